@@ -61,7 +61,7 @@ test-units: ## Go units: the CSI driver with csi-sanity in process, the rig
 test-csi: ## the CSI driver on a zone of files: csi-sanity, deaths at each step
 test-csi-vm: ## the CSI driver on reserved memory, LVM and real mounts, in a VM
 test-sem-long: ## shared semaphores: 2 GiB in all block sizes, 10^7 acquisitions by 4 VMs
-test-chart: ## charts/stargate, linted and rendered by helm (compiled once)
+test-chart: ## charts/stargate, linted and rendered by Helm's library
 test-image: ## make image twice: the same bytes; checks of the content
 e2e-k8s: ## a Kubernetes cluster here: the chart, from install to uninstall
 	@$(test-run) k8s

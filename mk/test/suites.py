@@ -178,10 +178,10 @@ def suite_csi():
     yield Case("csi/driver", ["mk/run-csi", "all"], limit=1800, needs=(tools,), inputs=DRIVER)
 
 
-@suite("chart", "csi", about="charts/stargate, linted and rendered by helm")
+@suite("chart", "csi", about="charts/stargate, linted and rendered by Helm's library")
 def suite_chart():
     csi = build("build-csi", "csi")
-    yield Case("chart/stargate", ["mk/run-chart"], limit=1800, cost=40, needs=(csi,), inputs=CLUSTER)
+    yield Case("chart/stargate", ["mk/run-chart"], limit=1800, cost=20, needs=(csi,), inputs=CLUSTER)
 
 
 @suite("image", "native", "csi", "image", "cluster", about="the image twice: the same bytes")

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build kubevirt19
-
-package conditions
+package chart
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	admission "k8s.io/api/admissionregistration/v1"
 )
 
 // Objects of node n1, and what of them is other than it should be.
@@ -130,13 +130,9 @@ func TestNodeToken(t *testing.T) {
 		}
 		in := map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": user(driver)}
 		said := refusalsOf(t, "rel-csi-"+c.policy, in)
-		if c.words == "" && len(said) > 0 || c.words != "" && !strings.Contains(strings.Join(said, "\n"), c.words) {
-			t.Errorf("%s, %s, by %s: %q, and not %q", c.policy, c.what, c.node, said, c.words)
-		}
+		fits(t, said, c.words, "%s, %s, by %s", c.policy, c.what, c.node)
 		in["request"] = user("system:serviceaccount:kube-system:somebody")
-		if said := refusalsOf(t, "rel-csi-"+c.policy, in); said != nil {
-			t.Errorf("%s, %s: of somebody else: %q", c.policy, c.what, said)
-		}
+		fits(t, refusalsOf(t, "rel-csi-"+c.policy, in), "", "%s, %s, of somebody else", c.policy, c.what)
 	}
 }
 
@@ -175,9 +171,8 @@ func TestBound(t *testing.T) {
 	} {
 		said := refusalsOf(t, "rel-csi-bound", map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": map[string]any{
 			"operation": "UPDATE", "userInfo": map[string]any{"username": "system:serviceaccount:kube-system:persistent-volume-binder"}}})
-		if refused := strings.Contains(strings.Join(said, "\n"), "not of its driver"); refused != c.refused || len(said) > 1 {
-			t.Errorf("%s: %q", c.what, said)
-		}
+		refused := strings.Contains(strings.Join(said, "\n"), "not of its driver")
+		check(t, refused == c.refused && len(said) <= 1, "%s: %q", c.what, said)
 	}
 }
 
@@ -199,9 +194,7 @@ func TestResizerToken(t *testing.T) {
 		in := map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": map[string]any{
 			"operation": "UPDATE", "userInfo": map[string]any{"username": "system:serviceaccount:ns:rel-resizer"}}}
 		said := refusalsOf(t, "rel-csi-sizes", in)
-		if c.words == "" && len(said) > 0 || c.words != "" && !strings.Contains(strings.Join(said, "\n"), c.words) {
-			t.Errorf("%s: %q, and not %q", c.what, said, c.words)
-		}
+		fits(t, said, c.words, "%s", c.what)
 	}
 }
 
@@ -222,9 +215,7 @@ func TestResizerTokenClaims(t *testing.T) {
 		in := map[string]any{"object": read(t, c.is), "oldObject": read(t, bound), "request": map[string]any{
 			"operation": "UPDATE", "userInfo": map[string]any{"username": "system:serviceaccount:ns:rel-resizer"}}}
 		said := refusalsOf(t, "rel-csi-claim-sizes", in)
-		if c.words == "" && len(said) > 0 || c.words != "" && !strings.Contains(strings.Join(said, "\n"), c.words) {
-			t.Errorf("%s: %q, and not %q", c.what, said, c.words)
-		}
+		fits(t, said, c.words, "%s", c.what)
 	}
 }
 
@@ -235,15 +226,15 @@ func TestOwners(t *testing.T) {
 	things := map[string]string{"volumes": volumeN1, "volume-changes": volumeN1, "sizes": volumeN1, "claim-sizes": claimN1, "claims": claimN1, "nodes": nodeN1, "contents": contentN1, "snapshots": snapshotA,
 		"capacities": roomN1}
 	found := 0
-	for _, r := range objects(t) {
-		policy, ours := strings.CutPrefix(r.Metadata.Name, "rel-csi-")
-		if r.Kind != "ValidatingAdmissionPolicy" || !ours || policy == "bound" { // which is about what others write
+	for _, p := range list[*admission.ValidatingAdmissionPolicy](rendered(t, "sidecar")) {
+		policy, ours := strings.CutPrefix(p.Name, "rel-csi-")
+		if !ours || policy == "bound" { // which is about what others write
 			continue
 		}
 		found++
 		thing, known := things[policy]
+		check(t, known, "policy %s: the test has no object for it", policy)
 		if !known {
-			t.Errorf("policy %s: the test has no object for it", policy)
 			continue
 		}
 		name := "system:serviceaccount:ns:rel-csi"
@@ -251,20 +242,20 @@ func TestOwners(t *testing.T) {
 			name = "system:serviceaccount:ns:rel-resizer"
 		}
 		owned := change(thing, "metadata: {", owner)
-		for _, c := range []struct{ operation, was, is string }{{"CREATE", "", owned}, {"UPDATE", thing, owned}, {"UPDATE", owned, thing}} {
-			if !slices.ContainsFunc(r.Spec.MatchConstraints.ResourceRules, func(rule struct{ Operations, Resources []string }) bool {
+		for _, c := range []struct {
+			operation admission.OperationType
+			was, is   string
+		}{{"CREATE", "", owned}, {"UPDATE", thing, owned}, {"UPDATE", owned, thing}} {
+			if !slices.ContainsFunc(p.Spec.MatchConstraints.ResourceRules, func(rule admission.NamedRuleWithOperations) bool {
 				return slices.Contains(rule.Operations, c.operation)
 			}) {
 				continue
 			}
-			said := refusalsOf(t, r.Metadata.Name, map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": map[string]any{
-				"operation": c.operation, "userInfo": map[string]any{"username": name, "extra": map[string]any{"authentication.kubernetes.io/node-name": []any{"n1"}}}}})
-			if refused := strings.Contains(strings.Join(said, "\n"), "what owns it"); refused != (policy != "capacities") {
-				t.Errorf("%s, %s with an owner: %q", policy, c.operation, said)
-			}
+			said := refusalsOf(t, p.Name, map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": map[string]any{
+				"operation": string(c.operation), "userInfo": map[string]any{"username": name, "extra": map[string]any{"authentication.kubernetes.io/node-name": []any{"n1"}}}}})
+			refused := strings.Contains(strings.Join(said, "\n"), "what owns it")
+			check(t, refused == (policy != "capacities"), "%s, %s with an owner: %q", policy, c.operation, said)
 		}
 	}
-	if *chart != "" && found == 0 {
-		t.Error("there are no policies")
-	}
+	check(t, found > 0, "there are no policies")
 }

@@ -1,83 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build kubevirt19
-
-// Package conditions evaluates what the chart has in CEL, which an API server would: which objects the
-// webhooks are asked about, and what the policy refuses. mk/run-chart calls it, with what helm renders.
-package conditions
+package chart
 
 import (
-	"bytes"
-	"flag"
-	"os"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/ext"
+	admission "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 )
 
-var chart = flag.String("chart", "", "what helm has rendered")
+// These tests evaluate the chart's CEL expressions as an API server does. A condition that fails, or matches too much,
+// blocks objects that have nothing to do with the driver.
 
-type condition struct{ Name, Expression string }
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(ext.Strings(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
+		cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType))
+})
 
-// rendered is an object of the chart, as far as it has CEL.
-type rendered struct {
-	Kind     string
-	Metadata struct{ Name string }
-	Webhooks []struct {
-		Name            string
-		MatchConditions []condition
-	}
-	Spec struct {
-		MatchConstraints struct {
-			ResourceRules []struct{ Operations, Resources []string }
-		}
-		MatchConditions, Variables []condition
-		Validations                []struct{ Expression, Message string }
-	}
-}
-
-func objects(t *testing.T) []rendered {
-	t.Helper()
-	if *chart == "" {
-		t.Skip("no -chart")
-	}
-	text, err := os.ReadFile(*chart)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []rendered
-	for _, part := range bytes.Split(text, []byte("\n---\n")) {
-		if !bytes.Contains(part, []byte("apiVersion: admissionregistration.k8s.io/v1\n")) {
-			continue // its spec is of another shape
-		}
-		var r rendered
-		if err := yaml.Unmarshal(part, &r); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, r)
-	}
-	return all
-}
+// programs are the compiled expressions.
+var programs = map[string]cel.Program{}
 
 // evaluate is one expression's value.
 func evaluate(t *testing.T, expression string, in map[string]any) (any, error) {
 	t.Helper()
-	env, err := cel.NewEnv(ext.Strings(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
-		cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast, issues := env.Compile(expression)
-	if issues.Err() != nil {
-		t.Fatalf("%s: %v", expression, issues.Err())
-	}
-	program, err := env.Program(ast)
-	if err != nil {
-		t.Fatal(err)
+	program, compiled := programs[expression]
+	if !compiled {
+		env, err := environment()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast, issues := env.Compile(expression)
+		if issues.Err() != nil {
+			t.Fatalf("%s: %v", expression, issues.Err())
+		}
+		if program, err = env.Program(ast); err != nil {
+			t.Fatal(err)
+		}
+		programs[expression] = program
 	}
 	v, _, err := program.Eval(in)
 	if err != nil {
@@ -87,7 +50,7 @@ func evaluate(t *testing.T, expression string, in map[string]any) (any, error) {
 }
 
 // all is what an API server makes of match conditions: one that is false decides, whatever the others are.
-func all(t *testing.T, conditions []condition, in map[string]any) bool {
+func all(t *testing.T, conditions []admission.MatchCondition, in map[string]any) bool {
 	t.Helper()
 	var failed error
 	for _, c := range conditions {
@@ -99,9 +62,7 @@ func all(t *testing.T, conditions []condition, in map[string]any) bool {
 			failed = err
 		}
 	}
-	if failed != nil {
-		t.Errorf("the webhook would fail: %v", failed)
-	}
+	check(t, failed == nil, "the webhook would fail: %v", failed)
 	return true
 }
 
@@ -167,22 +128,31 @@ func TestWebhooks(t *testing.T) {
 			operation = "UPDATE"
 		}
 		in := map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": map[string]any{"operation": operation}}
-		found := false
-		for _, r := range objects(t) {
-			for _, w := range r.Webhooks {
-				if r.Kind != c.kind+"WebhookConfiguration" || w.Name != c.webhook+".stargate.csi.dev" {
-					continue
-				}
-				found = true
-				if got := all(t, w.MatchConditions, in); got != c.asked {
-					t.Errorf("%s %s, %s: asked: %v", c.kind, c.webhook, c.what, got)
-				}
+		conditions, there := conditionsOf(t, c.kind, c.webhook+".stargate.csi.dev")
+		check(t, there, "there is no webhook %s %s", c.kind, c.webhook)
+		got := all(t, conditions, in)
+		check(t, got == c.asked, "%s %s, %s: asked: %v", c.kind, c.webhook, c.what, got)
+	}
+}
+
+// conditionsOf are those of a webhook of that name.
+func conditionsOf(t *testing.T, kind, name string) ([]admission.MatchCondition, bool) {
+	t.Helper()
+	r := rendered(t, "sidecar")
+	if kind == "Mutating" {
+		for _, w := range get[*admission.MutatingWebhookConfiguration](t, r, "rel-webhook").Webhooks {
+			if w.Name == name {
+				return w.MatchConditions, true
 			}
 		}
-		if !found {
-			t.Errorf("there is no webhook %s %s", c.kind, c.webhook)
+		return nil, false
+	}
+	for _, w := range get[*admission.ValidatingWebhookConfiguration](t, r, "rel-webhook").Webhooks {
+		if w.Name == name {
+			return w.MatchConditions, true
 		}
 	}
+	return nil, false
 }
 
 // refusals are the policy's messages about a machine.
@@ -196,38 +166,39 @@ func refusals(t *testing.T, machine string) []string {
 // refusalsOf are a policy's messages about a request.
 func refusalsOf(t *testing.T, policy string, in map[string]any) []string {
 	t.Helper()
-	var said []string
-	found := false
-	for _, r := range objects(t) {
-		if r.Kind != "ValidatingAdmissionPolicy" || r.Metadata.Name != policy {
-			continue
-		}
-		found = true
-		variables := map[string]any{}
-		in["variables"] = variables
-		if !all(t, r.Spec.MatchConditions, in) {
-			return nil
-		}
-		for _, v := range r.Spec.Variables {
-			value, err := evaluate(t, v.Expression, in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			variables[v.Name] = value
-		}
-		for _, v := range r.Spec.Validations {
-			fits, err := evaluate(t, v.Expression, in)
-			if err != nil {
-				said = append(said, err.Error())
-			} else if fits != true {
-				said = append(said, v.Message)
-			}
-		}
+	spec := get[*admission.ValidatingAdmissionPolicy](t, rendered(t, "sidecar"), policy).Spec
+	variables := map[string]any{}
+	in["variables"] = variables
+	if !all(t, spec.MatchConditions, in) {
+		return nil
 	}
-	if !found {
-		t.Errorf("there is no policy %s", policy)
+	for _, v := range spec.Variables {
+		value, err := evaluate(t, v.Expression, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		variables[v.Name] = value
+	}
+	var said []string
+	for _, v := range spec.Validations {
+		fits, err := evaluate(t, v.Expression, in)
+		if err != nil {
+			said = append(said, err.Error())
+		} else if fits != true {
+			said = append(said, v.Message)
+		}
 	}
 	return said
+}
+
+// fits checks what was said: these words, or nothing if there are none.
+func fits(t *testing.T, said []string, words, what string, about ...any) {
+	t.Helper()
+	ok := len(said) == 0
+	if words != "" {
+		ok = strings.Contains(strings.Join(said, "\n"), words)
+	}
+	check(t, ok, what+": %q, and not %q", append(about, said, words)...)
 }
 
 // TestPolicy: what it refuses, each with one sentence of its own.
@@ -256,13 +227,9 @@ func TestPolicy(t *testing.T) {
 		{"data", `domain: {memory: {reservedOverhead: {memLock: NotRequired}}}`, ""},
 	} {
 		said := refusals(t, `{metadata: {annotations: {stargate.csi.dev/volumes: "`+c.volumes+`"}}, spec: {`+c.spec+`}}`)
-		if c.words == "" && len(said) > 0 || c.words != "" && !strings.Contains(strings.Join(said, "\n"), c.words) {
-			t.Errorf("%s, %s: %q, and not %q", c.volumes, c.spec, said, c.words)
-		}
+		fits(t, said, c.words, "%s, %s", c.volumes, c.spec)
 	}
-	if said := refusals(t, `{metadata: {}, spec: {architecture: arm64, domain: {}}}`); said != nil {
-		t.Errorf("a machine without volumes: %q", said)
-	}
+	fits(t, refusals(t, `{metadata: {}, spec: {architecture: arm64, domain: {}}}`), "", "a machine without volumes")
 }
 
 // TestBindings: the API server gives a pod the annotations of its binding. None of them makes it a machine's.
@@ -277,26 +244,14 @@ func TestBindings(t *testing.T) {
 	} {
 		said := refusalsOf(t, "rel-webhook-bindings", map[string]any{"object": read(t, `{metadata: `+c.metadata+`, target: {kind: Node, name: n1}}`),
 			"oldObject": nil, "request": map[string]any{"operation": "CREATE"}})
-		if (len(said) > 0) != c.refused {
-			t.Errorf("%s: %q", c.what, said)
-		}
+		check(t, (len(said) > 0) == c.refused, "%s: %q", c.what, said)
 	}
-	if said := refusalsOf(t, "rel-webhook-bindings", map[string]any{"object": read(t, `{target: {kind: Node, name: n1}}`), "oldObject": nil,
-		"request": map[string]any{"operation": "CREATE"}}); said != nil {
-		t.Errorf("without metadata: %q", said)
+	fits(t, refusalsOf(t, "rel-webhook-bindings", map[string]any{"object": read(t, `{target: {kind: Node, name: n1}}`), "oldObject": nil,
+		"request": map[string]any{"operation": "CREATE"}}), "", "without metadata")
+	var about []string
+	for _, rule := range get[*admission.ValidatingAdmissionPolicy](t, rendered(t, "sidecar"), "rel-webhook-bindings").
+		Spec.MatchConstraints.ResourceRules {
+		about = append(about, rule.Resources...)
 	}
-	if *chart == "" {
-		return
-	}
-	for _, r := range objects(t) {
-		if r.Kind == "ValidatingAdmissionPolicy" && r.Metadata.Name == "rel-webhook-bindings" {
-			var about []string
-			for _, rule := range r.Spec.MatchConstraints.ResourceRules {
-				about = append(about, rule.Resources...)
-			}
-			if !slices.Contains(about, "pods/binding") || !slices.Contains(about, "bindings") {
-				t.Errorf("it is about %q", about)
-			}
-		}
-	}
+	contains(t, "what it is about", about, "pods/binding", "bindings")
 }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	admission "k8s.io/api/admissionregistration/v1"
+)
+
+const webhookOwner = "Deployment rel-webhook"
+
+// TestWebhookTakesItsFlags: the real program parses the flags.
+func TestWebhookTakesItsFlags(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		has  []string
+	}{
+		{"sidecar", []string{"--api=sidecar", "--zone-of-files", "--secret=rel-webhook"}},
+		{"plugin", []string{"--api=plugin", "--plugin=rel-csi", "--hook-image=hook:0.1.0", "--certificates=/certificates"}},
+	} {
+		args := container(t, rendered(t, c.name), webhookOwner, "webhook").Args
+		contains(t, "the webhook's flags", args, c.has...)
+		takes(t, "build/csi/stargate-webhook", args, 5)
+	}
+	lacks(t, rendered(t, "plugin"), "image: hook:") // the webhook runs the driver's image
+}
+
+func TestPlugin(t *testing.T) {
+	type hook struct {
+		Socket, Condition, FailureStrategy string
+		PermittedHooks                     []string
+	}
+	type plugin struct {
+		Metadata struct{ Name string }
+		Spec     struct {
+			Condition   string
+			DomainHooks []struct{ Sidecar struct{ SocketPath string } }
+			NodeHooks   []hook
+		}
+	}
+	p := other[plugin](t, rendered(t, "plugin"), "Plugin")
+	equal(t, "name", p.Metadata.Name, "rel-csi")
+	equal(t, "condition", p.Spec.Condition, "'other.example/volumes' in vmi.Annotations")
+	equal(t, "hooks of a domain", len(p.Spec.DomainHooks), 1)
+	equal(t, "the sidecar's socket", p.Spec.DomainHooks[0].Sidecar.SocketPath, "/var/run/kubevirt-plugin/rel-csi/hook.sock")
+	const socket = "/var/run/kubevirt/plugins/other.example.sock"
+	const asked = "has(vmi.metadata.annotations) && 'other.example/volumes' in vmi.metadata.annotations"
+	// A machine that has ended goes away even if the driver does not run.
+	equal(t, "hooks of a node", p.Spec.NodeHooks, []hook{{socket, asked, "Fail", []string{"PreVMStart"}},
+		{socket, asked, "Ignore", []string{"PostVMStop"}}})
+	lacks(t, rendered(t, "sidecar"), "kind: Plugin")
+}
+
+func TestCertificate(t *testing.T) {
+	type certificate struct {
+		Metadata struct{ Name, Namespace string }
+		Spec     struct {
+			SecretName string
+			DNSNames   []string
+			IssuerRef  struct{ Name, Kind string }
+		}
+	}
+	r := rendered(t, "plugin")
+	c := other[certificate](t, r, "Certificate")
+	equal(t, "names", c.Spec.DNSNames, []string{"rel-webhook.ns.svc", "rel-webhook.ns.svc.cluster.local"})
+	equal(t, "secret", c.Spec.SecretName, "rel-webhook")
+	equal(t, "issuer", c.Spec.IssuerRef.Name, "ours")
+	inject := c.Metadata.Namespace + "/" + c.Metadata.Name
+	equal(t, "name", inject, "ns/rel-webhook")
+	for what, notes := range map[string]map[string]string{
+		"mutating":   get[*admission.MutatingWebhookConfiguration](t, r, "rel-webhook").Annotations,
+		"validating": get[*admission.ValidatingWebhookConfiguration](t, r, "rel-webhook").Annotations,
+	} {
+		equal(t, "certificate of the webhooks, "+what, notes["cert-manager.io/inject-ca-from"], inject)
+	}
+	lacks(t, rendered(t, "sidecar"), "kind: Certificate")
+}
+
+// asks says whether a condition has this name, and these words in its expression.
+func asks(conditions []admission.MatchCondition, name, words string) bool {
+	return slices.ContainsFunc(conditions, func(c admission.MatchCondition) bool {
+		return c.Name == name && strings.Contains(c.Expression, words)
+	})
+}
+
+// TestConditions: a webhook or policy that can fail matches objects of the driver alone.
+func TestConditions(t *testing.T) {
+	r := rendered(t, "sidecar")
+	const annotation = "'stargate.csi.dev/volumes' in object.metadata.annotations"
+	named, fails := 0, 0
+	webhook := func(name string, failure admission.FailurePolicyType, seconds int32, conditions []admission.MatchCondition) {
+		if strings.HasPrefix(name, "migrations.") {
+			// A migration does not say whether its machine has volumes. Without the webhook, migrations go on.
+			equal(t, name+": failure policy", failure, admission.Ignore)
+			equal(t, name+": timeout", seconds, int32(2))
+			return
+		}
+		equal(t, name+": failure policy", failure, admission.Fail)
+		check(t, asks(conditions, "names-volumes", annotation), "%s has no condition: %v", name, conditions)
+		named, fails = named+1, fails+1
+	}
+	for _, w := range get[*admission.MutatingWebhookConfiguration](t, r, "rel-webhook").Webhooks {
+		webhook("mutating "+w.Name, *w.FailurePolicy, *w.TimeoutSeconds, w.MatchConditions)
+	}
+	for _, w := range get[*admission.ValidatingWebhookConfiguration](t, r, "rel-webhook").Webhooks {
+		webhook(w.Name, *w.FailurePolicy, *w.TimeoutSeconds, w.MatchConditions)
+	}
+	accounts := map[string]int{}
+	for _, p := range list[*admission.ValidatingAdmissionPolicy](r) {
+		equal(t, p.Name+": failure policy", *p.Spec.FailurePolicy, admission.Fail)
+		equal(t, p.Name+": conditions", len(p.Spec.MatchConditions), 1)
+		fails++
+		switch c := p.Spec.MatchConditions[0]; {
+		case strings.HasPrefix(p.Name, "rel-webhook"):
+			check(t, asks(p.Spec.MatchConditions, "names-volumes", annotation), "%s has the condition %q", p.Name, c.Expression)
+			named++
+		case p.Name == "rel-csi-bound":
+			check(t, asks(p.Spec.MatchConditions, "which", "== 'pvc-stargate.csi.dev-' + object.metadata.uid"),
+				"%s has the condition %q", p.Name, c.Expression)
+		default:
+			account := "rel-csi"
+			if strings.HasSuffix(p.Name, "sizes") {
+				account = "rel-resizer"
+			}
+			equal(t, p.Name+": requests of the account", c.Expression, "request.userInfo.username == 'system:serviceaccount:ns:"+account+"'")
+			accounts[account]++
+		}
+	}
+	equal(t, "conditions on the annotation", named, 7)
+	equal(t, "conditions on the account", accounts, map[string]int{"rel-csi": 7, "rel-resizer": 2})
+	equal(t, "webhooks and policies that can fail", fails, 17)
+}
+
+// TestPoliciesAreInForce: each kind of object that the driver's or the resizer's role lets it write has a policy, and a
+// binding denies what the policy refuses. TestNodeToken, TestResizerToken, TestOwners and TestBound try the policies.
+func TestPoliciesAreInForce(t *testing.T) {
+	r := rendered(t, "sidecar")
+	var names []string
+	for _, p := range list[*admission.ValidatingAdmissionPolicy](r) {
+		names = append(names, p.Name)
+		binding := get[*admission.ValidatingAdmissionPolicyBinding](t, r, p.Name)
+		equal(t, p.Name+": policy of the binding", binding.Spec.PolicyName, p.Name)
+		equal(t, p.Name+": actions of the binding", binding.Spec.ValidationActions, []admission.ValidationAction{admission.Deny})
+		check(t, binding.Spec.MatchResources == nil, "the binding %s is not for all objects", p.Name)
+	}
+	contains(t, "policies", names, "rel-csi-volumes", "rel-csi-volume-changes", "rel-csi-claims", "rel-csi-capacities",
+		"rel-csi-nodes", "rel-csi-contents", "rel-csi-snapshots", "rel-csi-sizes", "rel-csi-claim-sizes", "rel-csi-bound",
+		"rel-webhook", "rel-webhook-bindings")
+	// The role allows no change of nodes here, so there is no policy about them.
+	for _, p := range list[*admission.ValidatingAdmissionPolicy](rendered(t, "bare")) {
+		check(t, p.Name != "rel-csi-nodes", "there is a policy about nodes")
+	}
+}

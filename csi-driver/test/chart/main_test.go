@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chart tests charts/stargate. Helm's own library renders the chart in this process. The tests decode the objects
+// as strictly as an API server, and compare their fields. `make test-chart` runs it.
+package chart
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// home is the root of the tree.
+const home = "../../.."
+
+var checked atomic.Int64
+
+// TestMain prints the number of checks: a run without checks does not pass.
+func TestMain(m *testing.M) {
+	status := m.Run()
+	fmt.Println(checked.Load(), "checks")
+	os.Exit(status)
+}
+
+// check counts one check, and fails the test if it does not hold.
+func check(t *testing.T, ok bool, wrong string, about ...any) {
+	t.Helper()
+	checked.Add(1)
+	if !ok {
+		t.Errorf(wrong, about...)
+	}
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	check(t, reflect.DeepEqual(got, want), "%s:\n got %#v\nwant %#v", what, got, want)
+}
+
+// contains checks that each of these is in the list.
+func contains(t *testing.T, what string, list []string, wanted ...string) {
+	t.Helper()
+	for _, w := range wanted {
+		check(t, slices.Contains(list, w), "%s: %q is not in %q", what, w, list)
+	}
+}
+
+// lacks checks that none of these words is anywhere in the rendered text.
+func lacks(t *testing.T, r *rendering, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		check(t, !strings.Contains(r.text, w), "%s has %q", r.name, w)
+	}
+}
+
+// sorted is a copy in order.
+func sorted(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return list
+}
+
+// run starts a program of the tree with its root as the working folder.
+func run(program string, args ...string) (string, error) {
+	command := exec.Command(program, args...)
+	command.Dir = home
+	said, err := command.CombinedOutput()
+	return string(said), err
+}

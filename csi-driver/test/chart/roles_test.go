@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Rules of the driver's service account, whose tokens are on each node. They exclude the work of the resizer.
+const (
+	ofVolumes = `
+- {apiGroups: [""], resources: [persistentvolumes], verbs: [get, list, watch, create, patch, delete]}
+- {apiGroups: [""], resources: [persistentvolumeclaims], verbs: [get, list, watch, update]}
+`
+	ofNodes = `
+- {apiGroups: [""], resources: [nodes], verbs: [get, list, watch, patch]}
+`
+	ofNodesBare = `
+- {apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}
+`
+	// The driver looks whether a pod belongs to a machine.
+	ofPods = `
+- {apiGroups: [""], resources: [pods], verbs: [get]}
+`
+	ofRest = `
+- {apiGroups: [""], resources: [events], verbs: [get, list, watch, create, update, patch]}
+- {apiGroups: [storage.k8s.io], resources: [storageclasses, csinodes, volumeattributesclasses], verbs: [get, list, watch]}
+`
+	// The provisioner protects a snapshot while it makes a volume from it.
+	ofSnapshots = `
+- {apiGroups: [snapshot.storage.k8s.io], resources: [volumesnapshotclasses], verbs: [get, list, watch]}
+- {apiGroups: [snapshot.storage.k8s.io], resources: [volumesnapshots], verbs: [get, list, watch, update]}
+- {apiGroups: [snapshot.storage.k8s.io], resources: [volumesnapshotcontents], verbs: [get, list, watch, update, patch]}
+- {apiGroups: [snapshot.storage.k8s.io], resources: [volumesnapshotcontents/status], verbs: [update, patch]}
+`
+	ofResizer = `
+- {apiGroups: [""], resources: [persistentvolumes], verbs: [get, list, watch, patch]}
+- {apiGroups: [""], resources: [persistentvolumeclaims, pods], verbs: [get, list, watch]}
+- {apiGroups: [""], resources: [persistentvolumeclaims/status], verbs: [patch]}
+- {apiGroups: [""], resources: [events], verbs: [get, list, watch, create, update, patch]}
+- {apiGroups: [storage.k8s.io], resources: [storageclasses, volumeattributesclasses], verbs: [get, list, watch]}
+`
+	ofWebhook = `
+- {apiGroups: [""], resources: [persistentvolumeclaims, persistentvolumes, nodes], verbs: [get]}
+- {apiGroups: [""], resources: [pods], verbs: [list]}
+- {apiGroups: [storage.k8s.io], resources: [storageclasses, csinodes], verbs: [get]}
+- {apiGroups: [storage.k8s.io], resources: [csidrivers], verbs: [list]}
+- {apiGroups: [kubevirt.io], resources: [kubevirts], verbs: [list]}
+- {apiGroups: [kubevirt.io], resources: [virtualmachineinstances], verbs: [get, list]}
+`
+	ofWebhooksOwn = `
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  resourceNames: [rel-webhook]
+  verbs: [get, update]
+`
+)
+
+// TestClusterRoles: each role has exactly these rules.
+func TestClusterRoles(t *testing.T) {
+	for _, c := range []struct{ name, role, what, rules string }{
+		{"dax", "rel-csi", "the driver", ofVolumes + ofNodes + ofRest},
+		{"file", "rel-csi", "the driver of a zone of files", ofVolumes + ofNodes + ofRest},
+		{"none", "rel-csi", "the driver without a zone", ofVolumes + ofNodes + ofRest},
+		{"bare", "rel-csi", "a driver without access to nodes", ofVolumes + ofNodesBare + ofRest},
+		{"snapshots", "rel-csi", "the driver with snapshots", ofVolumes + ofNodes + ofRest + ofSnapshots},
+		{"plugin", "rel-csi", "the driver with machines", ofVolumes + ofNodes + ofPods + ofRest},
+		{"dax", "rel-resizer", "the resizer", ofResizer},
+		{"file", "rel-resizer", "the resizer for a zone of files", ofResizer},
+		{"none", "rel-resizer", "the resizer without a zone", ofResizer},
+		{"sidecar", "rel-webhook", "the webhook", ofWebhook + ofWebhooksOwn},
+		{"plugin", "rel-webhook", "the webhook with cert-manager", ofWebhook},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r := rendered(t, c.name)
+			equal(t, "rules", get[*rbacv1.ClusterRole](t, r, c.role).Rules, rules(t, c.rules))
+			bound(t, get[*rbacv1.ClusterRoleBinding](t, r, c.role).RoleRef, "ClusterRole", c.role,
+				get[*rbacv1.ClusterRoleBinding](t, r, c.role).Subjects)
+		})
+	}
+}
+
+// TestRoles: roles in the release's namespace. The resizer may take the lease, the driver may not.
+func TestRoles(t *testing.T) {
+	const own = `
+- {apiGroups: [storage.k8s.io], resources: [csistoragecapacities], verbs: [get, list, watch, create, update, patch, delete]}
+- {apiGroups: [""], resources: [pods], verbs: [get]}
+- {apiGroups: [apps], resources: [daemonsets], verbs: [get]}
+`
+	const lease = `
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, watch, list, create, update, patch, delete]}
+`
+	const secret = `
+- {apiGroups: [""], resources: [secrets], verbs: [create]}
+- {apiGroups: [""], resources: [secrets], resourceNames: [rel-webhook], verbs: [get, update]}
+`
+	for _, c := range []struct{ name, role, what, rules string }{
+		{"dax", "rel-csi", "the driver", own},
+		{"file", "rel-csi", "the driver of a zone of files", own},
+		{"none", "rel-csi", "the driver without a zone", own},
+		{"dax", "rel-resizer", "the resizer", lease},
+		{"sidecar", "rel-webhook", "the webhook", secret},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r := rendered(t, c.name)
+			role := get[*rbacv1.Role](t, r, c.role)
+			equal(t, "rules", role.Rules, rules(t, c.rules))
+			equal(t, "namespace", role.Namespace, "ns")
+			binding := get[*rbacv1.RoleBinding](t, r, c.role)
+			bound(t, binding.RoleRef, "Role", c.role, binding.Subjects)
+		})
+	}
+	// With cert-manager the webhook reads its certificate from a mount.
+	r := rendered(t, "plugin")
+	for _, role := range list[*rbacv1.Role](r) {
+		check(t, role.Name != "rel-webhook", "the webhook has a role that it does not need: %v", role.Rules)
+	}
+	lacks(t, r, "resources: [secrets]")
+}
+
+// bound checks that a binding gives a role to the service account of the same name, and to no other.
+func bound(t *testing.T, ref rbacv1.RoleRef, kind, name string, subjects []rbacv1.Subject) {
+	t.Helper()
+	equal(t, "the role", ref, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name})
+	equal(t, "its account", subjects, []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: "ns"}})
+}
+
+// TestNoWildcards: no role has a wildcard.
+func TestNoWildcards(t *testing.T) {
+	for name := range renderings {
+		r := rendered(t, name)
+		roles := map[string][]rbacv1.PolicyRule{}
+		for _, role := range list[*rbacv1.ClusterRole](r) {
+			roles["ClusterRole "+role.Name] = role.Rules
+		}
+		for _, role := range list[*rbacv1.Role](r) {
+			roles["Role "+role.Name] = role.Rules
+		}
+		for role, rules := range roles {
+			for _, rule := range rules {
+				check(t, !slices.Contains(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), "*"),
+					"%s: %s allows %v", name, role, rule)
+			}
+		}
+	}
+}
+
+// TestAccounts: no two pods share a service account, and none has a token of the namespace's default account.
+func TestAccounts(t *testing.T) {
+	for name := range renderings {
+		r := rendered(t, name)
+		of := map[string]string{}
+		for _, p := range pods(r) {
+			account := p.spec.ServiceAccountName
+			if account == "" {
+				check(t, p.spec.AutomountServiceAccountToken != nil && !*p.spec.AutomountServiceAccountToken,
+					"%s: %s has a token of the default account", name, p.owner)
+				continue
+			}
+			check(t, of[account] == "", "%s: %s and %s share the account %s", name, p.owner, of[account], account)
+			of[account] = p.owner
+		}
+	}
+}

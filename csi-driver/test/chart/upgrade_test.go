@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/cli/values"
+)
+
+// upgrade is an upgrade of the release, in a cluster that has these objects.
+type upgrade struct {
+	what    string
+	objects []string
+	values  string // for --set, separated by spaces
+	refused string // words of the refusal; Helm accepts the upgrade, if empty
+}
+
+func tryUpgrades(t *testing.T, apis []string, all []upgrade) {
+	t.Helper()
+	for _, u := range all {
+		t.Run(u.what, func(t *testing.T) {
+			_, err := template(settings{values: values.Options{Values: strings.Fields(u.values)},
+				server: answering(t, u.objects), upgrade: true, apis: apis})
+			if u.refused == "" {
+				check(t, err == nil, "%s: refused: %v", u.values, err)
+				return
+			}
+			check(t, err != nil && strings.Contains(err.Error(), u.refused), "%s: without %q: %v", u.values, u.refused, err)
+		})
+	}
+}
+
+// next is an ordinary upgrade.
+const next = "image.tag=next"
+
+// hooked is a webhook of the release.
+const hooked = `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: rel-webhook}}`
+
+func machine(kind, name, metadata, spec string) string {
+	return fmt.Sprintf("{apiVersion: kubevirt.io/v1, kind: %s, metadata: {name: %s, namespace: a%s}, spec: {%s}}",
+		kind, name, metadata, spec)
+}
+
+var machines = []string{
+	machine("VirtualMachine", "stopped", "", "template: {metadata: {annotations: {stargate.csi.dev/volumes: data}}}"),
+	machine("VirtualMachineInstance", "alone", ", annotations: {stargate.csi.dev/volumes: data}", ""),
+}
+
+// plain are machines without volumes.
+var plain = []string{
+	machine("VirtualMachine", "plain", "", "template: {metadata: {annotations: {other: x}}}"),
+	machine("VirtualMachineInstance", "plain", "", ""),
+}
+
+// TestTurningMachinesOff: KubeVirt would start machines without their volumes.
+func TestTurningMachinesOff(t *testing.T) {
+	both := slices.Concat([]string{hooked}, machines, plain)
+	tryUpgrades(t, []string{"kubevirt.io/v1"}, []upgrade{
+		{"machines name volumes", both, next, "2 machines or types of machines name volumes (a/stopped, a/alone)"},
+		{"KubeVirt stays on", both, "kubevirt.enabled=true", ""},
+		{"the operator insists", both, "kubevirt.leaveMachines=true", ""},
+		{"machines of another release", slices.Concat(machines, plain), next, ""},
+		{"no machine has volumes", slices.Concat([]string{hooked}, plain), next, ""},
+	})
+	tryUpgrades(t, []string{"v1"}, []upgrade{{"KubeVirt has gone", []string{hooked}, next, ""}})
+}
+
+// TestTypesOfMachines: a machine gets the annotations of its type when it starts.
+func TestTypesOfMachines(t *testing.T) {
+	apis := []string{"kubevirt.io/v1"}
+	for _, kind := range []string{"VirtualMachineInstancetype", "VirtualMachineClusterInstancetype",
+		"VirtualMachinePreference", "VirtualMachineClusterPreference"} {
+		of := func(name, annotation string) string {
+			return fmt.Sprintf("{apiVersion: instancetype.kubevirt.io/v1beta1, kind: %s, metadata: {name: %s}, spec: {annotations: {%s}}}",
+				kind, name, annotation)
+		}
+		apis = append(apis, "instancetype.kubevirt.io/v1beta1/"+kind)
+		without := slices.Concat([]string{hooked}, plain, []string{of("plain", "other: x")})
+		with := append(slices.Clone(without), of("large", "stargate.csi.dev/volumes: data"))
+		t.Run(kind, func(t *testing.T) {
+			tryUpgrades(t, apis, []upgrade{
+				{"the type names no volumes", without, next, ""},
+				{"the type names volumes", with, next, "1 machines or types of machines name volumes (" + kind + " large)"},
+				{"the operator insists", with, "kubevirt.leaveMachines=true", ""},
+			})
+		})
+	}
+}
+
+// TestAnotherDriverName: another name would leave volumes without a driver, and machines without webhooks. Objects of
+// other releases do not count.
+func TestAnotherDriverName(t *testing.T) {
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		there := []string{fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1, kind: %s, metadata: {name: rel-webhook},
+			webhooks: [{name: machines.our.example}, {name: launchers.our.example}]}`, kind)}
+		t.Run(kind, func(t *testing.T) {
+			tryUpgrades(t, []string{"v1"}, []upgrade{
+				{"without machines", there, next, "driverName=our.example"},
+				{"with machines", there, next + " kubevirt.enabled=true", "driverName=our.example"},
+				{"the same name", there, next + " kubevirt.enabled=true driverName=our.example", ""},
+			})
+		})
+	}
+	of := func(release, namespace, driver string) string {
+		return fmt.Sprintf(`{apiVersion: storage.k8s.io/v1, kind: CSIDriver, spec: {volumeLifecycleModes: [Persistent]}, metadata: {name: %s,
+			labels: {app.kubernetes.io/name: stargate-csi, app.kubernetes.io/instance: %s}, annotations: {meta.helm.sh/release-namespace: %s}}}`,
+			driver, release, namespace)
+	}
+	ours := []string{of("rel", "ns", "our.example")}
+	tryUpgrades(t, []string{"v1"}, []upgrade{
+		{"the driver is there", ours, next, "driverName=our.example"},
+		{"the driver has the same name", ours, next + " driverName=our.example", ""},
+		{"drivers of other releases", []string{of("other", "ns", "our.example"), of("rel", "elsewhere", "their.example"),
+			of("rel", "ns", "stargate.csi.dev")}, next, ""},
+	})
+}
+
+// TestInlineVolumesOfACSIDriver: Kubernetes does not let this field of a CSIDriver be changed.
+func TestInlineVolumesOfACSIDriver(t *testing.T) {
+	there := func(modes string) []string {
+		return []string{"{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: stargate.csi.dev}, spec: {volumeLifecycleModes: [" +
+			modes + "]}}"}
+	}
+	tryUpgrades(t, []string{"v1"}, []upgrade{
+		{"off, and they were on", there("Persistent, Ephemeral"), next, "kubectl delete csidriver stargate.csi.dev"},
+		{"on, and they were on", there("Persistent, Ephemeral"), "inlineVolumes.enabled=true", ""},
+		{"on, and they were off", there("Persistent"), "inlineVolumes.enabled=true", "has inline volumes off"},
+		{"off, and they were off", there("Persistent"), next, ""},
+	})
+}
+
+// TestExistingStorageClass: Kubernetes does not let parameters and reclaim policy of a class be changed.
+func TestExistingStorageClass(t *testing.T) {
+	there := func(more string) []string {
+		return []string{"{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, provisioner: stargate.csi.dev, " + more + "}"}
+	}
+	fast := "storageClasses[0].name=fast"
+	leased := there(`reclaimPolicy: Delete, parameters: {lease: "30", rootMode: "0770"}`)
+	mode := fast + " storageClasses[0].parameters.rootMode=0770"
+	kept := there("reclaimPolicy: Retain")
+	tryUpgrades(t, []string{"v1"}, []upgrade{
+		{"without a parameter", leased, mode, "has another parameters.lease. "},
+		{"without two", leased, fast, "has another parameters.lease, parameters.rootMode. "},
+		{"the refusal says what to do", leased, mode + " storageClasses[0].parameters.label=x", "kubectl delete storageclass fast"},
+		{"another class", leased, "storageClasses[0].name=slow", ""},
+		{"another reclaim policy", kept, fast, "has another reclaimPolicy. "},
+		{"the same reclaim policy", kept, fast + " storageClasses[0].reclaimPolicy=Retain", ""},
+		{"the same parameters", there(`reclaimPolicy: Delete, parameters: {alignment: 1Gi, rootOwner: "0:107"}`), fast +
+			" storageClasses[0].parameters.alignment=1Gi storageClasses[0].parameters.rootOwner=0:107", ""},
+	})
+}
