@@ -15,7 +15,7 @@ import (
 // Helm deletes the objects of a hook before it runs the hook again, and after the hook succeeded.
 const (
 	jobStays     = "before-hook-creation,hook-succeeded"
-	accountStays = "before-hook-creation,hook-succeeded"
+	accountStays = "before-hook-creation,hook-succeeded,hook-failed"
 )
 
 // hook is a Job that Helm runs, with the rules of its role and the commands of its containers.
@@ -90,7 +90,7 @@ func runs(t *testing.T, r *rendering, h hook) {
 	equal(t, "commands", commands, h.commands)
 	equal(t, "user", *spec.SecurityContext.RunAsUser, int64(65532))
 	check(t, *spec.SecurityContext.RunAsNonRoot, "the Job may run as root")
-	check(t, job.Spec.ActiveDeadlineSeconds != nil, "the Job has no deadline")
+	equal(t, "deadline, with time to pull the image", *job.Spec.ActiveDeadlineSeconds, int64(300))
 	for kind, o := range map[string]metav1.Object{"ServiceAccount": account, "ClusterRole": role,
 		"ClusterRoleBinding": binding, "Job": job} {
 		notes := o.GetAnnotations()

@@ -71,23 +71,25 @@ func TestTurningMachinesOff(t *testing.T) {
 
 // TestTypesOfMachines: a machine gets the annotations of its type when it starts.
 func TestTypesOfMachines(t *testing.T) {
-	apis := []string{"kubevirt.io/v1"}
-	for _, kind := range []string{"VirtualMachineInstancetype", "VirtualMachineClusterInstancetype",
-		"VirtualMachinePreference", "VirtualMachineClusterPreference"} {
-		of := func(name, annotation string) string {
-			return fmt.Sprintf("{apiVersion: instancetype.kubevirt.io/v1beta1, kind: %s, metadata: {name: %s}, spec: {annotations: {%s}}}",
-				kind, name, annotation)
-		}
-		apis = append(apis, "instancetype.kubevirt.io/v1beta1/"+kind)
-		without := slices.Concat([]string{hooked}, plain, []string{of("plain", "other: x")})
-		with := append(slices.Clone(without), of("large", "stargate.csi.dev/volumes: data"))
-		t.Run(kind, func(t *testing.T) {
-			tryUpgrades(t, apis, []upgrade{
-				{"the type names no volumes", without, next, ""},
-				{"the type names volumes", with, next, "1 machines or types of machines name volumes (" + kind + " large)"},
-				{"the operator insists", with, "kubevirt.leaveMachines=true", ""},
+	for _, version := range []string{"v1", "v1beta1"} {
+		apis := []string{"kubevirt.io/v1"}
+		for _, kind := range []string{"VirtualMachineInstancetype", "VirtualMachineClusterInstancetype",
+			"VirtualMachinePreference", "VirtualMachineClusterPreference"} {
+			of := func(name, annotation string) string {
+				return fmt.Sprintf("{apiVersion: instancetype.kubevirt.io/%s, kind: %s, metadata: {name: %s}, spec: {annotations: {%s}}}",
+					version, kind, name, annotation)
+			}
+			apis = append(apis, "instancetype.kubevirt.io/"+version+"/"+kind)
+			without := slices.Concat([]string{hooked}, plain, []string{of("plain", "other: x")})
+			with := append(slices.Clone(without), of("large", "stargate.csi.dev/volumes: data"))
+			t.Run(version+" "+kind, func(t *testing.T) {
+				tryUpgrades(t, apis, []upgrade{
+					{"the type names no volumes", without, next, ""},
+					{"the type names volumes", with, next, "1 machines or types of machines name volumes (" + kind + " large)"},
+					{"the operator insists", with, "kubevirt.leaveMachines=true", ""},
+				})
 			})
-		})
+		}
 	}
 }
 
