@@ -229,7 +229,7 @@ func sweep(ctx context.Context, z pool.Zone, every, limit time.Duration) {
 // serveHTTP also probes the driver's own socket: the driver is alive if that answers.
 func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grpc.ClientConn, p parts, calls metrics.CSIMetricsManager) {
 	own := prometheus.NewRegistry()
-	orphans := func() (int64, bool) { return 0, false } // without a cluster, PersistentVolumes are unknown
+	orphans := func() (int64, bool) { return 0, false } // without a cluster: unknown
 	if p.node != nil {
 		orphans = p.node.Orphans
 	}

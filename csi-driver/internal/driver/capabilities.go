@@ -119,7 +119,7 @@ func mountOf(c *csi.VolumeCapability) publish.Options {
 			case "dev":
 				o.Devices = true
 			case "rw", "nosuid", "nodev": // set in any case
-			case "nodiratime": // marks the mounts of VMs' pods, and would open the volume's memory to this one
+			case "nodiratime": // marks mounts of VMs' pods, and opens the volume's memory
 			default:
 				o.Flags = append(o.Flags, option)
 			}

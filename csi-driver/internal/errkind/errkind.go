@@ -9,33 +9,34 @@ import (
 	"fmt"
 )
 
-// Kind is why something was not done.
+// Kind is the kind of a failure.
 type Kind int
 
 const (
-	// Internal is whatever nobody has foreseen. It may go away by itself; callers take it as final for this call.
+	// Internal is an unforeseen failure. It may be temporary; callers regard it as final for
+	// this call.
 	Internal Kind = iota
-	// Invalid is a request that cannot be meant, whenever it is made.
+	// Invalid is a request that is never valid.
 	Invalid
-	// NotFound is about a volume, or a path, that is not there.
+	// NotFound is about a volume, or a path, that does not exist.
 	NotFound
-	// Exists is a volume, or a mount, of that name that is another one.
+	// Exists is a different volume, or mount, of that name.
 	Exists
-	// NoSpace is a request that the zone has no room for now.
+	// NoSpace is a request for which the zone has no room now.
 	NoSpace
-	// OutOfRange is a size that cannot be had.
+	// OutOfRange is an impossible size.
 	OutOfRange
-	// InUse is what has to end before the request can be met.
+	// InUse is a use that has to end before the request can be met.
 	InUse
 	// Busy is another call for the same volume that has not ended.
 	Busy
-	// NoZone is a node without a zone: whoever looks for room has to look elsewhere.
+	// NoZone is a node without a zone: the caller has to look for room elsewhere.
 	NoZone
-	// NoAnswer is a zone of which nobody can say just now whether it is there, and what is in it.
+	// NoAnswer is a zone whose existence and content are unknown at present.
 	NoAnswer
 	// Unsupported is a call that this driver does not have.
 	Unsupported
-	// Kinds is how many there are, and stands last.
+	// Kinds is the number of kinds, and comes last.
 	Kinds
 )
 
@@ -43,7 +44,7 @@ const (
 type Error struct {
 	Kind Kind
 	Text string
-	Err  error // beneath, if any
+	Err  error // the cause, if any
 }
 
 func (e *Error) Error() string {
@@ -63,7 +64,7 @@ func New(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// Wrap says what kind of failure err is, and before it what was being done.
+// Wrap sets the kind of err, and puts before it what was being done.
 func Wrap(kind Kind, err error, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Err: err}
 }
@@ -77,5 +78,5 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// Is tells whether err is of that kind.
+// Is reports whether err is of that kind.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package folder has what both kinds of zone keep in files: snapshots, each called NAME@VOLUME.snapshot.
-// A file that is being made or deleted has another name. The next process that opens the folder removes it, or Sweep
-// does when no call is at it any more: one process at a time has the folder.
+// Package folder has the files that both kinds of zone share: snapshots, each with the name
+// NAME@VOLUME.snapshot. A file that is being made or deleted has another name. The next process
+// that opens the folder removes it, or Sweep does when no call uses it any more. One process at a
+// time has the folder.
 package folder
 
 import (
@@ -24,7 +25,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Prefixes of what is half made or half deleted.
+// Prefixes of half-made and half-deleted files.
 const (
 	Making   = ".making-"
 	Deleting = ".deleting-"
@@ -35,34 +36,36 @@ const (
 	of     = "@" // no name has one
 )
 
-// Folder is one.
+// Folder is one folder.
 type Folder struct {
 	Dir string
-	// Own tells it from all others, also from one that is mounted in its place: zone.Identity is made of it.
+	// Own distinguishes it from all others, also from one that is mounted in its place:
+	// zone.Identity is made of it.
 	Own  string
 	lock *os.File
 	work *work
 }
 
-// Place is where a folder is, and what is known of it.
+// Place is the place of a folder, and its properties.
 type Place struct {
 	Dir  string
 	Lock string // the name of its lock's file
-	Node string // which has it
-	// Left tells which files, besides those that are half made or half deleted, nobody needs.
+	Node string // the node of the folder
+	// Left reports which other files are leftovers, in addition to half-made and half-deleted
+	// ones.
 	Left func(file string) bool
-	// Fits is asked with the lock's file before anything else is touched; nil: any folder will do.
+	// Fits checks the lock's file before anything else is touched; nil: any folder will do.
 	Fits func(lock *os.File) error
 }
 
-// work has the names that calls are at: what is half made of others is nobody's.
+// work has the names in use by calls: half-made files of other names are leftovers.
 type work struct {
 	mu    sync.Mutex
 	names map[string]bool
-	room  map[string]int64 // that copies are to take, by name
+	room  map[string]int64 // for copies under way, by name
 }
 
-// Begin is Busy while another call, or Sweep, is at what is called so; else end is to be called.
+// Begin is Busy while another call, or Sweep, uses that name; otherwise the caller has to call end.
 func (f Folder) Begin(name string) (end func(), err error) {
 	f.work.mu.Lock()
 	defer f.work.mu.Unlock()
@@ -77,8 +80,8 @@ func (f Folder) Begin(name string) (end func(), err error) {
 	}, nil
 }
 
-// Open makes it if it is not there, waits until no other process has it, and removes what they, and
-// whoever else has left, have half done. It is held until lock is closed.
+// Open makes the folder if it does not exist, waits until no other process has it, and removes
+// half-finished files. It is held until lock is closed.
 func Open(ctx context.Context, p Place) (f Folder, lock *os.File, err error) {
 	f = Folder{Dir: p.Dir, work: &work{names: map[string]bool{}, room: map[string]int64{}}}
 	if err := os.MkdirAll(p.Dir, 0o750); err != nil {
@@ -103,8 +106,9 @@ func Open(ctx context.Context, p Place) (f Folder, lock *os.File, err error) {
 	return f, f.lock, nil
 }
 
-// Entries are what is in it, as long as it is the folder that Open has found. A file system that somebody has mounted
-// there since, or has taken away, has another lock, or none: what is in it is not what the driver knows.
+// Entries are its content, as long as it is the folder that Open has found. If a file system was
+// mounted there since, or unmounted, the lock differs or is missing, and the content is not the one
+// that the driver knows.
 func (f Folder) Entries() ([]os.DirEntry, error) {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
@@ -125,13 +129,13 @@ func (f Folder) same() error {
 	return err
 }
 
-// Half tells whether a file is half made or half deleted.
+// Half reports whether a file is half made or half deleted.
 func Half(file string) bool {
 	return strings.HasPrefix(file, Making) || strings.HasPrefix(file, Deleting)
 }
 
-// Sweep removes what is half made or half deleted, and what left says is, unless a call is at it. It is told of all
-// that it cannot remove.
+// Sweep removes half-made and half-deleted files, and those for which left is true, unless a call
+// uses them. It returns an error for each file that it cannot remove.
 func (f Folder) Sweep(ctx context.Context, left func(file string) bool) error {
 	entries, err := f.Entries()
 	if err != nil {
@@ -149,10 +153,10 @@ func (f Folder) Sweep(ctx context.Context, left func(file string) bool) error {
 func (f Folder) sweep(ctx context.Context, file string, left func(file string) bool) error {
 	end, err := f.Begin(nameIn(file))
 	if err != nil {
-		return nil // somebody is at it
+		return nil // a call uses it
 	}
 	defer end()
-	// The call that was at it may have ended since: with a whole file, or with nothing.
+	// The call that used it may have ended since: with a complete file, or with nothing.
 	if !Half(file) && !left(file) {
 		return nil
 	}
@@ -166,24 +170,24 @@ func (f Folder) sweep(ctx context.Context, file string, left func(file string) b
 	return err
 }
 
-// nameIn is the name of what such a file is of: all of their prefixes end with a dash, and begin with a dot.
+// nameIn is the name in such a file's name: all prefixes begin with a dot, and end with a dash.
 func nameIn(file string) string {
 	_, name, _ := strings.Cut(file, "-")
 	name, _, _ = strings.Cut(name, of)
 	return name
 }
 
-// Path of a file by its name and what comes before it.
+// Path is the path of a file with that prefix and name.
 func (f Folder) Path(prefix, name string) string { return filepath.Join(f.Dir, prefix+name) }
 
-// Copying is where a copy is made: under a name that no volume or snapshot has. The tool itself makes it
-// under a further one, which is left if it is ended.
+// Copying is where a copy is made: under a name that no volume or snapshot has. The tool itself
+// uses a further name, which is left if the tool is ended.
 func (f Folder) Copying(name string) (file, part string) {
 	file = f.Path(Making, name+of)
 	return file, file + ".part"
 }
 
-// Free is what the file system can still give.
+// Free is the space that the file system has left.
 func (f Folder) Free() (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(f.Dir, &st); err != nil {
@@ -192,7 +196,7 @@ func (f Folder) Free() (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
-// Sync has the folder on its way to where it survives a power cut, if the file system has such.
+// Sync makes the folder durable, if the file system is.
 func (f Folder) Sync() error {
 	dir, err := os.Open(f.Dir)
 	if err != nil {
@@ -202,7 +206,7 @@ func (f Folder) Sync() error {
 	return dir.Sync()
 }
 
-// Remove all of these that are there.
+// Remove removes those of the files that exist.
 func Remove(files ...string) error {
 	var all []error
 	for _, file := range files {
@@ -213,7 +217,7 @@ func Remove(files ...string) error {
 	return errors.Join(all...)
 }
 
-// Snapshot is which one a file is.
+// Snapshot parses a file's name.
 func Snapshot(file string) (name, source string, ok bool) {
 	both, ok := strings.CutSuffix(file, suffix)
 	name, source, two := strings.Cut(both, of)
@@ -261,7 +265,7 @@ func (f Folder) Snapshot(name string) (pool.Snapshot, error) {
 	return pool.Snapshot{}, errkind.New(errkind.NotFound, "there is no snapshot %q", name)
 }
 
-// Called is the file of a snapshot.
+// Called is the path of a snapshot's file.
 func (f Folder) Called(name, source string) string { return f.Path("", name+of+source+suffix) }
 
 // Take has a zone make a file of a volume, and gives it its name. What the volume does not use is a hole.
@@ -324,7 +328,7 @@ func (f Folder) release(name string) {
 	delete(f.work.room, name)
 }
 
-// written is what a copy has taken that is being made.
+// written is the space that an unfinished copy has taken.
 func (f Folder) written(name string) int64 {
 	file, part := f.Copying(name)
 	for _, path := range []string{part, file} {
@@ -336,8 +340,8 @@ func (f Folder) written(name string) int64 {
 	return 0
 }
 
-// NotCopied is why not: a failure of a known kind stays what it is; the tool's own sentence is passed on. left is what
-// has failed when it was cleaned up.
+// NotCopied wraps a failed copy: a known kind stays, and the tool's own message is passed on. left
+// is the error of the cleanup.
 func NotCopied(err, left error, what string) error {
 	var known *errkind.Error
 	if errors.As(err, &known) {
@@ -346,7 +350,7 @@ func NotCopied(err, left error, what string) error {
 	return NotCleaned(errkind.Wrap(pool.KindOf(err), err, "%s", what), left)
 }
 
-// NotCleaned is a failure, and the one of cleaning up behind it, if any: Sweep tries that again.
+// NotCleaned is a failure, joined with that of its cleanup, if any: Sweep retries the cleanup.
 func NotCleaned(err, left error) error {
 	if left == nil {
 		return err
@@ -354,7 +358,7 @@ func NotCleaned(err, left error) error {
 	return errkind.Wrap(errkind.KindOf(err), err, "what was half made is left for now (%v)", left)
 }
 
-// Delete takes the name away first. To delete none is no error.
+// Delete removes the name first. Deleting an absent one is no error.
 func (f Folder) Delete(ctx context.Context, name string) error {
 	end, err := f.Begin(name)
 	if err != nil {

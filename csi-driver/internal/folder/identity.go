@@ -16,10 +16,11 @@ import (
 
 const identityBytes = 16
 
-// own tells a folder from all others. Where bytes outlive the node it is what stands in the lock's file, by chance: so
-// another file system that is mounted at the folder, or none, is another folder. In memory that is the kernel's own
-// a folder ends with its bytes, and what was in it is gone, as it should be for one who deletes it: there it is
-// the names of the node, as other nodes have a folder called so, too, and of the folder.
+// own distinguishes a folder from all others. If its bytes outlive the node, it is a random word in
+// the lock's file: another file system mounted at the folder, or none, is then another folder. In
+// the kernel's own memory, a folder ends with its bytes, and a caller that deletes its content
+// finds it gone, as it should. There it is made of the names of the node and of the folder, because
+// other nodes have a folder of that name, too.
 func own(lock *os.File, p Place) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(lock.Fd()), &st); err != nil {
@@ -35,11 +36,11 @@ func own(lock *os.File, p Place) (string, error) {
 	return "word " + word, nil
 }
 
-// Volatile tells of a type of file system (statfs) that is memory of the kernel's own.
+// Volatile reports whether a type of file system (statfs) is the kernel's own memory.
 func Volatile(kind int64) bool { return kind == unix.TMPFS_MAGIC || kind == unix.HUGETLBFS_MAGIC }
 
-// ownWord reads the file, or gives it a word. Nothing is in a zone yet whose word is not whole: whoever writes it
-// has the lock, and waits until it is where it survives a power cut.
+// ownWord reads the word from the file, or writes one. A zone with an incomplete word is still
+// empty: the writer has the lock, and waits until the word survives a power cut.
 func ownWord(lock *os.File) (string, error) {
 	text := make([]byte, 2*identityBytes+1)
 	n, err := lock.ReadAt(text, 0)

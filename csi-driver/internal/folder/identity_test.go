@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where bytes outlive the node a folder is the same one as long as its lock is the same file, whoever opens it; what is
-// torn is made anew. In memory it is the same one as long as the node and it are called so.
+// If its bytes outlive the node, a folder is the same as long as its lock is the same file,
+// whichever process opens it; a torn word is written again. In memory it is the same as long as the
+// node and it keep their names.
 func TestOwn(t *testing.T) {
 	memory, err := os.MkdirTemp("/dev/shm", "folder")
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 
 const retry = 50 * time.Millisecond
 
-// hold locks a file. The tools that we start have it open, too: when we are killed the lock is free
-// when the last of them has ended, so that whoever comes next meets nobody at work.
+// hold locks a file. The driver's tools inherit the descriptor. After the death of the driver the
+// lock is therefore free only when the last tool has ended, so that the next owner finds none at
+// work.
 func hold(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -17,20 +17,20 @@ type Registrar struct {
 	failed         func(reason string)
 }
 
-// NewRegistrar is for the driver of that name, whose socket kubelet sees at that path. failed is called
-// when kubelet refuses: it asks anew only when the socket is made anew.
+// NewRegistrar is for the driver of that name; endpoint is the path of its socket for kubelet.
+// failed is called if kubelet refuses: it asks again only when the socket is recreated.
 func NewRegistrar(name, endpoint string, failed func(reason string)) *Registrar {
 	return &Registrar{name: name, endpoint: endpoint, failed: failed}
 }
 
-// GetInfo says who we are.
+// GetInfo names the driver.
 func (r *Registrar) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{
 		Type: registration.CSIPlugin, Name: r.name, Endpoint: r.endpoint, SupportedVersions: []string{"1.0.0"},
 	}, nil
 }
 
-// NotifyRegistrationStatus hears what kubelet makes of it.
+// NotifyRegistrationStatus receives kubelet's decision.
 func (r *Registrar) NotifyRegistrationStatus(ctx context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	if s.GetPluginRegistered() {
 		klog.FromContext(ctx).Info("kubelet knows the driver")

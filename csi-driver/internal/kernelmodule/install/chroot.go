@@ -16,10 +16,11 @@ var _ Runner = Chroot{}
 
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// What is left of a program that was ended, and has its output open, is waited for so long.
+// Bound on the wait for remains of an ended program that have its output open.
 const grace = 5 * time.Second
 
-// Run has the program found there, not here. In time it ends with all that it has started: DKMS's compiler.
+// Run looks the program up in that root. When ctx ends, it ends the program with all its children,
+// such as DKMS's compiler.
 func (c Chroot) Run(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "/usr/bin/env", append([]string{"--", program}, args...)...)
 	cmd.Dir, cmd.Env = "/", []string{"PATH=" + path, "LC_ALL=C"}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A program that hangs in what it has started, as DKMS would in a compiler, ends with it.
+// A program that hangs in a child, as DKMS would in a compiler, ends with it.
 func TestRunEndsAll(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -25,7 +25,7 @@ func TestRunEndsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The kernel ends a killed process in its own time, and init then takes notice.
+	// The kernel ends a killed process with a delay, and init reaps it later.
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
 		if err != nil || strings.Contains(string(stat), ") Z ") {

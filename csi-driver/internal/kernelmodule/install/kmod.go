@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Name of the module, and of the package that DKMS knows.
+// Name is the name of the module, and of the package in DKMS.
 const Name = "stargatefs"
 
 // Runner runs a program of the node, in the node's own root.
@@ -25,19 +25,20 @@ type Runner interface {
 	Run(ctx context.Context, program string, args ...string) (string, error)
 }
 
-// Config is where everything is.
+// Config has the paths and the permission to build.
 type Config struct {
-	// Host is the node's root as we see it.
+	// Host is the node's root in this container.
 	Host string
-	// Sources is the folder stargatefs-VERSION of the image; Prebuilt has RELEASE/stargatefs.ko; none is taken if empty.
+	// Sources is the folder stargatefs-VERSION of the image; Prebuilt has
+	// RELEASE/stargatefs.ko; an empty one is not used.
 	Sources, Prebuilt string
 	// Release is that of the running kernel.
 	Release string
-	// Build allows to build; without, what there is is loaded.
+	// Build allows a build; without it, only existing modules are loaded.
 	Build bool
 }
 
-// How the kernel has come to its module.
+// How is how the kernel got its module.
 type How string
 
 const (
@@ -48,12 +49,12 @@ const (
 	None      How = "none"
 )
 
-// Result is what an operator is told.
+// Result is the report to the operator.
 type Result struct {
 	How     How
 	Release string // of the kernel
-	Version string // of the module that is loaded, as it says itself
-	Why     string // there is none; or what has to be done for this image's to be loaded
+	Version string // of the loaded module, as it reports itself
+	Why     string // why there is none; or what must happen before this image's can be loaded
 }
 
 // String is the result in one line.
@@ -68,7 +69,7 @@ func (r Result) String() string {
 	return s
 }
 
-// Ensure does what can be done.
+// Ensure loads the best possible module.
 func Ensure(ctx context.Context, c Config, run Runner) Result {
 	n := node{c, run}
 	r := Result{Release: c.Release}
@@ -102,7 +103,7 @@ func (n *node) read(p string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// loaded: the kernel has it, as a module or built in.
+// loaded reports whether the kernel has it, as a module or built in.
 func (n *node) loaded() bool {
 	for line := range strings.Lines(n.read("/proc/filesystems")) {
 		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == Name {
@@ -114,19 +115,19 @@ func (n *node) loaded() bool {
 
 func (n *node) version() string { return n.read("/sys/module/" + Name + "/version") }
 
-// Of the sources: the version that DKMS knows them by, and that which the module itself will say.
+// Versions in the sources: the one in DKMS, and the one that the module itself reports.
 func (n *node) packageVersion() string { return n.between("dkms.conf", `PACKAGE_VERSION="`, `"`) }
 func (n *node) sourceVersion() string {
 	return n.between("core/format/version.h", "#define SG_RELEASE\t\"", `"`)
 }
 
-// other tells whether that is not the version that this image has.
+// other reports whether that is not the version of this image.
 func (n *node) other(version string) bool {
 	has := n.sourceVersion()
 	return has != "" && version != "" && version != has
 }
 
-// between is what stands there in a file of the sources.
+// between is the text between two words in a file of the sources.
 func (n *node) between(name, before, behind string) string {
 	text, err := os.ReadFile(filepath.Join(n.Sources, name))
 	if err != nil {
@@ -137,7 +138,7 @@ func (n *node) between(name, before, behind string) string {
 	return found
 }
 
-// load has the kernel have this image's module, or at least one: why says what has kept it from this image's.
+// load loads this image's module, or at least one: why is the reason against this image's.
 func (n *node) load(ctx context.Context) (how How, why string, err error) {
 	switch {
 	case n.loaded() && !n.other(n.version()):
@@ -162,8 +163,8 @@ func (n *node) load(ctx context.Context) (how How, why string, err error) {
 	return None, "", err
 }
 
-// exchange takes this image's module in place of another one that is loaded, if nobody has that: the kernel lets
-// go of none that is in use. Where somebody has it, this image's is there for the next boot, or for who drains.
+// exchange replaces another loaded module by this image's, if it is unused: the kernel removes none
+// that is in use. If it is in use, this image's is ready for the next boot, or for after a drain.
 func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 	err = n.takesModules()
 	if err == nil {
@@ -172,10 +173,10 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 	if err != nil {
 		return WasLoaded, err.Error(), nil
 	}
-	if n.locked() { // and a node that works would have none
+	if n.locked() { // and a working node would lose its module
 		return WasLoaded, "drain the node, unmount its volumes, rmmod " + Name + " and modprobe " + Name + " (the kernel takes signed modules alone, and may refuse that)", nil
 	}
-	// Not modprobe -r, which knows only what is installed.
+	// Not modprobe -r, which knows only installed modules.
 	if said, err := n.run.Run(ctx, "rmmod", Name); err != nil {
 		return WasLoaded, fmt.Sprintf("drain the node, unmount its volumes, and start the driver's pod there anew, for that to be taken (%v)",
 			failed("rmmod "+Name, said, err)), nil
@@ -190,7 +191,7 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 	return None, "", err
 }
 
-// provide has this image's module where it can be loaded from.
+// provide puts this image's module in a place from which it can be loaded.
 func (n *node) provide(ctx context.Context) (How, error) {
 	if version, there := n.installed(ctx); there && !n.other(version) {
 		return Installed, nil
@@ -206,8 +207,8 @@ func (n *node) provide(ctx context.Context) (How, error) {
 	return Built, err
 }
 
-// take loads what was provided. What was built for a kernel of that name and is refused all the same, the node may
-// have to build for its own.
+// take loads the provided module. If the kernel refuses a module that was built for a kernel of
+// that name, the node may have to build one for its own.
 func (n *node) take(ctx context.Context, how How) (How, error) {
 	if how != Prebuilt {
 		return how, n.modprobe(ctx)
@@ -229,13 +230,13 @@ func (n *node) modprobe(ctx context.Context) error {
 	return nil
 }
 
-// installed: the node has a module for this kernel, and that is its version.
+// installed reports whether the node has a module for this kernel, and its version.
 func (n *node) installed(ctx context.Context) (version string, there bool) {
 	said, err := n.run.Run(ctx, "modinfo", "-k", n.Release, "-F", "version", Name)
 	return strings.TrimSpace(said), err == nil
 }
 
-// takesModules says why the kernel would take none that is built here.
+// takesModules is the reason why the kernel would refuse a module built here.
 func (n *node) takesModules() error {
 	if !n.has("/proc/modules") {
 		return errors.New("the kernel was built without loadable modules")
@@ -246,7 +247,7 @@ func (n *node) takesModules() error {
 	return nil
 }
 
-// locked: only signed modules are taken, and those built here are not.
+// locked reports whether only signed modules are accepted: those built here are not signed.
 func (n *node) locked() bool {
 	lockdown := n.read("/sys/kernel/security/lockdown")
 	return strings.Contains(lockdown, "[integrity]") || strings.Contains(lockdown, "[confidentiality]") ||
@@ -256,11 +257,11 @@ func (n *node) locked() bool {
 const signed = "the kernel takes signed modules alone (secure boot): sign it with a key that the node's firmware knows " +
 	"(DKMS does with a machine owner key), or turn secure boot off"
 
-// prebuilt is one for exactly this kernel.
+// prebuilt is the path of the module for exactly this kernel.
 func (n *node) prebuilt() string { return filepath.Join(n.Config.Prebuilt, n.Release, Name+".ko") }
 
-// hasPrebuilt tells whether there is one, and whether this kernel may take it: where only signed ones are taken, what the
-// node's DKMS builds and signs is.
+// hasPrebuilt reports whether it exists, and whether this kernel may accept it. If only signed ones
+// are accepted, the module that the node's DKMS builds and signs is.
 func (n *node) hasPrebuilt() (there, usable bool) {
 	if n.Config.Prebuilt == "" {
 		return false, false
@@ -272,7 +273,7 @@ func (n *node) hasPrebuilt() (there, usable bool) {
 	return true, !n.locked() || bytes.HasSuffix(text, []byte(signature))
 }
 
-// signature is how a module ends that somebody has signed.
+// signature is the end of a signed module.
 const signature = "~Module signature appended~\n"
 
 func (n *node) insmod(ctx context.Context) error {
@@ -296,7 +297,7 @@ func (n *node) insmod(ctx context.Context) error {
 	return nil
 }
 
-// refused says why a program has not given the kernel its module.
+// refused is the reason why a program has not loaded the module.
 func (n *node) refused(what, said string, err error) error {
 	if n.locked() {
 		return errors.New(signed)
@@ -307,7 +308,7 @@ func (n *node) refused(what, said string, err error) error {
 	return failed(what, said, err)
 }
 
-// failed is what a program has said last.
+// failed has the last output of a program.
 func failed(what, said string, err error) error {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
@@ -316,8 +317,8 @@ func failed(what, said string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// build has the node's DKMS do it: it knows the node's compiler and keys, and builds it anew for kernels
-// that come later.
+// build runs the node's DKMS: it knows the node's compiler and keys, and builds again for later
+// kernels.
 func (n *node) build(ctx context.Context) error {
 	if !n.Build {
 		return fmt.Errorf("kernel %s has no module %s %s installed, and none is to be built: make dkms-install there", n.Release, Name, n.sourceVersion())
@@ -329,7 +330,8 @@ func (n *node) build(ctx context.Context) error {
 	if _, err := n.run.Run(ctx, "dkms", "--version"); err != nil {
 		return fmt.Errorf("the node has no DKMS to build %s for kernel %s: apt-get install dkms linux-headers-%s", Name, n.Release, n.Release)
 	}
-	// The node looks itself: this is a link, to a place of its root and not of ours.
+	// The node must look itself: this is a link, to a place in its root and not in this
+	// container's.
 	if _, err := n.run.Run(ctx, "test", "-e", "/lib/modules/"+n.Release+"/build/Makefile"); err != nil {
 		return fmt.Errorf("the node has no headers of kernel %s: apt-get install linux-headers-%s", n.Release, n.Release)
 	}

@@ -40,7 +40,7 @@ func (m *machine) Run(_ context.Context, program string, args ...string) (string
 	return program + ": not found", errors.New("exit status 127")
 }
 
-// there looks for a file as the node has it, where links lead to places of the node.
+// there checks for a file in the node's root, where links lead to places of the node.
 func (m *machine) there(path string) error {
 	at := filepath.Join(m.root, path)
 	if to, err := os.Readlink(filepath.Dir(at)); err == nil {
@@ -107,7 +107,7 @@ func TestEnsure(t *testing.T) {
 		return func(string) func() (string, error) { return f }
 	}
 	loading := func(root string) func() (string, error) { return loads(t, root) }
-	// What the kernel has, or has not, behind a program.
+	// The state of the kernel after a program.
 	unloading := func(root string) func() (string, error) {
 		return func() (string, error) { put(t, root, map[string]string{"proc/filesystems": without}); return "", nil }
 	}
@@ -125,8 +125,8 @@ func TestEnsure(t *testing.T) {
 		name     string
 		files    []map[string]string
 		does     does
-		prebuilt string // what it has in it
-		notThat  bool   // none of them is to be taken
+		prebuilt string // its content
+		notThat  bool   // none of them may be used
 		noBuild  bool
 		link     string // of the headers
 		how      How

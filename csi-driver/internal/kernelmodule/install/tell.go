@@ -16,8 +16,8 @@ import (
 	"stargate/csi-driver/internal/nodemeta"
 )
 
-// Tell leaves the result as an annotation of the Node, DRIVER/module, and as an Event of it when there
-// is no module or a wrong one.
+// Tell writes the result to the annotation DRIVER/module of the Node, and as an Event of it if
+// there is no module or a wrong one.
 func Tell(ctx context.Context, client kubernetes.Interface, c clock.PassiveClock, driver, name string, r Result) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{nodemeta.Module(driver): r.String()}}})
 	if err != nil {

@@ -61,7 +61,7 @@ func (z *Zone) name(ctx context.Context, spec pool.Spec, temporary string) error
 	if err := z.lengthen(spec, temporary); err != nil {
 		return err
 	}
-	// What a deleted one of that name was a copy of, or this one is.
+	// The origin of a deleted volume of that name is removed, or replaced by that of this one.
 	link := z.folder.Path(origin, spec.Name)
 	err := folder.Remove(link)
 	if err == nil && spec.Origin != "" {
@@ -70,7 +70,7 @@ func (z *Zone) name(ctx context.Context, spec pool.Spec, temporary string) error
 	if err != nil {
 		return errkind.Wrap(errkind.Internal, err, "volume %s", spec.Name)
 	}
-	// QEMU is no root: it gets at the bytes by the group.
+	// QEMU is not root: the group gives it access to the bytes.
 	if err := os.Chown(temporary, 0, z.config.Group); err != nil {
 		return errkind.Wrap(errkind.Internal, err, "volume %s", spec.Name)
 	}
@@ -171,8 +171,8 @@ func (z *Zone) release(name string) {
 	delete(z.made, name)
 }
 
-// Delete takes the name away first: a crash leaves a file that the next Open removes, or Sweep. Its memory is
-// zeroed by the kernel before somebody else gets it.
+// Delete removes the name first: a crash leaves a file that the next Open removes, or Sweep. The
+// kernel zeroes its memory before another user gets it.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	v, err := z.Get(ctx, name)
 	if errkind.Is(err, errkind.NotFound) {
@@ -215,14 +215,14 @@ func (z *Zone) unused(ctx context.Context, v pool.Volume) error {
 		}
 		return nil
 	}
-	// To look at hearts takes a second or two.
+	// A look at heartbeats takes a second or two.
 	taken, err := z.Taken(ctx, v)
 	var refused *stargatectl.Refused
 	if v.State == pool.Damaged && errors.As(err, &refused) {
 		return nil // nobody can have it mounted, or join
 	}
 	if err != nil && ctx.Err() == nil && !written(v.Path) {
-		return nil // what cannot be looked at has nobody who could store in it
+		return nil // an unreadable volume has no system that could store in it
 	}
 	if err != nil || taken == 0 {
 		return err
@@ -281,7 +281,8 @@ func (z *Zone) extend(ctx context.Context, v pool.Volume, size int64) (had pool.
 		if _, ok := z.made[v.Name]; ok {
 			return errkind.New(errkind.Busy, "volume %s is being changed by another call", v.Name)
 		}
-		// More is its own than what is in it if there is a reserve, or somebody died.
+		// The volume has more memory than its file system if there is a reserve, or if a
+		// call died.
 		var ok bool
 		if had, ok = t.of[v.Name]; !ok {
 			return errkind.New(errkind.Busy, "volume %s has changed meanwhile: try again", v.Name)

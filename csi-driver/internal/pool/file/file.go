@@ -25,26 +25,26 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// What the files of a zone are called, beside what all folders have.
+// Names of files in a zone, in addition to those in all folders.
 const (
 	suffix   = ".stargate"
-	origin   = ".from-" // a link to the name of what a volume is a copy of
-	place    = ".at-"   // a link that says where a volume is: its address, and how much memory is its own
+	origin   = ".from-" // a link to the name of a copy's source
+	place    = ".at-"   // a link with the place of a volume: its address, and how much memory it owns
 	lockName = ".stargate-zone"
 )
 
-// Config is what an operator says of a zone of files.
+// Config is the operator's configuration of a zone of files.
 type Config struct {
 	Dir  string
 	Node string
-	// Base and Size are the guest-physical addresses that volumes are made for. So Size is also
-	// what they can have together.
+	// Base and Size are the guest-physical addresses for which volumes are made. So Size is
+	// also the bound of all volumes together.
 	Base, Size int64
-	// Group owns the files: that of the machines' QEMU.
+	// Group owns the files: the group of the VMs' QEMU.
 	Group int
 }
 
-// Zone is one that this process alone changes.
+// Zone is a zone that only this process changes.
 type Zone struct {
 	config Config
 	folder folder.Folder
@@ -76,7 +76,7 @@ func Open(ctx context.Context, config Config, t *stargatectl.Tools) (*Zone, erro
 	return z, nil
 }
 
-// Check is about what does not need the node.
+// Check checks all that does not depend on the node.
 func (c Config) Check() error {
 	const top = int64(4095) << 40
 	switch {
@@ -90,8 +90,8 @@ func (c Config) Check() error {
 	return nil
 }
 
-// inMemory refuses a folder on a disk. Volumes there would be the page cache of the node, which it writes back and
-// takes away as it likes, and a machine has the file as its memory.
+// inMemory refuses a folder on a disk. Volumes there would be in the node's page cache. The node
+// writes that back and drops it at any time, and a VM has the file as its memory.
 func (c Config) inMemory(lock *os.File) error {
 	var of unix.Statfs_t
 	if err := unix.Fstatfs(int(lock.Fd()), &of); err != nil {
@@ -110,7 +110,7 @@ func (c Config) inMemory(lock *os.File) error {
 	return nil
 }
 
-// Close lets another process have it.
+// Close releases the zone for another process.
 func (z *Zone) Close() error { return z.lock.Close() }
 
 // Kind is zone.File.
@@ -119,7 +119,8 @@ func (z *Zone) Kind() pool.Kind { return pool.File }
 // Place was found, or made, by Open.
 func (z *Zone) Place(context.Context, pool.ID) (string, error) { return z.id, nil }
 
-// leftLink tells whether a file says where a volume comes from, or where it is, that is not there.
+// leftLink reports whether a file is a link with the origin or the place of a volume that does not
+// exist.
 func (z *Zone) leftLink(file string) bool {
 	name, ok := strings.CutPrefix(file, origin)
 	if !ok {
@@ -132,7 +133,7 @@ func (z *Zone) leftLink(file string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Sweep removes what calls have left that could not clean up behind them.
+// Sweep removes leftovers of calls that could not clean up.
 func (z *Zone) Sweep(ctx context.Context) error {
 	if err := z.folder.Sweep(ctx, z.leftLink); err != nil {
 		return errkind.Wrap(errkind.Internal, err, "zone of files")
@@ -188,7 +189,8 @@ func (z *Zone) names() ([]string, error) {
 	return names, nil
 }
 
-// unseen is what a look at the folder has failed with. None is no zone; what else there is nobody can say.
+// unseen is the error of a look at the folder. An absent folder is no zone; after any other error
+// the content is unknown.
 func unseen(err error) error {
 	kind := errkind.NoAnswer
 	if errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +199,7 @@ func unseen(err error) error {
 	return errkind.Wrap(kind, err, "zone of files")
 }
 
-// free is what the file system can still give to volumes.
+// free is the space that the file system has left for volumes.
 func (z *Zone) free() (int64, error) {
 	n, err := z.folder.Free()
 	if err != nil {

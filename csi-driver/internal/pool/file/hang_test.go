@@ -15,8 +15,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// hangs is a zone with one volume, of 32 MiB, whose tool hangs once: from when hang is called until its call is
-// ended. hung is closed when it does.
+// hangs is a zone with one volume, of 32 MiB, whose tool hangs once: from the call of hang until
+// its own call is ended. hung is closed when it does.
 func hangs(t *testing.T) (z *Zone, hang func() (hung <-chan struct{})) {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,7 +62,7 @@ func hangs(t *testing.T) (z *Zone, hang func() (hung <-chan struct{})) {
 	}
 }
 
-// A change whose tool hangs holds up nobody who looks, and no other change.
+// A change whose tool hangs delays no look, and no other change.
 func TestLooksDoNotWaitForAChange(t *testing.T) {
 	for what, change := range map[string]func(context.Context, *Zone) error{
 		"create": func(ctx context.Context, z *Zone) error {

@@ -14,8 +14,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Members of a volume can store anything in it. The driver still sees, makes and deletes all other volumes, before a
-// restart and after it, and can delete this one.
+// Members of a volume can store anything in it. The driver still sees, makes and deletes all other
+// volumes, before a restart and after it, and can delete this one.
 func TestAHostileVolume(t *testing.T) {
 	const m = int64(1) << 20
 	whole := fmt.Sprintf(`"base": "0x%x", "size": %d, "max_size": %d`, 64<<30, 32*m, 64*m)
@@ -81,7 +81,7 @@ func TestAHostileVolume(t *testing.T) {
 			z.release("new")
 		}
 		look("untouched")
-		time.Sleep(20 * time.Millisecond) // the file system's clock goes by ticks
+		time.Sleep(20 * time.Millisecond) // the file system's clock advances in ticks
 		put("evil", line)
 		look("while it runs")
 		make("while it runs")

@@ -80,14 +80,14 @@ func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	return all, nil
 }
 
-// glance is a file as it was before it was looked at.
+// glance is a file as it was before the look.
 type glance struct {
 	stargatectl.Glance
 	st fs.FileInfo
 }
 
-// glance looks at many by one program. Volumes that the program refuses are left out, and those that are longer than
-// they should be.
+// glance examines many volumes with one program. Volumes that the program refuses are left out, and
+// those whose files are too long.
 func (z *Zone) glance(ctx context.Context, names []string) (map[string]glance, error) {
 	files := map[string]fs.FileInfo{}
 	var paths []string
@@ -174,7 +174,8 @@ func (z *Zone) look(ctx context.Context, name string, t taken) (pool.Volume, err
 	if err != nil && ctx.Err() != nil {
 		return v, errkind.Wrap(errkind.Internal, err, "volume %s", name)
 	}
-	// This volume's members may have caused any other failure of the look, so the failure concerns this volume alone.
+	// This volume's members may have caused any other failure of the look, so the failure
+	// concerns this volume alone.
 	if err != nil {
 		if _, err := os.Stat(v.Path); errors.Is(err, fs.ErrNotExist) {
 			return v, notFound(name)
@@ -223,7 +224,7 @@ func allocated(v pool.Volume) int64 {
 	return min(max(st.Blocks*512, v.Size), max(v.Memory, v.Size))
 }
 
-// taken is what volumes take of the addresses now, those that are being made included.
+// taken is the present use of the addresses, including volumes that are being made.
 func (z *Zone) taken(ctx context.Context) (is taken, err error) {
 	err = z.settled(ctx, func(t taken) error {
 		is = t
@@ -232,16 +233,17 @@ func (z *Zone) taken(ctx context.Context) (is taken, err error) {
 	return is, err
 }
 
-// taken is what the zone's addresses are used for, at one moment.
+// taken is the use of the zone's addresses, at one moment.
 type taken struct {
 	space  pool.Space
 	of     map[string]pool.Span // by volume: its own
 	unread string               // a volume that may have any of them
 }
 
-// settled calls use, while no other call takes or gives back addresses, with what is taken of them. Programs are
-// asked without the lock: one that hangs holds up the call that has asked it, and no other. So the lock is taken
-// when all files that are there have been asked for; one that has come meanwhile is asked for first.
+// settled calls use with the addresses taken, while no other call takes or releases addresses.
+// Programs run without the lock: a program that hangs delays only the call that runs it. So the
+// lock is taken once the addresses of all present files are known; if a file has come meanwhile,
+// settled asks for its address first.
 func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 	known := addresses{}
 	for turn := 1; ; turn++ {
@@ -254,12 +256,12 @@ func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 	}
 }
 
-// turns bounds how often a call asks for files that have changed since it asked for them. A member of a volume that
-// nobody has noted yet can change its file without end.
+// turns bounds how often a call asks for files that have changed since the last question. A member
+// of a volume without a note can change its file without end.
 const turns = 4
 
-// try fails to be done if a file has come or changed since the call has asked; the last time such a file may have any
-// address.
+// try does nothing if a file has come or changed since the call has asked; in the last turn such a
+// file may have any address.
 func (z *Zone) try(known addresses, last bool, use func(taken) error) (done bool, err error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -270,11 +272,11 @@ func (z *Zone) try(known addresses, last bool, use func(taken) error) (done bool
 	return true, use(t)
 }
 
-// addresses are those of files, as a call has found them since it began.
+// addresses are the addresses of files that a call has found since it began.
 type addresses map[file]address
 
-// file is one as it was when its inode was changed last: the number alone is used again for the next file, and one
-// that has been written anew may say another address.
+// file is a file with the time of its inode's last change. The number alone is not enough: the next
+// file may reuse it, and a rewritten file may name another address.
 type file struct {
 	number  uint64
 	changed syscall.Timespec
@@ -284,11 +286,11 @@ func fileOf(st fs.FileInfo) file { return file{inode(st).Ino, inode(st).Ctim} }
 
 type address struct {
 	at    int64
-	known bool // else the file may have any
+	known bool // otherwise the file may have any
 }
 
-// takenLocked is whole if of all files that are there the addresses are noted, or known to the call; of others nobody
-// knows them. It runs no program.
+// takenLocked is whole if the addresses of all present files are noted, or known to the call; other
+// addresses are unknown. It runs no program.
 func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
 	names, err := z.names()
 	if err != nil {
@@ -330,7 +332,7 @@ func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
 	return t, whole, nil
 }
 
-// stat is nil if there is no such volume.
+// stat is nil if the volume does not exist.
 func (z *Zone) stat(name string) (fs.FileInfo, error) {
 	st, err := os.Stat(z.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -344,8 +346,8 @@ func (z *Zone) stat(name string) (fs.FileInfo, error) {
 
 func inode(st fs.FileInfo) *syscall.Stat_t { return st.Sys().(*syscall.Stat_t) }
 
-// learn finds the addresses of all files of which none is noted, and that are not among the known ones, and notes them:
-// of many by one program, and of what that does not tell one by one.
+// learn finds and notes the addresses of all files without a note that are not among the known
+// ones. One program finds most, and the rest are asked for one by one.
 func (z *Zone) learn(ctx context.Context, known addresses) error {
 	names, err := z.names()
 	if err != nil {
@@ -371,7 +373,7 @@ func (z *Zone) learned(name string, st fs.FileInfo, a address, known addresses) 
 	return z.adopt(name, st, a.at)
 }
 
-// unknown calls use for each file that is there, of which nothing is noted, and that is not among the known ones.
+// unknown calls use for each file without a note that is not among the known ones.
 func (z *Zone) unknown(names []string, known addresses, use func(name string, st fs.FileInfo) error) error {
 	for _, name := range names {
 		st, err := z.stat(name)
@@ -397,7 +399,7 @@ func (z *Zone) unknown(names []string, known addresses, use func(name string, st
 	return nil
 }
 
-// learnMany has those asked for by one program that addressOf would ask for one by one.
+// learnMany runs one program for all files that addressOf would examine one by one.
 func (z *Zone) learnMany(ctx context.Context, names []string, known addresses) error {
 	var fresh []string
 	err := z.unknown(names, known, func(name string, _ fs.FileInfo) error {
@@ -419,8 +421,9 @@ func (z *Zone) learnMany(ctx context.Context, names []string, known addresses) e
 	return nil
 }
 
-// addressOf asks for a file's address. If it cannot be read, for whatever reason, nobody knows that. It fails only where
-// the call itself is over, so that one volume keeps nobody from the others.
+// addressOf finds a file's address. If the file cannot be read, for any reason, its address is
+// unknown. It fails only if the call itself has ended, so that one volume does not block the
+// others.
 func (z *Zone) addressOf(ctx context.Context, name string) (a address, there bool, err error) {
 	info, err := z.tools.Info(ctx, z.path(name))
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Volumes are files here whose first line is what stargatectl would say of them.
+// Volumes are files here. Their first line is stargatectl's answer about them.
 const script = `#!/bin/sh
 if [ "$2" = look ]; then
 	shift 2
@@ -49,8 +49,9 @@ func scripted(t *testing.T) *stargatectl.Tools {
 	return found
 }
 
-// An address is the file's as long as it is there, whatever is written into it. Of a file of an earlier driver it is asked
-// for once; where nobody knows it, none are given away.
+// An address belongs to the file as long as that exists, whatever is written into it. The driver
+// asks for it once for a file of an earlier driver. While it is unknown, no addresses are given
+// away.
 func TestAddressesOfWhatChanges(t *testing.T) {
 	const m = int64(1) << 20
 	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
@@ -67,7 +68,7 @@ func TestAddressesOfWhatChanges(t *testing.T) {
 	z := open()
 	put := func(line string) {
 		t.Helper()
-		time.Sleep(20 * time.Millisecond) // the file system's clock goes by ticks
+		time.Sleep(20 * time.Millisecond) // the file system's clock advances in ticks
 		path := z.path("v")
 		err := os.WriteFile(path, []byte(line+"\n"), 0o600)
 		if err == nil {
@@ -123,8 +124,9 @@ func TestAddressesOfWhatChanges(t *testing.T) {
 	largest("deleted", 1024*m, false)
 }
 
-// The driver uses an address that it read from a file for that file alone: not for another file with the same inode
-// number, and not after a later write; whether it asks for one file, or for many at once.
+// The driver uses an address that it read from a file for that file alone. It does not use it for
+// another file with the same inode number, nor after a later write. This holds for one file, and
+// for many at once.
 func TestAnInodeThatIsUsedAgain(t *testing.T) {
 	const m = int64(1) << 20
 	for _, names := range [][]string{{"v"}, {"v", "w", "x"}} {
@@ -136,7 +138,7 @@ func TestAnInodeThatIsUsedAgain(t *testing.T) {
 		t.Cleanup(func() { z.Close() })
 		known := addresses{}
 		for _, base := range []int64{config.Base, config.Base + 512*m} {
-			time.Sleep(20 * time.Millisecond) // the file system's clock goes by ticks
+			time.Sleep(20 * time.Millisecond) // the file system's clock advances in ticks
 			for i, name := range names {
 				line := fmt.Sprintf(`{"base": "%#x", "size": %d, "max_size": %d}`+"\n", base+int64(i)*64*m, 32*m, 64*m)
 				err := os.WriteFile(z.path(name), []byte(line), 0o600)
@@ -168,8 +170,8 @@ func TestAnInodeThatIsUsedAgain(t *testing.T) {
 	}
 }
 
-// A member of a volume of an earlier driver changes its file whenever somebody looks at it. A call that needs all
-// addresses ends all the same: this volume may have any.
+// A member of a volume of an earlier driver changes its file at every look. A call that needs all
+// addresses still ends: this volume may have any.
 func TestAFileThatIsAlwaysAnotherOne(t *testing.T) {
 	dir := t.TempDir()
 	text := "#!/bin/sh\nif [ \"$2\" = info ]; then sleep 0.02; touch \"$3\"; fi\n" + script[len("#!/bin/sh\n"):]

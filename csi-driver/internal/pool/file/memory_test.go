@@ -27,7 +27,7 @@ func memory(t testing.TB) string {
 	return dir
 }
 
-// disk is one where it may not.
+// disk is a folder where it may not.
 func disk(t *testing.T) string {
 	t.Helper()
 	here, err := os.MkdirTemp(".", "disk")
@@ -48,7 +48,7 @@ func disk(t *testing.T) string {
 	return ""
 }
 
-// A machine has a file of the zone as its memory: a folder on a disk is refused, and what is in it stays.
+// A VM has a file of the zone as its memory: a folder on a disk is refused, and its content stays.
 func TestOnADisk(t *testing.T) {
 	config := Config{Dir: filepath.Join(disk(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
 	half := filepath.Join(config.Dir, folder.Making+"v")
@@ -72,8 +72,8 @@ func TestOnADisk(t *testing.T) {
 	z.Close()
 }
 
-// A file system that is mounted at the folder later is not the zone: the driver neither finds a volume there, nor makes
-// one, nor takes one for deleted.
+// A file system that is mounted at the folder later is not the zone: the driver neither finds a
+// volume there, nor makes one, nor regards one as deleted.
 func TestAnotherFolder(t *testing.T) {
 	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
 	z, err := Open(background, config, scripted(t))

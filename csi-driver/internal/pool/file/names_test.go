@@ -14,11 +14,11 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// background is for zones that call no program here: there is nothing in them to look at.
+// background is for zones that run no program here: they have nothing to examine.
 var background = context.Background()
 
-// Whatever a volume is called, and a file in the folder: no path leads out of the folder, no file is two
-// things, and nothing outside is touched.
+// For any name of a volume, and of a file in the folder: no path leads out of the folder, no file
+// is two things, and nothing outside is touched.
 func FuzzPaths(f *testing.F) {
 	root := memory(f)
 	dir := filepath.Join(root, "zone")

@@ -46,11 +46,12 @@ func (z *Zone) put(name string, at pool.Span) error {
 	return nil
 }
 
-// adopt notes where a volume is that an earlier driver has made, or an operator has put there: once.
+// adopt notes the place of a volume that an earlier driver has made, or an operator has put there:
+// once.
 func (z *Zone) adopt(name string, st fs.FileInfo, base int64) error {
 	end, err := z.folder.Begin(name)
 	if err != nil {
-		return nil // somebody is at it: with the next look
+		return nil // another call has it: retry with the next look
 	}
 	defer end()
 	now, err := z.stat(name)
@@ -63,18 +64,18 @@ func (z *Zone) adopt(name string, st fs.FileInfo, base int64) error {
 	return z.put(name, pool.Span{Base: base, Size: st.Size()})
 }
 
-// stretched is why a file is not looked into that is longer than its volume: a look at what is not there takes memory
-// for it, and the member that made it longer has no right to more.
+// stretched is the reason not to examine a file that is longer than its volume. A look at its holes
+// would allocate memory, and the member that made it longer has no right to more.
 func stretched(length, own int64) string {
 	return fmt.Sprintf("its file has %d bytes, and the volume has %d: a pod or machine with its memory has made it longer. Cut it to that size (truncate), or delete the volume", length, own)
 }
 
-// elsewhere is why a volume is not used whose superblock has another address than the one that is its own.
+// elsewhere is the reason not to use a volume whose superblock has another address than its own.
 func elsewhere(says, own int64) string {
 	return fmt.Sprintf("its superblock has address %#x, and the driver gave it %#x: a pod or machine with its memory has changed the superblock. Restore it, or delete the volume", says, own)
 }
 
-// longer tells whether a volume's file is longer than its note says.
+// longer reports whether a volume's file is longer than its note says.
 func (z *Zone) longer(name string) (bool, error) {
 	at, noted, err := z.placed(name)
 	if err != nil || !noted {

@@ -14,7 +14,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// logged is a zone whose tools say what scripted ones do, and note what they were asked.
+// logged is a zone with scripted tools that log their arguments.
 func logged(t *testing.T) (z *Zone, asked func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func logged(t *testing.T) (z *Zone, asked func() string) {
 
 const mib = int64(1) << 20
 
-// says has a volume's file say such an address. It stays as long as it is.
+// says writes such an address into a volume's file. The length stays.
 func (z *Zone) says(t *testing.T, name string, base int64) {
 	t.Helper()
 	f, err := os.OpenFile(z.path(name), os.O_RDWR|os.O_CREATE, 0o600)
@@ -71,8 +71,9 @@ func (z *Zone) says(t *testing.T, name string, base int64) {
 	}
 }
 
-// Those who have a volume as memory write the address in its superblock. That changes nothing for others: its own
-// addresses stay its own, those that it names are free, or another's, and the volume itself is not used.
+// Members that have a volume as memory write the address in its superblock. That changes nothing
+// for others. The volume's addresses stay its own, those that it names stay free, or another's, and
+// the volume itself is not used.
 func TestAMemberWritesAnotherAddress(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
 	for what, says := range map[string]int64{
@@ -115,8 +116,9 @@ func TestAMemberWritesAnotherAddress(t *testing.T) {
 	}
 }
 
-// Those who have a volume as memory can make its file longer. That takes nothing from others, no program looks at such a
-// file, and the driver never cuts it: an operator may have made file and file system longer.
+// Members that have a volume as memory can make its file longer. That takes nothing from others, no
+// program examines such a file, and the driver never cuts it: an operator may have made file and
+// file system longer.
 func TestAMemberMakesItLonger(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
 	z, asked := logged(t)
@@ -206,8 +208,8 @@ func TestNotMadeTwice(t *testing.T) {
 	}
 }
 
-// A slot that was being recovered by a machine which has been killed stays so. It keeps a volume only as long as somebody
-// can store in it.
+// If a machine was killed during the recovery of a slot, the slot stays in recovery. It keeps a
+// volume only as long as a process can store in it.
 func TestNobodyRecoversAnyMore(t *testing.T) {
 	z, _ := logged(t)
 	z.says(t, "v", 64<<30)

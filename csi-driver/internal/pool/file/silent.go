@@ -27,7 +27,7 @@ func (z *Zone) ask(ctx context.Context, v pool.Volume, args ...string) error {
 	if serr != nil || written(v.Path) {
 		return err
 	}
-	// Who is named here came before that look; who comes now has another incarnation.
+	// Systems in this list came before that look; a later one has another incarnation.
 	for _, s := range systems {
 		if s.Lives() || !s.Silent() {
 			continue
@@ -41,14 +41,15 @@ func (z *Zone) ask(ctx context.Context, v pool.Volume, args ...string) error {
 	return err
 }
 
-// written tells whether a process of this kernel may store in a file, by a descriptor or a mapping:
-// only if none may does the kernel give a lease of it (fcntl(2)). What cannot be found out may be.
+// written reports whether a process of this kernel may store in a file, by a descriptor or a
+// mapping. The kernel gives a lease of the file only if none may (fcntl(2)). After an error the
+// answer is yes.
 func written(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return true
 	}
-	defer f.Close() // which ends the lease
+	defer f.Close() // this ends the lease
 	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
 	return err != nil
 }

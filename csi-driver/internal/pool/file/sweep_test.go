@@ -55,7 +55,7 @@ func (z *Zone) files(t *testing.T) []string {
 
 var small = pool.Spec{Name: "w", Size: 16 << 20, Align: pool.Extent}
 
-// A failed call also tells which leftovers it could not remove. The next Sweep removes them.
+// A failed call also reports which leftovers it could not remove. The next Sweep removes them.
 func TestWhatIsNotCleanedUp(t *testing.T) {
 	z := formats(t, `mkdir -p "$file/in the way"; echo "mkfs.stargatefs: bad label" >&2; exit 2`)
 	_, err := z.Create(background, small)
@@ -73,7 +73,7 @@ func TestWhatIsNotCleanedUp(t *testing.T) {
 	}
 }
 
-// Sweep removes what nobody is at, whatever it is, and nothing else.
+// Sweep removes files that no call uses, of any kind, and nothing else.
 func TestSweep(t *testing.T) {
 	z := formats(t, `: >"$file"; exec sleep 600`)
 	kept := []string{"v" + suffix, origin + "v", "somebody's", pool.SnapshotName("s") + "@v.snapshot"}
