@@ -18,19 +18,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sysfs is where the module shows them.
+// Sysfs is the module's folder.
 const Sysfs = "/sys/fs/stargatefs"
 
-// Module is the kernel's side, which need not be there.
+// Module is the kernel's side, which need not exist.
 type Module struct {
 	dir    string
 	device func(path string) string
 }
 
-// New reads in a folder: Sysfs, unless a test has another.
+// New reads in a folder: Sysfs, except in tests.
 func New(dir string) *Module { return NewFor(dir, Device) }
 
-// NewFor is for tests, whose volumes have no devices: device has the number that a path stands for.
+// NewFor is for tests, whose volumes have no devices: device returns the number for a path.
 func NewFor(dir string, device func(path string) string) *Module { return &Module{dir, device} }
 
 // Device is the number of the block device at a path, as sysfs has it; "" if there is none.
@@ -47,7 +47,7 @@ const shutDown = "shut down"
 // Mount is one volume of this node.
 type Mount struct {
 	State    string
-	Joined   bool                        // it has a slot, as who writes has
+	Joined   bool                        // it has a slot, as a writer has
 	counters map[string]map[string]int64 // by file and name
 }
 
@@ -56,11 +56,11 @@ const WhyShutDown = "every call to this node's mount of it fails until it is unm
 	"declared this node dead, or pages that the volume cannot do without are bad (the kernel's log says which). " +
 	"Delete the volume's pods on this node"
 
-// ShutDown is a mount of a system that another one has declared dead, or of a volume that itself stands on bad
-// memory: whatever is asked of it fails until it has been unmounted.
+// ShutDown reports whether this system was fenced, or the volume's own structures are in bad pages:
+// every operation on the mount then fails until it is unmounted.
 func (m *Mount) ShutDown() bool { return m.State == shutDown }
 
-// Counter is 0 where this module has none of that name.
+// Counter is 0 if this module has none of that name.
 func (m *Mount) Counter(file, name string) int64 { return m.counters[file][name] }
 
 var files = []string{"epoch", "operations", "journal", "errors"}
@@ -82,7 +82,7 @@ func (m *Module) Mounted(path string) (*Mount, error) {
 	return all[device], err
 }
 
-// All are the volumes that this node has mounted: who asks about many reads each once.
+// All are the volumes that this node has mounted; it reads each once, for questions about many.
 func (m *Module) All() (Mounts, error) {
 	all, err := m.read(func(string) bool { return true })
 	if err != nil {
@@ -137,7 +137,7 @@ func read(dir string) (*Mount, error) {
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if m.ShutDown() && errors.Is(err, unix.EIO) {
-			continue // it is about memory that cannot be read any more
+			continue // it describes memory that cannot be read any more
 		}
 		if err != nil {
 			return nil, err
@@ -147,7 +147,7 @@ func read(dir string) (*Mount, error) {
 	return m, nil
 }
 
-// parse takes lines of a name and a number; what is none is of a later module.
+// parse takes lines of a name and a number; other lines are from a later module.
 func parse(text []byte) map[string]int64 {
 	counters := map[string]int64{}
 	lines := bufio.NewScanner(bytes.NewReader(text))

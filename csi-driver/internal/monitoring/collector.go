@@ -21,7 +21,8 @@ const (
 	fresh = 15 * time.Second
 	// Less than Prometheus waits (podMonitor.interval of the chart).
 	lookLimit = 20 * time.Second
-	// What was seen stands for so long when the zone does not answer: one look in vain is a busy node.
+	// An observation stays valid for this time when the zone does not answer: one failed look
+	// is a busy node.
 	stands = 5 * time.Minute
 )
 
@@ -29,7 +30,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("stargate_"+name, help, labels, nil)
 }
 
-// Collector reads the zone when somebody asks.
+// Collector reads the zone on request.
 type Collector struct {
 	zone   pool.Zone
 	module *kernelmodule.Module
@@ -44,7 +45,7 @@ type Collector struct {
 
 	mu       sync.Mutex
 	last     time.Time // of a look
-	answered time.Time // of one that was not in vain
+	answered time.Time // of a successful look
 	seen     []prometheus.Metric
 }
 
@@ -53,7 +54,7 @@ type shown struct {
 	desc       *prometheus.Desc
 	kind       prometheus.ValueType
 	file, name string
-	less       string // another one that is to be taken off; who has not joined has none
+	less       string // another number to subtract; a non-member has none
 }
 
 func moduleShows() []shown {
@@ -134,7 +135,7 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// refresh keeps what was seen, for a while, if it sees nothing.
+// refresh keeps the last observation for a while after a failed look.
 func (c *Collector) refresh(ctx context.Context) {
 	seen, err := c.look(ctx)
 	c.last = time.Now()
@@ -146,7 +147,7 @@ func (c *Collector) refresh(ctx context.Context) {
 	}
 }
 
-// look fails if it cannot say whether there is a zone, or what is in it.
+// look fails if the existence of a zone, or its content, is unknown.
 func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 	kind := string(c.zone.Kind())
 	s, err := c.zone.Status(ctx)

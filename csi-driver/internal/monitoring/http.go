@@ -20,12 +20,13 @@ const (
 	headLimit  = 10 * time.Second
 	idleLimit  = time.Minute
 	stopLimit  = 2 * time.Second
-	// A look at a zone that does not answer ends before.
+	// A look at a zone that does not answer ends earlier.
 	metricsLimit = lookLimit + 5*time.Second
 	scrapes      = 4 // at once
 )
 
-// Handler serves /metrics, /healthz (is the driver alive? else start it anew) and /readyz (can it serve?).
+// Handler serves /metrics, /healthz (is the driver alive? if not, restart it) and /readyz (can it
+// serve?).
 func Handler(metrics prometheus.Gatherer, alive, ready func(context.Context) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
@@ -36,8 +37,8 @@ func Handler(metrics prometheus.Gatherer, alive, ready func(context.Context) err
 	return mux
 }
 
-// kept asks once for all who want to know at about the same time: whoever reaches the port may ask, and each
-// answer is a program that looks at the zone.
+// kept runs one check for all requests of about the same time: any client that reaches the port may
+// ask, and each answer runs a program that examines the zone.
 func kept(check func(context.Context) error) func(context.Context) error {
 	var (
 		mu   sync.Mutex
@@ -48,7 +49,7 @@ func kept(check func(context.Context) error) func(context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if last.IsZero() || time.Since(last) > fresh {
-			// Who asked may go away, and others have the answer.
+			// The client may go away, and others still get the answer.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeLimit)
 			defer cancel()
 			said = check(ctx)
@@ -84,7 +85,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	defer cancel()
 	err := s.Shutdown(end)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = s.Close() // who still waits for an answer can ask the next driver
+		err = s.Close() // a client that still waits can ask the next driver
 	}
 	if err != nil {
 		return fmt.Errorf("metrics at %s: %w", l.Addr(), err)

@@ -41,9 +41,9 @@ func (k kernel) Mount(source, target, fstype string, options []string) error {
 	return nil
 }
 
-// Bind is not mount(8)'s: that and mount-utils need two steps for one that is read-only; a crash between
-// them would leave a pod's mount writable, and nobody could tell. So it is made elsewhere with all its
-// attributes, and attached in one step.
+// Bind does not use mount(8): that and mount-utils need two steps for a read-only mount. A crash
+// between them would leave a pod's mount writable, and nothing would show it. So the mount is made
+// detached with all its attributes, and attached in one step.
 func (kernel) Bind(source, target string, attributes uint64) error {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
@@ -61,7 +61,8 @@ func (kernel) Bind(source, target string, attributes uint64) error {
 	return nil
 }
 
-// Takes asks the kernel as a mount would, and mounts nothing. An answer that is not about the option is for who mounts.
+// Takes asks the kernel as a mount would, and mounts nothing. An answer that is not about the
+// option is left to the mount itself.
 func (kernel) Takes(fstype, option string) bool {
 	fd, err := unix.Fsopen(fstype, unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -71,7 +72,7 @@ func (kernel) Takes(fstype, option string) bool {
 	return !errors.Is(unix.FsconfigSetFlag(fd, option), unix.EINVAL)
 }
 
-// Reconfigure is not mount(8)'s remount, which would also set what it is not told.
+// Reconfigure does not use mount(8)'s remount, which would also set other options.
 func (kernel) Reconfigure(path string, options []string) error {
 	fd, err := unix.Fspick(unix.AT_FDCWD, path, unix.FSPICK_CLOEXEC|unix.FSPICK_SYMLINK_NOFOLLOW|unix.FSPICK_NO_AUTOMOUNT)
 	if err != nil {
@@ -104,10 +105,11 @@ func (kernel) Close(path string) error {
 	return nil
 }
 
-// Unmount is not umount(8), which tells what has failed in words alone.
+// Unmount does not use umount(8), which reports failures only in words.
 func (kernel) Unmount(path string) error { return unix.Unmount(path, unix.UMOUNT_NOFOLLOW) }
 
-// Known tells whether the kernel has a file system of that name, or a module that it loads for it.
+// Known reports whether the kernel has a file system of that name, or a module that it loads for
+// it.
 func Known(fstype string) bool {
 	list, err := os.ReadFile(types)
 	if err != nil {
@@ -116,8 +118,8 @@ func Known(fstype string) bool {
 	return known(string(list), fstype, unix.Fsopen)
 }
 
-// To open one has the kernel load its module, as mount does. It is missing if the kernel says so: who
-// may not ask, or asks an old kernel, knows nothing.
+// Opening the file system lets the kernel load its module, as mount does. It is missing only if the
+// kernel says so: without permission, or on an old kernel, the answer is unknown.
 func known(list, fstype string, open func(string, int) (int, error)) bool {
 	for line := range strings.Lines(list) {
 		if f := strings.Fields(line); len(f) > 0 && f[len(f)-1] == fstype {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mounts is what the driver does with this node's mounts, and how a volume is brought to a
-// path. The kernel's own table is the only record of it.
+// Package mounts changes this node's mounts, and brings a volume to a path. The kernel's own table
+// is the only record of it.
 package mounts
 
 import (
@@ -21,13 +21,13 @@ type System interface {
 	Mount(source, target, fstype string, options []string) error
 	// Bind shows at target what is at source, with these attributes from the first moment on.
 	Bind(source, target string, attributes uint64) error
-	// Takes tells whether the kernel's file system of that type has an option.
+	// Takes reports whether the kernel's file system of that type has an option.
 	Takes(fstype, option string) bool
 	// Reconfigure gives the file system that is mounted at a path further options.
 	Reconfigure(path string, options []string) error
 	// Close makes a mount read-only: this one, not its file system.
 	Close(path string) error
-	// Unmount takes the uppermost mount away; EBUSY while somebody uses it, EINVAL if there is none.
+	// Unmount removes the uppermost mount; EBUSY while it is in use, EINVAL if there is none.
 	Unmount(path string) error
 }
 
@@ -54,7 +54,7 @@ func (m *Mounter) At(path string) (*mount.MountInfo, error) {
 	return nil, nil
 }
 
-// Marked tells whether a mount has the attribute that Bind gives for unix.MOUNT_ATTR_NODIRATIME.
+// Marked reports whether a mount has the attribute that Bind gives for unix.MOUNT_ATTR_NODIRATIME.
 func Marked(e *mount.MountInfo) bool { return slices.Contains(e.MountOptions, "nodiratime") }
 
 // Attributes are those of a bind mount.
@@ -65,11 +65,11 @@ func Attributes(readOnly bool, more uint64) uint64 {
 	return more
 }
 
-// ReadOnly tells whether nothing can be written by this mount.
+// ReadOnly reports whether this mount allows no writes.
 func ReadOnly(e *mount.MountInfo) bool { return slices.Contains(e.MountOptions, "ro") }
 
-// Clear unmounts what is ours at a path, and what is mounted in that, the last first. What else is there, or
-// below, is somebody else's and stays.
+// Clear unmounts the driver's mounts at a path, and all mounts in them, the last first. Other
+// mounts there, or below, belong to others and stay.
 func (m *Mounter) Clear(path string, ours func(*mount.MountInfo) bool) error {
 	entries, err := m.Entries()
 	if err != nil {
@@ -87,8 +87,8 @@ func (m *Mounter) Clear(path string, ours func(*mount.MountInfo) bool) error {
 	return nil
 }
 
-// within are those mounts, in the order of their making. One over ours that is not is in the way: who has made
-// it knows what for.
+// within are those mounts, in the order of their making. Another user's mount on top of one is an
+// error, because its purpose is unknown.
 func within(entries []mount.MountInfo, path string, ours func(*mount.MountInfo) bool) ([]mount.MountInfo, error) {
 	in := map[int]bool{}
 	var all []mount.MountInfo
@@ -111,7 +111,7 @@ func (m *Mounter) unmount(at string) error {
 	err := m.Unmount(at)
 	if errors.Is(err, unix.EINVAL) {
 		if left, lerr := m.At(at); lerr == nil && left == nil {
-			return nil // somebody else was quicker
+			return nil // another process was faster
 		}
 	}
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"stargate/csi-driver/internal/errkind"
 )
 
-// Folder is the one that paths of requests have to be in: kubelet's.
+// Folder is the folder that must contain paths of requests: kubelet's.
 type Folder struct {
 	said, real string
 	open       func(dirfd int, path string, how *unix.OpenHow) (int, error)
 }
 
-// OpenFolder takes the operator's word for it, links included.
+// OpenFolder trusts the operator's path, links included.
 func OpenFolder(path string) (*Folder, error) {
 	if !filepath.IsAbs(path) {
 		return nil, errkind.New(errkind.Invalid, "kubelet's folder %q is no absolute path", path)
@@ -33,10 +33,10 @@ func OpenFolder(path string) (*Folder, error) {
 	return &Folder{said: path, real: real, open: unix.Openat2}, nil
 }
 
-// Inside is where a path of a request is, really. It is Invalid if it is not in the folder, or if a
-// link is on the way: a request is not to choose what we mount over by a link that is there. The path is used by
-// its name afterwards. Only root can put a link into it meanwhile: kubelet's directories are root's, and what
-// a pod can write to is on no way to a path of ours (README, Security).
+// Inside resolves a path of a request. It is Invalid if it is not in the folder, or if a link is on
+// the way: an existing link must not decide where the driver mounts. The path is used by its name
+// afterwards. Only root can put a link into it meanwhile: kubelet's directories belong to root, and
+// no path of the driver goes through a directory that a pod can write to (README, Security).
 func (f *Folder) Inside(path string) (string, error) {
 	below, ok := strings.CutPrefix(path, f.said+"/")
 	if !ok || filepath.Clean(path) != path || strings.ContainsAny(path, " \t\n\\") {
@@ -48,8 +48,8 @@ func (f *Folder) Inside(path string) (string, error) {
 	return filepath.Join(f.real, below), nil
 }
 
-// linkless looks at the path as far as it is there. Its last part may be a mount that was declared dead, which
-// answers nothing when it is entered: that is one to be unmounted, and whoever cannot look at it can do that.
+// linkless checks the existing part of the path. Its last part may be the mount of a fenced system,
+// which fails when it is entered. It must be possible to unmount it, and that needs no look at it.
 func (f *Folder) linkless(whole string) error {
 	root, err := unix.Open(f.real, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *Folder) linkless(whole string) error {
 	return nil
 }
 
-// MakeDir makes the last part of a path; what is in front of it is kubelet's to make.
+// MakeDir makes the last part of a path; kubelet makes the parts before it.
 func MakeDir(path string) error {
 	if err := os.Mkdir(path, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 		return errkind.Wrap(errkind.Internal, err, "directory to mount at")
@@ -89,7 +89,7 @@ func MakeDir(path string) error {
 	return nil
 }
 
-// DirThere tells whether MakeDir's directory is there; one that cannot be looked at may be.
+// DirThere reports whether MakeDir's directory exists; if it cannot be examined, it may exist.
 func DirThere(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)

@@ -22,25 +22,26 @@ import (
 // Size is the label with the zone's size in MiB: a number, so that affinities can ask for more than one.
 func Size(driver string) string { return driver + "/zone-mib" }
 
-// Topology is the label that tells nodes apart. kubelet puts it there when the driver registers.
+// Topology is the label that distinguishes nodes. kubelet sets it when the driver registers.
 func Topology(driver string) string { return "topology." + driver + "/node" }
 
-// Module is the annotation that says what module the node has.
+// Module is the annotation with the state of the node's module.
 func Module(driver string) string { return driver + "/module" }
 
 // The names by which the driver says what a volume has, and a class asks for it.
 const (
-	// ReserveParameter is of a StorageClass: memory behind the volume that is its own.
+	// ReserveParameter is of a StorageClass: memory behind the volume that is kept for it.
 	ReserveParameter = "reserve"
-	// MemoryAttribute is of a PersistentVolume: all memory that is the volume's own, in bytes, its reserve included.
+	// MemoryAttribute is of a PersistentVolume: all memory that the volume owns, in bytes, its
+	// reserve included.
 	MemoryAttribute = "memory"
 )
 
-// NotReady is the taint that an operator may give to nodes, for the driver to take away when they can
+// NotReady is the taint that an operator may give to nodes. The driver removes it when they can
 // have volumes.
 func NotReady(driver string) string { return driver + "/not-ready" }
 
-// Clear takes all of these from a Node as it is in memory.
+// Clear removes all of these from a Node in memory.
 func Clear(node *corev1.Node, driver string) {
 	delete(node.Labels, Size(driver))
 	delete(node.Labels, Topology(driver))
@@ -48,14 +49,14 @@ func Clear(node *corev1.Node, driver string) {
 	Ready(node, driver)
 }
 
-// Ready takes the taint from it.
+// Ready removes the taint from it.
 func Ready(node *corev1.Node, driver string) {
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == NotReady(driver) })
 }
 
-// Change has a Node changed as change does it in memory, and of it nothing but what differs; it says whether
-// anything did. A patch of taints has all of them, those of others, too: so it is for the Node as it was and no
-// other, and one that somebody has changed since then is read anew.
+// Change applies change to a Node, patches only the differences, and reports whether there were
+// any. A patch of taints contains all of them, including those of others. So it is valid only for
+// that version of the Node, and a Node that has changed since then is read again.
 func Change(
 	ctx context.Context, client kubernetes.Interface, was *corev1.Node, change func(*corev1.Node),
 ) (bool, error) {

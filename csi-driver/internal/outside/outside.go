@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outside is a zone whose snapshots may also go into a folder of the node: on a disk, or where an
-// operator has mounted something else. There they take as much as the volume uses.
+// Package outside is a zone whose snapshots may also be in a folder of the node: on a disk, or on a
+// file system that an operator has mounted. There they take only the space that the volume uses.
 package outside
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const lockName = ".stargate-snapshots"
 
-// Folder is one that this process alone changes.
+// Folder is a folder that only this process changes.
 type Folder struct {
 	folder folder.Folder
 	lock   *os.File
@@ -30,7 +30,7 @@ type Folder struct {
 
 func nothingMore(string) bool { return false }
 
-// Open waits until no other process has the folder, and removes what they left half done.
+// Open waits until no other process has the folder, and removes their half-finished files.
 func Open(ctx context.Context, dir, node string) (*Folder, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("folder of snapshots: %q is no absolute path", dir)
@@ -45,13 +45,13 @@ func Open(ctx context.Context, dir, node string) (*Folder, error) {
 // Tools have the folder until the last of them has ended: a zone's that copies there.
 func (f *Folder) Tools(t *stargatectl.Tools) *stargatectl.Tools { return t.Holding(f.lock) }
 
-// Close lets another process have it.
+// Close releases the folder for another process.
 func (f *Folder) Close() error { return f.lock.Close() }
 
 // Beside is a zone whose snapshots may go there.
 func (f *Folder) Beside(z pool.Zone) *Zone { return &Zone{Zone: z, folder: f.folder, id: f.id} }
 
-// Zone is another one, and a folder.
+// Zone is another zone, and a folder.
 type Zone struct {
 	pool.Zone
 	folder folder.Folder

@@ -23,25 +23,27 @@ import (
 
 const fsType = "stargatefs"
 
-// Mountable tells whether this node's kernel has the file system.
+// Mountable reports whether this node's kernel has the file system.
 func Mountable() bool { return mounts.Known(fsType) }
 
-// DAX mounts volumes on the node; pods see the mount, machines its .stargate/region.
+// DAX mounts volumes on the node; pods see the mount, VMs its .stargate/region.
 type DAX struct {
 	m *mounts.Mounter
-	// region are mount options that say who may open the volume's memory.
+	// region are mount options with owner and mode of the volume's memory.
 	region []string
 	// group is QEMU's.
 	group int
 }
 
-// marked has the volume's memory opened through mounts that have the attribute nodiratime alone: those of machines'
-// pods. Owner and mode are the same in all mounts, so they alone would give it to every pod of QEMU's group.
+// marked opens the volume's memory only through mounts with the attribute nodiratime: those of VMs'
+// pods. Owner and mode are the same in all mounts, so they alone would give it to every pod of
+// QEMU's group.
 const marked = "region_nodiratime"
 
 var _ Presenter = (*DAX)(nil)
 
-// NewDAX is for zones of reserved memory, which machines have by processes of that group, if there are machines.
+// NewDAX is for zones of reserved memory. Processes of that group have it for VMs, if machines is
+// set.
 func NewDAX(m *mounts.Mounter, group int, machines bool) *DAX {
 	if !machines {
 		return &DAX{m, nil, group}
@@ -49,7 +51,7 @@ func NewDAX(m *mounts.Mounter, group int, machines bool) *DAX {
 	return &DAX{m, []string{fmt.Sprintf("region_gid=%d", group), "region_mode=0660"}, group}
 }
 
-// options are those of the module that this node has. One of before the mark is served as it always was.
+// options are those that this node's module has. A module older than the mark is served as before.
 func (d *DAX) options() []string {
 	all := slices.Clone(d.region)
 	if d.m.Takes(fsType, marked) {
@@ -63,7 +65,7 @@ func (d *DAX) options() []string {
 func (d *DAX) guard(v pool.Volume, staging string) error {
 	at, err := d.m.At(staging)
 	if err != nil || at == nil || at.FsType != fsType {
-		return err // what is not staged is not published
+		return err // a volume that is not staged is not published
 	}
 	missing := slices.DeleteFunc(d.options(), func(o string) bool { return slices.Contains(at.SuperOptions, o) })
 	if len(missing) == 0 {
@@ -75,7 +77,7 @@ func (d *DAX) guard(v pool.Volume, staging string) error {
 	return nil
 }
 
-// noJoin keeps the node out of the volume, so that machines can have its memory read-only: they could
+// noJoin keeps the node out of the volume, so that VMs can have its memory read-only: they could
 // not mount it beside a member.
 const noJoin = "nojoin"
 
@@ -109,9 +111,10 @@ func (d *DAX) Stage(ctx context.Context, v pool.Volume, path string, o Options) 
 	return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
 }
 
-// give lets a pod's group write to a volume's root as long as the volume is as it was made: empty, and its root
-// root's. Files are never walked through, as others may use them; nor is anything changed that somebody has chosen.
-// A machine's pod has QEMU's group for the volume's memory. It has no business with files, and is often the first.
+// give lets a pod's group write to a volume's root as long as the volume is as it was made: empty,
+// with a root that belongs to root. It never walks through files, because others may use them, and
+// never changes a user's choice. A VM's pod has QEMU's group for the volume's memory; it needs no
+// files, and is often the first.
 func (d *DAX) give(path string, o Options) error {
 	if o.Group == 0 || o.Group == d.group || o.ReadOnly {
 		return nil
@@ -138,7 +141,8 @@ func giveNew(path string, group int) error {
 	if _, err := root.Readdirnames(1); !errors.Is(err, io.EOF) {
 		return err // nil, if there is something in it
 	}
-	// The mode first: a call that was cut off between the two leaves root's group, and the next one goes on.
+	// The mode comes first: a call that was cut off between the two leaves root's group, and
+	// the next one continues.
 	if err := unix.Fchmod(int(root.Fd()), givenRoot); err != nil {
 		return err
 	}
@@ -179,7 +183,8 @@ func (d *DAX) unwritten(ctx context.Context, v pool.Volume, path string, o Optio
 	if err := d.mount(ctx, v, path, o); err != nil {
 		return err
 	}
-	// As a member it serves as well, and is left for somebody: not for good, so this is to be tried again.
+	// As a member it works as well, and stays for a member's sake. That is not permanent, so
+	// retry later.
 	if err := d.m.Clear(path, ours); err != nil {
 		return errkind.Wrap(errkind.Busy, err, "volume %s", v.Name)
 	}
@@ -235,7 +240,7 @@ func (d *DAX) Publish(ctx context.Context, v pool.Volume, staging, target string
 	if err := d.guard(v, staging); err != nil {
 		return err
 	}
-	// It may have been staged by a driver that did not think of them.
+	// An earlier driver, without this step, may have staged it.
 	if err := d.give(staging, o); err != nil {
 		return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodehook answers KubeVirt 1.9 on a machine's node (D11): before the machine starts, when it can
-// still be refused with a reason, and when it has ended, so that what it held is free at once.
+// Package nodehook answers KubeVirt 1.9 on a VM's node (D11): before the VM starts, when it can
+// still be refused with a reason, and when it has ended, so that its locks are free at once.
 package nodehook
 
 import (
@@ -197,9 +197,9 @@ func (h *Hooks) podOf(path string) string {
 	return pod
 }
 
-// ended is about the volumes that the machine was given: its pod may be gone, and its mounts with it. Others,
-// on which its UUID stands, are not its own: users may write one, and KubeVirt makes it of a name that
-// machines of several namespaces have.
+// ended is about the volumes that the VM was given: its pod may be gone, and its mounts with it.
+// Other volumes with its UUID do not belong to it: users may write a UUID, and KubeVirt derives it
+// from a name that VMs of several namespaces have.
 func (h *Hooks) ended(ctx context.Context, m machine) error {
 	names, err := h.had(ctx, m)
 	if err != nil {
@@ -222,8 +222,8 @@ func (h *Hooks) ended(ctx context.Context, m machine) error {
 	return errors.Join(failed...)
 }
 
-// had are the volumes that were noted when the machine started, and those that its pod still has: a driver
-// that could not read its notes knows nothing of them.
+// had are the volumes that were noted when the VM started, and those that its pod still has,
+// because a driver that could not read its notes knows none.
 func (h *Hooks) had(ctx context.Context, m machine) ([]string, error) {
 	names := h.given.of(m)
 	shown, err := h.volumesOf(ctx, m)

@@ -27,7 +27,7 @@ const (
 	Plugin  = "plugin"  // Plugin objects: from 1.9 on
 )
 
-// Config is what an operator says.
+// Config is the operator's configuration.
 type Config struct {
 	API         string
 	Image       string
@@ -139,7 +139,8 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 	return answer{warnings: warnings}, nil
 }
 
-// misplaced is about claims that no machine gets: KubeVirt makes machines of the template, with its annotations.
+// misplaced is about claims that no VM gets: KubeVirt makes VMs from the template, with its
+// annotations.
 func (r *Reviewer) misplaced(vm *virtualMachine) string {
 	key := annotation.Annotation(r.cluster.Driver)
 	_, here := vm.Annotations[key]
@@ -150,8 +151,8 @@ func (r *Reviewer) misplaced(vm *virtualMachine) string {
 	return "stargate: annotation " + key + " of a VirtualMachine itself gives its machine no volumes: write it into spec.template.metadata.annotations"
 }
 
-// sameTemplate tells of a change that is none of the template: who stops a machine, or labels it, does not
-// make it what it is, and need not hear what is wrong with it, or with the cluster.
+// sameTemplate reports a change outside of the template. A user that stops or labels a VM does not
+// define it, and need not see problems of the VM or of the cluster.
 func sameTemplate(q *admissionv1.AdmissionRequest) (bool, error) {
 	if q.Operation != admissionv1.Update {
 		return false, nil
@@ -203,8 +204,9 @@ func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.Admissio
 // KubeVirt's controller has this name, in the namespace of KubeVirt.
 const controllerAccount = "kubevirt-controller"
 
-// validatePod: a pod that names volumes is a machine's, which KubeVirt's controller has made. The driver opens the
-// memory of the named volumes to such a pod alone, so nobody else makes one, or makes one of another pod.
+// validatePod checks that a pod with volumes belongs to a VM, and that KubeVirt's controller has
+// made it. The driver opens the memory of the volumes only to such a pod, so no other user may
+// create one, or change a pod into one.
 func (r *Reviewer) validatePod(ctx context.Context, q *admissionv1.AdmissionRequest) error {
 	key := annotation.Annotation(r.cluster.Driver)
 	pod, before := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
@@ -260,7 +262,7 @@ func respond(q *admissionv1.AdmissionRequest, a answer, err error) *admissionv1.
 		res.Result = &metav1.Status{
 			Status: metav1.StatusFailure, Message: "stargate: " + err.Error(), Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
 		}
-		// Clients take an object that is wrong for wrong, and come again with one that was not looked at.
+		// Clients regard an invalid object as final, and retry one that was not examined.
 		if u := (unanswered{}); errors.As(err, &u) {
 			res.Result.Reason, res.Result.Code = metav1.StatusReasonInternalError, http.StatusInternalServerError
 		}

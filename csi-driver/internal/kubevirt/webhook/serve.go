@@ -60,8 +60,9 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 	}
 }
 
-// limit is how long a review may take. An API server says with each how long it waits, and is to hear before that: one
-// that has heard nothing takes the object, where the webhook's failurePolicy is Ignore.
+// limit is how long a review may take. An API server sends its own limit with each request, and
+// must get the answer earlier. Without an answer it accepts the object if the webhook's
+// failurePolicy is Ignore.
 func limit(query url.Values) time.Duration {
 	waits, err := time.ParseDuration(query.Get("timeout"))
 	if err != nil || waits <= 0 {
@@ -70,7 +71,7 @@ func limit(query url.Values) time.Duration {
 	return min(waits*4/5, reviewLimit)
 }
 
-// Certificates has the one to be shown to who connects.
+// Certificates returns the certificate for clients.
 type Certificates interface {
 	Certificate() (*tls.Certificate, error)
 }

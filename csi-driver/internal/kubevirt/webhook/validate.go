@@ -244,8 +244,9 @@ func cmpOr(a, b string) string {
 // counts tells whether a machine is to be asked about, when another one is to have what it has.
 type counts func(m, other *instance) bool
 
-// alone: what is for one only is not given to a second machine, if the other one counts. The driver refuses its pod by the
-// same rule. That a claim could be ReadOnlyMany or ReadWriteMany as well makes no difference.
+// alone refuses an exclusive volume to a second VM, if the other one counts. The driver refuses its
+// pod by the same rule. That a claim could be ReadOnlyMany or ReadWriteMany as well makes no
+// difference.
 func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin, counts counts) error {
 	if o.readersOnly() || o.is(corev1.ReadWriteMany) {
 		return nil
@@ -299,10 +300,10 @@ func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, 
 	return nil
 }
 
-// A machine that is to be made comes behind all that there are.
+// A new VM comes after all existing ones.
 func anybody(_, _ *instance) bool { return true }
 
-// Of two that have been made, both know who was first.
+// Of two existing VMs, both know the first.
 func earlier(m, other *instance) bool {
 	if other.CreationTimestamp.Equal(&m.CreationTimestamp) {
 		return other.UID < m.UID
