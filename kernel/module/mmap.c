@@ -166,7 +166,7 @@ static void owe_time(struct inode *inode, s64 time)
 	WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
 }
 
-/* What others have noted later stands. */
+/* A later time that another system has stored stays. */
 int sgfs_pay_owed_time(struct inode *inode)
 {
 	s64 time = READ_ONCE(SGFS_I(inode)->owed_time);
@@ -225,7 +225,7 @@ static int try_to_fill(struct inode *inode, pgoff_t page)
 
 	filemap_invalidate_lock(inode->i_mapping);
 	begin_waiting(SGFS(inode->i_sb), &w, true);
-	w.until = ktime_get_ns() + BRIEF_NS;	/* in any case: who comes again is not to spin */
+	w.until = ktime_get_ns() + BRIEF_NS;	/* in any case: a repeated fault must not spin */
 	if (!beyond_end(inode, page))
 		err = sg_allocate(sgfs_vol(inode), sgfs_ref(inode), page, 1);
 	end_waiting(SGFS(inode->i_sb), &w);
@@ -454,8 +454,8 @@ static struct file *let_go(const struct vm_fault *vmf)
 }
 
 /*
- * What kept the hole from being filled is not told without mmap_lock: so it is filled without only
- * the first time.
+ * Without mmap_lock a fault cannot report why the hole was not filled. So only the first attempt
+ * goes without the lock.
  */
 static bool lets_go(const struct vm_fault *vmf)
 {
@@ -474,8 +474,8 @@ static int fill(struct inode *inode, pgoff_t page, bool brief)
 }
 
 /*
- * The fault has given way with mmap_lock. Whoever has made it from within the kernel comes again at
- * once, and keeps mmap_lock: so the lock is let go of before the other system is waited for.
+ * The fault has given way with mmap_lock held. A fault from within the kernel is repeated at once
+ * and would keep the lock. So the lock is released before the wait for the other system.
  */
 static vm_fault_t come_again(struct inode *inode, const struct vm_fault *vmf, struct file **kept)
 {

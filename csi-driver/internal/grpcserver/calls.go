@@ -19,7 +19,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Calls of the kind that comes all the time are logged at this level only.
+// Frequent calls are logged only at this level.
 const chatty = 5
 
 var quiet = map[string]bool{
@@ -27,10 +27,11 @@ var quiet = map[string]bool{
 	"GetPluginCapabilities": true, "NodeGetVolumeStats": true, "NodeGetVolumeHealth": true, "NodeGetInfo": true,
 }
 
-// lookLimit ends a call that only looks: who asks comes again, and another one would wait behind it.
+// lookLimit ends a call that only looks: the caller retries, and the next call would wait behind
+// it.
 const lookLimit = 2 * time.Minute
 
-// looks tells whether a method changes nothing, by the names that CSI gives such.
+// looks reports whether a method changes nothing, by CSI's names.
 func looks(method string) bool {
 	rest := strings.TrimPrefix(strings.TrimPrefix(method, "Controller"), "Node")
 	return rest == "Probe" || strings.HasPrefix(rest, "Get") || strings.HasPrefix(rest, "List") || strings.HasPrefix(rest, "Validate")
@@ -42,8 +43,9 @@ type caller struct {
 	number atomic.Uint64
 }
 
-// detach gives a call a context that ends with the server, and not with the patience of who has called. Where it
-// only looks nobody has its answer then, and where nothing is to be seen such would pile up.
+// detach gives a call a context that ends with the server, and not with the caller's time limit. A
+// call that only looks keeps that limit: no caller would get its answer, and such calls would
+// accumulate while the zone does not answer.
 func (c *caller) detach(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	of, limit := stargatectl.Changing(context.WithoutCancel(ctx)), c.config.CallLimit
@@ -84,7 +86,7 @@ func (c *caller) observe(ctx context.Context, req any, info *grpc.UnaryServerInf
 	return res, nil
 }
 
-// survive turns a panic into a failed call: the node's other volumes go on.
+// survive turns a panic into a failed call: calls for the node's other volumes continue.
 func (c *caller) survive(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (res any, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -14,9 +14,9 @@ import (
 
 // Config is of one server.
 type Config struct {
-	// CallLimit ends a call that does not end. It is long: a caller's own limit ends its waiting and not
-	// the work, so that a large volume that takes longer to make than anyone waits is made at last. A call
-	// that only looks ends with its caller.
+	// CallLimit ends a call that does not end. It is long: a caller's own limit ends its wait
+	// and not the work. So a large volume that takes longer than any caller waits is made in
+	// the end. A call that only looks ends with its caller.
 	CallLimit time.Duration
 	// StopLimit is how long calls have to end when the server stops.
 	StopLimit time.Duration
@@ -26,7 +26,8 @@ type Config struct {
 	Status func(error) error
 	// Context, if set, is put around that of each call.
 	Context func(context.Context) context.Context
-	// Show is what the log may have of a request or response; if nil, what has no secrets by CSI's rules.
+	// Show selects the parts of a request or response for the log; if nil, those without
+	// secrets by CSI's rules.
 	Show func(message any) any
 	// Options are further ones of gRPC.
 	Options []grpc.ServerOption
@@ -77,7 +78,7 @@ func (s *Server) finish() {
 		return
 	case <-time.After(s.config.StopLimit):
 	}
-	s.stop() // what the calls wait for is ended; each can be repeated
+	s.stop() // the calls' waits are ended; each call can be repeated
 	select {
 	case <-ended:
 	case <-time.After(s.config.StopLimit):

@@ -29,8 +29,9 @@ func placeOf(endpoint string) (string, error) {
 	return path, nil
 }
 
-// ListenAlone makes a socket in a folder whose every name is taken for one: it never has another name. The
-// mode comes from the process's umask, which is set for it: for a program that does nothing else yet.
+// ListenAlone makes a socket in a folder where every name counts as a socket: it never has another
+// name. Its mode comes from the process's umask, which is set for it: use this in a program that
+// does nothing else yet.
 func ListenAlone(endpoint string) (net.Listener, error) {
 	path, err := placeOf(endpoint)
 	if err != nil {
@@ -47,8 +48,8 @@ func ListenAlone(endpoint string) (net.Listener, error) {
 	return l, nil
 }
 
-// named is a socket that takes its name along when it is closed, unless a successor has it by then: from
-// that kubelet knows that a driver has gone, and one that is only restarted loses nothing by it.
+// named is a socket that removes its name when it is closed, unless a successor has the name by
+// then. A missing name tells kubelet that a driver has gone; a restarted driver keeps it.
 type named struct {
 	net.Listener
 	path string
@@ -56,7 +57,7 @@ type named struct {
 	once sync.Once
 }
 
-// Close takes the name once: a successor's file may have the same number as one that is gone.
+// Close removes the name once: a successor's file may have the inode number of the removed one.
 func (n *named) Close() error {
 	n.once.Do(n.takeName)
 	return n.Listener.Close()
@@ -68,8 +69,8 @@ func (n *named) takeName() {
 	}
 }
 
-// Listen makes a socket, in the place of one that a predecessor has left. It gets its name when its mode
-// is what it should be; until then its name begins with a dot, so that kubelet does not look at it.
+// Listen makes a socket, in place of one that a predecessor has left. It gets its name when its
+// mode is right; until then its name begins with a dot, so that kubelet ignores it.
 func Listen(endpoint string) (net.Listener, error) {
 	path, err := placeOf(endpoint)
 	if err != nil {

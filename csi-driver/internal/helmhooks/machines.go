@@ -18,8 +18,9 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// naming are the kinds of KubeVirt's that name volumes, and where they have that annotation. KubeVirt gives a machine the
-// annotations of its instance type and its preference when it starts, so these stand for machines that are stopped.
+// naming are KubeVirt's kinds that name volumes, and the places of that annotation. KubeVirt gives
+// a VM the annotations of its instance type and its preference when it starts, so these represent
+// VMs that are stopped.
 var naming = []struct {
 	kind        schema.GroupResource
 	versions    []string // the first one that the API server has lists all objects
@@ -58,8 +59,8 @@ func listed(ctx context.Context, objects dynamic.Interface, kind schema.GroupRes
 	return nil, nil
 }
 
-// NoMachines fails when KubeVirt's webhooks of the release are there and machines name volumes: a revision that has no
-// webhooks would take them away, and the machines would be started without their volumes.
+// NoMachines fails if KubeVirt's webhooks of the release exist and VMs name volumes: a revision
+// without webhooks would remove them, and the VMs would start without their volumes.
 func NoMachines(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, driver, webhooks string) error {
 	_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhooks, metav1.GetOptions{})
 	if errors.IsNotFound(err) {

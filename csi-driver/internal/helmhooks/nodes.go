@@ -15,9 +15,9 @@ import (
 	"stargate/csi-driver/internal/nodemeta"
 )
 
-// ForgetNodes takes from all nodes what the driver has left on them, and says of how many. It is for
-// when the driver's role has been deleted: a driver that still runs somewhere may change no node any
-// more, and so puts nothing back. One node that cannot be changed is no reason to leave the others.
+// ForgetNodes removes the driver's marks from all nodes, and returns their number. Call it after
+// the deletion of the driver's role: a driver that still runs cannot change nodes any more, and so
+// puts nothing back. If one node cannot be changed, the others still are.
 func ForgetNodes(ctx context.Context, client kubernetes.Interface, driver string) (string, error) {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -15,17 +15,17 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// What a volume shows to machines (D11), whatever kind of zone it is in.
+// Files that a volume shows to VMs (D11), in each kind of zone.
 const (
 	region      = ".stargate/region"
 	description = ".stargate/volume.json"
 )
 
-// What a volume begins with that has been formatted.
+// The first bytes of a formatted volume.
 const tried = 1 << 20
 
-// Try uses the volume that a pod sees in a folder: writes a file and reads it, or, where volumes are
-// files for machines, looks whether it has memory to give to them. It says what it has seen.
+// Try uses the volume that a pod sees in a folder. It writes a file and reads it or, where volumes
+// are files for VMs, checks that the volume has memory for them. It reports what it has seen.
 func Try(dir string) (string, error) {
 	info, err := os.Stat(filepath.Join(dir, region))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,8 +21,8 @@ import (
 
 const shown = 5
 
-// NoVolumes fails when there are volumes of the driver: without it nobody deletes them, and no pod
-// that has one can be started or ended.
+// NoVolumes fails if volumes of the driver exist: without the driver they cannot be deleted, and
+// pods with one can neither start nor end.
 func NoVolumes(ctx context.Context, client kubernetes.Interface, driver string) error {
 	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -45,7 +45,7 @@ func NoVolumes(ctx context.Context, client kubernetes.Interface, driver string) 
 // Snapshots are of a kind that a cluster has been given, or not.
 var snapshots = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
 
-// NoSnapshots fails when there are snapshots of the driver, which nobody else deletes either.
+// NoSnapshots fails if snapshots of the driver exist, which only the driver can delete.
 func NoSnapshots(ctx context.Context, client dynamic.Interface, driver string) error {
 	list, err := client.Resource(snapshots).List(ctx, metav1.ListOptions{})
 	if errors.IsNotFound(err) {

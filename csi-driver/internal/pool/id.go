@@ -9,15 +9,15 @@ const (
 	identityLen = 16
 )
 
-// ID is what Kubernetes calls a volume or snapshot by: its name, and which zone it is in, or which folder of snapshots.
-// Those of earlier drivers are names alone.
+// ID is the name of a volume or snapshot in Kubernetes: its own name, and its zone, or its folder
+// of snapshots. IDs of earlier drivers are names alone.
 type ID struct{ Name, Zone string }
 
 // Folder is in the place of a kind for the identities of folders of snapshots.
 const Folder Kind = "folder"
 
-// Identity is what tells a zone, or a folder, from all others, also from one that had its name and its node before: made of
-// what is known to be its own alone; "" if that is not known.
+// Identity distinguishes a zone, or a folder, from all others, also from an earlier one of the same
+// name and node. It is made of values that are known to be its own alone; "" if there are none.
 func Identity(kind Kind, own string) string {
 	if own == "" {
 		return ""
@@ -49,7 +49,7 @@ func (id ID) String() string {
 	return id.Name + behind + id.Zone
 }
 
-// Elsewhere tells whether what is called so is known to be in another zone than one of that identity.
+// Elsewhere reports whether the object is known to be in another zone than one of that identity.
 func (id ID) Elsewhere(zone string) bool { return id.Zone != "" && zone != "" && id.Zone != zone }
 
 // ID is the volume's.

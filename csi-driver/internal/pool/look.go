@@ -26,7 +26,8 @@ type Glance struct {
 // Readable tells of a volume whose file system can be looked at.
 func (v Volume) Readable() bool { return v.State == Ready || v.State == InUse }
 
-// Glanced looks into volumes, all at once. If it fails, the caller looks at each volume and finds the cause.
+// Glanced examines volumes, all at once. If it fails, the caller examines each volume and finds the
+// cause.
 func (l Look) Glanced(ctx context.Context, volumes []Volume) ([]Glance, error) {
 	var paths []string
 	for _, v := range volumes {
@@ -72,8 +73,8 @@ func (l Look) Taken(ctx context.Context, v Volume) (int, error) {
 	return len(slots), looked(err, v)
 }
 
-// Ended declares dead what a machine has left on it that runs no more, and names it. Of whom a heart still
-// beats it was not the machine that has ended, nor of who has come while that was being looked at.
+// Ended fences and names the systems that an ended VM has left on the volume. A system whose
+// heartbeat still moves belongs to another VM, and so does one that has come during the look.
 func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, error) {
 	slots, err := l.Tools.Slots(ctx, v.Path)
 	if err != nil {

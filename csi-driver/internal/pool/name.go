@@ -46,8 +46,8 @@ func NameFor(name string) string {
 	return hashed + digest(name)
 }
 
-// OfClaim tells whether a volume is called as those are that Kubernetes has had made for claims. What an operator
-// makes by hand has other names, as a rule.
+// OfClaim reports whether a volume has a name of the form that Kubernetes gives to volumes of
+// claims. Volumes that an operator makes manually usually have other names.
 func OfClaim(name string) bool {
 	return strings.HasPrefix(name, provisioned) || strings.HasPrefix(name, hashed)
 }
@@ -55,7 +55,7 @@ func OfClaim(name string) bool {
 // EphemeralName is that of a volume that lives as long as a pod.
 func EphemeralName(id string) string { return ephemeral + digest(id) }
 
-// Nobodys is a name that no volume has: a pod's has an id that it is made of.
+// Nobodys is a name that no volume has: an inline volume's name is made of an id.
 func Nobodys() string { return EphemeralName("") }
 
 // IsEphemeral tells whether a volume is one of these.

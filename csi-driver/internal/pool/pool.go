@@ -29,7 +29,7 @@ const (
 	// File is a folder on a file system in memory; machines share its volumes, host and pods have
 	// no mount.
 	File Kind = "file"
-	// None is a node that has said that it has no zone.
+	// None is a node without a zone, by its configuration.
 	None Kind = "none"
 )
 
@@ -197,7 +197,8 @@ type Zone interface {
 	// Create is NoSpace with the largest size there can be. If it is cut off, at any point, a later
 	// Create of the same name finds nothing, or the volume whole.
 	Create(ctx context.Context, spec Spec) (Volume, error)
-	// Delete of none is no error; InUse if a system that lives has it mounted; NoZone where nobody can know.
+	// Delete of an absent one is no error; InUse if a live system has it mounted; NoZone if
+	// that cannot be known.
 	Delete(ctx context.Context, name string) error
 	// Grow makes it as large at least; OutOfRange with the largest size there can be.
 	Grow(ctx context.Context, name string, size int64) (Volume, error)
@@ -208,23 +209,23 @@ type Zone interface {
 	// whichever has one; one that names a place which is not here is for the caller, who knows Place.
 	Snapshots(ctx context.Context) ([]Snapshot, error)
 	Snapshot(ctx context.Context, of ID) (Snapshot, error)
-	// TakeSnapshot copies a volume as it is at one moment, whoever uses it. If it is cut off, at any
-	// point, a later one of the same name finds nothing, or the snapshot whole.
+	// TakeSnapshot copies a volume as it is at one moment, used or not. If it is cut off, at
+	// any point, a later one of the same name finds nothing, or the complete snapshot.
 	TakeSnapshot(ctx context.Context, name string, source Volume, target Target) (Snapshot, error)
-	// CopyOut copies one to a file that there is not yet, as it is at one moment, whoever uses it.
+	// CopyOut copies one to a new file, as it is at one moment, used or not.
 	CopyOut(ctx context.Context, source Volume, file string) error
-	// DeleteSnapshot of none is no error. What was copied of it, and of what it was, stay.
+	// DeleteSnapshot of an absent one is no error. Copies made of it, and its source, stay.
 	DeleteSnapshot(ctx context.Context, of ID) error
 	// Info is of the file system in it.
 	Info(ctx context.Context, v Volume) (stargatectl.Info, error)
 	Space(ctx context.Context, v Volume) (stargatectl.Space, error)
 	Systems(ctx context.Context, v Volume) ([]stargatectl.System, error)
 	Taken(ctx context.Context, v Volume) (int, error)
-	// Ended has what a machine, by its UUID, has left on the volume declared dead, and names it.
+	// Ended fences the systems that a VM, by its UUID, has left on the volume, and names them.
 	Ended(ctx context.Context, v Volume, machine string) ([]string, error)
-	// Sweep removes what somebody who died has left half made or half deleted. It may take as long as it
-	// takes to wipe that.
+	// Sweep removes what a killed call has left half made or half deleted. It may take as long
+	// as it takes to wipe that.
 	Sweep(ctx context.Context) error
-	// Strays are what is in the zone and nobody knows, for the log.
+	// Strays are unknown objects in the zone, for the log.
 	Strays(ctx context.Context) ([]string, error)
 }

@@ -183,8 +183,8 @@ func (d *DAX) unwritten(ctx context.Context, v pool.Volume, path string, o Optio
 	if err := d.mount(ctx, v, path, o); err != nil {
 		return err
 	}
-	// As a member it works as well, and stays for a member's sake. That is not permanent, so
-	// retry later.
+	// A member's mount would work as well. The unmount may fail because the mount is in use.
+	// That is not permanent, so the caller retries.
 	if err := d.m.Clear(path, ours); err != nil {
 		return errkind.Wrap(errkind.Busy, err, "volume %s", v.Name)
 	}

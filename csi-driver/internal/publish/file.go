@@ -21,15 +21,15 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// What a machine's side reads (D11): the volume's memory, and where it has to be.
+// Files for a VM's side (D11): the volume's memory, and its address.
 const (
 	hidden      = ".stargate"
 	region      = "region"
 	description = "volume.json"
 )
 
-// A tiny file system for these two names, of which the name of the source is all that has to be known
-// to recognise it. Nobody can store anything in it: a pod that took it for the volume would lose data.
+// A tiny file system for these two names; the name of its source is enough to recognise it. It
+// cannot be written: a pod that mistook it for the volume would lose data.
 const (
 	shellType   = "tmpfs"
 	shellSource = "stargate/"
@@ -37,7 +37,7 @@ const (
 
 var shellOptions = []string{"size=64k", "nr_inodes=16", "mode=0755", "nodev", "nosuid", "noexec"}
 
-// spacer answers for the bytes of a volume that is mounted nowhere here.
+// spacer reports the usage of a volume that is not mounted here.
 type spacer interface {
 	Space(ctx context.Context, v pool.Volume) (stargatectl.Space, error)
 }

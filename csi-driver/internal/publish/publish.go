@@ -23,16 +23,16 @@ import (
 // Options are of one mount.
 type Options struct {
 	ReadOnly  bool
-	Unwritten bool     // nobody stores to the volume, here or elsewhere: its access modes say so
+	Unwritten bool     // no system stores to the volume, here or elsewhere, by its access modes
 	Flags     []string // of mount(8), checked
-	Setuid    bool     // programs in the volume may run as their owners, which whoever writes it chooses
+	Setuid    bool     // programs in the volume may run as their owners, which its writers choose
 	Devices   bool     // its device nodes are devices
-	Machine   bool     // the pod is a machine's, which has the volume's memory
+	Machine   bool     // the pod runs a VM that has the volume's memory
 	Group     int      // may write a new volume's root; 0: as it was made
 }
 
-// attributes are those of the pod's mount. Any member of a volume's group can forge any inode, so nobody here
-// is to become root by one, or to have a device.
+// attributes are those of the pod's mount. Any member of a volume's group can forge any inode, so
+// no inode may make a user root, or act as a device.
 func (o Options) attributes() uint64 {
 	var a uint64
 	if o.ReadOnly {
@@ -95,13 +95,13 @@ type Presenter interface {
 	Grown(ctx context.Context, v pool.Volume) error
 }
 
-// ours tells whether a Presenter has made a mount, of whatever volume: the zone may be gone by now.
+// ours reports whether a Presenter has made a mount, of any volume: the zone may be gone by now.
 func ours(at *mount.MountInfo) bool {
 	return at.FsType == fsType || at.FsType == shellType && strings.HasPrefix(at.Source, shellSource) && at.Root == "/"
 }
 
-// Withdraw undoes what any of them has done at a path. Nothing else is touched, there or below: a path is what
-// a caller says, and may be one where others have their volumes.
+// Withdraw undoes the work of any Presenter at a path. Nothing else is touched, there or below: the
+// caller chooses the path, and others may have volumes there.
 func Withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
 	err := m.Clear(path, ours)
 	if errors.Is(err, unix.EBUSY) {

@@ -11,9 +11,9 @@ import (
 	"strconv"
 )
 
-// decode reads what a program prints. The programs' numbers have 64 bits and no sign, and some come from a volume,
-// whose members store there whatever they like. The driver's have a sign: what is larger becomes the largest
-// number that they have, so that one volume's counter keeps nobody from reading the rest.
+// decode reads a program's output. The programs' numbers are unsigned 64-bit ones, and some come
+// from a volume, whose members can store any value. The driver's numbers are signed: a larger value
+// becomes their maximum, so that one volume's counter does not prevent reading the rest.
 func decode(out []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(out))
 	d.UseNumber()

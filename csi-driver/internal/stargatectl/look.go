@@ -73,7 +73,8 @@ func (t *Tools) Space(ctx context.Context, path string) (Space, error) {
 	return space, err
 }
 
-// Glance is what `stargatectl look` says of one of many volumes; nil if it cannot be read, and Info says why.
+// Glance is the result of `stargatectl look` for one of many volumes; nil if it cannot be read, and
+// Info has the reason.
 type Glance struct {
 	Path  string `json:"path"`
 	Info  *Info  `json:"info"`
@@ -95,7 +96,8 @@ func (t *Tools) Look(ctx context.Context, paths []string) (map[string]Glance, er
 			return nil, err
 		}
 		for _, text := range shown.Volumes {
-			// A volume's members write its counters: one that is out of bounds is that volume's alone.
+			// A volume's members write its counters: an invalid one affects only that
+			// volume.
 			var g Glance
 			if json.Unmarshal(text, &g) == nil && g.Info != nil {
 				seen[g.Path] = g
@@ -119,8 +121,8 @@ type System struct {
 	Open        int64  `json:"open"`
 }
 
-// Lives tells whether it must be taken for alive: its heart beats, or somebody who would know of its
-// death stands beside it.
+// Lives reports whether it must count as live: its heartbeat moves, or a guard that would know of
+// its end confirms it.
 func (s System) Lives() bool { return s.State == "alive" || s.Guarded }
 
 // Systems looks on for one to two seconds, if there are any.
@@ -132,10 +134,10 @@ func (t *Tools) Systems(ctx context.Context, path string) ([]System, error) {
 	return table.Systems, err
 }
 
-// Silent tells whether it is taken for alive, and its heart does not beat.
+// Silent reports whether it counts as live, and its heartbeat has stopped.
 func (s System) Silent() bool { return s.State == "silent" || s.State == "suspected" }
 
-// Slot is a place in the mount table that somebody has.
+// Slot is a used slot of the mount table.
 type Slot struct {
 	Slot        int    `json:"slot"`
 	Incarnation int64  `json:"incarnation"`
@@ -143,10 +145,10 @@ type Slot struct {
 	State       string `json:"state"`
 }
 
-// Dead tells whether its system has been declared dead already: all that is left to do is to recover it.
+// Dead reports whether its system has been fenced already: only recovery is left to do.
 func (s Slot) Dead() bool { return s.State == "dead" || s.State == "recovering" }
 
-// Slots are those that are taken, without a look at anybody's heart.
+// Slots are the used slots, without a look at heartbeats.
 func (t *Tools) Slots(ctx context.Context, path string) ([]Slot, error) {
 	var table struct {
 		Slots []Slot `json:"slots"`
@@ -155,8 +157,8 @@ func (t *Tools) Slots(ctx context.Context, path string) ([]Slot, error) {
 	return table.Slots, err
 }
 
-// Fence declares a system dead, and nobody who has come after it. That its machine stores no more is what
-// the caller knows.
+// Fence fences a system, and none that came after it. The caller knows that its machine stores no
+// more.
 func (t *Tools) Fence(ctx context.Context, path string, s System) error {
 	_, err := t.Run(ctx, Ctl, "systems", path, "fence", fmt.Sprintf("%d/%d", s.Slot, s.Incarnation), "--force")
 	return err

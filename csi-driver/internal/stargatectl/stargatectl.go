@@ -27,22 +27,21 @@ const (
 	Mkfs = "mkfs.stargatefs"
 )
 
-// How long a program that has been asked to end may take, and one that has ended to have its last words
-// read: a busy machine has been seen to take more than 5 seconds for that.
+// How long a program may take to end after a signal, and how long the read of its last output may
+// take: on a busy machine more than 5 seconds have been seen.
 const grace = time.Minute
 
-// How many run at once. Of LVM's there is work for one at a time in a zone: hundreds that wait for it
-// have been seen to take all of a node's memory. Those that only look, and end at once, do not wait for
-// those that wipe or copy for minutes: who waits for a look takes the zone for lost.
-// For the same reason the looks of a change, any of which may take as long as the change may, have places of
-// their own.
+// How many programs run at once. LVM works on one at a time in a zone: hundreds that wait for it
+// have used all of a node's memory. Programs that only look, and end at once, do not wait for those
+// that wipe or copy for minutes: a caller that waits for a look would regard the zone as lost. The
+// looks of a change may take as long as the change, so they have places of their own.
 const (
 	atOnce      = 16
 	looksAtOnce = 8
 )
 
-// How long a look at one volume may take; less if its caller has less time (share). A volume's members write what is
-// looked at: one whose look does not end keeps nobody from the others.
+// How long a look at one volume may take; less if its caller has less time (share). A volume's
+// members write the bytes examined: a look that does not end must not block the other volumes.
 const (
 	lookLimit  = 30 * time.Second
 	leastShare = 2 * time.Second
@@ -62,8 +61,8 @@ type Tools struct {
 	dir string
 	// One element for each that runs.
 	running, looking, lookingToChange chan struct{}
-	// Open for as long as any program runs: who holds a lock by it keeps it until the last one has
-	// ended, also when the driver itself is killed.
+	// Open as long as any program runs: a lock on it is held until the last one has ended, also
+	// after the driver was killed.
 	held []*os.File
 	// Of a look at one volume.
 	limit time.Duration
@@ -107,7 +106,7 @@ func (t *Tools) Within(limit time.Duration) *Tools {
 	return &more
 }
 
-// Reason is why stargatectl has not done something with a zone or a volume, in its own words
+// Reason is the reason why stargatectl has not changed a zone or a volume, in its own words
 // (stargatectl(8), EXIT STATUS).
 type Reason string
 
@@ -123,7 +122,7 @@ const (
 	Unusable    Reason = "unusable"
 )
 
-// Refused is a program that has not done what it was asked to, with its own sentence.
+// Refused is a program that has refused, with its own message.
 type Refused struct {
 	Program string
 	Status  int
@@ -176,9 +175,9 @@ func command(program string, args []string) string {
 	return program + " " + strings.Join(args, " ") + more
 }
 
-// share is how long a look with that limit may take: half of the time that its caller has left, so that the caller learns
-// of a look that did not end, and goes on to other volumes. With too little left the caller ends, and not the look: a
-// volume is not blamed for that.
+// share is the limit of a look: half of the time that its caller has left, so that the caller
+// learns of a look that did not end, and continues with other volumes. With too little time left
+// the caller ends, and not the look: the volume is not the cause then.
 func share(ctx context.Context, limit time.Duration) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, max(time.Until(end)/2, leastShare))
@@ -186,8 +185,8 @@ func share(ctx context.Context, limit time.Duration) time.Duration {
 	return limit
 }
 
-// run waits until there is room for one more. With a limit the program is killed when it has run for its share of that:
-// it changes nothing, so it has nothing to clean up.
+// run waits until there is room for one more. With a limit the program is killed after its share of
+// that: it changes nothing, so it has nothing to clean up.
 func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration, program string, args ...string) ([]byte, error) {
 	var out, said bytes.Buffer
 	within, done := context.WithCancel(ctx)

@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Helm deletes the objects of a hook before it runs the hook again, and after the hook succeeded.
+// Helm deletes the objects of a hook before it runs the hook again, and after the hook succeeded. A Job that failed stays
+// for its log; its account and role do not.
 const (
 	jobStays     = "before-hook-creation,hook-succeeded"
 	accountStays = "before-hook-creation,hook-succeeded,hook-failed"
@@ -90,7 +91,8 @@ func runs(t *testing.T, r *rendering, h hook) {
 	equal(t, "commands", commands, h.commands)
 	equal(t, "user", *spec.SecurityContext.RunAsUser, int64(65532))
 	check(t, *spec.SecurityContext.RunAsNonRoot, "the Job may run as root")
-	equal(t, "deadline, with time to pull the image", *job.Spec.ActiveDeadlineSeconds, int64(300))
+	// A node may have to pull the image first.
+	check(t, job.Spec.ActiveDeadlineSeconds != nil && *job.Spec.ActiveDeadlineSeconds == 300, "deadline: %v", job.Spec.ActiveDeadlineSeconds)
 	for kind, o := range map[string]metav1.Object{"ServiceAccount": account, "ClusterRole": role,
 		"ClusterRoleBinding": binding, "Job": job} {
 		notes := o.GetAnnotations()

@@ -69,17 +69,18 @@ func TestTurningMachinesOff(t *testing.T) {
 	tryUpgrades(t, []string{"v1"}, []upgrade{{"KubeVirt has gone", []string{hooked}, next, ""}})
 }
 
-// TestTypesOfMachines: a machine gets the annotations of its type when it starts.
+// TestTypesOfMachines: a machine gets the annotations of its type when it starts. KubeVirt serves types in one of these
+// versions, or in both.
 func TestTypesOfMachines(t *testing.T) {
-	for _, version := range []string{"v1", "v1beta1"} {
+	for _, version := range []string{"instancetype.kubevirt.io/v1", "instancetype.kubevirt.io/v1beta1"} {
 		apis := []string{"kubevirt.io/v1"}
 		for _, kind := range []string{"VirtualMachineInstancetype", "VirtualMachineClusterInstancetype",
 			"VirtualMachinePreference", "VirtualMachineClusterPreference"} {
 			of := func(name, annotation string) string {
-				return fmt.Sprintf("{apiVersion: instancetype.kubevirt.io/%s, kind: %s, metadata: {name: %s}, spec: {annotations: {%s}}}",
+				return fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s}, spec: {annotations: {%s}}}",
 					version, kind, name, annotation)
 			}
-			apis = append(apis, "instancetype.kubevirt.io/"+version+"/"+kind)
+			apis = append(apis, version+"/"+kind)
 			without := slices.Concat([]string{hooked}, plain, []string{of("plain", "other: x")})
 			with := append(slices.Clone(without), of("large", "stargate.csi.dev/volumes: data"))
 			t.Run(version+" "+kind, func(t *testing.T) {

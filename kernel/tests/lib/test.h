@@ -104,7 +104,7 @@ u8 *test_map(u64 size);				/* shared, between guard pages */
 void test_unmap(u8 *mem, u64 size);
 void tvol_make(struct tvol *t, u64 size);	/* mapped, formatted, joined */
 void tvol_make_in(struct tvol *t, u64 size, u64 memory);	/* with room to grow to @memory */
-/* What was fenced for silence had stopped: its slot and its pages are had again at once. */
+/* The systems fenced for silence had really stopped: their slots and pages are free at once. */
 void test_lapses_over(u8 *mem);
 void tvol_join(struct tvol *t);			/* opens, and joins by force */
 void tvol_leave(struct tvol *t);

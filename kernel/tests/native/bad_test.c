@@ -703,8 +703,8 @@ static void test_owed(void)
 }
 
 /*
- * A page of our own ledger's chain, in which debts stand that become payable: nobody looks there, and
- * the others are paid. Who joins when the page has been mended pays the rest.
+ * A page in the chain of this system's ledger is bad. The system reclaims the deferred frees of the
+ * other pages only. A system that joins when the page has been mended reclaims the rest.
  */
 static void test_ledger_page(void)
 {

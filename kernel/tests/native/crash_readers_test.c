@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who reads without a lock while a dead system's journal is being replayed: after each store of
- * the death, and of the recovery, a directory whose change counter stands still has either all of a
- * transaction or nothing of it. And who takes a lock of the dead system, which its slot's state
- * frees: nothing is left to replay then.
+ * Readers without a lock while the journal of a dead system is replayed. After each store, of the
+ * dying system and of the recovery, a directory with an even change counter has all of a transaction
+ * or nothing of it. When another system can take a lock of the dead one, nothing is left to replay.
  */
 #include <sys/stat.h>
 #include "crash.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whoever looks for a backup superblock in a large, sparse file in memory leaves its holes as they
- * are: a load through a mapping would fill one for each 2 MiB.
+ * The search for a backup superblock in a large, sparse file in memory fills none of its holes. A
+ * load through a mapping would fill one for each 2 MiB.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The lapse behind a fence for silence (docs/protocol.md, section 3): who gets one, what waits for
- * its end and what does not, and how it ends. That pages and slots stay unused meanwhile:
- * systems_death_test.
+ * The lapse after a fence for silence (docs/protocol.md, section 3): which fences begin one, which
+ * work waits for its end, and how it ends. systems_death_test shows that pages and slots stay unused
+ * meanwhile.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -149,7 +149,7 @@ static void of_one_machine(void)
 	CHECK(next.v.slot != paused.v.slot);
 	*lapsed() = 0;
 	tsys_die(&paused);
-	/* who knows that a system has stopped gives it no lapse */
+	/* a fence by a system that knows of the end begins no lapse */
 	vm = tsys_identity(3, 1);
 	abandoned(&paused, &vm);
 	tsys_fence(&next, &paused);
@@ -233,7 +233,7 @@ static void a_younger_one(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* Who is fenced too late gets no lapse; who leaves in order takes back what a failed fence left. */
+/* A late fence begins no lapse. A leaving system clears the bit that a failed fence left. */
 static void of_failed_fences(void)
 {
 	struct tsys a, b;

@@ -317,7 +317,7 @@ static void given_way(void)
 	/* the mount is frozen: the fault does not wait for the thaw either */
 	sg_store64(&t.v.still.closed, 1);
 	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
-	/* who would try again has to be told, though nobody has the lock */
+	/* the caller must hear of the freeze, though the lock is free */
 	CHECK_EQ(sg_wait_inode(&t.v, &f), -EINTR);
 	sg_store64(&t.v.still.closed, 0);
 	CHECK(sg_ticks() - start < 5 * SECOND);

@@ -493,7 +493,7 @@ static int stopped(void *ctx, u64 bytes)
 	return ++*(u64 *)ctx == 10 ? -EIO : 0;
 }
 
-/* Who keeps what is changed in memory hears of it in time, and may end the move. */
+/* A caller with private memory is called in time, and may end the move. */
 static void case_relieved(void)
 {
 	struct told told = { .was = test_map(SIZE) };

@@ -87,8 +87,8 @@ static void areas(bool taken)
 }
 
 /*
- * The page for rings is there when an object has been opened. Who waits does without, while a system
- * that is paused has what a transaction needs: the time limit is for all of the wait.
+ * Opening an object makes the page for rings. A sleeper does without the page while a paused system
+ * holds what a transaction needs: its time limit covers the whole wait.
  */
 static void sleep_without_bells(void)
 {

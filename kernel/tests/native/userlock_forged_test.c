@@ -31,7 +31,7 @@ static void found(void *ctx, struct sg_userlock_record *r)
 	*(struct sg_userlock_page **)ctx = page_of(r);
 }
 
-/* Whoever has the chain next clears them: the chain does not grow for them. */
+/* The next system that locks the chain clears them, so the chain does not grow. */
 static void cleared_by_the_next(void)
 {
 	struct sg_userlock_page *page = NULL;
