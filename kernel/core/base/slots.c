@@ -155,6 +155,14 @@ void sg_first_beat(struct sg_vol *vol)
 	vol->beats = seen + 1;
 }
 
+bool sg_is_taken_alone(const struct sg_vol *vol)
+{
+	u64 word = sg_get(vol, SG_HOT(alone_lock.word));
+
+	return word && !sg_holds_alone(vol) &&
+	       sg_owner_live(vol, SG_LOCK_SLOT(word), SG_LOCK_INC(word));
+}
+
 bool sg_holds_alone(const struct sg_vol *vol)
 {
 	return sg_get(vol, SG_HOT(alone_lock.word)) == SG_LOCK_WORD(vol->slot, vol->incarnation);

@@ -227,11 +227,10 @@ void sg_slot_exit(struct sg_vol *vol)
  */
 static int anybody_alone(struct sg_vol *vol)
 {
-	u64 word = sg_get(vol, SG_HOT(alone_lock.word));
-	unsigned int slot = SG_LOCK_SLOT(word);
+	unsigned int slot = SG_LOCK_SLOT(sg_get(vol, SG_HOT(alone_lock.word)));
 	struct sg_slot info;
 
-	if (!word || sg_holds_alone(vol) || !sg_owner_live(vol, slot, SG_LOCK_INC(word)))
+	if (!sg_is_taken_alone(vol))
 		return 0;
 	sg_slot_read(vol, slot, &info);
 	if (info.pid)
@@ -273,6 +272,8 @@ static int take_some_slot(struct sg_vol *vol, const struct sg_identity *id)
 		return err;
 	sg_recover_all(vol);
 	err = sg_slot_take(vol, id);
+	if (err == -EBUSY && anybody_alone(vol))
+		return err;
 	if (err == -EBUSY)
 		err = sg_wait_for_lapse(vol) ?: sg_slot_take(vol, id);
 	if (err == -EBUSY)

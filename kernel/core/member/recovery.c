@@ -94,6 +94,14 @@ bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 		sg_cas64(beats, beat, beat + 1);
 	if (sg_cas64(word, seen, ours) != seen)
 		return false;
+	/*
+	 * A system with exclusive access checks the records before they are replayed (fsck). Either
+	 * it sees this word, or a joiner without a slot sees its lock here.
+	 */
+	if (vol->slot < 0 && sg_is_taken_alone(vol)) {
+		sg_cas64(word, ours, seen);
+		return false;
+	}
 	sg_slot_read(vol, slot, &info);
 	/* if this system was fenced, it is gone as a recoverer: another one replays again */
 	if (sg_tx_replay(vol, slot, ours))

@@ -99,6 +99,20 @@ static void *join_one(void *arg)
 	return NULL;
 }
 
+/* While a live system has exclusive access, a joiner recovers no slot, though it finds none free. */
+static void none_while_alone(struct tsys *s)
+{
+	u64 *alone = sg_at(&s[0].v, SG_HOT(alone_lock.word));
+	struct sg_identity id = tsys_identity(70, 1);
+	struct tsys joiner;
+
+	sg_store64(alone, SG_LOCK_WORD(s[0].v.slot, s[0].v.incarnation));
+	CHECK_EQ(tsys_try(&joiner, mem, TEST_SMALL, &id, 0, false), -EBUSY);
+	says(&joiner.v, "(slot 0) is just moving the volume");
+	CHECK_EQ(tsys_state(&s[0], 40), SG_SLOT_DEAD);
+	sg_store64(alone, 0);
+}
+
 /* Two systems want the one dead slot: one of them gets it. */
 static void two_want_one(struct tsys *s)
 {
@@ -108,6 +122,7 @@ static void two_want_one(struct tsys *s)
 
 	tsys_fence(&s[0], &s[40]);
 	tsys_die(&s[40]);
+	none_while_alone(s);
 	for (i = 0; i < 2; i++)
 		CHECK_OK(pthread_create(&id[i], NULL, join_one, &two[i]));
 	for (i = 0; i < 2; i++)
