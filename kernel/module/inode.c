@@ -530,8 +530,12 @@ static void show_owed_time(const struct sgfs_inode *si, struct kstat *stat)
 {
 	s64 time = READ_ONCE(si->owed_time);
 
+	if (!time)
+		return;
 	if (time > sgfs_ns(stat->mtime))
-		stat->mtime = stat->ctime = sgfs_ts(time);
+		stat->mtime = sgfs_ts(time);
+	if (time > sgfs_ns(stat->ctime))
+		stat->ctime = sgfs_ts(time);
 }
 
 int sgfs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,

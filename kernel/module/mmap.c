@@ -96,119 +96,6 @@ void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows)
 				    cows);
 }
 
-/* --- waiting for another system --------------------------------------------------------------- */
-
-/*
- * Another system may keep a lock for as long as it likes. A fault that stores delays each freeze
- * (sb_start_pagefault()). The freeze holds s_umount, which sync(2) needs for all mounts. The fault
- * also holds mmap_lock, as a call of mmap() does: a task that looks at the process, as ps does,
- * waits for it.
- *
- * So no fault waits in this way during a freeze: it ends, and is retried, to wait for the thaw. No
- * fault waits long with mmap_lock either. It drops mmap_lock first if the fault can be retried
- * (fault()); otherwise it waits for BRIEF_NS.
- */
-#define BRIEF_NS	(20 * NSEC_PER_MSEC)
-
-/**
- * struct waiting - a thread that may be about to wait. On its stack.
- * @until: with mmap_lock: the end of the wait (ktime_get_ns())
- */
-struct waiting {
-	struct list_head list;
-	struct task_struct *task;
-	u64 until;
-};
-
-static void begin_waiting(struct sgfs *fs, struct waiting *w, bool brief)
-{
-	w->task = current;
-	w->until = U64_MAX;
-	if (brief)	/* a lock that was kept for long is not about to be released */
-		w->until = ktime_get_ns() + (READ_ONCE(fs->vol.stuck) ? 0 : BRIEF_NS);
-	spin_lock(&fs->waiting_lock);
-	list_add(&w->list, &fs->waiting);
-	spin_unlock(&fs->waiting_lock);
-}
-
-static void end_waiting(struct sgfs *fs, struct waiting *w)
-{
-	spin_lock(&fs->waiting_lock);
-	list_del(&w->list);
-	spin_unlock(&fs->waiting_lock);
-}
-
-bool sgfs_gives_way(const struct sg_vol *vol)
-{
-	struct sgfs *fs = container_of((struct sg_vol *)vol, struct sgfs, vol);
-	bool freezes = READ_ONCE(fs->sb->s_writers.frozen) >= SB_FREEZE_PAGEFAULT, ends = false;
-	struct waiting *w;
-
-	if (list_empty(&fs->waiting))
-		return false;
-	spin_lock(&fs->waiting_lock);
-	list_for_each_entry(w, &fs->waiting, list)
-		if (w->task == current)
-			ends |= freezes || ktime_get_ns() >= w->until;
-	spin_unlock(&fs->waiting_lock);
-	return ends;
-}
-
-/*
- * Times of stores by mappings. The store to come makes no fault, and cannot wait for another system
- * to let its time be stored. So a time that cannot be stored now is owed: stat() here shows it, and
- * it is stored by fsync(), by the settling (tend.c), or when the inode is let go.
- */
-static void owe_time(struct inode *inode, s64 time)
-{
-	WRITE_ONCE(SGFS_I(inode)->owed_time, time);
-	sgfs_written_track(inode);
-	WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
-}
-
-/* A later time that another system has stored stays. */
-int sgfs_pay_owed_time(struct inode *inode)
-{
-	s64 time = READ_ONCE(SGFS_I(inode)->owed_time);
-	int err = 0;
-
-	if (sgfs_is_lost(inode))
-		return -EIO;
-	if (time > (s64)READ_ONCE(sgfs_record(inode)->mtime))
-		err = sg_touch(sgfs_vol(inode), sgfs_ref(inode), SG_SET_MTIME | SG_SET_CTIME,
-			       time, time, 0);
-	if (!err)
-		cmpxchg(&SGFS_I(inode)->owed_time, time, 0);
-	return err;
-}
-
-void sgfs_pay_time_soon(struct inode *inode)
-{
-	struct waiting w;
-
-	if (!READ_ONCE(SGFS_I(inode)->owed_time))
-		return;
-	begin_waiting(SGFS(inode->i_sb), &w, true);
-	if (sgfs_pay_owed_time(inode) == -EINTR)
-		WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
-	end_waiting(SGFS(inode->i_sb), &w);
-}
-
-static void note_store(struct file *file)
-{
-	struct inode *inode = file_inode(file);
-	struct timespec64 now = current_time(inode), mtime = inode_get_mtime(inode);
-	struct timespec64 ctime = inode_get_ctime(inode);
-	struct waiting w;
-
-	if (timespec64_equal(&mtime, &now) && timespec64_equal(&ctime, &now))
-		return;
-	begin_waiting(SGFS(inode->i_sb), &w, true);
-	if (file_update_time(file) == -EINTR)
-		owe_time(inode, sgfs_ns(now));
-	end_waiting(SGFS(inode->i_sb), &w);
-}
-
 /* --- pages ------------------------------------------------------------------------------------ */
 
 /* Ask the volume: the size in the VFS inode may be old. */
@@ -217,18 +104,19 @@ static bool beyond_end(struct inode *inode, pgoff_t page)
 	return page >= DIV_ROUND_UP_ULL(READ_ONCE(sgfs_record(inode)->size), PAGE_SIZE);
 }
 
-/* A write fault in a hole. Nobody keeps the page of zeroes. -EINTR: not within BRIEF_NS. */
+/* A write fault in a hole. Nobody keeps the page of zeroes. -EINTR: not within SGFS_BRIEF_NS. */
 static int try_to_fill(struct inode *inode, pgoff_t page)
 {
-	struct waiting w;
+	struct sgfs_waiting w;
 	int err = 0;
 
 	filemap_invalidate_lock(inode->i_mapping);
-	begin_waiting(SGFS(inode->i_sb), &w, true);
-	w.until = ktime_get_ns() + BRIEF_NS;	/* in any case: a repeated fault must not spin */
+	sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
+	/* in any case: a repeated fault must not spin */
+	w.until = ktime_get_ns() + SGFS_BRIEF_NS;
 	if (!beyond_end(inode, page))
 		err = sg_allocate(sgfs_vol(inode), sgfs_ref(inode), page, 1);
-	end_waiting(SGFS(inode->i_sb), &w);
+	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 	if (!err)
 		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PAGE_SIZE, false);
 	sgfs_refresh(inode);
@@ -464,12 +352,12 @@ static bool lets_go(const struct vm_fault *vmf)
 
 static int fill(struct inode *inode, pgoff_t page, bool brief)
 {
-	struct waiting w;
+	struct sgfs_waiting w;
 	int err;
 
-	begin_waiting(SGFS(inode->i_sb), &w, brief);
+	sgfs_begin_waiting(SGFS(inode->i_sb), &w, brief);
 	err = fill_hole(inode, page);
-	end_waiting(SGFS(inode->i_sb), &w);
+	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 	return err;
 }
 
@@ -561,7 +449,7 @@ static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 	int err;
 
 	sb_start_pagefault(inode->i_sb);
-	note_store(vmf->vma->vm_file);
+	sgfs_note_store(vmf->vma->vm_file);
 	e = begin_entering(inode);
 	err = look(inode, vmf->pgoff, 1, true, &run);
 	if (!err && run.off)
@@ -660,7 +548,7 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 		return VM_FAULT_FALLBACK;	/* the kernel copies page by page */
 	if (write) {
 		sb_start_pagefault(inode->i_sb);
-		note_store(vmf->vma->vm_file);
+		sgfs_note_store(vmf->vma->vm_file);
 	}
 	e = begin_entering(inode);
 	ret = enter_huge(inode, vmf, page, write);
@@ -859,11 +747,11 @@ static const struct vm_operations_struct vm_operations = {
 int sgfs_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct sgfs *fs = SGFS(file_inode(file)->i_sb);
-	struct waiting w;
+	struct sgfs_waiting w;
 
-	begin_waiting(fs, &w, true);	/* mmap_lock is held */
+	sgfs_begin_waiting(fs, &w, true);	/* mmap_lock is held */
 	file_accessed(file);
-	end_waiting(fs, &w);
+	sgfs_end_waiting(fs, &w);
 	count_mapping(file_inode(file), 1);
 	vma->vm_ops = &vm_operations;
 	vm_flags_set(vma, VM_IO | VM_MIXEDMAP | VM_HUGEPAGE);

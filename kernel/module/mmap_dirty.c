@@ -173,13 +173,13 @@ static struct inode *next_to_flush(struct sgfs *fs, struct list_head *todo)
 	return si ? &si->vfs : NULL;
 }
 
+/* The caller has flush_lock. */
 static int for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 {
 	struct inode *inode;
 	int err = 0, e;
 	LIST_HEAD(todo);
 
-	mutex_lock(&fs->flush_lock);
 	spin_lock(&fs->mapped_lock);
 	list_splice_init(&fs->mapped, &todo);
 	spin_unlock(&fs->mapped_lock);
@@ -189,7 +189,6 @@ static int for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 		iput(inode);
 		cond_resched();
 	}
-	mutex_unlock(&fs->flush_lock);
 	return err;
 }
 
@@ -205,17 +204,30 @@ static int flush_and_revoke(struct inode *inode)
 
 int sgfs_written_flush_all(struct sgfs *fs, bool revoke)
 {
-	return for_all(fs, revoke ? flush_and_revoke : flush);
+	int err;
+
+	mutex_lock(&fs->flush_lock);
+	err = for_all(fs, revoke ? flush_and_revoke : flush);
+	mutex_unlock(&fs->flush_lock);
+	return err;
 }
 
 static int pay_time(struct inode *inode)
 {
-	sgfs_pay_time_soon(inode);
+	struct sgfs *fs = SGFS(inode->i_sb);
+
+	if (sg_load64(&fs->vol.settle_stop))	/* a freeze or an unmount waits for this work */
+		WRITE_ONCE(fs->times_owed, true);
+	else
+		sgfs_pay_time_soon(inode);
 	return 0;
 }
 
 void sgfs_written_pay_times(struct sgfs *fs)
 {
-	if (xchg(&fs->times_owed, false))
-		for_all(fs, pay_time);
+	if (!READ_ONCE(fs->times_owed) || !mutex_trylock(&fs->flush_lock))
+		return;		/* sync() pays, too */
+	WRITE_ONCE(fs->times_owed, false);
+	for_all(fs, pay_time);
+	mutex_unlock(&fs->flush_lock);
 }

@@ -241,7 +241,7 @@ struct sgfs {
  * @zap: mappings are about to be removed
  * @written: pages that mappings may write to, and extents of 2 MiB (mmap_dirty.c)
  * @mapped: in sgfs.mapped
- * @owed_time: of the last store by a mapping whose time could not be stored; 0: none (mmap.c)
+ * @owed_time: of the last store by a mapping whose time could not be stored; 0: none
  * @window_lock: opens and closes, growth of the window (data_path.c)
  * @opens: open files
  * @tables: held while users' locks of the file change; @changes: counts these changes (filelock.c)
@@ -575,6 +575,26 @@ void sgfs_mmap_prepare(struct sgfs *fs);
  * mappings.
  */
 void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows);
+/* No mapping of ours shows any longer what has been cut off by now (D7). */
+void sgfs_mmap_quiesce(struct sgfs *fs);
+/* No mapping of this system shows anything any more. */
+void sgfs_mmap_revoke(struct sgfs *fs);
+
+/* mmap_wait.c */
+#define SGFS_BRIEF_NS	(20 * NSEC_PER_MSEC)	/* the longest wait with mmap_lock */
+/**
+ * struct sgfs_waiting - a thread that may be about to wait. On its stack.
+ * @until: with mmap_lock: the end of the wait (ktime_get_ns())
+ */
+struct sgfs_waiting {
+	struct list_head list;
+	struct task_struct *task;
+	u64 until;
+};
+void sgfs_begin_waiting(struct sgfs *fs, struct sgfs_waiting *w, bool brief);
+void sgfs_end_waiting(struct sgfs *fs, struct sgfs_waiting *w);
+/* A store by a mapping is to come: its time is stored, or owed. */
+void sgfs_note_store(struct file *file);
 /* For the engine: other tasks of this system now wait for a lock that the waiting thread holds. */
 bool sgfs_gives_way(const struct sg_vol *vol);
 int sgfs_pay_owed_time(struct inode *inode);
@@ -583,10 +603,6 @@ static inline int sgfs_pay_time(struct inode *inode)
 {
 	return unlikely(READ_ONCE(SGFS_I(inode)->owed_time)) ? sgfs_pay_owed_time(inode) : 0;
 }
-/* No mapping of ours shows any longer what has been cut off by now (D7). */
-void sgfs_mmap_quiesce(struct sgfs *fs);
-/* No mapping of this system shows anything any more. */
-void sgfs_mmap_revoke(struct sgfs *fs);
 
 /* mmap_dirty.c */
 /* A mapping may store to these pages from now on. */

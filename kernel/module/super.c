@@ -85,6 +85,7 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 	 * Set this before the look: in a remount to writable the VFS still has the read-only flag.
 	 */
 	WRITE_ONCE(vol->read_only, true);
+	WRITE_ONCE(fs->failed, true);	/* again: let_engine_write() may have cleared it */
 	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults, and are refused */
 	if (sb_rdonly(fs->sb))
 		return;		/* sgfs_show_failed() does the rest, if we become writable */

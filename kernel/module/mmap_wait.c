@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Faults that may wait for another system, and the times of stores by mappings.
+ *
+ * Another system may keep a lock for as long as it likes. A fault that stores delays each freeze
+ * (sb_start_pagefault()). The freeze holds s_umount, which sync(2) needs for all mounts. The fault
+ * also holds mmap_lock, as a call of mmap() does: a task that looks at the process, as ps does,
+ * waits for it.
+ *
+ * So no fault waits in this way during a freeze: it ends, and is retried, to wait for the thaw. No
+ * fault waits long with mmap_lock either. It drops mmap_lock first if the fault can be retried
+ * (mmap.c, fault()); otherwise it waits for SGFS_BRIEF_NS.
+ */
+#include "stargatefs.h"
+
+void sgfs_begin_waiting(struct sgfs *fs, struct sgfs_waiting *w, bool brief)
+{
+	w->task = current;
+	w->until = U64_MAX;
+	if (brief)	/* a lock that was kept for long is not about to be released */
+		w->until = ktime_get_ns() + (READ_ONCE(fs->vol.stuck) ? 0 : SGFS_BRIEF_NS);
+	spin_lock(&fs->waiting_lock);
+	list_add(&w->list, &fs->waiting);
+	spin_unlock(&fs->waiting_lock);
+}
+
+void sgfs_end_waiting(struct sgfs *fs, struct sgfs_waiting *w)
+{
+	spin_lock(&fs->waiting_lock);
+	list_del(&w->list);
+	spin_unlock(&fs->waiting_lock);
+}
+
+bool sgfs_gives_way(const struct sg_vol *vol)
+{
+	struct sgfs *fs = container_of((struct sg_vol *)vol, struct sgfs, vol);
+	bool freezes = READ_ONCE(fs->sb->s_writers.frozen) >= SB_FREEZE_PAGEFAULT, ends = false;
+	struct sgfs_waiting *w;
+
+	if (list_empty(&fs->waiting))
+		return false;
+	spin_lock(&fs->waiting_lock);
+	list_for_each_entry(w, &fs->waiting, list)
+		if (w->task == current)
+			ends |= freezes || ktime_get_ns() >= w->until;
+	spin_unlock(&fs->waiting_lock);
+	return ends;
+}
+
+/* --- times of stores -------------------------------------------------------------------------- */
+
+/*
+ * Times of stores by mappings. The store to come makes no fault, and cannot wait for another system
+ * to let its time be stored. So a time that cannot be stored now is owed: stat() here shows it, and
+ * it is stored by fsync(), by the settling (membership.c), or when the inode is let go.
+ */
+static void owe_time(struct inode *inode, s64 time)
+{
+	s64 seen;
+
+	do {
+		seen = READ_ONCE(SGFS_I(inode)->owed_time);
+	} while (time > seen && cmpxchg(&SGFS_I(inode)->owed_time, seen, time) != seen);
+	sgfs_written_track(inode);
+	WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
+}
+
+/*
+ * The caller has the inode locked: utimes() then comes before or after, never between. A later time
+ * in the record stays. -EINTR: another system is in the way, or the mount is frozen.
+ */
+static int pay_owed_time(struct inode *inode)
+{
+	struct super_block *sb = inode->i_sb;
+	unsigned int set = 0;
+	int err = 0;
+	s64 time;
+
+	if (sgfs_is_lost(inode))
+		return -EIO;
+	if (!sb_start_intwrite_trylock(sb))
+		return -EINTR;
+	time = READ_ONCE(SGFS_I(inode)->owed_time);
+	if (time > (s64)READ_ONCE(sgfs_record(inode)->mtime))
+		set |= SG_SET_MTIME;
+	if (time > (s64)READ_ONCE(sgfs_record(inode)->ctime))
+		set |= SG_SET_CTIME;
+	if (set)
+		err = sg_touch(sgfs_vol(inode), sgfs_ref(inode), set, time, time, 0);
+	if (!err)
+		cmpxchg(&SGFS_I(inode)->owed_time, time, 0);
+	sb_end_intwrite(sb);
+	return err;
+}
+
+/* Data is durable without the time. So a read-only or frozen mount is no error: the time waits. */
+int sgfs_pay_owed_time(struct inode *inode)
+{
+	int err = down_write_killable(&inode->i_rwsem);
+	struct sgfs_waiting w;
+
+	if (err)
+		return err;
+	sgfs_begin_waiting(SGFS(inode->i_sb), &w, false);
+	err = pay_owed_time(inode);
+	sgfs_end_waiting(SGFS(inode->i_sb), &w);
+	inode_unlock(inode);
+	if (err == -EROFS || (err == -EINTR && !fatal_signal_pending(current))) {
+		WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
+		return 0;
+	}
+	return err;
+}
+
+void sgfs_pay_time_soon(struct inode *inode)
+{
+	struct sgfs_waiting w;
+	int err = -EINTR;
+
+	if (!READ_ONCE(SGFS_I(inode)->owed_time))
+		return;
+	if (inode_trylock(inode)) {
+		sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
+		err = pay_owed_time(inode);
+		sgfs_end_waiting(SGFS(inode->i_sb), &w);
+		inode_unlock(inode);
+	}
+	if (err && err != -ESTALE && err != -EIO)
+		WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
+}
+
+void sgfs_note_store(struct file *file)
+{
+	struct inode *inode = file_inode(file);
+	struct timespec64 now = current_time(inode), mtime = inode_get_mtime(inode);
+	struct timespec64 ctime = inode_get_ctime(inode);
+	struct sgfs_waiting w;
+
+	if (timespec64_equal(&mtime, &now) && timespec64_equal(&ctime, &now))
+		return;
+	sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
+	if (file_update_time(file) == -EINTR)
+		owe_time(inode, sgfs_ns(now));
+	sgfs_end_waiting(SGFS(inode->i_sb), &w);
+}
