@@ -37,7 +37,7 @@ typedef int32_t s32;
 typedef int64_t s64;
 #endif
 
-#include "uapi/semtype.h"
+#include "../uapi/semtype.h"
 
 #define SG_MAGIC		0x4554414752415453ULL	/* "STARGATE" */
 #define SG_VERSION		1
@@ -111,7 +111,7 @@ struct sg_super {
 	u64 size;		/* bytes */
 	u64 params;
 	u64 created;		/* ns since the Unix epoch */
-	u64 generation;		/* +1 with each rewrite; the newer valid copy wins */
+	u64 generation;		/* +1 with each rewrite */
 	u64 hash_seed[2];	/* for directory hashes */
 	u32 areas;		/* transaction areas per slot */
 	u32 slots;		/* SG_SLOTS */

@@ -100,6 +100,8 @@ bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 	 */
 	if (vol->slot < 0 && sg_is_taken_alone(vol)) {
 		sg_cas64(word, ours, seen);
+		sg_wb(word, 8);
+		sg_fence();
 		return false;
 	}
 	sg_slot_read(vol, slot, &info);

@@ -16,7 +16,7 @@ import (
 // program prints the values of the kernel's header, as the compiler sees them.
 const program = `
 #include <stdio.h>
-#include "semctl.h"
+#include "uapi/semctl.h"
 int main(void)
 {
 	printf("%lu %lu %lu %lu %lu ", (unsigned long)SG_IOC_SEM_OPEN, (unsigned long)SG_IOC_SEM_ME,
