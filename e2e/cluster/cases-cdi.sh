@@ -4,6 +4,7 @@
 # Cases with CDI, which fills disks of VMs: its own operator, on this machine's node
 # (e2e/cluster/cdi-images). They belong to the cases of cases-kubevirt.sh; e2e/cluster/case sources
 # this file.
+# shellcheck disable=SC2016,SC2154 # case has the rest; some is quoted for other shells
 
 with_cdi() { k get crd datavolumes.cdi.kubevirt.io >/dev/null 2>&1; }
 

@@ -19,7 +19,7 @@ export TMPDIR=$work EACH_LIBRARY=$here/../lib/scenario.sh
 
 # script NAME: writes the script from standard input, with the common beginning and end.
 script() {
-	# the script expands it
+	# shellcheck disable=SC2016 # the script expands it
 	{
 		printf '#!/usr/bin/env bash\nset -euo pipefail\nsource "$EACH_LIBRARY"\n'
 		echo 'for g in g1 g2; do on $g "$(cat "$EACH_FRESH")" || fail "$g is not as at first"; passed "$g is"; done'

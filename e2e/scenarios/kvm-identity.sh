@@ -173,7 +173,7 @@ spread() {
 row() {
 	local column line="| $1 |"
 	for column in stock patched identity large; do
-		# several values
+		# shellcheck disable=SC2086 # several values
 		line+=" $(spread "$3" ${seen[$2/$column]:-}) |"
 	done
 	echo "$line"
