@@ -63,42 +63,81 @@ struct pick {
 	unsigned int n;
 };
 
+/**
+ * struct cursor - a place in the ledger's mirror
+ * @i: number of the entry @e; @left: entries from @e to the end of its page
+ */
+struct cursor {
+	struct entry *e;
+	unsigned int i, left;
+};
+
+static void cursor_set(struct cursor *c, const struct sg_ledger *l, unsigned int i)
+{
+	c->i = i;
+	c->e = ledger_entry(l, i);
+	c->left = PER_PAGE - i % PER_PAGE;
+}
+
+/* The entry behind it; the first one behind the last of @n. */
+static void cursor_next(struct cursor *c, const struct sg_ledger *l, unsigned int n)
+{
+	if (--c->left) {
+		c->i++;
+		c->e++;
+	} else {
+		cursor_set(c, l, c->i + 1 < n ? c->i + 1 : 0);
+	}
+}
+
+static void pick(struct sg_ledger *l, struct pick *p, const struct cursor *c)
+{
+	c->e->state = PAYING;
+	ledger_adjust(&l->paying, 1);
+	p->index[p->n++] = c->i;
+}
+
 /*
- * Picks deferred frees and marks them as being reclaimed. Deep tables wait while there is anything
- * flatter. So a reclaim that needs entries for child tables finds that the others have been
- * cleared.
+ * Picks deferred frees and marks them as being reclaimed. A deep table waits while there is
+ * anything flatter, and is picked alone. So a reclaim that needs entries for child tables finds
+ * that the others have been cleared. The look ends when it has met all that may be picked.
  */
 static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool alone)
 {
 	struct sg_ledger *l = vol->ledger;
-	u64 horizon = sg_epoch_horizon(vol);
-	unsigned int n = ledger_capacity(l), k, deep;
+	u64 horizon = sg_epoch_horizon(vol), left;
+	unsigned int n = ledger_capacity(l), k;
+	struct cursor c, deep = { NULL };
 
 	p->n = 0;
 	sg_spin_lock(&l->spin);
-	for (deep = 0; deep < 2 && !p->n; deep++) {
-		for (k = 0; k < n && p->n < max && l->payable > l->paying; k++) {
-			unsigned int i = (l->hunt + k) % n;
-			struct entry *e = ledger_entry(l, i);
-			unsigned int kind = SG_DEBT_KIND(e->word);
-			bool flat = kind <= 1 || kind == SG_DEBT_XATTR;
+	left = l->payable - l->paying;
+	cursor_set(&c, l, l->hunt);
+	for (k = 0; k < n && left && p->n < max; k++, cursor_next(&c, l, n)) {
+		unsigned int kind;
 
-			if (e->state != OWED || kind == SG_DEBT_INODE || (!deep && !flat) ||
-			    (!alone && !sg_epoch_over(vol, horizon, SG_DEBT_EPOCH(e->word))))
-				continue;
-			if (sg_is_lost(vol, ledger_entry_off(l, i))) {
-				e->state = LOST;
-				ledger_adjust(&l->payable, -1);
-				continue;
-			}
-			e->state = PAYING;
-			ledger_adjust(&l->paying, 1);
-			p->index[p->n++] = i;
-			if (deep)
-				break;
+		if (c.e->state != OWED)
+			continue;
+		kind = SG_DEBT_KIND(c.e->word);
+		if (kind == SG_DEBT_INODE)
+			continue;
+		left--;
+		if (!alone && !sg_epoch_over(vol, horizon, SG_DEBT_EPOCH(c.e->word)))
+			continue;
+		if (sg_is_lost(vol, ledger_entry_off(l, c.i))) {
+			c.e->state = LOST;
+			ledger_adjust(&l->payable, -1);
+		} else if (kind <= 1 || kind == SG_DEBT_XATTR) {
+			pick(l, p, &c);
+		} else if (!deep.e) {
+			deep = c;
 		}
-		l->hunt = (l->hunt + k) % n;
 	}
+	if (!p->n && deep.e) {
+		pick(l, p, &deep);
+		c = deep;
+	}
+	l->hunt = c.i;
 	sg_spin_unlock(&l->spin);
 }
 

@@ -3,4 +3,4 @@
 # Debts are paid without asking whether their page of the ledger is bad memory.
 # file: kernel/core/deferred/reclaim.c
 # test: bad_test
-s/if (sg_is_lost(vol, ledger_entry_off(l, i))) {/if (0) {/
+s/if (sg_is_lost(vol, ledger_entry_off(l, c.i))) {/if (0) {/
