@@ -486,7 +486,7 @@ static void hide_lock(const struct sg_ck *c, struct sg_lock *lock)
 	lock->waiters &= sg_slots_taken(&c->vol);
 }
 
-/* What a system inode has; the rest of a record is for users' files. */
+/* The part of a record that a system inode uses; the rest is for users' files. */
 static void hide_sys(const struct sg_ck *c, struct sg_inode *in)
 {
 	const struct sg_inode was = *in;
