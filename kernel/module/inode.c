@@ -116,8 +116,8 @@ void sgfs_evict_inode(struct inode *inode)
 	/*
 	 * Wait for nothing: memory reclaim comes here, and so do exiting processes, which cannot be
 	 * killed. A wait for the thaw could hold up the freeze itself. Another system may hold a
-	 * lock for long. What is not freed here stays a deferred free, and sg_settle() frees it
-	 * (membership.c).
+	 * lock for long. An inode that is not freed here stays a deferred free, and sg_settle()
+	 * frees it (membership.c).
 	 */
 	if (!sb_start_intwrite_trylock(sb))
 		return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package errkind has the kinds of failure that a caller can tell apart. What fails says which kind
-// it is where it is known; what that is called in gRPC is decided in one place (package driver).
+// Package errkind has the kinds of failure that a caller can tell apart. The failing function sets
+// the kind. Package driver alone turns kinds into gRPC codes.
 package errkind
 
 import (

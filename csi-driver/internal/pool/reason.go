@@ -33,9 +33,9 @@ func Unseen(err error, zone string) error {
 	return errkind.Wrap(kind, err, "%s", zone)
 }
 
-// Unused is an error as long as somebody uses a volume, who is named, or may: who is between life and death
-// is one or the other in a moment. Who is dead, or silent for so long that he is suspected to be, does not
-// keep it.
+// Unused returns an error that names a system which uses the volume, or may use it. A state between
+// live and dead lasts a moment, so it counts as use. A system that is dead, or that has been silent
+// for so long that it is suspected to be, does not keep the volume.
 func Unused(volume string, systems []stargatectl.System) error {
 	for _, s := range systems {
 		if s.Lives() {
