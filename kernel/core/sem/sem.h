@@ -203,10 +203,12 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
  * @nothers: how many of them wait for what others have open, too.
  * @rung: what our bell said; @busy: when it rang last, or somebody began to wait.
  * @said: when there was last something for the log.
- * @has_bells: the file has its page for them.
+ * @bells: an object was opened here, so the file's page of bells is wanted, or made already.
  * @polled: a thread of ours listens (sg_sem_poll()), and sleeps at @poller.
  * @patience: how long it is worth it to look before one sleeps, by record; and how often one slept.
  */
+#define SG_SEM_BELLS_WANTED	1
+#define SG_SEM_BELLS_MADE	2
 #define SG_SEM_BUCKETS	256
 struct sg_sem_opened {
 	u64 rec, n;
@@ -219,7 +221,7 @@ struct sg_sem_closing {
 struct sg_sems {
 	struct sg_spin spin;
 	struct sg_sem_caller *first;
-	u64 nothers, rung, busy, spins, polled, said, has_bells;
+	u64 nothers, rung, busy, spins, polled, said, bells;
 	struct sg_bell poller;
 	u64 member[SG_SEM_MEMBERS / 64];	/* a bit each: in use */
 	struct sg_sem_opened *open[SG_SEM_BUCKETS];

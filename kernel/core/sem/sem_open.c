@@ -333,19 +333,23 @@ static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const str
 /*
  * Other systems ring by a store into this page. It is made here, where the caller waits for locks
  * in any case: a wait with a time limit must not wait for them. If there is no room, or another
- * system has the file locked, a waiter looks by itself.
+ * system has the file locked, a waiter looks by itself until the maintenance has made the page.
  */
-static void have_bells(struct sg_vol *vol)
+static void make_bells(struct sg_vol *vol)
 {
 	const struct sg_iref file = sg_sem_file();
-	struct sg_sems *s = vol->sems;
 	int err;
 
-	if (sg_load64(&s->has_bells))
-		return;
-	if (sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err) || err ||
-	    !sg_allocate_now(vol, &file, SG_SEM_BELLS_PAGE))
-		sg_store64(&s->has_bells, true);
+	if (!sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err) && !err)
+		err = sg_allocate_now(vol, &file, SG_SEM_BELLS_PAGE);
+	/* A page that cannot be read will not become better. */
+	sg_store64(&vol->sems->bells, err && err != -EIO ? SG_SEM_BELLS_WANTED : SG_SEM_BELLS_MADE);
+}
+
+static void want_bells(struct sg_vol *vol)
+{
+	if (sg_load64(&vol->sems->bells) != SG_SEM_BELLS_MADE)
+		make_bells(vol);
 }
 
 int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg_sem_new *new,
@@ -372,7 +376,7 @@ int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg
 			return -EBUSY;
 	} while (err == -EAGAIN || (err == -ENOSPC && vol->up->more_space(vol, &hunger)));
 	if (!err)
-		have_bells(vol);
+		want_bells(vol);
 	return err;
 }
 
@@ -392,7 +396,7 @@ int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type
 		err = open_found(vol, &q.found, type, user, out);
 	sg_sem_end(vol);
 	if (!err)
-		have_bells(vol);
+		want_bells(vol);
 	return err;
 }
 
@@ -565,4 +569,6 @@ void sg_sem_settle(struct sg_vol *vol)
 		}
 		sg_free(c);
 	}
+	if (vol->sems && sg_load64(&vol->sems->bells) == SG_SEM_BELLS_WANTED)
+		make_bells(vol);
 }

@@ -107,6 +107,10 @@ static void sleep_without_bells(void)
 	CHECK(sg_ticks() - start < SEC);
 	test_within(0, NULL);
 	areas(false);
+	sg_store64(&t.v.sems->bells, SG_SEM_BELLS_WANTED);	/* as if opening had found no room */
+	sg_settle(&t.v);
+	CHECK(sg_sem_page_at(&t.v, SG_SEM_BELLS_PAGE, &err) && !err);
+	CHECK_EQ(sg_load64(&t.v.sems->bells), SG_SEM_BELLS_MADE);
 	sg_sem_close(&t.v, &s);
 	end();
 }
