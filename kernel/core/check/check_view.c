@@ -137,7 +137,7 @@ bool ck_is_ours(struct sg_ck *c)
  * and its findings are old. So it loads the word, then looks at its slot, then swaps the word. The
  * word that it judged was there until the look, and a later store of another system stays. While
  * the slot is its own, a swap fails only because a joiner counts in the hot page, and goes no
- * further. Then the checker swaps again. The next check finds a word that changes all the time.
+ * further. Then the checker swaps again. The next pass finds a word that was not stored.
  */
 void ck_set(struct sg_ck *c, u64 off, u64 val)
 {

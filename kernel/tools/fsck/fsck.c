@@ -303,9 +303,10 @@ static int conclude(struct job *job, const struct target *t, const struct sg_che
 	if (!err || job->json)
 		summary(job, res, code);
 	end_progress(job);
-	if (err)
+	/* device_store() has told that another system has come. */
+	if (err && (err != -EBUSY || res->why[0]))
 		tool_error("%s: %s", job->path, res->why[0] ? res->why : strerror(-err));
-	if (flushed && flushed != -EBUSY)	/* another system has come: reported already */
+	if (flushed && flushed != -EBUSY)
 		tool_error("%s: the repair cannot be stored: %s", job->path, strerror(-flushed));
 	return code;
 }

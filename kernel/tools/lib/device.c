@@ -474,10 +474,14 @@ int device_store(const struct target *t)
 
 int device_drain(const struct target *t)
 {
-	if (!device_held(t))
+	int err;
+
+	/* Before the hold, and after the leave, the private copy is not on the device. */
+	if (!device_held(t) || !t->device->held || t->device->left)
 		return 0;
+	err = device_store(t);
 	/* This may drop a heartbeat; the next one follows. */
-	return device_store(t) ?: madvise(t->base, t->size, MADV_DONTNEED) ? -errno : 0;
+	return err ?: madvise(t->base, t->size, MADV_DONTNEED) ? -errno : 0;
 }
 
 int device_relieve(const struct target *t, u64 bytes)
