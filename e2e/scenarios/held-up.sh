@@ -78,13 +78,28 @@ in_time 10 "and everybody can see who it is" 'cat /proc/$(pgrep -x hostile)/cmdl
 let_go "$ino"
 holds "then it goes on" 'for try in $(seq 100); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 
+step "a truncation"
+holds "a process maps the file" 'rm -f /tmp/go && echo x >/mnt/sg/cut
+	/root/hostile fill /mnt/sg/cut /tmp/go >/tmp/cut 2>&1 </dev/null &
+	for try in $(seq 100); do grep -q stored /tmp/cut && exit 0; sleep 0.1; done; exit 1'
+ino=$(number /mnt/sg/cut)
+g2_holds "$ino"
+holds "another one truncates it, and waits for g2" 'truncate -s 8192 /mnt/sg/cut >/dev/null 2>&1 </dev/null &
+	sleep 2; kill -0 $!'
+holds "the first one has a fault" 'touch /tmp/go; sleep 2; ! grep filled /tmp/cut'
+holds "it can map memory meanwhile" 'grep mapped /tmp/cut'
+in_time 10 "everybody can see who it is" 'cat /proc/$(pgrep -x hostile)/cmdline >/dev/null'
+let_go "$ino"
+holds "then it goes on" 'for try in $(seq 100); do grep -q filled /tmp/cut && exit 0; sleep 0.1; done; exit 1'
+
 step "the time of a store by a mapping"
 holds "a file of another day" 'head -c 4096 /dev/zero >/mnt/sg/timed && touch -d @1000 /mnt/sg/timed'
 ino=$(number /mnt/sg/timed)
 g2_holds "$ino"
 in_time 10 "it is stored to" '/root/hostile store /mnt/sg/timed'
 holds "its owner sees that it was changed" '[ "$(stat -c %Y /mnt/sg/timed)" -gt 1000 ]'
-in_time 10 "who wants to sync does not wait for g2" sync
+in_time 10 "sync does not wait for g2" sync
+in_time 20 "reclaim of its inode does not wait either" 'echo 2 >/proc/sys/vm/drop_caches'
 let_go "$ino"
 on g2 'for try in $(seq 100); do [ "$(stat -c %Y /mnt/sg/timed)" -le 1000 ] || exit 0; sleep 0.1; done; exit 1' \
 	</dev/null || fail "g2 does not see that it was changed"

@@ -502,7 +502,7 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 int sgfs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);
-	int err = sgfs_pay_time(inode);
+	int err = sgfs_store_time(inode);
 
 	sgfs_add(inode->i_sb, SGFS_FSYNCS, 1);
 	sg_fence();	/* times are written back without waiting */

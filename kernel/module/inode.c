@@ -42,7 +42,7 @@ struct inode *sgfs_alloc_inode(struct super_block *sb)
 	si->changing = false;
 	si->kept = false;
 	si->vmas = 0;
-	si->owed_time = 0;
+	si->deferred_time = 0;
 	si->holer = false;
 	si->flags = 0;
 	si->has_xattr = false;
@@ -104,10 +104,8 @@ void sgfs_evict_inode(struct inode *inode)
 	if (sgfs_is_virtual(inode))
 		sgfs_dax_evict(inode);
 	truncate_inode_pages_final(&inode->i_data);
-	if (!removed && sgfs_ref(inode)->ino) {
+	if (!removed && sgfs_ref(inode)->ino)
 		sgfs_written_flush(inode, 0, U64_MAX);
-		sgfs_pay_time_soon(inode);
-	}
 	sgfs_written_forget(inode);
 	sgfs_map_evict(inode);
 	clear_inode(inode);
@@ -480,7 +478,7 @@ static int set_others(struct mnt_idmap *idmap, struct inode *inode, struct iattr
 	int err;
 
 	if (iattr->ia_valid & ATTR_MTIME)
-		WRITE_ONCE(SGFS_I(inode)->owed_time, 0);
+		sgfs_forget_time(inode);
 	spin_lock(&inode->i_lock);	/* nobody shows what was before what is to be is gathered */
 	setattr_copy(idmap, inode, iattr);
 	set = gather(inode, iattr->ia_valid, &attr);
@@ -526,9 +524,9 @@ int sgfs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *a
 	return err;
 }
 
-static void show_owed_time(const struct sgfs_inode *si, struct kstat *stat)
+static void show_deferred_time(const struct sgfs_inode *si, struct kstat *stat)
 {
-	s64 time = READ_ONCE(si->owed_time);
+	s64 time = READ_ONCE(si->deferred_time);
 
 	if (!time)
 		return;
@@ -558,8 +556,8 @@ int sgfs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat 
 	if (si->flags & SG_FL_NODUMP)
 		stat->attributes |= STATX_ATTR_NODUMP;
 	sgfs_generic_fillattr(idmap, mask, inode, stat);
-	if (unlikely(READ_ONCE(si->owed_time)))
-		show_owed_time(si, stat);
+	if (unlikely(READ_ONCE(si->deferred_time)))
+		show_deferred_time(si, stat);
 	stat->btime = sgfs_ts(si->btime);
 	stat->result_mask |= STATX_BTIME;
 	sgfs_stat_change(stat, mask, si->seq);

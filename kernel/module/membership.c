@@ -40,7 +40,7 @@ static void settle(struct work_struct *work)
 	mutex_lock(&fs->settle_lock);
 	if (!sg_load64(&fs->vol.settle_stop)) {
 		sgfs_kept_settle(fs);
-		sgfs_written_pay_times(fs);
+		sgfs_written_store_times(fs);
 		sg_settle(&fs->vol);
 		sgfs_memory_watch(fs);
 		sgfs_show_failed(fs);

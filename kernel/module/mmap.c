@@ -161,13 +161,6 @@ static struct entering entering(struct inode *inode)
 	return e;
 }
 
-static struct entering begin_entering(struct inode *inode)
-	__acquires(&SGFS(inode->i_sb)->faults)
-{
-	filemap_invalidate_lock_shared(inode->i_mapping);
-	return entering(inode);
-}
-
 static void end_entering(struct inode *inode, struct entering e)
 	__releases(&SGFS(inode->i_sb)->faults)
 {
@@ -289,29 +282,6 @@ static vm_fault_t insert_pages(struct inode *inode, struct vm_fault *vmf, const 
 	return ret;
 }
 
-/*
- * Entries are read-only at first, for any access. pfn_mkwrite() makes a shared one writable, and
- * the kernel copies a private one, each at the second fault. So entries of neighbours may exist
- * before any access to them.
- */
-static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool write, bool *hole)
-{
-	struct entering e = begin_entering(inode);
-	struct sg_run run;
-	vm_fault_t ret = 0;
-	int err = look(inode, vmf->pgoff, neighbours(vmf), write, &run);
-
-	*hole = !err && write && !run.off;
-	if (err)
-		ret = fault_error(inode, err);
-	else if (!*hole)
-		ret = insert_pages(inode, vmf, &run);
-	if (ret == VM_FAULT_OOM && pmd_leaf(READ_ONCE(*vmf->pmd)))
-		ret = 0;	/* a large page was entered meanwhile: look again */
-	end_entering(inode, e);
-	return ret;
-}
-
 static bool is_shared_write(const struct vm_fault *vmf)
 {
 	return vmf->flags & FAULT_FLAG_WRITE && vmf->vma->vm_flags & VM_SHARED;
@@ -322,7 +292,7 @@ static bool can_come_again(const struct vm_fault *vmf)
 	return vmf->flags & FAULT_FLAG_ALLOW_RETRY;
 }
 
-/* A fault that has the lock of its mapping instead of mmap_lock is none that comes here to wait. */
+/* A fault may have the lock of its mapping instead of mmap_lock. */
 static bool may_let_go(const struct vm_fault *vmf)
 {
 	return can_come_again(vmf) && !(vmf->flags & FAULT_FLAG_RETRY_NOWAIT) &&
@@ -339,6 +309,60 @@ static struct file *let_go(const struct vm_fault *vmf)
 
 	mmap_read_unlock(vmf->vma->vm_mm);
 	return kept;
+}
+
+/*
+ * Take invalidate_lock. A truncation that has it may wait for another system, for as long as that
+ * one likes. So the wait is without mmap_lock, and can be ended by a signal; then the fault is
+ * retried.
+ */
+static vm_fault_t lock_pages(struct inode *inode, const struct vm_fault *vmf, struct file **kept)
+{
+	struct address_space *mapping = inode->i_mapping;
+
+	if (likely(filemap_invalidate_trylock_shared(mapping)))
+		return 0;
+	if (vmf->flags & SGFS_FAULT_VMA_LOCK)
+		return VM_FAULT_FALLBACK;	/* of 2 MiB: the kernel takes mmap_lock */
+	if (can_come_again(vmf) && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+		return VM_FAULT_RETRY;
+	if (!may_let_go(vmf)) {
+		filemap_invalidate_lock_shared(mapping);
+		return 0;
+	}
+	*kept = let_go(vmf);
+	if (!down_read_killable(&mapping->invalidate_lock))
+		filemap_invalidate_unlock_shared(mapping);
+	return VM_FAULT_RETRY;
+}
+
+/*
+ * Entries are read-only at first, for any access. pfn_mkwrite() makes a shared one writable, and
+ * the kernel copies a private one, each at the second fault. So entries of neighbours may exist
+ * before any access to them.
+ */
+static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool write, bool *hole,
+			     struct file **kept)
+{
+	vm_fault_t ret = lock_pages(inode, vmf, kept);
+	struct entering e;
+	struct sg_run run;
+	int err;
+
+	*hole = false;
+	if (ret)
+		return ret;
+	e = entering(inode);
+	err = look(inode, vmf->pgoff, neighbours(vmf), write, &run);
+	*hole = !err && write && !run.off;
+	if (err)
+		ret = fault_error(inode, err);
+	else if (!*hole)
+		ret = insert_pages(inode, vmf, &run);
+	if (ret == VM_FAULT_OOM && pmd_leaf(READ_ONCE(*vmf->pmd)))
+		ret = 0;	/* a large page was entered meanwhile: look again */
+	end_entering(inode, e);
+	return ret;
 }
 
 /*
@@ -386,7 +410,7 @@ static vm_fault_t fault(struct vm_fault *vmf)
 	if (write)
 		sb_start_pagefault(inode->i_sb);
 	while (!ret && hole) {
-		ret = enter_page(inode, vmf, write, &hole);
+		ret = enter_page(inode, vmf, write, &hole, &kept);
 		if (!hole)
 			break;
 		if (lets_go(vmf))
@@ -444,13 +468,22 @@ static void make_writable(const struct vm_fault *vmf)
 static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
+	struct file *kept = NULL;
 	struct entering e;
 	struct sg_run run;
+	vm_fault_t ret;
 	int err;
 
 	sb_start_pagefault(inode->i_sb);
 	sgfs_note_store(vmf->vma->vm_file);
-	e = begin_entering(inode);
+	ret = lock_pages(inode, vmf, &kept);
+	if (ret) {
+		sb_end_pagefault(inode->i_sb);
+		if (kept)
+			fput(kept);
+		return ret | VM_FAULT_NOPAGE;	/* the kernel must not go on with the entry */
+	}
+	e = entering(inode);
 	err = look(inode, vmf->pgoff, 1, true, &run);
 	if (!err && run.off)
 		err = sgfs_written_mark(inode, vmf->pgoff, 1);
@@ -538,6 +571,7 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	bool write = vmf->flags & FAULT_FLAG_WRITE;
+	struct file *kept = NULL;
 	struct entering e;
 	vm_fault_t ret;
 	pgoff_t page;
@@ -550,15 +584,20 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 		sb_start_pagefault(inode->i_sb);
 		sgfs_note_store(vmf->vma->vm_file);
 	}
-	e = begin_entering(inode);
-	ret = enter_huge(inode, vmf, page, write);
-	end_entering(inode, e);
+	ret = lock_pages(inode, vmf, &kept);
+	if (!ret) {
+		e = entering(inode);
+		ret = enter_huge(inode, vmf, page, write);
+		end_entering(inode, e);
+	}
 	if (write)
 		sb_end_pagefault(inode->i_sb);
 	if (ret != VM_FAULT_FALLBACK) {
 		sgfs_add(inode->i_sb, SGFS_HUGE_FAULTS, 1);
 		trace_sgfs_fault(inode, page, vmf->flags, ret);
 	}
+	if (kept)
+		fput(kept);
 	return ret;
 }
 

@@ -140,7 +140,7 @@ static int flush_file(struct inode *inode, bool revoke)
 	bool done = revoke;
 	int err;
 
-	sgfs_pay_time_soon(inode);
+	sgfs_store_time_soon(inode);
 	if (revoke)
 		filemap_invalidate_lock(inode->i_mapping);
 	else if (!down_write_trylock(&inode->i_mapping->invalidate_lock))
@@ -150,7 +150,7 @@ static int flush_file(struct inode *inode, bool revoke)
 	else
 		done = !mapping_writably_mapped(inode->i_mapping);
 	err = sgfs_written_flush(inode, 0, U64_MAX);
-	if (!err && done && !READ_ONCE(SGFS_I(inode)->owed_time))
+	if (!err && done && !READ_ONCE(SGFS_I(inode)->deferred_time))
 		sgfs_written_forget(inode);
 	filemap_invalidate_unlock(inode->i_mapping);
 	return err;
@@ -212,22 +212,36 @@ int sgfs_written_flush_all(struct sgfs *fs, bool revoke)
 	return err;
 }
 
-static int pay_time(struct inode *inode)
+static int store_time(struct inode *inode)
 {
 	struct sgfs *fs = SGFS(inode->i_sb);
 
 	if (sg_load64(&fs->vol.settle_stop))	/* a freeze or an unmount waits for this work */
-		WRITE_ONCE(fs->times_owed, true);
+		WRITE_ONCE(fs->times_deferred, true);
 	else
-		sgfs_pay_time_soon(inode);
+		sgfs_store_time_soon(inode);
 	return 0;
 }
 
-void sgfs_written_pay_times(struct sgfs *fs)
+void sgfs_written_store_times(struct sgfs *fs)
 {
-	if (!READ_ONCE(fs->times_owed) || !mutex_trylock(&fs->flush_lock))
-		return;		/* sync() pays, too */
-	WRITE_ONCE(fs->times_owed, false);
-	for_all(fs, pay_time);
+	if (!READ_ONCE(fs->times_deferred) || !mutex_trylock(&fs->flush_lock))
+		return;		/* sync() stores times, too */
+	WRITE_ONCE(fs->times_deferred, false);
+	for_all(fs, store_time);
+	mutex_unlock(&fs->flush_lock);
+}
+
+static int store_or_forget_time(struct inode *inode)
+{
+	sgfs_store_time_soon(inode);
+	sgfs_forget_time(inode);
+	return 0;
+}
+
+void sgfs_written_forget_times(struct sgfs *fs)
+{
+	mutex_lock(&fs->flush_lock);
+	for_all(fs, store_or_forget_time);
 	mutex_unlock(&fs->flush_lock);
 }

@@ -51,50 +51,68 @@ bool sgfs_gives_way(const struct sg_vol *vol)
 
 /*
  * Times of stores by mappings. The store to come makes no fault, and cannot wait for another system
- * to let its time be stored. So a time that cannot be stored now is owed: stat() here shows it, and
- * it is stored by fsync(), by the settling (membership.c), or when the inode is let go.
+ * to let its time be stored. So a time that cannot be stored now is deferred: stat() here shows it.
+ * fsync() stores it, or the maintenance of each second does (membership.c). Until then a reference
+ * keeps the inode in memory: its eviction may be part of memory reclaim, which cannot wait either.
  */
-static void owe_time(struct inode *inode, s64 time)
+static void defer_time(struct inode *inode, s64 time)
 {
-	s64 seen;
+	s64 *deferred = &SGFS_I(inode)->deferred_time, seen;
 
+	ihold(inode);
 	do {
-		seen = READ_ONCE(SGFS_I(inode)->owed_time);
-	} while (time > seen && cmpxchg(&SGFS_I(inode)->owed_time, seen, time) != seen);
+		seen = READ_ONCE(*deferred);
+	} while (time > seen && cmpxchg(deferred, seen, time) != seen);
+	if (seen)
+		iput(inode);		/* it has its reference; the caller's file has another one */
 	sgfs_written_track(inode);
-	WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
+	WRITE_ONCE(SGFS(inode->i_sb)->times_deferred, true);
+}
+
+static void forget_time(struct inode *inode, s64 time)
+{
+	if (time && cmpxchg(&SGFS_I(inode)->deferred_time, time, 0) == time)
+		iput(inode);
+}
+
+void sgfs_forget_time(struct inode *inode)
+{
+	if (xchg(&SGFS_I(inode)->deferred_time, 0))
+		iput(inode);
 }
 
 /*
  * The caller has the inode locked: utimes() then comes before or after, never between. A later time
  * in the record stays. -EINTR: another system is in the way, or the mount is frozen.
  */
-static int pay_owed_time(struct inode *inode)
+static int store_deferred_time(struct inode *inode)
 {
 	struct super_block *sb = inode->i_sb;
 	unsigned int set = 0;
 	int err = 0;
 	s64 time;
 
-	if (sgfs_is_lost(inode))
+	if (sgfs_is_lost(inode)) {
+		sgfs_forget_time(inode);
 		return -EIO;
+	}
 	if (!sb_start_intwrite_trylock(sb))
 		return -EINTR;
-	time = READ_ONCE(SGFS_I(inode)->owed_time);
+	time = READ_ONCE(SGFS_I(inode)->deferred_time);
 	if (time > (s64)READ_ONCE(sgfs_record(inode)->mtime))
 		set |= SG_SET_MTIME;
 	if (time > (s64)READ_ONCE(sgfs_record(inode)->ctime))
 		set |= SG_SET_CTIME;
 	if (set)
 		err = sg_touch(sgfs_vol(inode), sgfs_ref(inode), set, time, time, 0);
-	if (!err)
-		cmpxchg(&SGFS_I(inode)->owed_time, time, 0);
+	if (!err || err == -ESTALE || err == -EIO)
+		forget_time(inode, time);
 	sb_end_intwrite(sb);
 	return err;
 }
 
 /* Data is durable without the time. So a read-only or frozen mount is no error: the time waits. */
-int sgfs_pay_owed_time(struct inode *inode)
+int sgfs_store_deferred_time(struct inode *inode)
 {
 	int err = down_write_killable(&inode->i_rwsem);
 	struct sgfs_waiting w;
@@ -102,31 +120,30 @@ int sgfs_pay_owed_time(struct inode *inode)
 	if (err)
 		return err;
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, false);
-	err = pay_owed_time(inode);
+	err = store_deferred_time(inode);
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 	inode_unlock(inode);
 	if (err == -EROFS || (err == -EINTR && !fatal_signal_pending(current))) {
-		WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
+		WRITE_ONCE(SGFS(inode->i_sb)->times_deferred, true);
 		return 0;
 	}
 	return err;
 }
 
-void sgfs_pay_time_soon(struct inode *inode)
+void sgfs_store_time_soon(struct inode *inode)
 {
 	struct sgfs_waiting w;
-	int err = -EINTR;
 
-	if (!READ_ONCE(SGFS_I(inode)->owed_time))
+	if (!READ_ONCE(SGFS_I(inode)->deferred_time))
 		return;
 	if (inode_trylock(inode)) {
 		sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
-		err = pay_owed_time(inode);
+		store_deferred_time(inode);
 		sgfs_end_waiting(SGFS(inode->i_sb), &w);
 		inode_unlock(inode);
 	}
-	if (err && err != -ESTALE && err != -EIO)
-		WRITE_ONCE(SGFS(inode->i_sb)->times_owed, true);
+	if (READ_ONCE(SGFS_I(inode)->deferred_time))
+		WRITE_ONCE(SGFS(inode->i_sb)->times_deferred, true);
 }
 
 void sgfs_note_store(struct file *file)
@@ -140,6 +157,6 @@ void sgfs_note_store(struct file *file)
 		return;
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
 	if (file_update_time(file) == -EINTR)
-		owe_time(inode, sgfs_ns(now));
+		defer_time(inode, sgfs_ns(now));
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 }

@@ -157,7 +157,7 @@ struct sgfs_sems {
  * @mapped_lock: guards @mapped
  * @mapped: inodes with pages that user space may be writing to (mmap_dirty.c)
  * @flush_lock: one at a time goes through @mapped
- * @times_owed: some inode in @mapped owes a time
+ * @times_deferred: some inode in @mapped has a deferred time
  * @awaiting: for a lock of another system one waits at a time, of those who lock files (filelock.c)
  * @kept_lock: guards the two lists
  * @kept_young, @kept_old: inodes that sgfs_keep() has kept since the last second, and before
@@ -202,7 +202,7 @@ struct sgfs {
 	spinlock_t mapped_lock;
 	struct list_head mapped;
 	struct mutex flush_lock;
-	bool times_owed;
+	bool times_deferred;
 	struct mutex awaiting[SGFS_AWAITING];
 	spinlock_t kept_lock;
 	struct list_head kept_young, kept_old;
@@ -241,7 +241,8 @@ struct sgfs {
  * @zap: mappings are about to be removed
  * @written: pages that mappings may write to, and extents of 2 MiB (mmap_dirty.c)
  * @mapped: in sgfs.mapped
- * @owed_time: of the last store by a mapping whose time could not be stored; 0: none
+ * @deferred_time: of the last store by a mapping whose time could not be stored; 0: none.
+ *	Another value keeps a reference of the inode.
  * @window_lock: opens and closes, growth of the window (data_path.c)
  * @opens: open files
  * @tables: held while users' locks of the file change; @changes: counts these changes (filelock.c)
@@ -268,7 +269,7 @@ struct sgfs_inode {
 	bool holer, zap;
 	struct xarray written[2];
 	struct list_head mapped;
-	s64 owed_time;
+	s64 deferred_time;
 	struct mutex window_lock;
 	unsigned int opens;
 	struct mutex tables;
@@ -593,15 +594,16 @@ struct sgfs_waiting {
 };
 void sgfs_begin_waiting(struct sgfs *fs, struct sgfs_waiting *w, bool brief);
 void sgfs_end_waiting(struct sgfs *fs, struct sgfs_waiting *w);
-/* A store by a mapping is to come: its time is stored, or owed. */
+/* A store by a mapping is to come: its time is stored, or deferred. */
 void sgfs_note_store(struct file *file);
 /* For the engine: other tasks of this system now wait for a lock that the waiting thread holds. */
 bool sgfs_gives_way(const struct sg_vol *vol);
-int sgfs_pay_owed_time(struct inode *inode);
-void sgfs_pay_time_soon(struct inode *inode);	/* or later, if another system is in the way */
-static inline int sgfs_pay_time(struct inode *inode)
+int sgfs_store_deferred_time(struct inode *inode);
+void sgfs_store_time_soon(struct inode *inode);	/* or later, if another system is in the way */
+void sgfs_forget_time(struct inode *inode);	/* the caller has a reference of the inode */
+static inline int sgfs_store_time(struct inode *inode)
 {
-	return unlikely(READ_ONCE(SGFS_I(inode)->owed_time)) ? sgfs_pay_owed_time(inode) : 0;
+	return unlikely(READ_ONCE(SGFS_I(inode)->deferred_time)) ? sgfs_store_deferred_time(inode) : 0;
 }
 
 /* mmap_dirty.c */
@@ -612,7 +614,8 @@ int sgfs_written_flush(struct inode *inode, u64 first, u64 last);
 /* ... of all inodes; @revoke: each further store needs a fault first. */
 int sgfs_written_flush_all(struct sgfs *fs, bool revoke);
 void sgfs_written_track(struct inode *inode);	/* it is in sgfs.mapped from now on */
-void sgfs_written_pay_times(struct sgfs *fs);	/* each second */
+void sgfs_written_store_times(struct sgfs *fs);	/* each second */
+void sgfs_written_forget_times(struct sgfs *fs);	/* the last try, for an unmount */
 void sgfs_written_forget(struct inode *inode);
 
 /* data_path.c: the data paths (D5) */

@@ -657,11 +657,12 @@ static void kill_sb(struct super_block *sb)
 	struct sgfs *fs = SGFS(sb);
 
 	/*
-	 * It holds inodes, which have to be evicted now, and may wait for a system that does not
-	 * release a lock.
+	 * The maintenance and deferred times hold inodes, which have to be evicted now. The
+	 * maintenance may wait for a system that does not release a lock.
 	 */
 	WRITE_ONCE(fs->vol.hurry, true);
 	sgfs_settle_end(fs);
+	sgfs_written_forget_times(fs);
 	if (fs->opt.set & SGFS_SET_PHYS)
 		kill_anon_super(sb);
 	else
