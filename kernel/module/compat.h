@@ -301,12 +301,15 @@ static inline int sgfs_thaw_super(struct super_block *sb)
 }
 #endif
 
-/* Since 6.4 a fault may have the lock of its mapping, and not mmap_lock. */
-#if SGFS_KERNEL_AT_LEAST(6, 4)
-#define SGFS_FAULT_VMA_LOCK	FAULT_FLAG_VMA_LOCK
+/* Since 6.6 a fault in a file may have the lock of its mapping, and not mmap_lock. */
+static inline void sgfs_release_fault_lock(const struct vm_fault *vmf)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 6)
+	release_fault_lock((struct vm_fault *)vmf);
 #else
-#define SGFS_FAULT_VMA_LOCK	0
+	mmap_read_unlock(vmf->vma->vm_mm);
 #endif
+}
 
 /* Pages that can be accessed from @page on, at most @pages; or -errno. */
 static inline long sgfs_dax_access(struct dax_device *dax, pgoff_t page, long pages, void **kaddr,

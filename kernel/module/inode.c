@@ -473,12 +473,11 @@ static unsigned int gather(const struct inode *inode, unsigned int valid, struct
 static int set_others(struct mnt_idmap *idmap, struct inode *inode, struct iattr *iattr)
 {
 	const unsigned int times = SG_SET_MTIME | SG_SET_CTIME | SG_SET_ATIME;
+	s64 deferred = READ_ONCE(SGFS_I(inode)->deferred_time);
 	struct sg_attr attr = {};
 	unsigned int set;
 	int err;
 
-	if (iattr->ia_valid & ATTR_MTIME)
-		sgfs_forget_time(inode);
 	spin_lock(&inode->i_lock);	/* nobody shows what was before what is to be is gathered */
 	setattr_copy(idmap, inode, iattr);
 	set = gather(inode, iattr->ia_valid, &attr);
@@ -490,6 +489,8 @@ static int set_others(struct mnt_idmap *idmap, struct inode *inode, struct iattr
 			       attr.atime);
 	if (err)
 		SGFS_I(inode)->seq = 0;		/* the copied attributes are not valid */
+	else if (iattr->ia_valid & ATTR_MTIME)
+		sgfs_forget_time(inode, deferred);
 	sgfs_refresh(inode);
 	return err;
 }

@@ -104,13 +104,22 @@ static bool beyond_end(struct inode *inode, pgoff_t page)
 	return page >= DIV_ROUND_UP_ULL(READ_ONCE(sgfs_record(inode)->size), PAGE_SIZE);
 }
 
-/* A write fault in a hole. Nobody keeps the page of zeroes. -EINTR: not within SGFS_BRIEF_NS. */
-static int try_to_fill(struct inode *inode, pgoff_t page)
+/*
+ * A write fault in a hole. Nobody keeps the page of zeroes. -EINTR: not within SGFS_BRIEF_NS.
+ * -EBUSY, if @brief: a truncation may hold invalidate_lock for longer than that.
+ */
+static int try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 {
+	struct rw_semaphore *lock = &inode->i_mapping->invalidate_lock;
 	struct sgfs_waiting w;
 	int err = 0;
 
-	filemap_invalidate_lock(inode->i_mapping);
+	if (!down_write_trylock(lock)) {
+		if (brief)
+			return -EBUSY;
+		if (down_write_killable(lock))
+			return -EINTR;
+	}
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
 	/* in any case: a repeated fault must not spin */
 	w.until = ktime_get_ns() + SGFS_BRIEF_NS;
@@ -127,15 +136,14 @@ static int try_to_fill(struct inode *inode, pgoff_t page)
 }
 
 /*
- * Other faults of the file wait for invalidate_lock, hold mmap_lock, and cannot be killed. So the
- * other system is waited for without it.
+ * Other faults of the file wait for invalidate_lock. So the other system is waited for without it.
  */
-static int fill_hole(struct inode *inode, pgoff_t page)
+static int fill_hole(struct inode *inode, pgoff_t page, bool brief)
 {
 	int err;
 
 	do {
-		err = try_to_fill(inode, page);
+		err = try_to_fill(inode, page, brief);
 	} while (err == -EINTR && !fatal_signal_pending(current) &&
 		 !sg_wait_inode(sgfs_vol(inode), sgfs_ref(inode)));
 	return err;
@@ -292,29 +300,29 @@ static bool can_come_again(const struct vm_fault *vmf)
 	return vmf->flags & FAULT_FLAG_ALLOW_RETRY;
 }
 
-/* A fault may have the lock of its mapping instead of mmap_lock. */
 static bool may_let_go(const struct vm_fault *vmf)
 {
-	return can_come_again(vmf) && !(vmf->flags & FAULT_FLAG_RETRY_NOWAIT) &&
-	       !(vmf->flags & SGFS_FAULT_VMA_LOCK);
+	return can_come_again(vmf) && !(vmf->flags & FAULT_FLAG_RETRY_NOWAIT);
 }
 
 /*
- * As filemap_fault() reads a page: mmap_lock is given back, and the fault is done again. @vmf is
- * still there then, but not its mapping.
+ * As filemap_fault() reads a page: mmap_lock, or the lock of the mapping, is given back, and the
+ * fault is done again. @vmf is still there then, but not its mapping.
  */
 static struct file *let_go(const struct vm_fault *vmf)
 {
 	struct file *kept = get_file(vmf->vma->vm_file);
 
-	mmap_read_unlock(vmf->vma->vm_mm);
+	sgfs_release_fault_lock(vmf);
 	return kept;
 }
 
 /*
  * Take invalidate_lock. A truncation that has it may wait for another system, for as long as that
- * one likes. So the wait is without mmap_lock, and can be ended by a signal; then the fault is
- * retried.
+ * one likes. So the first wait is without mmap_lock, and then the fault is retried. If no task of
+ * this system waits for long, a second attempt queues up with mmap_lock: truncations in a row
+ * cannot keep it out. The same holds for the few faults that cannot be retried (futexes of the
+ * kernel): a look at that process waits, too, but the process can be killed.
  */
 static vm_fault_t lock_pages(struct inode *inode, const struct vm_fault *vmf, struct file **kept)
 {
@@ -322,14 +330,11 @@ static vm_fault_t lock_pages(struct inode *inode, const struct vm_fault *vmf, st
 
 	if (likely(filemap_invalidate_trylock_shared(mapping)))
 		return 0;
-	if (vmf->flags & SGFS_FAULT_VMA_LOCK)
-		return VM_FAULT_FALLBACK;	/* of 2 MiB: the kernel takes mmap_lock */
 	if (can_come_again(vmf) && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 		return VM_FAULT_RETRY;
-	if (!may_let_go(vmf)) {
-		filemap_invalidate_lock_shared(mapping);
-		return 0;
-	}
+	if (!may_let_go(vmf) ||
+	    (vmf->flags & FAULT_FLAG_TRIED && !READ_ONCE(sgfs_vol(inode)->stuck)))
+		return down_read_killable(&mapping->invalidate_lock) ? VM_FAULT_SIGBUS : 0;
 	*kept = let_go(vmf);
 	if (!down_read_killable(&mapping->invalidate_lock))
 		filemap_invalidate_unlock_shared(mapping);
@@ -360,7 +365,7 @@ static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool wri
 	else if (!*hole)
 		ret = insert_pages(inode, vmf, &run);
 	if (ret == VM_FAULT_OOM && pmd_leaf(READ_ONCE(*vmf->pmd)))
-		ret = 0;	/* a large page was entered meanwhile: look again */
+		ret = VM_FAULT_NOPAGE;	/* a large page was entered meanwhile: look again */
 	end_entering(inode, e);
 	return ret;
 }
@@ -380,7 +385,7 @@ static int fill(struct inode *inode, pgoff_t page, bool brief)
 	int err;
 
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, brief);
-	err = fill_hole(inode, page);
+	err = fill_hole(inode, page, brief);
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 	return err;
 }
@@ -418,7 +423,7 @@ static vm_fault_t fault(struct vm_fault *vmf)
 		err = fill(inode, vmf->pgoff, !kept && can_come_again(vmf));
 		if (kept)
 			ret = VM_FAULT_RETRY;
-		else if (err == -EINTR && !fatal_signal_pending(current))
+		else if (err == -EBUSY || (err == -EINTR && !fatal_signal_pending(current)))
 			ret = come_again(inode, vmf, &kept);
 		else if (err)
 			ret = fault_error(inode, err);

@@ -123,7 +123,8 @@ void sgfs_written_forget(struct inode *inode)
 	struct sgfs *fs = SGFS(inode->i_sb);
 
 	spin_lock(&fs->mapped_lock);
-	list_del_init(&SGFS_I(inode)->mapped);
+	if (!READ_ONCE(SGFS_I(inode)->deferred_time))	/* set before it is listed */
+		list_del_init(&SGFS_I(inode)->mapped);
 	spin_unlock(&fs->mapped_lock);
 	xa_destroy(&SGFS_I(inode)->written[0]);
 	xa_destroy(&SGFS_I(inode)->written[1]);
@@ -150,7 +151,7 @@ static int flush_file(struct inode *inode, bool revoke)
 	else
 		done = !mapping_writably_mapped(inode->i_mapping);
 	err = sgfs_written_flush(inode, 0, U64_MAX);
-	if (!err && done && !READ_ONCE(SGFS_I(inode)->deferred_time))
+	if (!err && done)
 		sgfs_written_forget(inode);
 	filemap_invalidate_unlock(inode->i_mapping);
 	return err;
@@ -235,7 +236,7 @@ void sgfs_written_store_times(struct sgfs *fs)
 static int store_or_forget_time(struct inode *inode)
 {
 	sgfs_store_time_soon(inode);
-	sgfs_forget_time(inode);
+	sgfs_forget_time(inode, READ_ONCE(SGFS_I(inode)->deferred_time));
 	return 0;
 }
 

@@ -69,15 +69,9 @@ static void defer_time(struct inode *inode, s64 time)
 	WRITE_ONCE(SGFS(inode->i_sb)->times_deferred, true);
 }
 
-static void forget_time(struct inode *inode, s64 time)
+void sgfs_forget_time(struct inode *inode, s64 time)
 {
 	if (time && cmpxchg(&SGFS_I(inode)->deferred_time, time, 0) == time)
-		iput(inode);
-}
-
-void sgfs_forget_time(struct inode *inode)
-{
-	if (xchg(&SGFS_I(inode)->deferred_time, 0))
 		iput(inode);
 }
 
@@ -92,13 +86,15 @@ static int store_deferred_time(struct inode *inode)
 	int err = 0;
 	s64 time;
 
+	time = READ_ONCE(SGFS_I(inode)->deferred_time);
+	if (!time)	/* utimes() came first */
+		return 0;
 	if (sgfs_is_lost(inode)) {
-		sgfs_forget_time(inode);
+		sgfs_forget_time(inode, time);
 		return -EIO;
 	}
 	if (!sb_start_intwrite_trylock(sb))
 		return -EINTR;
-	time = READ_ONCE(SGFS_I(inode)->deferred_time);
 	if (time > (s64)READ_ONCE(sgfs_record(inode)->mtime))
 		set |= SG_SET_MTIME;
 	if (time > (s64)READ_ONCE(sgfs_record(inode)->ctime))
@@ -106,7 +102,7 @@ static int store_deferred_time(struct inode *inode)
 	if (set)
 		err = sg_touch(sgfs_vol(inode), sgfs_ref(inode), set, time, time, 0);
 	if (!err || err == -ESTALE || err == -EIO)
-		forget_time(inode, time);
+		sgfs_forget_time(inode, time);
 	sb_end_intwrite(sb);
 	return err;
 }

@@ -600,7 +600,8 @@ void sgfs_note_store(struct file *file);
 bool sgfs_gives_way(const struct sg_vol *vol);
 int sgfs_store_deferred_time(struct inode *inode);
 void sgfs_store_time_soon(struct inode *inode);	/* or later, if another system is in the way */
-void sgfs_forget_time(struct inode *inode);	/* the caller has a reference of the inode */
+/* Unless a later one has come. The caller has a reference of the inode. */
+void sgfs_forget_time(struct inode *inode, s64 time);
 static inline int sgfs_store_time(struct inode *inode)
 {
 	return unlikely(READ_ONCE(SGFS_I(inode)->deferred_time)) ? sgfs_store_deferred_time(inode) : 0;

@@ -171,11 +171,6 @@ static void unmount(struct sgfs *fs)
 	sgfs_virtual_release(fs);
 	sgfs_holders_end(fs);
 	sgfs_sems_stop(fs);
-	/*
-	 * A mount that was read-only reclaims its deferred frees too, but not in a damaged volume.
-	 */
-	if (!fs->damaged)
-		WRITE_ONCE(fs->vol.read_only, fs->mem.read_only);
 	sgfs_tend_stop(fs);
 	if (fs->joined && fs->vol.shut_down)
 		sg_abandon(&fs->vol);
@@ -662,6 +657,12 @@ static void kill_sb(struct super_block *sb)
 	 */
 	WRITE_ONCE(fs->vol.hurry, true);
 	sgfs_settle_end(fs);
+	/*
+	 * A mount that was made read-only stores its deferred times and reclaims its deferred frees
+	 * too, but not in a damaged volume.
+	 */
+	if (!fs->damaged)
+		WRITE_ONCE(fs->vol.read_only, fs->mem.read_only);
 	sgfs_written_forget_times(fs);
 	if (fs->opt.set & SGFS_SET_PHYS)
 		kill_anon_super(sb);
