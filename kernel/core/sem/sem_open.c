@@ -569,6 +569,6 @@ void sg_sem_settle(struct sg_vol *vol)
 		}
 		sg_free(c);
 	}
-	if (vol->sems && sg_load64(&vol->sems->bells) == SG_SEM_BELLS_WANTED)
+	if (vol->sems && !vol->hurry && sg_load64(&vol->sems->bells) == SG_SEM_BELLS_WANTED)
 		make_bells(vol);
 }

@@ -71,6 +71,11 @@ bool device_held(const struct target *t)
 	return t->kind == TARGET_BLOCK && (t->use == TARGET_HOLD || t->use == TARGET_CHECK);
 }
 
+bool device_has_told(const struct target *t)
+{
+	return t->device && t->device->said;
+}
+
 /* --- the device's own bytes ------------------------------------------------------------------ */
 
 static int read_page(int fd, u64 off, u8 *page)

@@ -177,6 +177,7 @@ int device_past_cache(const struct target *t, int flags);	/* opened anew; or -er
 /* --- device.c: a block device that is changed while others may mount it -------------------- */
 
 bool device_held(const struct target *t);	/* false: the functions below do nothing */
+bool device_has_told(const struct target *t);	/* that another system has come */
 struct device *device_new(void);
 void device_free(struct target *t);
 /*
