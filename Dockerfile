@@ -3,7 +3,7 @@
 # The image of the CSI driver. It serves the driver's container, the container that loads the
 # module, and users of the tools. `make image` executes this file without a daemon (mk/image);
 # Docker and podman can build it, too: docker build --build-arg BASE=debian:bookworm --build-arg
-# VERSION=0.1.0 . mk/image-root defines the content and its sources; mk/deps installs its
+# VERSION=0.1.0 . mk/image-root defines the content and its sources; mk/tools/deps installs its
 # requirements. Modules are compiled in roots of their own (mk/image-modules), which only needs
 # chroot and mknod.
 ARG BASE
@@ -12,7 +12,7 @@ WORKDIR /src
 COPY versions.env Makefile LICENSE ./
 COPY LICENSES LICENSES
 COPY mk mk
-RUN mk/deps native csi image
+RUN mk/tools/deps native csi image
 COPY kernel kernel
 COPY csi-driver csi-driver
 ARG VERSION=unversioned

@@ -93,7 +93,7 @@ test-programs: $(test-bins) $(machine) $(replay-bins)
 fuzz-programs: $(fuzz-bins)
 
 deps-native:
-	@mk/deps native $(filter fuzz,$(SAN))
+	@mk/tools/deps native $(filter fuzz,$(SAN))
 
 # A target without sources fails with a message.
 need = $(if $(strip $(1)),,echo "$@: no $(2) to build it from" >&2; exit 1)

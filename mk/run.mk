@@ -30,11 +30,11 @@ test-run := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" FORCE="$(FORCE)" 
 .PHONY: fuzz fuzz-quick coverage module modules kvm-modules sparse lint image deb clean distclean
 
 demo: ## a VM works on files in the shared range
-	@mk/deps native
+	@mk/tools/deps native
 	@$(call script,e2e/demo)
 
 demo-k8s: ## two pods of a Kubernetes cluster here work on one claim (KEEP=1: it stays)
-	@mk/deps native csi image cluster
+	@mk/tools/deps native csi image cluster
 	@KEEP="$(KEEP)" e2e/cluster/demo
 
 test: ## the main tests of each subject, in a quarter of an hour: CI runs these
@@ -86,15 +86,15 @@ test-mutants: ## break the code on purpose; a test must fail for each
 test-mutants-vm: ## the same with the module, and scenarios in VMs
 
 torture: ## 1,000 systems die at random moments while others go on (KILLS=; resumable)
-	@mk/deps native tests
+	@mk/tools/deps native tests
 	@mk/long-run torture rig SG_KILLS $(KILLS) 50
 KILLS ?= 1000
 node-cuts: ## 100 power cuts of a node, whose memory keeps its bytes (CUTS=; resumable)
-	@mk/deps native tests
+	@mk/tools/deps native tests
 	@mk/long-run node-cuts node SG_CUTS $(CUTS) 10
 CUTS ?= 100
 csi-volumes: ## 10,000 volumes of LVM come and go through the driver (VOLUMES=; resumable)
-	@mk/deps native tests csi
+	@mk/tools/deps native tests csi
 	@env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory csi csi-tests
 	@SG_ONLY=OverTime MAPS=walk mk/long-run csi-many rig SG_VOLUMES $(VOLUMES) 1000
 VOLUMES ?= 10000
@@ -121,7 +121,7 @@ fuzz-go = $(shell grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' csi-d
 	sed 's|/[^/]*_test.go:func |:|' | sort)
 
 hostile: ## attacks on volumes in use, HOURS=6 of processor time in all; resumable (FORMS=)
-	@mk/deps native tests
+	@mk/tools/deps native tests
 	@env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory SAN=hostile hostile-program
 	@mk/run-hostile "$(HOURS)"
 HOURS ?= 6
@@ -130,13 +130,13 @@ coverage: ## lines of kernel/core that the native tests reach: build/coverage
 	@$(test-run) coverage
 
 csi: ## build/csi: stargate-csi, the CSI driver; stargate-hook and stargate-webhook, for KubeVirt
-	@mk/deps csi
+	@mk/tools/deps csi
 	@mkdir -p build/csi
-	@cd csi-driver && ../mk/go build -trimpath -buildvcs=false \
+	@cd csi-driver && ../mk/tools/go build -trimpath -buildvcs=false \
 		-ldflags '-s -w -X main.version=$(csi-version)' -o ../build/csi/ ./cmd/...
 csi-tests: ## build/csi/csi-test: csi-sanity and more, for a VM that has a zone
 	@mkdir -p build/csi
-	@cd csi-driver && ../mk/go test -c -trimpath -tags dax -ldflags '-s -w' \
+	@cd csi-driver && ../mk/tools/go test -c -trimpath -tags dax -ldflags '-s -w' \
 		-o ../build/csi/csi-test ./test
 csi-version = $(shell git describe --always --dirty 2>/dev/null || echo unversioned)
 
@@ -156,7 +156,7 @@ dkms-remove: ## remove it again
 	@mk/dkms remove
 
 bench-gate: ## compare instruction counts with e2e/bench/baseline (UPDATE=1 writes it)
-	@mk/deps native tests
+	@mk/tools/deps native tests
 	@UPDATE="$(UPDATE)" mk/run-scenario e2e/scenarios/gate.sh $(KERNEL_DEFAULT) "walk splice shadow"
 bench-quick: ## instruction counts, with tmpfs and ext4-dax for comparison
 	@$(call script,e2e/bench/quick)

@@ -26,8 +26,8 @@ material() {
 		git commit -q -m tree && git gc -q && du -sh --exclude=.git . && find . -name '*.py' | wc -l"
 	# The tests of Go's own package os; they run where the package's sources are.
 	mkdir "$work/os"
-	CGO_ENABLED=0 "$root/mk/go" test -c -o "$work/os/os.test" os >&2 || fail "os.test"
-	cp -r "$("$root/mk/go" env GOROOT)"/src/os/. "$work/os/"
+	CGO_ENABLED=0 "$root/mk/tools/go" test -c -o "$work/os/os.test" os >&2 || fail "os.test"
+	cp -r "$("$root/mk/tools/go" env GOROOT)"/src/os/. "$work/os/"
 	tar -C "$work" -cf - os | on g1 'tar -C /root -xf -' || fail "os"
 	for file in "$root"/e2e/bench/programs/* "$root/e2e/programs/together.c"; do
 		put "$file" "/root/$(basename "$file")"

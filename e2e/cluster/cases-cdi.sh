@@ -22,7 +22,7 @@ cdi_generator() {
 # cdi_objects NAME: one of a release's files, with our images.
 cdi_objects() {
 	local source work
-	source=$(cd "$here/cdi" && "$home/mk/go" list -m -f '{{.Dir}}' kubevirt.io/containerized-data-importer)
+	source=$(cd "$here/cdi" && "$home/mk/tools/go" list -m -f '{{.Dir}}' kubevirt.io/containerized-data-importer)
 	work=$(mktemp -d)
 	cdi_generator -resource-type=operator >"$work/operator-everything.yaml.in"
 	cdi_generator -template="$source/manifests/templates/release/$1.yaml.in" -generated-manifests-path="$work"

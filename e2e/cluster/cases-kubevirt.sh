@@ -26,7 +26,7 @@ kubevirt_kvm_cases=(
 operator_objects() {
 	local source programs tag work
 	programs=$(programs "$kubevirt")
-	source=$(cd "$here/$kubevirt" && "$home/mk/go" list -m -f '{{.Dir}}' kubevirt.io/kubevirt)
+	source=$(cd "$here/$kubevirt" && "$home/mk/tools/go" list -m -f '{{.Dir}}' kubevirt.io/kubevirt)
 	tag=$(kubevirt_release)
 	work=$(mktemp -d)
 	echo x >"$work/logo"

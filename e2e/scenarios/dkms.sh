@@ -25,7 +25,7 @@ machine=$work/root
 inside() {
 	local what=$1
 	shift
-	mk/in-root "$machine" root "$@" >"$work/said" 2>&1 || fail "$what: $(<"$work/said")"
+	mk/tools/in-root "$machine" root "$@" >"$work/said" 2>&1 || fail "$what: $(<"$work/said")"
 	passed "$what"
 }
 

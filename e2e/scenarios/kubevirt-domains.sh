@@ -59,7 +59,7 @@ for vmi in sorted(machines.glob("*.yaml")):
 PYTHON
 versions=$(ls "$work/domains")
 same "of these versions" "1.6 1.7 1.8 1.9" "${versions//$'\n'/ }"
-(cd "$home/csi-driver" && ../mk/go build -trimpath -buildvcs=false -ldflags '-s -w' \
+(cd "$home/csi-driver" && ../mk/tools/go build -trimpath -buildvcs=false -ldflags '-s -w' \
 	-o "$work/programs/" ./cmd/stargate-hook ./test/hookcall) || fail "the hook does not compile"
 "$home/e2e/cluster/machine-boot" "$work/boot" "$SG_KERNEL" || fail "what machines boot"
 { echo "qemu=$qemu console=/run/kubevirt-private/$pod/virt-serial0-log" && cat; } >"$work/node" <<'NODE'

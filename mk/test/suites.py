@@ -18,7 +18,7 @@ ENGINE = ("kernel/core", "kernel/tools", "kernel/lib", "mk/engine.mk", "mk/test"
 NATIVE = ENGINE + ("kernel/tests",)
 RIG = ("kernel", "kvm-patches", "e2e/cmd", "e2e/internal", "e2e/lib", "e2e/programs", "e2e/rig",
        "e2e/go.mod", "mk/run-scenario", "mk/run-shared", "mk/test", "mk/engine.mk", "versions.env")
-DRIVER = ENGINE + ("csi-driver", "mk/go", "mk/run-csi")
+DRIVER = ENGINE + ("csi-driver", "mk/tools/go", "mk/run-csi")
 CLUSTER = ("kernel", "csi-driver", "charts", "kubevirt-manifests", "e2e", "mk", "Dockerfile",
            "versions.env")
 

@@ -176,7 +176,7 @@ func TestPrometheus(t *testing.T) {
 		return filepath.Join(dir, name)
 	}
 	promtool := func(args ...string) {
-		said, err := run("mk/promtool", args...)
+		said, err := run("mk/tools/promtool", args...)
 		check(t, err == nil, "promtool %q: %v: %s", args, err, said)
 	}
 	promtool("check", "rules", write("rules.yaml", other[map[string]any](t, rendered(t, "more"), "PrometheusRule")["spec"]))

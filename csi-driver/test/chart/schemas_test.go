@@ -16,7 +16,7 @@ import (
 
 // TestLint is `helm lint --strict`.
 func TestLint(t *testing.T) {
-	// The cluster tests use the helm command (mk/helm). Both are of one version.
+	// The cluster tests use the helm command (mk/tools/helm). Both are of one version.
 	program := regexp.MustCompile(`(?m)^HELM_VERSION=(.*)$`).FindStringSubmatch(readFile(t, "versions.env"))
 	library := regexp.MustCompile(`(?m)^\thelm.sh/helm/v3 (\S+)$`).FindStringSubmatch(readFile(t, "csi-driver/test/chart/go.mod"))
 	equal(t, "the version of Helm", library[1], program[1])
@@ -33,9 +33,9 @@ func TestLint(t *testing.T) {
 
 // TestTableOfValues: charts/VALUES.md fits values.yaml and its schema.
 func TestTableOfValues(t *testing.T) {
-	table, err := run("mk/chart-values")
+	table, err := run("mk/tools/chart-values")
 	check(t, err == nil && table == readFile(t, "charts/VALUES.md"),
-		"charts/VALUES.md is old; run mk/chart-values >charts/VALUES.md: %v", err)
+		"charts/VALUES.md is old; run mk/tools/chart-values >charts/VALUES.md: %v", err)
 }
 
 // TestStrictReading: each rendering decodes strictly, and decoding finds mistakes.
@@ -94,7 +94,7 @@ func replaced(t *testing.T, text, from, to string) string {
 }
 
 // TestSchemas: each object of the chart and of kubevirt-manifests fits the schemas of Kubernetes and of the other projects
-// (mk/kubeconform). The schemas find each of some mistakes.
+// (mk/tools/kubeconform). The schemas find each of some mistakes.
 func TestSchemas(t *testing.T) {
 	versions := regexp.MustCompile(`(?m)^SCHEMAS_KUBERNETES=(.*)$`).FindStringSubmatch(readFile(t, "versions.env"))
 	kubernetes := strings.Split(versions[1], ",")
@@ -150,7 +150,7 @@ func TestSchemas(t *testing.T) {
 	for _, m := range mistakes {
 		write(&wrong, "wrong-"+m.what, m.text)
 	}
-	said, _ := run("mk/kubeconform", append(right, wrong...)...)
+	said, _ := run("mk/tools/kubeconform", append(right, wrong...)...)
 	equal(t, "versions of Kubernetes", len(strings.Split("\n"+said, "\nKubernetes v"))-1, len(kubernetes))
 	for _, version := range kubernetes {
 		_, part, _ := strings.Cut(said, "Kubernetes "+version+":\n")
