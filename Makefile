@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# All work of users and developers starts here: `make help`. The rules are in mk/engine.mk (programs
-# that the compiler builds) and mk/run.mk (commands that run). mk/test/run runs, measures and
-# counts; recipes do not.
+# All work of users and developers starts here: `make help`. The rules are in mk/build/engine.mk
+# (programs that the compiler builds) and mk/run.mk (commands that run). mk/test/run runs, measures
+# and counts; recipes do not.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -21,7 +21,7 @@ override KERNELS := $(subst $(comma), ,$(KERNELS))
 
 Q := $(if $(V),,@)
 
-include mk/engine.mk
+include mk/build/engine.mk
 include mk/run.mk
 
 .PHONY: help

@@ -141,7 +141,7 @@ csi-tests: ## build/csi/csi-test: csi-sanity and more, for a VM that has a zone
 csi-version = $(shell git describe --always --dirty 2>/dev/null || echo unversioned)
 
 module: ## build/module/KERNEL/stargatefs.ko (KERNEL=)
-	@mk/build-module $(KERNEL)
+	@mk/build/module $(KERNEL)
 modules: ## the module for every kernel of KERNELS
 	@$(test-run) modules
 kvm-modules: ## KVM with kvm-patches for a stock kernel: build/kvm (SERIES=)
@@ -151,9 +151,9 @@ sparse: ## sparse over engine, tools and module
 	@mk/run-sparse
 
 dkms-install: ## the module for this kernel, and for those installed later, by DKMS (KVER=)
-	@mk/dkms install
+	@mk/build/dkms install
 dkms-remove: ## remove it again
-	@mk/dkms remove
+	@mk/build/dkms remove
 
 bench-gate: ## compare instruction counts with e2e/bench/baseline (UPDATE=1 writes it)
 	@mk/tools/deps native tests
@@ -184,7 +184,7 @@ bench-overhead: ## the cost of coherence for a single system: docs/together.md
 	@$(call script,e2e/bench/overhead)
 
 deb: ## build/deb: a Debian package: module by DKMS, tools, the rule that mounts volumes
-	@mk/deb
+	@mk/build/deb
 image: ## the CSI driver's image, without a daemon: build/image/stargate-csi.tar (VERSION=)
 	@VERSION=$(VERSION) mk/build-image
 

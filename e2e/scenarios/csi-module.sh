@@ -18,13 +18,13 @@ cd "$(dirname "$0")/../.."
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-sources=$(mk/dkms-sources "$work")
+sources=$(mk/build/dkms-sources "$work")
 release=$(on g1 'uname -r' </dev/null)
 mk/image-modules "$work/modules" "$SG_KERNEL"
 module=$work/modules/$release/stargatefs.ko
 of="the image"
 if [[ ! -e $module ]]; then # the archive has a newer update of the kernel than the rig has kept
-	mk/build-module "$SG_KERNEL"
+	mk/build/module "$SG_KERNEL"
 	module=build/module/$SG_KERNEL/stargatefs.ko
 	of="the rig, as the image has $(ls "$work/modules")"
 fi

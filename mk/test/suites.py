@@ -14,10 +14,10 @@ ALL_KERNELS = VERSIONS["KERNELS"].split(",")
 KERNELS = (os.environ.get("KERNELS") or " ".join(ALL_KERNELS)).replace(",", " ").split()
 MAPS = (os.environ.get("MAPS") or "walk splice shadow").split()
 
-ENGINE = ("kernel/core", "kernel/tools", "kernel/lib", "mk/engine.mk", "mk/test", "versions.env")
+ENGINE = ("kernel/core", "kernel/tools", "kernel/lib", "mk/build/engine.mk", "mk/test", "versions.env")
 NATIVE = ENGINE + ("kernel/tests",)
 RIG = ("kernel", "kvm-patches", "e2e/cmd", "e2e/internal", "e2e/lib", "e2e/programs", "e2e/rig",
-       "e2e/go.mod", "mk/run-scenario", "mk/run-shared", "mk/test", "mk/engine.mk", "versions.env")
+       "e2e/go.mod", "mk/run-scenario", "mk/run-shared", "mk/test", "mk/build/engine.mk", "versions.env")
 DRIVER = ENGINE + ("csi-driver", "mk/tools/go", "mk/run-csi")
 CLUSTER = ("kernel", "csi-driver", "charts", "kubevirt-manifests", "e2e", "mk", "Dockerfile",
            "versions.env")
@@ -197,7 +197,7 @@ def suite_image():
 
 def kernel(name):
     """The kernel, its module, and a guest root are there before scenarios start side by side."""
-    return setup(f"kernel-{name}", ["bash", "-c", 'e2e/rig fetch "$1" && mk/build-module "$1"', "-",
+    return setup(f"kernel-{name}", ["bash", "-c", 'e2e/rig fetch "$1" && mk/build/module "$1"', "-",
                                     name], limit=3600, weight=WHOLE, needs=(
         build("build-tools", "tools", "build/tests/machine", lock="native"),))
 
@@ -281,7 +281,7 @@ def node_case(suite_name, path, name, keys, one):
 def suite_modules():
     before = ()
     for one in KERNELS:
-        for name, command in ((f"modules/module-{one}", ["mk/build-module", one]),
+        for name, command in ((f"modules/module-{one}", ["mk/build/module", one]),
                               (f"modules/sem-user-{one}", ["kernel/tests/sem_user/build", one])):
             yield Case(name, command, limit=1800, weight=2 * WHOLE, after=before, inputs=RIG)
             before = (name,)

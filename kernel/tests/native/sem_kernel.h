@@ -2,7 +2,7 @@
 /*
  * libstargate over the engine, without a kernel: this file answers the library's system calls as
  * the module does, for two systems whose volume is mounted at two paths. A test that includes it is
- * linked with --wrap (mk/engine.mk).
+ * linked with --wrap (mk/build/engine.mk).
  */
 #ifndef SG_SEM_KERNEL_H
 #define SG_SEM_KERNEL_H
@@ -38,7 +38,7 @@ static struct opened {
 } opens[FDS];
 static __thread struct sg_sem_caller *callers[SYSTEMS];
 
-/* The linker calls __wrap_X() instead of X() (--wrap, mk/engine.mk); __real_X() is the original. */
+/* The linker calls __wrap_X() instead of X() (--wrap); __real_X() is the original. */
 int __real_open(const char *path, int flags, ...);
 int __real_close(int fd);
 int __real_ioctl(int fd, unsigned long what, ...);
