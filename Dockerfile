@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The image of the CSI driver. It serves the driver's container, the container that loads the
-# module, and users of the tools. `make image` executes this file without a daemon (mk/image);
-# Docker and podman can build it, too: docker build --build-arg BASE=debian:bookworm --build-arg
-# VERSION=0.1.0 . mk/image-root defines the content and its sources; mk/tools/deps installs its
-# requirements. Modules are compiled in roots of their own (mk/image-modules), which only needs
-# chroot and mknod.
+# module, and users of the tools. `make image` executes this file without a daemon
+# (mk/image/builder); Docker and podman can build it, too: docker build --build-arg
+# BASE=debian:bookworm --build-arg VERSION=0.1.0 . mk/image/root defines the content and its
+# sources; mk/tools/deps installs its requirements. Modules are compiled in roots of their own
+# (mk/image/modules), which only needs chroot and mknod.
 ARG BASE
 FROM ${BASE} AS build
 WORKDIR /src
@@ -17,7 +17,7 @@ COPY kernel kernel
 COPY csi-driver csi-driver
 ARG VERSION=unversioned
 ARG SOURCE_DATE_EPOCH=0
-RUN mk/image-root root "$VERSION"
+RUN mk/image/root root "$VERSION"
 
 FROM scratch
 ARG VERSION=unversioned

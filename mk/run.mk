@@ -186,7 +186,7 @@ bench-overhead: ## the cost of coherence for a single system: docs/together.md
 deb: ## build/deb: a Debian package: module by DKMS, tools, the rule that mounts volumes
 	@mk/build/deb
 image: ## the CSI driver's image, without a daemon: build/image/stargate-csi.tar (VERSION=)
-	@VERSION=$(VERSION) mk/build-image
+	@VERSION=$(VERSION) mk/image/build
 
 clean: ## remove what was built here
 	rm -rf build

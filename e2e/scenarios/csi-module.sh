@@ -20,7 +20,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 sources=$(mk/build/dkms-sources "$work")
 release=$(on g1 'uname -r' </dev/null)
-mk/image-modules "$work/modules" "$SG_KERNEL"
+mk/image/modules "$work/modules" "$SG_KERNEL"
 module=$work/modules/$release/stargatefs.ko
 of="the image"
 if [[ ! -e $module ]]; then # the archive has a newer update of the kernel than the rig has kept

@@ -318,7 +318,7 @@ def suite_sem_long():
 @suite("csi-vm", "native", "tests", "csi", "image", about="the driver on reserved memory, in a VM")
 def suite_csi_vm():
     csi = build("build-csi", "csi", "csi-tests")
-    modules = setup("image-modules", ["mk/image-modules", "build/image/modules"])
+    modules = setup("image-modules", ["mk/image/modules", "build/image/modules"])
     for path, _, keys in scenarios():
         if keys.get("suite") == "csi-vm":
             yield from runs("csi-vm", path, keys, chosen(keys["kernels"].split()),

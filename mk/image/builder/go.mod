@@ -1,4 +1,4 @@
-module stargate/mk/image
+module stargate/mk/image/builder
 
 go 1.26.0
 
