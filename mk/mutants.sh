@@ -19,7 +19,7 @@ value() {
 	sed -n "s/^# $1: *//p" "$2"
 }
 
-# stale ROOT MUTANT: what is out of date in it, one a line. mk/lint.d/mutants asks this of all.
+# stale ROOT MUTANT: what is out of date in it, one a line. mk/lint/mutants asks this of all.
 stale() {
 	local file files
 	read -ra files <<<"$(value file "$2")"

@@ -27,7 +27,7 @@ test-run := KERNELS="$(KERNELS)" MAPS="$(MAPS)" ONLY="$(ONLY)" FORCE="$(FORCE)" 
 .PHONY: bench-gate bench-quick bench-together bench-overhead bench-targets bench bench-sem
 .PHONY: bench-scale bench-flushes bench-profile bench-copy bench-all
 .PHONY: hostile
-.PHONY: fuzz fuzz-quick coverage module modules kvm-modules sparse lint image deb clean distclean
+.PHONY: fuzz fuzz-quick coverage module modules kvm-modules lint image deb clean distclean
 
 demo: ## a VM works on files in the shared range
 	@mk/tools/deps native
@@ -147,8 +147,6 @@ modules: ## the module for every kernel of KERNELS
 kvm-modules: ## KVM with kvm-patches for a stock kernel: build/kvm (SERIES=)
 	@kvm-patches/build $(SERIES)
 SERIES ?= 6.12
-sparse: ## sparse over engine, tools and module
-	@mk/run-sparse
 
 dkms-install: ## the module for this kernel, and for those installed later, by DKMS (KVER=)
 	@mk/build/dkms install

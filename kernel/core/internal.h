@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Declarations that the engine's files share. Folders are layers: each layer may use those above it
- * in this list (mk/lint.d/layers). A layer reaches the other layers through sg_vol.up.
+ * in this list (mk/lint/layers). A layer reaches the other layers through sg_vol.up.
  */
 #ifndef SG_INTERNAL_H
 #define SG_INTERNAL_H

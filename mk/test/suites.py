@@ -159,7 +159,7 @@ def suite_mutants():
 
 @suite("lint", "lint", "native", about="shellcheck, gofmt, go vet, sparse, links, SPDX, text")
 def suite_lint():
-    for path in sorted(glob.glob("mk/lint.d/*")):
+    for path in sorted(glob.glob("mk/lint/*")):
         yield Case(f"lint/{os.path.basename(path)}", [path], limit=900, cost=30, inputs=(".",))
 
 
