@@ -87,20 +87,20 @@ test-mutants-vm: ## the same with the module, and scenarios in VMs
 
 torture: ## 1,000 systems die at random moments while others go on (KILLS=; resumable)
 	@mk/tools/deps native tests
-	@mk/long-run torture rig SG_KILLS $(KILLS) 50
+	@mk/test/repeat torture rig SG_KILLS $(KILLS) 50
 KILLS ?= 1000
 node-cuts: ## 100 power cuts of a node, whose memory keeps its bytes (CUTS=; resumable)
 	@mk/tools/deps native tests
-	@mk/long-run node-cuts node SG_CUTS $(CUTS) 10
+	@mk/test/repeat node-cuts node SG_CUTS $(CUTS) 10
 CUTS ?= 100
 csi-volumes: ## 10,000 volumes of LVM come and go through the driver (VOLUMES=; resumable)
 	@mk/tools/deps native tests csi
 	@env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory csi csi-tests
-	@SG_ONLY=OverTime MAPS=walk mk/long-run csi-many rig SG_VOLUMES $(VOLUMES) 1000
+	@SG_ONLY=OverTime MAPS=walk mk/test/repeat csi-many rig SG_VOLUMES $(VOLUMES) 1000
 VOLUMES ?= 10000
 
 test-fresh: ## a fresh machine: SUITE=bookworm, GOALS="test-quick demo", in an empty root
-	@mk/run-fresh $(SUITE) $(GOALS)
+	@mk/test/fresh $(SUITE) $(GOALS)
 SUITE ?= $(NATIVE_SUITE)
 GOALS ?= test-quick
 
@@ -115,7 +115,7 @@ fuzz-quick: SECONDS := 60
 fuzz: ## libFuzzer's and Go's fuzzers, SECONDS=3600 each (ONLY=)
 fuzz-quick: ## libFuzzer's and Go's fuzzers, SECONDS=60 each (ONLY=)
 fuzz fuzz-quick: $(if $(filter fuzz%,$(MAKECMDGOALS)),$(if $(ONLY),$(fuzz-chosen),fuzz-programs))
-	@ONLY="$(ONLY)" mk/run-fuzz "$(SECONDS)" $(fuzz-bins) $(fuzz-go)
+	@ONLY="$(ONLY)" mk/test/fuzz "$(SECONDS)" $(fuzz-bins) $(fuzz-go)
 # FOLDER:FuzzNAME, those of the CSI driver.
 fuzz-go = $(shell grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' csi-driver/internal | \
 	sed 's|/[^/]*_test.go:func |:|' | sort)
@@ -123,7 +123,7 @@ fuzz-go = $(shell grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' csi-d
 hostile: ## attacks on volumes in use, HOURS=6 of processor time in all; resumable (FORMS=)
 	@mk/tools/deps native tests
 	@env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory SAN=hostile hostile-program
-	@mk/run-hostile "$(HOURS)"
+	@mk/test/hostile "$(HOURS)"
 HOURS ?= 6
 
 coverage: ## lines of kernel/core that the native tests reach: build/coverage
@@ -155,7 +155,7 @@ dkms-remove: ## remove it again
 
 bench-gate: ## compare instruction counts with e2e/bench/baseline (UPDATE=1 writes it)
 	@mk/tools/deps native tests
-	@UPDATE="$(UPDATE)" mk/run-scenario e2e/scenarios/gate.sh $(KERNEL_DEFAULT) "walk splice shadow"
+	@UPDATE="$(UPDATE)" mk/test/scenario e2e/scenarios/gate.sh $(KERNEL_DEFAULT) "walk splice shadow"
 bench-quick: ## instruction counts, with tmpfs and ext4-dax for comparison
 	@$(call script,e2e/bench/quick)
 bench-targets: ## instruction counts, with ext4-dax, xfs-dax, tmpfs, memcpy: docs/performance

@@ -3,7 +3,7 @@
 // Package test drives the whole driver over its socket, on a zone of files, with the tools that
 // `make tools` has built and with real mounts. It wants root, and is best run in a mount namespace of
 // its own (`make test-csi` does). Without root or tools `go test` skips these tests; with SG_TOOLS set,
-// as by mk/run-csi, they fail instead.
+// as by mk/test/csi, they fail instead.
 package test
 
 import (

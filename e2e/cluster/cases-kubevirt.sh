@@ -347,7 +347,7 @@ example_started() {
 no_machines() { k -n "$ns" delete vm --all --wait >/dev/null; }
 
 # In place of the stock Debian of the examples, this image already has the packages that cloud-init
-# would install, because pods reach no archive. mk/run-guest tests that installation.
+# would install, because pods reach no archive. mk/test/guest tests that installation.
 case_machine-examples() {
 	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
 	tagged localhost/pod:1 docker.io/library/debian:13

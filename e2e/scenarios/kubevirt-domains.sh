@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # KubeVirt VMs without KubeVirt. The domains come from virt-launcher's converter of 1.6, 1.7, 1.8
-# and 1.9 (mk/run-kubevirt stores them). They go by gRPC through the real stargate-hook, for volumes
-# that are mounted on a node. A real libvirtd defines and starts the result, with QEMU as the user
-# that it has in KubeVirt. The VMs mount the volumes, among them one with a bad page.
+# and 1.9 (mk/test/kubevirt stores them). They go by gRPC through the real stargate-hook, for
+# volumes that are mounted on a node. A real libvirtd defines and starts the result, with QEMU as
+# the user that it has in KubeVirt. The VMs mount the volumes, among them one with a bad page.
 #
 # One thing in a domain changes before the hook gets it: a kernel to boot is added, as KubeVirt's
 # kernelBoot does, because there are no disks. Disks, sockets, network, processor, emulator and the

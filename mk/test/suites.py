@@ -17,8 +17,8 @@ MAPS = (os.environ.get("MAPS") or "walk splice shadow").split()
 ENGINE = ("kernel/core", "kernel/tools", "kernel/lib", "mk/build/engine.mk", "mk/test", "versions.env")
 NATIVE = ENGINE + ("kernel/tests",)
 RIG = ("kernel", "kvm-patches", "e2e/cmd", "e2e/internal", "e2e/lib", "e2e/programs", "e2e/rig",
-       "e2e/go.mod", "mk/run-scenario", "mk/run-shared", "mk/test", "mk/build/engine.mk", "versions.env")
-DRIVER = ENGINE + ("csi-driver", "mk/tools/go", "mk/run-csi")
+       "e2e/go.mod", "mk/test/scenario", "mk/test/shared", "mk/test", "mk/build/engine.mk", "versions.env")
+DRIVER = ENGINE + ("csi-driver", "mk/tools/go", "mk/test/csi")
 CLUSTER = ("kernel", "csi-driver", "charts", "kubevirt-manifests", "e2e", "mk", "Dockerfile",
            "versions.env")
 
@@ -154,7 +154,7 @@ def suite_models_long():
 @suite("mutants", "native", "tests", about="the engine broken on purpose; a test must fail")
 def suite_mutants():
     yield Case("mutants/engine", ["kernel/tests/mutants/run"], limit=7200, weight=2 * WHOLE,
-               inputs=NATIVE + ("mk/mutants.sh",))
+               inputs=NATIVE + ("mk/test/mutants.sh",))
 
 
 @suite("lint", "lint", "native", about="shellcheck, gofmt, go vet, sparse, links, SPDX, text")
@@ -168,28 +168,28 @@ def suite_lint():
 @suite("units", "native", "csi", about="Go units: the driver with csi-sanity in process, the rig")
 def suite_units():
     tools = build("build-native", "core", "test-programs", "tools", "lib", lock="native")
-    yield Case("units/driver", ["mk/run-csi", "units"], cost=60, needs=(tools,), inputs=DRIVER)
-    yield Case("units/rig", ["mk/run-rig-units"], cost=20, needs=(tools,), inputs=RIG)
+    yield Case("units/driver", ["mk/test/csi", "units"], cost=60, needs=(tools,), inputs=DRIVER)
+    yield Case("units/rig", ["mk/test/rig"], cost=20, needs=(tools,), inputs=RIG)
 
 
 @suite("csi", "native", "csi", about="the CSI driver on a zone of files: csi-sanity, deaths")
 def suite_csi():
     tools = build("build-tools", "tools", "build/tests/machine", lock="native")
-    yield Case("csi/driver", ["mk/run-csi", "all"], limit=1800, needs=(tools,), inputs=DRIVER)
+    yield Case("csi/driver", ["mk/test/csi", "all"], limit=1800, needs=(tools,), inputs=DRIVER)
 
 
 @suite("chart", "csi", about="charts/stargate, linted and rendered by Helm's library")
 def suite_chart():
     csi = build("build-csi", "csi")
-    yield Case("chart/stargate", ["mk/run-chart"], limit=1800, cost=20, needs=(csi,), inputs=CLUSTER)
+    yield Case("chart/stargate", ["mk/test/chart"], limit=1800, cost=20, needs=(csi,), inputs=CLUSTER)
 
 
 @suite("image", "native", "csi", "image", "cluster", about="the image twice: the same bytes")
 def suite_image():
-    yield Case("image/recipe", ["mk/run-image", "recipe"], limit=600, inputs=CLUSTER)
-    yield Case("image/imported", ["mk/run-image", "imported"], limit=1800,
+    yield Case("image/recipe", ["mk/test/image", "recipe"], limit=600, inputs=CLUSTER)
+    yield Case("image/imported", ["mk/test/image", "imported"], limit=1800,
                after=("image/recipe",), inputs=CLUSTER)
-    yield Case("image/twice", ["mk/run-image", "twice"], limit=3600, after=("image/imported",),
+    yield Case("image/twice", ["mk/test/image", "twice"], limit=3600, after=("image/imported",),
                inputs=CLUSTER)
 
 
@@ -227,7 +227,7 @@ def runs(suite_name, path, keys, kernels, maps, scale=1, env=None, needs=()):
         combined = [" ".join(MAPS)] if maps == ["inside"] else [m for m in maps if m in MAPS]
         for modes in combined:
             tail = "" if maps == ["inside"] else f"/{modes}"
-            yield Case(f"{suite_name}/{name}@{one}{tail}", ["mk/run-scenario", path, one, modes],
+            yield Case(f"{suite_name}/{name}@{one}{tail}", ["mk/test/scenario", path, one, modes],
                        limit=limit, weight=WHOLE if small(keys) else 2 * WHOLE, cost=60,
                        needs=all_needs, env=env, inputs=inputs)
 
@@ -246,7 +246,7 @@ def suite_scenarios():
     for (flags, maps), paths in groups.items():
         parts = tuple("scenarios/" + os.path.basename(path)[:-len(".sh")] for path in paths)
         limits = [int(header(path).get("limit", 900)) for path in paths]
-        yield Case(parts[0] + "...", ["mk/run-shared", "build/logs/scenarios",
+        yield Case(parts[0] + "...", ["mk/test/shared", "build/logs/scenarios",
                                       DEFAULT_KERNEL, maps, *paths], parts=parts,
                    limit=sum(limits), cost=100 * len(paths), needs=(kernel(DEFAULT_KERNEL),),
                    env={**QUICK, "ONE_KERNEL": "1"}, inputs=RIG + tuple(paths))
@@ -273,7 +273,7 @@ def suite_node():
 
 def node_case(suite_name, path, name, keys, one):
     limit = int(keys.get("node-limit") or keys.get("limit", 900))
-    return Case(f"{suite_name}/{name}@{one}", ["mk/run-scenario", path, one, " ".join(MAPS), "node"],
+    return Case(f"{suite_name}/{name}@{one}", ["mk/test/scenario", path, one, " ".join(MAPS), "node"],
                 limit=limit, weight=2 * WHOLE, needs=(kernel(one),), inputs=RIG + (path,))
 
 
@@ -407,7 +407,7 @@ for cluster_suite in CLUSTERS:
        about="KubeVirt's own code, the hook, libvirt and QEMU")
 def suite_kubevirt():
     path = "e2e/scenarios/kubevirt-domains.sh"
-    yield Case("kubevirt/hook", ["mk/run-kubevirt"], limit=3600, weight=2 * WHOLE, inputs=CLUSTER)
+    yield Case("kubevirt/hook", ["mk/test/kubevirt"], limit=3600, weight=2 * WHOLE, inputs=CLUSTER)
     domains = node_case("kubevirt", path, "kubevirt-domains", header(path), DEFAULT_KERNEL)
     domains.after = ("kubevirt/hook",)
     yield domains
@@ -416,9 +416,9 @@ def suite_kubevirt():
 @suite("guest", "native", "seed", "guest", about="a stock Debian that installs the package; the disk")
 def suite_guest():
     tools = build("build-tools", "tools", "build/tests/machine", lock="native")
-    yield Case("guest/stock", ["mk/run-guest", "stock"], limit=7200, weight=2 * WHOLE,
+    yield Case("guest/stock", ["mk/test/guest", "stock"], limit=7200, weight=2 * WHOLE,
                needs=(tools,), inputs=CLUSTER)
-    yield Case("guest/disk", ["mk/run-guest", "disk"], limit=7200, weight=2 * WHOLE,
+    yield Case("guest/disk", ["mk/test/guest", "disk"], limit=7200, weight=2 * WHOLE,
                needs=(tools,), after=("guest/stock",), inputs=CLUSTER)
 
 
@@ -428,23 +428,23 @@ def suite_guest():
 def suite_fuzz():
     yield Case("fuzz/all", ["env", "-u", "MAKEFLAGS", "-u", "MAKELEVEL", "make",
                             "--no-print-directory", "fuzz-quick"], limit=7200, weight=2 * WHOLE,
-               inputs=NATIVE + DRIVER + ("mk/run-fuzz",))
+               inputs=NATIVE + DRIVER + ("mk/test/fuzz",))
 
 
 @suite("coverage", "native", about="lines of kernel/core that native tests reach")
 def suite_coverage():
-    clean = setup("coverage-clean", ["mk/run-coverage", "clean"])
+    clean = setup("coverage-clean", ["mk/test/coverage", "clean"])
     cases = list(programs("coverage", "cov", QUICK))
     SETUPS["build-cov"].needs = (clean,)
     yield from cases
-    yield Case("coverage/report", ["mk/run-coverage", "report"], inputs=NATIVE,
+    yield Case("coverage/report", ["mk/test/coverage", "report"], inputs=NATIVE,
                after=tuple(case.name for case in cases), needs=("build-cov",))
 
 
 @suite("fresh", "roots", about="what a stranger sees on each empty machine")
 def suite_fresh():
     for release in VERSIONS["FRESH_SUITES"].split(","):
-        yield Case(f"fresh/{release}", ["mk/run-fresh", release, "test-quick", "demo"], limit=5400,
+        yield Case(f"fresh/{release}", ["mk/test/fresh", release, "test-quick", "demo"], limit=5400,
                    weight=2 * WHOLE, inputs=(".",))
 
 

@@ -19,7 +19,7 @@ type (
 )
 
 // complete adds what not every version's context has. Here KVM is no part of it: the converter looks for
-// its device, and mk/run-kubevirt gives us a /dev of our own.
+// its device, and mk/test/kubevirt gives us a /dev of our own.
 func complete(t *testing.T, c *converterContext, emulate, encrypted bool) {
 	t.Helper()
 	encrypt(c, encrypted)
@@ -28,7 +28,7 @@ func complete(t *testing.T, c *converterContext, emulate, encrypted bool) {
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 	case err == nil && !i.Mode().IsRegular():
-		t.Fatalf("%s is a real one: mk/run-kubevirt runs this", device)
+		t.Fatalf("%s is a real one: mk/test/kubevirt runs this", device)
 	case emulate && err == nil:
 		err = os.Remove(device)
 	case !emulate && err != nil:

@@ -3,7 +3,8 @@
 // Package kubevirt has KubeVirt's own code speak to the real stargate-hook: the converter of virt-launcher
 // makes domains of a table of machines (vms), KubeVirt's own client of hooks sends them, and what comes
 // back goes through KubeVirt's own types and to the hook again, as in virt-launcher. The same sources are
-// compiled with each version of KubeVirt: go.mod has 1.8, go-VERSION.mod another (mk/run-kubevirt).
+// compiled with each version of KubeVirt: go.mod has 1.8, go-VERSION.mod another
+// (mk/test/kubevirt).
 package kubevirt
 
 import (
@@ -285,7 +286,7 @@ func TestStored(t *testing.T) {
 		}
 		have, err := os.ReadFile(path)
 		if err != nil || string(have) != text {
-			t.Errorf("%s is not what KubeVirt makes (%v): mk/run-kubevirt update", path, err)
+			t.Errorf("%s is not what KubeVirt makes (%v): mk/test/kubevirt update", path, err)
 		}
 	}
 }
