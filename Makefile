@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# All work of users and developers starts here: `make help`. The rules are in mk/build/engine.mk
-# (programs that the compiler builds) and mk/run.mk (commands that run). mk/test/run runs, measures
-# and counts; recipes do not.
+# All work of users and developers starts here: `make help`. mk/README.md says what is where.
+# Targets without a description are steps that others use.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -22,12 +21,84 @@ override KERNELS := $(subst $(comma), ,$(KERNELS))
 Q := $(if $(V),,@)
 
 include mk/build/engine.mk
-include mk/run.mk
+include mk/build/parts.mk
 
-.PHONY: help
+##  PART="tools lib"          of `make build`, also csi, csi-tests, module, kvm-modules (SERIES=),
+##                            test-programs, corpus; of `make install`: tools, module (KVER=)
+##  SUITE="NAME ..."          suites of `make test`, `e2e` and `fuzz`, benchmarks of `make bench`
+##  ONLY="PATTERN ..."        only the cases, or fuzzers, whose names match one of these
+##  KERNEL=6.12               for PART=module, `make demo` and `make bench`
+##  KERNELS="6.1 6.12 7.2"    for suites on real kernels; MAPS="walk splice shadow": data paths
+##  SAN=asan STATIC=1         build/asan, also tsan, cov, rec, fuzz, hostile; static tools
+##  DESTDIR= PREFIX=          for `make install` (/usr/local); VERSION= for `make image`
+##  KUBEVIRT=1.9              for `make e2e`, instead of 1.8
+##  SLOW=3 FORCE=1 V=1        longer limits; `test-all` runs every case; show the commands
+
+.PHONY: help build install demo demo-k8s test test-quick test-all e2e bench fuzz lint
+.PHONY: image deb clean
+
+# $(call known,VARIABLE,WORDS): refuses other words in the variable, with one line.
+known = $(if $(filter-out $(2),$($(1))),$(error $(1)=$(firstword $(filter-out $(2),$($(1)))) \
+	is unknown: choose from $(2)))
+# $(call chosen,TARGET,VARIABLE,WORDS,DEFAULT): the variable's words, if TARGET is to be made.
+chosen = $(if $(filter $(1),$(MAKECMDGOALS)),$(call known,$(2),$(3))$(or $($(2)),$(4)))
+
+parts := tools lib csi csi-tests module kvm-modules test-programs corpus
+build: $(call chosen,build,PART,$(parts),tools lib) ## tools and libstargate (PART=: other parts)
+install: $(patsubst %,install-%,$(call chosen,install,PART,tools module,tools)) ## \
+	install tools, man pages, libstargate (PART=module: the module, by DKMS)
+
+demo: ## a host and two VMs share one volume; one VM is killed (3 min)
+	@mk/tools/deps native
+	@KERNEL=$(KERNEL) e2e/demo
+demo-k8s: ## two pods of a Kubernetes cluster here work on one claim (KEEP=1: it stays)
+	@mk/tools/deps native csi image cluster
+	@e2e/cluster/demo
+
+# mk/test/run knows the suites.
+test-run := KERNELS="$(KERNELS)" mk/test/run
+test: ## one proof of each subject, in a quarter of an hour: CI runs it (SUITE=, ONLY=)
+	@$(test-run) test $(SUITE)
+test-quick:
+	@$(test-run) test-quick
+test-all: ## everything, except cases that passed on the same inputs: hours
+	@$(test-run) test-all
+e2e: ## clusters on this machine, KubeVirt (SUITE=)
+	@$(test-run) e2e $(or $(SUITE),k8s)
+lint: ## what a program can check of the sources: a minute
+	@$(test-run) test lint
+
+bench: ## benchmarks; they write docs/performance (SUITE=)
+	@mk/tools/deps runner
+	@KERNEL=$(KERNEL) mk/test/bench $(or $(SUITE),peers)
+
+fuzz-suites := $(call chosen,fuzz,SUITE,engine driver hostile,engine driver)
+# One fuzzer is compiled alone, and one in Go needs no clang.
+fuzz-c := $(if $(filter engine,$(fuzz-suites)),$(if $(ONLY),$(shell set -f; \
+	for name in $(patsubst build/fuzz/bin/%_fuzz,%,$(fuzz-bins)); do for one in $(ONLY); do \
+	[[ $$name != $$one ]] || { echo build/fuzz/bin/$${name}_fuzz; break; }; done; done),$(fuzz-bins)))
+# FOLDER:FuzzNAME, those of the CSI driver.
+fuzz-go := $(if $(filter driver,$(fuzz-suites)),$(shell grep -rHo --include='*_test.go' \
+	'^func Fuzz[A-Za-z0-9]*' csi-driver/internal | sed 's|/[^/]*_test.go:func |:|' | sort))
+fuzz: $(fuzz-c) $(if $(filter hostile,$(fuzz-suites)),hostile-program) ## \
+	fuzzers, SECONDS=60 each, and attacks on volumes in use (SUITE=, ONLY=)
+	@$(if $(filter-out hostile,$(fuzz-suites)),mk/test/fuzz "$(SECONDS)" $(fuzz-c) $(fuzz-go))
+	@$(if $(filter hostile,$(fuzz-suites)),mk/tools/deps native tests && mk/test/hostile "$(HOURS)")
+SECONDS ?= 60
+HOURS ?= 6
+
+image: ## the CSI driver's image, without a daemon: build/image/stargate-csi.tar
+	@mk/image/build
+deb: ## a Debian package with tools and module (DKMS): build/deb
+	@mk/build/deb
+clean: ## remove what was built here (ALL=1: and the caches: kernels, images)
+	rm -rf build
+	$(if $(filter 1,$(ALL)),rm -rf "$${STARGATE_CACHE:-$$HOME/.cache/stargate}")
+
 help: ## show this list
 	@printf 'StargateFS: make TARGET [VARIABLE=value ...]\n\nTargets:\n'
-	@sed -nE 's/^([a-z][a-z0-9-]*):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | \
-		expand -t 18 | sed 's/^/  /'
+	@sed -e ':a; /\\$$/ { N; s/ *\\\n\t*/ /; ba }' Makefile | \
+		sed -nE 's/^([a-z][a-z0-9-]*):.*## (.*)/  \1\t\2/p' | grep -v '^  help' | expand -t 13
 	@printf '\nVariables:\n'
-	@sed -n 's/^##//p' $(MAKEFILE_LIST)
+	@sed -n 's/^##//p' Makefile
+	@! command -v python3 >/dev/null || mk/test/list

@@ -18,7 +18,7 @@ import (
 // (as dd does it), and by stores to a mapping (memset). All three in turn; medians. In a zone of files the kernel
 // gives all memory when the volume is made, so none of it is missing when a machine is at work.
 //
-//	make tools && cd csi-driver
+//	make build && cd csi-driver
 //	unshare --mount ../mk/tools/go test -run '^$' -bench Create -benchtime 9x ./test
 func BenchmarkCreate(b *testing.B) {
 	n := newNode(b, 2*gib, "2g")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package test drives the whole driver over its socket, on a zone of files, with the tools that
-// `make tools` has built and with real mounts. It wants root, and is best run in a mount namespace of
-// its own (`make test-csi` does). Without root or tools `go test` skips these tests; with SG_TOOLS set,
-// as by mk/test/csi, they fail instead.
+// `make build` has built and with real mounts. It wants root, and is best run in a mount namespace
+// of its own (`make test SUITE=csi` does). Without root or tools `go test` skips these tests; with
+// SG_TOOLS set, as by mk/test/csi, they fail instead.
 package test
 
 import (
@@ -79,7 +79,7 @@ func toolsDir(t testing.TB) string {
 		dir = filepath.Join("..", "..", "build", "tools")
 	}
 	_, err := os.Stat(filepath.Join(dir, "stargatectl"))
-	needs(t, err, "the tools are needed: make tools, or SG_TOOLS")
+	needs(t, err, "the tools are needed: make build, or SG_TOOLS")
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ END {
 			other = 1
 		}
 	if (other) {
-		print "   take a new baseline: make bench-gate UPDATE=1"
+		print "   take a new baseline: make bench SUITE=gate UPDATE=1"
 		exit 3
 	}
 	exit bad

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # The CSI driver's tests of a zone of reserved memory (csi-driver/test/dax_test.go, compiled by
-# `make csi-tests`), for scenarios. Sourced.
+# `make build PART=csi-tests`), for scenarios. Sourced.
 # shellcheck disable=SC2154 # scenario.sh has the rest
 
 # No udev is in these guests: LVM must not wait for it.

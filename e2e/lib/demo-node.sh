@@ -107,4 +107,4 @@ took "the node under $RIG_ACCEL, VMs under its KVM"
 tell "Seen: one copy of the bytes, at one physical address, in a host and two VMs; what one writes" \
 	"is there for the others; $completed of $completed completed files intact after a death that the" \
 	"host alone noticed. Now all unmount, fsck.stargatefs -n goes over the volume, and the kernels'" \
-	"logs are searched. Next: make test, make test-node, make bench-quick, docs/README.md."
+	"logs are searched. Next: make test, make test SUITE=node, make bench SUITE=quick, docs/README.md."

@@ -146,5 +146,5 @@ timed "fsck.stargatefs -n" "$start"
 took "VMs under $RIG_ACCEL"
 tell "Seen: one copy of the bytes, at one physical address, in two VMs and outside of them; what" \
 	"one writes is there for the other; $completed of $completed completed files intact after a" \
-	"power cut, and the other VM goes on; a clean check. Next: make test, make bench-quick," \
+	"power cut, and the other VM goes on; a clean check. Next: make test, make bench SUITE=quick," \
 	"docs/README.md."

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The module as a user installs it. `make dkms-install` runs on a Debian of the kernel's own release
-# with that kernel's headers; after a boot mount(8) finds the module by itself. `make dkms-remove`
-# leaves nothing. DKMS builds in the rig's root for the kernel, at native speed. The built modules
-# are then copied into the guest, which boots that kernel.
+# The module as a user installs it. `make install PART=module` runs on a Debian of the kernel's own
+# release with that kernel's headers; after a boot mount(8) finds the module by itself.
+# `mk/build/dkms remove` leaves nothing. DKMS builds in the rig's root for the kernel, at native
+# speed. The built modules are then copied into the guest, which boots that kernel.
 #
 # rig: --no-mount --size 64M
 # maps: walk
@@ -47,11 +47,11 @@ mkdir -p "$machine/root/stargate"
 cp -r Makefile versions.env mk kernel "$machine/root/stargate/"
 files >"$work/before"
 
-step "make dkms-install"
-inside "builds and installs" make -C stargate dkms-install KVER="$release"
+step "make install PART=module"
+inside "builds and installs" make -C stargate install PART=module KVER="$release"
 inside "is installed" sh -c 'dkms status stargatefs | grep -q ": installed"'
 inside "its sources are there" sh -c '
-	[ "$(ls /usr/src/stargatefs-*/core/*.c | wc -l)" -gt 20 ] && ls /usr/src/stargatefs-*/dkms.conf'
+	[ "$(ls /usr/src/stargatefs-*/core/*/*.c | wc -l)" -gt 20 ] && ls /usr/src/stargatefs-*/dkms.conf'
 inside "a kernel that comes later gets it by itself" sh -c '
 	package=$(dkms status stargatefs | sed -n "s/[,:] .*//p" | head -n 1)
 	dkms uninstall "$package" -k "$1" && dkms autoinstall -k "$1" &&
@@ -72,8 +72,8 @@ holds "a file" 'cp /bin/bash /mnt/sg/ && cmp /bin/bash /mnt/sg/bash && /mnt/sg/b
 holds "unmount and unload" 'umount /mnt/sg && modprobe -r stargatefs && [ ! -e /sys/module/stargatefs ]'
 holds "the volume is sound" 'fsck.stargatefs -n /dev/pmem0'
 
-step "make dkms-remove"
-inside "removes" make -C stargate dkms-remove
+step "mk/build/dkms remove"
+inside "removes" stargate/mk/build/dkms remove
 files >"$work/after"
 same "nothing is left" "" "$(diff "$work/before" "$work/after")"
 finish

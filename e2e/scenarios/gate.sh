@@ -109,6 +109,6 @@ case $status in
 0) passed "$(grep -cv '^on:' "$work/now") counts" ;;
 3) ;; # another machine: gate.awk has printed that
 *) fail "an operation takes more instructions than e2e/bench/baseline says. If that has a reason:
-\`make bench-gate UPDATE=1\`, and the file in the same commit, with the reason" ;;
+\`make bench SUITE=gate UPDATE=1\`, and the file in the same commit, with the reason" ;;
 esac
 finish

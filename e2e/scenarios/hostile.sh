@@ -5,7 +5,7 @@
 # can, while the host uses the volume in all ways. The same is done from outside while the volume is
 # mounted, unmounted and repaired. The kernel must not oops or hang, every process that waits can be
 # killed, and the volumes before and behind it in the same memory keep every byte. On the debug
-# kernel KASAN and lockdep watch (`make hostile`); 6.12 has a short round in `make test`.
+# kernel KASAN and lockdep watch (`make fuzz SUITE=hostile`); 6.12 has a short round in `make test`.
 #
 # rig: --size 96M --cpus 2 --pages --no-mount --pkgs "dmsetup attr"
 # maps: walk

@@ -7,7 +7,7 @@
 # it, in a copy. Then the node boots and mounts, which recovers the volume, and exactly the
 # completed steps must be there.
 #
-# SG_CUTS=N: the number of cuts. `make node-cuts` runs many.
+# SG_CUTS=N: the number of cuts. `make test SUITE=node-cuts` runs many.
 #
 # node: --guests 2 --kernel 6.1,7.2 --size 128M --timeout 4h
 # limit: 3600

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Four systems acquire one mutex ten million times (`make test-sem-long`; otherwise less often), two
-# by a program and two by their kernel, and count with it. No count may be lost.
+# Four systems acquire one mutex ten million times (`make test SUITE=sem-long`; otherwise less
+# often), two by a program and two by their kernel, and count with it. No count may be lost.
 #
 # rig: --guests 4 --size 64M --mem 320M
 # kernels: 6.12

@@ -8,7 +8,7 @@
 # completed steps are there; sometimes there is no live one. In a node the host works like a guest,
 # but does not die alone: in node-cuts.sh it dies with all.
 #
-# SG_KILLS=N: the number of deaths, in all guests together. `make torture` runs many.
+# SG_KILLS=N: the number of deaths, in all guests together. `make test SUITE=torture` runs many.
 #
 # rig: --guests 4 --size 512M --mem 288M
 # mixed: 6.1,6.12,7.2

@@ -3,11 +3,6 @@
 # The engine, the tools and the native test programs. Several builds use one set of sources: each
 # SAN= variant has a tree of its own (build/asan, ...), so that switching costs nothing.
 
-##  SAN=asan|tsan|cov|rec|fuzz|hostile  variant of engine, tools and tests, in build/<SAN>/
-##  STATIC=1                      link the tools statically
-##  DESTDIR= PREFIX=/usr/local    target of `make install`
-##  V=1                           show the commands
-
 B := build$(if $(SAN),/$(SAN))
 PREFIX ?= /usr/local
 
@@ -85,12 +80,11 @@ hostile-src := $(wildcard kernel/tests/hostile/*.c)
 fuzz-bins   := $(fuzz-src:kernel/tests/fuzz/%.c=build/fuzz/bin/%)
 
 # --- targets ---
-.PHONY: core tools lib test-programs fuzz-programs install deps-native
-core: $(lib-core) ## build the engine: build/core/libstargate.a
-tools: $(tool-bins) ## build mkfs.stargatefs, fsck.stargatefs, stargatectl in build/tools
-lib: $(lib-user) $(lib-shared) $(B)/lib/stargate.pc ## build libstargate for programs: build/lib
+.PHONY: core tools lib test-programs install-tools deps-native
+core: $(lib-core)
+tools: $(tool-bins)
+lib: $(lib-user) $(lib-shared) $(B)/lib/stargate.pc
 test-programs: $(test-bins) $(machine) $(replay-bins)
-fuzz-programs: $(fuzz-bins)
 
 deps-native:
 	@mk/tools/deps native $(filter fuzz,$(SAN))
@@ -184,7 +178,7 @@ $(B)/tests/scale: wrapped := sg_alloc sg_free
 
 # Seeds of the fuzzers; make them again when their inputs change their meaning.
 .PHONY: corpus
-corpus: $(B)/tests/make_corpus ## make the seeds of the fuzzers again
+corpus: $(B)/tests/make_corpus
 	rm -rf kernel/tests/fuzz/corpus
 	$< kernel/tests/fuzz/corpus
 $(B)/tests/make_corpus: $(B)/obj/tests/fuzz/make_corpus.o $(call objs,$(fuzzlib-src)) \
@@ -204,7 +198,7 @@ endif
 man-pages   := $(wildcard kernel/tools/man/*.[1-8] kernel/lib/man/*.[1-8])
 completions := $(wildcard kernel/tools/completion/*)
 udev-rules  := $(wildcard kernel/tools/udev/*.rules.in)
-install: tools lib ## install tools, libstargate, man pages, completion, udev rule (DESTDIR=)
+install-tools: tools lib
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(filter-out %/stargate-sem,$(tool-bins)) $(DESTDIR)$(PREFIX)/sbin
 	install -m 755 $(B)/tools/stargate-sem $(DESTDIR)$(PREFIX)/bin

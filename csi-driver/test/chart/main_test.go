@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chart tests charts/stargate. Helm's own library renders the chart in this process. The tests decode the objects
-// as strictly as an API server, and compare their fields. `make test-chart` runs it.
+// as strictly as an API server, and compare their fields. `make test SUITE=chart` runs it.
 package chart
 
 import (

@@ -41,7 +41,7 @@ func newVolume(t *testing.T) volume {
 	mkfs := filepath.Join(tools, "mkfs.stargatefs")
 	for _, tool := range []string{mkfs, v.fsck} {
 		if _, err := os.Stat(tool); err != nil {
-			t.Skipf("%v: make tools", err)
+			t.Skipf("%v: make build", err)
 		}
 	}
 	f, err := os.Create(v.path)

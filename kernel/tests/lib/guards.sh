@@ -12,7 +12,7 @@ machine=$tools/../tests/machine
 a=aaaaaaaa-0000-4000-8000-000000000001
 # shellcheck disable=SC2034
 b=bbbbbbbb-0000-4000-8000-000000000002
-[[ -x $machine ]] || fail "no $machine: make test-programs"
+[[ -x $machine ]] || fail "no $machine: make build PART=test-programs"
 
 # --- virtual machines -----------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
 
 machine=$tools/../tests/machine
-[[ -x $machine ]] || fail "no $machine: make test-programs"
+[[ -x $machine ]] || fail "no $machine: make build PART=test-programs"
 # shellcheck disable=SC2034 # used by the sourcing scripts
 m1=11111111-2222-3333-4444-555555555501
 # shellcheck disable=SC2034

@@ -85,7 +85,7 @@ expect 0 "$ctl" put v.img file /again
 
 # --- beside a system that has it ---
 machine=$tools/../tests/machine
-[[ -x $machine ]] || fail "no $machine: make test-programs"
+[[ -x $machine ]] || fail "no $machine: make build PART=test-programs"
 mkfifo in out.m
 "$machine" <in >out.m &
 beater=$!

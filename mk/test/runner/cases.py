@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test run consists of: cases, and the setups that they need first."""
+"""What a test run consists of: suites of cases, and the setups that they need first."""
 
 import dataclasses
 import fnmatch
@@ -43,11 +43,23 @@ class Case:
     def suite(self):
         return self.name.split("/", 1)[0]
 
-
     @property
     def names(self):
         """The cases that are counted."""
         return self.parts or (self.name,)
+
+
+@dataclasses.dataclass
+class Suite:
+    """Cases that are chosen together, by `make GOAL SUITE=NAME`."""
+
+    name: str
+    cases: callable
+    packages: tuple  # groups of versions.env
+    about: str
+    takes: str  # roughly, on two idle cores
+    group: str
+    goal: str
 
 
 def wanted(name):

@@ -321,7 +321,7 @@ func failed(what, said string, err error) error {
 // kernels.
 func (n *node) build(ctx context.Context) error {
 	if !n.Build {
-		return fmt.Errorf("kernel %s has no module %s %s installed, and none is to be built: make dkms-install there", n.Release, Name, n.sourceVersion())
+		return fmt.Errorf("kernel %s has no module %s %s installed, and none is to be built: make install PART=module there", n.Release, Name, n.sourceVersion())
 	}
 	version := n.packageVersion()
 	if version == "" {

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The suites: which cases there are, what they need, and which run in `make test`."""
+
+from . import native, driver, kernels, long, clusters  # noqa: F401: in the order of `make help`
+from .base import ALL_KERNELS, KERNELS, SETUPS, SUITES  # noqa: F401: for mk/test/run
+
+# Suites that run at once, on one list of cases. `make test-all` runs one list after the other.
+TEST = ["lint", "models", "quick", "asan", "threads", "units", "chart", "scenarios"]
+PIECES = [TEST, ["native", "tsan", "models-long", "mutants", "csi", "modules", "coverage"],
+          ["vm"], ["node"], ["mutants-vm"], ["debug"], ["image"], ["csi-vm"], ["k8s"], ["k8s-dax"],
+          ["k8s-module"], ["k8s-external"], ["kubevirt"], ["k8s-kubevirt-kvm"],
+          ["k8s-kubevirt-failures"], ["k8s-kubevirt"], ["guest"], ["fuzz"], ["fresh"]]
+TIERS = {"test-quick": [["quick"]], "test": [TEST], "test-all": PIECES}
+
+# The tier of KubeVirt that a whole suite covers.
+REACHED = {"kubevirt": "tier 1", "k8s-kubevirt-kvm": "tier 2", "k8s-kubevirt": "tier 3"}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all suites have: the table of suites and setups, and what their cases depend on."""
+
+import os
+
+from cases import Setup, Suite, versions
+
+VERSIONS = versions()
+DEFAULT_KERNEL = VERSIONS["KERNEL_DEFAULT"]
+ALL_KERNELS = VERSIONS["KERNELS"].split(",")
+KERNELS = (os.environ.get("KERNELS") or " ".join(ALL_KERNELS)).replace(",", " ").split()
+MAPS = (os.environ.get("MAPS") or "walk splice shadow").split()
+
+# Paths that decide the result of a case.
+RUNNER = ("mk/test/run", "mk/test/runner", "mk/test/suites")
+ENGINE = ("kernel/core", "kernel/tools", "kernel/lib", "mk/build/engine.mk", *RUNNER,
+          "versions.env")
+NATIVE = ENGINE + ("kernel/tests",)
+RIG = ("kernel", "kvm-patches", "e2e/cmd", "e2e/internal", "e2e/lib", "e2e/programs", "e2e/rig",
+       "e2e/go.mod", "mk/test/scenario", "mk/test/shared", "mk/test/header.sh", *RUNNER,
+       "mk/build/engine.mk", "versions.env")
+DRIVER = ENGINE + ("csi-driver", "mk/tools/go", "mk/test/csi")
+CLUSTER = ("kernel", "csi-driver", "charts", "kubevirt-manifests", "e2e", "mk", "Dockerfile",
+           "versions.env")
+
+QUICK = {"SG_TEST_SCALE": os.environ.get("SG_TEST_SCALE") or "quick"}
+
+SUITES = {}
+SETUPS = {}
+
+
+def suites_of(group, goal="test"):
+    """A decorator for functions that yield a suite's cases; packages are groups of versions.env."""
+    def suite(name, *packages, about, takes):
+        def register(function):
+            SUITES[name] = Suite(name, function, packages, about, takes, group, goal)
+            return function
+        return register
+    return suite
+
+
+def setup(name, command, **rest):
+    SETUPS[name] = Setup(name, command, **rest)
+    return name
+
+
+def make(*goals):
+    """A make of its own: the job server of the make that called us is not ours to use."""
+    return ["env", "-u", "MAKEFLAGS", "-u", "MFLAGS", "-u", "MAKELEVEL", "make",
+            "--no-print-directory", *goals]
+
+
+def build(name, *goals, **rest):
+    return setup(name, make(*goals), **rest)
+
+
+def tools():
+    """The tools, and the program that plays a system to their tests."""
+    return build("build-tools", "tools", "build/tests/machine", lock="native")
