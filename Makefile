@@ -35,7 +35,7 @@ include mk/build/parts.mk
 ##  SLOW=3 FORCE=1 V=1        longer limits; `test-all` runs every case; show the commands
 
 .PHONY: help build install demo demo-k8s test test-quick test-all e2e bench fuzz lint
-.PHONY: image deb clean
+.PHONY: image chart deb release clean
 
 # $(call known,VARIABLE,WORDS): refuses other words in the variable, with one line.
 known = $(if $(filter-out $(2),$($(1))),$(error $(1)=$(firstword $(filter-out $(2),$($(1)))) \
@@ -89,8 +89,12 @@ HOURS ?= 6
 
 image: ## the CSI driver's image, without a daemon: build/image/stargate-csi.tar
 	@mk/image/build
+chart: ## the Helm chart as one file: build/chart
+	@mk/build/chart
 deb: ## a Debian package with tools and module (DKMS): build/deb
 	@mk/build/deb
+release: ## package, image, chart and their checksums: build/release
+	@mk/build/release
 clean: ## remove what was built here (ALL=1: and the caches: kernels, images)
 	rm -rf build
 	$(if $(filter 1,$(ALL)),rm -rf "$${STARGATE_CACHE:-$$HOME/.cache/stargate}")
