@@ -48,7 +48,7 @@ build: $(call chosen,build,PART,$(parts),tools lib) ## tools and libstargate (PA
 install: $(patsubst %,install-%,$(call chosen,install,PART,tools module,tools)) ## \
 	install tools, man pages, libstargate (PART=module: the module, by DKMS)
 
-demo: ## a host and two VMs share one volume; one VM is killed (3 min)
+demo: ## a host and two VMs share one volume; one VM is killed
 	@mk/tools/deps native
 	@KERNEL=$(KERNEL) e2e/demo
 demo-k8s: ## two pods of a Kubernetes cluster here work on one claim (KEEP=1: it stays)
