@@ -271,6 +271,23 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, 
 	return z.Get(ctx, name)
 }
 
+// canHave checks whether a volume can grow to a size. Its file system and the free memory allow
+// most. It is Busy if another volume, whose file changes during the look, may have the addresses
+// behind this one.
+func (t taken) canHave(v pool.Volume, had pool.Span, size, most int64) error {
+	behind := min(most, had.Size+t.space.Behind(had.Base+had.Size))
+	switch {
+	case size <= behind:
+		return nil
+	case size <= most && t.changing != "":
+		return errkind.New(errkind.Busy, "volume %s: the addresses behind it are not known to be free, "+
+			"because the file of volume %s changes: try again", v.Name, t.changing)
+	case size <= most && t.unread != "":
+		return errkind.New(errkind.OutOfRange, "volume %s cannot grow to %d bytes: %s", v.Name, size, allTaken(t.unread))
+	}
+	return errkind.New(errkind.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(behind, v.Size))
+}
+
 // extend is where the volume is, with the addresses behind it taken.
 func (z *Zone) extend(ctx context.Context, v pool.Volume, size int64) (had pool.Span, err error) {
 	info, err := z.Info(ctx, v)
@@ -291,9 +308,8 @@ func (z *Zone) extend(ctx context.Context, v pool.Volume, size int64) (had pool.
 		if err != nil {
 			return err
 		}
-		most := min(info.MaxSize, had.Size+t.space.Behind(had.Base+had.Size), allocated(v)+room)
-		if size > most {
-			return errkind.New(errkind.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(most, v.Size))
+		if err := t.canHave(v, had, size, min(info.MaxSize, allocated(v)+room)); err != nil {
+			return err
 		}
 		z.made[v.Name] = pool.Span{Base: had.Base + had.Size, Size: max(size-had.Size, 0)}
 		return nil

@@ -151,7 +151,7 @@ func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 }
 
 func allTaken(unread string) string {
-	return "volume " + unread + " cannot be read, and may have any address: repair or delete it before creating volumes"
+	return "volume " + unread + " cannot be read, and may have any address: repair or delete it before creating or growing volumes"
 }
 
 func notFound(name string) error { return errkind.New(errkind.NotFound, "there is no volume %q", name) }
@@ -238,6 +238,9 @@ type taken struct {
 	space  pool.Space
 	of     map[string]pool.Span // by volume: its own
 	unread string               // a volume that may have any of them
+	// changing is a volume without a note whose file has changed since the call asked for its
+	// address. The use is complete if there is none.
+	changing string
 }
 
 // settled calls use with the addresses taken, while no other call takes or releases addresses.
@@ -265,8 +268,8 @@ const turns = 4
 func (z *Zone) try(known addresses, last bool, use func(taken) error) (done bool, err error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	t, whole, err := z.takenLocked(known)
-	if err != nil || !whole && !last {
+	t, err := z.takenLocked(known)
+	if err != nil || t.changing != "" && !last {
 		return false, err
 	}
 	return true, use(t)
@@ -289,32 +292,33 @@ type address struct {
 	known bool // otherwise the file may have any
 }
 
-// takenLocked is whole if the addresses of all present files are noted, or known to the call; other
-// addresses are unknown. It runs no program.
-func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
+// takenLocked takes addresses from the notes and from what is known to the call. A file whose
+// address is in neither may have any address. It runs no program.
+func (z *Zone) takenLocked(known addresses) (t taken, err error) {
 	names, err := z.names()
 	if err != nil {
-		return t, false, err
+		return t, err
 	}
-	whole = true
 	all := pool.Span{Base: z.config.Base, Size: z.config.Size}
 	t.of = map[string]pool.Span{}
 	var spans []pool.Span
 	for _, name := range names {
 		st, err := z.stat(name)
 		if err != nil {
-			return t, false, err
+			return t, err
 		}
 		if st == nil {
 			continue
 		}
 		span, noted, err := z.placed(name)
 		if err != nil {
-			return t, false, err
+			return t, err
 		}
 		if !noted {
 			a, ok := known[fileOf(st)]
-			whole = whole && ok
+			if !ok {
+				t.changing = name
+			}
 			span = pool.Span{Base: a.at, Size: st.Size()}
 			if !a.known {
 				span, t.unread = all, name
@@ -329,7 +333,7 @@ func (z *Zone) takenLocked(known addresses) (t taken, whole bool, err error) {
 		spans = append(spans, span)
 	}
 	t.space = pool.NewSpace(all, spans)
-	return t, whole, nil
+	return t, nil
 }
 
 // stat is nil if the volume does not exist.
