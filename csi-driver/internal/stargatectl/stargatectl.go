@@ -43,8 +43,9 @@ const (
 // How long a look at one volume may take; less if its caller has less time (share). A volume's
 // members write the bytes examined: a look that does not end must not block the other volumes.
 const (
-	lookLimit  = 30 * time.Second
-	leastShare = 2 * time.Second
+	lookLimit = 30 * time.Second
+	// A healthy look at heartbeats takes up to two seconds.
+	leastShare = 4 * time.Second
 )
 
 type changing struct{}

@@ -149,7 +149,7 @@ func TestALookLeavesTimeForOthers(t *testing.T) {
 		t.Errorf("the next one: %+v, %v", info, err)
 	}
 	for left, want := range map[time.Duration]time.Duration{
-		time.Hour: lookLimit, 20 * time.Second: 10 * time.Second, 3 * time.Second: leastShare, time.Millisecond: leastShare,
+		time.Hour: lookLimit, 20 * time.Second: 10 * time.Second, 6 * time.Second: 4 * time.Second, time.Millisecond: leastShare,
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), left)
 		if got := share(ctx, lookLimit).Round(time.Second); got != want {
