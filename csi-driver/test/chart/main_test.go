@@ -5,6 +5,7 @@
 package chart
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,11 +21,25 @@ const home = "../../.."
 
 var checked atomic.Int64
 
-// TestMain prints the number of checks: a run without checks does not pass.
+// TestMain prints the number of checks. A run without checks fails, unless it only lists tests.
 func TestMain(m *testing.M) {
+	flag.Parse()
 	status := m.Run()
 	fmt.Println(checked.Load(), "checks")
+	lists := flag.Lookup("test.list").Value.String() != ""
+	if checked.Load() == 0 && !lists {
+		fmt.Fprintln(os.Stderr, "the chart's tests ran, and checked nothing")
+		status = max(status, 1)
+	}
 	os.Exit(status)
+}
+
+// TestRunWithoutChecks runs this program without any test.
+func TestRunWithoutChecks(t *testing.T) {
+	for flag, passes := range map[string]bool{"-test.run=^$": false, "-test.list=^$": true} {
+		said, err := exec.Command(os.Args[0], flag).CombinedOutput()
+		check(t, (err == nil) == passes, "%s: %v, and it said %s", flag, err, said)
+	}
 }
 
 // check counts one check, and fails the test if it does not hold.
