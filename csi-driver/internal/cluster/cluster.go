@@ -49,6 +49,7 @@ type Node struct {
 	snapshots    dynamic.NamespaceableResourceInterface // nil likewise
 	mounted      func() (kernelmodule.Mounts, error)    // here
 	watchAgain   wait.Backoff                           // of PlaceCopies
+	watchSilent  time.Duration                          // of PlaceCopies
 
 	zone    string             // the last report about it
 	vain    int                // failed looks at it, in a row
@@ -60,7 +61,7 @@ type Node struct {
 
 // New returns the Node of that name.
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
-	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain}
+	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain, watchSilent: watchSilent}
 	n.orphaned.Store(-1)
 	n.LookAtMounts(func() (kernelmodule.Mounts, error) { return kernelmodule.None, nil })
 	n.LookForOrphans(OrphanLimit)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/workqueue"
@@ -42,8 +43,14 @@ const (
 // once, again and again.
 var watchAgain = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 16, Cap: 40 * time.Second}
 
-// A watch that has lasted this long has not failed.
-const watchLasts = time.Minute
+const (
+	// A watch that has lasted this long has not failed: a load balancer may end each one.
+	watchLasts = 10 * time.Second
+	// An API server sends a bookmark about once a minute. If it sends nothing for this long, it may
+	// not have reached the version that the node has seen, as after a restore of etcd. A watch
+	// from that version stays silent until then.
+	watchSilent = 5 * time.Minute
+)
 
 var snapshotsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 
@@ -55,87 +62,117 @@ func (n *Node) PlaceCopies(ctx context.Context) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](copyFirst, copyLast))
 	go func() {
 		defer queue.ShutDown()
-		since := "" // the version of all claims that has been seen
-		again := n.watchAgain
-		for ctx.Err() == nil {
-			var err error
-			began := time.Now()
-			since, err = n.watchClaims(ctx, since, queue)
-			if time.Since(began) > watchLasts {
-				again = n.watchAgain
-			}
-			waits := again.Step()
-			if err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "Claims cannot be watched", "again", waits)
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(waits):
-			}
-		}
+		n.watchForever(ctx, queue)
 	}()
-	for {
-		name, end := queue.Get()
-		if end {
-			return
-		}
-		within, cancel := context.WithTimeout(ctx, limit)
-		err := n.place(within, name)
-		switch {
-		case err == nil || ctx.Err() != nil:
-		case apierrors.IsConflict(err):
-			// Usually the other writer is the scheduler or the provisioner, which may
-			// have chosen a node.
-			klog.FromContext(ctx).V(4).Info("A claim that is to be a copy has changed meanwhile: the driver looks at it again", "claim", name)
-			queue.Add(name)
-		default:
-			klog.FromContext(ctx).Error(err, "A claim that is to be a copy is not placed yet", "claim", name)
-			queue.AddRateLimited(name)
-		}
-		cancel()
-		queue.Done(name)
+	for n.placeNext(ctx, queue) {
 	}
 }
 
-// watchClaims processes changes of claims since a version, or all claims, until the API server ends
-// the watch. It returns the version from which to continue. "" means a new list, because the API
-// server has no changes since that version.
-func (n *Node) watchClaims(ctx context.Context, since string, queue workqueue.TypedRateLimitingInterface[types.NamespacedName]) (string, error) {
+type claimQueue = workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+// progress is how far a node has seen the claims.
+type progress struct {
+	since string    // the version of all claims that has been seen; "": a new list is needed
+	heard time.Time // when the API server sent the last list, event or bookmark
+}
+
+// watchForever watches claims until ctx is done. It waits longer after each watch that has failed.
+func (n *Node) watchForever(ctx context.Context, queue claimQueue) {
+	var seen progress
+	again := n.watchAgain
+	for ctx.Err() == nil {
+		began := time.Now()
+		events, err := n.watchClaims(ctx, &seen, queue)
+		if events > 0 || time.Since(began) > watchLasts {
+			again = n.watchAgain
+		}
+		waits := again.Step()
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Claims cannot be watched", "again", waits)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(waits):
+		}
+	}
+}
+
+// placeNext processes the next claim of the queue. It is false once the queue is shut down.
+func (n *Node) placeNext(ctx context.Context, queue claimQueue) bool {
+	name, end := queue.Get()
+	if end {
+		return false
+	}
+	defer queue.Done(name)
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := n.place(within, name)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case apierrors.IsNotFound(err):
+		queue.Forget(name) // a later claim of that name does not wait for the failures of this one
+	case apierrors.IsConflict(err):
+		// Usually the other writer is the scheduler or the provisioner, which may have
+		// chosen a node.
+		klog.FromContext(ctx).V(4).Info("A claim that is to be a copy has changed meanwhile: the driver looks at it again", "claim", name)
+		queue.Add(name)
+	default:
+		klog.FromContext(ctx).Error(err, "A claim that is to be a copy is not placed yet", "claim", name)
+		queue.AddRateLimited(name)
+	}
+	return true
+}
+
+// watchClaims processes changes of claims since the version that has been seen, or all claims, until
+// the API server ends the watch. It returns the number of events. A new list is needed if the API
+// server has no changes since that version, has gone back behind it, or is silent for too long.
+func (n *Node) watchClaims(ctx context.Context, seen *progress, queue claimQueue) (events int, err error) {
 	claims := n.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
-	if since == "" {
+	if seen.since == "" {
 		// The state in the API server's memory is recent enough.
 		all, err := claims.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
-			return "", err
+			return 0, err
 		}
 		for i := range all.Items {
 			// A new list is no failure of the claims in it: none waits longer because
 			// of it.
 			n.seen(&all.Items[i], queue, func(name types.NamespacedName) { queue.AddAfter(name, copyFirst) })
 		}
-		since = all.ResourceVersion
+		*seen = progress{all.ResourceVersion, time.Now()}
 	}
-	w, err := claims.Watch(ctx, metav1.ListOptions{ResourceVersion: since, AllowWatchBookmarks: true})
+	w, err := claims.Watch(ctx, metav1.ListOptions{ResourceVersion: seen.since, AllowWatchBookmarks: true})
 	if err != nil {
-		return goesOn(since, err), err
+		seen.after(err)
+		return 0, err
 	}
 	defer w.Stop()
-	for {
+	silent := time.NewTimer(time.Until(seen.heard.Add(n.watchSilent)))
+	defer silent.Stop()
+	for ; ; events++ {
 		var e watch.Event
 		var more bool
 		select {
 		case e, more = <-w.ResultChan():
+		case <-silent.C:
+			seen.since = ""
 		case <-ctx.Done():
 		}
 		if !more {
-			return since, nil
+			return events, nil
 		}
 		c, ok := e.Object.(*corev1.PersistentVolumeClaim)
 		if !ok {
 			err := apierrors.FromObject(e.Object)
-			return goesOn(since, err), err
+			seen.after(err)
+			return events, err
 		}
-		since = c.ResourceVersion
+		if wentBack(seen.since, c.ResourceVersion) {
+			seen.since = ""
+			return events, nil
+		}
+		*seen = progress{c.ResourceVersion, time.Now()}
+		silent.Reset(n.watchSilent)
 		switch e.Type {
 		case watch.Added, watch.Modified:
 			n.seen(c, queue, queue.AddRateLimited)
@@ -145,20 +182,26 @@ func (n *Node) watchClaims(ctx context.Context, since string, queue workqueue.Ty
 	}
 }
 
-// goesOn is the version from which to watch after an error. It is the same one, unless the API
-// server has forgotten it, or has not reached it, as after a restore of etcd.
-func goesOn(since string, err error) string {
+// wentBack reports that the API server now has an earlier state than before, as after a restore of
+// etcd.
+func wentBack(before, now string) bool {
+	order, err := resourceversion.CompareResourceVersion(now, before)
+	return err == nil && order < 0
+}
+
+// after keeps the version after an error, unless the API server has forgotten it, or has not reached
+// it.
+func (p *progress) after(err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
-		return ""
+		p.since = ""
 	}
-	return since
 }
 
 func nameOf(c *corev1.PersistentVolumeClaim) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
 }
 
-func (n *Node) seen(c *corev1.PersistentVolumeClaim, queue workqueue.TypedRateLimitingInterface[types.NamespacedName], add func(types.NamespacedName)) {
+func (n *Node) seen(c *corev1.PersistentVolumeClaim, queue claimQueue, add func(types.NamespacedName)) {
 	switch {
 	case n.unplaced(c):
 		add(nameOf(c))
@@ -174,14 +217,12 @@ func (n *Node) unplaced(c *corev1.PersistentVolumeClaim) bool {
 		c.Annotations[provisionerKey] == n.driver && c.Annotations[selectedKey] == ""
 }
 
-// place assigns a claim to this node, if the node has its source.
+// place assigns a claim to this node, if the node has its source. It is NotFound if the claim has
+// been deleted.
 func (n *Node) place(ctx context.Context, name types.NamespacedName) error {
 	claims := n.client.CoreV1().PersistentVolumeClaims(name.Namespace)
 	c, err := claims.Get(ctx, name.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && !n.unplaced(c) {
-		return nil
-	}
-	if err != nil {
+	if err != nil || !n.unplaced(c) {
 		return err
 	}
 	here, err := n.hasSource(ctx, c)

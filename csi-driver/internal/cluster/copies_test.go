@@ -179,6 +179,7 @@ type watched struct {
 	mu     sync.Mutex
 	ends   []error
 	inside bool
+	events []string // the versions of the events before each end
 	lists  int
 	since  []string // the versions at which watches began
 	began  []time.Time
@@ -200,6 +201,15 @@ func (w *watched) serve() *fake.Clientset {
 		w.began = append(w.began, time.Now())
 		if len(w.ends) == 0 {
 			return true, watch.NewFake(), nil // permanent
+		}
+		if len(w.events) > 0 {
+			w.ends = w.ends[1:]
+			of := watch.NewFakeWithChanSize(len(w.events), false)
+			for _, version := range w.events {
+				of.Action(watch.Bookmark, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}})
+			}
+			of.Stop() // what it has sent is still there
+			return true, of, nil
 		}
 		err := w.ends[0]
 		w.ends = w.ends[1:]
@@ -241,14 +251,7 @@ func TestClaimsAreWatchedAgain(t *testing.T) {
 			w := &watched{ends: slices.Clone(c.ends), inside: inside}
 			n := New(w.serve(), record.NewFakeRecorder(9), driver, "n1")
 			n.watchAgain = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Steps: 9, Cap: 100 * time.Millisecond}
-			ctx, cancel := context.WithCancel(context.Background())
-			done := make(chan struct{})
-			go func() { n.PlaceCopies(ctx); close(done) }()
-			for began := time.Now(); !w.over(len(c.ends)+1) && time.Since(began) < 20*time.Second; {
-				time.Sleep(time.Millisecond)
-			}
-			cancel()
-			<-done
+			w.places(t, n, len(c.ends)+1)
 			if w.lists != c.lists || len(w.began) != len(c.ends)+1 {
 				t.Errorf("%s, %v: %d lists and %d watches, should be %d and %d", what, inside, w.lists, len(w.began), c.lists, len(c.ends)+1)
 				continue
@@ -277,6 +280,73 @@ func TestClaimsAreWatchedAgain(t *testing.T) {
 	}
 }
 
+// places runs PlaceCopies until so many watches have begun.
+func (w *watched) places(t *testing.T, n *Node, watches int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { n.PlaceCopies(ctx); close(done) }()
+	for began := time.Now(); !w.over(watches) && time.Since(began) < 20*time.Second; {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-done
+	if len(w.began) < watches {
+		t.Fatalf("%d watches in 20 s, should be %d", len(w.began), watches)
+	}
+}
+
+// A load balancer ends each watch. As long as each one brings an event, the node does not wait
+// longer and longer before the next.
+func TestWatchesWithEventsAreNoFailures(t *testing.T) {
+	const watches = 9 // as failures these are 20 ms, 40 ms, and so on: 5 seconds
+	w := &watched{ends: make([]error, watches), events: []string{"7"}}
+	n := New(w.serve(), record.NewFakeRecorder(9), driver, "n1")
+	n.watchAgain = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Steps: 9}
+	began := time.Now()
+	w.places(t, n, watches+1)
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("%d watches took %s", watches, took)
+	}
+	if w.lists != 1 {
+		t.Errorf("%d lists, should be one", w.lists)
+	}
+}
+
+// After a restore of etcd the API server has earlier versions than the node has seen. The node then
+// lists all claims again, whether the API server sends such a version or nothing.
+func TestVersionsGoBack(t *testing.T) {
+	for what, w := range map[string]*watched{
+		"an earlier version": {ends: make([]error, 1), events: []string{"9", "10", "8"}},
+		"silence":            {},
+	} {
+		n := New(w.serve(), record.NewFakeRecorder(9), driver, "n1")
+		n.watchAgain = wait.Backoff{Duration: time.Millisecond}
+		n.watchSilent = 50 * time.Millisecond
+		if len(w.events) > 0 {
+			n.watchSilent = time.Hour
+		}
+		w.places(t, n, 2)
+		if w.lists < 2 || w.since[1] != "7" {
+			t.Errorf("%s: %d lists, watched from %q", what, w.lists, w.since)
+		}
+	}
+}
+
+// The failures of a claim that has been deleted do not delay a later claim of its name.
+func TestDeletedClaimsAreForgotten(t *testing.T) {
+	n := New(fake.NewClientset(), record.NewFakeRecorder(9), driver, "n1")
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](time.Nanosecond, time.Nanosecond))
+	defer queue.ShutDown()
+	name := types.NamespacedName{Namespace: "ns", Name: "clone"}
+	for range 3 {
+		queue.AddRateLimited(name)
+	}
+	if !n.placeNext(context.Background(), queue) || queue.NumRequeues(name) != 0 {
+		t.Errorf("it has failed %d times", queue.NumRequeues(name))
+	}
+}
+
 // A new list of all claims lets none of them wait longer.
 func TestListsAreNoFailures(t *testing.T) {
 	expired := apierrors.NewResourceExpired("too old")
@@ -285,8 +355,9 @@ func TestListsAreNoFailures(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](copyFirst, copyLast))
 	defer queue.ShutDown()
 	for range 5 {
-		if since, err := n.watchClaims(context.Background(), "", queue); since != "" || !apierrors.IsResourceExpired(err) {
-			t.Fatalf("%q, %v", since, err)
+		var seen progress
+		if _, err := n.watchClaims(context.Background(), &seen, queue); seen.since != "" || !apierrors.IsResourceExpired(err) {
+			t.Fatalf("%q, %v", seen.since, err)
 		}
 	}
 	name, _ := queue.Get()
