@@ -10,7 +10,7 @@ import (
 	"stargate/csi-driver/internal/sanity"
 )
 
-// csi-sanity in full, on a real zone; internal/driver has it on one in memory.
+// csi-sanity in full, on a real zone; internal/csi/driver has it on one in memory.
 func TestSanity(t *testing.T) {
 	n := newNode(t, 2*gib, "1g")
 	n.start()

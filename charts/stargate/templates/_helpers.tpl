@@ -103,7 +103,7 @@ driver would exit, or refuse each claim.
 
 {{/*
 Checks of numbers that a schema cannot express. internal/app/config.go, internal/pool/file and
-internal/driver have the same checks.
+internal/csi/request have the same checks.
 */}}
 {{- define "stargate.checkNumbers" -}}
 {{- $least := 16777216 -}}

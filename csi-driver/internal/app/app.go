@@ -21,7 +21,8 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"stargate/csi-driver/internal/cluster"
-	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/csi/driver"
+	"stargate/csi-driver/internal/csi/grpcstatus"
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/grpcserver"
 	"stargate/csi-driver/internal/kernelmodule"
@@ -106,12 +107,8 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	calls := metrics.NewCSIMetricsManagerForPlugin(c.Driver.Name)
 	g, ctx := errgroup.WithContext(ctx)
 	csiServer := grpcserver.New(ctx, grpcserver.Config{
-		CallLimit: c.CallLimit, StopLimit: c.StopLimit, Record: calls.RecordMetrics, Status: driver.Status, Context: c.Call,
-	}, func(s grpc.ServiceRegistrar) {
-		csi.RegisterIdentityServer(s, p.driver)
-		csi.RegisterControllerServer(s, p.driver)
-		csi.RegisterNodeServer(s, p.driver)
-	})
+		CallLimit: c.CallLimit, StopLimit: c.StopLimit, Record: calls.RecordMetrics, Status: grpcstatus.Of, Context: c.Call,
+	}, p.driver.Register)
 	g.Go(func() error { return csiServer.Serve(ctx, at.csi) })
 	if at.web != nil {
 		serveHTTP(ctx, g, at.web, own, p, calls)
@@ -122,7 +119,7 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	}
 	if at.hooks != nil {
 		s := grpcserver.New(ctx, grpcserver.Config{
-			CallLimit: time.Minute, StopLimit: time.Second, Status: driver.Status, Show: hookproto.Show,
+			CallLimit: time.Minute, StopLimit: time.Second, Status: grpcstatus.Of, Show: hookproto.Show,
 			Options: []grpc.ServerOption{grpc.ForceServerCodec(hookproto.Codec())},
 		}, p.hooks.Register)
 		g.Go(func() error { return s.Serve(ctx, at.hooks) })
@@ -136,7 +133,7 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	return g.Wait()
 }
 
-// openZone has the zone of the kind that the operator has chosen, and its way of being shown.
+// openZone opens a zone of the kind that the operator has chosen, with the presenter of its volumes.
 func openZone(ctx context.Context, c Config, m *mounts.Mounter) (pool.Zone, publish.Presenter, func(), error) {
 	if pool.Kind(c.ZoneKind) == pool.None {
 		return pool.Nothing{}, publish.NewDAX(m, c.File.Group, c.Machines), func() {}, nil
@@ -176,9 +173,17 @@ func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *stargatec
 // reportLimit ends a look for which no caller waits.
 const reportLimit = 2 * time.Minute
 
-// report logs what there is, while calls are served: a zone that does not answer is no reason for a driver that
-// does not. What nobody knows is named and left alone.
-func report(ctx context.Context, z pool.Zone) {
+// reported is the content of a zone, for the log.
+type reported interface {
+	Kind() pool.Kind
+	Status(ctx context.Context) (pool.Status, error)
+	List(ctx context.Context) ([]pool.Volume, error)
+	Strays(ctx context.Context) ([]string, error)
+}
+
+// report logs the content of the zone while calls are served, because the driver does not wait for a
+// zone that does not answer. Unknown objects are named and left alone.
+func report(ctx context.Context, z reported) {
 	ctx, cancel := context.WithTimeout(ctx, reportLimit)
 	defer cancel()
 	logger := klog.FromContext(ctx)
@@ -191,7 +196,7 @@ func report(ctx context.Context, z pool.Zone) {
 	if strays, err := z.Strays(ctx); err != nil {
 		logger.Error(err, "Strays cannot be listed")
 	} else if len(strays) > 0 {
-		logger.Info("There is something in the zone that is not the driver's; it is left alone", "strays", strays)
+		logger.Info("The zone has objects that the driver has not made; it leaves them alone", "strays", strays)
 	}
 	volumes, err := z.List(ctx)
 	if err != nil {
@@ -208,9 +213,14 @@ func report(ctx context.Context, z pool.Zone) {
 // release.
 const sweepEvery = 10 * time.Minute
 
-// sweep has removed, while calls are served, what somebody has left half done. The next change would do that, too;
-// but there is none where capacity, which that takes from, keeps all away who want more.
-func sweep(ctx context.Context, z pool.Zone, every, limit time.Duration) {
+// sweeper removes objects that a killed call has left half made or half deleted.
+type sweeper interface {
+	Sweep(ctx context.Context) error
+}
+
+// sweep removes half-made objects while calls are served. The next change would do that, too. But no
+// change may come: the objects reduce the capacity, and the scheduler then sends no claims.
+func sweep(ctx context.Context, z sweeper, every, limit time.Duration) {
 	for {
 		within, cancel := context.WithTimeout(stargatectl.Changing(ctx), limit)
 		err := z.Sweep(within)
@@ -259,7 +269,7 @@ func serveRegistration(ctx context.Context, g *errgroup.Group, l net.Listener, c
 		}
 	})
 	s := grpcserver.New(ctx, grpcserver.Config{
-		CallLimit: time.Minute, StopLimit: time.Second, Status: driver.Status,
+		CallLimit: time.Minute, StopLimit: time.Second, Status: grpcstatus.Of,
 	}, func(s grpc.ServiceRegistrar) { registration.RegisterRegistrationServer(s, r) })
 	g.Go(func() error { return s.Serve(ctx, l) })
 	g.Go(func() error {

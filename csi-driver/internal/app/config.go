@@ -17,14 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"stargate/csi-driver/internal/cluster"
-	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/csi/request"
 	"stargate/csi-driver/internal/pool"
 	"stargate/csi-driver/internal/pool/file"
 )
 
 // Config is the operator's configuration.
 type Config struct {
-	Driver   driver.Config
+	Driver   request.Config
 	Endpoint string
 	// Registration is the folder in which kubelet looks for sockets; KubeletEndpoint is the
 	// path of Endpoint for kubelet. Without a folder the driver is not registered.
@@ -176,7 +176,7 @@ func (c *Config) Check() error {
 	case c.Cluster && c.OrphanLimit <= 0:
 		return fmt.Errorf("--orphan-limit is more than nothing")
 	}
-	if err := driver.CheckInline(c.Driver.Inline); err != nil {
+	if err := request.CheckInline(c.Driver.Inline); err != nil {
 		return fmt.Errorf("--inline-parameters: %w", err)
 	}
 	switch pool.Kind(c.ZoneKind) {

@@ -40,6 +40,14 @@ const (
 	patience = 4
 )
 
+// Zone is what the cluster is told of. pool.Zone has the contract of each method.
+type Zone interface {
+	Kind() pool.Kind
+	Status(ctx context.Context) (pool.Status, error)
+	List(ctx context.Context) ([]pool.Volume, error)
+	Snapshots(ctx context.Context) ([]pool.Snapshot, error)
+}
+
 // Node is this node, as the cluster knows it.
 type Node struct {
 	client       kubernetes.Interface
@@ -68,11 +76,11 @@ func New(client kubernetes.Interface, events record.EventRecorder, driver, name 
 	return n
 }
 
-// LookAtMounts has mounts told of that are shut down; before Run.
+// LookAtMounts lets Run report mounts that are shut down. Call it before Run.
 func (n *Node) LookAtMounts(all func() (kernelmodule.Mounts, error)) { n.mounted = all }
 
-// Run looks until ctx is done. What fails is tried again with the next look.
-func (n *Node) Run(ctx context.Context, z pool.Zone) {
+// Run looks until ctx is done. A step that fails is tried again at the next look.
+func (n *Node) Run(ctx context.Context, z Zone) {
 	for {
 		within, cancel := context.WithTimeout(ctx, limit)
 		if err := n.Look(within, z); err != nil {
@@ -87,8 +95,8 @@ func (n *Node) Run(ctx context.Context, z pool.Zone) {
 	}
 }
 
-// Look tells what has changed since the last time.
-func (n *Node) Look(ctx context.Context, z pool.Zone) error {
+// Look reports changes since the last look.
+func (n *Node) Look(ctx context.Context, z Zone) error {
 	node, err := n.client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.name, err)
@@ -161,8 +169,8 @@ func (n *Node) mark(ctx context.Context, node *corev1.Node, kind pool.Kind, s po
 	return err
 }
 
-// tellVolumes says what has changed. A volume that cannot be told of waits for the next look, others do not wait
-// for it.
+// tellVolumes reports changes of volumes. A volume whose report fails waits for the next look, and the
+// others do not wait for it.
 func (n *Node) tellVolumes(ctx context.Context, volumes []pool.Volume) error {
 	there, untold := map[string]bool{}, 0
 	mounts, unread := n.mounted()

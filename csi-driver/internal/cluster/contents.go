@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
-
-	"stargate/csi-driver/internal/pool"
 )
 
 // The label by which a node's snapshotter knows its contents. The snapshot-controller sets it on
@@ -28,8 +26,8 @@ func (n *Node) Contents(client dynamic.Interface) {
 	n.contents, n.snapshots = client.Resource(contentsKind), client.Resource(snapshotsKind)
 }
 
-// claimContents gives the node's name to those of its zone's snapshots that nobody has claimed.
-func (n *Node) claimContents(ctx context.Context, z pool.Zone) error {
+// claimContents puts the node's name on unclaimed contents of snapshots in its zone.
+func (n *Node) claimContents(ctx context.Context, z Zone) error {
 	list, err := n.contents.List(ctx, metav1.ListOptions{LabelSelector: "!" + managedBy})
 	if err != nil {
 		return err

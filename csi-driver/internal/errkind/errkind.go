@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package errkind has the kinds of failure that a caller can tell apart. The failing function sets
-// the kind. Package driver alone turns kinds into gRPC codes.
+// the kind. Package grpcstatus alone converts kinds to gRPC codes.
 package errkind
 
 import (

@@ -23,6 +23,7 @@ import (
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/failpoint"
 	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 // Prefixes of half-made and half-deleted files.
@@ -268,8 +269,14 @@ func (f Folder) Snapshot(name string) (pool.Snapshot, error) {
 // Called is the path of a snapshot's file.
 func (f Folder) Called(name, source string) string { return f.Path("", name+of+source+suffix) }
 
-// Take has a zone make a file of a volume, and gives it its name. What the volume does not use is a hole.
-func (f Folder) Take(ctx context.Context, z pool.Zone, name string, source pool.Volume) (pool.Snapshot, error) {
+// Source copies its volumes to files. pool.Zone has the contract of each method.
+type Source interface {
+	Space(ctx context.Context, v pool.Volume) (stargatectl.Space, error)
+	CopyOut(ctx context.Context, source pool.Volume, file string) error
+}
+
+// Take copies a volume to a file of the snapshot's name. Unused parts of the volume are holes.
+func (f Folder) Take(ctx context.Context, z Source, name string, source pool.Volume) (pool.Snapshot, error) {
 	end, err := f.Begin(name)
 	if err != nil {
 		return pool.Snapshot{}, err
@@ -299,8 +306,9 @@ func (f Folder) Take(ctx context.Context, z pool.Zone, name string, source pool.
 	return f.Snapshot(name)
 }
 
-// reserve has a copy take its room, beside those that are being made and have not written all of theirs yet.
-func (f Folder) reserve(ctx context.Context, z pool.Zone, name string, source pool.Volume) error {
+// reserve takes room for a copy. Other copies in progress keep the room that they have not written
+// yet.
+func (f Folder) reserve(ctx context.Context, z Source, name string, source pool.Volume) error {
 	space, err := z.Space(ctx, source)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/kernelmodule"
 	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/stargatectl"
 )
 
 // The collector keeps its readings for these times, because a look at all volumes runs programs.
@@ -30,9 +31,18 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("stargate_"+name, help, labels, nil)
 }
 
+// Zone is what the metrics are of. pool.Zone has the contract of each method.
+type Zone interface {
+	Kind() pool.Kind
+	Status(ctx context.Context) (pool.Status, error)
+	Glances(ctx context.Context) ([]pool.Glance, error)
+	Space(ctx context.Context, v pool.Volume) (stargatectl.Space, error)
+	Taken(ctx context.Context, v pool.Volume) (int, error)
+}
+
 // Collector reads the zone on request.
 type Collector struct {
-	zone   pool.Zone
+	zone   Zone
 	module *kernelmodule.Module
 	log    klog.Logger
 	lost   func() (int64, bool)
@@ -75,8 +85,9 @@ func moduleShows() []shown {
 	}
 }
 
-// NewCollector is for one zone. orphans says how many of its volumes no PersistentVolume has, if that is known.
-func NewCollector(z pool.Zone, k *kernelmodule.Module, orphans func() (int64, bool), log klog.Logger) *Collector {
+// NewCollector is for one zone. orphans returns the number of volumes without a PersistentVolume, if
+// it is known.
+func NewCollector(z Zone, k *kernelmodule.Module, orphans func() (int64, bool), log klog.Logger) *Collector {
 	return &Collector{
 		zone: z, module: k, log: log, lost: orphans, shown: moduleShows(),
 		shutDown:    desc("mount_shut_down", "1: this node's mount of the volume is of no use: it was declared dead, or memory is bad.", "volume"),

@@ -42,7 +42,7 @@ func Open(ctx context.Context, dir, node string) (*Folder, error) {
 	return &Folder{folder: f, lock: lock, id: pool.Identity(pool.Folder, f.Own)}, nil
 }
 
-// Tools have the folder until the last of them has ended: a zone's that copies there.
+// Tools keep the folder locked until the last of them has ended.
 func (f *Folder) Tools(t *stargatectl.Tools) *stargatectl.Tools { return t.Holding(f.lock) }
 
 // Close releases the folder for another process.
@@ -51,7 +51,7 @@ func (f *Folder) Close() error { return f.lock.Close() }
 // Beside is a zone whose snapshots may go there.
 func (f *Folder) Beside(z pool.Zone) *Zone { return &Zone{Zone: z, folder: f.folder, id: f.id} }
 
-// Zone is another zone, and a folder.
+// Zone is another zone with a folder. It passes on all other methods, so it holds the whole interface.
 type Zone struct {
 	pool.Zone
 	folder folder.Folder
@@ -60,7 +60,7 @@ type Zone struct {
 
 var _ pool.Zone = (*Zone)(nil)
 
-// Place is the folder for what its id says is there, and the zone for all else.
+// Place is the folder for ids that name it, and the zone for all others.
 func (z *Zone) Place(ctx context.Context, of pool.ID) (string, error) {
 	if of.Zone == z.id {
 		return z.id, nil
@@ -74,7 +74,7 @@ func (z *Zone) here(s pool.Snapshot, err error) (pool.Snapshot, error) {
 	return s, err
 }
 
-// Snapshots are those of the zone, and those outside.
+// Snapshots are those of the zone and of the folder.
 func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	all, err := z.Zone.Snapshots(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 		s, _ = z.here(s, nil)
 		all = append(all, s)
 	}
-	// Both are sorted; who lists by pages goes on behind a name.
+	// Pages of a list continue behind a name, so the whole list is sorted.
 	slices.SortFunc(all, func(a, b pool.Snapshot) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
@@ -99,11 +99,11 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	if err != nil {
 		err = errkind.Wrap(errkind.Internal, err, "folder of snapshots")
 	}
-	return errors.Join(err, z.Zone.Sweep(ctx)) // whoever calls goes by the first: that there is no zone is no failure
+	return errors.Join(err, z.Zone.Sweep(ctx)) // callers look at the first kind, and a missing zone is no failure
 }
 
-// Snapshot is where its id says. By its name alone it is one outside, which is there also when the zone is not, or of
-// the zone.
+// Snapshot looks where the id says. For a name alone it looks in the folder first, which exists even
+// without a zone, and then in the zone.
 func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	if of.Elsewhere(z.id) {
 		return z.Zone.Snapshot(ctx, of)
@@ -115,7 +115,7 @@ func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) 
 	return z.here(s, err)
 }
 
-// TakeSnapshot goes where it is to, or where there is room.
+// TakeSnapshot copies to the target, or to the folder if the zone has no room and either will do.
 func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume, target pool.Target) (pool.Snapshot, error) {
 	if target != pool.InFolder {
 		s, err := z.Zone.TakeSnapshot(ctx, name, source, pool.InZone)
@@ -126,7 +126,7 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume
 	return z.here(z.folder.Take(ctx, z.Zone, name, source))
 }
 
-// DeleteSnapshot deletes it where it is.
+// DeleteSnapshot deletes a snapshot of the zone or of the folder.
 func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
 	if of.Elsewhere(z.id) {
 		return z.Zone.DeleteSnapshot(ctx, of)

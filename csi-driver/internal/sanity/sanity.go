@@ -34,7 +34,8 @@ var notClaimed = map[string]int{
 }
 
 // broken compares a message with one that has been sent, byte for byte: that one has its size noted by then, so that
-// no driver that tells a topology passes (csi-test 5.6). package driver has the same test with proto.Equal.
+// no driver that tells a topology passes (csi-test 5.6). package csi/driver has the same test
+// with proto.Equal.
 const broken = "should succeed when creating a snapshot with accessibility requirements"
 
 // names are valid for the driver, which has rules for volumes' names.

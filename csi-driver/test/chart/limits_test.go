@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"stargate/csi-driver/internal/app"
-	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/csi/request"
 )
 
 // driverTakes parses and checks flags as the driver does at its start.
@@ -71,7 +71,7 @@ func TestChartAndDriverTakeTheSame(t *testing.T) {
 		{"reserve", "1Mi", false}, {"reserve", "2Mi", true}, {"reserve", "3Mi", false}, {"reserve", "64Ti", true},
 		{"reserve", "66Ti", false},
 	}, func(t *testing.T, r row) {
-		same(t, r.taken, driver.CheckClass(map[string]string{r.name: r.value}),
+		same(t, r.taken, request.CheckClass(map[string]string{r.name: r.value}),
 			"storageClasses[0].name=a", "storageClasses[0].parameters."+r.name+"="+r.value)
 		if r.name == "lease" || r.name == "rootOwner" { // inline volumes have these, too
 			pair := r.name + "=" + r.value

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"stargate/csi-driver/internal/driver"
+	"stargate/csi-driver/internal/csi/grpcstatus"
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/kubevirt/annotation"
 	"stargate/csi-driver/internal/kubevirt/hookproto"
@@ -38,7 +38,7 @@ func FuzzMachine(f *testing.F) {
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, pool.Nothing{}, &node{})
 	f.Fuzz(func(t *testing.T, point string, vmi []byte) {
 		_, err := h.execute(context.Background(), hookproto.Message{}.Add(1, []byte(point)).Add(2, vmi))
-		switch code := status.Code(driver.Status(err)); code {
+		switch code := status.Code(grpcstatus.Of(err)); code {
 		case codes.OK, codes.InvalidArgument, codes.FailedPrecondition:
 		default:
 			t.Errorf("%s, %s: %v: %v", point, vmi, code, err)

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/csi/grpcstatus"
+	"stargate/csi-driver/internal/csi/request"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/kernelmodule"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/publish"
+)
+
+// inlineZone keeps the names of its volumes, and fails where a test says so.
+type inlineZone struct {
+	pool.Nothing
+	there               map[string]bool
+	get, create, delete error
+}
+
+func (*inlineZone) Kind() pool.Kind { return pool.File }
+
+func (z *inlineZone) Get(_ context.Context, name string) (pool.Volume, error) {
+	if z.get != nil {
+		return pool.Volume{}, z.get
+	}
+	if !z.there[name] {
+		return pool.Volume{}, errkind.New(errkind.NotFound, "there is no volume %q", name)
+	}
+	return pool.Volume{Name: name, State: pool.Ready}, nil
+}
+
+func (z *inlineZone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
+	z.there[spec.Name] = true
+	if z.create != nil {
+		return pool.Volume{}, z.create
+	}
+	return z.Get(ctx, spec.Name)
+}
+
+func (z *inlineZone) Delete(_ context.Context, name string) error {
+	if z.delete == nil {
+		delete(z.there, name)
+	}
+	return z.delete
+}
+
+// failing shows no volume.
+type failing struct {
+	shower
+	err error
+}
+
+func (f failing) Direct(context.Context, pool.Volume, string, publish.Options) error { return f.err }
+
+// An inline volume that cannot be shown is always deleted in the end: by the call that has made it,
+// or because the answer lets kubelet unpublish. A volume that a pod may have stays in any case.
+func TestInlineVolumesAreNotLeft(t *testing.T) {
+	broken := errkind.New(errkind.Internal, "broken")
+	id := "csi-" + strings.Repeat("0123456789abcdef", 4)
+	name := pool.EphemeralName(id)
+	for _, c := range []struct {
+		what                      string
+		before                    bool // it existed
+		get, create, delete, show error
+		code                      codes.Code
+		left                      bool
+	}{
+		{what: "shown", code: codes.OK, left: true},
+		{what: "shown again", before: true, code: codes.OK, left: true},
+		{what: "not shown", show: broken, code: codes.Internal},
+		{what: "something is in the way", show: errkind.New(errkind.Exists, "there"), code: codes.AlreadyExists},
+		{what: "made, and then not seen", create: broken, code: codes.Internal},
+		{what: "neither shown nor deleted", show: broken, delete: broken, code: codes.Aborted, left: true},
+		{what: "of an earlier call", before: true, show: broken, code: codes.Aborted, left: true},
+		{what: "not seen", before: true, get: broken, code: codes.Aborted, left: true},
+		{what: "busy", before: true, show: errkind.New(errkind.Busy, "wait"), code: codes.Aborted, left: true},
+	} {
+		kubelet := t.TempDir()
+		folder, err := mounts.OpenFolder(kubelet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := &inlineZone{there: map[string]bool{}, get: c.get, create: c.create, delete: c.delete}
+		if c.before {
+			z.there[name] = true
+		}
+		d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, failing{shower{t, kubelet}, c.show}, mounts.New(), kernelmodule.New(kubelet), folder)
+		target := filepath.Join(kubelet, "pod")
+		_, err = d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
+			VolumeId: id, TargetPath: target, VolumeContext: map[string]string{request.ContextInline: "true"},
+			VolumeCapability: &csi.VolumeCapability{
+				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+			},
+		})
+		if got := status.Code(grpcstatus.Of(err)); got != c.code || z.there[name] != c.left {
+			t.Errorf("%s: %v (%s); left: %v", c.what, err, got, z.there[name])
+		}
+		if _, err := os.Stat(target); (err == nil) != c.left {
+			t.Errorf("%s: the directory: %v", c.what, err)
+		}
+	}
+}
+
+// A pod on a node without a zone can end: no directory says that there may be a volume.
+func TestInlineOnNone(t *testing.T) {
+	kubelet := t.TempDir()
+	folder, err := mounts.OpenFolder(kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, pool.Nothing{}, shower{t, kubelet}, mounts.New(), kernelmodule.New(kubelet), folder)
+	id, target := "csi-"+strings.Repeat("0123456789abcdef", 4), filepath.Join(kubelet, "pod")
+	_, err = d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
+		VolumeId: id, TargetPath: target, VolumeContext: map[string]string{request.ContextInline: "true"},
+		VolumeCapability: &csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		},
+	})
+	if got := status.Code(grpcstatus.Of(err)); got != codes.Unavailable {
+		t.Errorf("published: %v", err)
+	}
+	if _, err := d.NodeUnpublishVolume(context.Background(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}); err != nil {
+		t.Errorf("the pod cannot end: %v", err)
+	}
+}
+
+// A claim's volume never counts as inline: its pod ends even while the content of the zone is
+// unknown. An inline volume with such a name is refused, because no call would delete it.
+func TestClaimsAreNotInline(t *testing.T) {
+	kubelet := t.TempDir()
+	folder, err := mounts.OpenFolder(kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := &inlineZone{there: map[string]bool{}, delete: errkind.New(errkind.Internal, "LVM does not answer")}
+	d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, shower{t, kubelet}, mounts.New(), kernelmodule.New(kubelet), folder)
+	for _, id := range []string{"pvc-01234567-89ab-cdef-0123-456789abcdef", pool.NameFor("a name that LVM does not take"), "v"} {
+		target := filepath.Join(kubelet, "pod")
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.NodeUnpublishVolume(context.Background(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}); err != nil {
+			t.Errorf("%s: the pod cannot end: %v", id, err)
+		}
+		_, err := d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
+			VolumeId: id, TargetPath: target, VolumeContext: map[string]string{request.ContextInline: "true"},
+			VolumeCapability: &csi.VolumeCapability{
+				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+			},
+		})
+		if !errkind.Is(err, errkind.Invalid) || len(z.there) > 0 {
+			t.Errorf("%s: as a pod's own volume: %v, left: %v", id, err, z.there)
+		}
+	}
+}

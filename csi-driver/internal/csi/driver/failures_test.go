@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/csi/grpcstatus"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/pool/pooltest"
+)
+
+// class is a failure of a zone's call, and the code that reports it.
+type class struct {
+	err  error
+	code codes.Code
+}
+
+var classes = map[string]class{
+	"no space":  {errkind.New(errkind.NoSpace, "full"), codes.ResourceExhausted},
+	"no size":   {errkind.New(errkind.OutOfRange, "too much"), codes.OutOfRange},
+	"busy":      {errkind.New(errkind.Busy, "wait"), codes.Aborted},
+	"damaged":   {errkind.New(errkind.InUse, "it is torn"), codes.FailedPrecondition},
+	"gone":      {errkind.New(errkind.NoZone, "there is no zone"), codes.Unavailable},
+	"no answer": {errkind.New(errkind.NoAnswer, "it does not say"), codes.Unavailable},
+	"too late":  {errkind.Wrap(errkind.Internal, fmt.Errorf("tool: %w", context.DeadlineExceeded), "volume"), codes.DeadlineExceeded},
+	"cancelled": {errkind.Wrap(errkind.Internal, fmt.Errorf("tool: %w", context.Canceled), "volume"), codes.Canceled},
+	"unknown":   {errkind.New(errkind.Internal, "broken"), codes.Internal},
+}
+
+// at is the place of a failure: the call of the zone, and the class.
+type at struct {
+	call  pooltest.Call
+	when  pooltest.When
+	class string
+}
+
+// scenario is one call of the driver.
+type scenario struct {
+	before func(*world)
+	call   func(context.Context, *world) error
+	// other is a code that is not the class's; Unknown where it is.
+	other func(at) codes.Code
+	// The directory that is to be mounted at is there when this has failed: kubelet removes it, or unpublishes.
+	prepares pooltest.Call
+	// What stays as long as it fails, so that kubelet comes again.
+	keeps string
+}
+
+func elsewhere(a at) codes.Code {
+	if a.class == "gone" {
+		return codes.ResourceExhausted // another node may have a zone
+	}
+	return codes.Unknown
+}
+
+// An answer, and not a failure.
+func said(classes ...string) func(at) codes.Code {
+	return func(a at) codes.Code {
+		if slices.Contains(classes, a.class) {
+			return codes.OK
+		}
+		return codes.Unknown
+	}
+}
+
+// kubelet unpublishes only after codes that leave the outcome open, so a volume that may exist is
+// Aborted.
+func inlineMayBeThere(a at) codes.Code {
+	if a.call == pooltest.Get && !slices.Contains([]string{"no space", "busy", "gone", "no answer"}, a.class) {
+		return codes.Aborted
+	}
+	return codes.Unknown
+}
+
+func machineHasIt(a at) codes.Code {
+	if a.class == "damaged" {
+		return codes.Aborted
+	}
+	return codes.Unknown
+}
+
+// A failed look is reported as such, and does not spoil the rest of the answer.
+func conditionNotKnown(a at) codes.Code {
+	if a.call == pooltest.Info {
+		return codes.OK
+	}
+	return codes.Unknown
+}
+
+var scenarios = map[string]scenario{
+	"create":       {before: nothing, call: func(ctx context.Context, w *world) error { return w.create(ctx, "v", nil) }, other: elsewhere},
+	"create again": {before: volume, call: func(ctx context.Context, w *world) error { return w.create(ctx, "v", nil) }, other: elsewhere},
+	"after a boot": {before: inactive, call: func(ctx context.Context, w *world) error { return w.create(ctx, "v", nil) }, other: elsewhere},
+	"clone":        {before: volume, call: func(ctx context.Context, w *world) error { return w.create(ctx, "c", ofVolume("v")) }, other: elsewhere},
+	"restore": {before: snapshotted, call: func(ctx context.Context, w *world) error {
+		return w.create(ctx, "c", ofSnapshot(pool.SnapshotName("s")))
+	}, other: elsewhere},
+	"delete":           {before: volume, call: func(ctx context.Context, w *world) error { return w.delete(ctx, "v") }},
+	"expand":           {before: staged, call: func(ctx context.Context, w *world) error { return w.expand(ctx, "v") }},
+	"snapshot":         {before: volume, call: func(ctx context.Context, w *world) error { return w.snapshot(ctx, "s", "v") }},
+	"drop snapshot":    {before: snapshotted, call: func(ctx context.Context, w *world) error { return w.deleteSnapshot(ctx, "s") }},
+	"stage":            {before: volume, call: func(ctx context.Context, w *world) error { return w.stage(ctx, "v") }, prepares: pooltest.Get},
+	"publish":          {before: staged, call: func(ctx context.Context, w *world) error { return w.publish(ctx, "v") }, prepares: pooltest.Get},
+	"unstage":          {before: staged, call: func(ctx context.Context, w *world) error { return w.unstage(ctx, "v") }},
+	"unpublish":        {before: published, call: func(ctx context.Context, w *world) error { return w.unpublish(ctx, "v") }},
+	"inline":           {before: nothing, call: func(ctx context.Context, w *world) error { return w.publishInline(ctx) }, other: inlineMayBeThere, prepares: pooltest.Get},
+	"unpublish inline": {before: publishedInline, call: func(ctx context.Context, w *world) error { return w.unpublish(ctx, inlineID) }, other: machineHasIt, keeps: folder + "pod"},
+	"stats":            {before: staged, call: func(ctx context.Context, w *world) error { return w.stats(ctx, "v") }, other: conditionNotKnown},
+	"health":           {before: used, call: func(ctx context.Context, w *world) error { return w.health(ctx, "v") }},
+	"capacity": {before: nothing, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.GetCapacity(ctx, &csi.GetCapacityRequest{})
+		return err
+	}, other: said("gone")},
+	"storage health": {before: nothing, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.NodeGetStorageHealth(ctx, &csi.NodeGetStorageHealthRequest{})
+		return err
+	}, other: said("gone", "no answer")},
+	"list": {before: volume, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.ListVolumes(ctx, &csi.ListVolumesRequest{})
+		return err
+	}, other: conditionNotKnown},
+	"list health": {before: used, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.ControllerListVolumeHealth(ctx, &csi.ControllerListVolumeHealthRequest{})
+		return err
+	}},
+	"list snapshots": {before: snapshotted, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{})
+		return err
+	}},
+	"get": {before: volume, call: func(ctx context.Context, w *world) error {
+		_, err := w.driver.ControllerGetVolume(ctx, &csi.ControllerGetVolumeRequest{VolumeId: "v"})
+		return err
+	}, other: conditionNotKnown},
+}
+
+// The zone fails once, with each class of error, at each place where a call asks it. The code names
+// the problem, nothing exists that was not before or is to be, and the repeated call succeeds.
+func TestZoneFailsOnce(t *testing.T) {
+	places := 0
+	for name, s := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			before, after, calls := s.clean(t)
+			for _, call := range calls {
+				for _, when := range []pooltest.When{pooltest.Before, pooltest.After} {
+					for class := range classes {
+						if s.failsOnce(t, at{call, when, class}, before, after) {
+							places++
+						}
+					}
+				}
+			}
+		})
+	}
+	if places < 600 {
+		t.Errorf("the zone has failed %d times only", places)
+	}
+}
+
+// failsOnce reports whether it has failed.
+func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
+	t.Helper()
+	w := newWorld(t, pool.Gigabyte)
+	s.before(w)
+	w.zone.Fail(a.call, a.when, classes[a.class].err)
+	err := s.call(context.Background(), w)
+	if w.zone.Disarm() {
+		return false // the call asked for an absent object: nothing fails after that
+	}
+	want := classes[a.class].code
+	if s.other != nil && s.other(a) != codes.Unknown {
+		want = s.other(a)
+	}
+	if code := status.Code(grpcstatus.Of(err)); code != want {
+		t.Errorf("%+v: %s, %v; should be %s", a, code, err, want)
+	}
+	left := w.left()
+	if s.prepares == a.call && err != nil {
+		left = slices.DeleteFunc(left, func(line string) bool { return strings.HasPrefix(line, folder) && !slices.Contains(before, line) })
+	}
+	if !onTheWay(left, before, after) {
+		t.Errorf("%+v: left is %q; before it was %q, and should become %q", a, left, before, after)
+	}
+	if err != nil && s.keeps != "" && !slices.Contains(left, s.keeps) {
+		t.Errorf("%+v: left is %q, and kubelet does not come again", a, left)
+	}
+	if err := s.call(context.Background(), w); err != nil {
+		t.Errorf("%+v: again: %v", a, err)
+	}
+	if left := w.left(); !slices.Equal(left, after) {
+		t.Errorf("%+v: again: left is %q; should be %q", a, left, after)
+	}
+	return true
+}
+
+// clean is what is there before and after it when nothing fails, and what the zone is asked on the way.
+func (s scenario) clean(t *testing.T) (before, after []string, calls []pooltest.Call) {
+	t.Helper()
+	w := newWorld(t, pool.Gigabyte)
+	s.before(w)
+	before = w.left()
+	w.zone.Calls()
+	w.must(s.call(context.Background(), w))
+	return before, w.left(), slices.Compact(slices.Sorted(slices.Values(w.zone.Calls())))
+}
+
+// onTheWay reports whether all that exists has existed before, or is to exist.
+func onTheWay(left, before, after []string) bool {
+	return !slices.ContainsFunc(left, func(line string) bool { return !slices.Contains(before, line) && !slices.Contains(after, line) })
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/csi/grpcstatus"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/publish"
+)
+
+// recorder notes the options of each published volume.
+type recorder struct {
+	publish.Presenter
+	machine []bool
+}
+
+func (r *recorder) Publish(_ context.Context, _ pool.Volume, _, _ string, o publish.Options) error {
+	r.machine = append(r.machine, o.Machine)
+	return nil
+}
+
+// The cluster decides which pod belongs to a VM. It is not asked about pods with other names.
+// Without its answer nothing is published. A driver without VMs never asks.
+func TestMachinesPods(t *testing.T) {
+	for _, c := range []struct {
+		what, pod string
+		served    bool
+		is        bool
+		err       error
+		asked     bool
+		code      codes.Code
+		machine   bool
+	}{
+		{"a machine's", "virt-launcher-vm-x", true, true, nil, true, codes.OK, true},
+		{"one of that name", "virt-launcher-vm-x", true, false, nil, true, codes.OK, false},
+		{"another one", "web", true, true, nil, false, codes.OK, false},
+		{"no answer", "virt-launcher-vm-x", true, false, errors.New("no answer"), true, codes.Unavailable, false},
+		{"no machines", "virt-launcher-vm-x", false, true, nil, false, codes.OK, false},
+	} {
+		w := newWorld(t, pool.Gigabyte)
+		staging, target := w.path("staging"), w.path("pods/u/volumes/kubernetes.io~csi/pv-1/mount")
+		if err := os.MkdirAll(w.path("pods/u/volumes/kubernetes.io~csi/pv-1"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		show, asked := &recorder{Presenter: publish.NewFile(mounts.On(w.table), w.zone)}, ""
+		d := w.with(stagedAt{show, staging})
+		if c.served {
+			d.ServeMachines(func(_ context.Context, namespace, pod, uid, pv string) (bool, error) {
+				asked = fmt.Sprint(namespace, "/", pod, " ", uid, " ", pv)
+				return c.is, c.err
+			})
+		}
+		capability := &csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER},
+		}
+		_, err := d.CreateVolume(context.Background(), &csi.CreateVolumeRequest{
+			Name: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 32 * mib}, VolumeCapabilities: []*csi.VolumeCapability{capability},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
+			VolumeId: "v", StagingTargetPath: staging, TargetPath: target, VolumeCapability: capability,
+			VolumeContext: map[string]string{
+				"csi.storage.k8s.io/pod.name": c.pod, "csi.storage.k8s.io/pod.namespace": "ns", "csi.storage.k8s.io/pod.uid": "u",
+			},
+		})
+		if code := status.Code(grpcstatus.Of(err)); code != c.code {
+			t.Errorf("%s: %s, %v", c.what, code, err)
+		}
+		if want := "ns/" + c.pod + " u pv-1"; (asked == want) != c.asked || asked != "" && asked != want {
+			t.Errorf("%s: asked about %q", c.what, asked)
+		}
+		if got := len(show.machine) == 1 && show.machine[0]; got != c.machine || (len(show.machine) == 1) != (c.code == codes.OK) {
+			t.Errorf("%s: published with %v", c.what, show.machine)
+		}
+	}
+}
+
+// A ReadWriteOnce volume belongs to one VM at a time: another VM gets it once the pod of the first
+// has released it. A pod without a VM can have it at the same time, and VMs share a ReadWriteMany
+// volume.
+func TestOneMachine(t *testing.T) {
+	const once, many = csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+	for _, c := range []struct {
+		mode   csi.VolumeCapability_AccessMode_Mode
+		second codes.Code
+	}{{once, codes.FailedPrecondition}, {csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, codes.FailedPrecondition}, {many, codes.OK}} {
+		w, ctx := newWorld(t, pool.Gigabyte), context.Background()
+		w.driver.ServeMachines(func(context.Context, string, string, string, string) (bool, error) { return true, nil })
+		capability := &csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: c.mode},
+		}
+		_, err := w.driver.CreateVolume(ctx, &csi.CreateVolumeRequest{
+			Name: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 32 * mib}, VolumeCapabilities: []*csi.VolumeCapability{capability},
+		})
+		if err == nil {
+			_, err = w.driver.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+				VolumeId: "v", StagingTargetPath: w.path("staging"), VolumeCapability: capability,
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		publish := func(pod string, want codes.Code) {
+			t.Helper()
+			_, err := w.driver.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+				VolumeId: "v", StagingTargetPath: w.path("staging"), TargetPath: w.path(pod), VolumeCapability: capability,
+				VolumeContext: map[string]string{"csi.storage.k8s.io/pod.name": pod},
+			})
+			if code := status.Code(grpcstatus.Of(err)); code != want {
+				t.Errorf("%s: %s: %s, %v", c.mode, pod, code, err)
+			}
+		}
+		publish("web", codes.OK)
+		publish("virt-launcher-one", codes.OK)
+		publish("virt-launcher-one", codes.OK)
+		publish("virt-launcher-two", c.second)
+		publish("other", codes.OK)
+		if _, err := w.driver.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: "v", TargetPath: w.path("virt-launcher-one")}); err != nil {
+			t.Fatal(err)
+		}
+		publish("virt-launcher-two", codes.OK)
+	}
+}
+
+// stagedAt has each volume staged there.
+type stagedAt struct {
+	*recorder
+	path string
+}
+
+func (s stagedAt) Shown(pool.Volume) ([]string, error) { return []string{s.path}, nil }

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ephemeral makes and deletes inline (ephemeral) volumes.
+//
+// An inline volume is part of a pod: it is made when the pod starts, and deleted with it. Its name
+// shows its kind, so the driver stores no state. Its id shows it, too: kubelet's ids for these
+// ("csi-" and 64 digits) are longer than any name in the zone, and the id of a claim's volume is
+// such a name.
+package ephemeral
+
+import (
+	"context"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"stargate/csi-driver/internal/csi/request"
+	"stargate/csi-driver/internal/csi/volume"
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/pool"
+	"stargate/csi-driver/internal/publish"
+)
+
+// Zone is what inline volumes need of the node's zone. pool.Zone has the contract of each method.
+type Zone interface {
+	Kind() pool.Kind
+	Status(ctx context.Context) (pool.Status, error)
+	Get(ctx context.Context, name string) (pool.Volume, error)
+	Create(ctx context.Context, spec pool.Spec) (pool.Volume, error)
+	Delete(ctx context.Context, name string) error
+}
+
+// Shower mounts a volume for a pod.
+type Shower interface {
+	Direct(ctx context.Context, v pool.Volume, target string, o publish.Options) error
+}
+
+// Volumes are the inline volumes of this node.
+type Volumes struct {
+	config  request.Config
+	zone    Zone
+	show    Shower
+	mounts  *mounts.Mounter
+	volumes *volume.Volumes
+}
+
+// New shares volumes with the other services of the node.
+func New(config request.Config, z Zone, show Shower, m *mounts.Mounter, volumes *volume.Volumes) *Volumes {
+	return &Volumes{config: config, zone: z, show: show, mounts: m, volumes: volumes}
+}
+
+// Inline reports whether a volume's context is that of an inline volume.
+func Inline(context map[string]string) bool { return context[request.ContextInline] == "true" }
+
+// isClaims reports whether an id belongs to a claim's volume.
+func isClaims(id string) bool {
+	_, ok := pool.ParseID(id)
+	return ok
+}
+
+// Publish makes the volume of a pod, and mounts it at target.
+func (d *Volumes) Publish(ctx context.Context, r *csi.NodePublishVolumeRequest, target string) (*csi.NodePublishVolumeResponse, error) {
+	if isClaims(r.GetVolumeId()) {
+		return nil, errkind.New(errkind.Invalid, "%q is the id of a claim's volume, and not of an inline one", r.GetVolumeId())
+	}
+	o, err := d.config.MountOptions(r.GetVolumeCapability(), nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := d.config.InlineSettings(r.GetVolumeContext())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Allowed(d.config); err != nil {
+		return nil, err
+	}
+	m, err := request.HostMode(s.Context(pool.Volume{}))
+	if err != nil {
+		return nil, err
+	}
+	o.Flags, o.ReadOnly = append(o.Flags, m...), o.ReadOnly || r.GetReadonly()
+	n, err := request.Size(&csi.CapacityRange{RequiredBytes: s.Size}, d.config.DefaultSize)
+	if err != nil {
+		return nil, err
+	}
+	end, err := d.volumes.Begin(r.GetVolumeId(), "NodePublishVolume")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	// The directory is created before the volume, and not without a zone: no directory means
+	// that nothing was made.
+	if _, err := d.zone.Status(ctx); err != nil {
+		return nil, err
+	}
+	if d.zone.Kind() == pool.None {
+		return nil, errkind.New(errkind.NoZone, "node %s has no zone", d.config.NodeID)
+	}
+	if err := mounts.MakeDir(target); err != nil {
+		return nil, err
+	}
+	failpoint.Reached(ctx, "publish: directory made")
+	if err := d.makeAndShow(ctx, s.Spec(pool.EphemeralName(r.GetVolumeId()), n), target, o); err != nil {
+		return nil, err
+	}
+	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+// makeAndShow makes the volume, or finds the one that an earlier call has made, and shows it. kubelet
+// does not call again after a final error. So a call that fails removes the volume that it has made.
+// A pod may already have a volume of an earlier call: that one stays, and the answer makes kubelet
+// unpublish in the end.
+func (d *Volumes) makeAndShow(ctx context.Context, spec pool.Spec, target string, o publish.Options) error {
+	fresh := false
+	v, err := volume.FindOrMake(func() (pool.Volume, error) { return d.volumes.Active(ctx, spec.Name) }, func() (pool.Volume, error) {
+		fresh = true
+		return d.zone.Create(ctx, spec)
+	})
+	if err == nil {
+		err = d.show.Direct(ctx, v, target, o)
+	}
+	if err == nil {
+		return nil
+	}
+	left := errkind.New(errkind.Exists, "the volume was there before this call")
+	if fresh {
+		left = d.remove(ctx, spec.Name, target)
+	}
+	if left == nil || comesAgain[errkind.KindOf(err)] {
+		return err
+	}
+	return errkind.Wrap(errkind.Busy, err, "an inline volume is left (%v)", left)
+}
+
+// comesAgain are kinds after whose codes kubelet calls again.
+var comesAgain = map[errkind.Kind]bool{errkind.Busy: true, errkind.NoSpace: true, errkind.NoZone: true, errkind.NoAnswer: true}
+
+func (d *Volumes) remove(ctx context.Context, name, target string) error {
+	if err := publish.Withdraw(ctx, d.mounts, target); err != nil {
+		return err
+	}
+	if err := d.zone.Delete(ctx, name); err != nil {
+		return err
+	}
+	return mounts.RemoveDir(target)
+}
+
+// Delete does nothing for a claim's volume, whose pod ends whether or not the zone
+// answers. On a node that never had a zone no directory was made for an inline volume, and its pod
+// can end. If the directory exists and the zone cannot be seen now, the call waits for the zone,
+// because the volume may be in it. It also waits for a VM that still uses the volume, and ends with
+// its pod.
+func (d *Volumes) Delete(ctx context.Context, id, target string) error {
+	if isClaims(id) {
+		return nil
+	}
+	err := d.zone.Delete(ctx, pool.EphemeralName(id))
+	if (errkind.Is(err, errkind.NoZone) || errkind.Is(err, errkind.NoAnswer)) && !mounts.DirThere(target) {
+		return nil
+	}
+	if errkind.Is(err, errkind.InUse) {
+		return errkind.Wrap(errkind.Busy, err, "inline volume")
+	}
+	return err
+}
+
+// Get is a volume of a claim, or of a pod.
+func (d *Volumes) Get(ctx context.Context, id string) (pool.Volume, error) {
+	v, err := d.volumes.Find(ctx, id)
+	if !errkind.Is(err, errkind.NotFound) {
+		return v, err
+	}
+	if e, eerr := d.zone.Get(ctx, pool.EphemeralName(id)); !errkind.Is(eerr, errkind.NotFound) {
+		return e, eerr
+	}
+	return v, err
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package grpcstatus converts kinds of failure to gRPC codes. It has the only table of them.
+package grpcstatus
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stargate/csi-driver/internal/errkind"
+)
+
+// codeOf has the code of each kind. After Aborted, Unavailable,
+// DeadlineExceeded and Canceled callers assume that the request may be done or in progress, and call
+// again until they know. All other codes are final: callers assume that nothing is left. They try
+// again, later each time, unless the claim has been deleted; after ResourceExhausted on another node.
+// OutOfRange and InvalidArgument stay until the request changes.
+var codeOf = [errkind.Kinds]codes.Code{
+	errkind.Internal:    codes.Internal,
+	errkind.Invalid:     codes.InvalidArgument,
+	errkind.NotFound:    codes.NotFound,
+	errkind.Exists:      codes.AlreadyExists,
+	errkind.NoSpace:     codes.ResourceExhausted,
+	errkind.OutOfRange:  codes.OutOfRange,
+	errkind.InUse:       codes.FailedPrecondition,
+	errkind.Busy:        codes.Aborted,
+	errkind.NoZone:      codes.Unavailable,
+	errkind.NoAnswer:    codes.Unavailable,
+	errkind.Unsupported: codes.Unimplemented,
+}
+
+// Of converts an error to gRPC. An error that is a status already comes from gRPC itself.
+func Of(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(code(err), err.Error())
+}
+
+// code distinguishes calls that were cut off from calls that failed, because Internal is final.
+// After Internal a caller would forget a call whose progress is unknown, and a volume that it has
+// made would stay after the deletion of its claim.
+func code(err error) codes.Code {
+	kind := errkind.KindOf(err)
+	switch {
+	case kind == errkind.Internal && errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case kind == errkind.Internal && errors.Is(err, context.Canceled):
+		return codes.Canceled
+	}
+	return codeOfKind(kind)
+}
+
+// codeOfKind is never OK: a failure whose kind has no code would be told as a success.
+func codeOfKind(kind errkind.Kind) codes.Code {
+	if kind < 0 || kind >= errkind.Kinds || codeOf[kind] == codes.OK {
+		return codes.Internal
+	}
+	return codeOf[kind]
+}

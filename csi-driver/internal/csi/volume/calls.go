@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volume
+
+import (
+	"sync"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/pool"
+)
+
+// calls knows the volumes that are being changed: one call at a time for each.
+type calls struct {
+	mu  sync.Mutex
+	now map[string]string // volume to call
+}
+
+func newCalls() *calls { return &calls{now: map[string]string{}} }
+
+// begin is Busy while another call for the volume runs; otherwise the caller has to call end. The
+// volume is named by its id, or by its name: both are one volume.
+func (c *calls) begin(id, call string) (end func(), err error) {
+	volume := pool.NameOf(id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if other, ok := c.now[volume]; ok {
+		return nil, errkind.New(errkind.Busy, "%s for volume %q is still going on", other, volume)
+	}
+	c.now[volume] = call
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.now, volume)
+	}, nil
+}
