@@ -5,7 +5,7 @@ package pool
 import "strings"
 
 const (
-	behind      = "@" // no name has one
+	behind      = "@" // occurs in no name
 	identityLen = 16
 )
 
@@ -13,11 +13,11 @@ const (
 // of snapshots. IDs of earlier drivers are names alone.
 type ID struct{ Name, Zone string }
 
-// Folder is in the place of a kind for the identities of folders of snapshots.
+// Folder takes the place of a kind in identities of folders of snapshots.
 const Folder Kind = "folder"
 
 // Identity distinguishes a zone, or a folder, from all others, also from an earlier one of the same
-// name and node. It is made of values that are known to be its own alone; "" if there are none.
+// name and node. It is made of unique values; "" if there are none.
 func Identity(kind Kind, own string) string {
 	if own == "" {
 		return ""
@@ -25,7 +25,7 @@ func Identity(kind Kind, own string) string {
 	return digest(string(kind) + ":" + own)[:identityLen]
 }
 
-// ParseID is for what may be the id of a volume or snapshot in a zone.
+// ParseID parses an id. It is not ok for a text that cannot be the id of a volume or snapshot in a zone.
 func ParseID(s string) (id ID, ok bool) {
 	name, in, two := strings.Cut(s, behind)
 	if !ValidName(name) || two && (len(in) != identityLen || strings.Trim(in, "0123456789abcdef") != "") {
@@ -34,7 +34,7 @@ func ParseID(s string) (id ID, ok bool) {
 	return ID{name, in}, true
 }
 
-// NameOf is the name in an id; what is none is its own name.
+// NameOf is the name in an id. A text that is no id is returned unchanged.
 func NameOf(s string) string {
 	if id, ok := ParseID(s); ok {
 		return id.Name
@@ -49,7 +49,7 @@ func (id ID) String() string {
 	return id.Name + behind + id.Zone
 }
 
-// Elsewhere reports whether the object is known to be in another zone than one of that identity.
+// Elsewhere reports whether the object is known to be in another zone than the given one.
 func (id ID) Elsewhere(zone string) bool { return id.Zone != "" && zone != "" && id.Zone != zone }
 
 // ID is the volume's.

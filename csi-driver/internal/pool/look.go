@@ -11,19 +11,19 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Look is what a zone of any kind knows of the file systems in its volumes: what the tools say.
+// Look examines the file systems in the volumes of a zone of any kind, with the tools.
 type Look struct{ Tools *stargatectl.Tools }
 
-// Glance is a volume with what is in it, as one look at all of them has it.
+// Glance is a volume and its content, from one look at all volumes.
 type Glance struct {
 	Volume
-	Seen  bool // else the rest is not known, and to be asked for
+	Seen  bool // false: the other fields are unknown, and the caller asks for each
 	Info  stargatectl.Info
 	Space stargatectl.Space
 	Taken int
 }
 
-// Readable tells of a volume whose file system can be looked at.
+// Readable reports whether the file system of the volume can be examined.
 func (v Volume) Readable() bool { return v.State == Ready || v.State == InUse }
 
 // Glanced examines volumes, all at once. If it fails, the caller examines each volume and finds the
@@ -49,25 +49,25 @@ func (l Look) Glanced(ctx context.Context, volumes []Volume) ([]Glance, error) {
 	return all, nil
 }
 
-// Info is of the file system.
+// Info reads the superblock.
 func (l Look) Info(ctx context.Context, v Volume) (stargatectl.Info, error) {
 	info, err := l.Tools.Info(ctx, v.Path)
 	return info, looked(err, v)
 }
 
-// Space is of the file system.
+// Space is the use of the file system.
 func (l Look) Space(ctx context.Context, v Volume) (stargatectl.Space, error) {
 	space, err := l.Tools.Space(ctx, v.Path)
 	return space, looked(err, v)
 }
 
-// Systems have it mounted.
+// Systems are those that have the volume mounted.
 func (l Look) Systems(ctx context.Context, v Volume) ([]stargatectl.System, error) {
 	systems, err := l.Tools.Systems(ctx, v.Path)
 	return systems, looked(err, v)
 }
 
-// Taken is how many systems are in its mount table.
+// Taken is the number of systems in the mount table.
 func (l Look) Taken(ctx context.Context, v Volume) (int, error) {
 	slots, err := l.Tools.Slots(ctx, v.Path)
 	return len(slots), looked(err, v)
@@ -80,7 +80,8 @@ func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, er
 	if err != nil {
 		return nil, looked(err, v)
 	}
-	// Dead ones stay in the table until somebody mounts the volume. To look at hearts takes seconds.
+	// Dead systems stay in the table until a system mounts the volume. A look at heartbeats takes
+	// seconds, so it is made only if there are others.
 	slots = slices.DeleteFunc(slots, func(s stargatectl.Slot) bool { return s.Dead() || !machineid.Same(s.Machine, machine) })
 	if len(slots) == 0 {
 		return nil, nil

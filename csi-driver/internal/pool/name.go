@@ -11,14 +11,14 @@ import (
 
 const nameMax = 63
 
-// Names that the driver makes of others' begin so; no other volume's does.
+// Prefixes of names that the driver makes of other names. No other volume has a name with one.
 const (
 	hashed    = "x-"
 	ephemeral = "e-"
 	snapshot  = "s-"
 )
 
-// What external-provisioner's names begin with.
+// provisioned begins the names that external-provisioner makes.
 const provisioned = "pvc-"
 
 // ValidName is stargatectl's rule: 1 to 63 letters, digits, dots and dashes, the first a letter or
@@ -36,8 +36,8 @@ func ValidName(name string) bool {
 	return true
 }
 
-// NameFor is what a volume that the user calls so is called in the zone. It is the same name where
-// that can be, so that lvs shows what kubectl shows.
+// NameFor is the name in the zone for a name in Kubernetes. It is the same name if LVM takes it, so
+// that lvs and kubectl show the same.
 func NameFor(name string) string {
 	made := strings.HasPrefix(name, hashed) || strings.HasPrefix(name, ephemeral) || strings.HasPrefix(name, snapshot)
 	if ValidName(name) && !made {
@@ -52,20 +52,20 @@ func OfClaim(name string) bool {
 	return strings.HasPrefix(name, provisioned) || strings.HasPrefix(name, hashed)
 }
 
-// EphemeralName is that of a volume that lives as long as a pod.
+// EphemeralName is the name of an inline volume.
 func EphemeralName(id string) string { return ephemeral + digest(id) }
 
-// Nobodys is a name that no volume has: an inline volume's name is made of an id.
+// Nobodys is a name that no volume has, because no inline volume has an empty id.
 func Nobodys() string { return EphemeralName("") }
 
-// IsEphemeral tells whether a volume is one of these.
+// IsEphemeral reports whether a name is that of an inline volume.
 func IsEphemeral(name string) bool { return strings.HasPrefix(name, ephemeral) }
 
-// SnapshotName is that of a snapshot that the user calls so. In a zone of reserved memory volumes and
-// snapshots share their names.
+// SnapshotName is the name in the zone for a snapshot's name in Kubernetes. In a zone of reserved
+// memory, no volume and snapshot can have the same name.
 func SnapshotName(name string) string { return snapshot + digest(name) }
 
-// IsSnapshot tells whether a name is one of these.
+// IsSnapshot reports whether a name is that of a snapshot.
 func IsSnapshot(name string) bool { return ValidName(name) && strings.HasPrefix(name, snapshot) }
 
 func digest(s string) string {

@@ -9,7 +9,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Nothing is the zone of a node that has none: it offers nothing and says so.
+// Nothing is the zone of a node without one: it has no volumes, and refuses to make any.
 type Nothing struct{}
 
 var _ Zone = Nothing{}
@@ -19,7 +19,7 @@ func (Nothing) err() error { return errkind.New(errkind.NoZone, "this node has n
 // Kind is None.
 func (Nothing) Kind() Kind { return None }
 
-// Place is none: what is asked for may be in the zone that the node had.
+// Place fails: the object may be in an earlier zone of the node.
 func (n Nothing) Place(context.Context, ID) (string, error) { return "", n.err() }
 
 // Status is empty.
@@ -64,7 +64,7 @@ func (n Nothing) CopyOut(context.Context, Volume, string) error { return n.err()
 // DeleteSnapshot is refused, as Delete is.
 func (n Nothing) DeleteSnapshot(context.Context, ID) error { return n.err() }
 
-// Delete is refused: the node may have had a zone, and its bytes would stay while nobody knows of them any more.
+// Delete is refused: the bytes in an earlier zone of the node would stay, without any record of them.
 func (n Nothing) Delete(context.Context, string) error { return n.err() }
 
 // Grow finds none.

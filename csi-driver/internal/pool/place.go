@@ -7,22 +7,21 @@ import "sort"
 // Span is a range of addresses.
 type Span struct{ Base, Size int64 }
 
-// Space is a range of addresses of which some are taken. A zone of files has one, since a machine
-// that has several volumes needs each at an address of its own; package dax leaves this to LVM and
-// stargatectl.
+// Space is a range of addresses of which some are taken. A zone of files has one, because a VM with
+// several volumes needs each at an address of its own. Package dax leaves this to LVM and stargatectl.
 type Space struct {
 	Span
 	taken []Span
 }
 
-// NewSpace sorts what is taken; of that, what lies outside does not matter.
+// NewSpace sorts the taken spans. Parts outside of the range have no effect.
 func NewSpace(all Span, taken []Span) Space {
 	taken = append([]Span{}, taken...)
 	sort.Slice(taken, func(i, j int) bool { return taken[i].Base < taken[j].Base })
 	return Space{all, taken}
 }
 
-// Gaps are what is free, by address.
+// Gaps are the free spans, sorted by address.
 func (s Space) Gaps() []Span {
 	var gaps []Span
 	at, end := s.Base, s.Base+s.Size
@@ -38,7 +37,7 @@ func (s Space) Gaps() []Span {
 	return gaps
 }
 
-// Fit is the tightest gap for it, so that large ones stay.
+// Fit takes the smallest gap that is large enough, so that large gaps stay.
 func (s Space) Fit(size, align int64) (base int64, ok bool) {
 	best := int64(-1)
 	for _, g := range s.Gaps() {
@@ -50,7 +49,7 @@ func (s Space) Fit(size, align int64) (base int64, ok bool) {
 	return base, ok
 }
 
-// Largest is what Fit would find a place for.
+// Largest is the largest size that Fit finds a place for.
 func (s Space) Largest(align int64) int64 {
 	largest := int64(0)
 	for _, g := range s.Gaps() {
@@ -69,7 +68,7 @@ func (s Space) Free() int64 {
 	return free
 }
 
-// Behind is what is free where a taken range ends.
+// Behind is the free size behind the end of a taken span.
 func (s Space) Behind(end int64) int64 {
 	for _, g := range s.Gaps() {
 		if g.Base == end {
@@ -79,17 +78,17 @@ func (s Space) Behind(end int64) int64 {
 	return 0
 }
 
-// The part of a gap from a multiple of align on, in whole extents.
+// inside is the aligned part of a gap, in whole extents.
 func inside(g Span, align int64) (room, at int64) {
 	at = RoundUp(g.Base, align)
 	room = max(g.Base+g.Size-at, 0)
 	return room - room%Extent, at
 }
 
-// RoundUp gives the next multiple.
+// RoundUp is the next multiple of unit.
 func RoundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// Alignment of an address, at most 1 GiB.
+// Alignment is that of an address, at most 1 GiB.
 func Alignment(base int64) int64 {
 	if base == 0 {
 		return Gigabyte

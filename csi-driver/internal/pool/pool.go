@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pool says what the driver wants of a node's memory for volumes. There are two kinds (D14),
-// each in a package of its own: dax, file.
+// Package pool describes a node's memory for volumes: the types, and the contract of a zone. The two
+// kinds of zone (D14) are in packages dax and file.
 package pool
 
 import (
@@ -12,7 +12,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Sizes that all kinds have.
+// Sizes of all kinds of zone.
 const (
 	Extent    = int64(2) << 20
 	MinVolume = int64(16) << 20
@@ -20,7 +20,7 @@ const (
 	Gigabyte  = int64(1) << 30
 )
 
-// Kind is what a zone is made of.
+// Kind is the memory of a zone.
 type Kind string
 
 const (
@@ -33,7 +33,7 @@ const (
 	None Kind = "none"
 )
 
-// State is that of a volume, in stargatectl's words.
+// State is the state of a volume, in stargatectl's words.
 type State string
 
 const (
@@ -49,28 +49,28 @@ const (
 	Snapshotted State = "snapshot"
 )
 
-// Whole tells whether the volume can be used, now or when LVM has made its device.
+// Whole reports whether the volume can be used, now or once LVM has made its device.
 func (s State) Whole() bool { return s == Ready || s == InUse || s == Inactive }
 
-// Spec is what a volume is to be.
+// Spec describes a volume to make.
 type Spec struct {
 	Name       string
 	Size       int64
-	Align      int64  // its address is a multiple of
-	Label      string // the name, if empty
+	Align      int64  // of its address
+	Label      string // empty: its name
 	MaxSize    int64  // 0: the tool's default
-	Reserve    int64  // memory behind it that is its own, to grow into
-	RootOwner  string // "UID:GID", or as the tool has it
-	RootMode   string // octal, or as the tool has it
-	Lease      string // seconds, or as the tool has it
+	Reserve    int64  // memory behind the volume that belongs to it, to grow into
+	RootOwner  string // "UID:GID"; empty: the tool's default
+	RootMode   string // octal; empty: the tool's default
+	Lease      string // seconds; empty: the tool's default
 	HostSplice bool
-	Origin     string // of Clone: the volume or snapshot that it is a copy of
+	Origin     string // of Clone: the volume or snapshot to copy
 }
 
 // maxFactor is how many times as large a volume can become by default.
 const maxFactor = 16
 
-// Options are those of mkfs.stargatefs for it, but for size and address.
+// Options are the options of mkfs.stargatefs, without size and address.
 func (s Spec) Options() []string {
 	var o []string
 	add := func(name, value string) {
@@ -97,7 +97,7 @@ func (s Spec) Options() []string {
 	return o
 }
 
-// LeaseMS is the lease as the volume shows it; 0: none.
+// LeaseMS is the lease in milliseconds, as in the superblock. 0: none.
 func (s Spec) LeaseMS() int64 {
 	seconds, err := strconv.ParseInt(s.Lease, 10, 64)
 	if err != nil {
@@ -106,36 +106,36 @@ func (s Spec) LeaseMS() int64 {
 	return seconds * 1000
 }
 
-// Volume is one that there is.
+// Volume is an existing volume.
 type Volume struct {
 	Name      string
-	Zone      string // the identity of the zone that it is in, if that is known
+	Zone      string // the identity of its zone, if known
 	State     State
 	Path      string // of the device or file
 	Base      stargatectl.Address
 	Size      int64
-	Memory    int64 // that is its own: the size, and what it can grow into
+	Memory    int64 // its size and its reserve
 	CanGrowTo int64
 	Alignment int64 // of its address
 	UUID      string
 	Label     string
-	Origin    string // the volume or snapshot that it was made a copy of
-	Why       string // if it is not whole: what the tool says
-	Outside   bool   // a snapshot that is not of the zone
+	Origin    string // the volume or snapshot that was copied
+	Why       string // why it is not whole, in the tool's words
+	Outside   bool   // a snapshot in a folder outside of the zone
 }
 
-// Snapshot is a copy of a volume that stays as it is.
+// Snapshot is a copy of a volume that does not change.
 type Snapshot struct {
 	Name    string
-	Zone    string // the identity of the zone that it is in, or of the folder outside
+	Zone    string // the identity of its zone or folder
 	Source  string // the volume
 	Path    string
-	Size    int64 // of the volume, as it was
+	Size    int64 // of the volume when it was copied
 	Created time.Time
-	Outside bool // it is a file, and not of the zone
+	Outside bool // it is a file in a folder outside of the zone
 }
 
-// SourceID is the volume's. Of one outside nobody knows any more which zone that was in.
+// SourceID is the volume's id. A snapshot in a folder does not record the zone of its volume.
 func (s Snapshot) SourceID() ID {
 	if s.Outside {
 		return ID{Name: s.Source}
@@ -143,35 +143,35 @@ func (s Snapshot) SourceID() ID {
 	return ID{Name: s.Source, Zone: s.Zone}
 }
 
-// Target is where a snapshot goes.
+// Target is the place of a new snapshot.
 type Target string
 
 const (
 	InZone   Target = "zone"
-	InFolder Target = "folder" // outside: package outside
-	Either   Target = "either" // the zone, and outside if there is no room
+	InFolder Target = "folder" // of package outside
+	Either   Target = "either" // the zone, or the folder if the zone has no room
 )
 
-// Volume is what a snapshot is to those who look into it, or copy it.
+// Volume is the snapshot as a source of looks and copies.
 func (s Snapshot) Volume() Volume {
 	return Volume{Name: s.Name, State: Snapshotted, Path: s.Path, Size: s.Size, Outside: s.Outside}
 }
 
-// Status is a zone's.
+// Status is the state of a zone.
 type Status struct {
 	Name      string
 	Size      int64
 	Free      int64
-	Largest   int64 // volume that there can be
-	Largest1G int64 // the same from a multiple of 1 GiB on
+	Largest   int64 // size of a new volume
+	Largest1G int64 // the same at a multiple of 1 GiB
 	Volumes   int
-	Others    int // that are not the driver's
+	Others    int // objects of other programs
 	Damaged   bool
-	Why       string // if it is damaged
+	Why       string // why it is damaged
 }
 
-// LargestAt is the largest volume at such an address, with so much reserve: that is memory like the rest, since a
-// machine has all of it from the start.
+// LargestAt is the size of the largest volume with an alignment and a reserve. The reserve takes its
+// memory from the start.
 func (s Status) LargestAt(align, reserve int64) int64 {
 	if align > Extent {
 		return s.Largest1G - reserve
@@ -179,52 +179,57 @@ func (s Status) LargestAt(align, reserve int64) int64 {
 	return s.Largest - reserve
 }
 
-// Zone is a node's. Names are those of zone.ValidName. Errors are of package fault.
+// Zone is a node's zone: the contract that each kind fulfils. Only the wiring of the driver needs all of
+// it. Other callers declare the part that they use. Names are valid by ValidName, and errors are of
+// package errkind.
 type Zone interface {
 	Kind() Kind
-	// Place is the identity of where such an id's volume or snapshot would be, if it is here: the zone, or a folder of
-	// snapshots; "" if that has none. NoZone, NoAnswer as of Status.
+	// Place is the identity of the zone or folder of this node that would have the id's volume or
+	// snapshot; "" if it has no identity. It fails with NoZone and NoAnswer like Status.
 	Place(ctx context.Context, of ID) (string, error)
 	Status(ctx context.Context) (Status, error)
-	// List has all volumes, those of others left out, by name.
+	// List returns the driver's volumes, sorted by name.
 	List(ctx context.Context) ([]Volume, error)
-	// Glances has the same with what is in them, by a number of programs that does not grow with theirs.
+	// Glances returns the same with their content. The number of programs that it runs does not
+	// depend on the number of volumes.
 	Glances(ctx context.Context) ([]Glance, error)
-	// Get is NotFound if there is none.
+	// Get fails with NotFound if there is no such volume.
 	Get(ctx context.Context, name string) (Volume, error)
-	// Activate makes one usable that is Inactive, as all may be after a boot.
+	// Activate makes an Inactive volume usable. After a boot all volumes may be Inactive.
 	Activate(ctx context.Context, name string) (Volume, error)
-	// Create is NoSpace with the largest size there can be. If it is cut off, at any point, a later
-	// Create of the same name finds nothing, or the volume whole.
+	// Create fails with NoSpace, and names the largest possible size. If it is cut off, at any
+	// point, a later Create of the same name finds nothing, or the whole volume.
 	Create(ctx context.Context, spec Spec) (Volume, error)
-	// Delete of an absent one is no error; InUse if a live system has it mounted; NoZone if
-	// that cannot be known.
+	// Delete succeeds if there is no such volume. It fails with InUse if a live system has it
+	// mounted, and with NoZone if that cannot be known.
 	Delete(ctx context.Context, name string) error
-	// Grow makes it as large at least; OutOfRange with the largest size there can be.
+	// Grow makes the volume at least as large. It fails with OutOfRange, and names the largest
+	// possible size.
 	Grow(ctx context.Context, name string, size int64) (Volume, error)
-	// Clone makes a volume that has what another one has, or a snapshot: spec.Origin, which is source.
-	// What Create says holds for it, too.
+	// Clone makes a copy of a volume or snapshot: of source, which spec.Origin names. It fails
+	// and continues like Create.
 	Clone(ctx context.Context, spec Spec, source Volume) (Volume, error)
-	// Snapshots has all, by name; Snapshot is NotFound if there is none of that name. An id that names no place is for
-	// whichever has one; one that names a place which is not here is for the caller, who knows Place.
+	// Snapshots returns all, sorted by name. Snapshot fails with NotFound if there is none of
+	// that name. For an id without a place it looks at every place of this node. Callers compare
+	// an id's place with Place.
 	Snapshots(ctx context.Context) ([]Snapshot, error)
 	Snapshot(ctx context.Context, of ID) (Snapshot, error)
-	// TakeSnapshot copies a volume as it is at one moment, used or not. If it is cut off, at
-	// any point, a later one of the same name finds nothing, or the complete snapshot.
+	// TakeSnapshot copies a volume as it is at one moment, used or not. If it is cut off, at any
+	// point, a later call of the same name finds nothing, or the complete snapshot.
 	TakeSnapshot(ctx context.Context, name string, source Volume, target Target) (Snapshot, error)
-	// CopyOut copies one to a new file, as it is at one moment, used or not.
+	// CopyOut copies a volume to a new file, as it is at one moment, used or not.
 	CopyOut(ctx context.Context, source Volume, file string) error
-	// DeleteSnapshot of an absent one is no error. Copies made of it, and its source, stay.
+	// DeleteSnapshot succeeds if there is none. Its source and its copies stay.
 	DeleteSnapshot(ctx context.Context, of ID) error
-	// Info is of the file system in it.
+	// Info, Space, Systems and Taken look at the file system in the volume.
 	Info(ctx context.Context, v Volume) (stargatectl.Info, error)
 	Space(ctx context.Context, v Volume) (stargatectl.Space, error)
 	Systems(ctx context.Context, v Volume) ([]stargatectl.System, error)
 	Taken(ctx context.Context, v Volume) (int, error)
 	// Ended fences the systems that a VM, by its UUID, has left on the volume, and names them.
 	Ended(ctx context.Context, v Volume, machine string) ([]string, error)
-	// Sweep removes what a killed call has left half made or half deleted. It may take as long
-	// as it takes to wipe that.
+	// Sweep removes objects that a killed call has left half made or half deleted. Wiping them
+	// may take long.
 	Sweep(ctx context.Context) error
 	// Strays are unknown objects in the zone, for the log.
 	Strays(ctx context.Context) ([]string, error)

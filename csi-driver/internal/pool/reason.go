@@ -7,7 +7,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// The one place where a reason of stargatectl becomes a kind of failure, for zones of each kind.
+// kinds is the only table from reasons of stargatectl to kinds of failure.
 var kinds = map[stargatectl.Reason]errkind.Kind{
 	stargatectl.Failed:      errkind.Internal,
 	stargatectl.BadArgument: errkind.Invalid,
@@ -20,11 +20,11 @@ var kinds = map[stargatectl.Reason]errkind.Kind{
 	stargatectl.Unusable:    errkind.InUse,
 }
 
-// KindOf is that of what a tool has not done.
+// KindOf is the kind of a tool's failure.
 func KindOf(err error) errkind.Kind { return kinds[stargatectl.ReasonOf(err)] }
 
-// Unseen is what a look at a whole zone has failed with. That there is none is known only if it is said: a tool
-// that fails, waits in vain or is killed knows nothing, and what was known of the zone before stays true.
+// Unseen wraps the failure of a look at a whole zone. Only the tool's own word says that there is no
+// zone. After any other failure the state of the zone is unknown, and earlier knowledge stays valid.
 func Unseen(err error, zone string) error {
 	kind := errkind.NoAnswer
 	if stargatectl.ReasonOf(err) == stargatectl.NoZone {
@@ -34,8 +34,8 @@ func Unseen(err error, zone string) error {
 }
 
 // Unused returns an error that names a system which uses the volume, or may use it. A state between
-// live and dead lasts a moment, so it counts as use. A system that is dead, or that has been silent
-// for so long that it is suspected to be, does not keep the volume.
+// live and dead lasts a moment, so it counts as use. A system that is dead or suspected does not
+// keep the volume.
 func Unused(volume string, systems []stargatectl.System) error {
 	for _, s := range systems {
 		if s.Lives() {

@@ -10,7 +10,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Create makes one, whole or not at all.
+// Create makes a whole volume, or nothing.
 func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
 	most := spec.MaxSize
 	if most == 0 {
@@ -19,7 +19,7 @@ func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) 
 	return z.make(ctx, Create, spec, stargatectl.Info{MaxSize: most, LeaseMS: spec.LeaseMS(), HostSplice: spec.HostSplice}, 0)
 }
 
-// Clone has from its source how far it can grow, and the lease.
+// Clone takes the largest size and the lease from the source.
 func (z *Zone) Clone(ctx context.Context, spec pool.Spec, source pool.Volume) (pool.Volume, error) {
 	z.mu.Lock()
 	of, err := z.sourceLocked(source)
@@ -79,7 +79,7 @@ func (z *Zone) placeLocked(spec pool.Spec) (pool.Span, error) {
 	return pool.Span{Base: base, Size: spec.Size + spec.Reserve}, nil
 }
 
-// Delete asks those who have it.
+// Delete asks the systems that use the volume.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	_, err := do(ctx, z, Delete, func() (any, error) {
 		v, err := z.findLocked(name)
@@ -97,7 +97,7 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// Grow takes the addresses behind it.
+// Grow takes the addresses behind the volume.
 func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, error) {
 	return z.change(ctx, Grow, name, func() (pool.Span, error) {
 		v, err := z.findLocked(name)

@@ -12,13 +12,14 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// ContractSize is that of the zones that Contract wants, in addresses and in memory at least.
+// ContractSize is the size of zones for Contract: exactly in addresses, at least in memory.
 const ContractSize = 256 * mib
 
 const mib = int64(1) << 20
 
-// Contract is what package zone promises, of a zone of any kind: what the fake does and a real one does not
-// would make tests with the fake worth nothing. empty makes a zone with nothing in it.
+// Contract checks that a zone of any kind behaves as package pool says. It runs for the fake and for
+// real zones, because tests with a fake that differs from real zones would prove nothing. empty makes
+// an empty zone.
 func Contract(t *testing.T, empty func(t *testing.T) pool.Zone) {
 	for name, check := range map[string]func(contract){
 		"none": contract.none, "create": contract.create, "capacity": contract.capacity, "grow": contract.grow,
@@ -69,12 +70,12 @@ func (c contract) status() pool.Status {
 	return s
 }
 
-// What is not there is not found, and to delete it is no failure.
+// An absent volume is not found, and its deletion succeeds.
 func (c contract) none() {
 	_, err := c.z.Get(c.ctx, "v")
 	c.fails("get", err, errkind.NotFound)
 	_, err = c.z.Get(c.ctx, "no/name")
-	c.fails("get what is no name", err, errkind.NotFound)
+	c.fails("get an invalid name", err, errkind.NotFound)
 	_, err = c.z.Activate(c.ctx, "v")
 	c.fails("activate", err, errkind.NotFound)
 	_, err = c.z.Grow(c.ctx, "v", 32*mib)
@@ -84,43 +85,43 @@ func (c contract) none() {
 	c.must("delete", c.z.Delete(c.ctx, "v"))
 	c.must("delete a snapshot", c.z.DeleteSnapshot(c.ctx, pool.ID{Name: pool.SnapshotName("s")}))
 	if s := c.status(); s.Volumes != 0 || s.Free != ContractSize || s.Largest != ContractSize || s.Damaged {
-		c.Errorf("empty, it is %+v", s)
+		c.Errorf("the empty zone is %+v", s)
 	}
 	if all, err := c.z.List(c.ctx); err != nil || len(all) != 0 {
-		c.Errorf("empty, it has %v, %v", all, err)
+		c.Errorf("the empty zone has %v, %v", all, err)
 	}
 }
 
-// What was made is what is found, by its name, in order.
+// A new volume is found by its name, and listed in order.
 func (c contract) create() {
 	b := c.made("b", 32*mib)
 	c.made("a", 16*mib)
 	if b.Name != "b" || b.State != pool.Ready || b.Size != 32*mib || b.Memory != 32*mib || b.UUID == "" || int64(b.Base)%pool.Extent != 0 {
-		c.Errorf("it is %+v", b)
+		c.Errorf("volume b is %+v", b)
 	}
 	got, err := c.z.Get(c.ctx, "b")
 	if got.CanGrowTo = b.CanGrowTo; err != nil || got != b {
-		c.Errorf("made is %+v, found %+v, %v", b, got, err)
+		c.Errorf("made %+v, found %+v, %v", b, got, err)
 	}
 	all, err := c.z.List(c.ctx)
 	if err != nil || len(all) != 2 || all[0].Name != "a" || all[1].Name != "b" || c.status().Volumes != 2 {
-		c.Errorf("there are %+v, %v", all, err)
+		c.Errorf("the volumes are %+v, %v", all, err)
 	}
 	if _, err := c.z.Create(c.ctx, pool.Spec{Name: "b", Size: 16 * mib, Align: pool.Extent}); err == nil {
-		c.Error("a second one of that name is made")
+		c.Error("a second volume of that name is made")
 	}
 	if got, err := c.z.Get(c.ctx, "b"); err != nil || got.UUID != b.UUID || got.Size != b.Size {
-		c.Errorf("the first one of that name is %+v, %v", got, err)
+		c.Errorf("the first volume of that name is %+v, %v", got, err)
 	}
 	if taken, err := c.z.Taken(c.ctx, b); err != nil || taken != 0 {
-		c.Errorf("%d have it, %v", taken, err)
+		c.Errorf("%d systems have it, %v", taken, err)
 	}
 	c.must("delete", c.z.Delete(c.ctx, "b"))
 	_, err = c.z.Get(c.ctx, "b")
 	c.fails("get what is deleted", err, errkind.NotFound)
 }
 
-// The largest piece counts, and not the sum; of what is said to be the largest there can be one.
+// The largest free range counts, and not the sum. A volume of the largest reported size can be made.
 func (c contract) capacity() {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		c.made(name, 64*mib)
@@ -130,49 +131,49 @@ func (c contract) capacity() {
 	c.must("delete", c.z.Delete(c.ctx, "b"))
 	c.must("delete", c.z.Delete(c.ctx, "d"))
 	if s := c.status(); s.Free != 128*mib || s.Largest != 64*mib {
-		c.Errorf("of two pieces of 64 MiB: %+v", s)
+		c.Errorf("two free ranges of 64 MiB: %+v", s)
 	}
 	_, err = c.z.Create(c.ctx, pool.Spec{Name: "e", Size: 66 * mib, Align: pool.Extent})
 	c.fails("more than the largest", err, errkind.NoSpace, "67108864")
 	c.made("e", 64*mib)
 }
 
-// As large at least, up to what the error says.
+// A volume grows to at least the given size, up to the limit that the error names.
 func (c contract) grow() {
 	v := c.made("v", 32*mib)
 	if v.CanGrowTo != ContractSize {
-		c.Errorf("it can grow to %d", v.CanGrowTo)
+		c.Errorf("volume v can grow to %d", v.CanGrowTo)
 	}
 	grown, err := c.z.Grow(c.ctx, "v", 64*mib)
 	if err != nil || grown.Size != 64*mib || grown.UUID != v.UUID || grown.Base != v.Base {
-		c.Errorf("grown is %+v, %v", grown, err)
+		c.Errorf("grown, volume v is %+v, %v", grown, err)
 	}
 	if same, err := c.z.Grow(c.ctx, "v", 32*mib); err != nil || same.Size != 64*mib {
-		c.Errorf("it is larger already: %+v, %v", same, err)
+		c.Errorf("grown to less than its size: %+v, %v", same, err)
 	}
 	_, err = c.z.Grow(c.ctx, "v", ContractSize+2*mib)
-	c.fails("more than there is", err, errkind.OutOfRange, "268435456")
+	c.fails("grow to more than the zone", err, errkind.OutOfRange, "268435456")
 	if got, err := c.z.Get(c.ctx, "v"); err != nil || got.Size != 64*mib {
-		c.Errorf("refused, it is %+v, %v", got, err)
+		c.Errorf("after a refusal volume v is %+v, %v", got, err)
 	}
 }
 
-// A reserve is the volume's own, whoever comes behind it.
+// A volume keeps its reserve when other volumes are made.
 func (c contract) reserve() {
 	v, err := c.z.Create(c.ctx, pool.Spec{Name: "v", Size: 32 * mib, Reserve: 32 * mib, Align: pool.Extent})
 	c.must("create", err)
 	if v.Size != 32*mib || v.Memory != 64*mib {
-		c.Errorf("it has %d bytes, and %d of its own", v.Size, v.Memory)
+		c.Errorf("volume v has %d bytes, and %d with its reserve", v.Size, v.Memory)
 	}
 	c.made("w", ContractSize-64*mib)
 	if v, err = c.z.Get(c.ctx, "v"); err != nil || v.CanGrowTo < 32*mib || v.CanGrowTo > 64*mib {
-		c.Errorf("it can grow to %d, %v", v.CanGrowTo, err)
+		c.Errorf("volume v can grow to %d, %v", v.CanGrowTo, err)
 	}
 	_, err = c.z.Create(c.ctx, pool.Spec{Name: "x", Size: 16 * mib, Align: pool.Extent})
-	c.fails("into the reserve", err, errkind.NoSpace)
+	c.fails("create in the reserve", err, errkind.NoSpace)
 }
 
-// A snapshot stays when its volume goes, and is one of its kind.
+// A snapshot stays when its volume is deleted, and is not listed as a volume.
 func (c contract) snapshots() {
 	v := c.made("v", 16*mib)
 	late, early := pool.SnapshotName("s"), pool.SnapshotName("t")
@@ -182,26 +183,26 @@ func (c contract) snapshots() {
 	for _, name := range []string{late, early} {
 		s, err := c.z.TakeSnapshot(c.ctx, name, v, pool.InZone)
 		if err != nil || s.Name != name || s.Source != "v" || s.Size != 16*mib || s.Created.IsZero() {
-			c.Errorf("taken is %+v, %v", s, err)
+			c.Errorf("the snapshot is %+v, %v", s, err)
 		}
 	}
 	c.must("delete the source", c.z.Delete(c.ctx, "v"))
 	all, err := c.z.Snapshots(c.ctx)
 	if err != nil || len(all) != 2 || all[0].Name != early || all[1].Name != late {
-		c.Errorf("there are %+v, %v", all, err)
+		c.Errorf("the snapshots are %+v, %v", all, err)
 	}
 	if vs, err := c.z.List(c.ctx); err != nil || len(vs) != 0 {
-		c.Errorf("a snapshot is no volume: %+v, %v", vs, err)
+		c.Errorf("snapshots are listed as volumes: %+v, %v", vs, err)
 	}
 	c.must("delete", c.z.DeleteSnapshot(c.ctx, pool.ID{Name: early}))
 	_, err = c.z.Snapshot(c.ctx, pool.ID{Name: early})
 	c.fails("get what is deleted", err, errkind.NotFound)
 	if s, err := c.z.Snapshot(c.ctx, pool.ID{Name: late}); err != nil || s.Source != "v" {
-		c.Errorf("the other one is %+v, %v", s, err)
+		c.Errorf("the other snapshot is %+v, %v", s, err)
 	}
 }
 
-// A copy is a volume of its own, and says what it is a copy of; it may be larger.
+// A copy is a volume with its own identity. It names its source, and may be larger.
 func (c contract) clones() {
 	v, err := c.z.Create(c.ctx, pool.Spec{Name: "v", Size: 16 * mib, Align: pool.Extent, Lease: "30"})
 	c.must("create", err)
@@ -209,7 +210,7 @@ func (c contract) clones() {
 	c.must("snapshot", err)
 	info, err := c.z.Info(c.ctx, s.Volume())
 	if err != nil || info.Size != 16*mib || info.MaxSize != 256*mib {
-		c.Errorf("in the snapshot is %+v, %v", info, err)
+		c.Errorf("the snapshot has superblock %+v, %v", info, err)
 	}
 	for name, source := range map[string]pool.Volume{"of-volume": v, "of-snapshot": s.Volume()} {
 		got, err := c.z.Clone(c.ctx, pool.Spec{Name: name, Size: 32 * mib, Align: pool.Extent, Origin: source.Name}, source)
@@ -217,39 +218,39 @@ func (c contract) clones() {
 			c.Errorf("%s: %+v, %v", name, got, err)
 		}
 		if info, err := c.z.Info(c.ctx, got); err != nil || info.Label != name || info.LeaseMS != 30000 || info.MaxSize != 256*mib {
-			c.Errorf("in %s is %+v, %v", name, info, err)
+			c.Errorf("%s has superblock %+v, %v", name, info, err)
 		}
 		_, err = c.z.Clone(c.ctx, pool.Spec{Name: "large", Size: ContractSize, Align: pool.Extent, Origin: source.Name}, source)
 		c.fails("a copy without room", err, errkind.NoSpace)
 	}
 }
 
-// Who has given up before it began has nothing.
+// A call that is cancelled before it begins changes nothing.
 func (c contract) cancelled() {
 	v := c.made("v", 16*mib)
 	ended, cancel := context.WithCancel(c.ctx)
 	cancel()
 	if _, err := c.z.Create(ended, pool.Spec{Name: "w", Size: 16 * mib, Align: pool.Extent}); err == nil {
-		c.Error("it is made")
+		c.Error("a cancelled call has made a volume")
 	}
 	if _, err := c.z.Clone(ended, pool.Spec{Name: "x", Size: 16 * mib, Align: pool.Extent, Origin: "v"}, v); err == nil {
-		c.Error("it is copied")
+		c.Error("a cancelled call has made a copy")
 	}
 	if _, err := c.z.TakeSnapshot(ended, pool.SnapshotName("s"), v, pool.InZone); err == nil {
-		c.Error("it is taken")
+		c.Error("a cancelled call has taken a snapshot")
 	}
 	_, err := c.z.Grow(ended, "v", 32*mib)
 	if got, gerr := c.z.Get(c.ctx, "v"); err == nil || gerr != nil || got.Size != 16*mib {
-		c.Errorf("it is grown: %v, %+v, %v", err, got, gerr)
+		c.Errorf("a cancelled call has grown a volume: %v, %+v, %v", err, got, gerr)
 	}
 	all, err := c.z.List(c.ctx)
 	if names := slices.Collect(namesOf(all)); err != nil || !slices.Equal(names, []string{"v"}) {
-		c.Errorf("there are %v, %v", names, err)
+		c.Errorf("the volumes are %v, %v", names, err)
 	}
 	if s := c.status(); s.Largest != ContractSize-16*mib {
-		c.Errorf("room that it was to have is gone: %+v", s)
+		c.Errorf("a cancelled call still has its room: %+v", s)
 	}
-	// The same as if there had been nothing.
+	// Its name is free.
 	c.made("w", 16*mib)
 }
 
@@ -263,7 +264,7 @@ func namesOf(all []pool.Volume) func(func(string) bool) {
 	}
 }
 
-// What a volume is to be it is.
+// A volume has the parameters of its Spec.
 func (c contract) parameters() {
 	spec := pool.Spec{
 		Name: "v", Size: 16 * mib, Align: pool.Gigabyte, Label: "a label", MaxSize: 64 * mib, Lease: "60", HostSplice: true,
@@ -273,15 +274,15 @@ func (c contract) parameters() {
 	c.must("create", err)
 	info, err := c.z.Info(c.ctx, v)
 	if err != nil || info.Label != "a label" || info.MaxSize != 64*mib || info.LeaseMS != 60000 || !info.HostSplice || info.Size != 16*mib {
-		c.Errorf("in it is %+v, %v", info, err)
+		c.Errorf("the superblock is %+v, %v", info, err)
 	}
 	if v.Label != info.Label || v.UUID != info.UUID || v.Base != info.Base || v.Alignment < pool.Gigabyte {
-		c.Errorf("it is %+v, and in it is %+v", v, info)
+		c.Errorf("the volume is %+v, and its superblock %+v", v, info)
 	}
 	if most := v.CanGrowTo; most != 64*mib {
-		c.Errorf("it can grow to %d", most)
+		c.Errorf("the volume can grow to %d", most)
 	}
 	if space, err := c.z.Space(c.ctx, v); err != nil || space.Size == 0 || space.Size < space.Free || space.Inodes <= space.InodesUsed {
-		c.Errorf("there is %+v, %v", space, err)
+		c.Errorf("the space is %+v, %v", space, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 const inodes = 1 << 16
 
-// look is at the file system of a volume or snapshot, as it is found by its name.
+// look examines the file system of the volume or snapshot of a name.
 func look[T any](ctx context.Context, z *Zone, c Call, v pool.Volume, at func(*volume) (T, error)) (T, error) {
 	return do(ctx, z, c, func() (T, error) {
 		found, ok := z.volumes[v.Name]
@@ -29,7 +29,7 @@ func look[T any](ctx context.Context, z *Zone, c Call, v pool.Volume, at func(*v
 	})
 }
 
-// Glances tell nothing of what is in them, so that those who ask find out by the other calls, which may fail.
+// Glances leave the content out. Callers then use the other calls, which may fail.
 func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	volumes, err := z.List(ctx)
 	if err != nil {
@@ -42,29 +42,29 @@ func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	return all, nil
 }
 
-// Info is of the file system.
+// Info is the superblock of a volume.
 func (z *Zone) Info(ctx context.Context, v pool.Volume) (stargatectl.Info, error) {
 	return look(ctx, z, Info, v, func(v *volume) (stargatectl.Info, error) { return v.info, nil })
 }
 
-// Space is of the file system.
+// Space is the use of a volume.
 func (z *Zone) Space(ctx context.Context, v pool.Volume) (stargatectl.Space, error) {
 	return look(ctx, z, Space, v, func(v *volume) (stargatectl.Space, error) {
 		return stargatectl.Space{Size: v.Size, Used: v.used, Free: v.Size - v.used, LargestFree: v.Size - v.used, InodesUsed: 1, Inodes: inodes}, nil
 	})
 }
 
-// Systems are those of Use.
+// Systems are the systems of the last Use.
 func (z *Zone) Systems(ctx context.Context, v pool.Volume) ([]stargatectl.System, error) {
 	return look(ctx, z, Systems, v, func(v *volume) ([]stargatectl.System, error) { return slices.Clone(v.systems), nil })
 }
 
-// Taken counts them.
+// Taken is their number.
 func (z *Zone) Taken(ctx context.Context, v pool.Volume) (int, error) {
 	return look(ctx, z, Taken, v, func(v *volume) (int, error) { return len(v.systems), nil })
 }
 
-// Ended takes away those of the machine whose hearts do not beat.
+// Ended removes the systems of a VM whose heartbeats have stopped.
 func (z *Zone) Ended(ctx context.Context, v pool.Volume, machine string) ([]string, error) {
 	return look(ctx, z, Ended, v, func(v *volume) ([]string, error) {
 		var names []string

@@ -10,7 +10,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Call is one of the interface's.
+// Call is a method of pool.Zone.
 type Call string
 
 const (
@@ -37,17 +37,17 @@ const (
 	Strays         Call = "Strays"
 )
 
-// When a call fails.
+// When is the moment of a failure.
 type When string
 
 const (
-	// Before anything is done.
+	// The call has done nothing.
 	Before When = "before"
-	// After all is done: who has asked does not hear of it.
+	// The call is done, and its caller does not learn that.
 	After When = "after"
 )
 
-// plan is what a test has in mind for the next calls, and which there were.
+// plan has the failures and pauses of the next calls, and the list of past calls.
 type plan struct {
 	planMu sync.Mutex
 	calls  []Call
@@ -64,14 +64,14 @@ type hold struct{ reached, released chan struct{} }
 
 func newPlan() plan { return plan{fails: map[Call]failure{}, holds: map[Call]*hold{}} }
 
-// Fail has the next call of a kind fail once.
+// Fail makes the next call of a kind fail once.
 func (p *plan) Fail(c Call, when When, err error) {
 	p.planMu.Lock()
 	defer p.planMu.Unlock()
 	p.fails[c] = failure{when, err}
 }
 
-// Disarm forgets the failures that have not come, and tells whether there were any.
+// Disarm forgets failures that have not come, and reports whether there were any.
 func (p *plan) Disarm() bool {
 	p.planMu.Lock()
 	defer p.planMu.Unlock()
@@ -80,7 +80,7 @@ func (p *plan) Disarm() bool {
 	return armed
 }
 
-// Hold has the next call of a kind wait in the middle of it. reached is closed when it does.
+// Hold makes the next call of a kind wait in the middle. reached is closed when the call waits.
 func (p *plan) Hold(c Call) (reached <-chan struct{}, release func()) {
 	p.planMu.Lock()
 	defer p.planMu.Unlock()
@@ -89,7 +89,7 @@ func (p *plan) Hold(c Call) (reached <-chan struct{}, release func()) {
 	return h.reached, sync.OnceFunc(func() { close(h.released) })
 }
 
-// Calls are those that there were since it was asked last.
+// Calls are the calls since the last question.
 func (p *plan) Calls() []Call {
 	p.planMu.Lock()
 	defer p.planMu.Unlock()
@@ -98,7 +98,7 @@ func (p *plan) Calls() []Call {
 	return all
 }
 
-// fail is what the call is to fail with at that time, if anything.
+// fail is the planned failure of the call at that moment, if any.
 func (p *plan) fail(c Call, when When) error {
 	p.planMu.Lock()
 	defer p.planMu.Unlock()
@@ -110,7 +110,7 @@ func (p *plan) fail(c Call, when When) error {
 	return f.err
 }
 
-// begin is at the start of each call.
+// begin runs at the start of each call.
 func (p *plan) begin(ctx context.Context, c Call) error {
 	p.planMu.Lock()
 	p.calls = append(p.calls, c)
@@ -121,7 +121,7 @@ func (p *plan) begin(ctx context.Context, c Call) error {
 	return p.fail(c, Before)
 }
 
-// wait is in the middle of each call.
+// wait runs in the middle of each call.
 func (p *plan) wait(ctx context.Context, c Call) error {
 	p.planMu.Lock()
 	h := p.holds[c]
@@ -139,7 +139,7 @@ func (p *plan) wait(ctx context.Context, c Call) error {
 	}
 }
 
-// do is one call.
+// do runs one call.
 func do[T any](ctx context.Context, z *Zone, c Call, work func() (T, error)) (T, error) {
 	var none T
 	err := z.begin(ctx, c)
@@ -161,8 +161,8 @@ func do[T any](ctx context.Context, z *Zone, c Call, work func() (T, error)) (T,
 	return done, nil
 }
 
-// change is a call that takes time. What it needs is taken at its beginning, and another one for the same
-// volume is Busy until it has ended.
+// change runs a call that takes time. It takes its addresses at the beginning. Other calls for the same
+// volume are Busy until it has ended.
 func (z *Zone) change(
 	ctx context.Context, c Call, name string, take func() (pool.Span, error), finish func(pool.Span) (pool.Volume, error),
 ) (pool.Volume, error) {

@@ -12,7 +12,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Snapshots is sorted.
+// Snapshots is sorted by name.
 func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	return do(ctx, z, Snapshots, func() ([]pool.Snapshot, error) {
 		var all []pool.Snapshot
@@ -23,7 +23,7 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	})
 }
 
-// Snapshot looks at one.
+// Snapshot looks at one snapshot.
 func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	return do(ctx, z, Snapshot, func() (pool.Snapshot, error) {
 		s, ok := z.snapshots[of.Name]
@@ -55,7 +55,7 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume
 	})
 }
 
-// CopyOut has no bytes that it could copy.
+// CopyOut makes no file: this zone has no bytes.
 func (z *Zone) CopyOut(ctx context.Context, source pool.Volume, _ string) error {
 	_, err := do(ctx, z, CopyOut, func() (any, error) {
 		return nil, errkind.New(errkind.Unsupported, "volume %s is in no memory from which it could be copied", source.Name)
@@ -63,7 +63,7 @@ func (z *Zone) CopyOut(ctx context.Context, source pool.Volume, _ string) error 
 	return err
 }
 
-// DeleteSnapshot deletes one, or none.
+// DeleteSnapshot deletes a snapshot, if it exists.
 func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
 	_, err := do(ctx, z, DeleteSnapshot, func() (any, error) {
 		delete(z.snapshots, of.Name)

@@ -11,24 +11,24 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// What happens to a zone without its driver.
+// The following methods change a zone without its driver.
 
-// Use has systems mount a volume, in the place of those that had; nobody does if none are named.
+// Use replaces the systems that have a volume mounted. Without systems the volume is unused.
 func (z *Zone) Use(name string, systems ...stargatectl.System) {
 	z.edit(name, func(v *volume) { v.systems = systems })
 }
 
-// Damage has a volume that nobody can read any more.
+// Damage makes a volume unreadable.
 func (z *Zone) Damage(name, why string) {
 	z.edit(name, func(v *volume) { v.State, v.Why = pool.Damaged, why })
 }
 
-// Deactivate takes its device away, as a boot does.
+// Deactivate removes the device of a volume, as a boot does.
 func (z *Zone) Deactivate(name string) {
 	z.edit(name, func(v *volume) { v.State = pool.Inactive })
 }
 
-// MeetErrors has the file system count so many.
+// MeetErrors sets the error count of a file system.
 func (z *Zone) MeetErrors(name string, n int64) {
 	z.edit(name, func(v *volume) { v.info.Errors = n })
 }
@@ -43,7 +43,7 @@ func (z *Zone) edit(name string, how func(*volume)) {
 	how(v)
 }
 
-// Left is all that is in it, a line each, with what counts of it: two zones that have the same lines are alike.
+// Left describes each object in the zone by a line. Two zones with the same lines are equal.
 func (z *Zone) Left() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pooltest has a zone that is in this process's memory alone, so that tests of what stands upon
-// a zone need neither root nor tools; what goes wrong in it is what a test says. Contract holds it, and
-// the real ones, to what package zone promises.
+// Package pooltest has a zone in this process's memory. Tests with it need neither root nor tools, and
+// choose its failures. Contract checks that this zone and the real ones behave as package pool says.
 package pooltest
 
 import (
@@ -17,17 +16,17 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Config is of one.
+// Config describes a Zone.
 type Config struct {
 	Base, Size int64 // addresses
 	ID         string
 	Memory     int64 // that volumes and snapshots can have together; 0: as much as there are addresses
 }
 
-// maxFactor is how many times as large a volume can become, if it was not made for another size.
+// maxFactor is how many times as large a volume can become by default.
 const maxFactor = 16
 
-// Zone is one. It is of zone.File's kind: nothing of it is a device.
+// Zone is a zone in memory. Its kind is pool.File, because it has no devices.
 type Zone struct {
 	config Config
 
@@ -50,7 +49,7 @@ type volume struct {
 	snapshot pool.Snapshot
 }
 
-// New is empty.
+// New makes an empty zone.
 func New(config Config) *Zone {
 	if config.Memory == 0 {
 		config.Memory = config.Size
@@ -64,15 +63,15 @@ func New(config Config) *Zone {
 	}
 }
 
-// Kind is zone.File.
+// Kind is pool.File.
 func (z *Zone) Kind() pool.Kind { return pool.File }
 
-// Place is the one that the test has chosen.
+// Place is the identity that the test has chosen.
 func (z *Zone) Place(ctx context.Context, _ pool.ID) (string, error) {
 	return do(ctx, z, Place, func() (string, error) { return z.config.ID, nil })
 }
 
-// Status has the largest volume that Create would make.
+// Status includes the size of the largest volume that Create would make.
 func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 	return do(ctx, z, Status, func() (pool.Status, error) {
 		space, room := z.spaceLocked(), z.roomLocked()
@@ -83,7 +82,7 @@ func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 	})
 }
 
-// List is sorted.
+// List is sorted by name.
 func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	return do(ctx, z, List, func() ([]pool.Volume, error) {
 		var all []pool.Volume
@@ -94,7 +93,7 @@ func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	})
 }
 
-// Get looks at one.
+// Get looks at one volume.
 func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	return do(ctx, z, Get, func() (pool.Volume, error) {
 		v, err := z.findLocked(name)
@@ -105,7 +104,7 @@ func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	})
 }
 
-// Activate makes one Ready.
+// Activate makes a volume Ready.
 func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
 	return do(ctx, z, Activate, func() (pool.Volume, error) {
 		v, err := z.findLocked(name)
@@ -119,7 +118,7 @@ func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
 	})
 }
 
-// Sweep finds nothing: who is cut off leaves nothing.
+// Sweep finds nothing, because calls that are cut off leave nothing.
 func (z *Zone) Sweep(ctx context.Context) error {
 	_, err := do(ctx, z, Sweep, func() (any, error) { return nil, nil })
 	return err
@@ -137,7 +136,7 @@ func (z *Zone) findLocked(name string) (*volume, error) {
 	return nil, errkind.New(errkind.NotFound, "there is no volume %q", name)
 }
 
-// shownLocked is what it is now: how far it can grow depends on the others.
+// shownLocked is the present state of a volume. The size to which it can grow depends on the others.
 func (z *Zone) shownLocked(v *volume) pool.Volume {
 	shown := v.Volume
 	if len(v.systems) > 0 && v.State == pool.Ready {
@@ -147,7 +146,7 @@ func (z *Zone) shownLocked(v *volume) pool.Volume {
 	return shown
 }
 
-// The least of memory, addresses, and what it was made for.
+// canGrowToLocked is the least of the limits: memory, addresses, largest size of the file system.
 func (z *Zone) canGrowToLocked(v *volume) int64 {
 	behind := z.spaceLocked().Behind(int64(v.Base) + v.Memory)
 	return max(v.Size, min(v.info.MaxSize, v.Memory+behind, v.Memory+z.roomLocked()))
@@ -161,7 +160,7 @@ func (z *Zone) spaceLocked() pool.Space {
 	return pool.NewSpace(pool.Span{Base: z.config.Base, Size: z.config.Size}, taken)
 }
 
-// roomLocked is memory that nobody has. A reserve has its own from the start.
+// roomLocked is the free memory. A reserve has its memory from the start.
 func (z *Zone) roomLocked() int64 {
 	room := z.config.Memory
 	for _, span := range z.made {
