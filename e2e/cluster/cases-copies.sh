@@ -48,7 +48,7 @@ case_copies() {
 		for what in clone restored; do
 			soon 120 "the pod of $what-$on runs" running "$what-$on"
 			check "it is on $on" placed "$what-$on" "$on"
-			check "the other node has refused" has_event "$what-$on" "has another zone than what is to be copied is in"
+			check "the other node has refused" has_event "$what-$on" "has another zone than the source of the copy"
 			check "$on has said so" has_event "$what-$on" "is on node $on, and so is a copy of it"
 			check "it has what there was" equals "hello $on" in_pod "$what-$on" stargatectl cat "$region" /greeting
 			check "what is stored in it" in_pod "$what-$on" sh -c "echo own | stargatectl put $region - /own"

@@ -40,7 +40,7 @@ const (
 	patience = 4
 )
 
-// Zone is what the cluster is told of. pool.Zone has the contract of each method.
+// Zone is the part of a zone that is reported to the cluster. pool.Zone has the contract of each method.
 type Zone interface {
 	Kind() pool.Kind
 	Status(ctx context.Context) (pool.Status, error)
@@ -154,7 +154,7 @@ func (n *Node) tellZone(kind pool.Kind, s pool.Status, err error) {
 	n.events.Event(n.itself(), event, reason, words)
 }
 
-// mark changes label and taint if they are not what they should be.
+// mark sets label and taint of the Node by the state of the zone.
 func (n *Node) mark(ctx context.Context, node *corev1.Node, kind pool.Kind, s pool.Status, zerr error) error {
 	_, err := nodemeta.Change(ctx, n.client, node, func(node *corev1.Node) {
 		delete(node.Labels, nodemeta.Size(n.driver))
@@ -246,7 +246,7 @@ func (n *Node) itself() runtime.Object {
 	return &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: n.name, UID: types.UID(n.name)}
 }
 
-// owner is the claim of a volume, or the node if there is none: who does not answer has not said that.
+// owner is the claim of a volume, or the node if it has none. It fails if the cluster does not answer.
 func (n *Node) owner(ctx context.Context, v pool.Volume) (runtime.Object, error) {
 	pv, err := n.client.CoreV1().PersistentVolumes().Get(ctx, v.Name, metav1.GetOptions{})
 	switch {

@@ -25,7 +25,7 @@ func limited(config *rest.Config) *rest.Config {
 }
 
 // Connect connects with the pod's service account. The node claims contents of snapshots, if the
-// cluster has such objects. end sends what is still queued.
+// cluster has such objects. end sends queued Events.
 func Connect(ctx context.Context, driver, name string, contents bool) (node *Node, end func(), err error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {

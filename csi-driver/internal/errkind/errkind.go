@@ -64,7 +64,7 @@ func New(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// Wrap sets the kind of err, and puts before it what was being done.
+// Wrap sets the kind of err, and puts a text before it.
 func Wrap(kind Kind, err error, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Err: err}
 }

@@ -40,8 +40,8 @@ const (
 // Folder is one folder.
 type Folder struct {
 	Dir string
-	// Own distinguishes it from all others, also from one that is mounted in its place:
-	// zone.Identity is made of it.
+	// Own distinguishes the folder from all others, also from one that is mounted in its place.
+	// pool.Identity is made of it.
 	Own  string
 	lock *os.File
 	work *work
@@ -166,7 +166,7 @@ func (f Folder) sweep(ctx context.Context, file string, left func(file string) b
 		return nil
 	}
 	if err == nil {
-		klog.FromContext(ctx).Info("What was left half made or half deleted is removed", "file", file)
+		klog.FromContext(ctx).Info("Removed a half-made or half-deleted file", "file", file)
 	}
 	return err
 }
@@ -207,7 +207,7 @@ func (f Folder) Sync() error {
 	return dir.Sync()
 }
 
-// Remove removes those of the files that exist.
+// Remove removes files, if they exist.
 func Remove(files ...string) error {
 	var all []error
 	for _, file := range files {
@@ -363,7 +363,7 @@ func NotCleaned(err, left error) error {
 	if left == nil {
 		return err
 	}
-	return errkind.Wrap(errkind.KindOf(err), err, "what was half made is left for now (%v)", left)
+	return errkind.Wrap(errkind.KindOf(err), err, "a half-made file is left for now (%v)", left)
 }
 
 // Delete removes the name first. Deleting an absent one is no error.

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Config is of one server.
+// Config describes a server.
 type Config struct {
 	// CallLimit ends a call that does not end. It is long: a caller's own limit ends its wait
 	// and not the work. So a large volume that takes longer than any caller waits is made in
@@ -33,14 +33,14 @@ type Config struct {
 	Options []grpc.ServerOption
 }
 
-// Server is one.
+// Server serves one socket.
 type Server struct {
 	config Config
 	grpc   *grpc.Server
 	stop   context.CancelFunc
 }
 
-// New makes one; register adds its services. Calls log to the logger in ctx.
+// New makes a server; register adds its services. Calls log to the logger in ctx.
 func New(ctx context.Context, config Config, register func(grpc.ServiceRegistrar)) *Server {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	if config.Show == nil {

@@ -65,11 +65,11 @@ func (n *named) Close() error {
 
 func (n *named) takeName() {
 	if now, err := os.Lstat(n.path); err == nil && os.SameFile(now, n.file) {
-		os.Remove(n.path) // what is left is no worse than what a killed one leaves
+		os.Remove(n.path) // a remaining file does no harm: a killed driver leaves one, too
 	}
 }
 
-// Listen makes a socket, in place of one that a predecessor has left. It gets its name when its
+// Listen makes a socket, and replaces one that a killed driver has left. It gets its name when its
 // mode is right; until then its name begins with a dot, so that kubelet ignores it.
 func Listen(endpoint string) (net.Listener, error) {
 	path, err := placeOf(endpoint)

@@ -25,7 +25,7 @@ const (
 const tried = 1 << 20
 
 // Try uses the volume that a pod sees in a folder. It writes a file and reads it or, where volumes
-// are files for VMs, checks that the volume has memory for them. It reports what it has seen.
+// are files for VMs, checks that the volume has memory for them. It reports its findings.
 func Try(dir string) (string, error) {
 	info, err := os.Stat(filepath.Join(dir, region))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,8 +34,8 @@ func Try(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Both kinds have a description: that of a mount is the module's, which says of no kind, and a pod may not open
-	// the memory beside it.
+	// Both kinds of zone have a description. In a mount it is the module's, which names no kind,
+	// and a pod may not open the memory beside it.
 	text, err := os.ReadFile(filepath.Join(dir, description))
 	if errors.Is(err, fs.ErrNotExist) {
 		return tryFiles(dir)
@@ -53,7 +53,7 @@ func Try(dir string) (string, error) {
 	return tryRegion(dir, t, info.Size())
 }
 
-// told is what a volume's description says.
+// told is the content of a volume's description.
 type told struct {
 	Kind   pool.Kind `json:"kind"`
 	Volume string    `json:"volume"`
@@ -83,12 +83,12 @@ func tryFiles(dir string) (string, error) {
 		return "", err
 	}
 	if !bytes.Equal(read, wrote) {
-		return "", fmt.Errorf("%s: what is read is not what was written", f.Name())
+		return "", fmt.Errorf("%s: the bytes read are not the bytes written", f.Name())
 	}
 	return fmt.Sprintf("%s: %d bytes written and read", dir, tried), nil
 }
 
-// tryRegion is for one of which a pod sees no more than machines do.
+// tryRegion tries a volume that pods see only as memory for VMs.
 func tryRegion(dir string, t told, size int64) (string, error) {
 	if t.Size != size {
 		return "", fmt.Errorf("%s: has %d bytes, not the %d that %s says", region, size, t.Size, description)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernelmodule reads what stargatefs.ko shows of the volumes that this node has mounted
-// (stargatefs(5), sysfs). It changes nothing.
+// Package kernelmodule reads the files of stargatefs.ko in sysfs about the volumes that this node has
+// mounted (stargatefs(5)). It changes nothing.
 package kernelmodule
 
 import (
@@ -51,7 +51,7 @@ type Mount struct {
 	counters map[string]map[string]int64 // by file and name
 }
 
-// WhyShutDown is what is known of such a mount.
+// WhyShutDown describes a mount that is shut down.
 const WhyShutDown = "every call to this node's mount of it fails until it is unmounted: another system has " +
 	"declared this node dead, or pages that the volume cannot do without are bad (the kernel's log says which). " +
 	"Delete the volume's pods on this node"
@@ -65,8 +65,8 @@ func (m *Mount) Counter(file, name string) int64 { return m.counters[file][name]
 
 var files = []string{"epoch", "operations", "journal", "errors"}
 
-// Mounts finds the mount of the volume on the device at a path; nil: this node has not mounted it. A UUID would not do:
-// any member of a volume can write another volume's UUID into it.
+// Mounts finds the mount of the volume on the device at a path; nil: this node has not mounted it. It
+// does not search by UUID, because any member of a volume can write another volume's UUID into it.
 type Mounts func(path string) *Mount
 
 // None finds none.
@@ -91,7 +91,7 @@ func (m *Module) All() (Mounts, error) {
 	return func(path string) *Mount { return all[m.device(path)] }, nil
 }
 
-// read has the mounts of wanted devices, by their numbers.
+// read returns the mounts of the wanted devices, by their numbers.
 func (m *Module) read(wanted func(device string) bool) (map[string]*Mount, error) {
 	entries, err := os.ReadDir(m.dir)
 	if errors.Is(err, fs.ErrNotExist) {

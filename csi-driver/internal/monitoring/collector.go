@@ -31,7 +31,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("stargate_"+name, help, labels, nil)
 }
 
-// Zone is what the metrics are of. pool.Zone has the contract of each method.
+// Zone is the source of the metrics. pool.Zone has the contract of each method.
 type Zone interface {
 	Kind() pool.Kind
 	Status(ctx context.Context) (pool.Status, error)
@@ -190,7 +190,7 @@ func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 	for _, g := range volumes {
 		seen = append(seen, c.volume(ctx, g, mounts)...)
 	}
-	return seen, ctx.Err() // what was asked for last may be missing
+	return seen, ctx.Err() // the last answers may be missing
 }
 
 func (c *Collector) volume(ctx context.Context, g pool.Glance, mounts kernelmodule.Mounts) []prometheus.Metric {
@@ -217,7 +217,7 @@ func (c *Collector) volume(ctx context.Context, g pool.Glance, mounts kernelmodu
 	return append(seen, c.mount(v, mounts(v.Path))...)
 }
 
-// mount is what the module says, if the volume is mounted here.
+// mount has the module's numbers of a volume that is mounted here.
 func (c *Collector) mount(v pool.Volume, m *kernelmodule.Mount) []prometheus.Metric {
 	if m == nil {
 		return nil

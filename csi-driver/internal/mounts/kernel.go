@@ -50,7 +50,7 @@ func (kernel) Bind(source, target string, attributes uint64) error {
 		return fmt.Errorf("bind %s: %w", source, err)
 	}
 	defer unix.Close(tree)
-	// The source may carry the mark of a machine's mount. The new mount must not inherit it.
+	// The source may carry the mark of a VM's mount. The new mount must not inherit it.
 	attr := unix.MountAttr{Attr_set: attributes, Attr_clr: unix.MOUNT_ATTR_NODIRATIME &^ attributes, Propagation: unix.MS_PRIVATE}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 		return fmt.Errorf("bind %s with attributes %#x: %w", source, attributes, err)

@@ -13,13 +13,13 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// System is what a Mounter works on: this node's kernel, or in tests a table of their own (package mountstest).
+// System has the mounts: this node's kernel, or in tests a table (package mountstest).
 type System interface {
 	// Entries are all mounts, in the order of their making.
 	Entries() ([]mount.MountInfo, error)
 	// Mount mounts a file system.
 	Mount(source, target, fstype string, options []string) error
-	// Bind shows at target what is at source, with these attributes from the first moment on.
+	// Bind shows source at target, with these attributes from the first moment.
 	Bind(source, target string, attributes uint64) error
 	// Takes reports whether the kernel's file system of that type has an option.
 	Takes(fstype, option string) bool

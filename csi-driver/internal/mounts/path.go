@@ -66,7 +66,7 @@ func (f *Folder) linkless(whole string) error {
 		case err == unix.ENOENT:
 		case (err == unix.EIO || err == unix.ESTALE) && below == whole: // links are found before it is entered
 		case err == unix.ELOOP || err == unix.EXDEV || err == unix.ENOTDIR:
-			return errkind.New(errkind.Invalid, "path %q in %s leads through a link, or through what is no directory", below, f.said)
+			return errkind.New(errkind.Invalid, "path %q in %s leads through a link, or through a file that is not a directory", below, f.said)
 		default:
 			return errkind.Wrap(errkind.Internal, err, "path %s in %s", below, f.said)
 		}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodemeta has the names of what the driver leaves on Nodes and PersistentVolumes, and how a Node is changed.
+// Package nodemeta has the names of labels, taints and attributes that the driver writes on Nodes and
+// PersistentVolumes. It also changes Nodes.
 package nodemeta
 
 import (
@@ -19,7 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Size is the label with the zone's size in MiB: a number, so that affinities can ask for more than one.
+// Size is the label with the zone's size in MiB. It is a number, so that affinities can compare it.
 func Size(driver string) string { return driver + "/zone-mib" }
 
 // Topology is the label that distinguishes nodes. kubelet sets it when the driver registers.
@@ -28,7 +29,7 @@ func Topology(driver string) string { return "topology." + driver + "/node" }
 // Module is the annotation with the state of the node's module.
 func Module(driver string) string { return driver + "/module" }
 
-// The names by which the driver says what a volume has, and a class asks for it.
+// Names in volumes' contexts and in classes.
 const (
 	// ReserveParameter is of a StorageClass: memory behind the volume that is kept for it.
 	ReserveParameter = "reserve"
@@ -87,7 +88,7 @@ func patch(
 		return false, nil
 	}
 	unversioned := was.DeepCopy()
-	unversioned.ResourceVersion = "" // so that the patch has it
+	unversioned.ResourceVersion = "" // so that the patch includes the version
 	before, err := json.Marshal(unversioned)
 	if err != nil {
 		return false, err

@@ -30,7 +30,7 @@ type Folder struct {
 
 func nothingMore(string) bool { return false }
 
-// Open waits until no other process has the folder, and removes their half-finished files.
+// Open waits until no other process has the folder, and removes half-finished files.
 func Open(ctx context.Context, dir, node string) (*Folder, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("folder of snapshots: %q is no absolute path", dir)

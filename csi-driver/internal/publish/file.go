@@ -66,8 +66,8 @@ func isShell(v pool.Volume, at *mount.MountInfo) bool {
 	return at.FsType == shellType && at.Source == shellSource+v.Name && at.Root == "/"
 }
 
-// Stage makes the shell, which kubelet's own folder alone shows; pods get it read-only. It is done when
-// it has a description.
+// Stage makes the shell at kubelet's own path; pods get it read-only. The shell is complete when it has
+// a description.
 func (f *File) Stage(ctx context.Context, v pool.Volume, path string, _ Options) error {
 	at, err := f.m.At(path)
 	if err != nil {
@@ -136,8 +136,8 @@ func (f *File) Publish(ctx context.Context, v pool.Volume, staging, target strin
 	return f.region(ctx, v, target, o.ReadOnly)
 }
 
-// The region of one pod may be read-only and that of another not. One that an earlier call has bound a pod may
-// have: whatever fails here, it stays.
+// region binds the volume's memory for a pod. It may be read-only for one pod and writable for another.
+// A pod may already use the mount of an earlier call, so that mount stays if this call fails.
 func (f *File) region(ctx context.Context, v pool.Volume, target string, readOnly bool) error {
 	path := filepath.Join(target, hidden, region)
 	at, err := f.m.At(path)
@@ -225,7 +225,7 @@ func (f *File) Usage(ctx context.Context, v pool.Volume, _ string) (Usage, error
 	return usageOf(s), err
 }
 
-// Grown has the descriptions say the new size. Pods see the one of the stage.
+// Grown writes the new size into the descriptions. Pods see the description at the staging path.
 func (f *File) Grown(_ context.Context, v pool.Volume) error {
 	entries, err := f.m.Entries()
 	if err != nil {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package publish brings volumes to the paths at which kubelet wants them, each kind of zone in its
-// own way (D11, D14).
+// Package publish mounts volumes at kubelet's paths, for each kind of zone in its own way (D11, D14).
 package publish
 
 import (
@@ -47,7 +46,7 @@ func (o Options) attributes() uint64 {
 	return a | o.mark()
 }
 
-// mark is the attribute by which the mount of a machine's pod is known.
+// mark is the attribute that marks mounts of VMs' pods.
 func (o Options) mark() uint64 {
 	if o.Machine {
 		return unix.MOUNT_ATTR_NODIRATIME
@@ -55,7 +54,7 @@ func (o Options) mark() uint64 {
 	return 0
 }
 
-// markedOf are those with it of some mounts, by their points.
+// markedOf are the mount points with the mark, of the given ones.
 func markedOf(m *mounts.Mounter, points []string) ([]string, error) {
 	entries, err := m.Entries()
 	if err != nil {
@@ -73,25 +72,25 @@ func markedOf(m *mounts.Mounter, points []string) ([]string, error) {
 // Usage is how full a volume is.
 type Usage struct{ Size, Used, Free, Inodes, InodesUsed, InodesFree int64 }
 
-// Presenter knows how volumes of a kind of zone are shown. All its calls can be repeated, also after
-// one that was cut off.
+// Presenter mounts volumes of one kind of zone. Each call can be repeated, also after one that was cut
+// off.
 type Presenter interface {
-	// Stage shows the volume at a path, once on the node; Exists if it, or something else, is there
-	// in another way.
+	// Stage mounts the volume at a path, once on the node. It fails with Exists if another mount,
+	// or one with other options, is there.
 	Stage(ctx context.Context, v pool.Volume, path string, o Options) error
-	// Publish shows at target, for a pod, what is staged.
+	// Publish mounts a staged volume at target, for a pod.
 	Publish(ctx context.Context, v pool.Volume, staging, target string, o Options) error
-	// Direct shows it at target without a stage.
+	// Direct mounts a volume at target without a stage.
 	Direct(ctx context.Context, v pool.Volume, target string, o Options) error
-	// Shown are all paths where the volume is.
+	// Shown are all paths at which the volume is mounted.
 	Shown(v pool.Volume) ([]string, error)
-	// ShownAll are the same of many volumes, by their names.
+	// ShownAll are the same for many volumes, by their names.
 	ShownAll(volumes []pool.Volume) (map[string][]string, error)
-	// Machines are those that were published to machines' pods. The mounts themselves tell.
+	// Machines are the paths in VMs' pods. The mounts carry a mark.
 	Machines(v pool.Volume) ([]string, error)
-	// Usage asks the mount, or the volume.
+	// Usage is the use of the volume, from its mount or from the volume itself.
 	Usage(ctx context.Context, v pool.Volume, path string) (Usage, error)
-	// Grown is to be called when the volume has become larger.
+	// Grown makes the mounts follow a volume that has grown.
 	Grown(ctx context.Context, v pool.Volume) error
 }
 
@@ -105,7 +104,7 @@ func ours(at *mount.MountInfo) bool {
 func Withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
 	err := m.Clear(path, ours)
 	if errors.Is(err, unix.EBUSY) {
-		return errkind.Wrap(errkind.Busy, err, "path %s: somebody still uses it", path)
+		return errkind.Wrap(errkind.Busy, err, "path %s: a process still uses it", path)
 	}
 	if err != nil {
 		return errkind.Wrap(errkind.Internal, err, "path %s", path)
@@ -114,11 +113,11 @@ func Withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
 	return nil
 }
 
-// undone takes back what has been made at a path when the rest of it fails: who is refused does not come again,
-// and nobody would unmount it. What cannot be taken back is as if the call had not ended, so that he does.
+// undone unmounts a path after a failure: kubelet does not call again after a final error, and the mount
+// would stay. If the unmount fails, the error is Busy, so that kubelet calls again.
 func undone(m *mounts.Mounter, v pool.Volume, path string, err error) error {
 	if left := m.Clear(path, ours); left != nil {
-		return errkind.Wrap(errkind.Busy, err, "volume %s: a mount is left (%v) of what failed", v.Name, left)
+		return errkind.Wrap(errkind.Busy, err, "volume %s: a mount is left after a failure (%v)", v.Name, left)
 	}
 	return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sanity runs csi-sanity in full against a driver, for tests alone: one that is in this process,
-// on a zone in memory, and the real one on each kind of zone.
+// Package sanity runs the whole csi-sanity against a driver, in tests: against one in this process with
+// a zone in memory, and against the real one on each kind of zone.
 package sanity
 
 import (
@@ -18,9 +18,10 @@ import (
 
 const mib = int64(1) << 20
 
-// notClaimed is why csi-sanity leaves tests out, and how many: of what the driver does not claim.
+// notClaimed has the reasons why csi-sanity skips tests, with their numbers: calls that the driver does
+// not claim.
 var notClaimed = map[string]int{
-	// There is nothing to attach.
+	// Volumes are not attached.
 	"ControllerPublishVolume not supported":             7,
 	"ControllerUnpublishVolume not supported":           1,
 	"Controller Publish, UnpublishVolume not supported": 2,
@@ -29,13 +30,12 @@ var notClaimed = map[string]int{
 	"Modify Volume not supported":          1,
 	"Modify volume not supported":          1,
 	"GroupControllerService not supported": 6,
-	// One that csi-sanity itself has put off (kubernetes-csi/csi-test, pagination), and broken.
+	// A test that csi-sanity itself has disabled (kubernetes-csi/csi-test, pagination), and broken.
 	"": 2,
 }
 
-// broken compares a message with one that has been sent, byte for byte: that one has its size noted by then, so that
-// no driver that tells a topology passes (csi-test 5.6). package csi/driver has the same test
-// with proto.Equal.
+// broken compares a message with a sent one, byte for byte. The sent message has its size cached, so no
+// driver with a topology passes (csi-test 5.6). Package csi/driver has the same test with proto.Equal.
 const broken = "should succeed when creating a snapshot with accessibility requirements"
 
 // names are valid for the driver, which has rules for volumes' names.
@@ -47,7 +47,7 @@ func (g *names) GenerateInvalidVolumeID() string     { return "_no/name" }
 func (g *names) GenerateUniqueValidNodeID() string   { return g.next("node") }
 func (g *names) GenerateInvalidNodeID() string       { return "no node" }
 
-// leftOut has, when csi-sanity has ended, how many of its tests it has left out for each reason.
+// leftOut counts the tests that csi-sanity has skipped, by reason.
 func leftOut() *map[string]int {
 	left := map[string]int{}
 	ginkgo.ReportAfterSuite("what is left out", func(report ginkgo.Report) {
@@ -60,8 +60,8 @@ func leftOut() *map[string]int {
 	return &left
 }
 
-// Run has the driver at an endpoint tested, which takes paths in a folder for kubelet's. It can be done once in
-// a process. What is skipped is what the driver does not claim, and no more.
+// Run tests the driver at an endpoint, with a folder in place of kubelet's. It can run once in a process.
+// It fails if csi-sanity skips other tests than those of notClaimed.
 func Run(t testing.TB, endpoint, kubelet string) {
 	t.Helper()
 	config := sanity.NewTestConfig()

@@ -14,7 +14,7 @@ import (
 // Address is a physical address, in JSON a string: "0x400000000".
 type Address uint64
 
-// UnmarshalJSON reads one.
+// UnmarshalJSON reads an address.
 func (a *Address) UnmarshalJSON(b []byte) error {
 	s, err := strconv.Unquote(string(b))
 	if err != nil {
@@ -36,7 +36,7 @@ func (a Address) MarshalJSON() ([]byte, error) { return []byte(strconv.Quote(a.S
 
 func (a Address) String() string { return "0x" + strconv.FormatUint(uint64(a), 16) }
 
-// Info is what `stargatectl info` says of a volume.
+// Info is the output of `stargatectl info`.
 type Info struct {
 	UUID       string  `json:"uuid"`
 	Label      string  `json:"label"`
@@ -56,7 +56,7 @@ func (t *Tools) Info(ctx context.Context, path string) (Info, error) {
 	return info, err
 }
 
-// Space is what `stargatectl df` says.
+// Space is the output of `stargatectl df`.
 type Space struct {
 	Size        int64 `json:"size"`
 	Used        int64 `json:"used"`
@@ -82,10 +82,10 @@ type Glance struct {
 	Taken int    `json:"taken"`
 }
 
-// mostPaths of one call are less than what the kernel takes of arguments.
+// mostPaths of one call fit into the arguments of a program.
 const mostPaths = 4096
 
-// Look looks at many volumes by one program, and has those by their paths that can be read.
+// Look examines many volumes with one program. It returns the readable volumes, by their paths.
 func (t *Tools) Look(ctx context.Context, paths []string) (map[string]Glance, error) {
 	seen := map[string]Glance{}
 	for some := range slices.Chunk(paths, mostPaths) {
@@ -107,7 +107,7 @@ func (t *Tools) Look(ctx context.Context, paths []string) (map[string]Glance, er
 	return seen, nil
 }
 
-// System is one that uses a volume, as `stargatectl systems` shows it.
+// System is a system that uses a volume, as `stargatectl systems` shows it.
 type System struct {
 	Slot        int    `json:"slot"`
 	Incarnation int64  `json:"incarnation"`
@@ -125,7 +125,7 @@ type System struct {
 // its end confirms it.
 func (s System) Lives() bool { return s.State == "alive" || s.Guarded }
 
-// Systems looks on for one to two seconds, if there are any.
+// Systems watches heartbeats for one to two seconds, if there are any systems.
 func (t *Tools) Systems(ctx context.Context, path string) ([]System, error) {
 	var table struct {
 		Systems []System `json:"systems"`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stargatectl calls stargatectl and its sisters, and reads their JSON. It is the only way by
-// which the driver touches a volume or LVM: one engine (D4), one set of rules.
+// Package stargatectl calls stargatectl and mkfs.stargatefs, and reads their JSON. The driver touches
+// volumes and LVM only through it: one engine (D4), one set of rules.
 package stargatectl
 
 import (
@@ -27,8 +27,8 @@ const (
 	Mkfs = "mkfs.stargatefs"
 )
 
-// How long a program may take to end after a signal, and how long the read of its last output may
-// take: on a busy machine more than 5 seconds have been seen.
+// grace is the time for a program to end after a signal, and for the read of its last output. On a busy
+// machine this has taken more than 5 seconds.
 const grace = time.Minute
 
 // How many programs run at once. LVM works on one at a time in a zone: hundreds that wait for it
@@ -50,22 +50,22 @@ const (
 
 type changing struct{}
 
-// Changing marks the context of a call that changes something: its looks do not take the places of those of calls
-// that only look.
+// Changing marks the context of a call that changes something. Looks of such a call have places of their
+// own.
 func Changing(ctx context.Context) context.Context { return context.WithValue(ctx, changing{}, true) }
 
-// Changes tells whether the call is marked so.
+// Changes reports whether the context has this mark.
 func Changes(ctx context.Context) bool { return ctx.Value(changing{}) != nil }
 
 // Tools are the programs in a folder.
 type Tools struct {
 	dir string
-	// One element for each that runs.
+	// One element for each running program.
 	running, looking, lookingToChange chan struct{}
 	// Open as long as any program runs: a lock on it is held until the last one has ended, also
 	// after the driver was killed.
 	held []*os.File
-	// Of a look at one volume.
+	// The limit of a look at one volume.
 	limit time.Duration
 }
 
@@ -93,14 +93,14 @@ func New(dir string) (*Tools, error) {
 	}, nil
 }
 
-// Holding is the same programs, each of which keeps the file open.
+// Holding is a copy of t whose programs keep the file open.
 func (t *Tools) Holding(f *os.File) *Tools {
 	more := *t
 	more.held = append(append([]*os.File{}, t.held...), f)
 	return &more
 }
 
-// Within is the same programs, with another limit for a look at one volume.
+// Within is a copy of t with another limit for a look at one volume.
 func (t *Tools) Within(limit time.Duration) *Tools {
 	more := *t
 	more.limit = limit
@@ -123,7 +123,7 @@ const (
 	Unusable    Reason = "unusable"
 )
 
-// Refused is a program that has refused, with its own message.
+// Refused is the refusal of a program, with its own message.
 type Refused struct {
 	Program string
 	Status  int
@@ -133,7 +133,7 @@ type Refused struct {
 
 const statusUsage = 2
 
-// refused is what a program has left behind that ended with a status.
+// refused is the error of a program that has ended with a status.
 func refused(program string, status int, out, said []byte) *Refused {
 	var told struct {
 		Reason Reason `json:"reason"`
@@ -147,7 +147,7 @@ func refused(program string, status int, out, said []byte) *Refused {
 	return &Refused{Program: program, Status: status, Said: sentence(program, string(said)), Reason: told.Reason}
 }
 
-// ReasonOf is why a program has refused; Failed for all other errors.
+// ReasonOf is the reason of a refusal; Failed for all other errors.
 func ReasonOf(err error) Reason {
 	var r *Refused
 	if errors.As(err, &r) {
@@ -163,10 +163,10 @@ func (t *Tools) Run(ctx context.Context, program string, args ...string) ([]byte
 	return t.run(ctx, t.running, 0, program, args...)
 }
 
-// mostWords of a command are shown: a look at many volumes has their paths.
+// mostWords of a command are shown, because a look at many volumes has many paths.
 const mostWords = 24
 
-// command is how a program was called, for messages.
+// command is the command line of a program, for messages.
 func command(program string, args []string) string {
 	more := ""
 	if len(args) > mostWords {
@@ -229,7 +229,7 @@ func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration
 	return nil, refused(program, exit.ExitCode(), out.Bytes(), said.Bytes())
 }
 
-// What a program has said, in one line and without its name.
+// sentence is the output of a program, in one line and without its name.
 func sentence(program, said string) string {
 	var lines []string
 	for _, line := range strings.Split(said, "\n") {
@@ -245,7 +245,7 @@ func sentence(program, said string) string {
 	return strings.Join(lines, "; ")
 }
 
-// JSON has stargatectl look, and decodes what it prints.
+// JSON runs stargatectl, and decodes its output.
 func (t *Tools) JSON(ctx context.Context, into any, args ...string) error {
 	return t.json(ctx, into, 0, args...)
 }

@@ -30,7 +30,7 @@ func programs(t *testing.T, script string) *Tools {
 	return tools
 }
 
-// Each says how many there were while it ran; those that hold a file count as well.
+// Each program counts the programs that run at the same time, with those that hold a file.
 func TestSoManyAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	tools := programs(t, "cd "+dir+" && touch run.$$ && sleep 0.2 && ls | wc -l && rm run.$$")
@@ -62,7 +62,7 @@ func TestSoManyAtOnce(t *testing.T) {
 	g.Wait()
 }
 
-// Who waits for others to end is not waiting longer than its caller.
+// A call that waits for others ends when its caller does.
 func TestWaitsNoLonger(t *testing.T) {
 	tools := programs(t, "exec sleep 60")
 	running, stop := context.WithCancel(context.Background())
@@ -89,7 +89,7 @@ func TestWaitsNoLonger(t *testing.T) {
 	}
 }
 
-// Who only looks does not wait for those that work for long.
+// Looks do not wait for programs that work for long.
 func TestLooksDoNotWaitForWork(t *testing.T) {
 	tools := programs(t, `case "$1" in -j) echo {} ;; *) exec sleep 60 ;; esac`)
 	working, stop := context.WithCancel(context.Background())
@@ -113,7 +113,7 @@ func TestLooksDoNotWaitForWork(t *testing.T) {
 	g.Wait()
 }
 
-// Nor does it wait for the looks of those that change something, which may hang for as long as a change may last.
+// Looks do not wait for looks of changes either, which may hang for as long as a change may last.
 func TestLooksDoNotWaitForLooksOfChanges(t *testing.T) {
 	tools := programs(t, `case "$3" in hangs) exec sleep 60 ;; *) echo {} ;; esac`)
 	working, stop := context.WithCancel(Changing(context.Background()))
@@ -137,7 +137,8 @@ func TestLooksDoNotWaitForLooksOfChanges(t *testing.T) {
 	g.Wait()
 }
 
-// A look that hangs ends before its caller's time does, which goes on to the next volume. The error says which one hung.
+// A look that hangs ends before its caller's limit, so that the caller can examine the next volume. The
+// error names the volume.
 func TestALookLeavesTimeForOthers(t *testing.T) {
 	tools := programs(t, `case "$3" in *hangs) exec sleep 60 ;; *) echo '{"size": 7}' ;; esac`)
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)

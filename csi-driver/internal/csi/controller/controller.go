@@ -117,7 +117,7 @@ func (d *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 		return d.compatible(ctx, v, spec, r.GetCapacityRange())
 	})
 	if errkind.Is(err, errkind.NoZone) {
-		// Another node may have one: that is what this code makes the scheduler try.
+		// Another node may have a zone. NoSpace makes the scheduler try it.
 		return nil, errkind.Wrap(errkind.NoSpace, err, "node %s", d.config.NodeID)
 	}
 	if err != nil {
@@ -200,8 +200,8 @@ func grows(most, size, reserve int64) error {
 	return nil
 }
 
-// compatible tells whether a volume that is there is the one that is asked for, as far as it still shows: the owner
-// and mode of its root are whoever's who uses it. A copy has some things from its source.
+// compatible checks that an existing volume has the requested parameters. It does not check owner and
+// mode of the root, because users may have changed them. A copy has its source's lease.
 func (d *Controller) compatible(ctx context.Context, v pool.Volume, spec pool.Spec, r *csi.CapacityRange) error {
 	if !v.State.Whole() {
 		return other(v, "and %s", v.Why)
@@ -222,7 +222,7 @@ func (d *Controller) compatible(ctx context.Context, v pool.Volume, spec pool.Sp
 	return d.alike(v, info, spec)
 }
 
-// alike is about what stands in its superblock.
+// alike compares the parameters in the superblock.
 func (d *Controller) alike(v pool.Volume, info stargatectl.Info, spec pool.Spec) error {
 	switch {
 	case info.HostSplice != spec.HostSplice:
@@ -269,8 +269,8 @@ func (d *Controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeReques
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-// countsAsGone tells whether what an id names was in a zone, or folder, of which the operator has said that it is gone for
-// good. All nodes are told the same: the one that this node has is not gone.
+// countsAsGone reports whether an id names a zone or folder whose memory no longer exists, as the
+// operator has said. All nodes have the same list, so a zone that this node has does not count.
 func (d *Controller) countsAsGone(ctx context.Context, of pool.ID) (bool, error) {
 	if !d.config.Gone(of) {
 		return false, nil
@@ -282,7 +282,7 @@ func (d *Controller) countsAsGone(ctx context.Context, of pool.ID) (bool, error)
 	return err == nil && here != of.Zone, err
 }
 
-// deletable is InUse as long as the volume is shown somewhere on the node, and if it is in another zone.
+// deletable fails with InUse while the volume is mounted on the node, and if it is in another zone.
 func (d *Controller) deletable(ctx context.Context, of pool.ID) error {
 	v, err := d.zone.Get(ctx, of.Name)
 	if errkind.Is(err, errkind.NotFound) {
@@ -304,7 +304,7 @@ func (d *Controller) deletable(ctx context.Context, of pool.ID) error {
 	return nil
 }
 
-// ValidateVolumeCapabilities confirms what CreateVolume would have accepted.
+// ValidateVolumeCapabilities confirms capabilities and parameters that CreateVolume would accept.
 func (d *Controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	switch {
 	case r.GetVolumeId() == "":
@@ -376,8 +376,8 @@ func (d *Controller) ControllerExpandVolume(ctx context.Context, r *csi.Controll
 	return &csi.ControllerExpandVolumeResponse{CapacityBytes: v.Size}, nil
 }
 
-// inThisZone is an error if what is to be deleted is, or was, in another zone: there its bytes would stay, and
-// nobody would know of them any more.
+// inThisZone fails if a volume or snapshot to delete is, or was, in another zone. Its bytes would stay
+// there, without any record of them.
 func (d *Controller) inThisZone(ctx context.Context, what string, of pool.ID) error {
 	if of.Zone == "" {
 		return nil // from an earlier driver

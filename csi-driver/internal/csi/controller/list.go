@@ -10,7 +10,7 @@ import (
 	"stargate/csi-driver/internal/csi/request"
 )
 
-// ListVolumes lists those of this node.
+// ListVolumes lists this node's volumes.
 func (d *Controller) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	all, err := d.zone.Glances(ctx)
 	if err != nil {

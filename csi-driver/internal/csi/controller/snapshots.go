@@ -23,7 +23,7 @@ type Snapshots interface {
 	DeleteSnapshot(ctx context.Context, of pool.ID) error
 }
 
-// shown has the source by the id that the caller has for it, if there is one.
+// shown is a snapshot for the answer. source is the caller's id of the source, if it has one.
 func (d *Controller) shown(s pool.Snapshot, source string) *csi.Snapshot {
 	if source == "" {
 		source = s.SourceID().String()
@@ -131,7 +131,7 @@ func (d *Controller) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest)
 	return &csi.GetSnapshotResponse{Snapshot: d.shown(s, "")}, nil
 }
 
-// findSnapshot is the one that an id names.
+// findSnapshot is the snapshot of an id.
 func (d *Controller) findSnapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	s, err := d.zone.Snapshot(ctx, of)
 	if err == nil && of.Elsewhere(s.Zone) {
@@ -140,7 +140,7 @@ func (d *Controller) findSnapshot(ctx context.Context, of pool.ID) (pool.Snapsho
 	return s, err
 }
 
-// ListSnapshots lists those of this node; of one volume, or a single one, if requested.
+// ListSnapshots lists this node's snapshots: all, those of one volume, or a single one.
 func (d *Controller) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	all, err := d.zone.Snapshots(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func (d *Controller) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequ
 	return res, nil
 }
 
-// named tells whether an id names what is called so: one that names no place does wherever that is.
+// named reports whether an id names the object. An id without a place names it in any place.
 func named(id string, is pool.ID) bool {
 	of, ok := pool.ParseID(id)
 	return ok && of.Name == is.Name && !of.Elsewhere(is.Zone)
@@ -174,7 +174,7 @@ func named(id string, is pool.ID) bool {
 
 // --- the source of a copy ------------------------------------------------------------------------
 
-// origin is what a volume is to be a copy of; of no name if it is to be empty.
+// origin is the source of a new volume. Its name is empty if the volume is not a copy.
 func origin(s *csi.VolumeContentSource) (of pool.ID, err error) {
 	if s == nil {
 		return of, nil
@@ -201,20 +201,20 @@ func (d *Controller) source(ctx context.Context, of pool.ID) (pool.Volume, error
 	return s.Volume(), err
 }
 
-// elsewhere is why there is no such source here. One that another node has is no failure for good: the scheduler is to
-// look there. That one is nowhere can be said by its id, or where there is a zone at all.
+// elsewhere is the error for a source that is not here. If the id names another zone, the error makes
+// the scheduler try other nodes. Without a zone here, whether the source exists is unknown.
 func (d *Controller) elsewhere(ctx context.Context, of pool.ID, why error) error {
 	here, err := d.zone.Place(ctx, of)
 	switch {
 	case err != nil:
 		return err
 	case of.Elsewhere(here) && !d.config.Gone(of):
-		return errkind.Wrap(errkind.NoSpace, why, "node %s has another zone than what is to be copied is in", d.config.NodeID)
+		return errkind.Wrap(errkind.NoSpace, why, "node %s has another zone than the source of the copy", d.config.NodeID)
 	}
 	return why
 }
 
-// clone makes a copy of what a request names. Owner, mode and lease are those of what is copied.
+// clone makes a copy of the source of a request. It keeps the owner, mode and lease of the source.
 func (d *Controller) clone(ctx context.Context, spec pool.Spec, of pool.ID, r *csi.CapacityRange) (pool.Volume, error) {
 	source, err := d.source(ctx, of)
 	if errkind.Is(err, errkind.NotFound) {

@@ -63,7 +63,7 @@ func TestCallsAtOnce(t *testing.T) {
 		go func() { done <- c.call(w) }()
 		<-reached
 		for i, other := range c.others {
-			w.wants(fmt.Sprintf("%s, and %d", name, i), other(w), codes.Aborted, "still going on")
+			w.wants(fmt.Sprintf("%s, and %d", name, i), other(w), codes.Aborted, "still in progress")
 		}
 		w.must(w.create(ctx, "w", nil), w.delete(ctx, "w"))
 		release()

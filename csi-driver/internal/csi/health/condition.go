@@ -50,11 +50,11 @@ func (d *Health) Condition(ctx context.Context, v pool.Volume) (Condition, error
 func (d *Health) conditionFrom(ctx context.Context, v pool.Volume, h *csi.VolumeHealth, err error) (Condition, error) {
 	switch {
 	case err != nil && d.gone(ctx, v):
-		return Condition{}, errkind.Wrap(errkind.NotFound, err, "volume %s has gone", v.Name)
+		return Condition{}, errkind.Wrap(errkind.NotFound, err, "volume %s has been deleted", v.Name)
 	case err != nil && ctx.Err() != nil:
 		return Condition{}, errkind.Wrap(errkind.KindOf(err), errors.Join(err, ctx.Err()), "condition")
 	case err != nil:
-		return Condition{true, fmt.Sprintf("the driver cannot find out its state: %v", err)}, nil
+		return Condition{true, fmt.Sprintf("the state is unknown: %v", err)}, nil
 	}
 	return conditionOf(h), nil
 }
@@ -68,7 +68,7 @@ func (d *Health) Trouble(ctx context.Context, v pool.Volume) (c Condition, known
 	return conditionOf(h), true
 }
 
-// Conditions are in the volumes' order; nil for those that have gone meanwhile.
+// Conditions are in the volumes' order; nil for volumes that have been deleted meanwhile.
 func (d *Health) Conditions(ctx context.Context, volumes []pool.Glance) ([]*Condition, error) {
 	mounts, err := d.mounted()
 	return inOrder(ctx, volumes, func(ctx context.Context, g pool.Glance) (*Condition, error) {

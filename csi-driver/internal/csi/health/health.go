@@ -179,7 +179,7 @@ func (d *Health) ControllerListVolumeHealth(ctx context.Context, r *csi.Controll
 // healthAtOnce volumes are examined concurrently: each used volume takes a second or two.
 const healthAtOnce = 4
 
-// healthOfAll is in the volumes' order; nil for those that have gone meanwhile.
+// healthOfAll is in the volumes' order; nil for volumes that have been deleted meanwhile.
 func (d *Health) healthOfAll(ctx context.Context, volumes []pool.Glance) ([]*csi.VolumeHealth, error) {
 	mounts, err := d.mounted()
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Zone is of some kind.
+// Zone has a kind.
 type Zone interface {
 	Kind() pool.Kind
 }
 
-// Identity says who the driver is, and what it can do.
+// Identity reports the driver's name, version and capabilities.
 type Identity struct {
 	csi.UnimplementedIdentityServer
 

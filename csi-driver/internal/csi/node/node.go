@@ -45,7 +45,7 @@ type Node struct {
 	machines IsMachines // nil: there are none
 }
 
-// Shared is what a node's services have in common.
+// Shared are the parts that the node's services share.
 type Shared struct {
 	Volumes *volume.Volumes
 	Health  *health.Health
@@ -90,7 +90,7 @@ func (d *Node) at(what, path string) (string, error) {
 	return d.folder.Inside(path)
 }
 
-// of is such a path in a request about a volume.
+// of is a checked path of a request about a volume.
 func (d *Node) of(id, what, path string) (string, error) {
 	if err := request.GivenVolume(id); err != nil {
 		return "", err
@@ -127,7 +127,7 @@ func (d *Node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReques
 	return &csi.NodeStageVolumeResponse{}, nil
 }
 
-// NodeUnstageVolume undoes that. The directory belongs to kubelet.
+// NodeUnstageVolume unmounts the volume there. The directory belongs to kubelet.
 func (d *Node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	path, err := d.of(r.GetVolumeId(), "staging target path", r.GetStagingTargetPath())
 	if err != nil {
@@ -192,7 +192,7 @@ func (d *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// mayPublish looks whether it is staged, and where else it is if it may be at one place only.
+// mayPublish checks that the volume is staged, and that a volume for one pod is at no other path.
 func (d *Node) mayPublish(v pool.Volume, r *csi.NodePublishVolumeRequest, staging, target string) error {
 	shown, err := d.show.Shown(v)
 	if err != nil {
@@ -212,8 +212,9 @@ func (d *Node) mayPublish(v pool.Volume, r *csi.NodePublishVolumeRequest, stagin
 	return nil
 }
 
-// mayGive: a volume that is for one machine is not given to a second one, as long as the first one's pod has it. Both
-// may have been admitted, as an API server reviews several objects at once; here one call comes after the other.
+// mayGive refuses a volume for one VM to a second VM while the pod of the first has it. The webhook may
+// have admitted both, because an API server reviews several objects at once. Here the calls for a
+// volume come one after another.
 func (d *Node) mayGive(v pool.Volume, r *csi.NodePublishVolumeRequest, o publish.Options, target string) error {
 	switch r.GetVolumeCapability().GetAccessMode().GetMode() {
 	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:
@@ -229,13 +230,13 @@ func (d *Node) mayGive(v pool.Volume, r *csi.NodePublishVolumeRequest, o publish
 	}
 	for _, path := range have {
 		if path != target {
-			return errkind.New(errkind.InUse, "volume %s is for one virtual machine at a time (ReadWriteOnce), and another one's pod has it at %s", v.Name, path)
+			return errkind.New(errkind.InUse, "volume %s is for one virtual machine at a time (ReadWriteOnce), and the pod of another one has it at %s", v.Name, path)
 		}
 	}
 	return nil
 }
 
-// NodeUnpublishVolume undoes it, and deletes an inline volume.
+// NodeUnpublishVolume takes the volume from the pod, and deletes an inline volume.
 func (d *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	target, err := d.of(r.GetVolumeId(), "target path", r.GetTargetPath())
 	if err != nil {
@@ -252,7 +253,7 @@ func (d *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolu
 	if err := d.inline.Delete(ctx, r.GetVolumeId(), target); err != nil {
 		return nil, err
 	}
-	// Last: as long as it exists kubelet calls again.
+	// The directory is removed last: kubelet calls again while it exists.
 	if err := mounts.RemoveDir(target); err != nil {
 		return nil, err
 	}

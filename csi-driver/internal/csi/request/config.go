@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package request says what a CSI request means: the driver's configuration, the parameters of
-// classes, capabilities, sizes and pages of lists. It asks neither the zone nor the node.
+// Package request checks and interprets CSI requests: parameters of classes, capabilities, sizes and
+// pages of lists, for the driver's configuration. It asks neither the zone nor the node.
 package request
 
 import (
@@ -21,13 +21,13 @@ type Config struct {
 	NodeID  string
 	// DefaultSize is the size of a volume without a requested size.
 	DefaultSize int64
-	// AllowHostSplice lets this node follow file tables that machines write (D5).
+	// AllowHostSplice lets this node follow file tables that VMs write (D5).
 	AllowHostSplice bool
 	// AllowSuidDev lets a StorageClass have volumes mounted without nosuid and nodev.
 	AllowSuidDev bool
 	// Inline are parameters of all inline volumes, which no pod's author chooses.
 	Inline map[string]string
-	// SnapshotFolder: the zone is one of package outside.
+	// SnapshotFolder is set if the zone has a folder for snapshots (package outside).
 	SnapshotFolder bool
 	// ControllerExpand claims that calls of the controller reach the volume's node. With one
 	// external-resizer for all nodes they do not: kubelet's call on the node does all the work.

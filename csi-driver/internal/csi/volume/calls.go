@@ -17,14 +17,14 @@ type calls struct {
 
 func newCalls() *calls { return &calls{now: map[string]string{}} }
 
-// begin is Busy while another call for the volume runs; otherwise the caller has to call end. The
-// volume is named by its id, or by its name: both are one volume.
+// begin fails with Busy while another call for the volume is in progress; otherwise the caller has to
+// call end. An id and the name in it are the same volume.
 func (c *calls) begin(id, call string) (end func(), err error) {
 	volume := pool.NameOf(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other, ok := c.now[volume]; ok {
-		return nil, errkind.New(errkind.Busy, "%s for volume %q is still going on", other, volume)
+		return nil, errkind.New(errkind.Busy, "%s for volume %q is still in progress", other, volume)
 	}
 	c.now[volume] = call
 	return func() {

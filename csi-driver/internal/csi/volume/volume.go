@@ -14,7 +14,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Zone has the volumes.
+// Zone finds and grows volumes. pool.Zone has the contract of each method.
 type Zone interface {
 	Get(ctx context.Context, name string) (pool.Volume, error)
 	Activate(ctx context.Context, name string) (pool.Volume, error)
@@ -26,7 +26,7 @@ type Shower interface {
 	Grown(ctx context.Context, v pool.Volume) error
 }
 
-// Volumes are those of this node.
+// Volumes are this node's volumes.
 type Volumes struct {
 	zone  Zone
 	show  Shower
@@ -36,13 +36,11 @@ type Volumes struct {
 // New has no calls in progress.
 func New(z Zone, show Shower) *Volumes { return &Volumes{zone: z, show: show, calls: newCalls()} }
 
-// Begin is Busy while another call changes the volume; otherwise the caller has to call end. The
-// volume is named by its id, or by its name.
+// Begin fails with Busy while another call changes the volume; otherwise the caller has to call end.
 func (all *Volumes) Begin(id, call string) (end func(), err error) { return all.calls.begin(id, call) }
 
-// FindOrMake finds what an earlier call has made, or makes it. A tool that a dead driver has
-// started continues, and may finish between the two steps. Its result then counts as if it had
-// existed before.
+// FindOrMake finds the object of an earlier call, or makes it. A tool of a killed driver continues, and
+// may finish between the two steps. Its object then counts as if it had existed before.
 func FindOrMake[T any](find, make func() (T, error)) (T, error) {
 	found, err := find()
 	if !errkind.Is(err, errkind.NotFound) {
@@ -57,7 +55,7 @@ func FindOrMake[T any](find, make func() (T, error)) (T, error) {
 	return made, err
 }
 
-// Find is the volume that an id names. If the id names another zone, a volume of that name here is another one.
+// Find is the volume of an id. If the id names another zone, a volume of its name here is not found.
 func (all *Volumes) Find(ctx context.Context, id string) (pool.Volume, error) {
 	of, ok := pool.ParseID(id)
 	if !ok {

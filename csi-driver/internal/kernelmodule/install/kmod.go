@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install sees to it that a node's kernel has the module of this image: from what the node has installed,
-// from those that the image has for some kernels, or built by the node's own DKMS from the sources in
-// the image. Another release that is loaded is exchanged for it as soon as nobody uses it. It never fails a node: where there can be no module it says why.
+// Package install loads the module of this image on a node. The module comes from the node, from the
+// image, which has it for some kernels, or from the node's DKMS, which builds the sources in the image.
+// Another loaded release is replaced as soon as it is unused. A node without a module is no failure:
+// the package reports the reason.
 package install
 
 import (
@@ -54,7 +55,7 @@ type Result struct {
 	How     How
 	Release string // of the kernel
 	Version string // of the loaded module, as it reports itself
-	Why     string // why there is none; or what must happen before this image's can be loaded
+	Why     string // why there is none, or why this image's module cannot be loaded yet
 }
 
 // String is the result in one line.
@@ -103,7 +104,7 @@ func (n *node) read(p string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// loaded reports whether the kernel has it, as a module or built in.
+// loaded reports whether the kernel has the file system, as a module or built in.
 func (n *node) loaded() bool {
 	for line := range strings.Lines(n.read("/proc/filesystems")) {
 		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == Name {
@@ -308,7 +309,7 @@ func (n *node) refused(what, said string, err error) error {
 	return failed(what, said, err)
 }
 
-// failed has the last output of a program.
+// failed is the error of a program, with its last line of output.
 func failed(what, said string, err error) error {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {

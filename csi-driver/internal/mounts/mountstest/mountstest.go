@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mountstest has mounts that are nowhere but in a table, so that tests of what is shown need
-// neither root nor a kernel that mounts.
+// Package mountstest has mounts in a table, so that tests need neither root nor a kernel that mounts.
 package mountstest
 
 import (
@@ -18,26 +17,26 @@ import (
 	"stargate/csi-driver/internal/mounts"
 )
 
-// Table is a mounts.System. What is stored below a mount point is in the folder itself, and goes with
-// the mount, as that of a tmpfs does; where it is bound to nobody sees it.
+// Table is a mounts.System. Files below a mount point are in the folder itself, and are removed with
+// the mount, like those of a tmpfs. They do not appear at targets of bind mounts.
 type Table struct {
 	mu      sync.Mutex
 	entries []mount.MountInfo
 	last    int
-	own     map[int]bool // mounts whose files are in the folder: all but those that are bound
+	own     map[int]bool // mounts whose files are in the folder: all except bind mounts
 	fails   map[Call]*failure
 	lacks   map[string]bool // options that the file systems do not have
 }
 
 var _ mounts.System = (*Table)(nil)
 
-// New has the root, as all have.
+// New makes a table with a root mount.
 func New() *Table {
 	root := mount.MountInfo{ID: 1, MountPoint: "/", Root: "/", FsType: "ext4", Source: "root"}
 	return &Table{entries: []mount.MountInfo{root}, last: root.ID, own: map[int]bool{}, fails: map[Call]*failure{}, lacks: map[string]bool{}}
 }
 
-// Call is one that a test can have fail.
+// Call is a call that a test can make fail.
 type Call string
 
 const (
@@ -55,17 +54,17 @@ type failure struct {
 	err   error
 }
 
-// Fail has the next call of a kind end with an error, and nothing done.
+// Fail makes the next call of a kind fail before it does anything.
 func (t *Table) Fail(c Call, err error) { t.FailAt(c, 1, err) }
 
-// FailAt has the nth call from now on do so.
+// FailAt does so for the nth call from now on.
 func (t *Table) FailAt(c Call, n int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.fails[c] = &failure{n - 1, err}
 }
 
-// Disarm forgets the failures that have not come, and tells whether there were any.
+// Disarm forgets failures that have not come, and reports whether there were any.
 func (t *Table) Disarm() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +107,7 @@ func (t *Table) Entries() ([]mount.MountInfo, error) {
 	return slices.Clone(t.entries), nil
 }
 
-// Mount wants an empty directory: nothing could cover what is in it.
+// Mount fails unless the directory is empty, because the table cannot cover files.
 func (t *Table) Mount(source, target, fstype string, options []string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,14 +158,14 @@ func (t *Table) Lack(option string) {
 	t.lacks[option] = true
 }
 
-// Takes is true of all options but those.
+// Takes reports whether an option is known: all are, except those of Lack.
 func (t *Table) Takes(_, option string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.lacks[option]
 }
 
-// Reconfigure changes all mounts of the file system, which are those of one source.
+// Reconfigure changes all mounts of the file system, which have the same source.
 func (t *Table) Reconfigure(path string, options []string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodemetatest has what the fake of client-go lacks: a Node has versions, and a patch that names another one
-// than the Node has is refused.
+// Package nodemetatest adds versions of Nodes to client-go's fake. A patch that names another version
+// than the Node's is refused.
 package nodemetatest
 
 import (
@@ -19,7 +19,7 @@ import (
 
 var nodes = corev1.SchemeGroupVersion.WithResource("nodes")
 
-// Strict has the client refuse patches of a Node as it was.
+// Strict makes the client refuse patches of old versions of a Node.
 func Strict(t *testing.T, client *fake.Clientset) {
 	client.PrependReactor("patch", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		patch := a.(clienttesting.PatchAction)
@@ -35,7 +35,7 @@ func Strict(t *testing.T, client *fake.Clientset) {
 	})
 }
 
-// Others change a Node, which has a new version then; this may be called by what the client calls.
+// Others change a Node, which gets a new version. Reactors of the client may call this.
 func Others(t *testing.T, client *fake.Clientset, name string, change func(*corev1.Node)) {
 	t.Helper()
 	node := get(t, client, name)

@@ -32,7 +32,7 @@ func (r volumeRow) readable() error {
 	return errkind.New(errkind.InUse, "snapshot %s: %s", r.Volume, why(r))
 }
 
-// Snapshots has those with stargatectl's tag.
+// Snapshots returns the snapshots with stargatectl's tag.
 func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	rows, err := z.rows(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	return all, nil
 }
 
-// Snapshot has one, with its device there.
+// Snapshot is one snapshot, with its device.
 func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	r, err := z.row(ctx, of.Name)
 	if errkind.Is(err, errkind.NotFound) || err == nil && !r.isSnapshot() {
@@ -62,7 +62,7 @@ func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) 
 	return r.snapshot(), z.change(ctx, "activate", z.volume(of.Name))
 }
 
-// TakeSnapshot has stargatectl cut and wipe, and copy beside those who use the volume.
+// TakeSnapshot lets stargatectl cut and wipe memory, and copy the volume while it is used.
 func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume, _ pool.Target) (pool.Snapshot, error) {
 	if err := z.change(ctx, "snapshot", z.volume(source.Name), name); err != nil {
 		return pool.Snapshot{}, err
@@ -71,13 +71,13 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume
 	return z.Snapshot(ctx, pool.ID{Name: name})
 }
 
-// CopyOut has stargatectl copy beside those who use the volume.
+// CopyOut lets stargatectl copy the volume while it is used.
 func (z *Zone) CopyOut(ctx context.Context, source pool.Volume, file string) error {
 	return z.change(ctx, "snapshot", z.volume(source.Name), file)
 }
 
-// DeleteSnapshot has stargatectl wipe and remove it. What else has such a name is left alone; one that cannot be
-// wiped now is not forgotten.
+// DeleteSnapshot lets stargatectl wipe and remove a snapshot. Other objects of such a name are left
+// alone. It fails for a snapshot that cannot be wiped now.
 func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
 	r, err := z.row(ctx, of.Name)
 	if errkind.Is(err, errkind.NotFound) || err == nil && !r.isSnapshot() && r.State != pool.Unfinished {
@@ -92,7 +92,7 @@ func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
 	return z.remove(ctx, of.Name)
 }
 
-// Clone has stargatectl cut, wipe, copy, and give it an address and a UUID of its own.
+// Clone lets stargatectl cut, wipe and copy, and give the copy its own address and UUID.
 func (z *Zone) Clone(ctx context.Context, spec pool.Spec, source pool.Volume) (pool.Volume, error) {
 	from, to := z.volume(source.Name), spec.Name
 	if source.Outside {

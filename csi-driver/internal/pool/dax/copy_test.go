@@ -11,7 +11,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// of has one row, of that state.
+// of is a zone with one row, of the given state.
 func (s stand) of(t *testing.T, name string, state pool.State) {
 	t.Helper()
 	s.put(t, "volumes.json", fmt.Sprintf(`{"volumes": [{"zone": "sm", "volume": %q, "state": %q, "device": "/dev/sm/x", "size": 33554432, "origin": "v"}]}`, name, state))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dax is a zone of reserved memory (D1, D2): a volume group that `stargatectl zone` and
-// `stargatectl volume` know. What LVM has is all that is known of it; when a command fails, it says
-// why, and its own sentence is passed on.
+// Package dax is a zone of reserved memory (D1, D2): a volume group of `stargatectl zone` and
+// `stargatectl volume`. LVM has all of its state. If a command fails, the error has its message.
 package dax
 
 import (
@@ -28,16 +27,16 @@ type Zone struct {
 
 var _ pool.Zone = (*Zone)(nil)
 
-// New is the zone of that name, which need not be there (yet). mountable tells whether the kernel has the
-// file system: LVM and the tools do without, and pods cannot.
+// New is the zone of a name. It need not exist yet. mountable reports whether the kernel has the file
+// system, which pods need, and LVM and the tools do not.
 func New(name string, t *stargatectl.Tools, mountable func() bool) (*Zone, error) {
 	if !pool.ValidName(name) {
-		return nil, errkind.New(errkind.Invalid, "%q is no name of a zone", name)
+		return nil, errkind.New(errkind.Invalid, "%q is not a valid name of a zone", name)
 	}
 	return &Zone{name: name, tools: t, mountable: mountable, Look: pool.Look{Tools: t}}, nil
 }
 
-// Kind is zone.DAX.
+// Kind is pool.DAX.
 func (z *Zone) Kind() pool.Kind { return pool.DAX }
 
 func (z *Zone) volume(name string) string { return z.name + "/" + name }
@@ -60,7 +59,7 @@ type zoneRow struct {
 	Devices   []device `json:"devices"`
 }
 
-// Status is of the whole zone; NoZone if there is none.
+// Status is the state of the zone. It fails with NoZone if there is none.
 func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 	r, err := z.show(ctx)
 	if err != nil {
@@ -69,7 +68,7 @@ func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 	return z.status(r), nil
 }
 
-// Place is made of the volume group's UUID: another one of that name has another.
+// Place is made of the volume group's UUID, because a later group may have the same name.
 func (z *Zone) Place(ctx context.Context, _ pool.ID) (string, error) {
 	r, err := z.show(ctx)
 	return pool.Identity(pool.DAX, r.UUID), err
@@ -186,7 +185,7 @@ func (z *Zone) rows(ctx context.Context) ([]volumeRow, error) {
 	return shown.Volumes, nil
 }
 
-// List has those with stargatectl's tag.
+// List returns the volumes with stargatectl's tag.
 func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	rows, err := z.rows(ctx)
 	if err != nil {
@@ -201,7 +200,7 @@ func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	return volumes, nil
 }
 
-// Glances takes two programs: LVM's rows, and a look into all volumes.
+// Glances runs two programs: one lists LVM's rows, and one examines all volumes.
 func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	volumes, err := z.List(ctx)
 	if err != nil {
@@ -210,7 +209,7 @@ func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	return z.Glanced(ctx, volumes)
 }
 
-// row is one row; fault.NotFound if LVM has none.
+// row is LVM's row of a volume. It fails with NotFound if there is none.
 func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	var r volumeRow
 	if !pool.ValidName(name) {
@@ -218,7 +217,7 @@ func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	}
 	err := z.tools.JSON(ctx, &r, "volume", "show", z.volume(name))
 	switch stargatectl.ReasonOf(err) {
-	case stargatectl.NotFound, stargatectl.BadArgument: // there cannot be one of that name
+	case stargatectl.NotFound, stargatectl.BadArgument: // no volume can have that name
 		return r, errkind.New(errkind.NotFound, "there is no volume %q", name)
 	}
 	if err != nil {
@@ -227,17 +226,18 @@ func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	return r, nil
 }
 
-// Get has one. What is half made or half deleted is none: the next change of the zone removes it, or Sweep.
+// Get is one volume. A half-made or half-deleted volume is not found: Sweep or the next change of the
+// zone removes it.
 func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	r, err := z.row(ctx, name)
 	if err != nil {
 		return pool.Volume{}, err
 	}
 	if r.State == pool.Unfinished {
-		return pool.Volume{}, errkind.New(errkind.NotFound, "volume %q is half made, or half deleted", name)
+		return pool.Volume{}, errkind.New(errkind.NotFound, "volume %q is half made or half deleted", name)
 	}
 	if r.isSnapshot() {
-		return pool.Volume{}, errkind.New(errkind.NotFound, "%q is a snapshot, and no volume", name)
+		return pool.Volume{}, errkind.New(errkind.NotFound, "%q is a snapshot, not a volume", name)
 	}
 	return r.volume(), nil
 }
@@ -254,7 +254,7 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	for _, r := range rows {
 		if r.State == pool.Unfinished {
 			left = true
-			klog.FromContext(ctx).Info("Half made or half deleted: removing it, unless somebody is at it", "volume", r.Volume, "size", r.Size)
+			klog.FromContext(ctx).Info("Removing a half-made or half-deleted volume, unless a program works on it", "volume", r.Volume, "size", r.Size)
 		}
 	}
 	if !left {
@@ -288,7 +288,7 @@ func (z *Zone) change(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// Activate has LVM make the device.
+// Activate lets LVM make the device.
 func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
 	if err := z.change(ctx, "activate", z.volume(name)); err != nil {
 		return pool.Volume{}, err
@@ -296,7 +296,7 @@ func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
 	return z.Get(ctx, name)
 }
 
-// Create has stargatectl cut, wipe and format.
+// Create lets stargatectl cut, wipe and format a volume.
 func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
 	args := []string{"create", z.volume(spec.Name), "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
 	args = append(args, reserve(spec)...)
@@ -317,7 +317,7 @@ func reserve(spec pool.Spec) []string {
 	return []string{"--reserve", decimal(spec.Reserve)}
 }
 
-// Delete runs stargatectl, which wipes and removes it. Volumes of other programs are left alone.
+// Delete runs stargatectl, which wipes and removes the volume. Volumes of other programs are left alone.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	r, err := z.row(ctx, name)
 	if errkind.Is(err, errkind.NotFound) || err == nil && (r.State == pool.Foreign || r.State == pool.Snapshotted) {
@@ -327,9 +327,9 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	if r.State == pool.Damaged {
-		// stargatectl cannot read who uses it, and asks for --force. That nobody on this node has its device it
-		// finds out all the same, and no other node has the memory. A member can damage its volume on purpose:
-		// its memory would be nobody's for good.
+		// stargatectl cannot read which systems use the volume, so it needs --force. It still checks that
+		// no process on this node has the device, and no other node has the memory. Without --force, a
+		// member that damages its volume on purpose would keep the memory forever.
 		return z.remove(ctx, name, "--force")
 	}
 	return z.remove(ctx, name)
@@ -337,13 +337,13 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 
 func (z *Zone) remove(ctx context.Context, name string, options ...string) error {
 	if err := z.change(ctx, append([]string{"delete", z.volume(name)}, options...)...); err != nil && !errkind.Is(err, errkind.NotFound) {
-		return err // if there is none any more, somebody else has deleted it
+		return err // NotFound: another program has deleted the volume
 	}
 	failpoint.Reached(ctx, "dax: deleted")
 	return nil
 }
 
-// Grow has stargatectl extend it where it is.
+// Grow lets stargatectl extend the volume in place.
 func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, error) {
 	v, err := z.Get(ctx, name)
 	if err != nil || size <= v.Size {
@@ -351,7 +351,7 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, 
 	}
 	err = z.change(ctx, "resize", z.volume(name), "--size", decimal(size))
 	if errkind.Is(err, errkind.NoSpace) {
-		return v, errkind.Wrap(errkind.OutOfRange, err, "it cannot become so large") // and moves nowhere else
+		return v, errkind.Wrap(errkind.OutOfRange, err, "the volume cannot become so large") // it does not move
 	}
 	if err != nil {
 		return v, err

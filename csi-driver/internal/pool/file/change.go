@@ -17,7 +17,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Create makes a file under another name, and gives it its own when it is whole.
+// Create makes a file under a temporary name, and renames it once it is whole.
 func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
 	if err := z.reserve(ctx, spec); err != nil {
 		return pool.Volume{}, err
@@ -30,7 +30,7 @@ func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) 
 	defer end()
 	temporary := z.folder.Path(folder.Making, spec.Name)
 	if err := z.make(ctx, spec, temporary); err != nil {
-		// Of a failed mkfs nothing is there; of what comes behind it the file is.
+		// A failed mkfs leaves no file. A later failure leaves one.
 		return pool.Volume{}, folder.NotCleaned(err, folder.Remove(temporary))
 	}
 	return z.Get(ctx, spec.Name)
@@ -49,9 +49,9 @@ func (z *Zone) make(ctx context.Context, spec pool.Spec, temporary string) error
 	return z.name(ctx, spec, temporary)
 }
 
-// name gives a whole volume its owner and its name.
+// name gives a whole volume its owner and name.
 func (z *Zone) name(ctx context.Context, spec pool.Spec, temporary string) error {
-	// The note of one that is there stays.
+	// The note of an existing volume stays.
 	if had, err := z.stat(spec.Name); had != nil || err != nil {
 		if err == nil {
 			err = errkind.New(errkind.Exists, "there is a volume %s already", spec.Name)
@@ -61,7 +61,7 @@ func (z *Zone) name(ctx context.Context, spec pool.Spec, temporary string) error
 	if err := z.lengthen(spec, temporary); err != nil {
 		return err
 	}
-	// The origin of a deleted volume of that name is removed, or replaced by that of this one.
+	// A deleted volume of that name may have left its origin.
 	link := z.folder.Path(origin, spec.Name)
 	err := folder.Remove(link)
 	if err == nil && spec.Origin != "" {
@@ -89,8 +89,8 @@ func (z *Zone) name(ctx context.Context, spec pool.Spec, temporary string) error
 	return z.folder.Sync()
 }
 
-// lengthen puts the reserve behind a volume. QEMU allocates all of a file when a machine starts, so the reserve
-// has its memory from the beginning: a hole would be found too large when the zone is full.
+// lengthen puts the reserve behind a volume. QEMU allocates the whole file when a VM starts, so the
+// reserve gets its memory now: with a hole, the VM could not start in a full zone.
 func (z *Zone) lengthen(spec pool.Spec, temporary string) error {
 	if spec.Reserve == 0 {
 		return nil
@@ -104,7 +104,7 @@ func (z *Zone) lengthen(spec pool.Spec, temporary string) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS):
 		err = f.Truncate(spec.Size + spec.Reserve)
-	case errors.Is(err, unix.ENOSPC): // somebody else was quicker to take it
+	case errors.Is(err, unix.ENOSPC): // another process was quicker
 		return errkind.New(errkind.NoSpace, "volume %s: no memory is left for its reserve of %d bytes", spec.Name, spec.Reserve)
 	}
 	if err != nil {
@@ -113,8 +113,8 @@ func (z *Zone) lengthen(spec pool.Spec, temporary string) error {
 	return nil
 }
 
-// Options that the tool refuses are the user's; all else, such as memory that somebody else was
-// quicker to take, may be different next time.
+// notMade is the error of a failed mkfs. A refused option is the user's mistake. Any other failure may
+// be temporary: another process may have taken the memory first.
 func (z *Zone) notMade(err error, spec pool.Spec) error {
 	var refused *stargatectl.Refused
 	if !errors.As(err, &refused) {
@@ -143,7 +143,7 @@ func (z *Zone) reserved(name string) pool.Span {
 	return z.made[name]
 }
 
-// reserve takes addresses for a volume that is about to be made.
+// reserve takes addresses for a new volume.
 func (z *Zone) reserve(ctx context.Context, spec pool.Spec) error {
 	return z.settled(ctx, func(t taken) error {
 		if _, ok := z.made[spec.Name]; ok {
@@ -171,8 +171,8 @@ func (z *Zone) release(name string) {
 	delete(z.made, name)
 }
 
-// Delete removes the name first: a crash leaves a file that the next Open removes, or Sweep. The
-// kernel zeroes its memory before another user gets it.
+// Delete renames the file first, so that Sweep or the next Open removes it after a crash. The kernel
+// zeroes its memory before another user gets it.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	v, err := z.Get(ctx, name)
 	if errkind.Is(err, errkind.NotFound) {
@@ -202,7 +202,7 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 	return z.folder.Sync()
 }
 
-// unused fails while a system uses the volume. It changes nothing, so a deletion that is refused has changed nothing.
+// unused fails while a system uses the volume. It changes nothing.
 func (z *Zone) unused(ctx context.Context, v pool.Volume) error {
 	// No program looks into such a file (stretched). A process that uses the volume has the file open.
 	longer, err := z.longer(v.Name)
@@ -219,7 +219,7 @@ func (z *Zone) unused(ctx context.Context, v pool.Volume) error {
 	taken, err := z.Taken(ctx, v)
 	var refused *stargatectl.Refused
 	if v.State == pool.Damaged && errors.As(err, &refused) {
-		return nil // nobody can have it mounted, or join
+		return nil // no system can have it mounted, or join
 	}
 	if err != nil && ctx.Err() == nil && !written(v.Path) {
 		return nil // an unreadable volume has no system that could store in it
@@ -233,12 +233,12 @@ func (z *Zone) unused(ctx context.Context, v pool.Volume) error {
 	}
 	err = pool.Unused(v.Name, systems)
 	if errkind.Is(err, errkind.Busy) && !written(v.Path) {
-		return nil // whoever was at it has been killed: nobody has its memory, and nobody will ever recover it
+		return nil // the recovering system was killed: no process has the memory
 	}
 	return err
 }
 
-// Grow takes the addresses behind it, and has the tool make file and file system longer.
+// Grow takes the addresses behind the volume, and lets the tool extend file and file system.
 func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, error) {
 	v, err := z.Get(ctx, name)
 	if err != nil || size <= v.Size {
@@ -288,7 +288,7 @@ func (t taken) canHave(v pool.Volume, had pool.Span, size, most int64) error {
 	return errkind.New(errkind.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(behind, v.Size))
 }
 
-// extend is where the volume is, with the addresses behind it taken.
+// extend takes the addresses behind a volume. had is its present span.
 func (z *Zone) extend(ctx context.Context, v pool.Volume, size int64) (had pool.Span, err error) {
 	info, err := z.Info(ctx, v)
 	if err != nil {

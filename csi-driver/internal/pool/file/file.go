@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package file is a zone of files (D14): each volume is a file on tmpfs, hugetlbfs or a DAX file
-// system, made for an address that no other volume of the node has, so that a machine can have
-// several. The file and its name say everything about a volume but its address and length. A link beside the
-// file notes these two, because members of the volume write the file.
+// system. Its address is its own on the node, so that a VM can have several volumes. A link beside the
+// file notes address and length, because members of the volume can write the file. The file and its
+// name have everything else.
 package file
 
 import (
@@ -59,7 +59,7 @@ type Zone struct {
 
 var _ pool.Zone = (*Zone)(nil)
 
-// Open waits until no other process has the zone, and removes what they left half done.
+// Open waits until no other process has the zone, and removes half-made files.
 func Open(ctx context.Context, config Config, t *stargatectl.Tools) (*Zone, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (c Config) inMemory(lock *os.File) error {
 // Close releases the zone for another process.
 func (z *Zone) Close() error { return z.lock.Close() }
 
-// Kind is zone.File.
+// Kind is pool.File.
 func (z *Zone) Kind() pool.Kind { return pool.File }
 
 // Place was found, or made, by Open.
@@ -173,7 +173,7 @@ func volumeName(file string) (string, bool) {
 
 func (z *Zone) path(name string) string { return filepath.Join(z.config.Dir, name+suffix) }
 
-// The names of all volumes, sorted.
+// names are the names of all volumes, sorted.
 func (z *Zone) names() ([]string, error) {
 	entries, err := z.folder.Entries()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Get looks at one volume.
+// Get is one volume.
 func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	if !pool.ValidName(name) {
 		return pool.Volume{}, notFound(name)
@@ -33,7 +33,7 @@ func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
 	return z.Get(ctx, name)
 }
 
-// List looks at all.
+// List examines all volumes.
 func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	all, err := z.Glances(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	return volumes, nil
 }
 
-// Glances is one program. Those that it cannot read are looked at one by one.
+// Glances runs one program for all volumes. Volumes that it cannot read are examined one by one.
 func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	names, err := z.names()
 	if err != nil {
@@ -118,7 +118,7 @@ func (z *Zone) glance(ctx context.Context, names []string) (map[string]glance, e
 	return seen, nil
 }
 
-// Status is of the whole zone.
+// Status is the state of the zone.
 func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 	names, err := z.names()
 	if err != nil {
@@ -186,14 +186,15 @@ func (z *Zone) look(ctx context.Context, name string, t taken) (pool.Volume, err
 	return z.described(name, info, t)
 }
 
-// described is a volume that could be read. If its address is not its own it is used by nobody, and keeps what is its own.
+// described is a volume that could be read. If its superblock has another address than its note, the
+// volume cannot be used, and keeps its addresses.
 func (z *Zone) described(name string, info stargatectl.Info, t taken) (v pool.Volume, err error) {
 	v = pool.Volume{Name: name, Zone: z.id, Path: z.path(name), State: pool.Ready}
 	v.UUID, v.Label, v.Base = info.UUID, info.Label, info.Base
 	v.Origin, _ = os.Readlink(z.folder.Path(origin, name)) // most have none
 	at, ok := t.of[name]
 	if !ok {
-		at = pool.Span{Base: int64(info.Base), Size: info.Size} // it has come since
+		at = pool.Span{Base: int64(info.Base), Size: info.Size} // a new file
 	}
 	v.Size, v.Memory, v.Alignment = info.Size, max(at.Size, info.Size), pool.Alignment(int64(info.Base))
 	if int64(info.Base) != at.Base {
@@ -204,7 +205,7 @@ func (z *Zone) described(name string, info stargatectl.Info, t taken) (v pool.Vo
 	return v, err
 }
 
-// Memory, addresses, and what it was made for: the least of them counts.
+// canGrowTo is the least of the limits: memory, addresses, largest size of the file system.
 func (z *Zone) canGrowTo(v pool.Volume, info stargatectl.Info, space pool.Space) (int64, error) {
 	room, err := z.free()
 	if err != nil {
@@ -214,8 +215,8 @@ func (z *Zone) canGrowTo(v pool.Volume, info stargatectl.Info, space pool.Space)
 	return max(v.Size, min(info.MaxSize, v.Memory+behind, allocated(v)+room)), nil
 }
 
-// allocated is how much of a volume has its memory already: all of it, and of its reserve what is no hole. Releases
-// before this one left a reserve as a hole.
+// allocated is the memory that a volume has already: its size, and the part of its reserve that is no
+// hole. Earlier releases left the reserve as a hole.
 func allocated(v pool.Volume) int64 {
 	var st unix.Stat_t
 	if err := unix.Stat(v.Path, &st); err != nil {
@@ -236,8 +237,8 @@ func (z *Zone) taken(ctx context.Context) (is taken, err error) {
 // taken is the use of the zone's addresses, at one moment.
 type taken struct {
 	space  pool.Space
-	of     map[string]pool.Span // by volume: its own
-	unread string               // a volume that may have any of them
+	of     map[string]pool.Span // the span of each volume
+	unread string               // a volume with an unknown address
 	// changing is a volume without a note whose file has changed since the call asked for its
 	// address. The use is complete if there is none.
 	changing string
@@ -292,7 +293,7 @@ type address struct {
 	known bool // otherwise the file may have any
 }
 
-// takenLocked takes addresses from the notes and from what is known to the call. A file whose
+// takenLocked takes addresses from the notes and from the addresses that the call has found. A file whose
 // address is in neither may have any address. It runs no program.
 func (z *Zone) takenLocked(known addresses) (t taken, err error) {
 	names, err := z.names()

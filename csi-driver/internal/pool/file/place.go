@@ -13,9 +13,9 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// placed is where a volume is, and how much memory is its own, as the driver has noted it beside the file. All who have
-// the file as memory write what is in it, its address in the superblock as well, and can make it longer or shorter.
-// Members' bytes decide nothing about the addresses of other volumes. A volume of an earlier driver has no note yet.
+// placed is the span of a volume, from the driver's note beside the file. Members have the file as
+// memory: they can write the address in its superblock, and change its length. So their bytes decide
+// nothing about addresses of other volumes. A volume of an earlier driver has no note yet.
 func (z *Zone) placed(name string) (at pool.Span, ok bool, err error) {
 	text, err := os.Readlink(z.folder.Path(place, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -25,7 +25,7 @@ func (z *Zone) placed(name string) (at pool.Span, ok bool, err error) {
 		return at, false, errkind.Wrap(errkind.Internal, err, "volume %s", name)
 	}
 	if n, err := fmt.Sscanf(text, "0x%x+0x%x", &at.Base, &at.Size); n != 2 || err != nil {
-		return pool.Span{}, false, nil // nobody's word: it is made anew
+		return pool.Span{}, false, nil // an invalid note is written again
 	}
 	return at, true, nil
 }

@@ -14,10 +14,10 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// ask has stargatectl do what all who use a volume have to answer for. A machine that was killed does
-// not, and other than on reserved memory nobody has seen its end: what it keeps from being done would
-// keep it from its own next start. But nobody can use a volume whose file no process has open for
-// writing. Then it is declared dead, and it is done again.
+// ask runs stargatectl for a change to which all systems of a volume have to answer. A killed VM does not
+// answer, and would block the change, and so its own next start. If no process has the file open for
+// writing, no system can use the volume. Then the silent systems are fenced, and the change is tried
+// again.
 func (z *Zone) ask(ctx context.Context, v pool.Volume, args ...string) error {
 	_, err := z.tools.Run(ctx, stargatectl.Ctl, args...)
 	if err == nil || pool.KindOf(err) != errkind.Busy {
@@ -35,7 +35,7 @@ func (z *Zone) ask(ctx context.Context, v pool.Volume, args ...string) error {
 		if ferr := z.tools.Fence(ctx, v.Path, s); ferr != nil {
 			return err
 		}
-		klog.FromContext(ctx).Info("No process has the volume's file open: its system is declared dead", "volume", v.Name, "system", s.Name)
+		klog.FromContext(ctx).Info("No process has the volume's file open: its system is fenced", "volume", v.Name, "system", s.Name)
 	}
 	_, err = z.tools.Run(ctx, stargatectl.Ctl, args...)
 	return err
