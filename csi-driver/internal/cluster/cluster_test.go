@@ -412,8 +412,7 @@ func TestOrphansUnknown(t *testing.T) {
 	}
 }
 
-// A content that was written manually goes to the node that has the snapshot, if no node has it
-// yet.
+// The node that has a snapshot claims its manually written content, if no node has claimed it yet.
 func TestContents(t *testing.T) {
 	ctx := context.Background()
 	content := func(name, driver, source, handle string, labels map[string]any) *unstructured.Unstructured {

@@ -208,7 +208,7 @@ func (w *watched) serve() *fake.Clientset {
 			for _, version := range w.events {
 				of.Action(watch.Bookmark, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}})
 			}
-			of.Stop() // what it has sent is still there
+			of.Stop() // its events are still in the channel
 			return true, of, nil
 		}
 		err := w.ends[0]

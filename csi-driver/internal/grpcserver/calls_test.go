@@ -14,7 +14,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// within makes a call, and says what becomes of its context when the caller leaves, and when the server ends.
+// within makes a call, and reports whether its context ends with the caller, and with the server.
 func within(t *testing.T, method string) (left time.Duration, changes, withCaller, withServer bool) {
 	t.Helper()
 	work, end := context.WithCancel(context.Background())
@@ -41,8 +41,8 @@ func within(t *testing.T, method string) (left time.Duration, changes, withCalle
 	return left, changes, withCaller, withServer
 }
 
-// A call that changes something goes on when nobody waits for it; one that only looks is of use to nobody then, and
-// ends soon in any case. That is said of each method of CSI's.
+// A call that changes something continues without its caller. A call that only looks ends with its
+// caller, and soon in any case. The test names each method of CSI.
 func TestCallers(t *testing.T) {
 	changes := []string{
 		"CreateVolume", "DeleteVolume", "ControllerPublishVolume", "ControllerUnpublishVolume", "ControllerExpandVolume",

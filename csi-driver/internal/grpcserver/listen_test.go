@@ -40,7 +40,7 @@ func TestSocketGoesWithItsServer(t *testing.T) {
 	third := listen(t, path)
 	second.Close()
 	if !there(path) {
-		t.Error("the successor's socket is gone with one that was closed")
+		t.Error("the close of a socket has removed the successor's socket")
 	}
 	third.Close()
 	if left, _ := os.ReadDir(dir); len(left) > 0 {

@@ -36,7 +36,7 @@ func ForgetNodes(ctx context.Context, client kubernetes.Interface, driver string
 		}
 	}
 	if err := errors.Join(failed...); err != nil {
-		return "", fmt.Errorf("what %s has left on nodes is still there: %w", driver, err)
+		return "", fmt.Errorf("labels and taints of %s are still on nodes: %w", driver, err)
 	}
 	return fmt.Sprintf("%d of %d nodes had something of %s", changed, len(nodes.Items), driver), nil
 }

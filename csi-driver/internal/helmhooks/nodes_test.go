@@ -83,8 +83,7 @@ func TestForgetNodes(t *testing.T) {
 	}
 }
 
-// With many nodes some time goes by between the list and a node's turn: what has been changed there meanwhile
-// stays.
+// Changes of a node between the list and its turn stay.
 func TestForgetNodesMeanwhile(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(marked("n1", "this.example"), marked("n2", "this.example"))
@@ -105,7 +104,7 @@ func TestForgetNodesMeanwhile(t *testing.T) {
 	}
 }
 
-// One node that cannot be changed, and one that has gone meanwhile, keep nobody from the others.
+// A node that cannot be changed, and one that was deleted meanwhile, do not keep the hook from the others.
 func TestForgetNodesFails(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(marked("n1", "this.example"), marked("n2", "this.example"), marked("n3", "this.example"))

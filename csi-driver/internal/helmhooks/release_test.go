@@ -96,7 +96,7 @@ func named(kind, name, key string, at ...string) runtime.Object {
 	return u
 }
 
-// An upgrade or a rollback to a revision without KubeVirt's webhooks is refused while a machine names volumes.
+// An upgrade or a rollback to a revision without KubeVirt's webhooks is refused while a VM names volumes.
 func TestNoMachines(t *testing.T) {
 	const driver = "this.example"
 	ctx := context.Background()
@@ -154,7 +154,7 @@ func TestNoMachines(t *testing.T) {
 	}
 	answer = errors.NewForbidden(naming[0].kind, "", nil)
 	if err := NoMachines(ctx, fake.NewClientset(there), gone, driver, "rel-webhook"); err == nil {
-		t.Error("nobody knows whether there are machines, and nothing is refused")
+		t.Error("it is unknown whether there are VMs, and nothing is refused")
 	}
 }
 
@@ -186,7 +186,7 @@ func TestTry(t *testing.T) {
 	}
 	put(description, "{")
 	want("unexpected end", true)
-	// What the module shows of a mount. A pod may not open region there.
+	// The module's description of a mount. A pod may not open region there.
 	put(description, `{"version": 1, "size": 1048577, "mode": "rw", "joined": true}`)
 	if err := os.Remove(filepath.Join(dir, region)); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 const uuid, volume = "11111111-2222-3333-4444-555555555555", "/dev/zone/v"
 
-// at has devices for paths: those of the test's volumes.
+// at is the device of a path, for the test's volumes.
 func at(path string) string {
 	return map[string]string{volume: "252:1", "/dev/zone/other": "252:0"}[path]
 }
@@ -87,7 +87,7 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// A member writes the UUID of another volume into its own. Neither volume is taken for the other one.
+// A member writes the UUID of another volume into its own. The two volumes stay distinct.
 func TestAForgedUUID(t *testing.T) {
 	dir := t.TempDir()
 	for name, is := range map[string][2]string{"dm-0": {"252:0", "shut down"}, "dm-1": {"252:1", "writable"}} {
@@ -110,7 +110,7 @@ func TestAForgedUUID(t *testing.T) {
 		}
 	}
 	if m, err := module.Mounted("/zone/file"); m != nil || err != nil || all("/zone/file") != nil {
-		t.Errorf("what is no device is mounted: %+v, %v", m, err)
+		t.Errorf("a path without a device is mounted: %+v, %v", m, err)
 	}
 }
 

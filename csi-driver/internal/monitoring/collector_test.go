@@ -30,7 +30,8 @@ func (s *silent) Status(context.Context) (pool.Status, error) {
 	return pool.Status{Size: pool.Gigabyte}, s.err
 }
 
-// A look in vain leaves what was seen, for a while; that there is no zone is something seen.
+// After a failed look the earlier metrics stay for a while. The absence of a zone is a result, not a
+// failure.
 func TestLooksInVain(t *testing.T) {
 	z := &silent{}
 	lost := int64(-1)
@@ -59,7 +60,7 @@ func TestLooksInVain(t *testing.T) {
 	}
 	is("there", 1, float64(pool.Gigabyte))
 	if n, shown := look()["stargate_zone_orphans"]; shown {
-		t.Errorf("nobody knows, and it is %v", n)
+		t.Errorf("the number is unknown, and the metric is %v", n)
 	}
 	lost = 3
 	if n := look()["stargate_zone_orphans"]; n != 3 {
@@ -96,7 +97,7 @@ func (f *full) Space(ctx context.Context, _ pool.Volume) (stargatectl.Space, err
 
 func (f *full) Taken(ctx context.Context, _ pool.Volume) (int, error) { return 2, ctx.Err() }
 
-// families are the names of what a look has come to.
+// families are the metrics of a look, by name.
 func families(t *testing.T, seen []prometheus.Metric) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
@@ -111,7 +112,7 @@ func families(t *testing.T, seen []prometheus.Metric) map[string]float64 {
 	return values
 }
 
-// A look that has not come to its end is one in vain: what is known of volumes stands.
+// A look that is cut off has failed: the metrics of volumes stay.
 func TestVolumesInVain(t *testing.T) {
 	z := &full{}
 	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() (int64, bool) { return 0, false }, klog.Background())

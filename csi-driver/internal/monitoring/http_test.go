@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Who is told to end while somebody reads the metrics ends well.
+// The server ends without an error while a client reads the metrics.
 func TestEndsDuringAScrape(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,7 +50,7 @@ type stuck chan struct{}
 func (stuck) Describe(ch chan<- *prometheus.Desc) { ch <- desc("stuck", "Nothing.") }
 func (s stuck) Collect(chan<- prometheus.Metric)  { <-s }
 
-// Of those who ask at once only some wait; the others are told to come again.
+// Some of the concurrent requests wait, and the others get an answer to try again.
 func TestSoManyScrapes(t *testing.T) {
 	s, r := make(stuck), prometheus.NewRegistry()
 	r.MustRegister(s)
@@ -78,7 +78,8 @@ func TestSoManyScrapes(t *testing.T) {
 	g.Wait()
 }
 
-// However many ask, the zone is looked at once in a while; and who goes away spoils nobody's answer.
+// Any number of requests cause one look at the zone in an interval. A client that leaves does not change
+// the answers to others.
 func TestReadyIsKept(t *testing.T) {
 	var asked atomic.Int32
 	ready := kept(func(ctx context.Context) error {

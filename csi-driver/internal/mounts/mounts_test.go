@@ -10,7 +10,8 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// What goes is ours at that path, and all in it; others' mounts stay, be they there, below, or of the same kind.
+// The driver's mounts at a path are removed, with all mounts in them. Mounts of others stay: at the path,
+// below it, or of the same kind.
 func TestWithin(t *testing.T) {
 	entries := []mount.MountInfo{
 		{ID: 1, MountPoint: "/", FsType: "ext4"},
@@ -42,6 +43,6 @@ func TestWithin(t *testing.T) {
 		}
 	}
 	if all, err := within(entries, "/pods/e", ours); err == nil || !strings.Contains(err.Error(), "nfs") {
-		t.Errorf("what somebody has mounted over it would go: %v, %v", all, err)
+		t.Errorf("another user's mount on top would be removed: %v, %v", all, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"stargate/csi-driver/internal/errkind"
 )
 
-// Whatever a request says, it leads nowhere outside.
+// No path of a request leads out of the folder.
 func FuzzInside(f *testing.F) {
 	root := f.TempDir()
 	for _, err := range []error{
@@ -76,8 +76,8 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// A mount that was declared dead fails when it is entered (EIO of the module): its path is one that can be
-// unmounted, what would be in it is none.
+// A fenced mount fails when it is entered (EIO of the module). Its own path can be unmounted, and paths in
+// it are refused.
 func TestInsideOfTheDead(t *testing.T) {
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "pods", "dead"), 0o755); err != nil {

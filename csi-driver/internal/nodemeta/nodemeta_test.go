@@ -47,7 +47,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// An old copy is no reason to bring back what others have taken away.
+// A change of an old copy does not restore taints that others have removed.
 func TestChangeOfAnOldCopy(t *testing.T) {
 	ctx := context.Background()
 	for what, c := range map[string]struct {
@@ -71,7 +71,7 @@ func TestChangeOfAnOldCopy(t *testing.T) {
 	}
 }
 
-// Who is always overtaken gives up, and overwrites nothing.
+// A change that is overtaken each time fails, and overwrites nothing.
 func TestChangeIsOvertaken(t *testing.T) {
 	client, was := world(t)
 	changed, err := Change(context.Background(), client, was, func(node *corev1.Node) {

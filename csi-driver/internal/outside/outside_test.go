@@ -53,7 +53,7 @@ func open(t *testing.T, z pool.Zone) (*Zone, string) {
 	return f.Beside(z), dir
 }
 
-// What is outside is there, and can be deleted, when the zone is not.
+// Snapshots in the folder are found, and can be deleted, without the zone.
 func TestWithoutAZone(t *testing.T) {
 	l := &lost{err: errkind.New(errkind.NoZone, "gone")}
 	z, dir := open(t, l)
@@ -74,13 +74,13 @@ func TestWithoutAZone(t *testing.T) {
 		return err
 	}()} {
 		if !errkind.Is(err, errkind.NoZone) {
-			t.Errorf("%s: nobody knows whether the zone has it, and it is %v", what, err)
+			t.Errorf("%s: it is unknown whether the zone has it, and the error is %v", what, err)
 		}
 	}
 }
 
-// An id says where its snapshot is, and is served there alone: one of that name in the zone is another one. A snapshot
-// that is gone from the folder is not looked for in the zone, which may be away.
+// An id names the place of its snapshot. The driver looks only there: a snapshot of that name in the zone
+// is another one. It does not search the zone, which may be missing.
 func TestWhereAnIDSays(t *testing.T) {
 	l := &lost{err: errkind.New(errkind.NoZone, "gone")}
 	z, _ := open(t, l)
@@ -113,8 +113,8 @@ func TestWhereAnIDSays(t *testing.T) {
 	}
 }
 
-// A folder that is taken away, or another one that is mounted in its place, is not the one that snapshots are in: the
-// driver says so, and neither finds nor loses anything there.
+// If the folder is removed, or another one is mounted in its place, the driver reports that. It neither
+// finds nor deletes snapshots there.
 func TestAnotherFolder(t *testing.T) {
 	z, dir := open(t, &lost{})
 	taken, err := z.TakeSnapshot(background, "s-1", pool.Volume{Name: "v", Size: 1 << 20}, pool.InFolder)
@@ -177,7 +177,7 @@ type within struct {
 
 func (w *within) Snapshots(context.Context) ([]pool.Snapshot, error) { return w.all, nil }
 
-// What is inside and what is outside is one list by name: pages of it lose nothing.
+// Snapshots of zone and folder are one list, sorted by name: pages of it lose nothing.
 func TestSorted(t *testing.T) {
 	z, _ := open(t, &within{all: []pool.Snapshot{{Name: "s-b"}, {Name: "s-d"}}})
 	for _, name := range []string{"s-a", "s-c", "s-e"} {
@@ -195,7 +195,7 @@ func TestSorted(t *testing.T) {
 	}
 }
 
-// Copies that are made at once do not take the same room: the second one finds what the first one has left.
+// Concurrent copies do not take the same room: the second one gets the rest.
 func TestTwoCopiesAtOnce(t *testing.T) {
 	l := &lost{}
 	z, _ := open(t, l)
@@ -221,7 +221,7 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 	}
 }
 
-// One process has it; a path that depends on where that was started is none.
+// One process at a time has the folder. A relative path is refused.
 func TestOpen(t *testing.T) {
 	if _, err := Open(background, "snapshots", "n1"); err == nil {
 		t.Error("a relative path")
@@ -236,7 +236,7 @@ func TestOpen(t *testing.T) {
 
 func (l *lost) Sweep(context.Context) error { l.asked++; return l.err }
 
-// The sweep removes half-made copies outside of the zone, too, and tells which ones it cannot remove.
+// The sweep also removes half-made copies in the folder, and reports those that it cannot remove.
 func TestSweepsTheFolder(t *testing.T) {
 	z, dir := open(t, &lost{err: errkind.New(errkind.NoZone, "gone")})
 	inTheWay := filepath.Join(dir, ".deleting-s-1", "x")

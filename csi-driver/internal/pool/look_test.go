@@ -64,7 +64,7 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%+v: %v, %v, %q", c, names, err, got)
 		}
 		if n := looks(); n != c.looks {
-			t.Errorf("%+v: %d looks at hearts", c, n)
+			t.Errorf("%+v: %d looks at heartbeats", c, n)
 		}
 	}
 }

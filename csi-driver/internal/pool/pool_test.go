@@ -31,7 +31,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Whatever is made and deleted: places do not overlap, and the largest is one that there is.
+// For any sequence of creations and deletions, places do not overlap, and the largest one exists.
 func TestPlacesAtRandom(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	all := Span{4 << 30, 4 << 30}
@@ -70,7 +70,7 @@ func TestAlignment(t *testing.T) {
 	}
 }
 
-// Any name of a claim leads to one that stargatectl takes, and two to two.
+// Any name of a claim leads to a valid name for stargatectl, and different names to different ones.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"pvc-1", "", "x-1", "e-1", "snapshot", "-a", "a/b", strings.Repeat("a", 64), "\xff"} {
 		f.Add(s, "pvc-2")
@@ -86,12 +86,12 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// Who is between life and death is waited for, and who lives is named; the dead keep nothing.
-// Nobody can ask for what nobody has: neither for a claim of that name, nor for a pod.
+// A silent or recovering system causes Busy, and a live one is named. Dead systems do not keep a volume.
+// No claim and no pod can have the name Nobodys.
 func TestNobodys(t *testing.T) {
 	name := Nobodys()
 	if !ValidName(name) || NameFor(name) == name || OfClaim(name) || IsSnapshot(name) {
-		t.Errorf("%q is somebody's", name)
+		t.Errorf("%q is the name of a volume", name)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// A system's name is what a member has written: it breaks no line of the log, and colours no terminal.
+// A member writes a system's name. The name cannot break a line of the log, or control a terminal.
 func TestNamesOfSystems(t *testing.T) {
 	for _, state := range []string{"alive", "silent"} {
 		err := Unused("v", []stargatectl.System{{Name: "g\x1b[31m\n\"E0000 all is well", State: state}})
@@ -123,7 +123,7 @@ func TestNamesOfSystems(t *testing.T) {
 	}
 }
 
-// Where there is no zone nobody knows what there was: nothing is said to be deleted.
+// On a node without a zone no deletion succeeds, because the node may have had a zone.
 func TestNothingIsDeleted(t *testing.T) {
 	ctx := context.Background()
 	for what, err := range map[string]error{"volume": Nothing{}.Delete(ctx, "v"), "snapshot": Nothing{}.DeleteSnapshot(ctx, ID{Name: "s-1"})} {

@@ -63,8 +63,8 @@ func TestNoSetuidNoDevices(t *testing.T) {
 	}
 }
 
-// The memory of a volume is opened through the mounts of machines' pods alone: theirs have the mark that the file
-// system asks for, whatever staged the volume, and whatever a class says.
+// The memory of a volume is opened only through mounts of VMs' pods, which have the mark. This holds for any
+// stage, and for any class.
 func TestMemoryForMachines(t *testing.T) {
 	const open, closed = "region_gid=107,region_mode=0660,region_nodiratime", "region_nodiratime"
 	for _, c := range []struct {
@@ -115,13 +115,13 @@ func TestMemoryForMachines(t *testing.T) {
 			t.Errorf("%s: %s, and not %s", c.what, got, c.want)
 		}
 		if mounts.Marked(&all[2]) || !mounts.Marked(&all[3]) {
-			t.Errorf("%s: the pod has %v, the machine %v", c.what, all[2].MountOptions, all[3].MountOptions)
+			t.Errorf("%s: the pod has %v, the VM %v", c.what, all[2].MountOptions, all[3].MountOptions)
 		}
 	}
 }
 
-// A volume that an earlier driver has staged without them is published with them: a program in it that is
-// root's and setuid makes nobody root, and a device node in it is none.
+// A volume that an earlier driver has staged without nosuid and nodev is published with them. A setuid
+// program of root in it makes no user root, and a device node in it has no effect.
 func TestSetuidPlanted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounts need root")

@@ -15,7 +15,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Whatever fails behind a mount leaves none: who is refused for good does not come to undo it.
+// A failure after a mount leaves no mount, because kubelet does not call again after a final error.
 func TestFailuresLeaveNoMount(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounts need root")
@@ -43,7 +43,7 @@ func TestFailuresLeaveNoMount(t *testing.T) {
 	}
 	none("publish", target, f.Publish(ctx, v, staging, target, Options{}))
 	none("direct", direct, f.Direct(ctx, v, direct, Options{}))
-	// What somebody still has open cannot go: it is to be tried again, and is undone at last.
+	// A busy mount cannot be removed: the error makes kubelet call again, and the mount goes in the end.
 	if err := m.Bind(staging, target, 0); err != nil {
 		t.Fatal(err)
 	}

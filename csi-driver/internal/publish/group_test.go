@@ -17,7 +17,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// A pod's group can write to the root of a new volume. A root that has a chosen owner, or files in it, stays as it is.
+// A pod's group can write to the root of a new volume. A root with a chosen owner, or with files, stays as it is.
 func TestGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to give a directory away takes root")
@@ -85,7 +85,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// A call that cannot give the root to the group leaves no mount that it has made: nobody would unmount it.
+// A call that cannot give the root to the group leaves no mount of its own.
 func TestGroupNotGiven(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a file system that cannot be written takes a mount")

@@ -11,7 +11,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// inlineID is one of kubelet's names for inline volumes, which are longer than any name in a zone.
+// inlineID is an id as kubelet makes it for inline volumes: longer than any name in a zone.
 const inlineID = "csi-0123456789012345678901234567890123456789012345678901234567890123"
 
 var capability = &csi.VolumeCapability{

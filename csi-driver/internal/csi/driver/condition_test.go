@@ -126,7 +126,7 @@ func (w *world) shutDownOn(device string) {
 	}
 }
 
-// The driver claims, by the old numbers, what kubelets and monitors before CSI 1.13 ask for.
+// The driver claims the volume condition by its old numbers, for kubelets and monitors before CSI 1.13.
 func TestConditionIsClaimed(t *testing.T) {
 	c := newWorld(t, pool.Gigabyte).connect()
 	node, err := csi.NewNodeClient(c).NodeGetCapabilities(context.Background(), &csi.NodeGetCapabilitiesRequest{})
@@ -182,7 +182,7 @@ func TestCondition(t *testing.T) {
 		// each volume.
 		for _, call := range w.zone.Calls() {
 			if call == pooltest.Systems {
-				t.Errorf("%s: hearts are looked at", what)
+				t.Errorf("%s: heartbeats are examined", what)
 			}
 		}
 	}

@@ -50,9 +50,9 @@ type scenario struct {
 	call   func(context.Context, *world) error
 	// other is a code that is not the class's; Unknown where it is.
 	other func(at) codes.Code
-	// The directory that is to be mounted at is there when this has failed: kubelet removes it, or unpublishes.
+	// The directory of the mount exists after a failure of this call: kubelet removes it, or unpublishes.
 	prepares pooltest.Call
-	// What stays as long as it fails, so that kubelet comes again.
+	// The object that stays while the call fails, so that kubelet calls again.
 	keeps string
 }
 
@@ -202,7 +202,7 @@ func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 	return true
 }
 
-// clean is what is there before and after it when nothing fails, and what the zone is asked on the way.
+// clean runs the scenario without failures: the objects before and after it, and its calls to the zone.
 func (s scenario) clean(t *testing.T) (before, after []string, calls []pooltest.Call) {
 	t.Helper()
 	w := newWorld(t, pool.Gigabyte)

@@ -20,7 +20,7 @@ import (
 // the requested object exists then, and is not made again.
 type leftBehind struct {
 	strict
-	size int64 // of what it has made
+	size int64 // of its volume
 	done bool
 }
 

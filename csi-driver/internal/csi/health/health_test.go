@@ -18,8 +18,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// many is a zone with volumes v0 to v7; of some the file system cannot be read, and some of those
-// are gone.
+// many is a zone with volumes v0 to v7. The file systems of some cannot be read, and some of those
+// volumes are deleted.
 type many struct {
 	pool.Nothing
 	fails, gone map[string]bool
@@ -76,10 +76,10 @@ func TestHealthOfMany(t *testing.T) {
 		t.Errorf("%s, %v", names, err)
 	}
 	if z.most < 2 || z.most > healthAtOnce {
-		t.Errorf("%d were looked at at once", z.most)
+		t.Errorf("%d were examined at once", z.most)
 	}
 	z.gone = nil
 	if _, err := list(); err == nil {
-		t.Error("one that cannot be looked at is left out")
+		t.Error("a volume that cannot be examined is left out")
 	}
 }

@@ -32,7 +32,7 @@ func TestRunEndsAll(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("what it has started goes on: %s", stat)
+			t.Fatalf("the started program continues: %s", stat)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 const release = "6.12.0-test"
 
-// machine is a node's root, and the programs that it has.
+// machine is a node: its root folder, and its programs.
 type machine struct {
 	root string
 	does map[string]func() (string, error)

@@ -15,8 +15,8 @@ import (
 	"stargate/csi-driver/internal/mounts"
 )
 
-// What tests see is what the kernel does: a stack of mounts at a path, attributes of each of them, files that
-// go with the mount they are in.
+// The table behaves like the kernel: mounts at a path are a stack, each has its attributes, and files are
+// removed with their mount.
 func TestTable(t *testing.T) {
 	staged, bound := t.TempDir(), t.TempDir()
 	table := New()
@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Who asks for a failure has it once, when he has asked for it.
+// A planned failure comes once, at the planned call.
 func TestFail(t *testing.T) {
 	table := New()
 	for c, do := range map[Call]func() error{

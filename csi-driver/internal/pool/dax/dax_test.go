@@ -233,7 +233,7 @@ func TestNoZoneAndNoAnswer(t *testing.T) {
 			}
 		}
 		if err := look(newStand(t, "0"), ended); !errkind.Is(err, errkind.NoAnswer) {
-			t.Errorf("%s, and nobody waits: %v", what, err)
+			t.Errorf("%s, and no caller waits: %v", what, err)
 		}
 	}
 }
@@ -316,7 +316,7 @@ func TestFailures(t *testing.T) {
 			err := do(newStand(t, c.status))
 			if name == "delete" && want == errkind.NotFound {
 				if err != nil {
-					t.Errorf("deleted by somebody else meanwhile: %v", err)
+					t.Errorf("deleted by another program meanwhile: %v", err)
 				}
 				continue
 			}

@@ -94,7 +94,7 @@ func TestAHostileVolume(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := z.Delete(background, "evil"); line == "hang" && err == nil {
-			t.Errorf("%s: deleted while somebody can store in it, and nobody can tell who", what)
+			t.Errorf("%s: deleted while a process can store in it, and its name is unknown", what)
 		}
 		held.Close()
 		if err := z.Delete(background, "evil"); err != nil {

@@ -49,7 +49,7 @@ func scripted(t *testing.T) *stargatectl.Tools {
 	return found
 }
 
-// An address belongs to the file as long as that exists, whatever is written into it. The driver
+// A file keeps its address as long as it exists, even if its content changes. The driver
 // asks for it once for a file of an earlier driver. While it is unknown, no addresses are given
 // away.
 func TestAddressesOfWhatChanges(t *testing.T) {
@@ -204,7 +204,7 @@ func TestAFileThatIsAlwaysAnotherOne(t *testing.T) {
 	}
 	// A later look may find the addresses behind it free, so the size is not impossible.
 	if _, err := z.extend(ctx, v, 64*mib); !errkind.Is(err, errkind.Busy) || !strings.Contains(err.Error(), "volume evil changes") {
-		t.Errorf("the other one grows: %v", err)
+		t.Errorf("the growth of the other one is not Busy: %v", err)
 	}
 	// The file system's own limit is the same at each look.
 	if _, err := z.extend(ctx, v, 128*mib); !errkind.Is(err, errkind.OutOfRange) {

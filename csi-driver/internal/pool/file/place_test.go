@@ -72,8 +72,7 @@ func (z *Zone) says(t *testing.T, name string, base int64) {
 }
 
 // Members that have a volume as memory write the address in its superblock. That changes nothing
-// for others. The volume's addresses stay its own, those that it names stay free, or another's, and
-// the volume itself is not used.
+// for others. The volume keeps its addresses, and does not get the written ones. It is not used.
 func TestAMemberWritesAnotherAddress(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
 	for what, says := range map[string]int64{
@@ -173,7 +172,7 @@ func TestAMemberMakesItLonger(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := z.Delete(background, "evil"); !errkind.Is(err, errkind.InUse) {
-		t.Errorf("somebody uses it: %v", err)
+		t.Errorf("a process uses it: %v", err)
 	}
 	if st, err := held.Stat(); err != nil || st.Size() != 1<<40 {
 		t.Errorf("a deletion that was refused has cut it: %v, %v", st, err)
@@ -208,7 +207,7 @@ func TestNotMadeTwice(t *testing.T) {
 	}
 }
 
-// If a machine was killed during the recovery of a slot, the slot stays in recovery. It keeps a
+// If a VM was killed during the recovery of a slot, the slot stays in recovery. It keeps a
 // volume only as long as a process can store in it.
 func TestNobodyRecoversAnyMore(t *testing.T) {
 	z, _ := logged(t)
@@ -218,10 +217,10 @@ func TestNobodyRecoversAnyMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := z.Delete(background, "v"); !errkind.Is(err, errkind.Busy) {
-		t.Errorf("somebody has it: %v", err)
+		t.Errorf("a process has it: %v", err)
 	}
 	held.Close()
 	if err := z.Delete(background, "v"); err != nil {
-		t.Errorf("nobody has it: %v", err)
+		t.Errorf("no process has it: %v", err)
 	}
 }

@@ -63,7 +63,7 @@ func TestWhatIsNotCleanedUp(t *testing.T) {
 		t.Errorf("it is told: %v", err)
 	}
 	if err := z.Sweep(background); err == nil || !strings.Contains(err.Error(), folder.Making+"w") {
-		t.Errorf("what cannot be swept is told: %v", err)
+		t.Errorf("a failed sweep reports: %v", err)
 	}
 	if err := os.Remove(filepath.Join(z.folder.Path(folder.Making, "w"), "in the way")); err != nil {
 		t.Fatal(err)
