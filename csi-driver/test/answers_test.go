@@ -9,7 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// While others who use a volume do not answer, what needs them is to be tried again, and is done then.
+// While other systems of a volume do not answer, changes that need them fail with Aborted. They succeed
+// once the systems answer.
 func TestNotAtRest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "512m")
@@ -34,7 +35,7 @@ func TestNotAtRest(t *testing.T) {
 	}
 }
 
-// Who does not answer, and has the file open no more, was killed: nobody waits for that.
+// A system that does not answer, and no longer has the file open, was killed. Changes do not wait for it.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "512m")

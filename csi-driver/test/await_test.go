@@ -15,9 +15,9 @@ import (
 	"stargate/csi-driver/internal/app"
 )
 
-// A driver that has been killed leaves its socket's name, and for a moment somebody may still listen
-// there: a tool that the driver was just starting has all that the driver had open until it runs its own
-// program. That its queue takes a connection is no answer: a test waits for the next driver.
+// A killed driver leaves its socket's name, and for a moment a child may still listen there: a child has
+// the driver's open files until it runs its own program. A connection in its queue is no answer, so a
+// test waits for the next driver.
 func TestAwaitSuccessor(t *testing.T) {
 	needsRoot(t)
 	n := bareNode(t)
@@ -35,7 +35,7 @@ func TestAwaitSuccessor(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		time.Sleep(100 * time.Millisecond) // in which a caller has sent what nobody will read
+		time.Sleep(100 * time.Millisecond) // meanwhile a caller sends a request that is never read
 		first.Close()
 		left.Close()
 		done <- app.Run(ctx, n.config)

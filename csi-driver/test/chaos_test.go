@@ -71,7 +71,7 @@ func beDriver() int {
 	return 0
 }
 
-// patience is for machines that have other things to do.
+// patience is the limit on a busy machine.
 const patience = 10 * time.Minute
 
 // process is a driver of its own.
@@ -123,14 +123,14 @@ func (p *process) dead() string {
 	select {
 	case <-p.done:
 	case <-time.After(patience):
-		p.n.t.Fatal("a call says that the driver is dead, and it is not")
+		p.n.t.Fatal("a call reports that the driver has ended, and it runs")
 	}
 	_, at, _ := strings.Cut(p.log.String(), "dies at step ")
 	at, _, _ = strings.Cut(at, "\n")
 	return at
 }
 
-// call is one of a volume's life.
+// call is a call in a volume's life.
 type call struct {
 	name string
 	do   func(ctx context.Context) error
@@ -142,9 +142,9 @@ func (c call) inTime() error {
 	return c.do(ctx)
 }
 
-// again repeats it as kubelet and the provisioner do: as long as a tool that a dead driver has left
-// behind is at work, or what it has left half made is being swept, the answer is Aborted. So it is when a tool
-// is just being started, which has what the driver has open, a mount among it, until it runs its own program.
+// again repeats the call as kubelet and the provisioner do. The answer is Aborted while a tool of the
+// killed driver still works, and while half-made objects are being removed. It is Aborted, too, while a
+// tool starts: the child has the driver's open files, and a mount among them, until it runs its program.
 func (c call) again() error {
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 		if err := c.inTime(); status.Code(err) != codes.Aborted || time.Now().After(end) {
@@ -253,7 +253,7 @@ func (n *node) deleteSnapshotCall(what, name string) call {
 	}}
 }
 
-// filesSound checks what a death has left, before anybody repeats a call.
+// filesSound checks the files that a killed driver has left, before any call is repeated.
 func (n *node) filesSound(when string) {
 	n.t.Helper()
 	files := n.left()
@@ -286,8 +286,8 @@ func (n *node) filesWritable(when string) {
 	}
 }
 
-// The driver dies at each step of each call of a volume's life in turn. Started again, it goes on from
-// what it finds: the call that was cut off succeeds when it is repeated, and nothing is left over.
+// The driver is killed at each step of each call of a volume's life in turn. After a restart it continues
+// from the state on the node: the repeated call succeeds, and nothing is left.
 func TestDeathAtEachStep(t *testing.T) {
 	const least = 35
 	deathAtEachStep(newNode(t, gib, "512m"), least)
@@ -312,8 +312,8 @@ func deathAtEachStep(n *node, least int) {
 	fmt.Println(len(met), "checks")
 }
 
-// lifeWithDeaths is a volume's life in which the driver dies at that step of each call, once of a call
-// that is made and once of one that is repeated when it had succeeded.
+// lifeWithDeaths is a volume's life in which the driver is killed at that step of each call: once in the
+// first call, and once in a repetition after success.
 func (n *node) lifeWithDeaths(at int, met map[string]bool) {
 	n.t.Helper()
 	p := n.run(at)

@@ -14,7 +14,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// What the driver's tests take for a zone (package zonetest) is held to the same as a real one, with its tools.
+// A real zone with its tools fulfils the same contract as the zone in memory (package pooltest).
 func TestContract(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)

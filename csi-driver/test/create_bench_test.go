@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkCreate is how long CreateVolume of 1 GiB takes, over the driver's socket and with the tools, and beside
-// it what has to be done in any case: so many bytes of the same tmpfs become zeroes, by one write after another
-// (as dd does it), and by stores to a mapping (memset). All three in turn; medians. In a zone of files the kernel
-// gives all memory when the volume is made, so none of it is missing when a machine is at work.
+// BenchmarkCreate measures CreateVolume of 1 GiB, over the driver's socket and with the tools. For comparison it
+// zeroes the same number of bytes on the same tmpfs: by writes (like dd), and by stores to a mapping (memset). It
+// runs the three in turn, and reports medians. In a zone of files the kernel allocates all memory when the volume
+// is made, so a running VM never lacks memory.
 //
 //	make build && cd csi-driver
 //	unshare --mount ../mk/tools/go test -run '^$' -bench Create -benchtime 9x ./test
@@ -90,7 +90,7 @@ func (n *node) storeZeroes() {
 	}
 }
 
-// empty gives the memory back, so that who is next has it from the kernel as the others had.
+// empty frees the memory, so that each measurement gets its memory from the kernel.
 func (n *node) empty() {
 	n.t.Helper()
 	if _, err := n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"}); err != nil {

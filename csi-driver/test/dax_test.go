@@ -29,8 +29,8 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// A zone of reserved memory, real mounts, and the program itself: in the virtual machine of
-// e2e/scenarios/csi.sh, which says where they are.
+// These tests use a zone of reserved memory, real mounts and the real program. They run in the VM of
+// e2e/scenarios/csi.sh, which passes the paths.
 const (
 	envZone   = "SG_CSI_ZONE"   // its name
 	envBinary = "SG_CSI_BINARY" // stargate-csi
@@ -101,7 +101,8 @@ func (n *node) volumes() []shownVolume {
 	return shown.Volumes
 }
 
-// What a death may leave: whole volumes, and what the next change of the zone removes.
+// volumesSound checks the volumes that a killed driver has left: whole ones, and half-made ones that the
+// next change of the zone removes.
 func (n *node) volumesSound(when string) {
 	n.t.Helper()
 	for _, v := range n.volumes() {
@@ -141,7 +142,7 @@ func TestDAXSanity(t *testing.T) {
 	p.stop()
 }
 
-// Files are where pods and the memory of machines have them; growth reaches those who have it mounted.
+// Pods and the memory of VMs have the same files. Growth reaches the mounts.
 func TestDAXPods(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -213,9 +214,9 @@ func TestDAXPods(t *testing.T) {
 	n.nothingLeft()
 }
 
-// The module itself decides on opens of a volume's memory. Without machines it refuses all. With machines, a member of
-// QEMU's group opens it through the mount of a machine's pod, and through no other. The driver guards a volume that was
-// staged before when the next pod comes.
+// The module itself decides on opens of a volume's memory. Without VMs it refuses all. With VMs, a member of QEMU's
+// group opens it through the mount of a VM's pod, and through no other. The driver guards a volume that was staged
+// before when it publishes it to the next pod.
 func TestDAXRegion(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -249,7 +250,7 @@ func TestDAXRegion(t *testing.T) {
 	if o := super("pod"); !strings.Contains(o, "region_nodiratime") || strings.Contains(o, "region_gid") {
 		t.Errorf("without machines: %s", o)
 	}
-	// A driver with machines, which finds it staged.
+	// A driver with VMs finds the volume staged.
 	v := pool.Volume{Name: "v", Path: "/dev/" + n.config.ZoneName + "/v"}
 	show := publish.NewDAX(mounts.New(), 107, true)
 	for pod, o := range map[string]publish.Options{"machine": {Machine: true}, "reader": {Machine: true, ReadOnly: true}, "other": {}} {
@@ -294,8 +295,8 @@ func TestDAXRegion(t *testing.T) {
 	n.nothingLeft()
 }
 
-// A claim that all only read: the node does not join the volume, so that machines which can only read
-// can mount it. Copies are made of it, it grows when nobody has it, and a death before has been recovered.
+// The node does not join a volume that all pods only read, so that VMs without write access can mount it.
+// It can be copied, it grows while it is unused, and an earlier fenced system has been recovered.
 func TestDAXReaders(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -351,7 +352,7 @@ func (n *node) recovered(id string) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		n.t.Fatal(err)
 	}
-	// It has joined when it opens what it reads.
+	// The tool has joined once it opens its input.
 	cmd := exec.Command("stargatectl", "put", "/dev/"+n.config.ZoneName+"/"+id, fifo, "/f")
 	if err := cmd.Start(); err != nil {
 		n.t.Fatal(err)
@@ -373,8 +374,8 @@ func (n *node) recovered(id string) {
 	n.unstage(id)
 }
 
-// fence declares this node dead, as another system does that waits for it in vain. Of itself the module takes no
-// such word, and the tool asks it wherever it sees it: so it is not to see it.
+// fence fences this node, as another system does that waits for it in vain. The module does not fence itself, and
+// the tool asks the module if it sees one: so the tool runs without a view of it.
 func (n *node) fence(path string) {
 	n.t.Helper()
 	region := filepath.Join(path, ".stargate", "region")
@@ -389,7 +390,7 @@ func (n *node) fence(path string) {
 			return
 		}
 		if time.Now().After(end) {
-			n.t.Fatal("the node does not notice that it was declared dead")
+			n.t.Fatal("the node does not notice that it was fenced")
 		}
 	}
 }
@@ -443,7 +444,7 @@ func TestDAXOnePod(t *testing.T) {
 	n.nothingLeft()
 }
 
-// Behind the driver's back: what is in the way is said, with a code that tells what to do about it.
+// An operator changes things without the driver. The driver names the obstacle, with the right code.
 func TestDAXByHand(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -456,7 +457,7 @@ func TestDAXByHand(t *testing.T) {
 	wants(t, "what somebody else has made", err, codes.NotFound)
 	n.delete("other")
 	if left := n.left(); len(left) != 2 {
-		t.Errorf("somebody else's is deleted: %v", left)
+		t.Errorf("an object of another program is deleted: %v", left)
 	}
 	run(t, "lvremove", "-y", "-q", zone+"/other")
 	at := filepath.Join(n.dir, "by-hand")
@@ -520,8 +521,8 @@ func (n *node) swept() {
 	}
 }
 
-// What was half deleted when its driver died goes when the next one has started, though nothing is changed:
-// nobody would ask for anything where it takes all the room.
+// A driver that starts removes a volume that a killed driver has half deleted. It does not wait for a change,
+// because no call may come while that volume takes all the room.
 func TestDAXSwept(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -538,8 +539,8 @@ func TestDAXSwept(t *testing.T) {
 	n.nothingLeft()
 }
 
-// A zone whose volumes the kernel cannot mount (any more: its module is away) has room for nothing. What
-// there is can be deleted.
+// A zone whose volumes the kernel cannot mount, because its module was unloaded, has no room. Existing
+// volumes can be deleted.
 func TestDAXWithoutModule(t *testing.T) {
 	n := newDAXNode(t)
 	n.config.HTTP = freePort(t)
@@ -552,7 +553,7 @@ func TestDAXWithoutModule(t *testing.T) {
 	wants(t, "create", err, codes.ResourceExhausted, "stargatefs", "module")
 	_, err = n.CreateVolume(background, createRequest("old", 64*mib))
 	if err != nil {
-		t.Errorf("what is there: %v", err)
+		t.Errorf("existing volumes: %v", err)
 	}
 	_, metrics := get(t, "http://"+n.config.HTTP+"/metrics")
 	if !strings.Contains(metrics, `stargate_zone_up{kind="dax"} 0`) {
@@ -603,7 +604,8 @@ func TestDAXReserve(t *testing.T) {
 	n.nothingLeft()
 }
 
-// While a pod writes, and the zone is full: a snapshot goes outside, and becomes a volume of the zone again.
+// While a pod writes and the zone is full, a snapshot goes to the folder, and later becomes a volume of
+// the zone again.
 func TestDAXOutside(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -697,8 +699,8 @@ func TestDAXAtOnce(t *testing.T) {
 	n.nothingLeft()
 }
 
-// What the node keeps for LVM does not grow with the volumes that have come and gone, either; LVM takes
-// seconds for each where QEMU translates.
+// LVM's files on the node do not grow with the number of deleted volumes. The test makes few, because LVM
+// takes seconds for each under emulation.
 func TestDAXOverTime(t *testing.T) {
 	n := newDAXNode(t)
 	n.config.HTTP = freePort(t)
@@ -713,7 +715,7 @@ func TestDAXOverTime(t *testing.T) {
 	}
 }
 
-// lvmFiles are those that LVM keeps of volume groups: the last state of each, and older ones.
+// lvmFiles are LVM's files about volume groups: the last state of each, and older ones.
 func lvmFiles(t testing.TB) []string {
 	t.Helper()
 	var files []string
@@ -737,8 +739,8 @@ func TestDAXDeathAtAnyTime(t *testing.T) {
 	deathAtAnyTime(newDAXNode(t), 6, 20*time.Second)
 }
 
-// The node's power is cut while volumes are made, deleted and grown, and one is written to; the second
-// half runs when it is back.
+// The node's power is cut while volumes are made, deleted and grown, and one is written. The second half
+// of the test runs after the next boot.
 func TestDAXPowerCutBefore(t *testing.T) {
 	n := newDAXNode(t)
 	n.binary()
@@ -786,7 +788,7 @@ func TestDAXPowerCutAfter(t *testing.T) {
 	res, err := n.NodeExpandVolume(background, &csi.NodeExpandVolumeRequest{
 		VolumeId: "kept", VolumePath: n.target("a"), CapacityRange: &csi.CapacityRange{RequiredBytes: 96 * mib},
 	})
-	if err != nil && status.Code(err) != codes.OutOfRange { // who began with half may have come between
+	if err != nil && status.Code(err) != codes.OutOfRange { // another call may have made a half-sized volume first
 		t.Errorf("expand: %v, %v", res, err)
 	}
 	n.create("half", 256*mib)

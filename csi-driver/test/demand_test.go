@@ -40,7 +40,7 @@ func demand(quick, normal int) int {
 	return normal
 }
 
-// holding is what a process has of what could be left behind.
+// holding are resources that a process could leak.
 type holding struct{ files, goroutines, kib int }
 
 func (p *process) holds(t testing.TB) holding {
@@ -102,8 +102,8 @@ func (n *node) comeAndGo(volumes int) {
 	g.Wait()
 }
 
-// whole goes through all calls of a volume's life, as their callers do: a system that is starved of its
-// processor does not stand still in time for a copy, which is Aborted, and asked for again.
+// whole makes all calls of a volume's life, and repeats them as their callers do. A system without processor
+// time does not freeze in time for a copy: the call is Aborted then.
 func (n *node) whole(lives int) {
 	n.t.Helper()
 	for i := range lives {
@@ -115,15 +115,15 @@ func (n *node) whole(lives int) {
 	}
 }
 
-// A driver that has served for long holds what it held when it had served a little.
+// A driver holds the same resources after many calls as after few.
 func TestDemandOverTime(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.config.HTTP = freePort(t)
 	n.overTime(n.run(0), 100, demand(200, 1000), 20)
 }
 
-// overTime compares what the driver holds after few volumes, and after many more. One in so many goes
-// through all calls, which take many times what its making and deleting take.
+// overTime compares the driver's resources after few volumes, and after many more. One volume in oneIn goes
+// through all calls, which take many times longer than its creation and deletion.
 func (n *node) overTime(p *process, few, many, oneIn int) {
 	t := n.t
 	t.Helper()
@@ -135,7 +135,7 @@ func (n *node) overTime(p *process, few, many, oneIn int) {
 	after := p.holds(t)
 	p.stop()
 	t.Logf("%d volumes: before %+v, after %+v", many, before, after)
-	// A connection or a collector's round more or less; what the runtime keeps for itself.
+	// The limits allow for some connections, for a round of a collector, and for the runtime's own memory.
 	if after.files > before.files+8 || after.goroutines > before.goroutines+16 || after.kib > before.kib+32<<10 {
 		t.Errorf("%d volumes have left something behind: before %+v, after %+v", many, before, after)
 	}

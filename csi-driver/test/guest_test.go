@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Members write labels: of two devices that have one label a machine mounts neither, whichever comes first.
+// Members can write labels. A VM mounts neither of two devices with the same label, in any order.
 func TestGuestLabels(t *testing.T) {
 	needsRoot(t)
 	script, err := filepath.Abs("../../kubevirt-manifests/guest/stargate-mount")
@@ -69,7 +69,7 @@ mounted: /dev/pmem1 /mnt/stargate/input /dev/pmem0 /mnt/stargate/output
 	}
 }
 
-// A machine's mount point cannot be written to as long as no volume is mounted there, and the volume can.
+// A VM's mount point cannot be written without a mounted volume. The volume can be written.
 func TestGuestMountPoint(t *testing.T) {
 	needsRoot(t)
 	block, err := filepath.Glob("/sys/class/block/*/ro")
@@ -126,7 +126,7 @@ func TestGuestMountPoint(t *testing.T) {
 			t.Skip("this file system has no immutable directories")
 		}
 		_ = exec.Command("chattr", "-i", probe).Run()
-		t.Errorf("what belongs into the volume was stored on the disk: %s", out)
+		t.Errorf("a file for the volume was stored on the disk: %s", out)
 	}
 	options, err := os.ReadFile(filepath.Join(stubs, "mount.options"))
 	if err != nil || !strings.Contains(string(options), "nosuid,nodev") {

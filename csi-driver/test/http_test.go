@@ -25,7 +25,7 @@ func get(t testing.TB, url string) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-// What Prometheus and kubelet's probes see.
+// Prometheus gets the metrics, and kubelet's probes get their answers.
 func TestMetricsAndProbes(t *testing.T) {
 	n := newNode(t, 256*mib, "512m")
 	n.config.HTTP = freePort(t)

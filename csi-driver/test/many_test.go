@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a look at a node with 1,000 volumes takes. The number of programs does not depend on how many volumes there
-// are. The limit is for processor time, as other tests have the processors, too.
+// Limits of a look at a node with 1,000 volumes. The number of programs does not depend on the number of volumes.
+// The limit is one of processor time, because other tests use the processors, too.
 const (
 	manyVolumes = 1000
 	scrapeLimit = 2 * time.Second
@@ -24,7 +24,7 @@ const (
 	mostPrograms = 8
 )
 
-// processorTime is what this process, which the driver is a part of, and its programs have had.
+// processorTime is the processor time of this process, which includes the driver, and of its programs.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var all time.Duration
@@ -82,7 +82,7 @@ func TestManyVolumes(t *testing.T) {
 		}
 	}
 	n.start()
-	// The driver itself looks when it starts: that is over when no program has begun for as long as one can take.
+	// The driver itself looks when it starts. That look has ended when no program has begun for 5 s.
 	for quiet := 0; quiet < 10; time.Sleep(500 * time.Millisecond) {
 		if quiet++; len(calls()) > 0 {
 			quiet = 0

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package test drives the whole driver over its socket, on a zone of files, with the tools that
-// `make build` has built and with real mounts. It wants root, and is best run in a mount namespace
-// of its own (`make test SUITE=csi` does). Without root or tools `go test` skips these tests; with
+// `make build` has built and with real mounts. It needs root, and should run in a mount namespace
+// of its own, as in `make test SUITE=csi`. Without root or tools `go test` skips these tests; with
 // SG_TOOLS set, as by mk/test/csi, they fail instead.
 package test
 
@@ -32,14 +32,14 @@ const (
 	gib = int64(1) << 30
 )
 
-// node is one with a zone, and kubelet's folder.
+// node is a node with a zone and kubelet's folder.
 type node struct {
 	t       testing.TB
 	config  app.Config
 	dir     string
 	zoneDir string
 	kubelet string
-	// Of its kind of zone: what is in it; what a death may have left in it; where pods can write.
+	// Parts that depend on the kind of zone: its objects; a check after a killed driver; the pods' files.
 	left     func() []string
 	sound    func(when string)
 	writable func(when string)
@@ -48,8 +48,8 @@ type node struct {
 	csi.NodeClient
 }
 
-// needs skips a test on a machine that does not have what it takes. A run that names the tools is one that
-// is to show something, so there the test fails.
+// needs skips a test on a machine without its requirements. If the run names the tools, the test fails
+// instead.
 func needs(t testing.TB, err error, what string) {
 	t.Helper()
 	switch {
@@ -127,7 +127,7 @@ func bareNode(t testing.TB) *node {
 	return n
 }
 
-// end leaves nothing mounted, whatever the test has left.
+// end unmounts everything that the test has left.
 func (n *node) end() {
 	mounts := n.mounts()
 	for i := len(mounts) - 1; i >= 0; i-- {
@@ -140,7 +140,7 @@ func (n *node) end() {
 	}
 }
 
-// mounts are those in the node's folder, in the order of their making.
+// mounts are the mounts in the node's folder, in the order of their making.
 func (n *node) mounts() []string {
 	n.t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
@@ -179,7 +179,7 @@ func (n *node) outside() []string {
 	return filesOf(n.t, n.config.SnapshotDir, ".stargate-snapshots")
 }
 
-// filesLeft are those of the zone.
+// filesLeft are the files of the zone.
 func (n *node) filesLeft() []string {
 	n.t.Helper()
 	files := filesOf(n.t, n.zoneDir, ".stargate-zone")
@@ -189,7 +189,7 @@ func (n *node) filesLeft() []string {
 	})
 }
 
-// filesOf a folder, but for the one that is locked. None, if there is no folder.
+// filesOf are the files of a folder, without its lock file. There are none without a folder.
 func filesOf(t testing.TB, dir, lock string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -205,7 +205,7 @@ func filesOf(t testing.TB, dir, lock string) []string {
 	return names
 }
 
-// connect has the clients speak to who answers at the socket.
+// connect connects the clients to the socket.
 func (n *node) connect() error {
 	n.t.Helper()
 	conn, err := grpc.NewClient(n.config.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -244,9 +244,9 @@ func (n *node) start() (stop func()) {
 	return stop
 }
 
-// await waits until the driver answers; if it ends instead, what it says is the reason. Each try has a
-// connection of its own: gRPC would wait a second after one in vain. That a connection is taken is no
-// answer yet: of a driver that was killed a child may still have the socket, until it runs its own program.
+// await waits until the driver answers. If the driver ends instead, the test fails with its message. Each
+// try has its own connection, because gRPC waits a second after a failed one. An accepted connection is no
+// answer yet: a child of a killed driver may still have the socket, until it runs its own program.
 func (n *node) await(done <-chan error) {
 	n.t.Helper()
 	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -295,7 +295,7 @@ func (n *node) create(name string, size int64) *csi.Volume {
 	return res.GetVolume()
 }
 
-// mounted has the module show a volume, which in a zone of files it never does.
+// mounted makes the module report a volume, which it never does in a zone of files.
 func (n *node) mounted(id, state string) {
 	n.t.Helper()
 	dir := filepath.Join(n.config.Sysfs, id)
@@ -369,7 +369,7 @@ func (n *node) unstage(id string) {
 	}
 }
 
-// wants fails unless the call was refused with that code and a sentence that has the words.
+// wants fails unless the call was refused with that code, and with a message that has the words.
 func wants(t testing.TB, what string, err error, code codes.Code, words ...string) {
 	t.Helper()
 	s, _ := status.FromError(err)

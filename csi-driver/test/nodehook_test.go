@@ -40,7 +40,7 @@ func hooked(t *testing.T) (n *node, ask func(point, vmi string) error) {
 	}
 }
 
-// vmi is a machine's object, as KubeVirt sends it.
+// vmi is a VM's object, as KubeVirt sends it.
 func vmi(t *testing.T, volumes, memory, node string) string {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -76,7 +76,7 @@ func (n *node) toPodAs(volume string) *csi.NodePublishVolumeRequest {
 	return r
 }
 
-// A machine that cannot have its volumes is not started, and the reason is said.
+// A VM that cannot have its volumes is not started, and the error has the reason.
 func TestNodeHookStart(t *testing.T) {
 	n, ask := hooked(t)
 	err := ask("PreVMStart", vmi(t, "data", "1Gi", "n1"))
@@ -113,8 +113,8 @@ func TestNodeHookStart(t *testing.T) {
 	}
 }
 
-// What a machine held when it ended is free when KubeVirt has said so, also if its pod has gone before; who
-// lives is left alone.
+// When KubeVirt reports the end of a VM, its volumes become free, even if its pod is deleted already. Live
+// systems are left alone.
 func TestNodeHookEnd(t *testing.T) {
 	t.Parallel()
 	n, ask := hooked(t)
@@ -127,7 +127,7 @@ func TestNodeHookEnd(t *testing.T) {
 		vm := n.machine("data", machineA)
 		vm("take 0")
 		if err := ask(c.point, vmi(t, "data", "1Gi", "n1")); err != nil {
-			t.Errorf("%s of who lives: %v", c.point, err)
+			t.Errorf("%s of a live VM: %v", c.point, err)
 		}
 		vm("give 0") // it has not been declared dead
 		vm("take 0")
@@ -147,8 +147,8 @@ func TestNodeHookEnd(t *testing.T) {
 	}
 }
 
-// A machine that was killed with all the volumes that one can have is started again while KubeVirt waits: they are
-// looked at at once. Asked again, what has been declared dead is not looked at a second time.
+// A killed VM with the largest number of volumes is started again while KubeVirt waits: the driver examines all
+// volumes at once. In a second call it does not examine fenced systems again.
 func TestNodeHookManySilent(t *testing.T) {
 	const volumes, most = 16, 15 * time.Second // a look takes a second at least
 	n, ask := hooked(t)

@@ -10,7 +10,7 @@ import (
 	"stargate/csi-driver/internal/sanity"
 )
 
-// csi-sanity in full, on a real zone; internal/csi/driver has it on one in memory.
+// The whole csi-sanity on a real zone; internal/csi/driver runs it on a zone in memory.
 func TestSanity(t *testing.T) {
 	n := newNode(t, 2*gib, "1g")
 	n.start()

@@ -98,7 +98,7 @@ func TestCreateRefusals(t *testing.T) {
 	}
 }
 
-// Names that LVM does not take, and one that looks like those made of them, are different volumes.
+// Names that LVM does not take are different volumes, and so is a name that looks like a derived one.
 func TestNames(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -131,7 +131,7 @@ func capacity(t testing.TB, n *node, align string) (largest, all int64) {
 	return res.GetMaximumVolumeSize().GetValue(), res.GetAvailableCapacity()
 }
 
-// The largest contiguous piece counts, and not the sum; what is said to be possible is.
+// The largest free range counts, and not the sum. A volume of the reported size can be made.
 func TestCapacity(t *testing.T) {
 	n := newNode(t, 320*mib, "1g")
 	n.start()
@@ -162,7 +162,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// Memory that somebody else has taken is none that there is.
+// Memory that another process has taken does not count as free.
 func TestMemoryTaken(t *testing.T) {
 	n := newNode(t, gib, "128m")
 	n.start()
@@ -219,7 +219,7 @@ func TestExpansion(t *testing.T) {
 	wants(t, "none", err, codes.NotFound)
 }
 
-// What a pod, and a machine in it, has: the volume's bytes, read-only where that was said.
+// A pod, and a VM in it, has the volume's bytes, read-only if requested.
 func TestPublished(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -303,15 +303,15 @@ const (
 	machineB = "bbbbbbbb-0000-4000-8000-000000000001"
 )
 
-// machine is a process that uses a volume as a virtual machine of that UUID does (kernel/tests/native/machine.c);
-// tell has it do something.
+// machine is a process that uses a volume like a VM of that UUID (kernel/tests/native/machine.c). tell sends it a
+// command.
 func (n *node) machine(id, uuid string) (tell func(line string)) {
 	n.t.Helper()
 	tell, _ = n.mortal(id, uuid)
 	return tell
 }
 
-// mortal is one that can be killed, with all that it has open.
+// mortal is such a process that can be killed, with its open files.
 func (n *node) mortal(id, uuid string) (tell func(line string), kill func()) {
 	n.t.Helper()
 	program := filepath.Join(n.config.ToolsDir, "..", "tests", "machine")
@@ -343,7 +343,7 @@ func (n *node) mortal(id, uuid string) (tell func(line string), kill func()) {
 	return tell, kill
 }
 
-// A system that has it mounted keeps a volume from being deleted; it is named.
+// A volume that a system has mounted is not deleted, and the error names the system.
 func TestDeleteInUse(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -355,7 +355,7 @@ func TestDeleteInUse(t *testing.T) {
 	n.delete("v")
 }
 
-// What a pod still has open is not unmounted under it.
+// A path whose files a pod has open is not unmounted.
 func TestUnpublishInUse(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -387,7 +387,7 @@ func TestUnpublishInUse(t *testing.T) {
 	}
 }
 
-// A path may be any in kubelet's folder: what others have mounted there, or below, is theirs.
+// A request may name any path in kubelet's folder. Mounts of others there, or below, stay.
 func TestUnpublishOfOthers(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -506,8 +506,8 @@ func TestInline(t *testing.T) {
 	wants(t, "no size", err, codes.InvalidArgument, "lots")
 }
 
-// The scheduler puts pods with inline volumes on any node. Where there is no zone they cannot start, but they
-// can end; what was made in one that cannot be seen any more is not forgotten.
+// The scheduler puts pods with inline volumes on any node. On a node without a zone they cannot start, but they
+// can end. A volume in a zone that cannot be seen now is not forgotten.
 func TestInlineWithoutZone(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	broken := t.TempDir() // tools that fail: LVM, the device mapper, or all of the zone is missing
@@ -557,8 +557,8 @@ func TestInlineWithoutZone(t *testing.T) {
 	}
 }
 
-// atOnce makes each call twice at the same time: one of the two may be told that the other has not ended,
-// and is made again.
+// atOnce makes each call twice at the same time. One of the two may be Aborted because of the other, and is
+// repeated.
 func (n *node) atOnce(volumes int, what string, do func(name string) error) {
 	n.t.Helper()
 	var g sync.WaitGroup
@@ -652,7 +652,7 @@ func TestPages(t *testing.T) {
 	wants(t, "token", err, codes.Aborted)
 }
 
-// What is damaged is said to be, is not used, and can be deleted.
+// A damaged volume is reported, is not used, and can be deleted.
 func TestHealth(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -704,7 +704,7 @@ func TestNoZone(t *testing.T) {
 		}
 		_, err := n.CreateVolume(background, createRequest("v", 32*mib))
 		wants(t, kind, err, codes.ResourceExhausted, "n1")
-		// It may have had one: who is told that a volume is deleted forgets it.
+		// The node may have had a zone, and the caller would forget the volume.
 		_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
 		wants(t, kind+": delete", err, codes.Unavailable, "zone")
 		_, err = n.DeleteSnapshot(background, &csi.DeleteSnapshotRequest{SnapshotId: pool.SnapshotName("s")})
@@ -744,8 +744,8 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
-// Where one of its sockets cannot be had the driver ends with a sentence, and leaves none of the others: a
-// name that nobody answers at is what kubelet and the sidecars would wait for.
+// If the driver cannot make one of its sockets, it ends with a message and removes the others. Kubelet and the
+// sidecars would wait at a socket without a server.
 func TestAllSocketsOrNone(t *testing.T) {
 	for what, spoil := range map[string]func(n *node){
 		"metrics: ":                   func(n *node) { n.config.HTTP = "127.0.0.1:99999" },
@@ -774,7 +774,7 @@ func TestAllSocketsOrNone(t *testing.T) {
 	}
 }
 
-// freePort is one that nobody listens at just now.
+// freePort is a port without a listener at present.
 func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -785,7 +785,8 @@ func freePort(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// A volume grows into its reserve though another one comes behind it; that counts as taken, its memory, too.
+// A volume grows into its reserve even with another volume behind it. The reserve counts as taken, in addresses
+// and in memory.
 func TestReserve(t *testing.T) {
 	n := newNode(t, 256*mib, "192m")
 	n.config.HTTP = freePort(t)

@@ -109,7 +109,7 @@ func (n *node) holds(id, name, text string) {
 	}
 }
 
-// A snapshot is taken, copied, and has what there was; deleted in any order.
+// A snapshot has the content of its moment, can be copied, and deleted in any order.
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "512m")
@@ -132,7 +132,7 @@ func TestSnapshots(t *testing.T) {
 	}
 	n.holds("restored", "file", "first")
 	if size := n.ctl("-j", "info", n.zoneFile("restored")); !strings.Contains(size, fmt.Sprint(64*mib)) {
-		t.Errorf("what it was restored to is not as large as the volume: %s", size)
+		t.Errorf("the restored volume is not as large as its source: %s", size)
 	}
 	n.copyOf("restored", 64*mib, ofSnapshot(s.GetSnapshotId()))
 	cloned := n.copyOf("cloned", 0, ofVolume("source"))
@@ -170,7 +170,7 @@ func TestSnapshots(t *testing.T) {
 		wants(t, "snapshot "+id, err, code)
 	}
 
-	// In any order: the volume before its snapshot, the snapshot before what was copied of it.
+	// The volume is deleted before its snapshot, and the snapshot before its copies.
 	n.delete("source")
 	n.copyOf("later", 0, ofSnapshot(s.GetSnapshotId()))
 	n.deleteSnapshot(s.GetSnapshotId())
@@ -239,7 +239,7 @@ func TestSnapshotRefusals(t *testing.T) {
 	if _, err := n.CreateSnapshot(background, &csi.CreateSnapshotRequest{Name: "of-it", SourceVolumeId: "source"}); err != nil {
 		t.Errorf("deleted as a snapshot: %v", err)
 	}
-	if files := n.left(); len(files) != 6 { // with the link that says what copied is a copy of
+	if files := n.left(); len(files) != 6 { // with the link to the source of the copy
 		t.Errorf("left behind: %v", files)
 	}
 }
@@ -259,8 +259,8 @@ func TestSnapshotNoMemory(t *testing.T) {
 	}
 }
 
-// Where the class says so a snapshot goes into the node's folder, or does if the zone has no room, and takes
-// as much there as the volume uses.
+// A snapshot goes to the node's folder if the class says so, or if the zone has no room. It takes as much
+// room there as the volume uses.
 func TestSnapshotsOutside(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "72m")
@@ -275,8 +275,8 @@ func TestSnapshotsOutside(t *testing.T) {
 	}
 }
 
-// snapshotsOutside: of a volume beside which there is no room for a snapshot, and which can be deleted when
-// those who use it have left.
+// snapshotsOutside takes snapshots of a volume for which the zone has no more room. leave ends all uses of the
+// volume, so that it can be deleted.
 func (n *node) snapshotsOutside(size int64, source string, leave func()) {
 	t := n.t
 	t.Helper()
@@ -350,7 +350,7 @@ func TestSnapshotsAtOnce(t *testing.T) {
 	}
 }
 
-// What a driver that died has left half made is gone when the next one has begun.
+// The next driver removes half-made snapshots of a killed one.
 func TestSnapshotsLeftHalfMade(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	for _, name := range []string{".making-a@", ".making-a@.part", ".deleting-s-1", ".from-b"} {

@@ -49,7 +49,7 @@ func evaluate(t *testing.T, expression string, in map[string]any) (any, error) {
 	return v.Value(), nil
 }
 
-// all is what an API server makes of match conditions: one that is false decides, whatever the others are.
+// all evaluates match conditions like an API server: a false one decides, even if others fail.
 func all(t *testing.T, conditions []admission.MatchCondition, in map[string]any) bool {
 	t.Helper()
 	var failed error
@@ -135,7 +135,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// conditionsOf are those of a webhook of that name.
+// conditionsOf are the match conditions of the webhook of a name.
 func conditionsOf(t *testing.T, kind, name string) ([]admission.MatchCondition, bool) {
 	t.Helper()
 	r := rendered(t, "sidecar")
@@ -155,7 +155,7 @@ func conditionsOf(t *testing.T, kind, name string) ([]admission.MatchCondition, 
 	return nil, false
 }
 
-// refusals are the policy's messages about a machine.
+// refusals are the policy's messages about a VM.
 func refusals(t *testing.T, machine string) []string {
 	t.Helper()
 	return refusalsOf(t, "rel-webhook", map[string]any{
@@ -191,7 +191,7 @@ func refusalsOf(t *testing.T, policy string, in map[string]any) []string {
 	return said
 }
 
-// fits checks what was said: these words, or nothing if there are none.
+// fits checks the messages: one with these words, or none if words is empty.
 func fits(t *testing.T, said []string, words, what string, about ...any) {
 	t.Helper()
 	ok := len(said) == 0
@@ -201,7 +201,7 @@ func fits(t *testing.T, said []string, words, what string, about ...any) {
 	check(t, ok, what+": %q, and not %q", append(about, said, words)...)
 }
 
-// TestPolicy: what it refuses, each with one sentence of its own.
+// TestPolicy: the policy has a message for each refusal.
 func TestPolicy(t *testing.T) {
 	for _, c := range []struct{ volumes, spec, words string }{
 		{"data,models:ro", `domain: {devices: {}}`, ""},
@@ -232,7 +232,7 @@ func TestPolicy(t *testing.T) {
 	fits(t, refusals(t, `{metadata: {}, spec: {architecture: arm64, domain: {}}}`), "", "a machine without volumes")
 }
 
-// TestBindings: the API server gives a pod the annotations of its binding. None of them makes it a machine's.
+// TestBindings: the API server gives a pod the annotations of its binding. None of them makes it a VM's pod.
 func TestBindings(t *testing.T) {
 	for _, c := range []struct {
 		what, metadata string

@@ -48,7 +48,7 @@ func TestPlugin(t *testing.T) {
 	equal(t, "the sidecar's socket", p.Spec.DomainHooks[0].Sidecar.SocketPath, "/var/run/kubevirt-plugin/rel-csi/hook.sock")
 	const socket = "/var/run/kubevirt/plugins/other.example.sock"
 	const asked = "has(vmi.metadata.annotations) && 'other.example/volumes' in vmi.metadata.annotations"
-	// A machine that has ended goes away even if the driver does not run.
+	// A VM that has ended is deleted even if the driver does not run.
 	equal(t, "hooks of a node", p.Spec.NodeHooks, []hook{{socket, asked, "Fail", []string{"PreVMStart"}},
 		{socket, asked, "Ignore", []string{"PostVMStop"}}})
 	lacks(t, rendered(t, "sidecar"), "kind: Plugin")
@@ -93,7 +93,7 @@ func TestConditions(t *testing.T) {
 	named, fails := 0, 0
 	webhook := func(name string, failure admission.FailurePolicyType, seconds int32, conditions []admission.MatchCondition) {
 		if strings.HasPrefix(name, "migrations.") {
-			// A migration does not say whether its machine has volumes. Without the webhook, migrations go on.
+			// A migration does not name the volumes of its VM. Without the webhook, migrations continue.
 			equal(t, name+": failure policy", failure, admission.Ignore)
 			equal(t, name+": timeout", seconds, int32(2))
 			return

@@ -21,7 +21,7 @@ const (
 	ofNodesBare = `
 - {apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}
 `
-	// The driver looks whether a pod belongs to a machine.
+	// The driver asks whether a pod belongs to a VM.
 	ofPods = `
 - {apiGroups: [""], resources: [pods], verbs: [get]}
 `

@@ -10,7 +10,7 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 )
 
-// Objects of node n1, and what of them is other than it should be.
+// Objects of node n1, and invalid variants of them.
 const (
 	volumeN1 = `{metadata: {name: pvc-stargate.csi.dev-0b5e55ed-0000-4000-8000-00000000beef, labels: {}, annotations: {pv.kubernetes.io/provisioned-by: stargate.csi.dev}, finalizers: [kubernetes.io/pv-protection]},
 		spec: {csi: {driver: stargate.csi.dev, volumeHandle: pvc-1}, capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: stargate,
@@ -36,7 +36,7 @@ func change(object string, words ...string) string {
 	return changed
 }
 
-// TestNodeToken: what the token of the driver's pod on a node may change. RBAC lets it do each of these.
+// TestNodeToken: the policies limit the changes by the token of the driver's pod on a node. RBAC allows each of these.
 func TestNodeToken(t *testing.T) {
 	const driver = "system:serviceaccount:ns:rel-csi"
 	grown := change(volumeN1, "1Gi", "2Gi", "annotations: {", "annotations: {volume.alpha.kubernetes.io/pre-resize-capacity: 1Gi, ")
@@ -136,7 +136,7 @@ func TestNodeToken(t *testing.T) {
 	}
 }
 
-// TestBound: a volume that a node has made is bound to claims of its driver alone, whoever binds it. The binder goes by
+// TestBound: a volume that a node has made is bound to claims of its driver alone, by any user. The binder goes by
 // the claim that the volume names, before it looks at classes.
 func TestBound(t *testing.T) {
 	const (
@@ -176,7 +176,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestResizerToken: it may say of a volume how large that is, whichever node has it.
+// TestResizerToken: the resizer's token may change the size of a volume on any node.
 func TestResizerToken(t *testing.T) {
 	grown := change(volumeN1, "1Gi", "2Gi", "annotations: {", "annotations: {volume.alpha.kubernetes.io/pre-resize-capacity: 1Gi, ")
 	for _, c := range []struct{ what, was, is, words string }{
@@ -198,7 +198,7 @@ func TestResizerToken(t *testing.T) {
 	}
 }
 
-// TestResizerTokenClaims: of a claim it may say the same, by its status. With that the API server takes metadata, too.
+// TestResizerTokenClaims: it may change the size in a claim's status. With that the API server takes metadata, too.
 func TestResizerTokenClaims(t *testing.T) {
 	bound := change(claimN1, "spec: {", "status: {phase: Bound, accessModes: [ReadWriteMany], capacity: {storage: 1Gi}}, spec: {")
 	for _, c := range []struct{ what, is, words string }{
@@ -220,7 +220,7 @@ func TestResizerTokenClaims(t *testing.T) {
 }
 
 // TestOwners: no token gives an object an owner, nor takes one from it. The garbage collector deletes an object whose
-// owners are not there. What a node has room for goes with the pod that has said so.
+// owners do not exist. The capacity of a node is deleted with the pod that has reported it.
 func TestOwners(t *testing.T) {
 	const owner = "metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: none, uid: 00000000-0000-4000-8000-000000000001}], "
 	things := map[string]string{"volumes": volumeN1, "volume-changes": volumeN1, "sizes": volumeN1, "claim-sizes": claimN1, "claims": claimN1, "nodes": nodeN1, "contents": contentN1, "snapshots": snapshotA,
@@ -228,7 +228,7 @@ func TestOwners(t *testing.T) {
 	found := 0
 	for _, p := range list[*admission.ValidatingAdmissionPolicy](rendered(t, "sidecar")) {
 		policy, ours := strings.CutPrefix(p.Name, "rel-csi-")
-		if !ours || policy == "bound" { // which is about what others write
+		if !ours || policy == "bound" { // the policy for writes of others
 			continue
 		}
 		found++

@@ -50,13 +50,13 @@ var machines = []string{
 	machine("VirtualMachineInstance", "alone", ", annotations: {stargate.csi.dev/volumes: data}", ""),
 }
 
-// plain are machines without volumes.
+// plain are VMs without volumes.
 var plain = []string{
 	machine("VirtualMachine", "plain", "", "template: {metadata: {annotations: {other: x}}}"),
 	machine("VirtualMachineInstance", "plain", "", ""),
 }
 
-// TestTurningMachinesOff: KubeVirt would start machines without their volumes.
+// TestTurningMachinesOff: KubeVirt would start VMs without their volumes.
 func TestTurningMachinesOff(t *testing.T) {
 	both := slices.Concat([]string{hooked}, machines, plain)
 	tryUpgrades(t, []string{"kubevirt.io/v1"}, []upgrade{
@@ -69,7 +69,7 @@ func TestTurningMachinesOff(t *testing.T) {
 	tryUpgrades(t, []string{"v1"}, []upgrade{{"KubeVirt has gone", []string{hooked}, next, ""}})
 }
 
-// TestTypesOfMachines: a machine gets the annotations of its type when it starts. KubeVirt serves types in one of these
+// TestTypesOfMachines: a VM gets the annotations of its type when it starts. KubeVirt serves types in one of these
 // versions, or in both.
 func TestTypesOfMachines(t *testing.T) {
 	for _, version := range []string{"instancetype.kubevirt.io/v1", "instancetype.kubevirt.io/v1beta1"} {
@@ -94,7 +94,7 @@ func TestTypesOfMachines(t *testing.T) {
 	}
 }
 
-// TestAnotherDriverName: another name would leave volumes without a driver, and machines without webhooks. Objects of
+// TestAnotherDriverName: another name would leave volumes without a driver, and VMs without webhooks. Objects of
 // other releases do not count.
 func TestAnotherDriverName(t *testing.T) {
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {

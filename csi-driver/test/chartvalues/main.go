@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// chartvalues VALUES SCHEMA writes a chart's values as a table: each with its default and the comment that
-// values.yaml has, and what values.schema.json allows. A value that the schema does not know is an error.
+// chartvalues VALUES SCHEMA writes a chart's values as a table: each with its default and comment from
+// values.yaml, and its allowed values from values.schema.json. A value that the schema lacks is an error.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// rule is what a schema says of one value.
+// rule is a schema's part about one value.
 type rule struct {
 	Type       string           `json:"type"`
 	Enum       []any            `json:"enum"`
@@ -122,7 +122,7 @@ func shown(n *yaml.Node) string {
 	return code("", string(text))
 }
 
-// code is text as it is written, or what stands for none.
+// code is text as code, or none if it is empty.
 func code(none, text string) string {
 	if text == "" {
 		text = none
@@ -152,7 +152,7 @@ func allowed(r *rule) string {
 	return r.Type
 }
 
-// keys are those of an object, with what each may be.
+// keys are the keys of an object, with the allowed values of each.
 func keys(r *rule) string {
 	if len(r.Properties) == 0 {
 		return r.Type

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// schemas -out FOLDER -openapi FILE [-kubevirt FILE] CRD... writes a JSON schema for each kind that these
-// describe, as kubeconform reads them: FOLDER/KIND-GROUP-VERSION.json. They allow no key that is not
-// described. -openapi is Kubernetes' own description of itself, -kubevirt the Go file in which KubeVirt
-// keeps those of its kinds.
+// schemas -out FOLDER -openapi FILE [-kubevirt FILE] CRD... writes a JSON schema for each described kind, as
+// kubeconform reads them: FOLDER/KIND-GROUP-VERSION.json. The schemas allow no other keys. -openapi is
+// Kubernetes' own description, and -kubevirt is KubeVirt's Go file with the descriptions of its kinds.
 package main
 
 import (
@@ -85,7 +84,7 @@ func put(out, kind, group, version string, schema, definitions node) error {
 	return os.WriteFile(filepath.Join(out, name), text, 0o644)
 }
 
-// gather adds to needed what from refers to.
+// gather adds to needed the definitions to which from refers.
 func gather(from any, definitions, needed node) error {
 	switch v := from.(type) {
 	case node:
@@ -158,7 +157,7 @@ func kubernetes(out, path string) (node, int, error) {
 	for name, def := range spec.Definitions {
 		schema, _ := def.(node)
 		kinds, _ := schema["x-kubernetes-group-version-kind"].([]any)
-		if len(kinds) != 1 { // what belongs to every group is no object of its own
+		if len(kinds) != 1 { // a kind of all groups is no object
 			continue
 		}
 		one, _ := kinds[0].(node)
@@ -176,7 +175,7 @@ func kubernetes(out, path string) (node, int, error) {
 	return spec.Definitions, written, nil
 }
 
-// writer has what a CustomResourceDefinition's schemas are written with.
+// writer writes the schemas of a CustomResourceDefinition.
 type writer struct {
 	out         string
 	definitions node
@@ -208,7 +207,7 @@ func (w *writer) file(path string) error {
 			Spec struct {
 				Group string
 				Names struct{ Kind string }
-				// Of each its name, and what is in it.
+				// Each version has a name and a schema.
 				Versions []struct {
 					Name   string
 					Schema struct {
