@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// While other systems of a volume do not answer, changes that need them fail with Aborted. They succeed
-// once the systems answer.
+// While other systems of a volume do not answer, changes that need them fail with Aborted. They
+// succeed once the systems answer.
 func TestNotAtRest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "512m")
@@ -35,7 +35,8 @@ func TestNotAtRest(t *testing.T) {
 	}
 }
 
-// A system that does not answer, and no longer has the file open, was killed. Changes do not wait for it.
+// A system that does not answer, and no longer has the file open, was killed. Changes do not wait
+// for it.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "512m")

@@ -142,9 +142,10 @@ func (c call) inTime() error {
 	return c.do(ctx)
 }
 
-// again repeats the call as kubelet and the provisioner do. The answer is Aborted while a tool of the
-// killed driver still works, and while half-made objects are being removed. It is Aborted, too, while a
-// tool starts: the child has the driver's open files, and a mount among them, until it runs its program.
+// again repeats the call as kubelet and the provisioner do. The answer is Aborted while a tool of
+// the killed driver still works, and while half-made objects are being removed. It is Aborted, too,
+// while a tool starts: the child has the driver's open files, and a mount among them, until it runs
+// its program.
 func (c call) again() error {
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 		if err := c.inTime(); status.Code(err) != codes.Aborted || time.Now().After(end) {
@@ -286,8 +287,8 @@ func (n *node) filesWritable(when string) {
 	}
 }
 
-// The driver is killed at each step of each call of a volume's life in turn. After a restart it continues
-// from the state on the node: the repeated call succeeds, and nothing is left.
+// The driver is killed at each step of each call of a volume's life in turn. After a restart it
+// continues from the state on the node: the repeated call succeeds, and nothing is left.
 func TestDeathAtEachStep(t *testing.T) {
 	const least = 35
 	deathAtEachStep(newNode(t, gib, "512m"), least)
@@ -312,8 +313,8 @@ func deathAtEachStep(n *node, least int) {
 	fmt.Println(len(met), "checks")
 }
 
-// lifeWithDeaths is a volume's life in which the driver is killed at that step of each call: once in the
-// first call, and once in a repetition after success.
+// lifeWithDeaths is a volume's life in which the driver is killed at that step of each call: once
+// in the first call, and once in a repetition after success.
 func (n *node) lifeWithDeaths(at int, met map[string]bool) {
 	n.t.Helper()
 	p := n.run(at)

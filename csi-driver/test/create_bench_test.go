@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkCreate measures CreateVolume of 1 GiB, over the driver's socket and with the tools. For comparison it
-// zeroes the same number of bytes on the same tmpfs: by writes (like dd), and by stores to a mapping (memset). It
-// runs the three in turn, and reports medians. In a zone of files the kernel allocates all memory when the volume
-// is made, so a running VM never lacks memory.
+// BenchmarkCreate measures CreateVolume of 1 GiB, over the driver's socket and with the tools. For
+// comparison it zeroes the same number of bytes on the same tmpfs: by writes (like dd), and by
+// stores to a mapping (memset). It runs the three in turn, and reports medians. In a zone of files
+// the kernel allocates all memory when the volume is made, so a running VM never lacks memory.
 //
 //	make build && cd csi-driver
 //	unshare --mount ../mk/tools/go test -run '^$' -bench Create -benchtime 9x ./test

@@ -29,8 +29,8 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// These tests use a zone of reserved memory, real mounts and the real program. They run in the VM of
-// e2e/scenarios/csi.sh, which passes the paths.
+// These tests use a zone of reserved memory, real mounts and the real program. They run in the VM
+// of e2e/scenarios/csi.sh, which passes the paths.
 const (
 	envZone   = "SG_CSI_ZONE"   // its name
 	envBinary = "SG_CSI_BINARY" // stargate-csi
@@ -101,8 +101,8 @@ func (n *node) volumes() []shownVolume {
 	return shown.Volumes
 }
 
-// volumesSound checks the volumes that a killed driver has left: whole ones, and half-made ones that the
-// next change of the zone removes.
+// volumesSound checks the volumes that a killed driver has left: whole ones, and half-made ones
+// that the next change of the zone removes.
 func (n *node) volumesSound(when string) {
 	n.t.Helper()
 	for _, v := range n.volumes() {
@@ -214,9 +214,9 @@ func TestDAXPods(t *testing.T) {
 	n.nothingLeft()
 }
 
-// The module itself decides on opens of a volume's memory. Without VMs it refuses all. With VMs, a member of QEMU's
-// group opens it through the mount of a VM's pod, and through no other. The driver guards a volume that was staged
-// before when it publishes it to the next pod.
+// The module itself decides on opens of a volume's memory. Without VMs it refuses all. With VMs, a
+// member of QEMU's group opens it through the mount of a VM's pod, and through no other. The driver
+// guards a volume that was staged before when it publishes it to the next pod.
 func TestDAXRegion(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -295,8 +295,9 @@ func TestDAXRegion(t *testing.T) {
 	n.nothingLeft()
 }
 
-// The node does not join a volume that all pods only read, so that VMs without write access can mount it.
-// It can be copied, it grows while it is unused, and an earlier fenced system has been recovered.
+// The node does not join a volume that all pods only read, so that VMs without write access can
+// mount it. It can be copied, it grows while it is unused, and an earlier fenced system has been
+// recovered.
 func TestDAXReaders(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -374,8 +375,8 @@ func (n *node) recovered(id string) {
 	n.unstage(id)
 }
 
-// fence fences this node, as another system does that waits for it in vain. The module does not fence itself, and
-// the tool asks the module if it sees one: so the tool runs without a view of it.
+// fence fences this node, as another system does that waits for it in vain. The module does not
+// fence itself, and the tool asks the module if it sees one: so the tool runs without a view of it.
 func (n *node) fence(path string) {
 	n.t.Helper()
 	region := filepath.Join(path, ".stargate", "region")
@@ -444,7 +445,8 @@ func TestDAXOnePod(t *testing.T) {
 	n.nothingLeft()
 }
 
-// An operator changes things without the driver. The driver names the obstacle, with the right code.
+// An operator changes things without the driver. The driver names the obstacle, with the right
+// code.
 func TestDAXByHand(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -521,8 +523,8 @@ func (n *node) swept() {
 	}
 }
 
-// A driver that starts removes a volume that a killed driver has half deleted. It does not wait for a change,
-// because no call may come while that volume takes all the room.
+// A driver that starts removes a volume that a killed driver has half deleted. It does not wait for
+// a change, because no call may come while that volume takes all the room.
 func TestDAXSwept(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -539,8 +541,8 @@ func TestDAXSwept(t *testing.T) {
 	n.nothingLeft()
 }
 
-// A zone whose volumes the kernel cannot mount, because its module was unloaded, has no room. Existing
-// volumes can be deleted.
+// A zone whose volumes the kernel cannot mount, because its module was unloaded, has no room.
+// Existing volumes can be deleted.
 func TestDAXWithoutModule(t *testing.T) {
 	n := newDAXNode(t)
 	n.config.HTTP = freePort(t)
@@ -604,8 +606,8 @@ func TestDAXReserve(t *testing.T) {
 	n.nothingLeft()
 }
 
-// While a pod writes and the zone is full, a snapshot goes to the folder, and later becomes a volume of
-// the zone again.
+// While a pod writes and the zone is full, a snapshot goes to the folder, and later becomes a
+// volume of the zone again.
 func TestDAXOutside(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -699,8 +701,8 @@ func TestDAXAtOnce(t *testing.T) {
 	n.nothingLeft()
 }
 
-// LVM's files on the node do not grow with the number of deleted volumes. The test makes few, because LVM
-// takes seconds for each under emulation.
+// LVM's files on the node do not grow with the number of deleted volumes. The test makes few,
+// because LVM takes seconds for each under emulation.
 func TestDAXOverTime(t *testing.T) {
 	n := newDAXNode(t)
 	n.config.HTTP = freePort(t)
@@ -739,8 +741,8 @@ func TestDAXDeathAtAnyTime(t *testing.T) {
 	deathAtAnyTime(newDAXNode(t), 6, 20*time.Second)
 }
 
-// The node's power is cut while volumes are made, deleted and grown, and one is written. The second half
-// of the test runs after the next boot.
+// The node's power is cut while volumes are made, deleted and grown, and one is written. The second
+// half of the test runs after the next boot.
 func TestDAXPowerCutBefore(t *testing.T) {
 	n := newDAXNode(t)
 	n.binary()

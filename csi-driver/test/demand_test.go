@@ -102,8 +102,8 @@ func (n *node) comeAndGo(volumes int) {
 	g.Wait()
 }
 
-// whole makes all calls of a volume's life, and repeats them as their callers do. A system without processor
-// time does not freeze in time for a copy: the call is Aborted then.
+// whole makes all calls of a volume's life, and repeats them as their callers do. A system without
+// processor time does not freeze in time for a copy: the call is Aborted then.
 func (n *node) whole(lives int) {
 	n.t.Helper()
 	for i := range lives {
@@ -122,8 +122,8 @@ func TestDemandOverTime(t *testing.T) {
 	n.overTime(n.run(0), 100, demand(200, 1000), 20)
 }
 
-// overTime compares the driver's resources after few volumes, and after many more. One volume in oneIn goes
-// through all calls, which take many times longer than its creation and deletion.
+// overTime compares the driver's resources after few volumes, and after many more. One volume in
+// oneIn goes through all calls, which take many times longer than its creation and deletion.
 func (n *node) overTime(p *process, few, many, oneIn int) {
 	t := n.t
 	t.Helper()
@@ -135,7 +135,8 @@ func (n *node) overTime(p *process, few, many, oneIn int) {
 	after := p.holds(t)
 	p.stop()
 	t.Logf("%d volumes: before %+v, after %+v", many, before, after)
-	// The limits allow for some connections, for a round of a collector, and for the runtime's own memory.
+	// The limits allow for some connections, for a round of a collector, and for the runtime's
+	// own memory.
 	if after.files > before.files+8 || after.goroutines > before.goroutines+16 || after.kib > before.kib+32<<10 {
 		t.Errorf("%d volumes have left something behind: before %+v, after %+v", many, before, after)
 	}

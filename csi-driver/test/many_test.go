@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of a look at a node with 1,000 volumes. The number of programs does not depend on the number of volumes.
-// The limit is one of processor time, because other tests use the processors, too.
+// Limits of a look at a node with 1,000 volumes. The number of programs does not depend on the
+// number of volumes. The limit is one of processor time, because other tests use the processors,
+// too.
 const (
 	manyVolumes = 1000
 	scrapeLimit = 2 * time.Second
@@ -24,7 +25,8 @@ const (
 	mostPrograms = 8
 )
 
-// processorTime is the processor time of this process, which includes the driver, and of its programs.
+// processorTime is the processor time of this process, which includes the driver, and of its
+// programs.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var all time.Duration
@@ -82,7 +84,8 @@ func TestManyVolumes(t *testing.T) {
 		}
 	}
 	n.start()
-	// The driver itself looks when it starts. That look has ended when no program has begun for 5 s.
+	// The driver itself looks when it starts. That look has ended when no program has begun for
+	// 5 s.
 	for quiet := 0; quiet < 10; time.Sleep(500 * time.Millisecond) {
 		if quiet++; len(calls()) > 0 {
 			quiet = 0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package test drives the whole driver over its socket, on a zone of files, with the tools that
-// `make build` has built and with real mounts. It needs root, and should run in a mount namespace
-// of its own, as in `make test SUITE=csi`. Without root or tools `go test` skips these tests; with
-// SG_TOOLS set, as by mk/test/csi, they fail instead.
+// `make tools` has built and with real mounts. It needs root, and should run in a mount namespace
+// of its own, as in `make test-csi`. Without root or tools `go test` skips these tests; with
+// SG_TOOLS set, as by mk/run-csi, they fail instead.
 package test
 
 import (
@@ -39,7 +39,8 @@ type node struct {
 	dir     string
 	zoneDir string
 	kubelet string
-	// Parts that depend on the kind of zone: its objects; a check after a killed driver; the pods' files.
+	// Parts that depend on the kind of zone: its objects; a check after a killed driver; the
+	// pods' files.
 	left     func() []string
 	sound    func(when string)
 	writable func(when string)
@@ -48,8 +49,8 @@ type node struct {
 	csi.NodeClient
 }
 
-// needs skips a test on a machine without its requirements. If the run names the tools, the test fails
-// instead.
+// needs skips a test on a machine without its requirements. If the run names the tools, the test
+// fails instead.
 func needs(t testing.TB, err error, what string) {
 	t.Helper()
 	switch {
@@ -244,9 +245,10 @@ func (n *node) start() (stop func()) {
 	return stop
 }
 
-// await waits until the driver answers. If the driver ends instead, the test fails with its message. Each
-// try has its own connection, because gRPC waits a second after a failed one. An accepted connection is no
-// answer yet: a child of a killed driver may still have the socket, until it runs its own program.
+// await waits until the driver answers. If the driver ends instead, the test fails with its
+// message. Each try has its own connection, because gRPC waits a second after a failed one. An
+// accepted connection is no answer yet: a child of a killed driver may still have the socket, until
+// it runs its own program.
 func (n *node) await(done <-chan error) {
 	n.t.Helper()
 	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {

@@ -113,8 +113,8 @@ func TestNodeHookStart(t *testing.T) {
 	}
 }
 
-// When KubeVirt reports the end of a VM, its volumes become free, even if its pod is deleted already. Live
-// systems are left alone.
+// When KubeVirt reports the end of a VM, its volumes become free, even if its pod is deleted
+// already. Live systems are left alone.
 func TestNodeHookEnd(t *testing.T) {
 	t.Parallel()
 	n, ask := hooked(t)
@@ -147,8 +147,8 @@ func TestNodeHookEnd(t *testing.T) {
 	}
 }
 
-// A killed VM with the largest number of volumes is started again while KubeVirt waits: the driver examines all
-// volumes at once. In a second call it does not examine fenced systems again.
+// A killed VM with the largest number of volumes is started again while KubeVirt waits: the driver
+// examines all volumes at once. In a second call it does not examine fenced systems again.
 func TestNodeHookManySilent(t *testing.T) {
 	const volumes, most = 16, 15 * time.Second // a look takes a second at least
 	n, ask := hooked(t)

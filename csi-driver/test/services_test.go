@@ -98,7 +98,8 @@ func TestCreateRefusals(t *testing.T) {
 	}
 }
 
-// Names that LVM does not take are different volumes, and so is a name that looks like a derived one.
+// Names that LVM does not take are different volumes, and so is a name that looks like a derived
+// one.
 func TestNames(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -303,8 +304,8 @@ const (
 	machineB = "bbbbbbbb-0000-4000-8000-000000000001"
 )
 
-// machine is a process that uses a volume like a VM of that UUID (kernel/tests/native/machine.c). tell sends it a
-// command.
+// machine is a process that uses a volume like a VM of that UUID (kernel/tests/native/machine.c).
+// tell sends it a command.
 func (n *node) machine(id, uuid string) (tell func(line string)) {
 	n.t.Helper()
 	tell, _ = n.mortal(id, uuid)
@@ -506,8 +507,8 @@ func TestInline(t *testing.T) {
 	wants(t, "no size", err, codes.InvalidArgument, "lots")
 }
 
-// The scheduler puts pods with inline volumes on any node. On a node without a zone they cannot start, but they
-// can end. A volume in a zone that cannot be seen now is not forgotten.
+// The scheduler puts pods with inline volumes on any node. On a node without a zone they cannot
+// start, but they can end. A volume in a zone that cannot be seen now is not forgotten.
 func TestInlineWithoutZone(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	broken := t.TempDir() // tools that fail: LVM, the device mapper, or all of the zone is missing
@@ -557,8 +558,8 @@ func TestInlineWithoutZone(t *testing.T) {
 	}
 }
 
-// atOnce makes each call twice at the same time. One of the two may be Aborted because of the other, and is
-// repeated.
+// atOnce makes each call twice at the same time. One of the two may be Aborted because of the
+// other, and is repeated.
 func (n *node) atOnce(volumes int, what string, do func(name string) error) {
 	n.t.Helper()
 	var g sync.WaitGroup
@@ -744,8 +745,8 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
-// If the driver cannot make one of its sockets, it ends with a message and removes the others. Kubelet and the
-// sidecars would wait at a socket without a server.
+// If the driver cannot make one of its sockets, it ends with a message and removes the others.
+// Kubelet and the sidecars would wait at a socket without a server.
 func TestAllSocketsOrNone(t *testing.T) {
 	for what, spoil := range map[string]func(n *node){
 		"metrics: ":                   func(n *node) { n.config.HTTP = "127.0.0.1:99999" },
@@ -785,8 +786,8 @@ func freePort(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// A volume grows into its reserve even with another volume behind it. The reserve counts as taken, in addresses
-// and in memory.
+// A volume grows into its reserve even with another volume behind it. The reserve counts as taken,
+// in addresses and in memory.
 func TestReserve(t *testing.T) {
 	n := newNode(t, 256*mib, "192m")
 	n.config.HTTP = freePort(t)

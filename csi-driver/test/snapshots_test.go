@@ -259,8 +259,8 @@ func TestSnapshotNoMemory(t *testing.T) {
 	}
 }
 
-// A snapshot goes to the node's folder if the class says so, or if the zone has no room. It takes as much
-// room there as the volume uses.
+// A snapshot goes to the node's folder if the class says so, or if the zone has no room. It takes
+// as much room there as the volume uses.
 func TestSnapshotsOutside(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "72m")
@@ -275,8 +275,8 @@ func TestSnapshotsOutside(t *testing.T) {
 	}
 }
 
-// snapshotsOutside takes snapshots of a volume for which the zone has no more room. leave ends all uses of the
-// volume, so that it can be deleted.
+// snapshotsOutside takes snapshots of a volume for which the zone has no more room. leave ends all
+// uses of the volume, so that it can be deleted.
 func (n *node) snapshotsOutside(size int64, source string, leave func()) {
 	t := n.t
 	t.Helper()

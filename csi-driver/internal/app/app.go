@@ -133,7 +133,8 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	return g.Wait()
 }
 
-// openZone opens a zone of the kind that the operator has chosen, with the presenter of its volumes.
+// openZone opens a zone of the kind that the operator has chosen, with the presenter of its
+// volumes.
 func openZone(ctx context.Context, c Config, m *mounts.Mounter) (pool.Zone, publish.Presenter, func(), error) {
 	if pool.Kind(c.ZoneKind) == pool.None {
 		return pool.Nothing{}, publish.NewDAX(m, c.File.Group, c.Machines), func() {}, nil
@@ -181,8 +182,8 @@ type reported interface {
 	Strays(ctx context.Context) ([]string, error)
 }
 
-// report logs the content of the zone while calls are served, because the driver does not wait for a
-// zone that does not answer. Unknown objects are named and left alone.
+// report logs the content of the zone while calls are served, because the driver does not wait for
+// a zone that does not answer. Unknown objects are named and left alone.
 func report(ctx context.Context, z reported) {
 	ctx, cancel := context.WithTimeout(ctx, reportLimit)
 	defer cancel()
@@ -218,8 +219,8 @@ type sweeper interface {
 	Sweep(ctx context.Context) error
 }
 
-// sweep removes half-made objects while calls are served. The next change would do that, too. But no
-// change may come: the objects reduce the capacity, and the scheduler then sends no claims.
+// sweep removes half-made objects while calls are served. The next change would do that, too. But
+// no change may come: the objects reduce the capacity, and the scheduler then sends no claims.
 func sweep(ctx context.Context, z sweeper, every, limit time.Duration) {
 	for {
 		within, cancel := context.WithTimeout(stargatectl.Changing(ctx), limit)

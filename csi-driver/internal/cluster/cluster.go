@@ -40,7 +40,8 @@ const (
 	patience = 4
 )
 
-// Zone is the part of a zone that is reported to the cluster. pool.Zone has the contract of each method.
+// Zone is the part of a zone that is reported to the cluster. pool.Zone has the contract of each
+// method.
 type Zone interface {
 	Kind() pool.Kind
 	Status(ctx context.Context) (pool.Status, error)
@@ -169,8 +170,8 @@ func (n *Node) mark(ctx context.Context, node *corev1.Node, kind pool.Kind, s po
 	return err
 }
 
-// tellVolumes reports changes of volumes. A volume whose report fails waits for the next look, and the
-// others do not wait for it.
+// tellVolumes reports changes of volumes. A volume whose report fails waits for the next look, and
+// the others do not wait for it.
 func (n *Node) tellVolumes(ctx context.Context, volumes []pool.Volume) error {
 	there, untold := map[string]bool{}, 0
 	mounts, unread := n.mounted()
@@ -246,7 +247,8 @@ func (n *Node) itself() runtime.Object {
 	return &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: n.name, UID: types.UID(n.name)}
 }
 
-// owner is the claim of a volume, or the node if it has none. It fails if the cluster does not answer.
+// owner is the claim of a volume, or the node if it has none. It fails if the cluster does not
+// answer.
 func (n *Node) owner(ctx context.Context, v pool.Volume) (runtime.Object, error) {
 	pv, err := n.client.CoreV1().PersistentVolumes().Get(ctx, v.Name, metav1.GetOptions{})
 	switch {

@@ -46,9 +46,9 @@ var watchAgain = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Ste
 const (
 	// A watch that has lasted this long has not failed: a load balancer may end each one.
 	watchLasts = 10 * time.Second
-	// An API server sends a bookmark about once a minute. If it sends nothing for this long, it may
-	// not have reached the version that the node has seen, as after a restore of etcd. A watch
-	// from that version stays silent until then.
+	// An API server sends a bookmark about once a minute. If it sends nothing for this long, it
+	// may not have reached the version that the node has seen, as after a restore of etcd. A
+	// watch from that version stays silent until then.
 	watchSilent = 5 * time.Minute
 )
 
@@ -123,9 +123,9 @@ func (n *Node) placeNext(ctx context.Context, queue claimQueue) bool {
 	return true
 }
 
-// watchClaims processes changes of claims since the version that has been seen, or all claims, until
-// the API server ends the watch. It returns the number of events. A new list is needed if the API
-// server has no changes since that version, has gone back behind it, or is silent for too long.
+// watchClaims processes changes of claims since the version that has been seen, or all claims,
+// until the API server ends the watch. It returns the number of events. A new list is needed if the
+// API server has no changes since that version, has gone back behind it, or is silent for too long.
 func (n *Node) watchClaims(ctx context.Context, seen *progress, queue claimQueue) (events int, err error) {
 	claims := n.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
 	if seen.since == "" {
@@ -189,8 +189,8 @@ func wentBack(before, now string) bool {
 	return err == nil && order < 0
 }
 
-// after keeps the version after an error, unless the API server has forgotten it, or has not reached
-// it.
+// after keeps the version after an error, unless the API server has forgotten it, or has not
+// reached it.
 func (p *progress) after(err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		p.since = ""

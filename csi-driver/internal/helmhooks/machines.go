@@ -44,8 +44,8 @@ func typeKind(resource string) schema.GroupResource {
 	return schema.GroupResource{Group: "instancetype.kubevirt.io", Resource: resource}
 }
 
-// listed are all objects of a kind. There are none if the API server has none of the versions: KubeVirt
-// is not installed, or does not have the kind.
+// listed are all objects of a kind. There are none if the API server has none of the versions:
+// KubeVirt is not installed, or does not have the kind.
 func listed(ctx context.Context, objects dynamic.Interface, kind schema.GroupResource, versions []string) ([]unstructured.Unstructured, error) {
 	for _, version := range versions {
 		list, err := objects.Resource(kind.WithVersion(version)).List(ctx, metav1.ListOptions{})

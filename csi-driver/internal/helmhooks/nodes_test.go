@@ -104,7 +104,8 @@ func TestForgetNodesMeanwhile(t *testing.T) {
 	}
 }
 
-// A node that cannot be changed, and one that was deleted meanwhile, do not keep the hook from the others.
+// A node that cannot be changed, and one that was deleted meanwhile, do not keep the hook from the
+// others.
 func TestForgetNodesFails(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(marked("n1", "this.example"), marked("n2", "this.example"), marked("n3", "this.example"))

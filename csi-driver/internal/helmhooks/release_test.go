@@ -96,7 +96,8 @@ func named(kind, name, key string, at ...string) runtime.Object {
 	return u
 }
 
-// An upgrade or a rollback to a revision without KubeVirt's webhooks is refused while a VM names volumes.
+// An upgrade or a rollback to a revision without KubeVirt's webhooks is refused while a VM names
+// volumes.
 func TestNoMachines(t *testing.T) {
 	const driver = "this.example"
 	ctx := context.Background()

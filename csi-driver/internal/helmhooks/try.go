@@ -34,8 +34,8 @@ func Try(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Both kinds of zone have a description. In a mount it is the module's, which names no kind,
-	// and a pod may not open the memory beside it.
+	// Both kinds of zone have a description. In a mount it is the module's, which names no
+	// kind, and a pod may not open the memory beside it.
 	text, err := os.ReadFile(filepath.Join(dir, description))
 	if errors.Is(err, fs.ErrNotExist) {
 		return tryFiles(dir)

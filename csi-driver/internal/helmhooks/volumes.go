@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package helmhooks has the chart's hooks. They check whether the release may be uninstalled, or go to
-// a revision without KubeVirt. They clear nodes after an uninstallation, and try a volume after an
-// installation.
+// Package helmhooks has the chart's hooks. They check whether the release may be uninstalled, or go
+// to a revision without KubeVirt. They clear nodes after an uninstallation, and try a volume after
+// an installation.
 package helmhooks
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernelmodule reads the files of stargatefs.ko in sysfs about the volumes that this node has
-// mounted (stargatefs(5)). It changes nothing.
+// Package kernelmodule reads the files of stargatefs.ko in sysfs about the volumes that this node
+// has mounted (stargatefs(5)). It changes nothing.
 package kernelmodule
 
 import (
@@ -65,8 +65,9 @@ func (m *Mount) Counter(file, name string) int64 { return m.counters[file][name]
 
 var files = []string{"epoch", "operations", "journal", "errors"}
 
-// Mounts finds the mount of the volume on the device at a path; nil: this node has not mounted it. It
-// does not search by UUID, because any member of a volume can write another volume's UUID into it.
+// Mounts finds the mount of the volume on the device at a path; nil: this node has not mounted it.
+// It does not search by UUID, because any member of a volume can write another volume's UUID into
+// it.
 type Mounts func(path string) *Mount
 
 // None finds none.

@@ -85,8 +85,8 @@ func moduleShows() []shown {
 	}
 }
 
-// NewCollector is for one zone. orphans returns the number of volumes without a PersistentVolume, if
-// it is known.
+// NewCollector is for one zone. orphans returns the number of volumes without a PersistentVolume,
+// if it is known.
 func NewCollector(z Zone, k *kernelmodule.Module, orphans func() (int64, bool), log klog.Logger) *Collector {
 	return &Collector{
 		zone: z, module: k, log: log, lost: orphans, shown: moduleShows(),

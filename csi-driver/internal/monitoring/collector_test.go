@@ -30,8 +30,8 @@ func (s *silent) Status(context.Context) (pool.Status, error) {
 	return pool.Status{Size: pool.Gigabyte}, s.err
 }
 
-// After a failed look the earlier metrics stay for a while. The absence of a zone is a result, not a
-// failure.
+// After a failed look the earlier metrics stay for a while. The absence of a zone is a result, not
+// a failure.
 func TestLooksInVain(t *testing.T) {
 	z := &silent{}
 	lost := int64(-1)

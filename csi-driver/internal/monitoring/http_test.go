@@ -78,8 +78,8 @@ func TestSoManyScrapes(t *testing.T) {
 	g.Wait()
 }
 
-// Any number of requests cause one look at the zone in an interval. A client that leaves does not change
-// the answers to others.
+// Any number of requests cause one look at the zone in an interval. A client that leaves does not
+// change the answers to others.
 func TestReadyIsKept(t *testing.T) {
 	var asked atomic.Int32
 	ready := kept(func(ctx context.Context) error {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// The driver's mounts at a path are removed, with all mounts in them. Mounts of others stay: at the path,
-// below it, or of the same kind.
+// The driver's mounts at a path are removed, with all mounts in them. Mounts of others stay: at the
+// path, below it, or of the same kind.
 func TestWithin(t *testing.T) {
 	entries := []mount.MountInfo{
 		{ID: 1, MountPoint: "/", FsType: "ext4"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodemeta has the names of labels, taints and attributes that the driver writes on Nodes and
-// PersistentVolumes. It also changes Nodes.
+// Package nodemeta has the names of labels, taints and attributes that the driver writes on Nodes
+// and PersistentVolumes. It also changes Nodes.
 package nodemeta
 
 import (

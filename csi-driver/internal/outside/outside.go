@@ -51,7 +51,8 @@ func (f *Folder) Close() error { return f.lock.Close() }
 // Beside is a zone whose snapshots may go there.
 func (f *Folder) Beside(z pool.Zone) *Zone { return &Zone{Zone: z, folder: f.folder, id: f.id} }
 
-// Zone is another zone with a folder. It passes on all other methods, so it holds the whole interface.
+// Zone is another zone with a folder. It passes on all other methods, so it holds the whole
+// interface.
 type Zone struct {
 	pool.Zone
 	folder folder.Folder
@@ -102,8 +103,8 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	return errors.Join(err, z.Zone.Sweep(ctx)) // callers look at the first kind, and a missing zone is no failure
 }
 
-// Snapshot looks where the id says. For a name alone it looks in the folder first, which exists even
-// without a zone, and then in the zone.
+// Snapshot looks where the id says. For a name alone it looks in the folder first, which exists
+// even without a zone, and then in the zone.
 func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	if of.Elsewhere(z.id) {
 		return z.Zone.Snapshot(ctx, of)

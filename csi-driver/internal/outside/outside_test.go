@@ -79,8 +79,8 @@ func TestWithoutAZone(t *testing.T) {
 	}
 }
 
-// An id names the place of its snapshot. The driver looks only there: a snapshot of that name in the zone
-// is another one. It does not search the zone, which may be missing.
+// An id names the place of its snapshot. The driver looks only there: a snapshot of that name in
+// the zone is another one. It does not search the zone, which may be missing.
 func TestWhereAnIDSays(t *testing.T) {
 	l := &lost{err: errkind.New(errkind.NoZone, "gone")}
 	z, _ := open(t, l)
@@ -113,8 +113,8 @@ func TestWhereAnIDSays(t *testing.T) {
 	}
 }
 
-// If the folder is removed, or another one is mounted in its place, the driver reports that. It neither
-// finds nor deletes snapshots there.
+// If the folder is removed, or another one is mounted in its place, the driver reports that. It
+// neither finds nor deletes snapshots there.
 func TestAnotherFolder(t *testing.T) {
 	z, dir := open(t, &lost{})
 	taken, err := z.TakeSnapshot(background, "s-1", pool.Volume{Name: "v", Size: 1 << 20}, pool.InFolder)

@@ -80,8 +80,8 @@ func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, er
 	if err != nil {
 		return nil, looked(err, v)
 	}
-	// Dead systems stay in the table until a system mounts the volume. A look at heartbeats takes
-	// seconds, so it is made only if there are others.
+	// Dead systems stay in the table until a system mounts the volume. A look at heartbeats
+	// takes seconds, so it is made only if there are others.
 	slots = slices.DeleteFunc(slots, func(s stargatectl.Slot) bool { return s.Dead() || !machineid.Same(s.Machine, machine) })
 	if len(slots) == 0 {
 		return nil, nil

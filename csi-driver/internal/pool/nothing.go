@@ -64,7 +64,8 @@ func (n Nothing) CopyOut(context.Context, Volume, string) error { return n.err()
 // DeleteSnapshot is refused, as Delete is.
 func (n Nothing) DeleteSnapshot(context.Context, ID) error { return n.err() }
 
-// Delete is refused: the bytes in an earlier zone of the node would stay, without any record of them.
+// Delete is refused: the bytes in an earlier zone of the node would stay, without any record of
+// them.
 func (n Nothing) Delete(context.Context, string) error { return n.err() }
 
 // Grow finds none.

@@ -8,7 +8,8 @@ import "sort"
 type Span struct{ Base, Size int64 }
 
 // Space is a range of addresses of which some are taken. A zone of files has one, because a VM with
-// several volumes needs each at an address of its own. Package dax leaves this to LVM and stargatectl.
+// several volumes needs each at an address of its own. Package dax leaves this to LVM and
+// stargatectl.
 type Space struct {
 	Span
 	taken []Span

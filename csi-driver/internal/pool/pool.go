@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pool describes a node's memory for volumes: the types, and the contract of a zone. The two
-// kinds of zone (D14) are in packages dax and file.
+// Package pool describes a node's memory for volumes: the types, and the contract of a zone. The
+// two kinds of zone (D14) are in packages dax and file.
 package pool
 
 import (
@@ -24,10 +24,11 @@ const (
 type Kind string
 
 const (
-	// DAX is reserved memory of the node, cut by LVM; host, pods and machines share its volumes.
+	// DAX is reserved memory of the node, cut by LVM; host, pods and machines share its
+	// volumes.
 	DAX Kind = "dax"
-	// File is a folder on a file system in memory; machines share its volumes, host and pods have
-	// no mount.
+	// File is a folder on a file system in memory; machines share its volumes, host and pods
+	// have no mount.
 	File Kind = "file"
 	// None is a node without a zone, by its configuration.
 	None Kind = "none"
@@ -170,8 +171,8 @@ type Status struct {
 	Why       string // why it is damaged
 }
 
-// LargestAt is the size of the largest volume with an alignment and a reserve. The reserve takes its
-// memory from the start.
+// LargestAt is the size of the largest volume with an alignment and a reserve. The reserve takes
+// its memory from the start.
 func (s Status) LargestAt(align, reserve int64) int64 {
 	if align > Extent {
 		return s.Largest1G - reserve
@@ -179,13 +180,13 @@ func (s Status) LargestAt(align, reserve int64) int64 {
 	return s.Largest - reserve
 }
 
-// Zone is a node's zone: the contract that each kind fulfils. Only the wiring of the driver needs all of
-// it. Other callers declare the part that they use. Names are valid by ValidName, and errors are of
-// package errkind.
+// Zone is a node's zone: the contract that each kind fulfils. Only the wiring of the driver needs
+// all of it. Other callers declare the part that they use. Names are valid by ValidName, and errors
+// are of package errkind.
 type Zone interface {
 	Kind() Kind
-	// Place is the identity of the zone or folder of this node that would have the id's volume or
-	// snapshot; "" if it has no identity. It fails with NoZone and NoAnswer like Status.
+	// Place is the identity of the zone or folder of this node that would have the id's volume
+	// or snapshot; "" if it has no identity. It fails with NoZone and NoAnswer like Status.
 	Place(ctx context.Context, of ID) (string, error)
 	Status(ctx context.Context) (Status, error)
 	// List returns the driver's volumes, sorted by name.
@@ -210,12 +211,12 @@ type Zone interface {
 	// and continues like Create.
 	Clone(ctx context.Context, spec Spec, source Volume) (Volume, error)
 	// Snapshots returns all, sorted by name. Snapshot fails with NotFound if there is none of
-	// that name. For an id without a place it looks at every place of this node. Callers compare
-	// an id's place with Place.
+	// that name. For an id without a place it looks at every place of this node. Callers
+	// compare an id's place with Place.
 	Snapshots(ctx context.Context) ([]Snapshot, error)
 	Snapshot(ctx context.Context, of ID) (Snapshot, error)
-	// TakeSnapshot copies a volume as it is at one moment, used or not. If it is cut off, at any
-	// point, a later call of the same name finds nothing, or the complete snapshot.
+	// TakeSnapshot copies a volume as it is at one moment, used or not. If it is cut off, at
+	// any point, a later call of the same name finds nothing, or the complete snapshot.
 	TakeSnapshot(ctx context.Context, name string, source Volume, target Target) (Snapshot, error)
 	// CopyOut copies a volume to a new file, as it is at one moment, used or not.
 	CopyOut(ctx context.Context, source Volume, file string) error

@@ -86,8 +86,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// A silent or recovering system causes Busy, and a live one is named. Dead systems do not keep a volume.
-// No claim and no pod can have the name Nobodys.
+// A silent or recovering system causes Busy, and a live one is named. Dead systems do not keep a
+// volume. No claim and no pod can have the name Nobodys.
 func TestNobodys(t *testing.T) {
 	name := Nobodys()
 	if !ValidName(name) || NameFor(name) == name || OfClaim(name) || IsSnapshot(name) {

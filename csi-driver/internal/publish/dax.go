@@ -60,8 +60,8 @@ func (d *DAX) options() []string {
 	return all
 }
 
-// guard limits a volume's memory to VMs, also if the volume was staged by an earlier driver, or by this
-// one without VMs.
+// guard limits a volume's memory to VMs, also if the volume was staged by an earlier driver, or by
+// this one without VMs.
 func (d *DAX) guard(v pool.Volume, staging string) error {
 	at, err := d.m.At(staging)
 	if err != nil || at == nil || at.FsType != fsType {
@@ -149,8 +149,8 @@ func giveNew(path string, group int) error {
 	return unix.Fchown(int(root.Fd()), -1, group)
 }
 
-// Modes of a volume's root: newRoot if the class names none, givenRoot once a pod's group owns it. New
-// files in a root with givenRoot belong to that group, too.
+// Modes of a volume's root: newRoot if the class names none, givenRoot once a pod's group owns it.
+// New files in a root with givenRoot belong to that group, too.
 const (
 	newRoot   = 0o755
 	givenRoot = 0o2775
@@ -174,8 +174,9 @@ func (d *DAX) mount(ctx context.Context, v pool.Volume, path string, o Options, 
 	return nil
 }
 
-// unwritten mounts without joining. If the last writer has left work for recovery, the node joins first
-// and recovers. It stays a member if another system is one, or if the module is older than nojoin.
+// unwritten mounts without joining. If the last writer has left work for recovery, the node joins
+// first and recovers. It stays a member if another system is one, or if the module is older than
+// nojoin.
 func (d *DAX) unwritten(ctx context.Context, v pool.Volume, path string, o Options) error {
 	if d.mount(ctx, v, path, o, noJoin) == nil {
 		return nil

@@ -63,8 +63,8 @@ func TestNoSetuidNoDevices(t *testing.T) {
 	}
 }
 
-// The memory of a volume is opened only through mounts of VMs' pods, which have the mark. This holds for any
-// stage, and for any class.
+// The memory of a volume is opened only through mounts of VMs' pods, which have the mark. This
+// holds for any stage, and for any class.
 func TestMemoryForMachines(t *testing.T) {
 	const open, closed = "region_gid=107,region_mode=0660,region_nodiratime", "region_nodiratime"
 	for _, c := range []struct {
@@ -120,8 +120,8 @@ func TestMemoryForMachines(t *testing.T) {
 	}
 }
 
-// A volume that an earlier driver has staged without nosuid and nodev is published with them. A setuid
-// program of root in it makes no user root, and a device node in it has no effect.
+// A volume that an earlier driver has staged without nosuid and nodev is published with them. A
+// setuid program of root in it makes no user root, and a device node in it has no effect.
 func TestSetuidPlanted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounts need root")

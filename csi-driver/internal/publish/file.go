@@ -66,8 +66,8 @@ func isShell(v pool.Volume, at *mount.MountInfo) bool {
 	return at.FsType == shellType && at.Source == shellSource+v.Name && at.Root == "/"
 }
 
-// Stage makes the shell at kubelet's own path; pods get it read-only. The shell is complete when it has
-// a description.
+// Stage makes the shell at kubelet's own path; pods get it read-only. The shell is complete when it
+// has a description.
 func (f *File) Stage(ctx context.Context, v pool.Volume, path string, _ Options) error {
 	at, err := f.m.At(path)
 	if err != nil {
@@ -136,8 +136,9 @@ func (f *File) Publish(ctx context.Context, v pool.Volume, staging, target strin
 	return f.region(ctx, v, target, o.ReadOnly)
 }
 
-// region binds the volume's memory for a pod. It may be read-only for one pod and writable for another.
-// A pod may already use the mount of an earlier call, so that mount stays if this call fails.
+// region binds the volume's memory for a pod. It may be read-only for one pod and writable for
+// another. A pod may already use the mount of an earlier call, so that mount stays if this call
+// fails.
 func (f *File) region(ctx context.Context, v pool.Volume, target string, readOnly bool) error {
 	path := filepath.Join(target, hidden, region)
 	at, err := f.m.At(path)

@@ -43,7 +43,8 @@ func TestFailuresLeaveNoMount(t *testing.T) {
 	}
 	none("publish", target, f.Publish(ctx, v, staging, target, Options{}))
 	none("direct", direct, f.Direct(ctx, v, direct, Options{}))
-	// A busy mount cannot be removed: the error makes kubelet call again, and the mount goes in the end.
+	// A busy mount cannot be removed: the error makes kubelet call again, and the mount goes in
+	// the end.
 	if err := m.Bind(staging, target, 0); err != nil {
 		t.Fatal(err)
 	}

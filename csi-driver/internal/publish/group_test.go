@@ -17,7 +17,8 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// A pod's group can write to the root of a new volume. A root with a chosen owner, or with files, stays as it is.
+// A pod's group can write to the root of a new volume. A root with a chosen owner, or with files,
+// stays as it is.
 func TestGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to give a directory away takes root")

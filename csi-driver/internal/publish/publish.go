@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package publish mounts volumes at kubelet's paths, for each kind of zone in its own way (D11, D14).
+// Package publish mounts volumes at kubelet's paths, for each kind of zone in its own way (D11,
+// D14).
 package publish
 
 import (
@@ -72,11 +73,11 @@ func markedOf(m *mounts.Mounter, points []string) ([]string, error) {
 // Usage is how full a volume is.
 type Usage struct{ Size, Used, Free, Inodes, InodesUsed, InodesFree int64 }
 
-// Presenter mounts volumes of one kind of zone. Each call can be repeated, also after one that was cut
-// off.
+// Presenter mounts volumes of one kind of zone. Each call can be repeated, also after one that was
+// cut off.
 type Presenter interface {
-	// Stage mounts the volume at a path, once on the node. It fails with Exists if another mount,
-	// or one with other options, is there.
+	// Stage mounts the volume at a path, once on the node. It fails with Exists if another
+	// mount, or one with other options, is there.
 	Stage(ctx context.Context, v pool.Volume, path string, o Options) error
 	// Publish mounts a staged volume at target, for a pod.
 	Publish(ctx context.Context, v pool.Volume, staging, target string, o Options) error
@@ -113,8 +114,8 @@ func Withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
 	return nil
 }
 
-// undone unmounts a path after a failure: kubelet does not call again after a final error, and the mount
-// would stay. If the unmount fails, the error is Busy, so that kubelet calls again.
+// undone unmounts a path after a failure: kubelet does not call again after a final error, and the
+// mount would stay. If the unmount fails, the error is Busy, so that kubelet calls again.
 func undone(m *mounts.Mounter, v pool.Volume, path string, err error) error {
 	if left := m.Clear(path, ours); left != nil {
 		return errkind.Wrap(errkind.Busy, err, "volume %s: a mount is left after a failure (%v)", v.Name, left)

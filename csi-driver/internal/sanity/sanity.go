@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sanity runs the whole csi-sanity against a driver, in tests: against one in this process with
-// a zone in memory, and against the real one on each kind of zone.
+// Package sanity runs the whole csi-sanity against a driver, in tests: against one in this process
+// with a zone in memory, and against the real one on each kind of zone.
 package sanity
 
 import (
@@ -18,8 +18,8 @@ import (
 
 const mib = int64(1) << 20
 
-// notClaimed has the reasons why csi-sanity skips tests, with their numbers: calls that the driver does
-// not claim.
+// notClaimed has the reasons why csi-sanity skips tests, with their numbers: calls that the driver
+// does not claim.
 var notClaimed = map[string]int{
 	// Volumes are not attached.
 	"ControllerPublishVolume not supported":             7,
@@ -30,12 +30,14 @@ var notClaimed = map[string]int{
 	"Modify Volume not supported":          1,
 	"Modify volume not supported":          1,
 	"GroupControllerService not supported": 6,
-	// A test that csi-sanity itself has disabled (kubernetes-csi/csi-test, pagination), and broken.
+	// A test that csi-sanity itself has disabled (kubernetes-csi/csi-test, pagination), and
+	// broken.
 	"": 2,
 }
 
-// broken compares a message with a sent one, byte for byte. The sent message has its size cached, so no
-// driver with a topology passes (csi-test 5.6). Package csi/driver has the same test with proto.Equal.
+// broken compares a message with a sent one, byte for byte. The sent message has its size cached,
+// so no driver with a topology passes (csi-test 5.6). Package csi/driver has the same test with
+// proto.Equal.
 const broken = "should succeed when creating a snapshot with accessibility requirements"
 
 // names are valid for the driver, which has rules for volumes' names.
@@ -60,8 +62,8 @@ func leftOut() *map[string]int {
 	return &left
 }
 
-// Run tests the driver at an endpoint, with a folder in place of kubelet's. It can run once in a process.
-// It fails if csi-sanity skips other tests than those of notClaimed.
+// Run tests the driver at an endpoint, with a folder in place of kubelet's. It can run once in a
+// process. It fails if csi-sanity skips other tests than those of notClaimed.
 func Run(t testing.TB, endpoint, kubelet string) {
 	t.Helper()
 	config := sanity.NewTestConfig()

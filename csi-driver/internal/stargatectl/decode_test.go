@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A volume's members can store any number in its counters. A number that is too large becomes the largest
-// one, and everything else is read.
+// A volume's members can store any number in its counters. A number that is too large becomes the
+// largest one, and everything else is read.
 func TestNumbersOfAVolume(t *testing.T) {
 	for _, into := range []any{&Info{}, &Space{}, &System{}, &Slot{}} {
 		kind := reflect.TypeOf(into).Elem()
@@ -42,7 +42,8 @@ func TestNumbersOfAVolume(t *testing.T) {
 	}
 }
 
-// A look at one volume that does not end is killed, even if the program ignores signals. A change is not.
+// A look at one volume that does not end is killed, even if the program ignores signals. A change
+// is not.
 func TestLooksEnd(t *testing.T) {
 	tools := programs(t, "trap '' TERM; exec sleep 2").Within(200 * time.Millisecond)
 	ctx := context.Background()

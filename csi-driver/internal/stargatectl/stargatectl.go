@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stargatectl calls stargatectl and mkfs.stargatefs, and reads their JSON. The driver touches
-// volumes and LVM only through it: one engine (D4), one set of rules.
+// Package stargatectl calls stargatectl and mkfs.stargatefs, and reads their JSON. The driver
+// touches volumes and LVM only through it: one engine (D4), one set of rules.
 package stargatectl
 
 import (
@@ -27,8 +27,8 @@ const (
 	Mkfs = "mkfs.stargatefs"
 )
 
-// grace is the time for a program to end after a signal, and for the read of its last output. On a busy
-// machine this has taken more than 5 seconds.
+// grace is the time for a program to end after a signal, and for the read of its last output. On a
+// busy machine this has taken more than 5 seconds.
 const grace = time.Minute
 
 // How many programs run at once. LVM works on one at a time in a zone: hundreds that wait for it
@@ -50,8 +50,8 @@ const (
 
 type changing struct{}
 
-// Changing marks the context of a call that changes something. Looks of such a call have places of their
-// own.
+// Changing marks the context of a call that changes something. Looks of such a call have places of
+// their own.
 func Changing(ctx context.Context) context.Context { return context.WithValue(ctx, changing{}, true) }
 
 // Changes reports whether the context has this mark.

@@ -137,8 +137,8 @@ func TestLooksDoNotWaitForLooksOfChanges(t *testing.T) {
 	g.Wait()
 }
 
-// A look that hangs ends before its caller's limit, so that the caller can examine the next volume. The
-// error names the volume.
+// A look that hangs ends before its caller's limit, so that the caller can examine the next volume.
+// The error names the volume.
 func TestALookLeavesTimeForOthers(t *testing.T) {
 	tools := programs(t, `case "$3" in *hangs) exec sleep 60 ;; *) echo '{"size": 7}' ;; esac`)
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)

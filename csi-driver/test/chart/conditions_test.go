@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// These tests evaluate the chart's CEL expressions as an API server does. A condition that fails, or matches too much,
-// blocks objects that have nothing to do with the driver.
+// These tests evaluate the chart's CEL expressions as an API server does. A condition that fails,
+// or matches too much, blocks objects that have nothing to do with the driver.
 
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(ext.Strings(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
@@ -232,7 +232,8 @@ func TestPolicy(t *testing.T) {
 	fits(t, refusals(t, `{metadata: {}, spec: {architecture: arm64, domain: {}}}`), "", "a machine without volumes")
 }
 
-// TestBindings: the API server gives a pod the annotations of its binding. None of them makes it a VM's pod.
+// TestBindings: the API server gives a pod the annotations of its binding. None of them makes it a
+// VM's pod.
 func TestBindings(t *testing.T) {
 	for _, c := range []struct {
 		what, metadata string

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Helm deletes the objects of a hook before it runs the hook again, and after the hook succeeded. A Job that failed stays
-// for its log; its account and role do not.
+// Helm deletes the objects of a hook before it runs the hook again, and after the hook succeeded. A
+// Job that failed stays for its log; its account and role do not.
 const (
 	jobStays     = "before-hook-creation,hook-succeeded"
 	accountStays = "before-hook-creation,hook-succeeded,hook-failed"
@@ -76,7 +76,8 @@ func TestHooks(t *testing.T) {
 	lacks(t, rendered(t, "sidecar"), "rel-csi-machines")
 }
 
-// runs checks one hook. Its service account is for this Job alone, is made before the Job, and has exactly these rules.
+// runs checks one hook. Its service account is for this Job alone, is made before the Job, and has
+// exactly these rules.
 func runs(t *testing.T, r *rendering, h hook) {
 	job := get[*batchv1.Job](t, r, h.name)
 	role := get[*rbacv1.ClusterRole](t, r, h.name)
@@ -95,7 +96,8 @@ func runs(t *testing.T, r *rendering, h hook) {
 	equal(t, "commands", commands, h.commands)
 	equal(t, "user", *spec.SecurityContext.RunAsUser, int64(65532))
 	check(t, *spec.SecurityContext.RunAsNonRoot, "the Job may run as root")
-	// A node may have to pull the image first. Helm shows the log of a Job only if the Job ends before Helm gives up.
+	// A node may have to pull the image first. Helm shows the log of a Job only if the Job ends
+	// before Helm gives up.
 	var deadline time.Duration
 	if s := job.Spec.ActiveDeadlineSeconds; s != nil {
 		deadline = time.Duration(*s) * time.Second
@@ -120,7 +122,8 @@ func runs(t *testing.T, r *rendering, h hook) {
 		"the pod has the label of the driver's pods: %v", job.Spec.Template.Labels)
 }
 
-// TestHelmTest: helm test uses a class whose volumes are deleted with their claims, if there is one.
+// TestHelmTest: helm test uses a class whose volumes are deleted with their claims, if there is
+// one.
 func TestHelmTest(t *testing.T) {
 	for name, class := range map[string]string{"dax": "stargate", "file": "stargate", "none": "stargate",
 		"classes": "first", "kept": "kept"} {

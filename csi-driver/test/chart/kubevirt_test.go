@@ -93,7 +93,8 @@ func TestConditions(t *testing.T) {
 	named, fails := 0, 0
 	webhook := func(name string, failure admission.FailurePolicyType, seconds int32, conditions []admission.MatchCondition) {
 		if strings.HasPrefix(name, "migrations.") {
-			// A migration does not name the volumes of its VM. Without the webhook, migrations continue.
+			// A migration does not name the volumes of its VM. Without the webhook,
+			// migrations continue.
 			equal(t, name+": failure policy", failure, admission.Ignore)
 			equal(t, name+": timeout", seconds, int32(2))
 			return
@@ -134,8 +135,9 @@ func TestConditions(t *testing.T) {
 	equal(t, "webhooks and policies that can fail", fails, 17)
 }
 
-// TestPoliciesAreInForce: each kind of object that the driver's or the resizer's role lets it write has a policy, and a
-// binding denies what the policy refuses. TestNodeToken, TestResizerToken, TestOwners and TestBound try the policies.
+// TestPoliciesAreInForce: each kind of object that the driver's or the resizer's role lets it write
+// has a policy, and a binding denies what the policy refuses. TestNodeToken, TestResizerToken,
+// TestOwners and TestBound try the policies.
 func TestPoliciesAreInForce(t *testing.T) {
 	r := rendered(t, "sidecar")
 	var names []string

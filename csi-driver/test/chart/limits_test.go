@@ -24,8 +24,8 @@ func driverTakes(flags []string) error {
 	return c.Check()
 }
 
-// same checks that chart and driver both take a value, or both refuse it. A value that the chart alone takes would end
-// the driver on each node, or make it refuse each claim.
+// same checks that chart and driver both take a value, or both refuse it. A value that the chart
+// alone takes would end the driver on each node, or make it refuse each claim.
 func same(t *testing.T, taken bool, driverSays error, pairs ...string) {
 	t.Helper()
 	_, err := template(texts(pairs...))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chart tests charts/stargate. Helm's own library renders the chart in this process. The tests decode the objects
-// as strictly as an API server, and compare their fields. `make test SUITE=chart` runs it.
+// Package chart tests charts/stargate. Helm's own library renders the chart in this process. The
+// tests decode the objects as strictly as an API server, and compare their fields. `make
+// test-chart` runs it.
 package chart
 
 import (

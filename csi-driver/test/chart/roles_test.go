@@ -9,7 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rules of the driver's service account, whose tokens are on each node. They exclude the work of the resizer.
+// Rules of the driver's service account, whose tokens are on each node. They exclude the work of
+// the resizer.
 const (
 	ofVolumes = `
 - {apiGroups: [""], resources: [persistentvolumes], verbs: [get, list, watch, create, patch, delete]}
@@ -121,7 +122,8 @@ func TestRoles(t *testing.T) {
 	lacks(t, r, "resources: [secrets]")
 }
 
-// bound checks that a binding gives a role to the service account of the same name, and to no other.
+// bound checks that a binding gives a role to the service account of the same name, and to no
+// other.
 func bound(t *testing.T, ref rbacv1.RoleRef, kind, name string, subjects []rbacv1.Subject) {
 	t.Helper()
 	equal(t, "the role", ref, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name})
@@ -148,7 +150,8 @@ func TestNoWildcards(t *testing.T) {
 	}
 }
 
-// TestAccounts: no two pods share a service account, and none has a token of the namespace's default account.
+// TestAccounts: no two pods share a service account, and none has a token of the namespace's
+// default account.
 func TestAccounts(t *testing.T) {
 	for name := range renderings {
 		r := rendered(t, name)

@@ -36,7 +36,8 @@ func change(object string, words ...string) string {
 	return changed
 }
 
-// TestNodeToken: the policies limit the changes by the token of the driver's pod on a node. RBAC allows each of these.
+// TestNodeToken: the policies limit the changes by the token of the driver's pod on a node. RBAC
+// allows each of these.
 func TestNodeToken(t *testing.T) {
 	const driver = "system:serviceaccount:ns:rel-csi"
 	grown := change(volumeN1, "1Gi", "2Gi", "annotations: {", "annotations: {volume.alpha.kubernetes.io/pre-resize-capacity: 1Gi, ")
@@ -136,8 +137,8 @@ func TestNodeToken(t *testing.T) {
 	}
 }
 
-// TestBound: a volume that a node has made is bound to claims of its driver alone, by any user. The binder goes by
-// the claim that the volume names, before it looks at classes.
+// TestBound: a volume that a node has made is bound to claims of its driver alone, by any user. The
+// binder goes by the claim that the volume names, before it looks at classes.
 func TestBound(t *testing.T) {
 	const (
 		ours   = `volume.kubernetes.io/storage-provisioner: stargate.csi.dev`
@@ -198,7 +199,8 @@ func TestResizerToken(t *testing.T) {
 	}
 }
 
-// TestResizerTokenClaims: it may change the size in a claim's status. With that the API server takes metadata, too.
+// TestResizerTokenClaims: it may change the size in a claim's status. With that the API server
+// takes metadata, too.
 func TestResizerTokenClaims(t *testing.T) {
 	bound := change(claimN1, "spec: {", "status: {phase: Bound, accessModes: [ReadWriteMany], capacity: {storage: 1Gi}}, spec: {")
 	for _, c := range []struct{ what, is, words string }{
@@ -219,8 +221,9 @@ func TestResizerTokenClaims(t *testing.T) {
 	}
 }
 
-// TestOwners: no token gives an object an owner, nor takes one from it. The garbage collector deletes an object whose
-// owners do not exist. The capacity of a node is deleted with the pod that has reported it.
+// TestOwners: no token gives an object an owner, nor takes one from it. The garbage collector
+// deletes an object whose owners do not exist. The capacity of a node is deleted with the pod that
+// has reported it.
 func TestOwners(t *testing.T) {
 	const owner = "metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: none, uid: 00000000-0000-4000-8000-000000000001}], "
 	things := map[string]string{"volumes": volumeN1, "volume-changes": volumeN1, "sizes": volumeN1, "claim-sizes": claimN1, "claims": claimN1, "nodes": nodeN1, "contents": contentN1, "snapshots": snapshotA,

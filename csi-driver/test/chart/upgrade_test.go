@@ -69,8 +69,8 @@ func TestTurningMachinesOff(t *testing.T) {
 	tryUpgrades(t, []string{"v1"}, []upgrade{{"KubeVirt has gone", []string{hooked}, next, ""}})
 }
 
-// TestTypesOfMachines: a VM gets the annotations of its type when it starts. KubeVirt serves types in one of these
-// versions, or in both.
+// TestTypesOfMachines: a VM gets the annotations of its type when it starts. KubeVirt serves types
+// in one of these versions, or in both.
 func TestTypesOfMachines(t *testing.T) {
 	for _, version := range []string{"instancetype.kubevirt.io/v1", "instancetype.kubevirt.io/v1beta1"} {
 		apis := []string{"kubevirt.io/v1"}
@@ -94,8 +94,8 @@ func TestTypesOfMachines(t *testing.T) {
 	}
 }
 
-// TestAnotherDriverName: another name would leave volumes without a driver, and VMs without webhooks. Objects of
-// other releases do not count.
+// TestAnotherDriverName: another name would leave volumes without a driver, and VMs without
+// webhooks. Objects of other releases do not count.
 func TestAnotherDriverName(t *testing.T) {
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
 		there := []string{fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1, kind: %s, metadata: {name: rel-webhook},
@@ -136,7 +136,8 @@ func TestInlineVolumesOfACSIDriver(t *testing.T) {
 	})
 }
 
-// TestExistingStorageClass: Kubernetes does not let parameters and reclaim policy of a class be changed.
+// TestExistingStorageClass: Kubernetes does not let parameters and reclaim policy of a class be
+// changed.
 func TestExistingStorageClass(t *testing.T) {
 	there := func(more string) []string {
 		return []string{"{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, provisioner: stargate.csi.dev, " + more + "}"}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// chartvalues VALUES SCHEMA writes a chart's values as a table: each with its default and comment from
-// values.yaml, and its allowed values from values.schema.json. A value that the schema lacks is an error.
+// chartvalues VALUES SCHEMA writes a chart's values as a table: each with its default and comment
+// from values.yaml, and its allowed values from values.schema.json. A value that the schema lacks
+// is an error.
 package main
 
 import (

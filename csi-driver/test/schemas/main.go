@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// schemas -out FOLDER -openapi FILE [-kubevirt FILE] CRD... writes a JSON schema for each described kind, as
-// kubeconform reads them: FOLDER/KIND-GROUP-VERSION.json. The schemas allow no other keys. -openapi is
-// Kubernetes' own description, and -kubevirt is KubeVirt's Go file with the descriptions of its kinds.
+// schemas -out FOLDER -openapi FILE [-kubevirt FILE] CRD... writes a JSON schema for each described
+// kind, as kubeconform reads them: FOLDER/KIND-GROUP-VERSION.json. The schemas allow no other keys.
+// -openapi is Kubernetes' own description, and -kubevirt is KubeVirt's Go file with the
+// descriptions of its kinds.
 package main
 
 import (

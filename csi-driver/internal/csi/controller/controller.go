@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller is CSI's Controller service for one node: volumes and their snapshots. The health
-// of volumes is in package health.
+// Package controller is CSI's Controller service for one node: volumes and their snapshots. The
+// health of volumes is in package health.
 package controller
 
 import (
@@ -200,8 +200,8 @@ func grows(most, size, reserve int64) error {
 	return nil
 }
 
-// compatible checks that an existing volume has the requested parameters. It does not check owner and
-// mode of the root, because users may have changed them. A copy has its source's lease.
+// compatible checks that an existing volume has the requested parameters. It does not check owner
+// and mode of the root, because users may have changed them. A copy has its source's lease.
 func (d *Controller) compatible(ctx context.Context, v pool.Volume, spec pool.Spec, r *csi.CapacityRange) error {
 	if !v.State.Whole() {
 		return other(v, "and %s", v.Why)
@@ -376,8 +376,8 @@ func (d *Controller) ControllerExpandVolume(ctx context.Context, r *csi.Controll
 	return &csi.ControllerExpandVolumeResponse{CapacityBytes: v.Size}, nil
 }
 
-// inThisZone fails if a volume or snapshot to delete is, or was, in another zone. Its bytes would stay
-// there, without any record of them.
+// inThisZone fails if a volume or snapshot to delete is, or was, in another zone. Its bytes would
+// stay there, without any record of them.
 func (d *Controller) inThisZone(ctx context.Context, what string, of pool.ID) error {
 	if of.Zone == "" {
 		return nil // from an earlier driver

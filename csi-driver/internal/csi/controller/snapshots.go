@@ -201,8 +201,8 @@ func (d *Controller) source(ctx context.Context, of pool.ID) (pool.Volume, error
 	return s.Volume(), err
 }
 
-// elsewhere is the error for a source that is not here. If the id names another zone, the error makes
-// the scheduler try other nodes. Without a zone here, whether the source exists is unknown.
+// elsewhere is the error for a source that is not here. If the id names another zone, the error
+// makes the scheduler try other nodes. Without a zone here, whether the source exists is unknown.
 func (d *Controller) elsewhere(ctx context.Context, of pool.ID, why error) error {
 	here, err := d.zone.Place(ctx, of)
 	switch {

@@ -126,7 +126,8 @@ func (w *world) shutDownOn(device string) {
 	}
 }
 
-// The driver claims the volume condition by its old numbers, for kubelets and monitors before CSI 1.13.
+// The driver claims the volume condition by its old numbers, for kubelets and monitors before CSI
+// 1.13.
 func TestConditionIsClaimed(t *testing.T) {
 	c := newWorld(t, pool.Gigabyte).connect()
 	node, err := csi.NewNodeClient(c).NodeGetCapabilities(context.Background(), &csi.NodeGetCapabilitiesRequest{})

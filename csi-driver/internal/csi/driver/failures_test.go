@@ -50,7 +50,8 @@ type scenario struct {
 	call   func(context.Context, *world) error
 	// other is a code that is not the class's; Unknown where it is.
 	other func(at) codes.Code
-	// The directory of the mount exists after a failure of this call: kubelet removes it, or unpublishes.
+	// The directory of the mount exists after a failure of this call: kubelet removes it, or
+	// unpublishes.
 	prepares pooltest.Call
 	// The object that stays while the call fails, so that kubelet calls again.
 	keeps string
@@ -202,7 +203,8 @@ func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 	return true
 }
 
-// clean runs the scenario without failures: the objects before and after it, and its calls to the zone.
+// clean runs the scenario without failures: the objects before and after it, and its calls to the
+// zone.
 func (s scenario) clean(t *testing.T) (before, after []string, calls []pooltest.Call) {
 	t.Helper()
 	w := newWorld(t, pool.Gigabyte)

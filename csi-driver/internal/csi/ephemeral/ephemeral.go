@@ -107,10 +107,10 @@ func (d *Volumes) Publish(ctx context.Context, r *csi.NodePublishVolumeRequest, 
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// makeAndShow makes the volume, or finds the one that an earlier call has made, and shows it. kubelet
-// does not call again after a final error. So a call that fails removes the volume that it has made.
-// A pod may already have a volume of an earlier call: that one stays, and the answer makes kubelet
-// unpublish in the end.
+// makeAndShow makes the volume, or finds the one that an earlier call has made, and shows it.
+// kubelet does not call again after a final error. So a call that fails removes the volume that it
+// has made. A pod may already have a volume of an earlier call: that one stays, and the answer
+// makes kubelet unpublish in the end.
 func (d *Volumes) makeAndShow(ctx context.Context, spec pool.Spec, target string, o publish.Options) error {
 	fresh := false
 	v, err := volume.FindOrMake(func() (pool.Volume, error) { return d.volumes.Active(ctx, spec.Name) }, func() (pool.Volume, error) {

@@ -13,10 +13,11 @@ import (
 	"stargate/csi-driver/internal/errkind"
 )
 
-// codeOf has the code of each kind. After Aborted, Unavailable, DeadlineExceeded and Canceled, callers assume that the request may be done or in progress, and call
-// again until they know. All other codes are final: callers assume that nothing is left. They try
-// again, later each time, unless the claim has been deleted; after ResourceExhausted on another node.
-// OutOfRange and InvalidArgument stay until the request changes.
+// codeOf has the code of each kind. After Aborted, Unavailable, DeadlineExceeded and Canceled,
+// callers assume that the request may be done or in progress, and call again until they know. All
+// other codes are final: callers assume that nothing is left. They try again, later each time,
+// unless the claim has been deleted; after ResourceExhausted on another node. OutOfRange and
+// InvalidArgument stay until the request changes.
 var codeOf = [errkind.Kinds]codes.Code{
 	errkind.Internal:    codes.Internal,
 	errkind.Invalid:     codes.InvalidArgument,

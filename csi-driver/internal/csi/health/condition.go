@@ -40,8 +40,8 @@ type Condition struct {
 	message  string
 }
 
-// Condition fails only if its caller no longer waits, or if the volume has been deleted meanwhile. A
-// volume that cannot be examined has an abnormal condition.
+// Condition fails only if its caller no longer waits, or if the volume has been deleted meanwhile.
+// A volume that cannot be examined has an abnormal condition.
 func (d *Health) Condition(ctx context.Context, v pool.Volume) (Condition, error) {
 	h, err := d.known(ctx, v)
 	return d.conditionFrom(ctx, v, h, err)

@@ -212,9 +212,9 @@ func (d *Node) mayPublish(v pool.Volume, r *csi.NodePublishVolumeRequest, stagin
 	return nil
 }
 
-// mayGive refuses a volume for one VM to a second VM while the pod of the first has it. The webhook may
-// have admitted both, because an API server reviews several objects at once. Here the calls for a
-// volume come one after another.
+// mayGive refuses a volume for one VM to a second VM while the pod of the first has it. The webhook
+// may have admitted both, because an API server reviews several objects at once. Here the calls for
+// a volume come one after another.
 func (d *Node) mayGive(v pool.Volume, r *csi.NodePublishVolumeRequest, o publish.Options, target string) error {
 	switch r.GetVolumeCapability().GetAccessMode().GetMode() {
 	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:

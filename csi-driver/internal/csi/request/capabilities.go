@@ -106,7 +106,8 @@ func CheckAll(all []*csi.VolumeCapability) error {
 	return nil
 }
 
-// mountOf separates a capability's mount options: those of the kernel from those of the file system.
+// mountOf separates a capability's mount options: those of the kernel from those of the file
+// system.
 func mountOf(c *csi.VolumeCapability) publish.Options {
 	o := publish.Options{ReadOnly: readerOnly(c), Unwritten: readerOnly(c)}
 	o.Group, _ = group(c.GetMount().GetVolumeMountGroup()) // checked

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package request checks and interprets CSI requests: parameters of classes, capabilities, sizes and
-// pages of lists, for the driver's configuration. It asks neither the zone nor the node.
+// Package request checks and interprets CSI requests: parameters of classes, capabilities, sizes
+// and pages of lists, for the driver's configuration. It asks neither the zone nor the node.
 package request
 
 import (

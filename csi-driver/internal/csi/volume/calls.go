@@ -17,8 +17,8 @@ type calls struct {
 
 func newCalls() *calls { return &calls{now: map[string]string{}} }
 
-// begin fails with Busy while another call for the volume is in progress; otherwise the caller has to
-// call end. An id and the name in it are the same volume.
+// begin fails with Busy while another call for the volume is in progress; otherwise the caller has
+// to call end. An id and the name in it are the same volume.
 func (c *calls) begin(id, call string) (end func(), err error) {
 	volume := pool.NameOf(id)
 	c.mu.Lock()

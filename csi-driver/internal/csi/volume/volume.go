@@ -36,11 +36,12 @@ type Volumes struct {
 // New has no calls in progress.
 func New(z Zone, show Shower) *Volumes { return &Volumes{zone: z, show: show, calls: newCalls()} }
 
-// Begin fails with Busy while another call changes the volume; otherwise the caller has to call end.
+// Begin fails with Busy while another call changes the volume; otherwise the caller has to call
+// end.
 func (all *Volumes) Begin(id, call string) (end func(), err error) { return all.calls.begin(id, call) }
 
-// FindOrMake finds the object of an earlier call, or makes it. A tool of a killed driver continues, and
-// may finish between the two steps. Its object then counts as if it had existed before.
+// FindOrMake finds the object of an earlier call, or makes it. A tool of a killed driver continues,
+// and may finish between the two steps. Its object then counts as if it had existed before.
 func FindOrMake[T any](find, make func() (T, error)) (T, error) {
 	found, err := find()
 	if !errkind.Is(err, errkind.NotFound) {
@@ -55,7 +56,8 @@ func FindOrMake[T any](find, make func() (T, error)) (T, error) {
 	return made, err
 }
 
-// Find is the volume of an id. If the id names another zone, a volume of its name here is not found.
+// Find is the volume of an id. If the id names another zone, a volume of its name here is not
+// found.
 func (all *Volumes) Find(ctx context.Context, id string) (pool.Volume, error) {
 	of, ok := pool.ParseID(id)
 	if !ok {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install loads the module of this image on a node. The module comes from the node, from the
-// image, which has it for some kernels, or from the node's DKMS, which builds the sources in the image.
-// Another loaded release is replaced as soon as it is unused. A node without a module is no failure:
-// the package reports the reason.
+// Package install loads the module of this image on a node. The module comes from the node, from
+// the image, which has it for some kernels, or from the node's DKMS, which builds the sources in
+// the image. Another loaded release is replaced as soon as it is unused. A node without a module is
+// no failure: the package reports the reason.
 package install
 
 import (

@@ -65,7 +65,8 @@ func TestPodOf(t *testing.T) {
 
 const board = "0B5E55ED-0000-4000-8000-00000000BEEF"
 
-// node is one whose volumes are shown where it says, and that notes of which a machine was said to have ended.
+// node is one whose volumes are shown where it says, and that notes of which a machine was said to
+// have ended.
 type node struct {
 	pool.Nothing
 	shown map[string][]string
@@ -109,8 +110,8 @@ func (n *node) Ended(_ context.Context, v pool.Volume, _ string) ([]string, erro
 	return nil, nil
 }
 
-// said is what KubeVirt says of a machine, all of which have one UUID here; forgot are the volumes that are
-// then none of its own any more.
+// said is what KubeVirt says of a machine, all of which have one UUID here; forgot are the volumes
+// that are then none of its own any more.
 func (n *node) said(t *testing.T, h *Hooks, point, namespace, uid, pod string) (forgot []string, err error) {
 	t.Helper()
 	vmi, err := json.Marshal(map[string]any{
@@ -138,7 +139,8 @@ func pods(uid string) []string {
 	return []string{"/pods/" + uid + "/volumes/kubernetes.io~csi/p/mount"}
 }
 
-// Two namespaces have a machine of one name, and so of one UUID: the end of one is none of the other's.
+// Two namespaces have a machine of one name, and so of one UUID: the end of one is none of the
+// other's.
 func TestEndOfItsOwn(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": pods("pod-a"), "b": pods("pod-b")}}
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
@@ -171,8 +173,8 @@ func TestEndOfItsLastLife(t *testing.T) {
 	n.wants(t, h, postVMStop, "ns", "2", "pod-2") // deleted meanwhile
 }
 
-// A machine that is paused is as silent as one that was killed. Another one of its UUID is not given what it has,
-// and the end of another one is not its end.
+// A machine that is paused is as silent as one that was killed. Another one of its UUID is not
+// given what it has, and the end of another one is not its end.
 func TestTwins(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": append(pods("pod-1"), pods("pod-2")...), "b": pods("pod-2")}}
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
@@ -192,8 +194,8 @@ func TestTwins(t *testing.T) {
 	n.wants(t, h, preVMStart, "one", "3", "pod-1", "a")
 }
 
-// A driver that is started again knows which machines have volumes, and which life of them. A file that
-// cannot be read counts as empty.
+// A driver that is started again knows which machines have volumes, and which life of them. A file
+// that cannot be read counts as empty.
 func TestTwinsAfterTheDriver(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": append(pods("pod-1"), pods("pod-2")...), "b": pods("pod-2")}}
 	config := Config{Driver: "d", Node: "n", Pods: "/pods", Notes: filepath.Join(t.TempDir(), "machines.json")}

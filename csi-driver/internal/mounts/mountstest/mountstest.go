@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mountstest has mounts in a table, so that tests need neither root nor a kernel that mounts.
+// Package mountstest has mounts in a table, so that tests need neither root nor a kernel that
+// mounts.
 package mountstest
 
 import (
@@ -17,8 +18,8 @@ import (
 	"stargate/csi-driver/internal/mounts"
 )
 
-// Table is a mounts.System. Files below a mount point are in the folder itself, and are removed with
-// the mount, like those of a tmpfs. They do not appear at targets of bind mounts.
+// Table is a mounts.System. Files below a mount point are in the folder itself, and are removed
+// with the mount, like those of a tmpfs. They do not appear at targets of bind mounts.
 type Table struct {
 	mu      sync.Mutex
 	entries []mount.MountInfo

@@ -15,8 +15,8 @@ import (
 	"stargate/csi-driver/internal/mounts"
 )
 
-// The table behaves like the kernel: mounts at a path are a stack, each has its attributes, and files are
-// removed with their mount.
+// The table behaves like the kernel: mounts at a path are a stack, each has its attributes, and
+// files are removed with their mount.
 func TestTable(t *testing.T) {
 	staged, bound := t.TempDir(), t.TempDir()
 	table := New()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodemetatest adds versions of Nodes to client-go's fake. A patch that names another version
-// than the Node's is refused.
+// Package nodemetatest adds versions of Nodes to client-go's fake. A patch that names another
+// version than the Node's is refused.
 package nodemetatest
 
 import (

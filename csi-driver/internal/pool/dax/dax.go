@@ -27,8 +27,8 @@ type Zone struct {
 
 var _ pool.Zone = (*Zone)(nil)
 
-// New is the zone of a name. It need not exist yet. mountable reports whether the kernel has the file
-// system, which pods need, and LVM and the tools do not.
+// New is the zone of a name. It need not exist yet. mountable reports whether the kernel has the
+// file system, which pods need, and LVM and the tools do not.
 func New(name string, t *stargatectl.Tools, mountable func() bool) (*Zone, error) {
 	if !pool.ValidName(name) {
 		return nil, errkind.New(errkind.Invalid, "%q is not a valid name of a zone", name)
@@ -226,8 +226,8 @@ func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	return r, nil
 }
 
-// Get is one volume. A half-made or half-deleted volume is not found: Sweep or the next change of the
-// zone removes it.
+// Get is one volume. A half-made or half-deleted volume is not found: Sweep or the next change of
+// the zone removes it.
 func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	r, err := z.row(ctx, name)
 	if err != nil {
@@ -317,7 +317,8 @@ func reserve(spec pool.Spec) []string {
 	return []string{"--reserve", decimal(spec.Reserve)}
 }
 
-// Delete runs stargatectl, which wipes and removes the volume. Volumes of other programs are left alone.
+// Delete runs stargatectl, which wipes and removes the volume. Volumes of other programs are left
+// alone.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	r, err := z.row(ctx, name)
 	if errkind.Is(err, errkind.NotFound) || err == nil && (r.State == pool.Foreign || r.State == pool.Snapshotted) {
@@ -327,9 +328,10 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	if r.State == pool.Damaged {
-		// stargatectl cannot read which systems use the volume, so it needs --force. It still checks that
-		// no process on this node has the device, and no other node has the memory. Without --force, a
-		// member that damages its volume on purpose would keep the memory forever.
+		// stargatectl cannot read which systems use the volume, so it needs --force. It
+		// still checks that no process on this node has the device, and no other node has
+		// the memory. Without --force, a member that damages its volume on purpose would
+		// keep the memory forever.
 		return z.remove(ctx, name, "--force")
 	}
 	return z.remove(ctx, name)

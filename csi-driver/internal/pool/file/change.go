@@ -113,8 +113,8 @@ func (z *Zone) lengthen(spec pool.Spec, temporary string) error {
 	return nil
 }
 
-// notMade is the error of a failed mkfs. A refused option is the user's mistake. Any other failure may
-// be temporary: another process may have taken the memory first.
+// notMade is the error of a failed mkfs. A refused option is the user's mistake. Any other failure
+// may be temporary: another process may have taken the memory first.
 func (z *Zone) notMade(err error, spec pool.Spec) error {
 	var refused *stargatectl.Refused
 	if !errors.As(err, &refused) {
@@ -171,8 +171,8 @@ func (z *Zone) release(name string) {
 	delete(z.made, name)
 }
 
-// Delete renames the file first, so that Sweep or the next Open removes it after a crash. The kernel
-// zeroes its memory before another user gets it.
+// Delete renames the file first, so that Sweep or the next Open removes it after a crash. The
+// kernel zeroes its memory before another user gets it.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	v, err := z.Get(ctx, name)
 	if errkind.Is(err, errkind.NotFound) {
@@ -204,7 +204,8 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 
 // unused fails while a system uses the volume. It changes nothing.
 func (z *Zone) unused(ctx context.Context, v pool.Volume) error {
-	// No program looks into such a file (stretched). A process that uses the volume has the file open.
+	// No program looks into such a file (stretched). A process that uses the volume has the
+	// file open.
 	longer, err := z.longer(v.Name)
 	if err != nil {
 		return err

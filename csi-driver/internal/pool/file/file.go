@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package file is a zone of files (D14): each volume is a file on tmpfs, hugetlbfs or a DAX file
-// system. Its address is its own on the node, so that a VM can have several volumes. A link beside the
-// file notes address and length, because members of the volume can write the file. The file and its
-// name have everything else.
+// system. Its address is its own on the node, so that a VM can have several volumes. A link beside
+// the file notes address and length, because members of the volume can write the file. The file and
+// its name have everything else.
 package file
 
 import (

@@ -186,8 +186,8 @@ func (z *Zone) look(ctx context.Context, name string, t taken) (pool.Volume, err
 	return z.described(name, info, t)
 }
 
-// described is a volume that could be read. If its superblock has another address than its note, the
-// volume cannot be used, and keeps its addresses.
+// described is a volume that could be read. If its superblock has another address than its note,
+// the volume cannot be used, and keeps its addresses.
 func (z *Zone) described(name string, info stargatectl.Info, t taken) (v pool.Volume, err error) {
 	v = pool.Volume{Name: name, Zone: z.id, Path: z.path(name), State: pool.Ready}
 	v.UUID, v.Label, v.Base = info.UUID, info.Label, info.Base
@@ -215,8 +215,8 @@ func (z *Zone) canGrowTo(v pool.Volume, info stargatectl.Info, space pool.Space)
 	return max(v.Size, min(info.MaxSize, v.Memory+behind, allocated(v)+room)), nil
 }
 
-// allocated is the memory that a volume has already: its size, and the part of its reserve that is no
-// hole. Earlier releases left the reserve as a hole.
+// allocated is the memory that a volume has already: its size, and the part of its reserve that is
+// no hole. Earlier releases left the reserve as a hole.
 func allocated(v pool.Volume) int64 {
 	var st unix.Stat_t
 	if err := unix.Stat(v.Path, &st); err != nil {
@@ -293,8 +293,8 @@ type address struct {
 	known bool // otherwise the file may have any
 }
 
-// takenLocked takes addresses from the notes and from the addresses that the call has found. A file whose
-// address is in neither may have any address. It runs no program.
+// takenLocked takes addresses from the notes and from the addresses that the call has found. A file
+// whose address is in neither may have any address. It runs no program.
 func (z *Zone) takenLocked(known addresses) (t taken, err error) {
 	names, err := z.names()
 	if err != nil {

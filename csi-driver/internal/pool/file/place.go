@@ -14,8 +14,8 @@ import (
 )
 
 // placed is the span of a volume, from the driver's note beside the file. Members have the file as
-// memory: they can write the address in its superblock, and change its length. So their bytes decide
-// nothing about addresses of other volumes. A volume of an earlier driver has no note yet.
+// memory: they can write the address in its superblock, and change its length. So their bytes
+// decide nothing about addresses of other volumes. A volume of an earlier driver has no note yet.
 func (z *Zone) placed(name string) (at pool.Span, ok bool, err error) {
 	text, err := os.Readlink(z.folder.Path(place, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +30,8 @@ func (z *Zone) placed(name string) (at pool.Span, ok bool, err error) {
 	return at, true, nil
 }
 
-// put notes a volume's place instead of the place noted before. The caller has begun with the volume.
+// put notes a volume's place instead of the place noted before. The caller has begun with the
+// volume.
 func (z *Zone) put(name string, at pool.Span) error {
 	made := z.folder.Path(folder.Making, name+"@place")
 	err := folder.Remove(made)

@@ -14,10 +14,10 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// ask runs stargatectl for a change to which all systems of a volume have to answer. A killed VM does not
-// answer, and would block the change, and so its own next start. If no process has the file open for
-// writing, no system can use the volume. Then the silent systems are fenced, and the change is tried
-// again.
+// ask runs stargatectl for a change to which all systems of a volume have to answer. A killed VM
+// does not answer, and would block the change, and so its own next start. If no process has the
+// file open for writing, no system can use the volume. Then the silent systems are fenced, and the
+// change is tried again.
 func (z *Zone) ask(ctx context.Context, v pool.Volume, args ...string) error {
 	_, err := z.tools.Run(ctx, stargatectl.Ctl, args...)
 	if err == nil || pool.KindOf(err) != errkind.Busy {

@@ -17,9 +17,9 @@ const ContractSize = 256 * mib
 
 const mib = int64(1) << 20
 
-// Contract checks that a zone of any kind behaves as package pool says. It runs for the fake and for
-// real zones, because tests with a fake that differs from real zones would prove nothing. empty makes
-// an empty zone.
+// Contract checks that a zone of any kind behaves as package pool says. It runs for the fake and
+// for real zones, because tests with a fake that differs from real zones would prove nothing. empty
+// makes an empty zone.
 func Contract(t *testing.T, empty func(t *testing.T) pool.Zone) {
 	for name, check := range map[string]func(contract){
 		"none": contract.none, "create": contract.create, "capacity": contract.capacity, "grow": contract.grow,
@@ -121,7 +121,8 @@ func (c contract) create() {
 	c.fails("get what is deleted", err, errkind.NotFound)
 }
 
-// The largest free range counts, and not the sum. A volume of the largest reported size can be made.
+// The largest free range counts, and not the sum. A volume of the largest reported size can be
+// made.
 func (c contract) capacity() {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		c.made(name, 64*mib)

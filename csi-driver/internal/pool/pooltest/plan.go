@@ -161,8 +161,8 @@ func do[T any](ctx context.Context, z *Zone, c Call, work func() (T, error)) (T,
 	return done, nil
 }
 
-// change runs a call that takes time. It takes its addresses at the beginning. Other calls for the same
-// volume are Busy until it has ended.
+// change runs a call that takes time. It takes its addresses at the beginning. Other calls for the
+// same volume are Busy until it has ended.
 func (z *Zone) change(
 	ctx context.Context, c Call, name string, take func() (pool.Span, error), finish func(pool.Span) (pool.Volume, error),
 ) (pool.Volume, error) {

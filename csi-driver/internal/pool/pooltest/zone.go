@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pooltest has a zone in this process's memory. Tests with it need neither root nor tools, and
-// choose its failures. Contract checks that this zone and the real ones behave as package pool says.
+// Package pooltest has a zone in this process's memory. Tests with it need neither root nor tools,
+// and choose its failures. Contract checks that this zone and the real ones behave as package pool
+// says.
 package pooltest
 
 import (
@@ -136,7 +137,8 @@ func (z *Zone) findLocked(name string) (*volume, error) {
 	return nil, errkind.New(errkind.NotFound, "there is no volume %q", name)
 }
 
-// shownLocked is the present state of a volume. The size to which it can grow depends on the others.
+// shownLocked is the present state of a volume. The size to which it can grow depends on the
+// others.
 func (z *Zone) shownLocked(v *volume) pool.Volume {
 	shown := v.Volume
 	if len(v.systems) > 0 && v.State == pool.Ready {

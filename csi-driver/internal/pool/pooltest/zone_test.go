@@ -55,8 +55,8 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// While a call for a volume runs, another one is Busy, and its addresses are taken. If the call is then
-// cancelled, it leaves nothing.
+// While a call for a volume runs, another one is Busy, and its addresses are taken. If the call is
+// then cancelled, it leaves nothing.
 func TestHold(t *testing.T) {
 	z := fresh()
 	ctx, cancel := context.WithCancel(context.Background())
