@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package test drives the whole driver over its socket, on a zone of files, with the tools that
-// `make tools` has built and with real mounts. It needs root, and should run in a mount namespace
-// of its own, as in `make test-csi`. Without root or tools `go test` skips these tests; with
-// SG_TOOLS set, as by mk/run-csi, they fail instead.
+// `make build` has built and with real mounts. It needs root, and should run in a mount namespace
+// of its own, as in `make test SUITE=csi`. Without root or tools `go test` skips these tests; with
+// SG_TOOLS set, as by mk/test/csi, they fail instead.
 package test
 
 import (

@@ -38,7 +38,7 @@ func main() {
 	config.Driver.Version = version
 	if err := config.Check(); err != nil || flags.NArg() > 0 {
 		if err == nil {
-			err = fmt.Errorf("%q is no flag", flags.Arg(0))
+			err = fmt.Errorf("%q is not a flag", flags.Arg(0))
 		}
 		fmt.Fprintf(os.Stderr, "stargate-csi: %v\n", err)
 		os.Exit(usage)

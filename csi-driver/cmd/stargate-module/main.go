@@ -45,7 +45,7 @@ func main() {
 	flags.StringVar(&name, "node", "", "name of the node, which is told; nobody is if empty")
 	if err := flags.Parse(os.Args[1:]); err != nil || flags.NArg() > 0 {
 		if err == nil {
-			fmt.Fprintf(os.Stderr, "stargate-module: %q is no flag\n", flags.Arg(0))
+			fmt.Fprintf(os.Stderr, "stargate-module: %q is not a flag\n", flags.Arg(0))
 		}
 		os.Exit(usage)
 	}

@@ -144,7 +144,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.IntVar(&c.File.Group, "zone-group", 107, "group that may have volumes as memory of machines: that of QEMU")
 	fs.Func("gone-zone", "identity of a zone whose memory is gone for good: what was in it counts as deleted; as often as needed", func(s string) error {
 		if id, ok := pool.ParseID("v@" + s); !ok || id.Zone == "" {
-			return fmt.Errorf("%q: 16 digits, as the refusal of a deletion has them", s)
+			return fmt.Errorf("%q: 16 hexadecimal digits, as in the message of a refused deletion", s)
 		}
 		c.Driver.GoneZones = append(c.Driver.GoneZones, s)
 		return nil
@@ -172,9 +172,9 @@ func (c *Config) Check() error {
 	case c.Contents && !c.Cluster:
 		return fmt.Errorf("--claim-contents needs --cluster")
 	case c.CallLimit <= 0 || c.StopLimit <= 0:
-		return fmt.Errorf("--call-limit and --stop-limit are more than nothing")
+		return fmt.Errorf("--call-limit and --stop-limit must be more than 0")
 	case c.Cluster && c.OrphanLimit <= 0:
-		return fmt.Errorf("--orphan-limit is more than nothing")
+		return fmt.Errorf("--orphan-limit must be more than 0")
 	}
 	if err := request.CheckInline(c.Driver.Inline); err != nil {
 		return fmt.Errorf("--inline-parameters: %w", err)

@@ -59,7 +59,7 @@ func (n *Node) claimContents(ctx context.Context, z Zone) error {
 		if _, err := n.contents.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 			return err
 		}
-		klog.FromContext(ctx).Info("A snapshot's content, written by hand, is of this node", "content", name, "snapshot", handle)
+		klog.FromContext(ctx).Info("This node has claimed a manually written content of a snapshot", "content", name, "snapshot", handle)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ type Mount struct {
 
 // WhyShutDown describes a mount that is shut down.
 const WhyShutDown = "every call to this node's mount of it fails until it is unmounted: another system has " +
-	"declared this node dead, or pages that the volume cannot do without are bad (the kernel's log says which). " +
+	"fenced this node, or essential pages of the volume are bad (the kernel's log names them). " +
 	"Delete the volume's pods on this node"
 
 // ShutDown reports whether this system was fenced, or the volume's own structures are in bad pages:

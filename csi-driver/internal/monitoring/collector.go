@@ -78,9 +78,9 @@ func moduleShows() []shown {
 		total("written_bytes", "Bytes that this node has written, by system calls.", "operations", "write_bytes"),
 		total("faults", "Faults of this node's mappings.", "operations", "faults"),
 		total("commits", "Transactions of this node.", "journal", "commits"),
-		total("recoveries", "Transactions of systems that died which this node has completed.", "journal", "replays"),
-		total("lock_waits", "How often a lock was not free at once.", "journal", "lock_waits"),
-		{desc("mount_epochs_behind", "Epochs that this node has not acknowledged: freed space waits for it.", "volume"),
+		total("recoveries", "Transactions of fenced systems that this node has completed.", "journal", "replays"),
+		total("lock_waits", "Number of waits for a lock.", "journal", "lock_waits"),
+		{desc("mount_epochs_behind", "Epochs that this node has not acknowledged: their deferred frees wait.", "volume"),
 			prometheus.GaugeValue, "epoch", "volume", "acknowledged"},
 	}
 }
@@ -90,21 +90,21 @@ func moduleShows() []shown {
 func NewCollector(z Zone, k *kernelmodule.Module, orphans func() (int64, bool), log klog.Logger) *Collector {
 	return &Collector{
 		zone: z, module: k, log: log, lost: orphans, shown: moduleShows(),
-		shutDown:    desc("mount_shut_down", "1: this node's mount of the volume is of no use: it was declared dead, or memory is bad.", "volume"),
-		up:          desc("zone_up", "Whether the node's zone can be read, none of its devices is missing, and its kernel has the file system.", "kind"),
+		shutDown:    desc("mount_shut_down", "1: this node's mount of the volume cannot be used: the node was fenced, or pages are bad.", "volume"),
+		up:          desc("zone_up", "1: the node's zone can be read, no device is missing, and the kernel has the file system.", "kind"),
 		zoneSize:    desc("zone_size_bytes", "Size of the node's zone."),
-		zoneFree:    desc("zone_free_bytes", "What is free of the node's zone, in however many pieces."),
-		zoneLargest: desc("zone_largest_volume_bytes", "The largest volume there can be.", "alignment"),
+		zoneFree:    desc("zone_free_bytes", "Free bytes of the node's zone, in all free ranges."),
+		zoneLargest: desc("zone_largest_volume_bytes", "Size of the largest volume that can be made.", "alignment"),
 		volumes:     desc("zone_volumes", "Volumes in the zone."),
-		others:      desc("zone_strays", "What is in the zone and was not made by the driver's tools."),
-		orphans:     desc("zone_orphans", "Volumes that were made for claims and that no PersistentVolume has any more."),
+		others:      desc("zone_strays", "Objects in the zone that the driver's tools have not made."),
+		orphans:     desc("zone_orphans", "Volumes of claims without a PersistentVolume."),
 		size:        desc("volume_size_bytes", "Size of a volume.", "volume"),
 		used:        desc("volume_used_bytes", "Bytes in use in a volume.", "volume"),
 		inodes:      desc("volume_inodes", "Inodes that a volume can have.", "volume"),
 		inodesUsed:  desc("volume_inodes_used", "Inodes in use in a volume.", "volume"),
 		systems:     desc("volume_systems", "Systems in a volume's mount table.", "volume"),
 		whole:       desc("volume_healthy", "0: a volume cannot be used.", "volume", "state"),
-		growsTo:     desc("volume_can_grow_to_bytes", "The largest size that a volume can have where it is.", "volume"),
+		growsTo:     desc("volume_can_grow_to_bytes", "Size to which a volume can grow in its place.", "volume"),
 	}
 }
 

@@ -23,7 +23,7 @@ type Folder struct {
 // OpenFolder trusts the operator's path, links included.
 func OpenFolder(path string) (*Folder, error) {
 	if !filepath.IsAbs(path) {
-		return nil, errkind.New(errkind.Invalid, "kubelet's folder %q is no absolute path", path)
+		return nil, errkind.New(errkind.Invalid, "kubelet's folder %q is not an absolute path", path)
 	}
 	path = filepath.Clean(path)
 	real, err := filepath.EvalSymlinks(path)
@@ -84,7 +84,7 @@ func MakeDir(path string) error {
 		return errkind.Wrap(errkind.Internal, err, "directory to mount at")
 	}
 	if !st.IsDir() {
-		return errkind.New(errkind.Exists, "%s is there, and is no directory", path)
+		return errkind.New(errkind.Exists, "%s exists, and is not a directory", path)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func nothingMore(string) bool { return false }
 // Open waits until no other process has the folder, and removes half-finished files.
 func Open(ctx context.Context, dir, node string) (*Folder, error) {
 	if !filepath.IsAbs(dir) {
-		return nil, fmt.Errorf("folder of snapshots: %q is no absolute path", dir)
+		return nil, fmt.Errorf("folder of snapshots: %q is not an absolute path", dir)
 	}
 	f, lock, err := folder.Open(ctx, folder.Place{Dir: dir, Lock: lockName, Node: node, Left: nothingMore})
 	if err != nil {

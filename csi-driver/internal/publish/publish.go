@@ -128,5 +128,5 @@ func usageOf(s stargatectl.Space) Usage {
 }
 
 func inTheWay(path string) error {
-	return errkind.New(errkind.Exists, "something else, or the same in another way, is mounted at %s", path)
+	return errkind.New(errkind.Exists, "another mount, or one with other options, is at %s", path)
 }

@@ -33,7 +33,7 @@ func (r *Registrar) GetInfo(context.Context, *registration.InfoRequest) (*regist
 // NotifyRegistrationStatus receives kubelet's decision.
 func (r *Registrar) NotifyRegistrationStatus(ctx context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	if s.GetPluginRegistered() {
-		klog.FromContext(ctx).Info("kubelet knows the driver")
+		klog.FromContext(ctx).Info("The driver is registered with kubelet")
 	} else {
 		klog.FromContext(ctx).Error(nil, "kubelet refuses the driver", "reason", s.GetError())
 		r.failed(s.GetError())

@@ -2,7 +2,7 @@
 
 // Package chart tests charts/stargate. Helm's own library renders the chart in this process. The
 // tests decode the objects as strictly as an API server, and compare their fields. `make
-// test-chart` runs it.
+// test SUITE=chart` runs it.
 package chart
 
 import (

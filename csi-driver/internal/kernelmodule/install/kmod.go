@@ -76,7 +76,7 @@ func Ensure(ctx context.Context, c Config, run Runner) Result {
 	r := Result{Release: c.Release}
 	how, why, err := n.load(ctx)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "There is no module")
+		klog.FromContext(ctx).Error(err, "The module cannot be loaded")
 		r.How, r.Why = None, err.Error()
 		return r
 	}
@@ -182,7 +182,7 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 		return WasLoaded, fmt.Sprintf("drain the node, unmount its volumes, and start the driver's pod there anew, for that to be taken (%v)",
 			failed("rmmod "+Name, said, err)), nil
 	}
-	klog.FromContext(ctx).Info("The module that was loaded is another release, and is gone")
+	klog.FromContext(ctx).Info("Unloaded a module of another release")
 	if how, err = n.take(ctx, how); err == nil {
 		return how, "what was there to be loaded is another one", nil
 	}
@@ -243,7 +243,7 @@ func (n *node) takesModules() error {
 		return errors.New("the kernel was built without loadable modules")
 	}
 	if n.read("/proc/sys/kernel/modules_disabled") == "1" {
-		return errors.New("the kernel takes no more modules (kernel.modules_disabled is 1) until it is booted again")
+		return errors.New("the kernel takes no more modules until the next boot (kernel.modules_disabled is 1)")
 	}
 	return nil
 }
@@ -304,7 +304,7 @@ func (n *node) refused(what, said string, err error) error {
 		return errors.New(signed)
 	}
 	if err == nil {
-		err = errors.New("the kernel does not have it all the same")
+		err = errors.New("the program succeeded, and the kernel still lacks the file system")
 	}
 	return failed(what, said, err)
 }
@@ -322,7 +322,7 @@ func failed(what, said string, err error) error {
 // kernels.
 func (n *node) build(ctx context.Context) error {
 	if !n.Build {
-		return fmt.Errorf("kernel %s has no module %s %s installed, and none is to be built: make install PART=module there", n.Release, Name, n.sourceVersion())
+		return fmt.Errorf("kernel %s has no module %s %s installed, and it may not be built: run make install PART=module there", n.Release, Name, n.sourceVersion())
 	}
 	version := n.packageVersion()
 	if version == "" {
