@@ -11,7 +11,7 @@ import (
 
 // While other systems of a volume do not answer, changes that need them fail with Aborted. They
 // succeed once the systems answer.
-func TestNotAtRest(t *testing.T) {
+func TestSystemDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "512m")
 	n.start()

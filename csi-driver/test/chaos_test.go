@@ -289,7 +289,7 @@ func (n *node) filesWritable(when string) {
 
 // The driver is killed at each step of each call of a volume's life in turn. After a restart it
 // continues from the state on the node: the repeated call succeeds, and nothing is left.
-func TestDeathAtEachStep(t *testing.T) {
+func TestKillAtEachStep(t *testing.T) {
 	const least = 35
 	deathAtEachStep(newNode(t, gib, "512m"), least)
 }
@@ -345,7 +345,7 @@ func (n *node) lifeWithDeaths(at int, met map[string]bool) {
 }
 
 // The driver is killed at any time, also while its tools are at work, and their children go on.
-func TestDeathAtAnyTime(t *testing.T) {
+func TestKillAtAnyTime(t *testing.T) {
 	deathAtAnyTime(newNode(t, gib, "512m"), 12, time.Second)
 }
 

@@ -447,7 +447,7 @@ func TestDAXOnePod(t *testing.T) {
 
 // An operator changes things without the driver. The driver names the obstacle, with the right
 // code.
-func TestDAXByHand(t *testing.T) {
+func TestDAXManualChanges(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
 	zone := n.config.ZoneName
@@ -731,13 +731,13 @@ func lvmFiles(t testing.TB) []string {
 	return files
 }
 
-func TestDAXDeathAtEachStep(t *testing.T) {
+func TestDAXKillAtEachStep(t *testing.T) {
 	const least = 20
 	n := newDAXNode(t)
 	deathAtEachStep(n, least)
 }
 
-func TestDAXDeathAtAnyTime(t *testing.T) {
+func TestDAXKillAtAnyTime(t *testing.T) {
 	deathAtAnyTime(newDAXNode(t), 6, 20*time.Second)
 }
 

@@ -18,7 +18,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 source "$(dirname "$0")/../lib/csi.sh"
 
 holds "a zone" "stargatectl zone create sm /dev/pmem0"
-dax_tests Pods Region Readers Fenced OnePod ByHand Capacity Swept Reserve Outside Many
+dax_tests Pods Region Readers Fenced OnePod ManualChanges Capacity Swept Reserve Outside Many
 
 # cut_power SECONDS: cuts the power that long after three calls have begun.
 cut_power() {
@@ -45,7 +45,7 @@ if only PowerCut; then
 		cut_power "$((RANDOM % 3)).$((RANDOM % 10))"
 	done
 fi
-dax_tests DeathAtAnyTime DeathAtEachStep Sanity
+dax_tests KillAtAnyTime KillAtEachStep Sanity
 holds "the module is away" "rmmod stargatefs"
 dax_tests WithoutModule
 holds "nothing is left: the zone can go" "stargatectl zone destroy sm"

@@ -114,7 +114,7 @@ func TestMachinesAreAskedQuickly(t *testing.T) {
 
 // However much a node has to ask, its requests come at a rate that an API server can bear from all
 // nodes at once.
-func TestANodeAsksNoFaster(t *testing.T) {
+func TestNodeRequestRate(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)

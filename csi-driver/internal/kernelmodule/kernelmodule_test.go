@@ -88,7 +88,7 @@ func TestMounted(t *testing.T) {
 }
 
 // A member writes the UUID of another volume into its own. The two volumes stay distinct.
-func TestAForgedUUID(t *testing.T) {
+func TestForgedUUID(t *testing.T) {
 	dir := t.TempDir()
 	for name, is := range map[string][2]string{"dm-0": {"252:0", "shut down"}, "dm-1": {"252:1", "writable"}} {
 		write(t, filepath.Join(dir, name), map[string]string{

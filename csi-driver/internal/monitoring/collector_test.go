@@ -32,7 +32,7 @@ func (s *silent) Status(context.Context) (pool.Status, error) {
 
 // After a failed look the earlier metrics stay for a while. The absence of a zone is a result, not
 // a failure.
-func TestLooksInVain(t *testing.T) {
+func TestFailedLooks(t *testing.T) {
 	z := &silent{}
 	lost := int64(-1)
 	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() (int64, bool) { return lost, lost >= 0 }, klog.Background())
@@ -113,7 +113,7 @@ func families(t *testing.T, seen []prometheus.Metric) map[string]float64 {
 }
 
 // A look that is cut off has failed: the metrics of volumes stay.
-func TestVolumesInVain(t *testing.T) {
+func TestFailedLooksAtVolumes(t *testing.T) {
 	z := &full{}
 	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() (int64, bool) { return 0, false }, klog.Background())
 	used := func(when string, want float64, limit time.Duration) {

@@ -51,7 +51,7 @@ func (stuck) Describe(ch chan<- *prometheus.Desc) { ch <- desc("stuck", "Nothing
 func (s stuck) Collect(chan<- prometheus.Metric)  { <-s }
 
 // Some of the concurrent requests wait, and the others get an answer to try again.
-func TestSoManyScrapes(t *testing.T) {
+func TestScrapesAtOnce(t *testing.T) {
 	s, r := make(stuck), prometheus.NewRegistry()
 	r.MustRegister(s)
 	h := Handler(r, nil, nil)

@@ -78,7 +78,7 @@ func TestInside(t *testing.T) {
 
 // A fenced mount fails when it is entered (EIO of the module). Its own path can be unmounted, and
 // paths in it are refused.
-func TestInsideOfTheDead(t *testing.T) {
+func TestInsideFencedMount(t *testing.T) {
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "pods", "dead"), 0o755); err != nil {
 		t.Fatal(err)

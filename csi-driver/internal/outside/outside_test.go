@@ -81,7 +81,7 @@ func TestWithoutAZone(t *testing.T) {
 
 // An id names the place of its snapshot. The driver looks only there: a snapshot of that name in
 // the zone is another one. It does not search the zone, which may be missing.
-func TestWhereAnIDSays(t *testing.T) {
+func TestPlaceOfID(t *testing.T) {
 	l := &lost{err: errkind.New(errkind.NoZone, "gone")}
 	z, _ := open(t, l)
 	taken, err := z.TakeSnapshot(background, "s-1", pool.Volume{Name: "v", Zone: "0123456789abcdef", Size: 1 << 20}, pool.InFolder)

@@ -88,7 +88,7 @@ func FuzzNames(f *testing.F) {
 
 // A silent or recovering system causes Busy, and a live one is named. Dead systems do not keep a
 // volume. No claim and no pod can have the name Nobodys.
-func TestNobodys(t *testing.T) {
+func TestNameOfNoVolume(t *testing.T) {
 	name := Nobodys()
 	if !ValidName(name) || NameFor(name) == name || OfClaim(name) || IsSnapshot(name) {
 		t.Errorf("%q is the name of a volume", name)

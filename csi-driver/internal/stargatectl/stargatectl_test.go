@@ -31,7 +31,7 @@ func programs(t *testing.T, script string) *Tools {
 }
 
 // Each program counts the programs that run at the same time, with those that hold a file.
-func TestSoManyAtOnce(t *testing.T) {
+func TestProgramsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	tools := programs(t, "cd "+dir+" && touch run.$$ && sleep 0.2 && ls | wc -l && rm run.$$")
 	null, err := os.Open(os.DevNull)
@@ -139,7 +139,7 @@ func TestLooksDoNotWaitForLooksOfChanges(t *testing.T) {
 
 // A look that hangs ends before its caller's limit, so that the caller can examine the next volume.
 // The error names the volume.
-func TestALookLeavesTimeForOthers(t *testing.T) {
+func TestLookLeavesTimeForOthers(t *testing.T) {
 	tools := programs(t, `case "$3" in *hangs) exec sleep 60 ;; *) echo '{"size": 7}' ;; esac`)
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()

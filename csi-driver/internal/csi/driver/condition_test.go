@@ -190,7 +190,7 @@ func TestCondition(t *testing.T) {
 }
 
 // A failed look is no answer about the volume. It does not spoil statistics that are known.
-func TestConditionIsNotKnown(t *testing.T) {
+func TestConditionUnknown(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	staged(w)
 	w.zone.Fail(pooltest.Info, pooltest.Before, errkind.New(errkind.NoAnswer, "it does not say"))
@@ -209,7 +209,7 @@ func TestConditionIsNotKnown(t *testing.T) {
 
 // A volume that goes during the look has no condition: the list omits it, and a request for it
 // fails.
-func TestConditionOfTheGone(t *testing.T) {
+func TestConditionOfDeletedVolume(t *testing.T) {
 	for what, c := range map[string]struct {
 		call func(*world) error
 		code codes.Code

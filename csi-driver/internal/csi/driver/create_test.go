@@ -48,7 +48,7 @@ func copyOfV() *csi.VolumeContentSource {
 }
 
 // A volume of that name that was made with other parameters is another one.
-func TestTheSameNameWithOtherParameters(t *testing.T) {
+func TestSameNameOtherParameters(t *testing.T) {
 	type words = map[string]string
 	for _, c := range []struct {
 		what    string

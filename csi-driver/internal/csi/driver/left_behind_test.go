@@ -51,7 +51,7 @@ func (l *leftBehind) TakeSnapshot(context.Context, string, pool.Volume, pool.Tar
 	return pool.Snapshot{}, l.end()
 }
 
-func TestWhatIsLeftBehindIsFound(t *testing.T) {
+func TestLeftoverIsFound(t *testing.T) {
 	at := func(size int64) *Driver {
 		return New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, &leftBehind{strict: strict{t: t}, size: size}, nil, nil, nil, nil)
 	}

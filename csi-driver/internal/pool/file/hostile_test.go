@@ -16,7 +16,7 @@ import (
 
 // Members of a volume can store anything in it. The driver still sees, makes and deletes all other
 // volumes, before a restart and after it, and can delete this one.
-func TestAHostileVolume(t *testing.T) {
+func TestHostileVolume(t *testing.T) {
 	const m = int64(1) << 20
 	whole := fmt.Sprintf(`"base": "0x%x", "size": %d, "max_size": %d`, 64<<30, 32*m, 64*m)
 	lines := map[string]string{

@@ -52,7 +52,7 @@ func scripted(t *testing.T) *stargatectl.Tools {
 // A file keeps its address as long as it exists, even if its content changes. The driver
 // asks for it once for a file of an earlier driver. While it is unknown, no addresses are given
 // away.
-func TestAddressesOfWhatChanges(t *testing.T) {
+func TestAddressesOfChangedFiles(t *testing.T) {
 	const m = int64(1) << 20
 	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
 	programs := scripted(t)
@@ -127,7 +127,7 @@ func TestAddressesOfWhatChanges(t *testing.T) {
 // The driver uses an address that it read from a file for that file alone. It does not use it for
 // another file with the same inode number, nor after a later write. This holds for one file, and
 // for many at once.
-func TestAnInodeThatIsUsedAgain(t *testing.T) {
+func TestReusedInode(t *testing.T) {
 	const m = int64(1) << 20
 	for _, names := range [][]string{{"v"}, {"v", "w", "x"}} {
 		config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
@@ -172,7 +172,7 @@ func TestAnInodeThatIsUsedAgain(t *testing.T) {
 
 // A member of a volume of an earlier driver changes its file at every look. A call that needs all
 // addresses still ends: this volume may have any.
-func TestAFileThatIsAlwaysAnotherOne(t *testing.T) {
+func TestFileChangesAtEachLook(t *testing.T) {
 	dir := t.TempDir()
 	text := "#!/bin/sh\nif [ \"$2\" = info ]; then sleep 0.02; touch \"$3\"; fi\n" + script[len("#!/bin/sh\n"):]
 	for _, name := range []string{stargatectl.Ctl, stargatectl.Mkfs} {

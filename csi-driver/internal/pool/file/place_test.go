@@ -73,7 +73,7 @@ func (z *Zone) says(t *testing.T, name string, base int64) {
 
 // Members that have a volume as memory write the address in its superblock. That changes nothing
 // for others. The volume keeps its addresses, and does not get the written ones. It is not used.
-func TestAMemberWritesAnotherAddress(t *testing.T) {
+func TestMemberWritesAnotherAddress(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
 	for what, says := range map[string]int64{
 		"behind a neighbour": good + 32*mib, "its neighbour's": good, "far away": good + 512*mib, "outside of the zone": 1 << 40,
@@ -118,7 +118,7 @@ func TestAMemberWritesAnotherAddress(t *testing.T) {
 // Members that have a volume as memory can make its file longer. That takes nothing from others, no
 // program examines such a file, and the driver never cuts it: an operator may have made file and
 // file system longer.
-func TestAMemberMakesItLonger(t *testing.T) {
+func TestMemberExtendsFile(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
 	z, asked := logged(t)
 	z.says(t, "evil", evil)
@@ -209,7 +209,7 @@ func TestNotMadeTwice(t *testing.T) {
 
 // If a VM was killed during the recovery of a slot, the slot stays in recovery. It keeps a
 // volume only as long as a process can store in it.
-func TestNobodyRecoversAnyMore(t *testing.T) {
+func TestKilledDuringRecovery(t *testing.T) {
 	z, _ := logged(t)
 	z.says(t, "v", 64<<30)
 	held, err := os.OpenFile(z.path("v"), os.O_RDWR, 0)

@@ -56,7 +56,7 @@ func (z *Zone) files(t *testing.T) []string {
 var small = pool.Spec{Name: "w", Size: 16 << 20, Align: pool.Extent}
 
 // A failed call also reports which leftovers it could not remove. The next Sweep removes them.
-func TestWhatIsNotCleanedUp(t *testing.T) {
+func TestNotCleanedUp(t *testing.T) {
 	z := formats(t, `mkdir -p "$file/in the way"; echo "mkfs.stargatefs: bad label" >&2; exit 2`)
 	_, err := z.Create(background, small)
 	if !errkind.Is(err, errkind.Invalid) || !strings.Contains(err.Error(), "bad label") || !strings.Contains(err.Error(), folder.Making+"w: directory not empty") {
