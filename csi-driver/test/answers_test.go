@@ -23,7 +23,7 @@ func TestSystemDoesNotAnswer(t *testing.T) {
 	_, err := n.ControllerExpandVolume(background, larger)
 	wants(t, "expand", err, codes.Aborted, "slot", "does not answer")
 	_, err = n.CreateSnapshot(background, snapshot)
-	wants(t, "snapshot", err, codes.Aborted, "slot", "does not stand still")
+	wants(t, "snapshot", err, codes.Aborted, "slot", "does not freeze")
 	tell("go 0")
 	_, err = n.ControllerExpandVolume(background, larger)
 	wants(t, "more than the machine has", err, codes.FailedPrecondition, "uses the volume")

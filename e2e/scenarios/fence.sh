@@ -114,7 +114,7 @@ host_has "from SIGKILL to the host's lock"
 tell b "word 0 $word" 'ok 77' # replayed before the lock became free
 tell b "mkdir 0 after"
 same "one is left" "bbbbbbbb:alive" "$(who)"
-holds "the log says it" 'dmesg | grep "machine-aaaaaaaa (slot [0-9]*): its machine has gone: declared dead"'
+holds "the log says it" 'dmesg | grep "machine-aaaaaaaa (slot [0-9]*): its VM has ended: fenced"'
 
 step "its next life, begun at once"
 for life in 2 3 4; do
@@ -200,7 +200,7 @@ tell a "mkdir 0 refused"
 on g1 "rm -f /run/enough.again; /root/region again $region@$a /run/enough.again >/run/again 2>&1 </dev/null &
 	until grep -q mapped /run/again; do sleep 0.05; done" </dev/null
 said=$(on g1 "$now; stargatectl systems $region fence $a --force" </dev/null) || fail "not fenced: $said"
-grep -q 'machine-aaaaaaaa (slot [0-9]*): declared dead' <<<"$said" || fail "fence says: $said"
+grep -q 'machine-aaaaaaaa (slot [0-9]*): fenced' <<<"$said" || fail "fence says: $said"
 host_has "from the word to the host's lock"
 gone a
 passed "it has no byte of the volume any more, and ends"

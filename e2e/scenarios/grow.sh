@@ -64,9 +64,9 @@ at g2 '/root/mapped /mnt/sg/mapped /run/enough >/run/map.log 2>&1 &'
 step "g1 has no memory behind it: it is named, and nothing has changed"
 refuses "from g2" 'no more than 64 MiB while .* \(slot 0\) uses the volume' g2 \
 	'stargatectl grow --size 128M /mnt/sg'
-refuses "from g1 itself" 'no more than 64 MiB: here is no memory behind that' g1 \
+refuses "from g1 itself" 'no more than 64 MiB: this system has no memory beyond' g1 \
 	"stargatectl grow --size 128M $dev"
-refuses "nor does it shrink" 'a volume cannot be made smaller: it has 64 MiB' g1 \
+refuses "nor does it shrink" 'a volume cannot shrink: it has 64 MiB' g1 \
 	"stargatectl grow --size 32M $dev"
 same_everywhere 64
 

@@ -364,7 +364,7 @@ fencing() {
 	on host "kill -KILL $pid" </dev/null
 	! wait "$background" || fail "the monitor is not killed"
 	until_system state "" "the monitor is killed: its system is dead, though its heart beats"
-	holds_in_node "the log says it" "dmesg | grep '$member (slot [0-9]*): its machine has gone: declared dead'"
+	holds_in_node "the log says it" "dmesg | grep '$member (slot [0-9]*): its VM has ended: fenced'"
 	end_member
 }
 

@@ -167,8 +167,8 @@ taken_for_dead() {
 		[[ $said == *"Input/output error"* ]] || fail "$call: $said"
 		passed "$call: ${said##*: }"
 	done
-	[[ $(console "$two" | grep -c 'declared dead') -eq 1 ]] ||
-		fail "$two does not say once that it was declared dead"
+	[[ $(console "$two" | grep -c 'fenced by another system') -eq 1 ]] ||
+		fail "$two does not log once that it was fenced"
 	passed "it says so, once"
 	inside "$two" "it unmounts, and mounts again" \
 		'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'

@@ -93,7 +93,7 @@ took=$(since killed host.has)
 [[ $took -lt 2000 ]] || fail "$took ms from SIGKILL to the host's lock"
 passed "$took ms from SIGKILL to the lock that the VM had"
 same "its slot is free" "" "$(of state g1)"
-here "the log says it" 'dmesg | grep "g1 (slot [0-9]*): its machine has gone: declared dead"'
+here "the log says it" 'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
 here "what it made is there and can be removed" 'rm -r /mnt/sg/d.* /mnt/sg/has'
 start_guest g1
 same "it comes back" alive "$(of state g1)"

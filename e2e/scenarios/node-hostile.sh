@@ -87,7 +87,7 @@ kill_guest g1
 wait "$attacker" || true
 in_one host "it has ended: the host goes on" 'timeout 20 touch /mnt/v/goes-on'
 in_one g2 "so does g2" 'timeout 20 touch /mnt/sg/goes-on && [ -e /mnt/sg/goes-on ]'
-same "the log says who has gone" 1 "$(on host 'dmesg | grep -c "g1 (slot [0-9]*): its machine has gone: declared dead"' </dev/null)"
+same "the log says who has gone" 1 "$(on host 'dmesg | grep -c "g1 (slot [0-9]*): its VM has ended: fenced"' </dev/null)"
 
 # attacked ROUND: g1 stores and the others work, for some time.
 attacked() {
@@ -135,7 +135,7 @@ for ((round = 1; round <= rounds; round++)); do
 done
 # If the attacker fenced the host before the host met any damage, the log says that instead.
 in_one host "the log says what was met, where" \
-	'dmesg | grep "stargatefs.*damaged: .*(inode [0-9]*, offset 0x\|stargatefs.*: declared dead by another system"'
+	'dmesg | grep "stargatefs.*damaged: .*(inode [0-9]*, offset 0x\|stargatefs.*: fenced by another system"'
 
 step "g2 dies meanwhile"
 on host "/root/hostile use /mnt/v $((seed + 2)) 6 $bound" </dev/null >"$work/host" 2>&1 &

@@ -131,7 +131,7 @@ took=$(on host 'echo $((($(cat /run/has) - $(cat /run/killed)) / 1000))' </dev/n
 [[ $took -lt 2000 ]] || fail "$took ms from SIGKILL to the host's lock"
 passed "$took ms from SIGKILL to the lock that it had"
 in_one host "the host has declared it dead at once" \
-	'dmesg | grep "g1 (slot [0-9]*): its machine has gone: declared dead"'
+	'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
 same "it is no member" "host=$other" "$(members)"
 in_one host "what it made is there, and can be removed" \
 	'cd /mnt/a && [ -d d.9 ] && rm -r d.* of.* sum tried *has *lock'

@@ -26,7 +26,7 @@ holds "who holds region for a machine" "{ setsid /root/region hold /mnt/sg/.star
 step "a machine check about the mount table"
 memory_fails "$(printf '0x%x' $((RIG_BASE + 0x2000)))"
 holds "the system stops" 'for try in $(seq 300); do
-	dmesg | grep -q "(mount table): nothing of this volume can be used" && exit 0
+	dmesg | grep -q "(mount table): the volume cannot be used" && exit 0
 	sleep 0.1; done; dmesg | tail; exit 1'
 refused "calls fail" "Input/output error" 'cat /mnt/sg/f'
 holds "it is shut down, for all to see" 'grep -q "shut down" /sys/fs/stargatefs/pmem0/state'

@@ -89,7 +89,7 @@ for guest in g1 g2; do
 	sees "$guest" "everything is EIO" "Input/output error" \
 		'for i in $(seq 100); do cat /mnt/sg/other >/dev/null 2>&1 || break; sleep 0.1; done
 		cat /mnt/sg/other 2>&1 | sed -nE "s/.*: (Input.*)/\1/p"'
-	sees "$guest" "with a reason" 1 'dmesg | grep -c "mount table.*nothing of this volume can be used"'
+	sees "$guest" "with a reason" 1 'dmesg | grep -c "mount table.*the volume cannot be used"'
 	on "$guest" 'umount /mnt/sg'
 done
 refused "no mount" 'bad memory at offset 0x2000 .mount table' 'mount -t stargatefs /dev/pmem0 /mnt/sg 2>&1; dmesg | tail -n 3; false'

@@ -257,7 +257,7 @@ enough
 refused "nor does one come while files are spliced" "not permitted" \
 	"timeout 10 /root/region hold $region@$machine /run/enough"
 holds "the log says why, and what to do" \
-	"dmesg | grep -F 'region@$machine: not for a machine that may store' | grep -F map=walk"
+	"dmesg | grep -F 'region@$machine: cannot be opened for writing while this host has map=splice' | grep -F map=walk"
 same "it holds nothing" "" "$(held)"
 holds "a tool's mapping is no machine's" \
 	"stargatectl tune $region --lease never && mount -o remount,map=walk /mnt/sg"
@@ -271,7 +271,7 @@ same "nobody holds a mapping" "" "$(held)"
 refused "the volume stays mounted" "busy" "umount /mnt/sg"
 refused "the module stays" 'in use' 'rmmod stargatefs'
 refused "umount -f fails" 'busy' 'umount -f /mnt/sg'
-holds "and the log says why" 'dmesg | grep "stays mounted: nobody maps .stargate/region, but pages of it"'
+holds "and the log says why" 'dmesg | grep "stays mounted: no process maps .stargate/region, but pages of it"'
 holds "others map it meanwhile" "/root/region read $region $at 4096 | cmp - /run/page"
 refused "which lets nothing go" "busy" "umount /mnt/sg"
 holds "given back, it is unmounted" 'touch /run/enough

@@ -48,7 +48,7 @@ refused "an unknown option" 'bad|invalid|unknown|wrong' 'mount -o remount,nonsen
 for place in size=0 phys=0 phys=0,size=0 size=256M; do
 	refused "$place" 'cannot be changed by a remount' "mount -o remount,$place /mnt/sg"
 done
-refused "relocate" 'relocate: a remount moves nothing; unmount the volume' \
+refused "relocate" 'relocate: a remount does not move a volume; unmount it' \
 	'mount -o remount,relocate /mnt/sg'
 same "a refused remount changes nothing" "$before" "$(shown)"
 for times in noatime relatime; do

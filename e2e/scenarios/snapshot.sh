@@ -70,14 +70,14 @@ refuses "onto itself" "lies on the volume that is to be copied" "stargatectl sna
 refuses "a clone onto itself" "lies on the volume that is to be copied" \
 	"stargatectl clone /mnt/sg /mnt/sg/copy --base 64G"
 refuses "there already" 'is there already' 'stargatectl snapshot /mnt/sg /run/copy'
-refuses "too short a moment" 'would pause all systems for about|does not stand still' \
+refuses "too short a moment" 'would pause all systems for about|does not freeze' \
 	'stargatectl snapshot --stall 1 /mnt/sg /run/other'
 at g2 'fsfreeze -f /mnt/sg'
-refuses "g2 is frozen by its own user" 'slot [0-9]+\) does not stand still' \
+refuses "g2 is frozen by its own user" 'slot [0-9]+\) does not freeze' \
 	'stargatectl snapshot /mnt/sg /run/other'
 at g2 'fsfreeze -u /mnt/sg'
 pause_guest g2
-refuses "g2 is paused" 'slot [0-9]+\) does not stand still' 'stargatectl snapshot /mnt/sg /run/other'
+refuses "g2 is paused" 'slot [0-9]+\) does not freeze' 'stargatectl snapshot /mnt/sg /run/other'
 goes_on g3
 resume_guest g2
 goes_on g2

@@ -28,7 +28,7 @@ static const struct {
 	{ EXDEV, "only a part of the volume is mounted there, without its semaphores" },
 	{ EBADF, "the object was opened only to look" },
 	{ ENOSPC, "the volume is full" },
-	{ EIO, "this system has been declared dead by the others: unmount and mount the volume again" },
+	{ EIO, "this system has been fenced by the others: unmount and mount the volume again" },
 };
 
 API const char *stargate_why(int err)

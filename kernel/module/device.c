@@ -29,7 +29,7 @@ static int check_place(struct fs_context *fc, const struct sgfs_memory *mem)
 		return -EINVAL;
 	}
 	if (mem->size < SG_VOLUME_MIN) {
-		errorfc(fc, "%llu bytes are too few: a volume has at least 16 MiB", mem->size);
+		errorfc(fc, "%llu bytes are too small: a volume has at least 16 MiB", mem->size);
 		return -EINVAL;
 	}
 	return 0;
@@ -49,14 +49,14 @@ static int map_device(struct fs_context *fc, struct super_block *sb, struct sgfs
 		return got;
 	}
 	if (got < want) {
-		errorfc(fc, "%s: only %ld of its %ld pages are contiguous memory (a logical volume "
-			"in pieces, or bad blocks); make it with lvcreate --contiguous y",
+		errorfc(fc, "%s: only %ld of its %ld pages are contiguous memory (a fragmented "
+			"logical volume, or bad blocks); make it with lvcreate --contiguous y",
 			sb->s_id, got, want);
 		return -EINVAL;
 	}
 	mem->pages = sgfs_hold_pages(mem->phys);
 	if (!mem->pages) {	/* a DAX device has struct pages, until its driver lets it go */
-		errorfc(fc, "%s: its device is just being removed", sb->s_id);
+		errorfc(fc, "%s: its device is being removed", sb->s_id);
 		return -ENODEV;
 	}
 	return check_place(fc, mem);

@@ -73,10 +73,10 @@ static int parse_bytes(struct fs_context *fc, const struct fs_parameter *param, 
 	int err = to_bytes(param->string, out);
 
 	if (err == -ERANGE)
-		return invalfc(fc, "%s=%s is out of range: there are 64 bits", param->key,
+		return invalfc(fc, "%s=%s is out of range: at most 64 bits", param->key,
 			       param->string);
 	if (err)
-		return invalfc(fc, "%s=%s is no number of bytes (0x400000000, 256M)", param->key,
+		return invalfc(fc, "%s=%s is not a number of bytes (0x400000000, 256M)", param->key,
 			       param->string);
 	return 0;
 }
@@ -88,22 +88,22 @@ static int parse_region(struct fs_context *fc, const struct fs_parameter *param,
 	unsigned int value;
 
 	if (!isdigit(*param->string) || kstrtouint(param->string, id == OPT_MODE ? 8 : 10, &value))
-		return invalfc(fc, "%s=%s is no %s", param->key, param->string,
-			       id == OPT_MODE ? "octal number (0660)" : "number of an owner (107)");
+		return invalfc(fc, "%s=%s is not an %s", param->key, param->string,
+			       id == OPT_MODE ? "octal number (0660)" : "owner's number (107)");
 	switch (id) {
 	case OPT_UID:
 		opt->region_uid = make_kuid(fc->user_ns, value);
 		opt->set |= SGFS_SET_UID;
 		return uid_valid(opt->region_uid) ? 0 :
-		       invalfc(fc, "region_uid=%u: there is no such user", value);
+		       invalfc(fc, "region_uid=%u: no such user", value);
 	case OPT_GID:
 		opt->region_gid = make_kgid(fc->user_ns, value);
 		opt->set |= SGFS_SET_GID;
 		return gid_valid(opt->region_gid) ? 0 :
-		       invalfc(fc, "region_gid=%u: there is no such group", value);
+		       invalfc(fc, "region_gid=%u: no such group", value);
 	}
 	if (value & ~0666)
-		return invalfc(fc, "region_mode=%s: it can be read and written, so up to 0666",
+		return invalfc(fc, "region_mode=%s: at most 0666",
 			       param->string);
 	opt->region_mode = value;
 	opt->set |= SGFS_SET_MODE;
@@ -121,7 +121,7 @@ static int parse_name(struct fs_context *fc, const struct fs_parameter *param,
 
 	if (value >= 0)
 		return value;
-	return invalfc(fc, "%s=%s: there are %s=%s, %s and %s", param->key, param->string,
+	return invalfc(fc, "%s=%s is unknown: use %s=%s, %s or %s", param->key, param->string,
 		       param->key, names[0].name, names[1].name, names[2].name);
 }
 

@@ -211,8 +211,8 @@ static bool is_trusted(const struct sgfs *fs, const u8 machine[16], bool writabl
 
 static int not_trusted(struct sgfs *fs, struct sgfs_holder *h)
 {
-	sg_log(fs->sb, SG_WARN, "region@%pUb: not for a machine that may store, while files are "
-	       "spliced here: remount with map=walk, or see --param host-splice of "
+	sg_log(fs->sb, SG_WARN, "region@%pUb: cannot be opened for writing while this host has "
+	       "map=splice: remount with map=walk, or see --param host-splice of "
 	       "mkfs.stargatefs(8)", h->machine);
 	unmake(h);
 	return -EPERM;
@@ -415,8 +415,8 @@ int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
 		return -ENXIO;
 	err = sg_fence_slot(&fs->vol, slot, incarnation);
 	if (!err)
-		sg_log(fs->sb, SG_WARN, "%.60s (slot %u): declared dead as was asked for%s", s.name,
-		       slot, revoked ? ", its machine's memory taken away" : "");
+		sg_log(fs->sb, SG_WARN, "%.60s (slot %u): fenced on request%s", s.name,
+		       slot, revoked ? "; its VM's memory was taken away" : "");
 	if (revoked && !err)
 		sg_fence_machine(&fs->vol, s.machine);
 	sgfs_watch_now(fs);

@@ -64,7 +64,7 @@ void sgfs_lent_report(struct sgfs *fs)
 {
 	if (READ_ONCE(fs->lent))
 		sg_log(fs->sb, SG_WARN,
-		       "stays mounted: nobody maps .stargate/region, but pages of it are still in use (direct I/O, a pipe)");
+		       "stays mounted: no process maps .stargate/region, but pages of it are still in use (direct I/O, a pipe)");
 }
 
 void sgfs_lent_init(struct sgfs *fs)

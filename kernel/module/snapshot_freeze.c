@@ -61,7 +61,7 @@ static int stand(struct sg_vol *vol, bool on)
 	fs->standing = false;
 	mutex_unlock(&fs->freeze_lock);
 	if (err)
-		sg_log(fs->sb, SG_ERR, "cannot be thawed (error %d): fsfreeze -u does it", -err);
+		sg_log(fs->sb, SG_ERR, "cannot be thawed (error %d): run fsfreeze -u", -err);
 	return err;
 }
 

@@ -219,8 +219,8 @@ static const struct super_operations super_operations = {
 static int check_platform(struct fs_context *fc)
 {
 	if (cpu_feature_enabled(X86_FEATURE_XENPV))
-		return invalfc(fc, "a Xen PV guest does not know the physical addresses that a "
-			       "volume is made of");
+		return invalfc(fc, "a Xen PV guest does not know the physical addresses of "
+			       "its memory");
 	if (cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
 		return invalfc(fc, "the memory of this guest is encrypted (SEV or TDX): it cannot "
 			       "be shared");
@@ -251,7 +251,7 @@ static bool is_displaced(const struct sgfs *fs, int err)
 /* The reason why nothing can be stored here. */
 static const char *unwritable(const struct sgfs *fs)
 {
-	return fs->opt.nojoin ? "this mount is not to join (nojoin)" : "the device is read-only";
+	return fs->opt.nojoin ? "this mount does not join (nojoin)" : "the device is read-only";
 }
 
 /* The user has asked for it: all systems that had the volume mounted must have left, or be dead. */
@@ -265,7 +265,7 @@ static int relocate(struct fs_context *fc, struct sgfs *fs)
 	int err;
 
 	if (fs->mem.read_only) {
-		errorfc(fc, "relocate: the volume belongs elsewhere, and %s", unwritable(fs));
+		errorfc(fc, "relocate: the volume has another base, but %s", unwritable(fs));
 		return -EINVAL;	/* after EROFS mount(8) would retry read-only */
 	}
 	sgfs_identify(&id);
@@ -323,8 +323,8 @@ static int join(struct fs_context *fc, struct sgfs *fs)
 	if (fs->mem.read_only) {
 		if (!sg_needs_recovery(&fs->vol))
 			return 0;
-		errorfc(fc, "the volume is in use or needs recovery, and %s: "
-			"nobody would wait for what is read here", unwritable(fs));
+		errorfc(fc, "the volume is in use or needs recovery, but %s: "
+			"other systems would not wait for its readers", unwritable(fs));
 		return -EROFS;
 	}
 	sgfs_identify(&id);
@@ -532,9 +532,9 @@ static int get_tree(struct fs_context *fc)
 	if (range && range != (SGFS_SET_PHYS | SGFS_SET_SIZE))
 		return invalfc(fc, "phys= and size= belong together");
 	if (fc->sb_flags & SB_MANDLOCK)
-		return invalfc(fc, "mandatory locks do not exist");
+		return invalfc(fc, "mandatory locks are not supported");
 	if (opt->nojoin && !(fc->sb_flags & SB_RDONLY))
-		return invalfc(fc, "nojoin: who is no member of the volume cannot store: mount "
+		return invalfc(fc, "nojoin: a mount that does not join cannot write: mount "
 			       "it with ro,nojoin");
 	fc->s_fs_info = alloc_fs(opt);
 	if (!fc->s_fs_info)
@@ -550,7 +550,7 @@ static int get_tree(struct fs_context *fc)
 static int make_writable(struct fs_context *fc, struct sgfs *fs)
 {
 	if (fs->vol.shut_down) {
-		errorfc(fc, "another system has taken this one for dead: unmount, and mount again");
+		errorfc(fc, "another system has fenced this one: unmount and mount again");
 		return -EROFS;
 	}
 	if (!fs->joined) {
@@ -582,11 +582,11 @@ static int reconfigure(struct fs_context *fc)
 	if (elsewhere(opt, &fs->opt))
 		return invalfc(fc, "phys= and size= cannot be changed by a remount");
 	if (opt->relocate && !fs->opt.relocate)	/* mount(8) may repeat the option from fstab */
-		return invalfc(fc, "relocate: a remount moves nothing; unmount the volume, and "
-			       "mount it so");
+		return invalfc(fc, "relocate: a remount does not move a volume; unmount it, and "
+			       "mount it with this option");
 	if (opt->nojoin && !fs->opt.nojoin)
 		return invalfc(fc, "nojoin: a remount does not leave the volume; unmount it, and "
-			       "mount it so");
+			       "mount it with this option");
 	if (opt->set & SGFS_SET_MAP && sgfs_map_usable(fs, opt->map, &why))
 		return map_refused(fc, opt->map, why);
 	sync_filesystem(sb);

@@ -227,7 +227,7 @@ int sg_bad_refuse(struct sg_vol *vol)
 	if (!sg_bad_vital(vol, &off))
 		return 0;
 	sg_snprintf(vol->why, sizeof(vol->why),
-		    "bad memory at offset 0x%llx (%s): the volume has to come from a backup; or, if that memory is good again, stargatectl bad VOLUME remove",
+		    "bad memory at offset 0x%llx (%s): restore the volume from a backup; if that memory is good again, run stargatectl bad VOLUME remove",
 		    (unsigned long long)off, sg_page_role(vol, off));
 	return -EIO;
 }
@@ -243,7 +243,7 @@ static void stop(struct sg_vol *vol, u64 off)
 	if ((vol->slot < 0 && !vol->read_only) || sg_cas64(&vol->shut_down, 0, 1))
 		return;
 	sg_log(vol->owner, SG_ERR,
-	       "bad memory at offset 0x%llx (%s): nothing of this volume can be used any more",
+	       "bad memory at offset 0x%llx (%s): the volume cannot be used any more; restore it from a backup",
 	       (unsigned long long)off, sg_page_role(vol, off));
 	sg_stop_state(vol);
 	if (vol->on_death)
@@ -470,7 +470,7 @@ int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 	}
 	if (err == -ENOSPC)
 		sg_log(vol->owner, SG_ERR,
-		       "bad memory at offset 0x%llx cannot be noted: %u pieces are all that the list holds",
+		       "bad memory at offset 0x%llx cannot be listed: the list is full (%u ranges)",
 		       (unsigned long long)off, SG_BAD_MAX);
 	return err ?: added > 0;
 }

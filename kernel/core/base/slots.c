@@ -89,7 +89,7 @@ int sg_declared_dead(const struct sg_vol *cvol)
 	if (sg_cas64(&vol->shut_down, false, true))
 		return -EIO;
 	sg_log(vol->owner, SG_ERR,
-	       "declared dead by another system: everything fails until unmounted");
+	       "fenced by another system: every access fails until the volume is unmounted");
 	if (vol->on_death)
 		vol->on_death(vol);
 	return -EIO;
@@ -111,7 +111,7 @@ static void set_back(struct sg_vol *vol)
 		return;
 	sg_stop_state(vol);
 	sg_log(vol->owner, SG_ERR,
-	       "this system was set back to an earlier state: everything fails until unmounted");
+	       "this system was set back to an earlier state: every access fails until the volume is unmounted");
 	if (vol->on_death)
 		vol->on_death(vol);
 }

@@ -202,7 +202,7 @@ int sg_super_recheck(struct sg_vol *vol)
 	if (super_stands(vol))
 		return 0;
 	sg_snprintf(vol->why, sizeof(vol->why),
-		    "its superblock has changed in this moment: try again");
+		    "its superblock has changed: try again");
 	return -EAGAIN;
 }
 

@@ -132,7 +132,7 @@ static int pass(struct sg_ck *c)
 /* A system that was fenced continues to store: then the volume must not be called clean. */
 static void not_recovered(struct sg_ck *c)
 {
-	sg_snprintf(c->line, sizeof(c->line), "what systems left could not be recovered");
+	sg_snprintf(c->line, sizeof(c->line), "a system could not be recovered");
 	if (c->opts->report)
 		c->opts->report(c->opts->ctx, c->line, 0, c->vol.sb.slot_off, false);
 	c->res->found++;
@@ -226,7 +226,7 @@ static int check(struct sg_ck *c, void *base, u64 size)
 	if (!ck_is_ours(c)) {
 		err = -EIO;
 		sg_snprintf(c->vol.why, sizeof(c->vol.why),
-			    "stopped for seconds, and taken for dead by another system: the volume may be in use; check it again when nobody has it mounted");
+			    "this tool stopped for seconds and was fenced by another system: unmount the volume everywhere and check it again");
 	}
 	ck_release(c);
 	return err;

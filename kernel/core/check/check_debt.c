@@ -85,7 +85,7 @@ static void follow_list(struct sg_ck *c, u64 at)
 		c->recovering = true;	/* as for any deferred free */
 		if (ino >= c->inodes || c->state[ino] & (CK_MISSING | CK_CHAINED) ||
 		    !ck_get(c, ck_ifield(c, ino, owed_next))) {
-			if (ck_found(c, CK_SAFE, 0, at, "a list of owed inodes goes on where it cannot"))
+			if (ck_found(c, CK_SAFE, 0, at, "a list of deferred inodes continues at an invalid place"))
 				ck_set(c, at, at == head ? 0 : SG_OWED(0));
 			return;
 		}
@@ -111,7 +111,7 @@ static void owed_lists(struct sg_ck *c)
 			continue;
 		at = ck_ifield(c, ino, owed_next);
 		if (ck_get(c, at) && !(c->state[ino] & CK_CHAINED) &&
-		    ck_found(c, CK_SAFE, ino, at, "says it is on a list of owed inodes, and is not"))
+		    ck_found(c, CK_SAFE, ino, at, "is marked as deferred, but is on no list of deferred inodes"))
 			ck_set(c, at, 0);
 		c->state[ino] &= (u16)~CK_CHAINED;
 	}
@@ -151,7 +151,7 @@ static void ledger_page(struct sg_ck *c, u64 page)
 			continue;
 		c->recovering = true;	/* also for a slot that is free: recovery stopped there */
 		if (!owed(c, word) && !c->no_memory &&
-		    ck_found(c, CK_ASK, 0, at, "a debt (0x%llx) names what is not owed",
+		    ck_found(c, CK_ASK, 0, at, "a deferred free (0x%llx) names a page that is not deferred",
 			     CK_U(word)))
 			ck_set(c, at, 0);
 	}
@@ -166,7 +166,7 @@ static u64 next_page(struct sg_ck *c, u64 page, unsigned int n)
 		return 0;
 	if (n < SG_LEDGER_PAGES && sg_data_page(&c->vol, next) && ck_claim(c, next, 1))
 		return next;
-	if (ck_found(c, CK_ASK, 0, page, "a ledger goes on where it cannot"))
+	if (ck_found(c, CK_ASK, 0, page, "a ledger continues at an invalid place"))
 		ck_set(c, page, 0);
 	return 0;
 }

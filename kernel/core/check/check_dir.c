@@ -144,14 +144,14 @@ static void check_name(struct dir *d, u64 off, unsigned int i)
 
 	if (!e || clash_of(d, i, e) != i) {
 		if (ck_found(c, CK_ASK, d->ino, at, "directory: a name %s",
-			     e ? "is there twice" : "makes no sense"))
+			     e ? "is there twice" : "is invalid"))
 			end_name(d, off, i);
 		return;
 	}
 	d->usable[i] = true;
 	if (prefix_of(e->key, (unsigned int)(d->b.head >> 32)) != d->b.prefix ||
 	    !can_be_found(&d->b, i, e->key))
-		broken(d, at, "a name is where no lookup finds it");
+		broken(d, at, "a name is in a place where no lookup finds it");
 	else if (!ck_refers(c, d->ino, e, off + SG_BUCKET_OFF(slot) +
 			    offsetof(struct sg_dirent, ref)))
 		end_name(d, off, i);

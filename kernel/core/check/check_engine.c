@@ -315,7 +315,7 @@ static int rebuild(struct sg_ck *c, u64 ino, struct sg_bucket *bucket)
 			continue;
 		memcpy(bucket, sg_at(&c->vol, c->strays.item[i].arg), sizeof(*bucket));
 		ck_bucket_names(c, bucket, add_name, &b);
-		ck_progress(c, "directories built anew", i, c->strays.n);
+		ck_progress(c, "directories rebuilt", i, c->strays.n);
 	}
 	err = b.err ? b.err : end_draft(&c->vol, &b);
 	sg_inode_settle(&c->vol, b.draft.ino);

@@ -58,7 +58,7 @@ static void check_flags(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 				    "unknown flags 0x%x", (u32)(gf >> 32) & ~SG_FL_KNOWN))
 		ck_set(c, ck_ifield(c, ino, genflags), gf & known);
 	if (seq & 1 && ck_found(c, CK_SAFE, ino, ck_ifield(c, ino, seq),
-				"marked as being changed, and nobody does"))
+				"is marked as being changed, but no system changes it"))
 		ck_set(c, ck_ifield(c, ino, seq), seq + 1);
 }
 
@@ -133,7 +133,7 @@ static u64 check_regular(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 
 	if (sg_load64(&in->size) > SG_FILE_MAX &&
 	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, size),
-		     "is %llu bytes long, more than can be",
+		     "is %llu bytes long: more than the maximum",
 		     CK_U(sg_load64(&in->size))))
 		ck_set(c, ck_ifield(c, ino, size), SG_FILE_MAX);
 	ck_table(c, ino, ck_ifield(c, ino, table), SG_FILE_MAX >> SG_PAGE_SHIFT, &t, NULL, NULL);
@@ -177,7 +177,7 @@ static u64 check_symlink(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 static u64 check_special(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 {
 	if ((sg_load64(&in->table) || sg_load64(&in->size)) &&
-	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, table), "has data, being no file")) {
+	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, table), "has data, but is not a file")) {
 		ck_set(c, ck_ifield(c, ino, table), 0);
 		ck_set(c, ck_ifield(c, ino, size), 0);
 	}

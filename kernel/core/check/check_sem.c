@@ -61,12 +61,12 @@ static void check_page(struct sg_ck *c, u64 page, u64 off)
 		if (!sg_load64(&r->head))
 			continue;
 		if (!good[i]) {
-			if (ck_found(c, CK_ASK, 0, at, "a semaphore that makes no sense"))
+			if (ck_found(c, CK_ASK, 0, at, "a semaphore is invalid"))
 				ck_set(c, at, 0);
 			continue;
 		}
 		if (!has_pages(c, sg_load64(&r->head), page, i)) {
-			if (ck_found(c, CK_ASK, 0, at, "a semaphore without its words"))
+			if (ck_found(c, CK_ASK, 0, at, "a semaphore has lost its words"))
 				ck_set(c, at, 0);
 			continue;
 		}

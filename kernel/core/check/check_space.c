@@ -119,7 +119,7 @@ void ck_root_strays(struct sg_ck *c)
 		return;
 	c->hold_pages = true;
 	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, table),
-		     "directory: is empty, and its names are still there")) {
+		     "directory: is empty, but its names are still there")) {
 		c->state[ino] |= CK_REBUILD;
 		ck_note(c, &c->rebuild, ino, 0);
 	}
@@ -227,7 +227,7 @@ void ck_space(struct sg_ck *c)
 	if (!c->looking && c->hold_pages)
 		return;
 	if (d.lost && ck_found(c, ck_giving(c), 0, d.lost_at,
-			       "%llu pages are marked in use and belong to nothing", CK_U(d.lost)))
+			       "%llu pages are marked in use, but belong to nothing", CK_U(d.lost)))
 		correct(c, true);
 	free_counter(c, d.free);
 }

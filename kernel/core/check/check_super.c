@@ -61,7 +61,7 @@ void ck_lock(struct sg_ck *c, u64 ino, u64 off)
 	if (!word || (SG_LOCK_SLOT(word) < SG_SLOTS && !(word & ~SG_LOCK_BITS) &&
 		      SG_LOCK_INC(word) <= ck_get(c, SG_HOT(incarnation))))
 		return;
-	if (ck_found(c, CK_SAFE, ino, off, "a lock held by nobody (0x%llx)", CK_U(word)))
+	if (ck_found(c, CK_SAFE, ino, off, "a lock has no holder (0x%llx)", CK_U(word)))
 		ck_set(c, off, 0);
 }
 
@@ -71,11 +71,11 @@ static void check_growth(struct sg_ck *c)
 	u64 size = ck_get(c, SG_HOT(size)), grow = ck_get(c, SG_HOT(grow));
 
 	if (size && size != sg_size(&c->vol) &&
-	    ck_found(c, CK_SAFE, 0, SG_HOT(size), "the volume is said to have grown to %llu bytes",
+	    ck_found(c, CK_SAFE, 0, SG_HOT(size), "the recorded size is invalid: %llu bytes",
 		     CK_U(size)))
 		ck_set(c, SG_HOT(size), 0);
 	if (SG_SIZE_OF(grow) > c->vol.sb.chunk_cap << SG_CHUNK_SHIFT &&
-	    ck_found(c, CK_SAFE, 0, SG_HOT(grow), "the volume is said to grow to %llu bytes",
+	    ck_found(c, CK_SAFE, 0, SG_HOT(grow), "the recorded target of a growth is invalid: %llu bytes",
 		     CK_U(SG_SIZE_OF(grow))))
 		ck_set(c, SG_HOT(grow), 0);
 }
@@ -86,7 +86,7 @@ static void check_freeze(struct sg_ck *c)
 	u64 word = ck_get(c, SG_HOT(freeze));
 
 	if (SG_FREEZE_LIMIT(word) > SG_FREEZE_MAX_MS &&
-	    ck_found(c, CK_SAFE, 0, SG_HOT(freeze), "all are to stand still for %u ms",
+	    ck_found(c, CK_SAFE, 0, SG_HOT(freeze), "a freeze of %u ms is requested",
 		     SG_FREEZE_LIMIT(word)))
 		ck_set(c, SG_HOT(freeze), SG_FREEZE(0, SG_FREEZE_NR(word)));
 }
@@ -106,7 +106,7 @@ static void check_bad(struct sg_ck *c)
 		if (!w || (i < SG_BADS_USED(bads) && SG_BAD_VALID(w) &&
 			   SG_BAD_PAGE(w) + SG_BAD_COUNT(w) <= sg_size(&c->vol) / SG_PAGE))
 			continue;
-		if (ck_found(c, CK_SAFE, 0, at, "an entry of the list of bad memory makes no sense"))
+		if (ck_found(c, CK_SAFE, 0, at, "an entry of the list of bad memory is invalid"))
 			ck_set(c, at, 0);
 	}
 }
@@ -145,11 +145,11 @@ void ck_slots(struct sg_ck *c)
 		u64 word = ck_get(c, off), newest = ck_get(c, SG_HOT(incarnation));
 
 		if (SG_SLOT_STATE(word) > SG_SLOT_RECOVERING &&
-		    ck_found(c, CK_ASK, 0, off, "slot %u of the mount table makes no sense", slot))
+		    ck_found(c, CK_ASK, 0, off, "slot %u of the mount table is invalid", slot))
 			ck_set(c, off, SG_SLOT_WORD(SG_SLOT_DEAD, SG_SLOT_INC(word)));
 		if (SG_SLOT_INC(word) > newest &&
 		    ck_found(c, CK_SAFE, 0, SG_HOT(incarnation),
-			     "slot %u has incarnation %u, the newest is %llu", slot,
+			     "slot %u has incarnation %u, but the newest is %llu", slot,
 			     SG_SLOT_INC(word), CK_U(newest)))
 			ck_set(c, SG_HOT(incarnation), SG_SLOT_INC(word));
 	}

@@ -204,7 +204,7 @@ static u64 root_word(struct sg_ck *c, unsigned int which)
 	alone = leads_somewhere(c, which, said, false);
 	if (valid && leads_somewhere(c, which, was, true)) {
 		if (!ck_found(c, alone ? CK_ASK : CK_SAFE, 0, own,
-			      "system inode %u: its root word is not what its copy says", which))
+			      "system inode %u: its root word and the copy differ", which))
 			return copy;
 		ck_set(c, own, was);
 		sg_fence();
@@ -313,7 +313,7 @@ static void check_size(struct sg_ck *c, unsigned int which)
 
 	if (copy_valid(c, which) && ck_get(c, at) != ck_get(c, records_off(which)) &&
 	    ck_found(c, CK_SAFE, 0, records_off(which),
-		     "system inode %u: its size is not what its copy says", which))
+		     "system inode %u: its size and the copy differ", which))
 		ck_set(c, records_off(which), ck_get(c, at));
 }
 

@@ -35,7 +35,7 @@ static void walk_entry(struct walk *w, u64 at, u64 e, unsigned int level, u64 pa
 	if (kind == SG_ENTRY_BAD ||
 	    (kind == SG_ENTRY_LEAF && (n > w->max_pages || page > w->max_pages - n))) {
 		if (ck_found(c, CK_ASK, w->ino, at, "page %llu: the table entry %s", CK_U(page),
-			     sg_table_lost(&c->vol, e) ? "leads to bad memory" : "makes no sense"))
+			     sg_table_lost(&c->vol, e) ? "leads to bad memory" : "is invalid"))
 			drop_entry(w, at);
 		return;
 	}
@@ -94,7 +94,7 @@ void ck_table(struct sg_ck *c, u64 ino, u64 root_off, u64 max_pages, struct ck_t
 	if (lost || kind == SG_ENTRY_BAD || !ck_claim(c, off, 1)) {
 		if (ck_found(c, CK_ASK, ino, root_off, "the root of its table %s",
 			     lost ? "is bad memory" :
-			     kind == SG_ENTRY_BAD ? "makes no sense" : "belongs to something else"))
+			     kind == SG_ENTRY_BAD ? "is invalid" : "belongs to something else"))
 			drop_entry(&w, root_off);
 		return;
 	}

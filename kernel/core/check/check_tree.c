@@ -28,7 +28,7 @@ static bool type_restored(struct sg_ck *c, u64 ino, unsigned int type)
 	u64 want = (mode & ~0xffffffffULL) | believed(mode, type) | (u64)type << 12;
 
 	if (!ck_type_known(want) ||
-	    !ck_found(c, CK_ASK, ino, at, "its type (mode 0%o) is unknown, its name says 0%o",
+	    !ck_found(c, CK_ASK, ino, at, "its type (mode 0%o) is unknown; its name says 0%o",
 		      sg_mode(mode), sg_mode(want)))
 		return false;
 	ck_set(c, at, want);
@@ -47,7 +47,7 @@ static bool directory_named(struct sg_ck *c, u64 dir, u64 ino, u64 ref_off)
 	c->state[ino] |= CK_NAMED;
 	c->parent[ino] = dir;
 	c->links[dir]++;
-	if (ck_get(c, at) != dir && ck_found(c, CK_ASK, ino, at, "its parent is %llu, and not %llu",
+	if (ck_get(c, at) != dir && ck_found(c, CK_ASK, ino, at, "its parent is %llu instead of %llu",
 					     CK_U(dir), CK_U(ck_get(c, at))))
 		ck_set(c, at, dir);
 	return true;
@@ -73,7 +73,7 @@ bool ck_refers(struct sg_ck *c, u64 dir, const struct sg_dirent *d, u64 ref_off)
 	    ck_removed_dir(c, ino)) {
 		ck_loss_named(c, ino, type);
 		return !ck_found(c, CK_ASK, dir, ref_off,
-				 "a name for inode %llu, which is not in use", CK_U(ino));
+				 "a name refers to inode %llu, which is not in use", CK_U(ino));
 	}
 	if (c->state[ino] & CK_CUT)
 		return false;
@@ -153,7 +153,7 @@ static void no_name(struct sg_ck *c, u64 ino, bool links)
 			ck_note(c, &c->orphans, ino, 0);
 	} else if (!(c->state[ino] & CK_OWED)) {
 		if (ck_found(c, ck_giving(c), ino, ck_inode_off(c, ino),
-			     "no links and still there"))
+			     "has no links, but is still there"))
 			ck_note(c, &c->settle, ino, 0);
 	}
 }
@@ -184,7 +184,7 @@ static void check_cutting(struct sg_ck *c)
 		if (c->state[ino] & CK_OWED)
 			continue;
 		if (ck_found(c, ck_giving(c), ino, ck_inode_off(c, ino),
-			     "was being cut to its size"))
+			     "was being truncated"))
 			c->settle.item[n++].ino = ino;
 	}
 	c->settle.n = n;

@@ -32,7 +32,7 @@ static void check_page(struct sg_ck *c, u64 off)
 	if (c->image)
 		ck_image_userlocks(c, off, i);
 	if (i < SG_USERLOCK_RECORDS &&
-	    ck_found(c, CK_SAFE, 0, off, "locks of users that make no sense"))
+	    ck_found(c, CK_SAFE, 0, off, "file locks are invalid"))
 		ck_zero(c, off, SG_PAGE);
 }
 

@@ -124,7 +124,7 @@ static int next_piece(struct sg_vol *vol, const struct sg_iref *ref, u64 *pieces
 	if (sg_interrupted())
 		return -EINTR;
 	if (++*pieces > sg_bound(vol) >> SG_PAGE_SHIFT)
-		return sg_damaged(vol, ref->ino, ref->off, "pages that are cut come again");
+		return sg_damaged(vol, ref->ino, ref->off, "truncated pages come back");
 	return 0;
 }
 
@@ -155,7 +155,7 @@ int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned 
 	if (sg_interrupted())
 		return -EINTR;
 	if (++*turns > CUT_TURNS)
-		return sg_damaged(vol, ref->ino, ref->off, "a truncation that is never over");
+		return sg_damaged(vol, ref->ino, ref->off, "a truncation never ends");
 	return sg_finish_cut(vol, ref);
 }
 

@@ -40,13 +40,13 @@ static int find(const struct sg_vol *vol, u64 at, struct sg_iref *ref)
 	int err = sg_iref(vol, ino, ref);
 
 	if (err == -ESTALE)
-		return sg_damaged(vol, ino, at, "a list of owed inodes leaves the inode file");
+		return sg_damaged(vol, ino, at, "list of deferred inodes leaves the inode file");
 	if (err)
 		return err;
 	if (sg_is_lost(vol, ref->off))
 		return -EIO;
 	return sg_is_listed(vol, ref) ? 0 :
-		sg_damaged(vol, ino, at, "a list of owed inodes names one that is on no list");
+		sg_damaged(vol, ino, at, "list of deferred inodes names an inode that is not deferred");
 }
 
 /* --- take a record off ------------------------------------------------------------------------ */

@@ -275,7 +275,7 @@ void sg_bucket_remove(struct sg_tx *tx, const struct sg_name *n)
 
 static int damaged_name(struct sg_tx *tx, const struct sg_iref *dir, u64 at)
 {
-	int err = sg_damaged(tx->vol, dir->ino, at, "a name in a directory makes no sense");
+	int err = sg_damaged(tx->vol, dir->ino, at, "invalid name in a directory");
 
 	sg_tx_fail(tx, err);
 	return err;

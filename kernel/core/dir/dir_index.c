@@ -122,7 +122,7 @@ int sg_dir_look(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_n
 			return sg_damaged(vol, dir->ino, n->bucket, "directory");
 		return found;
 	}
-	return sg_damaged(vol, dir->ino, dir->off, "directory never comes to rest");
+	return sg_damaged(vol, dir->ino, dir->off, "a change of a directory never ends");
 }
 
 /* --- make room -------------------------------------------------------------------------------- */
@@ -392,7 +392,7 @@ int sg_dir_pay(struct sg_tx *tx, u64 off, unsigned int *index)
 	unsigned int first = *index;
 
 	if (first >= SG_TABLE_ENTRIES)
-		return sg_damaged(tx->vol, 0, off, "debt of a directory");
+		return sg_damaged(tx->vol, 0, off, "deferred free of a directory");
 	*index = pay_in(tx, off, 1, first);
 	if (*index == first && !tx->n)
 		/* no room in the ledger: reclaim deferred frees without children first */

@@ -41,7 +41,7 @@ int sg_name_inode(const struct sg_vol *vol, const struct sg_iref *dir, const str
 	int err = ino == SG_INO_ROOT ? -ESTALE : sg_iref(vol, ino, out);
 
 	return err == -ESTALE ?
-		sg_damaged(vol, dir->ino, n->ref_off, "name of an inode that is not there") : err;
+		sg_damaged(vol, dir->ino, n->ref_off, "name of a missing inode") : err;
 }
 
 int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,

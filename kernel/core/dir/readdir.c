@@ -66,7 +66,7 @@ static int load_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 		if (!sg_read_retry(vol, dir, seq))
 			return got == -EUCLEAN ? sg_damaged(vol, dir->ino, *at, "directory") : got;
 	}
-	return sg_damaged(vol, dir->ino, dir->off, "directory never comes to rest");
+	return sg_damaged(vol, dir->ino, dir->off, "a change of a directory never ends");
 }
 
 static const struct sg_dirent *dirent_at(const struct listing *l, u64 off)
@@ -130,7 +130,7 @@ static void pick_names(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 			continue;
 		if (!dirent_valid(l, word))
 			sg_damaged(vol, dir->ino, at + offsetof(struct sg_bucket, slot) + i * 8,
-				   "a name in a directory makes no sense");
+				   "invalid name in a directory");
 		else if (dirent_at(l, off)->key >= key)
 			l->item[l->n++] = (struct item){ dirent_at(l, off)->key, off };
 	}

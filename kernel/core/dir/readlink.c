@@ -47,5 +47,5 @@ int sg_readlink(struct sg_vol *vol, const struct sg_iref *ref, char *buf, u32 le
 			return got == -EUCLEAN ?
 				sg_damaged(vol, ref->ino, ref->off, "target of a link") : got;
 	}
-	return sg_damaged(vol, ref->ino, ref->off, "inode never comes to rest");
+	return sg_damaged(vol, ref->ino, ref->off, "a change of an inode never ends");
 }

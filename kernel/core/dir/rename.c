@@ -63,7 +63,7 @@ static int is_below(const struct sg_vol *vol, const struct sg_iref *dir, u64 top
 			kept = at.ino;
 		err = sg_turn(&turns) ?: parent_of(vol, &at);
 	}
-	return err ?: sg_damaged(vol, dir->ino, dir->off, "parents of a directory go in a circle");
+	return err ?: sg_damaged(vol, dir->ino, dir->off, "parents of a directory form a cycle");
 }
 
 static int check_circle(const struct move *m)

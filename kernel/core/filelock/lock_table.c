@@ -364,7 +364,7 @@ static void cut(struct sg_userlock_chain *c, struct sg_userlock_record *rec,
 		put(c->spare[--c->spares], &end);
 	} else if (left && right) {
 		sg_damaged(c->vol, r->ino, (u64)((u8 *)rec - c->vol->base),
-			   "lock of a user has changed");
+			   "file lock has changed");
 	}
 	if (left)
 		sg_store64(&rec->last, want->start - 1);

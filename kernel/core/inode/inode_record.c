@@ -82,7 +82,7 @@ int sg_getattr(struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *at
 		if (err)
 			return err;
 		if (turn++ == SG_READ_TURNS)
-			return sg_damaged(vol, ref->ino, ref->off, "inode never comes to rest");
+			return sg_damaged(vol, ref->ino, ref->off, "a change of an inode never ends");
 		read_attr(vol, ref, attr);
 	} while (sg_read_retry(vol, ref, seq));
 	attr->seq = seq;

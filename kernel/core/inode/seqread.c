@@ -45,7 +45,7 @@ static int judge(struct sg_vol *vol, const struct sg_iref *ref, u64 seq)
 	sg_store64(&vol->odd_judged, vol->odd_judged + 1);
 	sg_store64(&vol->odd_last, now);
 	sg_spin_unlock(&vol->spin);
-	return sg_damaged(vol, ref->ino, ref->off, "a change never ended");
+	return sg_damaged(vol, ref->ino, ref->off, "a change never ends");
 }
 
 /*

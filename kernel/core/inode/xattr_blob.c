@@ -190,7 +190,7 @@ static int load_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct
 							    "extended attributes") : got;
 		blob_free(b);
 	}
-	return sg_damaged(vol, ref->ino, ref->off, "inode never comes to rest");
+	return sg_damaged(vol, ref->ino, ref->off, "a change of an inode never ends");
 }
 
 static const struct sg_xattr_entry *find_entry(const struct blob *b, unsigned int space,

@@ -91,7 +91,7 @@ static u64 next_page(struct sg_vol *vol, const struct sg_ledger *l, u64 off)
 	}
 	for (i = 0; off && i < l->pages; i++) {
 		if (l->page[i]->off == off) {
-			sg_damaged(vol, 0, off, "ledger chain comes back to a page of its own");
+			sg_damaged(vol, 0, off, "ledger chain forms a cycle");
 			return 0;
 		}
 	}

@@ -165,7 +165,7 @@ static bool take_left_over(struct sg_vol *vol, struct wait *w, u64 now)
 	w->since = now;
 	if (!take_stray(vol, w))
 		return false;
-	sg_damaged(vol, 0, w->off, "a lock names this system, but nobody here holds it");
+	sg_damaged(vol, 0, w->off, "a lock names this system, which does not hold it");
 	return true;
 }
 

@@ -257,7 +257,7 @@ static void report_lease(struct sg_vol *vol, unsigned int slot, u64 ms)
 
 	sg_slot_read(vol, slot, &info);
 	sg_log(vol->owner, SG_WARN,
-	       "%.60s (slot %u) has been silent for %llu ms and nobody guards it: taken for dead",
+	       "%.60s (slot %u) has been silent for %llu ms and no host guards it: fenced",
 	       info.name, slot, (unsigned long long)ms);
 }
 

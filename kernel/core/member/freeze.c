@@ -180,11 +180,11 @@ static int no_answer(struct sg_vol *vol, unsigned int who, char *why)
 
 	sg_slot_read(vol, who, &slot);
 	if (SG_SLOT_STATE(slot.state) != SG_SLOT_LIVE)
-		sg_snprintf(why, 200, "%.60s (slot %u) has died, and is being recovered: try again",
+		sg_snprintf(why, 200, "%.60s (slot %u) was fenced and is being recovered: try again",
 			    slot.name, who);
 	else
-		sg_snprintf(why, 200, "%.60s (slot %u) does not stand still: is it paused, frozen, dead, "
-			    "too old, or was that asked too often within a minute?", slot.name, who);
+		sg_snprintf(why, 200, "%.60s (slot %u) does not freeze: is it paused, frozen by its user, "
+			    "dead or too old, or was it asked too often within a minute?", slot.name, who);
 	return -EBUSY;
 }
 
@@ -234,7 +234,7 @@ static void say_busy(struct sg_vol *vol, char *why)
 
 	if (sg_slot_read(vol, who, &slot))
 		return;
-	sg_snprintf(why, 200, "%.60s (slot %u) is just copying the volume: try again", slot.name, who);
+	sg_snprintf(why, 200, "%.60s (slot %u) is copying the volume: try again", slot.name, who);
 }
 
 /* The volume must not grow meanwhile: growth stores outside transactions, too. */
@@ -248,7 +248,7 @@ static int take_locks(struct sg_vol *vol, char *why)
 		return err;
 	err = sg_lock_soon(vol, SG_HOT(grow_lock));
 	if (err == -EBUSY)
-		sg_snprintf(why, 200, "the volume is just growing: try again");
+		sg_snprintf(why, 200, "the volume is growing: try again");
 	if (err)
 		sg_unlock(vol, SG_HOT(freeze_lock));
 	return err;
@@ -267,12 +267,12 @@ int sg_freeze(struct sg_vol *vol, unsigned int limit_ms, char why[200])
 
 	why[0] = 0;
 	if (!limit_ms || limit_ms > SG_FREEZE_MAX_MS) {
-		sg_snprintf(why, 200, "nobody stands still for %u ms: 1 to %u", limit_ms,
+		sg_snprintf(why, 200, "a pause of %u ms is not possible: 1 to %u", limit_ms,
 			    SG_FREEZE_MAX_MS);
 		return -EINVAL;
 	}
 	if (!err && sg_cas64(&f->phase, 0, 1)) {
-		sg_snprintf(why, 200, "the volume is just being copied here: try again");
+		sg_snprintf(why, 200, "the volume is being copied here: try again");
 		return -EBUSY;
 	}
 	if (!err) {

@@ -235,11 +235,11 @@ static int anybody_alone(struct sg_vol *vol)
 	sg_slot_read(vol, slot, &info);
 	if (info.pid)
 		sg_snprintf(vol->why, sizeof(vol->why),
-			    "process %llu on %.60s (slot %u) has the volume to itself; wait for it to end",
+			    "process %llu on %.60s (slot %u) has exclusive access; wait for it to end",
 			    (unsigned long long)info.pid, info.name, slot);
 	else
 		sg_snprintf(vol->why, sizeof(vol->why),
-			    "%.60s (slot %u) is just moving the volume to another base; wait for it to end",
+			    "%.60s (slot %u) is moving the volume to another base; wait for it to end",
 			    info.name, slot);
 	return -EBUSY;
 }
@@ -315,22 +315,22 @@ static void say_who_holds(struct sg_vol *vol)
  */
 static void say_not_entered(struct sg_vol *vol, int err)
 {
-	const char *why = "what a dead system owed cannot be settled yet: try again";
+	const char *why = "the deferred frees of a dead system cannot be taken over yet: try again";
 
 	if (err == -EBUSY && SG_LOCK_SLOT(vol->held_up) < SG_SLOTS && sg_is_ours(vol)) {
 		say_who_holds(vol);
 		return;
 	}
 	if (sg_load64(&vol->shut_down) || !sg_is_ours(vol))
-		why = "declared dead by another system meanwhile: try again";
+		why = "fenced by another system meanwhile: try again";
 	else if (err == -EUCLEAN)
-		why = "what a dead system owed cannot be settled: run fsck.stargatefs";
+		why = "the deferred frees of a dead system are damaged: run fsck.stargatefs";
 	else if (err == -ENOMEM)
 		why = "not enough memory";
 	else if (err == -EINTR)
 		why = "interrupted while waiting for another system";
 	else if (err == -EIO)
-		why = "memory that is needed for joining is bad: stargatectl bad lists it";
+		why = "memory that joining needs is bad: stargatectl bad lists it";
 	sg_snprintf(vol->why, sizeof(vol->why), "%s (error %d)", why, -err);
 }
 

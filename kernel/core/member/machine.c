@@ -106,7 +106,7 @@ unsigned int sg_fence_machine(struct sg_vol *vol, const u8 machine[16])
 		if (is_ourselves(vol, i, &slot) || !sg_slot_of_machine(&slot, machine) ||
 		    sg_fence_slot(vol, i, SG_SLOT_INC(slot.state)))
 			continue;
-		sg_log(vol->owner, SG_WARN, "%.60s (slot %u): its machine has gone: declared dead",
+		sg_log(vol->owner, SG_WARN, "%.60s (slot %u): its VM has ended: fenced",
 		       slot.name, i);
 		n++;
 	}

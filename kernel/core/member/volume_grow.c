@@ -60,7 +60,7 @@ static u64 room_for(struct sg_vol *vol, u64 want)
 static void take_size(struct sg_vol *vol, u64 size)
 {
 	if (size % SG_VOLUME_ALIGN || size > sg_bound(vol) || size > most(vol)) {
-		sg_damaged(vol, 0, SG_HOT(size), "the volume's size makes no sense");
+		sg_damaged(vol, 0, SG_HOT(size), "invalid size of the volume");
 		return;
 	}
 	raise(&vol->sb.size, size);
@@ -183,7 +183,7 @@ int sg_size_join(struct sg_vol *vol)
 		return 0;
 	/* the grower has not seen this system, or sees that it cannot follow */
 	sg_snprintf(vol->why, sizeof(vol->why),
-		    "the volume is just growing to %llu MiB, and only %llu are here: try again",
+		    "the volume is growing to %llu MiB, and only %llu are here: try again",
 		    MIB_OF(SG_SIZE_OF(grow)), MIB_OF(sg_load64(&vol->room)));
 	return -EBUSY;
 }
@@ -248,8 +248,8 @@ static bool in_the_way(const struct sg_vol *vol, unsigned int who, u64 least, ch
 
 	if (who == SG_SLOTS || sg_slot_read(vol, who, &slot))
 		return false;
-	sg_snprintf(why, 200, "no more than %llu MiB while %.60s (slot %u) uses the volume, which "
-		    "has no memory behind that; unmount it there first", MIB_OF(least), slot.name,
+	sg_snprintf(why, 200, "no more than %llu MiB while %.60s (slot %u) uses the volume: "
+		    "it has no memory beyond; unmount it there first", MIB_OF(least), slot.name,
 		    who);
 	return true;
 }
@@ -277,7 +277,7 @@ static int too_large(struct growth *g)
 		sg_snprintf(g->why, 200, "no more than %llu MiB: the volume's metadata has no room "
 			    "for more (mkfs.stargatefs --max-size)", MIB_OF(least));
 	else
-		sg_snprintf(g->why, 200, "no more than %llu MiB: here is no memory behind that",
+		sg_snprintf(g->why, 200, "no more than %llu MiB: this system has no memory beyond",
 			    MIB_OF(least));
 	return -ENOSPC;
 }
@@ -337,8 +337,8 @@ static int no_answer(struct growth *g, unsigned int who)
 	struct sg_slot slot;
 
 	sg_slot_read(g->vol, who, &slot);
-	sg_snprintf(g->why, 200, "%.60s (slot %u) does not answer: is it paused, dead, or too old to "
-		    "follow? The volume stays at %llu MiB", slot.name, who, MIB_OF(g->from));
+	sg_snprintf(g->why, 200, "%.60s (slot %u) does not answer: is it paused, dead or too old? "
+		    "The volume stays at %llu MiB", slot.name, who, MIB_OF(g->from));
 	return -EAGAIN;
 }
 
@@ -378,8 +378,8 @@ static int wait_for_ends(struct growth *g, u64 end)
 		sg_quiesce(g->vol);
 	if (sg_epoch_ends(g->vol, left > 0 ? (unsigned int)(left / 1000000) : 0))
 		return 0;
-	sg_snprintf(g->why, 200, "one of the systems does not come to an end with what it has "
-		    "begun (stargatectl systems); the volume stays at %llu MiB", MIB_OF(g->from));
+	sg_snprintf(g->why, 200, "a system does not finish an operation (see stargatectl systems); "
+		    "the volume stays at %llu MiB", MIB_OF(g->from));
 	return sg_may_write(g->vol) ?: -EAGAIN;
 }
 
@@ -492,7 +492,7 @@ static void write_down(struct sg_vol *vol)
 	if (sg_may_write(vol))
 		return;
 	if (!sg_super_read(vol, size - SG_PAGE, size, &sb)) {
-		sg_damaged(vol, 0, size - SG_PAGE, "the backup superblock makes no sense");
+		sg_damaged(vol, 0, size - SG_PAGE, "invalid backup superblock");
 		return;
 	}
 	sg_super_store(vol, 0, &sb);
@@ -535,7 +535,7 @@ static int refuse_size(struct growth *g)
 	if (!g->to)
 		g->to = SG_MAX(limit(g->vol, &who), g->from);
 	if (g->to < g->from) {
-		sg_snprintf(g->why, 200, "a volume cannot be made smaller: it has %llu MiB",
+		sg_snprintf(g->why, 200, "a volume cannot shrink: it has %llu MiB",
 			    MIB_OF(g->from));
 		return -EINVAL;
 	}

@@ -210,7 +210,7 @@ bool sg_sem_is_left(struct sg_vol *vol, const struct sg_sem *sem, u64 word)
 
 	if (life == SG_SEM_UNKNOWN && worth_a_line(vol->sems))
 		sg_log(vol->owner, SG_WARN,
-		       "semaphore at 0x%llx: owned by nobody who ever was (0x%llx); given up",
+		       "semaphore at 0x%llx: its owner never existed (0x%llx): treated as dead",
 		       (unsigned long long)sem->rec, (unsigned long long)word);
 	return life != SG_SEM_LIVE;
 }

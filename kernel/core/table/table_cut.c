@@ -397,7 +397,7 @@ int sg_table_pay(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *in
 
 	if (level < 1 || level > SG_TABLE_LEVELS || !sg_data_place(tx->vol, off) ||
 	    i >= SG_TABLE_ENTRIES)
-		return sg_damaged(tx->vol, 0, off, "debt of a file table");
+		return sg_damaged(tx->vol, 0, off, "deferred free of a file table");
 	if (!sg_is_lost(tx->vol, off))
 		*index = pay_in(tx, off, level, i);
 	else if (sg_give_run(tx, off, 1))	/* a bad page: fsck finds what its entries named */

@@ -58,7 +58,7 @@ static void make_inodes(struct sg_vol *vol, const struct sg_format_opts *opts)
 
 int sg_refuse_base(u64 size, u64 phys, char why_text[200])
 {
-	sg_snprintf(why_text, 200, "no base: 0x%llx (allowed: multiples of 2 MiB up to 0x%llx)",
+	sg_snprintf(why_text, 200, "invalid base 0x%llx (allowed: multiples of 2 MiB up to 0x%llx)",
 		    (unsigned long long)phys,
 		    (unsigned long long)((SG_PTE_ADDR - size) & ~(SG_VOLUME_ALIGN - 1)));
 	return -EINVAL;
@@ -70,7 +70,7 @@ static int refuse_geometry(const struct sg_super *sb, char why_text[200])
 	u64 room = sb->chunk_cap * SG_CHUNK;
 
 	if (sb->size < SG_VOLUME_MIN || sb->size > SG_VOLUME_MAX)
-		sg_snprintf(why_text, 200, "a volume has 16 MiB to 64 TiB, and not %llu bytes",
+		sg_snprintf(why_text, 200, "invalid size of %llu bytes (allowed: 16 MiB to 64 TiB)",
 			    (unsigned long long)sb->size);
 	else if (!sg_base_fits(sb->size, sb->phys))
 		sg_refuse_base(sb->size, sb->phys, why_text);
@@ -82,7 +82,7 @@ static int refuse_geometry(const struct sg_super *sb, char why_text[200])
 			    (unsigned long long)room, (unsigned long long)sb->size);
 	else
 		sg_snprintf(why_text, 200,
-			    "%u areas and room to grow to %llu bytes take more metadata than a volume of %llu bytes has place for; less of one, or a larger volume",
+			    "metadata for %u areas and growth to %llu bytes does not fit into %llu bytes: reduce one of them, or enlarge the volume",
 			    sb->areas, (unsigned long long)room, (unsigned long long)sb->size);
 	return -EINVAL;
 }
@@ -215,7 +215,7 @@ static int write_named(struct sg_vol *vol, struct sg_super *sb, const char *labe
 		err = -EBUSY;
 	if (err) {
 		sg_snprintf(why_text, 200, err == -EBUSY ?
-			    "is used by others: only what nobody uses gets another UUID" :
+			    "is in use by other systems: unmount it there to change its UUID" :
 			    "cannot be changed here");
 		return err;
 	}

@@ -24,7 +24,7 @@ static int check_features(struct sg_vol *vol)
 	const struct sg_super *sb = &vol->sb;
 
 	if (sb->version != SG_VERSION) {
-		sg_snprintf(vol->why, sizeof(vol->why), "format version %u, this one knows %u",
+		sg_snprintf(vol->why, sizeof(vol->why), "format version %u is not supported (this program knows %u)",
 			    sb->version, SG_VERSION);
 		return -EOPNOTSUPP;
 	}
@@ -72,7 +72,7 @@ static int open_any(struct sg_vol *vol, void *base, u64 size, bool read_only, vo
 	}
 	if (!probe.stargate)
 		return why(vol, -EINVAL,
-			   "no StargateFS here: is it the right place? mkfs.stargatefs makes a new one");
+			   "no StargateFS here: check the device, or make one by mkfs.stargatefs");
 	if (found != size)	/* it may belong to an older volume: a person has to decide that */
 		return why(vol, -EUCLEAN,
 			   "the first superblock is damaged: fsck.stargatefs -y can repair it");
@@ -92,7 +92,7 @@ int sg_open_moving(struct sg_vol *vol, void *base, u64 size, bool read_only, voi
 	if (err || !sg_is_image(vol))
 		return err;
 	return why(vol, -EOPNOTSUPP,
-		   "a metadata image, without contents of files: it can be looked at, and nothing else");
+		   "is a metadata image, without contents of files: it can only be inspected");
 }
 
 static int refuse_moving(struct sg_vol *vol)
@@ -100,7 +100,7 @@ static int refuse_moving(struct sg_vol *vol)
 	if (!sg_is_moving(vol))
 		return 0;
 	sg_snprintf(vol->why, sizeof(vol->why),
-		    "half moved to base 0x%llx: no use before stargatectl relocate has finished that",
+		    "half moved to base 0x%llx: run stargatectl relocate to finish the move",
 		    (unsigned long long)vol->sb.move_to);
 	return -EUCLEAN;
 }

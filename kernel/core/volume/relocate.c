@@ -144,7 +144,7 @@ static void look_at_leaf(struct move *m, unsigned int level)
 	if (m->step != LOOK || !(by & (bytes - 1)))
 		return;
 	sg_snprintf(m->vol->why, sizeof(m->vol->why),
-		    "has pages of %llu MiB: only a base that is a multiple of that away will do",
+		    "has pages of %llu MiB: the new base must be a multiple of that away from the old one",
 		    (unsigned long long)bytes >> 20);
 	m->err = -EINVAL;
 }
@@ -205,7 +205,7 @@ static void walk_table(struct move *m, const struct tree *t, u64 table, unsigned
 	unsigned int i;
 
 	if (met_before(m, table)) {
-		damaged(m, t->ino, table, "file table met twice");
+		damaged(m, t->ino, table, "file table used twice");
 		return;
 	}
 	for (i = first; i < SG_TABLE_ENTRIES && !m->err; i++)
@@ -281,7 +281,7 @@ static void walk_records(struct move *m, u64 page, u64 off, u64 pages)
 	for (; page < end && !m->err; page++, off += SG_PAGE) {
 		ino = page * SG_INODES_PER_PAGE;
 		if (met_before(m, off)) {
-			damaged(m, ino, off, "page of inodes met twice");
+			damaged(m, ino, off, "page of inodes used twice");
 			return;
 		}
 		if (!sg_is_lost(m->vol, off))	/* otherwise its root words cannot be read */
@@ -313,7 +313,7 @@ static void walk_ledger_page(struct move *m, u64 ledger)
 		if (sg_data_page(m->vol, off))
 			walk_table(m, &nobody, off, kind, SG_DEBT_COUNT(word), 0);
 		else
-			damaged(m, 0, ledger + 8 * i, "debt of a file table");
+			damaged(m, 0, ledger + 8 * i, "deferred free of a file table");
 	}
 }
 
@@ -443,7 +443,7 @@ static int recover(struct move *m)
 	sg_recover_all(vol);
 	if (sg_slots_taken(vol) & ~(1ULL << vol->slot)) {
 		sg_snprintf(vol->why, sizeof(vol->why),
-			    "what a dead system left cannot be recovered: run fsck.stargatefs -y");
+			    "a dead system cannot be recovered: run fsck.stargatefs -y");
 		return -EUCLEAN;
 	}
 	return sg_size_take(vol, sg_get(vol, SG_HOT(size)));

@@ -147,7 +147,7 @@ var sentences = map[syscall.Errno]string{
 	syscall.ENODEV:          "that is not on a mounted StargateFS volume",
 	syscall.EXDEV:           "only a part of the volume is mounted there, without its semaphores",
 	syscall.ENOSPC:          "the volume is full",
-	syscall.EIO:             "this system has been declared dead by the others: unmount and mount the volume again",
+	syscall.EIO:             "this system has been fenced by the others: unmount and mount the volume again",
 }
 
 // Error is the error of an operation on an object. It wraps an errno, so that errors.Is(err,

@@ -126,7 +126,7 @@ own c6 $((28 << 30)) ''
 holds c6
 cmp s5 before || fail "the snapshot has changed"
 say 2 still 0
-refuses 7 'v.img: machine-11111111 \(slot [0-9]+\) does not stand still' \
+refuses 7 'v.img: machine-11111111 \(slot [0-9]+\) does not freeze' \
 	"$ctl" clone --stall 4000 --base 20G v.img c7
 nothing_left c7
 say 2 go 0

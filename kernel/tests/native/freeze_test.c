@@ -317,13 +317,13 @@ static void refused(void)
 	tsys_tend(&s[0]);
 	freezes(&s[0], LIMIT);
 	CHECK_EQ(sg_freeze(&s[0].v, LIMIT, why), -EBUSY);
-	says("just being copied here");
+	says("is being copied here");
 	CHECK_OK(sg_thaw(&s[0].v));
 
 	tsys_join(&s[1], mem, SIZE, 2);		/* no thread follows freezes there */
 	start = sg_ticks();
 	CHECK_EQ(sg_freeze(&s[0].v, 400, why), -EBUSY);
-	says("system-2 (slot 1) does not stand still");
+	says("system-2 (slot 1) does not freeze");
 	CHECK(sg_ticks() - start < 5000000000ULL);
 	over(&s[0]);
 	/* the word of its slot's last owner does not count */
@@ -365,7 +365,7 @@ static void waits_for_another(void)
 		sg_sleep_us(1000);
 	CHECK_EQ(sg_load64(&s[1].v.stuck), 1);
 	CHECK_EQ(sg_freeze(&s[0].v, 400, why), -EBUSY);
-	says("system-2 (slot 1) does not stand still");
+	says("system-2 (slot 1) does not freeze");
 	CHECK_EQ(sg_load64(&s[1].v.still.spent), 0);
 	sg_iunlock(&s[0].v, &s[0].root);
 	CHECK_OK(pthread_join(id, NULL));

@@ -148,7 +148,7 @@ static void limits(void)
 
 	make(16 * MIB, 24 * MIB);
 	join(&s, ROOM, 1);
-	refused(&s, 14 * MIB, -EINVAL, "a volume cannot be made smaller: it has 16 MiB");
+	refused(&s, 14 * MIB, -EINVAL, "a volume cannot shrink: it has 16 MiB");
 	refused(&s, 1, -EINVAL, "smaller");
 	refused(&s, 26 * MIB, -ENOSPC, "no more than 24 MiB: the volume's metadata");
 	refused(&s, ~0ULL, -ENOSPC, "no more than 24 MiB");
@@ -167,7 +167,7 @@ static void limits(void)
 	tsys_leave(&s);
 	make(16 * MIB, 0);
 	join(&s, 30 * MIB + 12345, 1);
-	refused(&s, 32 * MIB, -ENOSPC, "no more than 30 MiB: here is no memory");
+	refused(&s, 32 * MIB, -ENOSPC, "no more than 30 MiB: this system has no memory");
 	grows(&s, 30 * MIB);
 	tsys_leave(&s);
 	test_clean(mem, 30 * MIB);
@@ -355,7 +355,7 @@ static void small_memory(void)
 	CHECK_EQ(pages_of(&small), pages_of(&big));
 	fill(&small, "y");
 	CHECK_EQ(sg_grow(&small.v, 44 * MIB, 0, why), -ENOSPC);
-	says(why, "no more than 40 MiB: here is no memory");
+	says(why, "no more than 40 MiB: this system has no memory");
 	tsys_leave(&small);
 	grows(&big, 44 * MIB);
 	tsys_leave(&big);
@@ -387,7 +387,7 @@ static void silent(void)
 	 */
 	sg_follow(&b.v);
 	slot->reach = SG_SIZE_WORD(ROOM, b.v.incarnation);
-	refused(&a, 20 * MIB, -EAGAIN, "does not come to an end");
+	refused(&a, 20 * MIB, -EAGAIN, "does not finish an operation");
 	/* dead systems do not count */
 	tsys_fence(&a, &b);
 	tsys_die(&b);
@@ -545,7 +545,7 @@ static void who_joins(void)
 	*grow = SG_SIZE_WORD(24 * MIB, 7);
 	CHECK_OK(sg_lock(&a.v, SG_HOT(grow_lock)));
 	CHECK_EQ(sg_join(&b.v, &id, 0, false), -EBUSY);
-	says(b.v.why, "just growing to 24 MiB, and only 20 are here");
+	says(b.v.why, "is growing to 24 MiB, and only 20 are here");
 	CHECK_EQ(sg_slots_taken(&a.v), 1);
 	CHECK_OK(sg_join(&c.v, &id, 0, false));		/* it follows before anything else */
 	CHECK_EQ(sg_bound(&c.v), 24 * MIB);

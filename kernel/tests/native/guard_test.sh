@@ -30,7 +30,7 @@ soon "from SIGKILL to a survivor's lock" "$begin"
 tell survivor "word 0 $word" 'ok 77' # replayed before the lock was free
 tell survivor "give 0"
 tell survivor "mkdir 0 after"
-ends vm 137 "v.img: machine-aaaaaaaa \(slot 1\) had not left when its machine ended: declared dead"
+ends vm 137 "v.img: machine-aaaaaaaa \(slot 1\) had not left when its VM ended: fenced"
 is_there 'b:alive'
 
 # --- paused for longer than every time-out --------------------------------------------------
@@ -198,7 +198,7 @@ kill -KILL "${pid[vm]}"
 tell survivor "take 0"
 soon "the same, of a machine that ran already" "$begin"
 tell survivor "give 0"
-ends guard 0 'declared dead'
+ends guard 0 'when its VM ended: fenced'
 ends vm 137
 
 tell survivor "leave 0"

@@ -92,7 +92,7 @@ expect 0 "$mkfs" -q --size 48M --phys 16G u.img
 tell vm "join u.img $a 1"
 sleep 0.6
 kill -KILL "$(inner vm)"
-ends vm 137 'u.img: .* declared dead'
+ends vm 137 'u.img: .* when its VM ended: fenced'
 says '^stargatectl: warning: u.img: no StargateFS there yet' vm.err
 "$ctl" -j slots u.img >out 2>err
 json '[s["state"] for s in d["slots"]] == ["dead"]'
@@ -181,7 +181,7 @@ ask survivor "take 0"
 silent survivor 1
 begin=$(now)
 expect 0 "$ctl" systems v.img fence machine-aaaaaaaa --force
-says '^machine-aaaaaaaa \(slot 1\): declared dead$'
+says '^machine-aaaaaaaa \(slot 1\): fenced$'
 answers survivor ok
 soon "from the word to a survivor's lock" "$begin"
 tell survivor "give 0"
@@ -191,7 +191,7 @@ tell vm "join v.img $a 15"
 slot=$("$ctl" systems -j v.img | pick '[s["slot"] for s in d["systems"] if s["name"][8] == "a"][0]')
 refuses 1 'its heartbeat moves' "$ctl" systems v.img fence $a
 expect 0 "$ctl" systems v.img fence $a --force
-says "^machine-aaaaaaaa \\(slot $slot\\): declared dead\$"
+says "^machine-aaaaaaaa \\(slot $slot\\): fenced\$"
 tell vm "mkdir 1 late" 'error mkdir: Input/output error'
 tell vm "reset 1"
 ask vm "exit 0"

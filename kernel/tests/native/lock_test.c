@@ -189,7 +189,7 @@ static unsigned int strays;
 static void count_strays(void *owner, enum sg_level level, const char *line)
 {
 	(void)owner;
-	if (level == SG_ERR && strstr(line, "nobody here holds it"))
+	if (level == SG_ERR && strstr(line, "which does not hold it"))
 		strays++;
 }
 

@@ -59,9 +59,9 @@ refuses 2 '--sparse goes with --size' "$mkfs" --sparse --phys 16G v.img
 # Arguments that exclude each other.
 refuses 1 'room to grow to 16777216 bytes \(allowed: the volume.s 33554432' "$mkfs" --size 32M \
 	--max-size 16M --phys 16G v.img
-refuses 1 'take more metadata than a volume of 16777216 bytes' "$mkfs" --size 16M --max-size 1T \
+refuses 1 'does not fit into 16777216 bytes' "$mkfs" --size 16M --max-size 1T \
 	--phys 16G v.img
-refuses 1 'no base: 0x[0-9a-f]+ \(allowed' "$mkfs" --size 64T --phys 4080T --sparse v.img
+refuses 1 'invalid base 0x[0-9a-f]+ \(allowed' "$mkfs" --size 64T --phys 4080T --sparse v.img
 refuses 1 'give the address where VMs map it' "$mkfs" --size 16M v.img
 [[ ! -e v.img ]] || fail "one of them made the file"
 

@@ -17,7 +17,7 @@ static unsigned int reports;
 static void count_reports(void *owner, enum sg_level level, const char *line)
 {
 	(void)owner;
-	if (level == SG_ERR && strstr(line, "never ended"))
+	if (level == SG_ERR && strstr(line, "a change never ends"))
 		reports++;
 }
 

@@ -526,8 +526,8 @@ static void case_in_use(void)
 {
 	again();
 	tvol_join(&t);
-	CHECK_EQ(refused(TEST_PHYS + SG_CHUNK + 1, true, "no base"), -EINVAL);
-	CHECK_EQ(refused(SG_PTE_ADDR & ~(SG_CHUNK - 1), true, "no base"), -EINVAL);
+	CHECK_EQ(refused(TEST_PHYS + SG_CHUNK + 1, true, "invalid base"), -EINVAL);
+	CHECK_EQ(refused(SG_PTE_ADDR & ~(SG_CHUNK - 1), true, "invalid base"), -EINVAL);
 	{
 		/* a thread of its own sends heartbeats */
 		pid_t pid = test_fork();

@@ -103,7 +103,7 @@ half() {
 }
 
 half h.img 20G
-refuses 1 'half moved to base 0x500000000: no use before stargatectl relocate has' "$ctl" ls h.img
+refuses 1 'half moved to base 0x500000000: run stargatectl relocate to finish' "$ctl" ls h.img
 refuses 1 'half moved to base 0x500000000' "$ctl" put h.img tree/large /new
 refuses 1 'half moved to base' "$ctl" label h.img new
 refuses 8 'half moved to base 0x500000000.* stargatectl relocate' "$fsck" -n h.img

@@ -99,7 +99,7 @@ says '^before$'
 grep -q '^after$' out && fail "the copy has what came later"
 expect 0 "$fsck" -n c5
 say 2 still 0
-refuses 7 'v.img: machine-11111111 \(slot 1\) does not stand still' "$ctl" snapshot --stall 4000 v.img c6
+refuses 7 'v.img: machine-11111111 \(slot 1\) does not freeze' "$ctl" snapshot --stall 4000 v.img c6
 expect 7 "$ctl" -j snapshot --stall 4000 v.img c6
 json 'd == {"reason": "busy"}'
 nothing_left c6

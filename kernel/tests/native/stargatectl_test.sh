@@ -83,7 +83,7 @@ refuses 1 'cannot be opened: No such file' "$ctl" ls ''
 refuses 1 '/dev/null: is a character device, but no device-dax node' "$ctl" ls /dev/null
 refuses 1 'old: has 4 bytes; the smallest volume is 16 MiB' "$ctl" put old new
 truncate -s 32M foreign
-refuses 1 'no StargateFS here: is it the right place' "$ctl" info foreign
+refuses 1 'no StargateFS here: check the device' "$ctl" info foreign
 poke foreign 0x438 '\x53\xef'
 cp foreign foreign.before
 refuses 1 'foreign: holds ext2, ext3 or ext4, and no StargateFS' "$ctl" info foreign

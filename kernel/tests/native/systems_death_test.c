@@ -622,7 +622,7 @@ static void machine_goes(void)
 		CHECK_EQ(guard_of(&host.v, i), before[i] + (i == 1));
 	tlog_clear();
 	CHECK_EQ(sg_fence_machine(&host.v, gone.machine), 1);
-	CHECK(tlog_has("system-7 (slot 1): its machine has gone: declared dead"));
+	CHECK(tlog_has("system-7 (slot 1): its VM has ended: fenced"));
 	CHECK_EQ(tsys_state(&host, 0), SG_SLOT_LIVE);
 	CHECK_EQ(tsys_state(&host, 1), SG_SLOT_DEAD);
 	CHECK_EQ(tsys_state(&host, 2), SG_SLOT_LIVE);

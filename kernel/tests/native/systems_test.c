@@ -108,7 +108,7 @@ static void none_while_alone(struct tsys *s)
 
 	sg_store64(alone, SG_LOCK_WORD(s[0].v.slot, s[0].v.incarnation));
 	CHECK_EQ(tsys_try(&joiner, mem, TEST_SMALL, &id, 0, false), -EBUSY);
-	says(&joiner.v, "(slot 0) is just moving the volume");
+	says(&joiner.v, "(slot 0) is moving the volume");
 	CHECK_EQ(tsys_state(&s[0], 40), SG_SLOT_DEAD);
 	sg_store64(alone, 0);
 }
@@ -413,7 +413,7 @@ static void alone_or_not(void)
 	tkeeper_start(&beats, &alone);
 	try(&a, 1, 1, -EBUSY);
 	tkeeper_end(&beats);
-	says(&a.v, "process 4711 on system-9 (slot 0) has the volume to itself");
+	says(&a.v, "process 4711 on system-9 (slot 0) has exclusive access");
 	CHECK_EQ(sg_slots_taken(&alone), 1);
 	sg_leave(&alone);
 	/* a tool that dies with exclusive access keeps no system out, once its death is known */
@@ -597,7 +597,7 @@ static void stopped_repair(void)
 	c = (void *)(mem + sg_chunk_off(&v, sg_chunks(&v) - 2));
 	c->map[7] |= 1ULL << 62;	/* in use and without an owner: a finding to repair */
 	CHECK_EQ(sg_check(mem, TEST_SMALL, &opts, &res), -EIO);
-	CHECK(stopped.f.ino && strstr(res.why, "taken for dead"));
+	CHECK(stopped.f.ino && strstr(res.why, "was fenced by another system"));
 	tsys_leave(&stopped.other);
 	stopped.marks_free = false;
 	CHECK_OK(sg_check(mem, TEST_SMALL, &opts, &res));

@@ -37,7 +37,7 @@ expect 1 "$ctl" systems v.img fence 0
 says "$shown \(slot 0\): its heartbeat moves" err
 harmless err 1
 expect 0 "$ctl" systems v.img fence 0 --force
-says "^$shown \(slot 0\): declared dead$"
+says "^$shown \(slot 0\): fenced$"
 harmless out 1
 harmless err 0
 

@@ -278,7 +278,7 @@ for where in '>/dev/full' '>&-' '>&- 2>&-'; do
 	done
 done
 expect 4 "$fsck" -n v.img
-says '^inode [0-9]+ \(/new/random\): .*unknown, its name says'
+says '^inode [0-9]+ \(/new/random\): .*unknown; its name says'
 says 'damaged; repair it with -y'
 same v.img damaged.img
 expect 4 "$fsck" -p v.img

@@ -50,8 +50,8 @@ static void format_refusals(void)
 
 	memset(mem, 0x5a, TEST_SMALL);
 	refuses(TEST_SMALL - 1, (struct sg_format_opts){ .phys = TEST_PHYS }, "16 MiB to");
-	refuses(TEST_SMALL, (struct sg_format_opts){ .phys = TEST_PHYS + SG_PAGE }, "no base");
-	refuses(TEST_SMALL, (struct sg_format_opts){ .phys = ~0ULL << 21 }, "no base");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .phys = TEST_PHYS + SG_PAGE }, "invalid base");
+	refuses(TEST_SMALL, (struct sg_format_opts){ .phys = ~0ULL << 21 }, "invalid base");
 	refuses(TEST_SMALL, (struct sg_format_opts){ .areas = 17 }, "17 areas");
 	refuses(TEST_SMALL, (struct sg_format_opts){ .chunk_cap = 3 }, "room to grow to 6291456");
 	refuses(TEST_SMALL, (struct sg_format_opts){ .chunk_cap = ~0ULL }, "room to grow");
@@ -171,7 +171,7 @@ static void backup_in_the_middle(void)
 	CHECK_EQ(sg_search(mem, more, &p), more);
 	CHECK(!p.stargate && !p.valid);
 	CHECK_EQ(sg_open(&v, mem, more, false, NULL), -EINVAL);
-	CHECK(strstr(v.why, "is it the right place?"));
+	CHECK(strstr(v.why, "check the device"));
 }
 
 /* --- join ----------------------------------------------------------------------------------- */
@@ -619,7 +619,7 @@ static void renewed_only_alone(void)
 	CHECK_OK(sg_join(&v, &test_identity, 0, false));
 	CHECK_EQ(sg_renew(&v, "new", why), -EBUSY);
 	CHECK_EQ(sg_relabel(&v, (u8 *)t.v.sb.hash_seed, "new", why), -EBUSY);
-	CHECK(strstr(why, "only what nobody uses"));
+	CHECK(strstr(why, "unmount it there"));
 	CHECK(!memcmp(t.mem, &was, sizeof(was)));
 	sg_leave(&t.v);
 	CHECK_OK(sg_renew(&v, "new", why));

@@ -172,7 +172,7 @@ static void say_holder(const struct holder *one, const char *mode)
 static void say_dead(const struct fencing *f)
 {
 	print_text(f->slot.name);
-	printf(" (slot %u): declared dead\n", f->number);
+	printf(" (slot %u): fenced\n", f->number);
 }
 
 static void say_whose(const struct fencing *f, const struct holder then[], unsigned int n)

@@ -120,7 +120,7 @@ static void declare_dead(struct guarded *v, unsigned int i, u32 inc)
 
 	sg_slot_read(&v->vol, i, &s);
 	if (!sg_fence_slot(&v->vol, i, inc))
-		tool_warn("%s: %s (slot %u) had not left when its machine ended: declared dead",
+		tool_warn("%s: %s (slot %u) had not left when its VM ended: fenced",
 			  v->target.path, s.name, i);
 }
 
