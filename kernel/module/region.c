@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a mount shows in addition to the volume's own files. The directory .stargate in its root
+ * Files that a mount shows in addition to the volume's own. The directory .stargate in its root
  * does not appear in listings. With struct pages it has
  *
  *	region	the volume's memory from its first byte to its last, for a VMM to map as memory

@@ -39,7 +39,7 @@ enum ck_cure {
 	CK_NEVER,	/* this checker cannot repair it */
 };
 
-/* What is known of an inode record (sg_ck.state). */
+/* Facts about an inode record (sg_ck.state). */
 enum {
 	CK_USED = 1,		/* in use and valid */
 	CK_DIR = 2,

@@ -166,7 +166,7 @@ static void push(struct sg_vol *vol, bool lapsed)
 		sg_cas64(word, epoch, epoch + 1);
 }
 
-/* Nothing that is owed becomes payable sooner by an epoch that a lapsed system does not see. */
+/* An epoch that a lapsed system does not see makes no deferred free reclaimable sooner. */
 void sg_epoch_push(struct sg_vol *vol)
 {
 	push(vol, true);

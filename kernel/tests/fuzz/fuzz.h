@@ -17,7 +17,7 @@
 #define FUZZ_CRASHED	2	/* the volume of a system that died, else a clean one */
 #define FUZZ_RAW	128
 
-/* What a change is made to; a target selects these by a mask of bits. */
+/* The structure that is changed; a target selects these by a mask of bits. */
 enum fuzz_class {
 	FZ_SUPER, FZ_HOT, FZ_SLOT, FZ_AREA, FZ_RECORD, FZ_LEDGER, FZ_HINT, FZ_CHUNK, FZ_INODE,
 	FZ_TABLE, FZ_DIR, FZ_XATTR, FZ_RAW, FZ_SEM, FZ_CLASSES

@@ -214,7 +214,7 @@ static void case_sem_reset(void)
 	sg_leave(&v);
 }
 
-/* What is shown of an object has been copied first, and checked after that. */
+/* A listing of objects copies each one first, and checks the copy. */
 static void case_sem_list(void)
 {
 	unsigned int n = 0;
@@ -852,7 +852,7 @@ static const struct {
 	{ "a table that is full", case_merge },
 	{ "more than was counted", case_more_than_counted },
 	{ "name", case_name },
-	{ "debt of a directory", case_dir_debt },
+	{ "deferred free of a directory", case_dir_debt },
 	{ "sizes", case_sizes },
 	{ "leaving, and an inode", case_leave_inode },
 	{ "epochs", case_epochs },
@@ -863,8 +863,8 @@ static const struct {
 	{ "where a lock ends", case_lock_range },
 	{ "a cut", case_cut },
 	{ "a ledger", case_ledger },
-	{ "a debt paid twice", case_paid_twice },
-	{ "a debt that stays", case_debt_stays },
+	{ "a deferred free reclaimed twice", case_paid_twice },
+	{ "a deferred free that stays", case_debt_stays },
 	{ "a table that goes", case_table_gone },
 	{ "an inode without rest", case_no_rest },
 	{ "a directory without rest", case_dir_no_rest },

@@ -16,7 +16,7 @@ const struct sg_identity test_identity = {
 static void damaged(struct sg_vol *vol, u64 ino, u64 off)
 {
 	(void)vol;
-	test_fail(__FILE__, __LINE__, "damage in an honest volume: inode %" PRIu64 ", offset 0x%"
+	test_fail(__FILE__, __LINE__, "damage in an intact volume: inode %" PRIu64 ", offset 0x%"
 		  PRIx64, ino, off);
 }
 

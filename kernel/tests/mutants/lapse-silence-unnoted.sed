@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who fences a silent system does not note that it may still run.
+# A system that fences a silent one does not note that it may still run.
 # file: kernel/core/member/fence.c
 # test: lapse_test
 s/if (may_have_mapped(vol, slot, seen))/if (0 \&\& may_have_mapped(vol, slot, seen))/

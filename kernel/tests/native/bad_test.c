@@ -716,7 +716,7 @@ static void test_ledger_page(void)
 	tvol_make(&t, TEST_SMALL);
 	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
 	CHECK_OK(sg_join(b, &test_identity, 0, false));
-	for (i = 0; i < SG_LEDGER_WORDS + 100; i++) {	/* b acknowledges nothing: all stays owed */
+	for (i = 0; i < SG_LEDGER_WORDS + 100; i++) {	/* b acknowledges nothing */
 		struct sg_iref f = numbered(&t, i);
 
 		CHECK_OK(sg_allocate(&t.v, &f, 0, 1));

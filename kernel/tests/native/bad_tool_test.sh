@@ -48,7 +48,7 @@ json "len(d['bad']) == 1 and d['bad'][0]['files'] == [2] and d['bad'][0]['bytes'
 	d['bad'][0]['offset'] == $((phys + 4096 - base)) and d['bad'][0]['what'] == 'in use'"
 expect 1 "$ctl" cat v.img /file
 complains 'Input/output error'
-cmp -n 4096 out file || fail "what is before the page"
+cmp -n 4096 out file || fail "the bytes before the page"
 expect 0 "$ctl" cat v.img /other
 same out file
 expect 0 "$ctl" stat v.img /file

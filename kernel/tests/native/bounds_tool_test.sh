@@ -58,7 +58,7 @@ for holes in True False; do
 	soon 1 "$ctl" get --tar v.img /file to.tar
 	says '^stargatectl: /file: maps more than the volume has; run fsck' err
 	soon 1 "$ctl" get -r v.img / tree
-	[[ $(<tree/well) == small ]] || fail "what is not damaged does not come out"
+	[[ $(<tree/well) == small ]] || fail "an undamaged file was not copied"
 	rm -rf to tree
 	soon '*' "$ctl" stat v.img /file
 	soon '*' "$ctl" dump v.img table /file

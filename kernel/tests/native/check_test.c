@@ -170,8 +170,8 @@ static bool is_listed(u64 ino)
 }
 
 /*
- * A file's record is cleared, its name remains, and @d is damaged as well. What preening leaves
- * behind still names the record. If the record were on a free list, the next new file would be
+ * A file's record is cleared, its name remains, and @d is damaged as well. The name that preening
+ * leaves still leads to the record. If the record were on a free list, the next new file would be
  * reached by the old name.
  */
 static void test_preen_named(const struct damage *d)

@@ -44,7 +44,7 @@ expect 0 "$ctl" clone --base 20G --label second v.img c1
 says '^v.img: copied to c1, 32 MiB at 0x500000000$'
 own c1 $((20 << 30)) second
 holds c1
-cmp v.img before || fail "what was copied has changed"
+cmp v.img before || fail "the copied volume has changed"
 [[ $(stat -c %a c1) == 600 ]] || fail "others may read the copy"
 (($(stat -c %b c1) * 512 >= 32 << 20)) || fail "there is no memory for what will be stored"
 expect 0 "$ctl" -j clone --base 16G --size 48M v.img c2 # the same base, and larger
@@ -62,7 +62,7 @@ expect 0 "$ctl" clone --base 24G c2 c3
 own c3 $((24 << 30)) ''
 holds c3
 [[ $(info c3 'd["size"]') -eq $((48 << 20)) ]] || fail "the copy of the larger one is not so large"
-cmp v.img before || fail "what was copied has changed"
+cmp v.img before || fail "the copied volume has changed"
 
 # --- refusals ---
 refuses 2 '--base is missing' "$ctl" clone v.img c4
@@ -148,7 +148,7 @@ for try in $(seq 7); do
 	((status == 0)) || break
 	own c10 $((20 << 30)) ''
 	rm c10
-	[[ $try != 7 ]] || fail "who came was never seen"
+	[[ $try != 7 ]] || fail "no attempt met the joiner"
 done
 complains 'large.img: a system began to use it during the copy: try again'
 nothing_left c10

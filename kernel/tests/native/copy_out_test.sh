@@ -28,7 +28,7 @@ fresh_tree() {
 no_secret() {
 	rm -rf all
 	expect 0 "$ctl" get -r v.img / all
-	! grep -rl secret all >err || fail "what a link leads to was copied"
+	! grep -rl secret all >err || fail "the target of a link was copied"
 	[[ -z $(find all -type l) ]] || fail "a link was made of it"
 	clean
 }
@@ -133,7 +133,7 @@ expect 0 "$ctl" put v.img other "$path/end"
 rm -rf deep
 expect 0 "$ctl" get -r v.img "/$name" deep
 [[ $(find deep -type d | wc -l) -eq 40 && $(find deep -name end -execdir cat {} +) == other ]] ||
-	fail "what is deep was left out"
+	fail "a deep file was left out"
 expect 0 "$ctl" put -r v.img deep /again
 expect 0 "$ctl" ls v.img "/again${path#/"$name"}"
 says '^end$'

@@ -165,7 +165,7 @@ if udevadm verify --help >/dev/null 2>&1; then
 	expect 0 udevadm verify --resolve-names=never ./61-stargatefs.rules
 fi
 cat >rule.py <<'END'
-# What the rule makes of a device: rule.py RULES KEY=VALUE... (ENV{X}=, ATTRS{X}=, KERNEL=, ...).
+# The rule's result for a device: rule.py RULES KEY=VALUE... (ENV{X}=, ATTRS{X}=, KERNEL=, ...).
 import fnmatch, re, subprocess, sys
 TOKEN = re.compile(r'\s*([A-Z]+)(?:\{([^}"]+)\})?(==|!=|\+=|=)"([^"]*)"\s*(,|$)')
 MATCH, ASSIGN = {"ACTION", "SUBSYSTEM", "KERNEL", "ENV", "ATTRS", "IMPORT"}, {"GOTO", "LABEL", "SYMLINK", "OPTIONS"}

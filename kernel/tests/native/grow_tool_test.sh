@@ -60,7 +60,7 @@ say 2 join w.img "$m2" 1
 expect 0 "$ctl" grow w.img
 says 'from 40 MiB to 64 MiB'
 refuses 6 'no more than 64 MiB while machine-11111111 \(slot [01]\) uses' "$ctl" grow --size 80M w.img
-[[ $(stat -c %s w.img) -eq $((64 << 20)) ]] || fail "what was refused has made the file longer"
+[[ $(stat -c %s w.img) -eq $((64 << 20)) ]] || fail "a refused growth has made the file longer"
 say 1 mkdir 0 went-on
 say 2 leave 0
 say 1 still 0

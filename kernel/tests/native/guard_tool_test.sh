@@ -74,7 +74,7 @@ for bad in 0 -1 x '' 2147483648; do
 done
 refuses 2 'guard: takes no --lease' "$ctl" guard --lease 5 v.img -- true
 [[ $("$ctl" guard v.img -- echo -uuid $a -- --pid 7) == "-uuid $a -- --pid 7" ]] ||
-	fail "what is behind the dashes does not get through"
+	fail "the words after the dashes do not reach the command"
 
 # --- a file that becomes a volume, is formatted again, and is truncated ---------------------
 
@@ -109,7 +109,7 @@ says '^ +0  alive +0\.[0-9] s +no .* bbbbbbbb  622d3100  -  *machine-bbbbbbbb$'
 expect 0 "$ctl" systems u.img
 says '^0 of 64 slots'
 [[ $(wc -l <out) -eq 1 ]] || fail "a table of nobody"
-# What a silent system holds up: all deferred frees since.
+# A silent system holds up all deferred frees since.
 start vm "$machine" -uuid $a
 tell vm "join v.img $a 14"
 tell vm "still 0"

@@ -32,7 +32,7 @@ static void lapse_of(struct tsys *by, struct tsys *s)
 	CHECK_EQ(tsys_state(by, (unsigned int)s->v.slot), SG_SLOT_FREE);
 }
 
-/* Nobody makes a lapsed system look: a cut and a growth wait for those who live, payments do not. */
+/* A lapsed system does not look: truncation and growth wait for live systems, reclaim does not. */
 static void waits_for_the_living(void)
 {
 	static u8 buf[8 * SG_PAGE] = { 1 };

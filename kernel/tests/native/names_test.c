@@ -297,7 +297,7 @@ static void test_errors(void)
 	CHECK_EQ(lookup_ino(&t.v, &t.root, "file"), file.ino);
 	t.v.read_only = false;
 	tvol_drop(&t);
-	printf("ok what is refused\n");
+	printf("ok refusals\n");
 }
 
 /* --- renaming --------------------------------------------------------------------------------- */

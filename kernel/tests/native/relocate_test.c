@@ -208,7 +208,7 @@ static void pay_in_part(u64 elsewhere)
 		*w = SG_DEBT(2, SG_DEBT_VALUE(*w), 1, SG_DEBT_EPOCH(*w));
 		return;
 	}
-	test_fail(__FILE__, __LINE__, "no debt of a table without a first entry");
+	test_fail(__FILE__, __LINE__, "no deferred table without a first entry");
 }
 
 static u64 free_pages(u8 *mem)

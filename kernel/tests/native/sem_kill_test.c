@@ -25,7 +25,7 @@
 static u8 *mem;
 
 /*
- * What the locks protect, in memory that all share. @inside: which worker holds the lock
+ * The data that the locks protect, in memory that all share. @inside: which worker holds the lock
  * exclusively; a dead worker stays in until its successor is told of the death.
  */
 static struct shared {

@@ -426,8 +426,8 @@ static const struct script {
 	{ MUTEX, 0, "one's own", "A take 0;A take EDEADLK;A try EBUSY;A late EDEADLK;A give 0" },
 	{ MUTEX, 0, "given back by its owner only",
 	  "A give EPERM;A take 0;B give EPERM;A give 0;A give EPERM" },
-	{ MUTEX, 0, "who waits gets it", "A take 0;B take ...;A give 0;B done 0;A try EBUSY;B give 0" },
-	{ MUTEX, 0, "one of those who wait gets it",
+	{ MUTEX, 0, "a waiter gets it", "A take 0;B take ...;A give 0;B done 0;A try EBUSY;B give 0" },
+	{ MUTEX, 0, "one of the waiters gets it",
 	  "A take 0;B take ...;C take ...;A give 0;BC one 0;A try EBUSY;X give 0;Y done 0;Y give 0" },
 	{ MUTEX, 0, "its owner dies, and the next one is told",
 	  "A take 0;A die;B take EOWNERDEAD;B consistent 0;B give 0;C take 0;C give 0" },
@@ -447,20 +447,20 @@ static const struct script {
 	  "B consistent EINVAL;B give 0" },
 	{ MUTEX, 0, "repaired, it may be left by the dead again", "A take 0;A die;B take EOWNERDEAD;"
 	  "B consistent 0;B die;C take EOWNERDEAD;C consistent 0;C give 0" },
-	{ MUTEX, 0, "who has given it back may die", "A take 0;A give 0;A die;B take 0;B give 0" },
+	{ MUTEX, 0, "a former owner may die", "A take 0;A give 0;A die;B take 0;B give 0" },
 	{ RECURSIVE, 0, "as often given back as taken", "A take 0;A try 0;A late 0;B try EBUSY;A give 0;"
 	  "A give 0;B late ETIMEDOUT;A give 0;B take 0;B give 0;A give EPERM" },
-	{ RECURSIVE, 0, "who waits gets it in the end",
+	{ RECURSIVE, 0, "a waiter gets it in the end",
 	  "A take 0;A take 0;B take ...;A give 0;B done ...;A give 0;B done 0;B give 0" },
 	{ RECURSIVE, 0, "from the dead it is had once", "A take 0;A take 0;A die;B take EOWNERDEAD;"
 	  "B consistent 0;B give 0;C take 0;C give 0;C give EPERM" },
 	{ SEMAPHORE, 2, "down to none", "A take 0;B take 0;C try EAGAIN;C late ETIMEDOUT;A value 0;"
 	  "A give 0;A value 1;C late 0;C value 0" },
-	{ SEMAPHORE, 0, "who waits gets it", "A take ...;B give 0;A done 0;B value 0" },
+	{ SEMAPHORE, 0, "a waiter gets it", "A take ...;B give 0;A done 0;B value 0" },
 	{ SEMAPHORE, 0, "one for each that is given",
 	  "A take ...;B take ...;C give 0;AB one 0;C value 0;C give 0;Y done 0;C value 0" },
 	{ SEMAPHORE, 0, "given by anybody", "A give 0;A give 0;B value 2;B take 0;C take 0;A try EAGAIN" },
-	{ SEMAPHORE, 1, "who dies gives nothing back", "A take 0;A die;B try EAGAIN;B give 0;C take 0" },
+	{ SEMAPHORE, 1, "a dead process gives nothing back", "A take 0;A die;B try EAGAIN;B give 0;C take 0" },
 	{ SEMAPHORE, SEM_VALUE_MAX, "as many as there can be", "A give EOVERFLOW;A value 2147483647;"
 	  "A take 0;A give 0;B give EOVERFLOW" },
 	{ RWLOCK, 0, "many read", "A read 0;B read 0;C tryread 0;A give 0;B give 0;C give 0" },
@@ -480,7 +480,7 @@ static const struct script {
 	{ RWLOCK, 0, "one writer at a time", "A write 0;B write ...;C write ...;A give 0;BC one 0;"
 	  "A tryread EBUSY;X give 0;Y done 0;Y give 0" },
 	{ COND, 0, "a signal wakes", "A take 0;A cwait ...;B take 0;B signal 0;B give 0;A done 0" },
-	{ COND, 0, "who waits has given the mutex back",
+	{ COND, 0, "a waiter has given the mutex back",
 	  "A take 0;A cwait ...;B try 0;B give 0;B signal 0;A done 0" },
 	{ COND, 0, "a broadcast wakes all", "A take 0;A cwait ...;B take 0;B cwait ...;C take 0;"
 	  "C broadcast 0;C give 0;A done 0;B done 0" },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Shared semaphores, one step at a time: what each kind of object promises to its callers, as POSIX
- * defines semaphores, robust mutexes and reader-writer locks. What becomes of an object when its
- * owner dies: a thread, a process, or a system. Words that any member may have forged.
+ * defines semaphores, robust mutexes and reader-writer locks. The state of an object after its
+ * owner's death: a thread, a process, or a system. Words that any member may have forged.
  */
 #include "sem_pair.h"
 

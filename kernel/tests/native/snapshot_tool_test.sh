@@ -21,7 +21,7 @@ expect 0 "$fsck" -n c1
 expect 0 "$ctl" get c1 /bytes got
 cmp bytes got || fail "the copy has other bytes"
 [[ $(stat -c %s c1) -eq $((64 << 20)) ]] || fail "the copy is not as large as the volume"
-(($(stat -c %b c1) * 512 < 8 << 20)) || fail "what is zero takes space: $(stat -c %b c1) blocks"
+(($(stat -c %b c1) * 512 < 8 << 20)) || fail "zeros take space: $(stat -c %b c1) blocks"
 [[ $(stat -c %a c1) == 600 ]] || fail "others may read the copy"
 expect 0 "$ctl" -j snapshot --stall 10000 v.img c2
 says '"file": "c2"'
@@ -30,7 +30,7 @@ says '"tries": 1$'
 cp v.img longer.img
 truncate -s 80M longer.img
 expect 0 "$ctl" snapshot --stall 10000 longer.img c3
-[[ $(stat -c %s c3) -eq $((64 << 20)) ]] || fail "what lies behind the volume was copied"
+[[ $(stat -c %s c3) -eq $((64 << 20)) ]] || fail "the bytes behind the volume were copied"
 expect 0 "$fsck" -n v.img
 
 # --- refusals ---

@@ -252,7 +252,7 @@ expect 0 "$ctl" get -r v.img /tree back
 	fail "links that come back"
 expect 0 "$ctl" get -r v.img /tree/. back # once more, over the first copy
 [[ $(stat -c %h back/a) -eq 3 ]] || fail "links that come back again"
-diff -r --no-dereference tree back >/dev/null || fail "what came back is not what went in"
+diff -r --no-dereference tree back >/dev/null || fail "the tree differs after put and get"
 expect 0 "$ctl" put v.img new /tree/a
 inside /tree/c tree/a
 inside /tree/a new
@@ -519,7 +519,7 @@ done
 rm -rf back
 told 2 '^stargatectl: back/sub: a name in it is damaged and left out' "$ctl" get -r v.img /tree back
 rm -rf want && cp -a tree want && rm want/sub/name[24]
-diff -r --no-dereference want back >/dev/null || fail "what is not damaged did not all come back"
+diff -r --no-dereference want back >/dev/null || fail "an undamaged file did not come back"
 expect 0 "$ctl" ls v.img /tree
 told 3 'a name in it is damaged|Directory not empty' "$ctl" rm -r v.img /tree
 
@@ -533,7 +533,7 @@ poke v.img "$(where name3 "$slot_at")" '\1\0\0\0\0\0\0\0' # removed, it says
 told 1 '/tree/sub: counts 8 names, and 7 are to be found; run fsck' "$ctl" ls v.img /tree/sub
 rm -rf back
 told 1 'back/sub: counts 8 names, and 7 are to be found' "$ctl" get -r v.img /tree back
-[[ ! -e back/sub/name3 && -e back/sub/deep/file ]] || fail "what came back"
+[[ ! -e back/sub/name3 && -e back/sub/deep/file ]] || fail "the wrong files came back"
 
 # A name without an inode, a link without a target: the name is there, and it is said.
 cp whole.img v.img
@@ -610,7 +610,7 @@ rm -rf tree && mkdir -p tree/dir
 for i in $(seq 50); do echo "$i" >"tree/$i"; done
 expect 0 "$ctl" mkdir -p v.img /tree/1 /tree/2 /tree/3
 expect 0 bash -c "'$ctl' put -r v.img tree / 2>&1 | true; [[ \${PIPESTATUS[0]} -eq 1 ]]"
-[[ $(names /tree | wc -l) -eq 51 ]] || fail "what is put stops where nobody listens"
+[[ $(names /tree | wc -l) -eq 51 ]] || fail "put stops when its output is closed"
 clean
 
 # --- a volume that another system uses ------------------------------------------------------

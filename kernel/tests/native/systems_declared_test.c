@@ -369,7 +369,7 @@ static void dead_sees_others_work(void)
 		if (i == PAGES)
 			err = sg_take_page(tx, SG_USE_META, &off);
 		else if (i == LOOK)
-			err = sg_damaged(&w.s.v, 1, 2 * SG_PAGE, "what is being changed");
+			err = sg_damaged(&w.s.v, 1, 2 * SG_PAGE, "the changed page");
 		else
 			err = sg_inode_take(tx, &new, 1, 0, &ref);
 		CHECK_EQ(err, -EIO);

@@ -2,8 +2,8 @@
 /*
  * Processes as systems, all working on one volume. Each is killed (SIGKILL) again and again,
  * anywhere: at work, while it recovers another, joins, maintains or settles. This program acts as
- * the guard, and fences the dead systems. The others recover them and continue. Whatever had
- * returned is there for the successor.
+ * the guard, and fences the dead systems. The others recover them and continue. The effect of
+ * each call that had returned is there for the successor.
  */
 #include <signal.h>
 #include <sys/stat.h>

@@ -203,7 +203,7 @@ static u64 debt_of(struct sg_vol *v, unsigned int slot, u64 ino)
 		if (SG_DEBT_KIND(sg_get(v, at)) == SG_DEBT_INODE &&
 		    SG_DEBT_VALUE(sg_get(v, at)) == ino)
 			return at;
-	test_fail(__FILE__, __LINE__, "slot %u does not owe inode %" PRIu64, slot, ino);
+	test_fail(__FILE__, __LINE__, "slot %u does not list deferred inode %" PRIu64, slot, ino);
 }
 
 /*
@@ -268,7 +268,7 @@ static void locked_is_left_for_later(void)
 	f = make(&s[0], "f");
 	CHECK_OK(unlink_by(&s[0], "f"));
 	CHECK_OK(sg_ilock(&s[1].v, &f));
-	test_within(20, "settling, while another one stands still");
+	test_within(20, "settling, while another system holds the lock");
 	sg_settle(&s[0].v);
 	CHECK(!gone(&s[1], &f));
 	tsys_fence(&s[1], &s[0]);

@@ -161,7 +161,7 @@ expect 0 "$ctl" put -r v.img tree /
 expect 0 "$fsck" -n v.img
 says 'v.img: clean; 508 inodes'
 expect 0 "$ctl" get -r v.img /tree back
-diff -r tree back >/dev/null || fail "what came back is not what went in"
+diff -r tree back >/dev/null || fail "the tree differs after put and get"
 [[ $(readlink back/sub/link) == ../hello ]] || fail "link"
 [[ $(stat -c '%a %y' back/hello) == $(stat -c '%a %y' tree/hello) ]] || fail "mode and time"
 [[ $(stat -c %b back/sub/holes) -lt 100 ]] || fail "holes were filled"

@@ -229,7 +229,7 @@ static void starvation(void)
 #define CHILDREN	3
 #define MANY		10000
 
-/* What each process notes beside the volume: which one is inside; which ones have been killed. */
+/* Notes of the processes beside the volume: which one is inside; which ones have been killed. */
 struct shared {
 	u64 inside[THINGS];	/* number of the process, or 0 */
 	u64 dead[MANY];

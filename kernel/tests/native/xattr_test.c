@@ -511,7 +511,7 @@ static void hold_chunks(struct sg_vol *v, u64 head, u64 last, bool hold)
 
 /*
  * Other transactions hold most chunks of a blob with more extents than one transaction can defer
- * one by one. What can be freed is freed, and a reader finds the rest intact.
+ * one by one. The other chunks' extents are freed, and a reader finds the rest intact.
  */
 static void test_pieces(void)
 {

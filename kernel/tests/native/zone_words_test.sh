@@ -56,7 +56,7 @@ done
 
 # --- a closed terminal ------------------------------------------------------------------------
 
-# What changes a zone, or a volume in one, goes on to its end; with or without LVM here.
+# A command that changes a zone, or a volume in one, goes on to its end; with or without LVM here.
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	cat >signals.c <<-'END'
 		#define _GNU_SOURCE

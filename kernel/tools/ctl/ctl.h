@@ -218,7 +218,7 @@ int place_look(struct call *c, const struct sg_iref *dir, const char *name, u32 
 	       const char *from, struct place *p);
 /* The name means @ref from now on; the inode that it meant loses a name. */
 int place_give(struct call *c, const struct place *p, const struct sg_iref *ref);
-/* What a file keeps when its contents are replaced: owner, mode, flags, extended attributes. */
+/* Kept when a file's contents are replaced: owner, mode, flags, extended attributes. */
 int place_inherit(struct call *c, const struct place *p, struct sg_new *new);
 
 /**

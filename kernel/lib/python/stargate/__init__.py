@@ -36,7 +36,7 @@ _EXCLUSIVE, _LOOK, _BY_KERNEL = 1, 2, 4
 
 
 class Error(OSError):
-    """What went wrong with an object: errno, and a sentence."""
+    """An operation on an object failed: errno, and a sentence."""
 
 
 class Busy(Error):
@@ -127,7 +127,7 @@ class _Stat(ctypes.Structure):
 
 
 class Stat(NamedTuple):
-    """What an object is at this moment. owner_pid is None if nobody has it locked."""
+    """The state of an object at this moment. owner_pid is None if nobody has it locked."""
 
     name: str
     type: str
@@ -204,7 +204,7 @@ class _Object:
 
 
 class _Lock(_Object):
-    """What is acquired and released; for `with`."""
+    """An object that is acquired and released; for `with`."""
 
     repair: Optional[Callable[[], None]] = None
 
@@ -215,7 +215,7 @@ class _Lock(_Object):
         raise NotImplementedError
 
     def consistent(self) -> None:
-        """What it protects has been repaired."""
+        """Says that the protected data have been repaired."""
         self._do("stargate_consistent")
 
     def _acquire(self, what: str, timeout: Optional[float]) -> None:
