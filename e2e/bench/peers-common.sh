@@ -168,7 +168,7 @@ host_ms() {
 		set -- ${stat##*) }
 		sum=$((sum + ${12} + ${13}))
 	done
-	((sum)) || fail "what the rig has started has used no time"
+	((sum)) || fail "the rig's processes have used no time"
 	echo $((sum * 1000 / $(getconf CLK_TCK)))
 }
 

@@ -15,7 +15,7 @@ ms=${SG_MS:-$(scaled 20 200 1000)} rounds=${SG_ROUNDS:-$(scaled 1 5 9)}
 order=(stargatefs tmpfs ext4-dax)
 
 env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$root" build/tests/machine >&2 ||
-	fail "what joins beside does not build"
+	fail "tests/machine does not build"
 
 coproc second { exec "$SG_TOOLS/../tests/machine"; }
 exec {told}>&"${second[1]}" {said}<&"${second[0]}" # subshells have no descriptors of a coproc

@@ -52,7 +52,7 @@ fresh_turns() {
 # A process outside joins the volume as a system.
 joined() {
 	env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$root" build/tests/machine >&2 ||
-		fail "what joins beside does not build"
+		fail "tests/machine does not build"
 	coproc beside { exec "$SG_TOOLS/../tests/machine"; }
 	exec {told}>&"${beside[1]}" {said}<&"${beside[0]}" # subshells have no descriptors of a coproc
 	say join "$RIG_RANGE" 11111111-2222-3333-4444-555555555501 1
@@ -60,8 +60,8 @@ joined() {
 say() {
 	local answer
 	echo "$*" >&"$told"
-	read -r -t 120 -u "$said" answer || fail "who is outside does not answer"
-	[[ $answer == ok ]] || { echo "who is outside: $*: $answer" >&2; return 1; }
+	read -r -t 120 -u "$said" answer || fail "the program outside does not answer"
+	[[ $answer == ok ]] || { echo "the program outside: $*: $answer" >&2; return 1; }
 }
 
 file() { [[ $1 == turns ]] && echo - || echo "${folder[$1]}/hand"; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sections of e2e/bench/peers have measured: lines of words, and rounds of figures."""
+"""The results of the sections of e2e/bench/peers: lines of words, and rounds of figures."""
 
 import statistics
 import sys

@@ -423,7 +423,7 @@ def targets(data):
             got = copies(data["memory"], key)
             rows.append([f"memory, {key[2]} guests ({key[1]}), copies", f"{got:.3f}", f"at most {MEMORY}",
                          verdict(got <= MEMORY)])
-    return table(["what is aimed at", "is", "", ""], rows)
+    return table(["measure", "is", "", ""], rows)
 
 
 TEXTS = {"fio": fio_text, "fio-6.1": fio_old_text, "engines": engines_text, "hand": hand_text, "meta": meta_text,
@@ -445,7 +445,7 @@ table with each other, and nothing else."""
 
 
 def summary(data):
-    """What README.md shows; the rest is a page of its own."""
+    """The part that README.md shows; the rest is a page of its own."""
     when = sorted({line.removeprefix("- ") for part in data.values() for line in part.where if ", commit " in line})
     machine = sorted({line for part in data.values() for line in part.where if line.startswith("- machine: ")
                       if "icount" not in line})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What g2 sees of the actions of g1, on any file system that both have mounted, found out by trying.
+# Effects that g2 sees of g1's actions, on any file system that both have mounted, found by trying.
 # Each answer is a line "sees FILESYSTEM PROPERTY ANSWER": yes, no, or refused (ERROR).
 
 declare -A answers hand voice

@@ -44,7 +44,7 @@ touches() {
 device='for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done; test -b /dev/pmem0'
 project=$(cd "$(dirname "$0")/../.." && pwd)
 env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$project" build/tests/machine >&2 ||
-	fail "what joins beside does not build"
+	fail "tests/machine does not build"
 program cost touch
 in_guest "$device" "no device"
 

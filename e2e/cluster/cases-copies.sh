@@ -51,7 +51,7 @@ case_copies() {
 			check "the other node has refused" has_event "$what-$on" "has another zone than the source of the copy"
 			check "$on has said so" has_event "$what-$on" "is on node $on, and so is a copy of it"
 			check "it has what there was" equals "hello $on" in_pod "$what-$on" stargatectl cat "$region" /greeting
-			check "what is stored in it" in_pod "$what-$on" sh -c "echo own | stargatectl put $region - /own"
+			check "a file is stored in it" in_pod "$what-$on" sh -c "echo own | stargatectl put $region - /own"
 		done
 		check "the source does not have" refused in_pod "first-$on" stargatectl cat "$region" /own
 	done

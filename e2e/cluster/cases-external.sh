@@ -36,7 +36,7 @@ called() {
 case_install-external() {
 	local as
 	for as in busybox:1.37.0-1 jessie-dnsutils:1.7 nginx:1.14-4; do
-		check "what is called $as is a busybox" called busybox:1 "$as"
+		check "the image $as is a busybox" called busybox:1 "$as"
 	done
 	check "there is an agnhost" called agnhost:1 agnhost:2.59
 	check "pods are not for a node without a zone" \

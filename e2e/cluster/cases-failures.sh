@@ -58,7 +58,7 @@ case_machine-failures() {
 	webhook 0
 	soon 60 "the webhook is down" webhook_gone
 	check "a machine with volumes is not taken" refused machine second data second
-	check "what has none is" claim other 16Mi
+	check "a claim without one is" claim other 16Mi
 	pod unrelated data
 	soon 60 "a pod runs" running unrelated
 	webhook 1
@@ -180,8 +180,8 @@ case_machine-bad() {
 	machine first data holder >/dev/null
 	soon 240 "a machine starts, and has the volume" says first "holds the lock"
 	check "it stores, and the pod sees it" goes_on
-	check "what was on that page is lost" refused in_pod beside cat /data/hurt
-	check "what was not is there" in_pod beside dd if=/data/hurt of=/dev/null bs=4096 skip=1
+	check "the content of that page is lost" refused in_pod beside cat /data/hurt
+	check "the rest of the file is there" in_pod beside dd if=/data/hurt of=/dev/null bs=4096 skip=1
 	check "so is another file" stored beside /greeting hello
 	check "the file is removed" in_pod beside rm /data/hurt
 	check "there is another in its place" in_pod beside sh -c 'head -c 65536 /dev/urandom >/data/hurt'
@@ -276,7 +276,7 @@ case_machine-helpers() {
 	claim data 128Mi ReadWriteMany
 	pod beside data
 	soon 60 "a pod runs" running beside
-	check "KubeVirt's handler stands still" handler STOP
+	check "KubeVirt's handler is stopped" handler STOP
 	machine first data holder >/dev/null
 	soon 90 "the machine's pod runs, and has its claim" is_now first Scheduled False
 	check "the driver is taken away" driver_on '"true"'
@@ -349,9 +349,9 @@ case_machine-grown() {
 	k -n "$ns" delete pod beside --wait >/dev/null
 	soon 60 "nobody has the volume" no_node_mounts
 	pod after data
-	soon 90 "who has it next makes it grow" grown 256Mi
+	soon 90 "the next user makes it grow" grown 256Mi
 	soon 60 "its pod runs" running after
-	check "what was stored is there" in_pod after stargatectl cat "$region" /count
+	check "the stored file is there" in_pod after stargatectl cat "$region" /count
 	k delete storageclass growing >/dev/null
 }
 

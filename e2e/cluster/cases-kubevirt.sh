@@ -198,14 +198,14 @@ case_machines() {
 	soon 60 "read by the second" says second "read hello"
 	soon 60 "stored by the second, read by the first" says first "read world"
 	soon 60 "a lock of one keeps out the other" says second "the lock is held"
-	soon 60 "who waits for it gets it" says second "waited for the lock"
+	soon 60 "the waiting process gets it" says second "waited for the lock"
 	soon 60 "a semaphore gives a turn" says first "given its turn"
 	check "nothing failed in the first" well first
 	check "nor in the second" well second
 	k -n "$ns" delete vm first second --wait >/dev/null
 	pod after data
 	soon 60 "a pod has the volume afterwards" running after
-	check "what they stored is there" stored after /greeting hello
+	check "the stored file is there" stored after /greeting hello
 	check_sound data after
 }
 # check_sound CLAIM POD: POD is the last user, which is deleted where it would prevent the check.
@@ -322,7 +322,7 @@ case_machine-guest() {
 	machine first data first >/dev/null
 	soon 240 "another machine stores" says first "stored hello"
 	soon 2000 "the Debian has read that, and stored it" says first "read hello"
-	check "who logs in finds it mounted" at_console debian \
+	check "a user who logs in finds it mounted" at_console debian \
 		"findmnt -no SOURCE,FSTYPE,TARGET /mnt/stargate/data" "/dev/pmem0 stargatefs /mnt/stargate/data"
 	check "it is asked to boot again" told debian softreboot
 	soon 2000 "it has, and the volume again" equals 2 mounts debian

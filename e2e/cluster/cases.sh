@@ -109,8 +109,8 @@ case_expand() {
 	soon 90 "the claim has grown" grown 128Mi
 	check "the pod's memory has grown" size_in_pod first $((128 << 20))
 	with_vm || check "the volume says so" contains '134217728' in_pod first cat /data/.stargate/volume.json
-	check "what was stored is there" stored first /greeting hello
-	check "what is new can be used" store first /more words
+	check "the stored file is there" stored first /greeting hello
+	check "the new part can be used" store first /more words
 	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "900Gi"}}}}' >/dev/null
 	soon 90 "too much is refused, with the largest size" has_event first "largest"
 	check "the pod goes on" stored first /more words
@@ -202,7 +202,7 @@ case_snapshot() {
 	k -n "$ns" delete pvc smaller --wait >/dev/null
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
 	soon 60 "the snapshot is gone" no_snapshots
-	check "what was restored stays" stored second /greeting hello
+	check "the restored file stays" stored second /greeting hello
 	check "and can be used" store third /more words
 }
 
@@ -229,7 +229,7 @@ case_snapshot-outside() {
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
 	soon 60 "the snapshot is gone" no_snapshots
 	check "and its file" refused contains "@$(volume_of data).snapshot" outside
-	check "what was restored stays" stored second /greeting hello
+	check "the restored file stays" stored second /greeting hello
 }
 
 # content_of SNAPSHOT: its content object, which names the driver's snapshot.
@@ -331,7 +331,7 @@ case_plugin-killed() {
 	for i in {1..6}; do soon 400 "pod $i runs" running "p$i"; done
 	for i in {1..6}; do check "volume $i can be used" store "p$i" /name "$i"; done
 	soon 120 "it is killed once more" kill_driver
-	for i in {1..6}; do check "what was stored is there" stored "p$i" /name "$i"; done
+	for i in {1..6}; do check "the stored file is there" stored "p$i" /name "$i"; done
 	end=$((SECONDS + 15))
 	k -n "$ns" delete pod,pvc --all --wait=false >/dev/null
 	while ((SECONDS < end)); do
@@ -453,7 +453,7 @@ case_uninstall-refused() {
 	check "helm does not uninstall, and says why" not_uninstalled "1 volumes of $driver are left ($ns/data)"
 	check "the reason is told" contains "1 volumes of $driver are left ($ns/data)" \
 		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
-	check "who has looked may look no more" refused k get clusterrole "$release-csi-volumes"
+	check "the role of the check is gone" refused k get clusterrole "$release-csi-volumes"
 	check "the driver works on" driver_ready
 	pod second data
 	soon 60 "another pod gets the volume" running second

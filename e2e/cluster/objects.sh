@@ -184,7 +184,7 @@ finish() {
 # post_mortem: prints the state that helps to find the reason.
 post_mortem() {
 	set +e
-	echo "--- what there is"
+	echo "--- objects"
 	k -n "$ns" get pods,pvc -o wide
 	k get pv
 	k -n "$release_ns" get pods,csistoragecapacities

@@ -58,7 +58,7 @@ for system in "${systems[@]}"; do
 	put "$compiled/region" /usr/local/bin/region "$system"
 	vm "$system" "region read /dev/mem ${phys[host]} 44"
 done
-tell "What one stores at that address is in the file of all:"
+tell "A store to that address changes the file of all systems:"
 vm g1 "printf 'HELLO' | region write /dev/mem ${phys[host]} 5"
 vm host "head -n 1 /mnt/sg/hello"
 vm g2 "head -n 1 /mnt/sg/hello"

@@ -26,7 +26,7 @@ timed() {
 
 # Prints the table.
 took() {
-	title "What took how long ($1)"
+	title "Duration of each step ($1)"
 	printf '  %s\n' "${times[@]}"
 	echo
 }

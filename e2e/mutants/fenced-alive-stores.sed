@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who is fenced alive keeps the pages that it has.
+# A system that is fenced alive keeps its pages.
 # file: kernel/module/region_holders.c
 # scenario: fence
 # maps: walk

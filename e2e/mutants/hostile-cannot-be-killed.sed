@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Who waits for a transaction area cannot be killed.
+# A process that waits for a transaction area cannot be killed.
 # file: kernel/core/journal/tx.c
 # scenario: node-hostile
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The host does not show that a machine is there: who is stopped is taken for dead.
+# The host does not show that it guards a VM: a stopped VM is fenced.
 # file: kernel/module/membership.c
 # scenario: fence
 # maps: walk

@@ -452,12 +452,12 @@ static void by_handle(const char *name)
 
 	munmap(map_raw(name, &b, SG_SEM_BY_HANDLE), 4096);	/* another descriptor */
 	looks = open(VOLUME "/" SG_SEM_FILE, O_RDONLY);
-	gives("who am I, without writing", EBADF,
+	gives("an owner's word, opened for reading", EBADF,
 	      looks < 0 ? errno : ioctl(looks, SG_IOC_SEM_ME, &mine) ? errno : 0);
 	close(looks);
 	mine = who(a);
 	if (mine == who(b) || mine != who(a))
-		fail("who owns is not the descriptor", 0);
+		fail("the owner is not the descriptor", 0);
 	must("locked by it", ask(a, SG_SEM_OP_LOCK, 0));
 	if ((page[0] & SG_SEMW_OWNER) != mine)
 		fail("the word names another owner", 0);
@@ -473,7 +473,7 @@ static void by_handle(const char *name)
 	gives("... and does not have it", EPERM, ask(b, SG_SEM_OP_UNLOCK, 0));
 	must("given back", ask(a, SG_SEM_OP_UNLOCK, 0));
 	pthread_join(t, &err);
-	must("who has waited has it", (int)(intptr_t)err);
+	must("the waiter has the lock", (int)(intptr_t)err);
 	/* A thread that ends leaves nothing, and another one releases the lock. */
 	pthread_create(&t, NULL, unlock_by, (void *)(intptr_t)b);
 	pthread_join(t, &err);

@@ -102,7 +102,7 @@ refuses "an unknown map mode" 'map=teleport: there are map=walk, splice and shad
 refuses "an unknown answer to errors" \
 	'there are errors=continue, remount-ro and panic' 'errors=ignore'
 
-step "what must still work"
+step "mounts that must still work"
 damage 0
 holds "a damaged superblock with a good backup mounts" "$mount && umount /mnt/sg"
 restore

@@ -99,7 +99,7 @@ holds "(the zone is filled)" "stargatectl volume create filler --size \$(stargat
 because 5 no-room "volume snapshot a s2"
 because 5 no-room "volume clone s1 c"
 holds "there is room outside" "stargatectl -j volume snapshot --stall 8000 a /run/out@a.snapshot"
-same "what nobody has takes nothing there" yes "$(on g1 'set -- $(stat -c "%s %b" /run/out@a.snapshot)
+same "free pages take no space there" yes "$(on g1 'set -- $(stat -c "%s %b" /run/out@a.snapshot)
 	[ "$1" = 67108864 ] && [ "$2" -lt 40000 ] && echo yes || echo "$@"' </dev/null)"
 because 5 no-room "volume clone /run/out@a.snapshot c"
 because 4 exists "volume snapshot a /run/out@a.snapshot"
@@ -140,7 +140,7 @@ holds_numbers c3 "$had1" "$had2"
 
 step "deleted in any order"
 holds "the volume before its snapshots and clones" "stargatectl volume delete a"
-holds "what was copied of it is there" "stargatectl volume clone s1 c4 && stargatectl volume check c4 && stargatectl volume check c2"
+holds "the copied volume is there" "stargatectl volume clone s1 c4 && stargatectl volume check c4 && stargatectl volume check c2"
 place=$(of s1 base)
 holds "the snapshot before what was copied of it" "stargatectl volume delete s1"
 zeroes "its bytes" "$place" $((64 << 20))
@@ -159,7 +159,7 @@ for after in 0.1 0.5 1 2; do
 			exit 1
 		if lvs sm/k >/dev/null 2>&1; then stargatectl volume check k && stargatectl volume delete k; fi"
 done
-holds "what was copied is sound" "stargatectl volume check c3"
+holds "the copy is sound" "stargatectl volume check c3"
 on g1 'stargatectl volume snapshot c3 k' >/dev/null 2>&1 </dev/null &
 making=$!
 holds "(it is being made)" 'for try in $(seq 300); do

@@ -235,7 +235,7 @@ tmpfiles() {
 	local a=$1 b=$2 d=$3
 	run "$a" "mkdir $d/t && for i in \$(seq 20); do echo \$i >$d/t/\$i; done"
 	run "$b" "rm -r $d/t"
-	shows "$a" "" "what the other has removed is gone" "ls $d | grep -x t || true"
+	shows "$a" "" "a file that the other has removed is gone" "ls $d | grep -x t || true"
 	run "$a" "mkdir $d/t && echo again >$d/t/1"
 	shows "$b" again "and can be made again" "cat $d/t/1"
 }

@@ -16,7 +16,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 source "$(dirname "$0")/../lib/csi.sh"
 
 holds "a zone" "stargatectl zone create sm /dev/pmem0"
-holds "what the driver says of itself can be asked for" "ip link set lo up"
+holds "the driver's metrics can be reached" "ip link set lo up"
 dax_tests AtOnce OverTime
 holds "nothing is left: the zone can go" "stargatectl zone destroy sm"
 [[ -z ${SG_VOLUMES:-} ]] || passed "$SG_VOLUMES volumes have come and gone"

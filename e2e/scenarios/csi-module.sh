@@ -58,7 +58,7 @@ holds "another release of the sources" 'sed -i "s/^#define SG_RELEASE.*/#define 
 says "it says what has to be drained" "the image has 9.9.9: drain the node"
 says "it cannot build that" "the image has 9.9.9: the node has no DKMS" --prebuilt /none
 holds "which was not touched" 'umount /mnt/sg'
-says "what nobody uses is exchanged" "prebuilt, kernel"
+says "an unused module is exchanged" "prebuilt, kernel"
 holds "it works" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg && rmmod stargatefs'
 
 step "one that is installed"

@@ -89,14 +89,14 @@ wants() { # wants WHAT COMMAND...
 line() { sed -n "$1p" "$work/lines" | grep -qE -- "^$2, [0-9.]+ s\)\$"; }
 wants "the status" [ "$status" -eq 1 ]
 wants "a line for each" [ "$(wc -l <"$work/lines")" -eq 7 ]
-wants "what is left is no fault" line 1 'ok a-leaves-much \(3 checks'
+wants "things left over are no fault" line 1 'ok a-leaves-much \(3 checks'
 wants "and gone; so is a pause" line 2 'ok b-kills \(2 checks'
 wants "a guest that was killed is there" line 3 'ok c-changes-what-was-there \(2 checks'
 wants "a change leads to a boot" grep -q 'g1 boots anew, as it is not as it was: file /root/in/given' "$work/err"
 wants "a script that fails" line 4 'FAIL d-fails \(status 1'
 wants "the next is well" line 5 'ok e-is-well \(2 checks'
 wants "a script over its limit" line 6 'FAIL f-is-late \(no end after 5s'
-wants "what was waited for" grep -q 'on g1 .*sleep 1000' "$work/out/f-is-late.log"
+wants "the command that was waited for" grep -q 'on g1 .*sleep 1000' "$work/out/f-is-late.log"
 wants "a module that stays busy" line 7 'FAIL g-is-unsound \(g1: unmounting and unloading: .*'
 wants "a warning of the kernel" grep -q 'WARNING: CPU: 0 PID: 1 at the self-test' "$work/out/g-is-unsound.log"
 wants "output is in its file" grep -q 'FAILED: on purpose' "$work/out/d-fails.log"

@@ -98,7 +98,7 @@ holds "the thaw" 'fsfreeze -u /mnt/sg'
 holds "leaves it read-only" 'grep -q "stargatefs ro," /proc/mounts'
 refused "for all" 'read-only' 'touch /mnt/sg/well/g'
 same "the log says it, once" "$((switched + 1))" "$(said 'now read-only')"
-holds "made writable again by hand" 'mount -o remount,rw /mnt/sg && touch /mnt/sg/well/g && rm /mnt/sg/well/g'
+holds "made writable again by a remount" 'mount -o remount,rw /mnt/sg && touch /mnt/sg/well/g && rm /mnt/sg/well/g'
 holds "unmount" 'umount /mnt/sg'
 restore
 
@@ -113,7 +113,7 @@ passed "the system panics"
 put_word "$place" "$hurt"
 start_guest g1
 holds "the next mount recovers" 'dmesg | grep -q "recovered what g1"'
-same "what had been written is there" precious "$(on g1 'cat /mnt/sg/well/kept' </dev/null)"
+same "a file written before is there" precious "$(on g1 'cat /mnt/sg/well/kept' </dev/null)"
 holds "and nothing hurt" 'ls /mnt/sg/hurt/c && umount /mnt/sg'
 restore
 
@@ -138,7 +138,7 @@ killed() {
 step "a change counter left odd"
 holds "mount" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
 wild 16 12345
-killed "who waits for it can be killed" 'stat /mnt/sg/victim'
+killed "a process that waits for it can be killed" 'stat /mnt/sg/victim'
 takes 20 "it is waited for" 'needs cleaning' 'stat /mnt/sg/victim'
 takes 5 "but not again" 'needs cleaning' \
 	'for try in $(seq 10); do stat /mnt/sg/victim && exit; done; exit 1'
@@ -175,7 +175,7 @@ slots=$("$tools/stargatectl" -j dump "$RIG_RANGE" super 2>"$saved/said" |
 	python3 -c 'import json, sys; print(int(json.load(sys.stdin)["slot_off"], 0))')
 put_word $((slots + 9 * 256)) $((1 | 77 << 32))
 wild 0 $((10 | 77 << 8))
-killed "who waits for it can be killed" 'touch /mnt/sg/victim'
+killed "a process that waits for it can be killed" 'touch /mnt/sg/victim'
 program nowait
 for verb in write append fill; do
 	same "$verb that must not wait" "Resource temporarily unavailable" \

@@ -113,5 +113,5 @@ same "none is lost" "$((8 * n + 1)) $((8 * n + 1))" "$(at "$two" '/root/sem word
 at "$two" "setsid python3 /root/sem.py hold m >/tmp/held 2>&1 </dev/null &
 	for i in \$(seq 200); do grep -q held /tmp/held && exit 0; sleep 0.05; done; cat /tmp/held; exit 1"
 at "$two" 'pkill -KILL python3'
-same "who dies in Python is missed in Go" "its owner died" "$(at "$one" '/root/semgo after m 2>&1')"
+same "a death in Python is noticed in Go" "its owner died" "$(at "$one" '/root/semgo after m 2>&1')"
 finish

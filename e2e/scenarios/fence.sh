@@ -195,7 +195,7 @@ refused "not the host itself" 'is this system itself' "stargatectl systems $regi
 refused "nobody who is not there" "no system 'nobody'" "stargatectl systems $region fence nobody"
 tell a "take 0"
 host_wants
-refused "nobody whose heart beats" 'its heartbeat moves.*--force' "stargatectl systems $region fence machine-aaaaaaaa"
+refused "no system whose heartbeat moves" 'its heartbeat moves.*--force' "stargatectl systems $region fence machine-aaaaaaaa"
 tell a "mkdir 0 refused"
 on g1 "rm -f /run/enough.again; /root/region again $region@$a /run/enough.again >/run/again 2>&1 </dev/null &
 	until grep -q mapped /run/again; do sleep 0.05; done" </dev/null
@@ -206,11 +206,11 @@ gone a
 passed "it has no byte of the volume any more, and ends"
 # The process may still run a guest that does not know that it is fenced: opening again gives it
 # nothing.
-holds "whose process has given its mapping up gets none again" 'touch /run/enough.again
+holds "a revoked process gets no mapping again" 'touch /run/enough.again
 	for try in $(seq 100); do pgrep -x region >/dev/null || break; sleep 0.1; done
 	cat /run/again
 	grep -q "Operation not permitted" /run/again && ! grep -q "mapped again" /run/again'
-same "who holds nothing is not shown" 0 "$(holders)"
+same "a process without a mapping is not listed" 0 "$(holders)"
 same "the other one goes on" "bbbbbbbb:alive" "$(who)"
 tell b "mkdir 0 goeson"
 start a
@@ -243,7 +243,7 @@ tell c "join $region cccccccc-0000-4000-8000-000000000003 1"
 tell c "take 0"
 host_wants
 tell c "still 0"
-refused "whom nobody can stop is not fenced" 'no process here is known to hold.*--force' \
+refused "a system that nobody can stop is not fenced" 'no process here is known to hold.*--force' \
 	"stargatectl systems $region fence machine-cccccccc"
 kill -0 "$wanting" || fail "it has been fenced"
 tell c "go 0"

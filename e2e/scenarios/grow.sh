@@ -81,11 +81,11 @@ same "from g2, by its mount" "/mnt/sg: has grown from 128 MiB to 160 MiB" \
 same_everywhere 160
 at g1 'head -c 70M /dev/urandom >/mnt/sg/large; sha256sum </mnt/sg/large >/mnt/sg/large.sum'
 at g2 'sha256sum </mnt/sg/large | cmp - /mnt/sg/large.sum'
-passed "what lies in the new part is read by the other"
+passed "the other reads a file in the new part"
 at g2 'sha256sum </mnt/sg/old | cmp - /mnt/sg/old.sum'
-passed "what was there before is there"
+passed "earlier files are there"
 
-step "who is paused does not answer"
+step "a paused system does not answer"
 pause_guest g2
 refuses "named" '\(slot 1\) does not answer' g1 "stargatectl grow --size 170M $dev"
 resume_guest g2
@@ -100,7 +100,7 @@ at g1 'until [ -s /run/rounds ] || [ -s /run/work.log ]; do sleep 0.2; done'
 same "no call has failed" "" "$(at g1 'cat /run/work.log')"
 passed "by calls: $(at g1 'cat /run/rounds') rounds"
 
-step "who makes it grow dies"
+step "the growing system dies"
 to=170
 for delay in $(scaled 0.3 "0 0.05 0.3" "0 0.02 0.05 0.1 0.2 0.3 0.5"); do
 	to=$((to + 2))
@@ -119,7 +119,7 @@ for delay in $(scaled 0.3 "0 0.05 0.3" "0 0.02 0.05 0.1 0.2 0.3 0.5"); do
 	same_everywhere "$to"
 done
 
-step "whoever looks next sees it, also one who has had nothing to do meanwhile"
+step "the next access sees it, also on a system that was idle meanwhile"
 sizes=$(seq $((to + 2)) 2 190 | paste -sd' ')
 at g2 "sleep 0.5; for to in $sizes; do
 		until [ -e /mnt/sg/grown.\$to ]; do :; done

@@ -78,7 +78,7 @@ soon "and other links" '[ $(readlink -f /dev/disk/by-uuid/01234567-89ab-cdef-012
 step "devices that appear later, three of them"
 holds "(partitions)" 'printf "label: gpt\nfirst-lba: 4096\nsize=64M\nsize=64M\nsize=64M\n" | sfdisk -q --wipe always /dev/pmem0'
 for n in 1 2 3; do tried pmem0p$n success active; done
-same "what is no volume is not mounted" "" "$(system 'ls /mnt/stargate/ | grep -v shared' || true)"
+same "a device without a volume is not mounted" "" "$(system 'ls /mnt/stargate/ | grep -v shared' || true)"
 holds "two volumes" 'mkfs.stargatefs -q -L first /dev/pmem0p1 && mkfs.stargatefs -q -L ../up /dev/pmem0p2'
 anew 1:3
 soon "one is mounted" "mountpoint -q /mnt/stargate/first"

@@ -106,7 +106,7 @@ on g2 'for try in $(seq 100); do [ "$(stat -c %Y /mnt/sg/timed)" -le 1000 ] || e
 passed "so does g2, once the time can be stored"
 
 step "a freeze"
-holds "something is owed" 'head -c 1M /dev/zero >/mnt/sg/owed && sync'
+holds "a file, to be removed" 'head -c 1M /dev/zero >/mnt/sg/owed && sync'
 on g1 'rm /mnt/sg/owed' </dev/null
 g2_holds areas
 sleep 2
@@ -138,13 +138,13 @@ g2_holds chains
 holds "many wait in the first one" "/root/hostile flock /mnt/sg/d $files wait >/tmp/wait 2>&1 </dev/null &
 	for try in \$(seq 100); do grep -q locks /tmp/wait && sleep 1 && exit 0; sleep 0.1; done; exit 1"
 in_time 10 "all locks of the other one can be had" "/root/hostile flock /mnt/bare/d $files each"
-holds "who has them is gone when killed" '/root/hostile flock /mnt/bare/d 64 keep >/tmp/keep 2>&1 </dev/null & p=$!
+holds "the process that has them ends when killed" '/root/hostile flock /mnt/bare/d 64 keep >/tmp/keep 2>&1 </dev/null & p=$!
 	for try in $(seq 100); do grep -q locks /tmp/keep && break; sleep 0.1; done
 	grep locks /tmp/keep
 	kill -KILL $p
 	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
 	cat /proc/$p/stack; exit 1'
-holds "who waits in the first one can be killed" 'pkill -KILL -x hostile
+holds "a process that waits in the first one can be killed" 'pkill -KILL -x hostile
 	for try in $(seq 300); do pgrep -x hostile >/dev/null || exit 0; sleep 0.1; done; exit 1'
 let_go chains
 in_time 20 "then its locks can be had" "/root/hostile flock /mnt/sg/d 8 each"

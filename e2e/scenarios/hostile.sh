@@ -41,12 +41,12 @@ holds "a tree" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/mapper/part1 /mnt/s
 	truncate -s 1T sparse && echo x >>sparse && ln -s target short &&
 	mkfifo fifo && setfattr -n user.k -v v one && ln one dir/link &&
 	for i in $(seq 150); do echo $i >many/x-$i; done; cd / && umount /mnt/sg'
-part 1 >"$saved/honest"
+part 1 >"$saved/made"
 kept=$(neighbours)
 
-# honest: restores the volume as it was made.
-honest() {
-	dd if="$saved/honest" of="$RIG_RANGE" bs=1M seek=32 conv=notrunc status=none
+# made_again: restores the volume as it was made.
+made_again() {
+	dd if="$saved/made" of="$RIG_RANGE" bs=1M seek=32 conv=notrunc status=none
 	# the device's cache is out of date
 	on g1 'sync; echo 3 >/proc/sys/vm/drop_caches' </dev/null
 }
@@ -66,7 +66,7 @@ at=$((32 * mib))
 step "attacked through .stargate/region, $rounds rounds"
 for ((round = seed; round < seed + rounds; round++)); do
 	echo "round $round"
-	honest
+	made_again
 	errors=$([[ $((round % 2)) == 0 ]] && echo remount-ro || echo continue)
 	map=$([[ $((round % 3)) == 0 ]] && echo shadow || echo walk)
 	on g1 "mount -t stargatefs -o map=$map,errors=$errors /dev/mapper/part1 /mnt/sg" </dev/null ||
@@ -82,7 +82,7 @@ passed "$rounds rounds, unmounted each time"
 
 step "attacked from outside while it comes and goes, $rounds rounds"
 for ((round = seed; round < seed + rounds; round++)); do
-	honest
+	made_again
 	"$hostile" attack "$RIG_RANGE" "$at" "$size" $((round + 1000000)) $((seconds + 2)) >"$saved/said" &
 	attacker=$!
 	on g1 "t() { timeout -s KILL $((2 * bound)) \"\$@\"; }
@@ -107,7 +107,7 @@ passed "$rounds rounds; fsck says of the last: $(tail -n 1 "$saved/fsck")"
 
 step "afterwards"
 same "the volumes on both sides have not lost a byte" "$kept" "$(neighbours)"
-honest
+made_again
 holds "the volume as it was can be used" 'mount -t stargatefs /dev/mapper/part1 /mnt/sg &&
 	[ -p /mnt/sg/fifo ] && echo more >>/mnt/sg/one && umount /mnt/sg'
 holds "the module can be unloaded" 'rmmod stargatefs'

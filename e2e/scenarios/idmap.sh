@@ -32,7 +32,7 @@ mapped() {
 	holds "it shows owners moved" 'cd /run/mapped &&
 		[ "$(stat -c %u:%g root user | xargs)" = "100000:100000 101000:101000" ]'
 	holds "an owner without a mapping is nobody" '[ "$(stat -c %u /run/mapped/high)" = 65534 ]'
-	holds "what is made there belongs to the mapped-back owner" \
+	holds "a file made there belongs to the mapped-back owner" \
 		'as 101000 sh -c "echo hi >/run/mapped/made" &&
 		[ "$(stat -c %u:%g /mnt/sg/tree/made)" = 1000:1000 ] &&
 		[ "$(stat -c %u:%g /run/mapped/made)" = 101000:101000 ]'

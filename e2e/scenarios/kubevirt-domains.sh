@@ -35,9 +35,9 @@ trap 'rm -rf "$work"' EXIT
 # here WHAT COMMAND: it succeeds on the node.
 here() { in_one host "$@"; }
 
-step "what KubeVirt has made"
+step "KubeVirt's domains"
 mkdir "$work/domains" "$work/programs"
-python3 - "$machines" "$converted" "$work/domains" <<'PYTHON' || fail "what the converter has made"
+python3 - "$machines" "$converted" "$work/domains" <<'PYTHON' || fail "the converter's result is wrong"
 import pathlib, re, sys
 machines, converted, out = map(pathlib.Path, sys.argv[1:])
 words = "console=ttyS0 loglevel=5 no_timer_check panic=1 sg.role=visitor sg.volumes=%d"
@@ -61,7 +61,7 @@ versions=$(ls "$work/domains")
 same "of these versions" "1.6 1.7 1.8 1.9" "${versions//$'\n'/ }"
 (cd "$home/csi-driver" && ../mk/tools/go build -trimpath -buildvcs=false -ldflags '-s -w' \
 	-o "$work/programs/" ./cmd/stargate-hook ./test/hookcall) || fail "the hook does not compile"
-"$home/e2e/cluster/machine-boot" "$work/boot" "$SG_KERNEL" || fail "what machines boot"
+"$home/e2e/cluster/machine-boot" "$work/boot" "$SG_KERNEL" || fail "the VMs' boot files cannot be made"
 { echo "qemu=$qemu console=/run/kubevirt-private/$pod/virt-serial0-log" && cat; } >"$work/node" <<'NODE'
 set -euo pipefail
 
@@ -212,7 +212,7 @@ for kind in "$work"/domains/1.9/*; do
 	done
 done
 
-step "what libvirt has then"
+step "libvirt's domains"
 on host 'tar -C /run -c domains' </dev/null | tar -C "$work" -x
 python3 - "$work" $machine >"$work/said" 2>&1 <<'PYTHON' || fail "$(<"$work/said")"
 import pathlib, sys

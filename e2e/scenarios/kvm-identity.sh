@@ -180,7 +180,7 @@ row() {
 }
 
 show_table() {
-	step "what it takes: 1 GiB, median (least, most) of $repeats"
+	step "duration: 1 GiB, median (least, most) of $repeats"
 	echo "| | slot over a mapping, stock KVM | the same, KVM with the patches | identity slot, 2 MiB pages | identity slot, a page of 1 GiB |"
 	echo "|---|---:|---:|---:|---:|"
 	row "faults of the guest that reads all" guest-faults 1
@@ -363,7 +363,7 @@ fencing() {
 	same "its end says nothing" alive "$(of state)"
 	on host "kill -KILL $pid" </dev/null
 	! wait "$background" || fail "the monitor is not killed"
-	until_system state "" "the monitor is killed: its system is dead, though its heart beats"
+	until_system state "" "the monitor is killed: its system is dead, though its heartbeat moves"
 	holds_in_node "the log says it" "dmesg | grep '$member (slot [0-9]*): its VM has ended: fenced'"
 	end_member
 }

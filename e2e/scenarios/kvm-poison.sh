@@ -65,7 +65,7 @@ says "which is told so" '^spin .* memory fault, revoked,'
 
 # The test module owns an address range without memory. It keeps an access from ending.
 step "an access that does not end"
-in_one "(what makes it so)" "insmod /root/kvm_identity_owner.ko start=$((base + (64 << 30))) size=2097152 &&
+in_one "(the owner of the identity memory is loaded)" "insmod /root/kvm_identity_owner.ko start=$((base + (64 << 30))) size=2097152 &&
 	echo Y >$hold"
 on host "VOLUME_BASE=$base /root/vmm run identity $region out $page >/run/held 2>&1 & echo \$! >/run/held.pid
 	for i in \$(seq 600); do ! grep -q held_load /proc/\$!/stack || exit 0; sleep 0.1; done; exit 1" </dev/null ||

@@ -95,7 +95,7 @@ here "(writers)" '(/root/tally /mnt/data/tally /run/enough >/run/tallied 2>&1 </
 here "started" 'virsh -q start tenant'
 same "QEMU has no rights" libvirt-qemu \
 	"$(on host 'stat -c %U /proc/$(cat /run/libvirt/qemu/tenant.pid)' </dev/null)"
-same "who holds the volume, and for whom" "rw $machine qemu-system-x86" \
+same "the holders of the volume, and their VMs" "rw $machine qemu-system-x86" \
 	"$(on host "cut -d' ' -f2- /sys/fs/stargatefs/*/holders | sort -u" </dev/null)"
 here "the machine has seen the node's bytes at the address that they have here, and answered" '
 	answered() { [ "$(head -n 1 /mnt/data/page)" = "seen by the machine" ]; }
@@ -105,7 +105,7 @@ here "(it is over)" 'for try in $(seq 600); do
 		[ "$(virsh -q list --state-running)" ] || break; sleep 0.1; done
 	touch /run/enough; for try in $(seq 300); do [ -s /run/tallied ] && break; sleep 0.1; done'
 
-step "what allocating has done"
+step "the result of allocating"
 on host "echo 0 >$tracing/tracing_on; cat $tracing/trace" </dev/null >"$work/trace"
 # By thread: QEMU's madvise() with MADV_POPULATE_WRITE (0x17), and its result.
 asked=$(awk '/sys_madvise\(.*behavior: 17\)/ { split($0, a, "len_in: "); sub(/,.*/, "", a[2]); len[$1] = a[2] }

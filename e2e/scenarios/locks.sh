@@ -79,7 +79,7 @@ excludes() {
 	passed "$one, $two: ranges, and who is named"
 }
 
-step "who excludes whom"
+step "mutual exclusion"
 while read -r one two <&3; do excludes "$one" "$two"; done 3< <(ring)
 
 one=${systems[0]} two=${systems[-1]}

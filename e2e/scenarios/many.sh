@@ -98,7 +98,7 @@ until_blocked "$one"
 [[ ! -e $work/had ]] || fail "$one has a lock that $three holds"
 begin=$EPOCHREALTIME
 kill_guest "$three"
-inside "$two" "who needs nothing of the dead goes on" \
+inside "$two" "a process that needs nothing of the dead goes on" \
 	'mkdir /mnt/sg/own && for i in $(seq 100); do echo $i >/mnt/sg/own/$i; done'
 wait "$waiter" || fail "$one does not get what the dead one held"
 took=$(awk -v a="$begin" -v b="$(<"$work/had")" 'BEGIN { printf "%.2f", b - a }')
@@ -123,7 +123,7 @@ dies_unguarded() {
 	kill_guest "$three"
 	wait "${job[$three]}" || true
 	same "$three is missed" "suspected unguarded" "$(slot "$three")"
-	inside "$one" "who needs nothing of the dead goes on" 'echo more >>/mnt/sg/own/1'
+	inside "$one" "a process that needs nothing of the dead goes on" 'echo more >>/mnt/sg/own/1'
 	start_guest "$three"
 	each_its_map
 	put "$compiled/stress" /root/stress "$three"
@@ -132,7 +132,7 @@ dies_unguarded() {
 }
 in_a_node || dies_unguarded
 
-step "one stands still"
+step "one is paused"
 stress "$two" "$seconds" storm
 sleep 1
 pause_guest "$two"
@@ -141,11 +141,11 @@ inside "$one" "others go on meanwhile" \
 sleep "$(scaled 4 13 60)" # longer than any wait for a live system
 same "$two is not dead" "suspected guarded" "$(slot "$two")"
 resume_guest "$two"
-ends_well "$two" "after it stood still"
+ends_well "$two" "after its pause"
 inside "$three" "all names are whole" "/root/stress -s $seed -x check /mnt/sg/storm"
 
 taken_for_dead() {
-	step "one is taken for dead while it stands still"
+	step "one is fenced while it is paused"
 	inside "$two" "it has a file open and mapped" 'echo kept >/mnt/sg/kept
 		(exec 5>>/mnt/sg/kept; while sleep 0.1; do
 			echo more >&5 || { echo over >/run/over; exit; }

@@ -127,7 +127,7 @@ through 4.2 vers=4.2,acregmax=3,acdirmax=3
 step "version 3"
 through 3 vers=3,acregmax=3,acdirmax=3
 
-step "what only 4.2 has"
+step "features of 4.2 only"
 holds "mount" 'mount -t nfs -o vers=4.2 127.0.0.1:/mnt/sg /nfs'
 holds "space given and taken" 'fallocate -l 1M /nfs/f && [ "$(stat -c %b /mnt/sg/f)" -ge 2048 ] &&
 	fallocate -p -o 4096 -l 524288 /nfs/f && [ "$(stat -c %b /mnt/sg/f)" -lt 2048 ]'

@@ -44,7 +44,7 @@ stood_by() {
 	fail "$1: the host does not stand by it"
 }
 
-step "who holds the volume"
+step "holders of the volume"
 for guest in g1 g2; do
 	same "$guest: the process of its VMM" "$(pid_of $guest)" "$(of held_by $guest)"
 	stood_by "$guest"
@@ -94,7 +94,7 @@ took=$(since killed host.has)
 passed "$took ms from SIGKILL to the lock that the VM had"
 same "its slot is free" "" "$(of state g1)"
 here "the log says it" 'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
-here "what it made is there and can be removed" 'rm -r /mnt/sg/d.* /mnt/sg/has'
+here "its files are there and can be removed" 'rm -r /mnt/sg/d.* /mnt/sg/has'
 start_guest g1
 same "it comes back" alive "$(of state g1)"
 
@@ -106,7 +106,7 @@ sleep 12
 same "it is suspected" suspected "$(of state g1)"
 stood_by g1
 on host "kill -CONT $(pid_of g1)" </dev/null
-on g1 'echo more >/mnt/sg/stopped' </dev/null || fail "g1 has been taken for dead"
+on g1 'echo more >/mnt/sg/stopped' </dev/null || fail "g1 has been fenced"
 passed "it goes on"
 here "(no lease)" "stargatectl tune $region --lease never"
 
@@ -139,7 +139,7 @@ on g2 'exec 9>/mnt/sg/lock; flock 9; sleep 1000' </dev/null >/dev/null 2>&1 &
 holder=$!
 here "(and has a lock)" 'while flock -n /mnt/sg/lock true; do sleep 0.1; done'
 never "the host is not fenced" 'is this system itself' "stargatectl systems $region fence host"
-never "g2 is not while its heart beats" 'its heartbeat moves' "stargatectl systems $region fence g2"
+never "g2 is not while its heartbeat moves" 'its heartbeat moves' "stargatectl systems $region fence g2"
 mark word
 here "g2 is" "stargatectl systems $region fence g2 --force"
 grep -q "^process $vmm (.*), revoked$" "$RIG_DIR/said" || fail "fence says: $(cat "$RIG_DIR/said")"

@@ -81,7 +81,7 @@ on host 'for try in $(seq 100); do
 		for turn in $(seq 100); do kill -0 $p 2>/dev/null || exit 0; sleep 0.1; done
 		cat /proc/$p/stack; exit 1
 	done; echo nobody has to wait; exit 1' >"$work/said" 2>&1 </dev/null ||
-	fail "who waits cannot be killed: $(cat "$work/said")"
+	fail "a waiting process cannot be killed: $(cat "$work/said")"
 passed "the host waits for it, and who waits can be killed"
 kill_guest g1
 wait "$attacker" || true

@@ -53,7 +53,7 @@ for system in host g1; do
 		"dd if=/mnt/sg/f of=/dev/null bs=4096 skip=3 count=1 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'"
 	sees "$system" "the others are not" 0 \
 		"cmp -n 12288 /mnt/sg/f /mnt/sg/g && cmp -i 16384 /mnt/sg/f /mnt/sg/g; echo \$?"
-	sees "$system" "who had it mapped has a signal" "3 bad memory" \
+	sees "$system" "a process that had it mapped gets a signal" "3 bad memory" \
 		'touch /root/go; while pgrep -x poison >/dev/null; do sleep 0.1; done
 		sed 1d /root/said'
 	sees "$system" "the rest goes on" "$system" "echo $system >/mnt/sg/$system && cat /mnt/sg/$system"

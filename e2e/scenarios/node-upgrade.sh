@@ -77,7 +77,7 @@ machine
 has_other g1
 same "two members" "g1=$now host=$now" "$(members)"
 
-step "what has to go before the module can"
+step "users that must end before the module can go"
 stays "both are mounted"
 pid=$(on host 'cat /run/rig/g1.pid' </dev/null)
 denied host "a is not unmounted under g1" 'busy' 'umount /mnt/a'
@@ -133,7 +133,7 @@ passed "$took ms from SIGKILL to the lock that it had"
 in_one host "the host has declared it dead at once" \
 	'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
 same "it is no member" "host=$other" "$(members)"
-in_one host "what it made is there, and can be removed" \
+in_one host "its files are there, and can be removed" \
 	'cd /mnt/a && [ -d d.9 ] && rm -r d.* of.* sum tried *has *lock'
 
 step "the machine's own module, in its time"

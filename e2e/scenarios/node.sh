@@ -62,7 +62,7 @@ for system in "${systems[@]}"; do put "$compiled/region" /root/region "$system";
 there() { in_each "$1" "[ \"\$(/root/region read /dev/mem $phys ${#2})\" = '$2' ]"; }
 store() { on "$1" "printf '%s' '$2' | /root/region write /dev/mem $phys ${#2}" </dev/null; }
 store host 'stored by the host'
-there "what the host stores at an address is there in each system at that address" 'stored by the host'
+there "each system reads the host's store at the same address" 'stored by the host'
 store g2 'stored by g2 now!!'
 there "and what a guest stores" 'stored by g2 now!!'
 in_each "which is the file's first page in each" '[ "$(head -c 18 /mnt/sg/page)" = "stored by g2 now!!" ]'

@@ -52,10 +52,10 @@ volume() {
 	same "as its mount says" $((base)) $(($(at g1 "cat /mnt/$1/.stargate/volume.json" | grep -oP '"base": "?\K0x[0-9a-f]+')))
 	[[ $(bytes "$base" $((64 * mib)) | grep -ac "a word of $1") -gt 500000 ]] ||
 		fail "its words are not in the memory there"
-	passed "what is in it is in the memory there"
+	passed "its content is in the memory there"
 }
 
-step "what is no zone"
+step "devices that are no zone"
 refuses "raw, as it comes" 'is not DAX capable.*ndctl create-namespace --mode fsdax' g1 \
 	"stargatectl zone create sm /dev/pmem0"
 namespace -f -e namespace0.0 -m sector

@@ -61,7 +61,7 @@ for name in reader writer; do
 	wait "${job[$name]}"
 	same "$name: no error" "status 0" "$(tail -n 1 "$RIG_DIR/$name")"
 done
-kill -0 "$load" || fail "what g2 was doing has ended: $(<"$RIG_DIR/load")"
+kill -0 "$load" || fail "the load on g2 has ended: $(<"$RIG_DIR/load")"
 on g2 'touch /mnt/sg/busy/late && pkill -x midapply' </dev/null || fail "g2 cannot go on"
 wait "$load" || true
 same "all is there" "a b late new" \

@@ -42,7 +42,7 @@ for guest in g1 g2; do
 		"dd if=/mnt/sg/f of=/dev/null bs=4096 skip=3 count=1 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'"
 	sees "$guest" "the others are not" 0 \
 		"cmp -n 12288 /mnt/sg/f /mnt/sg/g && cmp -i 16384 /mnt/sg/f /mnt/sg/g; echo \$?"
-	sees "$guest" "who had it mapped has a signal" "3 bad memory" \
+	sees "$guest" "a process that had it mapped gets a signal" "3 bad memory" \
 		'touch /root/go; while pgrep -x poison >/dev/null; do sleep 0.1; done
 		sed 1d /root/said'
 	sees "$guest" "the rest goes on" "$guest" "echo $guest >/mnt/sg/$guest && cat /mnt/sg/$guest"
@@ -54,7 +54,7 @@ sees g2 "elsewhere: a hole first" 0 \
 	dd if=g of=f bs=4096 skip=3 seek=3 count=1 conv=notrunc 2>/dev/null
 	cmp /mnt/sg/f /mnt/sg/g; echo $?'
 sees g1 "it is whole again" 0 'cmp /mnt/sg/f /mnt/sg/g; echo $?'
-sees g1 "the page is nobody's, as soon as it is paid" "$phys 4 KiB free" 'for i in $(seq 100); do
+sees g1 "the page is free, as soon as it is reclaimed" "$phys 4 KiB free" 'for i in $(seq 100); do
 	stargatectl bad /dev/pmem0 | grep -q free && break; sleep 0.1; done
 	stargatectl bad /dev/pmem0 | tr -s " "'
 finish

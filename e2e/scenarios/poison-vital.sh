@@ -17,7 +17,7 @@ program region
 machine=eeeeeeee-0000-4000-8000-000000000001
 
 holds "a file" 'echo x >/mnt/sg/f && sync'
-holds "who holds region for a machine" "{ setsid /root/region hold /mnt/sg/.stargate/region@$machine /tmp/stop \
+holds "a process holds region for a VM" "{ setsid /root/region hold /mnt/sg/.stargate/region@$machine /tmp/stop \
 		>/tmp/hold 2>&1 </dev/null & echo \$! >/tmp/pid; }
 	for try in \$(seq 100); do
 		grep -q $machine /sys/fs/stargatefs/pmem0/holders && exit 0

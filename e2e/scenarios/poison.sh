@@ -39,19 +39,19 @@ done
 
 step "page $page of it, at $phys, fails"
 on g1 "echo $phys >/sys/devices/system/memory/hard_offline_page" || fail "the kernel does not take it"
-sees g1 "what the kernel did" Recovered \
+sees g1 "the kernel's action" Recovered \
 	'dmesg | sed -nE "s/.*recovery action for dax page: //p"'
 for guest in g1 g2; do
 	sees "$guest" "the page is EIO" "Input/output error" \
 		"dd if=/mnt/sg/f of=/dev/null bs=4096 skip=$page count=1 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'"
 	sees "$guest" "storing there, too" "Input/output error" \
 		"dd if=/dev/zero of=/mnt/sg/f bs=4096 seek=$page count=1 conv=notrunc 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'"
-	sees "$guest" "what is before it" "$sum_before" "head -c $((page * 4096)) /mnt/sg/f | sha256sum"
+	sees "$guest" "the bytes before it" "$sum_before" "head -c $((page * 4096)) /mnt/sg/f | sha256sum"
 	sees "$guest" "and behind" "$sum_behind" "tail -c +$(((page + 1) * 4096 + 1)) /mnt/sg/f | sha256sum"
-	sees "$guest" "who had it mapped has a signal, for that page" "$page bad memory" \
+	sees "$guest" "a process that had it mapped gets a signal, for that page" "$page bad memory" \
 		'touch /root/go; while pgrep -x poison >/dev/null; do sleep 0.1; done
 		sed 1d /root/said'
-	sees "$guest" "who maps it now, too" "$page bad memory" '/root/poison /mnt/sg/f'
+	sees "$guest" "a process that maps it now, too" "$page bad memory" '/root/poison /mnt/sg/f'
 	sees "$guest" "the rest goes on" "other $guest" \
 		"echo $guest >/mnt/sg/$guest && echo \$(cat /mnt/sg/other /mnt/sg/$guest)"
 done
@@ -75,7 +75,7 @@ step "later"
 refused "the kernel that found it does not forget" 'found that memory to be bad' "stargatectl bad /dev/pmem0 remove $phys"
 holds "mounted again" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 sees g1 "it is known" "$phys 4 KiB free" 'stargatectl bad /dev/pmem0 | tr -s " "'
-sees g2 "who knows it by the list alone may strike it out" none \
+sees g2 "a system that knows it only by the list may strike it out" none \
 	"stargatectl bad /dev/pmem0 remove $phys && stargatectl bad /dev/pmem0"
 sees g2 "then it says so" '"bad": false' 'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
 sees g1 "and the one who found it does not" '"bad": true' 'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'

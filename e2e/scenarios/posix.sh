@@ -52,7 +52,7 @@ counted() {
 		[ "$(awk "/^commits/ { print \$2 }" journal)" -gt 0 ] &&
 		[ "$(cat state)" = writable ] &&
 		[ "$(awk "/^count/ { print \$2 }" errors)" = 0 ]'
-	holds "what it tells of others is root's" 'cd /sys/fs/stargatefs/pmem0 &&
+	holds "facts about others are for root only" 'cd /sys/fs/stargatefs/pmem0 &&
 		for file in phys free epoch operations holders bad; do
 			! setpriv --reuid 1 --regid 1 --clear-groups cat $file 2>/dev/null || exit 1
 		done; setpriv --reuid 1 --regid 1 --clear-groups cat state'

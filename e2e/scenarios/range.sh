@@ -44,7 +44,7 @@ holds "it is left clean" 'umount /mnt/bare &&
 	dd if=/dev/mem of=/run/bare/after bs=1M skip=256 count=32 status=none &&
 	fsck.stargatefs -n /run/bare/after'
 
-step "what is refused"
+step "refusals"
 refuses "memory of the kernel" 'not all of this is reserved memory' 'phys=128M,size=32M'
 refuses "a range that begins in it" 'not all of this is reserved memory' 'phys=240M,size=32M'
 refuses "a range that ends in it" 'not all of this is reserved memory' 'phys=304M,size=32M'

@@ -26,18 +26,18 @@ place_of() {
 	echo $((phys - RIG_BASE))
 }
 
-step "what it looks like"
+step "its attributes"
 same "its size is the volume's" "$RIG_SIZE" "$(on g1 "stat -c %s $region")"
 same "a regular file, for root alone" "regular file 600 0:0" \
 	"$(on g1 "stat -c '%F %a %u:%g' $region")"
 same "the directory holds nothing else but what describes it" "region semaphores volume.json" \
 	"$(on g1 'cd /mnt/sg/.stargate && echo *')"
 same "and is not listed" "" "$(on g1 'ls -A /mnt/sg')"
-holds "who may have it can be said" "chown 107:107 $region && chmod 660 $region &&
+holds "its owner and mode can be set" "chown 107:107 $region && chmod 660 $region &&
 	[ \"\$(stat -c '%a %u:%g' $region)\" = '660 107:107' ]"
 holds "which lasts" "sync; echo 2 >/proc/sys/vm/drop_caches; [ \"\$(stat -c %u $region)\" = 107 ]"
 
-step "what volume.json says"
+step "volume.json"
 uuid=$(on g1 'cat /sys/fs/stargatefs/pmem0/uuid')
 # says KEY: the value as JSON has it.
 says() { on g1 "cat $about" </dev/null | python3 -c 'import json, sys
@@ -54,11 +54,11 @@ same "it is as long as it says" "$(on g1 "stat -c %s $about")" "$(on g1 "cat $ab
 refused "it cannot be written" "Invalid argument" "echo x >>$about"
 refused "a look from outside is for the device" "memory of a mounted volume.* name the device" "stargatectl info $region"
 
-step "who may have them: mount options"
+step "owner and mode by mount options"
 # attributes: of both files.
 attributes() { on g1 "stat -c '%a %u:%g' $region $about | paste -sd' '" </dev/null; }
 shown() { on g1 'grep " /mnt/sg " /proc/mounts' </dev/null; }
-holds "(what chown has changed stays in a remount)" 'mount -o remount,errors=remount-ro /mnt/sg'
+holds "(chown's change stays in a remount)" 'mount -o remount,errors=remount-ro /mnt/sg'
 same "by themselves root's" "660 107:107 400 0:0" "$(attributes)"
 holds "an owner, a group and a mode" 'mount -o remount,region_uid=64055,region_gid=108,region_mode=0640 /mnt/sg'
 same "are those of both" "640 64055:108 440 64055:108" "$(attributes)"
@@ -106,7 +106,7 @@ refused "nor by a bind mount there" "Permission denied" \
 	"$member unshare -Urm sh -c 'mount --bind /mnt/pod /mnt/again
 		mount -o remount,bind,nodiratime /mnt/again
 		: <>/mnt/again/.stargate/region'"
-holds "what is beside it can be had" "$member cat /mnt/pod/.stargate/volume.json && $member $(opens /mnt/pod semaphores)"
+holds "the files beside it can be opened" "$member cat /mnt/pod/.stargate/volume.json && $member $(opens /mnt/pod semaphores)"
 holds "root of the system opens it by any mount" "$(opens /mnt/pod region)"
 
 step "owner and mode are changed with CAP_SYS_ADMIN of the first user namespace alone"
@@ -137,7 +137,7 @@ refused "a second mount with the option is told of a first one without" "mounted
 	mount -t stargatefs /dev/pmem0 /mnt/sg &&
 	mount -t stargatefs -o region_nodiratime /dev/pmem0 /mnt/again'
 
-step "what a mount asks for ends with it"
+step "a mount's options end with it"
 holds "they come with a mount" "umount /mnt/sg &&
 	mount -t stargatefs -o region_gid=109,region_mode=660 /dev/pmem0 /mnt/sg"
 same "as they were asked for" "660 0:109 440 0:109" "$(attributes)"
@@ -173,7 +173,7 @@ step "open for reading: for machines that may only read"
 holds "a mapping can be read, and never becomes writable" "/root/region readonly $region"
 holds "by the name of a machine, too" "/root/region readonly $region@00000000-1111-2222-3333-444444444444"
 
-step "what is refused"
+step "refusals"
 refused "a private mapping, which would be a copy" "Invalid argument" "/root/region private $region"
 refused "write(2)" "Invalid argument" "echo x >>$region"
 refused "another size" "not permitted" "truncate -s 1M $region"
@@ -202,7 +202,7 @@ holds "the name is free elsewhere" 'mkdir -p /mnt/sg/d/.stargate && touch /mnt/s
 	rm -r /mnt/sg/d'
 holds "absent names are absent, twice" '! ls /mnt/sg/.stargate/y && ! ls /mnt/sg/.stargate/y'
 
-step "who holds it"
+step "holders"
 machine=12345678-9abc-4def-8000-0123456789ab
 holders=/sys/fs/stargatefs/pmem0/holders
 # held: the content of sysfs, without process numbers.

@@ -66,7 +66,7 @@ gives "not with a mutex" 'Invalid argument' g2 'open mutex m' 'post'
 gives "twice" 'Resource deadlock avoided' g2 'make mutex twice 0' 'lock 0' 'lock 0'
 gives "no dead owner" 'Invalid argument' g2 'make mutex nobody-died 0' 'lock 0' 'consistent'
 
-step "who ends with it"
+step "ends of its owners"
 gives "a process" 'Owner died' g1 'open mutex twice' 'lock 5000'
 gives "and the next one, as it was not repaired" 'Owner died' g2 'open mutex twice' 'lock 5000'
 said=$(at g1 'stargate-sem lock -t 5 twice -- true 2>&1')
@@ -109,7 +109,7 @@ on g1 'exec 3>/proc/sem_user; echo "open semaphore s" >&3; echo $$ >/tmp/pid; ex
 	>/dev/null 2>&1 </dev/null & waiter=$!
 at g1 'for i in $(seq 100); do [ -s /tmp/pid ] && break; sleep 0.1; done
 	sleep 1; kill -KILL $(cat /tmp/pid)'
-! wait "$waiter" || fail "who waits in the module cannot be killed"
+! wait "$waiter" || fail "a process that waits in the module cannot be killed"
 passed "killed meanwhile"
 
 step "exact, with processes and kernel threads of both"

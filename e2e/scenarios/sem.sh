@@ -79,7 +79,7 @@ at g1 'for f in user kernel; do
 	/root/sem errors m && /root/sem thread m $f && /root/sem fork m $f || exit 1; done'
 passed "errors, threads, children"
 at g2 '/root/sem handle m'
-passed "what a descriptor owns"
+passed "a descriptor's locks"
 
 step "holders are killed"
 at g1 'rm -f /mnt/sg/n'
@@ -94,7 +94,7 @@ passed "$kills kills"
 for face in user kernel; do
 	held g1 exec m $face
 	at g2 '/root/sem count m kernel /mnt/sg/n 1'
-	passed "who becomes another program gives up ($face)"
+	passed "exec gives locks up ($face)"
 	at g1 'pkill -KILL sleep || true'
 done
 
@@ -109,7 +109,7 @@ said=$(at g2 'stargatectl top /mnt/sg | tail -n +2')
 [[ $said == *" locked "*"stargate-sem@$(at g1 hostname)  m" ]] || fail "stargatectl top: $said"
 passed "and by whom: $said"
 at g1 'pkill -KILL stargate-sem; sleep 0.5; ! pgrep -x sleep'
-passed "who dies with it takes the command with him"
+passed "the command ends with its parent"
 said=$(on g2 'stargate-sem lock -t 10 m -- sh -c "echo \$STARGATE_OWNER_DIED"' 2>&1 </dev/null) || fail "$said"
 [[ $said == *'may be half done'*1 ]] || fail "the next one is not told: $said"
 passed "the next one is told"
@@ -139,7 +139,7 @@ after=$(($(at g1 "$used")))
 [[ $((after - before)) -le 60 ]] || fail "$((after - before)) of 400 ticks were used while somebody waits"
 passed "$((after - before)) of 400 ticks are used while somebody waits"
 at g2 'stargate-sem post s'
-wait "$waiter" || fail "who waits is not woken"
+wait "$waiter" || fail "a waiter is not woken"
 
 step "bad will"
 make f --type mutex
@@ -148,7 +148,7 @@ at g2 '/root/sem forge f && /root/sem forge frw'
 passed "forged words"
 make k --type mutex --guarded
 at g2 '/root/sem deny k && /root/sem count k user /mnt/sg/n 10'
-passed "what is guarded cannot be mapped"
+passed "a guarded object cannot be mapped"
 
 step "a guest dies"
 held g1 hold m user

@@ -97,18 +97,18 @@ at g3 'umount /mnt/sg'
 goes_on g2
 goes_on g1
 took=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
-((took < 15000)) || fail "they have stood still for $took ms"
+((took < 15000)) || fail "all systems were paused for $took ms"
 passed "they have gone on by themselves, after $took ms at most"
 at g3 'for i in $(seq 50); do
 	mount -t stargatefs /dev/pmem0 /mnt/sg && exit 0
 	sleep 0.2
 	done; exit 1'
 goes_on g3
-passed "who has unmounted meanwhile has left, and comes back"
+passed "a system that unmounts meanwhile leaves, and comes back"
 at g1 'mount -o remount,ro /mnt/sg && mount -o remount,rw /mnt/sg'
 goes_on g1
 
-step "one who has them stand still dies"
+step "the freezing system dies"
 at g3 '/root/sequence freeze /mnt/sg 4000'
 kill_guest g3
 goes_on g1
@@ -123,14 +123,14 @@ at g1 'mount -o remount,ro /mnt/sg'
 writes g2
 at g1 'stargatectl snapshot --stall 4000 /mnt/sg /run/reader >/dev/null &&
 	fsck.stargatefs -n /run/reader >/dev/null'
-passed "a member can have g2 stand still"
+passed "a member can freeze g2"
 read -r steps longest <<<"$(ended g2)"
 ((steps > 0 && longest < 6000)) || fail "g2: $steps steps, the longest $longest ms"
 at g2 'umount /mnt/sg'
 at g1 'umount /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
 said=$(at g1 'stargatectl snapshot /mnt/sg /run/alone && fsck.stargatefs -n /run/alone >/dev/null &&
 	stargatectl get -r /run/alone / /run/got && diff -r /mnt/sg /run/got && echo the same')
-[[ $said == *"the same" && $said != *"systems paused"* ]] || fail "nobody has to stand still: $said"
+[[ $said == *"the same" && $said != *"systems paused"* ]] || fail "no system has to be paused: $said"
 passed "without a member nobody has to"
 at g2 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo later >/mnt/sg/later'
 refuses "somebody has joined meanwhile" 'somebody uses it' 'stargatectl snapshot /mnt/sg /run/late'

@@ -56,7 +56,7 @@ at "$one" "for i in \$(seq $(scaled 200 500 3000)); do
 at "$two" 'touch /run/enough; sleep 4' # it may be kept for two seconds there
 same "nothing is left of it" "$before" "$(inodes "$one")"
 
-step "who has it open dies"
+step "the opener dies"
 left_open "$one" "$two"
 kill_guest "$two"
 found "$one" "$one has the space"

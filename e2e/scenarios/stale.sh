@@ -50,7 +50,7 @@ range() {
 		on "$cuts" 'stargatectl systems /dev/pmem0; df /mnt/sg' </dev/null || true
 		fail "$(cat "$work/"{reader,mapper,cutter})"
 	}
-	[[ $first == "$cutter" ]] || fail "who looks has stopped looking"
+	[[ $first == "$cutter" ]] || fail "the looking system has stopped"
 	on "$looks" 'pkill -TERM -x stale' </dev/null || fail "nobody has looked until the end"
 	wait "$reader" || fail "by reading: $(<"$work/reader")"
 	wait "$mapper" || fail "in a mapping: $(<"$work/mapper")"

@@ -238,7 +238,7 @@ sort -n "$work/progress" | awk '{ ms[NR] = $1 } END {
 	printf "   %d times; median %d ms, 90 %% %d ms, 99 %% %d ms, longest %d ms\n", NR,
 		ms[int((NR + 1) / 2)], ms[int(NR * 0.9 + 0.5)], ms[int(NR * 0.99 + 0.5)], ms[NR] }'
 
-step "what is left"
+step "checks at the end"
 holds "all names are whole" "/mnt/sg/bin/stress -s $seed -x check /mnt/sg/storm"
 holds "everything can be removed" 'rm -r /mnt/sg/*'
 for guest in "${systems[@]}"; do

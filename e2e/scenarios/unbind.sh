@@ -35,7 +35,7 @@ removal() {
 	holds "and can be changed" "yes more | head -n 800000 >/mnt/a/more &&
 		mv /mnt/a/more /mnt/a/moved &&
 		[ \"\$(sort -u /mnt/a/moved)\" = more ] && sync"
-	holds "who has mapped region has its pages" "sleep 1; kill -0 \$(cat /run/user)"
+	holds "a process that has mapped region has its pages" "sleep 1; kill -0 \$(cat /run/user)"
 	refused "nobody gets it anew" "Bus error|status 135|core dumped" \
 		"/root/region touch $region; [ \$? = 135 ] && { echo Bus error; exit 1; }"
 	refused "it stays mounted as long as region is" "busy" "umount /mnt/a"

@@ -54,7 +54,7 @@ upgrade() {
 	until before=$(made "$2") && [[ $before -gt 0 ]]; do sleep 0.1; done
 	on "$1" 'umount /mnt/sg && rmmod stargatefs && insmod /root/next.ko &&
 		mount -t stargatefs /dev/pmem0 /mnt/sg' </dev/null || fail "$1: upgrade"
-	[[ $(made "$2") -gt $before ]] || fail "$2 stood still meanwhile"
+	[[ $(made "$2") -gt $before ]] || fail "$2 made no progress meanwhile"
 	passed "$1 has another module"
 	sees "$1" "it is that one" 9.9.9 'cat /sys/module/stargatefs/version'
 }

@@ -52,11 +52,11 @@ holds "and in use" '{ while echo beat >>/mnt/a/beats; do sleep 0.05; done & } >/
 step "by what a zone cannot have"
 refuses_with 2 "a disk" "is not DAX capable" 'modprobe loop; truncate -s 64M /run/disk; losetup /dev/loop0 /run/disk 2>/dev/null
 	stargatectl zone extend sm /dev/loop0'
-refuses_with 6 "what it has" "pmem0p1: belongs to zone sm" "stargatectl zone extend sm /dev/pmem0p1"
+refuses_with 6 "its own device" "pmem0p1: belongs to zone sm" "stargatectl zone extend sm /dev/pmem0p1"
 refuses_with 2 "a device named twice" "is named twice" "stargatectl zone extend sm /dev/pmem0p2 /dev/pmem0p2"
 refuses_with 9 "a zone there is none of" "no zone 'none'" "stargatectl zone extend none /dev/pmem0p2"
 holds "(a StargateFS)" "mkfs.stargatefs -q /dev/pmem0p2"
-refuses_with 4 "what holds something" "holds a StargateFS; give --force" "stargatectl zone extend sm /dev/pmem0p2"
+refuses_with 4 "a device with content" "holds a StargateFS; give --force" "stargatectl zone extend sm /dev/pmem0p2"
 same "it has stayed as it was" "$small" "$(zone size)"
 holds "by nothing, and nothing has become longer: as it is" "stargatectl zone extend sm"
 same "it is" "$small" "$(zone size)"

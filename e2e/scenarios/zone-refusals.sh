@@ -44,7 +44,7 @@ refuses_with 2 "a device named twice" "/dev/pmem0: is named twice" \
 	'stargatectl zone create --force sm /dev/pmem0 /dev/pmem0'
 refuses_with 2 "and by another name" "/run/alias: is named twice, also as /dev/pmem0" \
 	'ln -sf /dev/pmem0 /run/alias && stargatectl zone create --force sm /dev/pmem0 /run/alias'
-same "what was there is there" "$before" "$(sum)"
+same "the content is unchanged" "$before" "$(sum)"
 refuses_with 6 "one of another volume group" \
 	"loop0: belongs to the volume group disks.*vgremove disks" \
 	'stargatectl zone create --force sm /dev/loop0'
@@ -56,7 +56,7 @@ refuses_with 4 "its name" "^stargatectl: away: is the name of a volume group" \
 	'stargatectl zone create --force away /dev/pmem0'
 refuses_with 6 "its device" "loop2: belongs to the volume group away; see vgs --foreign" \
 	'stargatectl zone create --force sm /dev/loop2'
-same "what was there is still there" "$before" "$(sum)"
+same "the content is still unchanged" "$before" "$(sum)"
 
 step "two at once"
 holds "(nothing is there)" 'dd if=/dev/zero of=/dev/pmem0 bs=1M count=128 oflag=direct status=none'

@@ -121,7 +121,7 @@ resume_guest g2
 sized g1 96
 # The mount has seen the memory behind the volume, and cannot shrink. A user of the volume can make
 # the mount use it, so no other volume may get it (D10).
-same "what the mount has seen stays the volume's" "128.00m stargate $((128 * mib))" \
+same "the memory that the mount has seen stays the volume's" "128.00m stargate $((128 * mib))" \
 	"$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a; stat -c %s /mnt/a/.stargate/region' | xargs)"
 clean 96 32
 same "programs see both sizes" "$((128 * mib)) $((96 * mib))" \

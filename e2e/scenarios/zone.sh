@@ -54,7 +54,7 @@ secret() {
 	bytes "$base" "$(of "$1" size)" | grep -qa "a secret of $1" || fail "the secret of $1 is not there"
 }
 
-step "what cannot be a zone"
+step "devices that cannot be a zone"
 refused "a zone there is none of" "there is no zone" "stargatectl volume create a --size 16M"
 refused "a file" "no block device" "truncate -s 64M /run/file && stargatectl zone create sm /run/file"
 holds "(a disk)" "modprobe loop && losetup /dev/loop0 /run/file"
@@ -143,7 +143,7 @@ holds "(away with them)" "stargatectl volume delete p && stargatectl volume dele
 holds "a list for people" "stargatectl volume list | grep -E '^sm/a +in use +64 MiB +0x[0-9a-f]+ +2 MiB +- +/mnt/a\$'"
 holds "fsck" "stargatectl volume check big && stargatectl volume check big -- -p"
 
-step "what is used is not deleted"
+step "a volume in use is not deleted"
 refused "mounted here" "mounted or in use here" "stargatectl volume delete a"
 because 6 in-use "volume delete a"
 holds "(there, not here)" "umount /mnt/a"
@@ -152,12 +152,12 @@ on g2 'mkdir -p /mnt/a && modprobe dm_mod && DM_DISABLE_UDEV=1 vgchange -qq -ay 
 refused "mounted there, named" "in use by g2 .*unmount it there" "stargatectl volume delete a"
 refused "also with --force" "in use by g2" "stargatectl volume delete a --force"
 because 6 in-use "volume delete a"
-[[ $why == *'"systems": [ {"slot": '*', "name": "g2"} ]'* ]] || fail "who uses it: $why"
+[[ $why == *'"systems": [ {"slot": '*', "name": "g2"} ]'* ]] || fail "its users: $why"
 same "it has stayed what it was" "stargate" "$(line 'lvs --noheadings -o lv_tags sm/a')"
 on g2 'cat /mnt/a/file && umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm' </dev/null >/dev/null || fail "g2 has lost it"
 refused "the zone neither, with volumes" "has volumes, .* among them" "stargatectl zone destroy sm"
 
-step "what was in one is not in the next"
+step "a new volume has no old content"
 holds "a volume" "stargatectl volume create old --size 48M"
 secret old
 place=$(of old base)
@@ -181,7 +181,7 @@ holds "(that too)" "stargatectl volume delete next"
 # A wipe takes minutes and then goes on with an equally old map. A volume made meanwhile is half
 # made in that map: the command is held at the points where that matters.
 step "made while somebody wipes what is left"
-holds "what is to be left, full" "stargatectl volume create left --size 192M &&
+holds "a full volume that is to stay" "stargatectl volume create left --size 192M &&
 	yes | dd of=/dev/sm/left bs=1M count=192 iflag=fullblock conv=notrunc status=none"
 holds "one is half made" 'stargatectl volume create made --size 384M >/run/made 2>&1 & echo $! >/run/maker
 	for try in $(seq 1000); do
@@ -218,12 +218,12 @@ holds "(away)" "stargatectl volume delete b && stargatectl volume delete filler"
 refused "nor than there is" "largest possible size is" "stargatectl volume resize big --size 256M"
 holds "larger" "stargatectl volume resize a --size 96M"
 same "it is" 100663296 "$(of a size)"
-zeroes "what it has got was clean" "$((base + (90 << 20)))" $((4 << 20))
+zeroes "its new part was clean" "$((base + (90 << 20)))" $((4 << 20))
 same "in one piece" "1 linear" "$(line 'lvs --noheadings -o seg_count,segtype sm/a')"
 holds "with what was in it" "stargatectl volume check a && mount -t stargatefs /dev/sm/a /mnt/a &&
 	[ \"\$(sort -u /mnt/a/file)\" = kept ]"
 
-step "who uses it, by a directory of the mount"
+step "its users, by a directory of the mount"
 holds "shown" "mkdir -p /mnt/a/d && stargatectl systems /mnt/a/d | grep -E '^ +[0-9]+ +alive .*g1\$'"
 refused "the mount itself is not fenced" "is this system itself: unmount it" \
 	"stargatectl systems /mnt/a fence 0"
@@ -285,7 +285,7 @@ holds "with a volume half deleted" "stargatectl volume list | grep 'sm/gone *unf
 same "and the volume, where it was" "$((base)) ready" "$(($(of a base))) $(of a state)"
 holds "with what was in it" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a && [ \"\$(sort -u /mnt/a/file)\" = kept ] &&
 	umount /mnt/a"
-holds "whose deletion is finished" "stargatectl volume delete gone && ! lvs sm/gone"
+holds "the deletion is finished" "stargatectl volume delete gone && ! lvs sm/gone"
 holds "and it is sound" "stargatectl volume check a"
 zeroes "its bytes are gone" "$place" $((256 << 20))
 
@@ -295,7 +295,7 @@ holds "a device that is not made by itself is made" "DM_DISABLE_UDEV=1 vgchange 
 holds "or on demand" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && [ ! -e /dev/sm/a ] && stargatectl volume activate a &&
 	stargatectl volume activate a && [ -b /dev/sm/a ]"
 holds "no volumes" "stargatectl volume delete a && stargatectl volume delete big"
-refused "what is not there" "there is no such volume" "stargatectl volume delete a"
+refused "a missing volume" "there is no such volume" "stargatectl volume delete a"
 holds "no zone" "stargatectl zone destroy sm"
 same "nothing is left of LVM" "" "$(on g1 'pvs --noheadings' </dev/null)"
 refused "no zone again" "there is no zone 'sm'|there is no zone" "stargatectl zone show sm"

@@ -35,7 +35,7 @@ func commands() map[string]command {
 		"run":              {"run a scenario on guests with a shared volume", run},
 		"shell":            {"the same guests, and a shell in the first", shell},
 		"attach":           {"a shell or a command in a guest of a run that is going on", attach},
-		"doctor":           {"what this machine offers, and what is missing", doctor},
+		"doctor":           {"show what this machine offers and what is missing", doctor},
 		"clean":            {"remove what the rig has cached", clean},
 		"fetch":            {"fill the caches, to work without a network later", fetch},
 		"build-module":     {"compile a module for a kernel; a warning is an error", buildModule},

@@ -56,7 +56,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.IntVar(&o.guests, "guests", 1, "number of guests: g1, g2, ...")
 	flags.BoolVar(&o.node, "node", false, "the guests run under the KVM of a node, host, which mounts the volume, too")
 	flags.StringVar(&o.nodeOn, "node-kernel", r.versions["KERNEL_DEFAULT"], "kernel of the node")
-	flags.StringVar(&o.zone, "zone", zoneNVM, "what a power cut does to the node's range: "+zoneNVM+" keeps the bytes, "+zoneDRAM+" loses them")
+	flags.StringVar(&o.zone, "zone", zoneNVM, "effect of a power cut on the node's range: "+zoneNVM+" keeps the bytes, "+zoneDRAM+" loses them")
 	flags.Var(&o.size, "size", "size of the shared range, a multiple of 2M")
 	flags.StringVar(&list, "kernel", r.versions["KERNEL_DEFAULT"], "kernel of the guests: "+r.versions["KERNELS"]+", debug (KASAN, lockdep, kmemleak), several of these with commas for guests that have them in turn, or the path of a self-built one (with a slash)")
 	flags.IntVar(&o.cpus, "cpus", 1, "CPUs of each guest")

@@ -67,7 +67,7 @@ func TestNodeRefuses(t *testing.T) {
 		}
 	}
 	if wrong := l.Finish(""); wrong != nil {
-		t.Errorf("what was refused has left: %v", wrong)
+		t.Errorf("a refused guest left something behind: %v", wrong)
 	}
 	l = New(&Assets{systems: []system{{}}}, Options{Guests: 1}, nil, "/run")
 	if l.KillNode() != errNoNode || l.StartNode() != errNoNode {

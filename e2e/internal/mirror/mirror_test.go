@@ -28,7 +28,7 @@ func TestSources(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	put(t, from+"/core/a.c", "a")
 	put(t, from+"/module/Kbuild", "k")
-	put(t, from+"/user/stargatefs.symvers", "what another module exports")
+	put(t, from+"/user/stargatefs.symvers", "exports of another module")
 	put(t, from+"/user/Module.symvers", "product of the source tree")
 	put(t, from+"/core/a.o", "product of the source tree")
 	put(t, from+"/README.md", "no source")
