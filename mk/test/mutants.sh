@@ -67,7 +67,7 @@ run_mutants() {
 	[[ $failed -eq 0 ]] || { echo "$failed of ${#all[@]} not killed" >&2; exit 1; }
 }
 
-# is_sound CASE: it passes without any mutant. A test that fails on the honest code kills nothing.
+# is_sound CASE: it passes without a mutant. A test that fails on the original code kills nothing.
 is_sound() {
 	if [[ -z ${sound[$1]:-} ]]; then
 		sound[$1]=yes

@@ -49,7 +49,7 @@ def content(name):
 
 @functools.lru_cache(None)
 def tools():
-    """What the archive may exchange under us: the compiler, and the stock kernels."""
+    """Packages that the archive may replace: the compiler, and the stock kernels."""
     releases = []
     for path in sorted(glob.glob(os.path.join(cache_dir(), "kernel-*/release"))):
         with open(path, encoding="utf-8") as file:
