@@ -113,7 +113,7 @@ holds "read-only" 'mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg &&
 	grep -q " /mnt/sg .*nojoin" /proc/mounts && [ "$(cat /sys/fs/stargatefs/pmem0/slot)" = -1 ]'
 holds "volume.json says so" 'grep "\"joined\": false" /mnt/sg/.stargate/volume.json'
 holds "it reads" '[ "$(cat /mnt/sg/kept)" = kept ] && find /mnt/sg -type f -exec cat {} + >/run/all'
-refused "and stays so" 'not to join' 'mount -o remount,rw /mnt/sg'
+refused "and stays so" 'does not join' 'mount -o remount,rw /mnt/sg'
 refused "region is for readers" 'denied|Read-only' 'exec 9<>/mnt/sg/.stargate/region'
 holds "(unmounted)" 'umount /mnt/sg'
 same "not a byte of the volume has changed" "$before" "$(memory)"
@@ -122,7 +122,7 @@ step "nojoin after a power cut"
 holds "(a member)" 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo more >>/mnt/sg/kept'
 kill_guest g1
 start_guest g1 --no-mount
-refused "it recovers nothing" 'needs recovery.*not to join' \
+refused "it recovers nothing" 'needs recovery.*does not join' \
 	'mkdir -p /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
 holds "a member does, and then it mounts" 'mount -t stargatefs -o ro /dev/pmem0 /mnt/sg && umount /mnt/sg &&
 	mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg && [ "$(head -n 1 /mnt/sg/kept)" = kept ]'

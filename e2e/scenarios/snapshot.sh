@@ -133,7 +133,7 @@ said=$(at g1 'stargatectl snapshot /mnt/sg /run/alone && fsck.stargatefs -n /run
 [[ $said == *"the same" && $said != *"systems paused"* ]] || fail "no system has to be paused: $said"
 passed "without a member nobody has to"
 at g2 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo later >/mnt/sg/later'
-refuses "somebody has joined meanwhile" 'somebody uses it' 'stargatectl snapshot /mnt/sg /run/late'
+refuses "somebody has joined meanwhile" 'in use or needs recovery' 'stargatectl snapshot /mnt/sg /run/late'
 at g1 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ "$(cat /mnt/sg/later)" = later ]'
 
 step "a copy has the UUID of its source, and is not taken for it"

@@ -85,7 +85,7 @@ holds "made there" 'mkfs.stargatefs -f /dev/mapper/upper'
 holds "and mounted there" 'mount -t stargatefs /dev/mapper/upper /mnt/sg && umount /mnt/sg'
 on g1 'dmsetup --noudevsync create torn --table "0 16384 linear /dev/pmem0 0
 16384 32768 linear /dev/pmem0 65536"; dmsetup mknodes' </dev/null || fail "no device-mapper"
-refused "of one in two pieces" 'not one contiguous piece' 'mkfs.stargatefs -f /dev/mapper/torn'
+refused "of one in two pieces" 'not one contiguous range' 'mkfs.stargatefs -f /dev/mapper/torn'
 on g1 'dmsetup --noudevsync remove torn; dmsetup --noudevsync remove upper
 	dmsetup --noudevsync remove low; mkfs.stargatefs -q -f /dev/pmem0 &&
 	mount -t stargatefs /dev/pmem0 /mnt/sg' </dev/null ||

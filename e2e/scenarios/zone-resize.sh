@@ -172,9 +172,9 @@ v = json.load(sys.stdin)
 print(v["size"], v["file_system"])')"
 refused "more than there is" "largest possible volume, with so much behind it, has" \
 	"stargatectl volume create f --size 32M --reserve 16M"
-refused "a reserve that it could not grow into" "can grow to 20 MiB .*its reserve, which reaches to 24 MiB" \
+refused "a reserve that it could not grow into" "can grow only to 20 MiB .*its reserve reaches to 24 MiB" \
 	"stargatectl volume create f --size 16M --reserve 8M -- --max-size 20M"
-refused "nor could a copy" "can grow to 512 MiB .*its reserve, which reaches to 1.1 GiB" \
+refused "nor could a copy" "can grow only to 512 MiB .*its reserve reaches to 1.1 GiB" \
 	"stargatectl volume clone c f --reserve 992M"
 refused "a reserve of nothing" "2M to 64T" "stargatectl volume create f --size 32M --reserve 0"
 holds "(no more)" "stargatectl volume delete e && stargatectl volume delete c"

@@ -243,7 +243,7 @@ holds "a machine that this host is to stand by" "uuid=12345678-9abc-4def-8000-01
 	grep -q \"^-uuid \$uuid\$\" <<<\"\$args\" && grep -q \"/mnt/a/.stargate/region@\$uuid,\" <<<\"\$args\" &&
 	printf 'quit\\n' | $qemu \$args"
 own=$(on g1 'cat /sys/class/dmi/id/product_uuid' </dev/null)
-refused "a machine that has this host's own number" "machine $own: is this host's own UUID" \
+refused "a machine that has this host's own number" "machine $own: is this host's UUID" \
 	"stargatectl volume qemu-args a --memory 256M --machine $own"
 for recipe in qemu-args libvirt-xml; do
 	refused "one that may store, of a mount that is read-only ($recipe)" \

@@ -95,6 +95,6 @@ assert n >= 200, n
 open("v.img", "wb").write(b)
 END
 soon 1 "$ctl" ls -r v.img /
-says 'has another name as well, and can have but one; run fsck' err
+says 'has two names, but can have only one; run fsck' err
 (($(wc -l <out) < 700000)) || fail "more names than the volume has room for"
 echo "$checks checks"

@@ -37,12 +37,12 @@ if [[ $swaps ]]; then
 	fresh_tree
 	swapped stat sub 'mv tree/sub gone && ln -s ../secret tree/sub' 1 "$ctl" put -r v.img tree /
 	[[ -e swapped ]] || fail "nothing was swapped"
-	says 'tree/sub: (Not a directory|somebody has put something else)' err
+	says 'tree/sub: (Not a directory|was replaced meanwhile)' err
 	no_secret
 	fresh_tree # replaced by another directory, not by a link
 	swapped stat sub 'mv tree/sub gone && mv secret tree/sub' 1 "$ctl" put -r v.img tree /
 	[[ -e swapped ]] || fail "nothing was swapped"
-	says 'tree/sub: somebody has put something else in its place' err
+	says 'tree/sub: was replaced meanwhile in its place' err
 	no_secret
 	fresh_tree
 	swapped stat file 'mv tree/file gone && ln -s ../secret/key tree/file' 1 "$ctl" put -r v.img tree /
@@ -108,10 +108,10 @@ same out.bin tree/large
 
 # get does not write into a FIFO or a device, and does not wait for it.
 mkfifo fifo
-refuses 1 'fifo: is there, and is no file' timeout 20 "$ctl" get v.img /tree/large fifo
-refuses 1 '/dev/null: is there, and is no file' timeout 20 "$ctl" get v.img /tree/large /dev/null
+refuses 1 'fifo: exists, and is not a file' timeout 20 "$ctl" get v.img /tree/large fifo
+refuses 1 '/dev/null: exists, and is not a file' timeout 20 "$ctl" get v.img /tree/large /dev/null
 mkdir -p back2/tree && mkfifo back2/tree/large
-refuses 1 'back2/tree/large: is there, and is no file' timeout 20 "$ctl" get -r v.img /tree back2
+refuses 1 'back2/tree/large: exists, and is not a file' timeout 20 "$ctl" get -r v.img /tree back2
 
 # put follows a link that the command line names, but no link inside the directory.
 echo other >other

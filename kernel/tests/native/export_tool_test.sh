@@ -109,7 +109,7 @@ label $'\303' _ '\xc3'
 label "$(printf '\\%.0s' {1..63})" "$(printf '_%.0s' {1..63})" "$(printf '\\x5c%.0s' {1..63})"
 # Without a NUL at its end the superblock is invalid, and so is the other copy.
 named v.img "$(printf 'l%.0s' {1..64})"
-refuses 1 'v.img: no StargateFS that is whole' "$ctl" info --export v.img
+refuses 1 'v.img: holds no intact StargateFS' "$ctl" info --export v.img
 named v.img box
 
 # The same escapes as libblkid's: mount derives the link's name from them (ext4's labels: 16 bytes).
@@ -132,12 +132,12 @@ fi
 
 # --- no volume, or a volume that cannot be mounted ---
 head -c 32M /dev/zero >empty
-refuses 1 'empty: no StargateFS that is whole' "$ctl" info --export empty
+refuses 1 'empty: holds no intact StargateFS' "$ctl" info --export empty
 refuses 1 'none: cannot be opened' "$ctl" info --export none
 refuses 1 'is a directory' "$ctl" info --export .
 head -c 4096 /dev/zero >small
 refuses 1 'small: has 4096 bytes' "$ctl" info --export small
-refuses 2 'info: --export is no JSON' "$ctl" -j info --export v.img
+refuses 2 'info: either --export or --json' "$ctl" -j info --export v.img
 refuses 2 'df: takes no --export' "$ctl" df --export v.img
 refuses 2 'info: takes VOLUME' "$ctl" info --export v.img v.img
 head -c 24M v.img >cut.img

@@ -84,9 +84,9 @@ done
 index=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*') + 48))
 dd if=/dev/zero of=v.img bs=1 seek="$index" count=8 conv=notrunc status=none
 expect 5 "$fsck" -y v.img
-grep -q 'for want of free pages; remove something' out || fail "does not say what is missing"
+grep -q 'because no pages are free; remove files' out || fail "does not say what is missing"
 expect 4 "$fsck" -n v.img
-grep -q 'full; remove something if you can' out || fail "advises what cannot work"
+grep -q 'full; remove files if you can' out || fail "advises what cannot work"
 expect 0 "$ctl" rm v.img /piece0
 expect 1 "$fsck" -y v.img
 ! grep -q 'are lost' out || fail "something is lost"

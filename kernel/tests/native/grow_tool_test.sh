@@ -42,7 +42,7 @@ done
 refuses 2 'grow: takes VOLUME' "$ctl" grow v.img 64M
 refuses 2 'info: takes no --size' "$ctl" info v.img --size 64M
 refuses 1 'none: cannot be opened' "$ctl" grow none
-refuses 1 'is no directory of a mounted StargateFS' "$ctl" grow .
+refuses 1 'is not a directory of a mounted StargateFS' "$ctl" grow .
 head -c 20M /dev/zero >zeroes
 refuses 1 'no StargateFS here' "$ctl" grow zeroes
 

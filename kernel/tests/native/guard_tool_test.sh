@@ -41,9 +41,9 @@ done
 [[ $status -eq 0 && $few -gt 0 ]] || fail "$few refusals, then status $status"
 refuses 125 'none.img: cannot be opened: No such file' "$ctl" guard none.img -- true -uuid $a
 refuses 125 'none.img: cannot be opened' "$ctl" guard v.img none.img -- true -uuid $a
-refuses 125 'does not tell its UUID' "$ctl" guard v.img -- true
-refuses 125 'does not tell its UUID' "$ctl" guard v.img --pid $$
-refuses 125 'does not tell its UUID' "$ctl" guard v.img -- true -smbios "type=3,uuid=$a"
+refuses 125 'has no UUID' "$ctl" guard v.img -- true
+refuses 125 'has no UUID' "$ctl" guard v.img --pid $$
+refuses 125 'has no UUID' "$ctl" guard v.img -- true -smbios "type=3,uuid=$a"
 refuses 127 'nonesuch: cannot be run: No such file' "$ctl" guard v.img -- nonesuch -uuid $a
 refuses 126 '/: cannot be run: Permission denied' "$ctl" guard v.img -- / -uuid $a
 refuses 125 'cannot be watched: No such process' "$ctl" guard v.img --pid 2147483647 --machine $a
@@ -147,16 +147,16 @@ refuses 2 'systems: takes VOLUME' "$ctl" systems v.img fence 1 2
 refuses 2 'systems: takes VOLUME' "$ctl" systems v.img kill 1
 refuses 2 'systems: takes VOLUME' "$ctl" systems v.img --force
 refuses 2 'systems: takes VOLUME' "$ctl" systems v.img fence 1 --json
-refuses 1 "there is no system 'nobody' that lives" "$ctl" systems v.img fence nobody
-refuses 1 "there is no system '63' that lives" "$ctl" systems v.img fence 63
-refuses 1 "2 systems are called 'machine-bbbbbbbb': say the number" "$ctl" systems v.img fence machine-bbbbbbbb
-refuses 1 "2 systems are called '$b'" "$ctl" systems v.img fence $b
-refuses 1 "there is no system '${a%1}2' that lives" "$ctl" systems v.img fence ${a%1}2
+refuses 1 "there is no live system 'nobody'" "$ctl" systems v.img fence nobody
+refuses 1 "there is no live system '63'" "$ctl" systems v.img fence 63
+refuses 1 "2 systems have the name 'machine-bbbbbbbb': give the number" "$ctl" systems v.img fence machine-bbbbbbbb
+refuses 1 "2 systems have the name '$b'" "$ctl" systems v.img fence $b
+refuses 1 "there is no live system '${a%1}2'" "$ctl" systems v.img fence ${a%1}2
 # With an incarnation, a later system in the slot is not fenced.
 inc=$("$ctl" systems -j v.img | "${python[@]}" -c \
 	'import json, sys; print(*[s["incarnation"] for s in json.load(sys.stdin)["systems"] if s["slot"] == 1])')
 for name in "1/$((inc + 1))" "0/$inc/" "1/" "1/x" "/$inc" "00000000001"; do
-	refuses 1 "there is no system '$name' that lives" "$ctl" systems v.img fence "$name"
+	refuses 1 "there is no live system '$name'" "$ctl" systems v.img fence "$name"
 done
 # A system with a visible heartbeat is not fenced, whatever name the command uses.
 for name in machine-aaaaaaaa 1 "1/$inc" $a "${a^^}" "${a//-/}"; do
@@ -168,10 +168,10 @@ for name in machine-aaaaaaaa 1 $a; do
 		"$ctl" systems v.img fence "$name"
 done
 # Nor is a system whose machine lives: all systems of a machine die together.
-refuses 1 "machine-bbbbbbbb \\(slot .*\\): (the heartbeat of its machine's slot|its heartbeat moves)" \
+refuses 1 "machine-bbbbbbbb \\(slot .*\\): (the heartbeat of its VM's slot|its heartbeat moves)" \
 	"$ctl" systems v.img fence 0
 tell survivor "still 1"
-refuses 1 "machine-bbbbbbbb \\(slot 2\\): the heartbeat of its machine's slot 0 moves.*--force" \
+refuses 1 "machine-bbbbbbbb \\(slot 2\\): the heartbeat of its VM's slot 0 moves.*--force" \
 	"$ctl" systems v.img fence 2
 tell survivor "go 1"
 tell vm "go 0"

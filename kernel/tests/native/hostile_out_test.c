@@ -180,14 +180,14 @@ static void forge_tree(void)
 static void test_tree(void)
 {
 	forge_tree();
-	fails("has another name as well", "get -r v.img / out");
+	fails("has two names", "get -r v.img / out");
 	count("out");
 	CHECK(inodes <= DEEP + 2);
 	CHECK(stored < 4 << 20);
-	fails("has another name as well", "get --tar v.img / - >out.tar");
+	fails("has two names", "get --tar v.img / - >out.tar");
 	count("out.tar");
 	CHECK(stored < 4 << 20);
-	fails("has another name as well", "ls -r v.img >out.ls");
+	fails("has two names", "ls -r v.img >out.ls");
 	count("out.ls");
 	CHECK(stored < 1 << 20);
 }

@@ -280,7 +280,7 @@ done
 start 1
 say 1 join v.img $m1 1
 expect 0 "$ctl" image v.img used.img
-complains 'is used meanwhile'
+complains 'is in use, so the image may look damaged'
 expect 0 "$fsck" -n used.img
 # A name in the mount table is copied only while its system has the slot.
 grep -aq machine-11111111 used.img || fail "the system that uses it is not in it"

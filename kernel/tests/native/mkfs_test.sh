@@ -19,7 +19,7 @@ for bad in '' 0 -1 abc 1Q 1.5G 16777217 17M 18446744073709551616 999999999999999
 done
 refuses 2 "--size '1.5G': .* multiple of 2M, and no fraction: say it in a smaller unit" "$mkfs" \
 	--size 1.5G --phys 16G v.img
-refuses 2 "--max-size '.16M': .* to 64T, .*nothing relative: say the whole" "$mkfs" --max-size +16M \
+refuses 2 "--max-size '.16M': .* to 64T, .*not relative: give the whole size" "$mkfs" --max-size +16M \
 	--size 16M --phys 16G v.img
 for bad in '' 0 -2M 4097 1M abc 4096T 18446744073709551615 0xfffffffffffff000; do
 	refuses 2 "--phys '.*': allowed is 2M to 4095T, a multiple of 2M" "$mkfs" --phys "$bad" \

@@ -67,7 +67,7 @@ done
 refuses 2 'mv: takes no --recursive' "$ctl" mv -r v.img /a /b
 refuses 2 'ln: takes no --no-clobber' "$ctl" ln -n v.img /a /b
 refuses 2 'ls: takes no --symbolic' "$ctl" ls -s v.img
-refuses 2 '-T: takes one name' "$ctl" mv -T v.img /a /b /tree
+refuses 2 '-T: takes one source' "$ctl" mv -T v.img /a /b /tree
 refuses 2 '-f: .* say --force' "$ctl" mv -f v.img /a /b
 
 # --- mv --------------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ unchanged 1 '/f: is the same file as /f' "$ctl" mv v.img /f /
 unchanged 1 'cannot be moved below itself, to /tree/sub/tree' "$ctl" mv v.img /tree /tree/sub
 unchanged 1 'cannot be moved below itself, to /tree/sub/empty/sub' "$ctl" mv v.img /tree/sub /tree/sub/empty
 unchanged 1 'is the root directory' "$ctl" mv v.img / /tree
-unchanged 1 'a name that every directory has' "$ctl" mv v.img /tree/sub/.. /tree
-unchanged 1 'a number is no name' "$ctl" mv v.img "<$number>" /h
+unchanged 1 'give the directory.s own name' "$ctl" mv v.img /tree/sub/.. /tree
+unchanged 1 'is a number, not a name' "$ctl" mv v.img "<$number>" /h
 unchanged 1 'the path is empty' "$ctl" mv v.img '' /h
 unchanged 1 'the path is empty' "$ctl" mv v.img /f ''
 unchanged 1 'File name too long' "$ctl" mv v.img /f "/$(printf 'x%.0s' $(seq 256))"
@@ -144,7 +144,7 @@ is /n/h 'd["links"]' 3
 is /n/f 'd["links"]' 2
 expect 0 "$ctl" ln v.img "<$number>" /by-number
 is /by-number '(d["inode"], d["links"])' "($number, 4)"
-unchanged 1 'a number is no name; give the name, too' "$ctl" ln v.img "<$number>" /to
+unchanged 1 'is a number, not a name; give the name, too' "$ctl" ln v.img "<$number>" /to
 unchanged 1 '/h: File exists' "$ctl" ln v.img /f /h
 unchanged 1 '/n/h: File exists' "$ctl" ln v.img /h /n
 unchanged 1 '/tree: is a directory, which has one name' "$ctl" ln v.img /tree /i
@@ -201,7 +201,7 @@ for bad in 8 77777 -1 u z=r 'u+z,' ',u+x' u++q 0x1 '' 'u+x,'; do
 done
 unchanged 1 '/none: No such file' "$ctl" chmod v.img 600 /none
 link=$(stat_of 'd["inode"]' /tree/sym)
-unchanged 1 'is a symbolic link, whose mode means nothing' "$ctl" chmod v.img 600 "<$link>"
+unchanged 1 'is a symbolic link, which has no mode of its own' "$ctl" chmod v.img 600 "<$link>"
 expect 0 "$ctl" chmod v.img 640 /tree/sym # by a link
 is /tree/sub/one 'd["mode"]' 0640
 expect 0 "$ctl" chmod -R v.img u=rwX,go= /tree

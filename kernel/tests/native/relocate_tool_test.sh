@@ -55,7 +55,7 @@ at $((16 << 30))
 
 # --- refusals -------------------------------------------------------------------------------
 
-refuses 1 'nothing tells where it lies; give the address .*--base 16G' "$ctl" relocate v.img
+refuses 1 'its address is unknown; give the address .*--base 16G' "$ctl" relocate v.img
 for bad in 1 4097 -1 5000T nonsense ''; do
 	refuses 2 "--base '.*': allowed is 2M to 4095T, a multiple of 2M" \
 		"$ctl" relocate --base "$bad" v.img
@@ -107,7 +107,7 @@ refuses 1 'half moved to base 0x500000000: run stargatectl relocate to finish' "
 refuses 1 'half moved to base 0x500000000' "$ctl" put h.img tree/large /new
 refuses 1 'half moved to base' "$ctl" label h.img new
 refuses 8 'half moved to base 0x500000000.* stargatectl relocate' "$fsck" -n h.img
-refuses 1 'use this StargateFS or died with it' "$mkfs" --phys 16G h.img
+refuses 1 'use this StargateFS or died while using it' "$mkfs" --phys 16G h.img
 cp h.img other.img
 expect 0 "$ctl" relocate h.img # the volume knows its target
 says 'moved from 0x[45]00000000 to 0x500000000 \(this had begun before\)'

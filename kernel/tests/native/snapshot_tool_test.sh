@@ -53,17 +53,17 @@ expect 0 "$fsck" -n c4
 # A file that others have put there is not used: they could read the copy.
 if [[ $(id -u) -eq 0 ]]; then
 	install -o 65534 -m 666 /dev/null c4b.part
-	refuses 1 'c4b.part: is there, and is no file that is yours alone' "$ctl" snapshot v.img c4b
+	refuses 1 'c4b.part: exists, and is not a private file of yours' "$ctl" snapshot v.img c4b
 	[[ ! -e c4b && ! -s c4b.part ]] || fail "another one's file was taken over"
 	rm c4b.part
 fi
 echo mine >mine
 ln mine c4b.part
-refuses 1 'c4b.part: is there, and is no file that is yours alone' "$ctl" snapshot v.img c4b
+refuses 1 'c4b.part: exists, and is not a private file of yours' "$ctl" snapshot v.img c4b
 [[ $(cat mine) == mine ]] || fail "a file was stored to by its other name"
 rm c4b.part
 mkfifo c4b.part
-refuses 1 'c4b.part: is there, and is no file that is yours alone' timeout 20 "$ctl" snapshot v.img c4b
+refuses 1 'c4b.part: exists, and is not a private file of yours' timeout 20 "$ctl" snapshot v.img c4b
 rm c4b.part
 # A process that has the old file open does not see the copy.
 echo old >c4b.part

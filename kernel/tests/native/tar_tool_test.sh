@@ -238,7 +238,7 @@ expect 1 "$ctl" put --tar v.img in.tar
 make 'member("big", data=b"1" * 512, pax={"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "10", "GNU.sparse.name": "big"})
 '
 expect 1 "$ctl" put --tar v.img in.tar
-complains 'a list of holes makes no sense'
+complains 'a list of holes is invalid'
 head -c 20000000 /dev/zero >large
 tar -cf large.tar large
 expect 1 "$ctl" put --tar v.img large.tar

@@ -314,7 +314,7 @@ truncate -s 50M v.img
 expect 0 "$fsck" -n v.img
 poke v.img 8 'gone'
 expect 4 "$fsck" -n v.img
-says 'going by one of a volume of 32 MiB' err
+says 'using one of a volume of 32 MiB' err
 refuses 1 'first superblock is damaged: fsck.stargatefs -y can repair it' "$ctl" info v.img
 cp v.img damaged.img
 poke v.img 0 "$(printf '\\0%.0s' $(seq 4096))"
@@ -359,12 +359,12 @@ poke over.img 0x438 '\x53\xef'
 cp over.img over.was
 for mode in -p -y; do
 	expect 8 "$fsck" "$mode" over.img
-	quietly_hopeless 'holds ext2, ext3 or ext4, and what an older StargateFS has left'
+	quietly_hopeless 'holds ext2, ext3 or ext4, and remains of an older StargateFS'
 done
 same over.img over.was
 for how in -f --force-live; do
 	expect 8 "$fsck" -y $how over.img
-	says 'only with --force-foreign' err
+	says 'give --force-foreign to repair' err
 done
 same over.img over.was
 expect 16 "$fsck" -y --force over.img # a destructive option has no abbreviation
@@ -377,7 +377,7 @@ quietly_hopeless 'superblock and backup are damaged.*restore the volume from a b
 poke v.img 0 "$(printf '\\0%.0s' $(seq 512))"
 poke v.img $(((32 << 20) - 4096)) "$(printf '\\0%.0s' $(seq 512))"
 expect 8 "$fsck" -y v.img
-quietly_hopeless 'holds no StargateFS, or neither'
+quietly_hopeless 'holds no superblock of a StargateFS'
 expect 8 "$fsck" -n none.img
 complains 'none.img: cannot be opened'
 expect 16 "$fsck" -n -y clean.img

@@ -105,9 +105,9 @@ for size in 1 0x1000 15M 17M; do
 	refuses 2 '--size [0-9]+: a volume has 16M to 64T' "$ctl" volume resize a --size=$size
 done
 for command in create resize; do
-	refuses 2 "--size '.16M': allowed is 1 to 64T .*, and nothing relative: say the whole" \
+	refuses 2 "--size '.16M': allowed is 1 to 64T .*, and not relative: give the whole size" \
 		"$ctl" volume $command a --size=+16M
-	refuses 2 "--size '1.5G': allowed is 1 to 64T .*, and no fraction: say it in a smaller unit" \
+	refuses 2 "--size '1.5G': allowed is 1 to 64T .*, and no fraction: use a smaller unit" \
 		"$ctl" volume $command a --size=1.5G
 done
 for align in 0 1M 3M 6M 2G; do

@@ -154,7 +154,7 @@ static int set_mode(struct call *c, const struct sg_iref *ref, const struct sg_a
 	if (n < 0)
 		return n;
 	if (!tar_acl_chmod(acl, (size_t)n, mode)) {
-		tool_warn("%s: its ACL makes no sense, and stays as it is", path);
+		tool_warn("%s: its ACL is damaged; left unchanged", path);
 		return sg_setattr(call_vol(c), ref, SG_SET_MODE | SG_SET_CTIME, &new);
 	}
 	return sg_xattr_set_mode(call_vol(c), ref, SG_XATTR_ACL_ACCESS, acl, (u32)n, mode,
@@ -169,7 +169,7 @@ static int chmod_one(struct call *c, const struct visit *v, void *ctx)
 	if (v->err || (S_ISLNK(v->attr.mode) && v->depth))
 		return 0;
 	if (S_ISLNK(v->attr.mode)) {
-		tool_error("%s: is a symbolic link, whose mode means nothing", v->path);
+		tool_error("%s: is a symbolic link, which has no mode of its own", v->path);
 		return -EOPNOTSUPP;
 	}
 	mode = new_mode(ctx, v->attr.mode);
@@ -183,7 +183,8 @@ int before_chmod(struct call *c)
 {
 	if (read_modes(c->argv[0], &modes))
 		return 0;
-	return tool_usage_error("mode '%s': allowed is 0 to 7777 (octal), or as u+x,go-w", c->argv[0]);
+	return tool_usage_error("mode '%s': allowed is 0 to 7777 (octal), or as u+x,go-w",
+				c->argv[0]);
 }
 
 /* --- chown --------------------------------------------------------------------------------- */

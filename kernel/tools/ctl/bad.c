@@ -180,14 +180,14 @@ static int refused(const struct call *c, int err)
 	case 0:
 		return 0;
 	case EBUSY:
-		tool_error("%s: this system's kernel has found that memory to be bad, and uses it "
-			   "no more before it boots anew", c->volume);
+		tool_error("%s: this system's kernel has found that memory to be bad, and does not use it before the next boot",
+			   c->volume);
 		break;
 	case ENOSPC:
-		tool_error("%s: the list is full (%u pieces)", c->volume, SG_BAD_MAX);
+		tool_error("%s: the list is full (%u ranges)", c->volume, SG_BAD_MAX);
 		break;
 	case EINVAL:
-		tool_error("%s: those are no addresses of this volume", c->volume);
+		tool_error("%s: these addresses are outside the volume", c->volume);
 		break;
 	default:
 		path_error(c->volume, err);
@@ -277,10 +277,10 @@ static int read_change(struct call *c, const struct sg_vol *vol, struct change *
 	ch->add = !strcmp(c->argv[0], "add");
 	ch->bytes = SG_PAGE;
 	if (!parse_number(c->argv[1], 0, ~0ULL, &phys))
-		return tool_usage_error("bad: '%s' is no physical address", c->argv[1]);
+		return tool_usage_error("bad: '%s' is not a physical address", c->argv[1]);
 	if (c->argc == 3 && (!parse_size(c->argv[2], &ch->bytes) || !ch->bytes))
-		return tool_usage_error("bad: '%s' is no size: a whole number of bytes, or with K, M, "
-					"G or T behind it", c->argv[2]);
+		return tool_usage_error("bad: '%s' is not a size: give a whole number of bytes, or one with K, M, G or T",
+					c->argv[2]);
 	ch->off = phys - vol->sb.phys;
 	if (phys >= vol->sb.phys && ch->off < vol->sb.size && ch->bytes <= vol->sb.size - ch->off)
 		return 0;

@@ -36,7 +36,7 @@ int tree_meet(struct call *c, const char *path, u64 ino)
 		return -ELOOP;
 	if (!c->m.vol.alone || !has_been_met(c, ino))
 		return 0;
-	tool_error("%s: has another name as well, and can have but one; run fsck.stargatefs", path);
+	tool_error("%s: has two names, but can have only one; run fsck.stargatefs", path);
 	return -EUCLEAN;
 }
 

@@ -45,8 +45,7 @@ int copy_own(const struct own *o)
 int before_clone(struct call *c)
 {
 	if (!c->base_given)
-		return tool_usage_error("--base is missing: the address where machines map the copy, "
-					"e.g. --base 16G");
+		return tool_usage_error("--base is missing: the address where VMs map the copy, e.g. --base 16G");
 	if (c->size && (c->size < SG_VOLUME_MIN || c->size % SG_VOLUME_ALIGN))
 		return tool_usage_error("--size %llu: a volume has 16M to 64T, a multiple of 2M",
 					(unsigned long long)c->size);

@@ -276,15 +276,15 @@ int copy_size(const struct copy *s, u64 *size)
 	if (!*size)
 		*size = s->size;
 	if (*size < s->size) {
-		tool_error("%s: has %s, and a copy has no less: the least size is %llu bytes, not %s",
+		tool_error("%s: has %s, and a copy cannot be smaller: the least size is %llu bytes, not %s",
 			   s->path, show_size(s->size, a), (unsigned long long)s->size,
 			   show_size(*size, b));
 		return -EINVAL;
 	}
 	if (*size <= most)
 		return 0;
-	tool_error("%s: was made to grow to %s at most (--max-size of mkfs.stargatefs), and so can a "
-		   "copy of it; that is the largest possible size (%llu bytes)", s->path,
+	tool_error("%s: can grow to %s at most (--max-size of mkfs.stargatefs), and so can a copy of it; that is the largest possible size (%llu bytes)",
+		   s->path,
 		   show_size(most, a), (unsigned long long)most);
 	return -EINVAL;
 }
@@ -352,8 +352,8 @@ static int nobody_stores(struct copy *s)
 	for (i = 0; i < SG_SLOTS && !err; i++) {
 		if (SG_SLOT_STATE(s->slots[i].state) == SG_SLOT_FREE)
 			continue;
-		tool_error("%s: somebody uses it, or has to be recovered, and its mount here is not to "
-			   "join: copy it where it is used, or unmount it", s->path);
+		tool_error("%s: is in use or needs recovery, but its mount here does not join (nojoin): copy it where it is used, or unmount it",
+			   s->path);
 		err = -EBUSY;
 	}
 	return err;

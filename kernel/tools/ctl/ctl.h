@@ -70,7 +70,7 @@ static inline bool call_may_go_on(struct call *c)
 	u64 limit = (c->m.vol.size >> SG_PAGE_SHIFT) * SG_INODES_PER_PAGE;
 
 	if (c->spent++ == limit)
-		tool_error("%s: goes in circles; run fsck.stargatefs", c->m.target.path);
+		tool_error("%s: forms a cycle; run fsck.stargatefs", c->m.target.path);
 	return c->spent <= limit;
 }
 

@@ -123,7 +123,7 @@ int dump_table(struct call *c, const struct sg_iref *ref)
 	enum sg_entry kind = sg_root_kind(vol, root, &off);
 
 	if (!sg_is_reg(sg_iget(vol, ref, mode))) {
-		tool_error("%s: is no file, so that it has no file table", c->argv[1]);
+		tool_error("%s: is not a file, and has no file table", c->argv[1]);
 		return -EINVAL;
 	}
 	json_hex(&c->j, "root", root);

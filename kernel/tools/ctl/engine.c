@@ -43,8 +43,8 @@ static int unused(const struct target *t, struct volume *v, bool force)
 	if (!probe.stargate)
 		return 0;
 	if (!probe.valid && !force) {
-		tool_error("%s: is damaged, so that nobody knows who uses it; if nobody does, say "
-			   "--force", v->path);
+		tool_error("%s: is damaged, so its users are unknown; if it is unused, give --force",
+			   v->path);
 		return -EUCLEAN;
 	}
 	err = probe.valid ? member_watch(t, &probe.sb, MEMBER_WAIT_MS, why) : 0;
@@ -111,8 +111,8 @@ int engine_may_reach(const char *lv, const struct sg_super *sb, u64 memory)
 
 	if (memory <= most)
 		return 0;
-	tool_error("%s: can grow to %s (--max-size of mkfs.stargatefs), so nobody would have all of its "
-		   "reserve, which reaches to %s", lv, show_size(most, a), show_size(memory, b));
+	tool_error("%s: can grow only to %s (--max-size of mkfs.stargatefs), but its reserve reaches to %s: reduce --reserve, or raise --max-size",
+		   lv, show_size(most, a), show_size(memory, b));
 	return -EINVAL;
 }
 
@@ -154,8 +154,7 @@ static int had_alone(const struct volume *v)
 	int fd = open(v->path, O_RDONLY | O_EXCL | O_CLOEXEC);
 
 	if (fd < 0 && errno == EBUSY) {
-		tool_error("%s: is in use here, but no mount of it can be seen that it could grow "
-			   "by: files of it are open after umount -l, or it is mounted in another "
+		tool_error("%s: is in use here, but none of its mounts is visible: files of it are open after umount -l, or it is mounted in another "
 			   "mount namespace; end that, or mount it here again", v->lv);
 		return -EBUSY;
 	}

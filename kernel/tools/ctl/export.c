@@ -82,7 +82,7 @@ static int refuse(const struct target *t, const struct sg_probe *probe)
 		tool_error("%s: a StargateFS that is cut short: it has %llu bytes, and only %llu are here",
 			   t->path, (unsigned long long)probe->whole, (unsigned long long)t->size);
 	else if (!probe->valid)
-		tool_error("%s: no StargateFS that is whole", t->path);
+		tool_error("%s: holds no intact StargateFS", t->path);
 	else
 		return 0;
 	return -EINVAL;

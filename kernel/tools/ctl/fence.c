@@ -94,9 +94,9 @@ static int find_system(struct fencing *f, const char *text)
 	if (n == 1)
 		return 0;
 	if (n)
-		tool_error("%u systems are called '%s': say the number of the slot", n, text);
+		tool_error("%u systems have the name '%s': give the number of the slot", n, text);
 	else
-		tool_error("there is no system '%s' that lives", text);
+		tool_error("there is no live system '%s'", text);
 	return -ENOENT;
 }
 
@@ -140,7 +140,7 @@ static int refuse_alive(struct fencing *f)
 			if (i == f->number)
 				return refused(f, "its heartbeat moves: unmount it there, or end "
 					       "it; --force fences it anyway");
-			tool_error("%s (slot %u): the heartbeat of its machine's slot %u moves: "
+			tool_error("%s (slot %u): the heartbeat of its VM's slot %u moves: "
 				   "--force fences it anyway", f->slot.name,
 				   f->number, i);
 			return -EBUSY;
@@ -197,8 +197,7 @@ static int fence_here(struct fencing *f, const char *dir)
 		say_whose(f, then, n);
 		return 0;
 	case ENXIO:
-		return refused(f, "no process here is known to hold .stargate/region for its "
-			       "machine, so that nothing can stop it: --force fences it anyway");
+		return refused(f, "no process here is known to hold .stargate/region for its VM, so nothing can stop it: --force fences it anyway");
 	case EINVAL:
 		return refused(f, "is this system itself: unmount it");
 	case ESTALE:

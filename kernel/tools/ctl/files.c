@@ -49,7 +49,7 @@ static int cat_file(struct call *c, const char *path, char *buf)
 	if (S_ISDIR(attr.mode))
 		return path_error(path, -EISDIR);
 	if (!S_ISREG(attr.mode)) {
-		tool_error("%s: is a %s: there is nothing in it to be shown", path,
+		tool_error("%s: is a %s, which has no content to show", path,
 			   type_name(attr.mode));
 		return -EINVAL;
 	}

@@ -235,8 +235,8 @@ int volume_need_any(struct volume *v)
 	if (!zone_tagged(v->piece->tags, ZONE_TAG) && !is_snapshot(v))
 		tool_error("%s: is a logical volume that stargatectl has not made; use LVM", v->lv);
 	else if (!zone_contiguous(v->zone, v->piece))
-		tool_error("%s: is not one contiguous piece any more; copy what is in it to a new "
-			   "volume", v->lv);
+		tool_error("%s: is no longer one contiguous extent; copy its files to a new volume",
+			   v->lv);
 	else
 		return volume_activate(v->lv, v->path);
 	return -EUCLEAN;

@@ -90,7 +90,7 @@ static int open_file(const struct outside *to, struct stat *made)
 	if (fd < 0 && errno != ENXIO)
 		return outside_error(to->path);
 	if (fd < 0 || (!fstat(fd, made) && !S_ISREG(made->st_mode))) {
-		tool_error("%s: is there, and is no file", to->path);
+		tool_error("%s: exists, and is not a file", to->path);
 		err = -EEXIST;
 	} else if (fchmod(fd, 0600) || ftruncate(fd, 0)) {
 		err = outside_error(to->path);

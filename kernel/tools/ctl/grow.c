@@ -54,7 +54,7 @@ static int grow_mounted(struct call *c, const char *dir)
 	if (g.why[0])
 		tool_error("%s: %s", c->volume, g.why);
 	else if (err == -ENOTTY)
-		tool_error("%s: is no directory of a mounted StargateFS", c->volume);
+		tool_error("%s: is not a directory of a mounted StargateFS", c->volume);
 	else
 		tool_error("%s: cannot grow: %s", c->volume, strerror(-err));
 	return err;
@@ -134,8 +134,8 @@ static int lock_file(struct call *c, int fd)
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return outside_error(c->volume);
 		if (waited >= LOCK_MS) {
-			tool_error("%s: somebody else holds its lock (flock), as one who makes it grow "
-				   "does: try again", c->volume);
+			tool_error("%s: another process holds its lock (flock), perhaps to grow it: try again",
+				   c->volume);
 			return -EAGAIN;
 		}
 		usleep(100000);
@@ -167,7 +167,7 @@ static int ask_driver(struct call *c)
 	text[n] = 0;
 	if (sscanf(text, "0x%llx+0x%llx", &base, &len) != 2 || c->size <= len)
 		return 0;
-	tool_error("%s: is a volume of the CSI driver, which would cut it again: enlarge its claim",
+	tool_error("%s: is a volume of the CSI driver, which would shrink it again: enlarge its claim",
 		   c->volume);
 	return -EPERM;
 }

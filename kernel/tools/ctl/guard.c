@@ -103,8 +103,7 @@ static int find_machine(struct guard *g)
 	if (g->child ? uuid_of_words(c->argv + c->argc - c->tail, g->machine) :
 	    uuid_of_process(g->pid, g->machine))
 		return 0;
-	tool_error("the machine's command line does not tell its UUID: give it one (-uuid), or "
-		   "say --machine=UUID");
+	tool_error("the VM's command line has no UUID: add -uuid to it, or give --machine=UUID");
 	return -EINVAL;
 }
 
@@ -156,7 +155,7 @@ static int open_spare(struct guard *g)
 	g->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (g->spare >= 0)
 		return 0;
-	tool_error("no descriptor to watch the machine with: %s", strerror(errno));
+	tool_error("no descriptor to watch the VM with: %s", strerror(errno));
 	return -errno;
 }
 
@@ -186,7 +185,7 @@ static int start(struct guard *g)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (g->pid > 0)
 		return 0;
-	tool_error("no process for the machine: %s", strerror(errno));
+	tool_error("no process for the VM: %s", strerror(errno));
 	return -EAGAIN;
 }
 

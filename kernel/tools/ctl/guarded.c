@@ -37,7 +37,7 @@ static void with_volume(struct guarded *v, void (*look)(struct guarded *v, void 
 			look(v, ctx);
 	} else if (!v->lost) {
 		v->lost = true;
-		tool_warn("%s: cannot be read to its end now", v->target.path);
+		tool_warn("%s: cannot be read completely now", v->target.path);
 	}
 	signal(SIGBUS, SIG_DFL);
 }
@@ -58,8 +58,7 @@ int guarded_open(struct guarded *v, const char *path)
 		return err;
 	with_volume(v, is_there, &there);
 	if (!there && !v->lost)
-		tool_warn("%s: no StargateFS there yet that could be mounted; it is looked at "
-			  "again and again", path);
+		tool_warn("%s: holds no mountable StargateFS yet; trying again", path);
 	return 0;
 }
 

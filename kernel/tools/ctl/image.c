@@ -85,8 +85,8 @@ static void warn_of_users(const struct image *m, const struct sg_super *sb)
 	char why[200] = "";
 
 	if (member_watch(&m->target, sb, MEMBER_WAIT_MS, why) == -EBUSY)
-		tool_warn("%s: is used meanwhile, so that the image may look damaged; an image of a "
-			  "snapshot does not", m->target.path);
+		tool_warn("%s: is in use, so the image may look damaged; make an image of a snapshot instead",
+			  m->target.path);
 }
 
 static int copy_metadata(struct call *c, struct image *m)
@@ -105,7 +105,7 @@ static int copy_metadata(struct call *c, struct image *m)
 	if (err && res.why[0])
 		tool_error("%s: %s", c->volume, res.why);
 	else if (err && !m->said)
-		tool_error("%s: there is no image of it: %s", c->volume, strerror(-err));
+		tool_error("%s: no image can be made: %s", c->volume, strerror(-err));
 	return err;
 }
 

@@ -48,7 +48,7 @@ static void show_info(struct call *c)
 
 int before_info(struct call *c)
 {
-	return c->json && c->export ? tool_usage_error("info: --export is no JSON") : 0;
+	return c->json && c->export ? tool_usage_error("info: either --export or --json") : 0;
 }
 
 int cmd_info(struct call *c)

@@ -49,7 +49,7 @@ int outside_stat(const struct outside *o, struct stat *st)
 
 int outside_exchanged(const struct outside *o)
 {
-	tool_error("%s: somebody has put something else in its place meanwhile", o->path);
+	tool_error("%s: was replaced meanwhile", o->path);
 	return -ESTALE;
 }
 

@@ -19,7 +19,7 @@ static int name_taken(const char *path)
 
 static int in_use(const struct part *p)
 {
-	tool_error("%s: another copy is just being made there", p->path);
+	tool_error("%s: another copy is being made there", p->path);
 	return -EAGAIN;
 }
 
@@ -44,7 +44,7 @@ static int remove_old(const struct part *p)
 	if (fd < 0)
 		return errno == ENOENT ? 0 : not_made(p->path);
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink > 1) {
-		tool_error("%s: is there, and is no file that is yours alone; remove it", p->path);
+		tool_error("%s: exists, and is not a private file of yours; remove it", p->path);
 		err = -EEXIST;
 	} else if (flock(fd, LOCK_EX | LOCK_NB)) {
 		err = in_use(p);
@@ -166,7 +166,7 @@ int part_finish(struct part *p)
 		return err;
 	}
 	if (!file_is_named(p->fd, p->path)) {
-		tool_error("%s: somebody has put something else in its place meanwhile", p->path);
+		tool_error("%s: was replaced meanwhile", p->path);
 		p->path[0] = 0;
 		return -ESTALE;
 	}
@@ -175,7 +175,7 @@ int part_finish(struct part *p)
 	if (err == -EEXIST)
 		return name_taken(p->name);
 	if (err)
-		tool_error("%s: is whole, and cannot be renamed to %s: %s", p->path, p->name,
+		tool_error("%s: is complete, but cannot be renamed to %s: %s", p->path, p->name,
 			   strerror(-err));
 	else
 		p->path[0] = 0;

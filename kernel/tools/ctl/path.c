@@ -193,7 +193,7 @@ int path_find(struct sg_vol *vol, const char *path, bool follow, struct sg_iref 
 
 	if (err != -EINVAL || *path != '<')
 		return path_error(path, err);
-	tool_error("%s: is no number of an inode; a name that begins so is written as /%s", path,
+	tool_error("%s: is not an inode number; write a name that begins like this as /%s", path,
 		   path);
 	return err;
 }
@@ -202,11 +202,11 @@ int path_find(struct sg_vol *vol, const char *path, bool follow, struct sg_iref 
 static const char *nameless(const char *path, const char *name, u32 len)
 {
 	if (*path == '<')
-		return "a number is no name; give a path";
+		return "is a number, not a name; give a path";
 	if (!len)
 		return *path ? "is the root directory" : "the path is empty";
 	if (name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.')))
-		return "ends in a name that every directory has; name the directory itself";
+		return "ends in \".\" or \"..\"; give the directory's own name";
 	return NULL;
 }
 

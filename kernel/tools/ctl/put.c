@@ -125,8 +125,8 @@ static s64 mtime_of(struct call *c, const struct source *s)
 	if (sec == s->st.st_mtim.tv_sec)
 		return sec * 1000000000 + s->st.st_mtim.tv_nsec;
 	if (!c->clamped)
-		tool_warn("%s: its time lies beyond what a volume can hold (1677 to 2262): the "
-			  "nearest is taken, also of others that follow", s->path);
+		tool_warn("%s: its time is outside the range of a volume (1677 to 2262): the nearest time is stored, also for files that follow",
+			  s->path);
 	c->clamped = true;
 	return sec * 1000000000;
 }
@@ -288,7 +288,7 @@ static int source_look(const struct outside *from, struct source *s)
 	if (in ? fstat(STDIN_FILENO, &s->st) : outside_stat(from, &s->st))
 		return outside_error(from->path);
 	if (!from->depth && S_ISSOCK(s->st.st_mode) && !in) {
-		tool_error("%s: is a socket: there is nothing in it to be put", from->path);
+		tool_error("%s: is a socket, which has no content to put", from->path);
 		return -EINVAL;
 	}
 	s->stream = in || (!from->depth && !S_ISDIR(s->st.st_mode) && !S_ISREG(s->st.st_mode));

@@ -57,7 +57,7 @@ static int find_base(struct job *job, const struct sg_probe *probe)
 		return -EINVAL;
 	}
 	if (err && !r->base_given && !(probe->valid && probe->sb.incompat & SG_INCOMPAT_MOVING)) {
-		tool_error("%s: nothing tells where it lies; give the address where VMs map it, e.g. --base 16G",
+		tool_error("%s: its address is unknown; give the address where VMs map it, e.g. --base 16G",
 			   r->path);
 		return -EINVAL;
 	}

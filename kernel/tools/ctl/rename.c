@@ -141,7 +141,7 @@ static int look_to(struct call *c, const char *from, const struct goal *g, struc
 		return -EEXIST;
 	}
 	if (links_find(&c->links, LINK_MADE, m->old.ino)) {
-		tool_error("%s: would replace what has just been moved there", from);
+		tool_error("%s: would replace a file that was just moved there", from);
 		return -EEXIST;
 	}
 	err = dir_allows(c, &g->dir, g->path, true);
@@ -223,7 +223,7 @@ static int link_to(struct call *c, const char *from, const struct goal *g)
 	if (ends_in_slash(g->path))
 		return path_error(g->path, -ENOENT);
 	if (g->into && *from == '<' && !c->symbolic) {
-		tool_error("%s: a number is no name; give the name, too", from);
+		tool_error("%s: is a number, not a name; give the name, too", from);
 		return -EINVAL;
 	}
 	err = dir_allows(c, &g->dir, g->path, false);
@@ -266,7 +266,7 @@ static int name_all(struct call *c,
 int before_mv(struct call *c)
 {
 	if (c->exact && c->argc > 2)
-		return tool_usage_error("-T: takes one name and what it becomes");
+		return tool_usage_error("-T: takes one source and one target");
 	return 0;
 }
 

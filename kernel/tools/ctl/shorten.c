@@ -18,8 +18,8 @@ void volume_shorten(const struct volume *v)
 	char n[32];
 
 	if (fd < 0) {
-		tool_error("%s: the memory behind it stays its own, as it is mounted here, where "
-			   "that has been seen: the next resize has it", v->lv);
+		tool_error("%s: keeps the memory behind it, because its mount here has seen that memory: the next resize uses it",
+			   v->lv);
 		return;
 	}
 	snprintf(n, sizeof(n), "%llu", (unsigned long long)v->piece->extents);

@@ -255,7 +255,7 @@ static void show_holders(const struct watching *w)
 	for (k = 0; k < w->holders; k++) {
 		printf("%10llu  %-7s  %-36s  ", (unsigned long long)w->holder[k].pid,
 		       w->holder[k].mode, w->holder[k].known ?
-		       show_uuid(w->holder[k].machine, id) : "for a machine that nobody has named");
+		       show_uuid(w->holder[k].machine, id) : "for an unnamed VM");
 		put_text(stdout, w->holder[k].command, strlen(w->holder[k].command));
 		putchar('\n');
 	}
@@ -275,7 +275,7 @@ static void plain_table(struct watching *w)
 	else
 		printf("no lease\n");
 	if (n)
-		printf("SLOT  STATE       BEAT      GUARD  EPOCH      HOLDS UP   OWES        OPEN  "
+		printf("SLOT  STATE       BEAT      GUARD  EPOCH      HOLDS UP   DEFERRED    OPEN  "
 		       "INCARN  MACHINE   BOOT      VERSION   NAME\n");
 	for (i = 0; i < SG_SLOTS; i++)
 		if (taken(&w->slot[i]))

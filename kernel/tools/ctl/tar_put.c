@@ -80,7 +80,7 @@ static int find_parent(struct put *p, const struct tar_entry *e, const char *pat
 			if (err)
 				return path_error(e->path, err);
 			if (type != S_IFDIR >> 12)
-				return entry_error(p, e, "a directory on its way is none in the volume");
+				return entry_error(p, e, "a part of its path is not a directory in the volume");
 			*dir = next;
 		}
 		*name = path;
@@ -290,7 +290,7 @@ static int put_entry(struct put *p, const struct tar_entry *e)
 	int err;
 
 	if (!type && e->type != '1')
-		return entry_error(p, e, "is of a kind that is not understood; make the archive by "
+		return entry_error(p, e, "has an unknown type; make the archive by "
 				   "tar --format=posix");
 	err = find_parent(p, e, e->path, true, &dir, &last, &len);
 	if (!err && e->type == '1')

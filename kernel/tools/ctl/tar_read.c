@@ -52,7 +52,7 @@ static int take(struct tar_reader *r, void *to, size_t len)
 
 int tar_read_data(struct tar_reader *r, void *to, size_t len)
 {
-	int err = len > r->left ? broken(r, "a sparse file has less bytes than it says") :
+	int err = len > r->left ? broken(r, "a sparse file has fewer bytes than its header says") :
 		  take(r, to, len);
 
 	if (!err)
@@ -281,7 +281,7 @@ static int say_record(struct tar_reader *r, const struct tar_entry *e, const cha
 
 	snprintf(name, sizeof(name), "%.*s", (int)SG_MIN(n, sizeof(name) - 1), key);
 	tool_error("%s: %s: %s: %s", r->path, e->path ? e->path : "an entry", name,
-		   err == -ENOENT ? "it names a user or group that is not known here" :
+		   err == -ENOENT ? "it names a user or group that is unknown here" :
 		   err == -EOPNOTSUPP ? "volumes have no such attributes" : strerror(-err));
 	return err;
 }
@@ -301,12 +301,12 @@ static int read_records(struct tar_reader *r, struct tar_entry *e, char *text, s
 
 		if (digits == text || *digits != ' ' || n > (u64)(end - text) || n < 5 ||
 		    text[n - 1] != '\n')
-			return broken(r, "the archive is damaged: a pax header makes no sense");
+			return broken(r, "the archive is damaged: a pax header is invalid");
 		next = text + n;
 		digits++;
 		value = digits < next ? memchr(digits, '=', (size_t)(next - digits)) : NULL;
 		if (!value)
-			return broken(r, "the archive is damaged: a pax header makes no sense");
+			return broken(r, "the archive is damaged: a pax header is invalid");
 		err = one_record(e, digits, (size_t)(value - digits), value + 1,
 				 (size_t)(next - value - 2));
 		if (err && !*said)
@@ -347,7 +347,7 @@ static int add_piece(struct tar_reader *r, struct tar_entry *e, u64 pos, u64 len
 	struct tar_piece *more;
 
 	if (pos > e->real_size || len > e->real_size - pos || (last && pos < last->pos + last->len))
-		return broken(r, "the archive is damaged: a list of holes makes no sense");
+		return broken(r, "the archive is damaged: a list of holes is invalid");
 	if (e->pieces == e->room) {
 		more = realloc(e->piece, room * sizeof(*more));
 		if (!more)
@@ -377,7 +377,7 @@ static int list_number(struct tar_reader *r, char block[TAR_BLOCK], size_t *at, 
 			return 0;
 		}
 		if (!isdigit((unsigned char)block[*at]) || ++digits > 18)
-			return broken(r, "the archive is damaged: a list of holes makes no sense");
+			return broken(r, "the archive is damaged: a list of holes is invalid");
 		*out = *out * 10 + (u64)(block[*at] - '0');
 	}
 }
@@ -395,7 +395,7 @@ static int read_list(struct tar_reader *r, struct tar_entry *e)
 		sum += err ? 0 : len;
 	}
 	if (!err && sum != r->left)
-		err = broken(r, "a sparse file has not as many bytes as it says");
+		err = broken(r, "a sparse file's size differs from its header");
 	return err;
 }
 

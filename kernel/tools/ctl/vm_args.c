@@ -45,11 +45,10 @@ int before_vm_args(struct call *c)
 	char id[37];
 
 	if (c->machine && is_host(c->machine_id))
-		return tool_usage_error("--machine %s: is this host's own UUID; the machine needs "
-					"one of its own, as uuidgen prints them",
+		return tool_usage_error("--machine %s: is this host's UUID; give the VM its own, as uuidgen prints them",
 					show_uuid(c->machine_id, id));
 	if (!c->memory)
-		return tool_usage_error("--memory is missing: how much the machine has of its own");
+		return tool_usage_error("--memory is missing: the size of the VM's own memory");
 	return before_volume(c);
 }
 
@@ -86,11 +85,11 @@ static int refuse_memory(const struct recipe *r)
 	u64 room = r->base >= 4 * GIB ? (r->base & ~(GIB - 1)) - 4 * GIB : 0;
 
 	if (r->base < 4 * GIB)
-		tool_error("%s: lies at 0x%llx, where machines have memory or devices of their "
-			   "own: reserve memory from 4 GiB on for the zone", r->v->lv,
+		tool_error("%s: lies at 0x%llx, where VMs have their own memory or devices: reserve memory from 4 GiB on for the zone",
+			   r->v->lv,
 			   (unsigned long long)r->base);
 	else
-		tool_error("%s: lies at %s, and a machine with %s has memory there: give it at "
+		tool_error("%s: lies at %s, and a VM with %s has memory there: give it at "
 			   "most %s (--memory)", r->v->lv, show_size(r->base, a),
 			   show_size(r->memory, b),
 			   show_size(room ? room + LOW : LOW_MOST - (2ULL << 20), c));
@@ -106,15 +105,14 @@ static int refuse_bits(const struct recipe *r, u64 end)
 	bits = host_bits(&amd);
 	bits = given ? given : bits;
 	if (bits && end > 1ULL << bits) {
-		tool_error("%s: a machine with it has addresses up to %s, and %llu bits for them "
-			   "(%s) reach to %s: take a processor with more, or reserve memory "
+		tool_error("%s: a VM with it has addresses up to %s, and %llu bits for them (%s) reach to %s: use a processor with more, or reserve memory "
 			   "further down for the zone", r->v->lv, show_size(end, a),
 			   (unsigned long long)bits, given ? "--phys-bits" : "as this processor has",
 			   show_size(1ULL << bits, b));
 		return -EINVAL;
 	}
 	if (amd && end > AMD_HOLE) {
-		tool_error("%s: a machine with it has addresses up to %s, and on this processor "
+		tool_error("%s: a VM with it has addresses up to %s, and on this processor "
 			   "all of its memory moves to 1 TiB when they reach 1012 GiB: reserve "
 			   "memory further down for the zone", r->v->lv, show_size(end, a));
 		return -EINVAL;
@@ -153,11 +151,11 @@ static int refuse_read_only(const struct recipe *r, const char *where)
 	if (r->c->read_only)
 		return 0;
 	if (mounted_read_only(r->region))
-		tool_error("%s: is mounted read-only at %s: say --read-only for a machine that "
-			   "reads, or mount -o remount,rw %s", r->v->lv, where, where);
+		tool_error("%s: is mounted read-only at %s: give --read-only for a VM that only reads, or mount -o remount,rw %s",
+			   r->v->lv, where, where);
 	else if (is_read_only(r->v->path))
-		tool_error("%s: is a read-only device: say --read-only for a machine that reads, "
-			   "or blockdev --setrw %s", r->v->lv, r->v->path);
+		tool_error("%s: is a read-only device: give --read-only for a VM that only reads, or blockdev --setrw %s",
+			   r->v->lv, r->v->path);
 	else
 		return 0;
 	return -EROFS;
@@ -169,7 +167,7 @@ static int find_region(struct recipe *r)
 	struct stat st;
 
 	if (!engine_mounted(r->v->path, where)) {
-		tool_error("%s: is not mounted here, as a machine that gets it needs: mount -t "
+		tool_error("%s: is not mounted here, but its VM needs that: mount -t "
 			   "stargatefs %s DIRECTORY", r->v->lv, r->v->path);
 		return -ENOENT;
 	}

@@ -80,7 +80,7 @@ static int verify(const struct volume *v, u64 base)
 	u64 phys;
 
 	if (!v->piece || v->piece->base != base || !zone_contiguous(v->zone, v->piece))
-		tool_error("%s: LVM has not cut it where it was told to", v->lv);
+		tool_error("%s: LVM has not allocated it at the requested place", v->lv);
 	else if (stat(v->path, &st) || device_phys(st.st_rdev, &phys) || phys != base)
 		tool_error("%s: its device is not the memory from 0x%llx on", v->lv,
 			   (unsigned long long)base);
@@ -258,11 +258,11 @@ static int refuse_size(const struct growth *g, u64 size, u64 format_most)
 	g->v->why.sized = true;
 	g->v->why.largest = SG_MIN(format_most, g->most);
 	if (size > format_most && format_most <= g->most)
-		tool_error("%s: was made to grow to %s at most (--max-size of mkfs.stargatefs); "
-			   "that is the largest possible size (%llu bytes)", g->v->lv,
+		tool_error("%s: can grow to %s at most (--max-size of mkfs.stargatefs); that is the largest possible size (%llu bytes)",
+			   g->v->lv,
 			   show_size(format_most, a), (unsigned long long)format_most);
 	else if (size > g->most)
-		tool_error("%s: cannot grow to %s, as not so much is free behind it; the largest "
+		tool_error("%s: cannot grow to %s, because too little is free behind it; the largest "
 			   "possible size is %s (%llu bytes)", g->v->lv, show_size(size, a),
 			   show_size(g->most, b), (unsigned long long)g->most);
 	else
@@ -278,7 +278,7 @@ static int plan_growth(struct growth *g, u64 size)
 	if (!engine_look(g->v->path, &probe, true))
 		return -EIO;
 	if (!probe.valid) {
-		tool_error("%s: holds no StargateFS that is whole; run stargatectl volume check",
+		tool_error("%s: holds no intact StargateFS; run stargatectl volume check",
 			   g->v->lv);
 		return -EUCLEAN;
 	}

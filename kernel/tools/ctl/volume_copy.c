@@ -75,7 +75,7 @@ static int look(struct copying *k)
 	if (!engine_look(k->path, &probe, true))
 		return -EIO;
 	if (!probe.valid) {
-		tool_error("%s: holds no StargateFS that is whole; run %s", k->name,
+		tool_error("%s: holds no intact StargateFS; run %s", k->name,
 			   k->file ? "fsck.stargatefs" : "stargatectl volume check");
 		return -EUCLEAN;
 	}
@@ -255,7 +255,7 @@ static int copy_of_file(struct copying *k)
 	if (err) {
 		tool_error("%s: cannot be opened: %s", k->path, strerror(-err));
 	} else if (!S_ISREG(st.st_mode)) {
-		tool_error("%s: is no file; a volume of a zone is ZONE/NAME", k->path);
+		tool_error("%s: is not a file; a volume of a zone is ZONE/NAME", k->path);
 		err = -EINVAL;
 	}
 	err = err ?: volume_hold(&k->to, k->c->argv[0]);

@@ -63,7 +63,7 @@ int volume_sole(int fd, const char *path)
 	if (n == 1)
 		return 0;
 	if (n < 0)
-		tool_error("%s: who else has it open cannot be found out: %s", path, strerror(-n));
+		tool_error("%s: its other users cannot be found: %s", path, strerror(-n));
 	else
 		tool_error("%s: is open here in another program or device; close it first (fuser "
 			   "-v %s, losetup and lsblk show which)", path, path);

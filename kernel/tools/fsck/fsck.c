@@ -192,11 +192,11 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 	};
 
 	if (res->beyond)	/* do not advise what cannot work */
-		return "damaged beyond repair; restore it from a backup, all its pages are kept";
+		return "damaged beyond repair; restore it from a backup (all its pages are kept)";
 	if (res->no_space)
-		return "damage is left for want of free pages; remove something, then repair again";
+		return "damage is left because no pages are free; remove files, then repair again";
 	if (res->found && job->mode == SG_CHECK_ONLY && res->pages - res->pages_used < FEW_PAGES)
-		return "damaged, and full; remove something if you can, then repair it with -y";
+		return "damaged, and full; remove files if you can, then repair it with -y";
 	if (res->found > res->fixed)
 		return damaged[job->mode];
 	if (res->fixed)
@@ -255,7 +255,7 @@ static u64 search(const struct job *job, const struct target *t, struct sg_probe
 	u64 size = sg_search(t->base, t->size, probe);
 
 	if (size != t->size)
-		tool_warn("%s: no superblock where one should be; going by one of a volume of %llu MiB",
+		tool_warn("%s: no superblock in its place; using one of a volume of %llu MiB",
 			  job->path, (unsigned long long)size >> 20);
 	return size;
 }
@@ -269,7 +269,7 @@ static bool hopeless(const struct job *job, const struct target *t, const struct
 
 	if (probe->from_backup && foreign && job->mode != SG_CHECK_ONLY &&
 	    !job->force_foreign) {
-		tool_error("%s: holds %s, and what an older StargateFS has left behind it; only with --force-foreign is the latter repaired over the former",
+		tool_error("%s: holds %s, and remains of an older StargateFS; give --force-foreign to repair the StargateFS, which destroys the other content",
 			   job->path, foreign);
 		return true;
 	}
@@ -280,12 +280,13 @@ static bool hopeless(const struct job *job, const struct target *t, const struct
 			   job->path, (unsigned long long)probe->whole >> 20,
 			   (unsigned long long)t->size >> 20);
 	else if (probe->stargate)
-		tool_error("%s: superblock and backup are damaged, nothing says where anything is; restore the volume from a backup",
+		tool_error("%s: superblock and backup are damaged; restore the volume from a backup",
 			   job->path);
 	else if (foreign)
-		tool_error("%s: holds %s, not a StargateFS; nothing was changed", job->path, foreign);
+		tool_error("%s: holds %s, not a StargateFS; nothing was changed",
+			   job->path, foreign);
 	else
-		tool_error("%s: holds no StargateFS, or neither of its superblocks; is it the right one?",
+		tool_error("%s: holds no superblock of a StargateFS; check the name of the device",
 			   job->path);
 	return true;
 }
@@ -328,7 +329,7 @@ static int check(struct job *job, struct target *t)
 	if (hopeless(job, t, &probe))
 		return EXIT_TROUBLE;
 	if (job->mode != SG_CHECK_ONLY && job->force_live)
-		tool_warn("%s: all systems that use it are fenced without a look; one that is alive loses what it writes from now on",
+		tool_warn("%s: fences all systems that use it, also live ones: those lose all later writes",
 			  job->path);
 	if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid) {
 		err = member_watch(t, &probe.sb, job->force_live ? 0 : MEMBER_WAIT_MS, res.why);

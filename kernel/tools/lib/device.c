@@ -167,10 +167,10 @@ static int look(const struct target *t)
 		if (err)
 			return err;
 		if (d->slot >= 0 && now[d->slot].state != d->alive)
-			return lose(d, "", (unsigned int)d->slot, "has declared this tool dead");
+			return lose(d, "", (unsigned int)d->slot, "has fenced this tool");
 		if (d->slot >= 0 && hot.alone_lock.word != d->alone)
 			return lose(d, "", SG_LOCK_SLOT(hot.alone_lock.word),
-				    "has taken the volume for itself");
+				    "has taken exclusive access");
 		who_came(d, now, &came);
 		if (came == SG_SLOTS)
 			break;

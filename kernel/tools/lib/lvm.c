@@ -33,7 +33,7 @@ int lvm_ready(void)
 	char path[PATH_MAX];
 
 	if (geteuid()) {
-		tool_error("zones and volumes are the administrator's: run it as root");
+		tool_error("only root may change zones and volumes: run it as root");
 		return -EPERM;
 	}
 	if (!program_find("lvm", path)) {

@@ -254,8 +254,8 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	if (err)
 		return err;
 	if (use == TARGET_SHARE && S_ISBLK(st.st_mode)) {
-		tool_error("%s: is a block device, where stores are not seen by others at once; "
-			   "name the file or device-dax node that they map", path);
+		tool_error("%s: is a block device, where other systems do not see stores at once; name the file or device-dax node that VMs map",
+			   path);
 		return -EOPNOTSUPP;
 	}
 	t->fd = open(target_path(path), open_flags(use, S_ISBLK(st.st_mode)) | O_NONBLOCK);
@@ -266,7 +266,7 @@ int target_open(struct target *t, const char *path, enum target_use use)
 			      "cannot be opened for writing", errno);
 	err = look_at(t);
 	if (err)
-		return failed(t, "its size cannot be found out", -err);
+		return failed(t, "its size is unknown", -err);
 	/* An empty file grows later: a tool makes a volume there, or a machine's memory. */
 	if (t->size < SG_VOLUME_MIN && (use != TARGET_SHARE || t->size)) {
 		tool_error("%s: has %llu bytes; the smallest volume is 16 MiB", path,
@@ -287,8 +287,7 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	}
 	err = map(t);
 	if (err == -EINVAL && use == TARGET_LOOK && is_region(t->fd))
-		return failed(t, "is the memory of a mounted volume, which a look from outside would have "
-			      "to copy; name the device that is mounted", EBUSY);
+		return failed(t, "is the memory of a mounted volume; name the mounted device instead", EBUSY);
 	if (err == -ENOMEM && (use == TARGET_LOOK || device_held(t)))
 		return failed(t, private_refused(t, why), ENOMEM);
 	return err ? failed(t, "cannot be mapped", -err) : 0;

@@ -49,7 +49,7 @@ static void hold_closed_outputs(void)
 static void no_memory(int sig)
 {
 	static const char text[] = ": memory of the volume is missing or bad (a sparse file where "
-				   "nothing is free, or one cut short?); given up\n";
+				   "nothing is free, or one cut short?): stopped\n";
 
 	(void)sig;
 	if (write(STDERR_FILENO, tool_name, strlen(tool_name)) < 0 ||
@@ -132,9 +132,9 @@ int tool_usage_error(const char *fmt, ...)
 static const char *number_fault(const char *text)
 {
 	if (*text == '+' || *text == '-')
-		return ", and nothing relative: say the whole, as in 4G";
+		return ", and not relative: give the whole size, as in 4G";
 	if (isdigit((unsigned char)*text) && strpbrk(text, ".,"))
-		return ", and no fraction: say it in a smaller unit, as in 1536M";
+		return ", and no fraction: use a smaller unit, as in 1536M";
 	return "";
 }
 

@@ -19,8 +19,8 @@ static int refuse_stargate(const struct request *r, const struct sg_probe *probe
 	char id[37];
 
 	if (probe->live && !r->force_live) {
-		tool_error("%s: %u system(s) use this StargateFS or died with it; unmount it "
-			   "there, or run fsck.stargatefs, or give --force-live", r->path,
+		tool_error("%s: %u system(s) use this StargateFS or died while using it; unmount it there, run fsck.stargatefs, or give --force-live",
+			   r->path,
 			   probe->live);
 		return -EBUSY;
 	}
@@ -204,8 +204,8 @@ static int find_phys(struct request *r, const struct target *t)
 	int err = target_phys(t, &phys);
 
 	if (err && !r->phys_given) {
-		tool_error("%s: not one contiguous piece of memory known to the kernel; "
-			   "give --phys", r->path);
+		tool_error("%s: not one contiguous range of memory that the kernel knows; give --phys",
+			   r->path);
 		return err;
 	}
 	if (!err && r->phys_given && phys != r->opts.phys) {
@@ -217,7 +217,7 @@ static int find_phys(struct request *r, const struct target *t)
 	if (!err)
 		r->opts.phys = phys;
 	if (r->opts.phys % SG_VOLUME_ALIGN) {
-		tool_error("%s: its address 0x%llx is not a multiple of 2 MiB; cut it aligned",
+		tool_error("%s: its address 0x%llx is not a multiple of 2 MiB; align the device or partition",
 			   r->path, (unsigned long long)r->opts.phys);
 		return -EINVAL;
 	}

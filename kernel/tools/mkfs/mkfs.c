@@ -117,7 +117,7 @@ static int pin_file(const struct request *r, struct stat *st)
 		return err;
 	}
 	if (fstat(fd, st) || !S_ISREG(st->st_mode)) {
-		tool_error("%s: somebody has put something else in its place meanwhile", r->path);
+		tool_error("%s: was replaced meanwhile", r->path);
 		close(fd);
 		return -ESTALE;
 	}
