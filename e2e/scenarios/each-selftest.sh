@@ -92,7 +92,7 @@ wants "a line for each" [ "$(wc -l <"$work/lines")" -eq 7 ]
 wants "things left over are no fault" line 1 'ok a-leaves-much \(3 checks'
 wants "and gone; so is a pause" line 2 'ok b-kills \(2 checks'
 wants "a guest that was killed is there" line 3 'ok c-changes-what-was-there \(2 checks'
-wants "a change leads to a boot" grep -q 'g1 boots anew, as it is not as it was: file /root/in/given' "$work/err"
+wants "a change leads to a boot" grep -q 'g1 reboots, because its state has changed: file /root/in/given' "$work/err"
 wants "a script that fails" line 4 'FAIL d-fails \(status 1'
 wants "the next is well" line 5 'ok e-is-well \(2 checks'
 wants "a script over its limit" line 6 'FAIL f-is-late \(no end after 5s'

@@ -44,7 +44,7 @@ func parse(flags *flag.FlagSet, rest string, least, most int, args []string) err
 	case n < least:
 		return misused("%s wants %s", name, rest)
 	case most >= 0 && n > most:
-		return misused("%s: what is %q for?", name, flags.Arg(most))
+		return misused("%s: unexpected argument %q", name, flags.Arg(most))
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func checkFolder(what, path string, files ...string) error {
 		return misused("%s: %v", what, err)
 	}
 	if !info.IsDir() {
-		return misused("%s: %s is no folder", what, path)
+		return misused("%s: %s is not a folder", what, path)
 	}
 	for _, name := range files {
 		if _, err := os.Stat(filepath.Join(path, name)); err == nil {

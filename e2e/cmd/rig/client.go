@@ -46,7 +46,7 @@ func clientCall(args []string) (int, error) {
 		return ask(dir, wire.Request{Verb: verb, Guest: guest, Args: rest}, nil)
 	}
 	if len(rest) == 0 {
-		return 0, errors.New("on: which command?")
+		return 0, errors.New("on: COMMAND is missing")
 	}
 	return ask(dir, wire.Request{Guest: guest, Args: shellCommand(rest)}, os.Stdin)
 }
@@ -60,7 +60,7 @@ func shellCommand(words []string) []string {
 func ask(dir string, request wire.Request, stdin io.Reader) (int, error) {
 	conn, err := net.Dial("unix", socketPath(dir))
 	if err != nil {
-		return 0, fmt.Errorf("the rig is not there: %w", err)
+		return 0, fmt.Errorf("the rig does not answer: %w", err)
 	}
 	defer conn.Close()
 	out := wire.NewWriter(conn)
@@ -98,7 +98,7 @@ func attach(_ rig, args []string) error {
 	if err := parse(flags, "FOLDER GUEST [COMMAND]... (the run's folder is in its messages and in $RIG_DIR)", 2, -1, args); err != nil {
 		return err
 	}
-	if err := checkFolder("attach: no run goes on there", flags.Arg(0), filepath.Base(socketPath(""))); err != nil {
+	if err := checkFolder("attach: no run is in progress there", flags.Arg(0), filepath.Base(socketPath(""))); err != nil {
 		return err
 	}
 	code, err := enter(flags.Arg(0), flags.Arg(1), flags.Args()[2:])

@@ -32,7 +32,7 @@ type oneOf struct {
 // scripts returns the scripts of --each.
 func (o *options) scripts() ([]oneOf, error) {
 	if o.text != "" || len(o.script) == 0 {
-		return nil, misused("run --each: each argument is the path of a script, and there is no -c")
+		return nil, misused("run --each: each argument is the path of a script; -c does not go with it")
 	}
 	var list []oneOf
 	seen := map[string]string{}
@@ -68,7 +68,7 @@ func limitOf(script string) (time.Duration, error) {
 		if parts := limitLine.FindStringSubmatch(line); parts != nil {
 			seconds, err := strconv.Atoi(parts[1])
 			if err != nil || seconds < 1 {
-				return 0, fmt.Errorf("its limit is %q, and no number of seconds", parts[1])
+				return 0, fmt.Errorf("its limit is %q, which is not a number of seconds", parts[1])
 			}
 			return time.Duration(seconds) * time.Second, nil
 		}

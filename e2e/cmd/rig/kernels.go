@@ -49,7 +49,7 @@ func (r rig) kernel(name string) (kernel.Kernel, error) {
 func fetch(r rig, args []string) error {
 	flags := flag.NewFlagSet("fetch", flag.ContinueOnError)
 	var packages list
-	flags.Var(&packages, "pkgs", "make the root of guests that have these Debian packages as well")
+	flags.Var(&packages, "pkgs", "also make the root of guests with these Debian packages")
 	if err := parse(flags, "[SERIES]...", 0, -1, args); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func debugKernel(r rig, args []string) error {
 func buildModule(r rig, args []string) error {
 	flags := flag.NewFlagSet("build-module", flag.ContinueOnError)
 	name := flags.String("kernel", r.versions["KERNEL_DEFAULT"], "kernel to build for: 6.1, 6.12, 7.2, debug or a path")
-	sparse := flags.Bool("sparse", false, "check every file with sparse as well")
+	sparse := flags.Bool("sparse", false, "also check every file with sparse")
 	if err := parse(flags, "SRCDIR OUTDIR [MAKE-ARGUMENT]...", 2, -1, args); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func buildModule(r rig, args []string) error {
 		return err
 	}
 	if info, err := os.Stat(flags.Arg(1)); err == nil && !info.IsDir() {
-		return misused("build-module: OUTDIR: %s is no folder", flags.Arg(1))
+		return misused("build-module: OUTDIR: %s is not a folder", flags.Arg(1))
 	}
 	if err := r.checkKernel(*name); err != nil {
 		return err

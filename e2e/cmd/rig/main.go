@@ -33,8 +33,8 @@ type command struct {
 func commands() map[string]command {
 	return map[string]command{
 		"run":              {"run a scenario on guests with a shared volume", run},
-		"shell":            {"the same guests, and a shell in the first", shell},
-		"attach":           {"a shell or a command in a guest of a run that is going on", attach},
+		"shell":            {"start the same guests, and a shell in the first", shell},
+		"attach":           {"run a shell or a command in a guest of a run in progress", attach},
 		"doctor":           {"show what this machine offers and what is missing", doctor},
 		"clean":            {"remove what the rig has cached", clean},
 		"fetch":            {"fill the caches, to work without a network later", fetch},
@@ -42,7 +42,7 @@ func commands() map[string]command {
 		"debug-kernel":     {"build the kernel of --kernel debug: KASAN, lockdep, kmemleak", debugKernel},
 		"kernel-build-dir": {"where modules build against", kernelBuildDir},
 		"qemu":             {"the emulator, for machines that are not the rig's guests", qemu},
-		"judge":            {"find in kernel logs what must not be there", judge},
+		"judge":            {"find lines in kernel logs that tests forbid", judge},
 	}
 }
 
@@ -97,7 +97,7 @@ func dispatch(args []string) error {
 	}
 	c, ok := commands()[args[0]]
 	if !ok {
-		return misused("there is no command %q; e2e/rig -h lists them", args[0])
+		return misused("unknown command %q; e2e/rig -h lists the commands", args[0])
 	}
 	r, err := open()
 	if err != nil {
@@ -109,7 +109,7 @@ func dispatch(args []string) error {
 func open() (rig, error) {
 	home := os.Getenv("RIG_HOME")
 	if home == "" {
-		return rig{}, fmt.Errorf("start me as e2e/rig")
+		return rig{}, fmt.Errorf("start this program as e2e/rig")
 	}
 	dir, err := cache.Default()
 	if err != nil {

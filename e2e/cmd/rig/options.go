@@ -54,7 +54,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	o := &options{size: 256 << 20, timeout: limit(30 * time.Minute)}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.IntVar(&o.guests, "guests", 1, "number of guests: g1, g2, ...")
-	flags.BoolVar(&o.node, "node", false, "the guests run under the KVM of a node, host, which mounts the volume, too")
+	flags.BoolVar(&o.node, "node", false, "the guests run under the KVM of a node called host, which also mounts the volume")
 	flags.StringVar(&o.nodeOn, "node-kernel", r.versions["KERNEL_DEFAULT"], "kernel of the node")
 	flags.StringVar(&o.zone, "zone", zoneNVM, "effect of a power cut on the node's range: "+zoneNVM+" keeps the bytes, "+zoneDRAM+" loses them")
 	flags.Var(&o.size, "size", "size of the shared range, a multiple of 2M")
@@ -62,21 +62,21 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.IntVar(&o.cpus, "cpus", 1, "CPUs of each guest")
 	flags.Var(&o.memory, "mem", "memory of each guest (default 512M; in a node 384M; debug kernel 1536M)")
 	flags.Var(&o.mountOpts, "mount-opts", "options of the volume's mount (may be repeated)")
-	flags.Var(&o.packages, "pkgs", "Debian packages to have in the guests (may be repeated)")
-	flags.Var(&o.copyIn, "copy-in", "file or folder to have under /root/in in the guests (may be repeated)")
-	flags.Var(&o.shares, "share", "a folder outside, in all guests at /mnt/KIND: "+strings.Join(vm.ShareKinds, ", ")+" (may be repeated)")
-	flags.BoolVar(&o.net, "net", false, "an Ethernet that all guests are on: g1 is 10.115.103.1")
-	flags.StringVar(&o.tap, "tap", "", "a tap of this machine that is the other end of g1's Ethernet")
+	flags.Var(&o.packages, "pkgs", "Debian packages to install in the guests (may be repeated)")
+	flags.Var(&o.copyIn, "copy-in", "file or folder to copy to /root/in in the guests (may be repeated)")
+	flags.Var(&o.shares, "share", "a folder of this machine, mounted in all guests at /mnt/KIND: "+strings.Join(vm.ShareKinds, ", ")+" (may be repeated)")
+	flags.BoolVar(&o.net, "net", false, "connect all guests by an Ethernet: g1 is 10.115.103.1")
+	flags.StringVar(&o.tap, "tap", "", "a tap of this machine, the other end of g1's Ethernet")
 	flags.StringVar(&o.disk, "disk", "", "file of a disk that g1 keeps when its power is cut; there it has the serial number kept")
 	flags.BoolVar(&o.nested, "nested", false, "KVM can be loaded in the guests, too")
 	flags.BoolVar(&o.pages, "pages", false, "give the range struct pages, as a node's zone has, instead of a VM's NVDIMM without")
 	flags.BoolVar(&o.labels, "labels", false, "give that NVDIMM a label area, behind the range (implies --no-mount)")
 	flags.BoolVar(&o.noMount, "no-mount", false, "load the module, but neither format nor mount")
 	flags.BoolVar(&o.noModule, "no-module", false, "guests without module and tools (implies --no-mount)")
-	flags.BoolVar(&o.noGuard, "no-guard", false, "no guard beside the guests: nobody outside knows when one is dead")
+	flags.BoolVar(&o.noGuard, "no-guard", false, "run no guard for the guests: the end of a guest is not reported")
 	flags.BoolVar(&o.icount, "icount", false, "repeatable instruction counts: one guest nanosecond is one instruction")
-	flags.StringVar(&o.append, "append", "", "more words for the guests' kernel command line")
-	flags.Var(&o.timeout, "timeout", "limit of the whole run (with --each it has none by itself, but each script has one)")
+	flags.StringVar(&o.append, "append", "", "further words for the guests' kernel command line")
+	flags.Var(&o.timeout, "timeout", "limit of the whole run (default with --each: none, but each script has its own)")
 	flags.BoolVar(&o.keepLogs, "keep-logs", false, "keep the logs of a run that succeeded, too")
 	if name == "run" {
 		flags.StringVar(&o.text, "c", "", "the script itself, instead of its path")
@@ -234,7 +234,7 @@ func (o *options) checkMember() error {
 		return fmt.Errorf("--disk: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("--disk: %s is no file", o.disk)
+		return fmt.Errorf("--disk: %s is not a file", o.disk)
 	}
 	return nil
 }
@@ -338,7 +338,7 @@ func (o *options) checkScript() error {
 		return nil
 	}
 	if len(o.script) == 0 {
-		return misused("run wants a script: a path, - for standard input, or -c TEXT")
+		return misused("run: SCRIPT is missing: give a path, - for standard input, or -c TEXT")
 	}
 	if o.script[0] == "-" {
 		return nil
@@ -367,7 +367,7 @@ var sizeFormat = regexp.MustCompile(`^([0-9]+)([KMGT]?)(I?B)?$`)
 func (s *size) Set(text string) error {
 	parts := sizeFormat.FindStringSubmatch(strings.ToUpper(text))
 	if parts == nil {
-		return fmt.Errorf("%q is no size like 256M or 4G", text)
+		return fmt.Errorf("%q is not a size like 256M or 4G", text)
 	}
 	n, err := strconv.ParseInt(parts[1], 10, 64)
 	if err != nil {
@@ -399,7 +399,7 @@ type limit time.Duration
 func (l *limit) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("%q is no time like 90s or 30m", text)
+		return fmt.Errorf("%q is not a duration like 90s or 30m", text)
 	}
 	*l = limit(d)
 	return nil

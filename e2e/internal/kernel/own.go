@@ -61,7 +61,7 @@ func imageRelease(path string) (string, error) {
 	}
 	at := int(binary.LittleEndian.Uint16(head[0x20e:])) + 0x200
 	if string(head[0x202:0x206]) != "HdrS" || at >= len(head) {
-		return "", errors.New(path + " is no bzImage")
+		return "", errors.New(path + " is not a bzImage")
 	}
 	release, _, _ := bytes.Cut(head[at:], []byte{' '})
 	return string(release), nil

@@ -83,7 +83,7 @@ func roots(v versions.Set, series string) (headers, image debian.Root, err error
 	prefix := "KERNEL_" + strings.ReplaceAll(series, ".", "_") + "_"
 	suite, err := v.Get(prefix + "SUITE")
 	if err != nil {
-		return headers, image, fmt.Errorf("kernel %q is none of %s, nor debug, nor a path", series, v["KERNELS"])
+		return headers, image, fmt.Errorf("unknown kernel %q: use one of %s, debug, or a path", series, v["KERNELS"])
 	}
 	tools, err := v.List("KERNEL_BUILD_PACKAGES")
 	if err != nil {

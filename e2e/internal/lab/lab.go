@@ -196,7 +196,7 @@ func (l *Lab) Start(name string, life Life) error {
 		return fmt.Errorf("%s: words for QEMU are for guests in a node", name)
 	}
 	if life.At != 0 && l.inNode(m) {
-		return fmt.Errorf("%s: %s is for guests in no node, which has the range where it has it", name, At)
+		return fmt.Errorf("%s: %s is not possible in a node, whose range has a fixed place", name, At)
 	}
 	m.life = life
 	if err := l.boot(m); err != nil {

@@ -92,7 +92,7 @@ func (l *Lab) tidyOrEnd(m *member, anew bool) error {
 		if err == nil {
 			return nil
 		}
-		say.Line("%s boots anew, as it is not as it was: %v", m.name, err)
+		say.Line("%s reboots, because its state has changed: %v", m.name, err)
 	}
 	m.expected = true
 	m.guest.Kill()
