@@ -106,7 +106,7 @@ func (b *builder) execute(ctx context.Context, s *stage) (*built, error) {
 		return d, nil
 	}
 	if b.recipe.stage(s.base) != nil || s.base == "scratch" {
-		return nil, fmt.Errorf("Dockerfile: stage %s begins from %s: only one that begins from an image of its own is copied from here", s.name, s.base)
+		return nil, fmt.Errorf("Dockerfile: stage %s begins from %s: COPY --from needs a stage that begins from an image", s.name, s.base)
 	}
 	d := &built{dir: filepath.Join(b.work, s.name), workdir: "/"}
 	for _, st := range s.steps {
@@ -132,7 +132,7 @@ func (b *builder) act(ctx context.Context, d *built, s step) error {
 	case "run":
 		return b.run(ctx, d, s)
 	}
-	return s.refuse("%s is not done here in a stage that is copied from", strings.ToUpper(s.op))
+	return s.refuse("%s is not supported in a stage that is copied from", strings.ToUpper(s.op))
 }
 
 func setWorkdir(d *built, s step) error {
@@ -159,7 +159,7 @@ func setEnv(v *variables, s step, set func(name, value string)) error {
 // stderr.
 func (b *builder) run(ctx context.Context, d *built, s step) error {
 	if s.json || len(s.flags) > 0 || len(s.args) != 1 {
-		return s.refuse("RUN COMMAND, for a shell, is all that is done here")
+		return s.refuse("only RUN COMMAND, for a shell, is supported")
 	}
 	if d.workdir == "/" {
 		return s.refuse("RUN before WORKDIR: this machine's / is not for an image's recipe")

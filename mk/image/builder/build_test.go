@@ -248,7 +248,7 @@ func TestRefused(t *testing.T) {
 	for _, c := range []struct{ dockerfile, words string }{
 		{"", "file with no instructions"},
 		{"RUN true\nFROM scratch\n", "line 1: RUN before the first FROM"},
-		{"FROM scratch\nRUN true\n", "line 2: RUN is not done here in an image from scratch"},
+		{"FROM scratch\nRUN true\n", "line 2: RUN is not supported in an image from scratch"},
 		{"FROM debian\n", "only scratch"},
 		{"FROM --platform=x scratch\n", "--platform"},
 		{"FROM scratch\nCOPY none /\n", "COPY none"},
@@ -260,14 +260,14 @@ func TestRefused(t *testing.T) {
 		{"FROM scratch\nADD r.tar /opt/\n", "ADD ARCHIVE.tar /"},
 		{"FROM scratch\nADD ../r.tar /\n", "ADD ../r.tar"},
 		{"FROM scratch\nENTRYPOINT a\n", "without a shell"},
-		{"FROM scratch\nHEALTHCHECK NONE\n", "HEALTHCHECK is not done here"},
-		{"FROM scratch\nCOPY ${THAT} /\n", "nothing says what THAT is"},
+		{"FROM scratch\nHEALTHCHECK NONE\n", "HEALTHCHECK is not supported"},
+		{"FROM scratch\nCOPY ${THAT} /\n", "no value for THAT"},
 		{"FROM d AS a\nRUN true\nFROM scratch\nCOPY --from=a / /\n", "before WORKDIR"},
 		{"FROM d AS a\nWORKDIR /s\nRUN --mount=type=cache true\nFROM scratch\nCOPY --from=a / /\n", "RUN COMMAND"},
 		{"FROM d AS a\nWORKDIR /s\nRUN [\"true\"]\nFROM scratch\nCOPY --from=a / /\n", "RUN COMMAND"},
 		{"FROM d AS a\nWORKDIR /s\nRUN exit 3\nFROM scratch\nCOPY --from=a / /\n", "line 3: RUN exit 3: exit status 3"},
 		{"FROM d AS a\nFROM a AS b\nFROM scratch\nCOPY --from=b / /\n", "stage b begins from a"},
-		{"FROM d AS a\nUSER 3\nFROM scratch\nCOPY --from=a / /\n", "USER is not done here"},
+		{"FROM d AS a\nUSER 3\nFROM scratch\nCOPY --from=a / /\n", "USER is not supported"},
 	} {
 		o := given(t, c.dockerfile)
 		delete(o.args, "BASE")

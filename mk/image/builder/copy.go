@@ -70,7 +70,7 @@ func (b *builder) copyTo(ctx context.Context, s step, vars *variables, root, wor
 			return err
 		}
 		if strings.ContainsAny(words[i], "*?[") {
-			return s.refuse("COPY %s: patterns are not done here", words[i])
+			return s.refuse("COPY %s: patterns are not supported", words[i])
 		}
 	}
 	target := words[len(words)-1]
@@ -110,7 +110,7 @@ func (b *builder) copyFlags(ctx context.Context, s step) (source, fs.FileMode, e
 			}
 			mode = fs.FileMode(n)
 		default:
-			return from, 0, s.refuse("COPY %s is not done here", name)
+			return from, 0, s.refuse("COPY %s is not supported", name)
 		}
 	}
 	return from, mode, nil

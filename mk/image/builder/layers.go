@@ -28,7 +28,7 @@ import (
 func (b *builder) last(ctx context.Context) (v1.Image, error) {
 	s := b.recipe.stages[len(b.recipe.stages)-1]
 	if s.base != "scratch" {
-		return nil, fmt.Errorf("Dockerfile: the last stage begins from %s: only scratch is done here", s.base)
+		return nil, fmt.Errorf("Dockerfile: the last stage begins from %s: only scratch is supported", s.base)
 	}
 	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
@@ -85,7 +85,7 @@ func (b *builder) layerOf(ctx context.Context, s step, d *built, dir string) (v1
 // add turns an archive of a whole root into a layer, with its owners, modes and attributes.
 func (b *builder) add(s step, vars *variables) (v1.Layer, error) {
 	if len(s.flags) > 0 || len(s.args) != 2 || s.args[1] != "/" || !strings.HasSuffix(s.args[0], ".tar") {
-		return nil, s.refuse("ADD ARCHIVE.tar / is all that is done here")
+		return nil, s.refuse("only ADD ARCHIVE.tar / is supported")
 	}
 	word, err := vars.expand(s, s.args[0])
 	if err != nil {
@@ -148,7 +148,7 @@ func (b *builder) configure(c *v1.Config, d *built, s step) error {
 			c.Entrypoint = s.args
 		}
 	default:
-		err = s.refuse("%s is not done here in an image from scratch", strings.ToUpper(s.op))
+		err = s.refuse("%s is not supported in an image from scratch", strings.ToUpper(s.op))
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func read(text io.Reader) (*recipe, error) {
 
 func newStage(s step, n int) (*stage, error) {
 	if len(s.flags) > 0 {
-		return nil, s.refuse("FROM %s is not done here", s.flags[0])
+		return nil, s.refuse("FROM %s is not supported", s.flags[0])
 	}
 	switch {
 	case len(s.args) == 1:
@@ -132,7 +132,7 @@ func (v *variables) expand(s step, word string) (string, error) {
 		return "", s.refuse("%s: %v", word, err)
 	}
 	if len(unset) > 0 {
-		return "", s.refuse("%s: nothing says what %s is", word, strings.Join(slices.Sorted(maps.Keys(unset)), ", "))
+		return "", s.refuse("%s: no value for %s", word, strings.Join(slices.Sorted(maps.Keys(unset)), ", "))
 	}
 	return out, nil
 }
