@@ -66,11 +66,11 @@ vm g2 "head -n 1 /mnt/sg/hello"
 vm host 'echo "KVM maps $(cat /sys/kernel/debug/kvm/pages_2m) pages of 2 MiB"'
 
 # --- 4 ---
-title "4. A VM is killed in the middle of writing"
+title "4. A VM is killed while it writes"
 tell "g1 writes orders: each into a new file, which is renamed when it is complete. Every completed" \
 	"one is noted here. It also holds a lock that the host waits for. Then its QEMU gets SIGKILL." \
-	"No guard stands beside it: the host's module itself sees that nobody has the volume's memory" \
-	"for that machine any more."
+	"No guard runs: the host's module itself sees that no process maps the volume's memory for" \
+	"that VM any more."
 notes=$(mktemp)
 trap 'rm -f "$notes"' EXIT
 on g1 'exec 9>/mnt/sg/lock; flock 9; touch /mnt/sg/locked; sleep 1000' </dev/null >/dev/null 2>&1 &
@@ -104,7 +104,7 @@ vm g2 "rm -r /mnt/sg/orders; echo 'on it goes' >>/mnt/sg/hello"
 vm host 'cat /mnt/sg/hello; ls /mnt/sg'
 
 took "the node under $RIG_ACCEL, VMs under its KVM"
-tell "Seen: one copy of the bytes, at one physical address, in a host and two VMs; what one writes" \
-	"is there for the others; $completed of $completed completed files intact after a death that the" \
+tell "Seen: one copy of the bytes, at one physical address, in a host and two VMs; each system" \
+	"reads what another writes; $completed of $completed completed files intact after a death that the" \
 	"host alone noticed. Now all unmount, fsck.stargatefs -n goes over the volume, and the kernels'" \
 	"logs are searched. Next: make test, make test SUITE=node, make bench SUITE=quick, docs/README.md."

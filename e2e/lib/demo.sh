@@ -82,10 +82,10 @@ outside=$(ctl cat "$RIG_RANGE" /data/big | sha256sum)
 printf '  SHA-256 of /data/big outside:           %s\n' "${outside%% *}"
 
 # --- 4 ---
-title "4. One is killed in the middle of writing"
+title "4. A VM is killed while it writes"
 tell "g1 writes orders: each into a new file, which is renamed when it is complete. Every completed" \
 	"one is noted here. g2 does its own work in the same directory. Then g1's QEMU gets SIGKILL." \
-	"Its guard sees that it has ended, and says so in the volume: what g1 held is g2's to take."
+	"Its guard sees that it has ended, and fences it: g2 can take the locks that g1 held."
 notes=$(mktemp) log=$(mktemp)
 trap 'rm -f "$notes" "$log"' EXIT
 on g1 "$orders" </dev/null >"$notes" 2>/dev/null &
@@ -144,7 +144,7 @@ host "$SG_TOOLS/fsck.stargatefs" -n "$RIG_RANGE"
 timed "fsck.stargatefs -n" "$start"
 
 took "VMs under $RIG_ACCEL"
-tell "Seen: one copy of the bytes, at one physical address, in two VMs and outside of them; what" \
-	"one writes is there for the other; $completed of $completed completed files intact after a" \
+tell "Seen: one copy of the bytes, at one physical address, in two VMs and outside of them; each" \
+	"VM reads what the other writes; $completed of $completed completed files intact after a" \
 	"power cut, and the other VM goes on; a clean check. Next: make test, make bench SUITE=quick," \
 	"docs/README.md."

@@ -7,8 +7,8 @@ static const struct {
 	int err;
 	const char *why;
 } sentences[] = {
-	{ EAGAIN, "somebody else has it at this moment" },
-	{ ETIMEDOUT, "nobody gave it in time" },
+	{ EAGAIN, "another owner has it at this moment" },
+	{ ETIMEDOUT, "timed out: it was not available in time" },
 	{ EINTR, "interrupted by a signal" },
 	{ EDEADLK, "the caller has locked it already" },
 	{ EPERM, "not for the caller: another one has it locked, or owns it" },
@@ -16,7 +16,7 @@ static const struct {
 	{ ENOTRECOVERABLE, "an owner died, and nobody repaired what it protects: reset or remove it" },
 	{ EOVERFLOW, "the count would be too large, or this mount maps no owner for you" },
 	{ ENOENT, "there is no object of that name" },
-	{ EEXIST, "there is an object of that name already" },
+	{ EEXIST, "an object of that name exists already" },
 	{ EINVAL, "an object has a name of 1 to 255 bytes without a slash, and can do what its kind "
 		  "can do" },
 	{ ENAMETOOLONG, "a name has at most 255 bytes" },
@@ -26,7 +26,7 @@ static const struct {
 	{ EROFS, "the volume is mounted read-only" },
 	{ ENODEV, "that is not on a mounted StargateFS volume" },
 	{ EXDEV, "only a part of the volume is mounted there, without its semaphores" },
-	{ EBADF, "the object was opened only to look" },
+	{ EBADF, "the object was opened for reading only" },
 	{ ENOSPC, "the volume is full" },
 	{ EIO, "this system has been fenced by the others: unmount and mount the volume again" },
 };

@@ -128,16 +128,16 @@ func putName(to *[nameRoom]byte, name string) error {
 }
 
 var sentences = map[syscall.Errno]string{
-	syscall.EAGAIN:          "somebody else has it at this moment",
-	syscall.ETIMEDOUT:       "nobody gave it in time",
+	syscall.EAGAIN:          "another owner has it at this moment",
+	syscall.ETIMEDOUT:       "timed out: it was not available in time",
 	syscall.EDEADLK:         "the caller has locked it already",
-	syscall.EBUSY:           "somebody waits by this handle already",
+	syscall.EBUSY:           "another thread waits by this handle already",
 	syscall.EPERM:           "not for the caller: another one has it locked, or owns it",
 	syscall.EOWNERDEAD:      "locked, but its last owner died with it: what it protects may be half done",
 	syscall.ENOTRECOVERABLE: "an owner died, and nobody repaired what it protects: reset or remove it",
 	syscall.EOVERFLOW:       "the count would be too large, or this mount maps no owner for you",
 	syscall.ENOENT:          "there is no object of that name",
-	syscall.EEXIST:          "there is an object of that name already",
+	syscall.EEXIST:          "an object of that name exists already",
 	syscall.EINVAL:          "an object has a name of 1 to 255 bytes without a slash, and can do what its kind can do",
 	syscall.ENAMETOOLONG:    "a name has at most 255 bytes",
 	syscall.EPROTOTYPE:      "the object is of another kind",

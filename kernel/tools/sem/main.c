@@ -42,7 +42,7 @@ static const char usage[] =
 "  -h, --help\n"
 "  -V, --version\n"
 "\n"
-"Exit status: 0; 1 trouble; 2 wrong usage; 124 nobody gave it in time. That of\n"
+"Exit status: 0; 1 trouble; 2 wrong usage; 124 time-out. That of\n"
 "lock is COMMAND's, 128 + N if signal N ended it, or 124, or 125 if there is\n"
 "trouble, 126 and 127 if COMMAND cannot be run.\n"
 "See stargate-sem(1).\n";
