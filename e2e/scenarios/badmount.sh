@@ -55,7 +55,7 @@ save
 step "no memory that a volume could be in"
 on g1 'head -c 32M /dev/zero >/tmp/image && modprobe loop && losetup /dev/loop0 /tmp/image' \
 	</dev/null
-refuses "a device without DAX" 'no DAX device' '' /dev/loop0
+refuses "a device without DAX" 'not a DAX device' '' /dev/loop0
 refuses "a range in the VM's own memory" 'reserved memory' 'phys=16M,size=32M' none
 refuses "a range that a driver has" 'a driver uses this memory' "phys=$RIG_BASE,size=$RIG_SIZE" none
 refuses "a range that is not aligned" 'multiple of 2 MiB' "phys=$((RIG_BASE + 4096)),size=16M" none

@@ -93,7 +93,7 @@ because 3 not-found "volume snapshot none s2"
 because 2 bad-argument "volume clone a c --size 32M"
 refused "a smaller clone" "the least size is 67108864 bytes" "stargatectl volume clone a c --size 32M"
 refused "one that is too large" "largest possible size \\(268435456 bytes\\)" "stargatectl volume clone a c --size 512M"
-refused "a name in another zone" "name of what is made" "stargatectl volume clone a other/c"
+refused "a name in another zone" "name of the copy" "stargatectl volume clone a other/c"
 holds "(the zone is filled)" "stargatectl volume create filler --size \$(stargatectl -j zone show sm |
 	sed -nE 's/.*\"largest_volume\": ([0-9]+).*/\\1/p')"
 because 5 no-room "volume snapshot a s2"

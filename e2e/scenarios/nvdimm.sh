@@ -63,7 +63,7 @@ refuses "of sectors" 'is not DAX capable.*ndctl create-namespace --mode fsdax' g
 namespace -f -e namespace0.0 -m devdax
 refuses "device-dax" 'is device-dax, and no block device.*ndctl create-namespace --mode fsdax' g1 \
 	"stargatectl zone create sm $device"
-refuses "some other device" 'is no block device' g1 'stargatectl zone create sm /dev/null'
+refuses "some other device" 'is not a block device' g1 'stargatectl zone create sm /dev/null'
 
 step "struct pages here and there"
 program region

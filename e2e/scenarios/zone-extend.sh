@@ -118,7 +118,7 @@ refuses_with 4 "a name that is taken" "sm/b: there is one already" "stargatectl 
 refuses_with 4 "its own" "sm/a: is called so already" "stargatectl volume rename a a"
 refuses_with 3 "none" "there is no such volume" "stargatectl volume rename none c"
 for name in pvc-0 x-1 e-2 s-3; do
-	refuses_with 10 "a name that Kubernetes gives" "is what the CSI driver calls volumes" "stargatectl volume rename a $name"
+	refuses_with 10 "a name that Kubernetes gives" "is a name of the CSI driver" "stargatectl volume rename a $name"
 done
 same "nothing of it has changed" "a stargate" "$(line 'lvs --noheadings -o lv_name,lv_tags sm/a')"
 
@@ -135,8 +135,8 @@ holds "the old name is free" "stargatectl volume create a --size 16M && stargate
 holds "a snapshot, too" "stargatectl volume rename b.snap kept && stargatectl volume clone kept d --size 16M"
 same "(it is one)" snapshot "$(of kept state)"
 holds "for Kubernetes, if that is meant" "stargatectl volume rename --force c pvc-0"
-refuses_with 10 "and not back by mistake" "pvc-0: is called as the CSI driver calls" "stargatectl volume rename pvc-0 c"
-refuses_with 10 "nor by its zone" "sm/pvc-0: is called as the CSI driver calls" "stargatectl volume rename sm/pvc-0 c"
+refuses_with 10 "and not back by mistake" "pvc-0: has a name of the CSI driver" "stargatectl volume rename pvc-0 c"
+refuses_with 10 "nor by its zone" "sm/pvc-0: has a name of the CSI driver" "stargatectl volume rename sm/pvc-0 c"
 holds "but if that is meant" "stargatectl volume rename sm/pvc-0 c --force"
 
 step "two at once"

@@ -32,7 +32,7 @@ kept() {
 sum() { line 'head -c 64M /dev/pmem0 | sha256sum | cut -c 1-64'; }
 
 step "a device that does not become a zone"
-holds "(a volume group that is no zone)" 'truncate -s 64M /run/disk && modprobe loop &&
+holds "(a volume group that is not a zone)" 'truncate -s 64M /run/disk && modprobe loop &&
 	losetup /dev/loop0 /run/disk && pvcreate -y /dev/loop0 && vgcreate disks /dev/loop0'
 holds "(a StargateFS)" 'mkfs.stargatefs -q /dev/pmem0'
 before=$(sum)
@@ -104,7 +104,7 @@ step "a volume that is mounted where it cannot be seen"
 holds "(unmounted, but for a file)" 'mount -t stargatefs /dev/sm/a /mnt/a &&
 	{ tail -f /mnt/a/file >/dev/null 2>&1 </dev/null & echo $! >/run/tail; } && sleep 1 &&
 	umount -l /mnt/a && ! grep stargatefs /proc/mounts'
-refuses_with 6 "it is not made larger" "sm/a: is in use here, but no mount of it can be seen" \
+refuses_with 6 "it is not made larger" "sm/a: is in use here, but none of its mounts is visible" \
 	'stargatectl volume resize a --size 48M'
 same "(LVM has not extended it)" "32.00m stargate" "$(line 'lvs --noheadings -o lv_size,lv_tags sm')"
 holds "the size that it has is nothing to do" 'stargatectl volume resize a --size 32M'

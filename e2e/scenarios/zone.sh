@@ -247,12 +247,12 @@ refused "a machine that has this host's own number" "machine $own: is this host'
 	"stargatectl volume qemu-args a --memory 256M --machine $own"
 for recipe in qemu-args libvirt-xml; do
 	refused "one that may store, of a mount that is read-only ($recipe)" \
-		"sm/a: is mounted read-only at /mnt/a: say --read-only" \
+		"sm/a: is mounted read-only at /mnt/a: give --read-only" \
 		"mount -o remount,ro /mnt/a && stargatectl volume $recipe a --memory 256M"
 	holds "one that may not" "stargatectl volume $recipe a --memory 256M --read-only &&
 		mount -o remount,rw /mnt/a"
 	refused "one that may store, of a read-only device ($recipe)" \
-		"sm/a: is a read-only device: say --read-only .* blockdev --setrw /dev/sm/a" \
+		"sm/a: is a read-only device: give --read-only .* blockdev --setrw /dev/sm/a" \
 		"blockdev --setro /dev/sm/a && stargatectl volume $recipe a --memory 256M"
 	holds "one that may not" "stargatectl volume $recipe a --memory 256M --read-only &&
 		blockdev --setrw /dev/sm/a && stargatectl volume $recipe a --memory 256M"

@@ -110,7 +110,7 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 		if (res)
 			return map_namespace(fc, sb, res, mem);
 		return refuse(fc, sb->s_id,
-			      "is no DAX device: its bytes cannot be addressed as memory");
+			      "is not a DAX device: its bytes cannot be addressed as memory");
 	}
 	err = map_device(fc, sb, mem);
 	if (err)

@@ -253,7 +253,7 @@ static int open_region(struct inode *inode, struct file *file)
 	sgfs_identify(&self);
 	sgfs_region_machine(file, machine);
 	if (sg_machine_known(machine) && !memcmp(machine, self.machine, sizeof(machine))) {
-		sg_log(inode->i_sb, SG_WARN, "region@%pUb: that is this machine's own number",
+		sg_log(inode->i_sb, SG_WARN, "region@%pUb: this is the host's own UUID",
 		       machine);
 		return -EINVAL;
 	}

@@ -99,7 +99,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	}
 	for _, name := range []string{"node-kernel", "zone"} {
 		if given(flags, name) && !o.node {
-			return nil, misused("--%s: there is no node without --node", name)
+			return nil, misused("--%s needs --node", name)
 		}
 	}
 	if err := o.check(); err != nil {
@@ -188,7 +188,7 @@ func (o *options) check() error {
 	case o.icount && len(o.shares) > 0:
 		return fmt.Errorf("--icount counts a guest's instructions: what serves a share works outside of it")
 	case o.icount && o.net:
-		return fmt.Errorf("--icount counts a guest's instructions: there is nobody on its network")
+		return fmt.Errorf("--icount runs one guest: it does not go with a network")
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %s: how long may it take?", o.timeout.String())
 	case len(o.append) > 1024:
@@ -225,7 +225,7 @@ func (o *options) checkMember() error {
 	case o.tap != "" && (o.net || o.icount):
 		return fmt.Errorf("--tap: not with --net, --icount")
 	case o.tap != "" && !deviceName.MatchString(o.tap):
-		return fmt.Errorf("--tap %q is no name of a network device", o.tap)
+		return fmt.Errorf("--tap %q is not the name of a network device", o.tap)
 	case o.disk == "":
 		return nil
 	}
@@ -253,7 +253,7 @@ func (o *options) checkNode() error {
 	case o.noModule:
 		return fmt.Errorf("--node: the guests' range is a file that the node's module shows: not with --no-module")
 	case o.icount:
-		return fmt.Errorf("--node: instructions are counted of one machine: not with --icount")
+		return fmt.Errorf("--node does not go with --icount, which counts one machine's instructions")
 	case len(o.shares) > 0:
 		return fmt.Errorf("--node: guests in a node have no --share")
 	case o.net:
@@ -293,7 +293,7 @@ func (o *options) checkEach() error {
 func checkPackages(names []string) error {
 	for _, name := range names {
 		if !packageName.MatchString(name) {
-			return fmt.Errorf("--pkgs: %q is no name of a Debian package", name)
+			return fmt.Errorf("--pkgs: %q is not the name of a Debian package", name)
 		}
 	}
 	return nil

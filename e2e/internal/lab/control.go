@@ -54,7 +54,7 @@ func startArguments(args []string) (life Life, err error) {
 		case args[0] == At && len(args) > 1:
 			args = args[1:]
 			if life.At, err = strconv.ParseInt(args[0], 0, 64); err != nil || life.At <= 0 {
-				return Life{}, fmt.Errorf("%s: %s %q is no address", VerbStart, At, args[0])
+				return Life{}, fmt.Errorf("%s: %s %q is not an address", VerbStart, At, args[0])
 			}
 		case args[0] == "--" && len(args) > 1:
 			life.Words = args[1:]

@@ -33,7 +33,7 @@ expect 0 "$fsck" -n v.img
 expect 0 "$ctl" dump v.img hot
 says '^size: 67108864'
 
-refuses 1 'v.img: a volume cannot be made smaller: it has 64 MiB$' "$ctl" grow --size 32M v.img
+refuses 1 'v.img: a volume cannot shrink: it has 64 MiB$' "$ctl" grow --size 32M v.img
 refuses 1 'v.img: no more than 128 MiB: the volume.s metadata has no room' "$ctl" grow --size 130M v.img
 [[ $(stat -c %s v.img) -eq $((65 << 20)) ]] || fail "refused, and the file is another"
 for bad in 0 -1 x 65T ''; do
@@ -109,7 +109,7 @@ fi
 flock locked.img sleep 30 &
 locker=$!
 until ! flock -n locked.img true; do sleep 0.1; done
-refuses 7 'locked.img: somebody else holds its lock' timeout 25 "$ctl" grow locked.img --size 48M
+refuses 7 'locked.img: another process holds its lock' timeout 25 "$ctl" grow locked.img --size 48M
 kill "$locker"
 
 # --- a volume of the CSI driver, which has noted its length ---

@@ -57,7 +57,7 @@ refuses 125 'null: is a character device' "$ctl" guard /dev/null -- true -uuid $
 truncate -s 16M zeroes.img
 head -c 17M /dev/urandom >noise.img
 for volume in none zeroes noise; do
-	refuses 0 "warning: $volume.img: no StargateFS there yet" "$ctl" guard $volume.img -- true -uuid $a
+	refuses 0 "warning: $volume.img: holds no mountable StargateFS yet" "$ctl" guard $volume.img -- true -uuid $a
 done
 refuses 0 'warning: none.img' "$ctl" guard v.img none.img -- true -uuid $a
 rm none.img zeroes.img noise.img
@@ -93,7 +93,7 @@ tell vm "join u.img $a 1"
 sleep 0.6
 kill -KILL "$(inner vm)"
 ends vm 137 'u.img: .* when its VM ended: fenced'
-says '^stargatectl: warning: u.img: no StargateFS there yet' vm.err
+says '^stargatectl: warning: u.img: holds no mountable StargateFS yet' vm.err
 "$ctl" -j slots u.img >out 2>err
 json '[s["state"] for s in d["slots"]] == ["dead"]'
 is_there 'a:dead' u.img

@@ -17,7 +17,7 @@ for bad in '' 0 -1 abc 1Q 1.5G 16777217 17M 18446744073709551616 999999999999999
 	refuses 2 "--max-size '.*': allowed is the volume's size to 64T" "$mkfs" --max-size "$bad" \
 		--size 16M --phys 16G v.img
 done
-refuses 2 "--size '1.5G': .* multiple of 2M, and no fraction: say it in a smaller unit" "$mkfs" \
+refuses 2 "--size '1.5G': .* multiple of 2M, and no fraction: use a smaller unit" "$mkfs" \
 	--size 1.5G --phys 16G v.img
 refuses 2 "--max-size '.16M': .* to 64T, .*not relative: give the whole size" "$mkfs" --max-size +16M \
 	--size 16M --phys 16G v.img

@@ -68,7 +68,7 @@ refuses 2 'mv: takes no --recursive' "$ctl" mv -r v.img /a /b
 refuses 2 'ln: takes no --no-clobber' "$ctl" ln -n v.img /a /b
 refuses 2 'ls: takes no --symbolic' "$ctl" ls -s v.img
 refuses 2 '-T: takes one source' "$ctl" mv -T v.img /a /b /tree
-refuses 2 '-f: .* say --force' "$ctl" mv -f v.img /a /b
+refuses 2 '-f: .* give --force' "$ctl" mv -f v.img /a /b
 
 # --- mv --------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ expect 0 "$ctl" mkdir v.img /to /m /n
 expect 0 "$ctl" put v.img f /m/f
 expect 0 "$ctl" put v.img a /n/f
 expect 1 "$ctl" mv v.img /m/f /n/f /to
-complains '/n/f: would replace what has just been moved there'
+complains '/n/f: would replace a file that was just moved there'
 holds /to/f f
 holds /n/f a
 # One failure does not stop the other moves; a file that an earlier call moved is replaced.

@@ -55,7 +55,7 @@ for bad in 'cat -j' 'cat -r' 'info -l' 'ls -p' 'ls --force' 'rm -p' 'put -l' 'mk
 	# shellcheck disable=SC2086
 	refuses 2 "${bad% *}: takes no --" "$ctl" $bad v.img /
 done
-refuses 2 '-f: .* say --force' "$ctl" rm -rf v.img /
+refuses 2 '-f: .* give --force' "$ctl" rm -rf v.img /
 refuses 2 "there is no option '-x'" "$ctl" -lx ls v.img
 refuses 2 'no argument goes with' "$ctl" --json=1 ls v.img
 refuses 2 "there is no structure 'sup'" "$ctl" dump v.img sup
@@ -118,7 +118,7 @@ refuses 1 '/none: No such file or directory' "$ctl" -j ls v.img /none
 refuses 1 '/file/: Not a directory' "$ctl" cat v.img /file/
 refuses 1 'Not a directory' "$ctl" cat v.img /file/more
 refuses 1 '/dir: Is a directory' "$ctl" cat v.img /dir
-refuses 1 '/tree/pipe: is a fifo: there is nothing in it' "$ctl" cat v.img /tree/pipe
+refuses 1 '/tree/pipe: is a fifo, which has no content' "$ctl" cat v.img /tree/pipe
 refuses 1 'Too many levels of symbolic links' "$ctl" cat v.img /tree/links/loop
 refuses 1 'File name too long' "$ctl" cat v.img "/$(printf 'x%.0s' $(seq 256))"
 inside /tree/links/file old

@@ -189,10 +189,10 @@ expect 0 "$ctl" cat v.img /z
 
 cp v.img before.img
 head -c 5000 /dev/urandom >noise
-refuses 1 'noise: is no tar archive' "$ctl" put --tar v.img noise
+refuses 1 'noise: is not a tar archive' "$ctl" put --tar v.img noise
 refuses 1 'no-such: No such file' "$ctl" put --tar v.img no-such
 : >nothing
-refuses 1 'nothing: is no tar archive' "$ctl" put --tar v.img nothing
+refuses 1 'nothing: is not a tar archive' "$ctl" put --tar v.img nothing
 gzip -k in.tar
 refuses 1 'in.tar.gz: is compressed: gzip -dc FILE [|] stargatectl put --tar VOLUME -' "$ctl" put --tar v.img in.tar.gz
 same v.img before.img
@@ -203,7 +203,7 @@ refuses 2 'cat: takes no --tar' "$ctl" cat --tar v.img /full
 make 'member("../up", data=b"1"); member("a/../../up", data=b"1"); member("/abs", data=b"abs"); member("link/x", data=b"1")'
 expect 1 "$ctl" put --tar v.img in.tar
 says '\.\./up: names with "\.\." are not followed' err
-says 'link/x: a directory on its way is none' err
+says 'link/x: a part of its path is not a directory' err
 expect 0 "$ctl" cat v.img /abs
 refuses 1 'no such|No such' "$ctl" stat v.img /up
 make 'member("l", tarfile.LNKTYPE, linkname="nowhere")'
@@ -211,7 +211,7 @@ expect 1 "$ctl" put --tar v.img in.tar
 complains 'l: No such file'
 make 'member("acl", data=b"kept", pax={"SCHILY.acl.access": "user::rw-,user:no.such.one:r--,group::r--,mask::r--,other::---"})'
 expect 1 "$ctl" put --tar v.img in.tar
-complains 'an entry: SCHILY.acl.access: it names a user or group that is not known here'
+complains 'an entry: SCHILY.acl.access: it names a user or group that is unknown here'
 expect 0 "$ctl" cat v.img /acl
 make 'member("acl2", pax={"SCHILY.acl.access": "user::rwq"}); member("foreign", pax={"SCHILY.xattr.system.x": "1"})'
 expect 1 "$ctl" put --tar v.img in.tar

@@ -8,8 +8,8 @@ source "$(dirname "$0")/../lib/tools.sh"
 
 # --- commands of two words ------------------------------------------------------------------
 
-refuses 2 'zone: what is to be done' "$ctl" zone
-refuses 2 'volume: what is to be done' "$ctl" volume
+refuses 2 'zone: the command is missing' "$ctl" zone
+refuses 2 'volume: the command is missing' "$ctl" volume
 refuses 2 "no command 'zone list'" "$ctl" zone list
 refuses 2 "no command 'volume creat'" "$ctl" volume creat x
 refuses 2 "no command 'volum'" "$ctl" volum create x
@@ -47,9 +47,9 @@ refuses 2 'the name of a volume is .* stays in the same zone' "$ctl" volume rena
 
 # A volume with a name of the CSI driver (csi-driver/internal/pool/name.go) keeps it: a claim needs it.
 for name in pvc-0123 x-89ab e-cdef s-0; do
-	refuses 10 "$name: is called as the CSI driver calls volumes" "$ctl" volume rename $name b
-	refuses 10 "z/$name: is called as the CSI driver calls volumes" "$ctl" volume rename z/$name b
-	refuses 10 "'$name': is what the CSI driver calls volumes" "$ctl" volume rename a $name
+	refuses 10 "$name: has a name of the CSI driver" "$ctl" volume rename $name b
+	refuses 10 "z/$name: has a name of the CSI driver" "$ctl" volume rename z/$name b
+	refuses 10 "'$name': is a name of the CSI driver" "$ctl" volume rename a $name
 	expect 10 "$ctl" -j volume rename $name b
 	json 'd == {"reason": "unusable"}'
 done

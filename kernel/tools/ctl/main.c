@@ -275,7 +275,7 @@ static void no_command(char **argv, int argc)
 	if (two && argc > 1)
 		tool_usage_error("there is no command '%s %s'", argv[0], argv[1]);
 	else if (two)
-		tool_usage_error("%s: what is to be done with it?", argv[0]);
+		tool_usage_error("%s: the command is missing", argv[0]);
 	else
 		tool_usage_error("there is no command '%s'", argv[0]);
 }
@@ -561,7 +561,7 @@ int main(int argc, char **argv)
 		if (opt == 'V')
 			return tool_version();
 		if (opt == 'f')	/* rm -f is in the fingers, and means something else */
-			return tool_usage_error("-f: to fence other systems say --force");
+			return tool_usage_error("-f: give --force to fence other systems");
 		if (opt == '?' || opt == ':')
 			return tool_option_error(opt, argv);
 		if (!strchr(given, opt))

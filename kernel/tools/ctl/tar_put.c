@@ -300,7 +300,7 @@ static int put_entry(struct put *p, const struct tar_entry *e)
 	if (S_ISDIR(type))
 		return put_dir(p, e, &dir, last, len);
 	if (!len)
-		return entry_error(p, e, "is no directory");
+		return entry_error(p, e, "is not a directory");
 	memcpy(name, last, len);
 	name[len] = 0;
 	err = place_look(p->c, &dir, name, type, e->path, &at);

@@ -544,7 +544,7 @@ int tar_open(struct tar_reader *r, const char *path)
 	}
 	if (n == sizeof(r->header) && (is_zero(&r->header) || header_valid(&r->header)))
 		return 0;
-	tool_error("%s: is no tar archive", path);
+	tool_error("%s: is not a tar archive", path);
 	return -EINVAL;
 }
 

@@ -251,8 +251,7 @@ static int refuse_size(const struct growth *g, u64 size, u64 format_most)
 	char a[32], b[32];
 
 	if (size < g->now) {
-		tool_error("%s: has %s; a volume cannot shrink: copy what is in it to a smaller "
-			   "one", g->v->lv, show_size(g->now, a));
+		tool_error("%s: has %s; a volume cannot shrink: copy its files to a smaller one", g->v->lv, show_size(g->now, a));
 		return -EINVAL;
 	}
 	g->v->why.sized = true;

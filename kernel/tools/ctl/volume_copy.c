@@ -35,7 +35,7 @@ static int name_in_zone(const char *name)
 {
 	if (zone_name_valid(name, strlen(name)))
 		return 0;
-	return tool_usage_error("'%s': the name of what is made is " ZONE_NAME_RULE
+	return tool_usage_error("'%s': the name of the copy is " ZONE_NAME_RULE
 				"; it is in the same zone", name);
 }
 
@@ -214,7 +214,7 @@ static int hold_target(struct copying *k)
 	snprintf(name, sizeof(name), "%s/%s", k->from.zone->name, k->c->argv[0]);
 	if (strcmp(k->from.name, k->c->argv[0]))
 		return volume_hold(&k->to, name);
-	tool_error("%s: there is one already: what is made of it has another name", k->from.lv);
+	tool_error("%s: exists already: give the copy another name", k->from.lv);
 	return -EEXIST;
 }
 

@@ -37,11 +37,9 @@ int before_volume_rename(struct call *c)
 	if (c->force || (!of_kubernetes(own) && !of_kubernetes(to)))
 		return 0;
 	if (of_kubernetes(own))
-		tool_error("%s: is called as the CSI driver calls volumes of claims and pods, which would "
-			   "lose it; if no PersistentVolume has it any more, say --force", c->volume);
+		tool_error("%s: has a name of the CSI driver, whose claim or pod would lose it; if no PersistentVolume has it, give --force", c->volume);
 	else
-		tool_error("'%s': is what the CSI driver calls volumes of claims and pods, one of which "
-			   "would get this volume; if that is meant, say --force", to);
+		tool_error("'%s': is a name of the CSI driver, whose claim or pod would get this volume; if you want that, give --force", to);
 	return refused(c, -EUCLEAN, NULL);
 }
 

@@ -49,8 +49,7 @@ static int refuse_memory(const struct target *t, const char *path, u64 *phys)
 		tool_error("%s: is device-dax, and no block device, which LVM needs; make an "
 			   "fsdax namespace of it: ndctl create-namespace --mode fsdax", path);
 	else if (t->kind != TARGET_BLOCK)
-		tool_error("%s: is no block device; a zone is made of one whose memory the kernel "
-			   "maps, like /dev/pmem0", path);
+		tool_error("%s: is not a block device; give one whose memory the kernel maps, like /dev/pmem0", path);
 	else if (!device_is_dax(t->rdev))
 		tool_error("%s: is not DAX capable (queue/dax is 0); reserve memory by memmap=, or "
 			   "set the namespace up by ndctl create-namespace --mode fsdax", path);
@@ -171,8 +170,7 @@ static int check_name(const struct making *m)
 			tool_error("zone %s: there is one already; see stargatectl zone show "
 				   "(or vgs --foreign)", m->name);
 		else
-			tool_error("%s: is the name of a volume group that is no zone; take "
-				   "another one", m->name);
+			tool_error("%s: is the name of a volume group that is not a zone; use another name", m->name);
 		return -EEXIST;
 	}
 	snprintf(path, sizeof(path), "/dev/%s", m->name);

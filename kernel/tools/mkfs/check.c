@@ -175,8 +175,7 @@ static int check_size(const struct request *r, const struct stat *st, u64 *size)
 			   "remove the file", r->path, (unsigned long long)has,
 			   (unsigned long long)r->size);
 	else if (!st && !r->size)
-		tool_error("%s: there is no such file or device; to make a file, say how large: "
-			   "--size 256M", r->path);
+		tool_error("%s: there is no such file or device; to make a file, give its size: --size 256M", r->path);
 	else if (*size < SG_VOLUME_MIN)
 		tool_error("%s: has %llu bytes; the smallest volume is 16 MiB: --size 16M would "
 			   "make it grow", r->path, (unsigned long long)has);
