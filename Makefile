@@ -76,7 +76,8 @@ fuzz-suites := $(call chosen,fuzz,SUITE,engine driver hostile,engine driver)
 # One fuzzer is compiled alone, and one in Go needs no clang.
 fuzz-c := $(if $(filter engine,$(fuzz-suites)),$(if $(ONLY),$(shell set -f; \
 	for name in $(patsubst build/fuzz/bin/%_fuzz,%,$(fuzz-bins)); do for one in $(ONLY); do \
-	[[ $$name != $$one ]] || { echo build/fuzz/bin/$${name}_fuzz; break; }; done; done),$(fuzz-bins)))
+	[[ $$name != $$one ]] || { echo build/fuzz/bin/$${name}_fuzz; break; }; \
+	done; done),$(fuzz-bins)))
 # FOLDER:FuzzNAME, those of the CSI driver.
 fuzz-go := $(if $(filter driver,$(fuzz-suites)),$(shell grep -rHo --include='*_test.go' \
 	'^func Fuzz[A-Za-z0-9]*' csi-driver/internal | sed 's|/[^/]*_test.go:func |:|' | sort))
@@ -102,7 +103,8 @@ clean: ## remove what was built here (ALL=1: and the caches: kernels, images)
 help: ## show this list
 	@printf 'StargateFS: make TARGET [VARIABLE=value ...]\n\nTargets:\n'
 	@sed -e ':a; /\\$$/ { N; s/ *\\\n\t*/ /; ba }' Makefile | \
-		sed -nE 's/^([a-z][a-z0-9-]*):.*## (.*)/  \1\t\2/p' | grep -v '^  help' | expand -t 13
+		sed -nE 's/^([a-z][a-z0-9-]*):.*## (.*)/  \1\t\2/p' | \
+		grep -v '^  help' | expand -t 13
 	@printf '\nVariables:\n'
 	@sed -n 's/^##//p' Makefile
 	@! command -v python3 >/dev/null || mk/test/list

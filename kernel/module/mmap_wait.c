@@ -64,7 +64,7 @@ static void defer_time(struct inode *inode, s64 time)
 		seen = READ_ONCE(*deferred);
 	} while (time > seen && cmpxchg(deferred, seen, time) != seen);
 	if (seen)
-		iput(inode);		/* it has its reference; the caller's file has another one */
+		iput(inode);	/* it has its reference; the caller's file has another one */
 	sgfs_written_track(inode);
 	WRITE_ONCE(SGFS(inode->i_sb)->times_deferred, true);
 }

@@ -604,7 +604,9 @@ void sgfs_store_time_soon(struct inode *inode);	/* or later, if another system i
 void sgfs_forget_time(struct inode *inode, s64 time);
 static inline int sgfs_store_time(struct inode *inode)
 {
-	return unlikely(READ_ONCE(SGFS_I(inode)->deferred_time)) ? sgfs_store_deferred_time(inode) : 0;
+	if (likely(!READ_ONCE(SGFS_I(inode)->deferred_time)))
+		return 0;
+	return sgfs_store_deferred_time(inode);
 }
 
 /* mmap_dirty.c */

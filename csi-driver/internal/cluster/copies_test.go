@@ -336,7 +336,9 @@ func TestVersionsGoBack(t *testing.T) {
 // The failures of a claim that has been deleted do not delay a later claim of its name.
 func TestDeletedClaimsAreForgotten(t *testing.T) {
 	n := New(fake.NewClientset(), record.NewFakeRecorder(9), driver, "n1")
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](time.Nanosecond, time.Nanosecond))
+	queue := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](time.Nanosecond,
+			time.Nanosecond))
 	defer queue.ShutDown()
 	name := types.NamespacedName{Namespace: "ns", Name: "clone"}
 	for range 3 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test run consists of: suites of cases, and the setups that they need first."""
+"""The parts of a test run: suites of cases, and the setups that they need first."""
 
 import dataclasses
 import fnmatch

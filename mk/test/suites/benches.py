@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make bench` and `make fuzz` can run: the time each takes, and what it does."""
+"""Benchmarks and fuzzers of `make bench` and `make fuzz`: the time each takes, and its subject."""
 
 BENCHES = {
     "gate": ("30 s", "instruction counts beside e2e/bench/baseline (UPDATE=1 writes it)"),
@@ -15,7 +15,7 @@ BENCHES = {
     "overhead": ("minutes", "the cost of coherence for a single system"),
     "all": ("hours", "the figures of docs/performance, one after the other"),
 }
-# What `all` stands for, in this order.
+# The parts of `all`, in this order.
 ALL = ["targets", "quick", "profile", "flushes", "copy", "scale", "sem", "peers"]
 
 FUZZERS = {

@@ -305,7 +305,8 @@ func (d *Controller) deletable(ctx context.Context, of pool.ID) error {
 }
 
 // ValidateVolumeCapabilities confirms capabilities and parameters that CreateVolume would accept.
-func (d *Controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+func (d *Controller) ValidateVolumeCapabilities(ctx context.Context,
+	r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	switch {
 	case r.GetVolumeId() == "":
 		return nil, errkind.New(errkind.Invalid, "no volume id is given")
