@@ -4,4 +4,4 @@
 # file: kernel/module/membership.c
 # scenario: fence
 # maps: walk
-s/^	sgfs_holders_stand_by(fs);$//
+s/^	sgfs_holders_guard(fs);$//

@@ -241,9 +241,9 @@ static u64 fitting(void)
 	case 3:
 		return a_page() | below(4);
 	case 4:
-		return SG_DEBT(below(8), a_page() >> SG_PAGE_SHIFT, below(0x400), below(4));
+		return SG_LEDGER_ENTRY(below(8), a_page() >> SG_PAGE_SHIFT, below(0x400), below(4));
 	case 5:
-		return SG_DEBT(SG_DEBT_INODE, below(200), 0, below(4));
+		return SG_LEDGER_ENTRY(SG_LEDGER_INODE, below(200), 0, below(4));
 	case 6:
 		return SG_REF(below(200), below(256), below(16));
 	case 7:

@@ -34,9 +34,9 @@ print(*[s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"]
 mark() { on host "echo \"\${EPOCHREALTIME/[.,]/}\" >/run/$1" </dev/null; }
 since() { on host "echo \$(((\$(cat /run/$2) - \$(cat /run/$1)) / 1000))" </dev/null; }
 
-# stood_by GUEST: `systems` shows it as guarded if the host checks the VM twice within a second,
+# guarded_at GUEST: `systems` shows it as guarded if the host checks the VM twice within a second,
 # which it does unless it is too busy or too slow under emulation.
-stood_by() {
+guarded_at() {
 	local try
 	for ((try = 0; try < 10; try++)); do
 		[[ $(of guarded "$1") != True ]] || { passed "$1: the host stands by it"; return; }
@@ -47,7 +47,7 @@ stood_by() {
 step "holders of the volume"
 for guest in g1 g2; do
 	same "$guest: the process of its VMM" "$(pid_of $guest)" "$(of held_by $guest)"
-	stood_by "$guest"
+	guarded_at "$guest"
 done
 never "the module stays while it is mapped" 'in use' 'rmmod stargatefs'
 never "so does the mount" 'busy' 'umount /mnt/sg'
@@ -104,7 +104,7 @@ here "(a lease of 5 s)" "stargatectl tune $region --lease 5"
 on host "kill -STOP $(pid_of g1)" </dev/null
 sleep 12
 same "it is suspected" suspected "$(of state g1)"
-stood_by g1
+guarded_at g1
 on host "kill -CONT $(pid_of g1)" </dev/null
 on g1 'echo more >/mnt/sg/stopped' </dev/null || fail "g1 has been fenced"
 passed "it goes on"

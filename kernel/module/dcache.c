@@ -65,7 +65,7 @@ void sgfs_name_known(struct dentry *dentry, u64 seq)
 	WRITE_ONCE(dentry->d_time, seq);
 }
 
-static bool stands(const struct inode *dir, const struct dentry *dentry)
+static bool is_current(const struct inode *dir, const struct dentry *dentry)
 {
 	const struct sgfs_inode *si = SGFS_I(dir);
 
@@ -123,7 +123,7 @@ int sgfs_revalidate_rcu(struct inode *dir, struct dentry *dentry)
 
 	if (is_virtual(dir, inode))
 		return 1;
-	return stands(dir, dentry) && (!inode || sgfs_is_fresh(inode)) ? 1 : -ECHILD;
+	return is_current(dir, dentry) && (!inode || sgfs_is_fresh(inode)) ? 1 : -ECHILD;
 }
 
 int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct dentry *dentry,
@@ -134,7 +134,7 @@ int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct de
 
 	if (is_virtual(dir, inode))
 		return 1;
-	ret = stands(dir, dentry) ? 1 : look_again(dir, name, dentry);
+	ret = is_current(dir, dentry) ? 1 : look_again(dir, name, dentry);
 	if (ret > 0 && inode && flags & LOOKUP_REVAL)
 		err = sgfs_keep(inode);
 	if (ret > 0 && inode && !err)

@@ -438,7 +438,7 @@ static ssize_t append_once(struct kiocb *iocb, struct iov_iter *from, s64 now)
 static ssize_t append_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	struct sg_hunger hunger = {};
+	struct sg_nospace nospace = {};
 	s64 now = sgfs_now(inode);
 	unsigned int tries = 0;
 	ssize_t n;
@@ -447,7 +447,7 @@ static ssize_t append_locked(struct kiocb *iocb, struct iov_iter *from)
 		n = append_once(iocb, from, now);
 	} while (!fatal_signal_pending(current) &&
 		 ((!n && ++tries < TRIES) ||
-		  (n == -ENOSPC && sg_more_space(sgfs_vol(inode), &hunger))));
+		  (n == -ENOSPC && sg_more_space(sgfs_vol(inode), &nospace))));
 	sgfs_refresh(inode);
 	if (n > 0) {
 		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, n);

@@ -72,7 +72,7 @@ long sgfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	int err;
 
 	if (cmd == SG_IOC_FREEZE || cmd == SG_IOC_THAW)
-		return sgfs_stand_ioctl(file, cmd, user);
+		return sgfs_snapshot_ioctl(file, cmd, user);
 	if (cmd != SG_IOC_GROW)
 		return -ENOTTY;
 	if (!capable(CAP_SYS_ADMIN))

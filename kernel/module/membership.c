@@ -20,7 +20,7 @@ static void watch(struct work_struct *work)
 
 	if (ms < 0)
 		return;
-	sgfs_holders_stand_by(fs);
+	sgfs_holders_guard(fs);
 	queue_delayed_work(fs->watcher, &fs->watch, msecs_to_jiffies(ms));
 }
 
@@ -105,14 +105,14 @@ static void death(struct work_struct *work)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-int sgfs_tend_init(struct sgfs *fs)
+int sgfs_membership_init(struct sgfs *fs)
 {
 	INIT_DELAYED_WORK(&fs->watch, watch);
 	INIT_DELAYED_WORK(&fs->acknowledge, acknowledge);
 	INIT_DELAYED_WORK(&fs->settle, settle);
 	mutex_init(&fs->settle_lock);
 	INIT_WORK(&fs->death, death);
-	sgfs_stand_init(fs);
+	sgfs_snapshot_init(fs);
 	fs->watcher = alloc_ordered_workqueue("%s-watch", WQ_HIGHPRI | WQ_MEM_RECLAIM, SGFS_NAME);
 	if (!fs->watcher)
 		return -ENOMEM;
@@ -120,7 +120,7 @@ int sgfs_tend_init(struct sgfs *fs)
 	return fs->acknowledger ? 0 : -ENOMEM;
 }
 
-void sgfs_tend_exit(struct sgfs *fs)
+void sgfs_membership_exit(struct sgfs *fs)
 {
 	if (fs->acknowledger)
 		destroy_workqueue(fs->acknowledger);
@@ -129,7 +129,7 @@ void sgfs_tend_exit(struct sgfs *fs)
 }
 
 /* Before the join: after it, the engine may call back. */
-void sgfs_tend_prepare(struct sgfs *fs)
+void sgfs_membership_prepare(struct sgfs *fs)
 {
 	fs->vol.quiesce = quiesce;
 	fs->vol.in_use = in_use;
@@ -138,23 +138,23 @@ void sgfs_tend_prepare(struct sgfs *fs)
 	fs->vol.on_death = on_death;
 }
 
-void sgfs_tend_start(struct sgfs *fs)
+void sgfs_membership_start(struct sgfs *fs)
 {
-	fs->vol.tended = true;
+	fs->vol.maintained = true;
 	fs->vol.hurry = false;
 	queue_delayed_work(fs->watcher, &fs->watch, 0);
 	queue_delayed_work(fs->acknowledger, &fs->acknowledge, 0);
 	queue_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
-	sgfs_stand_start(fs);
+	sgfs_snapshot_start(fs);
 }
 
 /*
  * Slow work is done while this system still maintains its slot. A task that waits here for locks
  * cannot be killed.
  */
-void sgfs_tend_stop(struct sgfs *fs)
+void sgfs_membership_stop(struct sgfs *fs)
 {
-	sgfs_stand_stop(fs);
+	sgfs_snapshot_stop(fs);
 	WRITE_ONCE(fs->vol.hurry, true);
 	sgfs_settle_end(fs);
 	sg_settle_stop(&fs->vol, false);	/* the last run, which nothing stops */
@@ -162,18 +162,18 @@ void sgfs_tend_stop(struct sgfs *fs)
 		sg_settle(&fs->vol);
 	cancel_delayed_work_sync(&fs->acknowledge);
 	cancel_delayed_work_sync(&fs->watch);
-	fs->vol.tended = false;
+	fs->vol.maintained = false;
 }
 
 /* After the leave, which may still detect that this system was fenced. */
-void sgfs_tend_end(struct sgfs *fs)
+void sgfs_membership_end(struct sgfs *fs)
 {
 	cancel_work_sync(&fs->death);
 }
 
 void sgfs_watch_now(struct sgfs *fs)
 {
-	if (fs->vol.tended)
+	if (fs->vol.maintained)
 		mod_delayed_work(fs->watcher, &fs->watch, 0);
 }
 

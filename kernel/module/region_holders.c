@@ -18,7 +18,7 @@
 
 #include "stargatefs.h"
 
-#define STAND_BY_MS	500
+#define GUARD_MS	500
 /* Holders: each look goes through all of them, with a lock held that the end of a machine needs. */
 #define MOST		(4 * SG_SLOTS)
 #define MOST_OF_ONE	16u	/* of one address space: its machines */
@@ -429,15 +429,15 @@ int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
  * Called by the heartbeat's thread, slot by slot: each machine has one slot at most, however many
  * processes hold region for it. The lock is free in between.
  */
-void sgfs_holders_stand_by(struct sgfs *fs)
+void sgfs_holders_guard(struct sgfs *fs)
 {
 	struct sg_slot slot;
 	unsigned int i;
 	bool held;
 
-	if (time_before(jiffies, fs->stood_by + msecs_to_jiffies(STAND_BY_MS)))
+	if (time_before(jiffies, fs->guarded_at + msecs_to_jiffies(GUARD_MS)))
 		return;
-	fs->stood_by = jiffies;
+	fs->guarded_at = jiffies;
 	for (i = 0; i < SG_SLOTS; i++) {
 		if (sg_slot_read(&fs->vol, i, &slot) || !sg_machine_known(slot.machine) ||
 		    !sg_slot_of_machine(&slot, slot.machine))
@@ -446,7 +446,7 @@ void sgfs_holders_stand_by(struct sgfs *fs)
 		held = is_held(fs, slot.machine);
 		spin_unlock(&fs->holders_lock);
 		if (held)
-			sg_stand_by_slot(&fs->vol, i, slot.machine);
+			sg_guard_slot(&fs->vol, i, slot.machine);
 	}
 }
 

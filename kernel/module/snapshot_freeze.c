@@ -21,7 +21,7 @@ int sgfs_user_freeze(struct super_block *sb, bool thaw, unsigned int who, const 
 	int err;
 
 	mutex_lock(&fs->freeze_lock);
-	if (fs->standing)
+	if (fs->snapshot_frozen)
 		err = thaw ? -EINVAL : -EBUSY;
 	else
 		err = sgfs_vfs_freeze(sb, thaw, who, owner);
@@ -41,15 +41,15 @@ static int begin(struct sgfs *fs)
 	fs->pinned = true;
 	mutex_lock(&fs->freeze_lock);
 	if (sb->s_writers.frozen == SB_UNFROZEN) {
-		fs->standing = true;
+		fs->snapshot_frozen = true;
 		err = sgfs_vfs_freeze(sb, false, FREEZE_HOLDER_KERNEL, NULL);
-		fs->standing = !err;
+		fs->snapshot_frozen = !err;
 	}
 	mutex_unlock(&fs->freeze_lock);
 	return err;
 }
 
-static int stand(struct sg_vol *vol, bool on)
+static int freeze_mount(struct sg_vol *vol, bool on)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
 	int err;
@@ -58,7 +58,7 @@ static int stand(struct sg_vol *vol, bool on)
 		return begin(fs);
 	mutex_lock(&fs->freeze_lock);
 	err = sgfs_vfs_freeze(fs->sb, true, FREEZE_HOLDER_KERNEL, NULL);
-	fs->standing = false;
+	fs->snapshot_frozen = false;
 	mutex_unlock(&fs->freeze_lock);
 	if (err)
 		sg_log(fs->sb, SG_ERR, "cannot be thawed (error %d): run fsfreeze -u", -err);
@@ -83,39 +83,39 @@ static void unpin(struct sgfs *fs)
  * Not before the mount is complete: mounting holds what a freeze needs, and waits for this work
  * when it fails.
  */
-static void stand_work(struct work_struct *work)
+static void freeze_watch_work(struct work_struct *work)
 {
-	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, stand);
-	int ms = SG_TEND_MS;
+	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, freeze_watch);
+	int ms = SG_MAINTAIN_MS;
 
 	if (READ_ONCE(fs->sb->s_flags) & SB_BORN)
-		ms = sg_stand(&fs->vol);
+		ms = sg_freeze_watch(&fs->vol);
 	if (ms >= 0)
-		queue_delayed_work(sgfs_wq, &fs->stand, msecs_to_jiffies(ms));
+		queue_delayed_work(sgfs_wq, &fs->freeze_watch, msecs_to_jiffies(ms));
 	if (fs->pinned && !fs->vol.still.word)
 		unpin(fs);
 }
 
-void sgfs_stand_init(struct sgfs *fs)
+void sgfs_snapshot_init(struct sgfs *fs)
 {
-	INIT_DELAYED_WORK(&fs->stand, stand_work);
+	INIT_DELAYED_WORK(&fs->freeze_watch, freeze_watch_work);
 	INIT_WORK(&fs->unpin, unpin_work);
 	mutex_init(&fs->freeze_lock);
 }
 
-void sgfs_stand_start(struct sgfs *fs)
+void sgfs_snapshot_start(struct sgfs *fs)
 {
-	fs->vol.stand = stand;
-	fs->vol.stood = true;
-	queue_delayed_work(sgfs_wq, &fs->stand, 0);
+	fs->vol.freeze_mount = freeze_mount;
+	fs->vol.freeze_watched = true;
+	queue_delayed_work(sgfs_wq, &fs->freeze_watch, 0);
 }
 
 /* A frozen mount is not unmounted before it has thawed. */
-void sgfs_stand_stop(struct sgfs *fs)
+void sgfs_snapshot_stop(struct sgfs *fs)
 {
-	cancel_delayed_work_sync(&fs->stand);
-	fs->vol.stood = false;
-	fs->vol.stand = NULL;
+	cancel_delayed_work_sync(&fs->freeze_watch);
+	fs->vol.freeze_watched = false;
+	fs->vol.freeze_mount = NULL;
 }
 
 /* --- requests by ioctl ------------------------------------------------------------------------ */
@@ -138,7 +138,7 @@ static int freeze(struct sg_vol *vol, struct sg_ioc_freeze __user *user)
 	return err;
 }
 
-long sgfs_stand_ioctl(struct file *file, unsigned int cmd, void __user *user)
+long sgfs_snapshot_ioctl(struct file *file, unsigned int cmd, void __user *user)
 {
 	struct sg_vol *vol = sgfs_vol(file_inode(file));
 

@@ -141,7 +141,8 @@ struct sgfs_sems {
  * @watch, @acknowledge: periodic work of a member of the volume (membership.c)
  * @settle: work that may wait for locks: frees what was deleted; @settle_lock: held while it runs
  * @death: runs after this system was fenced
- * @stand: freezes the mount while a volume is copied (snapshot_freeze.c); @standing: it is frozen
+ * @freeze_watch: freezes the mount while a volume is copied (snapshot_freeze.c)
+ * @snapshot_frozen: that freeze is in effect
  * @freeze_lock: serializes that freeze and freezes by users
  * @pinned: the freeze holds a reference on the mount; @unpin: drops it
  * @creations: inodes without a name that the VFS does not know yet
@@ -170,7 +171,7 @@ struct sgfs_sems {
  * @holders: holders of @region (region_holders.c)
  * @lent: for pages that are pinned though no process maps them: a file of @region that keeps the
  *	mount (region_pins.c); @look_lent: drops it
- * @stood_by: when this system last confirmed their machines (jiffies)
+ * @guarded_at: when this system last confirmed their machines (jiffies)
  * @kobj: /sys/fs/stargatefs/<id>
  * @kobj_gone: no reader of it is left
  * @counts: statistics
@@ -185,10 +186,10 @@ struct sgfs {
 	bool joined;
 	bool damaged, failed;
 	struct workqueue_struct *watcher, *acknowledger;
-	struct delayed_work watch, acknowledge, settle, stand;
+	struct delayed_work watch, acknowledge, settle, freeze_watch;
 	struct work_struct death, unpin;
 	struct mutex freeze_lock, settle_lock;
-	bool standing, pinned;
+	bool snapshot_frozen, pinned;
 	atomic_t creations;
 	struct srcu_struct faults;
 	struct mutex places[1 << SGFS_PLACE_BITS];
@@ -213,7 +214,7 @@ struct sgfs {
 	struct list_head holders;
 	struct file *lent;
 	struct delayed_work look_lent;
-	unsigned long stood_by;
+	unsigned long guarded_at;
 	struct kobject kobj;
 	struct completion kobj_gone;
 	struct sgfs_counts __percpu *counts;
@@ -355,12 +356,12 @@ void sgfs_identify(struct sg_identity *id);
 void sgfs_show_failed(struct sgfs *fs);
 
 /* membership.c */
-int sgfs_tend_init(struct sgfs *fs);
-void sgfs_tend_exit(struct sgfs *fs);
-void sgfs_tend_prepare(struct sgfs *fs);
-void sgfs_tend_start(struct sgfs *fs);
-void sgfs_tend_stop(struct sgfs *fs);
-void sgfs_tend_end(struct sgfs *fs);
+int sgfs_membership_init(struct sgfs *fs);
+void sgfs_membership_exit(struct sgfs *fs);
+void sgfs_membership_prepare(struct sgfs *fs);
+void sgfs_membership_start(struct sgfs *fs);
+void sgfs_membership_stop(struct sgfs *fs);
+void sgfs_membership_end(struct sgfs *fs);
 /* A system has just died: look at the slots at once. Does not sleep. */
 void sgfs_watch_now(struct sgfs *fs);
 /* Nothing is settled while the volume is frozen. */
@@ -375,10 +376,10 @@ void sgfs_kept_evict(struct inode *inode);
 void sgfs_kept_settle(struct sgfs *fs);
 
 /* snapshot_freeze.c */
-void sgfs_stand_init(struct sgfs *fs);
-void sgfs_stand_start(struct sgfs *fs);
-void sgfs_stand_stop(struct sgfs *fs);
-long sgfs_stand_ioctl(struct file *file, unsigned int cmd, void __user *user);
+void sgfs_snapshot_init(struct sgfs *fs);
+void sgfs_snapshot_start(struct sgfs *fs);
+void sgfs_snapshot_stop(struct sgfs *fs);
+long sgfs_snapshot_ioctl(struct file *file, unsigned int cmd, void __user *user);
 
 /* options.c */
 extern const struct fs_parameter_spec sgfs_parameters[];
@@ -534,7 +535,7 @@ bool sgfs_is_revoked(const struct sgfs_holder *h);
  */
 int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld);
 /* Confirm in the volume that the holders' machines are present; acts twice a second. */
-void sgfs_holders_stand_by(struct sgfs *fs);
+void sgfs_holders_guard(struct sgfs *fs);
 /* False, or -EPERM: @why has the reason why map=splice is not possible. */
 bool sgfs_may_splice(struct sgfs *fs, const char **why);
 int sgfs_set_map(struct sgfs *fs, enum sgfs_map map, const char **why);

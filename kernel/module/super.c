@@ -37,7 +37,7 @@ void sgfs_identify(struct sg_identity *id)
 	memcpy(id->boot, boot_id, sizeof(id->boot));
 	strscpy(id->name, init_uts_ns.name.nodename, sizeof(id->name));
 	strscpy(id->version, SG_RELEASE, sizeof(id->version));
-	id->beat_ns = SG_TEND_MS * NSEC_PER_MSEC;
+	id->beat_ns = SG_MAINTAIN_MS * NSEC_PER_MSEC;
 }
 
 /* --- damage ----------------------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ static int sgfs_freeze_fs(struct super_block *sb)
 	struct sgfs *fs = SGFS(sb);
 	int err = sgfs_written_flush_all(fs, true);
 
-	if (err || fs->standing)
+	if (err || fs->snapshot_frozen)
 		return err;
 	err = sgfs_settle_pause(fs);
 	if (err)
@@ -155,11 +155,11 @@ static int sgfs_unfreeze_fs(struct super_block *sb)
 {
 	struct sgfs *fs = SGFS(sb);
 
-	if (!fs->standing && !READ_ONCE(fs->failed))
+	if (!fs->snapshot_frozen && !READ_ONCE(fs->failed))
 		let_engine_write(fs);
 	if (READ_ONCE(fs->failed))
 		sb->s_flags |= SB_RDONLY;
-	if (fs->standing)
+	if (fs->snapshot_frozen)
 		return 0;
 	sgfs_settle_resume(fs);
 	return 0;
@@ -171,13 +171,13 @@ static void unmount(struct sgfs *fs)
 	sgfs_virtual_release(fs);
 	sgfs_holders_end(fs);
 	sgfs_sems_stop(fs);
-	sgfs_tend_stop(fs);
+	sgfs_membership_stop(fs);
 	if (fs->joined && fs->vol.shut_down)
 		sg_abandon(&fs->vol);
 	else if (fs->joined)
 		sg_leave(&fs->vol);
 	fs->joined = false;
-	sgfs_tend_end(fs);
+	sgfs_membership_end(fs);
 	sgfs_poison_end(fs);
 	sg_windows_destroy(fs->windows);
 	fs->windows = NULL;
@@ -301,7 +301,7 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
 		return -EINVAL;
 	}
 	vol->on_damage = on_damage;
-	sgfs_tend_prepare(fs);
+	sgfs_membership_prepare(fs);
 	sgfs_poison_start(fs);
 	err = sg_bad_refuse(vol);
 	if (err)
@@ -335,7 +335,7 @@ static int join(struct fs_context *fc, struct sgfs *fs)
 	}
 	fs->joined = true;
 	WRITE_ONCE(fs->vol.read_only, fs->sb->s_flags & SB_RDONLY);
-	sgfs_tend_start(fs);
+	sgfs_membership_start(fs);
 	return 0;
 }
 
@@ -471,7 +471,7 @@ static void free_fs(struct sgfs *fs)
 {
 	if (!fs)
 		return;
-	sgfs_tend_exit(fs);
+	sgfs_membership_exit(fs);
 	cleanup_srcu_struct(&fs->faults);
 	free_percpu(fs->counts);
 	kfree(fs);
@@ -489,7 +489,7 @@ static struct sgfs *alloc_fs(const struct sgfs_options *opt)
 	}
 	fs->opt = *opt;
 	fs->counts = alloc_percpu(struct sgfs_counts);
-	if (!fs->counts || sgfs_tend_init(fs)) {
+	if (!fs->counts || sgfs_membership_init(fs)) {
 		free_fs(fs);
 		return NULL;
 	}

@@ -26,7 +26,7 @@
  * struct sg_upcalls - calls from lower layers of the engine to higher ones (volume/open.c)
  * @recover_slot: the holder of a lock may be dead: recovers its slot.
  * @acknowledge: a thread waits, and no other thread acknowledges epochs meanwhile.
- * @stand: a transaction waits for the end of a freeze, and no other thread looks for it.
+ * @freeze_watch: a transaction waits for the end of a freeze, and no other thread looks for it.
  * @follow: the volume may have grown.
  * @reclaim, @grow_ledger: a transaction needs room in the ledger.
  * @more_space: no page is free.
@@ -35,11 +35,11 @@
 struct sg_upcalls {
 	bool (*recover_slot)(struct sg_vol *vol, unsigned int slot);
 	void (*acknowledge)(struct sg_vol *vol);
-	int (*stand)(struct sg_vol *vol);
+	int (*freeze_watch)(struct sg_vol *vol);
 	void (*follow)(struct sg_vol *vol);
 	int (*reclaim)(struct sg_vol *vol, unsigned int budget);
 	int (*grow_ledger)(struct sg_vol *vol);
-	bool (*more_space)(struct sg_vol *vol, struct sg_hunger *hunger);
+	bool (*more_space)(struct sg_vol *vol, struct sg_nospace *nospace);
 	int (*evict)(struct sg_vol *vol, const struct sg_iref *ref);
 };
 extern const struct sg_upcalls sg_upcalls;

@@ -111,10 +111,10 @@ static int pass(struct sg_ck *c)
 	if (err)
 		return err;
 	ck_records(c);
-	ck_debts_of_inodes(c);
+	ck_deferred_of_inodes(c);
 	ck_dirs(c);
 	ck_files(c);
-	ck_debts(c);
+	ck_deferred(c);
 	ck_free_lists(c);
 	ck_root_strays(c);
 	ck_tree(c);

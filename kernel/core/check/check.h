@@ -17,7 +17,7 @@
  *   check_table.c	file tables
  *   check_dir.c	directories: index and buckets
  *   check_xattr.c	extended attributes
- *   check_debt.c	ledgers
+ *   check_deferred.c	ledgers
  *   check_userlock.c	locks of users
  *   check_sem.c	shared semaphores
  *   check_tree.c	names, links, parents
@@ -44,7 +44,7 @@ enum {
 	CK_USED = 1,		/* in use and valid */
 	CK_DIR = 2,
 	CK_NAMED = 4,		/* a directory: its only name has been seen */
-	CK_OWED = 8,		/* a ledger frees it */
+	CK_DEFERRED = 8,		/* a ledger frees it */
 	CK_LISTED = 16,		/* on a list of free records */
 	CK_TYPELESS = 32,	/* in use, but of no known type: a name may have the type */
 	CK_REBUILD = 64,	/* directory: its index is damaged */
@@ -189,7 +189,7 @@ typedef void (*ck_leaf)(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages
 void ck_table(struct sg_ck *c, u64 ino, u64 root_off, u64 max_pages, struct ck_tree *out,
 	      ck_leaf leaf, void *ctx);
 /* A cut-off table of @level, from entry @first on. False: a page in it has an owner. */
-bool ck_table_owed(struct sg_ck *c, u64 off, unsigned int level, unsigned int first);
+bool ck_table_deferred(struct sg_ck *c, u64 off, unsigned int level, unsigned int first);
 
 /* --- check_sys.c --------------------------------------------------------------------------- */
 
@@ -220,7 +220,7 @@ bool ck_type_known(u64 mode);
 
 void ck_dirs(struct sg_ck *c);
 /* Claims all below a cut-off index page of @level (1: or less), from word @first on. */
-bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int level, u64 *pages);
+bool ck_dir_deferred(struct sg_ck *c, u64 page, unsigned int first, unsigned int level, u64 *pages);
 bool ck_is_bucket_of(const struct sg_ck *c, u64 off, u64 *ino);
 /* Calls @fn for each valid name in a copy of a bucket. */
 typedef void (*ck_name)(struct sg_ck *c, void *ctx, const struct sg_dirent *d);
@@ -229,12 +229,12 @@ void ck_bucket_names(struct sg_ck *c, const struct sg_bucket *b, ck_name fn, voi
 /* --- check_xattr.c ------------------------------------------------------------------------- */
 
 u64 ck_xattr(struct sg_ck *c, u64 ino);		/* pages of the blob */
-bool ck_xattr_owed(struct sg_ck *c, u64 head);
+bool ck_xattr_deferred(struct sg_ck *c, u64 head);
 
-/* --- check_debt.c -------------------------------------------------------------------------- */
+/* --- check_deferred.c ---------------------------------------------------------------------- */
 
-void ck_debts_of_inodes(struct sg_ck *c);	/* only marks them: CK_OWED */
-void ck_debts(struct sg_ck *c);
+void ck_deferred_of_inodes(struct sg_ck *c);	/* only marks them: CK_DEFERRED */
+void ck_deferred(struct sg_ck *c);
 
 /* --- check_userlock.c ---------------------------------------------------------------------- */
 
@@ -285,7 +285,7 @@ void ck_image_target(struct sg_ck *c, u64 off, u64 len, bool firm);
 void ck_image_table(struct sg_ck *c, u64 off, unsigned int level, bool firm);
 void ck_image_index(struct sg_ck *c, u64 off);
 void ck_image_ledger(struct sg_ck *c, u64 off);
-void ck_image_debts(struct sg_ck *c, u64 off);
+void ck_image_deferred(struct sg_ck *c, u64 off);
 /*
  * A bucket of which only the head counts; and one with slots @slot, of which those in @keep make
  * sense.
@@ -298,8 +298,8 @@ void ck_image_bucket(struct sg_ck *c, u64 off, const struct sg_bucket *from, con
  * (check_dir.c).
  */
 void ck_image_lost(struct sg_ck *c, u64 lost, u64 page);
-/* @owed: only the list of its pages counts. */
-void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, bool owed,
+/* @deferred: only the list of its pages counts. */
+void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, bool deferred,
 		    bool firm);
 void ck_image_userlocks(struct sg_ck *c, u64 off, unsigned int good);
 void ck_image_sems(struct sg_ck *c, u64 off, const bool good[SG_SEM_RECORDS]);

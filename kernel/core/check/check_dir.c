@@ -349,7 +349,7 @@ static void check_removed(struct dir *d, u64 root_at, u64 root)
 		return;
 	if (sg_data_page(&c->vol, off) && ck_claim(c, off, 1) &&
 	    ((root & SG_DIR_ENTRY_KIND) == SG_DIR_ENTRY_BUCKET ||
-	     ck_dir_owed(c, off, 0, 1, &d->pages)))
+	     ck_dir_deferred(c, off, 0, 1, &d->pages)))
 		return;
 	if (ck_found(c, CK_ASK, d->ino, root_at, "directory: removed, and its index is damaged"))
 		ck_set(c, root_at, 0);
@@ -402,7 +402,7 @@ void ck_dirs(struct sg_ck *c)
 
 /* --- deferred frees, and salvage ----------------------------------------------------------- */
 
-bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int level, u64 *pages)
+bool ck_dir_deferred(struct sg_ck *c, u64 page, unsigned int first, unsigned int level, u64 *pages)
 {
 	const u64 *t = ck_page(c, page);
 	unsigned int i;
@@ -423,7 +423,7 @@ bool ck_dir_owed(struct sg_ck *c, u64 page, unsigned int first, unsigned int lev
 			return false;
 		(*pages)++;
 		if ((word & SG_DIR_ENTRY_KIND) == SG_DIR_ENTRY_INDEX &&
-		    (level == SG_DIR_LEVELS_MAX || !ck_dir_owed(c, off, 0, level + 1, pages)))
+		    (level == SG_DIR_LEVELS_MAX || !ck_dir_deferred(c, off, 0, level + 1, pages)))
 			return false;
 	}
 	return true;

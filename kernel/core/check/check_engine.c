@@ -233,7 +233,7 @@ static int begin_draft(struct sg_vol *vol, struct build *b)
 	int err = sg_inode_take(tx, &new, 0, 0, &b->draft);
 
 	if (!err)
-		sg_owe_inode(tx, &b->draft);
+		sg_defer_inode(tx, &b->draft);
 	err = sg_tx_commit(tx);
 	b->as = (struct sg_iref){ .ino = b->dir.ino, .off = b->draft.off };
 	return err;

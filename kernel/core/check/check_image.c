@@ -191,7 +191,7 @@ static void hide_record(struct sg_inode *in)
 	if (in->mode && !ck_type_known(in->mode)) {	/* it may be anything */
 		*in = (struct sg_inode){ .lock = in->lock, .mode = in->mode,
 					 .genflags = in->genflags, .next_free = in->next_free,
-					 .owed_next = in->owed_next };
+					 .deferred_next = in->deferred_next };
 		return;
 	}
 	if (!sg_is_lnk(in->mode) || size >= sizeof(in->tail))
@@ -284,7 +284,7 @@ void ck_image_ledger(struct sg_ck *c, u64 off)
 }
 
 /* A page that a ledger names, and that may be anything: its deferred inodes are needed early. */
-void ck_image_debts(struct sg_ck *c, u64 off)
+void ck_image_deferred(struct sg_ck *c, u64 off)
 {
 	unsigned int i;
 	u64 *w;
@@ -293,7 +293,7 @@ void ck_image_debts(struct sg_ck *c, u64 off)
 	if (!sg_data_page(&c->vol, w[0]))
 		w[0] = 0;
 	for (i = 1; i < SG_LEDGER_WORDS; i++)
-		if (SG_DEBT_KIND(w[i]) != SG_DEBT_INODE || SG_DEBT_VALUE(w[i]) >= c->inodes)
+		if (SG_LEDGER_KIND(w[i]) != SG_LEDGER_INODE || SG_LEDGER_VALUE(w[i]) >= c->inodes)
 			w[i] = 0;
 	put(c, off, w, false);
 }
@@ -376,8 +376,8 @@ static void gather(struct sg_ck *c, const struct sg_xattr_head *h, u8 *payload)
 		       SG_MIN(h->size - i * SG_PAGE, SG_PAGE));
 }
 
-/* @owed: the checker does not read its payload. */
-void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, bool owed,
+/* @deferred: the checker does not read its payload. */
+void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, bool deferred,
 		    bool firm)
 {
 	struct sg_xattr_head *h = (struct sg_xattr_head *)c->image->page;
@@ -385,7 +385,7 @@ void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, 
 	u8 *payload;
 
 	if (put_plain(c, off, firm)) {
-		for (i = 0; i < from->pages && !owed; i++)
+		for (i = 0; i < from->pages && !deferred; i++)
 			put_plain(c, from->page[i], firm);
 		return;
 	}
@@ -394,7 +394,7 @@ void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, 
 		c->no_memory = true;
 		return;
 	}
-	if (!owed) {
+	if (!deferred) {
 		gather(c, from, payload);
 		hide_entries(c->image, from->ino, payload, from->size);
 	}
@@ -404,7 +404,7 @@ void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, 
 	if (!from->pages)
 		memcpy(h->page, payload, from->size);
 	put(c, off, h, firm);
-	for (i = 0; i < from->pages && !owed; i++)
+	for (i = 0; i < from->pages && !deferred; i++)
 		put(c, from->page[i], payload + i * SG_PAGE, firm);
 	sg_free(payload);
 }
@@ -642,8 +642,8 @@ static void put_journal(struct sg_ck *c)
 }
 
 /*
- * All but the journal, whose records say what the image has by then, and ledgers (check_debt.c). No
- * check looks at hints: they are zeroes, unless nothing is to be hidden.
+ * All but the journal, whose records say what the image has by then, and ledgers
+ * (check_deferred.c). No check looks at hints: they are zeroes, unless nothing is to be hidden.
  */
 static void put_places(struct sg_ck *c)
 {

@@ -37,10 +37,10 @@ bool ck_type_known(u64 mode)
 void ck_clear_inode(struct sg_ck *c, u64 ino)
 {
 	u64 off = ck_inode_off(c, ino), mode = ck_ifield(c, ino, mode), at;
-	u64 genflags = ck_ifield(c, ino, genflags), owed = ck_ifield(c, ino, owed_next);
+	u64 genflags = ck_ifield(c, ino, genflags), deferred = ck_ifield(c, ino, deferred_next);
 
 	for (at = off; at < off + SG_INODE_SIZE; at += 8)
-		if (at != mode && at != genflags && at != owed)
+		if (at != mode && at != genflags && at != deferred)
 			ck_set(c, at, 0);
 	ck_set(c, genflags, (u32)ck_get(c, genflags) + 1);
 	sg_fence();

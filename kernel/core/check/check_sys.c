@@ -35,9 +35,10 @@ static bool record_sane(const struct sg_ck *c, const struct sg_inode *in)
 {
 	u64 mode = sg_load64(&in->mode), table = sg_load64(&in->table), off;
 	u64 xattr = sg_load64(&in->xattr);
-	u64 owed = sg_load64(&in->owed_next);
+	u64 deferred = sg_load64(&in->deferred_next);
 
-	if (sg_load64(&in->project) || (owed && owed != SG_OWED(SG_OWED_INO(owed))) ||
+	if (sg_load64(&in->project) ||
+	    (deferred && deferred != SG_DEFERRED_LINK(SG_DEFERRED_LINK_INO(deferred))) ||
 	    !all_zero(in->reserved, SG_ARRAY_SIZE(in->reserved)) ||
 	    (u32)(sg_load64(&in->genflags) >> 32) & ~SG_FL_KNOWN ||
 	    sg_load64(&in->next_free) > SG_INO_MAX)

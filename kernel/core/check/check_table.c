@@ -108,7 +108,7 @@ void ck_table(struct sg_ck *c, u64 ino, u64 root_off, u64 max_pages, struct ck_t
 		leaf(c, ctx, 0, off, 1);
 }
 
-bool ck_table_owed(struct sg_ck *c, u64 table, unsigned int level, unsigned int first)
+bool ck_table_deferred(struct sg_ck *c, u64 table, unsigned int level, unsigned int first)
 {
 	const u64 *t = ck_page(c, table);
 	bool ok = true;
@@ -126,7 +126,7 @@ bool ck_table_owed(struct sg_ck *c, u64 table, unsigned int level, unsigned int 
 			ok = ck_claim(c, off, sg_level_pages(level));
 			break;
 		case SG_ENTRY_TABLE:
-			ok = ck_claim(c, off, 1) && ck_table_owed(c, off, level - 1, 0);
+			ok = ck_claim(c, off, 1) && ck_table_deferred(c, off, level - 1, 0);
 			break;
 		case SG_ENTRY_BAD:
 			ok = false;

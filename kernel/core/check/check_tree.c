@@ -58,7 +58,7 @@ static bool directory_named(struct sg_ck *c, u64 dir, u64 ino, u64 ref_off)
  */
 bool ck_removed_dir(const struct sg_ck *c, u64 ino)
 {
-	return c->state[ino] & CK_DIR && c->state[ino] & CK_OWED &&
+	return c->state[ino] & CK_DIR && c->state[ino] & CK_DEFERRED &&
 	       !sg_nlink(ck_inode(c, ino)->mode);
 }
 
@@ -151,7 +151,7 @@ static void no_name(struct sg_ck *c, u64 ino, bool links)
 		if (ck_found(c, CK_ASK, ino, ck_inode_off(c, ino), "%s without a name",
 			     c->state[ino] & CK_DIR ? "a directory" : "a file"))
 			ck_note(c, &c->orphans, ino, 0);
-	} else if (!(c->state[ino] & CK_OWED)) {
+	} else if (!(c->state[ino] & CK_DEFERRED)) {
 		if (ck_found(c, ck_giving(c), ino, ck_inode_off(c, ino),
 			     "has no links, but is still there"))
 			ck_note(c, &c->settle, ino, 0);
@@ -181,7 +181,7 @@ static void check_cutting(struct sg_ck *c)
 	for (i = 0; i < c->settle.n; i++) {
 		u64 ino = c->settle.item[i].ino;
 
-		if (c->state[ino] & CK_OWED)
+		if (c->state[ino] & CK_DEFERRED)
 			continue;
 		if (ck_found(c, ck_giving(c), ino, ck_inode_off(c, ino),
 			     "was being truncated"))

@@ -176,7 +176,7 @@ u64 ck_xattr(struct sg_ck *c, u64 ino)
 	return pages;
 }
 
-bool ck_xattr_owed(struct sg_ck *c, u64 head)
+bool ck_xattr_deferred(struct sg_ck *c, u64 head)
 {
 	return check_blob(c, head, 0) != 0;
 }

@@ -409,7 +409,7 @@ static int make_spare(struct sg_vol *vol, s64 now, struct sg_iref *spare)
 	if (!sg_inode_take(tx, &new, 0, 0, spare)) {
 		/* neither other systems nor this system's sg_settle() may free it */
 		sg_fresh_set(vol, SG_IOFF(spare, openers), 1ULL << vol->slot);
-		sg_owe_kept(tx, spare);
+		sg_defer_kept(tx, spare);
 	}
 	return sg_tx_commit(tx);
 }
@@ -475,7 +475,7 @@ static int move_range(struct sg_vol *vol, const struct sg_iref *ref, bool insert
 		      s64 now)
 {
 	struct job j = { .from = { .vol = vol, .ref = ref } };
-	struct sg_hunger hunger = {};
+	struct sg_nospace nospace = {};
 	unsigned int tries;
 	int err = sg_may_write(vol);
 
@@ -485,7 +485,7 @@ static int move_range(struct sg_vol *vol, const struct sg_iref *ref, bool insert
 		return -EINVAL;
 	for (tries = 0; tries < ATTEMPTS; tries++) {
 		err = attempt(&j, insert, pos, len, now);
-		if (err != -EAGAIN && (err != -ENOSPC || !vol->up->more_space(vol, &hunger)))
+		if (err != -EAGAIN && (err != -ENOSPC || !vol->up->more_space(vol, &nospace)))
 			break;
 	}
 	return err;

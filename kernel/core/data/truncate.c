@@ -101,13 +101,13 @@ static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero,
 }
 
 /* After a step, or after one that failed for lack of space: 0 if it makes sense to continue. */
-static int after_piece(struct sg_vol *vol, int err, struct sg_hunger *hunger)
+static int after_piece(struct sg_vol *vol, int err, struct sg_nospace *nospace)
 {
-	if (err == -ENOSPC && vol->up->more_space(vol, hunger))
+	if (err == -ENOSPC && vol->up->more_space(vol, nospace))
 		return 0;
 	if (err)
 		return err;
-	hunger->since = 0;
+	nospace->since = 0;
 	if (sg_ledger_is_tight(vol))
 		vol->up->reclaim(vol, SG_RECLAIM_SOME);
 	return 0;
@@ -130,7 +130,7 @@ static int next_piece(struct sg_vol *vol, const struct sg_iref *ref, u64 *pieces
 
 int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref)
 {
-	struct sg_hunger hunger = {};
+	struct sg_nospace nospace = {};
 	u64 pieces = 0;
 	bool done = false;
 	int err = 0;
@@ -139,9 +139,9 @@ int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref)
 		err = sg_ilock(vol, ref);
 		if (err)
 			return err;
-		err = finish_some(vol, ref, hunger.since, &done);
+		err = finish_some(vol, ref, nospace.since, &done);
 		sg_iunlock(vol, ref);
-		err = after_piece(vol, err, &hunger);
+		err = after_piece(vol, err, &nospace);
 		if (!err && !done)
 			err = next_piece(vol, ref, &pieces);
 	}
@@ -192,7 +192,7 @@ static int shrink(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 n
 	}
 	if (next < SG_TABLE_PAGES) {
 		set_cutting(tx, ref, true);
-		sg_owe_inode(tx, ref);
+		sg_defer_inode(tx, ref);
 	}
 	err = sg_tx_commit(tx);
 	if (!err)
@@ -261,7 +261,7 @@ out:
 
 int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
 {
-	struct sg_hunger hunger = {};
+	struct sg_nospace nospace = {};
 	int err = sg_may_write(vol);
 	unsigned int turns = 0;
 	bool again;
@@ -271,8 +271,8 @@ int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
 	if (size > SG_FILE_MAX)
 		return -EFBIG;
 	do {
-		err = resize_once(vol, ref, size, now, hunger.since);
-		again = err == -ENOSPC && vol->up->more_space(vol, &hunger);
+		err = resize_once(vol, ref, size, now, nospace.since);
+		again = err == -ENOSPC && vol->up->more_space(vol, &nospace);
 		if (err == -EAGAIN) {
 			err = sg_finish_cut_again(vol, ref, &turns);
 			again = !err;
@@ -310,7 +310,7 @@ static int punch_some(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, 
 
 static int punch_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 end)
 {
-	struct sg_hunger hunger = {};
+	struct sg_nospace nospace = {};
 	u64 pieces = 0;
 	int err = 0;
 
@@ -318,9 +318,9 @@ static int punch_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, 
 		err = sg_ilock(vol, ref);
 		if (err)
 			return err;
-		err = punch_some(vol, ref, &page, end, hunger.since);
+		err = punch_some(vol, ref, &page, end, nospace.since);
 		sg_iunlock(vol, ref);
-		err = after_piece(vol, err, &hunger);
+		err = after_piece(vol, err, &nospace);
 		if (!err && page < end)
 			err = next_piece(vol, ref, &pieces);
 	}

@@ -203,7 +203,7 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 		   unsigned int flags, struct sg_write *w)
 {
 	bool keep = flags & SG_WRITE_KEEP_SIZE;
-	struct sg_hunger hunger = {};
+	struct sg_nospace nospace = {};
 	unsigned int turns = 0;
 	struct sg_run run;
 	int err = sg_may_write(vol);
@@ -241,7 +241,7 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 		w->locked = false;
 		if (err == -EAGAIN) {
 			err = sg_finish_cut_again(vol, ref, &turns);
-		} else if (err == -ENOSPC && vol->up->more_space(vol, &hunger)) {
+		} else if (err == -ENOSPC && vol->up->more_space(vol, &nospace)) {
 			err = 0;
 		}
 		if (err)
@@ -404,7 +404,7 @@ int sg_allocate_now(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 
 int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
 {
-	struct sg_hunger hunger = {};
+	struct sg_nospace nospace = {};
 	int err = sg_may_write(vol);
 	unsigned int turns = 0;
 	u64 end, n;
@@ -419,7 +419,7 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 		err = has_room(vol, ref, first, end);
 	}
 	/* also what other systems have deferred */
-	while (err == -ENOSPC && vol->up->more_space(vol, &hunger))
+	while (err == -ENOSPC && vol->up->more_space(vol, &nospace))
 		err = has_room(vol, ref, first, end);
 	while (!err && first < end) {
 		if (sg_wanted())
@@ -431,10 +431,10 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 		sg_iunlock(vol, ref);
 		if (!err) {
 			first += n;
-			hunger.since = 0;
+			nospace.since = 0;
 		} else if (err == -EAGAIN) {
 			err = sg_finish_cut_again(vol, ref, &turns);
-		} else if (err == -ENOSPC && vol->up->more_space(vol, &hunger)) {
+		} else if (err == -ENOSPC && vol->up->more_space(vol, &nospace)) {
 			err = 0;
 		}
 	}

@@ -22,10 +22,10 @@ int sg_ledger_settle_inodes(struct sg_vol *vol);
  */
 bool sg_ledger_settle_left(struct sg_vol *vol);
 /* As sg_ledger_settle_inodes() and sg_ledger_settle_left(), some inodes at a time. */
-int sg_owed_settle(struct sg_vol *vol);
-bool sg_owed_settle_left(struct sg_vol *vol);
+int sg_deferred_settle(struct sg_vol *vol);
+bool sg_deferred_settle_left(struct sg_vol *vol);
 /* Moves the lists of a free slot to this system. slot_lock is held. */
-int sg_owed_take_over(struct sg_vol *vol, unsigned int slot);
+int sg_deferred_take_over(struct sg_vol *vol, unsigned int slot);
 /* Finishes a deferred inode: evicts it, or cuts it behind its size. */
 int sg_inode_settle(struct sg_vol *vol, u64 ino);
 /*

@@ -30,13 +30,13 @@
  */
 static u64 word_for(const struct sg_vol *vol, u64 at, u64 ino)
 {
-	return at >= vol->sb.journal_off && at < vol->sb.ledger_off ? ino : SG_OWED(ino);
+	return at >= vol->sb.journal_off && at < vol->sb.ledger_off ? ino : SG_DEFERRED_LINK(ino);
 }
 
 /* The record that a word of a list names. -EUCLEAN: it cannot be on a list. -EIO: bad page. */
 static int find(const struct sg_vol *vol, u64 at, struct sg_iref *ref)
 {
-	u64 ino = SG_OWED_INO(sg_get(vol, at));
+	u64 ino = SG_DEFERRED_LINK_INO(sg_get(vol, at));
 	int err = sg_iref(vol, ino, ref);
 
 	if (err == -ESTALE)
@@ -59,7 +59,7 @@ static int cut_off(struct sg_vol *vol, unsigned int area, u64 at, u64 ino)
 {
 	struct sg_tx *tx = sg_tx_begin_in(vol, area);
 
-	if (SG_OWED_INO(sg_tx_get(tx, at)) == ino)
+	if (SG_DEFERRED_LINK_INO(sg_tx_get(tx, at)) == ino)
 		sg_tx_set(tx, at, word_for(vol, at, 0));
 	return sg_tx_commit(tx);
 }
@@ -83,10 +83,10 @@ static int take_off(struct sg_vol *vol, unsigned int area, u64 at, const struct 
 	if (!sg_trylock(vol, SG_IOFF(ref, lock)))
 		return 0;
 	tx = sg_tx_begin_in(vol, area);
-	done = !tx->err && SG_OWED_INO(sg_get(vol, at)) == ref->ino && sg_is_listed(vol, ref) &&
-	       (sure || !has_reason(vol, ref));
+	done = !tx->err && SG_DEFERRED_LINK_INO(sg_get(vol, at)) == ref->ino &&
+	       sg_is_listed(vol, ref) && (sure || !has_reason(vol, ref));
 	if (done) {
-		u64 next = SG_OWED_INO(sg_get(vol, sg_deferred_link(ref)));
+		u64 next = SG_DEFERRED_LINK_INO(sg_get(vol, sg_deferred_link(ref)));
 
 		sg_tx_set(tx, at, word_for(vol, at, next));
 		sg_tx_set(tx, sg_deferred_link(ref), 0);
@@ -99,12 +99,12 @@ static int take_off(struct sg_vol *vol, unsigned int area, u64 at, const struct 
 /* --- settle ----------------------------------------------------------------------------------- */
 
 /* One thread at a time: it relies on the record before the removed one to stay on the list. */
-static bool begin(struct sg_owed_at *c)
+static bool begin(struct sg_deferred_at *c)
 {
 	return !sg_cas64(&c->busy, 0, 1);
 }
 
-static void end(struct sg_owed_at *c)
+static void end(struct sg_deferred_at *c)
 {
 	sg_store64_release(&c->busy, 0);
 }
@@ -112,7 +112,7 @@ static void end(struct sg_owed_at *c)
 /*
  * The word at which a look that came so far continues: of a record that is still on a list; or 0.
  */
-static u64 goes_on_at(const struct sg_vol *vol, const struct sg_owed_at *c)
+static u64 goes_on_at(const struct sg_vol *vol, const struct sg_deferred_at *c)
 {
 	struct sg_iref ref;
 
@@ -154,7 +154,7 @@ static int settle_one(struct sg_vol *vol, const struct sg_iref *ref, bool *sure)
  */
 static int settle_next(struct sg_vol *vol, unsigned int area, u64 *at, u64 *ino)
 {
-	u64 next = SG_OWED_INO(sg_get(vol, *at));
+	u64 next = SG_DEFERRED_LINK_INO(sg_get(vol, *at));
 	struct sg_iref ref;
 	bool sure;
 	int err;
@@ -178,7 +178,7 @@ static int settle_next(struct sg_vol *vol, unsigned int area, u64 *at, u64 *ino)
 	return 1;
 }
 
-static int settle(struct sg_vol *vol, struct sg_owed_at *c)
+static int settle(struct sg_vol *vol, struct sg_deferred_at *c)
 {
 	unsigned int kept = 0, lists = 0, turn = 0;
 	u64 at = goes_on_at(vol, c);
@@ -197,7 +197,7 @@ static int settle(struct sg_vol *vol, struct sg_owed_at *c)
 		}
 		if (++turn % 64)
 			continue;
-		sg_epoch_heed(vol);
+		sg_epoch_acknowledge(vol);
 		sg_yield();
 		if (vol->hurry)
 			break;
@@ -209,32 +209,32 @@ static int settle(struct sg_vol *vol, struct sg_owed_at *c)
  * Some records at a time, as many of them stay: the next call continues behind them. Only this
  * system takes records off, so the last record is still on that list.
  */
-int sg_owed_settle(struct sg_vol *vol)
+int sg_deferred_settle(struct sg_vol *vol)
 {
 	int err;
 
-	if (sg_owed_empty(vol, (unsigned int)vol->slot) || !begin(&vol->owed_at))
+	if (sg_deferred_empty(vol, (unsigned int)vol->slot) || !begin(&vol->deferred_at))
 		return 0;
-	err = settle(vol, &vol->owed_at);
-	end(&vol->owed_at);
+	err = settle(vol, &vol->deferred_at);
+	end(&vol->deferred_at);
 	return err;
 }
 
 /* The records stay on the list: taking them off would wait for an area. */
-static bool settle_left(struct sg_vol *vol, struct sg_owed_at *c)
+static bool settle_left(struct sg_vol *vol, struct sg_deferred_at *c)
 {
-	struct sg_owed_walk w = { .at = goes_on_at(vol, c) };
+	struct sg_deferred_walk w = { .at = goes_on_at(vol, c) };
 	unsigned int kept = 0, lists = 0;
 	bool all = true;
 
 	if (!w.at)
-		w = sg_owed_walk(vol, (unsigned int)vol->slot, c->area);
+		w = sg_deferred_walk(vol, (unsigned int)vol->slot, c->area);
 	while (kept < KEPT_AT_A_TIME && lists <= vol->sb.areas) {
-		if (!sg_owed_walk_next(vol, &w)) {
+		if (!sg_deferred_walk_next(vol, &w)) {
 			c->area = (c->area + 1) % vol->sb.areas;
 			c->ino = 0;
 			lists++;
-			w = sg_owed_walk(vol, (unsigned int)vol->slot, c->area);
+			w = sg_deferred_walk(vol, (unsigned int)vol->slot, c->area);
 			continue;
 		}
 		c->ino = w.ref.ino;
@@ -246,14 +246,14 @@ static bool settle_left(struct sg_vol *vol, struct sg_owed_at *c)
 	return all;
 }
 
-bool sg_owed_settle_left(struct sg_vol *vol)
+bool sg_deferred_settle_left(struct sg_vol *vol)
 {
 	bool all;
 
-	if (sg_owed_empty(vol, (unsigned int)vol->slot) || !begin(&vol->owed_left_at))
+	if (sg_deferred_empty(vol, (unsigned int)vol->slot) || !begin(&vol->deferred_left_at))
 		return true;
-	all = settle_left(vol, &vol->owed_left_at);
-	end(&vol->owed_left_at);
+	all = settle_left(vol, &vol->deferred_left_at);
+	end(&vol->deferred_left_at);
 	return all;
 }
 
@@ -266,7 +266,7 @@ bool sg_owed_settle_left(struct sg_vol *vol)
  */
 static int splice(struct sg_vol *vol, u64 from)
 {
-	u64 first = SG_OWED_INO(sg_get(vol, from)), last = 0, next = first, head;
+	u64 first = SG_DEFERRED_LINK_INO(sg_get(vol, from)), last = 0, next = first, head;
 	struct sg_iref ref;
 	struct sg_tx *tx;
 	unsigned int n;
@@ -276,7 +276,7 @@ static int splice(struct sg_vol *vol, u64 from)
 		err = find(vol, last ?: from, &ref);
 		if (!err) {
 			last = sg_deferred_link(&ref);
-			next = SG_OWED_INO(sg_get(vol, last));
+			next = SG_DEFERRED_LINK_INO(sg_get(vol, last));
 		}
 	}
 	if (err == -EIO && !last)	/* bad page: it stays where it is */
@@ -288,14 +288,14 @@ static int splice(struct sg_vol *vol, u64 from)
 	tx = sg_tx_begin(vol);
 	sg_tx_set(tx, from, next);
 	if (last) {
-		head = tx->area + offsetof(struct sg_area, owed_ino);
-		sg_tx_set(tx, last, SG_OWED(SG_OWED_INO(sg_tx_get(tx, head))));
+		head = tx->area + offsetof(struct sg_area, deferred_ino);
+		sg_tx_set(tx, last, SG_DEFERRED_LINK(SG_DEFERRED_LINK_INO(sg_tx_get(tx, head))));
 		sg_tx_set(tx, head, first);
 	}
 	return sg_tx_commit(tx) ?: next != 0;
 }
 
-int sg_owed_take_over(struct sg_vol *vol, unsigned int slot)
+int sg_deferred_take_over(struct sg_vol *vol, unsigned int slot)
 {
 	unsigned int i, n;
 	int more;
@@ -306,7 +306,7 @@ int sg_owed_take_over(struct sg_vol *vol, unsigned int slot)
 		more = sg_get(vol, head) != 0;
 		for (n = 0; more > 0 && n < SPLICES; n++) {
 			more = splice(vol, head);
-			sg_epoch_heed(vol);
+			sg_epoch_acknowledge(vol);
 			if (more > 0 && vol->hurry)
 				return -EBUSY;
 			if (more > 0 && sg_interrupted())

@@ -21,10 +21,10 @@ static bool inode_will_be_free(const struct sg_vol *vol, u64 ino)
 	return sg_is_left(vol, ino) || is_being_cut(vol, ino);
 }
 
-static bool will_be_free(const struct sg_vol *vol, u64 debt)
+static bool will_be_free(const struct sg_vol *vol, u64 deferred)
 {
-	return debt && (SG_DEBT_KIND(debt) != SG_DEBT_INODE ||
-			inode_will_be_free(vol, SG_DEBT_VALUE(debt)));
+	return deferred && (SG_LEDGER_KIND(deferred) != SG_LEDGER_INODE ||
+			    inode_will_be_free(vol, SG_LEDGER_VALUE(deferred)));
 }
 
 static bool lists_will_free(const struct sg_vol *vol, unsigned int slot)
@@ -32,9 +32,9 @@ static bool lists_will_free(const struct sg_vol *vol, unsigned int slot)
 	unsigned int i, n;
 
 	for (i = 0; i < vol->sb.areas; i++) {
-		struct sg_owed_walk w = sg_owed_walk(vol, slot, i);
+		struct sg_deferred_walk w = sg_deferred_walk(vol, slot, i);
 
-		for (n = 0; n < LIST_BEGIN && sg_owed_walk_next(vol, &w); n++)
+		for (n = 0; n < LIST_BEGIN && sg_deferred_walk_next(vol, &w); n++)
 			if (inode_will_be_free(vol, w.ref.ino))
 				return true;
 	}
@@ -45,7 +45,7 @@ static bool lists_will_free(const struct sg_vol *vol, unsigned int slot)
  * Other systems, live or dead, have deferred frees that will become free pages. Looks at the first
  * page of their ledgers, and the beginnings of their lists.
  */
-static bool others_owe(const struct sg_vol *vol)
+static bool others_defer(const struct sg_vol *vol)
 {
 	unsigned int slot, i;
 
@@ -66,7 +66,7 @@ static bool others_owe(const struct sg_vol *vol)
  * for the next sg_settle(). The caller may hold locks, so this waits for none. False: an inode is
  * locked now.
  */
-static bool make_payable(struct sg_vol *vol)
+static bool make_reclaimable(struct sg_vol *vol)
 {
 	sg_settle_free(vol, false);
 	return sg_ledger_settle_left(vol);
@@ -78,11 +78,11 @@ static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wai
 	u64 start = sg_ticks();
 
 	while (!sg_may_write(vol) && sg_free_pages(vol) <= free_pages &&
-	       !sg_ledger_payable(vol) && others_owe(vol) &&
+	       !sg_ledger_reclaimable(vol) && others_defer(vol) &&
 	       sg_ticks() - start < wait_ms * 1000000ULL) {
 		sg_epoch_urge(vol);
 		sg_sleep_us(1000);
-		make_payable(vol);
+		make_reclaimable(vol);
 	}
 }
 
@@ -90,21 +90,21 @@ static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wai
  * Callers try more than once: another system may have taken the freed pages first. As long as any
  * system has deferred frees, another attempt makes sense.
  */
-bool sg_more_space(struct sg_vol *vol, struct sg_hunger *hunger)
+bool sg_more_space(struct sg_vol *vol, struct sg_nospace *nospace)
 {
 	u64 now = sg_ticks(), before = sg_free_pages(vol), passed;
 	unsigned int wait_ms = vol->space_wait_ms ?: SPACE_WAIT_MS;
-	bool first = !hunger->since, soon;
+	bool first = !nospace->since, soon;
 	int left;
 
 	vol->up->follow(vol);
 	if (first)
-		hunger->since = now;
-	passed = (now - hunger->since) / 1000000;
+		nospace->since = now;
+	passed = (now - nospace->since) / 1000000;
 	if (passed >= wait_ms)
 		return false;
 	wait_ms -= (unsigned int)passed;
-	soon = !make_payable(vol);
+	soon = !make_reclaimable(vol);
 	left = sg_reclaim(vol, SG_RECLAIM_SOME);
 	if (left > 0 && sg_ledger_is_stuck(vol)) {
 		if (sg_epoch_wait(vol, wait_ms))
@@ -116,5 +116,5 @@ bool sg_more_space(struct sg_vol *vol, struct sg_hunger *hunger)
 		sg_sleep_us(200);
 	}
 	return left >= 0 && (first || left || soon || sg_free_pages(vol) > before ||
-			     sg_ledger_payable(vol) || others_owe(vol));
+			     sg_ledger_reclaimable(vol) || others_defer(vol));
 }

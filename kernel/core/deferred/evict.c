@@ -11,7 +11,7 @@ static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
 	else if (sg_is_dir(mode))
 		sg_dir_drop(tx, ref);
 	else if (sg_is_lnk(mode) && table && sg_data_page(tx->vol, table))
-		sg_owe_run(tx, table, 1);
+		sg_defer_run(tx, table, 1);
 	if (sg_tx_iget(tx, ref, xattr))
 		sg_xattr_drop(tx, ref);
 }
@@ -47,19 +47,19 @@ static int evict_once(struct sg_vol *vol, const struct sg_iref *ref)
 
 int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
 {
-	struct sg_hunger hunger = {};
+	struct sg_nospace nospace = {};
 	int err;
 
 	if (vol->ledger)
 		sg_ledger_let_go(vol, ref);
 	err = evict_once(vol, ref);
-	while (err == -ENOSPC && sg_more_space(vol, &hunger))	/* the ledger was full */
+	while (err == -ENOSPC && sg_more_space(vol, &nospace))	/* the ledger was full */
 		err = evict_once(vol, ref);
 	return err;
 }
 
 /*
- * A deferred inode stays deferred until it is freed (sg_owe_inode()). So if this call cannot free
+ * A deferred inode stays deferred until it is freed (sg_defer_inode()). So if this call cannot free
  * it, the next sg_settle() of the system that deferred it does.
  */
 int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref)

@@ -17,7 +17,7 @@ bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot)
 		if (page && !sg_data_page(vol, page))
 			return false;
 	}
-	return sg_owed_empty(vol, slot);
+	return sg_deferred_empty(vol, slot);
 }
 
 /*
@@ -35,7 +35,7 @@ static bool take_inode_over(struct sg_tx *tx, u64 ino)
 	if (!sg_trylock(tx->vol, SG_IOFF(&ref, lock)))
 		return false;
 	sg_tx_keep_lock(tx, SG_IOFF(&ref, lock), NULL);
-	sg_owed_add(tx, &ref);
+	sg_deferred_add(tx, &ref);
 	return true;
 }
 
@@ -48,10 +48,11 @@ static int take_over(struct sg_vol *vol, u64 at)
 	if (!word)	/* another system has taken it since the look */
 		return 0;
 	tx = sg_tx_begin(vol);
-	if (!sg_ledger_defer(tx, SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word), 0)) {
+	if (!sg_ledger_defer(tx, SG_LEDGER_KIND(word), SG_LEDGER_VALUE(word),
+			     SG_LEDGER_COUNT(word), 0)) {
 		if (!ledger_is_inode(word)) {
 			sg_tx_fail(tx, -ENOSPC);
-		} else if (!take_inode_over(tx, SG_DEBT_VALUE(word))) {
+		} else if (!take_inode_over(tx, SG_LEDGER_VALUE(word))) {
 			sg_tx_abort(tx);
 			return 0;
 		}
@@ -73,7 +74,7 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 			err = take_over(vol, page + i * 8);
 			if (err)
 				return err;
-			sg_epoch_heed(vol);
+			sg_epoch_acknowledge(vol);
 			/* a hostile ledger may keep this going for long */
 			if (vol->hurry || sg_settle_ends(vol))
 				return -EBUSY;
@@ -85,7 +86,7 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 			break;
 		}
 	}
-	return sg_owed_take_over(vol, slot);
+	return sg_deferred_take_over(vol, slot);
 }
 
 static bool still_has_reason(const struct sg_vol *vol, const struct sg_iref *ref)
@@ -94,13 +95,13 @@ static bool still_has_reason(const struct sg_vol *vol, const struct sg_iref *ref
 }
 
 /* The word of entry @i if it names an inode, or 0. */
-static u64 owed(struct sg_ledger *l, unsigned int i)
+static u64 deferred(struct sg_ledger *l, unsigned int i)
 {
 	const struct entry *e = ledger_entry(l, i);
 	u64 word = 0;
 
 	sg_spin_lock(&l->spin);
-	if (e->state == OWED && ledger_is_inode(e->word) && !e->kept)
+	if (e->state == DEFERRED && ledger_is_inode(e->word) && !e->kept)
 		word = e->word;
 	sg_spin_unlock(&l->spin);
 	return word;
@@ -113,7 +114,7 @@ static u64 owed(struct sg_ledger *l, unsigned int i)
 static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
 {
 	struct sg_iref ref;
-	bool there = !sg_iref(vol, SG_DEBT_VALUE(word), &ref);
+	bool there = !sg_iref(vol, SG_LEDGER_VALUE(word), &ref);
 	struct sg_tx *tx;
 	int err = 0;
 
@@ -121,7 +122,7 @@ static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
 		err = sg_ilock(vol, &ref);
 	if (err)
 		return err;
-	if (owed(vol->ledger, i) == word &&
+	if (deferred(vol->ledger, i) == word &&
 	    (whatever || !there || !still_has_reason(vol, &ref))) {
 		tx = sg_tx_begin(vol);
 		sg_ledger_clear_inode(tx, i, word);
@@ -144,12 +145,12 @@ static bool is_busy(const struct sg_vol *vol, u64 ino)
 
 static int settle_entry(struct sg_vol *vol, unsigned int i)
 {
-	u64 word = owed(vol->ledger, i);
+	u64 word = deferred(vol->ledger, i);
 	int err;
 
-	if (!word || is_busy(vol, SG_DEBT_VALUE(word)))
+	if (!word || is_busy(vol, SG_LEDGER_VALUE(word)))
 		return 0;
-	err = sg_inode_settle(vol, SG_DEBT_VALUE(word));
+	err = sg_inode_settle(vol, SG_LEDGER_VALUE(word));
 	/* a bad page: it stays deferred; the others are settled */
 	if (sg_is_bad_memory(vol, err))
 		return 0;
@@ -171,10 +172,10 @@ int sg_ledger_settle_inodes(struct sg_vol *vol)
 	while (!err && page--) {
 		for (i = 0; !err && i < PER_PAGE && !sg_settle_ends(vol); i++)
 			err = settle_entry(vol, page * PER_PAGE + i);
-		sg_epoch_heed(vol);
+		sg_epoch_acknowledge(vol);
 		sg_yield();
 	}
-	return err ?: sg_owed_settle(vol);
+	return err ?: sg_deferred_settle(vol);
 }
 
 bool sg_ledger_settle_left(struct sg_vol *vol)
@@ -183,10 +184,10 @@ bool sg_ledger_settle_left(struct sg_vol *vol)
 	bool all = true;
 
 	while (i--) {
-		u64 word = owed(vol->ledger, i);
+		u64 word = deferred(vol->ledger, i);
 
-		if (word && sg_is_left(vol, SG_DEBT_VALUE(word)))
-			all &= sg_inode_settle_left(vol, SG_DEBT_VALUE(word));
+		if (word && sg_is_left(vol, SG_LEDGER_VALUE(word)))
+			all &= sg_inode_settle_left(vol, SG_LEDGER_VALUE(word));
 	}
-	return sg_owed_settle_left(vol) && all;
+	return sg_deferred_settle_left(vol) && all;
 }

@@ -22,7 +22,7 @@ static bool begin_growing(struct sg_ledger *l)
 /* The page is first empty and durable, then named, then used. */
 static int add_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page)
 {
-	struct sg_tx *tx = sg_tx_begin_payer(vol);
+	struct sg_tx *tx = sg_tx_begin_reclaimer(vol);
 	u64 off;
 	int err;
 
@@ -92,8 +92,8 @@ static void cursor_next(struct cursor *c, const struct sg_ledger *l, unsigned in
 
 static void pick(struct sg_ledger *l, struct pick *p, const struct cursor *c)
 {
-	c->e->state = PAYING;
-	ledger_adjust(&l->paying, 1);
+	c->e->state = RECLAIMING;
+	ledger_adjust(&l->reclaiming, 1);
 	p->index[p->n++] = c->i;
 }
 
@@ -111,23 +111,23 @@ static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool
 
 	p->n = 0;
 	sg_spin_lock(&l->spin);
-	left = l->payable - l->paying;
+	left = l->reclaimable - l->reclaiming;
 	cursor_set(&c, l, l->hunt);
 	for (k = 0; k < n && left && p->n < max; k++, cursor_next(&c, l, n)) {
 		unsigned int kind;
 
-		if (c.e->state != OWED)
+		if (c.e->state != DEFERRED)
 			continue;
-		kind = SG_DEBT_KIND(c.e->word);
-		if (kind == SG_DEBT_INODE)
+		kind = SG_LEDGER_KIND(c.e->word);
+		if (kind == SG_LEDGER_INODE)
 			continue;
 		left--;
-		if (!alone && !sg_epoch_over(vol, horizon, SG_DEBT_EPOCH(c.e->word)))
+		if (!alone && !sg_epoch_over(vol, horizon, SG_LEDGER_EPOCH(c.e->word)))
 			continue;
 		if (sg_is_lost(vol, ledger_entry_off(l, c.i))) {
 			c.e->state = LOST;
-			ledger_adjust(&l->payable, -1);
-		} else if (kind <= 1 || kind == SG_DEBT_XATTR) {
+			ledger_adjust(&l->reclaimable, -1);
+		} else if (kind <= 1 || kind == SG_LEDGER_XATTR) {
 			pick(l, p, &c);
 		} else if (!deep.e) {
 			deep = c;
@@ -144,9 +144,9 @@ static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool
 static void put_back(struct sg_ledger *l, u32 i)
 {
 	sg_spin_lock(&l->spin);
-	if (ledger_entry(l, i)->state == PAYING) {
-		ledger_entry(l, i)->state = OWED;
-		ledger_adjust(&l->paying, -1);
+	if (ledger_entry(l, i)->state == RECLAIMING) {
+		ledger_entry(l, i)->state = DEFERRED;
+		ledger_adjust(&l->reclaiming, -1);
 	}
 	sg_spin_unlock(&l->spin);
 }
@@ -162,7 +162,7 @@ static void put_back_all(struct sg_ledger *l, const struct pick *p)
 /* Damage prevents the reclaim: fsck finds these pages. If even this fails, they stay deferred. */
 static int write_off(struct sg_vol *vol, u32 i)
 {
-	struct sg_tx *tx = sg_tx_begin_payer(vol);
+	struct sg_tx *tx = sg_tx_begin_reclaimer(vol);
 	int err;
 
 	sg_ledger_clear(tx, i);
@@ -173,51 +173,52 @@ static int write_off(struct sg_vol *vol, u32 i)
 }
 
 /* A table or index: one transaction frees a part of it, and records how far it has come. */
-static int pay_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
+static int reclaim_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 {
-	unsigned int kind = SG_DEBT_KIND(word), index = SG_DEBT_COUNT(word);
-	u64 off = SG_DEBT_VALUE(word) << SG_PAGE_SHIFT;
+	unsigned int kind = SG_LEDGER_KIND(word), index = SG_LEDGER_COUNT(word);
+	u64 off = SG_LEDGER_VALUE(word) << SG_PAGE_SHIFT;
 	int err;
 
 	if (!sg_data_page(tx->vol, off))
 		err = sg_damaged(tx->vol, 0, off, "ledger names a page out of bounds");
-	else if (kind == SG_DEBT_XATTR)
-		err = sg_xattr_pay(tx, off, done);
-	else if (kind == SG_DEBT_DIR)
-		err = sg_dir_pay(tx, off, &index);
+	else if (kind == SG_LEDGER_XATTR)
+		err = sg_xattr_reclaim(tx, off, done);
+	else if (kind == SG_LEDGER_DIR)
+		err = sg_dir_reclaim(tx, off, &index);
 	else
-		err = sg_table_pay(tx, off, kind, &index);
+		err = sg_table_reclaim(tx, off, kind, &index);
 	if (err)
 		return err;
-	if (kind != SG_DEBT_XATTR)
+	if (kind != SG_LEDGER_XATTR)
 		*done = index >= SG_TABLE_ENTRIES;
 	if (*done)
 		sg_ledger_clear(tx, i);
-	else if (kind != SG_DEBT_XATTR)		/* its head records that */
+	else if (kind != SG_LEDGER_XATTR)		/* its head records that */
 		sg_tx_set(tx, ledger_entry_off(tx->vol->ledger, i),
-			  SG_DEBT(kind, SG_DEBT_VALUE(word), index, SG_DEBT_EPOCH(word)));
+			  SG_LEDGER_ENTRY(kind, SG_LEDGER_VALUE(word), index,
+					  SG_LEDGER_EPOCH(word)));
 	return 0;
 }
 
 /*
  * Each step makes progress, unless another system stores into the entry: then this stops for now.
  */
-static int pay_tree(struct sg_vol *vol, u32 i)
+static int reclaim_tree(struct sg_vol *vol, u32 i)
 {
-	u64 owes = ledger_entry(vol->ledger, i)->word, at = ledger_entry_off(vol->ledger, i);
+	u64 deferred = ledger_entry(vol->ledger, i)->word, at = ledger_entry_off(vol->ledger, i);
 	unsigned int turn = 0;
 	bool done = false;
 	int err = 0;
 
 	while (!done && !err) {
-		struct sg_tx *tx = sg_tx_begin_payer(vol);
+		struct sg_tx *tx = sg_tx_begin_reclaimer(vol);
 		u64 word = sg_get(vol, at);
 
 		/* only the progress and the epoch may differ from the mirror */
-		if ((word ^ owes) & SG_DEBT(7, SG_DEBT_VALUE(~0ULL), 0, 0))
+		if ((word ^ deferred) & SG_LEDGER_ENTRY(7, SG_LEDGER_VALUE(~0ULL), 0, 0))
 			err = sg_damaged(vol, 0, at, "ledger entry was changed");
 		else
-			err = pay_step(tx, i, word, &done);
+			err = reclaim_step(tx, i, word, &done);
 		if (err)
 			sg_tx_abort(tx);
 		else
@@ -233,12 +234,13 @@ static int pay_tree(struct sg_vol *vol, u32 i)
 }
 
 /*
- * Reclaims runs, as many in one transaction as it can lock chunks for. *paid: the number reclaimed.
+ * Reclaims runs, as many in one transaction as it can lock chunks for. *reclaimed: their number.
  */
-static int pay_runs(struct sg_vol *vol, const struct pick *p, unsigned int from, unsigned int *paid)
+static int reclaim_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
+			unsigned int *reclaimed)
 {
 	struct sg_ledger *l = vol->ledger;
-	struct sg_tx *tx = sg_tx_begin_payer(vol);
+	struct sg_tx *tx = sg_tx_begin_reclaimer(vol);
 	unsigned int k;
 	int err;
 
@@ -246,7 +248,7 @@ static int pay_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
 		u64 word = ledger_entry(l, p->index[k])->word;
 		u64 at = ledger_entry_off(l, p->index[k]);
 
-		if (SG_DEBT_KIND(word) != SG_DEBT_RUN || tx->n > SG_AREA_WORDS / 2)
+		if (SG_LEDGER_KIND(word) != SG_LEDGER_RUN || tx->n > SG_AREA_WORDS / 2)
 			break;
 		/*
 		 * otherwise other systems have freed or reused these pages; the mirror may have a
@@ -256,34 +258,35 @@ static int pay_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
 			sg_tx_fail(tx, sg_damaged(vol, 0, at, "ledger entry was changed"));
 			break;
 		}
-		if (!sg_give_run(tx, SG_DEBT_VALUE(word) << SG_PAGE_SHIFT, SG_DEBT_COUNT(word) + 1))
+		if (!sg_give_run(tx, SG_LEDGER_VALUE(word) << SG_PAGE_SHIFT,
+				 SG_LEDGER_COUNT(word) + 1))
 			break;
 		sg_ledger_clear(tx, p->index[k]);
 	}
-	*paid = k - from;
+	*reclaimed = k - from;
 	err = sg_tx_commit(tx);
 	if (err)
-		*paid = 0;
+		*reclaimed = 0;
 	return err;
 }
 
-static int pay_picked(struct sg_vol *vol, const struct pick *p)
+static int reclaim_picked(struct sg_vol *vol, const struct pick *p)
 {
-	unsigned int k = 0, paid;
+	unsigned int k = 0, reclaimed;
 	int err = 0;
 
 	while (k < p->n && !err) {
-		if (SG_DEBT_KIND(ledger_entry(vol->ledger, p->index[k])->word) != SG_DEBT_RUN) {
-			err = pay_tree(vol, p->index[k++]);
+		if (SG_LEDGER_KIND(ledger_entry(vol->ledger, p->index[k])->word) != SG_LEDGER_RUN) {
+			err = reclaim_tree(vol, p->index[k++]);
 			continue;
 		}
-		err = pay_runs(vol, p, k, &paid);
-		k += paid;
+		err = reclaim_runs(vol, p, k, &reclaimed);
+		k += reclaimed;
 		/* one of them is bad: try each in a transaction of its own */
 		if (err == -EUCLEAN) {
 			struct pick one = { { p->index[k] }, 1 };
 
-			err = pay_runs(vol, &one, 0, &paid);
+			err = reclaim_runs(vol, &one, 0, &reclaimed);
 			if (err == -EUCLEAN)
 				err = write_off(vol, p->index[k]);
 			else if (err)
@@ -305,7 +308,7 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 	struct sg_ledger *l = vol->ledger;
 	int err = sg_may_write(vol);
 
-	while (!err && budget && sg_load64(&l->payable) > sg_load64(&l->paying) &&
+	while (!err && budget && sg_load64(&l->reclaimable) > sg_load64(&l->reclaiming) &&
 	       !sg_settle_ends(vol)) {
 		u64 stuck = sg_epoch_horizon(vol) + 1;
 		bool alone = sg_alone(vol);
@@ -330,7 +333,7 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 			continue;
 		}
 		budget -= p.n;
-		err = pay_picked(vol, &p);
+		err = reclaim_picked(vol, &p);
 	}
-	return err ?: (int)sg_load64(&l->payable);
+	return err ?: (int)sg_load64(&l->reclaimable);
 }

@@ -48,7 +48,7 @@ void sg_dir_point(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_n
 		  unsigned int type);
 /* Cuts the whole index of an empty directory: it becomes a deferred free. */
 void sg_dir_drop(struct sg_tx *tx, const struct sg_iref *dir);
-/* One step of reclaiming SG_DEBT_DIR for the index page @off; as sg_table_pay(). */
-int sg_dir_pay(struct sg_tx *tx, u64 off, unsigned int *index);
+/* One step of reclaiming SG_LEDGER_DIR for the index page @off; as sg_table_reclaim(). */
+int sg_dir_reclaim(struct sg_tx *tx, u64 off, unsigned int *index);
 
 #endif

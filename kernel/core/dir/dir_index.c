@@ -11,7 +11,7 @@
 #define SPLIT_WORDS	(SG_DIR_SPAN_MAX + 48)	/* most words of a transaction that a split takes */
 #define FAN_BITS	2			/* a new index page begins with 4 buckets */
 /* words of a transaction: one or two chunks, a deferred free */
-#define PAY_WORDS	(8 * 3)
+#define RECLAIM_WORDS	(8 * 3)
 
 /* --- find ------------------------------------------------------------------------------------- */
 
@@ -211,7 +211,7 @@ static int replace_bucket(struct sg_tx *tx, const struct sg_iref *dir, const str
 		err = hang ? hang_index(tx, p, to) : rename_words(tx, dir, p, to, n);
 	if (err)
 		return err;
-	sg_owe_run(tx, p->bucket, 1);
+	sg_defer_run(tx, p->bucket, 1);
 	pages_changed(tx, dir, n - 1 + hang);
 	return tx->err;
 }
@@ -334,17 +334,17 @@ void sg_dir_drop(struct sg_tx *tx, const struct sg_iref *dir)
 	if (!sg_data_page(tx->vol, off))	/* its pages are lost until fsck finds them */
 		sg_damaged(tx->vol, dir->ino, SG_IOFF(dir, table), "directory");
 	else if ((root & SG_DIR_ENTRY_KIND) == SG_DIR_ENTRY_INDEX)
-		sg_owe(tx, SG_DEBT_DIR, off >> SG_PAGE_SHIFT, 0);
+		sg_defer_free(tx, SG_LEDGER_DIR, off >> SG_PAGE_SHIFT, 0);
 	else
-		sg_owe_run(tx, off, 1);
+		sg_defer_run(tx, off, 1);
 	sg_tx_inode(tx, dir);
 	sg_tx_iset(tx, dir, table, 0);
 	pages_changed(tx, dir, -(s64)(sg_tx_iget(tx, dir, size) >> SG_PAGE_SHIFT));
 }
 
-static bool may_pay(const struct sg_tx *tx)
+static bool may_reclaim(const struct sg_tx *tx)
 {
-	return tx->n + PAY_WORDS <= SG_AREA_WORDS && sg_tx_room(tx) >= 4 * SG_DIR_LEVELS_MAX;
+	return tx->n + RECLAIM_WORDS <= SG_AREA_WORDS && sg_tx_room(tx) >= 4 * SG_DIR_LEVELS_MAX;
 }
 
 /* All but the page itself is free. A last index word of 0 records that. */
@@ -358,7 +358,7 @@ static unsigned int page_left(struct sg_tx *tx, u64 page)
  * Frees the targets of an index page's words, from @i on, then the page. Returns where to continue,
  * or SG_TABLE_ENTRIES. Recurses once per level; the remainder of a child becomes a deferred free.
  */
-static unsigned int pay_in(struct sg_tx *tx, u64 page, unsigned int level, unsigned int i)
+static unsigned int reclaim_in(struct sg_tx *tx, u64 page, unsigned int level, unsigned int i)
 {
 	for (; i < SG_TABLE_ENTRIES; i++) {
 		u64 word = sg_get(tx->vol, page + i * 8), off = word & ~SG_DIR_ENTRY_KIND;
@@ -366,7 +366,7 @@ static unsigned int pay_in(struct sg_tx *tx, u64 page, unsigned int level, unsig
 
 		if (!word || (i && word == sg_get(tx->vol, page + i * 8 - 8)))
 			continue;	/* up to SG_DIR_SPAN_MAX adjacent words name one bucket */
-		if (!may_pay(tx))
+		if (!may_reclaim(tx))
 			return i;
 		if (!sg_data_page(tx->vol, off) || !(word & SG_DIR_ENTRY_KIND) ||
 		    ((word & SG_DIR_ENTRY_INDEX) && level == SG_DIR_LEVELS_MAX)) {
@@ -378,22 +378,22 @@ static unsigned int pay_in(struct sg_tx *tx, u64 page, unsigned int level, unsig
 				return i;
 			continue;
 		}
-		child = pay_in(tx, off, level + 1, 0);
+		child = reclaim_in(tx, off, level + 1, 0);
 		if (child == SG_TABLE_ENTRIES)
 			continue;
-		sg_owe(tx, SG_DEBT_DIR, off >> SG_PAGE_SHIFT, child);
+		sg_defer_free(tx, SG_LEDGER_DIR, off >> SG_PAGE_SHIFT, child);
 		return i + 1 < SG_TABLE_ENTRIES ? i + 1 : page_left(tx, page);
 	}
-	return may_pay(tx) && sg_give_run(tx, page, 1) ? SG_TABLE_ENTRIES : page_left(tx, page);
+	return may_reclaim(tx) && sg_give_run(tx, page, 1) ? SG_TABLE_ENTRIES : page_left(tx, page);
 }
 
-int sg_dir_pay(struct sg_tx *tx, u64 off, unsigned int *index)
+int sg_dir_reclaim(struct sg_tx *tx, u64 off, unsigned int *index)
 {
 	unsigned int first = *index;
 
 	if (first >= SG_TABLE_ENTRIES)
 		return sg_damaged(tx->vol, 0, off, "deferred free of a directory");
-	*index = pay_in(tx, off, 1, first);
+	*index = reclaim_in(tx, off, 1, first);
 	if (*index == first && !tx->n)
 		/* no room in the ledger: reclaim deferred frees without children first */
 		sg_tx_fail(tx, -ENOSPC);

@@ -107,7 +107,7 @@ bool sg_name_again(struct sg_vol *vol, const struct sg_iref *dir, const struct s
 		if (!*err)
 			return ++again->turn;
 	}
-	return *err == -ENOSPC && vol->up->more_space(vol, &again->hunger);
+	return *err == -ENOSPC && vol->up->more_space(vol, &again->nospace);
 }
 
 void sg_drop_link(struct sg_tx *tx, const struct sg_iref *ref, s64 now)
@@ -122,7 +122,7 @@ void sg_drop_link(struct sg_tx *tx, const struct sg_iref *ref, s64 now)
 	nlink = sg_is_dir(mode) ? 0 : nlink - 1;
 	sg_tx_iset(tx, ref, mode, sg_mode(mode) | (u64)nlink << 32);
 	if (!nlink)
-		sg_owe_inode(tx, ref);
+		sg_defer_inode(tx, ref);
 }
 
 void sg_add_links(struct sg_tx *tx, const struct sg_iref *dir, int by)
@@ -263,7 +263,7 @@ static int tmpfile_tx(struct sg_vol *vol, const struct sg_new *new, struct sg_ir
 
 	if (!sg_new_inode(tx, new, 0, 0, out)) {
 		sg_tmpfile_open(vol, out);
-		sg_owe_kept(tx, out);
+		sg_defer_kept(tx, out);
 	}
 	return sg_tx_commit(tx);
 }
@@ -318,7 +318,7 @@ static int link_locked(struct sg_vol *vol, const struct sg_iref *inode, const st
 	 * another system may have removed the last name; an inode that this system made without one
 	 * is allowed
 	 */
-	if (!sg_nlink(mode) && !sg_ledger_owes(vol, inode) && !sg_ledger_keeps(vol, inode))
+	if (!sg_nlink(mode) && !sg_ledger_deferred(vol, inode) && !sg_ledger_keeps(vol, inode))
 		return -ENOENT;
 	if (sg_nlink(mode) >= SG_LINK_MAX)
 		return -EMLINK;

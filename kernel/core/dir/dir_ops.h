@@ -30,7 +30,7 @@ bool sg_name_stands(const struct sg_vol *vol, const struct sg_iref *dir, struct 
  */
 struct sg_again {
 	unsigned int turn;
-	struct sg_hunger hunger;
+	struct sg_nospace nospace;
 };
 bool sg_name_again(struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
 		   int *err, struct sg_again *again);

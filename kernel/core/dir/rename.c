@@ -217,7 +217,7 @@ static int look(struct move *m)
 }
 
 /* The names still mean the same, and the inodes have the types in the names. */
-static int stands(struct move *m)
+static int still_valid(struct move *m)
 {
 	if (!sg_name_stands(m->vol, m->odir, &m->on, 0) ||
 	    !sg_name_stands(m->vol, m->ndir, &m->nn, m->has_dst ? 0 : -ENOENT))
@@ -259,7 +259,7 @@ static int move_four(struct move *m, int *err)
 	*err = sg_lock_four(m->vol, four);
 	if (*err)
 		return 1;
-	ok = stands(m);
+	ok = still_valid(m);
 	*err = ok < 0 ? ok : 0;
 	if (ok > 0)
 		*err = as_seen(m) ? move_locked(m) : -ESTALE;

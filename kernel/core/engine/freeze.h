@@ -22,8 +22,8 @@ int sg_thaw(struct sg_vol *vol);
  * ended. A thread of its own calls it again after the time (ms) that it returns. -EIO: this system
  * has been fenced.
  */
-int sg_stand(struct sg_vol *vol);
+int sg_freeze_watch(struct sg_vol *vol);
 /* That thread has ended: this system continues, and so do all systems that are frozen for it. */
-void sg_stand_end(struct sg_vol *vol);
+void sg_freeze_watch_end(struct sg_vol *vol);
 
 #endif

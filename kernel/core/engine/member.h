@@ -22,11 +22,11 @@ int sg_join_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int
 		  bool force);
 /*
  * Work for which no caller waits: sends heartbeats, watches other systems, recovers dead ones,
- * acknowledges epochs. Takes no shared lock. Call it every SG_TEND_MS, or after the shorter time
- * (ms) that it returns. -EIO: this system has been fenced.
+ * acknowledges epochs. Takes no shared lock. Call it every SG_MAINTAIN_MS, or after the shorter
+ * time (ms) that it returns. -EIO: this system has been fenced.
  */
-int sg_tend(struct sg_vol *vol);
-#define SG_TEND_MS	50
+int sg_maintain(struct sg_vol *vol);
+#define SG_MAINTAIN_MS	50
 /*
  * For this time after a fence for silence, pages that the fenced system may have mapped are not
  * reclaimed.
@@ -57,8 +57,8 @@ bool sg_machine_known(const u8 machine[16]);
 /* The slot is LIVE, has an identity, and belongs to that machine. */
 bool sg_slot_of_machine(const struct sg_slot *slot, const u8 machine[16]);
 /* The machine is present: its systems may be paused, but are not dead. Call it every 500 ms. */
-void sg_stand_by(struct sg_vol *vol, const u8 machine[16]);
-void sg_stand_by_slot(struct sg_vol *vol, unsigned int slot, const u8 machine[16]);
+void sg_guard(struct sg_vol *vol, const u8 machine[16]);
+void sg_guard_slot(struct sg_vol *vol, unsigned int slot, const u8 machine[16]);
 /*
  * Nothing of the machine stores any more: fences all its systems except this one. Returns their
  * number.
@@ -90,11 +90,11 @@ int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *ou
 /**
  * struct sg_holding - what a slot holds, as seen by a program that only looks.
  * @open: inodes that the system has open, or that a dead owner of the slot had open.
- * @owes: pages in its ledger, at least.
+ * @deferred: pages in its ledger, at least.
  * @held_up: pages in all ledgers, at least, that wait for this live system's acknowledgement.
  */
 struct sg_holding {
-	u64 open, owes, held_up;
+	u64 open, deferred, held_up;
 };
 /* Reads all inodes. On a volume in use the result is approximate. */
 void sg_holdings(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS]);

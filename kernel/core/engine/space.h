@@ -23,14 +23,14 @@ int sg_health(const struct sg_vol *vol, struct sg_health *out);	/* -EIO: the hot
 u64 sg_largest_free(const struct sg_vol *vol);
 /* Reclaims up to @budget deferred frees; returns the number that remains, or -errno. */
 int sg_reclaim(struct sg_vol *vol, unsigned int budget);
-/* struct sg_hunger - when a caller first found no space; 0 at first, and again after progress */
-struct sg_hunger {
+/* struct sg_nospace - when a caller first found no space; 0 at first, and again after progress */
+struct sg_nospace {
 	u64 since;
 };
 /*
  * For a caller that got -ENOSPC: reclaims, and waits for other systems, for 2 s in all. True: try
  * again. False: nothing will become free.
  */
-bool sg_more_space(struct sg_vol *vol, struct sg_hunger *hunger);
+bool sg_more_space(struct sg_vol *vol, struct sg_nospace *nospace);
 
 #endif

@@ -38,7 +38,7 @@ struct sg_tx;
  * @closed: the gate: no transaction begins.
  * @word: the sg_hot.freeze for which this system is frozen, or 0; @answered: the last one that it
  *   handled.
- * @since: when that began. @outside: sg_vol.stand has been called.
+ * @since: when that began. @outside: sg_vol.freeze_mount has been called.
  * @spent: time that was lately spent frozen (ns), @counted: when that was last computed.
  */
 struct sg_still {
@@ -84,10 +84,10 @@ struct sg_vol {
 	bool steady;		/* the size stays as it was: for the checker */
 	u64 shut_down;		/* -EIO for every change: fenced, or errors= says so */
 	/*
-	 * Another thread of this system calls sg_tend() regularly. Otherwise each thread that waits
-	 * for an epoch calls it: programs with one thread.
+	 * Another thread of this system calls sg_maintain() regularly. Otherwise each thread that
+	 * waits for an epoch calls it: programs with one thread.
 	 */
-	bool tended;
+	bool maintained;
 	/* This system is about to leave: it waits for a lock for some seconds only (-EBUSY). */
 	bool hurry;
 	/*
@@ -100,7 +100,7 @@ struct sg_vol {
 	u64 settler, settle_stop;
 	/* limit of waits for deferred frees (enospc.c); 0: SPACE_WAIT_MS */
 	unsigned int space_wait_ms;
-	bool owed_on_lists;	/* for tests: deferred inodes go on lists, never into the ledger */
+	bool deferred_on_lists;	/* for tests: deferred inodes go on lists, never into the ledger */
 	void *owner;		/* for sg_log() */
 	const struct sg_upcalls *up;
 	/* called once per damage found; may set read_only (errors=). NULL: only logged */
@@ -139,8 +139,8 @@ struct sg_vol {
 	 * @on: from now on no code outside the engine stores into the volume; operations in
 	 *   progress have ended. May sleep. Not @on: such code may continue. NULL: there is none.
 	 */
-	int (*stand)(struct sg_vol *vol, bool on);
-	bool stood;		/* another thread of this system calls sg_stand() regularly */
+	int (*freeze_mount)(struct sg_vol *vol, bool on);
+	bool freeze_watched;	/* another thread here calls sg_freeze_watch() regularly */
 	/*
 	 * The calling thread waits for another system. If it holds what other threads here wait
 	 * for, its wait ends: -EINTR. Asked at each look; must not sleep. NULL: no.
@@ -163,10 +163,10 @@ struct sg_vol {
 	 * positions of looks along the lists of deferred inodes: behind a record; one thread at a
 	 * time
 	 */
-	struct sg_owed_at {
+	struct sg_deferred_at {
 		u64 busy, ino;
 		unsigned int slot, area;
-	} owed_at, owed_left_at, opens_at;
+	} deferred_at, deferred_left_at, opens_at;
 	struct sg_tx *tx;	/* one per transaction area */
 	struct sg_counters stat;
 	u64 damage_seen[16];	/* offsets that have been reported */

@@ -212,8 +212,8 @@ struct sg_inode {
 	u64 cuts;		/* grows by 1 whenever pages leave the file table */
 	u64 mappers;		/* bit per slot that has pages of the file mapped into processes */
 	u64 holers;		/* ... that has zero pages mapped for its holes */
-	/* SG_OWED(): on a list of deferred inodes (struct sg_area); otherwise 0 */
-	u64 owed_next;
+	/* SG_DEFERRED_LINK(): on a list of deferred inodes (struct sg_area); otherwise 0 */
+	u64 deferred_next;
 	u64 reserved[1];
 	u8 tail[64];		/* a symlink's target if it is shorter than this */
 };
@@ -365,7 +365,7 @@ struct sg_area {
 	u64 free_pages;		/* sum of all areas + free_base = free pages (mod 2^64) */
 	u64 used_inodes;	/* sum over all areas = inodes in use (mod 2^64) */
 	u64 free_ino;		/* first of a list of free inode records, or 0 */
-	u64 owed_ino;		/* first of a list of deferred inodes, or 0 */
+	u64 deferred_ino;		/* first of a list of deferred inodes, or 0 */
 	struct sg_word word[SG_AREA_WORDS];
 };
 #define SG_AREA_HEAD(seq, n)	((u64)(seq) << 16 | (n))
@@ -381,9 +381,9 @@ struct sg_area {
  * the next one. A record stays on its list, in use or free, until the list's own system takes it
  * off. So being on a list is only a hint, like a deferred inode in a ledger.
  */
-#define SG_OWED_LISTED		(1ULL << 63)
-#define SG_OWED_INO(w)		((w) & ((1ULL << 40) - 1))
-#define SG_OWED(next)		(SG_OWED_LISTED | (u64)(next))	/* 0: no next one */
+#define SG_DEFERRED_LINK_SET		(1ULL << 63)
+#define SG_DEFERRED_LINK_INO(w)		((w) & ((1ULL << 40) - 1))
+#define SG_DEFERRED_LINK(next)		(SG_DEFERRED_LINK_SET | (u64)(next))	/* 0: no next one */
 
 /*
  * The ledger: a slot's deferred frees. A page of words; word 0 is the offset of a further page of
@@ -397,18 +397,18 @@ struct sg_area {
  *   bits 53-63  epoch in which it was taken out of use, modulo 2^11 (D7)
  */
 #define SG_LEDGER_WORDS		512
-#define SG_DEBT_VALUE(w)	((w) & ((1ULL << 40) - 1))
-#define SG_DEBT_KIND(w)		((unsigned int)((w) >> 40) & 7)
-#define SG_DEBT_COUNT(w)	((unsigned int)((w) >> 43) & 0x3ff)
-#define SG_DEBT_EPOCH(w)	((unsigned int)((w) >> 53))
-#define SG_DEBT(kind, value, count, epoch) \
+#define SG_LEDGER_VALUE(w)	((w) & ((1ULL << 40) - 1))
+#define SG_LEDGER_KIND(w)		((unsigned int)((w) >> 40) & 7)
+#define SG_LEDGER_COUNT(w)	((unsigned int)((w) >> 43) & 0x3ff)
+#define SG_LEDGER_EPOCH(w)	((unsigned int)((w) >> 53))
+#define SG_LEDGER_ENTRY(kind, value, count, epoch) \
 	((u64)(value) | (u64)(kind) << 40 | (u64)(count) << 43 | (u64)((epoch) & 0x7ff) << 53)
 enum {
-	SG_DEBT_RUN = 0,	/* pages to free */
-	SG_DEBT_TABLE = 1,	/* 1..4: a cut-off file table of that level, with all below it */
-	SG_DEBT_INODE = 5,	/* an inode without links, or with SG_FL_CUTTING */
-	SG_DEBT_DIR = 6,	/* a cut-off directory index page, with all below it */
-	SG_DEBT_XATTR = 7,	/* a cut-off xattr blob, by its head page */
+	SG_LEDGER_RUN = 0,	/* pages to free */
+	SG_LEDGER_TABLE = 1,	/* 1..4: a cut-off file table of that level, with all below it */
+	SG_LEDGER_INODE = 5,	/* an inode without links, or with SG_FL_CUTTING */
+	SG_LEDGER_DIR = 6,	/* a cut-off directory index page, with all below it */
+	SG_LEDGER_XATTR = 7,	/* a cut-off xattr blob, by its head page */
 };
 
 /**

@@ -2,9 +2,10 @@
 /* A walk along a list of deferred inodes that other systems may change meanwhile. */
 #include "internal.h"
 
-struct sg_owed_walk sg_owed_walk(const struct sg_vol *vol, unsigned int slot, unsigned int area)
+struct sg_deferred_walk sg_deferred_walk(const struct sg_vol *vol, unsigned int slot,
+					 unsigned int area)
 {
-	return (struct sg_owed_walk){ .at = sg_deferred_head(vol, slot, area) };
+	return (struct sg_deferred_walk){ .at = sg_deferred_head(vol, slot, area) };
 }
 
 /*
@@ -12,9 +13,9 @@ struct sg_owed_walk sg_owed_walk(const struct sg_vol *vol, unsigned int slot, un
  * another list. A walk leaves a circle after three rounds at most. The mark moves to the present
  * record whenever the number of passed records has doubled.
  */
-bool sg_owed_walk_next(const struct sg_vol *vol, struct sg_owed_walk *w)
+bool sg_deferred_walk_next(const struct sg_vol *vol, struct sg_deferred_walk *w)
 {
-	u64 ino = SG_OWED_INO(sg_get(vol, w->at));
+	u64 ino = SG_DEFERRED_LINK_INO(sg_get(vol, w->at));
 
 	if (!ino || ino == w->mark || sg_iref(vol, ino, &w->ref) || sg_is_lost(vol, w->ref.off) ||
 	    !sg_is_listed(vol, &w->ref) || sg_turn(&w->n))

@@ -79,27 +79,28 @@ void sg_withdraw_opens(struct sg_vol *vol, bool all);
 /* --- lists of deferred inodes (deferred_walk.c) ------------------------------------------ */
 
 /**
- * struct sg_owed_walk - a walk along a list that other systems may change meanwhile.
+ * struct sg_deferred_walk - a walk along a list that other systems may change meanwhile.
  * @at: word that names the next record. @ref: the present one. @n: number of records passed.
  * @mark: a record passed before; if the walk comes to it again, the list is a circle.
  */
-struct sg_owed_walk {
+struct sg_deferred_walk {
 	u64 at;
 	struct sg_iref ref;
 	u64 n, mark;
 };
-struct sg_owed_walk sg_owed_walk(const struct sg_vol *vol, unsigned int slot, unsigned int area);
+struct sg_deferred_walk sg_deferred_walk(const struct sg_vol *vol, unsigned int slot,
+					 unsigned int area);
 /*
  * False: the end, or a record that should be on the list and is not, or the thread is being killed.
  */
-bool sg_owed_walk_next(const struct sg_vol *vol, struct sg_owed_walk *w);
+bool sg_deferred_walk_next(const struct sg_vol *vol, struct sg_deferred_walk *w);
 
 /* --- extended attributes (xattr_blob.c) -------------------------------------------------- */
 
 /* the blob becomes a deferred free */
 void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref);
 /* Frees pages of a blob, as many as one transaction can; *done: those were all. */
-int sg_xattr_pay(struct sg_tx *tx, u64 head, bool *done);
+int sg_xattr_reclaim(struct sg_tx *tx, u64 head, bool *done);
 /* Writes a payload into fresh pages; *head: offset for sg_inode.xattr (0 for an empty payload). */
 int sg_xattr_build(struct sg_tx *tx, u64 ino, const void *payload, u32 len, u64 *head, u64 *pages);
 

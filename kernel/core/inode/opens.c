@@ -156,30 +156,30 @@ static void withdraw_ref(struct sg_vol *vol, struct sg_iref ref, bool all)
 	sg_spin_unlock(spin_of(vol, ref.ino));
 }
 
-static void withdraw(struct sg_vol *vol, u64 debt, bool all)
+static void withdraw(struct sg_vol *vol, u64 deferred, bool all)
 {
 	struct sg_iref ref;
 
-	if (!sg_iref(vol, SG_DEBT_VALUE(debt), &ref))
+	if (!sg_iref(vol, SG_LEDGER_VALUE(deferred), &ref))
 		withdraw_ref(vol, ref, all);
 }
 
 static void withdraw_from_lists(struct sg_vol *vol, unsigned int slot)
 {
-	struct sg_owed_walk w;
+	struct sg_deferred_walk w;
 	unsigned int i;
 
 	for (i = 0; i < vol->sb.areas; i++) {
-		w = sg_owed_walk(vol, slot, i);
-		while (sg_owed_walk_next(vol, &w)) {
+		w = sg_deferred_walk(vol, slot, i);
+		while (sg_deferred_walk_next(vol, &w)) {
 			withdraw_ref(vol, w.ref, true);
 			if (!(w.n % LISTED_AT_A_TIME))
-				sg_epoch_heed(vol);
+				sg_epoch_acknowledge(vol);
 		}
 	}
 }
 
-static void next_list(const struct sg_vol *vol, struct sg_owed_at *c)
+static void next_list(const struct sg_vol *vol, struct sg_deferred_at *c)
 {
 	c->ino = 0;
 	c->area = (c->area + 1) % vol->sb.areas;
@@ -191,16 +191,16 @@ static void next_list(const struct sg_vol *vol, struct sg_owed_at *c)
  * Lists may be long: this looks at some records at a time, one list after the other. If a list has
  * changed at the saved position, the next round begins at its start.
  */
-static void withdraw_some(struct sg_vol *vol, struct sg_owed_at *c)
+static void withdraw_some(struct sg_vol *vol, struct sg_deferred_at *c)
 {
-	struct sg_owed_walk w = sg_owed_walk(vol, c->slot, c->area);
+	struct sg_deferred_walk w = sg_deferred_walk(vol, c->slot, c->area);
 	unsigned int n = 0, lists = 0;
 	struct sg_iref ref;
 
 	if (c->ino && !sg_iref(vol, c->ino, &ref) && !sg_is_lost(vol, ref.off))
-		w.at = SG_IOFF(&ref, owed_next);
+		w.at = SG_IOFF(&ref, deferred_next);
 	while (n < LISTED_AT_A_TIME && lists < SG_SLOTS * vol->sb.areas) {
-		if (sg_owed_walk_next(vol, &w)) {
+		if (sg_deferred_walk_next(vol, &w)) {
 			withdraw_ref(vol, w.ref, false);
 			c->ino = w.ref.ino;
 			n++;
@@ -208,7 +208,7 @@ static void withdraw_some(struct sg_vol *vol, struct sg_owed_at *c)
 		}
 		next_list(vol, c);
 		lists++;
-		w = sg_owed_walk(vol, c->slot, c->area);
+		w = sg_deferred_walk(vol, c->slot, c->area);
 	}
 }
 
@@ -219,10 +219,10 @@ static void withdraw_from(struct sg_vol *vol, unsigned int slot, bool all)
 
 	for (pages = 0; page && pages < SG_LEDGER_PAGES; pages++) {
 		for (i = 1; i < SG_LEDGER_WORDS; i++) {
-			u64 debt = sg_get(vol, page + i * 8);
+			u64 deferred = sg_get(vol, page + i * 8);
 
-			if (debt && SG_DEBT_KIND(debt) == SG_DEBT_INODE)
-				withdraw(vol, debt, all);
+			if (deferred && SG_LEDGER_KIND(deferred) == SG_LEDGER_INODE)
+				withdraw(vol, deferred, all);
 		}
 		page = sg_get(vol, page);
 		if (page && !sg_data_page(vol, page))

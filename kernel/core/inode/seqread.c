@@ -144,7 +144,7 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 			return -EBUSY;
 		/* recovers a holder that died during the change */
 		sg_help(vol, sg_iget(vol, ref, lock.word));
-		if (!vol->tended)	/* a waiting system is live */
+		if (!vol->maintained)	/* a waiting system is live */
 			sg_beat(vol);
 		sg_sleep_us(100);
 		if (sg_is_lost(vol, ref->off))	/* the page became bad during the wait */

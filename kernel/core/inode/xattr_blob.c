@@ -10,8 +10,8 @@
 
 #define SMALL		256	/* payloads up to this size need no allocated memory */
 #define HEAD_WORDS	(offsetof(struct sg_xattr_head, page) / 8)
-#define PAY_WORDS	(8 * 2)
-#define PAY_RESERVE	8	/* for the head, the deferred free and counters */
+#define RECLAIM_WORDS	(8 * 2)
+#define RECLAIM_RESERVE	8	/* for the head, the deferred free and counters */
 
 /* --- read ------------------------------------------------------------------------------------- */
 
@@ -336,7 +336,7 @@ void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref)
 		pages = head_valid(&h) ? 1 + h.pages : 0;
 	}
 	if (pages)	/* otherwise they are lost until fsck finds them */
-		sg_owe(tx, SG_DEBT_XATTR, head >> SG_PAGE_SHIFT, 0);
+		sg_defer_free(tx, SG_LEDGER_XATTR, head >> SG_PAGE_SHIFT, 0);
 	else
 		sg_damaged(tx->vol, ref->ino, head, "extended attributes");
 	set_blob(tx, ref, 0, 0, pages);
@@ -348,9 +348,10 @@ void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref)
  * False: not in this transaction. It waits for its first chunk, so each transaction frees
  * something.
  */
-static bool pay_run(struct sg_tx *tx, u64 off, u64 pages)
+static bool reclaim_run(struct sg_tx *tx, u64 off, u64 pages)
 {
-	return tx->n + PAY_WORDS + PAY_RESERVE <= SG_AREA_WORDS && sg_give_run(tx, off, pages);
+	return tx->n + RECLAIM_WORDS + RECLAIM_RESERVE <= SG_AREA_WORDS &&
+	       sg_give_run(tx, off, pages);
 }
 
 /*
@@ -379,7 +380,7 @@ static u64 last_run(const struct sg_vol *vol, u64 head, u64 n, u64 *off)
  * system that continues after a crash, and the checker, trust the head. The head itself is freed
  * last.
  */
-int sg_xattr_pay(struct sg_tx *tx, u64 head, bool *done)
+int sg_xattr_reclaim(struct sg_tx *tx, u64 head, bool *done)
 {
 	struct head h = read_head(tx->vol, head);
 	u64 left = h.pages, off, n;
@@ -392,13 +393,13 @@ int sg_xattr_pay(struct sg_tx *tx, u64 head, bool *done)
 		if (!n) {
 			sg_damaged(tx->vol, 0, head, "extended attributes being freed");
 			left--;
-		} else if (pay_run(tx, off, n)) {
+		} else if (reclaim_run(tx, off, n)) {
 			left -= n;
 		} else {
 			break;
 		}
 	}
-	*done = !left && pay_run(tx, head, 1);
+	*done = !left && reclaim_run(tx, head, 1);
 	if (!*done) {
 		sg_tx_set(tx, head + offsetof(struct sg_xattr_head, pages), left);
 		sg_tx_set(tx, head + offsetof(struct sg_xattr_head, size),
@@ -482,7 +483,7 @@ static int change_tx(struct sg_vol *vol, const struct sg_iref *ref, const struct
 
 	if (!sg_xattr_build(tx, ref->ino, payload, len, &head, &pages)) {
 		if (old->head)
-			sg_owe(tx, SG_DEBT_XATTR, old->head >> SG_PAGE_SHIFT, 0);
+			sg_defer_free(tx, SG_LEDGER_XATTR, old->head >> SG_PAGE_SHIFT, 0);
 		set_blob(tx, ref, head, pages, old->pages);
 		if (c->has_mode)
 			sg_tx_iset(tx, ref, mode, (mode & ~07777ULL) | (c->mode & 07777));
@@ -507,7 +508,7 @@ static int change_locked(struct sg_vol *vol, const struct sg_iref *ref, struct b
 			 const struct change *c)
 {
 	const struct sg_xattr_entry *old;
-	struct sg_hunger hunger = {};
+	struct sg_nospace nospace = {};
 	u8 *payload;
 	u32 len;
 	int err;
@@ -528,7 +529,7 @@ static int change_locked(struct sg_vol *vol, const struct sg_iref *ref, struct b
 		return err;
 	do {
 		err = change_tx(vol, ref, b, payload, len, c);
-	} while (err == -ENOSPC && vol->up->more_space(vol, &hunger));
+	} while (err == -ENOSPC && vol->up->more_space(vol, &nospace));
 	sg_free(payload);
 	return err;
 }

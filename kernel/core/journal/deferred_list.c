@@ -2,7 +2,7 @@
 /* Lists of deferred inodes: a transaction adds one. deferred/deferred_inodes.c has the rest. */
 #include "internal.h"
 
-bool sg_owed_empty(const struct sg_vol *vol, unsigned int slot)
+bool sg_deferred_empty(const struct sg_vol *vol, unsigned int slot)
 {
 	unsigned int i;
 
@@ -12,12 +12,13 @@ bool sg_owed_empty(const struct sg_vol *vol, unsigned int slot)
 	return true;
 }
 
-void sg_owed_add(struct sg_tx *tx, const struct sg_iref *ref)
+void sg_deferred_add(struct sg_tx *tx, const struct sg_iref *ref)
 {
-	u64 head = tx->area + offsetof(struct sg_area, owed_ino);
+	u64 head = tx->area + offsetof(struct sg_area, deferred_ino);
 
 	if (tx->err || sg_tx_get(tx, sg_deferred_link(ref)))
 		return;
-	sg_tx_set(tx, sg_deferred_link(ref), SG_OWED(SG_OWED_INO(sg_tx_get(tx, head))));
+	sg_tx_set(tx, sg_deferred_link(ref),
+		  SG_DEFERRED_LINK(SG_DEFERRED_LINK_INO(sg_tx_get(tx, head))));
 	sg_tx_set(tx, head, ref->ino);
 }

@@ -7,7 +7,7 @@
  */
 #include "internal.h"
 
-#define EPOCHS		2048	/* SG_DEBT_EPOCH() is stored modulo this */
+#define EPOCHS		2048	/* SG_LEDGER_EPOCH() is stored modulo this */
 #define SOON_MS		5	/* until the next sg_acknowledge() while an epoch is in progress */
 
 /**
@@ -95,10 +95,10 @@ u64 sg_epoch_horizon(const struct sg_vol *vol)
  * Compares whole epochs: the horizon may be behind the deferred free, and far behind for a moment,
  * when a system joins.
  */
-bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int debt_epoch)
+bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int deferred_epoch)
 {
 	u64 now = sg_load64_acquire(sg_at(vol, SG_HOT(epoch)));
-	u64 made = now - ((now - debt_epoch) & (EPOCHS - 1));
+	u64 made = now - ((now - deferred_epoch) & (EPOCHS - 1));
 
 	return (s64)(horizon - made) >= 2;
 }
@@ -177,22 +177,22 @@ int sg_acknowledge(struct sg_vol *vol)
 	bool done;
 
 	if (vol->slot < 0)
-		return SG_TEND_MS;
+		return SG_MAINTAIN_MS;
 	if (!sg_is_ours(vol))
 		return sg_declared_dead(vol);
 	done = try_ack(vol);
 	if (sg_ledger_waits(vol))
 		sg_epoch_push(vol);
-	return done && !sg_ledger_waits(vol) ? SG_TEND_MS : SOON_MS;
+	return done && !sg_ledger_waits(vol) ? SG_MAINTAIN_MS : SOON_MS;
 }
 
 /*
  * For a thread in a long wait, if no other thread acknowledges for this system: it has only one
  * thread, or is joining. It counts as live, and other systems wait for its acknowledgement.
  */
-void sg_epoch_heed(struct sg_vol *vol)
+void sg_epoch_acknowledge(struct sg_vol *vol)
 {
-	if (vol->tended || !vol->ack || !sg_is_ours(vol))
+	if (vol->maintained || !vol->ack || !sg_is_ours(vol))
 		return;
 	sg_beat(vol);
 	try_ack(vol);
@@ -201,7 +201,7 @@ void sg_epoch_heed(struct sg_vol *vol)
 /* For a thread that waits for an epoch: does all that this system can do. */
 void sg_epoch_urge(struct sg_vol *vol)
 {
-	sg_epoch_heed(vol);
+	sg_epoch_acknowledge(vol);
 	sg_epoch_push(vol);
 }
 
@@ -241,7 +241,7 @@ static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, bool lapsed, unsi
 			report_laggard(vol, sg_get(vol, SG_HOT(epoch)), lapsed);
 			return false;
 		}
-		sg_epoch_heed(vol);
+		sg_epoch_acknowledge(vol);
 		push(vol, lapsed);
 		sg_sleep_us(200);
 	}

@@ -13,10 +13,10 @@ void sg_quiesce(struct sg_vol *vol);
 /* the epoch that all live and lapsed systems have acknowledged */
 u64 sg_epoch_horizon(const struct sg_vol *vol);
 /* A deferred free of that epoch, as stored in its word, may be reclaimed. */
-bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int debt_epoch);
+bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int deferred_epoch);
 void sg_epoch_push(struct sg_vol *vol);
 /* acknowledges, if no other thread of this system does */
-void sg_epoch_heed(struct sg_vol *vol);
+void sg_epoch_acknowledge(struct sg_vol *vol);
 void sg_epoch_urge(struct sg_vol *vol);		/* the same, and tries to advance the epoch */
 /* Waits for those who live, and not for who has lapsed; ends when who waits is to die. */
 bool sg_epoch_next(struct sg_vol *vol, unsigned int wait_ms);

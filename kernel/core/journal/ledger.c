@@ -10,7 +10,7 @@
  */
 #include "journal/ledger_priv.h"
 
-#define TIGHT		64	/* payable deferred frees that are worth reclaiming */
+#define TIGHT		64	/* reclaimable deferred frees that are worth reclaiming */
 #define INODES_MAX	2048	/* in the ledger, not on a list: each is looked at every second */
 #define ROOM_KEPT	(SG_AREA_WORDS / 4)	/* entries that inodes leave for pages */
 
@@ -18,7 +18,7 @@
 
 static u32 *bucket(struct sg_ledger *l, u64 word)
 {
-	return &l->bucket[SG_DEBT_VALUE(word) % BUCKETS];
+	return &l->bucket[SG_LEDGER_VALUE(word) % BUCKETS];
 }
 
 static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state, u32 kept)
@@ -71,9 +71,9 @@ void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger
 			continue;
 		}
 		/* replay may just have stored it: it counts as of the present epoch (epoch.c) */
-		entry_fill(l, i, ledger_of_epoch(word, sg_get(vol, SG_HOT(epoch))), OWED, 0);
+		entry_fill(l, i, ledger_of_epoch(word, sg_get(vol, SG_HOT(epoch))), DEFERRED, 0);
 		if (!ledger_is_inode(word))
-			ledger_adjust(&l->payable, 1);
+			ledger_adjust(&l->reclaimable, 1);
 	}
 	ledger_adjust(&l->pages, 1);
 	sg_spin_unlock(&l->spin);
@@ -142,14 +142,14 @@ unsigned int sg_ledger_room(const struct sg_vol *vol)
 	return (unsigned int)sg_load64(&vol->ledger->nfree);
 }
 
-u64 sg_ledger_payable(const struct sg_vol *vol)
+u64 sg_ledger_reclaimable(const struct sg_vol *vol)
 {
-	return sg_load64(&vol->ledger->payable);
+	return sg_load64(&vol->ledger->reclaimable);
 }
 
-bool sg_ledger_paying(const struct sg_vol *vol)
+bool sg_ledger_reclaiming(const struct sg_vol *vol)
 {
-	return sg_load64(&vol->ledger->paying);
+	return sg_load64(&vol->ledger->reclaiming);
 }
 
 bool sg_ledger_is_stuck(const struct sg_vol *vol)
@@ -161,7 +161,7 @@ bool sg_ledger_is_tight(const struct sg_vol *vol)
 {
 	const struct sg_ledger *l = vol->ledger;
 
-	return (sg_load64(&l->payable) >= TIGHT + sg_load64(&l->paying) &&
+	return (sg_load64(&l->reclaimable) >= TIGHT + sg_load64(&l->reclaiming) &&
 		!sg_load64(&l->stuck)) || sg_ledger_room(vol) < SG_AREA_WORDS / 2;
 }
 
@@ -172,7 +172,7 @@ bool sg_ledger_waits(const struct sg_vol *vol)
 
 	if (stuck && (stuck != sg_epoch_horizon(vol) + 1 || sg_alone(vol)))
 		sg_store64(&l->stuck, 0);
-	return sg_load64(&l->payable) != 0;
+	return sg_load64(&l->reclaimable) != 0;
 }
 
 /* --- deferring ------------------------------------------------------------------------------ */
@@ -198,33 +198,33 @@ static u32 entry_take(struct sg_ledger *l, u64 word, u32 kept, unsigned int inod
 bool sg_ledger_defer(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u32 kept)
 {
 	struct sg_ledger *l = tx->vol->ledger;
-	u64 word = SG_DEBT(kind, value, count, sg_get(tx->vol, SG_HOT(epoch)));
+	u64 word = SG_LEDGER_ENTRY(kind, value, count, sg_get(tx->vol, SG_HOT(epoch)));
 	u32 i;
 
 	if (tx->err)
 		return true;
-	i = tx->nowed < SG_ARRAY_SIZE(tx->owed) ?
-		entry_take(l, word, kept, tx->vol->owed_on_lists ? 0 : INODES_MAX) : NONE;
+	i = tx->ndeferred < SG_ARRAY_SIZE(tx->deferred) ?
+		entry_take(l, word, kept, tx->vol->deferred_on_lists ? 0 : INODES_MAX) : NONE;
 	if (i == NONE)
 		return false;
-	tx->owed[tx->nowed++] = i;
+	tx->deferred[tx->ndeferred++] = i;
 	sg_tx_set(tx, ledger_entry_off(l, i), word);
 	return true;
 }
 
-void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count)
+void sg_defer_free(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count)
 {
 	if (!sg_ledger_defer(tx, kind, value, count, 0))
 		sg_tx_fail(tx, -ENOSPC);
 }
 
-void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages)
+void sg_defer_run(struct sg_tx *tx, u64 off, u64 pages)
 {
 	while (pages) {
 		u64 left = SG_CHUNK_PAGES - ((off >> SG_PAGE_SHIFT) & (SG_CHUNK_PAGES - 1));
 		u64 n = SG_MIN(pages, left);
 
-		sg_owe(tx, SG_DEBT_RUN, off >> SG_PAGE_SHIFT, (unsigned int)(n - 1));
+		sg_defer_free(tx, SG_LEDGER_RUN, off >> SG_PAGE_SHIFT, (unsigned int)(n - 1));
 		off += n * SG_PAGE;
 		pages -= n;
 	}
@@ -240,43 +240,43 @@ static u32 find_inode(struct sg_ledger *l, u64 ino, u64 *word)
 
 	sg_spin_lock(&l->spin);
 	i = l->bucket[ino % BUCKETS];
-	while (i != NONE && (ledger_entry(l, i)->state != OWED ||
-			     SG_DEBT_VALUE(ledger_entry(l, i)->word) != ino))
+	while (i != NONE && (ledger_entry(l, i)->state != DEFERRED ||
+			     SG_LEDGER_VALUE(ledger_entry(l, i)->word) != ino))
 		i = ledger_entry(l, i)->next;
 	*word = i != NONE ? ledger_entry(l, i)->word : 0;
 	sg_spin_unlock(&l->spin);
 	return i;
 }
 
-bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref)
+bool sg_ledger_deferred(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 word;
 
 	return find_inode(vol->ledger, ref->ino, &word) != NONE;
 }
 
-void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref)
+void sg_defer_inode(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	/* as it was before this transaction: with a reason, it is deferred already */
 	if (sg_has_reason(sg_iget(tx->vol, ref, mode), sg_iget(tx->vol, ref, genflags)) &&
-	    (sg_is_listed(tx->vol, ref) || sg_ledger_owes(tx->vol, ref)))
+	    (sg_is_listed(tx->vol, ref) || sg_ledger_deferred(tx->vol, ref)))
 		return;
-	if (!sg_ledger_defer(tx, SG_DEBT_INODE, ref->ino, 0, 0))
-		sg_owed_add(tx, ref);
+	if (!sg_ledger_defer(tx, SG_LEDGER_INODE, ref->ino, 0, 0))
+		sg_deferred_add(tx, ref);
 }
 
-void sg_owe_kept(struct sg_tx *tx, const struct sg_iref *ref)
+void sg_defer_kept(struct sg_tx *tx, const struct sg_iref *ref)
 {
-	if (sg_ledger_defer(tx, SG_DEBT_INODE, ref->ino, 0, (u32)ref->generation))
+	if (sg_ledger_defer(tx, SG_LEDGER_INODE, ref->ino, 0, (u32)ref->generation))
 		return;
 	sg_nameless_keep(tx, ref);
-	sg_owed_add(tx, ref);
+	sg_deferred_add(tx, ref);
 }
 
 /* The record may belong to another file by now, with an entry of its own. */
 static bool keeps(const struct entry *e, const struct sg_iref *ref)
 {
-	return e->kept && SG_DEBT_VALUE(e->word) == ref->ino &&
+	return e->kept && SG_LEDGER_VALUE(e->word) == ref->ino &&
 	       (!ref->generation || e->kept == (u32)ref->generation);
 }
 
@@ -308,8 +308,8 @@ void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref)
 
 void sg_ledger_clear(struct sg_tx *tx, unsigned int i)
 {
-	SG_ASSERT(tx->npaid < SG_ARRAY_SIZE(tx->paid));
-	tx->paid[tx->npaid++] = i;
+	SG_ASSERT(tx->npaid < SG_ARRAY_SIZE(tx->reclaimed));
+	tx->reclaimed[tx->npaid++] = i;
 	sg_tx_set(tx, ledger_entry_off(tx->vol->ledger, i), 0);
 }
 
@@ -325,9 +325,9 @@ void sg_ledger_clear_inode(struct sg_tx *tx, u32 i, u64 word)
 	bool ours;
 
 	sg_spin_lock(&l->spin);
-	ours = e->state == OWED && e->word == word;
+	ours = e->state == DEFERRED && e->word == word;
 	if (ours)
-		e->state = PAYING;
+		e->state = RECLAIMING;
 	sg_spin_unlock(&l->spin);
 	if (ours)
 		sg_ledger_clear(tx, i);
@@ -352,22 +352,22 @@ void sg_ledger_commit(struct sg_tx *tx)
 	struct sg_ledger *l = tx->vol->ledger;
 	unsigned int k;
 
-	if (!tx->nowed && !tx->npaid)
+	if (!tx->ndeferred && !tx->npaid)
 		return;
 	sg_spin_lock(&l->spin);
-	for (k = 0; k < tx->nowed; k++) {
-		struct entry *e = ledger_entry(l, tx->owed[k]);
+	for (k = 0; k < tx->ndeferred; k++) {
+		struct entry *e = ledger_entry(l, tx->deferred[k]);
 
-		e->state = OWED;
+		e->state = DEFERRED;
 		if (!ledger_is_inode(e->word))
-			ledger_adjust(&l->payable, 1);
+			ledger_adjust(&l->reclaimable, 1);
 	}
 	for (k = 0; k < tx->npaid; k++) {
-		if (!ledger_is_inode(ledger_entry(l, tx->paid[k])->word)) {
-			ledger_adjust(&l->payable, -1);
-			ledger_adjust(&l->paying, -1);
+		if (!ledger_is_inode(ledger_entry(l, tx->reclaimed[k])->word)) {
+			ledger_adjust(&l->reclaimable, -1);
+			ledger_adjust(&l->reclaiming, -1);
 		}
-		entry_free(l, tx->paid[k]);
+		entry_free(l, tx->reclaimed[k]);
 	}
 	sg_spin_unlock(&l->spin);
 }
@@ -379,15 +379,15 @@ void sg_ledger_abort(struct sg_tx *tx)
 
 	if (tx->kept)
 		sg_nameless_drop(tx->vol, NULL, tx->kept);
-	if (!tx->nowed && !tx->npaid)
+	if (!tx->ndeferred && !tx->npaid)
 		return;
 	sg_spin_lock(&l->spin);
-	for (k = 0; k < tx->nowed; k++)
-		entry_free(l, tx->owed[k]);
+	for (k = 0; k < tx->ndeferred; k++)
+		entry_free(l, tx->deferred[k]);
 	/* reclaim puts back the entries of pages that it has picked (put_back()) */
 	for (k = 0; k < tx->npaid; k++)
-		if (ledger_is_inode(ledger_entry(l, tx->paid[k])->word))
-			ledger_entry(l, tx->paid[k])->state = OWED;
+		if (ledger_is_inode(ledger_entry(l, tx->reclaimed[k])->word))
+			ledger_entry(l, tx->reclaimed[k])->state = DEFERRED;
 	sg_spin_unlock(&l->spin);
 }
 

@@ -17,16 +17,16 @@ unsigned int sg_ledger_room(const struct sg_vol *vol);	/* deferred frees that it
  * Records a deferred free in the transaction; sets tx->err = -ENOSPC if the ledger has no room for
  * it.
  */
-void sg_owe(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count);
+void sg_defer_free(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count);
 /* one deferred free per chunk that the run touches */
-void sg_owe_run(struct sg_tx *tx, u64 off, u64 pages);
+void sg_defer_run(struct sg_tx *tx, u64 off, u64 pages);
 /*
- * sg_owe_inode() makes an inode a deferred inode: no links, or SG_FL_CUTTING. It always succeeds:
+ * sg_defer_inode() makes an inode a deferred inode: no links, or SG_FL_CUTTING. It always succeeds:
  * an inode for which the ledger has no room goes on a list (deferred_list.c). Deferring twice has
  * the effect of once. sg_disown_inode() ends this, unless the inode, as the transaction sees it,
  * still has one of the two reasons. An inode on a list stays there.
  */
-void sg_owe_inode(struct sg_tx *tx, const struct sg_iref *ref);
+void sg_defer_inode(struct sg_tx *tx, const struct sg_iref *ref);
 /* An inode with these words is deferred: it has no links, or is being cut. */
 static inline bool sg_has_reason(u64 mode, u64 genflags)
 {
@@ -37,16 +37,16 @@ void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref);
  * Defers an inode that this system has just made, and uses. Until sg_evict() it is not settled, nor
  * given up for lack of an opener's bit. A link ends this, too.
  */
-void sg_owe_kept(struct sg_tx *tx, const struct sg_iref *ref);
+void sg_defer_kept(struct sg_tx *tx, const struct sg_iref *ref);
 bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref);
 void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref);
 /* this system has deferred it */
-bool sg_ledger_owes(const struct sg_vol *vol, const struct sg_iref *ref);
+bool sg_ledger_deferred(const struct sg_vol *vol, const struct sg_iref *ref);
 bool sg_ledger_is_tight(const struct sg_vol *vol);	/* reclaim before deferring more */
 bool sg_ledger_waits(const struct sg_vol *vol);	/* other systems hold up deferred frees */
-u64 sg_ledger_payable(const struct sg_vol *vol);	/* deferred frees of pages */
+u64 sg_ledger_reclaimable(const struct sg_vol *vol);	/* deferred frees of pages */
 /* a thread of this system is reclaiming some now */
-bool sg_ledger_paying(const struct sg_vol *vol);
+bool sg_ledger_reclaiming(const struct sg_vol *vol);
 /* other systems keep this one from reclaiming any */
 bool sg_ledger_is_stuck(const struct sg_vol *vol);
 
@@ -63,23 +63,23 @@ void sg_nameless_drop(struct sg_vol *vol, const struct sg_iref *ref, const struc
 
 static inline u64 sg_deferred_head(const struct sg_vol *vol, unsigned int slot, unsigned int area)
 {
-	return sg_area_off(vol, slot, area) + offsetof(struct sg_area, owed_ino);
+	return sg_area_off(vol, slot, area) + offsetof(struct sg_area, deferred_ino);
 }
 
 static inline u64 sg_deferred_link(const struct sg_iref *ref)
 {
-	return SG_IOFF(ref, owed_next);
+	return SG_IOFF(ref, deferred_next);
 }
 
 /* It is on some system's list, which then takes care of it. The inode is locked. */
 static inline bool sg_is_listed(const struct sg_vol *vol, const struct sg_iref *ref)
 {
-	return sg_get(vol, ref->off + offsetof(struct sg_inode, owed_next));
+	return sg_get(vol, ref->off + offsetof(struct sg_inode, deferred_next));
 }
 /*
  * Puts it on a list of this system, unless it is on some list. Needs no room. The inode is locked.
  */
-void sg_owed_add(struct sg_tx *tx, const struct sg_iref *ref);
-bool sg_owed_empty(const struct sg_vol *vol, unsigned int slot);
+void sg_deferred_add(struct sg_tx *tx, const struct sg_iref *ref);
+bool sg_deferred_empty(const struct sg_vol *vol, unsigned int slot);
 
 #endif

@@ -8,7 +8,7 @@
 #define PER_PAGE	(SG_LEDGER_WORDS - 1)
 
 /* LOST: the entry is in a page that has become bad; no system looks there. */
-enum state { FREE, PENDING, OWED, PAYING, LOST };
+enum state { FREE, PENDING, DEFERRED, RECLAIMING, LOST };
 #define NONE	(~0u)
 #define BUCKETS	256
 
@@ -28,7 +28,7 @@ struct ledger_page {
 /* Pages of the mirror never move. Counters are words because some readers take no lock. */
 struct sg_ledger {
 	struct sg_spin spin;
-	u64 pages, nfree, payable, paying;
+	u64 pages, nfree, reclaimable, reclaiming;
 	u64 inodes;	/* entries that name an inode */
 	/* horizon + 1 at which nothing could be reclaimed; 0: something may be reclaimable */
 	u64 stuck;
@@ -61,12 +61,13 @@ static inline u64 ledger_entry_off(const struct sg_ledger *l, unsigned int i)
 
 static inline bool ledger_is_inode(u64 word)
 {
-	return SG_DEBT_KIND(word) == SG_DEBT_INODE;
+	return SG_LEDGER_KIND(word) == SG_LEDGER_INODE;
 }
 
 static inline u64 ledger_of_epoch(u64 word, u64 epoch)
 {
-	return SG_DEBT(SG_DEBT_KIND(word), SG_DEBT_VALUE(word), SG_DEBT_COUNT(word), epoch);
+	return SG_LEDGER_ENTRY(SG_LEDGER_KIND(word), SG_LEDGER_VALUE(word), SG_LEDGER_COUNT(word),
+			       epoch);
 }
 
 void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page,

@@ -72,7 +72,7 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->used_inodes = 0;
 	tx->nlocks = 0;
 	tx->ninodes = 0;
-	tx->nowed = 0;
+	tx->ndeferred = 0;
 	tx->npaid = 0;
 	tx->kept = NULL;
 	tx->holds_chunk = false;
@@ -173,8 +173,8 @@ static int still_wait(struct sg_vol *vol)
 	while (sg_is_still(vol) && sg_is_ours(vol)) {
 		if (sg_interrupted() || sg_wait_ends(vol))
 			return -EINTR;
-		if (!vol->stood)	/* no other thread looks for the end of the freeze */
-			vol->up->stand(vol);
+		if (!vol->freeze_watched)	/* no other thread looks for its end */
+			vol->up->freeze_watch(vol);
 		sg_sleep_us(STILL_US);
 	}
 	return 0;
@@ -200,7 +200,7 @@ static struct sg_tx *begin(struct sg_vol *vol, int which)
 	return tx;
 }
 
-struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol)
+struct sg_tx *sg_tx_begin_reclaimer(struct sg_vol *vol)
 {
 	return begin(vol, -1);
 }
@@ -216,7 +216,7 @@ struct sg_tx *sg_tx_begin(struct sg_vol *vol)
 		vol->up->reclaim(vol, 64);
 	if (sg_ledger_room(vol) < SG_AREA_WORDS / 2)
 		vol->up->grow_ledger(vol);
-	return sg_tx_begin_payer(vol);
+	return sg_tx_begin_reclaimer(vol);
 }
 
 /* The index entry of @off, or the one that it would get. Some entries are always unused. */
@@ -284,10 +284,10 @@ unsigned int sg_tx_room(const struct sg_tx *tx)
 {
 	unsigned int used = tx->n + RESERVE;
 	unsigned int words = used < SG_AREA_WORDS ? SG_AREA_WORDS - used : 0;
-	unsigned int debts = SG_MIN(sg_ledger_room(tx->vol),
-				    (unsigned int)SG_ARRAY_SIZE(tx->owed) - tx->nowed);
+	unsigned int deferreds = SG_MIN(sg_ledger_room(tx->vol),
+					(unsigned int)SG_ARRAY_SIZE(tx->deferred) - tx->ndeferred);
 
-	return SG_MIN(words, 2 * debts);
+	return SG_MIN(words, 2 * deferreds);
 }
 
 void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref)

@@ -22,7 +22,7 @@ struct sg_tx_lock {
  * @index, @round: position of each word, by a hash of its offset. Entries of earlier transactions
  *   have another round, so nothing has to be cleared. In private memory: no other system's store
  *   can mislead a search (D10).
- * @owed: ledger entries taken by this transaction; abort gives them back.
+ * @deferred: ledger entries taken by this transaction; abort gives them back.
  */
 struct sg_tx {
 	struct sg_vol *vol;
@@ -36,12 +36,12 @@ struct sg_tx {
 	unsigned int n;
 	u32 round, index[SG_TX_INDEX];
 	s64 free_pages, used_inodes;	/* changes, applied to the area's counters at commit */
-	unsigned int nlocks, ninodes, nowed;
+	unsigned int nlocks, ninodes, ndeferred;
 	struct sg_tx_lock lock[SG_TX_LOCKS];
 	u64 inode[SG_TX_INODES];
-	u32 owed[SG_AREA_WORDS / 2];
+	u32 deferred[SG_AREA_WORDS / 2];
 	unsigned int npaid;
-	u32 paid[SG_AREA_WORDS / 2];	/* ledger entries cleared by this transaction */
+	u32 reclaimed[SG_AREA_WORDS / 2];	/* ledger entries cleared by this transaction */
 	struct sg_kept *kept;	/* noted by this transaction; abort drops it (ledger.c) */
 	bool holds_chunk;
 	u64 fresh_ino, fresh_ino_off;	/* records that the inode file gains with this commit */
@@ -52,7 +52,7 @@ struct sg_tx {
  * waiting thread is being killed, tx->err is set at once. Reclaims first if the ledger is tight.
  */
 struct sg_tx *sg_tx_begin(struct sg_vol *vol);
-struct sg_tx *sg_tx_begin_payer(struct sg_vol *vol);	/* for reclaim itself */
+struct sg_tx *sg_tx_begin_reclaimer(struct sg_vol *vol);	/* for reclaim itself */
 struct sg_tx *sg_tx_begin_in(struct sg_vol *vol, unsigned int area);	/* in this area */
 /*
  * For callers that must not wait for other systems. NULL: no area is free, or this system is

@@ -291,7 +291,7 @@ static u64 time_seen(u64 *looked)
 	u64 now = sg_ticks(), passed = now - *looked;
 
 	*looked = now;
-	return SG_MIN(passed, 4ULL * SG_TEND_MS * 1000000);
+	return SG_MIN(passed, 4ULL * SG_MAINTAIN_MS * 1000000);
 }
 
 void sg_end_lapse(struct sg_vol *vol, unsigned int slot)
@@ -411,7 +411,7 @@ static void watch_others(struct sg_vol *vol)
 int sg_watch(struct sg_vol *vol)
 {
 	if (vol->slot < 0)
-		return SG_TEND_MS;
+		return SG_MAINTAIN_MS;
 	/* first: this slot's page may be bad, and must not be loaded then */
 	sg_bad_look(vol);
 	if (sg_is_fenced(vol))
@@ -420,10 +420,10 @@ int sg_watch(struct sg_vol *vol)
 	sg_slot_mend(vol);
 	sg_follow(vol);
 	watch_others(vol);
-	return SG_TEND_MS;
+	return SG_MAINTAIN_MS;
 }
 
-int sg_tend(struct sg_vol *vol)
+int sg_maintain(struct sg_vol *vol)
 {
 	int err = sg_watch(vol);
 

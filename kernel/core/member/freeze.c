@@ -10,7 +10,7 @@
 #include "internal.h"
 
 #define LOOK_US		500		/* between looks at systems that have not answered */
-#define STAND_MS	5		/* until the next sg_stand() while frozen */
+#define FREEZE_MS	5		/* until the next sg_freeze_watch() while frozen */
 #define MS		1000000ULL
 #define MOST_NS		(SG_FREEZE_MAX_MS * MS)
 /* at most one part in REST of the time is spent frozen */
@@ -72,7 +72,7 @@ static void go_on(struct sg_vol *vol)
 	sg_full_fence();
 	sg_store64_release(&s->closed, 0);
 	if (s->outside)
-		vol->stand(vol, false);
+		vol->freeze_mount(vol, false);
 	s->outside = false;
 	s->word = 0;
 	sg_store64(&s->spent, s->spent + sg_ticks() - s->since);
@@ -92,8 +92,8 @@ static void stand_still(struct sg_vol *vol, u64 word)
 		return;
 	s->word = word;
 	s->since = sg_ticks();
-	s->outside = vol->stand && !vol->stand(vol, true);
-	if ((!vol->stand || s->outside) && !close_gate(vol, s->since + limit_ns(word)) &&
+	s->outside = vol->freeze_mount && !vol->freeze_mount(vol, true);
+	if ((!vol->freeze_mount || s->outside) && !close_gate(vol, s->since + limit_ns(word)) &&
 	    freeze_word(vol) == word && sg_is_ours(vol))
 		sg_store64_release(&slot_at(vol, (unsigned int)vol->slot)->frozen, frozen);
 	else
@@ -149,7 +149,7 @@ static void withdraw(struct sg_vol *vol)
 		store_freeze(vol, SG_FREEZE(0, SG_FREEZE_NR(freeze_word(vol))));
 }
 
-static bool stands(const struct sg_vol *vol, unsigned int slot, u64 state)
+static bool is_still(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
 	return sg_load64_acquire(&slot_at(vol, slot)->frozen) ==
 	       SG_FROZEN(SG_FREEZE_NR(vol->freezing.word), SG_SLOT_INC(state));
@@ -167,7 +167,7 @@ static unsigned int somebody_moves(struct sg_vol *vol)
 		u64 state = sg_load64_acquire(sg_state_word(vol, i));
 
 		vol->freezing.seen[i] = state;
-		if (SG_SLOT_STATE(state) == SG_SLOT_LIVE ? !stands(vol, i, state) :
+		if (SG_SLOT_STATE(state) == SG_SLOT_LIVE ? !is_still(vol, i, state) :
 		    SG_SLOT_STATE(state) != SG_SLOT_FREE)
 			return i;
 	}
@@ -203,10 +203,10 @@ static int wait_for_all(struct sg_vol *vol, u64 end, char *why)
 			return -EINTR;
 		if ((s64)(sg_ticks() - end) > 0)
 			return no_answer(vol, who, why);
-		if (!vol->stood)
-			sg_stand(vol);
-		if (!vol->tended)
-			sg_tend(vol);
+		if (!vol->freeze_watched)
+			sg_freeze_watch(vol);
+		if (!vol->maintained)
+			sg_maintain(vol);
 		sg_sleep_us(LOOK_US);
 	}
 }
@@ -305,7 +305,7 @@ static bool all_stood(const struct sg_vol *vol)
 		u64 state = sg_load64_acquire(sg_state_word(vol, i));
 
 		if (state != vol->freezing.seen[i] ||
-		    (SG_SLOT_STATE(state) == SG_SLOT_LIVE && !stands(vol, i, state)))
+		    (SG_SLOT_STATE(state) == SG_SLOT_LIVE && !is_still(vol, i, state)))
 			return false;
 	}
 	return sg_is_ours(vol);
@@ -314,15 +314,15 @@ static bool all_stood(const struct sg_vol *vol)
 int sg_thaw(struct sg_vol *vol)
 {
 	struct sg_freezing *f = &vol->freezing;
-	bool stood;
+	bool freeze_watched;
 
 	if (sg_cas64(&f->phase, 2, 1) != 2)
 		return -EAGAIN;
-	stood = all_stood(vol);
+	freeze_watched = all_stood(vol);
 	withdraw(vol);
 	give_back(vol);
 	sg_store64_release(&f->phase, 0);
-	return stood ? 0 : -EAGAIN;
+	return freeze_watched ? 0 : -EAGAIN;
 }
 
 /* The caller of sg_freeze() has gone without sg_thaw(). */
@@ -335,15 +335,15 @@ static void thaw_late(struct sg_vol *vol)
 
 /* --- both ----------------------------------------------------------------------------------- */
 
-int sg_stand(struct sg_vol *vol)
+int sg_freeze_watch(struct sg_vol *vol)
 {
 	u64 word;
 
 	if (vol->slot < 0)
-		return SG_TEND_MS;
+		return SG_MAINTAIN_MS;
 	thaw_late(vol);
 	if (vol->still.word && !is_over(vol))
-		return STAND_MS;
+		return FREEZE_MS;
 	if (vol->still.word)
 		go_on(vol);
 	if (!sg_is_ours(vol))
@@ -351,10 +351,10 @@ int sg_stand(struct sg_vol *vol)
 	word = freeze_word(vol);
 	if (is_wanted(vol, word))
 		stand_still(vol, word);
-	return vol->still.word ? STAND_MS : SG_TEND_MS;
+	return vol->still.word ? FREEZE_MS : SG_MAINTAIN_MS;
 }
 
-void sg_stand_end(struct sg_vol *vol)
+void sg_freeze_watch_end(struct sg_vol *vol)
 {
 	sg_thaw(vol);
 	if (vol->still.word)

@@ -187,7 +187,7 @@ int sg_slot_enter(struct sg_vol *vol)
 
 	vol->hurry = false;
 	vol->held_up = 0;
-	vol->owed_at = vol->owed_left_at = vol->opens_at = (struct sg_owed_at){ 0 };
+	vol->deferred_at = vol->deferred_left_at = vol->opens_at = (struct sg_deferred_at){ 0 };
 	vol->tx = sg_alloc(vol->sb.areas * sizeof(*vol->tx));
 	vol->watch = sg_watch_make();
 	vol->ack = sg_ack_make();
@@ -478,7 +478,7 @@ void sg_leave(struct sg_vol *vol)
 {
 	if (vol->slot < 0)
 		return;
-	sg_stand_end(vol);
+	sg_freeze_watch_end(vol);
 	vol->hurry = true;
 	sg_beat(vol);		/* finds out whether this system was set back */
 	if (!sg_may_write(vol) && vol->ledger) {

@@ -75,7 +75,7 @@ static void note_host(struct sg_vol *vol, struct sg_slot *shared, u32 inc)
 	sg_fence();
 }
 
-void sg_stand_by_slot(struct sg_vol *vol, unsigned int i, const u8 machine[16])
+void sg_guard_slot(struct sg_vol *vol, unsigned int i, const u8 machine[16])
 {
 	struct sg_slot slot, *shared;
 
@@ -88,12 +88,12 @@ void sg_stand_by_slot(struct sg_vol *vol, unsigned int i, const u8 machine[16])
 		note_host(vol, shared, SG_SLOT_INC(slot.state));
 }
 
-void sg_stand_by(struct sg_vol *vol, const u8 machine[16])
+void sg_guard(struct sg_vol *vol, const u8 machine[16])
 {
 	unsigned int i;
 
 	for (i = 0; i < SG_SLOTS; i++)
-		sg_stand_by_slot(vol, i, machine);
+		sg_guard_slot(vol, i, machine);
 }
 
 unsigned int sg_fence_machine(struct sg_vol *vol, const u8 machine[16])

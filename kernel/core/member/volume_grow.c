@@ -398,7 +398,7 @@ static int make_chunks(struct growth *g)
 		if (sg_may_write(g->vol))
 			return sg_may_write(g->vol);
 		sg_fresh_zero(g->vol, off, n);
-		sg_epoch_heed(g->vol);
+		sg_epoch_acknowledge(g->vol);
 	}
 	sg_store64(last, 1ULL << 63);		/* for the page of the backup superblock */
 	sg_wb(last, 8);

@@ -355,7 +355,7 @@ static void want_bells(struct sg_vol *vol)
 int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg_sem_new *new,
 		  bool exclusive, bool user, struct sg_sem *out)
 {
-	struct sg_hunger hunger = {};
+	struct sg_nospace nospace = {};
 	unsigned int turns = 0;
 	struct sg_sem_search q;
 	int err;
@@ -374,7 +374,7 @@ int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg
 		turns += err == -EAGAIN;
 		if (turns == CREATE_TURNS)
 			return -EBUSY;
-	} while (err == -EAGAIN || (err == -ENOSPC && vol->up->more_space(vol, &hunger)));
+	} while (err == -EAGAIN || (err == -ENOSPC && vol->up->more_space(vol, &nospace)));
 	if (!err)
 		want_bells(vol);
 	return err;

@@ -551,7 +551,7 @@ int sg_sem_wait_for(struct sg_sem_want *w, u64 until)
 		err = is_over(w, now) ?: sg_bell_wait(&w->c->bell, nap(w, now));
 		if (err)
 			break;
-		sg_epoch_heed(w->vol);
+		sg_epoch_acknowledge(w->vol);
 	}
 	leave(w);
 	pass_on(w, err);

@@ -536,7 +536,7 @@ static void merge(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	for (i = 1; i < SG_TABLE_ENTRIES; i++)
 		if (sg_tx_get(tx, table + 8 * i) != first + (i << SG_PAGE_SHIFT))
 			return;
-	sg_owe_run(tx, table, 1);
+	sg_defer_run(tx, table, 1);
 	place_set(tx, &p, first ^ SG_PTE_HUGE);
 	sg_tx_iset(tx, ref, blocks, sg_tx_iget(tx, ref, blocks) - 1);
 }

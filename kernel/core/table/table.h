@@ -58,10 +58,10 @@ void sg_count_cut(struct sg_tx *tx, const struct sg_iref *ref);
  */
 void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref);
 /*
- * One step of reclaiming a SG_DEBT_TABLE: frees entries of the table page @off (@level) from
+ * One step of reclaiming a SG_LEDGER_TABLE: frees entries of the table page @off (@level) from
  * *@index on in @tx. Child tables become deferred frees of their own. *index == SG_TABLE_ENTRIES:
  * only the page itself was left, and has been freed too.
  */
-int sg_table_pay(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *index);
+int sg_table_reclaim(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *index);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define CUT_ROOM	25	/* words to keep: those that callers add, and a last run */
 #define CUT_LOOKS	(1u << 18)	/* entries to look at per transaction: bounds its time */
-#define PAY_WORDS	40	/* words to keep: a run's bitmap, the remainders of children */
+#define RECLAIM_WORDS	40	/* words to keep: a run's bitmap, the remainders of children */
 
 static u64 entry_at(u64 table, u64 i)
 {
@@ -58,10 +58,10 @@ struct cut {
 	bool full;
 };
 
-static void owe_pending(struct cut *c)
+static void defer_pending(struct cut *c)
 {
 	if (c->run_pages)
-		sg_owe_run(c->tx, c->run, c->run_pages);
+		sg_defer_run(c->tx, c->run, c->run_pages);
 	c->run_pages = 0;
 }
 
@@ -69,7 +69,7 @@ static void cut_pages(struct cut *c, u64 off, u64 pages)
 {
 	if (c->run_pages && (off != c->run + (c->run_pages << SG_PAGE_SHIFT) ||
 			     c->run_pages + pages > 2 * SG_CHUNK_PAGES))
-		owe_pending(c);
+		defer_pending(c);
 	if (!c->run_pages)
 		c->run = off;
 	c->run_pages += pages;
@@ -131,7 +131,7 @@ static u64 count_pages(struct cut *c, u64 table, unsigned int level, u64 base)
 static void cut_table(struct cut *c, u64 table, unsigned int level, u64 base)
 {
 	c->pages += count_pages(c, table, level, base);
-	sg_owe(c->tx, level, table >> SG_PAGE_SHIFT, 0);
+	sg_defer_free(c->tx, level, table >> SG_PAGE_SHIFT, 0);
 }
 
 static bool cut_in(struct cut *c, u64 table, unsigned int level, u64 base);
@@ -246,7 +246,7 @@ int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end,
 		sg_tx_iset(tx, ref, table, 0);
 		break;
 	}
-	owe_pending(&c);
+	defer_pending(&c);
 	if (c.pages) {
 		cut_blocks(tx, ref, c.pages);
 		sg_count_cut(tx, ref);
@@ -273,10 +273,10 @@ void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref)
 	case SG_ENTRY_NONE:
 		return;
 	case SG_ENTRY_LEAF:
-		sg_owe_run(tx, off, 1);
+		sg_defer_run(tx, off, 1);
 		break;
 	case SG_ENTRY_TABLE:
-		sg_owe(tx, SG_ROOT_HEIGHT(root), off >> SG_PAGE_SHIFT, 0);
+		sg_defer_free(tx, SG_ROOT_HEIGHT(root), off >> SG_PAGE_SHIFT, 0);
 		break;
 	case SG_ENTRY_BAD:
 		/*
@@ -292,7 +292,7 @@ void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref)
 
 /* --- reclaim --------------------------------------------------------------------------------- */
 
-static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsigned int i);
+static unsigned int reclaim_in(struct sg_tx *tx, u64 table, unsigned int level, unsigned int i);
 
 /* Number of contiguous pages in one chunk that level 1 entries from @i on name. */
 static unsigned int run_at(const struct sg_vol *vol, u64 table, unsigned int i, u64 e)
@@ -309,7 +309,7 @@ static unsigned int run_at(const struct sg_vol *vol, u64 table, unsigned int i, 
  * 1 GiB at once is too much for a transaction. So it becomes a table of 2 MiB leaves, in its own
  * first page. The rest of its first 2 MiB becomes a separate deferred free.
  */
-static void pay_giant(struct sg_tx *tx, u64 off)
+static void reclaim_giant(struct sg_tx *tx, u64 off)
 {
 	u64 i;
 
@@ -318,25 +318,25 @@ static void pay_giant(struct sg_tx *tx, u64 off)
 		sg_fresh_set(tx->vol, entry_at(off, i),
 			     sg_leaf(tx->vol, off + (i << SG_CHUNK_SHIFT), 2));
 	sg_wb(sg_at(tx->vol, off), SG_PAGE);
-	sg_owe_run(tx, off + SG_PAGE, SG_CHUNK_PAGES - 1);
-	sg_owe(tx, SG_DEBT_TABLE + 1, off >> SG_PAGE_SHIFT, 0);
+	sg_defer_run(tx, off + SG_PAGE, SG_CHUNK_PAGES - 1);
+	sg_defer_free(tx, SG_LEDGER_TABLE + 1, off >> SG_PAGE_SHIFT, 0);
 }
 
 static bool has_words(const struct sg_tx *tx)
 {
-	return tx->n + PAY_WORDS <= SG_AREA_WORDS;
+	return tx->n + RECLAIM_WORDS <= SG_AREA_WORDS;
 }
 
 /*
  * Reclaims a child as far as this transaction can; the remainder becomes a deferred free of its
  * own.
  */
-static bool pay_child(struct sg_tx *tx, u64 table, unsigned int level)
+static bool reclaim_child(struct sg_tx *tx, u64 table, unsigned int level)
 {
-	unsigned int i = pay_in(tx, table, level, 0);
+	unsigned int i = reclaim_in(tx, table, level, 0);
 
 	if (i < SG_TABLE_ENTRIES)
-		sg_owe(tx, level, table >> SG_PAGE_SHIFT, i);
+		sg_defer_free(tx, level, table >> SG_PAGE_SHIFT, i);
 	return i == SG_TABLE_ENTRIES;
 }
 
@@ -351,7 +351,7 @@ static unsigned int page_left(struct sg_tx *tx, u64 table)
  * Returns the entry at which to continue; SG_TABLE_ENTRIES: the table itself is free, too. Recurses
  * once per level, and needs at most one deferred free for each.
  */
-static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsigned int i)
+static unsigned int reclaim_in(struct sg_tx *tx, u64 table, unsigned int level, unsigned int i)
 {
 	unsigned int n;
 	u64 off;
@@ -369,12 +369,12 @@ static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsi
 			if (level == 1)
 				n = run_at(tx->vol, table, i, e);
 			if (level == 3)
-				pay_giant(tx, off);
+				reclaim_giant(tx, off);
 			else if (!sg_give_run(tx, off, level == 1 ? n : SG_CHUNK_PAGES))
 				return i;
 			break;
 		case SG_ENTRY_TABLE:
-			if (pay_child(tx, off, level - 1))
+			if (reclaim_child(tx, off, level - 1))
 				break;
 			return i + 1 < SG_TABLE_ENTRIES ? i + 1 : page_left(tx, table);
 		case SG_ENTRY_BAD:
@@ -391,7 +391,7 @@ static unsigned int pay_in(struct sg_tx *tx, u64 table, unsigned int level, unsi
 	return page_left(tx, table);
 }
 
-int sg_table_pay(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *index)
+int sg_table_reclaim(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *index)
 {
 	unsigned int i = *index;
 
@@ -399,7 +399,7 @@ int sg_table_pay(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *in
 	    i >= SG_TABLE_ENTRIES)
 		return sg_damaged(tx->vol, 0, off, "deferred free of a file table");
 	if (!sg_is_lost(tx->vol, off))
-		*index = pay_in(tx, off, level, i);
+		*index = reclaim_in(tx, off, level, i);
 	else if (sg_give_run(tx, off, 1))	/* a bad page: fsck finds what its entries named */
 		*index = SG_TABLE_ENTRIES;
 	/*

@@ -4,8 +4,8 @@
 
 const struct sg_upcalls sg_upcalls = {
 	.recover_slot = sg_recover_slot,
-	.acknowledge = sg_epoch_heed,
-	.stand = sg_stand,
+	.acknowledge = sg_epoch_acknowledge,
+	.freeze_watch = sg_freeze_watch,
 	.follow = sg_follow,
 	.reclaim = sg_reclaim,
 	.grow_ledger = sg_ledger_grow,

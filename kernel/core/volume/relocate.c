@@ -305,13 +305,13 @@ static void walk_ledger_page(struct move *m, u64 ledger)
 
 	for (i = 1; i < SG_LEDGER_WORDS && !m->err; i++) {
 		u64 word = sg_get(m->vol, ledger + 8 * i);
-		u64 off = SG_DEBT_VALUE(word) << SG_PAGE_SHIFT;
-		unsigned int kind = SG_DEBT_KIND(word);
+		u64 off = SG_LEDGER_VALUE(word) << SG_PAGE_SHIFT;
+		unsigned int kind = SG_LEDGER_KIND(word);
 
-		if (kind < SG_DEBT_TABLE || kind >= SG_DEBT_TABLE + SG_TABLE_LEVELS)
+		if (kind < SG_LEDGER_TABLE || kind >= SG_LEDGER_TABLE + SG_TABLE_LEVELS)
 			continue;
 		if (sg_data_page(m->vol, off))
-			walk_table(m, &nobody, off, kind, SG_DEBT_COUNT(word), 0);
+			walk_table(m, &nobody, off, kind, SG_LEDGER_COUNT(word), 0);
 		else
 			damaged(m, 0, ledger + 8 * i, "deferred free of a file table");
 	}

@@ -44,16 +44,16 @@ static u64 table_pages(struct count *c, u64 off, unsigned int level, unsigned in
 }
 
 /* Pages of a deferred free, at least: of directories and attributes only the first. */
-static u64 debt_pages(struct count *c, u64 word)
+static u64 deferred_pages(struct count *c, u64 word)
 {
-	unsigned int kind = SG_DEBT_KIND(word);
+	unsigned int kind = SG_LEDGER_KIND(word);
 
-	if (kind == SG_DEBT_RUN)
-		return SG_DEBT_COUNT(word) + 1;
-	if (kind < SG_DEBT_TABLE || kind >= SG_DEBT_TABLE + SG_TABLE_LEVELS)
+	if (kind == SG_LEDGER_RUN)
+		return SG_LEDGER_COUNT(word) + 1;
+	if (kind < SG_LEDGER_TABLE || kind >= SG_LEDGER_TABLE + SG_TABLE_LEVELS)
 		return 1;
-	return table_pages(c, SG_DEBT_VALUE(word) << SG_PAGE_SHIFT, kind - SG_DEBT_TABLE + 1,
-			   SG_DEBT_COUNT(word));
+	return table_pages(c, SG_LEDGER_VALUE(word) << SG_PAGE_SHIFT, kind - SG_LEDGER_TABLE + 1,
+			   SG_LEDGER_COUNT(word));
 }
 
 /* The system is live, and has not acknowledged an epoch for which others wait. */
@@ -63,18 +63,18 @@ static bool lags(const struct sg_slot *s, u64 epoch)
 }
 
 /* A deferred inode waits for its openers, not for an epoch. */
-static void count_debt(struct count *c, u64 word, unsigned int slot)
+static void count_deferred(struct count *c, u64 word, unsigned int slot)
 {
 	u64 epoch = sg_get(c->vol, SG_HOT(epoch)), pages;
 	unsigned int i;
 
-	if (!word || SG_DEBT_KIND(word) == SG_DEBT_INODE)
+	if (!word || SG_LEDGER_KIND(word) == SG_LEDGER_INODE)
 		return;
-	pages = debt_pages(c, word);
-	c->out[slot].owes += pages;
+	pages = deferred_pages(c, word);
+	c->out[slot].deferred += pages;
 	for (i = 0; i < SG_SLOTS; i++)
 		if (lags(&c->slots[i], epoch) &&
-		    !sg_epoch_over(c->vol, c->slots[i].epoch, SG_DEBT_EPOCH(word)))
+		    !sg_epoch_over(c->vol, c->slots[i].epoch, SG_LEDGER_EPOCH(word)))
 			c->out[i].held_up += pages;
 }
 
@@ -85,14 +85,14 @@ static void count_ledger(struct count *c, unsigned int slot)
 
 	for (n = 0; page && n < SG_LEDGER_PAGES; n++) {
 		for (i = 1; i < SG_LEDGER_WORDS; i++)
-			count_debt(c, sg_get(c->vol, page + 8 * i), slot);
+			count_deferred(c, sg_get(c->vol, page + 8 * i), slot);
 		page = sg_get(c->vol, page);
 		if (!sg_data_page(c->vol, page))
 			page = 0;
 	}
 }
 
-static void count_debts(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS])
+static void count_all_deferred(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS])
 {
 	struct count *c = sg_alloc(sizeof(*c));
 	unsigned int slot;
@@ -175,6 +175,6 @@ void sg_opened(const struct sg_vol *vol, bool (*each)(void *ctx, const struct sg
 void sg_holdings(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS])
 {
 	memset(out, 0, SG_SLOTS * sizeof(*out));
-	count_debts(vol, out);
+	count_all_deferred(vol, out);
 	look_through(vol, count_openers, out);
 }

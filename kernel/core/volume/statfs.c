@@ -6,7 +6,7 @@
 #define STATFS_WAIT_MS	200
 
 /* Deferred frees count as free space: reclaims them, and waits for a thread that already does. */
-static void pay_all(struct sg_vol *vol)
+static void reclaim_all(struct sg_vol *vol)
 {
 	u64 start;
 
@@ -15,7 +15,7 @@ static void pay_all(struct sg_vol *vol)
 	start = sg_ticks();
 	if (sg_epoch_ends(vol, STATFS_WAIT_MS))
 		sg_reclaim(vol, ~0u);
-	while (sg_ledger_paying(vol) && sg_ticks() - start < STATFS_WAIT_MS * 1000000ULL) {
+	while (sg_ledger_reclaiming(vol) && sg_ticks() - start < STATFS_WAIT_MS * 1000000ULL) {
 		sg_sleep_us(200);
 		/* that thread may have put back entries that it could not reclaim */
 		sg_reclaim(vol, ~0u);
@@ -29,7 +29,7 @@ int sg_statfs(struct sg_vol *vol, struct sg_statfs *out)
 	if (sg_has_stopped(vol))
 		return -EIO;
 	sg_follow(vol);
-	pay_all(vol);
+	reclaim_all(vol);
 	if (sg_has_stopped(vol))	/* reclaim may have taken long */
 		return -EIO;
 	out->pages = sg_size(vol) / SG_PAGE - meta;

@@ -83,7 +83,7 @@ static void populate(struct sg_vol *v, const struct sg_iref *root)
  * Deferred frees of every kind, as a system leaves them that dies with files open and pages not
  * reclaimed.
  */
-static void leave_debts(struct sg_vol *v, const struct sg_iref *root)
+static void leave_deferred(struct sg_vol *v, const struct sg_iref *root)
 {
 	struct sg_iref dir = test_lookup(v, root, "dir"), f, d;
 	unsigned int i;
@@ -216,7 +216,7 @@ static void make_image(struct image *img, bool crashed)
 	tvol_make(&t, FUZZ_SIZE);
 	populate(&t.v, &t.root);
 	if (crashed)
-		leave_debts(&t.v, &t.root);
+		leave_deferred(&t.v, &t.root);
 	make_objects(&t.v, crashed);
 	find_places(img, &t.v);
 	find_objects(img, &t.v);
@@ -247,12 +247,12 @@ static u64 in_places(const struct places *p, u16 index)
 /*
  * The superblock before any change: the engine checks its superblock before use, and so does this.
  */
-static struct sg_super honest;
+static struct sg_super victim;
 
 static u64 inode_word(u16 index)
 {
 	u64 ino = (index >> 5) % INODES, off = SG_HOT(sys);
-	struct sg_vol v = { .base = mem, .size = FUZZ_SIZE, .sb = honest, .slot = -1 };
+	struct sg_vol v = { .base = mem, .size = FUZZ_SIZE, .sb = victim, .slot = -1 };
 	struct sg_iref ref;
 
 	sg_bad_watch(&v);
@@ -321,9 +321,9 @@ static u64 reference(const struct image *img, const struct sg_super *sb, u64 val
 	case 6:
 		return off | SG_DIR_ENTRY_INDEX;
 	case 7:
-		return SG_DEBT(n & 7, off >> SG_PAGE_SHIFT, n >> 3 & 0x3ff, 0);
+		return SG_LEDGER_ENTRY(n & 7, off >> SG_PAGE_SHIFT, n >> 3 & 0x3ff, 0);
 	case 8:
-		return SG_DEBT(SG_DEBT_INODE, n % INODES, 0, 0);
+		return SG_LEDGER_ENTRY(SG_LEDGER_INODE, n % INODES, 0, 0);
 	case 9:
 		return SG_REF(n % INODES, n >> 8 & 0xff, n >> 16 & 15);
 	case 10:
@@ -483,17 +483,17 @@ u8 *fuzz_volume(const u8 *data, size_t size, unsigned int classes)
 	img = &images[data[0] & FUZZ_CRASHED ? 1 : 0];
 	/* fresh private pages over the file: a reset costs only the pages stored to */
 	CHECK(mmap(mem, FUZZ_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, img->fd, 0) == mem);
-	memcpy(&honest, mem, sizeof(honest));
+	memcpy(&victim, mem, sizeof(victim));
 	if (data[0] & FUZZ_RAW)
 		raw(data + 2, size - 2);
 	for (at = 2; !(data[0] & FUZZ_RAW) && at + sizeof(c) <= size; at += sizeof(c)) {
 		memcpy(&c, data + at, sizeof(c));
 		c.class %= FZ_CLASSES;
 		if (classes >> c.class & 1)
-			change(img, &honest, &c);
+			change(img, &victim, &c);
 	}
 	if (!(data[0] & FUZZ_FLAWED))
-		mend(img, &honest);
+		mend(img, &victim);
 	end_changes();
 	return mem;
 }
@@ -505,7 +505,7 @@ u8 *fuzz_volume(const u8 *data, size_t size, unsigned int classes)
 static struct race {
 	u64 n;
 	struct {
-		u64 *at, honest, hostile;
+		u64 *at, victim, hostile;
 	} word[RACE_WORDS];
 	bool stop;
 } race;
@@ -529,7 +529,7 @@ u8 *fuzz_race_volume(const u8 *data, size_t size, unsigned int classes)
 		if (now[i] == hostile[i])
 			continue;
 		race.word[race.n].at = &now[i];
-		race.word[race.n].honest = now[i];
+		race.word[race.n].victim = now[i];
 		race.word[race.n++].hostile = hostile[i];
 	}
 	return mem;
@@ -544,7 +544,7 @@ static void *race_on(void *arg)
 		for (i = 0; i < race.n; i++)
 			__atomic_store_n(race.word[i].at, race.word[i].hostile, __ATOMIC_RELAXED);
 		for (i = 0; i < race.n; i++)
-			__atomic_store_n(race.word[i].at, race.word[i].honest, __ATOMIC_RELAXED);
+			__atomic_store_n(race.word[i].at, race.word[i].victim, __ATOMIC_RELAXED);
 	}
 	return NULL;
 }

@@ -40,7 +40,7 @@ static unsigned int a_slot(struct attacker *a)
 
 static u64 area(struct attacker *a)
 {
-	return honest.sb.journal_off + (a_slot(a) * honest.sb.areas + below(a, honest.sb.areas)) * SG_PAGE;
+	return victim.sb.journal_off + (a_slot(a) * victim.sb.areas + below(a, victim.sb.areas)) * SG_PAGE;
 }
 
 static u64 place(struct attacker *a, enum aim aim)
@@ -55,31 +55,31 @@ static u64 place(struct attacker *a, enum aim aim)
 	case A_SYS:
 		return SG_HOT(sys) + below(a, SG_SYS_COUNT * 32) * 8;
 	case A_SLOT:
-		return honest.sb.slot_off + a_slot(a) * sizeof(struct sg_slot) +
+		return victim.sb.slot_off + a_slot(a) * sizeof(struct sg_slot) +
 		       (rng_chance(&a->rng, 40) ? 0 : below(a, 26) * 8);
 	case A_AREA:
 		return area(a) + below(a, 7) * 8;
 	case A_RECORD:
 		return area(a) + below(a, 7 + 2 * rng_size(&a->rng, SG_AREA_WORDS)) * 8;
 	case A_LEDGER:
-		return honest.sb.ledger_off + a_slot(a) * SG_PAGE + rng_size(&a->rng, 511) * 8;
+		return victim.sb.ledger_off + a_slot(a) * SG_PAGE + rng_size(&a->rng, 511) * 8;
 	case A_HINT:
-		return honest.sb.hint_off + below(a, 8) * 8;
+		return victim.sb.hint_off + below(a, 8) * 8;
 	case A_CHUNK:
-		return honest.sb.chunk_off + below(a, H_ROOM / SG_CHUNK) * sizeof(struct sg_chunk) +
+		return victim.sb.chunk_off + below(a, H_ROOM / SG_CHUNK) * sizeof(struct sg_chunk) +
 		       below(a, 16) * 8;
 	case A_INODE:
-		return of_places(a, &honest.inode, 512);
+		return of_places(a, &victim.inode, 512);
 	case A_TABLE:
-		return of_places(a, &honest.table, rng_chance(&a->rng, 60) ? 16 : 512);
+		return of_places(a, &victim.table, rng_chance(&a->rng, 60) ? 16 : 512);
 	case A_DIR:
-		return of_places(a, &honest.dir, 512);
+		return of_places(a, &victim.dir, 512);
 	case A_XATTR:
-		return of_places(a, &honest.xattr, 32);
+		return of_places(a, &victim.xattr, 32);
 	case A_SEM:
-		return of_places(a, &honest.sem, 512);
+		return of_places(a, &victim.sem, 512);
 	case A_LOCK:
-		return of_places(a, &honest.lock, 64);
+		return of_places(a, &victim.lock, 64);
 	default:
 		return below(a, H_ROOM / 8) * 8;
 	}
@@ -94,13 +94,13 @@ u64 attack_place(struct attacker *a)
 
 static u64 a_page(struct attacker *a)
 {
-	const struct places *all[] = { &honest.table, &honest.dir, &honest.xattr, &honest.inode,
-				       &honest.sem, &honest.lock };
+	const struct places *all[] = { &victim.table, &victim.dir, &victim.xattr, &victim.inode,
+				       &victim.sem, &victim.lock };
 	const struct places *p = all[below(a, 6)];
 
 	switch (below(a, 6)) {
 	case 0:		/* metadata, which is never allocated */
-		return below(a, honest.sb.data_off / SG_PAGE) * SG_PAGE;
+		return below(a, victim.sb.data_off / SG_PAGE) * SG_PAGE;
 	case 1:		/* at the end, and behind it */
 		return H_SIZE - 2 * SG_PAGE + below(a, 4) * SG_PAGE;
 	case 2:
@@ -114,14 +114,14 @@ static u64 a_page(struct attacker *a)
 
 static u32 an_incarnation(struct attacker *a)
 {
-	return rng_chance(&a->rng, 50) ? a->incarnation : (u32)(honest.incarnation + below(a, 6));
+	return rng_chance(&a->rng, 50) ? a->incarnation : (u32)(victim.incarnation + below(a, 6));
 }
 
 static u64 a_lock(struct attacker *a)
 {
 	static const u64 flags[] = { 0, 0, 0, SG_LOCK_HANDED, SG_LOCK_DOUBT, SG_LOCK_ASKED };
 	unsigned int slot = a_slot(a);
-	u64 state = load(honest.sb.slot_off + slot * sizeof(struct sg_slot));
+	u64 state = load(victim.sb.slot_off + slot * sizeof(struct sg_slot));
 
 	return SG_LOCK_WORD(slot, rng_chance(&a->rng, 70) ? SG_SLOT_INC(state) : an_incarnation(a)) |
 	       flags[below(a, 6)];
@@ -141,7 +141,7 @@ static u64 an_entry(struct attacker *a)
 
 	if (e & SG_PTE_HUGE)
 		off &= ~(SG_CHUNK - 1);
-	e |= honest.sb.phys + off;
+	e |= victim.sb.phys + off;
 	return rng_chance(&a->rng, 40) ? SG_ROOT(e, below(a, 8)) : e;
 }
 
@@ -167,9 +167,9 @@ static u64 fitting(struct attacker *a)
 	case 3:
 		return a_page(a) | below(a, 4);		/* a word of a directory's index */
 	case 4:
-		return SG_DEBT(below(a, 8), a_page(a) >> SG_PAGE_SHIFT, below(a, 0x400), below(a, 4));
+		return SG_LEDGER_ENTRY(below(a, 8), a_page(a) >> SG_PAGE_SHIFT, below(a, 0x400), below(a, 4));
 	case 5:
-		return SG_DEBT(SG_DEBT_INODE, below(a, 150), 0, below(a, 4));
+		return SG_LEDGER_ENTRY(SG_LEDGER_INODE, below(a, 150), 0, below(a, 4));
 	case 6:
 		return SG_REF(below(a, 150), below(a, 256), below(a, 16));
 	case 7:
@@ -263,9 +263,9 @@ void attack_mend(u64 off)
 		mend_super(page);
 	if (page == H_SIZE - SG_PAGE)
 		mend_copy();
-	else if (page >= honest.sb.journal_off && page < honest.sb.ledger_off)
+	else if (page >= victim.sb.journal_off && page < victim.sb.ledger_off)
 		mend_record(page);
-	else if (page >= honest.sb.data_off)
+	else if (page >= victim.sb.data_off)
 		mend_xattr(page);
 }
 
@@ -273,7 +273,7 @@ void attack_mend(u64 off)
 
 static u64 state_off(unsigned int slot)
 {
-	return honest.sb.slot_off + slot * sizeof(struct sg_slot);
+	return victim.sb.slot_off + slot * sizeof(struct sg_slot);
 }
 
 void attack_store(struct attacker *a, u64 off, u64 val)
@@ -329,22 +329,22 @@ static void a_row(struct attacker *a)
 
 	switch (below(a, 4)) {
 	case 0:		/* the host's transaction areas */
-		for (i = 0; i < honest.sb.areas; i++)
-			attack_store(a, honest.sb.journal_off + (a->slot * honest.sb.areas + i) * SG_PAGE +
+		for (i = 0; i < victim.sb.areas; i++)
+			attack_store(a, victim.sb.journal_off + (a->slot * victim.sb.areas + i) * SG_PAGE +
 				     offsetof(struct sg_area, lock), word);
 		break;
 	case 1:		/* chunks */
 		for (i = 0; i < H_ROOM / SG_CHUNK; i++)
-			attack_store(a, honest.sb.chunk_off + i * sizeof(struct sg_chunk), word);
+			attack_store(a, victim.sb.chunk_off + i * sizeof(struct sg_chunk), word);
 		break;
 	case 2:		/* the state of all slots but the host's */
 		for (i = 0; i < SG_SLOTS; i++)
 			if (i != a->slot)
-				attack_store(a, honest.sb.slot_off + i * sizeof(struct sg_slot), a_state(a));
+				attack_store(a, victim.sb.slot_off + i * sizeof(struct sg_slot), a_state(a));
 		break;
 	default:	/* inodes: locks, or change counters */
 		for (i = 0; i < SG_INODES_PER_PAGE; i++)
-			attack_store(a, honest.inode.page[0] + i * SG_INODE_SIZE + (word & 1 ? 0 : 16), word);
+			attack_store(a, victim.inode.page[0] + i * SG_INODE_SIZE + (word & 1 ? 0 : 16), word);
 	}
 }
 

@@ -22,7 +22,7 @@ static void set(u64 off, u64 val)
 
 static u64 slot_off(unsigned int slot, u64 field)
 {
-	return honest.sb.slot_off + slot * sizeof(struct sg_slot) + field;
+	return victim.sb.slot_off + slot * sizeof(struct sg_slot) + field;
 }
 
 /* --- a word that changes between two loads ---------------------------------------------------- */
@@ -53,12 +53,12 @@ static void at_load(u64 off, u64 from, u64 val)
  */
 static void replay_head(u64 from)
 {
-	struct sg_area *a = (void *)(volume + honest.sb.journal_off);
+	struct sg_area *a = (void *)(volume + victim.sb.journal_off);
 
 	a->head = SG_AREA_HEAD(1, 1);
 	a->word[0] = (struct sg_word){ SG_HOT(error_ino), 7 };
-	attack_mend(honest.sb.journal_off);
-	at_load(honest.sb.journal_off, from, SG_AREA_HEAD(1, 1) | SG_AREA_SEQS(255));
+	attack_mend(victim.sb.journal_off);
+	at_load(victim.sb.journal_off, from, SG_AREA_HEAD(1, 1) | SG_AREA_SEQS(255));
 	CHECK_OK(host_join(&v, true));
 	CHECK(fickle.loads);
 	hook_load = NULL;
@@ -248,7 +248,7 @@ static void case_name(void)
 
 static bool is_used(u64 page)
 {
-	const struct sg_chunk *c = (void *)(volume + honest.sb.chunk_off);
+	const struct sg_chunk *c = (void *)(volume + victim.sb.chunk_off);
 	u64 in = page >> SG_PAGE_SHIFT & (SG_CHUNK_PAGES - 1);
 
 	return c[page >> SG_CHUNK_SHIFT].map[in / 64] >> in % 64 & 1;
@@ -258,10 +258,10 @@ static bool is_used(u64 page)
  * A deferred free of a directory says that more has been freed than exists. A record changes it, in
  * a page that the checker has a copy of.
  */
-static void case_dir_debt(void)
+static void case_dir_deferred(void)
 {
 	const struct sg_check_opts opts = { .mode = SG_CHECK_ONLY };
-	struct sg_area *a = (void *)(volume + honest.sb.journal_off);
+	struct sg_area *a = (void *)(volume + victim.sb.journal_off);
 	struct sg_check_result res;
 	u64 page = H_SIZE - 2 * SG_PAGE;
 
@@ -269,8 +269,9 @@ static void case_dir_debt(void)
 		page -= SG_PAGE;
 	a->head = SG_AREA_HEAD(1, 1);
 	a->word[0] = (struct sg_word){ page + 8, 7 };
-	attack_mend(honest.sb.journal_off);
-	set(honest.sb.ledger_off + 40 * SG_PAGE + 8, SG_DEBT(SG_DEBT_DIR, page >> SG_PAGE_SHIFT, 1023, 0));
+	attack_mend(victim.sb.journal_off);
+	set(victim.sb.ledger_off + 40 * SG_PAGE + 8,
+	    SG_LEDGER_ENTRY(SG_LEDGER_DIR, page >> SG_PAGE_SHIFT, 1023, 0));
 	CHECK_OK(sg_check(volume, H_ROOM, &opts, &res));
 	CHECK(res.found);
 }
@@ -316,14 +317,14 @@ static void case_more_than_counted(void)
 		memcpy(first, volume, SG_PAGE);
 		for (page = H_SIZE - 2 * SG_PAGE; is_used(page); page -= SG_PAGE)
 			;
-		taller = SG_ROOT((honest.sb.phys + page) | SG_PTE_TABLE, 2);
+		taller = SG_ROOT((victim.sb.phys + page) | SG_PTE_TABLE, 2);
 		for (i = 0; i < SG_TABLE_ENTRIES; i++)
-			set(page + 8 * i, i && i < 4 ? (honest.sb.phys + H_SIZE / 2) | SG_PTE_LEAF_HUGE : 0);
-		set(page - SG_PAGE, (honest.sb.phys + H_SIZE / 2) | SG_PTE_LEAF);
-		set(page - SG_PAGE + 8, (honest.sb.phys + H_SIZE / 2 + SG_PAGE) | SG_PTE_LEAF);
+			set(page + 8 * i, i && i < 4 ? (victim.sb.phys + H_SIZE / 2) | SG_PTE_LEAF_HUGE : 0);
+		set(page - SG_PAGE, (victim.sb.phys + H_SIZE / 2) | SG_PTE_LEAF);
+		set(page - SG_PAGE + 8, (victim.sb.phys + H_SIZE / 2 + SG_PAGE) | SG_PTE_LEAF);
 		for (i = 2; i < SG_TABLE_ENTRIES; i++)
 			set(page - SG_PAGE + 8 * i, 0);
-		set(SG_IOFF(&f, table), SG_ROOT((honest.sb.phys + page - SG_PAGE) | SG_PTE_TABLE, 1));
+		set(SG_IOFF(&f, table), SG_ROOT((victim.sb.phys + page - SG_PAGE) | SG_PTE_TABLE, 1));
 		set(SG_IOFF(&f, size), 5 * SG_CHUNK);
 		at_load(SG_IOFF(&f, table), from, taller);
 		sg_collapse(&v, &f, 4 * SG_CHUNK, SG_PAGE, 1);
@@ -357,9 +358,9 @@ static void case_epochs(void)
 	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
 	set(slot_off(9, offsetof(struct sg_slot, epoch)), 1ULL << 63);
 	set(SG_HOT(epoch), 5);
-	CHECK(sg_tend(&v) > 0);
+	CHECK(sg_maintain(&v) > 0);
 	set(SG_HOT(epoch), ~0ULL);
-	CHECK(sg_tend(&v) > 0);
+	CHECK(sg_maintain(&v) > 0);
 	sg_leave(&v);
 }
 
@@ -475,7 +476,7 @@ static void junk_ledger(unsigned int slot)
 
 	for (n = 0; n < JUNK_PAGES; n++) {
 		for (i = 1; i < SG_LEDGER_WORDS; i++)
-			set(page + 8 * i, SG_DEBT(SG_DEBT_RUN, i, 0, 0));
+			set(page + 8 * i, SG_LEDGER_ENTRY(SG_LEDGER_RUN, i, 0, 0));
 		while (is_used(next))
 			next -= SG_PAGE;
 		set(page, next);
@@ -517,25 +518,25 @@ static void settle_beside(u64 off)
 }
 
 /* An entry for an inode that does not exist has no lock, so two systems may free it at once. */
-static void case_paid_twice(void)
+static void case_reclaimed_twice(void)
 {
 	unsigned int room;
 	struct sg_tx *tx;
-	u64 at = 0, owed;
+	u64 at = 0, deferred;
 
 	CHECK_OK(host_join(&v, true));
 	room = sg_ledger_room(&v);
-	owed = sg_ledger_payable(&v);
+	deferred = sg_ledger_reclaimable(&v);
 	do {
 		tx = sg_tx_begin(&v);
-		sg_owe(tx, SG_DEBT_INODE, sg_get(&v, SG_HOT(inodes)) + 5, 0);
+		sg_defer_free(tx, SG_LEDGER_INODE, sg_get(&v, SG_HOT(inodes)) + 5, 0);
 		CHECK_OK(sg_tx_commit(tx));
 		turn = ++at;
 		hook_load = settle_beside;
 		CHECK_OK(sg_ledger_settle_inodes(&v));
 		hook_load = NULL;
 		CHECK_EQ(sg_ledger_room(&v), room);
-		CHECK_EQ(sg_ledger_payable(&v), owed);
+		CHECK_EQ(sg_ledger_reclaimable(&v), deferred);
 	} while (!turn);
 	CHECK(at > 5);
 	sg_leave(&v);
@@ -546,7 +547,7 @@ static void unhook(u64 off)
 {
 	u64 e = *(u64 *)(volume + off);
 
-	if (off >= 2 * SG_CHUNK && e & 1 && (e & SG_PTE_ADDR) - honest.sb.phys < H_ROOM)
+	if (off >= 2 * SG_CHUNK && e & 1 && (e & SG_PTE_ADDR) - victim.sb.phys < H_ROOM)
 		set(off, 0);
 }
 
@@ -567,32 +568,32 @@ static void hold_areas(u64 word)
 {
 	u64 i;
 
-	for (i = 0; i < honest.sb.areas; i++)
+	for (i = 0; i < victim.sb.areas; i++)
 		set(sg_area_off(&v, (unsigned int)v.slot, (unsigned int)i) +
 		    offsetof(struct sg_area, lock), word);
 }
 
 /* The deferred frees are invalid, and cannot be removed either: a reclaim ends all the same. */
-static void case_debt_stays(void)
+static void case_deferred_stays(void)
 {
-	u64 areas = (u64)SG_SLOTS * honest.sb.areas;
+	u64 areas = (u64)SG_SLOTS * victim.sb.areas;
 	struct sg_tx *tx;
 
 	CHECK_OK(host_join(&v, true));
 	sg_settle(&v);
-	CHECK_EQ(sg_ledger_payable(&v), 0);
+	CHECK_EQ(sg_ledger_reclaimable(&v), 0);
 	tx = sg_tx_begin(&v);
-	sg_owe(tx, SG_DEBT_TABLE, 1ULL << 39, 0);
+	sg_defer_free(tx, SG_LEDGER_TABLE, 1ULL << 39, 0);
 	CHECK_OK(sg_tx_commit(tx));
 	hold_areas(SG_LOCK_WORD(v.slot, v.incarnation));
-	set(SG_HOT(bad), SG_BAD(honest.sb.journal_off / SG_PAGE, areas));
+	set(SG_HOT(bad), SG_BAD(victim.sb.journal_off / SG_PAGE, areas));
 	set(SG_HOT(bads), SG_BADS(1, 1));
 	sg_settle(&v);
-	CHECK_EQ(sg_ledger_payable(&v), 1);
+	CHECK_EQ(sg_ledger_reclaimable(&v), 1);
 	hold_areas(0);
 	set(SG_HOT(bads), SG_BADS(0, 2));
 	sg_settle(&v);
-	CHECK_EQ(sg_ledger_payable(&v), 0);
+	CHECK_EQ(sg_ledger_reclaimable(&v), 0);
 	sg_leave(&v);
 }
 
@@ -696,8 +697,8 @@ static void case_give_back(void)
 	f = inode("one");
 	CHECK_OK(sg_userlock_set(&v, &f, &lock, NULL, NULL));
 	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
-	for (i = 0; i < honest.lock.n; i++)
-		set(honest.lock.page[i], SG_LOCK_WORD(9, 77));
+	for (i = 0; i < victim.lock.n; i++)
+		set(victim.lock.page[i], SG_LOCK_WORD(9, 77));
 	for (i = 0; i < SG_USERLOCK_CHAINS; i++) {
 		int err = 0;
 		struct sg_userlock_page *p = sg_userlock_page(&v, (unsigned int)i, 0, &err);
@@ -852,7 +853,7 @@ static const struct {
 	{ "a filled table that is gone", case_merge },
 	{ "more entries than counted", case_more_than_counted },
 	{ "name", case_name },
-	{ "deferred free of a directory", case_dir_debt },
+	{ "deferred free of a directory", case_dir_deferred },
 	{ "sizes", case_sizes },
 	{ "leaving, and an inode", case_leave_inode },
 	{ "epochs", case_epochs },
@@ -863,8 +864,8 @@ static const struct {
 	{ "the end of a lock", case_lock_range },
 	{ "a truncation", case_cut },
 	{ "a ledger", case_ledger },
-	{ "a deferred free reclaimed twice", case_paid_twice },
-	{ "a deferred free that stays", case_debt_stays },
+	{ "a deferred free reclaimed twice", case_reclaimed_twice },
+	{ "a deferred free that stays", case_deferred_stays },
 	{ "a table being freed", case_table_gone },
 	{ "an inode whose change never ends", case_no_rest },
 	{ "a directory whose change never ends", case_dir_no_rest },

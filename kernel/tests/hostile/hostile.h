@@ -32,12 +32,12 @@ struct places {
 	u64 page[H_PLACES];
 	unsigned int n;
 };
-struct honest {
+struct victim {
 	struct sg_super sb;
 	u32 incarnation;	/* the last one given out */
 	struct places inode, table, dir, xattr, sem, lock;
 };
-extern struct honest honest;
+extern struct victim victim;
 extern u8 *volume;		/* H_ROOM bytes */
 
 void volume_setup(void);

@@ -63,13 +63,13 @@ void case_table_of_itself(void)
 	CHECK_OK(host_join(&v, true));
 	page = some_free_page();
 	for (i = 0; i < SG_TABLE_ENTRIES; i++)
-		set(page + 8 * i, (honest.sb.phys + page) | SG_PTE_TABLE);
+		set(page + 8 * i, (victim.sb.phys + page) | SG_PTE_TABLE);
 	set(sg_ledger_off(&v, 20) + 8,
-	    SG_DEBT(SG_DEBT_TABLE + 3, page >> SG_PAGE_SHIFT, 0, 0));
+	    SG_LEDGER_ENTRY(SG_LEDGER_TABLE + 3, page >> SG_PAGE_SHIFT, 0, 0));
 	begin_limit(8 << 20);
 	sg_holdings(&v, all);
 	end_limit();
-	CHECK(all[20].owes > SG_TABLE_ENTRIES);
+	CHECK(all[20].deferred > SG_TABLE_ENTRIES);
 	set(sg_ledger_off(&v, 20) + 8, 0);
 	sg_leave(&v);
 }
@@ -141,15 +141,15 @@ void case_parent_circle(void)
  */
 static u64 forge_table(void)
 {
-	u64 data = honest.sb.phys + H_SIZE / 2, at[3], i, k;
+	u64 data = victim.sb.phys + H_SIZE / 2, at[3], i, k;
 
 	for (k = 0; k < 3; k++) {
 		at[k] = some_free_page() - k * SG_PAGE;
 		for (i = 0; i < SG_TABLE_ENTRIES; i++)
-			set(at[k] + 8 * i, k ? (honest.sb.phys + at[k - 1]) | SG_PTE_TABLE :
+			set(at[k] + 8 * i, k ? (victim.sb.phys + at[k - 1]) | SG_PTE_TABLE :
 			    (data + (i & 1) * 2 * SG_PAGE) | SG_PTE_LEAF);
 	}
-	return SG_ROOT((honest.sb.phys + at[2]) | SG_PTE_TABLE, 3);
+	return SG_ROOT((victim.sb.phys + at[2]) | SG_PTE_TABLE, 3);
 }
 
 /* It maps more pages than exist. A thread that counts them can be killed. */
@@ -184,7 +184,7 @@ void case_bad_list(void)
 
 	CHECK_OK(host_join(&v, true));
 	for (i = 0; i < SG_BAD_MAX; i++)
-		set(SG_HOT(bad) + 8 * i, SG_BAD(honest.sb.data_off / SG_PAGE, SG_BAD_COUNT_MAX));
+		set(SG_HOT(bad) + 8 * i, SG_BAD(victim.sb.data_off / SG_PAGE, SG_BAD_COUNT_MAX));
 	set(SG_HOT(bads), SG_BADS(SG_BAD_MAX, 1));
 	begin_limit(SG_BAD_MAX * (H_SIZE / SG_PAGE / 64 + 8) + 20000);
 	CHECK_OK(sg_statfs(&v, &st));
@@ -207,8 +207,8 @@ void case_no_place(void)
 
 	CHECK_OK(host_join(&v, true));
 	f = inode("one");
-	for (i = 0; i < honest.sb.areas; i++) {
-		tx[i] = sg_tx_begin_payer(&v);
+	for (i = 0; i < victim.sb.areas; i++) {
+		tx[i] = sg_tx_begin_reclaimer(&v);
 		CHECK_OK(tx[i]->err);
 	}
 	sg_interrupt_hook = killed;
@@ -216,7 +216,7 @@ void case_no_place(void)
 	CHECK_EQ(sg_resize(&v, &f, 0, 1), -EINTR);
 	end_limit();
 	sg_interrupt_hook = NULL;
-	for (i = 0; i < honest.sb.areas; i++)
+	for (i = 0; i < victim.sb.areas; i++)
 		sg_tx_abort(tx[i]);
 	CHECK_OK(sg_resize(&v, &f, 0, 1));
 	sg_leave(&v);
@@ -231,11 +231,11 @@ static u64 forge_same(bool empty)
 
 	for (i = 0; i < SG_TABLE_ENTRIES; i++) {
 		set(low + 8 * i, empty ? 0 :
-		    (honest.sb.phys + H_SIZE / 2 + i * SG_PAGE) | SG_PTE_LEAF);
-		set(mid + 8 * i, (honest.sb.phys + low) | SG_PTE_TABLE);
-		set(at + 8 * i, (honest.sb.phys + mid) | SG_PTE_TABLE);
+		    (victim.sb.phys + H_SIZE / 2 + i * SG_PAGE) | SG_PTE_LEAF);
+		set(mid + 8 * i, (victim.sb.phys + low) | SG_PTE_TABLE);
+		set(at + 8 * i, (victim.sb.phys + mid) | SG_PTE_TABLE);
 	}
-	return SG_ROOT((honest.sb.phys + at) | SG_PTE_TABLE, 3);
+	return SG_ROOT((victim.sb.phys + at) | SG_PTE_TABLE, 3);
 }
 
 /* Pages are counted when they are moved. A thread that searches endless holes can be killed. */
@@ -279,7 +279,7 @@ static void note_free_pages(void)
 	u64 page;
 
 	memset(empty, 0, sizeof(empty));
-	for (page = honest.sb.data_off; page < H_SIZE - SG_PAGE; page += SG_PAGE)
+	for (page = victim.sb.data_off; page < H_SIZE - SG_PAGE; page += SG_PAGE)
 		if (!is_used(page))
 			empty[page / SG_PAGE / 64] |= 1ULL << page / SG_PAGE % 64;
 }

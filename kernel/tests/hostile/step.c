@@ -180,7 +180,7 @@ static void attacker_begin(struct rng *rng)
 	r.a.rng.state = rng_next(rng);
 	r.mean = means[rng_below(rng, 5)];
 	r.left = turns[rng_below(rng, 6)];
-	r.a.incarnation = honest.incarnation + 1;
+	r.a.incarnation = victim.incarnation + 1;
 	r.a.spares = rng_chance(rng, 70);
 	r.waits = rng_chance(rng, 60);
 	r.until_next = gap();
@@ -221,7 +221,7 @@ static void be_host(struct rng *rng)
 	for (i = 0; i < n; i++) {
 		host_step(&h);
 		if (peer && rng_chance(rng, 30))
-			sg_tend(peer);
+			sg_maintain(peer);
 	}
 	host_end(&h);
 	if (peer)

@@ -268,11 +268,11 @@ static void op_attr(struct host *h)
 
 /* --- words between systems -------------------------------------------------------------------- */
 
-static void op_tend(struct host *h)
+static void op_maintain(struct host *h)
 {
 	struct sg_statfs st;
 
-	said(sg_tend(h->v));
+	said(sg_maintain(h->v));
 	if (!below(h, 3))
 		sg_settle(h->v);
 	if (!below(h, 3))
@@ -407,7 +407,7 @@ static void op_freeze(struct host *h)
 
 	if (!below(h, 4) && !said(sg_freeze(h->v, 1 + (u32)below(h, 40), why)))
 		said(sg_thaw(h->v));
-	said(SG_MIN(sg_stand(h->v), 0));
+	said(SG_MIN(sg_freeze_watch(h->v), 0));
 }
 
 static void op_holdings(struct host *h)
@@ -422,7 +422,7 @@ static void op_holdings(struct host *h)
 		if (!said(sg_slot_read(h->v, i, &slot)))
 			CHECK(strnlen(slot.name, sizeof(slot.name)) < sizeof(slot.name));
 	sg_needs_recovery(h->v);
-	sg_stand_by(h->v, test_identity.machine);
+	sg_guard(h->v, test_identity.machine);
 }
 
 /* --- all operations --------------------------------------------------------------------------- */
@@ -434,7 +434,7 @@ static const struct {
 	{ "list", op_list }, { "lookup", op_lookup }, { "look", op_look }, { "read", op_read },
 	{ "write", op_write }, { "pieces", op_pieces }, { "size", op_size }, { "range", op_range },
 	{ "create", op_create }, { "remove", op_remove }, { "rename", op_rename },
-	{ "tmpfile", op_tmpfile }, { "attr", op_attr }, { "tend", op_tend }, { "tend", op_tend },
+	{ "tmpfile", op_tmpfile }, { "attr", op_attr }, { "maintain", op_maintain }, { "maintain", op_maintain },
 	{ "mappers", op_mappers }, { "userlock", op_userlock }, { "sem", op_sem }, { "grow", op_grow },
 	{ "freeze", op_freeze }, { "holdings", op_holdings },
 };

@@ -9,7 +9,7 @@
 #define CANARY	(256u << 10)
 #define GUARD	SG_CHUNK
 
-struct honest honest;
+struct victim victim;
 u8 *volume;
 static int image = -1, work = -1;
 
@@ -73,7 +73,7 @@ static void make_sems(struct sg_vol *v)
 	unsigned int i;
 	char name[12];
 
-	CHECK_OK(sg_sem_enter(v, 1, 2, "honest", &c));
+	CHECK_OK(sg_sem_enter(v, 1, 2, "victim", &c));
 	for (i = 0; i < 14; i++) {
 		struct sg_sem_new new = { .type = 1 + i % (SG_SEM_TYPES - 1), .life = i % 5 == 4,
 			.flags = i & 1 ? SG_SEM_MAPPED : 0, .initial = 1 + i, .mode = 0600 };
@@ -100,7 +100,7 @@ static void find_tables(const struct sg_vol *v, u64 off, unsigned int level)
 {
 	u64 i, next;
 
-	place(&honest.table, off);
+	place(&victim.table, off);
 	for (i = 0; level > 1 && i < SG_TABLE_ENTRIES; i++)
 		if (sg_entry_kind(v, sg_get(v, off + 8 * i), level, &next) == SG_ENTRY_TABLE)
 			find_tables(v, next, level - 1);
@@ -110,12 +110,12 @@ static void find_dir(const struct sg_vol *v, u64 word)
 {
 	u64 off = word & ~(SG_PAGE - 1), i;
 
-	for (i = 0; i < honest.dir.n; i++)
-		if (honest.dir.page[i] == off)
+	for (i = 0; i < victim.dir.n; i++)
+		if (victim.dir.page[i] == off)
 			return;
-	if (!word || honest.dir.n == H_PLACES)
+	if (!word || victim.dir.n == H_PLACES)
 		return;
-	place(&honest.dir, off);
+	place(&victim.dir, off);
 	for (i = 0; (word & SG_DIR_ENTRY_KIND) == SG_DIR_ENTRY_INDEX && i < 512; i++)
 		find_dir(v, sg_get(v, off + 8 * i));
 }
@@ -129,7 +129,7 @@ static void find_file(const struct sg_vol *v, const struct sg_iref *ref)
 	else if (sg_root_kind(v, root, &off) == SG_ENTRY_TABLE)
 		find_tables(v, off, SG_ROOT_HEIGHT(root));
 	if (sg_iget(v, ref, xattr))
-		place(&honest.xattr, sg_iget(v, ref, xattr));
+		place(&victim.xattr, sg_iget(v, ref, xattr));
 }
 
 static void find_pages(const struct sg_vol *v, unsigned int which, u64 limit, struct places *p)
@@ -152,13 +152,13 @@ static void find_places(const struct sg_vol *v)
 	struct sg_iref ref;
 	u64 ino;
 
-	find_pages(v, SG_SYS_INODES, 16, &honest.inode);
-	find_pages(v, SG_SYS_LOCKS, 1 << 15, &honest.lock);
-	find_pages(v, SG_SYS_SEMS, SG_SEM_PAGES, &honest.sem);
+	find_pages(v, SG_SYS_INODES, 16, &victim.inode);
+	find_pages(v, SG_SYS_LOCKS, 1 << 15, &victim.lock);
+	find_pages(v, SG_SYS_SEMS, SG_SEM_PAGES, &victim.sem);
 	for (ino = 1; ino < 20; ino++)
 		if (!sg_iref(v, ino, &ref))
 			find_file(v, &ref);
-	CHECK(honest.table.n && honest.dir.n > 3 && honest.xattr.n > 1);
+	CHECK(victim.table.n && victim.dir.n > 3 && victim.xattr.n > 1);
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -227,8 +227,8 @@ void volume_setup(void)
 	leave_behind(&t.v, &t.root);
 	make_sems(&t.v);
 	find_places(&t.v);
-	honest.sb = t.v.sb;
-	honest.incarnation = (u32)sg_get(&t.v, SG_HOT(incarnation));
+	victim.sb = t.v.sb;
+	victim.incarnation = (u32)sg_get(&t.v, SG_HOT(incarnation));
 	tvol_crash(&t);
 	test_clean(t.mem, t.size);
 	image = memfd_create("image", MFD_CLOEXEC);

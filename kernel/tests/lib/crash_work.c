@@ -442,13 +442,13 @@ void cw_beside(struct cw *w)
 }
 
 /* Maintains both systems between operations, so that deferred frees can be reclaimed. */
-static void tend_both(struct cw *w)
+static void maintain_both(struct cw *w)
 {
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
-		CHECK(sg_tend(&w->beside) >= 0);
-		CHECK(sg_tend(&w->t.v) >= 0);
+		CHECK(sg_maintain(&w->beside) >= 0);
+		CHECK(sg_maintain(&w->t.v) >= 0);
 	}
 	crash_reset(&w->c, w->t.mem);
 }
@@ -467,7 +467,7 @@ s64 cw_do(struct cw *w, const struct cw_op *op)
 	if (w->ino)
 		read_file(w, w->old, &w->old_size);
 	if (w->beside.slot >= 0)
-		tend_both(w);
+		maintain_both(w);
 	w->rec.n = 0;
 	rec_forget_pages(&w->rec);
 	rec_to(&w->rec);

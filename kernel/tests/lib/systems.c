@@ -48,7 +48,7 @@ void tsys_grow(struct sg_vol *v, u64 by)
 
 struct sg_identity tsys_identity(unsigned int machine, unsigned int boot)
 {
-	struct sg_identity id = { .beat_ns = SG_TEND_MS * 1000000ULL };
+	struct sg_identity id = { .beat_ns = SG_MAINTAIN_MS * 1000000ULL };
 
 	if (machine)
 		snprintf((char *)id.machine, sizeof(id.machine), "m-%u", machine);
@@ -86,7 +86,7 @@ static bool is(const bool *flag)
 	return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
 }
 
-static void tend(struct tkeeper *k, int (*step)(struct sg_vol *vol))
+static void maintain(struct tkeeper *k, int (*step)(struct sg_vol *vol))
 {
 	int ms = 0;
 
@@ -102,13 +102,13 @@ static void tend(struct tkeeper *k, int (*step)(struct sg_vol *vol))
 
 static void *watch(void *arg)
 {
-	tend(arg, sg_watch);
+	maintain(arg, sg_watch);
 	return NULL;
 }
 
 static void *acknowledge(void *arg)
 {
-	tend(arg, sg_acknowledge);
+	maintain(arg, sg_acknowledge);
 	return NULL;
 }
 
@@ -125,17 +125,17 @@ static void *settle(void *arg)
 	return NULL;
 }
 
-static void *stand(void *arg)
+static void *freeze_mount(void *arg)
 {
-	tend(arg, sg_stand);
+	maintain(arg, sg_freeze_watch);
 	return NULL;
 }
 
 void tkeeper_start(struct tkeeper *k, struct sg_vol *v)
 {
 	*k = (struct tkeeper){ .v = v };
-	v->tended = v->stood = true;
-	CHECK_OK(pthread_create(&k->stander, NULL, stand, k));
+	v->maintained = v->freeze_watched = true;
+	CHECK_OK(pthread_create(&k->freezer, NULL, freeze_mount, k));
 	CHECK_OK(pthread_create(&k->watcher, NULL, watch, k));
 	CHECK_OK(pthread_create(&k->acknowledger, NULL, acknowledge, k));
 	CHECK_OK(pthread_create(&k->settler, NULL, settle, k));
@@ -160,12 +160,12 @@ void tkeeper_end(struct tkeeper *k)
 	__atomic_store_n(&k->stop, true, __ATOMIC_RELEASE);
 	CHECK_OK(pthread_join(k->watcher, NULL));
 	CHECK_OK(pthread_join(k->acknowledger, NULL));
-	CHECK_OK(pthread_join(k->stander, NULL));
-	k->v->tended = k->v->stood = false;
+	CHECK_OK(pthread_join(k->freezer, NULL));
+	k->v->maintained = k->v->freeze_watched = false;
 	k->v = NULL;
 }
 
-static int stand_calls(struct sg_vol *vol, bool on)
+static int freeze_calls(struct sg_vol *vol, bool on)
 {
 	struct tsys *s = (struct tsys *)((char *)vol - offsetof(struct tsys, v));
 
@@ -179,7 +179,7 @@ void tsys_calls(struct tsys *s)
 	pthread_rwlockattr_init(&attr);
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	CHECK_OK(pthread_rwlock_init(&s->calls, &attr));
-	s->v.stand = stand_calls;
+	s->v.freeze_mount = freeze_calls;
 }
 
 void tsys_call(struct tsys *s)
@@ -192,7 +192,7 @@ void tsys_called(struct tsys *s)
 	CHECK_OK(pthread_rwlock_unlock(&s->calls));
 }
 
-void tsys_tend(struct tsys *s)
+void tsys_maintain(struct tsys *s)
 {
 	tkeeper_start(&s->keeper, &s->v);
 }

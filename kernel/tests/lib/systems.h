@@ -17,7 +17,7 @@
  */
 struct tkeeper {
 	struct sg_vol *v;
-	pthread_t watcher, acknowledger, settler, stander;
+	pthread_t watcher, acknowledger, settler, freezer;
 	bool settled, stop, paused, dead;
 	u64 begun;		/* its threads that have started */
 };
@@ -43,7 +43,7 @@ struct sg_identity tsys_identity(unsigned int machine, unsigned int boot);
 int tsys_try(struct tsys *s, u8 *mem, u64 size, const struct sg_identity *id, unsigned int wait_ms,
 	     bool force);
 void tsys_join(struct tsys *s, u8 *mem, u64 size, unsigned int machine);
-void tsys_tend(struct tsys *s);		/* starts its threads */
+void tsys_maintain(struct tsys *s);		/* starts its threads */
 void tsys_pause(struct tsys *s, bool on);
 /*
  * A call of the VFS that stores lies between tsys_call() and tsys_called(). None is in progress

@@ -187,5 +187,5 @@ const char *__tsan_default_suppressions(void)
 	return "race:^sg_os_write$\n"
 	       "race:^sg_os_zero$\n"
 	       "race:^sg_read$\n"
-	       "mutex:^stand_calls$\n";
+	       "mutex:^freeze_calls$\n";
 }

@@ -278,7 +278,7 @@ join:
 		introduce();
 		atomic { STORES(false); goto idle };
 
-idle:		/* sg_tend(), and the users' operations */
+idle:		/* sg_maintain(), and the users' operations */
 		if
 		:: atomic { RECOVERABLE(0) -> r = 0; goto recover }
 		:: atomic { RECOVERABLE(1) -> r = 1; goto recover }

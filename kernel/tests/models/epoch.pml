@@ -44,7 +44,7 @@ mtype = { OUT, SWAPPED, LOADED, IN };	/* a system while it joins */
 mtype state[3] = FREE;
 byte epoch[3];			/* age of sg_slot.epoch */
 bool hooked = true;		/* the page is in the file */
-byte debt_in, debt_age;		/* slot + 1: the slot whose ledger has it */
+byte deferred_in, deferred_age;		/* slot + 1: the slot whose ledger has it */
 byte slot_lock;			/* slot + 1: the system that takes over ... */
 byte take_from, take_age;	/* ... from this slot */
 
@@ -54,7 +54,7 @@ mtype look[3] = NONE;
 bool uses[3];
 bool acks[3];			/* between seeing an epoch and acknowledging it */
 byte age[3];			/* of the epoch that it has loaded, to join or to acknowledge */
-bool payable[3];		/* it knows of a deferred free in its ledger */
+bool reclaimable[3];		/* it knows of a deferred free in its ledger */
 byte alone[3];			/* other slots that it has seen free; 3: and it has quiesced */
 
 /* The transaction that holds the inode's lock, of system 0 */
@@ -90,11 +90,11 @@ byte tx_age;
 #ifdef MUTANT_ALONE_FIRST
 #define CHOSEN(p)	true
 #else
-#define CHOSEN(p)	payable[p]
+#define CHOSEN(p)	reclaimable[p]
 #endif
 #ifdef MUTANT_OLD_STAMP			/* deferred frees of dead systems keep their epochs */
-#define ADOPTED_AGE	debt_age
-#define TAKEN_AGE	debt_age
+#define ADOPTED_AGE	deferred_age
+#define TAKEN_AGE	deferred_age
 #else
 #define ADOPTED_AGE	0
 #define TAKEN_AGE	take_age
@@ -107,7 +107,7 @@ byte tx_age;
 
 inline forget(p) {
 	phase[p] = OUT; look[p] = NONE; uses[p] = false; acks[p] = false; age[p] = 0;
-	payable[p] = false; alone[p] = 0
+	reclaimable[p] = false; alone[p] = 0
 }
 
 /* sg_join(): the slot's epoch is its last owner's until the joiner stores its own. sg_leave() */
@@ -119,7 +119,7 @@ inline comes_and_goes(p) {
 		phase[p] == LOADED && MAY_ADOPT ->
 		phase[p] = IN; epoch[p] = age[p]; age[p] = 0;
 		if
-		:: debt_in == p + 1 -> payable[p] = true; debt_age = ADOPTED_AGE
+		:: deferred_in == p + 1 -> reclaimable[p] = true; deferred_age = ADOPTED_AGE
 		:: else
 		fi
 	}
@@ -139,16 +139,16 @@ inline looks(p) {
 }
 
 /*
- * sg_owe() at the beginning of the transaction, which is the worst time: later the deferred free
+ * sg_defer_free() at the beginning of the transaction, which is the worst time: later the deferred free
  * would be younger. Whether its record is valid by then shows at a death.
  */
 inline retires() {
 	if
 	:: d_step { RUNS(0) && tx == NONE && hooked -> tx = YOUNG; tx_age = 0 }
-	:: d_step { RUNS(0) && tx != NONE -> apply(); payable[0] = true; tx = NONE; tx_age = 0 }
+	:: d_step { RUNS(0) && tx != NONE -> apply(); reclaimable[0] = true; tx = NONE; tx_age = 0 }
 	fi
 }
-inline apply() { hooked = false; debt_in = 1; debt_age = tx_age }
+inline apply() { hooked = false; deferred_in = 1; deferred_age = tx_age }
 
 /* try_ack() */
 inline acknowledges(p) {
@@ -177,44 +177,44 @@ inline pushes() {
 		LATER_IF(phase[0] == LOADED || acks[0], age[0]);
 		LATER_IF(phase[1] == LOADED || acks[1], age[1]);
 		LATER_IF(phase[2] == LOADED || acks[2], age[2]);
-		LATER_IF(debt_in, debt_age);
+		LATER_IF(deferred_in, deferred_age);
 		LATER_IF(slot_lock, take_age);
 		LATER_IF(tx != NONE, tx_age)
 	}
 }
 
 /* sg_reclaim(): the epochs have passed, or there is no other system */
-#define OVER_FOR(s)	(!COUNTS(s) || debt_age >= epoch[s] + AHEAD)
+#define OVER_FOR(s)	(!COUNTS(s) || deferred_age >= epoch[s] + AHEAD)
 #define OTHER(p, n)	((p + 1 + n) % 3)
-inline pays(p) {
+inline reclaims(p) {
 	if
-	:: d_step { RUNS(p) && payable[p] && OVER_FOR(0) && OVER_FOR(1) && OVER_FOR(2) -> pay(p) }
+	:: d_step { RUNS(p) && reclaimable[p] && OVER_FOR(0) && OVER_FOR(1) && OVER_FOR(2) -> reclaim(p) }
 	:: d_step {
 		RUNS(p) && CHOSEN(p) && alone[p] < 2 && state[OTHER(p, alone[p])] == FREE -> alone[p]++
 	}
 	:: d_step {
-		RUNS(p) && payable[p] && alone[p] == 2 ->
+		RUNS(p) && reclaimable[p] && alone[p] == 2 ->
 		alone[p] = 3; look[p] = (look[p] == YOUNG -> OLD : look[p])
 	}
-	:: d_step { RUNS(p) && payable[p] && alone[p] == 3 && LOOKS_OVER(p) -> pay(p) }
+	:: d_step { RUNS(p) && reclaimable[p] && alone[p] == 3 && LOOKS_OVER(p) -> reclaim(p) }
 	fi
 }
-inline pay(p) {
-	assert(debt_in == p + 1 && !hooked);
+inline reclaim(p) {
+	assert(deferred_in == p + 1 && !hooked);
 	assert(!uses[0] && !uses[1]);
-	debt_in = 0; debt_age = 0; payable[p] = false; alone[p] = 0; hooked = true
+	deferred_in = 0; deferred_age = 0; reclaimable[p] = false; alone[p] = 0; hooked = true
 }
 
 /* sg_settle_free() */
 inline takes_over(p, s) {
 	if
 	:: d_step {
-		RUNS(p) && !slot_lock && state[s] == FREE && debt_in == s + 1 ->
+		RUNS(p) && !slot_lock && state[s] == FREE && deferred_in == s + 1 ->
 		slot_lock = p + 1; take_from = s; take_age = 0
 	}
 	:: d_step {
 		RUNS(p) && slot_lock == p + 1 && take_from == s ->
-		debt_in = p + 1; debt_age = TAKEN_AGE; payable[p] = true;
+		deferred_in = p + 1; deferred_age = TAKEN_AGE; reclaimable[p] = true;
 		slot_lock = 0; take_from = 0; take_age = 0
 	}
 	fi
@@ -245,7 +245,7 @@ active proctype Systems() {
 	:: retires()
 	:: acknowledges(0) :: acknowledges(1) :: acknowledges(2)
 	:: pushes()
-	:: pays(0) :: pays(1) :: pays(2)
+	:: reclaims(0) :: reclaims(1) :: reclaims(2)
 	:: takes_over(0, 1) :: takes_over(0, 2)
 	:: takes_over(1, 0) :: takes_over(1, 2)
 	:: takes_over(2, 0) :: takes_over(2, 1)

@@ -85,7 +85,7 @@ again_named:
 	fi;
 #endif
 
-idle:	/* sg_tend() */
+idle:	/* sg_maintain() */
 	if
 	:: atomic { !MINE -> goto dead }
 #ifndef MUTANT_NOT_MENDED

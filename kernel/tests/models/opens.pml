@@ -37,7 +37,7 @@ mtype = { FILLED, LOCKED, UNLINKED, FENCED, SCANS };	/* one that changes the ino
 mtype state[3] = LIVE;
 bool used = true, linked = true;
 byte generation, openers;
-byte lock, owed_by;		/* slot + 1: the holder; the slot whose ledger has the inode */
+byte lock, deferred_by;		/* slot + 1: the holder; the slot whose ledger has the inode */
 
 /* Of a system */
 bool running[3] = true;
@@ -153,10 +153,10 @@ inline unlinks_and_evicts(p) {
 	if
 	:: d_step { RUNS(p) && change[p] == IDLE && !lock && LINKS(p) && used -> lock = p + 1; change[p] = LOCKED }
 	:: d_step {
-		RUNS(p) && change[p] == IDLE && !lock && !linked && used && owed_by == p + 1 && MAY_EVICT(p) ->
+		RUNS(p) && change[p] == IDLE && !lock && !linked && used && deferred_by == p + 1 && MAY_EVICT(p) ->
 		lock = p + 1; change[p] = FENCED
 	}
-	:: d_step { RUNS(p) && change[p] == LOCKED -> buffer = p + 1; owed_by = p + 1; change[p] = UNLINKED }
+	:: d_step { RUNS(p) && change[p] == LOCKED -> buffer = p + 1; deferred_by = p + 1; change[p] = UNLINKED }
 	:: d_step { RUNS(p) && change[p] == UNLINKED && STORED(p) -> change[p] = FENCED }
 	:: d_step {
 		RUNS(p) && change[p] == FENCED && !count[p] -> seen[p] = openers; change[p] = SCANS
@@ -169,11 +169,11 @@ inline unlinks_and_evicts(p) {
 	:: d_step {
 		RUNS(p) && change[p] == SCANS && !COUNTS(0) && !COUNTS(1) && !COUNTS(2) ->
 		assert(!OPENED(0) && !OPENED(1) && !OPENED(2));
-		used = false; linked = false; buffer = 0; owed_by = 0; unlock(p)
+		used = false; linked = false; buffer = 0; deferred_by = 0; unlock(p)
 	}
 	:: d_step {	/* sg_settle_free() */
-		RUNS(p) && owed_by && owed_by != p + 1 && state[(owed_by -> owed_by - 1 : 0)] == FREE ->
-		owed_by = p + 1
+		RUNS(p) && deferred_by && deferred_by != p + 1 && state[(deferred_by -> deferred_by - 1 : 0)] == FREE ->
+		deferred_by = p + 1
 	}
 	fi
 }
@@ -191,7 +191,7 @@ inline makes(p) {
 	fi
 }
 
-/* sg_tend(): under a lock that opening and closing take as well */
+/* sg_maintain(): under a lock that opening and closing take as well */
 inline withdraws_bits(p) {
 	if
 	:: d_step { STALE(p) && !BLIND -> openers = openers & ~BIT(p) }

@@ -3,4 +3,4 @@
 # Truncated pages are not deferred, and so are lost.
 # file: kernel/core/table/table_cut.c
 # test: model_test
-/^static void owe_pending/,/^}/s/sg_owe_run(c->tx, c->run, c->run_pages);/(void)0;/
+/^static void defer_pending/,/^}/s/sg_defer_run(c->tx, c->run, c->run_pages);/(void)0;/

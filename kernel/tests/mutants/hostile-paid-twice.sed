@@ -3,5 +3,5 @@
 # All systems that see an entry for an inode at the same time free that inode.
 # file: kernel/core/journal/ledger.c
 # test: hostile
-/ours = /s/e->state == OWED && e->word == word/e->word || word/
-s/^\t\te->state = PAYING;/\t\te->state = OWED;/
+/ours = /s/e->state == DEFERRED && e->word == word/e->word || word/
+s/^\t\te->state = RECLAIMING;/\t\te->state = DEFERRED;/

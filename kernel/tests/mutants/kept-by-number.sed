@@ -2,5 +2,5 @@
 #
 # The end of a file's use also ends the deferral of the next file with its number.
 # file: kernel/core/journal/ledger.c
-# test: owed_test
+# test: deferred_test
 s/^	       (!ref->generation || e->kept == (u32)ref->generation);/	       true;/

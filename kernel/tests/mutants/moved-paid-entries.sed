@@ -3,4 +3,4 @@
 # The reclaimed part of a deferred table, which has a new owner, is moved as well.
 # file: kernel/core/volume/relocate.c
 # test: relocate_test
-s/walk_table(m, &nobody, off, kind, SG_DEBT_COUNT(word), 0)/walk_table(m, \&nobody, off, kind, 0, 0)/
+s/walk_table(m, &nobody, off, kind, SG_LEDGER_COUNT(word), 0)/walk_table(m, \&nobody, off, kind, 0, 0)/

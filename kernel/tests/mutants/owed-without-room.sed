@@ -2,5 +2,5 @@
 #
 # An inode for which the ledger has no room goes on no list: removing a name fails then.
 # file: kernel/core/journal/deferred_list.c
-# test: owed_test
-/^void sg_owed_add/,/^}/s/if (tx->err || sg_tx_get(tx, sg_deferred_link(ref)))/sg_tx_fail(tx, -ENOSPC);\n\tif (tx->err || sg_tx_get(tx, sg_deferred_link(ref)))/
+# test: deferred_test
+/^void sg_deferred_add/,/^}/s/if (tx->err || sg_tx_get(tx, sg_deferred_link(ref)))/sg_tx_fail(tx, -ENOSPC);\n\tif (tx->err || sg_tx_get(tx, sg_deferred_link(ref)))/

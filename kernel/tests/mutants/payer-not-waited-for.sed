@@ -2,5 +2,5 @@
 #
 # A thread does not wait for what another thread of the system is just reclaiming.
 # file: kernel/core/volume/statfs.c
-# test: payer_test
-s/while (sg_ledger_paying(vol) \&\& /while (0 \&\& sg_ledger_paying(vol) \&\& /
+# test: reclaimer_test
+s/while (sg_ledger_reclaiming(vol) \&\& /while (0 \&\& sg_ledger_reclaiming(vol) \&\& /

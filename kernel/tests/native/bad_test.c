@@ -397,7 +397,7 @@ static void nothing_is_looked_at(struct sg_vol *vol)
 	for (i = 0; i < SG_SLOTS; i++)
 		CHECK(!sg_slot_read(vol, i, &slot) || !slot.state);
 	CHECK_EQ(sg_fence_machine(vol, machine), 0);
-	sg_stand_by(vol, machine);
+	sg_guard(vol, machine);
 	CHECK_EQ(sg_fence_slot(vol, 5, 1), -EIO);
 	CHECK_EQ(sg_fence_lapsed(vol, 5, 1), -EIO);
 	CHECK_EQ(sg_size_now(vol), sg_size(vol));
@@ -406,9 +406,9 @@ static void nothing_is_looked_at(struct sg_vol *vol)
 	CHECK(sg_grow(vol, 2 * sg_size(vol), 1, why));
 	CHECK(sg_freeze(vol, 10, why));
 	CHECK(sg_thaw(vol));
-	sg_stand(vol);
+	sg_freeze_watch(vol);
 	sg_settle(vol);
-	CHECK(sg_tend(vol) == -EIO || vol->slot < 0);
+	CHECK(sg_maintain(vol) == -EIO || vol->slot < 0);
 	CHECK_EQ(sg_statfs(vol, &s), -EIO);
 	CHECK_EQ(sg_largest_free(vol), 0);
 	sg_health(vol, &h);
@@ -547,19 +547,19 @@ static void test_vital(void)
 
 	off = place_of(&t, &f, 0);	/* first a page of data: no system stops */
 	break_page(&t.v, off);
-	CHECK(sg_tend(b) > 0 && sg_tend(&t.v) > 0);
+	CHECK(sg_maintain(b) > 0 && sg_maintain(&t.v) > 0);
 	CHECK_EQ(told, 2);
 	CHECK_EQ(deaths, 0);
 	mend_page(&t.v, off);
-	CHECK(sg_tend(b) > 0);
+	CHECK(sg_maintain(b) > 0);
 	CHECK_EQ(told, 4);
 
 	/* the mount table, with the slots of both */
 	off = sg_slot_off(&t.v, 0) & ~(SG_PAGE - 1);
 	break_page(&t.v, off);
 	CHECK_EQ(deaths, 1);
-	CHECK_EQ(sg_tend(&t.v), -EIO);
-	CHECK_EQ(sg_tend(b), -EIO);
+	CHECK_EQ(sg_maintain(&t.v), -EIO);
+	CHECK_EQ(sg_maintain(b), -EIO);
 	CHECK_EQ(deaths, 2);
 	CHECK_EQ(sg_write(&t.v, &f, 0, buf, 1, 1), -EIO);
 	CHECK_EQ(sg_write(b, &f, 0, buf, 1, 1), -EIO);
@@ -605,7 +605,7 @@ static void test_hot(void)
 	break_page(&t.v, SG_HOT_OFF);
 	CHECK_EQ(deaths, 1);
 	CHECK_EQ(sg_bad_add(&t.v, t.size - 30 * SG_PAGE, 1), -EIO);
-	CHECK_EQ(sg_tend(&t.v), -EIO);
+	CHECK_EQ(sg_maintain(&t.v), -EIO);
 	CHECK_EQ(sg_write(&t.v, &f, 0, buf, 1, 1), -EIO);
 	sg_read(&t.v, &f, 0, buf, 1);
 	nothing_is_looked_at(&t.v);
@@ -664,7 +664,7 @@ static void remove_numbered(struct tvol *t, unsigned int i)
  * Bad pages hold a deferred inode of a dead system, and an object that it had open. A joiner leaves
  * these two as they are, and finishes all others.
  */
-static void test_owed(void)
+static void test_deferred(void)
 {
 	struct sg_sem_new new = { .type = SG_SEM_MUTEX, .mode = 0600 };
 	struct sg_iref f[60];
@@ -699,7 +699,7 @@ static void test_owed(void)
 	CHECK_EQ(sg_iget(&t.v, &f[30], mode), 0);
 	CHECK_OK(sg_sem_withdraw(&t.v));
 	tvol_drop(&t);
-	printf("ok owed\n");
+	printf("ok deferred\n");
 }
 
 /*
@@ -731,7 +731,7 @@ static void test_ledger_page(void)
 	sg_leave(b);
 	break_page(&t.v, page);
 	CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
-	CHECK_EQ(sg_ledger_payable(&t.v), 0);
+	CHECK_EQ(sg_ledger_reclaimable(&t.v), 0);
 	mend_page(&t.v, page);
 	for (i = 1; i < SG_LEDGER_WORDS; i++)
 		used -= sg_get(&t.v, page + i * 8) != 0;
@@ -798,7 +798,7 @@ int main(void)
 	test_waiting();
 	test_full_list();
 	test_replay();
-	test_owed();
+	test_deferred();
 	test_ledger_page();
 	test_free_records();
 	return test_done();

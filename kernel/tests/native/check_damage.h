@@ -629,40 +629,40 @@ static void xattr_owner(void) { *FIELD("one", xattr) = *FIELD("small", xattr); }
 static void xattr_wild(void) { *FIELD("small", xattr) = 77; }
 static void xattr_size(void) { xattr_of("other")->size = 1ULL << 50; }
 
-static u64 *debt(void) { return word(sg_ledger_off(&look, 11) + 8 * 20); }
-static void debt_of_used(void)
+static u64 *deferred(void) { return word(sg_ledger_off(&look, 11) + 8 * 20); }
+static void deferred_of_used(void)
 {
-	*debt() = SG_DEBT(SG_DEBT_RUN, place_of("small", 2) >> SG_PAGE_SHIFT, 3, 0);
+	*deferred() = SG_LEDGER_ENTRY(SG_LEDGER_RUN, place_of("small", 2) >> SG_PAGE_SHIFT, 3, 0);
 }
-static void debt_wild(void) { *debt() = SG_DEBT(SG_DEBT_TABLE + 2, 1ULL << 39, 0, 0); }
-static void debt_of_table(void)
+static void deferred_wild(void) { *deferred() = SG_LEDGER_ENTRY(SG_LEDGER_TABLE + 2, 1ULL << 39, 0, 0); }
+static void deferred_of_table(void)
 {
 	u64 root = *FIELD("other", table);
 
-	*debt() = SG_DEBT(SG_ROOT_HEIGHT(root),
+	*deferred() = SG_LEDGER_ENTRY(SG_ROOT_HEIGHT(root),
 			  ((root & SG_PTE_ADDR) - look.sb.phys) >> SG_PAGE_SHIFT, 0, 0);
 }
-static void debt_of_nobody(void) { *debt() = SG_DEBT(SG_DEBT_INODE, *HOT(inodes), 0, 0); }
-static void debt_of_none(void) { *debt() = SG_DEBT(SG_DEBT_INODE, 0, 7, 0); }
-static void debt_of_dir(void)
+static void deferred_of_nobody(void) { *deferred() = SG_LEDGER_ENTRY(SG_LEDGER_INODE, *HOT(inodes), 0, 0); }
+static void deferred_of_none(void) { *deferred() = SG_LEDGER_ENTRY(SG_LEDGER_INODE, 0, 7, 0); }
+static void deferred_of_dir(void)
 {
-	*debt() = SG_DEBT(SG_DEBT_DIR, index_of("wide") >> SG_PAGE_SHIFT, 0, 0);
+	*deferred() = SG_LEDGER_ENTRY(SG_LEDGER_DIR, index_of("wide") >> SG_PAGE_SHIFT, 0, 0);
 }
-static void debt_of_xattr(void)
+static void deferred_of_xattr(void)
 {
-	*debt() = SG_DEBT(SG_DEBT_XATTR, *FIELD("other", xattr) >> SG_PAGE_SHIFT, 0, 0);
+	*deferred() = SG_LEDGER_ENTRY(SG_LEDGER_XATTR, *FIELD("other", xattr) >> SG_PAGE_SHIFT, 0, 0);
 }
-static void debt_of_below(void)
+static void deferred_of_below(void)
 {
 	u64 root = *FIELD("sparse", table), off = (root & SG_PTE_ADDR) - look.sb.phys;
 
 	/* a free page that looks like a table, whose entries belong to a file */
 	memcpy(word(SIZE - 2 * SG_PAGE), word(off), SG_PAGE);
-	*debt() = SG_DEBT(SG_ROOT_HEIGHT(root), SIZE / SG_PAGE - 2, 0, 0);
+	*deferred() = SG_LEDGER_ENTRY(SG_ROOT_HEIGHT(root), SIZE / SG_PAGE - 2, 0, 0);
 	*map_word(SIZE - 2 * SG_PAGE) |= 1ULL << ((SIZE / SG_PAGE - 2) & 63);
 }
-static void debt_chain(void) { *word(sg_ledger_off(&look, 11)) = place_of("small", 0); }
-static void debt_chain_circle(void)
+static void deferred_chain(void) { *word(sg_ledger_off(&look, 11)) = place_of("small", 0); }
+static void deferred_chain_circle(void)
 {
 	u64 off = SIZE - 2 * SG_PAGE;
 
@@ -670,19 +670,19 @@ static void debt_chain_circle(void)
 	memset(word(off), 0, SG_PAGE);
 	*word(off) = off;
 }
-static u64 *owed_head(void)
+static u64 *deferred_head(void)
 {
-	return word(sg_area_off(&look, 9, 0) + offsetof(struct sg_area, owed_ino));
+	return word(sg_area_off(&look, 9, 0) + offsetof(struct sg_area, deferred_ino));
 }
-static void owed_far(void) { *owed_head() = *HOT(inodes); }
-static void owed_unlisted(void) { *owed_head() = number("small"); }
-static void owed_circle(void)
+static void deferred_far(void) { *deferred_head() = *HOT(inodes); }
+static void deferred_unlisted(void) { *deferred_head() = number("small"); }
+static void deferred_circle(void)
 {
-	*owed_head() = number("small");
-	*FIELD("small", owed_next) = SG_OWED(number("other"));
-	*FIELD("other", owed_next) = SG_OWED(number("small"));
+	*deferred_head() = number("small");
+	*FIELD("small", deferred_next) = SG_DEFERRED_LINK(number("other"));
+	*FIELD("other", deferred_next) = SG_DEFERRED_LINK(number("small"));
 }
-static void owed_nowhere(void) { *FIELD("small", owed_next) = SG_OWED(0); }
+static void deferred_nowhere(void) { *FIELD("small", deferred_next) = SG_DEFERRED_LINK(0); }
 static void cutting(void) { *FIELD("small", genflags) |= (u64)SG_FL_CUTTING << 32; }
 
 /*
@@ -816,20 +816,20 @@ static const struct damage {
 	DAMAGE(xattr_owner, false, "", 0),
 	DAMAGE(xattr_wild, false, "", 0),
 	DAMAGE(xattr_size, false, "", 0),
-	DAMAGE(debt_of_used, false, "", 0),
-	DAMAGE(debt_wild, false, "", 0),
-	DAMAGE(debt_of_table, false, "", 0),
-	DAMAGE(debt_of_nobody, false, "", 0),
-	DAMAGE(debt_of_none, false, "", 0),
-	DAMAGE(debt_of_dir, false, "", 0),
-	DAMAGE(debt_of_xattr, false, "", 0),
-	DAMAGE(debt_of_below, false, "", 0),
-	DAMAGE(debt_chain, false, "", 0),
-	DAMAGE(debt_chain_circle, false, "", 0),
-	DAMAGE(owed_far, true, "", 0),
-	DAMAGE(owed_unlisted, true, "", 0),
-	DAMAGE(owed_circle, true, "", 0),
-	DAMAGE(owed_nowhere, true, "", 0),
+	DAMAGE(deferred_of_used, false, "", 0),
+	DAMAGE(deferred_wild, false, "", 0),
+	DAMAGE(deferred_of_table, false, "", 0),
+	DAMAGE(deferred_of_nobody, false, "", 0),
+	DAMAGE(deferred_of_none, false, "", 0),
+	DAMAGE(deferred_of_dir, false, "", 0),
+	DAMAGE(deferred_of_xattr, false, "", 0),
+	DAMAGE(deferred_of_below, false, "", 0),
+	DAMAGE(deferred_chain, false, "", 0),
+	DAMAGE(deferred_chain_circle, false, "", 0),
+	DAMAGE(deferred_far, true, "", 0),
+	DAMAGE(deferred_unlisted, true, "", 0),
+	DAMAGE(deferred_circle, true, "", 0),
+	DAMAGE(deferred_nowhere, true, "", 0),
 	DAMAGE(cutting, true, "", 0),
 };
 #define DAMAGES	(sizeof(damages) / sizeof(damages[0]))

@@ -134,7 +134,7 @@ static void hurt_shared(struct work *w)
 		break;
 	case 3:
 		*word(w, sb->ledger_off + 8 + rng_below(&w->rng, 20) * 8) =
-			SG_DEBT(rng_below(&w->rng, 8), rng_below(&w->rng, 4096), 3, 0);
+			SG_LEDGER_ENTRY(rng_below(&w->rng, 8), rng_below(&w->rng, 4096), 3, 0);
 		break;
 	case 4:
 		*word(w, 16) ^= 1;	/* the superblock's checksum is wrong now */
@@ -189,12 +189,12 @@ static void judge(struct crash *c, struct crash_image *img)
 	test_clean(img->mem, w->t.size);
 }
 
-static void round_of(struct work *w, struct crash *c, const u8 *honest)
+static void round_of(struct work *w, struct crash *c, const u8 *victim)
 {
 	struct sg_check_result res;
 	struct rec log;
 
-	memcpy(w->t.mem, honest, w->t.size);
+	memcpy(w->t.mem, victim, w->t.size);
 	hurt(w);
 	crash_reset(c, w->t.mem);
 	rec_init(&log, w->t.mem, w->t.size, true);
@@ -218,7 +218,7 @@ int main(void)
 	u64 rounds = test_amount(5, 40, 5000), seed = test_seed(), i;
 	static struct work w;
 	struct crash c;
-	u8 *honest;
+	u8 *victim;
 
 	sg_log_hook = quiet;	/* the test causes this damage on purpose */
 	w.rng.state = seed;
@@ -229,16 +229,16 @@ int main(void)
 	populate(&w.t.v, &w.hurt, w.files);
 	w.sum = tree_below(&w.t.v, "safe");
 	tvol_leave(&w.t);
-	honest = test_map(w.t.size);
-	memcpy(honest, w.t.mem, w.t.size);
-	crash_init(&c, honest, w.t.size);
+	victim = test_map(w.t.size);
+	memcpy(victim, w.t.mem, w.t.size);
+	crash_init(&c, victim, w.t.size);
 	c.judge = judge;
 	c.ctx = &w;
 	c.every = 5;
 	c.samples = 1;
 	for (i = 0; i < rounds; i++) {
 		test_note("round %" PRIu64, i);
-		round_of(&w, &c, honest);
+		round_of(&w, &c, victim);
 	}
 	printf("%" PRIu64 " repairs, %" PRIu64 " images\n", rounds, c.images);
 	return test_done();

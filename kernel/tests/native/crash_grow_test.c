@@ -209,7 +209,7 @@ static void judge(struct crash *c, struct crash_image *img)
 static void let_other(struct sg_vol *vol)
 {
 	(void)vol;
-	CHECK(sg_tend(&other.v) >= 0);
+	CHECK(sg_maintain(&other.v) >= 0);
 }
 
 static void grown(struct crash *c, u8 *to)
@@ -240,8 +240,8 @@ static void run(bool beside)
 	fill(&grower);
 	memset(judged, 0, sizeof(judged));
 	for (i = 0; beside && i < 3; i++) {	/* both systems take turns from here on */
-		CHECK(sg_tend(&other.v) >= 0);
-		CHECK(sg_tend(&grower.v) >= 0);
+		CHECK(sg_maintain(&other.v) >= 0);
+		CHECK(sg_maintain(&grower.v) >= 0);
 	}
 	if (beside)
 		grower.v.quiesce = let_other;

@@ -44,10 +44,10 @@ static void watch_for(u64 ns, const struct sg_identity *guarded)
 	u64 end = now + ns;
 
 	while (now < end) {
-		CHECK(sg_tend(&lives.v) > 0);
+		CHECK(sg_maintain(&lives.v) > 0);
 		if (guarded)
-			sg_stand_by(&lives.v, guarded->machine);
-		now += SG_TEND_MS * 1000000;
+			sg_guard(&lives.v, guarded->machine);
+		now += SG_MAINTAIN_MS * 1000000;
 	}
 }
 
@@ -75,7 +75,7 @@ static void at_store(const void *p)
 	if (SG_SLOT_STATE(slot()->state) == SG_SLOT_LIVE)
 		return;		/* it had stored its name, so no lease ends its life */
 	tsys_join(&third, mem, SIZE, 3);
-	third.v.tended = true;
+	third.v.maintained = true;
 	CHECK_EQ(third.v.slot, SLOT);
 	CHECK(is_thirds());
 	acknowledged = slot()->epoch;
@@ -96,7 +96,7 @@ static bool pause_behind(u64 n)
 	paused = false;
 	mem = tsys_volume(SIZE);
 	tsys_join(&lives, mem, SIZE, 1);
-	lives.v.tended = true;
+	lives.v.maintained = true;
 	CHECK_OK(sg_open(&joiner.v, mem, SIZE, false, NULL));
 	joiner.v.on_death = NULL;
 	rec_at_store = at_store;
@@ -149,7 +149,7 @@ static void stored_over(void)
 			slot()->pid++;
 		}
 		CHECK(!is_thirds());
-		CHECK(sg_tend(&third.v) > 0);
+		CHECK(sg_maintain(&third.v) > 0);
 		CHECK(is_thirds());
 	}
 	sg_leave(&third.v);

@@ -145,11 +145,11 @@ static void judge_lists(struct crash *c, struct crash_image *img)
 /* --- clearing a record ---------------------------------------------------------------------- */
 
 static u64 at;			/* the record */
-static u64 owed_next;		/* the next record on its list */
+static u64 deferred_next;		/* the next record on its list */
 static u32 generation;
 static bool cleared;		/* an image had the record cleared */
 
-static void make_owed(void)
+static void make_deferred(void)
 {
 	struct sg_inode *in;
 	struct sg_iref ref, behind;
@@ -158,7 +158,7 @@ static void make_owed(void)
 
 	mem = tsys_volume(TEST_SMALL);
 	tsys_join(&a, mem, TEST_SMALL, 1);
-	head = sg_area_off(&a.v, 0, 0) + offsetof(struct sg_area, owed_ino);
+	head = sg_area_off(&a.v, 0, 0) + offsetof(struct sg_area, deferred_ino);
 	behind = test_create(&a.v, &a.root, "behind", S_IFREG | 0600);
 	ref = test_create(&a.v, &a.root, "typeless", S_IFREG | 0600);
 	CHECK_OK(sg_unlink(&a.v, &a.root, "behind", 6, 1));
@@ -169,9 +169,9 @@ static void make_owed(void)
 	in->mode &= ~(u64)S_IFMT;
 	generation = (u32)in->genflags;
 	/* a list of deferred inodes, as when a ledger has no room for them */
-	owed_next = SG_OWED(behind.ino);
-	in->owed_next = owed_next;
-	((struct sg_inode *)(mem + behind.off))->owed_next = SG_OWED(0);
+	deferred_next = SG_DEFERRED_LINK(behind.ino);
+	in->deferred_next = deferred_next;
+	((struct sg_inode *)(mem + behind.off))->deferred_next = SG_DEFERRED_LINK(0);
 	*(u64 *)(mem + head) = ref.ino;
 }
 
@@ -185,7 +185,7 @@ static void judge_cleared(struct crash *c, struct crash_image *img)
 		return;
 	CHECK_EQ((u32)in->genflags, generation + 1);
 	if (img == &c->killed && !cleared) {
-		CHECK_EQ(in->owed_next, owed_next);
+		CHECK_EQ(in->deferred_next, deferred_next);
 		cleared = true;
 	}
 }
@@ -247,7 +247,7 @@ int main(void)
 	sg_log_hook = quietly;
 	make_lists();
 	run(judge_lists, test_amount(9, 3, 1));
-	make_owed();
+	make_deferred();
 	run(judge_cleared, 1);
 	CHECK(cleared);
 	test_never_recovered();

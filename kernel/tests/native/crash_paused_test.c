@@ -94,7 +94,7 @@ static void world_make(void)
 	tsys_join(&paused, mem, SIZE, 1);
 	tsys_join(&lives, mem, SIZE, 2);
 	/* otherwise a waiting system would send heartbeats itself */
-	paused.v.tended = lives.v.tended = true;
+	paused.v.maintained = lives.v.maintained = true;
 	lives.v.on_damage = count_damage;
 	test_create(&lives.v, &lives.root, "old", S_IFREG | 0600);
 }

@@ -140,7 +140,7 @@ static void survives(const struct kind *k)
 	}
 	sg_interrupt_hook = NULL;
 	tsys_fence(&lives, &dies);
-	CHECK_EQ(sg_watch(&lives.v), SG_TEND_MS);
+	CHECK_EQ(sg_watch(&lives.v), SG_MAINTAIN_MS);
 	CHECK_EQ(tsys_state(&lives, (unsigned int)dies.v.slot), SG_SLOT_FREE);
 	CHECK(see(&lives, k, &x, &after));
 	if (!done)

@@ -148,7 +148,7 @@ int main(void)
 	sg_log_hook = quiet;
 	tvol_make(&t, SIZE);
 	populate(&t, 40);
-	owe_and_die(&t);
+	defer_and_die(&t);
 	memcpy(from, t.mem, SIZE);
 	w.sum = digest(t.mem, SIZE);
 	crash_init(&w.again, t.mem, SIZE);

@@ -394,7 +394,7 @@ static void fill_up(struct sg_tx *tx, u64 scratch, u64 words)
 }
 
 /* An index is freed in as many steps as necessary; no step frees a page twice or forgets one. */
-static void test_pay(void)
+static void test_reclaim(void)
 {
 	u64 rounds = test_amount(5, 12, 120), r, scratch, free_pages;
 	struct rng rng = { test_seed() };
@@ -428,7 +428,7 @@ static void test_pay(void)
 		while (index < SG_TABLE_ENTRIES) {
 			tx = sg_tx_begin(&t.v);
 			fill_up(tx, scratch, rng_range(&rng, 212, 219));
-			CHECK_OK(sg_dir_pay(tx, off, &index));
+			CHECK_OK(sg_dir_reclaim(tx, off, &index));
 			CHECK_OK(sg_tx_commit(tx));
 			CHECK(index <= SG_TABLE_ENTRIES && steps++ < 1000000);
 		}
@@ -613,7 +613,7 @@ int main(void)
 	test_stable();
 	test_race();
 	test_churn();
-	test_pay();
+	test_reclaim();
 	test_any_name();
 	test_damage();
 	return test_done();

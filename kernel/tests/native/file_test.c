@@ -524,7 +524,7 @@ static void cutting(struct sg_vol *vol, const struct sg_iref *f, u64 size)
 	sg_tx_inode(tx, f);
 	sg_tx_iset(tx, f, size, size);
 	sg_tx_iset(tx, f, genflags, flags | (u64)SG_FL_CUTTING << 32);
-	sg_owe_inode(tx, f);
+	sg_defer_inode(tx, f);
 	CHECK_OK(sg_tx_commit(tx));
 	CHECK(sg_is_cutting(vol, f));
 }

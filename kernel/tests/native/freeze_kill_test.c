@@ -171,7 +171,7 @@ static void enter(struct tsys *s, unsigned int machine, u64 round)
 		test_fail(__FILE__, __LINE__, "system %u cannot join: %s", machine, s->v.why);
 	s->v.space_wait_ms = 60000;
 	tsys_calls(s);
-	tsys_tend(s);
+	tsys_maintain(s);
 }
 
 struct start {

@@ -25,7 +25,7 @@ static void make(void)
 static void join(struct tsys *s, unsigned int machine)
 {
 	tsys_join(s, mem, SIZE, machine);
-	tsys_tend(s);
+	tsys_maintain(s);
 }
 
 static void says(const char *reason)
@@ -309,12 +309,12 @@ static void refused(void)
 	CHECK_EQ(sg_freeze(&s[0].v, SG_FREEZE_MAX_MS + 1, why), -EINVAL);
 	tsys_rest(&s[0]);
 	s[0].v.read_only = true;		/* a read-only mount is a member, too */
-	tsys_tend(&s[0]);
+	tsys_maintain(&s[0]);
 	freezes(&s[0], LIMIT);
 	CHECK_OK(sg_thaw(&s[0].v));
 	tsys_rest(&s[0]);
 	s[0].v.read_only = false;
-	tsys_tend(&s[0]);
+	tsys_maintain(&s[0]);
 	freezes(&s[0], LIMIT);
 	CHECK_EQ(sg_freeze(&s[0].v, LIMIT, why), -EBUSY);
 	says("is being copied here");
@@ -333,7 +333,7 @@ static void refused(void)
 	sg_store64(sg_at(&s[1].v, sg_slot_off(&s[1].v, 1) + offsetof(struct sg_slot, frozen)), 0);
 	over(&s[0]);
 	over(&s[1]);
-	tsys_tend(&s[1]);
+	tsys_maintain(&s[1]);
 	freezes(&s[1], LIMIT);
 	/* waits for the thaw, and has nothing to do */
 	CHECK_EQ(sg_grow(&s[0].v, 0, 0, why), 0);
@@ -394,7 +394,7 @@ static void too_often(void)
 	CHECK(sg_load64(&s.v.still.spent) > 250000000ULL);
 	tsys_rest(&s);
 	s.v.still.spent = 7000000000ULL;	/* as after many freezes */
-	tsys_tend(&s);
+	tsys_maintain(&s);
 	CHECK_EQ(sg_freeze(&s.v, 6000, why), -EBUSY);
 	says("too often");
 	freezes(&s, LIMIT);			/* exactly the rest of the budget */
@@ -457,14 +457,14 @@ static void holder_dies_unsettled(void)
 	CHECK_OK(pthread_create(&id, NULL, freeze_long, &s[0]));
 	start = sg_ticks();
 	while (!frozen(&s[1]) && sg_ticks() - start < 5000000000ULL) {
-		sg_stand(&s[1].v);
+		sg_freeze_watch(&s[1].v);
 		sg_sleep_us(500);
 	}
 	CHECK_OK(pthread_join(id, NULL));
 	CHECK(sg_is_still(&s[1].v));
-	CHECK(sg_stand(&s[1].v) > 0 && sg_is_still(&s[1].v));
+	CHECK(sg_freeze_watch(&s[1].v) > 0 && sg_is_still(&s[1].v));
 	tsys_fence(&s[1], &s[0]);
-	sg_stand(&s[1].v);
+	sg_freeze_watch(&s[1].v);
 	CHECK(!sg_is_still(&s[1].v));
 	CHECK_EQ(frozen(&s[1]), 0);
 	tsys_die(&s[0]);

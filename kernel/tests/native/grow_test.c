@@ -242,11 +242,11 @@ static void under_load(u64 step)
 
 	make(16 * MIB, 0);
 	join(&s, ROOM, 9);
-	tsys_tend(&s);
+	tsys_maintain(&s);
 	memset(worker, 0, sizeof(worker));
 	for (i = 0; i < 3; i++) {
 		join(&worker[i].s, ROOM, i + 1);
-		tsys_tend(&worker[i].s);
+		tsys_maintain(&worker[i].s);
 		CHECK_OK(pthread_create(&id[i], NULL, work, (void *)(uintptr_t)i));
 	}
 	for (to = 16 * MIB + step; to <= ROOM; to += step) {
@@ -284,7 +284,7 @@ static void *join_and_leave(void *arg)
 		struct tsys s;
 
 		CHECK_OK(tsys_try(&s, mem, ROOM, &id, 0, false));
-		tsys_tend(&s);
+		tsys_maintain(&s);
 		test_create(&s.v, &s.root, "mine", S_IFREG | 0600);
 		CHECK_OK(sg_unlink(&s.v, &s.root, "mine", 4, 1));
 		tsys_leave(&s);
@@ -301,7 +301,7 @@ static void among_joiners(u64 step)
 
 	make(16 * MIB, 0);
 	join(&s, ROOM, 1);
-	tsys_tend(&s);
+	tsys_maintain(&s);
 	joining = 0;
 	CHECK_OK(pthread_create(&id, NULL, join_and_leave, NULL));
 	for (to = 16 * MIB + step; to <= ROOM; to += step)
@@ -330,8 +330,8 @@ static void small_memory(void)
 	make(16 * MIB, 0);
 	join(&big, ROOM, 1);
 	join(&small, 24 * MIB, 2);
-	tsys_tend(&big);
-	tsys_tend(&small);
+	tsys_maintain(&big);
+	tsys_maintain(&small);
 	CHECK_EQ(sg_grow_ask(&big.v, 24 * MIB, why), 0);
 	CHECK_EQ(sg_grow_ask(&big.v, 26 * MIB, why), -EBUSY);
 	says(why, "no more than 24 MiB while system-2 (slot 1) uses");
@@ -348,7 +348,7 @@ static void small_memory(void)
 	tsys_rest(&small);
 	more_memory = 40 * MIB;
 	small.v.reach = reach;
-	tsys_tend(&small);
+	tsys_maintain(&small);
 	grows(&big, 30 * MIB);
 	CHECK_EQ(sg_grow(&big.v, 0, 0, why), 0);
 	CHECK_EQ(sg_size(&big.v), 40 * MIB);
@@ -370,7 +370,7 @@ static void silent(void)
 	make(16 * MIB, 0);
 	join(&a, ROOM, 1);
 	join(&b, ROOM, 2);
-	tsys_tend(&a);
+	tsys_maintain(&a);
 	refused(&a, 20 * MIB, -EAGAIN, "system-2 (slot 1) does not answer");
 	/*
 	 * an engine without growth has taken a slot after one with growth; it does everything else
@@ -378,7 +378,7 @@ static void silent(void)
 	slot = sg_at(&a.v, sg_slot_off(&a.v, 1));
 	slot->reach = SG_SIZE_WORD(ROOM, b.v.incarnation - 1);
 	b.v.steady = true;
-	tsys_tend(&b);
+	tsys_maintain(&b);
 	refused(&a, 20 * MIB, -EAGAIN, "system-2 (slot 1) does not answer");
 	tsys_rest(&b);
 	b.v.steady = false;
@@ -402,7 +402,7 @@ static struct tsys asked;
 static void ask(struct sg_vol *vol)
 {
 	(void)vol;
-	CHECK(sg_tend(&asked.v) >= 0);
+	CHECK(sg_maintain(&asked.v) >= 0);
 }
 
 static void not_looked_yet(struct sg_vol *vol)
@@ -425,8 +425,8 @@ static void unnoticed(void)
 	a.v.space_wait_ms = asked.v.space_wait_ms = 1;
 	fill(&a, "full");
 	for (i = 0; i < 3; i++) {
-		CHECK(sg_tend(&asked.v) >= 0);
-		CHECK(sg_tend(&a.v) >= 0);
+		CHECK(sg_maintain(&asked.v) >= 0);
+		CHECK(sg_maintain(&a.v) >= 0);
 	}
 	a.v.quiesce = ask;
 	grows(&a, 32 * MIB);
@@ -436,8 +436,8 @@ static void unnoticed(void)
 	holds(&asked, "new", 15 * MIB);
 	CHECK_OK(sg_unlink(&asked.v, &asked.root, "new", 3, 1));
 	for (i = 0; i < 6; i++) {
-		CHECK(sg_tend(&asked.v) >= 0);
-		CHECK(sg_tend(&a.v) >= 0);
+		CHECK(sg_maintain(&asked.v) >= 0);
+		CHECK(sg_maintain(&a.v) >= 0);
 		sg_settle(&asked.v);
 		a.v.quiesce = NULL;
 	}
@@ -485,7 +485,7 @@ static void joins_between_two(void)
 	CHECK_OK(sg_lock(&a.v, SG_HOT(grow_lock)));
 	if (sg_join(&b.v, &id, 0, false))
 		test_fail(__FILE__, __LINE__, "cannot join: %s", b.v.why);
-	CHECK(sg_tend(&b.v) >= 0);
+	CHECK(sg_maintain(&b.v) >= 0);
 	CHECK_EQ(sg_bound(&b.v), 26 * MIB);
 	sg_unlock(&a.v, SG_HOT(grow_lock));
 	tsys_leave(&b);
@@ -625,7 +625,7 @@ static void finished_by_others(void)
 			old = first_super();
 			join(&s, ROOM, 1);
 			join(&t, ROOM, 2);
-			tsys_tend(&t);
+			tsys_maintain(&t);
 			grows(&s, 24 * MIB);
 			tsys_rest(&t);
 			unwritten(&old, torn);

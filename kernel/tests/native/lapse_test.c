@@ -12,7 +12,7 @@
 #define SIZE	(16 * MIB)
 #define ROOM	(32 * MIB)	/* that it may grow to */
 
-#define STEP_NS	(4 * SG_TEND_MS * 1000000ULL)	/* the most that one look counts */
+#define STEP_NS	(4 * SG_MAINTAIN_MS * 1000000ULL)	/* the most that one look counts */
 
 extern bool (*sg_interrupt_hook)(void);
 extern u64 (*sg_ticks_hook)(void);
@@ -28,7 +28,7 @@ static u64 *lapsed(void)
 static void lapse_of(struct tsys *by, struct tsys *s)
 {
 	CHECK_OK(sg_fence_lapsed(&by->v, (unsigned int)s->v.slot, s->v.incarnation));
-	CHECK(sg_tend(&by->v) >= 0);
+	CHECK(sg_maintain(&by->v) >= 0);
 	CHECK_EQ(tsys_state(by, (unsigned int)s->v.slot), SG_SLOT_FREE);
 }
 
@@ -153,7 +153,7 @@ static void of_one_machine(void)
 	vm = tsys_identity(3, 1);
 	abandoned(&paused, &vm);
 	tsys_fence(&next, &paused);
-	CHECK(sg_tend(&next.v) >= 0);
+	CHECK(sg_maintain(&next.v) >= 0);
 	CHECK_EQ(*lapsed(), 0);
 	tsys_die(&paused);
 	tsys_leave(&next);

@@ -79,7 +79,7 @@ static int join(const char *path, const char *machine, unsigned int boot)
 		sg_slot_mend(v);
 	}
 	if (!err)
-		tsys_tend(&system_of[systems++]);
+		tsys_maintain(&system_of[systems++]);
 	return err;
 }
 

@@ -174,7 +174,7 @@ static void case_giant_leaf(void)
 /* --- after a crash -------------------------------------------------------------------------- */
 
 /* Returns the next ledger word with a deferred table, of all ledgers. */
-static u64 *next_debt(unsigned int *at)
+static u64 *next_deferred(unsigned int *at)
 {
 	struct sg_probe probe;
 
@@ -182,8 +182,8 @@ static u64 *next_debt(unsigned int *at)
 	for (; *at < SG_SLOTS * SG_LEDGER_WORDS; ++*at) {
 		u64 *w = (u64 *)(t.mem + probe.sb.ledger_off) + *at;
 
-		if (*at % SG_LEDGER_WORDS && *w && SG_DEBT_KIND(*w) >= SG_DEBT_TABLE &&
-		    SG_DEBT_KIND(*w) < SG_DEBT_INODE) {
+		if (*at % SG_LEDGER_WORDS && *w && SG_LEDGER_KIND(*w) >= SG_LEDGER_TABLE &&
+		    SG_LEDGER_KIND(*w) < SG_LEDGER_INODE) {
 			++*at;
 			return w;
 		}
@@ -195,17 +195,17 @@ static u64 *next_debt(unsigned int *at)
  * One table has been reclaimed in part. Pages before its first entry have a new owner by now, and
  * may hold anything; here, one is a table in use.
  */
-static void pay_in_part(u64 elsewhere)
+static void reclaim_in_part(u64 elsewhere)
 {
 	unsigned int at = 0;
 	u64 *w, *table;
 
-	while ((w = next_debt(&at))) {
-		table = (u64 *)(t.mem + (SG_DEBT_VALUE(*w) << SG_PAGE_SHIFT));
-		if (SG_DEBT_KIND(*w) != 2 || table[0] || SG_DEBT_COUNT(*w))
+	while ((w = next_deferred(&at))) {
+		table = (u64 *)(t.mem + (SG_LEDGER_VALUE(*w) << SG_PAGE_SHIFT));
+		if (SG_LEDGER_KIND(*w) != 2 || table[0] || SG_LEDGER_COUNT(*w))
 			continue;
 		table[0] = elsewhere;
-		*w = SG_DEBT(2, SG_DEBT_VALUE(*w), 1, SG_DEBT_EPOCH(*w));
+		*w = SG_LEDGER_ENTRY(2, SG_LEDGER_VALUE(*w), 1, SG_LEDGER_EPOCH(*w));
 		return;
 	}
 	test_fail(__FILE__, __LINE__, "no deferred table without a first entry");
@@ -222,7 +222,7 @@ static u64 free_pages(u8 *mem)
 	return n;
 }
 
-static void case_debts(void)
+static void case_deferred(void)
 {
 	unsigned int at = 0, n = 0;
 	struct sg_iref f;
@@ -232,19 +232,19 @@ static void case_debts(void)
 	tvol_join(&t);
 	f = test_lookup(&t.v, &t.root, "table");
 	table = sg_iget(&t.v, &f, table) & ~(7ULL << SG_ROOT_HEIGHT_SHIFT);
-	owe_and_die(&t);
-	pay_in_part(table);
+	defer_and_die(&t);
+	reclaim_in_part(table);
 	/* the result of recovery alone */
 	memcpy(good, t.mem, SIZE);
 	sum = digest(good, SIZE);
 	moved_to(t.mem, SIZE, TEST_PHYS + 2 * SG_CHUNK);
-	while (next_debt(&at))
+	while (next_deferred(&at))
 		n++;
 	CHECK(n > 3);	/* moved, not reclaimed */
 	test_clean(t.mem, SIZE);
 	CHECK_EQ(digest(t.mem, SIZE), sum);
 	at = 0;
-	CHECK(!next_debt(&at));
+	CHECK(!next_deferred(&at));
 	CHECK_EQ(free_pages(t.mem), free_pages(good));
 }
 
@@ -869,7 +869,7 @@ int main(void)
 	sg_log_hook = quiet;
 	case_damaged();
 	sg_log_hook = NULL;
-	case_debts();
+	case_deferred();
 	test_unmap(good, SIZE);
 	test_unmap(t.mem, SIZE);
 	return test_done();

@@ -75,7 +75,7 @@ static inline void populate(struct tvol *t, unsigned int files)
 	CHECK_OK(sg_userlock_clear(&t->v, &f, &lock));
 }
 
-static inline void owe_file(struct tvol *t, const char *name, const struct sg_iref *f)
+static inline void defer_file(struct tvol *t, const char *name, const struct sg_iref *f)
 {
 	CHECK_OK(sg_open_inode(&t->v, f, false));
 	CHECK_OK(sg_unlink(&t->v, &t->root, name, (u32)strlen(name), 1));
@@ -84,7 +84,7 @@ static inline void owe_file(struct tvol *t, const char *name, const struct sg_ir
 }
 
 /* Leaves deferred frees of whole tables and unfinished truncations, as after a kill. */
-static inline void owe_and_die(struct tvol *t)
+static inline void defer_and_die(struct tvol *t)
 {
 	struct sg_iref f = make_file(t, "gone", 0, 3 * MIB), g = make_file(t, "cut", 6 * GIB, 99);
 	struct sg_iref h = make_file(t, "late", 9 * MIB, 5000);
@@ -95,8 +95,8 @@ static inline void owe_and_die(struct tvol *t)
 		put_bytes(&t->v, &g, i * 4 * MIB, 4096);
 	}
 	CHECK_OK(sg_resize(&t->v, &g, 12 * MIB, 1));
-	owe_file(t, "gone", &f);
-	owe_file(t, "late", &h);
+	defer_file(t, "gone", &f);
+	defer_file(t, "late", &h);
 	tvol_crash(t);
 }
 

@@ -295,7 +295,7 @@ static void begin(void)
 		snprintf(at[i], sizeof(at[i]), "/tmp/libstargate-%d-%u", (int)getpid(), i);
 		CHECK_OK(mkdir(at[i], 0700));
 		tsys_join(&sys[i], mem, SIZE, i + 1);
-		tsys_tend(&sys[i]);
+		tsys_maintain(&sys[i]);
 		listen_begin(&ear[i], &sys[i].v);
 	}
 }

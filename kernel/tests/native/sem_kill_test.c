@@ -190,7 +190,7 @@ static void be_system(void *arg)
 	struct tsys s;
 
 	tsys_join(&s, mem, SIZE, n + 1);
-	tsys_tend(&s);
+	tsys_maintain(&s);
 	listen_begin(&ear, &s.v);
 	h.v = &s.v;
 	h.c = caller_of(&s.v, n);
@@ -260,7 +260,7 @@ static void await(struct sg_vol *v, unsigned int k)
 
 	while (!sg_load64(&sh->state[k])) {
 		CHECK(sg_ticks() - start < TOO_LONG);
-		sg_tend(v);
+		sg_maintain(v);
 		sg_sleep_us(200);
 	}
 }
@@ -301,7 +301,7 @@ static void systems(void)
 		siginfo_t info = { .si_pid = 0 };
 
 		while (!waitid(P_PID, (id_t)pid[k], &info, WEXITED | WNOHANG | WNOWAIT) && !info.si_pid) {
-			sg_tend(&guard.v);
+			sg_maintain(&guard.v);
 			sg_sleep_us(500);
 		}
 		tproc_end(pid[k]);
@@ -547,7 +547,7 @@ static void processes(void)
 	begin();
 	for (k = 0; k < KERNELS; k++) {
 		tsys_join(&kernel[k], mem, SIZE, k + 1);
-		tsys_tend(&kernel[k]);
+		tsys_maintain(&kernel[k]);
 		listen_begin(&ear[k], &kernel[k].v);
 	}
 	make_locks(&kernel[0].v, sem);

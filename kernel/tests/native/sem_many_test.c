@@ -24,7 +24,7 @@ static void begin(bool listening)
 	mem = tsys_volume(SIZE);
 	for (i = 0; i < SYSTEMS; i++) {
 		tsys_join(&sys[i], mem, SIZE, i + 1);
-		tsys_tend(&sys[i]);
+		tsys_maintain(&sys[i]);
 		if (listening)
 			listen_begin(&ear[i], &sys[i].v);
 	}

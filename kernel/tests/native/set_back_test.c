@@ -35,14 +35,14 @@ static void defer_frees(struct tsys *s)
 		CHECK_OK(sg_unlink(&s->v, &s->root, name, (u32)strlen(name), 2));
 		CHECK_OK(sg_evict(&s->v, &f));
 	}
-	CHECK(sg_ledger_payable(&s->v));
+	CHECK(sg_ledger_reclaimable(&s->v));
 }
 
-static void tend_both(unsigned int times)
+static void maintain_both(unsigned int times)
 {
 	for (; times; times--) {
-		CHECK(sg_tend(&a.v) >= 0);
-		CHECK(sg_tend(&b.v) >= 0);
+		CHECK(sg_maintain(&a.v) >= 0);
+		CHECK(sg_maintain(&b.v) >= 0);
 		CHECK(sg_reclaim(&a.v, ~0u) >= 0);
 	}
 }
@@ -98,7 +98,7 @@ static void resume(pid_t pid, int go)
 static void beats(void)
 {
 	CHECK(sg_is_ours(&a.v));
-	CHECK_EQ(sg_tend(&a.v), -EIO);
+	CHECK_EQ(sg_maintain(&a.v), -EIO);
 	CHECK(!sg_is_ours(&a.v));
 	CHECK_EQ(sg_reclaim(&a.v, ~0u), -EIO);
 	sg_leave(&a.v);
@@ -126,14 +126,14 @@ static void set_back_after(void (*run)(void))
 	slot = (unsigned int)a.v.slot;
 	inc = a.v.incarnation;
 	pid = save(run, &go);
-	tend_both(10);
-	CHECK_EQ(sg_ledger_payable(&a.v), 0);
+	maintain_both(10);
+	CHECK_EQ(sg_ledger_reclaimable(&a.v), 0);
 	fill(&b);
 	resume(pid, go);
 	CHECK_EQ(tsys_state(&b, slot), SG_SLOT_LIVE);	/* the next mount of its VM fences it */
 	sg_abandon(&a.v);
 	CHECK_OK(sg_fence_slot(&b.v, slot, inc));
-	CHECK(sg_tend(&b.v) >= 0);
+	CHECK(sg_maintain(&b.v) >= 0);
 	CHECK_EQ(tsys_state(&b, slot), SG_SLOT_FREE);
 	/* errors that the saved state found in its ledger */
 	sg_store64(sg_at(&b.v, SG_HOT(errors)), 0);
@@ -151,7 +151,7 @@ static void copied(void)
 {
 	char c = 0;
 
-	CHECK_EQ(sg_tend(&a.v), -EIO);
+	CHECK_EQ(sg_maintain(&a.v), -EIO);
 	CHECK_EQ(write(copy_found, &c, 1), 1);
 	CHECK_EQ(read(original_beat, &c, 1), 1);
 	sg_leave(&a.v);
@@ -170,14 +170,14 @@ static void runs_twice(void)
 	copy_found = found[1];
 	original_beat = beat[0];
 	pid = save(copied, &go);
-	CHECK(sg_tend(&a.v) >= 0);
+	CHECK(sg_maintain(&a.v) >= 0);
 	CHECK_EQ(write(go, "x", 1), 1);
 	CHECK_EQ(read(found[0], &c, 1), 1);
-	CHECK(sg_tend(&a.v) >= 0);
+	CHECK(sg_maintain(&a.v) >= 0);
 	CHECK_EQ(write(beat[1], &c, 1), 1);
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
-	CHECK(sg_tend(&a.v) >= 0);
+	CHECK(sg_maintain(&a.v) >= 0);
 	tsys_leave(&a);
 	test_clean(mem, SIZE);
 }

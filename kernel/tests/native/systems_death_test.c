@@ -160,7 +160,7 @@ static void recoverer_dies(void)
 	CHECK(!sg_trylock(&c.v, LOCK));
 	tsys_fence(&c, &b);
 	CHECK(!sg_trylock(&c.v, LOCK));		/* the recovery comes first */
-	CHECK(sg_tend(&c.v) >= 0);
+	CHECK(sg_maintain(&c.v) >= 0);
 	CHECK_EQ(sg_slots_taken(&c.v), 1ULL << 2);
 	CHECK_EQ(spare_value(&c.v, 1), 1);
 	CHECK_EQ(spare_value(&c.v, 2), 2);
@@ -258,7 +258,7 @@ static void replay_given_up(void)
 	tsys_fence(&c, &b);
 	CHECK_EQ(sg_tx_replay(&b.v, 0, held), -EIO);
 	CHECK_EQ(spare_value(&a.v, 3), was);
-	CHECK(sg_tend(&c.v) >= 0);	/* the record is still there */
+	CHECK(sg_maintain(&c.v) >= 0);	/* the record is still there */
 	CHECK_EQ(spare_value(&a.v, 3), ~was);
 	CHECK_EQ(sg_slots_taken(&c.v), 1ULL << 2);
 	tsys_die(&a);
@@ -376,7 +376,7 @@ static void long_ledger(void)
 	sg_lock(&c.v, SG_HOT(slot_lock));
 	sg_interrupt_hook = dying;
 	CHECK_OK(sg_settle_free(&a.v, true));
-	*(u64 *)(mem + page + 8) = SG_DEBT(SG_DEBT_INODE, SG_INO_ROOT, 0, 0);
+	*(u64 *)(mem + page + 8) = SG_LEDGER_ENTRY(SG_LEDGER_INODE, SG_INO_ROOT, 0, 0);
 	CHECK_EQ(sg_settle_free(&a.v, true), -EINTR);	/* it waits for that slot's turn */
 	sg_interrupt_hook = NULL;
 	sg_unlock(&c.v, SG_HOT(slot_lock));
@@ -443,7 +443,7 @@ static void wild_states(void)
 	*sg_state_word(&a.v, 5) = SG_SLOT_WORD(77, 12);
 	*sg_state_word(&a.v, 6) = SG_SLOT_WORD(SG_SLOT_RECOVERING, 13) | SG_SLOT_BY_WORD(200, 1);
 	*sg_state_word(&a.v, 7) = SG_SLOT_WORD(SG_SLOT_RECOVERING, 14);
-	CHECK(sg_tend(&a.v) >= 0);
+	CHECK(sg_maintain(&a.v) >= 0);
 	CHECK_EQ(sg_slots_taken(&a.v), 1);
 	tsys_leave(&a);
 	test_clean(mem, SIZE);
@@ -460,12 +460,12 @@ static u64 own_clock(void)
 }
 
 /* The clock advances only when the test moves it: nothing waits, and nothing is late. */
-static void tend_for(struct tsys *s, unsigned int ms, u64 *beats, unsigned int n)
+static void maintain_for(struct tsys *s, unsigned int ms, u64 *beats, unsigned int n)
 {
 	unsigned int i;
 
 	for (; ms; ms -= 5) {
-		CHECK(sg_tend(&s->v) >= 0);
+		CHECK(sg_maintain(&s->v) >= 0);
 		for (i = 0; i < n; i++)
 			sg_add64((u64 *)(mem + beats[i]), 1);
 		clock_now += 5000000;
@@ -491,29 +491,29 @@ static void lease(void)
 				  SG_SLOT_BY_WORD(4, joiner.v.incarnation);
 	beats[2] = sg_slot_off(&a.v, 4) + offsetof(struct sg_slot, heartbeat);
 	*(u64 *)(mem + SG_HOT(lease_ms)) = 0;
-	tend_for(&a, 400, beats, 0);
+	maintain_for(&a, 400, beats, 0);
 	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);
 	*(u64 *)(mem + SG_HOT(lease_ms)) = 1500;
 	tlog_clear();
-	tend_for(&a, 500, beats, 3);
+	maintain_for(&a, 500, beats, 3);
 	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);	/* silent for less than the lease */
 	clock_now += 60000000000;	/* the whole machine was paused */
-	CHECK(sg_tend(&a.v) >= 0);
+	CHECK(sg_maintain(&a.v) >= 0);
 	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);
-	tend_for(&a, 1800, beats, 3);
+	maintain_for(&a, 1800, beats, 3);
 	CHECK_EQ(sg_slots_taken(&a.v), 0x1d);
 	CHECK(tlog_has("system-2 (slot 1) has been silent"));
 	CHECK(!tlog_has("system-3") && !tlog_has("system-4") && !tlog_has("system-5"));
-	tend_for(&a, 1700, beats, 2);
+	maintain_for(&a, 1700, beats, 2);
 	CHECK_EQ(sg_slots_taken(&a.v), 0xd);	/* the joiner is silent now */
 	*(u64 *)(mem + SG_HOT(lease_ms)) = 0;
 	/*
 	 * also without a lease: no guard can know a system that died before it stored its identity
 	 */
 	*sg_state_word(&a.v, 1) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);
-	tend_for(&a, 4900, beats, 2);
+	maintain_for(&a, 4900, beats, 2);
 	CHECK_EQ(sg_slots_taken(&a.v), 0xf);
-	tend_for(&a, 200, beats, 2);
+	maintain_for(&a, 200, beats, 2);
 	CHECK_EQ(sg_slots_taken(&a.v), 0xd);
 	sg_ticks_hook = NULL;
 	tsys_die(&silent);
@@ -541,20 +541,20 @@ static void lapse(void)
 	tsys_join(&silent, mem, SIZE, 2);
 	f = test_create(&a.v, &a.root, "f", S_IFREG | 0600);
 	CHECK_EQ(sg_write(&a.v, &f, 0, buf, sizeof(buf), 1), sizeof(buf));
-	CHECK(sg_tend(&silent.v) >= 0);
+	CHECK(sg_maintain(&silent.v) >= 0);
 	*(u64 *)(mem + SG_HOT(lease_ms)) = 1500;
-	tend_for(&a, 1700, NULL, 0);
+	maintain_for(&a, 1700, NULL, 0);
 	CHECK_EQ(sg_slots_taken(&a.v), 1);
 	*(u64 *)(mem + SG_HOT(lease_ms)) = 0;
 	CHECK_OK(sg_unlink(&a.v, &a.root, "f", 1, 2));
 	CHECK_OK(sg_evict(&a.v, &f));
 	CHECK(!sg_alone(&a.v));
-	tend_for(&a, SG_LAPSE_MS - 500, NULL, 0);
+	maintain_for(&a, SG_LAPSE_MS - 500, NULL, 0);
 	CHECK(sg_reclaim(&a.v, ~0u) > 0);
 	tsys_join(&next, mem, SIZE, 3);
 	CHECK_EQ(next.v.slot, 2);
 	tsys_leave(&next);
-	tend_for(&a, 1000, NULL, 0);
+	maintain_for(&a, 1000, NULL, 0);
 	CHECK(sg_alone(&a.v));
 	CHECK_EQ(sg_reclaim(&a.v, ~0u), 0);
 	tsys_join(&next, mem, SIZE, 3);
@@ -563,9 +563,9 @@ static void lapse(void)
 	/* a fence by an operator does not delay a join either */
 	tsys_join(&next, mem, SIZE, 3);
 	CHECK_OK(sg_fence_lapsed(&a.v, 1, next.v.incarnation));
-	CHECK(sg_tend(&a.v) >= 0);
+	CHECK(sg_maintain(&a.v) >= 0);
 	CHECK(!sg_alone(&a.v));
-	tend_for(&a, SG_LAPSE_MS + 200, NULL, 0);
+	maintain_for(&a, SG_LAPSE_MS + 200, NULL, 0);
 	CHECK(sg_alone(&a.v));
 	sg_ticks_hook = NULL;
 	tsys_die(&next);
@@ -617,7 +617,7 @@ static void machine_goes(void)
 	sg_store64(&((struct sg_slot *)sg_at(&host.v, sg_slot_off(&host.v, 3)))->named, 0);
 	for (i = 0; i < 4; i++)
 		before[i] = guard_of(&host.v, i);
-	sg_stand_by(&host.v, gone.machine);
+	sg_guard(&host.v, gone.machine);
 	for (i = 0; i < 4; i++)
 		CHECK_EQ(guard_of(&host.v, i), before[i] + (i == 1));
 	tlog_clear();

@@ -68,7 +68,7 @@ static int perform(struct world *w, enum deed deed)
 		return err;
 	case HELP:
 		sg_help(v, SG_LOCK_WORD(9, 1));
-		return sg_tend(v);
+		return sg_maintain(v);
 	default:
 		return 0;
 	}
@@ -81,7 +81,7 @@ static void world_make(struct world *w)
 	memset(w, 0, sizeof(*w));
 	tsys_join(&w->s, mem, SIZE, 1);
 	/* otherwise a waiter would send heartbeats, and complete one that it has begun */
-	w->s.v.tended = true;
+	w->s.v.maintained = true;
 	w->s.v.on_death = on_death;
 	w_dead = w;
 	w->dir = test_create(&w->s.v, &w->s.root, "d", S_IFDIR | 0700);
@@ -147,7 +147,7 @@ static void dead_before(enum deed deed, unsigned int how, u8 *before)
 	/* the next system in the slot has evicted its deferred inodes */
 	CHECK_EQ(perform(&w, deed), -EIO);
 	same_bytes(before, deed, "declared dead before");
-	CHECK_EQ(sg_tend(&w.s.v), -EIO);
+	CHECK_EQ(sg_maintain(&w.s.v), -EIO);
 	sg_beat(&w.s.v);
 	sg_settle(&w.s.v);
 	tsys_leave(&w.s);
@@ -464,7 +464,7 @@ static void crowd_dies_once(struct tsys *by, struct rng *rng, u8 *before)
 	unsigned int i;
 
 	tsys_join(&s, mem, SIZE, 1);
-	s.v.tended = true;	/* as in world_make() */
+	s.v.maintained = true;	/* as in world_make() */
 	for (i = 0; i < CROWD; i++) {
 		sprintf(name, "d%u", i);
 		w[i] = (struct worker){ .s = &s, .n = i, .ready = &ready, .go = &go,

@@ -46,7 +46,7 @@ static void *write_some(void *arg)
 }
 
 /* Returns whether a reclaim frees anything. */
-static bool pays(struct tsys *s)
+static bool reclaims(struct tsys *s)
 {
 	u64 before = sg_free_pages(&s->v);
 
@@ -56,7 +56,7 @@ static bool pays(struct tsys *s)
 
 static void acknowledge(struct tsys *s)
 {
-	CHECK(sg_tend(&s->v) >= 0);
+	CHECK(sg_maintain(&s->v) >= 0);
 }
 
 static void join(struct tsys *s, unsigned int n)
@@ -65,7 +65,7 @@ static void join(struct tsys *s, unsigned int n)
 
 	for (i = 0; i < n; i++) {
 		tsys_join(&s[i], mem, SIZE, i + 1);
-		s[i].v.tended = true;	/* only sg_tend() acknowledges */
+		s[i].v.maintained = true;	/* only sg_maintain() acknowledges */
 	}
 }
 
@@ -74,7 +74,7 @@ static void leave(struct tsys *s, unsigned int n)
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		s[i].v.tended = false;
+		s[i].v.maintained = false;
 	for (i = 0; i < n; i++)
 		sg_leave(&s[i].v);
 	test_clean(mem, SIZE);
@@ -90,21 +90,21 @@ static void two_epochs_of_all(void)
 	make_file(&s[0], "f", PAGES, 1);
 	e = epoch_now();
 	free_file(&s[0], "f");
-	CHECK(!pays(&s[0]));
+	CHECK(!reclaims(&s[0]));
 	CHECK_EQ(epoch_now(), e + 1);	/* all had acknowledged that epoch */
 	acknowledge(&s[0]);
 	acknowledge(&s[1]);
-	CHECK(!pays(&s[0]));
+	CHECK(!reclaims(&s[0]));
 	CHECK_EQ(epoch_now(), e + 1);
 	acknowledge(&s[2]);
-	CHECK(!pays(&s[0]));
+	CHECK(!reclaims(&s[0]));
 	CHECK_EQ(epoch_now(), e + 2);
-	CHECK(!pays(&s[0]));
+	CHECK(!reclaims(&s[0]));
 	acknowledge(&s[0]);
 	acknowledge(&s[2]);
-	CHECK(!pays(&s[0]));
+	CHECK(!reclaims(&s[0]));
 	acknowledge(&s[1]);
-	CHECK(pays(&s[0]));
+	CHECK(reclaims(&s[0]));
 	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);
 	leave(s, 3);
 }
@@ -124,12 +124,12 @@ static void around(void)
 		make_file(&s[0], "f", 3, 1);
 		e = epoch_now();
 		free_file(&s[0], "f");
-		CHECK(!pays(&s[0]));
+		CHECK(!reclaims(&s[0]));
 		while (epoch_now() < e + 2) {
 			acknowledge(&s[0]);
-			CHECK(!pays(&s[0]));
+			CHECK(!reclaims(&s[0]));
 			acknowledge(&s[1]);
-			CHECK(!pays(&s[0]) || epoch_now() == e + 2);
+			CHECK(!reclaims(&s[0]) || epoch_now() == e + 2);
 		}
 		acknowledge(&s[0]);
 		acknowledge(&s[1]);
@@ -148,24 +148,24 @@ static void not_the_dead(void)
 	make_file(&s[0], "f", PAGES, 1);
 	e = epoch_now();
 	free_file(&s[0], "f");
-	CHECK(!pays(&s[0]));
+	CHECK(!reclaims(&s[0]));
 	acknowledge(&s[0]);
 	acknowledge(&s[1]);
 	tsys_fence(&s[0], &s[2]);
 	sg_abandon(&s[2].v);
-	CHECK(!pays(&s[0]));		/* pushes the epoch */
+	CHECK(!reclaims(&s[0]));		/* pushes the epoch */
 	CHECK_EQ(epoch_now(), e + 2);
 	acknowledge(&s[0]);
 	tsys_join(&s[2], mem, SIZE, 4);
-	s[2].v.tended = true;
-	CHECK(!pays(&s[0]));
+	s[2].v.maintained = true;
+	CHECK(!reclaims(&s[0]));
 	acknowledge(&s[1]);
-	CHECK(pays(&s[0]));
+	CHECK(reclaims(&s[0]));
 	leave(s, 3);
 }
 
 /* A dead system's deferred frees count from the epoch in which they are taken over. */
-static void debts_of_the_dead(void)
+static void deferred_by_fenced(void)
 {
 	struct tsys s[3];
 	u64 e;
@@ -182,7 +182,7 @@ static void debts_of_the_dead(void)
 		acknowledge(&s[2]);
 	}
 	CHECK_OK(sg_settle_free(&s[1].v, true));
-	CHECK(!pays(&s[1]));
+	CHECK(!reclaims(&s[1]));
 	tsys_fence(&s[2], &s[1]);
 	sg_abandon(&s[1].v);
 	sg_recover_all(&s[2].v);
@@ -198,15 +198,15 @@ static void debts_of_the_dead(void)
 	tsys_join(&s[1], mem, SIZE, 7);
 	CHECK_EQ(s[1].v.slot, 1);
 	*sg_state_word(&s[2].v, 0) = SG_SLOT_WORD(SG_SLOT_FREE, 1);
-	s[1].v.tended = true;
-	CHECK(!pays(&s[1]));
+	s[1].v.maintained = true;
+	CHECK(!reclaims(&s[1]));
 	for (e = epoch_now(); epoch_now() < e + 2; ) {
 		acknowledge(&s[1]);
 		acknowledge(&s[2]);
 	}
 	acknowledge(&s[1]);
 	acknowledge(&s[2]);
-	CHECK(pays(&s[1]));
+	CHECK(reclaims(&s[1]));
 	leave(&s[1], 2);
 }
 
@@ -224,27 +224,27 @@ static void transactions_are_waited_for(void)
 	CHECK_OK(sg_write_begin(&s[0].v, &f, SG_PAGE, 100, 0, &w));
 	free_file(&s[1], "g");
 	e = epoch_now();
-	CHECK(!pays(&s[1]));
+	CHECK(!reclaims(&s[1]));
 	CHECK_EQ(epoch_now(), e + 1);
 	acknowledge(&s[1]);
 	acknowledge(&s[0]);
 	acknowledge(&s[0]);
-	CHECK(!pays(&s[1]));
+	CHECK(!reclaims(&s[1]));
 	CHECK_EQ(epoch_now(), e + 1);
 	memset(mem + w.off, 1, 100);
 	CHECK_OK(sg_write_end(&s[0].v, &f, &w, 100, 1));
 	acknowledge(&s[0]);
-	CHECK(!pays(&s[1]));
+	CHECK(!reclaims(&s[1]));
 	CHECK_EQ(epoch_now(), e + 2);
 	/* ... but it does not wait for a later one */
 	CHECK_OK(sg_write_begin(&s[0].v, &f, 2 * SG_PAGE, 100, 0, &w));
 	acknowledge(&s[1]);
 	acknowledge(&s[0]);
-	CHECK(!pays(&s[1]));
+	CHECK(!reclaims(&s[1]));
 	memset(mem + w.off, 1, 100);
 	CHECK_OK(sg_write_end(&s[0].v, &f, &w, 100, 1));
 	acknowledge(&s[0]);
-	CHECK(pays(&s[1]));
+	CHECK(reclaims(&s[1]));
 	free_file(&s[0], "f");
 	leave(s, 2);
 }
@@ -261,7 +261,7 @@ static void quiesce(struct sg_vol *v)
 	if (guests) {
 		guests--;
 		tsys_join(&guest, mem, SIZE, 2);
-		guest.v.tended = true;
+		guest.v.maintained = true;
 	}
 }
 
@@ -275,24 +275,24 @@ static void alone(void)
 	make_file(&s, "f", PAGES, 1);
 	free_file(&s, "f");
 	quiesced = 0;
-	CHECK(pays(&s));
+	CHECK(reclaims(&s));
 	CHECK(quiesced > 0);
 	make_file(&s, "f", PAGES, 1);
 	free_file(&s, "f");
 	guests = 1;
-	CHECK(!pays(&s));
+	CHECK(!reclaims(&s));
 	CHECK_EQ(guests, 0);
 	sg_leave(&guest.v);
-	CHECK(pays(&s));
+	CHECK(reclaims(&s));
 	/* a dead system may have committed what has not been replayed yet */
 	tsys_join(&guest, mem, SIZE, 2);
 	tsys_fence(&s, &guest);
 	sg_abandon(&guest.v);
 	make_file(&s, "f", PAGES, 1);
 	free_file(&s, "f");
-	CHECK(!pays(&s));
+	CHECK(!reclaims(&s));
 	sg_recover_all(&s.v);
-	CHECK(pays(&s));
+	CHECK(reclaims(&s));
 	leave(&s, 1);
 }
 
@@ -314,7 +314,7 @@ static void looker(void *arg)
 
 	(void)arg;
 	tsys_join(&s, mem, SIZE, 2);
-	tsys_tend(&s);
+	tsys_maintain(&s);
 	f = test_lookup(&s.v, &s.root, "watched");
 	sg_look_begin();
 	CHECK_OK(sg_walk(&s.v, &f, PAGES / 2, 1, &run));
@@ -366,7 +366,7 @@ static void nothing_is_reused(void)
 	tsys_join(&s, mem, SIZE, 1);
 	make_file(&s, "watched", PAGES, 0x42);
 	pid = tproc(looker, NULL);
-	tsys_tend(&s);
+	tsys_maintain(&s);
 	tawait(&stage->step, LOOKS);
 	free_file(&s, "watched");
 	tlog_clear();
@@ -396,14 +396,14 @@ static void nothing_is_reused(void)
 /* --- deferred frees of other systems ---------------------------------------------------------- */
 
 /* Full, except for another system's deferred frees: it is worth waiting for those. */
-static void what_others_owe(void)
+static void deferred_by_others(void)
 {
 	struct tsys s[2];
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
 		tsys_join(&s[i], mem, SIZE, i + 1);
-		tsys_tend(&s[i]);
+		tsys_maintain(&s[i]);
 	}
 	make_file(&s[1], "theirs", 4 * PAGES, 1);
 	fill(&s[0], "filler", 2);
@@ -429,15 +429,15 @@ static void what_is_allocated(void)
 
 	for (i = 0; i < 2; i++) {
 		tsys_join(&s[i], mem, SIZE, i + 1);
-		tsys_tend(&s[i]);
+		tsys_maintain(&s[i]);
 	}
 	f = make_file(&s[0], "ours", 1, 1);
-	make_file(&s[0], "owed here", 4 * PAGES, 1);
-	make_file(&s[1], "owed there", 4 * PAGES, 1);
+	make_file(&s[0], "deferred here", 4 * PAGES, 1);
+	make_file(&s[1], "deferred there", 4 * PAGES, 1);
 	fill(&s[0], "filler", 2);
-	free_file(&s[0], "owed here");
+	free_file(&s[0], "deferred here");
 	CHECK_OK(sg_allocate(&s[0].v, &f, 0, 3 * PAGES));
-	free_file(&s[1], "owed there");
+	free_file(&s[1], "deferred there");
 	CHECK_OK(sg_allocate(&s[0].v, &f, 0, 6 * PAGES));
 	CHECK_EQ(sg_allocate(&s[0].v, &f, 0, 12 * PAGES), -ENOSPC);
 	free_file(&s[0], "ours");
@@ -455,11 +455,11 @@ static void begin_cut(struct tsys *s, const struct sg_iref *f)
 	sg_tx_inode(tx, f);
 	sg_tx_iset(tx, f, size, SG_PAGE);
 	sg_tx_iset(tx, f, genflags, sg_iget(&s->v, f, genflags) | (u64)SG_FL_CUTTING << 32);
-	sg_owe_inode(tx, f);
+	sg_defer_inode(tx, f);
 	CHECK_OK(sg_tx_commit(tx));
 }
 
-static bool owes(const struct tsys *s)
+static bool deferred(const struct tsys *s)
 {
 	unsigned int i;
 
@@ -480,12 +480,12 @@ static void what_is_being_cut(void)
 	for (i = 0; i < 2; i++) {
 		tsys_join(&s[i], mem, SIZE, i + 1);
 		s[i].v.space_wait_ms = 20000;
-		tsys_tend(&s[i]);
+		tsys_maintain(&s[i]);
 	}
 	f = make_file(&s[1], "cut", 4 * PAGES, 1);
 	fill(&s[1], "filler", 2);
 	CHECK_OK(sg_ilock(&s[1].v, &f));
-	while (owes(&s[1]))
+	while (deferred(&s[1]))
 		sg_sleep_us(1000);
 	begin_cut(&s[1], &f);
 	CHECK_OK(pthread_create(&id, NULL, write_some, &s[0]));
@@ -505,7 +505,7 @@ static void what_is_being_cut(void)
  * Full, except for a dead system's deferred frees: the system that needs them takes them over
  * itself.
  */
-static void what_the_dead_owe(void)
+static void deferred_by_dead(void)
 {
 	struct tsys s[2];
 	unsigned int i;
@@ -537,7 +537,7 @@ static void what_is_left(void)
 
 	for (i = 0; i < 2; i++) {
 		tsys_join(&s[i], mem, SIZE, i + 1);
-		tsys_tend(&s[i]);
+		tsys_maintain(&s[i]);
 	}
 	/* first the system that needs the space has deferred it, then another system */
 	for (i = 0; i < 2; i++) {
@@ -618,7 +618,7 @@ static void what_is_left_is_locked(void)
 	mem = tsys_volume(SIZE);	/* incarnations increase */
 	for (i = 0; i < 2; i++) {
 		tsys_join(&s[i], mem, SIZE, i + 1);
-		tsys_tend(&s[i]);
+		tsys_maintain(&s[i]);
 	}
 	f = make_file(&s[0], "left", 4 * PAGES, 1);
 	m = (struct maker){ &s[0], test_create(&s[0].v, &s[0].root, "d", S_IFDIR | 0700), 0 };
@@ -693,15 +693,15 @@ int main(void)
 	two_epochs_of_all();
 	around();
 	not_the_dead();
-	debts_of_the_dead();
+	deferred_by_fenced();
 	transactions_are_waited_for();
 	alone();
 	nothing_is_reused();
 	who_joins_acknowledges();
-	what_others_owe();
+	deferred_by_others();
 	what_is_allocated();
 	what_is_being_cut();
-	what_the_dead_owe();
+	deferred_by_dead();
 	what_is_left();
 	what_is_locked(false);
 	what_is_locked(true);

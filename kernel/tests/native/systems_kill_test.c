@@ -205,7 +205,7 @@ static void enter(struct member *m, unsigned int n, u64 round)
 	if (tsys_try(&m->s, mem, size, &id, 0, false))
 		test_fail(__FILE__, __LINE__, "system %u cannot join: %s", n, m->s.v.why);
 	m->s.v.space_wait_ms = 60000;	/* the machine may be busy */
-	tsys_tend(&m->s);
+	tsys_maintain(&m->s);
 	sprintf(name, "own-%u", n);
 	m->rng.state = seed * 7919 + round;
 	m->man = (struct workman){ .v = &m->s.v, .w = &sh->book[n], .n = n };

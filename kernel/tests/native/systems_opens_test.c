@@ -195,13 +195,13 @@ static void the_dead_close_nothing(void)
 }
 
 /* Finds an inode's entry in a slot's ledger. */
-static u64 debt_of(struct sg_vol *v, unsigned int slot, u64 ino)
+static u64 deferred_of(struct sg_vol *v, unsigned int slot, u64 ino)
 {
 	u64 at = sg_ledger_off(v, slot), end = at + SG_PAGE;
 
 	for (at += 8; at < end; at += 8)
-		if (SG_DEBT_KIND(sg_get(v, at)) == SG_DEBT_INODE &&
-		    SG_DEBT_VALUE(sg_get(v, at)) == ino)
+		if (SG_LEDGER_KIND(sg_get(v, at)) == SG_LEDGER_INODE &&
+		    SG_LEDGER_VALUE(sg_get(v, at)) == ino)
 			return at;
 	test_fail(__FILE__, __LINE__, "slot %u does not list deferred inode %" PRIu64, slot, ino);
 }
@@ -224,9 +224,9 @@ static void closed_while_taken_over(bool comes)
 	tsys_fence(&s[0], &s[1]);
 	tsys_die(&s[1]);
 	sg_recover_all(&s[0].v);
-	at = debt_of(&s[0].v, 1, f.ino);
+	at = deferred_of(&s[0].v, 1, f.ino);
 	tx = sg_tx_begin(&s[0].v);
-	sg_owe(tx, SG_DEBT_INODE, f.ino, 0);
+	sg_defer_free(tx, SG_LEDGER_INODE, f.ino, 0);
 	sg_tx_set(tx, at, 0);
 	CHECK(sg_close_inode(&s[0].v, &f));
 	CHECK_OK(sg_evict(&s[0].v, &f));
@@ -236,7 +236,7 @@ static void closed_while_taken_over(bool comes)
 	else
 		sg_tx_abort(tx);
 	sg_settle(&s[0].v);
-	CHECK_EQ(sg_ledger_payable(&s[0].v), 0);
+	CHECK_EQ(sg_ledger_reclaimable(&s[0].v), 0);
 	CHECK(sg_ledger_empty(&s[0].v, 0));
 	make(&s[0], "f");	/* entries can still be made, each in a place of its own */
 	make(&s[0], "g");
@@ -679,7 +679,7 @@ static void spare_files(u64 rounds)
 		memset(buf + i * SG_PAGE, (int)i + 1, SG_PAGE);
 	CHECK_EQ(sg_write(&s[0].v, &f, 0, buf, sizeof(buf), 1), sizeof(buf));
 	for (i = 0; i < 2; i++) {
-		tsys_tend(&s[i]);
+		tsys_maintain(&s[i]);
 		CHECK_OK(pthread_create(&id[i], NULL, settle_all_the_time, &s[i]));
 	}
 	while (rounds--) {
@@ -715,7 +715,7 @@ static struct sg_check_result check(enum sg_check_mode mode)
  * The unlinking system defers the inode, and the last close frees it. The entry stays until its
  * system looks at it. A check before that, of a dead slot or a free one, finds no damage.
  */
-static void owed_for_nothing(bool leaves, enum sg_check_mode mode)
+static void deferred_for_nothing(bool leaves, enum sg_check_mode mode)
 {
 	struct sg_check_result res;
 	struct tsys s[2];
@@ -762,10 +762,10 @@ int main(void)
 	stale_bits();
 	numbers_come_back();
 	temporary_files();
-	owed_for_nothing(false, SG_CHECK_PREEN);
-	owed_for_nothing(false, SG_CHECK_REPAIR);
-	owed_for_nothing(true, SG_CHECK_PREEN);
-	owed_for_nothing(true, SG_CHECK_REPAIR);
+	deferred_for_nothing(false, SG_CHECK_PREEN);
+	deferred_for_nothing(false, SG_CHECK_REPAIR);
+	deferred_for_nothing(true, SG_CHECK_PREEN);
+	deferred_for_nothing(true, SG_CHECK_REPAIR);
 	spare_files(test_amount(300, 3000, 100000));
 	late_looks(S_IFDIR | 0700, NULL);
 	late_looks(S_IFLNK | 0777, "a/target/that/is/too/long/for/the/record/"

@@ -100,11 +100,11 @@ static void truncate_and_reuse(void)
 
 	CHECK_OK(sg_resize(&b.v, &fb, 0, 2));
 	for (i = 0; i < 20; i++) {
-		sg_tend(&a.v);
-		sg_tend(&b.v);
+		sg_maintain(&a.v);
+		sg_maintain(&b.v);
 		sg_settle(&b.v);
 	}
-	CHECK_EQ(sg_ledger_payable(&b.v), 0);
+	CHECK_EQ(sg_ledger_reclaimable(&b.v), 0);
 	write_tables();
 	CHECK(evil_pages > 1000);
 }
@@ -177,7 +177,7 @@ static void fence_and_take_all(void)
 	memset(buf, PATTERN, sizeof(buf));
 	tsys_fence(&b, &a);
 	for (i = 0; i < 10; i++) {
-		sg_tend(&b.v);
+		sg_maintain(&b.v);
 		sg_settle(&b.v);
 	}
 	CHECK_EQ(tsys_state(&b, (unsigned int)a.v.slot), SG_SLOT_FREE);
@@ -198,7 +198,7 @@ static bool fenced_in_build(u64 at)
 	int err;
 
 	join();
-	a.v.tended = true;	/* it sends no heartbeat, which would detect the fence */
+	a.v.maintained = true;	/* it sends no heartbeat, which would detect the fence */
 	make(2800, 2);
 	all_size = 0;
 	at_turns(at, 0, fence_and_take_all);

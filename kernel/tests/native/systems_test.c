@@ -252,7 +252,7 @@ static void other_boot(void)
 	struct tsys old, next, third;
 
 	tsys_join(&old, mem, TEST_SMALL, 1);
-	tsys_tend(&old);
+	tsys_maintain(&old);
 	try(&next, 1, 2, 0);
 	CHECK_EQ(tsys_state(&next, 0), SG_SLOT_LIVE);		/* a copied number, then */
 	tsys_pause(&old, true);
@@ -283,7 +283,7 @@ static void other_boot(void)
 
 static bool rebooting;
 
-static void *stand_by(void *arg)
+static void *guard_other(void *arg)
 {
 	while (__atomic_load_n(&rebooting, __ATOMIC_ACQUIRE)) {
 		sg_add64(arg, 1);
@@ -302,7 +302,7 @@ static void guarded_boot(void)
 	tsys_join(&old, mem, TEST_SMALL, 1);
 	tsys_die(&old);
 	rebooting = true;
-	CHECK_OK(pthread_create(&guard, NULL, stand_by,
+	CHECK_OK(pthread_create(&guard, NULL, guard_other,
 				mem + 2 * SG_PAGE + offsetof(struct sg_slot, guard)));
 	CHECK_OK(tsys_try(&next, mem, TEST_SMALL, &id, 100, false));
 	CHECK_EQ(tsys_state(&next, 0), SG_SLOT_FREE);
@@ -327,7 +327,7 @@ static void host_boots(void)
 	tsys_join(&vm, mem, TEST_SMALL, 7);
 	tsys_join(&other, mem, TEST_SMALL, 8);
 	slot = sg_at(&host.v, sg_slot_off(&host.v, 1));
-	sg_stand_by(&host.v, vm_id.machine);
+	sg_guard(&host.v, vm_id.machine);
 	sg_lock(&vm.v, SG_HOT(rename_lock));
 	tsys_die(&vm);
 	tsys_die(&other);
@@ -355,9 +355,9 @@ static void host_boots(void)
 	CHECK_OK(tsys_try(&host, mem, TEST_SMALL, &id, 100, false));
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, next.v.incarnation));
 	/* it lives, whatever the note says */
-	sg_stand_by(&host.v, vm_id.machine);
+	sg_guard(&host.v, vm_id.machine);
 	CHECK_EQ(slot->hosted, next.v.incarnation);
-	tsys_tend(&next);
+	tsys_maintain(&next);
 	tsys_die(&host);
 	id = tsys_identity(1, 4);
 	CHECK_OK(tsys_try(&host, mem, TEST_SMALL, &id, 500, false));
@@ -403,7 +403,7 @@ static void alone_or_not(void)
 	struct tsys a;
 
 	tsys_join(&a, mem, TEST_SMALL, 1);
-	tsys_tend(&a);
+	tsys_maintain(&a);
 	CHECK_OK(sg_open(&alone, mem, TEST_SMALL, false, NULL));
 	CHECK_EQ(sg_join_alone(&alone, &id, 2000, false), -EBUSY);
 	says(&alone, "mounted by system-1 (slot 0)");

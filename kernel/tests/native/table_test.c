@@ -295,7 +295,7 @@ static void test_cut(void)
 /* --- reclaim --------------------------------------------------------------------------------- */
 
 /* Each page is in another chunk than the previous one, so one step never frees all. */
-static void test_pay(void)
+static void test_reclaim(void)
 {
 	struct sg_vol *vol = vol_new(256 * MIB);
 	struct sg_iref f[2];
@@ -322,7 +322,7 @@ static void test_pay(void)
 	file_end(vol, &f[1]);
 	account_volume(vol, NULL, 0, NULL);
 	vol_end(vol);
-	printf("ok pay\n");
+	printf("ok reclaim\n");
 }
 
 /*
@@ -466,7 +466,7 @@ static void test_hostile(void)
 			sg_tx_abort(tx);
 			tx = sg_tx_begin(vol);
 			k = 0;
-			sg_table_pay(tx, t[0], 1 + (unsigned int)rnd(4), &k);
+			sg_table_reclaim(tx, t[0], 1 + (unsigned int)rnd(4), &k);
 			sg_tx_abort(tx);
 			sg_seek(vol, &f, 0, rnd(2));
 			sg_flush(vol, &f, 0, 1000);
@@ -566,7 +566,7 @@ int main(void)
 	test_growth();
 	test_fit();
 	test_cut();
-	test_pay();
+	test_reclaim();
 	test_giant();
 	test_hostile();
 	test_little_room();

@@ -634,9 +634,9 @@ static void all_acknowledge(void)
 	unsigned int turn, i;
 
 	for (turn = 0; turn < 20; turn++) {
-		CHECK(sg_tend(&t.v) > 0);
+		CHECK(sg_maintain(&t.v) > 0);
 		for (i = 0; i < SYSTEMS; i++)
-			CHECK(sg_tend(&sys[i]) > 0);
+			CHECK(sg_maintain(&sys[i]) > 0);
 		sg_settle(&t.v);
 	}
 }

@@ -451,7 +451,7 @@ static void fill_ledger(const struct sg_super *sb, unsigned int pages, u64 last)
 
 		word[0] = pages ? next : last;
 		for (i = 1; i < SG_LEDGER_WORDS; i++)
-			word[i] = SG_DEBT(SG_DEBT_INODE, SG_INO_ROOT, 0, 0);
+			word[i] = SG_LEDGER_ENTRY(SG_LEDGER_INODE, SG_INO_ROOT, 0, 0);
 		page = next;
 		next += SG_PAGE;
 	}

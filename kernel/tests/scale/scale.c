@@ -415,14 +415,14 @@ static void measure_names(void)
 struct member {
 	struct sg_vol v;
 	struct sg_iref root, dir, file;
-	u64 tended, settled;
+	u64 maintained, settled;
 };
 
-static void tend(struct member *m, u64 now)
+static void maintain(struct member *m, u64 now)
 {
-	if (now - m->tended >= SG_TEND_MS * 1000000ULL) {
-		CHECK(sg_tend(&m->v) >= 0);
-		m->tended = now;
+	if (now - m->maintained >= SG_MAINTAIN_MS * 1000000ULL) {
+		CHECK(sg_maintain(&m->v) >= 0);
+		m->maintained = now;
 	}
 	if (now - m->settled >= SETTLE_NS) {
 		sg_settle(&m->v);
@@ -431,12 +431,12 @@ static void tend(struct member *m, u64 now)
 }
 
 /* By wall-clock time, as in a kernel. */
-static void tend_all(struct member *m, u64 n)
+static void maintain_all(struct member *m, u64 n)
 {
 	u64 now = sg_ticks(), i;
 
 	for (i = 0; i < n; i++)
-		tend(&m[i], now);
+		maintain(&m[i], now);
 }
 
 static void join_all(struct member *m, struct disk *d)
@@ -444,12 +444,12 @@ static void join_all(struct member *m, struct disk *d)
 	u64 before = mem_now, start = 0, i;
 
 	for (i = 0; i < scale; i++) {
-		tend_all(m, i);
+		maintain_all(m, i);
 		start = spent();
 		join(&m[i].v, d);
 		if (i + 1 == scale)
 			say("systems.join", "us", (double)(spent() - start) / 1e3);
-		m[i].v.tended = true;
+		m[i].v.maintained = true;
 		m[i].root = root_of(&m[i].v);
 		m[i].dir = make_file(&m[i].v, &m[i].root, i, SG_S_IFDIR | 0700);
 		m[i].file = make_file(&m[i].v, &m[i].dir, i, SG_S_IFREG | 0600);
@@ -484,7 +484,7 @@ static void all_create(struct member *m, bool together, const char *what)
 
 		make_file(&who->v, dir, scale + i, SG_S_IFREG | 0600);
 		remove_file(&who->v, dir, scale + i);
-		tend_all(m, scale);
+		maintain_all(m, scale);
 	}
 	say(what, "ns", each(start, OPS));
 }

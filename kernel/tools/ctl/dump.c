@@ -160,7 +160,7 @@ static int dump_journal(struct call *c)
 			json_s64(j, "free_pages", (s64)a->free_pages);
 			json_s64(j, "used_inodes", (s64)a->used_inodes);
 			json_u64(j, "free_ino", a->free_ino);
-			json_u64(j, "owed_ino", a->owed_ino);
+			json_u64(j, "deferred_ino", a->deferred_ino);
 			if (a->head)
 				dump_words(c, a);
 			json_close(j, '}');
@@ -170,7 +170,7 @@ static int dump_journal(struct call *c)
 	return 0;
 }
 
-static void dump_debt(struct call *c, unsigned int slot, u64 at, u64 word)
+static void dump_deferred(struct call *c, unsigned int slot, u64 at, u64 word)
 {
 	static const char *const kinds[] = { "run", "table 1", "table 2", "table 3", "table 4",
 					     "inode", "directory", "xattr" };
@@ -179,10 +179,10 @@ static void dump_debt(struct call *c, unsigned int slot, u64 at, u64 word)
 	json_row(j, NULL);
 	json_u64(j, "slot", slot);
 	json_hex(j, "at", at);
-	json_str(j, "kind", kinds[SG_DEBT_KIND(word)]);
-	json_u64(j, SG_DEBT_KIND(word) == SG_DEBT_INODE ? "inode" : "page", SG_DEBT_VALUE(word));
-	json_u64(j, SG_DEBT_KIND(word) == SG_DEBT_RUN ? "more" : "from", SG_DEBT_COUNT(word));
-	json_u64(j, "epoch", SG_DEBT_EPOCH(word));
+	json_str(j, "kind", kinds[SG_LEDGER_KIND(word)]);
+	json_u64(j, SG_LEDGER_KIND(word) == SG_LEDGER_INODE ? "inode" : "page", SG_LEDGER_VALUE(word));
+	json_u64(j, SG_LEDGER_KIND(word) == SG_LEDGER_RUN ? "more" : "from", SG_LEDGER_COUNT(word));
+	json_u64(j, "epoch", SG_LEDGER_EPOCH(word));
 	json_close(j, '}');
 }
 
@@ -192,13 +192,14 @@ static int dump_ledger(struct call *c)
 	unsigned int slot, i, pages;
 	u64 page;
 
-	json_array(&c->j, "debts");
+	json_array(&c->j, "deferreds");
 	for (slot = 0; slot < SG_SLOTS; slot++) {
 		page = sg_ledger_off(vol, slot);
 		for (pages = 0; page && pages < 4096; pages++) {
 			for (i = 1; i < SG_LEDGER_WORDS; i++)
 				if (sg_get(vol, page + 8 * i))
-					dump_debt(c, slot, page + 8 * i, sg_get(vol, page + 8 * i));
+					dump_deferred(c, slot, page + 8 * i,
+						      sg_get(vol, page + 8 * i));
 			page = sg_get(vol, page);
 			if (!sg_data_page(vol, page))
 				page = 0;

@@ -76,7 +76,7 @@ struct look {
 	bool *any, *moved;
 };
 
-static void stand_by(struct guarded *v, void *ctx)
+static void guard_slots(struct guarded *v, void *ctx)
 {
 	struct look *l = ctx;
 	struct sg_slot s;
@@ -103,7 +103,7 @@ void guarded_look(struct guarded *v, const u8 machine[16], bool *any, bool *move
 	struct look l = { machine, any, moved };
 
 	memset(v->seen, 0, sizeof(v->seen));
-	with_volume(v, stand_by, &l);
+	with_volume(v, guard_slots, &l);
 }
 
 void guarded_confirm(struct guarded *v)

@@ -165,7 +165,7 @@ static void show_json(struct watching *w, unsigned int i)
 	json_u64(j, "epoch", s->epoch);
 	json_u64(j, "behind", behind(w, i));
 	json_u64(j, "held_up", w->holding[i].held_up * SG_PAGE);
-	json_u64(j, "owed", w->holding[i].owes * SG_PAGE);
+	json_u64(j, "deferred", w->holding[i].deferred * SG_PAGE);
 	json_u64(j, "open", w->holding[i].open);
 	if (held)
 		json_u64(j, "held_by", held->pid);
@@ -226,7 +226,7 @@ static void put_cell(const char *text, size_t room, int width)
 static void show_line(struct watching *w, unsigned int i)
 {
 	const struct sg_slot *s = &w->slot[i];
-	char machine[37], boot[37], beat[24], epoch[48], held[32], owed[32];
+	char machine[37], boot[37], beat[24], epoch[48], held[32], deferred[32];
 
 	snprintf(beat, sizeof(beat), "%s%.1f s", w->sight[i].beats ? "" : ">",
 		 (double)w->sight[i].still / 1000);
@@ -235,7 +235,7 @@ static void show_line(struct watching *w, unsigned int i)
 	printf("%4u  %-10s  %-8s  %-5s  %-9s  %-9s  %-9s  %5llu  %6u  %.8s  %.8s  ", i,
 	       state_of(w, i), beat, guarded(w, i) ? "yes" : "no", epoch,
 	       show_size(w->holding[i].held_up * SG_PAGE, held),
-	       show_size(w->holding[i].owes * SG_PAGE, owed),
+	       show_size(w->holding[i].deferred * SG_PAGE, deferred),
 	       (unsigned long long)w->holding[i].open, SG_SLOT_INC(s->state),
 	       show_uuid(s->machine, machine), show_uuid(s->boot, boot));
 	put_cell(s->version, sizeof(s->version), 8);

@@ -16,7 +16,7 @@ SANITIZED = {"ASAN_OPTIONS": "abort_on_error=1:use_sigaltstack=0",
              "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1", **QUICK}
 
 # Threads are the subject of these, so ThreadSanitizer can find errors.
-THREADED = """freeze lock payer reader seen sem sem_many systems systems_death systems_epoch
+THREADED = """freeze lock reclaimer reader seen sem sem_many systems systems_death systems_epoch
     systems_opens threads userlock_many""".split()
 
 
@@ -55,7 +55,7 @@ COSTS = {"crash_fsck": 60, "check": 60, "guard": 55, "guard_tool": 55, "stargate
 BUSY = WHOLE - 1
 # These mostly wait, for heartbeats and time limits.
 WAITING = """guard guard_tool grow_tool snapshot_tool clone_tool relocate_tool tune_tool fsck freeze
-    lock payer reader sem_names systems systems_epoch systems_opens""".split()
+    lock reclaimer reader sem_names systems systems_epoch systems_opens""".split()
 
 
 def native(name, env):

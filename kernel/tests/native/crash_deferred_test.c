@@ -15,7 +15,7 @@ int main(void)
 	w.c.samples = thorough > 1 ? 30 : 3;
 	w.nest = thorough > 1 ? 40 : 400;
 	for (i = 0; i < sizeof(script) / sizeof(script[0]); i++) {
-		w.t.v.owed_on_lists = true;	/* a mount resets it */
+		w.t.v.deferred_on_lists = true;	/* a mount resets it */
 		CHECK(cw_do(&w, &script[i]) >= 0);
 	}
 	/* several inodes on the list at once: the first, the last and one between are taken off */
@@ -23,7 +23,7 @@ int main(void)
 		char name[] = { 'u' + (char)i, 0 };
 
 		w.c.every = 40;
-		w.t.v.owed_on_lists = true;
+		w.t.v.deferred_on_lists = true;
 		CHECK_OK(DO(&w, CREATE, name));
 		CHECK_EQ(DO(&w, WRITE, name, .len = 5000), 5000);
 		w.c.every = thorough ? 1 : 64;

@@ -14,23 +14,23 @@
 #define SLOW_US	20000
 
 static struct tvol t;
-static pthread_t payer;
+static pthread_t reclaimer;
 static sem_t at_it;
 
 /* Called between the choice of deferred frees and their reclaim. */
 static void quiesce(struct sg_vol *v)
 {
 	(void)v;
-	if (!pthread_equal(pthread_self(), payer))
+	if (!pthread_equal(pthread_self(), reclaimer))
 		return;
 	sem_post(&at_it);
 	usleep(SLOW_US);
 }
 
-static void *pay(void *arg)
+static void *reclaim(void *arg)
 {
 	(void)arg;
-	payer = pthread_self();
+	reclaimer = pthread_self();
 	CHECK_OK(sg_reclaim(&t.v, ~0u));
 	return NULL;
 }
@@ -58,7 +58,7 @@ int main(void)
 		test_fill(&t.v, &file, 0, PAGES * SG_PAGE);
 		CHECK(before - PAGES - free_pages() < 8);	/* and tables */
 		CHECK_OK(sg_resize(&t.v, &file, 0, 1));
-		CHECK_OK(pthread_create(&id, NULL, pay, NULL));
+		CHECK_OK(pthread_create(&id, NULL, reclaim, NULL));
 		sem_wait(&at_it);
 		CHECK_EQ(free_pages(), before);
 		CHECK_OK(pthread_join(id, NULL));

@@ -6,9 +6,9 @@
  */
 #include "check.h"
 
-static bool run_owed(struct sg_ck *c, u64 word)
+static bool run_deferred(struct sg_ck *c, u64 word)
 {
-	u64 off = SG_DEBT_VALUE(word) << SG_PAGE_SHIFT, pages = SG_DEBT_COUNT(word) + 1;
+	u64 off = SG_LEDGER_VALUE(word) << SG_PAGE_SHIFT, pages = SG_LEDGER_COUNT(word) + 1;
 
 	return sg_data_range(&c->vol, off, pages) && ck_claim(c, off, pages);
 }
@@ -18,42 +18,42 @@ static bool run_owed(struct sg_ck *c, u64 word)
  * (docs/protocol.md, section 5), and the settling system clears the entry. A number that was never
  * an inode's is a finding.
  */
-static bool inode_owed(struct sg_ck *c, u64 word)
+static bool inode_deferred(struct sg_ck *c, u64 word)
 {
-	u64 ino = SG_DEBT_VALUE(word);
+	u64 ino = SG_LEDGER_VALUE(word);
 
 	if (!ino || ino >= c->inodes)
 		return false;
 	if (c->state[ino] & (CK_USED | CK_TYPELESS))
-		c->state[ino] |= CK_OWED;
+		c->state[ino] |= CK_DEFERRED;
 	return true;
 }
 
 /* A page that a deferred free names: claimed before it is read. */
-static bool page_owed(struct sg_ck *c, u64 word)
+static bool page_deferred(struct sg_ck *c, u64 word)
 {
-	u64 off = SG_DEBT_VALUE(word) << SG_PAGE_SHIFT;
+	u64 off = SG_LEDGER_VALUE(word) << SG_PAGE_SHIFT;
 
 	return sg_data_page(&c->vol, off) && ck_claim(c, off, 1);
 }
 
-static bool owed(struct sg_ck *c, u64 word)
+static bool deferred(struct sg_ck *c, u64 word)
 {
-	u64 off = SG_DEBT_VALUE(word) << SG_PAGE_SHIFT;
-	unsigned int kind = SG_DEBT_KIND(word), from = SG_DEBT_COUNT(word);
+	u64 off = SG_LEDGER_VALUE(word) << SG_PAGE_SHIFT;
+	unsigned int kind = SG_LEDGER_KIND(word), from = SG_LEDGER_COUNT(word);
 	u64 pages = 0;
 
 	switch (kind) {
-	case SG_DEBT_RUN:
-		return run_owed(c, word);
-	case SG_DEBT_INODE:
-		return inode_owed(c, word);
-	case SG_DEBT_XATTR:
-		return ck_xattr_owed(c, off);
-	case SG_DEBT_DIR:
-		return page_owed(c, word) && ck_dir_owed(c, off, from, 1, &pages);
+	case SG_LEDGER_RUN:
+		return run_deferred(c, word);
+	case SG_LEDGER_INODE:
+		return inode_deferred(c, word);
+	case SG_LEDGER_XATTR:
+		return ck_xattr_deferred(c, off);
+	case SG_LEDGER_DIR:
+		return page_deferred(c, word) && ck_dir_deferred(c, off, from, 1, &pages);
 	default:
-		return page_owed(c, word) && ck_table_owed(c, off, kind, from);
+		return page_deferred(c, word) && ck_table_deferred(c, off, kind, from);
 	}
 }
 
@@ -64,12 +64,12 @@ static void mark_inodes(struct sg_ck *c, u64 page)
 	unsigned int i;
 
 	if (c->image)
-		ck_image_debts(c, page);
+		ck_image_deferred(c, page);
 	for (i = 1; i < SG_LEDGER_WORDS; i++) {
 		u64 word = ck_get(c, page + 8 * i);
 
-		if (word && SG_DEBT_KIND(word) == SG_DEBT_INODE)
-			inode_owed(c, word);
+		if (word && SG_LEDGER_KIND(word) == SG_LEDGER_INODE)
+			inode_deferred(c, word);
 	}
 }
 
@@ -81,23 +81,23 @@ static void follow_list(struct sg_ck *c, u64 at)
 {
 	u64 head = at, word = ck_get(c, at), ino;
 
-	while ((ino = SG_OWED_INO(word)) != 0) {
+	while ((ino = SG_DEFERRED_LINK_INO(word)) != 0) {
 		c->recovering = true;	/* as for any deferred free */
 		if (ino >= c->inodes || c->state[ino] & (CK_MISSING | CK_CHAINED) ||
-		    !ck_get(c, ck_ifield(c, ino, owed_next))) {
+		    !ck_get(c, ck_ifield(c, ino, deferred_next))) {
 			if (ck_found(c, CK_SAFE, 0, at, "a list of deferred inodes continues at an invalid place"))
-				ck_set(c, at, at == head ? 0 : SG_OWED(0));
+				ck_set(c, at, at == head ? 0 : SG_DEFERRED_LINK(0));
 			return;
 		}
 		c->state[ino] |= CK_CHAINED;
 		if (c->state[ino] & (CK_USED | CK_TYPELESS))
-			c->state[ino] |= CK_OWED;
-		at = ck_ifield(c, ino, owed_next);
+			c->state[ino] |= CK_DEFERRED;
+		at = ck_ifield(c, ino, deferred_next);
 		word = ck_get(c, at);
 	}
 }
 
-static void owed_lists(struct sg_ck *c)
+static void deferred_lists(struct sg_ck *c)
 {
 	unsigned int slot, i;
 	u64 ino, at;
@@ -105,11 +105,11 @@ static void owed_lists(struct sg_ck *c)
 	for (slot = 0; slot < SG_SLOTS; slot++)
 		for (i = 0; i < c->vol.sb.areas; i++)
 			follow_list(c, sg_area_off(&c->vol, slot, i) +
-				       offsetof(struct sg_area, owed_ino));
+				       offsetof(struct sg_area, deferred_ino));
 	for (ino = 1; ino < c->inodes; ino++) {
 		if (c->state[ino] & CK_MISSING)
 			continue;
-		at = ck_ifield(c, ino, owed_next);
+		at = ck_ifield(c, ino, deferred_next);
 		if (ck_get(c, at) && !(c->state[ino] & CK_CHAINED) &&
 		    ck_found(c, CK_SAFE, ino, at, "is marked as deferred, but is on no list of deferred inodes"))
 			ck_set(c, at, 0);
@@ -117,13 +117,13 @@ static void owed_lists(struct sg_ck *c)
 	}
 }
 
-void ck_debts_of_inodes(struct sg_ck *c)
+void ck_deferred_of_inodes(struct sg_ck *c)
 {
 	unsigned int slot, n;
 	u64 page;
 
 	if (c->inodes)
-		owed_lists(c);
+		deferred_lists(c);
 
 	for (slot = 0; slot < SG_SLOTS; slot++) {
 		page = sg_ledger_off(&c->vol, slot);
@@ -150,7 +150,7 @@ static void ledger_page(struct sg_ck *c, u64 page)
 		if (!word)
 			continue;
 		c->recovering = true;	/* also for a slot that is free: recovery stopped there */
-		if (!owed(c, word) && !c->no_memory &&
+		if (!deferred(c, word) && !c->no_memory &&
 		    ck_found(c, CK_ASK, 0, at, "a deferred free (0x%llx) names a page that is not deferred",
 			     CK_U(word)))
 			ck_set(c, at, 0);
@@ -171,7 +171,7 @@ static u64 next_page(struct sg_ck *c, u64 page, unsigned int n)
 	return 0;
 }
 
-void ck_debts(struct sg_ck *c)
+void ck_deferred(struct sg_ck *c)
 {
 	unsigned int slot, n;
 	u64 page;

@@ -30,9 +30,9 @@ static unsigned int on_lists(struct sg_vol *v)
 
 	for (slot = 0; slot < SG_SLOTS; slot++) {
 		for (i = 0; i < v->sb.areas; i++) {
-			struct sg_owed_walk w = sg_owed_walk(v, slot, i);
+			struct sg_deferred_walk w = sg_deferred_walk(v, slot, i);
 
-			while (sg_owed_walk_next(v, &w))
+			while (sg_deferred_walk_next(v, &w))
 				n++;
 		}
 	}
@@ -213,7 +213,7 @@ static void open_elsewhere(void)
 	mem = tsys_volume(SIZE);
 	tsys_join(&a, mem, SIZE, 1);
 	tsys_join(&b, mem, SIZE, 2);
-	a.v.owed_on_lists = b.v.owed_on_lists = true;
+	a.v.deferred_on_lists = b.v.deferred_on_lists = true;
 	before = used(&a);
 	f = make(&a, "f");
 	g = make(&a, "g");
@@ -255,7 +255,7 @@ static void taken_over(void)
 	mem = tsys_volume(SIZE);
 	tsys_join(&a, mem, SIZE, 1);
 	tsys_join(&b, mem, SIZE, 2);
-	a.v.owed_on_lists = b.v.owed_on_lists = true;
+	a.v.deferred_on_lists = b.v.deferred_on_lists = true;
 	for (i = 0; i < 9; i++) {
 		name[0] = (char)('a' + i);
 		f[i] = make(&a, name);
@@ -265,7 +265,7 @@ static void taken_over(void)
 	CHECK_EQ(on_lists(&b.v), 9);
 	tsys_fence(&b, &a);
 	tsys_die(&a);
-	sg_tend(&b.v);
+	sg_maintain(&b.v);
 	sg_settle(&b.v);
 	for (i = 0; i < 9; i++)
 		CHECK_EQ(gone(&b, &f[i]), i % 3 != 0);
@@ -291,7 +291,7 @@ static void ledger_to_list(void)
 	mem = tsys_volume(SIZE);
 	tsys_join(&a, mem, SIZE, 1);
 	tsys_join(&b, mem, SIZE, 2);
-	b.v.owed_on_lists = true;
+	b.v.deferred_on_lists = true;
 	for (i = 0; i < 100; i++)
 		CHECK_OK(sg_tmpfile(&a.v, &new, &f));
 	busy = f;
@@ -299,7 +299,7 @@ static void ledger_to_list(void)
 	tsys_fence(&b, &a);
 	tsys_die(&a);
 	CHECK_OK(sg_ilock(&b.v, &busy));	/* as another thread of b does */
-	sg_tend(&b.v);
+	sg_maintain(&b.v);
 	sg_settle(&b.v);
 	CHECK_EQ(used(&b), 2);
 	sg_iunlock(&b.v, &busy);
@@ -317,7 +317,7 @@ static void used_again(void)
 	mem = tsys_volume(SIZE);
 	tsys_join(&a, mem, SIZE, 1);
 	tsys_join(&b, mem, SIZE, 2);
-	a.v.owed_on_lists = b.v.owed_on_lists = true;
+	a.v.deferred_on_lists = b.v.deferred_on_lists = true;
 	f = make(&a, "f");
 	CHECK_OK(sg_open_inode(&a.v, &f, false));
 	CHECK_OK(unlink_by(&a, "f"));
@@ -336,7 +336,7 @@ static void used_again(void)
 	CHECK(!gone(&a, &g));
 	tsys_fence(&a, &b);
 	tsys_die(&b);
-	sg_tend(&a.v);
+	sg_maintain(&a.v);
 	sg_settle(&a.v);
 	CHECK(gone(&a, &g));
 	sg_settle(&a.v);
@@ -359,14 +359,14 @@ static void withdrawn(void)
 	mem = tsys_volume(SIZE);
 	tsys_join(&a, mem, SIZE, 1);
 	tsys_join(&b, mem, SIZE, 2);
-	a.v.owed_on_lists = true;
+	a.v.deferred_on_lists = true;
 	f = make(&a, "f");
 	CHECK_OK(sg_open_inode(&b.v, &f, false));
 	CHECK_OK(unlink_by(&a, "f"));
 	CHECK_OK(sg_evict(&a.v, &f));
 	tsys_fence(&a, &b);
 	tsys_die(&b);
-	sg_tend(&a.v);
+	sg_maintain(&a.v);
 	tsys_join(&b, mem, SIZE, 2);	/* gets the same slot */
 	CHECK_EQ(sg_get(&a.v, SG_IOFF(&f, openers)), 0);
 	sg_settle(&a.v);
@@ -429,8 +429,8 @@ static void all_at_once(void)
 	mem = tsys_volume(SIZE);
 	for (i = 0; i < 2; i++) {
 		tsys_join(&s[i], mem, SIZE, i + 1);
-		s[i].v.owed_on_lists = true;
-		tsys_tend(&s[i]);
+		s[i].v.deferred_on_lists = true;
+		tsys_maintain(&s[i]);
 	}
 	for (i = 0; i < 2 * THREADS; i++) {
 		w[i] = (struct worker){ &s[i % 2], i, test_amount(300, 3000, 30000) };
@@ -463,7 +463,7 @@ static void six(struct tsys *s, struct sg_iref f[6], u64 **first)
 
 	mem = tsys_volume(SIZE);
 	tsys_join(s, mem, SIZE, 1);
-	s->v.owed_on_lists = true;
+	s->v.deferred_on_lists = true;
 	s->v.on_damage = on_damage;
 	for (i = 0; i < 6; i++) {
 		name[0] = (char)('a' + i);
@@ -473,10 +473,10 @@ static void six(struct tsys *s, struct sg_iref f[6], u64 **first)
 	do {
 		struct sg_tx *tx = sg_tx_begin(&s->v);
 
-		*first = (u64 *)(mem + tx->area + offsetof(struct sg_area, owed_ino));
+		*first = (u64 *)(mem + tx->area + offsetof(struct sg_area, deferred_ino));
 		for (i = 0; i < 6; i++) {
 			CHECK_OK(sg_ilock(&s->v, &f[i]));
-			sg_owed_add(tx, &f[i]);
+			sg_deferred_add(tx, &f[i]);
 		}
 		CHECK_OK(sg_tx_commit(tx));
 		for (i = 0; i < 6; i++)
@@ -493,11 +493,11 @@ enum nonsense { CIRCLE, CIRCLE_OF_ONE, FAR, NOT_LISTED, TO_ANOTHER, NONSENSE };
 
 static void spoil(enum nonsense what, struct sg_iref f[6], u64 *first)
 {
-#define LINK(i)	(*(u64 *)(mem + SG_IOFF(&f[i], owed_next)))
+#define LINK(i)	(*(u64 *)(mem + SG_IOFF(&f[i], deferred_next)))
 	switch (what) {
-	case CIRCLE:		LINK(1) = SG_OWED(f[4].ino); break;
-	case CIRCLE_OF_ONE:	LINK(5) = SG_OWED(f[5].ino); break;
-	case FAR:		LINK(3) = SG_OWED(1ULL << 35); break;
+	case CIRCLE:		LINK(1) = SG_DEFERRED_LINK(f[4].ino); break;
+	case CIRCLE_OF_ONE:	LINK(5) = SG_DEFERRED_LINK(f[5].ino); break;
+	case FAR:		LINK(3) = SG_DEFERRED_LINK(1ULL << 35); break;
 	case NOT_LISTED:	LINK(3) = 0; break;
 	case TO_ANOTHER:	*first = SG_INO_ROOT; break;
 	case NONSENSE:		break;
@@ -570,7 +570,7 @@ static void kept_as_another(bool lists)
 
 	mem = tsys_volume(SIZE);
 	tsys_join(&s, mem, SIZE, 1);
-	s.v.owed_on_lists = lists;
+	s.v.deferred_on_lists = lists;
 	again.old = make(&s, "f");
 	again.spare = (struct sg_iref){ 0 };
 	CHECK_OK(unlink_by(&s, "f"));
