@@ -5,5 +5,5 @@
 # file: kernel/module/data_path.c kernel/module/file.c
 # scenario: stale
 # maps: shadow
-/copy_piece(struct inode/,/^}/{/sg_look_begin();/d;/sg_look_end();/d}
-/^static ssize_t read_locked(/,/^}/s/if (likely(cuts.*/if (likely(1 || cuts))/
+/sgfs_copy_piece(struct inode/,/^}/{/sg_look_begin();/d;/sg_look_end();/d}
+/^static ssize_t sgfs_read_locked(/,/^}/s/if (likely(cuts.*/if (likely(1 || cuts))/

@@ -4,4 +4,4 @@
 # file: kernel/module/region_holders.c
 # scenario: fence
 # maps: walk
-/^static void machine_gone(/,/^}/s/if (sg_fence_machine(&fs->vol, machine))/if (0)/
+/^static void sgfs_machine_gone(/,/^}/s/if (sg_fence_machine(&fs->vol, machine))/if (0)/

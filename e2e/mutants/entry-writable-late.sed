@@ -7,5 +7,5 @@
 s/^#include <linux\/hash.h>/#include <linux\/delay.h>\n&/
 /^static vm_fault_t pfn_mkwrite/,/^}/ {
 	s/^\t\tmake_writable(vmf);/\t\terr = 0;/
-	s/^\treturn err ? .*/\tif (err)\n\t\treturn fault_error(inode, err);\n\tmsleep(20);\n\tmake_writable(vmf);\n\treturn VM_FAULT_NOPAGE;/
+	s/^\treturn err ? .*/\tif (err)\n\t\treturn sgfs_fault_error(inode, err);\n\tmsleep(20);\n\tmake_writable(vmf);\n\treturn VM_FAULT_NOPAGE;/
 }

@@ -4,4 +4,4 @@
 # file: kernel/module/region_holders.c
 # scenario: fence
 # maps: walk
-/^static int revoke(/,/^}/s/unmap_mapping_range(mapping, 0, 0, 0);/(void)mapping;/
+/^static int sgfs_region_holders_revoke(/,/^}/s/unmap_mapping_range(mapping, 0, 0, 0);/(void)mapping;/

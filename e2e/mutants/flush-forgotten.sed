@@ -4,4 +4,4 @@
 # file: kernel/module/window.c
 # scenario: stale
 # maps: splice shadow
-s/on_each_cpu(flush_cpu, (void \*)(unsigned long)globals, 1);/(void)flush_cpu;/
+s/on_each_cpu(sgfs_flush_cpu, (void \*)(unsigned long)globals, 1);/(void)sgfs_flush_cpu;/

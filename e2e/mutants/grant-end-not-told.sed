@@ -4,4 +4,4 @@
 # file: kernel/module/kvm_grant.c
 # scenario: kvm-identity
 # maps: walk
-/^static void grant_ended(/,/^}/s/grant->holder, grant->writable)/grant->holder, false)/
+/^static void sgfs_grant_ended(/,/^}/s/grant->holder, grant->writable)/grant->holder, false)/

@@ -4,4 +4,4 @@
 # file: kernel/module/kvm_grant.c
 # scenario: kvm-grow
 # maps: walk
-/^static int follow_growth(/,/^}/s/err = id->kvm.extend(id->range, size);/err = 0;/
+/^static int sgfs_follow_growth(/,/^}/s/err = id->kvm.extend(id->range, size);/err = 0;/

@@ -4,4 +4,4 @@
 # file: kernel/module/region_holders.c
 # scenario: kvm-identity
 # maps: walk
-/^static int revoke(/,/^}/s/sgfs_identity_revoke_held(fs, was->machine);/(void)fs;/
+/^static int sgfs_region_holders_revoke(/,/^}/s/sgfs_identity_revoke_held(fs, was->machine);/(void)fs;/

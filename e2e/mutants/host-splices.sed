@@ -4,4 +4,4 @@
 # file: kernel/module/region_holders.c
 # scenario: hostsplice
 # maps: walk
-/^static bool may_splice(/,/^}/s/(boot_cpu_has(X86_FEATURE_HYPERVISOR) \&\&/(true \&\&/
+/^static bool sgfs_region_holders_may_splice(/,/^}/s/(boot_cpu_has(X86_FEATURE_HYPERVISOR) \&\&/(true \&\&/

@@ -4,4 +4,4 @@
 # file: kernel/module/region.c
 # scenario: node-identity
 # maps: walk
-s/^\t\.huge_fault\t= huge_fault,$//
+s/^\t\.huge_fault\t= sgfs_region_huge_fault,$//

@@ -6,4 +6,4 @@
 # scenario: stale
 # maps: walk
 /^void sg_quiesce(/,/^}/{/sg_look_wait();/d}
-/^static ssize_t read_locked(/,/^}/s/if (likely(cuts.*/if (likely(1 || cuts))/
+/^static ssize_t sgfs_read_locked(/,/^}/s/if (likely(cuts.*/if (likely(1 || cuts))/

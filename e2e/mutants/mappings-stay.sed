@@ -4,4 +4,4 @@
 # file: kernel/module/mmap.c
 # scenario: stale
 # maps: walk
-/^static void take_away_from(/,/^}/s/if (si->zap)/if (all \&\& si->zap)/
+/^static void sgfs_take_away_from(/,/^}/s/if (si->zap)/if (all \&\& si->zap)/

@@ -4,4 +4,4 @@
 # file: kernel/module/mmap.c
 # scenario: posix
 # maps: walk
-s/while (n > 1 && beyond_end(inode, vmf->pgoff + n - 1))/while (n > 16)/
+s/while (n > 1 && sgfs_beyond_end(inode, vmf->pgoff + n - 1))/while (n > 16)/

@@ -4,4 +4,4 @@
 # file: kernel/module/region_holders.c
 # scenario: fence
 # maps: walk
-/^static void machine_gone(/,/^}/s/is_held(fs, machine)/(is_held(fs, machine) \&\& false)/
+/^static void sgfs_machine_gone(/,/^}/s/is_held(fs, machine)/(sgfs_is_held(fs, machine) \&\& false)/

@@ -4,4 +4,4 @@
 # file: kernel/module/region.c
 # scenario: libvirt
 # maps: walk
-/^static int map_region(/,/^}/s/^\tvma->vm_ops = &vm_operations;/\tvm_flags_set(vma, VM_IO);\n&/
+/^static int sgfs_map_region(/,/^}/s/^\tvma->vm_ops = &vm_operations;/\tvm_flags_set(vma, VM_IO);\n&/

@@ -4,4 +4,4 @@
 # file: kernel/module/region.c
 # scenario: region
 # maps: walk
-/^static int map_region(/,/^}/s/^\tvma->vm_ops = &vm_operations;/\tvm_flags_set(vma, VM_MAYWRITE);\n&/
+/^static int sgfs_map_region(/,/^}/s/^\tvma->vm_ops = &vm_operations;/\tvm_flags_set(vma, VM_MAYWRITE);\n&/

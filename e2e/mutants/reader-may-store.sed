@@ -4,4 +4,4 @@
 # file: kernel/module/region.c
 # scenario: fence
 # maps: walk
-/^static bool may_store(/,/^}/s/vma->vm_flags & VM_MAYWRITE/true/
+/^static bool sgfs_may_store(/,/^}/s/vma->vm_flags & VM_MAYWRITE/true/

@@ -4,4 +4,4 @@
 # file: kernel/module/region.c
 # scenario: region
 # maps: walk
-/^static void count_mapping(/,/^}/s/if (!si->vmas && !sgfs_is_lent(inode))/if (0 \&\& !sgfs_is_lent(inode))/
+/^static void sgfs_region_count_mapping(/,/^}/s/if (!si->vmas && !sgfs_is_lent(inode))/if (0 \&\& !sgfs_is_lent(inode))/

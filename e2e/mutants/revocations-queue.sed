@@ -4,4 +4,4 @@
 # file: kernel/module/kvm_grant.c
 # scenario: kvm-poison
 # maps: walk
-/^static long revoke(/,/^}/s/n += !id->kvm.revoke(id->range, grant);/{ mutex_lock(\&identity_lock); n += !id->kvm.revoke(id->range, grant); mutex_unlock(\&identity_lock); }/
+/^static long sgfs_kvm_grant_revoke(/,/^}/s/n += !id->kvm.revoke(id->range, grant);/{ mutex_lock(\&identity_lock); n += !id->kvm.revoke(id->range, grant); mutex_unlock(\&identity_lock); }/

@@ -4,4 +4,4 @@
 # file: kernel/module/data_path.c
 # scenario: stale
 # maps: shadow
-/^static bool is_same(/,/^}/s/si->map_cuts == smp_load_acquire(&record->cuts) &&/1 \&\&/
+/^static bool sgfs_data_path_is_same(/,/^}/s/si->map_cuts == smp_load_acquire(&record->cuts) &&/1 \&\&/

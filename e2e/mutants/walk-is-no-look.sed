@@ -5,5 +5,5 @@
 # file: kernel/module/file.c
 # scenario: stale
 # maps: walk
-/^static ssize_t read_piece(/,/^}/{/sg_look_begin();/d;/sg_look_end();/d}
-/^static ssize_t read_locked(/,/^}/s/if (likely(cuts.*/if (likely(1 || cuts))/
+/^static ssize_t sgfs_read_piece(/,/^}/{/sg_look_begin();/d;/sg_look_end();/d}
+/^static ssize_t sgfs_read_locked(/,/^}/s/if (likely(cuts.*/if (likely(1 || cuts))/

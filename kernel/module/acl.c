@@ -2,7 +2,7 @@
 /* POSIX access control lists, kept in the kernel's own format for extended attributes. */
 #include "stargatefs.h"
 
-static unsigned int space_of(int type)
+static unsigned int sgfs_space_of(int type)
 {
 	return type == ACL_TYPE_ACCESS ? SG_XATTR_ACL_ACCESS : SG_XATTR_ACL_DEFAULT;
 }
@@ -11,7 +11,7 @@ static unsigned int space_of(int type)
  * Read an attribute of unknown size. Another task may change it between the question for its size
  * and the read. If it has grown in between, the next try has room for the largest attribute.
  */
-static int read_whole(struct inode *inode, unsigned int space, void **out)
+static int sgfs_read_whole(struct inode *inode, unsigned int space, void **out)
 {
 	const struct sg_iref *ref = sgfs_ref(inode);
 	int size = sg_xattr_get(sgfs_vol(inode), ref, space, "", 0, NULL, 0), got;
@@ -48,7 +48,7 @@ struct posix_acl *sgfs_get_acl(struct inode *inode, int type, bool rcu)
 		return ERR_PTR(err);
 	if (!SGFS_I(inode)->has_xattr)
 		return NULL;
-	err = read_whole(inode, space_of(type), &value);
+	err = sgfs_read_whole(inode, sgfs_space_of(type), &value);
 	if (err == -ENODATA)
 		return NULL;
 	if (err < 0)

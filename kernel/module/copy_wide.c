@@ -24,7 +24,7 @@
 #define VECTORS	SZ_256K	/* from here on, if the processor has them */
 #define MOST	SZ_64K	/* at once: with vectors, no other task gets the processor meanwhile */
 
-static bool usable(void)
+static bool sgfs_usable(void)
 {
 	return cpu_feature_enabled(X86_FEATURE_AVX) && irq_fpu_usable() &&
 	       cpu_has_xfeatures(XFEATURE_MASK_SSE | XFEATURE_MASK_YMM, NULL);
@@ -36,7 +36,7 @@ static bool usable(void)
  * gone), the step is not counted. The vector registers belong to the kernel here: gcc keeps nothing
  * in them.
  */
-static __always_inline size_t steps(void *to, const void __user *from, size_t len)
+static __always_inline size_t sgfs_steps(void *to, const void __user *from, size_t len)
 {
 	long left = -(long)len;
 
@@ -65,7 +65,7 @@ static __always_inline size_t steps(void *to, const void __user *from, size_t le
 #define WORD_STORE(label, at, reg)	#label ":	movnti	%%" #reg ", " #at "(%[to], %[left])\n"
 
 /* The same by words, a line at a time. Of a step that ends early, a line may have been stored. */
-static __always_inline size_t word_steps(void *to, const void __user *from, size_t len)
+static __always_inline size_t sgfs_word_steps(void *to, const void __user *from, size_t len)
 {
 	long left = -(long)len;
 
@@ -110,13 +110,13 @@ static __always_inline size_t word_steps(void *to, const void __user *from, size
 	return len + left;
 }
 
-static size_t copy_some(void *to, const void __user *from, size_t len, bool vectors)
+static size_t sgfs_copy_some(void *to, const void __user *from, size_t len, bool vectors)
 {
 	size_t done = 0;
 
 	if (!user_read_access_begin(from, len))
 		return 0;
-	done = vectors ? steps(to, from, len) : word_steps(to, from, len);
+	done = vectors ? sgfs_steps(to, from, len) : sgfs_word_steps(to, from, len);
 	user_read_access_end();
 	return done;
 }
@@ -130,13 +130,13 @@ size_t sg_copy_wide(void *to, size_t len, struct iov_iter *from)
 	len = round_down(min(len, iov_iter_count(from)), STEP);
 	if (len < LEAST || !iter_is_ubuf(from) || !IS_ALIGNED((unsigned long)to, 64))
 		return 0;
-	vectors = len >= VECTORS && usable();
+	vectors = len >= VECTORS && sgfs_usable();
 	source = from->ubuf + from->iov_offset;
 	do {
 		want = min_t(size_t, len - done, MOST);
 		if (vectors)
 			kernel_fpu_begin();
-		n = copy_some(to + done, source + done, want, vectors);
+		n = sgfs_copy_some(to + done, source + done, want, vectors);
 		if (vectors)
 			kernel_fpu_end();
 		done += n;
@@ -146,7 +146,7 @@ size_t sg_copy_wide(void *to, size_t len, struct iov_iter *from)
 }
 
 /* @len is a multiple of STEP, and not 0. */
-static void zero_steps(void *to, size_t len)
+static void sgfs_zero_steps(void *to, size_t len)
 {
 	long left = -(long)len;
 
@@ -163,7 +163,7 @@ static void zero_steps(void *to, size_t len)
 		     : "memory", "cc");
 }
 
-static void zero_words(void *to, size_t len)
+static void sgfs_zero_words(void *to, size_t len)
 {
 	long left = -(long)len;
 
@@ -197,14 +197,14 @@ size_t sg_zero_wide(void *to, size_t len)
 	len = round_down(len, STEP);
 	if (len < LEAST || !IS_ALIGNED((unsigned long)to, 64))
 		return 0;
-	if (len < VECTORS || !usable()) {
-		zero_words(to, len);
+	if (len < VECTORS || !sgfs_usable()) {
+		sgfs_zero_words(to, len);
 		return len;
 	}
 	for (; done < len; done += n) {
 		n = min_t(size_t, len - done, MOST);
 		kernel_fpu_begin();
-		zero_steps(to + done, n);
+		sgfs_zero_steps(to + done, n);
 		kernel_fpu_end();
 	}
 	return done;

@@ -18,7 +18,7 @@
 
 /* --- the volume's pool ------------------------------------------------------------------------ */
 
-static int make_pool(struct sgfs *fs)
+static int sgfs_make_pool(struct sgfs *fs)
 {
 	struct sg_windows *ws;
 	int err = 0;
@@ -47,7 +47,7 @@ int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why)
 	if (map == SGFS_MAP_SPLICE && !sgfs_may_splice(fs, why))
 		return -EPERM;
 	*why = "no window could be made";
-	return make_pool(fs);
+	return sgfs_make_pool(fs);
 }
 
 /* Pages are about to be reused: remove every translation of this system that leads there (D7). */
@@ -64,12 +64,12 @@ void sgfs_map_quiesce(struct sgfs *fs)
 
 /* --- a file's window -------------------------------------------------------------------------- */
 
-static unsigned int height_of(struct inode *inode)
+static unsigned int sgfs_height_of(struct inode *inode)
 {
 	return SG_ROOT_HEIGHT(sg_root(sgfs_vol(inode), sgfs_ref(inode)));
 }
 
-static void detach(struct sgfs_inode *si)
+static void sgfs_detach(struct sgfs_inode *si)
 {
 	struct sg_window *window = si->window;
 	struct sg_shadow *shadow = si->shadow;
@@ -80,7 +80,7 @@ static void detach(struct sgfs_inode *si)
 	sg_shadow_close(shadow);
 }
 
-static int walk_for_shadow(void *ctx, u64 page, u64 want, struct sg_shadow_run *out)
+static int sgfs_walk_for_shadow(void *ctx, u64 page, u64 want, struct sg_shadow_run *out)
 {
 	struct inode *inode = ctx;
 	struct sg_run run;
@@ -94,18 +94,18 @@ static int walk_for_shadow(void *ctx, u64 page, u64 want, struct sg_shadow_run *
 }
 
 /* The word of the volume that names the file's table. */
-static const u64 *root_word(const struct inode *inode)
+static const u64 *sgfs_root_word(const struct inode *inode)
 {
 	const struct sg_inode *record = (void *)(sgfs_vol(inode)->base + sgfs_ref(inode)->off);
 
 	return &record->table;
 }
 
-static void attach_splice(struct inode *inode, struct sg_windows *ws)
+static void sgfs_attach_splice(struct inode *inode, struct sg_windows *ws)
 {
-	struct sg_window *w = sg_window_get(ws, height_of(inode));
+	struct sg_window *w = sg_window_get(ws, sgfs_height_of(inode));
 
-	if (w && sg_window_hook_root(w, root_word(inode))) {
+	if (w && sg_window_hook_root(w, sgfs_root_word(inode))) {
 		sg_window_put(w);
 		w = NULL;
 	}
@@ -121,24 +121,24 @@ void sgfs_map_attach(struct inode *inode)
 
 	si->map_age = READ_ONCE(fs->windows_age);
 	si->map_cuts = sg_cuts(&fs->vol, &si->ref);
-	si->map_root = READ_ONCE(*root_word(inode));
-	height = height_of(inode);
+	si->map_root = READ_ONCE(*sgfs_root_word(inode));
+	height = sgfs_height_of(inode);
 	si->map = READ_ONCE(fs->opt.map);
 	if (si->map == SGFS_MAP_WALK || !ws)
 		return;
 	if (si->map == SGFS_MAP_SPLICE)
-		attach_splice(inode, ws);
+		sgfs_attach_splice(inode, ws);
 	else
-		WRITE_ONCE(si->shadow, sg_shadow_open(ws, height, walk_for_shadow, inode));
+		WRITE_ONCE(si->shadow, sg_shadow_open(ws, height, sgfs_walk_for_shadow, inode));
 	trace_sgfs_window(inode, si->map, height, si->window || si->shadow);
 }
 
 void sgfs_map_detach(struct inode *inode)
 {
-	detach(SGFS_I(inode));
+	sgfs_detach(SGFS_I(inode));
 }
 
-static u64 window_size(const struct sgfs_inode *si)
+static u64 sgfs_window_size(const struct sgfs_inode *si)
 {
 	if (si->shadow)
 		return sg_window_size(sg_shadow_window(si->shadow));
@@ -154,11 +154,11 @@ void sgfs_map_grown(struct inode *inode)
 	if (likely(si->map == SGFS_MAP_WALK && READ_ONCE(SGFS(inode->i_sb)->opt.map) == si->map))
 		return;
 	mutex_lock(&si->window_lock);
-	height = height_of(inode);
+	height = sgfs_height_of(inode);
 	if (si->opens && (si->map != READ_ONCE(SGFS(inode->i_sb)->opt.map) ||
 			  (si->window && sg_window_lost(si->window)) ||
-			  (height && window_size(si) != SG_WINDOW_SIZE(height)))) {
-		detach(si);
+			  (height && sgfs_window_size(si) != SG_WINDOW_SIZE(height)))) {
+		sgfs_detach(si);
 		sgfs_map_attach(inode);
 	}
 	mutex_unlock(&si->window_lock);
@@ -175,7 +175,7 @@ void sgfs_map_cut(struct inode *inode, u64 pos, u64 len)
 	if (si->shadow)
 		sg_shadow_clear(si->shadow, pos >> PAGE_SHIFT, U64_MAX);
 	if (si->window) {
-		detach(si);
+		sgfs_detach(si);
 		sg_windows_flush(SGFS(inode->i_sb)->windows);
 		sgfs_map_attach(inode);
 	}
@@ -185,7 +185,7 @@ void sgfs_map_cut(struct inode *inode, u64 pos, u64 len)
 
 void sgfs_map_evict(struct inode *inode)
 {
-	detach(SGFS_I(inode));
+	sgfs_detach(SGFS_I(inode));
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */
@@ -194,7 +194,7 @@ void sgfs_map_evict(struct inode *inode)
  * Is the table that the window follows still the same? Every read asks this, so the code only
  * compares the words, and does not check their content.
  */
-static bool is_same(const struct inode *inode)
+static bool sgfs_data_path_is_same(const struct inode *inode)
 {
 	const struct sgfs_inode *si = SGFS_I(inode);
 	const struct sg_inode *record = (void *)(sgfs_vol(inode)->base + si->ref.off);
@@ -203,16 +203,16 @@ static bool is_same(const struct inode *inode)
 	       si->map_root == READ_ONCE(record->table);
 }
 
-static bool is_current(const struct inode *inode)
+static bool sgfs_data_path_is_current(const struct inode *inode)
 {
 	return READ_ONCE(SGFS_I(inode)->map_age) == READ_ONCE(SGFS(inode->i_sb)->windows_age) &&
-	       is_same(inode);
+	       sgfs_data_path_is_same(inode);
 }
 
 /*
  * i_rwsem is held shared: other tasks may be copying. The old window is freed after their copies.
  */
-static void exchange(struct inode *inode)
+static void sgfs_data_path_exchange(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 	struct sg_window *window = si->window;
@@ -228,18 +228,18 @@ static void exchange(struct inode *inode)
 }
 
 /* Return false if the window was up to date. */
-static bool catch_up(struct inode *inode)
+static bool sgfs_catch_up(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 	u64 age;
 
-	if (is_current(inode))
+	if (sgfs_data_path_is_current(inode))
 		return false;
 	mutex_lock(&si->window_lock);
 	age = READ_ONCE(SGFS(inode->i_sb)->windows_age);
 	smp_rmb();	/* a later cut makes the window out of date again */
-	if (!is_same(inode))
-		exchange(inode);
+	if (!sgfs_data_path_is_same(inode))
+		sgfs_data_path_exchange(inode);
 	else
 		WRITE_ONCE(si->map_age, age);
 	mutex_unlock(&si->window_lock);
@@ -247,13 +247,14 @@ static bool catch_up(struct inode *inode)
 }
 
 /* The file's window, if the mount still wants it: a remount with another map= counts at once. */
-static struct sg_window *window_of(struct inode *inode)
+static struct sg_window *sgfs_window_of(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 	struct sg_window *window = READ_ONCE(si->window);
 	struct sg_shadow *shadow = READ_ONCE(si->shadow);
 
-	if (unlikely(si->map != READ_ONCE(SGFS(inode->i_sb)->opt.map)) || !is_current(inode))
+	if (unlikely(si->map != READ_ONCE(SGFS(inode->i_sb)->opt.map)) ||
+	    !sgfs_data_path_is_current(inode))
 		return NULL;
 	if (window)
 		return window;
@@ -264,7 +265,7 @@ static struct sg_window *window_of(struct inode *inode)
  * The copy ended early. A shadow is filled at first use: fill the 2 MiB in which the copy ended. A
  * splice cannot be filled.
  */
-static void fill_shadow(struct inode *inode, u64 pos)
+static void sgfs_fill_shadow(struct inode *inode, u64 pos)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 	u64 first = round_down(pos, PMD_SIZE) >> PAGE_SHIFT;
@@ -275,7 +276,7 @@ static void fill_shadow(struct inode *inode, u64 pos)
 	if (sg_walk(sgfs_vol(inode), sgfs_ref(inode), pos >> PAGE_SHIFT, 1, &run) || !run.off)
 		return;
 	mutex_lock(&si->window_lock);
-	if (si->shadow && pos < window_size(si))
+	if (si->shadow && pos < sgfs_window_size(si))
 		sg_shadow_fill(si->shadow, first, PMD_SIZE >> PAGE_SHIFT);
 	mutex_unlock(&si->window_lock);
 }
@@ -286,15 +287,15 @@ struct direction {
 };
 
 /* One look, which the user's memory cannot delay: an absent page ends it early. */
-static __always_inline size_t copy_piece(struct inode *inode, u64 pos, size_t len,
-					 struct iov_iter *iter, const struct direction *way,
-					 bool *any)
+static __always_inline size_t sgfs_copy_piece(struct inode *inode, u64 pos, size_t len,
+					      struct iov_iter *iter, const struct direction *way,
+					      bool *any)
 {
 	struct sg_window *w;
 	size_t n = 0;
 
 	sg_look_begin();
-	w = window_of(inode);
+	w = sgfs_window_of(inode);
 	*any = w;
 	if (w) {
 		pagefault_disable();
@@ -305,8 +306,8 @@ static __always_inline size_t copy_piece(struct inode *inode, u64 pos, size_t le
 	return n;
 }
 
-static __always_inline size_t copy(struct inode *inode, u64 pos, size_t len,
-				   struct iov_iter *iter, const struct direction *way)
+static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len,
+					struct iov_iter *iter, const struct direction *way)
 {
 	bool again = false, late = false, any;
 	size_t done = 0, piece, n;
@@ -317,9 +318,9 @@ static __always_inline size_t copy(struct inode *inode, u64 pos, size_t len,
 		return 0;	/* a window still leads there, but a walk is checked */
 	while (done < len) {
 		piece = min_t(size_t, len - done, SGFS_PIECE);
-		n = copy_piece(inode, pos + done, piece, iter, way, &any);
+		n = sgfs_copy_piece(inode, pos + done, piece, iter, way, &any);
 		if (unlikely(!any)) {
-			if (late || !catch_up(inode))
+			if (late || !sgfs_catch_up(inode))
 				break;
 			late = true;	/* a reader that is late twice walks instead */
 			continue;
@@ -330,7 +331,7 @@ static __always_inline size_t copy(struct inode *inode, u64 pos, size_t len,
 		if (n < piece) {
 			if (again || way->fault_in(iter, piece - n) == piece - n)
 				break;
-			fill_shadow(inode, pos + done);
+			sgfs_fill_shadow(inode, pos + done);
 			again = true;	/* a second try at the same place cannot succeed */
 		}
 		if (done < len)
@@ -345,12 +346,12 @@ size_t sgfs_map_read(struct inode *inode, u64 pos, size_t len, struct iov_iter *
 {
 	static const struct direction out = { sg_window_copy_to_iter, fault_in_iov_iter_writeable };
 
-	return copy(inode, pos, len, to, &out);
+	return sgfs_copy(inode, pos, len, to, &out);
 }
 
 size_t sgfs_map_write(struct inode *inode, u64 pos, size_t len, struct iov_iter *from)
 {
 	static const struct direction in = { sg_window_copy_from_iter, fault_in_iov_iter_readable };
 
-	return copy(inode, pos, len, from, &in);
+	return sgfs_copy(inode, pos, len, from, &in);
 }

@@ -14,7 +14,7 @@
 #include "stargatefs.h"
 
 /* i_lock is held. A reader that sees @known also sees the @base that belongs to it. */
-static void move_on(struct sgfs_inode *si, u64 seq, bool own)
+static void sgfs_move_on(struct sgfs_inode *si, u64 seq, bool own)
 {
 	if (seq <= si->known)
 		return;
@@ -32,7 +32,7 @@ u64 sgfs_dir_look(struct inode *dir)
 		return seq;
 	spin_lock(&dir->i_lock);
 	if (!si->changing)	/* the task that changes it will find what else has changed */
-		move_on(si, seq, false);
+		sgfs_move_on(si, seq, false);
 	spin_unlock(&dir->i_lock);
 	return seq;
 }
@@ -52,7 +52,7 @@ u64 sgfs_dir_end(struct inode *dir, unsigned int commits)
 
 	spin_lock(&dir->i_lock);
 	own = seq == si->known + 2 * commits;
-	move_on(si, seq, own);
+	sgfs_move_on(si, seq, own);
 	WRITE_ONCE(si->changing, false);
 	spin_unlock(&dir->i_lock);
 	smp_mb();	/* a task that still sees the old value is seen as a waiter */
@@ -65,7 +65,7 @@ void sgfs_name_known(struct dentry *dentry, u64 seq)
 	WRITE_ONCE(dentry->d_time, seq);
 }
 
-static bool is_current(const struct inode *dir, const struct dentry *dentry)
+static bool sgfs_dcache_is_current(const struct inode *dir, const struct dentry *dentry)
 {
 	const struct sgfs_inode *si = SGFS_I(dir);
 
@@ -74,7 +74,7 @@ static bool is_current(const struct inode *dir, const struct dentry *dentry)
 }
 
 /* Does the name still lead to what the dentry says? */
-static int is_same(struct inode *dir, const struct qstr *name, struct dentry *dentry)
+static int sgfs_dcache_is_same(struct inode *dir, const struct qstr *name, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(dentry);
 	struct sg_iref ref;
@@ -85,14 +85,14 @@ static int is_same(struct inode *dir, const struct qstr *name, struct dentry *de
 	return inode && sgfs_is_inode(inode, &ref);
 }
 
-static int look_again(struct inode *dir, const struct qstr *name, struct dentry *dentry)
+static int sgfs_look_again(struct inode *dir, const struct qstr *name, struct dentry *dentry)
 {
 	struct sgfs_inode *si = SGFS_I(dir);
 
 	for (;;) {
 		bool changing = READ_ONCE(si->changing);
 		u64 seq = sgfs_dir_look(dir);
-		int same = is_same(dir, name, dentry);
+		int same = sgfs_dcache_is_same(dir, name, dentry);
 
 		if (same > 0)
 			WRITE_ONCE(dentry->d_time, seq);
@@ -108,7 +108,7 @@ static int look_again(struct inode *dir, const struct qstr *name, struct dentry 
 }
 
 /* Names of inodes that are not in the volume are always valid. */
-static bool is_virtual(const struct inode *dir, const struct inode *inode)
+static bool sgfs_dcache_is_virtual(const struct inode *dir, const struct inode *inode)
 {
 	return sgfs_is_virtual(dir) || (inode && sgfs_is_virtual(inode));
 }
@@ -121,9 +121,10 @@ int sgfs_revalidate_rcu(struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = d_inode_rcu(dentry);
 
-	if (is_virtual(dir, inode))
+	if (sgfs_dcache_is_virtual(dir, inode))
 		return 1;
-	return is_current(dir, dentry) && (!inode || sgfs_is_fresh(inode)) ? 1 : -ECHILD;
+	return sgfs_dcache_is_current(dir, dentry) && (!inode || sgfs_is_fresh(inode)) ? 1 :
+	       -ECHILD;
 }
 
 int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct dentry *dentry,
@@ -132,9 +133,9 @@ int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct de
 	struct inode *inode = d_inode(dentry);
 	int ret, err = 0;
 
-	if (is_virtual(dir, inode))
+	if (sgfs_dcache_is_virtual(dir, inode))
 		return 1;
-	ret = is_current(dir, dentry) ? 1 : look_again(dir, name, dentry);
+	ret = sgfs_dcache_is_current(dir, dentry) ? 1 : sgfs_look_again(dir, name, dentry);
 	if (ret > 0 && inode && flags & LOOKUP_REVAL)
 		err = sgfs_keep(inode);
 	if (ret > 0 && inode && !err)
@@ -145,7 +146,7 @@ int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct de
 }
 
 /* The end of a path that no name led to: a descriptor's link, or the working directory. */
-static int weak_revalidate(struct dentry *dentry, unsigned int flags)
+static int sgfs_weak_revalidate(struct dentry *dentry, unsigned int flags)
 {
 	struct inode *inode = d_inode(dentry);
 	int err = sgfs_is_virtual(inode) ? 0 : sgfs_refresh(inode);
@@ -157,5 +158,5 @@ static int weak_revalidate(struct dentry *dentry, unsigned int flags)
 
 const struct dentry_operations sgfs_dentry_operations = {
 	.d_revalidate		= sgfs_revalidate,
-	.d_weak_revalidate	= weak_revalidate,
+	.d_weak_revalidate	= sgfs_weak_revalidate,
 };

@@ -14,13 +14,13 @@
 
 #include "stargatefs.h"
 
-static int refuse(struct fs_context *fc, const char *what, const char *why)
+static int sgfs_refuse(struct fs_context *fc, const char *what, const char *why)
 {
 	errorfc(fc, "%s: %s", what, why);
 	return -EINVAL;
 }
 
-static int check_place(struct fs_context *fc, const struct sgfs_memory *mem)
+static int sgfs_check_place(struct fs_context *fc, const struct sgfs_memory *mem)
 {
 	if (!IS_ALIGNED(mem->phys, SG_VOLUME_ALIGN)) {
 		errorfc(fc, "the volume begins at physical address 0x%llx, which is "
@@ -36,7 +36,7 @@ static int check_place(struct fs_context *fc, const struct sgfs_memory *mem)
 }
 
 /* The whole device must be one contiguous physical range, and one contiguous virtual range. */
-static int map_device(struct fs_context *fc, struct super_block *sb, struct sgfs_memory *mem)
+static int sgfs_map_device(struct fs_context *fc, struct super_block *sb, struct sgfs_memory *mem)
 {
 	long want = mem->size >> PAGE_SHIFT, got;
 	int id = dax_read_lock();
@@ -59,7 +59,7 @@ static int map_device(struct fs_context *fc, struct super_block *sb, struct sgfs
 		errorfc(fc, "%s: its device is being removed", sb->s_id);
 		return -ENODEV;
 	}
-	return check_place(fc, mem);
+	return sgfs_check_place(fc, mem);
 }
 
 /*
@@ -67,7 +67,7 @@ static int map_device(struct fs_context *fc, struct super_block *sb, struct sgfs
  * then, but the module needs no pages. The namespace's own device is the parent of the disk; it has
  * the address.
  */
-static const struct resource *raw_namespace(struct block_device *bdev)
+static const struct resource *sgfs_raw_namespace(struct block_device *bdev)
 {
 	const struct device *dev = disk_to_dev(bdev->bd_disk)->parent;
 	const struct resource *res;
@@ -80,18 +80,18 @@ static const struct resource *raw_namespace(struct block_device *bdev)
 	return resource_size(res) == get_capacity(bdev->bd_disk) << SECTOR_SHIFT ? res : NULL;
 }
 
-static int map_namespace(struct fs_context *fc, struct super_block *sb,
-			 const struct resource *res, struct sgfs_memory *mem)
+static int sgfs_map_namespace(struct fs_context *fc, struct super_block *sb,
+			      const struct resource *res, struct sgfs_memory *mem)
 {
 	int err;
 
 	mem->phys = res->start + (get_start_sect(sb->s_bdev) << SECTOR_SHIFT);
-	err = check_place(fc, mem);
+	err = sgfs_check_place(fc, mem);
 	if (err)
 		return err;
 	mem->base = memremap(mem->phys, mem->size, MEMREMAP_WB);
 	if (!mem->base)
-		return refuse(fc, sb->s_id, "its memory cannot be mapped write-back");
+		return sgfs_refuse(fc, sb->s_id, "its memory cannot be mapped write-back");
 	return 0;
 }
 
@@ -106,13 +106,13 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 	mem->dax = fs_dax_get_by_bdev(sb->s_bdev, &mem->start, mem, &sgfs_dax_holder) ?:
 		   fs_dax_get_by_bdev(sb->s_bdev, &mem->start, NULL, NULL);
 	if (!mem->dax) {
-		res = raw_namespace(sb->s_bdev);
+		res = sgfs_raw_namespace(sb->s_bdev);
 		if (res)
-			return map_namespace(fc, sb, res, mem);
-		return refuse(fc, sb->s_id,
-			      "is not a DAX device: its bytes cannot be addressed as memory");
+			return sgfs_map_namespace(fc, sb, res, mem);
+		return sgfs_refuse(fc, sb->s_id,
+				   "is not a DAX device: its bytes cannot be addressed as memory");
 	}
-	err = map_device(fc, sb, mem);
+	err = sgfs_map_device(fc, sb, mem);
 	if (err)
 		sgfs_memory_release(mem);
 	return err;
@@ -123,7 +123,7 @@ struct piece {
 	u64 start, end;
 };
 
-static int take_piece(struct resource *res, void *arg)
+static int sgfs_take_piece(struct resource *res, void *arg)
 {
 	struct piece *p = arg;
 
@@ -137,7 +137,7 @@ static int take_piece(struct resource *res, void *arg)
  * persistent or specific purpose memory that no driver has taken, without a gap. A range that
  * is merely not RAM does not count.
  */
-static bool is_reserved(u64 phys, u64 size)
+static bool sgfs_is_reserved(u64 phys, u64 size)
 {
 	static const unsigned long kinds[] = {
 		IORES_DESC_RESERVED, IORES_DESC_PERSISTENT_MEMORY,
@@ -152,7 +152,7 @@ static bool is_reserved(u64 phys, u64 size)
 	while (i < ARRAY_SIZE(kinds)) {	/* follow one kind after the other, up to a hole */
 		p.end = p.start;
 		walk_iomem_res_desc(kinds[i++], IORESOURCE_MEM, p.start, phys + size - 1, &p,
-				    take_piece);
+				    sgfs_take_piece);
 		if (p.end == p.start)
 			continue;
 		if (p.end >= phys + size)
@@ -171,13 +171,13 @@ int sgfs_memory_of_range(struct fs_context *fc, u64 phys, u64 size, bool read_on
 	mem->phys = phys;
 	mem->size = size & PAGE_MASK;
 	mem->read_only = read_only;
-	err = check_place(fc, mem);
+	err = sgfs_check_place(fc, mem);
 	if (err)
 		return err;
-	if (phys + size < phys || !is_reserved(phys, mem->size))
-		return refuse(fc, "phys=, size=",
-			      "not all of this is reserved memory (see /proc/iomem and memmap= of "
-			      "the kernel)");
+	if (phys + size < phys || !sgfs_is_reserved(phys, mem->size))
+		return sgfs_refuse(fc, "phys=, size=",
+				   "not all of this is reserved memory (see /proc/iomem and memmap= of "
+				   "the kernel)");
 	mem->resource = request_mem_region(phys, mem->size, SGFS_NAME);
 	if (!mem->resource) {
 		errorfc(fc, "phys=, size=: a driver uses this memory already: mount its device "
@@ -187,7 +187,7 @@ int sgfs_memory_of_range(struct fs_context *fc, u64 phys, u64 size, bool read_on
 	mem->base = memremap(phys, mem->size, MEMREMAP_WB);
 	if (!mem->base) {
 		sgfs_memory_release(mem);
-		return refuse(fc, "phys=, size=", "this memory cannot be mapped write-back");
+		return sgfs_refuse(fc, "phys=, size=", "this memory cannot be mapped write-back");
 	}
 	return 0;
 }

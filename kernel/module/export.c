@@ -17,13 +17,13 @@ struct handle {
 } __packed;
 #define WORDS	(sizeof(struct handle) / sizeof(u32))
 
-static void put(struct handle *h, struct inode *inode)
+static void sgfs_put(struct handle *h, struct inode *inode)
 {
 	h->ino = cpu_to_le64(sgfs_ref(inode)->ino);
 	h->generation = cpu_to_le32(inode->i_generation);
 }
 
-static int encode(struct inode *inode, u32 *words, int *len, struct inode *parent)
+static int sgfs_encode(struct inode *inode, u32 *words, int *len, struct inode *parent)
 {
 	struct handle *h = (struct handle *)words;
 	int need = parent ? 2 * WORDS : WORDS;
@@ -32,9 +32,9 @@ static int encode(struct inode *inode, u32 *words, int *len, struct inode *paren
 	*len = need;
 	if (!fits)
 		return FILEID_INVALID;
-	put(h, inode);
+	sgfs_put(h, inode);
 	if (parent)
-		put(h + 1, parent);
+		sgfs_put(h + 1, parent);
 	return parent ? TYPE_PARENT : TYPE_INODE;
 }
 
@@ -42,7 +42,7 @@ static int encode(struct inode *inode, u32 *words, int *len, struct inode *paren
  * A process of this system has the file open. Without links it stays until the last close
  * (sgfs_open()).
  */
-static bool is_open(struct inode *inode)
+static bool sgfs_is_open(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 	bool open;
@@ -53,33 +53,33 @@ static bool is_open(struct inode *inode)
 	return open;
 }
 
-static struct dentry *decode(struct super_block *sb, const struct handle *h)
+static struct dentry *sgfs_decode(struct super_block *sb, const struct handle *h)
 {
 	struct inode *inode = sgfs_iget_number(sb, le64_to_cpu(h->ino));
 
 	if (!IS_ERR(inode) && (inode->i_generation != le32_to_cpu(h->generation) ||
-			       (!inode->i_nlink && !is_open(inode)))) {
+			       (!inode->i_nlink && !sgfs_is_open(inode)))) {
 		iput(inode);
 		inode = ERR_PTR(-ESTALE);
 	}
 	return d_obtain_alias(inode);
 }
 
-static struct dentry *fh_to_dentry(struct super_block *sb, struct fid *fid, int len, int type)
+static struct dentry *sgfs_fh_to_dentry(struct super_block *sb, struct fid *fid, int len, int type)
 {
 	if ((type != TYPE_INODE && type != TYPE_PARENT) || len < WORDS)
 		return NULL;
-	return decode(sb, (const struct handle *)fid->raw);
+	return sgfs_decode(sb, (const struct handle *)fid->raw);
 }
 
-static struct dentry *fh_to_parent(struct super_block *sb, struct fid *fid, int len, int type)
+static struct dentry *sgfs_fh_to_parent(struct super_block *sb, struct fid *fid, int len, int type)
 {
 	if (type != TYPE_PARENT || len < 2 * WORDS)
 		return NULL;
-	return decode(sb, (const struct handle *)fid->raw + 1);
+	return sgfs_decode(sb, (const struct handle *)fid->raw + 1);
 }
 
-static struct dentry *get_parent(struct dentry *child)
+static struct dentry *sgfs_get_parent(struct dentry *child)
 {
 	struct inode *inode = d_inode(child);
 	struct sg_attr attr;
@@ -89,8 +89,8 @@ static struct dentry *get_parent(struct dentry *child)
 }
 
 const struct export_operations sgfs_export_operations = {
-	.encode_fh	= encode,
-	.fh_to_dentry	= fh_to_dentry,
-	.fh_to_parent	= fh_to_parent,
-	.get_parent	= get_parent,
+	.encode_fh	= sgfs_encode,
+	.fh_to_dentry	= sgfs_fh_to_dentry,
+	.fh_to_parent	= sgfs_fh_to_parent,
+	.get_parent	= sgfs_get_parent,
 };

@@ -10,7 +10,7 @@
 
 /* All three modes change a file's pages: the caller holds i_rwsem and invalidate_lock. */
 
-static int allocate(struct inode *inode, int mode, loff_t pos, loff_t len)
+static int sgfs_allocate(struct inode *inode, int mode, loff_t pos, loff_t len)
 {
 	u64 first = pos >> PAGE_SHIFT, end = DIV_ROUND_UP_ULL((u64)pos + len, PAGE_SIZE);
 	struct sg_vol *vol = sgfs_vol(inode);
@@ -30,36 +30,36 @@ static int allocate(struct inode *inode, int mode, loff_t pos, loff_t len)
 	return sg_touch(vol, sgfs_ref(inode), SG_SET_MTIME | SG_SET_CTIME, now, now, 0);
 }
 
-static int punch(struct inode *inode, loff_t pos, loff_t len)
+static int sgfs_punch(struct inode *inode, loff_t pos, loff_t len)
 {
 	sgfs_unmap(inode, pos, len, false);
 	return sg_punch(sgfs_vol(inode), sgfs_ref(inode), pos, len, sgfs_now(inode));
 }
 
-static int zero(struct inode *inode, int mode, loff_t pos, loff_t len)
+static int sgfs_zero(struct inode *inode, int mode, loff_t pos, loff_t len)
 {
-	return punch(inode, pos, len) ?: allocate(inode, mode, pos, len);
+	return sgfs_punch(inode, pos, len) ?: sgfs_allocate(inode, mode, pos, len);
 }
 
-static bool whole_pages(loff_t pos, loff_t len)
+static bool sgfs_whole_pages(loff_t pos, loff_t len)
 {
 	return IS_ALIGNED(pos | len, PAGE_SIZE);
 }
 
-static int collapse(struct inode *inode, loff_t pos, loff_t len)
+static int sgfs_collapse(struct inode *inode, loff_t pos, loff_t len)
 {
-	if (!whole_pages(pos, len) || pos + len >= i_size_read(inode))
+	if (!sgfs_whole_pages(pos, len) || pos + len >= i_size_read(inode))
 		return -EINVAL;
 	sgfs_unmap(inode, pos, LLONG_MAX, true);
 	return sg_collapse(sgfs_vol(inode), sgfs_ref(inode), pos, len, sgfs_now(inode));
 }
 
-static int insert(struct inode *inode, loff_t pos, loff_t len)
+static int sgfs_insert(struct inode *inode, loff_t pos, loff_t len)
 {
 	loff_t size = i_size_read(inode);
 	int err;
 
-	if (!whole_pages(pos, len) || pos >= size)
+	if (!sgfs_whole_pages(pos, len) || pos >= size)
 		return -EINVAL;
 	if (len > inode->i_sb->s_maxbytes - size)
 		return -EFBIG;
@@ -70,19 +70,19 @@ static int insert(struct inode *inode, loff_t pos, loff_t len)
 	return sg_insert(sgfs_vol(inode), sgfs_ref(inode), pos, len, sgfs_now(inode));
 }
 
-static int change(struct inode *inode, int mode, loff_t pos, loff_t len)
+static int sgfs_fallocate_change(struct inode *inode, int mode, loff_t pos, loff_t len)
 {
 	switch (mode & ~FALLOC_FL_KEEP_SIZE) {
 	case 0:
-		return allocate(inode, mode, pos, len);
+		return sgfs_allocate(inode, mode, pos, len);
 	case FALLOC_FL_PUNCH_HOLE:
-		return punch(inode, pos, len);
+		return sgfs_punch(inode, pos, len);
 	case FALLOC_FL_ZERO_RANGE:
-		return zero(inode, mode, pos, len);
+		return sgfs_zero(inode, mode, pos, len);
 	case FALLOC_FL_COLLAPSE_RANGE:
-		return collapse(inode, pos, len);
+		return sgfs_collapse(inode, pos, len);
 	case FALLOC_FL_INSERT_RANGE:
-		return insert(inode, pos, len);
+		return sgfs_insert(inode, pos, len);
 	}
 	return -EOPNOTSUPP;
 }
@@ -101,7 +101,7 @@ long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 	err = sgfs_refresh(inode) ?: sgfs_remove_privs(file);
 	if (!err) {
 		filemap_invalidate_lock(inode->i_mapping);
-		err = change(inode, mode, pos, len);
+		err = sgfs_fallocate_change(inode, mode, pos, len);
 		sgfs_refresh_slow(inode);
 		filemap_invalidate_unlock(inode->i_mapping);
 		sgfs_map_cut(inode, pos, U64_MAX);
@@ -120,7 +120,7 @@ struct extent {
 	u64 page, off, pages;
 };
 
-static int tell(struct fiemap_extent_info *fi, const struct extent *x, u32 flags)
+static int sgfs_tell(struct fiemap_extent_info *fi, const struct extent *x, u32 flags)
 {
 	if (!x->pages)
 		return 0;
@@ -133,7 +133,7 @@ static int tell(struct fiemap_extent_info *fi, const struct extent *x, u32 flags
  * until the next extent begins. Pages beyond the end of the file (FALLOC_FL_KEEP_SIZE) are shown
  * too.
  */
-static int map_extents(struct inode *inode, struct fiemap_extent_info *fi, u64 page, u64 end)
+static int sgfs_map_extents(struct inode *inode, struct fiemap_extent_info *fi, u64 page, u64 end)
 {
 	const u64 limit = inode->i_sb->s_maxbytes >> PAGE_SHIFT;
 	struct extent x = {};
@@ -154,12 +154,12 @@ static int map_extents(struct inode *inode, struct fiemap_extent_info *fi, u64 p
 			x.pages += run.pages;
 			continue;
 		}
-		err = tell(fi, &x, 0);
+		err = sgfs_tell(fi, &x, 0);
 		if (err || page >= end)
 			return min(err, 0);
 		x = (struct extent){ .page = page, .off = run.off, .pages = run.pages };
 	}
-	return min(tell(fi, &x, FIEMAP_EXTENT_LAST), 0);
+	return min(sgfs_tell(fi, &x, FIEMAP_EXTENT_LAST), 0);
 }
 
 int sgfs_fiemap(struct inode *inode, struct fiemap_extent_info *fi, u64 start, u64 len)
@@ -169,8 +169,8 @@ int sgfs_fiemap(struct inode *inode, struct fiemap_extent_info *fi, u64 start, u
 	if (err)
 		return err;
 	inode_lock_shared(inode);
-	err = map_extents(inode, fi, start >> PAGE_SHIFT,
-			  DIV_ROUND_UP_ULL(start + len, PAGE_SIZE));
+	err = sgfs_map_extents(inode, fi, start >> PAGE_SHIFT,
+			       DIV_ROUND_UP_ULL(start + len, PAGE_SIZE));
 	inode_unlock_shared(inode);
 	return err;
 }

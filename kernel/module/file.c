@@ -12,7 +12,7 @@
 #include "stargatefs.h"
 #include "trace.h"
 
-static u64 pages_spanned(u64 pos, size_t len)
+static u64 sgfs_pages_spanned(u64 pos, size_t len)
 {
 	return DIV_ROUND_UP(offset_in_page(pos) + len, PAGE_SIZE);
 }
@@ -23,8 +23,8 @@ static u64 pages_spanned(u64 pos, size_t len)
 #define CUT_TRIES	4	/* to read a file that another system cuts */
 #define SECONDS_A_DAY	(24 * 60 * 60)
 
-static size_t copy_run(const struct sg_vol *vol, const struct sg_run *run, u64 pos, size_t n,
-		       struct iov_iter *to)
+static size_t sgfs_copy_run(const struct sg_vol *vol, const struct sg_run *run, u64 pos, size_t n,
+			    struct iov_iter *to)
 {
 	if (run->off)
 		return _copy_mc_to_iter(vol->base + run->off + offset_in_page(pos), n, to);
@@ -36,20 +36,20 @@ static size_t copy_run(const struct sg_vol *vol, const struct sg_run *run, u64 p
  * user's memory: an absent page ends the copy early (*@want: the length it should have had; *@stop:
  * the position in the volume).
  */
-static ssize_t read_piece(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,
-			  u64 *stop)
+static ssize_t sgfs_read_piece(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,
+			       u64 *stop)
 {
 	struct sg_vol *vol = sgfs_vol(inode);
 	struct sg_run run;
 	ssize_t n;
 
 	sg_look_begin();
-	n = sg_walk(vol, sgfs_ref(inode), pos >> PAGE_SHIFT, pages_spanned(pos, *want), &run);
+	n = sg_walk(vol, sgfs_ref(inode), pos >> PAGE_SHIFT, sgfs_pages_spanned(pos, *want), &run);
 	if (!n) {
 		*want = min3(*want, (size_t)((run.pages << PAGE_SHIFT) - offset_in_page(pos)),
 			     (size_t)SGFS_PIECE);
 		pagefault_disable();
-		n = copy_run(vol, &run, pos, *want, to);
+		n = sgfs_copy_run(vol, &run, pos, *want, to);
 		pagefault_enable();
 		*stop = run.off ? run.off + offset_in_page(pos) + n : 0;
 	}
@@ -58,8 +58,8 @@ static ssize_t read_piece(struct inode *inode, u64 pos, size_t *want, struct iov
 }
 
 /* The same for an iterator that allocates during the copy: through a bounce page. */
-static ssize_t read_bounced(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,
-			    u64 *stop)
+static ssize_t sgfs_read_bounced(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,
+				 u64 *stop)
 {
 	void *page = (void *)__get_free_page(GFP_KERNEL);
 	struct kvec vec = { .iov_base = page };
@@ -70,7 +70,7 @@ static ssize_t read_bounced(struct inode *inode, u64 pos, size_t *want, struct i
 	if (page) {
 		vec.iov_len = *want;
 		iov_iter_kvec(&bounce, ITER_DEST, &vec, 1, *want);
-		n = read_piece(inode, pos, want, &bounce, stop);
+		n = sgfs_read_piece(inode, pos, want, &bounce, stop);
 		if (n > 0)
 			n = _copy_to_iter(page, n, to);
 	}
@@ -78,8 +78,8 @@ static ssize_t read_bounced(struct inode *inode, u64 pos, size_t *want, struct i
 	return n;
 }
 
-static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov_iter *to,
-			    bool nowait)
+static ssize_t sgfs_read_walking(struct inode *inode, u64 pos, size_t len, struct iov_iter *to,
+				 bool nowait)
 {
 	bool bounce = sgfs_iter_allocates(to);
 	unsigned int tries = 0;
@@ -89,8 +89,8 @@ static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov
 
 	while (done < len) {
 		want = len - done;
-		n = bounce ? read_bounced(inode, pos + done, &want, to, &stop) :
-			     read_piece(inode, pos + done, &want, to, &stop);
+		n = bounce ? sgfs_read_bounced(inode, pos + done, &want, to, &stop) :
+			     sgfs_read_piece(inode, pos + done, &want, to, &stop);
 		if (n < 0)
 			return done ?: n;
 		done += n;
@@ -115,7 +115,7 @@ static ssize_t read_walking(struct inode *inode, u64 pos, size_t len, struct iov
 	return done;
 }
 
-static ssize_t read_once(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
+static ssize_t sgfs_read_once(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
 {
 	loff_t size = i_size_read(inode);
 	size_t len, done;
@@ -126,7 +126,7 @@ static ssize_t read_once(struct inode *inode, u64 pos, struct iov_iter *to, bool
 	len = min_t(u64, iov_iter_count(to), size - pos);
 	done = sgfs_map_read(inode, pos, len, to);
 	if (done < len) {
-		walked = read_walking(inode, pos + done, len - done, to, nowait);
+		walked = sgfs_read_walking(inode, pos + done, len - done, to, nowait);
 		if (walked > 0)
 			sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, walked);
 		if (walked < 0 && !done)
@@ -141,7 +141,7 @@ static ssize_t read_once(struct inode *inode, u64 pos, struct iov_iter *to, bool
  * system decides how long its change of the inode takes. -EAGAIN: the caller retries, and may wait
  * then.
  */
-static int look(struct inode *inode, bool nowait)
+static int sgfs_file_look(struct inode *inode, bool nowait)
 {
 	if (!nowait)
 		return sgfs_refresh(inode);
@@ -152,7 +152,7 @@ static int look(struct inode *inode, bool nowait)
  * The same for the time of the last access: the module stores it with the file locked between
  * systems. It is due as the VFS judges, or more often.
  */
-static bool atime_is_due(const struct file *file)
+static bool sgfs_atime_is_due(const struct file *file)
 {
 	const struct inode *inode = file_inode(file);
 	unsigned int flags = file->f_path.mnt->mnt_flags;
@@ -170,7 +170,7 @@ static bool atime_is_due(const struct file *file)
  * Another system may cut the file during the read. The read then returns zeroes that never existed:
  * beyond the new end. So read again, up to the current end.
  */
-static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
+static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
 {
 	const struct sg_inode *record = sgfs_record(inode);
 	unsigned int turn = 0;
@@ -180,12 +180,12 @@ static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bo
 
 	for (;;) {
 		cuts = READ_ONCE(record->cuts);
-		n = read_once(inode, pos, to, nowait);
+		n = sgfs_read_once(inode, pos, to, nowait);
 		/*
 		 * This system was fenced. Other systems no longer wait for it: the page may belong
 		 * to another file.
 		 */
-		err = look(inode, nowait);
+		err = sgfs_file_look(inode, nowait);
 		if (err || n <= 0)
 			return err ?: n;
 		if (likely(cuts == READ_ONCE(record->cuts) && pos + n <= i_size_read(inode)))
@@ -196,7 +196,7 @@ static ssize_t read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bo
 	}
 }
 
-static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
+static ssize_t sgfs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	bool nowait = iocb->ki_flags & IOCB_NOWAIT;
@@ -206,9 +206,9 @@ static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
 		return 0;
 	if (!nowait)
 		inode_lock_shared(inode);
-	else if (atime_is_due(iocb->ki_filp) || !inode_trylock_shared(inode))
+	else if (sgfs_atime_is_due(iocb->ki_filp) || !inode_trylock_shared(inode))
 		return -EAGAIN;
-	n = look(inode, nowait) ?: read_locked(inode, iocb->ki_pos, to, nowait);
+	n = sgfs_file_look(inode, nowait) ?: sgfs_read_locked(inode, iocb->ki_pos, to, nowait);
 	inode_unlock_shared(inode);
 	trace_sgfs_read(inode, iocb->ki_pos, n);
 	if (n > 0) {
@@ -228,7 +228,7 @@ static ssize_t read_iter(struct kiocb *iocb, struct iov_iter *to)
  * barrier pairs with the one in the fault handler: either this task sees the mapping, or the fault
  * sees the new page.
  */
-static void show_filled(struct inode *inode, u64 pos, size_t len)
+static void sgfs_show_filled(struct inode *inode, u64 pos, size_t len)
 {
 	smp_mb();
 	if (mapping_mapped(inode->i_mapping)) {
@@ -239,8 +239,8 @@ static void show_filled(struct inode *inode, u64 pos, size_t len)
 	sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), true);
 }
 
-static size_t copy_in(struct inode *inode, const struct sg_write *w, size_t want,
-		      struct iov_iter *from)
+static size_t sgfs_file_copy_in(struct inode *inode, const struct sg_write *w, size_t want,
+				struct iov_iter *from)
 {
 	void *to = sgfs_vol(inode)->base + w->off;
 	size_t copied;
@@ -258,8 +258,8 @@ static size_t copy_in(struct inode *inode, const struct sg_write *w, size_t want
  * Write in place without a lock, as one look; otherwise with the inode locked, so that the file
  * keeps its pages. In both cases no page may be faulted in.
  */
-static int begin_piece(struct inode *inode, u64 pos, size_t want, struct iov_iter *from,
-		       struct sg_write *w, size_t *copied)
+static int sgfs_begin_piece(struct inode *inode, u64 pos, size_t want, struct iov_iter *from,
+			    struct sg_write *w, size_t *copied)
 {
 	struct sg_vol *vol = sgfs_vol(inode);
 	int err;
@@ -267,19 +267,19 @@ static int begin_piece(struct inode *inode, u64 pos, size_t want, struct iov_ite
 	sg_look_begin();
 	err = sg_write_begin(vol, sgfs_ref(inode), pos, want, SG_WRITE_IN_PLACE, w);
 	if (!err)
-		*copied = copy_in(inode, w, want, from);
+		*copied = sgfs_file_copy_in(inode, w, want, from);
 	sg_look_end();
 	if (err != -EAGAIN)
 		return err;
 	err = sg_write_begin(vol, sgfs_ref(inode), pos, want, SG_WRITE_LOCKED, w);
 	if (!err)
-		*copied = copy_in(inode, w, want, from);
+		*copied = sgfs_file_copy_in(inode, w, want, from);
 	return err;
 }
 
 /* Return the bytes written; 0: the source has to be faulted in again. */
-static ssize_t write_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
-			   bool *filled)
+static ssize_t sgfs_write_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
+				bool *filled)
 {
 	size_t want = min_t(u64, iov_iter_count(from), SGFS_PIECE), copied;
 	struct sg_write w;
@@ -288,7 +288,7 @@ static ssize_t write_piece(struct inode *inode, u64 pos, struct iov_iter *from, 
 
 	if (fault_in_iov_iter_readable(from, want) == want)
 		return -EFAULT;
-	err = begin_piece(inode, pos, want, from, &w, &copied);
+	err = sgfs_begin_piece(inode, pos, want, from, &w, &copied);
 	if (err)
 		return err;
 	fresh = w.fresh;
@@ -301,14 +301,14 @@ static ssize_t write_piece(struct inode *inode, u64 pos, struct iov_iter *from, 
 	return copied;
 }
 
-static ssize_t write_walking(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
+static ssize_t sgfs_write_walking(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
 {
 	ssize_t done = 0, n = 0;
 	unsigned int tries = 0;
 	bool filled = false;
 
 	while (iov_iter_count(from)) {
-		n = write_piece(inode, pos + done, from, now, &filled);
+		n = sgfs_write_piece(inode, pos + done, from, now, &filled);
 		/* The kernel's copy may stop some bytes before the absent page. */
 		tries = n ? 0 : tries + 1;
 		if (tries == TRIES)
@@ -326,7 +326,7 @@ static ssize_t write_walking(struct inode *inode, u64 pos, struct iov_iter *from
 	}
 	/* After an early end the file has kept pages beyond the written bytes. */
 	if (filled)
-		show_filled(inode, pos, iov_iter_count(from) ? done + SGFS_PIECE : done);
+		sgfs_show_filled(inode, pos, iov_iter_count(from) ? done + SGFS_PIECE : done);
 	if (done)
 		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, done);
 	return done ?: n;
@@ -336,7 +336,7 @@ static ssize_t write_walking(struct inode *inode, u64 pos, struct iov_iter *from
  * Write in place through a window, as far as pages exist. The times come first: they may be
  * refused.
  */
-static ssize_t write_windowed(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
+static ssize_t sgfs_write_windowed(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
 {
 	u64 size = i_size_read(inode);
 	size_t done;
@@ -352,17 +352,17 @@ static ssize_t write_windowed(struct inode *inode, u64 pos, struct iov_iter *fro
 	return sgfs_alive(inode->i_sb) ? done : -EIO;
 }
 
-static ssize_t write_locked(struct inode *inode, u64 pos, struct iov_iter *from)
+static ssize_t sgfs_write_locked(struct inode *inode, u64 pos, struct iov_iter *from)
 {
 	struct timespec64 now = current_time(inode);
 	loff_t size = i_size_read(inode);
 	ssize_t done, n = 0;
 
-	done = write_windowed(inode, pos, from, sgfs_ns(now));
+	done = sgfs_write_windowed(inode, pos, from, sgfs_ns(now));
 	if (done < 0)
 		return done;
 	if (iov_iter_count(from))
-		n = write_walking(inode, pos + done, from, sgfs_ns(now));
+		n = sgfs_write_walking(inode, pos + done, from, sgfs_ns(now));
 	sgfs_refresh(inode);
 	if (done || n > 0) {	/* writes in place change the times without the change counter */
 		inode_set_mtime_to_ts(inode, now);
@@ -376,8 +376,8 @@ static ssize_t write_locked(struct inode *inode, u64 pos, struct iov_iter *from)
 /* --- appending: a call's bytes are contiguous, whatever its length ---------------------------- */
 
 /* The first part is written as a whole or not at all: 0, and the source is faulted in again. */
-static ssize_t append_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
-			    bool first)
+static ssize_t sgfs_append_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
+				 bool first)
 {
 	size_t want = min_t(u64, iov_iter_count(from), SGFS_PIECE), copied;
 	struct sg_write w;
@@ -385,7 +385,7 @@ static ssize_t append_piece(struct inode *inode, u64 pos, struct iov_iter *from,
 
 	if (err)
 		return err;
-	copied = copy_in(inode, &w, want, from);
+	copied = sgfs_file_copy_in(inode, &w, want, from);
 	if (first && copied < min_t(u64, want, w.len)) {
 		iov_iter_revert(from, copied);
 		copied = 0;
@@ -396,12 +396,12 @@ static ssize_t append_piece(struct inode *inode, u64 pos, struct iov_iter *from,
 	return err ?: (ssize_t)copied;
 }
 
-static ssize_t append_pieces(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
+static ssize_t sgfs_append_pieces(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
 {
 	ssize_t done = 0, n = 0;
 
 	while (iov_iter_count(from)) {
-		n = append_piece(inode, pos + done, from, now, !done);
+		n = sgfs_append_piece(inode, pos + done, from, now, !done);
 		if (n <= 0)
 			break;
 		done += n;
@@ -413,7 +413,7 @@ static ssize_t append_pieces(struct inode *inode, u64 pos, struct iov_iter *from
 }
 
 /* Append with the file locked between systems; 0: the source has to be faulted in again. */
-static ssize_t append_once(struct kiocb *iocb, struct iov_iter *from, s64 now)
+static ssize_t sgfs_append_once(struct kiocb *iocb, struct iov_iter *from, s64 now)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	u64 size;
@@ -428,14 +428,14 @@ static ssize_t append_once(struct kiocb *iocb, struct iov_iter *from, s64 now)
 	if (!n)
 		n = generic_write_checks(iocb, from);	/* at the current end */
 	if (n > 0)
-		n = append_pieces(inode, iocb->ki_pos, from, now);
+		n = sgfs_append_pieces(inode, iocb->ki_pos, from, now);
 	sg_append_end(sgfs_vol(inode), sgfs_ref(inode));
 	if (n > 0)
-		show_filled(inode, iocb->ki_pos, n);
+		sgfs_show_filled(inode, iocb->ki_pos, n);
 	return n;
 }
 
-static ssize_t append_locked(struct kiocb *iocb, struct iov_iter *from)
+static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	struct sg_nospace nospace = {};
@@ -444,7 +444,7 @@ static ssize_t append_locked(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t n;
 
 	do {
-		n = append_once(iocb, from, now);
+		n = sgfs_append_once(iocb, from, now);
 	} while (!fatal_signal_pending(current) &&
 		 ((!n && ++tries < TRIES) ||
 		  (n == -ENOSPC && sg_more_space(sgfs_vol(inode), &nospace))));
@@ -456,7 +456,7 @@ static ssize_t append_locked(struct kiocb *iocb, struct iov_iter *from)
 	return n ?: -EFAULT;
 }
 
-static ssize_t write_checked(struct kiocb *iocb, struct iov_iter *from)
+static ssize_t sgfs_write_checked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	ssize_t n = sgfs_refresh(inode);
@@ -469,11 +469,11 @@ static ssize_t write_checked(struct kiocb *iocb, struct iov_iter *from)
 	if (n)
 		return n;
 	if (iocb->ki_flags & IOCB_APPEND)
-		return append_locked(iocb, from);
-	return write_locked(inode, iocb->ki_pos, from);
+		return sgfs_append_locked(iocb, from);
+	return sgfs_write_locked(inode, iocb->ki_pos, from);
 }
 
-static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
+static ssize_t sgfs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	ssize_t n;
@@ -485,7 +485,7 @@ static ssize_t write_iter(struct kiocb *iocb, struct iov_iter *from)
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EAGAIN;
 	inode_lock(inode);
-	n = write_checked(iocb, from);
+	n = sgfs_write_checked(iocb, from);
 	inode_unlock(inode);
 	trace_sgfs_write(inode, iocb->ki_pos, n);
 	if (n <= 0)
@@ -509,7 +509,7 @@ int sgfs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	return sgfs_written_flush(inode, start >> PAGE_SHIFT, end >> PAGE_SHIFT) ?: err;
 }
 
-static loff_t seek_extent(struct file *file, loff_t offset, bool hole)
+static loff_t sgfs_seek_extent(struct file *file, loff_t offset, bool hole)
 {
 	struct inode *inode = file_inode(file);
 	loff_t pos = -ENXIO;
@@ -529,12 +529,12 @@ loff_t sgfs_llseek(struct file *file, loff_t offset, int whence)
 	if (err)
 		return err;
 	if (whence == SEEK_HOLE || whence == SEEK_DATA)
-		return seek_extent(file, offset, whence == SEEK_HOLE);
+		return sgfs_seek_extent(file, offset, whence == SEEK_HOLE);
 	return generic_file_llseek_size(file, offset, whence, inode->i_sb->s_maxbytes,
 					i_size_read(inode));
 }
 
-static int open(struct inode *inode, struct file *file)
+static int sgfs_file_open(struct inode *inode, struct file *file)
 {
 	int err = generic_file_open(inode, file) ?: sgfs_refresh(inode) ?: sgfs_open(inode);
 
@@ -542,17 +542,17 @@ static int open(struct inode *inode, struct file *file)
 	return err;
 }
 
-static int release(struct inode *inode, struct file *file)
+static int sgfs_file_release(struct inode *inode, struct file *file)
 {
 	sgfs_close(inode);
 	return 0;
 }
 
 const struct file_operations sgfs_file_operations = {
-	.read_iter		= read_iter,
-	.write_iter		= write_iter,
-	.open			= open,
-	.release		= release,
+	.read_iter		= sgfs_read_iter,
+	.write_iter		= sgfs_write_iter,
+	.open			= sgfs_file_open,
+	.release		= sgfs_file_release,
 	.llseek			= sgfs_llseek,
 	.fsync			= sgfs_fsync,
 	.fallocate		= sgfs_fallocate,

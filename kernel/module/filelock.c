@@ -26,7 +26,7 @@
  * task waits for another system under @tables: a process that exits waits for this lock, and cannot
  * be killed.
  */
-static void changed(struct sgfs_inode *si)
+static void sgfs_changed(struct sgfs_inode *si)
 {
 	atomic_inc(&si->changes);
 	smp_mb__after_atomic();
@@ -34,7 +34,7 @@ static void changed(struct sgfs_inode *si)
 }
 
 /* Other systems compare owners; they need not learn addresses of this kernel. */
-static u64 scrambled(const void *owner)
+static u64 sgfs_scrambled(const void *owner)
 {
 	static siphash_key_t key;
 
@@ -43,20 +43,20 @@ static u64 scrambled(const void *owner)
 }
 
 /* When the VFS drops an open file's locks, it does not name the kind: the owner shows it. */
-static unsigned int kind_of(const struct file *file, const struct file_lock *fl)
+static unsigned int sgfs_filelock_kind_of(const struct file *file, const struct file_lock *fl)
 {
 	if (sgfs_fl(fl, flags) & FL_FLOCK)
 		return SG_USERLOCK_FLOCK;
 	return sgfs_fl(fl, owner) == (fl_owner_t)file ? SG_USERLOCK_OFD : SG_USERLOCK_POSIX;
 }
 
-static struct sg_userlock lock_of(const struct file *file, const struct file_lock *fl)
+static struct sg_userlock sgfs_lock_of(const struct file *file, const struct file_lock *fl)
 {
 	return (struct sg_userlock){
-		.kind = kind_of(file, fl),
+		.kind = sgfs_filelock_kind_of(file, fl),
 		.exclusive = sgfs_fl(fl, type) == F_WRLCK,
 		.pid = sgfs_fl(fl, pid),
-		.owner = scrambled(sgfs_fl(fl, owner)),
+		.owner = sgfs_scrambled(sgfs_fl(fl, owner)),
 		.start = fl->fl_start,
 		.last = fl->fl_end,
 		.brief = true,
@@ -66,7 +66,7 @@ static struct sg_userlock lock_of(const struct file *file, const struct file_loc
 /* --- changing both tables --------------------------------------------------------------------- */
 
 /* Change the VFS's lists without a wait: a lock that the volume has granted is free there, too. */
-static int change_local(struct file *file, struct file_lock *fl, unsigned char type)
+static int sgfs_change_local(struct file *file, struct file_lock *fl, unsigned char type)
 {
 	unsigned char was_type = sgfs_fl(fl, type);
 	unsigned int was_flags = sgfs_fl(fl, flags);
@@ -81,14 +81,14 @@ static int change_local(struct file *file, struct file_lock *fl, unsigned char t
 }
 
 /* The operation would have had to wait for another system. */
-static bool is_put_off(int err)
+static bool sgfs_is_put_off(int err)
 {
 	return err == -EBUSY || err == -ENOBUFS;
 }
 
 /* @last: the volume's table cannot be had in time, so only the VFS's lists change. */
-static int unlock_once(struct file *file, struct file_lock *fl, const struct sg_userlock *range,
-		       bool last)
+static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
+			    const struct sg_userlock *range, bool last)
 {
 	struct inode *inode = file_inode(file);
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -97,30 +97,30 @@ static int unlock_once(struct file *file, struct file_lock *fl, const struct sg_
 	mutex_lock(&si->tables);
 	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
 	/* No room to split a lock: nothing has changed. After other errors no lock is left. */
-	if (err != -ENOLCK && err != -EINTR && (last || !is_put_off(err)))
-		err = change_local(file, fl, F_UNLCK);
+	if (err != -ENOLCK && err != -EINTR && (last || !sgfs_is_put_off(err)))
+		err = sgfs_change_local(file, fl, F_UNLCK);
 	mutex_unlock(&si->tables);
 	return err;
 }
 
-static int unlock(struct file *file, struct file_lock *fl)
+static int sgfs_unlock(struct file *file, struct file_lock *fl)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(UNLOCK_MS);
-	struct sg_userlock range = lock_of(file, fl);
+	struct sg_userlock range = sgfs_lock_of(file, fl);
 	struct inode *inode = file_inode(file);
 	bool last = false;
 	int err;
 
 	for (;;) {
-		err = unlock_once(file, fl, &range, last);
-		if (last || !is_put_off(err))
+		err = sgfs_unlock_once(file, fl, &range, last);
+		if (last || !sgfs_is_put_off(err))
 			break;
 		err = sg_userlock_await(sgfs_vol(inode), sgfs_ref(inode), err, true);
 		if (err == -ENOLCK || err == -EINTR)
 			break;
 		last = err || time_after(jiffies, end);
 	}
-	changed(SGFS_I(inode));
+	sgfs_changed(SGFS_I(inode));
 	return err;
 }
 
@@ -135,18 +135,18 @@ struct granted {
  * allocation evicts nothing of this file system, because other systems wait for the chain of locks
  * meanwhile.
  */
-static int follow(void *arg)
+static int sgfs_follow(void *arg)
 {
 	struct granted *granted = arg;
 	unsigned int nofs = memalloc_nofs_save();
-	int err = change_local(granted->file, granted->fl, sgfs_fl(granted->fl, type));
+	int err = sgfs_change_local(granted->file, granted->fl, sgfs_fl(granted->fl, type));
 
 	memalloc_nofs_restore(nofs);
 	return err;
 }
 
-static int try_once(struct file *file, struct file_lock *fl, struct sg_userlock *want,
-		    struct sg_userlock_wait *wait)
+static int sgfs_try_once(struct file *file, struct file_lock *fl, struct sg_userlock *want,
+			 struct sg_userlock_wait *wait)
 {
 	struct granted granted = { .file = file, .fl = fl };
 	struct inode *inode = file_inode(file);
@@ -155,11 +155,11 @@ static int try_once(struct file *file, struct file_lock *fl, struct sg_userlock 
 
 	if (err)
 		return err;
-	want->follow = follow;
+	want->follow = sgfs_follow;
 	want->arg = &granted;
 	err = sg_userlock_set(sgfs_vol(inode), sgfs_ref(inode), want, wait, NULL);
 	if (err == -EAGAIN && want->kind == SG_USERLOCK_FLOCK)
-		change_local(file, fl, F_UNLCK);	/* a conversion: the volume dropped the old
+		sgfs_change_local(file, fl, F_UNLCK);	/* a conversion: the volume dropped the old
 							 * lock */
 	mutex_unlock(&si->tables);
 	return err;
@@ -170,7 +170,7 @@ static int try_once(struct file *file, struct file_lock *fl, struct sg_userlock 
  * waits, for all lock files with the same hash. An unlock does not queue here, because it cannot be
  * killed.
  */
-static int await(struct inode *inode, int err)
+static int sgfs_await(struct inode *inode, int err)
 {
 	const struct sg_iref *ref = sgfs_ref(inode);
 	struct mutex *turn = &SGFS(inode->i_sb)->awaiting[ref->ino % SGFS_AWAITING];
@@ -184,17 +184,17 @@ static int await(struct inode *inode, int err)
 }
 
 /* If the state of the lock depends on another system's answer, wait for that answer here. */
-static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want,
-		    struct sg_userlock_wait *wait)
+static int sgfs_try_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want,
+			 struct sg_userlock_wait *wait)
 {
 	struct inode *inode = file_inode(file);
 	int err;
 
 	for (;;) {
-		err = try_once(file, fl, want, wait);
-		if (!is_put_off(err))
+		err = sgfs_try_once(file, fl, want, wait);
+		if (!sgfs_is_put_off(err))
 			break;
-		err = await(inode, err);
+		err = sgfs_await(inode, err);
 		if (err)
 			return err;
 	}
@@ -206,7 +206,7 @@ static int try_lock(struct file *file, struct file_lock *fl, struct sg_userlock 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
 /* Wait for a change in this system, or for a while. */
-static int nap(struct sgfs_inode *si, int seen, unsigned int ms)
+static int sgfs_nap(struct sgfs_inode *si, int seen, unsigned int ms)
 {
 	long left = ___wait_var_event(&si->changes,
 				      ___wait_cond_timeout(atomic_read(&si->changes) != seen),
@@ -216,7 +216,7 @@ static int nap(struct sgfs_inode *si, int seen, unsigned int ms)
 	return left < 0 ? left : 0;
 }
 
-static int wait_and_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want)
+static int sgfs_wait_and_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want)
 {
 	struct inode *inode = file_inode(file);
 	struct sg_userlock_wait wait = { 0 };
@@ -225,10 +225,10 @@ static int wait_and_lock(struct file *file, struct file_lock *fl, struct sg_user
 
 	for (;;) {
 		seen = atomic_read(&SGFS_I(inode)->changes);
-		err = try_lock(file, fl, want, &wait);
+		err = sgfs_try_lock(file, fl, want, &wait);
 		if (err != -EAGAIN)
 			break;
-		err = nap(SGFS_I(inode), seen, ms);
+		err = sgfs_nap(SGFS_I(inode), seen, ms);
 		if (err)
 			break;
 		ms = min(2 * ms, NAP_MS_MAX);
@@ -237,13 +237,14 @@ static int wait_and_lock(struct file *file, struct file_lock *fl, struct sg_user
 	return err;
 }
 
-static int lock(struct file *file, struct file_lock *fl, bool may_wait)
+static int sgfs_filelock_lock(struct file *file, struct file_lock *fl, bool may_wait)
 {
-	struct sg_userlock want = lock_of(file, fl);
-	int err = may_wait ? wait_and_lock(file, fl, &want) : try_lock(file, fl, &want, NULL);
+	struct sg_userlock want = sgfs_lock_of(file, fl);
+	int err = may_wait ? sgfs_wait_and_lock(file, fl, &want) :
+		sgfs_try_lock(file, fl, &want, NULL);
 
 	/* A lock may have become weaker, or a place in the queue may be free. */
-	changed(SGFS_I(file_inode(file)));
+	sgfs_changed(SGFS_I(file_inode(file)));
 	return err;
 }
 
@@ -261,9 +262,9 @@ void sgfs_userlocks_init(struct sgfs *fs)
  * Report the conflicting lock. A process of another system is shown as a negative number, as other
  * file systems with locks between machines do.
  */
-static int test(struct file *file, struct file_lock *fl)
+static int sgfs_test(struct file *file, struct file_lock *fl)
 {
-	struct sg_userlock want = lock_of(file, fl), by;
+	struct sg_userlock want = sgfs_lock_of(file, fl), by;
 	struct inode *inode = file_inode(file);
 	int err = sg_userlock_test(sgfs_vol(inode), sgfs_ref(inode), &want, &by);
 
@@ -282,7 +283,7 @@ static int test(struct file *file, struct file_lock *fl)
 	return 0;
 }
 
-static bool member(const struct file *file)
+static bool sgfs_member(const struct file *file)
 {
 	return sgfs_vol(file_inode(file))->slot >= 0;
 }
@@ -291,24 +292,24 @@ int sgfs_lock(struct file *file, int cmd, struct file_lock *fl)
 {
 	if (cmd == F_CANCELLK)
 		return 0;	/* of a lock manager: it was never told to wait */
-	if (!member(file) && cmd == F_GETLK) {
+	if (!sgfs_member(file) && cmd == F_GETLK) {
 		posix_test_lock(file, fl);
 		return 0;
 	}
-	if (!member(file))
+	if (!sgfs_member(file))
 		return locks_lock_file_wait(file, fl);
 	if (cmd == F_GETLK)
-		return test(file, fl);
+		return sgfs_test(file, fl);
 	if (sgfs_fl(fl, type) == F_UNLCK)
-		return unlock(file, fl);
-	return lock(file, fl, cmd == F_SETLKW);
+		return sgfs_unlock(file, fl);
+	return sgfs_filelock_lock(file, fl, cmd == F_SETLKW);
 }
 
 int sgfs_flock(struct file *file, int cmd, struct file_lock *fl)
 {
-	if (!member(file))
+	if (!sgfs_member(file))
 		return locks_lock_file_wait(file, fl);
 	if (sgfs_fl(fl, type) == F_UNLCK)
-		return unlock(file, fl);
-	return lock(file, fl, cmd == F_SETLKW);
+		return sgfs_unlock(file, fl);
+	return sgfs_filelock_lock(file, fl, cmd == F_SETLKW);
 }

@@ -13,7 +13,7 @@
 #include "stargatefs.h"
 
 /* The bytes of the device now, as one contiguous range that begins where the mount's does. */
-static u64 device_size(const struct sgfs *fs)
+static u64 sgfs_device_size(const struct sgfs *fs)
 {
 	long want = bdev_nr_bytes(fs->sb->s_bdev) >> PAGE_SHIFT, got;
 	const struct sgfs_memory *mem = &fs->mem;
@@ -38,7 +38,7 @@ u64 sgfs_memory_follow(struct sgfs *fs)
 	if (!mem->dax)
 		return mem->size;
 	mutex_lock(&fs->windows_lock);
-	size = device_size(fs);
+	size = sgfs_device_size(fs);
 	if (size > mem->size) {
 		if (fs->windows)
 			sg_windows_extend(fs->windows, size);
@@ -49,7 +49,7 @@ u64 sgfs_memory_follow(struct sgfs *fs)
 	return mem->size;
 }
 
-static int grow(struct file *file, struct sg_ioc_grow *g)
+static int sgfs_grow(struct file *file, struct sg_ioc_grow *g)
 {
 	struct sg_vol *vol = sgfs_vol(file_inode(file));
 	int err = mnt_want_write_file(file);
@@ -86,7 +86,7 @@ long sgfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	else if (g->flags)
 		err = sg_grow_ask(sgfs_vol(file_inode(file)), g->size, g->why);
 	else
-		err = grow(file, g);
+		err = sgfs_grow(file, g);
 	if (copy_to_user(user, g, sizeof(*g)))
 		err = -EFAULT;
 	kfree(g);

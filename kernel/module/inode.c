@@ -14,7 +14,7 @@ static struct kmem_cache *inode_cache;
 
 /* --- allocation ------------------------------------------------------------------------------- */
 
-static void init_once(void *p)
+static void sgfs_init_once(void *p)
 {
 	struct sgfs_inode *si = p;
 
@@ -63,7 +63,7 @@ void sgfs_free_inode(struct inode *inode)
 int sgfs_inode_cache_init(void)
 {
 	inode_cache = kmem_cache_create("stargatefs_inode", sizeof(struct sgfs_inode), 0,
-					SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT, init_once);
+					SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT, sgfs_init_once);
 	return inode_cache ? 0 : -ENOMEM;
 }
 
@@ -81,7 +81,7 @@ int sgfs_drop_inode(struct inode *inode)
 }
 
 /* The file has no links, and no other user has it by now. The nlink here may be old. */
-static bool is_removed(struct inode *inode)
+static bool sgfs_is_removed(struct inode *inode)
 {
 	const struct sg_inode *record = sgfs_record(inode);
 	u64 mode;
@@ -100,7 +100,7 @@ void sgfs_evict_inode(struct inode *inode)
 	bool removed;
 
 	sgfs_kept_evict(inode);
-	removed = is_removed(inode);
+	removed = sgfs_is_removed(inode);
 	if (sgfs_is_virtual(inode))
 		sgfs_dax_evict(inode);
 	truncate_inode_pages_final(&inode->i_data);
@@ -189,7 +189,7 @@ static const struct {
 	{ SG_FL_DIRSYNC, S_DIRSYNC, FS_DIRSYNC_FL },
 };
 
-static u32 to_ioctl_flags(u32 flags)
+static u32 sgfs_to_ioctl_flags(u32 flags)
 {
 	unsigned int i;
 	u32 out = 0;
@@ -204,7 +204,7 @@ static u32 to_ioctl_flags(u32 flags)
  * Forget what was derived from attributes that may have changed: ACLs, security labels, and
  * S_NOSEC, the note that a write need not look for privileges to remove.
  */
-static void forget_derived(struct inode *inode, const struct sg_attr *attr)
+static void sgfs_forget_derived(struct inode *inode, const struct sg_attr *attr)
 {
 	if (!SGFS_I(inode)->has_xattr && !attr->has_xattr && inode->i_mode == attr->mode)
 		return;
@@ -213,7 +213,7 @@ static void forget_derived(struct inode *inode, const struct sg_attr *attr)
 	inode_set_flags(inode, 0, S_NOSEC);
 }
 
-static void show_flags(struct inode *inode, u32 flags)
+static void sgfs_show_flags(struct inode *inode, u32 flags)
 {
 	unsigned int mask = 0, set = 0, i;
 
@@ -226,11 +226,11 @@ static void show_flags(struct inode *inode, u32 flags)
 	SGFS_I(inode)->flags = flags;
 }
 
-static void show(struct inode *inode, const struct sg_attr *attr)
+static void sgfs_inode_show(struct inode *inode, const struct sg_attr *attr)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 
-	forget_derived(inode, attr);
+	sgfs_forget_derived(inode, attr);
 	inode->i_mode = attr->mode;
 	i_uid_write(inode, attr->uid);
 	i_gid_write(inode, attr->gid);
@@ -242,7 +242,7 @@ static void show(struct inode *inode, const struct sg_attr *attr)
 	inode_set_ctime_to_ts(inode, sgfs_ts(attr->ctime));
 	inode_set_atime_to_ts(inode, sgfs_ts(attr->atime));
 	inode_set_iversion(inode, attr->seq / 2);
-	show_flags(inode, attr->flags);
+	sgfs_show_flags(inode, attr->flags);
 	si->btime = attr->btime;
 	si->has_xattr = attr->has_xattr;
 	smp_store_release(&si->seq, attr->seq);
@@ -265,7 +265,7 @@ int sgfs_refresh_slow(struct inode *inode)
 		return -EUCLEAN;
 	spin_lock(&inode->i_lock);
 	if (attr.seq >= SGFS_I(inode)->seq)
-		show(inode, &attr);
+		sgfs_inode_show(inode, &attr);
 	spin_unlock(&inode->i_lock);
 	return 0;
 }
@@ -292,7 +292,7 @@ void sgfs_set_operations(struct inode *inode, dev_t rdev)
 	}
 }
 
-static bool known_type(u32 mode)
+static bool sgfs_known_type(u32 mode)
 {
 	switch (mode & S_IFMT) {
 	case S_IFREG:
@@ -308,7 +308,7 @@ static bool known_type(u32 mode)
 }
 
 /* Read the target of this link, not of a file that has got its number since. */
-static int read_target(struct inode *inode)
+static int sgfs_read_target(struct inode *inode)
 {
 	const struct sg_inode *record = sgfs_record(inode);
 	int err = sgfs_readlink_cache(inode);
@@ -322,7 +322,7 @@ static int read_target(struct inode *inode)
 	return err;
 }
 
-static int fill(struct inode *inode, const struct sg_iref *ref)
+static int sgfs_inode_fill(struct inode *inode, const struct sg_iref *ref)
 {
 	struct sg_attr attr;
 	int err = sg_getattr(sgfs_vol(inode), ref, &attr);
@@ -331,11 +331,11 @@ static int fill(struct inode *inode, const struct sg_iref *ref)
 		return err;
 	if (attr.generation != (u32)ref->generation)
 		return -ESTALE;
-	if (!known_type(attr.mode))
+	if (!sgfs_known_type(attr.mode))
 		return -EUCLEAN;
-	show(inode, &attr);
+	sgfs_inode_show(inode, &attr);
 	sgfs_set_operations(inode, new_decode_dev(attr.special));
-	return S_ISLNK(inode->i_mode) ? read_target(inode) : 0;
+	return S_ISLNK(inode->i_mode) ? sgfs_read_target(inode) : 0;
 }
 
 int sgfs_is_inode(struct inode *inode, void *p)
@@ -346,7 +346,7 @@ int sgfs_is_inode(struct inode *inode, void *p)
 	       (u32)sgfs_ref(inode)->generation == (u32)ref->generation;
 }
 
-static int become(struct inode *inode, void *p)
+static int sgfs_become(struct inode *inode, void *p)
 {
 	const struct sg_iref *ref = p;
 
@@ -359,13 +359,13 @@ static int become(struct inode *inode, void *p)
  * The VFS returns no inode in two cases: this system is still creating it (another system has given
  * it the name that led here), or memory is short. The retry shows the case.
  */
-static struct inode *find_or_new(struct super_block *sb, const struct sg_iref *ref)
+static struct inode *sgfs_find_or_new(struct super_block *sb, const struct sg_iref *ref)
 {
 	struct inode *inode;
 	unsigned int turn;
 
 	for (turn = 0; turn < MAKING_TURNS; turn++) {
-		inode = iget5_locked(sb, ref->ino, sgfs_is_inode, become, (void *)ref);
+		inode = iget5_locked(sb, ref->ino, sgfs_is_inode, sgfs_become, (void *)ref);
 		if (inode)
 			break;
 		usleep_range(MAKING_US, 2 * MAKING_US);
@@ -375,7 +375,7 @@ static struct inode *find_or_new(struct super_block *sb, const struct sg_iref *r
 
 struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 {
-	struct inode *inode = find_or_new(sb, ref);
+	struct inode *inode = sgfs_find_or_new(sb, ref);
 	int err;
 
 	if (!inode)
@@ -388,7 +388,7 @@ struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 		iput(inode);
 		return ERR_PTR(err);
 	}
-	err = fill(inode, ref);
+	err = sgfs_inode_fill(inode, ref);
 	if (err) {
 		SGFS_I(inode)->ref.ino = 0;	/* not to be freed here */
 		iget_failed(inode);
@@ -430,7 +430,7 @@ int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask)
 }
 
 /* Remove all that the file has beyond the new size, even if another system added it just now. */
-static int set_size(struct inode *inode, loff_t size)
+static int sgfs_set_size(struct inode *inode, loff_t size)
 {
 	int err = inode_newsize_ok(inode, size);
 
@@ -447,7 +447,7 @@ static int set_size(struct inode *inode, loff_t size)
 }
 
 /* The part of struct iattr that the volume is to keep. The VFS inode has the new values already. */
-static unsigned int gather(const struct inode *inode, unsigned int valid, struct sg_attr *attr)
+static unsigned int sgfs_gather(const struct inode *inode, unsigned int valid, struct sg_attr *attr)
 {
 	static const struct {
 		unsigned int vfs, sg;
@@ -470,7 +470,7 @@ static unsigned int gather(const struct inode *inode, unsigned int valid, struct
 	return set;
 }
 
-static int set_others(struct mnt_idmap *idmap, struct inode *inode, struct iattr *iattr)
+static int sgfs_set_others(struct mnt_idmap *idmap, struct inode *inode, struct iattr *iattr)
 {
 	const unsigned int times = SG_SET_MTIME | SG_SET_CTIME | SG_SET_ATIME;
 	s64 deferred = READ_ONCE(SGFS_I(inode)->deferred_time);
@@ -480,7 +480,7 @@ static int set_others(struct mnt_idmap *idmap, struct inode *inode, struct iattr
 
 	spin_lock(&inode->i_lock);	/* nobody shows what was before what is to be is gathered */
 	setattr_copy(idmap, inode, iattr);
-	set = gather(inode, iattr->ia_valid, &attr);
+	set = sgfs_gather(inode, iattr->ia_valid, &attr);
 	spin_unlock(&inode->i_lock);
 	if (set & ~times)
 		err = sg_setattr(sgfs_vol(inode), sgfs_ref(inode), set, &attr);
@@ -499,7 +499,7 @@ static int set_others(struct mnt_idmap *idmap, struct inode *inode, struct iattr
  * With a descriptor, the VFS has checked the flags, but the flags as they were at that time. It
  * does not check the change that it makes itself (ATTR_FORCE).
  */
-static int still_may(struct mnt_idmap *idmap, struct inode *inode, unsigned int valid)
+static int sgfs_still_may(struct mnt_idmap *idmap, struct inode *inode, unsigned int valid)
 {
 	int err;
 
@@ -514,18 +514,19 @@ static int still_may(struct mnt_idmap *idmap, struct inode *inode, unsigned int 
 int sgfs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	struct inode *inode = d_inode(dentry);
-	int err = still_may(idmap, inode, attr->ia_valid) ?: setattr_prepare(idmap, dentry, attr);
+	int err = sgfs_still_may(idmap, inode, attr->ia_valid) ?:
+		setattr_prepare(idmap, dentry, attr);
 
 	if (!err && attr->ia_valid & ATTR_SIZE && attr->ia_size != i_size_read(inode))
-		err = set_size(inode, attr->ia_size);
+		err = sgfs_set_size(inode, attr->ia_size);
 	if (!err)
-		err = set_others(idmap, inode, attr);
+		err = sgfs_set_others(idmap, inode, attr);
 	if (!err && attr->ia_valid & ATTR_MODE)
 		err = sgfs_acl_chmod(idmap, dentry);
 	return err;
 }
 
-static void show_deferred_time(const struct sgfs_inode *si, struct kstat *stat)
+static void sgfs_show_deferred_time(const struct sgfs_inode *si, struct kstat *stat)
 {
 	s64 time = READ_ONCE(si->deferred_time);
 
@@ -558,7 +559,7 @@ int sgfs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat 
 		stat->attributes |= STATX_ATTR_NODUMP;
 	sgfs_generic_fillattr(idmap, mask, inode, stat);
 	if (unlikely(READ_ONCE(si->deferred_time)))
-		show_deferred_time(si, stat);
+		sgfs_show_deferred_time(si, stat);
 	stat->btime = sgfs_ts(si->btime);
 	stat->result_mask |= STATX_BTIME;
 	sgfs_stat_change(stat, mask, si->seq);
@@ -617,11 +618,11 @@ int sgfs_fileattr_get(struct dentry *dentry, struct file_kattr *fa)
 	int err = sgfs_refresh(inode);
 
 	if (!err)
-		fileattr_fill_flags(fa, to_ioctl_flags(SGFS_I(inode)->flags));
+		fileattr_fill_flags(fa, sgfs_to_ioctl_flags(SGFS_I(inode)->flags));
 	return err;
 }
 
-static int from_ioctl_flags(u32 in, u32 *out)
+static int sgfs_from_ioctl_flags(u32 in, u32 *out)
 {
 	unsigned int i;
 
@@ -642,7 +643,7 @@ int sgfs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct fil
 
 	if (fileattr_has_fsx(fa) && (fa->fsx_extsize || fa->fsx_cowextsize || fa->fsx_projid))
 		return -EOPNOTSUPP;
-	err = sgfs_refresh(inode) ?: from_ioctl_flags(fa->flags, &attr.flags);
+	err = sgfs_refresh(inode) ?: sgfs_from_ioctl_flags(fa->flags, &attr.flags);
 	if (err)
 		return err;
 	attr.flags |= SGFS_I(inode)->flags & SG_FL_CUTTING;	/* the engine's own */

@@ -9,7 +9,7 @@
 
 #include "stargatefs.h"
 
-static int add_label(struct inode *inode, const struct xattr *x, void *payload)
+static int sgfs_add_label(struct inode *inode, const struct xattr *x, void *payload)
 {
 	int err = 0;
 
@@ -18,7 +18,7 @@ static int add_label(struct inode *inode, const struct xattr *x, void *payload)
 	return err;
 }
 
-static int add_acl(struct sgfs_payload *p, unsigned int space, const struct posix_acl *acl)
+static int sgfs_add_acl(struct sgfs_payload *p, unsigned int space, const struct posix_acl *acl)
 {
 	size_t size;
 	void *value;
@@ -35,7 +35,7 @@ static int add_acl(struct sgfs_payload *p, unsigned int space, const struct posi
 }
 
 /* The mode of the new inode follows from the directory's default ACL, or the umask. */
-static int inherit_acls(struct inode *dir, struct inode *inode, struct sgfs_payload *p)
+static int sgfs_inherit_acls(struct inode *dir, struct inode *inode, struct sgfs_payload *p)
 {
 	struct posix_acl *def, *acl;
 	umode_t mode = inode->i_mode;
@@ -44,7 +44,8 @@ static int inherit_acls(struct inode *dir, struct inode *inode, struct sgfs_payl
 	if (err)
 		return err;
 	inode->i_mode = mode;
-	err = add_acl(p, SG_XATTR_ACL_ACCESS, acl) ?: add_acl(p, SG_XATTR_ACL_DEFAULT, def);
+	err = sgfs_add_acl(p, SG_XATTR_ACL_ACCESS, acl) ?:
+		sgfs_add_acl(p, SG_XATTR_ACL_DEFAULT, def);
 	if (!err) {
 		set_cached_acl(inode, ACL_TYPE_ACCESS, acl);
 		if (S_ISDIR(mode))
@@ -56,7 +57,7 @@ static int inherit_acls(struct inode *dir, struct inode *inode, struct sgfs_payl
 }
 
 /* Symbolic links and special files have no use for most flags, nor for attributes of data. */
-static u32 inherit_flags(const struct inode *dir, umode_t mode)
+static u32 sgfs_inherit_flags(const struct inode *dir, umode_t mode)
 {
 	u32 flags = SGFS_I(dir)->flags &
 		    (SG_FL_NOATIME | SG_FL_NODUMP | SG_FL_SYNC | SG_FL_DIRSYNC);
@@ -79,9 +80,9 @@ int sgfs_creation_begin(struct mnt_idmap *idmap, struct inode *dir, const struct
 	if (!inode)
 		return -ENOMEM;
 	inode_init_owner(idmap, inode, dir, mode);
-	err = inherit_acls(dir, inode, &payload);
+	err = sgfs_inherit_acls(dir, inode, &payload);
 	if (!err)
-		err = security_inode_init_security(inode, dir, name, add_label, &payload);
+		err = security_inode_init_security(inode, dir, name, sgfs_add_label, &payload);
 	if (err && err != -EOPNOTSUPP) {
 		kvfree(payload.data);
 		iput(inode);
@@ -92,7 +93,7 @@ int sgfs_creation_begin(struct mnt_idmap *idmap, struct inode *dir, const struct
 	c->new.uid = i_uid_read(inode);
 	c->new.gid = i_gid_read(inode);
 	c->new.rdev = new_encode_dev(rdev);
-	c->new.flags = inherit_flags(dir, mode);
+	c->new.flags = sgfs_inherit_flags(dir, mode);
 	c->new.now = sgfs_now(inode);
 	c->new.xattrs = payload.data;
 	c->new.xattrs_len = payload.len;

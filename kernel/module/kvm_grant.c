@@ -57,13 +57,13 @@ struct grant {
 
 /*
  * Held during an open, and during the search for grants to revoke, so that each finds what the
- * other has begun. One lock serves all mounts, because both are rare. grant_ended() does not take
- * it, because KVM may call that at any time. It is not held while KVM revokes: that waits for one
- * VM, and must not delay the others.
+ * other has begun. One lock serves all mounts, because both are rare. sgfs_grant_ended() does not
+ * take it, because KVM may call that at any time. It is not held while KVM revokes: that waits for
+ * one VM, and must not delay the others.
  */
 static DEFINE_MUTEX(identity_lock);
 
-static void put_functions(struct kvm_functions *kvm)
+static void sgfs_put_functions(struct kvm_functions *kvm)
 {
 	if (kvm->reg)
 		symbol_put(kvm_identity_register);
@@ -77,7 +77,7 @@ static void put_functions(struct kvm_functions *kvm)
 		symbol_put(kvm_identity_revoke);
 }
 
-static int get_functions(struct kvm_functions *kvm)
+static int sgfs_get_functions(struct kvm_functions *kvm)
 {
 	kvm->reg = symbol_get(kvm_identity_register);
 	kvm->extend = symbol_get(kvm_identity_extend);
@@ -86,11 +86,11 @@ static int get_functions(struct kvm_functions *kvm)
 	kvm->revoke = symbol_get(kvm_identity_revoke);
 	if (kvm->reg && kvm->extend && kvm->unregister && kvm->open && kvm->revoke)
 		return 0;
-	put_functions(kvm);
+	sgfs_put_functions(kvm);
 	return -EOPNOTSUPP;
 }
 
-static void put_grant(struct grant *grant)
+static void sgfs_put_grant(struct grant *grant)
 {
 	if (!refcount_dec_and_test(&grant->refs))
 		return;
@@ -103,7 +103,7 @@ static void put_grant(struct grant *grant)
  * KVM's last call for the grant: nothing of the VM stores there any more, so its machine may have
  * ended. Dropping the file may end the mount, so it comes last.
  */
-static void grant_ended(void *data)
+static void sgfs_grant_ended(void *data)
 {
 	struct grant *grant = data;
 
@@ -113,15 +113,15 @@ static void grant_ended(void *data)
 	sgfs_let_go(SGFS(file_inode(grant->file)->i_sb), grant->holder, grant->writable);
 	fput(grant->file);
 	complete_all(&grant->over);
-	put_grant(grant);
+	sgfs_put_grant(grant);
 }
 
 static const struct kvm_identity_owner owner = {
 	.version	= KVM_IDENTITY_VERSION,
-	.ended		= grant_ended,
+	.ended		= sgfs_grant_ended,
 };
 
-static struct sgfs_identity *make_identity(const struct sgfs_memory *mem)
+static struct sgfs_identity *sgfs_make_identity(const struct sgfs_memory *mem)
 {
 	struct sgfs_identity *id = kzalloc(sizeof(*id), GFP_KERNEL);
 	int err;
@@ -130,7 +130,7 @@ static struct sgfs_identity *make_identity(const struct sgfs_memory *mem)
 		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&id->lock);
 	INIT_LIST_HEAD(&id->grants);
-	err = get_functions(&id->kvm);
+	err = sgfs_get_functions(&id->kvm);
 	if (err)
 		goto no_functions;
 	id->size = READ_ONCE(mem->size);
@@ -138,19 +138,19 @@ static struct sgfs_identity *make_identity(const struct sgfs_memory *mem)
 	if (!IS_ERR(id->range))
 		return id;
 	err = PTR_ERR(id->range);
-	put_functions(&id->kvm);
+	sgfs_put_functions(&id->kvm);
 no_functions:
 	kfree(id);
 	return ERR_PTR(err);
 }
 
 /* The mount's state, made by the first request. It holds kvm.ko until the volume is unmounted. */
-static struct sgfs_identity *get_identity(struct sgfs *fs)
+static struct sgfs_identity *sgfs_get_identity(struct sgfs *fs)
 {
 	struct sgfs_identity *id = fs->identity;
 
 	if (!id) {
-		id = make_identity(&fs->mem);
+		id = sgfs_make_identity(&fs->mem);
 		if (!IS_ERR(id))
 			fs->identity = id;
 	}
@@ -160,7 +160,7 @@ static struct sgfs_identity *get_identity(struct sgfs *fs)
 /*
  * The volume may have grown since KVM learned its end. Grants that are open keep their size then.
  */
-static int follow_growth(struct sgfs_identity *id, u64 size)
+static int sgfs_follow_growth(struct sgfs_identity *id, u64 size)
 {
 	int err;
 
@@ -172,7 +172,7 @@ static int follow_growth(struct sgfs_identity *id, u64 size)
 	return err;
 }
 
-static struct grant *make_grant(struct sgfs_identity *id, struct file *file, bool writable)
+static struct grant *sgfs_make_grant(struct sgfs_identity *id, struct file *file, bool writable)
 {
 	struct grant *grant = kzalloc(sizeof(*grant), GFP_KERNEL);
 	struct sgfs_holder *holder;
@@ -205,30 +205,30 @@ static struct grant *make_grant(struct sgfs_identity *id, struct file *file, boo
  * Once KVM has the grant, it may end at any time, so it is listed before. A grant that KVM refuses
  * ends like a mapping that failed: the process that named a machine answers for it.
  */
-static int open_to_vm(struct file *file, struct file *vm, bool read_only)
+static int sgfs_open_to_vm(struct file *file, struct file *vm, bool read_only)
 {
 	struct sgfs *fs = SGFS(file_inode(file)->i_sb);
-	struct sgfs_identity *id = get_identity(fs);
+	struct sgfs_identity *id = sgfs_get_identity(fs);
 	u64 size = READ_ONCE(fs->mem.size);
 	struct grant *grant;
 	int err;
 
 	if (IS_ERR(id))
 		return PTR_ERR(id);
-	err = follow_growth(id, size);
+	err = sgfs_follow_growth(id, size);
 	if (err)
 		return err;
-	grant = make_grant(id, file, !read_only);
+	grant = sgfs_make_grant(id, file, !read_only);
 	if (IS_ERR(grant))
 		return PTR_ERR(grant);
 	err = id->kvm.open(id->range, vm, fs->mem.phys, size,
 			   read_only ? KVM_IDENTITY_READONLY : 0, grant);
 	if (err)
-		grant_ended(grant);
+		sgfs_grant_ended(grant);
 	return err;
 }
 
-static int open_to(struct file *file, const struct sg_ioc_kvm_open *args)
+static int sgfs_open_to(struct file *file, const struct sg_ioc_kvm_open *args)
 {
 	bool read_only = args->read_only || !(file->f_mode & FMODE_WRITE);
 	struct file *vm = fget(args->vm_fd);
@@ -237,7 +237,7 @@ static int open_to(struct file *file, const struct sg_ioc_kvm_open *args)
 	if (!vm)
 		return -EBADF;
 	mutex_lock(&identity_lock);
-	err = open_to_vm(file, vm, read_only);
+	err = sgfs_open_to_vm(file, vm, read_only);
 	mutex_unlock(&identity_lock);
 	fput(vm);
 	return err;
@@ -253,7 +253,7 @@ struct victim {
 	u64 before;			/* only grants with a lower number */
 };
 
-static bool is_meant(const struct grant *grant, const struct victim *of)
+static bool sgfs_is_meant(const struct grant *grant, const struct victim *of)
 {
 	if (grant->number >= of->before)
 		return false;
@@ -264,13 +264,13 @@ static bool is_meant(const struct grant *grant, const struct victim *of)
 }
 
 /* Find a grant that still exists, and take a reference. @ours: no other task is revoking it. */
-static struct grant *find_victim(struct sgfs_identity *id, const struct victim *of, bool *ours)
+static struct grant *sgfs_find_victim(struct sgfs_identity *id, const struct victim *of, bool *ours)
 {
 	struct grant *grant, *found = NULL;
 
 	spin_lock(&id->lock);
 	list_for_each_entry(grant, &id->grants, node) {
-		if (!is_meant(grant, of))
+		if (!sgfs_is_meant(grant, of))
 			continue;
 		*ours = !grant->revoked;
 		grant->revoked = true;
@@ -282,19 +282,19 @@ static struct grant *find_victim(struct sgfs_identity *id, const struct victim *
 	return found;
 }
 
-static struct grant *next_to_revoke(struct sgfs *fs, const struct victim *of, bool *ours)
+static struct grant *sgfs_next_to_revoke(struct sgfs *fs, const struct victim *of, bool *ours)
 {
 	struct grant *grant = NULL;
 
 	mutex_lock(&identity_lock);
 	if (fs->identity)
-		grant = find_victim(fs->identity, of, ours);
+		grant = sgfs_find_victim(fs->identity, of, ours);
 	mutex_unlock(&identity_lock);
 	return grant;
 }
 
 /* A grant in the making reaches KVM and the list before the lock is free. */
-static u64 opened(struct sgfs *fs)
+static u64 sgfs_opened(struct sgfs *fs)
 {
 	u64 n;
 
@@ -309,20 +309,20 @@ static u64 opened(struct sgfs *fs)
  * result counts those that this call revoked. A VMM that opens the volume again and again cannot
  * keep this loop busy.
  */
-static long revoke(struct sgfs *fs, struct victim of)
+static long sgfs_kvm_grant_revoke(struct sgfs *fs, struct victim of)
 {
 	struct grant *grant;
 	long n = 0;
 	bool ours;
 
-	of.before = opened(fs);
-	while ((grant = next_to_revoke(fs, &of, &ours))) {
+	of.before = sgfs_opened(fs);
+	while ((grant = sgfs_next_to_revoke(fs, &of, &ours))) {
 		struct sgfs_identity *id = grant->identity;
 
 		if (ours)
 			n += !id->kvm.revoke(id->range, grant);
 		wait_for_completion(&grant->over);
-		put_grant(grant);
+		sgfs_put_grant(grant);
 	}
 	return n;
 }
@@ -330,7 +330,7 @@ static long revoke(struct sgfs *fs, struct victim of)
 /* A revoked holder gets no new grant, so this misses none that is being opened. */
 void sgfs_identity_revoke_held(struct sgfs *fs, const u8 machine[16])
 {
-	revoke(fs, (struct victim){ .machine = machine });
+	sgfs_kvm_grant_revoke(fs, (struct victim){ .machine = machine });
 }
 
 long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -343,13 +343,14 @@ long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 			return -EBADF;
 		if (copy_from_user(&open, (void __user *)arg, sizeof(open)))
 			return -EFAULT;
-		return open_to(file, &open);
+		return sgfs_open_to(file, &open);
 	case SG_IOC_KVM_REVOKE:
 		if (!capable(CAP_SYS_ADMIN))
 			return -EPERM;
 		if ((pid_t)arg < 0)
 			return -EINVAL;
-		return revoke(SGFS(file_inode(file)->i_sb), (struct victim){ .pid = arg });
+		return sgfs_kvm_grant_revoke(SGFS(file_inode(file)->i_sb),
+					     (struct victim){ .pid = arg });
 	default:
 		return -ENOTTY;
 	}
@@ -363,7 +364,7 @@ void sgfs_identity_release(struct sgfs *fs)
 	if (!id)
 		return;
 	id->kvm.unregister(id->range);
-	put_functions(&id->kvm);
+	sgfs_put_functions(&id->kvm);
 	kfree(id);
 	fs->identity = NULL;
 }

@@ -13,7 +13,7 @@
 #define SETTLE_MS	1000
 #define PAUSE_MS	10000	/* a freeze waits no longer than this for the end of settling */
 
-static void watch(struct work_struct *work)
+static void sgfs_watch(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, watch);
 	int ms = sg_watch(&fs->vol);
@@ -24,7 +24,7 @@ static void watch(struct work_struct *work)
 	queue_delayed_work(fs->watcher, &fs->watch, msecs_to_jiffies(ms));
 }
 
-static void acknowledge(struct work_struct *work)
+static void sgfs_acknowledge(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, acknowledge);
 	int ms = sg_acknowledge(&fs->vol);
@@ -33,7 +33,7 @@ static void acknowledge(struct work_struct *work)
 		queue_delayed_work(fs->acknowledger, &fs->acknowledge, msecs_to_jiffies(ms));
 }
 
-static void settle(struct work_struct *work)
+static void sgfs_settle(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, settle);
 
@@ -52,7 +52,7 @@ static void settle(struct work_struct *work)
 
 /* --- callbacks of the engine ------------------------------------------------------------------ */
 
-static void quiesce(struct sg_vol *vol)
+static void sgfs_quiesce(struct sg_vol *vol)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
 
@@ -65,7 +65,7 @@ static void quiesce(struct sg_vol *vol)
  * a name is not known yet, although it exists in the volume. A reader that has seen it there sees
  * it counted, or known.
  */
-static bool in_use(struct sg_vol *vol, u64 ino, u32 generation)
+static bool sgfs_in_use(struct sg_vol *vol, u64 ino, u32 generation)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
 	struct sg_iref ref = { .ino = ino, .generation = generation };
@@ -80,13 +80,13 @@ static bool in_use(struct sg_vol *vol, u64 ino, u32 generation)
 	return known;
 }
 
-static u64 reach(struct sg_vol *vol)
+static u64 sgfs_reach(struct sg_vol *vol)
 {
 	return sgfs_memory_follow(container_of(vol, struct sgfs, vol));
 }
 
 /* Any code may detect that this system was fenced, with any lock held. */
-static void on_death(struct sg_vol *vol)
+static void sgfs_on_death(struct sg_vol *vol)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
 
@@ -94,7 +94,7 @@ static void on_death(struct sg_vol *vol)
 }
 
 /* System calls fail from now on by themselves. For stores through mappings the entries must go. */
-static void death(struct work_struct *work)
+static void sgfs_death(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(work, struct sgfs, death);
 
@@ -107,11 +107,11 @@ static void death(struct work_struct *work)
 
 int sgfs_membership_init(struct sgfs *fs)
 {
-	INIT_DELAYED_WORK(&fs->watch, watch);
-	INIT_DELAYED_WORK(&fs->acknowledge, acknowledge);
-	INIT_DELAYED_WORK(&fs->settle, settle);
+	INIT_DELAYED_WORK(&fs->watch, sgfs_watch);
+	INIT_DELAYED_WORK(&fs->acknowledge, sgfs_acknowledge);
+	INIT_DELAYED_WORK(&fs->settle, sgfs_settle);
 	mutex_init(&fs->settle_lock);
-	INIT_WORK(&fs->death, death);
+	INIT_WORK(&fs->death, sgfs_death);
 	sgfs_snapshot_init(fs);
 	fs->watcher = alloc_ordered_workqueue("%s-watch", WQ_HIGHPRI | WQ_MEM_RECLAIM, SGFS_NAME);
 	if (!fs->watcher)
@@ -131,11 +131,11 @@ void sgfs_membership_exit(struct sgfs *fs)
 /* Before the join: after it, the engine may call back. */
 void sgfs_membership_prepare(struct sgfs *fs)
 {
-	fs->vol.quiesce = quiesce;
-	fs->vol.in_use = in_use;
-	fs->vol.reach = reach;
+	fs->vol.quiesce = sgfs_quiesce;
+	fs->vol.in_use = sgfs_in_use;
+	fs->vol.reach = sgfs_reach;
 	fs->vol.gives_way = sgfs_gives_way;
-	fs->vol.on_death = on_death;
+	fs->vol.on_death = sgfs_on_death;
 }
 
 void sgfs_membership_start(struct sgfs *fs)

@@ -35,7 +35,7 @@
  * entry, or anything at an empty place. A place shows one file, so each mount has its own locks: a
  * process may take long under one if its cgroup is out of memory.
  */
-static struct mutex *place_of(const struct vm_fault *vmf)
+static struct mutex *sgfs_mmap_place_of(const struct vm_fault *vmf)
 {
 	struct sgfs *fs = SGFS(file_inode(vmf->vma->vm_file)->i_sb);
 
@@ -69,7 +69,7 @@ void sgfs_mmap_exit(void)
 }
 
 /* NULL: no such memory exists, or none for a fault that must not wait. */
-static struct page *find_huge_zeroes(void)
+static struct page *sgfs_find_huge_zeroes(void)
 {
 	struct page *new, *there = smp_load_acquire(&huge_zeroes);
 
@@ -99,7 +99,7 @@ void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows)
 /* --- pages ------------------------------------------------------------------------------------ */
 
 /* Ask the volume: the size in the VFS inode may be old. */
-static bool beyond_end(struct inode *inode, pgoff_t page)
+static bool sgfs_beyond_end(struct inode *inode, pgoff_t page)
 {
 	return page >= DIV_ROUND_UP_ULL(READ_ONCE(sgfs_record(inode)->size), PAGE_SIZE);
 }
@@ -108,7 +108,7 @@ static bool beyond_end(struct inode *inode, pgoff_t page)
  * A write fault in a hole. Nobody keeps the page of zeroes. -EINTR: not within SGFS_BRIEF_NS.
  * -EBUSY, if @brief: a truncation may hold invalidate_lock for longer than that.
  */
-static int try_to_fill(struct inode *inode, pgoff_t page, bool brief)
+static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 {
 	struct rw_semaphore *lock = &inode->i_mapping->invalidate_lock;
 	struct sgfs_waiting w;
@@ -123,7 +123,7 @@ static int try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
 	/* in any case: a repeated fault must not spin */
 	w.until = ktime_get_ns() + SGFS_BRIEF_NS;
-	if (!beyond_end(inode, page))
+	if (!sgfs_beyond_end(inode, page))
 		err = sg_allocate(sgfs_vol(inode), sgfs_ref(inode), page, 1);
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 	if (!err)
@@ -138,12 +138,12 @@ static int try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 /*
  * Other faults of the file wait for invalidate_lock. So the other system is waited for without it.
  */
-static int fill_hole(struct inode *inode, pgoff_t page, bool brief)
+static int sgfs_fill_hole(struct inode *inode, pgoff_t page, bool brief)
 {
 	int err;
 
 	do {
-		err = try_to_fill(inode, page, brief);
+		err = sgfs_try_to_fill(inode, page, brief);
 	} while (err == -EINTR && !fatal_signal_pending(current) &&
 		 !sg_wait_inode(sgfs_vol(inode), sgfs_ref(inode)));
 	return err;
@@ -159,7 +159,7 @@ struct entering {
 	unsigned int nofs;
 };
 
-static struct entering entering(struct inode *inode)
+static struct entering sgfs_entering(struct inode *inode)
 	__acquires(&SGFS(inode->i_sb)->faults)
 {
 	struct entering e;
@@ -169,7 +169,7 @@ static struct entering entering(struct inode *inode)
 	return e;
 }
 
-static void end_entering(struct inode *inode, struct entering e)
+static void sgfs_end_entering(struct inode *inode, struct entering e)
 	__releases(&SGFS(inode->i_sb)->faults)
 {
 	srcu_read_unlock(&SGFS(inode->i_sb)->faults, e.srcu);
@@ -182,7 +182,7 @@ static void end_entering(struct inode *inode, struct entering e)
  * have been filled meanwhile, also if another thread has said before that this system shows holes.
  * So look again.
  */
-static int look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct sg_run *run)
+static int sgfs_look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct sg_run *run)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 
@@ -199,7 +199,8 @@ static int look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct sg_r
 /*
  * Find what is at the page, and behind it in one extent, up to @want pages; for stores if @write.
  */
-static int look(struct inode *inode, pgoff_t page, u64 want, bool write, struct sg_run *run)
+static int sgfs_mmap_look(struct inode *inode, pgoff_t page, u64 want, bool write,
+			  struct sg_run *run)
 {
 	int err;
 
@@ -207,22 +208,22 @@ static int look(struct inode *inode, pgoff_t page, u64 want, bool write, struct 
 		return -EIO;
 	if (write && READ_ONCE(sgfs_vol(inode)->read_only))
 		return -EROFS;	/* damage was found; the freeze has removed its faults */
-	if (beyond_end(inode, page))
+	if (sgfs_beyond_end(inode, page))
 		return -EFAULT;
 	smp_mb();	/* pairs with the one in show_filled() */
 	err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, want, run);
 	if (!err && !run->off)
-		err = look_at_hole(inode, page, want, run);
+		err = sgfs_look_at_hole(inode, page, want, run);
 	return err;
 }
 
-static unsigned long pfn_of(const struct inode *inode, u64 off)
+static unsigned long sgfs_pfn_of(const struct inode *inode, u64 off)
 {
 	return PHYS_PFN(SGFS(inode->i_sb)->mem.phys + off);
 }
 
 /* On a live system, EIO means bad pages: the process is told so. */
-static vm_fault_t fault_error(struct inode *inode, int err)
+static vm_fault_t sgfs_fault_error(struct inode *inode, int err)
 {
 	return err == -EIO && sgfs_alive(inode->i_sb) ? VM_FAULT_HWPOISON : vmf_error(err);
 }
@@ -231,7 +232,7 @@ static vm_fault_t fault_error(struct inode *inode, int err)
  * Count the pages from that of the fault on that may be entered with it: those of its
  * neighbourhood, in its mapping.
  */
-static u64 neighbours(const struct vm_fault *vmf)
+static u64 sgfs_neighbours(const struct vm_fault *vmf)
 {
 	unsigned long end = min(round_down(vmf->address, AROUND) + AROUND, vmf->vma->vm_end);
 
@@ -239,34 +240,35 @@ static u64 neighbours(const struct vm_fault *vmf)
 }
 
 /* The frame that shows page @i of a run, which may be a hole. */
-static unsigned long shown_by(const struct inode *inode, const struct sg_run *run, u64 i)
+static unsigned long sgfs_shown_by(const struct inode *inode, const struct sg_run *run, u64 i)
 {
-	return run->off ? pfn_of(inode, run->off) + i : page_to_pfn(zeroes);
+	return run->off ? sgfs_pfn_of(inode, run->off) + i : page_to_pfn(zeroes);
 }
 
 /*
  * Enter the pages behind that of the fault, as far as the file goes. A failure to enter them is no
  * error.
  */
-static void enter_neighbours(struct inode *inode, const struct vm_fault *vmf,
-			     const struct sg_run *run)
+static void sgfs_enter_neighbours(struct inode *inode, const struct vm_fault *vmf,
+				  const struct sg_run *run)
 {
 	u64 n = run->pages, i;
 
-	while (n > 1 && beyond_end(inode, vmf->pgoff + n - 1))
+	while (n > 1 && sgfs_beyond_end(inode, vmf->pgoff + n - 1))
 		n--;
 	for (i = 1; i < n; i++)
 		if (sgfs_insert_page(vmf->vma, vmf->address + i * PAGE_SIZE,
-				     shown_by(inode, run, i)) != VM_FAULT_NOPAGE)
+				     sgfs_shown_by(inode, run, i)) != VM_FAULT_NOPAGE)
 			break;
 }
 
-static vm_fault_t insert_small(struct inode *inode, struct vm_fault *vmf, const struct sg_run *run)
+static vm_fault_t sgfs_insert_small(struct inode *inode, struct vm_fault *vmf,
+				    const struct sg_run *run)
 {
-	vm_fault_t ret = sgfs_insert_page(vmf->vma, vmf->address, shown_by(inode, run, 0));
+	vm_fault_t ret = sgfs_insert_page(vmf->vma, vmf->address, sgfs_shown_by(inode, run, 0));
 
 	if (ret == VM_FAULT_NOPAGE)
-		enter_neighbours(inode, vmf, run);
+		sgfs_enter_neighbours(inode, vmf, run);
 	return ret;
 }
 
@@ -275,41 +277,42 @@ static vm_fault_t insert_small(struct inode *inode, struct vm_fault *vmf, const 
  * MADV_DONTNEED frees an empty table under mmap_lock, which faults hold in the same way. A table
  * that exists then proves nothing for the next moment.
  */
-static vm_fault_t insert_pages(struct inode *inode, struct vm_fault *vmf, const struct sg_run *run)
+static vm_fault_t sgfs_insert_pages(struct inode *inode, struct vm_fault *vmf,
+				    const struct sg_run *run)
 {
-	struct mutex *place = place_of(vmf);
+	struct mutex *place = sgfs_mmap_place_of(vmf);
 	vm_fault_t ret;
 
 	if (!SGFS_LARGE_ENTRIES ||
 	    (!IS_ENABLED(CONFIG_PT_RECLAIM) && !pmd_none(READ_ONCE(*vmf->pmd))))
-		return insert_small(inode, vmf, run);
+		return sgfs_insert_small(inode, vmf, run);
 	if (mutex_lock_killable(place))
 		return VM_FAULT_SIGBUS;		/* of a process that is about to die */
-	ret = insert_small(inode, vmf, run);
+	ret = sgfs_insert_small(inode, vmf, run);
 	mutex_unlock(place);
 	return ret;
 }
 
-static bool is_shared_write(const struct vm_fault *vmf)
+static bool sgfs_is_shared_write(const struct vm_fault *vmf)
 {
 	return vmf->flags & FAULT_FLAG_WRITE && vmf->vma->vm_flags & VM_SHARED;
 }
 
-static bool can_come_again(const struct vm_fault *vmf)
+static bool sgfs_can_come_again(const struct vm_fault *vmf)
 {
 	return vmf->flags & FAULT_FLAG_ALLOW_RETRY;
 }
 
-static bool may_let_go(const struct vm_fault *vmf)
+static bool sgfs_may_let_go(const struct vm_fault *vmf)
 {
-	return can_come_again(vmf) && !(vmf->flags & FAULT_FLAG_RETRY_NOWAIT);
+	return sgfs_can_come_again(vmf) && !(vmf->flags & FAULT_FLAG_RETRY_NOWAIT);
 }
 
 /*
  * As filemap_fault() reads a page: mmap_lock, or the lock of the mapping, is given back, and the
  * fault is done again. @vmf is still there then, but not its mapping.
  */
-static struct file *let_go(const struct vm_fault *vmf)
+static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 {
 	struct file *kept = get_file(vmf->vma->vm_file);
 
@@ -324,32 +327,33 @@ static struct file *let_go(const struct vm_fault *vmf)
  * cannot keep it out. The same holds for the few faults that cannot be retried (futexes of the
  * kernel): a look at that process waits, too, but the process can be killed.
  */
-static vm_fault_t lock_pages(struct inode *inode, const struct vm_fault *vmf, struct file **kept)
+static vm_fault_t sgfs_lock_pages(struct inode *inode, const struct vm_fault *vmf,
+				  struct file **kept)
 {
 	struct address_space *mapping = inode->i_mapping;
 
 	if (likely(filemap_invalidate_trylock_shared(mapping)))
 		return 0;
-	if (can_come_again(vmf) && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+	if (sgfs_can_come_again(vmf) && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 		return VM_FAULT_RETRY;
-	if (!may_let_go(vmf) ||
+	if (!sgfs_may_let_go(vmf) ||
 	    (vmf->flags & FAULT_FLAG_TRIED && !READ_ONCE(sgfs_vol(inode)->stuck)))
 		return down_read_killable(&mapping->invalidate_lock) ? VM_FAULT_SIGBUS : 0;
-	*kept = let_go(vmf);
+	*kept = sgfs_mmap_let_go(vmf);
 	if (!down_read_killable(&mapping->invalidate_lock))
 		filemap_invalidate_unlock_shared(mapping);
 	return VM_FAULT_RETRY;
 }
 
 /*
- * Entries are read-only at first, for any access. pfn_mkwrite() makes a shared one writable, and
- * the kernel copies a private one, each at the second fault. So entries of neighbours may exist
+ * Entries are read-only at first, for any access. sgfs_pfn_mkwrite() makes a shared one writable,
+ * and the kernel copies a private one, each at the second fault. So entries of neighbours may exist
  * before any access to them.
  */
-static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool write, bool *hole,
-			     struct file **kept)
+static vm_fault_t sgfs_enter_page(struct inode *inode, struct vm_fault *vmf, bool write, bool *hole,
+				  struct file **kept)
 {
-	vm_fault_t ret = lock_pages(inode, vmf, kept);
+	vm_fault_t ret = sgfs_lock_pages(inode, vmf, kept);
 	struct entering e;
 	struct sg_run run;
 	int err;
@@ -357,16 +361,16 @@ static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool wri
 	*hole = false;
 	if (ret)
 		return ret;
-	e = entering(inode);
-	err = look(inode, vmf->pgoff, neighbours(vmf), write, &run);
+	e = sgfs_entering(inode);
+	err = sgfs_mmap_look(inode, vmf->pgoff, sgfs_neighbours(vmf), write, &run);
 	*hole = !err && write && !run.off;
 	if (err)
-		ret = fault_error(inode, err);
+		ret = sgfs_fault_error(inode, err);
 	else if (!*hole)
-		ret = insert_pages(inode, vmf, &run);
+		ret = sgfs_insert_pages(inode, vmf, &run);
 	if (ret == VM_FAULT_OOM && pmd_leaf(READ_ONCE(*vmf->pmd)))
 		ret = VM_FAULT_NOPAGE;	/* a large page was entered meanwhile: look again */
-	end_entering(inode, e);
+	sgfs_end_entering(inode, e);
 	return ret;
 }
 
@@ -374,18 +378,18 @@ static vm_fault_t enter_page(struct inode *inode, struct vm_fault *vmf, bool wri
  * Without mmap_lock a fault cannot report why the hole was not filled. So only the first attempt
  * goes without the lock.
  */
-static bool lets_go(const struct vm_fault *vmf)
+static bool sgfs_lets_go(const struct vm_fault *vmf)
 {
-	return may_let_go(vmf) && !(vmf->flags & FAULT_FLAG_TRIED);
+	return sgfs_may_let_go(vmf) && !(vmf->flags & FAULT_FLAG_TRIED);
 }
 
-static int fill(struct inode *inode, pgoff_t page, bool brief)
+static int sgfs_mmap_fill(struct inode *inode, pgoff_t page, bool brief)
 {
 	struct sgfs_waiting w;
 	int err;
 
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, brief);
-	err = fill_hole(inode, page, brief);
+	err = sgfs_fill_hole(inode, page, brief);
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 	return err;
 }
@@ -394,19 +398,20 @@ static int fill(struct inode *inode, pgoff_t page, bool brief)
  * The fault has given way with mmap_lock held. A fault from within the kernel is repeated at once
  * and would keep the lock. So the lock is released before the wait for the other system.
  */
-static vm_fault_t come_again(struct inode *inode, const struct vm_fault *vmf, struct file **kept)
+static vm_fault_t sgfs_come_again(struct inode *inode, const struct vm_fault *vmf,
+				  struct file **kept)
 {
-	if (!may_let_go(vmf))
+	if (!sgfs_may_let_go(vmf))
 		return vmf->flags & FAULT_FLAG_RETRY_NOWAIT ? VM_FAULT_RETRY : VM_FAULT_NOPAGE;
-	*kept = let_go(vmf);
-	fill(inode, vmf->pgoff, false);
+	*kept = sgfs_mmap_let_go(vmf);
+	sgfs_mmap_fill(inode, vmf->pgoff, false);
 	return VM_FAULT_RETRY;
 }
 
-static vm_fault_t fault(struct vm_fault *vmf)
+static vm_fault_t sgfs_mmap_fault(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
-	bool write = is_shared_write(vmf), hole = true;
+	bool write = sgfs_is_shared_write(vmf), hole = true;
 	struct file *kept = NULL;
 	vm_fault_t ret = 0;
 	int err;
@@ -415,18 +420,18 @@ static vm_fault_t fault(struct vm_fault *vmf)
 	if (write)
 		sb_start_pagefault(inode->i_sb);
 	while (!ret && hole) {
-		ret = enter_page(inode, vmf, write, &hole, &kept);
+		ret = sgfs_enter_page(inode, vmf, write, &hole, &kept);
 		if (!hole)
 			break;
-		if (lets_go(vmf))
-			kept = let_go(vmf);
-		err = fill(inode, vmf->pgoff, !kept && can_come_again(vmf));
+		if (sgfs_lets_go(vmf))
+			kept = sgfs_mmap_let_go(vmf);
+		err = sgfs_mmap_fill(inode, vmf->pgoff, !kept && sgfs_can_come_again(vmf));
 		if (kept)
 			ret = VM_FAULT_RETRY;
 		else if (err == -EBUSY || (err == -EINTR && !fatal_signal_pending(current)))
-			ret = come_again(inode, vmf, &kept);
+			ret = sgfs_come_again(inode, vmf, &kept);
 		else if (err)
-			ret = fault_error(inode, err);
+			ret = sgfs_fault_error(inode, err);
 	}
 	if (write)
 		sb_end_pagefault(inode->i_sb);
@@ -446,7 +451,7 @@ static vm_fault_t fault(struct vm_fault *vmf)
  * A table that is removed meanwhile is freed after a grace period. Once its lock is held, it is no
  * longer at its place (as in the kernel's pte_offset_map_lock(), which is not exported).
  */
-static void make_writable(const struct vm_fault *vmf)
+static void sgfs_mmap_make_writable(const struct vm_fault *vmf)
 {
 	spinlock_t *lock;
 	pmd_t table;
@@ -470,7 +475,7 @@ static void make_writable(const struct vm_fault *vmf)
  * A shared, readable entry is about to become writable. If it shows a page of zeroes, or a page
  * that the file has lost, remove it, and let the kernel retry.
  */
-static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
+static vm_fault_t sgfs_pfn_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct file *kept = NULL;
@@ -481,30 +486,30 @@ static vm_fault_t pfn_mkwrite(struct vm_fault *vmf)
 
 	sb_start_pagefault(inode->i_sb);
 	sgfs_note_store(vmf->vma->vm_file);
-	ret = lock_pages(inode, vmf, &kept);
+	ret = sgfs_lock_pages(inode, vmf, &kept);
 	if (ret) {
 		sb_end_pagefault(inode->i_sb);
 		if (kept)
 			fput(kept);
 		return ret | VM_FAULT_NOPAGE;	/* the kernel must not go on with the entry */
 	}
-	e = entering(inode);
-	err = look(inode, vmf->pgoff, 1, true, &run);
+	e = sgfs_entering(inode);
+	err = sgfs_mmap_look(inode, vmf->pgoff, 1, true, &run);
 	if (!err && run.off)
 		err = sgfs_written_mark(inode, vmf->pgoff, 1);
-	if (!err && run.off && pte_pfn(vmf->orig_pte) == pfn_of(inode, run.off))
-		make_writable(vmf);
+	if (!err && run.off && pte_pfn(vmf->orig_pte) == sgfs_pfn_of(inode, run.off))
+		sgfs_mmap_make_writable(vmf);
 	else if (!err)
 		sgfs_unmap(inode, (loff_t)vmf->pgoff << PAGE_SHIFT, PAGE_SIZE, false);
-	end_entering(inode, e);
+	sgfs_end_entering(inode, e);
 	sb_end_pagefault(inode->i_sb);
-	return err ? fault_error(inode, err) : VM_FAULT_NOPAGE;
+	return err ? sgfs_fault_error(inode, err) : VM_FAULT_NOPAGE;
 }
 
 /* --- 2 MiB ------------------------------------------------------------------------------------ */
 
 /* The first page of the 2 MiB around the fault, if all of them are in the mapping, aligned. */
-static bool huge_place(const struct vm_fault *vmf, pgoff_t *page)
+static bool sgfs_huge_place(const struct vm_fault *vmf, pgoff_t *page)
 {
 	unsigned long start = vmf->address & PMD_MASK;
 
@@ -514,25 +519,25 @@ static bool huge_place(const struct vm_fault *vmf, pgoff_t *page)
 }
 
 /* Find 2 MiB of the file, or of a hole that is read, that can be mapped at @page; false: none. */
-static bool find_huge(struct inode *inode, pgoff_t page, bool write, unsigned long *pfn)
+static bool sgfs_find_huge(struct inode *inode, pgoff_t page, bool write, unsigned long *pfn)
 {
 	struct page *none;
 	struct sg_run run;
 
 	if (!sgfs_alive(inode->i_sb) || sgfs_is_lost(inode) ||
 	    (write && READ_ONCE(sgfs_vol(inode)->read_only)) ||
-	    beyond_end(inode, page + HUGE_PAGES - 1))
+	    sgfs_beyond_end(inode, page + HUGE_PAGES - 1))
 		return false;
-	smp_mb();	/* as in look() */
+	smp_mb();	/* as in sgfs_mmap_look() */
 	if (sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, HUGE_PAGES, &run) ||
 	    run.pages < HUGE_PAGES)
 		return false;
 	if (run.off) {
-		*pfn = pfn_of(inode, run.off);
+		*pfn = sgfs_pfn_of(inode, run.off);
 		return IS_ALIGNED(*pfn, HUGE_PAGES);
 	}
-	none = write ? NULL : find_huge_zeroes();
-	if (!none || look_at_hole(inode, page, HUGE_PAGES, &run) || run.off ||
+	none = write ? NULL : sgfs_find_huge_zeroes();
+	if (!none || sgfs_look_at_hole(inode, page, HUGE_PAGES, &run) || run.off ||
 	    run.pages < HUGE_PAGES)
 		return false;
 	*pfn = page_to_pfn(none);
@@ -540,8 +545,8 @@ static bool find_huge(struct inode *inode, pgoff_t page, bool write, unsigned lo
 }
 
 /* This task holds the place: no other task enters anything there, but the content may go. */
-static vm_fault_t insert_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page,
-			      unsigned long pfn, bool write)
+static vm_fault_t sgfs_mmap_insert_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page,
+					unsigned long pfn, bool write)
 {
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
 
@@ -557,17 +562,18 @@ static vm_fault_t insert_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t
 	return sgfs_insert_huge(vmf, pfn, write);
 }
 
-static vm_fault_t enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page, bool write)
+static vm_fault_t sgfs_enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page,
+				  bool write)
 {
-	struct mutex *place = place_of(vmf);
+	struct mutex *place = sgfs_mmap_place_of(vmf);
 	unsigned long pfn;
 	vm_fault_t ret;
 
-	if (!find_huge(inode, page, write, &pfn))
+	if (!sgfs_find_huge(inode, page, write, &pfn))
 		return VM_FAULT_FALLBACK;
 	if (mutex_lock_killable(place))
 		return VM_FAULT_SIGBUS;
-	ret = insert_huge(inode, vmf, page, pfn, write);
+	ret = sgfs_mmap_insert_huge(inode, vmf, page, pfn, write);
 	mutex_unlock(place);
 	return ret;
 }
@@ -581,7 +587,7 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 	vm_fault_t ret;
 	pgoff_t page;
 
-	if (!SGFS_LARGE_ENTRIES || order != HUGE_ORDER || !huge_place(vmf, &page))
+	if (!SGFS_LARGE_ENTRIES || order != HUGE_ORDER || !sgfs_huge_place(vmf, &page))
 		return VM_FAULT_FALLBACK;
 	if (!(vmf->vma->vm_flags & VM_SHARED))
 		return VM_FAULT_FALLBACK;	/* the kernel copies page by page */
@@ -589,11 +595,11 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 		sb_start_pagefault(inode->i_sb);
 		sgfs_note_store(vmf->vma->vm_file);
 	}
-	ret = lock_pages(inode, vmf, &kept);
+	ret = sgfs_lock_pages(inode, vmf, &kept);
 	if (!ret) {
-		e = entering(inode);
-		ret = enter_huge(inode, vmf, page, write);
-		end_entering(inode, e);
+		e = sgfs_entering(inode);
+		ret = sgfs_enter_huge(inode, vmf, page, write);
+		sgfs_end_entering(inode, e);
 	}
 	if (write)
 		sb_end_pagefault(inode->i_sb);
@@ -612,7 +618,7 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
  * Not only debuggers use this path: /proc shows a process's arguments through it, to any process,
  * and no mapping may delay that. So nothing is waited for here, and no hole is filled.
  */
-static int access_page(struct inode *inode, u64 pos, void *buf, int len, int write)
+static int sgfs_access_page(struct inode *inode, u64 pos, void *buf, int len, int write)
 {
 	struct sg_run run = {};
 	struct entering e;
@@ -621,8 +627,8 @@ static int access_page(struct inode *inode, u64 pos, void *buf, int len, int wri
 
 	if (!filemap_invalidate_trylock_shared(inode->i_mapping))
 		return -EAGAIN;
-	e = entering(inode);
-	err = look(inode, pos >> PAGE_SHIFT, 1, write, &run);
+	e = sgfs_entering(inode);
+	err = sgfs_mmap_look(inode, pos >> PAGE_SHIFT, 1, write, &run);
 	if (!err && write && !run.off)
 		err = -EAGAIN;
 	if (!err && write)
@@ -636,7 +642,7 @@ static int access_page(struct inode *inode, u64 pos, void *buf, int len, int wri
 		else if (copy_mc_to_kernel(buf, p, len))
 			err = -EIO;
 	}
-	end_entering(inode, e);
+	sgfs_end_entering(inode, e);
 	if (err == -EIO && !write && run.off)	/* this waits for faults that are entering */
 		sgfs_poison_met(SGFS(inode->i_sb), run.off + offset_in_page(pos), len);
 	return err;
@@ -646,7 +652,8 @@ static int access_page(struct inode *inode, u64 pos, void *buf, int len, int wri
  * For mappings that get_user_pages() refuses: pages of the file that a private mapping has not
  * copied. A forced store into memory that the process itself may not write is refused too.
  */
-static int access(struct vm_area_struct *vma, unsigned long addr, void *buf, int len, int write)
+static int sgfs_access(struct vm_area_struct *vma, unsigned long addr, void *buf, int len,
+		       int write)
 {
 	struct inode *inode = file_inode(vma->vm_file);
 	u64 pos = ((u64)vma->vm_pgoff << PAGE_SHIFT) + addr - vma->vm_start;
@@ -658,7 +665,7 @@ static int access(struct vm_area_struct *vma, unsigned long addr, void *buf, int
 		sb_start_pagefault(inode->i_sb);
 	for (; done < len; done += n) {
 		n = min_t(int, len - done, PAGE_SIZE - offset_in_page(pos + done));
-		if (access_page(inode, pos + done, buf + done, n, write))
+		if (sgfs_access_page(inode, pos + done, buf + done, n, write))
 			break;
 	}
 	if (write)
@@ -669,7 +676,7 @@ static int access(struct vm_area_struct *vma, unsigned long addr, void *buf, int
 /* --- mappers of a file ------------------------------------------------------------------------ */
 
 /* The volume names this system as a mapper of the file, from the first mapping to the last. */
-static void count_mapping(struct inode *inode, int by)
+static void sgfs_mmap_count_mapping(struct inode *inode, int by)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 	struct sgfs *fs = SGFS(inode->i_sb);
@@ -697,16 +704,16 @@ static void count_mapping(struct inode *inode, int by)
  * MiB after a look without a lock. The child would then keep an entry that a truncation removes at
  * that moment. fork() tests this flag after this call.
  */
-static void open_mapping(struct vm_area_struct *vma)
+static void sgfs_mmap_open_mapping(struct vm_area_struct *vma)
 {
 	if (SGFS_LARGE_ENTRIES && vma->vm_flags & VM_SHARED && vma->vm_mm != current->mm)
 		vm_flags_set(vma, VM_WIPEONFORK);
-	count_mapping(file_inode(vma->vm_file), 1);
+	sgfs_mmap_count_mapping(file_inode(vma->vm_file), 1);
 }
 
-static void close_mapping(struct vm_area_struct *vma)
+static void sgfs_mmap_close_mapping(struct vm_area_struct *vma)
 {
-	count_mapping(file_inode(vma->vm_file), -1);
+	sgfs_mmap_count_mapping(file_inode(vma->vm_file), -1);
 }
 
 /* --- removal of entries ----------------------------------------------------------------------- */
@@ -715,7 +722,7 @@ static void close_mapping(struct vm_area_struct *vma)
  * Another system has cut pages off, or filled a hole that this system shows as zeroes. A later
  * fault notes its hole anew. Wait for faults under way before any entry is removed.
  */
-static bool must_go(struct inode *inode)
+static bool sgfs_must_go(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 	u64 cuts = sg_cuts(sgfs_vol(inode), sgfs_ref(inode));
@@ -735,7 +742,7 @@ static bool must_go(struct inode *inode)
 }
 
 /* Private copies concern only the process; beyond the end there are none, either. */
-static void take_away(struct inode *inode)
+static void sgfs_mmap_take_away(struct inode *inode)
 {
 	u64 end;
 
@@ -750,42 +757,42 @@ static void take_away(struct inode *inode)
 /*
  * An inode in the list is mapped, and its mappings end under the lock that is held here: it stays.
  */
-static void take_away_from(struct sgfs *fs, bool all)
+static void sgfs_take_away_from(struct sgfs *fs, bool all)
 {
 	struct sgfs_inode *si;
 	bool any = false;
 
 	mutex_lock(&fs->mappers_lock);
 	list_for_each_entry(si, &fs->mappers, mappers) {
-		si->zap = all || must_go(&si->vfs);
+		si->zap = all || sgfs_must_go(&si->vfs);
 		any |= si->zap;
 	}
 	if (any) {
 		synchronize_srcu_expedited(&fs->faults);
 		list_for_each_entry(si, &fs->mappers, mappers)
 			if (si->zap)
-				take_away(&si->vfs);
+				sgfs_mmap_take_away(&si->vfs);
 	}
 	mutex_unlock(&fs->mappers_lock);
 }
 
 void sgfs_mmap_quiesce(struct sgfs *fs)
 {
-	take_away_from(fs, false);
+	sgfs_take_away_from(fs, false);
 }
 
 void sgfs_mmap_revoke(struct sgfs *fs)
 {
-	take_away_from(fs, true);
+	sgfs_take_away_from(fs, true);
 }
 
 static const struct vm_operations_struct vm_operations = {
-	.open		= open_mapping,
-	.close		= close_mapping,
-	.fault		= fault,
+	.open		= sgfs_mmap_open_mapping,
+	.close		= sgfs_mmap_close_mapping,
+	.fault		= sgfs_mmap_fault,
 	.huge_fault	= sgfs_huge_fault,
-	.pfn_mkwrite	= pfn_mkwrite,
-	.access		= access,
+	.pfn_mkwrite	= sgfs_pfn_mkwrite,
+	.access		= sgfs_access,
 };
 
 int sgfs_mmap(struct file *file, struct vm_area_struct *vma)
@@ -796,7 +803,7 @@ int sgfs_mmap(struct file *file, struct vm_area_struct *vma)
 	sgfs_begin_waiting(fs, &w, true);	/* mmap_lock is held */
 	file_accessed(file);
 	sgfs_end_waiting(fs, &w);
-	count_mapping(file_inode(file), 1);
+	sgfs_mmap_count_mapping(file_inode(file), 1);
 	vma->vm_ops = &vm_operations;
 	vm_flags_set(vma, VM_IO | VM_MIXEDMAP | VM_HUGEPAGE);
 	return 0;

@@ -22,7 +22,7 @@ void sgfs_written_track(struct inode *inode)
 	spin_unlock(&fs->mapped_lock);
 }
 
-static int mark(struct xarray *xa, unsigned long index, unsigned long bits)
+static int sgfs_mark(struct xarray *xa, unsigned long index, unsigned long bits)
 {
 	void *old = xa_load(xa, index), *seen, *new;
 
@@ -42,7 +42,7 @@ static int mark(struct xarray *xa, unsigned long index, unsigned long bits)
  * An extent of 2 MiB has one mark, as it has one entry: a mark of it costs no more than one of a
  * page.
  */
-static unsigned int kind_of(u64 first, u64 pages)
+static unsigned int sgfs_mmap_dirty_kind_of(u64 first, u64 pages)
 {
 	u64 large = 1ULL << mark_shift[1];
 
@@ -55,7 +55,7 @@ static unsigned int kind_of(u64 first, u64 pages)
  */
 int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 {
-	unsigned int kind = kind_of(first, pages);
+	unsigned int kind = sgfs_mmap_dirty_kind_of(first, pages);
 	struct xarray *xa = &SGFS_I(inode)->written[kind];
 	int err = 0;
 
@@ -66,7 +66,7 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 	while (pages && !err) {
 		u64 n = min_t(u64, pages, MARKS - first % MARKS);
 
-		err = mark(xa, first / MARKS, GENMASK_ULL(n - 1, 0) << first % MARKS);
+		err = sgfs_mark(xa, first / MARKS, GENMASK_ULL(n - 1, 0) << first % MARKS);
 		first += n;
 		pages -= n;
 	}
@@ -74,8 +74,8 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 }
 
 /* The pages for which the marks from @mark on stand, as far as they are within @first and @last. */
-static int flush_marks(struct inode *inode, unsigned int kind, u64 mark, unsigned long bits,
-		       u64 first, u64 last)
+static int sgfs_flush_marks(struct inode *inode, unsigned int kind, u64 mark, unsigned long bits,
+			    u64 first, u64 last)
 {
 	unsigned int i, n;
 	int err = 0;
@@ -93,7 +93,7 @@ static int flush_marks(struct inode *inode, unsigned int kind, u64 mark, unsigne
 	return err;
 }
 
-static int flush_kind(struct inode *inode, unsigned int kind, u64 first, u64 last)
+static int sgfs_flush_kind(struct inode *inode, unsigned int kind, u64 first, u64 last)
 {
 	struct xarray *xa = &SGFS_I(inode)->written[kind];
 	unsigned int shift = mark_shift[kind];
@@ -105,7 +105,8 @@ static int flush_kind(struct inode *inode, unsigned int kind, u64 first, u64 las
 		return 0;
 	xa_for_each_range(xa, index, entry, (first >> shift) / MARKS,
 			  min_t(u64, (last >> shift) / MARKS, ULONG_MAX)) {
-		err = flush_marks(inode, kind, (u64)index * MARKS, xa_to_value(entry), first, last);
+		err = sgfs_flush_marks(inode, kind, (u64)index * MARKS, xa_to_value(entry), first,
+				       last);
 		if (err)
 			break;
 		cond_resched();
@@ -115,7 +116,7 @@ static int flush_kind(struct inode *inode, unsigned int kind, u64 first, u64 las
 
 int sgfs_written_flush(struct inode *inode, u64 first, u64 last)
 {
-	return flush_kind(inode, 0, first, last) ?: flush_kind(inode, 1, first, last);
+	return sgfs_flush_kind(inode, 0, first, last) ?: sgfs_flush_kind(inode, 1, first, last);
 }
 
 void sgfs_written_forget(struct inode *inode)
@@ -136,7 +137,7 @@ void sgfs_written_forget(struct inode *inode)
  * of the node, so it waits for none of these tasks: like fsync(), it flushes the marked pages and
  * keeps the marks.
  */
-static int flush_file(struct inode *inode, bool revoke)
+static int sgfs_flush_file(struct inode *inode, bool revoke)
 {
 	bool done = revoke;
 	int err;
@@ -158,7 +159,7 @@ static int flush_file(struct inode *inode, bool revoke)
 }
 
 /* An inode that is being evicted flushes itself. */
-static struct inode *next_to_flush(struct sgfs *fs, struct list_head *todo)
+static struct inode *sgfs_next_to_flush(struct sgfs *fs, struct list_head *todo)
 {
 	struct sgfs_inode *si;
 	struct inode *inode;
@@ -175,7 +176,7 @@ static struct inode *next_to_flush(struct sgfs *fs, struct list_head *todo)
 }
 
 /* The caller has flush_lock. */
-static int for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
+static int sgfs_for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 {
 	struct inode *inode;
 	int err = 0, e;
@@ -184,7 +185,7 @@ static int for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 	spin_lock(&fs->mapped_lock);
 	list_splice_init(&fs->mapped, &todo);
 	spin_unlock(&fs->mapped_lock);
-	while ((inode = next_to_flush(fs, &todo))) {
+	while ((inode = sgfs_next_to_flush(fs, &todo))) {
 		e = visit(inode);
 		err = err ?: e;
 		iput(inode);
@@ -193,14 +194,14 @@ static int for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 	return err;
 }
 
-static int flush(struct inode *inode)
+static int sgfs_flush(struct inode *inode)
 {
-	return flush_file(inode, false);
+	return sgfs_flush_file(inode, false);
 }
 
-static int flush_and_revoke(struct inode *inode)
+static int sgfs_flush_and_revoke(struct inode *inode)
 {
-	return flush_file(inode, true);
+	return sgfs_flush_file(inode, true);
 }
 
 int sgfs_written_flush_all(struct sgfs *fs, bool revoke)
@@ -208,12 +209,12 @@ int sgfs_written_flush_all(struct sgfs *fs, bool revoke)
 	int err;
 
 	mutex_lock(&fs->flush_lock);
-	err = for_all(fs, revoke ? flush_and_revoke : flush);
+	err = sgfs_for_all(fs, revoke ? sgfs_flush_and_revoke : sgfs_flush);
 	mutex_unlock(&fs->flush_lock);
 	return err;
 }
 
-static int store_time(struct inode *inode)
+static int sgfs_mmap_dirty_store_time(struct inode *inode)
 {
 	struct sgfs *fs = SGFS(inode->i_sb);
 
@@ -229,11 +230,11 @@ void sgfs_written_store_times(struct sgfs *fs)
 	if (!READ_ONCE(fs->times_deferred) || !mutex_trylock(&fs->flush_lock))
 		return;		/* sync() stores times, too */
 	WRITE_ONCE(fs->times_deferred, false);
-	for_all(fs, store_time);
+	sgfs_for_all(fs, sgfs_mmap_dirty_store_time);
 	mutex_unlock(&fs->flush_lock);
 }
 
-static int store_or_forget_time(struct inode *inode)
+static int sgfs_store_or_forget_time(struct inode *inode)
 {
 	sgfs_store_time_soon(inode);
 	sgfs_forget_time(inode, READ_ONCE(SGFS_I(inode)->deferred_time));
@@ -243,6 +244,6 @@ static int store_or_forget_time(struct inode *inode)
 void sgfs_written_forget_times(struct sgfs *fs)
 {
 	mutex_lock(&fs->flush_lock);
-	for_all(fs, store_or_forget_time);
+	sgfs_for_all(fs, sgfs_store_or_forget_time);
 	mutex_unlock(&fs->flush_lock);
 }

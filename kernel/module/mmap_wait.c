@@ -55,7 +55,7 @@ bool sgfs_gives_way(const struct sg_vol *vol)
  * fsync() stores it, or the maintenance of each second does (membership.c). Until then a reference
  * keeps the inode in memory: its eviction may be part of memory reclaim, which cannot wait either.
  */
-static void defer_time(struct inode *inode, s64 time)
+static void sgfs_defer_time(struct inode *inode, s64 time)
 {
 	s64 *deferred = &SGFS_I(inode)->deferred_time, seen;
 
@@ -79,7 +79,7 @@ void sgfs_forget_time(struct inode *inode, s64 time)
  * The caller has the inode locked: utimes() then comes before or after, never between. A later time
  * in the record stays. -EINTR: another system is in the way, or the mount is frozen.
  */
-static int store_deferred_time(struct inode *inode)
+static int sgfs_store_deferred_locked(struct inode *inode)
 {
 	struct super_block *sb = inode->i_sb;
 	unsigned int set = 0;
@@ -116,7 +116,7 @@ int sgfs_store_deferred_time(struct inode *inode)
 	if (err)
 		return err;
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, false);
-	err = store_deferred_time(inode);
+	err = sgfs_store_deferred_locked(inode);
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 	inode_unlock(inode);
 	if (err == -EROFS || (err == -EINTR && !fatal_signal_pending(current))) {
@@ -134,7 +134,7 @@ void sgfs_store_time_soon(struct inode *inode)
 		return;
 	if (inode_trylock(inode)) {
 		sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
-		store_deferred_time(inode);
+		sgfs_store_deferred_locked(inode);
 		sgfs_end_waiting(SGFS(inode->i_sb), &w);
 		inode_unlock(inode);
 	}
@@ -153,6 +153,6 @@ void sgfs_note_store(struct file *file)
 		return;
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
 	if (file_update_time(file) == -EINTR)
-		defer_time(inode, sgfs_ns(now));
+		sgfs_defer_time(inode, sgfs_ns(now));
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 }

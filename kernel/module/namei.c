@@ -14,8 +14,8 @@
 #define MOVE_US		1000
 
 /* Return the inode of a name, or NULL. *@seq: the directory's counter at that moment. */
-static struct inode *find(struct inode *dir, const struct qstr *name, unsigned int flags,
-			  u64 *seq)
+static struct inode *sgfs_namei_find(struct inode *dir, const struct qstr *name, unsigned int flags,
+				     u64 *seq)
 {
 	struct inode *inode = ERR_PTR(-ESTALE);
 	struct sg_iref ref;
@@ -52,9 +52,9 @@ static struct inode *find(struct inode *dir, const struct qstr *name, unsigned i
 /*
  * A directory has only one place. If the VFS knows another place, another system has moved the
  * directory. Forget it there if it is not in use: then no move is needed, which a running rename of
- * this system would prevent (place()).
+ * this system would prevent (sgfs_place()).
  */
-static void forget_old_place(struct inode *inode)
+static void sgfs_forget_old_place(struct inode *inode)
 {
 	struct dentry *alias = d_find_any_alias(inode);
 
@@ -70,7 +70,7 @@ static void forget_old_place(struct inode *inode)
  * For the VFS the directory lies above the place where it was found: the VFS has the state from
  * before another system's moves. It would report a loop. A new lookup of the path repairs this.
  */
-static bool seems_above(struct inode *inode, struct dentry *dentry)
+static bool sgfs_seems_above(struct inode *inode, struct dentry *dentry)
 {
 	struct dentry *alias = d_find_any_alias(inode);
 	bool above = alias && is_subdir(dentry, alias);
@@ -85,7 +85,7 @@ static bool seems_above(struct inode *inode, struct dentry *dentry)
  * as long as it waits for the volume. Wait for it, but not for long: it may wait for a lock that
  * the caller has. After the failure here that task continues, and the VFS asks a second time.
  */
-static struct dentry *place(struct inode *inode, struct dentry *dentry)
+static struct dentry *sgfs_place(struct inode *inode, struct dentry *dentry)
 {
 	struct dentry *alias = ERR_PTR(-ESTALE);
 	unsigned int turn;
@@ -95,8 +95,8 @@ static struct dentry *place(struct inode *inode, struct dentry *dentry)
 	for (turn = 0; turn < MOVE_TURNS && alias == ERR_PTR(-ESTALE); turn++) {
 		if (turn)
 			usleep_range(MOVE_US, 2 * MOVE_US);
-		forget_old_place(inode);
-		if (seems_above(inode, dentry))
+		sgfs_forget_old_place(inode);
+		if (sgfs_seems_above(inode, dentry))
 			break;
 		ihold(inode);		/* the call below consumes this reference */
 		alias = d_splice_alias(inode, dentry);
@@ -105,7 +105,7 @@ static struct dentry *place(struct inode *inode, struct dentry *dentry)
 	return alias;
 }
 
-static struct dentry *lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
+static struct dentry *sgfs_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
 {
 	struct dentry *alias;
 	struct inode *inode;
@@ -117,9 +117,9 @@ static struct dentry *lookup(struct inode *dir, struct dentry *dentry, unsigned 
 	alias = sgfs_virtual_lookup(dir, dentry);
 	if (alias)
 		return alias == dentry ? NULL : alias;
-	inode = find(dir, &dentry->d_name, flags, &seq);
+	inode = sgfs_namei_find(dir, &dentry->d_name, flags, &seq);
 	dentry->d_time = seq;
-	alias = place(inode, dentry);
+	alias = sgfs_place(inode, dentry);
 	if (!IS_ERR_OR_NULL(alias))	/* a directory that was moved here */
 		WRITE_ONCE(alias->d_time, seq);
 	return alias;
@@ -127,8 +127,8 @@ static struct dentry *lookup(struct inode *dir, struct dentry *dentry, unsigned 
 
 /* --- making ----------------------------------------------------------------------------------- */
 
-static int make(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry, umode_t mode,
-		dev_t rdev, const char *target)
+static int sgfs_namei_make(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+			   umode_t mode, dev_t rdev, const char *target)
 {
 	struct sgfs_creation c;
 	struct sg_iref ref;
@@ -164,37 +164,37 @@ static int make(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentr
 	return err;
 }
 
-static int create(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry, umode_t mode,
-		  bool excl)
+static int sgfs_namei_create(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+			     umode_t mode, bool excl)
 {
-	int err = make(idmap, dir, dentry, mode, 0, NULL);
+	int err = sgfs_namei_make(idmap, dir, dentry, mode, 0, NULL);
 
 	/* Another system was faster: that file is to be opened, and the VFS has to look it up. */
 	return err == -EEXIST && !excl ? -ESTALE : err;
 }
 
-static int mknod(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry, umode_t mode,
-		 dev_t rdev)
+static int sgfs_mknod(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		      umode_t mode, dev_t rdev)
 {
-	return make(idmap, dir, dentry, mode, rdev, NULL);
+	return sgfs_namei_make(idmap, dir, dentry, mode, rdev, NULL);
 }
 
 int sgfs_mkdir_common(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
 		      umode_t mode)
 {
-	return make(idmap, dir, dentry, S_IFDIR | mode, 0, NULL);
+	return sgfs_namei_make(idmap, dir, dentry, S_IFDIR | mode, 0, NULL);
 }
 
-static int symlink(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
-		   const char *target)
+static int sgfs_symlink(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+			const char *target)
 {
 	if (strlen(target) > SG_SYMLINK_MAX)
 		return -ENAMETOOLONG;
-	return make(idmap, dir, dentry, S_IFLNK | 0777, 0, target);
+	return sgfs_namei_make(idmap, dir, dentry, S_IFLNK | 0777, 0, target);
 }
 
 /* O_TMPFILE: no name, no links; the engine frees it at eviction, or after a crash. */
-static int tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file, umode_t mode)
+static int sgfs_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file, umode_t mode)
 {
 	struct sgfs_creation c;
 	struct sg_iref ref;
@@ -223,7 +223,7 @@ static int tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file
 	return finish_open_simple(file, err);
 }
 
-static int link(struct dentry *old, struct inode *dir, struct dentry *dentry)
+static int sgfs_link(struct dentry *old, struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(old);
 	u64 seq;
@@ -253,12 +253,12 @@ static int link(struct dentry *old, struct inode *dir, struct dentry *dentry)
  * has checked the owner of the first one. In these cases the result is -ESTALE, and the VFS looks
  * again.
  */
-static bool must_be_that(const struct inode *dir, const struct inode *seen)
+static bool sgfs_must_be_that(const struct inode *dir, const struct inode *seen)
 {
 	return dir->i_mode & S_ISVTX || (seen && S_ISDIR(seen->i_mode));
 }
 
-static int removed(struct inode *dir, struct inode *inode, int err)
+static int sgfs_removed(struct inode *dir, struct inode *inode, int err)
 {
 	sgfs_dir_end(dir, !err);
 	if (err)
@@ -270,36 +270,36 @@ static int removed(struct inode *dir, struct inode *inode, int err)
 	return 0;
 }
 
-static int unlink(struct inode *dir, struct dentry *dentry)
+static int sgfs_unlink(struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(dentry);
 
 	sgfs_dir_begin(dir);
-	return removed(dir, inode,
-		       sg_unlink_seen(sgfs_vol(dir), sgfs_ref(dir), dentry->d_name.name,
-				      dentry->d_name.len, sgfs_ref(inode),
-				      must_be_that(dir, inode), sgfs_now(dir)));
+	return sgfs_removed(dir, inode,
+			    sg_unlink_seen(sgfs_vol(dir), sgfs_ref(dir), dentry->d_name.name,
+					   dentry->d_name.len, sgfs_ref(inode),
+					   sgfs_must_be_that(dir, inode), sgfs_now(dir)));
 }
 
-static int rmdir(struct inode *dir, struct dentry *dentry)
+static int sgfs_rmdir(struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(dentry);
 
 	sgfs_dir_begin(dir);
-	return removed(dir, inode,
-		       sg_rmdir_seen(sgfs_vol(dir), sgfs_ref(dir), dentry->d_name.name,
-				     dentry->d_name.len, sgfs_ref(inode), sgfs_now(dir)));
+	return sgfs_removed(dir, inode,
+			    sg_rmdir_seen(sgfs_vol(dir), sgfs_ref(dir), dentry->d_name.name,
+					  dentry->d_name.len, sgfs_ref(inode), sgfs_now(dir)));
 }
 
 /* --- renaming --------------------------------------------------------------------------------- */
 
-static int rename_seen(struct inode *old_dir, struct dentry *old, struct inode *new_dir,
-		       struct dentry *new, unsigned int flags, const struct sg_new *whiteout,
-		       s64 now)
+static int sgfs_rename_seen(struct inode *old_dir, struct dentry *old, struct inode *new_dir,
+			    struct dentry *new, unsigned int flags, const struct sg_new *whiteout,
+			    s64 now)
 {
 	struct sg_renamed seen = {
 		.what = sgfs_ref(d_inode(old)),
-		.exact = flags & RENAME_EXCHANGE || must_be_that(new_dir, d_inode(new)),
+		.exact = flags & RENAME_EXCHANGE || sgfs_must_be_that(new_dir, d_inode(new)),
 	};
 
 	if (d_inode(new))
@@ -310,9 +310,9 @@ static int rename_seen(struct inode *old_dir, struct dentry *old, struct inode *
 }
 
 /* RENAME_WHITEOUT leaves a character device 0/0, which overlayfs reads as "deleted". */
-static int rename_leaving_whiteout(struct mnt_idmap *idmap, struct inode *old_dir,
-				   struct dentry *old, struct inode *new_dir, struct dentry *new,
-				   unsigned int flags)
+static int sgfs_rename_leaving_whiteout(struct mnt_idmap *idmap, struct inode *old_dir,
+					struct dentry *old, struct inode *new_dir,
+					struct dentry *new, unsigned int flags)
 {
 	struct sgfs_creation c;
 	int err = sgfs_creation_begin(idmap, old_dir, &old->d_name, S_IFCHR | WHITEOUT_MODE,
@@ -320,13 +320,13 @@ static int rename_leaving_whiteout(struct mnt_idmap *idmap, struct inode *old_di
 
 	if (err)
 		return err;
-	err = rename_seen(old_dir, old, new_dir, new, flags, &c.new, c.new.now);
+	err = sgfs_rename_seen(old_dir, old, new_dir, new, flags, &c.new, c.new.now);
 	sgfs_creation_abort(&c);	/* a later lookup makes its VFS inode */
 	return err;
 }
 
-static int rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dentry *old,
-		  struct inode *new_dir, struct dentry *new, unsigned int flags)
+static int sgfs_namei_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dentry *old,
+			     struct inode *new_dir, struct dentry *new, unsigned int flags)
 {
 	struct inode *replaced = d_inode(new);
 	u64 old_seq, new_seq;
@@ -341,9 +341,9 @@ static int rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dentry 
 	if (new_dir != old_dir)
 		sgfs_dir_begin(new_dir);
 	if (flags & RENAME_WHITEOUT)
-		err = rename_leaving_whiteout(idmap, old_dir, old, new_dir, new, flags);
+		err = sgfs_rename_leaving_whiteout(idmap, old_dir, old, new_dir, new, flags);
 	else
-		err = rename_seen(old_dir, old, new_dir, new, flags, NULL, sgfs_now(old_dir));
+		err = sgfs_rename_seen(old_dir, old, new_dir, new, flags, NULL, sgfs_now(old_dir));
 	old_seq = sgfs_dir_end(old_dir, !err);
 	new_seq = new_dir == old_dir ? old_seq : sgfs_dir_end(new_dir, !err);
 	if (err)
@@ -362,16 +362,16 @@ static int rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dentry 
 }
 
 const struct inode_operations sgfs_dir_inode_operations = {
-	.lookup		= lookup,
-	.create		= create,
-	.mknod		= mknod,
+	.lookup		= sgfs_lookup,
+	.create		= sgfs_namei_create,
+	.mknod		= sgfs_mknod,
 	.mkdir		= sgfs_mkdir,
-	.symlink	= symlink,
-	.link		= link,
-	.unlink		= unlink,
-	.rmdir		= rmdir,
-	.rename		= rename,
-	.tmpfile	= tmpfile,
+	.symlink	= sgfs_symlink,
+	.link		= sgfs_link,
+	.unlink		= sgfs_unlink,
+	.rmdir		= sgfs_rmdir,
+	.rename		= sgfs_namei_rename,
+	.tmpfile	= sgfs_tmpfile,
 	.permission	= sgfs_permission,
 	.setattr	= sgfs_setattr,
 	.getattr	= sgfs_getattr,

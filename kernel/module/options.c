@@ -39,7 +39,7 @@ const struct fs_parameter_spec sgfs_parameters[] = {
 };
 
 /* memparse() would wrap silently: a value beyond 64 bits is -ERANGE here. */
-static int to_bytes(const char *text, u64 *out)
+static int sgfs_to_bytes(const char *text, u64 *out)
 {
 	static const char units[] = "KMGTPE";
 	size_t len = strlen(text);
@@ -68,9 +68,9 @@ static int to_bytes(const char *text, u64 *out)
 	return 0;
 }
 
-static int parse_bytes(struct fs_context *fc, const struct fs_parameter *param, u64 *out)
+static int sgfs_parse_bytes(struct fs_context *fc, const struct fs_parameter *param, u64 *out)
 {
-	int err = to_bytes(param->string, out);
+	int err = sgfs_to_bytes(param->string, out);
 
 	if (err == -ERANGE)
 		return invalfc(fc, "%s=%s is out of range: at most 64 bits", param->key,
@@ -82,7 +82,7 @@ static int parse_bytes(struct fs_context *fc, const struct fs_parameter *param, 
 }
 
 /* Which users may open .stargate/region and volume.json. */
-static int parse_region(struct fs_context *fc, const struct fs_parameter *param, int id)
+static int sgfs_parse_region(struct fs_context *fc, const struct fs_parameter *param, int id)
 {
 	struct sgfs_options *opt = fc->fs_private;
 	unsigned int value;
@@ -114,8 +114,8 @@ static int parse_region(struct fs_context *fc, const struct fs_parameter *param,
  * Find which of three names is given. Any other name is refused with a list of the three. Or
  * -errno.
  */
-static int parse_name(struct fs_context *fc, const struct fs_parameter *param,
-		      const struct constant_table names[])
+static int sgfs_parse_name(struct fs_context *fc, const struct fs_parameter *param,
+			   const struct constant_table names[])
 {
 	int value = lookup_constant(names, param->string, -1);
 
@@ -133,14 +133,14 @@ int sgfs_parse(struct fs_context *fc, struct fs_parameter *param)
 
 	switch (id) {
 	case OPT_MAP:
-		value = parse_name(fc, param, map_names);
+		value = sgfs_parse_name(fc, param, map_names);
 		if (value < 0)
 			return value;
 		opt->map = value;
 		opt->set |= SGFS_SET_MAP;
 		return 0;
 	case OPT_ERRORS:
-		value = parse_name(fc, param, errors_names);
+		value = sgfs_parse_name(fc, param, errors_names);
 		if (value < 0)
 			return value;
 		opt->errors = value;
@@ -148,10 +148,10 @@ int sgfs_parse(struct fs_context *fc, struct fs_parameter *param)
 		return 0;
 	case OPT_PHYS:
 		opt->set |= SGFS_SET_PHYS;
-		return parse_bytes(fc, param, &opt->phys);
+		return sgfs_parse_bytes(fc, param, &opt->phys);
 	case OPT_SIZE:
 		opt->set |= SGFS_SET_SIZE;
-		return parse_bytes(fc, param, &opt->size);
+		return sgfs_parse_bytes(fc, param, &opt->size);
 	case OPT_RELOCATE:
 		opt->relocate = true;
 		return 0;
@@ -164,13 +164,13 @@ int sgfs_parse(struct fs_context *fc, struct fs_parameter *param)
 	case OPT_UID:
 	case OPT_GID:
 	case OPT_MODE:
-		return parse_region(fc, param, id);
+		return sgfs_parse_region(fc, param, id);
 	default:
 		return id;
 	}
 }
 
-static int differs(struct fs_context *fc, const char *key, const char *now, const char *asked)
+static int sgfs_differs(struct fs_context *fc, const char *key, const char *now, const char *asked)
 {
 	return invalfc(fc, "mounted already, with %s=%s; mount -o remount,%s=%s changes that", key,
 		       now, key, asked);
@@ -188,10 +188,10 @@ int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now)
 	const struct sgfs_options *asked = fc->fs_private;
 
 	if (asked->set & SGFS_SET_MAP && asked->map != now->map)
-		return differs(fc, "map", map_names[now->map].name, map_names[asked->map].name);
+		return sgfs_differs(fc, "map", map_names[now->map].name, map_names[asked->map].name);
 	if (asked->set & SGFS_SET_ERRORS && asked->errors != now->errors)
-		return differs(fc, "errors", errors_names[now->errors].name,
-			       errors_names[asked->errors].name);
+		return sgfs_differs(fc, "errors", errors_names[now->errors].name,
+				    errors_names[asked->errors].name);
 	if (asked->set & SGFS_SET_SIZE && asked->size != now->size)
 		return invalfc(fc, "mounted already, with size=0x%llx", now->size);
 	if (asked->nojoin && !now->nojoin)
@@ -213,7 +213,7 @@ const char *sgfs_map_name(enum sgfs_map map)
 }
 
 /* Options with their default value are left out. */
-static void show_region(struct seq_file *m, const struct sgfs_options *opt)
+static void sgfs_show_region(struct seq_file *m, const struct sgfs_options *opt)
 {
 	if (!uid_eq(opt->region_uid, GLOBAL_ROOT_UID))
 		seq_printf(m, ",region_uid=%u", from_kuid_munged(&init_user_ns, opt->region_uid));
@@ -235,6 +235,6 @@ int sgfs_show_options(struct seq_file *m, struct dentry *root)
 		seq_printf(m, ",phys=0x%llx,size=0x%llx", fs->opt.phys, fs->opt.size);
 	if (fs->opt.nojoin)
 		seq_puts(m, ",nojoin");
-	show_region(m, &fs->opt);
+	sgfs_show_region(m, &fs->opt);
 	return 0;
 }

@@ -28,7 +28,7 @@
 	_ASM_EXTABLE(1b, %l[unmapped])
 
 /* Return false if the line's page is not mapped. */
-static __always_inline bool wb_line(unsigned long a)
+static __always_inline bool sgfs_wb_line(unsigned long a)
 {
 	asm goto(WB_LINE("(%[a])", "0x30") : : [a] "a" (a) : "memory" : unmapped);
 	return true;
@@ -37,7 +37,7 @@ unmapped:
 }
 
 /* This line and the next one. Return false if the page of either is not mapped. */
-static __always_inline bool wb_two_lines(unsigned long a)
+static __always_inline bool sgfs_wb_two_lines(unsigned long a)
 {
 	asm goto(WB_LINE("(%[a])", "0x30") WB_LINE("64(%[a])", "0x70, 0x40")
 		 : : [a] "a" (a) : "memory" : unmapped);
@@ -53,10 +53,10 @@ void sg_wb(const void *p, size_t len)
 	unsigned long last = end - LINE;
 
 	while (a < end) {
-		while (a < last && likely(wb_two_lines(a)))
+		while (a < last && likely(sgfs_wb_two_lines(a)))
 			a += 2 * LINE;
 		if (a < end)
-			a = likely(wb_line(a)) ? a + LINE : (a & PAGE_MASK) + PAGE_SIZE;
+			a = likely(sgfs_wb_line(a)) ? a + LINE : (a & PAGE_MASK) + PAGE_SIZE;
 	}
 }
 
@@ -102,7 +102,7 @@ int sg_bell_wait(struct sg_bell *b, u64 ns)
  * Processors below SSE 4.2 have no such instruction, and are in no machine with memory for
  * StargateFS.
  */
-static u32 crc32c_slow(u32 crc, const u8 *p, size_t len)
+static u32 sgfs_crc32c_slow(u32 crc, const u8 *p, size_t len)
 {
 	unsigned int bit;
 
@@ -121,7 +121,7 @@ u32 sg_crc32c(u32 crc, const void *buf, size_t len)
 	u64 c = crc;
 
 	if (!static_cpu_has(X86_FEATURE_XMM4_2))
-		return crc32c_slow(crc, p, len);
+		return sgfs_crc32c_slow(crc, p, len);
 	for (; len >= 8; len -= 8, p += 8)
 		asm("crc32q %1, %0" : "+r" (c) : "m" (*(const u64 *)p));
 	for (crc = (u32)c; len; len--, p++)

@@ -47,7 +47,7 @@ void sgfs_kept_evict(struct inode *inode)
 		sg_close_inode(&fs->vol, sgfs_ref(inode));
 }
 
-static struct inode *next_old(struct sgfs *fs)
+static struct inode *sgfs_next_old(struct sgfs *fs)
 {
 	struct inode *inode = NULL;
 	struct sgfs_inode *si;
@@ -62,7 +62,7 @@ static struct inode *next_old(struct sgfs *fs)
 	return inode;
 }
 
-static void let_go(struct inode *inode)
+static void sgfs_pin_recent_let_go(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 	bool removed = false;
@@ -82,8 +82,8 @@ void sgfs_kept_settle(struct sgfs *fs)
 {
 	struct inode *inode;
 
-	while ((inode = next_old(fs))) {
-		let_go(inode);
+	while ((inode = sgfs_next_old(fs))) {
+		sgfs_pin_recent_let_go(inode);
 		iput(inode);
 	}
 	spin_lock(&fs->kept_lock);

@@ -39,7 +39,7 @@ struct found {
 };
 static LIST_HEAD(found);
 
-static void remember(phys_addr_t phys, u64 bytes)
+static void sgfs_remember(phys_addr_t phys, u64 bytes)
 {
 	struct found *f;
 
@@ -55,7 +55,7 @@ static void remember(phys_addr_t phys, u64 bytes)
 }
 
 /* The part of [phys, phys + bytes) that is in the volume, as an offset in it. */
-static bool in_volume(const struct sgfs *fs, phys_addr_t phys, u64 bytes, u64 *off, u64 *len)
+static bool sgfs_in_volume(const struct sgfs *fs, phys_addr_t phys, u64 bytes, u64 *off, u64 *len)
 {
 	u64 low = max(phys, fs->mem.phys);
 	u64 high = min(phys + bytes, fs->mem.phys + READ_ONCE(fs->vol.size));
@@ -67,7 +67,7 @@ static bool in_volume(const struct sgfs *fs, phys_addr_t phys, u64 bytes, u64 *o
 
 /* --- reactions -------------------------------------------------------------------------------- */
 
-static void take_away(struct work_struct *work)
+static void sgfs_poison_take_away(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(work, struct sgfs, bad);
 
@@ -77,7 +77,7 @@ static void take_away(struct work_struct *work)
 }
 
 /* A bad page became known, from any source. */
-static void on_bad(struct sg_vol *vol)
+static void sgfs_on_bad(struct sg_vol *vol)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
 
@@ -85,7 +85,7 @@ static void on_bad(struct sg_vol *vol)
 }
 
 /* A process that maps region maps the page itself. Each such process is told, as for any memory. */
-static void tell_holders(struct sgfs *fs, u64 off, u64 len, int flags)
+static void sgfs_tell_holders(struct sgfs *fs, u64 off, u64 len, int flags)
 {
 #if defined(CONFIG_MEMORY_FAILURE) && defined(CONFIG_FS_DAX)
 	if (fs->region)
@@ -95,23 +95,23 @@ static void tell_holders(struct sgfs *fs, u64 off, u64 len, int flags)
 }
 
 /* @phys: found here. volumes_lock is held. Return true if it belongs to a volume. */
-static bool note(phys_addr_t phys, u64 bytes, int flags)
+static bool sgfs_note(phys_addr_t phys, u64 bytes, int flags)
 {
 	bool ours = false;
 	struct sgfs *fs;
 	u64 off, len;
 
 	list_for_each_entry(fs, &volumes, volumes) {
-		if (!in_volume(fs, phys, bytes, &off, &len))
+		if (!sgfs_in_volume(fs, phys, bytes, &off, &len))
 			continue;
 		sg_bad_add(&fs->vol, off, len);
 		flush_work(&fs->bad);
 		if (flags >= 0)
-			tell_holders(fs, off, len, flags);
+			sgfs_tell_holders(fs, off, len, flags);
 		ours = true;
 	}
 	if (ours)
-		remember(phys, bytes);
+		sgfs_remember(phys, bytes);
 	return ours;
 }
 
@@ -120,7 +120,7 @@ static bool note(phys_addr_t phys, u64 bytes, int flags)
 /*
  * A volume on @dax knows where @dax is in memory: one contiguous range, from its start to its end.
  */
-static bool place_of(struct dax_device *dax, u64 offset, phys_addr_t *phys)
+static bool sgfs_poison_place_of(struct dax_device *dax, u64 offset, phys_addr_t *phys)
 {
 	struct sgfs *fs;
 
@@ -135,7 +135,7 @@ static bool place_of(struct dax_device *dax, u64 offset, phys_addr_t *phys)
 }
 
 /* -EOPNOTSUPP: the kernel handles the page as memory without a holder. */
-static int notify_failure(struct dax_device *dax, u64 offset, u64 len, int flags)
+static int sgfs_notify_failure(struct dax_device *dax, u64 offset, u64 len, int flags)
 {
 	int err = -EOPNOTSUPP;
 	phys_addr_t phys;
@@ -143,19 +143,19 @@ static int notify_failure(struct dax_device *dax, u64 offset, u64 len, int flags
 	if (len == U64_MAX)	/* the device is being removed, and its memory is good (device.c) */
 		return err;
 	mutex_lock(&volumes_lock);
-	if (place_of(dax, offset, &phys) && note(phys, len, flags))
+	if (sgfs_poison_place_of(dax, offset, &phys) && sgfs_note(phys, len, flags))
 		err = 0;
 	mutex_unlock(&volumes_lock);
 	return err;
 }
 
-const struct dax_holder_operations sgfs_dax_holder = { .notify_failure = notify_failure };
+const struct dax_holder_operations sgfs_dax_holder = { .notify_failure = sgfs_notify_failure };
 
 /* --- from the processor ----------------------------------------------------------------------- */
 
 #ifdef CONFIG_X86_MCE
 /* Intel's processors report the length of the bad range; others mean a line. */
-static u64 extent_of(const struct mce *m)
+static u64 sgfs_extent_of(const struct mce *m)
 {
 	unsigned int lsb = MCI_MISC_ADDR_LSB(m->misc);
 
@@ -165,23 +165,23 @@ static u64 extent_of(const struct mce *m)
 	return 1ULL << lsb;
 }
 
-static int machine_check(struct notifier_block *nb, unsigned long val, void *data)
+static int sgfs_machine_check(struct notifier_block *nb, unsigned long val, void *data)
 {
 	struct mce *m = data;
 	u64 addr, bytes;
 
 	if (!m || !mce_is_memory_error(m) || mce_is_correctable(m) || !mce_usable_address(m))
 		return NOTIFY_DONE;
-	bytes = extent_of(m);
+	bytes = sgfs_extent_of(m);
 	addr = m->addr & GENMASK_ULL(boot_cpu_data.x86_phys_bits - 1, 0) & ~(bytes - 1);
 	mutex_lock(&volumes_lock);
-	note(addr, bytes, -1);	/* the kernel has told its mappers already, if it can */
+	sgfs_note(addr, bytes, -1);	/* the kernel has told its mappers already, if it can */
 	mutex_unlock(&volumes_lock);
 	return NOTIFY_DONE;
 }
 
 static struct notifier_block checks = {
-	.notifier_call	= machine_check,
+	.notifier_call	= sgfs_machine_check,
 	.priority	= MCE_PRIO_NFIT,	/* after the kernel's own */
 };
 #endif
@@ -225,7 +225,7 @@ bool sgfs_poison_met(struct sgfs *fs, u64 off, size_t len)
 	if (at >= end)
 		return false;
 	mutex_lock(&volumes_lock);
-	note(fs->mem.phys + round_down(at, PAGE_SIZE), PAGE_SIZE, -1);
+	sgfs_note(fs->mem.phys + round_down(at, PAGE_SIZE), PAGE_SIZE, -1);
 	mutex_unlock(&volumes_lock);
 	return true;
 }
@@ -246,7 +246,7 @@ ssize_t sgfs_poison_show(struct sgfs *fs, char *buf)
 }
 
 /* The kernel does not touch the page again before the next boot, so the module must not either. */
-static bool is_poisoned(const struct sgfs *fs, u64 page)
+static bool sgfs_is_poisoned(const struct sgfs *fs, u64 page)
 {
 	unsigned long pfn = PHYS_PFN(fs->mem.phys) + page;
 	struct found *f;
@@ -257,12 +257,12 @@ static bool is_poisoned(const struct sgfs *fs, u64 page)
 	return false;
 }
 
-static int forget(struct sgfs *fs, u64 page, u64 pages)
+static int sgfs_poison_forget(struct sgfs *fs, u64 page, u64 pages)
 {
 	u64 i;
 
 	for (i = page; i < page + pages; i++)
-		if (is_poisoned(fs, i))
+		if (sgfs_is_poisoned(fs, i))
 			return -EBUSY;
 	return min(sg_bad_remove(&fs->vol, page << PAGE_SHIFT, pages << PAGE_SHIFT), 0);
 }
@@ -283,7 +283,8 @@ int sgfs_poison_store(struct sgfs *fs, const char *text)
 	if (strcmp(verb, "remove"))
 		return -EINVAL;
 	mutex_lock(&volumes_lock);
-	err = pages <= READ_ONCE(fs->vol.size) >> PAGE_SHIFT ? forget(fs, page, pages) : -EINVAL;
+	err = pages <= READ_ONCE(fs->vol.size) >> PAGE_SHIFT ? sgfs_poison_forget(fs, page, pages) :
+		-EINVAL;
 	mutex_unlock(&volumes_lock);
 	return err;
 }
@@ -292,7 +293,7 @@ int sgfs_poison_store(struct sgfs *fs, const char *text)
 
 void sgfs_poison_prepare(struct sgfs *fs)
 {
-	INIT_WORK(&fs->bad, take_away);
+	INIT_WORK(&fs->bad, sgfs_poison_take_away);
 	INIT_LIST_HEAD(&fs->volumes);
 }
 
@@ -302,10 +303,10 @@ void sgfs_poison_start(struct sgfs *fs)
 	struct found *f;
 	u64 off, len;
 
-	fs->vol.on_bad = on_bad;
+	fs->vol.on_bad = sgfs_on_bad;
 	mutex_lock(&volumes_lock);
 	list_for_each_entry(f, &found, list)
-		if (in_volume(fs, f->phys, f->bytes, &off, &len))
+		if (sgfs_in_volume(fs, f->phys, f->bytes, &off, &len))
 			sg_bad_add(&fs->vol, off, len);
 	list_add(&fs->volumes, &volumes);
 	mutex_unlock(&volumes_lock);

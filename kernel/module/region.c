@@ -39,19 +39,19 @@
 #define ABOUT_INO	(SG_INO_MAX + 3)
 #define SEMAPHORES_INO	(SG_INO_MAX + 4)
 
-static bool is_named(const struct qstr *name, const char *text)
+static bool sgfs_is_named(const struct qstr *name, const char *text)
 {
 	return name->len == strlen(text) && !memcmp(name->name, text, name->len);
 }
 
 /* Parse a name of region: @machine is the machine that it names; zeroes: none. */
-static bool is_region(const struct qstr *name, u8 machine[16])
+static bool sgfs_is_region(const struct qstr *name, u8 machine[16])
 {
 	const size_t lead = strlen(REGION_OF);
 	uuid_t uuid;
 
 	memset(machine, 0, 16);
-	if (is_named(name, REGION_NAME))
+	if (sgfs_is_named(name, REGION_NAME))
 		return true;
 	if (name->len != lead + UUID_STRING_LEN || memcmp(name->name, REGION_OF, lead) ||
 	    uuid_parse(name->name + lead, &uuid))
@@ -62,13 +62,13 @@ static bool is_region(const struct qstr *name, u8 machine[16])
 
 void sgfs_region_machine(const struct file *file, u8 machine[16])
 {
-	is_region(&file->f_path.dentry->d_name, machine);
+	sgfs_is_region(&file->f_path.dentry->d_name, machine);
 }
 
 /* --- region ----------------------------------------------------------------------------------- */
 
-static int find_extent(struct inode *inode, loff_t pos, loff_t len, unsigned int flags,
-		       struct iomap *map, struct iomap *source)
+static int sgfs_find_extent(struct inode *inode, loff_t pos, loff_t len, unsigned int flags,
+			    struct iomap *map, struct iomap *source)
 {
 	const struct sgfs_memory *mem = &SGFS(inode->i_sb)->mem;
 
@@ -82,11 +82,11 @@ static int find_extent(struct inode *inode, loff_t pos, loff_t len, unsigned int
 }
 
 static const struct iomap_ops extents = {
-	.iomap_begin	= find_extent,
+	.iomap_begin	= sgfs_find_extent,
 };
 
 /* The range that a fault would map. A large page with a bad one in it is mapped by small ones. */
-static bool has_bad(const struct vm_fault *vmf, sgfs_fault_order order)
+static bool sgfs_region_has_bad(const struct vm_fault *vmf, sgfs_fault_order order)
 {
 	const struct sg_vol *vol = &SGFS(file_inode(vmf->vma->vm_file)->i_sb)->vol;
 	u64 pages = order == SGFS_FAULT_PTE ? 1 : PMD_SIZE / PAGE_SIZE;
@@ -96,13 +96,13 @@ static bool has_bad(const struct vm_fault *vmf, sgfs_fault_order order)
 }
 
 /* A revocation removes the pages of all holders, and keeps faults away meanwhile. */
-static vm_fault_t huge_fault(struct vm_fault *vmf, sgfs_fault_order order)
+static vm_fault_t sgfs_region_huge_fault(struct vm_fault *vmf, sgfs_fault_order order)
 {
 	struct address_space *mapping = vmf->vma->vm_file->f_mapping;
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 
 	filemap_invalidate_lock_shared(mapping);
-	if (has_bad(vmf, order))
+	if (sgfs_region_has_bad(vmf, order))
 		ret = order == SGFS_FAULT_PTE ? VM_FAULT_HWPOISON : VM_FAULT_FALLBACK;
 	else if (!sgfs_is_revoked(vmf->vma->vm_private_data))
 		ret = dax_iomap_fault(vmf, order, NULL, NULL, &extents);
@@ -110,16 +110,16 @@ static vm_fault_t huge_fault(struct vm_fault *vmf, sgfs_fault_order order)
 	return ret;
 }
 
-static vm_fault_t fault(struct vm_fault *vmf)
+static vm_fault_t sgfs_region_fault(struct vm_fault *vmf)
 {
-	return huge_fault(vmf, SGFS_FAULT_PTE);
+	return sgfs_region_huge_fault(vmf, SGFS_FAULT_PTE);
 }
 
 /*
  * An extent that was once mapped by small pages would get no large one again. So the first mapping
  * drops what earlier ones have left, unless something still holds a page of it.
  */
-static void count_mapping(struct inode *inode, int by)
+static void sgfs_region_count_mapping(struct inode *inode, int by)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 
@@ -130,36 +130,36 @@ static void count_mapping(struct inode *inode, int by)
 	filemap_invalidate_unlock(inode->i_mapping);
 }
 
-static bool may_store(const struct vm_area_struct *vma)
+static bool sgfs_may_store(const struct vm_area_struct *vma)
 {
 	return vma->vm_flags & VM_MAYWRITE;
 }
 
-static void open_mapping(struct vm_area_struct *vma)
+static void sgfs_region_open_mapping(struct vm_area_struct *vma)
 {
 	struct inode *inode = file_inode(vma->vm_file);
 
-	count_mapping(inode, 1);
+	sgfs_region_count_mapping(inode, 1);
 	vma->vm_private_data = sgfs_hold_again(SGFS(inode->i_sb), vma->vm_private_data, vma->vm_mm,
-					       may_store(vma));
+					       sgfs_may_store(vma));
 }
 
-static void close_mapping(struct vm_area_struct *vma)
+static void sgfs_region_close_mapping(struct vm_area_struct *vma)
 {
 	struct inode *inode = file_inode(vma->vm_file);
 
-	sgfs_let_go(SGFS(inode->i_sb), vma->vm_private_data, may_store(vma));
-	count_mapping(inode, -1);
+	sgfs_let_go(SGFS(inode->i_sb), vma->vm_private_data, sgfs_may_store(vma));
+	sgfs_region_count_mapping(inode, -1);
 	sgfs_keep_lent(SGFS(inode->i_sb), vma->vm_file);
 }
 
 static const struct vm_operations_struct vm_operations = {
-	.open		= open_mapping,
-	.close		= close_mapping,
-	.fault		= fault,
-	.huge_fault	= huge_fault,
-	.page_mkwrite	= fault,
-	.pfn_mkwrite	= fault,
+	.open		= sgfs_region_open_mapping,
+	.close		= sgfs_region_close_mapping,
+	.fault		= sgfs_region_fault,
+	.huge_fault	= sgfs_region_huge_fault,
+	.page_mkwrite	= sgfs_region_fault,
+	.pfn_mkwrite	= sgfs_region_fault,
 };
 
 /*
@@ -170,7 +170,7 @@ static const struct vm_operations_struct vm_operations = {
  * neighbour after this call, and free it without ->close(): its hold would never end. DAX mappings
  * have large entries without VM_HUGEPAGE.
  */
-static int map_region(struct file *file, struct vm_area_struct *vma)
+static int sgfs_map_region(struct file *file, struct vm_area_struct *vma)
 {
 	struct inode *inode = file_inode(file);
 	struct sgfs_holder *holder;
@@ -179,16 +179,16 @@ static int map_region(struct file *file, struct vm_area_struct *vma)
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	sgfs_region_machine(file, machine);
-	holder = sgfs_hold(SGFS(inode->i_sb), vma->vm_mm, machine, may_store(vma));
+	holder = sgfs_hold(SGFS(inode->i_sb), vma->vm_mm, machine, sgfs_may_store(vma));
 	if (IS_ERR(holder))
 		return PTR_ERR(holder);
-	count_mapping(inode, 1);
+	sgfs_region_count_mapping(inode, 1);
 	vma->vm_private_data = holder;
 	vma->vm_ops = &vm_operations;
 	return 0;
 }
 
-static ssize_t read_region(struct kiocb *iocb, struct iov_iter *to)
+static ssize_t sgfs_read_region(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	size_t beyond = iov_iter_count(to);
@@ -207,7 +207,7 @@ static ssize_t read_region(struct kiocb *iocb, struct iov_iter *to)
 }
 
 /* A volume may be large: a task that waits for all of it can be killed. */
-static int sync_region(struct file *file, loff_t start, loff_t end, int datasync)
+static int sgfs_sync_region(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	const struct sgfs_memory *mem = &SGFS(file_inode(file)->i_sb)->mem;
 	u64 pos = start, stop = min_t(u64, (u64)end + 1, mem->size), n;
@@ -231,7 +231,7 @@ static int sync_region(struct file *file, loff_t start, loff_t end, int datasync
  * mount itself distinguish them. This attribute is kept when a mount is copied, bound or remounted:
  * a namespace of less privilege cannot change attributes of access times.
  */
-static bool may_open(const struct file *file)
+static bool sgfs_region_may_open(const struct file *file)
 {
 	const struct sgfs *fs = SGFS(file_inode(file)->i_sb);
 
@@ -243,12 +243,12 @@ static bool may_open(const struct file *file)
  * Refuse this machine's own id: its slot is in the mount table too, and the end of the last hold
  * for its id would fence it.
  */
-static int open_region(struct inode *inode, struct file *file)
+static int sgfs_open_region(struct inode *inode, struct file *file)
 {
 	struct sg_identity self;
 	u8 machine[16];
 
-	if (!may_open(file))
+	if (!sgfs_region_may_open(file))
 		return -EACCES;
 	sgfs_identify(&self);
 	sgfs_region_machine(file, machine);
@@ -261,12 +261,12 @@ static int open_region(struct inode *inode, struct file *file)
 }
 
 static const struct file_operations region_operations = {
-	.open		= open_region,
+	.open		= sgfs_open_region,
 	.llseek		= generic_file_llseek,
-	.read_iter	= read_region,
-	.mmap		= map_region,
+	.read_iter	= sgfs_read_region,
+	.mmap		= sgfs_map_region,
 	.get_unmapped_area = thp_get_unmapped_area,
-	.fsync		= sync_region,
+	.fsync		= sgfs_sync_region,
 	.unlocked_ioctl	= sgfs_identity_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 	SGFS_FILE_FLAGS_OP,
@@ -277,7 +277,7 @@ static const struct file_operations region_operations = {
  * only permission bits. All mounts have the same inode, and root of a container owns it. With the
  * capabilities of an owner, one container could close region for the others, or open it to them.
  */
-static int set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+static int sgfs_set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	int err;
 
@@ -293,8 +293,8 @@ static int set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, struct
 }
 
 /* The length of the description changes with its content. */
-static int get_attributes(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat,
-			  u32 mask, unsigned int flags)
+static int sgfs_get_attributes(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat,
+			       u32 mask, unsigned int flags)
 {
 	struct inode *inode = d_inode(path->dentry);
 
@@ -305,8 +305,8 @@ static int get_attributes(struct mnt_idmap *idmap, const struct path *path, stru
 }
 
 static const struct inode_operations file_inode_operations = {
-	.setattr	= set_attributes,
-	.getattr	= get_attributes,
+	.setattr	= sgfs_set_attributes,
+	.getattr	= sgfs_get_attributes,
 };
 
 static const struct address_space_operations region_address_operations = {
@@ -315,24 +315,24 @@ static const struct address_space_operations region_address_operations = {
 
 /* --- .stargate -------------------------------------------------------------------------------- */
 
-static struct dentry *find(struct inode *dir, struct dentry *dentry, unsigned int flags)
+static struct dentry *sgfs_region_find(struct inode *dir, struct dentry *dentry, unsigned int flags)
 {
 	struct sgfs *fs = SGFS(dir->i_sb);
 	struct inode *inode = NULL;
 	u8 machine[16];
 
-	if (is_region(&dentry->d_name, machine))
+	if (sgfs_is_region(&dentry->d_name, machine))
 		inode = fs->region;
-	else if (is_named(&dentry->d_name, ABOUT_NAME))
+	else if (sgfs_is_named(&dentry->d_name, ABOUT_NAME))
 		inode = fs->about;
-	else if (is_named(&dentry->d_name, SEMAPHORES_NAME))
+	else if (sgfs_is_named(&dentry->d_name, SEMAPHORES_NAME))
 		inode = fs->semaphores;
 	if (inode)
 		ihold(inode);
 	return d_splice_alias(inode, dentry);
 }
 
-static bool emit(struct dir_context *ctx, const char *name, u64 ino)
+static bool sgfs_region_emit(struct dir_context *ctx, const char *name, u64 ino)
 {
 	if (!dir_emit(ctx, name, strlen(name), ino, DT_REG))
 		return false;
@@ -340,36 +340,36 @@ static bool emit(struct dir_context *ctx, const char *name, u64 ino)
 	return true;
 }
 
-static int iterate(struct file *file, struct dir_context *ctx)
+static int sgfs_region_iterate(struct file *file, struct dir_context *ctx)
 {
 	bool region = SGFS(file_inode(file)->i_sb)->region;
 
 	if (!dir_emit_dots(file, ctx))
 		return 0;
-	if (ctx->pos == 2 && !emit(ctx, ABOUT_NAME, ABOUT_INO))
+	if (ctx->pos == 2 && !sgfs_region_emit(ctx, ABOUT_NAME, ABOUT_INO))
 		return 0;
-	if (ctx->pos == 3 && !emit(ctx, SEMAPHORES_NAME, SEMAPHORES_INO))
+	if (ctx->pos == 3 && !sgfs_region_emit(ctx, SEMAPHORES_NAME, SEMAPHORES_INO))
 		return 0;
 	if (ctx->pos == 4 && region)
-		emit(ctx, REGION_NAME, REGION_INO);
+		sgfs_region_emit(ctx, REGION_NAME, REGION_INO);
 	return 0;
 }
 
 static const struct inode_operations dir_inode_operations = {
-	.lookup		= find,
+	.lookup		= sgfs_region_find,
 };
 
 static const struct file_operations dir_operations = {
 	.llseek		= generic_file_llseek,
 	.read		= generic_read_dir,
-	.iterate_shared	= iterate,
+	.iterate_shared	= sgfs_region_iterate,
 };
 
 struct dentry *sgfs_virtual_lookup(struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = SGFS(dir->i_sb)->virtual_dir;
 
-	if (dir->i_ino != SG_INO_ROOT || !is_named(&dentry->d_name, DIR_NAME))
+	if (dir->i_ino != SG_INO_ROOT || !sgfs_is_named(&dentry->d_name, DIR_NAME))
 		return NULL;
 	ihold(inode);
 	return d_splice_alias(inode, dentry) ?: dentry;
@@ -377,7 +377,7 @@ struct dentry *sgfs_virtual_lookup(struct inode *dir, struct dentry *dentry)
 
 /* --- with the mount --------------------------------------------------------------------------- */
 
-static struct inode *make(struct super_block *sb, u64 ino, umode_t mode)
+static struct inode *sgfs_region_make(struct super_block *sb, u64 ino, umode_t mode)
 {
 	struct inode *inode = new_inode(sb);
 	struct timespec64 now;
@@ -398,9 +398,9 @@ static struct inode *make(struct super_block *sb, u64 ino, umode_t mode)
 }
 
 /* Nothing can be created, renamed or removed in it, and it cannot be either. */
-static struct inode *make_dir(struct super_block *sb)
+static struct inode *sgfs_make_dir(struct super_block *sb)
 {
-	struct inode *inode = make(sb, DIR_INO, S_IFDIR | 0755);
+	struct inode *inode = sgfs_region_make(sb, DIR_INO, S_IFDIR | 0755);
 
 	if (!inode)
 		return NULL;
@@ -411,9 +411,9 @@ static struct inode *make_dir(struct super_block *sb)
 	return inode;
 }
 
-static struct inode *make_region(struct super_block *sb, const struct sgfs_memory *mem)
+static struct inode *sgfs_make_region(struct super_block *sb, const struct sgfs_memory *mem)
 {
-	struct inode *inode = make(sb, REGION_INO, S_IFREG);
+	struct inode *inode = sgfs_region_make(sb, REGION_INO, S_IFREG);
 
 	if (!inode)
 		return NULL;
@@ -426,9 +426,9 @@ static struct inode *make_region(struct super_block *sb, const struct sgfs_memor
 	return inode;
 }
 
-static struct inode *make_about(struct super_block *sb)
+static struct inode *sgfs_make_about(struct super_block *sb)
 {
-	struct inode *inode = make(sb, ABOUT_INO, S_IFREG);
+	struct inode *inode = sgfs_region_make(sb, ABOUT_INO, S_IFREG);
 
 	if (!inode)
 		return NULL;
@@ -438,9 +438,9 @@ static struct inode *make_about(struct super_block *sb)
 }
 
 /* Open to all users: each object has its own permissions. */
-static struct inode *make_semaphores(struct super_block *sb)
+static struct inode *sgfs_make_semaphores(struct super_block *sb)
 {
-	struct inode *inode = make(sb, SEMAPHORES_INO, S_IFREG | 0666);
+	struct inode *inode = sgfs_region_make(sb, SEMAPHORES_INO, S_IFREG | 0666);
 
 	if (!inode)
 		return NULL;
@@ -449,7 +449,7 @@ static struct inode *make_semaphores(struct super_block *sb)
 	return inode;
 }
 
-static void give(struct inode *inode, const struct sgfs_options *opt, umode_t mask)
+static void sgfs_give(struct inode *inode, const struct sgfs_options *opt, umode_t mask)
 {
 	inode->i_uid = opt->region_uid;
 	inode->i_gid = opt->region_gid;
@@ -459,26 +459,26 @@ static void give(struct inode *inode, const struct sgfs_options *opt, umode_t ma
 /* Apply owner and mode of the mount options. */
 void sgfs_virtual_give(struct sgfs *fs)
 {
-	give(fs->about, &fs->opt, 0444);
+	sgfs_give(fs->about, &fs->opt, 0444);
 	if (fs->region)
-		give(fs->region, &fs->opt, fs->mem.read_only ? 0444 : 0666);
+		sgfs_give(fs->region, &fs->opt, fs->mem.read_only ? 0444 : 0666);
 }
 
-static bool has_pages(const struct sgfs_memory *mem)
+static bool sgfs_has_pages(const struct sgfs_memory *mem)
 {
 	return IS_ENABLED(CONFIG_FS_DAX) && mem->dax && pfn_valid(PHYS_PFN(mem->phys));
 }
 
 int sgfs_virtual_make(struct sgfs *fs)
 {
-	fs->virtual_dir = make_dir(fs->sb);
-	fs->about = make_about(fs->sb);
-	fs->semaphores = make_semaphores(fs->sb);
+	fs->virtual_dir = sgfs_make_dir(fs->sb);
+	fs->about = sgfs_make_about(fs->sb);
+	fs->semaphores = sgfs_make_semaphores(fs->sb);
 	if (!fs->virtual_dir || !fs->about || !fs->semaphores)
 		return -ENOMEM;
-	if (has_pages(&fs->mem)) {
+	if (sgfs_has_pages(&fs->mem)) {
 		mutex_lock(&fs->windows_lock);	/* the device may grow at this moment */
-		fs->region = make_region(fs->sb, &fs->mem);
+		fs->region = sgfs_make_region(fs->sb, &fs->mem);
 		mutex_unlock(&fs->windows_lock);
 		if (!fs->region)
 			return -ENOMEM;

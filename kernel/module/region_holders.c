@@ -62,12 +62,12 @@ bool sgfs_is_revoked(const struct sgfs_holder *h)
 /* --- map=splice ------------------------------------------------------------------------------- */
 
 /* Guests of the volume may direct where their host's processor looks (D5). */
-static bool made_for_splice(const struct sgfs *fs)
+static bool sgfs_made_for_splice(const struct sgfs *fs)
 {
 	return fs->vol.sb.params & SG_PARAM_HOST_SPLICE;
 }
 
-static bool has_machines(const struct sgfs *fs)
+static bool sgfs_has_machines(const struct sgfs *fs)
 {
 	struct sgfs_holder *h;
 
@@ -81,12 +81,12 @@ static bool has_machines(const struct sgfs *fs)
  * The host's MMU follows a table that guests may write only if the volume was made for this. A
  * kernel that is no guest may be a host; a kernel that has given the volume to machines is one.
  */
-static bool may_splice(const struct sgfs *fs, const char **why)
+static bool sgfs_region_holders_may_splice(const struct sgfs *fs, const char **why)
 {
 	*why = "on a host, the volume must have been made for it "
 	       "(mkfs.stargatefs --param host-splice)";
-	return made_for_splice(fs) ||
-	       (boot_cpu_has(X86_FEATURE_HYPERVISOR) && !has_machines(fs));
+	return sgfs_made_for_splice(fs) ||
+	       (boot_cpu_has(X86_FEATURE_HYPERVISOR) && !sgfs_has_machines(fs));
 }
 
 bool sgfs_may_splice(struct sgfs *fs, const char **why)
@@ -94,7 +94,7 @@ bool sgfs_may_splice(struct sgfs *fs, const char **why)
 	bool may;
 
 	spin_lock(&fs->holders_lock);
-	may = may_splice(fs, why);
+	may = sgfs_region_holders_may_splice(fs, why);
 	spin_unlock(&fs->holders_lock);
 	return may;
 }
@@ -104,7 +104,7 @@ int sgfs_set_map(struct sgfs *fs, enum sgfs_map map, const char **why)
 	int err = 0;
 
 	spin_lock(&fs->holders_lock);
-	if (map == SGFS_MAP_SPLICE && !may_splice(fs, why))
+	if (map == SGFS_MAP_SPLICE && !sgfs_region_holders_may_splice(fs, why))
 		err = -EPERM;
 	else
 		WRITE_ONCE(fs->opt.map, map);
@@ -114,7 +114,8 @@ int sgfs_set_map(struct sgfs *fs, enum sgfs_map map, const char **why)
 
 /* --- beginning -------------------------------------------------------------------------------- */
 
-static struct sgfs_holder *make(struct mm_struct *mm, const u8 machine[16], gfp_t gfp)
+static struct sgfs_holder *sgfs_region_holders_make(struct mm_struct *mm, const u8 machine[16],
+						    gfp_t gfp)
 {
 	struct sgfs_holder *h = kzalloc(sizeof(*h), gfp | __GFP_ACCOUNT);
 	unsigned int i;
@@ -132,7 +133,7 @@ static struct sgfs_holder *make(struct mm_struct *mm, const u8 machine[16], gfp_
 	return h;
 }
 
-static void unmake(struct sgfs_holder *h)
+static void sgfs_unmake(struct sgfs_holder *h)
 {
 	if (h->kept)
 		mmdrop(h->mm);
@@ -144,7 +145,7 @@ static void unmake(struct sgfs_holder *h)
  * Forget kept holders that need not be kept any more. @all: the mount ends, and no process can hold
  * its region.
  */
-static void forget_kept(struct sgfs *fs, bool all)
+static void sgfs_forget_kept(struct sgfs *fs, bool all)
 {
 	struct sgfs_holder *h, *next;
 	LIST_HEAD(gone);
@@ -155,15 +156,16 @@ static void forget_kept(struct sgfs *fs, bool all)
 			list_move(&h->list, &gone);
 	spin_unlock(&fs->holders_lock);
 	list_for_each_entry_safe(h, next, &gone, list)
-		unmake(h);
+		sgfs_unmake(h);
 }
 
 void sgfs_holders_end(struct sgfs *fs)
 {
-	forget_kept(fs, true);
+	sgfs_forget_kept(fs, true);
 }
 
-static struct sgfs_holder *find(struct sgfs *fs, const struct mm_struct *mm, const u8 machine[16])
+static struct sgfs_holder *sgfs_region_holders_find(struct sgfs *fs, const struct mm_struct *mm,
+						    const u8 machine[16])
 {
 	struct sgfs_holder *h;
 
@@ -174,9 +176,10 @@ static struct sgfs_holder *find(struct sgfs *fs, const struct mm_struct *mm, con
 }
 
 /* Add a hold: to a holder that exists, or to @fresh. The lock is held. */
-static struct sgfs_holder *hold(struct sgfs *fs, struct sgfs_holder *fresh, bool writable)
+static struct sgfs_holder *sgfs_region_holders_hold(struct sgfs *fs, struct sgfs_holder *fresh,
+						    bool writable)
 {
-	struct sgfs_holder *h = find(fs, fresh->mm, fresh->machine);
+	struct sgfs_holder *h = sgfs_region_holders_find(fs, fresh->mm, fresh->machine);
 
 	if (!h) {
 		h = fresh;
@@ -188,12 +191,12 @@ static struct sgfs_holder *hold(struct sgfs *fs, struct sgfs_holder *fresh, bool
 }
 
 /* Is there room for one more holder? The lock is held. */
-static bool may_begin(struct sgfs *fs, const struct sgfs_holder *fresh)
+static bool sgfs_may_begin(struct sgfs *fs, const struct sgfs_holder *fresh)
 {
 	unsigned int all = 0, own = 0;
 	struct sgfs_holder *h;
 
-	if (find(fs, fresh->mm, fresh->machine))
+	if (sgfs_region_holders_find(fs, fresh->mm, fresh->machine))
 		return true;
 	list_for_each_entry(h, &fs->holders, list) {
 		all += !h->inherited;
@@ -203,43 +206,43 @@ static bool may_begin(struct sgfs *fs, const struct sgfs_holder *fresh)
 }
 
 /* Not while this system's processor follows tables that the machine could write. */
-static bool is_trusted(const struct sgfs *fs, const u8 machine[16], bool writable)
+static bool sgfs_is_trusted(const struct sgfs *fs, const u8 machine[16], bool writable)
 {
-	return !writable || !sg_machine_known(machine) || made_for_splice(fs) ||
+	return !writable || !sg_machine_known(machine) || sgfs_made_for_splice(fs) ||
 	       fs->opt.map != SGFS_MAP_SPLICE;
 }
 
-static int not_trusted(struct sgfs *fs, struct sgfs_holder *h)
+static int sgfs_not_trusted(struct sgfs *fs, struct sgfs_holder *h)
 {
 	sg_log(fs->sb, SG_WARN, "region@%pUb: cannot be opened for writing while this host has "
 	       "map=splice: remount with map=walk, or see --param host-splice of "
 	       "mkfs.stargatefs(8)", h->machine);
-	unmake(h);
+	sgfs_unmake(h);
 	return -EPERM;
 }
 
 struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 machine[16],
 			      bool writable)
 {
-	struct sgfs_holder *fresh = make(mm, machine, GFP_KERNEL), *h = NULL;
+	struct sgfs_holder *fresh = sgfs_region_holders_make(mm, machine, GFP_KERNEL), *h = NULL;
 	bool room;
 
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
-	forget_kept(fs, false);
+	sgfs_forget_kept(fs, false);
 	spin_lock(&fs->holders_lock);
-	room = may_begin(fs, fresh);
-	if (room && is_trusted(fs, machine, writable))
-		h = hold(fs, fresh, writable);
+	room = sgfs_may_begin(fs, fresh);
+	if (room && sgfs_is_trusted(fs, machine, writable))
+		h = sgfs_region_holders_hold(fs, fresh, writable);
 	spin_unlock(&fs->holders_lock);
 	if (!room) {
-		unmake(fresh);
+		sgfs_unmake(fresh);
 		return ERR_PTR(-ENOSPC);
 	}
 	if (!h)
-		return ERR_PTR(not_trusted(fs, fresh));
+		return ERR_PTR(sgfs_not_trusted(fs, fresh));
 	if (h != fresh)
-		unmake(fresh);
+		sgfs_unmake(fresh);
 	if (!sgfs_is_revoked(h))
 		return h;
 	sgfs_let_go(fs, h, writable);
@@ -247,7 +250,7 @@ struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 ma
 }
 
 /* The list stays short, however often a process forks. The lock is held. */
-static bool is_surplus(struct sgfs *fs, const struct sgfs_holder *parent)
+static bool sgfs_is_surplus(struct sgfs *fs, const struct sgfs_holder *parent)
 {
 	unsigned int inherited = 0;
 	struct sgfs_holder *h;
@@ -258,15 +261,16 @@ static bool is_surplus(struct sgfs *fs, const struct sgfs_holder *parent)
 }
 
 /* A holder for the mappings of a child, like its parent's. The lock is held. */
-static struct sgfs_holder *inherit(struct sgfs *fs, struct sgfs_holder *parent,
-				   struct sgfs_holder *fresh, bool writable)
+static struct sgfs_holder *sgfs_inherit(struct sgfs *fs, struct sgfs_holder *parent,
+					struct sgfs_holder *fresh, bool writable)
 {
 	struct sgfs_holder *h;
 
 	fresh->inherited = true;
-	fresh->surplus = !find(fs, fresh->mm, fresh->machine) && is_surplus(fs, parent);
+	fresh->surplus = !sgfs_region_holders_find(fs, fresh->mm, fresh->machine) &&
+		sgfs_is_surplus(fs, parent);
 	if (!fresh->surplus) {
-		h = hold(fs, fresh, writable);
+		h = sgfs_region_holders_hold(fs, fresh, writable);
 		if (parent->revoked)
 			WRITE_ONCE(h->revoked, true);
 		return h;
@@ -288,24 +292,24 @@ struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, stru
 	struct sgfs_holder *fresh = NULL;
 
 	if (h->mm != mm)
-		fresh = make(mm, h->machine, GFP_KERNEL | __GFP_NOFAIL);
+		fresh = sgfs_region_holders_make(mm, h->machine, GFP_KERNEL | __GFP_NOFAIL);
 	spin_lock(&fs->holders_lock);
 	if (fresh) {	/* before the lock is free again the child is revoked as well */
-		h = inherit(fs, h, fresh, writable);
+		h = sgfs_inherit(fs, h, fresh, writable);
 	} else {
 		h->maps++;
 		h->writable += writable;
 	}
 	spin_unlock(&fs->holders_lock);
 	if (fresh && h != fresh)
-		unmake(fresh);
+		sgfs_unmake(fresh);
 	return h;
 }
 
 /* --- end -------------------------------------------------------------------------------------- */
 
 /* Does any process hold region for the machine, with the right to store? */
-static bool is_held(struct sgfs *fs, const u8 machine[16])
+static bool sgfs_is_held(struct sgfs *fs, const u8 machine[16])
 {
 	struct sgfs_holder *h;
 
@@ -318,9 +322,9 @@ static bool is_held(struct sgfs *fs, const u8 machine[16])
 /*
  * Nothing of the machine stores any more. The lock is held, so that the machine cannot start again.
  */
-static void machine_gone(struct sgfs *fs, const u8 machine[16])
+static void sgfs_machine_gone(struct sgfs *fs, const u8 machine[16])
 {
-	if (!sg_machine_known(machine) || fs->mem.read_only || is_held(fs, machine))
+	if (!sg_machine_known(machine) || fs->mem.read_only || sgfs_is_held(fs, machine))
 		return;
 	if (sg_fence_machine(&fs->vol, machine))
 		sgfs_watch_now(fs);
@@ -333,7 +337,7 @@ void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable)
 	spin_lock(&fs->holders_lock);
 	h->writable -= writable;
 	if (writable && !h->writable && !h->revoked)
-		machine_gone(fs, h->machine);
+		sgfs_machine_gone(fs, h->machine);
 	last = !--h->maps;
 	if (last && h->revoked && !h->kept && !h->surplus && atomic_read(&h->mm->mm_users)) {
 		mmgrab(h->mm);
@@ -344,16 +348,16 @@ void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable)
 		list_del(&h->list);
 	spin_unlock(&fs->holders_lock);
 	if (last)
-		unmake(h);
+		sgfs_unmake(h);
 }
 
 /*
  * Return 1 if a holder was revoked. The caller keeps faults away, and removes the pages. -ESTALE:
  * the machine's system is not in the slot any more. It has ended, and a present holder of region
  * may run the machine's next incarnation: the end of a machine is noted in its slot with this lock
- * held (machine_gone()).
+ * held (sgfs_machine_gone()).
  */
-static int revoke_holders(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)
+static int sgfs_revoke_holders(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)
 {
 	struct sgfs_holder *h;
 	struct sg_slot now;
@@ -378,13 +382,13 @@ static int revoke_holders(struct sgfs *fs, unsigned int slot, const struct sg_sl
  * that map region lose their entries; those that may have them get them again by faults. Grants of
  * the revoked holders end here.
  */
-static int revoke(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)
+static int sgfs_region_holders_revoke(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)
 {
 	struct address_space *mapping = fs->region->i_mapping;
 	int ret;
 
 	filemap_invalidate_lock(mapping);
-	ret = revoke_holders(fs, slot, was);
+	ret = sgfs_revoke_holders(fs, slot, was);
 	if (ret > 0)
 		unmap_mapping_range(mapping, 0, 0, 0);
 	filemap_invalidate_unlock(mapping);
@@ -408,7 +412,7 @@ int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
 	if (SG_SLOT_STATE(s.state) != SG_SLOT_LIVE || SG_SLOT_INC(s.state) != incarnation)
 		return -ESTALE;
 	if (fs->region && sg_machine_known(s.machine) && s.named == incarnation)
-		revoked = revoke(fs, slot, &s);
+		revoked = sgfs_region_holders_revoke(fs, slot, &s);
 	if (revoked < 0)
 		return revoked;
 	if (!revoked && !unheld)
@@ -443,14 +447,14 @@ void sgfs_holders_guard(struct sgfs *fs)
 		    !sg_slot_of_machine(&slot, slot.machine))
 			continue;
 		spin_lock(&fs->holders_lock);
-		held = is_held(fs, slot.machine);
+		held = sgfs_is_held(fs, slot.machine);
 		spin_unlock(&fs->holders_lock);
 		if (held)
 			sg_guard_slot(&fs->vol, i, slot.machine);
 	}
 }
 
-static const char *mode_of(const struct sgfs_holder *h)
+static const char *sgfs_mode_of(const struct sgfs_holder *h)
 {
 	return h->revoked ? "revoked" : h->writable ? "rw" : "ro";
 }
@@ -472,7 +476,7 @@ ssize_t sgfs_holders_show(struct sgfs *fs, char *buf)
 			continue;
 		}
 		snprintf(machine, sizeof(machine), "%pUb", h->machine);
-		len += sysfs_emit_at(buf, len, "%d %s %s %s\n", pid_vnr(h->pid), mode_of(h),
+		len += sysfs_emit_at(buf, len, "%d %s %s %s\n", pid_vnr(h->pid), sgfs_mode_of(h),
 				     sg_machine_known(h->machine) ? machine : "-", h->comm);
 	}
 	spin_unlock(&fs->holders_lock);

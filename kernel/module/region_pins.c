@@ -29,7 +29,7 @@ bool sgfs_is_lent(struct inode *region)
 	return false;
 }
 
-static void look(struct work_struct *work)
+static void sgfs_region_pins_look(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, look_lent);
 	struct file *file = fs->lent;
@@ -69,7 +69,7 @@ void sgfs_lent_report(struct sgfs *fs)
 
 void sgfs_lent_init(struct sgfs *fs)
 {
-	INIT_DELAYED_WORK(&fs->look_lent, look);
+	INIT_DELAYED_WORK(&fs->look_lent, sgfs_region_pins_look);
 }
 
 /* Nothing keeps the mount now; the last user that did may still be returning. */

@@ -10,7 +10,7 @@
 #include "stargate_sem.h"
 
 /* A caller that opened an object only to look may not change anything for others, and may read. */
-static bool is_for_looking(u32 op)
+static bool sgfs_is_for_looking(u32 op)
 {
 	switch (op) {
 	case SG_SEM_OP_READ:
@@ -25,7 +25,7 @@ static bool is_for_looking(u32 op)
 }
 
 /* Operations that do not wait, and own nothing. */
-static int do_at_once(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
+static int sgfs_do_at_once(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 {
 	struct sg_vol *vol = &s->fs->vol;
 
@@ -50,7 +50,7 @@ static int do_at_once(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 	}
 }
 
-static int do_as(struct sgfs_sem *s, struct sg_ioc_sem_op *op, struct sg_sem_caller *c)
+static int sgfs_do_as(struct sgfs_sem *s, struct sg_ioc_sem_op *op, struct sg_sem_caller *c)
 {
 	struct sg_vol *vol = &s->fs->vol;
 	int ret;
@@ -86,7 +86,7 @@ static int do_as(struct sgfs_sem *s, struct sg_ioc_sem_op *op, struct sg_sem_cal
 }
 
 /* Operations that make an owner, or need one. */
-static bool is_owners(u32 op)
+static bool sgfs_is_owners(u32 op)
 {
 	switch (op) {
 	case SG_SEM_OP_LOCK:
@@ -102,18 +102,18 @@ static bool is_owners(u32 op)
 }
 
 /* Operate as the descriptor. It waits in one place at a time; an unlock is no wait. */
-static int do_as_itself(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
+static int sgfs_do_as_itself(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 {
 	bool waits = op->op == SG_SEM_OP_LOCK || op->op == SG_SEM_OP_WRITE ||
 		     op->op == SG_SEM_OP_DRAIN;
 	int ret;
 
 	if (!waits)
-		return do_as(s, op, &s->self);
+		return sgfs_do_as(s, op, &s->self);
 	if (test_and_set_bit_lock(0, &s->busy))
 		return -EBUSY;
 	s->self.urgent = op->flags & SG_SEM_URGENT;
-	ret = do_as(s, op, &s->self);
+	ret = sgfs_do_as(s, op, &s->self);
 	clear_bit_unlock(0, &s->busy);
 	return ret;
 }
@@ -127,22 +127,22 @@ int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 		return -EINVAL;
 	if (!smp_load_acquire(&s->bound))
 		return -ENOTCONN;
-	if (s->look && !is_for_looking(op->op))
+	if (s->look && !sgfs_is_for_looking(op->op))
 		return -EBADF;
-	ret = do_at_once(s, op);
+	ret = sgfs_do_at_once(s, op);
 	if (ret <= 0)
 		return ret;
-	if (s->owns && is_owners(op->op))
-		return do_as_itself(s, op);
+	if (s->owns && sgfs_is_owners(op->op))
+		return sgfs_do_as_itself(s, op);
 	c = sgfs_sem_me(s->fs);
 	if (IS_ERR(c))
 		return PTR_ERR(c);
 	c->urgent = op->flags & SG_SEM_URGENT;
-	return do_as(s, op, c);
+	return sgfs_do_as(s, op, c);
 }
 
 /* Operations open to any caller that may do more than look. */
-static bool is_done_at_once(struct sgfs_sem *s, unsigned int op, const struct sg_sem_caller *c)
+static bool sgfs_is_done_at_once(struct sgfs_sem *s, unsigned int op, const struct sg_sem_caller *c)
 {
 	struct sg_vol *vol = &s->fs->vol;
 
@@ -168,7 +168,7 @@ int sgfs_sem_at_once(struct sgfs_sem *s, unsigned int op)
 		return -EAGAIN;
 	if (op == SG_SEM_OP_LOCK || op == SG_SEM_OP_UNLOCK)
 		c = s->owns ? &s->self : sgfs_sem_me(s->fs);
-	return !IS_ERR(c) && is_done_at_once(s, op, c) ? 0 : -EAGAIN;
+	return !IS_ERR(c) && sgfs_is_done_at_once(s, op, c) ? 0 : -EAGAIN;
 }
 
 /* --- other modules ---------------------------------------------------------------------------- */

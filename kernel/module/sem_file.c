@@ -21,48 +21,48 @@
 
 /* --- permissions ------------------------------------------------------------------------------ */
 
-static bool is_owner(struct file *file, u32 uid)
+static bool sgfs_is_owner(struct file *file, u32 uid)
 {
 	vfsuid_t owner = make_vfsuid(file_mnt_idmap(file), &init_user_ns, KUIDT_INIT(uid));
 
 	return vfsuid_eq_kuid(owner, current_fsuid());
 }
 
-static bool is_in_group(struct file *file, u32 gid)
+static bool sgfs_is_in_group(struct file *file, u32 gid)
 {
 	return vfsgid_in_group_p(make_vfsgid(file_mnt_idmap(file), &init_user_ns, KGIDT_INIT(gid)));
 }
 
-static int may_open(struct file *file, const struct sg_sem_stat *st, bool look)
+static int sgfs_sem_file_may_open(struct file *file, const struct sg_sem_stat *st, bool look)
 {
 	u32 want = look ? 4 : 6, mode = st->mode;
 
-	if (is_owner(file, st->uid))
+	if (sgfs_is_owner(file, st->uid))
 		mode >>= 6;
-	else if (is_in_group(file, st->gid))
+	else if (sgfs_is_in_group(file, st->gid))
 		mode >>= 3;
 	return (mode & want) == want || capable(CAP_DAC_OVERRIDE) ? 0 : -EACCES;
 }
 
-static struct inode *root_of(struct file *file)
+static struct inode *sgfs_root_of(struct file *file)
 {
 	return d_inode(file_inode(file)->i_sb->s_root);
 }
 
-static int may_make(struct file *file)
+static int sgfs_may_make(struct file *file)
 {
-	return inode_permission(file_mnt_idmap(file), root_of(file), MAY_WRITE | MAY_EXEC);
+	return inode_permission(file_mnt_idmap(file), sgfs_root_of(file), MAY_WRITE | MAY_EXEC);
 }
 
-static int may_remove(struct file *file, const struct sg_sem_stat *st)
+static int sgfs_may_remove(struct file *file, const struct sg_sem_stat *st)
 {
-	struct inode *root = root_of(file);
-	int err = may_make(file);	/* first: it refreshes the root */
+	struct inode *root = sgfs_root_of(file);
+	int err = sgfs_may_make(file);	/* first: it refreshes the root */
 
 	if (err)
 		return err;
-	if (root->i_mode & S_ISVTX && !is_owner(file, st->uid) && !capable(CAP_FOWNER) &&
-	    !is_owner(file, from_kuid(&init_user_ns, root->i_uid)))
+	if (root->i_mode & S_ISVTX && !sgfs_is_owner(file, st->uid) && !capable(CAP_FOWNER) &&
+	    !sgfs_is_owner(file, from_kuid(&init_user_ns, root->i_uid)))
 		return -EPERM;
 	return 0;
 }
@@ -70,14 +70,14 @@ static int may_remove(struct file *file, const struct sg_sem_stat *st)
 /* --- one object ------------------------------------------------------------------------------- */
 
 /* Length of a name from user space; or an error. The engine reports what it knows itself. */
-static int length_of(const char name[SG_SEM_NAME_ROOM])
+static int sgfs_length_of(const char name[SG_SEM_NAME_ROOM])
 {
 	size_t len = strnlen(name, SG_SEM_NAME_ROOM);
 
 	return len < SG_SEM_NAME_ROOM ? (int)len : -ENAMETOOLONG;
 }
 
-static struct sg_sem_new new_of(struct file *file, const struct sg_ioc_sem_open *o)
+static struct sg_sem_new sgfs_new_of(struct file *file, const struct sg_ioc_sem_open *o)
 {
 	struct mnt_idmap *idmap = file_mnt_idmap(file);
 
@@ -89,8 +89,8 @@ static struct sg_sem_new new_of(struct file *file, const struct sg_ioc_sem_open 
 	};
 }
 
-static int make_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
-		       int len)
+static int sgfs_make_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
+			    int len)
 {
 	struct sg_sem_new new;
 
@@ -99,21 +99,21 @@ static int make_object(struct file *file, struct sgfs_sem *s, const struct sg_io
 	 */
 	if (!fsuidgid_has_mapping(file_inode(file)->i_sb, file_mnt_idmap(file)))
 		return -EOVERFLOW;
-	new = new_of(file, o);
-	return may_make(file) ?:
+	new = sgfs_new_of(file, o);
+	return sgfs_may_make(file) ?:
 	       sg_sem_create(&s->fs->vol, o->name, len, &new, true, s->mapped, &s->sem);
 }
 
 /* Open first, check permission second: the name may stand for another object at any time. */
-static int open_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
-		       int len)
+static int sgfs_open_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
+			    int len)
 {
 	struct sg_sem_stat st;
 	int err = sg_sem_open(&s->fs->vol, o->name, len, 0, s->mapped, &s->sem);
 
 	if (err)
 		return err;
-	err = sg_sem_fstat(&s->fs->vol, &s->sem, &st) ?: may_open(file, &st, s->look);
+	err = sg_sem_fstat(&s->fs->vol, &s->sem, &st) ?: sgfs_sem_file_may_open(file, &st, s->look);
 	if (!err && o->type && o->type != s->sem.type)
 		err = -EPROTOTYPE;
 	if (err)
@@ -123,26 +123,26 @@ static int open_object(struct file *file, struct sgfs_sem *s, const struct sg_io
 
 #define FIND_TURNS	100	/* turns between which the object may come and go */
 
-static int find_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
-		       int len)
+static int sgfs_find_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
+			    int len)
 {
 	unsigned int turn = 0;
 	int err;
 
 	if (o->how & SG_SEM_EXCL)
-		return make_object(file, s, o, len);
+		return sgfs_make_object(file, s, o, len);
 	do {
-		err = open_object(file, s, o, len);
+		err = sgfs_open_object(file, s, o, len);
 		if (err != -ENOENT || !(o->how & SG_SEM_CREATE))
 			return err;
-		err = make_object(file, s, o, len);
+		err = sgfs_make_object(file, s, o, len);
 		if (err == -EEXIST && fatal_signal_pending(current))
 			return -EINTR;
 	} while (err == -EEXIST && ++turn < FIND_TURNS);
 	return err == -EEXIST ? -EBUSY : err;
 }
 
-static bool makes_sense(const struct sg_ioc_sem_open *o)
+static bool sgfs_makes_sense(const struct sg_ioc_sem_open *o)
 {
 	if (o->how & ~SG_SEM_HOW_KNOWN || o->reserved[0] || o->reserved[1] || o->cell)
 		return false;
@@ -152,7 +152,7 @@ static bool makes_sense(const struct sg_ioc_sem_open *o)
 }
 
 /* The handle will own what it locks. Nothing sees it yet; the mount is writable. */
-static int be_owner(struct sgfs_sem *s)
+static int sgfs_be_owner(struct sgfs_sem *s)
 {
 	char comm[TASK_COMM_LEN];
 	int err;
@@ -169,11 +169,11 @@ static int be_owner(struct sgfs_sem *s)
 int sgfs_sem_bind(struct file *file, struct sg_ioc_sem_open *o)
 {
 	struct sgfs_sem *s = file->private_data;
-	int len = length_of(o->name), err;
+	int len = sgfs_length_of(o->name), err;
 
 	if (len < 0)
 		return len;
-	if (!makes_sense(o))
+	if (!sgfs_makes_sense(o))
 		return -EINVAL;
 	err = sgfs_sem_listen(s->fs) ?: mnt_want_write_file(file);
 	if (err)
@@ -183,9 +183,9 @@ int sgfs_sem_bind(struct file *file, struct sg_ioc_sem_open *o)
 	if (!err) {
 		s->look = o->how & SG_SEM_LOOK;
 		s->mapped = !(o->how & (SG_SEM_LOOK | SG_SEM_BY_KERNEL));
-		err = find_object(file, s, o, len);
+		err = sgfs_find_object(file, s, o, len);
 		if (!err && o->how & SG_SEM_BY_HANDLE)
-			err = be_owner(s);
+			err = sgfs_be_owner(s);
 	}
 	if (!err) {
 		o->type = s->sem.type;
@@ -201,7 +201,7 @@ int sgfs_sem_bind(struct file *file, struct sg_ioc_sem_open *o)
 
 /* --- looking ---------------------------------------------------------------------------------- */
 
-static void say(struct sg_ioc_sem_stat *out, const struct sg_sem_stat *st)
+static void sgfs_say(struct sg_ioc_sem_stat *out, const struct sg_sem_stat *st)
 {
 	out->type = st->type;
 	out->life = st->life;
@@ -224,7 +224,7 @@ static void say(struct sg_ioc_sem_stat *out, const struct sg_sem_stat *st)
 	memcpy(out->comm, st->comm, sizeof(out->comm));
 }
 
-static void say_system(struct sgfs *fs, struct sg_ioc_sem_stat *out)
+static void sgfs_say_system(struct sgfs *fs, struct sg_ioc_sem_stat *out)
 {
 	struct sg_slot slot;
 
@@ -232,11 +232,11 @@ static void say_system(struct sgfs *fs, struct sg_ioc_sem_stat *out)
 		strscpy(out->system, slot.name, sizeof(out->system));
 }
 
-static int stat_object(struct sgfs_sem *s, struct sg_ioc_sem_stat *io)
+static int sgfs_stat_object(struct sgfs_sem *s, struct sg_ioc_sem_stat *io)
 {
 	struct sg_sem_stat st;
 	char name[SG_SEM_NAME_ROOM];
-	int len = length_of(io->name), err = 0;
+	int len = sgfs_length_of(io->name), err = 0;
 
 	if (len < 0)
 		return len;
@@ -251,8 +251,8 @@ static int stat_object(struct sgfs_sem *s, struct sg_ioc_sem_stat *io)
 	memcpy(name, io->name, sizeof(name));
 	memset(io, 0, sizeof(*io));
 	memcpy(io->name, name, len);
-	say(io, &st);
-	say_system(s->fs, io);
+	sgfs_say(io, &st);
+	sgfs_say_system(s->fs, io);
 	return 0;
 }
 
@@ -261,18 +261,19 @@ struct listing {
 	unsigned int n, room;
 };
 
-static bool list_one(void *ctx, const char *name, u32 len, const struct sg_sem_stat *st)
+static bool sgfs_sem_file_list_one(void *ctx, const char *name, u32 len,
+				   const struct sg_sem_stat *st)
 {
 	struct listing *l = ctx;
 
 	if (l->n == l->room || len >= SG_SEM_NAME_ROOM)
 		return l->n != l->room;
 	memcpy(l->to[l->n].name, name, len);
-	say(&l->to[l->n++], st);
+	sgfs_say(&l->to[l->n++], st);
 	return true;
 }
 
-static int list_objects(struct sgfs_sem *s, struct sg_ioc_sem_list *io)
+static int sgfs_list_objects(struct sgfs_sem *s, struct sg_ioc_sem_list *io)
 {
 	struct listing l = { .room = min_t(u32, io->room, LIST_MAX) };
 	unsigned int i;
@@ -283,9 +284,9 @@ static int list_objects(struct sgfs_sem *s, struct sg_ioc_sem_list *io)
 	l.to = kvcalloc(l.room, sizeof(*l.to), GFP_KERNEL);
 	if (!l.to)
 		return -ENOMEM;
-	err = sg_sem_list(&s->fs->vol, &io->cookie, list_one, &l);
+	err = sg_sem_list(&s->fs->vol, &io->cookie, sgfs_sem_file_list_one, &l);
 	for (i = 0; i < l.n; i++)
-		say_system(s->fs, &l.to[i]);
+		sgfs_say_system(s->fs, &l.to[i]);
 	io->count = l.n;
 	if (!err && copy_to_user(u64_to_user_ptr(io->buffer), l.to, l.n * sizeof(*l.to)))
 		err = -EFAULT;
@@ -299,36 +300,36 @@ static int list_objects(struct sgfs_sem *s, struct sg_ioc_sem_list *io)
  * The caller may change this one object, so change it or none: at any moment the name may stand for
  * another user's object. -ESTALE: it does by now, so look again.
  */
-static int remove_object(struct file *file, struct sg_vol *vol, const char *name, int len)
+static int sgfs_remove_object(struct file *file, struct sg_vol *vol, const char *name, int len)
 {
 	struct sg_sem_stat st;
 
-	return sg_sem_stat(vol, name, len, &st) ?: may_remove(file, &st) ?:
+	return sg_sem_stat(vol, name, len, &st) ?: sgfs_may_remove(file, &st) ?:
 	       sg_sem_unlink(vol, name, len, st.serial);
 }
 
-static int reset_object(struct file *file, struct sg_vol *vol, const char *name, int len)
+static int sgfs_reset_object(struct file *file, struct sg_vol *vol, const char *name, int len)
 {
 	struct sg_sem_stat st;
 	int err = sg_sem_stat(vol, name, len, &st);
 
 	if (err)
 		return err;
-	if (!is_owner(file, st.uid) && !capable(CAP_FOWNER))
+	if (!sgfs_is_owner(file, st.uid) && !capable(CAP_FOWNER))
 		return -EPERM;
 	return sg_sem_reset(vol, name, len, st.serial);
 }
 
-static int change(struct file *file, unsigned int cmd, const char *name)
+static int sgfs_sem_file_change(struct file *file, unsigned int cmd, const char *name)
 {
 	struct sgfs_sem *s = file->private_data;
-	int len = length_of(name), err = len < 0 ? len : mnt_want_write_file(file);
+	int len = sgfs_length_of(name), err = len < 0 ? len : mnt_want_write_file(file);
 
 	if (err)
 		return err;
 	do {
-		err = cmd == SG_IOC_SEM_REMOVE ? remove_object(file, &s->fs->vol, name, len) :
-						 reset_object(file, &s->fs->vol, name, len);
+		err = cmd == SG_IOC_SEM_REMOVE ? sgfs_remove_object(file, &s->fs->vol, name, len) :
+						 sgfs_reset_object(file, &s->fs->vol, name, len);
 	} while (err == -ESTALE && !signal_pending(current));
 	if (err == -ESTALE)
 		err = -EINTR;
@@ -338,7 +339,7 @@ static int change(struct file *file, unsigned int cmd, const char *name)
 
 /* --- ioctls ----------------------------------------------------------------------------------- */
 
-static int operate(struct sgfs_sem *s, void __user *user)
+static int sgfs_operate(struct sgfs_sem *s, void __user *user)
 {
 	struct sg_ioc_sem_op op;
 	u64 value;
@@ -358,7 +359,7 @@ static int operate(struct sgfs_sem *s, void __user *user)
 	return err == -EINTR && op.op != SG_SEM_OP_DRAIN ? -ERESTARTSYS : err;
 }
 
-static int who_am_i(struct sgfs_sem *s, u64 __user *user)
+static int sgfs_who_am_i(struct sgfs_sem *s, u64 __user *user)
 {
 	const struct sg_sem_caller *c;
 
@@ -369,7 +370,7 @@ static int who_am_i(struct sgfs_sem *s, u64 __user *user)
 }
 
 /* The other operations: copy a structure in, and the changed structure out. */
-static int exchange(struct file *file, unsigned int cmd, void __user *user)
+static int sgfs_sem_file_exchange(struct file *file, unsigned int cmd, void __user *user)
 {
 	struct sgfs_sem *s = file->private_data;
 	void *io = memdup_user(user, _IOC_SIZE(cmd));
@@ -382,13 +383,13 @@ static int exchange(struct file *file, unsigned int cmd, void __user *user)
 		err = sgfs_sem_bind(file, io);
 		break;
 	case SG_IOC_SEM_STAT:
-		err = stat_object(s, io);
+		err = sgfs_stat_object(s, io);
 		break;
 	case SG_IOC_SEM_LIST:
-		err = list_objects(s, io);
+		err = sgfs_list_objects(s, io);
 		break;
 	default:
-		err = change(file, cmd, io);
+		err = sgfs_sem_file_change(file, cmd, io);
 	}
 	if (!err && _IOC_DIR(cmd) & _IOC_READ && copy_to_user(user, io, _IOC_SIZE(cmd)))
 		err = -EFAULT;
@@ -396,23 +397,25 @@ static int exchange(struct file *file, unsigned int cmd, void __user *user)
 	return err;
 }
 
-static long ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+static long sgfs_sem_file_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	void __user *user = (void __user *)arg;
 
 	switch (cmd) {
 	case SG_IOC_SEM_OP:
-		return operate(file->private_data, user);
+		return sgfs_operate(file->private_data, user);
 	case SG_IOC_SEM_ME:	/* this makes the thread known in the volume: a store */
-		return file->f_mode & FMODE_WRITE ? who_am_i(file->private_data, user) : -EBADF;
+		return file->f_mode & FMODE_WRITE ? sgfs_who_am_i(file->private_data, user) :
+		       -EBADF;
 	case SG_IOC_SEM_STAT:
 	case SG_IOC_SEM_LIST:
-		return exchange(file, cmd, user);
+		return sgfs_sem_file_exchange(file, cmd, user);
 	case SG_IOC_SEM_OPEN:
 	case SG_IOC_SEM_REMOVE:
 	case SG_IOC_SEM_RESET:
 		/* And while such a descriptor is open, the mount stays writable. */
-		return file->f_mode & FMODE_WRITE ? exchange(file, cmd, user) : -EBADF;
+		return file->f_mode & FMODE_WRITE ? sgfs_sem_file_exchange(file, cmd, user) :
+		       -EBADF;
 	default:
 		return -ENOTTY;
 	}
@@ -421,7 +424,7 @@ static long ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 /*
  * Advice that is not StargateFS's own goes to the generic function, which readers of any file use.
  */
-static int advise(struct file *file, loff_t offset, loff_t len, int advice)
+static int sgfs_advise(struct file *file, loff_t offset, loff_t len, int advice)
 {
 	if (advice >> 8 != SG_SEM_AT_ONCE >> 8)
 		return generic_fadvise(file, offset, len, advice);
@@ -432,7 +435,7 @@ static int advise(struct file *file, loff_t offset, loff_t len, int advice)
 /* --- mapping ---------------------------------------------------------------------------------- */
 
 /* A fenced system gets no page any more, and no system gets a bad page (sgfs_sems_revoke()). */
-static vm_fault_t fault(struct vm_fault *vmf)
+static vm_fault_t sgfs_sem_file_fault(struct vm_fault *vmf)
 {
 	const struct sgfs_sem *s = vmf->vma->vm_file->private_data;
 	unsigned int nofs = memalloc_nofs_save();	/* reclaim may wait here (mmap.c) */
@@ -450,7 +453,7 @@ static vm_fault_t fault(struct vm_fault *vmf)
 }
 
 static const struct vm_operations_struct vm_operations = {
-	.fault	= fault,
+	.fault	= sgfs_sem_file_fault,
 };
 
 /*
@@ -460,7 +463,7 @@ static const struct vm_operations_struct vm_operations = {
  * A mixed map of special entries, as for files: VFIO would map bare frames (VM_PFNMAP) for a device
  * without a pin.
  */
-static int map_words(struct file *file, struct vm_area_struct *vma)
+static int sgfs_map_words(struct file *file, struct vm_area_struct *vma)
 {
 	const struct sgfs_sem *s = file->private_data;
 
@@ -486,7 +489,7 @@ void sgfs_sems_revoke(struct sgfs *fs)
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-static int open_file(struct inode *inode, struct file *file)
+static int sgfs_open_file(struct inode *inode, struct file *file)
 {
 	struct sgfs_sem *s;
 
@@ -505,7 +508,7 @@ static int open_file(struct inode *inode, struct file *file)
  * Threads that have ended give up their locks first: as left by a dead owner, not as unlocked. The
  * process may be exiting, and cannot be killed: it does not wait for a thaw.
  */
-static int close_file(struct inode *inode, struct file *file)
+static int sgfs_close_file(struct inode *inode, struct file *file)
 {
 	struct sgfs_sem *s = file->private_data;
 
@@ -524,11 +527,11 @@ static int close_file(struct inode *inode, struct file *file)
 
 const struct file_operations sgfs_sem_operations = {
 	.owner		= THIS_MODULE,
-	.open		= open_file,
-	.release	= close_file,
+	.open		= sgfs_open_file,
+	.release	= sgfs_close_file,
 	.llseek		= noop_llseek,
-	.mmap		= map_words,
-	.unlocked_ioctl	= ioctl,
+	.mmap		= sgfs_map_words,
+	.unlocked_ioctl	= sgfs_sem_file_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
-	.fadvise	= advise,
+	.fadvise	= sgfs_advise,
 };

@@ -24,12 +24,12 @@ struct sgfs_sem_thread {
 	struct sg_sem_caller caller;
 };
 
-static struct hlist_head *bucket(struct sgfs_sems *s, const struct pid *pid)
+static struct hlist_head *sgfs_bucket(struct sgfs_sems *s, const struct pid *pid)
 {
 	return &s->threads[hash_ptr(pid, SGFS_SEM_THREAD_BITS)];
 }
 
-static bool is_gone(const struct sgfs_sem_thread *t)
+static bool sgfs_is_gone(const struct sgfs_sem_thread *t)
 {
 	const struct task_struct *task;
 	bool gone;
@@ -43,14 +43,14 @@ static bool is_gone(const struct sgfs_sem_thread *t)
 }
 
 /* It is in no list any more. One store gives up what it had. */
-static void forget(struct sgfs *fs, struct sgfs_sem_thread *t)
+static void sgfs_sem_thread_forget(struct sgfs *fs, struct sgfs_sem_thread *t)
 {
 	sg_sem_exit(&fs->vol, &t->caller);
 	put_pid(t->pid);
 	kfree(t);
 }
 
-static void forget_some(struct sgfs *fs, bool all)
+static void sgfs_forget_some(struct sgfs *fs, bool all)
 {
 	struct sgfs_sems *s = &fs->sems;
 	struct sgfs_sem_thread *t;
@@ -61,38 +61,38 @@ static void forget_some(struct sgfs *fs, bool all)
 	spin_lock(&s->lock);
 	for (i = 0; i < ARRAY_SIZE(s->threads); i++)
 		hlist_for_each_entry_safe(t, next, &s->threads[i], node)
-			if (all || is_gone(t)) {
+			if (all || sgfs_is_gone(t)) {
 				hlist_del(&t->node);
 				hlist_add_head(&t->node, &gone);
 			}
 	spin_unlock(&s->lock);
 	hlist_for_each_entry_safe(t, next, &gone, node)
-		forget(fs, t);
+		sgfs_sem_thread_forget(fs, t);
 }
 
 void sgfs_sem_reap(struct sgfs *fs)
 {
-	forget_some(fs, false);
+	sgfs_forget_some(fs, false);
 }
 
 /*
  * The thread as it runs this program. Its state from a program before has gone, and may be
  * forgotten at any time.
  */
-static struct sgfs_sem_thread *find(struct sgfs_sems *s)
+static struct sgfs_sem_thread *sgfs_sem_thread_find(struct sgfs_sems *s)
 {
 	struct pid *pid = task_pid(current);
 	struct sgfs_sem_thread *t;
 
 	spin_lock(&s->lock);
-	hlist_for_each_entry(t, bucket(s, pid), node)
+	hlist_for_each_entry(t, sgfs_bucket(s, pid), node)
 		if (t->pid == pid && t->exec == current->self_exec_id)
 			break;
 	spin_unlock(&s->lock);
 	return t;	/* this thread's own: it stays while the thread runs */
 }
 
-static struct sgfs_sem_thread *introduce(struct sgfs *fs)
+static struct sgfs_sem_thread *sgfs_introduce(struct sgfs *fs)
 {
 	struct sgfs_sem_thread *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
 	char comm[TASK_COMM_LEN];
@@ -111,24 +111,24 @@ static struct sgfs_sem_thread *introduce(struct sgfs *fs)
 	t->pid = get_pid(task_pid(current));
 	t->exec = current->self_exec_id;
 	spin_lock(&fs->sems.lock);
-	hlist_add_head(&t->node, bucket(&fs->sems, t->pid));
+	hlist_add_head(&t->node, sgfs_bucket(&fs->sems, t->pid));
 	spin_unlock(&fs->sems.lock);
 	return t;
 }
 
 struct sg_sem_caller *sgfs_sem_me(struct sgfs *fs)
 {
-	struct sgfs_sem_thread *t = find(&fs->sems);
+	struct sgfs_sem_thread *t = sgfs_sem_thread_find(&fs->sems);
 
 	if (!t)
-		t = introduce(fs);
+		t = sgfs_introduce(fs);
 	return IS_ERR(t) ? ERR_CAST(t) : &t->caller;
 }
 
 /* --- listening -------------------------------------------------------------------------------- */
 
 /* Sleep as long as no thread of this system waits; then look for rings (docs/semaphores.md, 4). */
-static int listen(void *data)
+static int sgfs_listen(void *data)
 {
 	struct sgfs *fs = data;
 	unsigned long due = jiffies;
@@ -159,7 +159,7 @@ int sgfs_sem_listen(struct sgfs *fs)
 		return 0;
 	mutex_lock(&s->start);
 	if (!s->listener) {
-		task = kthread_run(listen, fs, "%s-sem", SGFS_NAME);
+		task = kthread_run(sgfs_listen, fs, "%s-sem", SGFS_NAME);
 		err = PTR_ERR_OR_ZERO(task);
 		if (!err) {
 			sg_sem_poll_begin(&fs->vol, true);
@@ -189,5 +189,5 @@ void sgfs_sems_stop(struct sgfs *fs)
 		kthread_stop(s->listener);
 		s->listener = NULL;
 	}
-	forget_some(fs, true);
+	sgfs_forget_some(fs, true);
 }

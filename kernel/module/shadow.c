@@ -34,43 +34,43 @@ struct sg_shadow {
 };
 
 /* File pages that one entry of a table of @level maps. */
-static u64 entry_pages(unsigned int level)
+static u64 sgfs_entry_pages(unsigned int level)
 {
 	return 1ULL << (9 * (level - 1));
 }
 
-static u64 *entry_at(u64 *table, unsigned int level, u64 page)
+static u64 *sgfs_entry_at(u64 *table, unsigned int level, u64 page)
 {
 	return &table[(page >> (9 * (level - 1))) % SG_TABLE_ENTRIES];
 }
 
-static u64 *entry_table(u64 e)
+static u64 *sgfs_entry_table(u64 e)
 {
 	return phys_to_virt(e & SG_PTE_ADDR);
 }
 
-static bool is_table(u64 e, unsigned int level)
+static bool sgfs_is_table(u64 e, unsigned int level)
 {
 	return e && level > 1 && !(e & SG_PTE_HUGE);
 }
 
-static bool leaf_fits(unsigned int level, phys_addr_t phys, u64 pages)
+static bool sgfs_leaf_fits(unsigned int level, phys_addr_t phys, u64 pages)
 {
-	return pages == entry_pages(level) && IS_ALIGNED(phys, pages << PAGE_SHIFT) &&
+	return pages == sgfs_entry_pages(level) && IS_ALIGNED(phys, pages << PAGE_SHIFT) &&
 	       (level < 3 || boot_cpu_has(X86_FEATURE_GBPAGES));
 }
 
 /* Map [page, page + pages) to @phys in @table and below, where nothing is mapped yet. */
-static int table_map(u64 *table, unsigned int level, u64 page, phys_addr_t phys, u64 pages)
+static int sgfs_table_map(u64 *table, unsigned int level, u64 page, phys_addr_t phys, u64 pages)
 {
 	u64 n;
 
 	for (; pages; page += n, phys += n << PAGE_SHIFT, pages -= n) {
-		u64 *e = entry_at(table, level, page);
+		u64 *e = sgfs_entry_at(table, level, page);
 		int err;
 
-		n = min(pages, entry_pages(level) - page % entry_pages(level));
-		if (!*e && leaf_fits(level, phys, n)) {
+		n = min(pages, sgfs_entry_pages(level) - page % sgfs_entry_pages(level));
+		if (!*e && sgfs_leaf_fits(level, phys, n)) {
 			WRITE_ONCE(*e, phys | (level > 1 ? SG_PTE_LEAF_HUGE : SG_PTE_LEAF));
 			continue;
 		}
@@ -82,22 +82,22 @@ static int table_map(u64 *table, unsigned int level, u64 page, phys_addr_t phys,
 			smp_wmb();	/* the child is empty before the parent names it */
 			WRITE_ONCE(*e, virt_to_phys(child) | SG_PTE_TABLE);
 		}
-		if (!is_table(*e, level))
+		if (!sgfs_is_table(*e, level))
 			continue;
-		err = table_map(entry_table(*e), level - 1, page, phys, n);
+		err = sgfs_table_map(sgfs_entry_table(*e), level - 1, page, phys, n);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-static void table_free(u64 *table, unsigned int level)
+static void sgfs_table_free(u64 *table, unsigned int level)
 {
 	unsigned int i;
 
 	for (i = 0; level > 1 && i < SG_TABLE_ENTRIES; i++)
-		if (is_table(table[i], level))
-			table_free(entry_table(table[i]), level - 1);
+		if (sgfs_is_table(table[i], level))
+			sgfs_table_free(sgfs_entry_table(table[i]), level - 1);
 	free_page((unsigned long)table);
 }
 
@@ -105,22 +105,23 @@ static void table_free(u64 *table, unsigned int level)
  * Empty the entries of [page, page + pages). A table that lies in the range as a whole is cut off
  * and put on @dead, unchanged: until the flush a CPU may still follow it.
  */
-static void table_clear(u64 *table, unsigned int level, u64 page, u64 pages, struct list_head *dead)
+static void sgfs_table_clear(u64 *table, unsigned int level, u64 page, u64 pages,
+			     struct list_head *dead)
 {
 	u64 n;
 
 	for (; pages; page += n, pages -= n) {
-		u64 *e = entry_at(table, level, page);
+		u64 *e = sgfs_entry_at(table, level, page);
 		u64 old = *e;
 
-		n = min(pages, entry_pages(level) - page % entry_pages(level));
-		if (is_table(old, level) && n < entry_pages(level)) {
-			table_clear(entry_table(old), level - 1, page, n, dead);
+		n = min(pages, sgfs_entry_pages(level) - page % sgfs_entry_pages(level));
+		if (sgfs_is_table(old, level) && n < sgfs_entry_pages(level)) {
+			sgfs_table_clear(sgfs_entry_table(old), level - 1, page, n, dead);
 			continue;
 		}
 		WRITE_ONCE(*e, 0);
-		if (is_table(old, level)) {
-			struct page *child = virt_to_page(entry_table(old));
+		if (sgfs_is_table(old, level)) {
+			struct page *child = virt_to_page(sgfs_entry_table(old));
 
 			set_page_private(child, level - 1);
 			list_add(&child->lru, dead);
@@ -128,7 +129,7 @@ static void table_clear(u64 *table, unsigned int level, u64 page, u64 pages, str
 	}
 }
 
-static u64 shadow_pages(const struct sg_shadow *sh)
+static u64 sgfs_shadow_pages(const struct sg_shadow *sh)
 {
 	return SG_WINDOW_SIZE(sh->window->height) >> PAGE_SHIFT;
 }
@@ -164,7 +165,7 @@ err_free:
 
 int sg_shadow_fill(struct sg_shadow *sh, u64 first, u64 pages)
 {
-	u64 size = shadow_pages(sh);
+	u64 size = sgfs_shadow_pages(sh);
 	u64 left = first < size ? min(pages, size - first) : 0;
 
 	while (left) {
@@ -181,7 +182,7 @@ int sg_shadow_fill(struct sg_shadow *sh, u64 first, u64 pages)
 			if (!PAGE_ALIGNED(run.phys) ||
 			    !sg_windows_hold(sh->ws, run.phys, n << PAGE_SHIFT))
 				return -EUCLEAN;
-			err = table_map(sh->root, sh->window->height, first, run.phys, n);
+			err = sgfs_table_map(sh->root, sh->window->height, first, run.phys, n);
 			if (err)
 				return err;
 		}
@@ -194,20 +195,20 @@ int sg_shadow_fill(struct sg_shadow *sh, u64 first, u64 pages)
 
 void sg_shadow_clear(struct sg_shadow *sh, u64 first, u64 pages)
 {
-	u64 size = shadow_pages(sh);
+	u64 size = sgfs_shadow_pages(sh);
 	struct page *child, *next;
 	LIST_HEAD(dead);
 
 	if (first >= size)
 		return;
-	table_clear(sh->root, sh->window->height, first, min(pages, size - first), &dead);
+	sgfs_table_clear(sh->root, sh->window->height, first, min(pages, size - first), &dead);
 	sg_windows_flush(sh->ws);
 	list_for_each_entry_safe(child, next, &dead, lru) {
 		unsigned int level = page_private(child);
 
 		list_del(&child->lru);
 		set_page_private(child, 0);
-		table_free(page_address(child), level);
+		sgfs_table_free(page_address(child), level);
 	}
 }
 
@@ -225,6 +226,6 @@ void sg_shadow_close(struct sg_shadow *sh)
 	level = sh->window->height;
 	sg_window_put(sh->window);
 	sg_windows_flush(sh->ws);
-	table_free(sh->root, level);
+	sgfs_table_free(sh->root, level);
 	kfree(sh);
 }

@@ -31,7 +31,7 @@ int sgfs_user_freeze(struct super_block *sb, bool thaw, unsigned int who, const 
 
 /* --- callbacks of the engine ------------------------------------------------------------------ */
 
-static int begin(struct sgfs *fs)
+static int sgfs_begin(struct sgfs *fs)
 {
 	struct super_block *sb = fs->sb;
 	int err = -EBUSY;
@@ -49,13 +49,13 @@ static int begin(struct sgfs *fs)
 	return err;
 }
 
-static int freeze_mount(struct sg_vol *vol, bool on)
+static int sgfs_freeze_mount(struct sg_vol *vol, bool on)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
 	int err;
 
 	if (on)
-		return begin(fs);
+		return sgfs_begin(fs);
 	mutex_lock(&fs->freeze_lock);
 	err = sgfs_vfs_freeze(fs->sb, true, FREEZE_HOLDER_KERNEL, NULL);
 	fs->snapshot_frozen = false;
@@ -67,12 +67,12 @@ static int freeze_mount(struct sg_vol *vol, bool on)
 
 /* --- the work item ---------------------------------------------------------------------------- */
 
-static void unpin_work(struct work_struct *work)
+static void sgfs_unpin_work(struct work_struct *work)
 {
 	deactivate_super(container_of(work, struct sgfs, unpin)->sb);
 }
 
-static void unpin(struct sgfs *fs)
+static void sgfs_unpin(struct sgfs *fs)
 {
 	fs->pinned = false;
 	if (!atomic_add_unless(&fs->sb->s_active, -1, 1))
@@ -83,7 +83,7 @@ static void unpin(struct sgfs *fs)
  * Not before the mount is complete: mounting holds what a freeze needs, and waits for this work
  * when it fails.
  */
-static void freeze_watch_work(struct work_struct *work)
+static void sgfs_freeze_watch_work(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, freeze_watch);
 	int ms = SG_MAINTAIN_MS;
@@ -93,19 +93,19 @@ static void freeze_watch_work(struct work_struct *work)
 	if (ms >= 0)
 		queue_delayed_work(sgfs_wq, &fs->freeze_watch, msecs_to_jiffies(ms));
 	if (fs->pinned && !fs->vol.still.word)
-		unpin(fs);
+		sgfs_unpin(fs);
 }
 
 void sgfs_snapshot_init(struct sgfs *fs)
 {
-	INIT_DELAYED_WORK(&fs->freeze_watch, freeze_watch_work);
-	INIT_WORK(&fs->unpin, unpin_work);
+	INIT_DELAYED_WORK(&fs->freeze_watch, sgfs_freeze_watch_work);
+	INIT_WORK(&fs->unpin, sgfs_unpin_work);
 	mutex_init(&fs->freeze_lock);
 }
 
 void sgfs_snapshot_start(struct sgfs *fs)
 {
-	fs->vol.freeze_mount = freeze_mount;
+	fs->vol.freeze_mount = sgfs_freeze_mount;
 	fs->vol.freeze_watched = true;
 	queue_delayed_work(sgfs_wq, &fs->freeze_watch, 0);
 }
@@ -120,7 +120,7 @@ void sgfs_snapshot_stop(struct sgfs *fs)
 
 /* --- requests by ioctl ------------------------------------------------------------------------ */
 
-static int freeze(struct sg_vol *vol, struct sg_ioc_freeze __user *user)
+static int sgfs_freeze(struct sg_vol *vol, struct sg_ioc_freeze __user *user)
 {
 	struct sg_ioc_freeze *f = memdup_user(user, sizeof(*f));
 	int err;
@@ -144,5 +144,5 @@ long sgfs_snapshot_ioctl(struct file *file, unsigned int cmd, void __user *user)
 
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	return cmd == SG_IOC_FREEZE ? freeze(vol, user) : sg_thaw(vol);
+	return cmd == SG_IOC_FREEZE ? sgfs_freeze(vol, user) : sg_thaw(vol);
 }

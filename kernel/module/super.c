@@ -61,7 +61,7 @@ void sgfs_show_failed(struct sgfs *fs)
 }
 
 /* The engine has logged the damage and its place. Engine locks may be held: nothing here sleeps. */
-static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
+static void sgfs_on_damage(struct sg_vol *vol, u64 ino, u64 off)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
 
@@ -85,7 +85,7 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 	 * Set this before the look: in a remount to writable the VFS still has the read-only flag.
 	 */
 	WRITE_ONCE(vol->read_only, true);
-	WRITE_ONCE(fs->failed, true);	/* again: let_engine_write() may have cleared it */
+	WRITE_ONCE(fs->failed, true);	/* again: sgfs_let_engine_write() may have cleared it */
 	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults, and are refused */
 	if (sb_rdonly(fs->sb))
 		return;		/* sgfs_show_failed() does the rest, if we become writable */
@@ -143,10 +143,10 @@ static int sgfs_freeze_fs(struct super_block *sb)
 }
 
 /* Damage may be met at any moment: it makes the engine read-only, if not before then behind us. */
-static void let_engine_write(struct sgfs *fs)
+static void sgfs_let_engine_write(struct sgfs *fs)
 {
 	WRITE_ONCE(fs->vol.read_only, false);
-	smp_mb();	/* pairs with the xchg() of on_damage() */
+	smp_mb();	/* pairs with the xchg() of sgfs_on_damage() */
 	if (READ_ONCE(fs->failed))
 		WRITE_ONCE(fs->vol.read_only, true);
 }
@@ -156,7 +156,7 @@ static int sgfs_unfreeze_fs(struct super_block *sb)
 	struct sgfs *fs = SGFS(sb);
 
 	if (!fs->snapshot_frozen && !READ_ONCE(fs->failed))
-		let_engine_write(fs);
+		sgfs_let_engine_write(fs);
 	if (READ_ONCE(fs->failed))
 		sb->s_flags |= SB_RDONLY;
 	if (fs->snapshot_frozen)
@@ -165,7 +165,7 @@ static int sgfs_unfreeze_fs(struct super_block *sb)
 	return 0;
 }
 
-static void unmount(struct sgfs *fs)
+static void sgfs_unmount(struct sgfs *fs)
 {
 	sgfs_poison_stop(fs);
 	sgfs_virtual_release(fs);
@@ -188,7 +188,7 @@ static void unmount(struct sgfs *fs)
 static void sgfs_put_super(struct super_block *sb)
 {
 	sgfs_sysfs_remove(SGFS(sb));
-	unmount(SGFS(sb));
+	sgfs_unmount(SGFS(sb));
 }
 
 /* umount -f: log the tasks in the way, because the error cannot name them. */
@@ -216,7 +216,7 @@ static const struct super_operations super_operations = {
 
 /* --- mounting --------------------------------------------------------------------------------- */
 
-static int check_platform(struct fs_context *fc)
+static int sgfs_check_platform(struct fs_context *fc)
 {
 	if (cpu_feature_enabled(X86_FEATURE_XENPV))
 		return invalfc(fc, "a Xen PV guest does not know the physical addresses of "
@@ -227,7 +227,7 @@ static int check_platform(struct fs_context *fc)
 	return 0;
 }
 
-static int open_here(struct sgfs *fs)
+static int sgfs_open_here(struct sgfs *fs)
 {
 	struct sg_vol *vol = &fs->vol;
 	int err = sg_open(vol, fs->mem.base, fs->mem.size, fs->mem.read_only, fs->sb);
@@ -240,7 +240,7 @@ static int open_here(struct sgfs *fs)
 }
 
 /* The volume was made for another place, or a relocation of it has begun. */
-static bool is_displaced(const struct sgfs *fs, int err)
+static bool sgfs_is_displaced(const struct sgfs *fs, int err)
 {
 	const struct sg_super *vol = &fs->vol.sb;
 
@@ -249,13 +249,13 @@ static bool is_displaced(const struct sgfs *fs, int err)
 }
 
 /* The reason why nothing can be stored here. */
-static const char *unwritable(const struct sgfs *fs)
+static const char *sgfs_unwritable(const struct sgfs *fs)
 {
 	return fs->opt.nojoin ? "this mount does not join (nojoin)" : "the device is read-only";
 }
 
 /* The user has asked for it: all systems that had the volume mounted must have left, or be dead. */
-static int relocate(struct fs_context *fc, struct sgfs *fs)
+static int sgfs_relocate(struct fs_context *fc, struct sgfs *fs)
 {
 	struct sg_relocate_result res;
 	struct sg_identity id;
@@ -265,7 +265,7 @@ static int relocate(struct fs_context *fc, struct sgfs *fs)
 	int err;
 
 	if (fs->mem.read_only) {
-		errorfc(fc, "relocate: the volume has another base, but %s", unwritable(fs));
+		errorfc(fc, "relocate: the volume has another base, but %s", sgfs_unwritable(fs));
 		return -EINVAL;	/* after EROFS mount(8) would retry read-only */
 	}
 	sgfs_identify(&id);
@@ -275,16 +275,16 @@ static int relocate(struct fs_context *fc, struct sgfs *fs)
 	return err;
 }
 
-static int open_volume(struct fs_context *fc, struct sgfs *fs)
+static int sgfs_open_volume(struct fs_context *fc, struct sgfs *fs)
 {
 	struct sg_vol *vol = &fs->vol;
-	int err = open_here(fs);
+	int err = sgfs_open_here(fs);
 
-	if (fs->opt.relocate && is_displaced(fs, err)) {
-		err = relocate(fc, fs);
+	if (fs->opt.relocate && sgfs_is_displaced(fs, err)) {
+		err = sgfs_relocate(fc, fs);
 		if (err)
 			return err;
-		err = open_here(fs);
+		err = sgfs_open_here(fs);
 	}
 	if (err) {
 		errorfc(fc, "%s", vol->why);
@@ -300,7 +300,7 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
 			vol->sb.phys, (u64)fs->mem.phys);
 		return -EINVAL;
 	}
-	vol->on_damage = on_damage;
+	vol->on_damage = sgfs_on_damage;
 	sgfs_membership_prepare(fs);
 	sgfs_poison_start(fs);
 	err = sg_bad_refuse(vol);
@@ -315,7 +315,7 @@ static int open_volume(struct fs_context *fc, struct sgfs *fs)
  * cannot be written, or with nojoin, it sees changes by others and stays unseen. On a node, nojoin
  * serves a volume that all only read: machines have its memory read-only.
  */
-static int join(struct fs_context *fc, struct sgfs *fs)
+static int sgfs_join(struct fs_context *fc, struct sgfs *fs)
 {
 	struct sg_identity id;
 	int err;
@@ -324,7 +324,7 @@ static int join(struct fs_context *fc, struct sgfs *fs)
 		if (!sg_needs_recovery(&fs->vol))
 			return 0;
 		errorfc(fc, "the volume is in use or needs recovery, but %s: "
-			"other systems would not wait for its readers", unwritable(fs));
+			"other systems would not wait for its readers", sgfs_unwritable(fs));
 		return -EROFS;
 	}
 	sgfs_identify(&id);
@@ -339,7 +339,7 @@ static int join(struct fs_context *fc, struct sgfs *fs)
 	return 0;
 }
 
-static void describe(struct super_block *sb, const struct sg_super *vol)
+static void sgfs_super_describe(struct super_block *sb, const struct sg_super *vol)
 {
 	sb->s_magic = SG_FS_MAGIC;
 	sb->s_blocksize = PAGE_SIZE;
@@ -356,7 +356,7 @@ static void describe(struct super_block *sb, const struct sg_super *vol)
 	sgfs_super_set_uuid(sb, vol->uuid);
 }
 
-static int make_root(struct super_block *sb)
+static int sgfs_make_root(struct super_block *sb)
 {
 	struct inode *inode = sgfs_iget_number(sb, SG_INO_ROOT);
 
@@ -370,7 +370,7 @@ static int make_root(struct super_block *sb)
 	return sb->s_root ? 0 : -ENOMEM;
 }
 
-static int find_memory(struct fs_context *fc, struct sgfs *fs)
+static int sgfs_find_memory(struct fs_context *fc, struct sgfs *fs)
 {
 	struct super_block *sb = fs->sb;
 	int err;
@@ -384,39 +384,39 @@ static int find_memory(struct fs_context *fc, struct sgfs *fs)
 	return sgfs_memory_of_range(fc, fs->opt.phys, fs->opt.size, sb_rdonly(sb), &fs->mem);
 }
 
-static int map_refused(struct fs_context *fc, enum sgfs_map map, const char *why)
+static int sgfs_map_refused(struct fs_context *fc, enum sgfs_map map, const char *why)
 {
 	return invalfc(fc, "map=%s is not possible: %s", sgfs_map_name(map), why);
 }
 
-static int fill_super(struct super_block *sb, struct fs_context *fc)
+static int sgfs_fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	struct sgfs *fs = SGFS(sb);
 	const char *why;
 	int err;
 
 	fs->sb = sb;
-	err = check_platform(fc) ?: find_memory(fc, fs);
+	err = sgfs_check_platform(fc) ?: sgfs_find_memory(fc, fs);
 	if (err)
 		return err;
-	err = open_volume(fc, fs);
+	err = sgfs_open_volume(fc, fs);
 	if (err)
 		goto out;
-	describe(sb, &fs->vol.sb);
+	sgfs_super_describe(sb, &fs->vol.sb);
 	if (fs->mem.read_only)
 		sb->s_flags |= SB_RDONLY;
-	err = join(fc, fs);
+	err = sgfs_join(fc, fs);
 	if (err)
 		goto out;
 	err = sgfs_map_usable(fs, fs->opt.map, &why);
 	if (err) {
-		map_refused(fc, fs->opt.map, why);
+		sgfs_map_refused(fc, fs->opt.map, why);
 		goto out;
 	}
 	err = sgfs_virtual_make(fs);
 	if (err)
 		goto out;
-	err = make_root(sb);
+	err = sgfs_make_root(sb);
 	if (err) {
 		errorfc(fc, "the root directory cannot be read: run fsck.stargatefs");
 		goto out;
@@ -427,15 +427,15 @@ static int fill_super(struct super_block *sb, struct fs_context *fc)
 	dput(sb->s_root);	/* no put_super: its work is done here */
 	sb->s_root = NULL;
 out:
-	unmount(fs);
+	sgfs_unmount(fs);
 	return err;
 }
 
 /*
- * The search may find a device's superblock until kill_sb() has returned, and its sgfs is freed
- * before.
+ * The search may find a device's superblock until sgfs_kill_sb() has returned, and its sgfs is
+ * freed before.
  */
-static int test_range(struct super_block *sb, struct fs_context *fc)
+static int sgfs_test_range(struct super_block *sb, struct fs_context *fc)
 {
 	const struct sgfs *a, *b = fc->s_fs_info;
 
@@ -445,15 +445,15 @@ static int test_range(struct super_block *sb, struct fs_context *fc)
 	return a->opt.set & SGFS_SET_PHYS && a->opt.phys == b->opt.phys;
 }
 
-static int get_tree_range(struct fs_context *fc)
+static int sgfs_get_tree_range(struct fs_context *fc)
 {
-	struct super_block *sb = sget_fc(fc, test_range, set_anon_super_fc);
+	struct super_block *sb = sget_fc(fc, sgfs_test_range, set_anon_super_fc);
 	int err;
 
 	if (IS_ERR(sb))
 		return PTR_ERR(sb);
 	if (!sb->s_root) {
-		err = fill_super(sb, fc);
+		err = sgfs_fill_super(sb, fc);
 		if (err) {
 			deactivate_locked_super(sb);
 			return err;
@@ -467,7 +467,7 @@ static int get_tree_range(struct fs_context *fc)
 	return 0;
 }
 
-static void free_fs(struct sgfs *fs)
+static void sgfs_free_fs(struct sgfs *fs)
 {
 	if (!fs)
 		return;
@@ -477,7 +477,7 @@ static void free_fs(struct sgfs *fs)
 	kfree(fs);
 }
 
-static struct sgfs *alloc_fs(const struct sgfs_options *opt)
+static struct sgfs *sgfs_alloc_fs(const struct sgfs_options *opt)
 {
 	struct sgfs *fs = kzalloc(sizeof(*fs), GFP_KERNEL);
 
@@ -490,7 +490,7 @@ static struct sgfs *alloc_fs(const struct sgfs_options *opt)
 	fs->opt = *opt;
 	fs->counts = alloc_percpu(struct sgfs_counts);
 	if (!fs->counts || sgfs_membership_init(fs)) {
-		free_fs(fs);
+		sgfs_free_fs(fs);
 		return NULL;
 	}
 	sgfs_mmap_prepare(fs);
@@ -510,7 +510,7 @@ static struct sgfs *alloc_fs(const struct sgfs_options *opt)
 }
 
 /* A second mount of a mounted volume: both share their options, so it cannot have its own. */
-static int join_mount(struct fs_context *fc)
+static int sgfs_join_mount(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
 	int err = sgfs_options_agree(fc, &SGFS(sb)->opt);
@@ -523,7 +523,7 @@ static int join_mount(struct fs_context *fc)
 	return err;
 }
 
-static int get_tree(struct fs_context *fc)
+static int sgfs_get_tree(struct fs_context *fc)
 {
 	const struct sgfs_options *opt = fc->fs_private;
 	unsigned int range = opt->set & (SGFS_SET_PHYS | SGFS_SET_SIZE);
@@ -536,41 +536,41 @@ static int get_tree(struct fs_context *fc)
 	if (opt->nojoin && !(fc->sb_flags & SB_RDONLY))
 		return invalfc(fc, "nojoin: a mount that does not join cannot write: mount "
 			       "it with ro,nojoin");
-	fc->s_fs_info = alloc_fs(opt);
+	fc->s_fs_info = sgfs_alloc_fs(opt);
 	if (!fc->s_fs_info)
 		return -ENOMEM;
-	err = range ? get_tree_range(fc) : get_tree_bdev(fc, fill_super);
+	err = range ? sgfs_get_tree_range(fc) : get_tree_bdev(fc, sgfs_fill_super);
 	if (err)
 		return err;
-	return fc->s_fs_info ? join_mount(fc) : 0;	/* a new superblock has taken it */
+	return fc->s_fs_info ? sgfs_join_mount(fc) : 0;	/* a new superblock has taken it */
 }
 
 /* --- remounting ------------------------------------------------------------------------------- */
 
-static int make_writable(struct fs_context *fc, struct sgfs *fs)
+static int sgfs_super_make_writable(struct fs_context *fc, struct sgfs *fs)
 {
 	if (fs->vol.shut_down) {
 		errorfc(fc, "another system has fenced this one: unmount and mount again");
 		return -EROFS;
 	}
 	if (!fs->joined) {
-		errorfc(fc, "%s", unwritable(fs));
+		errorfc(fc, "%s", sgfs_unwritable(fs));
 		return -EROFS;
 	}
 	WRITE_ONCE(fs->failed, false);
-	let_engine_write(fs);
+	sgfs_let_engine_write(fs);
 	return 0;
 }
 
 /* mount(8) repeats the options of the mount; a mount of a device has neither. */
-static bool elsewhere(const struct sgfs_options *asked, const struct sgfs_options *now)
+static bool sgfs_elsewhere(const struct sgfs_options *asked, const struct sgfs_options *now)
 {
 	unsigned int place = asked->set & (SGFS_SET_PHYS | SGFS_SET_SIZE);
 
 	return place & ~now->set || asked->phys != now->phys || asked->size != now->size;
 }
 
-static int reconfigure(struct fs_context *fc)
+static int sgfs_reconfigure(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
 	const struct sgfs_options *opt = fc->fs_private;
@@ -579,7 +579,7 @@ static int reconfigure(struct fs_context *fc)
 	const char *why;
 	int err = 0;
 
-	if (elsewhere(opt, &fs->opt))
+	if (sgfs_elsewhere(opt, &fs->opt))
 		return invalfc(fc, "phys= and size= cannot be changed by a remount");
 	if (opt->relocate && !fs->opt.relocate)	/* mount(8) may repeat the option from fstab */
 		return invalfc(fc, "relocate: a remount does not move a volume; unmount it, and "
@@ -588,17 +588,17 @@ static int reconfigure(struct fs_context *fc)
 		return invalfc(fc, "nojoin: a remount does not leave the volume; unmount it, and "
 			       "mount it with this option");
 	if (opt->set & SGFS_SET_MAP && sgfs_map_usable(fs, opt->map, &why))
-		return map_refused(fc, opt->map, why);
+		return sgfs_map_refused(fc, opt->map, why);
 	sync_filesystem(sb);
 	if (!ro && sb_rdonly(sb))
-		err = make_writable(fc, fs);
+		err = sgfs_super_make_writable(fc, fs);
 	if (err)
 		return err;
 	/* A machine may have come in the meantime. */
 	if (opt->set & SGFS_SET_MAP && sgfs_set_map(fs, opt->map, &why)) {
 		if (sb_rdonly(sb))
 			WRITE_ONCE(fs->vol.read_only, true);
-		return map_refused(fc, opt->map, why);
+		return sgfs_map_refused(fc, opt->map, why);
 	}
 	if (ro)
 		WRITE_ONCE(fs->vol.read_only, true);
@@ -615,20 +615,20 @@ static int reconfigure(struct fs_context *fc)
 	return 0;
 }
 
-static void free_fc(struct fs_context *fc)
+static void sgfs_free_fc(struct fs_context *fc)
 {
 	kfree(fc->fs_private);
-	free_fs(fc->s_fs_info);
+	sgfs_free_fs(fc->s_fs_info);
 }
 
 static const struct fs_context_operations context_operations = {
 	.parse_param	= sgfs_parse,
-	.get_tree	= get_tree,
-	.reconfigure	= reconfigure,
-	.free		= free_fc,
+	.get_tree	= sgfs_get_tree,
+	.reconfigure	= sgfs_reconfigure,
+	.free		= sgfs_free_fc,
 };
 
-static int init_fs_context(struct fs_context *fc)
+static int sgfs_init_fs_context(struct fs_context *fc)
 {
 	struct sgfs_options *opt = kzalloc(sizeof(*opt), GFP_KERNEL);
 
@@ -647,7 +647,7 @@ static int init_fs_context(struct fs_context *fc)
 	return 0;
 }
 
-static void kill_sb(struct super_block *sb)
+static void sgfs_kill_sb(struct super_block *sb)
 {
 	struct sgfs *fs = SGFS(sb);
 
@@ -668,15 +668,15 @@ static void kill_sb(struct super_block *sb)
 		kill_anon_super(sb);
 	else
 		kill_block_super(sb);
-	free_fs(fs);
+	sgfs_free_fs(fs);
 }
 
 static struct file_system_type fs_type = {
 	.owner			= THIS_MODULE,
 	.name			= SGFS_NAME,
-	.init_fs_context	= init_fs_context,
+	.init_fs_context	= sgfs_init_fs_context,
 	.parameters		= sgfs_parameters,
-	.kill_sb		= kill_sb,
+	.kill_sb		= sgfs_kill_sb,
 	.fs_flags		= FS_REQUIRES_DEV | FS_ALLOW_IDMAP,
 };
 MODULE_ALIAS_FS(SGFS_NAME);

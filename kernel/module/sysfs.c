@@ -20,69 +20,70 @@ struct attribute_of {
 };
 
 #define ATTRIBUTE(name) \
-	static struct attribute_of name##_attribute = { { #name, 0444 }, name##_show }
+	static struct attribute_of name##_attribute = { { #name, 0444 }, sgfs_##name##_show }
 #define PRIVATE(name) \
-	static struct attribute_of name##_attribute = { { #name, 0400 }, name##_show }
+	static struct attribute_of name##_attribute = { { #name, 0400 }, sgfs_##name##_show }
 #define SETTING(name) \
-	static struct attribute_of name##_attribute = { { #name, 0600 }, name##_show, name##_store }
+	static struct attribute_of name##_attribute = { { #name, 0600 }, sgfs_##name##_show, \
+							sgfs_##name##_store }
 #define COMMAND(name) \
-	static struct attribute_of name##_attribute = { { #name, 0200 }, NULL, name##_store }
+	static struct attribute_of name##_attribute = { { #name, 0200 }, NULL, sgfs_##name##_store }
 
 /* --- properties ------------------------------------------------------------------------------- */
 
 /*
  * Tools find the mount of a device by this: any member can change what the volume says of itself.
  */
-static ssize_t dev_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_dev_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%u:%u\n", MAJOR(fs->sb->s_dev), MINOR(fs->sb->s_dev));
 }
 ATTRIBUTE(dev);
 
-static ssize_t uuid_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_uuid_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%pUb\n", fs->vol.sb.uuid);
 }
 ATTRIBUTE(uuid);
 
-static ssize_t label_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_label_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%.*s\n", (int)sizeof(fs->vol.sb.label), fs->vol.sb.label);
 }
 ATTRIBUTE(label);
 
-static ssize_t phys_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_phys_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "0x%llx\n", (u64)fs->mem.phys);
 }
 PRIVATE(phys);
 
-static ssize_t size_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_size_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", sg_size_now(&fs->vol));
 }
 ATTRIBUTE(size);
 
 /* The largest size that `stargatectl grow` could give it. */
-static ssize_t max_size_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_max_size_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", sg_grow_limit(&fs->vol));
 }
 ATTRIBUTE(max_size);
 
-static ssize_t slot_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_slot_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%d\n", fs->joined ? fs->vol.slot : -1);
 }
 ATTRIBUTE(slot);
 
-static ssize_t map_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_map_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%s\n", sgfs_map_name(fs->opt.map));
 }
 ATTRIBUTE(map);
 
-static ssize_t state_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_state_show(struct sgfs *fs, char *buf)
 {
 	const char *state = fs->vol.shut_down ? "shut down" :
 			    fs->vol.read_only ? "read-only" : "writable";
@@ -93,7 +94,7 @@ ATTRIBUTE(state);
 
 /* --- state ------------------------------------------------------------------------------------ */
 
-static ssize_t free_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_free_show(struct sgfs *fs, char *buf)
 {
 	struct sg_statfs s;
 	int err = sg_statfs(&fs->vol, &s);
@@ -105,7 +106,7 @@ static ssize_t free_show(struct sgfs *fs, char *buf)
 }
 PRIVATE(free);
 
-static ssize_t epoch_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_epoch_show(struct sgfs *fs, char *buf)
 {
 	struct sg_health h;
 	int err = sg_health(&fs->vol, &h);
@@ -116,7 +117,7 @@ static ssize_t epoch_show(struct sgfs *fs, char *buf)
 }
 PRIVATE(epoch);
 
-static ssize_t errors_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_errors_show(struct sgfs *fs, char *buf)
 {
 	struct sg_health h;
 	int err = sg_health(&fs->vol, &h);
@@ -129,7 +130,7 @@ ATTRIBUTE(errors);
 
 /* --- statistics ------------------------------------------------------------------------------- */
 
-static ssize_t operations_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_operations_show(struct sgfs *fs, char *buf)
 {
 	static const char *const names[SGFS_COUNTS] = {
 		[SGFS_READS] = "reads", [SGFS_READ_BYTES] = "read_bytes",
@@ -154,7 +155,7 @@ static ssize_t operations_show(struct sgfs *fs, char *buf)
 }
 PRIVATE(operations);
 
-static ssize_t journal_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_journal_show(struct sgfs *fs, char *buf)
 {
 	const struct sg_counters *c = &fs->vol.stat;
 
@@ -165,7 +166,7 @@ static ssize_t journal_show(struct sgfs *fs, char *buf)
 }
 ATTRIBUTE(journal);
 
-static ssize_t windows_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_windows_show(struct sgfs *fs, char *buf)
 {
 	static const char *const sizes[SG_WINDOW_HEIGHTS] = { "2M", "1G", "512G" };
 	struct sg_windows *ws = smp_load_acquire(&fs->windows);
@@ -186,16 +187,12 @@ ATTRIBUTE(windows);
 
 /* --- holders of its memory -------------------------------------------------------------------- */
 
-static ssize_t holders_show(struct sgfs *fs, char *buf)
-{
-	return sgfs_holders_show(fs, buf);
-}
-PRIVATE(holders);
+PRIVATE(holders);	/* region_holders.c */
 
 /*
  * "SLOT INCARNATION", and "unheld" if no process here may be known to hold region for that system.
  */
-static int fence_store(struct sgfs *fs, const char *text)
+static int sgfs_fence_store(struct sgfs *fs, const char *text)
 {
 	unsigned int slot, incarnation;
 	int end = 0;
@@ -211,12 +208,12 @@ COMMAND(fence);
 
 /* --- bad pages -------------------------------------------------------------------------------- */
 
-static ssize_t bad_show(struct sgfs *fs, char *buf)
+static ssize_t sgfs_bad_show(struct sgfs *fs, char *buf)
 {
 	return sgfs_poison_show(fs, buf);
 }
 
-static int bad_store(struct sgfs *fs, const char *text)
+static int sgfs_bad_store(struct sgfs *fs, const char *text)
 {
 	return sgfs_poison_store(fs, text);
 }
@@ -236,31 +233,31 @@ ATTRIBUTE_GROUPS(volume);
 
 /* --- the folder ------------------------------------------------------------------------------- */
 
-static ssize_t show(struct kobject *kobj, struct attribute *attr, char *buf)
+static ssize_t sgfs_sysfs_show(struct kobject *kobj, struct attribute *attr, char *buf)
 {
 	struct sgfs *fs = container_of(kobj, struct sgfs, kobj);
 
 	return container_of(attr, struct attribute_of, attr)->show(fs, buf);
 }
 
-static ssize_t store(struct kobject *kobj, struct attribute *attr, const char *buf, size_t len)
+static ssize_t sgfs_store(struct kobject *kobj, struct attribute *attr, const char *buf, size_t len)
 {
 	struct sgfs *fs = container_of(kobj, struct sgfs, kobj);
 
 	return container_of(attr, struct attribute_of, attr)->store(fs, buf) ?: len;
 }
 
-static void release(struct kobject *kobj)
+static void sgfs_sysfs_release(struct kobject *kobj)
 {
 	complete(&container_of(kobj, struct sgfs, kobj)->kobj_gone);
 }
 
-static const struct sysfs_ops ops = { .show = show, .store = store };
+static const struct sysfs_ops ops = { .show = sgfs_sysfs_show, .store = sgfs_store };
 
 static const struct kobj_type volume_type = {
 	.default_groups = volume_groups,
 	.sysfs_ops	= &ops,
-	.release	= release,
+	.release	= sgfs_sysfs_release,
 };
 
 int sgfs_sysfs_add(struct sgfs *fs)

@@ -10,7 +10,7 @@
 #define ROOM	320
 
 /* The largest pages that can map it: up to 1 GiB. */
-static u64 alignment(const struct sgfs_memory *mem)
+static u64 sgfs_alignment(const struct sgfs_memory *mem)
 {
 	u64 lowest = mem->phys & -mem->phys;
 
@@ -21,13 +21,13 @@ static u64 alignment(const struct sgfs_memory *mem)
  * With bad pages, faults of region fail there, and so does MADV_POPULATE_WRITE of all of it
  * (region.c).
  */
-static bool has_bad(const struct sgfs *fs)
+static bool sgfs_volume_json_has_bad(const struct sgfs *fs)
 {
 	return sg_has_bad(&fs->vol) && sg_is_bad(&fs->vol, 0, fs->mem.size >> PAGE_SHIFT);
 }
 
 /* Numbers above 2^53 are not safe in JSON: an address is a string. */
-static int describe(const struct super_block *sb, char text[ROOM])
+static int sgfs_volume_json_describe(const struct super_block *sb, char text[ROOM])
 {
 	const struct sgfs *fs = SGFS(sb);
 
@@ -42,28 +42,28 @@ static int describe(const struct super_block *sb, char text[ROOM])
 			 "  \"joined\": %s,\n"
 			 "  \"bad\": %s\n"
 			 "}\n",
-			 fs->vol.sb.uuid, (u64)fs->mem.phys, fs->mem.size, alignment(&fs->mem),
+			 fs->vol.sb.uuid, (u64)fs->mem.phys, fs->mem.size, sgfs_alignment(&fs->mem),
 			 sb_rdonly(sb) ? "ro" : "rw", fs->joined ? "true" : "false",
-			 has_bad(fs) ? "true" : "false");
+			 sgfs_volume_json_has_bad(fs) ? "true" : "false");
 }
 
 loff_t sgfs_about_size(const struct super_block *sb)
 {
 	char text[ROOM];
 
-	return describe(sb, text);
+	return sgfs_volume_json_describe(sb, text);
 }
 
-static ssize_t read_about(struct file *file, char __user *to, size_t len, loff_t *pos)
+static ssize_t sgfs_read_about(struct file *file, char __user *to, size_t len, loff_t *pos)
 {
 	char text[ROOM];
 
 	return simple_read_from_buffer(to, len, pos, text,
-				       describe(file_inode(file)->i_sb, text));
+				       sgfs_volume_json_describe(file_inode(file)->i_sb, text));
 }
 
 const struct file_operations sgfs_about_operations = {
 	.open		= generic_file_open,
 	.llseek		= default_llseek,
-	.read		= read_about,
+	.read		= sgfs_read_about,
 };

@@ -45,7 +45,7 @@ bool sg_windows_supported(const char **why)
 /* --- flushing ------------------------------------------------------------------------------- */
 
 /* Drop this CPU's translations of all address spaces, and those of the kernel if @globals. */
-static void flush_cpu(void *globals)
+static void sgfs_flush_cpu(void *globals)
 {
 	unsigned long flags, cr4;
 
@@ -73,7 +73,7 @@ void sg_windows_flush_cpus(struct sg_windows *ws, bool globals)
 	if (ws->no_flush)
 		return;
 #endif
-	on_each_cpu(flush_cpu, (void *)(unsigned long)globals, 1);
+	on_each_cpu(sgfs_flush_cpu, (void *)(unsigned long)globals, 1);
 }
 
 /* --- entries -------------------------------------------------------------------------------- */
@@ -82,7 +82,7 @@ void sg_windows_flush_cpus(struct sg_windows *ws, bool globals)
  * The entry to hook for @e: it takes only the address, and only if the target lies inside the
  * volume. @height is that of the table named, or of a leaf of that size.
  */
-static u64 checked_entry(const struct sg_windows *ws, u64 e, unsigned int height, bool write)
+static u64 sgfs_checked_entry(const struct sg_windows *ws, u64 e, unsigned int height, bool write)
 {
 	u64 phys = e & SG_PTE_ADDR;
 	u64 span = e & SG_PTE_HUGE ? SG_WINDOW_SIZE(height) : SG_PAGE;
@@ -96,7 +96,7 @@ static u64 checked_entry(const struct sg_windows *ws, u64 e, unsigned int height
 }
 
 /* Bring the entries of a mirrored window up to date. Return whether any appeared or changed. */
-static bool window_mirror(struct sg_window *w)
+static bool sgfs_window_mirror(struct sg_window *w)
 {
 	bool news = false;
 	unsigned int i;
@@ -106,7 +106,7 @@ static bool window_mirror(struct sg_window *w)
 		u64 e = READ_ONCE(w->mirror[i]);
 
 		if (w->bounded)
-			e = checked_entry(w->ws, e, SG_WINDOW_1G, w->write);
+			e = sgfs_checked_entry(w->ws, e, SG_WINDOW_1G, w->write);
 		if (e == READ_ONCE(w->entry[i]))
 			continue;
 		news |= e;
@@ -115,7 +115,7 @@ static bool window_mirror(struct sg_window *w)
 	return news;
 }
 
-static void window_empty(struct sg_window *w)
+static void sgfs_window_empty(struct sg_window *w)
 {
 	unsigned int i;
 
@@ -124,14 +124,14 @@ static void window_empty(struct sg_window *w)
 }
 
 /* Before a flush: remove the entries whose translations the processors are to forget. */
-static void window_catch_up(struct sg_window *w)
+static void sgfs_window_catch_up(struct sg_window *w)
 {
 	if (w->root && READ_ONCE(*w->root) != w->word) {
-		window_empty(w);
+		sgfs_window_empty(w);
 		w->lost = true;
 	}
 	if (w->entries > 1 && !w->lost)
-		window_mirror(w);
+		sgfs_window_mirror(w);
 }
 
 bool sg_window_refresh(struct sg_window *w)
@@ -141,7 +141,7 @@ bool sg_window_refresh(struct sg_window *w)
 	if (w->entries == 1)
 		return false;
 	spin_lock(&w->ws->lock);
-	news = w->hooked && !w->lost && window_mirror(w);
+	news = w->hooked && !w->lost && sgfs_window_mirror(w);
 	spin_unlock(&w->ws->lock);
 	return news;
 }
@@ -205,7 +205,7 @@ void sg_windows_flush(struct sg_windows *ws)
 	spin_lock(&ws->lock);
 	list_splice_init(&ws->stale, &stale);
 	list_for_each_entry(w, &ws->hooked, list)
-		window_catch_up(w);
+		sgfs_window_catch_up(w);
 	spin_unlock(&ws->lock);
 
 	sg_windows_flush_cpus(ws, false);
@@ -230,7 +230,7 @@ void sg_windows_stats(struct sg_windows *ws, struct sg_windows_stats *st)
 	st->shorts = atomic64_read(&ws->shorts);
 }
 
-static struct sg_window *take_clean(struct sg_windows *ws, unsigned int height)
+static struct sg_window *sgfs_take_clean(struct sg_windows *ws, unsigned int height)
 {
 	struct sg_window *w;
 
@@ -244,7 +244,7 @@ static struct sg_window *take_clean(struct sg_windows *ws, unsigned int height)
 	return w;
 }
 
-static bool have_stale(struct sg_windows *ws, unsigned int height)
+static bool sgfs_have_stale(struct sg_windows *ws, unsigned int height)
 {
 	struct sg_window *w;
 	bool found = false;
@@ -260,20 +260,21 @@ static bool have_stale(struct sg_windows *ws, unsigned int height)
 }
 
 /* No clean slot was there: flush the used ones, or else make new ones. */
-static struct sg_window *window_get_slow(struct sg_windows *ws, unsigned int height)
+static struct sg_window *sgfs_window_get_slow(struct sg_windows *ws, unsigned int height)
 {
 	unsigned int nofs = memalloc_nofs_save();	/* files are opened under locks of this file
 							 * system */
 	struct sg_window *w;
 
 	mutex_lock(&ws->grow);
-	w = take_clean(ws, height);	/* an earlier owner of the lock may have made some */
-	if (!w && have_stale(ws, height)) {
+	/* An earlier owner of the lock may have made some. */
+	w = sgfs_take_clean(ws, height);
+	if (!w && sgfs_have_stale(ws, height)) {
 		sg_windows_flush(ws);
-		w = take_clean(ws, height);
+		w = sgfs_take_clean(ws, height);
 	}
 	if (!w && ws->slots[height - 1] < sg_slots_max(ws, height) && !sg_arena_make(ws, height))
-		w = take_clean(ws, height);
+		w = sgfs_take_clean(ws, height);
 	mutex_unlock(&ws->grow);
 	memalloc_nofs_restore(nofs);
 	return w;
@@ -284,9 +285,9 @@ struct sg_window *sg_window_get(struct sg_windows *ws, unsigned int height)
 	struct sg_window *w = NULL;
 
 	if (height >= SG_WINDOW_2M && height <= SG_WINDOW_HEIGHTS) {
-		w = take_clean(ws, height);
+		w = sgfs_take_clean(ws, height);
 		if (!w)
-			w = window_get_slow(ws, height);
+			w = sgfs_window_get_slow(ws, height);
 	}
 	if (!w)
 		atomic64_inc(&ws->refused);
@@ -296,7 +297,7 @@ struct sg_window *sg_window_get(struct sg_windows *ws, unsigned int height)
 /* --- one window ----------------------------------------------------------------------------- */
 
 /* Nothing may be hooked into a slot while a CPU remembers its earlier content. */
-static int window_ready(struct sg_window *w)
+static int sgfs_window_ready(struct sg_window *w)
 {
 	if (WARN_ON_ONCE(w->hooked))
 		return -EBUSY;
@@ -308,7 +309,7 @@ static int window_ready(struct sg_window *w)
 }
 
 /* @mirror: the table that @e names, for windows without an entry of their own. */
-static void window_show(struct sg_window *w, u64 e, const u64 *mirror, bool bounded)
+static void sgfs_window_show(struct sg_window *w, u64 e, const u64 *mirror, bool bounded)
 {
 	lockdep_assert_held(&w->ws->lock);
 	w->write = e & SG_PTE_WRITE;
@@ -318,7 +319,7 @@ static void window_show(struct sg_window *w, u64 e, const u64 *mirror, bool boun
 	if (w->entries > 1) {
 		w->mirror = mirror;
 		w->bounded = bounded;
-		window_mirror(w);
+		sgfs_window_mirror(w);
 	} else {
 		smp_wmb();	/* the table's content is visible before the table */
 		WRITE_ONCE(*w->entry, e);
@@ -326,10 +327,10 @@ static void window_show(struct sg_window *w, u64 e, const u64 *mirror, bool boun
 	atomic64_inc(&w->ws->hooks);
 }
 
-static int window_hook(struct sg_window *w, u64 entry, const u64 *root)
+static int sgfs_window_hook(struct sg_window *w, u64 entry, const u64 *root)
 {
 	struct sg_windows *ws = w->ws;
-	int err = window_ready(w);
+	int err = sgfs_window_ready(w);
 	unsigned int height;
 	u64 e;
 
@@ -343,12 +344,12 @@ static int window_hook(struct sg_window *w, u64 entry, const u64 *root)
 	if (root)
 		entry = READ_ONCE(*root);
 	height = SG_ROOT_HEIGHT(entry);
-	e = checked_entry(ws, entry, w->height, true);
+	e = sgfs_checked_entry(ws, entry, w->height, true);
 	/* In a root word the height stands in bits that are 0 in a plain entry. */
 	if (e && (!height || entry & SG_PTE_NX || height == w->height)) {
 		w->root = root;
 		w->word = entry;
-		window_show(w, e, ws->linear + ((e & SG_PTE_ADDR) - ws->base), true);
+		sgfs_window_show(w, e, ws->linear + ((e & SG_PTE_ADDR) - ws->base), true);
 	} else {
 		err = -EINVAL;
 	}
@@ -358,23 +359,23 @@ static int window_hook(struct sg_window *w, u64 entry, const u64 *root)
 
 int sg_window_hook(struct sg_window *w, u64 entry)
 {
-	return window_hook(w, entry, NULL);
+	return sgfs_window_hook(w, entry, NULL);
 }
 
 int sg_window_hook_root(struct sg_window *w, const u64 *root)
 {
-	return window_hook(w, 0, root);
+	return sgfs_window_hook(w, 0, root);
 }
 
 int sg_window_hook_private(struct sg_window *w, u64 *table)
 {
-	int err = window_ready(w);
+	int err = sgfs_window_ready(w);
 
 	if (err)
 		return err;
 	spin_lock(&w->ws->lock);
 	w->root = NULL;
-	window_show(w, virt_to_phys(table) | ENTRY_TABLE | SG_PTE_WRITE, table, false);
+	sgfs_window_show(w, virt_to_phys(table) | ENTRY_TABLE | SG_PTE_WRITE, table, false);
 	spin_unlock(&w->ws->lock);
 	return 0;
 }
@@ -390,7 +391,7 @@ void sg_window_unhook(struct sg_window *w)
 		return;
 	spin_lock(&w->ws->lock);
 	list_del_init(&w->list);
-	window_empty(w);
+	sgfs_window_empty(w);
 	w->hooked = false;
 	w->lost = false;
 	w->stale = true;

@@ -53,7 +53,7 @@ static struct {
  * The top of the table belongs to an mm, which a kernel thread may only have borrowed until it is
  * preempted. The levels below it belong to the kernel, and stay.
  */
-static u64 *walk_kernel(unsigned long addr, unsigned int level)
+static u64 *sgfs_walk_kernel(unsigned long addr, unsigned int level)
 {
 	u64 *table = __va(read_cr3_pa());
 	unsigned int l = pgtable_l5_enabled() ? 5 : 4;
@@ -70,18 +70,18 @@ static u64 *walk_kernel(unsigned long addr, unsigned int level)
 	}
 }
 
-static u64 *table_word(unsigned long addr, unsigned int level)
+static u64 *sgfs_table_word(unsigned long addr, unsigned int level)
 {
 	u64 *word;
 
 	preempt_disable();
-	word = walk_kernel(addr, level);
+	word = sgfs_walk_kernel(addr, level);
 	preempt_enable();
 	return word;
 }
 
 /* Does ioremap() use large entries here (no nohugeiomap, uniform memory type)? */
-static bool borrow_is_huge(void)
+static bool sgfs_borrow_is_huge(void)
 {
 	void __iomem *area = ioremap(borrow.res.start, PMD_SIZE);
 	u64 *word;
@@ -89,7 +89,7 @@ static bool borrow_is_huge(void)
 
 	if (!area)
 		return false;
-	word = table_word((__force unsigned long)area, 2);
+	word = sgfs_table_word((__force unsigned long)area, 2);
 	huge = word && (READ_ONCE(*word) & SG_PTE_HUGE);
 	iounmap(area);
 	return huge;
@@ -99,7 +99,7 @@ static bool borrow_is_huge(void)
  * Take unused physical addresses, as high as possible: memory and devices that are plugged in later
  * get lower ones.
  */
-static int borrow_find(void)
+static int sgfs_borrow_find(void)
 {
 	static const u64 sizes[] = { SG_WINDOW_SIZE(SG_WINDOW_512G), SZ_16G, SZ_1G };
 	u64 end = min_t(u64, iomem_resource.end, BIT_ULL(boot_cpu_data.x86_phys_bits) - 1) + 1;
@@ -129,9 +129,9 @@ int sg_borrow_get(void)
 
 	mutex_lock(&borrow_lock);
 	if (!borrow.users) {
-		err = borrow_find();
+		err = sgfs_borrow_find();
 		if (!err)
-			borrow.huge = borrow_is_huge();
+			borrow.huge = sgfs_borrow_is_huge();
 	}
 	if (!err)
 		borrow.users++;
@@ -151,7 +151,7 @@ void sg_borrow_put(void)
  * ioremap() of 512 GiB, aligned to that. ioremap() aligns to 1 GiB at most, but goes upwards
  * through the same free space: so fill the gap up to the next boundary, and try again.
  */
-static void __iomem *ioremap_512g(void)
+static void __iomem *sgfs_ioremap_512g(void)
 {
 	const u64 size = SG_WINDOW_SIZE(SG_WINDOW_512G);
 	void __iomem *fill[12] = { NULL };
@@ -182,7 +182,7 @@ static void __iomem *ioremap_512g(void)
 }
 
 /* The number of slots to make at once; 0: this machine has none of that height. */
-static unsigned int arena_slots(unsigned int height)
+static unsigned int sgfs_arena_slots(unsigned int height)
 {
 	/* KASAN backs an eighth of all vmalloc addresses with memory, even if unused. */
 	if (IS_ENABLED(CONFIG_KASAN_VMALLOC))
@@ -205,7 +205,7 @@ unsigned int sg_slots_max(const struct sg_windows *ws, unsigned int height)
 }
 
 /* Put the kernel's entries back, so that it finds its own page table when it unmaps the area. */
-static void arena_free(struct sg_windows *ws, struct sg_arena *arena)
+static void sgfs_arena_free(struct sg_windows *ws, struct sg_arena *arena)
 {
 	unsigned int i, k;
 
@@ -222,8 +222,8 @@ static void arena_free(struct sg_windows *ws, struct sg_arena *arena)
 }
 
 /* Take over the entries of slot @i. */
-static bool arena_take(struct sg_windows *ws, struct sg_arena *arena, unsigned int i,
-		       unsigned int height, unsigned int entries)
+static bool sgfs_arena_take(struct sg_windows *ws, struct sg_arena *arena, unsigned int i,
+			    unsigned int height, unsigned int entries)
 {
 	struct sg_window *w = &arena->windows[i];
 	unsigned int k;
@@ -233,7 +233,7 @@ static bool arena_take(struct sg_windows *ws, struct sg_arena *arena, unsigned i
 	w->entries = entries;
 	w->addr = (__force void *)arena->area + i * SG_WINDOW_SIZE(height);
 	w->saved = arena->saved + i * entries;
-	w->entry = table_word((unsigned long)w->addr, entries == 1 ? height + 1 : height);
+	w->entry = sgfs_table_word((unsigned long)w->addr, entries == 1 ? height + 1 : height);
 	if (!w->entry)
 		return false;
 	for (k = 0; k < entries; k++) {
@@ -250,7 +250,7 @@ int sg_arena_make(struct sg_windows *ws, unsigned int height)
 {
 	bool mirrored = height == SG_WINDOW_512G && !pgtable_l5_enabled();
 	unsigned int entries = mirrored ? SG_TABLE_ENTRIES : 1;
-	unsigned int slots = arena_slots(height);
+	unsigned int slots = sgfs_arena_slots(height);
 	struct sg_arena *arena;
 	unsigned int i;
 
@@ -262,15 +262,15 @@ int sg_arena_make(struct sg_windows *ws, unsigned int height)
 	arena->saved = kvcalloc(slots * entries, sizeof(u64), GFP_KERNEL);
 	if (!arena->saved)
 		goto err_free;
-	arena->area = height == SG_WINDOW_512G ? ioremap_512g() :
+	arena->area = height == SG_WINDOW_512G ? sgfs_ioremap_512g() :
 		      ioremap(borrow.res.start, slots * SG_WINDOW_SIZE(height));
 	if (!arena->area)
 		goto err_free;
-	while (arena->made < slots && arena_take(ws, arena, arena->made, height, entries))
+	while (arena->made < slots && sgfs_arena_take(ws, arena, arena->made, height, entries))
 		arena->made++;
 	sg_windows_flush_cpus(ws, true);	/* entries of ioremap() may be global */
 	if (arena->made < slots) {
-		arena_free(ws, arena);
+		sgfs_arena_free(ws, arena);
 		return -ENOSPC;
 	}
 
@@ -293,5 +293,5 @@ void sg_arenas_free(struct sg_windows *ws)
 	struct sg_arena *arena, *next;
 
 	list_for_each_entry_safe(arena, next, &ws->arenas, list)
-		arena_free(ws, arena);
+		sgfs_arena_free(ws, arena);
 }

@@ -19,7 +19,7 @@
 #include "window_priv.h"
 
 /* The part of [pos, pos + len) that the window can show. */
-static size_t window_clip(const struct sg_window *w, u64 pos, size_t len)
+static size_t sgfs_window_clip(const struct sg_window *w, u64 pos, size_t len)
 {
 	u64 size = SG_WINDOW_SIZE(w->height);
 
@@ -27,13 +27,13 @@ static size_t window_clip(const struct sg_window *w, u64 pos, size_t len)
 }
 
 /* Bytes up to the end of the page, so that one copy uses one translation. */
-static size_t page_piece(const void *addr, size_t len)
+static size_t sgfs_page_piece(const void *addr, size_t len)
 {
 	return min_t(size_t, len, PAGE_SIZE - offset_in_page(addr));
 }
 
 /* False: part of it may have been stored. @len is within a page. */
-static bool put_nofault(void *dst, const void *src, size_t len)
+static bool sgfs_put_nofault(void *dst, const void *src, size_t len)
 {
 	size_t i = 0;
 
@@ -50,13 +50,13 @@ fault:
 	return false;
 }
 
-static size_t bounce_to_iter(const void *src, size_t len, struct iov_iter *to)
+static size_t sgfs_bounce_to_iter(const void *src, size_t len, struct iov_iter *to)
 {
 	void *page = (void *)__get_free_page(GFP_NOWAIT);	/* in a look */
 	size_t done = 0;
 
 	while (page && done < len) {
-		size_t n = page_piece(src + done, len - done);
+		size_t n = sgfs_page_piece(src + done, len - done);
 		size_t copied;
 
 		if (copy_from_kernel_nofault(page, src + done, n))
@@ -70,16 +70,16 @@ static size_t bounce_to_iter(const void *src, size_t len, struct iov_iter *to)
 	return done;
 }
 
-static size_t bounce_from_iter(void *dst, size_t len, struct iov_iter *from)
+static size_t sgfs_bounce_from_iter(void *dst, size_t len, struct iov_iter *from)
 {
 	void *page = (void *)__get_free_page(GFP_NOWAIT);
 	size_t done = 0;
 
 	while (page && done < len) {
-		size_t n = page_piece(dst + done, len - done);
+		size_t n = sgfs_page_piece(dst + done, len - done);
 		size_t copied = _copy_from_iter(page, n, from);
 
-		if (!put_nofault(dst + done, page, copied)) {
+		if (!sgfs_put_nofault(dst + done, page, copied)) {
 			iov_iter_revert(from, copied);
 			break;
 		}
@@ -91,24 +91,25 @@ static size_t bounce_from_iter(void *dst, size_t len, struct iov_iter *from)
 	return done;
 }
 
-static size_t copy_out(const void *src, size_t len, struct iov_iter *to)
+static size_t sgfs_copy_out(const void *src, size_t len, struct iov_iter *to)
 {
-	return user_backed_iter(to) ? _copy_to_iter(src, len, to) : bounce_to_iter(src, len, to);
+	return user_backed_iter(to) ? _copy_to_iter(src, len, to) :
+	       sgfs_bounce_to_iter(src, len, to);
 }
 
-static size_t copy_in(void *dst, size_t len, struct iov_iter *from)
+static size_t sgfs_window_copy_in(void *dst, size_t len, struct iov_iter *from)
 {
 	return user_backed_iter(from) ? _copy_from_iter(dst, len, from) :
-					bounce_from_iter(dst, len, from);
+					sgfs_bounce_from_iter(dst, len, from);
 }
 
 size_t sg_window_copy_to_iter(struct sg_window *w, u64 pos, size_t len, struct iov_iter *to)
 {
-	size_t want = window_clip(w, pos, min(len, iov_iter_count(to)));
-	size_t done = copy_out(w->addr + pos, want, to);
+	size_t want = sgfs_window_clip(w, pos, min(len, iov_iter_count(to)));
+	size_t done = sgfs_copy_out(w->addr + pos, want, to);
 
 	if (done < want && sg_window_refresh(w))
-		done += copy_out(w->addr + pos + done, want - done, to);
+		done += sgfs_copy_out(w->addr + pos + done, want - done, to);
 	if (done < want)
 		atomic64_inc(&w->ws->shorts);
 	return done;
@@ -116,7 +117,7 @@ size_t sg_window_copy_to_iter(struct sg_window *w, u64 pos, size_t len, struct i
 
 size_t sg_window_copy_from_iter(struct sg_window *w, u64 pos, size_t len, struct iov_iter *from)
 {
-	size_t want = window_clip(w, pos, min(len, iov_iter_count(from)));
+	size_t want = sgfs_window_clip(w, pos, min(len, iov_iter_count(from)));
 	size_t done, wide;
 
 	/*
@@ -129,9 +130,9 @@ size_t sg_window_copy_from_iter(struct sg_window *w, u64 pos, size_t len, struct
 	wide = sg_copy_wide(w->addr + pos, want, from);
 	done = wide;
 	if (done < want)
-		done += copy_in(w->addr + pos + done, want - done, from);
+		done += sgfs_window_copy_in(w->addr + pos + done, want - done, from);
 	if (done < want && sg_window_refresh(w))
-		done += copy_in(w->addr + pos + done, want - done, from);
+		done += sgfs_window_copy_in(w->addr + pos + done, want - done, from);
 	if (done < want)
 		atomic64_inc(&w->ws->shorts);
 	sg_window_wb(w, pos + wide, done - wide);
@@ -156,7 +157,7 @@ out:											\
 void sg_window_wb(struct sg_window *w, u64 pos, size_t len)
 {
 	const unsigned int size = boot_cpu_data.x86_clflush_size;
-	const char *end = w->addr + pos + window_clip(w, pos, len);
+	const char *end = w->addr + pos + sgfs_window_clip(w, pos, len);
 	const char *line = PTR_ALIGN_DOWN((const char *)w->addr + pos, size);
 
 	while (line < end) {

@@ -4,8 +4,8 @@
 
 #include "stargatefs.h"
 
-static int get(const struct xattr_handler *handler, struct dentry *dentry, struct inode *inode,
-	       const char *name, void *buf, size_t size)
+static int sgfs_get(const struct xattr_handler *handler, struct dentry *dentry, struct inode *inode,
+		    const char *name, void *buf, size_t size)
 {
 	int err = sgfs_refresh(inode);
 
@@ -17,9 +17,9 @@ static int get(const struct xattr_handler *handler, struct dentry *dentry, struc
 			    size ? buf : NULL, size);
 }
 
-static int set(const struct xattr_handler *handler, struct mnt_idmap *idmap,
-	       struct dentry *dentry, struct inode *inode, const char *name, const void *value,
-	       size_t size, int vfs_flags)
+static int sgfs_set(const struct xattr_handler *handler, struct mnt_idmap *idmap,
+		    struct dentry *dentry, struct inode *inode, const char *name, const void *value,
+		    size_t size, int vfs_flags)
 {
 	unsigned int flags = (vfs_flags & XATTR_CREATE ? SG_XATTR_CREATE : 0) |
 			     (vfs_flags & XATTR_REPLACE ? SG_XATTR_REPLACE : 0);
@@ -34,8 +34,8 @@ static int set(const struct xattr_handler *handler, struct mnt_idmap *idmap,
 	&(const struct xattr_handler) {		\
 		.prefix = string,		\
 		.flags = space,			\
-		.get = get,			\
-		.set = set,			\
+		.get = sgfs_get,			\
+		.set = sgfs_set,			\
 	}
 
 sgfs_xattr_table sgfs_xattr_handlers[] = {
@@ -54,7 +54,7 @@ struct listing {
 	bool trusted;
 };
 
-static const char *prefix_of(unsigned int space)
+static const char *sgfs_prefix_of(unsigned int space)
 {
 	switch (space) {
 	case SG_XATTR_USER:
@@ -71,10 +71,10 @@ static const char *prefix_of(unsigned int space)
 	return NULL;
 }
 
-static int list_one(void *ctx, unsigned int space, const char *name, u32 name_len,
-		    const void *value, u32 value_len)
+static int sgfs_xattr_list_one(void *ctx, unsigned int space, const char *name, u32 name_len,
+			       const void *value, u32 value_len)
 {
-	const char *prefix = prefix_of(space);
+	const char *prefix = sgfs_prefix_of(space);
 	struct listing *l = ctx;
 	size_t plen, len;
 
@@ -102,7 +102,7 @@ ssize_t sgfs_listxattr(struct dentry *dentry, char *list, size_t size)
 		.trusted = capable(CAP_SYS_ADMIN),
 	};
 	int err = sgfs_refresh(inode) ?:
-		  sg_xattr_list(sgfs_vol(inode), sgfs_ref(inode), list_one, &l);
+		  sg_xattr_list(sgfs_vol(inode), sgfs_ref(inode), sgfs_xattr_list_one, &l);
 
 	return err ?: (ssize_t)l.used;
 }

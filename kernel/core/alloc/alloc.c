@@ -238,7 +238,7 @@ static unsigned int find_run(const struct map *m, unsigned int from, unsigned in
 	return 0;
 }
 
-static void mark(struct sg_tx *tx, u64 chunk, unsigned int start, unsigned int n, bool used)
+static void alloc_mark(struct sg_tx *tx, u64 chunk, unsigned int start, unsigned int n, bool used)
 {
 	while (n) {
 		unsigned int bit = start & 63, k = SG_MIN(n, 64 - bit);
@@ -268,7 +268,7 @@ static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int
 		return false;
 	}
 	chunk_keep(tx, chunk, kept);
-	mark(tx, chunk, start, n, true);
+	alloc_mark(tx, chunk, start, n, true);
 	tx->free_pages -= n;
 	sg_count(&tx->vol->stat.pages_allocated, n);
 	*off = (chunk << SG_CHUNK_SHIFT) + (u64)start * SG_PAGE;
@@ -294,7 +294,7 @@ static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
 }
 
 /* As sg_turn(), for a look at all chunks. False: tx->err has the reason. */
-static bool go_on(struct sg_tx *tx, u64 *turns)
+static bool alloc_go_on(struct sg_tx *tx, u64 *turns)
 {
 	int err = sg_turn(turns);
 
@@ -315,7 +315,7 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 				sg_store64(cursor(tx, use), c + 1);
 				return true;
 			}
-			if (!go_on(tx, &turns))
+			if (!alloc_go_on(tx, &turns))
 				return false;
 			c++;
 		}
@@ -357,7 +357,7 @@ static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *go
 	u64 c, turns = 0;
 
 	*busy = 0;
-	for (c = 0; c < sg_chunks(tx->vol) && go_on(tx, &turns); c++) {
+	for (c = 0; c < sg_chunks(tx->vol) && alloc_go_on(tx, &turns); c++) {
 		u64 all = ~0ULL;
 		unsigned int i;
 		struct map m;
@@ -454,7 +454,7 @@ static bool take_empty(struct sg_tx *tx, u64 from, u64 *off)
 				sg_store64(cursor(tx, SG_USE_DATA), c + 1);
 				return true;
 			}
-			if (!go_on(tx, &turns))
+			if (!alloc_go_on(tx, &turns))
 				return false;
 			c++;
 		}
@@ -512,7 +512,7 @@ bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages)
 		sg_tx_fail(tx, sg_damaged(tx->vol, 0, off, "pages to free are free already"));
 		return false;
 	}
-	mark(tx, chunk, start, (unsigned int)pages, false);
+	alloc_mark(tx, chunk, start, (unsigned int)pages, false);
 	tx->free_pages += (s64)pages;
 	sg_count(&tx->vol->stat.pages_freed, pages);
 	return true;

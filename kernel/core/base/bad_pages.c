@@ -36,7 +36,7 @@ static struct sg_run piece_of(const struct sg_vol *vol, u64 w)
 	return (struct sg_run){ .off = page, .pages = SG_MIN(SG_BAD_COUNT(w), end - page) };
 }
 
-static struct sg_run piece(const struct sg_vol *vol, u64 i)
+static struct sg_run bad_pages_piece(const struct sg_vol *vol, u64 i)
 {
 	return piece_of(vol, sg_load64(entry(vol, i)));
 }
@@ -47,7 +47,7 @@ static bool known(const struct sg_vol *vol, u64 i, struct sg_run *p)
 	u64 n = used(vol), own = sg_load64(&vol->nown);
 
 	if (i < n)
-		*p = piece(vol, i);
+		*p = bad_pages_piece(vol, i);
 	else if (i - n < own)
 		*p = piece_of(vol, sg_load64(&vol->own_bad[i - n]));
 	else
@@ -86,7 +86,7 @@ bool sg_bad_entry(const struct sg_vol *vol, unsigned int i, u64 *page, u64 *page
 
 	if (i >= used(vol))
 		return false;
-	p = piece(vol, i);
+	p = bad_pages_piece(vol, i);
 	*page = p.off;
 	*pages = p.pages;
 	return true;
@@ -97,7 +97,7 @@ u64 sg_bad_pages(const struct sg_vol *vol)
 	u64 i, n = used(vol), sum = 0;
 
 	for (i = 0; i < n; i++)
-		sum += piece(vol, i).pages;
+		sum += bad_pages_piece(vol, i).pages;
 	return SG_MIN(sum, sg_bound(vol) / SG_PAGE);
 }
 
@@ -159,7 +159,7 @@ u64 sg_bad_free(const struct sg_vol *vol)
 	bool lost = false;
 
 	for (i = 0; i < n; i++) {
-		struct sg_run p = piece(vol, i);
+		struct sg_run p = bad_pages_piece(vol, i);
 		u64 end = SG_MIN(p.off + p.pages, sg_size(vol) / SG_PAGE);
 
 		for (page = p.off; page < end; page += k) {
@@ -272,7 +272,7 @@ void sg_bad_look(struct sg_vol *vol)
 /* --- the list --------------------------------------------------------------------------------- */
 
 /* Makes sg_hot.bads cover at least @n entries; @news: counts a change. Durable. */
-static void count(struct sg_vol *vol, u64 n, bool news)
+static void bad_pages_count(struct sg_vol *vol, u64 n, bool news)
 {
 	u64 *word = sg_at(vol, SG_HOT(bads)), seen = sg_load64(word), want, old;
 
@@ -287,7 +287,7 @@ static void count(struct sg_vol *vol, u64 n, bool news)
 	sg_fence();
 }
 
-static bool change(struct sg_vol *vol, u64 i, u64 is, u64 to)
+static bool bad_pages_change(struct sg_vol *vol, u64 i, u64 is, u64 to)
 {
 	u64 *word = entry(vol, i);
 
@@ -311,7 +311,7 @@ static bool extend(struct sg_vol *vol, u64 page, u64 pages)
 
 		if (SG_BAD_VALID(w) && SG_BAD_PAGE(w) + has == page &&
 		    has + pages <= SG_BAD_COUNT_MAX &&
-		    change(vol, i, w, SG_BAD(SG_BAD_PAGE(w), has + pages)))
+		    bad_pages_change(vol, i, w, SG_BAD(SG_BAD_PAGE(w), has + pages)))
 			return true;
 	}
 	return false;
@@ -329,8 +329,8 @@ static int note(struct sg_vol *vol, u64 page, u64 pages)
 		if (SG_BAD_VALID(w))
 			continue;
 		/* before the entry: so it counts once it is stored */
-		count(vol, i + 1, false);
-		if (change(vol, i, w, SG_BAD(page, pages)))
+		bad_pages_count(vol, i + 1, false);
+		if (bad_pages_change(vol, i, w, SG_BAD(page, pages)))
 			return 0;
 	}
 	return -ENOSPC;
@@ -433,7 +433,7 @@ static u64 unlisted(const struct sg_vol *vol, u64 page, u64 pages)
 	u64 i, n = used(vol);
 
 	for (i = 0; i < n && pages; i++)
-		pages = before(piece(vol, i), page, pages);
+		pages = before(bad_pages_piece(vol, i), page, pages);
 	return SG_MIN(pages, (u64)SG_BAD_COUNT_MAX);
 }
 
@@ -459,7 +459,7 @@ int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 		sg_log(vol->owner, SG_WARN, "bad memory at offset 0x%llx, %llu bytes (%s)",
 		       (unsigned long long)off, (unsigned long long)bytes, sg_page_role(vol, off));
 	if (added) {
-		count(vol, 0, true);
+		bad_pages_count(vol, 0, true);
 		sg_bad_look(vol);
 	/* the list has no entry: it is full, or this system may not change it */
 	} else if (news) {
@@ -491,7 +491,7 @@ static int forget_in(struct sg_vol *vol, u64 i, u64 first, u64 end)
 			if (err)
 				return err;
 		}
-		if (change(vol, i, w, left))
+		if (bad_pages_change(vol, i, w, left))
 			return 1;
 	}
 }
@@ -510,7 +510,7 @@ int sg_bad_remove(struct sg_vol *vol, u64 off, u64 bytes)
 		err = SG_MIN(ret, 0);
 	}
 	if (removed) {
-		count(vol, 0, true);
+		bad_pages_count(vol, 0, true);
 		sg_bad_look(vol);
 	}
 	return err ?: removed;

@@ -104,7 +104,7 @@ bool sg_super_read(const struct sg_vol *vol, u64 off, u64 size, struct sg_super 
  * The volume was said to be larger than the memory here. Returns the bytes that it should have, or
  * 0.
  */
-static u64 cut_short(const struct sg_super *sb, u64 said, u64 size)
+static u64 superblock_cut_short(const struct sg_super *sb, u64 said, u64 size)
 {
 	if (!super_valid(sb, SG_VOLUME_MAX))
 		return 0;
@@ -131,7 +131,7 @@ int sg_probe(const void *base, u64 size, struct sg_probe *out)
 	if (!super_valid(&first, SG_VOLUME_MAX))
 		super_read(base, 0, &first);
 	out->stargate = first.magic == SG_MAGIC;
-	out->whole = cut_short(&first, said, size);
+	out->whole = superblock_cut_short(&first, said, size);
 	ok_first = super_valid(&first, size) && !out->whole;
 	ok_last = super_valid(&last, end) && (end != said || last.size == said) && !out->whole;
 	out->stargate |= ok_last;

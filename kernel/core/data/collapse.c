@@ -62,7 +62,7 @@ static int still_same(const struct source *from)
 	return sg_read_retry(from->vol, from->ref, from->seq) ? -EAGAIN : 0;
 }
 
-static int too_large(const struct source *from, u64 off)
+static int collapse_too_large(const struct source *from, u64 off)
 {
 	return still_same(from) ?:
 	       sg_damaged(from->vol, from->ref->ino, off, "file table larger than the volume");
@@ -86,7 +86,7 @@ static int pool_take(struct pool *p, u64 *off)
 	return 0;
 }
 
-static unsigned int height_for(u64 last)
+static unsigned int collapse_height_for(u64 last)
 {
 	unsigned int h = 0;
 
@@ -120,7 +120,7 @@ static void set_entry(struct build *b, unsigned int level, u64 page, u64 e)
  * only tables for which the counted height has room. The file may have grown since then, and a
  * missing table must not be stored to.
  */
-static int reach(struct build *b, u64 page, unsigned int level)
+static int collapse_reach(struct build *b, u64 page, unsigned int level)
 {
 	unsigned int l;
 	int err;
@@ -157,11 +157,11 @@ static int put_leaf(struct build *b, u64 page, u64 off, unsigned int level)
 	b->leaves += sg_level_pages(level);
 	/* a page is mapped several times */
 	if (b->leaves > sg_bound(b->from->vol) >> SG_PAGE_SHIFT)
-		return too_large(b->from, off);
+		return collapse_too_large(b->from, off);
 	b->last = page + sg_level_pages(level) - 1;
 	if (level > 1)
 		b->large = SG_MAX(b->large, level);
-	err = reach(b, page, level);
+	err = collapse_reach(b, page, level);
 	if (err)
 		return err;
 	if (b->height)
@@ -213,8 +213,8 @@ static int list_run(struct list *l, u64 off, u64 pages)
 }
 
 /* Calls put_run() or list_run() for all mapped pages in the plan's range. */
-static int move(const struct source *from, const struct plan *plan, struct build *b,
-		struct list *l)
+static int collapse_move(const struct source *from, const struct plan *plan, struct build *b,
+			 struct list *l)
 {
 	struct sg_vol *vol = from->vol;
 	u64 page = plan->from, met = 0, turns = 0;
@@ -228,7 +228,7 @@ static int move(const struct source *from, const struct plan *plan, struct build
 			return err;
 		met += run.off ? run.pages : 1;		/* an undamaged file maps no page twice */
 		if (met > 2 * (sg_bound(vol) >> SG_PAGE_SHIFT))
-			return too_large(from, page << SG_PAGE_SHIFT);
+			return collapse_too_large(from, page << SG_PAGE_SHIFT);
 		if (run.off)
 			err = b ? put_run(b, plan->to + (page - plan->from), run.off, run.pages) :
 				  list_run(l, run.off, run.pages);
@@ -251,7 +251,7 @@ static int list_tables(const struct source *from, struct list *l, u64 table, uns
 	u64 i, off;
 
 	if (!err && *tables > sg_bound(vol) >> SG_PAGE_SHIFT)
-		return too_large(from, table);
+		return collapse_too_large(from, table);
 	for (i = 0; level > 1 && i < SG_TABLE_ENTRIES && !err; i++)
 		if (sg_entry_kind(vol, sg_get(vol, table + 8 * i), level, &off) == SG_ENTRY_TABLE)
 			err = list_tables(from, l, off, level - 1, tables);
@@ -296,14 +296,14 @@ static void start_build(struct job *j, struct build *b, struct pool *pool, unsig
 
 static int build_file(struct job *j)
 {
-	int err = move(&j->from, &j->keep[0], &j->file, NULL);
+	int err = collapse_move(&j->from, &j->keep[0], &j->file, NULL);
 
-	return err ?: move(&j->from, &j->keep[1], &j->file, NULL);
+	return err ?: collapse_move(&j->from, &j->keep[1], &j->file, NULL);
 }
 
 static int list_rest(struct job *j)
 {
-	int err = move(&j->from, &j->gone, NULL, &j->rest);
+	int err = collapse_move(&j->from, &j->gone, NULL, &j->rest);
 
 	if (!err)
 		err = list_tables_of(&j->from, &j->rest, j->root);
@@ -320,7 +320,7 @@ static int list_pool(struct job *j)
 	int err = list_tables_of(&j->from, &j->rest, root);
 
 	while (!err && j->pool.used < j->pool.pages) {
-		err = reach(&j->rest.b, j->rest.next, 1);
+		err = collapse_reach(&j->rest.b, j->rest.next, 1);
 		if (err || j->pool.used == j->pool.pages)
 			break;
 		err = pool_take(&j->pool, &off);
@@ -349,10 +349,10 @@ static int build(struct job *j)
 	if (err)
 		return err;
 	/* a large leaf needs a table of its own level, even if it is the only leaf */
-	height = j->file.leaves ? SG_MAX(height_for(j->file.last), j->file.large) : 0;
+	height = j->file.leaves ? SG_MAX(collapse_height_for(j->file.last), j->file.large) : 0;
 	need = tables_upto(&j->file, height) + tables_upto(&j->rest.b, SG_TABLE_LEVELS);
 	more = need / 128 + SLACK;
-	rest_height = SG_MAX(height_for(j->rest.next + need + 2 * more), 1u);
+	rest_height = SG_MAX(collapse_height_for(j->rest.next + need + 2 * more), 1u);
 	j->pool.pages = need + more;
 	err = sg_allocate(vol, &j->pool.spare, 0, j->pool.pages);
 	if (err)
@@ -365,7 +365,7 @@ static int build(struct job *j)
 }
 
 /* The transaction that swaps the tables, if the file is still the one that was read. */
-static int exchange(struct job *j, u64 size, s64 now)
+static int collapse_exchange(struct job *j, u64 size, s64 now)
 {
 	const struct sg_iref *ref = j->from.ref, *spare = &j->pool.spare;
 	struct sg_vol *vol = j->from.vol;
@@ -436,7 +436,7 @@ static s64 plan_move(struct job *j, bool insert, u64 pos, u64 len)
 	return (s64)(j->size - len);
 }
 
-static int attempt(struct job *j, bool insert, u64 pos, u64 len, s64 now)
+static int collapse_attempt(struct job *j, bool insert, u64 pos, u64 len, s64 now)
 {
 	const struct sg_iref *ref = j->from.ref;
 	struct sg_vol *vol = j->from.vol;
@@ -464,7 +464,7 @@ static int attempt(struct job *j, bool insert, u64 pos, u64 len, s64 now)
 		return err;
 	err = build(j);
 	if (!err)
-		err = exchange(j, (u64)size, now);
+		err = collapse_exchange(j, (u64)size, now);
 	/* frees what it owns now, in either case; if that fails, it stays deferred */
 	sg_close_inode(vol, &j->pool.spare);
 	vol->up->evict(vol, &j->pool.spare);
@@ -484,7 +484,7 @@ static int move_range(struct sg_vol *vol, const struct sg_iref *ref, bool insert
 	if (!len || (pos | len) & (SG_PAGE - 1))
 		return -EINVAL;
 	for (tries = 0; tries < ATTEMPTS; tries++) {
-		err = attempt(&j, insert, pos, len, now);
+		err = collapse_attempt(&j, insert, pos, len, now);
 		if (err != -EAGAIN && (err != -ENOSPC || !vol->up->more_space(vol, &nospace)))
 			break;
 	}

@@ -201,7 +201,7 @@ static int shrink(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 n
 	return err;
 }
 
-static int grow(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
+static int truncate_grow(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
 {
 	u64 old = sg_iget(vol, ref, size);
 	int err = sg_zero_mapped(vol, ref, old, SG_MIN(size, sg_stale_end(old)));
@@ -234,7 +234,7 @@ static int keep_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s6
 
 	if (more < 0)
 		return more;
-	return more ? shrink(vol, ref, size, now, zero) : grow(vol, ref, size, now);
+	return more ? shrink(vol, ref, size, now, zero) : truncate_grow(vol, ref, size, now);
 }
 
 static int resize_once(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
@@ -253,7 +253,7 @@ static int resize_once(struct sg_vol *vol, const struct sg_iref *ref, u64 size, 
 	else if (size == sg_iget(vol, ref, size))
 		err = keep_size(vol, ref, size, now, zero);
 	else
-		err = grow(vol, ref, size, now);
+		err = truncate_grow(vol, ref, size, now);
 out:
 	sg_iunlock(vol, ref);
 	return err;

@@ -34,7 +34,7 @@ static u64 word_for(const struct sg_vol *vol, u64 at, u64 ino)
 }
 
 /* The record that a word of a list names. -EUCLEAN: it cannot be on a list. -EIO: bad page. */
-static int find(const struct sg_vol *vol, u64 at, struct sg_iref *ref)
+static int deferred_inodes_find(const struct sg_vol *vol, u64 at, struct sg_iref *ref)
 {
 	u64 ino = SG_DEFERRED_LINK_INO(sg_get(vol, at));
 	int err = sg_iref(vol, ino, ref);
@@ -99,7 +99,7 @@ static int take_off(struct sg_vol *vol, unsigned int area, u64 at, const struct 
 /* --- settle ----------------------------------------------------------------------------------- */
 
 /* One thread at a time: it relies on the record before the removed one to stay on the list. */
-static bool begin(struct sg_deferred_at *c)
+static bool deferred_inodes_begin(struct sg_deferred_at *c)
 {
 	return !sg_cas64(&c->busy, 0, 1);
 }
@@ -159,7 +159,7 @@ static int settle_next(struct sg_vol *vol, unsigned int area, u64 *at, u64 *ino)
 	bool sure;
 	int err;
 
-	err = next ? find(vol, *at, &ref) : -ENOENT;
+	err = next ? deferred_inodes_find(vol, *at, &ref) : -ENOENT;
 	if (err) {
 		if (err == -EUCLEAN)
 			err = cut_off(vol, area, *at, next);
@@ -213,7 +213,8 @@ int sg_deferred_settle(struct sg_vol *vol)
 {
 	int err;
 
-	if (sg_deferred_empty(vol, (unsigned int)vol->slot) || !begin(&vol->deferred_at))
+	if (sg_deferred_empty(vol, (unsigned int)vol->slot) ||
+	    !deferred_inodes_begin(&vol->deferred_at))
 		return 0;
 	err = settle(vol, &vol->deferred_at);
 	end(&vol->deferred_at);
@@ -250,7 +251,8 @@ bool sg_deferred_settle_left(struct sg_vol *vol)
 {
 	bool all;
 
-	if (sg_deferred_empty(vol, (unsigned int)vol->slot) || !begin(&vol->deferred_left_at))
+	if (sg_deferred_empty(vol, (unsigned int)vol->slot) ||
+	    !deferred_inodes_begin(&vol->deferred_left_at))
 		return true;
 	all = settle_left(vol, &vol->deferred_left_at);
 	end(&vol->deferred_left_at);
@@ -273,7 +275,7 @@ static int splice(struct sg_vol *vol, u64 from)
 	int err = 0;
 
 	for (n = 0; n < SPLICED && next && !err; n++) {
-		err = find(vol, last ?: from, &ref);
+		err = deferred_inodes_find(vol, last ?: from, &ref);
 		if (!err) {
 			last = sg_deferred_link(&ref);
 			next = SG_DEFERRED_LINK_INO(sg_get(vol, last));

@@ -95,7 +95,7 @@ static bool still_has_reason(const struct sg_vol *vol, const struct sg_iref *ref
 }
 
 /* The word of entry @i if it names an inode, or 0. */
-static u64 deferred(struct sg_ledger *l, unsigned int i)
+static u64 ledger_settle_entry(struct sg_ledger *l, unsigned int i)
 {
 	const struct entry *e = ledger_entry(l, i);
 	u64 word = 0;
@@ -122,7 +122,7 @@ static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
 		err = sg_ilock(vol, &ref);
 	if (err)
 		return err;
-	if (deferred(vol->ledger, i) == word &&
+	if (ledger_settle_entry(vol->ledger, i) == word &&
 	    (whatever || !there || !still_has_reason(vol, &ref))) {
 		tx = sg_tx_begin(vol);
 		sg_ledger_clear_inode(tx, i, word);
@@ -145,7 +145,7 @@ static bool is_busy(const struct sg_vol *vol, u64 ino)
 
 static int settle_entry(struct sg_vol *vol, unsigned int i)
 {
-	u64 word = deferred(vol->ledger, i);
+	u64 word = ledger_settle_entry(vol->ledger, i);
 	int err;
 
 	if (!word || is_busy(vol, SG_LEDGER_VALUE(word)))
@@ -184,7 +184,7 @@ bool sg_ledger_settle_left(struct sg_vol *vol)
 	bool all = true;
 
 	while (i--) {
-		u64 word = deferred(vol->ledger, i);
+		u64 word = ledger_settle_entry(vol->ledger, i);
 
 		if (word && sg_is_left(vol, SG_LEDGER_VALUE(word)))
 			all &= sg_inode_settle_left(vol, SG_LEDGER_VALUE(word));

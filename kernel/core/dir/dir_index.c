@@ -91,7 +91,8 @@ int sg_dir_there(const struct sg_vol *vol, const struct sg_iref *dir)
 	return sg_is_dir(mode) ? 0 : -ENOTDIR;
 }
 
-static SG_INLINE int find(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n)
+static SG_INLINE int dir_index_find(const struct sg_vol *vol, const struct sg_iref *dir,
+				    struct sg_name *n)
 {
 	struct sg_place p;
 	int err = sg_dir_there(vol, dir);
@@ -115,7 +116,7 @@ int sg_dir_look(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_n
 		err = sg_read_begin(vol, dir, &n->seq);
 		if (err)
 			return err;
-		found = find(vol, dir, n);
+		found = dir_index_find(vol, dir, n);
 		if (sg_read_retry(vol, dir, n->seq))
 			continue;
 		if (found == -EUCLEAN)
@@ -154,7 +155,7 @@ static int first_bucket(struct sg_tx *tx, const struct sg_iref *dir)
 	return tx->err;
 }
 
-static unsigned int span_of(const struct sg_place *p)
+static unsigned int dir_index_span_of(const struct sg_place *p)
 {
 	return p->level ? 1u << (SG_DIR_INDEX_BITS * p->level - p->depth) : 1;
 }
@@ -163,7 +164,7 @@ static unsigned int span_of(const struct sg_place *p)
 static int rename_words(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_place *p,
 			const u64 *to, unsigned int n)
 {
-	unsigned int span = span_of(p), i;
+	unsigned int span = dir_index_span_of(p), i;
 	u64 first = p->level ? p->word & ~(u64)(span * 8 - 1) : p->word;
 	u64 last = first + (span - 1) * 8, old = p->bucket | SG_DIR_ENTRY_BUCKET;
 
@@ -196,7 +197,7 @@ static int replace_bucket(struct sg_tx *tx, const struct sg_iref *dir, const str
 {
 	u64 prefix = sg_get(tx->vol, p->bucket + offsetof(struct sg_bucket, prefix));
 	unsigned int n = 1u << bits, depth = p->depth + bits, i;
-	bool hang = n > span_of(p);
+	bool hang = n > dir_index_span_of(p);
 	u64 to[1 << FAN_BITS];
 	int err;
 
@@ -224,7 +225,7 @@ static int relieve(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_
 		   const struct sg_name *n)
 {
 	unsigned int live, bytes, quarters = 3;
-	unsigned int bits = span_of(p) > 1 ? 1 : FAN_BITS;
+	unsigned int bits = dir_index_span_of(p) > 1 ? 1 : FAN_BITS;
 	int err = sg_bucket_load(tx, dir, p->bucket, &live, &bytes);
 
 	if (err)
@@ -348,7 +349,7 @@ static bool may_reclaim(const struct sg_tx *tx)
 }
 
 /* All but the page itself is free. A last index word of 0 records that. */
-static unsigned int page_left(struct sg_tx *tx, u64 page)
+static unsigned int dir_index_page_left(struct sg_tx *tx, u64 page)
 {
 	sg_tx_set(tx, page + (SG_TABLE_ENTRIES - 1) * 8, 0);
 	return SG_TABLE_ENTRIES - 1;
@@ -358,7 +359,8 @@ static unsigned int page_left(struct sg_tx *tx, u64 page)
  * Frees the targets of an index page's words, from @i on, then the page. Returns where to continue,
  * or SG_TABLE_ENTRIES. Recurses once per level; the remainder of a child becomes a deferred free.
  */
-static unsigned int reclaim_in(struct sg_tx *tx, u64 page, unsigned int level, unsigned int i)
+static unsigned int dir_index_reclaim_in(struct sg_tx *tx, u64 page, unsigned int level,
+					 unsigned int i)
 {
 	for (; i < SG_TABLE_ENTRIES; i++) {
 		u64 word = sg_get(tx->vol, page + i * 8), off = word & ~SG_DIR_ENTRY_KIND;
@@ -378,13 +380,14 @@ static unsigned int reclaim_in(struct sg_tx *tx, u64 page, unsigned int level, u
 				return i;
 			continue;
 		}
-		child = reclaim_in(tx, off, level + 1, 0);
+		child = dir_index_reclaim_in(tx, off, level + 1, 0);
 		if (child == SG_TABLE_ENTRIES)
 			continue;
 		sg_defer_free(tx, SG_LEDGER_DIR, off >> SG_PAGE_SHIFT, child);
-		return i + 1 < SG_TABLE_ENTRIES ? i + 1 : page_left(tx, page);
+		return i + 1 < SG_TABLE_ENTRIES ? i + 1 : dir_index_page_left(tx, page);
 	}
-	return may_reclaim(tx) && sg_give_run(tx, page, 1) ? SG_TABLE_ENTRIES : page_left(tx, page);
+	return may_reclaim(tx) && sg_give_run(tx, page, 1) ? SG_TABLE_ENTRIES :
+	       dir_index_page_left(tx, page);
 }
 
 int sg_dir_reclaim(struct sg_tx *tx, u64 off, unsigned int *index)
@@ -393,7 +396,7 @@ int sg_dir_reclaim(struct sg_tx *tx, u64 off, unsigned int *index)
 
 	if (first >= SG_TABLE_ENTRIES)
 		return sg_damaged(tx->vol, 0, off, "deferred free of a directory");
-	*index = reclaim_in(tx, off, 1, first);
+	*index = dir_index_reclaim_in(tx, off, 1, first);
 	if (*index == first && !tx->n)
 		/* no room in the ledger: reclaim deferred frees without children first */
 		sg_tx_fail(tx, -ENOSPC);

@@ -49,8 +49,8 @@ static int copy_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 	return 1;
 }
 
-static int load_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 key,
-		       struct listing *l, u64 *at)
+static int readdir_load_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 key,
+			       struct listing *l, u64 *at)
 {
 	unsigned int turn;
 	u64 seq;
@@ -69,13 +69,13 @@ static int load_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 	return sg_damaged(vol, dir->ino, dir->off, "a change of a directory never ends");
 }
 
-static const struct sg_dirent *dirent_at(const struct listing *l, u64 off)
+static const struct sg_dirent *readdir_dirent_at(const struct listing *l, u64 off)
 {
 	return (const struct sg_dirent *)((const u8 *)&l->b + off);
 }
 
 /* A name that no system would have made must not reach a caller that trusts names. */
-static bool name_valid(const u8 *name, u32 len)
+static bool readdir_name_valid(const u8 *name, u32 len)
 {
 	u32 i;
 
@@ -87,15 +87,15 @@ static bool name_valid(const u8 *name, u32 len)
 	return true;
 }
 
-static bool dirent_valid(const struct listing *l, u64 word)
+static bool readdir_dirent_valid(const struct listing *l, u64 word)
 {
 	unsigned int off = SG_BUCKET_OFF(word);
-	const struct sg_dirent *d = dirent_at(l, off);
+	const struct sg_dirent *d = readdir_dirent_at(l, off);
 
 	return sg_dirent_inside(off, 1) && sg_dirent_inside(off, SG_REF_LEN(d->ref)) &&
 	       d->key >= l->b.prefix && d->key < l->next &&
 	       d->key >> SG_DIR_TIE_BITS < SG_DIR_HASH_MAX &&
-	       name_valid(d->name, SG_REF_LEN(d->ref));
+	       readdir_name_valid(d->name, SG_REF_LEN(d->ref));
 }
 
 static void sort(struct listing *l)
@@ -128,11 +128,11 @@ static void pick_names(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 
 		if (!word || word == SG_BUCKET_TOMB)
 			continue;
-		if (!dirent_valid(l, word))
+		if (!readdir_dirent_valid(l, word))
 			sg_damaged(vol, dir->ino, at + offsetof(struct sg_bucket, slot) + i * 8,
 				   "invalid name in a directory");
-		else if (dirent_at(l, off)->key >= key)
-			l->item[l->n++] = (struct item){ dirent_at(l, off)->key, off };
+		else if (readdir_dirent_at(l, off)->key >= key)
+			l->item[l->n++] = (struct item){ readdir_dirent_at(l, off)->key, off };
 	}
 	sort(l);
 }
@@ -143,7 +143,7 @@ static bool emit_names(const struct listing *l, u64 *cookie, sg_emit emit, void 
 	unsigned int i;
 
 	for (i = 0; i < l->n; i++) {
-		const struct sg_dirent *d = dirent_at(l, l->item[i].off);
+		const struct sg_dirent *d = readdir_dirent_at(l, l->item[i].off);
 
 		*cookie = d->key + COOKIE_FIRST;
 		if (!emit(ctx, (const char *)d->name, SG_REF_LEN(d->ref), SG_REF_INO(d->ref),
@@ -166,7 +166,7 @@ static int list(struct sg_vol *vol, const struct sg_iref *dir, struct listing *l
 		if (key >> SG_DIR_TIE_BITS >= SG_DIR_HASH_MAX)
 			err = 0;
 		else
-			err = load_bucket(vol, dir, key, l, &at);
+			err = readdir_load_bucket(vol, dir, key, l, &at);
 		if (err < 0)
 			return err;
 		if (err) {

@@ -26,7 +26,7 @@ static bool cross(const struct move *m)
 	return m->odir->ino != m->ndir->ino;
 }
 
-static bool exchange(const struct move *m)
+static bool rename_exchange(const struct move *m)
 {
 	return m->flags & SG_RENAME_EXCHANGE;
 }
@@ -72,7 +72,7 @@ static int check_circle(const struct move *m)
 
 	if (m->src_dir)
 		below = is_below(m->vol, m->ndir, m->src.ino);
-	if (!below && exchange(m) && m->dst_dir)
+	if (!below && rename_exchange(m) && m->dst_dir)
 		below = is_below(m->vol, m->odir, m->dst.ino);
 	return below > 0 ? -EINVAL : below;
 }
@@ -94,7 +94,7 @@ static int ndir_gains(const struct move *m)
 
 static int odir_gains(const struct move *m)
 {
-	return (int)(exchange(m) && m->dst_dir) - (int)m->src_dir;
+	return (int)(rename_exchange(m) && m->dst_dir) - (int)m->src_dir;
 }
 
 static bool too_many_links(const struct move *m)
@@ -105,7 +105,7 @@ static bool too_many_links(const struct move *m)
 }
 
 /* All inodes are locked. 1: nothing to do. */
-static int check(const struct move *m)
+static int rename_check(const struct move *m)
 {
 	int err = sg_dir_alive(m->vol, m->ndir);
 
@@ -113,13 +113,13 @@ static int check(const struct move *m)
 		return err;
 	if (m->has_dst && m->flags & SG_RENAME_NOREPLACE)
 		return -EEXIST;
-	if (!m->has_dst && exchange(m))
+	if (!m->has_dst && rename_exchange(m))
 		return -ENOENT;
 	if (m->has_dst && m->src.ino == m->dst.ino)
 		return 1;
 	if (cross(m))
 		err = check_circle(m);
-	if (!err && m->has_dst && !exchange(m))
+	if (!err && m->has_dst && !rename_exchange(m))
 		err = check_replaced(m);
 	if (!err && too_many_links(m))
 		err = -EMLINK;
@@ -151,7 +151,7 @@ static void change_names(struct sg_tx *tx, struct move *m)
 {
 	unsigned int type = SG_REF_TYPE(m->on.ref);
 
-	if (exchange(m))
+	if (rename_exchange(m))
 		sg_dir_point(tx, m->odir, &m->on, m->dst.ino, SG_REF_TYPE(m->nn.ref));
 	else if (m->flags & SG_RENAME_WHITEOUT)
 		leave_whiteout(tx, m);
@@ -169,7 +169,7 @@ static int move_tx(struct move *m)
 
 	change_names(tx, m);
 	moved(tx, m, &m->src, m->ndir, m->src_dir);
-	if (exchange(m))
+	if (rename_exchange(m))
 		moved(tx, m, &m->dst, m->odir, m->dst_dir);
 	else if (m->has_dst)
 		sg_drop_link(tx, &m->dst, m->now);
@@ -183,7 +183,7 @@ static int move_tx(struct move *m)
 static int move_locked(struct move *m)
 {
 	struct sg_again again = {};
-	int err = check(m);
+	int err = rename_check(m);
 
 	if (err)
 		return err < 0 ? err : 0;
@@ -197,7 +197,7 @@ static int move_locked(struct move *m)
 
 /* --- look up, lock, and compare --------------------------------------------------------------- */
 
-static int look(struct move *m)
+static int rename_look(struct move *m)
 {
 	int err = sg_dir_look(m->vol, m->odir, &m->on);
 
@@ -308,7 +308,7 @@ int sg_rename_seen(struct sg_vol *vol, const struct sg_iref *odir, const char *o
 	sg_name_of(vol, oname, olen, &m.on);
 	sg_name_of(vol, nname, nlen, &m.nn);
 	for (turn = 0; turn < SG_NAME_TRIES; turn++) {
-		err = look(&m);
+		err = rename_look(&m);
 		if (err || try_move(&m, &err))
 			return err;
 	}

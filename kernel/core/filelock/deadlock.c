@@ -58,8 +58,8 @@ static bool waits_for(struct sg_vol *vol, const struct sg_userlock_record *who,
  * Follows requests from @want back to its owner. @mark: these requests. Returns their number; 0:
  * there is no such path.
  */
-static unsigned int follow(struct sg_vol *vol, const struct sg_userlock_record *want,
-			   u64 mark[STEPS])
+static unsigned int deadlock_follow(struct sg_vol *vol, const struct sg_userlock_record *want,
+				    u64 mark[STEPS])
 {
 	struct sg_userlock_record at = *want, next;
 	unsigned int n;
@@ -78,13 +78,14 @@ static unsigned int follow(struct sg_vol *vol, const struct sg_userlock_record *
  * -EDEADLK; or -EAGAIN, and *sure: an owner on the path does not wait, and will look itself when it
  * does.
  */
-static int look(struct sg_vol *vol, const struct sg_userlock_record *want, bool *sure)
+static int deadlock_look(struct sg_vol *vol, const struct sg_userlock_record *want, bool *sure)
 {
 	u64 first[STEPS], second[STEPS];
-	unsigned int n = follow(vol, want, first);
+	unsigned int n = deadlock_follow(vol, want, first);
 
 	*sure = !n;
-	if (n && follow(vol, want, second) == n && !memcmp(first, second, n * sizeof(first[0])))
+	if (n && deadlock_follow(vol, want, second) == n &&
+	    !memcmp(first, second, n * sizeof(first[0])))
 		return -EDEADLK;
 	return -EAGAIN;
 }
@@ -115,7 +116,7 @@ int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
 	err = sg_lock(vol, lock);
 	if (err)
 		return err;
-	err = look(vol, &ours, &sure);
+	err = deadlock_look(vol, &ours, &sure);
 	if (err == -EDEADLK)
 		sg_userlock_give_up(vol, ref, wait);
 	sg_unlock(vol, lock);

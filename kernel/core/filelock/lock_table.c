@@ -40,7 +40,7 @@ int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k)
 }
 
 /* Requests count while their system is live; locks until it has been recovered (D6). */
-static bool counts(const struct sg_vol *vol, u64 head)
+static bool lock_table_counts(const struct sg_vol *vol, u64 head)
 {
 	unsigned int slot = SG_USERLOCK_SLOT(head);
 	u64 state;
@@ -66,7 +66,8 @@ static bool has_range(const struct sg_userlock_record *r)
 }
 
 /* Clears what means nothing any more, or never did; finds room; counts who waits. */
-static void survey_page(struct sg_userlock_chain *c, struct sg_userlock_page *page, u64 *waiting)
+static void lock_table_survey_page(struct sg_userlock_chain *c, struct sg_userlock_page *page,
+				   u64 *waiting)
 {
 	unsigned int i;
 
@@ -74,7 +75,7 @@ static void survey_page(struct sg_userlock_chain *c, struct sg_userlock_page *pa
 		struct sg_userlock_record *rec = &page->record[i];
 		u64 head = sg_load64(&rec->head);
 
-		if (head && (!counts(c->vol, head) || !has_range(rec))) {
+		if (head && (!lock_table_counts(c->vol, head) || !has_range(rec))) {
 			sg_store64(&rec->head, 0);
 			head = 0;
 		}
@@ -93,7 +94,7 @@ static int survey(struct sg_userlock_chain *c)
 
 	c->spares = 0;
 	for (c->pages = 0; page; ) {
-		survey_page(c, page, &waiting);
+		lock_table_survey_page(c, page, &waiting);
 		if (++c->pages == SG_USERLOCK_CHAIN_PAGES)
 			break;
 		page = sg_userlock_page(c->vol, c->nr, c->pages, &err);
@@ -145,7 +146,7 @@ static void load(const struct sg_userlock_record *rec, struct sg_userlock_record
 	copy->ticket = sg_load64(&rec->ticket);
 }
 
-static void put(struct sg_userlock_record *rec, const struct sg_userlock_record *r)
+static void lock_table_put(struct sg_userlock_record *rec, const struct sg_userlock_record *r)
 {
 	sg_store64(&rec->owner, r->owner);
 	sg_store64(&rec->ino, r->ino);
@@ -315,7 +316,7 @@ struct request {
  * The caller's own table gets the lock first, while the chain is locked. If it has no memory for
  * that, nothing has been stored yet, and the owner still has its earlier locks.
  */
-static int follow(const struct request *q)
+static int lock_table_follow(const struct request *q)
 {
 	return q->follow ? q->follow(q->arg) : 0;
 }
@@ -361,7 +362,7 @@ static void cut(struct sg_userlock_chain *c, struct sg_userlock_record *rec,
 
 	if (left && right && c->spares) {
 		end.start = want->last + 1;
-		put(c->spare[--c->spares], &end);
+		lock_table_put(c->spare[--c->spares], &end);
 	} else if (left && right) {
 		sg_damaged(c->vol, r->ino, (u64)((u8 *)rec - c->vol->base),
 			   "file lock has changed");
@@ -375,7 +376,7 @@ static void cut(struct sg_userlock_chain *c, struct sg_userlock_record *rec,
 }
 
 /* Changes the owner's locks as requested. -ENOBUFS: the chain has to grow first. */
-static int change(struct sg_userlock_chain *c, const struct request *q)
+static int lock_table_change(struct sg_userlock_chain *c, const struct request *q)
 {
 	const struct sg_userlock_record *want = &q->want;
 	struct sg_userlock_at at = {};
@@ -386,12 +387,12 @@ static int change(struct sg_userlock_chain *c, const struct request *q)
 
 	if (need > c->spares)
 		return -ENOBUFS;
-	err = follow(q);
+	err = lock_table_follow(q);
 	if (err)
 		return err;
 	if (!clear) {
 		made = c->spare[--c->spares];
-		put(made, &all);
+		lock_table_put(made, &all);
 	}
 	while ((rec = next_own(c, &at, want, &r))) {
 		if (rec == made)
@@ -463,7 +464,7 @@ static int stand_in_line(struct sg_userlock_chain *c, const struct sg_userlock_r
 	sg_store64(&c->first->ticket, r.ticket);
 	if (SG_USERLOCK_KIND(r.head) == SG_USERLOCK_POSIX)
 		sg_store64(&c->first->waiting, sg_load64(&c->first->waiting) + 1);
-	put(rec, &r);
+	lock_table_put(rec, &r);
 	wait->off = (u64)((u8 *)rec - c->vol->base);
 	wait->head = r.head;
 	wait->ticket = r.ticket;
@@ -506,8 +507,8 @@ static struct sg_userlock_record record_of(const struct sg_vol *vol, const struc
 	};
 }
 
-static void tell(const struct sg_vol *vol, const struct sg_userlock_record *r,
-		 struct sg_userlock *out)
+static void lock_table_tell(const struct sg_vol *vol, const struct sg_userlock_record *r,
+			    struct sg_userlock *out)
 {
 	unsigned int slot = SG_USERLOCK_SLOT(r->head);
 
@@ -520,26 +521,26 @@ static void tell(const struct sg_vol *vol, const struct sg_userlock_record *r,
 	out->slot = (int)slot == vol->slot ? -1 : (int)slot;
 }
 
-static bool makes_sense(const struct sg_userlock *lock)
+static bool lock_table_makes_sense(const struct sg_userlock *lock)
 {
 	return lock->kind >= SG_USERLOCK_POSIX && lock->kind <= SG_USERLOCK_FLOCK &&
 	       lock->start <= lock->last && lock->last <= SG_USERLOCK_MAX;
 }
 
-static enum sg_userlock_patience patience(const struct request *q)
+static enum sg_userlock_patience lock_table_patience(const struct request *q)
 {
 	if (q->brief)
 		return SG_USERLOCK_BRIEF;
 	return q->clear ? SG_USERLOCK_SURE : SG_USERLOCK_PATIENT;
 }
 
-static int attempt(struct sg_userlock_chain *c, struct request *q)
+static int lock_table_attempt(struct sg_userlock_chain *c, struct request *q)
 {
 	bool flock = SG_USERLOCK_KIND(q->want.head) == SG_USERLOCK_FLOCK;
 	int err;
 
 	if (flock && !q->clear && has_same(c, &q->want))
-		return follow(q);
+		return lock_table_follow(q);
 	q->held = !q->clear && sg_userlock_held(c, &q->want, &q->by);
 	if (q->held || (q->wait && steps_back(c, &q->want, q->wait, &q->by))) {
 		err = q->wait ? stand_in_line(c, &q->want, q->wait) : 0;
@@ -547,7 +548,7 @@ static int attempt(struct sg_userlock_chain *c, struct request *q)
 			drop_own(c, &q->want);
 		return err ? err : -EAGAIN;
 	}
-	err = change(c, q);
+	err = lock_table_change(c, q);
 	if (!err && q->wait)
 		leave_line(c->vol, q->wait);
 	return err;
@@ -565,9 +566,9 @@ static int try_request(struct sg_vol *vol, struct request *q)
 
 	for (turn = 0; !err && turn <= SG_USERLOCK_CHAIN_PAGES; turn++) {
 		pages = 0;
-		err = sg_userlock_enter(vol, nr, &c, patience(q));
+		err = sg_userlock_enter(vol, nr, &c, lock_table_patience(q));
 		if (!err) {
-			err = attempt(&c, q);
+			err = lock_table_attempt(&c, q);
 			pages = c.pages;
 			sg_userlock_leave(&c);
 			if (err != -ENOBUFS)
@@ -620,7 +621,7 @@ int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct 
 	};
 	int err;
 
-	if (!makes_sense(want))
+	if (!lock_table_makes_sense(want))
 		return -EINVAL;
 	q.want = record_of(vol, ref, want);
 	err = try_request(vol, &q);
@@ -629,7 +630,7 @@ int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct 
 	if (err == -EAGAIN && wait && !q.brief)
 		err = sg_userlock_deadlock(vol, ref, want, wait);
 	if (err == -EAGAIN && holder)
-		tell(vol, &q.by, holder);
+		lock_table_tell(vol, &q.by, holder);
 	return err;
 }
 
@@ -646,7 +647,7 @@ int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
 {
 	struct request q = { .clear = true, .brief = range->brief };
 
-	if (!makes_sense(range))
+	if (!lock_table_makes_sense(range))
 		return -EINVAL;
 	q.want = record_of(vol, ref, range);
 	return try_request(vol, &q);
@@ -659,14 +660,14 @@ int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct
 	struct sg_userlock_chain c;
 	int err;
 
-	if (!makes_sense(want))
+	if (!lock_table_makes_sense(want))
 		return -EINVAL;
 	w = record_of(vol, ref, want);
 	err = sg_userlock_enter(vol, chain_of(ref->ino), &c, SG_USERLOCK_PATIENT);
 	if (err)
 		return err == -ENOENT ? 0 : err;
 	if (first_in_the_way(&c, &w, &by)) {
-		tell(vol, &by, holder);
+		lock_table_tell(vol, &by, holder);
 		err = -EAGAIN;
 	}
 	sg_userlock_leave(&c);

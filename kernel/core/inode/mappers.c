@@ -13,14 +13,14 @@
 /* a system that does not acknowledge delays the change, but does not prevent it */
 #define WAIT_MS		2000
 
-static u64 *word_of(const struct sg_vol *vol, const struct sg_iref *ref, bool holes)
+static u64 *mappers_word_of(const struct sg_vol *vol, const struct sg_iref *ref, bool holes)
 {
 	return sg_at(vol, holes ? SG_IOFF(ref, holers) : SG_IOFF(ref, mappers));
 }
 
 void sg_set_mapper(struct sg_vol *vol, const struct sg_iref *ref, bool holes, bool on)
 {
-	u64 *word = word_of(vol, ref, holes), bit;
+	u64 *word = mappers_word_of(vol, ref, holes), bit;
 
 	if (vol->slot < 0 || sg_is_silenced(vol) || sg_is_lost(vol, ref->off))
 		return;
@@ -38,6 +38,6 @@ void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes)
 	if (vol->slot < 0 || sg_is_lost(vol, ref->off))
 		return;
 	sg_full_fence();
-	if (sg_load64(word_of(vol, ref, holes)) & ~(1ULL << vol->slot))
+	if (sg_load64(mappers_word_of(vol, ref, holes)) & ~(1ULL << vol->slot))
 		sg_epoch_next(vol, WAIT_MS);
 }

@@ -156,7 +156,7 @@ static void withdraw_ref(struct sg_vol *vol, struct sg_iref ref, bool all)
 	sg_spin_unlock(spin_of(vol, ref.ino));
 }
 
-static void withdraw(struct sg_vol *vol, u64 deferred, bool all)
+static void opens_withdraw(struct sg_vol *vol, u64 deferred, bool all)
 {
 	struct sg_iref ref;
 
@@ -222,7 +222,7 @@ static void withdraw_from(struct sg_vol *vol, unsigned int slot, bool all)
 			u64 deferred = sg_get(vol, page + i * 8);
 
 			if (deferred && SG_LEDGER_KIND(deferred) == SG_LEDGER_INODE)
-				withdraw(vol, deferred, all);
+				opens_withdraw(vol, deferred, all);
 		}
 		page = sg_get(vol, page);
 		if (page && !sg_data_page(vol, page))

@@ -89,7 +89,8 @@ static bool heart_beats(const struct sg_vol *vol, struct odd_wait *w, u64 word, 
  * is being recovered. A system without a slot recovers nothing, and no other system may be there to
  * do so.
  */
-static bool counts(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wait *w, u64 now)
+static bool seqread_counts(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wait *w,
+			   u64 now)
 {
 	u64 word = sg_iget(vol, ref, lock.word) & ~SG_LOCK_ASKED;
 	unsigned int slot = SG_LOCK_SLOT(word);
@@ -102,12 +103,12 @@ static bool counts(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wai
 	return heart_beats(vol, w, word, now);
 }
 
-static bool is_over(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wait *w)
+static bool seqread_is_over(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wait *w)
 {
 	u64 now = sg_ticks(), step = SG_MIN(now - w->last, STEP_NS);
 
 	w->last = now;
-	if (counts(vol, ref, w, now))
+	if (seqread_counts(vol, ref, w, now))
 		w->counted += step;
 	return w->counted >= (w->held ? PATIENCE_HELD_NS : PATIENCE_NS >> haste(vol));
 }
@@ -132,7 +133,7 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 		}
 		if (sg_interrupted() || sg_wait_ends(vol))
 			return -EINTR;
-		if (vol->alone || is_over(vol, ref, &w))
+		if (vol->alone || seqread_is_over(vol, ref, &w))
 			return judge(vol, ref, *seq);
 		if (vol->slot >= 0 && !sg_is_ours(vol))
 			return sg_declared_dead(vol);

@@ -54,7 +54,7 @@ static u64 pages_for(u64 size)
 	return size <= SG_XATTR_INLINE ? 0 : SG_ALIGN_UP(size, SG_PAGE) / SG_PAGE;
 }
 
-static bool head_valid(const struct head *h)
+static bool xattr_blob_head_valid(const struct head *h)
 {
 	return h->magic == SG_XATTR_MAGIC && h->size && h->size <= SG_XATTR_TOTAL_MAX &&
 	       h->pages == pages_for(h->size);
@@ -94,14 +94,14 @@ static bool copy_payload(const struct sg_vol *vol, const struct head *h, u64 hea
 	return true;
 }
 
-static u32 payload_crc(u64 ino, u64 size, const void *payload)
+static u32 xattr_blob_payload_crc(u64 ino, u64 size, const void *payload)
 {
 	const u64 id[2] = { ino, size };
 
 	return sg_crc32c(sg_crc32c(~0u, id, sizeof(id)), payload, size);
 }
 
-static bool entry_valid(unsigned int space, u32 name_len, u32 value_len)
+static bool xattr_blob_entry_valid(unsigned int space, u32 name_len, u32 value_len)
 {
 	bool acl = space == SG_XATTR_ACL_ACCESS || space == SG_XATTR_ACL_DEFAULT;
 
@@ -115,14 +115,15 @@ static u32 entry_size(u32 name_len, u32 value_len)
 }
 
 /* Steps through a payload in private memory: each entry lies inside, and the last one ends it. */
-static bool entries_valid(const u8 *data, u32 len)
+static bool xattr_blob_entries_valid(const u8 *data, u32 len)
 {
 	u32 pos = 0;
 
 	while (pos < len) {
 		const struct sg_xattr_entry *e = (const void *)(data + pos);
 
-		if (len - pos < sizeof(*e) || !entry_valid(e->space, e->name_len, e->value_len) ||
+		if (len - pos < sizeof(*e) ||
+		    !xattr_blob_entry_valid(e->space, e->name_len, e->value_len) ||
 		    len - pos < entry_size(e->name_len, e->value_len))
 			return false;
 		pos += entry_size(e->name_len, e->value_len);
@@ -145,7 +146,7 @@ static int copy_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct
 	if (!sg_data_page(vol, b->head))
 		return -EUCLEAN;
 	h = read_head(vol, b->head);
-	if (!head_valid(&h) || h.ino != ref->ino || h.size & 7)
+	if (!xattr_blob_head_valid(&h) || h.ino != ref->ino || h.size & 7)
 		return -EUCLEAN;
 	b->data = h.size <= SMALL ? (u8 *)b->small : sg_alloc(h.size);
 	if (!b->data)
@@ -153,7 +154,8 @@ static int copy_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct
 	b->len = (u32)h.size;
 	b->pages = 1 + h.pages;
 	if (!copy_payload(vol, &h, b->head, b->data) ||
-	    payload_crc(ref->ino, h.size, b->data) != h.crc || !entries_valid(b->data, b->len))
+	    xattr_blob_payload_crc(ref->ino, h.size, b->data) != h.crc ||
+	    !xattr_blob_entries_valid(b->data, b->len))
 		return -EUCLEAN;
 	return 0;
 }
@@ -209,11 +211,11 @@ static const struct sg_xattr_entry *find_entry(const struct blob *b, unsigned in
 	return NULL;
 }
 
-static int check_name(unsigned int space, u32 name_len)
+static int xattr_blob_check_name(unsigned int space, u32 name_len)
 {
 	if (name_len > 255)
 		return -ERANGE;
-	return entry_valid(space, name_len, 0) ? 0 : -EINVAL;
+	return xattr_blob_entry_valid(space, name_len, 0) ? 0 : -EINVAL;
 }
 
 static int copy_value(const struct sg_xattr_entry *e, void *buf, u32 len)
@@ -236,7 +238,7 @@ int sg_xattr_get(struct sg_vol *vol, const struct sg_iref *ref, unsigned int spa
 
 	if (!sg_iget(vol, ref, xattr))
 		return -ENODATA;
-	err = check_name(space, name_len);
+	err = xattr_blob_check_name(space, name_len);
 	if (err)
 		return err;
 	err = load_blob(vol, ref, &b);
@@ -295,13 +297,14 @@ int sg_xattr_build(struct sg_tx *tx, u64 ino, const void *payload, u32 len, u64 
 	*pages = 0;
 	if (tx->err || !len)
 		return tx->err;
-	if (len > SG_XATTR_TOTAL_MAX || len & 7 || !entries_valid(payload, len)) {
+	if (len > SG_XATTR_TOTAL_MAX || len & 7 || !xattr_blob_entries_valid(payload, len)) {
 		sg_tx_fail(tx, -EINVAL);
 		return tx->err;
 	}
 	if (sg_take_page(tx, SG_USE_META, head))
 		return tx->err;
-	sg_fresh_set(vol, *head, SG_XATTR_MAGIC | (u64)payload_crc(ino, len, payload) << 32);
+	sg_fresh_set(vol, *head, SG_XATTR_MAGIC |
+		     (u64)xattr_blob_payload_crc(ino, len, payload) << 32);
 	sg_fresh_set(vol, *head + offsetof(struct sg_xattr_head, ino), ino);
 	sg_fresh_set(vol, *head + offsetof(struct sg_xattr_head, size), len);
 	sg_fresh_set(vol, *head + offsetof(struct sg_xattr_head, pages), more);
@@ -333,7 +336,7 @@ void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref)
 	if (sg_data_page(tx->vol, head)) {
 		struct head h = read_head(tx->vol, head);
 
-		pages = head_valid(&h) ? 1 + h.pages : 0;
+		pages = xattr_blob_head_valid(&h) ? 1 + h.pages : 0;
 	}
 	if (pages)	/* otherwise they are lost until fsck finds them */
 		sg_defer_free(tx, SG_LEDGER_XATTR, head >> SG_PAGE_SHIFT, 0);
@@ -386,7 +389,7 @@ int sg_xattr_reclaim(struct sg_tx *tx, u64 head, bool *done)
 	u64 left = h.pages, off, n;
 
 	*done = false;
-	if (!head_valid(&h))
+	if (!xattr_blob_head_valid(&h))
 		return sg_damaged(tx->vol, 0, head, "extended attributes being freed");
 	while (left) {
 		n = last_run(tx->vol, head, left, &off);
@@ -534,9 +537,9 @@ static int change_locked(struct sg_vol *vol, const struct sg_iref *ref, struct b
 	return err;
 }
 
-static int change(struct sg_vol *vol, const struct sg_iref *ref, const struct change *c)
+static int xattr_blob_change(struct sg_vol *vol, const struct sg_iref *ref, const struct change *c)
 {
-	int err = check_name(c->space, c->name_len) ?: sg_may_write(vol);
+	int err = xattr_blob_check_name(c->space, c->name_len) ?: sg_may_write(vol);
 	struct blob b = { .data = NULL };
 
 	if (!err && c->value && c->len > SG_XATTR_VALUE_MAX)
@@ -560,7 +563,7 @@ int sg_xattr_set(struct sg_vol *vol, const struct sg_iref *ref, unsigned int spa
 		.flags = flags, .now = now,
 	};
 
-	return change(vol, ref, &c);
+	return xattr_blob_change(vol, ref, &c);
 }
 
 int sg_xattr_set_mode(struct sg_vol *vol, const struct sg_iref *ref, unsigned int space,
@@ -571,5 +574,5 @@ int sg_xattr_set_mode(struct sg_vol *vol, const struct sg_iref *ref, unsigned in
 		.has_mode = true, .mode = mode, .now = now,
 	};
 
-	return change(vol, ref, &c);
+	return xattr_blob_change(vol, ref, &c);
 }

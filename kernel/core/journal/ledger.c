@@ -16,7 +16,7 @@
 
 /* --- the mirror ----------------------------------------------------------------------------- */
 
-static u32 *bucket(struct sg_ledger *l, u64 word)
+static u32 *ledger_bucket(struct sg_ledger *l, u64 word)
 {
 	return &l->bucket[SG_LEDGER_VALUE(word) % BUCKETS];
 }
@@ -29,8 +29,8 @@ static void entry_fill(struct sg_ledger *l, u32 i, u64 word, u32 state, u32 kept
 	e->state = (u16)state;
 	e->kept = kept;
 	if (ledger_is_inode(word)) {
-		e->next = *bucket(l, word);
-		*bucket(l, word) = i;
+		e->next = *ledger_bucket(l, word);
+		*ledger_bucket(l, word) = i;
 		l->inodes++;
 	}
 }
@@ -40,7 +40,7 @@ static void entry_free(struct sg_ledger *l, u32 i)
 	struct entry *e = ledger_entry(l, i);
 
 	if (ledger_is_inode(e->word)) {
-		u32 *at = bucket(l, e->word);
+		u32 *at = ledger_bucket(l, e->word);
 
 		while (*at != i)
 			at = &ledger_entry(l, *at)->next;
@@ -80,7 +80,7 @@ void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger
 }
 
 /* The page that follows in the chain, if it is not in the mirror yet; otherwise 0. */
-static u64 next_page(struct sg_vol *vol, const struct sg_ledger *l, u64 off)
+static u64 ledger_next_page(struct sg_vol *vol, const struct sg_ledger *l, u64 off)
 {
 	unsigned int i;
 
@@ -119,7 +119,7 @@ int sg_ledger_open(struct sg_vol *vol)
 			return -ENOMEM;
 		}
 		sg_ledger_adopt_page(vol, l, page, off);
-		off = next_page(vol, l, off);
+		off = ledger_next_page(vol, l, off);
 	}
 	return 0;
 }

@@ -150,7 +150,7 @@ struct sg_tx *sg_tx_try(struct sg_vol *vol)
 		if (try_areas(vol, &k))
 			tx = area_taken(vol, k, sg_area_off(vol, (unsigned int)vol->slot, k), 0);
 	}
-	if (tx && sg_is_still(vol)) {	/* as in begin() */
+	if (tx && sg_is_still(vol)) {	/* as in tx_begin() */
 		sg_tx_abort(tx);
 		tx = NULL;
 	}
@@ -185,7 +185,7 @@ static int still_wait(struct sg_vol *vol)
  * behind the barrier of begin_turn(), or the thread that closes it sees this turn. @which: area;
  * -1: any.
  */
-static struct sg_tx *begin(struct sg_vol *vol, int which)
+static struct sg_tx *tx_begin(struct sg_vol *vol, int which)
 {
 	int err = still_wait(vol);
 	struct sg_tx *tx = take_area_of(vol, which);
@@ -202,12 +202,12 @@ static struct sg_tx *begin(struct sg_vol *vol, int which)
 
 struct sg_tx *sg_tx_begin_reclaimer(struct sg_vol *vol)
 {
-	return begin(vol, -1);
+	return tx_begin(vol, -1);
 }
 
 struct sg_tx *sg_tx_begin_in(struct sg_vol *vol, unsigned int area)
 {
-	return begin(vol, (int)area);
+	return tx_begin(vol, (int)area);
 }
 
 struct sg_tx *sg_tx_begin(struct sg_vol *vol)
@@ -220,7 +220,7 @@ struct sg_tx *sg_tx_begin(struct sg_vol *vol)
 }
 
 /* The index entry of @off, or the one that it would get. Some entries are always unused. */
-static u32 *find(struct sg_tx *tx, u64 off)
+static u32 *tx_find(struct sg_tx *tx, u64 off)
 {
 	u32 at = (u32)(off >> 3 ^ off >> 12), *e;
 
@@ -238,7 +238,7 @@ static bool is_set(const struct sg_tx *tx, const u32 *e)
 
 u64 sg_tx_get(struct sg_tx *tx, u64 off)
 {
-	const u32 *e = find(tx, off);
+	const u32 *e = tx_find(tx, off);
 
 	return is_set(tx, e) ? sg_load64(&tx->a->word[*e & 255].val) : sg_get(tx->vol, off);
 }
@@ -258,9 +258,9 @@ static SG_INLINE bool word_allowed(const struct sg_vol *vol, u64 off)
 	       (off - SG_PAGE < sg_bound(vol) - 2 * SG_PAGE || in_copies(vol, off));
 }
 
-static void put(struct sg_tx *tx, u64 off, u64 val)
+static void tx_put(struct sg_tx *tx, u64 off, u64 val)
 {
-	u32 *e = find(tx, off);
+	u32 *e = tx_find(tx, off);
 
 	if (!is_set(tx, e)) {
 		if (tx->n == SG_AREA_WORDS || !word_allowed(tx->vol, off)) {
@@ -277,7 +277,7 @@ static void put(struct sg_tx *tx, u64 off, u64 val)
 void sg_tx_set(struct sg_tx *tx, u64 off, u64 val)
 {
 	if (!tx->err)
-		put(tx, off, val);
+		tx_put(tx, off, val);
 }
 
 unsigned int sg_tx_room(const struct sg_tx *tx)
@@ -372,14 +372,14 @@ static void add_own_words(struct sg_tx *tx)
 
 	if (tx->free_pages) {
 		off = area_field(tx, offsetof(struct sg_area, free_pages));
-		put(tx, off, sg_get(tx->vol, off) + (u64)tx->free_pages);
+		tx_put(tx, off, sg_get(tx->vol, off) + (u64)tx->free_pages);
 	}
 	if (tx->used_inodes) {
 		off = area_field(tx, offsetof(struct sg_area, used_inodes));
-		put(tx, off, sg_get(tx->vol, off) + (u64)tx->used_inodes);
+		tx_put(tx, off, sg_get(tx->vol, off) + (u64)tx->used_inodes);
 	}
 	for (i = 0; i < tx->ninodes; i++)
-		put(tx, seq_off(tx->inode[i]), (sg_get(tx->vol, seq_off(tx->inode[i])) | 1) + 1);
+		tx_put(tx, seq_off(tx->inode[i]), (sg_get(tx->vol, seq_off(tx->inode[i])) | 1) + 1);
 }
 
 u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n)
@@ -414,7 +414,7 @@ static void store_word(struct sg_vol *vol, u64 off, u64 val)
 }
 
 /* Words of one cache line are mostly adjacent: then the line is written back once. */
-static void write_back(struct sg_vol *vol, const struct sg_word *w, unsigned int n)
+static void tx_write_back(struct sg_vol *vol, const struct sg_word *w, unsigned int n)
 {
 	u64 last = ~0ULL, off;
 	unsigned int i;
@@ -441,7 +441,7 @@ static void apply(struct sg_tx *tx)
 	sg_release_fence();
 	for (; i < n; i++)
 		store_word(vol, sg_load64(&w[i].off), sg_load64(&w[i].val));
-	write_back(vol, w, n);
+	tx_write_back(vol, w, n);
 	sg_fence();
 }
 
@@ -485,7 +485,7 @@ int sg_tx_commit(struct sg_tx *tx)
 }
 
 /* 0: nothing to do. Trusts no byte: a record counts if its checksum is right. */
-static unsigned int words_of(const struct sg_area *a, u64 head)
+static unsigned int tx_words_of(const struct sg_area *a, u64 head)
 {
 	unsigned int n = SG_AREA_COUNT(head);
 
@@ -496,7 +496,7 @@ static unsigned int words_of(const struct sg_area *a, u64 head)
 
 unsigned int sg_tx_words(const struct sg_area *a)
 {
-	return words_of(a, sg_load64(&a->head));
+	return tx_words_of(a, sg_load64(&a->head));
 }
 
 /*
@@ -551,7 +551,7 @@ static int replay_area(struct sg_vol *vol, unsigned int slot, u64 held, struct s
 {
 	const struct replay r = { vol, slot, held };
 	u64 head = sg_load64(&a->head);		/* loaded once: its count bounds all that follows */
-	unsigned int n = words_of(a, head), seqs = SG_MIN(n, SG_AREA_SEQ_COUNT(head));
+	unsigned int n = tx_words_of(a, head), seqs = SG_MIN(n, SG_AREA_SEQ_COUNT(head));
 	int err = replay_words(&r, a->word + n - seqs, seqs, true) ?:
 		  replay_words(&r, a->word, n - seqs, false) ?:
 		  replay_words(&r, a->word + n - seqs, seqs, false);

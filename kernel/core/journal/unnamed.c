@@ -44,7 +44,7 @@ void sg_nameless_close(struct sg_vol *vol)
 	vol->nameless = NULL;
 }
 
-static struct sg_kept **bucket(struct sg_nameless *set, u64 ino)
+static struct sg_kept **unnamed_bucket(struct sg_nameless *set, u64 ino)
 {
 	return &set->bucket[ino % BUCKETS];
 }
@@ -62,8 +62,8 @@ void sg_nameless_keep(struct sg_tx *tx, const struct sg_iref *ref)
 	k->ino = ref->ino;
 	k->generation = (u32)ref->generation;
 	sg_spin_lock(&set->spin);
-	k->next = *bucket(set, ref->ino);
-	*bucket(set, ref->ino) = k;
+	k->next = *unnamed_bucket(set, ref->ino);
+	*unnamed_bucket(set, ref->ino) = k;
 	sg_store64(&set->n, set->n + 1);
 	sg_spin_unlock(&set->spin);
 	tx->kept = k;
@@ -82,7 +82,7 @@ bool sg_nameless_kept(const struct sg_vol *vol, const struct sg_iref *ref)
 	if (!sg_load64(&set->n))
 		return false;
 	sg_spin_lock(&set->spin);
-	for (k = *bucket(set, ref->ino); k && !is_meant(k, ref); k = k->next)
+	for (k = *unnamed_bucket(set, ref->ino); k && !is_meant(k, ref); k = k->next)
 		;
 	sg_spin_unlock(&set->spin);
 	return k;
@@ -96,7 +96,7 @@ void sg_nameless_drop(struct sg_vol *vol, const struct sg_iref *ref, const struc
 	if (!sg_load64(&set->n))
 		return;
 	sg_spin_lock(&set->spin);
-	at = bucket(set, which ? which->ino : ref->ino);
+	at = unnamed_bucket(set, which ? which->ino : ref->ino);
 	while (*at && (which ? *at != which : !is_meant(*at, ref)))
 		at = &(*at)->next;
 	k = *at;

@@ -203,7 +203,7 @@ static void ask(struct sg_vol *vol, const struct wait *w, u64 word, u64 now)
 		sg_cas64(&lk->word, word, word | SG_LOCK_ASKED);
 }
 
-static void look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
+static void lock_look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
 {
 	if ((word ^ w->word) & ~SG_LOCK_ASKED)
 		w->since = now;
@@ -258,7 +258,7 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 		sg_help(vol, word);
 		vol->up->acknowledge(vol);	/* the holder may wait for an acknowledgement */
 		now = sg_ticks();
-		look(vol, &w, word, now);
+		lock_look(vol, &w, word, now);
 		ask(vol, &w, word, now);
 		if (take_left_over(vol, &w, now))
 			break;

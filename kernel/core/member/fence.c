@@ -273,7 +273,7 @@ static bool is_named(const struct sg_vol *vol, unsigned int slot, u64 state)
  * It would hold up all epochs for ever. If it was recovering the slot that it wanted, it would also
  * hold up the locks of the dead system.
  */
-static u64 patience(const struct sg_vol *vol, unsigned int slot, u64 state)
+static u64 fence_patience(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
 	u64 lease = sg_lease(vol);
 
@@ -384,7 +384,7 @@ static void watch_others(struct sg_vol *vol)
 
 	for (i = 0; i < SG_SLOTS; i++) {
 		u64 state = sg_load64_acquire(sg_state_word(vol, i)), beat = beat_of(vol, i, true);
-		u64 lease = patience(vol, i, state);
+		u64 lease = fence_patience(vol, i, state);
 
 		see_lapse(vol, i, state, passed);
 		if ((int)i == vol->slot || SG_SLOT_STATE(state) == SG_SLOT_FREE)

@@ -16,7 +16,7 @@
 /* at most one part in REST of the time is spent frozen */
 #define REST		6
 
-static struct sg_slot *slot_at(const struct sg_vol *vol, unsigned int slot)
+static struct sg_slot *freeze_slot_at(const struct sg_vol *vol, unsigned int slot)
 {
 	return sg_at(vol, sg_slot_off(vol, slot));
 }
@@ -63,12 +63,12 @@ static int close_gate(struct sg_vol *vol, u64 end)
 /*
  * The copying system sees that this system is not frozen any more, or nothing of its later stores.
  */
-static void go_on(struct sg_vol *vol)
+static void freeze_go_on(struct sg_vol *vol)
 {
 	struct sg_still *s = &vol->still;
 
 	if (sg_is_ours(vol))
-		sg_store64_release(&slot_at(vol, (unsigned int)vol->slot)->frozen, 0);
+		sg_store64_release(&freeze_slot_at(vol, (unsigned int)vol->slot)->frozen, 0);
 	sg_full_fence();
 	sg_store64_release(&s->closed, 0);
 	if (s->outside)
@@ -95,9 +95,9 @@ static void stand_still(struct sg_vol *vol, u64 word)
 	s->outside = vol->freeze_mount && !vol->freeze_mount(vol, true);
 	if ((!vol->freeze_mount || s->outside) && !close_gate(vol, s->since + limit_ns(word)) &&
 	    freeze_word(vol) == word && sg_is_ours(vol))
-		sg_store64_release(&slot_at(vol, (unsigned int)vol->slot)->frozen, frozen);
+		sg_store64_release(&freeze_slot_at(vol, (unsigned int)vol->slot)->frozen, frozen);
 	else
-		go_on(vol);
+		freeze_go_on(vol);
 }
 
 /* A member that asks for freezes again and again gets only a limited part of the time. */
@@ -122,7 +122,7 @@ static bool is_wanted(struct sg_vol *vol, u64 word)
 	       may_spend(vol, limit_ns(word));
 }
 
-static bool is_over(const struct sg_vol *vol)
+static bool freeze_is_over(const struct sg_vol *vol)
 {
 	const struct sg_still *s = &vol->still;
 
@@ -143,7 +143,7 @@ static void store_freeze(struct sg_vol *vol, u64 word)
 	sg_full_fence();
 }
 
-static void withdraw(struct sg_vol *vol)
+static void freeze_withdraw(struct sg_vol *vol)
 {
 	if (sg_is_ours(vol))
 		store_freeze(vol, SG_FREEZE(0, SG_FREEZE_NR(freeze_word(vol))));
@@ -151,7 +151,7 @@ static void withdraw(struct sg_vol *vol)
 
 static bool is_still(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
-	return sg_load64_acquire(&slot_at(vol, slot)->frozen) ==
+	return sg_load64_acquire(&freeze_slot_at(vol, slot)->frozen) ==
 	       SG_FROZEN(SG_FREEZE_NR(vol->freezing.word), SG_SLOT_INC(state));
 }
 
@@ -174,7 +174,7 @@ static unsigned int somebody_moves(struct sg_vol *vol)
 	return SG_SLOTS;
 }
 
-static int no_answer(struct sg_vol *vol, unsigned int who, char *why)
+static int freeze_no_answer(struct sg_vol *vol, unsigned int who, char *why)
 {
 	struct sg_slot slot;
 
@@ -202,7 +202,7 @@ static int wait_for_all(struct sg_vol *vol, u64 end, char *why)
 		if (sg_interrupted())
 			return -EINTR;
 		if ((s64)(sg_ticks() - end) > 0)
-			return no_answer(vol, who, why);
+			return freeze_no_answer(vol, who, why);
 		if (!vol->freeze_watched)
 			sg_freeze_watch(vol);
 		if (!vol->maintained)
@@ -223,7 +223,7 @@ static int freeze(struct sg_vol *vol, unsigned int limit_ms, char *why)
 	err = wait_for_all(vol, start + limit_ms * MS / 2, why);
 	sg_full_fence();	/* before the first byte is copied */
 	if (err)
-		withdraw(vol);
+		freeze_withdraw(vol);
 	return err;
 }
 
@@ -319,7 +319,7 @@ int sg_thaw(struct sg_vol *vol)
 	if (sg_cas64(&f->phase, 2, 1) != 2)
 		return -EAGAIN;
 	freeze_watched = all_stood(vol);
-	withdraw(vol);
+	freeze_withdraw(vol);
 	give_back(vol);
 	sg_store64_release(&f->phase, 0);
 	return freeze_watched ? 0 : -EAGAIN;
@@ -342,10 +342,10 @@ int sg_freeze_watch(struct sg_vol *vol)
 	if (vol->slot < 0)
 		return SG_MAINTAIN_MS;
 	thaw_late(vol);
-	if (vol->still.word && !is_over(vol))
+	if (vol->still.word && !freeze_is_over(vol))
 		return FREEZE_MS;
 	if (vol->still.word)
-		go_on(vol);
+		freeze_go_on(vol);
 	if (!sg_is_ours(vol))
 		return sg_declared_dead(vol);
 	word = freeze_word(vol);
@@ -358,7 +358,7 @@ void sg_freeze_watch_end(struct sg_vol *vol)
 {
 	sg_thaw(vol);
 	if (vol->still.word)
-		go_on(vol);
+		freeze_go_on(vol);
 }
 
 void sg_freeze_settle(struct sg_vol *vol)
@@ -366,6 +366,6 @@ void sg_freeze_settle(struct sg_vol *vol)
 	if (!SG_FREEZE_LIMIT(freeze_word(vol)) || holder_lives(vol) ||
 	    !sg_trylock(vol, SG_HOT(freeze_lock)))
 		return;
-	withdraw(vol);
+	freeze_withdraw(vol);
 	sg_unlock(vol, SG_HOT(freeze_lock));
 }

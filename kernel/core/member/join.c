@@ -47,7 +47,8 @@ static void say_who(struct sg_vol *vol)
 }
 
 /* From here on this system owns what its incarnation names. */
-static void introduce(struct sg_vol *vol, unsigned int i, u32 inc, const struct sg_identity *id)
+static void join_introduce(struct sg_vol *vol, unsigned int i, u32 inc,
+			   const struct sg_identity *id)
 {
 	struct sg_slot *slot = sg_at(vol, sg_slot_off(vol, i));
 
@@ -115,7 +116,7 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 		if (SG_SLOT_STATE(seen) != SG_SLOT_FREE || sg_get(vol, SG_HOT(lapsed)) >> i & 1 ||
 		    sg_cas64(word, seen, SG_SLOT_WORD(SG_SLOT_LIVE, inc)) != seen)
 			continue;
-		introduce(vol, i, inc, id);
+		join_introduce(vol, i, inc, id);
 		sg_recover_none_yet(vol);
 		return 0;
 	}
@@ -142,7 +143,7 @@ static void set_free(struct sg_vol *vol)
 	sg_fence();
 }
 
-static void forget(struct sg_vol *vol)
+static void join_forget(struct sg_vol *vol)
 {
 	sg_slot_exit(vol);
 	vol->still = (struct sg_still){ 0 };
@@ -158,7 +159,7 @@ static void forget(struct sg_vol *vol)
 static void step_back(struct sg_vol *vol)
 {
 	set_free(vol);
-	forget(vol);
+	join_forget(vol);
 }
 
 #define JOIN_WAIT_MS	10000	/* for locks: their holders may be paused without end */
@@ -495,5 +496,5 @@ void sg_leave(struct sg_vol *vol)
 void sg_abandon(struct sg_vol *vol)
 {
 	if (vol->slot >= 0)
-		forget(vol);
+		join_forget(vol);
 }

@@ -26,7 +26,7 @@ static void raise(u64 *word, u64 to)
 	}
 }
 
-static struct sg_slot *slot_at(const struct sg_vol *vol, unsigned int slot)
+static struct sg_slot *volume_grow_slot_at(const struct sg_vol *vol, unsigned int slot)
 {
 	return sg_at(vol, sg_slot_off(vol, slot));
 }
@@ -69,7 +69,7 @@ static void take_size(struct sg_vol *vol, u64 size)
 
 static void say_how_far(struct sg_vol *vol)
 {
-	struct sg_slot *own = slot_at(vol, (unsigned int)vol->slot);
+	struct sg_slot *own = volume_grow_slot_at(vol, (unsigned int)vol->slot);
 	u64 memory = SG_SIZE_WORD(sg_load64(&vol->room), vol->incarnation);
 	u64 reach = SG_SIZE_WORD(sg_bound(vol), vol->incarnation);
 
@@ -87,7 +87,7 @@ static void say_how_far(struct sg_vol *vol)
  */
 static void answer(struct sg_vol *vol, u64 grow)
 {
-	struct sg_slot *own = slot_at(vol, (unsigned int)vol->slot);
+	struct sg_slot *own = volume_grow_slot_at(vol, (unsigned int)vol->slot);
 	u64 want = SG_SIZE_OF(grow);
 
 	if (sg_load64(&own->cannot) == grow)
@@ -133,7 +133,7 @@ u64 sg_size_now(struct sg_vol *vol)
 
 /* --- join ----------------------------------------------------------------------------------- */
 
-static int cut_short(struct sg_vol *vol, u64 size)
+static int volume_grow_cut_short(struct sg_vol *vol, u64 size)
 {
 	sg_snprintf(vol->why, sizeof(vol->why),
 		    "cut short: the volume has grown to %llu MiB, and only %llu are here",
@@ -148,7 +148,7 @@ int sg_size_take(struct sg_vol *vol, u64 size)
 	if (size <= vol->sb.size || size % SG_VOLUME_ALIGN || size > most(vol))
 		return 0;
 	if (size > room_for(vol, size))
-		return cut_short(vol, size);
+		return volume_grow_cut_short(vol, size);
 	if (!sg_super_read(vol, size - SG_PAGE, size, &sb))
 		return 0;	/* no growth made this size: fsck reports it */
 	vol->sb = sb;
@@ -205,7 +205,7 @@ struct growth {
 static u64 memory_of(const struct sg_vol *vol, unsigned int slot)
 {
 	u64 state = sg_load64_acquire(sg_state_word(vol, slot));
-	u64 memory = sg_load64(&slot_at(vol, slot)->memory);
+	u64 memory = sg_load64(&volume_grow_slot_at(vol, slot)->memory);
 
 	if (SG_SLOT_STATE(state) != SG_SLOT_LIVE || SG_SIZE_NR(memory) != SG_SLOT_INC(state))
 		return ~0ULL;
@@ -266,7 +266,7 @@ int sg_grow_ask(const struct sg_vol *vol, u64 size, char why[200])
 	return in_the_way(vol, who, least, why) ? -EBUSY : 0;
 }
 
-static int too_large(struct growth *g)
+static int volume_grow_too_large(struct growth *g)
 {
 	unsigned int who;
 	u64 least = limit(g->vol, &who);
@@ -302,7 +302,7 @@ static void announce(struct growth *g)
 	sg_follow(g->vol);
 }
 
-static void withdraw(struct sg_vol *vol)
+static void volume_grow_withdraw(struct sg_vol *vol)
 {
 	if (!sg_may_write(vol))
 		store_grow(vol, SG_SIZE_WORD(0, SG_SIZE_NR(grow_word(vol))));
@@ -318,7 +318,7 @@ static unsigned int somebody_behind(const struct growth *g, bool *cannot)
 
 	*cannot = false;
 	for (i = 0; i < SG_SLOTS && !*cannot; i++) {
-		const struct sg_slot *slot = slot_at(g->vol, i);
+		const struct sg_slot *slot = volume_grow_slot_at(g->vol, i);
 		u64 state = sg_load64_acquire(&slot->state), reach;
 
 		if (SG_SLOT_STATE(state) != SG_SLOT_LIVE || (int)i == g->vol->slot)
@@ -332,7 +332,7 @@ static unsigned int somebody_behind(const struct growth *g, bool *cannot)
 	return behind;
 }
 
-static int no_answer(struct growth *g, unsigned int who)
+static int volume_grow_no_answer(struct growth *g, unsigned int who)
 {
 	struct sg_slot slot;
 
@@ -356,11 +356,11 @@ static int wait_for_answers(struct growth *g, u64 end)
 		if (who == SG_SLOTS)
 			return 0;
 		if (cannot)
-			return too_large(g);
+			return volume_grow_too_large(g);
 		if (sg_interrupted())
 			return -EINTR;
 		if ((s64)(sg_ticks() - end) > 0)
-			return no_answer(g, who);
+			return volume_grow_no_answer(g, who);
 		sg_epoch_urge(g->vol);
 		sg_sleep_us(LOOK_US);
 	}
@@ -496,11 +496,11 @@ static void write_down(struct sg_vol *vol)
 		return;
 	}
 	sg_super_store(vol, 0, &sb);
-	withdraw(vol);
+	volume_grow_withdraw(vol);
 }
 
 /* Finishes the growth of a grower that died. grow_lock is held. */
-static void finish(struct sg_vol *vol)
+static void volume_grow_finish(struct sg_vol *vol)
 {
 	u64 size;
 
@@ -510,7 +510,7 @@ static void finish(struct sg_vol *vol)
 	if (size && size == sg_size(vol))
 		write_down(vol);
 	else if (size && size <= most(vol))
-		withdraw(vol);
+		volume_grow_withdraw(vol);
 }
 
 void sg_grow_settle(struct sg_vol *vol)
@@ -522,7 +522,7 @@ void sg_grow_settle(struct sg_vol *vol)
 	if (!SG_SIZE_OF(grow_word(vol)) || sg_may_write(vol) ||
 	    !sg_trylock(vol, SG_HOT(grow_lock)))
 		return;
-	finish(vol);
+	volume_grow_finish(vol);
 	sg_unlock(vol, SG_HOT(grow_lock));
 }
 
@@ -540,12 +540,12 @@ static int refuse_size(struct growth *g)
 		return -EINVAL;
 	}
 	if (g->to > most(g->vol) || g->to > room_for(g->vol, g->to))
-		return too_large(g);
+		return volume_grow_too_large(g);
 	return 0;
 }
 
 /* The chunks are made before the announcement, because that may take a while. */
-static int grow(struct growth *g, unsigned int wait_ms)
+static int volume_grow_to(struct growth *g, unsigned int wait_ms)
 {
 	u64 end;
 	int err;
@@ -558,7 +558,7 @@ static int grow(struct growth *g, unsigned int wait_ms)
 	end = sg_ticks() + (wait_ms ?: SG_GROW_WAIT_MS) * 1000000ULL;
 	err = wait_for_answers(g, end) ?: wait_for_ends(g, end) ?: commit_locked(g);
 	if (err) {
-		withdraw(g->vol);
+		volume_grow_withdraw(g->vol);
 		return err;
 	}
 	sg_follow(g->vol);
@@ -579,11 +579,11 @@ int sg_grow(struct sg_vol *vol, u64 size, unsigned int wait_ms, char why[200])
 	if (!err)
 		err = sg_lock(vol, SG_HOT(grow_lock));
 	if (!err) {
-		finish(vol);
+		volume_grow_finish(vol);
 		g.from = sg_size(vol);
 		err = refuse_size(&g);
 		if (!err && g.to > g.from)
-			err = grow(&g, wait_ms);
+			err = volume_grow_to(&g, wait_ms);
 		sg_unlock(vol, SG_HOT(grow_lock));
 	}
 	if (!err && g.to > g.from)

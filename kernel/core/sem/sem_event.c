@@ -6,8 +6,8 @@
  */
 #include "sem/sem.h"
 
-static struct sg_sem_want want_of(struct sg_vol *vol, const struct sg_sem *sem,
-				  struct sg_sem_caller *c, u64 arg)
+static struct sg_sem_want sem_event_want_of(struct sg_vol *vol, const struct sg_sem *sem,
+					    struct sg_sem_caller *c, u64 arg)
 {
 	return (struct sg_sem_want){ .vol = vol, .sem = sem, .c = c, .arg = arg, .herd = true };
 }
@@ -48,7 +48,7 @@ static int look_cond(struct sg_sem_want *w)
 int sg_sem_cond_wait(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c,
 		     u64 seen, u64 until)
 {
-	struct sg_sem_want w = want_of(vol, sem, c, seen);
+	struct sg_sem_want w = sem_event_want_of(vol, sem, c, seen);
 
 	w.look = look_cond;
 	return sem->type == SG_SEM_COND ? sg_sem_wait_for(&w, until) : -EINVAL;
@@ -81,7 +81,7 @@ static int look_event(struct sg_sem_want *w)
 int sg_sem_await(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c,
 		 u64 count, u64 until)
 {
-	struct sg_sem_want w = want_of(vol, sem, c, count);
+	struct sg_sem_want w = sem_event_want_of(vol, sem, c, count);
 
 	w.look = look_event;
 	return sem->type == SG_SEM_EVENT ? sg_sem_wait_for(&w, until) : -EINVAL;
@@ -146,7 +146,7 @@ static void arrive(struct sg_vol *vol, const struct sg_sem *sem, u64 phase)
 	sg_spin_unlock(&vol->spin);
 }
 
-static void withdraw(struct sg_vol *vol, const struct sg_sem *sem, u64 phase)
+static void sem_event_withdraw(struct sg_vol *vol, const struct sg_sem *sem, u64 phase)
 {
 	struct sg_sem_side *side = side_of(vol, sem);
 	u64 *count = &side->own[SG_SEM_COUNT_AT + vol->slot];
@@ -201,7 +201,7 @@ static int go(struct sg_vol *vol, const struct sg_sem *sem, u64 phase, int err)
 		if (phase_of(vol, sem) != phase)
 			err = 0;
 		else
-			withdraw(vol, sem, phase);
+			sem_event_withdraw(vol, sem, phase);
 	}
 	if (locked)
 		sg_unlock(vol, lock_of(sem));
@@ -226,7 +226,7 @@ int sg_sem_meet(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_call
 	err = come(vol, sem, &phase);
 	if (err)
 		return err;
-	w = want_of(vol, sem, c, phase);
+	w = sem_event_want_of(vol, sem, c, phase);
 	w.look = look_phase;
 	err = sg_sem_wait_for(&w, until);
 	return err && err != -EIO ? go(vol, sem, phase, err) : err;

@@ -62,8 +62,8 @@ static void copy_comm(struct sg_sem_member *m, const char *comm)
 }
 
 /* A generation that no word has yet, stored before the record says that the member exists. */
-static u64 introduce(struct sg_vol *vol, struct sg_sem_member *m, u32 pid, u32 tid,
-		     const char *comm)
+static u64 sem_member_introduce(struct sg_vol *vol, struct sg_sem_member *m, u32 pid, u32 tid,
+				const char *comm)
 {
 	u32 gen = SG_MAX((u32)sg_load64(&m->given) + 1, 1u);	/* no member has generation 0 */
 
@@ -126,7 +126,7 @@ int sg_sem_enter(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
 	}
 	memset(caller, 0, sizeof(*caller));
 	caller->record = (u64)((u8 *)m - vol->base);
-	caller->me = SG_SEMW_ID(vol->slot, n, introduce(vol, m, pid, tid, comm));
+	caller->me = SG_SEMW_ID(vol->slot, n, sem_member_introduce(vol, m, pid, tid, comm));
 	sg_bell_init(&caller->bell);
 	return 0;
 }

@@ -5,15 +5,16 @@
  */
 #include "sem/sem.h"
 
-static struct sg_sem_want want_of(struct sg_vol *vol, const struct sg_sem *sem,
-				  struct sg_sem_caller *c, int (*look)(struct sg_sem_want *w))
+static struct sg_sem_want sem_mutex_want_of(struct sg_vol *vol, const struct sg_sem *sem,
+					    struct sg_sem_caller *c,
+					    int (*look)(struct sg_sem_want *w))
 {
 	return (struct sg_sem_want){ .vol = vol, .sem = sem, .c = c, .look = look, .takes = true };
 }
 
 /* --- mutex ------------------------------------------------------------------------------------ */
 
-static struct sg_semwords *words_of(const struct sg_vol *vol, const struct sg_sem *sem)
+static struct sg_semwords *sem_mutex_words_of(const struct sg_vol *vol, const struct sg_sem *sem)
 {
 	return sg_at(vol, sem->words);
 }
@@ -30,7 +31,7 @@ static bool count_again(struct sg_semwords *w, u64 me, u64 more, u64 now)
 
 static int lock_again(struct sg_vol *vol, const struct sg_sem *sem, u64 me)
 {
-	struct sg_semwords *w = words_of(vol, sem);
+	struct sg_semwords *w = sem_mutex_words_of(vol, sem);
 	u64 more = sg_load64_acquire(&w->more);
 
 	if (!(sem->flags & SG_SEM_RECURSIVE))
@@ -61,20 +62,20 @@ static int look_mutex(struct sg_sem_want *w)
 	sg_sem_taken(w, word);
 	if (!died)
 		return 0;
-	sg_store64(&words_of(w->vol, w->sem)->more, 0);
+	sg_store64(&sem_mutex_words_of(w->vol, w->sem)->more, 0);
 	return -EOWNERDEAD;
 }
 
 int sg_sem_lock(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c, u64 until)
 {
-	struct sg_sem_want w = want_of(vol, sem, c, look_mutex);
+	struct sg_sem_want w = sem_mutex_want_of(vol, sem, c, look_mutex);
 
 	return sem->type == SG_SEM_MUTEX ? sg_sem_wait_for(&w, until) : -EINVAL;
 }
 
 int sg_sem_unlock(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_sem_caller *c)
 {
-	struct sg_semwords *w = words_of(vol, sem);
+	struct sg_semwords *w = sem_mutex_words_of(vol, sem);
 	u64 word, left, more;
 
 	if (sem->type != SG_SEM_MUTEX)
@@ -154,7 +155,7 @@ static int look_count(struct sg_sem_want *w)
 
 int sg_sem_wait(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c, u64 until)
 {
-	struct sg_sem_want w = want_of(vol, sem, c, look_count);
+	struct sg_sem_want w = sem_mutex_want_of(vol, sem, c, look_count);
 
 	return sem->type == SG_SEM_COUNT ? sg_sem_wait_for(&w, until) : -EINVAL;
 }

@@ -56,8 +56,9 @@ static void help_readers(struct sg_vol *vol, const struct sg_sem *sem)
 			sg_help(vol, sg_load64(&side->own[i]));
 }
 
-static struct sg_sem_want want_of(struct sg_vol *vol, const struct sg_sem *sem,
-				  struct sg_sem_caller *c, int (*look)(struct sg_sem_want *w))
+static struct sg_sem_want sem_rw_want_of(struct sg_vol *vol, const struct sg_sem *sem,
+					 struct sg_sem_caller *c,
+					 int (*look)(struct sg_sem_want *w))
 {
 	return (struct sg_sem_want){ .vol = vol, .sem = sem, .c = c, .look = look, .takes = true,
 		.herd = true };
@@ -117,7 +118,7 @@ static int look_read(struct sg_sem_want *w)
 
 int sg_sem_read_lock(struct sg_vol *vol, struct sg_sem *sem, struct sg_sem_caller *c, u64 until)
 {
-	struct sg_sem_want w = want_of(vol, sem, c, look_read);
+	struct sg_sem_want w = sem_rw_want_of(vol, sem, c, look_read);
 	int err;
 
 	if (sem->type != SG_SEM_RWLOCK)
@@ -192,7 +193,7 @@ static int look_drained(struct sg_sem_want *w)
 
 int sg_sem_drain(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c, u64 until)
 {
-	struct sg_sem_want w = want_of(vol, sem, c, look_drained);
+	struct sg_sem_want w = sem_rw_want_of(vol, sem, c, look_drained);
 	int err;
 
 	if (sem->type != SG_SEM_RWLOCK)
@@ -207,7 +208,7 @@ int sg_sem_drain(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_cal
 int sg_sem_write_lock(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c,
 		      u64 until)
 {
-	struct sg_sem_want w = want_of(vol, sem, c, look_write);
+	struct sg_sem_want w = sem_rw_want_of(vol, sem, c, look_write);
 	int err;
 
 	if (sem->type != SG_SEM_RWLOCK)

@@ -143,7 +143,7 @@ static int commit_change(struct sg_tx *tx)
 	return sg_tx_commit(tx);
 }
 
-static int cut_pages(struct sg_tx *tx, u64 page, u64 pages)
+static int sem_table_cut_pages(struct sg_tx *tx, u64 page, u64 pages)
 {
 	const struct sg_iref file = sg_sem_file();
 	u64 next;
@@ -172,16 +172,16 @@ int sg_sem_destroy(struct sg_vol *vol, const struct sg_sem_spot *s)
 	bool alone = is_alone_in_page(vol, s);
 
 	if (alone)
-		cut_pages(tx, s->page, 1);
+		sem_table_cut_pages(tx, s->page, 1);
 	else
 		sg_tx_set(tx, SG_SEM_FIELD(s, head), 0);
 	if (sg_sem_has_words(SG_SEM_TYPE(head), SG_SEM_FLAGS(head)) ||
 	    sg_sem_has_side(SG_SEM_TYPE(head)))
-		cut_pages(tx, sg_sem_words_page(s->page, s->i), 2);
+		sem_table_cut_pages(tx, sg_sem_words_page(s->page, s->i), 2);
 	return commit_change(tx);
 }
 
-static int hide(struct sg_vol *vol, const struct sg_sem_spot *s)
+static int sem_table_hide(struct sg_vol *vol, const struct sg_sem_spot *s)
 {
 	struct sg_tx *tx = begin_change(vol);
 
@@ -202,7 +202,7 @@ int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len, u64 serial)
 	else if (!sg_sem_is_meant(vol, &q.found, serial))
 		err = -ESTALE;
 	else if (sg_sem_is_used(vol, &q.found))
-		err = hide(vol, &q.found);
+		err = sem_table_hide(vol, &q.found);
 	else
 		err = sg_sem_destroy(vol, &q.found);
 	sg_sem_end(vol);
@@ -244,7 +244,7 @@ static int empty_page(struct sg_tx *tx, u64 page, u64 *off)
 	return 0;
 }
 
-static void put(const struct made *m, u64 off, u64 val)
+static void sem_table_put(const struct made *m, u64 off, u64 val)
 {
 	if (m->fresh)
 		sg_fresh_set(m->tx->vol, off, val);
@@ -259,7 +259,7 @@ static void put_name(const struct made *m, const char *name, u32 len)
 
 	memcpy(words, name, len);
 	for (i = 0; i < (len + 7) / 8; i++)
-		put(m, SG_SEM_FIELD(&m->s, name) + 8 * i, words[i]);
+		sem_table_put(m, SG_SEM_FIELD(&m->s, name) + 8 * i, words[i]);
 }
 
 static void put_record(const struct made *m, const struct sg_sem_search *q,
@@ -269,16 +269,18 @@ static void put_record(const struct made *m, const struct sg_sem_search *q,
 
 	for (off = 0; off < offsetof(struct sg_sem_record, name); off += 8)
 		if (m->fresh || sg_tx_get(m->tx, m->s.off + off))
-			put(m, m->s.off + off, 0);
+			sem_table_put(m, m->s.off + off, 0);
 	put_name(m, q->name, q->len);
-	put(m, SG_SEM_FIELD(&m->s, hash), q->hash);
-	put(m, SG_SEM_FIELD(&m->s, owner), new->uid | (u64)new->gid << 32);
-	put(m, SG_SEM_FIELD(&m->s, mode), (new->mode & 07777) | (u64)q->len << 32);
-	put(m, SG_SEM_FIELD(&m->s, created), (u64)new->now);
-	put(m, SG_SEM_FIELD(&m->s, initial), new->initial);
+	sem_table_put(m, SG_SEM_FIELD(&m->s, hash), q->hash);
+	sem_table_put(m, SG_SEM_FIELD(&m->s, owner), new->uid | (u64)new->gid << 32);
+	sem_table_put(m, SG_SEM_FIELD(&m->s, mode), (new->mode & 07777) | (u64)q->len << 32);
+	sem_table_put(m, SG_SEM_FIELD(&m->s, created), (u64)new->now);
+	sem_table_put(m, SG_SEM_FIELD(&m->s, initial), new->initial);
 	if (!sg_sem_has_words(new->type, new->flags))
-		put(m, SG_SEM_FIELD(&m->s, words.word), sg_sem_first_word(new->type, new->initial));
-	put(m, SG_SEM_FIELD(&m->s, head), SG_SEM_HEAD(new->type, new->life, new->flags, serial));
+		sem_table_put(m, SG_SEM_FIELD(&m->s, words.word),
+			      sg_sem_first_word(new->type, new->initial));
+	sem_table_put(m, SG_SEM_FIELD(&m->s, head),
+		      SG_SEM_HEAD(new->type, new->life, new->flags, serial));
 }
 
 static void put_words(struct sg_tx *tx, const struct sg_sem_spot *s, const struct sg_sem_new *new)

@@ -420,7 +420,7 @@ int sg_sem_not_yet(struct sg_sem_want *w, u64 word)
 	return SG_SEM_CHANGED;
 }
 
-static int look(struct sg_sem_want *w)
+static int sem_wait_look(struct sg_sem_want *w)
 {
 	unsigned int i;
 	int err = SG_SEM_CHANGED;
@@ -439,7 +439,7 @@ static int spin(struct sg_sem_want *w)
 
 	for (i = 0; i < turns && err == -EAGAIN; i++) {
 		sg_relax();
-		err = look(w);
+		err = sem_wait_look(w);
 	}
 	sg_store64(&s->spins, err == -EAGAIN ? SG_MAX(turns / 2, (u64)SPINS_MIN) :
 					       SG_MIN(turns * 2, (u64)SPINS_MAX));
@@ -479,7 +479,7 @@ static int spin_long(struct sg_sem_want *w, u64 until)
 		if (sg_wanted())
 			sg_yield();
 		sg_relax();
-		err = look(w);
+		err = sem_wait_look(w);
 		took = sg_ticks() - begun;
 	}
 	if (err == -EAGAIN && ns)
@@ -501,7 +501,7 @@ static u64 nap(const struct sg_sem_want *w, u64 now)
 }
 
 /* 0: continue. */
-static int is_over(const struct sg_sem_want *w, u64 now)
+static int sem_wait_is_over(const struct sg_sem_want *w, u64 now)
 {
 	if (sg_is_silenced(w->vol))
 		return -EIO;
@@ -531,7 +531,7 @@ int sg_sem_wait_for(struct sg_sem_want *w, u64 until)
 
 	if (!sg_sem_usable(w->vol, w->sem))
 		return -EIO;
-	err = look(w);
+	err = sem_wait_look(w);
 	if (err != -EAGAIN || !until)
 		return err;
 	err = spin(w);
@@ -543,12 +543,12 @@ int sg_sem_wait_for(struct sg_sem_want *w, u64 until)
 	w->since = sg_ticks();
 	queue(w);
 	for (;;) {
-		err = sg_sem_usable(w->vol, w->sem) ? look(w) : -EIO;
+		err = sg_sem_usable(w->vol, w->sem) ? sem_wait_look(w) : -EIO;
 		if (err != -EAGAIN)
 			break;
 		note_others(w, true);
 		now = sg_ticks();
-		err = is_over(w, now) ?: sg_bell_wait(&w->c->bell, nap(w, now));
+		err = sem_wait_is_over(w, now) ?: sg_bell_wait(&w->c->bell, nap(w, now));
 		if (err)
 			break;
 		sg_epoch_acknowledge(w->vol);

@@ -122,7 +122,7 @@ struct spot {
 };
 
 /* Descends to the entry of @page, which the table reaches. -EUCLEAN: damaged; -EIO: bad page. */
-static int find(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, struct spot *s)
+static int table_find(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, struct spot *s)
 {
 	unsigned int height = SG_ROOT_HEIGHT(root), shift = 9 * height, i;
 	u64 e = root & ~HEIGHT_BITS;
@@ -194,7 +194,7 @@ static u64 walk_on(const struct sg_vol *vol, struct bounds b, u64 root, u64 page
 	for (round = 0; more && round < WALK_ROUNDS; round++) {
 		if (page + n >= top)
 			return run->off ? n : want;
-		if (find(vol, b, root, page + n, &s) || page_off(vol, &s, page + n) !=
+		if (table_find(vol, b, root, page + n, &s) || page_off(vol, &s, page + n) !=
 		    (run->off ? run->off + (n << SG_PAGE_SHIFT) : 0))
 			break;
 		n += extent(vol, &s, page + n, want - n, &more);
@@ -204,7 +204,7 @@ static u64 walk_on(const struct sg_vol *vol, struct bounds b, u64 root, u64 page
 
 /*
  * The path of most accesses: one page, in a leaf of 4 KiB or 2 MiB. Returns its offset, or 0 for
- * any other case. Does the same as find(), without the parts that other cases need.
+ * any other case. Does the same as table_find(), without the parts that other cases need.
  */
 static SG_INLINE u64 single_page(const struct sg_vol *vol, struct bounds b, u64 root, u64 page,
 				 unsigned int *level)
@@ -246,7 +246,7 @@ static SG_NOINLINE int walk_any(const struct sg_vol *vol, struct bounds b, u64 r
 		run->pages = want;
 		return 0;
 	}
-	err = find(vol, b, root, page, &s);
+	err = table_find(vol, b, root, page, &s);
 	if (err)
 		return err;
 	run->off = page_off(vol, &s, page);
@@ -371,7 +371,7 @@ static int bad_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 }
 
 /* Height of a table that reaches @page. */
-static unsigned int height_for(u64 page)
+static unsigned int table_height_for(u64 page)
 {
 	unsigned int h = 1;
 
@@ -445,8 +445,8 @@ static int descend(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsign
  * As descend(), but adds missing tables. Each added table must be found on the next turn; otherwise
  * another system stores into the table, which is damage.
  */
-static int reach(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsigned int level,
-		 struct place *p)
+static int table_reach(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsigned int level,
+		       struct place *p)
 {
 	unsigned int above = ~0u;
 	u64 off;
@@ -498,7 +498,7 @@ static bool no_leaf_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	if (!root || page >> (9 * SG_ROOT_HEIGHT(root)))
 		return true;
 	if (!tx->n)	/* the transaction has set nothing yet, so it sees the words in place */
-		return !find(tx->vol, bounds_of(tx->vol), root, page, &s) && s.shift && !s.e;
+		return !table_find(tx->vol, bounds_of(tx->vol), root, page, &s) && s.shift && !s.e;
 	return sg_root_kind(tx->vol, root, &off) == SG_ENTRY_TABLE &&
 	       !descend(tx, ref, page, 1, &p) && p.level > 1 && !p.e;
 }
@@ -559,7 +559,7 @@ int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off,
 	if (pages == SG_CHUNK_PAGES && !(off & (SG_CHUNK - 1)) &&
 	    !(page & (SG_CHUNK_PAGES - 1)) && no_leaf_table(tx, ref, page))
 		level = 2;
-	height = SG_MAX(height_for(page + pages - 1), level);
+	height = SG_MAX(table_height_for(page + pages - 1), level);
 	err = raise_root(tx, ref, height);
 	if (!err && was == 1 && height > 1)
 		merge(tx, ref, 0);	/* a root of height 1 had no entry for a large leaf */
@@ -568,7 +568,7 @@ int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off,
 		u64 n = SG_TABLE_ENTRIES - (page & (SG_TABLE_ENTRIES - 1));
 
 		n = SG_MIN(n, pages);
-		err = reach(tx, ref, page, level, &p);
+		err = table_reach(tx, ref, page, level, &p);
 		if (!err)
 			err = fill(tx, ref, &p, page, off, level > 1 ? 1 : n);
 		if (!err && level == 1 && height > 1 && !((page + n) & (SG_CHUNK_PAGES - 1)))

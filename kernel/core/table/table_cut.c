@@ -65,7 +65,7 @@ static void defer_pending(struct cut *c)
 	c->run_pages = 0;
 }
 
-static void cut_pages(struct cut *c, u64 off, u64 pages)
+static void table_cut_pages(struct cut *c, u64 off, u64 pages)
 {
 	if (c->run_pages && (off != c->run + (c->run_pages << SG_PAGE_SHIFT) ||
 			     c->run_pages + pages > 2 * SG_CHUNK_PAGES))
@@ -159,7 +159,7 @@ static bool cut_entry(struct cut *c, u64 at, u64 e, unsigned int level, u64 firs
 	switch (sg_entry_kind(c->tx->vol, e, level, &off)) {
 	case SG_ENTRY_LEAF:
 		if (first >= c->page && first + span <= c->end) {
-			cut_pages(c, off, span);
+			table_cut_pages(c, off, span);
 			break;
 		}
 		if (c->pages)
@@ -171,7 +171,7 @@ static bool cut_entry(struct cut *c, u64 at, u64 e, unsigned int level, u64 firs
 		if (level <= 3 && nothing_stays(c, off, level - 1, first))
 			cut_table(c, off, level - 1, first);
 		else if (cut_in(c, off, level - 1, first))
-			cut_pages(c, off, 1);
+			table_cut_pages(c, off, 1);
 		else
 			return false;
 		break;
@@ -227,7 +227,7 @@ int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end,
 		return tx->err;
 	case SG_ENTRY_LEAF:
 		if (!page && end && !cut_full(&c)) {
-			cut_pages(&c, off, 1);
+			table_cut_pages(&c, off, 1);
 			sg_tx_iset(tx, ref, table, 0);
 		}
 		break;
@@ -238,7 +238,7 @@ int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end,
 		if (height <= 2 && nothing_stays(&c, off, height, 0))
 			cut_table(&c, off, height, 0);
 		else if (cut_in(&c, off, height, 0))
-			cut_pages(&c, off, 1);
+			table_cut_pages(&c, off, 1);
 		else
 			break;
 		c.full = false;
@@ -256,7 +256,7 @@ int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end,
 }
 
 /* Pages of the extended attributes: they stay when the table is dropped. */
-static u64 xattr_pages(struct sg_tx *tx, const struct sg_iref *ref)
+static u64 table_cut_xattr_pages(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	u64 head = sg_tx_iget(tx, ref, xattr);
 
@@ -287,12 +287,14 @@ void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref)
 	}
 	sg_tx_iset(tx, ref, table, 0);
 	sg_count_cut(tx, ref);
-	sg_tx_iset(tx, ref, blocks, SG_MIN(xattr_pages(tx, ref), sg_tx_iget(tx, ref, blocks)));
+	sg_tx_iset(tx, ref, blocks,
+		   SG_MIN(table_cut_xattr_pages(tx, ref), sg_tx_iget(tx, ref, blocks)));
 }
 
 /* --- reclaim --------------------------------------------------------------------------------- */
 
-static unsigned int reclaim_in(struct sg_tx *tx, u64 table, unsigned int level, unsigned int i);
+static unsigned int table_cut_reclaim_in(struct sg_tx *tx, u64 table, unsigned int level,
+					 unsigned int i);
 
 /* Number of contiguous pages in one chunk that level 1 entries from @i on name. */
 static unsigned int run_at(const struct sg_vol *vol, u64 table, unsigned int i, u64 e)
@@ -333,7 +335,7 @@ static bool has_words(const struct sg_tx *tx)
  */
 static bool reclaim_child(struct sg_tx *tx, u64 table, unsigned int level)
 {
-	unsigned int i = reclaim_in(tx, table, level, 0);
+	unsigned int i = table_cut_reclaim_in(tx, table, level, 0);
 
 	if (i < SG_TABLE_ENTRIES)
 		sg_defer_free(tx, level, table >> SG_PAGE_SHIFT, i);
@@ -341,7 +343,7 @@ static bool reclaim_child(struct sg_tx *tx, u64 table, unsigned int level)
 }
 
 /* The last entry has been freed, but not the table: the entry must not be freed again. */
-static unsigned int page_left(struct sg_tx *tx, u64 table)
+static unsigned int table_cut_page_left(struct sg_tx *tx, u64 table)
 {
 	sg_tx_set(tx, entry_at(table, SG_TABLE_ENTRIES - 1), 0);
 	return SG_TABLE_ENTRIES - 1;
@@ -351,7 +353,8 @@ static unsigned int page_left(struct sg_tx *tx, u64 table)
  * Returns the entry at which to continue; SG_TABLE_ENTRIES: the table itself is free, too. Recurses
  * once per level, and needs at most one deferred free for each.
  */
-static unsigned int reclaim_in(struct sg_tx *tx, u64 table, unsigned int level, unsigned int i)
+static unsigned int table_cut_reclaim_in(struct sg_tx *tx, u64 table, unsigned int level,
+					 unsigned int i)
 {
 	unsigned int n;
 	u64 off;
@@ -376,7 +379,7 @@ static unsigned int reclaim_in(struct sg_tx *tx, u64 table, unsigned int level, 
 		case SG_ENTRY_TABLE:
 			if (reclaim_child(tx, off, level - 1))
 				break;
-			return i + 1 < SG_TABLE_ENTRIES ? i + 1 : page_left(tx, table);
+			return i + 1 < SG_TABLE_ENTRIES ? i + 1 : table_cut_page_left(tx, table);
 		case SG_ENTRY_BAD:
 			/*
 			 * its target is lost until fsck finds it; the other entries are reclaimed
@@ -388,7 +391,7 @@ static unsigned int reclaim_in(struct sg_tx *tx, u64 table, unsigned int level, 
 	}
 	if (has_words(tx) && sg_give_run(tx, table, 1))
 		return SG_TABLE_ENTRIES;
-	return page_left(tx, table);
+	return table_cut_page_left(tx, table);
 }
 
 int sg_table_reclaim(struct sg_tx *tx, u64 off, unsigned int level, unsigned int *index)
@@ -399,7 +402,7 @@ int sg_table_reclaim(struct sg_tx *tx, u64 off, unsigned int level, unsigned int
 	    i >= SG_TABLE_ENTRIES)
 		return sg_damaged(tx->vol, 0, off, "deferred free of a file table");
 	if (!sg_is_lost(tx->vol, off))
-		*index = reclaim_in(tx, off, level, i);
+		*index = table_cut_reclaim_in(tx, off, level, i);
 	else if (sg_give_run(tx, off, 1))	/* a bad page: fsck finds what its entries named */
 		*index = SG_TABLE_ENTRIES;
 	/*

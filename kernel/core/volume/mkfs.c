@@ -152,7 +152,7 @@ static void for_made_parts(struct sg_vol *vol, void (*f)(void *p, size_t len))
 	f(vol->base + sb->data_off, SG_PAGE);	/* the first page of the inode file */
 }
 
-static void write_back(void *p, size_t len)
+static void mkfs_write_back(void *p, size_t len)
 {
 	sg_wb(p, len);
 }
@@ -177,7 +177,7 @@ static void make_volume(struct sg_vol *vol, const struct sg_format_opts *opts)
 	make_inodes(vol, opts);
 	sg_sys_copies_write(vol, vol->size);
 	sg_space_rebuild_hints(vol);
-	for_made_parts(vol, write_back);
+	for_made_parts(vol, mkfs_write_back);
 	sg_fence();
 	sg_super_store(vol, vol->size - SG_PAGE, &vol->sb);
 	sg_super_store(vol, 0, &vol->sb);

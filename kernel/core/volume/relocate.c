@@ -161,10 +161,11 @@ static void rest(struct move *m)
 /* --- tables ----------------------------------------------------------------------------------- */
 
 static void walk_records(struct move *m, u64 page, u64 off, u64 pages);
-static void walk_table(struct move *m, const struct tree *t, u64 table, unsigned int level,
-		       unsigned int first, u64 page);
+static void relocate_walk_table(struct move *m, const struct tree *t, u64 table, unsigned int level,
+				unsigned int first, u64 page);
 
-static void walk_entry(struct move *m, const struct tree *t, u64 at, unsigned int level, u64 page)
+static void relocate_walk_entry(struct move *m, const struct tree *t, u64 at, unsigned int level,
+				u64 page)
 {
 	u64 e = sg_get(m->vol, at), is = plain(m, e), off = 0;
 
@@ -176,7 +177,7 @@ static void walk_entry(struct move *m, const struct tree *t, u64 at, unsigned in
 		break;
 	case SG_ENTRY_TABLE:
 		rewrite(m, at, e, is);
-		walk_table(m, t, off, level - 1, 0, page);
+		relocate_walk_table(m, t, off, level - 1, 0, page);
 		break;
 	case SG_ENTRY_LEAF:
 		look_at_leaf(m, level);
@@ -199,8 +200,8 @@ static void page_done(struct move *m, u64 off)
 }
 
 /* Recurses once per level. */
-static void walk_table(struct move *m, const struct tree *t, u64 table, unsigned int level,
-		       unsigned int first, u64 page)
+static void relocate_walk_table(struct move *m, const struct tree *t, u64 table, unsigned int level,
+				unsigned int first, u64 page)
 {
 	unsigned int i;
 
@@ -209,7 +210,7 @@ static void walk_table(struct move *m, const struct tree *t, u64 table, unsigned
 		return;
 	}
 	for (i = first; i < SG_TABLE_ENTRIES && !m->err; i++)
-		walk_entry(m, t, table + 8 * i, level, page + i * sg_level_pages(level));
+		relocate_walk_entry(m, t, table + 8 * i, level, page + i * sg_level_pages(level));
 	page_done(m, table);
 	m->res->tables++;
 	rest(m);
@@ -227,7 +228,7 @@ static void walk_root(struct move *m, const struct tree *t, u64 at)
 		break;
 	case SG_ENTRY_TABLE:
 		rewrite(m, at, root, is);
-		walk_table(m, t, off, SG_ROOT_HEIGHT(is), 0, 0);
+		relocate_walk_table(m, t, off, SG_ROOT_HEIGHT(is), 0, 0);
 		break;
 	case SG_ENTRY_LEAF:
 		rewrite(m, at, root, is);
@@ -311,7 +312,7 @@ static void walk_ledger_page(struct move *m, u64 ledger)
 		if (kind < SG_LEDGER_TABLE || kind >= SG_LEDGER_TABLE + SG_TABLE_LEVELS)
 			continue;
 		if (sg_data_page(m->vol, off))
-			walk_table(m, &nobody, off, kind, SG_LEDGER_COUNT(word), 0);
+			relocate_walk_table(m, &nobody, off, kind, SG_LEDGER_COUNT(word), 0);
 		else
 			damaged(m, 0, ledger + 8 * i, "deferred free of a file table");
 	}
@@ -396,7 +397,7 @@ static int say(struct move *m, bool moving, u64 phys, u64 to)
 /*
  * The superblock says that the volume moves. All that follows may have been done before, in part.
  */
-static int finish(struct move *m)
+static int relocate_finish(struct move *m)
 {
 	const struct sg_super *sb = &m->vol->sb;
 	int err = 0;
@@ -410,14 +411,14 @@ static int finish(struct move *m)
 	return flush(m) ?: say(m, false, sb->phys, 0);
 }
 
-static int move(struct move *m, u64 to)
+static int relocate_move(struct move *m, u64 to)
 {
 	const struct sg_super *sb = &m->vol->sb;
 	int err = 0;
 
 	m->res->resumed = sg_is_moving(m->vol);
 	if (m->res->resumed)
-		err = finish(m);
+		err = relocate_finish(m);
 	if (err || to == SG_BASE_BEGUN || to == sb->phys)
 		return err;
 	m->to = to;
@@ -425,7 +426,7 @@ static int move(struct move *m, u64 to)
 	if (err == -EUCLEAN)
 		sg_snprintf(m->vol->why, sizeof(m->vol->why),
 			    "damaged: repair it with fsck.stargatefs -y first");
-	return err ?: say(m, true, sb->phys, to) ?: finish(m);
+	return err ?: say(m, true, sb->phys, to) ?: relocate_finish(m);
 }
 
 /* --- exclusive access ------------------------------------------------------------------------- */
@@ -492,7 +493,7 @@ static int relocate(struct move *m, void *base, u64 size)
 	err = hold(m);
 	if (err)
 		return err;
-	err = move(m, o->phys);
+	err = relocate_move(m, o->phys);
 	if (!err)
 		sg_log(o->owner, SG_INFO, "moved to base 0x%llx",
 		       (unsigned long long)vol->sb.phys);

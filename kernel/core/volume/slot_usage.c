@@ -157,7 +157,7 @@ struct telling {
 };
 
 /* A free record may have a bit that no system has withdrawn. */
-static bool tell(void *ctx, const struct sg_opened *o)
+static bool slot_usage_tell(void *ctx, const struct sg_opened *o)
 {
 	const struct telling *t = ctx;
 
@@ -169,7 +169,7 @@ void sg_opened(const struct sg_vol *vol, bool (*each)(void *ctx, const struct sg
 {
 	struct telling t = { each, ctx };
 
-	look_through(vol, tell, &t);
+	look_through(vol, slot_usage_tell, &t);
 }
 
 void sg_holdings(const struct sg_vol *vol, struct sg_holding out[SG_SLOTS])

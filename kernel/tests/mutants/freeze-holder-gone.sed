@@ -3,4 +3,4 @@
 # A system stays frozen for the whole time although the copying system is dead.
 # file: kernel/core/member/freeze.c
 # test: freeze_test
-/^static bool is_over/,/^}/s/ || !holder_lives(vol)//
+/^static bool freeze_is_over/,/^}/s/ || !holder_lives(vol)//

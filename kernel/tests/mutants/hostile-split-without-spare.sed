@@ -4,4 +4,4 @@
 # file: kernel/core/filelock/lock_table.c
 # test: hostile
 s/^	if (left \&\& right \&\& c->spares) {/	if (left \&\& right) {/
-s/^		put(c->spare\[--c->spares\], \&end);/		put(c->spares ? c->spare[--c->spares] : NULL, \&end);/
+s/^		lock_table_put(c->spare\[--c->spares\], \&end);/		lock_table_put(c->spares ? c->spare[--c->spares] : NULL, \&end);/

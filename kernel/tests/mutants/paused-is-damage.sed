@@ -3,4 +3,4 @@
 # An unfinished change counts as damage although its system's heartbeat has stopped.
 # file: kernel/core/inode/seqread.c
 # test: crash_paused_test
-/^static bool counts/,/^}/s/return heart_beats(vol, w, word, now);/return heart_beats(vol, w, word, now) || true;/
+/^static bool seqread_counts/,/^}/s/return heart_beats(vol, w, word, now);/return heart_beats(vol, w, word, now) || true;/

@@ -3,4 +3,4 @@
 # A thread that gives up waiting at a barrier counts as arrived.
 # file: kernel/core/sem/sem_event.c
 # test: sem_test
-/^static void withdraw(/,/^}/s/sg_load64(count) - 1);/sg_load64(count));/
+/^static void sem_event_withdraw(/,/^}/s/sg_load64(count) - 1);/sg_load64(count));/

@@ -3,4 +3,4 @@
 # An object is removed, but the pages of its words stay.
 # file: kernel/core/sem/sem_table.c
 # test: sem_names_test
-s/^\t\tcut_pages(tx, sg_sem_words_page(s->page, s->i), 2);/\t\tsg_tx_get(tx, SG_SEM_FIELD(s, head));/
+s/^\t\tsem_table_cut_pages(tx, sg_sem_words_page(s->page, s->i), 2);/\t\tsg_tx_get(tx, SG_SEM_FIELD(s, head));/

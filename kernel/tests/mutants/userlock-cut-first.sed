@@ -3,7 +3,7 @@
 # The locks that a new one replaces are removed before it exists: a death in between loses both.
 # file: kernel/core/filelock/lock_table.c
 # test: crash_userlock_test
-/^static int change/,/^}/ {
-	/put(made, &all);/d
+/^static int lock_table_change/,/^}/ {
+	/lock_table_put(made, &all);/d
 	s/^\treturn 0;/\tif (made)\n\t\tput(made, \&all);\n\treturn 0;/
 }
