@@ -42,7 +42,7 @@ if [[ $swaps ]]; then
 	fresh_tree # replaced by another directory, not by a link
 	swapped stat sub 'mv tree/sub gone && mv secret tree/sub' 1 "$ctl" put -r v.img tree /
 	[[ -e swapped ]] || fail "nothing was swapped"
-	says 'tree/sub: was replaced meanwhile in its place' err
+	says 'tree/sub: was replaced meanwhile' err
 	no_secret
 	fresh_tree
 	swapped stat file 'mv tree/file gone && ln -s ../secret/key tree/file' 1 "$ctl" put -r v.img tree /
@@ -52,7 +52,7 @@ if [[ $swaps ]]; then
 	fresh_tree
 	swapped stat file 'mv tree/file gone && ln secret/key tree/file' 1 "$ctl" put -r v.img tree /
 	[[ -e swapped ]] || fail "nothing was swapped"
-	says 'tree/file: somebody' err
+	says 'tree/file: was replaced' err
 	no_secret
 	fresh_tree # put does not wait for a FIFO
 	swapped stat file 'mv tree/file gone && mkfifo tree/file' 1 timeout 20 "$ctl" put -r v.img tree /

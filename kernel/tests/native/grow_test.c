@@ -149,7 +149,7 @@ static void limits(void)
 	make(16 * MIB, 24 * MIB);
 	join(&s, ROOM, 1);
 	refused(&s, 14 * MIB, -EINVAL, "a volume cannot shrink: it has 16 MiB");
-	refused(&s, 1, -EINVAL, "smaller");
+	refused(&s, 1, -EINVAL, "cannot shrink");
 	refused(&s, 26 * MIB, -ENOSPC, "no more than 24 MiB: the volume's metadata");
 	refused(&s, ~0ULL, -ENOSPC, "no more than 24 MiB");
 	CHECK_EQ(sg_grow_limit(&s.v), 24 * MIB);

@@ -163,7 +163,7 @@ if [[ $swaps ]]; then
 	rm -f n1
 	expect 1 env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO=5 LINK_ERRNO=0 \
 		"$ctl" snapshot --stall 10000 v.img n1
-	complains 'n1.part: is whole, and cannot be renamed to n1: Input/output error'
+	complains 'n1.part: is complete, but cannot be renamed to n1: Input/output error'
 	expect 0 "$fsck" -n n1.part
 fi
 

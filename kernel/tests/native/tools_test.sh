@@ -423,7 +423,7 @@ json 'd["status"] == 8 and d["truncated"] == False'
 json 'd["taken"] == 1 and d["slots"][0]["state"] == "live"'
 cp v.img live.img
 expect 1 "$fsck" -y --force-live live.img
-says 'warning: live.img: all systems that use it are fenced' err
+says 'warning: live.img: fences all systems that use it' err
 expect 1 "$mkfs" -f --phys 16G v.img
 complains 'give --force-live'
 for how in '' -f -n; do # a system that uses the volume is reported first, whatever else is missing
