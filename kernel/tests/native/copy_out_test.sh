@@ -86,7 +86,7 @@ if [[ $swaps ]]; then
 	rm -rf back && mkdir back
 	swapped open a 'mv back/a gone && ln secret/key back/a' 1 "$ctl" get -r v.img /tree/. back
 	[[ -e swapped ]] || fail "nothing was swapped"
-	says 'back/sub/b: somebody' err
+	says 'back/sub/b: was replaced' err
 	[[ ! -e back/sub/b && $(cat secret/key) == secret ]] || fail "another one's file has got a name"
 fi
 
