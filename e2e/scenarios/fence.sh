@@ -192,7 +192,7 @@ same "it lives" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
 
 step "fenced alive"
 refused "not the host itself" 'is this system itself' "stargatectl systems $region fence 0"
-refused "nobody who is not there" "no system 'nobody'" "stargatectl systems $region fence nobody"
+refused "nobody who is not there" "no live system 'nobody'" "stargatectl systems $region fence nobody"
 tell a "take 0"
 host_wants
 refused "no system whose heartbeat moves" 'its heartbeat moves.*--force' "stargatectl systems $region fence machine-aaaaaaaa"

@@ -47,7 +47,7 @@ if [[ $swaps ]]; then
 	fresh_tree
 	swapped stat file 'mv tree/file gone && ln -s ../secret/key tree/file' 1 "$ctl" put -r v.img tree /
 	[[ -e swapped ]] || fail "nothing was swapped"
-	says 'tree/file: (Too many levels of symbolic links|somebody)' err
+	says 'tree/file: (Too many levels of symbolic links|was replaced)' err
 	no_secret
 	fresh_tree
 	swapped stat file 'mv tree/file gone && ln secret/key tree/file' 1 "$ctl" put -r v.img tree /
