@@ -129,7 +129,7 @@ def suite_mutants():
 
 
 @suite("lint", "lint", "native", takes="1 min",
-       about="shellcheck, gofmt, go vet, sparse, links, SPDX, versions, text, prose")
+       about="shell, Go, sparse, links, SPDX lines, versions, text, prose")
 def suite_lint():
     for path in sorted(glob.glob("mk/lint/*")):
         yield Case(f"lint/{os.path.basename(path)}", [path], limit=900, cost=30, inputs=(".",))
