@@ -105,6 +105,19 @@ on g2 'for try in $(seq 100); do [ "$(stat -c %Y /mnt/sg/timed)" -le 1000 ] || e
 	</dev/null || fail "g2 does not see that it was changed"
 passed "so does g2, once the time can be stored"
 
+step "the times of many files"
+count=400
+holds "files of another day" "mkdir /mnt/sg/many && cd /mnt/sg/many && seq $count | xargs touch &&
+	for i in \$(seq $count); do echo x >\$i; done && touch -d @1000 *"
+mapfile -t inos < <(on g1 "stat -c %i /mnt/sg/many/*" </dev/null)
+g2_holds "${inos[@]}"
+holds "all of them are stored to" "for i in \$(seq $count); do /root/hostile store /mnt/sg/many/\$i || exit; done"
+in_time 5 "sync waits for all of them together, not for each" sync
+in_time 5 "so does a freeze" 'fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
+let_go "${inos[@]}"
+holds "their times are stored then" 'for try in $(seq 100); do
+	[ "$(stat -c %Y /mnt/sg/many/* | sort -n | head -n 1)" -gt 1000 ] && exit 0; sleep 0.1; done; exit 1'
+
 step "a freeze"
 holds "a file, to be removed" 'head -c 1M /dev/zero >/mnt/sg/owed && sync'
 on g1 'rm /mnt/sg/owed' </dev/null

@@ -178,10 +178,13 @@ static struct inode *sgfs_next_to_flush(struct sgfs *fs, struct list_head *todo)
 /* The caller has flush_lock. */
 static int sgfs_for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 {
+	struct sgfs_waiting w;
 	struct inode *inode;
 	int err = 0, e;
 	LIST_HEAD(todo);
 
+	/* A limit for all of them: deferred times may be many, and sync() waits for this pass. */
+	sgfs_begin_waiting(fs, &w, true);
 	spin_lock(&fs->mapped_lock);
 	list_splice_init(&fs->mapped, &todo);
 	spin_unlock(&fs->mapped_lock);
@@ -191,6 +194,7 @@ static int sgfs_for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 		iput(inode);
 		cond_resched();
 	}
+	sgfs_end_waiting(fs, &w);
 	return err;
 }
 
@@ -214,23 +218,19 @@ int sgfs_written_flush_all(struct sgfs *fs, bool revoke)
 	return err;
 }
 
-static int sgfs_mmap_dirty_store_time(struct inode *inode)
+static int sgfs_store_time_of(struct inode *inode)
 {
-	struct sgfs *fs = SGFS(inode->i_sb);
-
-	if (sg_load64(&fs->vol.settle_stop))	/* a freeze or an unmount waits for this work */
-		WRITE_ONCE(fs->times_deferred, true);
-	else
+	/* A freeze or an unmount waits for this work. */
+	if (!sg_load64(&sgfs_vol(inode)->settle_stop))
 		sgfs_store_time_soon(inode);
 	return 0;
 }
 
 void sgfs_written_store_times(struct sgfs *fs)
 {
-	if (!READ_ONCE(fs->times_deferred) || !mutex_trylock(&fs->flush_lock))
+	if (!atomic_read(&fs->deferred_times) || !mutex_trylock(&fs->flush_lock))
 		return;		/* sync() stores times, too */
-	WRITE_ONCE(fs->times_deferred, false);
-	sgfs_for_all(fs, sgfs_mmap_dirty_store_time);
+	sgfs_for_all(fs, sgfs_store_time_of);
 	mutex_unlock(&fs->flush_lock);
 }
 

@@ -54,25 +54,34 @@ bool sgfs_gives_way(const struct sg_vol *vol)
  * to let its time be stored. So a time that cannot be stored now is deferred: stat() here shows it.
  * fsync() stores it, or the maintenance of each second does (membership.c). Until then a reference
  * keeps the inode in memory: its eviction may be part of memory reclaim, which cannot wait either.
+ * A system that keeps many files locked cannot pin any number of inodes so.
  */
+#define DEFERRED_MAX	4096	/* deferred times of a mount; later ones are not recorded */
+
 static void sgfs_defer_time(struct inode *inode, s64 time)
 {
 	s64 *deferred = &SGFS_I(inode)->deferred_time, seen;
+	struct sgfs *fs = SGFS(inode->i_sb);
 
+	if (atomic_read(&fs->deferred_times) >= DEFERRED_MAX && !READ_ONCE(*deferred))
+		return;
 	ihold(inode);
 	do {
 		seen = READ_ONCE(*deferred);
 	} while (time > seen && cmpxchg(deferred, seen, time) != seen);
 	if (seen)
 		iput(inode);	/* it has its reference; the caller's file has another one */
+	else
+		atomic_inc(&fs->deferred_times);
 	sgfs_written_track(inode);
-	WRITE_ONCE(SGFS(inode->i_sb)->times_deferred, true);
 }
 
 void sgfs_forget_time(struct inode *inode, s64 time)
 {
-	if (time && cmpxchg(&SGFS_I(inode)->deferred_time, time, 0) == time)
-		iput(inode);
+	if (!time || cmpxchg(&SGFS_I(inode)->deferred_time, time, 0) != time)
+		return;
+	atomic_dec(&SGFS(inode->i_sb)->deferred_times);
+	iput(inode);
 }
 
 /*
@@ -89,9 +98,9 @@ static int sgfs_store_deferred_locked(struct inode *inode)
 	time = READ_ONCE(SGFS_I(inode)->deferred_time);
 	if (!time)	/* utimes() came first */
 		return 0;
-	if (sgfs_is_lost(inode)) {
+	if (sgfs_is_lost(inode) || !inode->i_nlink) {
 		sgfs_forget_time(inode, time);
-		return -EIO;
+		return sgfs_is_lost(inode) ? -EIO : 0;
 	}
 	if (!sb_start_intwrite_trylock(sb))
 		return -EINTR;
@@ -119,27 +128,16 @@ int sgfs_store_deferred_time(struct inode *inode)
 	err = sgfs_store_deferred_locked(inode);
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 	inode_unlock(inode);
-	if (err == -EROFS || (err == -EINTR && !fatal_signal_pending(current))) {
-		WRITE_ONCE(SGFS(inode->i_sb)->times_deferred, true);
-		return 0;
-	}
-	return err;
+	return err == -EROFS || (err == -EINTR && !fatal_signal_pending(current)) ? 0 : err;
 }
 
+/* sgfs_written_*() limit the wait of all such calls of a pass. */
 void sgfs_store_time_soon(struct inode *inode)
 {
-	struct sgfs_waiting w;
-
-	if (!READ_ONCE(SGFS_I(inode)->deferred_time))
-		return;
-	if (inode_trylock(inode)) {
-		sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
+	if (READ_ONCE(SGFS_I(inode)->deferred_time) && inode_trylock(inode)) {
 		sgfs_store_deferred_locked(inode);
-		sgfs_end_waiting(SGFS(inode->i_sb), &w);
 		inode_unlock(inode);
 	}
-	if (READ_ONCE(SGFS_I(inode)->deferred_time))
-		WRITE_ONCE(SGFS(inode->i_sb)->times_deferred, true);
 }
 
 void sgfs_note_store(struct file *file)

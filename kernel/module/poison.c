@@ -245,25 +245,22 @@ ssize_t sgfs_poison_show(struct sgfs *fs, char *buf)
 	return len;
 }
 
-/* The kernel does not touch the page again before the next boot, so the module must not either. */
-static bool sgfs_is_poisoned(const struct sgfs *fs, u64 page)
+/* The kernel does not touch them again before the next boot, so the module must not either. */
+static bool sgfs_is_poisoned(const struct sgfs *fs, u64 page, u64 pages)
 {
-	unsigned long pfn = PHYS_PFN(fs->mem.phys) + page;
+	phys_addr_t start = fs->mem.phys + (page << PAGE_SHIFT);
 	struct found *f;
 
 	list_for_each_entry(f, &found, list)
-		if (PFN_PHYS(pfn) >= f->phys && PFN_PHYS(pfn) < f->phys + f->bytes)
+		if (f->phys < start + (pages << PAGE_SHIFT) && start < f->phys + f->bytes)
 			return true;
 	return false;
 }
 
 static int sgfs_poison_forget(struct sgfs *fs, u64 page, u64 pages)
 {
-	u64 i;
-
-	for (i = page; i < page + pages; i++)
-		if (sgfs_is_poisoned(fs, i))
-			return -EBUSY;
+	if (sgfs_is_poisoned(fs, page, pages))
+		return -EBUSY;
 	return min(sg_bad_remove(&fs->vol, page << PAGE_SHIFT, pages << PAGE_SHIFT), 0);
 }
 

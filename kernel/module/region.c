@@ -248,7 +248,8 @@ static int sgfs_open_region(struct inode *inode, struct file *file)
 	struct sg_identity self;
 	u8 machine[16];
 
-	if (!sgfs_region_may_open(file))
+	/* Not by way of an overlay: its maker chose that mount's attributes, and its names. */
+	if (file->f_path.mnt->mnt_sb != inode->i_sb || !sgfs_region_may_open(file))
 		return -EACCES;
 	sgfs_identify(&self);
 	sgfs_region_machine(file, machine);

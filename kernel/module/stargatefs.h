@@ -158,7 +158,7 @@ struct sgfs_sems {
  * @mapped_lock: guards @mapped
  * @mapped: inodes with pages that user space may be writing to (mmap_dirty.c)
  * @flush_lock: one at a time goes through @mapped
- * @times_deferred: some inode in @mapped has a deferred time
+ * @deferred_times: so many inodes in @mapped have a deferred time
  * @awaiting: for a lock of another system one waits at a time, of those who lock files (filelock.c)
  * @kept_lock: guards the two lists
  * @kept_young, @kept_old: inodes that sgfs_keep() has kept since the last second, and before
@@ -203,7 +203,7 @@ struct sgfs {
 	spinlock_t mapped_lock;
 	struct list_head mapped;
 	struct mutex flush_lock;
-	bool times_deferred;
+	atomic_t deferred_times;
 	struct mutex awaiting[SGFS_AWAITING];
 	spinlock_t kept_lock;
 	struct list_head kept_young, kept_old;

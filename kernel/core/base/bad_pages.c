@@ -475,10 +475,17 @@ int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 	return err ?: added > 0;
 }
 
-/* Removes [first, end) from an entry: its pages before and behind that range stay listed. */
+#define FORGET_TURNS	16	/* tries of an entry; more only if a member is hostile */
+
+/*
+ * Removes [first, end) from an entry: its pages before and behind that range stay listed. -EAGAIN:
+ * another system changes the entry all the time.
+ */
 static int forget_in(struct sg_vol *vol, u64 i, u64 first, u64 end)
 {
-	for (;;) {
+	unsigned int turn;
+
+	for (turn = 0; turn < FORGET_TURNS; turn++) {
 		u64 w = sg_load64(entry(vol, i)), page = SG_BAD_PAGE(w);
 		u64 stop = page + SG_BAD_COUNT(w);
 		u64 left = page < first ? SG_BAD(page, first - page) : 0;
@@ -494,6 +501,7 @@ static int forget_in(struct sg_vol *vol, u64 i, u64 first, u64 end)
 		if (bad_pages_change(vol, i, w, left))
 			return 1;
 	}
+	return -EAGAIN;
 }
 
 int sg_bad_remove(struct sg_vol *vol, u64 off, u64 bytes)
