@@ -58,7 +58,7 @@ func TestKilled(t *testing.T) {
 	}{{"expand", larger}, {"snapshot", snapshot}} {
 		tell, kill := n.mortal("v", machineA)
 		tell("still 0")
-		wants(t, c.what+" beside who stands still", c.call(), codes.Aborted, "slot")
+		wants(t, c.what+" beside a stopped system", c.call(), codes.Aborted, "slot")
 		kill()
 		if err := c.call(); err != nil {
 			t.Errorf("%s: %v", c.what, err)

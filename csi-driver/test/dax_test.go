@@ -456,7 +456,7 @@ func TestDAXManualChanges(t *testing.T) {
 	_, err := n.CreateVolume(background, createRequest("other", 32*mib))
 	wants(t, "a name that somebody else has", err, codes.AlreadyExists, "foreign")
 	_, err = n.ControllerGetVolume(background, &csi.ControllerGetVolumeRequest{VolumeId: "other"})
-	wants(t, "what somebody else has made", err, codes.NotFound)
+	wants(t, "a volume of another program", err, codes.NotFound)
 	n.delete("other")
 	if left := n.left(); len(left) != 2 {
 		t.Errorf("an object of another program is deleted: %v", left)

@@ -23,6 +23,6 @@ func TestCanonical(t *testing.T) {
 		}
 	}
 	if Same("u", "u") || Same("", "") {
-		t.Error("what are no UUIDs are the same machine's")
+		t.Error("two texts that are no UUIDs count as one VM's")
 	}
 }

@@ -52,7 +52,7 @@ func (g *names) GenerateInvalidNodeID() string       { return "no node" }
 // leftOut counts the tests that csi-sanity has skipped, by reason.
 func leftOut() *map[string]int {
 	left := map[string]int{}
-	ginkgo.ReportAfterSuite("what is left out", func(report ginkgo.Report) {
+	ginkgo.ReportAfterSuite("specs that are left out", func(report ginkgo.Report) {
 		for _, spec := range report.SpecReports {
 			if spec.State.Is(types.SpecStateSkipped | types.SpecStatePending) {
 				left[spec.Failure.Message]++

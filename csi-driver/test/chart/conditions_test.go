@@ -254,5 +254,5 @@ func TestBindings(t *testing.T) {
 		Spec.MatchConstraints.ResourceRules {
 		about = append(about, rule.Resources...)
 	}
-	contains(t, "what it is about", about, "pods/binding", "bindings")
+	contains(t, "resources of the policy", about, "pods/binding", "bindings")
 }

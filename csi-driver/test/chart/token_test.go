@@ -95,7 +95,7 @@ func TestNodeToken(t *testing.T) {
 		{"nodes", "tainted", "n1", nodeN1, change(nodeN1, "taints: [", "taints: [{key: mine, effect: NoExecute}, "), "own taint"},
 		{"nodes", "closed", "n1", nodeN1, change(nodeN1, "spec: {", "spec: {unschedulable: true, "), "own taint"},
 		{"contents", "ready", "n1", contentN1, change(contentN1, "spec: {", "status: {readyToUse: true}, spec: {"), ""},
-		{"contents", "written by hand, and found", "n1", change(contentN1, "snapshot.storage.kubernetes.io/managed-by: n1", ""), contentN1, ""},
+		{"contents", "written by a user, and found", "n1", change(contentN1, "snapshot.storage.kubernetes.io/managed-by: n1", ""), contentN1, ""},
 		{"contents", "taken by another node", "n2", contentN1, change(contentN1, "managed-by: n1", "managed-by: n2"), "of that node alone"},
 		{"contents", "given to another node", "n1", contentN1, change(contentN1, "managed-by: n1", "managed-by: n2"), "of that node alone"},
 		{"contents", "changed by another node", "n2", contentN1, change(contentN1, "name: c", "name: c, annotations: {a: b}"), "of that node alone"},
@@ -256,7 +256,7 @@ func TestOwners(t *testing.T) {
 			}
 			said := refusalsOf(t, p.Name, map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": map[string]any{
 				"operation": string(c.operation), "userInfo": map[string]any{"username": name, "extra": map[string]any{"authentication.kubernetes.io/node-name": []any{"n1"}}}}})
-			refused := strings.Contains(strings.Join(said, "\n"), "what owns it")
+			refused := strings.Contains(strings.Join(said, "\n"), "may not set the owner of an object")
 			check(t, refused == (policy != "capacities"), "%s, %s with an owner: %q", policy, c.operation, said)
 		}
 	}

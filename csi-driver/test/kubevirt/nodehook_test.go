@@ -36,8 +36,8 @@ func handler(t *testing.T, p pluginv1alpha1.Plugin) handlerplugins.NodeHookExecu
 	return h
 }
 
-// TestNodeHooks: virt-handler, the chart's Plugin and the driver understand each other. What the driver does
-// with volumes is seen in csi-driver/test.
+// TestNodeHooks: virt-handler, the chart's Plugin and the driver understand each other. Package
+// csi-driver/test shows the driver's work with volumes.
 func TestNodeHooks(t *testing.T) {
 	p := thePlugin(t)
 	points := map[pluginv1alpha1.NodeHookPoint]pluginv1alpha1.NodeHook{}

@@ -597,29 +597,6 @@ static void case_deferred_stays(void)
 	sg_leave(&v);
 }
 
-/* An entry of the list changes before each load of it, and there is always room for the rest. */
-static void change_bad(u64 off)
-{
-	static u64 n;
-
-	if (off == SG_HOT(bad)) {
-		memset(volume + off, 0, 8 * SG_BAD_MAX);
-		set(off, SG_BAD(2000, 2 + ++n % 100));
-	}
-}
-
-static void case_bad_changes(void)
-{
-	CHECK_OK(host_join(&v, true));
-	set(SG_HOT(bad), SG_BAD(2000, 2));
-	set(SG_HOT(bads), SG_BADS(1, 1));
-	hook_load = change_bad;
-	CHECK_EQ(sg_bad_remove(&v, 2000 * SG_PAGE, SG_PAGE), -EAGAIN);
-	hook_load = NULL;
-	set(SG_HOT(bad), 0);
-	sg_leave(&v);
-}
-
 /* --- locks of a system that seems to be live -------------------------------------------------- */
 
 static void hold_all(u64 word)

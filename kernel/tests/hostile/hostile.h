@@ -116,6 +116,7 @@ void case_table_of_itself(void);
 void case_parent_circle(void);
 void case_allocate(void);
 void case_bad_list(void);
+void case_bad_changes(void);
 void case_no_place(void);
 void case_move_range(void);
 void case_split(void);

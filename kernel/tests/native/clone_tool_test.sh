@@ -72,7 +72,7 @@ refuses 2 'takes no --align' "$ctl" clone --base 20G --align 1G v.img c4
 refuses 2 '--size 17825793: a volume has' "$ctl" clone --base 20G --size 17825793 v.img c4
 refuses 2 "--label .*: allowed is up to 63 bytes" "$ctl" clone --base 20G \
 	--label "$(printf 'l%.0s' $(seq 64))" v.img c4
-refuses 1 'v.img: has 32 MiB, and a copy has no less: the least size is 33554432 bytes, not 16 MiB' \
+refuses 1 'v.img: has 32 MiB, and a copy cannot be smaller: the least size is 33554432 bytes, not 16 MiB' \
 	"$ctl" clone --base 20G --size 16M v.img c4
 refuses 1 'v.img: can grow to 64 MiB at most .*\(67108864 bytes\)' \
 	"$ctl" clone --base 20G --size 80M v.img c4

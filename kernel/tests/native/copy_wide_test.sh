@@ -10,8 +10,8 @@ grep -qw avx /proc/cpuinfo || { echo "0 checks: this processor has no AVX"; exit
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-sed -n '/^#define WORD_/p; /^static __always_inline size_t \(word_\)\?steps/,/^}/p
-	/^static void zero_\(words\|steps\)/,/^}/p' kernel/module/copy_wide.c >"$work/steps.h"
+sed -n '/^#define WORD_/p; /^static __always_inline size_t sgfs_\(word_\)\?steps/,/^}/p
+	/^static void sgfs_zero_\(words\|steps\)/,/^}/p' kernel/module/copy_wide.c >"$work/steps.h"
 [[ $(grep -c vmovntdq "$work/steps.h") -eq 8 && $(grep -c 'WORD_STORE(' "$work/steps.h") -eq 9 ]] ||
 	{ echo "copy_wide.c has other loops by now" >&2; exit 1; }
 cat >"$work/test.c" <<'END'
@@ -78,8 +78,8 @@ static void check_by(size_t (*copy)(void *, const void *, size_t), size_t more, 
 	checks++;
 }
 
-static size_t by_vectors(void *t, const void *f, size_t len) { return steps(t, f, len); }
-static size_t by_words(void *t, const void *f, size_t len) { return word_steps(t, f, len); }
+static size_t by_vectors(void *t, const void *f, size_t len) { return sgfs_steps(t, f, len); }
+static size_t by_words(void *t, const void *f, size_t len) { return sgfs_word_steps(t, f, len); }
 
 static void check(size_t at, size_t of, size_t len)
 {
@@ -121,8 +121,8 @@ int main(void)
 	for (int i = 0; i < 200; i++) {
 		size_t at = 64 * ((size_t)random() % 200);
 
-		check_zero(zero_steps, at, STEP * (1 + (size_t)random() % 400));
-		check_zero(zero_words, at, STEP * (1 + (size_t)random() % 400));
+		check_zero(sgfs_zero_steps, at, STEP * (1 + (size_t)random() % 400));
+		check_zero(sgfs_zero_words, at, STEP * (1 + (size_t)random() % 400));
 	}
 	printf("%ld checks\n", checks);
 	return 0;

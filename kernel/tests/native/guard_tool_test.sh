@@ -121,13 +121,13 @@ sleep 1
 json 'max(s["behind"] for s in d["systems"] if s["name"][8] == "a") == 1'
 json 'max(s["held_up"] for s in d["systems"] if s["name"][8] == "a") >= 1 << 20'
 json 'max(s["held_up"] for s in d["systems"] if s["name"][8] == "b") == 0'
-json 'max(s["owed"] for s in d["systems"] if s["name"][8] == "b") >= 1 << 20'
+json 'max(s["deferred"] for s in d["systems"] if s["name"][8] == "b") >= 1 << 20'
 expect 0 "$ctl" systems v.img
 says ' suspected +>2\.[0-9] s +no +[0-9]+ late +1\.0 MiB '
 tell vm "go 0"
 sleep 1
 "$ctl" systems -j v.img >out
-json 'max(s["held_up"] for s in d["systems"]) == 0 and max(s["owed"] for s in d["systems"]) == 0'
+json 'max(s["held_up"] for s in d["systems"]) == 0 and max(s["deferred"] for s in d["systems"]) == 0'
 # Repeats the table until the reader ends.
 timeout 20 "$ctl" systems --watch 1 v.img >tables &
 sleep 3.5

@@ -481,8 +481,11 @@ int device_drain(const struct target *t)
 {
 	int err;
 
-	/* Before the hold, and after the leave, the private copy is not on the device. */
-	if (!device_held(t) || !t->device->held || t->device->left)
+	/*
+	 * Before the hold, changes in the private copy are on no device. After the leave all of
+	 * them are, and the copy would hide what another system stores.
+	 */
+	if (!device_held(t) || !t->device->held)
 		return 0;
 	err = device_store(t);
 	/* This may drop a heartbeat; the next one follows. */

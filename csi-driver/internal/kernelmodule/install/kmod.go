@@ -184,7 +184,7 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 	}
 	klog.FromContext(ctx).Info("Unloaded a module of another release")
 	if how, err = n.take(ctx, how); err == nil {
-		return how, "what was there to be loaded is another one", nil
+		return how, "the installed module is of another release", nil
 	}
 	if n.modprobe(ctx) == nil {
 		return Installed, err.Error(), nil

@@ -87,7 +87,7 @@ func TestDeletedSecret(t *testing.T) {
 	deleted()
 	look(other)
 	if believed(first) {
-		t.Error("what was shown two certificates ago is believed for ever")
+		t.Error("the certificate before the previous one is still accepted")
 	}
 	m, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, "hook", metav1.GetOptions{})
 	if err != nil {

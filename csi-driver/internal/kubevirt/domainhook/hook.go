@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package domainhook answers KubeVirt when it defines a machine's domain (D11): up to 1.8 as a hook sidecar, in
-// each version of that API, from 1.9 on as the domain hook of a Plugin. What it does is package domain's;
-// here are the envelopes.
+// each version of that API, from 1.9 on as the domain hook of a Plugin. Package domainxml changes the
+// domain; this package has the envelopes.
 package domainhook
 
 import (
@@ -118,7 +118,7 @@ func (h *Hook) mutateDomain(ctx context.Context, request hookproto.Message) (hoo
 	return hookproto.Message{}.Add(result, out), nil
 }
 
-// What a machine is asked for beside its domain.
+// KubeVirt also asks for the VM's cloud-init disk; the hook leaves it as it is.
 func unchangedISO(_ context.Context, request hookproto.Message) (hookproto.Message, error) {
 	const noCloud, data = 1, 3
 	m := hookproto.Message{}

@@ -32,7 +32,7 @@ const (
 // Attach is the domain with the volumes, and without those that an earlier call has added. The error
 // says what to do about it.
 func Attach(text []byte, volumes []volumeinfo.Volume, host Host) (out []byte, err error) {
-	// What somebody's XML does to the library that reads it is to end here.
+	// A panic of the library, caused by hostile XML, ends here.
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("the domain cannot be read: %v", p)

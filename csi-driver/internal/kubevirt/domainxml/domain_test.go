@@ -17,7 +17,7 @@ import (
 
 var intel = Host{Bits: 46, Intel: true}
 
-// What KubeVirt makes of its table of machines, in each version: mk/test/kubevirt stores it.
+// Domains that each version of KubeVirt makes from its table of VMs; mk/test/kubevirt stores them.
 func stored(t testing.TB) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("testdata/kubevirt-*/*.xml")

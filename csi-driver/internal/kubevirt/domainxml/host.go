@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ThisHost reads what the kernel says of the processor. What it does not say is not checked.
+// ThisHost reads the kernel's description of the processor. A missing value is not checked.
 func ThisHost() Host {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 const commandline = "commandline"
 
-// What is read of a domain; of its devices, memory alone.
+// The parts of a domain that are read; of its devices, only memory.
 var parts = []string{"uuid", "maxMemory", "memory", "vcpu", "sysinfo", "os", "cpu", "launchSecurity", commandline}
 
 // read has the parts as libvirt's types.

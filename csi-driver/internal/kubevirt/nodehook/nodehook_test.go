@@ -49,7 +49,7 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-// What lies elsewhere is of no pod.
+// A path elsewhere belongs to no pod.
 func TestPodOf(t *testing.T) {
 	h := New(Config{Pods: "/var/lib/kubelet/pods"}, nil, nil)
 	for path, want := range map[string]string{
@@ -162,7 +162,7 @@ func TestEndOfItsLastLife(t *testing.T) {
 	n.wants(t, h, preVMStart, "ns", "1", "pod-1", "a", "b")
 	n.fails = true
 	if _, err := n.said(t, h, postVMStop, "ns", "1", "pod-1"); !errkind.Is(err, errkind.Busy) {
-		t.Errorf("what does not succeed is told: %v", err)
+		t.Errorf("a hook that fails must report it: %v", err)
 	}
 	n.fails = false
 	n.shown["a"] = append(n.shown["a"], pods("pod-2")...)
@@ -239,7 +239,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// What was given is not known for ever.
+// The record of a given volume ends.
 func TestGiven(t *testing.T) {
 	g := given{lives: map[holding]life{}}
 	var runs, ended, next machine

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumeinfo reads what a mounted claim says of itself: .stargate/volume.json, and
-// .stargate/region, which it maps once to see that it can be. What stands there may be anybody's, so
-// nothing of it is believed that has not been looked at.
+// Package volumeinfo reads the description of a mounted claim: .stargate/volume.json, and
+// .stargate/region, which it maps once as a test. Anybody may have written these files, so the package
+// checks each value before it uses it.
 package volumeinfo
 
 import (

@@ -89,7 +89,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is known to be bad is said, and is not asked for: the first page may be the one.
+// A known bad page is reported without a load of it: it may be the first page.
 func TestBad(t *testing.T) {
 	for text, bad := range map[string]bool{``: false, `, "bad": false`: false, `, "bad": true`: true} {
 		dir := lay(t, described1(base, size, `, "mode": "rw", "joined": true`+text), int64(size))

@@ -396,7 +396,7 @@ func TestMisplaced(t *testing.T) {
 	}
 }
 
-// What is not the template's is nobody's business here, whatever is wrong with the template or the cluster.
+// A change outside the template is admitted, even if the template or the cluster is wrong.
 func TestChangedMachines(t *testing.T) {
 	const other = `"labels":{"a":"b"},`
 	w := usual()
@@ -478,7 +478,7 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// What KubeVirt plugs in it plugs in by moving the machine: processors, too.
+// KubeVirt plugs devices and processors in by a migration of the VM.
 func TestNothingPluggedIn(t *testing.T) {
 	r := usual().reviewer(t)
 	for _, c := range []struct {

@@ -201,7 +201,7 @@ func (c *Cluster) origin(ctx context.Context, p *corev1.PersistentVolumeClaim) (
 	return origin{driver: s.Provisioner, modes: p.Spec.AccessModes}, nil
 }
 
-// made is the origin of a claim that has its volume. One that somebody has written by hand may have other
+// made is the origin of a claim that has its volume. A PersistentVolume that a user wrote may have other
 // access modes than the claim.
 func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (origin, error) {
 	v, err := ask(c, "volume "+p.Spec.VolumeName+" of claim "+p.Name, func() (*corev1.PersistentVolume, error) {

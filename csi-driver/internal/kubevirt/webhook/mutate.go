@@ -25,7 +25,7 @@ const (
 	hookProgram   = "/usr/local/bin/stargate-hook"
 	qemu          = int64(107)
 
-	// What the kernel's tables for a mapping of pages of 4 KiB take.
+	// The kernel's page tables for a mapping of 4 KiB pages take one part in so many.
 	tableShare = 512
 )
 
@@ -249,8 +249,8 @@ func (r *Reviewer) charged(ctx context.Context, namespace string, wanted []annot
 	return total, nil
 }
 
-// allow raises a limit. What several pods share would be counted for each if it were requested, so that is
-// left alone, unless the two have to be the same.
+// allow raises a limit. Pods share a volume's memory, and a request would count it for each of them. So the
+// request stays, unless request and limit have to be the same.
 func allow(at string, r corev1.ResourceRequirements, more int64) []operation {
 	limit, limited := r.Limits[corev1.ResourceMemory]
 	if !limited || more == 0 {

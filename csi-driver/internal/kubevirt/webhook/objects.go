@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What is looked at of KubeVirt's objects. KubeVirt's own types would bring all of KubeVirt.
+// The fields of KubeVirt's objects that the webhook reads (docs/decisions/0008-libraries.md).
 
 type memory struct {
 	Guest    *resource.Quantity `json:"guest,omitempty"`

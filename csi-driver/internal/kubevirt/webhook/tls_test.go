@@ -71,7 +71,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("renewed: %+v", res.Result)
 	}
 	if _, err := client(first).Get("https://" + l.Addr().String() + "/healthz"); err == nil {
-		t.Error("who knows the old one alone believes it: the new one is not shown")
+		t.Error("a client that knows only the old certificate accepts the server: it does not show the new one")
 	}
 }
 
