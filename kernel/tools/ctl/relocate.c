@@ -96,7 +96,7 @@ static int move(struct job *job, struct sg_relocate_result *out)
 	err = sg_relocate(t->base, t->size, &(struct sg_relocate_opts){
 		.phys = job->base, .id = &id, .wait_ms = MEMBER_WAIT_MS, .force = force,
 		.holding = holding, .flush = flush, .relieve = relieve, .ctx = job }, out);
-	if (err && !(err == -EBUSY && device_has_told(t)))
+	if (err && !(err == -EBUSY && !out->why[0] && device_has_told(t)))
 		tool_error("%s: %s", job->r->path, out->why[0] ? out->why : strerror(-err));
 	return err;
 }

@@ -304,7 +304,7 @@ static int conclude(struct job *job, const struct target *t, const struct sg_che
 	if (!err || job->json)
 		summary(job, res, code);
 	end_progress(job);
-	if (err && !(err == -EBUSY && device_has_told(t)))
+	if (err && !(err == -EBUSY && !res->why[0] && device_has_told(t)))
 		tool_error("%s: %s", job->path, res->why[0] ? res->why : strerror(-err));
 	if (flushed && flushed != -EBUSY)	/* device_store() has told of the other system */
 		tool_error("%s: the repair cannot be stored: %s", job->path, strerror(-flushed));
