@@ -142,7 +142,7 @@ killed "a process that waits for it can be killed" 'stat /mnt/sg/victim'
 takes 20 "it is waited for" 'needs cleaning' 'stat /mnt/sg/victim'
 takes 5 "but not again" 'needs cleaning' \
 	'for try in $(seq 10); do stat /mnt/sg/victim && exit; done; exit 1'
-same "reported once" 1 "$(said 'a change never ended')"
+same "reported once" 1 "$(said 'a change of an inode never ends')"
 holds "unmount" 'umount /mnt/sg'
 restore
 
@@ -155,7 +155,7 @@ own=$("$tools/stargatectl" -j slots "$RIG_RANGE" 2>"$saved/said" | python3 -c 'i
 			print(slot["slot"] + 1 | slot["incarnation"] << 8)')
 wild 0 "$own"
 holds "a writer finds that out" 'timeout 20 touch /mnt/sg/victim'
-same "reported once" 1 "$(said 'nobody here holds it')"
+same "reported once" 1 "$(said 'names this system, which does not hold it')"
 holds "and leaves it free" 'touch /mnt/sg/victim; chmod 600 /mnt/sg/victim'
 
 step "a name that would be a line of the log"

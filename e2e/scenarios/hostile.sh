@@ -100,7 +100,7 @@ for ((round = seed; round < seed + rounds; round++)); do
 	timeout "$((2 * bound))" "$tools/fsck.stargatefs" -y --force-live --force-foreign "$saved/volume" \
 		>"$saved/fsck" 2>&1 || status=$?
 	# The attacker may have overwritten both superblocks: then there is nothing to check.
-	[[ $status -lt 8 ]] || grep -q "holds no StargateFS\|superblock and backup are damaged" "$saved/fsck" ||
+	[[ $status -lt 8 ]] || grep -q "holds no superblock of a StargateFS\|superblock and backup are damaged" "$saved/fsck" ||
 		fail "round $round: fsck ends with $status: $(tail -n 3 "$saved/fsck")"
 done
 passed "$rounds rounds; fsck says of the last: $(tail -n 1 "$saved/fsck")"

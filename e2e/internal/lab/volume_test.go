@@ -164,7 +164,7 @@ func TestNoVolume(t *testing.T) {
 	if err := os.Truncate(v.path, 16<<20); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, v.check(false), "fsck.stargatefs -n", "holds no StargateFS")
+	wants(t, v.check(false), "fsck.stargatefs -n", "holds no superblock of a StargateFS")
 }
 
 // fakeFsck answers each mode with a result and an exit status; a second -n is -n2.

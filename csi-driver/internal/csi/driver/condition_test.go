@@ -162,14 +162,14 @@ func TestCondition(t *testing.T) {
 		abnormal bool
 		words    string
 	}{
-		"well":                     {func(*world) {}, false, ""},
-		"used":                     {func(w *world) { w.zone.Use("v", stargatectl.System{Name: "vm", State: "alive"}) }, false, ""},
-		"a heartbeat is late": {func(w *world) { w.zone.Use("v", stargatectl.System{Name: "vm", State: "silent"}) }, false, ""},
-		"damaged":                  {func(w *world) { w.zone.Damage("v", "its superblock is torn") }, true, "Damaged: its superblock is torn"},
-		"damage was met":           {func(w *world) { w.zone.MeetErrors("v", 3) }, true, "ErrorsFound: the file system has found damage 3 times"},
-		"the mount is shut down":   {(*world).shutDown, true, "fenced this node, or essential pages of the volume are bad"},
-		"another one's is":         {func(w *world) { w.shutDownOn("/memory/other") }, false, ""},
-		"both":                     {func(w *world) { w.shutDown(); w.zone.MeetErrors("v", 3) }, true, "; ErrorsFound: "},
+		"well":                   {func(*world) {}, false, ""},
+		"used":                   {func(w *world) { w.zone.Use("v", stargatectl.System{Name: "vm", State: "alive"}) }, false, ""},
+		"a heartbeat is late":    {func(w *world) { w.zone.Use("v", stargatectl.System{Name: "vm", State: "silent"}) }, false, ""},
+		"damaged":                {func(w *world) { w.zone.Damage("v", "its superblock is torn") }, true, "Damaged: its superblock is torn"},
+		"damage was met":         {func(w *world) { w.zone.MeetErrors("v", 3) }, true, "ErrorsFound: the file system has found damage 3 times"},
+		"the mount is shut down": {(*world).shutDown, true, "fenced this node, or essential pages of the volume are bad"},
+		"another one's is":       {func(w *world) { w.shutDownOn("/memory/other") }, false, ""},
+		"both":                   {func(w *world) { w.shutDown(); w.zone.MeetErrors("v", 3) }, true, "; ErrorsFound: "},
 	} {
 		w := newWorld(t, pool.Gigabyte)
 		staged(w)
