@@ -142,7 +142,7 @@ killed "a process that waits for it can be killed" 'stat /mnt/sg/victim'
 takes 20 "it is waited for" 'needs cleaning' 'stat /mnt/sg/victim'
 takes 5 "but not again" 'needs cleaning' \
 	'for try in $(seq 10); do stat /mnt/sg/victim && exit; done; exit 1'
-same "reported once" 1 "$(said 'a change of an inode never ends')"
+same "reported once" 1 "$(said 'a change never ends')"
 holds "unmount" 'umount /mnt/sg'
 restore
 
