@@ -368,6 +368,9 @@ int ck_engine(struct sg_ck *c)
 {
 	int err;
 
+	/* The first round may have left deferred frees that a fenced system can still reach. */
+	if (c->pass)
+		sg_wait_for_lapse(&c->vol);
 	sg_recover_all(&c->vol);
 	sg_space_rebuild_hints(&c->vol);
 	err = sg_slot_enter(&c->vol);

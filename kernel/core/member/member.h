@@ -31,7 +31,7 @@ int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned
 /* the silent ones of them */
 int sg_fence_silent_tools(struct sg_vol *vol, unsigned int wait_ms);
 void sg_end_lapse(struct sg_vol *vol, unsigned int slot);
-int sg_wait_for_lapse(struct sg_vol *vol);	/* for a joiner without a free slot */
+int sg_wait_for_lapse(struct sg_vol *vol);	/* until a slot has lapsed */
 /* true: this system has recovered it */
 bool sg_recover_slot(struct sg_vol *vol, unsigned int slot);
 void sg_recover_all(struct sg_vol *vol);
