@@ -8,8 +8,7 @@
  * waits for it.
  *
  * So no fault waits in this way during a freeze: it ends, and is retried, to wait for the thaw. No
- * fault waits long with mmap_lock either. It drops mmap_lock first if the fault can be retried
- * (mmap.c, fault()); otherwise it waits for SGFS_BRIEF_NS.
+ * fault that can be retried waits long with mmap_lock either: it drops mmap_lock first (mmap.c).
  */
 #include "stargatefs.h"
 
@@ -98,9 +97,9 @@ static int sgfs_store_deferred_locked(struct inode *inode)
 	time = READ_ONCE(SGFS_I(inode)->deferred_time);
 	if (!time)	/* utimes() came first */
 		return 0;
-	if (sgfs_is_lost(inode) || !inode->i_nlink) {
+	if (sgfs_is_lost(inode)) {
 		sgfs_forget_time(inode, time);
-		return sgfs_is_lost(inode) ? -EIO : 0;
+		return -EIO;
 	}
 	if (!sb_start_intwrite_trylock(sb))
 		return -EINTR;

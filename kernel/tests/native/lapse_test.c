@@ -270,6 +270,37 @@ static void nobody_is_left(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
+/*
+ * A system died with deferred frees that a lapsed one may still reach. A repair waits for the end of
+ * the lapse, and then has nothing left.
+ */
+static void repaired_after_it(void)
+{
+	struct sg_check_opts opts = { .mode = SG_CHECK_PREEN, .wait_ms = 20, .force = true };
+	static u8 buf[8 * SG_PAGE] = { 1 };
+	struct sg_check_result res;
+	struct tsys a, silent;
+	struct sg_iref f;
+
+	tsys_join(&a, mem, ROOM, 1);
+	tsys_join(&silent, mem, ROOM, 2);
+	f = test_create(&a.v, &a.root, "h", S_IFREG | 0600);
+	CHECK_EQ(sg_write(&a.v, &f, 0, buf, sizeof(buf), 1), sizeof(buf));
+	lapse_of(&a, &silent);
+	CHECK_OK(sg_unlink(&a.v, &a.root, "h", 1, 2));
+	CHECK_OK(sg_evict(&a.v, &f));
+	CHECK(sg_reclaim(&a.v, ~0u) > 0);
+	tsys_die(&silent);
+	tsys_die(&a);
+	test_hasten(true);
+	CHECK_OK(sg_check(mem, SIZE + 2 * MIB, &opts, &res));
+	test_hasten(false);
+	CHECK(res.unclean);
+	CHECK_EQ(res.found, res.fixed);
+	CHECK_EQ(*lapsed(), 0);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
 int main(void)
 {
 	tlog_catch();
@@ -281,5 +312,6 @@ int main(void)
 	a_younger_one();
 	of_failed_fences();
 	nobody_is_left();
+	repaired_after_it();
 	return test_done();
 }
