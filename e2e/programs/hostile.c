@@ -849,7 +849,7 @@ static int fill(const char *file, const char *go)
 }
 
 /* By a mapping, to a page that is there. */
-static int store(const char *file)
+static int store_to(const char *file)
 {
 	int fd = open(file, O_RDWR);
 	volatile u8 *p = mmap(NULL, SG_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -874,7 +874,7 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[1], "fill"))
 		return fill(argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "store"))
-		return store(argv[2]);
+		return store_to(argv[2]);
 	if (argc == 6 && !strcmp(argv[1], "use"))
 		return use(argv + 2);
 	fprintf(stderr, "hostile attack FILE OFFSET SIZE SEED SECONDS | hostile seize FILE OFFSET SIZE NAME SECONDS |\n"
