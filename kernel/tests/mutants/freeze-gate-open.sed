@@ -2,5 +2,5 @@
 #
 # A system says that it is frozen, and continues to make transactions.
 # file: kernel/core/member/freeze.c
-# test: freeze_kill_test
+# test: freeze_test
 /sg_store64(&vol->still.closed, 1);/d

@@ -2,5 +2,5 @@
 #
 # The only valid superblock is written while the other one is not valid yet.
 # file: kernel/core/base/superblock.c
-# test: crash_relocate_test
+# test: crash_renew_test
 s/^	if (!first_valid(vol)) {$/	if (!first_valid(vol) \&\& !vol) {/

@@ -3,12 +3,13 @@
  * A volume gets a new UUID and label, and is interrupted after each store, by death and by power
  * cut. The next system to open it finds the old pair or the new pair, never a mixture; once the
  * call has returned, the new pair. The call can be repeated then, and the checker finds nothing to
- * repair.
+ * repair. The same holds when only one of the two superblocks was valid before.
  */
 #include "crash.h"
 #include "internal.h"
 
 #define SIZE	SG_VOLUME_MIN
+#define NONE	(~0ULL)
 
 static u8 *mem;
 static struct sg_super old, new;
@@ -38,8 +39,11 @@ static void judge(struct crash *c, struct crash_image *img)
 	CHECK(!strcmp(probe.sb.label, "again") && memcmp(probe.sb.uuid, new.uuid, 16));
 }
 
-/* @same: it stays the same volume, with another UUID and label (sg_relabel()). */
-static void run(bool same)
+/*
+ * @same: it stays the same volume, with another UUID and label (sg_relabel()). @invalid: offset of
+ * a superblock that was damaged before, or NONE.
+ */
+static void run(bool same, u64 invalid)
 {
 	struct sg_format_opts opts = { .phys = TEST_PHYS, .label = "old" };
 	struct crash c;
@@ -51,6 +55,8 @@ static void run(bool same)
 	sg_make_uuid(uuid);
 	mem = test_map(SIZE);
 	CHECK_OK(sg_format(mem, SIZE, &opts, why));
+	if (invalid != NONE)
+		mem[invalid + offsetof(struct sg_super, uuid)] ^= 1;
 	CHECK_OK(sg_open(&v, mem, SIZE, false, NULL));
 	CHECK_OK(sg_join_alone(&v, &test_identity, 0, true));
 	old = v.sb;
@@ -77,7 +83,9 @@ static void run(bool same)
 
 int main(void)
 {
-	run(false);
-	run(true);
+	run(false, NONE);
+	run(true, NONE);
+	run(true, 0);
+	run(true, SIZE - SG_PAGE);
 	return test_done();
 }

@@ -230,6 +230,44 @@ static void dead_while_waiting(enum deed deed, u8 *before)
 	test_clean(mem, SIZE);
 }
 
+static struct tsys *fencer;
+static u64 waiters_word;
+
+/* Fences the system that asks, and sets the bit of its slot, as the slot's next owner may. */
+static bool fence_it(const struct sg_vol *vol)
+{
+	if (sg_is_ours(vol)) {
+		tsys_fence(fencer, &w_dead->s);
+		CHECK(sg_recover_slot(&fencer->v, (unsigned int)vol->slot));
+		sg_or64(sg_at(&fencer->v, waiters_word), 1ULL << vol->slot);
+	}
+	return true;
+}
+
+/* Fenced at the moment when it gives up waiting: the bit of its slot is not its own any more. */
+static void dead_when_it_gives_up(void)
+{
+	struct tsys by;
+	struct world w;
+
+	tsys_join(&by, mem, SIZE, 2);
+	world_make(&w);
+	fencer = &by;
+	waiters_word = w.dir.off + offsetof(struct sg_lock, waiters);
+	w.s.v.gives_way = fence_it;
+	have(&by, &w.s, w.dir.off, true);
+	CHECK(sg_lock(&w.s.v, w.dir.off) < 0);
+	CHECK(!sg_is_ours(&w.s.v));
+	CHECK(sg_load64(sg_at(&by.v, waiters_word)) >> w.s.v.slot & 1);
+	tsys_leave(&w.s);
+	sg_and64(sg_at(&by.v, waiters_word), ~(1ULL << w.s.v.slot));
+	have(&by, &w.s, w.dir.off, false);
+	sg_settle(&by.v);
+	unmake(&by);
+	tsys_leave(&by);
+	test_clean(mem, SIZE);
+}
+
 /* The other operations need no lock that another system could hold. */
 static bool may_wait(enum deed deed)
 {
@@ -520,6 +558,7 @@ int main(void)
 	tlog_catch();
 	mem = tsys_volume(SIZE);
 	declared_dead();
+	dead_when_it_gives_up();
 	dead_in_transaction();
 	dead_sees_others_work();
 	crowd_dies(test_amount(20, 200, 2000));
