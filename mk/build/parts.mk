@@ -8,14 +8,14 @@
 csi:
 	@mk/tools/deps csi
 	@mkdir -p build/csi
-	@cd csi-driver && ../mk/tools/go build -trimpath -buildvcs=false \
+	@cd csi-driver && ../mk/tools/go build -buildvcs=false \
 		-ldflags '-s -w -X main.version=$(csi-version)' -o ../build/csi/ ./cmd/...
 csi-version = $(shell git describe --always --dirty 2>/dev/null || echo unversioned)
 
 # csi-sanity and more, for a VM that has a zone.
 csi-tests:
 	@mkdir -p build/csi
-	@cd csi-driver && ../mk/tools/go test -c -trimpath -tags dax -ldflags '-s -w' \
+	@cd csi-driver && ../mk/tools/go test -c -tags dax -ldflags '-s -w' \
 		-o ../build/csi/csi-test ./test
 
 module:
