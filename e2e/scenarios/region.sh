@@ -52,7 +52,7 @@ same "bad" False "$(says bad)"
 same "version" 1 "$(says version)"
 same "it is as long as it says" "$(on g1 "stat -c %s $about")" "$(on g1 "cat $about" | wc -c)"
 refused "it cannot be written" "Invalid argument" "echo x >>$about"
-refused "a look from outside is for the device" "memory of a mounted volume.* name the device" "stargatectl info $region"
+refused "a look from outside is for the device" "is the memory of a mounted volume; name the mounted device instead" "stargatectl info $region"
 
 step "owner and mode by mount options"
 # attributes: of both files.
