@@ -388,7 +388,7 @@ case_kubevirt-upgraded() {
 	check "the operator is of $kubevirt" k -n kubevirt rollout status deployment virt-operator --timeout 200s
 	kubevirt_object | k apply -f - >/dev/null
 	soon 600 "KubeVirt is upgraded" upgraded
-	soon 180 "it asks for a migration, which is refused" has_event first "machine first cannot migrate"
+	soon 180 "it asks for a migration, which is refused" has_event first "VM first cannot migrate"
 	check "the machine has gone on, in its pod" equals "$pod" launcher first
 	check "it counts" goes_on
 	machine second data heir >/dev/null
@@ -412,7 +412,7 @@ case_kubevirt-upgraded() {
 	soon 240 "so does another one" says second "waits for the lock"
 	check "its process is killed" on_zoned pkill -KILL -f "$(qemu first)"
 	soon 240 "the other has the lock" says second "has the lock"
-	soon 60 "as the Plugin has told the driver" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
+	soon 60 "as the Plugin has told the driver" contains "Fenced a VM" k -n "$release_ns" logs "$(driver_pod)" -c driver
 	check "nothing failed" well first
 	check "nor in the second" well second
 }

@@ -460,7 +460,7 @@ case_machine-killed() {
 	# On reserved memory the node has seen the VM's memory go before any program could report
 	# it.
 	[[ $api == sidecar ]] || with_vm ||
-		soon 60 "the driver has been told of its end" contains "declared dead" k -n "$release_ns" logs "$(driver_pod)" -c driver
+		soon 60 "the driver has been told of its end" contains "Fenced a VM" k -n "$release_ns" logs "$(driver_pod)" -c driver
 }
 
 # count: the number that a counting VM has stored, as a pod sees it.

@@ -45,7 +45,7 @@ func machines(t *testing.T) map[string]*v1.VirtualMachineInstance {
 	t.Helper()
 	files, err := filepath.Glob("vms/*.yaml")
 	if err != nil || len(files) < 10 {
-		t.Fatalf("machines: %d, %v", len(files), err)
+		t.Fatalf("VMs: %d, %v", len(files), err)
 	}
 	all := map[string]*v1.VirtualMachineInstance{}
 	for _, path := range files {

@@ -69,7 +69,7 @@ func TestNodeHooks(t *testing.T) {
 	dir := t.TempDir()
 	startProgram(t, *driverProgram, points["PreVMStart"].Socket, "--node-hooks", "unix://"+points["PreVMStart"].Socket, "--node", "n1",
 		"--zone-kind", "none", "--kubelet-dir", dir, "--endpoint", "unix://"+filepath.Join(dir, "csi.sock"))
-	wants("no volumes on this node", ask("PreVMStart", vmi), "FailedPrecondition: machine default/minimal names")
+	wants("no volumes on this node", ask("PreVMStart", vmi), "FailedPrecondition: VM default/minimal names")
 	wants("it has ended", ask("PostVMStop", vmi), "")
-	wants("a machine without", ask("PreVMStart", other), "")
+	wants("a VM without", ask("PreVMStart", other), "")
 }

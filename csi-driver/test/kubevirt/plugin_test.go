@@ -108,7 +108,7 @@ func TestPluginConditions(t *testing.T) {
 	vmi := machines(t)["minimal"]
 	vmi.Annotations = nil
 	if _, _, err := plugins.ApplyDomainHooks([]pluginv1alpha1.Plugin{p}, vmi, convert(t, vmi, false), pluginv1alpha1.InvocationContextBoot); err != nil {
-		t.Errorf("a machine without volumes: %v", err)
+		t.Errorf("a VM without volumes: %v", err)
 	}
 	if err := domaincel.GetEvaluator().CompileCondition(p.Spec.Condition); err != nil {
 		t.Errorf("condition: %v", err)

@@ -44,13 +44,13 @@ func Parse(value string) ([]Claim, error) {
 		case claim == "":
 			return nil, fmt.Errorf("volumes %s: an empty name; write the names of claims, like data,models:ro", quoted(value))
 		case cut && mode != "ro" && mode != "rw":
-			return nil, fmt.Errorf("volumes %s: behind the colon %s: there are ro and rw", quoted(value), quoted(mode))
+			return nil, fmt.Errorf("volumes %s: %s after the colon: write ro or rw", quoted(value), quoted(mode))
 		case len(claim) > maxName || !name.MatchString(claim):
 			return nil, fmt.Errorf("volumes %s: %s cannot be the name of a claim", quoted(value), quoted(claim))
 		case seen[claim]:
 			return nil, fmt.Errorf("volumes %s: claim %s is named twice", quoted(value), claim)
 		case len(all) == Most:
-			return nil, fmt.Errorf("volumes: more than %d claims; a machine can have as many", Most)
+			return nil, fmt.Errorf("volumes: a VM can have at most %d claims", Most)
 		}
 		seen[claim] = true
 		all = append(all, Claim{Name: claim, ReadOnly: mode == "ro"})

@@ -23,14 +23,14 @@ func TestParse(t *testing.T) {
 		{" data , models:ro,x.y-z:rw", []Claim{{"data", false}, {"models", true}, {"x.y-z", false}}, ""},
 		{"", nil, "an empty name"},
 		{"data,", nil, "an empty name"},
-		{"data:", nil, "there are ro and rw"},
-		{"data:RO", nil, "there are ro and rw"},
+		{"data:", nil, "write ro or rw"},
+		{"data:RO", nil, "write ro or rw"},
 		{"../etc", nil, "cannot be the name of a claim"},
 		{"a/b", nil, "cannot be the name of a claim"},
 		{"Data", nil, "cannot be the name of a claim"},
 		{strings.Repeat("a", 254), nil, "cannot be the name of a claim"},
 		{"data,data:ro", nil, "named twice"},
-		{many, nil, "more than 16"},
+		{many, nil, "at most 16"},
 	} {
 		got, err := Parse(c.value)
 		if c.words == "" && (err != nil || !slices.Equal(got, c.want)) {

@@ -121,7 +121,7 @@ func (o *Own) secret(ctx context.Context) (*corev1.Secret, error) {
 	if _, err := parse(was); err == nil {
 		data[bundleKey] = append(bytes.Clone(cert), was...)
 	}
-	klog.FromContext(ctx).Info("A certificate is made", "secret", o.Secret, "names", o.Names, "life", o.Life)
+	klog.FromContext(ctx).Info("Made a certificate", "secret", o.Secret, "names", o.Names, "life", o.Life)
 	if missing {
 		return secrets.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: o.Secret, Namespace: o.Namespace}, Type: corev1.SecretTypeTLS, Data: data,
@@ -152,7 +152,7 @@ func (o *Own) trusted(ctx context.Context) ([]byte, error) {
 func parse(text []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("this is no certificate")
+		return nil, errors.New("not a PEM certificate")
 	}
 	return x509.ParseCertificate(block.Bytes)
 }

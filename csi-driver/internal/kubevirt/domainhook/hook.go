@@ -109,7 +109,7 @@ func (h *Hook) mutateDomain(ctx context.Context, request hookproto.Message) (hoo
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	if why := string(sidecar.Get(invocation)); why != "" && why != boot {
-		return nil, status.Errorf(codes.FailedPrecondition, "the machine cannot migrate (%.40q): its volumes are memory of this node", why)
+		return nil, status.Errorf(codes.FailedPrecondition, "the VM cannot migrate (%.40q): its volumes are memory of this node", why)
 	}
 	out, err := h.attach(ctx, request.Get(xml), request.Get(vmi))
 	if err != nil {
@@ -157,24 +157,24 @@ func (h *Hook) attach(ctx context.Context, xml, vmi []byte) ([]byte, error) {
 	logger := klog.FromContext(ctx)
 	out, names, err := h.define(xml, vmi)
 	if err != nil {
-		logger.Error(nil, "The machine does not get its volumes", "why", err.Error())
+		logger.Error(nil, "The VM does not get its volumes", "why", err.Error())
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
-	logger.Info("The machine has its volumes", "claims", names)
+	logger.Info("The VM has its volumes", "claims", names)
 	return out, nil
 }
 
 func (h *Hook) define(xml, vmi []byte) ([]byte, []string, error) {
 	var m machine
 	if err := json.Unmarshal(vmi, &m); err != nil {
-		return nil, nil, fmt.Errorf("the machine's object cannot be read: %w", err)
+		return nil, nil, fmt.Errorf("the VM's object cannot be read: %w", err)
 	}
 	wanted, err := annotation.Of(m.Metadata.Annotations, h.config.Driver)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(wanted) == 0 {
-		return nil, nil, errors.New("the machine names no claims: annotation " + annotation.Annotation(h.config.Driver) + " is missing")
+		return nil, nil, errors.New("the VM names no claims: annotation " + annotation.Annotation(h.config.Driver) + " is missing")
 	}
 	volumes, names := make([]volumeinfo.Volume, 0, len(wanted)), make([]string, 0, len(wanted))
 	for _, c := range wanted {

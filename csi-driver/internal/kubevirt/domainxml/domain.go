@@ -39,7 +39,7 @@ func Attach(text []byte, volumes []volumeinfo.Volume, host Host) (out []byte, er
 		}
 	}()
 	if len(text) > mostXML {
-		return nil, fmt.Errorf("the domain has %d bytes of XML: more than %d are none", len(text), mostXML)
+		return nil, fmt.Errorf("the domain has %d bytes of XML: at most %d are read", len(text), mostXML)
 	}
 	root, err := parseTree(text)
 	if err != nil {
@@ -92,16 +92,16 @@ func suitable(d *libvirtxml.Domain) error {
 	arch, machine := d.OS.Type.Arch, d.OS.Type.Machine
 	switch {
 	case arch != "" && arch != "x86_64":
-		return fmt.Errorf("the machine is of architecture %.40q: volumes are for x86_64 alone", arch)
+		return fmt.Errorf("the VM is of architecture %.40q: volumes are for x86_64 only", arch)
 	case machine != "q35" && !strings.Contains(machine, "-q35-"):
-		return fmt.Errorf("the machine is of type %.40q: set spec.domain.machine.type to q35", machine)
+		return fmt.Errorf("the VM is of type %.40q: set spec.domain.machine.type to q35", machine)
 	case d.LaunchSecurity != nil:
-		return errors.New("the machine's memory is encrypted (launchSecurity: SEV, SNP or TDX), and cannot be shared: leave that out, or the volumes")
+		return errors.New("the VM's memory is encrypted (launchSecurity: SEV, SNP or TDX), and cannot be shared: remove launchSecurity, or the volumes")
 	case d.MaximumMemory != nil && d.MaximumMemory.Slots == 0:
-		return errors.New("the machine can have memory plugged in, which has no room beside a volume: set spec.domain.memory.maxGuest to what spec.domain.memory.guest is")
+		return errors.New("the VM allows memory hotplug, which has no room beside a volume: set spec.domain.memory.maxGuest to the value of spec.domain.memory.guest")
 	}
 	for _, m := range others(d.Devices.Memorydevs) {
-		return fmt.Errorf("the machine has another memory device (%.40q): KubeVirt keeps one alone, so volumes cannot be beside it", m.Model)
+		return fmt.Errorf("the VM has another memory device (%.40q): KubeVirt keeps only one, so remove that device, or the volumes", m.Model)
 	}
 	return nil
 }

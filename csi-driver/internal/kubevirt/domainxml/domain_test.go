@@ -245,16 +245,16 @@ func TestRefusals(t *testing.T) {
 	}{
 		{small(nil), nil, intel, "no claims"},
 		{small(nil), []volumeinfo.Volume{v, at("x", v.Base+16*mebibyte, 32*mebibyte)}, intel, "claims data and x have the same addresses"},
-		{small(func(d *libvirtxml.Domain) { d.Memory.Value = 63 }), one, intel, "claim data lies at 64Gi, and a machine with 63Gi has memory there: give it at most 62Gi"},
+		{small(func(d *libvirtxml.Domain) { d.Memory.Value = 63 }), one, intel, "claim data lies at 64Gi, and a VM with 63Gi has memory there: give it at most 62Gi"},
 		{small(nil), []volumeinfo.Volume{at("far", 900*gibibyte, 128*gibibyte)}, Host{Bits: 46}, "processors of AMD"},
 		{small(nil), []volumeinfo.Volume{at("far", 100<<40, 2*mebibyte)}, intel, "reaches to 64Ti (46 bits)"},
 		{small(func(d *libvirtxml.Domain) { d.CPU = &libvirtxml.DomainCPU{Mode: "custom"} }), []volumeinfo.Volume{at("far", 2<<40, 2*mebibyte)}, intel, "(40 bits): set spec.domain.cpu.model to host-passthrough"},
 		{small(func(d *libvirtxml.Domain) { d.Type = "qemu" }), []volumeinfo.Volume{at("far", 2<<40, 2*mebibyte)}, intel, "(40 bits)"},
-		{small(func(d *libvirtxml.Domain) { d.OS.Type.Arch = "aarch64" }), one, intel, "x86_64 alone"},
+		{small(func(d *libvirtxml.Domain) { d.OS.Type.Arch = "aarch64" }), one, intel, "x86_64 only"},
 		{small(func(d *libvirtxml.Domain) { d.OS.Type.Arch = "a\nb" }), one, intel, `architecture "a\nb"`},
 		{small(func(d *libvirtxml.Domain) { d.OS.Type.Machine = "microvm" }), one, intel, "machine.type to q35"},
 		{small(func(d *libvirtxml.Domain) { d.OS = nil }), one, intel, "no os type"},
-		{small(func(d *libvirtxml.Domain) { d.Memory = nil }), one, intel, "nothing of its memory"},
+		{small(func(d *libvirtxml.Domain) { d.Memory = nil }), one, intel, "no memory element"},
 		{small(func(d *libvirtxml.Domain) { d.Memory.Unit = "acres" }), one, intel, "no unit"},
 		{small(func(d *libvirtxml.Domain) { d.Memory.Value = 1 << 63 }), one, intel, "cannot be"},
 		{small(func(d *libvirtxml.Domain) {
@@ -289,7 +289,7 @@ func TestFit(t *testing.T) {
 		v := at("data", base, 2*mebibyte)
 		err := Fits(v, 1<<40)
 		if err == nil {
-			t.Fatal("a machine with 1 TiB")
+			t.Fatal("a VM with 1 TiB")
 		}
 		_, words, _ := strings.Cut(err.Error(), "at most ")
 		var most uint64

@@ -47,14 +47,14 @@ func Fits(v volumeinfo.Volume, memory uint64) error {
 		return nil
 	}
 	if v.Base < 4*gibibyte {
-		return fmt.Errorf("claim %s lies at %s, and every machine has other things below 4 GiB: reserve memory further up for the zone",
+		return fmt.Errorf("claim %s lies at %s, and every VM has memory or devices below 4 GiB: reserve memory at higher addresses for the zone",
 			v.Claim, size(v.Base))
 	}
 	room, most := v.Base/gibibyte*gibibyte-4*gibibyte, lowMost-2*mebibyte
 	if room > 0 {
 		most = max(most, room+low)
 	}
-	return fmt.Errorf("claim %s lies at %s, and a machine with %s has memory there: give it at most %s (spec.domain.memory.guest)",
+	return fmt.Errorf("claim %s lies at %s, and a VM with %s has memory there: give it at most %s (spec.domain.memory.guest)",
 		v.Claim, size(v.Base), size(memory), size(most))
 }
 
@@ -64,7 +64,7 @@ func apart(volumes []volumeinfo.Volume) error {
 	for i := 1; i < len(volumes); i++ {
 		a, b := volumes[i-1], volumes[i]
 		if a.End() > b.Base {
-			return fmt.Errorf("claims %s and %s have the same addresses (0x%x): they are volumes of two zones, and a machine can have one of them",
+			return fmt.Errorf("claims %s and %s have the same addresses (0x%x): they are volumes of two zones, and a VM can have only one of them",
 				a.Claim, b.Claim, b.Base)
 		}
 	}
@@ -85,11 +85,11 @@ func fit(volumes []volumeinfo.Volume, memory uint64, reach uint, host Host) (uin
 	// Each slot adds 1 GiB of addresses, for alignment.
 	end := roundUp(last.End()+uint64(len(volumes))*gibibyte, gibibyte) + pciWindow
 	if reach != 0 && reach < maxBits && end > 1<<reach {
-		return 0, fmt.Errorf("claim %s: a machine with it has addresses up to %s, and its processor reaches to %s (%d bits): set spec.domain.cpu.model to host-passthrough, or reserve memory further down for the zone",
+		return 0, fmt.Errorf("claim %s: a VM with it has addresses up to %s, and its processor reaches to %s (%d bits): set spec.domain.cpu.model to host-passthrough, or reserve memory at lower addresses for the zone",
 			last.Claim, size(end), size(1<<reach), reach)
 	}
 	if !host.Intel && end > amdHole {
-		return 0, fmt.Errorf("claim %s: a machine with it has addresses up to %s, and on processors of AMD all of its memory moves to 1 TiB when they reach 1012 GiB: reserve memory further down for the zone",
+		return 0, fmt.Errorf("claim %s: a VM with it has addresses up to %s, and on processors of AMD QEMU moves its memory to 1 TiB if they reach 1012 GiB: reserve memory at lower addresses for the zone",
 			last.Claim, size(end))
 	}
 	return memory + last.End() - devicesStart(memory), nil
@@ -130,7 +130,7 @@ func ownMemory(d *libvirtxml.Domain) (uint64, error) {
 		return total, nil
 	}
 	if d.Memory == nil {
-		return 0, errors.New("the domain says nothing of its memory")
+		return 0, errors.New("the domain has no memory element")
 	}
 	return inBytes(d.Memory.Value, d.Memory.Unit)
 }

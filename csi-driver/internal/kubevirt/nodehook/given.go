@@ -61,7 +61,7 @@ func (g *given) recall() error {
 		err = json.Unmarshal(text, &notes)
 	}
 	if err != nil {
-		return fmt.Errorf("which machines have volumes: %w", err)
+		return fmt.Errorf("notes %s: %w", g.file, err)
 	}
 	for _, n := range notes {
 		g.lives[holding{n.Machine, n.Volume}] = life{uid: n.UID, board: n.Board, pods: n.Pods, ended: n.Ended}
@@ -86,7 +86,7 @@ func (g *given) keepLocked() error {
 		err = os.Rename(g.file+".new", g.file)
 	}
 	if err != nil {
-		return fmt.Errorf("which machines have volumes: %w", err)
+		return fmt.Errorf("notes %s: %w", g.file, err)
 	}
 	return nil
 }

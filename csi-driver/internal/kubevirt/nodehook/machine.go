@@ -37,7 +37,7 @@ type machine struct {
 func read(vmi []byte) (machine, error) {
 	var m machine
 	if err := json.Unmarshal(vmi, &m); err != nil {
-		return m, errkind.Wrap(errkind.Invalid, err, "the machine's object cannot be read")
+		return m, errkind.Wrap(errkind.Invalid, err, "the VM's object cannot be read")
 	}
 	return m, nil
 }
@@ -77,7 +77,7 @@ func (m machine) memory() (uint64, error) {
 	}
 	q, err := resource.ParseQuantity(m.Spec.Domain.Memory.Guest)
 	if err != nil || q.Sign() < 0 {
-		return 0, errkind.New(errkind.Invalid, "machine %s: spec.domain.memory.guest %.40q is no size", m, m.Spec.Domain.Memory.Guest)
+		return 0, errkind.New(errkind.Invalid, "VM %s: spec.domain.memory.guest %.40q is no size", m, m.Spec.Domain.Memory.Guest)
 	}
 	return uint64(q.Value()), nil
 }

@@ -59,7 +59,7 @@ type Hooks struct {
 func New(config Config, z pool.Zone, show Shower) *Hooks {
 	h := &Hooks{config: config, zone: z, show: show, given: given{file: config.Notes}}
 	if err := h.given.recall(); err != nil {
-		klog.Background().Error(err, "The notes about machines and their volumes cannot be read")
+		klog.Background().Error(err, "The notes about VMs and their volumes cannot be read")
 	}
 	return h
 }
@@ -78,12 +78,12 @@ func (h *Hooks) execute(ctx context.Context, request hookproto.Message) (hookpro
 	}
 	wanted, err := annotation.Of(m.Metadata.Annotations, h.config.Driver)
 	if err != nil {
-		return nil, errkind.Wrap(errkind.Invalid, err, "machine %s", m)
+		return nil, errkind.Wrap(errkind.Invalid, err, "VM %s", m)
 	}
 	if len(wanted) == 0 {
 		return hookproto.Message{}, nil
 	}
-	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("machine", m.String(), "point", string(request.Get(point))))
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("vm", m.String(), "point", string(request.Get(point))))
 	switch string(request.Get(point)) {
 	case preVMStart:
 		err = h.start(ctx, m, wanted)
@@ -100,8 +100,8 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []annotation.Claim)
 		return err
 	}
 	if len(volumes) < len(wanted) {
-		return errkind.New(errkind.InUse, "machine %s names %d claims, and its pod has %d volumes of %s on this node: "+
-			"if they do not come, delete the machine, and look whether the webhook of %s is well", m, len(wanted), len(volumes), h.config.Driver, h.config.Driver)
+		return errkind.New(errkind.InUse, "VM %s names %d claims, and its pod has %d volumes of %s on this node: "+
+			"if they do not appear, delete the VM, and check the webhook of %s", m, len(wanted), len(volumes), h.config.Driver, h.config.Driver)
 	}
 	memory, err := m.memory()
 	if err != nil {
@@ -109,10 +109,10 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []annotation.Claim)
 	}
 	for _, v := range volumes {
 		if !v.State.Whole() {
-			return errkind.New(errkind.InUse, "machine %s: volume %s cannot be used: %s", m, v.Name, v.Why)
+			return errkind.New(errkind.InUse, "VM %s: volume %s cannot be used: %s", m, v.Name, v.Why)
 		}
 		if err := domainxml.Fits(volumeinfo.Volume{Claim: claimOf(v, wanted), Base: uint64(v.Base)}, memory); err != nil {
-			return errkind.Wrap(errkind.InUse, err, "machine %s", m)
+			return errkind.Wrap(errkind.InUse, err, "VM %s", m)
 		}
 	}
 	return h.give(ctx, m, volumes)
@@ -139,11 +139,11 @@ func (h *Hooks) giveOne(ctx context.Context, m machine, v pool.Volume) error {
 	}
 	twin, err := h.given.to(m, v.Name, m.pods(h.config.Node), has, time.Now())
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The notes about machines and their volumes cannot be written: after a restart the driver does not know this one", "volume", v.Name)
+		klog.FromContext(ctx).Error(err, "The notes about VMs and their volumes cannot be written: after a restart the driver does not know that this VM has the volume", "volume", v.Name)
 	}
 	if twin != "" {
-		return errkind.New(errkind.InUse, "machine %s: machine %s has its firmware UUID (%s), and volume %s, too: "+
-			"the volume cannot tell the two machines apart; give it another, or stop that machine", m, twin, m.uuid(), v.Name)
+		return errkind.New(errkind.InUse, "VM %s: VM %s has its firmware UUID (%s), and volume %s, too: "+
+			"the volume cannot tell the two VMs apart; give one another UUID, or stop that VM", m, twin, m.uuid(), v.Name)
 	}
 	// Another machine has it now, as this one is yet to start.
 	return h.forget(ctx, m, v)
@@ -216,7 +216,7 @@ func (h *Hooks) ended(ctx context.Context, m machine) error {
 			continue
 		}
 		if err := h.given.ended(m, name, time.Now()); err != nil {
-			klog.FromContext(ctx).Error(err, "The notes about machines and their volumes cannot be written: after a restart the driver does not know this one", "volume", name)
+			klog.FromContext(ctx).Error(err, "The notes about VMs and their volumes cannot be written: after a restart the driver does not know that this VM has ended", "volume", name)
 		}
 	}
 	return errors.Join(failed...)
@@ -255,10 +255,10 @@ func (h *Hooks) forget(ctx context.Context, m machine, v pool.Volume) error {
 	}
 	names, err := h.zone.Ended(ctx, v, id)
 	if len(names) > 0 {
-		klog.FromContext(ctx).Info("The machine had not unmounted a volume: declared dead", "volume", v.Name, "systems", names)
+		klog.FromContext(ctx).Info("Fenced a VM that ended without unmounting a volume", "volume", v.Name, "systems", names)
 	}
 	if err != nil {
-		return fmt.Errorf("machine %s: %w", m, err)
+		return fmt.Errorf("VM %s: %w", m, err)
 	}
 	return nil
 }

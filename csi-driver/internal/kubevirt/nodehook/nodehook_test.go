@@ -181,7 +181,7 @@ func TestTwins(t *testing.T) {
 	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a")
 	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a") // KubeVirt asks again
 	forgot, err := n.said(t, h, preVMStart, "two", "2", "pod-2")
-	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "machine one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
+	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "VM one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
 		t.Errorf("its twin's volume is given: %v, %v", forgot, err)
 	}
 	n.wants(t, h, postVMStop, "two", "2", "pod-2", "b")
@@ -201,7 +201,7 @@ func TestTwinsAfterTheDriver(t *testing.T) {
 	config := Config{Driver: "d", Node: "n", Pods: "/pods", Notes: filepath.Join(t.TempDir(), "machines.json")}
 	n.wants(t, New(config, n, n), preVMStart, "one", "1", "pod-1", "a")
 	forgot, err := n.said(t, New(config, n, n), preVMStart, "two", "2", "pod-2")
-	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "machine one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
+	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "VM one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
 		t.Errorf("its twin's volume is given: %v, %v", forgot, err)
 	}
 	n.wants(t, New(config, n, n), postVMStop, "one", "1", "pod-1", "a")

@@ -140,12 +140,12 @@ func (v *Volume) take(d described) error {
 	case beyond != 0 || base+d.Size > highest:
 		return fmt.Errorf("%s: %d bytes at 0x%x are beyond all addresses", description, d.Size, base)
 	case base < Lowest:
-		return fmt.Errorf("it lies at 0x%x, where machines have memory or devices of their own: reserve memory from 4 GiB on for the zone", base)
+		return fmt.Errorf("it lies at 0x%x, where VMs have memory or devices of their own: reserve memory from 4 GiB on for the zone", base)
 	}
 	v.Base, v.Size, v.Bad = base, d.Size, d.Bad
 	v.ReadOnly = v.ReadOnly || d.Mode == "ro"
 	if v.ReadOnly && d.Joined {
-		return errors.New("its node has joined it, and beside that a machine that can only read cannot mount it: take a claim that is ReadOnlyMany, as a clone of this one (dataSource)")
+		return errors.New("its node has joined it, so a VM with read-only memory cannot mount it: use a claim that is ReadOnlyMany, such as a clone of this one (dataSource)")
 	}
 	return nil
 }

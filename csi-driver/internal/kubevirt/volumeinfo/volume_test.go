@@ -74,7 +74,7 @@ func TestRead(t *testing.T) {
 	// The module has each machine's name; a folder that has all of them will do for it.
 	store(t, path+"@00000000-0000-4000-8000-000000000001", nil, 0)
 	if v, err := Read("data", dir, false); err != nil || v.Region("abc") != path+"@abc" || v.Region("") != path {
-		t.Errorf("by machine: %+v, %v", v, err)
+		t.Errorf("by VM: %+v, %v", v, err)
 	}
 	store(t, filepath.Join(dir, hidden, description), []byte(described1(base, size, `, "mode": "ro"`)), 0)
 	if v, err := Read("data", dir, false); err != nil || !v.ReadOnly {

@@ -192,10 +192,10 @@ func TestRefusals(t *testing.T) {
 		{usual(), "block", nil, "claim block has volumeMode Block"},
 		{usual(), "leaving", nil, "claim leaving is being deleted"},
 		{usual(), "models", nil, "write it as models:ro"},
-		{usual(), "mine", nil, "claim mine is ReadWriteOnce, and machine owner has it"},
-		{usual(), "either", nil, "claim either is ReadWriteOnce, and machine owner has it"},
-		{usual(), "both", nil, "claim both is ReadWriteOnce, and machine owner has it"},
-		{usual(), "written", nil, "claim written is ReadWriteOnce, and machine owner has it"},
+		{usual(), "mine", nil, "claim mine is ReadWriteOnce, and VM owner has it"},
+		{usual(), "either", nil, "claim either is ReadWriteOnce, and VM owner has it"},
+		{usual(), "both", nil, "claim both is ReadWriteOnce, and VM owner has it"},
+		{usual(), "written", nil, "claim written is ReadWriteOnce, and VM owner has it"},
 		{usual(), "several", nil, ""},
 		{usual(), "data:ro", nil, "claim data can be written to"},
 		{usual(), "either:ro", nil, "claim either can be written to"},
@@ -219,17 +219,17 @@ func TestRefusals(t *testing.T) {
 		{usual(), "data", part("firmware", map[string]any{"uuid": ""}), ""},
 		{usual(), "data", part("firmware", map[string]any{"uuid": "my-machine"}), `uuid "my-machine" is no UUID`},
 		{usual(), "data", part("firmware", map[string]any{"uuid": "00000000-0000-0000-0000-000000000000"}), "is no UUID"},
-		{usual(), "data", map[string]any{"architecture": "arm64"}, "amd64 alone"},
+		{usual(), "data", map[string]any{"architecture": "arm64"}, "amd64 only"},
 		{usual(), "data", map[string]any{"evictionStrategy": "LiveMigrateIfPossible"}, "set None"},
 		{usual(), "data", map[string]any{"domain": map[string]any{"launchSecurity": map[string]any{"sev": map[string]any{}}}}, "encrypts"},
 		{usual(), "data", map[string]any{"domain": map[string]any{"machine": map[string]any{"type": "virt"}}}, "set it to q35"},
-		{usual(), "data", part("devices", map[string]any{"hostDevices": []any{map[string]any{"deviceName": "x", "name": "y"}}}), "hostDevices has all memory"},
-		{usual(), "data", part("devices", map[string]any{"gpus": []any{map[string]any{"deviceName": "x", "name": "y"}}}), "gpus has all memory"},
-		{usual(), "data", part("devices", map[string]any{"interfaces": []any{nic("default", "masquerade"), nic("fast", "sriov")}}), "fast (sriov) has all memory"},
+		{usual(), "data", part("devices", map[string]any{"hostDevices": []any{map[string]any{"deviceName": "x", "name": "y"}}}), "hostDevices locks all memory"},
+		{usual(), "data", part("devices", map[string]any{"gpus": []any{map[string]any{"deviceName": "x", "name": "y"}}}), "gpus locks all memory"},
+		{usual(), "data", part("devices", map[string]any{"interfaces": []any{nic("default", "masquerade"), nic("fast", "sriov")}}), "fast (sriov) locks all memory"},
 		{usual(), "data", part("devices", map[string]any{"interfaces": []any{nic("default", "masquerade")}, "gpus": []any{}}), ""},
-		{usual(), "data", part("cpu", map[string]any{"realtime": map[string]any{}}), "cpu.realtime has all memory"},
+		{usual(), "data", part("cpu", map[string]any{"realtime": map[string]any{}}), "cpu.realtime locks all memory"},
 		{usual(), "data", part("cpu", map[string]any{"dedicatedCpuPlacement": true}), ""},
-		{usual(), "data", part("memory", map[string]any{"reservedOverhead": map[string]any{"memLock": "Required"}}), "memLock has all memory"},
+		{usual(), "data", part("memory", map[string]any{"reservedOverhead": map[string]any{"memLock": "Required"}}), "memLock locks all memory"},
 		{usual(), "data", part("memory", map[string]any{"reservedOverhead": map[string]any{"memLock": "NotRequired"}}), ""},
 		{edit(func(w *world) { w.version = "v1.7.2" }), "data", nil, "KubeVirt is v1.7.2, and v1.8 is needed"},
 		{edit(func(w *world) { w.version = "" }), "data", nil, "there is no KubeVirt"},
@@ -254,7 +254,7 @@ func TestRefusals(t *testing.T) {
 
 // Nobody but KubeVirt's controller makes a pod that names volumes, or has a pod name others.
 func TestPodsThatNameVolumes(t *testing.T) {
-	const controller, words = "system:serviceaccount:kubevirt:kubevirt-controller", "is for the pods of virtual machines"
+	const controller, words = "system:serviceaccount:kubevirt:kubevirt-controller", "is for the pods of VMs"
 	pod := func(volumes string) []byte {
 		named := ""
 		if volumes != "" {
@@ -309,7 +309,7 @@ func TestOthers(t *testing.T) {
 	if res := validate(change); !res.Allowed {
 		t.Errorf("another change: %+v", res.Result)
 	}
-	for name, words := range map[string]string{"owner": "machine owner cannot migrate", "stranger": ""} {
+	for name, words := range map[string]string{"owner": "VM owner cannot migrate", "stranger": ""} {
 		res := validate(request("virtualmachineinstancemigrations", admissionv1.Create, []byte(`{"spec":{"vmiName":"`+name+`"}}`)))
 		if res.Allowed != (words == "") || words != "" && !strings.Contains(res.Result.Message, words) {
 			t.Errorf("migration of %s: %+v", name, res)
@@ -363,7 +363,7 @@ func TestTwoDrivers(t *testing.T) {
 		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "second.example", Labels: labels("stargate-csi")}},
 		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "ceph.example", Labels: labels("ceph-csi")}})
 	for key, words := range map[string]string{
-		"second.example/volumes": "annotations stargate.csi.dev/volumes and second.example/volumes: a machine can have volumes of one driver alone",
+		"second.example/volumes": "annotations stargate.csi.dev/volumes and second.example/volumes: a VM can have volumes of only one driver",
 		"ceph.example/volumes":   "", "nobody.example/volumes": "", "second.example/other": "",
 	} {
 		machine := bytes.Replace(machineWith("data", nil), []byte(`"annotations":{`), []byte(`"annotations":{"`+key+`":"x",`), 1)
@@ -414,7 +414,7 @@ func TestChangedMachines(t *testing.T) {
 		"stopped":            {vm("", "Halted", "data", arm), ""},
 		"labelled":           {vm(other, "Always", "data", arm), ""},
 		"going away":         {vm(`"deletionTimestamp":"2026-01-01T00:00:00Z",`, "Always", "Data", nil), ""},
-		"its claims":         {vm("", "Always", "data,models:ro", arm), "amd64 alone"},
+		"its claims":         {vm("", "Always", "data,models:ro", arm), "amd64 only"},
 		"its architecture":   {vm("", "Always", "data", nil), "feature gate Sidecar is not on"},
 		"no names of claims": {vm("", "Always", "Data", arm), "annotation"},
 	} {
@@ -735,8 +735,8 @@ func TestStampedEarlierStoredLater(t *testing.T) {
 	r.starts(t, "later", "tied", "")
 	pod := r.launches(t, "later")
 	r.has(t, "earlier", first, "", "tied", "Pending")
-	r.starts(t, "earlier", "tied", "machine later has it")
-	r.starts(t, "later", "tied", "machine earlier has it") // a second pod would be no better
+	r.starts(t, "earlier", "tied", "VM later has it")
+	r.starts(t, "later", "tied", "VM earlier has it") // its own second pod is refused, too
 	pod.Status.Phase = corev1.PodFailed
 	if _, err := r.cluster.Client.CoreV1().Pods("ns").UpdateStatus(context.Background(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -752,12 +752,12 @@ func TestTwins(t *testing.T) {
 	r.has(t, "over", first, board, "made", "Succeeded")
 	r.has(t, "odd", first, "", "data", "Running")
 	for _, c := range []struct{ name, volumes, id, words string }{
-		{"copy", "data", board, "machine original has the same spec.domain.firmware.uuid, and claim data, too"},
-		{"copy", "data", strings.ReplaceAll(board, "-", ""), "machine original has the same"},
+		{"copy", "data", board, "VM original has the same spec.domain.firmware.uuid, and claim data, too"},
+		{"copy", "data", strings.ReplaceAll(board, "-", ""), "VM original has the same"},
 		{"copy", "first:ro", board, ""}, {"copy", "lost", board, "n3"}, {"copy", "named", board, ""},
 		{"copy", "data", "1b5e55ed-0000-4000-8000-00000000beef", ""}, {"copy", "data", "", ""},
-		{"", "data", board, "machine original has the same"}, // of a pool: it is yet to get its name
-		{"original", "data", board, ""},                      // its next life
+		{"", "data", board, "VM original has the same"}, // of a pool: it is yet to get its name
+		{"original", "data", board, ""},                 // its next life
 	} {
 		text := bytes.Replace(machineWith(c.volumes, part("firmware", map[string]any{"uuid": c.id})), []byte(`"name":"vm"`), []byte(`"name":"`+c.name+`"`), 1)
 		res := r.answer(context.Background(), request("virtualmachineinstances", admissionv1.Create, text), r.Validate)
@@ -771,10 +771,10 @@ func TestTwins(t *testing.T) {
 	}
 	// Both were made at once, and have their UUIDs from KubeVirt.
 	r.has(t, "copy", second, board, "data", "Pending")
-	r.starts(t, "copy", "data", "machine original has the same")
+	r.starts(t, "copy", "data", "VM original has the same")
 	r.starts(t, "original", "data", "")
 	r.launches(t, "copy")
-	r.starts(t, "original", "data", "machine copy has the same")
+	r.starts(t, "original", "data", "VM copy has the same")
 }
 
 // Of two machines that were made at once, and have not seen each other, the first one has the claim.
@@ -795,15 +795,15 @@ func TestTwoAtOnce(t *testing.T) {
 		r.starts(t, name, volumes, words)
 	}
 	starts("early", "tied", "")
-	starts("one", "tied", "machine early has it")
-	starts("two", "tied", "machine early has it")
+	starts("one", "tied", "VM early has it")
+	starts("two", "tied", "VM early has it")
 	starts("between", "data", "")
 	starts("gone", "tied", "")
 	if err := r.cluster.Dynamic.Resource(instances).Namespace("ns").Delete(context.Background(), "early", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	starts("one", "tied", "")
-	starts("two", "tied", "machine one has it")
+	starts("two", "tied", "VM one has it")
 }
 
 func TestPluginLauncher(t *testing.T) {

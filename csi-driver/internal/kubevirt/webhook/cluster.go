@@ -131,7 +131,7 @@ func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
 }
 
 func (c *Cluster) machines(ctx context.Context, namespace string) ([]instance, error) {
-	return ask(c, "machines of namespace "+namespace, func() ([]instance, error) {
+	return ask(c, "VMs of namespace "+namespace, func() ([]instance, error) {
 		list, err := c.Dynamic.Resource(instances).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (c *Cluster) machines(ctx context.Context, namespace string) ([]instance, e
 
 // machine is nil if there is none.
 func (c *Cluster) machine(ctx context.Context, namespace, name string) (*instance, error) {
-	return ask(c, "machine "+name, func() (*instance, error) {
+	return ask(c, "VM "+name, func() (*instance, error) {
 		u, err := found(c.Dynamic.Resource(instances).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}))
 		if err != nil || u == nil {
 			return nil, err
@@ -177,8 +177,8 @@ func (c *Cluster) class(ctx context.Context, p *corev1.PersistentVolumeClaim) (*
 
 // origin is what a claim's volume is, or will be.
 type origin struct {
-	driver string // who makes, or has made it; "": nobody yet
-	node   string // where it is; "": nowhere yet
+	driver string // the CSI driver that creates or has created it; "": none yet
+	node   string // the node that has it; "": none yet
 	modes  []corev1.PersistentVolumeAccessMode
 	memory int64 // that is the volume's own, as its maker has said; 0: not known
 }

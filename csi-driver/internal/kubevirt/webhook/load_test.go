@@ -149,7 +149,7 @@ func TestUnanswered(t *testing.T) {
 	}{
 		{"an API server that does not answer in time", ended, request("pods", admissionv1.Create, pod), r.Mutate, 500},
 		{"one that cannot", context.Background(), request("virtualmachineinstances", admissionv1.Create, machineWith("data", map[string]any{"evictionStrategy": "LiveMigrate"})), r.Mutate, 500},
-		{"a machine that cannot be", context.Background(), request("virtualmachineinstances", admissionv1.Create, machineWith("Data", nil)), r.Validate, 422},
+		{"a VM that cannot be", context.Background(), request("virtualmachineinstances", admissionv1.Create, machineWith("Data", nil)), r.Validate, 422},
 		{"a pod without a hook", context.Background(), request("pods", admissionv1.Create, launcher()), r.Mutate, 422},
 	} {
 		res := r.answer(c.ctx, c.q, c.by)

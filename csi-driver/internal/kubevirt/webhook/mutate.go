@@ -108,7 +108,7 @@ func (r *Reviewer) withHook(had string) (string, error) {
 func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.Pod, wanted []annotation.Claim) ([]operation, error) {
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == compute })
 	if at < 0 {
-		return nil, fmt.Errorf("the pod of a machine has no container %s", compute)
+		return nil, fmt.Errorf("the pod of a VM has no container %s", compute)
 	}
 	if asked(pod, wanted) {
 		return nil, nil
@@ -197,13 +197,13 @@ func (r *Reviewer) giveHook(pod *corev1.Pod, mounts []corev1.VolumeMount) ([]ope
 	}
 	if r.config.API != Plugin {
 		if at < 0 {
-			return nil, fmt.Errorf("the pod of a machine with volumes has no hook: KubeVirt's feature gate Sidecar is not on, or the machine was made " +
+			return nil, fmt.Errorf("the pod of a VM with volumes has no hook: KubeVirt's feature gate Sidecar is not on, or the VM was made " +
 				"while the webhook was not there, or for kubevirt.api=plugin: restart it")
 		}
 		return patch, nil
 	}
 	if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == pluginSockets }) {
-		return nil, fmt.Errorf("the pod of a machine with volumes has no place for sockets of plugins: KubeVirt's feature gate Plugins is not on")
+		return nil, fmt.Errorf("the pod of a VM with volumes has no place for sockets of plugins: KubeVirt's feature gate Plugins is not on")
 	}
 	return append(patch, extend("/spec/containers", pod.Spec.Containers, []corev1.Container{r.pluginSidecar(mounts)})...), nil
 }

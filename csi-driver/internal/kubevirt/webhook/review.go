@@ -134,7 +134,7 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 	t.Name = vm.Name
 	warnings, err := r.claimsOf(ctx, q.Namespace, t, wanted)
 	if err != nil {
-		warnings = []string{"stargate: the machine could not start now: " + err.Error()}
+		warnings = []string{"stargate: the VM could not start now: " + err.Error()}
 	}
 	return answer{warnings: warnings}, nil
 }
@@ -148,7 +148,7 @@ func (r *Reviewer) misplaced(vm *virtualMachine) string {
 	if !here || there {
 		return ""
 	}
-	return "stargate: annotation " + key + " of a VirtualMachine itself gives its machine no volumes: write it into spec.template.metadata.annotations"
+	return "stargate: annotation " + key + " of a VirtualMachine itself gives its VM no volumes: write it into spec.template.metadata.annotations"
 }
 
 // sameTemplate reports a change outside of the template. A user that stops or labels a VM does not
@@ -184,7 +184,7 @@ func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.Admissio
 		was, had := before.Annotations[key]
 		is, has := m.Annotations[key]
 		if m.DeletionTimestamp == nil && (was != is || had != has) {
-			return nil, fmt.Errorf("annotation %s of a machine that runs cannot change: change the template, and restart it", key)
+			return nil, fmt.Errorf("annotation %s of a VM that runs cannot change: change the template, and restart it", key)
 		}
 		return nil, nil
 	}
@@ -231,7 +231,7 @@ func (r *Reviewer) validatePod(ctx context.Context, q *admissionv1.AdmissionRequ
 		return err
 	}
 	if k == nil || q.UserInfo.Username != "system:serviceaccount:"+k.Namespace+":"+controllerAccount {
-		return fmt.Errorf("annotation %s is for the pods of virtual machines, which KubeVirt makes: leave it out, "+
+		return fmt.Errorf("annotation %s is for the pods of VMs, which KubeVirt makes: leave it out, "+
 			"and name the claim in spec.volumes", key)
 	}
 	return nil
@@ -250,7 +250,7 @@ func (r *Reviewer) validateMigration(ctx context.Context, q *admissionv1.Admissi
 		return err
 	}
 	if _, has := m.Annotations[annotation.Annotation(r.cluster.Driver)]; has {
-		return fmt.Errorf("machine %s cannot migrate: its volumes are memory of its node", m.Name)
+		return fmt.Errorf("VM %s cannot migrate: its volumes are memory of its node", m.Name)
 	}
 	return nil
 }

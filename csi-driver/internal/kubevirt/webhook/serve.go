@@ -44,7 +44,7 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 		}
 		var in admissionv1.AdmissionReview
 		if err := json.Unmarshal(text, &in); err != nil || in.Request == nil {
-			http.Error(w, "this is no AdmissionReview", http.StatusBadRequest)
+			http.Error(w, "the request is no AdmissionReview", http.StatusBadRequest)
 			return
 		}
 		within, cancel := context.WithTimeout(klog.NewContext(req.Context(), klog.FromContext(ctx)), limit(req.URL.Query()))
@@ -55,7 +55,7 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(out); err != nil {
-			klog.FromContext(ctx).Error(err, "A review was not taken")
+			klog.FromContext(ctx).Error(err, "The answer to a review could not be sent")
 		}
 	}
 }

@@ -25,17 +25,17 @@ func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) 
 	s := m.Spec
 	switch {
 	case s.Architecture != "" && s.Architecture != "amd64":
-		return fmt.Errorf("spec.architecture is %s: volumes are for amd64 alone", s.Architecture)
+		return fmt.Errorf("spec.architecture is %s: volumes are for amd64 only", s.Architecture)
 	case s.Domain.Machine != nil && s.Domain.Machine.Type != "" && !strings.Contains(s.Domain.Machine.Type, "q35"):
 		return fmt.Errorf("spec.domain.machine.type is %s: set it to q35", s.Domain.Machine.Type)
 	case len(s.Domain.LaunchSecurity) > 0 && string(s.Domain.LaunchSecurity) != "null":
-		return fmt.Errorf("spec.domain.launchSecurity encrypts the machine's memory, which then cannot be shared: leave that out, or the volumes")
+		return fmt.Errorf("spec.domain.launchSecurity encrypts the VM's memory, which then cannot be shared: remove it, or the volumes")
 	case s.EvictionStrategy != nil && migrates(*s.EvictionStrategy):
-		return fmt.Errorf("spec.evictionStrategy is %s: a machine with volumes cannot migrate, as they are memory of its node; set None", *s.EvictionStrategy)
+		return fmt.Errorf("spec.evictionStrategy is %s: a VM with volumes cannot migrate, because they are memory of its node; set None", *s.EvictionStrategy)
 	}
 	if id := m.uuid(); id != "" {
 		if _, ok := machineid.Canonical(id); !ok {
-			return fmt.Errorf("spec.domain.firmware.uuid %.63q is no UUID by which a machine can be known: leave it out, or give it one like 2b5c1a44-8d4e-4f0e-9f43-0d2c7e1a6b90", id)
+			return fmt.Errorf("spec.domain.firmware.uuid %.63q is no UUID that can identify a VM: remove it, or use one like 2b5c1a44-8d4e-4f0e-9f43-0d2c7e1a6b90", id)
 		}
 	}
 	// KubeVirt sets maxGuest itself, in the machine that it makes of a template: there we have set it back.
@@ -46,7 +46,7 @@ func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) 
 		return fmt.Errorf("claim %s stands under spec.volumes, too: KubeVirt would make a disk image in it, as large as the claim; leave it out there", name)
 	}
 	if what := locked(s); what != "" {
-		return fmt.Errorf("%s has all memory of the machine locked, and that of volumes cannot be: leave that out, or the volumes", what)
+		return fmt.Errorf("%s locks all memory of the VM, and memory of volumes cannot be locked: remove it, or the volumes", what)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (r *Reviewer) ready(ctx context.Context, m *instance) error {
 	// would give.
 	for other, ours := range drivers {
 		if _, named := m.Annotations[annotation.Annotation(other)]; named && ours && other != r.cluster.Driver {
-			return fmt.Errorf("annotations %s and %s: a machine can have volumes of one driver alone", annotation.Annotation(r.cluster.Driver), annotation.Annotation(other))
+			return fmt.Errorf("annotations %s and %s: a VM can have volumes of only one driver", annotation.Annotation(r.cluster.Driver), annotation.Annotation(other))
 		}
 	}
 	k, err := r.cluster.kubeVirt(ctx)
@@ -153,7 +153,7 @@ func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, 
 			continue
 		}
 		if where != "" && node != where {
-			return nil, fmt.Errorf("claim %s is on node %s, and claim %s on node %s: a machine has memory of one node", first, where, c.Name, node)
+			return nil, fmt.Errorf("claim %s is on node %s, and claim %s on node %s: a VM has memory of one node", first, where, c.Name, node)
 		}
 		where, first = node, c.Name
 	}
@@ -192,7 +192,7 @@ func (r *Reviewer) placed(ctx context.Context, m *instance, claim, node string) 
 		return "", fmt.Errorf("claim %s is on node %s, and spec.nodeSelector asks for %s", claim, node, asked)
 	}
 	if !served {
-		return fmt.Sprintf("claim %s is on node %s, where the CSI driver %s is not ready now: the machine's pod waits for it", claim, node, r.cluster.Driver), nil
+		return fmt.Sprintf("claim %s is on node %s, where the CSI driver %s is not ready now: the VM's pod waits for it", claim, node, r.cluster.Driver), nil
 	}
 	return "", nil
 }
@@ -228,8 +228,8 @@ func usable(p *corev1.PersistentVolumeClaim, c annotation.Claim, o origin, ours 
 	case o.readersOnly() && !c.ReadOnly:
 		return fmt.Errorf("claim %s is ReadOnlyMany: write it as %s:ro", c.Name, c.Name)
 	case !o.readersOnly() && c.ReadOnly:
-		return fmt.Errorf("claim %s can be written to, and a machine with read-only memory cannot share a volume with a writer: take a claim that is ReadOnlyMany, "+
-			"as a copy of it (dataSource), or leave out :ro, and mount it with -o ro", c.Name)
+		return fmt.Errorf("claim %s can be written to, and a VM with read-only memory cannot share a volume with a writer: use a claim that is ReadOnlyMany, "+
+			"such as a clone of it (dataSource), or remove :ro, and mount it with -o ro", c.Name)
 	}
 	return nil
 }
@@ -262,7 +262,7 @@ func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *
 		}
 		theirs, err := annotation.Of(other.Annotations, r.cluster.Driver)
 		if err == nil && slices.ContainsFunc(theirs, func(c annotation.Claim) bool { return c.Name == p.Name }) {
-			return fmt.Errorf("claim %s is ReadWriteOnce, and machine %s has it: make a claim that is ReadWriteMany, or stop that machine", p.Name, other.Name)
+			return fmt.Errorf("claim %s is ReadWriteOnce, and VM %s has it: make a claim that is ReadWriteMany, or stop that VM", p.Name, other.Name)
 		}
 	}
 	return nil
@@ -292,8 +292,8 @@ func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, 
 		}
 		for _, c := range wanted {
 			if !c.ReadOnly && writes(theirs, c.Name) {
-				return fmt.Errorf("machine %s has the same spec.domain.firmware.uuid, and claim %s, too: the volume cannot tell the two machines apart; "+
-					"give this one another UUID, or a claim of its own (a clone), or stop that machine", other.Name, c.Name)
+				return fmt.Errorf("VM %s has the same spec.domain.firmware.uuid, and claim %s, too: the volume cannot tell the two VMs apart; "+
+					"give this one another UUID, or a claim of its own (a clone), or stop that VM", other.Name, c.Name)
 			}
 		}
 	}
