@@ -33,7 +33,14 @@ const (
 	postVMStop = "PostVMStop"
 )
 
-// Shower knows at which paths a volume is.
+// Zone has the node's volumes. pool.Zone has the contract of each method.
+type Zone interface {
+	List(ctx context.Context) ([]pool.Volume, error)
+	Get(ctx context.Context, name string) (pool.Volume, error)
+	Ended(ctx context.Context, v pool.Volume, machine string) ([]string, error)
+}
+
+// Shower knows the paths at which a volume is mounted.
 type Shower interface {
 	Shown(v pool.Volume) ([]string, error)
 	ShownAll(volumes []pool.Volume) (map[string][]string, error)
@@ -50,13 +57,13 @@ type Config struct {
 // Hooks are a node's.
 type Hooks struct {
 	config Config
-	zone   pool.Zone
+	zone   Zone
 	show   Shower
 	given  given
 }
 
-// New makes them.
-func New(config Config, z pool.Zone, show Shower) *Hooks {
+// New returns the hooks of a node.
+func New(config Config, z Zone, show Shower) *Hooks {
 	h := &Hooks{config: config, zone: z, show: show, given: given{file: config.Notes}}
 	if err := h.given.recall(); err != nil {
 		klog.Background().Error(err, "The notes about VMs and their volumes cannot be read")
