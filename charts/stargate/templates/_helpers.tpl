@@ -42,7 +42,7 @@ template has no cluster, and finds nothing.
 {{- end -}}
 {{- range $had | uniq -}}
 {{- if ne . $.Values.driverName -}}
-{{- fail (printf "this release has the driver %s, and driverName is %s: its volumes and machines would be nobody's. Set driverName=%s, or --reuse-values; for another name uninstall the release first" . $.Values.driverName .) -}}
+{{- fail (printf "this release has the driver %s, and driverName is %s: its volumes and VMs would have no driver. Set driverName=%s, or use --reuse-values; for another name uninstall the release first" . $.Values.driverName .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -54,7 +54,7 @@ func main() {
 
 func run(ctx context.Context, args []string) (string, error) {
 	if len(args) == 3 && args[0] == "machines" {
-		return "no machine loses its volumes", asking(func(config *rest.Config) error {
+		return "no VM loses its volumes", asking(func(config *rest.Config) error {
 			client, err := kubernetes.NewForConfig(config)
 			if err != nil {
 				return err

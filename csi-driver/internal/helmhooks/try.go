@@ -105,5 +105,5 @@ func tryRegion(dir string, t told, size int64) (string, error) {
 	if bytes.Count(begin, []byte{0}) == len(begin) {
 		return "", fmt.Errorf("%s: not formatted", region)
 	}
-	return fmt.Sprintf("%s: volume %s, %d bytes of memory for machines", dir, t.Volume, size), nil
+	return fmt.Sprintf("%s: volume %s, %d bytes of memory for VMs", dir, t.Volume, size), nil
 }

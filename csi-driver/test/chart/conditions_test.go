@@ -219,17 +219,17 @@ func TestPolicy(t *testing.T) {
 		{"data", `domain: {launchSecurity: {sev: {}}, devices: {}}`, "encrypted"},
 		{"data", `evictionStrategy: LiveMigrate, domain: {devices: {}}`, "cannot migrate"},
 		{"data", `domain: {}`, ""},
-		{"data", `domain: {devices: {hostDevices: [{name: x, deviceName: y}]}}`, "hostDevices have all memory"},
-		{"data", `domain: {devices: {gpus: [{name: x, deviceName: y}]}}`, "gpus have all memory"},
-		{"data", `domain: {devices: {gpus: [], interfaces: [{name: default, bridge: {}}, {name: fast, sriov: {}}]}}`, "sriov has all memory"},
-		{"data", `domain: {cpu: {realtime: {}}, devices: {}}`, "realtime has all memory"},
-		{"data", `domain: {memory: {reservedOverhead: {memLock: Required}}}`, "memLock has all memory"},
+		{"data", `domain: {devices: {hostDevices: [{name: x, deviceName: y}]}}`, "hostDevices lock all memory"},
+		{"data", `domain: {devices: {gpus: [{name: x, deviceName: y}]}}`, "gpus lock all memory"},
+		{"data", `domain: {devices: {gpus: [], interfaces: [{name: default, bridge: {}}, {name: fast, sriov: {}}]}}`, "sriov locks all memory"},
+		{"data", `domain: {cpu: {realtime: {}}, devices: {}}`, "realtime locks all memory"},
+		{"data", `domain: {memory: {reservedOverhead: {memLock: Required}}}`, "memLock locks all memory"},
 		{"data", `domain: {memory: {reservedOverhead: {memLock: NotRequired}}}`, ""},
 	} {
 		said := refusals(t, `{metadata: {annotations: {stargate.csi.dev/volumes: "`+c.volumes+`"}}, spec: {`+c.spec+`}}`)
 		fits(t, said, c.words, "%s, %s", c.volumes, c.spec)
 	}
-	fits(t, refusals(t, `{metadata: {}, spec: {architecture: arm64, domain: {}}}`), "", "a machine without volumes")
+	fits(t, refusals(t, `{metadata: {}, spec: {architecture: arm64, domain: {}}}`), "", "a VM without volumes")
 }
 
 // TestBindings: the API server gives a pod the annotations of its binding. None of them makes it a

@@ -60,7 +60,7 @@ var plain = []string{
 func TestTurningMachinesOff(t *testing.T) {
 	both := slices.Concat([]string{hooked}, machines, plain)
 	tryUpgrades(t, []string{"kubevirt.io/v1"}, []upgrade{
-		{"machines name volumes", both, next, "2 machines or types of machines name volumes (a/stopped, a/alone)"},
+		{"machines name volumes", both, next, "2 VMs or types of VMs name volumes (a/stopped, a/alone)"},
 		{"KubeVirt stays on", both, "kubevirt.enabled=true", ""},
 		{"the operator insists", both, "kubevirt.leaveMachines=true", ""},
 		{"machines of another release", slices.Concat(machines, plain), next, ""},
@@ -86,7 +86,7 @@ func TestTypesOfMachines(t *testing.T) {
 			t.Run(version+" "+kind, func(t *testing.T) {
 				tryUpgrades(t, apis, []upgrade{
 					{"the type names no volumes", without, next, ""},
-					{"the type names volumes", with, next, "1 machines or types of machines name volumes (" + kind + " large)"},
+					{"the type names volumes", with, next, "1 VMs or types of VMs name volumes (" + kind + " large)"},
 					{"the operator insists", with, "kubevirt.leaveMachines=true", ""},
 				})
 			})

@@ -38,7 +38,7 @@ func (d *Node) isMachines(ctx context.Context, context map[string]string, target
 	}
 	is, err := d.machines(ctx, namespace, pod, context[contextPodUID], filepath.Base(filepath.Dir(target)))
 	if err != nil {
-		return false, errkind.Wrap(errkind.NoAnswer, err, "pod %s/%s may be that of a virtual machine, and the cluster does not answer", namespace, pod)
+		return false, errkind.Wrap(errkind.NoAnswer, err, "pod %s/%s may be the pod of a VM, and the cluster does not answer", namespace, pod)
 	}
 	return is, nil
 }
