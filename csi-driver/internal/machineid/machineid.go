@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machineid is about the UUIDs by which machines are known on volumes (D6). Users write them as libvirt
-// reads them, with hyphens or without and in either case; a machine's kernel says the canonical form.
+// Package machineid converts the UUIDs that identify VMs on volumes (D6). Users write them as
+// libvirt accepts them: with hyphens or without, in either case. A VM's kernel uses the canonical
+// form.
 package machineid
 
 import "strings"
@@ -11,13 +12,14 @@ const (
 	mostText = 64
 )
 
-// Canonical is the form in which a machine's kernel says its UUID; false for what is none. One of zeros or of
-// ones alone is none either: to the kernel it means that the board has no UUID.
+// Canonical returns the form of a UUID that the VM's kernel uses, and false if the text is no UUID.
+// A UUID of only zeros or only ones is refused, too: to the kernel it means that the board has no
+// UUID.
 func Canonical(text string) (string, bool) {
 	if len(text) > mostText {
 		return "", false
 	}
-	// libvirt skips hyphens, wherever they stand behind the first digit.
+	// libvirt ignores hyphens anywhere after the first digit.
 	if strings.HasPrefix(text, "-") || strings.HasSuffix(text, "-") {
 		return "", false
 	}
@@ -31,7 +33,7 @@ func Canonical(text string) (string, bool) {
 	return hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:], true
 }
 
-// Same tells whether both are UUIDs of one machine.
+// Same reports whether both are UUIDs of one VM.
 func Same(a, b string) bool {
 	one, ok := Canonical(a)
 	other, too := Canonical(b)

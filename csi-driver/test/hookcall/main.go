@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// hookcall SOCKET DOMAIN VOLUMES asks a hook, as KubeVirt would, and prints the domain that comes back.
+// hookcall SOCKET DOMAIN VOLUMES calls a hook as KubeVirt would, and prints the answer's domain.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package annotation reads what the user of a virtual machine has written (D11): which claims it is to have
-// as memory. Admission, hook and node plugin read it by this one package.
+// Package annotation reads the annotation in which a user names a VM's claims (D11). The VM gets
+// these claims as memory. Webhook, hook and node plugin all read the annotation with this package.
 package annotation
 
 import (
@@ -13,12 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// Most is how many volumes a machine can have.
+// Most is the largest number of volumes of one VM.
 const Most = 16
 
 const maxName = 253
 
-// Claim is a PersistentVolumeClaim that a machine names.
+// Claim is a PersistentVolumeClaim that a VM names.
 type Claim struct {
 	Name     string
 	ReadOnly bool
@@ -26,11 +26,11 @@ type Claim struct {
 
 var name = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 
-// Annotation is the key, on a VirtualMachineInstance or in the template of a VirtualMachine, under which
-// the claims stand.
+// Annotation returns the annotation's key. The annotation belongs to a VirtualMachineInstance, or
+// to the template of a VirtualMachine.
 func Annotation(driver string) string { return driver + "/volumes" }
 
-// Folder is where launcher and hook see a claim.
+// Folder is the mount point of a claim in the launcher and in the hook.
 func Folder(claim string) string { return path.Join("/var/run/stargate", claim) }
 
 // Parse reads the annotation's value: "pvc-a,pvc-b:ro".
@@ -58,7 +58,8 @@ func Parse(value string) ([]Claim, error) {
 	return all, nil
 }
 
-// Of reads the annotations of an object; none if it has not asked for any.
+// Of returns the claims that an object's annotations name. It returns none if the annotation is
+// missing.
 func Of(annotations map[string]string, driver string) ([]Claim, error) {
 	value, asked := annotations[Annotation(driver)]
 	if !asked {
@@ -71,8 +72,8 @@ func Of(annotations map[string]string, driver string) ([]Claim, error) {
 	return all, nil
 }
 
-// quoted is so much of it that the sentence around it stays one that an Event has room for, whatever it is that a
-// quote makes of its bytes.
+// quoted returns s in quotes, shortened so that the error around it fits into an Event. The limit
+// applies to the quoted text, because quoting can make four bytes of one.
 func quoted(s string) string {
 	const most = 80
 	text, rest := strconv.Quote(s[:min(len(s), most)]), len(s) > most

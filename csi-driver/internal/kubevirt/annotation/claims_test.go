@@ -51,8 +51,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Whatever a user writes is refused in a sentence that fits an Event, or means claims that each lead to a folder of
-// their own; written again, it means the same.
+// Parse refuses a text with an error that fits into an Event, or returns claims that each have a
+// folder of their own. The claims, written as a text, are parsed to the same claims.
 func FuzzParse(f *testing.F) {
 	for _, value := range []string{"data,models:ro", "a:b:c,,", " a , b:rw", "..", "a/../b", "a\n", strings.Repeat("a,", 20), "\xff\x00", "a.b-c:ro,a"} {
 		f.Add(value)

@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 )
 
-// Folder is where somebody else, cert-manager, puts certificates, and renews them.
+// Folder is a folder with a certificate that another program, such as cert-manager, makes and
+// renews.
 type Folder struct{ Dir string }
 
-// Certificate reads what is there now: an API server connects seldom, and keeps its connections.
+// Certificate reads the files each time. An API server connects seldom and keeps its connections.
 func (f Folder) Certificate() (*tls.Certificate, error) {
 	c, err := tls.LoadX509KeyPair(filepath.Join(f.Dir, "tls.crt"), filepath.Join(f.Dir, "tls.key"))
 	if err != nil {

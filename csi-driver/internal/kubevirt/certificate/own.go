@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificate has the webhook's certificate: one that the webhook makes and renews itself, or one
-// that it finds in a folder.
+// Package certificate provides the webhook's certificate. The webhook makes and renews one itself,
+// or reads one from a folder.
 package certificate
 
 import (
@@ -34,15 +34,15 @@ const (
 	skew = 5 * time.Minute
 )
 
-// Own is a certificate that is its own authority. All replicas have the same, from a Secret. A new one is
-// made when a third of the life of the old one is left; both are trusted until the next one, so that it
-// does not matter who shows which.
+// Own is a self-signed certificate. All replicas read the same one from a Secret. Own makes a new
+// certificate when a third of the old one's life is left. Clients trust both until the next
+// renewal, so replicas may serve either.
 type Own struct {
 	Client    kubernetes.Interface
 	Namespace string
 	Secret    string
-	Names     []string // of the service
-	// Configurations are the names of the webhooks' that are to trust it: mutating, validating.
+	Names     []string // DNS names of the service
+	// Names of the webhook configurations whose caBundle is set.
 	Mutating, Validating string
 	Life                 time.Duration
 	Now                  func() time.Time
@@ -50,7 +50,7 @@ type Own struct {
 	current atomic.Pointer[tls.Certificate]
 }
 
-// Certificate is the current one.
+// Certificate returns the current certificate.
 func (o *Own) Certificate() (*tls.Certificate, error) {
 	c := o.current.Load()
 	if c == nil {
@@ -59,7 +59,7 @@ func (o *Own) Certificate() (*tls.Certificate, error) {
 	return c, nil
 }
 
-// Run sees to it until ctx is done.
+// Run calls Look every period until ctx is done.
 func (o *Own) Run(ctx context.Context, period time.Duration) {
 	for {
 		if err := o.Look(ctx); err != nil {
@@ -73,7 +73,8 @@ func (o *Own) Run(ctx context.Context, period time.Duration) {
 	}
 }
 
-// Look makes or renews it, has it trusted, and only then shows it.
+// Look makes or renews the certificate if needed. It writes the trust bundle before it serves the
+// certificate.
 func (o *Own) Look(ctx context.Context) error {
 	var secret *corev1.Secret
 	err := retry.OnError(retry.DefaultBackoff, raced, func() (err error) {
@@ -94,7 +95,7 @@ func (o *Own) Look(ctx context.Context) error {
 	return nil
 }
 
-// Another replica was faster.
+// raced reports whether another replica has changed the Secret first.
 func raced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 func (o *Own) secret(ctx context.Context) (*corev1.Secret, error) {
@@ -132,8 +133,8 @@ func (o *Own) secret(ctx context.Context) (*corev1.Secret, error) {
 	return secrets.Update(ctx, s, metav1.UpdateOptions{})
 }
 
-// trusted is the certificate that the API server believes now. Where somebody has deleted the Secret, it is what
-// the other replicas show until they look.
+// trusted returns the certificate that the API server trusts now. If the Secret was deleted, the
+// other replicas serve this certificate until their next Look.
 func (o *Own) trusted(ctx context.Context) ([]byte, error) {
 	m, err := o.Client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, o.Mutating, metav1.GetOptions{})
 	if err != nil {
@@ -157,8 +158,9 @@ func parse(text []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// fresh: whoever knows the bundle alone believes it for each of our names, and a third of its life is left. A Secret that
-// somebody else has made may have another bundle, or none: the API server would be told to believe that.
+// fresh reports whether the bundle verifies the certificate for each name, and a third of its life
+// is left. A Secret from another program may have an unrelated bundle, or none. API servers would
+// then refuse the certificate.
 func (o *Own) fresh(data map[string][]byte) bool {
 	pair, err := tls.X509KeyPair(data[certKey], data[keyKey])
 	if err != nil {
@@ -209,7 +211,7 @@ func (o *Own) make() (cert, key []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: rawKey}), nil
 }
 
-// trust has the API server believe it.
+// trust writes the bundle into the webhook configurations, from which the API server reads it.
 func (o *Own) trust(ctx context.Context, bundle []byte) error {
 	api := o.Client.AdmissionregistrationV1()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {

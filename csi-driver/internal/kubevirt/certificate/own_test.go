@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// A Secret that somebody deletes is made anew, and what the other replica shows is believed until it looks; what
-// has been shown before that is not.
+// A deleted Secret is made anew. API servers trust the other replica's certificate until that
+// replica looks again. They trust no older certificate.
 func TestDeletedSecret(t *testing.T) {
 	const name = "hook.ns.svc"
 	ctx, hook := context.Background(), metav1.ObjectMeta{Name: "hook"}
@@ -105,7 +105,8 @@ func TestDeletedSecret(t *testing.T) {
 	}
 }
 
-// A Secret that somebody else has made is used if the API server would believe what is shown of it, else made anew.
+// A Secret of another program is used if its bundle verifies its certificate. Otherwise it is
+// replaced.
 func TestSecretOfOthers(t *testing.T) {
 	const name = "hook.ns.svc"
 	ctx, hook := context.Background(), metav1.ObjectMeta{Name: "hook"}

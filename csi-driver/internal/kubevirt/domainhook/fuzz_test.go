@@ -19,7 +19,7 @@ import (
 const seedDomain = `<domain type="kvm"><memory unit="GiB">1</memory><vcpu>2</vcpu><os><type arch="x86_64" machine="pc-q35-9.2">hvm</type></os>
 <cpu mode="host-passthrough"/><devices/></domain>`
 
-// laid is a folder of claims, of which there is one, data.
+// laid returns a folder of claims with one claim, data.
 func laid(f *testing.F) string {
 	f.Helper()
 	dir := f.TempDir()
@@ -38,9 +38,9 @@ func laid(f *testing.F) string {
 	return dir
 }
 
-// Whatever comes in the envelope of KubeVirt 1.9, and of 1.8: it is answered with a domain or refused in a line,
-// with a code that KubeVirt shows to the user; claims are looked for in their own folders alone, and nothing is
-// stored into them.
+// Any request of KubeVirt 1.9 or 1.8 is answered with a domain or an error. The error has one line
+// and a code that KubeVirt shows to the user. The hook reads only the claims' own folders, and
+// stores nothing in them.
 func FuzzEnvelope(f *testing.F) {
 	dir := laid(f)
 	for _, vmi := range []string{

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package domainhook answers KubeVirt when it defines a machine's domain (D11): up to 1.8 as a hook sidecar, in
-// each version of that API, from 1.9 on as the domain hook of a Plugin. Package domainxml changes the
-// domain; this package has the envelopes.
+// Package domainhook answers KubeVirt when KubeVirt defines a VM's domain (D11). Up to KubeVirt 1.8
+// the hook is a sidecar, and serves each version of that API. From 1.9 on it is the domain hook of
+// a Plugin. This package decodes the calls; package domainxml changes the domain.
 package domainhook
 
 import (
@@ -24,21 +24,21 @@ import (
 	"stargate/csi-driver/internal/kubevirt/volumeinfo"
 )
 
-// Config is of one hook.
+// Config configures one hook.
 type Config struct {
 	Driver string
-	// Folder is where a claim is mounted; claims.Folder, unless it is a test.
+	// Folder returns the mount point of a claim: annotation.Folder, except in tests.
 	Folder func(claim string) string
 	Host   domainxml.Host
 }
 
-// Hook is one machine's.
+// Hook serves one VM.
 type Hook struct{ config Config }
 
-// New makes it.
+// New returns a hook.
 func New(config Config) *Hook { return &Hook{config} }
 
-// Names that KubeVirt gives to services, calls and versions.
+// KubeVirt's names of services, calls and versions.
 const (
 	infoService   = "kubevirt.hooks.info.Info"
 	pluginService = "kubevirt.hooks.plugins.v1alpha1.DomainHookService"
@@ -47,14 +47,16 @@ const (
 
 	boot = "Boot"
 
-	// Folder is where KubeVirt collects sidecars' sockets; each sidecar sees its own part of it.
+	// Folder is KubeVirt's folder for the sockets of sidecars. Each sidecar sees its own part
+	// of it.
 	Folder = "/var/run/kubevirt-hooks"
 )
 
 var versions = []string{"v1alpha1", "v1alpha2", "v1alpha3"}
 
-// Socket is a path of one, or that of the driver's in a folder: of sockets with one name, also in different
-// parts of Folder, KubeVirt sees one, and waits for the others in vain.
+// Socket returns said, or if said is a folder, the path of the driver's socket in it. The socket
+// has the driver's name, because sockets need different names, even in different parts of Folder.
+// KubeVirt finds only one socket of each name, and waits for the others in vain.
 func Socket(said, driver string) string {
 	if st, err := os.Stat(said); err == nil && st.IsDir() {
 		return filepath.Join(said, driver+".sock")
@@ -62,7 +64,7 @@ func Socket(said, driver string) string {
 	return said
 }
 
-// Register serves all of them: KubeVirt takes the newest that it knows.
+// Register serves all versions of the API. KubeVirt uses the newest one that it knows.
 func (h *Hook) Register(s grpc.ServiceRegistrar) {
 	hookproto.Register(s, infoService, map[string]hookproto.Call{"Info": h.info})
 	for _, v := range versions {
@@ -78,8 +80,8 @@ func (h *Hook) Register(s grpc.ServiceRegistrar) {
 	hookproto.Register(s, pluginService, map[string]hookproto.Call{"MutateDomain": h.mutateDomain})
 }
 
-// info subscribes to the one point. Of several hooks those with a lower priority come later: with the
-// lowest, nobody's change comes behind ours.
+// info subscribes to OnDefineDomain. KubeVirt calls hooks of a lower priority later. This hook has
+// the lowest, so no other hook changes the domain after it.
 func (h *Hook) info(context.Context, hookproto.Message) (hookproto.Message, error) {
 	const name, hookPoints, version = 1, 3, 4
 	m := hookproto.Message{}.Add(name, []byte(hookName))
@@ -118,7 +120,7 @@ func (h *Hook) mutateDomain(ctx context.Context, request hookproto.Message) (hoo
 	return hookproto.Message{}.Add(result, out), nil
 }
 
-// KubeVirt also asks for the VM's cloud-init disk; the hook leaves it as it is.
+// unchangedISO returns the cloud-init data unchanged. v1alpha2 and v1alpha3 have this call.
 func unchangedISO(_ context.Context, request hookproto.Message) (hookproto.Message, error) {
 	const noCloud, data = 1, 3
 	m := hookproto.Message{}
@@ -130,7 +132,7 @@ func unchangedISO(_ context.Context, request hookproto.Message) (hookproto.Messa
 	return m, nil
 }
 
-// Status is an error as gRPC has it.
+// Status converts an error to a gRPC status.
 func Status(err error) error {
 	if err == nil {
 		return nil

@@ -23,7 +23,7 @@ import (
 	"stargate/csi-driver/internal/kubevirt/hookproto"
 )
 
-// program is the real one, which all tests share.
+// program is the path of the real stargate-hook, which all tests share.
 var program string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -43,7 +43,7 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// start has the real program at a real socket, with a claim data.
+// start runs the real program at a real socket, with a claim data.
 func start(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +54,7 @@ func start(t *testing.T) *grpc.ClientConn {
 	write(t, filepath.Join(hidden, "volume.json"), `{"version":1,"base":"0x1000000000","size":4194304,"mode":"rw"}`)
 	write(t, filepath.Join(hidden, "region"), strings.Repeat("\x00", 4<<20))
 	socket := filepath.Join(dir, "s.sock")
-	write(t, socket, "") // neither this nor a dead socket keeps it from coming
+	write(t, socket, "") // neither a file nor a stale socket stops the program
 	if err := exec.Command(program, "--socket", socket).Run(); err == nil {
 		t.Error("it has taken the place of a file")
 	}
@@ -183,7 +183,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// KubeVirt tells sockets apart by their names alone, also those in folders of their own.
+// KubeVirt distinguishes sockets only by their names, also those in folders of their own.
 func TestSocket(t *testing.T) {
 	dir := t.TempDir()
 	if got, want := Socket(dir, "a.b"), filepath.Join(dir, "a.b.sock"); got != want {

@@ -11,15 +11,16 @@ import (
 	"stargate/csi-driver/internal/kubevirt/volumeinfo"
 )
 
-// Two kinds of volumes libvirt (11.3, and those before) cannot give, so these come as arguments of QEMU's
-// own; all others are libvirt's devices, which it checks, counts and shows.
+// libvirt (11.3 and older) cannot attach two kinds of volumes, so the hook passes these as
+// arguments to QEMU. All others are devices of libvirt, which checks, counts and shows them.
 //
-// One that a machine may only read is memory that it must not be able to write to, whatever its kernel does
-// (D10). Of <readonly/> libvirt makes unarmed=on, which asks the guest not to, and QEMU opens the file for
-// writing.
+// A read-only volume must be memory that the VM cannot write, whatever its kernel does (D10). For
+// <readonly/> libvirt sets unarmed=on, which only asks the guest not to write; QEMU still opens the
+// file for writing.
 //
-// One with bad memory cannot be allocated in advance: the kernel gives no page that it knows to be bad, and
-// QEMU ends. libvirt has it do that for every nvdimm, whatever <allocation mode> says.
+// A volume with bad pages cannot be allocated in advance: the kernel refuses a page that it knows
+// to be bad, and QEMU exits. libvirt makes QEMU allocate every nvdimm, whatever <allocation mode>
+// says.
 const (
 	objectID = "stargate-mem-"
 	deviceID = "stargate-nv-"
@@ -58,7 +59,7 @@ func hasPair(d *libvirtxml.Domain, option, value string) bool {
 	return false
 }
 
-// forget takes away the arguments that an earlier call has added.
+// forget removes the arguments that an earlier call has added.
 func forget(d *libvirtxml.Domain) {
 	if d.QEMUCommandline == nil {
 		return

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package domainxml adds volumes to the domain that KubeVirt has made for a virtual machine, each as
-// memory at its own physical address (D3, D11). It is called many times for one machine, also with what
-// KubeVirt has left of its own last answer, and the result is always the same.
+// Package domainxml adds volumes to the domain that KubeVirt has made for a VM, each as memory at
+// its own physical address (D3, D11). KubeVirt calls it many times for one VM, also with the parts
+// of an earlier answer that KubeVirt has kept. The result is the same each time.
 package domainxml
 
 import (
@@ -17,22 +17,22 @@ import (
 	"stargate/csi-driver/internal/machineid"
 )
 
-// Host is what must be known of the node's processor.
+// Host describes the node's processor.
 type Host struct {
-	Bits  uint // of physical addresses; 0: not known
+	Bits  uint // width of physical addresses; 0: not known
 	Intel bool
 }
 
 const (
-	alias   = "ua-stargate-" // of our devices; a user's alias begins with ua-
+	alias   = "ua-stargate-" // libvirt leaves aliases that begin with ua- to users
 	model   = "nvdimm"
 	mostXML = 8 << 20
 )
 
-// Attach is the domain with the volumes, and without those that an earlier call has added. The error
-// says what to do about it.
+// Attach returns the domain with the volumes, and without those that an earlier call has added. The
+// error says what to do.
 func Attach(text []byte, volumes []volumeinfo.Volume, host Host) (out []byte, err error) {
-	// A panic of the library, caused by hostile XML, ends here.
+	// A panic of the library on hostile XML ends here.
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("the domain cannot be read: %v", p)
@@ -58,7 +58,7 @@ func Attach(text []byte, volumes []volumeinfo.Volume, host Host) (out []byte, er
 	return []byte(root.String()), nil
 }
 
-// change is all that is done to the domain.
+// change makes all changes to the domain.
 func change(d *libvirtxml.Domain, volumes []volumeinfo.Volume, host Host) error {
 	if err := suitable(d); err != nil {
 		return err
@@ -84,7 +84,7 @@ func change(d *libvirtxml.Domain, volumes []volumeinfo.Volume, host Host) error 
 	return nil
 }
 
-// suitable is about what a volume can be in at all.
+// suitable checks that the domain can have volumes at all.
 func suitable(d *libvirtxml.Domain) error {
 	if d.OS == nil || d.OS.Type == nil {
 		return errors.New("the domain has no os type")
@@ -106,7 +106,7 @@ func suitable(d *libvirtxml.Domain) error {
 	return nil
 }
 
-// ours tells what an earlier call has added, also if KubeVirt has left its alias alone of it.
+// ours reports whether an earlier call has added the device. KubeVirt may have kept only its alias.
 func ours(m libvirtxml.DomainMemorydev) bool {
 	return m.Model == model && m.Alias != nil && strings.HasPrefix(m.Alias.Name, alias)
 }
@@ -115,10 +115,10 @@ func others(all []libvirtxml.DomainMemorydev) []libvirtxml.DomainMemorydev {
 	return slices.DeleteFunc(slices.Clone(all), ours)
 }
 
-// uuid is the machine's: that of the domain, or the one which libvirt takes from what the guest's
-// firmware is to say. The node knows the canonical form alone.
+// uuid returns the VM's UUID in canonical form, the only form that the node knows. It is the
+// domain's UUID, or the one in the domain's SMBIOS data, as in libvirt.
 func uuid(d *libvirtxml.Domain) string {
-	id, _ := machineid.Canonical(said(d)) // of what is none libvirt makes no machine
+	id, _ := machineid.Canonical(said(d)) // libvirt starts no VM with an invalid UUID
 	return id
 }
 
@@ -139,8 +139,8 @@ func said(d *libvirtxml.Domain) string {
 	return ""
 }
 
-// setMemory gives the machine slots, and room for them; libvirt has memory devices only in machines with
-// a NUMA cell, which then holds all memory and processors.
+// setMemory gives the VM memory slots, and room for them. libvirt requires a NUMA cell for memory
+// devices. If setMemory adds the cell, it holds all memory and processors.
 func setMemory(d *libvirtxml.Domain, memory, most uint64, slots int) {
 	d.MaximumMemory = &libvirtxml.DomainMaxMemory{Value: uint(most >> 10), Unit: "KiB", Slots: uint(slots)}
 	if d.CPU == nil {
@@ -173,7 +173,8 @@ func add(d *libvirtxml.Domain, slot uint, v volumeinfo.Volume) {
 	d.Devices.Memorydevs = append(d.Devices.Memorydevs, device(slot, v, uuid(d), firstCell(d)))
 }
 
-// Without access='shared' the machine would get a copy of its own, without alignsize no large pages.
+// device returns a volume as libvirt's memory device. Without access='shared' the VM would get a
+// private copy; without alignsize it would get no large pages.
 func device(slot uint, v volumeinfo.Volume, uuid string, cell uint) libvirtxml.DomainMemorydev {
 	base := v.Base
 	return libvirtxml.DomainMemorydev{

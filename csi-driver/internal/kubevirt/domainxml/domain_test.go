@@ -39,7 +39,7 @@ func at(claim string, base, size uint64) volumeinfo.Volume {
 	return volumeinfo.Volume{Claim: claim, Path: "/var/run/stargate/" + claim + "/.stargate/region", Base: base, Size: size}
 }
 
-// small is a domain with the least that there can be.
+// small returns a minimal domain, changed by edit.
 func small(edit func(d *libvirtxml.Domain)) []byte {
 	d := &libvirtxml.Domain{
 		Type: "kvm", UUID: "0b5e55ed-0000-4000-8000-00000000beef", Memory: &libvirtxml.DomainMemory{Value: 1, Unit: "GiB"},
@@ -97,7 +97,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// libvirt takes a UUID without hyphens, and the node knows machines by the canonical form alone.
+// libvirt accepts a UUID without hyphens. The node knows a VM only by the canonical form.
 func TestAttachUUID(t *testing.T) {
 	const id = "0b5e55ed-0000-4000-8000-00000000beef"
 	for said, want := range map[string]string{id: "@" + id, strings.ToUpper(id): "@" + id, strings.ReplaceAll(id, "-", ""): "@" + id, "": ""} {
@@ -145,8 +145,8 @@ func TestAttachReadOnly(t *testing.T) {
 	}
 }
 
-// TestAttachBad: a volume with bad memory is not allocated in advance, and can be written to; what it is
-// in the machine does not change when a page of it becomes bad, or is good again.
+// TestAttachBad: a volume with bad pages is not allocated in advance, and the VM can write to it.
+// Its device in the VM stays the same when a page becomes bad, or is good again.
 func TestAttachBad(t *testing.T) {
 	bad, good := at("bad", 64*gibibyte, 32*mebibyte), at("good", 128*gibibyte, 32*mebibyte)
 	bad.ByMachine = true
@@ -199,8 +199,8 @@ func must(t *testing.T, in []byte, volumes ...volumeinfo.Volume) []byte {
 	return out
 }
 
-// TestKubeVirt: what the real converter makes is taken, in each version, and taken again; also when the
-// volume's memory has become bad.
+// TestKubeVirt: Attach accepts domains of the real converter, in each version. It also accepts its
+// own result, even if the volume has bad pages by then.
 func TestKubeVirt(t *testing.T) {
 	v := at("data", 64*gibibyte, 32*mebibyte)
 	bad := v
@@ -283,7 +283,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFit: what is said to fit at most does, and no more does.
+// TestFit: the largest memory that the error names fits, and no larger one does.
 func TestFit(t *testing.T) {
 	for _, base := range []uint64{5 * gibibyte, 6 * gibibyte, 16 * gibibyte, 64*gibibyte + 2*mebibyte} {
 		v := at("data", base, 2*mebibyte)
@@ -304,7 +304,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A volume below 4 GiB fits into no machine, and no amount of memory is named that would do.
+// A volume below 4 GiB fits into no VM. So the error names no amount of memory.
 func TestFitBelow4GiB(t *testing.T) {
 	for _, base := range []uint64{0, 2 * mebibyte, gibibyte, 4*gibibyte - 2*mebibyte} {
 		for _, memory := range []uint64{mebibyte, gibibyte, 1 << 40} {
@@ -329,7 +329,7 @@ func TestReadHost(t *testing.T) {
 	}
 }
 
-// rest is all of a domain that is nobody's business here.
+// rest returns the parts of a domain that Attach must not change.
 func rest(t *testing.T, text []byte) string {
 	t.Helper()
 	root, err := parseTree(text)
@@ -342,12 +342,13 @@ func rest(t *testing.T, text []byte) string {
 	for _, name := range []string{"maxMemory", "cpu", commandline} {
 		root.replace(name, nil)
 	}
-	// Of what was changed, lines and empty elements may be other ones.
+	// Attach may change line breaks and empty elements.
 	said := strings.ReplaceAll(root.String(), "<devices></devices>", "<devices/>")
 	return strings.Join(strings.Fields(strings.ReplaceAll(said, "<devices/>", "")), " ")
 }
 
-// FuzzAttach: no domain is taken that, taken again, would become another, or that loses something by it.
+// FuzzAttach: a second call does not change the result of the first one, and no call drops other
+// parts of a domain.
 func FuzzAttach(f *testing.F) {
 	for _, text := range stored(f) {
 		f.Add(text, uint64(64)<<30, uint64(32)<<20, true)
@@ -357,7 +358,7 @@ func FuzzAttach(f *testing.F) {
 	f.Add(must2(small(nil)), uint64(64)<<30, uint64(2)<<20, false)
 	f.Fuzz(func(t *testing.T, text []byte, base, length uint64, readOnly bool) {
 		v := at("data", base&(1<<51-1)&^(volumeinfo.Extent-1), length&(1<<50-1)&^(volumeinfo.Extent-1)+volumeinfo.Extent)
-		v.ReadOnly, v.Bad = readOnly, base&1 != 0 // a bit of what is rounded away
+		v.ReadOnly, v.Bad = readOnly, base&1 != 0 // a bit that rounding drops
 		out, err := Attach(text, []volumeinfo.Volume{v}, intel)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {

@@ -15,23 +15,23 @@ import (
 	"stargate/csi-driver/internal/kubevirt/volumeinfo"
 )
 
-// QEMU finds out late, and in its own words, that an address does not fit. So the room that it will have
-// is worked out here as it does for a q35; `stargatectl volume libvirt-xml` does the same.
+// QEMU detects late that an address does not fit, and its message does not name the volume. So this
+// file computes the layout as QEMU does for a q35; `stargatectl volume libvirt-xml` does the same.
 const (
 	mebibyte  = uint64(1) << 20
 	gibibyte  = uint64(1) << 30
-	lowMost   = 11 * gibibyte / 4 // so much memory, or less, is all below 4 GiB; ...
-	low       = 2 * gibibyte      // ... of more, this
-	pciWindow = 32 * gibibyte     // behind all memory
-	amdHole   = 1012 * gibibyte   // what would reach it is moved to 1 TiB, RAM and all
-	// Of processors that QEMU makes up itself.
+	lowMost   = 11 * gibibyte / 4 // smaller memory lies below 4 GiB as a whole
+	low       = 2 * gibibyte      // of larger memory, this much lies below 4 GiB
+	pciWindow = 32 * gibibyte     // after all memory
+	amdHole   = 1012 * gibibyte   // if addresses reach it, QEMU moves all high memory to 1 TiB
+	// Address width of processor models that QEMU defines.
 	ownBits = 40
 	maxBits = 52
 )
 
 func roundUp(n, to uint64) uint64 { return (n + to - 1) / to * to }
 
-// Where addresses for memory devices begin, behind the machine's own memory.
+// devicesStart returns the first address for memory devices, after the VM's own memory.
 func devicesStart(memory uint64) uint64 {
 	above := uint64(0)
 	if memory >= lowMost {
@@ -40,8 +40,8 @@ func devicesStart(memory uint64) uint64 {
 	return roundUp(4*gibibyte+above, gibibyte)
 }
 
-// Fits is an error, which says what to do, if a machine with so much memory of its own cannot hold a
-// volume at its address.
+// Fits returns an error if a VM with this much memory cannot have the volume at its address. The
+// error says what to do.
 func Fits(v volumeinfo.Volume, memory uint64) error {
 	if devicesStart(memory) <= v.Base {
 		return nil
@@ -58,7 +58,7 @@ func Fits(v volumeinfo.Volume, memory uint64) error {
 		v.Claim, size(v.Base), size(memory), size(most))
 }
 
-// apart puts volumes into the order of their addresses.
+// apart sorts volumes by address, and checks that they do not overlap.
 func apart(volumes []volumeinfo.Volume) error {
 	slices.SortStableFunc(volumes, func(a, b volumeinfo.Volume) int { return cmp.Compare(a.Base, b.Base) })
 	for i := 1; i < len(volumes); i++ {
@@ -71,7 +71,7 @@ func apart(volumes []volumeinfo.Volume) error {
 	return nil
 }
 
-// fit is the memory that the machine can have at most, in libvirt's sense: devices included.
+// fit returns the VM's maximum memory as libvirt counts it: with memory devices.
 func fit(volumes []volumeinfo.Volume, memory uint64, reach uint, host Host) (uint64, error) {
 	if len(volumes) == 0 {
 		return 0, errors.New("no claims are named")
@@ -95,7 +95,7 @@ func fit(volumes []volumeinfo.Volume, memory uint64, reach uint, host Host) (uin
 	return memory + last.End() - devicesStart(memory), nil
 }
 
-// reach is how many bits of physical addresses the machine's processor has.
+// reach returns the width of physical addresses of the VM's processor, in bits.
 func reach(d *libvirtxml.Domain, host Host) uint {
 	if d.Type != "kvm" || d.CPU == nil {
 		return ownBits
@@ -114,7 +114,7 @@ var units = map[string]uint64{
 	"G": 1 << 30, "GiB": 1 << 30, "GB": 1e9, "T": 1 << 40, "TiB": 1 << 40, "TB": 1e12,
 }
 
-// ownMemory is what the machine has of its own, in whole MiB, as libvirt rounds it.
+// ownMemory returns the size of the VM's own memory, rounded up to MiB as in libvirt.
 func ownMemory(d *libvirtxml.Domain) (uint64, error) {
 	if d.CPU != nil && d.CPU.Numa != nil && len(d.CPU.Numa.Cell) > 0 {
 		total := uint64(0)
@@ -147,7 +147,7 @@ func inBytes(value uint, unit string) (uint64, error) {
 	return roundUp(n, mebibyte), nil
 }
 
-// size is for people: the largest unit in which it is a whole number.
+// size returns n for messages, in the largest unit in which it is a whole number.
 func size(n uint64) string {
 	names := []string{"", "Ki", "Mi", "Gi", "Ti"}
 	i := 0

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ThisHost reads the kernel's description of the processor. A missing value is not checked.
+// ThisHost reads /proc/cpuinfo. A property that is missing there is not checked later.
 func ThisHost() Host {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

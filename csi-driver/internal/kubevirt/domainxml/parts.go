@@ -11,10 +11,10 @@ import (
 
 const commandline = "commandline"
 
-// The parts of a domain that are read; of its devices, only memory.
+// parts are the elements of a domain that this package reads. Of the devices it reads only memory.
 var parts = []string{"uuid", "maxMemory", "memory", "vcpu", "sysinfo", "os", "cpu", "launchSecurity", commandline}
 
-// read has the parts as libvirt's types.
+// read returns the parts as libvirtxml's types.
 func read(root *node) (*libvirtxml.Domain, error) {
 	if root.name != (xml.Name{Local: "domain"}) {
 		return nil, fmt.Errorf("<%s> is no domain", plain(root.name))
@@ -42,7 +42,7 @@ func read(root *node) (*libvirtxml.Domain, error) {
 	return d, nil
 }
 
-// store puts what has been changed into the place of what there was.
+// store replaces the elements that change may have changed.
 func store(root *node, d *libvirtxml.Domain) error {
 	text, err := d.Marshal()
 	if err != nil {

@@ -12,23 +12,24 @@ import (
 	"strings"
 )
 
-// A domain of KubeVirt's has elements that libvirtxml cannot read (an <interface type='ethernet'> with a
-// <source>) or does not write back as they were. So the text is kept as a tree, and the few elements that
-// are read or changed here go through libvirtxml's types, each by itself; all others stay as they came.
+// KubeVirt's domains have elements that libvirtxml cannot read (an <interface type='ethernet'> with
+// a <source>) or writes back in another form. So this file keeps the text as a tree. Only the few
+// elements that the package reads or changes go through libvirtxml's types, each by itself.
 
 const (
 	mostDepth = 64
 	qemuSpace = "http://libvirt.org/schemas/domain/qemu/1.0"
 )
 
-// node is an element. Names and attributes are as they stand there, prefixes included.
+// node is an element. Its names and attributes are those of the text, with prefixes.
 type node struct {
 	name    xml.Name
 	attrs   []xml.Attr
 	content []any // *node, or text
 }
 
-// parseTree reads one element; what is outside of it (declarations, comments) does not count for libvirt.
+// parseTree reads one element. It drops declarations and comments outside of the element, which
+// libvirt ignores.
 func parseTree(text []byte) (*node, error) {
 	d := xml.NewDecoder(bytes.NewReader(text))
 	var root *node
@@ -106,7 +107,7 @@ func (n *node) write(b *bytes.Buffer) {
 	b.WriteString("</" + plain(n.name) + ">")
 }
 
-// Lines and tabs stay what they are.
+// writeText escapes text. It leaves line breaks and tabs between elements as they are.
 func writeText(b *bytes.Buffer, text string) {
 	if strings.Trim(text, " \n\t") == "" {
 		b.WriteString(text)
@@ -130,7 +131,8 @@ func (n *node) attr(local string) string {
 	return ""
 }
 
-// is tells whether a child of the root is an element of that name, or QEMU's of that name.
+// is reports whether a child of the root is the element of that name. The command line is in QEMU's
+// name space.
 func (n *node) is(child *node, local string) bool {
 	if child.name.Local != local {
 		return false
@@ -166,7 +168,7 @@ func (n *node) child(local string) *node {
 	return nil
 }
 
-// must is the child, made if it is not there.
+// must returns the child of that name, and adds it if it is missing.
 func (n *node) must(local string) *node {
 	if c := n.child(local); c != nil {
 		return c
@@ -176,8 +178,9 @@ func (n *node) must(local string) *node {
 	return c
 }
 
-// replace has these in place of all of a name, where the first of them was, or as the last, each on a line
-// of its own. Done twice it makes the same of it.
+// replace puts elements in the place of all elements of a name: where the first of those was, or at
+// the end. Each element gets a line of its own. A second call with the same elements changes
+// nothing.
 func (n *node) replace(local string, with []*node) {
 	var left []any
 	at := -1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hookproto has the messages of KubeVirt's hooks, as they are on its sockets: of strings and bytes
-// alone, a few of them. KubeVirt's own packages would bring all of KubeVirt into the driver.
+// Package hookproto encodes and decodes the messages of KubeVirt's hooks. They are few, and have
+// only strings and bytes. An import of KubeVirt's own packages would import all of KubeVirt.
 package hookproto
 
 import (
@@ -13,13 +13,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Number is a field's.
+// Number is the number of a field.
 type Number = protowire.Number
 
 // Message has the values of each field, in the order of their arrival.
 type Message map[Number][][]byte
 
-// Get is a field's last value, as protocol buffers have it.
+// Get returns a field's last value, as protocol buffers define it.
 func (m Message) Get(n Number) []byte {
 	if all := m[n]; len(all) > 0 {
 		return all[len(all)-1]
@@ -27,13 +27,13 @@ func (m Message) Get(n Number) []byte {
 	return nil
 }
 
-// Add has one value more.
+// Add appends a value to a field, and returns the message.
 func (m Message) Add(n Number, value []byte) Message {
 	m[n] = append(m[n], value)
 	return m
 }
 
-// Encode writes it, by number.
+// Encode returns the message's bytes, sorted by the fields' numbers.
 func (m Message) Encode() []byte {
 	var out []byte
 	for _, n := range slices.Sorted(maps.Keys(m)) {
@@ -45,7 +45,8 @@ func (m Message) Encode() []byte {
 	return out
 }
 
-// Decode reads one; fields that are neither strings nor bytes are left out: no message has any that counts.
+// Decode reads a message. It drops fields that are neither strings nor bytes: the hooks need none
+// of them.
 func Decode(data []byte) (Message, error) {
 	m := Message{}
 	for len(data) > 0 {
@@ -71,7 +72,7 @@ func Decode(data []byte) (Message, error) {
 	return m, nil
 }
 
-// Show has no more of a message than how large its parts are: they have what cloud-init is to keep secret.
+// Show returns only the sizes of a message's fields, because cloud-init's data may be secret.
 func Show(message any) any {
 	m, ok := message.(*Message)
 	if !ok {
@@ -88,10 +89,10 @@ type codec struct{}
 
 var _ encoding.Codec = codec{}
 
-// Codec is for a gRPC server or client that speaks Messages alone.
+// Codec is the codec of a gRPC server or client whose only type is Message.
 func Codec() encoding.Codec { return codec{} }
 
-// Name is protocol buffers', as it is what goes over the wire.
+// Name is that of protocol buffers, which is the format on the wire.
 func (codec) Name() string { return "proto" }
 
 func (codec) Marshal(v any) ([]byte, error) {

@@ -17,7 +17,7 @@ func TestMessage(t *testing.T) {
 	if err != nil || len(got) != 3 || string(got.Get(4)) != "a" || len(got[4]) != 2 || got.Get(2) != nil {
 		t.Errorf("%v, %v", got, err)
 	}
-	// Field 1 a number, field 2 a string: as protocol buffers have them.
+	// Field 1 is a number, field 2 a string.
 	got, err = Decode([]byte{0x08, 0x96, 0x01, 0x12, 0x01, 'x'})
 	if err != nil || len(got) != 1 || string(got.Get(2)) != "x" {
 		t.Errorf("%v, %v", got, err)
@@ -31,12 +31,12 @@ func TestMessage(t *testing.T) {
 
 var onlySizes = regexp.MustCompile(`^map\[([0-9]+:[0-9]+ ?)*\]$`)
 
-// Whatever comes over a socket is refused, or is a message that has no more in it than has come, is the same when
-// it is sent on, and of which the log has nothing but sizes.
+// Decode refuses any bytes, or returns a message that is not larger than they are. Sent again, the
+// message is the same. The log shows only its sizes.
 func FuzzDecode(f *testing.F) {
 	f.Add(Message{}.Add(1, []byte("<domain/>")).Add(3, []byte{1}).Encode())
 	f.Add([]byte{0x08, 0x96, 0x01})
-	f.Add([]byte{0x0b, 0x0b, 0x0c, 0x0c, 0x12, 0x00})             // groups, which nobody sends any more
+	f.Add([]byte{0x0b, 0x0b, 0x0c, 0x0c, 0x12, 0x00})             // groups, which are obsolete
 	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}) // longer than anything
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m Message

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// KubeVirt says that a machine has ended as long as its object is there, so what it had is known for some
-// time after the first word of it.
+// KubeVirt reports the end of a VM again and again while the VM's object exists. So an entry stays
+// for this time after the last report.
 const known = time.Hour
 
-// given is which life of a machine has which volumes. A machine that is started again has its name and its
-// UUID again, but not the UID of its object: by that a late word of its last end is told from its new life.
-// A file holds it, because machines outlive the driver. Entries from before a boot do no harm: the driver ignores a
-// life that has no pod any more.
+// given records which life of a VM has which volumes. A VM that starts again keeps its name and its
+// UUID, but its object has a new UID. By the UID the driver knows that a late report is about an
+// earlier life. A file stores the records, because VMs outlive the driver. Entries from before a
+// boot do no harm: the driver ignores a life whose pods are gone.
 type given struct {
-	file  string // none: it is forgotten with the driver
+	file  string // empty: a restart of the driver forgets the records
 	mu    sync.Mutex
 	lives map[holding]life
 }
@@ -32,9 +32,9 @@ type holding struct{ machine, volume string }
 
 type life struct {
 	uid   string
-	board string    // its UUID, in canonical form
-	pods  []string  // by their UIDs
-	ended time.Time // zero as long as nobody has said so
+	board string    // the VM's UUID, in canonical form
+	pods  []string  // UIDs
+	ended time.Time // zero until KubeVirt reports the end
 }
 
 // note is a life in the file.
@@ -44,7 +44,7 @@ type note struct {
 	Ended                       time.Time
 }
 
-// recall reads the file, if there is one; what cannot be read is as if nothing had been given.
+// recall reads the file, if there is one. An unreadable file counts as empty.
 func (g *given) recall() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +69,7 @@ func (g *given) recall() error {
 	return nil
 }
 
-// keepLocked writes it: a new file takes the place of the old one.
+// keepLocked writes a new file and renames it over the old one.
 func (g *given) keepLocked() error {
 	if g.file == "" {
 		return nil
@@ -91,8 +91,9 @@ func (g *given) keepLocked() error {
 	return nil
 }
 
-// to notes that a machine starts with a volume, unless it has a twin there, which is the answer then: of two that
-// start at once one is refused. A machine's own last life does not count.
+// to records that a VM starts with a volume. If the VM has a twin on the volume, to returns the
+// twin and records nothing. So of two twins that start at once, one is refused. An earlier life of
+// the same VM is no twin.
 func (g *given) to(m machine, volume string, pods []string, has func(pod string) bool, now time.Time) (twin string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +105,7 @@ func (g *given) to(m machine, volume string, pods []string, has func(pod string)
 	return "", g.keepLocked()
 }
 
-// ended notes that nothing of the volume is the machine's any more.
+// ended records that the VM holds nothing on the volume any more.
 func (g *given) ended(m machine, volume string, now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,7 +118,7 @@ func (g *given) ended(m machine, volume string, now time.Time) error {
 	return nil
 }
 
-// of are the volumes that this life of the machine has had, by name.
+// of returns the names of the volumes that this life of the VM has had.
 func (g *given) of(m machine) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,8 +132,8 @@ func (g *given) of(m machine) []string {
 	return names
 }
 
-// twin is another machine of the same UUID that has the volume, if has says so of its pods: it runs, or is paused.
-// Empty if there is none.
+// twin returns another VM of the same UUID that has the volume, running or paused. has reports
+// whether a pod has the volume. twin returns an empty string if there is no such VM.
 func (g *given) twin(m machine, volume string, has func(pod string) bool) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -149,7 +150,7 @@ func (g *given) twinLocked(m machine, volume string, has func(pod string) bool) 
 	return ""
 }
 
-// toAnother tells whether another life of the machine has the volume.
+// toAnother reports whether another life of the VM has the volume.
 func (g *given) toAnother(m machine, volume string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

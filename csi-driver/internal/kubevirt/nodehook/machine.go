@@ -11,7 +11,7 @@ import (
 	"stargate/csi-driver/internal/machineid"
 )
 
-// machine is what matters here of a VirtualMachineInstance.
+// machine has the fields of a VirtualMachineInstance that this package reads.
 type machine struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -30,7 +30,7 @@ type machine struct {
 		} `json:"domain"`
 	} `json:"spec"`
 	Status struct {
-		ActivePods map[string]string `json:"activePods"` // nodes, by UID
+		ActivePods map[string]string `json:"activePods"` // the pod's UID to its node
 	} `json:"status"`
 }
 
@@ -49,8 +49,8 @@ func (m machine) hasPod(node, uid string) bool {
 	return known && at == node
 }
 
-// uuid is what its kernel finds as that of its board, and says of itself on volumes (D6); empty if nobody here
-// knows.
+// uuid returns the firmware UUID in canonical form, by which the VM's kernel identifies itself on
+// volumes (D6). It is empty if the object has none.
 func (m machine) uuid() string {
 	if m.Spec.Domain.Firmware == nil {
 		return ""
@@ -59,7 +59,7 @@ func (m machine) uuid() string {
 	return id
 }
 
-// pods are those that it has on a node.
+// pods returns the UIDs of the VM's pods on a node.
 func (m machine) pods(node string) []string {
 	var here []string
 	for uid, at := range m.Status.ActivePods {
@@ -70,7 +70,8 @@ func (m machine) pods(node string) []string {
 	return here
 }
 
-// memory is what it has of its own; nothing if it does not say: then the hook of its domain finds out.
+// memory returns the size of the VM's own memory, or 0 if the object does not name it. The domain
+// hook checks the size later in any case.
 func (m machine) memory() (uint64, error) {
 	if m.Spec.Domain.Memory == nil || m.Spec.Domain.Memory.Guest == "" {
 		return 0, nil

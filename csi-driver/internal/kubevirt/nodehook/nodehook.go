@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodehook answers KubeVirt 1.9 on a VM's node (D11): before the VM starts, when it can
-// still be refused with a reason, and when it has ended, so that its locks are free at once.
+// Package nodehook answers KubeVirt 1.9 on a VM's node (D11). Before the VM starts, the driver can
+// still refuse it with a reason. When the VM has ended, the driver frees its locks at once.
 package nodehook
 
 import (
@@ -25,7 +25,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Names that KubeVirt gives to the service and to the points at which it is called.
+// KubeVirt's names of the service, its call, and the points at which KubeVirt calls it.
 const (
 	service    = "kubevirt.hooks.plugins.v1alpha1.NodeHookService"
 	call       = "ExecuteNodeHook"
@@ -46,15 +46,15 @@ type Shower interface {
 	ShownAll(volumes []pool.Volume) (map[string][]string, error)
 }
 
-// Config is of one node.
+// Config configures the hooks of one node.
 type Config struct {
 	Driver string
 	Node   string
 	Pods   string // kubelet's folder of pods
-	Notes  string // file with what machines have been given; none: the driver's end forgets it
+	Notes  string // file that records which VMs have which volumes; empty: kept in memory only
 }
 
-// Hooks are a node's.
+// Hooks are the hooks of one node.
 type Hooks struct {
 	config Config
 	zone   Zone
@@ -71,12 +71,13 @@ func New(config Config, z Zone, show Shower) *Hooks {
 	return h
 }
 
-// Register serves them.
+// Register serves the hooks.
 func (h *Hooks) Register(s grpc.ServiceRegistrar) {
 	hookproto.Register(s, service, map[string]hookproto.Call{call: h.execute})
 }
 
-// execute may be called many times at each point. Those that the chart's Plugin does not name never come.
+// execute answers one call. KubeVirt may call it many times at each point. Points that the chart's
+// Plugin does not name never arrive.
 func (h *Hooks) execute(ctx context.Context, request hookproto.Message) (hookproto.Message, error) {
 	const point, vmi = 1, 2
 	m, err := read(request.Get(vmi))
@@ -100,7 +101,7 @@ func (h *Hooks) execute(ctx context.Context, request hookproto.Message) (hookpro
 	return hookproto.Message{}, err
 }
 
-// start is an error as long as the machine cannot have its volumes.
+// start returns an error while the VM cannot have its volumes.
 func (h *Hooks) start(ctx context.Context, m machine, wanted []annotation.Claim) error {
 	volumes, err := h.volumesOf(ctx, m)
 	if err != nil {
@@ -125,8 +126,8 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []annotation.Claim)
 	return h.give(ctx, m, volumes)
 }
 
-// give has all volumes looked at at once: KubeVirt waits for 25 s, and a look at a volume on which the machine has
-// left something takes seconds. The result of one look stays, whatever becomes of the others.
+// give handles all volumes at the same time. KubeVirt waits for 25 s, and a volume on which the VM
+// has left something takes seconds. The result for one volume stays even if another volume fails.
 func (h *Hooks) give(ctx context.Context, m machine, volumes []pool.Volume) error {
 	failed := make([]error, len(volumes))
 	var all sync.WaitGroup
@@ -152,11 +153,12 @@ func (h *Hooks) giveOne(ctx context.Context, m machine, v pool.Volume) error {
 		return errkind.New(errkind.InUse, "VM %s: VM %s has its firmware UUID (%s), and volume %s, too: "+
 			"the volume cannot tell the two VMs apart; give one another UUID, or stop that VM", m, twin, m.uuid(), v.Name)
 	}
-	// Another machine has it now, as this one is yet to start.
+	// This VM has not started yet, so what its UUID holds on the volume is left from an earlier
+	// life.
 	return h.forget(ctx, m, v)
 }
 
-// podsWith tells of a pod, by its UID, whether a volume is shown there.
+// podsWith returns a function that reports whether the pod of a UID has the volume mounted.
 func (h *Hooks) podsWith(v pool.Volume) (has func(pod string) bool, err error) {
 	shown, err := h.show.Shown(v)
 	return func(pod string) bool {
@@ -164,7 +166,8 @@ func (h *Hooks) podsWith(v pool.Volume) (has func(pod string) bool, err error) {
 	}, err
 }
 
-// claimOf is what the machine calls a volume. The label is the claim's name, unless its class says otherwise.
+// claimOf returns the VM's name of a volume. The label is the claim's name, unless the class sets
+// another one.
 func claimOf(v pool.Volume, wanted []annotation.Claim) string {
 	switch {
 	case slices.ContainsFunc(wanted, func(c annotation.Claim) bool { return c.Name == v.Label }):
@@ -175,7 +178,7 @@ func claimOf(v pool.Volume, wanted []annotation.Claim) string {
 	return v.Name
 }
 
-// volumesOf are those that the machine's pod has here.
+// volumesOf returns the volumes that the VM's pod has on this node.
 func (h *Hooks) volumesOf(ctx context.Context, m machine) ([]pool.Volume, error) {
 	all, err := h.zone.List(ctx)
 	if err != nil {
@@ -194,7 +197,7 @@ func (h *Hooks) volumesOf(ctx context.Context, m machine) ([]pool.Volume, error)
 	return here, nil
 }
 
-// podOf is the pod, by its UID, at which a volume is shown; empty if it is not one.
+// podOf returns the UID of the pod that a mount point belongs to, or a text that is no UID.
 func (h *Hooks) podOf(path string) string {
 	below, err := filepath.Rel(h.config.Pods, path)
 	if err != nil {
@@ -204,8 +207,8 @@ func (h *Hooks) podOf(path string) string {
 	return pod
 }
 
-// ended is about the volumes that the VM was given: its pod may be gone, and its mounts with it.
-// Other volumes with its UUID do not belong to it: users may write a UUID, and KubeVirt derives it
+// ended handles the volumes that the VM was given. Its pod may be gone, and its mounts with it.
+// Other volumes with its UUID do not belong to it. Users may set a UUID, and KubeVirt derives it
 // from a name that VMs of several namespaces have.
 func (h *Hooks) ended(ctx context.Context, m machine) error {
 	names, err := h.had(ctx, m)
@@ -218,7 +221,7 @@ func (h *Hooks) ended(ctx context.Context, m machine) error {
 		if err == nil && (v.State == pool.Ready || v.State == pool.InUse) {
 			err = h.left(ctx, m, v)
 		}
-		if err != nil && !errkind.Is(err, errkind.NotFound) { // it may have been deleted
+		if err != nil && !errkind.Is(err, errkind.NotFound) { // the volume may be deleted
 			failed = append(failed, err)
 			continue
 		}
@@ -229,8 +232,8 @@ func (h *Hooks) ended(ctx context.Context, m machine) error {
 	return errors.Join(failed...)
 }
 
-// had are the volumes that were noted when the VM started, and those that its pod still has,
-// because a driver that could not read its notes knows none.
+// had returns the volumes that were recorded when the VM started, and those that its pod still has.
+// A driver that could not read its notes has no records.
 func (h *Hooks) had(ctx context.Context, m machine) ([]string, error) {
 	names := h.given.of(m)
 	shown, err := h.volumesOf(ctx, m)
@@ -245,7 +248,8 @@ func (h *Hooks) had(ctx context.Context, m machine) ([]string, error) {
 	return names, nil
 }
 
-// left forgets a machine that has ended, unless another one goes on under its UUID: that one's silence is none.
+// left forgets a VM that has ended, unless another VM of its UUID still has the volume. That VM may
+// be paused, and must not be fenced.
 func (h *Hooks) left(ctx context.Context, m machine, v pool.Volume) error {
 	has, err := h.podsWith(v)
 	if err != nil || h.given.twin(m, v.Name, has) != "" {
@@ -254,11 +258,11 @@ func (h *Hooks) left(ctx context.Context, m machine, v pool.Volume) error {
 	return h.forget(ctx, m, v)
 }
 
-// forget has what the machine holds given to others.
+// forget fences the VM's system on the volume, if it has one, and so frees what that system holds.
 func (h *Hooks) forget(ctx context.Context, m machine, v pool.Volume) error {
 	id := m.uuid()
 	if id == "" {
-		return nil // nobody here knows what it is called in the mount table
+		return nil // without a UUID, the VM's slot in the mount table is not known
 	}
 	names, err := h.zone.Ended(ctx, v, id)
 	if len(names) > 0 {

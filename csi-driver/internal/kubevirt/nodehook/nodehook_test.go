@@ -24,7 +24,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Whatever is said to be a machine gets an answer, and no volume of a node without a zone.
+// Any text as a VM gets an answer, and on a node without a zone no volume.
 func FuzzMachine(f *testing.F) {
 	for _, m := range []string{
 		`{"metadata":{"annotations":{"d/volumes":"data"}},"spec":{"domain":{"memory":{"guest":"1Gi"},"firmware":{"uuid":"x"}}},"status":{"activePods":{"..":"n"}}}`,
@@ -65,13 +65,13 @@ func TestPodOf(t *testing.T) {
 
 const board = "0B5E55ED-0000-4000-8000-00000000BEEF"
 
-// node is one whose volumes are shown where it says, and that notes of which a machine was said to
-// have ended.
+// node is a zone with given volumes and mount points. It records the volumes for which it was told
+// that a VM has ended.
 type node struct {
 	pool.Nothing
 	shown map[string][]string
 	fails bool
-	looks func(volume string) // while one is looked at
+	looks func(volume string) // called during a look at a volume
 
 	mu     sync.Mutex
 	forgot []string
@@ -110,8 +110,8 @@ func (n *node) Ended(_ context.Context, v pool.Volume, _ string) ([]string, erro
 	return nil, nil
 }
 
-// said is what KubeVirt says of a machine, all of which have one UUID here; forgot are the volumes
-// that are then none of its own any more.
+// said makes one call of KubeVirt about a VM. All VMs here have the same UUID. said returns the
+// volumes for which the call reported the VM's end to the zone.
 func (n *node) said(t *testing.T, h *Hooks, point, namespace, uid, pod string) (forgot []string, err error) {
 	t.Helper()
 	vmi, err := json.Marshal(map[string]any{
@@ -139,23 +139,23 @@ func pods(uid string) []string {
 	return []string{"/pods/" + uid + "/volumes/kubernetes.io~csi/p/mount"}
 }
 
-// Two namespaces have a machine of one name, and so of one UUID: the end of one is none of the
-// other's.
+// Two namespaces have a VM of one name, and so of one UUID. The end of one VM does not affect the
+// other VM.
 func TestEndOfItsOwn(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": pods("pod-a"), "b": pods("pod-b")}}
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
 	n.wants(t, h, preVMStart, "one", "1", "pod-a", "a")
 	n.wants(t, h, preVMStart, "two", "2", "pod-b", "b")
-	n.shown["b"] = nil // its pod has gone before it
+	n.shown["b"] = nil // its pod is gone before the report
 	n.wants(t, h, postVMStop, "two", "2", "pod-b", "b")
-	n.wants(t, h, postVMStop, "two", "2", "pod-b", "b") // KubeVirt says it again
-	// A driver that was started in between knows what pods have.
+	n.wants(t, h, postVMStop, "two", "2", "pod-b", "b") // KubeVirt reports it again
+	// A driver that was restarted in between sees the volumes of pods.
 	h = New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
 	n.wants(t, h, postVMStop, "two", "2", "pod-b")
 	n.wants(t, h, postVMStop, "one", "1", "pod-a", "a")
 }
 
-// A late word of an end is not of the machine's next life, not even while that is paused.
+// A late report of an end does not affect the VM's next life, not even while the VM is paused.
 func TestEndOfItsLastLife(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": pods("pod-1"), "b": pods("pod-1")}}
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
@@ -167,14 +167,14 @@ func TestEndOfItsLastLife(t *testing.T) {
 	n.fails = false
 	n.shown["a"] = append(n.shown["a"], pods("pod-2")...)
 	n.wants(t, h, preVMStart, "ns", "2", "pod-2", "a")
-	n.wants(t, h, postVMStop, "ns", "1", "pod-1", "b") // the new life does not have that one
+	n.wants(t, h, postVMStop, "ns", "1", "pod-1", "b") // the new life does not have b
 	n.wants(t, h, postVMStop, "ns", "2", "pod-2", "a")
 	delete(n.shown, "a")
 	n.wants(t, h, postVMStop, "ns", "2", "pod-2") // deleted meanwhile
 }
 
-// A machine that is paused is as silent as one that was killed. Another one of its UUID is not
-// given what it has, and the end of another one is not its end.
+// A paused VM is as silent as a killed VM. Another VM of its UUID is refused its volumes, and the
+// end of that other VM does not affect the paused VM.
 func TestTwins(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": append(pods("pod-1"), pods("pod-2")...), "b": pods("pod-2")}}
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
@@ -185,17 +185,17 @@ func TestTwins(t *testing.T) {
 		t.Errorf("its twin's volume is given: %v, %v", forgot, err)
 	}
 	n.wants(t, h, postVMStop, "two", "2", "pod-2", "b")
-	// Its pod has gone, though nobody has said that it has ended.
+	// Its pod is gone, but KubeVirt has not reported its end.
 	n.shown["a"] = pods("pod-2")
 	n.wants(t, h, preVMStart, "two", "2", "pod-2", "a", "b")
 	n.shown["a"] = append(pods("pod-1"), pods("pod-2")...)
-	n.wants(t, h, postVMStop, "one", "1", "pod-1") // the second one goes on
+	n.wants(t, h, postVMStop, "one", "1", "pod-1") // the second VM still runs
 	n.wants(t, h, postVMStop, "two", "2", "pod-2", "a", "b")
 	n.wants(t, h, preVMStart, "one", "3", "pod-1", "a")
 }
 
-// A driver that is started again knows which machines have volumes, and which life of them. A file
-// that cannot be read counts as empty.
+// After a restart, the driver knows which life of which VM has which volumes. A file that cannot be
+// read counts as empty.
 func TestTwinsAfterTheDriver(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": append(pods("pod-1"), pods("pod-2")...), "b": pods("pod-2")}}
 	config := Config{Driver: "d", Node: "n", Pods: "/pods", Notes: filepath.Join(t.TempDir(), "machines.json")}
@@ -214,7 +214,7 @@ func TestTwinsAfterTheDriver(t *testing.T) {
 	n.wants(t, New(config, n, n), preVMStart, "one", "4", "pod-1", "a") // it starts all the same
 }
 
-// All volumes are looked at at once: one after the other they would outrun what KubeVirt waits for.
+// The hook examines all volumes at once: in turn they would take longer than KubeVirt waits.
 func TestManyAtOnce(t *testing.T) {
 	const volumes = 16
 	n := &node{shown: map[string][]string{}}
@@ -258,7 +258,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// A machine hears of its claims by the names that it has for them.
+// claimOf returns the names that the VM has for its claims.
 func TestClaimOf(t *testing.T) {
 	one, two := []annotation.Claim{{Name: "data"}}, []annotation.Claim{{Name: "data"}, {Name: "more"}}
 	for _, c := range []struct {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumeinfo reads the description of a mounted claim: .stargate/volume.json, and
-// .stargate/region, which it maps once as a test. Anybody may have written these files, so the package
-// checks each value before it uses it.
+// Package volumeinfo reads the description of a mounted claim: .stargate/volume.json and
+// .stargate/region. It maps the region once as a test. Both files may be hostile, so the package
+// checks every value before it uses it.
 package volumeinfo
 
 import (
@@ -26,26 +26,26 @@ const (
 	description = "volume.json"
 
 	mostText = 64 << 10
-	// Extent is what addresses and sizes are multiples of: the pages by which KVM maps it.
+	// Extent is the unit of all addresses and sizes. KVM maps the region by pages of this size.
 	Extent = uint64(2) << 20
-	// Lowest is where addresses begin that a machine can have for it (D3).
+	// Lowest is the lowest address that a VM can have for a volume (D3).
 	Lowest = uint64(4) << 30
-	// No processor has more physical addresses.
+	// highest is the end of the physical addresses of any processor.
 	highest = uint64(1) << 52
 )
 
-// Volume is what a machine gets.
+// Volume describes a volume that a VM gets.
 type Volume struct {
 	Claim     string
-	Path      string // of region, as launcher and hook see it
+	Path      string // path of the region in the launcher and in the hook
 	Base      uint64
 	Size      uint64
 	ReadOnly  bool
-	Bad       bool // some of its memory is: it cannot be allocated in advance
-	ByMachine bool // region@UUID is there: the node knows by it when the machine is dead
+	Bad       bool // it has bad pages, so it cannot be allocated in advance
+	ByMachine bool // region@UUID exists; the node uses it to see when the VM has ended
 }
 
-// End is the first address behind it.
+// End is the first address after the volume.
 func (v Volume) End() uint64 { return v.Base + v.Size }
 
 type described struct {
@@ -54,10 +54,10 @@ type described struct {
 	Size    uint64 `json:"size"`
 	Mode    string `json:"mode"`
 	Joined  bool   `json:"joined"` // the node is a member of the volume
-	Bad     bool   `json:"bad"`    // some of its memory is known to be
+	Bad     bool   `json:"bad"`    // the volume has known bad pages
 }
 
-// Read looks at the claim that is mounted in a folder.
+// Read examines the claim that is mounted in a folder.
 func Read(claim, folder string, readOnly bool) (Volume, error) {
 	v := Volume{Claim: claim, Path: filepath.Join(folder, hidden, region), ReadOnly: readOnly}
 	d, err := describedIn(filepath.Join(folder, hidden, description))
@@ -73,7 +73,7 @@ func Read(claim, folder string, readOnly bool) (Volume, error) {
 	return v, nil
 }
 
-// Neither a link nor something to wait for, as a FIFO would be.
+// open opens a regular file. It follows no link, and does not block on a FIFO.
 func open(path string, flags int) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -110,7 +110,7 @@ func describedIn(path string) (described, error) {
 
 var address = regexp.MustCompile(`^0x[0-9a-fA-F]{1,16}$`)
 
-// parse reads volume.json; keys that it does not know are of later versions.
+// parse reads volume.json. It ignores unknown keys, which later versions may add.
 func parse(text []byte) (described, error) {
 	var d described
 	if len(text) > mostText {
@@ -150,7 +150,8 @@ func (v *Volume) take(d described) error {
 	return nil
 }
 
-// look opens region as QEMU will, and has the kernel answer what libvirt makes QEMU ask.
+// look opens the region as QEMU will, and makes the same request to the kernel that QEMU makes
+// under libvirt.
 func (v *Volume) look() error {
 	flags := unix.O_RDWR
 	if v.ReadOnly {
@@ -185,8 +186,9 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// allocates maps the first page and asks for it in advance, as QEMU does under libvirt for all of them.
-// Where the kernel refuses that, QEMU stores a byte to each page: bytes that others use.
+// allocates maps the first page and requests its allocation, as QEMU does under libvirt for all
+// pages. If the kernel refuses the request, QEMU stores a byte to each page, and so overwrites data
+// of other systems.
 func allocates(f *os.File) error {
 	page := os.Getpagesize()
 	m, err := unix.Mmap(int(f.Fd()), 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -200,7 +202,7 @@ func allocates(f *os.File) error {
 	return nil
 }
 
-// notAllocated says what is the matter with the memory, or with the kernel, by what MADV_POPULATE_WRITE has said.
+// notAllocated explains a failed MADV_POPULATE_WRITE: the memory or the kernel is at fault.
 func notAllocated(err error) error {
 	switch {
 	case errors.Is(err, unix.EINVAL):
@@ -214,8 +216,8 @@ func notAllocated(err error) error {
 	}
 }
 
-// Region is what QEMU is to open: for a machine with a UUID, in its canonical form, the name by which the node
-// stands by it.
+// Region returns the path that QEMU opens. For a VM with a UUID (in canonical form) it is the VM's
+// own name of the region, if the node offers such names.
 func (v Volume) Region(uuid string) string {
 	if v.ByMachine && uuid != "" {
 		return v.Path + "@" + uuid

@@ -18,7 +18,7 @@ const (
 	size = uint64(4) << 20
 )
 
-// lay makes a claim as it is mounted.
+// lay makes the folder of a mounted claim.
 func lay(t *testing.T, text string, length int64) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func TestRead(t *testing.T) {
 	if v, err := Read("data", dir, true); err != nil || !v.ReadOnly {
 		t.Errorf("read-only: %+v, %v", v, err)
 	}
-	// The module has each machine's name; a folder that has all of them will do for it.
+	// The module has a name for each possible VM. One such file is enough for the test.
 	store(t, path+"@00000000-0000-4000-8000-000000000001", nil, 0)
 	if v, err := Read("data", dir, false); err != nil || v.Region("abc") != path+"@abc" || v.Region("") != path {
 		t.Errorf("by VM: %+v, %v", v, err)
@@ -134,7 +134,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestNoFiles: neither links nor what never answers are followed, waited for, or opened.
+// TestNoFiles: Read follows no link, opens no directory, and does not block on a FIFO.
 func TestNoFiles(t *testing.T) {
 	for _, name := range []string{description, region} {
 		for what, make := range map[string]func(path string) error{
@@ -156,7 +156,7 @@ func TestNoFiles(t *testing.T) {
 	}
 }
 
-// A refusal says what is the matter: an old kernel is not the same as bad memory, nor as what nobody has foreseen.
+// The error names the cause: an old kernel, bad pages, or another errno.
 func TestNotAllocated(t *testing.T) {
 	for reason, words := range map[unix.Errno]string{
 		unix.EINVAL:    "Linux 5.14 or later is needed",
@@ -175,7 +175,7 @@ func TestNotAllocated(t *testing.T) {
 	}
 }
 
-// Behind the end of a file the kernel has no page to give: that is EFAULT, and no old kernel.
+// After the end of a file the kernel has no page. That is EFAULT, and not an old kernel's error.
 func TestAllocates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), region)
 	store(t, path, nil, 0)
@@ -189,7 +189,8 @@ func TestAllocates(t *testing.T) {
 	}
 }
 
-// Whatever stands in volume.json is refused in a line, or means memory that a machine can have.
+// Any text as volume.json is refused with an error of one line, or describes memory that a VM can
+// have.
 func FuzzDescription(f *testing.F) {
 	f.Add([]byte(described1(base, size, "")))
 	f.Add([]byte(`{"kind":"file","volume":"pvc-1","uuid":"","base":"0x1000000000","size":33554432,"alignment":2097152}`))

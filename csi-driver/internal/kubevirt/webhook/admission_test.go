@@ -54,7 +54,7 @@ func volumeOn(name, node string, modes ...corev1.PersistentVolumeAccessMode) *co
 	}
 }
 
-// hostNamed is a node, whose label need not be its name.
+// hostNamed returns a node whose host name label may differ from its name.
 func hostNamed(name, host string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: host}}}
 }
@@ -69,7 +69,7 @@ func object(kind, namespace, name string, more map[string]any) *unstructured.Uns
 	return u
 }
 
-// world is a cluster with what machines need, and some things that they cannot have.
+// world is a cluster with the objects that VMs need, and some claims that they cannot have.
 type world struct {
 	version string
 	gates   []any
@@ -131,7 +131,7 @@ func (w world) reviewer(t *testing.T, more ...runtime.Object) *Reviewer {
 	return New(w.config, &Cluster{Client: fake.NewClientset(append(w.objects(), more...)...), Dynamic: d, Driver: driver})
 }
 
-// machine is a VMI that names volumes, with something changed.
+// machineWith returns a VMI that names volumes, with a changed spec.
 func machineWith(volumes string, spec map[string]any) []byte {
 	domain := map[string]any{"memory": map[string]any{"guest": "1Gi"}, "devices": map[string]any{}}
 	whole := map[string]any{"domain": domain}
@@ -154,12 +154,12 @@ func request(resource string, operation admissionv1.Operation, raw []byte) *admi
 		Resource: metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: resource}}
 }
 
-// part is a spec with a part of its domain.
+// part returns a spec with a part of its domain.
 func part(name string, value map[string]any) map[string]any {
 	return map[string]any{"domain": map[string]any{name: value}}
 }
 
-// volumes is a spec with a volume called own, and file systems of these names.
+// volumes returns a spec with a volume called own, and file systems of these names.
 func volumes(is map[string]any, files ...string) map[string]any {
 	is["name"] = "own"
 	filesystems := []any{}
@@ -252,7 +252,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Nobody but KubeVirt's controller makes a pod that names volumes, or has a pod name others.
+// Only KubeVirt's controller may make a pod that names volumes. No user may change the names.
 func TestPodsThatNameVolumes(t *testing.T) {
 	const controller, words = "system:serviceaccount:kubevirt:kubevirt-controller", "is for the pods of VMs"
 	pod := func(volumes string) []byte {
@@ -330,7 +330,8 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// While the driver of a node is exchanged, kubelet does not have it: a machine waits for it, and is not refused.
+// During its upgrade, the driver is not registered with kubelet for a while. A VM then waits, and
+// is not refused.
 func TestDriverIsExchanged(t *testing.T) {
 	r := usual().reviewer(t)
 	for _, c := range []struct {
@@ -356,7 +357,7 @@ func TestDriverIsExchanged(t *testing.T) {
 	}
 }
 
-// Two drivers would give a pod volumes, and a domain devices, of the same names.
+// Two drivers would give the same names to volumes of a pod and to devices of a domain.
 func TestTwoDrivers(t *testing.T) {
 	labels := func(name string) map[string]string { return map[string]string{"app.kubernetes.io/name": name} }
 	r := usual().reviewer(t,
@@ -377,7 +378,7 @@ func TestTwoDrivers(t *testing.T) {
 	}
 }
 
-// An annotation where KubeVirt leaves it is not taken in silence.
+// An annotation at a place from which KubeVirt does not copy it causes a warning.
 func TestMisplaced(t *testing.T) {
 	r := usual().reviewer(t)
 	for _, c := range []struct {
@@ -430,7 +431,7 @@ func TestChangedMachines(t *testing.T) {
 	}
 }
 
-// patched is what an object becomes.
+// patched returns the object with the webhook's patch.
 func patched(t *testing.T, r *Reviewer, q *admissionv1.AdmissionRequest, into any) []byte {
 	t.Helper()
 	res := r.answer(context.Background(), q, r.Mutate)
@@ -465,7 +466,7 @@ func TestMachine(t *testing.T) {
 	if m.Annotations[sidecarsKey] != want {
 		t.Errorf("sidecars: %s", m.Annotations[sidecarsKey])
 	}
-	// A release later the hook is of another image, and still ours.
+	// The next release has another image of the same hook.
 	r.config.Image = "img:2"
 	again := patched(t, r, request("virtualmachineinstances", admissionv1.Create, text), m)
 	if !bytes.Equal(again, text) {
@@ -497,7 +498,7 @@ func TestNothingPluggedIn(t *testing.T) {
 	patched(t, r, request("virtualmachineinstances", admissionv1.Create, machineWith("data", nil)), &instance{})
 }
 
-// The cluster's evictionStrategy, which KubeVirt writes into machines, is not their users' word.
+// KubeVirt writes the cluster's evictionStrategy into VMs. The webhook treats it as not set.
 func TestEviction(t *testing.T) {
 	w := usual()
 	w.evicts = "LiveMigrate"
@@ -515,7 +516,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// sidecar is our hook as KubeVirt makes it of the annotation.
+// sidecar returns the hook's container as KubeVirt makes it from the annotation.
 func sidecar(image string) corev1.Container {
 	return corev1.Container{Name: "hook-sidecar-0", Image: image, Command: []string{hookProgram}, Args: []string{"--driver-name=" + driver}}
 }
@@ -535,7 +536,7 @@ func TestLauncher(t *testing.T) {
 	w.config.ZoneOfFiles = true
 	r := w.reviewer(t)
 	pod := &corev1.Pod{}
-	// The machine was made by the release before this one.
+	// The VM was made by the release before this one.
 	other := corev1.Container{Name: "other", Image: "img:1", Args: []string{"--driver-name=" + driver}}
 	text := patched(t, r, request("pods", admissionv1.Create, launcher(other, sidecar("img:0"))), pod)
 	if v := pod.Spec.Volumes; len(v) != 3 || v[1].PersistentVolumeClaim.ClaimName != "data" || v[1].PersistentVolumeClaim.ReadOnly || !v[2].PersistentVolumeClaim.ReadOnly {
@@ -548,7 +549,7 @@ func TestLauncher(t *testing.T) {
 		}
 	}
 	res := pod.Spec.Containers[0].Resources
-	// Two volumes of 1Gi, and what maps them; what is asked of the scheduler stays.
+	// The limit grows by two volumes of 1Gi and their page tables; the request stays.
 	if res.Limits.Memory().Value() != 4<<30+4<<20 || res.Requests.Memory().String() != "1Gi" {
 		t.Errorf("memory: %+v", res)
 	}
@@ -560,7 +561,8 @@ func TestLauncher(t *testing.T) {
 	}
 }
 
-// A field that this program does not know, of a later Kubernetes or KubeVirt, stays wherever in the pod it is.
+// The webhook keeps fields of a later Kubernetes or KubeVirt that this program does not know, at
+// any place in the pod.
 func TestLaterFields(t *testing.T) {
 	for _, api := range []string{Sidecar, Plugin} {
 		w := usual()
@@ -594,7 +596,7 @@ func TestLaterFields(t *testing.T) {
 
 const laterField = "aFieldOfLater"
 
-// later gives each object such a field, but for those whose keys are names, and counts them.
+// later adds such a field to each object, except to maps by name, and counts the fields.
 func later(of any, key string) (n int) {
 	switch v := of.(type) {
 	case []any:
@@ -613,7 +615,8 @@ func later(of any, key string) (n int) {
 	return n
 }
 
-// QEMU allocates all of a file, the reserve as well: whether the class alone says how much that is, or the volume.
+// QEMU allocates all of a file, with its reserve. The size of the reserve is in the class, and may
+// also be in the volume.
 func TestLauncherReserve(t *testing.T) {
 	const many, gib = corev1.ReadWriteMany, int64(1) << 30
 	classes := []runtime.Object{}
@@ -653,13 +656,15 @@ func TestLauncherReserve(t *testing.T) {
 	}
 }
 
-// A machine's own volumes may have all kinds of names; what was done is known by the claim as well.
+// A VM's own volumes may have any name and any claim. So such a volume does not show that an
+// earlier review has completed the pod.
 func TestOwnVolumes(t *testing.T) {
 	r := usual().reviewer(t)
 	for _, own := range []corev1.Volume{
 		{Name: "stargate-0"}, {Name: volumeName(0)},
 		{Name: volumeName(0), VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "disk"}}},
-		// A disk that is called so, and is of the first claim: that the pod has it already is no reason to leave it out.
+		// A disk with the driver's name, of the first claim. The webhook must still add its
+		// own volume.
 		{Name: volumeName(0), VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
 	} {
 		pod := &corev1.Pod{}
@@ -676,7 +681,8 @@ func TestOwnVolumes(t *testing.T) {
 		if len(got.Spec.Volumes) != 4 || len(got.Spec.Containers[0].VolumeMounts) != 2 {
 			t.Errorf("beside %+v: %+v", own, got.Spec.Volumes)
 		}
-		// An API server takes no name twice; ours is one that nobody is likely to have given.
+		// An API server refuses two volumes of one name. Users are unlikely to choose the
+		// driver's name.
 		same := slices.IndexFunc(got.Spec.Volumes[2:], func(v corev1.Volume) bool { return v.Name == own.Name })
 		if own.Name == "stargate-0" && same >= 0 {
 			t.Errorf("%s is there twice", own.Name)
@@ -684,7 +690,7 @@ func TestOwnVolumes(t *testing.T) {
 	}
 }
 
-// starts has a machine ask for its pod, and it is refused with these words, if there are any.
+// starts reviews the pod of a VM. It expects a refusal with words, or none if words is empty.
 func (r *Reviewer) starts(t *testing.T, name, volumes, words string) {
 	t.Helper()
 	pod, yes := &corev1.Pod{}, true
@@ -703,7 +709,7 @@ func (r *Reviewer) starts(t *testing.T, name, volumes, words string) {
 	}
 }
 
-// has is a machine that the cluster has.
+// has adds a VM to the cluster.
 func (r *Reviewer) has(t *testing.T, name, made, id, volumes, phase string) {
 	t.Helper()
 	u := object("VirtualMachineInstance", "ns", name, map[string]any{
@@ -714,7 +720,7 @@ func (r *Reviewer) has(t *testing.T, name, made, id, volumes, phase string) {
 	}
 }
 
-// launches gives a machine its pod.
+// launches gives a VM its pod.
 func (r *Reviewer) launches(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
 	yes := true
@@ -727,7 +733,8 @@ func (r *Reviewer) launches(t *testing.T, name string) *corev1.Pod {
 	return pod
 }
 
-// A machine that was stamped later may have been stored, looked at and given its pod before the earlier one came.
+// A VM with a later time stamp may have been stored, reviewed and given its pod before the earlier
+// VM was stored.
 func TestStampedEarlierStoredLater(t *testing.T) {
 	const first, second = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
 	r := usual().reviewer(t, claimOf("tied", "", "stargate", corev1.ReadWriteOnce))
@@ -744,7 +751,7 @@ func TestStampedEarlierStoredLater(t *testing.T) {
 	r.starts(t, "earlier", "tied", "")
 }
 
-// Two machines of one UUID are one to a volume that both can write to.
+// A volume that two VMs can write cannot tell them apart if they have one UUID.
 func TestTwins(t *testing.T) {
 	const first, second = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
 	r := usual().reviewer(t)
@@ -777,7 +784,8 @@ func TestTwins(t *testing.T) {
 	r.starts(t, "original", "data", "VM copy has the same")
 }
 
-// Of two machines that were made at once, and have not seen each other, the first one has the claim.
+// If two VMs were made at once, and neither review has seen the other VM, the first one gets the
+// claim.
 func TestTwoAtOnce(t *testing.T) {
 	r := usual().reviewer(t, claimOf("tied", "", "stargate", corev1.ReadWriteOnce))
 	for _, m := range []struct{ name, uid, made, volumes string }{
@@ -821,7 +829,7 @@ func TestPluginLauncher(t *testing.T) {
 	if limit := pod.Spec.Containers[0].Resources.Limits.Memory(); limit.Value() != 2<<30+4<<20 {
 		t.Errorf("memory: %s", limit)
 	}
-	// One that was made for sidecars: KubeVirt asks both, so both see the claims.
+	// A VM that was made for sidecars: KubeVirt calls both hooks, so both see the claims.
 	pod = &corev1.Pod{}
 	patched(t, r, request("pods", admissionv1.Create, launcher(sidecar("img:0"))), pod)
 	if all := pod.Spec.Containers; len(all) != 3 || len(all[1].VolumeMounts) != 2 || len(all[2].VolumeMounts) != 3 {

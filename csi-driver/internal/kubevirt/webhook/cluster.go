@@ -23,19 +23,20 @@ import (
 	"stargate/csi-driver/internal/nodemeta"
 )
 
-// Cluster is asked anew with each review: there are few, and what they say is never old. Within one review a question
-// is asked once: a machine has up to 16 claims, and several rules look at each of them.
+// Cluster answers questions about the cluster. Each review asks the API server anew: reviews are
+// rare, and their answers must not be stale. One review sends each question once, because several
+// rules look at each of up to 16 claims.
 type Cluster struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	Driver  string
 
-	answers map[string]any // of this review, by question; nil: nothing is kept
+	answers map[string]any // the answers of this review, by question; nil: not cached
 }
 
-// Connect makes a Cluster that asks as often as reviews need it. client-go's own limit is five requests a second for all
-// reviews together, and a review waits for it until the API server has given it up: the machines of a node that boots
-// would keep each other from starting. The API server has a limit of its own for whom it serves (priority and fairness).
+// Connect returns a Cluster without client-go's limit of five requests a second. Under that limit
+// reviews would wait until the API server abandons them. The VMs of a node that boots would keep
+// each other from starting. The API server limits its clients itself (priority and fairness).
 func Connect(config *rest.Config, driver string) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -50,14 +51,15 @@ func Connect(config *rest.Config, driver string) (*Cluster, error) {
 	return &Cluster{Client: client, Dynamic: objects, Driver: driver}, nil
 }
 
-// anew is the same cluster for one review, which nothing has been asked yet.
+// anew returns the cluster for one review, without answers.
 func (c *Cluster) anew() *Cluster {
 	one := *c
 	one.answers = map[string]any{}
 	return &one
 }
 
-// ask puts a question to the API server, unless this review has its answer. Callers do not change an answer.
+// ask returns the review's answer to a question, and gets it from the API server if the review has
+// none. Callers must not change an answer.
 func ask[T any](c *Cluster, question string, by func() (T, error)) (T, error) {
 	if had, ok := c.answers[question].(T); ok {
 		return had, nil
@@ -73,7 +75,7 @@ func ask[T any](c *Cluster, question string, by func() (T, error)) (T, error) {
 	return is, nil
 }
 
-// unanswered is a question without an answer, and no word against the object of the review.
+// unanswered is the error of a question that got no answer. The reviewed object may be right.
 type unanswered struct {
 	question string
 	error
@@ -85,7 +87,7 @@ func (u unanswered) Error() string {
 
 func (u unanswered) Unwrap() error { return u.error }
 
-// found is an object that was asked for; nil: there is none.
+// found returns the object, or nil if the API server has none.
 func found[T any](is *T, err error) (*T, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -98,13 +100,13 @@ var (
 	instances = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances"}
 )
 
-// How CSIDrivers of the chart are known, of any release.
+// The label by which the CSIDriver objects of this chart are found, in any release.
 const (
 	chartLabel = "app.kubernetes.io/name"
 	chartName  = "stargate-csi"
 )
 
-// How launchers' pods are found, and whose they are.
+// The label of launchers' pods, and the kind of their owner.
 const (
 	launcherLabel = "kubevirt.io=virt-launcher"
 	instanceKind  = "VirtualMachineInstance"
@@ -118,7 +120,7 @@ func convert(u *unstructured.Unstructured, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// kubeVirt is the one installation; nil: there is none.
+// kubeVirt returns the installation of KubeVirt, or nil if there is none.
 func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
 	return ask(c, "KubeVirt's configuration", func() (*kubevirt, error) {
 		list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{})
@@ -146,7 +148,7 @@ func (c *Cluster) machines(ctx context.Context, namespace string) ([]instance, e
 	})
 }
 
-// machine is nil if there is none.
+// machine returns nil if there is none.
 func (c *Cluster) machine(ctx context.Context, namespace, name string) (*instance, error) {
 	return ask(c, "VM "+name, func() (*instance, error) {
 		u, err := found(c.Dynamic.Resource(instances).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}))
@@ -158,14 +160,14 @@ func (c *Cluster) machine(ctx context.Context, namespace, name string) (*instanc
 	})
 }
 
-// claim is nil if there is none.
+// claim returns nil if there is none.
 func (c *Cluster) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
 	return ask(c, "claim "+name, func() (*corev1.PersistentVolumeClaim, error) {
 		return found(c.Client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{}))
 	})
 }
 
-// class is a claim's; nil: it has none, or there is none of that name.
+// class returns the class of a claim, or nil if the claim has none, or the class does not exist.
 func (c *Cluster) class(ctx context.Context, p *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
 	if p.Spec.StorageClassName == nil || *p.Spec.StorageClassName == "" {
 		return nil, nil
@@ -175,15 +177,15 @@ func (c *Cluster) class(ctx context.Context, p *corev1.PersistentVolumeClaim) (*
 	})
 }
 
-// origin is what a claim's volume is, or will be.
+// origin describes the volume of a claim, before or after it is created.
 type origin struct {
 	driver string // the CSI driver that creates or has created it; "": none yet
 	node   string // the node that has it; "": none yet
 	modes  []corev1.PersistentVolumeAccessMode
-	memory int64 // that is the volume's own, as its maker has said; 0: not known
+	memory int64 // memory of the volume, as the driver reports it; 0: not known
 }
 
-// is tells by which access mode the volume is used: kubelet mounts by the first, whatever others there are.
+// is reports whether mode is the access mode in use. kubelet mounts by the first mode in the list.
 func (o origin) is(mode corev1.PersistentVolumeAccessMode) bool {
 	return len(o.modes) > 0 && o.modes[0] == mode
 }
@@ -201,8 +203,8 @@ func (c *Cluster) origin(ctx context.Context, p *corev1.PersistentVolumeClaim) (
 	return origin{driver: s.Provisioner, modes: p.Spec.AccessModes}, nil
 }
 
-// made is the origin of a claim that has its volume. A PersistentVolume that a user wrote may have other
-// access modes than the claim.
+// made returns the origin of a claim that has its volume. A volume that an administrator has
+// created manually may have other access modes than the claim.
 func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (origin, error) {
 	v, err := ask(c, "volume "+p.Spec.VolumeName+" of claim "+p.Name, func() (*corev1.PersistentVolume, error) {
 		return c.Client.CoreV1().PersistentVolumes().Get(ctx, p.Spec.VolumeName, metav1.GetOptions{})
@@ -213,13 +215,13 @@ func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (or
 	o := origin{node: c.nodeOf(v), modes: v.Spec.AccessModes}
 	if v.Spec.CSI != nil {
 		o.driver = v.Spec.CSI.Driver
-		// A value that is no number is not from our driver.
+		// This driver writes a number; another value counts as not known.
 		o.memory, _ = strconv.ParseInt(v.Spec.CSI.VolumeAttributes[nodemeta.MemoryAttribute], 10, 64)
 	}
 	return o, nil
 }
 
-// reserve is what a claim's class puts behind its volumes.
+// reserve returns the size of the reserve that a claim's class adds to its volumes.
 func (c *Cluster) reserve(ctx context.Context, p *corev1.PersistentVolumeClaim) (int64, error) {
 	s, err := c.class(ctx, p)
 	if err != nil || s == nil {
@@ -227,12 +229,12 @@ func (c *Cluster) reserve(ctx context.Context, p *corev1.PersistentVolumeClaim) 
 	}
 	q, err := resource.ParseQuantity(s.Parameters[nodemeta.ReserveParameter])
 	if err != nil {
-		return 0, nil // there is none, or the driver makes no volume of such a class
+		return 0, nil // no reserve, or an invalid one, which the driver refuses
 	}
 	return max(q.Value(), 0), nil
 }
 
-// memory is all that a machine maps of a claim's volume: its size and its reserve.
+// memory returns the bytes that a VM maps of a claim's volume: its size and its reserve.
 func (c *Cluster) memory(ctx context.Context, p *corev1.PersistentVolumeClaim) (int64, error) {
 	q := p.Spec.Resources.Requests[corev1.ResourceStorage]
 	if has, there := p.Status.Capacity[corev1.ResourceStorage]; there {
@@ -248,12 +250,12 @@ func (c *Cluster) memory(ctx context.Context, p *corev1.PersistentVolumeClaim) (
 			return max(size, o.memory), nil
 		}
 	}
-	// It is yet to be made, or a release before this one has made it.
+	// The volume does not exist yet, or an earlier release has created it.
 	more, err := c.reserve(ctx, p)
 	return size + more, err
 }
 
-// nodeOf is what the driver's own topology says.
+// nodeOf returns the node in the volume's topology, or an empty string.
 func (c *Cluster) nodeOf(v *corev1.PersistentVolume) string {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return ""
@@ -268,7 +270,7 @@ func (c *Cluster) nodeOf(v *corev1.PersistentVolume) string {
 	return ""
 }
 
-// served tells whether the driver has registered with a node's kubelet.
+// served reports whether the driver has registered with a node's kubelet.
 func (c *Cluster) served(ctx context.Context, node string) (bool, error) {
 	n, err := ask(c, "drivers of node "+node, func() (*storagev1.CSINode, error) {
 		return found(c.Client.StorageV1().CSINodes().Get(ctx, node, metav1.GetOptions{}))
@@ -279,14 +281,14 @@ func (c *Cluster) served(ctx context.Context, node string) (bool, error) {
 	return slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == c.Driver }), nil
 }
 
-// host is nil if there is no such node.
+// host returns nil if there is no such node.
 func (c *Cluster) host(ctx context.Context, node string) (*corev1.Node, error) {
 	return ask(c, "node "+node, func() (*corev1.Node, error) {
 		return found(c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}))
 	})
 }
 
-// launched are the machines, by name, that have a launcher's pod which has not ended.
+// launched returns the names of the VMs that have a launcher's pod that has not ended.
 func (c *Cluster) launched(ctx context.Context, namespace string) (map[string]bool, error) {
 	return ask(c, "launchers of namespace "+namespace, func() (map[string]bool, error) {
 		list, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: launcherLabel})
@@ -308,7 +310,7 @@ func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// drivers are the CSI drivers of the cluster: true are those that this chart has installed.
+// drivers returns the CSI drivers of the cluster; true marks those that this chart has installed.
 func (c *Cluster) drivers(ctx context.Context) (map[string]bool, error) {
 	return ask(c, "CSI drivers", func() (map[string]bool, error) {
 		list, err := c.Client.StorageV1().CSIDrivers().List(ctx, metav1.ListOptions{})

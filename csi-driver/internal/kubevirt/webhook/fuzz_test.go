@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Whatever somebody posts is answered: as no review, or with a verdict and a patch that fits the object and
-// mounts claims nowhere but in their own folder.
+// Any request gets an answer: that it is no review, or a verdict and a patch. The patch applies to
+// the object, and mounts claims only in their own folders.
 func FuzzReview(f *testing.F) {
 	pod := `{"metadata":{"annotations":{"` + driver + `/volumes":"data"}},"spec":{"containers":[{"name":"compute"},
 		{"name":"h","image":"img:1","command":["` + hookProgram + `"],"args":["--driver-name=` + driver + `"]}]}}`
@@ -42,7 +42,7 @@ func FuzzReview(f *testing.F) {
 			q.OldObject = q.Object
 			text, err := json.Marshal(admissionv1.AdmissionReview{Request: q})
 			if err != nil {
-				text = object // no JSON, so no review either
+				text = object // no JSON, so no review
 			}
 			for _, way := range []string{"/mutate", "/validate"} {
 				answered(t, h, way, text, object)
@@ -70,7 +70,7 @@ func answered(t *testing.T, h http.Handler, way string, text, object []byte) {
 	}
 	patched, err := patch.Apply(object)
 	if err != nil {
-		t.Skip() // an API server has completed what it sends
+		t.Skip() // an API server sends only complete objects
 	}
 	var was, is corev1.Pod
 	if json.Unmarshal(object, &was) != nil || json.Unmarshal(patched, &is) != nil {

@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer answers what launchers are reviewed by: machine vm, its claims a0, a1 ..., and their volumes, which are
-// there. It counts.
+// apiServer answers the questions of a launcher's review: VM vm, its claims a0, a1 ..., and their
+// existing volumes. It counts the questions.
 func apiServer(t *testing.T, mode corev1.PersistentVolumeAccessMode, asked *atomic.Int64) *httptest.Server {
 	t.Helper()
 	say := func(w http.ResponseWriter, what any) {
@@ -59,8 +59,8 @@ func apiServer(t *testing.T, mode corev1.PersistentVolumeAccessMode, asked *atom
 	return s
 }
 
-// A real client waits where it may not ask more. The pods of machines with all the claims that one can have are
-// reviewed all the same, many at once, too: after a node's boot all of its machines come together.
+// client-go's own client waits if it asks too often. Here many pods are reviewed at once, each with
+// the largest number of claims: after a node's boot, all of its VMs start together.
 func TestManyLaunchers(t *testing.T) {
 	const most, machines = 16, 50
 	const long = 30 * time.Second // a busy machine takes a while; client-go's limit would make it six minutes
@@ -96,7 +96,7 @@ func TestManyLaunchers(t *testing.T) {
 		if res := review(); !res.Allowed {
 			t.Fatalf("%s: refused: %s", mode, res.Result.Message)
 		}
-		// Each claim and its volume; the machine, all machines, and their pods.
+		// Each claim and its volume; the VM, all VMs, and their pods.
 		if n := asked.Load(); n > 2*most+3 {
 			t.Errorf("%s: %d claims: %d requests", mode, most, n)
 		}
@@ -128,7 +128,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// An object that was not looked at is not told from one that is wrong by its words alone.
+// An object that was not reviewed and a wrong object have different status codes.
 func TestUnanswered(t *testing.T) {
 	var asked atomic.Int64
 	s := apiServer(t, corev1.ReadWriteMany, &asked)

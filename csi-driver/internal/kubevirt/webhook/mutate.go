@@ -15,7 +15,7 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// Names of KubeVirt's.
+// Names from KubeVirt, and from this driver's image.
 const (
 	sidecarsKey   = "hooks.kubevirt.io/hookSidecars"
 	ephemeralKey  = "kubevirt.io/ephemeral-provisioning"
@@ -25,19 +25,19 @@ const (
 	hookProgram   = "/usr/local/bin/stargate-hook"
 	qemu          = int64(107)
 
-	// The kernel's page tables for a mapping of 4 KiB pages take one part in so many.
+	// The kernel's page tables take this share of a mapping by pages of 4 KiB.
 	tableShare = 512
 )
 
-// escape makes a key part of a JSON pointer.
+// escape escapes a key for a JSON pointer.
 func escape(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
 func (r *Reviewer) arguments() []string { return []string{"--driver-name=" + r.cluster.Driver} }
 
-// machinePatch completes a machine: it stays on its node, has neither memory nor processors plugged in, for
-// which KubeVirt would move it to another pod, and gets the hook.
+// machinePatch completes a VM: it gets the hook, stays on its node, and allows no hotplug of memory
+// or processors. For a hotplug KubeVirt would move the VM to another pod.
 func (r *Reviewer) machinePatch(ctx context.Context, m *instance) ([]operation, error) {
 	var patch []operation
 	unset, err := r.unset(ctx, m.Spec.EvictionStrategy)
@@ -63,8 +63,8 @@ func (r *Reviewer) machinePatch(ctx context.Context, m *instance) ([]operation, 
 	return append(patch, add("/metadata/annotations/"+escape(sidecarsKey), value)), nil
 }
 
-// unset tells of an evictionStrategy that nobody has written: KubeVirt writes the cluster's own into a machine
-// that has none, before or after we see it.
+// unset reports whether no user has set this evictionStrategy. KubeVirt writes the cluster's own
+// strategy into a VM that has none, before or after the webhook sees the VM.
 func (r *Reviewer) unset(ctx context.Context, strategy *string) (bool, error) {
 	if strategy == nil || !migrates(*strategy) {
 		return strategy == nil, nil
@@ -73,13 +73,13 @@ func (r *Reviewer) unset(ctx context.Context, strategy *string) (bool, error) {
 	return k != nil && k.Spec.Configuration.EvictionStrategy == *strategy, err
 }
 
-// isHook tells our hook by what it runs. Its image changes with each release, also while a machine has been
-// made and its pod has not.
+// isHook recognizes this driver's hook by its command line. The image changes with each release,
+// also between the creation of a VM and of its pod.
 func (r *Reviewer) isHook(command, args []string) bool {
 	return slices.Equal(command, []string{hookProgram}) && slices.Equal(args, r.arguments())
 }
 
-// withHook is the annotation by which a machine has sidecars, with our hook once among them.
+// withHook returns the annotation that lists the VM's sidecars, with this driver's hook in it once.
 func (r *Reviewer) withHook(had string) (string, error) {
 	sidecars := []json.RawMessage{}
 	if had != "" {
@@ -103,8 +103,9 @@ func (r *Reviewer) withHook(had string) (string, error) {
 	return string(value), err
 }
 
-// podPatch gives a launcher its claims, in the containers of QEMU and of the hook. It adds to what is there, and writes
-// nothing of it anew: a later Kubernetes has fields there that the types of this program do not know, and would lose.
+// podPatch gives a launcher its claims, in the containers of QEMU and of the hook. It only adds,
+// and rewrites nothing: later versions of Kubernetes have fields that this program's types would
+// lose.
 func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.Pod, wanted []annotation.Claim) ([]operation, error) {
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == compute })
 	if at < 0 {
@@ -123,7 +124,7 @@ func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.P
 		}})
 	}
 	patch := extend("/spec/volumes", pod.Spec.Volumes, volumes)
-	// A pod that is there for the scheduler's sake runs nothing.
+	// A pod that exists only for the scheduler runs nothing.
 	if pod.Annotations[ephemeralKey] == "true" {
 		return patch, nil
 	}
@@ -139,20 +140,22 @@ func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.P
 	return slices.Concat(patch, hook, give(pod, at, mounts), allow(container(at)+"/resources", pod.Spec.Containers[at].Resources, more)), nil
 }
 
-// container is where one of a pod's stands.
+// container returns the path of a container in the pod.
 func container(at int) string { return fmt.Sprintf("/spec/containers/%d", at) }
 
-// give has a container mount more.
+// give adds mounts to a container.
 func give(pod *corev1.Pod, at int, mounts []corev1.VolumeMount) []operation {
 	return extend(container(at)+"/volumeMounts", pod.Spec.Containers[at].VolumeMounts, mounts)
 }
 
-// volumeName is that of a pod's volume, beside those of the machine's own, which have the names that users give.
+// volumeName returns the name of a claim's volume in the pod. The VM's own volumes are in the same
+// list, under names that users choose.
 func volumeName(i int) string { return fmt.Sprintf("stargate-claim-%d", i) }
 
-// asked tells of a pod that this has been asked for before: it has all of its claims, and QEMU's container has them
-// where the driver mounts them. A volume alone tells nothing, as a machine's own have the names that users give: with
-// one of ours among them the API server takes the pod with its two volumes of one name not at all.
+// asked reports whether an earlier review has completed the pod: it has all claims, and QEMU's
+// container has them where the driver mounts them. A volume's name proves nothing, because users
+// name the VM's own volumes. If a user has chosen the driver's name, the API server refuses the pod
+// for two volumes of one name.
 func asked(pod *corev1.Pod, wanted []annotation.Claim) bool {
 	for i, c := range wanted {
 		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
@@ -167,8 +170,8 @@ func asked(pod *corev1.Pod, wanted []annotation.Claim) bool {
 	})
 }
 
-// mounted tells whether a container has all claims where the driver mounts them: KubeVirt mounts a machine's own disks
-// elsewhere.
+// mounted reports whether a container has all claims where the driver mounts them. KubeVirt mounts
+// the VM's own disks elsewhere.
 func mounted(c corev1.Container, wanted []annotation.Claim) bool {
 	for _, m := range mountsOf(wanted) {
 		if !slices.ContainsFunc(c.VolumeMounts, func(had corev1.VolumeMount) bool { return had.Name == m.Name && had.MountPath == m.MountPath }) {
@@ -186,9 +189,10 @@ func mountsOf(wanted []annotation.Claim) []corev1.VolumeMount {
 	return mounts
 }
 
-// giveHook gives the claims to the sidecar that KubeVirt has made of the annotation, and for the Plugin to one
-// that it adds. A machine that was made before the operator went from sidecars to the Plugin has both: KubeVirt
-// waits for each, asks the Plugin's last, and that finds what the other has added, and makes it anew.
+// giveHook gives the claims to the hook. With sidecars, KubeVirt has made the hook's container from
+// the annotation; with the Plugin, giveHook adds one. A VM that was created before the operator
+// changed from sidecars to the Plugin has both. KubeVirt then waits for both and calls the Plugin's
+// last; that hook replaces what the other has added.
 func (r *Reviewer) giveHook(pod *corev1.Pod, mounts []corev1.VolumeMount) ([]operation, error) {
 	var patch []operation
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return r.isHook(c.Command, c.Args) })
@@ -225,8 +229,9 @@ func (r *Reviewer) pluginSidecar(mounts []corev1.VolumeMount) corev1.Container {
 	}
 }
 
-// charged is what the kernel may count as the pod's beyond what KubeVirt knows: tables; and, of a zone of
-// files, the memory itself, which belongs to whoever touches it first. Reserved memory is nobody's.
+// charged returns the memory that the kernel may charge to the pod, and that KubeVirt does not
+// count. It is page tables, and in a zone of files the memory itself. The kernel charges a page to
+// the pod that touches it first. Reserved memory is charged to no pod.
 func (r *Reviewer) charged(ctx context.Context, namespace string, wanted []annotation.Claim) (int64, error) {
 	total := int64(0)
 	for _, c := range wanted {
@@ -249,8 +254,8 @@ func (r *Reviewer) charged(ctx context.Context, namespace string, wanted []annot
 	return total, nil
 }
 
-// allow raises a limit. Pods share a volume's memory, and a request would count it for each of them. So the
-// request stays, unless request and limit have to be the same.
+// allow raises a limit of memory. It leaves the request as it is, because each pod's request would
+// count the shared memory once more. Only a request that equals the limit is raised with it.
 func allow(at string, r corev1.ResourceRequirements, more int64) []operation {
 	limit, limited := r.Limits[corev1.ResourceMemory]
 	if !limited || more == 0 {

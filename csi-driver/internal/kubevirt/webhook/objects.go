@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The fields of KubeVirt's objects that the webhook reads (docs/decisions/0008-libraries.md).
+// This file has the fields of KubeVirt's objects that the webhook reads. An import of KubeVirt's
+// own types would import all of KubeVirt.
 
 type memory struct {
 	Guest    *resource.Quantity `json:"guest,omitempty"`
@@ -40,7 +41,7 @@ type filesystem struct {
 	Name string `json:"name"`
 }
 
-// volume is one of a machine's own, under spec.volumes, as far as it may be a claim.
+// volume is one of the VM's own volumes (spec.volumes), with the fields that may name a claim.
 type volume struct {
 	Name  string `json:"name"`
 	Claim *struct {
@@ -51,7 +52,8 @@ type volume struct {
 	} `json:"dataVolume,omitempty"`
 }
 
-// claim is empty if it is none. A DataVolume's claim has its name.
+// claim returns the claim that the volume names, or an empty string. A DataVolume and its claim
+// have the same name.
 func (v volume) claim() string {
 	switch {
 	case v.Claim != nil:
@@ -81,7 +83,7 @@ type machineSpec struct {
 	} `json:"domain"`
 }
 
-// instance is a VirtualMachineInstance, or what a VirtualMachine makes them of.
+// instance is a VirtualMachineInstance, or the template of one in a VirtualMachine.
 type instance struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              machineSpec `json:"spec"`
@@ -90,7 +92,7 @@ type instance struct {
 	} `json:"status"`
 }
 
-// uuid is the one by which volumes know the machine; empty if nobody has given it one yet.
+// uuid returns the UUID that identifies the VM on volumes, or an empty string if it is not set yet.
 func (m *instance) uuid() string {
 	if m.Spec.Domain.Firmware == nil {
 		return ""
@@ -98,7 +100,7 @@ func (m *instance) uuid() string {
 	return m.Spec.Domain.Firmware.UUID
 }
 
-// over tells of a machine that runs no more.
+// over reports whether the VM has ended.
 func (m *instance) over() bool { return m.Status.Phase == "Succeeded" || m.Status.Phase == "Failed" }
 
 type virtualMachine struct {
@@ -137,7 +139,7 @@ func decode(raw []byte, into any) error {
 	return nil
 }
 
-// operation is one of a JSON patch.
+// operation is one operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -146,7 +148,7 @@ type operation struct {
 
 func add(path string, value any) operation { return operation{"add", path, value} }
 
-// extend adds to the end of a list, which is not there yet if it has nothing.
+// extend adds to the end of a list. An empty list is missing in the object, so extend creates it.
 func extend[T any](path string, had, more []T) []operation {
 	if len(had) == 0 {
 		return []operation{add(path, more)}

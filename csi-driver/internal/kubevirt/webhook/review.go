@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook is what an API server asks before it takes machines that name volumes (D11): it
-// refuses with a sentence what cannot work, and completes what can. Objects that name none never come
-// here: the webhooks' match conditions see to that.
+// Package webhook reviews VMs that name volumes, before the API server accepts them (D11). It
+// refuses an object that cannot work and says why; it completes the others. Objects that name no
+// volumes do not reach it, because of the webhooks' match conditions.
 package webhook
 
 import (
@@ -21,7 +21,7 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// Ways to KubeVirt.
+// The two interfaces of KubeVirt.
 const (
 	Sidecar = "sidecar" // hook sidecars: up to 1.8, and later ones too
 	Plugin  = "plugin"  // Plugin objects: from 1.9 on
@@ -36,16 +36,16 @@ type Config struct {
 	ZoneOfFiles bool
 }
 
-// Reviewer answers.
+// Reviewer reviews objects.
 type Reviewer struct {
 	config  Config
 	cluster *Cluster
 }
 
-// New makes it.
+// New returns a reviewer.
 func New(config Config, cluster *Cluster) *Reviewer { return &Reviewer{config, cluster} }
 
-// anew is the reviewer for one request.
+// anew returns the reviewer for one request.
 func (r *Reviewer) anew() *Reviewer {
 	one := *r
 	one.cluster = r.cluster.anew()
@@ -58,7 +58,7 @@ type answer struct {
 	warnings []string
 }
 
-// Mutate completes machines and the pods of their launchers.
+// Mutate completes VMs and the pods of their launchers.
 func (r *Reviewer) Mutate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
 	r = r.anew()
 	switch q.Resource.Resource {
@@ -88,7 +88,7 @@ func (r *Reviewer) Mutate(ctx context.Context, q *admissionv1.AdmissionRequest) 
 	return answer{}, nil
 }
 
-// Validate refuses.
+// Validate refuses objects that cannot work.
 func (r *Reviewer) Validate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
 	r = r.anew()
 	switch q.Resource.Resource {
@@ -130,7 +130,7 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 	if err := r.ready(ctx, t); err != nil {
 		return answer{}, err
 	}
-	// Claims may come after the machine that names them; before it starts they have to be there.
+	// Claims may be created after the VM that names them, but must exist when it starts.
 	t.Name = vm.Name
 	warnings, err := r.claimsOf(ctx, q.Namespace, t, wanted)
 	if err != nil {
@@ -139,8 +139,8 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 	return answer{warnings: warnings}, nil
 }
 
-// misplaced is about claims that no VM gets: KubeVirt makes VMs from the template, with its
-// annotations.
+// misplaced warns of an annotation that has no effect: KubeVirt makes VMs from the template, with
+// the template's annotations.
 func (r *Reviewer) misplaced(vm *virtualMachine) string {
 	key := annotation.Annotation(r.cluster.Driver)
 	_, here := vm.Annotations[key]
@@ -151,8 +151,8 @@ func (r *Reviewer) misplaced(vm *virtualMachine) string {
 	return "stargate: annotation " + key + " of a VirtualMachine itself gives its VM no volumes: write it into spec.template.metadata.annotations"
 }
 
-// sameTemplate reports a change outside of the template. A user that stops or labels a VM does not
-// define it, and need not see problems of the VM or of the cluster.
+// sameTemplate reports whether an update leaves the template as it is. A user who stops or labels a
+// VM does not define it, and need not see problems of the VM or of the cluster.
 func sameTemplate(q *admissionv1.AdmissionRequest) (bool, error) {
 	if q.Operation != admissionv1.Update {
 		return false, nil
@@ -205,7 +205,7 @@ func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.Admissio
 const controllerAccount = "kubevirt-controller"
 
 // validatePod checks that a pod with volumes belongs to a VM, and that KubeVirt's controller has
-// made it. The driver opens the memory of the volumes only to such a pod, so no other user may
+// made it. The driver opens the memory of the volumes only to such a pod. So no other user may
 // create one, or change a pod into one.
 func (r *Reviewer) validatePod(ctx context.Context, q *admissionv1.AdmissionRequest) error {
 	key := annotation.Annotation(r.cluster.Driver)
@@ -255,7 +255,7 @@ func (r *Reviewer) validateMigration(ctx context.Context, q *admissionv1.Admissi
 	return nil
 }
 
-// respond is an answer as the API server has it.
+// respond converts an answer to the API server's type.
 func respond(q *admissionv1.AdmissionRequest, a answer, err error) *admissionv1.AdmissionResponse {
 	res := &admissionv1.AdmissionResponse{UID: q.UID, Allowed: err == nil, Warnings: a.warnings}
 	if err != nil {

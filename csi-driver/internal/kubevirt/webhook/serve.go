@@ -21,12 +21,12 @@ import (
 
 const (
 	mostReview = 8 << 20
-	// The longest that a review takes. An API server waits for 10 seconds, as the chart has it.
+	// The longest time that a review takes. The chart makes the API server wait for 10 seconds.
 	reviewLimit = 8 * time.Second
 	ending      = 10 * time.Second
 )
 
-// Handler has /mutate, /validate, and /healthz for probes.
+// Handler serves /mutate, /validate, and /healthz for probes.
 func (r *Reviewer) Handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /mutate", r.handle(ctx, r.Mutate))
@@ -76,7 +76,7 @@ type Certificates interface {
 	Certificate() (*tls.Certificate, error)
 }
 
-// Serve answers until ctx is done.
+// Serve answers requests until ctx is done.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, c Certificates) error {
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: reviewLimit, ReadTimeout: reviewLimit, WriteTimeout: 2 * reviewLimit,

@@ -17,10 +17,10 @@ import (
 	"stargate/csi-driver/internal/nodemeta"
 )
 
-// The oldest KubeVirt whose hooks have been tried.
+// The oldest KubeVirt whose hooks are tested.
 const oldestMajor, oldestMinor = 1, 8
 
-// shape is about what stands in the object alone.
+// shape checks the object by itself, without the cluster.
 func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) error {
 	s := m.Spec
 	switch {
@@ -38,7 +38,8 @@ func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) 
 			return fmt.Errorf("spec.domain.firmware.uuid %.63q is no UUID that can identify a VM: remove it, or use one like 2b5c1a44-8d4e-4f0e-9f43-0d2c7e1a6b90", id)
 		}
 	}
-	// KubeVirt sets maxGuest itself, in the machine that it makes of a template: there we have set it back.
+	// KubeVirt sets maxGuest in the VM that it makes from a template; there the webhook resets
+	// it.
 	if mem := s.Domain.Memory; template && mem != nil && mem.MaxGuest != nil && (mem.Guest == nil || mem.Guest.Cmp(*mem.MaxGuest) != 0) {
 		return fmt.Errorf("spec.domain.memory.maxGuest is %s: no memory can be plugged in beside a volume; leave it out, or set it to what guest is", mem.MaxGuest)
 	}
@@ -51,8 +52,8 @@ func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) 
 	return nil
 }
 
-// disk is a claim that KubeVirt would make a machine's disk of. One that it gives the machine as a file system
-// (virtiofs) stays what it is.
+// disk returns a wanted claim that KubeVirt would also use for a disk of the VM, or an empty
+// string. A claim that KubeVirt shares as a file system (virtiofs) does no harm.
 func disk(s machineSpec, wanted []annotation.Claim) string {
 	for _, v := range s.Volumes {
 		files := slices.ContainsFunc(s.Domain.Devices.Filesystems, func(f filesystem) bool { return f.Name == v.Name })
@@ -63,8 +64,9 @@ func disk(s machineSpec, wanted []annotation.Claim) string {
 	return ""
 }
 
-// locked is what needs all of a machine's memory to stay where it is (VFIO, mlock): the kernel does not pin
-// memory without struct pages, and KubeVirt allows QEMU to lock what the machine has of its own.
+// locked returns the field that requires all memory of the VM to be pinned (VFIO, mlock), or an
+// empty string. The kernel does not pin memory without struct pages, and KubeVirt lets QEMU lock no
+// more than the VM's own memory.
 func locked(s machineSpec) string {
 	d := s.Domain
 	switch {
@@ -89,7 +91,7 @@ func migrates(evictionStrategy string) bool {
 	return strings.HasPrefix(evictionStrategy, "LiveMigrate")
 }
 
-// ready is about KubeVirt and the driver, and other drivers that the machine names.
+// ready checks KubeVirt, the driver, and other drivers that the VM names.
 func (r *Reviewer) ready(ctx context.Context, m *instance) error {
 	drivers, err := r.cluster.drivers(ctx)
 	if err != nil {
@@ -98,8 +100,8 @@ func (r *Reviewer) ready(ctx context.Context, m *instance) error {
 	if _, there := drivers[r.cluster.Driver]; !there {
 		return fmt.Errorf("there is no CSI driver %s in this cluster: install the chart stargate", r.cluster.Driver)
 	}
-	// Volumes and containers of a pod, and devices of a domain, have names of ours, which each driver's webhook and hook
-	// would give.
+	// Each driver's webhook and hook would give the same names to volumes and containers of the
+	// pod, and to devices of the domain.
 	for other, ours := range drivers {
 		if _, named := m.Annotations[annotation.Annotation(other)]; named && ours && other != r.cluster.Driver {
 			return fmt.Errorf("annotations %s and %s: a VM can have volumes of only one driver", annotation.Annotation(r.cluster.Driver), annotation.Annotation(other))
@@ -130,7 +132,7 @@ func (r *Reviewer) ready(ctx context.Context, m *instance) error {
 	return nil
 }
 
-// atLeast is true of versions that are none: of a build of one's own nobody knows.
+// atLeast accepts a text that is no version: a custom build may have any.
 func atLeast(version string, major, minor int) bool {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) < 2 {
@@ -141,7 +143,7 @@ func atLeast(version string, major, minor int) bool {
 	return err1 != nil || err2 != nil || a > major || a == major && b >= minor
 }
 
-// claimsOf is about the claims of a machine that is to run. A machine that has to wait is warned.
+// claimsOf checks the claims of a VM that is to run. It returns a warning if the VM has to wait.
 func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, wanted []annotation.Claim) (warnings []string, err error) {
 	where, first := "", ""
 	for _, c := range wanted {
@@ -169,8 +171,9 @@ func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, 
 	return warnings, r.twinless(ctx, namespace, m, wanted, anybody)
 }
 
-// placed is about the node that a machine's claims are on. A driver that is being exchanged is none of its kubelet's for
-// a while: kubelet takes it from the CSINode, and leaves the label of the Node. The machine's pod waits for the next one.
+// placed checks the node of the VM's claims. During an upgrade of the driver, kubelet removes the
+// driver from the CSINode for a while, and leaves the label of the Node. The VM's pod then waits
+// for the new driver.
 func (r *Reviewer) placed(ctx context.Context, m *instance, claim, node string) (waits string, err error) {
 	served, err := r.cluster.served(ctx, node)
 	if err != nil {
@@ -215,8 +218,9 @@ func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c a
 	return o.node, r.alone(ctx, namespace, m, p, o, anybody)
 }
 
-// usable is about a claim by itself. A machine whose memory of a volume is read-only is not seen by those who
-// write, and would read what they have freed: nobody may be one, now or later.
+// usable checks a claim by itself. A VM with read-only memory cannot take a slot. So writers do not
+// see the VM, and it would read pages that they have freed. Its volume must have no writer, now or
+// later.
 func usable(p *corev1.PersistentVolumeClaim, c annotation.Claim, o origin, ours string) error {
 	switch {
 	case o.driver != ours:
@@ -241,12 +245,11 @@ func cmpOr(a, b string) string {
 	return a
 }
 
-// counts tells whether a machine is to be asked about, when another one is to have what it has.
+// counts reports whether an existing VM prevents another one from having the same volume.
 type counts func(m, other *instance) bool
 
-// alone refuses an exclusive volume to a second VM, if the other one counts. The driver refuses its
-// pod by the same rule. That a claim could be ReadOnlyMany or ReadWriteMany as well makes no
-// difference.
+// alone refuses an exclusive volume to a second VM, if the first one counts. The driver refuses its
+// pod by the same rule. Further access modes of the claim make no difference.
 func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin, counts counts) error {
 	if o.readersOnly() || o.is(corev1.ReadWriteMany) {
 		return nil
@@ -268,8 +271,9 @@ func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *
 	return nil
 }
 
-// twinless: no other machine of this one's UUID, if it counts, can write to what this one can. A volume knows its
-// systems by that: the silence of one, which may be paused, would be taken for the end of the other.
+// twinless refuses a VM if another VM that counts has the same UUID and can write the same volume.
+// The UUID identifies systems on a volume: the end of one VM would fence the other one, which may
+// only be paused.
 func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, wanted []annotation.Claim, counts counts) error {
 	writes := func(all []annotation.Claim, name string) bool {
 		return slices.ContainsFunc(all, func(c annotation.Claim) bool { return c.Name == name && !c.ReadOnly })
@@ -300,10 +304,10 @@ func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, 
 	return nil
 }
 
-// A new VM comes after all existing ones.
+// anybody is for a new VM: every existing VM counts.
 func anybody(_, _ *instance) bool { return true }
 
-// Of two existing VMs, both know the first.
+// earlier is for two existing VMs: the one that was created first counts.
 func earlier(m, other *instance) bool {
 	if other.CreationTimestamp.Equal(&m.CreationTimestamp) {
 		return other.UID < m.UID
@@ -311,7 +315,8 @@ func earlier(m, other *instance) bool {
 	return other.CreationTimestamp.Before(&m.CreationTimestamp)
 }
 
-// mayStart looks once more before a machine gets a pod: of two that were made at once neither has seen the other.
+// mayStart checks again before a VM gets a pod. If two VMs were created at the same time, neither
+// review has seen the other VM.
 func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.Pod, wanted []annotation.Claim) error {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != instanceKind {
@@ -325,8 +330,8 @@ func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.P
 	if err != nil {
 		return err
 	}
-	// An API server stamps an object before it asks us, and stores it afterwards: one that is stamped earlier may
-	// come when the later one has been looked at, and has its pod.
+	// The API server stamps an object before the review, and stores it afterwards. So a VM with
+	// an earlier time stamp may appear when the later VM has been reviewed and has its pod.
 	before := func(m, other *instance) bool { return launched[other.Name] || earlier(m, other) }
 	for _, c := range wanted {
 		p, err := r.cluster.claim(ctx, namespace, c.Name)
