@@ -18,13 +18,14 @@
 #ifndef SG_SEMCTL_H
 #define SG_SEMCTL_H
 
-#include "magic.h"
-#include "semtype.h"
-#ifdef __KERNEL__
 #include <linux/ioctl.h>
-#else
+#include <linux/types.h>
+#ifndef __KERNEL__
 #include <sys/ioctl.h>
 #endif
+
+#include "magic.h"
+#include "semtype.h"
 
 #define SG_SEM_FILE	".stargate/semaphores"
 #define SG_SEM_NAME_ROOM 256	/* a name of 1 to 255 bytes, without slashes; then zeroes */
@@ -58,9 +59,9 @@
  */
 struct sg_ioc_sem_open {
 	char name[SG_SEM_NAME_ROOM];
-	uint32_t type, how, flags, life, mode, cell;
-	uint64_t initial;
-	uint64_t reserved[2];
+	__u32 type, how, flags, life, mode, cell;
+	__u64 initial;
+	__u64 reserved[2];
 };
 #define SG_IOC_SEM_OPEN		_IOWR(SG_IOC_MAGIC, 16, struct sg_ioc_sem_open)
 
@@ -68,7 +69,7 @@ struct sg_ioc_sem_open {
  * The owner as stored in words: SG_SEMW_ID() of the calling thread, by any such descriptor; of the
  * descriptor itself if it is SG_SEM_BY_HANDLE. EAGAIN: too many owners.
  */
-#define SG_IOC_SEM_ME		_IOR(SG_IOC_MAGIC, 17, uint64_t)
+#define SG_IOC_SEM_ME		_IOR(SG_IOC_MAGIC, 17, __u64)
 
 /* Operations, and the types of objects to which they apply. */
 enum {
@@ -113,10 +114,10 @@ enum {
  * has been fenced.
  */
 struct sg_ioc_sem_op {
-	uint32_t op, flags;
-	uint64_t until;
-	uint64_t value;
-	uint64_t reserved;
+	__u32 op, flags;
+	__u64 until;
+	__u64 value;
+	__u64 reserved;
 };
 #define SG_IOC_SEM_OP		_IOWR(SG_IOC_MAGIC, 18, struct sg_ioc_sem_op)
 /*
@@ -141,13 +142,13 @@ struct sg_ioc_sem_op {
  */
 struct sg_ioc_sem_stat {
 	char name[SG_SEM_NAME_ROOM];
-	uint32_t type, life, flags, serial;
-	uint32_t uid, gid, mode, died, lost;
-	int32_t slot;
-	uint32_t pid, tid;
-	uint64_t created, users, waiters, initial, value, since;
+	__u32 type, life, flags, serial;
+	__u32 uid, gid, mode, died, lost;
+	__s32 slot;
+	__u32 pid, tid;
+	__u64 created, users, waiters, initial, value, since;
 	char comm[16], system[64];
-	uint64_t reserved[4];
+	__u64 reserved[4];
 };
 #define SG_IOC_SEM_STAT		_IOWR(SG_IOC_MAGIC, 19, struct sg_ioc_sem_stat)
 
@@ -157,9 +158,9 @@ struct sg_ioc_sem_stat {
  * @buffer: has room for @room of struct sg_ioc_sem_stat; @count: objects found; 0: no more.
  */
 struct sg_ioc_sem_list {
-	uint64_t cookie;
-	uint64_t buffer;
-	uint32_t room, count;
+	__u64 cookie;
+	__u64 buffer;
+	__u32 room, count;
 };
 #define SG_IOC_SEM_LIST		_IOWR(SG_IOC_MAGIC, 20, struct sg_ioc_sem_list)
 

@@ -198,6 +198,7 @@ static int kernel_op(struct opened *o, struct sg_ioc_sem_op *op)
 	struct sg_sem_caller *c = caller(o->v);
 	struct sg_sem *s = &o->sem;
 	struct sg_vol *v = o->v;
+	u64 count = op->value;
 	int ret;
 
 	CHECK(o->bound && !op->flags && !op->reserved);
@@ -213,7 +214,10 @@ static int kernel_op(struct opened *o, struct sg_ioc_sem_op *op)
 	case SG_SEM_OP_WRITE_END: return sg_sem_write_unlock(v, s, c);
 	case SG_SEM_OP_DRAIN: return sg_sem_drain(v, s, c, op->until);
 	case SG_SEM_OP_RING: return sg_sem_ring(v, s), 0;
-	case SG_SEM_OP_COND_LOOK: return sg_sem_cond_prepare(v, s, &op->value);
+	case SG_SEM_OP_COND_LOOK:
+		ret = sg_sem_cond_prepare(v, s, &count);
+		op->value = count;
+		return ret;
 	case SG_SEM_OP_COND_WAIT: return sg_sem_cond_wait(v, s, c, op->value, op->until);
 	case SG_SEM_OP_SIGNAL: return sg_sem_cond_signal(v, s, false);
 	case SG_SEM_OP_BROADCAST: return sg_sem_cond_signal(v, s, true);
