@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Nobody recovers who has been declared dead.
+# No system recovers a fenced system.
 # file: kernel/core/member/recovery.c
 # scenario: node
 # maps: walk

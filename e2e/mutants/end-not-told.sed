@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A machine whose last mapping has gone is not declared dead.
+# A VM whose last mapping has gone is not fenced.
 # file: kernel/module/region_holders.c
 # scenario: fence
 # maps: walk

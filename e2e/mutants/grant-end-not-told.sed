@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A machine that could store by identity memory alone is not declared dead when that ends.
+# A VM that could store only by identity memory is not fenced when that memory ends.
 # file: kernel/module/kvm_grant.c
 # scenario: kvm-identity
 # maps: walk

@@ -27,7 +27,7 @@
  *
  * Each action prints a line: its name, us, and its result. For fence: us from its beginning to the
  * guest's last store, by the guest's clock (negative: the store was earlier), and until the host
- * has declared the system of that VM dead, which must exist (revoke: until it is done).
+ * has fenced the system of that VM, which must exist (revoke: until it is done).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -746,7 +746,7 @@ static double await_death(const struct member *member, double start)
 	while (read_word(member->at) == member->state) {
 		if (now() - start > FENCED_WITHIN_US) {
 			errno = ETIME;
-			die("it is not declared dead");
+			die("it is not fenced");
 		}
 		usleep(100);
 	}

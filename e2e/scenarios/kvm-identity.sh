@@ -4,8 +4,8 @@
 # KVM with kvm-patches, on a node: a volume as identity memory of a VM whose monitor maps nothing.
 # In each mode of the processor, the guest reads and writes what the host has at that physical
 # address. Memory that was not opened is refused. Revoked memory is gone at once, and the guest
-# exits rather than crashes. The host knows the VM's system: it guards the system, fences it, and
-# declares it dead when its monitor is killed. The cases run with the TDP MMU, without it, and with
+# exits rather than crashes. The host knows the VM's system: it guards the system, and fences it on
+# request and when its monitor is killed. The cases run with the TDP MMU, without it, and with
 # shadow paging. Stock KVM runs for comparison, and the times of each give the table of
 # kvm-patches/README.md.
 #
@@ -192,9 +192,9 @@ show_table() {
 	row "KiB of KVM's page tables" kvm-tables 1
 	row "KiB of the monitor's page tables for it" monitor-tables 1
 	row "the monitor is killed: ms until the guest's last store" kill-last 1000
-	row "ms until the host has declared its system dead" kill-dead 1000
+	row "ms until the host has fenced its system" kill-dead 1000
 	row "fenced alive: ms until the guest's last store" alive-last 1000
-	row "ms until the host has declared its system dead" alive-dead 1000
+	row "ms until the host has fenced its system" alive-dead 1000
 	row "only revoked: ms until the guest's last store" revoked-last 1000
 	row "ms until nothing can be stored any more" revoked 1000
 }

@@ -130,7 +130,7 @@ wait "$holder" || true
 took=$(on host 'echo $((($(cat /run/has) - $(cat /run/killed)) / 1000))' </dev/null)
 [[ $took -lt 2000 ]] || fail "$took ms from SIGKILL to the host's lock"
 passed "$took ms from SIGKILL to the lock that it had"
-in_one host "the host has declared it dead at once" \
+in_one host "the host has fenced it at once" \
 	'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
 same "it is no member" "host=$other" "$(members)"
 in_one host "its files are there, and can be removed" \

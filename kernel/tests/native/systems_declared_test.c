@@ -143,10 +143,10 @@ static void dead_before(enum deed deed, unsigned int how, u8 *before)
 	if (how > 1)
 		tsys_join(&other, mem, SIZE, 3);
 	snapshot(before);
-	test_note("deed %d, declared dead before, turn %u", deed, how);
+	test_note("deed %d, fenced before, turn %u", deed, how);
 	/* the next system in the slot has evicted its deferred inodes */
 	CHECK_EQ(perform(&w, deed), -EIO);
-	same_bytes(before, deed, "declared dead before");
+	same_bytes(before, deed, "fenced before");
 	CHECK_EQ(sg_maintain(&w.s.v), -EIO);
 	sg_beat(&w.s.v);
 	sg_settle(&w.s.v);
@@ -212,7 +212,7 @@ static void dead_while_waiting(enum deed deed, u8 *before)
 	world_make(&w);
 	w.deed = deed;
 	all_locks(&by, &w, true);
-	test_note("deed %d, declared dead while waiting", deed);
+	test_note("deed %d, fenced while waiting", deed);
 	CHECK_OK(pthread_create(&id, NULL, perform_there, &w));
 	tawait(&w.s.v.stat.lock_waits, 1);
 	sg_sleep_us(5000);	/* it sleeps by now */
@@ -221,7 +221,7 @@ static void dead_while_waiting(enum deed deed, u8 *before)
 	snapshot(before);
 	CHECK_OK(pthread_join(id, NULL));
 	CHECK_EQ(w.ret, -EIO);
-	same_bytes(before, deed, "declared dead while waiting");
+	same_bytes(before, deed, "fenced while waiting");
 	tsys_leave(&w.s);
 	all_locks(&by, &w, false);
 	sg_settle(&by.v);
@@ -395,7 +395,7 @@ static void dead_sees_others_work(void)
 	for (i = 0; i < CASES; i++) {
 		struct sg_tx *tx;
 
-		test_note("declared dead in a transaction, case %d", i);
+		test_note("fenced in a transaction, case %d", i);
 		tsys_join(&by, mem, SIZE, 2);
 		world_make(&w);
 		w.s.v.on_damage = count_damage;
@@ -414,7 +414,7 @@ static void dead_sees_others_work(void)
 		if (i == LOOK)
 			sg_tx_fail(tx, -EUCLEAN);
 		CHECK_EQ(sg_tx_commit(tx), -EIO);
-		same_bytes(before, CREATE, "declared dead in a transaction");
+		same_bytes(before, CREATE, "fenced in a transaction");
 		CHECK_EQ(damage_seen, 0);
 		CHECK_EQ(w.deaths, 1);
 		*(u64 *)(mem + list_of(tx)) = was;
@@ -522,7 +522,7 @@ static void crowd_dies_once(struct tsys *by, struct rng *rng, u8 *before)
 		CHECK_OK(pthread_join(id[i], NULL));
 		CHECK_EQ(w[i].err, -EIO);
 	}
-	same_bytes(before, CREATE, "a crowd that has been declared dead");
+	same_bytes(before, CREATE, "a fenced crowd");
 	have_areas(by, &s, false);
 	tsys_die(&s);
 	clear_away(by, w, &by->root);
