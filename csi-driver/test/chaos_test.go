@@ -57,7 +57,7 @@ func beDriver() int {
 			if reached.Add(1) == dieAt {
 				fmt.Fprintf(os.Stderr, "dies at step %d: %s\n", dieAt, name)
 				syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {} // it is not long until then
+				select {} // until the signal arrives
 			}
 		})
 	}
@@ -117,7 +117,7 @@ func (p *process) stop() {
 	}
 }
 
-// dead waits for its death; at which step it was.
+// dead waits for the driver's death, and returns the step at which it died.
 func (p *process) dead() string {
 	p.n.t.Helper()
 	select {
@@ -130,7 +130,7 @@ func (p *process) dead() string {
 	return at
 }
 
-// call is a call in a volume's life.
+// call is one call in the life of a volume.
 type call struct {
 	name string
 	do   func(ctx context.Context) error
@@ -154,7 +154,7 @@ func (c call) again() error {
 	}
 }
 
-// inlineID is as kubelet names a pod's own volume.
+// inlineID is an id as kubelet makes it for a pod's inline volume.
 func inlineID(volume string) string { return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume))) }
 
 func life(n *node, volume string) []call {
@@ -273,7 +273,7 @@ func (n *node) filesSound(when string) {
 	}
 }
 
-// filesWritable fails if a pod's view can be written to, where that would be lost.
+// filesWritable fails if a pod can write into a view where its data would be lost.
 func (n *node) filesWritable(when string) {
 	n.t.Helper()
 	for _, pod := range []string{"a", "b", "inline"} {
@@ -344,7 +344,7 @@ func (n *node) lifeWithDeaths(at int, met map[string]bool) {
 	p.stop()
 }
 
-// The driver is killed at any time, also while its tools are at work, and their children go on.
+// The driver is killed at any time, also while its tools run. The tools continue after its death.
 func TestKillAtAnyTime(t *testing.T) {
 	deathAtAnyTime(newNode(t, gib, "512m"), 12, time.Second)
 }

@@ -346,7 +346,8 @@ func TestDAXReaders(t *testing.T) {
 	n.nothingLeft()
 }
 
-// recovered: a system has died with the volume; it is staged for readers all the same.
+// recovered checks that a volume which a dead system has left is recovered, and is then staged for
+// readers.
 func (n *node) recovered(id string) {
 	n.t.Helper()
 	fifo := filepath.Join(n.dir, "fifo")
@@ -375,8 +376,8 @@ func (n *node) recovered(id string) {
 	n.unstage(id)
 }
 
-// fence fences this node, as another system does that waits for it in vain. The module does not
-// fence itself, and the tool asks the module if it sees one: so the tool runs without a view of it.
+// fence fences this node as another system does. The module does not fence itself, and the tool
+// asks the module if it sees one. So the tool runs without a view of the module.
 func (n *node) fence(path string) {
 	n.t.Helper()
 	region := filepath.Join(path, ".stargate", "region")
@@ -396,7 +397,7 @@ func (n *node) fence(path string) {
 	}
 }
 
-// A mount that was declared dead is of no use, and goes all the same; the next pod has a new one.
+// A fenced mount is of no use, and is still unmounted. The next pod has a new one.
 func TestDAXFenced(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -482,7 +483,7 @@ func TestDAXManualChanges(t *testing.T) {
 	n.nothingLeft()
 }
 
-// The largest contiguous piece counts; all that is said to be there can be had.
+// The largest contiguous range counts. A volume of the reported size can be made.
 func TestDAXCapacity(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -509,7 +510,7 @@ func TestDAXCapacity(t *testing.T) {
 	n.nothingLeft()
 }
 
-// swept waits until nothing is half made: whose driver has come back need not ask for anything.
+// swept waits until nothing is half made. A driver that starts again needs no call for that.
 func (n *node) swept() {
 	n.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
@@ -644,7 +645,7 @@ func TestDAXOutside(t *testing.T) {
 	n.nothingLeft()
 }
 
-// writes to a file until it is to stop.
+// writes writes to a file until it is told to stop.
 func writes(path string, stop chan struct{}) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -663,7 +664,7 @@ func writes(path string, stop chan struct{}) error {
 	}
 }
 
-// LVM's locks, stargatectl's and the driver's, all at once.
+// Many calls compete for LVM's locks, stargatectl's and the driver's.
 func TestDAXMany(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -683,7 +684,7 @@ func TestDAXMany(t *testing.T) {
 	n.nothingLeft()
 }
 
-// The same of two hundred claims of one node, each asked for twice.
+// Two hundred claims of one node, each asked for twice, compete in the same way.
 func TestDAXAtOnce(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()

@@ -58,7 +58,7 @@ func (p *process) holds(t testing.TB) holding {
 	return holding{len(files), number(t, metrics, "go_goroutines "), number(t, string(status), "VmRSS:")}
 }
 
-// number follows the word a line begins with.
+// number is the number behind the word with which a line begins.
 func number(t testing.TB, text, word string) int {
 	t.Helper()
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -77,7 +77,7 @@ func number(t testing.TB, text, word string) int {
 	return 0
 }
 
-// comeAndGo has volumes made and deleted, by several callers.
+// comeAndGo makes several callers create and delete volumes.
 func (n *node) comeAndGo(volumes int) {
 	n.t.Helper()
 	const callers = 4

@@ -21,7 +21,7 @@ import (
 const (
 	manyVolumes = 1000
 	scrapeLimit = 2 * time.Second
-	// Those of the look itself, and of the looks that the driver makes by itself meanwhile.
+	// Processor time of the look itself, and of the looks that the driver makes meanwhile.
 	mostPrograms = 8
 )
 

@@ -185,7 +185,7 @@ func (n *node) filesLeft() []string {
 	n.t.Helper()
 	files := filesOf(n.t, n.zoneDir, ".stargate-zone")
 	return slices.DeleteFunc(slices.Clone(files), func(file string) bool {
-		name, ok := strings.CutPrefix(file, ".at-") // where a volume is that is there
+		name, ok := strings.CutPrefix(file, ".at-") // the folder of an existing volume
 		return ok && slices.Contains(files, name+".stargate")
 	})
 }

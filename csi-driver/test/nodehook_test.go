@@ -21,7 +21,7 @@ import (
 
 const podUID = "11111111-2222-4333-8444-555555555555"
 
-// hooked is a node that KubeVirt asks, with a volume data.
+// hooked is a node that KubeVirt calls, with a volume named data.
 func hooked(t *testing.T) (n *node, ask func(point, vmi string) error) {
 	t.Helper()
 	n = newNode(t, gib, "512m")
@@ -56,7 +56,7 @@ func vmi(t *testing.T, volumes, memory, node string) string {
 	return string(text)
 }
 
-// toPod publishes data where the pod's claim is.
+// toPod publishes the volume data where the pod's claim is.
 func (n *node) toPod() *csi.NodePublishVolumeRequest {
 	n.t.Helper()
 	return n.toPodAs("data")
@@ -129,7 +129,7 @@ func TestNodeHookEnd(t *testing.T) {
 		if err := ask(c.point, vmi(t, "data", "1Gi", "n1")); err != nil {
 			t.Errorf("%s of a live VM: %v", c.point, err)
 		}
-		vm("give 0") // it has not been declared dead
+		vm("give 0") // the system has not been fenced
 		vm("take 0")
 		vm("still 0")
 		if c.gone {
@@ -137,7 +137,7 @@ func TestNodeHookEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 2 { // KubeVirt may say it again
+		for range 2 { // KubeVirt may report it again
 			if err := ask(c.point, vmi(t, "data", "1Gi", "n1")); err != nil {
 				t.Errorf("%s: %v", c.point, err)
 			}
@@ -173,6 +173,6 @@ func TestNodeHookManySilent(t *testing.T) {
 	}
 	for _, name := range names {
 		tell := n.machine(name, machineB)
-		tell("take 0") // which the dead one held
+		tell("take 0") // the lock that the dead system held
 	}
 }

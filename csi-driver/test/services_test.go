@@ -110,7 +110,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q is %q, and then %q", name, v.GetVolumeId(), again.GetVolumeId())
 		}
 		ids[pool.NameOf(v.GetVolumeId())] = true
-		n.create(pool.NameOf(v.GetVolumeId()), 16*mib) // may be the same, or another
+		n.create(pool.NameOf(v.GetVolumeId()), 16*mib) // may be the same volume, or another one
 	}
 	if !ids["pvc-1"] {
 		t.Error("pvc-1 has not kept its name")
@@ -192,7 +192,7 @@ func TestExpansion(t *testing.T) {
 	if res, err := expand(64*mib - 1); err != nil || res.GetCapacityBytes() != 64*mib || res.GetNodeExpansionRequired() {
 		t.Fatalf("%v, %v", res, err)
 	}
-	n.create("b", 32*mib) // may be behind a, and may not
+	n.create("b", 32*mib) // may or may not lie behind a
 	n.create("c", 16*mib)
 	n.delete("b")
 	_, err := expand(240 * mib)
@@ -274,7 +274,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// uses has a tool use a volume until leave is called.
+// uses makes a tool use a volume until leave is called.
 func (n *node) uses(id string) (leave func()) {
 	n.t.Helper()
 	fifo := filepath.Join(n.dir, "fifo")
@@ -694,7 +694,8 @@ func TestHealth(t *testing.T) {
 	n.delete("v")
 }
 
-// A node without a zone has a driver that offers nothing, and one whose zone is not there says so.
+// A node without a zone has a driver that offers nothing. A driver whose zone is missing reports
+// that.
 func TestNoZone(t *testing.T) {
 	for _, kind := range []string{"none", "dax"} {
 		n := newNode(t, gib, "16m")
@@ -719,7 +720,7 @@ func TestNoZone(t *testing.T) {
 	}
 }
 
-// kubelet finds the driver by itself; sockets are root's alone.
+// kubelet finds the driver without help; only root can open the sockets.
 func TestRegistration(t *testing.T) {
 	n := newNode(t, gib, "64m")
 	n.config.Registration, n.config.KubeletEndpoint = n.dir, "/var/lib/kubelet/plugins/stargate/csi.sock"
@@ -863,7 +864,7 @@ func TestReserve(t *testing.T) {
 	wants(t, "more than it may become", err, codes.InvalidArgument, "maxSize")
 }
 
-// room is the largest volume, and all there is.
+// room is the size of the largest volume, and of all free memory.
 func (n *node) room(parameters map[string]string) (largest, all int64) {
 	n.t.Helper()
 	res, err := n.GetCapacity(background, &csi.GetCapacityRequest{Parameters: parameters})

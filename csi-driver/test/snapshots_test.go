@@ -162,7 +162,7 @@ func TestSnapshots(t *testing.T) {
 	}
 	if got, err := n.GetSnapshot(background, &csi.GetSnapshotRequest{SnapshotId: s.GetSnapshotId()}); err != nil || pool.NameOf(got.GetSnapshot().GetSourceVolumeId()) != "source" {
 		t.Errorf("the snapshot is %v, and then %v, %v", s, got, err)
-	} else if got.Snapshot.SourceVolumeId = s.GetSourceVolumeId(); !proto.Equal(got.GetSnapshot(), s) { // it was named by its old id
+	} else if got.Snapshot.SourceVolumeId = s.GetSourceVolumeId(); !proto.Equal(got.GetSnapshot(), s) { // the request named the source by its old id
 		t.Errorf("the snapshot is %v, and then %v", s, got)
 	}
 	for id, code := range map[string]codes.Code{"": codes.InvalidArgument, "source": codes.NotFound, "s-none": codes.NotFound, "../x": codes.NotFound} {
@@ -244,7 +244,7 @@ func TestSnapshotRefusals(t *testing.T) {
 	}
 }
 
-// Where the copy has no room it is said with figures, and nothing stays.
+// If there is no room for a copy, the error has figures, and nothing is left.
 func TestSnapshotNoMemory(t *testing.T) {
 	n := newNode(t, gib, "72m")
 	n.start()
@@ -309,7 +309,7 @@ func (n *node) snapshotsOutside(size int64, source string, leave func()) {
 	}
 }
 
-// A node without a folder says so.
+// A node without a folder reports that.
 func TestNowhereOutside(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.config.SnapshotDir = ""
@@ -323,7 +323,7 @@ func TestNowhereOutside(t *testing.T) {
 	}
 }
 
-// Of many calls for one name one does it; the others are told to come again, or find it.
+// Of many calls for one name, one makes the object. The others are Aborted, or find it.
 func TestSnapshotsAtOnce(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()

@@ -291,7 +291,7 @@ static bool sgfs_member(const struct file *file)
 int sgfs_lock(struct file *file, int cmd, struct file_lock *fl)
 {
 	if (cmd == F_CANCELLK)
-		return 0;	/* of a lock manager: it was never told to wait */
+		return 0;	/* by a lock manager, which this code never tells to wait */
 	if (!sgfs_member(file) && cmd == F_GETLK) {
 		posix_test_lock(file, fl);
 		return 0;

@@ -156,7 +156,7 @@ void sgfs_forget_names(struct inode *inode)
 
 	while (known && (alias = d_find_alias(inode))) {
 		known = !d_unhashed(alias);	/* a directory's alias is found even if unhashed */
-		d_invalidate(alias);	/* with what is known below, or mounted there */
+		d_invalidate(alias);	/* and the dentries and mounts below it */
 		dput(alias);
 	}
 }
@@ -478,7 +478,8 @@ static int sgfs_set_others(struct mnt_idmap *idmap, struct inode *inode, struct 
 	unsigned int set;
 	int err;
 
-	spin_lock(&inode->i_lock);	/* nobody shows what was before what is to be is gathered */
+	/* a refresh in between would put back the old values before they are gathered */
+	spin_lock(&inode->i_lock);
 	setattr_copy(idmap, inode, iattr);
 	set = sgfs_gather(inode, iattr->ia_valid, &attr);
 	spin_unlock(&inode->i_lock);

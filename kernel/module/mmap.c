@@ -150,9 +150,10 @@ static int sgfs_fill_hole(struct inode *inode, pgoff_t page, bool brief)
 }
 
 /*
- * Between these two, what has been found may be entered. Against our own changes invalidate_lock is
- * held, against those of others we are a fault that quiesce waits for; so nothing here may sleep on
- * the volume, nor seek memory by evicting our own inodes.
+ * Between these two calls, a fault may enter the pages that it has found. invalidate_lock, which is
+ * held, excludes changes by this system. For changes by other systems, quiesce waits for the end of
+ * the fault. So code in between may not sleep on the volume, nor reclaim memory by evicting inodes
+ * of this file system.
  */
 struct entering {
 	int srcu;

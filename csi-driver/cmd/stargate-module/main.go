@@ -70,7 +70,7 @@ func main() {
 	}
 }
 
-// complete has what no flag has said.
+// complete fills in what no flag has set.
 func complete(c *install.Config) error {
 	if c.Release == "" {
 		var u unix.Utsname

@@ -219,8 +219,9 @@ type sweeper interface {
 	Sweep(ctx context.Context) error
 }
 
-// sweep removes half-made objects while calls are served. The next change would do that, too. But
-// no change may come: the objects reduce the capacity, and the scheduler then sends no claims.
+// sweep removes half-made objects while calls are served. The next change of the zone would do
+// that, too, but there may be none: the objects reduce the capacity, and the scheduler then sends
+// no claims.
 func sweep(ctx context.Context, z sweeper, every, limit time.Duration) {
 	for {
 		within, cancel := context.WithTimeout(stargatectl.Changing(ctx), limit)

@@ -86,7 +86,7 @@ func TestSweeps(t *testing.T) {
 	cancel()
 	for {
 		select {
-		case <-z.calls: // it was about to begin
+		case <-z.calls: // a sweep that was about to begin
 		case <-done:
 			return
 		}

@@ -179,7 +179,7 @@ func (n *Node) tellVolumes(ctx context.Context, volumes []pool.Volume) error {
 	for _, v := range volumes {
 		there[v.Name] = true
 		if err := n.tellVolume(ctx, v, mounts(v.Path), unread); err != nil {
-			untold, last = untold+1, err // one will do: there may be hundreds, of one cause
+			untold, last = untold+1, err // one error is enough: hundreds may have the same cause
 		}
 	}
 	for name := range n.volumes {

@@ -312,7 +312,7 @@ func TestNone(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	ctx := context.Background()
 	restored := claimed("pvc-3", driver, "again")
-	restored.Name = "restored" // by a backup: the handle counts
+	restored.Name = "restored" // a backup renames it: only the handle counts
 	const in = "0123456789abcdef"
 	restored.Spec.CSI.VolumeHandle += "@" + in
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package failpoint marks the places between which a call can be cut off. Nothing happens at them,
-// unless a test has put something into the context: the chaos test dies there.
+// Package failpoint marks the steps of a call at which a test can end the driver. Without a
+// function in the context, nothing happens at them.
 package failpoint
 
 import "context"
 
 type key struct{}
 
-// With makes at be called with the name of each step that is reached under the context.
+// With returns a context: at is called with the name of each step that is reached under it.
 func With(ctx context.Context, at func(name string)) context.Context {
 	return context.WithValue(ctx, key{}, at)
 }

@@ -34,7 +34,7 @@ const (
 
 const (
 	suffix = ".snapshot"
-	of     = "@" // no name has one
+	of     = "@" // names contain no @
 )
 
 // Folder is one folder.

@@ -78,7 +78,7 @@ func (s *Server) finish() {
 		return
 	case <-time.After(s.config.StopLimit):
 	}
-	s.stop() // the calls' waits are ended; each call can be repeated
+	s.stop() // the calls stop waiting; each can be repeated
 	select {
 	case <-ended:
 	case <-time.After(s.config.StopLimit):

@@ -69,7 +69,7 @@ func NoSnapshots(ctx context.Context, client dynamic.Interface, driver string) e
 	return left("snapshots of "+driver, "delete them first", names)
 }
 
-// left is the error that these are.
+// left is an error that names the objects that are left; nil if there are none.
 func left(what, remedy string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func left(what, remedy string, names []string) error {
 		"for when it is installed again", len(names), what, few(names), remedy)
 }
 
-// few are the first of them.
+// few returns the first names, for a message.
 func few(names []string) string {
 	list := strings.Join(names[:min(shown, len(names))], ", ")
 	if len(names) > shown {

@@ -121,7 +121,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect reads, or has read a moment ago.
+// Collect reads the zone, unless it did so a moment ago.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,7 +227,7 @@ func (c *Collector) mount(v pool.Volume, m *kernelmodule.Mount) []prometheus.Met
 		if s.less != "" && !m.Joined {
 			continue
 		}
-		// Both are not read at one moment.
+		// The two numbers are read one after the other.
 		n := max(0, m.Counter(s.file, s.name)-m.Counter(s.file, s.less))
 		seen = append(seen, prometheus.MustNewConstMetric(s.desc, s.kind, float64(n), v.Name))
 	}

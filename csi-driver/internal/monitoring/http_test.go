@@ -44,7 +44,7 @@ func TestEndsDuringAScrape(t *testing.T) {
 	}
 }
 
-// stuck says nothing until it is let go.
+// stuck does not answer until it is released.
 type stuck chan struct{}
 
 func (stuck) Describe(ch chan<- *prometheus.Desc) { ch <- desc("stuck", "Nothing.") }

@@ -17,14 +17,14 @@ const (
 	types = "/proc/filesystems"
 )
 
-// kernel is that of this node.
+// kernel is the System of this node's kernel.
 type kernel struct{ m mount.Interface }
 
 var _ System = kernel{}
 
 func newKernel() kernel { return kernel{mount.NewWithoutSystemd("")} }
 
-// Entries reads its table.
+// Entries reads the kernel's table of mounts.
 func (kernel) Entries() ([]mount.MountInfo, error) {
 	entries, err := mount.ParseMountInfo(table)
 	if err != nil {
@@ -113,7 +113,7 @@ func (kernel) Unmount(path string) error { return unix.Unmount(path, unix.UMOUNT
 func Known(fstype string) bool {
 	list, err := os.ReadFile(types)
 	if err != nil {
-		list = nil // it is asked, then
+		list = nil // the kernel is asked instead
 	}
 	return known(string(list), fstype, unix.Fsopen)
 }

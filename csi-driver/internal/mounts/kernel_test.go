@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// That a kernel has no file system of a name is known if it says so.
+// A file system counts as missing only if the kernel says so.
 func TestKnown(t *testing.T) {
 	const list = "nodev\tproc\n\text4\nnodev\tstargatefs\n"
 	for _, c := range []struct {

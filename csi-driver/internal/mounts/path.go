@@ -95,7 +95,7 @@ func DirThere(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// RemoveDir removes an empty directory, or none.
+// RemoveDir removes an empty directory. An absent one is no error.
 func RemoveDir(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errkind.Wrap(errkind.Internal, err, "directory that was mounted at")

@@ -100,7 +100,7 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	if err != nil {
 		err = errkind.Wrap(errkind.Internal, err, "folder of snapshots")
 	}
-	return errors.Join(err, z.Zone.Sweep(ctx)) // callers look at the first kind, and a missing zone is no failure
+	return errors.Join(err, z.Zone.Sweep(ctx)) // callers look at the first kind of failure, and a missing zone (NoZone) is not one
 }
 
 // Snapshot looks where the id says. For a name alone it looks in the folder first, which exists

@@ -25,7 +25,7 @@ func Identity(kind Kind, own string) string {
 	return digest(string(kind) + ":" + own)[:identityLen]
 }
 
-// ParseID parses an id. It is not ok for a text that cannot be the id of a volume or snapshot in a
+// ParseID parses an id. ok is false for a text that cannot be the id of a volume or snapshot in a
 // zone.
 func ParseID(s string) (id ID, ok bool) {
 	name, in, two := strings.Cut(s, behind)

@@ -174,9 +174,9 @@ func (d *DAX) mount(ctx context.Context, v pool.Volume, path string, o Options, 
 	return nil
 }
 
-// unwritten mounts without joining. If the last writer has left work for recovery, the node joins
-// first and recovers. It stays a member if another system is one, or if the module is older than
-// nojoin.
+// unwritten mounts a volume without joining it. If the last writer has left work for recovery, the
+// node joins first and recovers. It stays a member if another system is one, or if the module is
+// older than nojoin.
 func (d *DAX) unwritten(ctx context.Context, v pool.Volume, path string, o Options) error {
 	if d.mount(ctx, v, path, o, noJoin) == nil {
 		return nil
@@ -185,7 +185,7 @@ func (d *DAX) unwritten(ctx context.Context, v pool.Volume, path string, o Optio
 		return err
 	}
 	// A member's mount would work as well. The unmount may fail because the mount is in use.
-	// That is not permanent, so the caller retries.
+	// That passes, so the caller retries.
 	if err := d.m.Clear(path, ours); err != nil {
 		return errkind.Wrap(errkind.Busy, err, "volume %s", v.Name)
 	}

@@ -28,8 +28,8 @@ const (
 	description = "volume.json"
 )
 
-// A tiny file system for these two names; the name of its source is enough to recognise it. It
-// cannot be written: a pod that mistook it for the volume would lose data.
+// A tiny file system for these two names; the name of its source is enough to recognise it. It is
+// read-only: a pod that mistook it for the volume would lose data.
 const (
 	shellType   = "tmpfs"
 	shellSource = "stargate/"
@@ -154,7 +154,8 @@ func (f *File) region(ctx context.Context, v pool.Volume, target string, readOnl
 	return f.bindRegion(ctx, v, target, readOnly)
 }
 
-// bindRegion is for a shell that has none. Without one the shell at target is no volume, and goes.
+// bindRegion is for a shell that has no region yet. If the bind fails, the shell at target is
+// removed, because it is no volume.
 func (f *File) bindRegion(ctx context.Context, v pool.Volume, target string, readOnly bool) error {
 	const bare = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
 	if err := f.m.Bind(v.Path, filepath.Join(target, hidden, region), mounts.Attributes(readOnly, bare)); err != nil {
@@ -178,7 +179,7 @@ func (f *File) Direct(ctx context.Context, v pool.Volume, target string, o Optio
 			return undone(f.m, v, target, err)
 		}
 		failpoint.Reached(ctx, "shell: closed")
-		return f.bindRegion(ctx, v, target, o.ReadOnly) // it is closed before it has one
+		return f.bindRegion(ctx, v, target, o.ReadOnly) // first closed, then given its region
 	}
 	if !isShell(v, at) {
 		return inTheWay(target)

@@ -60,7 +60,7 @@ func TestFailuresLeaveNoMount(t *testing.T) {
 	if err := Withdraw(ctx, m, staging); err != nil {
 		t.Error(err)
 	}
-	// Not everything fits into a shell.
+	// A stage fails if its files do not fit into the shell.
 	tiny, options := filepath.Join(dir, "target"), shellOptions
 	t.Cleanup(func() { shellOptions = options })
 	shellOptions = []string{"size=4k", "nr_inodes=2"}

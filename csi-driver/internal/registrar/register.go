@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registrar tells kubelet that the driver is there, which otherwise a sidecar would do.
+// Package registrar registers the driver with kubelet, in place of a sidecar.
 package registrar
 
 import (

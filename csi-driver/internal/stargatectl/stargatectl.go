@@ -128,7 +128,7 @@ type Refused struct {
 	Program string
 	Status  int
 	Said    string
-	Reason  Reason // Failed, if it has not told
+	Reason  Reason // Failed if the program has given no reason
 }
 
 const statusUsage = 2

@@ -166,7 +166,7 @@ func TestImage(t *testing.T) {
 	}
 	snapshotter := container(t, rendered(t, "snapshots"), driverSet, "snapshotter")
 	check(t, strings.Contains(snapshotter.Image, "/csi-snapshotter:v"), "the snapshotter is %s", snapshotter.Image)
-	lacks(t, r, "csi-resizer") // it is off there
+	lacks(t, r, "csi-resizer") // the option is off by default
 }
 
 // TestPullSecrets: each pod has the secrets, directly or by its service account.

@@ -18,8 +18,8 @@ type (
 	efiConfiguration = converter.EFIConfiguration
 )
 
-// complete adds what not every version's context has. Here KVM is no part of it: the converter looks for
-// its device, and mk/test/kubevirt gives us a /dev of our own.
+// complete adds fields that not every version's context has. KVM is not set here: the converter
+// looks for its device, and mk/test/kubevirt gives the test a /dev of its own.
 func complete(t *testing.T, c *converterContext, emulate, encrypted bool) {
 	t.Helper()
 	encrypt(c, encrypted)

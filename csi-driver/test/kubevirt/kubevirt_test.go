@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubevirt has KubeVirt's own code speak to the real stargate-hook: the converter of virt-launcher
-// makes domains of a table of machines (vms), KubeVirt's own client of hooks sends them, and what comes
-// back goes through KubeVirt's own types and to the hook again, as in virt-launcher. The same sources are
-// compiled with each version of KubeVirt: go.mod has 1.8, go-VERSION.mod another
-// (mk/test/kubevirt).
+// Package kubevirt tests the real stargate-hook with KubeVirt's own code. The converter of
+// virt-launcher makes domains from a table of VMs (vms), and KubeVirt's own client of hooks sends
+// them. Each answer goes through KubeVirt's own types and to the hook again, as in virt-launcher.
+// The same sources are compiled with each version of KubeVirt: go.mod has 1.8, go-VERSION.mod
+// another (mk/test/kubevirt).
 package kubevirt
 
 import (
@@ -35,12 +35,12 @@ var (
 
 const (
 	annotation = "stargate.csi.dev/volumes"
-	expected   = "test/refused" // annotation: words of the refusal
+	expected   = "test/refused" // annotation: words of the expected refusal
 	base       = uint64(64) << 30
 	size       = uint64(32) << 20
 )
 
-// machines are all of the table, as an API server would have completed them.
+// machines returns all VMs of the table, as an API server would have completed them.
 func machines(t *testing.T) map[string]*v1.VirtualMachineInstance {
 	t.Helper()
 	files, err := filepath.Glob("vms/*.yaml")
@@ -75,7 +75,7 @@ func machines(t *testing.T) map[string]*v1.VirtualMachineInstance {
 	return all
 }
 
-// taps is what virt-handler says of interfaces.
+// taps returns what virt-handler reports of a VM's interfaces.
 func taps(vmi *v1.VirtualMachineInstance) map[string]string {
 	all := map[string]string{}
 	for _, i := range vmi.Spec.Domain.Devices.Interfaces {
@@ -86,7 +86,7 @@ func taps(vmi *v1.VirtualMachineInstance) map[string]string {
 	return all
 }
 
-// convert is what virt-launcher does, with a context as it makes it.
+// convert makes a domain as virt-launcher does, with a context like its own.
 func convert(t *testing.T, vmi *v1.VirtualMachineInstance, emulate bool) *api.DomainSpec {
 	t.Helper()
 	c := &converterContext{
@@ -133,13 +133,13 @@ func lay(t *testing.T, names ...string) string {
 	return dir
 }
 
-// startHook has the program at a socket.
+// startHook starts the program at a socket.
 func startHook(t *testing.T, volumes, socket string) {
 	t.Helper()
 	startProgram(t, *hookProgram, socket, "--socket", socket, "--volumes", volumes)
 }
 
-// startProgram waits for the socket.
+// startProgram starts a program and waits for its socket.
 func startProgram(t *testing.T, program, socket string, args ...string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
@@ -166,7 +166,7 @@ func startProgram(t *testing.T, program, socket string, args ...string) {
 	t.Fatalf("no %s: %s", filepath.Base(program), said.String())
 }
 
-// again is what KubeVirt leaves of an answer: it goes through its types.
+// again is an answer after it has gone through KubeVirt's types.
 func again(t *testing.T, text string) *api.DomainSpec {
 	t.Helper()
 	spec := &api.DomainSpec{}
@@ -185,7 +185,7 @@ func marshal(t *testing.T, spec *api.DomainSpec) string {
 	return string(text)
 }
 
-// element is XML without its order.
+// element is an XML element without the order of its children.
 type element struct {
 	XMLName xml.Name
 	Attrs   []xml.Attr `xml:",any,attr"`
@@ -193,7 +193,7 @@ type element struct {
 	Nodes   []element  `xml:",any"`
 }
 
-// paths has each element's way, with attributes and text, as often as it is there.
+// paths counts each element by its path, with attributes and text.
 func paths(t *testing.T, text string) map[string]int {
 	t.Helper()
 	var root element
@@ -222,7 +222,7 @@ func paths(t *testing.T, text string) map[string]int {
 	return all
 }
 
-// kept is an error unless all that KubeVirt has said is in the answer.
+// kept is an error unless the answer has everything that KubeVirt has sent.
 func kept(t *testing.T, in, out string) {
 	t.Helper()
 	answer := paths(t, out)
@@ -233,7 +233,7 @@ func kept(t *testing.T, in, out string) {
 	}
 }
 
-// given looks at what must have come.
+// given checks what the hook must have added.
 func given(t *testing.T, out, claims string) {
 	t.Helper()
 	all := strings.Count(claims, ",") + 1
@@ -259,7 +259,7 @@ func given(t *testing.T, out, claims string) {
 	}
 }
 
-// keep stores a domain where others read it.
+// keep stores a domain for other tests.
 func keep(t *testing.T, name, text string) {
 	t.Helper()
 	if *domains == "" {
@@ -270,7 +270,7 @@ func keep(t *testing.T, name, text string) {
 	}
 }
 
-// TestStored sees that the driver's own tests have what this KubeVirt makes.
+// TestStored checks that the domains in the driver's own tests are those that this KubeVirt makes.
 func TestStored(t *testing.T) {
 	for name, vmi := range machines(t) {
 		text := marshal(t, convert(t, vmi, strings.Contains(name, "emulated"))) + "\n"
@@ -291,13 +291,13 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// define is one call of the hook, by KubeVirt's code.
+// define is one call of the hook by KubeVirt's code.
 type define func(spec *api.DomainSpec, vmi *v1.VirtualMachineInstance) (string, error)
 
-// arrives is what the hook gets of a domain.
+// arrives is the text of a domain as the hook gets it.
 type arrives func(t *testing.T, spec *api.DomainSpec) string
 
-// throughHook has all machines go through it.
+// throughHook sends the domains of all VMs through the hook.
 func throughHook(t *testing.T, version string, sent arrives, call define) {
 	for name, vmi := range machines(t) {
 		t.Run(name, func(t *testing.T) {

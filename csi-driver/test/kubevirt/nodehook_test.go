@@ -19,7 +19,7 @@ import (
 
 var driverProgram = flag.String("driver", "", "stargate-csi")
 
-// handler is the part of virt-handler that asks nodes, with the chart's Plugin object.
+// handler is the part of virt-handler that calls node hooks, with the chart's Plugin object.
 func handler(t *testing.T, p pluginv1alpha1.Plugin) handlerplugins.NodeHookExecutor {
 	t.Helper()
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
@@ -36,8 +36,8 @@ func handler(t *testing.T, p pluginv1alpha1.Plugin) handlerplugins.NodeHookExecu
 	return h
 }
 
-// TestNodeHooks: virt-handler, the chart's Plugin and the driver understand each other. Package
-// csi-driver/test shows the driver's work with volumes.
+// TestNodeHooks: virt-handler, the chart's Plugin and the driver work together. Package
+// csi-driver/test tests what the driver does with volumes.
 func TestNodeHooks(t *testing.T) {
 	p := thePlugin(t)
 	points := map[pluginv1alpha1.NodeHookPoint]pluginv1alpha1.NodeHook{}

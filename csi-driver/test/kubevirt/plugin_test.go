@@ -25,7 +25,7 @@ import (
 
 var pluginFile = flag.String("plugin", "", "the chart's Plugin object")
 
-// thePlugin is the chart's.
+// thePlugin returns the chart's Plugin.
 func thePlugin(t *testing.T) pluginv1alpha1.Plugin {
 	t.Helper()
 	text, err := os.ReadFile(*pluginFile)
@@ -39,8 +39,8 @@ func thePlugin(t *testing.T) pluginv1alpha1.Plugin {
 	return p
 }
 
-// TestPlugin is the way of KubeVirt 1.9: its own pipeline, with the chart's Plugin object, its conditions
-// and its socket.
+// TestPlugin tests plugins of KubeVirt 1.9: its own pipeline, with the chart's Plugin object, its
+// conditions and its socket.
 func TestPlugin(t *testing.T) {
 	p := thePlugin(t)
 	if len(p.Spec.DomainHooks) != 1 || p.Spec.FailureStrategy != pluginv1alpha1.FailureStrategyFail {
@@ -57,8 +57,8 @@ func TestPlugin(t *testing.T) {
 	})
 }
 
-// TestPluginBehindSidecar is a machine that was made for hook sidecars, and gets its pod when there is the
-// Plugin: KubeVirt asks both, and what comes out is as if it had asked one.
+// TestPluginBehindSidecar has a VM that was made for hook sidecars, and gets its pod when the
+// Plugin exists. KubeVirt calls both, and the result is the same as with one.
 func TestPluginBehindSidecar(t *testing.T) {
 	p := thePlugin(t)
 	volumes := lay(t, "data", "models", "logs")
@@ -78,7 +78,7 @@ func TestPluginBehindSidecar(t *testing.T) {
 	})
 }
 
-// translated is the domain by way of libvirtxml, which is how KubeVirt sends it here.
+// translated is the domain after libvirtxml, through which KubeVirt sends it here.
 func translated(t *testing.T, spec *api.DomainSpec) string {
 	t.Helper()
 	d, err := translate.ToLibvirtDomain(spec)
@@ -102,7 +102,7 @@ func TestPluginMigration(t *testing.T) {
 	}
 }
 
-// TestPluginConditions: machines without our annotation are not touched, and need no socket.
+// TestPluginConditions: VMs without the annotation are not changed, and need no socket.
 func TestPluginConditions(t *testing.T) {
 	p := thePlugin(t)
 	vmi := machines(t)["minimal"]

@@ -12,7 +12,7 @@ import (
 	"kubevirt.io/kubevirt/pkg/hooks"
 )
 
-// startSidecar has the hook where it finds itself in its part of KubeVirt's folder.
+// startSidecar starts the hook in its part of KubeVirt's folder.
 func startSidecar(t *testing.T, i int, driver string, more ...string) {
 	t.Helper()
 	folder := filepath.Join(hooks.HookSocketsSharedDirectory, fmt.Sprintf("hook-sidecar-%d", i))
@@ -23,7 +23,8 @@ func startSidecar(t *testing.T, i int, driver string, more ...string) {
 	startProgram(t, *hookProgram, filepath.Join(folder, driver+".sock"), args...)
 }
 
-// TestSidecars is a machine with volumes of two drivers: KubeVirt tells sockets apart by their names alone.
+// TestSidecars has a VM with volumes of two drivers. KubeVirt distinguishes sockets only by their
+// names.
 func TestSidecars(t *testing.T) {
 	startSidecar(t, 0, "stargate.csi.dev")
 	startSidecar(t, 1, "second.csi.dev")
@@ -32,8 +33,8 @@ func TestSidecars(t *testing.T) {
 	}
 }
 
-// TestSidecar is the way of hook sidecars: KubeVirt looks for the socket in its own folder, asks who is
-// there, takes the newest version, and sends each domain.
+// TestSidecar tests hook sidecars: KubeVirt looks for the socket in its own folder, asks which hook
+// is there, takes the newest version, and sends each domain.
 func TestSidecar(t *testing.T) {
 	volumes := lay(t, "data", "models", "logs")
 	startSidecar(t, 0, "stargate.csi.dev", "--volumes", volumes)

@@ -28,7 +28,7 @@ type node = map[string]any
 const (
 	here = "#/definitions/"
 	meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-	// Of these more is taken than their definitions say.
+	// Kubernetes takes more for these than their definitions say.
 	intOrString = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 	quantity    = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 )
@@ -80,7 +80,7 @@ func put(out, kind, group, version string, schema, definitions node) error {
 	if err != nil {
 		return err
 	}
-	// The core group has no name: kubeconform takes its version for one.
+	// The core group has no name: kubeconform uses its version in place of the group.
 	name := fmt.Sprintf("%s-%s-%s.json", strings.ToLower(kind), cmp.Or(group, version), version)
 	return os.WriteFile(filepath.Join(out, name), text, 0o644)
 }
@@ -116,7 +116,7 @@ func gather(from any, definitions, needed node) error {
 	return nil
 }
 
-// tighten forbids keys that are not described, wherever some are.
+// tighten forbids keys that are not described, wherever an object describes any.
 func tighten(schema any) {
 	switch v := schema.(type) {
 	case node:
@@ -124,7 +124,7 @@ func tighten(schema any) {
 		if described && v["additionalProperties"] == nil && v["x-kubernetes-preserve-unknown-fields"] != true {
 			v["additionalProperties"] = false
 		}
-		for _, one := range properties { // by its own name nothing here is a keyword
+		for _, one := range properties { // these are names of properties, not keywords of the schema
 			tighten(one)
 		}
 		for key, one := range v {
@@ -139,7 +139,8 @@ func tighten(schema any) {
 	}
 }
 
-// kubernetes writes the kinds of its own description; the definitions are for others' metadata.
+// kubernetes writes the kinds of Kubernetes' own description. Its definitions also serve the
+// metadata of other projects' kinds.
 func kubernetes(out, path string) (node, int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -158,7 +159,7 @@ func kubernetes(out, path string) (node, int, error) {
 	for name, def := range spec.Definitions {
 		schema, _ := def.(node)
 		kinds, _ := schema["x-kubernetes-group-version-kind"].([]any)
-		if len(kinds) != 1 { // a kind of all groups is no object
+		if len(kinds) != 1 { // a kind of all groups is no object of its own
 			continue
 		}
 		one, _ := kinds[0].(node)
@@ -195,7 +196,7 @@ func (w *writer) custom(kind, group, version string, schema node) error {
 	return put(w.out, kind, group, version, schema, w.definitions)
 }
 
-// file reads the CustomResourceDefinitions of one.
+// file reads the CustomResourceDefinitions of a file.
 func (w *writer) file(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

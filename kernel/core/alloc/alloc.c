@@ -127,7 +127,7 @@ bool sg_space_mend_hints(struct sg_vol *vol)
 		return false;
 	hints_promise(vol, from, left);
 	sg_yield();
-	/* fails if there is new doubt, or another thread was first */
+	/* false if there is new doubt, or another thread was first */
 	sg_cas64(&vol->hints_left, left, from);
 	return true;
 }

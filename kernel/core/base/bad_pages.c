@@ -328,7 +328,7 @@ static int note(struct sg_vol *vol, u64 page, u64 pages)
 
 		if (SG_BAD_VALID(w))
 			continue;
-		/* before the entry: so it counts once it is stored */
+		/* stored before the entry, so the entry counts once it is stored */
 		bad_pages_count(vol, i + 1, false);
 		if (bad_pages_change(vol, i, w, SG_BAD(page, pages)))
 			return 0;

@@ -71,7 +71,8 @@ static void super_read(const void *base, u64 off, struct sg_super *sb)
 		memcpy(sb, (const u8 *)base + off, sizeof(*sb));
 }
 
-/* The size to which the volume has grown, by the hot page; 0: not grown, or an invalid size. */
+/* The size to which the volume has grown, from the hot page. 0: it has not grown, or the size is
+ * invalid. */
 static u64 said_size(const void *base)
 {
 	const struct sg_hot *hot = (const void *)((const u8 *)base + SG_HOT_OFF);
@@ -101,8 +102,7 @@ bool sg_super_read(const struct sg_vol *vol, u64 off, u64 size, struct sg_super 
 }
 
 /*
- * The volume was said to be larger than the memory here. Returns the bytes that it should have, or
- * 0.
+ * The superblock names a larger volume than the memory here. Returns the size that it names, or 0.
  */
 static u64 superblock_cut_short(const struct sg_super *sb, u64 said, u64 size)
 {

@@ -77,7 +77,7 @@ struct sg_ck {
 	u64 found, unfixed;	/* in this pass */
 	u64 beyond;		/* of these: CK_NEVER */
 	bool no_memory;
-	/* pages belong to something unclear: do not free pages that nothing claimed */
+	/* pages belong to something unclear: unclaimed pages are not freed */
 	bool hold_pages;
 	bool recovering;	/* a slot is not free, or a ledger not empty */
 	/* a directory has its type back: its names follow in the next pass */

@@ -188,7 +188,7 @@ static void hide_record(struct sg_inode *in)
 {
 	u64 size = in->size;
 
-	if (in->mode && !ck_type_known(in->mode)) {	/* it may be anything */
+	if (in->mode && !ck_type_known(in->mode)) {	/* the bytes may be anything */
 		*in = (struct sg_inode){ .lock = in->lock, .mode = in->mode,
 					 .genflags = in->genflags, .next_free = in->next_free,
 					 .deferred_next = in->deferred_next };
@@ -480,7 +480,7 @@ static void put_super(struct sg_ck *c, u64 off, size_t len)
 	put(c, off, sb, true);
 }
 
-/* Bits of slots that nobody has are no waiters. */
+/* Bits of slots without a system are no waiters. */
 static void hide_lock(const struct sg_ck *c, struct sg_lock *lock)
 {
 	lock->waiters &= sg_slots_taken(&c->vol);
@@ -497,7 +497,7 @@ static void hide_sys(const struct sg_ck *c, struct sg_inode *in)
 	hide_lock(c, &in->lock);
 }
 
-/* An entry of which a part is in the volume stays: that part is not looked at. */
+/* An entry that is only partly in the volume is kept: the checker reads nothing of that part. */
 static void hide_bad(const struct sg_ck *c, struct sg_hot *h)
 {
 	u64 i, used = SG_BADS_USED(h->bads), pages = sg_bound(&c->vol) / SG_PAGE;
@@ -531,7 +531,8 @@ static void put_hot(struct sg_ck *c)
 	put(c, SG_HOT_OFF, h, true);
 }
 
-/* A slot that nobody has keeps its incarnation, which a check compares; what was there is gone. */
+/* A slot without a system keeps its incarnation, which a check compares. The other fields are
+ * cleared. */
 static void hide_slot(struct sg_slot *s)
 {
 	u32 state = SG_SLOT_STATE(s->state), inc = SG_SLOT_INC(s->state);

@@ -6,8 +6,8 @@
 #include "check.h"
 
 /*
- * A lock of an incarnation to come would be one that its holder never took, and one that ends
- * before it begins is nobody's.
+ * A lock with a future incarnation was never taken by its holder. A lock that ends before it begins
+ * belongs to nobody.
  */
 static bool could_be(const struct sg_ck *c, const struct sg_userlock_record *r)
 {

@@ -16,7 +16,7 @@ void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 {
 	struct sg_inode *in = sg_at(vol, ref->off);
 
-	sg_fence();	/* the bytes before the size that exposes them */
+	sg_fence();	/* first the bytes, then the size that exposes them */
 	sg_store64(&in->size, size);
 	if (now) {
 		sg_store64(&in->mtime, (u64)now);
@@ -258,7 +258,8 @@ static int end_fresh(struct sg_vol *vol, const struct sg_iref *ref, struct sg_wr
 		sg_tx_abort(tx);
 		return 0;
 	}
-	/* the file keeps the pages that the caller did not fill: it most likely comes again */
+	/* the file keeps the pages that the caller did not fill: the caller most likely
+	 * continues there */
 	sg_fresh_zero(vol, w->off + done, w->len - done);
 	sg_tx_inode(tx, ref);
 	if (w->size != NO_SIZE && w->pos + done > w->size)

@@ -52,8 +52,8 @@ static int deferred_inodes_find(const struct sg_vol *vol, u64 at, struct sg_iref
 /* --- take a record off ------------------------------------------------------------------------ */
 
 /*
- * The word @at of a list of this system named @ino, which cannot be on it: the rest of the list is
- * lost.
+ * The word @at of a list of this system names @ino, which cannot be on the list. Ends the list
+ * there: the rest is lost.
  */
 static int cut_off(struct sg_vol *vol, unsigned int area, u64 at, u64 ino)
 {
@@ -110,7 +110,8 @@ static void end(struct sg_deferred_at *c)
 }
 
 /*
- * The word at which a look that came so far continues: of a record that is still on a list; or 0.
+ * The word from which an interrupted look continues: that of a record that is still on a list. 0:
+ * there is none.
  */
 static u64 goes_on_at(const struct sg_vol *vol, const struct sg_deferred_at *c)
 {

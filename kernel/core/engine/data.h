@@ -49,8 +49,8 @@ struct sg_write {
 
 #define SG_WRITE_KEEP_SIZE	1u
 /*
- * Only if no lock is needed: in place, inside the size. Does not sleep. -EAGAIN: this is not the
- * case here.
+ * Only if no lock is needed: in place, inside the size. Does not sleep. -EAGAIN: a lock would be
+ * needed.
  */
 #define SG_WRITE_IN_PLACE	2u
 /*

@@ -40,8 +40,8 @@ u64 sg_seq(const struct sg_vol *vol, const struct sg_iref *ref); /* change count
 int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	       const struct sg_attr *attr);
 /*
- * For who could not wait for the inode's lock (sg_vol.gives_way), and has let go of what others
- * wait for: waits until nobody has it, or -EINTR.
+ * For a caller that could not wait for the inode's lock (sg_vol.gives_way), and has released the
+ * locks for which other threads wait. Waits until no thread holds the inode's lock, or -EINTR.
  */
 int sg_wait_inode(struct sg_vol *vol, const struct sg_iref *ref);
 /* Times only, without the journal: each is one word. For hot paths. */

@@ -57,7 +57,7 @@ static bool lock_table_counts(const struct sg_vol *vol, u64 head)
 	return SG_SLOT_STATE(state) != SG_SLOT_FREE;
 }
 
-/* Users are told ranges, and sums are made of them. */
+/* A range that can be reported to users, and with which this code can calculate. */
 static bool has_range(const struct sg_userlock_record *r)
 {
 	u64 start = sg_load64(&r->start), last = sg_load64(&r->last);
@@ -65,7 +65,7 @@ static bool has_range(const struct sg_userlock_record *r)
 	return start <= last && last <= SG_USERLOCK_MAX;
 }
 
-/* Clears what means nothing any more, or never did; finds room; counts who waits. */
+/* Clears records that have no meaning; finds unused ones; counts waiting requests. */
 static void lock_table_survey_page(struct sg_userlock_chain *c, struct sg_userlock_page *page,
 				   u64 *waiting)
 {

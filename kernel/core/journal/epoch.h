@@ -18,7 +18,7 @@ void sg_epoch_push(struct sg_vol *vol);
 /* acknowledges, if no other thread of this system does */
 void sg_epoch_acknowledge(struct sg_vol *vol);
 void sg_epoch_urge(struct sg_vol *vol);		/* the same, and tries to advance the epoch */
-/* Waits for those who live, and not for who has lapsed; ends when who waits is to die. */
+/* Waits for live systems, but not for lapsed ones; ends if the calling thread is being killed. */
 bool sg_epoch_next(struct sg_vol *vol, unsigned int wait_ms);
 bool sg_epoch_ends(struct sg_vol *vol, unsigned int wait_ms);
 

@@ -196,16 +196,17 @@ void sg_sem_wake_all(struct sg_vol *vol, const struct sg_sem *sem);
 void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int slot);
 
 /**
- * struct sg_sems - of a system. Its own memory.
- * @first: callers that wait: those for one object behind each other, in order.
- * @open: how many of ours have an object open, by record; with the file's lock.
- * @closing: what has been closed while nothing might be changed; guarded by @spin.
- * @nothers: how many of them wait for what others have open, too.
- * @rung: what our bell said; @busy: when it rang last, or somebody began to wait.
- * @said: when there was last something for the log.
- * @bells: an object was opened here, so the file's page of bells is wanted, or made already.
- * @polled: a thread of ours listens (sg_sem_poll()), and sleeps at @poller.
- * @patience: how long it is worth it to look before one sleeps, by record; and how often one slept.
+ * struct sg_sems - one system's use of semaphores. In the system's own memory.
+ * @first: list of the callers that wait; those for one object are adjacent, in order.
+ * @open: number of this system's openers of each object, by record; with the file's lock.
+ * @closing: objects closed while the volume could not be changed; guarded by @spin.
+ * @nothers: number of waiting callers whose object another system has open, too.
+ * @rung: value of this system's bell at the last look.
+ * @busy: when the bell rang last, or when a caller last began to wait.
+ * @said: time of the last line in the log.
+ * @bells: an object was opened here, so the file's page of bells is wanted, or exists.
+ * @polled: a thread of this system listens (sg_sem_poll()), and sleeps at @poller.
+ * @patience: how long to look before a sleep, by record; @spins: number of sleeps.
  */
 #define SG_SEM_BELLS_WANTED	1
 #define SG_SEM_BELLS_MADE	2

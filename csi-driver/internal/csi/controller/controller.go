@@ -393,7 +393,7 @@ func (d *Controller) inThisZone(ctx context.Context, what string, of pool.ID) er
 func (d *Controller) inAnotherZone(what string, of pool.ID, here string) error {
 	place := "zone"
 	if pool.IsSnapshot(of.Name) {
-		place = "zone or folder" // which of them the id does not say
+		place = "zone or folder" // the id does not say which of them
 	}
 	return errkind.New(errkind.InUse, "%s %s is in %s %s, and node %s has zone %s now: it is not deleted. Give the node that %s again; "+
 		"or, if its memory is gone for good, name it to the driver by --gone-zone %s", what, of.Name, place, of.Zone, d.config.NodeID, here, place, of.Zone)

@@ -68,7 +68,7 @@ func (d *Controller) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRe
 	return &csi.CreateSnapshotResponse{Snapshot: d.shown(s, source)}, nil
 }
 
-// snapshot finds one, which has to be of that volume, or takes it.
+// snapshot finds a snapshot of that volume, or takes it.
 func (d *Controller) snapshot(ctx context.Context, name, source string, target pool.Target) (pool.Snapshot, error) {
 	find := func() (pool.Snapshot, error) {
 		s, err := d.zone.Snapshot(ctx, pool.ID{Name: name})
@@ -86,7 +86,7 @@ func (d *Controller) snapshot(ctx context.Context, name, source string, target p
 	})
 }
 
-// DeleteSnapshot deletes one. A snapshot has no users.
+// DeleteSnapshot deletes a snapshot. No check for users is needed, because no system mounts one.
 func (d *Controller) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	id := r.GetSnapshotId()
 	if id == "" {

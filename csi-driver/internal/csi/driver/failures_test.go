@@ -48,7 +48,7 @@ type at struct {
 type scenario struct {
 	before func(*world)
 	call   func(context.Context, *world) error
-	// other is a code that is not the class's; Unknown where it is.
+	// other is the expected code if it differs from the class's; Unknown if it does not.
 	other func(at) codes.Code
 	// The directory of the mount exists after a failure of this call: kubelet removes it, or
 	// unpublishes.

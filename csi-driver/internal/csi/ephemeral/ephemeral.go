@@ -133,7 +133,7 @@ func (d *Volumes) makeAndShow(ctx context.Context, spec pool.Spec, target string
 	return errkind.Wrap(errkind.Busy, err, "an inline volume is left (%v)", left)
 }
 
-// comesAgain are kinds after whose codes kubelet calls again.
+// comesAgain are the kinds of failure after which kubelet calls again.
 var comesAgain = map[errkind.Kind]bool{errkind.Busy: true, errkind.NoSpace: true, errkind.NoZone: true, errkind.NoAnswer: true}
 
 func (d *Volumes) remove(ctx context.Context, name, target string) error {
@@ -165,7 +165,7 @@ func (d *Volumes) Delete(ctx context.Context, id, target string) error {
 	return err
 }
 
-// Get is a volume of a claim, or of a pod.
+// Get returns a claim's volume or an inline volume.
 func (d *Volumes) Get(ctx context.Context, id string) (pool.Volume, error) {
 	v, err := d.volumes.Find(ctx, id)
 	if !errkind.Is(err, errkind.NotFound) {

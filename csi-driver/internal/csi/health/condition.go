@@ -95,7 +95,7 @@ func conditionOf(h *csi.VolumeHealth) Condition {
 	return Condition{true, strings.Join(words, "; ")}
 }
 
-// Put adds it to the message, beside the fields of the present CSI.
+// Put adds the condition to the message, beside the fields of the present CSI.
 func (c Condition) Put(m proto.Message) {
 	inner := protowire.AppendTag(nil, abnormalField, protowire.VarintType)
 	inner = protowire.AppendVarint(inner, protowire.EncodeBool(c.abnormal))

@@ -16,7 +16,7 @@ var _ Runner = Chroot{}
 
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Bound on the wait for remains of an ended program that have its output open.
+// Bound on the wait for children of an ended program that keep its output open.
 const grace = 5 * time.Second
 
 // Run looks the program up in that root. When ctx ends, it ends the program with all its children,

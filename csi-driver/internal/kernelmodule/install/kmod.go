@@ -174,7 +174,7 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 	if err != nil {
 		return WasLoaded, err.Error(), nil
 	}
-	if n.locked() { // and a working node would lose its module
+	if n.locked() { // the node could lose a working module
 		return WasLoaded, "drain the node, unmount its volumes, rmmod " + Name + " and modprobe " + Name + " (the kernel takes signed modules alone, and may refuse that)", nil
 	}
 	// Not modprobe -r, which knows only installed modules.

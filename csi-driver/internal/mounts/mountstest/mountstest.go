@@ -127,7 +127,7 @@ func (t *Table) Mount(source, target, fstype string, options []string) error {
 	return nil
 }
 
-// Bind shows the mount again in which source is.
+// Bind mounts the file system that contains source at a second place.
 func (t *Table) Bind(source, target string, attributes uint64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,7 +152,7 @@ func (t *Table) Bind(source, target string, attributes uint64) error {
 	return nil
 }
 
-// Lack has no file system take an option.
+// Lack makes all file systems refuse an option.
 func (t *Table) Lack(option string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -251,7 +251,7 @@ func (t *Table) addLocked(e mount.MountInfo) {
 	t.entries = append(t.entries, e)
 }
 
-// at is the uppermost at a path; -1: none.
+// at is the index of the uppermost mount at a path; -1 if there is none.
 func (t *Table) at(path string) int {
 	for i, e := range slices.Backward(t.entries) {
 		if e.MountPoint == path {
@@ -261,7 +261,8 @@ func (t *Table) at(path string) int {
 	return -1
 }
 
-// in is the one in which a path is: that of the longest point, the uppermost there.
+// in is the index of the mount that contains a path: the longest mount point counts, and there the
+// uppermost mount.
 func (t *Table) in(path string) int {
 	in := 0
 	for i, e := range t.entries {

@@ -24,7 +24,7 @@ func (r volumeRow) isSnapshot() bool {
 	return r.State == pool.Snapshotted || (r.State == pool.Missing || r.State == pool.Scattered) && pool.IsSnapshot(r.Volume)
 }
 
-// readable is InUse, as for a volume, for a snapshot that exists and cannot be read.
+// readable fails with InUse for a snapshot that exists and cannot be read, as for a volume.
 func (r volumeRow) readable() error {
 	if r.State == pool.Snapshotted {
 		return nil

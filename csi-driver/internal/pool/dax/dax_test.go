@@ -292,7 +292,7 @@ func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		status string
 		kind   errkind.Kind
-		grow   errkind.Kind // if it is another one then
+		grow   errkind.Kind // the kind for grow, if it differs
 	}{
 		{"1 failed Input/output error", errkind.Internal, 0},
 		{"1 - Input/output error", errkind.Internal, 0},

@@ -290,7 +290,7 @@ func fileOf(st fs.FileInfo) file { return file{inode(st).Ino, inode(st).Ctim} }
 
 type address struct {
 	at    int64
-	known bool // otherwise the file may have any
+	known bool // without an address in the superblock, the file may have any
 }
 
 // takenLocked takes addresses from the notes and from the addresses that the call has found. A file

@@ -202,7 +202,8 @@ func TestFileChangesAtEachLook(t *testing.T) {
 	if err != nil || v.State != pool.Ready {
 		t.Errorf("the other one is %+v, %v", v, err)
 	}
-	// A later look may find the addresses behind it free, so the size is not impossible.
+	// A later look may find the addresses behind the volume free, so the size is not
+	// impossible.
 	if _, err := z.extend(ctx, v, 64*mib); !errkind.Is(err, errkind.Busy) || !strings.Contains(err.Error(), "volume evil changes") {
 		t.Errorf("the growth of the other one is not Busy: %v", err)
 	}

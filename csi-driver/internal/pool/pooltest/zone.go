@@ -41,7 +41,7 @@ type Zone struct {
 
 var _ pool.Zone = (*Zone)(nil)
 
-// volume is one with its file system, or a snapshot of it.
+// volume is a volume with its file system, or a snapshot.
 type volume struct {
 	pool.Volume
 	info     stargatectl.Info

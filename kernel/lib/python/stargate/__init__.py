@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Semaphores and locks that all systems share which use a StargateFS volume.
+"""Semaphores and locks for all systems that use a StargateFS volume.
 
 Objects are in the volume, by name; programs in C, Go, Python or a shell use the same ones
-(libstargate(3), stargate-sem(1)). Locks are owned by threads. A time-out is in seconds; None waits
-for ever, 0 not at all: Busy is raised then, and TimedOut when it was not to be had in time.
+(libstargate(3), stargate-sem(1)). Threads own locks. A time-out is in seconds. None waits for ever;
+0 does not wait, and raises Busy. TimedOut is raised when the time has passed.
 
     with stargate.Mutex("/mnt/sg", "backup", repair=check_files):
         ...
@@ -40,20 +40,20 @@ class Error(OSError):
 
 
 class Busy(Error):
-    """Not without waiting."""
+    """The call would have to wait."""
 
 
 class TimedOut(Error):
-    """Not in time."""
+    """The time limit has passed."""
 
 
 class OwnerDied(Error):
-    """The caller has the lock, but somebody died with it. Repair what it protects, call
-    consistent(), then release()."""
+    """The caller has the lock, but its last owner died with it. Repair the data that it protects,
+    call consistent(), then release()."""
 
 
 class Lost(Error):
-    """Somebody died with the mutex, and it was released without being made consistent."""
+    """An owner died with the mutex, and it was released without being made consistent."""
 
 
 _kinds = {
@@ -67,12 +67,12 @@ _kinds = {
 def _name(name: str) -> bytes:
     raw = os.fsencode(name)
     if b"\0" in raw:
-        raise ValueError("a name has no NUL")  # C would take the part before it
+        raise ValueError("a name has no NUL")  # C would cut the name off there
     return raw
 
 
 def _retried(call: Callable[..., int], *args: object) -> int:
-    """A wait that a signal has ended goes on when its handler has run (PEP 475)."""
+    """Repeats a wait that a signal has ended, after the signal's handler has run (PEP 475)."""
     while True:
         err = call(*args)
         if err != errno.EINTR:
@@ -178,7 +178,7 @@ class _Object:
         _check(err, name)
 
     def close(self) -> None:
-        """Ends the use of it."""
+        """Ends this process's use of the object."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         _lib.stargate_close(handle)
 
@@ -215,7 +215,7 @@ class _Lock(_Object):
         raise NotImplementedError
 
     def consistent(self) -> None:
-        """Says that the protected data have been repaired."""
+        """Declares that the protected data have been repaired."""
         self._do("stargate_consistent")
 
     def _acquire(self, what: str, timeout: Optional[float]) -> None:
@@ -245,8 +245,8 @@ class _Lock(_Object):
 
 
 class Mutex(_Lock):
-    """A robust mutex. If somebody died with it, repair is called by who acquires it next; without
-    one OwnerDied is raised, and the caller has it."""
+    """A robust mutex. If its owner dies, the next owner calls repair. Without a repair function
+    OwnerDied is raised, and the caller has the mutex."""
 
     _type = 1
 
@@ -284,7 +284,7 @@ class Semaphore(_Object):
 
 
 class _Side(_Lock):
-    """A reader-writer lock's reading or writing side."""
+    """The reading or the writing side of a reader-writer lock."""
 
     def __init__(self, lock: "RWLock", what: str) -> None:
         self.name, self._lock, self._what = lock.name, lock, what
@@ -310,8 +310,9 @@ class _Side(_Lock):
 
 
 class RWLock(_Object):
-    """Many readers, or one writer: `with lock.read:`, `with lock.write:`. writer_died says that a
-    reader has met what a writer left who died; a writer repairs it, as with a mutex."""
+    """Many readers, or one writer: `with lock.read:`, `with lock.write:`. writer_died is True if a
+    writer died, and a reader has got the lock since. The next writer repairs the data, as with a
+    mutex."""
 
     _type = 3
 
@@ -334,8 +335,8 @@ class Condition(_Object):
     _type = 4
 
     def wait(self, mutex: Mutex, timeout: Optional[float] = None) -> None:
-        """Releases the mutex, waits for a signal, and acquires it again whatever happens. It may
-        also return without one, when a handler of signals has run: look at what is waited for."""
+        """Releases the mutex, waits for a signal, and acquires the mutex again in any case. It may
+        return early, after a handler of a UNIX signal: test the condition again."""
         err = _lib.stargate_cond_wait(self._open(), mutex._open(), _until(timeout))
         try:
             _check(0 if err == errno.EINTR else err, self.name)
@@ -357,7 +358,7 @@ class Barrier(_Object):
         super().__init__(volume, name, _initial=parties, **options)  # type: ignore[arg-type]
 
     def wait(self, timeout: Optional[float] = None) -> bool:
-        """True for one of those who have met."""
+        """True for one of the parties that have met."""
         last = ctypes.c_int()
         _check(_retried(_lib.stargate_barrier_wait, self._open(), _until(timeout),
                         ctypes.byref(last)), self.name)
@@ -378,14 +379,15 @@ class Event(_Object):
         return count.value
 
     def wait(self, count: int, timeout: Optional[float] = None) -> None:
-        """Until it is count, or more."""
+        """Waits until the event has reached count."""
         _check(_retried(_lib.stargate_event_await, self._open(), ctypes.c_uint64(count),
                         _until(timeout)), self.name)
 
 
 class Cursor:
-    """One producer and one consumer, in whichever systems, of a ring of so many bytes that both have
-    mapped: (at, how many) says where the next bytes go, or are, in one piece."""
+    """One producer and one consumer, on any systems, of a ring of bytes that both have mapped; room
+    is the size of the ring. (at, how many) says where the next bytes go, or are, and how many are
+    contiguous."""
 
     def __init__(self, volume: Optional[str], name: str, room: int) -> None:
         self.name = name
@@ -426,12 +428,12 @@ class Cursor:
 
 
 def remove(volume: Optional[str], name: str) -> None:
-    """The name goes; who has the object open keeps it."""
+    """Removes the name. Processes that have the object open keep it."""
     _check(_lib.stargate_remove(_path(volume), _name(name)), name)
 
 
 def reset(volume: Optional[str], name: str) -> None:
-    """As it was made, whoever has it."""
+    """Restores the state of its creation, whoever has it locked."""
     _check(_lib.stargate_reset(_path(volume), _name(name)), name)
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package virttemplate stands in for one that the module proxy does not have: it compiles, and has no
-// client to give.
+// Package virttemplate replaces a package that the module proxy does not have. It compiles, and
+// provides no client.
 package virttemplate
 
 import (
@@ -13,7 +13,7 @@ import (
 // Client is never made.
 type Client struct{}
 
-// Group is one of it.
+// Group is one group of the API.
 type Group struct{}
 
 // NewForConfig refuses.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1beta1 stands in for one that the module proxy does not have; see package core.
+// Package v1beta1 replaces a package that the module proxy does not have; see package core.
 package v1beta1
 
 import (
@@ -11,7 +11,7 @@ import (
 // ConditionReady is a condition's name.
 const ConditionReady = "Ready"
 
-// VirtualMachineTemplate has what KubeVirt's code names.
+// VirtualMachineTemplate has the fields that KubeVirt's code uses.
 type VirtualMachineTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -20,24 +20,24 @@ type VirtualMachineTemplate struct {
 	Status VirtualMachineTemplateStatus `json:"status,omitempty"`
 }
 
-// VirtualMachineTemplateSpec is a machine with parameters.
+// VirtualMachineTemplateSpec is a VM with parameters.
 type VirtualMachineTemplateSpec struct {
 	VirtualMachine *runtime.RawExtension `json:"virtualMachine"`
 	Parameters     []Parameter           `json:"parameters,omitempty"`
 }
 
-// Parameter is one of them.
+// Parameter is one parameter.
 type Parameter struct {
 	Name  string `json:"name"`
 	Value string `json:"value,omitempty"`
 }
 
-// VirtualMachineTemplateStatus tells whether it can be used.
+// VirtualMachineTemplateStatus says whether the template can be used.
 type VirtualMachineTemplateStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// DeepCopy shares nothing with what it is of.
+// DeepCopy returns a copy that shares nothing with the original.
 func (t *VirtualMachineTemplate) DeepCopy() *VirtualMachineTemplate {
 	c := &VirtualMachineTemplate{TypeMeta: t.TypeMeta}
 	t.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
