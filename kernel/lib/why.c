@@ -11,14 +11,14 @@ static const struct {
 	{ ETIMEDOUT, "timed out: it was not available in time" },
 	{ EINTR, "interrupted by a signal" },
 	{ EDEADLK, "the caller has locked it already" },
-	{ EPERM, "not for the caller: another one has it locked, or owns it" },
+	{ EPERM, "not allowed: the caller does not have it locked, or does not own it" },
 	{ EOWNERDEAD, "locked, but its last owner died with it: what it protects may be half done" },
 	{ ENOTRECOVERABLE, "an owner died, and nobody repaired what it protects: reset or remove it" },
 	{ EOVERFLOW, "the count would be too large, or this mount maps no owner for you" },
 	{ ENOENT, "there is no object of that name" },
 	{ EEXIST, "an object of that name exists already" },
-	{ EINVAL, "an object has a name of 1 to 255 bytes without a slash, and can do what its kind "
-		  "can do" },
+	{ EINVAL, "invalid name (1 to 255 bytes, no slash), or not possible with an object of this "
+		  "kind" },
 	{ ENAMETOOLONG, "a name has at most 255 bytes" },
 	{ EPROTOTYPE, "the object is of another kind" },
 	{ EACCES, "owner and mode of the object, or of the volume's root to make one, do not allow it" },

@@ -103,8 +103,8 @@ static ssize_t sgfs_read_walking(struct inode *inode, u64 pos, size_t len, struc
 		if (nowait)
 			return done ?: -EAGAIN;
 		/*
-		 * Either the user's memory was absent, which will come, or the volume's, which will
-		 * not (poison.c).
+		 * Either the user's memory was absent, and a fault brings it, or the volume's page
+		 * is bad (poison.c).
 		 */
 		if (stop && sgfs_poison_met(SGFS(inode->i_sb), stop, want - n))
 			return done ?: -EIO;

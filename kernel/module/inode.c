@@ -381,7 +381,7 @@ struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 	if (!inode)
 		return ERR_PTR(-ENOMEM);
 	if (!(inode_state_read_once(inode) & I_NEW)) {
-		/* Known by another name, or from before: the VFS uses its mode and flags next. */
+		/* The VFS knows this inode already, and uses its mode and flags next. */
 		err = sgfs_refresh(inode);
 		if (!err)
 			return inode;

@@ -73,7 +73,7 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 	return err;
 }
 
-/* The pages for which the marks from @mark on stand, as far as they are within @first and @last. */
+/* Flushes the pages from @first to @last that are marked in the word of marks from @mark on. */
 static int sgfs_flush_marks(struct inode *inode, unsigned int kind, u64 mark, unsigned long bits,
 			    u64 first, u64 last)
 {

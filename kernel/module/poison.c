@@ -2,12 +2,12 @@
 /*
  * Bad pages: how this system learns of them (docs/bad-memory.md).
  *
- *	memory_failure() calls the holder of a DAX device, which is this module if nothing is
- *	between;
- *	the notifier chain of machine checks reports every memory error with an address, so also
- *	errors in memory without struct pages, and below LVM;
- *	a copy out of the volume ends early (file.c);
- *	another system tells through the list in the volume.
+ *	memory_failure() calls the holder of a DAX device: this module, if no other device is
+ *	in between.
+ *	The notifier chain of machine checks reports every memory error with an address. It covers
+ *	memory without struct pages, and memory below LVM.
+ *	A copy out of the volume ends early (file.c).
+ *	Another system enters the page in the list of the volume.
  *
  * The first three enter the page in the volume, so that all systems learn of it. Then the mappings
  * of the page are removed: a process that accesses it again gets SIGBUS.
@@ -94,7 +94,7 @@ static void sgfs_tell_holders(struct sgfs *fs, u64 off, u64 len, int flags)
 #endif
 }
 
-/* @phys: found here. volumes_lock is held. Return true if it belongs to a volume. */
+/* Bad memory at @phys, found here. volumes_lock is held. Return true if a volume has it. */
 static bool sgfs_note(phys_addr_t phys, u64 bytes, int flags)
 {
 	bool ours = false;

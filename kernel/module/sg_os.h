@@ -21,7 +21,7 @@
 #include <asm/barrier.h>
 #include "format/format.h"
 
-#undef swap	/* a macro of the kernel; the engine may use the word */
+#undef swap	/* a macro of the kernel; the engine uses this name for other things */
 
 /* --- volume memory ------------------------------------------------------------------------ */
 
@@ -100,7 +100,7 @@ static inline void sg_release_fence(void)
 }
 
 /* Bulk stores. Not yet durable: sg_wb() and sg_fence() follow. */
-/* As memcpy(): what is looked at here is no file. */
+/* As memcpy(): the memory here is no file whose holes a load could fill. */
 static inline void sg_os_peek(void *dst, const void *src, size_t len)
 {
 	memcpy(dst, src, len);

@@ -159,7 +159,7 @@ struct sgfs_sems {
  * @mapped: inodes with pages that user space may be writing to (mmap_dirty.c)
  * @flush_lock: one at a time goes through @mapped
  * @deferred_times: so many inodes in @mapped have a deferred time
- * @awaiting: for a lock of another system one waits at a time, of those who lock files (filelock.c)
+ * @awaiting: held by the one task that waits for another system's file lock (filelock.c)
  * @kept_lock: guards the two lists
  * @kept_young, @kept_old: inodes that sgfs_keep() has kept since the last second, and before
  * @virtual_dir: .stargate (region.c)
@@ -577,7 +577,7 @@ void sgfs_mmap_prepare(struct sgfs *fs);
  * mappings.
  */
 void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows);
-/* No mapping of ours shows any longer what has been cut off by now (D7). */
+/* No mapping of this system shows pages any longer that have been cut off by now (D7). */
 void sgfs_mmap_quiesce(struct sgfs *fs);
 /* No mapping of this system shows anything any more. */
 void sgfs_mmap_revoke(struct sgfs *fs);

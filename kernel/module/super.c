@@ -88,7 +88,7 @@ static void sgfs_on_damage(struct sg_vol *vol, u64 ino, u64 off)
 	WRITE_ONCE(fs->failed, true);	/* again: sgfs_let_engine_write() may have cleared it */
 	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults, and are refused */
 	if (sb_rdonly(fs->sb))
-		return;		/* sgfs_show_failed() does the rest, if we become writable */
+		return;		/* sgfs_show_failed() does the rest if it becomes writable */
 	sgfs_show_failed(fs);
 	sg_log(fs->sb, SG_ERR, "now read-only (errors=remount-ro); run fsck.stargatefs");
 }
@@ -142,7 +142,7 @@ static int sgfs_freeze_fs(struct super_block *sb)
 	return 0;
 }
 
-/* Damage may be met at any moment: it makes the engine read-only, if not before then behind us. */
+/* Damage may be met at any moment. It makes the engine read-only even if it comes during this. */
 static void sgfs_let_engine_write(struct sgfs *fs)
 {
 	WRITE_ONCE(fs->vol.read_only, false);
@@ -594,7 +594,7 @@ static int sgfs_reconfigure(struct fs_context *fc)
 		err = sgfs_super_make_writable(fc, fs);
 	if (err)
 		return err;
-	/* A machine may have come in the meantime. */
+	/* A VM may have opened region in the meantime. */
 	if (opt->set & SGFS_SET_MAP && sgfs_set_map(fs, opt->map, &why)) {
 		if (sb_rdonly(sb))
 			WRITE_ONCE(fs->vol.read_only, true);

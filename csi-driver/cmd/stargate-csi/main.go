@@ -26,8 +26,8 @@ func main() {
 	var config app.Config
 	flags := flag.NewFlagSet("stargate-csi", flag.ContinueOnError)
 	config.Flags(flags)
-	verbose := flags.Int("v", 2, "how much is logged, 0 to 6")
-	show := flags.Bool("version", false, "say which version this is")
+	verbose := flags.Int("v", 2, "log level, 0 to 6")
+	show := flags.Bool("version", false, "print the version")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		os.Exit(usage)
 	}

@@ -39,8 +39,8 @@ func main() {
 	driver := flags.String("driver-name", "stargate.csi.dev", "name of the CSI driver, in the annotation's key")
 	socket := flags.String("socket", domainhook.Folder, "where KubeVirt looks for it; in a folder, by the driver's name")
 	volumes := flags.String("volumes", "", "for tests: folder in which the claims are mounted, each by its name")
-	verbose := flags.Int("v", 2, "how much is logged, 0 to 6")
-	show := flags.Bool("version", false, "say which version this is")
+	verbose := flags.Int("v", 2, "log level, 0 to 6")
+	show := flags.Bool("version", false, "print the version")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		os.Exit(usage)
 	}

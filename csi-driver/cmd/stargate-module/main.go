@@ -38,11 +38,11 @@ func main() {
 	flags := flag.NewFlagSet("stargate-module", flag.ContinueOnError)
 	flags.StringVar(&c.Host, "host", "/host", "the node's root")
 	flags.StringVar(&c.Sources, "sources", "", "folder of the module's sources; that of the image if empty")
-	flags.StringVar(&c.Prebuilt, "prebuilt", "/usr/lib/stargate/modules", "folder with RELEASE/stargatefs.ko for kernels that nothing has to be built for; none of them is taken if empty")
+	flags.StringVar(&c.Prebuilt, "prebuilt", "/usr/lib/stargate/modules", "folder of prebuilt modules, RELEASE/stargatefs.ko; not used if empty")
 	flags.StringVar(&c.Release, "kernel", "", "release of the kernel; the running one if empty")
-	flags.BoolVar(&c.Build, "build", true, "build it by the node's DKMS where there is none")
+	flags.BoolVar(&c.Build, "build", true, "let the node's DKMS build the module if there is none")
 	flags.StringVar(&driver, "driver-name", "stargate.csi.dev", "name of the CSI driver")
-	flags.StringVar(&name, "node", "", "name of the node, which is told; nobody is if empty")
+	flags.StringVar(&name, "node", "", "name of the Node that gets the result as an annotation and an Event; none if empty")
 	if err := flags.Parse(os.Args[1:]); err != nil || flags.NArg() > 0 {
 		if err == nil {
 			fmt.Fprintf(os.Stderr, "stargate-module: %q is not a flag\n", flags.Arg(0))

@@ -44,15 +44,15 @@ func (c *config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.listen, "listen", ":9443", "address of the webhook (HTTPS)")
 	fs.StringVar(&c.admission.API, "api", webhook.Sidecar, "sidecar: hook sidecars of KubeVirt; plugin: its Plugin objects (1.9)")
 	fs.StringVar(&c.admission.Image, "hook-image", "", "image with stargate-hook")
-	fs.StringVar(&c.admission.PullPolicy, "hook-pull-policy", "IfNotPresent", "of that image")
+	fs.StringVar(&c.admission.PullPolicy, "hook-pull-policy", "IfNotPresent", "pull policy of that image")
 	fs.StringVar(&c.admission.PluginName, "plugin", "", "name of the Plugin object (plugin)")
-	fs.BoolVar(&c.admission.ZoneOfFiles, "zone-of-files", false, "volumes are files in memory, which launchers are charged for")
-	fs.StringVar(&c.folder, "certificates", "", "folder with tls.crt and tls.key that somebody else makes and renews; if empty, the webhook does")
+	fs.BoolVar(&c.admission.ZoneOfFiles, "zone-of-files", false, "volumes are files in memory, and the launchers' pods are charged for them")
+	fs.StringVar(&c.folder, "certificates", "", "folder with tls.crt and tls.key, which cert-manager makes and renews; if empty, the webhook does")
 	fs.StringVar(&c.own.Namespace, "namespace", "", "namespace of the webhook's service and secret")
 	fs.StringVar(&c.service, "service", "", "name of the webhook's service")
 	fs.StringVar(&c.own.Secret, "secret", "", "name of the secret for its own certificate")
-	fs.StringVar(&c.own.Mutating, "webhooks", "", "name of the webhook configurations that are to trust it")
-	fs.DurationVar(&c.own.Life, "certificate-life", 90*24*time.Hour, "of its own certificate")
+	fs.StringVar(&c.own.Mutating, "webhooks", "", "name of the webhook configurations that get its CA")
+	fs.DurationVar(&c.own.Life, "certificate-life", 90*24*time.Hour, "life of the webhook's own certificate")
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "how to reach the cluster; if empty, as the pod's service account")
 }
 
@@ -65,7 +65,7 @@ func (c *config) check() error {
 	case c.admission.API == webhook.Plugin && c.admission.PluginName == "":
 		return fmt.Errorf("--api plugin needs --plugin")
 	case c.folder == "" && (c.own.Namespace == "" || c.service == "" || c.own.Secret == "" || c.own.Mutating == ""):
-		return fmt.Errorf("--namespace, --service, --secret and --webhooks are needed where the webhook makes its own certificate; else --certificates")
+		return fmt.Errorf("--namespace, --service, --secret and --webhooks are needed for a certificate of the webhook's own; or give --certificates")
 	case c.own.Life < time.Hour:
 		return fmt.Errorf("--certificate-life %s: an hour at least", c.own.Life)
 	}
@@ -78,8 +78,8 @@ func main() {
 	var c config
 	flags := flag.NewFlagSet("stargate-webhook", flag.ContinueOnError)
 	c.flags(flags)
-	verbose := flags.Int("v", 2, "how much is logged, 0 to 6")
-	show := flags.Bool("version", false, "say which version this is")
+	verbose := flags.Int("v", 2, "log level, 0 to 6")
+	show := flags.Bool("version", false, "print the version")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		os.Exit(usage)
 	}

@@ -124,11 +124,11 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	c.File.Base = 64 << 30
 	fs.StringVar(&c.Driver.Name, "driver-name", "stargate.csi.dev", "name of the CSI driver")
 	fs.StringVar(&c.Driver.NodeID, "node", "", "name of this node")
-	fs.Var(bytes{&c.Driver.DefaultSize}, "default-size", "of a volume for which no size is named")
-	fs.BoolVar(&c.Driver.AllowHostSplice, "allow-host-splice", false, "let this node's kernel follow file tables that machines write")
-	fs.BoolVar(&c.Driver.AllowSuidDev, "allow-suid-dev", false, "let mount options suid and dev of a StorageClass take away nosuid and nodev, which all volumes are mounted with")
+	fs.Var(bytes{&c.Driver.DefaultSize}, "default-size", "size of a volume without a requested size")
+	fs.BoolVar(&c.Driver.AllowHostSplice, "allow-host-splice", false, "let this node's kernel follow file tables that VMs write")
+	fs.BoolVar(&c.Driver.AllowSuidDev, "allow-suid-dev", false, "let a StorageClass have the mount options suid and dev; other volumes are mounted with nosuid and nodev")
 	fs.Var(pairs{&c.Driver.Inline}, "inline-parameters", "hostMode, lease and rootOwner of inline volumes, as rootOwner=1000:107,lease=30: a pod's author does not choose them")
-	fs.BoolVar(&c.Driver.ControllerExpand, "controller-expand", false, "claim ControllerExpandVolume: its calls reach the volume's node")
+	fs.BoolVar(&c.Driver.ControllerExpand, "controller-expand", false, "serve ControllerExpandVolume; only if its calls reach the volume's node")
 	fs.StringVar(&c.Endpoint, "endpoint", "unix:///csi/csi.sock", "socket of the CSI services")
 	fs.StringVar(&c.Registration, "registration-dir", "", "kubelet's folder for sockets of plugins (usually /registration)")
 	fs.StringVar(&c.KubeletEndpoint, "kubelet-endpoint", "", "path at which kubelet sees the socket of the CSI services")
@@ -155,7 +155,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.BoolVar(&c.Machines, "machines", false, "give volumes' memory to the pods of KubeVirt's VMs that name them; needs the webhook, which admits such pods from KubeVirt alone")
 	fs.DurationVar(&c.OrphanLimit, "orphan-limit", cluster.OrphanLimit, "time after which the driver reports a claim's volume without a PersistentVolume; with --cluster")
 	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "time limit of a call that changes something, even if its caller has gone; a call that only looks ends with its caller")
-	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "let calls that have begun go on for so long when told to end")
+	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "time that calls in progress have when the driver is told to end")
 }
 
 // Check checks all that does not depend on the node.

@@ -91,7 +91,7 @@ func (c *caller) survive(ctx context.Context, req any, _ *grpc.UnaryServerInfo, 
 	defer func() {
 		if p := recover(); p != nil {
 			klog.FromContext(ctx).Error(fmt.Errorf("%v", p), "A call has panicked", "stack", string(debug.Stack()))
-			res, err = nil, status.Error(codes.Internal, "a fault of the driver; its log has the details")
+			res, err = nil, status.Error(codes.Internal, "internal error of the driver; its log has the details")
 		}
 	}()
 	return handler(ctx, req)

@@ -92,5 +92,5 @@ func NoMachines(ctx context.Context, client kubernetes.Interface, objects dynami
 		return nil
 	}
 	return fmt.Errorf("kubevirt.enabled is off in this revision, and %d machines or types of machines name volumes (%s): machines would be started without them. "+
-		"Go to a revision with kubevirt.enabled=true; where it is meant, set kubevirt.leaveMachines=true, or use --no-hooks", len(names), few(names))
+		"Go to a revision with kubevirt.enabled=true; to start VMs without their volumes, set kubevirt.leaveMachines=true, or use --no-hooks", len(names), few(names))
 }

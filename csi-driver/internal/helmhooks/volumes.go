@@ -75,8 +75,8 @@ func left(what, remedy string, names []string) error {
 		return nil
 	}
 	slices.Sort(names)
-	return fmt.Errorf("%d %s are left (%s): %s, or uninstall with --no-hooks: they and their data stay then, "+
-		"for when it is installed again", len(names), what, few(names), remedy)
+	return fmt.Errorf("%d %s are left (%s): %s, or uninstall with --no-hooks: they and their data then stay "+
+		"until the chart is installed again", len(names), what, few(names), remedy)
 }
 
 // few returns the first names, for a message.

@@ -22,7 +22,7 @@ func decode(out []byte, into any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something behind it")
+		return errors.New("data follows the JSON")
 	}
 	least, err := json.Marshal(clamped(all))
 	if err != nil {

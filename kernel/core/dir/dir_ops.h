@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-#define SG_NAME_TRIES	1000	/* looks at a name that means another inode each time */
+#define SG_NAME_TRIES	1000	/* tries, if a name means another inode at each look */
 
 /* 0, or the reason why such a name cannot be made; @dots: the error for "." and "..". */
 int sg_name_check(const char *name, u32 len, int dots);

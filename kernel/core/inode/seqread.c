@@ -21,7 +21,7 @@
 #define STEP_NS		200000000ULL
 #define HURRY_NS	10000000000ULL	/* for a system that is about to leave */
 
-/* Compares the value, too: a change that ends after all has another one. */
+/* Compares the counter's value, too: it differs if the change has ended after all. */
 static bool is_judged(struct sg_vol *vol, u64 off, u64 seq)
 {
 	bool found = false;

@@ -206,7 +206,7 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
  * @said: time of the last line in the log.
  * @bells: an object was opened here, so the file's page of bells is wanted, or exists.
  * @polled: a thread of this system listens (sg_sem_poll()), and sleeps at @poller.
- * @patience: how long to look before a sleep, by record; @spins: number of sleeps.
+ * @patience: how long to spin before a sleep, by record, and how often that was too short.
  */
 #define SG_SEM_BELLS_WANTED	1
 #define SG_SEM_BELLS_MADE	2

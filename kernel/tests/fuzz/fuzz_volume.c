@@ -110,8 +110,8 @@ static void leave_deferred(struct sg_vol *v, const struct sg_iref *root)
 }
 
 /*
- * Shared semaphores. A system that dies has them open, with locks held. Another one has closed what
- * it had open, and has some without a name, and some that it has looked at last.
+ * Shared semaphores. One system dies with objects open and locks held. Another system has closed
+ * its objects; some of them have no name any more, and of some it was the last user.
  */
 static void make_objects(struct sg_vol *v, bool crashed)
 {

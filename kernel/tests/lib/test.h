@@ -57,7 +57,7 @@ extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
 /* Timeouts take many seconds: makes the clock run ten times as fast, or ends that. */
 void test_hasten(bool on);
 
-/* Before and behind each access of this thread to that page, until the end, @told is called (trap.c). */
+/* Calls @told before and after each access of this thread to that page, until the end (trap.c). */
 void test_trap(u8 *page, void (*told)(void *addr, bool behind));
 void test_trap_end(void);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Something happens between two loads of the engine: each access to one page of a volume is told to
- * the test, before and behind it. The page is taken away, the fault gives it back for one
- * instruction, and the trap behind that one takes it away again. x86-64 only, as the engine is.
+ * Lets a test act between two loads of the engine: a function of the test runs before and after
+ * each access to one page of a volume. The page is made inaccessible. The fault makes it accessible
+ * for one instruction, and the trap behind that makes it inaccessible again. x86-64 only, as the
+ * engine is.
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -24,7 +24,7 @@ static u64 *lapsed(void)
 	return (u64 *)(mem + SG_HOT(lapsed));
 }
 
-/* As an operator's word does it, and recovered. */
+/* Fences @s as an operator does without proof, and recovers its slot. */
 static void lapse_of(struct tsys *by, struct tsys *s)
 {
 	CHECK_OK(sg_fence_lapsed(&by->v, (unsigned int)s->v.slot, s->v.incarnation));
@@ -32,7 +32,7 @@ static void lapse_of(struct tsys *by, struct tsys *s)
 	CHECK_EQ(tsys_state(by, (unsigned int)s->v.slot), SG_SLOT_FREE);
 }
 
-/* A lapsed system does not look: truncation and growth wait for live systems, reclaim does not. */
+/* Truncation and growth wait only for live systems, reclaim waits for lapsed ones as well. */
 static void waits_for_the_living(void)
 {
 	static u8 buf[8 * SG_PAGE] = { 1 };
@@ -74,7 +74,7 @@ static void abandoned(struct tsys *s, const struct sg_identity *id)
 	CHECK_OK(tsys_try(s, mem, ROOM, id, 0, false));
 }
 
-/* A tool waits until all are silent, and has the volume alone. One of them is only paused. */
+/* A tool gets exclusive access after all systems have been silent. One of them is only paused. */
 static void alone_by_silence(void)
 {
 	struct sg_identity vm = tsys_identity(1, 1), tool = tsys_identity(9, 1);
@@ -90,20 +90,20 @@ static void alone_by_silence(void)
 	abandoned(&killed, &tool);
 	CHECK_EQ(paused.v.slot, 0);
 	CHECK_EQ(killed.v.slot, 1);
-	/* one that died before it said who it is */
+	/* a system that died before it stored its identity */
 	*sg_state_word(&paused.v, 2) = SG_SLOT_WORD(SG_SLOT_LIVE, killed.v.incarnation);
 	f = test_create(&paused.v, &paused.root, "g", S_IFREG | 0600);
 	CHECK_EQ(sg_write(&paused.v, &f, 0, buf, sizeof(buf), 1), sizeof(buf));
 	CHECK_OK(sg_open(&v, mem, ROOM, false, NULL));
 	CHECK_OK(sg_join_alone(&v, &tool, 20, false));
 	CHECK_EQ(*lapsed(), 1);
-	/* what the paused one may have mapped is nobody's, though the tool has the volume alone */
+	/* pages that the paused one may have mapped stay unused, despite the exclusive access */
 	CHECK(sg_holds_alone(&v) && !sg_alone(&v));
 	CHECK_OK(sg_unlink(&v, &paused.root, "g", 1, 2));
 	CHECK_OK(sg_evict(&v, &f));
 	CHECK(sg_reclaim(&v, ~0u) > 0);
 	start = sg_ticks();
-	CHECK_OK(sg_statfs(&v, &free));		/* nobody waits for what only time brings */
+	CHECK_OK(sg_statfs(&v, &free));		/* does not wait for the end of the lapse */
 	CHECK(sg_ticks() - start < 150000000);
 	*lapsed() = 0;
 	CHECK_EQ(sg_reclaim(&v, ~0u), 0);
@@ -113,7 +113,7 @@ static void alone_by_silence(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* By force nobody is watched for even that long. */
+/* With force, no system is watched before it is fenced. */
 static void alone_by_force(void)
 {
 	struct sg_identity vm = tsys_identity(1, 1), tool = tsys_identity(9, 1);
@@ -137,7 +137,7 @@ static void alone_by_force(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* Two machines have one number, as copies do. One is paused when the other one mounts. */
+/* Two machines have the same number, because one is a copy. One is paused, the other one mounts. */
 static void of_one_machine(void)
 {
 	struct sg_identity vm = tsys_identity(1, 1), copy = tsys_identity(1, 2);
@@ -149,7 +149,7 @@ static void of_one_machine(void)
 	CHECK(next.v.slot != paused.v.slot);
 	*lapsed() = 0;
 	tsys_die(&paused);
-	/* a fence by a system that knows of the end begins no lapse */
+	/* a fence by a caller that knows that the system has ended begins no lapse */
 	vm = tsys_identity(3, 1);
 	abandoned(&paused, &vm);
 	tsys_fence(&next, &paused);
@@ -204,7 +204,7 @@ static void a_younger_one(void)
 	tsys_join(&a, mem, ROOM, 1);
 	tsys_join(&b, mem, ROOM, 2);
 	CHECK_EQ(b.v.slot, 1);
-	look_once(&a);		/* from now on it knows how late it is */
+	look_once(&a);		/* the first look starts its measurement */
 	lapse_of(&a, &b);
 	for (; *lapsed(); looks++)
 		look_once(&a);
@@ -249,7 +249,7 @@ static void of_failed_fences(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* All slots are free, and nobody lives who would see the end of their lapse. */
+/* All slots are free but lapsed, and no live system is there to end the lapses. */
 static void nobody_is_left(void)
 {
 	struct sg_identity id = tsys_identity(1, 1);

@@ -49,7 +49,7 @@ static int unused(const struct target *t, struct volume *v, bool force)
 	}
 	err = probe.valid ? member_watch(t, &probe.sb, MEMBER_WAIT_MS, why) : 0;
 	if (err)
-		tool_error("%s: is %s", v->path, why[0] ? why : "not to be read");
+		tool_error("%s: is %s", v->path, why[0] ? why : "unreadable");
 	if (err == -EBUSY)
 		refusal_systems(&v->why, t, &probe.sb);
 	return err;

@@ -70,7 +70,7 @@ int zone_pick(const struct zones *z, const char *name, size_t len, struct zone *
 	else if (len)
 		tool_error("there is no zone '%.*s'; there is %s", (int)len, name, names);
 	else
-		tool_error("there are several zones (%s): say ZONE/VOLUME", names);
+		tool_error("there are several zones (%s): write ZONE/VOLUME", names);
 	return z->zones && !len ? -EINVAL : -ENODEV;
 }
 

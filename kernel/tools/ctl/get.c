@@ -358,7 +358,7 @@ static int get(struct call *c)
 	to = to ? to : (char *)name;
 	if (err || (!to || !*to || !strcmp(to, "-"))) {
 		tool_error("%s: %s", c->argv[0], err ? strerror(-err) : !to || !*to ?
-			   "say where to: get VOLUME PATH TO" : "for standard output use cat");
+			   "name the target: get VOLUME PATH TO" : "for standard output use cat");
 		err = -EINVAL;
 	}
 	if (!err)

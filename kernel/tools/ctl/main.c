@@ -123,7 +123,7 @@ static const char usage[] =
 "                         fenced\n"
 "      --stall MS         (snapshot, clone, volume snapshot, volume clone) for\n"
 "                         how long it may pause all systems\n"
-"      --base ADDRESS     (relocate) where that is; found out for devices\n"
+"      --base ADDRESS     (relocate) its present address; detected for devices\n"
 "      --dry-run          (relocate) only try it, in a private copy\n"
 "      --pid PID          (guard) a VM that runs already, instead of COMMAND\n"
 "      --machine UUID     (guard) the UUID, if the command line has none;\n"

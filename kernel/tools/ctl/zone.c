@@ -176,7 +176,7 @@ static int check_name(const struct making *m)
 	snprintf(path, sizeof(path), "/dev/%s", m->name);
 	if (access(path, F_OK))
 		return 0;
-	tool_error("zone %s: its volumes would be in %s, which is something else; take another "
+	tool_error("zone %s: its volumes would be in %s, which exists already; take another "
 		   "name", m->name, path);
 	return -EEXIST;
 }
@@ -435,8 +435,8 @@ static int read_growth(const struct report *r, size_t row, u64 *more)
 		return -EIO;
 	}
 	if (all < start + size) {
-		tool_error("%s: has become smaller: it has %llu bytes, and the zone has %llu of it; give "
-			   "it back what it had", path, (unsigned long long)all,
+		tool_error("%s: has become smaller: it has %llu bytes, and the zone has %llu of it; "
+			   "restore its former size", path, (unsigned long long)all,
 			   (unsigned long long)(start + size));
 		return -EUCLEAN;
 	}

@@ -40,7 +40,7 @@ static const char usage[] =
 "  -n                change nothing, answer no (the default)\n"
 "  -p, -a            recover and repair what cannot lose anything\n"
 "  -y                repair everything\n"
-"  -f                nothing: a check is made in any case (for e2fsck's users)\n"
+"  -f                ignored: every run checks (for users of e2fsck)\n"
 "      --force-live  (with -p or -y) fence all systems that use it, also those\n"
 "                    that are alive: they lose what they write from then on\n"
 "      --force-foreign  (with -p or -y) repair it by its backup superblock though\n"

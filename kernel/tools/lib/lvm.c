@@ -75,7 +75,7 @@ static void explain(const char *command, int status, const char *said)
 	if (len)
 		tool_error("%s: %s", command, line);
 	else
-		tool_error("%s: ended with status %d and said nothing", command, status);
+		tool_error("%s: ended with status %d, without a message", command, status);
 }
 
 /*

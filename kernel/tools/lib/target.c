@@ -398,7 +398,7 @@ void target_undo(struct target *t)
 		unmap(t, t->size);
 	if ((t->made && file_is_named(t->fd, t->path) && unlink(t->path)) ||
 	    (!t->made && t->grown && ftruncate(t->fd, (off_t)t->was)))
-		tool_warn("%s: what was begun cannot be undone: %s", t->path, strerror(errno));
+		tool_warn("%s: a change that was begun cannot be undone: %s", t->path, strerror(errno));
 	close(t->fd);
 	t->fd = -1;
 }

@@ -179,7 +179,7 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 	}
 	// Not modprobe -r, which knows only installed modules.
 	if said, err := n.run.Run(ctx, "rmmod", Name); err != nil {
-		return WasLoaded, fmt.Sprintf("drain the node, unmount its volumes, and start the driver's pod there anew, for that to be taken (%v)",
+		return WasLoaded, fmt.Sprintf("drain the node, unmount its volumes, then restart the driver's pod there (%v)",
 			failed("rmmod "+Name, said, err)), nil
 	}
 	klog.FromContext(ctx).Info("Unloaded a module of another release")

@@ -28,8 +28,8 @@ func TestDeleteSnapshot(t *testing.T) {
 	}{
 		pool.Snapshotted: {deleted: true},
 		pool.Unfinished:  {deleted: true},
-		pool.Missing:     {fails: "its device is not there"},
-		pool.Scattered:   {fails: "one piece of memory"},
+		pool.Missing:     {fails: "its device is missing"},
+		pool.Scattered:   {fails: "not contiguous any more"},
 		pool.Foreign:     {},
 		pool.Ready:       {},
 		pool.InUse:       {},

@@ -167,9 +167,9 @@ func why(r volumeRow) string {
 	case pool.Damaged:
 		return "its superblock cannot be read: stargatectl volume check"
 	case pool.Missing:
-		return "its device is not there"
+		return "its device is missing"
 	case pool.Scattered:
-		return "it is not one piece of memory any more: copy what is in it to a new one"
+		return "it is not contiguous any more: copy its files to a new volume"
 	}
 	return "it is " + string(r.State)
 }
