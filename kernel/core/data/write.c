@@ -16,7 +16,7 @@ void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 {
 	struct sg_inode *in = sg_at(vol, ref->off);
 
-	sg_fence();	/* first the bytes, then the size that exposes them */
+	sg_fence();	/* the bytes before the size that exposes them */
 	sg_store64(&in->size, size);
 	if (now) {
 		sg_store64(&in->mtime, (u64)now);
