@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // chartvalues VALUES SCHEMA writes a chart's values as a table: each with its default and comment
-// from values.yaml, and its allowed values from values.schema.json. A value that the schema lacks
-// is an error.
+// from values.yaml, and its allowed values from values.schema.json. Long comments are a list below
+// the table. A value that the schema lacks is an error.
 package main
 
 import (
@@ -29,7 +29,13 @@ type rule struct {
 	Items      *rule            `json:"items"`
 }
 
-type table struct{ rows []string }
+// A comment of more words, or a line of more bytes, does not fit.
+const (
+	mostWords = 12
+	columns   = 100
+)
+
+type table struct{ rows, notes []string }
 
 func main() {
 	if len(os.Args) != 3 {
@@ -67,6 +73,7 @@ func write(values, schema string) error {
 	}
 	fmt.Println("| value | default | allowed | |\n|---|---|---|---|")
 	fmt.Println(strings.Join(t.rows, "\n"))
+	fmt.Println("\n## Notes\n\n" + strings.Join(t.notes, "\n"))
 	return nil
 }
 
@@ -97,7 +104,26 @@ func (t *table) object(path string, n *yaml.Node, r *rule) error {
 
 func (t *table) row(path, value, allowed, words string) {
 	escaped := strings.NewReplacer("|", "\\|").Replace
+	if len(strings.Fields(words)) > mostWords {
+		t.notes = append(t.notes, wrapped("- `"+path+"`: "+words))
+		words = "[below](#notes)"
+	}
 	t.rows = append(t.rows, "| `"+path+"` | "+escaped(value)+" | "+escaped(allowed)+" | "+escaped(words)+" |")
+}
+
+// wrapped breaks an item of a list into lines.
+func wrapped(item string) string {
+	words := strings.Fields(item)
+	lines := words[:1:1]
+	for _, word := range words[1:] {
+		last := len(lines) - 1
+		if len(lines[last])+1+len(word) <= columns {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, "  "+word)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func comment(n *yaml.Node) string {
