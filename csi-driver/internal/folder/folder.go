@@ -225,7 +225,7 @@ func Snapshot(file string) (name, source string, ok bool) {
 	return name, source, ok && two && pool.ValidName(name) && pool.ValidName(source)
 }
 
-// Snapshots looks at all, by name.
+// Snapshots returns all snapshots, sorted by name.
 func (f Folder) Snapshots() ([]pool.Snapshot, error) {
 	entries, err := f.Entries()
 	if err != nil {
@@ -252,7 +252,7 @@ func (f Folder) Snapshots() ([]pool.Snapshot, error) {
 	return all, nil
 }
 
-// Snapshot looks at one.
+// Snapshot returns the snapshot of that name.
 func (f Folder) Snapshot(name string) (pool.Snapshot, error) {
 	all, err := f.Snapshots()
 	if err != nil {

@@ -16,11 +16,10 @@ import (
 
 const identityBytes = 16
 
-// own distinguishes a folder from all others. If its bytes outlive the node, it is a random word in
-// the lock's file: another file system mounted at the folder, or none, is then another folder. In
-// the kernel's own memory, a folder ends with its bytes, and a caller that deletes its content
-// finds it gone, as it should. There it is made of the names of the node and of the folder, because
-// other nodes have a folder of that name, too.
+// own returns the identity of a folder. If the folder's bytes outlive the node's boot, the identity
+// is a random word in the lock's file. Another file system that is mounted there is then another
+// folder. In the kernel's own memory the folder ends with its bytes, so the identity consists of the
+// names of the node and of the folder. Other nodes may have a folder of the same name.
 func own(lock *os.File, p Place) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(lock.Fd()), &st); err != nil {

@@ -70,7 +70,7 @@ var files = []string{"epoch", "operations", "journal", "errors"}
 // it.
 type Mounts func(path string) *Mount
 
-// None finds none.
+// None has no mounts.
 func None(string) *Mount { return nil }
 
 // Mounted is the mount of one volume, as Mounts finds it.

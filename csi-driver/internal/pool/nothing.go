@@ -28,7 +28,7 @@ func (n Nothing) Status(context.Context) (Status, error) { return Status{}, nil 
 // List is empty.
 func (Nothing) List(context.Context) ([]Volume, error) { return nil, nil }
 
-// Glances are none.
+// Glances returns none.
 func (Nothing) Glances(context.Context) ([]Glance, error) { return nil, nil }
 
 // Get finds none.

@@ -90,9 +90,9 @@ static u64 *copy(struct sg_ck *c, u64 off)
 /* --- hide ------------------------------------------------------------------------------------ */
 
 /*
- * The bytes that may replace a byte: @n of them, from *first on. Letters and digits are replaced,
- * and the bytes of UTF-8 that select a character. Dots, blanks and the like stay, as does the
- * length.
+ * The class of a byte that is hidden: any byte of the class may replace it. Returns their number;
+ * *first is the first one. Letters, digits, and the bytes of UTF-8 that select a character are
+ * hidden. Dots, blanks and the like stay, as does the length.
  */
 static unsigned int class_of(u8 byte, u8 *first)
 {

@@ -100,7 +100,7 @@ static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero,
 	return sg_tx_commit(tx);
 }
 
-/* After a step, or after one that failed for lack of space: 0 if it makes sense to continue. */
+/* Called with the result of a step: 0 if another step makes sense, also after a lack of space. */
 static int after_piece(struct sg_vol *vol, int err, struct sg_nospace *nospace)
 {
 	if (err == -ENOSPC && vol->up->more_space(vol, nospace))

@@ -623,7 +623,7 @@ struct sg_sem_page {
 };
 
 /**
- * struct sg_sem_side - of reader-writer locks and barriers, beside the page of words.
+ * struct sg_sem_side - a page of a reader-writer lock or barrier, beside its page of words
  * @own: owner of cell i of the page of words: SG_LOCK_WORD(), 0: none.
  *
  * A barrier has only the systems' cells. It counts here: the number of arrivals, and their phase.

@@ -113,8 +113,9 @@ static inline bool sg_semw_unread(const u64 *word, u64 *cell)
 }
 
 /*
- * For a caller that has taken the word of a reader-writer lock: there are no readers. @page: of the
- * object. False: readers exist, or died while reading; the kernel knows, and waits if necessary.
+ * For a caller that has taken the word of a reader-writer lock. @page: of the object. True: there
+ * are no readers. False: readers exist, or died while reading; the kernel knows which, and waits if
+ * necessary.
  */
 static inline bool sg_semw_no_readers(const u64 *page)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lock: run a command with the lock. This process owns the lock, not the command: it is free when
- * this process dies, and then the command is ended, which would otherwise continue without it.
+ * lock: run a command with the lock. This process owns the lock, not the command. If this process
+ * dies, the lock becomes free; the command is then killed, so that it does not continue without the
+ * lock.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -36,7 +36,7 @@ func (d *Controller) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest)
 	return res, nil
 }
 
-// ControllerGetVolume returns one.
+// ControllerGetVolume returns one volume of this node.
 func (d *Controller) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
 	if err := request.GivenVolume(r.GetVolumeId()); err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func (d *Controller) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRe
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
-// GetSnapshot returns one of this node.
+// GetSnapshot returns one snapshot of this node.
 func (d *Controller) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest) (*csi.GetSnapshotResponse, error) {
 	id := r.GetSnapshotId()
 	if id == "" {

@@ -41,7 +41,8 @@ var mountOptions = []string{
 // Categories are not allowed: the commas in a level could introduce other options.
 var seLinuxContext = regexp.MustCompile(`^context=[a-z0-9_]+:[a-z0-9_]+:[a-z0-9_]+:s[0-9]+$`)
 
-// The largest fsGroup of Kubernetes, and the largest owner of mkfs.stargatefs: all ones is no user.
+// The largest fsGroup of Kubernetes, and the largest owner of mkfs.stargatefs: a number of all ones
+// is no user.
 const (
 	lastGroup = 1<<31 - 1
 	lastOwner = 1<<32 - 2
