@@ -47,7 +47,7 @@ mapped() {
 		as 101001 cat /run/mapped/user'
 	holds "renames, links, removal by the mapped owner" 'cd /run/mapped &&
 		as 101000 mv user user2 && as 101000 ln user2 user3 && as 101000 rm user2 user3'
-	refused "a rename by who has no mapping" 'Value too large|Overflow|denied' \
+	refused "a rename by a user without a mapping" 'Value too large|Overflow|denied' \
 		'cd /run/mapped && mv root elsewhere'
 
 	holds "$map: an idmapped mount of the whole volume" 'mkdir -p /run/whole &&

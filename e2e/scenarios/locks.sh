@@ -76,7 +76,7 @@ excludes() {
 	says "$two" free get ex 150 0 "$file"
 	let_go "$one"
 	says "$two" free get ex 0 0 "$file"
-	passed "$one, $two: ranges, and who is named"
+	passed "$one, $two: ranges, and the named holder"
 }
 
 step "mutual exclusion"

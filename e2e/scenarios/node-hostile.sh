@@ -82,7 +82,7 @@ on host 'for try in $(seq 100); do
 		cat /proc/$p/stack; exit 1
 	done; echo nobody has to wait; exit 1' >"$work/said" 2>&1 </dev/null ||
 	fail "a waiting process cannot be killed: $(cat "$work/said")"
-passed "the host waits for it, and who waits can be killed"
+passed "the host waits for it, and a waiting process can be killed"
 kill_guest g1
 wait "$attacker" || true
 in_one host "it has ended: the host goes on" 'timeout 20 touch /mnt/v/goes-on'

@@ -118,7 +118,7 @@ for guest in g1 g2; do orders "$guest" 2; done
 on g1 'exec 9>/mnt/sg/lock; flock 9; echo >/mnt/sg/locked; sleep 1000' </dev/null >/dev/null 2>&1 &
 in_one host "(g1 has a lock)" 'until [ -e /mnt/a/locked ]; do sleep 0.1; done; ! flock -n /mnt/a/lock true'
 boots
-same "three are left in the mount table, of whom nobody lives" "g1 g2 host" "$(members)"
+same "three systems are left in the mount table, and none is live" "g1 g2 host" "$(members)"
 back "in use"
 in_one host "the lock is to be had" 'flock -w 5 /mnt/a/lock true'
 for guest in g1 g2; do

@@ -59,7 +59,7 @@ bad=$((phys - RIG_BASE >> 12))
 sees g1 "a VMM that has the whole volume mapped" "$bad bad memory" '/root/poison /mnt/sg/.stargate/region'
 sees g2 "the volume's list has it" "$phys 4 KiB in use <2>" 'stargatectl bad /dev/pmem0 | tr -s " "'
 for guest in g1 g2; do
-	sees "$guest" "and who is to give it to a machine is told" '"bad": true' \
+	sees "$guest" "and volume.json tells the VMM" '"bad": true' \
 		'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
 done
 

@@ -129,7 +129,7 @@ dd if="$work/half" of="$RIG_RANGE" bs=2M seek=32 conv=notrunc status=none
 refused "nobody mounts it" "half moved to base $there: .*stargatectl relocate" \
 	'mount -t stargatefs /dev/mapper/two /mnt/sg'
 refused "nor read-only" 'half moved' 'mount -t stargatefs -o ro /dev/mapper/two /mnt/sg'
-holds "but who goes on" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg'
+holds "a mount with -o relocate goes on" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg'
 whole /dev/mapper/two
 
 step "the memory itself has moved: for the guest, which has it at $here"

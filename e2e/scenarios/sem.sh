@@ -107,7 +107,7 @@ at g2 'stargate-sem show m' >"$work/show"
 grep -qE "owner_system.*$(at g1 hostname)" "$work/show" || fail "no owner: $(cat "$work/show")"
 said=$(at g2 'stargatectl top /mnt/sg | tail -n +2')
 [[ $said == *" locked "*"stargate-sem@$(at g1 hostname)  m" ]] || fail "stargatectl top: $said"
-passed "and by whom: $said"
+passed "and names its owner: $said"
 at g1 'pkill -KILL stargate-sem; sleep 0.5; ! pgrep -x sleep'
 passed "the command ends with its parent"
 said=$(on g2 'stargate-sem lock -t 10 m -- sh -c "echo \$STARGATE_OWNER_DIED"' 2>&1 </dev/null) || fail "$said"

@@ -102,7 +102,7 @@ refuses_with 10 "one that has become smaller" "pmem0p1: has become smaller" "sta
 shape 120M
 holds "(as it was)" "stargatectl zone extend sm"
 
-step "another name, and who is in the way"
+step "another name, and obstacles"
 refuses_with 6 "mounted here" "mounted or in use here" "stargatectl volume rename a c"
 holds "(unmounted)" 'kill $(cat /run/writer); sleep 0.3; umount /mnt/a && stargatectl volume check a'
 refuses_with 6 "open in a program" "is open here in another program" \

@@ -89,7 +89,7 @@ step "a volume that is open"
 holds "(a volume)" 'stargatectl volume create a --size 32M && mkdir -p /mnt/a &&
 	mount -t stargatefs /dev/sm/a /mnt/a &&
 	yes kept | head -n 100000 >/mnt/a/file && umount /mnt/a'
-refuses_with 6 "by who only reads it" \
+refuses_with 6 "by a process that only reads it" \
 	"/dev/sm/a: is open here in another program or device; close it first" \
 	'exec 7</dev/sm/a; exec stargatectl volume delete a'
 kept "after that"

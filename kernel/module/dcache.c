@@ -55,7 +55,7 @@ u64 sgfs_dir_end(struct inode *dir, unsigned int commits)
 	sgfs_move_on(si, seq, own);
 	WRITE_ONCE(si->changing, false);
 	spin_unlock(&dir->i_lock);
-	smp_mb();	/* a task that still sees the old value is seen as a waiter */
+	smp_mb();	/* a task that still sees the old value is found among the waiters */
 	wake_up_var(&si->changing);
 	return own ? seq : 0;
 }

@@ -93,7 +93,7 @@ static void sgfs_on_death(struct sg_vol *vol)
 	queue_work(sgfs_wq, &fs->death);
 }
 
-/* System calls fail from now on by themselves. For stores through mappings the entries must go. */
+/* System calls find the fence themselves. Stores through mappings end by removing the entries. */
 static void sgfs_death(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(work, struct sgfs, death);

@@ -218,7 +218,7 @@ static void lock_look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
 	}
 }
 
-/* The wait has reached its limit, or that of a system that leaves or joins. */
+/* The wait has reached its own limit, or the limit for a system that leaves or joins. */
 static bool gives_up(struct sg_vol *vol, const struct wait *w, u64 limit, u64 now)
 {
 	if (vol->join_until && now > vol->join_until) {

@@ -173,8 +173,8 @@ static void *perform_there(void *arg)
 }
 
 /*
- * Takes a lock that @s will wait for, or releases it. The bit of @s is set before, and it has
- * asked, so that its wait stores nothing from then on.
+ * Takes a lock for which @s will wait, or releases it. The bit of @s and the flag ASKED are set
+ * beforehand, so that the wait itself stores nothing.
  */
 static void have(struct tsys *by, const struct tsys *s, u64 off, bool take)
 {

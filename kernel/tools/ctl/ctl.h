@@ -262,7 +262,7 @@ void guarded_fence(struct guarded *v, const u8 machine[16]);
 /* --- relocate.c ---------------------------------------------------------------------------- */
 
 /**
- * struct relocation - a volume that is to be moved to the base where it is.
+ * struct relocation - a volume whose addresses are to be adapted to its present base.
  * @base: this base, if @base_given; otherwise the tool finds it.
  * @dry: in a private copy. @force: regard all other systems as dead.
  */

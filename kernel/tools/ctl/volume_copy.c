@@ -132,7 +132,7 @@ static int own(const struct copying *k)
 	return copy_own(&o);
 }
 
-/* For a file, its name up to an @ or a dot, if a volume could have that name. */
+/* The name of the origin: for a file, its name up to an @ or a dot, if that is a volume's name. */
 static void origin_of(const struct copying *k, char origin[SHOW_MAX])
 {
 	const char *name = k->file ? strrchr(k->path, '/') + 1 : k->from.name;

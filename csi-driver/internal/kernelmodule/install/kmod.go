@@ -203,7 +203,7 @@ func (n *node) provide(ctx context.Context) (How, error) {
 	}
 	err := n.build(ctx)
 	if err != nil && there {
-		err = fmt.Errorf("%w; and of the one for it that the image has: %s", err, signed)
+		err = fmt.Errorf("%w; the image's own module is not used: %s", err, signed)
 	}
 	return Built, err
 }
