@@ -322,11 +322,12 @@ static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 }
 
 /*
- * Take invalidate_lock. A truncation that has it may wait for another system, for as long as that
- * one likes. So the first wait is without mmap_lock, and then the fault is retried. If no task of
- * this system waits for long, a second attempt queues up with mmap_lock: truncations in a row
- * cannot keep it out. The same holds for the few faults that cannot be retried (futexes of the
- * kernel): a look at that process waits, too, but the process can be killed.
+ * Take invalidate_lock. A truncation that has it may wait for another system without a limit. So
+ * the first attempt releases mmap_lock before it waits, and the fault is then retried. The second
+ * attempt waits with mmap_lock held, if no task of this system has waited for long: otherwise a
+ * series of truncations could keep the fault out. The few faults that cannot be retried (futexes of
+ * the kernel) wait in the same way. Tasks that look at that process then wait, too, but the process
+ * can be killed.
  */
 static vm_fault_t sgfs_lock_pages(struct inode *inode, const struct vm_fault *vmf,
 				  struct file **kept)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Holders of .stargate/region. A holder is a process that maps region, or has had it opened to a VM
- * (kvm_grant.c), for a machine or for none that is known. So the host is the fence of its machines
- * (D6; docs/protocol.md, section 3). As long as a machine's process holds region, the host confirms
- * that the machine's systems may still store. When the last hold through which the machine could
- * store has gone, the host fences them.
+ * (kvm_grant.c). It holds region for a machine, if the machine is known. By its holders the host
+ * can fence its machines (D6; docs/protocol.md, section 3). As long as a machine's process holds
+ * region, the host confirms that the machine's systems may still store. When the last hold through
+ * which the machine could store has gone, the host fences them.
  *
  * A hold ends when nothing stores through it any more. For a mapping, the kernel has removed the
  * entries from the page tables, and KVM's with them, before it calls vm_ops->close(). For a grant,
@@ -19,7 +19,7 @@
 #include "stargatefs.h"
 
 #define GUARD_MS	500
-/* Holders: each look goes through all of them, with a lock held that the end of a machine needs. */
+/* Bounds on holders: each look at them holds a lock that the end of a machine needs. */
 #define MOST		(4 * SG_SLOTS)
 #define MOST_OF_ONE	16u	/* of one address space: its machines */
 

@@ -21,9 +21,9 @@ bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * This system's ledger has no room for this inode. So it goes on a list, under its lock. The lock
- * is only tried, as an area's lock is held. False: it is busy, and stays in the other ledger. An
- * inode without a record is dropped.
+ * Puts an inode for which this system's ledger has no room on a list, under the inode's lock. The
+ * lock is only tried, because an area's lock is held. False: it is busy, and the inode stays in the
+ * other ledger. An inode without a record is dropped.
  */
 static bool take_inode_over(struct sg_tx *tx, u64 ino)
 {

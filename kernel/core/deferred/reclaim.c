@@ -98,9 +98,10 @@ static void pick(struct sg_ledger *l, struct pick *p, const struct cursor *c)
 }
 
 /*
- * Picks deferred frees and marks them as being reclaimed. A deep table waits while there is
- * anything flatter, and is picked alone. So a reclaim that needs entries for child tables finds
- * that the others have been cleared. The look ends when it has met all that may be picked.
+ * Picks deferred frees and marks them as being reclaimed. Flat tables come first; a deep one is
+ * picked when no flatter one is left, and alone. Its reclaim needs ledger entries for child tables,
+ * and the earlier reclaims have freed such entries. The search ends when it has met all entries
+ * that may be picked.
  */
 static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool alone)
 {

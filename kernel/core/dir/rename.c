@@ -231,8 +231,8 @@ static int still_valid(struct move *m)
 
 /*
  * Are these the inodes that the caller has looked up, checked, and will report? Another system may
- * have put another inode under a name since, which nobody has checked. But systems that all replace
- * one file repeatedly must not block each other.
+ * have put another inode under a name since, which the caller has not checked. But systems that all
+ * replace one file repeatedly must not block each other.
  */
 static bool as_seen(const struct move *m)
 {

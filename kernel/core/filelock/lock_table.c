@@ -280,10 +280,11 @@ static bool queue_waits_for(const struct sg_userlock_chain *c,
 }
 
 /*
- * An earlier request that this one would overtake: so a stream of readers does not keep a writer
- * out for ever. Not if the queue waits for this owner: then stepping back would help no request. A
- * converted flock steps back, because that lock is given up by it. It steps back only for a while:
- * its owner may hold other locks, or users may wait for it in ways that are not recorded here.
+ * Must this request step back behind an earlier one that it would overtake? Otherwise a stream of
+ * readers would keep a writer out for ever. It does not step back if the queue waits for its owner:
+ * that would help no request. A converted flock does, because the conversion gives its lock up. A
+ * request steps back only for a while: its owner may hold other locks, or users may wait for it in
+ * ways that are not recorded here.
  */
 static bool steps_back(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
 		       const struct sg_userlock_wait *wait, struct sg_userlock_record *behind)

@@ -7,9 +7,9 @@
 #include "internal.h"
 
 /*
- * RECOVERING counts while the recoverer is live. It does not, like a lock, count until the
- * recoverer has been recovered. Otherwise a recoverer that swaps after it was fenced could close a
- * circle of slots that wait for each other.
+ * RECOVERING counts while the recoverer is live, and no longer. A lock, in contrast, counts until
+ * its holder has been recovered. If RECOVERING did, too, a recoverer that swaps after it was fenced
+ * could close a circle of slots that wait for each other.
  *
  * A joiner that found no free slot recovers the slot that it wants, in that slot's own name, with
  * the incarnation that it has taken. So a joiner that was paused and fenced meanwhile does not take

@@ -163,8 +163,8 @@ int sg_size_join(struct sg_vol *vol)
 	int err;
 
 	/*
-	 * A grower that looked at the slots before this one was LIVE may end just now. Between the
-	 * two looks here it stores the size and withdraws the announcement. Then this looks at the
+	 * A grower may have looked at the slots before this one was LIVE. It may then store the
+	 * size and withdraw the announcement between the two loads here. In that case, load the
 	 * size again.
 	 */
 	for (turn = 0; turn < JOIN_LOOKS; turn++) {

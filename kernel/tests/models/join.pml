@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A joiner says who it is (docs/protocol.md, section 1, "Identity"; join.c, introduce()).
+ * A joiner stores its identity (docs/protocol.md, section 1, "Identity"; join.c, introduce()).
  *
- * One slot and three systems. Each takes the slot, stores the epoch that it begins with, who it is,
- * and the incarnation for which that is true; then it acknowledges epochs. Fencer takes the slot away
- * from a system that has not said its name, wherever that one is: the system is only paused, and
- * goes on when the slot is another one's.
+ * One slot and three systems. Each takes the slot, stores the epoch with which it begins, its
+ * identity, and the incarnation for which the identity is valid. Then it acknowledges epochs. Fencer
+ * takes the slot away from a system that has not stored its identity, at any step. That system is
+ * only paused, and continues while another system has the slot.
  *
- * Checked: nobody is fenced who has said its name; no epoch counts as acknowledged by a system that
- * lives and has not acknowledged it; and when no joiner is under way the name in the slot is that of
- * its owner (or there is a deadlock).
+ * Checked: no system that has stored its identity is fenced. No epoch counts as acknowledged by a
+ * live system that has not acknowledged it. When no join is in progress, the identity in the slot is
+ * that of its owner (otherwise there is a deadlock).
  *
- * Of an identity there is one word here: each is stored by itself, and mended by itself. Recovery is
- * death.pml's: the slot of who is fenced is free. Sequentially consistent: the swaps are locked
- * instructions, and loads of one CPU keep their order.
+ * The identity is one word here: in the code each of its words is stored and mended by itself.
+ * death.pml has the recovery: here the slot of a fenced system is free at once. Memory is
+ * sequentially consistent: the swaps are locked instructions, and loads of one CPU keep their order.
  *
  * check:
  * mutant: EPOCH_LOADED_LATE

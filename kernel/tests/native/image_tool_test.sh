@@ -249,8 +249,8 @@ with open(sys.argv[1], "r+b") as f:
         f.seek(at)
         f.write((text * (n // len(text) + 1))[:n])
     fill(hint, chunk - hint)
-    fill(slot + 4096, 4096)             # slots that make no sense
-    fill(slot + 8, 248)                 # one that nobody has
+    fill(slot + 4096, 4096)             # invalid slots
+    fill(slot + 8, 248)                 # a free slot
     fill(chunk + 16, 48)
     fill(4096 + 192 - 16, 16)
     fill(4096 + 4096 - 512, 512)

@@ -458,7 +458,7 @@ static void case_page_cache(void)
 	test_unmap(c.image, SIZE);
 }
 
-/* Bytes that changed and that nobody has been told of. Told: at least each page that has changed. */
+/* Bytes that have changed since the caller was last told: it is told of each changed page. */
 struct told {
 	u64 calls, bytes, most;
 	u8 *was;

@@ -54,7 +54,7 @@ static void barrier_behind_paused(void)
 	end();
 }
 
-/* As software of before left it, if nobody had waited yet. */
+/* A volume as earlier software leaves it: without a page of bells, since no thread has waited. */
 static void without_bells(void)
 {
 	const struct sg_iref file = sg_sem_file();

@@ -523,7 +523,7 @@ diff -r --no-dereference want back >/dev/null || fail "an undamaged file did not
 expect 0 "$ctl" ls v.img /tree
 told 3 'a name in it is damaged|Directory not empty' "$ctl" rm -r v.img /tree
 
-# A name of which nothing is left is missed as long as nobody else changes the directory.
+# ls notices by the directory's count that a name is missing of which no trace is left.
 cp whole.img v.img
 poke v.img "$(where name3 "$slot_at")" '\xff\xff\xff\xff\xff\xff\xff\xff'
 told 1 '/tree/sub: a name in it is damaged and left out|/tree/sub: counts 8 names, and 7' \
@@ -598,14 +598,14 @@ for command in info 'ls /' '-j ls -r /' 'stat /big' 'dump chunks' 'label'; do
 	expect 1 sh -c "'$ctl' ${words[0]} v.img ${words[*]:1} >/dev/full" sh
 	complains 'the output cannot be written: No space left on device'
 done
-# As every filter: ended by the signal and silent, or silent where that is ignored.
+# Like other filters: SIGPIPE ends it silently; if SIGPIPE is ignored, it fails silently.
 expect 0 bash -c "'$ctl' cat v.img /big 2>noise | head -c 1 >/dev/null
 	[[ \${PIPESTATUS[0]} -eq 141 ]]"
 [[ ! -s noise ]] || fail "noise when nobody reads on"
 expect 0 bash -c "trap '' PIPE; '$ctl' cat v.img /big 2>noise | head -c 1 >/dev/null
 	[[ \${PIPESTATUS[0]} -eq 1 ]]"
 [[ ! -s noise ]] || fail "noise when nobody reads on"
-# One that changes goes on to its end, though nobody hears its complaints.
+# A command that changes the volume continues to its end, even if its errors cannot be printed.
 rm -rf tree && mkdir -p tree/dir
 for i in $(seq 50); do echo "$i" >"tree/$i"; done
 expect 0 "$ctl" mkdir -p v.img /tree/1 /tree/2 /tree/3

@@ -63,7 +63,7 @@ static int perform(struct world *w, enum deed deed)
 	case EVICT:	return sg_evict(v, &w->gone);
 	case RECLAIM:	return sg_reclaim(v, ~0u);
 	case UNLOCK:
-		err = sg_may_change(v, &w->f);	/* it has had the lock since before */
+		err = sg_may_change(v, &w->f);	/* the test took the lock beforehand */
 		sg_iunlock(v, &w->f);
 		return err;
 	case HELP:

@@ -626,7 +626,7 @@ static void found_newest(void *ctx, const char *what, u64 ino, u64 off, bool fix
 		joins = 20;
 }
 
-/* Joiners take incarnations while fsck mends that very word: nobody has taken fsck for dead. */
+/* Joiners take incarnations while fsck mends that very word. fsck does not count as fenced. */
 static void mends_beside_joiners(void)
 {
 	struct sg_identity id = tsys_identity(6, 1);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Records of users' locks that a member has stored, and no system takes: nobody's lock, and no room
- * that is lost for as long as the system lives that they name.
+ * Forged records of users' locks. They are no locks, and other systems clear them even while the
+ * system lives that they name.
  */
 #include "userlock_util.h"
 
 static u64 head;	/* of a lock that a system here may have */
 
-/* Range by range, what nobody can ask for. */
+/* Forges a record of each range that no process can request. */
 static void forge(struct sg_userlock_page *page)
 {
 	unsigned int i;

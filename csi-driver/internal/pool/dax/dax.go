@@ -89,8 +89,8 @@ func (z *Zone) show(ctx context.Context) (zoneRow, error) {
 	return zoneRow{}, errkind.New(errkind.NoZone, "this node has no zone %q: make it by stargatectl zone create", z.name)
 }
 
-const noFileSystem = "this node's kernel has no file system stargatefs, so that nobody could mount a volume: " +
-	"load its module; why it is not there, the Node's annotation and the driver's init container say"
+const noFileSystem = "this node's kernel has no file system stargatefs, so no volume can be mounted: " +
+	"load its module; the Node's annotation and the log of the driver's init container have the reason"
 
 func (z *Zone) status(r zoneRow) pool.Status {
 	s := pool.Status{
