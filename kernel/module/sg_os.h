@@ -96,7 +96,7 @@ static inline void sg_acquire_fence(void)
 
 static inline void sg_release_fence(void)
 {
-	barrier();	/* ... nor stores with earlier loads and stores */
+	barrier();	/* x86 reorders stores with no earlier loads or stores */
 }
 
 /* Bulk stores. Not yet durable: sg_wb() and sg_fence() follow. */

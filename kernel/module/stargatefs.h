@@ -503,7 +503,7 @@ struct dentry *sgfs_virtual_lookup(struct inode *dir, struct dentry *dentry);
 /* region_pins.c: pages of region that are in use, though no process maps them */
 void sgfs_lent_init(struct sgfs *fs);
 bool sgfs_is_lent(struct inode *region);	/* invalidate_lock is held */
-/* No mapping of @file is left: the mount stays as long as its pages are pinned. */
+/* The last mapping of @file is gone: keeps the mount for as long as pages of it are pinned. */
 void sgfs_keep_lent(struct sgfs *fs, struct file *file);
 void sgfs_lent_report(struct sgfs *fs);
 void sgfs_lent_end(struct sgfs *fs);

@@ -17,7 +17,7 @@
 #include "trace.h"
 
 #define PATIENCE_MS	1000	/* to see whether the slot's owner with this machine's id is live */
-#define RELOCATE_MS	5000	/* ... whether any system is live, before the volume is relocated */
+#define RELOCATE_MS	5000	/* to see whether any system is live, before a relocation */
 
 struct workqueue_struct *sgfs_wq;
 

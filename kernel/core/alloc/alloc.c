@@ -216,7 +216,7 @@ static unsigned int next_bit(const struct map *m, unsigned int from, bool used)
 	return SG_CHUNK_PAGES;
 }
 
-/* A free run of >= need pages at or behind @from, otherwise before it; cut to want. */
+/* A free run of @need to @want pages, at or behind @from if there is one, otherwise before it. */
 static unsigned int find_run(const struct map *m, unsigned int from, unsigned int need,
 			     unsigned int want, unsigned int *start)
 {
@@ -324,8 +324,8 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 }
 
 /*
- * Completes missing hints before it gives up: so all chunks are looked at once, not for each
- * allocation.
+ * Before it gives up, it completes the missing hints: the next allocation need not look at all
+ * chunks again.
  */
 static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int big,
 			  unsigned int want, u64 *off, u64 *got)

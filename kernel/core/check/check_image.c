@@ -53,7 +53,7 @@ static bool all_zero(const u64 *w)
 	return true;
 }
 
-/* The first caller that stores a page finally keeps it, as the first that claims one. */
+/* The first caller that stores a page for good decides its content, as the first claim does. */
 static void put(struct sg_ck *c, u64 off, const void *bytes, bool firm)
 {
 	struct ck_image *m = c->image;

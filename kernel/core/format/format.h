@@ -211,7 +211,7 @@ struct sg_inode {
 	u64 project;		/* reserved for quotas */
 	u64 cuts;		/* grows by 1 whenever pages leave the file table */
 	u64 mappers;		/* bit per slot that has pages of the file mapped into processes */
-	u64 holers;		/* ... that has zero pages mapped for its holes */
+	u64 holers;		/* bit per slot that has zero pages mapped for its holes */
 	/* SG_DEFERRED_LINK(): on a list of deferred inodes (struct sg_area); otherwise 0 */
 	u64 deferred_next;
 	u64 reserved[1];
@@ -539,11 +539,11 @@ struct sg_userlock_record {
 #define SG_USERLOCK_WHAT(h)	((unsigned int)((h) & 0xff))
 #define SG_USERLOCK_SLOT(h)	((unsigned int)((h) >> 8) & 0xff)
 #define SG_USERLOCK_INC(h)	((u32)((h) >> 32))
-/* what: one of the kinds, ... */
+/* @what: the kind, and two flags */
 enum { SG_USERLOCK_POSIX = 1, SG_USERLOCK_OFD = 2, SG_USERLOCK_FLOCK = 3 };
 #define SG_USERLOCK_KIND(h)	((unsigned int)((h) & 3))
-#define SG_USERLOCK_EXCLUSIVE	(1u << 2)	/* ... shared otherwise, ... */
-#define SG_USERLOCK_WAITING	(1u << 3)	/* ... held otherwise */
+#define SG_USERLOCK_EXCLUSIVE	(1u << 2)	/* without it, shared */
+#define SG_USERLOCK_WAITING	(1u << 3)	/* a request; without it, a held lock */
 #define SG_USERLOCK_KNOWN	0xfu
 
 struct sg_userlock_page {

@@ -24,13 +24,13 @@
 #define SPINS_MIN	16
 #define SPINS_MAX	512
 #define LONG_NS		300000ULL	/* about the cost of a sleep and its end between systems */
-#define LONG_TURNS	30000		/* ... in turns, if the clock does not move */
+#define LONG_TURNS	30000		/* the same in turns, if the clock does not move */
 /* one in so many waits for which a short spin was not enough */
 #define LONG_EACH	8
 #define ASK_NS		5000000ULL
 #define PATIENCE_NS	10000000ULL
 #define LOOK_NS		20000000ULL	/* between looks of a waiter, if a thread polls the bell */
-#define NAP_MIN_NS	50000ULL	/* ... if none does: an eighth of the time waited */
+#define NAP_MIN_NS	50000ULL	/* if no thread polls: an eighth of the wait */
 #define NAP_MAX_NS	2000000ULL
 #define POLL_IDLE_NS	1000000000ULL
 /* changes of a word in a row, after which the caller sleeps anyway */

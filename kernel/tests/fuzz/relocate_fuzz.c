@@ -8,8 +8,8 @@
 #include "fuzz.h"
 
 /* The bits of the script. */
-#define HALF	1	/* a move has begun, ... */
-#define SETTLE	2	/* ... and has moved everything: only the marks are left */
+#define HALF	1	/* a move has begun */
+#define SETTLE	2	/* the move has moved everything: only the marks are left */
 #define MARKS	4	/* root words have the mark already */
 #define FAR	8	/* the ranges do not overlap */
 #define DOWN	16

@@ -525,8 +525,8 @@ static void lease(void)
 }
 
 /*
- * A system fenced for silence may still have pages mapped: they stay unused for a while, and its
- * slot.
+ * A system fenced for silence may still have pages mapped: these and its slot stay unused for a
+ * while.
  */
 static void lapse(void)
 {

@@ -471,8 +471,8 @@ static void one_reads(struct member *m)
 }
 
 /*
- * Each system creates in turn, in a directory of its own or all in one; all are maintained
- * meanwhile.
+ * Each system creates in turn, in a directory of its own or all in one; all systems do their
+ * periodic work meanwhile.
  */
 static void all_create(struct member *m, bool together, const char *what)
 {

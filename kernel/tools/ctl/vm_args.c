@@ -11,8 +11,8 @@
 #include "volume.h"
 
 #define GIB		(1ULL << 30)
-#define LOW_MOST	(11 * GIB / 4)	/* up to this size, all memory is below 4 GiB; ... */
-#define LOW		(2 * GIB)	/* ... of more memory, this part is (q35) */
+#define LOW_MOST	(11 * GIB / 4)	/* up to this size, all memory is below 4 GiB */
+#define LOW		(2 * GIB)	/* of more memory than that, this part is (q35) */
 #define SLOTS		2ULL		/* each adds 1 GiB of addresses, for alignment */
 #define PCI_WINDOW	(32 * GIB)	/* after all memory */
 #define AMD_HOLE	(1012 * GIB)	/* ranges that would reach it move to 1 TiB, RAM included */

@@ -154,7 +154,7 @@ int target_change(struct target *t, char why[200]);
  * volume meanwhile: its mapping follows. False: it is too small for a volume now, and base is NULL.
  */
 bool target_follow(struct target *t);
-/* Instead of target_close(): the file gets its state before target_create() back. */
+/* Instead of target_close(): restores the file to its state before target_create(). */
 void target_undo(struct target *t);
 /* A file of @had bytes gets @size, all allocated; and loses them again. Report errors. */
 int target_lengthen(const char *path, u64 had, u64 size);

@@ -213,7 +213,7 @@ func (d *Controller) compatible(ctx context.Context, v pool.Volume, spec pool.Sp
 		return other(v, "at an address that is a multiple of %d bytes only", v.Alignment)
 	}
 	if least := pool.RoundUp(max(r.GetRequiredBytes(), pool.MinVolume), pool.Extent) + spec.Reserve; spec.Reserve > 0 && v.Memory < least {
-		return other(v, "with %d bytes of memory that is its own, and not %d", v.Memory, least)
+		return other(v, "with %d bytes of memory of its own, where %d are needed", v.Memory, least)
 	}
 	info, err := d.zone.Info(ctx, v)
 	if err != nil {
