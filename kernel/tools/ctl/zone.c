@@ -525,7 +525,7 @@ static int refuse_volumes(const struct zone *z)
 	return 0;
 }
 
-/* A zone destroyed by mistake loses no bytes of a volume: it has none. */
+/* Only a zone without volumes can be destroyed, so a mistake loses no data. */
 static int destroy(struct zone *z)
 {
 	unsigned int i;

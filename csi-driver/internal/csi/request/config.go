@@ -56,7 +56,7 @@ func (c Config) Here(t *csi.TopologyRequirement, what string) error {
 	if slices.ContainsFunc(slices.Concat(t.GetRequisite(), t.GetPreferred()), c.Ours) {
 		return nil
 	}
-	return errkind.New(errkind.NoSpace, "the %s is wanted on other nodes than %s", what, c.NodeID)
+	return errkind.New(errkind.NoSpace, "the %s is requested on other nodes, not on %s", what, c.NodeID)
 }
 
 // Ours reports whether a topology is this node's. This node has one key: a topology with another

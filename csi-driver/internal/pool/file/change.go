@@ -255,7 +255,7 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, 
 		return v, err
 	}
 	defer z.release(name)
-	failpoint.Reached(ctx, "file: addresses behind taken")
+	failpoint.Reached(ctx, "file: more addresses reserved")
 	// The note comes first: a file that is longer than its note counts as damaged.
 	if err := z.put(name, pool.Span{Base: had.Base, Size: max(had.Size, size)}); err != nil {
 		return v, err
