@@ -188,10 +188,10 @@ static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
 }
 
 /*
- * A caller that stops waiting withdraws its arrival, unless all have met meanwhile. The lock decides
- * for all systems which of the two happened. The lock's holder may be paused: after a long wait the
- * arrival is withdrawn without the lock. Otherwise the barrier would count an absent caller, and
- * open too early each time.
+ * A caller that stops waiting withdraws its arrival, unless all have met meanwhile. The lock
+ * decides for all systems which of the two happened. The lock's holder may be paused: after a long
+ * wait the arrival is withdrawn without the lock. Otherwise the barrier would count an absent
+ * caller, and open too early each time.
  */
 static int go(struct sg_vol *vol, const struct sg_sem *sem, u64 phase, int err)
 {
