@@ -38,7 +38,7 @@ static void set(struct sg_super *sb, const char *field, u64 value)
 		sb->version = value;
 	else if (!strcmp(field, "data_off"))
 		sb->data_off = value;
-	else if (!strcmp(field, "hash_seed"))	/* of an empty volume: names lie by it */
+	else if (!strcmp(field, "hash_seed"))	/* of an empty volume: it decides the places of names */
 		sb->hash_seed[0] = sb->hash_seed[1] = value;
 	else {
 		fprintf(stderr, "resuper: which field is %s?\n", field);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Untrusted text: names and labels of a volume, arguments of a script. Output for people must not
- * control their terminal, must be one line whatever the text has, and must identify its bytes. All
- * that is no printable UTF-8, or changes the direction of what follows, is shown as \xNN, and a
- * backslash as two.
+ * control their terminal, must be one line whatever the text has, and must identify its bytes.
+ * Bytes that are not printable UTF-8, or change the direction of what follows, are shown as \xNN,
+ * and a backslash as two.
  */
 #include "tool.h"
 

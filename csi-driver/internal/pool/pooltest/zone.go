@@ -35,7 +35,7 @@ type Zone struct {
 	volumes   map[string]*volume
 	snapshots map[string]*volume
 	made      map[string]pool.Span // being made, or to be larger
-	number    int                  // of volumes that there have been, for their UUIDs
+	number    int                  // of volumes ever made, for their UUIDs
 	plan
 }
 
