@@ -74,6 +74,7 @@ holds "it holds what it is given" "mkdir -p /mnt/b && mount -t stargatefs /dev/s
 	cmp /bin/bash /mnt/b/bash && umount /mnt/b && stargatectl volume check b"
 holds "the first one has been in use all the time" 'n=$(wc -l </mnt/a/beats); sleep 1; [ $(wc -l </mnt/a/beats) -gt $n ]'
 holds "(without the second one again)" "stargatectl volume delete b && vgreduce -q sm /dev/pmem0p2 && pvremove -y -q /dev/pmem0p2"
+refuses_with 1 "nothing is left of the StargateFS that --force has overwritten" "no StargateFS here" "stargatectl info /dev/pmem0p2"
 
 step "killed at any time"
 for ms in 10 50 100 200 300 500 800; do

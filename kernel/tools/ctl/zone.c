@@ -217,11 +217,32 @@ static int check_devices(struct making *m, bool made)
 
 /* --- the change ---------------------------------------------------------------------------- */
 
+/*
+ * Clears both superblocks of a StargateFS that --force overwrites. LVM overwrites only the first one,
+ * so the device would hold a StargateFS again once it has left the zone.
+ */
+static int clear_superblocks(const char *path)
+{
+	struct target t;
+	int err = target_open(&t, path, TARGET_CHANGE);
+
+	if (err)
+		return err;
+	if (t.size >= SG_VOLUME_MIN) {
+		memset(t.base, 0, SG_PAGE);
+		memset((u8 *)t.base + (t.size & ~(SG_VOLUME_ALIGN - 1)) - SG_PAGE, 0, SG_PAGE);
+	}
+	return target_close(&t);
+}
+
 static int add_device(struct making *m, int i)
 {
 	u64 skew = -m->phys[i] & (SG_VOLUME_ALIGN - 1);
+	int err = m->c->force ? clear_superblocks(m->device[i]) : 0;
 	char offset[32];
 
+	if (err)
+		return err;
 	snprintf(offset, sizeof(offset), "%llub", (unsigned long long)skew);
 	return LVM("pvcreate", "-y", "-q", "--dataalignment", "2m", "--dataalignmentoffset", offset,
 		   m->device[i]);
