@@ -13,6 +13,7 @@ rounds=12
 # findings FILE TO: the findings of a check and its counts, without paths.
 findings() {
 	"$fsck" -n --json "$1" >check.json 2>err || true
+	[[ -s check.json ]] || { echo "fsck -n --json $1 prints nothing: $(<err)" >&2; exit 1; }
 	python3 - "$2" <<'PY'
 import json, sys
 d = json.load(open("check.json"))

@@ -218,8 +218,8 @@ static int check_devices(struct making *m, bool made)
 /* --- the change ---------------------------------------------------------------------------- */
 
 /*
- * Clears both superblocks of a StargateFS that --force overwrites. LVM overwrites only the first one,
- * so the device would hold a StargateFS again once it has left the zone.
+ * Clears both superblocks of a StargateFS that --force overwrites. LVM overwrites the first one
+ * only, so the device would hold a StargateFS again once it has left the zone.
  */
 static int clear_superblocks(const char *path)
 {
