@@ -37,8 +37,8 @@ const (
 func main() {
 	flags := flag.NewFlagSet("stargate-hook", flag.ContinueOnError)
 	driver := flags.String("driver-name", "stargate.csi.dev", "name of the CSI driver, in the annotation's key")
-	socket := flags.String("socket", domainhook.Folder, "where KubeVirt looks for it; in a folder, by the driver's name")
-	volumes := flags.String("volumes", "", "for tests: folder in which the claims are mounted, each by its name")
+	socket := flags.String("socket", domainhook.Folder, "path of the hook's socket; in a folder, the driver's name is the socket's name")
+	volumes := flags.String("volumes", "", "for tests: folder with the mounted claims, each under its name")
 	verbose := flags.Int("v", 2, "log level, 0 to 6")
 	show := flags.Bool("version", false, "print the version")
 	if err := flags.Parse(os.Args[1:]); err != nil {

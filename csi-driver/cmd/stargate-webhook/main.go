@@ -53,7 +53,7 @@ func (c *config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.own.Secret, "secret", "", "name of the secret for its own certificate")
 	fs.StringVar(&c.own.Mutating, "webhooks", "", "name of the webhook configurations that get its CA")
 	fs.DurationVar(&c.own.Life, "certificate-life", 90*24*time.Hour, "life of the webhook's own certificate")
-	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "how to reach the cluster; if empty, as the pod's service account")
+	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; if empty, the pod's service account")
 }
 
 func (c *config) check() error {

@@ -91,6 +91,6 @@ func NoMachines(ctx context.Context, client kubernetes.Interface, objects dynami
 	if names = slices.Compact(names); len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("kubevirt.enabled is off in this revision, and %d machines or types of machines name volumes (%s): machines would be started without them. "+
+	return fmt.Errorf("kubevirt.enabled is off in this revision, and %d VMs or types of VMs name volumes (%s): VMs would start without them. "+
 		"Go to a revision with kubevirt.enabled=true; to start VMs without their volumes, set kubevirt.leaveMachines=true, or use --no-hooks", len(names), few(names))
 }

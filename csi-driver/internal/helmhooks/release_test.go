@@ -135,10 +135,10 @@ func TestNoMachines(t *testing.T) {
 			"no machines": {"rel-webhook", nil, ""},
 			"others": {"rel-webhook", []runtime.Object{named("VirtualMachine", "a", "other.example/volumes", template...), named("VirtualMachineInstance", "b", "x", own...),
 				named("VirtualMachine", "c", driver+"/volumes", own...)}, ""},
-			"stopped and running": {"rel-webhook", []runtime.Object{stopped, running, named("VirtualMachine", "alone", driver+"/volumes", template...)}, "2 machines or types of machines name volumes (ns/alone, ns/stopped)"},
+			"stopped and running": {"rel-webhook", []runtime.Object{stopped, running, named("VirtualMachine", "alone", driver+"/volumes", template...)}, "2 VMs or types of VMs name volumes (ns/alone, ns/stopped)"},
 			"of a type and a preference": {"rel-webhook", []runtime.Object{ofType("VirtualMachineClusterInstancetype", "", "large"), ofType("VirtualMachineInstancetype", "ns", "own"),
 				ofType("VirtualMachinePreference", "ns", "p"), ofType("VirtualMachineClusterPreference", "", "q")},
-				"4 machines or types of machines name volumes (VirtualMachineClusterInstancetype large, VirtualMachineClusterPreference q, VirtualMachineInstancetype ns/own, VirtualMachinePreference ns/p)"},
+				"4 VMs or types of VMs name volumes (VirtualMachineClusterInstancetype large, VirtualMachineClusterPreference q, VirtualMachineInstancetype ns/own, VirtualMachinePreference ns/p)"},
 			"another release's": {"other-webhook", []runtime.Object{stopped, running}, ""},
 		} {
 			if err := look(c.webhooks, c.objects...); (err != nil) != (c.words != "") || err != nil && !strings.Contains(err.Error(), c.words) {
