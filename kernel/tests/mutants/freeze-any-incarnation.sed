@@ -3,4 +3,4 @@
 # The answer of a slot's last owner counts as the present owner's.
 # file: kernel/core/member/freeze.c
 # test: freeze_test
-s/^\(\t       SG_FROZEN(SG_FREEZE_NR(vol->freezing.word), \)SG_SLOT_INC(state));/\1slot_at(vol, slot)->frozen >> 32 | 0 * state);/
+s/^\(\t       SG_FROZEN(SG_FREEZE_NR(vol->freezing.word), \)SG_SLOT_INC(state));/\1freeze_slot_at(vol, slot)->frozen >> 32 | 0 * state);/
