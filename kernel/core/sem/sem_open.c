@@ -215,6 +215,15 @@ static void sweep_cells(struct sg_vol *vol, const struct sg_sem *sem)
 			sg_store64(&cell[i], 0);
 }
 
+/* A process of a fenced system may still store into its cell: no other process may get it. */
+static bool cell_lapses(const struct sg_vol *vol, u64 own)
+{
+	unsigned int slot = SG_LOCK_SLOT(own);
+
+	return own && slot < SG_SLOTS && slot != (unsigned int)vol->slot &&
+	       sg_get(vol, SG_HOT(lapsed)) >> slot & 1;
+}
+
 /*
  * A cell for a process that maps the words. If all cells are in use, the process reads through its
  * kernel.
@@ -225,7 +234,9 @@ static unsigned int process_cell(struct sg_vol *vol, const struct sg_sem *sem)
 	unsigned int i;
 
 	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++) {
-		if (sg_sem_cell_counts(vol, sg_load64(&side->own[i])))
+		u64 own = sg_load64(&side->own[i]);
+
+		if (sg_sem_cell_counts(vol, own) || cell_lapses(vol, own))
 			continue;
 		sg_store64(sg_at(vol, sem->words + 8 * i), 0);
 		sg_store64_release(&side->own[i], SG_LOCK_WORD(vol->slot, vol->incarnation));

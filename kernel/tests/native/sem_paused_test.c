@@ -139,10 +139,35 @@ static void lapsed_user(void)
 	end();
 }
 
+/* No other process gets the cell of a reader that may still store into it. */
+static void lapsed_reader(void)
+{
+	struct sg_sem_new new = new_of(SG_SEM_RWLOCK, SG_SEM_MAPPED, 0);
+	struct sg_sem theirs, ours, late;
+	u64 bit;
+
+	begin();
+	CHECK_OK(sg_sem_create(&other, "rw", 2, &new, true, true, &theirs));
+	CHECK(theirs.cell >= SG_SEM_CELL_FIRST);
+	bit = 1ULL << other.slot;
+	kill_other(true);
+	sg_or64(sg_at(&t.v, SG_HOT(lapsed)), bit);
+	CHECK_OK(try_open(&t.v, "rw", SG_SEM_RWLOCK, true, &ours));
+	CHECK(ours.cell != theirs.cell);
+	sg_and64(sg_at(&t.v, SG_HOT(lapsed)), ~bit);
+	CHECK_OK(try_open(&t.v, "rw", SG_SEM_RWLOCK, true, &late));
+	CHECK_EQ(late.cell, theirs.cell);
+	sg_sem_close(&t.v, &late);
+	sg_sem_close(&t.v, &ours);
+	join_other();
+	end();
+}
+
 int main(void)
 {
 	barrier_behind_paused();
 	lapsed_user();
+	lapsed_reader();
 	sleep_without_bells();
 	return test_done();
 }
