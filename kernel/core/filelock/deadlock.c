@@ -32,8 +32,12 @@ static bool waits_in(struct sg_userlock_chain *c, const struct sg_userlock_recor
 	return false;
 }
 
+/*
+ * A paused system may keep chains locked. The search waits briefly for the first such chain, and
+ * passes over it and others. It is then not @sure: the request searches again at its next attempt.
+ */
 static bool waits_for(struct sg_vol *vol, const struct sg_userlock_record *who,
-		      struct sg_userlock_record *by, u64 *mark)
+		      struct sg_userlock_record *by, u64 *mark, bool *sure)
 {
 	struct sg_userlock_chain c;
 	unsigned int nr;
@@ -43,9 +47,12 @@ static bool waits_for(struct sg_vol *vol, const struct sg_userlock_record *who,
 	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
 		struct sg_userlock_page *page = sg_userlock_page(vol, nr, 0, &err);
 
-		if (!page || !sg_load64(&page->waiting) ||
-		    sg_userlock_enter(vol, nr, &c, SG_USERLOCK_PATIENT))
+		if (!page || !sg_load64(&page->waiting))
 			continue;
+		if (sg_userlock_enter(vol, nr, &c, *sure ? SG_USERLOCK_BRIEF : SG_USERLOCK_TRY)) {
+			*sure = false;
+			continue;
+		}
 		found = waits_in(&c, who, by, mark);
 		sg_userlock_leave(&c);
 		if (found)
@@ -59,13 +66,13 @@ static bool waits_for(struct sg_vol *vol, const struct sg_userlock_record *who,
  * there is no such path.
  */
 static unsigned int deadlock_follow(struct sg_vol *vol, const struct sg_userlock_record *want,
-				    u64 mark[STEPS])
+				    u64 mark[STEPS], bool *sure)
 {
 	struct sg_userlock_record at = *want, next;
 	unsigned int n;
 
 	for (n = 0; n < STEPS && SG_USERLOCK_KIND(at.head) == SG_USERLOCK_POSIX; n++) {
-		if (!waits_for(vol, &at, &next, &mark[n]))
+		if (!waits_for(vol, &at, &next, &mark[n], sure))
 			return 0;
 		at = next;
 		if (sg_userlock_same_owner(&at, want))
@@ -81,13 +88,17 @@ static unsigned int deadlock_follow(struct sg_vol *vol, const struct sg_userlock
 static int deadlock_look(struct sg_vol *vol, const struct sg_userlock_record *want, bool *sure)
 {
 	u64 first[STEPS], second[STEPS];
-	unsigned int n = deadlock_follow(vol, want, first);
+	unsigned int n;
+	bool twice;
 
-	*sure = !n;
-	if (n && deadlock_follow(vol, want, second) == n &&
-	    !memcmp(first, second, n * sizeof(first[0])))
-		return -EDEADLK;
-	return -EAGAIN;
+	*sure = true;
+	n = deadlock_follow(vol, want, first, sure);
+	if (!n)
+		return -EAGAIN;
+	twice = deadlock_follow(vol, want, second, sure) == n &&
+		!memcmp(first, second, n * sizeof(first[0]));
+	*sure = false;
+	return twice ? -EDEADLK : -EAGAIN;
 }
 
 /*
@@ -113,9 +124,9 @@ int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
 		return err ? err : -EAGAIN;	/* the next attempt finds it */
 	}
 	lock = (u64)((u8 *)&page->circle - vol->base);
-	err = sg_lock(vol, lock);
+	err = sg_lock_brief(vol, lock);
 	if (err)
-		return err;
+		return err == -EBUSY ? -EAGAIN : err;	/* the request looks again */
 	err = deadlock_look(vol, &ours, &sure);
 	if (err == -EDEADLK)
 		sg_userlock_give_up(vol, ref, wait);

@@ -30,9 +30,11 @@ struct sg_userlock_page *sg_userlock_page(struct sg_vol *vol, unsigned int nr, u
 int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k);
 /*
  * How to wait for a chain's lock. SURE: to release something, which a killed process must still do.
- * BRIEF: -EBUSY instead of a long wait.
+ * BRIEF: -EBUSY instead of a long wait. TRY: instead of any wait.
  */
-enum sg_userlock_patience { SG_USERLOCK_PATIENT, SG_USERLOCK_SURE, SG_USERLOCK_BRIEF };
+enum sg_userlock_patience {
+	SG_USERLOCK_PATIENT, SG_USERLOCK_SURE, SG_USERLOCK_BRIEF, SG_USERLOCK_TRY
+};
 /* -ENOENT: the chain does not exist yet. After 0, records of dead systems are cleared. */
 int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c,
 		      enum sg_userlock_patience patience);

@@ -118,7 +118,9 @@ int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_ch
 	if (!c->first)
 		return err ? err : -ENOENT;
 	lock = (u64)((u8 *)&c->first->lock - vol->base);
-	if (patience == SG_USERLOCK_BRIEF)
+	if (patience == SG_USERLOCK_TRY)
+		err = sg_trylock(vol, lock) ? 0 : -EBUSY;
+	else if (patience == SG_USERLOCK_BRIEF)
 		err = sg_lock_brief(vol, lock);
 	else
 		err = patience == SG_USERLOCK_SURE ? sg_lock_sure(vol, lock) : sg_lock(vol, lock);

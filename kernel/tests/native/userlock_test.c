@@ -469,22 +469,6 @@ static void circles(void)
 
 /* --- room ------------------------------------------------------------------------------------- */
 
-/* Returns the chain that has the records of inode @ino, as the engine finds it. */
-static unsigned int chain_with(u64 ino)
-{
-	unsigned int nr, k;
-	int err;
-
-	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
-		struct sg_userlock_page *page = sg_userlock_page(&t.v, nr, 0, &err);
-
-		for (k = 0; page && k < SG_USERLOCK_RECORDS; k++)
-			if (page->record[k].head && page->record[k].ino == ino)
-				return nr;
-	}
-	return SG_USERLOCK_CHAINS;
-}
-
 /*
  * One owner with as many locks as a chain can have. The first hundred are taken as users do; the
  * rest, which would take long, is stored directly.

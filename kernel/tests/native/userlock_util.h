@@ -85,6 +85,22 @@ static inline u64 each_record(void (*fn)(void *ctx, struct sg_userlock_record *r
 	return n;
 }
 
+/* Returns the chain that has the records of inode @ino, as the engine finds it. */
+static inline unsigned int chain_with(u64 ino)
+{
+	unsigned int nr, k;
+	int err;
+
+	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
+		struct sg_userlock_page *page = sg_userlock_page(&t.v, nr, 0, &err);
+
+		for (k = 0; page && k < SG_USERLOCK_RECORDS; k++)
+			if (page->record[k].head && page->record[k].ino == ino)
+				return nr;
+	}
+	return SG_USERLOCK_CHAINS;
+}
+
 /* --- short forms for what follows ------------------------------------------------------------- */
 
 static inline int try(unsigned int s, unsigned int f, struct sg_userlock l)
