@@ -174,6 +174,34 @@ static unsigned int somebody_moves(struct sg_vol *vol)
 	return SG_SLOTS;
 }
 
+/*
+ * The first slot of a system that was fenced for its silence: its processes may still store;
+ * SG_SLOTS: none. Called after somebody_moves(): a slot that was seen dead, or recovered, had its
+ * bit before.
+ */
+static unsigned int somebody_lapses(const struct sg_vol *vol)
+{
+	u64 lapsed = sg_get(vol, SG_HOT(lapsed));
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		if (lapsed >> i & 1 &&
+		    SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) != SG_SLOT_LIVE)
+			return i;
+	return SG_SLOTS;
+}
+
+/* A lapse lasts longer than the wait for a freeze, so no system pauses until its end. */
+static int freeze_lapses(struct sg_vol *vol, unsigned int who, char *why)
+{
+	struct sg_slot slot;
+
+	sg_slot_read(vol, who, &slot);
+	sg_snprintf(why, 200, "%.60s (slot %u) was fenced for its silence, and its processes may "
+		    "still store: try again in %u s", slot.name, who, SG_LAPSE_MS / 1000);
+	return -EBUSY;
+}
+
 static int freeze_no_answer(struct sg_vol *vol, unsigned int who, char *why)
 {
 	struct sg_slot slot;
@@ -191,12 +219,15 @@ static int freeze_no_answer(struct sg_vol *vol, unsigned int who, char *why)
 /* The systems that answered first have their limit: half of it is for waiting for the others. */
 static int wait_for_all(struct sg_vol *vol, u64 end, char *why)
 {
-	unsigned int who;
+	unsigned int who, lapsed;
 
 	for (;;) {
 		if (!sg_is_ours(vol))	/* first: the slots may be on bad pages by now */
 			return sg_declared_dead(vol);
 		who = somebody_moves(vol);
+		lapsed = somebody_lapses(vol);
+		if (lapsed != SG_SLOTS)
+			return freeze_lapses(vol, lapsed, why);
 		if (who == SG_SLOTS)
 			return 0;
 		if (sg_interrupted())
