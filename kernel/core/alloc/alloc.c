@@ -2,9 +2,11 @@
 /*
  * Space: a bitmap per chunk of 2 MiB, each under its own lock.
  *
- * A transaction keeps the locks of the chunks that it changes. It waits for its first chunk only.
- * If it holds one, it passes over busy chunks. So transactions cannot wait for each other in a
- * circle, and parallel writers drift to different chunks and stay there (chunk_cursor).
+ * A transaction keeps the locks of the chunks that it changes. It waits for its first chunk only,
+ * and only to take pages. If it holds one, it passes over busy chunks. So transactions cannot wait
+ * for each other in a circle, and parallel writers drift to different chunks and stay there
+ * (chunk_cursor). A transaction that frees pages waits for no chunk, because its holder may be
+ * paused (reclaim.c).
  *
  * Two advisory bitmaps hint which chunks have room, and which are empty; they are not journalled. A
  * false hint costs a look, which clears it. Missing hints are completed step by step
@@ -17,6 +19,9 @@
 #define MEND_STEP	8192	/* chunks, 16 GiB: takes less than a millisecond */
 #define BUSY_NS		1000000ULL	/* to look at a busy chunk before waiting for its lock */
 #define BUSY_HELD_NS	100000000ULL	/* or before an allocator that may not wait gives up */
+/* the ledger's entries, and the transaction's words, that passing over a busy chunk leaves */
+#define PASS_ROOM	SG_AREA_WORDS
+#define PASS_WORDS	8
 
 struct map {
 	u64 w[MAP_WORDS];
@@ -382,7 +387,7 @@ static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *go
  */
 static bool take_busy(struct sg_tx *tx, u64 lock, unsigned int want, u64 *off, u64 *got)
 {
-	if (tx->holds_chunk || sg_tx_wait_lock(tx, lock, false, sg_chunk_release))
+	if (tx->holds_chunk || sg_tx_wait_lock(tx, lock, sg_chunk_release))
 		return false;
 	tx->holds_chunk = true;
 	return take_anywhere(tx, want, off, got, &lock);
@@ -499,12 +504,8 @@ bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages)
 		return false;
 	}
 	if (!chunk_enter(tx, chunk, &kept)) {
-		if (tx->holds_chunk)
-			return false;
-		/* a transaction may wait for its first chunk */
-		if (sg_tx_wait_lock(tx, chunk_lock(tx->vol, chunk), true, sg_chunk_release))
-			return false;
-		kept = true;
+		tx->busy = chunk_lock(tx->vol, chunk);
+		return false;
 	}
 	chunk_keep(tx, chunk, kept);
 	chunk_load(tx, chunk, &m);
@@ -516,6 +517,17 @@ bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages)
 	tx->free_pages += (s64)pages;
 	sg_count(&tx->vol->stat.pages_freed, pages);
 	return true;
+}
+
+bool sg_give_or_defer(struct sg_tx *tx, u64 off, u64 pages)
+{
+	if (sg_give_run(tx, off, pages))
+		return true;
+	if (tx->err || !tx->pass_over || sg_ledger_room(tx->vol) < PASS_ROOM ||
+	    sg_tx_room(tx) < PASS_WORDS)
+		return false;
+	sg_defer_run(tx, off, pages);
+	return !tx->err;
 }
 
 /* --- counting ------------------------------------------------------------------------------- */

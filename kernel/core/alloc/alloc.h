@@ -17,10 +17,16 @@ int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off);
 int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off);
 /*
  * Gives pages of one chunk back to the bitmap: for reclaim, and for pages that the same transaction
- * has taken. False: nothing was done. Either another transaction holds the chunk: the caller
- * commits and tries again (tx->err untouched). Or there is damage (tx->err set).
+ * has taken. Waits for no lock. False: nothing was done. Either another transaction holds the chunk
+ * (tx->busy set, tx->err untouched), or this one has no place for another lock: the caller commits
+ * and tries again. Or there is damage (tx->err set).
  */
 bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages);
+/*
+ * The same for a part of a table or index. With tx->pass_over, pages of a chunk that cannot be
+ * locked become a deferred free of their own, if the ledger has room to spare.
+ */
+bool sg_give_or_defer(struct sg_tx *tx, u64 off, u64 pages);
 void sg_chunk_release(struct sg_tx *tx, u64 chunk_lock);	/* stores the hints, then unlocks */
 u64 sg_free_pages(const struct sg_vol *vol);
 u64 sg_used_inodes(const struct sg_vol *vol);

@@ -106,7 +106,7 @@ bool sg_more_space(struct sg_vol *vol, struct sg_nospace *nospace)
 	wait_ms -= (unsigned int)passed;
 	soon = !make_reclaimable(vol);
 	left = sg_reclaim(vol, SG_RECLAIM_SOME);
-	if (left > 0 && sg_ledger_is_stuck(vol)) {
+	if (left > 0 && sg_ledger_is_stuck(vol) && sg_free_pages(vol) <= before) {
 		if (sg_epoch_wait(vol, wait_ms))
 			left = sg_reclaim(vol, SG_RECLAIM_SOME);
 	} else if (!left && !soon) {

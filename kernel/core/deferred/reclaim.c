@@ -2,10 +2,14 @@
 /*
  * Reclaim (D7): deferred frees of pages become free pages when no system can see them any more.
  * docs/protocol.md, section 4.
+ *
+ * A chunk may be locked by a system that is paused. Its pages stay deferred, and do not hold up the
+ * others: their entry is set aside until the call ends, or they get an entry of their own.
  */
 #include "journal/ledger_priv.h"
 
 #define BATCH	64	/* entries picked at a time */
+#define BUSY	1	/* not reclaimed, because a chunk is locked; the entry stays RECLAIMING */
 
 static bool begin_growing(struct sg_ledger *l)
 {
@@ -160,6 +164,42 @@ static void put_back_all(struct sg_ledger *l, const struct pick *p)
 		put_back(l, p->index[k]);
 }
 
+/* Until sg_reclaim() ends, no thread picks the entry again. @aside: the last such entry. */
+static void set_aside(struct sg_ledger *l, u32 i, u32 *aside)
+{
+	ledger_entry(l, i)->next = *aside;
+	*aside = i;
+}
+
+static void put_back_aside(struct sg_ledger *l, u32 i)
+{
+	while (i != NONE) {
+		u32 before = ledger_entry(l, i)->next;
+
+		put_back(l, i);
+		i = before;
+	}
+}
+
+/*
+ * Waits for the chunk of @lock: mostly its holder is about to commit. If it is not, the holder may
+ * be paused, and there are no more waits until it has released that chunk. True: try again.
+ */
+static bool reclaim_await(struct sg_vol *vol, u64 lock)
+{
+	struct sg_ledger *l = vol->ledger;
+	u64 known = sg_load64(&l->busy);
+	int err;
+
+	if (known && sg_is_locked(vol, known))
+		return false;
+	err = sg_lock_brief(vol, lock);
+	if (!err)
+		sg_unlock(vol, lock);
+	sg_store64(&l->busy, err == -EBUSY ? lock : 0);
+	return !err;
+}
+
 /* Damage prevents the reclaim: fsck finds these pages. If even this fails, they stay deferred. */
 static int write_off(struct sg_vol *vol, u32 i)
 {
@@ -203,32 +243,43 @@ static int reclaim_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 
 /*
  * Each step makes progress, unless another system stores into the entry: then this stops for now.
+ * Pages of a chunk that stays locked are passed over: they become a deferred free of their own.
  */
 static int reclaim_tree(struct sg_vol *vol, u32 i)
 {
 	u64 deferred = ledger_entry(vol->ledger, i)->word, at = ledger_entry_off(vol->ledger, i);
+	bool done = false, pass_over = false;
 	unsigned int turn = 0;
-	bool done = false;
+	u64 busy = 0;
 	int err = 0;
 
 	while (!done && !err) {
 		struct sg_tx *tx = sg_tx_begin_reclaimer(vol);
 		u64 word = sg_get(vol, at);
 
+		tx->pass_over = pass_over;
+		tx->split = deferred;
 		/* only the progress and the epoch may differ from the mirror */
 		if ((word ^ deferred) & SG_LEDGER_ENTRY(7, SG_LEDGER_VALUE(~0ULL), 0, 0))
 			err = sg_damaged(vol, 0, at, "ledger entry was changed");
 		else
 			err = reclaim_step(tx, i, word, &done);
+		busy = tx->busy;
 		if (err)
 			sg_tx_abort(tx);
 		else
 			err = sg_tx_commit(tx);
+		if (err == -EBUSY && busy && !pass_over) {
+			pass_over = !reclaim_await(vol, busy);
+			err = 0;
+		}
 		if (!err && !done && ++turn > 2 * SG_TABLE_ENTRIES)
 			err = -EAGAIN;
 	}
 	if (err == -EUCLEAN)
 		return write_off(vol, i);
+	if (err == -EBUSY && busy)
+		return BUSY;
 	if (err)
 		put_back(vol->ledger, i);
 	return err;
@@ -236,9 +287,10 @@ static int reclaim_tree(struct sg_vol *vol, u32 i)
 
 /*
  * Reclaims runs, as many in one transaction as it can lock chunks for. *reclaimed: their number.
+ * BUSY: none, because the chunk of the first one is locked; *busy: that lock.
  */
-static int reclaim_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
-			unsigned int *reclaimed)
+static int try_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
+		    unsigned int *reclaimed, u64 *busy)
 {
 	struct sg_ledger *l = vol->ledger;
 	struct sg_tx *tx = sg_tx_begin_reclaimer(vol);
@@ -265,39 +317,66 @@ static int reclaim_runs(struct sg_vol *vol, const struct pick *p, unsigned int f
 		sg_ledger_clear(tx, p->index[k]);
 	}
 	*reclaimed = k - from;
+	*busy = tx->busy;
 	err = sg_tx_commit(tx);
 	if (err)
 		*reclaimed = 0;
+	else if (!*reclaimed)
+		err = BUSY;
 	return err;
 }
 
-static int reclaim_picked(struct sg_vol *vol, const struct pick *p)
+static int reclaim_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
+			unsigned int *reclaimed)
+{
+	u64 busy;
+	int err = try_runs(vol, p, from, reclaimed, &busy);
+
+	if (err == BUSY && reclaim_await(vol, busy))
+		err = try_runs(vol, p, from, reclaimed, &busy);
+	return err;
+}
+
+/* It may be damaged: in a transaction of its own. */
+static int reclaim_single(struct sg_vol *vol, u32 i)
+{
+	const struct pick one = { { i }, 1 };
+	unsigned int reclaimed;
+	int err = reclaim_runs(vol, &one, 0, &reclaimed);
+
+	if (err == -EUCLEAN)
+		return write_off(vol, i);
+	if (err < 0)
+		put_back(vol->ledger, i);
+	return err;
+}
+
+static int reclaim_picked(struct sg_vol *vol, const struct pick *p, u32 *aside)
 {
 	unsigned int k = 0, reclaimed;
 	int err = 0;
 
-	while (k < p->n && !err) {
-		if (SG_LEDGER_KIND(ledger_entry(vol->ledger, p->index[k])->word) != SG_LEDGER_RUN) {
-			err = reclaim_tree(vol, p->index[k++]);
-			continue;
-		}
-		err = reclaim_runs(vol, p, k, &reclaimed);
-		k += reclaimed;
-		/* one of them is bad: try each in a transaction of its own */
-		if (err == -EUCLEAN) {
-			struct pick one = { { p->index[k] }, 1 };
+	while (k < p->n && err >= 0) {
+		u32 i = p->index[k];
 
-			err = reclaim_runs(vol, &one, 0, &reclaimed);
-			if (err == -EUCLEAN)
-				err = write_off(vol, p->index[k]);
-			else if (err)
-				put_back(vol->ledger, p->index[k]);
-			k++;
+		reclaimed = 1;
+		if (SG_LEDGER_KIND(ledger_entry(vol->ledger, i)->word) != SG_LEDGER_RUN)
+			err = reclaim_tree(vol, i);
+		else
+			err = reclaim_runs(vol, p, k, &reclaimed);
+		if (err == -EUCLEAN && !reclaimed) {	/* one of several runs */
+			err = reclaim_single(vol, i);
+			reclaimed = 1;
 		}
+		if (err == BUSY) {
+			set_aside(vol->ledger, i, aside);
+			reclaimed = 1;
+		}
+		k += reclaimed;
 	}
 	for (; k < p->n; k++)
 		put_back(vol->ledger, p->index[k]);
-	return err;
+	return err < 0 ? err : 0;
 }
 
 /*
@@ -308,6 +387,7 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 {
 	struct sg_ledger *l = vol->ledger;
 	int err = sg_may_write(vol);
+	u32 aside = NONE;
 
 	while (!err && budget && sg_load64(&l->reclaimable) > sg_load64(&l->reclaiming) &&
 	       !sg_settle_ends(vol)) {
@@ -334,7 +414,8 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 			continue;
 		}
 		budget -= p.n;
-		err = reclaim_picked(vol, &p);
+		err = reclaim_picked(vol, &p, &aside);
 	}
+	put_back_aside(l, aside);
 	return err ?: (int)sg_load64(&l->reclaimable);
 }

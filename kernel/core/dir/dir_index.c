@@ -351,7 +351,8 @@ static bool may_reclaim(const struct sg_tx *tx)
 /* All but the page itself is free. A last index word of 0 records that. */
 static unsigned int dir_index_page_left(struct sg_tx *tx, u64 page)
 {
-	sg_tx_set(tx, page + (SG_TABLE_ENTRIES - 1) * 8, 0);
+	if (sg_get(tx->vol, page + (SG_TABLE_ENTRIES - 1) * 8))
+		sg_tx_set(tx, page + (SG_TABLE_ENTRIES - 1) * 8, 0);
 	return SG_TABLE_ENTRIES - 1;
 }
 
@@ -376,7 +377,7 @@ static unsigned int dir_index_reclaim_in(struct sg_tx *tx, u64 page, unsigned in
 			continue;
 		}
 		if (word & SG_DIR_ENTRY_BUCKET) {
-			if (!sg_give_run(tx, off, 1))
+			if (!sg_give_or_defer(tx, off, 1))
 				return i;
 			continue;
 		}
@@ -386,7 +387,7 @@ static unsigned int dir_index_reclaim_in(struct sg_tx *tx, u64 page, unsigned in
 		sg_defer_free(tx, SG_LEDGER_DIR, off >> SG_PAGE_SHIFT, child);
 		return i + 1 < SG_TABLE_ENTRIES ? i + 1 : dir_index_page_left(tx, page);
 	}
-	return may_reclaim(tx) && sg_give_run(tx, page, 1) ? SG_TABLE_ENTRIES :
+	return may_reclaim(tx) && sg_give_or_defer(tx, page, 1) ? SG_TABLE_ENTRIES :
 	       dir_index_page_left(tx, page);
 }
 
@@ -398,7 +399,10 @@ int sg_dir_reclaim(struct sg_tx *tx, u64 off, unsigned int *index)
 		return sg_damaged(tx->vol, 0, off, "deferred free of a directory");
 	*index = dir_index_reclaim_in(tx, off, 1, first);
 	if (*index == first && !tx->n)
-		/* no room in the ledger: reclaim deferred frees without children first */
-		sg_tx_fail(tx, -ENOSPC);
+		/*
+		 * a chunk is busy; or the ledger has no room: reclaim deferred frees without
+		 * children first
+		 */
+		sg_tx_fail(tx, tx->busy ? -EBUSY : -ENOSPC);
 	return tx->err;
 }

@@ -294,7 +294,7 @@ static int grow_list(struct sg_tx *tx)
 	struct sg_vol *vol = tx->vol;
 	u64 first, off, got, rest, i, n;
 
-	if (sg_tx_wait_lock(tx, SG_HOT(inode_lock), false, NULL))
+	if (sg_tx_wait_lock(tx, SG_HOT(inode_lock), NULL))
 		return tx->err;
 	first = sg_get(vol, SG_HOT(inodes));
 	if (first + GROW_PAGES * SG_INODES_PER_PAGE > SG_INO_MAX) {

@@ -347,10 +347,7 @@ void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref)
 
 /* --- reclaim ---------------------------------------------------------------------------------- */
 
-/*
- * False: not in this transaction. It waits for its first chunk, so each transaction frees
- * something.
- */
+/* False: not in this transaction. */
 static bool reclaim_run(struct sg_tx *tx, u64 off, u64 pages)
 {
 	return tx->n + RECLAIM_WORDS + RECLAIM_RESERVE <= SG_AREA_WORDS &&
@@ -403,7 +400,9 @@ int sg_xattr_reclaim(struct sg_tx *tx, u64 head, bool *done)
 		}
 	}
 	*done = !left && reclaim_run(tx, head, 1);
-	if (!*done) {
+	if (!*done && left == h.pages && tx->busy) {
+		sg_tx_fail(tx, -EBUSY);
+	} else if (!*done) {
 		sg_tx_set(tx, head + offsetof(struct sg_xattr_head, pages), left);
 		sg_tx_set(tx, head + offsetof(struct sg_xattr_head, size),
 			  left ? left * SG_PAGE : 8);

@@ -198,7 +198,8 @@ static u32 entry_take(struct sg_ledger *l, u64 word, u32 kept, unsigned int inod
 bool sg_ledger_defer(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u32 kept)
 {
 	struct sg_ledger *l = tx->vol->ledger;
-	u64 word = SG_LEDGER_ENTRY(kind, value, count, sg_get(tx->vol, SG_HOT(epoch)));
+	u64 epoch = tx->split ? SG_LEDGER_EPOCH(tx->split) : sg_get(tx->vol, SG_HOT(epoch));
+	u64 word = SG_LEDGER_ENTRY(kind, value, count, epoch);
 	u32 i;
 
 	if (tx->err)

@@ -17,7 +17,11 @@ struct entry {
 	u16 state;
 	/* deferred inode: this system uses its file of this generation; 0: it does not */
 	u32 kept;
-	u32 next;	/* unused: next unused entry; deferred inode: next entry in its bucket */
+	/*
+	 * unused: next unused entry; deferred inode: next entry in its bucket; set aside by
+	 * sg_reclaim(): the one before it
+	 */
+	u32 next;
 };
 
 struct ledger_page {
@@ -32,6 +36,7 @@ struct sg_ledger {
 	u64 inodes;	/* entries that name an inode */
 	/* horizon + 1 at which nothing could be reclaimed; 0: something may be reclaimable */
 	u64 stuck;
+	u64 busy;	/* lock of a chunk for which reclaim has waited in vain, or 0 */
 	u32 first_free;
 	unsigned int hunt;	/* where the last search for an entry to reclaim ended */
 	u32 bucket[BUCKETS];	/* entries that name inodes, by number */

@@ -76,6 +76,9 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->npaid = 0;
 	tx->kept = NULL;
 	tx->holds_chunk = false;
+	tx->busy = 0;
+	tx->pass_over = false;
+	tx->split = 0;
 	/* fenced: another system has the area, and may use it */
 	SG_ASSERT(tx->err || !sg_load64(&tx->a->head));
 	return tx;
@@ -306,9 +309,9 @@ void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref)
 		tx->inode[tx->ninodes++] = ref->off;
 }
 
-int sg_tx_wait_lock(struct sg_tx *tx, u64 off, bool soon, sg_tx_release release)
+int sg_tx_wait_lock(struct sg_tx *tx, u64 off, sg_tx_release release)
 {
-	int err = soon ? sg_lock_soon(tx->vol, off) : sg_lock(tx->vol, off);
+	int err = sg_lock(tx->vol, off);
 
 	if (err)
 		sg_tx_fail(tx, err);

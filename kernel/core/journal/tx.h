@@ -44,6 +44,9 @@ struct sg_tx {
 	u32 reclaimed[SG_AREA_WORDS / 2];	/* ledger entries cleared by this transaction */
 	struct sg_kept *kept;	/* noted by this transaction; abort drops it (ledger.c) */
 	bool holds_chunk;
+	u64 busy;		/* lock of a chunk that another transaction holds, or 0 */
+	bool pass_over;		/* sg_give_or_defer() */
+	u64 split;		/* the deferred free that it reclaims: parts keep its epoch; or 0 */
 	u64 fresh_ino, fresh_ino_off;	/* records that the inode file gains with this commit */
 };
 
@@ -76,7 +79,7 @@ void sg_tx_keep_lock(struct sg_tx *tx, u64 off, sg_tx_release release);
  * Waits for the lock first. -EIO, also in tx->err: fenced meanwhile, and the area belongs to
  * another system.
  */
-int sg_tx_wait_lock(struct sg_tx *tx, u64 off, bool soon, sg_tx_release release);
+int sg_tx_wait_lock(struct sg_tx *tx, u64 off, sg_tx_release release);
 /*
  * A fenced system holds no lock in fact, and gets none: all words may change under it. So if it
  * finds something full, damaged, or replaced, the fence is the reason.

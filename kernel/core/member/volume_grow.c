@@ -432,7 +432,7 @@ static void free_old_last(struct sg_tx *tx, u64 size)
 	u64 chunk = sg_chunk_off(tx->vol, (size >> SG_CHUNK_SHIFT) - 1);
 	u64 off = chunk + offsetof(struct sg_chunk, map) + 7 * sizeof(u64), map;
 
-	if (sg_tx_wait_lock(tx, chunk + offsetof(struct sg_chunk, lock), false, sg_chunk_release))
+	if (sg_tx_wait_lock(tx, chunk + offsetof(struct sg_chunk, lock), sg_chunk_release))
 		return;
 	map = sg_tx_get(tx, off);
 	if (!(map >> 63))
@@ -450,7 +450,7 @@ static int commit(struct growth *g)
 	struct sg_vol *vol = g->vol;
 	struct sg_tx *tx = sg_tx_begin(vol);
 
-	sg_tx_wait_lock(tx, SG_HOT(inode_lock), false, NULL);
+	sg_tx_wait_lock(tx, SG_HOT(inode_lock), NULL);
 	if (!tx->err)
 		free_old_last(tx, g->from);
 	if (!tx->err)

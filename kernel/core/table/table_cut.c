@@ -345,7 +345,8 @@ static bool reclaim_child(struct sg_tx *tx, u64 table, unsigned int level)
 /* The last entry has been freed, but not the table: the entry must not be freed again. */
 static unsigned int table_cut_page_left(struct sg_tx *tx, u64 table)
 {
-	sg_tx_set(tx, entry_at(table, SG_TABLE_ENTRIES - 1), 0);
+	if (sg_get(tx->vol, entry_at(table, SG_TABLE_ENTRIES - 1)))
+		sg_tx_set(tx, entry_at(table, SG_TABLE_ENTRIES - 1), 0);
 	return SG_TABLE_ENTRIES - 1;
 }
 
@@ -373,7 +374,7 @@ static unsigned int table_cut_reclaim_in(struct sg_tx *tx, u64 table, unsigned i
 				n = run_at(tx->vol, table, i, e);
 			if (level == 3)
 				reclaim_giant(tx, off);
-			else if (!sg_give_run(tx, off, level == 1 ? n : SG_CHUNK_PAGES))
+			else if (!sg_give_or_defer(tx, off, level == 1 ? n : SG_CHUNK_PAGES))
 				return i;
 			break;
 		case SG_ENTRY_TABLE:
@@ -389,7 +390,7 @@ static unsigned int table_cut_reclaim_in(struct sg_tx *tx, u64 table, unsigned i
 			break;
 		}
 	}
-	if (has_words(tx) && sg_give_run(tx, table, 1))
+	if (has_words(tx) && sg_give_or_defer(tx, table, 1))
 		return SG_TABLE_ENTRIES;
 	return table_cut_page_left(tx, table);
 }
@@ -403,13 +404,13 @@ int sg_table_reclaim(struct sg_tx *tx, u64 off, unsigned int level, unsigned int
 		return sg_damaged(tx->vol, 0, off, "deferred free of a file table");
 	if (!sg_is_lost(tx->vol, off))
 		*index = table_cut_reclaim_in(tx, off, level, i);
-	else if (sg_give_run(tx, off, 1))	/* a bad page: fsck finds what its entries named */
+	else if (sg_give_or_defer(tx, off, 1))	/* a bad page: fsck finds what its entries named */
 		*index = SG_TABLE_ENTRIES;
 	/*
-	 * the ledger has no room for a child's remainder: reclaim deferred frees without children
-	 * first
+	 * a chunk is busy; or the ledger has no room for a child's remainder: reclaim deferred
+	 * frees without children first
 	 */
 	if (*index == i && !tx->n)
-		sg_tx_fail(tx, -ENOSPC);
+		sg_tx_fail(tx, tx->busy ? -EBUSY : -ENOSPC);
 	return tx->err;
 }

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reclaim while another system has a chunk locked, and is paused: only what is deferred in that
+ * chunk waits (docs/protocol.md, section 4). A system that is out of space gets the rest at once.
+ */
+#include <sys/stat.h>
+#include "internal.h"
+#include "systems.h"
+
+#define SIZE	(32ULL << 20)
+#define SEC	1000000000ULL
+#define SOON	(5 * SEC)	/* reclaim waits for no lock for so long, not even on a busy machine */
+
+static u64 lock_of(const struct sg_vol *v, u64 off)
+{
+	return sg_chunk_off(v, off >> SG_CHUNK_SHIFT) + offsetof(struct sg_chunk, lock);
+}
+
+static u64 page_of(const struct sg_vol *v, const struct sg_iref *f, u64 page)
+{
+	struct sg_run run;
+
+	CHECK_OK(sg_walk(v, f, page, 1, &run));
+	CHECK(run.off);
+	return run.off;
+}
+
+/* Writes @pages more, or all that fit. Returns their number. */
+static u64 append(struct sg_vol *v, const struct sg_iref *f, u64 pages)
+{
+	static u8 buf[SG_PAGE];
+	struct sg_attr a;
+	s64 n = SG_PAGE;
+	u64 i;
+
+	CHECK_OK(sg_getattr(v, f, &a));
+	for (i = 0; i < pages; i++) {
+		n = sg_write(v, f, a.size + i * SG_PAGE, buf, SG_PAGE, 1);
+		if (n < 0)
+			break;
+	}
+	CHECK(n == SG_PAGE || n == -ENOSPC);
+	return i;
+}
+
+static void free_file(struct sg_vol *v, const struct sg_iref *dir, const char *name)
+{
+	struct sg_iref f = test_lookup(v, dir, name);
+
+	CHECK_OK(sg_unlink(v, dir, name, (u32)strlen(name), 1));
+	CHECK_OK(sg_evict(v, &f));
+}
+
+/* --- every kind of deferred free, with each chunk locked in turn ------------------------------ */
+
+#define APART	32		/* pages between free pages */
+#define NAMES	300
+#define BLOB	20000u
+#define BLOB_PAGES	(2 + BLOB / SG_PAGE)	/* they are freed from the end, and wait together */
+#define TABLES	8		/* pages that wait for a child, or name what waits */
+
+static struct tvol t;
+static struct sg_iref dir, linked;
+
+/* Most free pages lie apart, so whatever is made of them lies in many chunks. */
+static void make_fragments(void)
+{
+	struct sg_iref all = test_create(&t.v, &t.root, "all", S_IFREG | 0600);
+	u64 i, pages;
+
+	for (i = 0; sg_free_pages(&t.v) > 100; i += SG_CHUNK_PAGES)
+		if (sg_allocate(&t.v, &all, i,
+				SG_MIN((u64)SG_CHUNK_PAGES, sg_free_pages(&t.v) - 80)))
+			break;
+	for (pages = i, i = 0; i < pages; i += APART)
+		CHECK_OK(sg_punch(&t.v, &all, i * SG_PAGE, SG_PAGE, 1));
+	CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
+}
+
+static void make_all_kinds(void)
+{
+	struct sg_iref f = test_create(&t.v, &t.root, "f", S_IFREG | 0600);
+	static char value[BLOB];
+	char name[100];
+	unsigned int i;
+
+	CHECK_EQ(append(&t.v, &f, 100), 100);
+	memset(value, 'v', sizeof(value));
+	CHECK_OK(sg_xattr_set(&t.v, &f, SG_XATTR_USER, "x", 1, value, sizeof(value), 0, 1));
+	memset(name, 'n', sizeof(name));
+	for (i = 0; i < NAMES; i++) {
+		snprintf(name, sizeof(name), "%080u", i);
+		CHECK_OK(sg_link(&t.v, &linked, &dir, name, 80, 1));
+	}
+	CHECK(sg_iget(&t.v, &dir, table) & SG_DIR_ENTRY_INDEX);
+	CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
+}
+
+/* The directory loses its index with all names, as at its end. */
+static void free_all_kinds(void)
+{
+	struct sg_tx *tx;
+
+	free_file(&t.v, &t.root, "f");
+	tx = sg_tx_begin(&t.v);
+	sg_dir_drop(tx, &dir);
+	sg_tx_iset(tx, &dir, entries, 0);
+	sg_tx_iset(tx, &dir, size, 0);
+	sg_tx_iset(tx, &linked, mode, 1ULL << 32 | S_IFREG | 0600);
+	CHECK_OK(sg_tx_commit(tx));
+}
+
+static u64 free_in(u64 c)
+{
+	const struct sg_chunk *chunk = sg_at(&t.v, sg_chunk_off(&t.v, c));
+	unsigned int i;
+	u64 n = 0;
+
+	for (i = 0; i < SG_CHUNK_PAGES; i++)
+		n += !(chunk->map[i / 64] >> i % 64 & 1);
+	return n;
+}
+
+/* Returns whether anything waited for chunk @c. */
+static bool chunk_locked(u64 c, u64 all_free)
+{
+	u64 lock = lock_of(&t.v, c << SG_CHUNK_SHIFT), room = free_in(c), start, left;
+
+	make_all_kinds();
+	free_all_kinds();
+	CHECK(sg_trylock(&t.v, lock));
+	test_within(60, "reclaim beside a locked chunk");
+	start = sg_ticks();
+	CHECK(sg_reclaim(&t.v, ~0u) >= 0);
+	CHECK(sg_reclaim(&t.v, ~0u) >= 0);
+	CHECK(sg_ticks() - start < SOON);
+	test_within(0, NULL);
+	left = all_free - sg_free_pages(&t.v);
+	CHECK(left <= room + BLOB_PAGES + TABLES);
+	CHECK_EQ(!left, !sg_ledger_reclaimable(&t.v));
+	CHECK(!sg_ledger_reclaiming(&t.v));
+	sg_unlock(&t.v, lock);
+	CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
+	CHECK_EQ(sg_free_pages(&t.v), all_free);
+	return left;
+}
+
+static void each_chunk(void)
+{
+	unsigned int waited = 0;
+	u64 c, all_free;
+
+	tvol_make(&t, SIZE);
+	dir = test_create(&t.v, &t.root, "dir", S_IFDIR | 0700);
+	linked = test_create(&t.v, &t.root, "linked", S_IFREG | 0600);
+	make_fragments();
+	make_all_kinds();
+	free_all_kinds();
+	CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
+	all_free = sg_free_pages(&t.v);
+	for (c = 0; c < sg_chunks(&t.v); c++)
+		waited += chunk_locked(c, all_free);
+	CHECK(waited > 3);
+	tvol_drop(&t);
+}
+
+/* --- out of space beside a paused system ------------------------------------------------------ */
+
+#define LARGE	1200		/* pages: in more than two chunks */
+
+static struct tsys s[2];
+static u8 *mem;
+
+/* All that has been deferred so far is old enough to be reclaimed. */
+static void pass_epochs(void)
+{
+	unsigned int turn, i;
+
+	for (turn = 0; turn < 3; turn++) {
+		sg_epoch_push(&s[0].v);
+		for (i = 0; i < 2; i++)
+			CHECK(sg_maintain(&s[i].v) >= 0);
+	}
+}
+
+/*
+ * Both systems die after a reclaim that has passed over a chunk. The next system reclaims what has
+ * waited in that chunk. Returns the free pages then.
+ */
+static u64 both_die(void)
+{
+	u8 *copy = test_map(SIZE);
+	struct tsys c;
+	unsigned int i;
+	u64 free;
+
+	memcpy(copy, mem, SIZE);
+	tsys_join(&c, copy, SIZE, 3);
+	for (i = 0; i < 2; i++) {
+		CHECK_OK(sg_fence_slot(&c.v, (unsigned int)s[i].v.slot, s[i].v.incarnation));
+		CHECK(sg_recover_slot(&c.v, (unsigned int)s[i].v.slot));
+	}
+	sg_settle(&c.v);
+	CHECK_EQ(sg_reclaim(&c.v, ~0u), 0);
+	free = sg_free_pages(&c.v);
+	tsys_leave(&c);
+	test_clean(copy, SIZE);
+	test_unmap(copy, SIZE);
+	return free;
+}
+
+static void out_of_space(void)
+{
+	struct sg_iref small, large, f;
+	u64 lock, start, in_chunk = 1, i, blocks, before, then;
+
+	mem = tsys_volume(SIZE);
+	for (i = 0; i < 2; i++) {
+		tsys_join(&s[i], mem, SIZE, (unsigned int)i + 1);
+		s[i].v.maintained = true;	/* only sg_maintain() acknowledges */
+	}
+	large = test_create(&s[0].v, &s[0].root, "large", S_IFREG | 0600);
+	small = test_create(&s[0].v, &s[0].root, "small", S_IFREG | 0600);
+	f = test_create(&s[0].v, &s[0].root, "found", S_IFREG | 0600);
+	CHECK_EQ(append(&s[0].v, &large, LARGE / 2), LARGE / 2);
+	CHECK_EQ(append(&s[0].v, &small, 1), 1);
+	CHECK_EQ(append(&s[0].v, &large, LARGE / 2), LARGE / 2);
+	append(&s[0].v, &f, ~0ULL);
+	pass_epochs();
+	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);	/* tables that large leaves have replaced */
+	before = sg_free_pages(&s[0].v);
+	lock = lock_of(&s[0].v, page_of(&s[0].v, &small, 0));
+	for (i = 0; i < LARGE; i++)
+		in_chunk += lock_of(&s[0].v, page_of(&s[0].v, &large, i)) == lock;
+	CHECK(in_chunk > 1 && in_chunk < LARGE / 2);
+	blocks = sg_iget(&s[0].v, &large, blocks) + 1;
+	free_file(&s[0].v, &s[0].root, "large");
+	free_file(&s[0].v, &s[0].root, "small");
+	pass_epochs();
+
+	CHECK(sg_trylock(&s[1].v, lock));	/* and is paused: it acknowledges nothing */
+	test_within(60, "writes beside a paused system");
+	start = sg_ticks();
+	CHECK_EQ(append(&s[0].v, &f, 100), 100);
+	CHECK(sg_ticks() - start < SOON);
+	CHECK(sg_ledger_reclaimable(&s[0].v));
+	/* all but the pages of that chunk, among which may be tables; the file gets tables, too */
+	i = append(&s[0].v, &f, ~0ULL) + 100;
+	test_note("%" PRIu64 " of %" PRIu64 " pages, %" PRIu64 " are in the chunk", i, blocks, in_chunk);
+	CHECK(i + TABLES >= LARGE - in_chunk && i <= before + blocks - in_chunk);
+	CHECK(sg_ledger_reclaimable(&s[0].v));
+	test_within(0, NULL);
+
+	then = both_die();
+	sg_unlock(&s[1].v, lock);
+	pass_epochs();
+	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);
+	CHECK_EQ(sg_free_pages(&s[0].v), then);
+	CHECK(append(&s[0].v, &f, in_chunk - 2) == in_chunk - 2);
+	free_file(&s[0].v, &s[0].root, "found");
+	pass_epochs();
+	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);
+	for (i = 0; i < 2; i++)
+		s[i].v.maintained = false;
+	for (i = 0; i < 2; i++)
+		sg_leave(&s[i].v);
+	test_clean(mem, SIZE);
+}
+
+int main(void)
+{
+	each_chunk();
+	out_of_space();
+	return test_done();
+}
