@@ -342,8 +342,9 @@ static u64 lapsing(const struct sg_vol *vol)
 }
 
 /*
- * For a joiner that finds only lapsed slots. No live system may be there to end the lapses, so the
- * joiner measures the time itself. 0: look again. -EBUSY: no slot has lapsed.
+ * For a joiner that finds only lapsed slots, and for a repair that reclaims what a fenced system
+ * may have mapped. No live system may be there to end the lapses, so the caller measures the time
+ * itself. 0: look again. -EBUSY: no slot has lapsed.
  */
 int sg_wait_for_lapse(struct sg_vol *vol)
 {
@@ -353,7 +354,7 @@ int sg_wait_for_lapse(struct sg_vol *vol)
 	if (!bits)
 		return -EBUSY;
 	sg_log(vol->owner, SG_INFO,
-	       "the free slots are of fenced systems that may still run: waiting for up to %u s",
+	       "fenced systems may still store into the volume: waiting for up to %u s",
 	       SG_LAPSE_MS / 1000);
 	for (i = 0; i < SG_SLOTS; i++)
 		state[i] = sg_load64(sg_state_word(vol, i));

@@ -264,7 +264,7 @@ static void nobody_is_left(void)
 	test_hasten(true);
 	CHECK_OK(tsys_try(&s, mem, ROOM, &id, 0, false));
 	test_hasten(false);
-	CHECK(tlog_has("may still run: waiting for up to 10 s"));
+	CHECK(tlog_has("fenced systems may still store into the volume: waiting for up to 10 s"));
 	CHECK_EQ(*lapsed(), 0);
 	tsys_leave(&s);
 	test_clean(mem, SIZE + 2 * MIB);
@@ -292,9 +292,11 @@ static void repaired_after_it(void)
 	CHECK(sg_reclaim(&a.v, ~0u) > 0);
 	tsys_die(&silent);
 	tsys_die(&a);
+	tlog_clear();
 	test_hasten(true);
 	CHECK_OK(sg_check(mem, SIZE + 2 * MIB, &opts, &res));
 	test_hasten(false);
+	CHECK(tlog_has("fenced systems may still store into the volume: waiting for up to 10 s"));
 	CHECK(res.unclean);
 	CHECK_EQ(res.found, res.fixed);
 	CHECK_EQ(*lapsed(), 0);
