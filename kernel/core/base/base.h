@@ -62,6 +62,11 @@ void sg_super_sign(struct sg_super *sb);
  * sg_open(), and moved the volume. -EAGAIN: this system's copy of the superblock is old.
  */
 int sg_super_recheck(struct sg_vol *vol);
+/*
+ * 0: @sb describes the volume as sg_open() found it, with the same base and features; it may have
+ * another size or label. Otherwise -EAGAIN, with vol->why.
+ */
+int sg_super_compare(struct sg_vol *vol, const struct sg_super *sb);
 /* At @off is a whole superblock of this volume, and its size is @size. */
 bool sg_super_read(const struct sg_vol *vol, u64 off, u64 size, struct sg_super *out);
 void sg_super_store(struct sg_vol *vol, u64 off, struct sg_super *sb);	/* durable on return */

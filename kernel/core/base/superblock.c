@@ -187,23 +187,31 @@ u64 sg_search(const void *base, u64 size, struct sg_probe *out)
 
 /* --- check again, and store ------------------------------------------------------------------- */
 
+SG_NOINLINE int sg_super_compare(struct sg_vol *vol, const struct sg_super *sb)
+{
+	struct sg_super same = vol->sb;
+
+	same.crc = sb->crc;
+	same.compat = sb->compat;
+	same.size = sb->size;
+	same.chunks = sb->chunks;
+	same.generation = sb->generation;
+	memcpy(same.label, sb->label, sizeof(same.label));
+	if (!memcmp(sb, &same, sizeof(same)))
+		return 0;
+	sg_snprintf(vol->why, sizeof(vol->why), "its superblock has changed: try again");
+	return -EAGAIN;
+}
+
 /* Reads it again: is the volume still as sg_open() found it? It may have grown since. */
-static bool super_stands(const struct sg_vol *vol)
+int sg_super_recheck(struct sg_vol *vol)
 {
 	struct sg_probe probe;
 
 	sg_probe(vol->base, vol->room, &probe);
-	return probe.valid && same_volume(&probe.sb, &vol->sb) && probe.sb.phys == vol->sb.phys &&
-	       probe.sb.incompat == vol->sb.incompat && probe.sb.move_to == vol->sb.move_to;
-}
-
-int sg_super_recheck(struct sg_vol *vol)
-{
-	if (super_stands(vol))
-		return 0;
-	sg_snprintf(vol->why, sizeof(vol->why),
-		    "its superblock has changed: try again");
-	return -EAGAIN;
+	if (!probe.valid)
+		memset(&probe.sb, 0, sizeof(probe.sb));
+	return sg_super_compare(vol, &probe.sb);
 }
 
 void sg_super_store(struct sg_vol *vol, u64 off, struct sg_super *sb)

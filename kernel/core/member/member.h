@@ -41,8 +41,8 @@ void sg_recover_none_yet(struct sg_vol *vol);	/* this system has just got its sl
 
 /*
  * For a system that is about to join or to replay: the volume may have grown since it was opened.
- * With a slot: announces this system's bound from now on. -EUCLEAN, -EBUSY: not possible here, or
- * not now (vol->why).
+ * With a slot: announces this system's bound from now on. -EUCLEAN, -EBUSY, -EAGAIN: not possible
+ * here, or not now (vol->why).
  */
 int sg_size_join(struct sg_vol *vol);
 /*
@@ -52,7 +52,7 @@ int sg_size_join(struct sg_vol *vol);
 void sg_follow(struct sg_vol *vol);
 /*
  * Takes @size as the volume's size. Only one thread uses @vol so far. -EUCLEAN: larger than this
- * system's memory (vol->why).
+ * system's memory. -EAGAIN: the superblock has changed in more than the size (vol->why).
  */
 int sg_size_take(struct sg_vol *vol, u64 size);
 void sg_grow_settle(struct sg_vol *vol);	/* cleans up after a dead grower */

@@ -141,9 +141,14 @@ static int volume_grow_cut_short(struct sg_vol *vol, u64 size)
 	return -EUCLEAN;
 }
 
+/*
+ * The superblock at the new end counts from now on. So it must not differ in what sg_open() has
+ * checked: the volume may have been moved as well, or these bytes may be a hostile member's.
+ */
 int sg_size_take(struct sg_vol *vol, u64 size)
 {
 	struct sg_super sb;
+	int err;
 
 	if (size <= vol->sb.size || size % SG_VOLUME_ALIGN || size > most(vol))
 		return 0;
@@ -151,6 +156,9 @@ int sg_size_take(struct sg_vol *vol, u64 size)
 		return volume_grow_cut_short(vol, size);
 	if (!sg_super_read(vol, size - SG_PAGE, size, &sb))
 		return 0;	/* no growth made this size: fsck reports it */
+	err = sg_super_compare(vol, &sb);
+	if (err)
+		return err;
 	vol->sb = sb;
 	raise(&vol->size, size);
 	return 0;

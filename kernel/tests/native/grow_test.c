@@ -742,6 +742,60 @@ static void wrong_backup(void)
 	CHECK_EQ(sg_size(&s.v), 16 * MIB);
 }
 
+/*
+ * The volume has grown since it was opened, and the superblock at the new end differs in more than
+ * the size: the volume was moved meanwhile, or a hostile member stored it.
+ */
+static void changed_since(void (*change)(struct sg_super *sb))
+{
+	struct sg_super *sb = (void *)(mem + 24 * MIB - SG_PAGE), was;
+	struct sg_identity id = tsys_identity(2, 1);
+	struct tsys a, b;
+
+	make(16 * MIB, 0);
+	join(&a, ROOM, 1);
+	CHECK_OK(sg_open(&b.v, mem, ROOM, false, NULL));
+	grows(&a, 24 * MIB);
+	was = *sb;
+	change(sb);
+	sg_super_sign(sb);
+	CHECK_EQ(sg_size_take(&b.v, 24 * MIB), -EAGAIN);
+	CHECK_EQ(sg_join(&b.v, &id, 0, false), -EAGAIN);
+	says(b.v.why, "its superblock has changed: try again");
+	CHECK_EQ(sg_slots_taken(&a.v), 1);
+	CHECK_EQ(b.v.sb.phys, TEST_PHYS);
+	CHECK_EQ(sg_size(&b.v), 16 * MIB);
+	*sb = was;
+	strcpy(sb->label, "label");	/* this may change */
+	sg_super_sign(sb);
+	CHECK_OK(sg_join(&b.v, &id, 0, false));
+	CHECK_EQ(sg_size(&b.v), 24 * MIB);
+	sg_leave(&b.v);
+	*sb = was;
+	tsys_leave(&a);
+	test_clean(mem, ROOM);
+}
+
+static void change_base(struct sg_super *sb)
+{
+	sb->phys += SG_VOLUME_ALIGN;
+}
+
+static void change_features(struct sg_super *sb)
+{
+	sb->incompat ^= 1ULL << 40;
+}
+
+static void change_move(struct sg_super *sb)
+{
+	sb->move_to = sb->phys + SG_VOLUME_ALIGN;
+}
+
+static void change_seed(struct sg_super *sb)
+{
+	sb->hash_seed[1]++;
+}
+
 /* Growth refuses a volume whose superblock is damaged. */
 static void damaged_super(void)
 {
@@ -779,6 +833,10 @@ int main(void)
 	finished_by_others();
 	nonsense();
 	wrong_backup();
+	changed_since(change_base);
+	changed_since(change_features);
+	changed_since(change_move);
+	changed_since(change_seed);
 	damaged_super();
 	return test_done();
 }
