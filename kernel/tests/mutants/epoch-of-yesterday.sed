@@ -3,4 +3,4 @@
 # A deferred free gets too old an epoch.
 # file: kernel/core/journal/ledger.c
 # test: systems_epoch_test
-/^bool sg_ledger_defer(/,/^}/s/sg_get(tx->vol, SG_HOT(epoch)))/sg_get(tx->vol, SG_HOT(epoch)) - 1)/
+s/: sg_get(tx->vol, SG_HOT(epoch));/: sg_get(tx->vol, SG_HOT(epoch)) - 1;/
