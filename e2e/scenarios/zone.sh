@@ -56,7 +56,7 @@ secret() {
 
 step "devices that cannot be a zone"
 refused "a zone there is none of" "there is no zone" "stargatectl volume create a --size 16M"
-refused "a file" "no block device" "truncate -s 64M /run/file && stargatectl zone create sm /run/file"
+refused "a file" "is not a block device" "truncate -s 64M /run/file && stargatectl zone create sm /run/file"
 holds "(a disk)" "modprobe loop && losetup /dev/loop0 /run/file"
 refused "a disk" "is not DAX capable" "stargatectl zone create sm /dev/loop0"
 refused "nothing" "No such file" "stargatectl zone create sm /dev/pmem7"
