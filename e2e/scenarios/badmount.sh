@@ -61,9 +61,9 @@ refuses "a range that a driver has" 'a driver uses this memory' "phys=$RIG_BASE,
 refuses "a range that is not aligned" 'multiple of 2 MiB' "phys=$((RIG_BASE + 4096)),size=16M" none
 refuses "a range that is too small" 'at least 16 MiB' "phys=$RIG_BASE,size=1M" none
 refuses "phys= without size=" 'belong together' "phys=$RIG_BASE" none
-refuses "phys= that is no number" 'no number' 'phys=here,size=16M' none
-refuses "phys= without a digit" 'no number' 'phys=G,size=16M' none
-refuses "phys= with two units" 'no number' 'phys=16GG,size=16M' none
+refuses "phys= that is no number" 'is not a number of bytes' 'phys=here,size=16M' none
+refuses "phys= without a digit" 'is not a number of bytes' 'phys=G,size=16M' none
+refuses "phys= with two units" 'is not a number of bytes' 'phys=16GG,size=16M' none
 refuses "phys= that would wrap to ours" 'out of range' \
 	"phys=$(python3 -c "print((1 << 64) + $RIG_BASE)"),size=$RIG_SIZE" none
 refuses "size= that would wrap by its unit" 'out of range' "phys=$RIG_BASE,size=16777217T" none
@@ -98,9 +98,9 @@ restore
 
 step "options"
 refuses "an unknown option" 'unknown parameter.*nonsense' 'nonsense'
-refuses "an unknown map mode" 'map=teleport: there are map=walk, splice and shadow' 'map=teleport'
+refuses "an unknown map mode" 'map=teleport is unknown: use map=walk, splice or shadow' 'map=teleport'
 refuses "an unknown answer to errors" \
-	'there are errors=continue, remount-ro and panic' 'errors=ignore'
+	'errors=ignore is unknown: use errors=continue, remount-ro or panic' 'errors=ignore'
 
 step "mounts that must still work"
 damage 0

@@ -42,7 +42,7 @@ step "options"
 holds "errors= can be changed" 'mount -o remount,errors=continue /mnt/sg &&
 	grep -q errors=continue /proc/mounts && mount -o remount,errors=remount-ro /mnt/sg'
 before=$(shown)
-refused "an unknown value" 'there are map=walk, splice and shadow' \
+refused "an unknown value" 'map=teleport is unknown: use map=walk, splice or shadow' \
 	'mount -o remount,map=teleport /mnt/sg'
 refused "an unknown option" 'bad|invalid|unknown|wrong' 'mount -o remount,nonsense /mnt/sg'
 for place in size=0 phys=0 phys=0,size=0 size=256M; do
