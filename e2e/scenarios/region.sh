@@ -66,9 +66,9 @@ grep -q 'region_uid=64055,region_gid=108,region_mode=0640' <<<"$(shown)" || fail
 passed "and shown"
 holds "a remount for another reason keeps them" 'mount -o remount,map=walk /mnt/sg'
 same "all" "640 64055:108 440 64055:108" "$(attributes)"
-for bad in "region_mode=0777:up to 0666" "region_mode=9:no octal number" "region_mode=u+r:no octal" \
-	"region_uid=qemu:no number of an owner" "region_uid=-1:no number of an owner" \
-	"region_gid=4294967295:no such group" "region_gid=99999999999:no number of an owner"; do
+for bad in "region_mode=0777:at most 0666" "region_mode=9:not an octal number" "region_mode=u+r:not an octal number" \
+	"region_uid=qemu:not an owner's number" "region_uid=-1:not an owner's number" \
+	"region_gid=4294967295:no such group" "region_gid=99999999999:not an owner's number"; do
 	refused "${bad%%:*}" "${bad#*:}" "mount -o remount,${bad%%:*} /mnt/sg"
 done
 same "which has changed nothing" "640 64055:108 440 64055:108" "$(attributes)"
