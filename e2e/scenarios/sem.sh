@@ -46,7 +46,7 @@ make sem-a --value 3
 same "seen by the other one" 'semaphore  600 3                      sem-a' "$(at g2 'stargate-sem list')"
 refuses "not twice" 'already' g2 'stargate-sem create sem-a --exclusive'
 refuses "no such" 'no object of that name' g2 'stargate-sem show nobody'
-refuses "a wrong name" '1 to 255 bytes without a slash' g2 'stargate-sem create a/b'
+refuses "a wrong name" 'invalid name .1 to 255 bytes, no slash' g2 'stargate-sem create a/b'
 refuses "too long" 'at most 255' g2 "stargate-sem create $(printf 'x%.0s' {1..256})"
 refuses "of another kind" 'of another kind' g2 'stargate-sem lock sem-a -- true'
 refuses "not on a volume" 'not on a mounted StargateFS' g2 'stargate-sem --volume /tmp list'
