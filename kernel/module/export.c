@@ -53,12 +53,18 @@ static bool sgfs_is_open(struct inode *inode)
 	return open;
 }
 
+/*
+ * A handle may be stale, or forged. It never leads to an inode of another file that has the number
+ * now: the engine may be using that one.
+ */
 static struct dentry *sgfs_decode(struct super_block *sb, const struct handle *h)
 {
-	struct inode *inode = sgfs_iget_number(sb, le64_to_cpu(h->ino));
+	u32 generation = le32_to_cpu(h->generation);
+	struct inode *inode = ERR_PTR(-ESTALE);
 
-	if (!IS_ERR(inode) && (inode->i_generation != le32_to_cpu(h->generation) ||
-			       (!inode->i_nlink && !sgfs_is_open(inode)))) {
+	if (generation)		/* 0 would mean any */
+		inode = sgfs_iget_number(sb, le64_to_cpu(h->ino), generation);
+	if (!IS_ERR(inode) && !inode->i_nlink && !sgfs_is_open(inode)) {
 		iput(inode);
 		inode = ERR_PTR(-ESTALE);
 	}
@@ -85,7 +91,7 @@ static struct dentry *sgfs_get_parent(struct dentry *child)
 	struct sg_attr attr;
 	int err = sg_getattr(sgfs_vol(inode), sgfs_ref(inode), &attr);
 
-	return err ? ERR_PTR(err) : d_obtain_alias(sgfs_iget_number(inode->i_sb, attr.special));
+	return err ? ERR_PTR(err) : d_obtain_alias(sgfs_iget_number(inode->i_sb, attr.special, 0));
 }
 
 const struct export_operations sgfs_export_operations = {

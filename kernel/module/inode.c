@@ -398,14 +398,16 @@ struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 	return inode;
 }
 
-/* The file that has the number now, whichever it is. */
-struct inode *sgfs_iget_number(struct super_block *sb, u64 ino)
+/* The file that has the number now. @generation: only this one; 0: whichever it is. */
+struct inode *sgfs_iget_number(struct super_block *sb, u64 ino, u32 generation)
 {
 	struct sg_vol *vol = &SGFS(sb)->vol;
 	struct sg_attr attr;
 	struct sg_iref ref;
 	int err = sg_iref(vol, ino, &ref) ?: sg_getattr(vol, &ref, &attr);
 
+	if (!err && generation && attr.generation != generation)
+		err = -ESTALE;
 	if (err)
 		return ERR_PTR(err);
 	ref.generation = attr.generation;

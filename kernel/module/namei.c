@@ -214,7 +214,9 @@ static int sgfs_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file 
 	err = sgfs_creation_end(&c, &ref);
 	smp_mb__before_atomic();
 	atomic_dec(&SGFS(dir->i_sb)->creations);
-	if (!err) {
+	if (err) {
+		sg_close_inode(sgfs_vol(dir), &ref);	/* sg_settle() frees it */
+	} else {
 		SGFS_I(c.inode)->kept = true;
 		set_nlink(c.inode, 1);		/* d_tmpfile() drops one link */
 		d_tmpfile(file, c.inode);

@@ -421,7 +421,7 @@ static inline int sgfs_refresh(struct inode *inode)
 int sgfs_is_inode(struct inode *inode, void *ref);
 /* -ESTALE: no such inode exists, or the number belongs to another one by now. */
 struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref);
-struct inode *sgfs_iget_number(struct super_block *sb, u64 ino);
+struct inode *sgfs_iget_number(struct super_block *sb, u64 ino, u32 generation);
 int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask);
 /* Called for the first open and the last close. */
 int sgfs_open(struct inode *inode);

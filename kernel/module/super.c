@@ -358,7 +358,7 @@ static void sgfs_super_describe(struct super_block *sb, const struct sg_super *v
 
 static int sgfs_make_root(struct super_block *sb)
 {
-	struct inode *inode = sgfs_iget_number(sb, SG_INO_ROOT);
+	struct inode *inode = sgfs_iget_number(sb, SG_INO_ROOT, 0);
 
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);

@@ -68,6 +68,23 @@ static int collapse_too_large(const struct source *from, u64 off)
 	       sg_damaged(from->vol, from->ref->ino, off, "file table larger than the volume");
 }
 
+/*
+ * Finds the next run. If a hostile member has freed the spare inode, its record may be another
+ * file's by now, with pages that must not become tables.
+ */
+static int pool_next_run(struct pool *p)
+{
+	int err = sg_walk(p->vol, &p->spare, p->used, p->pages - p->used, &p->run);
+
+	sg_acquire_fence();	/* the root word was stored after the generation */
+	if (!sg_is_same(p->vol, &p->spare))
+		return -EAGAIN;
+	if (err)
+		return err;
+	p->run_at = p->used;
+	return p->run.off ? 0 : -EAGAIN;
+}
+
 static int pool_take(struct pool *p, u64 *off)
 {
 	int err;
@@ -75,12 +92,9 @@ static int pool_take(struct pool *p, u64 *off)
 	if (p->used == p->pages)
 		return -EAGAIN;	/* the file has grown since it was counted */
 	if (p->used >= p->run_at + p->run.pages) {
-		p->run_at = p->used;
-		err = sg_walk(p->vol, &p->spare, p->used, p->pages - p->used, &p->run);
+		err = pool_next_run(p);
 		if (err)
 			return err;
-		if (!p->run.off)
-			return -EAGAIN;
 	}
 	*off = p->run.off + ((p->used++ - p->run_at) << SG_PAGE_SHIFT);
 	return 0;
@@ -407,8 +421,8 @@ static int make_spare(struct sg_vol *vol, s64 now, struct sg_iref *spare)
 	struct sg_tx *tx = sg_tx_begin(vol);
 
 	if (!sg_inode_take(tx, &new, 0, 0, spare)) {
-		/* neither other systems nor this system's sg_settle() may free it */
-		sg_fresh_set(vol, SG_IOFF(spare, openers), 1ULL << vol->slot);
+		/* neither other systems nor this system may free it before its close */
+		sg_tmpfile_open(vol, spare);
 		sg_defer_kept(tx, spare);
 	}
 	return sg_tx_commit(tx);
@@ -465,7 +479,10 @@ static int collapse_attempt(struct job *j, bool insert, u64 pos, u64 len, s64 no
 	err = build(j);
 	if (!err)
 		err = collapse_exchange(j, (u64)size, now);
-	/* frees what it owns now, in either case; if that fails, it stays deferred */
+	/*
+	 * its use ends here: frees what it owns now, in either case; if that fails, it stays
+	 * deferred
+	 */
 	sg_close_inode(vol, &j->pool.spare);
 	vol->up->evict(vol, &j->pool.spare);
 	return err;

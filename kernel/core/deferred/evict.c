@@ -16,14 +16,18 @@ static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
 		sg_xattr_drop(tx, ref);
 }
 
-/* @begin: sg_tx_begin() or sg_tx_try(). */
+/*
+ * @begin: sg_tx_begin() or sg_tx_try(). An inode that this system has made and uses stays, whatever
+ * led the caller to it: a file handle may be stale, or forged.
+ */
 static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref,
 			struct sg_tx *(*begin)(struct sg_vol *vol))
 {
 	u64 mode = sg_iget(vol, ref, mode);
 	struct sg_tx *tx;
 
-	if (!mode || sg_nlink(mode) || !sg_is_same(vol, ref) || sg_open_elsewhere(vol, ref))
+	if (!mode || sg_nlink(mode) || !sg_is_same(vol, ref) || sg_ledger_keeps(vol, ref) ||
+	    sg_open_elsewhere(vol, ref))
 		return 0;
 	tx = begin(vol);
 	if (!tx)
@@ -48,11 +52,8 @@ static int evict_once(struct sg_vol *vol, const struct sg_iref *ref)
 int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	struct sg_nospace nospace = {};
-	int err;
+	int err = evict_once(vol, ref);
 
-	if (vol->ledger)
-		sg_ledger_let_go(vol, ref);
-	err = evict_once(vol, ref);
 	while (err == -ENOSPC && sg_more_space(vol, &nospace))	/* the ledger was full */
 		err = evict_once(vol, ref);
 	return err;
@@ -66,8 +67,6 @@ int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	int err;
 
-	if (vol->ledger)
-		sg_ledger_let_go(vol, ref);
 	if (vol->slot < 0)
 		return -EROFS;
 	if (sg_is_lost(vol, SG_IOFF(ref, lock)))

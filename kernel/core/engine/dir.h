@@ -26,7 +26,10 @@ int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u
 	      struct sg_iref *out, unsigned int *type);
 int sg_create(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
 	      const struct sg_new *new, struct sg_iref *out);
-/* Creates an inode without a name (O_TMPFILE): a deferred inode until sg_link() names it. */
+/*
+ * Creates an inode without a name (O_TMPFILE): a deferred inode until sg_link() names it. It is
+ * open: sg_evict() does not free it before sg_close_inode().
+ */
 int sg_tmpfile(struct sg_vol *vol, const struct sg_new *new, struct sg_iref *out);
 int sg_link(struct sg_vol *vol, const struct sg_iref *inode, const struct sg_iref *dir,
 	    const char *name, u32 len, s64 now);

@@ -53,7 +53,10 @@ int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
  * because this system had it open before, or made it.
  */
 int sg_open_inode(struct sg_vol *vol, const struct sg_iref *ref, bool again);
-/* Closes the last opener. True: the inode has no links, so that the caller has to sg_evict() it. */
+/*
+ * Closes the last opener, or ends the use of an inode that sg_tmpfile() made. True: the inode has
+ * no links, so that the caller has to sg_evict() it.
+ */
 bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref);
 /*
  * Processes of this system have pages of the file mapped, or no longer have (@holes: have zero

@@ -85,7 +85,10 @@ bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref)
 	sg_spin_unlock(spin_of(vol, ref->ino));
 	sg_full_fence();
 	mode = sg_iget(vol, ref, mode);
-	return mode && !sg_nlink(mode) && sg_is_same(vol, ref);
+	if (!mode || sg_nlink(mode) || !sg_is_same(vol, ref))
+		return false;
+	sg_ledger_let_go(vol, ref);
+	return true;
 }
 
 void sg_tmpfile_open(struct sg_vol *vol, const struct sg_iref *ref)

@@ -34,11 +34,12 @@ static inline bool sg_has_reason(u64 mode, u64 genflags)
 }
 void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref);
 /*
- * Defers an inode that this system has just made, and uses. Until sg_evict() it is not settled, nor
- * given up for lack of an opener's bit. A link ends this, too.
+ * Defers an inode that this system has just made, and uses. Until sg_close_inode() it is neither
+ * settled nor evicted, nor given up for lack of an opener's bit. A link ends this, too.
  */
 void sg_defer_kept(struct sg_tx *tx, const struct sg_iref *ref);
 bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref);
+/* For sg_close_inode() and sg_link(): only the inode's maker ends its use. */
 void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref);
 /* this system has deferred it */
 bool sg_ledger_deferred(const struct sg_vol *vol, const struct sg_iref *ref);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Inodes without a name that this system has made, uses, and has deferred on a list. Until
- * sg_evict() they are not freed, and may be linked, whatever the bits of openers say. The ledger
- * notes this for its own entries. In the system's own memory.
+ * sg_close_inode() they are not freed, and may be linked, whatever the bits of openers say. The
+ * ledger notes this for its own entries. In the system's own memory.
  */
 #include "internal.h"
 

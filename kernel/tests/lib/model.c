@@ -154,8 +154,7 @@ void m_evict(struct model *m, struct m_inode *in)
 {
 	struct sg_attr attr;
 
-	if (m->shared)
-		sg_close_inode(&m->t.v, &in->ref);
+	sg_close_inode(&m->t.v, &in->ref);
 	CHECK_OK(sg_evict(&m->t.v, &in->ref));
 	if (!m->shared)		/* another system may have reused the number */
 		CHECK_EQ(sg_getattr(&m->t.v, &in->ref, &attr), -ESTALE);

@@ -584,6 +584,14 @@ static void kept_as_another(bool lists)
 	CHECK(!sg_ledger_keeps(&s.v, &other));
 	sg_settle(&s.v);
 	CHECK(!gone(&s, &again.spare));
+	/* only its maker ends its use, not a caller that a file handle led here */
+	CHECK_OK(sg_evict(&s.v, &again.spare));
+	CHECK_OK(sg_evict_try(&s.v, &again.spare));
+	CHECK(!sg_close_inode(&s.v, &other));
+	CHECK(sg_ledger_keeps(&s.v, &again.spare));
+	CHECK(!gone(&s, &again.spare));
+	CHECK(sg_close_inode(&s.v, &again.spare));
+	CHECK(!sg_ledger_keeps(&s.v, &again.spare));
 	CHECK_OK(sg_evict(&s.v, &again.spare));
 	CHECK(gone(&s, &again.spare));
 	s.v.in_use = NULL;

@@ -165,6 +165,9 @@ static void test_tmpfile(void)
 	CHECK_OK(sg_link(&t.v, &a, &t.root, L("named"), 200));
 	expect_links(&t.v, &a, 1, 200);
 	CHECK_OK(sg_evict(&t.v, &a));	/* it has a link, so it stays */
+	CHECK_OK(sg_evict(&t.v, &b));	/* its maker still uses it */
+	CHECK_EQ(sg_used_inodes(&t.v), inodes + 3);
+	CHECK(sg_close_inode(&t.v, &b));
 	CHECK_OK(sg_evict(&t.v, &b));
 	CHECK_EQ(sg_used_inodes(&t.v), inodes + 2);
 	tvol_crash(&t);			/* the third file is open nowhere now */

@@ -168,33 +168,53 @@ static void more_than_counted(u64 at)
 static u64 all_size;
 static struct sg_iref all;
 
+/* All free pages, but at most @most bytes, become a file of that system. */
+static void take_all(struct tsys *s, u64 most)
+{
+	static u8 buf[16 * SG_PAGE];
+
+	memset(buf, PATTERN, sizeof(buf));
+	all = test_create(&s->v, &s->root, "all", S_IFREG | 0600);
+	s->v.space_wait_ms = 1;
+	for (all_size = 0; all_size < most; all_size += sizeof(buf))
+		if (sg_write(&s->v, &all, all_size, buf, sizeof(buf), 3) != sizeof(buf))
+			break;
+	s->v.space_wait_ms = 0;
+	CHECK(all_size);
+}
+
+/* No byte of that file has changed. */
+static void check_all(struct tsys *s)
+{
+	static u8 buf[SG_PAGE];
+	u64 pos, wrong = 0;
+	unsigned int i;
+
+	for (pos = 0; pos < all_size; pos += SG_PAGE) {
+		CHECK_EQ(sg_read(&s->v, &all, pos, buf, SG_PAGE), SG_PAGE);
+		for (i = 0; i < SG_PAGE; i++)
+			wrong += buf[i] != PATTERN;
+	}
+	CHECK_EQ(wrong, 0);
+}
+
 /* The pages that a has taken for its tables are freed, and all free pages become a file of b. */
 static void fence_and_take_all(void)
 {
-	static u8 buf[16 * SG_PAGE];
 	unsigned int i;
 
-	memset(buf, PATTERN, sizeof(buf));
 	tsys_fence(&b, &a);
 	for (i = 0; i < 10; i++) {
 		sg_maintain(&b.v);
 		sg_settle(&b.v);
 	}
 	CHECK_EQ(tsys_state(&b, (unsigned int)a.v.slot), SG_SLOT_FREE);
-	all = test_create(&b.v, &b.root, "all", S_IFREG | 0600);
-	b.v.space_wait_ms = 1;
-	for (all_size = 0;; all_size += sizeof(buf))
-		if (sg_write(&b.v, &all, all_size, buf, sizeof(buf), 3) != sizeof(buf))
-			break;
-	CHECK(all_size);
+	take_all(&b, SIZE);
 }
 
 /* Returns false if the build was complete before. */
 static bool fenced_in_build(u64 at)
 {
-	static u8 buf[SG_PAGE];
-	u64 pos, wrong = 0;
-	unsigned int i;
 	int err;
 
 	join();
@@ -210,15 +230,114 @@ static bool fenced_in_build(u64 at)
 		return false;
 	}
 	CHECK_EQ(err, -EIO);
-	for (pos = 0; pos < all_size; pos += SG_PAGE) {
-		CHECK_EQ(sg_read(&b.v, &all, pos, buf, SG_PAGE), SG_PAGE);
-		for (i = 0; i < SG_PAGE; i++)
-			wrong += buf[i] != PATTERN;
-	}
-	CHECK_EQ(wrong, 0);
+	check_all(&b);
 	tsys_die(&a);
 	tsys_leave(&b);
 	return true;
+}
+
+/* --- a builder whose spare inode another caller finds ----------------------------------------- */
+
+static struct sg_iref spare;
+static unsigned int found;
+
+/* The inode without links. False: it has no pages yet, or is gone. */
+static bool find_spare(void)
+{
+	u64 n = sg_get(&a.v, SG_HOT(inodes)), ino, mode;
+
+	for (ino = 1; ino < n; ino++) {
+		CHECK_OK(sg_iref(&a.v, ino, &spare));
+		mode = sg_iget(&a.v, &spare, mode);
+		if (mode && !sg_nlink(mode) && sg_iget(&a.v, &spare, blocks)) {
+			spare.generation = (u32)sg_iget(&a.v, &spare, genflags);
+			found++;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A file handle of a leads to it. Then all that is free becomes a file of a. */
+static void handle_leads_there(void)
+{
+	unsigned int i;
+
+	if (!find_spare())
+		return;
+	CHECK_OK(sg_evict_try(&a.v, &spare));
+	CHECK_OK(sg_evict(&a.v, &spare));
+	for (i = 0; i < 10; i++) {
+		sg_maintain(&a.v);
+		sg_maintain(&b.v);
+		sg_settle(&a.v);
+		sg_settle(&b.v);
+	}
+	take_all(&a, SIZE);
+}
+
+/* b takes a's bit away, so that it can free the inode. It gets the record, and reuses no page. */
+static void hostile_frees_it(void)
+{
+	if (!find_spare())
+		return;
+	sg_store64(sg_at(&b.v, SG_IOFF(&spare, openers)), 0);
+	CHECK_OK(sg_evict(&b.v, &spare));
+	take_all(&b, 128 * SG_PAGE);
+	CHECK_EQ(all.ino, spare.ino);
+}
+
+/* All free pages are single ones. */
+static void scatter(void)
+{
+	struct sg_iref f = test_create(&a.v, &a.root, "scattered", S_IFREG | 0600);
+	u64 pages = 0;
+
+	a.v.space_wait_ms = 1;
+	while (sg_write(&a.v, &f, 2 * pages * SG_PAGE, "x", 1, 1) == 1)
+		pages++;
+	a.v.space_wait_ms = 0;
+	for (; pages > 1; pages -= 2) {
+		CHECK_OK(sg_punch(&a.v, &f, 2 * (pages - 1) * SG_PAGE, SG_PAGE, 1));
+		sg_maintain(&a.v);
+		sg_maintain(&b.v);
+	}
+}
+
+/* Returns whether the spare inode was there, with pages. */
+static bool found_at(u64 at, bool lists, bool hostile)
+{
+	u8 *mem;
+	int err;
+
+	join();
+	mem = MEM(a);
+	a.v.deferred_on_lists = lists;
+	make(2800, 2);
+	if (hostile)
+		scatter();
+	all_size = 0;
+	at_turns(at, 0, hostile ? hostile_frees_it : handle_leads_there);
+	err = sg_collapse(&a.v, &fa, 0, SG_PAGE, 5);
+	CHECK(!err || (err == -ESTALE && hostile));
+	at_turns(0, 0, NULL);
+	if (all_size)
+		check_all(&a);
+	CHECK_EQ(sg_get(&a.v, SG_HOT(errors)), 0);
+	tsys_leave(&b);
+	tsys_leave(&a);
+	test_clean(mem, SIZE);
+	return all_size;
+}
+
+static void found_in_build(bool lists, bool hostile)
+{
+	u64 at = 1;
+
+	found = 0;
+	while (found_at(at, lists, hostile) || (!found && at < 20))
+		at++;
+	CHECK(found > 3);
 }
 
 /* --- pages that are inserted before the walk -------------------------------------------------- */
@@ -267,6 +386,9 @@ int main(void)
 	for (at = 1; fenced_in_build(at); at++)
 		;
 	CHECK(at > 8);
+	found_in_build(false, false);
+	found_in_build(true, false);
+	found_in_build(false, true);
 	allocate();
 	flush();
 	return test_done();

@@ -280,6 +280,7 @@ static void test_birth(void)
 	CHECK_OK(sg_tmpfile(&t.v, &new, &ref));
 	CHECK_OK(sg_getattr(&t.v, &ref, &a));
 	CHECK_EQ(a.blocks, 1 + (new.xattrs_len + SG_PAGE - 1) / SG_PAGE);
+	CHECK(sg_close_inode(&t.v, &ref));
 	CHECK_OK(sg_evict(&t.v, &ref));
 	/* invalid attributes prevent the creation */
 	inodes = sg_used_inodes(&t.v);

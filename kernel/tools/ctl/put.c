@@ -186,11 +186,9 @@ static int put_new(struct call *c, const struct place *p, const struct source *s
 		err = set_mtime(c, &ref, s);
 	if (!err)
 		err = path_error(s->path, place_give(c, p, &ref));
-	if (err)
+	/* the slot's next system does not have it open */
+	if (sg_close_inode(call_vol(c), &ref))
 		sg_evict(call_vol(c), &ref);
-	else
-		sg_close_inode(call_vol(c), &ref);	/* the slot's next system does not have it
-							 * open */
 	this.other = ref.ino;
 	if (!err && s->st.st_nlink > 1 && !s->stream)
 		err = path_error(s->path, links_add(&c->links, &this));

@@ -240,10 +240,8 @@ static int put_new(struct put *p, const struct tar_entry *e, u32 type, const str
 						   SG_SET_MTIME | SG_SET_ATIME,
 						   e->mtime, 0, e->atime));
 	err = err ?: path_error(e->path, place_give(p->c, at, &ref));
-	if (err)
+	if (sg_close_inode(call_vol(p->c), &ref))
 		sg_evict(call_vol(p->c), &ref);
-	else
-		sg_close_inode(call_vol(p->c), &ref);
 	return err ?: e->flags ? later(p, e, &ref) : 0;
 }
 
