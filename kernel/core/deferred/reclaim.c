@@ -395,6 +395,7 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 		bool alone = sg_alone(vol);
 		struct pick p;
 
+		sg_epoch_acknowledge(vol);	/* many deferred frees take long */
 		pick_some(vol, &p, SG_MIN(budget, (unsigned int)BATCH), alone);
 		if (!p.n) {
 			if (!alone) {

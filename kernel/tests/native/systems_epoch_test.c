@@ -393,6 +393,52 @@ static void nothing_is_reused(void)
 	test_clean(mem, SIZE);
 }
 
+/* --- a system that leaves --------------------------------------------------------------------- */
+
+#define REMOVED	400	/* files of a page: reclaimed 64 at a time */
+
+extern bool (*sg_interrupt_hook)(void);
+
+static struct tsys *stays;
+static u64 beats_of_last_wait;
+
+static bool in_last_wait(void)
+{
+	acknowledge(stays);
+	beats_of_last_wait = heart(stays, 1);
+	return false;
+}
+
+/* It reclaims what others hold up until its end. Until its slot is free, it sends heartbeats. */
+static void leaver_sends_heartbeats(void)
+{
+	struct tsys s[2];
+	char name[16];
+	unsigned int i;
+
+	mem = tsys_volume(SIZE);
+	join(s, 2);
+	CHECK_EQ(s[1].v.slot, 1);
+	for (i = 0; i < REMOVED; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		make_file(&s[1], name, 1, 1);
+	}
+	for (i = 0; i < REMOVED; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		free_file(&s[1], name);
+	}
+	CHECK(sg_ledger_reclaimable(&s[1].v) >= REMOVED);
+	stays = &s[0];
+	beats_of_last_wait = 0;
+	s[1].v.maintained = false;
+	sg_interrupt_hook = in_last_wait;
+	sg_leave(&s[1].v);
+	sg_interrupt_hook = NULL;
+	CHECK(beats_of_last_wait);
+	CHECK(heart(&s[0], 1) >= beats_of_last_wait + REMOVED / 64);
+	leave(s, 1);
+}
+
 /* --- deferred frees of other systems ---------------------------------------------------------- */
 
 /* Full, except for another system's deferred frees: it is worth waiting for those. */
@@ -706,5 +752,6 @@ int main(void)
 	what_is_locked(false);
 	what_is_locked(true);
 	what_is_left_is_locked();
+	leaver_sends_heartbeats();
 	return test_done();
 }
