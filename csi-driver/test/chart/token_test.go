@@ -41,6 +41,7 @@ func change(object string, words ...string) string {
 func TestNodeToken(t *testing.T) {
 	const driver = "system:serviceaccount:ns:rel-csi"
 	grown := change(volumeN1, "1Gi", "2Gi", "annotations: {", "annotations: {volume.alpha.kubernetes.io/pre-resize-capacity: 1Gi, ")
+	secret := change(volumeN1, "volumeHandle: pvc-1", "volumeHandle: pvc-1, nodeStageSecretRef: {namespace: a, name: s}")
 	restored := change(snapshotA, "bound-protection]", "bound-protection, provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection]")
 	for _, c := range []struct{ policy, what, node, was, is, words string }{
 		{"volumes", "made", "n1", "", volumeN1, ""},
@@ -57,6 +58,11 @@ func TestNodeToken(t *testing.T) {
 		{"volumes", "made for another claim than its name says", "n1", "", change(volumeN1, "uid: 0b", "uid: 1b"), "a claim that is there"},
 		{"volumes", "made for no UID", "n1", "", change(volumeN1, "0b5e55ed-0000-4000-8000-00000000beef", "u"), "a claim that is there"},
 		{"volumes", "called as another driver's", "n1", "", change(volumeN1, "name: pvc-stargate.csi.dev-", "name: pvc-"), "a claim that is there"},
+		{"volumes", "made with the Secret nodePublish", "n1", "", change(volumeN1, "volumeHandle: pvc-1", "volumeHandle: pvc-1, nodePublishSecretRef: {namespace: kube-system, name: s}"), "names a Secret"},
+		{"volumes", "made with the Secret nodeStage", "n1", "", change(volumeN1, "volumeHandle: pvc-1", "volumeHandle: pvc-1, nodeStageSecretRef: {namespace: kube-system, name: s}"), "names a Secret"},
+		{"volumes", "made with the Secret nodeExpand", "n1", "", change(volumeN1, "volumeHandle: pvc-1", "volumeHandle: pvc-1, nodeExpandSecretRef: {namespace: kube-system, name: s}"), "names a Secret"},
+		{"volumes", "made with the Secret controllerPublish", "n1", "", change(volumeN1, "volumeHandle: pvc-1", "volumeHandle: pvc-1, controllerPublishSecretRef: {namespace: kube-system, name: s}"), "names a Secret"},
+		{"volumes", "made with the Secret controllerExpand", "n1", "", change(volumeN1, "volumeHandle: pvc-1", "volumeHandle: pvc-1, controllerExpandSecretRef: {namespace: kube-system, name: s}"), "names a Secret"},
 		{"volumes", "deleted", "n1", volumeN1, "", ""},
 		{"volumes", "of an older release deleted", "n1", change(volumeN1, "name: pvc-stargate.csi.dev-", "name: pvc-"), "", ""},
 		{"volumes", "deleted by another node", "n2", volumeN1, "", "of that node alone"},
@@ -68,6 +74,8 @@ func TestNodeToken(t *testing.T) {
 		{"volume-changes", "given to another node", "n1", volumeN1, change(volumeN1, "[n1]", "[n2]"), "of that node alone"},
 		{"volume-changes", "pointed at another claim", "n1", volumeN1, change(volumeN1, "name: data", "name: mine"), "at another claim"},
 		{"volume-changes", "given to another claim", "n2", volumeN1, change(volumeN1, "name: data", "name: mine"), "of that node alone"},
+		{"volume-changes", "given a Secret", "n1", volumeN1, change(volumeN1, "volumeHandle: pvc-1", "volumeHandle: pvc-1, controllerExpandSecretRef: {namespace: kube-system, name: s}"), "no Secret"},
+		{"volume-changes", "released, and has had a Secret", "n1", secret, change(secret, "[kubernetes.io/pv-protection]", "[]"), ""},
 		{"volume-changes", "kept for good", "n2", volumeN1, change(volumeN1, "Policy: Delete", "Policy: Retain"), "of that node alone"},
 		{"volume-changes", "annotated", "n2", volumeN1, change(volumeN1, "annotations: {", "annotations: {x: y, "), "of that node alone"},
 		{"volume-changes", "labelled", "n2", volumeN1, change(volumeN1, "labels: {", "labels: {x: y"), "of that node alone"},
