@@ -123,6 +123,25 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// A volume whose name has this node in it is the one that a driver of an older chart has made without
+// it. With a long node the name has more bytes than CSI allows.
+func TestNamesOfNode(t *testing.T) {
+	const uid = "0b5e55ed-0000-4000-8000-00000000beef"
+	n := newNode(t, gib, "512m")
+	n.config.Driver.NodeID = strings.Repeat("n", 63)
+	n.start()
+	v := n.create("pvc-stargate.csi.dev-"+uid, 16*mib)
+	if name := pool.NameOf(v.GetVolumeId()); name != "pvc-stargate.csi.dev-"+uid {
+		t.Errorf("the volume is %q", name)
+	}
+	name := "pvc-stargate.csi.dev--" + n.config.Driver.NodeID + "-" + uid
+	if again := n.create(name, 16*mib); again.GetVolumeId() != v.GetVolumeId() {
+		t.Errorf("%q, and with the node in its name %q", v.GetVolumeId(), again.GetVolumeId())
+	}
+	_, err := n.CreateVolume(background, createRequest(name+strings.Repeat("u", 128), 16*mib))
+	wants(t, "the rest is too long", err, codes.InvalidArgument)
+}
+
 func capacity(t testing.TB, n *node, align string) (largest, all int64) {
 	t.Helper()
 	res, err := n.GetCapacity(background, &csi.GetCapacityRequest{Parameters: map[string]string{"alignment": align}})

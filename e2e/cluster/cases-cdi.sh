@@ -97,7 +97,7 @@ runcmd:
   echo "the word is $(cat output/word), and models are$no written to" >/dev/console' >/dev/null
 	check "full" example_started full
 	soon 600 "its root disk is imported" imported worker-root
-	check "on the node's own disk" equals root-disk volume_of worker-root
+	check "on the node's own disk" equals root-disk pv_of worker-root
 	soon 2000 "the machine boots from it" prints worker "boot 1 of a disk of $((8 << 30)) bytes"
 	soon 1000 "has all three volumes, one of them read-only" \
 		prints worker "the word is HELLO, and models are not written to"

@@ -307,7 +307,7 @@ case_node-replaced() {
 	pod first data
 	soon 60 "the pod runs" running first
 	check "stored" store first /greeting hello
-	volume=$(volume_of data) began=$(now)
+	volume=$(pv_of data) began=$(now)
 	check "the power is cut, for good" power_cut
 	check "the operator takes the node out of the cluster" k delete node "$vm" --wait
 	soon 120 "its pods are taken away" gone pod first

@@ -159,7 +159,7 @@ told_of() {
 
 # A volume loses its PersistentVolume in two ways; each volume is then taken back or deleted.
 case_orphans() {
-	local kept forced both volume
+	local kept forced pvs=() both volume
 	claim kept 64Mi
 	claim forced 32Mi
 	pod first kept
@@ -167,15 +167,15 @@ case_orphans() {
 	soon 60 "a pod runs" running first
 	soon 60 "and another one" running second
 	check "stored" store first /greeting hello
-	kept=$(volume_of kept) forced=$(volume_of forced)
+	kept=$(volume_of kept) forced=$(volume_of forced) pvs=("$(pv_of kept)" "$(pv_of forced)")
 	both=$(printf '%s\n' "$kept" "$forced" | sort)
 	check "no volume is without" equals "" without_pv
-	k patch pv "$kept" -p '{"spec": {"persistentVolumeReclaimPolicy": "Retain"}}' >/dev/null
+	k patch pv "${pvs[0]}" -p '{"spec": {"persistentVolumeReclaimPolicy": "Retain"}}' >/dev/null
 	k -n "$ns" delete pod first second --wait >/dev/null
 	k -n "$ns" delete pvc kept --wait >/dev/null
-	k delete pv "$kept" --wait >/dev/null
-	k delete pv "$forced" --wait=false >/dev/null
-	k patch pv "$forced" --type merge -p '{"metadata": {"finalizers": null}}' >/dev/null
+	k delete pv "${pvs[0]}" --wait >/dev/null
+	k delete pv "${pvs[1]}" --wait=false >/dev/null
+	k patch pv "${pvs[1]}" --type merge -p '{"metadata": {"finalizers": null}}' >/dev/null
 	k -n "$ns" delete pvc forced --wait >/dev/null
 	soon 30 "neither has a PersistentVolume" no_volumes
 	# The default of ten minutes is too long for a test.

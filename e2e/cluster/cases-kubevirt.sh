@@ -585,18 +585,18 @@ case_machine-refused() {
 	check "the first goes on" well owner
 }
 
-# nothing_mounted VOLUME: on the node, neither as a file nor as a device of LVM.
+# nothing_mounted UID: of a claim's volume on the node, neither a file nor a device of LVM.
 nothing_mounted() { refused on_zoned grep -qF -e "$1" -e "${1//-/--}" /proc/mounts; }
 # A VM with volumes does not migrate: draining its node ends it, and it waits for the node.
 case_machine-drained() {
-	local pod name
+	local pod uid
 	claim data 128Mi ReadWriteMany
 	machine first data holder >/dev/null
 	soon 240 "a machine has the volume" says first "holds the lock"
-	pod=$(launcher first) name=$(volume_of data)
+	pod=$(launcher first) uid=$(k -n "$ns" get pvc data -o 'jsonpath={.metadata.uid}')
 	check "its node is drained of machines" k drain "$zoned" --pod-selector=vm.kubevirt.io/name --ignore-daemonsets \
 		--delete-emptydir-data --force --timeout 200s
-	soon 120 "its volume is mounted there no more" nothing_mounted "$name"
+	soon 120 "its volume is mounted there no more" nothing_mounted "$uid"
 	soon 120 "a new pod waits" other_pod "$pod"
 	check "as the node takes none" contains Pending k -n "$ns" get pod "$(launcher first)" -o 'jsonpath={.status.phase}'
 	check "it takes pods again" k uncordon "$zoned"

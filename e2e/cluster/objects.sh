@@ -82,7 +82,9 @@ pod() {
 running() { equals True k -n "$ns" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'; }
 bound() { equals Bound k -n "$ns" get pvc "$1" -o 'jsonpath={.status.phase}'; }
 pending() { equals Pending k -n "$ns" get "$1" "$2" -o 'jsonpath={.status.phase}'; }
-volume_of() { k -n "$ns" get pvc "$1" -o 'jsonpath={.spec.volumeName}'; }
+# volume_of CLAIM: the name of its volume in the zone. pv_of CLAIM: its PersistentVolume.
+volume_of() { k get pv "$(pv_of "$1")" -o 'jsonpath={.spec.csi.volumeHandle}' | cut -d@ -f1; }
+pv_of() { k -n "$ns" get pvc "$1" -o 'jsonpath={.spec.volumeName}'; }
 has_event() { contains "$2" k -n "$ns" get events --field-selector "involvedObject.name=$1" -o 'jsonpath={.items[*].message}'; }
 in_pod() { k -n "$ns" exec "$1" -- "${@:2}"; }
 gone() { refused k -n "$ns" get "$1" "$2"; }

@@ -48,11 +48,13 @@ template has no cluster, and finds nothing.
 {{- end -}}
 
 {{/*
-The prefix of the names of the driver's PersistentVolumes. A bound claim has only the name of its
-volume, so the name identifies the driver (node-policy.yaml).
+The prefix of the names of the driver's PersistentVolumes. The node's name, a dash, and the UID of
+the claim follow. A bound claim has only the name of its volume, so the name identifies driver and
+node (node-policy.yaml). No driver's name has two dashes in a row (values.schema.json), so no other
+driver's volumes have this prefix.
 */}}
 {{- define "stargate.volumePrefix" -}}
-pvc-{{ .Values.driverName }}
+pvc-{{ .Values.driverName }}--
 {{- end -}}
 
 {{/* The bytes of a size like 16Gi. A longer number would overflow, and no volume is so large. */}}

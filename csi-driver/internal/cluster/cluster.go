@@ -247,10 +247,22 @@ func (n *Node) itself() runtime.Object {
 	return &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: n.name, UID: types.UID(n.name)}
 }
 
+// volume is a volume's PersistentVolume. Provisioners of older charts have left the node out of its
+// name.
+func (n *Node) volume(ctx context.Context, v pool.Volume) (*corev1.PersistentVolume, error) {
+	all := n.client.CoreV1().PersistentVolumes()
+	name := pool.WithNode(v.Name, n.driver, n.name)
+	pv, err := all.Get(ctx, name, metav1.GetOptions{})
+	if name != v.Name && apierrors.IsNotFound(err) {
+		return all.Get(ctx, v.Name, metav1.GetOptions{})
+	}
+	return pv, err
+}
+
 // owner is the claim of a volume, or the node if it has none. It fails if the cluster does not
 // answer.
 func (n *Node) owner(ctx context.Context, v pool.Volume) (runtime.Object, error) {
-	pv, err := n.client.CoreV1().PersistentVolumes().Get(ctx, v.Name, metav1.GetOptions{})
+	pv, err := n.volume(ctx, v)
 	switch {
 	case apierrors.IsNotFound(err):
 		return n.itself(), nil

@@ -249,6 +249,29 @@ func TestOwnerUnknown(t *testing.T) {
 	look(false, "volume pvc-1 on node n1 can be used again"+at)
 }
 
+// A volume's PersistentVolume has the node in its name, or not, if a provisioner of an older chart
+// has made it.
+func TestOwnerByName(t *testing.T) {
+	at := func(volume, handle, claim string) *corev1.PersistentVolume {
+		v := claimed(volume, driver, claim)
+		v.Spec.CSI.VolumeHandle = handle
+		return v
+	}
+	const short, long = "pvc-" + driver + "-", "pvc-" + driver + "--n1-"
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+		at(long+"u1", short+"u1@0123456789abcdef", "data"), at(short+"u2", short+"u2", "older"), at("pvc-"+driver+"--n2-u3", short+"u3", "elsewhere"))
+	recorder := record.NewFakeRecorder(9)
+	recorder.IncludeObject = true
+	n := New(client, recorder, driver, "n1")
+	for _, c := range []struct{ uid, kind string }{{"u1", "PersistentVolumeClaim"}, {"u2", "PersistentVolumeClaim"}, {"u3", "Node"}, {"u4", "Node"}} {
+		z := &told{kind: pool.None, volumes: []pool.Volume{{Name: short + c.uid, Zone: "0123456789abcdef", State: pool.Moved, Why: "relocate it"}}}
+		if err := n.Look(context.Background(), z); err != nil {
+			t.Fatal(err)
+		}
+		said(t, recorder, "volume "+short+c.uid+" on node n1 cannot be used: relocate it involvedObject{kind="+c.kind)
+	}
+}
+
 // A mount that is shut down is reported to the claim, though its volume is in order.
 func TestShutDown(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, claimed("pvc-1", driver, "data"))

@@ -46,6 +46,32 @@ func NameFor(name string) string {
 	return hashed + digest(name)
 }
 
+// WithoutNode is the name in the zone for that of a PersistentVolume of a node. The chart lets
+// external-provisioner name it `pvc-DRIVER--NODE-UID`, so that a policy can tell which node has made
+// it. All volumes of a zone are of one node, and LVM's names are short: the zone has
+// `pvc-DRIVER-UID`. Other names stay.
+func WithoutNode(name, driver, node string) string {
+	long, short := prefixes(driver, node)
+	if uid, made := strings.CutPrefix(name, long); made {
+		return short + uid
+	}
+	return name
+}
+
+// WithNode is the opposite of WithoutNode.
+func WithNode(name, driver, node string) string {
+	long, short := prefixes(driver, node)
+	if uid, made := strings.CutPrefix(name, short); made {
+		return long + uid
+	}
+	return name
+}
+
+func prefixes(driver, node string) (long, short string) {
+	short = provisioned + driver + "-"
+	return short + "-" + node + "-", short
+}
+
 // OfClaim reports whether a volume has a name of the form that Kubernetes gives to volumes of
 // claims. Volumes that an operator makes manually usually have other names.
 func OfClaim(name string) bool {

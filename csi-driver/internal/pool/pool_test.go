@@ -86,6 +86,37 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
+// A volume has no node in its name in the zone, and both names lead to each other. A name of another
+// driver or node, or of an older chart, stays.
+func TestNamesWithNode(t *testing.T) {
+	const uid = "0b5e55ed-0000-4000-8000-00000000beef"
+	for _, c := range []struct{ driver, node, cluster, zone string }{
+		{"stargate.csi.dev", "n1", "pvc-stargate.csi.dev--n1-" + uid, "pvc-stargate.csi.dev-" + uid},
+		{"stargate.csi.dev", "n-1.example.org", "pvc-stargate.csi.dev--n-1.example.org-" + uid, "pvc-stargate.csi.dev-" + uid},
+		{"stargate.csi.dev", strings.Repeat("n", 63), "pvc-stargate.csi.dev--" + strings.Repeat("n", 63) + "-" + uid, "pvc-stargate.csi.dev-" + uid},
+	} {
+		if got := WithoutNode(c.cluster, c.driver, c.node); got != c.zone || NameFor(got) != got {
+			t.Errorf("%s: %q in the zone", c.cluster, got)
+		}
+		if got := WithoutNode(c.zone, c.driver, c.node); got != c.zone {
+			t.Errorf("%s: %q in the zone", c.zone, got)
+		}
+		if got := WithNode(c.zone, c.driver, c.node); got != c.cluster {
+			t.Errorf("%s: %q in the cluster", c.zone, got)
+		}
+	}
+	for _, name := range []string{"pvc-" + uid, "pvc-other.example--n1-" + uid, "pvc-stargate.csi.dev--n2-" + uid, "pvc-stargate.csi.dev--n1", "by-hand", "x-1", ""} {
+		if got := WithoutNode(name, "stargate.csi.dev", "n1"); got != name {
+			t.Errorf("%q: %q in the zone", name, got)
+		}
+	}
+	for _, name := range []string{"pvc-" + uid, "pvc-other.example-" + uid, "by-hand", "x-1", ""} {
+		if got := WithNode(name, "stargate.csi.dev", "n1"); got != name {
+			t.Errorf("%q: %q in the cluster", name, got)
+		}
+	}
+}
+
 // A silent or recovering system causes Busy, and a live one is named. Dead systems do not keep a
 // volume. No claim and no pod can have the name Nobodys.
 func TestNameOfNoVolume(t *testing.T) {

@@ -94,7 +94,8 @@ func TestRefusedValues(t *testing.T) {
 		{"sidecars", []string{"kubevirt.sidecars=1"}},
 		{"tolerations", []string{"kubevirt.webhook.tolerations=all"}},
 		{"driverName", []string{"driverName=Not_A_Name"}},
-		{"driverName", []string{"driverName=stargate"}}, // webhooks' names need three parts
+		{"driverName", []string{"driverName=a--b.example"}}, // two dashes end the name in those of volumes
+		{"driverName", []string{"driverName=stargate"}},     // webhooks' names need three parts
 		{"onceTolerations", []string{"onceTolerations=all"}},
 		{"apiServerPorts", []string{"apiServerPorts={https}"}},
 		{"apiServerPorts", []string{"apiServerPorts={}"}},

@@ -17,7 +17,7 @@ func TestDriverPod(t *testing.T) {
 		contains(t, "the driver's flags", driver.Args, "--zone-kind="+r.name)
 		// The policies recognize the driver's volumes by this prefix.
 		contains(t, "the provisioner's flags", container(t, r, driverSet, "provisioner").Args,
-			"--node-deployment", "--strict-topology", "--volume-name-prefix=pvc-stargate.csi.dev")
+			"--node-deployment", "--strict-topology", "--volume-name-prefix=pvc-stargate.csi.dev--$(NODE_NAME)")
 		kubelet := mounted(driver, "/var/lib/kubelet")
 		check(t, kubelet != nil && kubelet.MountPropagation != nil &&
 			*kubelet.MountPropagation == corev1.MountPropagationBidirectional,

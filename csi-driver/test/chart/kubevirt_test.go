@@ -119,7 +119,7 @@ func TestConditions(t *testing.T) {
 			check(t, asks(p.Spec.MatchConditions, "names-volumes", annotation), "%s has the condition %q", p.Name, c.Expression)
 			named++
 		case p.Name == "rel-csi-bound":
-			check(t, asks(p.Spec.MatchConditions, "which", "== 'pvc-stargate.csi.dev-' + object.metadata.uid"),
+			check(t, asks(p.Spec.MatchConditions, "which", "startsWith('pvc-stargate.csi.dev--')"),
 				"%s has the condition %q", p.Name, c.Expression)
 		default:
 			account := "rel-csi"

@@ -98,7 +98,7 @@ func (d *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 	if err != nil {
 		return nil, err
 	}
-	name := pool.NameFor(r.GetName())
+	name := pool.NameFor(d.config.NameOf(r))
 	spec := s.Spec(name, n)
 	of, err := origin(r.GetVolumeContentSource())
 	if err != nil {
@@ -158,7 +158,7 @@ func checkName(name string) error {
 
 func (d *Controller) checkCreate(r *csi.CreateVolumeRequest) (request.Settings, int64, error) {
 	var s request.Settings
-	if err := checkName(r.GetName()); err != nil {
+	if err := checkName(d.config.NameOf(r)); err != nil {
 		return s, 0, err
 	}
 	if err := request.CheckAll(r.GetVolumeCapabilities()); err != nil {

@@ -45,7 +45,7 @@ func FuzzCreate(f *testing.F) {
 			}
 			return
 		}
-		spec := s.Spec(pool.NameFor(r.GetName()), n)
+		spec := s.Spec(pool.NameFor(d.config.NameOf(&r)), n)
 		if !request.Within(n, r.GetCapacityRange()) || n%pool.Extent != 0 || n < pool.MinVolume || n > pool.MaxVolume || !pool.ValidName(spec.Name) {
 			t.Errorf("%v: %+v", &r, spec)
 		}

@@ -40,6 +40,11 @@ type Config struct {
 // Gone reports whether an id names a zone or folder whose memory no longer exists.
 func (c Config) Gone(of pool.ID) bool { return of.Zone != "" && slices.Contains(c.GoneZones, of.Zone) }
 
+// NameOf is the name in the zone of a volume to make, before pool.NameFor.
+func (c Config) NameOf(r *csi.CreateVolumeRequest) string {
+	return pool.WithoutNode(r.GetName(), c.Name, c.NodeID)
+}
+
 // TopologyKey is the label that tells nodes apart.
 func (c Config) TopologyKey() string { return nodemeta.Topology(c.Name) }
 
