@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,10 +41,14 @@ type Config struct {
 type Reviewer struct {
 	config  Config
 	cluster *Cluster
+	room    *semaphore.Weighted // for the bytes of reviews
+	values  *semaphore.Weighted // in them
 }
 
 // New returns a reviewer.
-func New(config Config, cluster *Cluster) *Reviewer { return &Reviewer{config, cluster} }
+func New(config Config, cluster *Cluster) *Reviewer {
+	return &Reviewer{config, cluster, semaphore.NewWeighted(mostBytes), semaphore.NewWeighted(mostValues)}
+}
 
 // anew returns the reviewer for one request.
 func (r *Reviewer) anew() *Reviewer {

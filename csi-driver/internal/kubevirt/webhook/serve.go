@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -14,13 +15,25 @@ import (
 	"net/url"
 	"time"
 
+	"golang.org/x/net/netutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )
 
+// Any pod can reach the port, so all that a client causes is bounded.
 const (
-	mostReview = 8 << 20
+	// An object has up to 1.5 MiB (etcd's limit), and a review of an update has it twice.
+	mostReview = 4 << 20
+	mostBytes  = mostReview // of all reviews at once
+	// All reviews at once have so many values in lists and objects. Go makes a whole struct of
+	// each, whatever the text has in its place.
+	mostValues = 1 << 15
+	// A short review counts as this much, because of its requests to the API server.
+	leastReview = 64 << 10
+	// How long a text may take to arrive: meanwhile others wait for its share.
+	arriving  = 2 * time.Second
+	mostConns = 256
 	// The longest time that a review takes. The chart makes the API server wait for 10 seconds.
 	reviewLimit = 8 * time.Second
 	ending      = 10 * time.Second
@@ -37,18 +50,42 @@ func (r *Reviewer) Handler(ctx context.Context) http.Handler {
 
 func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		text, err := io.ReadAll(http.MaxBytesReader(w, req.Body, mostReview))
-		if err != nil {
+		size := req.ContentLength
+		if size < 0 {
+			size = mostReview
+		}
+		if size > mostReview {
 			http.Error(w, fmt.Sprintf("a review has at most %d bytes", mostReview), http.StatusRequestEntityTooLarge)
 			return
 		}
+		within, cancel := context.WithTimeout(klog.NewContext(req.Context(), klog.FromContext(ctx)), limit(req.URL.Query()))
+		defer cancel()
+		share := max(size, leastReview)
+		if err := r.room.Acquire(within, share); err != nil {
+			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
+			return
+		}
+		defer r.room.Release(share)
+		text, err := read(w, req)
+		if err != nil {
+			http.Error(w, "the review cannot be read: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		values := int64(bytes.Count(text, []byte(",")) + 1)
+		if values > mostValues {
+			http.Error(w, fmt.Sprintf("a review has at most %d values", mostValues), http.StatusRequestEntityTooLarge)
+			return
+		}
+		if err := r.values.Acquire(within, values); err != nil {
+			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
+			return
+		}
+		defer r.values.Release(values)
 		var in admissionv1.AdmissionReview
 		if err := json.Unmarshal(text, &in); err != nil || in.Request == nil {
 			http.Error(w, "the request is no AdmissionReview", http.StatusBadRequest)
 			return
 		}
-		within, cancel := context.WithTimeout(klog.NewContext(req.Context(), klog.FromContext(ctx)), limit(req.URL.Query()))
-		defer cancel()
 		out := admissionv1.AdmissionReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 			Response: r.answer(within, in.Request, by),
@@ -58,6 +95,15 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 			klog.FromContext(ctx).Error(err, "The answer to a review could not be sent")
 		}
 	}
+}
+
+// read reads a review that arrives in time.
+func read(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+	err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(arriving))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) { // a recorder of a test has no deadlines
+		return nil, err
+	}
+	return io.ReadAll(http.MaxBytesReader(w, req.Body, mostReview))
 }
 
 // limit is how long a review may take. An API server sends its own limit with each request, and
@@ -78,15 +124,18 @@ type Certificates interface {
 
 // Serve answers requests until ctx is done.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, c Certificates) error {
+	// HTTP/2 would keep up to 1 MiB of a connection that nobody reads.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
 	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: reviewLimit, ReadTimeout: reviewLimit, WriteTimeout: 2 * reviewLimit,
+		Handler: h, Protocols: &protocols, ReadHeaderTimeout: reviewLimit, ReadTimeout: reviewLimit, WriteTimeout: 2 * reviewLimit,
 		TLSConfig: &tls.Config{
 			MinVersion:     tls.VersionTLS12,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Certificate() },
 		},
 	}
 	done := make(chan error, 1)
-	go func() { done <- s.ServeTLS(l, "", "") }()
+	go func() { done <- s.ServeTLS(netutil.LimitListener(l, mostConns), "", "") }()
 	select {
 	case err := <-done:
 		return fmt.Errorf("webhook: %w", err)

@@ -110,7 +110,7 @@ func TestNoReviews(t *testing.T) {
 	s := &http.Server{Handler: h}
 	go s.Serve(l)
 	defer s.Close()
-	for body, want := range map[string]int{"": 400, "{}": 400, "[": 400, strings.Repeat(" ", mostReview+1): 413} {
+	for body, want := range map[string]int{"": 400, "{}": 400, "[": 400, strings.Repeat(" ", mostReview+1): 413, "[" + strings.Repeat("0,", mostValues) + "0]": 413} {
 		res, err := http.Post("http://"+l.Addr().String()+"/mutate", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
