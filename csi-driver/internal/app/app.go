@@ -78,6 +78,7 @@ func Run(ctx context.Context, c Config) error {
 		defer end()
 		p.node.LookForOrphans(c.OrphanLimit)
 		p.node.LookAtMounts(k.All)
+		p.node.LookAtPaths(show.ShownAll)
 	}
 	at, err := listen(c)
 	if err != nil {

@@ -44,7 +44,7 @@ type Config struct {
 	Contents    bool
 	// Machines lets pods of KubeVirt's VMs have the volumes' memory.
 	Machines bool
-	// OrphanLimit is how long a claim's volume may be without a PersistentVolume.
+	// OrphanLimit is how long a volume may be without a PersistentVolume (cluster.OrphanLimit).
 	OrphanLimit time.Duration
 	CallLimit   time.Duration
 	StopLimit   time.Duration
@@ -153,7 +153,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.BoolVar(&c.Cluster, "cluster", false, "label this node in Kubernetes, remove its start-up taint, publish Events")
 	fs.BoolVar(&c.Contents, "claim-contents", false, "label VolumeSnapshotContents that a user wrote, if the snapshot is in this node's zone, because the snapshotter needs the label; with --cluster")
 	fs.BoolVar(&c.Machines, "machines", false, "give volumes' memory to the pods of KubeVirt's VMs that name them; needs the webhook, which admits such pods from KubeVirt alone")
-	fs.DurationVar(&c.OrphanLimit, "orphan-limit", cluster.OrphanLimit, "time after which the driver reports a claim's volume without a PersistentVolume; with --cluster")
+	fs.DurationVar(&c.OrphanLimit, "orphan-limit", cluster.OrphanLimit, "time after which the driver reports a volume or snapshot that Kubernetes will not delete; with --cluster")
 	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "time limit of a call that changes something, even if its caller has gone; a call that only looks ends with its caller")
 	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "time that calls in progress have when the driver is told to end")
 }

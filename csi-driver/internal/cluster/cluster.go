@@ -57,8 +57,9 @@ type Node struct {
 	contents     dynamic.ResourceInterface              // nil if it claims none
 	snapshots    dynamic.NamespaceableResourceInterface // nil likewise
 	mounted      func() (kernelmodule.Mounts, error)    // here
-	watchAgain   wait.Backoff                           // of PlaceCopies
-	watchSilent  time.Duration                          // of PlaceCopies
+	shown        func([]pool.Volume) (map[string][]string, error)
+	watchAgain   wait.Backoff  // of PlaceCopies
+	watchSilent  time.Duration // of PlaceCopies
 
 	zone    string             // the last report about it
 	vain    int                // failed looks at it, in a row
@@ -73,12 +74,26 @@ func New(client kubernetes.Interface, events record.EventRecorder, driver, name 
 	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain, watchSilent: watchSilent}
 	n.orphaned.Store(-1)
 	n.LookAtMounts(func() (kernelmodule.Mounts, error) { return kernelmodule.None, nil })
+	n.LookAtPaths(everywhere)
 	n.LookForOrphans(OrphanLimit)
 	return n
 }
 
+// everywhere is for a caller that does not know the paths.
+func everywhere(volumes []pool.Volume) (map[string][]string, error) {
+	at := map[string][]string{}
+	for _, v := range volumes {
+		at[v.Name] = []string{"/"}
+	}
+	return at, nil
+}
+
 // LookAtMounts lets Run report mounts that are shut down. Call it before Run.
 func (n *Node) LookAtMounts(all func() (kernelmodule.Mounts, error)) { n.mounted = all }
+
+// LookAtPaths lets Run report inline volumes that are at no path: Shower.ShownAll. Call it before
+// Run.
+func (n *Node) LookAtPaths(shown func([]pool.Volume) (map[string][]string, error)) { n.shown = shown }
 
 // Run looks until ctx is done. A step that fails is tried again at the next look.
 func (n *Node) Run(ctx context.Context, z Zone) {
@@ -119,7 +134,7 @@ func (n *Node) Look(ctx context.Context, z Zone) error {
 	if err != nil {
 		return fmt.Errorf("volumes: %w", err)
 	}
-	err = errors.Join(n.tellVolumes(ctx, volumes), n.findOrphans(ctx, volumes))
+	err = errors.Join(n.tellVolumes(ctx, volumes), n.findOrphans(ctx, z, volumes))
 	if n.contents == nil {
 		return err
 	}

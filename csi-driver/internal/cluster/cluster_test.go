@@ -331,7 +331,7 @@ func TestNone(t *testing.T) {
 }
 
 // A volume without a PersistentVolume is reported once, after that has lasted. Volumes that were
-// not made for a claim, and inline volumes, are not reported.
+// not made for Kubernetes, and mounted inline volumes, are not reported.
 func TestOrphans(t *testing.T) {
 	ctx := context.Background()
 	restored := claimed("pvc-3", driver, "again")
@@ -383,6 +383,80 @@ func TestOrphans(t *testing.T) {
 	remove("pvc-1")
 	looks(orphansEvery, 1, true)
 	looks(orphansEvery, 2, true, "volume pvc-1 has no")
+}
+
+// Volumes of pods are reported that are mounted nowhere, and snapshots that no content names. Without
+// a snapshotter nobody makes snapshots.
+func TestOrphansOfPodsAndSnapshots(t *testing.T) {
+	const in = "0123456789abcdef"
+	names := map[string]string{}
+	z := &told{kind: pool.DAX}
+	for _, what := range []string{"shown", "left"} {
+		names[what] = pool.EphemeralName(what)
+		z.volumes = append(z.volumes, pool.Volume{Name: names[what], Zone: in, State: pool.Ready})
+	}
+	for _, what := range []string{"dynamic", "written", "older", "forgotten", "of another driver"} {
+		names[what] = pool.SnapshotName(what)
+		z.snapshots = append(z.snapshots, pool.Snapshot{Name: names[what], Zone: in})
+	}
+	z.snapshots = append(z.snapshots, pool.Snapshot{Name: "by-hand", Zone: in})
+	content := func(what, driver, source, handle, status string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent",
+			"metadata": map[string]any{"name": strings.ReplaceAll(what, " ", "-"), "labels": map[string]any{managedBy: "n1"}},
+			"spec":     map[string]any{"driver": driver, "source": map[string]any{source: handle}},
+			"status":   map[string]any{"snapshotHandle": status},
+		}}
+	}
+	kinds := map[schema.GroupVersionResource]string{contentsKind: "VolumeSnapshotContentList"}
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds,
+		content("dynamic", driver, "volumeHandle", "pvc-1@"+in, names["dynamic"]+"@"+in),
+		content("written", driver, "snapshotHandle", names["written"]+"@"+in, ""),
+		content("older", driver, "volumeHandle", "pvc-1", names["older"]),
+		content("of another driver", "another.driver", "snapshotHandle", names["of another driver"]+"@"+in, ""))
+	for _, snapshotter := range []bool{true, false} {
+		recorder := record.NewFakeRecorder(9)
+		n := New(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}), recorder, driver, "n1")
+		n.LookAtPaths(func(volumes []pool.Volume) (map[string][]string, error) {
+			if len(volumes) != 2 {
+				t.Errorf("asked for %d volumes", len(volumes))
+			}
+			return map[string][]string{names["shown"]: {"/var/lib/kubelet/pods/u/volumes/v"}, names["left"]: nil}, nil
+		})
+		n.LookForOrphans(Period)
+		events := []string{"VolumeOrphaned volume " + names["left"] + " is mounted for no pod"}
+		if snapshotter {
+			n.Contents(client)
+			events = append(events, "VolumeOrphaned snapshot "+names["forgotten"]+" has no VolumeSnapshotContent", "VolumeOrphaned snapshot "+names["of another driver"]+" has no")
+		}
+		events = append([]string{"ZoneReady"}, events...)
+		for range 3 {
+			if err := n.Look(context.Background(), z); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found, known := n.Orphans(); !known || found != int64(len(events)-1) {
+			t.Errorf("snapshotter %v: %d orphans, %v", snapshotter, found, known)
+		}
+		said(t, recorder, events...)
+	}
+}
+
+// Without the mounts it is unknown which volumes are left.
+func TestOrphansWithoutMounts(t *testing.T) {
+	n := New(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}), record.NewFakeRecorder(9), driver, "n1")
+	unread := errors.New("the table cannot be read")
+	n.LookAtPaths(func([]pool.Volume) (map[string][]string, error) { return nil, unread })
+	n.LookForOrphans(Period)
+	z := &told{kind: pool.DAX, volumes: []pool.Volume{{Name: pool.EphemeralName("left"), State: pool.Ready}}}
+	for range 3 {
+		if err := n.Look(context.Background(), z); !errors.Is(err, unread) {
+			t.Error(err)
+		}
+	}
+	if found, known := n.Orphans(); known {
+		t.Errorf("%d orphans", found)
+	}
 }
 
 // With another limit the driver looks for them that often, and at least with each look.
@@ -465,7 +539,7 @@ func TestContents(t *testing.T) {
 			t.Errorf("%v; the zone was asked %d times for its snapshots", err, z.asked)
 		}
 	}
-	look(1)
+	look(2) // for orphans, too
 	of := map[string]string{}
 	list, err := client.Resource(contentsKind).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -481,9 +555,9 @@ func TestContents(t *testing.T) {
 	if !maps.Equal(of, should) {
 		t.Errorf("%v; should be %v", of, should)
 	}
-	look(2)
+	look(3)
 	if err := client.Resource(contentsKind).Delete(ctx, "elsewhere", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	look(2)
+	look(3)
 }

@@ -85,8 +85,8 @@ func moduleShows() []shown {
 	}
 }
 
-// NewCollector is for one zone. orphans returns the number of volumes without a PersistentVolume,
-// if it is known.
+// NewCollector is for one zone. orphans returns the number of volumes and snapshots that
+// Kubernetes will not delete, if it is known.
 func NewCollector(z Zone, k *kernelmodule.Module, orphans func() (int64, bool), log klog.Logger) *Collector {
 	return &Collector{
 		zone: z, module: k, log: log, lost: orphans, shown: moduleShows(),
@@ -97,7 +97,7 @@ func NewCollector(z Zone, k *kernelmodule.Module, orphans func() (int64, bool), 
 		zoneLargest: desc("zone_largest_volume_bytes", "Size of the largest volume that can be made.", "alignment"),
 		volumes:     desc("zone_volumes", "Volumes in the zone."),
 		others:      desc("zone_strays", "Objects in the zone that the driver's tools have not made."),
-		orphans:     desc("zone_orphans", "Volumes of claims without a PersistentVolume."),
+		orphans:     desc("zone_orphans", "Volumes and snapshots that Kubernetes will not delete."),
 		size:        desc("volume_size_bytes", "Size of a volume.", "volume"),
 		used:        desc("volume_used_bytes", "Bytes in use in a volume.", "volume"),
 		inodes:      desc("volume_inodes", "Inodes that a volume can have.", "volume"),
