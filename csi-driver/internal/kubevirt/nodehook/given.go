@@ -34,7 +34,8 @@ type life struct {
 	uid   string
 	board string    // the VM's UUID, in canonical form
 	pods  []string  // UIDs
-	ended time.Time // zero until KubeVirt reports the end
+	ended time.Time // zero until the life is known to have ended
+	noted time.Time // zero: an earlier driver recorded it
 }
 
 // note is a life in the file.
@@ -101,8 +102,22 @@ func (g *given) to(m machine, volume string, pods []string, has func(pod string)
 		return twin, nil
 	}
 	maps.DeleteFunc(g.lives, func(_ holding, l life) bool { return !l.ended.IsZero() && now.Sub(l.ended) > known })
-	g.lives[holding{m.String(), volume}] = life{uid: m.Metadata.UID, board: m.uuid(), pods: pods}
+	g.lives[holding{m.String(), volume}] = life{uid: m.Metadata.UID, board: m.uuid(), pods: pods, noted: now}
 	return "", g.keepLocked()
+}
+
+// looked records the end of each life whose pods no longer have the volume. KubeVirt may never report
+// that end: the driver was down, or a user deleted an object by force. The look at all volumes began
+// at that time, so it says nothing about a life that was recorded later.
+func (g *given) looked(has func(volume, pod string) bool, began, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for at, l := range g.lives {
+		if l.ended.IsZero() && l.noted.Before(began) && !slices.ContainsFunc(l.pods, func(pod string) bool { return has(at.volume, pod) }) {
+			l.ended = now
+			g.lives[at] = l
+		}
+	}
 }
 
 // ended records that the VM holds nothing on the volume any more.

@@ -103,10 +103,12 @@ func (h *Hooks) execute(ctx context.Context, request hookproto.Message) (hookpro
 
 // start returns an error while the VM cannot have its volumes.
 func (h *Hooks) start(ctx context.Context, m machine, wanted []annotation.Claim) error {
-	volumes, err := h.volumesOf(ctx, m)
+	began := time.Now()
+	volumes, shown, err := h.volumesOf(ctx, m)
 	if err != nil {
 		return err
 	}
+	h.given.looked(func(volume, pod string) bool { return h.inPod(shown[volume], pod) }, began, time.Now())
 	if len(volumes) < len(wanted) {
 		return errkind.New(errkind.InUse, "VM %s names %d claims, and its pod has %d volumes of %s on this node: "+
 			"if they do not appear, delete the VM, and check the webhook of %s", m, len(wanted), len(volumes), h.config.Driver, h.config.Driver)
@@ -161,9 +163,12 @@ func (h *Hooks) giveOne(ctx context.Context, m machine, v pool.Volume) error {
 // podsWith returns a function that reports whether the pod of a UID has the volume mounted.
 func (h *Hooks) podsWith(v pool.Volume) (has func(pod string) bool, err error) {
 	shown, err := h.show.Shown(v)
-	return func(pod string) bool {
-		return slices.ContainsFunc(shown, func(path string) bool { return h.podOf(path) == pod })
-	}, err
+	return func(pod string) bool { return h.inPod(shown, pod) }, err
+}
+
+// inPod reports whether one of the paths is in the pod.
+func (h *Hooks) inPod(paths []string, pod string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool { return h.podOf(path) == pod })
 }
 
 // claimOf returns the VM's name of a volume. The label is the claim's name, unless the class sets
@@ -178,23 +183,22 @@ func claimOf(v pool.Volume, wanted []annotation.Claim) string {
 	return v.Name
 }
 
-// volumesOf returns the volumes that the VM's pod has on this node.
-func (h *Hooks) volumesOf(ctx context.Context, m machine) ([]pool.Volume, error) {
+// volumesOf returns the volumes that the VM's pod has on this node, and the paths of all volumes.
+func (h *Hooks) volumesOf(ctx context.Context, m machine) (here []pool.Volume, shown map[string][]string, err error) {
 	all, err := h.zone.List(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	shown, err := h.show.ShownAll(all)
+	shown, err = h.show.ShownAll(all)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var here []pool.Volume
 	for _, v := range all {
 		if slices.ContainsFunc(shown[v.Name], func(path string) bool { return m.hasPod(h.config.Node, h.podOf(path)) }) {
 			here = append(here, v)
 		}
 	}
-	return here, nil
+	return here, shown, nil
 }
 
 // podOf returns the UID of the pod that a mount point belongs to, or a text that is no UID.
@@ -236,11 +240,11 @@ func (h *Hooks) ended(ctx context.Context, m machine) error {
 // A driver that could not read its notes has no records.
 func (h *Hooks) had(ctx context.Context, m machine) ([]string, error) {
 	names := h.given.of(m)
-	shown, err := h.volumesOf(ctx, m)
+	here, _, err := h.volumesOf(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range shown {
+	for _, v := range here {
 		if !slices.Contains(names, v.Name) && !h.given.toAnother(m, v.Name) {
 			names = append(names, v.Name)
 		}

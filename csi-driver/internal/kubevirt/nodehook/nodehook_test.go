@@ -258,6 +258,50 @@ func TestGiven(t *testing.T) {
 	}
 }
 
+// The driver also forgets lives whose end KubeVirt never reports, once a look finds the volume at none
+// of their pods. A look that began before a life was recorded says nothing about it.
+func TestGivenWithoutAnEnd(t *testing.T) {
+	g := given{lives: map[holding]life{}}
+	now := time.Now()
+	named := func(name string) (m machine) {
+		m.Metadata.Name = name
+		return m
+	}
+	for i := range 1000 {
+		g.to(named(fmt.Sprint("vm-", i)), fmt.Sprint("v", i), []string{fmt.Sprint("pod-", i)}, nil, now)
+	}
+	has := func(volume, pod string) bool { return volume == "v7" && pod == "pod-7" }
+	g.looked(has, now, now)
+	g.to(named("next"), "v", []string{"pod"}, nil, now.Add(2*known))
+	if len(g.lives) != 1001 {
+		t.Errorf("%d are left: a look that began earlier counted", len(g.lives))
+	}
+	now = now.Add(2 * known)
+	g.looked(has, now.Add(-time.Second), now)
+	if len(g.of(named("vm-1"))) != 1 {
+		t.Error("it is forgotten while KubeVirt may still say that it has ended")
+	}
+	g.to(named("next"), "v", []string{"pod"}, nil, now.Add(2*known))
+	if len(g.of(named("vm-7"))) != 1 || len(g.lives) != 2 {
+		t.Errorf("%d are left", len(g.lives))
+	}
+}
+
+// The start of a VM looks at all volumes.
+func TestStartForgets(t *testing.T) {
+	n := &node{shown: map[string][]string{"a": pods("pod-1"), "b": pods("pod-2")}}
+	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
+	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a")
+	n.wants(t, h, preVMStart, "two", "2", "pod-2", "b")
+	delete(n.shown, "a") // with its claim
+	n.wants(t, h, preVMStart, "two", "2", "pod-2", "b")
+	for at, ended := range map[holding]bool{{"one/vm", "a"}: true, {"two/vm", "b"}: false} {
+		if l, noted := h.given.lives[at]; !noted || l.ended.IsZero() == ended {
+			t.Errorf("%v: %+v", at, l)
+		}
+	}
+}
+
 // claimOf returns the names that the VM has for its claims.
 func TestClaimOf(t *testing.T) {
 	one, two := []annotation.Claim{{Name: "data"}}, []annotation.Claim{{Name: "data"}, {Name: "more"}}
