@@ -11,31 +11,24 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
-	"stargate/csi-driver/internal/kubevirt/certificate"
 	"stargate/csi-driver/internal/kubevirt/webhook"
 )
 
 // The build sets it.
 var version = "unversioned"
 
-const (
-	usage = 2
-	look  = time.Minute
-)
+const usage = 2
 
 type config struct {
 	admission  webhook.Config
 	driver     string
 	listen     string
 	folder     string
-	own        certificate.Own
-	service    string
 	kubeconfig string
 }
 
@@ -47,12 +40,7 @@ func (c *config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.admission.PullPolicy, "hook-pull-policy", "IfNotPresent", "pull policy of that image")
 	fs.StringVar(&c.admission.PluginName, "plugin", "", "name of the Plugin object (plugin)")
 	fs.BoolVar(&c.admission.ZoneOfFiles, "zone-of-files", false, "volumes are files in memory, and the launchers' pods are charged for them")
-	fs.StringVar(&c.folder, "certificates", "", "folder with tls.crt and tls.key, which cert-manager makes and renews; if empty, the webhook does")
-	fs.StringVar(&c.own.Namespace, "namespace", "", "namespace of the webhook's service and secret")
-	fs.StringVar(&c.service, "service", "", "name of the webhook's service")
-	fs.StringVar(&c.own.Secret, "secret", "", "name of the secret for its own certificate")
-	fs.StringVar(&c.own.Mutating, "webhooks", "", "name of the webhook configurations that get its CA")
-	fs.DurationVar(&c.own.Life, "certificate-life", 90*24*time.Hour, "life of the webhook's own certificate")
+	fs.StringVar(&c.folder, "certificates", "", "folder with tls.crt and tls.key, which may be replaced at any time")
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; if empty, the pod's service account")
 }
 
@@ -64,13 +52,9 @@ func (c *config) check() error {
 		return fmt.Errorf("--hook-image is missing: the image with stargate-hook")
 	case c.admission.API == webhook.Plugin && c.admission.PluginName == "":
 		return fmt.Errorf("--api plugin needs --plugin")
-	case c.folder == "" && (c.own.Namespace == "" || c.service == "" || c.own.Secret == "" || c.own.Mutating == ""):
-		return fmt.Errorf("--namespace, --service, --secret and --webhooks are needed for a certificate of the webhook's own; or give --certificates")
-	case c.own.Life < time.Hour:
-		return fmt.Errorf("--certificate-life %s: an hour at least", c.own.Life)
+	case c.folder == "":
+		return fmt.Errorf("--certificates is missing: the folder with tls.crt and tls.key")
 	}
-	c.own.Validating = c.own.Mutating
-	c.own.Names = []string{c.service + "." + c.own.Namespace + ".svc", c.service + "." + c.own.Namespace + ".svc.cluster.local"}
 	return nil
 }
 
@@ -113,17 +97,11 @@ func run(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	var certificates webhook.Certificates = certificate.Folder{Dir: c.folder}
-	if c.folder == "" {
-		c.own.Client, c.own.Now = cluster.Client, time.Now
-		go c.own.Run(ctx, look)
-		certificates = &c.own
-	}
 	l, err := net.Listen("tcp", c.listen)
 	if err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
 	klog.FromContext(ctx).Info("The webhook is ready", "address", l.Addr(), "api", c.admission.API, "driver", c.driver)
 	r := webhook.New(c.admission, cluster)
-	return webhook.Serve(ctx, l, r.Handler(ctx), certificates)
+	return webhook.Serve(ctx, l, r.Handler(ctx), webhook.Folder{Dir: c.folder})
 }

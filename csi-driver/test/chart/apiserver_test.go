@@ -69,7 +69,13 @@ func handler(all []written) http.Handler {
 	})
 	say("/version", written{"major": "1", "minor": "34", "gitVersion": "v1.34.0"})
 	say("/api", written{"kind": "APIVersions", "versions": []string{"v1"}})
-	say("/api/v1", written{"kind": "APIResourceList", "groupVersion": "v1", "resources": []written{}})
+	say("/api/v1", written{"kind": "APIResourceList", "groupVersion": "v1", "resources": []written{
+		{"name": "secrets", "singularName": "", "namespaced": true, "kind": "Secret", "verbs": []string{"get", "list"}}}})
+	for _, o := range all {
+		if m := o["metadata"].(written); o["kind"] == "Secret" {
+			say(fmt.Sprintf("/api/v1/namespaces/%s/secrets/%s", m["namespace"], m["name"]), o)
+		}
+	}
 	groups, lists := map[string]written{}, map[string][]written{}
 	for _, k := range resources {
 		there := !strings.HasSuffix(k.group, "kubevirt.io")

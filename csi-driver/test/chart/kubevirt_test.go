@@ -18,7 +18,7 @@ func TestWebhookTakesItsFlags(t *testing.T) {
 		name string
 		has  []string
 	}{
-		{"sidecar", []string{"--api=sidecar", "--zone-of-files", "--secret=rel-webhook"}},
+		{"sidecar", []string{"--api=sidecar", "--zone-of-files", "--certificates=/certificates"}},
 		{"plugin", []string{"--api=plugin", "--plugin=rel-csi", "--hook-image=hook:0.1.0", "--certificates=/certificates"}},
 	} {
 		args := container(t, rendered(t, c.name), webhookOwner, "webhook").Args

@@ -117,13 +117,8 @@ func limit(query url.Values) time.Duration {
 	return min(waits*4/5, reviewLimit)
 }
 
-// Certificates returns the certificate for clients.
-type Certificates interface {
-	Certificate() (*tls.Certificate, error)
-}
-
 // Serve answers requests until ctx is done.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, c Certificates) error {
+func Serve(ctx context.Context, l net.Listener, h http.Handler, c Folder) error {
 	// HTTP/2 would keep up to 1 MiB of a connection that nobody reads.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

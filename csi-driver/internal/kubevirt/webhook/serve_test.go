@@ -5,7 +5,6 @@ package webhook
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -64,24 +63,18 @@ func TestManyBytes(t *testing.T) {
 	}
 }
 
-type fixed struct{ is *tls.Certificate }
-
-func (f fixed) Certificate() (*tls.Certificate, error) { return f.is, nil }
-
 // Further connections wait until one of the mostConns ends. None is HTTP/2, which has buffers of its
 // own.
 func TestManyConnections(t *testing.T) {
-	made := httptest.NewUnstartedServer(nil)
-	made.EnableHTTP2 = true // its client would like it
-	made.StartTLS()
-	made.Close()
+	dir := t.TempDir()
+	bundle := certify(t, dir)
 	ctx, stop := context.WithCancel(context.Background())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- Serve(ctx, l, usual().reviewer(t).Handler(ctx), fixed{&made.TLS.Certificates[0]}) }()
+	go func() { done <- Serve(ctx, l, usual().reviewer(t).Handler(ctx), Folder{dir}) }()
 	defer func() {
 		stop()
 		if err := <-done; err != nil {
@@ -89,12 +82,11 @@ func TestManyConnections(t *testing.T) {
 		}
 	}()
 	get := func(limit time.Duration) (*http.Response, error) {
-		c := made.Client()
-		c.Timeout = limit
+		c := client(bundle)
+		c.Timeout, c.Transport.(*http.Transport).ForceAttemptHTTP2 = limit, true
 		res, err := c.Get("https://" + l.Addr().String() + "/healthz")
 		if err == nil {
 			res.Body.Close()
-			c.CloseIdleConnections()
 		}
 		return res, err
 	}

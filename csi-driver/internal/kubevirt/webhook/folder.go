@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certificate
+package webhook
 
 import (
 	"crypto/tls"
@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Folder is a folder with a certificate that another program, such as cert-manager, makes and
-// renews.
+// Folder holds the certificate. Helm or cert-manager makes it, and may replace it at any time.
 type Folder struct{ Dir string }
 
 // Certificate reads the files each time. An API server connects seldom and keeps its connections.
