@@ -79,16 +79,16 @@ bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref)
 
 	if (vol->slot < 0 || sg_is_silenced(vol) || sg_is_lost(vol, ref->off))
 		return false;
+	/* first: without the bit, another system may free the inode at once */
+	if (!sg_nlink(sg_iget(vol, ref, mode)))
+		sg_ledger_let_go(vol, ref);
 	sg_spin_lock(spin_of(vol, ref->ino));
 	if (sg_is_same(vol, ref))
 		take_back(vol, ref);
 	sg_spin_unlock(spin_of(vol, ref->ino));
 	sg_full_fence();
 	mode = sg_iget(vol, ref, mode);
-	if (!mode || sg_nlink(mode) || !sg_is_same(vol, ref))
-		return false;
-	sg_ledger_let_go(vol, ref);
-	return true;
+	return mode && !sg_nlink(mode) && sg_is_same(vol, ref);
 }
 
 void sg_tmpfile_open(struct sg_vol *vol, const struct sg_iref *ref)
