@@ -58,7 +58,8 @@ on g1 'cat >/usr/local/bin/stale && chmod 755 /usr/local/bin/stale' <<'EOT'
 #!/usr/bin/perl
 # stale ROUNDS: each round removes files on the server, whose handles a client has, then moves the
 # pages of /mnt/sg/moved up and down 40 times. Meanwhile the client asks for the removed files. The
-# engine takes their inodes for the tables that it builds. 1: a move failed; 2: a file was not stale.
+# engine takes their inodes for the tables that it builds. 1: a move failed. 2: a file was not
+# stale.
 use Errno;
 my ($fallocate, $collapse, $insert, $page) = (285, 0x08, 0x20, 4096);
 open(my $moved, "+<", "/mnt/sg/moved") or die $!;
