@@ -22,6 +22,9 @@
  *   hostile fill FILE GO
  *	maps FILE, stores its arguments (as ps shows them) to its first page, and a byte to its
  *	second one when the file GO exists; another thread maps memory then
+ *   hostile again FILE
+ *	stores to the first page of FILE again and again; other threads remove that page, and
+ *	map memory, without end
  *
  * The seed repeats the stores, but not the moments.
  */
@@ -848,6 +851,46 @@ static int fill(const char *file, const char *go)
 	return 0;
 }
 
+static int again_fd;
+
+static void *remove_again(void *arg)
+{
+	while (!fallocate(again_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SG_PAGE))
+		;
+	die("fallocate");
+	return arg;
+}
+
+/* Each call waits for faults that keep mmap_lock, and keeps others waiting. */
+static void *map_again(void *arg)
+{
+	for (;; usleep(1000)) {
+		void *p = mmap(NULL, SG_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED || munmap(p, SG_PAGE))
+			die("mmap");
+	}
+	return arg;
+}
+
+static int store_again(const char *file)
+{
+	pthread_t id[2];
+	volatile u8 *p;
+
+	again_fd = open(file, O_RDWR | O_CREAT, 0600);
+	if (again_fd < 0 || ftruncate(again_fd, SG_PAGE))
+		die(file);
+	p = mmap(NULL, SG_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, again_fd, 0);
+	if (p == MAP_FAILED || pthread_create(&id[0], NULL, remove_again, NULL) ||
+	    pthread_create(&id[1], NULL, map_again, NULL))
+		die(file);
+	printf("again\n");
+	while (p)
+		p[0] = 1;
+	return 0;
+}
+
 /* By a mapping, to a page that is there. */
 static int store_to(const char *file)
 {
@@ -873,12 +916,15 @@ int main(int argc, char **argv)
 		return lock_all(argv[2], atoi(argv[3]), argv[4]);
 	if (argc == 4 && !strcmp(argv[1], "fill"))
 		return fill(argv[2], argv[3]);
+	if (argc == 3 && !strcmp(argv[1], "again"))
+		return store_again(argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "store"))
 		return store_to(argv[2]);
 	if (argc == 6 && !strcmp(argv[1], "use"))
 		return use(argv + 2);
 	fprintf(stderr, "hostile attack FILE OFFSET SIZE SEED SECONDS | hostile seize FILE OFFSET SIZE NAME SECONDS |\n"
 		"hostile hold FILE OFFSET SIZE NAME SECONDS WHAT... | hostile flock DIR COUNT wait|each|keep |\n"
-		"hostile fill FILE GO | hostile store FILE | hostile use DIR SEED SECONDS BOUND\n");
+		"hostile fill FILE GO | hostile again FILE | hostile store FILE |\n"
+		"hostile use DIR SEED SECONDS BOUND\n");
 	return 2;
 }

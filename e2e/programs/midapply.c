@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * midapply load FOLDER: renames a file in it to and fro without end.
+ * midapply modes FILE: changes its mode to and fro without end.
  * midapply VOLUME SLOT PID: stops the process PID in the middle of a change by the system in that
  * slot: a record of its journal is valid, and a change counter in it is odd. Repeats for up to two
  * minutes until it succeeds. Runs outside; VOLUME is the range. Prints the odd counter.
@@ -82,6 +83,16 @@ static int load(const char *folder)
 	}
 }
 
+static int modes(const char *file)
+{
+	int fd = open(file, O_RDWR | O_CLOEXEC);
+
+	while (fd >= 0 && !fchmod(fd, 0600) && !fchmod(fd, 0644))
+		;
+	perror(file);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	int fd = argc == 4 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1, tries;
@@ -94,8 +105,10 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "load"))
 		return load(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "modes"))
+		return modes(argv[2]);
 	if (fd < 0 || fstat(fd, &st)) {
-		fprintf(stderr, "usage: midapply VOLUME SLOT PID | load FOLDER\n");
+		fprintf(stderr, "usage: midapply VOLUME SLOT PID | load FOLDER | modes FILE\n");
 		return 2;
 	}
 	size = (size_t)st.st_size;

@@ -92,6 +92,20 @@ in_time 10 "everybody can see who it is" 'cat /proc/$(pgrep -x hostile)/cmdline 
 let_go "$ino"
 holds "then it goes on" 'for try in $(seq 100); do grep -q filled /tmp/cut && exit 0; sleep 0.1; done; exit 1'
 
+step "a page that is removed again and again"
+holds "a process stores to it" '/root/hostile again /mnt/sg/again >/tmp/again 2>&1 </dev/null &
+	for try in $(seq 100); do grep -q again /tmp/again && exit 0; sleep 0.1; done; exit 1'
+ino=$(number /mnt/sg/again)
+for turn in {1..30}; do # a lock at any moment of its removals
+	g2_holds "$ino"
+	on g1 'timeout -s KILL 10 cat /proc/$(pgrep -x hostile)/maps' </dev/null >"$work/maps" ||
+		fail "turn $turn: what it has mapped cannot be seen"
+	let_go "$ino"
+done
+passed "everybody can see what it has mapped, within 10 s"
+holds "it goes on, and can be killed" '! grep -v again /tmp/again && pkill -KILL -x hostile
+	for try in $(seq 100); do pgrep -x hostile >/dev/null || exit 0; sleep 0.1; done; exit 1'
+
 step "the time of a store by a mapping"
 holds "a file of another day" 'head -c 4096 /dev/zero >/mnt/sg/timed && touch -d @1000 /mnt/sg/timed'
 ino=$(number /mnt/sg/timed)

@@ -4,7 +4,8 @@
 # SIGSTOP stops QEMU of one guest in the midst of a change: a change counter is odd, and the guest
 # holds locks. QEMU stays stopped for longer than a reader waits for a counter of a live system.
 # That is no damage: the other guest waits for what the stopped one holds, goes on with everything
-# else, and stays read-write. When QEMU goes on, so do both guests.
+# else, and stays read-write. Calls that wait can be killed, and the mount can be frozen, also behind
+# a page fault that waits. When QEMU goes on, so do both guests.
 #
 # rig: --guests 2 --size 256M
 # kernels: 6.12
@@ -28,7 +29,16 @@ in_background() {
 }
 declare -A job
 
+# stop_g2: stops its QEMU in the midst of a change. begin: when that was.
+stop_g2() {
+	local said
+	said=$("$compiled/midapply" "$RIG_RANGE" "$(slot_of g2)" "$monitor") || fail "$said"
+	begin=$EPOCHSECONDS
+	passed "$said"
+}
+
 program_everywhere midapply
+program hostile
 holds "a folder, and another one" 'mkdir /mnt/sg/busy /mnt/sg/own'
 on g2 'exec /root/midapply load /mnt/sg/busy' </dev/null >"$RIG_DIR/load" 2>&1 &
 load=$!
@@ -38,9 +48,7 @@ step "stopped in the midst of a change"
 monitor=$(pgrep -f "path=$RIG_DIR/g2\\.[0-9]+\\.console")
 [[ $monitor =~ ^[0-9]+$ ]] || fail "the monitor of g2: '$monitor'"
 trap 'kill -CONT "$monitor" || true' EXIT
-said=$("$compiled/midapply" "$RIG_RANGE" "$(slot_of g2)" "$monitor") || fail "$said"
-begin=$EPOCHSECONDS
-passed "$said"
+stop_g2
 in_background reader 'ls /mnt/sg/busy && stat /mnt/sg/busy >/dev/null'
 in_background writer 'touch /mnt/sg/busy/new'
 while ((EPOCHSECONDS - begin < seconds)); do
@@ -67,5 +75,28 @@ wait "$load" || true
 same "all is there" "a b late new" \
 	"$(on g1 'ls /mnt/sg/busy | sed "s/^[ab]$/a b/" | xargs' </dev/null)"
 holds "g1 is read-write" 'grep -q " /mnt/sg stargatefs rw[, ]" /proc/mounts && touch /mnt/sg/busy/more'
+holds "g1 has met no damage" 'grep -qx "count 0" /sys/fs/stargatefs/pmem0/errors'
+
+step "a hole of a file that was being changed"
+holds "a process maps it" 'echo x >/mnt/sg/hole
+	/root/hostile fill /mnt/sg/hole /tmp/go >/tmp/filled 2>&1 </dev/null &
+	for try in $(seq 100); do grep -q stored /tmp/filled && exit 0; sleep 0.1; done; exit 1'
+on g2 'exec /root/midapply modes /mnt/sg/hole' </dev/null >"$RIG_DIR/load" 2>&1 &
+load=$!
+on g2 'until pgrep -x midapply >/dev/null; do sleep 0.1; done' </dev/null
+trap 'kill -CONT "$monitor" || true' EXIT
+stop_g2
+holds "a store to the hole waits for g2" 'touch /tmp/go; sleep 2; ! grep filled /tmp/filled'
+holds "a truncation that waits can be killed" 'truncate -s 8192 /mnt/sg/hole >/dev/null 2>&1 </dev/null & p=$!
+	sleep 2; kill -KILL $p
+	for try in $(seq 100); do grep -q "^State:.*[ZX]" /proc/$p/status 2>/dev/null || [ ! -e /proc/$p ] && exit 0; sleep 0.1; done
+	cat /proc/$p/stack; exit 1'
+holds "the mount freezes within 20 s, and thaws" 'timeout -s KILL 20 fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
+holds "the store still waits" 'sleep 1; ! grep filled /tmp/filled'
+kill -CONT "$monitor"
+trap - EXIT
+holds "then it is done" 'for try in $(seq 300); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
+on g2 'pkill -x midapply' </dev/null || fail "g2 cannot go on"
+wait "$load" || true
 holds "g1 has met no damage" 'grep -qx "count 0" /sys/fs/stargatefs/pmem0/errors'
 finish

@@ -8,13 +8,29 @@
 #include "stargatefs.h"
 #include "trace.h"
 
-/* All three modes change a file's pages: the caller holds i_rwsem and invalidate_lock. */
+/**
+ * struct sgfs_request - a call of fallocate()
+ * @punched: how far a hole is punched. A brief attempt may end in the middle (sgfs_change_pages()).
+ */
+struct sgfs_request {
+	int mode;
+	loff_t pos, len;
+	u64 punched;
+};
+
+/* All modes change a file's pages: the caller holds i_rwsem and invalidate_lock. */
+
+static int sgfs_touch_now(struct inode *inode)
+{
+	s64 now = sgfs_now(inode);
+
+	return sg_touch(sgfs_vol(inode), sgfs_ref(inode), SG_SET_MTIME | SG_SET_CTIME, now, now, 0);
+}
 
 static int sgfs_allocate(struct inode *inode, int mode, loff_t pos, loff_t len)
 {
 	u64 first = pos >> PAGE_SHIFT, end = DIV_ROUND_UP_ULL((u64)pos + len, PAGE_SIZE);
 	struct sg_vol *vol = sgfs_vol(inode);
-	s64 now = sgfs_now(inode);
 	int err = 0;
 
 	if (!(mode & FALLOC_FL_KEEP_SIZE))
@@ -26,19 +42,20 @@ static int sgfs_allocate(struct inode *inode, int mode, loff_t pos, loff_t len)
 	if (err)
 		return err;
 	if (!(mode & FALLOC_FL_KEEP_SIZE) && pos + len > i_size_read(inode))
-		return sg_resize(vol, sgfs_ref(inode), pos + len, now);
-	return sg_touch(vol, sgfs_ref(inode), SG_SET_MTIME | SG_SET_CTIME, now, now, 0);
+		return sg_resize(vol, sgfs_ref(inode), pos + len, sgfs_now(inode));
+	return sgfs_touch_now(inode);
 }
 
-static int sgfs_punch(struct inode *inode, loff_t pos, loff_t len)
+static int sgfs_punch(struct inode *inode, struct sgfs_request *r)
 {
-	sgfs_unmap(inode, pos, len, false);
-	return sg_punch(sgfs_vol(inode), sgfs_ref(inode), pos, len, sgfs_now(inode));
+	sgfs_unmap(inode, r->pos, r->len, false);
+	return sg_punch_rest(sgfs_vol(inode), sgfs_ref(inode), &r->punched, r->pos + r->len) ?:
+	       sgfs_touch_now(inode);
 }
 
-static int sgfs_zero(struct inode *inode, int mode, loff_t pos, loff_t len)
+static int sgfs_zero(struct inode *inode, struct sgfs_request *r)
 {
-	return sgfs_punch(inode, pos, len) ?: sgfs_allocate(inode, mode, pos, len);
+	return sgfs_punch(inode, r) ?: sgfs_allocate(inode, r->mode, r->pos, r->len);
 }
 
 static bool sgfs_whole_pages(loff_t pos, loff_t len)
@@ -70,19 +87,21 @@ static int sgfs_insert(struct inode *inode, loff_t pos, loff_t len)
 	return sg_insert(sgfs_vol(inode), sgfs_ref(inode), pos, len, sgfs_now(inode));
 }
 
-static int sgfs_fallocate_change(struct inode *inode, int mode, loff_t pos, loff_t len)
+static int sgfs_fallocate_once(struct inode *inode, void *arg)
 {
-	switch (mode & ~FALLOC_FL_KEEP_SIZE) {
+	struct sgfs_request *r = arg;
+
+	switch (r->mode & ~FALLOC_FL_KEEP_SIZE) {
 	case 0:
-		return sgfs_allocate(inode, mode, pos, len);
+		return sgfs_allocate(inode, r->mode, r->pos, r->len);
 	case FALLOC_FL_PUNCH_HOLE:
-		return sgfs_punch(inode, pos, len);
+		return sgfs_punch(inode, r);
 	case FALLOC_FL_ZERO_RANGE:
-		return sgfs_zero(inode, mode, pos, len);
+		return sgfs_zero(inode, r);
 	case FALLOC_FL_COLLAPSE_RANGE:
-		return sgfs_collapse(inode, pos, len);
+		return sgfs_collapse(inode, r->pos, r->len);
 	case FALLOC_FL_INSERT_RANGE:
-		return sgfs_insert(inode, pos, len);
+		return sgfs_insert(inode, r->pos, r->len);
 	}
 	return -EOPNOTSUPP;
 }
@@ -92,6 +111,7 @@ static int sgfs_fallocate_change(struct inode *inode, int mode, loff_t pos, loff
 
 long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 {
+	struct sgfs_request r = { .mode = mode, .pos = pos, .len = len, .punched = pos };
 	struct inode *inode = file_inode(file);
 	int err;
 
@@ -100,10 +120,7 @@ long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 	inode_lock(inode);
 	err = sgfs_refresh(inode) ?: sgfs_remove_privs(file);
 	if (!err) {
-		filemap_invalidate_lock(inode->i_mapping);
-		err = sgfs_fallocate_change(inode, mode, pos, len);
-		sgfs_refresh_slow(inode);
-		filemap_invalidate_unlock(inode->i_mapping);
+		err = sgfs_change_pages(inode, sgfs_fallocate_once, &r);
 		sgfs_map_cut(inode, pos, U64_MAX);
 		sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), false);
 		sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), true);

@@ -431,18 +431,27 @@ int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask)
 	return generic_permission(idmap, inode, mask);
 }
 
-/* Remove all that the file has beyond the new size, even if another system added it just now. */
+static int sgfs_set_size_once(struct inode *inode, void *arg)
+{
+	loff_t size = *(const loff_t *)arg;
+
+	sgfs_unmap(inode, round_up(size, PAGE_SIZE), LLONG_MAX, true);
+	return sg_set_size(sgfs_vol(inode), sgfs_ref(inode), size, sgfs_now(inode));
+}
+
+/*
+ * Remove all that the file has beyond the new size, even if another system added it just now. No
+ * fault enters a page behind the size, so pages that are left there are cut off without
+ * invalidate_lock.
+ */
 static int sgfs_set_size(struct inode *inode, loff_t size)
 {
 	int err = inode_newsize_ok(inode, size);
 
 	if (err)
 		return err;
-	filemap_invalidate_lock(inode->i_mapping);
-	sgfs_unmap(inode, round_up(size, PAGE_SIZE), LLONG_MAX, true);
-	err = sg_resize(sgfs_vol(inode), sgfs_ref(inode), size, sgfs_now(inode));
-	sgfs_refresh_slow(inode);
-	filemap_invalidate_unlock(inode->i_mapping);
+	err = sgfs_change_pages(inode, sgfs_set_size_once, &size) ?:
+	      sg_finish_cut(sgfs_vol(inode), sgfs_ref(inode));
 	sgfs_map_cut(inode, size, U64_MAX);
 	sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), false);
 	return err;

@@ -106,7 +106,7 @@ static bool sgfs_beyond_end(struct inode *inode, pgoff_t page)
 
 /*
  * A write fault in a hole. Nobody keeps the page of zeroes. -EINTR: not within SGFS_BRIEF_NS.
- * -EBUSY, if @brief: a truncation may hold invalidate_lock for longer than that.
+ * -EBUSY, if @brief: invalidate_lock is taken, and its holder may have much to do.
  */
 static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 {
@@ -120,32 +120,31 @@ static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 		if (down_write_killable(lock))
 			return -EINTR;
 	}
-	sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
 	/* in any case: a repeated fault must not spin */
-	w.until = ktime_get_ns() + SGFS_BRIEF_NS;
+	sgfs_begin_waiting(SGFS(inode->i_sb), &w, SGFS_BRIEF_NS);
 	if (!sgfs_beyond_end(inode, page))
 		err = sg_allocate(sgfs_vol(inode), sgfs_ref(inode), page, 1);
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 	if (!err)
 		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PAGE_SIZE, false);
-	sgfs_refresh(inode);
 	filemap_invalidate_unlock(inode->i_mapping);
+	sgfs_refresh(inode);	/* it may wait for another system */
 	if (!err)
 		sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), true);
 	return err;
 }
 
-/*
- * Other faults of the file wait for invalidate_lock. So the other system is waited for without it.
- */
 static int sgfs_fill_hole(struct inode *inode, pgoff_t page, bool brief)
 {
+	unsigned int turns = 0;
 	int err;
 
 	do {
 		err = sgfs_try_to_fill(inode, page, brief);
-	} while (err == -EINTR && !fatal_signal_pending(current) &&
-		 !sg_wait_inode(sgfs_vol(inode), sgfs_ref(inode)));
+		if (err != -EINTR)
+			break;
+		err = sgfs_wait_outside(inode, &turns);
+	} while (!err);
 	return err;
 }
 
@@ -322,12 +321,10 @@ static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 }
 
 /*
- * Take invalidate_lock. A truncation that has it may wait for another system without a limit. So
- * the first attempt releases mmap_lock before it waits, and the fault is then retried. The second
- * attempt waits with mmap_lock held, if no task of this system has waited for long: otherwise a
- * series of truncations could keep the fault out. The few faults that cannot be retried (futexes of
- * the kernel) wait in the same way. Tasks that look at that process then wait, too, but the process
- * can be killed.
+ * Take invalidate_lock. Its holder waits for other systems for SGFS_BRIEF_NS at most, but may have
+ * much to do. So the first wait is without mmap_lock, and then the fault is retried. A second
+ * attempt queues up with mmap_lock: truncations in a row cannot keep it out. So do the few faults
+ * that cannot be retried (futexes of the kernel).
  */
 static vm_fault_t sgfs_lock_pages(struct inode *inode, const struct vm_fault *vmf,
 				  struct file **kept)
@@ -338,8 +335,7 @@ static vm_fault_t sgfs_lock_pages(struct inode *inode, const struct vm_fault *vm
 		return 0;
 	if (sgfs_can_come_again(vmf) && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 		return VM_FAULT_RETRY;
-	if (!sgfs_may_let_go(vmf) ||
-	    (vmf->flags & FAULT_FLAG_TRIED && !READ_ONCE(sgfs_vol(inode)->stuck)))
+	if (!sgfs_may_let_go(vmf) || vmf->flags & FAULT_FLAG_TRIED)
 		return down_read_killable(&mapping->invalidate_lock) ? VM_FAULT_SIGBUS : 0;
 	*kept = sgfs_mmap_let_go(vmf);
 	if (!down_read_killable(&mapping->invalidate_lock))
@@ -387,12 +383,13 @@ static bool sgfs_lets_go(const struct vm_fault *vmf)
 
 static int sgfs_mmap_fill(struct inode *inode, pgoff_t page, bool brief)
 {
+	struct sgfs *fs = SGFS(inode->i_sb);
 	struct sgfs_waiting w;
 	int err;
 
-	sgfs_begin_waiting(SGFS(inode->i_sb), &w, brief);
+	sgfs_begin_waiting(fs, &w, brief ? sgfs_brief_ns(fs) : SGFS_ANY_NS);
 	err = sgfs_fill_hole(inode, page, brief);
-	sgfs_end_waiting(SGFS(inode->i_sb), &w);
+	sgfs_end_waiting(fs, &w);
 	return err;
 }
 
@@ -802,7 +799,7 @@ int sgfs_mmap(struct file *file, struct vm_area_struct *vma)
 	struct sgfs *fs = SGFS(file_inode(file)->i_sb);
 	struct sgfs_waiting w;
 
-	sgfs_begin_waiting(fs, &w, true);	/* mmap_lock is held */
+	sgfs_begin_waiting(fs, &w, sgfs_brief_ns(fs));	/* mmap_lock is held */
 	file_accessed(file);
 	sgfs_end_waiting(fs, &w);
 	sgfs_mmap_count_mapping(file_inode(file), 1);

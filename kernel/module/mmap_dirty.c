@@ -133,9 +133,9 @@ void sgfs_written_forget(struct inode *inode)
 
 /*
  * Faults are kept out and no writable entry is left, so pages flushed now need no mark any more. A
- * task that holds invalidate_lock may wait for a lock of another system. sync() covers all volumes
- * of the node, so it waits for none of these tasks: like fsync(), it flushes the marked pages and
- * keeps the marks.
+ * task that holds invalidate_lock may have much to do, and may wait for another system for a moment.
+ * sync() covers all volumes of the node, so it waits for none of these tasks: like fsync(), it
+ * flushes the marked pages and keeps the marks.
  */
 static int sgfs_flush_file(struct inode *inode, bool revoke)
 {
@@ -184,7 +184,7 @@ static int sgfs_for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 	LIST_HEAD(todo);
 
 	/* A limit for all of them: deferred times may be many, and sync() waits for this pass. */
-	sgfs_begin_waiting(fs, &w, true);
+	sgfs_begin_waiting(fs, &w, sgfs_brief_ns(fs));
 	spin_lock(&fs->mapped_lock);
 	list_splice_init(&fs->mapped, &todo);
 	spin_unlock(&fs->mapped_lock);

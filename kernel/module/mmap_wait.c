@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults that may wait for another system, and the times of stores by mappings.
+ * Tasks that hold what page faults wait for, and may have to wait for another system; and the times
+ * of stores by mappings.
  *
  * Another system may keep a lock for as long as it likes. A fault that stores delays each freeze
  * (sb_start_pagefault()). The freeze holds s_umount, which sync(2) needs for all mounts. The fault
  * also holds mmap_lock, as a call of mmap() does: a task that looks at the process, as ps does,
- * waits for it.
+ * waits for it. And it waits for invalidate_lock.
  *
  * So no fault waits in this way during a freeze: it ends, and is retried, to wait for the thaw. No
- * fault that can be retried waits long with mmap_lock either: it drops mmap_lock first (mmap.c).
+ * fault that can be retried waits long with mmap_lock either: it drops mmap_lock first (mmap.c). No
+ * task waits long with invalidate_lock: it tries briefly, waits without the lock, and tries again.
  */
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+
 #include "stargatefs.h"
 
-void sgfs_begin_waiting(struct sgfs *fs, struct sgfs_waiting *w, bool brief)
+void sgfs_begin_waiting(struct sgfs *fs, struct sgfs_waiting *w, u64 ns)
 {
 	w->task = current;
-	w->until = U64_MAX;
-	if (brief)	/* a lock that was kept for long is not about to be released */
-		w->until = ktime_get_ns() + (READ_ONCE(fs->vol.stuck) ? 0 : SGFS_BRIEF_NS);
+	w->left = ns;
+	w->last = ktime_get_ns();
 	spin_lock(&fs->waiting_lock);
 	list_add(&w->list, &fs->waiting);
 	spin_unlock(&fs->waiting_lock);
@@ -28,6 +32,22 @@ void sgfs_end_waiting(struct sgfs *fs, struct sgfs_waiting *w)
 	spin_lock(&fs->waiting_lock);
 	list_del(&w->list);
 	spin_unlock(&fs->waiting_lock);
+}
+
+#define LOOK_NS	NSEC_PER_MSEC	/* the longest time between two looks of one wait */
+
+/*
+ * The time since the last look counts. A longer time was spent with work, or without a processor,
+ * and counts only in part: so an attempt that has much to do may still wait.
+ */
+static bool sgfs_has_waited(struct sgfs_waiting *w)
+{
+	u64 now = ktime_get_ns();
+
+	if (w->left != SGFS_ANY_NS)
+		w->left -= min3(w->left, now - w->last, (u64)LOOK_NS);
+	w->last = now;
+	return !w->left;
 }
 
 bool sgfs_gives_way(const struct sg_vol *vol)
@@ -41,9 +61,52 @@ bool sgfs_gives_way(const struct sg_vol *vol)
 	spin_lock(&fs->waiting_lock);
 	list_for_each_entry(w, &fs->waiting, list)
 		if (w->task == current)
-			ends |= freezes || ktime_get_ns() >= w->until;
+			ends |= sgfs_has_waited(w) || freezes;
 	spin_unlock(&fs->waiting_lock);
 	return ends;
+}
+
+/* --- invalidate_lock -------------------------------------------------------------------------- */
+
+#define AT_ONCE		4	/* attempts without a pause */
+#define PAUSE_MOST	8	/* doublings of the pause, from 1 ms on */
+
+/*
+ * The inode's lock is the one that is waited for. If another one was in the way, of an area or a
+ * chunk, the next attempt waits for it. Attempts in a row must not keep page faults out, nor leave
+ * many spare inodes (collapse.c). So there is a pause between them.
+ */
+int sgfs_wait_outside(struct inode *inode, unsigned int *turns)
+{
+	unsigned int turn = (*turns)++;
+	int err = fatal_signal_pending(current) ? -EINTR :
+		  sg_wait_inode(sgfs_vol(inode), sgfs_ref(inode));
+
+	if (!err && turn >= AT_ONCE)
+		schedule_timeout_killable(msecs_to_jiffies(1 << min(turn - AT_ONCE, PAUSE_MOST)));
+	return err;
+}
+
+/* A change counter that stays odd is waited for here, too: the refresh finds it. */
+int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, void *arg),
+		      void *arg)
+{
+	struct sgfs_waiting w;
+	unsigned int turns = 0;
+	int err;
+
+	do {
+		filemap_invalidate_lock(inode->i_mapping);
+		sgfs_begin_waiting(SGFS(inode->i_sb), &w, SGFS_BRIEF_NS);
+		err = change(inode, arg);
+		sgfs_end_waiting(SGFS(inode->i_sb), &w);
+		filemap_invalidate_unlock(inode->i_mapping);
+		sgfs_refresh_slow(inode);
+		if (err != -EINTR)
+			break;
+		err = sgfs_wait_outside(inode, &turns);
+	} while (!err);
+	return err;
 }
 
 /* --- times of stores -------------------------------------------------------------------------- */
@@ -123,7 +186,7 @@ int sgfs_store_deferred_time(struct inode *inode)
 
 	if (err)
 		return err;
-	sgfs_begin_waiting(SGFS(inode->i_sb), &w, false);
+	sgfs_begin_waiting(SGFS(inode->i_sb), &w, SGFS_ANY_NS);
 	err = sgfs_store_deferred_locked(inode);
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);
 	inode_unlock(inode);
@@ -148,7 +211,7 @@ void sgfs_note_store(struct file *file)
 
 	if (timespec64_equal(&mtime, &now) && timespec64_equal(&ctime, &now))
 		return;
-	sgfs_begin_waiting(SGFS(inode->i_sb), &w, true);
+	sgfs_begin_waiting(SGFS(inode->i_sb), &w, sgfs_brief_ns(SGFS(inode->i_sb)));
 	if (file_update_time(file) == -EINTR)
 		sgfs_defer_time(inode, sgfs_ns(now));
 	sgfs_end_waiting(SGFS(inode->i_sb), &w);

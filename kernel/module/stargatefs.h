@@ -583,18 +583,38 @@ void sgfs_mmap_quiesce(struct sgfs *fs);
 void sgfs_mmap_revoke(struct sgfs *fs);
 
 /* mmap_wait.c */
-#define SGFS_BRIEF_NS	(20 * NSEC_PER_MSEC)	/* the longest wait with mmap_lock */
+/* the longest wait for other systems with mmap_lock, or with invalidate_lock */
+#define SGFS_BRIEF_NS	(20 * NSEC_PER_MSEC)
+#define SGFS_ANY_NS	U64_MAX
 /**
  * struct sgfs_waiting - a thread that may be about to wait. On its stack.
- * @until: with mmap_lock: the end of the wait (ktime_get_ns())
+ * @left: it may wait for so long (ns), all waits together; SGFS_ANY_NS: without a limit
+ * @last: when that was last computed (ktime_get_ns())
  */
 struct sgfs_waiting {
 	struct list_head list;
 	struct task_struct *task;
-	u64 until;
+	u64 left, last;
 };
-void sgfs_begin_waiting(struct sgfs *fs, struct sgfs_waiting *w, bool brief);
+void sgfs_begin_waiting(struct sgfs *fs, struct sgfs_waiting *w, u64 ns);
 void sgfs_end_waiting(struct sgfs *fs, struct sgfs_waiting *w);
+/* A lock that was kept for long is not about to be released: then do not wait. */
+static inline u64 sgfs_brief_ns(const struct sgfs *fs)
+{
+	return READ_ONCE(fs->vol.stuck) ? 0 : SGFS_BRIEF_NS;
+}
+/*
+ * Waits for other systems after a brief attempt that ended with -EINTR. The caller holds nothing
+ * that page faults wait for. 0: try again. *turns: 0 at first.
+ */
+int sgfs_wait_outside(struct inode *inode, unsigned int *turns);
+/*
+ * Call @change, which changes the file's pages, with invalidate_lock held exclusively. It waits
+ * briefly for other systems, and is called again: after -EINTR it has changed nothing, or continues
+ * what it has begun.
+ */
+int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, void *arg),
+		      void *arg);
 /* A store by a mapping is to come: its time is stored, or deferred. */
 void sgfs_note_store(struct file *file);
 /* For the engine: other tasks of this system now wait for a lock that the waiting thread holds. */

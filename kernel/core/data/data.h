@@ -50,8 +50,10 @@ static inline u64 sg_stale_end(u64 size)
 int sg_allocate_now(struct sg_vol *vol, const struct sg_iref *ref, u64 page);
 /* Pages behind the size may be left by a truncation: finish it before anything is stored there. */
 bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref);
-int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref);
-/* The same for a caller that retries: *turns counts, 0 at first. -EUCLEAN: the cut never ends. */
+/*
+ * sg_finish_cut() for a caller that retries: *turns counts, 0 at first. -EUCLEAN: the cut never
+ * ends.
+ */
 int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned int *turns);
 #define SG_RECLAIM_SOME	1024	/* deferred frees to reclaim before ENOSPC */
 

@@ -259,7 +259,7 @@ out:
 	return err;
 }
 
-int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
+int sg_set_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
 {
 	struct sg_nospace nospace = {};
 	int err = sg_may_write(vol);
@@ -278,6 +278,13 @@ int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
 			again = !err;
 		}
 	} while (again);
+	return err;
+}
+
+int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
+{
+	int err = sg_set_size(vol, ref, size, now);
+
 	return err || !sg_is_cutting(vol, ref) ? err : sg_finish_cut(vol, ref);
 }
 
@@ -308,48 +315,67 @@ static int punch_some(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, 
 	return 0;
 }
 
-static int punch_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 end)
+static int punch_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, u64 end)
 {
 	struct sg_nospace nospace = {};
 	u64 pieces = 0;
 	int err = 0;
 
-	while (!err && page < end) {
+	while (!err && *page < end) {
 		err = sg_ilock(vol, ref);
 		if (err)
 			return err;
-		err = punch_some(vol, ref, &page, end, nospace.since);
+		err = punch_some(vol, ref, page, end, nospace.since);
 		sg_iunlock(vol, ref);
 		err = after_piece(vol, err, &nospace);
-		if (!err && page < end)
+		if (!err && *page < end)
 			err = next_piece(vol, ref, &pieces);
 	}
 	return err;
 }
 
+/* Zeroes the bytes of [*pos, end), a part of one page. */
+static int punch_bytes(struct sg_vol *vol, const struct sg_iref *ref, u64 *pos, u64 end)
+{
+	int err;
+
+	if (*pos >= end)
+		return 0;
+	err = sg_ilock(vol, ref);
+	if (err)
+		return err;
+	err = sg_may_change(vol, ref) ?: sg_zero_mapped(vol, ref, *pos, end);
+	sg_fence();
+	sg_iunlock(vol, ref);
+	if (!err)
+		*pos = end;
+	return err;
+}
+
+int sg_punch_rest(struct sg_vol *vol, const struct sg_iref *ref, u64 *pos, u64 end)
+{
+	u64 first = sg_pages_of(*pos), last = end >> SG_PAGE_SHIFT, page = first;
+	int err = sg_may_write(vol) ?:
+		  punch_bytes(vol, ref, pos, SG_MIN(end, first << SG_PAGE_SHIFT));
+
+	if (err)
+		return err;
+	if (page < last) {
+		err = punch_pages(vol, ref, &page, last);
+		*pos = page << SG_PAGE_SHIFT;
+	}
+	return err ?: punch_bytes(vol, ref, pos, end);
+}
+
 int sg_punch(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len, s64 now)
 {
 	int err = sg_may_write(vol);
-	u64 end, first, last;
 
 	if (err)
 		return err;
 	if (pos >= SG_FILE_MAX || !len)
 		return len ? 0 : -EINVAL;
-	end = pos + SG_MIN(len, SG_FILE_MAX - pos);
-	first = sg_pages_of(pos);
-	last = end >> SG_PAGE_SHIFT;
-	err = sg_ilock(vol, ref);
-	if (err)
-		return err;
-	err = sg_may_change(vol, ref) ?:
-		sg_zero_mapped(vol, ref, pos, SG_MIN(end, first << SG_PAGE_SHIFT));
-	if (!err && last >= first)
-		err = sg_zero_mapped(vol, ref, last << SG_PAGE_SHIFT, end);
-	sg_fence();
-	sg_iunlock(vol, ref);
-	if (!err)
-		err = punch_pages(vol, ref, first, last);
+	err = sg_punch_rest(vol, ref, &pos, pos + SG_MIN(len, SG_FILE_MAX - pos));
 	if (!err && now)
 		err = sg_touch(vol, ref, SG_SET_MTIME | SG_SET_CTIME, now, now, 0);
 	return err;

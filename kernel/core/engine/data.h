@@ -93,8 +93,20 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
 /* Sets the size; cuts off the pages behind it, and zeroes the rest of the last page. */
 int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now);
+/*
+ * The same in two parts, for callers that must not wait for long (sg_vol.gives_way). After an error
+ * of sg_set_size() the size is as before. After 0 some pages may be left behind it:
+ * sg_finish_cut() cuts them off, or does nothing.
+ */
+int sg_set_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now);
+int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref);
 /* Makes [pos, pos+len) read as zeroes; whole pages become deferred frees. */
 int sg_punch(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len, s64 now);
+/*
+ * The same for [*pos, end) inside SG_FILE_MAX, without the times. *pos: how far it is done, also
+ * after an error. A caller that comes again then erases nothing that was written meanwhile.
+ */
+int sg_punch_rest(struct sg_vol *vol, const struct sg_iref *ref, u64 *pos, u64 end);
 /*
  * Page-aligned. sg_collapse() removes the range and moves the rest down; sg_insert() opens a hole
  * and moves the rest up.

@@ -287,10 +287,26 @@ static void *takes_in_time(void *arg)
 	return NULL;
 }
 
+/* The second system holds all areas of the first one. */
+static void hold_areas(bool on)
+{
+	unsigned int i;
+
+	for (i = 0; i < t.v.sb.areas; i++) {
+		u64 lock = sg_area_off(&t.v, (unsigned int)t.v.slot, i) +
+			   offsetof(struct sg_area, lock);
+
+		if (on)
+			CHECK(sg_trylock(&second, lock));
+		else
+			sg_unlock(&second, lock);
+	}
+}
+
 static void given_way(void)
 {
 	struct sg_iref f = test_create(&t.v, &t.root, "gives way", SG_S_IFREG | 0644);
-	u64 start = sg_ticks(), ino_lock = SG_IOFF(&f, lock), turn[16], i;
+	u64 start = sg_ticks(), ino_lock = SG_IOFF(&f, lock);
 	pthread_t other;
 
 	t.v.gives_way = gives_way;
@@ -306,14 +322,9 @@ static void given_way(void)
 	CHECK_EQ(sg_touch(&t.v, &f, SG_SET_MTIME, 77, 0, 0), -EINTR);
 	CHECK_EQ(sg_wait_inode(&t.v, &f), -EINTR);
 	sg_unlock(&second, ino_lock);
-	CHECK(t.v.sb.areas <= SG_ARRAY_SIZE(turn));
-	for (i = 0; i < t.v.sb.areas; i++)
-		CHECK(sg_trylock(&second, sg_area_off(&t.v, (unsigned int)t.v.slot, (unsigned int)i) +
-					  offsetof(struct sg_area, lock)));
+	hold_areas(true);
 	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
-	for (i = 0; i < t.v.sb.areas; i++)
-		sg_unlock(&second, sg_area_off(&t.v, (unsigned int)t.v.slot, (unsigned int)i) +
-				   offsetof(struct sg_area, lock));
+	hold_areas(false);
 	/* the mount is frozen: the fault does not wait for the thaw either */
 	sg_store64(&t.v.still.closed, 1);
 	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
@@ -329,6 +340,54 @@ static void given_way(void)
 	sg_unlock(&second, LOCK);
 	pthread_join(other, NULL);
 	t.v.gives_way = NULL;
+}
+
+#define SPARSE	1000u	/* single pages: more than one step of a cut frees */
+
+/*
+ * A truncation, and a hole that is punched, by callers that wait briefly and come again. A second
+ * attempt continues the first, and erases nothing that another system wrote after it.
+ */
+static void in_parts(void)
+{
+	struct sg_iref f = test_create(&t.v, &t.root, "in parts", SG_S_IFREG | 0644);
+	u64 pos = 100, end = 3 * SG_PAGE + 100, i;
+	u8 buf[5 * SG_PAGE], zero[3 * SG_PAGE] = { 0 };
+
+	for (i = 0; i < SPARSE; i++)
+		CHECK_OK(sg_allocate(&t.v, &f, 2 * i, 1));
+	CHECK_OK(sg_resize(&t.v, &f, 2 * SPARSE * SG_PAGE, 1));
+	t.v.gives_way = gives_way;
+	holds_others_up = true;
+	CHECK_OK(sg_ilock(&second, &f));
+	CHECK_EQ(sg_set_size(&t.v, &f, SG_PAGE, 1), -EINTR);
+	CHECK_EQ(sg_punch_rest(&t.v, &f, &pos, end), -EINTR);
+	CHECK_EQ(pos, 100);
+	sg_iunlock(&second, &f);
+	CHECK_EQ(sg_iget(&t.v, &f, size), 2 * SPARSE * SG_PAGE);
+	CHECK_OK(sg_set_size(&t.v, &f, SG_PAGE, 1));
+	CHECK_EQ(sg_iget(&t.v, &f, size), SG_PAGE);
+	CHECK(sg_is_cutting(&t.v, &f));
+	CHECK_OK(sg_finish_cut(&t.v, &f));
+	CHECK(!sg_is_cutting(&t.v, &f));
+
+	memset(buf, 'x', sizeof(buf));
+	CHECK_EQ(sg_write(&t.v, &f, 0, buf, sizeof(buf), 1), (s64)sizeof(buf));
+	hold_areas(true);
+	CHECK_EQ(sg_punch_rest(&t.v, &f, &pos, end), -EINTR);
+	CHECK_EQ(pos, SG_PAGE);
+	CHECK_EQ(sg_write(&second, &f, 200, "new", 3, 1), 3);
+	hold_areas(false);
+	CHECK_OK(sg_punch_rest(&t.v, &f, &pos, end));
+	CHECK_EQ(pos, end);
+	holds_others_up = false;
+	t.v.gives_way = NULL;
+	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), (s64)sizeof(buf));
+	CHECK(buf[99] == 'x' && !memcmp(buf + 100, zero, 100));
+	CHECK(!memcmp(buf + 200, "new", 3));
+	CHECK(!memcmp(buf + SG_PAGE, zero, end - SG_PAGE));
+	CHECK(buf[end] == 'x');
+	CHECK_OK(sg_unlink(&t.v, &t.root, "in parts", 8, 1));
 }
 
 /* The system dies and holds the lock: the lock is free once the slot has been recovered. */
@@ -380,6 +439,7 @@ int main(void)
 	given_up();
 	test_hasten(false);
 	given_way();
+	in_parts();
 	recovered();
 	several_inodes();
 	tvol_drop(&t);
