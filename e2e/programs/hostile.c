@@ -10,8 +10,9 @@
  *	again whenever another system releases one
  *   hostile hold FILE OFFSET SIZE NAME SECONDS WHAT...
  *	makes locks look held by the live system of that name, and releases them after that time.
- *	WHAT: `areas` (all transaction areas), `chains` (all chains of users' locks), the number
- *	of an inode, or number:unlinked: the inode also looks unlinked at that time
+ *	WHAT: `areas` (all transaction areas), `chains` (all chains of users' locks), `semaphores`
+ *	(their file), the number of an inode, or number:unlinked: the inode also looks unlinked at
+ *	that time
  *   hostile use DIR SEED SECONDS BOUND
  *	runs processes with usual operations of users. Any operation may fail; none may take
  *	longer than BOUND seconds and still run after it was killed
@@ -425,6 +426,11 @@ static void hold_what(const char *what, u64 word, bool on)
 	if (!strcmp(what, "chains")) {
 		for (i = 0; i < SG_USERLOCK_CHAINS; i++)
 			hold_lock(page_of(SG_SYS_LOCKS, i), word, on);
+		return;
+	}
+	if (!strcmp(what, "semaphores")) {
+		rec = SG_PAGE + offsetof(struct sg_hot, sys) + SG_SYS_SEMS * SG_INODE_SIZE;
+		hold_lock(rec + offsetof(struct sg_inode, lock), word, on);
 		return;
 	}
 	ino = strtoull(what, &rest, 0);

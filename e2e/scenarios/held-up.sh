@@ -155,13 +155,40 @@ passed "a writer of another system goes on"
 holds "thawed, nobody here has it open" 'fsfreeze -u /mnt/sg
 	for try in $(seq 100); do stargate-sem rm rw 2>/dev/null && exit 0; sleep 0.1; done; exit 1'
 
+step "users of semaphores"
+# sem_users NAME...: processes in g1 that have them open.
+sem_users() {
+	holds "processes read: $*" "for name in $*; do stargate-sem create \$name --type rwlock || exit
+		setsid stargate-sem lock --read \$name -- sleep 600 >/dev/null 2>&1 </dev/null &
+	done
+	for try in \$(seq 100); do [ \$(pgrep -cx sleep) = $# ] && exit 0; sleep 0.1; done; exit 1"
+}
+sem_users_end() {
+	holds "killed, they are gone within 10 s" 'p=$(pgrep -x stargate-sem); kill -KILL $p
+		for try in $(seq 100); do pgrep -x stargate-sem >/dev/null || exit 0; sleep 0.1; done
+		for i in $p; do cat /proc/$i/stack; done; exit 1'
+	on g1 'pkill -x sleep' </dev/null || true
+}
+sem_users rw
+g2_holds semaphores
+sem_users_end
+let_go semaphores
+holds "soon nobody here has it open" 'for try in $(seq 100); do
+	stargate-sem rm rw 2>/dev/null && exit 0; sleep 0.1; done; exit 1'
+
 step "locks of files in two volumes"
 holds "a second volume" 'mkdir -p /mnt/bare /run/bare /mnt/sg/d &&
 	mkfs.stargatefs -q --phys 256M --size 32M /run/bare/volume &&
 	dd if=/run/bare/volume of=/dev/mem bs=1M seek=256 conv=notrunc status=none &&
 	mount -t stargatefs -o phys=256M,size=32M none /mnt/bare && mkdir /mnt/bare/d'
 holds "all chains are there" "/root/hostile flock /mnt/sg/d $files each && /root/hostile flock /mnt/bare/d $files each"
+holds "a process has many locks in the first one" 'mkdir /mnt/sg/e
+	/root/hostile flock /mnt/sg/e 64 keep >/tmp/keep 2>&1 </dev/null & echo $! >/tmp/pid
+	for try in $(seq 100); do grep -q locks /tmp/keep && exit 0; sleep 0.1; done; exit 1'
 g2_holds chains
+holds "killed, it is gone within 10 s" 'p=$(cat /tmp/pid); kill -KILL $p
+	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
+	cat /proc/$p/stack; exit 1'
 holds "many wait in the first one" "/root/hostile flock /mnt/sg/d $files wait >/tmp/wait 2>&1 </dev/null &
 	for try in \$(seq 100); do grep -q locks /tmp/wait && sleep 1 && exit 0; sleep 0.1; done; exit 1"
 in_time 10 "all locks of the other one can be had" "/root/hostile flock /mnt/bare/d $files each"
@@ -175,5 +202,10 @@ holds "a process that waits in the first one can be killed" 'pkill -KILL -x host
 	for try in $(seq 300); do pgrep -x hostile >/dev/null || exit 0; sleep 0.1; done; exit 1'
 let_go chains
 in_time 20 "then its locks can be had" "/root/hostile flock /mnt/sg/d 8 each"
+on g2 'for try in $(seq 100); do
+	for i in $(seq 0 63); do flock -n /mnt/sg/e/$i true || break; done && [ $i = 63 ] &&
+		flock -n /mnt/sg/e/63 true && exit 0; sleep 0.1; done; exit 1' </dev/null ||
+	fail "g2 finds locks of a process that is gone"
+passed "g2 finds the locks of the killed process free"
 holds "both are left" 'umount /mnt/bare && umount /mnt/sg'
 finish

@@ -18,7 +18,6 @@
 
 #define NAP_MS_MIN	1
 #define NAP_MS_MAX	20	/* bound on the delay until another system's release is noticed */
-#define UNLOCK_MS	100000	/* an exit waits no longer than this for another system */
 
 /*
  * Both tables of an inode change under its @tables (struct sgfs_inode), so that no reader finds a
@@ -86,9 +85,15 @@ static bool sgfs_is_put_off(int err)
 	return err == -EBUSY || err == -ENOBUFS;
 }
 
-/* @last: the volume's table cannot be had in time, so only the VFS's lists change. */
+/* A task that ends can be killed no more, and the VFS closes files in kernel threads, too. */
+static bool sgfs_must_not_wait(void)
+{
+	return current->flags & (PF_EXITING | PF_KTHREAD) || fatal_signal_pending(current);
+}
+
+/* @later: if the volume's table cannot be had at once, the engine releases the lock later. */
 static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
-			    const struct sg_userlock *range, bool last)
+			    const struct sg_userlock *range, bool later)
 {
 	struct inode *inode = file_inode(file);
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -96,29 +101,53 @@ static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
 
 	mutex_lock(&si->tables);
 	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
+	if (later && sgfs_is_put_off(err)) {
+		sg_userlock_clear_later(sgfs_vol(inode), sgfs_ref(inode), range);
+		err = 0;
+	}
 	/* No room to split a lock: nothing has changed. After other errors no lock is left. */
-	if (err != -ENOLCK && err != -EINTR && (last || !sgfs_is_put_off(err)))
+	if (err != -ENOLCK && !sgfs_is_put_off(err))
 		err = sgfs_change_local(file, fl, F_UNLCK);
 	mutex_unlock(&si->tables);
 	return err;
 }
 
+/*
+ * A task that waits for another system looks at its lock every millisecond. So one task at a time
+ * waits, for all lock files with the same hash.
+ */
+static int sgfs_await(struct inode *inode, int err)
+{
+	const struct sg_iref *ref = sgfs_ref(inode);
+	struct mutex *turn = &SGFS(inode->i_sb)->awaiting[ref->ino % SGFS_AWAITING];
+	int e = mutex_lock_killable(turn);
+
+	if (e)
+		return e;
+	e = sg_userlock_await(sgfs_vol(inode), ref, err);
+	mutex_unlock(turn);
+	return e;
+}
+
+/*
+ * A task that can be killed waits until the volume's table has changed, and other systems can see
+ * that. Otherwise the whole file is unlocked: the engine does that as soon as it can.
+ */
 static int sgfs_unlock(struct file *file, struct file_lock *fl)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(UNLOCK_MS);
 	struct sg_userlock range = sgfs_lock_of(file, fl);
+	bool whole = !range.start && range.last == SG_USERLOCK_MAX;
 	struct inode *inode = file_inode(file);
-	bool last = false;
 	int err;
 
 	for (;;) {
-		err = sgfs_unlock_once(file, fl, &range, last);
-		if (last || !sgfs_is_put_off(err))
+		err = sgfs_unlock_once(file, fl, &range, whole && sgfs_must_not_wait());
+		if (!sgfs_is_put_off(err))
 			break;
-		err = sg_userlock_await(sgfs_vol(inode), sgfs_ref(inode), err, true);
-		if (err == -ENOLCK || err == -EINTR)
+		err = sgfs_await(inode, err);
+		/* other errors: the next attempt ends with them */
+		if (err == -ENOLCK || (err == -EINTR && !whole))
 			break;
-		last = err || time_after(jiffies, end);
 	}
 	sgfs_changed(SGFS_I(inode));
 	return err;
@@ -163,24 +192,6 @@ static int sgfs_try_once(struct file *file, struct file_lock *fl, struct sg_user
 							 * lock */
 	mutex_unlock(&si->tables);
 	return err;
-}
-
-/*
- * A task that waits for another system looks at its lock every millisecond. So one task at a time
- * waits, for all lock files with the same hash. An unlock does not queue here, because it cannot be
- * killed.
- */
-static int sgfs_await(struct inode *inode, int err)
-{
-	const struct sg_iref *ref = sgfs_ref(inode);
-	struct mutex *turn = &SGFS(inode->i_sb)->awaiting[ref->ino % SGFS_AWAITING];
-	int e = mutex_lock_killable(turn);
-
-	if (e)
-		return e;
-	e = sg_userlock_await(sgfs_vol(inode), ref, err, false);
-	mutex_unlock(turn);
-	return e;
 }
 
 /* If the state of the lock depends on another system's answer, wait for that answer here. */

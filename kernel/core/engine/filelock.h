@@ -50,14 +50,17 @@ int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct 
  * @brief is for callers that hold locks for which other threads wait. With it, set() and clear()
  * wait for no other system, and look for no circle. -EBUSY, -ENOBUFS: the call would have to wait.
  * Nothing has changed, except that a flock of the other type may be lost. The caller releases its
- * locks, waits with await() until the reason of @err is over (@sure: as clear() does), and calls
- * again. For a waiting request it calls deadlock(). -EDEADLK: the request would wait for itself,
- * and has been given up. Otherwise -EAGAIN.
+ * locks, waits with await() until the reason of @err is over, and calls again. For a waiting
+ * request it calls deadlock(). -EDEADLK: the request would wait for itself, and has been given up.
+ * Otherwise -EAGAIN.
  */
-int sg_userlock_await(struct sg_vol *vol, const struct sg_iref *ref, int err, bool sure);
+int sg_userlock_await(struct sg_vol *vol, const struct sg_iref *ref, int err);
 int sg_userlock_deadlock(struct sg_vol *vol, const struct sg_iref *ref,
 			 const struct sg_userlock *want, struct sg_userlock_wait *wait);
-/* Ends the request after any answer of set(): it has no place in the queue any more. */
+/*
+ * Ends the request after any answer of set(): it has no place in the queue any more, or loses it
+ * when another system releases the chain. Waits for no other system.
+ */
 void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
 			 struct sg_userlock_wait *wait);
 /*
@@ -66,6 +69,13 @@ void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
  */
 int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
 		      const struct sg_userlock *range);
+/*
+ * For a process that cannot wait, after a brief clear() with -EBUSY: releases all of the owner's
+ * locks in the file (@range is the whole file) when another system releases the chain, and before
+ * this system does anything else with them.
+ */
+void sg_userlock_clear_later(struct sg_vol *vol, const struct sg_iref *ref,
+			     const struct sg_userlock *range);
 /* 0: the lock could be granted now; -EAGAIN: *holder excludes it. */
 int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
 		     struct sg_userlock *holder);

@@ -70,7 +70,10 @@ int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg
 /* -ENOENT; -EINVAL: the object has another type than @type (0: any). */
 int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type, bool user,
 		struct sg_sem *out);
-/* The opener holds no lock. Its reads are given back. */
+/*
+ * The opener holds no lock. Its reads are given back at once, and the rest as soon as no other
+ * system has the objects' file locked: the call waits only briefly for that.
+ */
 void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem);
 /*
  * As sg_sem_close(), for callers that may not wait: only reads are given back now, the rest later.

@@ -32,6 +32,7 @@ struct sg_odd {			/* a change counter that was left odd */
 struct sg_upcalls;		/* calls from lower layers to higher ones (base/base.h) */
 struct sg_ledger;		/* the slot's deferred frees, mirrored in the system's own memory */
 struct sg_tx;
+struct sg_userlock_release;	/* of a user's lock, which could not be made in time */
 
 /**
  * struct sg_still - this system's part in a freeze (freeze.c)
@@ -171,12 +172,15 @@ struct sg_vol {
 	struct sg_counters stat;
 	u64 damage_seen[16];	/* offsets that have been reported */
 	unsigned int damage_next;
-	/* guards @odd, the look for stray locks (lock.c), arrivals at barriers */
+	/* guards @odd, the look for stray locks (lock.c), arrivals at barriers, @releases */
 	struct sg_spin spin;
 	struct sg_odd odd[16];
 	u64 odd_next;		/* place of the next one, in turn */
 	/* counters judged damaged lately: their number, and the time of the last one */
 	u64 odd_judged, odd_last;
+	/* per chain of users' locks, and how many in all (lock_table.c) */
+	struct sg_userlock_release *releases[SG_USERLOCK_CHAINS];
+	u64 nreleases;
 	/* threads of this system that have waited long for a lock (lock.c) */
 	u64 stuck;
 	u64 *held;		/* this system's locks, counted by hash; as long as it has a slot */

@@ -29,16 +29,19 @@ struct sg_userlock_page *sg_userlock_page(struct sg_vol *vol, unsigned int nr, u
 					  int *err);
 int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k);
 /*
- * How to wait for a chain's lock. SURE: to release something, which a killed process must still do.
- * BRIEF: -EBUSY instead of a long wait. TRY: instead of any wait.
+ * How to wait for a chain's lock. BRIEF: -EBUSY instead of a long wait. TRY: instead of any wait.
  */
-enum sg_userlock_patience {
-	SG_USERLOCK_PATIENT, SG_USERLOCK_SURE, SG_USERLOCK_BRIEF, SG_USERLOCK_TRY
-};
-/* -ENOENT: the chain does not exist yet. After 0, records of dead systems are cleared. */
+enum sg_userlock_patience { SG_USERLOCK_PATIENT, SG_USERLOCK_BRIEF, SG_USERLOCK_TRY };
+/*
+ * -ENOENT: the chain does not exist yet. After 0, records of dead systems are cleared, and this
+ * system's releases that waited for the chain are made.
+ */
 int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c,
 		      enum sg_userlock_patience patience);
 void sg_userlock_leave(struct sg_userlock_chain *c);
+/* Each second: makes the releases that waited for their chains. */
+void sg_userlock_settle(struct sg_vol *vol);
+void sg_userlock_forget(struct sg_vol *vol);	/* of a system that has left */
 /* The next record in use, and a copy of it; NULL at the end. */
 struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
 					    struct sg_userlock_at *at,

@@ -104,6 +104,8 @@ static int survey(struct sg_userlock_chain *c)
 	return err;
 }
 
+static unsigned int make_releases(struct sg_userlock_chain *c);
+
 int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c,
 		      enum sg_userlock_patience patience)
 {
@@ -120,13 +122,13 @@ int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_ch
 	lock = (u64)((u8 *)&c->first->lock - vol->base);
 	if (patience == SG_USERLOCK_TRY)
 		err = sg_trylock(vol, lock) ? 0 : -EBUSY;
-	else if (patience == SG_USERLOCK_BRIEF)
-		err = sg_lock_brief(vol, lock);
 	else
-		err = patience == SG_USERLOCK_SURE ? sg_lock_sure(vol, lock) : sg_lock(vol, lock);
+		err = patience == SG_USERLOCK_BRIEF ? sg_lock_brief(vol, lock) : sg_lock(vol, lock);
 	if (err)
 		return err;
 	err = survey(c);
+	if (!err && make_releases(c))
+		err = survey(c);
 	if (err)
 		sg_userlock_leave(c);
 	return err;
@@ -483,15 +485,129 @@ static void leave_line(struct sg_vol *vol, struct sg_userlock_wait *wait)
 	wait->off = 0;
 }
 
+/* --- releases that wait ----------------------------------------------------------------------- */
+
+/**
+ * struct sg_userlock_release - what is to be released as soon as its chain can be had
+ * @want: all locks of its owner in its file. @wait: instead of these, this request.
+ */
+struct sg_userlock_release {
+	struct sg_userlock_release *next;
+	struct sg_userlock_record want;
+	struct sg_userlock_wait wait;
+};
+
+/*
+ * A process that ends may have many locks, and waits for none. So only the first of its releases
+ * waits briefly; while one waits to be made, the next ones are only tried.
+ */
+static enum sg_userlock_patience release_patience(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->nreleases) ? SG_USERLOCK_TRY : SG_USERLOCK_BRIEF;
+}
+
+/* Without memory the record stays: until this system unmounts, others find it. */
+static void release_later(struct sg_vol *vol, const struct sg_userlock_release *what)
+{
+	struct sg_userlock_release *r = sg_alloc(sizeof(*r)), **at;
+
+	if (!r)
+		return;
+	*r = *what;
+	at = &vol->releases[chain_of(r->want.ino)];
+	sg_spin_lock(&vol->spin);
+	r->next = *at;
+	*at = r;
+	sg_store64(&vol->nreleases, vol->nreleases + 1);
+	sg_spin_unlock(&vol->spin);
+}
+
+static struct sg_userlock_release *take_releases(struct sg_vol *vol, unsigned int nr)
+{
+	struct sg_userlock_release *all, *r;
+
+	sg_spin_lock(&vol->spin);
+	all = vol->releases[nr];
+	vol->releases[nr] = NULL;
+	for (r = all; r; r = r->next)
+		sg_store64(&vol->nreleases, vol->nreleases - 1);
+	sg_spin_unlock(&vol->spin);
+	return all;
+}
+
+/*
+ * Before anything else is done with the chain: the same owner may have asked for a lock since, or
+ * another one that has the owner's number by now. A release of whole files splits no lock, so it
+ * needs no room. Returns how many were made.
+ */
+static unsigned int make_releases(struct sg_userlock_chain *c)
+{
+	struct sg_userlock_release *r, *next;
+	unsigned int n = 0;
+
+	if (!sg_load64(&c->vol->nreleases))
+		return 0;
+	for (r = take_releases(c->vol, c->nr); r; r = next, n++) {
+		next = r->next;
+		if (r->wait.off)
+			leave_line(c->vol, &r->wait);
+		else
+			drop_own(c, &r->want);
+		sg_free(r);
+	}
+	return n;
+}
+
+static bool release_waits(struct sg_vol *vol, unsigned int nr)
+{
+	bool any;
+
+	sg_spin_lock(&vol->spin);
+	any = vol->releases[nr];
+	sg_spin_unlock(&vol->spin);
+	return any;
+}
+
+void sg_userlock_settle(struct sg_vol *vol)
+{
+	struct sg_userlock_chain c;
+	unsigned int nr;
+
+	for (nr = 0; nr < SG_USERLOCK_CHAINS && sg_load64(&vol->nreleases); nr++)
+		if (release_waits(vol, nr) && !sg_userlock_enter(vol, nr, &c, SG_USERLOCK_TRY))
+			sg_userlock_leave(&c);
+}
+
+void sg_userlock_forget(struct sg_vol *vol)
+{
+	struct sg_userlock_release *r, *next;
+	unsigned int nr;
+
+	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
+		for (r = take_releases(vol, nr); r; r = next) {
+			next = r->next;
+			sg_free(r);
+		}
+	}
+}
+
 void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
 			 struct sg_userlock_wait *wait)
 {
+	struct sg_userlock_release later = { .want.ino = ref->ino, .wait = *wait };
 	struct sg_userlock_chain c;
+	int err;
 
-	if (!wait->off || sg_userlock_enter(vol, chain_of(ref->ino), &c, SG_USERLOCK_SURE))
+	if (!wait->off)
 		return;
-	leave_line(vol, wait);
-	sg_userlock_leave(&c);
+	err = sg_userlock_enter(vol, chain_of(ref->ino), &c, release_patience(vol));
+	if (!err) {
+		leave_line(vol, wait);
+		sg_userlock_leave(&c);
+	} else if (err == -EBUSY) {
+		release_later(vol, &later);
+	}
+	wait->off = 0;
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -530,11 +646,12 @@ static bool lock_table_makes_sense(const struct sg_userlock *lock)
 	       lock->start <= lock->last && lock->last <= SG_USERLOCK_MAX;
 }
 
-static enum sg_userlock_patience lock_table_patience(const struct request *q)
+static enum sg_userlock_patience lock_table_patience(const struct sg_vol *vol,
+						     const struct request *q)
 {
-	if (q->brief)
-		return SG_USERLOCK_BRIEF;
-	return q->clear ? SG_USERLOCK_SURE : SG_USERLOCK_PATIENT;
+	if (q->brief && q->clear)
+		return release_patience(vol);
+	return q->brief ? SG_USERLOCK_BRIEF : SG_USERLOCK_PATIENT;
 }
 
 static int lock_table_attempt(struct sg_userlock_chain *c, struct request *q)
@@ -569,7 +686,7 @@ static int try_request(struct sg_vol *vol, struct request *q)
 
 	for (turn = 0; !err && turn <= SG_USERLOCK_CHAIN_PAGES; turn++) {
 		pages = 0;
-		err = sg_userlock_enter(vol, nr, &c, lock_table_patience(q));
+		err = sg_userlock_enter(vol, nr, &c, lock_table_patience(vol, q));
 		if (!err) {
 			err = lock_table_attempt(&c, q);
 			pages = c.pages;
@@ -586,15 +703,15 @@ static int try_request(struct sg_vol *vol, struct request *q)
 	return err ? err : -ENOLCK;
 }
 
-int sg_userlock_await(struct sg_vol *vol, const struct sg_iref *ref, int err, bool sure)
+int sg_userlock_await(struct sg_vol *vol, const struct sg_iref *ref, int err)
 {
 	unsigned int nr = chain_of(ref->ino), pages = 0;
 	struct sg_userlock_chain c;
 	bool grow = err == -ENOBUFS;
 
-	if (!sure && sg_interrupted())
+	if (sg_interrupted())
 		return -EINTR;
-	err = sg_userlock_enter(vol, nr, &c, sure ? SG_USERLOCK_SURE : SG_USERLOCK_PATIENT);
+	err = sg_userlock_enter(vol, nr, &c, SG_USERLOCK_PATIENT);
 	if (!err) {
 		pages = c.pages;
 		sg_userlock_leave(&c);
@@ -654,6 +771,15 @@ int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
 		return -EINVAL;
 	q.want = record_of(vol, ref, range);
 	return try_request(vol, &q);
+}
+
+void sg_userlock_clear_later(struct sg_vol *vol, const struct sg_iref *ref,
+			     const struct sg_userlock *range)
+{
+	struct sg_userlock_release later = { .want = record_of(vol, ref, range) };
+
+	SG_ASSERT(!range->start && range->last == SG_USERLOCK_MAX);
+	release_later(vol, &later);
 }
 
 int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,

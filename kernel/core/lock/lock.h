@@ -24,7 +24,7 @@ int sg_lock_soon(struct sg_vol *vol, u64 off);	/* or -EBUSY, for callers that ca
 /* Or -EBUSY at once, or nearly so: for callers that hold what other threads wait for. */
 int sg_lock_brief(struct sg_vol *vol, u64 off);
 int sg_lock_for(struct sg_vol *vol, u64 off, u64 ns);	/* killable; -EBUSY: not in this time */
-/* Also for threads that are being killed: never -EINTR; -EBUSY after minutes. */
+/* For threads that must not give up when they are killed: never -EINTR; -EBUSY after minutes. */
 int sg_lock_sure(struct sg_vol *vol, u64 off);
 bool sg_trylock(struct sg_vol *vol, u64 off);
 void sg_unlock(struct sg_vol *vol, u64 off);

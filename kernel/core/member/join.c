@@ -215,6 +215,7 @@ void sg_slot_exit(struct sg_vol *vol)
 	sg_free(vol->ack);
 	sg_free(vol->held);
 	sg_sems_free(vol);
+	sg_userlock_forget(vol);
 	vol->tx = NULL;
 	vol->watch = NULL;
 	vol->ack = NULL;

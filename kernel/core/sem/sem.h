@@ -199,7 +199,8 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
  * struct sg_sems - one system's use of semaphores. In the system's own memory.
  * @first: list of the callers that wait; those for one object are adjacent, in order.
  * @open: number of this system's openers of each object, by record; with the file's lock.
- * @closing: objects closed while the volume could not be changed; guarded by @spin.
+ * @closing: objects closed while the volume could not be changed, or while another system had the
+ *   file locked; guarded by @spin.
  * @nothers: number of waiting callers whose object another system has open, too.
  * @rung: value of this system's bell at the last look.
  * @busy: when the bell rang last, or when a caller last began to wait.

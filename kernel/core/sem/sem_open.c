@@ -492,6 +492,7 @@ static void close_last(struct sg_vol *vol, struct sg_sem *sem)
 		sg_sem_destroy(vol, &s);
 }
 
+/* @wait: briefly. */
 static int close_object(struct sg_vol *vol, struct sg_sem *sem, bool wait)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -501,7 +502,7 @@ static int close_object(struct sg_vol *vol, struct sg_sem *sem, bool wait)
 	if (!err && sg_is_still(vol))	/* its stores belong to no transaction (freeze.c) */
 		err = -EBUSY;
 	if (!err && wait)
-		err = sg_lock_sure(vol, lock);
+		err = sg_lock_brief(vol, lock);
 	else if (!err && !sg_trylock(vol, lock))
 		err = -EBUSY;
 	if (err)
@@ -545,9 +546,20 @@ static bool give_readers(struct sg_vol *vol, struct sg_sem *sem)
 	return true;
 }
 
+/*
+ * The process may be ending, with many objects open, and another system may have the file locked.
+ * So only the first close waits briefly; the next ones are only tried while one waits to be done.
+ */
 void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem)
 {
-	if (give_readers(vol, sem) && close_object(vol, sem, true) && !sg_is_silenced(vol))
+	bool first;
+
+	if (!give_readers(vol, sem))
+		return;
+	sg_spin_lock(&vol->sems->spin);
+	first = !vol->sems->closing;
+	sg_spin_unlock(&vol->sems->spin);
+	if (close_object(vol, sem, first) && !sg_is_silenced(vol))
 		close_later(vol, sem);
 }
 

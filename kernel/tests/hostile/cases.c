@@ -688,7 +688,7 @@ static void case_leave_inode(void)
 static void case_give_back(void)
 {
 	struct sg_userlock lock = {
-		.kind = SG_USERLOCK_POSIX, .exclusive = true, .pid = 5, .owner = 1, .last = 9, .slot = -1,
+		.kind = SG_USERLOCK_POSIX, .exclusive = true, .owner = 1, .last = SG_USERLOCK_MAX,
 	};
 	struct sg_iref f;
 	u64 start, i;
@@ -706,8 +706,11 @@ static void case_give_back(void)
 		if (p)
 			set((u64)((u8 *)p - volume), SG_LOCK_WORD(9, 77));
 	}
+	lock.brief = true;
 	start = sg_ticks();
 	CHECK_EQ(sg_userlock_clear(&v, &f, &lock), -EBUSY);
+	sg_userlock_clear_later(&v, &f, &lock);
+	sg_settle(&v);
 	CHECK(sg_ticks() - start < 200 * S);
 	sg_leave(&v);
 }

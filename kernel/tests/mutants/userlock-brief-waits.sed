@@ -3,4 +3,4 @@
 # A brief call waits for the lock of its chain for as long as another system has it.
 # file: kernel/core/filelock/lock_table.c
 # test: userlock_test
-/^static enum sg_userlock_patience lock_table_patience/,/^}/s/return SG_USERLOCK_BRIEF;/return SG_USERLOCK_PATIENT;/
+/^static enum sg_userlock_patience lock_table_patience/,/^}/s/return q->brief ? SG_USERLOCK_BRIEF : SG_USERLOCK_PATIENT;/return SG_USERLOCK_PATIENT;/

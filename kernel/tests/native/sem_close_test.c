@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A shared semaphore is closed by a caller that may not wait, or may not store. Read locks are
- * released at once, because other systems wait for those; the rest when the system may store again.
+ * released at once, because other systems wait for those; the rest when the system may store again,
+ * or when no other system is in the way.
  */
 #include "sem_pair.h"
 
@@ -72,10 +73,42 @@ static void read_only(void)
 	is_closed();
 }
 
+#define OBJECTS	3
+
+/*
+ * Another system keeps the objects' file locked. A process that ends closes what it has all the
+ * same, without a wait for that system; the rest follows when the file can be locked.
+ */
+static void behind_another_system(void)
+{
+	u64 file_lock = sg_sys_ref(SG_SYS_SEMS).off + offsetof(struct sg_inode, lock), start;
+	static const char *const name[OBJECTS] = { "a", "b", "c" };
+	struct sg_sem sem[OBJECTS];
+	unsigned int i;
+
+	begin();
+	for (i = 0; i < OBJECTS; i++)
+		sem[i] = sem_make(&t.v, name[i], SG_SEM_MUTEX, 0, 0);
+	CHECK(sg_trylock(&other, file_lock));
+	start = sg_ticks();
+	for (i = 0; i < OBJECTS; i++)
+		sg_sem_close(&t.v, &sem[i]);
+	sg_sem_settle(&t.v);
+	CHECK(sg_ticks() - start < 5 * SEC);
+	sg_unlock(&other, file_lock);
+	for (i = 0; i < OBJECTS; i++)
+		CHECK(stat_of(&other, name[i]).users >> t.v.slot & 1);
+	sg_sem_settle(&t.v);
+	for (i = 0; i < OBJECTS; i++)
+		CHECK_EQ(stat_of(&other, name[i]).users, 0);
+	end();
+}
+
 int main(void)
 {
 	later();
 	standing_still();
 	read_only();
+	behind_another_system();
 	return test_done();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Locks of users beside a system that is paused and has a lock of the lock file: searches for
- * circles of waiting requests.
+ * circles of waiting requests, and processes that end.
  */
 #include "userlock_util.h"
 
@@ -26,6 +26,97 @@ static void circle_behind(u64 lock)
 	CHECK_EQ(each_record(NULL, NULL), 2);
 }
 
+/* --- a process that ends ---------------------------------------------------------------------- */
+
+/* All chains that exist are locked by a paused system, or no longer. */
+static void pause_chains(bool on)
+{
+	unsigned int nr;
+	int err;
+
+	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
+		struct sg_userlock_page *page = sg_userlock_page(&sys[2], nr, 0, &err);
+		u64 lock = page ? (u64)((u8 *)&page->lock - sys[2].base) : 0;
+
+		if (page && on)
+			CHECK(sg_trylock(&sys[2], lock));
+		else if (page)
+			sg_unlock(&sys[2], lock);
+	}
+}
+
+/* As the module does when a process ends. */
+static void release(unsigned int f, struct sg_userlock l)
+{
+	l.brief = true;
+	CHECK_EQ(sg_userlock_clear(&sys[0], &file[f], &l), -EBUSY);
+	sg_userlock_clear_later(&sys[0], &file[f], &l);
+}
+
+#define MANY	200u	/* 20 ms for each would be 4 s; 100 s for each, hours */
+
+/* It does not wait for the paused system, however much it has. Later, all of it is released. */
+static void ends(void)
+{
+	struct sg_userlock_wait w = { 0 };
+	unsigned int i;
+	u64 start;
+
+	for (i = 0; i < MANY; i++)
+		CHECK_OK(try(0, i % 8, OFD(i + 1, false)));
+	CHECK_EQ(ask(0, 0, OFD(MANY + 1, true), &w), -EAGAIN);
+	CHECK_EQ(each_record(NULL, NULL), MANY + 1);
+	pause_chains(true);
+	start = sg_ticks();
+	for (i = 0; i < MANY; i++)
+		release(i % 8, OFD(i + 1, false));
+	sg_userlock_give_up(&sys[0], &file[0], &w);
+	CHECK(sg_ticks() - start < 1000 * MS);
+	sg_settle(&sys[0]);		/* it does not wait either */
+	CHECK_EQ(each_record(NULL, NULL), MANY + 1);
+	pause_chains(false);
+	sg_settle(&sys[0]);
+	CHECK_EQ(each_record(NULL, NULL), 0);
+	CHECK_EQ(sys[0].nreleases, 0);
+	CHECK_OK(try(1, 0, OFD(1, true)));
+	drop(1, 0, OFD(1, true));
+}
+
+/* Another process may get the number of an owner that has ended. It keeps its lock. */
+static void same_owner_again(void)
+{
+	CHECK_OK(try(0, 0, FLOCK(1, true)));
+	pause_chains(true);
+	release(0, FLOCK(1, true));
+	pause_chains(false);
+	CHECK_OK(try(0, 0, FLOCK(1, true)));
+	sg_settle(&sys[0]);
+	CHECK_EQ(each_record(NULL, NULL), 1);
+	CHECK_EQ(try(1, 0, FLOCK(1, true)), -EAGAIN);
+	drop(0, 0, FLOCK(1, true));
+	/* for others of this system the file is free at once */
+	CHECK_OK(try(0, 0, FLOCK(1, true)));
+	pause_chains(true);
+	release(0, FLOCK(1, true));
+	pause_chains(false);
+	CHECK_OK(try(0, 0, FLOCK(2, true)));
+	drop(0, 0, FLOCK(2, true));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+}
+
+/* It leaves first: nothing of it counts any more. */
+static void leaves_first(void)
+{
+	CHECK_OK(try(0, 0, FLOCK(1, true)));
+	pause_chains(true);
+	release(0, FLOCK(1, true));
+	sg_leave(&sys[0]);
+	pause_chains(false);
+	CHECK_OK(try(1, 0, FLOCK(1, true)));
+	drop(1, 0, FLOCK(1, true));
+	join(&sys[0]);
+}
+
 int main(void)
 {
 	struct sg_userlock_page *page;
@@ -43,6 +134,9 @@ int main(void)
 	drop(0, 0, POSIX(1, true));
 	drop(1, 1, POSIX(2, true));
 	CHECK_EQ(each_record(NULL, NULL), 0);
+	ends();
+	same_owner_again();
+	leaves_first();
 	end();
 	return test_done();
 }
