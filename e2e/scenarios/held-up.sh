@@ -175,6 +175,12 @@ sem_users_end
 let_go semaphores
 holds "soon nobody here has it open" 'for try in $(seq 100); do
 	stargate-sem rm rw 2>/dev/null && exit 0; sleep 0.1; done; exit 1'
+sem_users gone
+holds "it is removed while it is open" 'stargate-sem rm gone'
+g2_holds areas
+sem_users_end
+in_time 10 "objects can be listed" "stargate-sem list"
+let_go areas
 
 step "locks of files in two volumes"
 holds "a second volume" 'mkdir -p /mnt/bare /run/bare /mnt/sg/d &&

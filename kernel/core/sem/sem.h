@@ -116,6 +116,8 @@ int sg_sem_make(struct sg_vol *vol, struct sg_sem_search *q, const struct sg_sem
  * No system has it open. Removes its pages, and its record's page if it was the last record there.
  */
 int sg_sem_destroy(struct sg_vol *vol, const struct sg_sem_spot *s);
+/* The same, for callers that must not wait for other systems: -EBUSY. */
+int sg_sem_destroy_try(struct sg_vol *vol, const struct sg_sem_spot *s);
 
 /* --- openers (sem_open.c) -------------------------------------------------------------------- */
 

@@ -489,7 +489,7 @@ static void close_last(struct sg_vol *vol, struct sg_sem *sem)
 		put_away(vol, sem, &s);
 	if (sg_sem_is_over(vol, &s))
 		/* if that fails, the next system that meets the object tries again */
-		sg_sem_destroy(vol, &s);
+		sg_sem_destroy_try(vol, &s);
 }
 
 /* @wait: briefly. */

@@ -128,13 +128,18 @@ void sg_sem_end(struct sg_vol *vol)
 
 /* --- remove ----------------------------------------------------------------------------------- */
 
-static struct sg_tx *begin_change(struct sg_vol *vol)
+/* @tx: a transaction that has just begun. */
+static struct sg_tx *of_file(struct sg_tx *tx)
 {
 	const struct sg_iref file = sg_sem_file();
-	struct sg_tx *tx = sg_tx_begin(vol);
 
 	sg_tx_inode(tx, &file);
 	return tx;
+}
+
+static struct sg_tx *begin_change(struct sg_vol *vol)
+{
+	return of_file(sg_tx_begin(vol));
 }
 
 static int commit_change(struct sg_tx *tx)
@@ -165,10 +170,10 @@ static bool is_alone_in_page(const struct sg_vol *vol, const struct sg_sem_spot 
 	return true;
 }
 
-int sg_sem_destroy(struct sg_vol *vol, const struct sg_sem_spot *s)
+static int destroy_in(struct sg_tx *tx, const struct sg_sem_spot *s)
 {
+	struct sg_vol *vol = tx->vol;
 	u64 head = sg_get(vol, SG_SEM_FIELD(s, head));
-	struct sg_tx *tx = begin_change(vol);
 	bool alone = is_alone_in_page(vol, s);
 
 	if (alone)
@@ -179,6 +184,18 @@ int sg_sem_destroy(struct sg_vol *vol, const struct sg_sem_spot *s)
 	    sg_sem_has_side(SG_SEM_TYPE(head)))
 		sem_table_cut_pages(tx, sg_sem_words_page(s->page, s->i), 2);
 	return commit_change(tx);
+}
+
+int sg_sem_destroy(struct sg_vol *vol, const struct sg_sem_spot *s)
+{
+	return destroy_in(begin_change(vol), s);
+}
+
+int sg_sem_destroy_try(struct sg_vol *vol, const struct sg_sem_spot *s)
+{
+	struct sg_tx *tx = sg_tx_try(vol);
+
+	return tx ? destroy_in(of_file(tx), s) : -EBUSY;
 }
 
 static int sem_table_hide(struct sg_vol *vol, const struct sg_sem_spot *s)

@@ -104,11 +104,45 @@ static void behind_another_system(void)
 	end();
 }
 
+/*
+ * The last user closes an object that ends with it, while another system has all transaction areas
+ * of this one. The object's file is not locked meanwhile; the next system removes the object.
+ */
+static void last_user_without_an_area(void)
+{
+	u64 file_lock = sg_sys_ref(SG_SYS_SEMS).off + offsetof(struct sg_inode, lock), start, lock[64];
+	struct sg_sem_new new = new_of(SG_SEM_MUTEX, 0, 0);
+	struct sg_sem sem;
+	unsigned int i;
+
+	begin();
+	new.life = SG_SEM_LAST_USER;
+	CHECK_OK(try_create(&t.v, "last", new, true, &sem));
+	CHECK(t.v.sb.areas <= SG_ARRAY_SIZE(lock));
+	for (i = 0; i < t.v.sb.areas; i++) {
+		lock[i] = sg_area_off(&t.v, (unsigned int)t.v.slot, i) +
+			  offsetof(struct sg_area, lock);
+		CHECK(sg_trylock(&other, lock[i]));
+	}
+	start = sg_ticks();
+	test_within(60, "a close without a transaction area");
+	sg_sem_close(&t.v, &sem);
+	test_within(0, NULL);
+	CHECK(sg_ticks() - start < 5 * SEC);
+	CHECK(sg_trylock(&other, file_lock));
+	sg_unlock(&other, file_lock);
+	CHECK_EQ(try_open(&other, "last", 0, false, &sem), -ENOENT);
+	for (i = 0; i < t.v.sb.areas; i++)
+		sg_unlock(&other, lock[i]);
+	end();
+}
+
 int main(void)
 {
 	later();
 	standing_still();
 	read_only();
 	behind_another_system();
+	last_user_without_an_area();
 	return test_done();
 }
