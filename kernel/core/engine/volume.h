@@ -181,7 +181,7 @@ struct sg_vol {
 	/* per chain of users' locks, and how many in all (lock_table.c) */
 	struct sg_userlock_release *releases[SG_USERLOCK_CHAINS];
 	u64 nreleases;
-	/* threads of this system that have waited long for a lock (lock.c) */
+	/* threads of this system that have waited long for another one (struct sg_long_wait) */
 	u64 stuck;
 	u64 *held;		/* this system's locks, counted by hash; as long as it has a slot */
 	u64 chunk_cursor[16];	/* where this system looked last, by sg_cpu() */

@@ -68,6 +68,7 @@ static u64 haste(const struct sg_vol *vol)
 struct odd_wait {
 	u64 last, counted, word, beat, beaten;
 	bool held;
+	struct sg_long_wait wait;
 };
 
 /* Does the heartbeat of the holder of lock @word move? */
@@ -113,12 +114,9 @@ static bool seqread_is_over(struct sg_vol *vol, const struct sg_iref *ref, struc
 	return w->counted >= (w->held ? PATIENCE_HELD_NS : PATIENCE_NS >> haste(vol));
 }
 
-static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *seq)
+static int look_until_even(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wait *w,
+			   u64 *seq)
 {
-	/* the list of findings, not the bytes of the volume */
-	struct sg_vol *vol = (struct sg_vol *)cvol;
-	u64 start = sg_ticks();
-	struct odd_wait w = { .last = start };
 	unsigned int turn;
 
 	for (turn = 0; ; turn += turn <= SPINS) {
@@ -133,7 +131,7 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 		}
 		if (sg_interrupted() || sg_wait_ends(vol))
 			return -EINTR;
-		if (vol->alone || seqread_is_over(vol, ref, &w))
+		if (vol->alone || seqread_is_over(vol, ref, w))
 			return judge(vol, ref, *seq);
 		if (vol->slot >= 0 && !sg_is_ours(vol))
 			return sg_declared_dead(vol);
@@ -141,8 +139,9 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 			vol->held_up = sg_iget(vol, ref, lock.word);
 			return -EBUSY;
 		}
-		if (vol->hurry && sg_ticks() - start > HURRY_NS)
+		if (vol->hurry && sg_ticks() - w->wait.start > HURRY_NS)
 			return -EBUSY;
+		sg_long_wait_look(vol, &w->wait, sg_ticks());
 		/* recovers a holder that died during the change */
 		sg_help(vol, sg_iget(vol, ref, lock.word));
 		if (!vol->maintained)	/* a waiting system is live */
@@ -151,6 +150,19 @@ static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *
 		if (sg_is_lost(vol, ref->off))	/* the page became bad during the wait */
 			return -EIO;
 	}
+}
+
+/* The caller may hold what others here wait for, as a waiter for a lock may: so it counts, too. */
+static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *seq)
+{
+	/* the list of findings, not the bytes of the volume */
+	struct sg_vol *vol = (struct sg_vol *)cvol;
+	u64 now = sg_ticks();
+	struct odd_wait w = { .last = now, .wait.start = now };
+	int err = look_until_even(vol, ref, &w, seq);
+
+	sg_long_wait_end(vol, &w.wait);
+	return err;
 }
 
 int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq)

@@ -115,12 +115,11 @@ bool sg_is_locked(const struct sg_vol *vol, u64 off)
 /**
  * struct wait - a lock that a thread waits for.
  * @word: as last seen; @since: when it was first seen so.
- * @stuck: the wait has been long, and is counted.
  */
 struct wait {
-	u64 off, start, next_report;
+	u64 off, next_report;
 	u64 word, since;
-	bool stuck;
+	struct sg_long_wait wait;
 };
 
 /*
@@ -199,8 +198,16 @@ static void ask(struct sg_vol *vol, const struct wait *w, u64 word, u64 now)
 	struct sg_lock *lk = sg_at(vol, w->off);
 
 	if (word && !(word & (SG_LOCK_HANDED | SG_LOCK_DOUBT | SG_LOCK_ASKED)) &&
-	    now - w->start > ASK_NS && sg_is_ours(vol))
+	    now - w->wait.start > ASK_NS && sg_is_ours(vol))
 		sg_cas64(&lk->word, word, word | SG_LOCK_ASKED);
+}
+
+void sg_long_wait_look(struct sg_vol *vol, struct sg_long_wait *w, u64 now)
+{
+	if (w->counted || now - w->start <= STUCK_NS)
+		return;
+	sg_add64(&vol->stuck, 1);
+	w->counted = true;
 }
 
 static void lock_look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
@@ -208,12 +215,9 @@ static void lock_look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
 	if ((word ^ w->word) & ~SG_LOCK_ASKED)
 		w->since = now;
 	w->word = word;
-	if (!w->stuck && now - w->start > STUCK_NS) {
-		sg_add64(&vol->stuck, 1);
-		w->stuck = true;
-	}
+	sg_long_wait_look(vol, &w->wait, now);
 	if (now > w->next_report && word) {
-		report(vol, w->off, word, w->start);
+		report(vol, w->off, word, w->wait.start);
 		w->next_report = now + REPORT_NS;
 	}
 }
@@ -225,24 +229,24 @@ static bool gives_up(struct sg_vol *vol, const struct wait *w, u64 limit, u64 no
 		vol->held_up = w->word;
 		return true;
 	}
-	return now - w->start > (vol->hurry ? SG_MIN(limit, HURRY_NS) : limit);
+	return now - w->wait.start > (vol->hurry ? SG_MIN(limit, HURRY_NS) : limit);
 }
 
 static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 {
-	struct wait w = { .off = off, .start = sg_ticks() };
+	struct wait w = { .off = off, .wait.start = sg_ticks() };
 	struct sg_lock *lk = sg_at(vol, off);
 	u64 bit = 1ULL << vol->slot;
 	unsigned int turn;
 	int err = 0;
 
-	w.next_report = w.start + REPORT_NS;
+	w.next_report = w.wait.start + REPORT_NS;
 	sg_count(&vol->stat.lock_waits, 1);
 	for (turn = 0; !err && !sg_trylock(vol, off); turn++) {
 		u64 word, now;
 
 		if (!sg_is_ours(vol)) {
-			sg_add64(&vol->stuck, w.stuck ? -1ULL : 0);
+			sg_long_wait_end(vol, &w.wait);
 			return sg_declared_dead(vol);
 		}
 		if (!(sg_load64(&lk->waiters) & bit))
@@ -252,7 +256,7 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 		if (turn < SPINS)
 			continue;
 		if (sg_is_lost(vol, off)) {	/* the page became bad during the wait */
-			sg_add64(&vol->stuck, w.stuck ? -1ULL : 0);
+			sg_long_wait_end(vol, &w.wait);
 			return -EIO;
 		}
 		sg_help(vol, word);
@@ -269,8 +273,7 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 	}
 	if (sg_is_ours(vol))	/* otherwise the bit belongs to the slot's next owner */
 		sg_and64(&lk->waiters, ~bit);
-	if (w.stuck)
-		sg_add64(&vol->stuck, -1ULL);
+	sg_long_wait_end(vol, &w.wait);
 	return err;
 }
 

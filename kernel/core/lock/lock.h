@@ -46,6 +46,23 @@ static inline void sg_iunlock(struct sg_vol *vol, const struct sg_iref *ref)
 	sg_unlock(vol, ref->off + offsetof(struct sg_inode, lock));
 }
 
+/**
+ * struct sg_long_wait - a wait of a thread for another system
+ * @start: when it began. @counted: it has been long, and is counted in sg_vol.stuck.
+ */
+struct sg_long_wait {
+	u64 start;
+	bool counted;
+};
+/* At each look. After 50 ms the wait counts, until sg_long_wait_end(). */
+void sg_long_wait_look(struct sg_vol *vol, struct sg_long_wait *w, u64 now);
+static inline void sg_long_wait_end(struct sg_vol *vol, struct sg_long_wait *w)
+{
+	if (w->counted)
+		sg_add64(&vol->stuck, -1ULL);
+	w->counted = false;
+}
+
 /* The holder that this lock word names is dead: recovers it in this thread. */
 void sg_help(struct sg_vol *vol, u64 lock_word);
 

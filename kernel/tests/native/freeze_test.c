@@ -403,6 +403,53 @@ static void waits_for_another(void)
 	test_clean(mem, SIZE);
 }
 
+static struct sg_iref odd;
+
+static void *look_at_odd(void *arg)
+{
+	struct tsys *s = arg;
+	struct sg_attr attr;
+
+	CHECK_OK(sg_getattr(&s->v, &odd, &attr));
+	return NULL;
+}
+
+/* The same for a call that waits for the end of another system's change. */
+static void waits_for_a_change(void)
+{
+	struct tsys s[2];
+	pthread_t id;
+	u64 start, *seq;
+
+	make();
+	join(&s[0], 1);
+	join(&s[1], 2);
+	tsys_calls(&s[1]);
+	odd = test_create(&s[0].v, &s[0].root, "odd", S_IFREG | 0600);
+	seq = sg_at(&s[0].v, SG_IOFF(&odd, seq));
+	CHECK_OK(sg_ilock(&s[0].v, &odd));
+	sg_or64(seq, 1);
+	CHECK_OK(pthread_create(&id, NULL, look_at_odd, &s[1]));
+	start = sg_ticks();
+	while (!sg_load64(&s[1].v.stuck) && sg_ticks() - start < 5000000000ULL)
+		sg_sleep_us(1000);
+	CHECK_EQ(sg_load64(&s[1].v.stuck), 1);
+	CHECK_EQ(sg_freeze(&s[0].v, 400, why), -EBUSY);
+	says("system-2 (slot 1) does not freeze");
+	CHECK_EQ(sg_load64(&s[1].v.still.spent), 0);
+	sg_store64(seq, sg_load64(seq) + 1);
+	sg_iunlock(&s[0].v, &odd);
+	CHECK_OK(pthread_join(id, NULL));
+	CHECK_EQ(sg_load64(&s[1].v.stuck), 0);
+	over(&s[0]);
+	freezes(&s[0], LIMIT);
+	CHECK_OK(sg_thaw(&s[0].v));
+	CHECK_OK(sg_evict(&s[0].v, &odd));
+	tsys_leave(&s[1]);
+	tsys_leave(&s[0]);
+	test_clean(mem, SIZE);
+}
+
 /* A system is frozen for a part of its time only, whichever systems request it. */
 static void too_often(void)
 {
@@ -598,6 +645,7 @@ int main(void)
 	takes_too_long();
 	refused();
 	waits_for_another();
+	waits_for_a_change();
 	too_often();
 	someone_dies();
 	holder_dies();
