@@ -506,7 +506,7 @@ int sgfs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 
 	sgfs_add(inode->i_sb, SGFS_FSYNCS, 1);
 	sg_fence();	/* times are written back without waiting */
-	return sgfs_written_flush(inode, start >> PAGE_SHIFT, end >> PAGE_SHIFT) ?: err;
+	return sgfs_written_sync(inode, start >> PAGE_SHIFT, end >> PAGE_SHIFT) ?: err;
 }
 
 static loff_t sgfs_seek_extent(struct file *file, loff_t offset, bool hole)

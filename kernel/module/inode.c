@@ -42,6 +42,8 @@ struct inode *sgfs_alloc_inode(struct super_block *sb)
 	si->changing = false;
 	si->kept = false;
 	si->vmas = 0;
+	si->written_in = (struct sgfs_layout){};
+	si->moved = false;
 	si->deferred_time = 0;
 	si->holer = false;
 	si->flags = 0;

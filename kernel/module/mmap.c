@@ -157,6 +157,7 @@ static int sgfs_fill_hole(struct inode *inode, pgoff_t page, bool brief)
 struct entering {
 	int srcu;
 	unsigned int nofs;
+	struct sgfs_layout layout;
 };
 
 static struct entering sgfs_entering(struct inode *inode)
@@ -166,6 +167,7 @@ static struct entering sgfs_entering(struct inode *inode)
 
 	e.nofs = memalloc_nofs_save();
 	e.srcu = srcu_read_lock(&SGFS(inode->i_sb)->faults);
+	e.layout = sgfs_layout_of(inode);
 	return e;
 }
 
@@ -495,7 +497,7 @@ static vm_fault_t sgfs_pfn_mkwrite(struct vm_fault *vmf)
 	e = sgfs_entering(inode);
 	err = sgfs_mmap_look(inode, vmf->pgoff, 1, true, &run);
 	if (!err && run.off)
-		err = sgfs_written_mark(inode, vmf->pgoff, 1);
+		err = sgfs_written_mark(inode, vmf->pgoff, 1, &e.layout);
 	if (!err && run.off && pte_pfn(vmf->orig_pte) == sgfs_pfn_of(inode, run.off))
 		sgfs_mmap_make_writable(vmf);
 	else if (!err)
@@ -545,8 +547,9 @@ static bool sgfs_find_huge(struct inode *inode, pgoff_t page, bool write, unsign
 
 /* This task holds the place: no other task enters anything there, but the content may go. */
 static vm_fault_t sgfs_mmap_insert_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page,
-					unsigned long pfn, bool write)
+					unsigned long pfn, const struct sgfs_layout *seen)
 {
+	bool write = vmf->flags & FAULT_FLAG_WRITE;
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
 
 	if (!pmd_none(pmd) && !pmd_leaf(pmd))
@@ -556,23 +559,23 @@ static vm_fault_t sgfs_mmap_insert_huge(struct inode *inode, struct vm_fault *vm
 		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PMD_SIZE, false);
 		return 0;
 	}
-	if (write && sgfs_written_mark(inode, page, HUGE_PAGES))
+	if (write && sgfs_written_mark(inode, page, HUGE_PAGES, seen))
 		return VM_FAULT_OOM;
 	return sgfs_insert_huge(vmf, pfn, write);
 }
 
 static vm_fault_t sgfs_enter_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page,
-				  bool write)
+				  const struct sgfs_layout *seen)
 {
 	struct mutex *place = sgfs_mmap_place_of(vmf);
 	unsigned long pfn;
 	vm_fault_t ret;
 
-	if (!sgfs_find_huge(inode, page, write, &pfn))
+	if (!sgfs_find_huge(inode, page, vmf->flags & FAULT_FLAG_WRITE, &pfn))
 		return VM_FAULT_FALLBACK;
 	if (mutex_lock_killable(place))
 		return VM_FAULT_SIGBUS;
-	ret = sgfs_mmap_insert_huge(inode, vmf, page, pfn, write);
+	ret = sgfs_mmap_insert_huge(inode, vmf, page, pfn, seen);
 	mutex_unlock(place);
 	return ret;
 }
@@ -597,7 +600,7 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 	ret = sgfs_lock_pages(inode, vmf, &kept);
 	if (!ret) {
 		e = sgfs_entering(inode);
-		ret = sgfs_enter_huge(inode, vmf, page, write);
+		ret = sgfs_enter_huge(inode, vmf, page, &e.layout);
 		sgfs_end_entering(inode, e);
 	}
 	if (write)
@@ -631,7 +634,7 @@ static int sgfs_access_page(struct inode *inode, u64 pos, void *buf, int len, in
 	if (!err && write && !run.off)
 		err = -EAGAIN;
 	if (!err && write)
-		err = sgfs_written_mark(inode, pos >> PAGE_SHIFT, 1);
+		err = sgfs_written_mark(inode, pos >> PAGE_SHIFT, 1, &e.layout);
 	if (!err) {
 		p = sgfs_vol(inode)->base + run.off + offset_in_page(pos);
 		if (write)
@@ -683,7 +686,9 @@ static void sgfs_mmap_count_mapping(struct inode *inode, int by)
 
 	mutex_lock(&fs->mappers_lock);
 	was = si->vmas;
-	si->vmas += by;
+	if (!was)
+		sgfs_written_look(inode);	/* it has not been asked for meanwhile */
+	WRITE_ONCE(si->vmas, si->vmas + by);
 	if (!was) {
 		sg_set_mapper(&fs->vol, &si->ref, false, true);
 		si->cuts = sg_cuts(&fs->vol, &si->ref);
@@ -729,6 +734,7 @@ static bool sgfs_must_go(struct inode *inode)
 
 	if (sgfs_is_lost(inode))
 		return true;
+	sgfs_written_look(inode);
 	si->cuts = cuts;
 	spin_lock(&inode->i_lock);
 	if (si->holer && (go || si->hole_seq != READ_ONCE(sgfs_record(inode)->seq))) {

@@ -3,6 +3,12 @@
  * The pages to which mappings may have stored: fsync(), msync(), sync() and a freeze have to write
  * them back. A page is marked when an entry of it becomes writable. It stays marked as long as any
  * process maps the file writably: without a struct page, nothing shows a later store.
+ *
+ * A mark names a place in the file. When a range is collapsed or inserted, here or in another
+ * system, pages get other places. Then all pages of the file are written back, and marking begins
+ * anew. The table gets another root by that. The same root page may come back only after this
+ * system has acknowledged that it left the file, and compares the roots then
+ * (sgfs_written_look()), or if this system did not map the file meanwhile.
  */
 #include <linux/pagemap.h>
 
@@ -49,11 +55,42 @@ static unsigned int sgfs_mmap_dirty_kind_of(u64 first, u64 pages)
 	return pages == large && IS_ALIGNED(first, large);
 }
 
+struct sgfs_layout sgfs_layout_of(const struct inode *inode)
+{
+	if (sgfs_is_lost(inode))
+		return (struct sgfs_layout){ .root = 1 };
+	return (struct sgfs_layout){
+		.root = sg_root(sgfs_vol(inode), sgfs_ref(inode)) ?: 1,
+		.cuts = sg_cuts(sgfs_vol(inode), sgfs_ref(inode)),
+	};
+}
+
+/* Pages may have other places than when the marks were made. */
+static bool sgfs_has_moved(const struct inode *inode)
+{
+	const struct sgfs_inode *si = SGFS_I(inode);
+	u64 root = READ_ONCE(si->written_in.root);
+	struct sgfs_layout now;
+
+	if (!root || sgfs_is_lost(inode))
+		return false;	/* the flush finds a page that is lost */
+	now = sgfs_layout_of(inode);
+	return READ_ONCE(si->moved) || now.root != root ||
+	       (!READ_ONCE(si->vmas) && now.cuts != READ_ONCE(si->written_in.cuts));
+}
+
+void sgfs_written_look(struct inode *inode)
+{
+	if (sgfs_has_moved(inode))
+		WRITE_ONCE(SGFS_I(inode)->moved, true);
+}
+
 /*
  * invalidate_lock is held shared, so no flush runs meanwhile. A task that finds a mark may store at
  * once and call sync(), which uses the list. So the inode enters the list before its first mark.
+ * The oldest layout counts.
  */
-int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
+int sgfs_written_mark(struct inode *inode, u64 first, u64 pages, const struct sgfs_layout *seen)
 {
 	unsigned int kind = sgfs_mmap_dirty_kind_of(first, pages);
 	struct xarray *xa = &SGFS_I(inode)->written[kind];
@@ -61,6 +98,10 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages)
 
 	if (xa_empty(xa))
 		sgfs_written_track(inode);
+	if (!READ_ONCE(SGFS_I(inode)->written_in.root)) {
+		WRITE_ONCE(SGFS_I(inode)->written_in.cuts, seen->cuts);
+		cmpxchg(&SGFS_I(inode)->written_in.root, 0, seen->root);
+	}
 	first >>= mark_shift[kind];
 	pages >>= mark_shift[kind];
 	while (pages && !err) {
@@ -101,8 +142,6 @@ static int sgfs_flush_kind(struct inode *inode, unsigned int kind, u64 first, u6
 	void *entry;
 	int err = 0;
 
-	if (xa_empty(xa))	/* the case of most files: no store through a mapping */
-		return 0;
 	xa_for_each_range(xa, index, entry, (first >> shift) / MARKS,
 			  min_t(u64, (last >> shift) / MARKS, ULONG_MAX)) {
 		err = sgfs_flush_marks(inode, kind, (u64)index * MARKS, xa_to_value(entry), first,
@@ -114,9 +153,43 @@ static int sgfs_flush_kind(struct inode *inode, unsigned int kind, u64 first, u6
 	return err;
 }
 
+#define WHOLE_TURNS	16	/* a member may move pages all the time, but only to harm */
+
+/* All pages, also those that move meanwhile. -EBUSY: that happens all the time. */
+static int sgfs_flush_whole(struct inode *inode, u64 first, u64 last)
+{
+	u64 pages = min(last, U64_MAX - 1) - first + 1;
+	unsigned int turn;
+	u64 root;
+	int err;
+
+	for (turn = 0; turn < WHOLE_TURNS; turn++) {
+		root = sgfs_layout_of(inode).root;
+		err = sg_flush(sgfs_vol(inode), sgfs_ref(inode), first, pages);
+		if (err || sgfs_is_lost(inode))
+			return err;
+		smp_rmb();	/* the table was read before its root is compared */
+		if (sgfs_layout_of(inode).root == root)
+			return 0;
+	}
+	return -EBUSY;
+}
+
 int sgfs_written_flush(struct inode *inode, u64 first, u64 last)
 {
-	return sgfs_flush_kind(inode, 0, first, last) ?: sgfs_flush_kind(inode, 1, first, last);
+	struct sgfs_inode *si = SGFS_I(inode);
+	int err;
+
+	if (xa_empty(&si->written[0]) && xa_empty(&si->written[1]))
+		return 0;	/* the case of most files: no store through a mapping */
+	if (!sgfs_has_moved(inode)) {
+		err = sgfs_flush_kind(inode, 0, first, last) ?:
+		      sgfs_flush_kind(inode, 1, first, last);
+		smp_rmb();	/* as in sgfs_flush_whole() */
+		if (err || !sgfs_has_moved(inode))
+			return err;
+	}
+	return sgfs_flush_whole(inode, first, last);
 }
 
 void sgfs_written_forget(struct inode *inode)
@@ -129,17 +202,20 @@ void sgfs_written_forget(struct inode *inode)
 	spin_unlock(&fs->mapped_lock);
 	xa_destroy(&SGFS_I(inode)->written[0]);
 	xa_destroy(&SGFS_I(inode)->written[1]);
+	WRITE_ONCE(SGFS_I(inode)->written_in.root, 0);
+	WRITE_ONCE(SGFS_I(inode)->moved, false);
 }
 
 /*
  * Faults are kept out and no writable entry is left, so pages flushed now need no mark any more. A
- * task that holds invalidate_lock may have much to do, and may wait for another system for a moment.
+ * task that holds invalidate_lock may have much to do, and may wait briefly for another system.
  * sync() covers all volumes of the node, so it waits for none of these tasks: like fsync(), it
- * flushes the marked pages and keeps the marks.
+ * flushes the marked pages and keeps the marks. Marks that name other places are of no use: the
+ * entries go, and are marked anew.
  */
 static int sgfs_flush_file(struct inode *inode, bool revoke)
 {
-	bool done = revoke;
+	bool done;
 	int err;
 
 	sgfs_store_time_soon(inode);
@@ -147,7 +223,8 @@ static int sgfs_flush_file(struct inode *inode, bool revoke)
 		filemap_invalidate_lock(inode->i_mapping);
 	else if (!down_write_trylock(&inode->i_mapping->invalidate_lock))
 		return sgfs_written_flush(inode, 0, U64_MAX);
-	if (revoke)
+	done = revoke || sgfs_has_moved(inode);
+	if (done)
 		unmap_mapping_range(inode->i_mapping, 0, 0, 0);
 	else
 		done = !mapping_writably_mapped(inode->i_mapping);
@@ -156,6 +233,13 @@ static int sgfs_flush_file(struct inode *inode, bool revoke)
 		sgfs_written_forget(inode);
 	filemap_invalidate_unlock(inode->i_mapping);
 	return err;
+}
+
+int sgfs_written_sync(struct inode *inode, u64 first, u64 last)
+{
+	if (unlikely(sgfs_has_moved(inode)))
+		return sgfs_flush_file(inode, false);
+	return sgfs_written_flush(inode, first, last);
 }
 
 /* An inode that is being evicted flushes itself. */

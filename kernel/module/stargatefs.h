@@ -223,6 +223,15 @@ struct sgfs {
 };
 
 /**
+ * struct sgfs_layout - the places of a file's pages: they are the same as long as these are
+ * @root: root of its table, or 1: it has none
+ * @cuts: how often pages have been cut out of it
+ */
+struct sgfs_layout {
+	u64 root, cuts;
+};
+
+/**
  * struct sgfs_inode - an inode in use
  * @ref: the engine's name for it
  * @seq: change counter that the VFS inode shows; 0: none yet
@@ -241,6 +250,8 @@ struct sgfs {
  * @hole_seq: change counter before the first of them was
  * @zap: mappings are about to be removed
  * @written: pages that mappings may write to, and extents of 2 MiB (mmap_dirty.c)
+ * @written_in: the file's layout before the first of them was marked; its @root is 0: none is
+ * @moved: pages have changed their places since then
  * @mapped: in sgfs.mapped
  * @deferred_time: of the last store by a mapping whose time could not be stored; 0: none.
  *	Another value keeps a reference of the inode.
@@ -269,6 +280,8 @@ struct sgfs_inode {
 	u64 cuts, hole_seq;
 	bool holer, zap;
 	struct xarray written[2];
+	struct sgfs_layout written_in;
+	bool moved;
 	struct list_head mapped;
 	s64 deferred_time;
 	struct mutex window_lock;
@@ -631,10 +644,16 @@ static inline int sgfs_store_time(struct inode *inode)
 }
 
 /* mmap_dirty.c */
-/* A mapping may store to these pages from now on. */
-int sgfs_written_mark(struct inode *inode, u64 first, u64 pages);
+struct sgfs_layout sgfs_layout_of(const struct inode *inode);
+/*
+ * A mapping may store to these pages from now on. @seen: the layout before they were looked for.
+ */
+int sgfs_written_mark(struct inode *inode, u64 first, u64 pages, const struct sgfs_layout *seen);
+/* Called before a page that has left the file may be used again (D7). */
+void sgfs_written_look(struct inode *inode);
 /* Write back stores through mappings to these pages; durable on return. */
-int sgfs_written_flush(struct inode *inode, u64 first, u64 last);
+int sgfs_written_sync(struct inode *inode, u64 first, u64 last);
+int sgfs_written_flush(struct inode *inode, u64 first, u64 last);	/* of an inode's end */
 /* ... of all inodes; @revoke: each further store needs a fault first. */
 int sgfs_written_flush_all(struct sgfs *fs, bool revoke);
 void sgfs_written_track(struct inode *inode);	/* it is in sgfs.mapped from now on */

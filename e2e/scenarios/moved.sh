@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A process stores to a page through a mapping. Then a range of the file is collapsed or inserted
+# before that page, in this system or in another one, and the page gets another place in the file.
+# fsync() has to write it back there. A probe in the kernel shows the pages that it writes back.
+#
+# rig: --guests 2 --size 64M
+# maps: walk
+# kernels: 6.12
+# limit: 600
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+program flushes
+pages=64 at=40 # the page that is stored to
+holds "a probe of each write-back" 'mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing
+	cd /sys/kernel/tracing && echo "p:flushed stargatefs:sg_flush first=%dx:u64 pages=%cx:u64" >kprobe_events &&
+	echo 1 >events/kprobes/flushed/enable'
+
+# flushed: ranges of pages that were written back since the last call: FIRST PAGES.
+flushed() {
+	on g1 'cd /sys/kernel/tracing && sed -n "s/.*first=\([0-9]*\) pages=\([0-9]*\).*/\1 \2/p" trace
+		echo >trace' </dev/null
+}
+# covers PAGE: one of the ranges on standard input has it.
+covers() { awk -v page="$1" '$1 <= page && page - $1 < $2 { found = 1 } END { exit !found }'; }
+
+# moves WHERE PAGE COMMAND: COMMAND in that system moves the page that was stored to.
+moves() {
+	local where=$1 page=$2 command=$3
+	on g1 "rm -f /tmp/go; head -c $((pages * 4096)) /dev/urandom >/mnt/sg/file
+		/root/flushes /mnt/sg/file $at /tmp/go >/tmp/flushes 2>&1 </dev/null &
+		for try in \$(seq 100); do grep -q stored /tmp/flushes && exit 0; sleep 0.1; done; exit 1" </dev/null ||
+		fail "nothing was stored"
+	on "$where" "$command" </dev/null || fail "$where: $command"
+	flushed >/dev/null
+	on g1 'touch /tmp/go; for try in $(seq 100); do grep -q again /tmp/flushes && exit 0; sleep 0.1; done
+		cat /tmp/flushes; exit 1' </dev/null || fail "fsync failed"
+	flushed >"$RIG_DIR/flushed"
+	covers "$page" <"$RIG_DIR/flushed" ||
+		fail "$where: $command: page $page was not written back: $(xargs <"$RIG_DIR/flushed")"
+	passed "$where: $command: page $page is written back"
+	# the second fsync() writes back what was stored since, and not the whole file once more
+	[[ $page = "$at" ]] ||
+		same "then only the page that was stored to" "0 1" "$(tail -n 1 "$RIG_DIR/flushed")"
+	on g1 'rm /mnt/sg/file' </dev/null
+}
+
+step "in this system"
+moves g1 "$at" 'true # nothing moves'
+moves g1 $((at - 16)) 'fallocate -c -o 0 -l 65536 /mnt/sg/file'
+moves g1 $((at + 16)) 'fallocate -i -o 0 -l 65536 /mnt/sg/file'
+
+step "in another system"
+moves g2 $((at - 16)) 'fallocate -c -o 0 -l 65536 /mnt/sg/file'
+moves g2 $((at + 16)) 'fallocate -i -o 0 -l 65536 /mnt/sg/file'
+
+step "sync writes it back, too"
+on g1 "rm -f /tmp/go; head -c $((pages * 4096)) /dev/urandom >/mnt/sg/file
+	/root/flushes /mnt/sg/file $at /tmp/go >/tmp/flushes 2>&1 </dev/null &
+	for try in \$(seq 100); do grep -q stored /tmp/flushes && exit 0; sleep 0.1; done; exit 1" </dev/null ||
+	fail "nothing was stored"
+on g2 'fallocate -c -o 0 -l 65536 /mnt/sg/file' </dev/null
+flushed >/dev/null
+holds "sync" sync
+flushed | covers $((at - 16)) || fail "page $((at - 16)) was not written back"
+passed "page $((at - 16)) is written back"
+finish
