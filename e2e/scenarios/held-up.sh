@@ -9,14 +9,14 @@
 # rig: --guests 2 --size 64M --mem 512M --append 'memmap=64M$256M'
 # maps: walk
 # kernels: 6.12
-# limit: 600
+# limit: 900
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-program hostile
+program hostile bindtwice
 files=256
 held=
 
@@ -159,21 +159,29 @@ step "users of semaphores"
 # sem_users NAME...: processes in g1 that have them open.
 sem_users() {
 	holds "processes read: $*" "for name in $*; do stargate-sem create \$name --type rwlock || exit
-		setsid stargate-sem lock --read \$name -- sleep 600 >/dev/null 2>&1 </dev/null &
+		setsid stargate-sem lock --read \$name -- sleep 3601 >/dev/null 2>&1 </dev/null &
 	done
-	for try in \$(seq 100); do [ \$(pgrep -cx sleep) = $# ] && exit 0; sleep 0.1; done; exit 1"
+	for try in \$(seq 100); do [ \$(pgrep -cfx 'sleep 3601') = $# ] && exit 0; sleep 0.1; done; exit 1"
 }
 sem_users_end() {
 	holds "killed, they are gone within 10 s" 'p=$(pgrep -x stargate-sem); kill -KILL $p
 		for try in $(seq 100); do pgrep -x stargate-sem >/dev/null || exit 0; sleep 0.1; done
 		for i in $p; do cat /proc/$i/stack; done; exit 1'
-	on g1 'pkill -x sleep' </dev/null || true
+	on g1 'pkill -fx "sleep 3601"' </dev/null || true
 }
 sem_users rw
 g2_holds semaphores
 sem_users_end
+holds "two processes bind an object to one descriptor" '
+	/root/bindtwice /mnt/sg/.stargate/semaphores >/tmp/bind 2>&1 </dev/null &
+	for try in $(seq 100); do grep -q second /tmp/bind && sleep 1 && exit 0; sleep 0.1; done; exit 1'
+holds "the second one can be killed" 'p=$(sed -n "s/^second //p" /tmp/bind); kill -KILL $p
+	for try in $(seq 100); do grep -q "^State:.*[ZX]" /proc/$p/status 2>/dev/null || [ ! -e /proc/$p ] && exit 0; sleep 0.1; done
+	cat /proc/$p/stack; exit 1'
 let_go semaphores
-holds "soon nobody here has it open" 'for try in $(seq 100); do
+holds "the first one goes on" 'for try in $(seq 100); do grep -q "first: bound" /tmp/bind && exit 0; sleep 0.1; done
+	cat /tmp/bind; exit 1'
+holds "then it can be removed" 'for try in $(seq 100); do
 	stargate-sem rm rw 2>/dev/null && exit 0; sleep 0.1; done; exit 1'
 sem_users gone
 holds "it is removed while it is open" 'stargate-sem rm gone'

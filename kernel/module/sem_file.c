@@ -178,7 +178,11 @@ int sgfs_sem_bind(struct file *file, struct sg_ioc_sem_open *o)
 	err = sgfs_sem_listen(s->fs) ?: mnt_want_write_file(file);
 	if (err)
 		return err;
-	mutex_lock(&s->lock);
+	err = mutex_lock_killable(&s->lock);	/* its holder may wait for another system */
+	if (err) {
+		mnt_drop_write_file(file);
+		return err;
+	}
 	err = s->bound ? -EBUSY : 0;
 	if (!err) {
 		s->look = o->how & SG_SEM_LOOK;
