@@ -4,29 +4,68 @@
  *
  *   nowait read|write|append FILE   one byte at 0, or at the end
  *   nowait fill FILE                one page behind the end
+ *   nowait submit FILE GO           one byte at 0, read by io_uring, once GO exists: only submitted
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+static void wait_for(const char *go)
+{
+	printf("open\n");
+	fflush(stdout);
+	while (access(go, F_OK))
+		usleep(10000);
+}
+
+/* Returns the number of submitted requests. */
+static long submit(int fd, void *buf)
+{
+	struct io_uring_params p = { 0 };
+	struct io_uring_sqe *sqe;
+	uint32_t *tail, *array;
+	int ring = (int)syscall(SYS_io_uring_setup, 1, &p);
+	char *at;
+
+	if (ring < 0)
+		return -1;
+	at = mmap(NULL, p.sq_off.array + p.sq_entries * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+		  MAP_SHARED, ring, IORING_OFF_SQ_RING);
+	sqe = mmap(NULL, p.sq_entries * sizeof(*sqe), PROT_READ | PROT_WRITE, MAP_SHARED, ring,
+		   IORING_OFF_SQES);
+	if (at == MAP_FAILED || sqe == MAP_FAILED)
+		return -1;
+	*sqe = (struct io_uring_sqe){ .opcode = IORING_OP_READ, .fd = fd, .addr = (uintptr_t)buf,
+		.len = 1 };
+	tail = (uint32_t *)(at + p.sq_off.tail);
+	array = (uint32_t *)(at + p.sq_off.array);
+	array[*tail & (p.sq_entries - 1)] = 0;
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+	return syscall(SYS_io_uring_enter, ring, 1, 0, 0, NULL, 0);
+}
 
 int main(int argc, char **argv)
 {
 	static char page[4096];
 	struct iovec vec = { page, 1 };
-	const char *verb = argc == 3 ? argv[1] : "";
+	const char *verb = argc >= 3 ? argv[1] : "";
 	struct timespec begin, end;
 	struct stat st;
 	ssize_t n = -1;
 	int fd;
 
-	if (argc != 3) {
-		fprintf(stderr, "nowait: read|write|append|fill FILE\n");
+	if (argc != 3 && (argc != 4 || strcmp(verb, "submit"))) {
+		fprintf(stderr, "nowait: read|write|append|fill FILE | submit FILE GO\n");
 		return 2;
 	}
 	fd = open(argv[2], O_RDWR | O_CLOEXEC);
@@ -34,12 +73,16 @@ int main(int argc, char **argv)
 		perror(argv[2]);
 		return 1;
 	}
+	if (argc == 4)
+		wait_for(argv[3]);
 	memset(page, 'n', sizeof(page));
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	if (!strcmp(verb, "read"))
 		n = preadv2(fd, &vec, 1, 0, RWF_NOWAIT);
 	else if (!strcmp(verb, "write"))
 		n = pwritev2(fd, &vec, 1, 0, RWF_NOWAIT);
+	else if (!strcmp(verb, "submit"))
+		n = submit(fd, page);
 	else if (!strcmp(verb, "append"))
 		n = pwritev2(fd, &vec, 1, 0, RWF_NOWAIT | RWF_APPEND);
 	else if (!strcmp(verb, "fill")) {
@@ -51,5 +94,6 @@ int main(int argc, char **argv)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	printf("%s%s\n", n < 0 ? strerror(errno) : "done",
 	       end.tv_sec - begin.tv_sec > 1 ? ", after a while" : "");
-	return 0;
+	fflush(stdout);
+	_exit(0);	/* a request that waits is left behind */
 }

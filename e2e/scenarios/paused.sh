@@ -10,7 +10,7 @@
 # rig: --guests 2 --size 256M
 # kernels: 6.12
 # maps: walk
-# limit: 600
+# limit: 1200
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
@@ -38,7 +38,7 @@ stop_g2() {
 }
 
 program_everywhere midapply
-program hostile
+program hostile nowait
 holds "a folder, and another one" 'mkdir /mnt/sg/busy /mnt/sg/own'
 on g2 'exec /root/midapply load /mnt/sg/busy' </dev/null >"$RIG_DIR/load" 2>&1 &
 load=$!
@@ -81,22 +81,50 @@ step "a hole of a file that was being changed"
 holds "a process maps it" 'echo x >/mnt/sg/hole
 	/root/hostile fill /mnt/sg/hole /tmp/go >/tmp/filled 2>&1 </dev/null &
 	for try in $(seq 100); do grep -q stored /tmp/filled && exit 0; sleep 0.1; done; exit 1'
-on g2 'exec /root/midapply modes /mnt/sg/hole' </dev/null >"$RIG_DIR/load" 2>&1 &
-load=$!
-on g2 'until pgrep -x midapply >/dev/null; do sleep 0.1; done' </dev/null
-trap 'kill -CONT "$monitor" || true' EXIT
-stop_g2
+holds "another one has it open, to read" '/root/nowait submit /mnt/sg/hole /tmp/submit >/tmp/read 2>&1 </dev/null &
+	for try in $(seq 100); do grep -q open /tmp/read && exit 0; sleep 0.1; done; exit 1'
+# gone: $p is gone, or a zombie, within 10 s.
+gone='for try in $(seq 100); do
+	grep -q "^State:.*[ZX]" /proc/$p/status 2>/dev/null || [ ! -e /proc/$p ] && exit 0; sleep 0.1; done
+	cat /proc/$p/task/*/stack; exit 1'
+# change_and_stop: g2 changes the file all the time, and is stopped.
+change_and_stop() {
+	on g2 'exec /root/midapply modes /mnt/sg/hole' </dev/null >"$RIG_DIR/load" 2>&1 &
+	load=$!
+	on g2 'until pgrep -x midapply >/dev/null; do sleep 0.1; done' </dev/null
+	trap 'kill -CONT "$monitor" || true' EXIT
+	stop_g2
+}
+go_on() {
+	kill -CONT "$monitor"
+	trap - EXIT
+	on g2 'pkill -x midapply' </dev/null || fail "g2 cannot go on"
+	wait "$load" || true
+}
+change_and_stop
 holds "a store to the hole waits for g2" 'touch /tmp/go; sleep 2; ! grep filled /tmp/filled'
 holds "a truncation that waits can be killed" 'truncate -s 8192 /mnt/sg/hole >/dev/null 2>&1 </dev/null & p=$!
-	sleep 2; kill -KILL $p
-	for try in $(seq 100); do grep -q "^State:.*[ZX]" /proc/$p/status 2>/dev/null || [ ! -e /proc/$p ] && exit 0; sleep 0.1; done
-	cat /proc/$p/stack; exit 1'
+	sleep 2; kill -KILL $p; '"$gone"
 holds "the mount freezes within 20 s, and thaws" 'timeout -s KILL 20 fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
+holds "a read by io_uring is submitted without a wait" 'touch /tmp/submit
+	for try in $(seq 100); do grep -qx done /tmp/read && exit 0; sleep 0.1; done; cat /tmp/read; exit 1'
 holds "the store still waits" 'sleep 1; ! grep filled /tmp/filled'
-kill -CONT "$monitor"
-trap - EXIT
+go_on
 holds "then it is done" 'for try in $(seq 300); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
-on g2 'pkill -x midapply' </dev/null || fail "g2 cannot go on"
-wait "$load" || true
+
+step "a file that two processes store to, and punch, all the time"
+for turn in 1 2 3; do # stopped at any moment of that
+	holds "they do so, turn $turn" 'for p in 1 2; do
+		/root/hostile again /mnt/sg/hole >/tmp/again.$p 2>&1 </dev/null & echo $! >/tmp/pid.$p; done
+		for try in $(seq 100); do
+			grep -qs again /tmp/again.1 && grep -qs again /tmp/again.2 && exit 0; sleep 0.1
+		done; exit 1'
+	change_and_stop
+	holds "one of them can be killed" 'sleep 1; p=$(cat /tmp/pid.1); kill -KILL $p; '"$gone"
+	holds "the mount freezes within 20 s, and thaws" \
+		'timeout -s KILL 20 fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
+	holds "so can the other" 'p=$(cat /tmp/pid.2); kill -KILL $p; '"$gone"
+	go_on
+done
 holds "g1 has met no damage" 'grep -qx "count 0" /sys/fs/stargatefs/pmem0/errors'
 finish

@@ -368,14 +368,18 @@ static inline struct dev_pagemap *sgfs_hold_pages(phys_addr_t phys)
 #define SGFS_SPLICE_READ		generic_file_splice_read
 #endif
 
-/* MAP_SYNC, and RWF_NOWAIT in both directions, are flags of the operations since 6.12. */
+/*
+ * MAP_SYNC, and buffered writes that must not wait, are flags of the operations since 6.12. The
+ * like flag for reads would be a promise to call io_uring back (IOCB_WAITQ): a read that waits for
+ * another system calls nobody, and would wait in the task that submits it. Without the flag a
+ * thread of io_uring waits.
+ */
 #if SGFS_KERNEL_AT_LEAST(6, 12)
-#define SGFS_FILE_FLAGS_OP	.fop_flags = FOP_MMAP_SYNC | FOP_BUFFER_RASYNC | FOP_BUFFER_WASYNC
+#define SGFS_FILE_FLAGS_OP	.fop_flags = FOP_MMAP_SYNC | FOP_BUFFER_WASYNC
 #define SGFS_FILE_MODE		(FMODE_NOWAIT | FMODE_CAN_ODIRECT)
 #else
 #define SGFS_FILE_FLAGS_OP	.mmap_supported_flags = MAP_SYNC
-#define SGFS_FILE_MODE		(FMODE_NOWAIT | FMODE_CAN_ODIRECT | FMODE_BUF_RASYNC | \
-				 FMODE_BUF_WASYNC)
+#define SGFS_FILE_MODE		(FMODE_NOWAIT | FMODE_CAN_ODIRECT | FMODE_BUF_WASYNC)
 #endif
 
 /* Up to 6.4, a splice from a file fills an iterator that allocates its pages during the copy. */
