@@ -195,6 +195,18 @@ holds "a second volume" 'mkdir -p /mnt/bare /run/bare /mnt/sg/d &&
 	mkfs.stargatefs -q --phys 256M --size 32M /run/bare/volume &&
 	dd if=/run/bare/volume of=/dev/mem bs=1M seek=256 conv=notrunc status=none &&
 	mount -t stargatefs -o phys=256M,size=32M none /mnt/bare && mkdir /mnt/bare/d'
+holds "the queue of works that all volumes share has room for one" \
+	'echo 1 >/sys/devices/virtual/workqueue/stargatefs/max_active'
+holds "files are removed" '{ while echo x >/mnt/sg/owed; do rm /mnt/sg/owed; done >/dev/null 2>&1 </dev/null & } &&
+	echo $! >/tmp/pid; sleep 1'
+g2_holds areas
+holds "settling in the second volume does not wait for that in the first one" 'sleep 3
+	cd /sys/kernel/tracing 2>/dev/null && [ -e trace ] || { mount -t tracefs none /sys/kernel/tracing && cd /sys/kernel/tracing; }
+	echo 1 >events/workqueue/workqueue_execute_start/enable && sleep 5
+	echo 0 >events/workqueue/workqueue_execute_start/enable
+	[ "$(grep -c "function sgfs_settle" trace)" -ge 2 ]'
+let_go areas
+on g1 'kill $(cat /tmp/pid)' </dev/null
 holds "all chains are there" "/root/hostile flock /mnt/sg/d $files each && /root/hostile flock /mnt/bare/d $files each"
 holds "a process has many locks in the first one" 'mkdir /mnt/sg/e
 	/root/hostile flock /mnt/sg/e 64 keep >/tmp/keep 2>&1 </dev/null & echo $! >/tmp/pid

@@ -3,7 +3,9 @@
  * This system's membership of a volume that many systems use (docs/protocol.md). There are three
  * threads. The first maintains the slot and waits for nothing, because other systems count its
  * heartbeats. The second acknowledges epochs; it waits for readers of this system, but takes no
- * lock of the volume. The third settles what has to wait for locks.
+ * lock of the volume. The third settles what has to wait for locks. Its queue belongs to this
+ * mount, because another system may keep a lock for as long as it likes: no other volume may wait
+ * for that.
  */
 #include <linux/delay.h>
 #include <linux/workqueue.h>
@@ -45,7 +47,7 @@ static void sgfs_settle(struct work_struct *work)
 		sgfs_memory_watch(fs);
 		sgfs_show_failed(fs);
 		if (!fs->vol.shut_down)
-			queue_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
+			queue_delayed_work(fs->waiter, &fs->settle, msecs_to_jiffies(SETTLE_MS));
 	}
 	mutex_unlock(&fs->settle_lock);
 }
@@ -117,11 +119,17 @@ int sgfs_membership_init(struct sgfs *fs)
 	if (!fs->watcher)
 		return -ENOMEM;
 	fs->acknowledger = alloc_ordered_workqueue("%s-ack", WQ_HIGHPRI | WQ_MEM_RECLAIM, SGFS_NAME);
-	return fs->acknowledger ? 0 : -ENOMEM;
+	if (!fs->acknowledger)
+		return -ENOMEM;
+	fs->waiter = alloc_workqueue("%s-wait", WQ_UNBOUND | WQ_HIGHPRI | WQ_MEM_RECLAIM, 2,
+				     SGFS_NAME);
+	return fs->waiter ? 0 : -ENOMEM;
 }
 
 void sgfs_membership_exit(struct sgfs *fs)
 {
+	if (fs->waiter)
+		destroy_workqueue(fs->waiter);
 	if (fs->acknowledger)
 		destroy_workqueue(fs->acknowledger);
 	if (fs->watcher)
@@ -144,7 +152,7 @@ void sgfs_membership_start(struct sgfs *fs)
 	fs->vol.hurry = false;
 	queue_delayed_work(fs->watcher, &fs->watch, 0);
 	queue_delayed_work(fs->acknowledger, &fs->acknowledge, 0);
-	queue_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
+	queue_delayed_work(fs->waiter, &fs->settle, msecs_to_jiffies(SETTLE_MS));
 	sgfs_snapshot_start(fs);
 }
 
@@ -202,7 +210,7 @@ void sgfs_settle_resume(struct sgfs *fs)
 {
 	sg_settle_stop(&fs->vol, false);
 	if (fs->joined)
-		mod_delayed_work(sgfs_wq, &fs->settle, msecs_to_jiffies(SETTLE_MS));
+		mod_delayed_work(fs->waiter, &fs->settle, msecs_to_jiffies(SETTLE_MS));
 }
 
 void sgfs_settle_end(struct sgfs *fs)

@@ -91,7 +91,7 @@ static void sgfs_freeze_watch_work(struct work_struct *work)
 	if (READ_ONCE(fs->sb->s_flags) & SB_BORN)
 		ms = sg_freeze_watch(&fs->vol);
 	if (ms >= 0)
-		queue_delayed_work(sgfs_wq, &fs->freeze_watch, msecs_to_jiffies(ms));
+		queue_delayed_work(fs->waiter, &fs->freeze_watch, msecs_to_jiffies(ms));
 	if (fs->pinned && !fs->vol.still.word)
 		sgfs_unpin(fs);
 }
@@ -107,7 +107,7 @@ void sgfs_snapshot_start(struct sgfs *fs)
 {
 	fs->vol.freeze_mount = sgfs_freeze_mount;
 	fs->vol.freeze_watched = true;
-	queue_delayed_work(sgfs_wq, &fs->freeze_watch, 0);
+	queue_delayed_work(fs->waiter, &fs->freeze_watch, 0);
 }
 
 /* A frozen mount is not unmounted before it has thawed. */

@@ -138,6 +138,7 @@ struct sgfs_sems {
  * @failed: damage was found since the volume was last made writable, and errors=remount-ro has made
  *	it read-only
  * @watcher, @acknowledger: each for the one work of that name, which nothing else delays
+ * @waiter: for works that may wait for other systems: @settle, @freeze_watch
  * @watch, @acknowledge: periodic work of a member of the volume (membership.c)
  * @settle: work that may wait for locks: frees what was deleted; @settle_lock: held while it runs
  * @death: runs after this system was fenced
@@ -185,7 +186,7 @@ struct sgfs {
 	struct sgfs_memory mem;
 	bool joined;
 	bool damaged, failed;
-	struct workqueue_struct *watcher, *acknowledger;
+	struct workqueue_struct *watcher, *acknowledger, *waiter;
 	struct delayed_work watch, acknowledge, settle, freeze_watch;
 	struct work_struct death, unpin;
 	struct mutex freeze_lock, settle_lock;
@@ -363,6 +364,7 @@ static inline s64 sgfs_now(struct inode *inode)
 }
 
 /* super.c */
+/* Of all mounts: for works that do not wait for other systems, except at an unmount. */
 extern struct workqueue_struct *sgfs_wq;
 void sgfs_identify(struct sg_identity *id);
 /* After damage: show users that the mount is read-only, as soon as possible. */

@@ -688,7 +688,8 @@ static int __init sgfs_init(void)
 	int err;
 
 	get_random_bytes(boot_id, sizeof(boot_id));
-	sgfs_wq = alloc_workqueue(SGFS_NAME, WQ_UNBOUND | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
+	sgfs_wq = alloc_workqueue(SGFS_NAME,
+				  WQ_UNBOUND | WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
 	if (!sgfs_wq)
 		return -ENOMEM;
 	err = sgfs_inode_cache_init();

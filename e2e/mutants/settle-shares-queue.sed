@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Settling of all volumes shares one queue of works, so a volume that waits can use up its places.
+# file: kernel/module/membership.c
+# scenario: held-up
+# maps: walk
+s/fs->waiter, &fs->settle/sgfs_wq, \&fs->settle/
