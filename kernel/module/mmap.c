@@ -51,8 +51,6 @@ void sgfs_mmap_prepare(struct sgfs *fs)
 
 	for (i = 0; i < ARRAY_SIZE(fs->places); i++)
 		mutex_init(&fs->places[i]);
-	spin_lock_init(&fs->waiting_lock);
-	INIT_LIST_HEAD(&fs->waiting);
 }
 
 int sgfs_mmap_init(void)
@@ -124,7 +122,7 @@ static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, SGFS_BRIEF_NS);
 	if (!sgfs_beyond_end(inode, page))
 		err = sg_allocate(sgfs_vol(inode), sgfs_ref(inode), page, 1);
-	sgfs_end_waiting(SGFS(inode->i_sb), &w);
+	sgfs_end_waiting(&w);
 	if (!err)
 		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PAGE_SIZE, false);
 	filemap_invalidate_unlock(inode->i_mapping);
@@ -391,7 +389,7 @@ static int sgfs_mmap_fill(struct inode *inode, pgoff_t page, bool brief)
 
 	sgfs_begin_waiting(fs, &w, brief ? sgfs_brief_ns(fs) : SGFS_ANY_NS);
 	err = sgfs_fill_hole(inode, page, brief);
-	sgfs_end_waiting(fs, &w);
+	sgfs_end_waiting(&w);
 	return err;
 }
 
@@ -807,7 +805,7 @@ int sgfs_mmap(struct file *file, struct vm_area_struct *vma)
 
 	sgfs_begin_waiting(fs, &w, sgfs_brief_ns(fs));	/* mmap_lock is held */
 	file_accessed(file);
-	sgfs_end_waiting(fs, &w);
+	sgfs_end_waiting(&w);
 	sgfs_mmap_count_mapping(file_inode(file), 1);
 	vma->vm_ops = &vm_operations;
 	vm_flags_set(vma, VM_IO | VM_MIXEDMAP | VM_HUGEPAGE);

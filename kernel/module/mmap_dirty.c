@@ -278,7 +278,7 @@ static int sgfs_for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 		iput(inode);
 		cond_resched();
 	}
-	sgfs_end_waiting(fs, &w);
+	sgfs_end_waiting(&w);
 	return err;
 }
 

@@ -12,26 +12,44 @@
  * fault that can be retried waits long with mmap_lock either: it drops mmap_lock first (mmap.c). No
  * task waits long with invalidate_lock: it tries briefly, waits without the lock, and tries again.
  */
+#include <linux/hash.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 
 #include "stargatefs.h"
 
-void sgfs_begin_waiting(struct sgfs *fs, struct sgfs_waiting *w, u64 ns)
+/*
+ * Waiting threads, by task: a process may have very many, and each looks about once a millisecond.
+ * So a look goes through few of them, with preemption off.
+ */
+#define WAITERS_BITS	12
+static struct hlist_bl_head sgfs_waiters[1 << WAITERS_BITS];
+
+static struct hlist_bl_head *sgfs_waiters_of(const struct task_struct *task)
 {
+	return &sgfs_waiters[hash_ptr(task, WAITERS_BITS)];
+}
+
+void sgfs_begin_waiting(const struct sgfs *fs, struct sgfs_waiting *w, u64 ns)
+{
+	struct hlist_bl_head *head = sgfs_waiters_of(current);
+
+	w->fs = fs;
 	w->task = current;
 	w->left = ns;
 	w->last = ktime_get_ns();
-	spin_lock(&fs->waiting_lock);
-	list_add(&w->list, &fs->waiting);
-	spin_unlock(&fs->waiting_lock);
+	hlist_bl_lock(head);
+	hlist_bl_add_head(&w->node, head);
+	hlist_bl_unlock(head);
 }
 
-void sgfs_end_waiting(struct sgfs *fs, struct sgfs_waiting *w)
+void sgfs_end_waiting(struct sgfs_waiting *w)
 {
-	spin_lock(&fs->waiting_lock);
-	list_del(&w->list);
-	spin_unlock(&fs->waiting_lock);
+	struct hlist_bl_head *head = sgfs_waiters_of(current);
+
+	hlist_bl_lock(head);
+	hlist_bl_del(&w->node);
+	hlist_bl_unlock(head);
 }
 
 #define LOOK_NS	NSEC_PER_MSEC	/* the longest time between two looks of one wait */
@@ -52,17 +70,19 @@ static bool sgfs_has_waited(struct sgfs_waiting *w)
 
 bool sgfs_gives_way(const struct sg_vol *vol)
 {
-	struct sgfs *fs = container_of((struct sg_vol *)vol, struct sgfs, vol);
+	const struct sgfs *fs = container_of(vol, struct sgfs, vol);
 	bool freezes = READ_ONCE(fs->sb->s_writers.frozen) >= SB_FREEZE_PAGEFAULT, ends = false;
+	struct hlist_bl_head *head = sgfs_waiters_of(current);
+	struct hlist_bl_node *node;
 	struct sgfs_waiting *w;
 
-	if (list_empty(&fs->waiting))
+	if (hlist_bl_empty(head))
 		return false;
-	spin_lock(&fs->waiting_lock);
-	list_for_each_entry(w, &fs->waiting, list)
-		if (w->task == current)
+	hlist_bl_lock(head);
+	hlist_bl_for_each_entry(w, node, head, node)
+		if (w->task == current && w->fs == fs)
 			ends |= sgfs_has_waited(w) || freezes;
-	spin_unlock(&fs->waiting_lock);
+	hlist_bl_unlock(head);
 	return ends;
 }
 
@@ -99,7 +119,7 @@ int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, vo
 		filemap_invalidate_lock(inode->i_mapping);
 		sgfs_begin_waiting(SGFS(inode->i_sb), &w, SGFS_BRIEF_NS);
 		err = change(inode, arg);
-		sgfs_end_waiting(SGFS(inode->i_sb), &w);
+		sgfs_end_waiting(&w);
 		filemap_invalidate_unlock(inode->i_mapping);
 		sgfs_refresh_slow(inode);
 		if (err != -EINTR)
@@ -188,7 +208,7 @@ int sgfs_store_deferred_time(struct inode *inode)
 		return err;
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, SGFS_ANY_NS);
 	err = sgfs_store_deferred_locked(inode);
-	sgfs_end_waiting(SGFS(inode->i_sb), &w);
+	sgfs_end_waiting(&w);
 	inode_unlock(inode);
 	return err == -EROFS || (err == -EINTR && !fatal_signal_pending(current)) ? 0 : err;
 }
@@ -214,5 +234,5 @@ void sgfs_note_store(struct file *file)
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, sgfs_brief_ns(SGFS(inode->i_sb)));
 	if (file_update_time(file) == -EINTR)
 		sgfs_defer_time(inode, sgfs_ns(now));
-	sgfs_end_waiting(SGFS(inode->i_sb), &w);
+	sgfs_end_waiting(&w);
 }

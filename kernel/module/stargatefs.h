@@ -19,6 +19,7 @@
 #include <linux/fs_parser.h>
 #include <linux/kobject.h>
 #include <linux/list.h>
+#include <linux/list_bl.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/sizes.h>
@@ -149,8 +150,6 @@ struct sgfs_sems {
  * @creations: inodes without a name that the VFS does not know yet
  * @faults: page faults between a look at a file's table and the entry of the page
  * @places: locks of page-table places, by hash, for large entries and tables (mmap.c)
- * @waiting_lock: guards @waiting
- * @waiting: threads that give way while they wait for another system (mmap.c)
  * @mappers_lock: guards @mappers, and sgfs_inode.vmas
  * @mappers: inodes that processes of this system map
  * @windows: pool of windows, or NULL (no map= that needs them yet)
@@ -194,8 +193,6 @@ struct sgfs {
 	atomic_t creations;
 	struct srcu_struct faults;
 	struct mutex places[1 << SGFS_PLACE_BITS];
-	spinlock_t waiting_lock;
-	struct list_head waiting;
 	struct mutex mappers_lock;
 	struct list_head mappers;
 	struct sg_windows *windows;
@@ -607,12 +604,13 @@ void sgfs_mmap_revoke(struct sgfs *fs);
  * @last: when that was last computed (ktime_get_ns())
  */
 struct sgfs_waiting {
-	struct list_head list;
-	struct task_struct *task;
+	struct hlist_bl_node node;
+	const struct sgfs *fs;
+	const struct task_struct *task;
 	u64 left, last;
 };
-void sgfs_begin_waiting(struct sgfs *fs, struct sgfs_waiting *w, u64 ns);
-void sgfs_end_waiting(struct sgfs *fs, struct sgfs_waiting *w);
+void sgfs_begin_waiting(const struct sgfs *fs, struct sgfs_waiting *w, u64 ns);
+void sgfs_end_waiting(struct sgfs_waiting *w);
 /* A lock that was kept for long is not about to be released: then do not wait. */
 static inline u64 sgfs_brief_ns(const struct sgfs *fs)
 {
