@@ -117,7 +117,8 @@ for turn in 1 2 3; do # stopped at any moment of that
 	holds "they do so, turn $turn" 'for p in 1 2; do
 		/root/hostile again /mnt/sg/hole >/tmp/again.$p 2>&1 </dev/null & echo $! >/tmp/pid.$p; done
 		for try in $(seq 100); do
-			grep -qs again /tmp/again.1 && grep -qs again /tmp/again.2 && exit 0; sleep 0.1
+			grep -qs again /tmp/again.1 && grep -qs again /tmp/again.2 && exit 0
+			sleep 0.1
 		done; exit 1'
 	change_and_stop
 	holds "one of them can be killed" 'sleep 1; p=$(cat /tmp/pid.1); kill -KILL $p; '"$gone"
