@@ -17,16 +17,6 @@
  *	runs processes with usual operations of users. Any operation may fail; none may take
  *	longer than BOUND seconds and still run after it was killed
  *
- *   hostile flock DIR COUNT wait|each|keep
- *	locks DIR/0, DIR/1, ...: from COUNT threads, which wait; or one after the other, without
- *	waiting, and unlocks each; or the same, but keeps all of them and reports that
- *   hostile fill FILE GO
- *	maps FILE, stores its arguments (as ps shows them) to its first page, and a byte to its
- *	second one when the file GO exists; another thread maps memory then
- *   hostile again FILE
- *	stores to the first page of FILE again and again; other threads remove that page, and
- *	map memory, without end
- *
  * The seed repeats the stores, but not the moments.
  */
 #define _GNU_SOURCE
@@ -769,146 +759,6 @@ static int use(char **argv)
 	return hung ? 1 : 0;
 }
 
-/* --- users who wait --------------------------------------------------------------------------- */
-
-static int open_number(const char *dir, int i)
-{
-	char path[320];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%d", dir, i);
-	fd = open(path, O_RDWR | O_CREAT, 0600);
-	if (fd < 0)
-		die(path);
-	return fd;
-}
-
-static void *wait_for_lock(void *arg)
-{
-	int *fd = arg;
-
-	return flock(*fd, LOCK_EX) ? arg : NULL;
-}
-
-static int lock_all(const char *dir, int count, const char *how)
-{
-	int *fd = calloc((size_t)count, sizeof(*fd)), i;
-	pthread_t id;
-
-	for (i = 0; i < count; i++)
-		fd[i] = open_number(dir, i);
-	for (i = 0; i < count; i++) {
-		if (!strcmp(how, "wait")) {
-			if (pthread_create(&id, NULL, wait_for_lock, &fd[i]))
-				die("thread");
-			continue;
-		}
-		if (flock(fd[i], LOCK_EX | LOCK_NB))
-			die("flock");
-		if (!strcmp(how, "each") && flock(fd[i], LOCK_UN))
-			die("unlock");
-	}
-	printf("%d locks\n", count);
-	while (strcmp(how, "each"))
-		pause();
-	return 0;
-}
-
-/* A writer of mmap_lock: if a fault keeps it waiting, each look at the process waits as well. */
-static void *map_something(void *arg)
-{
-	usleep(500000);
-	if (mmap(NULL, SG_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
-		die("mmap");
-	printf("mapped\n");
-	return arg;
-}
-
-/* The file contains our command line as ps shows it. */
-static void show_as_name(volatile u8 *p)
-{
-	p[0] = 'x';
-	p[1] = 0;
-	if (prctl(PR_SET_MM, PR_SET_MM_ARG_START, p, 0, 0) ||
-	    prctl(PR_SET_MM, PR_SET_MM_ARG_END, p + 2, 0, 0))
-		die("PR_SET_MM");
-}
-
-static int fill(const char *file, const char *go)
-{
-	int fd = open(file, O_RDWR);
-	pthread_t other;
-	volatile u8 *p;
-
-	if (fd < 0 || ftruncate(fd, 2 * SG_PAGE))
-		die(file);
-	p = mmap(NULL, 2 * SG_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		die(file);
-	show_as_name(p);
-	printf("stored\n");
-	while (access(go, F_OK))
-		usleep(10000);
-	if (pthread_create(&other, NULL, map_something, NULL))
-		die("thread");
-	p[SG_PAGE] = 1;
-	printf("filled\n");
-	pthread_join(other, NULL);
-	return 0;
-}
-
-static int again_fd;
-
-static void *remove_again(void *arg)
-{
-	while (!fallocate(again_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SG_PAGE))
-		;
-	die("fallocate");
-	return arg;
-}
-
-/* Each call waits for faults that keep mmap_lock, and keeps others waiting. */
-static void *map_again(void *arg)
-{
-	for (;; usleep(1000)) {
-		void *p = mmap(NULL, SG_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (p == MAP_FAILED || munmap(p, SG_PAGE))
-			die("mmap");
-	}
-	return arg;
-}
-
-static int store_again(const char *file)
-{
-	pthread_t id[2];
-	volatile u8 *p;
-
-	again_fd = open(file, O_RDWR | O_CREAT, 0600);
-	if (again_fd < 0 || ftruncate(again_fd, SG_PAGE))
-		die(file);
-	p = mmap(NULL, SG_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, again_fd, 0);
-	if (p == MAP_FAILED || pthread_create(&id[0], NULL, remove_again, NULL) ||
-	    pthread_create(&id[1], NULL, map_again, NULL))
-		die(file);
-	printf("again\n");
-	while (p)
-		p[0] = 1;
-	return 0;
-}
-
-/* By a mapping, to a page that is there. */
-static int store_to(const char *file)
-{
-	int fd = open(file, O_RDWR);
-	volatile u8 *p = mmap(NULL, SG_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		die(file);
-	p[0] = 1;
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -918,19 +768,10 @@ int main(int argc, char **argv)
 		return seize(argv + 2);
 	if (argc >= 8 && !strcmp(argv[1], "hold"))
 		return hold(argc - 2, argv + 2);
-	if (argc == 5 && !strcmp(argv[1], "flock"))
-		return lock_all(argv[2], atoi(argv[3]), argv[4]);
-	if (argc == 4 && !strcmp(argv[1], "fill"))
-		return fill(argv[2], argv[3]);
-	if (argc == 3 && !strcmp(argv[1], "again"))
-		return store_again(argv[2]);
-	if (argc == 3 && !strcmp(argv[1], "store"))
-		return store_to(argv[2]);
 	if (argc == 6 && !strcmp(argv[1], "use"))
 		return use(argv + 2);
 	fprintf(stderr, "hostile attack FILE OFFSET SIZE SEED SECONDS | hostile seize FILE OFFSET SIZE NAME SECONDS |\n"
-		"hostile hold FILE OFFSET SIZE NAME SECONDS WHAT... | hostile flock DIR COUNT wait|each|keep |\n"
-		"hostile fill FILE GO | hostile again FILE | hostile store FILE |\n"
+		"hostile hold FILE OFFSET SIZE NAME SECONDS WHAT... |\n"
 		"hostile use DIR SEED SECONDS BOUND\n");
 	return 2;
 }

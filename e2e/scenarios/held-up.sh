@@ -16,7 +16,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-program hostile bindtwice
+program hostile waiters bindtwice
 files=256
 held=
 
@@ -60,27 +60,27 @@ let_go "$ino"
 
 step "sync"
 holds "a hole is about to be filled" 'echo x >/mnt/sg/mapped
-	/root/hostile fill /mnt/sg/mapped /tmp/go >/tmp/filled 2>&1 </dev/null &
+	/root/waiters fill /mnt/sg/mapped /tmp/go >/tmp/filled 2>&1 </dev/null &
 	for try in $(seq 100); do grep -q stored /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 ino=$(number /mnt/sg/mapped)
 g2_holds "$ino"
 holds "it waits for g2" 'touch /tmp/go; sleep 2; ! grep filled /tmp/filled'
 in_time 10 "everybody can sync" sync
 in_time 10 "everybody can see who it is, and what it has mapped" \
-	'cd /proc/$(pgrep -x hostile) && cat cmdline maps >/dev/null'
+	'cd /proc/$(pgrep -x waiters) && cat cmdline maps >/dev/null'
 holds "it can map memory meanwhile" 'grep mapped /tmp/filled'
-in_time 10 "another process can store to a page that is there" '/root/hostile store /mnt/sg/mapped'
+in_time 10 "another process can store to a page that is there" '/root/waiters store /mnt/sg/mapped'
 in_time 20 "the mount freezes" 'fsfreeze -f /mnt/sg'
 in_time 10 "then everybody can sync as well" sync
 holds "it waits for the thaw" '! grep filled /tmp/filled && fsfreeze -u /mnt/sg'
 holds "and for g2 again" 'sleep 1; ! grep filled /tmp/filled'
-in_time 10 "and everybody can see who it is" 'cat /proc/$(pgrep -x hostile)/cmdline >/dev/null'
+in_time 10 "and everybody can see who it is" 'cat /proc/$(pgrep -x waiters)/cmdline >/dev/null'
 let_go "$ino"
 holds "then it goes on" 'for try in $(seq 100); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 
 step "a truncation"
 holds "a process maps the file" 'rm -f /tmp/go && echo x >/mnt/sg/cut
-	/root/hostile fill /mnt/sg/cut /tmp/go >/tmp/cut 2>&1 </dev/null &
+	/root/waiters fill /mnt/sg/cut /tmp/go >/tmp/cut 2>&1 </dev/null &
 	for try in $(seq 100); do grep -q stored /tmp/cut && exit 0; sleep 0.1; done; exit 1'
 ino=$(number /mnt/sg/cut)
 g2_holds "$ino"
@@ -88,29 +88,29 @@ holds "another one truncates it, and waits for g2" 'truncate -s 8192 /mnt/sg/cut
 	sleep 2; kill -0 $!'
 holds "the first one has a fault" 'touch /tmp/go; sleep 2; ! grep filled /tmp/cut'
 holds "it can map memory meanwhile" 'grep mapped /tmp/cut'
-in_time 10 "everybody can see who it is" 'cat /proc/$(pgrep -x hostile)/cmdline >/dev/null'
+in_time 10 "everybody can see who it is" 'cat /proc/$(pgrep -x waiters)/cmdline >/dev/null'
 let_go "$ino"
 holds "then it goes on" 'for try in $(seq 100); do grep -q filled /tmp/cut && exit 0; sleep 0.1; done; exit 1'
 
 step "a page that is removed again and again"
-holds "a process stores to it" '/root/hostile again /mnt/sg/again >/tmp/again 2>&1 </dev/null &
+holds "a process stores to it" '/root/waiters again /mnt/sg/again >/tmp/again 2>&1 </dev/null &
 	for try in $(seq 100); do grep -q again /tmp/again && exit 0; sleep 0.1; done; exit 1'
 ino=$(number /mnt/sg/again)
 for turn in {1..30}; do # a lock at any moment of its removals
 	g2_holds "$ino"
-	on g1 'timeout -s KILL 10 cat /proc/$(pgrep -x hostile)/maps' </dev/null >"$work/maps" ||
+	on g1 'timeout -s KILL 10 cat /proc/$(pgrep -x waiters)/maps' </dev/null >"$work/maps" ||
 		fail "turn $turn: what it has mapped cannot be seen"
 	let_go "$ino"
 done
 passed "everybody can see what it has mapped, within 10 s"
-holds "it goes on, and can be killed" '! grep -v again /tmp/again && pkill -KILL -x hostile
-	for try in $(seq 100); do pgrep -x hostile >/dev/null || exit 0; sleep 0.1; done; exit 1'
+holds "it goes on, and can be killed" '! grep -v again /tmp/again && pkill -KILL -x waiters
+	for try in $(seq 100); do pgrep -x waiters >/dev/null || exit 0; sleep 0.1; done; exit 1'
 
 step "the time of a store by a mapping"
 holds "a file of another day" 'head -c 4096 /dev/zero >/mnt/sg/timed && touch -d @1000 /mnt/sg/timed'
 ino=$(number /mnt/sg/timed)
 g2_holds "$ino"
-in_time 10 "it is stored to" '/root/hostile store /mnt/sg/timed'
+in_time 10 "it is stored to" '/root/waiters store /mnt/sg/timed'
 holds "its owner sees that it was changed" '[ "$(stat -c %Y /mnt/sg/timed)" -gt 1000 ]'
 in_time 10 "sync does not wait for g2" sync
 in_time 20 "reclaim of its inode does not wait either" 'echo 2 >/proc/sys/vm/drop_caches'
@@ -125,7 +125,7 @@ holds "files of another day" "mkdir /mnt/sg/many && cd /mnt/sg/many && seq $coun
 	for i in \$(seq $count); do echo x >\$i; done && touch -d @1000 *"
 mapfile -t inos < <(on g1 "stat -c %i /mnt/sg/many/*" </dev/null)
 g2_holds "${inos[@]}"
-holds "all of them are stored to" "for i in \$(seq $count); do /root/hostile store /mnt/sg/many/\$i || exit; done"
+holds "all of them are stored to" "for i in \$(seq $count); do /root/waiters store /mnt/sg/many/\$i || exit; done"
 in_time 5 "sync waits for all of them together, not for each" sync
 in_time 5 "so does a freeze" 'fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
 let_go "${inos[@]}"
@@ -161,11 +161,15 @@ sem_users() {
 	holds "processes read: $*" "for name in $*; do stargate-sem create \$name --type rwlock || exit
 		setsid stargate-sem lock --read \$name -- sleep 3601 >/dev/null 2>&1 </dev/null &
 	done
-	for try in \$(seq 100); do [ \$(pgrep -cfx 'sleep 3601') = $# ] && exit 0; sleep 0.1; done; exit 1"
+	for try in \$(seq 100); do
+		[ \$(pgrep -cfx 'sleep 3601') = $# ] && exit 0; sleep 0.1
+	done; exit 1"
 }
 sem_users_end() {
 	holds "killed, they are gone within 10 s" 'p=$(pgrep -x stargate-sem); kill -KILL $p
-		for try in $(seq 100); do pgrep -x stargate-sem >/dev/null || exit 0; sleep 0.1; done
+		for try in $(seq 100); do
+			pgrep -x stargate-sem >/dev/null || exit 0; sleep 0.1
+		done
 		for i in $p; do cat /proc/$i/stack; done; exit 1'
 	on g1 'pkill -fx "sleep 3601"' </dev/null || true
 }
@@ -174,9 +178,14 @@ g2_holds semaphores
 sem_users_end
 holds "two processes bind an object to one descriptor" '
 	/root/bindtwice /mnt/sg/.stargate/semaphores >/tmp/bind 2>&1 </dev/null &
-	for try in $(seq 100); do grep -q second /tmp/bind && sleep 1 && exit 0; sleep 0.1; done; exit 1'
+	for try in $(seq 100); do
+		grep -q second /tmp/bind && sleep 1 && exit 0; sleep 0.1
+	done; exit 1'
 holds "the second one can be killed" 'p=$(sed -n "s/^second //p" /tmp/bind); kill -KILL $p
-	for try in $(seq 100); do grep -q "^State:.*[ZX]" /proc/$p/status 2>/dev/null || [ ! -e /proc/$p ] && exit 0; sleep 0.1; done
+	for try in $(seq 100); do
+		grep -q "^State:.*[ZX]" /proc/$p/status 2>/dev/null || [ ! -e /proc/$p ] && exit 0
+		sleep 0.1
+	done
 	cat /proc/$p/stack; exit 1'
 let_go semaphores
 holds "the first one goes on" 'for try in $(seq 100); do grep -q "first: bound" /tmp/bind && exit 0; sleep 0.1; done
@@ -201,33 +210,34 @@ holds "files are removed" '{ while echo x >/mnt/sg/owed; do rm /mnt/sg/owed; don
 	echo $! >/tmp/pid; sleep 1'
 g2_holds areas
 holds "settling in the second volume does not wait for that in the first one" 'sleep 3
-	cd /sys/kernel/tracing 2>/dev/null && [ -e trace ] || { mount -t tracefs none /sys/kernel/tracing && cd /sys/kernel/tracing; }
+	[ -e /sys/kernel/tracing/trace ] || mount -t tracefs none /sys/kernel/tracing
+	cd /sys/kernel/tracing || exit
 	echo 1 >events/workqueue/workqueue_execute_start/enable && sleep 5
 	echo 0 >events/workqueue/workqueue_execute_start/enable
 	[ "$(grep -c "function sgfs_settle" trace)" -ge 2 ]'
 let_go areas
 on g1 'kill $(cat /tmp/pid)' </dev/null
-holds "all chains are there" "/root/hostile flock /mnt/sg/d $files each && /root/hostile flock /mnt/bare/d $files each"
+holds "all chains are there" "/root/waiters flock /mnt/sg/d $files each && /root/waiters flock /mnt/bare/d $files each"
 holds "a process has many locks in the first one" 'mkdir /mnt/sg/e
-	/root/hostile flock /mnt/sg/e 64 keep >/tmp/keep 2>&1 </dev/null & echo $! >/tmp/pid
+	/root/waiters flock /mnt/sg/e 64 keep >/tmp/keep 2>&1 </dev/null & echo $! >/tmp/pid
 	for try in $(seq 100); do grep -q locks /tmp/keep && exit 0; sleep 0.1; done; exit 1'
 g2_holds chains
 holds "killed, it is gone within 10 s" 'p=$(cat /tmp/pid); kill -KILL $p
 	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
 	cat /proc/$p/stack; exit 1'
-holds "many wait in the first one" "/root/hostile flock /mnt/sg/d $files wait >/tmp/wait 2>&1 </dev/null &
+holds "many wait in the first one" "/root/waiters flock /mnt/sg/d $files wait >/tmp/wait 2>&1 </dev/null &
 	for try in \$(seq 100); do grep -q locks /tmp/wait && sleep 1 && exit 0; sleep 0.1; done; exit 1"
-in_time 10 "all locks of the other one can be had" "/root/hostile flock /mnt/bare/d $files each"
-holds "the process that has them ends when killed" '/root/hostile flock /mnt/bare/d 64 keep >/tmp/keep 2>&1 </dev/null & p=$!
+in_time 10 "all locks of the other one can be had" "/root/waiters flock /mnt/bare/d $files each"
+holds "the process that has them ends when killed" '/root/waiters flock /mnt/bare/d 64 keep >/tmp/keep 2>&1 </dev/null & p=$!
 	for try in $(seq 100); do grep -q locks /tmp/keep && break; sleep 0.1; done
 	grep locks /tmp/keep
 	kill -KILL $p
 	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
 	cat /proc/$p/stack; exit 1'
-holds "a process that waits in the first one can be killed" 'pkill -KILL -x hostile
-	for try in $(seq 300); do pgrep -x hostile >/dev/null || exit 0; sleep 0.1; done; exit 1'
+holds "a process that waits in the first one can be killed" 'pkill -KILL -x waiters
+	for try in $(seq 300); do pgrep -x waiters >/dev/null || exit 0; sleep 0.1; done; exit 1'
 let_go chains
-in_time 20 "then its locks can be had" "/root/hostile flock /mnt/sg/d 8 each"
+in_time 20 "then its locks can be had" "/root/waiters flock /mnt/sg/d 8 each"
 on g2 'for try in $(seq 100); do
 	for i in $(seq 0 63); do flock -n /mnt/sg/e/$i true || break; done && [ $i = 63 ] &&
 		flock -n /mnt/sg/e/63 true && exit 0; sleep 0.1; done; exit 1' </dev/null ||

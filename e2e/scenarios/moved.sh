@@ -36,7 +36,8 @@ moves() {
 		fail "nothing was stored"
 	on "$where" "$command" </dev/null || fail "$where: $command"
 	flushed >/dev/null
-	on g1 'touch /tmp/go; for try in $(seq 100); do grep -q again /tmp/flushes && exit 0; sleep 0.1; done
+	on g1 'touch /tmp/go
+		for try in $(seq 100); do grep -q again /tmp/flushes && exit 0; sleep 0.1; done
 		cat /tmp/flushes; exit 1' </dev/null || fail "fsync failed"
 	flushed >"$RIG_DIR/flushed"
 	covers "$page" <"$RIG_DIR/flushed" ||

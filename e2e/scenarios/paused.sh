@@ -4,8 +4,8 @@
 # SIGSTOP stops QEMU of one guest in the midst of a change: a change counter is odd, and the guest
 # holds locks. QEMU stays stopped for longer than a reader waits for a counter of a live system.
 # That is no damage: the other guest waits for what the stopped one holds, goes on with everything
-# else, and stays read-write. Calls that wait can be killed, and the mount can be frozen, also behind
-# a page fault that waits. When QEMU goes on, so do both guests.
+# else, and stays read-write. Calls that wait can be killed, and the mount can be frozen, also
+# behind a page fault that waits. When QEMU goes on, so do both guests.
 #
 # rig: --guests 2 --size 256M
 # kernels: 6.12
@@ -38,7 +38,7 @@ stop_g2() {
 }
 
 program_everywhere midapply
-program hostile nowait
+program waiters nowait
 holds "a folder, and another one" 'mkdir /mnt/sg/busy /mnt/sg/own'
 on g2 'exec /root/midapply load /mnt/sg/busy' </dev/null >"$RIG_DIR/load" 2>&1 &
 load=$!
@@ -79,7 +79,7 @@ holds "g1 has met no damage" 'grep -qx "count 0" /sys/fs/stargatefs/pmem0/errors
 
 step "a hole of a file that was being changed"
 holds "a process maps it" 'echo x >/mnt/sg/hole
-	/root/hostile fill /mnt/sg/hole /tmp/go >/tmp/filled 2>&1 </dev/null &
+	/root/waiters fill /mnt/sg/hole /tmp/go >/tmp/filled 2>&1 </dev/null &
 	for try in $(seq 100); do grep -q stored /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 holds "another one has it open, to read" '/root/nowait submit /mnt/sg/hole /tmp/submit >/tmp/read 2>&1 </dev/null &
 	for try in $(seq 100); do grep -q open /tmp/read && exit 0; sleep 0.1; done; exit 1'
@@ -107,7 +107,8 @@ holds "a truncation that waits can be killed" 'truncate -s 8192 /mnt/sg/hole >/d
 	sleep 2; kill -KILL $p; '"$gone"
 holds "the mount freezes within 20 s, and thaws" 'timeout -s KILL 20 fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
 holds "a read by io_uring is submitted without a wait" 'touch /tmp/submit
-	for try in $(seq 100); do grep -qx done /tmp/read && exit 0; sleep 0.1; done; cat /tmp/read; exit 1'
+	for try in $(seq 100); do grep -qx done /tmp/read && exit 0; sleep 0.1; done
+	cat /tmp/read; exit 1'
 holds "the store still waits" 'sleep 1; ! grep filled /tmp/filled'
 go_on
 holds "then it is done" 'for try in $(seq 300); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
@@ -115,7 +116,9 @@ holds "then it is done" 'for try in $(seq 300); do grep -q filled /tmp/filled &&
 step "a file that two processes store to, and punch, all the time"
 for turn in 1 2 3; do # stopped at any moment of that
 	holds "they do so, turn $turn" 'for p in 1 2; do
-		/root/hostile again /mnt/sg/hole >/tmp/again.$p 2>&1 </dev/null & echo $! >/tmp/pid.$p; done
+		/root/waiters again /mnt/sg/hole >/tmp/again.$p 2>&1 </dev/null &
+		echo $! >/tmp/pid.$p
+	done
 		for try in $(seq 100); do
 			grep -qs again /tmp/again.1 && grep -qs again /tmp/again.2 && exit 0
 			sleep 0.1
