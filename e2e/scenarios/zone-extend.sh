@@ -147,7 +147,8 @@ holds "of two names it gets one" 'stargatectl volume rename d e1 >/run/one 2>&1 
 	lvrename -q sm $(lvs --noheadings -o lv_name sm | grep -o "e[12]") d'
 holds "of two volumes one gets the name" 'stargatectl volume rename d e >/run/one 2>&1 & one=$!
 	stargatectl volume rename b e >/run/two 2>&1; two=$?; wait $one; one=$?
-	cat /run/one /run/two; [ $((one == 0)) != $((two == 0)) ] && [ $(lvs --noheadings -o lv_name sm | grep -cE " [bde]$") = 2 ]'
+	cat /run/one /run/two; [ $((one == 0)) != $((two == 0)) ] &&
+	lvs --noheadings -o lv_name sm && [ $(lvs --noheadings -o lv_name sm | grep -cwE "[bde]") = 2 ]'
 
 step "killed at any time"
 was=c to=f

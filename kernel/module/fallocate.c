@@ -41,8 +41,8 @@ static int sgfs_allocate(struct inode *inode, int mode, loff_t pos, loff_t len)
 	sgfs_unmap(inode, pos, len, false);	/* zero pages that were mapped for holes */
 	if (err)
 		return err;
-	if (!(mode & FALLOC_FL_KEEP_SIZE) && pos + len > i_size_read(inode))
-		return sg_resize(vol, sgfs_ref(inode), pos + len, sgfs_now(inode));
+	if (!(mode & FALLOC_FL_KEEP_SIZE))
+		return sg_extend(vol, sgfs_ref(inode), pos + len, sgfs_now(inode));
 	return sgfs_touch_now(inode);
 }
 

@@ -237,29 +237,39 @@ static int keep_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s6
 	return more ? shrink(vol, ref, size, now, zero) : truncate_grow(vol, ref, size, now);
 }
 
-static int resize_once(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
+enum resize {
+	ANY_SIZE,
+	ONLY_LONGER,
+};
+
+static int resize_once(struct sg_vol *vol, const struct sg_iref *ref, u64 size, enum resize how,
+		       s64 now, bool zero)
 {
 	int err = sg_ilock(vol, ref);
+	u64 old;
 
 	if (err)
 		return err;
 	err = sg_may_change(vol, ref);
 	if (err)
 		goto out;
+	old = sg_iget(vol, ref, size);
 	if (sg_is_cutting(vol, ref))
 		err = -EAGAIN;
-	else if (size < sg_iget(vol, ref, size))
-		err = shrink(vol, ref, size, now, zero);
-	else if (size == sg_iget(vol, ref, size))
-		err = keep_size(vol, ref, size, now, zero);
-	else
+	else if (size > old)
 		err = truncate_grow(vol, ref, size, now);
+	else if (how == ONLY_LONGER)
+		err = truncate_grow(vol, ref, old, now);
+	else if (size < old)
+		err = shrink(vol, ref, size, now, zero);
+	else
+		err = keep_size(vol, ref, size, now, zero);
 out:
 	sg_iunlock(vol, ref);
 	return err;
 }
 
-int sg_set_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
+static int resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, enum resize how, s64 now)
 {
 	struct sg_nospace nospace = {};
 	int err = sg_may_write(vol);
@@ -271,7 +281,7 @@ int sg_set_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 	if (size > SG_FILE_MAX)
 		return -EFBIG;
 	do {
-		err = resize_once(vol, ref, size, now, nospace.since);
+		err = resize_once(vol, ref, size, how, now, nospace.since);
 		again = err == -ENOSPC && vol->up->more_space(vol, &nospace);
 		if (err == -EAGAIN) {
 			err = sg_finish_cut_again(vol, ref, &turns);
@@ -279,6 +289,16 @@ int sg_set_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 		}
 	} while (again);
 	return err;
+}
+
+int sg_set_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
+{
+	return resize(vol, ref, size, ANY_SIZE, now);
+}
+
+int sg_extend(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
+{
+	return resize(vol, ref, size, ONLY_LONGER, now);
 }
 
 int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)

@@ -94,6 +94,11 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 /* Sets the size; cuts off the pages behind it, and zeroes the rest of the last page. */
 int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now);
 /*
+ * Makes the file at least that long, and sets its times. The caller's idea of the size may be old:
+ * what another system has appended stays.
+ */
+int sg_extend(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now);
+/*
  * The same in two parts, for callers that must not wait for long (sg_vol.gives_way). After an error
  * of sg_set_size() the size is as before. After 0 some pages may be left behind it:
  * sg_finish_cut() cuts them off, or does nothing.

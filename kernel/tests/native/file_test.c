@@ -368,6 +368,24 @@ static void test_same_size(void)
 	printf("ok same size\n");
 }
 
+/* Another system has appended since the caller looked at the size: its bytes stay. */
+static void test_extend(void)
+{
+	struct sg_vol *vol = vol_new(64 * MIB);
+	struct sg_iref f = file_new(vol);
+
+	CHECK(sg_write(vol, &f, 3 * SG_PAGE, "theirs", 6, 1) == 6);
+	CHECK(!sg_extend(vol, &f, 2 * SG_PAGE, 7));
+	CHECK(sg_iget(vol, &f, size) == 3 * SG_PAGE + 6 && sg_iget(vol, &f, mtime) == 7);
+	CHECK(sg_read(vol, &f, 3 * SG_PAGE, got, 6) == 6 && !memcmp(got, "theirs", 6));
+	CHECK(!sg_extend(vol, &f, 5 * SG_PAGE, 8));
+	CHECK(sg_iget(vol, &f, size) == 5 * SG_PAGE && sg_iget(vol, &f, mtime) == 8);
+	CHECK(sg_extend(vol, &f, SG_FILE_MAX + 1, 9) == -EFBIG);
+	file_end(vol, &f);
+	vol_end(vol);
+	printf("ok extend\n");
+}
+
 /* Two files grow by small amounts, in turn. In the end both still have large leaves. */
 static void test_small_pieces(void)
 {
@@ -770,6 +788,7 @@ int main(void)
 	test_limits();
 	test_tail();
 	test_same_size();
+	test_extend();
 	test_full();
 	test_too_much();
 	test_seek_size();
