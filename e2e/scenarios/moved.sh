@@ -30,7 +30,7 @@ covers() { awk -v page="$1" '$1 <= page && page - $1 < $2 { found = 1 } END { ex
 # moves WHERE PAGE COMMAND: COMMAND in that system moves the page that was stored to.
 moves() {
 	local where=$1 page=$2 command=$3
-	on g1 "rm -f /tmp/go; head -c $((pages * 4096)) /dev/urandom >/mnt/sg/file
+	on g1 "rm -f /tmp/go /tmp/flushes; head -c $((pages * 4096)) /dev/urandom >/mnt/sg/file
 		/root/flushes /mnt/sg/file $at /tmp/go >/tmp/flushes 2>&1 </dev/null &
 		for try in \$(seq 100); do grep -q stored /tmp/flushes && exit 0; sleep 0.1; done; exit 1" </dev/null ||
 		fail "nothing was stored"
@@ -59,7 +59,7 @@ moves g2 $((at - 16)) 'fallocate -c -o 0 -l 65536 /mnt/sg/file'
 moves g2 $((at + 16)) 'fallocate -i -o 0 -l 65536 /mnt/sg/file'
 
 step "sync writes it back, too"
-on g1 "rm -f /tmp/go; head -c $((pages * 4096)) /dev/urandom >/mnt/sg/file
+on g1 "rm -f /tmp/go /tmp/flushes; head -c $((pages * 4096)) /dev/urandom >/mnt/sg/file
 	/root/flushes /mnt/sg/file $at /tmp/go >/tmp/flushes 2>&1 </dev/null &
 	for try in \$(seq 100); do grep -q stored /tmp/flushes && exit 0; sleep 0.1; done; exit 1" </dev/null ||
 	fail "nothing was stored"

@@ -115,7 +115,7 @@ holds "then it is done" 'for try in $(seq 300); do grep -q filled /tmp/filled &&
 
 step "a file that two processes store to, and punch, all the time"
 for turn in 1 2 3; do # stopped at any moment of that
-	holds "they do so, turn $turn" 'for p in 1 2; do
+	holds "they do so, turn $turn" 'rm -f /tmp/again.*; for p in 1 2; do
 		/root/waiters again /mnt/sg/hole >/tmp/again.$p 2>&1 </dev/null &
 		echo $! >/tmp/pid.$p
 	done
@@ -125,9 +125,9 @@ for turn in 1 2 3; do # stopped at any moment of that
 		done; exit 1'
 	change_and_stop
 	holds "one of them can be killed" 'sleep 1; p=$(cat /tmp/pid.1); kill -KILL $p; '"$gone"
-	holds "the mount freezes within 20 s, and thaws" \
-		'timeout -s KILL 20 fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
 	holds "so can the other" 'p=$(cat /tmp/pid.2); kill -KILL $p; '"$gone"
+	holds "then the mount freezes within 20 s, and thaws" \
+		'timeout -s KILL 20 fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
 	go_on
 done
 holds "g1 has met no damage" 'grep -qx "count 0" /sys/fs/stargatefs/pmem0/errors'
