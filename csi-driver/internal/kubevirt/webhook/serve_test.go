@@ -113,3 +113,30 @@ func TestManyConnections(t *testing.T) {
 		t.Errorf("after one has ended: %v", err)
 	}
 }
+
+// A review may take longer than its text may take to arrive, and the connection serves later ones.
+func TestLongReview(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if _, err := read(w, req); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-req.Context().Done():
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case <-time.After(arriving + 300*time.Millisecond):
+		}
+	}))
+	defer s.Close()
+	for turn := range 2 {
+		response, err := s.Client().Post(s.URL, "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("review %d: %s", turn, response.Status)
+		}
+	}
+}
