@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * flushes FILE PAGE GO: maps FILE, and stores to that page of it. Once GO exists, it calls fsync(),
- * then stores to the first page, and calls fsync() again.
+ *   flushes store FILE PAGE GO
+ *	maps FILE, and stores to that page of it; once GO exists, it calls fsync(), then stores to
+ *	the first page, and calls fsync() again
+ *   flushes collapse|insert FILE BYTES
+ *	at the start of FILE; fallocate(1) would call fsync() afterwards
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,21 +23,19 @@ static int failed(const char *what)
 	return 1;
 }
 
-int main(int argc, char **argv)
+static int store(int fd, long page, const char *go)
 {
-	int fd = argc == 4 ? open(argv[1], O_RDWR) : -1;
 	volatile char *at;
 	struct stat st;
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (fd < 0 || fstat(fd, &st))
-		return failed("flushes FILE PAGE GO");
+	if (fstat(fd, &st))
+		return failed("fstat");
 	at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
 		return failed("mmap");
-	at[atol(argv[2]) * PAGE] = 1;
+	at[page * PAGE] = 1;
 	printf("stored\n");
-	while (access(argv[3], F_OK))
+	while (access(go, F_OK))
 		usleep(10000);
 	if (fsync(fd))
 		return failed("fsync");
@@ -43,4 +45,17 @@ int main(int argc, char **argv)
 		return failed("fsync");
 	printf("again\n");
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int fd = argc >= 4 ? open(argv[2], O_RDWR) : -1, mode;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (fd < 0)
+		return failed("flushes store FILE PAGE GO | flushes collapse|insert FILE BYTES");
+	if (argc == 5)
+		return store(fd, atol(argv[3]), argv[4]);
+	mode = strcmp(argv[1], "insert") ? FALLOC_FL_COLLAPSE_RANGE : FALLOC_FL_INSERT_RANGE;
+	return fallocate(fd, mode, 0, atol(argv[3])) ? failed(argv[1]) : 0;
 }

@@ -31,7 +31,7 @@ covers() { awk -v page="$1" '$1 <= page && page - $1 < $2 { found = 1 } END { ex
 moves() {
 	local where=$1 page=$2 command=$3
 	on g1 "rm -f /tmp/go /tmp/flushes; head -c $((pages * 4096)) /dev/urandom >/mnt/sg/file
-		/root/flushes /mnt/sg/file $at /tmp/go >/tmp/flushes 2>&1 </dev/null &
+		/root/flushes store /mnt/sg/file $at /tmp/go >/tmp/flushes 2>&1 </dev/null &
 		for try in \$(seq 100); do grep -q stored /tmp/flushes && exit 0; sleep 0.1; done; exit 1" </dev/null ||
 		fail "nothing was stored"
 	on "$where" "$command" </dev/null || fail "$where: $command"
@@ -51,8 +51,8 @@ moves() {
 
 step "in this system"
 moves g1 "$at" 'true # nothing moves'
-moves g1 $((at - 16)) 'fallocate -c -o 0 -l 65536 /mnt/sg/file'
-moves g1 $((at + 16)) 'fallocate -i -o 0 -l 65536 /mnt/sg/file'
+moves g1 $((at - 16)) '/root/flushes collapse /mnt/sg/file 65536'
+moves g1 $((at + 16)) '/root/flushes insert /mnt/sg/file 65536'
 
 step "in another system"
 moves g2 $((at - 16)) 'fallocate -c -o 0 -l 65536 /mnt/sg/file'
@@ -60,7 +60,7 @@ moves g2 $((at + 16)) 'fallocate -i -o 0 -l 65536 /mnt/sg/file'
 
 step "sync writes it back, too"
 on g1 "rm -f /tmp/go /tmp/flushes; head -c $((pages * 4096)) /dev/urandom >/mnt/sg/file
-	/root/flushes /mnt/sg/file $at /tmp/go >/tmp/flushes 2>&1 </dev/null &
+	/root/flushes store /mnt/sg/file $at /tmp/go >/tmp/flushes 2>&1 </dev/null &
 	for try in \$(seq 100); do grep -q stored /tmp/flushes && exit 0; sleep 0.1; done; exit 1" </dev/null ||
 	fail "nothing was stored"
 on g2 'fallocate -c -o 0 -l 65536 /mnt/sg/file' </dev/null
