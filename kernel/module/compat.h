@@ -346,8 +346,10 @@ static inline struct dev_pagemap *sgfs_hold_pages(phys_addr_t phys)
 
 #if SGFS_KERNEL_AT_LEAST(6, 9)
 #define sgfs_fl(lock, field)	((lock)->c.flc_##field)
+#define SGFS_FL_LIST	c.flc_list
 #else
 #define sgfs_fl(lock, field)	((lock)->fl_##field)
+#define SGFS_FL_LIST	fl_list
 #endif
 
 /*

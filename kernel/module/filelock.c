@@ -91,6 +91,29 @@ static bool sgfs_must_not_wait(void)
 	return current->flags & (PF_EXITING | PF_KTHREAD) || fatal_signal_pending(current);
 }
 
+/*
+ * Has the owner a lock in the VFS's lists, which have each lock of this system? While a file has
+ * any lock, the VFS unlocks it at the close of each descriptor, whoever owns that.
+ */
+static bool sgfs_has_lock(struct inode *inode, const struct file_lock *fl)
+{
+	struct file_lock_context *ctx = smp_load_acquire(&inode->i_flctx);
+	struct file_lock *it;
+	bool found = false;
+
+	if (!ctx)
+		return false;
+	spin_lock(&ctx->flc_lock);
+	list_for_each_entry(it, sgfs_fl(fl, flags) & FL_FLOCK ? &ctx->flc_flock : &ctx->flc_posix,
+			    SGFS_FL_LIST) {
+		found = sgfs_fl(it, owner) == sgfs_fl(fl, owner);
+		if (found)
+			break;
+	}
+	spin_unlock(&ctx->flc_lock);
+	return found;
+}
+
 /* @later: if the volume's table cannot be had at once, the engine releases the lock later. */
 static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
 			    const struct sg_userlock *range, bool later)
@@ -100,6 +123,10 @@ static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
 	int err;
 
 	mutex_lock(&si->tables);
+	if (!sgfs_has_lock(inode, fl)) {
+		mutex_unlock(&si->tables);
+		return 0;
+	}
 	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
 	if (later && sgfs_is_put_off(err)) {
 		sg_userlock_clear_later(sgfs_vol(inode), sgfs_ref(inode), range);

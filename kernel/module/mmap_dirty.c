@@ -102,6 +102,9 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages, const struct sg
 		WRITE_ONCE(SGFS_I(inode)->written_in.cuts, seen->cuts);
 		cmpxchg(&SGFS_I(inode)->written_in.root, 0, seen->root);
 	}
+	/* of two first marks at once, one may name old places */
+	if (READ_ONCE(SGFS_I(inode)->written_in.root) != seen->root)
+		WRITE_ONCE(SGFS_I(inode)->moved, true);
 	first >>= mark_shift[kind];
 	pages >>= mark_shift[kind];
 	while (pages && !err) {

@@ -89,6 +89,7 @@ bool sgfs_gives_way(const struct sg_vol *vol)
 /* --- invalidate_lock -------------------------------------------------------------------------- */
 
 #define AT_ONCE		4	/* attempts without a pause */
+#define LONGER_MOST	4	/* doublings of the time that an attempt may wait */
 #define PAUSE_MOST	8	/* doublings of the pause, from 1 ms on */
 
 /*
@@ -107,7 +108,10 @@ int sgfs_wait_outside(struct inode *inode, unsigned int *turns)
 	return err;
 }
 
-/* A change counter that stays odd is waited for here, too: the refresh finds it. */
+/*
+ * A change counter that stays odd is waited for here, too: the refresh finds it. Each attempt may
+ * wait longer than the one before: a collapse begins from nothing each time, and needs many locks.
+ */
 int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, void *arg),
 		      void *arg)
 {
@@ -117,7 +121,8 @@ int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, vo
 
 	do {
 		filemap_invalidate_lock(inode->i_mapping);
-		sgfs_begin_waiting(SGFS(inode->i_sb), &w, SGFS_BRIEF_NS);
+		sgfs_begin_waiting(SGFS(inode->i_sb), &w,
+				   (u64)SGFS_BRIEF_NS << min_t(unsigned int, turns, LONGER_MOST));
 		err = change(inode, arg);
 		sgfs_end_waiting(&w);
 		filemap_invalidate_unlock(inode->i_mapping);

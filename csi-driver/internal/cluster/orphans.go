@@ -16,8 +16,8 @@ import (
 )
 
 // OrphanLimit is how long a volume may be without a PersistentVolume, because a new volume has none
-// at first; the same holds for mounts and contents. It is also the interval of the search for orphans, because a search lists the volumes
-// of the whole cluster.
+// at first; the same holds for mounts and contents. It is also the interval of the search for
+// orphans, because a search lists the volumes of the whole cluster.
 const OrphanLimit = 10 * time.Minute
 
 // orphans are volumes and snapshots that no call will delete: made for a claim, and without a

@@ -525,12 +525,14 @@ static void release_later(struct sg_vol *vol, const struct sg_userlock_release *
 static struct sg_userlock_release *take_releases(struct sg_vol *vol, unsigned int nr)
 {
 	struct sg_userlock_release *all, *r;
+	u64 n = 0;
 
 	sg_spin_lock(&vol->spin);
 	all = vol->releases[nr];
 	vol->releases[nr] = NULL;
 	for (r = all; r; r = r->next)
-		sg_store64(&vol->nreleases, vol->nreleases - 1);
+		n++;
+	sg_store64(&vol->nreleases, vol->nreleases - n);
 	sg_spin_unlock(&vol->spin);
 	return all;
 }

@@ -492,19 +492,33 @@ static void close_last(struct sg_vol *vol, struct sg_sem *sem)
 		sg_sem_destroy_try(vol, &s);
 }
 
-/* @wait: briefly. */
-static int close_object(struct sg_vol *vol, struct sg_sem *sem, bool wait)
+enum close_patience {
+	CLOSE_TRY,
+	CLOSE_BRIEF,
+	CLOSE_HURRY,	/* the volume is left: a close that is not done counts as a death */
+};
+
+static int lock_file_to_close(struct sg_vol *vol, u64 lock, enum close_patience patience)
+{
+	switch (patience) {
+	case CLOSE_TRY:
+		return sg_trylock(vol, lock) ? 0 : -EBUSY;
+	case CLOSE_BRIEF:
+		return sg_lock_brief(vol, lock);
+	default:
+		return sg_lock_sure(vol, lock);
+	}
+}
+
+static int close_object(struct sg_vol *vol, struct sg_sem *sem, enum close_patience patience)
 {
 	const struct sg_iref file = sg_sem_file();
-	u64 lock = SG_IOFF(&file, lock);
 	int err = sg_may_write(vol);
 
 	if (!err && sg_is_still(vol))	/* its stores belong to no transaction (freeze.c) */
 		err = -EBUSY;
-	if (!err && wait)
-		err = sg_lock_brief(vol, lock);
-	else if (!err && !sg_trylock(vol, lock))
-		err = -EBUSY;
+	if (!err)
+		err = lock_file_to_close(vol, SG_IOFF(&file, lock), patience);
 	if (err)
 		return err;
 	err = sg_may_change(vol, &file);
@@ -559,7 +573,7 @@ void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem)
 	sg_spin_lock(&vol->sems->spin);
 	first = !vol->sems->closing;
 	sg_spin_unlock(&vol->sems->spin);
-	if (close_object(vol, sem, first) && !sg_is_silenced(vol))
+	if (close_object(vol, sem, first ? CLOSE_BRIEF : CLOSE_TRY) && !sg_is_silenced(vol))
 		close_later(vol, sem);
 }
 
@@ -586,7 +600,7 @@ void sg_sem_settle(struct sg_vol *vol)
 	struct sg_sem_closing *c;
 
 	while (vol->sems && (c = take_closing(vol->sems))) {
-		if (close_object(vol, &c->sem, false)) {
+		if (close_object(vol, &c->sem, vol->hurry ? CLOSE_HURRY : CLOSE_TRY)) {
 			keep_closing(vol->sems, c);
 			return;
 		}

@@ -104,6 +104,36 @@ static void behind_another_system(void)
 	end();
 }
 
+static void *unlock_soon(void *file_lock)
+{
+	sg_sleep_us(300000);
+	sg_unlock(&other, *(u64 *)file_lock);
+	return NULL;
+}
+
+/*
+ * A system that leaves waits for the file's lock: a close that it did not do would count as its
+ * death, and the object's value would be lost.
+ */
+static void before_it_leaves(void)
+{
+	u64 file_lock = sg_sys_ref(SG_SYS_SEMS).off + offsetof(struct sg_inode, lock);
+	struct sg_sem sem;
+	pthread_t id;
+
+	begin();
+	sem = sem_make(&t.v, "left", SG_SEM_MUTEX, 0, 0);
+	CHECK(sg_trylock(&other, file_lock));
+	sg_sem_close(&t.v, &sem);
+	CHECK_OK(pthread_create(&id, NULL, unlock_soon, &file_lock));
+	t.v.hurry = true;
+	sg_sem_settle(&t.v);
+	t.v.hurry = false;
+	CHECK_OK(pthread_join(id, NULL));
+	CHECK_EQ(stat_of(&other, "left").users, 0);
+	end();
+}
+
 /*
  * The last user closes an object that ends with it, while another system has all transaction areas
  * of this one. The object's file is not locked meanwhile; the next system removes the object.
@@ -143,6 +173,7 @@ int main(void)
 	standing_still();
 	read_only();
 	behind_another_system();
+	before_it_leaves();
 	last_user_without_an_area();
 	return test_done();
 }

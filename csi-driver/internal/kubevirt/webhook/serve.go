@@ -34,6 +34,8 @@ const (
 	// How long a text may take to arrive: meanwhile others wait for its share.
 	arriving  = 2 * time.Second
 	mostConns = 256
+	// The API server's headers are short. Go adds 4 KiB to this limit, for each connection.
+	mostHeader = 1 << 10
 	// The longest time that a review takes. The chart makes the API server wait for 10 seconds.
 	reviewLimit = 8 * time.Second
 	ending      = 10 * time.Second
@@ -71,7 +73,10 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 			http.Error(w, "the review cannot be read: "+err.Error(), http.StatusBadRequest)
 			return
 		}
-		values := int64(bytes.Count(text, []byte(",")) + 1)
+		values := int64(1)
+		for _, begins := range []string{",", "{", "["} {
+			values += int64(bytes.Count(text, []byte(begins)))
+		}
 		if values > mostValues {
 			http.Error(w, fmt.Sprintf("a review has at most %d values", mostValues), http.StatusRequestEntityTooLarge)
 			return
@@ -123,7 +128,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, c Folder) error 
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	s := &http.Server{
-		Handler: h, Protocols: &protocols, ReadHeaderTimeout: reviewLimit, ReadTimeout: reviewLimit, WriteTimeout: 2 * reviewLimit,
+		Handler: h, Protocols: &protocols, MaxHeaderBytes: mostHeader,
+		ReadHeaderTimeout: reviewLimit, ReadTimeout: reviewLimit, WriteTimeout: 2 * reviewLimit,
 		TLSConfig: &tls.Config{
 			MinVersion:     tls.VersionTLS12,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Certificate() },

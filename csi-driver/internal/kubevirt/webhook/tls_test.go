@@ -70,6 +70,14 @@ func TestTLS(t *testing.T) {
 		t.Error("it answers without a certificate")
 	}
 	first := certify(t, dir)
+	long, err := http.NewRequest(http.MethodGet, "https://"+l.Addr().String()+"/healthz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long.Header.Set("X-Long", strings.Repeat("x", 16<<10))
+	if res, err := client(first).Do(long); err != nil || res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("long headers: %v, %v", res, err)
+	}
 	res := post(t, l.Addr().String(), first, request("virtualmachineinstances", admissionv1.Create, machineWith("disk", nil)))
 	if res.UID != "u" || res.Allowed || !strings.Contains(res.Result.Message, "ceph.example") {
 		t.Errorf("%+v", res)
@@ -118,7 +126,8 @@ func TestNoReviews(t *testing.T) {
 	s := &http.Server{Handler: h}
 	go s.Serve(l)
 	defer s.Close()
-	for body, want := range map[string]int{"": 400, "{}": 400, "[": 400, strings.Repeat(" ", mostReview+1): 413, "[" + strings.Repeat("0,", mostValues) + "0]": 413} {
+	for body, want := range map[string]int{"": 400, "{}": 400, "[": 400, strings.Repeat(" ", mostReview+1): 413,
+		"[" + strings.Repeat("0,", mostValues) + "0]": 413, strings.Repeat(`{"":`, mostValues): 413, strings.Repeat("[", mostValues): 413} {
 		res, err := http.Post("http://"+l.Addr().String()+"/mutate", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
