@@ -256,7 +256,7 @@ static const struct row rows[] = {
 	{ "mkdir", op_mkdir, false, 4, 19, 0 },
 	{ "rmdir", op_rmdir, false, 8, 25, 0 },
 	{ "unlink", op_unlink, true, 8, 23, 0 },
-	{ "punch 4 KiB", op_punch, false, 5, 11, 0 },
+	{ "punch 4 KiB", op_punch, false, 4, 11, 0 },
 	{ "allocate 4 KiB", op_allocate, false, 4, 73, 0 },
 	{ "truncate by 4 KiB", op_truncate, false, 5, 11, 0 },
 };
