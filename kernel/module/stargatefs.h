@@ -268,22 +268,18 @@ struct sgfs_inode {
 	u64 seq;
 	s64 btime;
 	u32 flags;
-	bool has_xattr;
+	/* small members together: the size decides how many inodes a slab has */
+	unsigned int vmas, opens;
+	bool has_xattr, changing, kept, holer, zap, moved;
 	u64 known, base;
-	bool changing;
-	bool kept;
 	struct list_head kept_at;
-	unsigned int vmas;
 	struct list_head mappers;
 	u64 cuts, hole_seq;
-	bool holer, zap;
 	struct xarray written[2];
 	struct sgfs_layout written_in;
-	bool moved;
 	struct list_head mapped;
 	s64 deferred_time;
 	struct mutex window_lock;
-	unsigned int opens;
 	struct mutex tables;
 	atomic_t changes;
 	enum sgfs_map map;

@@ -340,7 +340,7 @@ static int reclaim_runs(struct sg_vol *vol, const struct pick *p, unsigned int f
 /* It may be damaged: in a transaction of its own. */
 static int reclaim_single(struct sg_vol *vol, u32 i)
 {
-	const struct pick one = { { i }, 1 };
+	const struct pick one = { .index = { i }, .n = 1 };
 	unsigned int reclaimed;
 	int err = reclaim_runs(vol, &one, 0, &reclaimed);
 

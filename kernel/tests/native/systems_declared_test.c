@@ -249,6 +249,7 @@ static void dead_when_it_gives_up(void)
 {
 	struct tsys by;
 	struct world w;
+	u64 bit;
 
 	tsys_join(&by, mem, SIZE, 2);
 	world_make(&w);
@@ -258,9 +259,10 @@ static void dead_when_it_gives_up(void)
 	have(&by, &w.s, w.dir.off, true);
 	CHECK(sg_lock(&w.s.v, w.dir.off) < 0);
 	CHECK(!sg_is_ours(&w.s.v));
-	CHECK(sg_load64(sg_at(&by.v, waiters_word)) >> w.s.v.slot & 1);
+	bit = 1ULL << w.s.v.slot;
+	CHECK(sg_load64(sg_at(&by.v, waiters_word)) & bit);
 	tsys_leave(&w.s);
-	sg_and64(sg_at(&by.v, waiters_word), ~(1ULL << w.s.v.slot));
+	sg_and64(sg_at(&by.v, waiters_word), ~bit);
 	have(&by, &w.s, w.dir.off, false);
 	sg_settle(&by.v);
 	unmake(&by);
