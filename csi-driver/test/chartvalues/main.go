@@ -29,10 +29,12 @@ type rule struct {
 	Items      *rule            `json:"items"`
 }
 
-// A comment of more words, or a line of more bytes, does not fit.
+// A comment of more words, or a line or row of more bytes, does not fit.
 const (
 	mostWords = 12
 	columns   = 100
+	mostRow   = 140
+	below     = "[below](#notes)"
 )
 
 type table struct{ rows, notes []string }
@@ -86,9 +88,9 @@ func (t *table) object(path string, n *yaml.Node, r *rule) error {
 		if of == nil {
 			return fmt.Errorf("%s: is not in the schema", at)
 		}
-		below := value.Kind == yaml.MappingNode && len(value.Content) > 0 && len(of.Properties) > 0
+		parent := value.Kind == yaml.MappingNode && len(value.Content) > 0 && len(of.Properties) > 0
 		words := comment(key)
-		if !below {
+		if !parent {
 			t.row(at, shown(value), allowed(of), words)
 			continue
 		}
@@ -104,9 +106,16 @@ func (t *table) object(path string, n *yaml.Node, r *rule) error {
 
 func (t *table) row(path, value, allowed, words string) {
 	escaped := strings.NewReplacer("|", "\\|").Replace
-	if len(strings.Fields(words)) > mostWords {
-		t.notes = append(t.notes, wrapped("- `"+path+"`: "+words))
-		words = "[below](#notes)"
+	fits := func() bool { return len(path+value+allowed+words) <= mostRow-len("| `` |  |  |  |") }
+	note := ""
+	if len(strings.Fields(words)) > mostWords || words != "" && !fits() {
+		note, words = " "+words, below
+	}
+	if !fits() {
+		note, allowed, words = note+" Allowed: "+allowed, below, ""
+	}
+	if note != "" {
+		t.notes = append(t.notes, wrapped("- `"+path+"`:"+note))
 	}
 	t.rows = append(t.rows, "| `"+path+"` | "+escaped(value)+" | "+escaped(allowed)+" | "+escaped(words)+" |")
 }
