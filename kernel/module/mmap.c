@@ -321,10 +321,10 @@ static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 }
 
 /*
- * Take invalidate_lock. Its holder waits for other systems for SGFS_BRIEF_NS at most, but may have
- * much to do. So the first wait is without mmap_lock, and then the fault is retried. A second
- * attempt queues up with mmap_lock: truncations in a row cannot keep it out. So do the few faults
- * that cannot be retried (futexes of the kernel).
+ * Take invalidate_lock. Its holder waits only briefly for other systems, but may have much to do.
+ * So the first wait is without mmap_lock, and then the fault is retried. A second attempt queues up
+ * with mmap_lock: truncations in a row cannot keep it out. So do the few faults that cannot be
+ * retried (futexes of the kernel).
  */
 static vm_fault_t sgfs_lock_pages(struct inode *inode, const struct vm_fault *vmf,
 				  struct file **kept)

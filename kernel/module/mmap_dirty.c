@@ -87,8 +87,8 @@ void sgfs_written_look(struct inode *inode)
 
 /*
  * invalidate_lock is held shared, so no flush runs meanwhile. A task that finds a mark may store at
- * once and call sync(), which uses the list. So the inode enters the list before its first mark.
- * The oldest layout counts.
+ * once and call sync(), which uses the list. So the inode enters the list before its first mark. If
+ * two marks know different layouts, one of them may name an old place.
  */
 int sgfs_written_mark(struct inode *inode, u64 first, u64 pages, const struct sgfs_layout *seen)
 {
@@ -102,7 +102,6 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages, const struct sg
 		WRITE_ONCE(SGFS_I(inode)->written_in.cuts, seen->cuts);
 		cmpxchg(&SGFS_I(inode)->written_in.root, 0, seen->root);
 	}
-	/* of two first marks at once, one may name old places */
 	if (READ_ONCE(SGFS_I(inode)->written_in.root) != seen->root)
 		WRITE_ONCE(SGFS_I(inode)->moved, true);
 	first >>= mark_shift[kind];

@@ -591,7 +591,9 @@ void sgfs_mmap_quiesce(struct sgfs *fs);
 void sgfs_mmap_revoke(struct sgfs *fs);
 
 /* mmap_wait.c */
-/* the longest wait for other systems with mmap_lock, or with invalidate_lock */
+/*
+ * The longest wait for other systems with mmap_lock, or in a first attempt with invalidate_lock.
+ */
 #define SGFS_BRIEF_NS	(20 * NSEC_PER_MSEC)
 #define SGFS_ANY_NS	U64_MAX
 /**
@@ -620,7 +622,7 @@ int sgfs_wait_outside(struct inode *inode, unsigned int *turns);
 /*
  * Call @change, which changes the file's pages, with invalidate_lock held exclusively. It waits
  * briefly for other systems, and is called again: after -EINTR it has changed nothing, or continues
- * what it has begun.
+ * what it has begun. Each attempt may wait twice as long as the one before, up to 320 ms.
  */
 int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, void *arg),
 		      void *arg);
