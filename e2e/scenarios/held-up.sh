@@ -222,6 +222,7 @@ holds "a process has many locks in the first one" 'mkdir /mnt/sg/e
 	/root/waiters flock /mnt/sg/e 64 keep >/tmp/keep 2>&1 </dev/null & echo $! >/tmp/pid
 	for try in $(seq 100); do grep -q locks /tmp/keep && exit 0; sleep 0.1; done; exit 1'
 g2_holds chains
+in_time 10 "a process without a lock can close a file that has one" 'cat /mnt/sg/e/0'
 holds "killed, it is gone within 10 s" 'p=$(cat /tmp/pid); kill -KILL $p
 	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
 	cat /proc/$p/stack; exit 1'
