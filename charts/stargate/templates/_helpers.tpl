@@ -74,7 +74,7 @@ driver would exit, or refuse each claim.
 {{- define "stargate.checkSize" -}}
 {{- $n := include "stargate.bytes" .is | int64 -}}
 {{- if or (lt $n (int64 .least)) (gt $n (int64 .most)) (ne (mod $n .step) 0) -}}
-{{- fail (printf "%s is %s: allowed is %s" .what .is .allowed) -}}
+{{- fail (printf "%s is %s: must be %s" .what .is .allowed) -}}
 {{- end -}}
 {{- end -}}
 
@@ -90,14 +90,14 @@ driver would exit, or refuse each claim.
 {{- if ne . "never" -}}
 {{- $n := include "stargate.number" . | int64 -}}
 {{- if or (lt $n 2) (gt $n 86400) -}}
-{{- fail (printf "%s: lease is %s: allowed is never, or 2 to 86400 (seconds)" $.what .) -}}
+{{- fail (printf "%s: lease is %s: must be never, or 2 to 86400 (seconds)" $.what .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- with $of.rootOwner -}}
 {{- range splitList ":" . -}}
 {{- if gt (include "stargate.number" . | int64) 4294967294 -}}
-{{- fail (printf "%s: rootOwner is %s: allowed is UID:GID in decimal, each at most 4294967294" $.what $of.rootOwner) -}}
+{{- fail (printf "%s: rootOwner is %s: must be UID:GID in decimal, each at most 4294967294" $.what $of.rootOwner) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

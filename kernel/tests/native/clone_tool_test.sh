@@ -66,11 +66,11 @@ cmp v.img before || fail "the copied volume has changed"
 
 # --- refusals ---
 refuses 2 '--base is missing' "$ctl" clone v.img c4
-refuses 2 "--base '17': allowed is 2M to 4095T" "$ctl" clone --base 17 v.img c4
+refuses 2 "--base '17': must be 2M to 4095T" "$ctl" clone --base 17 v.img c4
 refuses 2 'clone: takes VOLUME FILE' "$ctl" clone --base 20G v.img
 refuses 2 'takes no --align' "$ctl" clone --base 20G --align 1G v.img c4
 refuses 2 '--size 17825793: a volume has' "$ctl" clone --base 20G --size 17825793 v.img c4
-refuses 2 "--label .*: allowed is up to 63 bytes" "$ctl" clone --base 20G \
+refuses 2 "--label .*: must be up to 63 bytes" "$ctl" clone --base 20G \
 	--label "$(printf 'l%.0s' $(seq 64))" v.img c4
 refuses 1 'v.img: has 32 MiB, and a copy cannot be smaller: the least size is 33554432 bytes, not 16 MiB' \
 	"$ctl" clone --base 20G --size 16M v.img c4

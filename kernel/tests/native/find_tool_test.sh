@@ -79,7 +79,7 @@ refuses 2 'either --json or -print0' "$ctl" -j find v.img -print0
 for bad in '-type x' '-type f,' '-type ff' '-inum x' '-inum --1' '-size 1x' '-size +' '-links 1.5' \
 	'-user nosuchuser' '-maxdepth -1' '-maxdepth 1025'; do
 	# shellcheck disable=SC2086
-	refuses 2 "find: ${bad% *} '.*': allowed is " "$ctl" find v.img $bad
+	refuses 2 "find: ${bad% *} '.*': must be " "$ctl" find v.img $bad
 done
 many=()
 for i in $(seq 65); do many+=(-name x); done

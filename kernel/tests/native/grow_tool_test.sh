@@ -37,7 +37,7 @@ refuses 1 'v.img: a volume cannot shrink: it has 64 MiB$' "$ctl" grow --size 32M
 refuses 1 'v.img: no more than 128 MiB: the volume.s metadata has no room' "$ctl" grow --size 130M v.img
 [[ $(stat -c %s v.img) -eq $((65 << 20)) ]] || fail "refused, and the file is another"
 for bad in 0 -1 x 65T ''; do
-	refuses 2 "allowed is 1 to 64T" "$ctl" grow v.img --size="$bad"
+	refuses 2 "must be 1 to 64T" "$ctl" grow v.img --size="$bad"
 done
 refuses 2 'grow: takes VOLUME' "$ctl" grow v.img 64M
 refuses 2 'info: takes no --size' "$ctl" info v.img --size 64M

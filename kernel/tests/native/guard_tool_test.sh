@@ -65,11 +65,11 @@ refuses 2 'guard: takes VOLUME' "$ctl" guard v.img
 refuses 2 'guard: takes VOLUME' "$ctl" guard v.img true
 refuses 2 'guard: takes VOLUME' "$ctl" guard -- v.img true
 refuses 2 'guard: takes VOLUME' "$ctl" guard v.img --pid 1 -- true
-refuses 2 "--machine '0{32}': allowed is 32 hex" "$ctl" guard v.img --machine "$(printf %032d 0)" -- true
+refuses 2 "--machine '0{32}': must be 32 hex" "$ctl" guard v.img --machine "$(printf %032d 0)" -- true
 refuses 2 "--machine 'x': allowed" "$ctl" guard v.img --machine x -- true
 for bad in 0 -1 x '' 2147483648; do
-	refuses 2 "--pid '$bad': allowed is the number" "$ctl" guard v.img --pid="$bad"
-	refuses 2 "--pause-limit '$bad': allowed is 1 to 86400" \
+	refuses 2 "--pid '$bad': must be the number" "$ctl" guard v.img --pid="$bad"
+	refuses 2 "--pause-limit '$bad': must be 1 to 86400" \
 		"$ctl" guard v.img --pause-limit="$bad" -- true
 done
 refuses 2 'guard: takes no --lease' "$ctl" guard --lease 5 v.img -- true
@@ -136,7 +136,7 @@ wait $! 2>/dev/null || true
 [[ $(grep -c '^3 of 64 slots' tables) -ge 3 ]] || fail "no table again"
 "$ctl" systems -j --watch 1 v.img | head -c 1 >/dev/null || [[ ${PIPESTATUS[0]} -eq 141 ]]
 for bad in 0 -1 x '' 1.5; do
-	refuses 2 "--watch '$bad': allowed is 1 to 86400" "$ctl" systems v.img --watch="$bad"
+	refuses 2 "--watch '$bad': must be 1 to 86400" "$ctl" systems v.img --watch="$bad"
 done
 refuses 1 'none: cannot be opened' "$ctl" systems none
 refuses 1 'vm.out: has .* bytes; the smallest volume' "$ctl" systems vm.out
@@ -216,8 +216,8 @@ says '^lease: never$'
 expect 0 "$mkfs" -f --json --phys 16G --lease 0 l.img
 json 'd["lease_ms"] == 0'
 for bad in 1 -2 x '' 86401 2.5; do
-	refuses 2 "--lease '$bad': allowed is never \(0\), or 2 to 86400" "$ctl" tune l.img --lease="$bad"
-	refuses 2 "--lease '$bad': allowed is never \(0\), or 2 to 86400" "$mkfs" --lease="$bad" l.img
+	refuses 2 "--lease '$bad': must be never \(0\), or 2 to 86400" "$ctl" tune l.img --lease="$bad"
+	refuses 2 "--lease '$bad': must be never \(0\), or 2 to 86400" "$mkfs" --lease="$bad" l.img
 done
 refuses 1 'none: cannot be opened' "$ctl" tune none --lease 5
 truncate -s 32M empty

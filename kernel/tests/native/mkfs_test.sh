@@ -12,9 +12,9 @@ newline=$'16M\n'
 long=$(printf 'x%.0s' $(seq 5000))
 for bad in '' 0 -1 abc 1Q 1.5G 16777217 17M 18446744073709551616 99999999999999999999 128T 15M \
 	' 16M' 16M16 '16 M' ++16M "$newline" "$long" ünf 0x; do
-	refuses 2 "--size '.*': allowed is 16M to 64T, a multiple of 2M" "$mkfs" --size "$bad" \
+	refuses 2 "--size '.*': must be 16M to 64T, a multiple of 2M" "$mkfs" --size "$bad" \
 		--phys 16G v.img
-	refuses 2 "--max-size '.*': allowed is the volume's size to 64T" "$mkfs" --max-size "$bad" \
+	refuses 2 "--max-size '.*': must be the volume's size to 64T" "$mkfs" --max-size "$bad" \
 		--size 16M --phys 16G v.img
 done
 refuses 2 "--size '1.5G': .* multiple of 2M, and no fraction: use a smaller unit" "$mkfs" \
@@ -22,30 +22,30 @@ refuses 2 "--size '1.5G': .* multiple of 2M, and no fraction: use a smaller unit
 refuses 2 "--max-size '.16M': .* to 64T, .*not relative: give the whole size" "$mkfs" --max-size +16M \
 	--size 16M --phys 16G v.img
 for bad in '' 0 -2M 4097 1M abc 4096T 18446744073709551615 0xfffffffffffff000; do
-	refuses 2 "--phys '.*': allowed is 2M to 4095T, a multiple of 2M" "$mkfs" --phys "$bad" \
+	refuses 2 "--phys '.*': must be 2M to 4095T, a multiple of 2M" "$mkfs" --phys "$bad" \
 		--size 16M v.img
 	refuses 2 "--base '.*': allowed" "$mkfs" --base "$bad" --size 16M v.img
 done
 for bad in '' 0 17 -1 1.5 two 1Q 18446744073709551617; do
-	refuses 2 "--areas '.*': allowed is 1 to 16" "$mkfs" --areas "$bad" --size 16M --phys 16G v.img
+	refuses 2 "--areas '.*': must be 1 to 16" "$mkfs" --areas "$bad" --size 16M --phys 16G v.img
 done
 for bad in '' 1 : 1: :1 -1:0 0:-1 4294967295:0 0:4294967296 '1: 1' ' 1:1' root:root 1:1: 1:1x; do
-	refuses 2 "--root-owner '.*': allowed is UID:GID" "$mkfs" --root-owner "$bad" --size 16M \
+	refuses 2 "--root-owner '.*': must be UID:GID" "$mkfs" --root-owner "$bad" --size 16M \
 		--phys 16G v.img
 done
 for bad in '' 0 8 -1 10000 0x1ff rwx ' 755'; do
-	refuses 2 "--root-mode '.*': allowed is permissions in octal" "$mkfs" --root-mode "$bad" \
+	refuses 2 "--root-mode '.*': must be permissions in octal" "$mkfs" --root-mode "$bad" \
 		--size 16M --phys 16G v.img
 done
 for bad in '' 1234 12345678-9abc-def0-1234-56789abcdef 12345678-9abc-def0-1234-56789abcdef01 \
 	123456789abc--def0-1234-56789abcdef0 g2345678-9abc-def0-1234-56789abcdef0 "$long"; do
-	refuses 2 "--uuid '.*': allowed is 32 hexadecimal digits" "$mkfs" -U "$bad" --size 16M \
+	refuses 2 "--uuid '.*': must be 32 hexadecimal digits" "$mkfs" -U "$bad" --size 16M \
 		--phys 16G v.img
 done
 for bad in "$long" $'two\nlines' $'\xff\xfe' $'\e[31m' $'\xc2\x9b1m' "${long:0:64}"; do
-	refuses 2 "--label '.*': allowed is up to 63 bytes" "$mkfs" -L "$bad" --size 16M --phys 16G v.img
+	refuses 2 "--label '.*': must be up to 63 bytes" "$mkfs" -L "$bad" --size 16M --phys 16G v.img
 done
-refuses 2 "--param 'nonsense': allowed is host-splice" "$mkfs" --param nonsense v.img
+refuses 2 "--param 'nonsense': must be host-splice" "$mkfs" --param nonsense v.img
 refuses 2 "there is no option '--bogus'" "$mkfs" --bogus v.img
 refuses 2 "there is no option '-Z'" "$mkfs" -nZ v.img
 refuses 2 "an argument is missing behind '--size'" "$mkfs" v.img --size

@@ -197,7 +197,7 @@ now=$(stat_of 'd["changed"]' /mode)
 expect 0 "$ctl" chmod v.img 600 /mode
 [[ $(stat_of 'd["changed"]' /mode) -gt $now ]] || fail "ctime stays"
 for bad in 8 77777 -1 u z=r 'u+z,' ',u+x' u++q 0x1 '' 'u+x,'; do
-	refuses 2 'allowed is 0 to 7777' "$ctl" chmod v.img -- "$bad" /mode
+	refuses 2 'must be 0 to 7777' "$ctl" chmod v.img -- "$bad" /mode
 done
 unchanged 1 '/none: No such file' "$ctl" chmod v.img 600 /none
 link=$(stat_of 'd["inode"]' /tree/sym)
@@ -231,7 +231,7 @@ expect 0 "$ctl" chmod v.img 2775 /modes
 expect 0 "$ctl" chown v.img 4294967294:4294967294 /modes
 is /modes '(d["uid"], d["gid"], d["mode"])' "(4294967294, 4294967294, '02775')"
 for bad in '' : 1: -1 4294967295 nosuchuser 1:nosuchgroup 1:2:3 1.2; do
-	refuses 2 'allowed is USER' "$ctl" chown v.img -- "$bad" /mode
+	refuses 2 'must be USER' "$ctl" chown v.img -- "$bad" /mode
 done
 unchanged 1 '/none: No such file' "$ctl" chown v.img 1:1 /none
 expect 0 "$ctl" chown -R v.img 9:9 /tree

@@ -57,7 +57,7 @@ at $((16 << 30))
 
 refuses 1 'its address is unknown; give the address .*--base 16G' "$ctl" relocate v.img
 for bad in 1 4097 -1 5000T nonsense ''; do
-	refuses 2 "--base '.*': allowed is 2M to 4095T, a multiple of 2M" \
+	refuses 2 "--base '.*': must be 2M to 4095T, a multiple of 2M" \
 		"$ctl" relocate --base "$bad" v.img
 done
 refuses 2 'relocate: takes VOLUME' "$ctl" relocate --base 20G v.img more

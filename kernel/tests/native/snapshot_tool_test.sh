@@ -37,8 +37,8 @@ expect 0 "$fsck" -n v.img
 refuses 1 'c1: is there already' "$ctl" snapshot --stall 10000 v.img c1
 refuses 1 'none: cannot be opened: No such file' "$ctl" snapshot none c4
 refuses 1 'no/c4.part: cannot be created: No such file' "$ctl" snapshot v.img no/c4
-refuses 2 "'0': allowed is 1 to 10000 \(milliseconds\)" "$ctl" snapshot --stall 0 v.img c4
-refuses 2 "'10001': allowed is" "$ctl" snapshot --stall 10001 v.img c4
+refuses 2 "'0': must be 1 to 10000 \(milliseconds\)" "$ctl" snapshot --stall 0 v.img c4
+refuses 2 "'10001': must be" "$ctl" snapshot --stall 10001 v.img c4
 refuses 2 'snapshot: takes VOLUME FILE' "$ctl" snapshot v.img
 refuses 2 'takes no --size' "$ctl" snapshot --size 1G v.img c4
 head -c 32M /dev/zero >empty

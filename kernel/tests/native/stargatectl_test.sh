@@ -63,14 +63,14 @@ refuses 2 'dump super: takes VOLUME super;' "$ctl" dump v.img super more
 refuses 2 'dump inode: takes VOLUME inode PATH' "$ctl" dump v.img inode
 refuses 2 'dump bucket: takes VOLUME bucket OFFSET' "$ctl" dump v.img bucket
 for bad in '' -1 16 abc 18446744073709551616; do
-	refuses 1 "FIRST '.*': allowed is 0 to 15" "$ctl" -- dump v.img chunks "$bad"
-	refuses 1 "OFFSET '.*': allowed is a page" "$ctl" -- dump v.img bucket "$bad"
+	refuses 1 "FIRST '.*': must be 0 to 15" "$ctl" -- dump v.img chunks "$bad"
+	refuses 1 "OFFSET '.*': must be a page" "$ctl" -- dump v.img bucket "$bad"
 done
-refuses 1 "COUNT '0': allowed is 1 and more" "$ctl" dump v.img chunks 0 0
+refuses 1 "COUNT '0': must be 1 or more" "$ctl" dump v.img chunks 0 0
 expect 0 "$ctl" -j dump v.img chunks 15 99999
 json 'len(d["chunks"]) == 1'
 for bad in "$(printf 'x%.0s' $(seq 64))" $'two\nlines' $'\xff' $'\e[2J'; do
-	refuses 2 "label '.*': allowed is up to 63 bytes" "$ctl" label v.img "$bad"
+	refuses 2 "label '.*': must be up to 63 bytes" "$ctl" label v.img "$bad"
 done
 
 # --- files that are no volumes --------------------------------------------------------------

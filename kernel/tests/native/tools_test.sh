@@ -101,9 +101,9 @@ expect 1 "$mkfs" --size 32M v.img
 complains 'give the address where VMs map it, e.g. --phys 16G'
 rm -f v.img
 expect 2 "$mkfs" --size 32M --phys 4097 v.img
-complains "--phys '4097': allowed is 2M to 4095T, a multiple of 2M"
+complains "--phys '4097': must be 2M to 4095T, a multiple of 2M"
 expect 2 "$mkfs" --size 1M --phys 16G v.img
-complains "--size '1M': allowed is 16M to 64T"
+complains "--size '1M': must be 16M to 64T"
 [[ ! -e v.img ]] || fail "a file was made"
 expect 0 "$mkfs" -n --size 32M --phys 16G v.img
 says 'as it would be made'
@@ -122,7 +122,7 @@ expect 0 "$mkfs" -f --json --phys 18G --param host-splice --areas 3 v.img
 json 'd["phys"] == 18 << 30 and d["size"] == 32 << 20 and d["areas"] == 3'
 json 'd["host_splice"] and d["made"]'
 expect 2 "$mkfs" --areas 17 --phys 16G v.img
-complains "--areas '17': allowed is 1 to 16"
+complains "--areas '17': must be 1 to 16"
 expect 2 "$mkfs" --param nonsense --phys 16G v.img
 expect 2 "$mkfs" --phys 16G v.img v.img
 expect 1 "$mkfs" -f --size 16M --phys 16G v.img

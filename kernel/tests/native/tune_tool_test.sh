@@ -63,11 +63,11 @@ for bad in '' RANDOM 1 00000000-0000-0000-0000-000000000000 00000000000000000000
 	0123456789abcdef0123456789abcdeg 01234567-89ab-cdef-0123-456789abcdef0 \
 	01234567-89abc-def-0123-456789abcdef ' random' $'random\n'; do
 	expect 2 "$ctl" tune v.img --uuid="$bad"
-	complains "--uuid '.*': allowed is random, or 32 hexadecimal digits, not all of them 0"
+	complains "--uuid '.*': must be the word random, or 32 hexadecimal digits, not all of them 0"
 done
-refuses 2 "--label '.*': allowed is up to 63 bytes" "$ctl" tune v.img --label "$(printf 'l%.0s' {1..64})"
-refuses 2 "--label '.*': allowed is up to 63 bytes" "$ctl" tune v.img --label $'a\nb'
-refuses 2 "--label '.*': allowed is up to 63 bytes" "$ctl" tune v.img --label $'\377'
+refuses 2 "--label '.*': must be up to 63 bytes" "$ctl" tune v.img --label "$(printf 'l%.0s' {1..64})"
+refuses 2 "--label '.*': must be up to 63 bytes" "$ctl" tune v.img --label $'a\nb'
+refuses 2 "--label '.*': must be up to 63 bytes" "$ctl" tune v.img --label $'\377'
 refuses 2 'tune: takes no --force' "$ctl" tune v.img --force --uuid random
 refuses 2 'tune: takes VOLUME' "$ctl" tune v.img --uuid random other
 refuses 2 'info: takes no --uuid' "$ctl" info v.img --uuid random

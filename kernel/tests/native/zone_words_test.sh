@@ -98,30 +98,30 @@ refuses 2 'volume create: takes' "$ctl" volume create a b --size 16M
 refuses 2 'volume create: takes' "$ctl" volume create --size 16M -- a
 refuses 2 'volume resize: takes' "$ctl" volume resize a
 for size in '' 0 65T -16M 16Q 16M1; do
-	refuses 2 "--size '$size': allowed is" "$ctl" volume create a --size="$size"
+	refuses 2 "--size '$size': must be" "$ctl" volume create a --size="$size"
 done
 for size in 1 0x1000 15M 17M; do
 	refuses 2 '--size [0-9]+: a volume has 16M to 64T' "$ctl" volume create a --size=$size
 	refuses 2 '--size [0-9]+: a volume has 16M to 64T' "$ctl" volume resize a --size=$size
 done
 for command in create resize; do
-	refuses 2 "--size '.16M': allowed is 1 to 64T .*, and not relative: give the whole size" \
+	refuses 2 "--size '.16M': must be 1 to 64T .*, and not relative: give the whole size" \
 		"$ctl" volume $command a --size=+16M
-	refuses 2 "--size '1.5G': allowed is 1 to 64T .*, and no fraction: use a smaller unit" \
+	refuses 2 "--size '1.5G': must be 1 to 64T .*, and no fraction: use a smaller unit" \
 		"$ctl" volume $command a --size=1.5G
 done
 for align in 0 1M 3M 6M 2G; do
-	refuses 2 "--align '$align': allowed is" "$ctl" volume create a --size 16M --align="$align"
+	refuses 2 "--align '$align': must be" "$ctl" volume create a --size 16M --align="$align"
 done
 refuses 2 '--memory is missing' "$ctl" volume qemu-args a
 refuses 2 '--memory is missing' "$ctl" volume libvirt-xml a
-refuses 2 "--memory '1.5G': allowed is .*, and no fraction" "$ctl" volume qemu-args a --memory 1.5G
-refuses 2 "--memory '1': allowed is" "$ctl" volume qemu-args a --memory 1
+refuses 2 "--memory '1.5G': must be .*, and no fraction" "$ctl" volume qemu-args a --memory 1.5G
+refuses 2 "--memory '1': must be" "$ctl" volume qemu-args a --memory 1
 for bits in 31 53 x; do
-	refuses 2 "--phys-bits '$bits': allowed is" \
+	refuses 2 "--phys-bits '$bits': must be" \
 		"$ctl" volume qemu-args a --memory 1G --phys-bits "$bits"
 done
-refuses 2 "--machine '1': allowed is" "$ctl" volume qemu-args a --memory 1G --machine 1
+refuses 2 "--machine '1': must be" "$ctl" volume qemu-args a --memory 1G --machine 1
 refuses 2 'volume create: takes no --memory' "$ctl" volume create a --size 16M --memory 1G
 refuses 2 'volume libvirt-xml: takes no --json' "$ctl" volume libvirt-xml a --memory 1G --json
 refuses 2 'info: takes no --size' "$ctl" info x --size 16M

@@ -183,7 +183,7 @@ int before_chmod(struct call *c)
 {
 	if (read_modes(c->argv[0], &modes))
 		return 0;
-	return tool_usage_error("mode '%s': allowed is 0 to 7777 (octal), or as u+x,go-w",
+	return tool_usage_error("mode '%s': must be 0 to 7777 (octal), or changes such as u+x,go-w",
 				c->argv[0]);
 }
 
@@ -244,7 +244,7 @@ int before_chown(struct call *c)
 	free(text);
 	if (ok)
 		return 0;
-	return tool_usage_error("owner '%s': allowed is USER, USER:GROUP or :GROUP, as numbers or as "
+	return tool_usage_error("owner '%s': must be USER, USER:GROUP or :GROUP, as numbers or as "
 				"names that this machine knows", c->argv[0]);
 }
 

@@ -249,12 +249,12 @@ static int dump_chunks(struct call *c)
 	u64 chunks = call_vol(c)->sb.chunks, first = 0, n = chunks, i;
 
 	if (c->argc > 1 && (!parse_size(c->argv[1], &first) || first >= chunks)) {
-		tool_error("dump chunks: FIRST '%s': allowed is 0 to %llu", c->argv[1],
+		tool_error("dump chunks: FIRST '%s': must be 0 to %llu", c->argv[1],
 			   (unsigned long long)chunks - 1);
 		return -EINVAL;
 	}
 	if (c->argc > 2 && (!parse_size(c->argv[2], &n) || !n)) {
-		tool_error("dump chunks: COUNT '%s': allowed is 1 and more", c->argv[2]);
+		tool_error("dump chunks: COUNT '%s': must be 1 or more", c->argv[2]);
 		return -EINVAL;
 	}
 	begin(c);
@@ -280,7 +280,7 @@ static int dump_bucket_at(struct call *c)
 	u64 off;
 
 	if (!parse_size(c->argv[1], &off) || !sg_data_page(call_vol(c), off)) {
-		tool_error("dump bucket: OFFSET '%s': allowed is a page of the volume, as dump dir "
+		tool_error("dump bucket: OFFSET '%s': must be a page of the volume, as dump dir "
 			   "shows them", c->argv[1]);
 		return -EINVAL;
 	}

@@ -94,7 +94,7 @@ static const struct kind {
 	int kind;
 } kinds[] = {
 	{ "-name", "a pattern", NAME },
-	{ "-type", "of f d l b c p s, with commas between", TYPE },
+	{ "-type", "one or more of f d l b c p s, with commas between", TYPE },
 	{ "-inum", NUMBER_RULE, INUM },
 	{ "-size", NUMBER_RULE "; of 512 bytes, or with c, k, M, G", SIZE },
 	{ "-user", "a user's number or name", USER },
@@ -156,7 +156,7 @@ int before_find(struct call *c)
 		if (query.n == TESTS_MAX)
 			return tool_usage_error("find: more than %d tests", TESTS_MAX);
 		if (!take(k, c->tests[i]))
-			return tool_usage_error("find: %s '%s': allowed is %s", k->name, c->tests[i],
+			return tool_usage_error("find: %s '%s': must be %s", k->name, c->tests[i],
 						k->allowed);
 	}
 	if (query.print0 && c->json)

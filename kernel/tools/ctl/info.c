@@ -205,7 +205,7 @@ int before_label(struct call *c)
 {
 	if (!c->argc || label_valid(c->argv[0]))
 		return 0;
-	return tool_usage_error("label '%s': allowed is " LABEL_RULE, c->argv[0]);
+	return tool_usage_error("label '%s': must be " LABEL_RULE, c->argv[0]);
 }
 
 int cmd_label(struct call *c)

@@ -295,7 +295,7 @@ static const char *allowed(int opt)
 	case 'm': return "1M to 64T, a multiple of 1M";
 	case 'b': return "32 to 52 (bits)";
 	case 'T': return LABEL_RULE;
-	case 'I': return "random, or 32 hexadecimal digits, not all of them 0";
+	case 'I': return "the word random, or 32 hexadecimal digits, not all of them 0";
 	}
 	return "1 to 86400 (seconds)";
 }

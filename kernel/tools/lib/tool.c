@@ -140,7 +140,7 @@ static const char *number_fault(const char *text)
 
 int tool_value_error(const char *option, const char *text, bool size, const char *allowed)
 {
-	return tool_usage_error("--%s '%s': allowed is %s%s", option, text, allowed,
+	return tool_usage_error("--%s '%s': must be %s%s", option, text, allowed,
 				size ? number_fault(text) : "");
 }
 

@@ -186,7 +186,7 @@ func parse(table []parameter, given map[string]string) (Settings, error) {
 			return s, errkind.New(errkind.Invalid, "there is no parameter %q; there are %s", key, names(table))
 		}
 		if !table[i].set(&s, given[key]) {
-			return s, errkind.New(errkind.Invalid, "parameter %s=%q: allowed is %s", key, given[key], table[i].allowed)
+			return s, errkind.New(errkind.Invalid, "parameter %s=%q: must be %s", key, given[key], table[i].allowed)
 		}
 	}
 	return s, nil
@@ -246,7 +246,7 @@ func HostMode(context map[string]string) ([]string, error) {
 		return nil, nil
 	}
 	if !slices.Contains([]string{"walk", "splice", "shadow"}, m) {
-		return nil, errkind.New(errkind.Invalid, "volume context %s=%q: allowed is walk, splice or shadow", contextHostMode, m)
+		return nil, errkind.New(errkind.Invalid, "volume context %s=%q: must be walk, splice or shadow", contextHostMode, m)
 	}
 	return []string{fmt.Sprintf("map=%s", m)}, nil
 }
