@@ -212,7 +212,7 @@ int volume_activate(const char *lv, const char *path)
 		err = LVM("vgmknodes", lv);
 	if (err || !access(path, F_OK))
 		return err;
-	tool_error("%s: LVM has made no device of it", path);
+	tool_error("%s: LVM has not created this device: see dmesg and the log of udev", path);
 	return -EIO;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A logical volume gives back the memory that its file system has not taken over. */
+/* A growth failed: LVM takes the new memory from the volume again. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ void volume_shorten(const struct volume *v)
 	char n[32];
 
 	if (fd < 0) {
-		tool_error("%s: keeps the memory behind it, because its mount here has seen that memory: the next resize uses it",
+		tool_error("%s: the volume keeps its new memory, because a mount here has seen it; the next resize uses it",
 			   v->lv);
 		return;
 	}
