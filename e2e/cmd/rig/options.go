@@ -168,29 +168,29 @@ const leastVolume = 16 << 20
 func (o *options) check() error {
 	switch {
 	case o.guests < 1 && !(o.node && o.guests == 0) || o.guests > 16:
-		return fmt.Errorf("--guests %d: 1 to 16, or a node without", o.guests)
+		return fmt.Errorf("--guests %d: must be 1 to 16, or 0 with --node", o.guests)
 	case o.cpus < 1 || o.cpus > 255:
-		return fmt.Errorf("--cpus %d: 1 to 255", o.cpus)
+		return fmt.Errorf("--cpus %d: must be 1 to 255", o.cpus)
 	case o.size <= 0 || o.size%(2<<20) != 0:
-		return fmt.Errorf("--size %s: a multiple of 2M, which is what large pages need", o.size)
+		return fmt.Errorf("--size %s: must be a multiple of 2M, the size of a large page", o.size)
 	case o.size > 960<<30:
 		return fmt.Errorf("--size %s: at most 960G, as QEMU's CPUs have 40 bits for addresses", o.size)
 	case o.size < leastVolume && !o.noMount:
 		return fmt.Errorf("--size %s: the smallest volume has %s; with --no-mount there is none", o.size, size(leastVolume))
 	case o.labels && (o.pages || o.node):
-		return fmt.Errorf("--labels: an NVDIMM's; with --pages, and in a node, the range is none")
+		return fmt.Errorf("--labels: only an NVDIMM has labels; with --pages or --node the range is no NVDIMM")
 	case o.memory < 256<<20 || o.memory > mostNodeMemory:
-		return fmt.Errorf("--mem %s: 256M, with which stock kernels boot, to %s, as the shared range lies above", o.memory, size(mostNodeMemory))
+		return fmt.Errorf("--mem %s: must be 256M (stock kernels need that to boot) to %s (the shared range lies above)", o.memory, size(mostNodeMemory))
 	case debug(o.kernels) && o.memory < 1<<30:
-		return fmt.Errorf("--mem %s: the debug kernel wants 1G or more", o.memory)
+		return fmt.Errorf("--mem %s: must be 1G or more with the debug kernel", o.memory)
 	case o.icount && (o.cpus > 1 || o.guests > 1):
-		return fmt.Errorf("--icount counts the instructions of one CPU: one guest with one CPU")
+		return fmt.Errorf("--icount counts the instructions of one CPU: use --guests 1 --cpus 1")
 	case o.icount && len(o.shares) > 0:
-		return fmt.Errorf("--icount counts a guest's instructions: what serves a share works outside of it")
+		return fmt.Errorf("--icount counts a guest's instructions, and the server of a share runs outside of it: leave out --share")
 	case o.icount && o.net:
-		return fmt.Errorf("--icount runs one guest: it does not go with a network")
+		return fmt.Errorf("--icount runs one guest: not with --net")
 	case o.timeout <= 0:
-		return fmt.Errorf("--timeout %s: how long may it take?", o.timeout.String())
+		return fmt.Errorf("--timeout %s: must be longer than 0", o.timeout.String())
 	case len(o.append) > 1024:
 		return fmt.Errorf("--append: %d characters: at most 1024, as kernels read 2047 with the rig's own", len(o.append))
 	}
@@ -221,7 +221,7 @@ func (o *options) checkMember() error {
 	case o.tap == "" && o.disk == "":
 		return nil
 	case o.guests != 1 || o.node:
-		return fmt.Errorf("--tap, --disk: one guest has them, g1")
+		return fmt.Errorf("--tap, --disk: only possible with one guest (--guests 1) and without --node")
 	case o.tap != "" && (o.net || o.icount):
 		return fmt.Errorf("--tap: not with --net, --icount")
 	case o.tap != "" && !deviceName.MatchString(o.tap):
@@ -249,15 +249,15 @@ func (o *options) checkNode() error {
 	case !o.node:
 		return nil
 	case o.zone != zoneNVM && o.zone != zoneDRAM:
-		return fmt.Errorf("--zone %q: %s or %s", o.zone, zoneNVM, zoneDRAM)
+		return fmt.Errorf("--zone %q: must be %s or %s", o.zone, zoneNVM, zoneDRAM)
 	case o.noModule:
 		return fmt.Errorf("--node: the guests' range is a file that the node's module shows: not with --no-module")
 	case o.icount:
-		return fmt.Errorf("--node does not go with --icount, which counts one machine's instructions")
+		return fmt.Errorf("--node: not with --icount, which counts one machine's instructions")
 	case len(o.shares) > 0:
-		return fmt.Errorf("--node: guests in a node have no --share")
+		return fmt.Errorf("--node: not with --share")
 	case o.net:
-		return fmt.Errorf("--node: guests in a node have no --net")
+		return fmt.Errorf("--node: not with --net")
 	case int64(o.guests)*int64(o.memory) > mostNodeMemory:
 		return fmt.Errorf("--node: %d guests with %s each: at most %s for all, as the shared range lies above the node's memory", o.guests, o.memory, size(mostNodeMemory))
 	}
@@ -271,10 +271,10 @@ func (o *options) checkShares() error {
 	}
 	for _, kind := range o.shares {
 		if !known[kind] {
-			return fmt.Errorf("--share %q: %s", kind, strings.Join(vm.ShareKinds, ", "))
+			return fmt.Errorf("--share %q: must be one of %s", kind, strings.Join(vm.ShareKinds, ", "))
 		}
 		if seen[kind] {
-			return fmt.Errorf("--share: %s twice", kind)
+			return fmt.Errorf("--share: %s is named twice", kind)
 		}
 		seen[kind] = true
 	}
@@ -310,7 +310,7 @@ func (o *options) copies() (map[string]string, error) {
 			return nil, err
 		}
 		if path == "" || abs == "/" {
-			return nil, fmt.Errorf("--copy-in %q: which file or folder?", path)
+			return nil, fmt.Errorf("--copy-in %q: must name a file or folder", path)
 		}
 		info, err := os.Stat(abs)
 		if err != nil {
