@@ -146,7 +146,7 @@ taken_back() { # NAME SIZE CLAIM
 }
 
 in_zone() { inside ls "$zone_dir" | sed -n 's/\.stargate$//p' | sort; }
-# without_pv: the volumes without a PersistentVolume, by the page's two commands.
+# without_pv: the volumes without a PersistentVolume, by the two commands of that page.
 without_pv() { comm -13 <(handles | sort) <(in_zone); }
 orphans() {
 	k get --raw "/api/v1/namespaces/$release_ns/pods/$(driver_pod):9810/proxy/metrics" |

@@ -15,9 +15,9 @@ external_cases=(
 	external-stress
 )
 
-# Left out are suites for features that the driver does not claim (fsgroupchangepolicy,
-# selinux-mount, volumeLimits, volume-modify, volume-group-snapshottable), and suites that measure
-# (volume-lifecycle-performance, pvc-deletion-performance). In all suites these tests are left out:
+# The list lacks suites for features that the driver does not claim (fsgroupchangepolicy,
+# selinux-mount, volumeLimits, volume-modify, volume-group-snapshottable). It also lacks suites that
+# measure (volume-lifecycle-performance, pvc-deletion-performance). All suites skip these tests:
 external_skip=(
 	'\[Disruptive\]'      # they stop kubelet by ssh, or by systemd, which no node here has
 	'\[Feature:Windows\]' # other nodes

@@ -212,7 +212,7 @@ case_machine-moved() {
 	soon 120 "its Events say what to do" told_to_relocate pod
 	soon 60 "and the claim's" told_to_relocate claim
 	check "it has not started" refused says first "holds the lock"
-	check "its volume is made one for there" on_vm stargatectl volume relocate "$volume"
+	check "the volume is relocated to the new address" on_vm stargatectl volume relocate "$volume"
 	soon 240 "the machine has the volume and its lock" says first "holds the lock"
 	check "at the new address" at_its_address first data
 	check "which is another" contains '"base": "0x5' on_vm stargatectl -j volume show "$volume"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A VM of one page of code, with a part of a file as memory, as a VMM would give it: tests what a
- * hostile kernel in it can do.
+ * A VM with one page of code. Its memory is a part of a file, mapped as a VMM maps it. The program
+ * tests what a hostile kernel in the VM can do.
  *
  *   tinyvm rw FILE AT          it stores there
  *   tinyvm ro FILE AT          the file is open for reading, and KVM is told so

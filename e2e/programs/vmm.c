@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A virtual machine monitor without devices: one processor, 2 MiB of memory for the guest's few
- * instructions and page tables, and a volume at its own physical address.
+ * A virtual machine monitor without devices. The VM has one processor, 2 MiB of memory for a few
+ * instructions and page tables, and a volume at the volume's own physical address.
  *
  *   vmm run KIND REGION ACTION...    a VM with these actions, in this order
  *   vmm fence KIND REGION@UUID ADDRESS WAY    a VM has read everything and writes there all the

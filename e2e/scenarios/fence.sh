@@ -247,7 +247,7 @@ refused "a system that nobody can stop is not fenced" 'no process here is known 
 	"stargatectl systems $region fence machine-cccccccc"
 kill -0 "$wanting" || fail "it has been fenced"
 tell c "go 0"
-holds "but by force" "$now; stargatectl systems $region fence machine-cccccccc --force"
+holds "--force fences it" "$now; stargatectl systems $region fence machine-cccccccc --force"
 host_has "from the word to the host's lock"
 tell c "mkdir 0 late" 'error mkdir: Input/output error'
 for one in b c; do signal KILL "$one"; gone "$one"; done

@@ -297,7 +297,7 @@ runs() {
 	while IFS=: read -r claim how; do
 		[[ -z $how ]] || after+=$(bytes "${base[$claim-ro]}" $((${base[$claim-ro]} + size)))
 	done < <(tr ',' '\n' <"$work/domains/$1/$kind/claims")
-	[[ -z $before ]] || same "no byte is another of what it only reads" "$before" "$after"
+	[[ -z $before ]] || same "the machine has changed no byte of a read-only volume" "$before" "$after"
 	here "it has ended by itself, and nobody has its volumes" ". /run/node; about $1 $kind
 		for try in \$(seq 600); do
 			[ \"\$(virsh -q domstate --reason \$name)\" = 'shut off (shutdown)' ] && break

@@ -141,6 +141,6 @@ fill
 refused "a plain mount" "$elsewhere.*$here" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
 holds "with relocate it comes back" 'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg'
 whole /dev/pmem0
-holds "relocate has no part in a remount, nor where it is not needed" \
+holds "relocate changes nothing in a remount, or where it is not needed" \
 	'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg && mount -o remount,relocate /mnt/sg'
 finish

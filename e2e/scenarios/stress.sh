@@ -24,7 +24,7 @@ storm() {
 	passed "map=$map: eight processes"
 	on g1 "/root/stress -s $seed -o -p 12 -t $seconds /mnt/sg/storm" </dev/null ||
 		fail "one name, map=$map, SG_SEED=$seed"
-	passed "map=$map: what is replaced all the time is always there"
+	passed "map=$map: a name that is replaced all the time is always there"
 	holds "map=$map: nothing is left" 'rmdir /mnt/sg/storm'
 	after=$(used)
 	same "map=$map: no page and no inode is lost" "$before" "$after"

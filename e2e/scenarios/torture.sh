@@ -124,7 +124,7 @@ stands_still() {
 	sleep "$(between 0 1)"
 }
 
-# A request to this guest that runs just now ends first.
+# The unmount is repeated: a request that still runs in this guest keeps the mount busy.
 unmounted='for i in $(seq 100); do umount /mnt/sg 2>/dev/null && break; sleep 0.1; done
 	! mountpoint -q /mnt/sg'
 

@@ -107,7 +107,7 @@ holds "(unmounted, but for a file)" 'mount -t stargatefs /dev/sm/a /mnt/a &&
 refuses_with 6 "it is not made larger" "sm/a: is in use here, but none of its mounts is visible" \
 	'stargatectl volume resize a --size 48M'
 same "(LVM has not extended it)" "32.00m stargate" "$(line 'lvs --noheadings -o lv_size,lv_tags sm')"
-holds "the size that it has is nothing to do" 'stargatectl volume resize a --size 32M'
+holds "a resize to its present size does nothing" 'stargatectl volume resize a --size 32M'
 holds "mounted again it grows" 'mount -t stargatefs /dev/sm/a /mnt/a &&
 	stargatectl volume resize a --size 40M && [ $(stat -f -c %b /mnt/a) -gt 8500 ]'
 holds "(unmounted)" 'umount /mnt/a && kill $(cat /run/tail) &&
