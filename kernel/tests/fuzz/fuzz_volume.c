@@ -111,7 +111,7 @@ static void leave_deferred(struct sg_vol *v, const struct sg_iref *root)
 
 /*
  * Shared semaphores. One system dies with objects open and locks held. Another system has closed
- * its objects; some of them have no name any more, and of some it was the last user.
+ * its objects: some of them have no name any more, and some have no other user.
  */
 static void make_objects(struct sg_vol *v, bool crashed)
 {

@@ -7,7 +7,7 @@
  * that is free. A joiner recovers the slot in the slot's own name. Fencer fences such a joiner,
  * PAUSES times, although it is only paused. The joiner continues at any time after that, detects
  * the fence when it next looks at the slot's word, and joins again. Between a look and the store
- * that follows, no system is paused for long (that window is the price of the lease).
+ * that follows, no system is paused for long (docs/protocol.md, "Limits of the lease").
  *
  * death.pml has systems that die, and waits for locks; its joiners are not paused.
  *

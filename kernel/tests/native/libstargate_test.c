@@ -363,7 +363,7 @@ static void files(void)
 
 /* --- a cancelled thread ----------------------------------------------------------------------- */
 
-/* Calls all functions that open, and all waits outside of the kernel that the test plays. */
+/* Calls each function that opens something, and each that waits in the library itself. */
 static bool through_whole;
 
 static void *through_all(void *path)

@@ -26,7 +26,7 @@ static void make_odd(const struct sg_iref *f)
 	*(u64 *)(t.mem + SG_IOFF(f, seq)) |= 1;
 }
 
-/* Returns how long a look at the attributes takes, whose result must be @want. */
+/* Reads the attributes; the result must be @want. Returns the time that this takes. */
 static u64 look(const struct sg_iref *f, int want)
 {
 	struct sg_attr attr;

@@ -9,7 +9,7 @@
 
 #define SIZE	(32ULL << 20)
 #define SEC	1000000000ULL
-#define SOON	(5 * SEC)	/* reclaim waits for no lock for so long, not even on a busy machine */
+#define SOON	(5 * SEC)	/* reclaim ends sooner than this, even on a busy machine */
 
 static u64 lock_of(const struct sg_vol *v, u64 off)
 {

@@ -9,7 +9,7 @@
 #include "systems.h"
 #include "data_util.h"
 
-#define LARGE	(40 * GIB)	/* several steps of mending, the last one short */
+#define LARGE	(40 * GIB)	/* hints are completed in several steps, the last one short */
 #define STEP	8192
 
 static u64 half(const struct sg_vol *vol)

@@ -321,9 +321,9 @@ static void settled_later(struct tsys *s, const struct sg_iref *f, u64 used)
 }
 
 /*
- * The last user of a file may be memory reclaim, or an exiting process. It must not wait: neither
- * for the file's lock nor for a transaction area, however long these are held, nor for the end of a
- * freeze. The rest is settled later.
+ * The last user of a file may be memory reclaim, or an exiting process. It must not
+ * wait for the file's lock, for a transaction area or for the end of a freeze, however long these
+ * last. Another call frees the file later.
  */
 static void the_last_user_never_waits(void)
 {

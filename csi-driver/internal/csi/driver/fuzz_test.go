@@ -96,7 +96,7 @@ func (strict) Info(context.Context, pool.Volume) (stargatectl.Info, error) {
 	return stargatectl.Info{MaxSize: 16 * pool.Gigabyte}, nil
 }
 
-// shower shows nothing, and only within kubelet's folder.
+// shower publishes nothing. It checks that each path is within kubelet's folder.
 type shower struct {
 	t       *testing.T
 	kubelet string
