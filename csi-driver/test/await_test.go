@@ -15,7 +15,7 @@ import (
 	"stargate/csi-driver/internal/app"
 )
 
-// A killed driver leaves its socket's name, and for a moment a child may still listen there: a
+// A killed driver leaves its socket's name, and for a moment a child may still listen there. A
 // child has the driver's open files until it runs its own program. A connection in its queue is no
 // answer, so a test waits for the next driver.
 func TestAwaitSuccessor(t *testing.T) {

@@ -21,7 +21,7 @@ case_install-both() {
 }
 
 # Pods prefer the other node, which has as much room. A copy is still made on the node of its
-# source, and its pod runs there: the other node's driver refuses, and the driver with the source
+# source, and its pod runs there. The other node's driver refuses, and the driver with the source
 # reports that the claim is for its node.
 case_copies() {
 	local on other what where

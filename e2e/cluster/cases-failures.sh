@@ -166,7 +166,7 @@ page_of() {
 		python3 -c 'import json, sys; print(json.load(sys.stdin)["table"]["runs"][0]["phys"])'
 }
 # A volume with a known bad page. QEMU cannot have all of it allocated in advance, as libvirt
-# requests; the VM starts all the same, and node and VM work without that page.
+# requests. The VM starts all the same, and node and VM work without that page.
 case_machine-bad() {
 	local at device
 	claim data 128Mi ReadWriteMany

@@ -40,7 +40,7 @@ operator_objects() {
 }
 
 # of_version: sets how VMs get their volumes: 1.9 has plugins, also with hooks on the node. Two of
-# its default features are off: templates of VMs are a program of another project, and images as
+# its default features are off. Templates of VMs are a program of another project, and images as
 # volumes need a newer containerd than Debian's.
 of_version() {
 	case $kubevirt in
@@ -290,7 +290,7 @@ guest() {
 mounts() { console "$1" | grep -c 'stargate-mount: /dev/pmem0 is mounted at /mnt/stargate/' || true; }
 
 # at_console NAME COMMAND LINE: logs in on a Debian's console like a user, types COMMAND and expects
-# LINE. virtctl needs a terminal, which script provides. It is the virtctl of 1.8: a module of 1.9's
+# LINE. virtctl needs a terminal, which script provides. It is the virtctl of 1.8. A module of 1.9's
 # virtctl (for templates) is missing on Go's proxy.
 # shellcheck disable=SC2317 # within calls functions defined in here
 at_console() {

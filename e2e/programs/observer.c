@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Holds files open and mapped, and carries out one order a line: so a test can examine what a
+ * Holds files open and mapped, and carries out one order a line. So a test can examine what a
  * system sees that has looked all the time. Answers each line with a line.
  *
  *   open K PATH        read and write; K is 0 to 15     map K LENGTH    shared

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Only the copies of reads and writes. This library is loaded before the C library (LD_PRELOAD): a
+ * Only the copies of reads and writes. This library is loaded before the C library (LD_PRELOAD). A
  * program's pread() and pwrite() copy from and to memory that is present since the program began,
  * without any system call. ONLYCOPY=words: as kernels do on a processor without fast `rep movsb`;
  * otherwise as the C library does. ONLYCOPY_MIB: the memory for each file.

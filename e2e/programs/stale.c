@@ -9,7 +9,7 @@
  * several threads, or (-m) in a mapping. It may meet FILE's own bytes, zeroes, and its end. Any
  * other byte belongs to another file: it prints that and fails. It never sleeps by itself, and its
  * threads have one address space and one processor: only a flush makes that processor forget a
- * translation. With -b another thread is busy there with a higher priority than the readers: they
+ * translation. With -b another thread is busy there with a higher priority than the readers. They
  * lose the processor in the middle of a copy, long enough for other files to use a page again.
  *
  * `cut`, in another system, frees those pages in each possible way and makes another file use them

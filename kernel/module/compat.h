@@ -372,7 +372,7 @@ static inline struct dev_pagemap *sgfs_hold_pages(phys_addr_t phys)
 
 /*
  * MAP_SYNC, and buffered writes that must not wait, are flags of the operations since 6.12. The
- * like flag for reads would be a promise to call io_uring back (IOCB_WAITQ): a read that waits for
+ * like flag for reads would be a promise to call io_uring back (IOCB_WAITQ). A read that waits for
  * another system calls nobody, and would wait in the task that submits it. Without the flag a
  * thread of io_uring waits.
  */

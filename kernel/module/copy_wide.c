@@ -2,7 +2,7 @@
 /*
  * Writes, and zeroes for fresh pages, past the caches: no line needs write-back afterwards. The
  * kernel has the same (_copy_from_iter_flushcache()). This copy has less around it, and stores 32
- * bytes at a time instead of 8 for large amounts: it needs a third of the instructions.
+ * bytes at a time instead of 8 for large amounts. It needs a third of the instructions.
  *
  * Vector registers belong to user space. Their use costs one save, and one load on the way out, per
  * system call: together as long as it takes to store 2 KiB. The time that memory takes hardly

@@ -33,7 +33,7 @@ static size_t sgfs_copy_run(const struct sg_vol *vol, const struct sg_run *run, 
 
 /*
  * Walk and copy in one look. A system that waits for the end of looks (D7) must not wait for the
- * user's memory: an absent page ends the copy early (*@want: the length it should have had; *@stop:
+ * user's memory. An absent page ends the copy early (*@want: the length it should have had; *@stop:
  * the position in the volume).
  */
 static ssize_t sgfs_read_piece(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,

@@ -5,7 +5,7 @@
  * the locks, and the VFS releases a process's locks when it closes the file or ends.
  *
  * A mount that is no member of the volume (read-only, of a device that cannot be written) uses the
- * VFS's lists alone: its locks hold in this system.
+ * VFS's lists alone. Its locks hold in this system.
  */
 #include <linux/once.h>
 #include <linux/random.h>

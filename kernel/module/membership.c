@@ -4,7 +4,7 @@
  * threads. The first maintains the slot and waits for nothing, because other systems count its
  * heartbeats. The second acknowledges epochs; it waits for readers of this system, but takes no
  * lock of the volume. The third settles what has to wait for locks. Its queue belongs to this
- * mount, because another system may keep a lock for as long as it likes: no other volume may wait
+ * mount, because another system may keep a lock for as long as it likes. No other volume may wait
  * for that.
  */
 #include <linux/delay.h>

@@ -32,7 +32,7 @@
  * At one place of a page table an entry of 2 MiB and a table for small entries exclude each other.
  * The kernel warns when a large entry meets something that was entered meanwhile. The kernel's own
  * lock cannot be held around a look and an entry. So a fault holds this lock when it enters a large
- * entry, or anything at an empty place. A place shows one file, so each mount has its own locks: a
+ * entry, or anything at an empty place. A place shows one file, so each mount has its own locks. A
  * process may take long under one if its cgroup is out of memory.
  */
 static struct mutex *sgfs_mmap_place_of(const struct vm_fault *vmf)
@@ -442,7 +442,7 @@ static vm_fault_t sgfs_mmap_fault(struct vm_fault *vmf)
 
 /*
  * Make the entry of the fault writable, if it still is what the fault found; otherwise it stays,
- * and the fault is retried. This is done here, and not by the kernel after the return: after
+ * and the fault is retried. This is done here, and not by the kernel after the return. After
  * sb_end_pagefault() a freeze could remove all entries, and another thread could read in one that
  * looks the same. Made writable, that entry would allow stores to frozen data, and no mark would
  * name the page.

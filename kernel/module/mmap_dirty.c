@@ -211,7 +211,7 @@ void sgfs_written_forget(struct inode *inode)
 /*
  * Faults are kept out and no writable entry is left, so pages flushed now need no mark any more. A
  * task that holds invalidate_lock may have much to do, and may wait briefly for another system.
- * sync() covers all volumes of the node, so it waits for none of these tasks: like fsync(), it
+ * sync() covers all volumes of the node, so it waits for none of these tasks. Like fsync(), it
  * flushes the marked pages and keeps the marks. Marks that name other places are of no use: the
  * entries go, and are marked anew.
  */

@@ -56,7 +56,7 @@ void sgfs_end_waiting(struct sgfs_waiting *w)
 
 /*
  * The time since the last look counts. A longer time was spent with work, or without a processor,
- * and counts only in part: so an attempt that has much to do may still wait.
+ * and counts only in part. So an attempt that has much to do may still wait.
  */
 static bool sgfs_has_waited(struct sgfs_waiting *w)
 {

@@ -167,7 +167,7 @@ static const struct vm_operations_struct vm_operations = {
  * file that is open for reading, the kernel makes a mapping that can never become writable.
  *
  * The flags stay as they came. If they changed here, Linux 6.12 would merge the mapping into its
- * neighbour after this call, and free it without ->close(): its hold would never end. DAX mappings
+ * neighbour after this call, and free it without ->close(). Its hold would never end. DAX mappings
  * have large entries without VM_HUGEPAGE.
  */
 static int sgfs_map_region(struct file *file, struct vm_area_struct *vma)
@@ -240,7 +240,7 @@ static bool sgfs_region_may_open(const struct file *file)
 }
 
 /*
- * Refuse this machine's own id: its slot is in the mount table too, and the end of the last hold
+ * Refuse this machine's own id. Its slot is in the mount table too, and the end of the last hold
  * for its id would fence it.
  */
 static int sgfs_open_region(struct inode *inode, struct file *file)

@@ -354,7 +354,7 @@ void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable)
 /*
  * Return 1 if a holder was revoked. The caller keeps faults away, and removes the pages. -ESTALE:
  * the machine's system is not in the slot any more. It has ended, and a present holder of region
- * may run the machine's next incarnation: the end of a machine is noted in its slot with this lock
+ * may run the machine's next incarnation. The end of a machine is noted in its slot with this lock
  * held (sgfs_machine_gone()).
  */
 static int sgfs_revoke_holders(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)

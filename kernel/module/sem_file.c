@@ -301,7 +301,7 @@ static int sgfs_list_objects(struct sgfs_sem *s, struct sg_ioc_sem_list *io)
 /* --- by name ---------------------------------------------------------------------------------- */
 
 /*
- * The caller may change this one object, so change it or none: at any moment the name may stand for
+ * The caller may change this one object, so change it or none. At any moment the name may stand for
  * another user's object. -ESTALE: it does by now, so look again.
  */
 static int sgfs_remove_object(struct file *file, struct sg_vol *vol, const char *name, int len)

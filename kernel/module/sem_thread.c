@@ -2,7 +2,7 @@
 /*
  * Threads that own locks of the volume. Each is one of the engine's callers, registered at its
  * first request. A thread ends in many ways, and few of them notify a module. So the module looks
- * for threads that have ended, or have become another program, whenever a descriptor is closed: all
+ * for threads that have ended, or have become another program, whenever a descriptor is closed. All
  * are closed when a process ends. The thread that listens for rings looks from time to time as
  * well.
  */

@@ -3,7 +3,7 @@
  * Declarations that the module's files share. Names of the engine begin with sg_, those of the
  * module with sgfs_.
  *
- * The engine's inode is the truth. The VFS inode is a cache of it: sgfs_refresh() brings it up to
+ * The engine's inode is the truth. The VFS inode is a cache of it. sgfs_refresh() brings it up to
  * date after each operation of this system, and wherever a change by another system may matter
  * (D9).
  *

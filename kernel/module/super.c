@@ -310,7 +310,7 @@ static int sgfs_open_volume(struct fs_context *fc, struct sgfs *fs)
 }
 
 /*
- * A read-only mount takes a slot in the mount table too, if the device can be written: so it does
+ * A read-only mount takes a slot in the mount table too, if the device can be written. So it does
  * recovery that is due, and no system reuses a page that it may be reading. With a device that
  * cannot be written, or with nojoin, it sees changes by others and stays unseen. On a node, nojoin
  * serves a volume that all only read: machines have its memory read-only.

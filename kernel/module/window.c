@@ -5,8 +5,8 @@
  * store.
  *
  * All processes see an edit, because the levels below the first that the kernel shares are the same
- * pages for all of them: the kernel allocates the upper levels of the vmalloc area at boot. With
- * 4-level paging, windows of 512 GiB therefore have no entry of their own: it would be in the page
+ * pages for all of them. The kernel allocates the upper levels of the vmalloc area at boot. With
+ * 4-level paging, windows of 512 GiB therefore have no entry of their own. It would be in the page
  * of which each process has a copy. They are *mirrored*: the 512 entries of the file's level 3
  * table are copied into the 512 entries below, each of which maps 1 GiB.
  *

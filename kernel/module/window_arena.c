@@ -149,7 +149,7 @@ void sg_borrow_put(void)
 
 /*
  * ioremap() of 512 GiB, aligned to that. ioremap() aligns to 1 GiB at most, but goes upwards
- * through the same free space: so fill the gap up to the next boundary, and try again.
+ * through the same free space. So fill the gap up to the next boundary, and try again.
  */
 static void __iomem *sgfs_ioremap_512g(void)
 {

@@ -221,7 +221,7 @@ type sweeper interface {
 }
 
 // sweep removes half-made objects while calls are served. The next change of the zone would do
-// that, too, but there may be none: the objects reduce the capacity, and the scheduler then sends
+// that, too, but there may be none. The objects reduce the capacity, and the scheduler then sends
 // no claims.
 func sweep(ctx context.Context, z sweeper, every, limit time.Duration) {
 	for {

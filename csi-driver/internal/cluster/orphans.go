@@ -16,7 +16,7 @@ import (
 )
 
 // OrphanLimit is how long a volume may be without a PersistentVolume, because a new volume has none
-// at first; the same holds for mounts and contents. It is also the interval of the search for
+// at first. The same holds for mounts and contents. It is also the interval of the search for
 // orphans, because a search lists the volumes of the whole cluster.
 const OrphanLimit = 10 * time.Minute
 

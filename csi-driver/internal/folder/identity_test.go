@@ -12,7 +12,7 @@ import (
 )
 
 // If its bytes outlive the node, a folder is the same as long as its lock is the same file,
-// whichever process opens it; a torn word is written again. In memory it is the same as long as the
+// whichever process opens it. A torn word is written again. In memory it is the same as long as the
 // node and it keep their names.
 func TestOwn(t *testing.T) {
 	memory, err := os.MkdirTemp("/dev/shm", "folder")

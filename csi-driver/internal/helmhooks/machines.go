@@ -59,7 +59,7 @@ func listed(ctx context.Context, objects dynamic.Interface, kind schema.GroupRes
 	return nil, nil
 }
 
-// NoMachines fails if KubeVirt's webhooks of the release exist and VMs name volumes: a revision
+// NoMachines fails if KubeVirt's webhooks of the release exist and VMs name volumes. A revision
 // without webhooks would remove them, and the VMs would start without their volumes.
 func NoMachines(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, driver, webhooks string) error {
 	_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhooks, metav1.GetOptions{})

@@ -56,8 +56,8 @@ const WhyShutDown = "every call to this node's mount of it fails until it is unm
 	"fenced this node, or essential pages of the volume are bad (the kernel's log names them). " +
 	"Delete the volume's pods on this node"
 
-// ShutDown reports whether this system was fenced, or the volume's own structures are in bad pages:
-// every operation on the mount then fails until it is unmounted.
+// ShutDown reports whether this system was fenced, or the volume's own structures are in bad pages.
+// Every operation on the mount then fails until it is unmounted.
 func (m *Mount) ShutDown() bool { return m.State == shutDown }
 
 // Counter is 0 if this module has none of that name.

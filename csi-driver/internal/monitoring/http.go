@@ -37,7 +37,7 @@ func Handler(metrics prometheus.Gatherer, alive, ready func(context.Context) err
 	return mux
 }
 
-// kept runs one check for all requests of about the same time: any client that reaches the port may
+// kept runs one check for all requests of about the same time. Any client that reaches the port may
 // ask, and each answer runs a program that examines the zone.
 func kept(check func(context.Context) error) func(context.Context) error {
 	var (

@@ -34,8 +34,8 @@ func OpenFolder(path string) (*Folder, error) {
 }
 
 // Inside resolves a path of a request. It is Invalid if it is not in the folder, or if a link is on
-// the way: an existing link must not decide where the driver mounts. The path is used by its name
-// afterwards. Only root can put a link into it meanwhile: kubelet's directories belong to root, and
+// the way. An existing link must not decide where the driver mounts. The path is used by its name
+// afterwards. Only root can put a link into it meanwhile. kubelet's directories belong to root, and
 // no path of the driver goes through a directory that a pod can write to (README, Security).
 func (f *Folder) Inside(path string) (string, error) {
 	below, ok := strings.CutPrefix(path, f.said+"/")

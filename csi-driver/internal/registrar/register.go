@@ -18,7 +18,7 @@ type Registrar struct {
 }
 
 // NewRegistrar is for the driver of that name; endpoint is the path of its socket for kubelet.
-// failed is called if kubelet refuses: it asks again only when the socket is recreated.
+// failed is called if kubelet refuses. It asks again only when the socket is recreated.
 func NewRegistrar(name, endpoint string, failed func(reason string)) *Registrar {
 	return &Registrar{name: name, endpoint: endpoint, failed: failed}
 }

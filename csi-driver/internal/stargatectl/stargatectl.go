@@ -33,7 +33,7 @@ const grace = time.Minute
 
 // How many programs run at once. LVM works on one at a time in a zone: hundreds that wait for it
 // have used all of a node's memory. Programs that only look, and end at once, do not wait for those
-// that wipe or copy for minutes: a caller that waits for a look would regard the zone as lost. The
+// that wipe or copy for minutes. A caller that waits for a look would regard the zone as lost. The
 // looks of a change may take as long as the change, so they have places of their own.
 const (
 	atOnce      = 16

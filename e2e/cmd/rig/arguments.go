@@ -50,7 +50,7 @@ func parse(flags *flag.FlagSet, rest string, least, most int, args []string) err
 }
 
 // operands returns the words behind the flags, without the first "--". Before that, a word that
-// looks like a flag is refused: it was meant for the rig, which reads no flags after the first
+// looks like a flag is refused. It was meant for the rig, which reads no flags after the first
 // other word.
 func operands(name string, words []string) ([]string, error) {
 	for i, word := range words {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the rig's part inside a guest: it brings the system up as process 1, and then
+// Package agent is the rig's part inside a guest. It brings the system up as process 1, and then
 // runs commands that come through the channel.
 package agent
 

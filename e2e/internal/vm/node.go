@@ -14,7 +14,7 @@ import (
 )
 
 // Node is a guest in which other VMs run. All their connections to us go through the node's own
-// channel: its agent runs QEMU, whose output is the VM's console, and a program that connects each
+// channel. Its agent runs QEMU, whose output is the VM's console, and a program that connects each
 // socket of QEMU to us.
 type Node struct {
 	Link   *wire.Link

@@ -25,7 +25,7 @@ type Range struct {
 	at     int64 // the address of the range for one guest; 0: Base
 }
 
-// labelRoom is larger than the minimum, 128K, and the rest is lost: the range itself must keep a
+// labelRoom is larger than the minimum, 128K, and the rest is lost. The range itself must keep a
 // size that Linux accepts (a multiple of 16M).
 const labelRoom = 2 << 20
 
@@ -41,7 +41,7 @@ func RangeRoom() (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
-// NewRange makes a range of zeros in /dev/shm. Its file has no name: it exists as long as a process
+// NewRange makes a range of zeros in /dev/shm. Its file has no name. It exists as long as a process
 // holds it, so it is gone with the rig and its guests, however they end.
 func NewRange(size int64, pages, labels bool) (*Range, error) {
 	r := &Range{Size: size, Pages: pages, Labels: labels}

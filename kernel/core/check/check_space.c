@@ -3,7 +3,7 @@
  * Owners of pages, and the space map.
  *
  * A page belongs to the first that claims it; metadata claims first, deferred frees last. The map
- * is corrected in an order that an interruption cannot harm: pages in use are marked before any
+ * is corrected in an order that an interruption cannot harm. Pages in use are marked before any
  * page is freed, and no page is freed while its owner is unclear.
  */
 #include "check.h"

@@ -2,7 +2,7 @@
 /*
  * Names and their inodes: every inode in use has as many names as its link count says, every
  * directory has one, and parents lead to the root. An inode without a name goes to lost+found,
- * unless it has no links: then it was open when its last name was removed, and is freed.
+ * unless it has no links. Then it was open when its last name was removed, and is freed.
  */
 #include "check.h"
 

@@ -161,7 +161,7 @@ static int settle_entry(struct sg_vol *vol, unsigned int i)
 
 /*
  * Frees the deferred inodes in this system's ledger, or cuts them to size, unless they are open or
- * locked; those are tried again the next time. The order is that of the buckets' lists. So each
+ * locked. Those are tried again the next time. The order is that of the buckets' lists. So each
  * inode is the first one in its list, even if a hostile ledger fills only one.
  */
 int sg_ledger_settle_inodes(struct sg_vol *vol)

@@ -4,7 +4,7 @@
  * docs/protocol.md, section 4.
  *
  * A chunk may be locked by a system that is paused. Its pages stay deferred, and do not hold up the
- * others: their entry is set aside until the call ends, or they get an entry of their own.
+ * others. Their entry is set aside until the call ends, or they get an entry of their own.
  */
 #include "journal/ledger_priv.h"
 

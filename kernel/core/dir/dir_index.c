@@ -219,7 +219,7 @@ static int replace_bucket(struct sg_tx *tx, const struct sg_iref *dir, const str
 
 /*
  * A bucket has no room for the name. If removed names take a good part of it, or no bits are left
- * for a split, all names move to one fresh page; otherwise they are split.
+ * for a split, all names move to one fresh page. Otherwise they are split.
  */
 static int relieve(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_place *p,
 		   const struct sg_name *n)

@@ -72,7 +72,7 @@ int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type
 		struct sg_sem *out);
 /*
  * The opener holds no lock. Its reads are given back at once, and the rest as soon as no other
- * system has the objects' file locked: the call waits only briefly for that.
+ * system has the objects' file locked. The call waits only briefly for that.
  */
 void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem);
 /*

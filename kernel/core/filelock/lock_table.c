@@ -4,7 +4,7 @@
  *
  * A record belongs to its system until it is unused again. Other systems read it, and clear it once
  * that system is gone; all of them under the chain's lock. So nothing has to be durable. Only one
- * thing matters when a change is interrupted: a system that dies inside a change still has all that
+ * thing matters when a change is interrupted. A system that dies inside a change still has all that
  * it held before, until it has been recovered. So new records are stored before old ones are cut.
  */
 #include "internal.h"
@@ -287,7 +287,7 @@ static bool queue_waits_for(const struct sg_userlock_chain *c,
  * Must this request step back behind an earlier one that it would overtake? Otherwise a stream of
  * readers would keep a writer out for ever. It does not step back if the queue waits for its owner:
  * that would help no request. A converted flock does, because the conversion gives its lock up. A
- * request steps back only for a while: its owner may hold other locks, or users may wait for it in
+ * request steps back only for a while. Its owner may hold other locks, or users may wait for it in
  * ways that are not recorded here.
  */
 static bool steps_back(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
@@ -538,7 +538,7 @@ static struct sg_userlock_release *take_releases(struct sg_vol *vol, unsigned in
 }
 
 /*
- * Before anything else is done with the chain: the same owner may have asked for a lock since, or
+ * Before anything else is done with the chain. The same owner may have asked for a lock since, or
  * another one that has the owner's number by now. A release of whole files splits no lock, so it
  * needs no room. Returns how many were made.
  */

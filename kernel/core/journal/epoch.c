@@ -37,7 +37,7 @@ static u64 *acknowledged(const struct sg_vol *vol, unsigned int slot)
 /*
  * A system that is fenced for silence may only be paused. When it continues, its processes store
  * through their mappings until its watch has run. So for a while after the fence (fence.c) its slot
- * counts as one that does not acknowledge: pages that it may have mapped are not reclaimed.
+ * counts as one that does not acknowledge. Pages that it may have mapped are not reclaimed.
  */
 bool sg_alone(const struct sg_vol *vol)
 {

@@ -26,7 +26,7 @@ static u64 area_field(const struct sg_tx *tx, u64 field)
 
 /*
  * The area's lock excludes other threads, unless this system has been fenced: then locks let all
- * threads through, and still only one may continue. The swap is a full barrier: if the
+ * threads through, and still only one may continue. The swap is a full barrier. If the
  * acknowledging thread (epoch.c) sees no turn in progress, a transaction that begins later defers
  * nothing with an earlier epoch.
  */

@@ -5,7 +5,7 @@
  *
  * Taking a free lock is one locked instruction; unlocking it is one store. A waiter sets its slot's
  * bit, and takes the lock if it is free when the waiter looks. A running thread gets more done than
- * a sleeping one: handing each release to a sleeper would slow all threads down to the pace of
+ * a sleeping one. Handing each release to a sleeper would slow all threads down to the pace of
  * waking up. A system that has waited long sets ASKED in the word. Then the holder hands the lock
  * to the next live slot in turn. A lock that was handed over but not taken up protects nothing yet.
  * So any system may take it after a while, and a waiter that died in between holds up no other.

@@ -143,7 +143,7 @@ static int volume_grow_cut_short(struct sg_vol *vol, u64 size)
 
 /*
  * The superblock at the new end counts from now on. So it must not differ in what sg_open() has
- * checked: the volume may have been moved as well, or these bytes may be a hostile member's.
+ * checked. The volume may have been moved as well, or these bytes may be a hostile member's.
  */
 int sg_size_take(struct sg_vol *vol, u64 size)
 {

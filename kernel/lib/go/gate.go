@@ -32,7 +32,7 @@ func (g *gate) given() {
 	}
 }
 
-// pass gets the lock. take takes it at once, or fails; ask lets the kernel wait, and returns
+// pass gets the lock. take takes it at once, or fails. ask lets the kernel wait, and returns
 // EDEADLK if another goroutine has the lock by the same handle.
 func (g *gate) pass(timeout time.Duration, take func() bool, ask func(until uint64) error) error {
 	var late <-chan time.Time

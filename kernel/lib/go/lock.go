@@ -139,7 +139,7 @@ func OpenRWMutex(volume, name string) (*RWMutex, error) {
 	return &RWMutex{obj, newGate()}, nil
 }
 
-// less subtracts a reader, but not below zero: a reset by another process clears the counts, and a
+// less subtracts a reader, but not below zero. A reset by another process clears the counts, and a
 // count that wraps around would keep writers out for ever.
 func less(cell *uint64) bool { return lessThan(cell, atomic.LoadUint64(cell)) }
 

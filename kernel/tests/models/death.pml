@@ -8,7 +8,7 @@
  *
  * Checked: a store under the lock is made by the lock's holder. A system that gets the lock sees
  * exactly what was committed. Each store of a replay is made by the only recoverer. Waiting blocks
- * in this model, and a live system does not leave before all dead ones have been recovered: so
+ * in this model, and a live system does not leave before all dead ones have been recovered. So
  * anything that stays held or left behind for ever is a deadlock. Every loop uses up a death, so a
  * run cannot go on for ever in another way.
  *

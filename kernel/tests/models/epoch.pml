@@ -14,7 +14,7 @@
  * Only the distances of epochs matter. So the model keeps no epochs, but ages: how often hot.epoch
  * has grown since, with FAR for all larger ages. So runs have no end and no bound, neither on
  * epochs nor on deaths. A value that is loaded first and used later has an age of its own. Loops
- * over slots are one step, in which a system that is still joining may or may not be seen: it may
+ * over slots are one step, in which a system that is still joining may or may not be seen. It may
  * have joined after the loop has passed its slot. The same holds for a system that has joined
  * completely since: its epoch is not older than the one that the loop compares with.
  *

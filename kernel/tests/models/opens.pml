@@ -11,7 +11,7 @@
  *
  * Here the memory model matters. Locked instructions (setting and clearing a bit, taking a lock)
  * take effect at once, after all earlier stores of the same CPU. The link count, however, is a
- * plain store: it waits in the store buffer of its CPU while that CPU goes on to load other words.
+ * plain store. It waits in the store buffer of its CPU while that CPU goes on to load other words.
  * Other stores of that CPU, including that of unlocking, come after it. A buffer of one entry is
  * enough for the only store that is followed by a load of another word.
  *

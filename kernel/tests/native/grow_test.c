@@ -744,7 +744,7 @@ static void wrong_backup(void)
 
 /*
  * The volume has grown since it was opened, and the superblock at the new end differs in more than
- * the size: the volume was moved meanwhile, or a hostile member stored it.
+ * the size. The volume was moved meanwhile, or a hostile member stored it.
  */
 static void changed_since(void (*change)(struct sg_super *sb))
 {

@@ -77,7 +77,7 @@ static void read_only(void)
 
 /*
  * Another system keeps the objects' file locked. A process that ends closes what it has all the
- * same, without a wait for that system; the rest follows when the file can be locked.
+ * same, without a wait for that system. The rest follows when the file can be locked.
  */
 static void behind_another_system(void)
 {
@@ -112,7 +112,7 @@ static void *unlock_soon(void *file_lock)
 }
 
 /*
- * A system that leaves waits for the file's lock: a close that it did not do would count as its
+ * A system that leaves waits for the file's lock. A close that it did not do would count as its
  * death, and the object's value would be lost.
  */
 static void before_it_leaves(void)

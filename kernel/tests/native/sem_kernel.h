@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libstargate over the engine, without a kernel: this file answers the library's system calls as
+ * libstargate over the engine, without a kernel. This file answers the library's system calls as
  * the module does, for two systems whose volume is mounted at two paths. A test that includes it is
  * linked with --wrap (mk/build/engine.mk).
  */

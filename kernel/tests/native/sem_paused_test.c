@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores beside a paused system: it holds a lock that callers need, or it is fenced for
+ * Shared semaphores beside a paused system. It holds a lock that callers need, or it is fenced for
  * its silence while its processes may still store.
  */
 #include <time.h>

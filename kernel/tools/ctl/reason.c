@@ -4,7 +4,7 @@
  * on standard output. This covers commands about zones and volumes, and those for which systems
  * freeze. The sentence on standard error is for people.
  *
- * The content of these two tables is in stargatectl(8), and the CSI driver relies on it: new kinds
+ * The content of these two tables is in stargatectl(8), and the CSI driver relies on it. New kinds
  * of reasons may be added, but no kind changes its meaning.
  */
 #define _GNU_SOURCE

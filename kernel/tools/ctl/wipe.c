@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A new volume must not show the content of an old one: a guest sees all of a volume's memory, also
+ * A new volume must not show the content of an old one. A guest sees all of a volume's memory, also
  * the part that its file system does not use (D10). So bytes are wiped when a volume is deleted.
  * They are checked again before they become part of a new one, however they became free.
  *

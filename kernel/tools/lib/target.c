@@ -192,7 +192,7 @@ bool target_follow(struct target *t)
 }
 
 /*
- * Objects that can hold no volume are not opened at all: a FIFO would wait for a peer, and opening
+ * Objects that can hold no volume are not opened at all. A FIFO would wait for a peer, and opening
  * a device (a tape, a watchdog) may have effects that the user did not ask for.
  */
 static int refuse_kind(const char *path, const struct stat *st)

@@ -220,7 +220,7 @@ bool mounted_memory(const char *dir, char path[PATH_MAX]);
 
 void member_identity(struct sg_identity *id);
 /*
- * -EBUSY, reported, if some system is live. Call this before a change of a block device: its
+ * -EBUSY, reported, if some system is live. Call this before a change of a block device. Its
  * mapping shows the state of the first read, so the engine sees no heartbeat in it.
  */
 int member_watch(const struct target *t, const struct sg_super *sb, unsigned int wait_ms,

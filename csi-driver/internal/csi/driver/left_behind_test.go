@@ -16,8 +16,8 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// leftBehind is a zone in which a tool of an earlier driver ends just before another one begins:
-// the requested object exists then, and is not made again.
+// leftBehind is a zone in which a tool of an earlier driver ends just before another one begins.
+// The requested object exists then, and is not made again.
 type leftBehind struct {
 	strict
 	size int64 // of its volume

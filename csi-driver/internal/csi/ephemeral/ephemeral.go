@@ -3,7 +3,7 @@
 // Package ephemeral makes and deletes inline (ephemeral) volumes.
 //
 // An inline volume is part of a pod: it is made when the pod starts, and deleted with it. Its name
-// shows its kind, so the driver stores no state. Its id shows it, too: kubelet's ids for these
+// shows its kind, so the driver stores no state. Its id shows it, too. kubelet's ids for these
 // ("csi-" and 64 digits) are longer than any name in the zone, and the id of a claim's volume is
 // such a name.
 package ephemeral

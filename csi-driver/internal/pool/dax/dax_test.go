@@ -185,7 +185,7 @@ func TestDamagedHasNoRoom(t *testing.T) {
 	}
 }
 
-// stargatectl sweeps before a change, so it gets a name that no volume has: with the name of a
+// stargatectl sweeps before a change, so it gets a name that no volume has. With the name of a
 // leftover it could delete a volume that another command has just finished. If nothing is left,
 // nothing changes.
 func TestSweep(t *testing.T) {

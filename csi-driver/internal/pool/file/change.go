@@ -90,7 +90,7 @@ func (z *Zone) name(ctx context.Context, spec pool.Spec, temporary string) error
 }
 
 // lengthen puts the reserve behind a volume. QEMU allocates the whole file when a VM starts, so the
-// reserve gets its memory now: with a hole, the VM could not start in a full zone.
+// reserve gets its memory now. With a hole, the VM could not start in a full zone.
 func (z *Zone) lengthen(spec pool.Spec, temporary string) error {
 	if spec.Reserve == 0 {
 		return nil

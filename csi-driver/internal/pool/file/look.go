@@ -246,7 +246,7 @@ type taken struct {
 
 // settled calls use with the addresses taken, while no other call takes or releases addresses.
 // Programs run without the lock: a program that hangs delays only the call that runs it. So the
-// lock is taken once the addresses of all present files are known; if a file has come meanwhile,
+// lock is taken once the addresses of all present files are known. If a file has come meanwhile,
 // settled asks for its address first.
 func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 	known := addresses{}
@@ -264,7 +264,7 @@ func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 // of a volume without a note can change its file without end.
 const turns = 4
 
-// try does nothing if a file has come or changed since the call has asked; in the last turn such a
+// try does nothing if a file has come or changed since the call has asked. In the last turn such a
 // file may have any address.
 func (z *Zone) try(known addresses, last bool, use func(taken) error) (done bool, err error) {
 	z.mu.Lock()

@@ -72,7 +72,7 @@ func TestOnADisk(t *testing.T) {
 	z.Close()
 }
 
-// A file system that is mounted at the folder later is not the zone: the driver neither finds a
+// A file system that is mounted at the folder later is not the zone. The driver neither finds a
 // volume there, nor makes one, nor regards one as deleted.
 func TestAnotherFolder(t *testing.T) {
 	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}

@@ -116,7 +116,7 @@ func TestMemberWritesAnotherAddress(t *testing.T) {
 }
 
 // Members that have a volume as memory can make its file longer. That takes nothing from others, no
-// program examines such a file, and the driver never cuts it: an operator may have made file and
+// program examines such a file, and the driver never cuts it. An operator may have made file and
 // file system longer.
 func TestMemberExtendsFile(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
