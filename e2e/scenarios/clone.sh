@@ -87,7 +87,7 @@ for c in "qemu-args s1 --memory 256M" "libvirt-xml s1 --memory 256M" "resize s1 
 		"stargatectl volume $c"
 done
 because 10 unusable "volume resize s1 --size 96M"
-refused "another of that name" "there is one already" "stargatectl volume snapshot a s1"
+refused "another of that name" "exists already" "stargatectl volume snapshot a s1"
 because 4 exists "volume snapshot a a"
 because 3 not-found "volume snapshot none s2"
 because 2 bad-argument "volume clone a c --size 32M"

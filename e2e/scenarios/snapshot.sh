@@ -69,7 +69,7 @@ step "refused"
 refuses "onto itself" "lies on the volume that is to be copied" "stargatectl snapshot /mnt/sg /mnt/sg/copy"
 refuses "a clone onto itself" "lies on the volume that is to be copied" \
 	"stargatectl clone /mnt/sg /mnt/sg/copy --base 64G"
-refuses "there already" 'is there already' 'stargatectl snapshot /mnt/sg /run/copy'
+refuses "the file exists" 'exists already' 'stargatectl snapshot /mnt/sg /run/copy'
 refuses "too short a moment" 'would pause all systems for about|does not freeze' \
 	'stargatectl snapshot --stall 1 /mnt/sg /run/other'
 at g2 'fsfreeze -f /mnt/sg'

@@ -115,8 +115,8 @@ refuses_with 6 "mounted by another system, which is named" "in use by g2 .*unmou
 refuses_with 6 "also with --force" "in use by g2" "stargatectl volume rename --force a c"
 on g2 'umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm' </dev/null || fail "g2 has lost it"
 holds "(a second volume, and a snapshot)" "stargatectl volume create b --size 16M && stargatectl volume snapshot b b.snap"
-refuses_with 4 "a name that is taken" "sm/b: there is one already" "stargatectl volume rename a b"
-refuses_with 4 "its own" "sm/a: is called so already" "stargatectl volume rename a a"
+refuses_with 4 "a name that is taken" "sm/b: exists already" "stargatectl volume rename a b"
+refuses_with 4 "its own" "sm/a: has this name already" "stargatectl volume rename a a"
 refuses_with 3 "none" "there is no such volume" "stargatectl volume rename none c"
 for name in pvc-0 x-1 e-2 s-3; do
 	refuses_with 10 "a name that Kubernetes gives" "is a name of the CSI driver" "stargatectl volume rename a $name"

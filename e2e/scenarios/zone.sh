@@ -80,7 +80,7 @@ step "a zone"
 holds "it is made" "stargatectl zone create --force sm /dev/pmem0"
 refused "another one of it" "belongs to zone sm;.* zone destroy sm" "stargatectl zone create other /dev/pmem0"
 refused "by force, too" "belongs to zone sm" "stargatectl zone create --force other /dev/pmem0"
-refused "another of that name" "zone sm: there is one already" "stargatectl zone create --force sm /dev/pmem0"
+refused "another of that name" "zone sm: exists already" "stargatectl zone create --force sm /dev/pmem0"
 same "LVM shows it" "sm stargate contiguous 2.00m" \
 	"$(line 'vgs --noheadings -o vg_name,vg_tags,vg_allocation_policy,vg_extent_size')"
 same "its UUID is LVM's" "$(line 'vgs --noheadings -o vg_uuid sm')" "$(largest uuid)"
@@ -118,7 +118,7 @@ holds "it is mounted by its own physical address" "mkdir -p /mnt/a && mount -t s
 	yes kept | head -n 200000 >/mnt/a/file && sync"
 bytes "$base" 67108864 | grep -qa '^kept' || fail "the bytes are not in the memory that it should be"
 passed "the bytes are there"
-refused "another of that name" "there is one already" "stargatectl volume create a --size 16M"
+refused "another of that name" "exists already" "stargatectl volume create a --size 16M"
 holds "one at a multiple of 1 GiB" "stargatectl volume create sm/big --size 32M --align 1G"
 same "it is there" $((RIG_BASE + (1 << 30))) $(($(of big base)))
 holds "and is mounted" "mkdir -p /mnt/big && mount -t stargatefs /dev/sm/big /mnt/big &&

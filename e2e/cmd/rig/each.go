@@ -32,7 +32,7 @@ type oneOf struct {
 // scripts returns the scripts of --each.
 func (o *options) scripts() ([]oneOf, error) {
 	if o.text != "" || len(o.script) == 0 {
-		return nil, misused("run --each: each argument is the path of a script; -c does not go with it")
+		return nil, misused("run --each: each argument is the path of a script; -c is not possible")
 	}
 	var list []oneOf
 	seen := map[string]string{}

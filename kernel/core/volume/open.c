@@ -72,7 +72,7 @@ static int open_any(struct sg_vol *vol, void *base, u64 size, bool read_only, vo
 	}
 	if (!probe.stargate)
 		return why(vol, -EINVAL,
-			   "no StargateFS here: check the device, or make one by mkfs.stargatefs");
+			   "no StargateFS here: check the device, or make one with mkfs.stargatefs");
 	if (found != size)	/* it may belong to an older volume: a person has to decide that */
 		return why(vol, -EUCLEAN,
 			   "the first superblock is damaged: fsck.stargatefs -y can repair it");

@@ -76,7 +76,7 @@ refuses 1 'v.img: has 32 MiB, and a copy cannot be smaller: the least size is 33
 	"$ctl" clone --base 20G --size 16M v.img c4
 refuses 1 'v.img: can grow to 64 MiB at most .*\(67108864 bytes\)' \
 	"$ctl" clone --base 20G --size 80M v.img c4
-refuses 1 'c1: is there already' "$ctl" clone --base 20G v.img c1
+refuses 1 'c1: exists already' "$ctl" clone --base 20G v.img c1
 refuses 1 'none: cannot be opened: No such file' "$ctl" clone --base 20G none c4
 refuses 1 'no/c4.part: cannot be created: No such file' "$ctl" clone --base 20G v.img no/c4
 head -c 32M /dev/zero >empty

@@ -150,7 +150,7 @@ says '^ID_FS_LABEL=box$'
 if command -v mke2fs >/dev/null; then
 	cp v.img over.img
 	mke2fs -q -F -t ext4 over.img 16M
-	refuses 1 'over.img: holds .*ext.*, and no StargateFS' "$ctl" info --export over.img
+	refuses 1 'over.img: holds .*ext.*, not a StargateFS' "$ctl" info --export over.img
 fi
 sum=$(sha256sum <v.img)
 expect 0 "$ctl" info --export v.img

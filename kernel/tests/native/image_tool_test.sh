@@ -161,8 +161,8 @@ same i.img was
 
 refuses 2 'image: takes VOLUME FILE' "$ctl" image v.img
 refuses 2 'image: takes no --recursive' "$ctl" image -r v.img x.img
-refuses 1 'i.img: is there already' "$ctl" image v.img i.img
-refuses 1 'v.img: is there already' "$ctl" image v.img v.img
+refuses 1 'i.img: exists already' "$ctl" image v.img i.img
+refuses 1 'v.img: exists already' "$ctl" image v.img v.img
 refuses 1 'none/x: cannot be created|none/x.part: cannot be created' "$ctl" image v.img none/x
 refuses 1 'none: cannot be opened' "$ctl" image none x.img
 truncate -s 32M foreign

@@ -50,7 +50,7 @@ refuses 2 "there is no option '--bogus'" "$mkfs" --bogus v.img
 refuses 2 "there is no option '-Z'" "$mkfs" -nZ v.img
 refuses 2 "an argument is missing behind '--size'" "$mkfs" v.img --size
 refuses 2 "an argument is missing behind '-L'" "$mkfs" v.img -L
-refuses 2 "no argument goes with '--force'" "$mkfs" --force=yes v.img
+refuses 2 "'--force' takes no argument" "$mkfs" --force=yes v.img
 refuses 2 'which device or file' "$mkfs"
 refuses 2 'one volume at a time' "$mkfs" --size 16M --phys 16G v.img w.img
 refuses 2 'name of the device or file is empty' "$mkfs" --size 16M --phys 16G ''
@@ -96,13 +96,13 @@ refuses 1 'pipe: is a FIFO' "$mkfs" --phys 16G pipe
 refuses 1 'pipe: is a FIFO' "$mkfs" "${at[@]}" pipe
 refuses 1 'pipe: is a FIFO' "$mkfs" -n -f "${at[@]}" pipe
 "${python[@]}" -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
-refuses 1 'socket: is a socket, and no file or device' "$mkfs" "${at[@]}" socket
+refuses 1 'socket: is a socket, not a file or device' "$mkfs" "${at[@]}" socket
 refuses 1 'place: is a directory' "$mkfs" --phys 16G place
 refuses 1 'place: is a directory' "$mkfs" -n place
 for how in '' '--size 16M' '-n --size 16M -f'; do
 	# shellcheck disable=SC2086 # words
 	for device in null zero tty; do
-		refuses 1 "/dev/$device: is a character device, but no device-dax node" \
+		refuses 1 "/dev/$device: is a character device, but not a device-dax node" \
 			"$mkfs" $how --phys 16G "/dev/$device"
 	done
 done

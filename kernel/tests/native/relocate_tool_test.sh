@@ -43,7 +43,7 @@ expect 0 "$ctl" relocate --base 20G v.img
 says '^v.img: moved from 0x400000000 to 0x500000000; [0-9]+ addresses in [0-9]+ tables$'
 at $((20 << 30))
 expect 0 "$ctl" relocate --base 20G v.img
-says ': lies at 0x500000000, as it says: nothing to do$'
+says ': lies at 0x500000000, the address in its superblock: nothing to do$'
 expect 0 "$ctl" -j relocate --base 0x500200000 v.img # the ranges overlap
 json 'd["from"] == "0x500000000" and d["to"] == "0x500200000" and not d["resumed"]'
 json 'd["entries"] > 200 and d["tables"] > 10 and not d["dry_run"]'

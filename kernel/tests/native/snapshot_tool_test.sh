@@ -34,7 +34,7 @@ expect 0 "$ctl" snapshot --stall 10000 longer.img c3
 expect 0 "$fsck" -n v.img
 
 # --- refusals ---
-refuses 1 'c1: is there already' "$ctl" snapshot --stall 10000 v.img c1
+refuses 1 'c1: exists already' "$ctl" snapshot --stall 10000 v.img c1
 refuses 1 'none: cannot be opened: No such file' "$ctl" snapshot none c4
 refuses 1 'no/c4.part: cannot be created: No such file' "$ctl" snapshot v.img no/c4
 refuses 2 "'0': must be 1 to 10000 \(milliseconds\)" "$ctl" snapshot --stall 0 v.img c4
@@ -79,7 +79,7 @@ if [[ $swaps ]]; then
 		cp c4 c4c.part
 		swapped open c4c.part 'mv c4c.part c4c' 1 "$ctl" snapshot v.img c4c
 		[[ -e swapped ]] || fail "nothing was swapped"
-		complains 'c4c: is there already'
+		complains 'c4c: exists already'
 		cmp c4 c4c || fail "a finished copy was replaced"
 		[[ ! -e c4c.part ]] || fail "c4c.part is there"
 	done
@@ -156,7 +156,7 @@ if [[ $swaps ]]; then
 			"$ctl" snapshot --stall 10000 v.img n1
 		[[ ! -e n1.part && $(stat -c %h n1) == 1 ]] || fail "n1.part is there as well"
 		expect 0 "$fsck" -n n1
-		refuses 1 'n1: is there already' env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO=22 LINK_ERRNO=0 \
+		refuses 1 'n1: exists already' env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO=22 LINK_ERRNO=0 \
 			"$ctl" snapshot v.img n1
 	done
 	# a complete copy is not deleted because it cannot be renamed

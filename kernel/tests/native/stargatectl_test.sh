@@ -57,7 +57,7 @@ for bad in 'cat -j' 'cat -r' 'info -l' 'ls -p' 'ls --force' 'rm -p' 'put -l' 'mk
 done
 refuses 2 '-f: give --force' "$ctl" rm -rf v.img /
 refuses 2 "there is no option '-x'" "$ctl" -lx ls v.img
-refuses 2 'no argument goes with' "$ctl" --json=1 ls v.img
+refuses 2 'takes no argument' "$ctl" --json=1 ls v.img
 refuses 2 "there is no structure 'sup'" "$ctl" dump v.img sup
 refuses 2 'dump super: takes VOLUME super;' "$ctl" dump v.img super more
 refuses 2 'dump inode: takes VOLUME inode PATH' "$ctl" dump v.img inode
@@ -76,18 +76,18 @@ done
 # --- files that are no volumes --------------------------------------------------------------
 
 mkfifo pipe
-refuses 1 'pipe: is a FIFO, and no file or device' "$ctl" ls pipe
-refuses 1 '\.: is a directory, and no file or device' "$ctl" ls .
+refuses 1 'pipe: is a FIFO, not a file or device' "$ctl" ls pipe
+refuses 1 '\.: is a directory, not a file or device' "$ctl" ls .
 refuses 1 'none: cannot be opened: No such file' "$ctl" ls none
 refuses 1 'cannot be opened: No such file' "$ctl" ls ''
-refuses 1 '/dev/null: is a character device, but no device-dax node' "$ctl" ls /dev/null
+refuses 1 '/dev/null: is a character device, but not a device-dax node' "$ctl" ls /dev/null
 refuses 1 'old: has 4 bytes; the smallest volume is 16 MiB' "$ctl" put old new
 truncate -s 32M foreign
 refuses 1 'no StargateFS here: check the device' "$ctl" info foreign
 poke foreign 0x438 '\x53\xef'
 cp foreign foreign.before
-refuses 1 'foreign: holds ext2, ext3 or ext4, and no StargateFS' "$ctl" info foreign
-refuses 1 'foreign: holds ext2, ext3 or ext4, and no StargateFS' "$ctl" put foreign old
+refuses 1 'foreign: holds ext2, ext3 or ext4, not a StargateFS' "$ctl" info foreign
+refuses 1 'foreign: holds ext2, ext3 or ext4, not a StargateFS' "$ctl" put foreign old
 same foreign foreign.before
 cp v.img short
 truncate -s 20M short
@@ -530,9 +530,9 @@ told 1 '/tree/sub: a name in it is damaged and left out|/tree/sub: counts 8 name
 	"$ctl" ls -r v.img
 cp whole.img v.img
 poke v.img "$(where name3 "$slot_at")" '\1\0\0\0\0\0\0\0' # removed, it says
-told 1 '/tree/sub: counts 8 names, and 7 are to be found; run fsck' "$ctl" ls v.img /tree/sub
+told 1 '/tree/sub: counts 8 names, and 7 were found; run fsck' "$ctl" ls v.img /tree/sub
 rm -rf back
-told 1 'back/sub: counts 8 names, and 7 are to be found' "$ctl" get -r v.img /tree back
+told 1 'back/sub: counts 8 names, and 7 were found' "$ctl" get -r v.img /tree back
 [[ ! -e back/sub/name3 && -e back/sub/deep/file ]] || fail "the wrong files came back"
 
 # A name without an inode, a link without a target: the name is there, and it is said.

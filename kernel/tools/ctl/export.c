@@ -77,7 +77,7 @@ static int refuse(const struct target *t, const struct sg_probe *probe)
 	if (probe->from_backup || !probe->valid)
 		other = foreign_signature(t->base, t->size);
 	if (other)
-		tool_error("%s: holds %s, and no StargateFS", t->path, other);
+		tool_error("%s: holds %s, not a StargateFS", t->path, other);
 	else if (probe->whole)
 		tool_error("%s: a StargateFS that is cut short: it has %llu bytes, and only %llu are here",
 			   t->path, (unsigned long long)probe->whole, (unsigned long long)t->size);

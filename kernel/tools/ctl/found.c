@@ -52,7 +52,7 @@ static int usable_zone(const struct zone *zone)
 {
 	if (zone->extent == ZONE_EXTENT)
 		return 0;
-	tool_error("zone %s: its extents have %llu bytes, and not 2 MiB: make it by stargatectl "
+	tool_error("zone %s: its extents have %llu bytes, and not 2 MiB: make it with stargatectl "
 		   "zone create", zone->name, (unsigned long long)zone->extent);
 	return -EUCLEAN;
 }
@@ -66,7 +66,7 @@ int zone_pick(const struct zones *z, const char *name, size_t len, struct zone *
 	if (*out)
 		return usable_zone(*out);
 	if (!z->zones)
-		tool_error("there is no zone: make one of a DAX device by stargatectl zone create");
+		tool_error("there is no zone: make one with stargatectl zone create ZONE DEVICE");
 	else if (len)
 		tool_error("there is no zone '%.*s'; there is %s", (int)len, name, names);
 	else

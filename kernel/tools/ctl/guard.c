@@ -155,7 +155,7 @@ static int open_spare(struct guard *g)
 	g->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (g->spare >= 0)
 		return 0;
-	tool_error("no descriptor to watch the VM with: %s", strerror(errno));
+	tool_error("the VM cannot be watched: %s", strerror(errno));
 	return -errno;
 }
 

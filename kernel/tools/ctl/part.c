@@ -13,7 +13,7 @@
 
 static int name_taken(const char *path)
 {
-	tool_error("%s: is there already: a copy goes into a file of its own", path);
+	tool_error("%s: exists already: give the copy a new file", path);
 	return -EEXIST;
 }
 

@@ -342,7 +342,7 @@ static int missing(const struct sg_vol *vol, const struct sg_iref *dir, const ch
 		return -EUCLEAN;
 	if (!vol->alone || entries == n)	/* otherwise it may have changed meanwhile */
 		return 0;
-	tool_error("%s: counts %llu names, and %zu are to be found; run fsck.stargatefs", path,
+	tool_error("%s: counts %llu names, and %zu were found; run fsck.stargatefs", path,
 		   (unsigned long long)entries, n);
 	return -EUCLEAN;
 }

@@ -347,7 +347,7 @@ static int find_place(struct call *c, const char *from, const char *path, struct
 		if (only_contents(from))
 			return 0;
 		if (!strcmp(from, "-")) {
-			tool_error("standard input has no name: put VOLUME - PATH, and PATH is not a directory");
+			tool_error("standard input has no name: give a PATH that is not a directory");
 			return -EINVAL;
 		}
 	} else {

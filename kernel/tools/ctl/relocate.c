@@ -130,7 +130,7 @@ static void show(struct call *c, const struct sg_relocate_result *res)
 	}
 	put_text(stdout, c->volume, strlen(c->volume));
 	if (!res->entries)
-		printf(": lies at 0x%llx, as it says: nothing to do\n",
+		printf(": lies at 0x%llx, the address in its superblock: nothing to do\n",
 		       (unsigned long long)res->to);
 	else
 		printf(": %s from 0x%llx to 0x%llx%s; %llu addresses in %llu tables\n",

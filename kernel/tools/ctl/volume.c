@@ -136,7 +136,7 @@ static int create(struct call *c, struct volume *v)
 	int err;
 
 	if (v->piece) {
-		tool_error("%s: there is one already; see stargatectl volume show", v->lv);
+		tool_error("%s: exists already; see stargatectl volume show", v->lv);
 		return -EEXIST;
 	}
 	err = volume_cut(v, c->size, c->reserve, c->align ? c->align : SG_VOLUME_ALIGN);

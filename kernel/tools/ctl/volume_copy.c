@@ -160,7 +160,7 @@ static int make(struct copying *k)
 	int err;
 
 	if (k->to.piece) {
-		tool_error("%s: there is one already; see stargatectl volume show", k->to.lv);
+		tool_error("%s: exists already; see stargatectl volume show", k->to.lv);
 		return -EEXIST;
 	}
 	err = look(k);

@@ -95,14 +95,14 @@ static int rename_to(struct call *c, struct volume *from)
 
 	snprintf(name, sizeof(name), "%s/%s", from->zone->name, c->argv[0]);
 	if (!strcmp(from->name, c->argv[0])) {
-		tool_error("%s: is called so already", from->lv);
+		tool_error("%s: has this name already", from->lv);
 		return -EEXIST;
 	}
 	err = volume_hold(&to, name);
 	if (err)
 		return err;
 	if (to.piece) {
-		tool_error("%s: there is one already; see stargatectl volume show", to.lv);
+		tool_error("%s: exists already; see stargatectl volume show", to.lv);
 		err = -EEXIST;
 	}
 	err = err ?: unused(c, from) ?: rename_it(from, &to) ?: show(c, &to);

@@ -167,7 +167,7 @@ static int check_name(const struct making *m)
 		if (strcmp(report_text(&m->owners, row, "vg_name"), m->name))
 			continue;
 		if (zone_tagged(report_text(&m->owners, row, "vg_tags"), ZONE_TAG))
-			tool_error("zone %s: there is one already; see stargatectl zone show "
+			tool_error("zone %s: exists already; see stargatectl zone show "
 				   "(or vgs --foreign)", m->name);
 		else
 			tool_error("%s: is the name of a volume group that is not a zone; use another name", m->name);

@@ -167,7 +167,7 @@ static void refuse(const struct target *t, const struct sg_vol *vol, int err)
 
 	sg_probe(t->base, t->size, &probe);
 	if (!probe.stargate && other)
-		tool_error("%s: holds %s, and no StargateFS", t->path, other);
+		tool_error("%s: holds %s, not a StargateFS", t->path, other);
 	else
 		tool_error("%s: %s", t->path, vol->why[0] ? vol->why : strerror(-err));
 }

@@ -203,9 +203,9 @@ static int refuse_kind(const char *path, const struct stat *st)
 	if (S_ISREG(mode) || S_ISBLK(mode) || (S_ISCHR(mode) && !dax_size(&dax)))
 		return 0;
 	if (S_ISCHR(mode))
-		tool_error("%s: is a character device, but no device-dax node (/dev/daxN.M)", path);
+		tool_error("%s: is a character device, but not a device-dax node (/dev/daxN.M)", path);
 	else
-		tool_error("%s: is a %s, and no file or device that can hold a volume%s", path,
+		tool_error("%s: is a %s, not a file or device that can hold a volume%s", path,
 			   S_ISDIR(mode) ? "directory" : S_ISFIFO(mode) ? "FIFO" : "socket",
 			   S_ISDIR(mode) ? "; of a mounted one name the device" : "");
 	return -EINVAL;
@@ -389,7 +389,7 @@ int target_lengthen(const char *path, u64 had, u64 size)
 void target_shorten(const char *path, u64 had)
 {
 	if (truncate(target_path(path), (off_t)had))
-		tool_warn("%s: stays longer than its volume: %s", path, strerror(errno));
+		tool_warn("%s: cannot be cut to the size of its volume: %s", path, strerror(errno));
 }
 
 void target_undo(struct target *t)
@@ -430,7 +430,7 @@ int target_close(struct target *t)
 	if (t->kind == TARGET_BLOCK)
 		ioctl(t->fd, BLKFLSBUF, 0);
 	if (err && err != -EBUSY)	/* another system has come: that has been reported */
-		tool_error("%s: not all could be written: %s", t->path, strerror(-err));
+		tool_error("%s: only a part could be written: %s", t->path, strerror(-err));
 	if (err && t->made && file_is_named(t->fd, t->path))
 		unlink(t->path);
 	close(t->fd);

@@ -154,7 +154,7 @@ int tool_option_error(int found, char **argv)
 	if (!optopt)
 		return tool_usage_error("there is no option '%s', or more than one", word);
 	if (!strncmp(word, "--", 2) && strchr(word, '='))
-		return tool_usage_error("no argument goes with '%.*s'",
+		return tool_usage_error("'%.*s' takes no argument",
 					(int)strcspn(word, "="), word);
 	return tool_usage_error("there is no option '-%c'", optopt);
 }

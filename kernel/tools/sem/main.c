@@ -216,7 +216,7 @@ static int refuse_value(const char *word)
 {
 	size_t n = word[1] == '-' ? strcspn(word, "=") : 2;
 
-	return tool_usage_error("'%s' does not go with '%.*s'", optarg, (int)n, word);
+	return tool_usage_error("'%s' is not possible with '%.*s'", optarg, (int)n, word);
 }
 
 /*
@@ -275,7 +275,7 @@ static int parse_rest(struct call *c, const struct command *cmd, int argc, char 
 		return tool_usage_error("%s: NAME is missing", cmd->name);
 	for (; *given; given++)
 		if (!strchr(cmd->options, *given))
-			return tool_usage_error("%s: an option that does not go with it", cmd->name);
+			return tool_usage_error("%s: an option is not possible with this command", cmd->name);
 	if (cmd->run == cmd_lock && !*c->command)
 		return tool_usage_error("lock: there is no COMMAND: lock NAME -- COMMAND");
 	if (cmd->run != cmd_lock && *c->command)

@@ -26,7 +26,7 @@ type leftBehind struct {
 
 func (l *leftBehind) end() error {
 	l.done = true
-	return errkind.New(errkind.Exists, "there is one already")
+	return errkind.New(errkind.Exists, "exists already")
 }
 
 func (l *leftBehind) Get(ctx context.Context, name string) (pool.Volume, error) {

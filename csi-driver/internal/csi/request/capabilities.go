@@ -79,7 +79,7 @@ func Check(c *csi.VolumeCapability) error {
 	case !accessModes[c.GetAccessMode().GetMode()]:
 		return errkind.New(errkind.Invalid, "access mode %s is not supported: a volume is shared within its node", c.GetAccessMode().GetMode())
 	case c.GetMount().GetFsType() != "" && c.GetMount().GetFsType() != fsType:
-		return errkind.New(errkind.Invalid, "file system %q is not supported: there is %s alone", c.GetMount().GetFsType(), fsType)
+		return errkind.New(errkind.Invalid, "file system %q is not supported: only %s is", c.GetMount().GetFsType(), fsType)
 	}
 	if _, ok := group(c.GetMount().GetVolumeMountGroup()); !ok {
 		return errkind.New(errkind.Invalid, "mount group %q: the number of a group, at most %d", c.GetMount().GetVolumeMountGroup(), lastGroup)

@@ -22,7 +22,7 @@ func Paginate[T any](all []T, name func(T) string, r PageRequest) (page []T, nex
 	if token != "" {
 		last, ok := strings.CutPrefix(token, tokenPrefix)
 		if !ok || !pool.ValidName(last) {
-			return nil, "", errkind.New(errkind.Busy, "%q is no token of this driver: list from the beginning", token)
+			return nil, "", errkind.New(errkind.Busy, "%q is not a token of this driver: list from the beginning", token)
 		}
 		after = last
 	}

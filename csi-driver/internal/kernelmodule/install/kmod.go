@@ -175,7 +175,7 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 		return WasLoaded, err.Error(), nil
 	}
 	if n.locked() { // the node could lose a working module
-		return WasLoaded, "drain the node, unmount its volumes, rmmod " + Name + " and modprobe " + Name + " (the kernel takes signed modules alone, and may refuse that)", nil
+		return WasLoaded, "drain the node, unmount its volumes, rmmod " + Name + " and modprobe " + Name + " (the kernel takes only signed modules, and may refuse that)", nil
 	}
 	// Not modprobe -r, which knows only installed modules.
 	if said, err := n.run.Run(ctx, "rmmod", Name); err != nil {
@@ -255,7 +255,7 @@ func (n *node) locked() bool {
 		n.read("/sys/module/module/parameters/sig_enforce") == "Y"
 }
 
-const signed = "the kernel takes signed modules alone (secure boot): sign it with a key that the node's firmware knows " +
+const signed = "the kernel takes only signed modules (secure boot): sign it with a key that the node's firmware knows " +
 	"(DKMS does with a machine owner key), or turn secure boot off"
 
 // prebuilt is the path of the module for exactly this kernel.

@@ -142,7 +142,7 @@ func inBytes(value uint, unit string) (uint64, error) {
 	}
 	high, n := bits.Mul64(uint64(value), scale)
 	if high != 0 || n == 0 || n > 1<<maxBits {
-		return 0, fmt.Errorf("the domain has %d %s of memory, which cannot be", value, unit)
+		return 0, fmt.Errorf("the domain has %d %s of memory, which is impossible", value, unit)
 	}
 	return roundUp(n, mebibyte), nil
 }

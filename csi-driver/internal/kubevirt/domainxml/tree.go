@@ -68,7 +68,7 @@ func parseTree(text []byte) (*node, error) {
 				n.content = append(n.content, string(t))
 			}
 		case xml.Directive:
-			return nil, errors.New("a document type, which a domain has none of")
+			return nil, errors.New("a document type, which a domain must not have")
 		}
 	}
 	if root == nil || len(open) > 0 {

@@ -114,7 +114,7 @@ var address = regexp.MustCompile(`^0x[0-9a-fA-F]{1,16}$`)
 func parse(text []byte) (described, error) {
 	var d described
 	if len(text) > mostText {
-		return d, fmt.Errorf("%s is larger than %d bytes: it is none", description, mostText)
+		return d, fmt.Errorf("%s is larger than %d bytes: it is not that file", description, mostText)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		return d, fmt.Errorf("%s: %w", description, err)
@@ -210,7 +210,7 @@ func notAllocated(err error) error {
 	case errors.Is(err, unix.EHWPOISON):
 		return fmt.Errorf("the memory of %s is bad (EHWPOISON, %w): a page of it has had a hardware error; stargatectl bad shows what is known of the volume's", region, err)
 	case errors.Is(err, unix.EFAULT):
-		return fmt.Errorf("a page of %s cannot be had (%w): it is bad memory, or its file system has no room for it", region, err)
+		return fmt.Errorf("a page of %s is not available (%w): it is bad memory, or its file system has no room for it", region, err)
 	default:
 		return fmt.Errorf("a page of %s cannot be allocated: %w", region, err)
 	}

@@ -44,7 +44,7 @@ func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) 
 		return fmt.Errorf("spec.domain.memory.maxGuest is %s: no memory can be plugged in beside a volume; leave it out, or set it to what guest is", mem.MaxGuest)
 	}
 	if name := disk(s, wanted); name != "" {
-		return fmt.Errorf("claim %s stands under spec.volumes, too: KubeVirt would make a disk image in it, as large as the claim; leave it out there", name)
+		return fmt.Errorf("claim %s is also under spec.volumes: KubeVirt would make a disk image in it, as large as the claim; leave it out there", name)
 	}
 	if what := locked(s); what != "" {
 		return fmt.Errorf("%s locks all memory of the VM, and memory of volumes cannot be locked: remove it, or the volumes", what)

@@ -86,7 +86,7 @@ func (z *Zone) show(ctx context.Context) (zoneRow, error) {
 			return r, nil
 		}
 	}
-	return zoneRow{}, errkind.New(errkind.NoZone, "this node has no zone %q: make it by stargatectl zone create", z.name)
+	return zoneRow{}, errkind.New(errkind.NoZone, "this node has no zone %q: make it with stargatectl zone create", z.name)
 }
 
 const noFileSystem = "this node's kernel has no file system stargatefs, so no volume can be mounted: " +

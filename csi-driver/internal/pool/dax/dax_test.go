@@ -300,7 +300,7 @@ func TestFailures(t *testing.T) {
 		{"2 - --size is nonsense", errkind.Invalid, 0},
 		{"2 bad-argument --root-mode is nonsense", errkind.Invalid, 0},
 		{"3 not-found there is no such volume", errkind.NotFound, 0},
-		{"4 exists there is one already", errkind.Exists, 0},
+		{"4 exists sm/a: exists already", errkind.Exists, 0},
 		{"5 no-room no contiguous 512 MiB are free", errkind.NoSpace, errkind.OutOfRange},
 		{"6 in-use is in use by g1", errkind.InUse, 0},
 		{"7 busy another stargatectl is at work on it", errkind.Busy, 0},
