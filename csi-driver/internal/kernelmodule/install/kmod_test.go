@@ -174,7 +174,7 @@ func TestEnsure(t *testing.T) {
 		{name: "another is there, and prebuilt is refused, and built", files: []map[string]string{old, headers}, does: does{"rmmod": unloading, "dkms": always(works), "modprobe": loading,
 			"insmod": always(fails("Invalid module format"))}, prebuilt: elf, how: Built, words: "version 0.1.0"},
 		{name: "prebuilt, secure boot", files: []map[string]string{modules, locked}, does: does{"insmod": loading}, prebuilt: elf, how: None,
-			words: "the node has no DKMS to build stargatefs for kernel " + release + ": apt-get install dkms linux-headers-" + release + "; the image's own module is not used: the kernel takes signed"},
+			words: "the node has no DKMS to build stargatefs for kernel " + release + ": apt-get install dkms linux-headers-" + release + "; the image's own module is not used: the kernel takes only signed"},
 		{name: "prebuilt, secure boot, and DKMS signs", files: []map[string]string{modules, headers, locked}, does: does{"insmod": always(fails("Key was rejected by service")),
 			"dkms": always(works), "modprobe": loading}, prebuilt: elf, how: Built},
 		{name: "prebuilt and signed, secure boot", files: []map[string]string{modules, headers, locked}, does: does{"insmod": loading, "dkms": always(works)},
