@@ -144,7 +144,7 @@ int tool_value_error(const char *option, const char *text, bool size, const char
 				size ? number_fault(text) : "");
 }
 
-/* For a short option among several in one word, optopt has it; for a long one, the word. */
+/* optopt has a short option, which may be one of several in a word; @argv has a long one. */
 int tool_option_error(int found, char **argv)
 {
 	const char *word = argv[optind - 1];
