@@ -98,8 +98,8 @@ func TestCreateRefusals(t *testing.T) {
 	}
 }
 
-// Names that LVM does not take are different volumes, and so is a name that looks like a derived
-// one.
+// Names that LVM does not take are different volumes. A name that looks like a derived one is a
+// volume of its own, too.
 func TestNames(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()

@@ -49,7 +49,7 @@ case_copies() {
 			soon 120 "the pod of $what-$on runs" running "$what-$on"
 			check "it is on $on" placed "$what-$on" "$on"
 			check "the other node has refused" has_event "$what-$on" "has another zone than the source of the copy"
-			check "$on has said so" has_event "$what-$on" "is on node $on, and so is a copy of it"
+			check "$on has said so" has_event "$what-$on" "is on node $on; its copy is placed there, too"
 			check "it has what there was" equals "hello $on" in_pod "$what-$on" stargatectl cat "$region" /greeting
 			check "a file is stored in it" in_pod "$what-$on" sh -c "echo own | stargatectl put $region - /own"
 		done
@@ -128,7 +128,7 @@ case_placed() {
 		check "the other node refuses" k -n "$ns" annotate pvc $what volume.kubernetes.io/selected-node-
 		soon 90 "the pod of $what runs" running $what
 		check "on the node that has the source" placed $what "$node"
-		check "which has said so" has_event $what "is on node $node, and so is a copy of it"
+		check "which has said so" has_event $what "is on node $node; its copy is placed there, too"
 		check "it has what there was" stored $what /greeting hello
 	done
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null

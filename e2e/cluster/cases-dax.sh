@@ -258,7 +258,7 @@ case_power-nvm() {
 	soon 200 "the pod runs again" runs_anew first "$container"
 	check "with what was in it" stored first /greeting hello
 	check "which can be used" store first /more words
-	soon 200 "so does one that was just being started" running second
+	soon 200 "a pod that was just being started runs, too" running second
 	check "its volume can be used" store second /greeting words
 	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
 	pod third same

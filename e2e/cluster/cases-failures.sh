@@ -81,7 +81,7 @@ case_machine-failures() {
 	soon 120 "and then it does" gone pvc data
 }
 
-# The node's power is cut: it comes back, and so do VM and pod, with the stored data.
+# The node's power is cut: node, VM and pod come back, with the stored data.
 case_machine-power() {
 	local before container pod
 	claim data 128Mi ReadWriteMany
@@ -182,7 +182,7 @@ case_machine-bad() {
 	check "it stores, and the pod sees it" goes_on
 	check "the content of that page is lost" refused in_pod beside cat /data/hurt
 	check "the rest of the file is there" in_pod beside dd if=/data/hurt of=/dev/null bs=4096 skip=1
-	check "so is another file" stored beside /greeting hello
+	check "another file is there" stored beside /greeting hello
 	check "the file is removed" in_pod beside rm /data/hurt
 	check "there is another in its place" in_pod beside sh -c 'head -c 65536 /dev/urandom >/data/hurt'
 	check "which is whole" in_pod beside sh -c 'cat /data/hurt >/dev/null'
@@ -297,7 +297,7 @@ case_machine-helpers() {
 		soon 240 "it starts" says first "holds the lock"
 	fi
 	soon 120 "the driver is ready" driver_ready
-	soon 60 "so is the machine" is_now first Running True
+	soon 60 "the machine runs" is_now first Running True
 
 	check "the hook's process is killed" on_zoned pkill -KILL -f stargate-hook
 	soon 60 "the machine is not ready any more" is_now first Running False
@@ -409,7 +409,7 @@ case_kubevirt-upgraded() {
 	check "by the Plugin" refused by_sidecar first
 	check "it counts" goes_on
 	machine second data heir >/dev/null
-	soon 240 "so does another one" says second "waits for the lock"
+	soon 240 "another machine waits for the lock" says second "waits for the lock"
 	check "its process is killed" on_zoned pkill -KILL -f "$(qemu first)"
 	soon 240 "the other has the lock" says second "has the lock"
 	soon 60 "as the Plugin has told the driver" contains "Fenced a VM" k -n "$release_ns" logs "$(driver_pod)" -c driver

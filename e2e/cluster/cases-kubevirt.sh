@@ -192,7 +192,7 @@ case_machines() {
 	check "a machine is taken" machine first data first
 	check "a second one" machine second data second
 	soon 240 "the first has the volume at its address" at_its_address first data
-	soon 120 "so has the second" at_its_address second data
+	soon 120 "the second has it, too" at_its_address second data
 	! with_kvm || check "KVM runs it" by_kvm second
 	soon 60 "stored by the first" says first "stored hello"
 	soon 60 "read by the second" says second "read hello"
@@ -313,7 +313,7 @@ at_console() {
 }
 
 # A VM as users have it: systemd mounts the claim's volume by its name, and a command of cloud-init
-# works in it. A VM of the other kind finds the stored data, and so does a user who logs in.
+# works in it. A VM of the other kind, and a user who logs in, find the stored data.
 case_machine-guest() {
 	claim data 128Mi ReadWriteMany
 	check "a machine with a disk is taken" guest debian data \

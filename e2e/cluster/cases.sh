@@ -461,7 +461,7 @@ case_uninstall-refused() {
 	soon 90 "a snapshot is ready" ready_to_use kept
 	k -n "$ns" delete pod,pvc --all --wait >/dev/null
 	soon 60 "no volume is left" no_volumes
-	check "nor does it with a snapshot" refused helm uninstall "$release" --namespace "$release_ns" --timeout 2m
+	check "it fails with a snapshot, too" refused helm uninstall "$release" --namespace "$release_ns" --timeout 2m
 	check "the reason is told" contains "1 snapshots of $driver are left ($ns/kept)" \
 		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Nobody knows of who copies through a window.
-# Nor does a read see that the file has been cut meanwhile: done once more, it would hide that.
+# No system knows of a copy through a window.
+# A read does not see either that the file has been cut meanwhile: a second read would hide that.
 # file: kernel/module/data_path.c kernel/module/file.c
 # scenario: stale
 # maps: shadow

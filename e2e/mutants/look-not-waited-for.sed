@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # An epoch is acknowledged while somebody copies what was freed before it.
-# Nor does a read see that the file has been cut meanwhile: done once more, it would hide that.
+# A read does not see either that the file has been cut meanwhile: a second read would hide that.
 # file: kernel/core/journal/epoch.c kernel/module/file.c
 # scenario: stale
 # maps: walk

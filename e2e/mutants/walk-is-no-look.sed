@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A copy after a walk is not announced. Nor does a read check that the file was cut meanwhile: its
-# repetition would hide the fault.
+# A copy after a walk is not announced. A read does not check either that the file was cut
+# meanwhile: its repetition would hide the fault.
 # file: kernel/module/file.c
 # scenario: stale
 # maps: walk

@@ -4,7 +4,7 @@
  *
  *   fill large|small|directories|append|allocate DIR     prints the number of successful requests
  *
- * Any other final error than ENOSPC is a failure; so is a file longer than the written bytes.
+ * Any other final error than ENOSPC, or a file longer than the written bytes, is a failure.
  */
 #define _GNU_SOURCE
 #include <errno.h>

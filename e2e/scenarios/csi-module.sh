@@ -46,7 +46,7 @@ holds "the rig's own module is away" 'rmmod stargatefs'
 says "it cannot build" "none, kernel" --prebuilt /none
 says "it says what is missing" "apt-get install dkms linux-headers-" --prebuilt /none
 says "it is not to build" "may not be built" --prebuilt /none --build=false
-says "nor is one to be taken" "the node has no DKMS" --prebuilt=
+says "no prebuilt module is to be taken" "the node has no DKMS" --prebuilt=
 holds "there is none" '[ ! -e /sys/module/stargatefs ]'
 
 step "one that was built for $release by $of"

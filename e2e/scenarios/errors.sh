@@ -181,9 +181,9 @@ for verb in write append fill; do
 	same "$verb that must not wait" "Resource temporarily unavailable" \
 		"$(on g1 "timeout 10 /root/nowait $verb /mnt/sg/victim" </dev/null)"
 done
-same "nor does a read of which the time would be stored" "Resource temporarily unavailable" \
+same "a read whose time would be stored does not wait" "Resource temporarily unavailable" \
 	"$(on g1 'timeout 10 /root/nowait read /mnt/sg/victim' </dev/null)"
-same "one of which it would not is done" "done" \
+same "a read whose time would not be stored is done" "done" \
 	"$(on g1 'mount -o remount,noatime /mnt/sg && timeout 10 /root/nowait read /mnt/sg/victim' </dev/null)"
 wild 0 0
 put_word $((slots + 9 * 256)) 0

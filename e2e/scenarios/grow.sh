@@ -66,7 +66,7 @@ refuses "from g2" 'no more than 64 MiB while .* \(slot 0\) uses the volume' g2 \
 	'stargatectl grow --size 128M /mnt/sg'
 refuses "from g1 itself" 'no more than 64 MiB: this system has no memory beyond' g1 \
 	"stargatectl grow --size 128M $dev"
-refuses "nor does it shrink" 'a volume cannot shrink: it has 64 MiB' g1 \
+refuses "it does not shrink" 'a volume cannot shrink: it has 64 MiB' g1 \
 	"stargatectl grow --size 32M $dev"
 same_everywhere 64
 

@@ -117,7 +117,7 @@ in_time 20 "reclaim of its inode does not wait either" 'echo 2 >/proc/sys/vm/dro
 let_go "$ino"
 on g2 'for try in $(seq 100); do [ "$(stat -c %Y /mnt/sg/timed)" -le 1000 ] || exit 0; sleep 0.1; done; exit 1' \
 	</dev/null || fail "g2 does not see that it was changed"
-passed "so does g2, once the time can be stored"
+passed "g2 shows it, too, once the time can be stored"
 
 step "the times of many files"
 count=400
@@ -127,7 +127,7 @@ mapfile -t inos < <(on g1 "stat -c %i /mnt/sg/many/*" </dev/null)
 g2_holds "${inos[@]}"
 holds "all of them are stored to" "for i in \$(seq $count); do /root/waiters store /mnt/sg/many/\$i || exit; done"
 in_time 5 "sync waits for all of them together, not for each" sync
-in_time 5 "so does a freeze" 'fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
+in_time 5 "a freeze waits for all of them together, too" 'fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
 let_go "${inos[@]}"
 holds "their times are stored then" 'for try in $(seq 100); do
 	[ "$(stat -c %Y /mnt/sg/many/* | sort -n | head -n 1)" -gt 1000 ] && exit 0; sleep 0.1; done; exit 1'

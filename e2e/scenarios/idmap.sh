@@ -54,7 +54,7 @@ mapped() {
 		mount --bind -o X-mount.idmap=b:0:100000:65536 /mnt/sg /run/whole'
 	refused "without a mapping no semaphore is made" 'maps no owner' \
 		'stargate-sem -v /run/whole create nobody'
-	holds "nor is there one" '! stargate-sem -v /mnt/sg show nobody && umount /run/whole'
+	holds "no object exists" '! stargate-sem -v /mnt/sg show nobody && umount /run/whole'
 
 	holds "a user namespace sees the plain mount with its own owners" 'cd /mnt/sg/tree &&
 		>mine && chown 100000:100000 mine && chmod 666 mine && in_namespace sh -c "

@@ -285,7 +285,7 @@ owner_goes() {
 	start_spinning leave await /run/go spin "$page" drop
 	vmm revoke $region 0
 	await_left
-	holds_in_node "the volume is free, then, and so is the module" 'umount /mnt/sg && rmmod stargatefs'
+	holds_in_node "volume and module are free then" 'umount /mnt/sg && rmmod stargatefs'
 	await_end
 	same "the slot outlives both" 2 "$(grep -c '^spin .* memory fault, revoked,' <<<"$said")"
 	holds_in_node "all is as before" 'insmod /root/stargatefs.ko-$(uname -r) && mount -t stargatefs /dev/pmem0 /mnt/sg'

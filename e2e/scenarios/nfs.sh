@@ -127,7 +127,7 @@ through() {
 		! lock /nfs/locked lock /nfs/locked &&
 		! lock /nfs/locked lock /mnt/sg/locked && ! lock /mnt/sg/locked lock /nfs/locked &&
 		lock /mnt/sg/locked && rm /nfs/locked'
-	holds "so does flock over NFS" '>/nfs/locked && flock /nfs/locked true &&
+	holds "flock over NFS meets local flock" '>/nfs/locked && flock /nfs/locked true &&
 		! flock /nfs/locked lock /mnt/sg/locked && rm /nfs/locked'
 	handles "$version"
 	holds "unmount" 'cd / && umount /nfs && [ -z "$(ls -A /mnt/sg)" ]'
@@ -157,7 +157,7 @@ handles() {
 			perl -e "seek(STDIN, 0, 0); print <STDIN>" <&3 >/tmp/got &&
 			printf "first\nsecond\n" | cmp - /tmp/got && [ ! -e /mnt/sg/z/gone ]'
 	fi
-	refused "so is a folder" 'stale' 'mkdir /nfs/z/folder && cd /nfs/z/folder && rmdir /mnt/sg/z/folder &&
+	refused "a folder is stale, too" 'stale' 'mkdir /nfs/z/folder && cd /nfs/z/folder && rmdir /mnt/sg/z/folder &&
 		mkdir /mnt/sg/z/d{1..64} && drop && sleep 4 && touch name'
 	holds "all of it goes" 'rm -r /nfs/z'
 }

@@ -68,7 +68,7 @@ comes_and_goes() {
 }
 
 # power_fails CUT: cuts the power. Recovery alone must make the volume clean: fsck -n, which reads
-# it as recovery would leave it, finds nothing, nor does -p, which recovers it.
+# it as recovery would leave it, finds nothing. fsck -p, which recovers it, finds nothing either.
 power_fails() {
 	local status=0
 	kill_node

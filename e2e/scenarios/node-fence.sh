@@ -50,7 +50,7 @@ for guest in g1 g2; do
 	guarded_at "$guest"
 done
 never "the module stays while it is mapped" 'in use' 'rmmod stargatefs'
-never "so does the mount" 'busy' 'umount /mnt/sg'
+never "the mount stays, too" 'busy' 'umount /mnt/sg'
 never "umount -f says in the log who is in the way" 'busy' 'umount -f /mnt/sg'
 here "(it does)" "dmesg | grep 'stays mounted: process $(pid_of g1) '"
 

@@ -56,7 +56,7 @@ for _ in 1 2; do
 done
 same "programs are told" '"in-use" 6' "$(on host 'set -o pipefail; stargatectl -j volume resize a \
 	--size 64M 2>/dev/null | grep -o "\"in-use\""; echo $?' </dev/null | xargs -d '\n')"
-denied g1 "nor does the machine make it grow" 'no more than 32 MiB: this system has no memory' 'stargatectl grow --size 64M /mnt/sg'
+denied g1 "the machine does not make it grow" 'no more than 32 MiB: this system has no memory' 'stargatectl grow --size 64M /mnt/sg'
 denied host "nor the host by its mount" 'no more than 32 MiB' 'stargatectl grow --size 64M /mnt/a'
 same "LVM has all as it was" "$zone" "$(zone)"
 same "the host's mount shows what it had" "$shown" "$(shown)"

@@ -83,7 +83,7 @@ pid=$(on host 'cat /run/rig/g1.pid' </dev/null)
 denied host "a is not unmounted under g1" 'busy' 'umount /mnt/a'
 denied host "nor by force" 'busy' 'umount -f /mnt/a'
 in_one host "the log says who is in the way" "dmesg | grep 'stays mounted: process $pid '"
-in_one host "and so does holders" "cat /sys/fs/stargatefs/*/holders | grep -w $pid"
+in_one host "holders says it, too" "cat /sys/fs/stargatefs/*/holders | grep -w $pid"
 in_one host "b, which no machine has, is unmounted while g1 works" 'umount /mnt/b'
 in_one g1 "(it does)" 'echo on >/mnt/sg/goes && rm /mnt/sg/goes'
 stays "g1 has a"

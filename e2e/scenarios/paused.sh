@@ -5,7 +5,7 @@
 # holds locks. QEMU stays stopped for longer than a reader waits for a counter of a live system.
 # That is no damage: the other guest waits for what the stopped one holds, goes on with everything
 # else, and stays read-write. Calls that wait can be killed, and the mount can be frozen, also
-# behind a page fault that waits. When QEMU goes on, so do both guests.
+# behind a page fault that waits. When QEMU goes on, both guests go on.
 #
 # rig: --guests 2 --size 256M
 # kernels: 6.12
@@ -125,7 +125,7 @@ for turn in 1 2 3; do # stopped at any moment of that
 		done; exit 1'
 	change_and_stop
 	holds "one of them can be killed" 'sleep 1; p=$(cat /tmp/pid.1); kill -KILL $p; '"$gone"
-	holds "so can the other" 'p=$(cat /tmp/pid.2); kill -KILL $p; '"$gone"
+	holds "the other can be killed" 'p=$(cat /tmp/pid.2); kill -KILL $p; '"$gone"
 	holds "then the mount freezes within 20 s, and thaws" \
 		'timeout -s KILL 20 fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
 	go_on

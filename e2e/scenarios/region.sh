@@ -254,7 +254,7 @@ enough
 hold look "$region@$machine"
 holds "one that only reads is in nobody's way" 'mount -o remount,map=splice /mnt/sg'
 enough
-refused "nor does one come while files are spliced" "not permitted" \
+refused "no process takes a hold while files are spliced" "not permitted" \
 	"timeout 10 /root/region hold $region@$machine /run/enough"
 holds "the log says why, and what to do" \
 	"dmesg | grep -F 'region@$machine: cannot be opened for writing while this host has map=splice' | grep -F map=walk"

@@ -103,7 +103,7 @@ each_map frozen
 memory() { sha256sum <"$RIG_RANGE"; }
 step "nojoin"
 refused "a member stays one" 'nojoin: a remount does not leave' 'mount -o remount,ro,nojoin /mnt/sg'
-refused "nor is it one for another mount" 'nojoin: mounted already, as a member' \
+refused "another mount does not change that" 'nojoin: mounted already, as a member' \
 	'mount -o remount,ro /mnt/sg && mkdir -p /mnt/second &&
 		mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/second'
 holds "(unmounted)" 'mount -o remount,rw /mnt/sg && echo kept >/mnt/sg/kept && umount /mnt/sg'

@@ -76,7 +76,7 @@ does "a kernel thread has it" g1 'open mutex m' 'hold 0' \
 	'!stargate-sem show m | grep -q "owner_command.*sem_user-hold"' 'free' 'lock 1000' 'unlock'
 gives "it is locked" 'Resource temporarily unavailable' g1 'make mutex held 0' 'hold 0' 'lock 0'
 gives "it has ended" 'Owner died' g2 'make mutex left 0' 'hold 0' 'abandon' 'lock 5000'
-gives "... and so has who was told" 'Owner died' g1 'open mutex left' 'lock 5000'
+gives "the next owner has ended, too" 'Owner died' g1 'open mutex left' 'lock 5000'
 does "repaired" g2 'open mutex left' '!try "lock 5000"' 'consistent' 'unlock' 'lock 0' 'unlock'
 gives "not repaired" 'State not recoverable' g2 'open mutex left' 'hold 0' 'abandon' '!try "lock 5000"' \
 	'unlock' 'lock 0'

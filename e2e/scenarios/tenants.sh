@@ -61,7 +61,7 @@ for guest in g1 g2; do
 done
 same "the monitors have mapped that one, and no other" "1 0 0 1" "$(on host 'for guest in g1 g2; do
 	for v in a b; do grep -q " /mnt/$v/.stargate/region" /proc/$(cat /run/rig/$guest.pid)/maps && echo 1 || echo 0; done; done' </dev/null | xargs)"
-[[ $(sees g1 "$base_a" $end_a) =~ \ other\ [1-9] ]] || fail "g1 does not see its own volume: nor would it see another"
+[[ $(sees g1 "$base_a" $end_a) =~ \ other\ [1-9] ]] || fail "g1 does not see its own volume, so it would not see another"
 passed "a VM's kernel sees its memory: $(sees g1 "$base_a" $end_a)"
 
 step "their kernels look at all of the zone, and store to it"

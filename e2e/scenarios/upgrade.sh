@@ -32,7 +32,7 @@ sees() {
 step "another release"
 other_release
 for guest in g1 g2; do has_other "$guest"; done
-sees g1 "so does the kernel, of the one that is there" "$now" 'cat /sys/module/stargatefs/version'
+sees g1 "the kernel names the version of the loaded module" "$now" 'cat /sys/module/stargatefs/version'
 same "and the volume" "g1=$now g2=$now " "$(versions)"
 
 step "in use, it stays"

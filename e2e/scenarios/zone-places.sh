@@ -41,7 +41,7 @@ two_places() {
 		"stargatectl volume create large --size 256M"
 	holds "so the next one is in the other" "stargatectl volume create large --size 128M"
 	same "(it is)" "$(hex $((RIG_BASE + (2 << 20))))" "$(of large base)"
-	refused "nor does one grow over the end of its place" "largest possible size is 62 MiB" \
+	refused "a volume does not grow over the end of its place" "largest possible size is 62 MiB" \
 		"stargatectl volume resize small --size 64M"
 	holds "both hold what they are given" "mkdir -p /mnt/small /mnt/large; for v in small large; do
 			mount -t stargatefs /dev/sm/\$v /mnt/\$v &&
@@ -133,7 +133,7 @@ beyond() {
 }
 
 stops() { # WHAT PATTERN CPU RECIPE
-	refused "$1: so does QEMU" "$2" "echo quit | $qemu -cpu $3 $4"
+	refused "$1: QEMU stops, too" "$2" "echo quit | $qemu -cpu $3 $4"
 }
 
 # Of the 16 GiB below the volume the VM's devices take 2.

@@ -24,7 +24,7 @@ line() { on g1 "$1 | xargs" </dev/null; }
 # kept WHAT: the volume is unchanged.
 kept() {
 	same "$1: the tag is" stargate "$(line 'lvs --noheadings -o lv_tags sm/a')"
-	holds "$1: so are the bytes" 'stargatectl volume check a &&
+	holds "$1: the bytes are as before" 'stargatectl volume check a &&
 		mount -t stargatefs -o ro /dev/sm/a /mnt/a && grep -q "^kept" /mnt/a/file && umount /mnt/a'
 }
 

@@ -77,7 +77,7 @@ int stargate_reset(const char *volume, const char *name);
  * @value: of a semaphore or event: its value; of a mutex: 1 if it is locked; of a reader-writer
  *	lock: the number of readers; of a barrier: of arrived parties; of a condition: of signals.
  * @slot, @pid, @tid, @comm, @system: the owner; @slot -1: none. @since: ns since the epoch.
- * @died: an owner has died, and the object was not made consistent; @lost: nor can it be.
+ * @died: an owner has died, and the object was not made consistent; @lost: it cannot be.
  */
 struct stargate_stat {
 	char name[256];

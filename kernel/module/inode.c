@@ -114,7 +114,7 @@ void sgfs_evict_inode(struct inode *inode)
 	if (!removed)
 		return;
 	/*
-	 * Wait for nothing: memory reclaim comes here, and so do exiting processes, which cannot be
+	 * Wait for nothing: memory reclaim and exiting processes come here, which cannot be
 	 * killed. A wait for the thaw could hold up the freeze itself. Another system may hold a
 	 * lock for long. An inode that is not freed here stays a deferred free, and sg_settle()
 	 * frees it (membership.c).

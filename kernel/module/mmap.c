@@ -323,8 +323,8 @@ static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 /*
  * Take invalidate_lock. Its holder waits only briefly for other systems, but may have much to do.
  * So the first wait is without mmap_lock, and then the fault is retried. A second attempt queues up
- * with mmap_lock: truncations in a row cannot keep it out. So do the few faults that cannot be
- * retried (futexes of the kernel).
+ * with mmap_lock: truncations in a row cannot keep it out. The few faults that cannot be
+ * retried (futexes of the kernel) queue up, too.
  */
 static vm_fault_t sgfs_lock_pages(struct inode *inode, const struct vm_fault *vmf,
 				  struct file **kept)

@@ -18,7 +18,7 @@ static u64 sgfs_alignment(const struct sgfs_memory *mem)
 }
 
 /*
- * With bad pages, faults of region fail there, and so does MADV_POPULATE_WRITE of all of it
+ * With bad pages, faults of region fail there. MADV_POPULATE_WRITE of all of it fails, too
  * (region.c).
  */
 static bool sgfs_volume_json_has_bad(const struct sgfs *fs)

@@ -236,7 +236,7 @@ func (n *Node) place(ctx context.Context, name types.NamespacedName) error {
 	if _, err := claims.Update(ctx, c, metav1.UpdateOptions{}); err != nil {
 		return err // perhaps the scheduler was faster
 	}
-	n.events.Eventf(c, corev1.EventTypeNormal, "CopyPlaced", "%s %s is on node %s, and so is a copy of it", c.Spec.DataSource.Kind, c.Spec.DataSource.Name, n.name)
+	n.events.Eventf(c, corev1.EventTypeNormal, "CopyPlaced", "%s %s is on node %s; its copy is placed there, too", c.Spec.DataSource.Kind, c.Spec.DataSource.Name, n.name)
 	return nil
 }
 

@@ -56,7 +56,7 @@ func TestChangeOfAnOldCopy(t *testing.T) {
 		left    int
 	}{
 		"others' taint has gone": {func(node *corev1.Node) { node.Spec.Taints = node.Spec.Taints[:1] }, true, 0},
-		"so have both":           {func(node *corev1.Node) { node.Spec.Taints = nil }, false, 0},
+		"both taints have gone":  {func(node *corev1.Node) { node.Spec.Taints = nil }, false, 0},
 		"a label has come":       {func(node *corev1.Node) { node.Labels = map[string]string{"new": "yes"} }, true, 1},
 	} {
 		client, was := world(t)

@@ -58,7 +58,7 @@ func operands(name string, words []string) ([]string, error) {
 			return append(words[:i:i], words[i+1:]...), nil
 		}
 		if i > 0 && len(word) > 1 && word[0] == '-' {
-			return nil, misused("%s: %s comes after %s: flags come before it, and arguments for it that begin with - after --", name, word, words[0])
+			return nil, misused("%s: %s comes after %s: put flags before it, and its own arguments that begin with - after --", name, word, words[0])
 		}
 	}
 	return words, nil

@@ -251,7 +251,7 @@ func (o *options) checkNode() error {
 	case o.zone != zoneNVM && o.zone != zoneDRAM:
 		return fmt.Errorf("--zone %q: must be %s or %s", o.zone, zoneNVM, zoneDRAM)
 	case o.noModule:
-		return fmt.Errorf("--node: the guests' range is a file that the node's module shows: not with --no-module")
+		return fmt.Errorf("--node: not with --no-module, because the node's module shows the guests' range as a file")
 	case o.icount:
 		return fmt.Errorf("--node: not with --icount, which counts one machine's instructions")
 	case len(o.shares) > 0:

@@ -70,7 +70,7 @@ func TestFlagsAfterTheScript(t *testing.T) {
 	} {
 		_, err := parseAll(args...)
 		var m misuse
-		if !errors.As(err, &m) || !strings.Contains(m.Error(), "flags come before") {
+		if !errors.As(err, &m) || !strings.Contains(m.Error(), "put flags before") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // marker is in every copy. A copy may lie inside the tree that is copied: it is no part of that
-// tree, nor is another copy.
+// tree, and other copies are none either.
 const marker = ".copy-of-sources"
 
 // Sources makes to contain the source files of from. Products of a build in the copy stay.

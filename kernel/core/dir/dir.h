@@ -9,7 +9,7 @@
  * struct sg_name - a name that is looked for, and where it was found.
  * @twins: another name may have the same hash: a new name needs an unused tie-break.
  * @turns: how many of SG_READ_TURNS the search has taken.
- * @seq: of the directory when sg_dir_look() looked. While it is the same, so is the rest.
+ * @seq: of the directory when sg_dir_look() looked. While it is the same, the rest is, too.
  */
 struct sg_name {
 	const char *name;

@@ -23,7 +23,7 @@ int sg_thaw(struct sg_vol *vol);
  * has been fenced.
  */
 int sg_freeze_watch(struct sg_vol *vol);
-/* That thread has ended: this system continues, and so do all systems that are frozen for it. */
+/* That thread has ended: this system and all systems that are frozen for it continue. */
 void sg_freeze_watch_end(struct sg_vol *vol);
 
 #endif

@@ -503,7 +503,7 @@ unsigned int sg_tx_words(const struct sg_area *a)
 }
 
 /*
- * Replay never stores into another record, which may still have to be replayed. Nor does it store
+ * Replay never stores into another record, which may still have to be replayed. It never stores
  * into the mount table: no transaction changes it, and its words say which system may replay.
  */
 bool sg_tx_word_replays(const struct sg_vol *vol, u64 off)

@@ -105,7 +105,7 @@ int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 
 /*
  * Processes of that system may have pages of the volume mapped. A system without a name has mapped
- * nothing, nor has a joiner that recovers a slot for itself, nor a tool.
+ * nothing. A joiner that recovers a slot for itself, and a tool, have mapped nothing either.
  */
 static bool may_have_mapped(const struct sg_vol *vol, unsigned int slot, u64 state)
 {

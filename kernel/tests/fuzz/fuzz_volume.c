@@ -245,7 +245,7 @@ static u64 in_places(const struct places *p, u16 index)
 }
 
 /*
- * The superblock before any change: the engine checks its superblock before use, and so does this.
+ * The superblock before any change: the engine checks its superblock before use, as this does.
  */
 static struct sg_super victim;
 

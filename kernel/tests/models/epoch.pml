@@ -140,7 +140,7 @@ inline looks(p) {
 
 /*
  * sg_defer_free() at the beginning of the transaction, which is the worst time: later the deferred free
- * would be younger. Whether its record is valid by then shows at a death.
+ * would be younger. A death shows whether its record is valid by then.
  */
 inline retires() {
 	if

@@ -36,7 +36,7 @@ byte fences;
 #define MINE	(live && inc == mine)
 #define OTHERS_OVER	((p == 0 || over[0]) && (p == 1 || over[1]) && (p == 2 || over[2]))
 
-/* Nor has it acknowledged this epoch then. */
+/* It has not acknowledged this epoch then. */
 inline load_epoch() {
 	d_step { val = hot; acked[p] = hot }
 }

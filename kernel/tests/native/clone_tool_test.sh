@@ -74,7 +74,7 @@ refuses 2 "--label .*: must be up to 63 bytes" "$ctl" clone --base 20G \
 	--label "$(printf 'l%.0s' $(seq 64))" v.img c4
 refuses 1 'v.img: has 32 MiB, and a copy cannot be smaller: the least size is 33554432 bytes, not 16 MiB' \
 	"$ctl" clone --base 20G --size 16M v.img c4
-refuses 1 'v.img: can grow to 64 MiB at most .*\(67108864 bytes\)' \
+refuses 1 'v.img: the volume and its copies can grow to 64 MiB at most .*\(67108864 bytes\)' \
 	"$ctl" clone --base 20G --size 80M v.img c4
 refuses 1 'c1: exists already' "$ctl" clone --base 20G v.img c1
 refuses 1 'none: cannot be opened: No such file' "$ctl" clone --base 20G none c4

@@ -107,7 +107,7 @@ label $'a\302\205b\342\200\250c\342\200\256d' 'a__b___c___d' \
 	'a\xc2\x85b\xe2\x80\xa8c\xe2\x80\xaed'
 label $'\303' _ '\xc3'
 label "$(printf '\\%.0s' {1..63})" "$(printf '_%.0s' {1..63})" "$(printf '\\x5c%.0s' {1..63})"
-# Without a NUL at its end the superblock is invalid, and so is the other copy.
+# Without a NUL at its end the superblock and its copy are invalid.
 named v.img "$(printf 'l%.0s' {1..64})"
 refuses 1 'v.img: holds no intact StargateFS' "$ctl" info --export v.img
 named v.img box

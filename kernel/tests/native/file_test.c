@@ -246,7 +246,7 @@ static void test_limits(void)
 	CHECK(!sg_write_begin(vol, &f, 4095, 1, 0, &w) && !w.fresh && !w.locked && w.len == 1);
 	CHECK(!sg_write_end(vol, &f, &w, 1, 8));
 	CHECK(sg_write(vol, &f, 10000, buf, 10000, 9) == 10000);
-	/* nor does it store times that the file already has */
+	/* a write stores no times that the file already has */
 	changes = sg_seq(vol, &f);
 	CHECK_OK(sg_touch(vol, &f, SG_SET_MTIME | SG_SET_CTIME, 9, 9, 0));
 	CHECK(sg_seq(vol, &f) == changes && sg_iget(vol, &f, mtime) == 9);

@@ -3,7 +3,7 @@
  * Processes act as systems. Each stores a sequence: into two files in place, behind a third file,
  * and as names. One more process copies the volume meanwhile. Each valid copy passes fsck. It holds
  * what had returned of each sequence before the copy, and a prefix of what followed. Some processes
- * are killed (SIGKILL) before and while they are frozen, and so is the copying one. Then the others
+ * are killed (SIGKILL) before and while they are frozen, as is the copying one. Then the others
  * continue.
  */
 #include <signal.h>

@@ -188,7 +188,7 @@ ends guard 137
 tell vm "mkdir 0 unguarded"
 start guard "$ctl" guard --pid "${pid[vm]}" --machine "${a^^}" v.img
 sleep 1
-kill -TERM "${pid[guard]}" # nor is it now
+kill -TERM "${pid[guard]}" # the machine is not affected now either
 ends guard 143
 tell vm "take 0"
 start guard "$ctl" guard v.img --pid="${pid[vm]}"

@@ -167,7 +167,7 @@ for name in machine-aaaaaaaa 1 $a; do
 	refuses 1 'machine-aaaaaaaa \(slot 1\): the volume is not mounted on this host.*--force' \
 		"$ctl" systems v.img fence "$name"
 done
-# Nor is a system whose machine lives: all systems of a machine die together.
+# A system whose machine lives is not fenced either: all systems of a machine die together.
 refuses 1 "machine-bbbbbbbb \\(slot .*\\): (the heartbeat of its VM's slot|its heartbeat moves)" \
 	"$ctl" systems v.img fence 0
 tell survivor "still 1"

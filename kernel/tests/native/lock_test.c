@@ -131,7 +131,7 @@ static void kept_from_nobody(void)
 }
 
 /*
- * A waiter that is gone when its turn comes delays the others only briefly, and so does a free
+ * A waiter that is gone when its turn comes delays the others only briefly, as does a free
  * slot.
  */
 static void handed_to_nobody(void)
@@ -243,8 +243,8 @@ static bool dying(void)
 }
 
 /*
- * A live system holds the lock for ever: a thread to be killed does not wait, nor does one that can
- * repeat its call.
+ * A live system holds the lock for ever: a thread to be killed, or one that can repeat
+ * its call, does not wait.
  */
 static void given_up(void)
 {

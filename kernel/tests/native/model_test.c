@@ -18,7 +18,7 @@ static u64 free_pages(struct model *m)
 }
 
 /*
- * Grows by a chunk, and so does the free space. Only the superblock's page is made writable for it.
+ * Grows by a chunk, as does the free space. Only the superblock's page is made writable for it.
  */
 static void grow(struct model *m)
 {

@@ -43,7 +43,7 @@ static void later(void)
 	u64 file_lock = sg_sys_ref(SG_SYS_SEMS).off + offsetof(struct sg_inode, lock);
 
 	reader_closes();
-	CHECK(sg_trylock(&other, file_lock));	/* nor does it wait for another system */
+	CHECK(sg_trylock(&other, file_lock));	/* it waits for no other system */
 	sg_sem_close_later(&t.v, &rw);
 	sg_unlock(&other, file_lock);
 	others_go_on();

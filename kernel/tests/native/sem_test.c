@@ -136,7 +136,7 @@ static void system_dies(void)
 		 SG_SLOT_FREE);
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));	/* readers leave nothing behind */
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));
-	/* nor does a process that has counted itself, once the slot has a new incarnation */
+	/* a process that counted itself leaves nothing either, once its slot has a new incarnation */
 	join_other();
 	CHECK_OK(try_open(&other, "rw", 0, true, &rw2));
 	CHECK(sg_semw_read(sg_sem_word(&other, &rw2), sg_sem_word(&other, &rw2) + rw2.cell));
@@ -430,7 +430,7 @@ static void rwlock(void)
 	CHECK(sg_semw_no_readers(word));
 	CHECK_OK(sg_sem_write_lock(&other, &b, they, 0));
 	CHECK_OK(sg_sem_write_unlock(&other, &b, they));
-	/* so does one that has read by its kernel */
+	/* a process that has read by its kernel leaves no reader either */
 	CHECK_OK(sg_sem_read_lock(&t.v, &a, me, 0));
 	u = sem_of(&t.v, "rw");
 	CHECK_OK(sg_sem_read_lock(&t.v, &u, you, 0));

@@ -440,7 +440,7 @@ if command -v compgen >/dev/null; then
 			_stargatectl
 			printf '%s\n' \"\${COMPREPLY[@]}\"" - "$@"
 	}
-	# Nor is it for the completion, which gets --watch=5 as three words.
+	# The completion gets --watch=5 as three words, and takes none of them for the command.
 	offered --watch 5 systems v.img ''
 	says '^fence$'
 	offered --watch = 5 systems v.img ''

@@ -263,7 +263,7 @@ static void replay_given_up(void)
 	CHECK_EQ(sg_slots_taken(&c.v), 1ULL << 2);
 	tsys_die(&a);
 	tsys_die(&b);
-	/* nor does a record show which system lives */
+	/* a record does not show either which system lives */
 	tsys_join(&a, mem, SIZE, 1);
 	held = state_of(&c.v, 2);
 	tsys_record(&a.v, 0, 0, sg_slot_off(&c.v, 2) + offsetof(struct sg_slot, state), 0);

@@ -193,7 +193,7 @@ void case_growth(void)
 			CHECK(read_ok(w, p * SG_PAGE, SG_PAGE, f.tag, WT_USER));
 		}
 		CHECK(read_ok(w, 0, 512 * SG_PAGE, f.tag, WT_USER));
-		/* ... and so are new tables, at each level. */
+		/* New tables are seen, too, at each level. */
 		for (level = 2; level <= height; level++) {
 			p = 3ULL << (9 * (level - 1));
 			CHECK(wt_read(w, p * SG_PAGE, 8, WT_KVEC) == 0);

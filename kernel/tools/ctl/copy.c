@@ -283,7 +283,7 @@ int copy_size(const struct copy *s, u64 *size)
 	}
 	if (*size <= most)
 		return 0;
-	tool_error("%s: can grow to %s at most (--max-size of mkfs.stargatefs), and so can a copy of it; that is the largest possible size (%llu bytes)",
+	tool_error("%s: the volume and its copies can grow to %s at most (--max-size of mkfs.stargatefs); that is the largest possible size (%llu bytes)",
 		   s->path,
 		   show_size(most, a), (unsigned long long)most);
 	return -EINVAL;

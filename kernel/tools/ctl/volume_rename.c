@@ -86,7 +86,7 @@ static int show(struct call *c, struct volume *v)
 	return 0;
 }
 
-/* The volume is held; so is the other name. */
+/* The volume and the other name are locked. */
 static int rename_to(struct call *c, struct volume *from)
 {
 	char name[SHOW_MAX];

@@ -123,7 +123,7 @@ static int change(void *ctx, char why[200])
 	return target_change(((struct job *)ctx)->target, why);
 }
 
-/* A repair may take longer than other systems wait for a heartbeat, and so may the store of it. */
+/* A repair, or its store, may take longer than other systems wait for a heartbeat. */
 static int holding(void *ctx, struct sg_vol *vol)
 {
 	struct job *job = ctx;

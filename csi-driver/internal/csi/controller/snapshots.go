@@ -237,10 +237,10 @@ func (d *Controller) clone(ctx context.Context, spec pool.Spec, of pool.ID, r *c
 		return source, err
 	}
 	if most := max(spec.Size+spec.Reserve, spec.MaxSize); info.MaxSize < most {
-		return source, errkind.New(errkind.OutOfRange, "%s can grow to %d bytes, and so can a copy of it; %d are wanted", source.Name, info.MaxSize, most)
+		return source, errkind.New(errkind.OutOfRange, "%s and its copies can grow to %d bytes; %d are wanted", source.Name, info.MaxSize, most)
 	}
 	if info.HostSplice != spec.HostSplice {
-		return source, errkind.New(errkind.Invalid, "%s has another hostMode, which a copy of it shares: take a class with that", source.Name)
+		return source, errkind.New(errkind.Invalid, "%s has another hostMode, which a copy of it shares: use a class with the same hostMode", source.Name)
 	}
 	return d.zone.Clone(ctx, spec, source)
 }

@@ -201,7 +201,7 @@ func (w *world) clone(of string) error {
 	return err
 }
 
-// Ids of earlier drivers, which are names alone, stay valid, and so does the new one of the same
+// Ids of earlier drivers, which are names alone, stay valid, with the new one of the same
 // volume: both mean one volume.
 func TestIDsOfEarlierDrivers(t *testing.T) {
 	ctx := context.Background()

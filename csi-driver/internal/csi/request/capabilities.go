@@ -73,7 +73,7 @@ func Check(c *csi.VolumeCapability) error {
 	case c == nil:
 		return errkind.New(errkind.Invalid, "no volume capability is given")
 	case c.GetBlock() != nil:
-		return errkind.New(errkind.Invalid, "volumeMode Block is not supported: a volume is a file system that several systems share, and would be lost under another")
+		return errkind.New(errkind.Invalid, "volumeMode Block is not supported: a volume is a file system that several systems share, and another file system would destroy it")
 	case c.GetMount() == nil:
 		return errkind.New(errkind.Invalid, "a volume capability has no access type")
 	case !accessModes[c.GetAccessMode().GetMode()]:
