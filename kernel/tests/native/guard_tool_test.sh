@@ -66,7 +66,7 @@ refuses 2 'guard: takes VOLUME' "$ctl" guard v.img true
 refuses 2 'guard: takes VOLUME' "$ctl" guard -- v.img true
 refuses 2 'guard: takes VOLUME' "$ctl" guard v.img --pid 1 -- true
 refuses 2 "--machine '0{32}': must be 32 hex" "$ctl" guard v.img --machine "$(printf %032d 0)" -- true
-refuses 2 "--machine 'x': allowed" "$ctl" guard v.img --machine x -- true
+refuses 2 "--machine 'x': must be" "$ctl" guard v.img --machine x -- true
 for bad in 0 -1 x '' 2147483648; do
 	refuses 2 "--pid '$bad': must be the number" "$ctl" guard v.img --pid="$bad"
 	refuses 2 "--pause-limit '$bad': must be 1 to 86400" \

@@ -24,7 +24,7 @@ refuses 2 "--max-size '.16M': .* to 64T, .*not relative: give the whole size" "$
 for bad in '' 0 -2M 4097 1M abc 4096T 18446744073709551615 0xfffffffffffff000; do
 	refuses 2 "--phys '.*': must be 2M to 4095T, a multiple of 2M" "$mkfs" --phys "$bad" \
 		--size 16M v.img
-	refuses 2 "--base '.*': allowed" "$mkfs" --base "$bad" --size 16M v.img
+	refuses 2 "--base '.*': must be" "$mkfs" --base "$bad" --size 16M v.img
 done
 for bad in '' 0 17 -1 1.5 two 1Q 18446744073709551617; do
 	refuses 2 "--areas '.*': must be 1 to 16" "$mkfs" --areas "$bad" --size 16M --phys 16G v.img
