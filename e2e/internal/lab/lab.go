@@ -211,8 +211,22 @@ func (l *Lab) Start(name string, life Life) error {
 // bootLimit is for a debug kernel on a busy machine; a stock one takes seconds.
 const bootLimit = 5 * time.Minute
 
-// boot starts a guest and loads the module.
+// bootTries is how often QEMU may fail by an assertion of its own before the module is loaded.
+const bootTries = 3
+
+// boot starts a guest and loads the module. An assertion of QEMU that fails before the agent answers
+// says nothing about the module, so the guest is started again.
 func (l *Lab) boot(m *member) error {
+	for try := 1; ; try++ {
+		err := l.bootOnce(m)
+		if try == bootTries || !errors.Is(err, vm.ErrAssertion) {
+			return err
+		}
+		say.Line("starting %s again: %s", m.name, err)
+	}
+}
+
+func (l *Lab) bootOnce(m *member) error {
 	start := time.Now()
 	place, spec, err := l.plan(m)
 	if err != nil {

@@ -4,6 +4,7 @@ package vm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -55,13 +56,21 @@ func Start(p Place, spec Spec, console string) (*Guest, error) {
 	return g, nil
 }
 
+// ErrAssertion means that QEMU found an error in itself. QEMU 10.0 does so rarely when it translates
+// a guest with several processors (iotlb_to_section).
+var ErrAssertion = errors.New("QEMU failed by an assertion of its own")
+
 // WaitReady waits until the agent answers.
 func (g *Guest) WaitReady(limit time.Duration) error {
 	select {
 	case <-g.Link.Ready():
 		return nil
 	case <-g.ended:
-		return fmt.Errorf("%s ended while booting: %s", g.Spec.Name, g.Errors())
+		said := g.Errors()
+		if strings.HasPrefix(said, "qemu-system-") && strings.Contains(said, ": Assertion `") {
+			return fmt.Errorf("%s ended while booting: %w: %s", g.Spec.Name, ErrAssertion, said)
+		}
+		return fmt.Errorf("%s ended while booting: %s", g.Spec.Name, said)
 	case <-time.After(limit):
 		return fmt.Errorf("%s did not boot within %s", g.Spec.Name, limit)
 	}

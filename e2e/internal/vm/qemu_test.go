@@ -3,12 +3,16 @@
 package vm
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"stargate/e2e/internal/wire"
 )
 
 // Folders may have any name.
@@ -196,6 +200,28 @@ func TestAccelOfANode(t *testing.T) {
 		}
 		if got := c.from.forNode(dir + "/nest*"); got.Name != c.want || !got.Node {
 			t.Errorf("%q, %s: %+v", c.said, c.from.Name, got)
+		}
+	}
+}
+
+// Only an assertion of QEMU's own code is told apart: whatever else ends a boot stays a failure.
+func TestAssertion(t *testing.T) {
+	for said, want := range map[string]bool{
+		"qemu-system-x86_64: system/physmem.c:2671: iotlb_to_section: Assertion `a < b' failed.\n": true,
+		"qemu-system-x86_64: could not open disk image\n":                                          false,
+		"program: file.c:1: main: Assertion `a' failed.\n":                                         false,
+		"": false,
+	} {
+		ended := make(chan struct{})
+		close(ended)
+		g := Guest{
+			Spec:    Spec{Name: "g1"},
+			Link:    wire.NewLink(&bytes.Buffer{}),
+			machine: machine{said: bytes.NewBufferString(said), ended: ended},
+		}
+		err := g.WaitReady(time.Minute)
+		if err == nil || errors.Is(err, ErrAssertion) != want || !strings.Contains(err.Error(), strings.TrimSpace(said)) {
+			t.Errorf("after %q: %v", said, err)
 		}
 	}
 }
