@@ -256,7 +256,7 @@ func TestRefusals(t *testing.T) {
 		{small(func(d *libvirtxml.Domain) { d.OS = nil }), one, intel, "no os type"},
 		{small(func(d *libvirtxml.Domain) { d.Memory = nil }), one, intel, "no memory element"},
 		{small(func(d *libvirtxml.Domain) { d.Memory.Unit = "acres" }), one, intel, "no unit"},
-		{small(func(d *libvirtxml.Domain) { d.Memory.Value = 1 << 63 }), one, intel, "cannot be"},
+		{small(func(d *libvirtxml.Domain) { d.Memory.Value = 1 << 63 }), one, intel, "is impossible"},
 		{small(func(d *libvirtxml.Domain) {
 			d.LaunchSecurity = &libvirtxml.DomainLaunchSecurity{SEV: &libvirtxml.DomainLaunchSecuritySEV{}}
 		}), one, intel, "encrypted"},
