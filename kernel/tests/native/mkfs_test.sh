@@ -177,6 +177,15 @@ expect 0 "$mkfs" --size 1G --sparse --phys 16G sparse
 [[ $(stat -c %b sparse) -lt 100000 ]] || fail "a sparse volume takes all of its memory"
 expect 0 "$fsck" -n sparse
 
+# --- looking for other volumes fills no hole: on tmpfs a load from a shared mapping would -----
+
+holes=$(mktemp /dev/shm/sg-mkfs.XXXXXX)
+truncate -s 16G "$holes"
+expect 0 "$mkfs" -f --phys 16G "$holes"
+taken=$(stat -c %b "$holes")
+rm "$holes"
+((taken < 20000)) || fail "a volume of 16 GiB with nothing in it takes $((taken / 2)) KiB"
+
 # --- output ---------------------------------------------------------------------------------
 
 odd=$'odd\nname\xff.img'

@@ -122,7 +122,9 @@ static int refuse_contents(const struct request *r, u64 size)
 		err = -errno;
 		tool_error("%s: cannot be mapped: %s", r->path, strerror(-err));
 	} else {
+		sg_os_mapped(base, size, fd);	/* the search reads holes, and fills none */
 		err = refuse_known(r, base, size, &known);
+		sg_os_unmapped(base);
 		munmap(base, size);
 	}
 	if (!err)
