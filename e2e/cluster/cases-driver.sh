@@ -150,7 +150,7 @@ in_zone() { inside ls "$zone_dir" | sed -n 's/\.stargate$//p' | sort; }
 without_pv() { comm -13 <(handles | sort) <(in_zone); }
 orphans() {
 	k get --raw "/api/v1/namespaces/$release_ns/pods/$(driver_pod):9810/proxy/metrics" |
-		awk '/^stargate_zone_orphans/ { print $NF }'
+		awk '/^stargate_zone_orphans/ { n += $NF; known = 1 } END { if (known) print n }'
 }
 told_of() {
 	contains "volume $1 has no PersistentVolume" k -n default get events -o 'jsonpath={.items[*].message}' \

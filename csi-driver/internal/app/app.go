@@ -242,7 +242,7 @@ func sweep(ctx context.Context, z sweeper, every, limit time.Duration) {
 // serveHTTP also probes the driver's own socket: the driver is alive if that answers.
 func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grpc.ClientConn, p parts, calls metrics.CSIMetricsManager) {
 	own := prometheus.NewRegistry()
-	orphans := func() (int64, bool) { return 0, false } // without a cluster: unknown
+	orphans := func() map[string]int64 { return nil } // without a cluster: unknown
 	if p.node != nil {
 		orphans = p.node.Orphans
 	}

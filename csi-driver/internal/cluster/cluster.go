@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,17 +64,16 @@ type Node struct {
 	vain    int                // failed looks at it, in a row
 	volumes map[string]trouble // the last report about each volume that could not be used
 	orphans orphans
-
-	orphaned atomic.Int64 // number of orphans; -1: unknown. Read concurrently.
 }
 
 // New returns the Node of that name.
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
 	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain, watchSilent: watchSilent}
-	n.orphaned.Store(-1)
 	n.LookAtMounts(func() (kernelmodule.Mounts, error) { return kernelmodule.None, nil })
 	n.LookAtPaths(everywhere)
 	n.LookForOrphans(OrphanLimit)
+	n.searchFor("claim", "volumes of claims", n.ofClaims)
+	n.searchFor("pod", "volumes of pods", n.ofPods)
 	return n
 }
 

@@ -35,7 +35,8 @@ type told struct {
 	volumes []pool.Volume
 
 	snapshots []pool.Snapshot
-	asked     int // for them
+	unread    error // of a part of them
+	asked     int   // for them
 
 	meanwhile func() // runs during the look
 }
@@ -50,7 +51,7 @@ func (z *told) Status(context.Context) (pool.Status, error) {
 func (z *told) List(context.Context) ([]pool.Volume, error) { return z.volumes, nil }
 func (z *told) Snapshots(context.Context) ([]pool.Snapshot, error) {
 	z.asked++
-	return z.snapshots, nil
+	return z.snapshots, z.unread
 }
 
 const driver = "stargate.csi.dev"
@@ -357,7 +358,7 @@ func TestOrphans(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if is, so := n.Orphans(); so != known || known && is != found {
+		if is, so := n.Orphans()["claim"]; so != known || known && is != found {
 			t.Errorf("%d orphans, %v; should be %d, %v", is, so, found, known)
 		}
 		said(t, recorder, events...)
@@ -435,27 +436,70 @@ func TestOrphansOfPodsAndSnapshots(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if found, known := n.Orphans(); !known || found != int64(len(events)-1) {
-			t.Errorf("snapshotter %v: %d orphans, %v", snapshotter, found, known)
+		want := map[string]int64{"claim": 0, "pod": 1}
+		if snapshotter {
+			want["snapshot"] = 2
+		}
+		if found := n.Orphans(); !maps.Equal(found, want) {
+			t.Errorf("snapshotter %v: %v", snapshotter, found)
 		}
 		said(t, recorder, events...)
 	}
 }
 
-// Without the mounts it is unknown which volumes are left.
-func TestOrphansWithoutMounts(t *testing.T) {
-	n := New(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}), record.NewFakeRecorder(9), driver, "n1")
-	unread := errors.New("the table cannot be read")
-	n.LookAtPaths(func([]pool.Volume) (map[string][]string, error) { return nil, unread })
-	n.LookForOrphans(Period)
-	z := &told{kind: pool.DAX, volumes: []pool.Volume{{Name: pool.EphemeralName("left"), State: pool.Ready}}}
-	for range 3 {
-		if err := n.Look(context.Background(), z); !errors.Is(err, unread) {
-			t.Error(err)
+// A source that cannot be read hides no orphan of another source, and an Event tells its error.
+func TestOrphansOfOneSourceUnread(t *testing.T) {
+	unread := errors.New("it cannot be read")
+	kinds := map[schema.GroupVersionResource]string{contentsKind: "VolumeSnapshotContentList"}
+	for source, want := range map[string]map[string]int64{
+		"PersistentVolumes": {"pod": 1, "snapshot": 1}, "mounts of volumes": {"claim": 1, "snapshot": 1},
+		"contents of snapshots": {"claim": 1, "pod": 1}, "snapshots": {"claim": 1, "pod": 1},
+		"folder of snapshots": {"claim": 1, "pod": 1, "snapshot": 1}, "": {"claim": 1, "pod": 1, "snapshot": 1},
+	} {
+		fails := func(name string) error {
+			if name == source {
+				return unread
+			}
+			return nil
 		}
-	}
-	if found, known := n.Orphans(); known {
-		t.Errorf("%d orphans", found)
+		client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		client.PrependReactor("list", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return source == "PersistentVolumes", nil, unread
+		})
+		contents := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
+		contents.PrependReactor("list", "volumesnapshotcontents", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			all := a.(clienttesting.ListAction).GetListRestrictions().Labels.Empty() // the other list is of those to claim
+			return all && source == "contents of snapshots", nil, unread
+		})
+		recorder := record.NewFakeRecorder(20)
+		n := New(client, recorder, driver, "n1")
+		n.LookAtPaths(func([]pool.Volume) (map[string][]string, error) { return nil, fails("mounts of volumes") })
+		n.LookForOrphans(Period)
+		n.Contents(contents)
+		z := &told{kind: pool.DAX, volumes: []pool.Volume{{Name: "pvc-1", State: pool.Ready}, {Name: pool.EphemeralName("left"), State: pool.Ready}},
+			unread: errors.Join(fails("snapshots"), fails("folder of snapshots"))}
+		if source != "snapshots" {
+			z.snapshots = []pool.Snapshot{{Name: pool.SnapshotName("forgotten")}}
+		}
+		for range patience {
+			if err := n.Look(context.Background(), z); errors.Is(err, unread) != (source != "") {
+				t.Errorf("%s: %v", source, err)
+			}
+		}
+		if found := n.Orphans(); !maps.Equal(found, want) {
+			t.Errorf("%s cannot be read: %v", source, found)
+		}
+		events := map[string]int{}
+		for len(recorder.Events) > 0 {
+			events[strings.Fields(<-recorder.Events)[1]]++
+		}
+		blind := 0
+		if source != "" {
+			blind = 1
+		}
+		if events["VolumeOrphaned"] != len(want) || events["OrphansUnknown"] != blind {
+			t.Errorf("%s cannot be read: Events %v", source, events)
+		}
 	}
 }
 
@@ -467,15 +511,15 @@ func TestOrphanLimit(t *testing.T) {
 		n.LookForOrphans(limit)
 		z := &told{kind: pool.None, volumes: []pool.Volume{{Name: "pvc-1", State: pool.Ready}}}
 		for look := 0; look <= every; look++ {
-			if _, known := n.Orphans(); known {
-				t.Errorf("limit %s: after %d looks", limit, look)
+			if known := n.Orphans(); len(known) > 0 {
+				t.Errorf("limit %s: %v after %d looks", limit, known, look)
 			}
 			if err := n.Look(context.Background(), z); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if found, known := n.Orphans(); !known || found != 1 {
-			t.Errorf("limit %s: %d orphans, %v", limit, found, known)
+		if found := n.Orphans(); found["claim"] != 1 {
+			t.Errorf("limit %s: %v", limit, found)
 		}
 		said(t, recorder, "VolumeOrphaned volume pvc-1 has no")
 	}
@@ -504,7 +548,7 @@ func TestOrphansUnknown(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if found, known := n.Orphans(); asked != 4 || known {
+	if found, known := n.Orphans()["claim"]; asked != 4 || known {
 		t.Errorf("asked %d times; %d orphans, %v", asked, found, known)
 	}
 }

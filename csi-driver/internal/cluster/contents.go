@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,9 +22,11 @@ const managedBy = "snapshot.storage.kubernetes.io/managed-by"
 
 var contentsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
 
-// Contents lets the node claim manually written contents of snapshots that are in its zone.
+// Contents lets the node claim manually written contents of snapshots that are in its zone, and
+// search for snapshots without a content. Call it once, before Run.
 func (n *Node) Contents(client dynamic.Interface) {
 	n.contents, n.snapshots = client.Resource(contentsKind), client.Resource(snapshotsKind)
+	n.searchFor("snapshot", "snapshots", n.ofSnapshots)
 }
 
 // claimContents puts the node's name on unclaimed contents of snapshots in its zone.
@@ -43,10 +46,7 @@ func (n *Node) claimContents(ctx context.Context, z Zone) error {
 	if len(handles) == 0 {
 		return nil
 	}
-	snapshots, err := z.Snapshots(ctx)
-	if err != nil {
-		return err
-	}
+	snapshots, err := z.Snapshots(ctx) // a part of them, if it fails
 	here := map[string]bool{}
 	for _, s := range snapshots {
 		here[s.Name], here[s.ID()] = true, true
@@ -56,10 +56,10 @@ func (n *Node) claimContents(ctx context.Context, z Zone) error {
 			continue
 		}
 		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, managedBy, n.name)
-		if _, err := n.contents.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-			return err
+		if _, perr := n.contents.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); perr != nil {
+			return errors.Join(err, perr)
 		}
 		klog.FromContext(ctx).Info("This node has claimed a manually written content of a snapshot", "content", name, "snapshot", handle)
 	}
-	return nil
+	return err
 }

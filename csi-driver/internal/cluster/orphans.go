@@ -4,7 +4,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,11 +24,33 @@ import (
 const OrphanLimit = 10 * time.Minute
 
 // orphans are volumes and snapshots that no call will delete: made for a claim, and without a
-// PersistentVolume; made for a pod, and mounted nowhere; or without a VolumeSnapshotContent.
+// PersistentVolume; made for a pod, and mounted nowhere; or without a VolumeSnapshotContent. Each
+// of these searches has its own source, so that one that cannot be read hides no orphan of another.
 type orphans struct {
-	every int             // one look of this many includes a search
+	every    int // one look of this many includes a search
+	searches []*search
+}
+
+// find searches. With an error it may return a part of the orphans; nil means none of them.
+type find func(ctx context.Context, z Zone, volumes []pool.Volume) ([]orphan, error)
+
+// search is for orphans of one kind.
+type search struct {
+	kind  string // for the metric
+	of    string // for a message
+	find  find
 	wait  int             // looks until the next search
+	vain  int             // failed searches in a row
+	blind bool            // and an Event has said so
 	told  map[string]bool // the ones of the last search, and whether they were reported
+	found atomic.Int64    // number of orphans; -1: unknown. Read concurrently.
+}
+
+// searchFor adds a search.
+func (n *Node) searchFor(kind, of string, by find) {
+	s := &search{kind: kind, of: of, find: by}
+	s.found.Store(-1)
+	n.orphans.searches = append(n.orphans.searches, s)
 }
 
 // LookForOrphans sets another limit than OrphanLimit; call it before Run.
@@ -33,28 +58,59 @@ func (n *Node) LookForOrphans(limit time.Duration) {
 	n.orphans.every = max(1, int((limit+Period-1)/Period))
 }
 
-// Orphans is the number of orphans; false: no search has covered enough time yet.
-func (n *Node) Orphans() (int64, bool) {
-	found := n.orphaned.Load()
-	return found, found >= 0
+// Orphans are the numbers of orphans by their kind: claim, pod or snapshot. A kind is missing until
+// a search for it has covered enough time.
+func (n *Node) Orphans() map[string]int64 {
+	all := map[string]int64{}
+	for _, s := range n.orphans.searches {
+		if found := s.found.Load(); found >= 0 {
+			all[s.kind] = found
+		}
+	}
+	return all
 }
 
+// findOrphans runs each search that is due. A search that finds nothing out is repeated with the
+// next look. One that finds out a part waits as usual, because orphans are reported when they have
+// been found twice.
 func (n *Node) findOrphans(ctx context.Context, z Zone, volumes []pool.Volume) error {
-	if n.orphans.wait > 0 {
-		n.orphans.wait--
-		return nil
+	var failed []error
+	for _, s := range n.orphans.searches {
+		if s.wait > 0 {
+			s.wait--
+			continue
+		}
+		all, err := s.find(ctx, z, volumes)
+		if err == nil {
+			s.vain, s.blind = 0, false
+		} else {
+			failed = append(failed, err)
+			if s.vain++; !s.blind && (all != nil || s.vain == patience) {
+				s.blind = true
+				n.events.Eventf(n.itself(), corev1.EventTypeWarning, "OrphansUnknown",
+					"whether Kubernetes will delete all %s cannot be found out: %v", s.of, err)
+			}
+		}
+		if err == nil || all != nil {
+			s.wait = n.orphans.every - 1
+			n.tellOrphans(ctx, s, all, err == nil)
+		}
 	}
-	all, err := n.unowned(ctx, z, volumes)
-	if err != nil {
-		return err // retried with the next look
+	return errors.Join(failed...)
+}
+
+// tellOrphans reports the orphans that an earlier search has found, too. If only a part could be
+// searched, the other part is as it was.
+func (n *Node) tellOrphans(ctx context.Context, s *search, all []orphan, whole bool) {
+	before := s.told
+	s.told = map[string]bool{}
+	if !whole {
+		maps.Copy(s.told, before)
 	}
-	n.orphans.wait = n.orphans.every - 1
-	before := n.orphans.told
-	n.orphans.told = map[string]bool{}
 	found := int64(0)
 	for _, o := range all {
 		told, again := before[o.name]
-		n.orphans.told[o.name] = again
+		s.told[o.name] = again
 		if !again {
 			continue
 		}
@@ -65,9 +121,8 @@ func (n *Node) findOrphans(ctx context.Context, z Zone, volumes []pool.Volume) e
 		}
 	}
 	if before != nil {
-		n.orphaned.Store(found)
+		s.found.Store(found)
 	}
-	return nil
 }
 
 // orphan is a volume or snapshot, and the reason why Kubernetes will not delete it.
@@ -83,12 +138,12 @@ const (
 	ofNoContent = "has no VolumeSnapshotContent, so Kubernetes will not delete it: run stargatectl volume delete, or give it a VolumeSnapshotContent"
 )
 
-// unowned are the volumes and snapshots that were made for Kubernetes, and that no object or mount
-// of Kubernetes names.
-func (n *Node) unowned(ctx context.Context, z Zone, volumes []pool.Volume) ([]orphan, error) {
-	// The state in the API server's memory is recent enough.
-	recent := metav1.ListOptions{ResourceVersion: "0"}
-	list, err := n.client.CoreV1().PersistentVolumes().List(ctx, recent)
+// recent lists the state in the API server's memory, which is recent enough.
+func recent() metav1.ListOptions { return metav1.ListOptions{ResourceVersion: "0"} }
+
+// ofClaims are the volumes that were made for claims, and that no PersistentVolume names.
+func (n *Node) ofClaims(ctx context.Context, _ Zone, volumes []pool.Volume) ([]orphan, error) {
+	list, err := n.client.CoreV1().PersistentVolumes().List(ctx, recent())
 	if err != nil {
 		return nil, fmt.Errorf("PersistentVolumes: %w", err)
 	}
@@ -98,26 +153,38 @@ func (n *Node) unowned(ctx context.Context, z Zone, volumes []pool.Volume) ([]or
 			known[of.VolumeHandle] = true
 		}
 	}
+	var all []orphan
+	for _, v := range volumes {
+		if pool.OfClaim(v.Name) && !known[v.Name] && !known[v.ID()] {
+			all = append(all, orphan{"volume", v.Name, v.Size, ofNoVolume})
+		}
+	}
+	return all, nil
+}
+
+// ofPods are the volumes that were made for pods, and that are mounted nowhere.
+func (n *Node) ofPods(_ context.Context, _ Zone, volumes []pool.Volume) ([]orphan, error) {
 	shown, err := n.shown(volumes)
 	if err != nil {
 		return nil, fmt.Errorf("mounts of volumes: %w", err)
 	}
 	var all []orphan
 	for _, v := range volumes {
-		switch {
-		case pool.OfClaim(v.Name) && !known[v.Name] && !known[v.ID()]:
-			all = append(all, orphan{"volume", v.Name, v.Size, ofNoVolume})
-		case pool.IsEphemeral(v.Name) && len(shown[v.Name]) == 0:
+		if pool.IsEphemeral(v.Name) && len(shown[v.Name]) == 0 {
 			all = append(all, orphan{"volume", v.Name, v.Size, ofNoPod})
 		}
 	}
-	if n.contents == nil {
-		return all, nil // nobody makes snapshots
-	}
-	contents, err := n.contents.List(ctx, recent)
+	return all, nil
+}
+
+// ofSnapshots are the snapshots that no content names. If a folder or a zone cannot be read, those
+// of the other one are returned with the error.
+func (n *Node) ofSnapshots(ctx context.Context, z Zone, _ []pool.Volume) ([]orphan, error) {
+	contents, err := n.contents.List(ctx, recent())
 	if err != nil {
 		return nil, fmt.Errorf("contents of snapshots: %w", err)
 	}
+	known := map[string]bool{}
 	for _, c := range contents.Items {
 		if of, _, _ := unstructured.NestedString(c.Object, "spec", "driver"); of != n.driver {
 			continue
@@ -129,12 +196,16 @@ func (n *Node) unowned(ctx context.Context, z Zone, volumes []pool.Volume) ([]or
 	}
 	snapshots, err := z.Snapshots(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("snapshots: %w", err)
+		err = fmt.Errorf("snapshots: %w", err)
+	}
+	var all []orphan
+	if snapshots != nil {
+		all = []orphan{}
 	}
 	for _, s := range snapshots {
 		if pool.IsSnapshot(s.Name) && !known[s.Name] && !known[s.ID()] {
 			all = append(all, orphan{"snapshot", s.Name, s.Size, ofNoContent})
 		}
 	}
-	return all, nil
+	return all, err
 }

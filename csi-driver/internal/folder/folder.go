@@ -225,13 +225,15 @@ func Snapshot(file string) (name, source string, ok bool) {
 	return name, source, ok && two && pool.ValidName(name) && pool.ValidName(source)
 }
 
-// Snapshots returns all snapshots, sorted by name.
+// Snapshots returns all snapshots, sorted by name. If one cannot be read, it returns the others with
+// the error.
 func (f Folder) Snapshots() ([]pool.Snapshot, error) {
 	entries, err := f.Entries()
 	if err != nil {
 		return nil, errkind.Wrap(errkind.NoAnswer, err, "snapshots")
 	}
 	var all []pool.Snapshot
+	var unread error
 	for _, e := range entries {
 		name, source, ok := Snapshot(e.Name())
 		if !ok || !e.Type().IsRegular() {
@@ -242,14 +244,15 @@ func (f Folder) Snapshots() ([]pool.Snapshot, error) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			return nil, errkind.Wrap(errkind.Internal, err, "snapshot %s", name)
+			unread = errkind.Wrap(errkind.Internal, err, "snapshot %s", name)
+			continue
 		}
 		all = append(all, pool.Snapshot{
 			Name: name, Source: source, Path: f.Path("", e.Name()), Size: st.Size(), Created: st.ModTime(),
 		})
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
-	return all, nil
+	return all, unread
 }
 
 // Snapshot returns the snapshot of that name.

@@ -45,7 +45,7 @@ type Collector struct {
 	zone   Zone
 	module *kernelmodule.Module
 	log    klog.Logger
-	lost   func() (int64, bool)
+	lost   func() map[string]int64
 
 	up, zoneSize, zoneFree, zoneLargest, volumes, others    *prometheus.Desc
 	orphans                                                 *prometheus.Desc
@@ -85,9 +85,9 @@ func moduleShows() []shown {
 	}
 }
 
-// NewCollector is for one zone. orphans returns the number of volumes and snapshots that
-// Kubernetes will not delete, if it is known.
-func NewCollector(z Zone, k *kernelmodule.Module, orphans func() (int64, bool), log klog.Logger) *Collector {
+// NewCollector is for one zone. orphans returns the numbers of volumes and snapshots that Kubernetes
+// will not delete, by their kind, as far as they are known.
+func NewCollector(z Zone, k *kernelmodule.Module, orphans func() map[string]int64, log klog.Logger) *Collector {
 	return &Collector{
 		zone: z, module: k, log: log, lost: orphans, shown: moduleShows(),
 		shutDown:    desc("mount_shut_down", "1: this node's mount of the volume cannot be used: the node was fenced, or pages are bad.", "volume"),
@@ -97,7 +97,7 @@ func NewCollector(z Zone, k *kernelmodule.Module, orphans func() (int64, bool), 
 		zoneLargest: desc("zone_largest_volume_bytes", "Size of the largest volume that can be made.", "alignment"),
 		volumes:     desc("zone_volumes", "Volumes in the zone."),
 		others:      desc("zone_strays", "Objects in the zone that the driver's tools have not made."),
-		orphans:     desc("zone_orphans", "Volumes and snapshots that Kubernetes will not delete."),
+		orphans:     desc("zone_orphans", "Volumes of claims and of pods, and snapshots, that Kubernetes will not delete.", "kind"),
 		size:        desc("volume_size_bytes", "Size of a volume.", "volume"),
 		used:        desc("volume_used_bytes", "Bytes in use in a volume.", "volume"),
 		inodes:      desc("volume_inodes", "Inodes that a volume can have.", "volume"),
@@ -175,8 +175,8 @@ func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 		gauge(c.zoneLargest, s.Largest, "2Mi"), gauge(c.zoneLargest, s.Largest1G, "1Gi"),
 		gauge(c.volumes, int64(s.Volumes)), gauge(c.others, int64(s.Others)),
 	}
-	if n, known := c.lost(); known {
-		seen = append(seen, gauge(c.orphans, n))
+	for kind, n := range c.lost() {
+		seen = append(seen, gauge(c.orphans, n, kind))
 	}
 	volumes, err := c.zone.Glances(ctx)
 	if err != nil {

@@ -34,8 +34,8 @@ func (s *silent) Status(context.Context) (pool.Status, error) {
 // a failure.
 func TestFailedLooks(t *testing.T) {
 	z := &silent{}
-	lost := int64(-1)
-	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() (int64, bool) { return lost, lost >= 0 }, klog.Background())
+	var lost map[string]int64
+	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() map[string]int64 { return lost }, klog.Background())
 	r := prometheus.NewRegistry()
 	r.MustRegister(c)
 	look := func() map[string]float64 {
@@ -62,7 +62,7 @@ func TestFailedLooks(t *testing.T) {
 	if n, shown := look()["stargate_zone_orphans"]; shown {
 		t.Errorf("the number is unknown, and the metric is %v", n)
 	}
-	lost = 3
+	lost = map[string]int64{"claim": 3}
 	if n := look()["stargate_zone_orphans"]; n != 3 {
 		t.Errorf("%v orphans", n)
 	}
@@ -115,7 +115,7 @@ func families(t *testing.T, seen []prometheus.Metric) map[string]float64 {
 // A look that is cut off has failed: the metrics of volumes stay.
 func TestFailedLooksAtVolumes(t *testing.T) {
 	z := &full{}
-	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() (int64, bool) { return 0, false }, klog.Background())
+	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() map[string]int64 { return nil }, klog.Background())
 	used := func(when string, want float64, limit time.Duration) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -142,7 +142,7 @@ func TestEpochsBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	module := kernelmodule.NewFor(sysfs, func(path string) string { return path })
-	c := NewCollector(&full{}, module, func() (int64, bool) { return 0, false }, klog.Background())
+	c := NewCollector(&full{}, module, func() map[string]int64 { return nil }, klog.Background())
 	for _, k := range []struct {
 		slot, epoch string
 		want        float64

@@ -75,15 +75,13 @@ func (z *Zone) here(s pool.Snapshot, err error) (pool.Snapshot, error) {
 	return s, err
 }
 
-// Snapshots are those of the zone and of the folder.
+// Snapshots are those of the zone and of the folder. If one of the two cannot be read, it returns
+// those of the other one with the error.
 func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	all, err := z.Zone.Snapshots(ctx)
-	if err != nil {
-		return nil, err
-	}
-	here, err := z.folder.Snapshots()
-	if err != nil {
-		return nil, err
+	here, herr := z.folder.Snapshots()
+	if herr != nil {
+		herr = fmt.Errorf("folder of snapshots: %w", herr)
 	}
 	for _, s := range here {
 		s, _ = z.here(s, nil)
@@ -91,7 +89,10 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	}
 	// Pages of a list continue behind a name, so the whole list is sorted.
 	slices.SortFunc(all, func(a, b pool.Snapshot) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
+	if herr != nil { // callers look at the first kind of failure, and a missing zone (NoZone) is not one
+		err = errors.Join(herr, err)
+	}
+	return all, err
 }
 
 // Sweep sweeps both.

@@ -173,9 +173,10 @@ func TestTargets(t *testing.T) {
 type within struct {
 	lost
 	all []pool.Snapshot
+	err error
 }
 
-func (w *within) Snapshots(context.Context) ([]pool.Snapshot, error) { return w.all, nil }
+func (w *within) Snapshots(context.Context) ([]pool.Snapshot, error) { return w.all, w.err }
 
 // Snapshots of zone and folder are one list, sorted by name: pages of it lose nothing.
 func TestSorted(t *testing.T) {
@@ -192,6 +193,28 @@ func TestSorted(t *testing.T) {
 	}
 	if err != nil || names != "s-a s-b s-c s-d s-e " {
 		t.Errorf("%s, %v", names, err)
+	}
+}
+
+// A zone that cannot be read does not hide the folder, nor the folder the zone.
+func TestOneUnread(t *testing.T) {
+	w := &within{err: errkind.New(errkind.NoAnswer, "the zone does not answer")}
+	z, dir := open(t, w)
+	if _, err := z.TakeSnapshot(background, "s-a", pool.Volume{Name: "v"}, pool.InFolder); err != nil {
+		t.Fatal(err)
+	}
+	all, err := z.Snapshots(background)
+	if len(all) != 1 || all[0].Name != "s-a" || !errkind.Is(err, errkind.NoAnswer) {
+		t.Errorf("without the zone: %+v, %v", all, err)
+	}
+	w.all, w.err = []pool.Snapshot{{Name: "s-b"}}, nil
+	if err := os.Rename(dir, dir+"-gone"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir + "-gone") })
+	all, err = z.Snapshots(background)
+	if len(all) != 1 || all[0].Name != "s-b" || err == nil {
+		t.Errorf("without the folder: %+v, %v", all, err)
 	}
 }
 

@@ -210,7 +210,7 @@ type Zone interface {
 	// Clone makes a copy of a volume or snapshot: of source, which spec.Origin names. It fails
 	// and continues like Create.
 	Clone(ctx context.Context, spec Spec, source Volume) (Volume, error)
-	// Snapshots returns all, sorted by name. Snapshot fails with NotFound if there is none of
+	// Snapshots returns all, sorted by name. If it fails, it may return a part. Snapshot fails with NotFound if there is none of
 	// that name. For an id without a place it looks at every place of this node. Callers
 	// compare an id's place with Place.
 	Snapshots(ctx context.Context) ([]Snapshot, error)
