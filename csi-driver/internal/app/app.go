@@ -79,6 +79,7 @@ func Run(ctx context.Context, c Config) error {
 		p.node.LookForOrphans(c.OrphanLimit)
 		p.node.LookAtMounts(k.All)
 		p.node.LookAtPaths(show.ShownAll)
+		p.driver.AskCluster(p.node)
 	}
 	at, err := listen(c)
 	if err != nil {
@@ -242,12 +243,12 @@ func sweep(ctx context.Context, z sweeper, every, limit time.Duration) {
 // serveHTTP also probes the driver's own socket: the driver is alive if that answers.
 func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grpc.ClientConn, p parts, calls metrics.CSIMetricsManager) {
 	own := prometheus.NewRegistry()
-	orphans := func() map[string]int64 { return nil } // without a cluster: unknown
+	var of monitoring.Cluster
 	if p.node != nil {
-		orphans = p.node.Orphans
+		of = p.node
 	}
 	own.MustRegister(
-		monitoring.NewCollector(p.zone, p.module, orphans, klog.FromContext(ctx)),
+		monitoring.NewCollector(p.zone, p.module, of, klog.FromContext(ctx)),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	alive := func(ctx context.Context) error {

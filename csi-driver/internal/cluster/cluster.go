@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,9 @@ type Node struct {
 	vain    int                // failed looks at it, in a row
 	volumes map[string]trouble // the last report about each volume that could not be used
 	orphans orphans
+
+	twice atomic.Pointer[map[string][]string] // PersistentVolumes by the volume that several name
+	made  made
 }
 
 // New returns the Node of that name.
@@ -132,7 +136,7 @@ func (n *Node) Look(ctx context.Context, z Zone) error {
 	if err != nil {
 		return fmt.Errorf("volumes: %w", err)
 	}
-	err = errors.Join(n.tellVolumes(ctx, volumes), n.findOrphans(ctx, z, volumes))
+	err = errors.Join(n.tellVolumes(ctx, volumes), n.findOrphans(ctx, z, volumes), n.tellUnbound(ctx))
 	if n.contents == nil {
 		return err
 	}

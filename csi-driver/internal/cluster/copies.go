@@ -5,7 +5,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-
-	"stargate/csi-driver/internal/nodemeta"
 )
 
 // Annotations with which Kubernetes names the provisioner of a claim's volume, and its node. The
@@ -261,14 +258,7 @@ func (n *Node) hasVolume(ctx context.Context, namespace, claim string) (bool, er
 		return false, err
 	}
 	v, err := n.client.CoreV1().PersistentVolumes().Get(ctx, c.Spec.VolumeName, metav1.GetOptions{})
-	if err != nil || v.Spec.CSI == nil || v.Spec.CSI.Driver != n.driver || v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
-		return false, err
-	}
-	return slices.ContainsFunc(v.Spec.NodeAffinity.Required.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
-			return r.Key == nodemeta.Topology(n.driver) && r.Operator == corev1.NodeSelectorOpIn && slices.Equal(r.Values, []string{n.name})
-		})
-	}), nil
+	return err == nil && n.here(v), err
 }
 
 // hasSnapshot decides by the label of a snapshot's content: the contents of a node belong to the

@@ -147,6 +147,7 @@ func (n *Node) ofClaims(ctx context.Context, _ Zone, volumes []pool.Volume) ([]o
 	if err != nil {
 		return nil, fmt.Errorf("PersistentVolumes: %w", err)
 	}
+	n.tellTwice(ctx, list.Items, volumes)
 	known := map[string]bool{}
 	for i := range list.Items {
 		if of := list.Items[i].Spec.CSI; of != nil && of.Driver == n.driver {

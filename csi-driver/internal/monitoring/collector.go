@@ -45,10 +45,10 @@ type Collector struct {
 	zone   Zone
 	module *kernelmodule.Module
 	log    klog.Logger
-	lost   func() map[string]int64
+	of     Cluster
 
 	up, zoneSize, zoneFree, zoneLargest, volumes, others    *prometheus.Desc
-	orphans                                                 *prometheus.Desc
+	orphans, unbound                                        *prometheus.Desc
 	size, used, inodes, inodesUsed, systems, whole, growsTo *prometheus.Desc
 	shutDown                                                *prometheus.Desc
 	shown                                                   []shown
@@ -85,11 +85,17 @@ func moduleShows() []shown {
 	}
 }
 
-// NewCollector is for one zone. orphans returns the numbers of volumes and snapshots that Kubernetes
-// will not delete, by their kind, as far as they are known.
-func NewCollector(z Zone, k *kernelmodule.Module, orphans func() map[string]int64, log klog.Logger) *Collector {
+// Cluster is the source of the metrics about Kubernetes. cluster.Node has the contract of each
+// method.
+type Cluster interface {
+	Orphans() map[string]int64
+	Unbound() int64
+}
+
+// NewCollector is for one zone. Without a cluster (nil) the metrics about it are missing.
+func NewCollector(z Zone, k *kernelmodule.Module, of Cluster, log klog.Logger) *Collector {
 	return &Collector{
-		zone: z, module: k, log: log, lost: orphans, shown: moduleShows(),
+		zone: z, module: k, log: log, of: of, shown: moduleShows(),
 		shutDown:    desc("mount_shut_down", "1: this node's mount of the volume cannot be used: the node was fenced, or pages are bad.", "volume"),
 		up:          desc("zone_up", "1: the node's zone can be read, no device is missing, and the kernel has the file system.", "kind"),
 		zoneSize:    desc("zone_size_bytes", "Size of the node's zone."),
@@ -98,6 +104,7 @@ func NewCollector(z Zone, k *kernelmodule.Module, orphans func() map[string]int6
 		volumes:     desc("zone_volumes", "Volumes in the zone."),
 		others:      desc("zone_strays", "Objects in the zone that the driver's tools have not made."),
 		orphans:     desc("zone_orphans", "Volumes of claims and of pods, and snapshots, that Kubernetes will not delete.", "kind"),
+		unbound:     desc("claims_unbound", "Claims that do not get the volume that was made for them: Kubernetes refuses the PersistentVolume, or the binding."),
 		size:        desc("volume_size_bytes", "Size of a volume.", "volume"),
 		used:        desc("volume_used_bytes", "Bytes in use in a volume.", "volume"),
 		inodes:      desc("volume_inodes", "Inodes that a volume can have.", "volume"),
@@ -111,7 +118,7 @@ func NewCollector(z Zone, k *kernelmodule.Module, orphans func() map[string]int6
 // Describe names all.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.up, c.zoneSize, c.zoneFree, c.zoneLargest, c.volumes, c.others, c.orphans,
+		c.up, c.zoneSize, c.zoneFree, c.zoneLargest, c.volumes, c.others, c.orphans, c.unbound,
 		c.size, c.used, c.inodes, c.inodesUsed, c.systems, c.whole, c.growsTo, c.shutDown,
 	} {
 		ch <- d
@@ -175,8 +182,11 @@ func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 		gauge(c.zoneLargest, s.Largest, "2Mi"), gauge(c.zoneLargest, s.Largest1G, "1Gi"),
 		gauge(c.volumes, int64(s.Volumes)), gauge(c.others, int64(s.Others)),
 	}
-	for kind, n := range c.lost() {
-		seen = append(seen, gauge(c.orphans, n, kind))
+	if c.of != nil {
+		for kind, n := range c.of.Orphans() {
+			seen = append(seen, gauge(c.orphans, n, kind))
+		}
+		seen = append(seen, gauge(c.unbound, c.of.Unbound()))
 	}
 	volumes, err := c.zone.Glances(ctx)
 	if err != nil {

@@ -30,12 +30,21 @@ func (s *silent) Status(context.Context) (pool.Status, error) {
 	return pool.Status{Size: pool.Gigabyte}, s.err
 }
 
+// told is what the cluster is known to have.
+type told struct {
+	orphans map[string]int64
+	unbound int64
+}
+
+func (o *told) Orphans() map[string]int64 { return o.orphans }
+func (o *told) Unbound() int64            { return o.unbound }
+
 // After a failed look the earlier metrics stay for a while. The absence of a zone is a result, not
 // a failure.
 func TestFailedLooks(t *testing.T) {
 	z := &silent{}
-	var lost map[string]int64
-	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() map[string]int64 { return lost }, klog.Background())
+	of := &told{}
+	c := NewCollector(z, kernelmodule.New(t.TempDir()), of, klog.Background())
 	r := prometheus.NewRegistry()
 	r.MustRegister(c)
 	look := func() map[string]float64 {
@@ -62,9 +71,9 @@ func TestFailedLooks(t *testing.T) {
 	if n, shown := look()["stargate_zone_orphans"]; shown {
 		t.Errorf("the number is unknown, and the metric is %v", n)
 	}
-	lost = map[string]int64{"claim": 3}
-	if n := look()["stargate_zone_orphans"]; n != 3 {
-		t.Errorf("%v orphans", n)
+	of.orphans, of.unbound = map[string]int64{"claim": 3}, 2
+	if seen := look(); seen["stargate_zone_orphans"] != 3 || seen["stargate_claims_unbound"] != 2 {
+		t.Errorf("%v", seen)
 	}
 	z.err = errkind.New(errkind.NoAnswer, "deadline exceeded")
 	is("does not answer", 1, float64(pool.Gigabyte))
@@ -115,7 +124,7 @@ func families(t *testing.T, seen []prometheus.Metric) map[string]float64 {
 // A look that is cut off has failed: the metrics of volumes stay.
 func TestFailedLooksAtVolumes(t *testing.T) {
 	z := &full{}
-	c := NewCollector(z, kernelmodule.New(t.TempDir()), func() map[string]int64 { return nil }, klog.Background())
+	c := NewCollector(z, kernelmodule.New(t.TempDir()), nil, klog.Background())
 	used := func(when string, want float64, limit time.Duration) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -142,7 +151,7 @@ func TestEpochsBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	module := kernelmodule.NewFor(sysfs, func(path string) string { return path })
-	c := NewCollector(&full{}, module, func() map[string]int64 { return nil }, klog.Background())
+	c := NewCollector(&full{}, module, nil, klog.Background())
 	for _, k := range []struct {
 		slot, epoch string
 		want        float64

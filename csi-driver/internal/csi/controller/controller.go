@@ -48,6 +48,7 @@ type Controller struct {
 	show    Shower
 	volumes *volume.Volumes
 	health  *health.Health
+	cluster Cluster // nil: unknown
 }
 
 // New shares volumes and health with the other services of the node.
@@ -110,6 +111,9 @@ func (d *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 		return nil, err
 	}
 	defer end()
+	if err := d.onlyName(ctx, name, r.GetName()); err != nil {
+		return nil, err
+	}
 	v, err := d.create(ctx, spec, of, r.GetCapacityRange(), func(v pool.Volume) error {
 		if v.Origin != spec.Origin {
 			return errkind.New(errkind.Exists, "there is a volume %s already, which is a copy of %q, and not of %q", name, v.Origin, spec.Origin)
@@ -124,6 +128,7 @@ func (d *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 		return nil, err
 	}
 	failpoint.Reached(ctx, "create: done")
+	d.tellMade(v.Name, r)
 	made := d.volume(v, s.Context(v))
 	made.ContentSource = r.GetVolumeContentSource()
 	return &csi.CreateVolumeResponse{Volume: made}, nil
@@ -175,7 +180,7 @@ func (d *Controller) checkCreate(r *csi.CreateVolumeRequest) (request.Settings, 
 		return s, 0, err
 	}
 	// VMs mount volumes by their labels: a user knows the name of the claim.
-	if claim := r.GetParameters()[request.ForeignPrefix+"pvc/name"]; s.Label == "" && len(claim) <= request.MostLabel {
+	if claim := r.GetParameters()[claimName]; s.Label == "" && len(claim) <= request.MostLabel {
 		s.Label = claim
 	}
 	n, err := request.Size(r.GetCapacityRange(), d.config.DefaultSize)
@@ -301,7 +306,7 @@ func (d *Controller) deletable(ctx context.Context, of pool.ID) error {
 	if len(shown) > 0 {
 		return errkind.New(errkind.InUse, "volume %s is mounted at %s", v.Name, shown[0])
 	}
-	return nil
+	return d.lastName(ctx, pool.ID{Name: v.Name, Zone: v.Zone})
 }
 
 // ValidateVolumeCapabilities confirms capabilities and parameters that CreateVolume would accept.

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// Looks at a volume before its claim is reported: Kubernetes binds a claim in seconds.
+	unboundLooks = 2
+	// Claims that are followed at once: a look at each takes two requests, and one look at all has
+	// 20 seconds. A node seldom makes so many volumes at a time.
+	mostUnbound = 200
+)
+
+// made are the volumes that were made for claims, until the claims are bound to them. An admission
+// policy, a quota or a webhook may refuse the PersistentVolume of such a volume, or the binding.
+// The provisioner and Kubernetes try again for ever, and only their logs say so.
+type made struct {
+	mu  sync.Mutex
+	all map[string]*unbound // by the name of the PersistentVolume
+}
+
+type unbound struct {
+	volume string
+	claim  types.NamespacedName
+	looks  int
+	told   string // the reason that was reported
+}
+
+// Made notes that a volume is made for a claim, and is to have a PersistentVolume of that name.
+func (n *Node) Made(volume, pv string, claim types.NamespacedName) {
+	n.made.mu.Lock()
+	defer n.made.mu.Unlock()
+	if _, there := n.made.all[pv]; there || len(n.made.all) >= mostUnbound {
+		return
+	}
+	if n.made.all == nil {
+		n.made.all = map[string]*unbound{}
+	}
+	n.made.all[pv] = &unbound{volume: volume, claim: claim}
+}
+
+// Unbound is the number of claims that were reported, and still have no volume.
+func (n *Node) Unbound() int64 {
+	n.made.mu.Lock()
+	defer n.made.mu.Unlock()
+	told := int64(0)
+	for _, u := range n.made.all {
+		if u.told != "" {
+			told++
+		}
+	}
+	return told
+}
+
+// tellUnbound reports claims that do not get the volume that was made for them.
+func (n *Node) tellUnbound(ctx context.Context) error {
+	n.made.mu.Lock()
+	all := maps.Clone(n.made.all)
+	n.made.mu.Unlock()
+	failed, last := 0, error(nil)
+	for pv, u := range all {
+		claim, reason, words, err := n.whyUnbound(ctx, pv, u)
+		if err != nil {
+			failed, last = failed+1, err // one error is enough: all may have the same cause
+			continue
+		}
+		n.made.mu.Lock()
+		u.looks++
+		tell := reason != "" && reason != u.told && u.looks >= unboundLooks
+		switch {
+		case reason == "":
+			delete(n.made.all, pv)
+		case tell:
+			u.told = reason
+		}
+		n.made.mu.Unlock()
+		if tell {
+			klog.FromContext(ctx).Info("A claim does not get its volume: "+words, "claim", u.claim, "volume", u.volume, "PersistentVolume", pv)
+			n.events.Event(claim, corev1.EventTypeWarning, reason, words)
+		}
+	}
+	if last != nil {
+		return fmt.Errorf("%d claims that wait for their volumes: %w", failed, last)
+	}
+	return nil
+}
+
+const (
+	notSaved = "VolumeNotSaved"
+	notBound = "VolumeNotBound"
+)
+
+// whyUnbound is the reason why a claim has not got its volume. It is empty if the claim has it, has
+// another one, or is gone.
+func (n *Node) whyUnbound(ctx context.Context, pv string, u *unbound) (c *corev1.PersistentVolumeClaim, reason, words string, err error) {
+	c, err = n.client.CoreV1().PersistentVolumeClaims(u.claim.Namespace).Get(ctx, u.claim.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, "", "", nil
+	case err != nil:
+		return nil, "", "", fmt.Errorf("claim %s: %w", u.claim, err)
+	case c.DeletionTimestamp != nil || c.Spec.VolumeName != "" || !strings.HasSuffix(pv, string(c.UID)):
+		return nil, "", "", nil
+	}
+	_, err = n.client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return c, notSaved, fmt.Sprintf("volume %s is made on node %s, and the API server does not accept its PersistentVolume %s: "+
+			"the log of the container provisioner in the driver's pod on that node says why", u.volume, n.name, pv), nil
+	case err != nil:
+		return nil, "", "", fmt.Errorf("PersistentVolume %s: %w", pv, err)
+	}
+	return c, notBound, fmt.Sprintf("PersistentVolume %s on node %s is made for this claim, and Kubernetes does not bind the claim to it: %s", pv, n.name, n.whyNot(c)), nil
+}
+
+// whyNot has the reasons for which the chart's own policy refuses to bind a claim.
+func (n *Node) whyNot(c *corev1.PersistentVolumeClaim) string {
+	at, by := c.Annotations[selectedKey], c.Annotations[provisionerKey]
+	switch {
+	case at != "" && at != n.name:
+		return fmt.Sprintf("node %s is chosen for the claim now", at)
+	case by != "" && by != n.driver:
+		return fmt.Sprintf("the claim is for the driver %s now", by)
+	}
+	return "the log of kube-controller-manager says why"
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+
+	"stargate/csi-driver/internal/pool"
+)
+
+// A policy may refuse the PersistentVolume of a volume, or the binding of its claim. Then the claim
+// has an Event, once for each reason.
+func TestUnbound(t *testing.T) {
+	ctx := context.Background()
+	of := func(name string, uid types.UID, volume string) *corev1.PersistentVolumeClaim {
+		c := boundTo(name, volume)
+		c.UID, c.Annotations = uid, map[string]string{provisionerKey: driver, selectedKey: "n1"}
+		return c
+	}
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+		of("refused", "u1", ""), of("bound", "u2", "pv-u2"), of("again", "u4", ""), of("elsewhere", "u5", "other"))
+	recorder := record.NewFakeRecorder(9)
+	recorder.IncludeObject = true
+	n := New(client, recorder, driver, "n1")
+	z := &told{kind: pool.None}
+	looks := func(times int, unbound int64, events ...string) {
+		t.Helper()
+		for range times {
+			if err := n.Look(ctx, z); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if is := n.Unbound(); is != unbound {
+			t.Errorf("%d claims", is)
+		}
+		said(t, recorder, events...)
+	}
+	for name, pv := range map[string]string{"refused": "pv-u1", "bound": "pv-u2", "gone": "pv-u3", "again": "pv-u0", "elsewhere": "pv-u5"} {
+		n.Made("v", pv, types.NamespacedName{Namespace: "ns", Name: name})
+	}
+	looks(1, 0)
+	looks(1, 1, "Warning VolumeNotSaved volume v is made on node n1, and the API server does not accept its PersistentVolume pv-u1")
+	n.Made("v", "pv-u1", types.NamespacedName{Namespace: "ns", Name: "refused"}) // the provisioner calls again
+	looks(3, 1)
+	if len(n.made.all) != 1 {
+		t.Errorf("%d claims are followed", len(n.made.all))
+	}
+	if _, err := client.CoreV1().PersistentVolumes().Create(ctx, claimed("pv-u1", driver, "refused"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	looks(2, 1, "Warning VolumeNotBound PersistentVolume pv-u1 on node n1 is made for this claim, and Kubernetes does not bind the claim to it: the log of")
+	change := func(f func(c *corev1.PersistentVolumeClaim)) {
+		t.Helper()
+		c := of("refused", "u1", "")
+		f(c)
+		if _, err := client.CoreV1().PersistentVolumeClaims("ns").Update(ctx, c, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for annotation, words := range map[string]string{selectedKey: "node other is chosen", provisionerKey: "for the driver other now"} {
+		change(func(c *corev1.PersistentVolumeClaim) { c.Annotations[annotation] = "other" })
+		n.made.all["pv-u1"].told = ""
+		looks(1, 1, words)
+	}
+	silent := true
+	client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) { return silent, nil, errors.New("no answer") })
+	if err := n.Look(ctx, z); err == nil || n.Unbound() != 1 {
+		t.Errorf("without an answer: %v", err)
+	}
+	silent = false
+	change(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-u1" })
+	looks(1, 0)
+	if len(n.made.all) != 0 {
+		t.Errorf("%d claims are followed", len(n.made.all))
+	}
+}
+
+// The number of claims that are followed is bounded.
+func TestManyUnbound(t *testing.T) {
+	n := New(fake.NewClientset(), record.NewFakeRecorder(1), driver, "n1")
+	for i := range 2 * mostUnbound {
+		n.Made("v", pool.NameFor(string(rune(i))), types.NamespacedName{Namespace: "ns", Name: "c"})
+	}
+	if len(n.made.all) != mostUnbound {
+		t.Errorf("%d claims are followed", len(n.made.all))
+	}
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"k8s.io/apimachinery/pkg/types"
+
+	"stargate/csi-driver/internal/pool"
+)
+
+// names is a cluster with PersistentVolumes of a volume.
+type names struct {
+	all  []string
+	err  error
+	made []string
+}
+
+func (n *names) Names(context.Context, pool.ID) ([]string, error) { return n.all, n.err }
+func (n *names) Made(volume, pv string, claim types.NamespacedName) {
+	n.made = append(n.made, volume, pv, claim.String())
+}
+
+// After an upgrade, a claim may have a PersistentVolume of the older chart, to which it is not bound
+// yet. The driver gives the volume no second name, and deletes no volume that has two.
+func TestTwoNames(t *testing.T) {
+	const older, newer = "pvc-stargate.csi.dev-u", "pvc-stargate.csi.dev--n1-u"
+	ctx := context.Background()
+	w := newWorld(t, pool.Gigabyte)
+	n := &names{}
+	w.driver.AskCluster(n)
+	w.must(w.create(ctx, older, nil))
+	id := w.made(newer) // it takes the volume that was made under the older name
+	before := w.left()
+	n.all = []string{older}
+	w.must(w.create(ctx, older, nil))
+	w.wants("a second name", w.create(ctx, newer, nil), codes.FailedPrecondition, "has the PersistentVolume "+older+" already, and gets no second one")
+	n.all = []string{newer, older}
+	w.wants("delete", w.delete(ctx, id), codes.FailedPrecondition, newer+" and "+older+" name the same volume", "Retain")
+	n.all, n.err = nil, errors.New("no answer")
+	w.wants("delete", w.delete(ctx, id), codes.Unavailable, "the cluster cannot be asked")
+	w.wants("create", w.create(ctx, newer, nil), codes.Unavailable, "the cluster cannot be asked")
+	if after := w.left(); !slices.Equal(before, after) {
+		t.Errorf("there was %q, and is %q", before, after)
+	}
+	n.all, n.err = []string{newer}, nil
+	w.must(w.create(ctx, newer, nil), w.delete(ctx, id))
+}
+
+// The cluster is told for which claim a volume is made, if the provisioner says so.
+func TestMadeFor(t *testing.T) {
+	w := newWorld(t, pool.Gigabyte)
+	n := &names{}
+	w.driver.AskCluster(n)
+	w.must(w.create(context.Background(), "pvc-1", nil))
+	_, err := w.driver.CreateVolume(context.Background(), &csi.CreateVolumeRequest{Name: "pvc-stargate.csi.dev--n1-u", VolumeCapabilities: []*csi.VolumeCapability{capability},
+		Parameters: map[string]string{"csi.storage.k8s.io/pvc/name": "data", "csi.storage.k8s.io/pvc/namespace": "ns"}})
+	w.must(err)
+	if want := []string{"pvc-stargate.csi.dev-u", "pvc-stargate.csi.dev--n1-u", "ns/data"}; !slices.Equal(n.made, want) {
+		t.Errorf("%q", n.made)
+	}
+}
