@@ -7,7 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +24,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 )
 
@@ -128,7 +133,41 @@ func (w world) reviewer(t *testing.T, more ...runtime.Object) *Reviewer {
 	}
 	d := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		kubevirts: "KubeVirtList", instances: "VirtualMachineInstanceList"}, objects...)
-	return New(w.config, &Cluster{Client: fake.NewClientset(append(w.objects(), more...)...), Dynamic: d, Driver: driver})
+	c := fake.NewClientset(append(w.objects(), more...)...)
+	return New(w.config, &Cluster{Client: c, Dynamic: d, Pages: pagesOfFakes(c, d), Driver: driver})
+}
+
+// pagesOfFakes serves lists of VMs and of pods in pages of two.
+func pagesOfFakes(c kubernetes.Interface, d dynamic.Interface) pages {
+	return func(ctx context.Context, of string, query url.Values) (io.ReadCloser, error) {
+		parts := strings.Split(of, "/")
+		namespace := parts[len(parts)-2]
+		var all []any
+		if parts[len(parts)-1] == "pods" {
+			list, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: query.Get("labelSelector")})
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range list.Items {
+				all = append(all, p)
+			}
+		} else {
+			list, err := d.Resource(instances).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range list.Items {
+				all = append(all, m.Object)
+			}
+		}
+		from, _ := strconv.Atoi(query.Get("continue"))
+		to, next := from+2, strconv.Itoa(from+2)
+		if to >= len(all) {
+			to, next = len(all), ""
+		}
+		text, err := json.Marshal(map[string]any{"kind": "List", "metadata": map[string]any{"continue": next}, "items": all[from:to]})
+		return io.NopCloser(bytes.NewReader(text)), err
+	}
 }
 
 // machineWith returns a VMI that names volumes, with a changed spec.
@@ -721,10 +760,11 @@ func (r *Reviewer) has(t *testing.T, name, made, id, volumes, phase string) {
 }
 
 // launches gives a VM its pod.
-func (r *Reviewer) launches(t *testing.T, name string) *corev1.Pod {
+func (r *Reviewer) launches(t *testing.T, name, volumes string) *corev1.Pod {
 	t.Helper()
 	yes := true
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "virt-launcher-" + name, Namespace: "ns", Labels: map[string]string{"kubevirt.io": "virt-launcher"},
+		Annotations:     map[string]string{driver + "/volumes": volumes},
 		OwnerReferences: []metav1.OwnerReference{{Kind: "VirtualMachineInstance", Name: name, Controller: &yes}}}}
 	pod, err := r.cluster.Client.CoreV1().Pods("ns").Create(context.Background(), pod, metav1.CreateOptions{})
 	if err != nil {
@@ -740,7 +780,7 @@ func TestStampedEarlierStoredLater(t *testing.T) {
 	r := usual().reviewer(t, claimOf("tied", "", "stargate", corev1.ReadWriteOnce))
 	r.has(t, "later", second, "", "tied", "Pending")
 	r.starts(t, "later", "tied", "")
-	pod := r.launches(t, "later")
+	pod := r.launches(t, "later", "tied")
 	r.has(t, "earlier", first, "", "tied", "Pending")
 	r.starts(t, "earlier", "tied", "VM later has it")
 	r.starts(t, "later", "tied", "VM earlier has it") // its own second pod is refused, too
@@ -780,7 +820,7 @@ func TestTwins(t *testing.T) {
 	r.has(t, "copy", second, board, "data", "Pending")
 	r.starts(t, "copy", "data", "VM original has the same")
 	r.starts(t, "original", "data", "")
-	r.launches(t, "copy")
+	r.launches(t, "copy", "data")
 	r.starts(t, "original", "data", "VM copy has the same")
 }
 

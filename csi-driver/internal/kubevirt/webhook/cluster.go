@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,9 +30,11 @@ import (
 type Cluster struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
+	Pages   pages
 	Driver  string
 
-	answers map[string]any // the answers of this review, by question; nil: not cached
+	lists   *semaphore.Weighted // of all reviews
+	answers map[string]any      // the answers of this review, by question; nil: not cached
 }
 
 // Connect returns a Cluster without client-go's limit of five requests a second. Under that limit
@@ -48,7 +51,7 @@ func Connect(config *rest.Config, driver string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	return &Cluster{Client: client, Dynamic: objects, Driver: driver}, nil
+	return &Cluster{Client: client, Dynamic: objects, Pages: pagesOf(client.CoreV1().RESTClient()), Driver: driver}, nil
 }
 
 // anew returns the cluster for one review, without answers.
@@ -123,28 +126,12 @@ func convert(u *unstructured.Unstructured, into any) error {
 // kubeVirt returns the installation of KubeVirt, or nil if there is none.
 func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
 	return ask(c, "KubeVirt's configuration", func() (*kubevirt, error) {
-		list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{})
+		list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil || len(list.Items) == 0 {
 			return nil, err
 		}
 		k := &kubevirt{}
 		return k, convert(&list.Items[0], k)
-	})
-}
-
-func (c *Cluster) machines(ctx context.Context, namespace string) ([]instance, error) {
-	return ask(c, "VMs of namespace "+namespace, func() ([]instance, error) {
-		list, err := c.Dynamic.Resource(instances).Namespace(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
-		}
-		all := make([]instance, len(list.Items))
-		for i := range list.Items {
-			if err := convert(&list.Items[i], &all[i]); err != nil {
-				return nil, err
-			}
-		}
-		return all, nil
 	})
 }
 
@@ -286,28 +273,6 @@ func (c *Cluster) host(ctx context.Context, node string) (*corev1.Node, error) {
 	return ask(c, "node "+node, func() (*corev1.Node, error) {
 		return found(c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}))
 	})
-}
-
-// launched returns the names of the VMs that have a launcher's pod that has not ended.
-func (c *Cluster) launched(ctx context.Context, namespace string) (map[string]bool, error) {
-	return ask(c, "launchers of namespace "+namespace, func() (map[string]bool, error) {
-		list, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: launcherLabel})
-		if err != nil {
-			return nil, err
-		}
-		names := map[string]bool{}
-		for i := range list.Items {
-			p := &list.Items[i]
-			if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == instanceKind && !ended(p) {
-				names[owner.Name] = true
-			}
-		}
-		return names, nil
-	})
-}
-
-func ended(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // drivers returns the CSI drivers of the cluster; true marks those that this chart has installed.

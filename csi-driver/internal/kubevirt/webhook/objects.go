@@ -87,9 +87,6 @@ type machineSpec struct {
 type instance struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              machineSpec `json:"spec"`
-	Status            struct {
-		Phase string `json:"phase,omitempty"`
-	} `json:"status"`
 }
 
 // uuid returns the UUID that identifies the VM on volumes, or an empty string if it is not set yet.
@@ -99,9 +96,6 @@ func (m *instance) uuid() string {
 	}
 	return m.Spec.Domain.Firmware.UUID
 }
-
-// over reports whether the VM has ended.
-func (m *instance) over() bool { return m.Status.Phase == "Succeeded" || m.Status.Phase == "Failed" }
 
 type virtualMachine struct {
 	metav1.ObjectMeta `json:"metadata"`

@@ -147,7 +147,7 @@ func atLeast(version string, major, minor int) bool {
 func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, wanted []annotation.Claim) (warnings []string, err error) {
 	where, first := "", ""
 	for _, c := range wanted {
-		node, err := r.claim(ctx, namespace, m, c)
+		node, err := r.claim(ctx, namespace, m, c, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -200,7 +200,7 @@ func (r *Reviewer) placed(ctx context.Context, m *instance, claim, node string) 
 	return "", nil
 }
 
-func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c annotation.Claim) (node string, err error) {
+func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c annotation.Claim, wanted []annotation.Claim) (node string, err error) {
 	p, err := r.cluster.claim(ctx, namespace, c.Name)
 	if err != nil {
 		return "", err
@@ -215,7 +215,7 @@ func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c a
 	if err := usable(p, c, o, r.cluster.Driver); err != nil {
 		return "", err
 	}
-	return o.node, r.alone(ctx, namespace, m, p, o, anybody)
+	return o.node, r.alone(ctx, namespace, m, p, o, wanted, anybody)
 }
 
 // usable checks a claim by itself. A VM with read-only memory cannot take a slot. So writers do not
@@ -246,26 +246,26 @@ func cmpOr(a, b string) string {
 }
 
 // counts reports whether an existing VM prevents another one from having the same volume.
-type counts func(m, other *instance) bool
+type counts func(m *instance, other *sharer) bool
 
 // alone refuses an exclusive volume to a second VM, if the first one counts. The driver refuses its
 // pod by the same rule. Further access modes of the claim make no difference.
-func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin, counts counts) error {
+func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin,
+	wanted []annotation.Claim, counts counts) error {
 	if o.readersOnly() || o.is(corev1.ReadWriteMany) {
 		return nil
 	}
-	all, err := r.cluster.machines(ctx, namespace)
+	all, err := r.cluster.sharers(ctx, namespace, wanted)
 	if err != nil {
 		return err
 	}
 	for i := range all {
 		other := &all[i]
-		if other.Name == m.Name || other.over() || !counts(m, other) {
+		if other.name == m.Name || !counts(m, other) {
 			continue
 		}
-		theirs, err := annotation.Of(other.Annotations, r.cluster.Driver)
-		if err == nil && slices.ContainsFunc(theirs, func(c annotation.Claim) bool { return c.Name == p.Name }) {
-			return fmt.Errorf("claim %s is ReadWriteOnce, and VM %s has it: make a claim that is ReadWriteMany, or stop that VM", p.Name, other.Name)
+		if slices.ContainsFunc(other.claims, func(c annotation.Claim) bool { return c.Name == p.Name }) {
+			return fmt.Errorf("claim %s is ReadWriteOnce, and VM %s has it: make a claim that is ReadWriteMany, or stop that VM", p.Name, other.name)
 		}
 	}
 	return nil
@@ -281,23 +281,19 @@ func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, 
 	if m.uuid() == "" || !slices.ContainsFunc(wanted, func(c annotation.Claim) bool { return !c.ReadOnly }) {
 		return nil
 	}
-	all, err := r.cluster.machines(ctx, namespace)
+	all, err := r.cluster.sharers(ctx, namespace, wanted)
 	if err != nil {
 		return err
 	}
 	for i := range all {
 		other := &all[i]
-		if other.Name == m.Name || other.over() || !machineid.Same(other.uuid(), m.uuid()) || !counts(m, other) {
-			continue
-		}
-		theirs, err := annotation.Of(other.Annotations, r.cluster.Driver)
-		if err != nil {
+		if other.name == m.Name || !machineid.Same(other.uuid, m.uuid()) || !counts(m, other) {
 			continue
 		}
 		for _, c := range wanted {
-			if !c.ReadOnly && writes(theirs, c.Name) {
+			if !c.ReadOnly && writes(other.claims, c.Name) {
 				return fmt.Errorf("VM %s has the same spec.domain.firmware.uuid, and claim %s, too: the volume cannot tell the two VMs apart; "+
-					"give this one another UUID, or a claim of its own (a clone), or stop that VM", other.Name, c.Name)
+					"give this one another UUID, or a claim of its own (a clone), or stop that VM", other.name, c.Name)
 			}
 		}
 	}
@@ -305,14 +301,14 @@ func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, 
 }
 
 // anybody is for a new VM: every existing VM counts.
-func anybody(_, _ *instance) bool { return true }
+func anybody(*instance, *sharer) bool { return true }
 
 // earlier is for two existing VMs: the one that was created first counts.
-func earlier(m, other *instance) bool {
-	if other.CreationTimestamp.Equal(&m.CreationTimestamp) {
-		return other.UID < m.UID
+func earlier(m *instance, other *sharer) bool {
+	if other.created.Equal(&m.CreationTimestamp) {
+		return other.uid < m.UID
 	}
-	return other.CreationTimestamp.Before(&m.CreationTimestamp)
+	return other.created.Before(&m.CreationTimestamp)
 }
 
 // mayStart checks again before a VM gets a pod. If two VMs were created at the same time, neither
@@ -326,13 +322,13 @@ func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.P
 	if err != nil || m == nil {
 		return err
 	}
-	launched, err := r.cluster.launched(ctx, namespace)
+	launched, err := r.cluster.launched(ctx, namespace, wanted)
 	if err != nil {
 		return err
 	}
 	// The API server stamps an object before the review, and stores it afterwards. So a VM with
 	// an earlier time stamp may appear when the later VM has been reviewed and has its pod.
-	before := func(m, other *instance) bool { return launched[other.Name] || earlier(m, other) }
+	before := func(m *instance, other *sharer) bool { return launched[other.name] || earlier(m, other) }
 	for _, c := range wanted {
 		p, err := r.cluster.claim(ctx, namespace, c.Name)
 		if err != nil {
@@ -343,7 +339,7 @@ func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.P
 		}
 		o, err := r.cluster.origin(ctx, p)
 		if err == nil {
-			err = r.alone(ctx, namespace, m, p, o, before)
+			err = r.alone(ctx, namespace, m, p, o, wanted, before)
 		}
 		if err != nil {
 			return err

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"stargate/csi-driver/internal/kubevirt/annotation"
+)
+
+// crowded is an API server with a namespace of many VMs, each with a large text. It serves pages, as
+// an API server does, and counts the lists that it serves at once.
+type crowded struct {
+	machines, sharers int
+	text              string
+	holds             chan struct{} // a list waits for it; nil: none does
+
+	pages, now, most atomic.Int64
+}
+
+func (c *crowded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.pages.Add(1)
+	defer c.now.Add(-1)
+	for now := c.now.Add(1); ; {
+		if most := c.most.Load(); now <= most || c.most.CompareAndSwap(most, now) {
+			break
+		}
+	}
+	if c.holds != nil {
+		select {
+		case <-c.holds:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+	if err != nil || limit < 1 || limit > 500 {
+		http.Error(w, "a list without a limit", http.StatusBadRequest)
+		return
+	}
+	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	to, next := from+limit, strconv.Itoa(from+limit)
+	if to >= c.machines {
+		to, next = c.machines, ""
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, `{"kind":"VirtualMachineInstanceList","apiVersion":"kubevirt.io/v1","items":[`)
+	for i := from; i < to; i++ {
+		volumes := "other"
+		if i >= c.machines-c.sharers {
+			volumes = "data"
+		}
+		if i > from {
+			fmt.Fprint(w, ",")
+		}
+		fmt.Fprintf(w, `{"metadata":{"name":"vm%d","annotations":{"text":%q,"%s/volumes":%q}}}`, i, c.text, driver, volumes)
+	}
+	fmt.Fprintf(w, `],"metadata":{"continue":%q}}`, next)
+}
+
+func (c *crowded) cluster(t *testing.T) *Cluster {
+	t.Helper()
+	s := httptest.NewServer(c)
+	t.Cleanup(s.Close)
+	cluster, err := Connect(&rest.Config{Host: s.URL}, driver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(usual().config, cluster).cluster
+}
+
+var wantsData = []annotation.Claim{{Name: "data"}}
+
+// A list of any length arrives in pages, and takes little memory.
+func TestLongList(t *testing.T) {
+	const machines, text = 1000, 64 << 10
+	c := &crowded{machines: machines, sharers: 2, text: strings.Repeat("x", text)}
+	cluster := c.cluster(t)
+	done := make(chan struct{})
+	var most uint64
+	go func() {
+		defer close(done)
+		for range 200 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most = max(most, m.HeapInuse)
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	all, err := cluster.anew().sharers(context.Background(), "ns", wantsData)
+	if err != nil || len(all) != 2 || all[0].name != "vm998" || all[1].name != "vm999" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	<-done
+	if pages := c.pages.Load(); pages != machines/pageSize {
+		t.Errorf("%d pages", pages)
+	}
+	if most > machines*text/2 {
+		t.Errorf("%d bytes of memory for a list of %d", most, machines*text)
+	}
+}
+
+// A few reviews list at once. Another one waits, and says in time that it was not made.
+func TestManyLists(t *testing.T) {
+	c := &crowded{machines: 2 * pageSize, sharers: 1, holds: make(chan struct{})}
+	cluster := c.cluster(t)
+	const reviews = 5 * mostLists
+	answers := make(chan error)
+	for range reviews {
+		go func() {
+			all, err := cluster.anew().sharers(context.Background(), "ns", wantsData)
+			if err == nil && len(all) != 1 {
+				err = fmt.Errorf("%d VMs", len(all))
+			}
+			answers <- err
+		}()
+	}
+	for c.now.Load() < mostLists {
+		time.Sleep(time.Millisecond)
+	}
+	within, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := cluster.anew().sharers(within, "ns", wantsData); err == nil || !strings.Contains(err.Error(), "try again") || !strings.Contains(err.Error(), "too many reviews") {
+		t.Errorf("one that waits for too long: %v", err)
+	}
+	close(c.holds)
+	for range reviews {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if most := c.most.Load(); most != mostLists {
+		t.Errorf("%d lists at once", most)
+	}
+}
+
+// More VMs than a volume can have are not collected.
+func TestManySharers(t *testing.T) {
+	c := &crowded{machines: 2 * mostSharers, sharers: mostSharers + 1}
+	if all, err := c.cluster(t).anew().sharers(context.Background(), "ns", wantsData); err == nil || !strings.Contains(err.Error(), "delete some") {
+		t.Errorf("%d VMs, %v", len(all), err)
+	}
+}
+
+// A review names any namespace, and the webhook asks for nothing outside of namespaces.
+func TestNamespaces(t *testing.T) {
+	c := &crowded{}
+	for _, namespace := range []string{"", "..", "../../secrets", "a/b", "%2e%2e"} {
+		if _, err := c.cluster(t).anew().sharers(context.Background(), namespace, wantsData); err == nil || !strings.Contains(err.Error(), "no namespace") {
+			t.Errorf("%q: %v", namespace, err)
+		}
+	}
+	if n := c.pages.Load(); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestPages(t *testing.T) {
+	type named struct {
+		Name string `json:"name"`
+	}
+	for text, want := range map[string]string{
+		`{"kind":"L","items":[{"name":"a"},{"name":"b"}],"metadata":{"continue":"m","remainingItemCount":1}}`: "a b m",
+		`{"metadata":{},"items":null,"more":[{}]}`:                                                            "", `{"items":[]}`: "", `{}`: "",
+		`{"items":[{"name":"a"}`: "error", `{"items":{"name":"a"}}`: "error", `[]`: "error", ``: "error", `{"items":[{"name":1}]}`: "error",
+		`{"metadata":"m"}`: "error", `{"items":[{"name":"a"}]`: "error",
+	} {
+		var all []string
+		next, err := page(strings.NewReader(text), func(n *named) error { all = append(all, n.Name); return nil })
+		got := strings.TrimSpace(strings.Join(append(all, next), " "))
+		if err != nil {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+	asked := []string{}
+	get := func(_ context.Context, of string, query url.Values) (io.ReadCloser, error) {
+		asked = append(asked, of+" "+query.Encode())
+		next, _ := json.Marshal(map[string]any{"metadata": map[string]any{"continue": []string{"m&", ""}[len(asked)-1]}})
+		return io.NopCloser(strings.NewReader(string(next))), nil
+	}
+	err := each(context.Background(), get, "/x", url.Values{"labelSelector": {"a=b"}}, func(*named) error { return nil })
+	want := []string{fmt.Sprintf("/x labelSelector=a%%3Db&limit=%d", pageSize), fmt.Sprintf("/x continue=m%%26&labelSelector=a%%3Db&limit=%d", pageSize)}
+	if err != nil || !slices.Equal(asked, want) {
+		t.Errorf("%q, %v", asked, err)
+	}
+}
