@@ -22,7 +22,8 @@ const (
 	stopLimit  = 2 * time.Second
 	// A look at a zone that does not answer ends earlier.
 	metricsLimit = lookLimit + 5*time.Second
-	scrapes      = 4 // at once
+	scrapes      = 4       // at once
+	mostHeader   = 4 << 10 // Go adds as much, for each connection
 )
 
 // Handler serves /metrics, /healthz (is the driver alive? if not, restart it) and /readyz (can it
@@ -71,11 +72,14 @@ func probe(check func(context.Context) error) http.Handler {
 	})
 }
 
-// Serve serves until ctx is done.
+// Serve serves until ctx is done. Any pod may reach the port, so all that a client causes is bounded.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: headLimit, IdleTimeout: idleLimit}
+	s := &http.Server{
+		Handler: h, MaxHeaderBytes: mostHeader, ReadHeaderTimeout: headLimit, ReadTimeout: headLimit,
+		WriteTimeout: headLimit + metricsLimit + headLimit, IdleTimeout: idleLimit,
+	}
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(l) }()
+	go func() { done <- s.Serve(&crowd{Listener: l}) }()
 	select {
 	case err := <-done:
 		return fmt.Errorf("metrics at %s: %w", l.Addr(), err)
