@@ -12,11 +12,15 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
 	"stargate/csi-driver/internal/kubevirt/webhook"
+	"stargate/csi-driver/internal/monitoring"
 )
 
 // The build sets it.
@@ -28,6 +32,7 @@ type config struct {
 	admission  webhook.Config
 	driver     string
 	listen     string
+	http       string
 	folder     string
 	kubeconfig string
 }
@@ -35,6 +40,7 @@ type config struct {
 func (c *config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.driver, "driver-name", "stargate.csi.dev", "name of the CSI driver")
 	fs.StringVar(&c.listen, "listen", ":9443", "address of the webhook (HTTPS)")
+	fs.StringVar(&c.http, "http", "", "address of /metrics, /healthz and /readyz (HTTP); none if empty")
 	fs.StringVar(&c.admission.API, "api", webhook.Sidecar, "sidecar: hook sidecars of KubeVirt; plugin: its Plugin objects (1.9)")
 	fs.StringVar(&c.admission.Image, "hook-image", "", "image with stargate-hook")
 	fs.StringVar(&c.admission.PullPolicy, "hook-pull-policy", "IfNotPresent", "pull policy of that image")
@@ -101,7 +107,32 @@ func run(ctx context.Context, c *config) error {
 	if err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
+	r, folder := webhook.New(c.admission, cluster), webhook.Folder{Dir: c.folder}
+	g, ctx := errgroup.WithContext(ctx)
+	if c.http != "" {
+		if err := serveHTTP(ctx, g, c.http, r, folder); err != nil {
+			return err
+		}
+	}
+	g.Go(func() error { return webhook.Serve(ctx, l, r.Handler(ctx), folder) })
 	klog.FromContext(ctx).Info("The webhook is ready", "address", l.Addr(), "api", c.admission.API, "driver", c.driver)
-	r := webhook.New(c.admission, cluster)
-	return webhook.Serve(ctx, l, r.Handler(ctx), webhook.Folder{Dir: c.folder})
+	return g.Wait()
+}
+
+// serveHTTP serves probes and metrics at a port of their own. The pod is ready with a certificate.
+func serveHTTP(ctx context.Context, g *errgroup.Group, address string, r *webhook.Reviewer, folder webhook.Folder) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	own := prometheus.NewRegistry()
+	own.MustRegister(r.Metrics(folder, klog.FromContext(ctx))...)
+	own.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	alive := func(context.Context) error { return nil }
+	ready := func(context.Context) error {
+		_, err := folder.Certificate()
+		return err
+	}
+	g.Go(func() error { return monitoring.Serve(ctx, l, monitoring.Handler(own, alive, ready)) })
+	return nil
 }

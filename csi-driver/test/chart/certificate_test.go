@@ -7,42 +7,113 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"stargate/csi-driver/internal/kubevirt/webhook"
 )
 
-// ownCertificate checks the certificate that Helm makes: the webhooks trust the authority that has
-// signed it, and the webhook's pod has it.
-func ownCertificate(t *testing.T, text string) *corev1.Secret {
+const (
+	day       = 24 * time.Hour
+	life      = 1095 * day
+	madeAt    = "stargate.csi.dev/certificate-made"
+	expiresAt = "stargate.csi.dev/certificate-expires"
+)
+
+// verified checks that a bundle of authorities verifies the first certificate of a text at a time.
+func verified(t *testing.T, what string, certificate, bundle []byte, when time.Time) {
 	t.Helper()
-	objects, err := decode(text)
+	trusted := x509.NewCertPool()
+	check(t, trusted.AppendCertsFromPEM(bundle), "%s: there is no authority", what)
+	block, _ := pem.Decode(certificate)
+	if block == nil {
+		t.Fatalf("%s: no certificate", what)
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rendering{"certificate", text, objects}
+	for _, name := range []string{"rel-webhook.ns.svc", "rel-webhook.ns.svc.cluster.local"} {
+		_, err := leaf.Verify(x509.VerifyOptions{Roots: trusted, DNSName: name, CurrentTime: when})
+		check(t, err == nil, "%s: %s: %v", what, name, err)
+	}
+	check(t, !leaf.IsCA, "%s: the webhook's key signs further certificates", what)
+}
+
+// bundled is the number of authorities in a bundle.
+func bundled(bundle []byte) (n int) {
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		n++
+	}
+	return n
+}
+
+// serves checks that the webhook shows a certificate that each of the bundles verifies.
+func serves(t *testing.T, what string, data map[string][]byte, bundles ...[]byte) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range data {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := webhook.Folder{Dir: dir}.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bundle := range bundles {
+		verified(t, what, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), bundle, time.Now())
+	}
+}
+
+// seconds are the seconds in an annotation.
+func seconds(t *testing.T, s *corev1.Secret, name string) time.Time {
+	t.Helper()
+	n, err := strconv.ParseInt(s.Annotations[name], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Unix(n, 0)
+}
+
+// upgraded is the chart's Secret after an upgrade in a cluster with these objects. It checks that the
+// webhook's pod has the Secret, and that the webhooks trust its authorities.
+func upgraded(t *testing.T, objects ...string) (*rendering, *corev1.Secret) {
+	t.Helper()
+	s := set("kubevirt.enabled=true")
+	s.server, s.upgrade = answering(t, objects), true
+	text, err := template(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rendering{"certificate", text, decoded}
 	secret := get[*corev1.Secret](t, r, "rel-webhook-tls")
 	equal(t, "type", secret.Type, corev1.SecretTypeTLS)
-	equal(t, "keys", sorted(slices.Collect(maps.Keys(secret.Data))), []string{"ca.crt", "tls.crt", "tls.key"})
-	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
-	if err != nil {
-		t.Fatal(err)
+	_, err = tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+	check(t, err == nil, "the key is another certificate's: %v", err)
+	keys := []string{"ca.crt", "tls.crt", "tls.key"}
+	if len(secret.Data) > 3 {
+		keys = []string{"ca.crt", "previous.crt", "previous.key", "tls.crt", "tls.key"}
 	}
-	trusted := x509.NewCertPool()
-	check(t, trusted.AppendCertsFromPEM(secret.Data["ca.crt"]), "there is no authority")
-	for _, name := range []string{"rel-webhook.ns.svc", "rel-webhook.ns.svc.cluster.local"} {
-		_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: trusted, DNSName: name, CurrentTime: time.Now().AddDate(9, 11, 0)})
-		check(t, err == nil, "%s: %v", name, err)
-	}
-	check(t, !pair.Leaf.IsCA, "the webhook's key signs further certificates")
+	equal(t, "keys", sorted(slices.Collect(maps.Keys(secret.Data))), keys)
+	equal(t, "authorities", bundled(secret.Data["ca.crt"]), 1+len(keys)/5)
 	clients := 0
 	trusts := func(c admission.WebhookClientConfig) {
 		clients++
-		equal(t, "trusted authority", string(c.CABundle), string(secret.Data["ca.crt"]))
+		equal(t, "trusted authorities", string(c.CABundle), string(secret.Data["ca.crt"]))
 	}
 	for _, w := range get[*admission.MutatingWebhookConfiguration](t, r, "rel-webhook").Webhooks {
 		trusts(w.ClientConfig)
@@ -52,39 +123,103 @@ func ownCertificate(t *testing.T, text string) *corev1.Secret {
 	}
 	equal(t, "webhooks", clients, 6)
 	equal(t, "volume of the pod", podOf(t, r, webhookOwner).spec.Volumes[0].Secret.SecretName, secret.Name)
-	return secret
+	return r, secret
 }
 
-// TestOwnCertificate: an upgrade keeps the certificate. Helm makes another one if it is gone, or not
-// whole. cert-manager puts its authority into the webhooks itself.
+// stored is a Secret as the cluster has it.
+func stored(t *testing.T, name string, data map[string][]byte, created time.Time, notes map[string]string) string {
+	t.Helper()
+	text, err := json.Marshal(written{"apiVersion": "v1", "kind": "Secret", "data": data, "metadata": written{
+		"name": name, "namespace": "ns", "creationTimestamp": created.UTC().Format(time.RFC3339), "annotations": notes}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// times are annotations of a certificate that was made so long ago, and lasts so much longer.
+func times(ago, lasts time.Duration) map[string]string {
+	return map[string]string{madeAt: strconv.FormatInt(time.Now().Add(-ago).Unix(), 10), expiresAt: strconv.FormatInt(time.Now().Add(lasts).Unix(), 10)}
+}
+
+// TestOwnCertificate: an upgrade keeps the certificate until a third of its life is left. Helm makes
+// another one if it is gone, or not whole. cert-manager puts its authority into the webhooks itself.
 func TestOwnCertificate(t *testing.T) {
-	with := func(objects ...string) *corev1.Secret {
-		t.Helper()
-		s := set("kubevirt.enabled=true")
-		s.server, s.upgrade = answering(t, objects), true
-		text, err := template(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ownCertificate(t, text)
+	const name = "rel-webhook-tls"
+	now := time.Now()
+	_, first := upgraded(t)
+	verified(t, "a new one", first.Data["tls.crt"], first.Data["ca.crt"], now.Add(life-day))
+	pair, err := tls.X509KeyPair(first.Data["tls.crt"], first.Data["tls.key"])
+	if err != nil {
+		t.Fatal(err)
 	}
-	there := func(data map[string][]byte) string {
-		text, err := json.Marshal(written{"apiVersion": "v1", "kind": "Secret", "metadata": written{"name": "rel-webhook-tls", "namespace": "ns"}, "data": data})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	first := with()
-	kept := with(there(first.Data))
-	equal(t, "certificate after an upgrade", kept.Data, first.Data)
-	again := with()
+	check(t, seconds(t, first, expiresAt).Sub(pair.Leaf.NotAfter).Abs() < time.Minute, "it ends at %v", pair.Leaf.NotAfter)
+	check(t, seconds(t, first, madeAt).Sub(now).Abs() < time.Minute, "it is made at %v", seconds(t, first, madeAt))
+	_, again := upgraded(t)
 	check(t, !bytes.Equal(again.Data["tls.crt"], first.Data["tls.crt"]), "two releases have one certificate")
 	damaged := maps.Clone(first.Data)
 	delete(damaged, "tls.key")
-	repaired := with(there(damaged))
+	_, repaired := upgraded(t, stored(t, name, damaged, now, first.Annotations))
 	check(t, !bytes.Equal(repaired.Data["ca.crt"], first.Data["ca.crt"]), "a certificate without a key is kept")
+
+	for _, c := range []struct {
+		what    string
+		created time.Time
+		notes   map[string]string
+		renewed bool
+	}{
+		{"a new one", now, first.Annotations, false},
+		{"more than a third is left", now, times(700*day, 395*day), false},
+		{"less than a third is left", now, times(740*day, 355*day), true},
+		{"it has ended", now, times(1100*day, -5*day), true},
+		{"renewed by a person", now, map[string]string{madeAt: first.Annotations[madeAt], expiresAt: "0"}, true},
+		{"of the chart before, for ten years", now.Add(-365 * day), nil, false},
+		{"of the chart before, of which three years are left", now.Add(-2555 * day), nil, true},
+	} {
+		_, next := upgraded(t, stored(t, name, first.Data, c.created, c.notes))
+		if !c.renewed {
+			equal(t, c.what+": data", next.Data, first.Data)
+			check(t, seconds(t, next, expiresAt).After(now.Add(300*day)), "%s: it ends at %v", c.what, seconds(t, next, expiresAt))
+			continue
+		}
+		check(t, seconds(t, next, madeAt).Sub(now).Abs() < time.Minute, "%s: it is made at %v", c.what, seconds(t, next, madeAt))
+		// Before and after the API server has the new bundle, it trusts what it is shown.
+		serves(t, c.what, next.Data, first.Data["ca.crt"], next.Data["ca.crt"])
+		verified(t, c.what+": the new one", next.Data["tls.crt"], next.Data["ca.crt"], now.Add(life-day))
+		equal(t, c.what+": the one before", string(next.Data["previous.crt"])+string(next.Data["previous.key"]),
+			string(first.Data["tls.crt"])+string(first.Data["tls.key"]))
+		_, soon := upgraded(t, stored(t, name, next.Data, c.created, times(2*time.Hour, life)))
+		equal(t, c.what+": an upgrade of the same day", soon.Data, next.Data)
+		_, later := upgraded(t, stored(t, name, next.Data, c.created, times(2*day, life)))
+		equal(t, c.what+": keys of a later upgrade", len(later.Data), 3)
+		equal(t, c.what+": certificate of a later upgrade", string(later.Data["tls.crt"]), string(next.Data["tls.crt"]))
+		verified(t, c.what+": later", later.Data["tls.crt"], later.Data["ca.crt"], time.Now())
+	}
+
 	r := rendered(t, "plugin")
 	lacks(t, r, "caBundle", "rel-webhook-tls", "kind: Secret")
 	equal(t, "Secret of cert-manager", podOf(t, r, webhookOwner).spec.Volumes[0].Secret.SecretName, "rel-webhook")
+}
+
+// TestCertificateOfOlderCharts: older charts let the webhook make its certificate, in another Secret.
+// While their pods still run, the API server trusts them and the new pods. The Secret goes.
+func TestCertificateOfOlderCharts(t *testing.T) {
+	_, first := upgraded(t)
+	_, other := upgraded(t)
+	// Such a Secret has the authority before, too.
+	old := maps.Clone(first.Data)
+	old["ca.crt"] = slices.Concat(first.Data["ca.crt"], other.Data["ca.crt"])
+	r, next := upgraded(t, stored(t, "rel-webhook", old, time.Now(), nil))
+	serves(t, "during the upgrade", next.Data, first.Data["ca.crt"], next.Data["ca.crt"])
+	verified(t, "pods of the older chart", first.Data["tls.crt"], next.Data["ca.crt"], time.Now())
+	verified(t, "the new one", next.Data["tls.crt"], next.Data["ca.crt"], time.Now().Add(life-day))
+	hook := get[*corev1.Secret](t, r, "rel-webhook")
+	equal(t, "when Helm deletes the old Secret", hook.Annotations["helm.sh/hook"], "post-upgrade")
+	equal(t, "how", hook.Annotations["helm.sh/hook-delete-policy"], "before-hook-creation,hook-succeeded")
+	equal(t, "keys of the Secret that Helm makes in its place", len(hook.Data), 0)
+	// An upgrade that finds both leaves the new one alone.
+	_, kept := upgraded(t, stored(t, "rel-webhook", old, time.Now(), nil), stored(t, "rel-webhook-tls", next.Data, time.Now(), next.Annotations))
+	equal(t, "data of the next upgrade", kept.Data, next.Data)
+	r, _ = upgraded(t, stored(t, "rel-webhook-tls", next.Data, time.Now(), next.Annotations))
+	equal(t, "Secrets without an old one", len(list[*corev1.Secret](r)), 1)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	admission "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 )
 
 const webhookOwner = "Deployment rel-webhook"
@@ -18,7 +20,7 @@ func TestWebhookTakesItsFlags(t *testing.T) {
 		name string
 		has  []string
 	}{
-		{"sidecar", []string{"--api=sidecar", "--zone-of-files", "--certificates=/certificates"}},
+		{"sidecar", []string{"--api=sidecar", "--zone-of-files", "--certificates=/certificates", "--http=:9811"}},
 		{"plugin", []string{"--api=plugin", "--plugin=rel-csi", "--hook-image=hook:0.1.0", "--certificates=/certificates"}},
 	} {
 		args := container(t, rendered(t, c.name), webhookOwner, "webhook").Args
@@ -26,6 +28,41 @@ func TestWebhookTakesItsFlags(t *testing.T) {
 		takes(t, "build/csi/stargate-webhook", args, 5)
 	}
 	lacks(t, rendered(t, "plugin"), "image: hook:") // the webhook runs the driver's image
+}
+
+// TestWebhookProbes: probes have a port of their own, because any pod can hold all connections of the
+// other one, and kubelet would restart the webhook.
+func TestWebhookProbes(t *testing.T) {
+	c := container(t, rendered(t, "sidecar"), webhookOwner, "webhook")
+	ports := map[string]int32{}
+	for _, p := range c.Ports {
+		ports[p.Name] = p.ContainerPort
+	}
+	equal(t, "ports", ports, map[string]int32{"https": 9443, "metrics": 9811})
+	for path, probe := range map[string]*corev1.Probe{"/readyz": c.ReadinessProbe, "/healthz": c.LivenessProbe} {
+		equal(t, path+": port", probe.HTTPGet.Port.String(), "metrics")
+		equal(t, path+": path", probe.HTTPGet.Path, path)
+		equal(t, path+": scheme", probe.HTTPGet.Scheme, corev1.URIScheme(""))
+	}
+	for off, want := range map[string][]string{"": {"9443", "9811"}, "metrics.port=0": {"9443"}} {
+		s := set("kubevirt.enabled=true")
+		if off != "" {
+			s = set("kubevirt.enabled=true", off)
+		}
+		text, err := template(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var open []string
+		for _, p := range get[*networking.NetworkPolicy](t, &rendering{off, text, objects}, "rel-webhook").Spec.Ingress[0].Ports {
+			open = append(open, p.Port.String())
+		}
+		equal(t, "ports that other pods reach, with "+off, open, want)
+	}
 }
 
 func TestPlugin(t *testing.T) {

@@ -14,9 +14,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 
+	"stargate/csi-driver/internal/kubevirt/webhook"
 	"stargate/csi-driver/internal/monitoring"
 )
 
@@ -55,10 +57,19 @@ func alertsOf(t *testing.T, name string) (alerts, all []rule) {
 }
 
 // measured are the names of the driver's metrics.
-func measured() []string {
+func measured() []string { return namesOf(monitoring.NewCollector(nil, nil, nil, klog.Background())) }
+
+// measuredByWebhook are the names of the webhook's metrics.
+func measuredByWebhook() []string {
+	return namesOf(webhook.New(webhook.Config{}, &webhook.Cluster{}).Metrics(webhook.Folder{}, klog.Background())...)
+}
+
+func namesOf(collectors ...prometheus.Collector) []string {
 	described := make(chan *prometheus.Desc)
 	go func() {
-		monitoring.NewCollector(nil, nil, nil, klog.Background()).Describe(described)
+		for _, c := range collectors {
+			c.Describe(described)
+		}
 		close(described)
 	}()
 	var names []string
@@ -113,6 +124,35 @@ func TestPodMonitor(t *testing.T) {
 		"sourceLabels": []any{"__meta_kubernetes_pod_node_name"}, "targetLabel": "instance"}})
 }
 
+// TestWebhookMonitor: a monitor of its own reads the webhook's metrics, because its pods have other
+// labels, and are not one on each node.
+func TestWebhookMonitor(t *testing.T) {
+	r := rendered(t, "monitored")
+	at := slices.IndexFunc(r.objects, func(o object) bool {
+		return o.GetObjectKind().GroupVersionKind().Kind == "PodMonitor" && o.GetName() == "rel-webhook"
+	})
+	check(t, at >= 0, "there is no monitor of the webhook")
+	if at < 0 {
+		return
+	}
+	text, err := json.Marshal(r.objects[at])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Spec struct {
+			Selector            metav1.LabelSelector
+			PodMetricsEndpoints []struct{ Port string }
+		}
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "its pods", m.Spec.Selector.MatchLabels, map[string]string{"app.kubernetes.io/name": "stargate-webhook", "app.kubernetes.io/instance": "rel"})
+	equal(t, "its port", m.Spec.PodMetricsEndpoints[0].Port, "metrics")
+	lacks(t, rendered(t, "linked"), "StargateCertificateEnds") // there is no webhook
+}
+
 func TestDashboard(t *testing.T) {
 	found := list[*corev1.ConfigMap](rendered(t, "more"))
 	equal(t, "dashboards", len(found), 1)
@@ -127,10 +167,10 @@ func TestDashboard(t *testing.T) {
 }
 
 func TestAlerts(t *testing.T) {
-	alerts, all := alertsOf(t, "more")
-	// The driver has each metric that a rule reads.
+	alerts, all := alertsOf(t, "monitored")
+	// The driver or the webhook has each metric that a rule reads.
 	for _, r := range all {
-		contains(t, "metrics of the driver", measured(), ourMetrics.FindAllString(r.Expr, -1)...)
+		contains(t, "metrics of driver and webhook", append(measured(), measuredByWebhook()...), ourMetrics.FindAllString(r.Expr, -1)...)
 	}
 	places := regexp.MustCompile(`(?m)^### (\S+)$`).FindAllStringSubmatch(readFile(t, runbooks), -1)
 	var headings []string
@@ -179,7 +219,7 @@ func TestPrometheus(t *testing.T) {
 		said, err := run("mk/tools/promtool", args...)
 		check(t, err == nil, "promtool %q: %v: %s", args, err, said)
 	}
-	promtool("check", "rules", write("rules.yaml", other[map[string]any](t, rendered(t, "more"), "PrometheusRule")["spec"]))
+	promtool("check", "rules", write("rules.yaml", other[map[string]any](t, rendered(t, "monitored"), "PrometheusRule")["spec"]))
 	var tests []string
 	for _, name := range []string{"alerts.yaml", "alerts-long.yaml"} {
 		tests = append(tests, filepath.Join(dir, name))

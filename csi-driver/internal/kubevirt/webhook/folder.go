@@ -6,14 +6,37 @@ import (
 	"crypto/tls"
 	"fmt"
 	"path/filepath"
+	"time"
 )
 
-// Folder holds the certificate. Helm or cert-manager makes it, and may replace it at any time.
+// mature is the age at which a new certificate takes the place of the one before it. Until then each
+// API server has heard of the new authority, and has passed the time at which the certificate
+// begins, though its clock may be behind that of the machine on which Helm has made the certificate.
+const mature = time.Hour
+
+// Folder holds the certificate. Helm or cert-manager makes it, and may replace it at any time. Helm
+// leaves the certificate before it, which API servers trust as well.
 type Folder struct{ Dir string }
 
 // Certificate reads the files each time. An API server connects seldom and keeps its connections.
-func (f Folder) Certificate() (*tls.Certificate, error) {
-	c, err := tls.LoadX509KeyPair(filepath.Join(f.Dir, "tls.crt"), filepath.Join(f.Dir, "tls.key"))
+func (f Folder) Certificate() (*tls.Certificate, error) { return f.at(time.Now()) }
+
+func (f Folder) at(now time.Time) (*tls.Certificate, error) {
+	c, err := f.newest()
+	if err == nil && now.After(c.Leaf.NotBefore.Add(mature)) {
+		return c, nil
+	}
+	if before, berr := f.read("previous.crt", "previous.key"); berr == nil && now.Before(before.Leaf.NotAfter) {
+		return before, nil
+	}
+	return c, err
+}
+
+// newest is the certificate that was made last.
+func (f Folder) newest() (*tls.Certificate, error) { return f.read("tls.crt", "tls.key") }
+
+func (f Folder) read(certificate, key string) (*tls.Certificate, error) {
+	c, err := tls.LoadX509KeyPair(filepath.Join(f.Dir, certificate), filepath.Join(f.Dir, key))
 	if err != nil {
 		return nil, fmt.Errorf("certificate: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,11 +44,13 @@ type Reviewer struct {
 	cluster *Cluster
 	room    *semaphore.Weighted // for the bytes of reviews
 	values  *semaphore.Weighted // in them
+	reviews *prometheus.CounterVec
 }
 
 // New returns a reviewer.
 func New(config Config, cluster *Cluster) *Reviewer {
-	return &Reviewer{config, cluster, semaphore.NewWeighted(mostBytes), semaphore.NewWeighted(mostValues)}
+	cluster.lists = semaphore.NewWeighted(mostLists)
+	return &Reviewer{config, cluster, semaphore.NewWeighted(mostBytes), semaphore.NewWeighted(mostValues), newReviews()}
 }
 
 // anew returns the reviewer for one request.
@@ -291,5 +294,12 @@ func (r *Reviewer) answer(ctx context.Context, q *admissionv1.AdmissionRequest, 
 	a, err := by(ctx, q)
 	klog.FromContext(ctx).V(2).Info("Review", "resource", q.Resource.Resource, "operation", q.Operation, "namespace", q.Namespace,
 		"name", q.Name, "refused", err, "changes", len(a.patch))
+	outcome := allowed
+	if u := (unanswered{}); errors.As(err, &u) {
+		outcome = unasked
+	} else if err != nil {
+		outcome = refused
+	}
+	r.reviews.WithLabelValues(outcome).Inc()
 	return respond(q, a, err)
 }

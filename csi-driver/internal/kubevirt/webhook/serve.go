@@ -41,7 +41,8 @@ const (
 	ending      = 10 * time.Second
 )
 
-// Handler serves /mutate, /validate, and /healthz for probes.
+// Handler serves /mutate and /validate, and /healthz for a client that checks the way to it. Probes
+// have a port of their own, because other clients may hold all connections of this one.
 func (r *Reviewer) Handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /mutate", r.handle(ctx, r.Mutate))
@@ -52,25 +53,29 @@ func (r *Reviewer) Handler(ctx context.Context) http.Handler {
 
 func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
+		turnAway := func(code int, why string) {
+			r.reviews.WithLabelValues(turnedAway).Inc()
+			http.Error(w, why, code)
+		}
 		size := req.ContentLength
 		if size < 0 {
 			size = mostReview
 		}
 		if size > mostReview {
-			http.Error(w, fmt.Sprintf("a review has at most %d bytes", mostReview), http.StatusRequestEntityTooLarge)
+			turnAway(http.StatusRequestEntityTooLarge, fmt.Sprintf("a review has at most %d bytes", mostReview))
 			return
 		}
 		within, cancel := context.WithTimeout(klog.NewContext(req.Context(), klog.FromContext(ctx)), limit(req.URL.Query()))
 		defer cancel()
 		share := max(size, leastReview)
 		if err := r.room.Acquire(within, share); err != nil {
-			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
+			turnAway(http.StatusServiceUnavailable, "too many reviews at once: try again")
 			return
 		}
 		defer r.room.Release(share)
 		text, err := read(w, req)
 		if err != nil {
-			http.Error(w, "the review cannot be read: "+err.Error(), http.StatusBadRequest)
+			turnAway(http.StatusBadRequest, "the review cannot be read: "+err.Error())
 			return
 		}
 		values := int64(1)
@@ -78,17 +83,17 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 			values += int64(bytes.Count(text, []byte(begins)))
 		}
 		if values > mostValues {
-			http.Error(w, fmt.Sprintf("a review has at most %d values", mostValues), http.StatusRequestEntityTooLarge)
+			turnAway(http.StatusRequestEntityTooLarge, fmt.Sprintf("a review has at most %d values", mostValues))
 			return
 		}
 		if err := r.values.Acquire(within, values); err != nil {
-			http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
+			turnAway(http.StatusServiceUnavailable, "too many reviews at once: try again")
 			return
 		}
 		defer r.values.Release(values)
 		var in admissionv1.AdmissionReview
 		if err := json.Unmarshal(text, &in); err != nil || in.Request == nil {
-			http.Error(w, "the request is no AdmissionReview", http.StatusBadRequest)
+			turnAway(http.StatusBadRequest, "the request is no AdmissionReview")
 			return
 		}
 		out := admissionv1.AdmissionReview{

@@ -5,13 +5,21 @@ package webhook
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/klog/v2"
 )
 
 // Reviews in memory have mostBytes together. Others wait, are refused in time, and are read once a
@@ -139,4 +147,114 @@ func TestLongReview(t *testing.T) {
 			t.Errorf("review %d: %s", turn, response.Status)
 		}
 	}
+}
+
+// A new certificate takes the place of the one before it once API servers have heard of its
+// authority, and once it is valid by their clocks, too.
+func TestCertificateBefore(t *testing.T) {
+	dir := t.TempDir()
+	names := []string{"tls.crt", "tls.key"}
+	put := func(as []string, begins, lasts time.Duration) {
+		t.Helper()
+		certifyFrom(t, dir, time.Now().Add(begins), time.Now().Add(begins+lasts))
+		for i, name := range names {
+			if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, as[i])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	before := []string{"previous.crt", "previous.key"}
+	for _, c := range []struct {
+		what       string
+		age        time.Duration // of the new one
+		previous   time.Duration // that the one before lasts from two hours ago on
+		isPrevious bool
+	}{
+		{"the clock is behind", -time.Minute, 3 * time.Hour, true},
+		{"new", time.Minute, 3 * time.Hour, true},
+		{"new, and the one before has ended", time.Minute, time.Hour, false},
+		{"known to all", mature + time.Minute, 3 * time.Hour, false},
+	} {
+		put(before, -2*time.Hour, c.previous)
+		put(names, -c.age, time.Hour*24)
+		got, err := Folder{dir}.Certificate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if begins := time.Since(got.Leaf.NotBefore); (begins > 110*time.Minute) != c.isPrevious {
+			t.Errorf("%s: one that began %v ago", c.what, begins)
+		}
+	}
+	for _, name := range before {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(names, -time.Minute, time.Hour)
+	if got, err := (Folder{dir}).Certificate(); err != nil || time.Since(got.Leaf.NotBefore) > time.Hour {
+		t.Errorf("without one before: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "tls.key")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Folder{dir}).Certificate(); err == nil {
+		t.Error("a folder without a key has a certificate")
+	}
+}
+
+// The metrics count reviews by their outcome, and have the end of the certificate.
+func TestMetrics(t *testing.T) {
+	r := usual().reviewer(t)
+	dir := t.TempDir()
+	ends := time.Now().Add(3 * time.Hour).Truncate(time.Second)
+	certifyFrom(t, dir, time.Now().Add(-time.Hour), ends)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(r.Metrics(Folder{dir}, klog.Background())...)
+	has := func(want map[string]float64) {
+		t.Helper()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				name := "expires"
+				if len(m.GetLabel()) > 0 {
+					name = m.GetLabel()[0].GetValue()
+				}
+				got[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%v", got)
+		}
+	}
+	has(map[string]float64{allowed: 0, refused: 0, unasked: 0, turnedAway: 0, "expires": float64(ends.Unix())})
+	h := r.Handler(context.Background())
+	ended, end := context.WithCancel(context.Background())
+	end()
+	post := func(ctx context.Context, body string) {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/validate", strings.NewReader(body)).WithContext(ctx))
+	}
+	review := func(volumes string) string {
+		text, err := json.Marshal(admissionv1.AdmissionReview{Request: request("virtualmachineinstances", admissionv1.Create, machineWith(volumes, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	post(context.Background(), review("data"))
+	post(context.Background(), review("nowhere"))
+	post(context.Background(), review("Data"))
+	post(context.Background(), "{}")
+	post(ended, review("data")) // its client has gone
+	r.cluster.lists.TryAcquire(mostLists)
+	soon, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	post(soon, review("mine"))
+	if err := os.Remove(filepath.Join(dir, "tls.crt")); err != nil {
+		t.Fatal(err)
+	}
+	has(map[string]float64{allowed: 1, refused: 2, unasked: 1, turnedAway: 2})
 }

@@ -27,12 +27,17 @@ import (
 // certify puts a new certificate into the folder, and returns what a client has to trust.
 func certify(t *testing.T, dir string) (bundle []byte) {
 	t.Helper()
+	return certifyFrom(t, dir, time.Time{}, time.Now().Add(time.Hour))
+}
+
+func certifyFrom(t *testing.T, dir string, begins, ends time.Time) (bundle []byte) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	is := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{service},
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+		NotBefore: begins, NotAfter: ends, IsCA: true, BasicConstraintsValid: true}
 	raw, err := x509.CreateCertificate(rand.Reader, is, is, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
+)
+
+// Outcomes of reviews.
+const (
+	allowed    = "allowed"
+	refused    = "refused"
+	unasked    = "unanswered"  // the API server has not answered in time: the client tries again
+	turnedAway = "turned-away" // too many reviews at once, or a request that is no review
+)
+
+func newReviews() *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "stargate_webhook_reviews_total",
+		Help: "Reviews of VMs, their pods and migrations, by outcome: allowed, refused, unanswered (the cluster did not answer in time), turned-away (too many at once, or no review).",
+	}, []string{"outcome"})
+	for _, outcome := range []string{allowed, refused, unasked, turnedAway} {
+		c.WithLabelValues(outcome)
+	}
+	return c
+}
+
+// Metrics are those of the reviews, and of the certificate in a folder.
+func (r *Reviewer) Metrics(f Folder, log klog.Logger) []prometheus.Collector {
+	return []prometheus.Collector{r.reviews, &expiry{folder: f, log: log, expires: prometheus.NewDesc("stargate_webhook_certificate_expires_seconds",
+		"Time at which the webhook's certificate ends, in seconds since 1970.", nil, nil)}}
+}
+
+// expiry reads the certificate on request.
+type expiry struct {
+	folder  Folder
+	log     klog.Logger
+	expires *prometheus.Desc
+}
+
+// Describe names the metric.
+func (e *expiry) Describe(ch chan<- *prometheus.Desc) { ch <- e.expires }
+
+// Collect has no metric if the certificate cannot be read. The pod is not ready then.
+func (e *expiry) Collect(ch chan<- prometheus.Metric) {
+	c, err := e.folder.newest()
+	if err != nil {
+		e.log.Error(err, "The certificate cannot be read")
+		return
+	}
+	ch <- prometheus.MustNewConstMetric(e.expires, prometheus.GaugeValue, float64(c.Leaf.NotAfter.Unix()))
+}
