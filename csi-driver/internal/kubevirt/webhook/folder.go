@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// mature is the age at which a new certificate takes the place of the one before it. Until then each
-// API server has heard of the new authority, and has passed the time at which the certificate
-// begins, though its clock may be behind that of the machine on which Helm has made the certificate.
+// mature is the age at which a new certificate takes the place of the one before it. By then each
+// API server has heard of the new authority. It also has passed the time at which the certificate
+// begins, even if its clock is behind that of Helm's machine.
 const mature = time.Hour
 
 // Folder holds the certificate. Helm or cert-manager makes it, and may replace it at any time. Helm

@@ -20,8 +20,8 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// Users of a namespace decide how many VMs and pods it has, and how large these are; and any pod can
-// make the webhook list them. So a list arrives in pages, one object of a page is in memory at a
+// Users of a namespace decide how many VMs and pods it has, and how large these are. Any pod can make
+// the webhook list them. So a list arrives in pages, one object of a page is in memory at a
 // time, and little of it is kept: the VMs that share a claim with the reviewed one.
 const (
 	pageSize = 200

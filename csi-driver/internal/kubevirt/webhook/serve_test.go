@@ -149,8 +149,8 @@ func TestLongReview(t *testing.T) {
 	}
 }
 
-// A new certificate takes the place of the one before it once API servers have heard of its
-// authority, and once it is valid by their clocks, too.
+// A new certificate takes the place of the one before it after a while. API servers have then heard
+// of its authority, and it is valid by their clocks, too.
 func TestCertificateBefore(t *testing.T) {
 	dir := t.TempDir()
 	names := []string{"tls.crt", "tls.key"}
