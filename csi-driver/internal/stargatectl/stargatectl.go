@@ -5,7 +5,6 @@
 package stargatectl
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,7 +188,7 @@ func share(ctx context.Context, limit time.Duration) time.Duration {
 // run waits until there is room for one more. With a limit the program is killed after its share of
 // that: it changes nothing, so it has nothing to clean up.
 func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration, program string, args ...string) ([]byte, error) {
-	var out, said bytes.Buffer
+	out, said := printed{most: mostOut}, printed{most: mostSaid}
 	within, done := context.WithCancel(ctx)
 	defer done()
 	cmd := exec.CommandContext(within, filepath.Join(t.dir, program), args...)
@@ -214,7 +213,11 @@ func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration
 	<-room
 	klog.FromContext(ctx).V(4).Info("Ran a tool", "tool", program, "arguments", args, "took", time.Since(start), "error", err)
 	if err == nil {
-		return out.Bytes(), nil
+		text, err := out.whole()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", command(program, args), err)
+		}
+		return text, nil
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%s: has not ended: %w", command(program, args), ctx.Err())
@@ -226,7 +229,7 @@ func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration
 	if !errors.As(err, &exit) || exit.ExitCode() < 0 {
 		return nil, fmt.Errorf("%s: %w", command(program, args), err)
 	}
-	return nil, refused(program, exit.ExitCode(), out.Bytes(), said.Bytes())
+	return nil, refused(program, exit.ExitCode(), out.text, said.text)
 }
 
 // sentence is the output of a program, in one line and without its name.
@@ -242,7 +245,7 @@ func sentence(program, said string) string {
 	if len(lines) == 0 {
 		return program + " failed, and printed no reason"
 	}
-	return strings.Join(lines, "; ")
+	return shorten(strings.Join(lines, "; "))
 }
 
 // JSON runs stargatectl, and decodes its output.
