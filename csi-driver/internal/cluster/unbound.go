@@ -118,7 +118,7 @@ func (n *Node) whyUnbound(ctx context.Context, pv string, u *unbound) (c *corev1
 	_, err = n.client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return c, notSaved, fmt.Sprintf("volume %s is made on node %s, and the API server does not accept its PersistentVolume %s: "+
+		return c, notSaved, fmt.Sprintf("volume %s is made on node %s, and its PersistentVolume %s is missing: "+
 			"the log of the container provisioner in the driver's pod on that node says why", u.volume, n.name, pv), nil
 	case err != nil:
 		return nil, "", "", fmt.Errorf("PersistentVolume %s: %w", pv, err)

@@ -49,7 +49,7 @@ func TestUnbound(t *testing.T) {
 		n.Made("v", pv, types.NamespacedName{Namespace: "ns", Name: name})
 	}
 	looks(1, 0)
-	looks(1, 1, "Warning VolumeNotSaved volume v is made on node n1, and the API server does not accept its PersistentVolume pv-u1")
+	looks(1, 1, "Warning VolumeNotSaved volume v is made on node n1, and its PersistentVolume pv-u1 is missing")
 	n.Made("v", "pv-u1", types.NamespacedName{Namespace: "ns", Name: "refused"}) // the provisioner calls again
 	looks(3, 1)
 	if len(n.made.all) != 1 {

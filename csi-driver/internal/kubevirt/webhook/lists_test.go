@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -119,6 +120,8 @@ func TestLongList(t *testing.T) {
 func TestManyLists(t *testing.T) {
 	c := &crowded{machines: 2 * pageSize, sharers: 1, holds: make(chan struct{})}
 	cluster := c.cluster(t)
+	release := sync.OnceFunc(func() { close(c.holds) })
+	t.Cleanup(release) // before the server closes
 	const reviews = 5 * mostLists
 	answers := make(chan error)
 	for range reviews {
@@ -138,7 +141,7 @@ func TestManyLists(t *testing.T) {
 	if _, err := cluster.anew().sharers(within, "ns", wantsData); err == nil || !strings.Contains(err.Error(), "try again") || !strings.Contains(err.Error(), "too many reviews") {
 		t.Errorf("one that waits for too long: %v", err)
 	}
-	close(c.holds)
+	release()
 	for range reviews {
 		if err := <-answers; err != nil {
 			t.Error(err)
