@@ -141,6 +141,14 @@ func (w world) reviewer(t *testing.T, more ...runtime.Object) *Reviewer {
 func pagesOfFakes(c kubernetes.Interface, d dynamic.Interface) pages {
 	return func(ctx context.Context, of string, query url.Values) (io.ReadCloser, error) {
 		parts := strings.Split(of, "/")
+		if last := len(parts) - 1; parts[last-1] == instances.Resource {
+			u, err := d.Resource(instances).Namespace(parts[last-2]).Get(ctx, parts[last], metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			text, err := u.MarshalJSON()
+			return io.NopCloser(bytes.NewReader(text)), err
+		}
 		namespace := parts[len(parts)-2]
 		var all []any
 		if parts[len(parts)-1] == "pods" {

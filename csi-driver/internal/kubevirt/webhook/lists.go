@@ -27,11 +27,13 @@ const (
 	pageSize = 200
 	// A review lists VMs, and then pods. This many reviews do so at once, and others wait.
 	mostLists = 4
+	// The same for claims and for VMs that are read one by one.
+	mostObjects = 4
 	// A volume has up to 64 systems, so more VMs than this cannot have it.
 	mostSharers = 256
 )
 
-// pages returns one page of a list, as the API server sends it.
+// pages returns one page of a list, or an object, as the API server sends it.
 type pages func(ctx context.Context, of string, query url.Values) (io.ReadCloser, error)
 
 // pagesOf asks an API server.
@@ -134,7 +136,7 @@ type listed struct {
 	Spec struct {
 		Domain struct {
 			Firmware *struct {
-				UUID string `json:"uuid"`
+				UUID string `json:"uuid,omitempty"`
 			} `json:"firmware"`
 		} `json:"domain"`
 	} `json:"spec"`
@@ -178,11 +180,46 @@ func (l *listed) sharer(claims []annotation.Claim) sharer {
 	return s
 }
 
+// instance returns a VM with the fields of listed.
+func (l *listed) instance(driver string) *instance {
+	m := &instance{}
+	m.Name, m.UID, m.CreationTimestamp = l.Metadata.Name, l.Metadata.UID, l.Metadata.Created
+	m.Spec.Domain.Firmware = l.Spec.Domain.Firmware
+	if _, has := l.Metadata.Notes[annotation.Annotation(driver)]; has {
+		m.Annotations = map[string]string{annotation.Annotation(driver): ""} // its text is not read
+	}
+	return m
+}
+
+// segment checks a part of a path. A review comes from any client, so a name in it may be anything.
+func segment(what, name string) error {
+	if wrong := path.IsValidPathSegmentName(name); name == "" || len(wrong) > 0 {
+		return fmt.Errorf("%.63q is no %s", name, what)
+	}
+	return nil
+}
+
+// object returns an object with the fields of listed.
+func (c *Cluster) object(ctx context.Context, group, namespace, resource, name string) (*listed, error) {
+	if err := errors.Join(segment("namespace", namespace), segment("name", name)); err != nil {
+		return nil, err
+	}
+	body, err := c.Pages(ctx, group+"/namespaces/"+namespace+"/"+resource+"/"+name, url.Values{})
+	if err != nil {
+		return nil, err
+	}
+	l := &listed{}
+	err = json.NewDecoder(body).Decode(l)
+	return l, errors.Join(err, body.Close())
+}
+
+// kubeVirtPath begins the paths of KubeVirt's objects.
+var kubeVirtPath = "/apis/" + instances.Group + "/" + instances.Version
+
 // list passes all objects of a resource in a namespace to take, once few enough other reviews do so.
-// A review comes from any client, so its namespace may be anything.
 func (c *Cluster) list(ctx context.Context, group, namespace, resource string, query url.Values, take func(*listed) error) error {
-	if wrong := path.IsValidPathSegmentName(namespace); namespace == "" || len(wrong) > 0 {
-		return fmt.Errorf("%.63q is no namespace", namespace)
+	if err := segment("namespace", namespace); err != nil {
+		return err
 	}
 	if err := c.lists.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("too many reviews at once: %w", err)
@@ -196,7 +233,7 @@ func (c *Cluster) list(ctx context.Context, group, namespace, resource string, q
 func (c *Cluster) sharers(ctx context.Context, namespace string, wanted []annotation.Claim) ([]sharer, error) {
 	return ask(c, "VMs of namespace "+namespace, func() ([]sharer, error) {
 		all := []sharer{}
-		err := c.list(ctx, "/apis/"+instances.Group+"/"+instances.Version, namespace, instances.Resource, url.Values{}, func(l *listed) error {
+		err := c.list(ctx, kubeVirtPath, namespace, instances.Resource, url.Values{}, func(l *listed) error {
 			claims := l.shares(c.Driver, wanted)
 			if claims == nil || l.over() {
 				return nil

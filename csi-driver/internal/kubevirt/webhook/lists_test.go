@@ -205,3 +205,77 @@ func TestPages(t *testing.T) {
 		t.Errorf("%q, %v", asked, err)
 	}
 }
+
+// Users decide how large claims and VMs are. A few are read at once, and little of each is kept.
+func TestLargeObjects(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	var now, most, served atomic.Int64
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/namespaces/ns/persistentvolumeclaims/{name}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":%q,"namespace":"ns","annotations":{"a":%q},"labels":{"a":"b"},
+			"finalizers":["a/b","a/c"]},"spec":{"volumeName":"v","storageClassName":"c","volumeMode":"Block","accessModes":["ReadOnlyMany","ReadWriteMany"],
+			"resources":{"requests":{"storage":"1Gi","x/y":"1"}}},"status":{"capacity":{"storage":"2Gi"}}}`, r.PathValue("name"), long)
+	})
+	mux.HandleFunc("GET /apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances/{name}", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"metadata":{"name":%q,"uid":"u","annotations":{%q:%q}},"spec":{"volumes":[{"name":%q}],"domain":{"firmware":{"uuid":%q}}}}`,
+			r.PathValue("name"), driver+"/volumes", long, long, board)
+	})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer now.Add(-1)
+		for is := now.Add(1); ; {
+			if m := most.Load(); is <= m || most.CompareAndSwap(m, is) {
+				break
+			}
+		}
+		served.Add(1)
+		time.Sleep(5 * time.Millisecond)
+		mux.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	cluster, err := Connect(&rest.Config{Host: s.URL}, driver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster = New(usual().config, cluster).cluster
+	const reviews = 10 * mostObjects
+	answers := make(chan error)
+	for i := range reviews {
+		go func() {
+			one := cluster.anew()
+			p, err := one.claim(context.Background(), "ns", fmt.Sprint("c", i))
+			if err == nil && (len(p.Annotations)+len(p.Labels)+len(p.Finalizers) > 0 || len(p.Spec.Resources.Requests) != 1 || p.Name != fmt.Sprint("c", i) ||
+				p.Spec.VolumeName != "v" || *p.Spec.StorageClassName != "c" || *p.Spec.VolumeMode != "Block" || p.Spec.AccessModes[0] != "ReadOnlyMany" ||
+				p.Status.Capacity.Storage().Value() != 2<<30) {
+				err = fmt.Errorf("%+v", p)
+			}
+			if err != nil {
+				answers <- err
+				return
+			}
+			m, err := one.machine(context.Background(), "ns", "vm")
+			if err == nil && (m.Name != "vm" || m.UID != "u" || m.uuid() != board || len(m.Annotations) != 1 || len(m.Annotations[driver+"/volumes"]) > 0 || len(m.Spec.Volumes) > 0) {
+				err = fmt.Errorf("%+v", m)
+			}
+			answers <- err
+		}()
+	}
+	for range reviews {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if most.Load() > mostObjects || served.Load() != 2*reviews {
+		t.Errorf("%d of %d at once", most.Load(), served.Load())
+	}
+	for _, name := range []string{"", "..", "a/b", "../../../../api/v1/secrets"} {
+		if _, err := cluster.anew().machine(context.Background(), "ns", name); err == nil || !strings.Contains(err.Error(), "is no name") {
+			t.Errorf("VM %q: %v", name, err)
+		}
+	}
+	if m, err := cluster.anew().machine(context.Background(), "other", "vm"); err == nil {
+		if m != nil {
+			t.Errorf("a VM that is missing: %+v", m)
+		}
+	}
+}

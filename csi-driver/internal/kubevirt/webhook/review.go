@@ -49,7 +49,7 @@ type Reviewer struct {
 
 // New returns a reviewer.
 func New(config Config, cluster *Cluster) *Reviewer {
-	cluster.lists = semaphore.NewWeighted(mostLists)
+	cluster.lists, cluster.objects = semaphore.NewWeighted(mostLists), semaphore.NewWeighted(mostObjects)
 	return &Reviewer{config, cluster, semaphore.NewWeighted(mostBytes), semaphore.NewWeighted(mostValues), newReviews()}
 }
 

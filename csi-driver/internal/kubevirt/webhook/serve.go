@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -36,6 +37,7 @@ const (
 	mostConns = 256
 	// The API server's headers are short. Go adds 4 KiB to this limit, for each connection.
 	mostHeader = 1 << 10
+	mostName   = 253
 	// The longest time that a review takes. The chart makes the API server wait for 10 seconds.
 	reviewLimit = 8 * time.Second
 	ending      = 10 * time.Second
@@ -92,7 +94,7 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 		}
 		defer r.values.Release(values)
 		var in admissionv1.AdmissionReview
-		if err := json.Unmarshal(text, &in); err != nil || in.Request == nil {
+		if err := json.Unmarshal(text, &in); err != nil || in.Request == nil || !named(in.Request) {
 			turnAway(http.StatusBadRequest, "the request is no AdmissionReview")
 			return
 		}
@@ -105,6 +107,13 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 			klog.FromContext(ctx).Error(err, "The answer to a review could not be sent")
 		}
 	}
+}
+
+// named reports whether a review has names as an API server has them. The log has them for each
+// review.
+func named(q *admissionv1.AdmissionRequest) bool {
+	return !slices.ContainsFunc([]string{string(q.UID), q.Resource.Resource, string(q.Operation), q.Namespace, q.Name},
+		func(name string) bool { return len(name) > mostName })
 }
 
 // read reads a review that arrives in time.

@@ -132,7 +132,9 @@ func TestNoReviews(t *testing.T) {
 	go s.Serve(l)
 	defer s.Close()
 	for body, want := range map[string]int{"": 400, "{}": 400, "[": 400, strings.Repeat(" ", mostReview+1): 413,
-		"[" + strings.Repeat("0,", mostValues) + "0]": 413, strings.Repeat(`{"":`, mostValues): 413, strings.Repeat("[", mostValues): 413} {
+		"[" + strings.Repeat("0,", mostValues) + "0]": 413, strings.Repeat(`{"":`, mostValues): 413, strings.Repeat("[", mostValues): 413,
+		`{"request":{"name":"` + strings.Repeat("x", mostName+1) + `"}}`: 400, `{"request":{"namespace":"` + strings.Repeat("x", mostReview/2) + `"}}`: 400,
+		`{"request":{"name":"` + strings.Repeat("x", mostName) + `"}}`: 200} {
 		res, err := http.Post("http://"+l.Addr().String()+"/mutate", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
