@@ -3,16 +3,18 @@
 
 from cases import Case
 
-from .base import CLUSTER, DRIVER, RIG, build, suites_of, tools
+from .base import CLUSTER, DRIVER, RIG, RUNNER, build, suites_of, tools
 
 suite = suites_of("Go, chart, image")
 
 
 @suite("units", "native", "csi", takes="1 min",
-       about="the driver in one process, with csi-sanity; the rig's own tests")
+       about="the driver in one process, with csi-sanity; stargate-tune; the rig's own")
 def suite_units():
     native = build("build-native", "core", "test-programs", "tools", "lib", lock="native")
     yield Case("units/driver", ["mk/test/csi", "units"], cost=60, needs=(native,), inputs=DRIVER)
+    yield Case("units/tune", ["mk/test/tune"], cost=10,
+               inputs=("kernel/tools/tune", "mk/tools/go", "mk/test/tune", *RUNNER))
     yield Case("units/rig", ["mk/test/rig"], cost=20, needs=(native,), inputs=RIG)
 
 

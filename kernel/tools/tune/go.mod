@@ -1,0 +1,3 @@
+module stargate/tune
+
+go 1.26.0

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"stargate/tune/internal/system"
+)
+
+const debugfs = "/sys/kernel/debug/kvm"
+
+// machine is a process that has a VM.
+type machine struct {
+	pid     int
+	name    string
+	folders []string // of its VMs in KVM's debugfs
+	threads []int
+}
+
+// machines finds the processes that have VMs: by the folders PID-FD of KVM's debugfs, or by their
+// descriptors where debugfs is not mounted.
+func machines(sys system.System) []machine {
+	found := map[int]*machine{}
+	add := func(pid int) *machine {
+		if found[pid] == nil {
+			found[pid] = &machine{pid: pid}
+		}
+		return found[pid]
+	}
+	for _, name := range sys.List(debugfs) {
+		first, _, isVM := strings.Cut(name, "-")
+		if pid, err := strconv.Atoi(first); err == nil && isVM {
+			one := add(pid)
+			one.folders = append(one.folders, name)
+		}
+	}
+	if len(found) == 0 {
+		for _, name := range sys.List("/proc") {
+			pid, err := strconv.Atoi(name)
+			if err != nil {
+				continue
+			}
+			for _, fd := range sys.List("/proc/" + name + "/fd") {
+				if sys.Link("/proc/"+name+"/fd/"+fd) == "anon_inode:kvm-vm" {
+					add(pid)
+					break
+				}
+			}
+		}
+	}
+	var all []machine
+	for pid, one := range found {
+		at := "/proc/" + strconv.Itoa(pid)
+		for _, name := range sys.List(at + "/task") {
+			if thread, err := strconv.Atoi(name); err == nil {
+				one.threads = append(one.threads, thread)
+			}
+		}
+		command, _ := sys.Read(at + "/cmdline")
+		one.name = vmName(strings.Split(command, "\x00"))
+		if one.name == "" {
+			one.name = sys.Text(at + "/comm")
+		}
+		all = append(all, *one)
+	}
+	slices.SortFunc(all, func(a, b machine) int { return a.pid - b.pid })
+	return all
+}
+
+// vmName returns the name that QEMU's -name gives: "x", "x,debug-threads=on" or "guest=x,...".
+func vmName(command []string) string {
+	for i, word := range command {
+		if (word != "-name" && word != "--name") || i+1 >= len(command) {
+			continue
+		}
+		for j, part := range strings.Split(command[i+1], ",") {
+			value, named := strings.CutPrefix(part, "guest=")
+			if named || j == 0 && !strings.Contains(part, "=") {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+// counters adds KVM's counters of all VMs of a machine.
+func (m machine) counters(sys system.System) map[string]uint64 {
+	sum := map[string]uint64{}
+	for _, folder := range m.folders {
+		for _, name := range sys.List(debugfs + "/" + folder) {
+			if value, err := strconv.ParseUint(sys.Text(debugfs+"/"+folder+"/"+name), 10, 64); err == nil {
+				sum[name] += value
+			}
+		}
+	}
+	return sum
+}
+
+// waited adds the nanoseconds that threads of a machine which run vCPUs waited for a processor. It
+// also counts those threads.
+func (m machine) waited(sys system.System) (ns uint64, vcpus int) {
+	for _, thread := range m.threads {
+		at := "/proc/" + strconv.Itoa(m.pid) + "/task/" + strconv.Itoa(thread)
+		comm := sys.Text(at + "/comm")
+		if !strings.HasPrefix(comm, "CPU ") || !strings.HasSuffix(comm, "/KVM") {
+			continue
+		}
+		vcpus++
+		if fields := strings.Fields(sys.Text(at + "/schedstat")); len(fields) == 3 {
+			value, _ := strconv.ParseUint(fields[1], 10, 64)
+			ns += value
+		}
+	}
+	return ns, vcpus
+}
