@@ -2,7 +2,7 @@
 #
 # Parts of `make build` that other programs than this make compile, and what is packed.
 
-.PHONY: csi csi-tests module kvm-modules install-module
+.PHONY: csi csi-tests module kvm-modules tune install-module install-tune
 
 # stargate-csi, the CSI driver; stargate-hook and stargate-webhook, for KubeVirt; and more.
 csi:
@@ -27,3 +27,22 @@ install-module:
 kvm-modules:
 	@kvm-patches/build $(SERIES)
 SERIES ?= 6.12
+
+# stargate-tune, which tunes guests; it needs Go and no library.
+tune:
+	@mk/tools/deps tune
+	@mkdir -p build/tune
+	@cd kernel/tools/tune && ../../../mk/tools/go build -buildvcs=false \
+		-ldflags '-s -w -X main.version=$(shell mk/build/version)' \
+		-o ../../../build/tune/stargate-tune .
+install-tune: tune
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin build/tune/stargate-tune
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 kernel/tools/man/stargate-tune.8
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		kernel/tools/completion/stargate-tune
+	sed 's|@SBIN@|$(PREFIX)/sbin|' kernel/tools/tune/stargate-tune.service.in | \
+		install -D -m 644 /dev/stdin \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/stargate-tune.service
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system/sysinit.target.wants
+	ln -sf ../stargate-tune.service \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/sysinit.target.wants/
