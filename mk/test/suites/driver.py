@@ -9,7 +9,7 @@ suite = suites_of("Go, chart, image")
 
 
 @suite("units", "native", "csi", takes="1 min",
-       about="the driver in one process, with csi-sanity; stargate-tune; the rig's own")
+       about="driver in one process, csi-sanity; stargate-tune; rig's own tests")
 def suite_units():
     native = build("build-native", "core", "test-programs", "tools", "lib", lock="native")
     yield Case("units/driver", ["mk/test/csi", "units"], cost=60, needs=(native,), inputs=DRIVER)
