@@ -413,12 +413,21 @@ static int make_chunks(struct growth *g)
 	return 0;
 }
 
+/*
+ * A growth copies each superblock over the other one. So both must still say what sg_open() has
+ * checked: a checksum proves nothing about a hostile member.
+ */
+static bool reads_as_opened(struct sg_vol *vol, u64 off, u64 size, struct sg_super *out)
+{
+	return sg_super_read(vol, off, size, out) && !sg_super_compare(vol, out);
+}
+
 /* The backup superblock in the new last page, which counts as soon as the volume has grown. */
 static int make_last(struct growth *g)
 {
 	struct sg_super sb;
 
-	if (!sg_super_read(g->vol, 0, g->from, &sb)) {
+	if (!reads_as_opened(g->vol, 0, g->from, &sb)) {
 		sg_snprintf(g->why, 200, "the superblock is damaged: run fsck.stargatefs");
 		return -EUCLEAN;
 	}
@@ -499,7 +508,7 @@ static void write_down(struct sg_vol *vol)
 
 	if (sg_may_write(vol))
 		return;
-	if (!sg_super_read(vol, size - SG_PAGE, size, &sb)) {
+	if (!reads_as_opened(vol, size - SG_PAGE, size, &sb)) {
 		sg_damaged(vol, 0, size - SG_PAGE, "invalid backup superblock");
 		return;
 	}

@@ -796,6 +796,40 @@ static void change_seed(struct sg_super *sb)
 	sb->hash_seed[1]++;
 }
 
+/*
+ * A hostile member stores a superblock with the right checksum: the first one, or the backup. No
+ * growth copies it over the other one, which is good.
+ */
+static void forged(void (*change)(struct sg_super *sb))
+{
+	struct sg_super *first = (void *)mem, *last = (void *)(mem + 24 * MIB - SG_PAGE), was;
+	struct sg_hot *hot = (void *)(mem + SG_PAGE);
+	struct tsys s;
+
+	make(16 * MIB, 0);
+	join(&s, ROOM, 1);
+	s.v.on_damage = see_damage;
+	was = *first;
+	change(first);
+	sg_super_sign(first);
+	refused(&s, 20 * MIB, -EUCLEAN, "the superblock is damaged");
+	*first = was;
+	grows(&s, 24 * MIB);
+	was = *last;
+	change(last);
+	sg_super_sign(last);
+	hot->grow = SG_SIZE_WORD(24 * MIB, 3);	/* the first one is not written yet */
+	seen_damage = 0;
+	sg_settle(&s.v);
+	CHECK_EQ(seen_damage, 1);
+	CHECK(!memcmp(first, &was, sizeof(was)));
+	*last = was;
+	sg_settle(&s.v);
+	CHECK_EQ(SG_SIZE_OF(hot->grow), 0);
+	tsys_leave(&s);
+	repaired(0);
+}
+
 /* Growth refuses a volume whose superblock is damaged. */
 static void damaged_super(void)
 {
@@ -837,6 +871,10 @@ int main(void)
 	changed_since(change_features);
 	changed_since(change_move);
 	changed_since(change_seed);
+	forged(change_base);
+	forged(change_features);
+	forged(change_move);
+	forged(change_seed);
 	damaged_super();
 	return test_done();
 }
