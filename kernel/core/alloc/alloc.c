@@ -19,6 +19,7 @@
 #define MEND_STEP	8192	/* chunks, 16 GiB: takes less than a millisecond */
 #define BUSY_NS		1000000ULL	/* to look at a busy chunk before waiting for its lock */
 #define BUSY_HELD_NS	100000000ULL	/* or before an allocator that may not wait gives up */
+#define BUSY_LOCK_NS	1000000000ULL	/* to wait for its lock */
 /* the ledger's entries, and the transaction's words, that passing over a busy chunk leaves */
 #define PASS_ROOM	SG_AREA_WORDS
 #define PASS_WORDS	8
@@ -382,13 +383,18 @@ static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *go
 }
 
 /*
- * All free pages have been locked for long, by a system that is paused or dead: that is not out of
- * space. A transaction may wait for its first chunk.
+ * All free pages have been locked for long, by a system that is paused or dead. A transaction may
+ * wait for its first chunk. The wait ends: the caller holds an inode for which others wait.
  */
 static bool take_busy(struct sg_tx *tx, u64 lock, unsigned int want, u64 *off, u64 *got)
 {
-	if (tx->holds_chunk || sg_tx_wait_lock(tx, lock, sg_chunk_release))
+	int err = tx->holds_chunk ? -EBUSY : sg_lock_for(tx->vol, lock, BUSY_LOCK_NS);
+
+	if (err && err != -EBUSY)
+		sg_tx_fail(tx, err);
+	if (err)
 		return false;
+	sg_tx_keep_lock(tx, lock, sg_chunk_release);
 	tx->holds_chunk = true;
 	return take_anywhere(tx, want, off, got, &lock);
 }

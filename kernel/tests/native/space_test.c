@@ -350,8 +350,8 @@ static void *give_back(void *arg)
 }
 
 /*
- * A thread to be killed gives up soon, with or without a chunk of its own. Others wait, and find
- * room.
+ * A thread to be killed gives up soon, with or without a chunk of its own. Others wait for a
+ * bounded time, and find room if the lock becomes free.
  */
 static void room_is_locked(void)
 {
@@ -381,6 +381,14 @@ static void room_is_locked(void)
 	CHECK(cpu_seconds() - begun < 0.5);
 	tx->holds_chunk = false;
 	sg_tx_abort(tx);
+
+	test_within(60, "a wait for a chunk that stays locked");
+	tx = begin(vol);
+	begun = cpu_seconds();
+	CHECK_EQ(sg_take_run(tx, SG_USE_DATA, 0, 1, &off, &got), -ENOSPC);
+	CHECK(cpu_seconds() - begun < 0.5);
+	sg_tx_abort(tx);
+	test_within(0, NULL);
 
 	CHECK_OK(pthread_create(&id, NULL, give_back, vol));
 	tx = begin(vol);
