@@ -171,14 +171,18 @@ static void set_aside(struct sg_ledger *l, u32 i, u32 *aside)
 	*aside = i;
 }
 
-static void put_back_aside(struct sg_ledger *l, u32 i)
+/* Returns their number. */
+static unsigned int put_back_aside(struct sg_ledger *l, u32 i)
 {
-	while (i != NONE) {
+	unsigned int n;
+
+	for (n = 0; i != NONE; n++) {
 		u32 before = ledger_entry(l, i)->next;
 
 		put_back(l, i);
 		i = before;
 	}
+	return n;
 }
 
 /*
@@ -386,6 +390,7 @@ static int reclaim_picked(struct sg_vol *vol, const struct pick *p, u32 *aside)
 int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 {
 	struct sg_ledger *l = vol->ledger;
+	u64 behind = sg_ledger_behind(vol);
 	int err = sg_may_write(vol);
 	u32 aside = NONE;
 
@@ -402,6 +407,7 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 				sg_store64(&l->stuck, stuck);
 				sg_epoch_push(vol);
 			}
+			behind = 0;	/* all others have been tried now */
 			break;
 		}
 		if (alone)
@@ -417,6 +423,7 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 		budget -= p.n;
 		err = reclaim_picked(vol, &p, &aside);
 	}
-	put_back_aside(l, aside);
+	behind += put_back_aside(l, aside);
+	sg_store64(&l->behind, SG_MIN(behind, sg_load64(&l->reclaimable)));
 	return err ?: (int)sg_load64(&l->reclaimable);
 }

@@ -157,12 +157,25 @@ bool sg_ledger_is_stuck(const struct sg_vol *vol)
 	return sg_load64(&vol->ledger->stuck);
 }
 
+u64 sg_ledger_behind(const struct sg_vol *vol)
+{
+	u64 busy = sg_load64(&vol->ledger->busy);
+
+	return busy && sg_is_locked(vol, busy) ? sg_load64(&vol->ledger->behind) : 0;
+}
+
+/*
+ * Entries behind a locked chunk are tried again when so many others have come, or the chunk is not
+ * locked any more. Otherwise each transaction would begin with them.
+ */
 bool sg_ledger_is_tight(const struct sg_vol *vol)
 {
 	const struct sg_ledger *l = vol->ledger;
+	u64 least = TIGHT + sg_load64(&l->reclaiming);
 
-	return (sg_load64(&l->reclaimable) >= TIGHT + sg_load64(&l->reclaiming) &&
-		!sg_load64(&l->stuck)) || sg_ledger_room(vol) < SG_AREA_WORDS / 2;
+	return (sg_load64(&l->reclaimable) >= least && !sg_load64(&l->stuck) &&
+		sg_load64(&l->reclaimable) >= least + sg_ledger_behind(vol)) ||
+	       sg_ledger_room(vol) < SG_AREA_WORDS / 2;
 }
 
 bool sg_ledger_waits(const struct sg_vol *vol)

@@ -37,6 +37,7 @@ struct sg_ledger {
 	/* horizon + 1 at which nothing could be reclaimed; 0: something may be reclaimable */
 	u64 stuck;
 	u64 busy;	/* lock of a chunk for which reclaim has waited in vain, or 0 */
+	u64 behind;	/* entries that reclaim has tried in vain since then */
 	u32 first_free;
 	unsigned int hunt;	/* where the last search for an entry to reclaim ended */
 	u32 bucket[BUCKETS];	/* entries that name inodes, by number */
@@ -75,6 +76,8 @@ static inline u64 ledger_of_epoch(u64 word, u64 epoch)
 			       epoch);
 }
 
+/* Entries that the next reclaim would try in vain: the chunk is still locked. */
+u64 sg_ledger_behind(const struct sg_vol *vol);
 void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page,
 			  u64 off);
 /* False: the ledger has no room for it. */

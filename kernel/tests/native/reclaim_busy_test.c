@@ -164,12 +164,32 @@ static void each_chunk(void)
 	tvol_drop(&t);
 }
 
-/* --- out of space beside a paused system ------------------------------------------------------ */
-
-#define LARGE	1200		/* pages: in more than two chunks */
+/* --- beside a paused system ------------------------------------------------------------------- */
 
 static struct tsys s[2];
 static u8 *mem;
+
+static void join_both(void)
+{
+	unsigned int i;
+
+	mem = tsys_volume(SIZE);
+	for (i = 0; i < 2; i++) {
+		tsys_join(&s[i], mem, SIZE, i + 1);
+		s[i].v.maintained = true;	/* only sg_maintain() acknowledges */
+	}
+}
+
+static void leave_both(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		s[i].v.maintained = false;
+	for (i = 0; i < 2; i++)
+		sg_leave(&s[i].v);
+	test_clean(mem, SIZE);
+}
 
 /* All that has been deferred so far is old enough to be reclaimed. */
 static void pass_epochs(void)
@@ -182,6 +202,54 @@ static void pass_epochs(void)
 			CHECK(sg_maintain(&s[i].v) >= 0);
 	}
 }
+
+#define RUNS	150		/* deferred frees in one chunk */
+#define BEGUN	1000		/* transactions */
+
+/* Returns how many transactions ended meanwhile, reclaim's among them. */
+static u64 begin_many(void)
+{
+	u64 before = s[0].v.stat.commits + s[0].v.stat.aborts;
+	unsigned int i;
+
+	for (i = 0; i < BEGUN; i++)
+		sg_tx_abort(sg_tx_begin(&s[0].v));
+	return s[0].v.stat.commits + s[0].v.stat.aborts - before;
+}
+
+/*
+ * Transactions do not begin with entries that cannot be reclaimed. When the chunk is not locked any
+ * more, one of the next ones reclaims them.
+ */
+static void each_transaction(void)
+{
+	struct sg_iref f;
+	u64 lock, i;
+
+	join_both();
+	f = test_create(&s[0].v, &s[0].root, "f", S_IFREG | 0600);
+	CHECK_EQ(append(&s[0].v, &f, 2 * RUNS), 2 * RUNS);
+	pass_epochs();
+	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);
+	lock = lock_of(&s[0].v, page_of(&s[0].v, &f, 1));
+	CHECK(sg_trylock(&s[1].v, lock));
+	for (i = 1; i < 2 * RUNS; i += 2)
+		CHECK_OK(sg_punch(&s[0].v, &f, i * SG_PAGE, SG_PAGE, 1));
+	pass_epochs();
+	CHECK_EQ(sg_ledger_reclaimable(&s[0].v), RUNS);
+	i = begin_many();
+	test_note("%" PRIu64 " transactions instead of %u", i, BEGUN);
+	CHECK(i < BEGUN + 3 * RUNS);
+	CHECK_EQ(sg_ledger_reclaimable(&s[0].v), RUNS);
+	sg_unlock(&s[1].v, lock);
+	begin_many();
+	CHECK(sg_ledger_reclaimable(&s[0].v) < 64);
+	leave_both();
+}
+
+/* --- out of space beside a paused system ------------------------------------------------------ */
+
+#define LARGE	1200		/* pages: in more than two chunks */
 
 /*
  * Both systems die after a reclaim that has passed over a chunk. The next system reclaims what has
@@ -214,11 +282,7 @@ static void out_of_space(void)
 	struct sg_iref small, large, f;
 	u64 lock, start, in_chunk = 1, i, blocks, before, then;
 
-	mem = tsys_volume(SIZE);
-	for (i = 0; i < 2; i++) {
-		tsys_join(&s[i], mem, SIZE, (unsigned int)i + 1);
-		s[i].v.maintained = true;	/* only sg_maintain() acknowledges */
-	}
+	join_both();
 	large = test_create(&s[0].v, &s[0].root, "large", S_IFREG | 0600);
 	small = test_create(&s[0].v, &s[0].root, "small", S_IFREG | 0600);
 	f = test_create(&s[0].v, &s[0].root, "found", S_IFREG | 0600);
@@ -260,16 +324,13 @@ static void out_of_space(void)
 	free_file(&s[0].v, &s[0].root, "found");
 	pass_epochs();
 	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);
-	for (i = 0; i < 2; i++)
-		s[i].v.maintained = false;
-	for (i = 0; i < 2; i++)
-		sg_leave(&s[i].v);
-	test_clean(mem, SIZE);
+	leave_both();
 }
 
 int main(void)
 {
 	each_chunk();
+	each_transaction();
 	out_of_space();
 	return test_done();
 }
