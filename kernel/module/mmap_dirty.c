@@ -155,28 +155,6 @@ static int sgfs_flush_kind(struct inode *inode, unsigned int kind, u64 first, u6
 	return err;
 }
 
-#define WHOLE_TURNS	16	/* a member may move pages all the time, but only to harm */
-
-/* All pages, also those that move meanwhile. -EBUSY: that happens all the time. */
-static int sgfs_flush_whole(struct inode *inode, u64 first, u64 last)
-{
-	u64 pages = min(last, U64_MAX - 1) - first + 1;
-	unsigned int turn;
-	u64 root;
-	int err;
-
-	for (turn = 0; turn < WHOLE_TURNS; turn++) {
-		root = sgfs_layout_of(inode).root;
-		err = sg_flush(sgfs_vol(inode), sgfs_ref(inode), first, pages);
-		if (err || sgfs_is_lost(inode))
-			return err;
-		smp_rmb();	/* the table was read before its root is compared */
-		if (sgfs_layout_of(inode).root == root)
-			return 0;
-	}
-	return -EBUSY;
-}
-
 int sgfs_written_flush(struct inode *inode, u64 first, u64 last)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -187,11 +165,12 @@ int sgfs_written_flush(struct inode *inode, u64 first, u64 last)
 	if (!sgfs_has_moved(inode)) {
 		err = sgfs_flush_kind(inode, 0, first, last) ?:
 		      sgfs_flush_kind(inode, 1, first, last);
-		smp_rmb();	/* as in sgfs_flush_whole() */
-		if (err || !sgfs_has_moved(inode))
+		smp_rmb();	/* the table was read before its root is compared */
+		if (err != -EBUSY && (err || !sgfs_has_moved(inode)))
 			return err;
 	}
-	return sgfs_flush_whole(inode, first, last);
+	return sg_flush_moving(sgfs_vol(inode), sgfs_ref(inode), first,
+			       min(last, U64_MAX - 1) - first + 1);
 }
 
 void sgfs_written_forget(struct inode *inode)

@@ -125,5 +125,10 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole);
  * Does nothing if the file is gone.
  */
 int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
+/*
+ * As sg_flush(), also for pages that other systems move meanwhile. In the end it keeps the file
+ * locked, and waits for the lock.
+ */
+int sg_flush_moving(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
 
 #endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fsync() of a file that was stored to through a mapping, while another system moves its pages. The
+ * recorder sees which lines are written back. All are, in a bounded number of passes.
+ */
+#include <sys/stat.h>
+#include "internal.h"
+#include "record.h"
+#include "systems.h"
+
+#define SIZE	TEST_SMALL
+#define PAGES	3200		/* of the file: three quarters of the volume */
+#define AHEAD	SG_TURNS	/* pages by which a move moves them */
+#define PASSES	5		/* more would be a pass for each move */
+
+extern bool (*sg_interrupt_hook)(void);
+
+static struct tsys a, b;
+static struct sg_iref fa, fb;
+static u64 place[PAGES];
+static unsigned int moves, kept_out;
+static void (*between)(void);
+
+/* Called at every SG_TURNS pages of a flush. */
+static bool at_turn(void)
+{
+	sg_interrupt_hook = NULL;
+	between();
+	sg_interrupt_hook = at_turn;
+	return false;
+}
+
+static u64 lock_of_file(void)
+{
+	return fb.off + offsetof(struct sg_inode, lock);
+}
+
+/* Moves all pages, unless the flush keeps the file locked: up, and down again. */
+static void move(void)
+{
+	const u64 len = (u64)AHEAD << SG_PAGE_SHIFT;
+
+	if (sg_is_locked(&b.v, lock_of_file())) {
+		kept_out++;
+		return;
+	}
+	CHECK_OK(moves++ % 2 ? sg_collapse(&b.v, &fb, 0, len, 3) :
+			       sg_insert(&b.v, &fb, 0, len, 3));
+	sg_maintain(&a.v);
+	sg_maintain(&b.v);
+	sg_settle(&b.v);
+}
+
+/* Moves all pages once, and is paused with the file's lock. */
+static void move_and_stop(void)
+{
+	if (!moves)
+		move();
+	else if (!sg_is_locked(&b.v, lock_of_file()))
+		CHECK_OK(sg_lock(&b.v, lock_of_file()));
+}
+
+/* Writes the last page first, so that no two pages are contiguous: each is a step. */
+static void make(void)
+{
+	u8 *mem = tsys_volume(SIZE), byte = 1;
+	struct sg_run run;
+	u64 i;
+
+	tsys_join(&a, mem, SIZE, 1);
+	tsys_join(&b, mem, SIZE, 2);
+	fa = test_create(&a.v, &a.root, "file", S_IFREG | 0600);
+	for (i = PAGES; i--;)
+		CHECK_EQ(sg_write(&a.v, &fa, i * SG_PAGE, &byte, 1, 1), 1);
+	fb = test_lookup(&b.v, &b.root, "file");
+	for (i = 0; i < PAGES; i++) {
+		CHECK_OK(sg_walk(&a.v, &fa, i, 1, &run));
+		place[i] = run.off;
+	}
+	moves = kept_out = 0;
+}
+
+static void leave(void)
+{
+	CHECK_EQ(sg_get(&a.v, SG_HOT(errors)), 0);
+	tsys_leave(&a);
+	tsys_leave(&b);
+}
+
+/* Flushes. Returns how often the lines of the file's pages were written back, on average. */
+static u64 flush_beside(void (*what)(void))
+{
+	u8 *line = calloc(SIZE / REC_LINE, 1);
+	struct rec log, *was;
+	u64 i, k, n = 0;
+	int err;
+
+	CHECK(line);
+	rec_init(&log, a.v.base, SIZE, true);
+	was = rec_to(&log);
+	between = what;
+	sg_interrupt_hook = what ? at_turn : NULL;
+	err = sg_flush_moving(&a.v, &fa, 0, ~0ULL);
+	sg_interrupt_hook = NULL;
+	rec_to(was);
+	CHECK_OK(err);
+	for (i = 0; i < log.n; i++)
+		if (log.ev[i].kind == REC_WB)
+			line[log.ev[i].off / REC_LINE] += line[log.ev[i].off / REC_LINE] < 255;
+	for (i = 0; i < PAGES; i++)
+		for (k = place[i] / REC_LINE; k < (place[i] + SG_PAGE) / REC_LINE; k++) {
+			CHECK(line[k]);
+			n += line[k];
+		}
+	rec_free(&log);
+	free(line);
+	return n / (PAGES * SG_PAGE / REC_LINE);
+}
+
+int main(void)
+{
+	make();
+	CHECK_EQ(flush_beside(NULL), 1);
+	CHECK(flush_beside(move) <= PASSES);
+	test_note("%u moves; kept out %u times", moves, kept_out);
+	CHECK(moves >= 2 && kept_out >= 2);
+	CHECK(!sg_is_locked(&b.v, lock_of_file()));
+	leave();
+
+	make();
+	test_within(20, "a flush while another system has the file's lock and is paused");
+	CHECK(flush_beside(move_and_stop) <= PASSES);
+	test_within(0, NULL);
+	CHECK_EQ(moves, 1);
+	CHECK(sg_is_locked(&b.v, lock_of_file()));
+	sg_unlock(&b.v, lock_of_file());
+	leave();
+	return test_done();
+}
