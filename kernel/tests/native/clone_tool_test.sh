@@ -64,6 +64,19 @@ holds c3
 [[ $(info c3 'd["size"]') -eq $((48 << 20)) ]] || fail "the copy of the larger one is not so large"
 cmp v.img before || fail "the copied volume has changed"
 
+# --- of a volume whose only system was fenced for its silence, and may still run ---
+cp v.img lapsed.img
+start 7
+say 7 join lapsed.img "$m1" 1
+say 7 still 0
+expect 0 "$ctl" systems lapsed.img fence 0 --force
+begun=$(date +%s%N)
+expect 0 "$ctl" clone --base 20G lapsed.img c20
+complains 'lapsed.img: a system that was fenced for its silence may still store: waiting for up to 10 s'
+(($(date +%s%N) - begun >= 10000000000)) || fail "the copy was made while that system could store"
+holds c20
+say 7 reset 0
+
 # --- refusals ---
 refuses 2 '--base is missing' "$ctl" clone v.img c4
 refuses 2 "--base '17': must be 2M to 4095T" "$ctl" clone --base 17 v.img c4

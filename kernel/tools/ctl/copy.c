@@ -241,6 +241,43 @@ static int still_left(struct copy *s)
 	return -EAGAIN;
 }
 
+/* Slots whose systems were fenced for their silence: their processes may still store. */
+static int lapsing(struct copy *s, u64 *bits)
+{
+	static struct sg_slot slots[SG_SLOTS];
+	unsigned int i;
+	u64 incarnation;
+	int err = read_table(s, slots, &incarnation) ?:
+		  read_now(s, SG_HOT(lapsed), bits, sizeof(*bits));
+
+	for (i = 0; i < SG_SLOTS && !err; i++)
+		if (SG_SLOT_STATE(slots[i].state) == SG_SLOT_LIVE)
+			*bits &= ~(1ULL << i);
+	return err;
+}
+
+#define LAPSE_LOOK_MS	100
+
+/*
+ * No freeze asks for the lapse here (docs/protocol.md, section 3), and no live system may be there
+ * to end it. So the tool measures the time itself.
+ */
+static int wait_for_lapse(struct copy *s)
+{
+	unsigned int ms;
+	u64 bits;
+	int err = lapsing(s, &bits);
+
+	if (!err && bits)
+		tool_warn("%s: a system that was fenced for its silence may still store: waiting for up to %u s",
+			  s->path, SG_LAPSE_MS / 1000);
+	for (ms = 0; !err && bits && ms < SG_LAPSE_MS; ms += LAPSE_LOOK_MS) {
+		usleep(LAPSE_LOOK_MS * 1000);
+		err = lapsing(s, &bits);
+	}
+	return err;
+}
+
 int copy_refuse_own(const struct copy *s, const char *name)
 {
 	size_t n = strlen(name) - strlen(last_name(name));
@@ -259,8 +296,11 @@ int copy_refuse_own(const struct copy *s, const char *name)
 
 int copy_run(struct copy *s)
 {
-	int err = pass(s);
+	int err = s->freeze ? 0 : wait_for_lapse(s);
 
+	if (err)
+		return err;
+	err = pass(s);
 	if (err)
 		return copy_error(s, err);
 	if (s->freeze)
