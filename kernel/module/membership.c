@@ -5,7 +5,8 @@
  * heartbeats. The second acknowledges epochs; it waits for readers of this system, but takes no
  * lock of the volume. The third settles what has to wait for locks. Its queue belongs to this
  * mount, because another system may keep a lock for as long as it likes. No other volume may wait
- * for that.
+ * for that. Users' locks are released by a work of their own, because processes of other systems
+ * wait for them. Neither settling nor a freeze of this mount may delay that.
  */
 #include <linux/delay.h>
 #include <linux/workqueue.h>
@@ -14,6 +15,8 @@
 
 #define SETTLE_MS	1000
 #define PAUSE_MS	10000	/* a freeze waits no longer than this for the end of settling */
+#define RELEASE_MS	100	/* between attempts to release users' locks, at most */
+#define WORKS		3	/* @settle, @freeze_watch and @release may run at once */
 
 static void sgfs_watch(struct work_struct *work)
 {
@@ -52,7 +55,26 @@ static void sgfs_settle(struct work_struct *work)
 	mutex_unlock(&fs->settle_lock);
 }
 
+static void sgfs_release(struct work_struct *work)
+{
+	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, release);
+
+	if (sg_userlock_settle(&fs->vol)) {
+		fs->release_ms = 0;
+		return;
+	}
+	fs->release_ms = clamp(2 * fs->release_ms, 1, RELEASE_MS);
+	queue_delayed_work(fs->waiter, &fs->release, msecs_to_jiffies(fs->release_ms));
+}
+
 /* --- callbacks of the engine ------------------------------------------------------------------ */
+
+static void sgfs_on_release(struct sg_vol *vol)
+{
+	struct sgfs *fs = container_of(vol, struct sgfs, vol);
+
+	queue_delayed_work(fs->waiter, &fs->release, 1);
+}
 
 static void sgfs_quiesce(struct sg_vol *vol)
 {
@@ -112,6 +134,7 @@ int sgfs_membership_init(struct sgfs *fs)
 	INIT_DELAYED_WORK(&fs->watch, sgfs_watch);
 	INIT_DELAYED_WORK(&fs->acknowledge, sgfs_acknowledge);
 	INIT_DELAYED_WORK(&fs->settle, sgfs_settle);
+	INIT_DELAYED_WORK(&fs->release, sgfs_release);
 	mutex_init(&fs->settle_lock);
 	INIT_WORK(&fs->death, sgfs_death);
 	sgfs_snapshot_init(fs);
@@ -121,7 +144,7 @@ int sgfs_membership_init(struct sgfs *fs)
 	fs->acknowledger = alloc_ordered_workqueue("%s-ack", WQ_HIGHPRI | WQ_MEM_RECLAIM, SGFS_NAME);
 	if (!fs->acknowledger)
 		return -ENOMEM;
-	fs->waiter = alloc_workqueue("%s-wait", WQ_UNBOUND | WQ_HIGHPRI | WQ_MEM_RECLAIM, 2,
+	fs->waiter = alloc_workqueue("%s-wait", WQ_UNBOUND | WQ_HIGHPRI | WQ_MEM_RECLAIM, WORKS,
 				     SGFS_NAME);
 	return fs->waiter ? 0 : -ENOMEM;
 }
@@ -144,6 +167,7 @@ void sgfs_membership_prepare(struct sgfs *fs)
 	fs->vol.reach = sgfs_reach;
 	fs->vol.gives_way = sgfs_gives_way;
 	fs->vol.on_death = sgfs_on_death;
+	fs->vol.on_release = sgfs_on_release;
 }
 
 void sgfs_membership_start(struct sgfs *fs)
@@ -165,6 +189,7 @@ void sgfs_membership_stop(struct sgfs *fs)
 	sgfs_snapshot_stop(fs);
 	WRITE_ONCE(fs->vol.hurry, true);
 	sgfs_settle_end(fs);
+	cancel_delayed_work_sync(&fs->release);	/* no file is open that has locks */
 	sg_settle_stop(&fs->vol, false);	/* the last run, which nothing stops */
 	if (fs->joined)
 		sg_settle(&fs->vol);

@@ -139,9 +139,12 @@ struct sgfs_sems {
  * @failed: damage was found since the volume was last made writable, and errors=remount-ro has made
  *	it read-only
  * @watcher, @acknowledger: each for the one work of that name, which nothing else delays
- * @waiter: for works that may wait for other systems: @settle, @freeze_watch
+ * @waiter: for works that may wait for other systems, or must not wait for such works: @settle,
+ *	@freeze_watch, @release
  * @watch, @acknowledge: periodic work of a member of the volume (membership.c)
  * @settle: work that may wait for locks: frees what was deleted; @settle_lock: held while it runs
+ * @release: makes releases of users' locks that other systems have held up; @release_ms: until it
+ *	runs again
  * @death: runs after this system was fenced
  * @freeze_watch: freezes the mount while a volume is copied (snapshot_freeze.c)
  * @snapshot_frozen: that freeze is in effect
@@ -186,7 +189,8 @@ struct sgfs {
 	bool joined;
 	bool damaged, failed;
 	struct workqueue_struct *watcher, *acknowledger, *waiter;
-	struct delayed_work watch, acknowledge, settle, freeze_watch;
+	struct delayed_work watch, acknowledge, settle, freeze_watch, release;
+	int release_ms;
 	struct work_struct death, unpin;
 	struct mutex freeze_lock, settle_lock;
 	bool snapshot_frozen, pinned;

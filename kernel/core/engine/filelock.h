@@ -76,6 +76,12 @@ int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
  */
 void sg_userlock_clear_later(struct sg_vol *vol, const struct sg_iref *ref,
 			     const struct sg_userlock *range);
+/*
+ * Makes the releases that wait for their chains, as far as the chains are not locked. Waits for no
+ * other system. True: none is left. sg_settle() calls it; so does a thread of its own, as soon as
+ * sg_vol.on_release() asks for it: sg_settle() may wait for other systems.
+ */
+bool sg_userlock_settle(struct sg_vol *vol);
 /* 0: the lock could be granted now; -EAGAIN: *holder excludes it. */
 int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
 		     struct sg_userlock *holder);

@@ -137,6 +137,11 @@ struct sg_vol {
 	 */
 	void (*on_death)(struct sg_vol *vol);
 	/*
+	 * The release of a user's lock waits for its chain: sg_userlock_settle() has to be called
+	 * soon, and again until it has made all of them. Must not sleep. NULL: sg_settle() does it.
+	 */
+	void (*on_release)(struct sg_vol *vol);
+	/*
 	 * @on: from now on no code outside the engine stores into the volume; operations in
 	 *   progress have ended. May sleep. Not @on: such code may continue. NULL: there is none.
 	 */

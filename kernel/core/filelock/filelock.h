@@ -39,8 +39,6 @@ enum sg_userlock_patience { SG_USERLOCK_PATIENT, SG_USERLOCK_BRIEF, SG_USERLOCK_
 int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c,
 		      enum sg_userlock_patience patience);
 void sg_userlock_leave(struct sg_userlock_chain *c);
-/* Each second: makes the releases that waited for their chains. */
-void sg_userlock_settle(struct sg_vol *vol);
 void sg_userlock_forget(struct sg_vol *vol);	/* of a system that has left */
 /* The next record in use, and a copy of it; NULL at the end. */
 struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,

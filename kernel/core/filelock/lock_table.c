@@ -520,6 +520,8 @@ static void release_later(struct sg_vol *vol, const struct sg_userlock_release *
 	*at = r;
 	sg_store64(&vol->nreleases, vol->nreleases + 1);
 	sg_spin_unlock(&vol->spin);
+	if (vol->on_release)
+		vol->on_release(vol);
 }
 
 static struct sg_userlock_release *take_releases(struct sg_vol *vol, unsigned int nr)
@@ -570,14 +572,17 @@ static bool release_waits(struct sg_vol *vol, unsigned int nr)
 	return any;
 }
 
-void sg_userlock_settle(struct sg_vol *vol)
+bool sg_userlock_settle(struct sg_vol *vol)
 {
 	struct sg_userlock_chain c;
 	unsigned int nr;
 
+	if (vol->slot < 0 || sg_is_member(vol))
+		return true;
 	for (nr = 0; nr < SG_USERLOCK_CHAINS && sg_load64(&vol->nreleases); nr++)
 		if (release_waits(vol, nr) && !sg_userlock_enter(vol, nr, &c, SG_USERLOCK_TRY))
 			sg_userlock_leave(&c);
+	return !sg_load64(&vol->nreleases);
 }
 
 void sg_userlock_forget(struct sg_vol *vol)

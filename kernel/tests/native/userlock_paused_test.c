@@ -104,6 +104,39 @@ static void same_owner_again(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
+static unsigned int told;
+
+static void on_release(struct sg_vol *v)
+{
+	CHECK(v == &sys[0] && v->nreleases);
+	told++;
+}
+
+/*
+ * Settling is stopped, as before a freeze, or waits for something else. Releases do not wait for
+ * it.
+ */
+static void without_settling(void)
+{
+	sys[0].on_release = on_release;
+	CHECK_OK(try(0, 0, FLOCK(1, true)));
+	CHECK_OK(try(0, 1, FLOCK(2, true)));
+	sg_settle_stop(&sys[0], true);
+	pause_chains(true);
+	release(0, FLOCK(1, true));
+	release(1, FLOCK(2, true));
+	CHECK_EQ(told, 2);
+	CHECK(!sg_userlock_settle(&sys[0]));
+	pause_chains(false);
+	sg_settle(&sys[0]);
+	CHECK_EQ(try(1, 0, FLOCK(1, true)), -EAGAIN);
+	CHECK(sg_userlock_settle(&sys[0]));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+	CHECK(sg_userlock_settle(&sys[0]));
+	sg_settle_stop(&sys[0], false);
+	sys[0].on_release = NULL;
+}
+
 /* It leaves first: nothing of it counts any more. */
 static void leaves_first(void)
 {
@@ -136,6 +169,7 @@ int main(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 	ends();
 	same_owner_again();
+	without_settling();
 	leaves_first();
 	end();
 	return test_done();
