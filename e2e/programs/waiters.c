@@ -5,6 +5,13 @@
  *   waiters flock DIR COUNT wait|each|keep
  *	locks DIR/0, DIR/1, ...: from COUNT threads, which wait; or one after the other, without
  *	waiting, and unlocks each; or the same, but keeps all of them and reports that
+ *   waiters posix FILE
+ *	locks FILE by fcntl() without waiting; the status says whether it could
+ *   waiters exec FILE GO
+ *	locks FILE by fcntl(), with a descriptor that execve() closes; becomes `sleep 600` when the
+ *	file GO exists
+ *   waiters trace PID
+ *	begins to trace that process, and ends
  *   waiters fill FILE GO
  *	maps FILE, stores its arguments (as ps shows them) to its first page, and a byte to its
  *	second one when the file GO exists; another thread maps memory then
@@ -23,6 +30,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 
 #define PAGE	4096
@@ -73,6 +81,35 @@ static int lock_all(const char *dir, int count, const char *how)
 	printf("%d locks\n", count);
 	while (strcmp(how, "each"))
 		pause();
+	return 0;
+}
+
+static int lock_posix(const char *file)
+{
+	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		die(file);
+	return fcntl(fd, F_SETLK, &all);
+}
+
+static int lock_and_exec(const char *file, const char *go)
+{
+	if (lock_posix(file))
+		die("lock");
+	printf("locked\n");
+	while (access(go, F_OK))
+		usleep(10000);
+	execlp("sleep", "sleep", "600", NULL);
+	die("sleep");
+	return 2;
+}
+
+static int trace(pid_t pid)
+{
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL))
+		die("ptrace");
 	return 0;
 }
 
@@ -176,13 +213,20 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 5 && !strcmp(argv[1], "flock"))
 		return lock_all(argv[2], atoi(argv[3]), argv[4]);
+	if (argc == 3 && !strcmp(argv[1], "posix"))
+		return lock_posix(argv[2]) ? 1 : 0;
+	if (argc == 3 && !strcmp(argv[1], "trace"))
+		return trace(atoi(argv[2]));
+	if (argc == 4 && !strcmp(argv[1], "exec"))
+		return lock_and_exec(argv[2], argv[3]);
 	if (argc == 4 && !strcmp(argv[1], "fill"))
 		return fill(argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "again"))
 		return store_again(argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "store"))
 		return store_to(argv[2]);
-	fprintf(stderr, "waiters flock DIR COUNT wait|each|keep | waiters fill FILE GO |\n"
+	fprintf(stderr, "waiters flock DIR COUNT wait|each|keep | waiters posix FILE |\n"
+		"waiters exec FILE GO | waiters trace PID | waiters fill FILE GO |\n"
 		"waiters again FILE | waiters store FILE\n");
 	return 2;
 }

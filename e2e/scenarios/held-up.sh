@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A live member of a volume holds locks and does not release them. Code that cannot be killed must
-# not wait for it: memory reclaim, a process that exits, sync, the flush before a freeze, a freeze
-# behind a fault that stores, a look at a process (ps). A wait in one volume must not delay another
-# volume of the same node.
+# not wait for it: memory reclaim, a process that exits, execve(), sync, the flush before a freeze,
+# a freeze behind a fault that stores, a look at a process (ps). A wait in one volume must not delay
+# another volume of the same node.
 #
 # rig: --guests 2 --size 64M --mem 512M --append 'memmap=64M$256M'
 # maps: walk
@@ -17,6 +17,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 program hostile waiters bindtwice
+put "$compiled/waiters" /root/waiters g2
 files=256
 held=
 
@@ -244,5 +245,37 @@ on g2 'for try in $(seq 100); do
 		flock -n /mnt/sg/e/63 true && exit 0; sleep 0.1; done; exit 1' </dev/null ||
 	fail "g2 finds locks of a process that is gone"
 passed "g2 finds the locks of the killed process free"
+
+step "execve() of a process that has locks"
+holds "it closes a locked file then" 'rm -f /tmp/go
+	/root/waiters exec /mnt/sg/exec /tmp/go >/tmp/exec 2>&1 </dev/null & echo $! >/tmp/pid
+	for try in $(seq 100); do grep -q locked /tmp/exec && exit 0; sleep 0.1; done; exit 1'
+g2_holds chains
+in_time 10 "everybody can see what it has mapped" \
+	'touch /tmp/go; sleep 1; cat /proc/$(cat /tmp/pid)/maps'
+in_time 10 "it can be traced" '/root/waiters trace $(cat /tmp/pid)'
+holds "it goes on" '[ "$(cat /proc/$(cat /tmp/pid)/comm)" = sleep ]'
+let_go chains
+on g2 'for try in $(seq 20); do /root/waiters posix /mnt/sg/exec && exit 0; sleep 0.1
+	done; exit 1' </dev/null || fail "g2 finds the lock of a file that was closed"
+passed "g2 finds the file unlocked"
+holds "it ends" 'kill $(cat /tmp/pid)'
+
+step "a process that ends while its mount is frozen"
+holds "it has locks" 'mkdir /mnt/sg/f
+	/root/waiters flock /mnt/sg/f 16 keep >/tmp/keep 2>&1 </dev/null & echo $! >/tmp/pid
+	for try in $(seq 100); do grep -q locks /tmp/keep && exit 0; sleep 0.1; done; exit 1'
+holds "frozen" 'fsfreeze -f /mnt/sg'
+g2_holds chains
+holds "killed, it is gone within 10 s" 'p=$(cat /tmp/pid); kill -KILL $p
+	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
+	cat /proc/$p/stack; exit 1'
+let_go chains
+on g2 'for try in $(seq 30); do
+	for i in $(seq 0 15); do flock -n /mnt/sg/f/$i true || break; done && [ $i = 15 ] &&
+		flock -n /mnt/sg/f/15 true && exit 0; sleep 0.1; done; exit 1' </dev/null ||
+	fail "g2 waits for the thaw of g1"
+passed "g2 finds its locks free before the thaw"
+holds "thawed" 'fsfreeze -u /mnt/sg'
 holds "both are left" 'umount /mnt/bare && umount /mnt/sg'
 finish

@@ -85,10 +85,21 @@ static bool sgfs_is_put_off(int err)
 	return err == -EBUSY || err == -ENOBUFS;
 }
 
-/* A task that ends can be killed no more, and the VFS closes files in kernel threads, too. */
-static bool sgfs_must_not_wait(void)
+/*
+ * execve() closes descriptors with this mutex held, for which ptrace() waits. Some kernels also
+ * hold exec_update_lock then, for which a look at the process waits (/proc). A tracer that attaches
+ * itself just now has the mutex, too: then the release waits for no reason, which does no harm.
+ */
+static bool sgfs_executes(void)
 {
-	return current->flags & (PF_EXITING | PF_KTHREAD) || fatal_signal_pending(current);
+	return mutex_is_locked(&current->signal->cred_guard_mutex);
+}
+
+/* A task that ends can be killed no more, and the VFS closes files in kernel threads, too. */
+static bool sgfs_must_not_wait(const struct file_lock *fl)
+{
+	return current->flags & (PF_EXITING | PF_KTHREAD) || fatal_signal_pending(current) ||
+	       (sgfs_fl(fl, flags) & FL_CLOSE && sgfs_executes());
 }
 
 /*
@@ -114,9 +125,12 @@ static bool sgfs_has_lock(struct inode *inode, const struct file_lock *fl)
 	return found;
 }
 
-/* @later: if the volume's table cannot be had at once, the engine releases the lock later. */
+/*
+ * @whole: of the whole file. If the volume's table cannot be had at once, and the task must not
+ * wait, the engine releases the lock later.
+ */
 static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
-			    const struct sg_userlock *range, bool later)
+			    const struct sg_userlock *range, bool whole)
 {
 	struct inode *inode = file_inode(file);
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -128,7 +142,7 @@ static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
 		return 0;
 	}
 	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
-	if (later && sgfs_is_put_off(err)) {
+	if (sgfs_is_put_off(err) && whole && sgfs_must_not_wait(fl)) {
 		sg_userlock_clear_later(sgfs_vol(inode), sgfs_ref(inode), range);
 		err = 0;
 	}
@@ -168,7 +182,7 @@ static int sgfs_unlock(struct file *file, struct file_lock *fl)
 	int err;
 
 	for (;;) {
-		err = sgfs_unlock_once(file, fl, &range, whole && sgfs_must_not_wait());
+		err = sgfs_unlock_once(file, fl, &range, whole);
 		if (!sgfs_is_put_off(err))
 			break;
 		err = sgfs_await(inode, err);
