@@ -186,7 +186,7 @@ static int settle(struct sg_vol *vol, struct sg_deferred_at *c)
 	int stays = 0;
 
 	while (stays >= 0 && kept < KEPT_AT_A_TIME && lists <= vol->sb.areas &&
-	       turn < TURNS_MAX) {
+	       turn < TURNS_MAX && !sg_settle_ends(vol)) {
 		if (!at)
 			at = sg_deferred_head(vol, (unsigned int)vol->slot, c->area);
 		stays = settle_next(vol, c->area, &at, &c->ino);
@@ -310,7 +310,7 @@ int sg_deferred_take_over(struct sg_vol *vol, unsigned int slot)
 		for (n = 0; more > 0 && n < SPLICES; n++) {
 			more = splice(vol, head);
 			sg_epoch_acknowledge(vol);
-			if (more > 0 && vol->hurry)
+			if (more > 0 && (vol->hurry || sg_settle_ends(vol)))
 				return -EBUSY;
 			if (more > 0 && sg_interrupted())
 				return -EINTR;

@@ -201,6 +201,41 @@ static void full(void)
 	free(t);
 }
 
+static bool stop_soon(struct sg_vol *v, u64 ino, u32 generation)
+{
+	(void)ino;
+	(void)generation;
+	if (++asked == 5)
+		sg_settle_stop(v, true);
+	return false;
+}
+
+/* A freeze waits for settling to stop, however many files can be freed. */
+static void told_to_stop(void)
+{
+	const struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct tvol vol;
+	struct sg_iref f;
+	unsigned int i;
+
+	tvol_make(&vol, SIZE);
+	vol.v.deferred_on_lists = true;
+	for (i = 0; i < OPEN; i++) {
+		CHECK_OK(sg_tmpfile(&vol.v, &new, &f));
+		CHECK(sg_close_inode(&vol.v, &f));
+	}
+	CHECK_EQ(on_lists(&vol.v), OPEN);
+	asked = 0;
+	vol.v.in_use = stop_soon;
+	sg_settle(&vol.v);
+	CHECK(on_lists(&vol.v) > OPEN - 10);
+	sg_settle_stop(&vol.v, false);
+	vol.v.in_use = NULL;
+	sg_settle(&vol.v);
+	CHECK_EQ(on_lists(&vol.v), 0);
+	tvol_drop(&vol);
+}
+
 /* --- several systems -------------------------------------------------------------------------- */
 
 /* A system keeps what it has open, on any system's list. The last one to close it frees it. */
@@ -615,6 +650,7 @@ int main(void)
 	more_than_the_ledger();
 	many_left_by_the_dead();
 	full();
+	told_to_stop();
 	open_elsewhere();
 	taken_over();
 	ledger_to_list();
