@@ -11,6 +11,7 @@
  * (sgfs_written_look()), or if this system did not map the file meanwhile.
  */
 #include <linux/pagemap.h>
+#include <linux/sched/signal.h>
 
 #include "stargatefs.h"
 
@@ -192,10 +193,12 @@ void sgfs_written_forget(struct inode *inode)
  * task that holds invalidate_lock may have much to do, and may wait briefly for another system.
  * sync() covers all volumes of the node, so it waits for none of these tasks. Like fsync(), it
  * flushes the marked pages and keeps the marks. Marks that name other places are of no use: the
- * entries go, and are marked anew.
+ * entries go, and are marked anew. If pages move all the time, and another system keeps the file's
+ * lock, the flush ends without invalidate_lock (sgfs_wait_outside()).
  */
 static int sgfs_flush_file(struct inode *inode, bool revoke)
 {
+	struct sgfs_waiting w;
 	bool done;
 	int err;
 
@@ -209,10 +212,14 @@ static int sgfs_flush_file(struct inode *inode, bool revoke)
 		unmap_mapping_range(inode->i_mapping, 0, 0, 0);
 	else
 		done = !mapping_writably_mapped(inode->i_mapping);
+	sgfs_begin_waiting(SGFS(inode->i_sb), &w, SGFS_BRIEF_NS);
 	err = sgfs_written_flush(inode, 0, U64_MAX);
+	sgfs_end_waiting(&w);
 	if (!err && done)
 		sgfs_written_forget(inode);
 	filemap_invalidate_unlock(inode->i_mapping);
+	if (err == -EINTR && !revoke && !fatal_signal_pending(current))
+		err = sgfs_written_flush(inode, 0, U64_MAX);
 	return err;
 }
 

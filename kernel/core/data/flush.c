@@ -2,7 +2,8 @@
 /* Flush of a file whose pages other systems move meanwhile (docs/file-tables.md, "Moves"). */
 #include "internal.h"
 
-#define TRIES	3	/* flushes without the file's lock, before a wait for it */
+#define TRIES	3		/* flushes without the file's lock, before a wait for it */
+#define LOCK_NS	20000000ULL	/* to wait for it after each of them */
 
 /* The places of the file's pages: a move changes the root first, and then the count of cuts. */
 struct places {
@@ -26,6 +27,14 @@ static bool same_places(const struct sg_vol *vol, const struct sg_iref *ref,
 	return now.root == before->root && now.cuts == before->cuts;
 }
 
+/* -EBUSY: not at once, or this thread gives way. */
+static int lock_soon(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err = sg_lock_for(vol, SG_IOFF(ref, lock), LOCK_NS);
+
+	return err == -EINTR && !sg_interrupted() ? -EBUSY : err;
+}
+
 /*
  * A system that is paused with the file's lock moves no page, so another flush without the lock is
  * enough then. A system that moves pages all the time releases the lock each time.
@@ -43,7 +52,7 @@ int sg_flush_moving(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u6
 			return err;
 		if (vol->slot < 0)
 			return -EBUSY;
-		err = tries < TRIES ? sg_lock_brief(vol, SG_IOFF(ref, lock)) : sg_ilock(vol, ref);
+		err = tries < TRIES ? lock_soon(vol, ref) : sg_ilock(vol, ref);
 		if (err != -EBUSY)
 			break;
 	}
