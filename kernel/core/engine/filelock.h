@@ -78,8 +78,8 @@ void sg_userlock_clear_later(struct sg_vol *vol, const struct sg_iref *ref,
 			     const struct sg_userlock *range);
 /*
  * Makes the releases that wait for their chains, as far as the chains are not locked. Waits for no
- * other system. True: none is left. sg_settle() calls it; so does a thread of its own, as soon as
- * sg_vol.on_release() asks for it: sg_settle() may wait for other systems.
+ * other system. True: none is left. sg_settle() calls it, and may wait for other systems. Therefore
+ * a thread of its own also calls it, as soon as sg_vol.on_release() asks for it.
  */
 bool sg_userlock_settle(struct sg_vol *vol);
 /* 0: the lock could be granted now; -EAGAIN: *holder excludes it. */
