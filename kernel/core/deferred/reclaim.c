@@ -390,10 +390,13 @@ static int reclaim_picked(struct sg_vol *vol, const struct pick *p, u32 *aside)
 int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 {
 	struct sg_ledger *l = vol->ledger;
-	u64 behind = sg_ledger_behind(vol);
 	int err = sg_may_write(vol);
 	u32 aside = NONE;
+	u64 behind;
 
+	if (err)
+		return err;
+	behind = sg_ledger_behind(vol);
 	while (!err && budget && sg_load64(&l->reclaimable) > sg_load64(&l->reclaiming) &&
 	       !sg_settle_ends(vol)) {
 		u64 stuck = sg_epoch_horizon(vol) + 1;
