@@ -29,7 +29,7 @@ include mk/build/parts.mk
 ##  ONLY="PATTERN ..."        only the cases, or fuzzers, whose names match one of these
 ##  KERNEL=6.12               for PART=module, `make demo` and `make bench`
 ##  KERNELS="6.1 6.12 7.2"    for suites on real kernels; MAPS="walk splice shadow": data paths
-##  SAN=asan STATIC=1         build/asan, also tsan, cov, rec, fuzz, hostile; static tools
+##  SAN=asan STATIC=1         build/asan, also tsan, cov, rec, lines, fuzz, hostile; static
 ##  DESTDIR= PREFIX=          for `make install` (/usr/local); VERSION= for `make image`
 ##  KUBEVIRT=1.9              for `make e2e`, instead of 1.8
 ##  SLOW=3 FORCE=1 V=1        longer limits; `test-all` runs every case; show the commands

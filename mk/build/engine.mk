@@ -18,6 +18,10 @@ san-cov   := --coverage -O0
 san-rec   := -DSG_RECORD
 # ... or lets an attacker act at each load and store.
 san-hostile := $(san-asan) -DSG_HOSTILE
+# ... or has its accesses counted: these calls reach kernel/tests/lines, not ThreadSanitizer. It
+# must see copies, which the compiler would do itself or pass to checked functions.
+san-lines := -fsanitize=thread -Wno-tsan -DSG_LINES -fno-builtin-memcpy -fno-builtin-memset \
+	-U_FORTIFY_SOURCE
 san-fuzz  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
 # Each source is compiled once, in whatever folder (DEPS_RUNNER has ccache).
@@ -27,14 +31,14 @@ export CCACHE_NOHASHDIR := 1
 
 ifneq ($(SAN),)
 ifeq ($(origin san-$(SAN)),undefined)
-$(error SAN=$(SAN) is unknown: use one of asan, tsan, cov, rec, fuzz, hostile)
+$(error SAN=$(SAN) is unknown: use one of asan, tsan, cov, rec, lines, fuzz, hostile)
 endif
 endif
 
 # Users may set CFLAGS and LDFLAGS; these flags are always used.
 sg-cflags := -O2 -g -Wall -Wextra -Werror -std=gnu11 -pthread $(san-$(SAN)) $(CFLAGS)
 sg-incs   := -Ikernel/core -Ikernel/tools/lib -Ikernel/lib
-sg-ldflags := -pthread $(san-$(SAN)) $(LDFLAGS)
+sg-ldflags := -pthread $(if $(filter lines,$(SAN)),,$(san-$(SAN))) $(LDFLAGS)
 fuzz-cflags := $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer-no-link)
 
 # --- sources and results; wildcards, so that a new file needs no edit here ---
@@ -77,6 +81,7 @@ test-bins   := $(test-src:kernel/tests/native/%.c=$(B)/tests/%)
 machine     := $(if $(SAN),,$(B)/tests/machine)
 replay-bins := $(if $(filter rec,$(SAN)),,$(fuzz-src:kernel/tests/fuzz/%_fuzz.c=$(B)/replay/%))
 hostile-src := $(wildcard kernel/tests/hostile/*.c)
+lines-src   := $(wildcard kernel/tests/lines/*.c)
 fuzz-bins   := $(fuzz-src:kernel/tests/fuzz/%.c=build/fuzz/bin/%)
 
 # --- targets ---
@@ -167,6 +172,20 @@ $(B)/tests/hostile: $(call objs,$(hostile-src)) $(lib-test) $(lib-tool) $(lib-co
 else
 hostile-program:
 	@$(MAKE) --no-print-directory SAN=hostile $@
+endif
+
+# Cache lines that systems take from each other: the compiler calls kernel/tests/lines/counter.c.
+.PHONY: lines-program
+ifeq ($(SAN),lines)
+lines-program: $(B)/tests/lines
+$(call objs,$(lines-src)): sg-cflags += -fno-sanitize=thread
+$(B)/tests/lines: $(call objs,$(lines-src)) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
+	$(call link,$(wrapped:%=-Wl,--wrap=%))
+$(B)/tests/lines: wrapped := memcpy memset sg_wb sg_os_clear sg_fence sg_cpu sg_random sg_alloc \
+	sg_look_begin sg_look_end sg_look_wait
+else
+lines-program:
+	@$(MAKE) --no-print-directory SAN=lines $@
 endif
 
 # The cost of large volumes, many files and many systems; its memory is counted (e2e/bench/scale).

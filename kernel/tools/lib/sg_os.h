@@ -172,12 +172,28 @@ static inline unsigned int sg_ctz64(u64 v)	/* v != 0 */
 }
 
 /* Guards a few instructions on the system's own memory. */
+#ifdef SG_LINES
+/* One thread plays all processors (kernel/tests/lines): as long as a kernel's, and always free. */
+struct sg_spin {
+	u32 v;
+};
+static inline void sg_spin_init(struct sg_spin *s) { s->v = 0; }
+static inline void sg_spin_lock(struct sg_spin *s)
+{
+	__atomic_exchange_n(&s->v, 1, __ATOMIC_ACQUIRE);
+}
+static inline void sg_spin_unlock(struct sg_spin *s)
+{
+	__atomic_store_n(&s->v, 0, __ATOMIC_RELEASE);
+}
+#else
 struct sg_spin {
 	pthread_mutex_t m;
 };
 static inline void sg_spin_init(struct sg_spin *s) { pthread_mutex_init(&s->m, NULL); }
 static inline void sg_spin_lock(struct sg_spin *s) { pthread_mutex_lock(&s->m); }
 static inline void sg_spin_unlock(struct sg_spin *s) { pthread_mutex_unlock(&s->m); }
+#endif
 
 /*
  * One task sleeps until a ring, or for @ns at most; a ring that comes before is not lost. -EINTR: a

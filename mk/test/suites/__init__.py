@@ -5,7 +5,7 @@ from . import native, driver, kernels, long, clusters  # noqa: F401: in the orde
 from .base import ALL_KERNELS, KERNELS, SETUPS, SUITES  # noqa: F401: for mk/test/run
 
 # Suites that run at once, on one list of cases. `make test-all` runs one list after the other.
-TEST = ["lint", "models", "quick", "asan", "threads", "units", "chart", "scenarios"]
+TEST = ["lint", "models", "quick", "lines", "asan", "threads", "units", "chart", "scenarios"]
 PIECES = [TEST, ["native", "tsan", "models-long", "mutants", "csi", "modules", "coverage"],
           ["vm"], ["node"], ["mutants-vm"], ["debug"], ["image"], ["csi-vm"], ["k8s"], ["k8s-dax"],
           ["k8s-module"], ["k8s-external"], ["kubevirt"], ["k8s-kubevirt-kvm"],

@@ -102,6 +102,14 @@ def suite_tsan():
     return programs("tsan", "tsan", SANITIZED)
 
 
+@suite("lines", "native", takes="a minute",
+       about="cache lines that systems take from each other, beside a baseline (UPDATE=1)")
+def suite_lines():
+    lines = build("build-lines", "SAN=lines", "lines-program", lock="lines")
+    yield Case("lines/engine", ["build/lines/tests/lines"], weight=BUSY, needs=(lines,),
+               inputs=NATIVE)
+
+
 def models(suite_name, env):
     for path in sorted(glob.glob("kernel/tests/models/*.pml")):
         name = os.path.basename(path)[:-len(".pml")]

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A volume, the systems that use it, and what they do in turn. */
+#ifndef LINES_H
+#define LINES_H
+
+#include "internal.h"
+#include "test.h"
+#include "counter.h"
+
+#define LINES_SIZE	(4ULL << 30)
+
+/**
+ * struct lines_set - N systems with one processor each, or one system with N processors
+ * @mem: the volume. @v: the systems; with @threads only the first one.
+ * @dir, @file: of each processor. @shared, @shared_dir: of all.
+ */
+struct lines_set {
+	u8 *mem;
+	unsigned int n;
+	bool threads;
+	struct sg_vol *v[CORES];
+	struct sg_iref root, dir[CORES], file[CORES], last[CORES], shared, shared_dir;
+};
+extern struct lines_set lines;
+
+extern unsigned int lines_cpu;	/* what sg_cpu() returns */
+
+static inline struct sg_vol *lines_vol(unsigned int c)
+{
+	return lines.v[lines.threads ? 0 : c];
+}
+void lines_play(unsigned int c);	/* the rest is what processor @c does */
+
+void lines_make(unsigned int n, bool threads);
+void lines_drop(void);
+
+/**
+ * struct lines_op - what each processor does @rounds times, after @warm times that do not count
+ */
+struct lines_op {
+	const char *name;
+	void (*once)(unsigned int c, unsigned int i);
+	unsigned int warm, rounds;
+};
+extern const struct lines_op lines_ops[];
+extern const unsigned int lines_nops;
+
+#define LINES_NAME	64
+/* Stores the name of the object to which the line belongs. */
+void lines_name(const void *line, char name[LINES_NAME]);
+void lines_names_learn(void);	/* where inodes are, before that */
+
+#endif
