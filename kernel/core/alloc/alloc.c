@@ -427,7 +427,7 @@ static bool take_last(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got)
 	return busy && !tx->err && take_busy(tx, busy, want, off, got);
 }
 
-int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off, u64 *got)
+int sg_try_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off, u64 *got)
 {
 	unsigned int want = (unsigned int)SG_MIN(pages, (u64)SG_CHUNK_PAGES);
 	unsigned int near = SG_MIN(want, 16u), big = SG_MIN(want, 256u);
@@ -443,8 +443,16 @@ int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off
 	from = from ? (from - 1) % sg_chunks(tx->vol) : first_cursor(tx->vol, use);
 	if (take_promised(tx, use, from, big, want, off, got) || take_last(tx, want, off, got))
 		return 0;
-	sg_tx_fail(tx, -ENOSPC);
-	return tx->err;
+	return tx->err ?: -ENOSPC;
+}
+
+int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off, u64 *got)
+{
+	int err = sg_try_run(tx, use, goal, pages, off, got);
+
+	if (err)
+		sg_tx_fail(tx, err);
+	return err ? tx->err : 0;
 }
 
 int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off)

@@ -12,6 +12,8 @@ enum sg_use { SG_USE_DATA, SG_USE_META };
  * offset, or 0) as possible. -ENOSPC: there is none; sets tx->err too. Contents are stale.
  */
 int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 want, u64 *off, u64 *got);
+/* The same, but -ENOSPC does not set tx->err: the caller can do without. */
+int sg_try_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 want, u64 *off, u64 *got);
 int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off);
 /* A whole aligned chunk, or -ENOSPC (tx->err is not set: the caller falls back to runs). */
 int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off);

@@ -7,6 +7,8 @@
 
 #define GROW_PAGES	4	/* 64 records at a time */
 #define BUSY_RECORDS	8	/* busy records that are passed over before new ones are made */
+#define SURPLUS		256	/* records that an area has got beyond those that it used */
+#define LOOKS		32	/* areas without a live system, looked at for free records */
 
 /* --- find ----------------------------------------------------------------------------------- */
 
@@ -237,12 +239,21 @@ static u64 free_list(u64 area)
 	return area + offsetof(struct sg_area, free_ino);
 }
 
+static u64 used_inodes(u64 area)
+{
+	return area + offsetof(struct sg_area, used_inodes);
+}
+
 static bool lives_elsewhere(const struct sg_vol *vol, unsigned int slot)
 {
 	return (int)slot != vol->slot &&
 	       SG_SLOT_STATE(sg_load64(sg_state_word(vol, slot))) == SG_SLOT_LIVE;
 }
 
+/*
+ * The area's count of inodes in use moves with its list, and the sum of all areas stays. So a count
+ * below zero says that at least so many records have come to that area's list since.
+ */
 static bool steal_from(struct sg_tx *tx, u64 area)
 {
 	u64 lock = area + offsetof(struct sg_area, lock), head;
@@ -258,12 +269,81 @@ static bool steal_from(struct sg_tx *tx, u64 area)
 	sg_tx_keep_lock(tx, lock, NULL);
 	sg_tx_set(tx, free_list(area), 0);
 	sg_tx_set(tx, free_list(tx->area), head);
+	tx->used_inodes += (s64)sg_get(vol, used_inodes(area));
+	sg_tx_set(tx, used_inodes(area), 0);
 	return true;
 }
 
 /*
- * Takes over the free list of an area that no thread uses now. Areas of live systems come last: if
- * this system is paused, they lack that area. *from: the area that had the list.
+ * An area of this system, as one of its threads sees it when it looks for records: nothing was made
+ * or removed there since the last look.
+ */
+static bool is_idle(struct sg_vol *vol, unsigned int which, u64 area)
+{
+	u64 list = sg_get(vol, free_list(area)), used = sg_get(vol, used_inodes(area));
+	struct sg_tx *tx = &vol->tx[which];
+	u64 seen = sg_load64(&tx->seen_list);
+
+	if (!seen || (seen == list && sg_load64(&tx->seen_used) == used))
+		return list;
+	sg_store64(&tx->seen_list, list);
+	sg_store64(&tx->seen_used, used);
+	return false;
+}
+
+/*
+ * Takes over the list of an area that is idle, or in which more inodes were freed than made. Areas
+ * are counted from the first one of this system, round the mount table.
+ */
+static bool steal_surplus_of(struct sg_tx *tx, unsigned int nth, u64 *from)
+{
+	struct sg_vol *vol = tx->vol;
+	unsigned int slot = ((unsigned int)vol->slot + nth / vol->sb.areas) % SG_SLOTS;
+	unsigned int which = nth % vol->sb.areas;
+	bool free;
+
+	*from = sg_area_off(vol, slot, which);
+	if ((int)slot == vol->slot)
+		free = is_idle(vol, which, *from);
+	else
+		free = !lives_elsewhere(vol, slot);
+	if ((!free && (s64)sg_get(vol, used_inodes(*from)) > -SURPLUS) || !steal_from(tx, *from))
+		return false;
+	tx->donor = nth;
+	return true;
+}
+
+/*
+ * A look at the area of a live system takes a cache line from its thread, and creators that looked
+ * at all areas would take lists from each other. So each call looks at the area that had a list
+ * last time, at one area of this system, and at one of another live system: others than the last
+ * time.
+ */
+static bool steal_surplus(struct sg_tx *tx, u64 *from)
+{
+	struct sg_vol *vol = tx->vol;
+	unsigned int areas = vol->sb.areas, k;
+
+	if (tx->nlocks + 2 >= SG_TX_LOCKS)
+		return false;
+	if ((tx->donor >= areas && steal_surplus_of(tx, tx->donor, from)) ||
+	    steal_surplus_of(tx, tx->looks % areas, from))
+		return true;
+	for (k = 0; k < LOOKS; k++) {
+		unsigned int nth = areas + tx->looks++ % ((SG_SLOTS - 1) * areas);
+
+		if (steal_surplus_of(tx, nth, from))
+			return true;
+		if (lives_elsewhere(vol, ((unsigned int)vol->slot + nth / areas) % SG_SLOTS))
+			break;
+	}
+	*from = 0;
+	return false;
+}
+
+/*
+ * Out of space: takes over the list of any area that no thread uses now. Areas of live systems come
+ * last: if this system is paused, they lack that area. *from: the area that had the list.
  */
 static bool steal_list(struct sg_tx *tx, u64 *from)
 {
@@ -286,23 +366,23 @@ static bool steal_list(struct sg_tx *tx, u64 *from)
 
 /*
  * Adds records to the inode file, linked to each other. The area names the first one, and the last
- * one names the area's old list.
+ * one names the area's old list. -ENOSPC without tx->err: nothing was done.
  */
 static int grow_list(struct sg_tx *tx)
 {
 	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
 	struct sg_vol *vol = tx->vol;
 	u64 first, off, got, rest, i, n;
+	int err;
 
 	if (sg_tx_wait_lock(tx, SG_HOT(inode_lock), NULL))
 		return tx->err;
 	first = sg_get(vol, SG_HOT(inodes));
-	if (first + GROW_PAGES * SG_INODES_PER_PAGE > SG_INO_MAX) {
-		sg_tx_fail(tx, -ENOSPC);
-		return tx->err;
-	}
-	if (sg_take_run(tx, SG_USE_META, 0, GROW_PAGES, &off, &got))
-		return tx->err;
+	if (first + GROW_PAGES * SG_INODES_PER_PAGE > SG_INO_MAX)
+		return -ENOSPC;
+	err = sg_try_run(tx, SG_USE_META, 0, GROW_PAGES, &off, &got);
+	if (err)
+		return err;
 	sg_fresh_zero(vol, off, got * SG_PAGE);
 	n = got * SG_INODES_PER_PAGE;
 	rest = sg_tx_get(tx, free_list(tx->area));	/* records whose locks are busy */
@@ -423,6 +503,17 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 	return -EBUSY;
 }
 
+/* The area's list has no record: takes over another one, or makes records. */
+static int refill_list(struct sg_tx *tx, u64 *stolen)
+{
+	int err;
+
+	if (steal_surplus(tx, stolen))
+		return 0;
+	err = grow_list(tx);
+	return err == -ENOSPC && !tx->err && steal_list(tx, stolen) ? 0 : err;
+}
+
 int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 special,
 		  struct sg_iref *out)
 {
@@ -433,15 +524,16 @@ int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 spe
 	if (tx->err)
 		return tx->err;
 	tx->fresh_ino = 0;
-	if (!sg_get(tx->vol, free_list(tx->area)) && !steal_list(tx, &stolen) &&
-	    grow_list(tx))
-		return tx->err;
-	err = lock_record(tx, out, &from);
-	if (err == -EBUSY && !tx->fresh_ino) {
-		if (grow_list(tx))
+	if (!sg_get(tx->vol, free_list(tx->area))) {
+		err = refill_list(tx, &stolen);
+		if (err) {
+			sg_tx_fail(tx, err);
 			return tx->err;
-		err = lock_record(tx, out, &from);
+		}
 	}
+	err = lock_record(tx, out, &from);
+	if (err == -EBUSY && !tx->fresh_ino)
+		err = grow_list(tx) ?: lock_record(tx, out, &from);
 	if (err) {
 		/* the rest of a damaged list is lost until fsck: better than a loop */
 		if (err == -EUCLEAN && stolen && from == free_list(tx->area))

@@ -47,6 +47,13 @@ struct sg_tx {
 	u64 busy;		/* lock of a chunk that another transaction holds, or 0 */
 	bool pass_over;		/* sg_give_or_defer() */
 	u64 split;		/* the deferred free that it reclaims: parts keep its epoch; or 0 */
+	/*
+	 * Kept for later transactions in this area, by inode_record.c: looks into other areas for
+	 * free inode records; the area that had some; this area as it was when another thread
+	 * looked.
+	 */
+	unsigned int looks, donor;
+	u64 seen_list, seen_used;
 	u64 fresh_ino, fresh_ino_off;	/* records that the inode file gains with this commit */
 };
 

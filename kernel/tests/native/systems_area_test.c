@@ -73,7 +73,10 @@ static void one_stays(unsigned int k)
 	CHECK_OK(sg_evict(&b.v, &f));
 }
 
-/* The list that A takes over from B names no record. A drops it once, not with each new file. */
+/*
+ * B seems to have freed many inodes, and the list that A takes over from B names no record. A drops
+ * it once, not with each new file.
+ */
 static void damaged_list(void)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -86,6 +89,8 @@ static void damaged_list(void)
 					 offsetof(struct sg_area, free_ino)), 0);
 	sg_store64(sg_at(&a.v, sg_area_off(&a.v, (unsigned int)b.v.slot, 0) +
 			 offsetof(struct sg_area, free_ino)), SG_INO_MAX - 1);
+	sg_store64(sg_at(&a.v, sg_area_off(&a.v, (unsigned int)b.v.slot, 0) +
+			 offsetof(struct sg_area, used_inodes)), -1000ULL);
 	a.v.on_damage = NULL;
 	CHECK_EQ(sg_create(&a.v, &a.root, "g", 1, &new, &f), -EUCLEAN);
 	CHECK_OK(sg_create(&a.v, &a.root, "g", 1, &new, &f));
