@@ -413,7 +413,8 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 	if (first > SG_FILE_PAGES || pages > SG_FILE_PAGES - first)
 		return -EFBIG;
 	end = first + pages;
-	if (!err)
+	/* the sum of free pages takes a cache line from each thread that changes one */
+	if (!err && pages >= SG_CHUNK_PAGES)
 		err = has_room(vol, ref, first, end);
 	if (err == -ENOSPC) {
 		vol->up->reclaim(vol, ~0u);	/* as in statfs: deferred frees count as free */

@@ -86,9 +86,9 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 	     s64 now);
 
 /*
- * Allocates zeroed pages for the holes of [first, first + pages). Returns 0 or -ENOSPC. If the
- * holes need more pages than are free, -ENOSPC comes before any page is taken; otherwise allocated
- * pages stay. Does not change the size: sg_resize() or the caller does.
+ * Allocates zeroed pages for the holes of [first, first + pages). Returns 0 or -ENOSPC. If a range
+ * of 2 MiB or more has holes that need more pages than are free, -ENOSPC comes before any page is
+ * taken; otherwise allocated pages stay. Does not change the size: sg_resize() or the caller does.
  */
 int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
 /* Sets the size; cuts off the pages behind it, and zeroes the rest of the last page. */
