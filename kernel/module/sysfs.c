@@ -157,12 +157,12 @@ PRIVATE(operations);
 
 static ssize_t sgfs_journal_show(struct sgfs *fs, char *buf)
 {
-	const struct sg_counters *c = &fs->vol.stat;
+	struct sg_counters c = sg_counters(&fs->vol);
 
 	return sysfs_emit(buf, "commits %llu\nwords %llu\naborts %llu\nreplays %llu\n"
 			  "pages_allocated %llu\npages_freed %llu\nlock_waits %llu\n",
-			  c->commits, c->commit_words, c->aborts, c->replays, c->pages_allocated,
-			  c->pages_freed, c->lock_waits);
+			  c.commits, c.commit_words, c.aborts, c.replays, c.pages_allocated,
+			  c.pages_freed, c.lock_waits);
 }
 ATTRIBUTE(journal);
 

@@ -5,7 +5,7 @@
  * A transaction keeps the locks of the chunks that it changes. It waits for its first chunk only,
  * and only to take pages. If it holds one, it passes over busy chunks. So transactions cannot wait
  * for each other in a circle, and parallel writers drift to different chunks and stay there
- * (chunk_cursor). A transaction that frees pages waits for no chunk, because its holder may be
+ * (sg_vol.cursor). A transaction that frees pages waits for no chunk, because its holder may be
  * paused (reclaim.c).
  *
  * Two advisory bitmaps hint which chunks have room, and which are empty; they are not journalled. A
@@ -276,7 +276,7 @@ static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int
 	chunk_keep(tx, chunk, kept);
 	alloc_mark(tx, chunk, start, n, true);
 	tx->free_pages -= n;
-	sg_count(&tx->vol->stat.pages_allocated, n);
+	sg_count(&tx->stat.pages_allocated, n);
 	*off = (chunk << SG_CHUNK_SHIFT) + (u64)start * SG_PAGE;
 	*got = n;
 	return true;
@@ -284,17 +284,17 @@ static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int
 
 /* --- allocate ------------------------------------------------------------------------------- */
 
-static u64 *cursor(struct sg_tx *tx, enum sg_use use)
+static struct sg_cursor *cursor(struct sg_tx *tx, enum sg_use use)
 {
 	struct sg_vol *vol = tx->vol;
 
-	return &vol->chunk_cursor[(sg_cpu() * 2 + use) % SG_ARRAY_SIZE(vol->chunk_cursor)];
+	return &vol->cursor[(sg_cpu() * 2 + use) % SG_ARRAY_SIZE(vol->cursor)];
 }
 
 /* Spreads systems and CPUs over the volume, and keeps data and metadata apart. */
 static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
 {
-	u64 key = (u64)vol->slot * 16 + (sg_cpu() & 7) * 2 + use;
+	u64 key = (u64)vol->slot * 32 + (sg_cpu() & 15) * 2 + use;
 
 	return key * 0x9e3779b97f4a7c15ULL % sg_chunks(vol);
 }
@@ -318,7 +318,7 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
 		while ((c = next_hinted(tx->vol, HINT_ROOM, c)) < limit) {
 			if (take_in(tx, c, 0, need, want, off, got)) {
-				sg_store64(cursor(tx, use), c + 1);
+				sg_store64(&cursor(tx, use)->next, c + 1);
 				return true;
 			}
 			if (!alloc_go_on(tx, &turns))
@@ -431,7 +431,7 @@ int sg_try_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off,
 {
 	unsigned int want = (unsigned int)SG_MIN(pages, (u64)SG_CHUNK_PAGES);
 	unsigned int near = SG_MIN(want, 16u), big = SG_MIN(want, 256u);
-	u64 from = sg_load64(cursor(tx, use));
+	u64 from = sg_load64(&cursor(tx, use)->next);
 
 	if (tx->err)
 		return tx->err;
@@ -470,7 +470,7 @@ static bool take_empty(struct sg_tx *tx, u64 from, u64 *off)
 	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
 		while ((c = next_hinted(tx->vol, HINT_EMPTY, c)) < limit) {
 			if (take_in(tx, c, 0, SG_CHUNK_PAGES, SG_CHUNK_PAGES, off, &got)) {
-				sg_store64(cursor(tx, SG_USE_DATA), c + 1);
+				sg_store64(&cursor(tx, SG_USE_DATA)->next, c + 1);
 				return true;
 			}
 			if (!alloc_go_on(tx, &turns))
@@ -488,7 +488,7 @@ int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off)
 	if (tx->err)
 		return tx->err;
 	if (!from || from >= chunks)
-		from = (sg_load64(cursor(tx, SG_USE_DATA)) ?:
+		from = (sg_load64(&cursor(tx, SG_USE_DATA)->next) ?:
 			first_cursor(tx->vol, SG_USE_DATA)) % chunks;
 	do {
 		if (take_empty(tx, from, off))
@@ -529,7 +529,7 @@ bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages)
 	}
 	alloc_mark(tx, chunk, start, (unsigned int)pages, false);
 	tx->free_pages += (s64)pages;
-	sg_count(&tx->vol->stat.pages_freed, pages);
+	sg_count(&tx->stat.pages_freed, pages);
 	return true;
 }
 

@@ -19,6 +19,8 @@ struct sg_health {
 	u64 epoch, acknowledged, errors, error_ino;
 };
 int sg_health(const struct sg_vol *vol, struct sg_health *out);	/* -EIO: the hot page is bad */
+/* Statistics of this system since it joined. */
+struct sg_counters sg_counters(const struct sg_vol *vol);
 /* Pages of the longest free range. Looks at every chunk: not for frequent calls. */
 u64 sg_largest_free(const struct sg_vol *vol);
 /* Reclaims up to @budget deferred frees; returns the number that remains, or -errno. */

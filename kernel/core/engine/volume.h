@@ -19,7 +19,11 @@ struct sg_identity {
 	char version[16];	/* or empty */
 };
 
-struct sg_counters {		/* statistics; deliberately not exact across CPUs */
+/*
+ * Statistics; deliberately not exact across CPUs. Each transaction area has its own (sg_counters()),
+ * because threads would take a common line from each other with each transaction.
+ */
+struct sg_counters {
 	u64 commits, commit_words, aborts;
 	u64 pages_allocated, pages_freed;
 	u64 lock_waits, replays;
@@ -161,7 +165,10 @@ struct sg_vol {
 	struct sg_ack *ack;	/* this system's progress with the epoch (epoch.c) */
 #define SG_OPENING	16
 	/* guard setting and withdrawing bits of openers (opens.c) */
-	struct sg_spin opening[SG_OPENING];
+	struct sg_opening {
+		u64 apart[8];	/* on both sides, whatever the alignment: no line has two of them */
+		struct sg_spin spin;
+	} opening[SG_OPENING];
 	struct sg_ledger *ledger;
 	/* inodes without a name that this system uses, deferred on lists (unnamed.c) */
 	struct sg_nameless *nameless;
@@ -174,7 +181,7 @@ struct sg_vol {
 		unsigned int slot, area;
 	} deferred_at, deferred_left_at, opens_at;
 	struct sg_tx *tx;	/* one per transaction area */
-	struct sg_counters stat;
+	struct sg_counters stat;	/* of calls without a transaction */
 	u64 damage_seen[16];	/* offsets that have been reported */
 	unsigned int damage_next;
 	/* guards @odd, the look for stray locks (lock.c), arrivals at barriers, @releases */
@@ -189,7 +196,11 @@ struct sg_vol {
 	/* threads of this system that have waited long for another one (struct sg_long_wait) */
 	u64 stuck;
 	u64 *held;		/* this system's locks, counted by hash; as long as it has a slot */
-	u64 chunk_cursor[16];	/* where this system looked last, by sg_cpu() */
+	/* where this system looked last for free pages, by sg_cpu() (alloc.c) */
+	struct sg_cursor {
+		u64 apart[8];
+		u64 next;	/* the chunk behind it; 0: nowhere yet */
+	} cursor[32];
 	u64 hints_left;		/* hints of the chunks below this one may be missing (alloc.c) */
 	char why[200];		/* reason of the last refusal by sg_open() or sg_join() */
 };

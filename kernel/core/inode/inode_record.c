@@ -274,20 +274,15 @@ static bool steal_from(struct sg_tx *tx, u64 area)
 	return true;
 }
 
-/*
- * An area of this system, as one of its threads sees it when it looks for records: nothing was made
- * or removed there since the last look.
- */
-static bool is_idle(struct sg_vol *vol, unsigned int which, u64 area)
+/* No thread of this system has used that area of its own since the last look, or since it joined. */
+static bool is_idle(struct sg_vol *vol, unsigned int which)
 {
-	u64 list = sg_get(vol, free_list(area)), used = sg_get(vol, used_inodes(area));
 	struct sg_tx *tx = &vol->tx[which];
-	u64 seen = sg_load64(&tx->seen_list);
+	u64 turn = sg_load64(&tx->turn);
 
-	if (!seen || (seen == list && sg_load64(&tx->seen_used) == used))
-		return list;
-	sg_store64(&tx->seen_list, list);
-	sg_store64(&tx->seen_used, used);
+	if (turn == sg_load64(&tx->seen_turn))
+		return true;
+	sg_store64(&tx->seen_turn, turn);
 	return false;
 }
 
@@ -304,7 +299,7 @@ static bool steal_surplus_of(struct sg_tx *tx, unsigned int nth, u64 *from)
 
 	*from = sg_area_off(vol, slot, which);
 	if ((int)slot == vol->slot)
-		free = is_idle(vol, which, *from);
+		free = is_idle(vol, which);
 	else
 		free = !lives_elsewhere(vol, slot);
 	if ((!free && (s64)sg_get(vol, used_inodes(*from)) > -SURPLUS) || !steal_from(tx, *from))

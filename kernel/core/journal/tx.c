@@ -352,7 +352,7 @@ static void release(struct sg_tx *tx)
 
 void sg_tx_abort(struct sg_tx *tx)
 {
-	sg_count(&tx->vol->stat.aborts, 1);
+	sg_count(&tx->stat.aborts, 1);
 	/*
 	 * Stores to fresh pages, perhaps past the cache, are complete before other systems get the
 	 * pages.
@@ -480,8 +480,8 @@ int sg_tx_commit(struct sg_tx *tx)
 		apply(tx);
 		make_invalid(tx->a);
 	}
-	sg_count(&vol->stat.commits, 1);
-	sg_count(&vol->stat.commit_words, tx->n);
+	sg_count(&tx->stat.commits, 1);
+	sg_count(&tx->stat.commit_words, tx->n);
 	sg_ledger_commit(tx);
 	release(tx);
 	return 0;

@@ -49,12 +49,13 @@ struct sg_tx {
 	u64 split;		/* the deferred free that it reclaims: parts keep its epoch; or 0 */
 	/*
 	 * Kept for later transactions in this area, by inode_record.c: looks into other areas for
-	 * free inode records; the area that had some; this area as it was when another thread
-	 * looked.
+	 * free inode records; the area that had some; @turn when another thread last looked.
 	 */
 	unsigned int looks, donor;
-	u64 seen_list, seen_used;
+	u64 seen_turn;
 	u64 fresh_ino, fresh_ino_off;	/* records that the inode file gains with this commit */
+	struct sg_counters stat;
+	u64 apart[8];		/* another thread uses the next one: no line is in both */
 };
 
 /*

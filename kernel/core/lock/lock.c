@@ -49,7 +49,7 @@ static bool holder_gone(const struct sg_vol *vol, u64 word)
 /* The count of this system's locks at @off, and of others with the same hash. */
 static u64 *held(const struct sg_vol *vol, u64 off)
 {
-	return &vol->held[off >> 7 & (SG_HELD - 1)];
+	return &vol->held[(off >> 6) * 0x9e3779b97f4a7c15ULL >> (64 - SG_HELD_BITS)];
 }
 
 static bool take_if(struct sg_vol *vol, u64 off, u64 seen, u64 own)

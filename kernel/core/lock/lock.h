@@ -18,7 +18,8 @@
  * because this system has been fenced. -EBUSY: not taken in time, because this system is leaving
  * (sg_vol.hurry), or has waited too long while joining.
  */
-#define SG_HELD	1024	/* size of sg_vol.held */
+#define SG_HELD_BITS	13
+#define SG_HELD	(1u << SG_HELD_BITS)	/* size of sg_vol.held: few locks share a line there */
 int sg_lock(struct sg_vol *vol, u64 off);
 int sg_lock_soon(struct sg_vol *vol, u64 off);	/* or -EBUSY, for callers that can try again */
 /* Or -EBUSY at once, or nearly so: for callers that hold what other threads wait for. */

@@ -52,7 +52,7 @@ static int open_any(struct sg_vol *vol, void *base, u64 size, bool read_only, vo
 
 	memset(vol, 0, sizeof(*vol));
 	for (i = 0; i < SG_OPENING; i++)
-		sg_spin_init(&vol->opening[i]);
+		sg_spin_init(&vol->opening[i].spin);
 	sg_spin_init(&vol->spin);
 	vol->base = base;
 	vol->up = &sg_upcalls;

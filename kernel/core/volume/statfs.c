@@ -42,6 +42,23 @@ int sg_statfs(struct sg_vol *vol, struct sg_statfs *out)
 	return 0;
 }
 
+struct sg_counters sg_counters(const struct sg_vol *vol)
+{
+	struct sg_counters sum = vol->stat;
+	unsigned int i;
+
+	for (i = 0; vol->tx && i < vol->sb.areas; i++) {
+		const struct sg_counters *c = &vol->tx[i].stat;
+
+		sum.commits += sg_load64(&c->commits);
+		sum.commit_words += sg_load64(&c->commit_words);
+		sum.aborts += sg_load64(&c->aborts);
+		sum.pages_allocated += sg_load64(&c->pages_allocated);
+		sum.pages_freed += sg_load64(&c->pages_freed);
+	}
+	return sum;
+}
+
 int sg_health(const struct sg_vol *vol, struct sg_health *out)
 {
 	struct sg_slot slot = {};

@@ -105,7 +105,7 @@ static const struct {
 	FIELD(base), FIELD(size), FIELD(sb), FIELD(slot), FIELD(beats), FIELD(shut_down),
 	FIELD(settler), FIELD(still), FIELD(freezing), FIELD(opening), FIELD(ledger), FIELD(tx),
 	FIELD(stat), FIELD(spin), FIELD(odd), FIELD(releases), FIELD(stuck), FIELD(held),
-	FIELD(chunk_cursor), FIELD(hints_left),
+	FIELD(cursor), FIELD(hints_left),
 };
 
 static u8 *inode_page;		/* per page of the volume: it has inode records */

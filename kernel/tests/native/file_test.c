@@ -242,7 +242,7 @@ static void test_limits(void)
 	 * in place, inside the size: no transaction; with equal times, it stores nothing but the
 	 * data
 	 */
-	seq = vol->stat.commits;
+	seq = sg_counters(vol).commits;
 	CHECK(!sg_write_begin(vol, &f, 4095, 1, 0, &w) && !w.fresh && !w.locked && w.len == 1);
 	CHECK(!sg_write_end(vol, &f, &w, 1, 8));
 	CHECK(sg_write(vol, &f, 10000, buf, 10000, 9) == 10000);
@@ -253,7 +253,7 @@ static void test_limits(void)
 	CHECK_OK(sg_touch(vol, &f, SG_SET_MTIME | SG_SET_CTIME, 9, 10, 0));
 	CHECK(sg_seq(vol, &f) != changes && sg_iget(vol, &f, ctime) == 10);
 	CHECK(sg_write(vol, &f, 20000, buf, 480, 9) == 480);	/* the rest of a mapped page */
-	CHECK(vol->stat.commits == seq);
+	CHECK(sg_counters(vol).commits == seq);
 	CHECK(sg_iget(vol, &f, size) == 20480);
 	file_end(vol, &f);
 	account_volume(vol, NULL, 0, NULL);

@@ -359,7 +359,7 @@ int main(void)
 	for (i = 0; i < THREADS; i++)
 		CHECK_OK(pthread_join(id[i], NULL));
 	printf("%" PRIu64 " operations, %" PRIu64 " commits, %" PRIu64 " waits for a lock\n", ops,
-	       t.v.stat.commits, t.v.stat.lock_waits);
+	       sg_counters(&t.v).commits, t.v.stat.lock_waits);
 	test_clean(t.mem, t.size);	/* as a crash now would leave it */
 	tvol_drop(&t);
 	return test_done();
