@@ -94,6 +94,9 @@ func TestFromMeasureToUndo(t *testing.T) {
 	was := tree(t, dir)
 	facts := filepath.Join(t.TempDir(), "guest.json")
 	said, status := tune(t, "measure", "--guest", "--json", "--root", dir)
+	if strings.Contains(said, "null") {
+		t.Errorf("lists are never null: %s", said)
+	}
 	if err := os.WriteFile(facts, []byte(said), 0o600); err != nil || status != 0 || !json.Valid([]byte(said)) {
 		t.Fatal(said, status, err)
 	}
@@ -102,6 +105,7 @@ func TestFromMeasureToUndo(t *testing.T) {
 	}{
 		{"measure --guest", "virtio_blk"},
 		{"measure", "no VM of KVM runs here"},
+		{"measure --json", `"vms": []`},
 		{"advise", "scheduler: no second I/O scheduler"},
 		{"advise --from " + facts, "nmi-watchdog: no NMI watchdog in a guest"},
 		{"advise --json", `"rule": "scheduler"`},

@@ -312,6 +312,9 @@ func TestCrashAtEachStep(t *testing.T) {
 	for name := range kinds {
 		for _, verb := range []string{"apply", "undo"} {
 			for _, after := range []string{"boot", "undo", "apply", "settle"} {
+				if name != "arguments" && (after == "apply" || after == "settle") {
+					continue // the same steps as for undo
+				}
 				t.Run(name+"/"+verb+"/"+after, func(t *testing.T) {
 					crashes(t, name, verb, after)
 				})

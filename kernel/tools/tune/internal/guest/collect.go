@@ -31,7 +31,10 @@ func take(sys system.System) sample {
 // Collect measures between two moments. pause waits for the second one, and returns the seconds
 // that have passed.
 func Collect(sys system.System, pause func() float64) *Facts {
-	f := &Facts{Kind: "guest", Kernel: sys.Release()}
+	// Lists are never nil: JSON has [] and not null.
+	f := &Facts{Kind: "guest", Kernel: sys.Release(), Offered: []string{}, Unused: []string{},
+		Console: Console{Names: []string{}}, Disks: []Disk{}, Networks: []Network{}, Mounts: []Mount{},
+		Interrupts: []Interrupt{}, Missing: []string{}}
 	id, version := sys.Distribution()
 	f.Distribution = strings.TrimSpace(id + " " + version)
 	before := take(sys)

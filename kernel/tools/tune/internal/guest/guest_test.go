@@ -139,7 +139,7 @@ func TestCollect(t *testing.T) {
 		{"networks", f.Networks, []Network{{"eth0", "virtio_net", 1, 2, 0, 0, 65536, 65536, 300}}},
 		{"mounts", f.Mounts, []Mount{{"/mnt/a b", "virtiofs", "0:50", 128}}},
 		{"interrupts", f.Interrupts, []Interrupt{{4, "ttyS0", 0, "", ""}, {25, "virtio0-input.0", 300, "0-1", "1"}}},
-		{"missing", f.Missing, []string(nil)},
+		{"missing", f.Missing, []string{}},
 	} {
 		if !reflect.DeepEqual(one.got, one.want) {
 			t.Errorf("%s is %+v, should be %+v", one.what, one.got, one.want)
@@ -170,7 +170,7 @@ func TestEachFileMayBeAbsentOrRubbish(t *testing.T) {
 
 func TestOtherHypervisor(t *testing.T) {
 	f := collect(t, map[string]string{"/cpuid": "VMwareVMware 0xffff 0x1"})
-	if f.Hypervisor != "VMwareVMware" || f.Offered != nil || f.Dedicated || len(f.Missing) != 1 {
+	if f.Hypervisor != "VMwareVMware" || len(f.Offered) != 0 || f.Dedicated || len(f.Missing) != 1 {
 		t.Errorf("%+v", f)
 	}
 }

@@ -22,7 +22,8 @@ const localTimer = 0xec
 // seconds that have passed.
 func Collect(sys system.System, symbols *Symbols, pause func() float64) *Facts {
 	began := ownTime()
-	f := &Facts{Kind: "host", Kernel: sys.Release()}
+	// Lists are never nil: JSON has [] and not null.
+	f := &Facts{Kind: "host", Kernel: sys.Release(), VMs: []VM{}, Missing: []string{}}
 	vms := machines(sys)
 	if !sys.Exists(debugfs) {
 		f.Missing = append(f.Missing, "KVM's counters are unknown: there is no "+debugfs+
@@ -56,7 +57,8 @@ func Collect(sys system.System, symbols *Symbols, pause func() float64) *Facts {
 	}
 	for _, one := range vms {
 		waited, vcpus := one.waited(sys)
-		vm := VM{PID: one.pid, Name: one.name, VCPUs: vcpus, Counters: map[string]float64{}}
+		vm := VM{PID: one.pid, Name: one.name, VCPUs: vcpus, Counters: map[string]float64{},
+			Addresses: []Address{}, Ports: []Port{}}
 		for name, after := range one.counters(sys) {
 			if was := before[one.pid].counters[name]; after > was {
 				vm.Counters[name] = float64(after-was) / seconds
@@ -167,7 +169,7 @@ func (vm *VM) events(m machine, counted map[string][]entry, names map[uint64]str
 
 // rates sorts by rate, the highest first; most is the number of lines, or 0.
 func rates(sums map[string]float64, most int) []Rate {
-	var all []Rate
+	all := []Rate{}
 	for name, rate := range sums {
 		all = append(all, Rate{name, rate})
 	}
