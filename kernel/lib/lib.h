@@ -7,6 +7,7 @@
  *   object.c	objects by name
  *   lock.c	mutexes, reader-writer locks
  *   count.c	semaphores, conditions, barriers, event counters
+ *   ring.c	rings: records between systems
  *   file.c	shared files
  *   why.c	errors in words
  */
@@ -74,7 +75,14 @@ static inline u64 sgl_me(const struct stargate_sem *s)
 	return sgl_mine.volume == s->volume ? sgl_mine.me : sgl_me_slow(s);
 }
 
+/* object.c, for rings: a name that is too long is cut off, and the kernel refuses it. */
+void sgl_put_name(char to[SG_SEM_NAME_ROOM], const char *name);
+int sgl_get_object(struct stargate_sem *s, struct sg_ioc_sem_open *o, unsigned int how);
+int sgl_stat(const char *volume, const char *name, struct sg_ioc_sem_stat *st);
+
 /* Requests to the kernel. */
+int sgl_ask_part(const struct stargate_sem *s, unsigned int op, unsigned int flags, u64 *value,
+		 u64 until);
 int sgl_ask(const struct stargate_sem *s, unsigned int op, u64 *value, u64 until);
 int sgl_do(const struct stargate_sem *s, unsigned int op, u64 until);
 

@@ -10,8 +10,7 @@
 #define PAGE		4096
 #define LIST_ROOM	32
 
-/* Copies a name into its room. A name that is too long is cut off, and the kernel refuses it. */
-static void put_name(char to[SG_SEM_NAME_ROOM], const char *name)
+void sgl_put_name(char to[SG_SEM_NAME_ROOM], const char *name)
 {
 	memset(to, 0, SG_SEM_NAME_ROOM);
 	memcpy(to, name, strnlen(name, SG_SEM_NAME_ROOM));
@@ -30,7 +29,7 @@ static int map_words(struct stargate_sem *s, unsigned int cell)
 	return 0;
 }
 
-static int get_object(struct stargate_sem *s, struct sg_ioc_sem_open *o, unsigned int how)
+int sgl_get_object(struct stargate_sem *s, struct sg_ioc_sem_open *o, unsigned int how)
 {
 	int err;
 
@@ -39,7 +38,7 @@ static int get_object(struct stargate_sem *s, struct sg_ioc_sem_open *o, unsigne
 	s->type = o->type;
 	s->flags = o->flags;
 	err = sgl_add(s);
-	if (!err && o->flags & SG_SEM_MAPPED && !(how & (STARGATE_LOOK | STARGATE_BY_KERNEL))) {
+	if (!err && o->type != SG_SEM_RING && o->flags & SG_SEM_MAPPED && !(how & (STARGATE_LOOK | STARGATE_BY_KERNEL))) {
 		err = map_words(s, o->cell);
 		if (err)
 			sgl_remove(s);
@@ -63,7 +62,7 @@ static int open_handle(stargate_sem **out, const char *volume, struct sg_ioc_sem
 		return ENOMEM;
 	err = sgl_open_volume(volume, false, &s->fd);
 	if (!err) {
-		err = get_object(s, o, how);
+		err = sgl_get_object(s, o, how);
 		if (err)
 			sgl_close(s->fd);
 	}
@@ -85,9 +84,9 @@ API int stargate_create(stargate_sem **out, const char *volume, const char *name
 		.life = !!(what->flags & STARGATE_LAST_USER),
 	};
 
-	if (what->flags & ~7u || how & ~7u)
+	if (what->type == STARGATE_RING || what->flags & ~7u || how & ~7u)
 		return EINVAL;
-	put_name(o.name, name);
+	sgl_put_name(o.name, name);
 	return open_handle(out, volume, &o, how);
 }
 
@@ -100,7 +99,7 @@ API int stargate_open(stargate_sem **out, const char *volume, const char *name,
 
 	if (how & ~6u)
 		return EINVAL;
-	put_name(o.name, name);
+	sgl_put_name(o.name, name);
 	return open_handle(out, volume, &o, how);
 }
 
@@ -124,7 +123,7 @@ static int by_name(const char *volume, const char *name, unsigned long what)
 
 	if (err)
 		return err;
-	put_name(n.name, name);
+	sgl_put_name(n.name, name);
 	err = ioctl(fd, what, &n) ? errno : 0;
 	sgl_close(fd);
 	return err;
@@ -149,6 +148,7 @@ static void show(struct stargate_stat *out, const struct sg_ioc_sem_stat *st)
 	out->type = (enum stargate_type)st->type;
 	out->flags = (st->flags & SG_SEM_RECURSIVE ? STARGATE_RECURSIVE : 0) |
 		     (st->flags & SG_SEM_MAPPED ? 0 : STARGATE_GUARDED) |
+		     (st->flags & SG_SEM_SINGLE ? STARGATE_SINGLE : 0) |
 		     (st->life ? STARGATE_LAST_USER : 0);
 	out->mode = st->mode;
 	out->uid = st->uid;
@@ -168,16 +168,23 @@ static void show(struct stargate_stat *out, const struct sg_ioc_sem_stat *st)
 	memcpy(out->system, st->system, sizeof(out->system));
 }
 
-API int stargate_stat(const char *volume, const char *name, struct stargate_stat *out)
+int sgl_stat(const char *volume, const char *name, struct sg_ioc_sem_stat *st)
 {
-	struct sg_ioc_sem_stat st = { 0 };
 	int fd, err = *name ? sgl_open_volume(volume, true, &fd) : EINVAL;
 
 	if (err)
 		return err;
-	put_name(st.name, name);
-	err = ioctl(fd, SG_IOC_SEM_STAT, &st) ? errno : 0;
+	sgl_put_name(st->name, name);
+	err = ioctl(fd, SG_IOC_SEM_STAT, st) ? errno : 0;
 	sgl_close(fd);
+	return err;
+}
+
+API int stargate_stat(const char *volume, const char *name, struct stargate_stat *out)
+{
+	struct sg_ioc_sem_stat st = { 0 };
+	int err = sgl_stat(volume, name, &st);
+
 	if (!err)
 		show(out, &st);
 	return err;

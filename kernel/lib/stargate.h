@@ -27,13 +27,15 @@ enum stargate_type {
 	STARGATE_RWLOCK,
 	STARGATE_CONDITION,
 	STARGATE_BARRIER,
-	STARGATE_EVENT
+	STARGATE_EVENT,
+	STARGATE_RING
 };
 
 /* Flags of a new object. */
 #define STARGATE_RECURSIVE	1u	/* a mutex that its owner may lock again */
 #define STARGATE_GUARDED	2u	/* no process maps it: the kernel checks each step */
 #define STARGATE_LAST_USER	4u	/* removed when its last user closes it */
+#define STARGATE_SINGLE		8u	/* a ring: one handle at a time receives, so order is kept */
 
 /* Flags for opening. */
 #define STARGATE_EXCLUSIVE	1u	/* creates it, or fails with EEXIST */
@@ -52,7 +54,7 @@ const char *stargate_why(int err);
 /**
  * struct stargate_new - an object to create
  * @flags: STARGATE_RECURSIVE, ... @mode: permissions, reduced by the umask.
- * @initial: of a semaphore: its value; of a barrier: the number of parties.
+ * @initial: of a semaphore: its value; of a barrier: the number of parties; of a ring: its size.
  */
 struct stargate_new {
 	enum stargate_type type;
@@ -143,6 +145,62 @@ int stargate_barrier_wait(stargate_sem *s, uint64_t until, int *last);
 int stargate_event_advance(stargate_sem *s, uint64_t by);
 int stargate_event_read(stargate_sem *s, uint64_t *count);
 int stargate_event_await(stargate_sem *s, uint64_t count, uint64_t until);
+
+/* --- ring ------------------------------------------------------------------------------------- */
+
+/*
+ * Records from any senders to any receivers; each record goes to one receiver. A record has at most
+ * half the ring, and a tag that means what its users agree on. Memory of the ring is mapped, so all
+ * users of a ring have to trust each other with what is in it.
+ *
+ * A sender that dies sends nothing. A record that a receiver had claimed when it died is lost, and
+ * counted. EMSGSIZE: the record is too large for the ring, or for the buffer (*len: its length; it
+ * stays). EUCLEAN: a user has forged the ring: reset it. ENOTCONN: after fork(): open it again.
+ * Functions that wait also return EAGAIN, ETIMEDOUT, EINTR.
+ *
+ * All threads may send by one handle. One thread at a time receives by a handle, otherwise EBUSY;
+ * each receiver should have its own. EBUSY also: another handle receives from a STARGATE_SINGLE
+ * ring. EUSERS: 384 handles receive.
+ */
+typedef struct stargate_ring stargate_ring;
+
+/* @what->initial: bytes, from 64 KiB to 64 MiB; rounded up to a power of two. */
+int stargate_ring_create(stargate_ring **out, const char *volume, const char *name,
+			 const struct stargate_new *what, unsigned int how);
+int stargate_ring_open(stargate_ring **out, const char *volume, const char *name);
+void stargate_ring_close(stargate_ring *r);
+size_t stargate_ring_most(const stargate_ring *r);	/* length of the largest record */
+
+int stargate_ring_send(stargate_ring *r, uint32_t tag, const void *from, size_t len,
+		       uint64_t until);
+/* @tag may be NULL. */
+int stargate_ring_recv(stargate_ring *r, uint32_t *tag, void *to, size_t room, size_t *len,
+		       uint64_t until);
+
+/*
+ * Without a copy. Between reserve and commit (or cancel), the calling thread keeps other senders
+ * waiting; a commit may be shorter than what was reserved. Between peek and release, the record
+ * keeps its place in the ring.
+ */
+int stargate_ring_reserve(stargate_ring *r, size_t len, void **at, uint64_t until);
+int stargate_ring_commit(stargate_ring *r, uint32_t tag, size_t len);
+int stargate_ring_cancel(stargate_ring *r);
+int stargate_ring_peek(stargate_ring *r, uint32_t *tag, const void **at, size_t *len,
+		       uint64_t until);
+int stargate_ring_release(stargate_ring *r);
+
+/**
+ * struct stargate_ring_stat - the present state of a ring
+ * @size, @used: in bytes, heads of records included. @sent: records since it was made or reset.
+ * @claims_lost: claims that ended with their receivers.
+ */
+struct stargate_ring_stat {
+	uint64_t size, used, sent, claims_lost;
+	int single;
+	uint64_t reserved[8];
+};
+int stargate_ring_stat(const char *volume, const char *name, struct stargate_ring_stat *out);
+int stargate_ring_fstat(stargate_ring *r, struct stargate_ring_stat *out);
 
 /* --- files ------------------------------------------------------------------------------------ */
 

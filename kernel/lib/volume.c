@@ -187,13 +187,19 @@ u64 sgl_me_slow(const struct stargate_sem *s)
 	return me;
 }
 
-int sgl_ask(const struct stargate_sem *s, unsigned int op, u64 *value, u64 until)
+int sgl_ask_part(const struct stargate_sem *s, unsigned int op, unsigned int flags, u64 *value,
+		 u64 until)
 {
-	struct sg_ioc_sem_op o = { .op = op, .until = until, .value = *value };
+	struct sg_ioc_sem_op o = { .op = op, .flags = flags, .until = until, .value = *value };
 	int err = ioctl(s->fd, SG_IOC_SEM_OP, &o) ? errno : 0;
 
 	*value = o.value;
 	return err;
+}
+
+int sgl_ask(const struct stargate_sem *s, unsigned int op, u64 *value, u64 until)
+{
+	return sgl_ask_part(s, op, 0, value, until);
 }
 
 static bool can_be_at_once(unsigned int op)

@@ -25,61 +25,64 @@ static bool sgfs_is_for_looking(u32 op)
 }
 
 /* Operations that do not wait, and own nothing. */
-static int sgfs_do_at_once(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
+static int sgfs_do_at_once(struct sgfs_sem *s, struct sg_sem *sem, struct sg_ioc_sem_op *op)
 {
 	struct sg_vol *vol = &s->fs->vol;
 
 	switch (op->op) {
 	case SG_SEM_OP_POST:
-		return sg_sem_post(vol, &s->sem);
+		return sg_sem_post(vol, sem);
 	case SG_SEM_OP_READ_END:
-		return sg_sem_read_unlock(vol, &s->sem);
+		return sg_sem_read_unlock(vol, sem);
 	case SG_SEM_OP_RING:
-		sg_sem_ring(vol, &s->sem);
+		sg_sem_ring(vol, sem);
 		return 0;
 	case SG_SEM_OP_COND_LOOK:
-		return sg_sem_cond_prepare(vol, &s->sem, &op->value);
+		return sg_sem_cond_prepare(vol, sem, &op->value);
 	case SG_SEM_OP_SIGNAL:
-		return sg_sem_cond_signal(vol, &s->sem, false);
+		return sg_sem_cond_signal(vol, sem, false);
 	case SG_SEM_OP_BROADCAST:
-		return sg_sem_cond_signal(vol, &s->sem, true);
+		return sg_sem_cond_signal(vol, sem, true);
 	case SG_SEM_OP_ADVANCE:
-		return sg_sem_advance(vol, &s->sem, op->value);
+		return sg_sem_advance(vol, sem, op->value);
+	case SG_SEM_OP_SWEEP:
+		return sg_sem_ring_sweep(vol, sem);
 	default:
 		return 1;
 	}
 }
 
-static int sgfs_do_as(struct sgfs_sem *s, struct sg_ioc_sem_op *op, struct sg_sem_caller *c)
+static int sgfs_do_as(struct sgfs_sem *s, struct sg_sem *sem, struct sg_ioc_sem_op *op,
+		      struct sg_sem_caller *c)
 {
 	struct sg_vol *vol = &s->fs->vol;
 	int ret;
 
 	switch (op->op) {
 	case SG_SEM_OP_LOCK:
-		return sg_sem_lock(vol, &s->sem, c, op->until);
+		return sg_sem_lock(vol, sem, c, op->until);
 	case SG_SEM_OP_UNLOCK:
-		return sg_sem_unlock(vol, &s->sem, c);
+		return sg_sem_unlock(vol, sem, c);
 	case SG_SEM_OP_CONSISTENT:
-		return sg_sem_consistent(vol, &s->sem, c);
+		return sg_sem_consistent(vol, sem, c);
 	case SG_SEM_OP_WAIT:
-		return sg_sem_wait(vol, &s->sem, c, op->until);
+		return sg_sem_wait(vol, sem, c, op->until);
 	case SG_SEM_OP_READ:
-		return sg_sem_read_lock(vol, &s->sem, c, op->until);
+		return sg_sem_read_lock(vol, sem, c, op->until);
 	case SG_SEM_OP_WRITE:
-		return sg_sem_write_lock(vol, &s->sem, c, op->until);
+		return sg_sem_write_lock(vol, sem, c, op->until);
 	case SG_SEM_OP_WRITE_END:
-		return sg_sem_write_unlock(vol, &s->sem, c);
+		return sg_sem_write_unlock(vol, sem, c);
 	case SG_SEM_OP_DRAIN:
-		return sg_sem_drain(vol, &s->sem, c, op->until);
+		return sg_sem_drain(vol, sem, c, op->until);
 	case SG_SEM_OP_COND_WAIT:
-		return sg_sem_cond_wait(vol, &s->sem, c, op->value, op->until);
+		return sg_sem_cond_wait(vol, sem, c, op->value, op->until);
 	case SG_SEM_OP_MEET:
-		ret = sg_sem_meet(vol, &s->sem, c, op->until);
+		ret = sg_sem_meet(vol, sem, c, op->until);
 		op->value = ret == 1;
 		return min(ret, 0);
 	case SG_SEM_OP_AWAIT:
-		return sg_sem_await(vol, &s->sem, c, op->value, op->until);
+		return sg_sem_await(vol, sem, c, op->value, op->until);
 	default:
 		return -EINVAL;
 	}
@@ -102,43 +105,69 @@ static bool sgfs_is_owners(u32 op)
 }
 
 /* Operate as the descriptor. It waits in one place at a time; an unlock is no wait. */
-static int sgfs_do_as_itself(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
+static int sgfs_do_as_itself(struct sgfs_sem *s, struct sg_sem *sem, struct sg_ioc_sem_op *op)
 {
 	bool waits = op->op == SG_SEM_OP_LOCK || op->op == SG_SEM_OP_WRITE ||
 		     op->op == SG_SEM_OP_DRAIN;
 	int ret;
 
 	if (!waits)
-		return sgfs_do_as(s, op, &s->self);
+		return sgfs_do_as(s, sem, op, &s->self);
 	if (test_and_set_bit_lock(0, &s->busy))
 		return -EBUSY;
 	s->self.urgent = op->flags & SG_SEM_URGENT;
-	ret = sgfs_do_as(s, op, &s->self);
+	ret = sgfs_do_as(s, sem, op, &s->self);
 	clear_bit_unlock(0, &s->busy);
 	return ret;
 }
 
-int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
+/* The descriptor's cell is given out once: @lock guards it until the file is closed. */
+static int sgfs_be_reader(struct sgfs_sem *s, u64 *cell)
+{
+	int err = mutex_lock_killable(&s->lock);
+
+	if (err)
+		return err;
+	err = s->mapped ? sg_sem_ring_reader(&s->fs->vol, &s->sem) : -EBADF;
+	if (!err)
+		*cell = s->sem.cell;
+	mutex_unlock(&s->lock);
+	return err;
+}
+
+static int sgfs_do(struct sgfs_sem *s, struct sg_sem *sem, struct sg_ioc_sem_op *op)
 {
 	struct sg_sem_caller *c;
-	int ret;
+	int ret = sgfs_do_at_once(s, sem, op);
 
-	if (op->flags & ~SG_SEM_URGENT || op->reserved)
+	if (ret <= 0)
+		return ret;
+	if (s->owns && sgfs_is_owners(op->op))
+		return sgfs_do_as_itself(s, sem, op);
+	c = sgfs_sem_me(s->fs);
+	if (IS_ERR(c))
+		return PTR_ERR(c);
+	c->urgent = op->flags & SG_SEM_URGENT;
+	return sgfs_do_as(s, sem, op, c);
+}
+
+int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
+{
+	struct sg_sem part;
+	int err;
+
+	if (op->flags & ~SG_SEM_OP_FLAGS_KNOWN || op->reserved)
 		return -EINVAL;
 	if (!smp_load_acquire(&s->bound))
 		return -ENOTCONN;
 	if (s->look && !sgfs_is_for_looking(op->op))
 		return -EBADF;
-	ret = sgfs_do_at_once(s, op);
-	if (ret <= 0)
-		return ret;
-	if (s->owns && sgfs_is_owners(op->op))
-		return sgfs_do_as_itself(s, op);
-	c = sgfs_sem_me(s->fs);
-	if (IS_ERR(c))
-		return PTR_ERR(c);
-	c->urgent = op->flags & SG_SEM_URGENT;
-	return sgfs_do_as(s, op, c);
+	if (op->op == SG_SEM_OP_READER)
+		return sgfs_be_reader(s, &op->value);
+	if (s->sem.type != SG_SEM_RING || op->op == SG_SEM_OP_SWEEP)
+		return SG_SEM_PART_OF(op->flags) ? -EINVAL : sgfs_do(s, &s->sem, op);
+	err = sg_sem_ring_part(&s->sem, SG_SEM_PART_OF(op->flags), &part);
+	return err ?: sgfs_do(s, &part, op);
 }
 
 /* Operations open to any caller that may do more than look. */

@@ -224,6 +224,8 @@ static void sgfs_say(struct sg_ioc_sem_stat *out, const struct sg_sem_stat *st)
 	out->waiters = st->waiters;
 	out->initial = st->initial;
 	out->value = st->value;
+	out->claims_lost = st->claims_lost;
+	out->sent = st->sent;
 	out->since = st->since;
 	memcpy(out->comm, st->comm, sizeof(out->comm));
 }
@@ -438,6 +440,29 @@ static int sgfs_advise(struct file *file, loff_t offset, loff_t len, int advice)
 
 /* --- mapping ---------------------------------------------------------------------------------- */
 
+/* Page 0 is that of the words; the data of a ring follows. 0: there is none. */
+static u64 sgfs_sem_file_page(const struct sgfs_sem *s, pgoff_t i)
+{
+	return i ? sg_sem_ring_at(&s->fs->vol, &s->sem, i - 1) : s->sem.words;
+}
+
+#define AROUND	16	/* pages of a ring that one fault enters */
+
+static void sgfs_enter_around(const struct sgfs_sem *s, struct vm_fault *vmf)
+{
+	unsigned long at = vmf->address & PAGE_MASK;
+	unsigned int i;
+
+	for (i = 1; i < AROUND && at + i * PAGE_SIZE < vmf->vma->vm_end; i++) {
+		u64 off = sgfs_sem_file_page(s, vmf->pgoff + i);
+
+		if (!off || sg_is_lost(&s->fs->vol, off) ||
+		    sgfs_insert_page(vmf->vma, at + i * PAGE_SIZE,
+				     PHYS_PFN(s->fs->mem.phys + off)) != VM_FAULT_NOPAGE)
+			break;
+	}
+}
+
 /* A fenced system gets no page any more, and no system gets a bad page (sgfs_sems_revoke()). */
 static vm_fault_t sgfs_sem_file_fault(struct vm_fault *vmf)
 {
@@ -445,12 +470,14 @@ static vm_fault_t sgfs_sem_file_fault(struct vm_fault *vmf)
 	unsigned int nofs = memalloc_nofs_save();	/* reclaim may wait here (mmap.c) */
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 	int srcu = srcu_read_lock(&s->fs->faults);
+	u64 off = sgfs_sem_file_page(s, vmf->pgoff);
 
-	if (sg_is_lost(&s->fs->vol, s->sem.words))
+	if (off && sg_is_lost(&s->fs->vol, off))
 		ret = VM_FAULT_HWPOISON;
-	else if (!vmf->pgoff && sgfs_alive(s->fs->sb))
-		ret = sgfs_insert_page(vmf->vma, vmf->address,
-				       PHYS_PFN(s->fs->mem.phys + s->sem.words));
+	else if (off && sgfs_alive(s->fs->sb))
+		ret = sgfs_insert_page(vmf->vma, vmf->address, PHYS_PFN(s->fs->mem.phys + off));
+	if (ret == VM_FAULT_NOPAGE && vmf->pgoff)
+		sgfs_enter_around(s, vmf);
 	srcu_read_unlock(&s->fs->faults, srcu);
 	memalloc_nofs_restore(nofs);
 	return ret;
@@ -461,7 +488,7 @@ static const struct vm_operations_struct vm_operations = {
 };
 
 /*
- * Only words of their own page can be mapped. A child does not inherit the mapping: it would count
+ * Only words of their own page can be mapped, and a ring's data behind them. A child does not inherit the mapping: it would count
  * readers in its parent's cell, and pass for one of its parent's threads.
  *
  * A mixed map of special entries, as for files: VFIO would map bare frames (VM_PFNMAP) for a device
@@ -470,12 +497,15 @@ static const struct vm_operations_struct vm_operations = {
 static int sgfs_map_words(struct file *file, struct vm_area_struct *vma)
 {
 	const struct sgfs_sem *s = file->private_data;
+	unsigned long pages;
 
 	if (!smp_load_acquire(&s->bound))
 		return -ENOTCONN;
 	if (!s->mapped || !(s->sem.flags & SG_SEM_MAPPED))
 		return -EACCES;
-	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff || vma_pages(vma) != 1)
+	pages = 1 + (s->sem.size >> PAGE_SHIFT);
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff >= pages ||
+	    vma_pages(vma) > pages - vma->vm_pgoff)
 		return -EINVAL;
 	vm_flags_set(vma, VM_IO | VM_MIXEDMAP | VM_DONTEXPAND | VM_DONTCOPY | VM_DONTDUMP);
 	vma->vm_ops = &vm_operations;

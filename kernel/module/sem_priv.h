@@ -16,7 +16,7 @@
 /**
  * struct sgfs_sem - the state of a descriptor of the file
  * @lock: guards the assignment of the object, which happens once; @bound: it has an object. From
- *	then on all but @sem.reads is constant.
+ *	then on all but @sem.reads and a ring's @sem.cell is constant.
  * @look: opened to look only; @mapped: the descriptor may map its words. @owns: it owns what it
  *	locks (SG_SEM_BY_HANDLE), as @self; @busy: bit 0: such an operation runs.
  */

@@ -193,6 +193,9 @@ SG_NOINLINE int sg_super_compare(struct sg_vol *vol, const struct sg_super *sb)
 
 	same.crc = sb->crc;
 	same.compat = sb->compat;
+	/* a system may set one that this software knows, at any time (sem_ring.c) */
+	if (!(sb->ro_compat & ~SG_RO_COMPAT_KNOWN))
+		same.ro_compat = sb->ro_compat;
 	same.size = sb->size;
 	same.chunks = sb->chunks;
 	same.generation = sb->generation;

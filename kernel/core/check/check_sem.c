@@ -25,6 +25,19 @@ static bool has_page(const struct sg_ck *c, u64 page)
 	return kind == SG_ENTRY_LEAF;
 }
 
+/* An object that is being made or removed may have a part of its data (sem_ring.c). */
+static bool has_data(const struct sg_ck *c, u64 head, u64 size, u64 page, unsigned int i)
+{
+	u64 first = sg_sem_ring_page(page, i), n;
+
+	if (SG_SEM_TYPE(head) != SG_SEM_RING || SG_SEM_FLAGS(head) & SG_SEM_REMOVED)
+		return true;
+	for (n = 0; n < size >> SG_PAGE_SHIFT; n++)
+		if (!has_page(c, first + n))
+			return false;
+	return true;
+}
+
 /* A missing page would be damage for the object's next opener. */
 static bool has_pages(const struct sg_ck *c, u64 head, u64 page, unsigned int i)
 {
@@ -40,6 +53,8 @@ static bool makes_sense(const struct sg_ck *c, const struct sg_sem_record *r, u6
 	u64 len = sg_load64(&r->mode) >> 32, hash = sg_load64(&r->hash);
 
 	return sg_sem_head_known(sg_load64(&r->head)) && len && len <= SG_SEM_NAME_MAX &&
+	       (SG_SEM_TYPE(sg_load64(&r->head)) != SG_SEM_RING ||
+		sg_sem_ring_size_fits(sg_load64(&r->initial))) &&
 	       (ck_hidden(c) || hash == sg_sem_hash(&c->vol, r->name, (u32)len)) &&
 	       sg_sem_chain(hash) == page % SG_SEM_CHAINS;
 }
@@ -65,7 +80,8 @@ static void check_page(struct sg_ck *c, u64 page, u64 off)
 				ck_set(c, at, 0);
 			continue;
 		}
-		if (!has_pages(c, sg_load64(&r->head), page, i)) {
+		if (!has_pages(c, sg_load64(&r->head), page, i) ||
+		    !has_data(c, sg_load64(&r->head), sg_load64(&r->initial), page, i)) {
 			if (ck_found(c, CK_ASK, 0, at, "a semaphore has lost its words"))
 				ck_set(c, at, 0);
 			continue;

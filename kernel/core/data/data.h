@@ -46,6 +46,8 @@ static inline u64 sg_stale_end(u64 size)
 {
 	return (size & ~(SG_CHUNK - 1)) + SG_CHUNK;
 }
+/* Inode locked. Passes mapped pages, or fills a part of a hole. *n: number of pages done. */
+int sg_allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want, u64 *n);
 /* Allocates one page, if the file's lock and space are available at once. */
 int sg_allocate_now(struct sg_vol *vol, const struct sg_iref *ref, u64 page);
 /* Pages behind the size may be left by a truncation: finish it before anything is stored there. */

@@ -331,8 +331,7 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-/* Inode locked. Passes mapped pages, or fills a part of a hole. *n: number of pages done. */
-static int allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want, u64 *n)
+int sg_allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want, u64 *n)
 {
 	int err = sg_may_change(vol, ref);
 	struct sg_run run;
@@ -398,7 +397,7 @@ int sg_allocate_now(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 		return err;
 	if (!sg_trylock(vol, SG_IOFF(ref, lock)))
 		return -EBUSY;
-	err = allocate_some(vol, ref, page, 1, &n);
+	err = sg_allocate_some(vol, ref, page, 1, &n);
 	sg_iunlock(vol, ref);
 	return err;
 }
@@ -429,7 +428,7 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 		err = sg_interrupted() ? -EINTR : sg_ilock(vol, ref);
 		if (err)
 			return err;
-		err = allocate_some(vol, ref, first, end - first, &n);
+		err = sg_allocate_some(vol, ref, first, end - first, &n);
 		sg_iunlock(vol, ref);
 		if (!err) {
 			first += n;

@@ -6,7 +6,7 @@
 /**
  * struct sg_sem_new - a new object
  * @type: SG_SEM_MUTEX...; @life: SG_SEM_PERSISTENT, ...; @flags: SG_SEM_RECURSIVE, ...
- * @initial: semaphore: its value; barrier: the number of threads that meet, at least 1.
+ * @initial: semaphore: its value; barrier: the number of threads that meet, at least 1; ring: bytes.
  */
 struct sg_sem_new {
 	unsigned int type, life, flags;
@@ -19,10 +19,14 @@ struct sg_sem_new {
  * struct sg_sem - an object that a user of this system has open. In the system's own memory.
  * @words: volume offset of its words; a page of its own if flags have SG_SEM_MAPPED.
  * @cell: reader-writer lock: the cell that counts this opener's readers. From SG_SEM_CELL_FIRST on,
- *   the opener may change it directly; otherwise only through the engine.
+ *   the opener may change it directly; otherwise only through the engine. Ring: from the first
+ *   sg_sem_ring_reader() on.
+ * @waits: volume offset of its struct sg_sem_waits. @size, @data: ring: bytes, and the first page of
+ *   the data in the file.
  */
 struct sg_sem {
-	u64 rec, words, side;
+	u64 rec, words, side, waits;
+	u64 size, data;
 	u64 head;
 	unsigned int type, flags, cell;
 	u64 reads;		/* this opener's part of the system's cell */
@@ -50,8 +54,9 @@ struct sg_sem_stat {
 	unsigned int type, life, flags;
 	u32 uid, gid, mode, serial;
 	u64 created, users, waiters, initial;
-	/* semaphore, counters: the value; barrier: arrivals; other types: readers */
+	/* semaphore, counters: the value; barrier: arrivals; ring: bytes in use; others: readers */
 	u64 value;
+	u64 claims_lost, sent;		/* ring */
 	/* an owner died: the object is not yet consistent again; or it never was made so */
 	bool died, lost;
 	int slot;		/* of the owner, or -1 */
@@ -157,6 +162,18 @@ int sg_sem_meet(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_call
 int sg_sem_advance(struct sg_vol *vol, const struct sg_sem *sem, u64 by); /* -EOVERFLOW */
 int sg_sem_await(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_caller *c,
 		 u64 count, u64 until);
+
+/*
+ * Rings. Processes send and receive by themselves (uapi/ringword.h). The rest is here: the lock, and
+ * waiting, by sg_sem_lock(), sg_sem_await(), ... on a part of the ring (SG_RING_LOCK, ...).
+ */
+int sg_sem_ring_part(const struct sg_sem *ring, unsigned int part, struct sg_sem *out);
+/* -EBUSY: the ring is SG_SEM_SINGLE, and has a reader. -EUSERS: all cells are in use. */
+int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring);
+/* Ends the claims of dead readers, and wakes a writer that waits for room. */
+int sg_sem_ring_sweep(struct sg_vol *vol, const struct sg_sem *ring);
+/* Volume offset of page @i of the data; 0: there is none, or it is lost. */
+u64 sg_sem_ring_at(const struct sg_vol *vol, const struct sg_sem *ring, u64 i);
 
 /*
  * Sleeps until a sleeper of this system may have to be woken, and wakes it; at most a second. For a

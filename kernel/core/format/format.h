@@ -62,7 +62,9 @@ typedef int64_t s64;
 
 /* Unknown feature bits: compat is ignored, ro_compat allows read-only mounts, incompat refuses. */
 #define SG_COMPAT_KNOWN		0ULL
-#define SG_RO_COMPAT_KNOWN	0ULL
+/* set with the first ring: other software would free a ring without its data */
+#define SG_RO_COMPAT_RINGS	(1ULL << 0)
+#define SG_RO_COMPAT_KNOWN	(SG_RO_COMPAT_RINGS)
 #define SG_INCOMPAT_MOVING	(1ULL << 0)	/* half moved to another base: sg_super.move_to */
 #define SG_INCOMPAT_IMAGE	(1ULL << 1)	/* metadata, without contents of files */
 /* an image with hidden names, which do not match the hashes in their keys */
@@ -331,8 +333,10 @@ struct sg_slot {
 	u8 host_boot[16];	/* and with this boot id of it */
 	/* SG_FROZEN(attempt, incarnation): the system stores nothing; or 0 */
 	u64 frozen;
-	u64 reserved[1];
+	/* SG_SLOT_KNOWS(): ro_compat features that its software knows, and may come later */
+	u64 knows;
 };
+#define SG_SLOT_KNOWS(features, inc) ((u64)(u32)(features) | (u64)(inc) << 32)
 #define SG_SLOT_STATE(w)	((u32)((w) & 0xff))
 #define SG_SLOT_INC(w)		((u32)((w) >> 32))	/* incarnation in bits 32-63 */
 #define SG_SLOT_WORD(st, inc)	((u64)(st) | (u64)(inc) << 32)
@@ -562,6 +566,7 @@ struct sg_userlock_page {
  *   words     two pages per record: the page that processes map, and one that they must not map
  *   members   of each slot: owners of locks
  *   bells     a cache line per slot
+ *   rings     SG_RING_PAGES_MAX pages per record: the data of a ring
  *
  * Records change in transactions, under the lock of the system inode, whose sg_inode.special is the
  * last serial number that was assigned. All words behind the first cache line of a record, and all
@@ -575,18 +580,30 @@ struct sg_userlock_page {
 #define SG_SEM_MEMBERS		65536u	/* per slot */
 #define SG_SEM_PER_PAGE		64u	/* members */
 #define SG_SEM_BELLS_PAGE	(SG_SEM_MEMBERS_PAGE + SG_SLOTS * SG_SEM_MEMBERS / SG_SEM_PER_PAGE)
-#define SG_SEM_PAGES		(SG_SEM_BELLS_PAGE + 1)
+#define SG_RING_PAGES_MAX	(SG_RING_MAX >> SG_PAGE_SHIFT)
+#define SG_SEM_RINGS_PAGE	(1ULL << 35)	/* up to the end of a table of four levels */
+#define SG_SEM_PAGES		(SG_SEM_RINGS_PAGE + \
+				 (u64)SG_SEM_CHAINS * SG_SEM_CHAIN_PAGES * 8 * SG_RING_PAGES_MAX)
 #define SG_SEM_NAME_MAX		255u
+
+/**
+ * struct sg_sem_waits - the systems that wait for a word
+ * @waiters: bit per slot in which a thread sleeps. @last: slot that had its turn last.
+ */
+struct sg_sem_waits {
+	u64 waiters;
+	u64 last;
+};
 
 /**
  * struct sg_sem_record - an object.
  * @head: 0: unused; otherwise SG_SEM_HEAD().
  * @hash: of the name. @owner: low 32: uid; high 32: gid.
  * @mode: low 32: permissions; high 32: length of the name.
- * @initial: semaphore: its first value; barrier: the number of threads that meet.
+ * @initial: semaphore: its first value; barrier: the number of threads that meet; ring: bytes.
  * @users: bit per slot that has it open. @unclean: one of them died.
  * @lock: of barriers.
- * @waiters: bit per slot in which a thread sleeps. @last: slot that had its turn last.
+ * @waits: of the word. @part: of a ring's other parts, SG_RING_TAIL and SG_RING_ROOM.
  * @words: if they have no page of their own.
  */
 struct sg_sem_record {
@@ -599,9 +616,8 @@ struct sg_sem_record {
 	u64 users;
 	u64 unclean;
 	struct sg_lock lock;
-	u64 waiters;
-	u64 last;
-	u64 reserved[4];
+	struct sg_sem_waits waits;
+	struct sg_sem_waits part[SG_RING_PARTS - 1];
 	struct sg_semwords words;
 	u64 reserved2[8];
 	u8 name[256];
@@ -623,14 +639,17 @@ struct sg_sem_page {
 };
 
 /**
- * struct sg_sem_side - a page of a reader-writer lock or barrier, beside its page of words
+ * struct sg_sem_side - a page of a reader-writer lock, barrier or ring, beside its page of words
  * @own: owner of cell i of the page of words: SG_LOCK_WORD(), 0: none.
+ *
+ * A ring counts in SG_RING_LOST_AT the claims that ended with their readers.
  *
  * A barrier has only the systems' cells. It counts here: the number of arrivals, and their phase.
  */
 struct sg_sem_side {
 	u64 own[SG_SEM_CELLS];
 };
+#define SG_RING_LOST_AT		0u
 #define SG_SEM_PHASE_AT		128u	/* + slot */
 #define SG_SEM_COUNT_AT		192u
 
@@ -681,6 +700,7 @@ SG_FORMAT_ASSERT(sizeof(struct sg_userlock_record) == 64);
 SG_FORMAT_ASSERT(sizeof(struct sg_userlock_page) == SG_PAGE);
 SG_FORMAT_ASSERT(sizeof(struct sg_semwords) == 64);
 SG_FORMAT_ASSERT(offsetof(struct sg_sem_record, words) == 128);
+SG_FORMAT_ASSERT(SG_SEM_PAGES == 1ULL << 36);
 SG_FORMAT_ASSERT(sizeof(struct sg_sem_record) == 512);
 SG_FORMAT_ASSERT(sizeof(struct sg_sem_page) == SG_PAGE);
 SG_FORMAT_ASSERT(sizeof(struct sg_sem_side) == SG_PAGE);

@@ -41,6 +41,7 @@ static void say_who(struct sg_vol *vol)
 	say_bytes(vol, slot->version, id->version, sizeof(slot->version));
 	say_word(vol, &slot->pid, id->pid);
 	say_word(vol, &slot->beat_ns, id->beat_ns);
+	say_word(vol, &slot->knows, SG_SLOT_KNOWS(SG_RO_COMPAT_KNOWN, vol->incarnation));
 	say_word(vol, &slot->named, vol->incarnation);
 	sg_wb(slot, sizeof(*slot));
 	sg_fence();

@@ -10,6 +10,7 @@
  *   sem_mutex.c	mutexes, semaphores
  *   sem_rw.c		reader-writer locks
  *   sem_event.c	conditions, barriers, event counters
+ *   sem_ring.c		rings: their data, their parts, and claims of dead readers
  */
 #ifndef SG_SEM_H
 #define SG_SEM_H
@@ -31,7 +32,7 @@ static inline bool sg_sem_has_words(unsigned int type, unsigned int flags)
 }
 static inline bool sg_sem_has_side(unsigned int type)
 {
-	return type == SG_SEM_RWLOCK || type == SG_SEM_BARRIER;
+	return type == SG_SEM_RWLOCK || type == SG_SEM_BARRIER || type == SG_SEM_RING;
 }
 static inline u64 sg_sem_chain(u64 hash)
 {
@@ -42,6 +43,15 @@ u64 sg_sem_hash(const struct sg_vol *vol, const void *name, u32 len);
 static inline u64 sg_sem_words_page(u64 page, unsigned int i)
 {
 	return SG_SEM_WORDS_PAGE + 2 * (page * 8 + i);
+}
+/* The first page of a ring's data. */
+static inline u64 sg_sem_ring_page(u64 page, unsigned int i)
+{
+	return SG_SEM_RINGS_PAGE + SG_RING_PAGES_MAX * (page * 8 + i);
+}
+static inline bool sg_sem_ring_size_fits(u64 bytes)
+{
+	return bytes >= SG_RING_MIN && bytes <= SG_RING_MAX && !(bytes & (bytes - 1));
 }
 /* Is this cell's owner live, or not recovered yet? */
 bool sg_sem_cell_counts(const struct sg_vol *vol, u64 own);
@@ -77,6 +87,10 @@ static inline struct sg_sem_record *sg_sem_record(const struct sg_vol *vol,
 {
 	return sg_at(vol, sem->rec);
 }
+static inline struct sg_sem_waits *sg_sem_waits(const struct sg_vol *vol, const struct sg_sem *sem)
+{
+	return sg_at(vol, sem->waits);
+}
 
 /**
  * struct sg_sem_spot - where an object is, or could be.
@@ -107,6 +121,9 @@ struct sg_sem_search {
 	bool has, has_room, has_hole;
 };
 int sg_sem_name_fits(const char *name, u32 len);	/* 0, -EINVAL, -ENAMETOOLONG */
+/* Transactions that change the file; begin with @try: NULL as for sg_tx_try(). */
+struct sg_tx *sg_sem_tx_begin(struct sg_vol *vol, bool try);
+int sg_sem_tx_commit(struct sg_tx *tx);
 /* After 0 the file is locked until sg_sem_end(). The functions below need that lock. */
 int sg_sem_begin(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_search *q);
 void sg_sem_end(struct sg_vol *vol);
@@ -140,6 +157,29 @@ u64 sg_sem_first_word(unsigned int type, u64 initial);
  */
 void sg_sem_reset_words(struct sg_vol *vol, const struct sg_sem *sem, bool force);
 void sg_sem_set_durably(struct sg_vol *vol, u64 off, u64 val);
+/* A process of a fenced system may still store into its cell: no other process may get it. */
+bool sg_sem_cell_lapses(const struct sg_vol *vol, u64 own);
+
+/* --- rings (sem_ring.c) ---------------------------------------------------------------------- */
+
+/*
+ * With the file's lock. Fill: every page of the data exists and is zero. A ring that is being made,
+ * or removed, has no name yet or any more (SG_SEM_REMOVED), so a crash leaves an object that is over.
+ * Cut: its data is removed; @try: do not wait for other systems (-EBUSY).
+ */
+int sg_sem_ring_fill(struct sg_vol *vol, const struct sg_sem_spot *s, u64 size);
+int sg_sem_ring_cut(struct sg_vol *vol, const struct sg_sem_spot *s, bool try);
+/* Finds its size and data. -EUCLEAN: a page is missing. */
+int sg_sem_ring_find(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_sem *out);
+/* With the file's lock: before the first ring, all systems here and later know rings. */
+int sg_sem_ring_allow(struct sg_vol *vol);
+/* All its systems died, or @force: it is empty, and no record is claimed. */
+void sg_sem_ring_reset(struct sg_vol *vol, const struct sg_sem *sem, bool force);
+/* The reader of this descriptor has ended. */
+void sg_sem_ring_give_cell(struct sg_vol *vol, struct sg_sem *sem);
+/* The last user closes it: all data is durable before the record says so. */
+void sg_sem_ring_write_back(struct sg_vol *vol, const struct sg_sem *sem);
+u64 sg_sem_ring_used(struct sg_vol *vol, const struct sg_sem *sem);
 
 /* --- members (sem_member.c) ------------------------------------------------------------------ */
 

@@ -20,6 +20,8 @@ static u64 value_of(struct sg_vol *vol, const struct sg_sem *sem)
 		return sum;
 	case SG_SEM_BARRIER:
 		return sg_sem_arrived(vol, sem);
+	case SG_SEM_RING:
+		return sg_sem_ring_used(vol, sem);
 	default:
 		return word & SG_SEMW_COUNT;
 	}
@@ -31,7 +33,7 @@ static void say_owner(struct sg_vol *vol, const struct sg_sem *sem, struct sg_se
 	struct sg_sem_member m;
 
 	out->slot = -1;
-	if (sem->type != SG_SEM_MUTEX && sem->type != SG_SEM_RWLOCK)
+	if (sem->type != SG_SEM_MUTEX && sem->type != SG_SEM_RWLOCK && sem->type != SG_SEM_RING)
 		return;
 	out->died = word & SG_SEMW_DIED;
 	out->lost = word & SG_SEMW_LOST;
@@ -45,6 +47,18 @@ static void say_owner(struct sg_vol *vol, const struct sg_sem *sem, struct sg_se
 	out->tid = (u32)(m.who >> 32);
 	out->since = m.since;
 	memcpy(out->comm, m.comm, sizeof(out->comm));
+}
+
+static void say_ring(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out)
+{
+	const struct sg_sem_record *r = sg_sem_record(vol, sem);
+	const struct sg_sem_side *side = sg_at(vol, sem->side);
+	unsigned int i;
+
+	for (i = 0; i < SG_RING_PARTS - 1; i++)
+		out->waiters |= sg_load64(&r->part[i].waiters);
+	out->claims_lost = sg_load64(&side->own[SG_RING_LOST_AT]);
+	out->sent = sg_load64((u64 *)sg_at(vol, sem->words) + SG_RING_SENT);
 }
 
 int sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out)
@@ -68,7 +82,9 @@ int sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_sta
 	out->mode = (u32)sg_load64(&r->mode);
 	out->created = sg_load64(&r->created);
 	out->users = sg_load64(&r->users);
-	out->waiters = sg_load64(&r->waiters);
+	out->waiters = sg_load64(&r->waits.waiters);
+	if (sem->type == SG_SEM_RING)
+		say_ring(vol, sem, out);
 	out->initial = sg_load64(&r->initial);
 	out->value = value_of(vol, sem);
 	say_owner(vol, sem, out);
@@ -109,13 +125,17 @@ int sg_sem_stat(struct sg_vol *vol, const char *name, u32 len, struct sg_sem_sta
 
 int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len, u64 serial)
 {
-	struct sg_sem sem;
+	struct sg_sem sem, part;
+	unsigned int i;
 	int err = begin_with(vol, name, len, serial, &sem);
 
 	if (err)
 		return err;
 	sg_sem_reset_words(vol, &sem, true);
 	sg_sem_wake_all(vol, &sem);
+	for (i = SG_RING_TAIL; i < SG_RING_PARTS; i++)
+		if (!sg_sem_ring_part(&sem, i, &part))
+			sg_sem_wake_all(vol, &part);
 	sg_sem_end(vol);
 	return 0;
 }
@@ -210,6 +230,7 @@ int sg_sem_list(struct sg_vol *vol, u64 *cookie, sg_sem_emit emit, void *ctx)
 static int withdraw_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *ctx)
 {
 	u64 bit = 1ULL << vol->slot;
+	unsigned int i;
 
 	(void)ctx;
 	if (!sg_get(vol, SG_SEM_FIELD(s, head)))
@@ -217,7 +238,9 @@ static int withdraw_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *c
 	if (sg_get(vol, SG_SEM_FIELD(s, users)) & bit) {
 		sg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 1);
 		sg_and64(sg_at(vol, SG_SEM_FIELD(s, users)), ~bit);
-		sg_and64(sg_at(vol, SG_SEM_FIELD(s, waiters)), ~bit);
+		sg_and64(sg_at(vol, SG_SEM_FIELD(s, waits.waiters)), ~bit);
+		for (i = 0; i < SG_RING_PARTS - 1; i++)
+			sg_and64(sg_at(vol, SG_SEM_FIELD(s, part[i].waiters)), ~bit);
 	}
 	if (sg_sem_is_over(vol, s))
 		/* if that fails, the next system that meets the object tries again */

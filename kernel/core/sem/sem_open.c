@@ -127,6 +127,8 @@ static int find_words(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg
 		out->side = sg_sem_page_at(vol, page + 1, &err);
 	if (!err && (!out->words || (sg_sem_has_side(out->type) && !out->side)))
 		err = sg_damaged(vol, 0, s->off, "a semaphore without its words");
+	if (!err && out->type == SG_SEM_RING)
+		err = sg_sem_ring_find(vol, s, out);
 	return err;
 }
 
@@ -150,6 +152,9 @@ void sg_sem_reset_words(struct sg_vol *vol, const struct sg_sem *sem, bool force
 	u64 word = sg_load64(&w->word);
 
 	switch (sem->type) {
+	case SG_SEM_RING:
+		sg_sem_ring_reset(vol, sem, force);
+		return;
 	case SG_SEM_MUTEX:
 	case SG_SEM_RWLOCK:
 		if (word & SG_SEMW_OWNER)
@@ -215,8 +220,7 @@ static void sweep_cells(struct sg_vol *vol, const struct sg_sem *sem)
 			sg_store64(&cell[i], 0);
 }
 
-/* A process of a fenced system may still store into its cell: no other process may get it. */
-static bool cell_lapses(const struct sg_vol *vol, u64 own)
+bool sg_sem_cell_lapses(const struct sg_vol *vol, u64 own)
 {
 	unsigned int slot = SG_LOCK_SLOT(own);
 
@@ -236,7 +240,7 @@ static unsigned int process_cell(struct sg_vol *vol, const struct sg_sem *sem)
 	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++) {
 		u64 own = sg_load64(&side->own[i]);
 
-		if (sg_sem_cell_counts(vol, own) || cell_lapses(vol, own))
+		if (sg_sem_cell_counts(vol, own) || sg_sem_cell_lapses(vol, own))
 			continue;
 		sg_store64(sg_at(vol, sem->words + 8 * i), 0);
 		sg_store64_release(&side->own[i], SG_LOCK_WORD(vol->slot, vol->incarnation));
@@ -247,7 +251,7 @@ static unsigned int process_cell(struct sg_vol *vol, const struct sg_sem *sem)
 
 static void take_cells(struct sg_vol *vol, struct sg_sem *sem, bool user)
 {
-	if (!sem->side)
+	if (!sem->side || sem->type == SG_SEM_RING)
 		return;
 	if (sem->type == SG_SEM_RWLOCK)
 		sweep_cells(vol, sem);
@@ -266,6 +270,7 @@ int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_se
 	out->type = SG_SEM_TYPE(out->head);
 	out->flags = SG_SEM_FLAGS(out->head);
 	out->rec = s->off;
+	out->waits = SG_SEM_FIELD(s, waits);
 	return find_words(vol, s, out);
 }
 
@@ -275,10 +280,14 @@ int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_se
  */
 static void begin_anew(struct sg_vol *vol, const struct sg_sem_spot *s, const struct sg_sem *sem)
 {
+	unsigned int i;
+
 	if (!sg_get(vol, SG_SEM_FIELD(s, users)) && !sg_get(vol, SG_SEM_FIELD(s, unclean)))
 		return;
 	sg_sem_reset_words(vol, sem, false);
-	sg_store64(sg_at(vol, SG_SEM_FIELD(s, waiters)), 0);
+	sg_store64(sg_at(vol, SG_SEM_FIELD(s, waits.waiters)), 0);
+	for (i = 0; i < SG_RING_PARTS - 1; i++)
+		sg_store64(sg_at(vol, SG_SEM_FIELD(s, part[i].waiters)), 0);
 	sg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 0);
 }
 
@@ -306,11 +315,16 @@ static int open_found(struct sg_vol *vol, const struct sg_sem_spot *s, unsigned 
 
 static int new_fits(const struct sg_sem_new *new)
 {
-	if (!new->type || new->type >= SG_SEM_TYPES || new->life >= SG_SEM_LIVES ||
+	if (!new->type || new->type >= SG_SEM_KINDS || new->life >= SG_SEM_LIVES ||
 	    new->flags & ~SG_SEM_FLAGS_KNOWN || new->initial > SG_SEMW_VALUE)
 		return -EINVAL;
 	if (new->flags & SG_SEM_RECURSIVE && new->type != SG_SEM_MUTEX)
 		return -EINVAL;
+	if (new->flags & SG_SEM_SINGLE && new->type != SG_SEM_RING)
+		return -EINVAL;
+	if (new->type == SG_SEM_RING)
+		return new->flags & SG_SEM_MAPPED && sg_sem_ring_size_fits(new->initial) ? 0 :
+									       -EINVAL;
 	return new->type == SG_SEM_BARRIER && !new->initial ? -EINVAL : 0;
 }
 
@@ -421,6 +435,8 @@ static void give_cells(struct sg_vol *vol, struct sg_sem *sem)
 {
 	struct sg_sem_side *side;
 
+	if (sem->type == SG_SEM_RING)
+		sg_sem_ring_give_cell(vol, sem);
 	if (sem->type != SG_SEM_RWLOCK)
 		return;
 	side = sg_at(vol, sem->side);
@@ -467,8 +483,11 @@ static void put_away(struct sg_vol *vol, const struct sg_sem *sem, const struct 
 {
 	u64 word = sg_load64(sg_sem_word(vol, sem));
 
-	if ((sem->type == SG_SEM_MUTEX || sem->type == SG_SEM_RWLOCK) && word & SG_SEMW_OWNER)
+	if ((sem->type == SG_SEM_MUTEX || sem->type == SG_SEM_RWLOCK ||
+	     sem->type == SG_SEM_RING) && word & SG_SEMW_OWNER)
 		sg_store64(sg_sem_word(vol, sem), (word & SG_SEMW_LOST) | SG_SEMW_DIED);
+	if (sem->type == SG_SEM_RING)
+		sg_sem_ring_write_back(vol, sem);
 	sg_wb(sg_at(vol, sem->words), sizeof(struct sg_semwords));
 	sg_fence();
 	sg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 0);

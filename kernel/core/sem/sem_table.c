@@ -29,7 +29,7 @@ u64 sg_sem_hash(const struct sg_vol *vol, const void *name, u32 len)
 
 bool sg_sem_head_known(u64 head)
 {
-	return SG_SEM_TYPE(head) && SG_SEM_TYPE(head) < SG_SEM_TYPES &&
+	return SG_SEM_TYPE(head) && SG_SEM_TYPE(head) < SG_SEM_KINDS &&
 	       SG_SEM_LIFE(head) < SG_SEM_LIVES &&
 	       !(SG_SEM_FLAGS(head) & ~(SG_SEM_FLAGS_KNOWN | SG_SEM_REMOVED));
 }
@@ -137,12 +137,14 @@ static struct sg_tx *of_file(struct sg_tx *tx)
 	return tx;
 }
 
-static struct sg_tx *begin_change(struct sg_vol *vol)
+struct sg_tx *sg_sem_tx_begin(struct sg_vol *vol, bool try)
 {
-	return of_file(sg_tx_begin(vol));
+	struct sg_tx *tx = try ? sg_tx_try(vol) : sg_tx_begin(vol);
+
+	return tx ? of_file(tx) : NULL;
 }
 
-static int commit_change(struct sg_tx *tx)
+int sg_sem_tx_commit(struct sg_tx *tx)
 {
 	sg_sys_copy(tx, SG_SYS_SEMS);
 	return sg_tx_commit(tx);
@@ -183,28 +185,50 @@ static int destroy_in(struct sg_tx *tx, const struct sg_sem_spot *s)
 	if (sg_sem_has_words(SG_SEM_TYPE(head), SG_SEM_FLAGS(head)) ||
 	    sg_sem_has_side(SG_SEM_TYPE(head)))
 		sem_table_cut_pages(tx, sg_sem_words_page(s->page, s->i), 2);
-	return commit_change(tx);
+	return sg_sem_tx_commit(tx);
+}
+
+/* The name goes, or comes. */
+static int sem_table_hide(struct sg_vol *vol, const struct sg_sem_spot *s, bool hide, bool try)
+{
+	u64 head = sg_get(vol, SG_SEM_FIELD(s, head)), flag = (u64)SG_SEM_REMOVED << 16;
+	struct sg_tx *tx = sg_sem_tx_begin(vol, try);
+
+	if (!tx)
+		return -EBUSY;
+	sg_tx_set(tx, SG_SEM_FIELD(s, head), hide ? head | flag : head & ~flag);
+	return sg_sem_tx_commit(tx);
+}
+
+/*
+ * A ring's data needs more than one transaction. The name goes first: a crash in between leaves an
+ * object that is over.
+ */
+static int destroy(struct sg_vol *vol, const struct sg_sem_spot *s, bool try)
+{
+	u64 head = sg_get(vol, SG_SEM_FIELD(s, head));
+	struct sg_tx *tx;
+	int err = 0;
+
+	if (SG_SEM_TYPE(head) == SG_SEM_RING) {
+		if (!(SG_SEM_FLAGS(head) & SG_SEM_REMOVED))
+			err = sem_table_hide(vol, s, true, try);
+		err = err ?: sg_sem_ring_cut(vol, s, try);
+		if (err)
+			return err;
+	}
+	tx = sg_sem_tx_begin(vol, try);
+	return tx ? destroy_in(tx, s) : -EBUSY;
 }
 
 int sg_sem_destroy(struct sg_vol *vol, const struct sg_sem_spot *s)
 {
-	return destroy_in(begin_change(vol), s);
+	return destroy(vol, s, false);
 }
 
 int sg_sem_destroy_try(struct sg_vol *vol, const struct sg_sem_spot *s)
 {
-	struct sg_tx *tx = sg_tx_try(vol);
-
-	return tx ? destroy_in(of_file(tx), s) : -EBUSY;
-}
-
-static int sem_table_hide(struct sg_vol *vol, const struct sg_sem_spot *s)
-{
-	struct sg_tx *tx = begin_change(vol);
-
-	sg_tx_set(tx, SG_SEM_FIELD(s, head),
-		  sg_get(vol, SG_SEM_FIELD(s, head)) | (u64)SG_SEM_REMOVED << 16);
-	return commit_change(tx);
+	return destroy(vol, s, true);
 }
 
 int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len, u64 serial)
@@ -219,7 +243,7 @@ int sg_sem_unlink(struct sg_vol *vol, const char *name, u32 len, u64 serial)
 	else if (!sg_sem_is_meant(vol, &q.found, serial))
 		err = -ESTALE;
 	else if (sg_sem_is_used(vol, &q.found))
-		err = sem_table_hide(vol, &q.found);
+		err = sem_table_hide(vol, &q.found, true, false);
 	else
 		err = sg_sem_destroy(vol, &q.found);
 	sg_sem_end(vol);
@@ -282,6 +306,7 @@ static void put_name(const struct made *m, const char *name, u32 len)
 static void put_record(const struct made *m, const struct sg_sem_search *q,
 		       const struct sg_sem_new *new, u32 serial)
 {
+	unsigned int flags = new->flags;
 	u64 off;
 
 	for (off = 0; off < offsetof(struct sg_sem_record, name); off += 8)
@@ -296,8 +321,9 @@ static void put_record(const struct made *m, const struct sg_sem_search *q,
 	if (!sg_sem_has_words(new->type, new->flags))
 		sem_table_put(m, SG_SEM_FIELD(&m->s, words.word),
 			      sg_sem_first_word(new->type, new->initial));
+	flags |= new->type == SG_SEM_RING ? SG_SEM_REMOVED : 0;	/* until it has its data */
 	sem_table_put(m, SG_SEM_FIELD(&m->s, head),
-		      SG_SEM_HEAD(new->type, new->life, new->flags, serial));
+		      SG_SEM_HEAD(new->type, new->life, flags, serial));
 }
 
 static void put_words(struct sg_tx *tx, const struct sg_sem_spot *s, const struct sg_sem_new *new)
@@ -312,14 +338,27 @@ static void put_words(struct sg_tx *tx, const struct sg_sem_spot *s, const struc
 		empty_page(tx, page + 1, &off);
 }
 
+static int make_data(struct sg_vol *vol, const struct sg_sem_spot *s, u64 size)
+{
+	int err = sg_sem_ring_fill(vol, s, size);
+
+	if (!err)
+		return sem_table_hide(vol, s, false, false);
+	sg_sem_destroy(vol, s);	/* if that fails, the next system that meets it tries again */
+	return err;
+}
+
 int sg_sem_make(struct sg_vol *vol, struct sg_sem_search *q, const struct sg_sem_new *new)
 {
 	const struct sg_iref file = sg_sem_file();
 	struct made m = { .s = q->room, .fresh = !q->room.off };
 	u64 serial_at = SG_IOFF(&file, special), off;
 	u32 serial;
+	int err = new->type == SG_SEM_RING ? sg_sem_ring_allow(vol) : 0;
 
-	m.tx = begin_change(vol);
+	if (err)
+		return err;
+	m.tx = sg_sem_tx_begin(vol, false);
 	serial = (u32)sg_tx_get(m.tx, serial_at) + 1;
 	sg_tx_set(m.tx, serial_at, serial);
 	if (m.fresh && !fresh_page(m.tx, m.s.page, &off))
@@ -331,5 +370,6 @@ int sg_sem_make(struct sg_vol *vol, struct sg_sem_search *q, const struct sg_sem
 	if (m.fresh && !m.tx->err)
 		sg_wb(sg_at(vol, m.s.off), sizeof(struct sg_sem_record));
 	q->found = m.s;
-	return commit_change(m.tx);
+	err = sg_sem_tx_commit(m.tx);
+	return err || new->type != SG_SEM_RING ? err : make_data(vol, &m.s, new->initial);
 }

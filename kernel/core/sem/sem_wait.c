@@ -78,11 +78,11 @@ void sg_sems_free(struct sg_vol *vol)
 /* --- waiters of this system ------------------------------------------------------------------- */
 
 /* @spin is held. The first caller of this system that waits for it. */
-static struct sg_sem_caller *first_for(const struct sg_sems *s, u64 rec)
+static struct sg_sem_caller *first_for(const struct sg_sems *s, u64 waits)
 {
 	struct sg_sem_caller *c = s->first;
 
-	while (c && c->waits_for != rec)
+	while (c && c->waits_for != waits)
 		c = c->after;
 	return c;
 }
@@ -124,7 +124,7 @@ static bool is_first_here(const struct sg_sem_want *w)
 	bool first;
 
 	sg_spin_lock(&s->spin);
-	first = first_for(s, w->sem->rec) == w->c;
+	first = first_for(s, w->sem->waits) == w->c;
 	sg_spin_unlock(&s->spin);
 	return first;
 }
@@ -155,12 +155,12 @@ static void queue(struct sg_sem_want *w)
 	struct sg_sems *s = w->vol->sems;
 	struct sg_sem_caller *c = w->c;
 
-	c->waits_for = w->sem->rec;
+	c->waits_for = w->sem->waits;
 	c->herd = w->herd;
 	sg_spin_lock(&s->spin);
 	insert(s, c);
 	if (!sg_sem_lost(w->vol, w->sem))
-		sg_or64(&sg_sem_record(w->vol, w->sem)->waiters, 1ULL << w->vol->slot);
+		sg_or64(&sg_sem_waits(w->vol, w->sem)->waiters, 1ULL << w->vol->slot);
 	sg_spin_unlock(&s->spin);
 	w->queued = true;
 	sg_store64(&s->busy, sg_ticks());
@@ -173,8 +173,8 @@ static void leave(struct sg_sem_want *w)
 	note_others(w, false);
 	sg_spin_lock(&s->spin);
 	take_out(s, w->c);
-	if (!first_for(s, w->sem->rec) && sg_sem_usable(w->vol, w->sem))
-		sg_and64(&sg_sem_record(w->vol, w->sem)->waiters, ~(1ULL << w->vol->slot));
+	if (!first_for(s, w->sem->waits) && sg_sem_usable(w->vol, w->sem))
+		sg_and64(&sg_sem_waits(w->vol, w->sem)->waiters, ~(1ULL << w->vol->slot));
 	sg_spin_unlock(&s->spin);
 	w->queued = false;
 }
@@ -185,7 +185,7 @@ static void leave(struct sg_sem_want *w)
  * A thread sleeps there: a bit counts while its slot is LIVE, otherwise it is cleared. If the
  * slot's next owner also waits, it sets the bit again at its next look.
  */
-static bool sleeps(const struct sg_vol *vol, struct sg_sem_record *r, unsigned int slot)
+static bool sleeps(const struct sg_vol *vol, struct sg_sem_waits *r, unsigned int slot)
 {
 	if (!(sg_load64(&r->waiters) >> slot & 1))
 		return false;
@@ -199,7 +199,7 @@ static bool sleeps(const struct sg_vol *vol, struct sg_sem_record *r, unsigned i
 /* The next system with sleepers, behind the one that had its turn last; or -1. */
 static int next_in_turn(const struct sg_vol *vol, const struct sg_sem *sem)
 {
-	struct sg_sem_record *r = sg_sem_record(vol, sem);
+	struct sg_sem_waits *r = sg_sem_waits(vol, sem);
 	unsigned int last = (unsigned int)sg_load64(&r->last) % SG_SLOTS, i;
 
 	for (i = 1; i <= SG_SLOTS && sg_load64(&r->waiters); i++)
@@ -223,7 +223,7 @@ static bool skip_turn(struct sg_sem_want *w, u64 word, unsigned int whose)
 	if (now - w->free_since < PATIENCE_NS)
 		return false;
 	/* a waiter there sets the bit again at its next look */
-	sg_and64(&sg_sem_record(w->vol, w->sem)->waiters, ~(1ULL << whose));
+	sg_and64(&sg_sem_waits(w->vol, w->sem)->waiters, ~(1ULL << whose));
 	w->free_since = 0;
 	return true;
 }
@@ -250,19 +250,19 @@ void sg_sem_taken(const struct sg_sem_want *w, u64 word)
 {
 	/* only in turn: a caller that takes it in between would move the turn */
 	if (w->queued && word & SG_SEMW_ASKED)
-		sg_store64(&sg_sem_record(w->vol, w->sem)->last, (u64)w->vol->slot);
+		sg_store64(&sg_sem_waits(w->vol, w->sem)->last, (u64)w->vol->slot);
 }
 
 /* --- wake ------------------------------------------------------------------------------------- */
 
-static void wake_here(struct sg_vol *vol, u64 rec, bool all)
+static void wake_here(struct sg_vol *vol, u64 waits, bool all)
 {
 	struct sg_sems *s = vol->sems;
 	struct sg_sem_caller *c;
 
 	sg_spin_lock(&s->spin);
-	c = first_for(s, rec);
-	for (; c && c->waits_for == rec; c = all || c->herd ? c->after : NULL)
+	c = first_for(s, waits);
+	for (; c && c->waits_for == waits; c = all || c->herd ? c->after : NULL)
 		sg_bell_ring(&c->bell);
 	sg_spin_unlock(&s->spin);
 }
@@ -290,7 +290,7 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
 	int err;
 
 	if ((int)slot == vol->slot) {
-		wake_here(vol, sem->rec, false);
+		wake_here(vol, sem->waits, false);
 		return;
 	}
 	off = sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err);
@@ -312,14 +312,14 @@ void sg_sem_wake_next(struct sg_vol *vol, const struct sg_sem *sem)
 
 void sg_sem_wake_all(struct sg_vol *vol, const struct sg_sem *sem)
 {
-	struct sg_sem_record *r = sg_sem_record(vol, sem);
+	struct sg_sem_waits *r = sg_sem_waits(vol, sem);
 	unsigned int i;
 
 	for (i = 0; i < SG_SLOTS && sg_load64(&r->waiters); i++) {
 		if (!sleeps(vol, r, i))
 			continue;
 		if ((int)i == vol->slot)
-			wake_here(vol, sem->rec, true);
+			wake_here(vol, sem->waits, true);
 		else
 			sg_sem_wake_slot(vol, sem, i);
 	}
@@ -337,7 +337,7 @@ void sg_sem_ring(struct sg_vol *vol, const struct sg_sem *sem)
 
 void sg_sem_given(struct sg_vol *vol, const struct sg_sem *sem, u64 left, bool all)
 {
-	if (!(left & SG_SEMW_WAITERS) && sg_load64(&sg_sem_record(vol, sem)->waiters))
+	if (!(left & SG_SEMW_WAITERS) && sg_load64(&sg_sem_waits(vol, sem)->waiters))
 		sg_or64(sg_sem_word(vol, sem), SG_SEMW_WAITERS);
 	if (all)
 		sg_sem_wake_all(vol, sem);
@@ -347,7 +347,7 @@ void sg_sem_given(struct sg_vol *vol, const struct sg_sem *sem, u64 left, bool a
 
 u64 sg_sem_flags_left(const struct sg_vol *vol, const struct sg_sem *sem, u64 word)
 {
-	u64 waiters = sg_load64(&sg_sem_record(vol, sem)->waiters);
+	u64 waiters = sg_load64(&sg_sem_waits(vol, sem)->waiters);
 
 	return waiters ? SG_SEMW_WAITERS | (word & SG_SEMW_ASKED) : 0;
 }
@@ -406,7 +406,7 @@ void sg_sem_poll(struct sg_vol *vol)
 int sg_sem_not_yet(struct sg_sem_want *w, u64 word)
 {
 	u64 say = word | SG_SEMW_WAITERS, bit = 1ULL << w->vol->slot;
-	struct sg_sem_record *r = sg_sem_record(w->vol, w->sem);
+	struct sg_sem_waits *r = sg_sem_waits(w->vol, w->sem);
 
 	if (!w->queued || !sg_is_ours(w->vol))
 		return -EAGAIN;

@@ -548,7 +548,7 @@ int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off,
 	int err;
 
 	SG_ASSERT(pages && sg_data_range(tx->vol, off, pages));
-	SG_ASSERT(page + pages <= SG_FILE_MAX >> SG_PAGE_SHIFT);
+	SG_ASSERT(page + pages <= sg_level_pages(SG_TABLE_LEVELS + 1));
 	if (tx->err)
 		return tx->err;
 	sg_tx_iset(tx, ref, blocks, sg_tx_iget(tx, ref, blocks) + pages);

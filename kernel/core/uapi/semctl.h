@@ -48,14 +48,18 @@
  * @mode: if created: permissions, less the umask.
  * @cell: out: the word of the page in which this process counts its readers (SG_SEM_CELL_FIRST or
  *   more); 0: it asks the kernel.
- * @initial: if created: semaphore: its value; barrier: the number of threads that meet.
+ * @initial: if created: semaphore: its value; barrier: the number of threads that meet; ring: its
+ *   size in bytes, a power of two from SG_RING_MIN to SG_RING_MAX.
+ *
+ * A ring is SG_SEM_MAPPED. Its data can be mapped from offset 4096 on.
  *
  * ENOENT: the object does not exist. EEXIST. EINVAL: no object can have this name, another type, or
  * an invalid argument. ENAMETOOLONG. EACCES: its owner and mode forbid it; or, to create it, the
  * caller may not create files in the root of the volume. EBUSY: the descriptor has an object
  * already. ENOSPC: the volume is full, or too many names hash like this one. EUCLEAN: damaged, as
  * the log says. EROFS: the volume is read-only. EIO: this system has been fenced. With
- * SG_SEM_BY_HANDLE EAGAIN: this system has too many owners.
+ * SG_SEM_BY_HANDLE EAGAIN: this system has too many owners. EOPNOTSUPP: to create a ring: a system
+ * has the volume open with software that knows no rings.
  */
 struct sg_ioc_sem_open {
 	char name[SG_SEM_NAME_ROOM];
@@ -91,17 +95,23 @@ enum {
 	SG_SEM_OP_MEET,		/* barrier; @value: 1 for one of the threads that have met */
 	SG_SEM_OP_ADVANCE,	/* event counter: + @value */
 	SG_SEM_OP_AWAIT,	/* event counter: until it is at least @value */
+	SG_SEM_OP_READER,	/* ring: @value: the cell in which this descriptor claims records */
+	SG_SEM_OP_SWEEP,	/* ring: claims of dead readers end */
 	SG_SEM_OPS
 };
 
 #define SG_SEM_URGENT	(1u << 0)	/* a hint: go before other waiters of this system */
+/* The part of a ring to which the operation applies; LOCK, UNLOCK and CONSISTENT: SG_RING_LOCK. */
+#define SG_SEM_PART(part) ((unsigned int)(part) << 8)
+#define SG_SEM_PART_OF(flags) ((flags) >> 8 & 3)
+#define SG_SEM_OP_FLAGS_KNOWN 0x301u
 #define SG_SEM_TRY	0ULL		/* @until: do not wait */
 #define SG_SEM_FOREVER	(~0ULL)
 
 /**
  * struct sg_ioc_sem_op - an operation on the descriptor's object
  * @op: SG_SEM_OP_LOCK, ...
- * @flags: SG_SEM_URGENT.
+ * @flags: SG_SEM_URGENT, SG_SEM_PART().
  * @until: end of a wait: ns of CLOCK_MONOTONIC.
  * @value: depends on @op.
  *
@@ -110,8 +120,9 @@ enum {
  * done, and the caller owns it, but its earlier owner died. ENOTRECOVERABLE: a mutex was given back
  * without being made consistent. EOVERFLOW: the count would be too large. EINVAL: does not apply to
  * this type of object. ENOTCONN: the descriptor has no object. EBADF: it was opened only to look.
- * EBUSY: another thread waits to lock by this SG_SEM_BY_HANDLE descriptor already. EIO: this system
- * has been fenced.
+ * EBUSY: another thread waits to lock by this SG_SEM_BY_HANDLE descriptor already; READER: another
+ * descriptor receives from this SG_SEM_SINGLE ring. EUSERS: READER: all cells are in use. EIO: this
+ * system has been fenced.
  */
 struct sg_ioc_sem_op {
 	__u32 op, flags;
@@ -133,7 +144,8 @@ struct sg_ioc_sem_op {
  * struct sg_ioc_sem_stat - state of an object at this moment
  * @name: the object; empty: the descriptor's (and stays empty).
  * @value: semaphore, counters: the value; mutex: 1 if locked; reader-writer lock: readers; barrier:
- *   arrivals.
+ *   arrivals; ring: bytes of it that are in use.
+ * @claims_lost: ring: claims that ended with their readers. @sent: records sent.
  * @users, @waiters: a bit for each slot whose system has it open; for each in which a thread
  *   sleeps.
  * @slot, @pid, @tid, @since, @comm: the owner of a lock (@slot -1: none), and when it began to use
@@ -148,7 +160,8 @@ struct sg_ioc_sem_stat {
 	__u32 pid, tid;
 	__u64 created, users, waiters, initial, value, since;
 	char comm[16], system[64];
-	__u64 reserved[4];
+	__u64 claims_lost, sent;
+	__u64 reserved[2];
 };
 #define SG_IOC_SEM_STAT		_IOWR(SG_IOC_MAGIC, 19, struct sg_ioc_sem_stat)
 

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rings: named objects with data (docs/channels.md). Processes that have mapped a ring send and
+ * receive by themselves (uapi/ringword.h). The engine makes and removes the data, lets processes
+ * wait for a part of the ring as for an object, gives cells to readers, and ends the claims of the
+ * dead.
+ *
+ * All words of a ring's page may be forged by a process that has mapped it. The engine never uses
+ * them as an address or a bound: positions only say which claims are counted as lost.
+ */
+#include "sem/sem.h"
+
+static u64 *ring_word(const struct sg_vol *vol, const struct sg_sem *ring, unsigned int i)
+{
+	return (u64 *)sg_at(vol, ring->words) + i;
+}
+
+static struct sg_sem_side *ring_side(const struct sg_vol *vol, const struct sg_sem *ring)
+{
+	return sg_at(vol, ring->side);
+}
+
+/* --- the feature ------------------------------------------------------------------------------ */
+
+#define KNOWS_NS	200000000ULL	/* a joiner says what it knows just after it has its slot */
+
+static bool ring_slot_knows(const struct sg_vol *vol, unsigned int i)
+{
+	u64 state = sg_load64_acquire(sg_state_word(vol, i)), said;
+
+	if (SG_SLOT_STATE(state) == SG_SLOT_FREE)
+		return true;
+	said = sg_get(vol, sg_slot_off(vol, i) + offsetof(struct sg_slot, knows));
+	return said >> 32 == SG_SLOT_INC(state) && said & SG_RO_COMPAT_RINGS;
+}
+
+static bool ring_all_know(const struct sg_vol *vol)
+{
+	u64 until = sg_ticks() + KNOWS_NS;
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++) {
+		while (!ring_slot_knows(vol, i)) {
+			if (sg_ticks() >= until)
+				return false;
+			sg_yield();
+		}
+	}
+	return true;
+}
+
+/* Growth writes superblocks, too. The backup is stored first: one of them is whole at any time. */
+static int ring_set_feature(struct sg_vol *vol)
+{
+	struct sg_super sb;
+	int err = sg_lock(vol, SG_HOT(grow_lock));
+
+	if (err)
+		return err;
+	if (SG_SIZE_OF(sg_get(vol, SG_HOT(grow))))
+		err = -EBUSY;
+	else if (!sg_super_read(vol, 0, sg_size(vol), &sb))
+		err = sg_damaged(vol, 0, 0, "the superblock");
+	if (!err) {
+		sb.ro_compat |= SG_RO_COMPAT_RINGS;
+		sb.generation++;
+		sg_super_store(vol, sg_size(vol) - SG_PAGE, &sb);
+		sg_super_store(vol, 0, &sb);
+		vol->sb.ro_compat |= SG_RO_COMPAT_RINGS;
+	}
+	sg_unlock(vol, SG_HOT(grow_lock));
+	return err;
+}
+
+/*
+ * Software that knows no rings would remove a ring without its data. So a ring needs a feature bit,
+ * which such software refuses for writing. A joiner looks at the superblock after it has taken its
+ * slot; this looks at the slots after it has stored the bit. So one of them sees the other.
+ */
+int sg_sem_ring_allow(struct sg_vol *vol)
+{
+	int err = 0;
+
+	if (vol->sb.ro_compat & SG_RO_COMPAT_RINGS)
+		return 0;
+	if (ring_all_know(vol))
+		err = ring_set_feature(vol);
+	if (!err && !ring_all_know(vol))
+		err = -EOPNOTSUPP;
+	return err;
+}
+
+/* --- data ------------------------------------------------------------------------------------- */
+
+/*
+ * Damage may have left pages there without an object: they are used, but not with their old bytes.
+ */
+int sg_sem_ring_fill(struct sg_vol *vol, const struct sg_sem_spot *s, u64 size)
+{
+	const struct sg_iref file = sg_sem_file();
+	u64 page = sg_sem_ring_page(s->page, s->i), end = page + (size >> SG_PAGE_SHIFT), n;
+	struct sg_run run;
+	int err = 0;
+
+	for (; page < end && !err; page += n) {
+		err = sg_walk(vol, &file, page, end - page, &run);
+		n = run.pages;
+		if (!err && run.off)
+			sg_fresh_zero(vol, run.off, run.pages << SG_PAGE_SHIFT);
+		else if (!err)
+			err = sg_allocate_some(vol, &file, page, run.pages, &n);
+		if (!err && sg_interrupted())
+			err = -EINTR;
+		sg_epoch_acknowledge(vol);
+	}
+	return err;
+}
+
+int sg_sem_ring_cut(struct sg_vol *vol, const struct sg_sem_spot *s, bool try)
+{
+	const struct sg_iref file = sg_sem_file();
+	u64 page = sg_sem_ring_page(s->page, s->i), end = page + SG_RING_PAGES_MAX, next;
+	struct sg_tx *tx;
+	int err = 0;
+
+	for (; page < end && !err; page = next) {
+		tx = sg_sem_tx_begin(vol, try);
+		if (!tx)
+			return -EBUSY;
+		sg_table_cut(tx, &file, page, end, &next);
+		if (next == page)
+			sg_tx_fail(tx, -ENOSPC);	/* the ledger is full */
+		err = sg_sem_tx_commit(tx);
+	}
+	return err;
+}
+
+int sg_sem_ring_find(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_sem *out)
+{
+	const struct sg_iref file = sg_sem_file();
+	u64 size = sg_get(vol, SG_SEM_FIELD(s, initial)), page, end;
+	struct sg_run run;
+	int err = 0;
+
+	if (!sg_sem_ring_size_fits(size))
+		return sg_damaged(vol, 0, s->off, "the size of a ring");
+	out->size = size;
+	out->data = sg_sem_ring_page(s->page, s->i);
+	end = out->data + (size >> SG_PAGE_SHIFT);
+	if (out->flags & SG_SEM_REMOVED)
+		return 0;	/* it may have a part of its data: nothing opens it any more */
+	for (page = out->data; page < end && !err; page += run.pages) {
+		err = sg_walk(vol, &file, page, end - page, &run);
+		if (!err && !run.off)
+			err = sg_damaged(vol, 0, s->off, "a ring without its data");
+	}
+	return err;
+}
+
+u64 sg_sem_ring_at(const struct sg_vol *vol, const struct sg_sem *ring, u64 i)
+{
+	u64 off = 0;
+	int err;
+
+	if (ring->type == SG_SEM_RING && i < ring->size >> SG_PAGE_SHIFT)
+		off = sg_sem_page_at(vol, ring->data + i, &err);
+	return off;
+}
+
+void sg_sem_ring_write_back(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	const struct sg_iref file = sg_sem_file();
+	u64 page = sem->data, end = page + (sem->size >> SG_PAGE_SHIFT);
+	struct sg_run run;
+
+	for (; page < end; page += run.pages) {
+		if (sg_walk(vol, &file, page, end - page, &run))
+			return;
+		if (run.off)
+			sg_wb(sg_at(vol, run.off), run.pages << SG_PAGE_SHIFT);
+	}
+	sg_wb(sg_at(vol, sem->words), SG_PAGE);
+	sg_wb(sg_at(vol, sem->side), SG_PAGE);
+}
+
+/* --- parts ------------------------------------------------------------------------------------ */
+
+int sg_sem_ring_part(const struct sg_sem *ring, unsigned int part, struct sg_sem *out)
+{
+	if (ring->type != SG_SEM_RING || part >= SG_RING_PARTS)
+		return -EINVAL;
+	*out = *ring;
+	out->type = part == SG_RING_LOCK ? SG_SEM_MUTEX : SG_SEM_EVENT;
+	out->words += 8 * SG_RING_WORD(part);
+	if (part != SG_RING_LOCK)
+		out->waits = ring->rec + offsetof(struct sg_sem_record, part) +
+			     (part - 1) * sizeof(struct sg_sem_waits);
+	return 0;
+}
+
+/* A writer that waits for room looks again. */
+static void ring_more_room(struct sg_vol *vol, const struct sg_sem *ring)
+{
+	struct sg_sem room;
+
+	sg_sem_ring_part(ring, SG_RING_ROOM, &room);
+	sg_sem_advance(vol, &room, 1);
+}
+
+u64 sg_sem_ring_used(struct sg_vol *vol, const struct sg_sem *sem)
+{
+	u64 tail = sg_load64(ring_word(vol, sem, SG_RING_WORD(SG_RING_TAIL))) & SG_SEMW_COUNT;
+	u64 head = SG_RING_HEAD_POS(sg_load64(ring_word(vol, sem, SG_RING_HEAD)));
+
+	/* both may be forged, and are loaded one after the other */
+	return tail < head ? 0 : SG_MIN((tail - head) * SG_RING_GRAIN, sem->size);
+}
+
+/* --- claims ----------------------------------------------------------------------------------- */
+
+/*
+ * Did the reader of cell @i claim the record at that position? If it only tried, another reader may
+ * have been first. The head names the cell of its last claim. Whoever claims the next record first
+ * makes that cell say CLAIMED (ringword.h).
+ */
+static bool ring_was_claimed(u64 head, u64 cell, unsigned int i)
+{
+	if (SG_RING_CELL_POS(cell) >= SG_RING_HEAD_POS(head))
+		return false;
+	return cell & SG_RING_CLAIMED || SG_RING_HEAD_CELL(head) == i;
+}
+
+/* The cell's owner is dead. False: a process of a fenced system still stores there. */
+static bool ring_end_claim(struct sg_vol *vol, const struct sg_sem *ring, unsigned int i)
+{
+	u64 *at = ring_word(vol, ring, i), head, cell;
+
+	/* in this order: if the head names a later claim, this cell was made to say CLAIMED before */
+	head = sg_load64_acquire(ring_word(vol, ring, SG_RING_HEAD));
+	cell = sg_load64_acquire(at);
+	if (cell && sg_cas64(at, cell, 0) != cell)
+		return false;
+	if (cell && ring_was_claimed(head, cell, i))
+		sg_add64(&ring_side(vol, ring)->own[SG_RING_LOST_AT], 1);
+	return true;
+}
+
+void sg_sem_ring_give_cell(struct sg_vol *vol, struct sg_sem *sem)
+{
+	unsigned int i = sem->cell;
+
+	if (i < SG_SEM_CELL_FIRST || i >= SG_SEM_CELLS)
+		return;
+	/* nothing is mapped any more, so only another reader's help can come in between, once */
+	if (!ring_end_claim(vol, sem, i))
+		ring_end_claim(vol, sem, i);
+	sg_store64_release(&ring_side(vol, sem)->own[i], 0);
+	sem->cell = 0;
+	ring_more_room(vol, sem);
+}
+
+/* The file is locked, so no cell gets an owner meanwhile. */
+static bool ring_sweep_locked(struct sg_vol *vol, const struct sg_sem *ring)
+{
+	struct sg_sem_side *side = ring_side(vol, ring);
+	bool any = false;
+	unsigned int i;
+
+	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++)
+		if (sg_load64(ring_word(vol, ring, i)) &&
+		    !sg_sem_cell_counts(vol, sg_load64(&side->own[i])))
+			any |= ring_end_claim(vol, ring, i);
+	return any;
+}
+
+static int ring_lock_file(struct sg_vol *vol, const struct sg_sem *ring)
+{
+	const struct sg_iref file = sg_sem_file();
+	int err;
+
+	if (ring->type != SG_SEM_RING)
+		return -EINVAL;
+	if (!sg_sem_usable(vol, ring))
+		return -EIO;
+	err = sg_may_write(vol) ?: sg_ilock(vol, &file);
+	if (err)
+		return err;
+	err = sg_may_change(vol, &file);
+	if (err)
+		sg_iunlock(vol, &file);
+	return err;
+}
+
+int sg_sem_ring_sweep(struct sg_vol *vol, const struct sg_sem *ring)
+{
+	struct sg_sem_side *side;
+	unsigned int i;
+	bool any;
+	int err;
+
+	if (ring->type != SG_SEM_RING)
+		return -EINVAL;
+	if (!sg_sem_usable(vol, ring))
+		return -EIO;
+	side = ring_side(vol, ring);
+	/* first recovers systems that died with claims; until then these count, too */
+	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++)
+		if (sg_load64(ring_word(vol, ring, i)))
+			sg_help(vol, sg_load64(&side->own[i]));
+	err = ring_lock_file(vol, ring);
+	if (err)
+		return err;
+	any = ring_sweep_locked(vol, ring);
+	sg_sem_end(vol);
+	if (any)
+		ring_more_room(vol, ring);
+	return 0;
+}
+
+/*
+ * The cells of the first readers are in cache lines of their own. *taken: a cell has a reader, or
+ * may have one.
+ */
+static unsigned int ring_free_cell(const struct sg_vol *vol, const struct sg_sem *ring, bool *taken)
+{
+	const unsigned int lines = (SG_SEM_CELLS - SG_SEM_CELL_FIRST) / 8;
+	const struct sg_sem_side *side = ring_side(vol, ring);
+	unsigned int n, found = 0;
+
+	*taken = false;
+	for (n = 0; n < 8 * lines; n++) {
+		unsigned int i = SG_SEM_CELL_FIRST + n % lines * 8 + n / lines;
+		u64 own = sg_load64(&side->own[i]);
+
+		if (sg_sem_cell_counts(vol, own) || sg_sem_cell_lapses(vol, own))
+			*taken = true;
+		else if (!found)
+			found = i;
+	}
+	return found;
+}
+
+int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring)
+{
+	unsigned int i;
+	bool taken;
+	int err;
+
+	if (ring->type == SG_SEM_RING && ring->cell)
+		return 0;
+	err = sg_sem_ring_sweep(vol, ring) ?: ring_lock_file(vol, ring);
+	if (err)
+		return err;
+	i = ring_free_cell(vol, ring, &taken);
+	if (taken && ring->flags & SG_SEM_SINGLE)
+		err = -EBUSY;
+	else if (!i)
+		err = -EUSERS;
+	if (!err) {
+		sg_store64(ring_word(vol, ring, i), 0);
+		sg_store64_release(&ring_side(vol, ring)->own[i],
+				   SG_LOCK_WORD(vol->slot, vol->incarnation));
+		ring->cell = i;
+	}
+	sg_sem_end(vol);
+	return err;
+}
+
+/* --- reset ------------------------------------------------------------------------------------ */
+
+/*
+ * Positions go on, so that nothing from before looks like a record. If they cannot be true, they
+ * begin anew.
+ */
+void sg_sem_ring_reset(struct sg_vol *vol, const struct sg_sem *sem, bool force)
+{
+	u64 *tail = ring_word(vol, sem, SG_RING_WORD(SG_RING_TAIL));
+	u64 *lock = ring_word(vol, sem, SG_RING_WORD(SG_RING_LOCK));
+	u64 *room = ring_word(vol, sem, SG_RING_WORD(SG_RING_ROOM));
+	u64 word = sg_load64(lock), flags = force ? SG_SEMW_WAITERS | SG_SEMW_ASKED : 0;
+	u64 pos = sg_load64(tail) & SG_SEMW_COUNT;
+	unsigned int i;
+
+	if (pos > SG_RING_POS_MAX - (1ULL << 48))
+		pos = 0;
+	if (word & SG_SEMW_OWNER)
+		word |= SG_SEMW_DIED;
+	sg_store64(lock, force ? 0 : word & SG_SEMW_DIED);
+	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++)
+		if (sg_load64(ring_word(vol, sem, i)) && !ring_end_claim(vol, sem, i))
+			sg_store64(ring_word(vol, sem, i), 0);
+	sg_store64(ring_word(vol, sem, SG_RING_FREED), pos);
+	sg_store64(room, ((sg_load64(room) + 1) & SG_SEMW_COUNT) | (sg_load64(room) & flags));
+	sg_store64(tail, pos | (sg_load64(tail) & flags));
+	sg_store64_release(ring_word(vol, sem, SG_RING_HEAD), SG_RING_HEAD_AT(pos, 0));
+}

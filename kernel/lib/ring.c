@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Rings: records from any sender to one of the receivers. uapi/ringword.h has what a process does by
+ * itself. The kernel waits, wakes, and ends the claims of dead receivers.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "lib.h"
+#include "uapi/ringword.h"
+
+#define PAGE		4096u
+#define SWEEP_NS	100000000ULL	/* between looks for dead receivers while there is no room */
+
+/**
+ * struct stargate_ring - a handle
+ * @object: its descriptor and lock; no page: this process has inherited the handle by fork().
+ * @tail, @reserved: of the thread that has the lock: where its record begins, and its room.
+ * @swept: when dead receivers were looked for last.
+ * @receives: a thread receives by this handle. @claimed: it has a record.
+ */
+struct stargate_ring {
+	struct stargate_sem object;
+	struct sg_ring w;
+	void *base;
+	u64 size, tail, reserved, swept;
+	int receives;
+	bool claimed;
+};
+
+static int ask(const struct stargate_ring *r, unsigned int op, unsigned int part, u64 *value,
+	       u64 until)
+{
+	return sgl_ask_part(&r->object, op, SG_SEM_PART(part), value, until);
+}
+
+static int ask_to_add(const struct stargate_ring *r, unsigned int part, u64 by)
+{
+	return ask(r, SG_SEM_OP_ADVANCE, part, &by, 0);
+}
+
+static int ask_to_wait(const struct stargate_ring *r, unsigned int part, u64 count, u64 until)
+{
+	return ask(r, SG_SEM_OP_AWAIT, part, &count, until);
+}
+
+/* --- handles ---------------------------------------------------------------------------------- */
+
+/* The data is mapped twice, so each record is in one piece. */
+static int map_ring(struct stargate_ring *r)
+{
+	const int prot = PROT_READ | PROT_WRITE, how = MAP_SHARED | MAP_FIXED;
+	size_t all = PAGE + 2 * (size_t)r->size;
+	unsigned char *base = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				   -1, 0);
+	int err;
+
+	if (base == MAP_FAILED)
+		return errno;
+	if (mmap(base, PAGE + r->size, prot, how, r->object.fd, 0) == MAP_FAILED ||
+	    mmap(base + PAGE + r->size, r->size, prot, how, r->object.fd, PAGE) == MAP_FAILED) {
+		err = errno;
+		munmap(base, all);
+		return err;
+	}
+	r->base = base;
+	r->object.page = r->w.page = (void *)base;
+	r->w.data = base + PAGE;
+	r->w.grains = r->size / SG_RING_GRAIN;
+	return 0;
+}
+
+static int ring_size(struct stargate_ring *r)
+{
+	struct sg_ioc_sem_stat st = { 0 };
+
+	if (ioctl(r->object.fd, SG_IOC_SEM_STAT, &st))
+		return errno;
+	if (st.initial < SG_RING_MIN || st.initial > SG_RING_MAX || st.initial & (st.initial - 1))
+		return EUCLEAN;
+	r->size = st.initial;
+	r->w.single = st.flags & SG_SEM_SINGLE;
+	return 0;
+}
+
+static int get_ring(struct stargate_ring *r, const char *volume, struct sg_ioc_sem_open *o)
+{
+	int err = sgl_open_volume(volume, false, &r->object.fd);
+
+	if (err)
+		return err;
+	err = sgl_get_object(&r->object, o, 0);
+	if (!err) {
+		err = ring_size(r);
+		if (!err)
+			err = map_ring(r);
+		if (err)
+			sgl_remove(&r->object);
+	}
+	if (err)
+		sgl_close(r->object.fd);
+	return err;
+}
+
+static int open_ring(stargate_ring **out, const char *volume, struct sg_ioc_sem_open *o)
+{
+	struct stargate_ring *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return ENOMEM;
+	err = get_ring(r, volume, o);
+	if (err)
+		free(r);
+	else
+		*out = r;
+	return err;
+}
+
+API int stargate_ring_create(stargate_ring **out, const char *volume, const char *name,
+			     const struct stargate_new *what, unsigned int how)
+{
+	u64 size = SG_RING_MIN;
+	struct sg_ioc_sem_open o = {
+		.type = SG_SEM_RING, .mode = what->mode,
+		.how = SG_SEM_CREATE | (how & STARGATE_EXCLUSIVE ? SG_SEM_EXCL : 0),
+		.flags = SG_SEM_MAPPED | (what->flags & STARGATE_SINGLE ? SG_SEM_SINGLE : 0),
+		.life = !!(what->flags & STARGATE_LAST_USER),
+	};
+
+	if (what->type != STARGATE_RING || what->initial > SG_RING_MAX || how & ~STARGATE_EXCLUSIVE ||
+	    what->flags & ~(STARGATE_LAST_USER | STARGATE_SINGLE))
+		return EINVAL;
+	while (size < what->initial)
+		size *= 2;
+	o.initial = size;
+	sgl_put_name(o.name, name);
+	return open_ring(out, volume, &o);
+}
+
+API int stargate_ring_open(stargate_ring **out, const char *volume, const char *name)
+{
+	struct sg_ioc_sem_open o = { .type = SG_SEM_RING };
+
+	sgl_put_name(o.name, name);
+	return open_ring(out, volume, &o);
+}
+
+API void stargate_ring_close(stargate_ring *r)
+{
+	if (!r)
+		return;
+	sgl_remove(&r->object);
+	if (r->object.page)
+		munmap(r->base, PAGE + 2 * (size_t)r->size);
+	sgl_close(r->object.fd);
+	free(r);
+}
+
+API size_t stargate_ring_most(const stargate_ring *r)
+{
+	return r->size / 2 - SG_RING_GRAIN;
+}
+
+static void show_ring(struct stargate_ring_stat *out, const struct sg_ioc_sem_stat *st)
+{
+	memset(out, 0, sizeof(*out));
+	out->size = st->initial;
+	out->used = st->value;
+	out->sent = st->sent;
+	out->claims_lost = st->claims_lost;
+	out->single = !!(st->flags & SG_SEM_SINGLE);
+}
+
+API int stargate_ring_fstat(stargate_ring *r, struct stargate_ring_stat *out)
+{
+	struct sg_ioc_sem_stat st = { 0 };
+
+	if (ioctl(r->object.fd, SG_IOC_SEM_STAT, &st))
+		return errno;
+	show_ring(out, &st);
+	return 0;
+}
+
+API int stargate_ring_stat(const char *volume, const char *name, struct stargate_ring_stat *out)
+{
+	struct sg_ioc_sem_stat st = { 0 };
+	int err = sgl_stat(volume, name, &st);
+
+	if (!err && st.type != SG_SEM_RING)
+		err = EPROTOTYPE;
+	if (!err)
+		show_ring(out, &st);
+	return err;
+}
+
+/* --- sending ---------------------------------------------------------------------------------- */
+
+/*
+ * A sender that dies has changed nothing that readers see, so there is nothing to repair: its bytes
+ * lie behind TAIL, where the next record goes.
+ */
+static int lock_slowly(struct stargate_ring *r, u64 until)
+{
+	u64 value = 0;
+	int err = ask(r, SG_SEM_OP_LOCK, SG_RING_LOCK, &value, until);
+
+	if (err == EOWNERDEAD)
+		err = ask(r, SG_SEM_OP_CONSISTENT, SG_RING_LOCK, &value, 0);
+	return err;
+}
+
+static int unlock(struct stargate_ring *r, u64 me)
+{
+	u64 value = 0;
+
+	return me && sg_semw_give(r->w.page, me) ? 0 :
+	       ask(r, SG_SEM_OP_UNLOCK, SG_RING_LOCK, &value, 0);
+}
+
+static int no_room(struct stargate_ring *r, u64 until)
+{
+	u64 now = stargate_in(0), value = 0;
+
+	if (now - r->swept > SWEEP_NS) {
+		r->swept = now;
+		return ask(r, SG_SEM_OP_SWEEP, SG_RING_LOCK, &value, 0);
+	}
+	if (!until)
+		return EAGAIN;
+	return now >= until ? ETIMEDOUT : 0;
+}
+
+/* Waits for receivers, with the lock: senders come in turn, and a large record does not starve. */
+static int wait_for_room(struct stargate_ring *r, u64 n, u64 until)
+{
+	enum sg_ring_result res = SG_RING_NONE;
+	int err = 0;
+
+	while (!err && res == SG_RING_NONE) {
+		u64 count = sg_ringw_want_room(&r->w), pause = stargate_in(SWEEP_NS);
+
+		res = sg_ringw_room(&r->w, r->tail, n);
+		if (res != SG_RING_NONE)
+			break;
+		if (until)
+			err = ask_to_wait(r, SG_RING_ROOM, count, until < pause ? until : pause);
+		if (!err || err == ETIMEDOUT)
+			err = no_room(r, until);
+	}
+	if (err)
+		return err;
+	return res == SG_RING_OK ? 0 : EUCLEAN;
+}
+
+static int reserve(struct stargate_ring *r, u64 me, u64 len, u64 until)
+{
+	u64 n = sg_ringw_grains(len);
+	enum sg_ring_result res;
+	int err = 0;
+
+	if (len > r->size || n > r->w.grains / 2)
+		return EMSGSIZE;
+	if (!me || !sg_semw_take(r->w.page, me))
+		err = lock_slowly(r, until);
+	if (err)
+		return err;
+	r->tail = sg_ringw_tail(&r->w);
+	r->reserved = len;
+	res = sg_ringw_room(&r->w, r->tail, n);
+	if (res == SG_RING_NONE)
+		err = wait_for_room(r, n, until);
+	else if (res != SG_RING_OK)
+		err = EUCLEAN;
+	if (err)
+		unlock(r, me);
+	return err;
+}
+
+static int commit(struct stargate_ring *r, u64 me, uint32_t tag, u64 len)
+{
+	enum sg_ring_result res = sg_ringw_commit(&r->w, r->tail, len, tag);
+	int err = 0, unlocked;
+
+	if (res == SG_RING_ASK)
+		err = ask_to_add(r, SG_RING_TAIL, sg_ringw_grains(len));
+	else if (res != SG_RING_OK)
+		err = EUCLEAN;
+	unlocked = unlock(r, me);
+	return err ? err : unlocked;
+}
+
+static void *payload(const struct stargate_ring *r)
+{
+	return sg_ringw_record(&r->w, r->tail) + 1;
+}
+
+API int stargate_ring_send(stargate_ring *r, uint32_t tag, const void *from, size_t len,
+			   uint64_t until)
+{
+	u64 me;
+	int err;
+
+	if (!r->object.page)
+		return ENOTCONN;
+	me = sgl_me(&r->object);
+	err = reserve(r, me, len, until);
+	if (err)
+		return err;
+	memcpy(payload(r), from, len);
+	return commit(r, me, tag, len);
+}
+
+API int stargate_ring_reserve(stargate_ring *r, size_t len, void **at, uint64_t until)
+{
+	int err;
+
+	if (!r->object.page)
+		return ENOTCONN;
+	err = reserve(r, sgl_me(&r->object), len, until);
+	if (!err)
+		*at = payload(r);
+	return err;
+}
+
+static bool has_lock(const struct stargate_ring *r, u64 me)
+{
+	return me && (sg_semw_load(r->w.page) & SG_SEMW_OWNER) == me;
+}
+
+API int stargate_ring_commit(stargate_ring *r, uint32_t tag, size_t len)
+{
+	u64 me;
+
+	if (!r->object.page)
+		return ENOTCONN;
+	me = sgl_me(&r->object);
+	if (!has_lock(r, me))
+		return EPERM;
+	return len > r->reserved ? EINVAL : commit(r, me, tag, len);
+}
+
+API int stargate_ring_cancel(stargate_ring *r)
+{
+	u64 me;
+
+	if (!r->object.page)
+		return ENOTCONN;
+	me = sgl_me(&r->object);
+	return has_lock(r, me) ? unlock(r, me) : EPERM;
+}
+
+/* --- receiving -------------------------------------------------------------------------------- */
+
+static int become_receiver(struct stargate_ring *r)
+{
+	u64 cell = 0;
+	int err = ask(r, SG_SEM_OP_READER, SG_RING_LOCK, &cell, 0);
+
+	if (err)
+		return err;
+	if (cell < SG_SEM_CELL_FIRST || cell >= SG_SEM_CELLS)
+		return EUCLEAN;
+	r->w.cell = (unsigned int)cell;
+	return 0;
+}
+
+static void put_back(struct stargate_ring *r)
+{
+	if (sg_ringw_release(&r->w) && !sg_ringw_tell(&r->w))
+		ask_to_add(r, SG_RING_ROOM, 1);
+}
+
+static int await_record(struct stargate_ring *r, enum sg_ring_result why, u64 until)
+{
+	u64 pos = SG_RING_HEAD_POS(sg_ringw_load(r->w.page + SG_RING_HEAD));
+
+	switch (why) {
+	case SG_RING_LARGE:
+		return EMSGSIZE;
+	case SG_RING_NONE:
+		return until ? ask_to_wait(r, SG_RING_TAIL, pos + 1, until) : EAGAIN;
+	case SG_RING_BUSY:
+		sched_yield();
+		return until && stargate_in(0) < until ? 0 : EAGAIN;
+	default:
+		return EUCLEAN;
+	}
+}
+
+static int claim(struct stargate_ring *r, size_t room, struct sg_ring_claim *c, u64 until)
+{
+	enum sg_ring_result res;
+	int err = 0;
+
+	c->len = 0;
+	if (!r->object.page)
+		return ENOTCONN;
+	if (__atomic_exchange_n(&r->receives, 1, __ATOMIC_ACQUIRE))
+		return EBUSY;
+	if (!r->w.cell)
+		err = become_receiver(r);
+	while (!err) {
+		res = sg_ringw_claim(&r->w, room, c);
+		if (res == SG_RING_OK)
+			return 0;
+		if (sg_ringw_load(r->w.page + r->w.cell))
+			put_back(r);
+		err = await_record(r, res, until);
+	}
+	__atomic_store_n(&r->receives, 0, __ATOMIC_RELEASE);
+	return err;
+}
+
+static void end_claim(struct stargate_ring *r)
+{
+	put_back(r);
+	__atomic_store_n(&r->receives, 0, __ATOMIC_RELEASE);
+}
+
+API int stargate_ring_recv(stargate_ring *r, uint32_t *tag, void *to, size_t room, size_t *len,
+			   uint64_t until)
+{
+	struct sg_ring_claim c;
+	int err = claim(r, room, &c, until);
+
+	*len = c.len;
+	if (err)
+		return err;
+	if (tag)
+		*tag = c.tag;
+	memcpy(to, c.data, c.len);
+	end_claim(r);
+	return 0;
+}
+
+API int stargate_ring_peek(stargate_ring *r, uint32_t *tag, const void **at, size_t *len,
+			   uint64_t until)
+{
+	struct sg_ring_claim c;
+	int err = claim(r, r->size, &c, until);
+
+	if (err)
+		return err;
+	if (tag)
+		*tag = c.tag;
+	*at = c.data;
+	*len = c.len;
+	r->claimed = true;
+	return 0;
+}
+
+API int stargate_ring_release(stargate_ring *r)
+{
+	if (!r->object.page)
+		return ENOTCONN;
+	if (!r->claimed)
+		return EPERM;
+	r->claimed = false;
+	end_claim(r);
+	return 0;
+}
