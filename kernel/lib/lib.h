@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include "uapi/semctl.h"
+#include "uapi/ringword.h"
 #include "uapi/semword.h"
 #include "stargate.h"
 
@@ -35,6 +36,22 @@ struct stargate_sem {
 	unsigned int type, flags;
 	int fd;
 	struct stargate_sem *before, *after;
+};
+
+/**
+ * struct stargate_ring - a handle
+ * @object: its descriptor and lock; no page: this process has inherited the handle by fork().
+ * @tail, @reserved: of the thread that has the lock: where its record begins, and its room.
+ * @swept: when dead receivers were looked for last.
+ * @receives: a thread receives by this handle. @claimed: it has a record.
+ */
+struct stargate_ring {
+	struct stargate_sem object;
+	struct sg_ring w;
+	void *base;
+	u64 size, tail, reserved, swept;
+	int receives;
+	bool claimed;
 };
 
 /*

@@ -9,26 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "lib.h"
-#include "uapi/ringword.h"
 
 #define PAGE		4096u
 #define SWEEP_NS	100000000ULL	/* between looks for dead receivers while there is no room */
-
-/**
- * struct stargate_ring - a handle
- * @object: its descriptor and lock; no page: this process has inherited the handle by fork().
- * @tail, @reserved: of the thread that has the lock: where its record begins, and its room.
- * @swept: when dead receivers were looked for last.
- * @receives: a thread receives by this handle. @claimed: it has a record.
- */
-struct stargate_ring {
-	struct stargate_sem object;
-	struct sg_ring w;
-	void *base;
-	u64 size, tail, reserved, swept;
-	int receives;
-	bool claimed;
-};
 
 static int ask(const struct stargate_ring *r, unsigned int op, unsigned int part, u64 *value,
 	       u64 until)

@@ -554,7 +554,7 @@ static void hide_slot(struct sg_slot *s)
 		memset(s->host, 0, sizeof(s->host));
 		memset(s->host_boot, 0, sizeof(s->host_boot));
 	}
-	memset(s->reserved, 0, sizeof(s->reserved));
+	s->knows = SG_SLOT_KNOWS(s->knows & SG_RO_COMPAT_KNOWN, inc);
 }
 
 static void put_slots(struct sg_ck *c, u64 off)

@@ -151,8 +151,8 @@ static void is_no_finding(void)
 
 	make();
 	rec[3]->users = ~0ULL;
-	rec[3]->waiters = 0x123456;
-	rec[3]->last = 999;
+	rec[3]->waits.waiters = 0x123456;
+	rec[3]->waits.last = 999;
 	rec[3]->unclean = 7;
 	rec[4]->words.word = ~0ULL;
 	rec[5]->owner = ~0ULL;

@@ -115,7 +115,7 @@ static void waiting(void)
 	m2 = sem_of(&other, "m");
 	CHECK_OK(sg_sem_lock(&other, &m2, they, 0));
 	CHECK_OK(pthread_create(&thread, NULL, wait_long, NULL));
-	while (!sg_load64(&sg_sem_record(&other, &m2)->waiters))
+	while (!sg_load64(&sg_sem_record(&other, &m2)->waits.waiters))
 		sg_sleep_us(1000);
 	off = waited.words & ~(SG_PAGE - 1);
 	CHECK_EQ(sg_bad_add(&t.v, off, 1), 1);

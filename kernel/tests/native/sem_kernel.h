@@ -101,13 +101,32 @@ int __wrap_close(int fd)
 	return __real_close(fd);
 }
 
+/* Maps the pages of a ring once more, at that address: the words, and the data behind them. */
+static void *kernel_map_ring(struct opened *o, void *addr, size_t len, off_t off)
+{
+	u64 page, first = (u64)off / SG_PAGE;
+
+	CHECK(addr && len % SG_PAGE == 0 && first * SG_PAGE + len <= SG_PAGE + o->sem.size);
+	for (page = 0; page < len / SG_PAGE; page++) {
+		u64 i = first + page, from = i ? sg_sem_ring_at(o->v, &o->sem, i - 1) : o->sem.words;
+
+		CHECK(from);
+		CHECK(mremap(sg_at(o->v, from), 0, SG_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+			     (u8 *)addr + page * SG_PAGE) != MAP_FAILED);
+	}
+	return addr;
+}
+
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
 	struct opened *o = opened(fd);
 
 	if (!o)
 		return __real_mmap(addr, len, prot, flags, fd, off);
-	CHECK(o->bound && o->sem.flags & SG_SEM_MAPPED && len == SG_PAGE && !off);
+	CHECK(o->bound && o->sem.flags & SG_SEM_MAPPED);
+	if (o->sem.type == SG_SEM_RING)
+		return kernel_map_ring(o, addr, len, off);
+	CHECK(len == SG_PAGE && !off);
 	return sg_at(o->v, o->sem.words);
 }
 
@@ -196,12 +215,25 @@ static int kernel_open(struct opened *o, struct sg_ioc_sem_open *io)
 static int kernel_op(struct opened *o, struct sg_ioc_sem_op *op)
 {
 	struct sg_sem_caller *c = caller(o->v);
-	struct sg_sem *s = &o->sem;
+	struct sg_sem *s = &o->sem, part;
 	struct sg_vol *v = o->v;
 	u64 count = op->value;
 	int ret;
 
-	CHECK(o->bound && !op->flags && !op->reserved);
+	CHECK(o->bound && !(op->flags & ~SG_SEM_OP_FLAGS_KNOWN) && !op->reserved);
+	if (s->type != SG_SEM_RING)
+		CHECK(!op->flags);
+	if (op->op == SG_SEM_OP_READER) {
+		ret = sg_sem_ring_reader(v, s);
+		op->value = s->cell;
+		return ret;
+	}
+	if (op->op == SG_SEM_OP_SWEEP)
+		return sg_sem_ring_sweep(v, s);
+	if (s->type == SG_SEM_RING) {
+		CHECK_OK(sg_sem_ring_part(s, SG_SEM_PART_OF(op->flags), &part));
+		s = &part;
+	}
 	switch (op->op) {
 	case SG_SEM_OP_LOCK: return sg_sem_lock(v, s, c, op->until);
 	case SG_SEM_OP_UNLOCK: return sg_sem_unlock(v, s, c);
@@ -246,14 +278,25 @@ int __wrap_posix_fadvise(int fd, off_t off, off_t len, int advice)
 	return done ? 0 : EAGAIN;
 }
 
-/* Returns the state of the descriptor's own object, for tests. */
+/* Returns the state of the descriptor's own object, or of one by name, for tests. */
 static int kernel_stat(struct opened *o, struct sg_ioc_sem_stat *io)
 {
 	struct sg_sem_stat st;
+	int err = 0;
 
-	CHECK(o->bound && !io->name[0]);
-	sg_sem_fstat(o->v, &o->sem, &st);
+	CHECK(io->name[0] || o->bound);
+	if (io->name[0])
+		err = sg_sem_stat(o->v, io->name, (u32)strlen(io->name), &st);
+	else
+		sg_sem_fstat(o->v, &o->sem, &st);
+	if (err)
+		return err;
 	io->type = st.type;
+	io->flags = st.flags;
+	io->life = st.life;
+	io->initial = st.initial;
+	io->claims_lost = st.claims_lost;
+	io->sent = st.sent;
 	io->value = st.value;
 	io->slot = st.slot;
 	return 0;
@@ -281,6 +324,8 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 		err = kernel_stat(o, arg);
 	else if (what == SG_IOC_SEM_ME)
 		err = (*(u64 *)arg = caller(o->v)->me, 0);
+	else if (what == SG_IOC_SEM_RESET)
+		err = sg_sem_reset(o->v, arg, (u32)strlen(arg), SG_SEM_ANY);
 	else if (what == SG_IOC_SEM_REMOVE)
 		err = sg_sem_unlink(o->v, arg, (u32)strlen(arg), SG_SEM_ANY);
 	pthread_setcancelstate(cancel, NULL);

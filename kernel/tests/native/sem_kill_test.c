@@ -315,7 +315,7 @@ static void systems(void)
 		CHECK(!err || err == -EOWNERDEAD);
 		CHECK_OK(is_rw(k) ? sg_sem_write_unlock(&guard.v, &sem[k], c) :
 				    sg_sem_unlock(&guard.v, &sem[k], c));
-		CHECK_EQ(sg_load64(&sg_sem_record(&guard.v, &sem[k])->waiters), 0);
+		CHECK_EQ(sg_load64(&sg_sem_record(&guard.v, &sem[k])->waits.waiters), 0);
 	}
 	caller_end(&guard.v, c);
 	say("systems", kills);
@@ -570,7 +570,7 @@ static void processes(void)
 		CHECK_OK(pthread_join(file_of[k].thread, NULL));
 	}
 	for (k = 0; k < LOCKS; k++) {
-		CHECK_EQ(sg_load64(&sg_sem_record(&kernel[0].v, &sem[k])->waiters), 0);
+		CHECK_EQ(sg_load64(&sg_sem_record(&kernel[0].v, &sem[k])->waits.waiters), 0);
 		CHECK_EQ(stat_of(&kernel[0].v, names[k]).users, 1ULL << kernel[0].v.slot);
 		sg_sem_close(&kernel[0].v, &sem[k]);
 	}

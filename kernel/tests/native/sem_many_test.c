@@ -83,7 +83,7 @@ static void run(unsigned int threads, void *(*body)(void *arg), const char *cons
 	for (i = 0; i < threads; i++) {
 		caller_end(w[i].v, w[i].c);
 		for (s = 0; s < 3 && names[s]; s++) {
-			CHECK_EQ(sg_load64(&sg_sem_record(w[i].v, &w[i].sem[s])->waiters), 0);
+			CHECK_EQ(sg_load64(&sg_sem_record(w[i].v, &w[i].sem[s])->waits.waiters), 0);
 			sg_sem_close(w[i].v, &w[i].sem[s]);
 		}
 	}
@@ -634,7 +634,7 @@ static void doorbell(void)
 		u64 start;
 
 		CHECK_OK(pthread_create(&thread, NULL, sleep_on, &s));
-		while (!(sg_load64(&sg_sem_record(&sys[0].v, &c)->waiters)))
+		while (!(sg_load64(&sg_sem_record(&sys[0].v, &c)->waits.waiters)))
 			sg_sleep_us(50);
 		sg_sleep_us(3000);
 		start = sg_ticks();
@@ -695,7 +695,7 @@ static void cancelled(void)
 		while (sg_sem_wait(&sys[0].v, &c, NULL, 0) == 0)
 			got++;
 		CHECK_EQ(got, 4);
-		CHECK_EQ(sg_load64(&sg_sem_record(&sys[0].v, &c)->waiters), 0);
+		CHECK_EQ(sg_load64(&sg_sem_record(&sys[0].v, &c)->waits.waiters), 0);
 	}
 	sg_sem_close(&sys[0].v, &c);
 	end();
@@ -718,15 +718,15 @@ static void paused(void)
 	}
 	word = sg_sem_word(&sys[0].v, &m[0]);
 	/* it has asked, it is its turn, and it is paused */
-	sg_or64(&sg_sem_record(&sys[0].v, &m[0])->waiters, 1ULL << sys[1].v.slot);
-	sg_store64(&sg_sem_record(&sys[0].v, &m[0])->last, (u64)sys[0].v.slot);
+	sg_or64(&sg_sem_record(&sys[0].v, &m[0])->waits.waiters, 1ULL << sys[1].v.slot);
+	sg_store64(&sg_sem_record(&sys[0].v, &m[0])->waits.last, (u64)sys[0].v.slot);
 	sg_store64(word, SG_SEMW_ASKED | SG_SEMW_WAITERS);
 	CHECK(!sg_semw_take(word, c[0]->me));
 	CHECK_EQ(sg_sem_lock(&sys[0].v, &m[0], c[0], 0), -EAGAIN);
 	start = sg_ticks();
 	CHECK_OK(sg_sem_lock(&sys[2].v, &m[2], c[2], in_ms(2000)));
 	CHECK(sg_ticks() - start >= 10 * MS);
-	CHECK_EQ(sg_load64(&sg_sem_record(&sys[0].v, &m[0])->waiters), 0);
+	CHECK_EQ(sg_load64(&sg_sem_record(&sys[0].v, &m[0])->waits.waiters), 0);
 	CHECK_OK(sg_sem_unlock(&sys[2].v, &m[2], c[2]));
 	CHECK_EQ(sg_load64(word), 0);
 	for (i = 0; i < SYSTEMS; i++) {

@@ -24,7 +24,7 @@ static void mutex(void)
 	start = sg_ticks();
 	CHECK_EQ(sg_sem_lock(&other, &m2, they, in_ms(30)), -ETIMEDOUT);
 	CHECK(sg_ticks() - start >= 30 * MS);
-	CHECK_EQ(sg_load64(&sg_sem_record(&t.v, &m)->waiters), 0);
+	CHECK_EQ(sg_load64(&sg_sem_record(&t.v, &m)->waits.waiters), 0);
 	CHECK_EQ(sg_sem_unlock(&t.v, &m, you), -EPERM);
 	CHECK_EQ(sg_sem_unlock(&other, &m2, they), -EPERM);
 	CHECK_EQ(sg_sem_consistent(&t.v, &m, me), -EINVAL);
@@ -571,7 +571,7 @@ static void flag_comes_back(void)
 
 	begin();
 	m = sem_make(&t.v, "m", SG_SEM_MUTEX, 0, 0);
-	waiters = &sg_sem_record(&t.v, &m)->waiters;
+	waiters = &sg_sem_record(&t.v, &m)->waits.waiters;
 	left = sg_sem_flags_left(&t.v, &m, SG_SEMW_WAITERS | me->me);
 	CHECK_EQ(left, 0);
 	sg_store64(waiters, 1ULL << other.slot);
@@ -599,7 +599,7 @@ static void bit_of_the_dead(void)
 	for (i = 0; i < SG_ARRAY_SIZE(types); i++) {
 		sprintf(name, "%u", i);
 		s[i] = sem_make(&t.v, name, types[i], 0, 0);
-		sg_or64(&sg_sem_record(&t.v, &s[i])->waiters, 1ULL << other.slot);
+		sg_or64(&sg_sem_record(&t.v, &s[i])->waits.waiters, 1ULL << other.slot);
 		sg_or64(sg_sem_word(&t.v, &s[i]), SG_SEMW_WAITERS);
 	}
 	kill_other(true);
@@ -611,7 +611,7 @@ static void bit_of_the_dead(void)
 	CHECK_OK(sg_sem_cond_signal(&t.v, &s[3], false));
 	CHECK_OK(sg_sem_advance(&t.v, &s[4], 1));
 	for (i = 0; i < SG_ARRAY_SIZE(types); i++)
-		CHECK_EQ(sg_load64(&sg_sem_record(&t.v, &s[i])->waiters), 0);
+		CHECK_EQ(sg_load64(&sg_sem_record(&t.v, &s[i])->waits.waiters), 0);
 	join_other();
 	end();
 }
@@ -679,7 +679,7 @@ static void forged(void)
 			sg_sem_advance(&t.v, s, 1);
 			sg_sem_await(&t.v, s, me, rng_next(&rng), until);
 		}
-		CHECK_EQ(sg_load64(&sg_sem_record(&t.v, s)->waiters), 0);
+		CHECK_EQ(sg_load64(&sg_sem_record(&t.v, s)->waits.waiters), 0);
 	}
 	CHECK(sg_ticks() - start < turns * 20 * MS);
 	/* a word that names no live system is reported, and the lock can be taken */

@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Rings through libstargate, over the engine; the test acts as the library's kernel (sem_kernel.h).
+ * Records between threads of two systems, waits, limits, deaths, and forged words.
+ */
+#define _GNU_SOURCE
+#include "sem_kernel.h"
+#include "lib.h"
+#include "uapi/ringword.h"
+
+#define KIB	1024ULL
+
+static u8 buf[64 * KIB], out[64 * KIB];
+
+static stargate_ring *ring_make(const char *name, u64 size, unsigned int flags)
+{
+	const struct stargate_new what = { .type = STARGATE_RING, .flags = flags, .mode = 0600,
+					   .initial = size };
+	stargate_ring *r;
+
+	CHECK_OK(stargate_ring_create(&r, at[0], name, &what, STARGATE_EXCLUSIVE));
+	return r;
+}
+
+static stargate_ring *ring_have(unsigned int system, const char *name)
+{
+	stargate_ring *r;
+
+	CHECK_OK(stargate_ring_open(&r, at[system], name));
+	return r;
+}
+
+static struct stargate_ring_stat state_of(stargate_ring *r)
+{
+	struct stargate_ring_stat st;
+
+	CHECK_OK(stargate_ring_fstat(r, &st));
+	return st;
+}
+
+static void fill(u8 *to, u64 len, u64 seed)
+{
+	struct rng rng = { seed };
+
+	rng_fill(&rng, to, len);
+}
+
+/* The words of the ring's page, in the volume. */
+static u64 *words_of(const char *name)
+{
+	struct sg_sem sem = sem_of(&sys[0].v, name);
+	u64 *page = sg_at(&sys[0].v, sem.words);
+
+	sg_sem_close(&sys[0].v, &sem);
+	return page;
+}
+
+/* --- names and sizes -------------------------------------------------------------------------- */
+
+static void names(void)
+{
+	struct stargate_new what = { .type = STARGATE_RING, .mode = 0600, .initial = 65 << 20 };
+	stargate_ring *r, *o;
+	stargate_sem *s;
+
+	CHECK_EQ(stargate_ring_create(&r, at[0], "n", &what, 0), EINVAL);
+	what.initial = 1;
+	what.flags = STARGATE_GUARDED;
+	CHECK_EQ(stargate_ring_create(&r, at[0], "n", &what, 0), EINVAL);
+	what.flags = 0;
+	CHECK_OK(stargate_ring_create(&r, at[0], "n", &what, 0));
+	CHECK_EQ(state_of(r).size, 64 * KIB);
+	CHECK_EQ(stargate_ring_most(r), 32 * KIB - 16);
+	CHECK_EQ(stargate_ring_create(&o, at[1], "n", &what, STARGATE_EXCLUSIVE), EEXIST);
+	what.initial = 1 << 20;	/* exists already: it is opened as it is */
+	CHECK_OK(stargate_ring_create(&o, at[1], "n", &what, 0));
+	CHECK_EQ(state_of(o).size, 64 * KIB);
+	stargate_ring_close(o);
+	CHECK_EQ(stargate_open(&s, at[0], "n", STARGATE_MUTEX, 0), EPROTOTYPE);
+	stargate_close(make("mutex", STARGATE_MUTEX, 0, 0));
+	s = have(0, "mutex");
+	CHECK_EQ(stargate_ring_open(&o, at[0], "mutex"), EPROTOTYPE);
+	stargate_close(s);
+	CHECK_OK(stargate_remove(at[0], "mutex"));
+	CHECK_EQ(stargate_ring_open(&o, at[0], "none"), ENOENT);
+	CHECK_OK(stargate_ring_send(r, 1, "a", 1, STARGATE_TRY));
+	CHECK_OK(stargate_remove(at[1], "n"));
+	CHECK_EQ(stargate_ring_open(&o, at[1], "n"), ENOENT);
+	CHECK_EQ(state_of(r).used, 32);
+	stargate_ring_close(r);
+	stargate_ring_close(NULL);
+}
+
+/* A volume of 32 MiB has no room for this one; whatever it had taken is free again. */
+static void no_space(void)
+{
+	const struct stargate_new what = { .type = STARGATE_RING, .mode = 0600, .initial = 64 << 20 };
+	u64 before = sg_free_pages(&sys[0].v);
+	stargate_ring *r;
+	unsigned int i;
+
+	CHECK_EQ(stargate_ring_create(&r, at[0], "large", &what, 0), ENOSPC);
+	CHECK_EQ(stargate_ring_open(&r, at[0], "large"), ENOENT);
+	r = ring_make("fits", 8 << 20, 0);
+	stargate_ring_close(r);
+	CHECK_OK(stargate_remove(at[0], "fits"));
+	for (i = 0; i < 500 && sg_free_pages(&sys[0].v) + 64 < before; i++) {
+		sg_reclaim(&sys[0].v, ~0u);
+		sg_sleep_us(10000);
+	}
+	CHECK(sg_free_pages(&sys[0].v) + 64 >= before);	/* tables stay */
+}
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+static void put(stargate_ring *r, u32 tag, u64 len)
+{
+	fill(buf, len, tag);
+	CHECK_OK(stargate_ring_send(r, tag, buf, len, STARGATE_TRY));
+}
+
+static void get(stargate_ring *r, u32 tag, u64 len)
+{
+	size_t got;
+	u32 said;
+
+	fill(buf, len, tag);
+	CHECK_OK(stargate_ring_recv(r, &said, out, sizeof(out), &got, STARGATE_TRY));
+	CHECK_EQ(said, tag);
+	CHECK_EQ(got, len);
+	CHECK(!memcmp(buf, out, len));
+}
+
+static void records(void)
+{
+	stargate_ring *a = ring_make("r", 64 * KIB, 0), *b = ring_have(1, "r");
+	struct rng rng = { test_seed() };
+	size_t len;
+	u32 i, tag;
+
+	CHECK_EQ(stargate_ring_recv(b, NULL, out, 1, &len, STARGATE_TRY), EAGAIN);
+	CHECK_EQ(stargate_ring_recv(b, NULL, out, 1, &len, stargate_in(2 * MS)), ETIMEDOUT);
+	put(a, 1, 0);
+	put(b, 2, 1);
+	put(a, 3, 100);
+	get(b, 1, 0);
+	get(a, 2, 1);
+	CHECK_EQ(stargate_ring_recv(b, &tag, out, 99, &len, STARGATE_TRY), EMSGSIZE);
+	CHECK_EQ(len, 100);
+	get(b, 3, 100);
+	CHECK_EQ(stargate_ring_send(a, 1, buf, 32 * KIB - 15, STARGATE_TRY), EMSGSIZE);
+	/* over the end of the ring, at each length */
+	for (i = 0; i < test_amount(2000, 20000, 200000); i++) {
+		len = i % 16 ? rng_below(&rng, 2000) : rng_below(&rng, 32 * KIB - 15);
+		put(i & 1 ? a : b, i, len);
+		get(i & 2 ? a : b, i, len);
+	}
+	/* two of the largest fill it */
+	put(a, 1, stargate_ring_most(a));
+	put(a, 2, stargate_ring_most(a));
+	CHECK_EQ(state_of(a).used, 64 * KIB);
+	CHECK_EQ(stargate_ring_send(a, 3, buf, 0, STARGATE_TRY), EAGAIN);
+	CHECK_EQ(stargate_ring_send(a, 3, buf, 0, stargate_in(2 * MS)), ETIMEDOUT);
+	get(b, 1, stargate_ring_most(a));
+	put(a, 3, 7);
+	get(b, 2, stargate_ring_most(a));
+	get(b, 3, 7);
+	CHECK_EQ(state_of(b).used, 0);
+	CHECK_EQ(state_of(b).sent, i + 6);
+	stargate_ring_close(a);
+	stargate_ring_close(b);
+}
+
+static void in_place(void)
+{
+	stargate_ring *a = ring_make("p", 64 * KIB, 0), *b = ring_have(1, "p");
+	const void *from;
+	size_t len;
+	void *to;
+	u32 tag;
+
+	CHECK_EQ(stargate_ring_commit(a, 1, 0), EPERM);
+	CHECK_EQ(stargate_ring_cancel(a), EPERM);
+	CHECK_EQ(stargate_ring_release(a), EPERM);
+	CHECK_OK(stargate_ring_reserve(a, 1000, &to, STARGATE_TRY));
+	CHECK_EQ(stargate_ring_reserve(a, 1000, &to, STARGATE_TRY), EDEADLK);
+	CHECK_EQ(stargate_ring_commit(b, 1, 0), EPERM);
+	CHECK_EQ(stargate_ring_commit(a, 1, 1001), EINVAL);
+	CHECK_OK(stargate_ring_cancel(a));
+	CHECK_EQ(stargate_ring_peek(b, &tag, &from, &len, STARGATE_TRY), EAGAIN);
+	CHECK_OK(stargate_ring_reserve(a, 1000, &to, STARGATE_TRY));
+	memcpy(to, "hello", 5);
+	CHECK_OK(stargate_ring_commit(a, 9, 5));
+	put(a, 10, 3);
+	CHECK_OK(stargate_ring_peek(b, &tag, &from, &len, STARGATE_TRY));
+	CHECK(tag == 9 && len == 5 && !memcmp(from, "hello", 5));
+	CHECK_EQ(stargate_ring_peek(b, &tag, &from, &len, STARGATE_TRY), EBUSY);
+	get(a, 10, 3);		/* another handle goes on */
+	CHECK_OK(stargate_ring_release(b));
+	CHECK_EQ(stargate_ring_release(b), EPERM);
+	stargate_ring_close(a);
+	stargate_ring_close(b);
+	CHECK_OK(stargate_remove(at[0], "p"));
+}
+
+/*
+ * A reader keeps the record at a position: the writer stops before it, however far other readers
+ * have come. Position 0 is no exception.
+ */
+static void slowest(u32 before)
+{
+	stargate_ring *w = ring_make("s", 64 * KIB, 0), *slow = ring_have(0, "s"), *fast = ring_have(1, "s");
+	const void *from;
+	size_t len;
+	u32 i, n;
+
+	for (i = 0; i < before; i++) {
+		put(w, i, 1000);
+		get(fast, i, 1000);
+	}
+	put(w, 100, 5000);
+	CHECK_OK(stargate_ring_peek(slow, NULL, &from, &len, STARGATE_TRY));
+	fill(buf, 5000, 100);
+	memcpy(out, buf, 5000);
+	for (n = 0; n < 1000; n++) {
+		if (stargate_ring_send(w, n, buf, 3000, STARGATE_TRY))
+			break;
+		CHECK_OK(stargate_ring_recv(fast, NULL, buf, sizeof(buf), &len, STARGATE_TRY));
+	}
+	CHECK(n >= (64 * KIB - 5016) / 3024 - 1 && n <= 64 * KIB / 3016);
+	CHECK(!memcmp(from, out, 5000));
+	CHECK_EQ(stargate_ring_send(w, n, buf, 3000, stargate_in(150 * MS)), ETIMEDOUT);
+	CHECK_OK(stargate_ring_release(slow));
+	CHECK_OK(stargate_ring_send(w, n, buf, 3000, STARGATE_TRY));
+	CHECK_EQ(state_of(w).claims_lost, 0);
+	stargate_ring_close(w);
+	stargate_ring_close(slow);
+	stargate_ring_close(fast);
+	CHECK_OK(stargate_remove(at[0], "s"));
+}
+
+static void single(void)
+{
+	stargate_ring *a = ring_make("1", 64 * KIB, STARGATE_SINGLE), *b = ring_have(1, "1");
+	u32 i;
+
+	CHECK(state_of(b).single);
+	put(a, 1, 10);
+	get(b, 1, 10);
+	put(b, 2, 20);
+	CHECK_EQ(stargate_ring_recv(a, NULL, out, sizeof(out), &(size_t){ 0 }, STARGATE_TRY), EBUSY);
+	for (i = 3; i < 5000; i++) {
+		put(a, i, i % 3000);
+		get(b, i - 1, i == 3 ? 20 : (i - 1) % 3000);
+	}
+	stargate_ring_close(b);
+	get(a, i - 1, (i - 1) % 3000);
+	stargate_ring_close(a);
+	CHECK_OK(stargate_remove(at[0], "1"));
+}
+
+/* All users close it: its records stay. */
+static void kept(void)
+{
+	stargate_ring *r = ring_make("k", 64 * KIB, 0);
+
+	put(r, 1, 3000);
+	put(r, 2, 5);
+	stargate_ring_close(r);
+	r = ring_have(1, "k");
+	CHECK_EQ(state_of(r).used, 3024 + 32);
+	get(r, 1, 3000);
+	get(r, 2, 5);
+	stargate_ring_close(r);
+	CHECK_OK(stargate_remove(at[0], "k"));
+}
+
+/* --- deaths ----------------------------------------------------------------------------------- */
+
+static void *dies_with_claim(void *arg)
+{
+	stargate_ring *r = arg;
+	const void *from;
+	size_t len;
+
+	CHECK_OK(stargate_ring_peek(r, NULL, &from, &len, STARGATE_TRY));
+	stargate_ring_close(r);		/* as the kernel closes the files of a process that was killed */
+	thread_ends();
+	return NULL;
+}
+
+static void *dies_while_it_sends(void *arg)
+{
+	void *to;
+
+	CHECK_OK(stargate_ring_reserve(arg, 30000, &to, STARGATE_TRY));
+	memset(to, 0x55, 30000);
+	thread_ends();
+	return NULL;
+}
+
+static void in_thread(void *(*body)(void *arg), void *arg)
+{
+	pthread_t t;
+
+	CHECK_OK(pthread_create(&t, NULL, body, arg));
+	CHECK_OK(pthread_join(t, NULL));
+}
+
+static void deaths(void)
+{
+	stargate_ring *a = ring_make("d", 64 * KIB, 0), *b = ring_have(1, "d");
+	u64 *page = words_of("d");
+	unsigned int cell;
+
+	put(a, 1, 100);
+	put(a, 2, 200);
+	in_thread(dies_with_claim, b);
+	CHECK_EQ(state_of(a).claims_lost, 1);
+	get(a, 2, 200);
+	b = ring_have(1, "d");
+	in_thread(dies_while_it_sends, b);
+	CHECK_EQ(stargate_ring_recv(a, NULL, out, 1, &(size_t){ 0 }, STARGATE_TRY), EAGAIN);
+	fill(buf, 300, 3);
+	CHECK_OK(stargate_ring_send(a, 3, buf, 300, stargate_in(SEC)));
+	get(b, 3, 300);
+	/* this one only tried: another reader was first */
+	put(a, 4, 40);
+	put(a, 5, 50);
+	cell = b->w.cell;
+	sg_store64(page + cell, SG_RING_CELL_AT(SG_RING_HEAD_POS(page[SG_RING_HEAD]), SG_RING_TRIES));
+	get(a, 4, 40);
+	get(a, 5, 50);
+	stargate_ring_close(b);
+	CHECK_EQ(state_of(a).claims_lost, 1);
+	/* this one has moved the head, and has not said so yet; nobody has claimed since */
+	b = ring_have(1, "d");
+	put(a, 6, 60);
+	get(b, 6, 60);
+	cell = b->w.cell;
+	sg_store64(page + cell, SG_RING_CELL_AT(SG_RING_HEAD_POS(page[SG_RING_HEAD]) - 5, SG_RING_TRIES));
+	stargate_ring_close(b);
+	CHECK_EQ(state_of(a).claims_lost, 2);
+	/* the same, and another reader has claimed since */
+	b = ring_have(1, "d");
+	put(a, 7, 60);
+	get(b, 7, 60);
+	cell = b->w.cell;
+	sg_store64(page + cell, SG_RING_CELL_AT(SG_RING_HEAD_POS(page[SG_RING_HEAD]) - 5, SG_RING_TRIES));
+	put(a, 8, 60);
+	get(a, 8, 60);
+	stargate_ring_close(b);
+	CHECK_EQ(state_of(a).claims_lost, 3);
+	stargate_ring_close(a);
+	CHECK_OK(stargate_remove(at[0], "d"));
+}
+
+/* A system dies with a claim, and while it sends. */
+static void system_dies(bool all)
+{
+	struct sg_ring w;
+	struct tsys other;
+	struct sg_sem sem;
+	struct sg_ring_claim c;
+	struct sg_sem_caller *who;
+	struct sg_sem lock;
+	stargate_ring *a = ring_make("y", 64 * KIB, 0);
+	u32 i, slot, incarnation;
+
+	put(a, 1, 8000);
+	put(a, 2, 10);
+	tsys_join(&other, mem, SIZE, 7);
+	sem = sem_of(&other.v, "y");
+	CHECK_OK(sg_sem_ring_reader(&other.v, &sem));
+	w = (struct sg_ring){ .page = sg_at(&other.v, sem.words), .data = a->w.data,
+		.grains = a->w.grains, .cell = sem.cell };
+	CHECK_EQ(sg_ringw_claim(&w, sizeof(out), &c), SG_RING_OK);
+	who = caller_of(&other.v, 1);
+	CHECK_OK(sg_sem_ring_part(&sem, SG_RING_LOCK, &lock));
+	CHECK_OK(sg_sem_lock(&other.v, &lock, who, 0));
+	if (all)
+		stargate_ring_close(a);
+	slot = (unsigned int)other.v.slot;
+	incarnation = other.v.incarnation;
+	tsys_die(&other);
+	sg_free(who);
+	CHECK_OK(sg_fence_slot(&sys[0].v, slot, incarnation));
+	if (all) {
+		while (tsys_state(&sys[0], slot) != SG_SLOT_FREE)
+			sg_sleep_us(1000);
+		a = ring_have(1, "y");
+		CHECK_EQ(stargate_ring_recv(a, NULL, out, 100, &(size_t){ 0 }, STARGATE_TRY), EAGAIN);
+		put(a, 3, 30);
+		get(a, 3, 30);
+	} else {
+		get(a, 2, 10);
+		/* only the claim is in the way of the last ones */
+		for (i = 0; i < 100; i++) {
+			CHECK_OK(stargate_ring_send(a, i, buf, 3000, stargate_in(2 * SEC)));
+			CHECK_OK(stargate_ring_recv(a, NULL, out, sizeof(out), &(size_t){ 0 }, STARGATE_TRY));
+		}
+	}
+	CHECK_EQ(state_of(a).claims_lost, 1);
+	stargate_ring_close(a);
+	CHECK_OK(stargate_remove(at[0], "y"));
+}
+
+/* --- many threads ----------------------------------------------------------------------------- */
+
+#define SENDERS		2
+#define RECEIVERS	3
+#define MOST		4096u
+static u64 rounds, received, *seen[SENDERS];
+static const char *many_name;
+
+struct message {
+	u64 sender, number, sum;
+	u8 data[];
+};
+
+static u64 sum_of(const struct message *m, u64 len)
+{
+	u64 sum = m->number * 31 + m->sender, i;
+
+	for (i = 0; i < len - sizeof(*m); i++)
+		sum = sum * 131 + m->data[i];
+	return sum;
+}
+
+static void *sends(void *arg)
+{
+	u64 n = (u64)(uintptr_t)arg, i, len;
+	stargate_ring *r = ring_have(n & 1, many_name);
+	u8 room[MOST] __attribute__((aligned(8)));
+	struct message *m = (void *)room;
+	struct rng rng = { n + 1 };
+	void *to;
+
+	for (i = 0; i < rounds; i++) {
+		len = sizeof(*m) + rng_size(&rng, MOST - sizeof(*m));
+		rng_fill(&rng, m->data, len - sizeof(*m));
+		m->sender = n;
+		m->number = i;
+		m->sum = sum_of(m, len);
+		if (i & 1) {
+			CHECK_OK(stargate_ring_send(r, (u32)n, m, len, stargate_in(60 * SEC)));
+			continue;
+		}
+		CHECK_OK(stargate_ring_reserve(r, MOST, &to, stargate_in(60 * SEC)));
+		memcpy(to, m, len);
+		CHECK_OK(stargate_ring_commit(r, (u32)n, len));
+	}
+	stargate_ring_close(r);
+	thread_ends();
+	return NULL;
+}
+
+static void *receives(void *arg)
+{
+	u64 n = (u64)(uintptr_t)arg, last[SENDERS] = { 0 }, all = SENDERS * rounds;
+	stargate_ring *r = ring_have(n & 1, many_name);
+	u8 room[MOST] __attribute__((aligned(8)));
+	const struct message *m = (void *)room;
+	size_t len;
+	u32 tag;
+	int err;
+
+	while (sg_load64(&received) < all) {
+		err = stargate_ring_recv(r, &tag, room, sizeof(room), &len, stargate_in(20 * MS));
+		CHECK(!err || err == ETIMEDOUT);
+		if (err)
+			continue;
+		CHECK(len >= sizeof(*m) && m->sender == tag && tag < SENDERS && m->number < rounds);
+		CHECK_EQ(m->sum, sum_of(m, len));
+		CHECK_EQ(sg_add64(&seen[tag][m->number], 1), 0);
+		CHECK(m->number + 1 > last[tag]);	/* one reader gets a sender's records in order */
+		last[tag] = m->number + 1;
+		sg_add64(&received, 1);
+	}
+	stargate_ring_close(r);
+	thread_ends();
+	return NULL;
+}
+
+static void many(const char *name, u64 size, unsigned int flags, u64 readers)
+{
+	pthread_t thread[SENDERS + RECEIVERS];
+	stargate_ring *r = ring_make(name, size, flags);
+	u64 i;
+
+	many_name = name;
+	rounds = test_amount(5000, 50000, 2000000);
+	received = 0;
+	for (i = 0; i < SENDERS; i++)
+		seen[i] = sg_alloc(rounds * sizeof(u64));
+	for (i = 0; i < SENDERS; i++)
+		CHECK_OK(pthread_create(&thread[i], NULL, sends, (void *)(uintptr_t)i));
+	for (i = 0; i < readers; i++)
+		CHECK_OK(pthread_create(&thread[SENDERS + i], NULL, receives, (void *)(uintptr_t)i));
+	for (i = 0; i < SENDERS + readers; i++)
+		CHECK_OK(pthread_join(thread[i], NULL));
+	CHECK_EQ(received, SENDERS * rounds);
+	CHECK_EQ(state_of(r).sent, SENDERS * rounds);
+	CHECK_EQ(state_of(r).used, 0);
+	for (i = 0; i < SENDERS; i++)
+		sg_free(seen[i]);
+	stargate_ring_close(r);
+	CHECK_OK(stargate_remove(at[0], name));
+}
+
+/* --- forged ----------------------------------------------------------------------------------- */
+
+/* Whatever is in the words and in the data: each call ends, and none leaves the ring's memory. */
+static void forged(void)
+{
+	stargate_ring *a = ring_make("f", 64 * KIB, 0), *b = ring_have(1, "f");
+	static const unsigned int words[] = { 0, 8, 16, 24, 32, 33, 128, 136 };
+	u64 *page = words_of("f"), i, val;
+	struct rng rng = { test_seed() };
+	unsigned int bad = 0;
+	size_t len;
+	int err;
+
+	put(a, 1, 10);
+	get(b, 1, 10);
+	for (i = 0; i < test_amount(3000, 30000, 1000000); i++) {
+		unsigned int w = words[rng_below(&rng, SG_ARRAY_SIZE(words))];
+
+		val = rng_size(&rng, ~0ULL);
+		if (rng_chance(&rng, 30))
+			val = sg_load64(page + w) + rng_below(&rng, 100) - 50;
+		sg_store64(page + w, val & ~(SG_SEMW_WAITERS | SG_SEMW_ASKED));
+		if (w == 0 && rng_chance(&rng, 80))
+			sg_store64(page, 0);
+		if (rng_chance(&rng, 20))
+			fill(a->w.data, 64 * KIB, i);
+		err = stargate_ring_send(a, 1, buf, rng_size(&rng, 32000), STARGATE_TRY);
+		bad += err == EUCLEAN;
+		CHECK(err != EIO && err != EINVAL);
+		err = stargate_ring_recv(b, NULL, out, sizeof(out), &len, STARGATE_TRY);
+		bad += err == EUCLEAN;
+		CHECK(len <= sizeof(out) || err == EMSGSIZE || err == EUCLEAN);
+		if (i % 100 == 0)
+			CHECK_OK(stargate_reset(at[0], "f"));
+	}
+	CHECK(bad);
+	/* the objects beside it are as before, and the ring works again after a reset */
+	CHECK_OK(stargate_reset(at[0], "f"));
+	put(a, 2, 20000);
+	get(b, 2, 20000);
+	stargate_ring_close(a);
+	stargate_ring_close(b);
+	CHECK_OK(stargate_remove(at[0], "f"));
+}
+
+int main(void)
+{
+	begin();
+	names();
+	no_space();
+	records();
+	in_place();
+	slowest(0);
+	slowest(1);
+	slowest(61);
+	single();
+	kept();
+	deaths();
+	system_dies(false);
+	system_dies(true);
+	many("many", 64 * KIB, 0, RECEIVERS);
+	many("one", 64 * KIB, STARGATE_SINGLE, 1);
+	forged();
+	end();
+	return test_done();
+}
