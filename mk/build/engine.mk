@@ -73,7 +73,9 @@ tool-dir-mkfs.stargatefs := mkfs
 tool-dir-fsck.stargatefs := fsck
 tool-dir-stargatectl     := ctl
 tool-dir-stargate-sem    := sem
-tools := mkfs.stargatefs fsck.stargatefs stargatectl stargate-sem
+tool-dir-stargate-ring   := ring
+tools := mkfs.stargatefs fsck.stargatefs stargatectl stargate-sem stargate-ring
+user-tools := stargate-sem stargate-ring
 tool-bins := $(tools:%=$(B)/tools/%)
 
 test-bins   := $(test-src:kernel/tests/native/%.c=$(B)/tests/%)
@@ -221,8 +223,9 @@ completions := $(filter-out %/stargate-tune,$(wildcard kernel/tools/completion/*
 udev-rules  := $(wildcard kernel/tools/udev/*.rules.in)
 install-tools: tools lib
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(filter-out %/stargate-sem,$(tool-bins)) $(DESTDIR)$(PREFIX)/sbin
-	install -m 755 $(B)/tools/stargate-sem $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(filter-out $(user-tools:%=$(B)/tools/%),$(tool-bins)) \
+		$(DESTDIR)$(PREFIX)/sbin
+	install -m 755 $(user-tools:%=$(B)/tools/%) $(DESTDIR)$(PREFIX)/bin
 	install -D -m 644 kernel/lib/stargate.h $(DESTDIR)$(PREFIX)/include/stargate.h
 	install -D -m 644 $(B)/lib/stargate.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/stargate.pc
 	install -m 644 $(lib-user) $(DESTDIR)$(PREFIX)/lib

@@ -17,7 +17,7 @@ import (
 )
 
 // toolNames are the programs that every guest has.
-var toolNames = []string{"mkfs.stargatefs", "fsck.stargatefs", "stargatectl", "stargate-sem"}
+var toolNames = []string{"mkfs.stargatefs", "fsck.stargatefs", "stargatectl", "stargate-sem", "stargate-ring"}
 
 // project is the folder of the whole project.
 func (r rig) project() string { return filepath.Dir(r.home) }

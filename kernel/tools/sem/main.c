@@ -80,11 +80,12 @@ static const struct option options[] = {
 static const char *const types[] = {
 	[STARGATE_MUTEX] = "mutex", [STARGATE_SEMAPHORE] = "semaphore", [STARGATE_RWLOCK] = "rwlock",
 	[STARGATE_CONDITION] = "condition", [STARGATE_BARRIER] = "barrier", [STARGATE_EVENT] = "event",
+	[STARGATE_RING] = "ring",
 };
 
 const char *type_name(enum stargate_type type)
 {
-	return type > STARGATE_ANY && type <= STARGATE_EVENT ? types[type] : "unknown";
+	return type > STARGATE_ANY && type <= STARGATE_RING ? types[type] : "unknown";
 }
 
 int trouble(const struct call *c, int err, int status)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stargate-ring: declarations that its files share. */
+#ifndef STARGATE_RING_TOOL_H
+#define STARGATE_RING_TOOL_H
+
+#include <sys/types.h>
+#include "stargate.h"
+
+#define STATUS_TIMEOUT	124
+
+/**
+ * struct call - the arguments of the command line
+ * @name: of the ring. @until: end of all waits. @size: --size, of a ring. @block: --block.
+ * @count: --count, of records; 0: no limit. @tag: --tag.
+ */
+struct call {
+	const char *volume, *name;
+	unsigned int flags, mode, how;
+	uint64_t size, block, count, tag, until;
+	bool json, names, raw, tags;
+};
+
+/* They return an exit status, and report errors. */
+int cmd_list(struct call *c);
+int cmd_create(struct call *c);
+int cmd_rm(struct call *c);
+int cmd_reset(struct call *c);
+int cmd_show(struct call *c);
+int cmd_send(struct call *c);
+int cmd_recv(struct call *c);
+int cmd_pipe(struct call *c);
+int cmd_bench(struct call *c);
+
+/* 1, or 124 after a time limit; reported. */
+int trouble(const struct call *c, int err);
+
+#endif
