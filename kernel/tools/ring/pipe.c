@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * pipe: two processes of any systems, joined both ways. Each direction is a ring with one receiver.
- * The first process of the two receives from NAME.1, the second from NAME.2: a ring with one
- * receiver refuses another one, and so decides which is which. A mutex beside each ring says that
- * its receiver lives: the kernel gives the mutex up for a process that dies.
+ * A mutex beside each ring belongs to its receiver. The first process of the two gets that of
+ * NAME.1, the second that of NAME.2. The kernel gives up the mutex of a process that dies, so the
+ * other one notices. All of this is removed when both have ended.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -50,26 +50,13 @@ static int open_end(struct call *c, unsigned int n, stargate_ring **ring, starga
 }
 
 /* EBUSY: another process receives there. */
-static int receive_at(stargate_ring *r, stargate_sem *lives)
+static int receive_at(stargate_sem *lives)
 {
-	const void *at;
-	uint32_t tag;
-	size_t len;
 	int err = stargate_mutex_lock(lives, STARGATE_TRY);
 
-	if (err == EAGAIN)
-		return EBUSY;
 	if (err == EOWNERDEAD)
 		err = stargate_consistent(lives);
-	if (err)
-		return err;
-	/* what an earlier pair has left belongs to it */
-	while (!(err = stargate_ring_peek(r, &tag, &at, &len, STARGATE_TRY)))
-		stargate_ring_release(r);
-	if (err == EAGAIN)
-		return 0;
-	stargate_mutex_unlock(lives);
-	return err;
+	return err == EAGAIN ? EBUSY : err;
 }
 
 static int take_end(struct ends *e)
@@ -82,7 +69,7 @@ static int take_end(struct ends *e)
 	for (i = 0; i < 2 && !err; i++)
 		err = open_end(e->c, i + 1, &ring[i], &lives[i]);
 	for (; n < 2 && !err; n++) {
-		err = receive_at(ring[n], lives[n]);
+		err = receive_at(lives[n]);
 		if (err != EBUSY)
 			break;
 		err = n ? EBUSY : 0;
