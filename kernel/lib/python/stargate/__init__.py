@@ -30,7 +30,7 @@ _lib.stargate_cursor_close.restype = None
 _lib.stargate_in.argtypes = [ctypes.c_uint64]
 
 _FOREVER = 2**64 - 1
-_TYPES = ("any", "mutex", "semaphore", "rwlock", "condition", "barrier", "event")
+_TYPES = ("any", "mutex", "semaphore", "rwlock", "condition", "barrier", "event", "ring")
 _RECURSIVE, _GUARDED, _LAST_USER = 1, 2, 4
 _EXCLUSIVE, _LOOK, _BY_KERNEL = 1, 2, 4
 
