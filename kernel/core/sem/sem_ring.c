@@ -220,8 +220,8 @@ u64 sg_sem_ring_used(struct sg_vol *vol, const struct sg_sem *sem)
 
 /*
  * Did the reader of cell @i claim the record at that position? If it only tried, another reader may
- * have been first. The head names the cell of its last claim. Whoever claims the next record first
- * makes that cell say CLAIMED (ringword.h).
+ * have been first. The head names the cell of its last claim. The reader that claims the next
+ * record first makes that cell say CLAIMED (ringword.h).
  */
 static bool ring_was_claimed(u64 head, u64 cell, unsigned int i)
 {

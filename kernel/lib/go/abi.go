@@ -23,6 +23,7 @@ const (
 
 	flagRecursive = 1 << 0
 	flagMapped    = 1 << 1
+	flagSingle    = 1 << 2
 )
 
 const (
@@ -44,6 +45,8 @@ const (
 	opMeet
 	opAdvance
 	opAwait
+	opReader
+	opSweep
 )
 
 const (
@@ -78,7 +81,8 @@ type statReply struct {
 	since                                   uint64
 	comm                                    [16]byte
 	system                                  [64]byte
-	reserved                                [4]uint64
+	claimsLost, sent                        uint64
+	reserved                                [2]uint64
 }
 
 const (
@@ -131,7 +135,10 @@ var sentences = map[syscall.Errno]string{
 	syscall.EAGAIN:          "another owner has it at this moment",
 	syscall.ETIMEDOUT:       "timed out: it was not available in time",
 	syscall.EDEADLK:         "the caller has locked it already",
-	syscall.EBUSY:           "another thread waits by this handle already",
+	syscall.EBUSY:           "another thread waits by this handle already, or another handle receives",
+	syscall.EMSGSIZE:        "the record is larger than half the ring",
+	syscall.EUSERS:          "the ring has as many receivers as it can have",
+	syscall.EOPNOTSUPP:      "a system has the volume mounted with a module that knows no rings: update it",
 	syscall.EPERM:           "not allowed: the caller does not have it locked, or does not own it",
 	syscall.EOWNERDEAD:      "locked, but its last owner died with it: what it protects may be half done",
 	syscall.ENOTRECOVERABLE: "an owner died, and nobody repaired what it protects: reset or remove it",

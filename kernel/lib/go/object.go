@@ -20,6 +20,7 @@ const (
 	KindCond
 	KindBarrier
 	KindEvent
+	KindRing
 )
 
 // Options are the options of a new object.
@@ -30,6 +31,7 @@ type Options struct {
 	Guarded   bool   // no process maps it: the kernel checks each step
 	LastUser  bool   // removed when its last user closes it
 	ByKernel  bool   // this handle does not map it
+	Single    bool   // a ring: one handle at a time receives, so all records arrive in order
 }
 
 const pageSize = 4096

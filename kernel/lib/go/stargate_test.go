@@ -26,7 +26,13 @@ int main(void)
 	printf("%llu %llu %llu %llu ", (unsigned long long)SG_SEMW_COUNT, (unsigned long long)SG_SEMW_VALUE,
 	       (unsigned long long)SG_SEMW_ASKED, (unsigned long long)SG_SEMW_WAITERS);
 	printf("%u %u %u %u ", SG_SEM_CREATE, SG_SEM_EXCL, SG_SEM_BY_KERNEL, SG_SEM_BY_HANDLE);
-	printf("%u %u", SG_SEM_RECURSIVE, SG_SEM_MAPPED);
+	printf("%u %u ", SG_SEM_RECURSIVE, SG_SEM_MAPPED);
+	printf("%u %d %d %d ", SG_SEM_SINGLE, SG_SEM_RING, SG_SEM_OP_READER, SG_SEM_OP_SWEEP);
+	printf("%u %u %u %u ", SG_SEM_PART(SG_RING_TAIL), SG_SEM_PART(SG_RING_ROOM),
+	       SG_RING_WORD(SG_RING_TAIL), SG_RING_WORD(SG_RING_ROOM));
+	printf("%u %u %u %u ", SG_RING_HEAD, SG_RING_FREED, SG_RING_SENT, SG_SEM_CELL_FIRST);
+	printf("%llu %llu %llu ", (unsigned long long)SG_RING_HEAD_AT(5, 7), (unsigned long long)SG_RING_POS_MAX,
+	       (unsigned long long)SG_RING_CELL_AT(5, SG_RING_TRIES | SG_RING_CLAIMED));
 	return 0;
 }
 `
@@ -49,6 +55,9 @@ func TestSameAsHeader(t *testing.T) {
 		atOnce,
 		opLock, opDrain, opAwait, wordCount, wordValue, wordAsked, wordWaiters,
 		howCreate, howExcl, howByKernel, howByHandle, flagRecursive, flagMapped,
+		flagSingle, uint64(KindRing), opReader, opSweep, partTail << 8, partRoom << 8, wordTail, wordRoom,
+		wordHead, wordFreed, wordSent, cellFirst, 5<<headBits | 7, posMax,
+		5<<cellBits | cellTries | cellClaimed,
 	}
 	for i, word := range strings.Fields(string(out)) {
 		if got := decimal(word); got != ours[i] {

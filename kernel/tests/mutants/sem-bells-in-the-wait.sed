@@ -3,4 +3,4 @@
 # The first to sleep makes the page for rings, however long that takes.
 # file: kernel/core/sem/sem_wait.c
 # test: sem_paused_test
-s/^	c->waits_for = w->sem->rec;$/	sg_allocate_now(w->vol, \&(struct sg_iref){ .off = sg_sem_file().off }, SG_SEM_BELLS_PAGE);\n&/
+s/^	c->waits_for = w->sem->waits;$/	sg_allocate_now(w->vol, \&(struct sg_iref){ .off = sg_sem_file().off }, SG_SEM_BELLS_PAGE);\n&/

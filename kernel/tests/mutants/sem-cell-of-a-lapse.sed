@@ -3,4 +3,4 @@
 # A process gets the cell of a reader that was fenced for silence and may still store into it.
 # file: kernel/core/sem/sem_open.c
 # test: sem_paused_test
-/^static bool cell_lapses/,/^}/s/return own \&\&/return 0 \&\& own \&\&/
+/^bool sg_sem_cell_lapses/,/^}/s/return own \&\&/return 0 \&\& own \&\&/

@@ -27,8 +27,9 @@ cat >sizes.c <<'END'
 #include "stargate.h"
 int main(void)
 {
-	printf("%zu %zu %zu %zu", sizeof(struct stargate_stat), sizeof(struct stargate_new),
-	       offsetof(struct stargate_stat, since), offsetof(struct stargate_stat, system));
+	printf("%zu %zu %zu %zu %zu %d", sizeof(struct stargate_stat), sizeof(struct stargate_new),
+	       offsetof(struct stargate_stat, since), offsetof(struct stargate_stat, system),
+	       sizeof(struct stargate_ring_stat), STARGATE_RING);
 	return 0;
 }
 END
@@ -38,10 +39,11 @@ import errno, sys
 sys.path.insert(0, sys.argv[1])
 import stargate
 sizes = [stargate.ctypes.sizeof(stargate._Stat), stargate.ctypes.sizeof(stargate._New),
-         stargate._Stat.since.offset, stargate._Stat.system.offset]
+         stargate._Stat.since.offset, stargate._Stat.system.offset,
+         stargate.ctypes.sizeof(stargate._RingStat), stargate._TYPES.index("ring")]
 assert " ".join(map(str, sizes)) == sys.argv[2], sizes
 for kind in (stargate.Mutex, stargate.Semaphore, stargate.RWLock, stargate.Condition, stargate.Barrier,
-             stargate.Event):
+             stargate.Event, stargate.Ring):
     try:
         kind("/nowhere", "name", create=kind is not stargate.Event)
     except stargate.Error as error:
@@ -93,6 +95,22 @@ int stargate_sem_wait(void *s) { return wait_for(); }
 int stargate_event_await(void *s, uint64_t n, uint64_t until) { return wait_for(); }
 int stargate_barrier_wait(void *s, uint64_t until, int *last) { return wait_for(); }
 int stargate_cond_wait(void *s, void *m, uint64_t until) { return wait_for(); }
+int stargate_ring_create(void **out) { return stargate_create(out); }
+int stargate_ring_open(void **out) { return stargate_create(out); }
+void stargate_ring_close(void *r) { free(r); }
+int stargate_ring_send(void *r, uint32_t tag, const char *from, size_t len, uint64_t until)
+{
+	return len == 2 && from[0] == 'h' && tag == 7 ? wait_for() : EIO;
+}
+int stargate_ring_peek(void *r, uint32_t *tag, const char **at, size_t *len, uint64_t until)
+{
+	*tag = 9;
+	*at = "a record";
+	*len = 8;
+	held++;
+	return wait_for();
+}
+int stargate_ring_release(void *r) { return held = 0; }
 int stargate_cursor_open(void **out) { return stargate_create(out); }
 void stargate_cursor_close(void *c) { free(c); }
 int stargate_publish_at(char *c, uint64_t *at, uint64_t *n, uint64_t until)
@@ -129,7 +147,12 @@ waits(lambda: stargate.Condition(None, "c").wait(mutex), 1) # its signal may hav
 cursor = stargate.Cursor(None, "r", 100)
 waits(cursor.publish_at)
 waits(cursor.consume_at)
+ring = stargate.Ring(None, "ring", 65536)
+waits(lambda: ring.send(b"hi", 7))
+waits(ring.recv)
+assert var("held").value == 0, "the record is kept"
 var("interrupts").value = 0
+assert ring.recv() == (9, b"a record")
 
 class Broken(Exception):
     pass
@@ -163,13 +186,15 @@ except stargate.OwnerDied:
 var("answer").value = 0
 
 cursor.close()
-for call in (cursor.publish_at, cursor.consume_at, lambda: cursor.publish(1), lambda: cursor.consume(1)):
+ring.close()
+for call in (cursor.publish_at, cursor.consume_at, lambda: cursor.publish(1), lambda: cursor.consume(1),
+             ring.recv, lambda: ring.send(b"hi", 7)):
     try:
         call()
     except ValueError as error:
         assert "has been closed" in str(error)
     else:
-        raise AssertionError("a cursor that has been closed")
+        raise AssertionError("an object that has been closed")
 
 before = var("opens").value
 for call in (lambda name: stargate.Mutex(None, name), lambda name: stargate.Mutex(None, name, create=False),

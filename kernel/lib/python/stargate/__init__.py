@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Semaphores and locks for all systems that use a StargateFS volume.
+"""Semaphores, locks and rings for all systems that use a StargateFS volume.
 
 Objects are in the volume, by name; programs in C, Go, Python or a shell use the same ones
 (libstargate(3), stargate-sem(1)). Threads own locks. A time-out is in seconds. None waits for ever;
@@ -19,7 +19,7 @@ from typing import Callable, Iterator, NamedTuple, Optional, Type, TypeVar
 
 __all__ = [
     "Barrier", "Busy", "Condition", "Cursor", "Error", "Event", "Lost", "Mutex", "OwnerDied", "RWLock",
-    "Semaphore", "Stat", "TimedOut", "list_objects", "remove", "reset",
+    "Ring", "RingStat", "Semaphore", "Stat", "TimedOut", "list_objects", "remove", "reset",
 ]
 
 _lib = ctypes.CDLL(os.environ.get("STARGATE_LIBRARY", "libstargate.so.1"))
@@ -27,11 +27,12 @@ _lib.stargate_why.restype = ctypes.c_char_p
 _lib.stargate_in.restype = ctypes.c_uint64
 _lib.stargate_close.restype = None
 _lib.stargate_cursor_close.restype = None
+_lib.stargate_ring_close.restype = None
 _lib.stargate_in.argtypes = [ctypes.c_uint64]
 
 _FOREVER = 2**64 - 1
 _TYPES = ("any", "mutex", "semaphore", "rwlock", "condition", "barrier", "event", "ring")
-_RECURSIVE, _GUARDED, _LAST_USER = 1, 2, 4
+_RECURSIVE, _GUARDED, _LAST_USER, _SINGLE = 1, 2, 4, 8
 _EXCLUSIVE, _LOOK, _BY_KERNEL = 1, 2, 4
 
 
@@ -382,6 +383,83 @@ class Event(_Object):
         """Waits until the event has reached count."""
         _check(_retried(_lib.stargate_event_await, self._open(), ctypes.c_uint64(count),
                         _until(timeout)), self.name)
+
+
+class _RingStat(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("used", ctypes.c_uint64),
+        ("sent", ctypes.c_uint64),
+        ("claims_lost", ctypes.c_uint64),
+        ("single", ctypes.c_int),
+        ("reserved", ctypes.c_uint64 * 8),
+    ]
+
+
+class RingStat(NamedTuple):
+    """The state of a ring at this moment. claims_lost: claims that ended with their receivers."""
+
+    size: int
+    used: int
+    sent: int
+    claims_lost: int
+    single: bool
+
+
+class Ring:
+    """Records from any senders to any receivers; each record goes to one of them. With single, one
+    handle at a time receives, and gets all records in order. One thread at a time receives by a
+    handle."""
+
+    def __init__(self, volume: Optional[str], name: str, size: int = 1 << 20, *,
+                 create: bool = True, exclusive: bool = False, mode: int = 0o600,
+                 single: bool = False, last_user: bool = False) -> None:
+        self.name = name
+        self._handle = ctypes.c_void_p()
+        if create:
+            new = _New(_TYPES.index("ring"), (_SINGLE if single else 0) |
+                       (_LAST_USER if last_user else 0), mode, size)
+            err = _lib.stargate_ring_create(ctypes.byref(self._handle), _path(volume), _name(name),
+                                            ctypes.byref(new), _EXCLUSIVE if exclusive else 0)
+        else:
+            err = _lib.stargate_ring_open(ctypes.byref(self._handle), _path(volume), _name(name))
+        _check(err, name)
+
+    def close(self) -> None:
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        _lib.stargate_ring_close(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def _open(self) -> ctypes.c_void_p:
+        if not self._handle:
+            raise ValueError(f"{self.name}: it has been closed")
+        return self._handle
+
+    def send(self, data: bytes, tag: int = 0, timeout: Optional[float] = None) -> None:
+        _check(_retried(_lib.stargate_ring_send, self._open(), ctypes.c_uint32(tag), data,
+                        ctypes.c_size_t(len(data)), _until(timeout)), self.name)
+
+    def recv(self, timeout: Optional[float] = None) -> tuple[int, bytes]:
+        """The tag and the bytes of the next record."""
+        tag, at, length = ctypes.c_uint32(), ctypes.c_void_p(), ctypes.c_size_t()
+        _check(_retried(_lib.stargate_ring_peek, self._open(), ctypes.byref(tag), ctypes.byref(at),
+                        ctypes.byref(length), _until(timeout)), self.name)
+        try:
+            return tag.value, ctypes.string_at(at, length.value)
+        finally:
+            _lib.stargate_ring_release(self._open())
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            yield self.recv()[1]
+
+    def stat(self) -> RingStat:
+        st = _RingStat()
+        _check(_lib.stargate_ring_fstat(self._open(), ctypes.byref(st)), self.name)
+        return RingStat(st.size, st.used, st.sent, st.claims_lost, bool(st.single))
 
 
 class Cursor:

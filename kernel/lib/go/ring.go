@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stargate
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// The words of a ring. kernel/core/uapi/semtype.h has the same, and ringword.h, which this file
+// follows step by step, says why each step is needed.
+const (
+	grain        = 16
+	ringMin      = 64 << 10
+	ringMax      = 64 << 20
+	partLock     = 0
+	partTail     = 1
+	partRoom     = 2
+	wordTail     = 8
+	wordRoom     = 16
+	wordHead     = 24
+	wordFreed    = 32
+	wordSent     = 33
+	headBits     = 9
+	headCellMask = 511
+	posMax       = 1<<55 - 1
+	cellFirst    = 128
+	cellTries    = 1
+	cellClaimed  = 2
+	cellBits     = 2
+)
+
+const sweepEach = 100 * time.Millisecond
+
+// Ring passes records from any senders to any receivers; each record goes to one of them.
+// Goroutines may share it: they send and receive in turn.
+type Ring struct {
+	*object
+	gate   gate       // for senders
+	recv   sync.Mutex // for receivers
+	base   uintptr
+	size   uint64
+	grains uint64
+	reader uint64 // number of the cell, 0: none yet
+	single bool
+	swept  time.Time
+}
+
+// RingStat is the state of a ring at this moment.
+type RingStat struct {
+	Size, Used int64
+	Sent       uint64
+	ClaimsLost uint64 // claims that ended with their receivers
+}
+
+// CreateRing creates a ring of that size, from 64 KiB to 64 MiB, or opens the existing one. The
+// size is rounded up to a power of two.
+func CreateRing(volume, name string, size int, o Options) (*Ring, error) {
+	if size < 0 || size > ringMax || o.Recursive || o.Guarded || o.ByKernel {
+		return nil, wrap(name, syscall.EINVAL)
+	}
+	bytes := uint64(ringMin)
+	for bytes < uint64(size) {
+		bytes *= 2
+	}
+	req := makeRequest(KindRing, bytes, o)
+	if o.Single {
+		req.flags |= flagSingle
+	}
+	return newRing(volume, name, req)
+}
+
+// OpenRing opens an existing ring.
+func OpenRing(volume, name string) (*Ring, error) {
+	return newRing(volume, name, openRequest{kind: uint32(KindRing)})
+}
+
+func newRing(volume, name string, req openRequest) (*Ring, error) {
+	obj, err := openOwning(volume, name, req, false)
+	if err != nil {
+		return nil, err
+	}
+	r := &Ring{object: obj, gate: newGate()}
+	var st statReply
+	err = ioctl(r.fd, iocStat, unsafe.Pointer(&st))
+	if err == nil && (st.initial < ringMin || st.initial > ringMax || st.initial&(st.initial-1) != 0) {
+		err = syscall.EUCLEAN
+	}
+	if err == nil {
+		r.size, r.grains, r.single = st.initial, st.initial/grain, st.flags&flagSingle != 0
+		err = r.mapData()
+	}
+	if err != nil {
+		obj.Close()
+		return nil, wrap(name, err)
+	}
+	return r, nil
+}
+
+// mapData maps the data twice, one after the other, so that each record is in one piece.
+func (r *Ring) mapData() error {
+	const prot = syscall.PROT_READ | syscall.PROT_WRITE
+	size := uintptr(r.size)
+	base, _, errno := syscall.Syscall6(syscall.SYS_MMAP, 0, 2*size, syscall.PROT_NONE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE, ^uintptr(0), 0)
+	if errno != 0 {
+		return errno
+	}
+	for i := uintptr(0); i < 2; i++ {
+		_, _, errno = syscall.Syscall6(syscall.SYS_MMAP, base+i*size, size, prot,
+			syscall.MAP_SHARED|syscall.MAP_FIXED, uintptr(r.fd), pageSize)
+		if errno != 0 {
+			syscall.Syscall(syscall.SYS_MUNMAP, base, 2*size, 0)
+			return errno
+		}
+	}
+	r.base = base
+	return nil
+}
+
+// Close closes the handle, which must not be in use.
+func (r *Ring) Close() error {
+	if r.base != 0 {
+		syscall.Syscall(syscall.SYS_MUNMAP, r.base, uintptr(2*r.size), 0)
+		r.base = 0
+	}
+	return r.object.Close()
+}
+
+// Most returns the length of the largest record.
+func (r *Ring) Most() int { return int(r.size/2 - grain) }
+
+// Stat returns the state of the ring.
+func (r *Ring) Stat() (RingStat, error) {
+	var st statReply
+	err := ioctl(r.fd, iocStat, unsafe.Pointer(&st))
+	return RingStat{int64(st.initial), int64(st.value), st.sent, st.claimsLost}, wrap(r.name, err)
+}
+
+func (r *Ring) askPart(op, part uint32, value, until uint64) (uint64, error) {
+	for {
+		req := opRequest{op: op, flags: part << 8, value: value, until: until}
+		err := ioctl(r.fd, iocOp, unsafe.Pointer(&req))
+		if err != syscall.EINTR {
+			return req.value, err
+		}
+	}
+}
+
+func (r *Ring) load(word uint64) uint64 { return atomic.LoadUint64(&r.page[word]) }
+
+func grainsOf(n uint64) uint64 { return 1 + (n+grain-1)/grain }
+
+// at returns memory of the ring, which is not Go's: the offset and the length have been checked.
+func (r *Ring) at(pos, offset, n uint64) []byte {
+	where := r.base + uintptr(pos&(r.grains-1)*grain+offset)
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&where)), n)
+}
+
+func (r *Ring) record(pos uint64) *[2]uint64 {
+	where := r.base + uintptr(pos&(r.grains-1)*grain)
+	return *(**[2]uint64)(unsafe.Pointer(&where))
+}
+
+// --- sending ---------------------------------------------------------------------------------
+
+// lowest returns up to where data may be overwritten. The head is loaded first.
+func (r *Ring) lowest(freed uint64) uint64 {
+	low := r.load(wordHead) >> headBits
+	if freed > low {
+		freed = 0
+	}
+	for i := uint64(cellFirst); i < cells; i++ {
+		if cell := r.load(i); cell != 0 && cell>>cellBits < low && cell>>cellBits >= freed {
+			low = cell >> cellBits
+		}
+	}
+	return low
+}
+
+var errNoRoom = errors.New("no room")
+
+func (r *Ring) room(tail, n uint64) error {
+	freed := r.load(wordFreed)
+	if freed <= tail && tail+n-freed <= r.grains {
+		return nil
+	}
+	low := r.lowest(freed)
+	if low > tail || tail-low > r.grains || tail > posMax-n {
+		return syscall.EUCLEAN
+	}
+	atomic.StoreUint64(&r.page[wordFreed], low)
+	if tail+n-low > r.grains {
+		return errNoRoom
+	}
+	return nil
+}
+
+// wantRoom makes receivers tell when they have freed something. It returns the count to wait for.
+func (r *Ring) wantRoom() uint64 {
+	for {
+		seen := r.load(wordRoom)
+		if seen&wordAsked != 0 || atomic.CompareAndSwapUint64(&r.page[wordRoom], seen, seen|wordAsked) {
+			return seen&wordCount + 1
+		}
+	}
+}
+
+// awaitRoom waits for receivers, and now and then looks for dead ones.
+func (r *Ring) awaitRoom(tail, n, end uint64) error {
+	for {
+		count := r.wantRoom()
+		err := r.room(tail, n)
+		if err != errNoRoom {
+			return err
+		}
+		if end != 0 {
+			pause := until(sweepEach)
+			if end < pause {
+				pause = end
+			}
+			_, err = r.askPart(opAwait, partRoom, count, pause)
+			if err != nil && err != syscall.ETIMEDOUT {
+				return err
+			}
+		}
+		switch {
+		case time.Since(r.swept) > sweepEach:
+			r.swept = time.Now()
+			if _, err := r.askPart(opSweep, 0, 0, 0); err != nil {
+				return err
+			}
+		case end == 0:
+			return syscall.EAGAIN
+		case until(1) >= end:
+			return syscall.ETIMEDOUT
+		}
+	}
+}
+
+func (r *Ring) take() bool { return r.me != 0 && atomic.CompareAndSwapUint64(&r.page[0], 0, r.me) }
+
+func (r *Ring) lock(timeout time.Duration) error {
+	if r.take() {
+		return nil
+	}
+	err := r.gate.pass(timeout, r.take, func(until uint64) error {
+		_, err := r.askPart(opLock, partLock, 0, until)
+		return err
+	})
+	if err == syscall.EOWNERDEAD { // it sent nothing: there is nothing to repair
+		_, err = r.askPart(opConsistent, partLock, 0, 0)
+	}
+	return err
+}
+
+func (r *Ring) unlock() error {
+	var err error
+	if r.me == 0 || !atomic.CompareAndSwapUint64(&r.page[0], r.me, 0) {
+		_, err = r.askPart(opUnlock, partLock, 0, 0)
+	}
+	r.gate.given()
+	return err
+}
+
+// put copies the record behind the tail, then moves the tail: from then on receivers see it.
+func (r *Ring) put(tail uint64, tag uint32, data []byte) error {
+	n := grainsOf(uint64(len(data)))
+	copy(r.at(tail, grain, uint64(len(data))), data)
+	head := r.record(tail)
+	atomic.StoreUint64(&head[0], uint64(len(data))|uint64(tag)<<32)
+	atomic.StoreUint64(&head[1], tail)
+	atomic.StoreUint64(&r.page[wordSent], r.load(wordSent)+1)
+	if atomic.CompareAndSwapUint64(&r.page[wordTail], tail, tail+n) {
+		return nil
+	}
+	if r.load(wordTail)&wordCount != tail {
+		return syscall.EUCLEAN
+	}
+	_, err := r.askPart(opAdvance, partTail, n, 0)
+	return err
+}
+
+// Send sends a record. It waits while there is no room.
+func (r *Ring) Send(tag uint32, data []byte, timeout time.Duration) error {
+	n := grainsOf(uint64(len(data)))
+	if n > r.grains/2 {
+		return wrap(r.name, syscall.EMSGSIZE)
+	}
+	end := until(timeout)
+	if err := r.lock(timeout); err != nil {
+		return wrap(r.name, err)
+	}
+	tail := r.load(wordTail) & wordCount
+	err := r.room(tail, n)
+	if err == errNoRoom {
+		err = r.awaitRoom(tail, n, end)
+	}
+	if err == nil {
+		err = r.put(tail, tag, data)
+	}
+	if unlocked := r.unlock(); err == nil {
+		err = unlocked
+	}
+	return wrap(r.name, err)
+}
+
+// --- receiving -------------------------------------------------------------------------------
+
+var (
+	errNone = errors.New("no record")
+	errLost = errors.New("another receiver was first")
+)
+
+func (r *Ring) becomeReader() error {
+	if r.reader != 0 {
+		return nil
+	}
+	cell, err := r.askPart(opReader, 0, 0, 0)
+	if err == nil && (cell < cellFirst || cell >= cells) {
+		err = syscall.EUCLEAN
+	}
+	if err == nil {
+		r.reader = cell
+	}
+	return err
+}
+
+// help finishes the claim of the reader that moved the head last.
+func (r *Ring) help(head uint64) {
+	other := head & headCellMask
+	if other < cellFirst || other == r.reader {
+		return
+	}
+	cell := r.load(other)
+	if cell&cellTries != 0 && cell>>cellBits < head>>headBits {
+		atomic.CompareAndSwapUint64(&r.page[other], cell, cell>>cellBits<<cellBits|cellClaimed)
+	}
+}
+
+func (r *Ring) moveHead(head, n uint64) bool {
+	pos := head >> headBits
+	next, claimed := (pos+n)<<headBits|r.reader, pos<<cellBits|cellClaimed
+	if r.single {
+		atomic.StoreUint64(&r.page[r.reader], claimed)
+		atomic.StoreUint64(&r.page[wordHead], next)
+		return true
+	}
+	r.help(head)
+	if !atomic.CompareAndSwapUint64(&r.page[wordHead], head, next) {
+		return false
+	}
+	atomic.StoreUint64(&r.page[r.reader], claimed)
+	return true
+}
+
+// claim tries once to claim the next record.
+func (r *Ring) claim() (tag uint32, data []byte, err error) {
+	head := r.load(wordHead)
+	pos, tail := head>>headBits, r.load(wordTail)&wordCount
+	if tail == pos {
+		return 0, nil, errNone
+	}
+	if !r.single {
+		atomic.SwapUint64(&r.page[r.reader], pos<<cellBits|cellTries)
+		if r.load(wordHead) != head {
+			return 0, nil, errLost
+		}
+	}
+	record := r.record(pos)
+	lenTag, at := atomic.LoadUint64(&record[0]), atomic.LoadUint64(&record[1])
+	length := lenTag & (1<<32 - 1)
+	n := grainsOf(length)
+	if tail-pos > r.grains || n > tail-pos || n > r.grains/2 || at != pos {
+		return 0, nil, syscall.EUCLEAN
+	}
+	if !r.moveHead(head, n) {
+		return 0, nil, errLost
+	}
+	return uint32(lenTag >> 32), r.at(pos, grain, length), nil
+}
+
+// release gives the record back, and tells a sender that waits for room.
+func (r *Ring) release() {
+	atomic.SwapUint64(&r.page[r.reader], 0)
+	seen := r.load(wordRoom)
+	if seen <= wordCount || (seen&wordWaiters == 0 &&
+		atomic.CompareAndSwapUint64(&r.page[wordRoom], seen, seen&wordCount+1)) {
+		return
+	}
+	r.askPart(opAdvance, partRoom, 1, 0)
+}
+
+// Recv takes the next record. It waits while there is none.
+func (r *Ring) Recv(timeout time.Duration) (tag uint32, data []byte, err error) {
+	end := until(timeout)
+	r.recv.Lock()
+	defer r.recv.Unlock()
+	if err := r.becomeReader(); err != nil {
+		return 0, nil, wrap(r.name, err)
+	}
+	for {
+		tag, from, err := r.claim()
+		if err == nil {
+			data := append([]byte(nil), from...)
+			r.release()
+			return tag, data, nil
+		}
+		if r.load(r.reader) != 0 {
+			r.release()
+		}
+		if err == errNone && end == 0 {
+			err = syscall.EAGAIN
+		} else if err == errNone {
+			_, err = r.askPart(opAwait, partTail, r.load(wordHead)>>headBits+1, end)
+		}
+		if err != nil && err != errLost {
+			return 0, nil, wrap(r.name, err)
+		}
+	}
+}
