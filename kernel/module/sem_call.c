@@ -45,8 +45,6 @@ static int sgfs_do_at_once(struct sgfs_sem *s, struct sg_sem *sem, struct sg_ioc
 		return sg_sem_cond_signal(vol, sem, true);
 	case SG_SEM_OP_ADVANCE:
 		return sg_sem_advance(vol, sem, op->value);
-	case SG_SEM_OP_SWEEP:
-		return sg_sem_ring_sweep(vol, sem);
 	default:
 		return 1;
 	}
@@ -121,6 +119,8 @@ static int sgfs_do_as_itself(struct sgfs_sem *s, struct sg_sem *sem, struct sg_i
 	return ret;
 }
 
+/* These two take the lock of the objects' file, so they wait for a thaw first. */
+
 /* The descriptor's cell is given out once: @lock guards it until the file is closed. */
 static int sgfs_be_reader(struct sgfs_sem *s, u64 *cell)
 {
@@ -128,10 +128,22 @@ static int sgfs_be_reader(struct sgfs_sem *s, u64 *cell)
 
 	if (err)
 		return err;
+	sb_start_write(s->fs->sb);
 	err = s->mapped ? sg_sem_ring_reader(&s->fs->vol, &s->sem) : -EBADF;
 	if (!err)
 		*cell = s->sem.cell;
+	sb_end_write(s->fs->sb);
 	mutex_unlock(&s->lock);
+	return err;
+}
+
+static int sgfs_sweep(struct sgfs_sem *s)
+{
+	int err;
+
+	sb_start_write(s->fs->sb);
+	err = sg_sem_ring_sweep(&s->fs->vol, &s->sem);
+	sb_end_write(s->fs->sb);
 	return err;
 }
 
@@ -164,7 +176,9 @@ int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 		return -EBADF;
 	if (op->op == SG_SEM_OP_READER)
 		return sgfs_be_reader(s, &op->value);
-	if (s->sem.type != SG_SEM_RING || op->op == SG_SEM_OP_SWEEP)
+	if (op->op == SG_SEM_OP_SWEEP)
+		return sgfs_sweep(s);
+	if (s->sem.type != SG_SEM_RING)
 		return SG_SEM_PART_OF(op->flags) ? -EINVAL : sgfs_do(s, &s->sem, op);
 	err = sg_sem_ring_part(&s->sem, SG_SEM_PART_OF(op->flags), &part);
 	return err ?: sgfs_do(s, &part, op);

@@ -18,10 +18,10 @@
  * cell is stored, and ASKED is set, by locked instructions before the loads that follow.
  *
  * check: RECORDS=4 READERS=2
- * check: RECORDS=4 READERS=2 DEATHS=1
+ * check: RECORDS=3 READERS=2 DEATHS=1
  * check: RECORDS=3 READERS=1 DEATHS=1 SINGLE
  * long: RECORDS=3 READERS=2 DEATHS=2
- * long: RECORDS=3 READERS=3 DEATHS=1
+ * long: RECORDS=4 READERS=2 DEATHS=1
  * mutant: CLAIM_UNCHECKED RECORDS=4 READERS=2
  * mutant: CLAIM_BLINDLY RECORDS=3 READERS=2
  * mutant: FREED_BY_COUNT RECORDS=4 READERS=2

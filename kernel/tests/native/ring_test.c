@@ -55,6 +55,34 @@ static u64 *words_of(const char *name)
 	return page;
 }
 
+/* --- the feature bit --------------------------------------------------------------------------- */
+
+/* A system with older software, which says nothing of what it knows. */
+static void feature(void)
+{
+	const struct stargate_new what = { .type = STARGATE_RING, .mode = 0600 };
+	struct sg_super *sb = (struct sg_super *)mem, *backup = (void *)(mem + SIZE - SG_PAGE);
+	stargate_ring *r;
+	struct tsys old;
+	u64 *knows;
+
+	CHECK_EQ(sb->ro_compat, 0);
+	tsys_join(&old, mem, SIZE, 9);
+	knows = &((struct sg_slot *)sg_at(&old.v, sg_slot_off(&old.v, (unsigned int)old.v.slot)))->knows;
+	CHECK_EQ(*knows, SG_SLOT_KNOWS(SG_RO_COMPAT_KNOWN, old.v.incarnation));
+	*knows = 0;
+	CHECK_EQ(stargate_ring_create(&r, at[0], "old", &what, 0), EOPNOTSUPP);
+	CHECK_EQ(sb->ro_compat, 0);
+	*knows = SG_SLOT_KNOWS(SG_RO_COMPAT_RINGS, old.v.incarnation - 1);	/* of the slot's last owner */
+	CHECK_EQ(stargate_ring_create(&r, at[0], "old", &what, 0), EOPNOTSUPP);
+	tsys_leave(&old);
+	CHECK_OK(stargate_ring_create(&r, at[0], "old", &what, 0));
+	stargate_ring_close(r);
+	CHECK_OK(stargate_remove(at[0], "old"));
+	CHECK_EQ(sb->ro_compat, SG_RO_COMPAT_RINGS);
+	CHECK_EQ(backup->ro_compat, SG_RO_COMPAT_RINGS);
+}
+
 /* --- names and sizes -------------------------------------------------------------------------- */
 
 static void names(void)
@@ -556,6 +584,7 @@ static void forged(void)
 int main(void)
 {
 	begin();
+	feature();
 	names();
 	no_space();
 	records();
