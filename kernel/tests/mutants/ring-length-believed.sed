@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A reader believes the length in a record.
+# file: kernel/core/uapi/ringword.h
+# test: ring_test
+s/ n > tail - pos || n > r->grains \/ 2 ||//

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A reader does not finish the claim of the reader before it.
+# file: kernel/core/uapi/ringword.h
+# test: ring_test
+s/^	sg_ringw_help(r, head);$//
