@@ -25,7 +25,7 @@ step "by name"
 at g1 'stargate-ring create box --size 64K && stargate-ring create box --size 64K'
 same "seen by the other one" box "$(at g2 'stargate-ring list --names')"
 refuses "not twice" 'already' g2 'stargate-ring create box --exclusive'
-refuses "not larger" 'does not go with' g2 'stargate-ring create large --size 65M'
+refuses "not larger" 'must be 64K to 64M' g2 'stargate-ring create large --size 65M'
 refuses "no such" 'no object of that name' g2 'stargate-ring recv nobody'
 at g1 'stargate-sem create lock --type mutex'
 refuses "of another kind" 'of another kind' g2 'stargate-ring recv lock'

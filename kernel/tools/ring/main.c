@@ -187,6 +187,28 @@ static int help_of(const struct command *cmd)
 	return tool_end(0);
 }
 
+static int refuse_value(int opt)
+{
+	static const struct {
+		int opt;
+		const char *allowed;
+	} rules[] = {
+		{ 't', "a number of seconds" }, { 'm', "octal, up to 777" }, { 'S', "64K to 64M" },
+		{ 'b', "1 to 32M - 16" }, { 'g', "a number up to 4294967295" },
+		{ 'n', "a number from 1 on" },
+	};
+	const char *name = "", *allowed = "";
+	unsigned int i;
+
+	for (i = 0; options[i].name; i++)
+		if (options[i].val == opt)
+			name = options[i].name;
+	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i].opt == opt)
+			allowed = rules[i].allowed;
+	return tool_value_error(name, optarg, opt == 'S' || opt == 'b', allowed);
+}
+
 /*
  * 0, an exit status, or -1: all is done, without an error. @given: letters of the options that were
  * given. @cmd: the command before them, or NULL.
@@ -208,9 +230,7 @@ static int parse_options(struct call *c, const struct command *cmd, int argc, ch
 			continue;
 		}
 		if (strchr("tnSmbg", opt) && !take_value(c, opt, optarg))
-			return tool_usage_error("'%s' does not go with '%s'", optarg,
-						argv[optind - 1] == optarg ? argv[optind - 2] :
-									     argv[optind - 1]);
+			return refuse_value(opt);
 		take_flag(c, opt);
 		if (!strchr(given, opt))
 			given[strlen(given)] = (char)opt;
@@ -241,7 +261,7 @@ static int parse_rest(struct call *c, const struct command *cmd, int argc, char 
 		return tool_usage_error("%s: NAME is missing", cmd->name);
 	for (; *given; given++)
 		if (!strchr(cmd->options, *given))
-			return tool_usage_error("%s: an option that does not go with it", cmd->name);
+			return tool_usage_error("%s: an option is not possible with this command", cmd->name);
 	return 0;
 }
 
