@@ -241,11 +241,11 @@ static int parse_options(struct call *c, const struct command *cmd, int argc, ch
 /* The arguments after the command's name: more options, and NAME. */
 static int parse_rest(struct call *c, const struct command *cmd, int argc, char **argv, char *given)
 {
+	bool plain = false;
 	int err;
 
 	while (optind < argc) {
-		bool plain = !strcmp(argv[optind - 1], "--");
-
+		plain |= !strcmp(argv[optind - 1], "--");
 		if (plain || argv[optind][0] != '-' || !argv[optind][1]) {
 			if (c->name || !cmd->named)
 				return tool_usage_error("%s: too many arguments: '%s'", cmd->name,

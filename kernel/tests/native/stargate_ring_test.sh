@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargate-ring without a mounted volume: help, manual page, completion, refusals. With mounts:
+# e2e/scenarios/ring.sh; the library's functions: ring_test.c.
+# shellcheck source=kernel/tests/lib/tools.sh
+source "$(dirname "$0")/../lib/tools.sh"
+
+ring=$tools/stargate-ring
+
+expect 0 "$ring" --help
+says '^Usage: '
+awk 'length > 80 { exit 1 }' out || fail "--help is wider than 80 columns"
+options_in() { grep -oE -- '(^|[^-[:alnum:]])-(-[a-z][a-z-]+|[A-Za-z])\b' "$1" | grep -oE -- '-.*' | sort -u; }
+sed -n 's/^ \{2,6\}\(-.*\)/\1/p' out >help
+sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/{/^\.TP/{n;p}}' "$man/stargate-ring.1" | sed 's/\\-/-/g; s/\\f.//g' >page
+options_in help >in-help
+options_in page >in-page
+diff in-help in-page >err || fail "options in --help (<) and in the manual page (>)"
+grep -x -- '--.*' in-help >long
+options_in "$completion/stargate-ring" | grep -x -- '--.*' >in-completion
+diff long in-completion >err || fail "long options in --help (<) and completion (>)"
+expect 0 "$ring" --version
+says '^stargate-ring [0-9.]+ '
+
+refuses_ring() {
+	local want=$1 pattern=$2
+	shift 2
+	expect "$want" "$ring" "$@"
+	[[ $(wc -l <err) -eq 1 && ! -s out ]] || fail "not one line of complaint"
+	says "^stargate-ring: .*$pattern" err
+}
+refuses_ring 2 'there is no command'
+refuses_ring 2 "there is no command 'lst'" lst
+refuses_ring 2 'NAME is missing' create
+refuses_ring 2 'too many arguments' create a b
+refuses_ring 2 'too many arguments' list a
+refuses_ring 2 'too many arguments' bench a
+refuses_ring 2 "there is no option '-x'" -x list
+refuses_ring 2 'not possible with this command' list --size 64K
+refuses_ring 2 'not possible with this command' send a -n 3
+refuses_ring 2 "size '65M': must be 64K to 64M" create a --size 65M
+refuses_ring 2 'size .x.: must be' create a --size x
+refuses_ring 2 'size .0.: must be' pipe a --size 0
+refuses_ring 2 'mode .8.: must be octal' create a --mode 8
+refuses_ring 2 'block .32M.: must be' send a --block 32M
+refuses_ring 2 'tag .-1.: must be' send a --tag -1
+refuses_ring 2 'count .0.: must be' recv a --count 0
+refuses_ring 2 'timeout .soon.: must be' recv a -t soon
+refuses_ring 2 'block: at most' bench --block 1M
+for command in list 'create a' 'rm a' 'show a' 'stat a' 'reset a' 'send a' 'recv a' 'pipe a' bench; do
+	# shellcheck disable=SC2086 # words
+	refuses_ring 1 'not on a mounted StargateFS volume' --volume "$dir" $command
+done
+refuses_ring 1 'not on a mounted StargateFS volume' --volume /nowhere list
+for name in -x --help - --; do
+	refuses_ring 1 'not on a mounted StargateFS volume' --volume "$dir" rm -- "$name"
+done
+refuses_ring 2 'too many arguments' --volume "$dir" rm -- -x -y
+for command in list create rm show stat reset send recv pipe bench; do
+	expect 0 "$ring" help "$command"
+	cp out help
+	says "^Usage: stargate-ring \\[OPTION\\]\\.\\.\\. $command( |$)"
+	says "^  $command "
+	says '^  -v, --volume PATH'
+	expect 0 "$ring" "$command" --help
+	same out help
+done
+expect 0 "$ring" help create
+! grep -q -- '--count\|--block\|--json\|^  rm\|^  help\|Exit status' out || fail "more than is about create"
+refuses_ring 2 "there is no command 'nothing'" help nothing
+
+echo "$checks checks"
