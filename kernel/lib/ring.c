@@ -182,10 +182,17 @@ API int stargate_ring_stat(const char *volume, const char *name, struct stargate
 /* --- sending ---------------------------------------------------------------------------------- */
 
 /*
+ * Only these paths are taken as long as no other thread is in the way. They work with a copy of
+ * struct sg_ring: the compiler cannot know that no store to the ring changes the original.
+ */
+#define FAST	static inline __attribute__((always_inline))
+#define SLOW	static __attribute__((noinline, cold))
+
+/*
  * A sender that dies has changed nothing that readers see, so there is nothing to repair: its bytes
  * lie behind TAIL, where the next record goes.
  */
-static int lock_slowly(struct stargate_ring *r, u64 until)
+SLOW int lock_slowly(struct stargate_ring *r, u64 until)
 {
 	u64 value = 0;
 	int err = ask(r, SG_SEM_OP_LOCK, SG_RING_LOCK, &value, until);
@@ -195,12 +202,16 @@ static int lock_slowly(struct stargate_ring *r, u64 until)
 	return err;
 }
 
-static int unlock(struct stargate_ring *r, u64 me)
+SLOW int unlock_slowly(struct stargate_ring *r)
 {
 	u64 value = 0;
 
-	return me && sg_semw_give(r->w.page, me) ? 0 :
-	       ask(r, SG_SEM_OP_UNLOCK, SG_RING_LOCK, &value, 0);
+	return ask(r, SG_SEM_OP_UNLOCK, SG_RING_LOCK, &value, 0);
+}
+
+FAST int unlock(struct stargate_ring *r, u64 me)
+{
+	return me && sg_semw_give(r->w.page, me) ? 0 : unlock_slowly(r);
 }
 
 static int no_room(struct stargate_ring *r, u64 until)
@@ -217,7 +228,7 @@ static int no_room(struct stargate_ring *r, u64 until)
 }
 
 /* Waits for receivers, with the lock: senders come in turn, and a large record does not starve. */
-static int wait_for_room(struct stargate_ring *r, u64 n, u64 until)
+static int wait_for_room(struct stargate_ring *r, u64 tail, u64 n, u64 until)
 {
 	enum sg_ring_result res = SG_RING_NONE;
 	int err = 0;
@@ -225,7 +236,7 @@ static int wait_for_room(struct stargate_ring *r, u64 n, u64 until)
 	while (!err && res == SG_RING_NONE) {
 		u64 count = sg_ringw_want_room(&r->w), pause = stargate_in(SWEEP_NS);
 
-		res = sg_ringw_room(&r->w, r->tail, n);
+		res = sg_ringw_room(&r->w, tail, n);
 		if (res != SG_RING_NONE)
 			break;
 		if (until)
@@ -238,23 +249,14 @@ static int wait_for_room(struct stargate_ring *r, u64 n, u64 until)
 	return res == SG_RING_OK ? 0 : EUCLEAN;
 }
 
-static int reserve(struct stargate_ring *r, u64 me, u64 len, u64 until)
+/* Gives the lock back if there is no room. */
+SLOW int room_slowly(struct stargate_ring *r, u64 me, u64 tail, u64 n, u64 until)
 {
-	u64 n = sg_ringw_grains(len);
-	enum sg_ring_result res;
+	enum sg_ring_result res = sg_ringw_room(&r->w, tail, n);
 	int err = 0;
 
-	if (len > r->size || n > r->w.grains / 2)
-		return EMSGSIZE;
-	if (!me || !sg_semw_take(r->w.page, me))
-		err = lock_slowly(r, until);
-	if (err)
-		return err;
-	r->tail = sg_ringw_tail(&r->w);
-	r->reserved = len;
-	res = sg_ringw_room(&r->w, r->tail, n);
 	if (res == SG_RING_NONE)
-		err = wait_for_room(r, n, until);
+		err = wait_for_room(r, tail, n, until);
 	else if (res != SG_RING_OK)
 		err = EUCLEAN;
 	if (err)
@@ -262,50 +264,69 @@ static int reserve(struct stargate_ring *r, u64 me, u64 len, u64 until)
 	return err;
 }
 
-static int commit(struct stargate_ring *r, u64 me, uint32_t tag, u64 len)
+/* After 0 the caller has the lock, and its record goes to *tail. */
+FAST int reserve(struct stargate_ring *r, const struct sg_ring *w, u64 me, u64 len, u64 *tail,
+		 u64 until)
 {
-	enum sg_ring_result res = sg_ringw_commit(&r->w, r->tail, len, tag);
-	int err = 0, unlocked;
+	u64 n = sg_ringw_grains(len);
+	int err;
 
-	if (res == SG_RING_ASK)
-		err = ask_to_add(r, SG_RING_TAIL, sg_ringw_grains(len));
-	else if (res != SG_RING_OK)
-		err = EUCLEAN;
-	unlocked = unlock(r, me);
-	return err ? err : unlocked;
+	if (len > SG_RING_MAX || n > w->grains / 2)
+		return EMSGSIZE;
+	if (!me || !sg_semw_take(w->page, me)) {
+		err = lock_slowly(r, until);
+		if (err)
+			return err;
+	}
+	*tail = sg_ringw_tail(w);
+	return sg_ringw_has_room(w, *tail, n) ? 0 : room_slowly(r, me, *tail, n, until);
 }
 
-static void *payload(const struct stargate_ring *r)
+SLOW int commit_slowly(struct stargate_ring *r, enum sg_ring_result res, u64 len)
 {
-	return sg_ringw_record(&r->w, r->tail) + 1;
+	return res == SG_RING_ASK ? ask_to_add(r, SG_RING_TAIL, sg_ringw_grains(len)) : EUCLEAN;
+}
+
+FAST int commit(struct stargate_ring *r, const struct sg_ring *w, u64 me, u64 tail, uint32_t tag,
+		u64 len)
+{
+	enum sg_ring_result res = sg_ringw_commit(w, tail, len, tag);
+	int err = res == SG_RING_OK ? 0 : commit_slowly(r, res, len), unlocked = unlock(r, me);
+
+	return err ? err : unlocked;
 }
 
 API int stargate_ring_send(stargate_ring *r, uint32_t tag, const void *from, size_t len,
 			   uint64_t until)
 {
-	u64 me;
+	const struct sg_ring w = r->w;
+	u64 me, tail;
 	int err;
 
 	if (!r->object.page)
 		return ENOTCONN;
 	me = sgl_me(&r->object);
-	err = reserve(r, me, len, until);
+	err = reserve(r, &w, me, len, &tail, until);
 	if (err)
 		return err;
-	memcpy(payload(r), from, len);
-	return commit(r, me, tag, len);
+	memcpy(sg_ringw_record(&w, tail) + 1, from, len);
+	return commit(r, &w, me, tail, tag, len);
 }
 
 API int stargate_ring_reserve(stargate_ring *r, size_t len, void **at, uint64_t until)
 {
+	u64 tail;
 	int err;
 
 	if (!r->object.page)
 		return ENOTCONN;
-	err = reserve(r, sgl_me(&r->object), len, until);
-	if (!err)
-		*at = payload(r);
-	return err;
+	err = reserve(r, &r->w, sgl_me(&r->object), len, &tail, until);
+	if (err)
+		return err;
+	r->tail = tail;
+	r->reserved = len;
+	*at = sg_ringw_record(&r->w, tail) + 1;
+	return 0;
 }
 
 static bool has_lock(const struct stargate_ring *r, u64 me)
@@ -322,7 +343,7 @@ API int stargate_ring_commit(stargate_ring *r, uint32_t tag, size_t len)
 	me = sgl_me(&r->object);
 	if (!has_lock(r, me))
 		return EPERM;
-	return len > r->reserved ? EINVAL : commit(r, me, tag, len);
+	return len > r->reserved ? EINVAL : commit(r, &r->w, me, r->tail, tag, len);
 }
 
 API int stargate_ring_cancel(stargate_ring *r)
@@ -350,10 +371,16 @@ static int become_receiver(struct stargate_ring *r)
 	return 0;
 }
 
-static void put_back(struct stargate_ring *r)
+SLOW void tell_slowly(struct stargate_ring *r)
 {
-	if (sg_ringw_release(&r->w) && !sg_ringw_tell(&r->w))
+	if (!sg_ringw_tell(&r->w))
 		ask_to_add(r, SG_RING_ROOM, 1);
+}
+
+FAST void put_back(struct stargate_ring *r, const struct sg_ring *w)
+{
+	if (sg_ringw_release(w))
+		tell_slowly(r);
 }
 
 static int await_record(struct stargate_ring *r, enum sg_ring_result why, u64 until)
@@ -373,16 +400,13 @@ static int await_record(struct stargate_ring *r, enum sg_ring_result why, u64 un
 	}
 }
 
-static int claim(struct stargate_ring *r, size_t room, struct sg_ring_claim *c, u64 until)
+/* This thread receives by the handle, and stops if it gets no record. */
+static int claim(struct stargate_ring *r, u64 room, struct sg_ring_claim *c, u64 until)
 {
 	enum sg_ring_result res;
 	int err = 0;
 
 	c->len = 0;
-	if (!r->object.page)
-		return ENOTCONN;
-	if (__atomic_exchange_n(&r->receives, 1, __ATOMIC_ACQUIRE))
-		return EBUSY;
 	if (!r->w.cell)
 		err = become_receiver(r);
 	while (!err) {
@@ -390,21 +414,26 @@ static int claim(struct stargate_ring *r, size_t room, struct sg_ring_claim *c, 
 		if (res == SG_RING_OK)
 			return 0;
 		if (sg_ringw_load(r->w.page + r->w.cell))
-			put_back(r);
+			put_back(r, &r->w);
 		err = await_record(r, res, until);
 	}
 	__atomic_store_n(&r->receives, 0, __ATOMIC_RELEASE);
 	return err;
 }
 
-static void end_claim(struct stargate_ring *r)
+FAST bool begins(struct stargate_ring *r)
 {
-	put_back(r);
+	return !__atomic_exchange_n(&r->receives, 1, __ATOMIC_ACQUIRE);
+}
+
+FAST void give_back(struct stargate_ring *r, const struct sg_ring *w)
+{
+	put_back(r, w);
 	__atomic_store_n(&r->receives, 0, __ATOMIC_RELEASE);
 }
 
-API int stargate_ring_recv(stargate_ring *r, uint32_t *tag, void *to, size_t room, size_t *len,
-			   uint64_t until)
+SLOW int recv_slowly(struct stargate_ring *r, uint32_t *tag, void *to, size_t room, size_t *len,
+		     u64 until)
 {
 	struct sg_ring_claim c;
 	int err = claim(r, room, &c, until);
@@ -415,7 +444,27 @@ API int stargate_ring_recv(stargate_ring *r, uint32_t *tag, void *to, size_t roo
 	if (tag)
 		*tag = c.tag;
 	memcpy(to, c.data, c.len);
-	end_claim(r);
+	give_back(r, &r->w);
+	return 0;
+}
+
+API int stargate_ring_recv(stargate_ring *r, uint32_t *tag, void *to, size_t room, size_t *len,
+			   uint64_t until)
+{
+	const struct sg_ring w = r->w;
+	struct sg_ring_claim c;
+
+	if (!r->object.page)
+		return ENOTCONN;
+	if (!begins(r))
+		return EBUSY;
+	if (!w.cell || sg_ringw_try(&w, room, &c) != SG_RING_OK)
+		return recv_slowly(r, tag, to, room, len, until);
+	*len = c.len;
+	if (tag)
+		*tag = c.tag;
+	memcpy(to, c.data, c.len);
+	give_back(r, &w);
 	return 0;
 }
 
@@ -423,8 +472,13 @@ API int stargate_ring_peek(stargate_ring *r, uint32_t *tag, const void **at, siz
 			   uint64_t until)
 {
 	struct sg_ring_claim c;
-	int err = claim(r, r->size, &c, until);
+	int err;
 
+	if (!r->object.page)
+		return ENOTCONN;
+	if (!begins(r))
+		return EBUSY;
+	err = claim(r, SG_RING_MAX, &c, until);
 	if (err)
 		return err;
 	if (tag)
@@ -442,6 +496,6 @@ API int stargate_ring_release(stargate_ring *r)
 	if (!r->claimed)
 		return EPERM;
 	r->claimed = false;
-	end_claim(r);
+	give_back(r, &r->w);
 	return 0;
 }

@@ -46,6 +46,9 @@ enum sg_ring_result {
 
 #define SG_RING_TURNS	100000u
 
+/* Compilers otherwise keep struct sg_ring in memory: 30 instructions more for each record. */
+#define SG_RINGW_FAST	inline __attribute__((always_inline))
+
 static inline u64 sg_ringw_load(const u64 *p)
 {
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
@@ -111,12 +114,20 @@ static inline u64 sg_ringw_lowest(const struct sg_ring *r, u64 freed)
 	return low;
 }
 
-/* Is there room for @n grains behind @tail? Looks at the readers only if it seems that there is not. */
+/* There is room for @n grains behind @tail, by what the last writer has found. */
+static inline bool sg_ringw_has_room(const struct sg_ring *r, u64 tail, u64 n)
+{
+	u64 freed = sg_ringw_load(sg_ringw_at(r, SG_RING_FREED));
+
+	return freed <= tail && tail + n - freed <= r->grains;
+}
+
+/* The same; looks at the readers if it seems that there is none. */
 static inline enum sg_ring_result sg_ringw_room(const struct sg_ring *r, u64 tail, u64 n)
 {
 	u64 freed = sg_ringw_load(sg_ringw_at(r, SG_RING_FREED)), low;
 
-	if (freed <= tail && tail + n - freed <= r->grains)
+	if (sg_ringw_has_room(r, tail, n))
 		return SG_RING_OK;
 	low = sg_ringw_lowest(r, freed);
 	if (low > tail || tail - low > r->grains || tail > SG_RING_POS_MAX - n)
@@ -179,7 +190,7 @@ static inline void sg_ringw_help(const struct sg_ring *r, u64 head)
 			      SG_RING_CELL_AT(SG_RING_CELL_POS(cell), SG_RING_CLAIMED));
 }
 
-static inline bool sg_ringw_move_head(const struct sg_ring *r, u64 head, u64 n)
+static SG_RINGW_FAST bool sg_ringw_move_head(const struct sg_ring *r, u64 head, u64 n)
 {
 	u64 pos = SG_RING_HEAD_POS(head), next = SG_RING_HEAD_AT(pos + n, r->cell);
 	u64 *cell = sg_ringw_at(r, r->cell);
@@ -190,7 +201,8 @@ static inline bool sg_ringw_move_head(const struct sg_ring *r, u64 head, u64 n)
 		sg_ringw_store(sg_ringw_at(r, SG_RING_HEAD), next);
 		return true;
 	}
-	sg_ringw_help(r, head);
+	if (SG_RING_HEAD_CELL(head) != r->cell)
+		sg_ringw_help(r, head);
 	if (!sg_ringw_swap(sg_ringw_at(r, SG_RING_HEAD), head, next))
 		return false;
 	sg_ringw_store(cell, SG_RING_CELL_AT(pos, SG_RING_CLAIMED));
@@ -198,8 +210,8 @@ static inline bool sg_ringw_move_head(const struct sg_ring *r, u64 head, u64 n)
 }
 
 /* Checks the record at @pos, which no writer overwrites. */
-static inline enum sg_ring_result sg_ringw_look(const struct sg_ring *r, u64 pos, u64 tail,
-						u64 room, struct sg_ring_claim *out)
+static SG_RINGW_FAST enum sg_ring_result sg_ringw_look(const struct sg_ring *r, u64 pos, u64 tail,
+						       u64 room, struct sg_ring_claim *out)
 {
 	const struct sg_ring_record *rec = sg_ringw_record(r, pos);
 	u64 len_tag = __atomic_load_n(&rec->len_tag, __ATOMIC_RELAXED);
@@ -216,36 +228,40 @@ static inline enum sg_ring_result sg_ringw_look(const struct sg_ring *r, u64 pos
 }
 
 /*
- * Claims the next record, of at most @room bytes. Unless the result is OK, call sg_ringw_release()
- * if the cell is not 0. LARGE: @out->len is its length.
+ * Claims the next record, of at most @room bytes, unless another reader is first (BUSY). Unless the
+ * result is OK, call sg_ringw_release() if the cell is not 0. LARGE: @out->len is its length.
  */
+static SG_RINGW_FAST enum sg_ring_result sg_ringw_try(const struct sg_ring *r, u64 room,
+						      struct sg_ring_claim *out)
+{
+	u64 head = sg_ringw_load(sg_ringw_at(r, SG_RING_HEAD)), pos = SG_RING_HEAD_POS(head);
+	u64 tail = sg_ringw_tail(r);
+	enum sg_ring_result res;
+
+	if (tail == pos)
+		return SG_RING_NONE;
+	if (!r->single) {
+		sg_ringw_store_first(sg_ringw_at(r, r->cell), SG_RING_CELL_AT(pos, SG_RING_TRIES));
+		/* only now the record cannot be overwritten any more */
+		if (sg_ringw_load(sg_ringw_at(r, SG_RING_HEAD)) != head)
+			return SG_RING_BUSY;
+	}
+	res = sg_ringw_look(r, pos, tail, room, out);
+	if (res != SG_RING_OK)
+		return res;
+	return sg_ringw_move_head(r, head, sg_ringw_grains(out->len)) ? SG_RING_OK : SG_RING_BUSY;
+}
+
+/* The same, many times if others are first. */
 static inline enum sg_ring_result sg_ringw_claim(const struct sg_ring *r, u64 room,
 						 struct sg_ring_claim *out)
 {
-	const u64 *at = sg_ringw_at(r, SG_RING_HEAD);
-	enum sg_ring_result res;
+	enum sg_ring_result res = SG_RING_BUSY;
 	unsigned int turn;
 
-	for (turn = 0; turn < SG_RING_TURNS; turn++) {
-		u64 head = sg_ringw_load(at), pos = SG_RING_HEAD_POS(head);
-		u64 tail = sg_ringw_tail(r);
-
-		if (tail == pos)
-			return SG_RING_NONE;
-		if (!r->single) {
-			sg_ringw_store_first(sg_ringw_at(r, r->cell),
-					     SG_RING_CELL_AT(pos, SG_RING_TRIES));
-			/* only now the record cannot be overwritten any more */
-			if (sg_ringw_load(at) != head)
-				continue;
-		}
-		res = sg_ringw_look(r, pos, tail, room, out);
-		if (res != SG_RING_OK)
-			return res;
-		if (sg_ringw_move_head(r, head, sg_ringw_grains(out->len)))
-			return SG_RING_OK;
-	}
-	return SG_RING_BUSY;
+	for (turn = 0; turn < SG_RING_TURNS && res == SG_RING_BUSY; turn++)
+		res = sg_ringw_try(r, room, out);
+	return res;
 }
 
 /* True: a writer waits for room: sg_ringw_tell(). */
