@@ -11,7 +11,7 @@
 #include "lib.h"
 
 #define PAGE		4096u
-#define SWEEP_NS	100000000ULL	/* between looks for dead receivers while there is no room */
+#define SWEEP_NS	100000000ULL	/* between looks for dead receivers */
 
 static int ask(const struct stargate_ring *r, unsigned int op, unsigned int part, u64 *value,
 	       u64 until)
@@ -36,8 +36,8 @@ static int map_ring(struct stargate_ring *r)
 {
 	const int prot = PROT_READ | PROT_WRITE, how = MAP_SHARED | MAP_FIXED;
 	size_t all = PAGE + 2 * (size_t)r->size;
-	unsigned char *base = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-				   -1, 0);
+	unsigned char *base = mmap(NULL, all, PROT_NONE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	int err;
 
 	if (base == MAP_FAILED)
@@ -113,8 +113,8 @@ API int stargate_ring_create(stargate_ring **out, const char *volume, const char
 		.life = !!(what->flags & STARGATE_LAST_USER),
 	};
 
-	if (what->type != STARGATE_RING || what->initial > SG_RING_MAX || how & ~STARGATE_EXCLUSIVE ||
-	    what->flags & ~(STARGATE_LAST_USER | STARGATE_SINGLE))
+	if (what->type != STARGATE_RING || what->initial > SG_RING_MAX ||
+	    how & ~STARGATE_EXCLUSIVE || what->flags & ~(STARGATE_LAST_USER | STARGATE_SINGLE))
 		return EINVAL;
 	while (size < what->initial)
 		size *= 2;

@@ -35,7 +35,7 @@ enum stargate_type {
 #define STARGATE_RECURSIVE	1u	/* a mutex that its owner may lock again */
 #define STARGATE_GUARDED	2u	/* no process maps it: the kernel checks each step */
 #define STARGATE_LAST_USER	4u	/* removed when its last user closes it */
-#define STARGATE_SINGLE		8u	/* a ring: one handle at a time receives, so order is kept */
+#define STARGATE_SINGLE		8u	/* a ring: one handle at a time receives, in order */
 
 /* Flags for opening. */
 #define STARGATE_EXCLUSIVE	1u	/* creates it, or fails with EEXIST */

@@ -33,8 +33,8 @@ struct ends {
 static int open_end(struct call *c, unsigned int n, stargate_ring **ring, stargate_sem **mutex)
 {
 	const struct stargate_new what = {
-		.type = STARGATE_RING, .flags = STARGATE_SINGLE | STARGATE_LAST_USER, .mode = c->mode,
-		.initial = c->size,
+		.type = STARGATE_RING, .flags = STARGATE_SINGLE | STARGATE_LAST_USER,
+		.mode = c->mode, .initial = c->size,
 	}, lives = { .type = STARGATE_MUTEX, .flags = STARGATE_LAST_USER, .mode = c->mode };
 	char name[300];
 	int err;
@@ -124,7 +124,8 @@ static void *send_all(void *arg)
 	if (!err)
 		err = send_one(e, END, NULL, 0);
 	free(block);
-	return (void *)(intptr_t)(err && err != ETIMEDOUT ? err : 0);	/* the receiver reports a death */
+	/* after a time-out the other end has died: the receiver reports that */
+	return (void *)(intptr_t)(err == ETIMEDOUT ? 0 : err);
 }
 
 static int print_all(struct ends *e)
