@@ -86,12 +86,13 @@ passed "a sender was killed, and its records are whole and in order"
 at g1 'echo after | stargate-ring send -t 5 d'
 same "another one goes on" after "$(at g2 'stargate-ring recv -t 1 d | tail -n 1; true')"
 # a receiver is killed while it prints a record that is longer than a pipe: its claim is counted
-at g1 'stargate-ring create e; head -c 400000 /dev/zero | stargate-ring send --block 200000 e; mkfifo /tmp/fifo
-	setsid sh -c "stargate-ring recv e >/tmp/fifo" >/dev/null 2>&1 </dev/null & exec 3</tmp/fifo; sleep 1
+at g1 'stargate-ring create e; head -c 400000 /dev/zero | stargate-ring send --block 200000 e
+	mkfifo /tmp/fifo; setsid sh -c "stargate-ring recv e >/tmp/fifo" >/dev/null 2>&1 </dev/null & exec 3</tmp/fifo; sleep 1
 	kill -9 $(pgrep -x stargate-ring) && sleep 0.5; exec 3<&-'
 same "a lost claim is counted" 1 "$(ring_is e claims_lost)"
 same "the next record is whole" 200001 "$(at g2 'stargate-ring recv -t 5 -n 1 e | wc -c')"
-at g2 'head -c 20000000 /dev/zero | stargate-ring send -t 60 --block 100000 e & stargate-ring recv -t 60 --raw -n 200 e | wc -c | grep -qx 20000000 && wait'
+at g2 'head -c 20000000 /dev/zero | stargate-ring send -t 60 --block 100000 e &
+	stargate-ring recv -t 60 --raw -n 200 e | wc -c | grep -qx 20000000 && wait'
 passed "others go on after it"
 
 step "a guest is killed"

@@ -38,7 +38,8 @@ int sgl_get_object(struct stargate_sem *s, struct sg_ioc_sem_open *o, unsigned i
 	s->type = o->type;
 	s->flags = o->flags;
 	err = sgl_add(s);
-	if (!err && o->type != SG_SEM_RING && o->flags & SG_SEM_MAPPED && !(how & (STARGATE_LOOK | STARGATE_BY_KERNEL))) {
+	if (!err && o->type != SG_SEM_RING && o->flags & SG_SEM_MAPPED &&
+	    !(how & (STARGATE_LOOK | STARGATE_BY_KERNEL))) {
 		err = map_words(s, o->cell);
 		if (err)
 			sgl_remove(s);

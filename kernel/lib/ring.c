@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rings: records from any sender to one of the receivers. uapi/ringword.h has what a process does by
- * itself. The kernel waits, wakes, and ends the claims of dead receivers.
+ * Rings: records from any sender to one of the receivers. uapi/ringword.h has what a process does
+ * by itself. The kernel waits, wakes, and ends the claims of dead receivers.
  */
 #define _GNU_SOURCE
 #include <sched.h>

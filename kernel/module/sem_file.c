@@ -489,8 +489,8 @@ static const struct vm_operations_struct vm_operations = {
 
 /*
  * Only words of their own page can be mapped, and a ring's data behind them. A child does not
- * inherit the mapping: it would count readers in its parent's cell, and pass for one of its parent's
- * threads.
+ * inherit the mapping: it would count readers in its parent's cell, and pass for one of its
+ * parent's threads.
  *
  * A mixed map of special entries, as for files: VFIO would map bare frames (VM_PFNMAP) for a device
  * without a pin.

@@ -6,7 +6,8 @@
 /**
  * struct sg_sem_new - a new object
  * @type: SG_SEM_MUTEX...; @life: SG_SEM_PERSISTENT, ...; @flags: SG_SEM_RECURSIVE, ...
- * @initial: semaphore: its value; barrier: the number of threads that meet, at least 1; ring: bytes.
+ * @initial: semaphore: its value; barrier: the number of threads that meet, at least 1; ring: its
+ *   size in bytes.
  */
 struct sg_sem_new {
 	unsigned int type, life, flags;
@@ -21,8 +22,8 @@ struct sg_sem_new {
  * @cell: reader-writer lock: the cell that counts this opener's readers. From SG_SEM_CELL_FIRST on,
  *   the opener may change it directly; otherwise only through the engine. Ring: from the first
  *   sg_sem_ring_reader() on.
- * @waits: volume offset of its struct sg_sem_waits. @size, @data: ring: bytes, and the first page of
- *   the data in the file.
+ * @waits: volume offset of its struct sg_sem_waits. @size, @data: ring: bytes, and the first page
+ *   of the data in the file.
  */
 struct sg_sem {
 	u64 rec, words, side, waits;
@@ -164,8 +165,8 @@ int sg_sem_await(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_cal
 		 u64 count, u64 until);
 
 /*
- * Rings. Processes send and receive by themselves (uapi/ringword.h). The rest is here: the lock, and
- * waiting, by sg_sem_lock(), sg_sem_await(), ... on a part of the ring (SG_RING_LOCK, ...).
+ * Rings. Processes send and receive by themselves (uapi/ringword.h). The rest is here: the lock,
+ * and waiting, by sg_sem_lock(), sg_sem_await(), ... on a part of the ring (SG_RING_LOCK, ...).
  */
 int sg_sem_ring_part(const struct sg_sem *ring, unsigned int part, struct sg_sem *out);
 /* -EBUSY: the ring is SG_SEM_SINGLE, and has a reader. -EUSERS: all cells are in use. */

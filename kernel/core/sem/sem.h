@@ -163,9 +163,9 @@ bool sg_sem_cell_lapses(const struct sg_vol *vol, u64 own);
 /* --- rings (sem_ring.c) ---------------------------------------------------------------------- */
 
 /*
- * With the file's lock. Fill: every page of the data exists and is zero. A ring that is being made,
- * or removed, has no name yet or any more (SG_SEM_REMOVED), so a crash leaves an object that is over.
- * Cut: its data is removed; @try: do not wait for other systems (-EBUSY).
+ * With the file's lock. Fill: every page of the data exists and is zero. A ring that is being
+ * made, or removed, has no name yet or any more (SG_SEM_REMOVED), so a crash leaves an object that
+ * is over. Cut: its data is removed; @try: do not wait for other systems (-EBUSY).
  */
 int sg_sem_ring_fill(struct sg_vol *vol, const struct sg_sem_spot *s, u64 size);
 int sg_sem_ring_cut(struct sg_vol *vol, const struct sg_sem_spot *s, bool try);

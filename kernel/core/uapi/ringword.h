@@ -39,7 +39,7 @@ enum sg_ring_result {
 	SG_RING_OK,
 	SG_RING_NONE,	/* reader: no record; writer: no room */
 	SG_RING_LARGE,	/* reader: the record is larger than the buffer */
-	SG_RING_BAD,	/* the words or the record make no sense: a user of the ring has forged them */
+	SG_RING_BAD,	/* words or record make no sense: a user has forged them */
 	SG_RING_BUSY,	/* reader: others were first each time */
 	SG_RING_ASK,	/* done if the kernel does the rest */
 };
