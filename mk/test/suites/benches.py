@@ -12,12 +12,13 @@ BENCHES = {
     "copy": ("minutes", "copies past this processor's caches and through them"),
     "scale": ("minutes", "volumes of 1 TiB, 10^7 files, 64 systems in one process"),
     "sem": ("minutes", "shared semaphores beside pthreads, System V, flock, NFS, a server"),
+    "ring": ("30 s", "instructions of a record in a ring, beside two copies"),
     "together": ("minutes", "several systems at once, beside 9p and virtiofs"),
     "overhead": ("minutes", "the cost of coherence for a single system"),
     "all": ("hours", "the figures of docs/performance, one after the other"),
 }
 # The parts of `all`, in this order.
-ALL = ["targets", "quick", "profile", "flushes", "copy", "scale", "sem", "peers"]
+ALL = ["targets", "quick", "profile", "flushes", "copy", "scale", "sem", "ring", "peers"]
 
 FUZZERS = {
     "engine": ("SECONDS=60 each", "libFuzzer's targets in kernel/tests/fuzz (ONLY=)"),
