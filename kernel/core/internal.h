@@ -15,6 +15,7 @@
 #include "table/table.h"
 #include "inode/inode.h"
 #include "data/data.h"
+#include "data/redo.h"
 #include "dir/dir.h"
 #include "deferred/deferred.h"
 #include "filelock/filelock.h"

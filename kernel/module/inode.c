@@ -660,7 +660,6 @@ int sgfs_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct fil
 	err = sgfs_refresh(inode) ?: sgfs_from_ioctl_flags(fa->flags, &attr.flags);
 	if (err)
 		return err;
-	attr.flags |= SGFS_I(inode)->flags & SG_FL_CUTTING;	/* the engine's own */
 	attr.ctime = sgfs_now(inode);
 	err = sg_setattr(sgfs_vol(inode), sgfs_ref(inode), SG_SET_FLAGS | SG_SET_CTIME, &attr);
 	return err ?: sgfs_refresh_slow(inode);

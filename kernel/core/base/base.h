@@ -31,7 +31,9 @@
  * @reclaim, @grow_ledger: a transaction needs room in the ledger.
  * @more_space: no page is free.
  * @evict: an inode without a name is no longer needed.
+ * @replay_log: a record has a log: @n words, behind the @seqs change counters of its inodes.
  */
+struct sg_replay;
 struct sg_upcalls {
 	bool (*recover_slot)(struct sg_vol *vol, unsigned int slot);
 	void (*acknowledge)(struct sg_vol *vol);
@@ -41,6 +43,8 @@ struct sg_upcalls {
 	int (*grow_ledger)(struct sg_vol *vol);
 	bool (*more_space)(struct sg_vol *vol, struct sg_nospace *nospace);
 	int (*evict)(struct sg_vol *vol, const struct sg_iref *ref);
+	int (*replay_log)(const struct sg_replay *r, const struct sg_word *log, unsigned int n,
+			  unsigned int seqs);
 };
 extern const struct sg_upcalls sg_upcalls;
 
@@ -54,6 +58,11 @@ int sg_refuse_base(u64 size, u64 phys, char why[200]);
 static inline bool sg_is_moving(const struct sg_vol *vol)
 {
 	return vol->sb.incompat & SG_INCOMPAT_MOVING;
+}
+/* Volumes of earlier versions are also used by software that could not replay a log. */
+static inline bool sg_knows_atomic(const struct sg_vol *vol)
+{
+	return vol->sb.incompat & SG_INCOMPAT_ATOMIC;
 }
 bool sg_super_crc_wrong(const struct sg_super *sb);
 void sg_super_sign(struct sg_super *sb);

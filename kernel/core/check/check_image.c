@@ -609,20 +609,22 @@ static u64 word_of(struct sg_ck *c, u64 off)
 static void put_area(struct sg_ck *c, u64 off)
 {
 	struct sg_area *a = sg_alloc(sizeof(*a));
-	unsigned int n, i;
+	unsigned int n, log, i;
 
 	if (!a) {
 		c->no_memory = true;
 		return;
 	}
 	memcpy(a, ck_page(c, off), sizeof(*a));
-	n = sg_tx_words(a);
+	n = sg_tx_words(a, &log);
 	for (i = 0; i < n; i++)
 		a->word[i].val = word_of(c, a->word[i].off);
+	if (log)	/* contents of a file: the image has none */
+		a->head = (a->head & ~(SG_AREA_LOGS(0xff) | 0xffff)) | n;
 	memset(a->word + n, 0, (SG_AREA_WORDS - n) * sizeof(a->word[0]));
 	if (n)
 		a->crc = sg_area_crc(a->head, a->word, n);
-	else if (sg_tx_words(a))
+	else if (sg_tx_words(a, &log) + log)
 		a->crc ^= 1;
 	put(c, off, a, true);
 	sg_free(a);

@@ -69,7 +69,7 @@ static struct ck_page *copy_made(struct sg_ck *c, u64 page)
 static int play_area(struct sg_ck *c, u64 off)
 {
 	const struct sg_area *a = sg_at(&c->vol, off);
-	unsigned int n = sg_tx_words(a), i;
+	unsigned int log, n = sg_tx_words(a, &log), i;
 	struct ck_page *p;
 
 	for (i = 0; i < n; i++) {

@@ -48,6 +48,14 @@ static inline u64 sg_stale_end(u64 size)
 }
 /* Inode locked. Passes mapped pages, or fills a part of a hole. *n: number of pages done. */
 int sg_allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want, u64 *n);
+/*
+ * Takes up to @want contiguous pages and enters them into the hole at @page. No other system sees
+ * them yet.
+ */
+int sg_take_fresh(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, u64 *off,
+		  u64 *got);
+/* Inode locked, before the first atomic write to the file: readers look at the change counter. */
+int sg_note_whole(struct sg_vol *vol, const struct sg_iref *ref);
 /* Allocates one page, if the file's lock and space are available at once. */
 int sg_allocate_now(struct sg_vol *vol, const struct sg_iref *ref, u64 page);
 /* Pages behind the size may be left by a truncation: finish it before anything is stored there. */

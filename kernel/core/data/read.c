@@ -2,6 +2,7 @@
 /* File data: read, seek, flush. These functions use the walk (D5). */
 #include "internal.h"
 
+#define WHOLE_TURNS	32	/* to read between two changes, before the reader takes the lock */
 #define MET_ANEW	16	/* restarts of the count for a file that changes */
 
 int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_met *m)
@@ -26,7 +27,7 @@ static int met(const struct sg_vol *vol, const struct sg_iref *ref, const struct
 	return sg_met(vol, ref, m, run->off ? run->pages : 1, 2);
 }
 
-s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u64 len)
+static s64 read_plain(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u64 len)
 {
 	u64 size = sg_iget(vol, ref, size), end, done = 0;
 	struct sg_run run;
@@ -53,6 +54,68 @@ s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u
 		pos += n;
 		done += n;
 	}
+	return (s64)done;
+}
+
+/* The file changes all the time: reads with the inode locked. */
+static s64 read_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u64 len)
+{
+	s64 n;
+	int err;
+
+	if (vol->slot < 0)
+		return read_plain(vol, ref, pos, buf, len);
+	err = sg_ilock(vol, ref);
+	if (err)
+		return err;
+	n = read_plain(vol, ref, pos, buf, len);
+	sg_iunlock(vol, ref);
+	return n;
+}
+
+static bool is_read_whole(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return sg_iget(vol, ref, genflags) >> 32 & (SG_FL_ATOMIC | SG_FL_WHOLE);
+}
+
+/* Reads between two changes of the file. */
+static s64 read_whole(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u64 len)
+{
+	unsigned int turn;
+	u64 seq;
+	s64 n;
+	int err;
+
+	for (turn = 0; turn < WHOLE_TURNS; turn++) {
+		err = sg_read_begin(vol, ref, &seq);
+		if (err)
+			return err;
+		n = read_plain(vol, ref, pos, buf, len);
+		if (!sg_read_retry(vol, ref, seq))
+			return n;
+	}
+	return read_locked(vol, ref, pos, buf, len);
+}
+
+s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u64 len)
+{
+	u64 done = 0, want;
+	s64 n;
+
+	if (!is_read_whole(vol, ref)) {
+		n = read_plain(vol, ref, pos, buf, len);
+		/* the first atomic write to the file may have come during the read */
+		sg_acquire_fence();
+		if (!is_read_whole(vol, ref))
+			return n;
+	}
+	do {
+		want = sg_atomic_unit(pos + done, len - done);
+		n = read_whole(vol, ref, pos + done, (u8 *)buf + done, want);
+		if (n < 0)
+			return done ? (s64)done : n;
+		done += (u64)n;
+	} while ((u64)n == want && done < len);
 	return (s64)done;
 }
 

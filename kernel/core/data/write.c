@@ -53,12 +53,8 @@ static bool take_aligned(struct sg_tx *tx, u64 page, u64 goal, u64 want, u64 *of
 	return true;
 }
 
-/*
- * Takes up to @want contiguous pages and enters them into the hole at @page. No other system sees
- * them yet.
- */
-static int take_fresh(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, u64 *off,
-		      u64 *got)
+int sg_take_fresh(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, u64 *off,
+		  u64 *got)
 {
 	u64 goal = goal_for(tx->vol, ref, page);
 	int err;
@@ -84,7 +80,7 @@ static int begin_fresh(struct sg_vol *vol, const struct sg_iref *ref, u64 len, u
 
 	w->first = w->pos >> SG_PAGE_SHIFT;
 	want = SG_MIN(want, SG_CHUNK_PAGES - (w->first & (SG_CHUNK_PAGES - 1)));
-	err = take_fresh(tx, ref, w->first, want, &off, &w->pages);
+	err = sg_take_fresh(tx, ref, w->first, want, &off, &w->pages);
 	if (err) {
 		sg_tx_abort(tx);
 		return err;
@@ -218,7 +214,8 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 	len = SG_MIN(len, SG_FILE_MAX - pos);
 	if (flags & SG_WRITE_APPEND)
 		return append_piece(vol, ref, len, w);
-	if (!(flags & SG_WRITE_LOCKED) && (keep || pos < sg_iget(vol, ref, size))) {
+	if (!(flags & SG_WRITE_LOCKED) && (keep || pos < sg_iget(vol, ref, size)) &&
+	    !(sg_iget(vol, ref, genflags) >> 32 & SG_FL_ATOMIC)) {
 		err = walk_piece(vol, ref, w, len, &run);
 		if (err)
 			return err;
@@ -308,6 +305,23 @@ int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write 
 	return err;
 }
 
+/* A file of atomic writes: in units. */
+static s64 write_units(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const u8 *buf,
+		       u64 len, s64 now)
+{
+	u64 done = 0, n;
+	bool filled;
+	int err = 0;
+
+	for (; done < len; done += n) {
+		n = sg_atomic_unit(pos + done, len - done);
+		err = sg_write_atomic(vol, ref, pos + done, buf + done, n, 0, now, &filled);
+		if (err)
+			break;
+	}
+	return done ? (s64)done : err;
+}
+
 s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void *buf, u64 len,
 	     s64 now)
 {
@@ -315,6 +329,8 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 	u64 done = 0;
 	int err = 0;
 
+	if (sg_is_atomic(vol, ref))
+		return write_units(vol, ref, pos, buf, len, now);
 	while (done < len && !err) {
 		/* so callers of sg_write() need no lock of their own against cuts */
 		err = sg_write_begin(vol, ref, pos + done, len - done, SG_WRITE_LOCKED, &w);
@@ -349,8 +365,8 @@ int sg_allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u6
 	if (run.off)
 		return 0;
 	tx = sg_tx_begin(vol);
-	err = take_fresh(tx, ref, page, SG_MIN(run.pages, SG_CHUNK_PAGES -
-					       (page & (SG_CHUNK_PAGES - 1))), &off, n);
+	err = sg_take_fresh(tx, ref, page, SG_MIN(run.pages, SG_CHUNK_PAGES -
+						  (page & (SG_CHUNK_PAGES - 1))), &off, n);
 	if (err) {
 		sg_tx_abort(tx);
 		return err;

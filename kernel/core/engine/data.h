@@ -80,7 +80,29 @@ int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write 
 int sg_append_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 *size);
 void sg_append_end(struct sg_vol *vol, const struct sg_iref *ref);
 
-/* Copies of any length, by walk; for tools and tests. Return bytes or -errno; holes read as 0. */
+/*
+ * Writes all of @len bytes, at most SG_ATOMIC_MAX, or none (docs/atomic-data.md): after any crash,
+ * and to readers in all systems (sg_read()). Durable on return. @flags: 0 or SG_WRITE_APPEND.
+ * *filled becomes true if holes were filled, as by sg_write_begin() with fresh pages. -EOPNOTSUPP:
+ * the volume was made by software that knew no atomic writes.
+ */
+int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void *buf,
+		    u64 len, unsigned int flags, s64 now, bool *filled);
+/* How many of @len bytes at @pos the first of several atomic writes has. */
+u64 sg_atomic_unit(u64 pos, u64 len);
+/*
+ * From now on each write to this file is atomic, or not any more. In a directory: for files and
+ * directories that are made there. Waits for the other systems, 2 s at most.
+ */
+int sg_set_atomic(struct sg_vol *vol, const struct sg_iref *ref, bool on, s64 now);
+bool sg_is_atomic(const struct sg_vol *vol, const struct sg_iref *ref);
+
+/*
+ * Copies of any length, by walk; for tools and tests. Return bytes or -errno; holes read as 0. A
+ * read of up to SG_ATOMIC_MAX bytes sees all of an atomic write or nothing; a longer one sees so
+ * each part that sg_atomic_unit() cuts. A caller without a slot waits for no lock, and may get a
+ * mixture from a file that other systems write all the time.
+ */
 s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u64 len);
 s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void *buf, u64 len,
 	     s64 now);

@@ -70,6 +70,13 @@ void sg_set_mapper(struct sg_vol *vol, const struct sg_iref *ref, bool holes, bo
  * waits for.
  */
 void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes);
+/*
+ * A system may be about to replace pages of the file. A caller that has just set its bit by
+ * sg_set_mapper() looks here before it looks at the table, and then waits: sg_wait_replaced() ends
+ * when the pages are replaced, or with -EINTR, as any wait for the inode's lock.
+ */
+bool sg_is_replacing(const struct sg_vol *vol, const struct sg_iref *ref);
+int sg_wait_replaced(struct sg_vol *vol, const struct sg_iref *ref);
 /* Grows by 1 whenever pages leave the file's table. */
 u64 sg_cuts(const struct sg_vol *vol, const struct sg_iref *ref);
 /*

@@ -69,7 +69,10 @@ typedef int64_t s64;
 #define SG_INCOMPAT_IMAGE	(1ULL << 1)	/* metadata, without contents of files */
 /* an image with hidden names, which do not match the hashes in their keys */
 #define SG_INCOMPAT_HIDDEN	(1ULL << 2)
-#define SG_INCOMPAT_KNOWN	(SG_INCOMPAT_MOVING | SG_INCOMPAT_IMAGE | SG_INCOMPAT_HIDDEN)
+/* records may have logs (SG_AREA_LOGS()): software that knows none would replay them as words */
+#define SG_INCOMPAT_ATOMIC	(1ULL << 3)
+#define SG_INCOMPAT_KNOWN	(SG_INCOMPAT_MOVING | SG_INCOMPAT_IMAGE | SG_INCOMPAT_HIDDEN | \
+				 SG_INCOMPAT_ATOMIC)
 
 /*
  * A size, in chunks, and a number whose meaning depends on the word. Volumes grow in place while
@@ -90,9 +93,10 @@ typedef int64_t s64;
 #define SG_FROZEN(n, inc)	((u64)(u32)(n) | (u64)(inc) << 32)
 
 /* sg_super.params */
-#define SG_PARAM_DATA_ATOMIC	(1ULL << 0)	/* data=atomic (P3); in place otherwise */
+/* data=atomic (P3): the root had SG_FL_ATOMIC from the start; in place otherwise */
+#define SG_PARAM_DATA_ATOMIC	(1ULL << 0)
 #define SG_PARAM_HOST_SPLICE	(1ULL << 1)	/* the host may use map=splice (D5) */
-#define SG_PARAM_KNOWN		(SG_PARAM_HOST_SPLICE)
+#define SG_PARAM_KNOWN		(SG_PARAM_DATA_ATOMIC | SG_PARAM_HOST_SPLICE)
 
 /**
  * struct sg_super - the superblock: page 0, and a copy in the volume's last page.
@@ -216,7 +220,11 @@ struct sg_inode {
 	u64 holers;		/* bit per slot that has zero pages mapped for its holes */
 	/* SG_DEFERRED_LINK(): on a list of deferred inodes (struct sg_area); otherwise 0 */
 	u64 deferred_next;
-	u64 reserved[1];
+	/*
+	 * 0, or a system (SG_LOCK_WORD()) that may be about to replace pages: a system that maps
+	 * the file waits for it (docs/atomic-data.md)
+	 */
+	u64 replacing;
 	u8 tail[64];		/* a symlink's target if it is shorter than this */
 };
 #define SG_INODE_SIZE		256
@@ -233,7 +241,15 @@ struct sg_inode {
 #define SG_FL_DIRSYNC		(1u << 5)
 /* pages behind size may remain: the ledger names the inode */
 #define SG_FL_CUTTING		(1u << 6)
-#define SG_FL_KNOWN		0x7fu
+/* file: each write is atomic; directory: new files and directories in it get the flag */
+#define SG_FL_ATOMIC		(1u << 7)
+/* beside SG_FL_ATOMIC: all systems know of it, so whole pages may be replaced */
+#define SG_FL_REPLACE		(1u << 8)
+/* somebody has written with RWF_ATOMIC: readers look at the change counter */
+#define SG_FL_WHOLE		(1u << 9)
+#define SG_FL_KNOWN		0x3ffu
+/* the engine sets and clears these by itself; sg_setattr() leaves them as they are */
+#define SG_FL_ENGINE		(SG_FL_CUTTING | SG_FL_ATOMIC | SG_FL_REPLACE | SG_FL_WHOLE)
 
 /* System inodes: areas that grow on demand, kept as files in the hot page. */
 enum { SG_SYS_INODES, SG_SYS_LOCKS, SG_SYS_SEMS, SG_SYS_SPARE, SG_SYS_COUNT };
@@ -375,10 +391,50 @@ struct sg_area {
 #define SG_AREA_HEAD(seq, n)	((u64)(seq) << 16 | (n))
 #define SG_AREA_COUNT(head)	((unsigned int)((head) & 0xffff))
 /*
- * Number of words at the end that are change counters of inodes: odd while the others are stored.
+ * Number of words that are change counters of inodes, behind the others: odd while those are stored.
  */
 #define SG_AREA_SEQS(n)		((u64)(n) << 48)
 #define SG_AREA_SEQ_COUNT(head)	((unsigned int)((head) >> 48 & 0xff))
+/*
+ * Number of words behind those: a log of bytes to store into a file (docs/atomic-data.md). They are
+ * a struct sg_log_head, its pieces, and the bytes of the pieces that have none elsewhere.
+ */
+#define SG_AREA_LOGS(n)		((u64)(n) << 56)
+#define SG_AREA_LOG_COUNT(head)	((unsigned int)((head) >> 56))
+
+/* An atomic write has at most this many bytes; a longer one is cut at multiples of it. */
+#define SG_ATOMIC_MAX		65536u
+#define SG_ATOMIC_PAGES		(SG_ATOMIC_MAX / 4096 + 1)	/* that it touches */
+#define SG_LOG_PIECES		(2 * SG_ATOMIC_PAGES)
+
+/**
+ * struct sg_log_head - the file whose bytes are logged.
+ * @ino: low 40: inode number; 40-47: number of pieces.
+ * @generation: of the inode. Its change counter is among those of the record.
+ */
+struct sg_log_head {
+	u64 ino;
+	u64 generation;
+};
+#define SG_LOG_INO(w)		((w) & ((1ULL << 40) - 1))
+#define SG_LOG_COUNT(w)		((unsigned int)((w) >> 40) & 0xff)
+
+/**
+ * struct sg_log_piece - bytes of the file, adjacent in it and in the log.
+ * @pos: where in the file.
+ * @len: low 32: number of bytes; high 32: crc32c of them.
+ * @from: volume offset of the bytes, in pages that are free and whose chunk the system has locked.
+ *   0: the bytes are in the record, behind the pieces and the bytes of earlier ones.
+ */
+struct sg_log_piece {
+	u64 pos;
+	u64 len;
+	u64 from;
+	u64 reserved;
+};
+#define SG_LOG_LEN(w)		((u32)(w))
+#define SG_LOG_CRC(w)		((u32)((w) >> 32))
+#define SG_LOG_WORD(len, crc)	((u64)(u32)(len) | (u64)(crc) << 32)
 
 /*
  * Lists of deferred inodes: those for which a slot's ledger has no room. A record on a list names
@@ -690,6 +746,8 @@ SG_FORMAT_ASSERT(offsetof(struct sg_last, sys) == 1024);
 SG_FORMAT_ASSERT(sizeof(struct sg_last) <= SG_PAGE);
 SG_FORMAT_ASSERT(sizeof(struct sg_slot) == 256);
 SG_FORMAT_ASSERT(sizeof(struct sg_area) == SG_PAGE);
+SG_FORMAT_ASSERT(sizeof(struct sg_log_head) == sizeof(struct sg_word));
+SG_FORMAT_ASSERT(sizeof(struct sg_log_piece) == 2 * sizeof(struct sg_word));
 SG_FORMAT_ASSERT(sizeof(struct sg_bucket) == SG_PAGE);
 SG_FORMAT_ASSERT(offsetof(struct sg_bucket, data) == 1088);
 SG_FORMAT_ASSERT(sizeof(struct sg_xattr_head) == SG_PAGE);

@@ -65,6 +65,15 @@ void sg_sys_copies_write(struct sg_vol *vol, u64 size);
 /* The inode file has got another root word, or more records, in this transaction. */
 void sg_sys_copy(struct sg_tx *tx, unsigned int which);
 
+/* --- replaced pages (mappers.c) ---------------------------------------------------------- */
+
+/*
+ * Inode locked. From now on a system that begins to map the file waits. False: a process maps it.
+ * The word is cleared by the transaction that replaces pages, or by sg_replace_end().
+ */
+bool sg_replace_begin(struct sg_vol *vol, const struct sg_iref *ref);
+void sg_replace_end(struct sg_vol *vol, const struct sg_iref *ref);
+
 /* --- opens (opens.c) --------------------------------------------------------------------- */
 
 bool sg_open_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref);

@@ -126,7 +126,7 @@ static void set_genflags(struct sg_tx *tx, const struct sg_iref *ref, unsigned i
 	if (set & SG_SET_GENERATION && attr->generation)	/* 0 means any */
 		gen = attr->generation;
 	if (set & SG_SET_FLAGS)
-		flags = (flags & SG_FL_CUTTING) | (attr->flags & SG_FL_KNOWN & ~SG_FL_CUTTING);
+		flags = (flags & SG_FL_ENGINE) | (attr->flags & SG_FL_KNOWN & ~SG_FL_ENGINE);
 	sg_tx_iset(tx, ref, genflags, (u64)gen | (u64)flags << 32);
 }
 
@@ -425,8 +425,10 @@ static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const str
 {
 	struct sg_inode *rec = sg_at(vol, ref->off);
 	u32 gen = (u32)sg_load64(&rec->genflags) + 1 ?: 1;	/* 0 means any (sg_is_same()) */
-	u32 flags = new->flags & SG_FL_KNOWN & ~SG_FL_CUTTING;
+	u32 flags = new->flags & SG_FL_KNOWN & ~SG_FL_ENGINE;
 
+	if (new->flags & SG_FL_ATOMIC && sg_knows_atomic(vol))	/* no system writes to it yet */
+		flags |= SG_FL_ATOMIC | (sg_is_reg(new->mode) ? SG_FL_REPLACE : 0);
 	sg_store64(&rec->owner, (u64)new->uid | (u64)new->gid << 32);
 	sg_store64(&rec->size, 0);
 	sg_store64(&rec->table, 0);

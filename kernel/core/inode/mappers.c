@@ -7,6 +7,10 @@
  * A mapping system sets its bit, then looks at the table. A cutting system has changed the table,
  * then looks at the bits. Both make a full fence in between. So either the mapping system sees the
  * cut, or the cutting system waits for it.
+ *
+ * A system that replaces pages (data/atomic.c) must not meet a store to the old page. So it says so
+ * first, and then looks at the bits; a mapping system sets its bit, and then looks at that word
+ * (docs/atomic-data.md).
  */
 #include "internal.h"
 
@@ -40,4 +44,48 @@ void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes)
 	sg_full_fence();
 	if (sg_load64(mappers_word_of(vol, ref, holes)) & ~(1ULL << vol->slot))
 		sg_epoch_next(vol, WAIT_MS);
+}
+
+/* --- replaced pages -------------------------------------------------------------------------- */
+
+/* Processes of some system map the file. Stores of a system that is not live are of no account. */
+static bool is_mapped(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 left = sg_iget(vol, ref, mappers);
+
+	for (; left; left &= left - 1)
+		if (SG_SLOT_STATE(sg_load64(sg_state_word(vol, sg_ctz64(left)))) == SG_SLOT_LIVE)
+			return true;
+	return false;
+}
+
+bool sg_replace_begin(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	sg_store64(sg_at(vol, SG_IOFF(ref, replacing)),
+		   SG_LOCK_WORD((unsigned int)vol->slot, vol->incarnation));
+	sg_full_fence();
+	return !is_mapped(vol, ref);
+}
+
+void sg_replace_end(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	if (sg_is_ours(vol))
+		sg_store64_release(sg_at(vol, SG_IOFF(ref, replacing)), 0);
+}
+
+bool sg_is_replacing(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return !sg_is_lost(vol, ref->off) && sg_iget(vol, ref, replacing);
+}
+
+int sg_wait_replaced(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err = vol->slot < 0 ? 0 : sg_ilock(vol, ref);
+
+	if (err || vol->slot < 0)
+		return err;
+	/* a system that died may have left the word */
+	sg_replace_end(vol, ref);
+	sg_iunlock(vol, ref);
+	return 0;
 }

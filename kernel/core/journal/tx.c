@@ -4,7 +4,8 @@
  *
  * Commit is four steps, each durable before the next begins:
  *   1. the words, then head and crc, in the area; fresh pages were written back before
- *   2. the words in place; changed inodes have an odd seq meanwhile, also during replay
+ *   2. the words in place; changed inodes have an odd seq meanwhile, also during replay. A record
+ *      may have a log, too: bytes of a file, stored in place before the words (data/redo.c)
  *   3. head = 0
  *   4. locks are released
  * A crash before the end of step 1 leaves nothing of the change (crc). After a later crash, replay
@@ -79,6 +80,8 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->busy = 0;
 	tx->pass_over = false;
 	tx->split = 0;
+	tx->redo = NULL;
+	tx->nlog = 0;
 	/* fenced: another system has the area, and may use it */
 	SG_ASSERT(tx->err || !sg_load64(&tx->a->head));
 	return tx;
@@ -293,6 +296,11 @@ unsigned int sg_tx_room(const struct sg_tx *tx)
 	return SG_MIN(words, 2 * deferreds);
 }
 
+unsigned int sg_tx_log_room(const struct sg_tx *tx)
+{
+	return tx->n + RESERVE < SG_AREA_WORDS ? SG_AREA_WORDS - tx->n - RESERVE : 0;
+}
+
 void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	unsigned int i;
@@ -397,12 +405,14 @@ u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n)
 static void make_valid(struct sg_tx *tx)
 {
 	struct sg_area *a = tx->a;
-	u64 head = SG_AREA_HEAD((u64)tx->vol->incarnation, tx->n) | SG_AREA_SEQS(tx->ninodes);
+	unsigned int n = tx->n + tx->nlog;
+	u64 head = SG_AREA_HEAD((u64)tx->vol->incarnation, n) | SG_AREA_SEQS(tx->ninodes) |
+		   SG_AREA_LOGS(tx->nlog);
 
 	sg_fence();
-	sg_store64(&a->crc, sg_area_crc(head, a->word, tx->n));
+	sg_store64(&a->crc, sg_area_crc(head, a->word, n));
 	sg_store64_release(&a->head, head);
-	sg_wb(a, offsetof(struct sg_area, word) + tx->n * sizeof(struct sg_word));
+	sg_wb(a, offsetof(struct sg_area, word) + n * sizeof(struct sg_word));
 	sg_fence();
 }
 
@@ -439,6 +449,8 @@ static void apply(struct sg_tx *tx)
 
 	for (i = 0; i < tx->ninodes; i++)
 		sg_or64(sg_at(vol, seq_off(tx->inode[i])), 1);
+	if (tx->redo)	/* first: a new size covers bytes that are there */
+		tx->redo->apply(tx, tx->redo);
 	for (i = 0; i < seqs; i++)
 		store_word(vol, sg_load64(&w[i].off), sg_load64(&w[i].val));
 	sg_release_fence();
@@ -476,6 +488,8 @@ int sg_tx_commit(struct sg_tx *tx)
 		return err;
 	}
 	if (tx->n) {
+		if (tx->redo)
+			tx->nlog = tx->redo->put(tx, tx->redo);
 		make_valid(tx);
 		apply(tx);
 		make_invalid(tx->a);
@@ -497,9 +511,13 @@ static unsigned int tx_words_of(const struct sg_area *a, u64 head)
 	return sg_load64(&a->crc) == sg_area_crc(head, a->word, n) ? n : 0;
 }
 
-unsigned int sg_tx_words(const struct sg_area *a)
+unsigned int sg_tx_words(const struct sg_area *a, unsigned int *log)
 {
-	return tx_words_of(a, sg_load64(&a->head));
+	u64 head = sg_load64(&a->head);
+	unsigned int n = tx_words_of(a, head);
+
+	*log = SG_MIN(n, SG_AREA_LOG_COUNT(head));
+	return n - *log;
 }
 
 /*
@@ -512,32 +530,21 @@ bool sg_tx_word_replays(const struct sg_vol *vol, u64 off)
 	       !(off >= sg_slot_off(vol, 0) && off < sg_slot_off(vol, SG_SLOTS));
 }
 
-/*
- * Checked before each store. A fenced system stores nothing. If another system recovers the slot,
- * all its locks may be free, and the words may belong to other systems by now.
- */
-static bool may_replay(const struct sg_vol *vol, unsigned int slot, u64 held)
+bool sg_may_replay(const struct sg_replay *r)
 {
-	return (vol->slot < 0 || sg_is_ours(vol)) &&
-	       (!held || sg_load64(sg_state_word(vol, slot)) == held);
+	return (r->vol->slot < 0 || sg_is_ours(r->vol)) &&
+	       (!r->held || sg_load64(sg_state_word(r->vol, r->slot)) == r->held);
 }
 
-/** struct replay - replay of a slot by the system that holds its state word. */
-struct replay {
-	struct sg_vol *vol;
-	unsigned int slot;
-	u64 held;
-};
-
 /* @odd: makes change counters odd, before the words that they guard. */
-static int replay_words(const struct replay *r, const struct sg_word *w, unsigned int n, bool odd)
+static int replay_words(const struct sg_replay *r, const struct sg_word *w, unsigned int n, bool odd)
 {
 	for (; n; n--, w++) {
 		u64 off = sg_load64(&w->off);
 
 		if (!sg_tx_word_replays(r->vol, off))
 			continue;
-		if (!may_replay(r->vol, r->slot, r->held))
+		if (!sg_may_replay(r))
 			return -EIO;
 		if (odd)
 			sg_or64(sg_at(r->vol, off), 1);
@@ -552,21 +559,23 @@ static int replay_words(const struct replay *r, const struct sg_word *w, unsigne
 /* As apply(), for a system that died before or in it: readers run meanwhile. */
 static int replay_area(struct sg_vol *vol, unsigned int slot, u64 held, struct sg_area *a)
 {
-	const struct replay r = { vol, slot, held };
-	u64 head = sg_load64(&a->head);		/* loaded once: its count bounds all that follows */
-	unsigned int n = tx_words_of(a, head), seqs = SG_MIN(n, SG_AREA_SEQ_COUNT(head));
+	const struct sg_replay r = { vol, slot, held };
+	u64 head = sg_load64(&a->head);		/* loaded once: its counts bound all that follows */
+	unsigned int all = tx_words_of(a, head), log = SG_MIN(all, SG_AREA_LOG_COUNT(head));
+	unsigned int n = all - log, seqs = SG_MIN(n, SG_AREA_SEQ_COUNT(head));
 	int err = replay_words(&r, a->word + n - seqs, seqs, true) ?:
+		  (log ? vol->up->replay_log(&r, a->word + n, log, seqs) : 0) ?:
 		  replay_words(&r, a->word, n - seqs, false) ?:
 		  replay_words(&r, a->word + n - seqs, seqs, false);
 
 	if (err)
 		return err;
 	sg_fence();
-	if (!may_replay(vol, slot, held))
+	if (!sg_may_replay(&r))
 		return -EIO;
 	if (sg_load64(&a->head))
 		make_invalid(a);
-	sg_count(&vol->stat.replays, n != 0);
+	sg_count(&vol->stat.replays, all != 0);
 	return 0;
 }
 

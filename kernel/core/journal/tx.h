@@ -10,6 +10,15 @@
 #define SG_TX_INDEX	512	/* a power of two, at least twice SG_AREA_WORDS */
 
 struct sg_tx;
+/**
+ * struct sg_redo - bytes of a file that a commit stores besides its words (data/redo.c)
+ * @put: writes the log of them behind the @n words of the record; returns its length in words.
+ * @apply: stores the bytes in place. The record is valid, and the change counters are odd.
+ */
+struct sg_redo {
+	unsigned int (*put)(struct sg_tx *tx, const struct sg_redo *redo);
+	void (*apply)(struct sg_tx *tx, const struct sg_redo *redo);
+};
 typedef void (*sg_tx_release)(struct sg_tx *tx, u64 off);
 struct sg_tx_lock {
 	u64 off;
@@ -54,6 +63,8 @@ struct sg_tx {
 	unsigned int looks, donor;
 	u64 seen_turn;
 	u64 fresh_ino, fresh_ino_off;	/* records that the inode file gains with this commit */
+	const struct sg_redo *redo;	/* or NULL */
+	unsigned int nlog;		/* words of its log */
 	struct sg_counters stat;
 	u64 apart[8];		/* another thread uses the next one: no line is in both */
 };
@@ -79,6 +90,8 @@ void sg_tx_set(struct sg_tx *tx, u64 off, u64 val);
  * cuts.
  */
 unsigned int sg_tx_room(const struct sg_tx *tx);
+/* Number of words that a log may have (struct sg_redo), when all words of the change are set. */
+unsigned int sg_tx_log_room(const struct sg_tx *tx);
 /* This inode changes: readers notice that by seq. Its lock is held until the record is void. */
 void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref);
 /* Keeps the lock until commit or abort; then calls @release, or sg_unlock() if that is NULL. */
@@ -106,8 +119,24 @@ void sg_tx_abort(struct sg_tx *tx);
  * 0: ignore the state, since this system has exclusive access.
  */
 int sg_tx_replay(struct sg_vol *vol, unsigned int slot, u64 held);
-/* For readers of records without replay: the words of a valid record, and which of them count. */
-unsigned int sg_tx_words(const struct sg_area *a);
+/**
+ * struct sg_replay - replay of a slot by the system that holds its state word.
+ */
+struct sg_replay {
+	struct sg_vol *vol;
+	unsigned int slot;
+	u64 held;
+};
+/*
+ * Looked at before each store. A fenced system stores nothing. If another system recovers the slot,
+ * all its locks may be free, and the words may belong to other systems by now.
+ */
+bool sg_may_replay(const struct sg_replay *r);
+/*
+ * For readers of records without replay: the words of a valid record, and which of them count.
+ * *log: the number of words behind them that are a log.
+ */
+unsigned int sg_tx_words(const struct sg_area *a, unsigned int *log);
 u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n);
 bool sg_tx_word_replays(const struct sg_vol *vol, u64 off);
 

@@ -614,3 +614,29 @@ int sg_table_split(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 		place_set(tx, &p, sg_link_entry(tx->vol, table));
 	}
 }
+
+/* --- replacing ------------------------------------------------------------------------------- */
+
+int sg_table_replace(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off, u64 *old)
+{
+	u64 root = sg_tx_iget(tx, ref, table);
+	enum sg_entry kind = sg_root_kind(tx->vol, root, old);
+	struct place p;
+	int err;
+
+	if (tx->err)
+		return tx->err;
+	if (kind == SG_ENTRY_LEAF && !page) {
+		sg_tx_iset(tx, ref, table, SG_ROOT(sg_leaf(tx->vol, off, 1), 0));
+		return tx->err;
+	}
+	if (kind != SG_ENTRY_TABLE || page >= sg_level_pages(SG_ROOT_HEIGHT(root) + 1))
+		return bad_table(tx, ref, page);
+	err = descend(tx, ref, page, 1, &p);
+	if (err)
+		return err;
+	if (p.level != 1 || sg_entry_kind(tx->vol, p.e, 1, old) != SG_ENTRY_LEAF)
+		return bad_table(tx, ref, page);
+	place_set(tx, &p, sg_leaf(tx->vol, off, 1));
+	return tx->err;
+}

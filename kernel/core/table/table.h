@@ -44,6 +44,11 @@ u64 sg_table_fit(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want
  */
 int sg_table_split(struct sg_tx *tx, const struct sg_iref *ref, u64 page);
 /*
+ * Enters a fresh page at @off in place of the one at @page, which has a leaf of 4 KiB; *old: the
+ * offset of that. The caller makes it a deferred free.
+ */
+int sg_table_replace(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off, u64 *old);
+/*
  * Cuts mapped pages out of [page, end), in file order, until all are cut, or the transaction or
  * ledger is full. *next: where to continue (>= end: done). The cut pages become deferred frees;
  * blocks follow. Large leaves that lie half in the range have been split before; -EAGAIN: one has

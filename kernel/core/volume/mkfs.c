@@ -44,7 +44,8 @@ static void make_inodes(struct sg_vol *vol, const struct sg_format_opts *opts)
 	sg_store64(&rec->atime, now);
 	sg_store64(&rec->btime, now);
 	sg_store64(&rec->special, SG_INO_ROOT);
-	sg_store64(&rec->genflags, 1);
+	sg_store64(&rec->genflags, opts->params & SG_PARAM_DATA_ATOMIC ?
+				   1 | (u64)SG_FL_ATOMIC << 32 : 1);
 
 	for (i = 0; i < SG_SYS_COUNT; i++)
 		sg_store64(&file[i].mode, SG_S_IFREG | 1ULL << 32);
@@ -114,6 +115,7 @@ int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super 
 	sb->version = SG_VERSION;
 	sb->phys = opts->phys;
 	sb->size = size & ~(SG_VOLUME_ALIGN - 1);
+	sb->incompat = SG_INCOMPAT_ATOMIC;
 	sb->params = opts->params;
 	sb->created = sg_now();
 	sb->generation = 1;

@@ -11,6 +11,7 @@ const struct sg_upcalls sg_upcalls = {
 	.grow_ledger = sg_ledger_grow,
 	.more_space = sg_more_space,
 	.evict = sg_evict,
+	.replay_log = sg_redo_replay,
 };
 
 static int why(struct sg_vol *vol, int err, const char *text)

@@ -35,6 +35,13 @@ static void judge_data(struct cw *w, struct sg_vol *v)
 			wrong(w, v, "data of an operation that had returned is lost");
 		return;
 	}
+	if (w->whole) {
+		if (!(a.size == w->old_size && !memcmp(got, w->old, a.size)) &&
+		    !(a.size == w->new_size && !memcmp(got, w->new, a.size)))
+			wrong(w, v, "a part of an atomic write");
+		test_counted();
+		return;
+	}
 	for (i = 0; i < a.size; i++) {
 		bool old = i < w->old_size && got[i] == w->old[i];
 		bool new = i < w->new_size && got[i] == w->new[i];
@@ -243,7 +250,7 @@ static int do_create(struct cw *w, const struct cw_op *op, struct sg_iref *dir, 
 		[CW_SYMLINK] = S_IFLNK | 0777, [CW_MKNOD] = S_IFCHR | 0600,
 	};
 	static char target[SG_SYMLINK_MAX];
-	struct sg_new new = { .mode = mode[op->kind], .uid = 7, .gid = 8, .now = 1 };
+	struct sg_new new = { .mode = mode[op->kind], .uid = 7, .gid = 8, .flags = op->flags, .now = 1 };
 	struct sg_iref ref;
 
 	if (op->kind == CW_SYMLINK) {
@@ -315,6 +322,16 @@ static s64 do_write(struct cw *w, const struct cw_op *op, const struct sg_iref *
 	return sg_write(&w->t.v, ref, op->pos, buf, op->len, 1);
 }
 
+static s64 do_atomic(struct cw *w, const struct cw_op *op, const struct sg_iref *ref)
+{
+	static u8 buf[SG_ATOMIC_MAX];
+	struct rng r = { ++w->stamp };
+	bool filled;
+
+	rng_fill(&r, buf, op->len);
+	return sg_write_atomic(&w->t.v, ref, op->pos, buf, op->len, 0, 1, &filled);
+}
+
 static s64 do_inode(struct cw *w, const struct cw_op *op, const struct sg_iref *ref)
 {
 	struct sg_attr a = { .mode = (u32)op->len & 07777, .uid = 1, .flags = SG_FL_NODUMP };
@@ -324,6 +341,13 @@ static s64 do_inode(struct cw *w, const struct cw_op *op, const struct sg_iref *
 	switch (op->kind) {
 	case CW_WRITE:
 		return do_write(w, op, ref);
+	case CW_ATOMIC:
+		return do_atomic(w, op, ref);
+	case CW_FLAG:
+		return sg_set_atomic(v, ref, op->len, 1);
+	case CW_MAP:
+		sg_set_mapper(v, ref, false, op->len);
+		return 0;
 	case CW_RESIZE:
 		return sg_resize(v, ref, op->len, 1);
 	case CW_PUNCH:
@@ -378,7 +402,7 @@ static s64 perform(struct cw *w, const struct cw_op *op)
 
 static bool changes_data(enum cw_kind kind)
 {
-	return kind == CW_WRITE || kind == CW_PUNCH || kind == CW_RESIZE;
+	return kind == CW_WRITE || kind == CW_PUNCH || kind == CW_RESIZE || kind == CW_ATOMIC;
 }
 
 static void read_file(struct cw *w, u8 *buf, u64 *size)
@@ -461,6 +485,7 @@ s64 cw_do(struct cw *w, const struct cw_op *op)
 	test_note("kind %d %s %s, pos %" PRIu64 ", len %" PRIu64 ", flags %u; image %" PRIu64, op->kind,
 		  op->a ? op->a : "", op->b ? op->b : "", op->pos, op->len, op->flags, w->c.images);
 	w->ino = changes_data(op->kind) && cw_find(w, op->a, &ref) ? ref.ino : 0;
+	w->whole = op->kind == CW_ATOMIC;
 	w->before = tree_of(&w->t.v, w->ino);
 	free(w->before_text);
 	w->before_text = tree_text(&w->t.v);

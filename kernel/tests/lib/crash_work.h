@@ -2,9 +2,9 @@
 /*
  * Operations under the recorder. Each operation runs once, and is then judged at every image that a
  * crash during it can leave. The tree must be as before the operation or as after it; once the
- * operation has returned, only as after it. File data may be mixed byte by byte (data=inplace). But
- * data never holds bytes that were not written, and a size never covers bytes that were not
- * written.
+ * operation has returned, only as after it. File data may be mixed byte by byte (data=inplace),
+ * unless the write is atomic. But data never holds bytes that were not written, and a size never
+ * covers bytes that were not written.
  */
 #ifndef SG_TEST_CRASH_WORK_H
 #define SG_TEST_CRASH_WORK_H
@@ -14,7 +14,11 @@
 enum cw_kind {
 	CW_CREATE, CW_MKDIR, CW_SYMLINK, CW_MKNOD, CW_LINK, CW_UNLINK, CW_RMDIR, CW_RENAME, CW_EVICT,
 	CW_TMPFILE, CW_WRITE, CW_RESIZE, CW_PUNCH, CW_ALLOCATE, CW_COLLAPSE, CW_INSERT, CW_XATTR,
-	CW_UNXATTR, CW_SETATTR, CW_RECLAIM, CW_REMOUNT, CW_KINDS
+	CW_UNXATTR, CW_SETATTR, CW_RECLAIM, CW_REMOUNT,
+	CW_ATOMIC,	/* a write that is old or new as a whole, of SG_ATOMIC_MAX bytes at most */
+	CW_FLAG,	/* each write to the file is atomic from now on; len 0: not any more */
+	CW_MAP,		/* a process maps the file; len 0: not any more */
+	CW_KINDS
 };
 
 struct cw_op {
@@ -46,6 +50,7 @@ struct cw {
 	char *before_text;
 	u8 *old, *new;
 	u64 old_size, new_size;
+	bool whole;		/* the write is atomic */
 	bool done;		/* as crash.done, for the recovery under test */
 	u64 recoveries;
 };

@@ -21,6 +21,7 @@ static enum cw_kind some_kind(struct rng *r)
 		CW_RMDIR, CW_RENAME, CW_RENAME, CW_RENAME, CW_EVICT, CW_EVICT, CW_TMPFILE, CW_WRITE,
 		CW_WRITE, CW_WRITE, CW_WRITE, CW_RESIZE, CW_RESIZE, CW_PUNCH, CW_ALLOCATE, CW_COLLAPSE,
 		CW_INSERT, CW_XATTR, CW_XATTR, CW_UNXATTR, CW_SETATTR, CW_RECLAIM, CW_REMOUNT,
+		CW_ATOMIC, CW_ATOMIC, CW_ATOMIC, CW_ATOMIC, CW_FLAG, CW_FLAG, CW_MAP,
 	};
 
 	return PICK(r, kinds);
@@ -56,6 +57,18 @@ static void some_op(struct rng *r, struct cw_op *op)
 	case CW_RESIZE:
 		op->len = rng_size(r, FILE_MAX);
 		break;
+	case CW_ATOMIC:
+		op->len = op->len % SG_ATOMIC_MAX + 1;
+		if (rng_chance(r, 50)) {	/* whole pages */
+			op->pos &= ~(SG_PAGE - 1);
+			op->len = (op->len | (SG_PAGE - 1)) + 1;
+			op->len = op->len > SG_ATOMIC_MAX ? SG_ATOMIC_MAX : op->len;
+		}
+		break;
+	case CW_FLAG:
+	case CW_MAP:
+		op->len = op->len % 3;
+		break;
 	default:
 		break;
 	}
@@ -67,7 +80,7 @@ static bool makes_sense(struct cw *w, const struct cw_op *op)
 	struct sg_iref ref;
 	struct sg_attr a;
 
-	if (op->kind < CW_WRITE || op->kind > CW_INSERT)
+	if ((op->kind < CW_WRITE || op->kind > CW_INSERT) && op->kind < CW_ATOMIC)
 		return true;
 	return cw_find(w, op->a, &ref) && !sg_getattr(&w->t.v, &ref, &a) &&
 	       (a.mode & 0170000) == 0100000 && a.size < 4 * FILE_MAX;

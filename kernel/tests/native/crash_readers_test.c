@@ -28,12 +28,12 @@ static bool has(struct sg_vol *v, const char *name)
 /* The locks of the dead system are free when its slot is. */
 static void released_after_replay(const struct sg_vol *v)
 {
-	unsigned int slot = (unsigned int)dies.v.slot, i;
+	unsigned int slot = (unsigned int)dies.v.slot, i, log;
 
 	if (SG_SLOT_STATE(sg_load64(sg_state_word(v, slot))) != SG_SLOT_FREE)
 		return;
 	for (i = 0; i < v->sb.areas; i++)
-		CHECK(!sg_tx_words(sg_at(v, sg_area_off(v, slot, i))));
+		CHECK(!sg_tx_words(sg_at(v, sg_area_off(v, slot, i)), &log));
 }
 
 /* Looks up one name, at each image in which a reader accepts what it has read. */

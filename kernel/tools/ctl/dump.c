@@ -118,19 +118,44 @@ static int dump_hot(struct call *c)
 
 /* --- journal and ledgers ------------------------------------------------------------------- */
 
+/* The log of an atomic write, without its bytes: they are content of a file. */
+static void dump_log(struct call *c, const struct sg_log_head *head, unsigned int n)
+{
+	unsigned int count = SG_MIN(SG_LOG_COUNT(head->ino), (n - 1) / 2), i;
+	const struct sg_log_piece *piece = (const void *)(head + 1);
+	struct json *j = &c->j;
+
+	json_object(j, "log");
+	json_u64(j, "ino", SG_LOG_INO(head->ino));
+	json_u64(j, "generation", head->generation);
+	json_array(j, "pieces");
+	for (i = 0; i < count; i++) {
+		json_row(j, NULL);
+		json_u64(j, "pos", piece[i].pos);
+		json_u64(j, "len", SG_LOG_LEN(piece[i].len));
+		json_hex(j, "from", piece[i].from);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
 static void dump_words(struct call *c, const struct sg_area *a)
 {
 	unsigned int n = SG_MIN(SG_AREA_COUNT(a->head), (unsigned int)SG_AREA_WORDS), i;
+	unsigned int log = SG_MIN(SG_AREA_LOG_COUNT(a->head), n);
 	struct json *j = &c->j;
 
 	json_array(j, "words");
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n - log; i++) {
 		json_row(j, NULL);
 		json_hex(j, "offset", a->word[i].off);
 		json_hex(j, "value", a->word[i].val);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
+	if (log)
+		dump_log(c, (const void *)(a->word + n - log), log);
 }
 
 static bool area_idle(const struct sg_area *a)
@@ -148,6 +173,7 @@ static int dump_journal(struct call *c)
 	for (slot = 0; slot < SG_SLOTS; slot++) {
 		for (i = 0; i < vol->sb.areas; i++) {
 			const struct sg_area *a = sg_at(vol, sg_area_off(vol, slot, i));
+			unsigned int log;
 
 			if (area_idle(a))
 				continue;
@@ -155,7 +181,7 @@ static int dump_journal(struct call *c)
 			json_u64(j, "slot", slot);
 			json_u64(j, "area", i);
 			json_hex(j, "head", a->head);
-			json_bool(j, "committed", sg_tx_words(a) != 0);
+			json_bool(j, "committed", sg_tx_words(a, &log) != 0);
 			dump_lock(c, "lock", &a->lock);
 			json_s64(j, "free_pages", (s64)a->free_pages);
 			json_s64(j, "used_inodes", (s64)a->used_inodes);

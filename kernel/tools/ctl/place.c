@@ -107,7 +107,7 @@ int place_inherit(struct call *c, const struct place *p, struct sg_new *new)
 	new->mode = p->attr.mode;
 	new->uid = p->attr.uid;
 	new->gid = p->attr.gid;
-	new->flags = p->attr.flags & ~SG_FL_CUTTING;
+	new->flags = p->attr.flags;
 	new->xattrs = in.data;
 	new->xattrs_len = in.len;
 	return err;

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Atomic writes (P3): one transaction per write. docs/atomic-data.md has the order of the stores.
+ *
+ *   holes          fresh pages, as in any write
+ *   whole pages    fresh pages replace the old ones, where no system can store past the switch
+ *   all else       in place, under a log (redo.c)
+ */
+#include "internal.h"
+
+/* entries that replacing pages leaves in the ledger */
+#define LEDGER_ROOM	(4 * SG_ATOMIC_PAGES)
+
+enum kind { KIND_HOLE, KIND_WHOLE, KIND_LOG };
+
+/**
+ * struct atomic - one atomic write.
+ * @first, @pages: the pages that it touches; @kind: of each.
+ * @size: of the file before. @replace: whole pages may be replaced; @replacing: it has said so.
+ */
+struct atomic {
+	struct sg_vol *vol;
+	const struct sg_iref *ref;
+	const u8 *buf;
+	u64 pos, len, size, first;
+	s64 now;
+	unsigned int pages;
+	bool replace, replacing, filled;
+	u8 kind[SG_ATOMIC_PAGES];
+	struct sg_log log;
+};
+
+/* --- which pages are written in which way ------------------------------------------------------ */
+
+/* The bytes of pages [i, i + n) that the write has: from its byte *at on; returns their number. */
+static u64 bytes_of(const struct atomic *w, unsigned int i, unsigned int n, u64 *at)
+{
+	u64 begin = SG_MAX(w->pos, (w->first + i) << SG_PAGE_SHIFT);
+	u64 end = SG_MIN(w->pos + w->len, (w->first + i + n) << SG_PAGE_SHIFT);
+
+	*at = begin - w->pos;
+	return end - begin;
+}
+
+static int sort_pages(struct atomic *w)
+{
+	struct sg_run run;
+	unsigned int i;
+	u64 at;
+	int err;
+
+	for (i = 0; i < w->pages; i++) {
+		err = sg_walk(w->vol, w->ref, w->first + i, 1, &run);
+		if (err)
+			return err;
+		if (!run.off)
+			w->kind[i] = KIND_HOLE;
+		else if (w->replace && run.level == 1 && bytes_of(w, i, 1, &at) == SG_PAGE)
+			w->kind[i] = KIND_WHOLE;
+		else
+			w->kind[i] = KIND_LOG;
+	}
+	return 0;
+}
+
+static bool has_whole(const struct atomic *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->pages; i++)
+		if (w->kind[i] == KIND_WHOLE)
+			return true;
+	return false;
+}
+
+/*
+ * Pages are replaced only if nobody can store to the old ones meanwhile: all systems know that
+ * writes need the inode's lock (SG_FL_REPLACE), and no process maps the file. A paused system may
+ * keep the old pages from becoming free; then the ledger fills up, and pages are logged.
+ */
+static void choose(struct atomic *w)
+{
+	unsigned int i;
+
+	if (!has_whole(w))
+		return;
+	if (!sg_ledger_is_tight(w->vol) && sg_ledger_room(w->vol) > LEDGER_ROOM) {
+		w->replacing = true;
+		if (sg_replace_begin(w->vol, w->ref))
+			return;
+	}
+	for (i = 0; i < w->pages; i++)
+		if (w->kind[i] == KIND_WHOLE)
+			w->kind[i] = KIND_LOG;
+}
+
+/* --- the three ways ---------------------------------------------------------------------------- */
+
+static int fill_holes(struct atomic *w, struct sg_tx *tx, unsigned int i, unsigned int n)
+{
+	u64 page, off, got, at, len, in;
+	int err;
+
+	for (; n; i += (unsigned int)got, n -= (unsigned int)got) {
+		page = w->first + i;
+		err = sg_take_fresh(tx, w->ref, page, n, &off, &got);
+		if (err)
+			return err;
+		len = bytes_of(w, i, (unsigned int)got, &at);
+		in = w->pos + at - (page << SG_PAGE_SHIFT);
+		sg_fresh_zero(w->vol, off, in);
+		sg_fresh_write(w->vol, off + in, w->buf + at, len);
+		sg_fresh_zero(w->vol, off + in + len, (got << SG_PAGE_SHIFT) - in - len);
+	}
+	w->filled = true;
+	return 0;
+}
+
+/* Enters @n fresh pages at @off; adjacent old pages become one deferred free. */
+static int switch_pages(struct atomic *w, struct sg_tx *tx, u64 page, u64 off, u64 n)
+{
+	u64 old, run = 0, pages = 0, i;
+	int err;
+
+	for (i = 0; i < n; i++) {
+		err = sg_table_replace(tx, w->ref, page + i, off + (i << SG_PAGE_SHIFT), &old);
+		if (err)
+			return err;
+		if (pages && old != run + (pages << SG_PAGE_SHIFT)) {
+			sg_defer_run(tx, run, pages);
+			pages = 0;
+		}
+		if (!pages)
+			run = old;
+		pages++;
+	}
+	sg_defer_run(tx, run, pages);
+	return tx->err;
+}
+
+static int replace_pages(struct atomic *w, struct sg_tx *tx, unsigned int i, unsigned int n)
+{
+	struct sg_run run;
+	u64 off, got, at;
+	int err;
+
+	for (; n; i += (unsigned int)got, n -= (unsigned int)got) {
+		/* near the old page: the file's pages stay together */
+		err = sg_walk(w->vol, w->ref, w->first + i, 1, &run) ?:
+		      sg_take_run(tx, SG_USE_DATA, run.off, n, &off, &got);
+		if (err)
+			return err;
+		bytes_of(w, i, (unsigned int)got, &at);
+		sg_fresh_write(w->vol, off, w->buf + at, got << SG_PAGE_SHIFT);
+		err = switch_pages(w, tx, w->first + i, off, got);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int log_pages(struct atomic *w, unsigned int i, unsigned int n)
+{
+	u64 at, len = bytes_of(w, i, n, &at);
+
+	sg_log_add(&w->log, at, len);
+	return 0;
+}
+
+static int write_pages(struct atomic *w, struct sg_tx *tx, u8 kind)
+{
+	unsigned int i, n;
+	int err = 0;
+
+	for (i = 0; i < w->pages && !err; i += n) {
+		for (n = 1; i + n < w->pages && w->kind[i + n] == w->kind[i]; n++)
+			;
+		if (w->kind[i] != kind)
+			continue;
+		if (kind == KIND_HOLE)
+			err = fill_holes(w, tx, i, n);
+		else if (kind == KIND_WHOLE)
+			err = replace_pages(w, tx, i, n);
+		else
+			err = log_pages(w, i, n);
+	}
+	return err;
+}
+
+/* --- the transaction --------------------------------------------------------------------------- */
+
+static void set_words(struct atomic *w, struct sg_tx *tx)
+{
+	sg_tx_inode(tx, w->ref);
+	if (w->pos + w->len > w->size)
+		sg_tx_iset(tx, w->ref, size, w->pos + w->len);
+	if (w->now)
+		sg_tx_times(tx, w->ref, w->now, w->now);
+	if (w->replacing)
+		sg_tx_iset(tx, w->ref, replacing, 0);
+}
+
+static int atomic_commit(struct atomic *w)
+{
+	struct sg_tx *tx = sg_tx_begin(w->vol);
+	int err;
+
+	sg_log_init(&w->log, w->ref, w->pos, w->buf);
+	err = write_pages(w, tx, KIND_WHOLE) ?: write_pages(w, tx, KIND_HOLE) ?:
+	      write_pages(w, tx, KIND_LOG);
+	set_words(w, tx);
+	err = err ?: sg_log_place(tx, &w->log);
+	if (!err)
+		return sg_tx_commit(tx);
+	err = tx->err ?: err;
+	sg_tx_abort(tx);
+	return err;
+}
+
+/* Inode locked. */
+static int atomic_locked(struct atomic *w)
+{
+	int err = sg_may_change(w->vol, w->ref);
+
+	if (err)
+		return err;
+	if (sg_is_cutting(w->vol, w->ref))
+		return -EAGAIN;
+	w->size = sg_iget(w->vol, w->ref, size);
+	w->replace = w->replace &&
+		     sg_iget(w->vol, w->ref, genflags) >> 32 & SG_FL_REPLACE;
+	w->replacing = false;
+	err = sg_note_whole(w->vol, w->ref) ?: sort_pages(w);
+	/* these bytes become visible, and are behind the size until then */
+	if (!err && w->size < w->pos)
+		err = sg_zero_mapped(w->vol, w->ref, w->size,
+				     SG_MIN(w->pos, sg_stale_end(w->size)));
+	if (err)
+		return err;
+	choose(w);
+	err = atomic_commit(w);
+	if (err && w->replacing)
+		sg_replace_end(w->vol, w->ref);
+	return err;
+}
+
+static int atomic_once(struct atomic *w, bool locked)
+{
+	int err = locked ? 0 : sg_ilock(w->vol, w->ref);
+
+	if (err)
+		return err;
+	err = atomic_locked(w);
+	if (!locked)
+		sg_iunlock(w->vol, w->ref);
+	return err;
+}
+
+/* After a failure: 0, if another attempt makes sense. */
+static int atomic_again(struct atomic *w, int err, struct sg_nospace *nospace, unsigned int *turns)
+{
+	if (err == -EAGAIN)
+		return sg_finish_cut_again(w->vol, w->ref, turns);
+	if (err != -ENOSPC)
+		return err;
+	if (w->replacing) {	/* the log may need less space */
+		w->replace = false;
+		return 0;
+	}
+	w->replace = true;
+	return w->vol->up->more_space(w->vol, nospace) ? 0 : err;
+}
+
+int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void *buf,
+		    u64 len, unsigned int flags, s64 now, bool *filled)
+{
+	struct atomic w = {
+		.vol = vol, .ref = ref, .buf = buf, .pos = pos, .len = len, .now = now,
+		.first = pos >> SG_PAGE_SHIFT, .replace = true,
+	};
+	bool locked = flags & SG_WRITE_APPEND;
+	struct sg_nospace nospace = {};
+	unsigned int turns = 0;
+	int err = sg_may_write(vol);
+
+	if (err)
+		return err;
+	if (!sg_knows_atomic(vol))
+		return -EOPNOTSUPP;
+	if (!len || len > SG_ATOMIC_MAX)
+		return -EINVAL;
+	if (pos >= SG_FILE_MAX || len > SG_FILE_MAX - pos)
+		return -EFBIG;
+	w.pages = (unsigned int)sg_pages_of((pos & (SG_PAGE - 1)) + len);
+	do {
+		err = atomic_once(&w, locked);
+		*filled |= !err && w.filled;
+		if (!err || (locked && !w.replacing))
+			return err;
+		err = atomic_again(&w, err, &nospace, &turns);
+	} while (!err);
+	return err;
+}
+
+u64 sg_atomic_unit(u64 pos, u64 len)
+{
+	return len <= SG_ATOMIC_MAX ? len : SG_ATOMIC_MAX - (pos & (SG_ATOMIC_MAX - 1));
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The flag that makes each write to a file atomic (P3). docs/atomic-data.md */
+#include "internal.h"
+
+/* for the acknowledgement of all systems; a paused one may not come in this time */
+#define KNOWN_MS	2000
+
+/* @cut: what other systems keep of the table is to be looked at again. */
+static int store_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 flags, bool cut, s64 now)
+{
+	struct sg_tx *tx = sg_tx_begin(vol);
+
+	sg_tx_inode(tx, ref);
+	sg_tx_iset(tx, ref, genflags, (u32)sg_tx_iget(tx, ref, genflags) | flags << 32);
+	if (cut)
+		sg_count_cut(tx, ref);
+	if (now)
+		sg_tx_times(tx, ref, 0, now);
+	return sg_tx_commit(tx);
+}
+
+/*
+ * The flag is there before any byte of the write. So a reader that sees such a byte also sees the
+ * flag, and looks at the change counter.
+ */
+int sg_note_whole(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 flags = sg_iget(vol, ref, genflags) >> 32;
+
+	if (flags & (SG_FL_ATOMIC | SG_FL_WHOLE))
+		return 0;
+	return store_flags(vol, ref, flags | SG_FL_WHOLE, false, 0);
+}
+
+/* Sets the flags @set, if the file has the flags @having, and clears others. */
+static int change_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 having, u64 set,
+			u64 clear, s64 now)
+{
+	u64 mode, flags;
+	int err = sg_ilock(vol, ref);
+
+	if (err)
+		return err;
+	err = sg_may_change(vol, ref);
+	mode = sg_iget(vol, ref, mode);
+	flags = sg_iget(vol, ref, genflags) >> 32;
+	if (!err && !sg_is_reg(mode) && !sg_is_dir(mode))
+		err = -EINVAL;
+	if (!err && (flags & having) == having && ((flags & ~clear) | set) != flags)
+		err = store_flags(vol, ref, (flags & ~clear) | set,
+				  sg_is_reg(mode) && set & SG_FL_ATOMIC, now);
+	sg_iunlock(vol, ref);
+	return err;
+}
+
+/*
+ * Pages may be replaced once no system writes in place without the lock: such a write looks at the
+ * flag, and may have begun before it was set. If a system does not acknowledge, all writes are
+ * logged, until somebody sets the flag again.
+ */
+static int replace_too(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	if (!sg_is_reg(sg_iget(vol, ref, mode)) || !sg_epoch_ends(vol, KNOWN_MS))
+		return 0;
+	return change_flags(vol, ref, SG_FL_ATOMIC, SG_FL_REPLACE, 0, 0);
+}
+
+int sg_set_atomic(struct sg_vol *vol, const struct sg_iref *ref, bool on, s64 now)
+{
+	int err = sg_may_write(vol);
+
+	if (err)
+		return err;
+	if (!sg_knows_atomic(vol))
+		return -EOPNOTSUPP;
+	if (!on)
+		return change_flags(vol, ref, 0, 0, SG_FL_ATOMIC | SG_FL_REPLACE, now);
+	err = change_flags(vol, ref, 0, SG_FL_ATOMIC, 0, now);
+	if (err || sg_iget(vol, ref, genflags) >> 32 & SG_FL_REPLACE)
+		return err;
+	return replace_too(vol, ref);
+}
+
+bool sg_is_atomic(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return !sg_is_lost(vol, ref->off) && sg_iget(vol, ref, genflags) >> 32 & SG_FL_ATOMIC;
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The log of a transaction: bytes that it stores into pages in which other systems may store, too.
+ * docs/atomic-data.md.
+ *
+ * Short logs are in the record itself, behind its words. Longer ones are in free pages of chunks
+ * that the transaction keeps locked until the record is void: no other system takes such a page
+ * before, not even after a crash, and nothing is left to free.
+ *
+ * Replay finds the pages of the file as a write does, by its table. So no log, whatever its bytes,
+ * leads to any other place than the pages of the one file whose change counter is in the record
+ * (D10).
+ */
+#include "internal.h"
+
+static struct sg_log *log_of(const struct sg_redo *redo)
+{
+	return (struct sg_log *)((u8 *)redo - offsetof(struct sg_log, redo));
+}
+
+/*
+ * Stores @len bytes into pages of the file. Pages that are bad by now, or have gone, are left out:
+ * their content is lost in any case. -EIO: this replay may not go on.
+ */
+static int store_in_place(struct sg_vol *vol, const struct sg_replay *r, const struct sg_iref *ref,
+			  u64 pos, const u8 *from, u64 len)
+{
+	struct sg_run run;
+	u64 in, n;
+
+	for (; len; pos += n, from += n, len -= n) {
+		in = pos & (SG_PAGE - 1);
+		n = SG_MIN(SG_PAGE - in, len);
+		if (sg_walk(vol, ref, pos >> SG_PAGE_SHIFT, sg_pages_of(in + len), &run) ||
+		    !run.off)
+			continue;
+		n = SG_MIN((run.pages << SG_PAGE_SHIFT) - in, len);
+		if (r && !sg_may_replay(r))
+			return -EIO;
+		sg_os_write(sg_at(vol, run.off) + in, from, n);
+		sg_wb(sg_at(vol, run.off) + in, n);
+	}
+	return 0;
+}
+
+/* --- writing ----------------------------------------------------------------------------------- */
+
+static void put_piece(struct sg_log_piece *p, const struct sg_log *log,
+		      const struct sg_log_part *part)
+{
+	u32 crc = part->from ? sg_crc32c(~0u, log->buf + part->at, part->len) : 0;
+
+	sg_store64(&p->pos, log->pos + part->at);
+	sg_store64(&p->len, SG_LOG_WORD(part->len, crc));
+	sg_store64(&p->from, part->from);
+	sg_store64(&p->reserved, 0);
+}
+
+/* The record's checksum covers the bytes that are in the record. */
+static unsigned int log_put(struct sg_tx *tx, const struct sg_redo *redo)
+{
+	const struct sg_log *log = log_of(redo);
+	struct sg_word *at = tx->a->word + tx->n;
+	struct sg_log_head *head = (void *)at;
+	struct sg_log_piece *piece = (void *)(at + 1);
+	u8 *bytes = (u8 *)(piece + log->n), *end = bytes;
+	unsigned int i;
+
+	sg_store64(&head->ino, log->ref->ino | (u64)log->n << 40);
+	sg_store64(&head->generation, (u32)sg_iget(tx->vol, log->ref, genflags));
+	for (i = 0; i < log->n; i++) {
+		put_piece(&piece[i], log, &log->part[i]);
+		if (log->part[i].from)
+			continue;
+		sg_os_write(end, log->buf + log->part[i].at, log->part[i].len);
+		end += log->part[i].len;
+	}
+	return sg_log_words(log->n, (u64)(end - bytes));
+}
+
+static void log_apply(struct sg_tx *tx, const struct sg_redo *redo)
+{
+	const struct sg_log *log = log_of(redo);
+	unsigned int i;
+
+	for (i = 0; i < log->n; i++)
+		store_in_place(tx->vol, NULL, log->ref, log->pos + log->part[i].at,
+			       log->buf + log->part[i].at, log->part[i].len);
+}
+
+void sg_log_init(struct sg_log *log, const struct sg_iref *ref, u64 pos, const u8 *buf)
+{
+	log->redo = (struct sg_redo){ .put = log_put, .apply = log_apply };
+	log->ref = ref;
+	log->buf = buf;
+	log->pos = pos;
+	log->bytes = 0;
+	log->n = 0;
+}
+
+void sg_log_add(struct sg_log *log, u64 at, u64 len)
+{
+	SG_ASSERT(log->n < SG_ARRAY_SIZE(log->part));
+	log->part[log->n++] = (struct sg_log_part){ .at = (u32)at, .len = (u32)len };
+	log->bytes += len;
+}
+
+/* --- room for the bytes ------------------------------------------------------------------------ */
+
+/**
+ * struct scratch - free pages that the bytes of a log lie in until the record is void.
+ * @run: the runs taken; @n: how many. @left: bytes that still fit into the last one, from @off on.
+ */
+struct scratch {
+	struct sg_run run[SG_ATOMIC_PAGES];
+	unsigned int n;
+	u64 off, left;
+};
+
+static int scratch_more(struct sg_tx *tx, struct scratch *s, u64 bytes)
+{
+	struct sg_run *run = &s->run[s->n];
+	int err = s->n == SG_ARRAY_SIZE(s->run) ? -ENOSPC :
+		  sg_take_run(tx, SG_USE_META, 0, sg_pages_of(bytes), &run->off, &run->pages);
+
+	if (err)
+		return err;
+	s->n++;
+	s->off = run->off;
+	s->left = run->pages << SG_PAGE_SHIFT;
+	return 0;
+}
+
+/*
+ * The pages go back within the transaction, so their bits never change. Its lock of the chunk keeps
+ * them from others.
+ */
+static void scratch_give(struct sg_tx *tx, const struct scratch *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->n; i++)
+		sg_give_run(tx, s->run[i].off, s->run[i].pages);
+}
+
+/* Puts the bytes of one part there; the part is cut where a run of pages ends. */
+static int scratch_write(struct sg_tx *tx, struct scratch *s, struct sg_log *log,
+			 struct sg_log_part part, u64 *bytes)
+{
+	u64 n;
+	int err;
+
+	for (; part.len; part.at += (u32)n, part.len -= (u32)n) {
+		err = s->left ? 0 : scratch_more(tx, s, *bytes);
+		if (!err && log->n == SG_ARRAY_SIZE(log->part))
+			err = -ENOSPC;
+		if (err)
+			return err;
+		n = SG_MIN((u64)part.len, s->left);
+		sg_fresh_write(tx->vol, s->off, log->buf + part.at, n);
+		log->part[log->n++] = (struct sg_log_part){ part.at, (u32)n, s->off };
+		s->off += n;
+		s->left -= n;
+		*bytes -= n;
+	}
+	return 0;
+}
+
+static int log_outside(struct sg_tx *tx, struct sg_log *log)
+{
+	struct sg_log_part part[SG_ATOMIC_PAGES];
+	unsigned int n = log->n, i;
+	struct scratch s = {};
+	u64 bytes = log->bytes;
+	int err = n > SG_ARRAY_SIZE(part) ? -EUCLEAN : 0;
+
+	for (i = 0; i < n && !err; i++)
+		part[i] = log->part[i];
+	log->n = 0;
+	for (i = 0; i < n && !err; i++)
+		err = scratch_write(tx, &s, log, part[i], &bytes);
+	scratch_give(tx, &s);
+	return err;
+}
+
+int sg_log_place(struct sg_tx *tx, struct sg_log *log)
+{
+	int err = 0;
+
+	if (tx->err || !log->n)
+		return tx->err;
+	if (sg_log_words(log->n, log->bytes) > sg_tx_log_room(tx))
+		err = log_outside(tx, log);
+	if (!err && sg_log_words(log->n, 0) > sg_tx_log_room(tx))
+		err = -ENOSPC;
+	if (err)
+		sg_tx_fail(tx, err);
+	tx->redo = &log->redo;
+	return tx->err;
+}
+
+/* --- replay ------------------------------------------------------------------------------------ */
+
+static int log_damaged(struct sg_vol *vol, u64 ino, u64 off)
+{
+	sg_damaged(vol, ino, off, "log of a write");
+	return 0;	/* the rest of the record counts */
+}
+
+/* The words before the log are change counters: is that of the inode among them? */
+static bool log_is_locked(const struct sg_iref *ref, const struct sg_word *log, unsigned int seqs)
+{
+	unsigned int i;
+
+	for (i = 1; i <= seqs; i++)
+		if (sg_load64(&log[-(int)i].off) == SG_IOFF(ref, seq))
+			return true;
+	return false;
+}
+
+/* Bytes of a piece outside the record: NULL, if no log could have them there. */
+static const u8 *bytes_outside(struct sg_vol *vol, u64 from, u64 len, u32 crc)
+{
+	u64 in = from & (SG_PAGE - 1), pages = sg_pages_of(in + len);
+	const u8 *bytes = vol->base + from;
+
+	if (!sg_data_range(vol, from - in, pages) || sg_good_pages(vol, from - in, pages) < pages)
+		return NULL;
+	return sg_crc32c(~0u, bytes, len) == crc ? bytes : NULL;
+}
+
+/* @bytes, @left: of the record, behind the pieces. */
+static int replay_piece(const struct sg_replay *r, const struct sg_iref *ref,
+			const struct sg_log_piece *p, const u8 **bytes, u64 *left)
+{
+	u64 pos = sg_load64(&p->pos), word = sg_load64(&p->len), from = sg_load64(&p->from);
+	u64 len = SG_LOG_LEN(word);
+	const u8 *at = *bytes;
+
+	if (len > SG_ATOMIC_MAX || pos > SG_FILE_MAX - len)
+		return log_damaged(r->vol, ref->ino, pos);
+	if (from) {
+		at = bytes_outside(r->vol, from, len, SG_LOG_CRC(word));
+	} else if (len <= *left) {
+		*bytes += len;
+		*left -= len;
+	} else {
+		at = NULL;
+	}
+	if (!at)
+		return log_damaged(r->vol, ref->ino, pos);
+	return store_in_place(r->vol, r, ref, pos, at, len);
+}
+
+int sg_redo_replay(const struct sg_replay *r, const struct sg_word *log, unsigned int n,
+		   unsigned int seqs)
+{
+	const struct sg_log_head *head = (const void *)log;
+	const struct sg_log_piece *piece = (const void *)(log + 1);
+	u64 word = sg_load64(&head->ino), ino = SG_LOG_INO(word), left;
+	unsigned int count = SG_LOG_COUNT(word), i;
+	const u8 *bytes = (const u8 *)(piece + count);
+	struct sg_iref ref;
+	int err = 0;
+
+	if (sg_log_words(count, 0) > n || sg_iref(r->vol, ino, &ref))
+		return log_damaged(r->vol, ino, 0);
+	ref.generation = (u32)sg_load64(&head->generation);
+	if (!ref.generation || !sg_is_same(r->vol, &ref) || !log_is_locked(&ref, log, seqs) ||
+	    !sg_is_reg(sg_iget(r->vol, &ref, mode)))
+		return log_damaged(r->vol, ino, ref.off);
+	left = (n - sg_log_words(count, 0)) * sizeof(*log);
+	for (i = 0; i < count && !err; i++)
+		err = replay_piece(r, &ref, &piece[i], &bytes, &left);
+	return err;
+}
