@@ -379,10 +379,47 @@ static inline struct dev_pagemap *sgfs_hold_pages(phys_addr_t phys)
 #if SGFS_KERNEL_AT_LEAST(6, 12)
 #define SGFS_FILE_FLAGS_OP	.fop_flags = FOP_MMAP_SYNC | FOP_BUFFER_WASYNC
 #define SGFS_FILE_MODE		(FMODE_NOWAIT | FMODE_CAN_ODIRECT)
+#define SGFS_FILE_ATOMIC	FMODE_CAN_ATOMIC_WRITE
 #else
 #define SGFS_FILE_FLAGS_OP	.mmap_supported_flags = MAP_SYNC
 #define SGFS_FILE_MODE		(FMODE_NOWAIT | FMODE_CAN_ODIRECT | FMODE_BUF_WASYNC)
+#define SGFS_FILE_ATOMIC	0
 #endif
+
+/* RWF_ATOMIC: since 6.11 */
+static inline bool sgfs_iocb_is_atomic(const struct kiocb *iocb)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 11)
+	return unlikely(iocb->ki_flags & IOCB_ATOMIC);
+#else
+	return false;
+#endif
+}
+
+/* The user's memory is one range, as RWF_ATOMIC asks for. */
+static inline bool sgfs_iter_is_one(const struct iov_iter *iter)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 11)
+	return iter_is_ubuf(iter);
+#else
+	return true;
+#endif
+}
+
+/* What statx() says of it. */
+static inline void sgfs_stat_atomic(struct kstat *stat, u32 mask, u32 min, u32 max)
+{
+#if SGFS_KERNEL_AT_LEAST(6, 11)
+	stat->attributes_mask |= STATX_ATTR_WRITE_ATOMIC;
+	stat->attributes |= STATX_ATTR_WRITE_ATOMIC;
+	if (!(mask & STATX_WRITE_ATOMIC))
+		return;
+	stat->result_mask |= STATX_WRITE_ATOMIC;
+	stat->atomic_write_unit_min = min;
+	stat->atomic_write_unit_max = max;
+	stat->atomic_write_segments_max = 1;
+#endif
+}
 
 /* Up to 6.4, a splice from a file fills an iterator that allocates its pages during the copy. */
 static inline bool sgfs_iter_allocates(const struct iov_iter *to)

@@ -124,7 +124,11 @@ void sgfs_map_attach(struct inode *inode)
 	si->map_root = READ_ONCE(*sgfs_root_word(inode));
 	height = sgfs_height_of(inode);
 	si->map = READ_ONCE(fs->opt.map);
-	if (si->map == SGFS_MAP_WALK || !ws)
+	/*
+	 * Pages of a file of atomic writes may be replaced, and no system then looks for windows
+	 * that show the old ones. The attribute was set after @map_cuts was loaded, or it is seen.
+	 */
+	if (si->map == SGFS_MAP_WALK || !ws || sg_is_atomic(&fs->vol, &si->ref))
 		return;
 	if (si->map == SGFS_MAP_SPLICE)
 		sgfs_attach_splice(inode, ws);

@@ -21,6 +21,7 @@ static u64 sgfs_pages_spanned(u64 pos, size_t len)
 
 #define TRIES	16	/* to copy, where a try copies nothing */
 #define CUT_TRIES	4	/* to read a file that another system cuts */
+#define WHOLE_TRIES	16	/* ... or writes to as a whole */
 #define SECONDS_A_DAY	(24 * 60 * 60)
 
 static size_t sgfs_copy_run(const struct sg_vol *vol, const struct sg_run *run, u64 pos, size_t n,
@@ -168,18 +169,20 @@ static bool sgfs_atime_is_due(const struct file *file)
 
 /*
  * Another system may cut the file during the read. The read then returns zeroes that never existed:
- * beyond the new end. So read again, up to the current end.
+ * beyond the new end. So read again, up to the current end. Likewise if another system has written
+ * to a file of atomic writes: the read may have a part of that.
  */
 static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
 {
 	const struct sg_inode *record = sgfs_record(inode);
 	unsigned int turn = 0;
+	u64 cuts, seq;
 	ssize_t n;
-	u64 cuts;
 	int err;
 
 	for (;;) {
 		cuts = READ_ONCE(record->cuts);
+		seq = READ_ONCE(SGFS_I(inode)->seq);
 		n = sgfs_read_once(inode, pos, to, nowait);
 		/*
 		 * This system was fenced. Other systems no longer wait for it: the page may belong
@@ -188,6 +191,12 @@ static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *t
 		err = sgfs_file_look(inode, nowait);
 		if (err || n <= 0)
 			return err ?: n;
+		if (sgfs_is_torn(inode, seq)) {
+			iov_iter_revert(to, n);
+			if (++turn >= WHOLE_TRIES)
+				return nowait ? -EAGAIN : sgfs_read_alone(inode, pos, to);
+			continue;
+		}
 		if (likely(cuts == READ_ONCE(record->cuts) && pos + n <= i_size_read(inode)))
 			return n;
 		if (++turn == CUT_TRIES)
@@ -228,7 +237,7 @@ static ssize_t sgfs_read_iter(struct kiocb *iocb, struct iov_iter *to)
  * barrier pairs with the one in the fault handler: either this task sees the mapping, or the fault
  * sees the new page.
  */
-static void sgfs_show_filled(struct inode *inode, u64 pos, size_t len)
+void sgfs_show_filled(struct inode *inode, u64 pos, size_t len)
 {
 	smp_mb();
 	if (mapping_mapped(inode->i_mapping)) {
@@ -396,12 +405,15 @@ static ssize_t sgfs_append_piece(struct inode *inode, u64 pos, struct iov_iter *
 	return err ?: (ssize_t)copied;
 }
 
-static ssize_t sgfs_append_pieces(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
+/* @buf: of an atomic write, or NULL. */
+static ssize_t sgfs_append_pieces(struct inode *inode, u64 pos, struct iov_iter *from, void *buf,
+				  s64 now)
 {
 	ssize_t done = 0, n = 0;
 
 	while (iov_iter_count(from)) {
-		n = sgfs_append_piece(inode, pos + done, from, now, !done);
+		n = buf ? sgfs_append_unit(inode, pos + done, from, buf, now) :
+			  sgfs_append_piece(inode, pos + done, from, now, !done);
 		if (n <= 0)
 			break;
 		done += n;
@@ -413,9 +425,10 @@ static ssize_t sgfs_append_pieces(struct inode *inode, u64 pos, struct iov_iter 
 }
 
 /* Append with the file locked between systems; 0: the source has to be faulted in again. */
-static ssize_t sgfs_append_once(struct kiocb *iocb, struct iov_iter *from, s64 now)
+static ssize_t sgfs_append_once(struct kiocb *iocb, struct iov_iter *from, void *buf, s64 now)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
+	size_t asked = iov_iter_count(from);
 	u64 size;
 	ssize_t n;
 
@@ -428,7 +441,9 @@ static ssize_t sgfs_append_once(struct kiocb *iocb, struct iov_iter *from, s64 n
 	if (!n)
 		n = generic_write_checks(iocb, from);	/* at the current end */
 	if (n > 0)
-		n = sgfs_append_pieces(inode, iocb->ki_pos, from, now);
+		n = sgfs_atomic_allowed(iocb, from, asked) ?: n;
+	if (n > 0)
+		n = sgfs_append_pieces(inode, iocb->ki_pos, from, buf, now);
 	sg_append_end(sgfs_vol(inode), sgfs_ref(inode));
 	if (n > 0)
 		sgfs_show_filled(inode, iocb->ki_pos, n);
@@ -438,16 +453,21 @@ static ssize_t sgfs_append_once(struct kiocb *iocb, struct iov_iter *from, s64 n
 static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
+	bool atomic = sgfs_writes_atomic(iocb, inode);
+	void *buf = atomic ? sgfs_atomic_buffer(from) : NULL;
 	struct sg_nospace nospace = {};
 	s64 now = sgfs_now(inode);
 	unsigned int tries = 0;
 	ssize_t n;
 
+	if (atomic && !buf)
+		return -ENOMEM;
 	do {
-		n = sgfs_append_once(iocb, from, now);
+		n = sgfs_append_once(iocb, from, buf, now);
 	} while (!fatal_signal_pending(current) &&
 		 ((!n && ++tries < TRIES) ||
 		  (n == -ENOSPC && sg_more_space(sgfs_vol(inode), &nospace))));
+	kvfree(buf);
 	sgfs_refresh(inode);
 	if (n > 0) {
 		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, n);
@@ -459,6 +479,7 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 static ssize_t sgfs_write_checked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
+	size_t asked = iov_iter_count(from);
 	ssize_t n = sgfs_refresh(inode);
 
 	if (!n)
@@ -470,6 +491,9 @@ static ssize_t sgfs_write_checked(struct kiocb *iocb, struct iov_iter *from)
 		return n;
 	if (iocb->ki_flags & IOCB_APPEND)
 		return sgfs_append_locked(iocb, from);
+	if (sgfs_writes_atomic(iocb, inode))
+		return sgfs_atomic_allowed(iocb, from, asked) ?:
+		       sgfs_write_atomic(inode, iocb->ki_pos, from);
 	return sgfs_write_locked(inode, iocb->ki_pos, from);
 }
 
@@ -539,6 +563,8 @@ static int sgfs_file_open(struct inode *inode, struct file *file)
 	int err = generic_file_open(inode, file) ?: sgfs_refresh(inode) ?: sgfs_open(inode);
 
 	file->f_mode |= SGFS_FILE_MODE;
+	if (sgfs_knows_atomic(inode->i_sb))
+		file->f_mode |= SGFS_FILE_ATOMIC;
 	return err;
 }
 
@@ -562,6 +588,8 @@ const struct file_operations sgfs_file_operations = {
 	.splice_write		= iter_file_splice_write,
 	.lock			= sgfs_lock,
 	.flock			= sgfs_flock,
+	.unlocked_ioctl		= sgfs_file_ioctl,
+	.compat_ioctl		= compat_ptr_ioctl,
 	SGFS_NO_LEASES_OP,
 	SGFS_FILE_FLAGS_OP,
 };

@@ -71,6 +71,8 @@ long sgfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	struct sg_ioc_grow *g;
 	int err;
 
+	if (cmd == SG_IOC_ATOMIC)
+		return sgfs_atomic_ioctl(file, user);
 	if (cmd == SG_IOC_FREEZE || cmd == SG_IOC_THAW)
 		return sgfs_snapshot_ioctl(file, cmd, user);
 	if (cmd != SG_IOC_GROW)

@@ -577,6 +577,8 @@ int sgfs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat 
 	stat->btime = sgfs_ts(si->btime);
 	stat->result_mask |= STATX_BTIME;
 	sgfs_stat_change(stat, mask, si->seq);
+	if (S_ISREG(inode->i_mode) && sgfs_knows_atomic(inode->i_sb))
+		sgfs_stat_atomic(stat, mask, SGFS_ATOMIC_MIN, SG_ATOMIC_MAX);
 	if (mask & STATX_DIOALIGN && S_ISREG(inode->i_mode)) {
 		/* Every access is direct, and none needs alignment. */
 		stat->result_mask |= STATX_DIOALIGN;

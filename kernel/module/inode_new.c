@@ -60,8 +60,10 @@ static int sgfs_inherit_acls(struct inode *dir, struct inode *inode, struct sgfs
 static u32 sgfs_inherit_flags(const struct inode *dir, umode_t mode)
 {
 	u32 flags = SGFS_I(dir)->flags &
-		    (SG_FL_NOATIME | SG_FL_NODUMP | SG_FL_SYNC | SG_FL_DIRSYNC);
+		    (SG_FL_NOATIME | SG_FL_NODUMP | SG_FL_SYNC | SG_FL_DIRSYNC | SG_FL_ATOMIC);
 
+	if (SGFS(dir->i_sb)->opt.data == SGFS_DATA_ATOMIC)
+		flags |= SG_FL_ATOMIC;
 	if (!S_ISDIR(mode))
 		flags &= ~SG_FL_DIRSYNC;
 	if (!S_ISDIR(mode) && !S_ISREG(mode))

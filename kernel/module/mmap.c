@@ -321,6 +321,27 @@ static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 }
 
 /*
+ * A system is replacing pages, and may have begun before it could see that this system maps the
+ * file: it has the inode's lock until the pages are replaced. The wait is without mmap_lock, and
+ * then the fault is retried. A fault that cannot be retried waits briefly, and is repeated.
+ */
+static vm_fault_t sgfs_await_replaced(struct inode *inode, const struct vm_fault *vmf,
+				      struct file **kept)
+{
+	struct sgfs *fs = SGFS(inode->i_sb);
+	struct sgfs_waiting w;
+
+	if (sgfs_can_come_again(vmf) && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+		return VM_FAULT_RETRY;
+	if (sgfs_may_let_go(vmf))
+		*kept = sgfs_mmap_let_go(vmf);
+	sgfs_begin_waiting(fs, &w, *kept ? SGFS_ANY_NS : sgfs_brief_ns(fs));
+	sg_wait_replaced(&fs->vol, sgfs_ref(inode));
+	sgfs_end_waiting(&w);
+	return *kept ? VM_FAULT_RETRY : VM_FAULT_NOPAGE;
+}
+
+/*
  * Take invalidate_lock. Its holder waits only briefly for other systems, but may have much to do.
  * So the first wait is without mmap_lock, and then the fault is retried. A second attempt queues up
  * with mmap_lock: truncations in a row cannot keep it out. The few faults that cannot be
@@ -331,6 +352,8 @@ static vm_fault_t sgfs_lock_pages(struct inode *inode, const struct vm_fault *vm
 {
 	struct address_space *mapping = inode->i_mapping;
 
+	if (unlikely(sg_is_replacing(sgfs_vol(inode), sgfs_ref(inode))))
+		return sgfs_await_replaced(inode, vmf, kept);
 	if (likely(filemap_invalidate_trylock_shared(mapping)))
 		return 0;
 	if (sgfs_can_come_again(vmf) && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
@@ -625,7 +648,8 @@ static int sgfs_access_page(struct inode *inode, u64 pos, void *buf, int len, in
 	void *p;
 	int err;
 
-	if (!filemap_invalidate_trylock_shared(inode->i_mapping))
+	if (sg_is_replacing(sgfs_vol(inode), sgfs_ref(inode)) ||
+	    !filemap_invalidate_trylock_shared(inode->i_mapping))
 		return -EAGAIN;
 	e = sgfs_entering(inode);
 	err = sgfs_mmap_look(inode, pos >> PAGE_SHIFT, 1, write, &run);

@@ -8,7 +8,7 @@
 #include "stargatefs.h"
 
 enum { OPT_MAP, OPT_ERRORS, OPT_PHYS, OPT_SIZE, OPT_RELOCATE, OPT_NOJOIN,
-       OPT_UID, OPT_GID, OPT_MODE, OPT_MARKED };
+       OPT_UID, OPT_GID, OPT_MODE, OPT_MARKED, OPT_DATA };
 
 static const struct constant_table map_names[] = {
 	{ "walk", SGFS_MAP_WALK },
@@ -24,6 +24,12 @@ static const struct constant_table errors_names[] = {
 	{}
 };
 
+static const struct constant_table data_names[] = {
+	{ "inplace", SGFS_DATA_INPLACE },
+	{ "atomic", SGFS_DATA_ATOMIC },
+	{}
+};
+
 const struct fs_parameter_spec sgfs_parameters[] = {
 	fsparam_string("map", OPT_MAP),
 	fsparam_string("errors", OPT_ERRORS),
@@ -35,6 +41,7 @@ const struct fs_parameter_spec sgfs_parameters[] = {
 	fsparam_string("region_gid", OPT_GID),
 	fsparam_string("region_mode", OPT_MODE),
 	fsparam_flag("region_nodiratime", OPT_MARKED),
+	fsparam_string("data", OPT_DATA),
 	{}
 };
 
@@ -111,7 +118,7 @@ static int sgfs_parse_region(struct fs_context *fc, const struct fs_parameter *p
 }
 
 /*
- * Find which of three names is given. Any other name is refused with a list of the three. Or
+ * Find which of two or three names is given. Any other name is refused with a list of them. Or
  * -errno.
  */
 static int sgfs_parse_name(struct fs_context *fc, const struct fs_parameter *param,
@@ -121,6 +128,9 @@ static int sgfs_parse_name(struct fs_context *fc, const struct fs_parameter *par
 
 	if (value >= 0)
 		return value;
+	if (!names[2].name)
+		return invalfc(fc, "%s=%s is unknown: use %s=%s or %s", param->key, param->string,
+			       param->key, names[0].name, names[1].name);
 	return invalfc(fc, "%s=%s is unknown: use %s=%s, %s or %s", param->key, param->string,
 		       param->key, names[0].name, names[1].name, names[2].name);
 }
@@ -145,6 +155,13 @@ int sgfs_parse(struct fs_context *fc, struct fs_parameter *param)
 			return value;
 		opt->errors = value;
 		opt->set |= SGFS_SET_ERRORS;
+		return 0;
+	case OPT_DATA:
+		value = sgfs_parse_name(fc, param, data_names);
+		if (value < 0)
+			return value;
+		opt->data = value;
+		opt->set |= SGFS_SET_DATA;
 		return 0;
 	case OPT_PHYS:
 		opt->set |= SGFS_SET_PHYS;
@@ -183,6 +200,14 @@ bool sgfs_region_differs(const struct sgfs_options *asked, const struct sgfs_opt
 	       (asked->set & SGFS_SET_MODE && asked->region_mode != now->region_mode);
 }
 
+int sgfs_data_usable(struct fs_context *fc, const struct sgfs *fs, enum sgfs_data data)
+{
+	if (data == SGFS_DATA_INPLACE || fs->vol.sb.incompat & SG_INCOMPAT_ATOMIC)
+		return 0;
+	return invalfc(fc, "data=atomic: the volume was made by an earlier version; make a new one "
+		       "with mkfs.stargatefs and copy the files");
+}
+
 int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now)
 {
 	const struct sgfs_options *asked = fc->fs_private;
@@ -192,6 +217,9 @@ int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now)
 	if (asked->set & SGFS_SET_ERRORS && asked->errors != now->errors)
 		return sgfs_differs(fc, "errors", errors_names[now->errors].name,
 				    errors_names[asked->errors].name);
+	if (asked->set & SGFS_SET_DATA && asked->data != now->data)
+		return sgfs_differs(fc, "data", data_names[now->data].name,
+				    data_names[asked->data].name);
 	if (asked->set & SGFS_SET_SIZE && asked->size != now->size)
 		return invalfc(fc, "mounted already, with size=0x%llx", now->size);
 	if (asked->nojoin && !now->nojoin)
@@ -231,6 +259,8 @@ int sgfs_show_options(struct seq_file *m, struct dentry *root)
 
 	seq_printf(m, ",map=%s,errors=%s", sgfs_map_name(fs->opt.map),
 		   errors_names[fs->opt.errors].name);
+	if (fs->opt.data == SGFS_DATA_ATOMIC)
+		seq_puts(m, ",data=atomic");
 	if (fs->opt.set & SGFS_SET_PHYS)
 		seq_printf(m, ",phys=0x%llx,size=0x%llx", fs->opt.phys, fs->opt.size);
 	if (fs->opt.nojoin)

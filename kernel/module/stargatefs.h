@@ -41,12 +41,14 @@
 #define SGFS_PIECE	SZ_2M
 
 enum sgfs_map { SGFS_MAP_WALK, SGFS_MAP_SPLICE, SGFS_MAP_SHADOW, SGFS_MAPS };
+enum sgfs_data { SGFS_DATA_INPLACE, SGFS_DATA_ATOMIC };
 enum sgfs_errors { SGFS_ERRORS_CONTINUE, SGFS_ERRORS_REMOUNT_RO, SGFS_ERRORS_PANIC };
 
 /**
  * struct sgfs_options - the options of a mount
  * @map: map=
  * @errors: errors=
+ * @data: data=
  * @phys: phys=, when there is no block device
  * @size: size=, likewise
  * @relocate: relocate: for this mount only, whatever the next one asks for
@@ -59,6 +61,7 @@ enum sgfs_errors { SGFS_ERRORS_CONTINUE, SGFS_ERRORS_REMOUNT_RO, SGFS_ERRORS_PAN
 struct sgfs_options {
 	enum sgfs_map map;
 	enum sgfs_errors errors;
+	enum sgfs_data data;
 	u64 phys, size;
 	bool relocate, nojoin;
 	kuid_t region_uid;
@@ -74,6 +77,7 @@ struct sgfs_options {
 #define SGFS_SET_UID	16u
 #define SGFS_SET_GID	32u
 #define SGFS_SET_MODE	64u
+#define SGFS_SET_DATA	128u
 #define SGFS_REGION_MODE	0600	/* without the option, and root owns the files */
 
 /* Counted per CPU; a read in sysfs.c sums them up. */
@@ -397,6 +401,8 @@ long sgfs_snapshot_ioctl(struct file *file, unsigned int cmd, void __user *user)
 extern const struct fs_parameter_spec sgfs_parameters[];
 int sgfs_parse(struct fs_context *fc, struct fs_parameter *param);
 /* The volume is mounted already, with options @now: refuse the mount if others were asked for. */
+/* Can atomic writes be the default of this volume's mount? */
+int sgfs_data_usable(struct fs_context *fc, const struct sgfs *fs, enum sgfs_data data);
 int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now);
 /* Does a remount change owner or mode of region? */
 bool sgfs_region_differs(const struct sgfs_options *asked, const struct sgfs_options *now);
@@ -571,6 +577,35 @@ void sgfs_sems_revoke(struct sgfs *fs);
 void sgfs_userlocks_init(struct sgfs *fs);
 int sgfs_lock(struct file *file, int cmd, struct file_lock *fl);
 int sgfs_flock(struct file *file, int cmd, struct file_lock *fl);
+
+/* file_atomic.c: atomic writes (docs/atomic-data.md) */
+#define SGFS_ATOMIC_MIN	512	/* bytes of a write with RWF_ATOMIC */
+bool sgfs_knows_atomic(const struct super_block *sb);
+static inline bool sgfs_writes_atomic(const struct kiocb *iocb, const struct inode *inode)
+{
+	return unlikely(SGFS_I(inode)->flags & SG_FL_ATOMIC) || sgfs_iocb_is_atomic(iocb) ||
+	       SGFS(inode->i_sb)->opt.data == SGFS_DATA_ATOMIC;
+}
+/* May the bytes left of @asked be written as a whole? For RWF_ATOMIC. */
+int sgfs_atomic_allowed(const struct kiocb *iocb, const struct iov_iter *from, size_t asked);
+/* Room for the next unit of the write; kvfree() frees it. */
+void *sgfs_atomic_buffer(const struct iov_iter *from);
+ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from);
+ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf, s64 now);
+/*
+ * Since it had change counter @seq, the file has changed, and other systems write to it as a whole.
+ */
+static inline bool sgfs_is_torn(const struct inode *inode, u64 seq)
+{
+	return unlikely(SGFS_I(inode)->flags & (SG_FL_ATOMIC | SG_FL_WHOLE)) &&
+	       READ_ONCE(SGFS_I(inode)->seq) != seq;
+}
+ssize_t sgfs_read_alone(struct inode *inode, u64 pos, struct iov_iter *to);
+long sgfs_atomic_ioctl(struct file *file, void __user *user);
+long sgfs_file_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+
+/* file.c: holes have been filled, which mappings may show as zeroes. */
+void sgfs_show_filled(struct inode *inode, u64 pos, size_t len);
 
 /* xattr.c: a payload of struct sg_xattr_entry under construction */
 struct sgfs_payload {

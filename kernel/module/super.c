@@ -405,7 +405,7 @@ static int sgfs_fill_super(struct super_block *sb, struct fs_context *fc)
 	sgfs_super_describe(sb, &fs->vol.sb);
 	if (fs->mem.read_only)
 		sb->s_flags |= SB_RDONLY;
-	err = sgfs_join(fc, fs);
+	err = sgfs_data_usable(fc, fs, fs->opt.data) ?: sgfs_join(fc, fs);
 	if (err)
 		goto out;
 	err = sgfs_map_usable(fs, fs->opt.map, &why);
@@ -589,6 +589,9 @@ static int sgfs_reconfigure(struct fs_context *fc)
 			       "mount it with this option");
 	if (opt->set & SGFS_SET_MAP && sgfs_map_usable(fs, opt->map, &why))
 		return sgfs_map_refused(fc, opt->map, why);
+	err = sgfs_data_usable(fc, fs, opt->set & SGFS_SET_DATA ? opt->data : SGFS_DATA_INPLACE);
+	if (err)
+		return err;
 	sync_filesystem(sb);
 	if (!ro && sb_rdonly(sb))
 		err = sgfs_super_make_writable(fc, fs);
@@ -604,6 +607,8 @@ static int sgfs_reconfigure(struct fs_context *fc)
 		WRITE_ONCE(fs->vol.read_only, true);
 	if (opt->set & SGFS_SET_ERRORS)
 		fs->opt.errors = opt->errors;
+	if (opt->set & SGFS_SET_DATA)
+		WRITE_ONCE(fs->opt.data, opt->data);
 	if (sgfs_region_differs(opt, &fs->opt)) {
 		fs->opt.region_uid = opt->region_uid;
 		fs->opt.region_gid = opt->region_gid;

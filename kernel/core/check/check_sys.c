@@ -39,7 +39,7 @@ static bool record_sane(const struct sg_ck *c, const struct sg_inode *in)
 
 	if (sg_load64(&in->project) ||
 	    (deferred && deferred != SG_DEFERRED_LINK(SG_DEFERRED_LINK_INO(deferred))) ||
-	    !all_zero(in->reserved, SG_ARRAY_SIZE(in->reserved)) ||
+	    sg_load64(&in->replacing) & ~SG_LOCK_BITS ||
 	    (u32)(sg_load64(&in->genflags) >> 32) & ~SG_FL_KNOWN ||
 	    sg_load64(&in->next_free) > SG_INO_MAX)
 		return false;

@@ -40,6 +40,15 @@ struct sg_ioc_freeze {
 /* sg_thaw(). EAGAIN: a system was not frozen throughout. */
 #define SG_IOC_THAW	_IO(SG_IOC_MAGIC, 5)
 
+/*
+ * sg_set_atomic() (engine.h); on a regular file or a directory, for its owner. The argument is one
+ * of these; the result is 1 if the attribute is set then, otherwise 0.
+ */
+#define SG_IOC_ATOMIC	_IOW(SG_IOC_MAGIC, 6, __u32)
+#define SG_ATOMIC_CLEAR	0u
+#define SG_ATOMIC_SET	1u
+#define SG_ATOMIC_ASK	2u	/* leaves it as it is; for everybody who can open the file */
+
 /**
  * struct sg_ioc_kvm_open - opens the volume to a VM, for identity slots; on .stargate/region
  * @vm_fd: the VM.

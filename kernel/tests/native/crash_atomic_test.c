@@ -81,7 +81,7 @@ static void run_full(u64 thorough)
 	CHECK_OK(cw_do(&w, &(struct cw_op)OP(CREATE, "f")));
 	CHECK_OK(cw_do(&w, &(struct cw_op)OP(ATOMIC, "f", .len = 64 * KIB)));
 	CHECK_OK(cw_do(&w, &(struct cw_op)OP(FLAG, "f", .len = 1)));
-	cw_fill(&w, 24);
+	cw_fill(&w, 2);
 	w.t.v.space_wait_ms = 1;
 	for (i = 0; i < (thorough ? 60 : 15); i++) {
 		struct cw_op op = OP(ATOMIC, "f", .pos = rng_size(&rng, 60 * KIB),

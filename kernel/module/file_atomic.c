@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Atomic writes (docs/atomic-data.md): with RWF_ATOMIC, to files with the attribute, and through a
+ * mount with data=atomic. The bytes are copied into memory of this system first: the engine then
+ * has all of them, whatever becomes of the user's memory.
+ *
+ * Reads of such files: a read of up to SG_ATOMIC_MAX bytes has all of a write or nothing of it,
+ * also while another system writes.
+ */
+#include <linux/log2.h>
+#include <linux/mount.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "uapi/ioctl.h"
+#include "stargatefs.h"
+
+bool sgfs_knows_atomic(const struct super_block *sb)
+{
+	return SGFS(sb)->vol.sb.incompat & SG_INCOMPAT_ATOMIC;
+}
+
+/* --- writes ----------------------------------------------------------------------------------- */
+
+/* The kernel's rules for RWF_ATOMIC: one segment, a power of two, at a multiple of it. */
+int sgfs_atomic_allowed(const struct kiocb *iocb, const struct iov_iter *from, size_t asked)
+{
+	size_t len = iov_iter_count(from);
+
+	if (!sgfs_iocb_is_atomic(iocb))
+		return 0;
+	if (!sgfs_iter_is_one(from) || len != asked || len < SGFS_ATOMIC_MIN ||
+	    len > SG_ATOMIC_MAX || !is_power_of_2(len) || !IS_ALIGNED(iocb->ki_pos, len))
+		return -EINVAL;
+	return 0;
+}
+
+void *sgfs_atomic_buffer(const struct iov_iter *from)
+{
+	return kvmalloc(min_t(size_t, iov_iter_count(from), SG_ATOMIC_MAX), GFP_KERNEL);
+}
+
+/* All of the unit, or nothing: 0. */
+static size_t sgfs_copy_unit(void *buf, u64 want, struct iov_iter *from)
+{
+	size_t copied = copy_from_iter(buf, want, from);
+
+	if (copied == want)
+		return want;
+	iov_iter_revert(from, copied);
+	return 0;
+}
+
+static ssize_t sgfs_write_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf,
+			       s64 now, bool *filled)
+{
+	u64 want = sg_atomic_unit(pos, iov_iter_count(from));
+	int err;
+
+	if (!sgfs_copy_unit(buf, want, from))
+		return -EFAULT;
+	err = sg_write_atomic(sgfs_vol(inode), sgfs_ref(inode), pos, buf, want, 0, now, filled);
+	if (!err)
+		return want;
+	iov_iter_revert(from, want);
+	return err;
+}
+
+static ssize_t sgfs_write_units(struct inode *inode, u64 pos, struct iov_iter *from, void *buf,
+				s64 now)
+{
+	bool filled = false;
+	ssize_t done = 0, n = 0;
+
+	while (iov_iter_count(from)) {
+		n = sgfs_write_unit(inode, pos + done, from, buf, now, &filled);
+		if (n < 0)
+			break;
+		done += n;
+		cond_resched();
+		if (iov_iter_count(from) && fatal_signal_pending(current)) {
+			n = -EINTR;
+			break;
+		}
+	}
+	if (filled)
+		sgfs_show_filled(inode, pos, done);
+	return done ?: n;
+}
+
+ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from)
+{
+	struct timespec64 now = current_time(inode);
+	void *buf = sgfs_atomic_buffer(from);
+	loff_t size = i_size_read(inode);
+	ssize_t n;
+
+	if (!buf)
+		return -ENOMEM;
+	n = sgfs_write_units(inode, pos, from, buf, sgfs_ns(now));
+	kvfree(buf);
+	sgfs_refresh(inode);
+	if (n > 0)
+		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, n);
+	if (i_size_read(inode) > size)
+		sgfs_map_grown(inode);
+	return n;
+}
+
+/*
+ * A part of an append: the file is locked between systems, so no page of @from may be faulted in.
+ * 0: one is absent.
+ */
+ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf, s64 now)
+{
+	u64 want = sg_atomic_unit(pos, iov_iter_count(from));
+	bool filled = false;
+	size_t copied;
+	int err;
+
+	pagefault_disable();
+	copied = sgfs_copy_unit(buf, want, from);
+	pagefault_enable();
+	if (!copied)
+		return 0;
+	err = sg_write_atomic(sgfs_vol(inode), sgfs_ref(inode), pos, buf, want, SG_WRITE_APPEND,
+			      now, &filled);
+	if (!err)
+		return want;
+	iov_iter_revert(from, want);
+	return err;
+}
+
+/* --- reads ------------------------------------------------------------------------------------ */
+
+/* The file changed during each try. The engine reads with the file locked, into memory. */
+ssize_t sgfs_read_alone(struct inode *inode, u64 pos, struct iov_iter *to)
+{
+	void *buf = sgfs_atomic_buffer(to);
+	ssize_t done = 0, n = 0, want;
+
+	if (!buf)
+		return -ENOMEM;
+	while (iov_iter_count(to)) {
+		want = sg_atomic_unit(pos + done, iov_iter_count(to));
+		n = sg_read(sgfs_vol(inode), sgfs_ref(inode), pos + done, buf, want);
+		if (n > 0)
+			n = copy_to_iter(buf, n, to) ?: -EFAULT;
+		if (n > 0)
+			done += n;
+		if (n != want)
+			break;
+		cond_resched();
+	}
+	kvfree(buf);
+	return done ?: n;
+}
+
+/* --- the attribute ---------------------------------------------------------------------------- */
+
+static int sgfs_set_atomic(struct file *file, bool on)
+{
+	struct inode *inode = file_inode(file);
+	int err = mnt_want_write_file(file);
+
+	if (err)
+		return err;
+	inode_lock(inode);
+	err = sgfs_refresh(inode);
+	if (!err && IS_IMMUTABLE(inode))
+		err = -EPERM;
+	if (!err)
+		err = sg_set_atomic(sgfs_vol(inode), sgfs_ref(inode), on, sgfs_now(inode));
+	sgfs_refresh(inode);
+	if (!err && S_ISREG(inode->i_mode))
+		sgfs_map_grown(inode);
+	inode_unlock(inode);
+	mnt_drop_write_file(file);
+	return err;
+}
+
+long sgfs_atomic_ioctl(struct file *file, void __user *user)
+{
+	struct inode *inode = file_inode(file);
+	u32 arg;
+	int err;
+
+	if (get_user(arg, (u32 __user *)user))
+		return -EFAULT;
+	if (arg > SG_ATOMIC_ASK)
+		return -EINVAL;
+	if (arg != SG_ATOMIC_ASK && !inode_owner_or_capable(file_mnt_idmap(file), inode))
+		return -EPERM;
+	err = arg == SG_ATOMIC_ASK ? sgfs_refresh(inode) : sgfs_set_atomic(file, arg);
+	if (err)
+		return err;
+	return SGFS_I(inode)->flags & SG_FL_ATOMIC ? 1 : 0;
+}
+
+long sgfs_file_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	return cmd == SG_IOC_ATOMIC ? sgfs_atomic_ioctl(file, (void __user *)arg) : -ENOTTY;
+}
