@@ -45,7 +45,7 @@ done
 for bad in "$long" $'two\nlines' $'\xff\xfe' $'\e[31m' $'\xc2\x9b1m' "${long:0:64}"; do
 	refuses 2 "--label '.*': must be up to 63 bytes" "$mkfs" -L "$bad" --size 16M --phys 16G v.img
 done
-refuses 2 "--param 'nonsense': must be host-splice" "$mkfs" --param nonsense v.img
+refuses 2 "--param 'nonsense': must be host-splice or data-atomic" "$mkfs" --param nonsense v.img
 refuses 2 "there is no option '--bogus'" "$mkfs" --bogus v.img
 refuses 2 "there is no option '-Z'" "$mkfs" -nZ v.img
 refuses 2 "an argument is missing behind '--size'" "$mkfs" v.img --size

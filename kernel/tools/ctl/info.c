@@ -41,6 +41,7 @@ static void show_info(struct call *c)
 	json_time(j, "created", (s64)sb->created);
 	json_u64(j, "areas", sb->areas);
 	json_str(j, "data", sb->params & SG_PARAM_DATA_ATOMIC ? "atomic" : "inplace");
+	json_bool(j, "atomic_writes", sb->incompat & SG_INCOMPAT_ATOMIC);
 	json_bool(j, "host_splice", sb->params & SG_PARAM_HOST_SPLICE);
 	show_lease(j, sg_lease(&c->m.vol));
 	json_u64(j, "errors", sg_get(&c->m.vol, SG_HOT(errors)));

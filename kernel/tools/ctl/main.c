@@ -41,6 +41,10 @@ static const char usage[] =
 "  ln [-sT] V FROM... TO  give another name, or (-s) make a symbolic link\n"
 "  chmod [-R] V MODE PATH...\n"
 "  chown [-R] V OWNER[:GROUP] PATH...\n"
+"  attr V [data=atomic|data=inplace] PATH...\n"
+"                         show or set whether writes to a file are atomic, or to\n"
+"                         new files of a directory; V may be mounted, or a\n"
+"                         directory of the mount\n"
 "  find V [PATH] [TEST]...\n"
 "                         names in a tree that pass all tests: -name PATTERN,\n"
 "                         -type T, -inum N, -size N, -user U, -group G, -links N;\n"
@@ -91,9 +95,9 @@ static const char usage[] =
 "  volume libvirt-xml V --memory N [--phys-bits N]\n"
 "                           for a VM that has it at its own address\n"
 "\n"
-"  -j, --json             (info, df, systems, slots, look, top, ls, stat, find,\n"
-"                         du, label, grow, snapshot, clone, image, tune, bad,\n"
-"                         relocate, dump) as JSON;\n"
+"  -j, --json             (info, df, systems, slots, look, top, ls, stat, attr,\n"
+"                         find, du, label, grow, snapshot, clone, image, tune,\n"
+"                         bad, relocate, dump) as JSON;\n"
 "                         (zone, volume) too, with the reason of a\n"
 "                         refusal\n"
 "  -l, --long             (ls) long listing\n"
@@ -108,7 +112,8 @@ static const char usage[] =
 "  -h, --human-readable   (du) sizes for people\n"
 "      --tar              (get, put) an archive\n"
 "  -p, --parents          (mkdir) with missing parents\n"
-"      --force            (put, mkdir, rm, mv, ln, chmod, chown, label, relocate)\n"
+"      --force            (put, mkdir, rm, mv, ln, chmod, chown, attr, label,\n"
+"                         relocate)\n"
 "                         fence other systems; (systems fence) also one that\n"
 "                         this host cannot stop, or whose heartbeat moves;\n"
 "                         (zone create, extend)\n"
@@ -181,6 +186,8 @@ static const struct command {
 	{ "chmod", "rF", "VOLUME MODE PATH...", cmd_chmod, before_chmod, 2, INT_MAX, CHANGE },
 	{ "chown", "rF", "VOLUME OWNER[:GROUP] PATH...", cmd_chown, before_chown, 2, INT_MAX,
 	  CHANGE },
+	{ "attr", "jF", "VOLUME [data=atomic|data=inplace] PATH...", cmd_attr, before_attr, 1,
+	  INT_MAX, ALONE },
 	{ "find", "j", "VOLUME [PATH] [TEST]...", cmd_find, before_find, 0, 1, LOOK },
 	{ "du", "jazu", "VOLUME [PATH]", cmd_du, before_du, 0, 1, LOOK },
 	{ "label", "jF", "VOLUME [LABEL]", cmd_label, before_label, 0, 1, CHANGE },

@@ -21,6 +21,7 @@ static void describe(const struct request *r, const struct sg_super *sb, struct 
 	json_u64(j, "metadata", sb->data_off);
 	json_u64(j, "free", sb->free_base * SG_PAGE);
 	json_u64(j, "lease_ms", r->opts.lease_ms);
+	json_str(j, "data", sb->params & SG_PARAM_DATA_ATOMIC ? "atomic" : "inplace");
 	json_bool(j, "host_splice", sb->params & SG_PARAM_HOST_SPLICE);
 	json_bool(j, "made", !r->dry);
 }

@@ -21,7 +21,8 @@ static const char usage[] =
 "      --root-mode MODE   its permissions (default 0755)\n"
 "      --lease SECONDS    silence after which a system without a guard is fenced;\n"
 "                         never by default\n"
-"      --param NAME       host-splice: the host may use map=splice\n"
+"      --param NAME       host-splice: the host may use map=splice;\n"
+"                         data-atomic: each write is atomic, to all new files\n"
 "  -f, --force            overwrite what is there\n"
 "      --force-live       ... even a StargateFS that some system has not left\n"
 "  -n, --dry-run          show what would be made\n"
@@ -73,7 +74,7 @@ static const char *allowed(int opt)
 	case OPT_MODE: return "permissions in octal, 1 to 7777";
 	case OPT_LEASE: return LEASE_RULE;
 	}
-	return "host-splice";
+	return "host-splice or data-atomic";
 }
 
 static const char *name_of(int opt)
@@ -110,6 +111,17 @@ static bool take_owner(struct request *r, const char *arg)
 		return false;
 	r->opts.root_uid = (u32)uid;
 	r->opts.root_gid = (u32)gid;
+	return true;
+}
+
+static bool take_param(struct request *r, const char *arg)
+{
+	if (!strcmp(arg, "host-splice"))
+		r->opts.params |= SG_PARAM_HOST_SPLICE;
+	else if (!strcmp(arg, "data-atomic"))
+		r->opts.params |= SG_PARAM_DATA_ATOMIC;
+	else
+		return false;
 	return true;
 }
 
@@ -151,10 +163,7 @@ static bool take_argument(struct request *r, int opt, const char *arg)
 	case OPT_LEASE:
 		return parse_lease(arg, &r->opts.lease_ms);
 	}
-	if (strcmp(arg, "host-splice"))
-		return false;
-	r->opts.params |= SG_PARAM_HOST_SPLICE;
-	return true;
+	return take_param(r, arg);
 }
 
 static void take_flag(struct request *r, int opt)
