@@ -94,6 +94,24 @@ static void cannot_open(int err, const char *reason)
 		test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", v.why, reason);
 }
 
+/* Each new volume can have atomic writes; with the parameter its root has the flag. */
+static void atomic_volume(void)
+{
+	struct sg_format_opts opts = { .phys = TEST_PHYS, .params = SG_PARAM_DATA_ATOMIC };
+	struct sg_iref root;
+	struct sg_attr a;
+	struct sg_vol v;
+	char why[200];
+
+	CHECK_OK(sg_format(mem, TEST_SMALL, &opts, why));
+	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
+	CHECK(v.sb.incompat == SG_INCOMPAT_ATOMIC && v.sb.params == SG_PARAM_DATA_ATOMIC);
+	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
+	CHECK_OK(sg_getattr(&v, &root, &a));
+	CHECK_EQ(a.flags, SG_FL_ATOMIC);
+	test_clean(mem, TEST_SMALL);
+}
+
 static void seal_both(void)
 {
 	seal(0);
@@ -115,9 +133,9 @@ static void open_refusals(void)
 	seal_both();
 	cannot_open(-EOPNOTSUPP, "format version 2");
 	format();
-	super(0)->incompat = super(1)->incompat = 8;
+	super(0)->incompat = super(1)->incompat = 16;
 	seal_both();
-	cannot_open(-EOPNOTSUPP, "incompat 0x8");
+	cannot_open(-EOPNOTSUPP, "incompat 0x10");
 	format();
 	super(0)->ro_compat = super(1)->ro_compat = 8;
 	seal_both();
@@ -690,6 +708,7 @@ int main(void)
 	mem = test_map(TEST_SMALL + SG_CHUNK);
 	format_refusals();
 	format_takes_what_it_is_given();
+	atomic_volume();
 	open_refusals();
 	damaged_superblocks();
 	backup_in_the_middle();

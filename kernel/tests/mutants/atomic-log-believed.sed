@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Bytes of a log outside the record are stored without a look at their checksum.
+# file: kernel/core/data/redo.c
+# test: atomic_log_test
+s/return sg_crc32c(~0u, bytes, len) == crc ? bytes : NULL;/return bytes;/
