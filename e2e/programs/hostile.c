@@ -239,7 +239,8 @@ static u64 fitting(void)
 	case 6:
 		return SG_REF(below(200), below(256), below(16));
 	case 7:
-		return SG_AREA_HEAD(1, below(260)) | SG_AREA_SEQS(below(8));
+		return SG_AREA_HEAD(1, below(260)) | SG_AREA_SEQS(below(8)) |
+		       (below(4) ? 0 : SG_AREA_LOGS(below(256)));
 	default:
 		return below(5) << 32 | below(16) << 12 | 0600;
 	}

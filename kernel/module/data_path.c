@@ -316,7 +316,8 @@ static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len
 	bool again = false, late = false, any;
 	size_t done = 0, piece, n;
 
-	if (likely(SGFS_I(inode)->map == SGFS_MAP_WALK) || sgfs_iter_allocates(iter))
+	if (likely(SGFS_I(inode)->map == SGFS_MAP_WALK) || sgfs_iter_allocates(iter) ||
+	    SGFS_I(inode)->flags & SG_FL_ATOMIC)
 		return 0;
 	if (sg_has_bad(sgfs_vol(inode)))
 		return 0;	/* a window still leads there, but a walk is checked */

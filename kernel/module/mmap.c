@@ -309,6 +309,15 @@ static bool sgfs_may_let_go(const struct vm_fault *vmf)
 }
 
 /*
+ * Without mmap_lock a fault cannot report why the hole was not filled. So only the first attempt
+ * goes without the lock.
+ */
+static bool sgfs_lets_go(const struct vm_fault *vmf)
+{
+	return sgfs_may_let_go(vmf) && !(vmf->flags & FAULT_FLAG_TRIED);
+}
+
+/*
  * As filemap_fault() reads a page: mmap_lock, or the lock of the mapping, is given back, and the
  * fault is done again. @vmf is still there then, but not its mapping.
  */
@@ -322,23 +331,27 @@ static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 
 /*
  * A system is replacing pages, and may have begun before it could see that this system maps the
- * file: it has the inode's lock until the pages are replaced. The wait is without mmap_lock, and
- * then the fault is retried. A fault that cannot be retried waits briefly, and is repeated.
+ * file: it has the inode's lock until the pages are replaced. The first wait is without mmap_lock,
+ * and then the fault is retried. The second one is brief: 0, if the lock was free, because no
+ * system replaces pages any more. Otherwise the fault is repeated.
  */
 static vm_fault_t sgfs_await_replaced(struct inode *inode, const struct vm_fault *vmf,
 				      struct file **kept)
 {
 	struct sgfs *fs = SGFS(inode->i_sb);
 	struct sgfs_waiting w;
+	int err;
 
 	if (sgfs_can_come_again(vmf) && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 		return VM_FAULT_RETRY;
-	if (sgfs_may_let_go(vmf))
+	if (sgfs_lets_go(vmf))
 		*kept = sgfs_mmap_let_go(vmf);
 	sgfs_begin_waiting(fs, &w, *kept ? SGFS_ANY_NS : sgfs_brief_ns(fs));
-	sg_wait_replaced(&fs->vol, sgfs_ref(inode));
+	err = sg_wait_replaced(&fs->vol, sgfs_ref(inode));
 	sgfs_end_waiting(&w);
-	return *kept ? VM_FAULT_RETRY : VM_FAULT_NOPAGE;
+	if (*kept)
+		return VM_FAULT_RETRY;
+	return err ? VM_FAULT_NOPAGE : 0;
 }
 
 /*
@@ -351,9 +364,13 @@ static vm_fault_t sgfs_lock_pages(struct inode *inode, const struct vm_fault *vm
 				  struct file **kept)
 {
 	struct address_space *mapping = inode->i_mapping;
+	vm_fault_t ret;
 
-	if (unlikely(sg_is_replacing(sgfs_vol(inode), sgfs_ref(inode))))
-		return sgfs_await_replaced(inode, vmf, kept);
+	if (unlikely(sg_is_replacing(sgfs_vol(inode), sgfs_ref(inode)))) {
+		ret = sgfs_await_replaced(inode, vmf, kept);
+		if (ret)
+			return ret;
+	}
 	if (likely(filemap_invalidate_trylock_shared(mapping)))
 		return 0;
 	if (sgfs_can_come_again(vmf) && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
@@ -393,15 +410,6 @@ static vm_fault_t sgfs_enter_page(struct inode *inode, struct vm_fault *vmf, boo
 		ret = VM_FAULT_NOPAGE;	/* a large page was entered meanwhile: look again */
 	sgfs_end_entering(inode, e);
 	return ret;
-}
-
-/*
- * Without mmap_lock a fault cannot report why the hole was not filled. So only the first attempt
- * goes without the lock.
- */
-static bool sgfs_lets_go(const struct vm_fault *vmf)
-{
-	return sgfs_may_let_go(vmf) && !(vmf->flags & FAULT_FLAG_TRIED);
 }
 
 static int sgfs_mmap_fill(struct inode *inode, pgoff_t page, bool brief)

@@ -176,7 +176,8 @@ static u64 fitting(struct attacker *a)
 		return SG_SIZE_WORD(below(a, 4) ? H_SIZE + below(a, 6) * SG_CHUNK : a_limit(a),
 				    an_incarnation(a));
 	case 8:
-		return SG_AREA_HEAD(1, below(a, 260)) | SG_AREA_SEQS(below(a, 8));
+		return SG_AREA_HEAD(1, below(a, 260)) | SG_AREA_SEQS(below(a, 8)) |
+		       (below(a, 4) ? 0 : SG_AREA_LOGS(below(a, 256)));
 	case 9:
 		return (u64)below(a, 5) << 32 | (below(a, 16) << 12 | 0600);	/* mode and links */
 	default:
@@ -295,7 +296,8 @@ static void add_to_record(struct attacker *a)
 	unsigned int n = SG_AREA_COUNT(r->head) % SG_AREA_WORDS;
 
 	r->word[n] = (struct sg_word){ attack_place(a), fitting(a) };
-	r->head = SG_AREA_HEAD(1, n + 1) | SG_AREA_SEQS(below(a, 3));
+	r->head = SG_AREA_HEAD(1, n + 1) | SG_AREA_SEQS(below(a, 3)) |
+		  (below(a, 4) ? 0 : SG_AREA_LOGS(below(a, n + 2)));
 	mend_record(off);
 }
 
