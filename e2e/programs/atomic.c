@@ -83,7 +83,7 @@ static int open_file(const char *path)
 	return fd;
 }
 
-/* --- rules ------------------------------------------------------------------------------------- */
+/* --- rules ---------------------------------------------------------------------------------- */
 
 /* struct statx of old headers has no such fields: they follow stx_dio_offset_align. */
 struct new_statx {
@@ -211,7 +211,7 @@ static void rules(const char *path)
 	printf("%lu checks\n", checks);
 }
 
-/* --- blocks ------------------------------------------------------------------------------------ */
+/* --- blocks --------------------------------------------------------------------------------- */
 
 struct block {
 	uint64_t magic, len, stamp, sum;
@@ -270,7 +270,8 @@ static size_t some_len(const char *how, uint64_t *rng)
 
 static void blocks(const char *path, const char *how, double seconds)
 {
-	uint64_t rng = now_ns() ^ (uint64_t)getpid() << 32, end = now_ns() + (uint64_t)(seconds * 1e9);
+	uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
+	uint64_t rng = now_ns() ^ (uint64_t)getpid() << 32;
 	static uint8_t bytes[UNIT];
 	unsigned long writes = 0;
 	int fd = open_file(path);
@@ -303,7 +304,7 @@ static void check(const char *path)
 	printf("%lu checks\n", checks);
 }
 
-/* --- mappings ---------------------------------------------------------------------------------- */
+/* --- mappings ------------------------------------------------------------------------------- */
 
 #define PAGES	16u
 
@@ -327,6 +328,8 @@ static void mapped(const char *path, double seconds)
 	uint64_t end = now_ns() + (uint64_t)(seconds * 1e9), first, later, got, rng = end;
 	int fd = open_file(path);
 
+	while (lseek(fd, 0, SEEK_END) < UNIT && now_ns() < end)
+		usleep(1000);
 	while (now_ns() < end) {
 		unsigned int page = (unsigned int)(next(&rng) % PAGES), turn;
 		volatile uint64_t *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
@@ -340,8 +343,8 @@ static void mapped(const char *path, double seconds)
 			later = map[9];
 			checks++;
 			if (first > got || got > later)
-				fail("page %u: the mapping shows %llu, read() %llu, the mapping %llu", page,
-				     (unsigned long long)first, (unsigned long long)got,
+				fail("page %u: the mapping shows %llu, read() %llu, the mapping %llu",
+				     page, (unsigned long long)first, (unsigned long long)got,
 				     (unsigned long long)later);
 			usleep(200);
 		}
@@ -350,7 +353,7 @@ static void mapped(const char *path, double seconds)
 	printf("%lu checks\n", checks);
 }
 
-/* --- a full volume ----------------------------------------------------------------------------- */
+/* --- a full volume -------------------------------------------------------------------------- */
 
 static void full(const char *path)
 {

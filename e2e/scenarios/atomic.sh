@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Atomic writes on running kernels: RWF_ATOMIC by pwritev2() and io_uring, statx(), the attribute and
-# its inheritance, data=atomic. Two systems write and read the same blocks at once; one is killed in
-# the middle; a process maps the pages while they are replaced; the volume is full.
+# Atomic writes on running kernels: RWF_ATOMIC by pwritev2() and io_uring, statx(), the attribute
+# and its inheritance, data=atomic. Two systems write and read the same blocks at once; one is
+# killed in the middle; a process maps the pages while they are replaced; the volume is full.
 #
 # rig: --guests 2 --size 128M
 # kernels: 6.12 7.2

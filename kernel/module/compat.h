@@ -406,7 +406,7 @@ static inline bool sgfs_iter_is_one(const struct iov_iter *iter)
 #endif
 }
 
-/* What statx() says of it. */
+/* Atomic writes in the answer of statx(). */
 static inline void sgfs_stat_atomic(struct kstat *stat, u32 mask, u32 min, u32 max)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 11)

@@ -30,7 +30,7 @@ struct atomic {
 	struct sg_log log;
 };
 
-/* --- which pages are written in which way ------------------------------------------------------ */
+/* --- which pages are written in which way --------------------------------------------------- */
 
 /* The bytes of pages [i, i + n) that the write has: from its byte *at on; returns their number. */
 static u64 bytes_of(const struct atomic *w, unsigned int i, unsigned int n, u64 *at)
@@ -94,7 +94,7 @@ static void choose(struct atomic *w)
 			w->kind[i] = KIND_LOG;
 }
 
-/* --- the three ways ---------------------------------------------------------------------------- */
+/* --- the three ways ------------------------------------------------------------------------- */
 
 static int fill_holes(struct atomic *w, struct sg_tx *tx, unsigned int i, unsigned int n)
 {
@@ -187,7 +187,7 @@ static int write_pages(struct atomic *w, struct sg_tx *tx, u8 kind)
 	return err;
 }
 
-/* --- the transaction --------------------------------------------------------------------------- */
+/* --- the transaction ------------------------------------------------------------------------ */
 
 static void set_words(struct atomic *w, struct sg_tx *tx)
 {

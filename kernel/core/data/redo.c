@@ -43,7 +43,7 @@ static int store_in_place(struct sg_vol *vol, const struct sg_replay *r, const s
 	return 0;
 }
 
-/* --- writing ----------------------------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------------------------- */
 
 static void put_piece(struct sg_log_piece *p, const struct sg_log *log,
 		      const struct sg_log_part *part)
@@ -105,7 +105,7 @@ void sg_log_add(struct sg_log *log, u64 at, u64 len)
 	log->bytes += len;
 }
 
-/* --- room for the bytes ------------------------------------------------------------------------ */
+/* --- room for the bytes --------------------------------------------------------------------- */
 
 /**
  * struct scratch - free pages that the bytes of a log lie in until the record is void.
@@ -199,7 +199,7 @@ int sg_log_place(struct sg_tx *tx, struct sg_log *log)
 	return tx->err;
 }
 
-/* --- replay ------------------------------------------------------------------------------------ */
+/* --- replay --------------------------------------------------------------------------------- */
 
 static int log_damaged(struct sg_vol *vol, u64 ino, u64 off)
 {

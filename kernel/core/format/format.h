@@ -391,7 +391,8 @@ struct sg_area {
 #define SG_AREA_HEAD(seq, n)	((u64)(seq) << 16 | (n))
 #define SG_AREA_COUNT(head)	((unsigned int)((head) & 0xffff))
 /*
- * Number of words that are change counters of inodes, behind the others: odd while those are stored.
+ * Number of words, behind the others, that are change counters of inodes: odd while those are
+ * stored.
  */
 #define SG_AREA_SEQS(n)		((u64)(n) << 48)
 #define SG_AREA_SEQ_COUNT(head)	((unsigned int)((head) >> 48 & 0xff))

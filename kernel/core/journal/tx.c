@@ -537,7 +537,8 @@ bool sg_may_replay(const struct sg_replay *r)
 }
 
 /* @odd: makes change counters odd, before the words that they guard. */
-static int replay_words(const struct sg_replay *r, const struct sg_word *w, unsigned int n, bool odd)
+static int replay_words(const struct sg_replay *r, const struct sg_word *w, unsigned int n,
+			bool odd)
 {
 	for (; n; n--, w++) {
 		u64 off = sg_load64(&w->off);

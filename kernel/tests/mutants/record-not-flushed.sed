@@ -3,4 +3,4 @@
 # The record of a transaction is not written back before it counts as durable.
 # file: kernel/core/journal/tx.c
 # test: crash_test
-/offsetof(struct sg_area, word) + tx->n \* sizeof/d
+/offsetof(struct sg_area, word) + n \* sizeof/d

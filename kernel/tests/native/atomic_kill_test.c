@@ -59,7 +59,7 @@ static void make_bytes(u64 stamp, u8 *buf, u64 len)
 	rng_fill(&r, buf, len);
 }
 
-/* --- the own part ------------------------------------------------------------------------------ */
+/* --- the own part --------------------------------------------------------------------------- */
 
 /* Settles the write of a killed system: some first units of it are there. */
 static void settle(struct member *m)
@@ -126,7 +126,7 @@ static void write_own(struct member *m)
 	b->writes++;
 }
 
-/* --- the common part --------------------------------------------------------------------------- */
+/* --- the common part ------------------------------------------------------------------------ */
 
 static void write_block(struct member *m, const struct sg_iref *f, u64 at)
 {
@@ -197,7 +197,7 @@ static void contend(struct member *m)
 		map_block(m, f, at);
 }
 
-/* --- a system ---------------------------------------------------------------------------------- */
+/* --- a system ------------------------------------------------------------------------------- */
 
 struct start {
 	unsigned int n;
@@ -239,7 +239,7 @@ static void system_body(void *arg)
 	tsys_leave(&m.s);
 }
 
-/* --- the guard --------------------------------------------------------------------------------- */
+/* --- the guard ------------------------------------------------------------------------------ */
 
 static pid_t pid[SYSTEMS];
 static struct sg_vol guard;

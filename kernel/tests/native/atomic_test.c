@@ -41,7 +41,7 @@ static u32 flags_of(struct sg_vol *vol, const struct sg_iref *f)
 	return a.flags;
 }
 
-/* --- one thing at a time ----------------------------------------------------------------------- */
+/* --- one thing at a time -------------------------------------------------------------------- */
 
 /* Without the flag no page moves: other systems may store there without a lock. */
 static void pages_stay(struct sg_vol *vol)
@@ -184,7 +184,7 @@ static void in_units(struct sg_vol *vol)
 	file_end(vol, &f);
 }
 
-/* --- against a copy in memory ------------------------------------------------------------------ */
+/* --- against a copy in memory --------------------------------------------------------------- */
 
 struct twin {
 	struct sg_iref f;

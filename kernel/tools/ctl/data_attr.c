@@ -49,7 +49,7 @@ static void show(struct call *c, const char *path, bool atomic)
 	putchar('\n');
 }
 
-/* --- in a mount ------------------------------------------------------------------------------ */
+/* --- in a mount ----------------------------------------------------------------------------- */
 
 static int attr_open(int dir, const char *path)
 {
@@ -94,7 +94,7 @@ static int attr_mounted(struct call *c, const char *where, int first, u32 want)
 	return err;
 }
 
-/* --- not mounted here -------------------------------------------------------------------------- */
+/* --- not mounted here ----------------------------------------------------------------------- */
 
 static int attr_volume_one(struct call *c, const char *path, u32 want)
 {
