@@ -65,6 +65,7 @@ type Spec struct {
 	RootMode   string // octal; empty: the tool's default
 	Lease      string // seconds; empty: the tool's default
 	HostSplice bool
+	DataAtomic bool
 	Origin     string // of Clone: the volume or snapshot to copy
 }
 
@@ -94,6 +95,9 @@ func (s Spec) Options() []string {
 	add("--lease", s.Lease)
 	if s.HostSplice {
 		add("--param", "host-splice")
+	}
+	if s.DataAtomic {
+		add("--param", "data-atomic")
 	}
 	return o
 }

@@ -45,9 +45,13 @@ type Info struct {
 	Size       int64   `json:"size"`
 	MaxSize    int64   `json:"max_size"`
 	HostSplice bool    `json:"host_splice"`
+	Data       string  `json:"data"`
 	LeaseMS    int64   `json:"lease_ms"`
 	Errors     int64   `json:"errors"`
 }
+
+// DataAtomic says whether each write to the volume's files is atomic, by the choice of its maker.
+func (i Info) DataAtomic() bool { return i.Data == "atomic" }
 
 // Info looks at the volume in a file or device.
 func (t *Tools) Info(ctx context.Context, path string) (Info, error) {

@@ -232,6 +232,8 @@ func (d *Controller) alike(v pool.Volume, info stargatectl.Info, spec pool.Spec)
 	switch {
 	case info.HostSplice != spec.HostSplice:
 		return other(v, "with another hostMode")
+	case info.DataAtomic() != spec.DataAtomic:
+		return other(v, "with another dataMode")
 	case info.MaxSize < spec.MaxSize:
 		return other(v, "which can grow to %d bytes", info.MaxSize)
 	case info.Label != spec.Label && (spec.Label != "" || info.Label != "" && info.Label != v.Name):

@@ -242,5 +242,8 @@ func (d *Controller) clone(ctx context.Context, spec pool.Spec, of pool.ID, r *c
 	if info.HostSplice != spec.HostSplice {
 		return source, errkind.New(errkind.Invalid, "%s has another hostMode, which a copy of it shares: use a class with the same hostMode", source.Name)
 	}
+	if info.DataAtomic() != spec.DataAtomic {
+		return source, errkind.New(errkind.Invalid, "%s has another dataMode, which a copy of it shares: take a class with that", source.Name)
+	}
 	return d.zone.Clone(ctx, spec, source)
 }

@@ -37,6 +37,7 @@ type Settings struct {
 	RootOwner string
 	Lease     string
 	HostMode  string
+	DataMode  string
 	Size      int64 // of inline volumes only
 	Target    pool.Target
 }
@@ -56,7 +57,10 @@ var parameters = []parameter{
 		s.Align = n
 		return ok
 	}},
-	{"dataMode", "inplace", func(_ *Settings, v string) bool { return v == "inplace" }},
+	{"dataMode", "inplace or atomic", func(s *Settings, v string) bool {
+		s.DataMode = v
+		return v == "inplace" || v == "atomic"
+	}},
 	{"hostMode", "walk, splice or shadow", func(s *Settings, v string) bool {
 		s.HostMode = v
 		return v == "walk" || v == "splice" || v == "shadow"
@@ -204,7 +208,7 @@ func names(table []parameter) string {
 func (s Settings) Spec(name string, size int64) pool.Spec {
 	return pool.Spec{
 		Name: name, Size: size, Align: s.Align, Label: s.Label, MaxSize: s.MaxSize, Reserve: s.Reserve, RootOwner: s.RootOwner,
-		RootMode: s.RootMode, Lease: s.Lease, HostSplice: s.HostMode == "splice",
+		RootMode: s.RootMode, Lease: s.Lease, HostSplice: s.HostMode == "splice", DataAtomic: s.DataMode == "atomic",
 	}
 }
 

@@ -33,16 +33,16 @@ func TestSizes(t *testing.T) {
 func TestParameters(t *testing.T) {
 	s, err := parse(parameters, map[string]string{
 		"alignment": "1Gi", "hostMode": "splice", "label": "my volume", "maxSize": "1Ti", "reserve": "64Mi", "rootMode": "1777", "rootOwner": "1000:107",
-		"lease": "30", "dataMode": "inplace", "csi.storage.k8s.io/pvc/name": "data",
+		"lease": "30", "dataMode": "atomic", "csi.storage.k8s.io/pvc/name": "data",
 	})
-	want := Settings{pool.Gigabyte, "my volume", 1 << 40, 64 << 20, "1777", "1000:107", "30", "splice", 0, pool.InZone}
+	want := Settings{pool.Gigabyte, "my volume", 1 << 40, 64 << 20, "1777", "1000:107", "30", "splice", "atomic", 0, pool.InZone}
 	if err != nil || s != want {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for key, values := range map[string][]string{
 		"alignment": {"", "2M", "2mi"}, "hostMode": {"", "dax"}, "label": {"", "a\nb", "\xff", string(make([]byte, 64))},
 		"maxSize": {"", "-1", "0", "1Mi", "17Mi", "65Ti", "1e99", "lots"}, "rootMode": {"", "77", "0778", "rwx", "07777"},
-		"reserve": {"", "0", "-2Mi", "3Mi", "65Ti", "some"}, "rootOwner": {"", "root", "0:", ":0", "0:0:0", "-1:0", "4294967295:0", "0:4294967295", "0:18446744073709551616"}, "lease": {"", "1", "0", "86401", "1s", "Never"}, "dataMode": {"", "atomic"},
+		"reserve": {"", "0", "-2Mi", "3Mi", "65Ti", "some"}, "rootOwner": {"", "root", "0:", ":0", "0:0:0", "-1:0", "4294967295:0", "0:4294967295", "0:18446744073709551616"}, "lease": {"", "1", "0", "86401", "1s", "Never"}, "dataMode": {"", "ordered"},
 		"Alignment": {"2Mi"}, "size": {"1Gi"}, "": {""},
 	} {
 		for _, v := range values {

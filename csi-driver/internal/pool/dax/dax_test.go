@@ -242,7 +242,7 @@ func TestCommands(t *testing.T) {
 	s := newStand(t, "0")
 	spec := pool.Spec{
 		Name: "b", Size: 32 << 20, Align: pool.Gigabyte, Label: "two words", MaxSize: 1 << 30, RootMode: "1777", RootOwner: "1:2", Lease: "9",
-		HostSplice: true,
+		HostSplice: true, DataAtomic: true,
 	}
 	if _, err := s.Create(background, spec); err != nil {
 		t.Error(err)
@@ -264,7 +264,7 @@ func TestCommands(t *testing.T) {
 	calls := s.calls(t)
 	for _, line := range []string{
 		"volume create sm/b --size 33554432 --align 1073741824 -- --label two words --max-size 1073741824" +
-			" --root-owner 1:2 --root-mode 1777 --lease 9 --param host-splice\n",
+			" --root-owner 1:2 --root-mode 1777 --lease 9 --param host-splice --param data-atomic\n",
 		"volume resize sm/b --size 67108864\n", "volume delete sm/half\n", "volume activate sm/b\n",
 	} {
 		if !strings.Contains(calls, line) {

@@ -16,7 +16,11 @@ func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) 
 	if most == 0 {
 		most = max(spec.Size+spec.Reserve, maxFactor*spec.Size)
 	}
-	return z.make(ctx, Create, spec, stargatectl.Info{MaxSize: most, LeaseMS: spec.LeaseMS(), HostSplice: spec.HostSplice}, 0)
+	info := stargatectl.Info{MaxSize: most, LeaseMS: spec.LeaseMS(), HostSplice: spec.HostSplice, Data: "inplace"}
+	if spec.DataAtomic {
+		info.Data = "atomic"
+	}
+	return z.make(ctx, Create, spec, info, 0)
 }
 
 // Clone takes the largest size and the lease from the source.

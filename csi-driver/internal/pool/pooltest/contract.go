@@ -268,13 +268,13 @@ func namesOf(all []pool.Volume) func(func(string) bool) {
 // A volume has the parameters of its Spec.
 func (c contract) parameters() {
 	spec := pool.Spec{
-		Name: "v", Size: 16 * mib, Align: pool.Gigabyte, Label: "a label", MaxSize: 64 * mib, Lease: "60", HostSplice: true,
+		Name: "v", Size: 16 * mib, Align: pool.Gigabyte, Label: "a label", MaxSize: 64 * mib, Lease: "60", HostSplice: true, DataAtomic: true,
 		RootMode: "1777", RootOwner: "1:2",
 	}
 	v, err := c.z.Create(c.ctx, spec)
 	c.must("create", err)
 	info, err := c.z.Info(c.ctx, v)
-	if err != nil || info.Label != "a label" || info.MaxSize != 64*mib || info.LeaseMS != 60000 || !info.HostSplice || info.Size != 16*mib {
+	if err != nil || info.Label != "a label" || info.MaxSize != 64*mib || info.LeaseMS != 60000 || !info.HostSplice || !info.DataAtomic() || info.Size != 16*mib {
 		c.Errorf("the superblock is %+v, %v", info, err)
 	}
 	if v.Label != info.Label || v.UUID != info.UUID || v.Base != info.Base || v.Alignment < pool.Gigabyte {
