@@ -217,6 +217,7 @@ static int create_tx(struct sg_vol *vol, const struct sg_iref *dir, struct sg_na
 	bool is_dir = sg_is_dir(new->mode);
 
 	if (!sg_new_inode(tx, new, is_dir ? 2 : 1, dir->ino, out)) {
+		sg_inode_inherit(tx, dir, new->mode, out);
 		sg_dir_add(tx, dir, n, out->ino, sg_type(new->mode));
 		sg_add_links(tx, dir, is_dir);
 		sg_tx_times(tx, dir, new->now, new->now);

@@ -13,6 +13,9 @@
  */
 int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 special,
 		  struct sg_iref *out);
+/* The new inode @ref, of that mode, gets what it inherits from its directory: SG_FL_ATOMIC. */
+void sg_inode_inherit(struct sg_tx *tx, const struct sg_iref *dir, u32 mode,
+		      const struct sg_iref *ref);
 /* Frees the record. This transaction has cut off its table, index and xattrs. */
 void sg_inode_give(struct sg_tx *tx, const struct sg_iref *ref);
 static inline struct sg_iref sg_sys_ref(unsigned int which)

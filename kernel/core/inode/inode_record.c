@@ -416,6 +416,14 @@ static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 	return 0;
 }
 
+/* Of a new inode: no system writes to it yet, so its pages may be replaced from the start. */
+static u32 atomic_flags(const struct sg_vol *vol, u32 mode)
+{
+	if (!sg_knows_atomic(vol))
+		return 0;
+	return sg_is_reg(mode) ? SG_FL_ATOMIC | SG_FL_REPLACE : sg_is_dir(mode) ? SG_FL_ATOMIC : 0;
+}
+
 /*
  * No other system can see a free record, so it is filled like a fresh page. The words that make it
  * free, mode and next_free, stay as they are until commit.
@@ -427,8 +435,8 @@ static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const str
 	u32 gen = (u32)sg_load64(&rec->genflags) + 1 ?: 1;	/* 0 means any (sg_is_same()) */
 	u32 flags = new->flags & SG_FL_KNOWN & ~SG_FL_ENGINE;
 
-	if (new->flags & SG_FL_ATOMIC && sg_knows_atomic(vol))	/* no system writes to it yet */
-		flags |= SG_FL_ATOMIC | (sg_is_reg(new->mode) ? SG_FL_REPLACE : 0);
+	if (new->flags & SG_FL_ATOMIC)
+		flags |= atomic_flags(vol, new->mode);
 	sg_store64(&rec->owner, (u64)new->uid | (u64)new->gid << 32);
 	sg_store64(&rec->size, 0);
 	sg_store64(&rec->table, 0);
@@ -547,6 +555,18 @@ int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 spe
 	sg_tx_iset(tx, out, mode, (u64)new->mode | (u64)nlink << 32);
 	tx->used_inodes++;
 	return tx->err;
+}
+
+void sg_inode_inherit(struct sg_tx *tx, const struct sg_iref *dir, u32 mode,
+		      const struct sg_iref *ref)
+{
+	u64 word = sg_iget(tx->vol, ref, genflags);
+
+	if (!(sg_iget(tx->vol, dir, genflags) >> 32 & SG_FL_ATOMIC))
+		return;
+	sg_fresh_set(tx->vol, SG_IOFF(ref, genflags),
+		     word | (u64)atomic_flags(tx->vol, mode) << 32);
+	sg_wb(sg_at(tx->vol, SG_IOFF(ref, genflags)), 8);
 }
 
 void sg_inode_give(struct sg_tx *tx, const struct sg_iref *ref)

@@ -208,6 +208,8 @@ static int put_other(struct call *c, const struct sg_iref *dir, const char *name
 	err = place_look(c, dir, name, new.mode, s->path, &p);
 	if (err)
 		return err;
+	if (sg_is_atomic(call_vol(c), dir))
+		new.flags = SG_FL_ATOMIC;
 	if (!s->stream)
 		seen = links_find(&c->links, s->st.st_dev, s->st.st_ino);
 	if (!seen)

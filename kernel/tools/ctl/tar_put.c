@@ -224,6 +224,8 @@ static int put_new(struct put *p, const struct tar_entry *e, u32 type, const str
 	int err;
 
 	describe(e, type, &new);
+	if (sg_is_atomic(call_vol(p->c), &at->dir))
+		new.flags = SG_FL_ATOMIC;
 	if (S_ISLNK(type)) {
 		new.target = e->link;
 		new.target_len = (u32)strlen(e->link);
