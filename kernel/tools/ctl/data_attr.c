@@ -28,7 +28,7 @@ int before_attr(struct call *c)
 
 	if (c->argc > word)
 		return !word && !strncmp(c->argv[0], "data=", 5) ?
-		       tool_usage_error("'%s': allowed is data=atomic or data=inplace", c->argv[0]) :
+		       tool_usage_error("'%s': must be data=atomic or data=inplace", c->argv[0]) :
 		       0;
 	return tool_usage_error("attr: of which file or directory?");
 }
