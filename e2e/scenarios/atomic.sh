@@ -13,7 +13,7 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-seconds=$(scaled 5 15 120)
+seconds=$(scaled 3 6 120)
 program_everywhere atomic
 
 # together NAME COMMAND1 COMMAND2: in g1 and g2 at the same time; both succeed.
@@ -60,7 +60,7 @@ together "the same system" "/root/atomic stamps /mnt/sg/db/stamps2 $seconds & sl
 	/root/atomic mapped /mnt/sg/db/stamps2 $((seconds - 2)); wait" "true"
 
 step "a system dies in the middle"
-for turn in $(seq "$(scaled 1 3 20)"); do
+for turn in $(seq "$(scaled 1 1 20)"); do
 	for how in rwf attr; do
 		file=/mnt/sg/db/attr
 		[[ $how == attr ]] || file=/mnt/sg/rwf
