@@ -74,7 +74,8 @@ tool-dir-fsck.stargatefs := fsck
 tool-dir-stargatectl     := ctl
 tool-dir-stargate-sem    := sem
 tool-dir-stargate-ring   := ring
-tools := mkfs.stargatefs fsck.stargatefs stargatectl stargate-sem stargate-ring
+tool-dir-stargatefs-fuse := fuse
+tools := mkfs.stargatefs fsck.stargatefs stargatectl stargate-sem stargate-ring stargatefs-fuse
 user-tools := stargate-sem stargate-ring
 tool-bins := $(tools:%=$(B)/tools/%)
 

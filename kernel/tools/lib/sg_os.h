@@ -132,6 +132,8 @@ void sg_os_peek(void *dst, const void *src, size_t len);
 void sg_os_mapped(const void *base, u64 size, int fd);
 void sg_os_unmapped(const void *base);
 
+/* The volume's memory ends with the machine (tmpfs): sg_wb() then does nothing. */
+extern bool sg_os_forgets;
 /* Start write-back of the cache lines of a range; sg_fence() waits until it is durable. */
 void sg_wb(const void *p, size_t len);
 void sg_fence(void);

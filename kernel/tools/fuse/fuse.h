@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stargatefs-fuse: a system in user space. It joins a volume as any system does, and serves its
+ * files to the kernel by the FUSE protocol. docs/fuse.md has the design.
+ */
+#ifndef SG_FUSE_H
+#define SG_FUSE_H
+
+#include <pthread.h>
+#include "tool.h"
+#include "wire.h"
+
+#define IO_MAX		(1u << 20)	/* bytes of one READ or WRITE */
+#define CALL_BYTES	(IO_MAX + 8192)	/* a request: its heads, and the bytes of a WRITE */
+#define WORKERS_MAX	64
+#define WORKERS		32		/* by default */
+#define SPARE_CALLS	32		/* requests that may wait for a worker */
+#define HANDLES		(1u << 20)	/* open files and directories */
+#define STATUS_AGAIN	75		/* the server ends, and another one is to go on */
+#define REPLY_KEPT	256		/* bytes of a reply that is kept for a repetition */
+
+enum errors { ERRORS_REMOUNT_RO, ERRORS_CONTINUE };
+
+struct options {
+	const char *volume, *dir;
+	bool foreground, read_only, noatime, others, alone, mappings;
+	unsigned int workers;
+	unsigned long flags;	/* MS_... */
+	u64 cache_ns;		/* how long the kernel may believe names and attributes */
+	enum errors errors;
+};
+
+/* --- memory that the next server inherits (keeper.c) ----------------------------------------- */
+
+enum { CALL_FREE, CALL_READING, CALL_QUEUED, CALL_RUNNING, CALL_DONE };
+
+/**
+ * struct call - a request of the kernel, from the read until the reply.
+ * @state: CALL_...; @now: time of what it changes.
+ * @repeated: an earlier server has begun it, and may have done it. @note: what the handler wants to
+ *   know about that attempt.
+ * @reply, @reply_len: the reply, while it is CALL_DONE.
+ * @in: the request, with its head.
+ */
+struct call {
+	u64 state, now, note[4];
+	u32 reply_len, repeated;
+	u8 reply[REPLY_KEPT];
+	u8 in[CALL_BYTES] __attribute__((aligned(64)));
+};
+
+struct handle {
+	u64 id;			/* of the node; 0: free */
+	u64 flags;		/* HANDLE_... */
+};
+#define HANDLE_DIR	1u
+
+/* A user's lock that this system holds, and a request for one that waits (locks.c). */
+#define LOCKS_KEPT	16384
+#define WAITS_KEPT	4096
+struct kept_lock {
+	u64 id, fh, owner, start, last;
+	u32 pid;
+	u8 kind, exclusive;
+};
+struct kept_wait {
+	u64 unique, id;		/* unique 0: unused */
+	struct fuse_lk_in in;
+};
+
+struct inherited {
+	u64 begun;		/* INIT is done, with these flags: */
+	u64 flags;
+	u64 slot, incarnation;	/* of the last server, while it is joined: slot + 1 */
+	u64 handles;		/* no handle above this one has been used */
+	struct call call[WORKERS_MAX + SPARE_CALLS];
+	u64 locks;
+	struct kept_lock lock[LOCKS_KEPT];
+	struct kept_wait wait[WAITS_KEPT];
+	struct handle handle[HANDLES];
+};
+
+/* --- the server ------------------------------------------------------------------------------ */
+
+/**
+ * struct worker - a thread that handles calls.
+ * @call: its present call; @unique: its number, 0: none; @since: when it began (sg_ticks()).
+ * @interrupted: the number of the call that its caller wants to end.
+ * @out: room for a reply with data, made by the first one.
+ */
+struct worker {
+	pthread_t thread;
+	bool used;
+	struct call *call;
+	u64 unique, since, interrupted;
+	u8 *out;
+};
+
+struct server {
+	struct options opt;
+	struct target target;
+	struct sg_vol vol;
+	int fd;			/* /dev/fuse */
+	struct inherited *kept;
+	bool joined, durable, damaged;
+	u64 stopping;
+	u64 reserved;		/* bytes of address space at vol.base */
+};
+extern struct server fs;
+#define VOL	(&fs.vol)
+
+/* mount.c: the descriptor of a new mount, or -1, reported */
+int mount_fuse(const struct options *opt);
+void mount_end(const struct options *opt, bool lazy);
+int fd_send(int socket, int fd);
+int fd_receive(int socket);	/* or -1 */
+
+void *reserve_room(size_t len);	/* memory that is taken when it is used; NULL: there is none */
+
+/* member.c: the server as a system */
+int system_join(void);
+void system_leave(void);
+void system_stop_threads(void);
+/*
+ * Around everything that changes the volume: no such call is in progress while the volume is
+ * frozen. -EINTR: the caller has given up.
+ */
+int change_begin(void);
+bool change_try(void);		/* false: it is frozen */
+void change_end(void);
+bool system_alive(void);
+
+/* session.c: calls and replies */
+int session_run(void);
+extern __thread struct worker *self;
+#define IN	((const struct fuse_in_header *)self->call->in)
+#define ARG(type) ((const type *)call_arg(sizeof(type)))
+const void *call_arg(size_t len);	/* NULL: it is shorter */
+/* The next string of the request at *@at; NULL: there is none. */
+const char *call_name(size_t at, size_t *next);
+u8 *out_room(void);
+int reply(const void *data, size_t len);
+int reply_large(const void *data, size_t len);
+void reply_none(void);			/* FORGET: there is nobody to tell */
+void reply_later(void);			/* another thread answers: with answer() */
+void answer(u64 unique, int err, const void *data, size_t len);
+s64 call_time(void);			/* of what this call changes */
+static inline bool is_repeated(void)
+{
+	return self->call->repeated;
+}
+
+/* node.c: what the kernel knows of the volume */
+u64 node_id(const struct sg_iref *ref);
+int node_ref(u64 id, struct sg_iref *ref);
+void node_known(u64 id);
+void node_forget(u64 id, u64 n);
+int node_open(u64 id, const struct sg_iref *ref, bool again, bool made);
+void node_close(u64 id);
+bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation);
+int node_prepare(void);
+void node_inherit(void);
+void node_close_all(void);
+int handle_new(u64 id, unsigned int flags, u64 *fh);
+u64 handle_end(u64 fh);
+struct sg_inode *node_record(const struct sg_iref *ref);
+static inline u32 node_flags(const struct sg_iref *ref)
+{
+	return (u32)(sg_load64(&node_record(ref)->genflags) >> 32);
+}
+
+/* attr.c */
+int attr_of(const struct sg_iref *ref, struct fuse_attr *out);
+void valid_for(u64 *sec, u32 *nsec);
+int drop_privileges(const struct sg_iref *ref, bool ids, s64 now);
+void touch_atime(const struct sg_iref *ref);
+bool is_fixed(const struct sg_iref *ref, u32 flags);	/* one of SG_FL_... is set */
+int truncate_to(const struct sg_iref *ref, u64 size, bool ids, s64 now);
+int op_getattr(void);
+int op_statx(void);
+int op_setattr(void);
+int op_statfs(void);
+int op_ioctl(void);
+
+/* names.c */
+int op_lookup(void);
+int op_mknod(void);
+int op_mkdir(void);
+int op_symlink(void);
+int op_link(void);
+int op_create(void);
+int op_tmpfile(void);
+int op_unlink(void);
+int op_rmdir(void);
+int op_rename(void);
+int op_rename2(void);
+int op_readlink(void);
+
+/* dirs.c */
+int op_opendir(void);
+int op_readdir(void);
+int op_readdirplus(void);
+int op_releasedir(void);
+int entry_of(const struct sg_iref *ref, struct fuse_entry_out *out);
+
+/* data.c */
+int op_open(void);
+int op_release(void);
+int op_read(void);
+int op_write(void);
+int op_fsync(void);
+int op_fallocate(void);
+int op_lseek(void);
+int op_copy(void);
+
+/* xattr.c, acl.c */
+struct payload {
+	u8 *data;
+	u32 len;
+};
+int op_getxattr(void);
+int op_setxattr(void);
+int op_listxattr(void);
+int op_removexattr(void);
+int acl_inherit(const struct sg_iref *dir, u32 *mode, u32 umask, struct payload *p);
+int acl_chmod(const struct sg_iref *ref, u32 mode, s64 now, bool *done);
+int acl_set(const struct sg_iref *ref, unsigned int space, const void *value, u32 len,
+	    bool drop_gid, s64 now);
+
+/* locks.c */
+int op_getlk(void);
+int op_setlk(void);
+int op_flush(void);
+void locks_release(u64 id, u64 fh, u64 flock_owner, bool flock);
+bool locks_interrupt(u64 unique);
+void locks_start(void);
+void locks_stop(void);
+
+#endif

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * flock, fcntl and open-file locks: they hold between systems, because the volume's table decides.
+ *
+ * A table in inherited memory has the locks of this system. It shows what to release when a file is
+ * closed, and the next server takes the same locks again. A request that waits holds no thread: one
+ * thread tries all of them in turn, soon after a release here, and every 20 ms at least.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include "fuse.h"
+
+#define NAP_MS_MIN	1
+#define NAP_MS_MAX	20
+
+struct waiter {
+	struct waiter *next;
+	struct kept_wait *kept;
+	struct sg_userlock want;
+	struct sg_userlock_wait wait;
+	bool interrupted;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct waiter *first;
+	pthread_t thread;
+	bool running, stop, again;
+} waits = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* --- the locks of this system ---------------------------------------------------------------- */
+
+static bool table_add(const struct kept_lock *l)
+{
+	struct inherited *k = fs.kept;
+
+	if (k->locks == LOCKS_KEPT)
+		return false;
+	k->lock[k->locks] = *l;
+	__atomic_store_n(&k->locks, k->locks + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool same_owner(const struct kept_lock *a, const struct kept_lock *b)
+{
+	return a->id == b->id && a->owner == b->owner && a->kind == b->kind;
+}
+
+/* The owner loses @range; up to two parts of each lock stay. */
+static void table_cut(const struct kept_lock *range)
+{
+	struct inherited *k = fs.kept;
+	u64 i = 0;
+
+	while (i < k->locks) {
+		struct kept_lock l = k->lock[i], rest = l;
+
+		if (!same_owner(&l, range) || l.last < range->start || range->last < l.start) {
+			i++;
+			continue;
+		}
+		k->lock[i] = k->lock[k->locks - 1];
+		k->locks--;
+		rest.last = range->start - 1;
+		if (l.start < range->start)
+			table_add(&rest);
+		rest = l;
+		rest.start = range->last + 1;
+		if (range->last < l.last)
+			table_add(&rest);
+	}
+}
+
+static struct kept_lock kept_of(u64 id, u64 fh, const struct sg_userlock *want)
+{
+	return (struct kept_lock){
+		.id = id, .fh = fh, .owner = want->owner, .start = want->start, .last = want->last,
+		.kind = want->kind, .exclusive = want->exclusive, .pid = want->pid,
+	};
+}
+
+static void table_note(u64 id, u64 fh, const struct sg_userlock *want, bool held)
+{
+	struct kept_lock l = kept_of(id, fh, want);
+
+	pthread_mutex_lock(&table_lock);
+	table_cut(&l);
+	if (held)
+		table_add(&l);
+	pthread_mutex_unlock(&table_lock);
+}
+
+/* There must be room before a lock is taken: for it, and for the parts of one that it splits. */
+static bool table_has_room(void)
+{
+	return __atomic_load_n(&fs.kept->locks, __ATOMIC_ACQUIRE) + 2 <= LOCKS_KEPT;
+}
+
+/* The first lock of that node and owner, or (@fh) taken through that handle. */
+static bool table_find(u64 id, unsigned int kind, const u64 *owner, const u64 *fh,
+		       struct kept_lock *out)
+{
+	const struct inherited *k = fs.kept;
+	bool found = false;
+	u64 i;
+
+	if (!__atomic_load_n(&k->locks, __ATOMIC_ACQUIRE))
+		return false;
+	pthread_mutex_lock(&table_lock);
+	for (i = 0; i < k->locks && !found; i++) {
+		*out = k->lock[i];
+		found = out->id == id && out->kind == kind && (!owner || out->owner == *owner) &&
+			(!fh || out->fh == *fh);
+	}
+	pthread_mutex_unlock(&table_lock);
+	return found;
+}
+
+/* --- requests ------------------------------------------------------------------------------- */
+
+static struct sg_userlock lock_of(const struct fuse_lk_in *in)
+{
+	struct sg_userlock l = {
+		.kind = in->lk_flags & FUSE_LK_FLOCK ? SG_USERLOCK_FLOCK : SG_USERLOCK_POSIX,
+		.exclusive = in->lk.type == F_WRLCK,
+		.pid = in->lk.pid,
+		.owner = in->owner,
+		.start = in->lk.start,
+		.last = in->lk.end,
+		.slot = -1,
+	};
+
+	if (l.kind == SG_USERLOCK_FLOCK) {
+		l.start = 0;
+		l.last = SG_USERLOCK_MAX;
+	}
+	if (l.last > SG_USERLOCK_MAX)
+		l.last = SG_USERLOCK_MAX;
+	return l;
+}
+
+static void look_again(void)
+{
+	if (!__atomic_load_n(&waits.first, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&waits.lock);
+	waits.again = true;
+	pthread_cond_signal(&waits.changed);
+	pthread_mutex_unlock(&waits.lock);
+}
+
+static int release(u64 id, const struct sg_iref *ref, u64 fh, const struct sg_userlock *range)
+{
+	int err = sg_userlock_clear(VOL, ref, range);
+
+	if (!err)
+		table_note(id, fh, range, false);
+	look_again();
+	return err;
+}
+
+/* A process has closed the file: whatever it has locked there is free. */
+static void release_found(const struct kept_lock *l)
+{
+	struct sg_userlock range = {
+		.kind = l->kind, .owner = l->owner, .start = 0, .last = SG_USERLOCK_MAX, .slot = -1,
+	};
+	struct sg_iref ref;
+
+	if (!node_ref(l->id, &ref) && sg_userlock_clear(VOL, &ref, &range) == -EINTR) {
+		range.brief = true;
+		sg_userlock_clear_later(VOL, &ref, &range);
+	}
+	table_note(l->id, l->fh, &range, false);
+	look_again();
+}
+
+void locks_release(u64 id, u64 fh, u64 flock_owner, bool flock)
+{
+	struct kept_lock l;
+
+	if (flock && table_find(id, SG_USERLOCK_FLOCK, &flock_owner, NULL, &l))
+		release_found(&l);
+	/*
+	 * Each process that had the file has closed it, and with that has lost its own locks. What
+	 * is left are locks of the open file itself.
+	 */
+	while (table_find(id, SG_USERLOCK_POSIX, NULL, &fh, &l))
+		release_found(&l);
+}
+
+int op_flush(void)
+{
+	const struct fuse_flush_in *in = ARG(struct fuse_flush_in);
+	struct kept_lock l;
+
+	if (in && table_find(IN->nodeid, SG_USERLOCK_POSIX, &in->lock_owner, NULL, &l))
+		release_found(&l);
+	return reply(NULL, 0);
+}
+
+int op_getlk(void)
+{
+	const struct fuse_lk_in *in = ARG(struct fuse_lk_in);
+	struct fuse_lk_out out = { 0 };
+	struct sg_userlock want, by;
+	struct sg_iref ref;
+	int err = in ? node_ref(IN->nodeid, &ref) : -EINVAL;
+
+	if (err)
+		return err;
+	want = lock_of(in);
+	err = sg_userlock_test(VOL, &ref, &want, &by);
+	out.lk.type = F_UNLCK;
+	if (err == -EAGAIN) {
+		out.lk.type = by.exclusive ? F_WRLCK : F_RDLCK;
+		out.lk.start = by.start;
+		out.lk.end = by.last;
+		/* a process of another system has no number here */
+		out.lk.pid = by.slot < 0 ? by.pid : 0;
+		err = 0;
+	}
+	return err ? err : reply(&out, sizeof(out));
+}
+
+/* --- waiting -------------------------------------------------------------------------------- */
+
+static struct kept_wait *keep_wait(u64 unique, u64 id, const struct fuse_lk_in *in)
+{
+	struct kept_wait *w = fs.kept->wait;
+
+	while (w < fs.kept->wait + WAITS_KEPT && w->unique)
+		w++;
+	if (w == fs.kept->wait + WAITS_KEPT)
+		return NULL;
+	w->id = id;
+	w->in = *in;
+	__atomic_store_n(&w->unique, unique, __ATOMIC_RELEASE);
+	return w;
+}
+
+/* waits.lock is held */
+static bool stand_by(struct kept_wait *kept, const struct sg_userlock *want,
+		     const struct sg_userlock_wait *wait)
+{
+	struct waiter *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return false;
+	w->kept = kept;
+	w->want = *want;
+	w->want.brief = true;
+	w->wait = *wait;
+	w->next = waits.first;
+	waits.first = w;
+	waits.again = true;
+	pthread_cond_signal(&waits.changed);
+	return true;
+}
+
+static int wait_for_lock(const struct fuse_lk_in *in, const struct sg_iref *ref,
+			 const struct sg_userlock *want, struct sg_userlock_wait *wait)
+{
+	struct kept_wait *kept;
+	bool waiting = false;
+
+	pthread_mutex_lock(&waits.lock);
+	kept = keep_wait(IN->unique, IN->nodeid, in);
+	if (kept)
+		waiting = stand_by(kept, want, wait);
+	if (kept && !waiting)
+		kept->unique = 0;
+	if (waiting)
+		reply_later();
+	pthread_mutex_unlock(&waits.lock);
+	if (waiting)
+		return 0;
+	sg_userlock_give_up(VOL, ref, wait);
+	return -ENOLCK;
+}
+
+int op_setlk(void)
+{
+	const struct fuse_lk_in *in = ARG(struct fuse_lk_in);
+	bool waits_for = IN->opcode == FUSE_SETLKW;
+	struct sg_userlock_wait wait = { 0 };
+	struct sg_userlock want;
+	struct sg_iref ref;
+	int err = in ? node_ref(IN->nodeid, &ref) : -EINVAL;
+
+	if (err)
+		return err;
+	want = lock_of(in);
+	if (in->lk.type == F_UNLCK) {
+		err = release(IN->nodeid, &ref, in->fh, &want);
+		return err ? err : reply(NULL, 0);
+	}
+	if (!table_has_room())
+		return -ENOLCK;
+	err = sg_userlock_set(VOL, &ref, &want, waits_for ? &wait : NULL, NULL);
+	if (!err)
+		table_note(IN->nodeid, in->fh, &want, true);
+	else if (err == -EAGAIN && want.kind == SG_USERLOCK_FLOCK)
+		table_note(IN->nodeid, in->fh, &want, false);	/* a conversion drops the old lock */
+	if (err == -EAGAIN && waits_for)
+		return wait_for_lock(in, &ref, &want, &wait);
+	if (waits_for)
+		sg_userlock_give_up(VOL, &ref, &wait);
+	look_again();	/* it may have become weaker */
+	return err ? err : reply(NULL, 0);
+}
+
+bool locks_interrupt(u64 unique)
+{
+	struct waiter *w;
+
+	pthread_mutex_lock(&waits.lock);
+	for (w = waits.first; w && w->kept->unique != unique; w = w->next)
+		;
+	if (w) {
+		w->interrupted = true;
+		waits.again = true;
+		pthread_cond_signal(&waits.changed);
+	}
+	pthread_mutex_unlock(&waits.lock);
+	return w;
+}
+
+/* The answer to a request that waits, or -EAGAIN: it waits on. */
+static int try_again(struct waiter *w)
+{
+	struct sg_iref ref;
+	int err = node_ref(w->kept->id, &ref);
+
+	if (err)
+		return err;
+	if (w->interrupted) {
+		sg_userlock_give_up(VOL, &ref, &w->wait);
+		return -EINTR;
+	}
+	err = table_has_room() ? sg_userlock_set(VOL, &ref, &w->want, &w->wait, NULL) : -ENOLCK;
+	if (err == -EBUSY || err == -ENOBUFS)
+		return -EAGAIN;
+	if (err == -EAGAIN)
+		err = sg_userlock_deadlock(VOL, &ref, &w->want, &w->wait);
+	if (err == -EAGAIN)
+		return err;
+	if (!err)
+		table_note(w->kept->id, w->kept->in.fh, &w->want, true);
+	sg_userlock_give_up(VOL, &ref, &w->wait);
+	return err;
+}
+
+/* waits.lock is held. True: a request has been answered. */
+static bool try_all(void)
+{
+	struct waiter **at = &waits.first, *w;
+	bool any = false;
+	int err;
+
+	while ((w = *at)) {
+		err = try_again(w);
+		if (err == -EAGAIN) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		answer(w->kept->unique, err, NULL, 0);
+		__atomic_store_n(&w->kept->unique, 0, __ATOMIC_RELEASE);
+		free(w);
+		any = true;
+	}
+	return any;
+}
+
+static void nap(unsigned int ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += ms * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	pthread_cond_timedwait(&waits.changed, &waits.lock, &until);
+}
+
+static void *serve_waits(void *arg)
+{
+	unsigned int ms = NAP_MS_MIN;
+
+	(void)arg;
+	pthread_mutex_lock(&waits.lock);
+	while (!waits.stop) {
+		if (!waits.first) {
+			pthread_cond_wait(&waits.changed, &waits.lock);
+			ms = NAP_MS_MIN;
+			continue;
+		}
+		if (waits.again)
+			ms = NAP_MS_MIN;
+		waits.again = false;
+		if (change_try()) {
+			if (try_all())
+				ms = NAP_MS_MIN;
+			change_end();
+		}
+		if (!waits.again && !waits.stop)
+			nap(ms);
+		ms = 2 * ms < NAP_MS_MAX ? 2 * ms : NAP_MS_MAX;
+	}
+	pthread_mutex_unlock(&waits.lock);
+	return NULL;
+}
+
+/* --- the next server ------------------------------------------------------------------------- */
+
+/* Another system may have been faster: that is said, and the process goes on without its lock. */
+static void take_again(const struct kept_lock *l)
+{
+	struct sg_userlock want = {
+		.kind = l->kind, .exclusive = l->exclusive, .pid = l->pid, .owner = l->owner,
+		.start = l->start, .last = l->last, .slot = -1,
+	};
+	struct sg_iref ref;
+
+	if (!node_ref(l->id, &ref) && sg_userlock_set(VOL, &ref, &want, NULL, NULL))
+		tool_warn("a lock of process %u on inode %llu is lost: another system took it while the server started anew",
+			  l->pid, (unsigned long long)ref.ino);
+}
+
+void locks_start(void)
+{
+	struct inherited *k = fs.kept;
+	struct sg_userlock_wait none = { 0 };
+	struct kept_wait *w;
+	u64 i;
+
+	for (i = 0; i < k->locks; i++)
+		take_again(&k->lock[i]);
+	pthread_mutex_lock(&waits.lock);
+	for (w = k->wait; w < k->wait + WAITS_KEPT; w++) {
+		struct sg_userlock want = lock_of(&w->in);
+
+		if (w->unique && !stand_by(w, &want, &none))
+			answer(w->unique, -ENOLCK, NULL, 0);
+	}
+	waits.running = !pthread_create(&waits.thread, NULL, serve_waits, NULL);
+	pthread_mutex_unlock(&waits.lock);
+}
+
+void locks_stop(void)
+{
+	if (!waits.running)
+		return;
+	pthread_mutex_lock(&waits.lock);
+	waits.stop = true;
+	pthread_cond_signal(&waits.changed);
+	pthread_mutex_unlock(&waits.lock);
+	pthread_join(waits.thread, NULL);
+	waits.running = false;
+}

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stargatefs-fuse: the command line, and the keeper.
+ *
+ * Two processes: the server does the work, and may die. The keeper has the descriptor of the mount
+ * and the memory that servers inherit, and does nothing but start the next server. So a mount
+ * outlives its server.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "fuse.h"
+
+#define RESTARTS	10	/* within RESTARTS_S: then the mount is given up */
+#define RESTARTS_S	60
+#define LEAVE_S		10	/* for calls in progress, at the end */
+
+struct server fs = { .fd = -1 };
+
+static const char usage[] =
+"Usage: stargatefs-fuse [OPTION]... DEVICE|FILE DIRECTORY\n"
+"Mount a StargateFS without its kernel module, by a server in user space.\n"
+"\n"
+"  -f, --foreground       stay in the foreground\n"
+"  -o, --options LIST     as mount(8): ro, noatime, nosuid, nodev, noexec,\n"
+"                         allow_other, and the options below as NAME=VALUE\n"
+"      --cache MS         the kernel may believe names and attributes for so long,\n"
+"                         whatever other systems do meanwhile (default 0)\n"
+"      --shared-mmap      allow shared mappings, which other systems do not see\n"
+"                         at once\n"
+"      --workers N        calls that may be in progress (2-64, default 32)\n"
+"      --errors WHAT      after damage: remount-ro (default) or continue\n"
+"      --only-me          no other user may use the mount, if root mounts\n"
+"  -h, --help\n"
+"  -V, --version\n"
+"\n"
+"Unmount with umount(8), or fusermount3 -u. See stargatefs-fuse(8).\n";
+
+/* --- the command line ----------------------------------------------------------------------- */
+
+enum { OPT_CACHE = 256, OPT_MMAP, OPT_WORKERS, OPT_ERRORS, OPT_ME };
+
+static const struct option options[] = {
+	{ "foreground", no_argument, NULL, 'f' },
+	{ "options", required_argument, NULL, 'o' },
+	{ "cache", required_argument, NULL, OPT_CACHE },
+	{ "shared-mmap", no_argument, NULL, OPT_MMAP },
+	{ "workers", required_argument, NULL, OPT_WORKERS },
+	{ "errors", required_argument, NULL, OPT_ERRORS },
+	{ "only-me", no_argument, NULL, OPT_ME },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ 0 }
+};
+
+static bool take_errors(struct options *opt, const char *arg)
+{
+	opt->errors = strcmp(arg, "continue") ? ERRORS_REMOUNT_RO : ERRORS_CONTINUE;
+	return opt->errors == ERRORS_CONTINUE || !strcmp(arg, "remount-ro");
+}
+
+static int refuse_value(const char *name, const char *arg, const char *allowed)
+{
+	return tool_usage_error("%s: '%s' is not possible: %s", name, arg, allowed);
+}
+
+static int take(struct options *opt, int c, const char *arg)
+{
+	u64 n;
+
+	switch (c) {
+	case 'f':
+		opt->foreground = true;
+		return 0;
+	case OPT_CACHE:
+		if (!parse_number(arg, 10, 60000, &n))
+			return refuse_value("--cache", arg, "0 to 60000 (ms)");
+		opt->cache_ns = n * 1000000;
+		return 0;
+	case OPT_MMAP:
+		opt->mappings = true;
+		return 0;
+	case OPT_WORKERS:
+		if (!parse_number(arg, 10, WORKERS_MAX, &n) || n < 2)
+			return refuse_value("--workers", arg, "2 to 64");
+		opt->workers = (unsigned int)n;
+		return 0;
+	case OPT_ERRORS:
+		return take_errors(opt, arg) ? 0 :
+		       refuse_value("--errors", arg, "remount-ro or continue");
+	case OPT_ME:
+		opt->alone = true;
+		return 0;
+	}
+	return tool_usage_error("there is no such option");
+}
+
+static const struct {
+	const char *name;
+	unsigned long set, clear;
+} mount_flags[] = {
+	{ "rw", 0, 0 }, { "suid", 0, MS_NOSUID }, { "nosuid", MS_NOSUID, 0 },
+	{ "dev", 0, MS_NODEV }, { "nodev", MS_NODEV, 0 }, { "exec", 0, MS_NOEXEC },
+	{ "noexec", MS_NOEXEC, 0 }, { "relatime", 0, 0 }, { "default_permissions", 0, 0 },
+	{ "auto", 0, 0 }, { "noauto", 0, 0 }, { "nofail", 0, 0 }, { "_netdev", 0, 0 },
+};
+
+static bool take_mount_flag(struct options *opt, const char *word)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(mount_flags) / sizeof(mount_flags[0]); i++) {
+		if (strcmp(word, mount_flags[i].name))
+			continue;
+		opt->flags = (opt->flags | mount_flags[i].set) & ~mount_flags[i].clear;
+		return true;
+	}
+	return false;
+}
+
+static int take_word(struct options *opt, char *word)
+{
+	char *value = strchr(word, '=');
+	const struct option *o;
+
+	if (!strcmp(word, "ro")) {
+		opt->read_only = true;
+		return 0;
+	}
+	if (!strcmp(word, "noatime")) {
+		opt->noatime = true;
+		return 0;
+	}
+	if (!strcmp(word, "allow_other")) {
+		opt->others = true;
+		return 0;
+	}
+	if (!*word || take_mount_flag(opt, word))
+		return 0;
+	if (value)
+		*value++ = 0;
+	for (o = options; o->name; o++)
+		if (o->val >= OPT_CACHE && !strcmp(o->name, word) && !o->has_arg == !value)
+			return take(opt, o->val, value);
+	return tool_usage_error("-o: there is no option '%s'", word);
+}
+
+static int take_list(struct options *opt, const char *list)
+{
+	char *copy = strdup(list), *rest = copy, *word;
+	int status = copy ? 0 : 1;
+
+	while (!status && (word = strsep(&rest, ",")))
+		status = take_word(opt, word);
+	free(copy);
+	return status;
+}
+
+/* Status, or -1: go on. */
+static int parse(int argc, char **argv, struct options *opt)
+{
+	int c, status = 0;
+
+	while (!status && (c = getopt_long(argc, argv, "fo:hV", options, NULL)) >= 0) {
+		if (c == 'h') {
+			fputs(usage, stdout);
+			return 0;
+		}
+		if (c == 'V') {
+			printf("stargatefs-fuse %s\n", TOOL_VERSION);
+			return 0;
+		}
+		if (c == '?')
+			return tool_usage_error("there is no such option, or its value is missing");
+		status = c == 'o' ? take_list(opt, optarg) : take(opt, c, optarg);
+	}
+	if (status)
+		return status;
+	if (argc - optind != 2)
+		return tool_usage_error("takes DEVICE|FILE and DIRECTORY");
+	opt->volume = argv[optind];
+	opt->dir = argv[optind + 1];
+	return -1;
+}
+
+/* After the fork into the background these must still lead there. */
+static int make_absolute(struct options *opt)
+{
+	static char volume[PATH_MAX], dir[PATH_MAX];
+	struct stat st;
+
+	if (!realpath(opt->volume, volume)) {
+		tool_error("%s: cannot be opened: %s", opt->volume, strerror(errno));
+		return -1;
+	}
+	if (!realpath(opt->dir, dir) || stat(dir, &st)) {
+		tool_error("%s: cannot be mounted on: %s", opt->dir, strerror(errno));
+		return -1;
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		tool_error("%s: is no directory", opt->dir);
+		return -1;
+	}
+	opt->volume = volume;
+	opt->dir = dir;
+	return 0;
+}
+
+/* --- the server ----------------------------------------------------------------------------- */
+
+static void *stop_on_signal(void *arg)
+{
+	int sig;
+
+	sigwait(arg, &sig);
+	sg_store64(&fs.stopping, 1);
+	sleep(1);	/* calls that wait for another system end with EINTR */
+	locks_stop();
+	system_leave();
+	_exit(0);
+}
+
+static void catch_signals(void)
+{
+	static sigset_t set;
+	pthread_t thread;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	pthread_create(&thread, NULL, stop_on_signal, &set);
+}
+
+/*
+ * @keeper: to it goes the word that the volume is joined; from it comes the mount. -1: it is there
+ * already.
+ */
+static int serve(int keeper)
+{
+	int err;
+
+	prctl(PR_SET_NAME, "stargatefs-srv");
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	catch_signals();
+	if (system_join())
+		return 1;
+	if (keeper >= 0) {
+		if (write(keeper, "", 1) == 1)
+			fs.fd = fd_receive(keeper);
+		close(keeper);
+		if (fs.fd < 0) {
+			system_leave();
+			return 1;
+		}
+	}
+	locks_start();
+	err = session_run();
+	locks_stop();
+	system_leave();
+	return err ? 1 : 0;
+}
+
+/* --- the keeper ----------------------------------------------------------------------------- */
+
+static pid_t server_pid;
+static volatile sig_atomic_t asked;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	asked++;
+}
+
+/* The first signal takes the mount away; the server ends with its last user. The second ends it. */
+static void obey(const struct options *opt, int before)
+{
+	if (!before)
+		mount_end(opt, true);
+	else if (server_pid > 0)
+		kill(server_pid, SIGTERM);
+}
+
+static int start_server(int keeper)
+{
+	sigset_t none;
+
+	fflush(NULL);
+	server_pid = fork();
+	if (server_pid)
+		return server_pid < 0 ? -errno : 0;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	_exit(serve(keeper));
+}
+
+static int wait_for_server(const struct options *opt)
+{
+	int status, seen = 0;
+
+	for (;;) {
+		if (asked > seen) {
+			obey(opt, seen);
+			seen = asked;
+		}
+		if (waitpid(server_pid, &status, 0) == server_pid)
+			return status;
+	}
+}
+
+/* Is another start worth a try? Not if servers die one after the other. */
+static bool may_restart(void)
+{
+	static time_t began[RESTARTS];
+	static unsigned int n;
+	struct timespec now;
+	bool may;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	may = !began[n % RESTARTS] || now.tv_sec - began[n % RESTARTS] > RESTARTS_S;
+	began[n++ % RESTARTS] = now.tv_sec;
+	return may;
+}
+
+static int keep(const struct options *opt)
+{
+	int status = wait_for_server(opt);
+
+	while (!WIFEXITED(status) || WEXITSTATUS(status)) {
+		if (asked > 1)
+			return 1;
+		if (!may_restart()) {
+			tool_error("%s: the server has ended %d times within a minute: the mount is given up",
+				   opt->dir, RESTARTS);
+			mount_end(opt, true);
+			return 1;
+		}
+		if (WIFSIGNALED(status))
+			tool_warn("%s: the server was ended by signal %d: another one goes on",
+				  opt->dir, WTERMSIG(status));
+		else if (WEXITSTATUS(status) != STATUS_AGAIN)
+			usleep(500000);
+		if (start_server(-1))
+			return 1;
+		status = wait_for_server(opt);
+	}
+	return 0;
+}
+
+/* The mount is made when the volume is joined: a refusal leaves nothing behind. */
+static int start(const struct options *opt)
+{
+	int pair[2], err;
+	char byte;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	err = start_server(pair[0]);
+	close(pair[0]);
+	if (!err && read(pair[1], &byte, 1) != 1)
+		err = -EIO;	/* the server has said why */
+	if (!err) {
+		fs.fd = mount_fuse(opt);
+		err = fs.fd < 0 ? -EIO : fd_send(pair[1], fs.fd);
+	}
+	close(pair[1]);
+	if (err && server_pid > 0)
+		while (waitpid(server_pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	return err;
+}
+
+static void watch_signals(void)
+{
+	struct sigaction act = { .sa_handler = on_signal };
+
+	sigaction(SIGTERM, &act, NULL);
+	sigaction(SIGINT, &act, NULL);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void close_outputs(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
+		return;
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	/* standard error stays: it has what the server has to say */
+}
+
+/* @ready: for the status of the start; -1: nobody waits. */
+static int run(const struct options *opt, int ready)
+{
+	int err;
+
+	prctl(PR_SET_NAME, "stargatefs-fuse");
+	fs.kept = mmap(NULL, sizeof(*fs.kept), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (fs.kept == MAP_FAILED) {
+		tool_error("no memory for calls in progress");
+		return 1;
+	}
+	watch_signals();
+	err = start(opt);
+	if (err)
+		return 1;
+	if (ready >= 0) {
+		if (write(ready, "", 1) < 0)
+			tool_warn("the caller has gone");
+		close(ready);
+		close_outputs();
+	}
+	return keep(opt);
+}
+
+static int run_in_background(const struct options *opt)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC))
+		return 1;
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0) {
+		tool_error("cannot go into the background: %s", strerror(errno));
+		return 1;
+	}
+	if (!pid) {
+		setsid();
+		if (chdir("/"))
+			_exit(1);
+		close(ready[0]);
+		_exit(run(opt, ready[1]));
+	}
+	close(ready[1]);
+	return read(ready[0], &byte, 1) == 1 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct options *opt = &fs.opt;
+	int status;
+
+	tool_begin("stargatefs-fuse", argv);
+	opt->workers = WORKERS;
+	status = parse(argc, argv, opt);
+	if (status >= 0)
+		return status;
+	if (make_absolute(opt))
+		return 1;
+	return opt->foreground ? run(opt, -1) : run_in_background(opt);
+}

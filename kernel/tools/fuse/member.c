@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The server as a system of the volume: its memory, its slot, its heartbeat, and what the engine
+ * asks of it. The same threads as in the module (kernel/module/membership.c): the first waits for
+ * nothing, because other systems count its heartbeats.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+#include "fuse.h"
+
+#define SETTLE_MS	1000
+#define FREEZE_MS	500		/* a freeze waits no longer for the end of calls */
+#define TMPFS		0x01021994	/* statfs.f_type */
+#define HUGETLBFS	0x958458f6
+#define WITNESS		(1LL << 61)	/* offset of the first lock that shows a live process */
+
+/* --- changes, and the freeze ------------------------------------------------------------------ */
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	u64 inside;		/* calls that may store into the volume */
+	bool frozen;
+} gate = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static struct timespec in_ms(unsigned int ms)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += ms % 1000 * 1000000L;
+	t.tv_sec += ms / 1000 + t.tv_nsec / 1000000000L;
+	t.tv_nsec %= 1000000000L;
+	return t;
+}
+
+int change_begin(void)
+{
+	struct timespec t;
+	int err = 0;
+
+	pthread_mutex_lock(&gate.lock);
+	while (gate.frozen && !err) {
+		t = in_ms(20);
+		pthread_cond_timedwait(&gate.changed, &gate.lock, &t);
+		if (sg_interrupted())
+			err = -EINTR;
+	}
+	if (!err)
+		gate.inside++;
+	pthread_mutex_unlock(&gate.lock);
+	return err;
+}
+
+bool change_try(void)
+{
+	bool may;
+
+	pthread_mutex_lock(&gate.lock);
+	may = !gate.frozen;
+	gate.inside += may;
+	pthread_mutex_unlock(&gate.lock);
+	return may;
+}
+
+void change_end(void)
+{
+	pthread_mutex_lock(&gate.lock);
+	if (!--gate.inside && gate.frozen)
+		pthread_cond_broadcast(&gate.changed);
+	pthread_mutex_unlock(&gate.lock);
+}
+
+/* For the engine: while another system copies the volume, no call here stores into it. */
+static int freeze(struct sg_vol *vol, bool on)
+{
+	struct timespec t = in_ms(FREEZE_MS);
+	int err = 0;
+
+	sg_settle_stop(vol, on);
+	pthread_mutex_lock(&gate.lock);
+	gate.frozen = on;
+	while (on && gate.inside && !err)
+		err = pthread_cond_timedwait(&gate.changed, &gate.lock, &t);
+	if (err)
+		gate.frozen = false;
+	if (!gate.frozen)
+		pthread_cond_broadcast(&gate.changed);
+	pthread_mutex_unlock(&gate.lock);
+	if (err)
+		sg_settle_stop(vol, false);
+	return err ? -EBUSY : 0;
+}
+
+/* --- callbacks of the engine ------------------------------------------------------------------ */
+
+bool system_alive(void)
+{
+	return fs.vol.state && sg_load64(fs.vol.state) == fs.vol.alive;
+}
+
+static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
+{
+	(void)off;
+	if (fs.opt.errors != ERRORS_REMOUNT_RO || __atomic_exchange_n(&fs.damaged, true,
+								       __ATOMIC_SEQ_CST))
+		return;
+	vol->read_only = true;
+	tool_error("%s: is damaged at inode %llu, and read-only from now on: unmount it everywhere and run fsck.stargatefs",
+		   fs.opt.volume, (unsigned long long)ino);
+}
+
+static void on_death(struct sg_vol *vol)
+{
+	(void)vol;
+	tool_error("%s: another system has fenced this one: it joins anew", fs.opt.volume);
+}
+
+/* The file may have become longer: its new part is mapped behind the old one. */
+static u64 reach(struct sg_vol *vol)
+{
+	struct stat st;
+	u64 size;
+
+	if (fs.target.kind != TARGET_FILE || fstat(fs.target.fd, &st))
+		return sg_load64(&vol->room);
+	size = (u64)st.st_size & ~(SG_VOLUME_ALIGN - 1);
+	if (size > fs.reserved)
+		size = fs.reserved;
+	if (size > fs.target.size &&
+	    mmap(vol->base + fs.target.size, size - fs.target.size, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED, fs.target.fd, (off_t)fs.target.size) != MAP_FAILED)
+		fs.target.size = size;
+	return fs.target.size;
+}
+
+/* --- threads -------------------------------------------------------------------------------- */
+
+static struct {
+	pthread_t thread[4];
+	unsigned int n;
+	bool stop;
+} threads;
+
+static bool stopped(void)
+{
+	return __atomic_load_n(&threads.stop, __ATOMIC_RELAXED);
+}
+
+static void sleep_ms(int ms)
+{
+	for (; ms > 0 && !stopped(); ms -= 50)
+		usleep(1000 * (unsigned int)(ms < 50 ? ms : 50));
+}
+
+/* --- processes of this machine that have died ------------------------------------------------ */
+
+/*
+ * Each server locks a byte of the volume's file that its slot's number chooses. The kernel drops
+ * that lock with the process. So a server that has seen the byte locked, and finds it free while
+ * the slot is still live, knows for certain that the process is gone: it fences it at once. This
+ * holds for processes of this boot only, and needs no common name space of processes.
+ */
+static u64 seen_locked[SG_SLOTS];	/* state words of slots whose byte was locked */
+
+static struct flock witness_of(unsigned int slot)
+{
+	return (struct flock){
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = WITNESS + slot, .l_len = 1,
+	};
+}
+
+static void witness_begin(void)
+{
+	struct flock l = witness_of((unsigned int)fs.vol.slot);
+
+	if (fs.target.kind == TARGET_FILE)
+		fcntl(fs.target.fd, F_OFD_SETLK, &l);
+}
+
+static void look_at_slot(struct sg_vol *vol, unsigned int i)
+{
+	struct flock l = witness_of(i);
+	struct sg_slot slot;
+
+	if (sg_slot_read(vol, i, &slot) || SG_SLOT_STATE(slot.state) != SG_SLOT_LIVE ||
+	    slot.named != SG_SLOT_INC(slot.state) || memcmp(slot.boot, vol->id.boot, 16) ||
+	    fcntl(fs.target.fd, F_OFD_GETLK, &l))
+		return;
+	if (l.l_type != F_UNLCK) {
+		seen_locked[i] = slot.state;
+		return;
+	}
+	if (seen_locked[i] != slot.state)
+		return;
+	seen_locked[i] = 0;
+	/* It may have left, which frees the slot before the lock. */
+	if (!sg_fence_slot(vol, i, SG_SLOT_INC(slot.state)))
+		tool_warn("%s: process %llu of this machine (slot %u) has ended without leaving: fenced",
+			  fs.opt.volume, (unsigned long long)slot.pid, i);
+}
+
+static void look_for_the_dead(struct sg_vol *vol)
+{
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS && fs.target.kind == TARGET_FILE; i++)
+		if ((int)i != vol->slot)
+			look_at_slot(vol, i);
+}
+
+static void *watch(void *arg)
+{
+	int ms = 0;
+
+	while (!stopped()) {
+		ms = sg_watch(arg);
+		if (ms < 0)
+			_exit(STATUS_AGAIN);	/* fenced: the keeper starts another server */
+		look_for_the_dead(arg);
+		sleep_ms(ms);
+	}
+	return NULL;
+}
+
+static void *acknowledge(void *arg)
+{
+	int ms;
+
+	while (!stopped()) {
+		ms = sg_acknowledge(arg);
+		sleep_ms(ms < 0 ? SETTLE_MS : ms);
+	}
+	return NULL;
+}
+
+static void *settle(void *arg)
+{
+	while (!stopped()) {
+		if (change_try()) {
+			sg_settle(arg);
+			change_end();
+		}
+		sleep_ms(SETTLE_MS);
+	}
+	return NULL;
+}
+
+static void *freeze_watch(void *arg)
+{
+	int ms;
+
+	while (!stopped()) {
+		ms = sg_freeze_watch(arg);
+		sleep_ms(ms < 0 ? SETTLE_MS : ms);
+	}
+	return NULL;
+}
+
+static int start_threads(void)
+{
+	void *(*const work[])(void *) = { watch, acknowledge, settle, freeze_watch };
+
+	fs.vol.maintained = true;
+	fs.vol.freeze_watched = true;
+	for (threads.n = 0; threads.n < 4; threads.n++)
+		if (pthread_create(&threads.thread[threads.n], NULL, work[threads.n], &fs.vol))
+			return -EAGAIN;
+	return 0;
+}
+
+void system_stop_threads(void)
+{
+	__atomic_store_n(&threads.stop, true, __ATOMIC_RELAXED);
+	sg_settle_stop(VOL, true);
+	while (threads.n)
+		pthread_join(threads.thread[--threads.n], NULL);
+	fs.vol.maintained = false;
+	fs.vol.freeze_watched = false;
+	fs.vol.freeze_mount = NULL;
+	sg_settle_stop(VOL, false);
+}
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+void *reserve_room(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Address space for all that the volume can become, so that it grows without a move. */
+static int map_with_room(u64 most)
+{
+	struct target *t = &fs.target;
+	u8 *all, *base;
+
+	fs.reserved = t->size;
+	if (t->kind != TARGET_FILE || most <= t->size)
+		return 0;
+	all = mmap(NULL, most, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (all == MAP_FAILED)
+		return 0;	/* the volume cannot grow while it is mounted here */
+	base = mmap(all, t->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, t->fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	sg_os_unmapped(t->base);
+	munmap(t->base, t->size);
+	t->base = base;
+	sg_os_mapped(t->base, t->size, t->fd);
+	fs.reserved = most;
+	return 0;
+}
+
+/* Memory that ends with the machine needs no write-back, and no fsync() either. */
+static void judge_memory(void)
+{
+	struct statfs st;
+
+	fs.durable = fs.target.kind == TARGET_DAX;
+	if (fs.target.kind != TARGET_FILE || fstatfs(fs.target.fd, &st))
+		return;
+	sg_os_forgets = st.f_type == TMPFS || st.f_type == HUGETLBFS;
+	fs.durable = sg_os_forgets;
+}
+
+static int open_volume(void)
+{
+	struct target *t = &fs.target;
+	struct sg_probe probe;
+	int err = target_open(t, fs.opt.volume, TARGET_SHARE);
+
+	if (err)
+		return err;
+	if (!t->base) {
+		tool_error("%s: is empty: make a volume there with mkfs.stargatefs", t->path);
+		return -EINVAL;
+	}
+	sg_probe(t->base, t->size, &probe);
+	if (probe.valid) {
+		err = map_with_room(probe.sb.chunk_cap * SG_CHUNK);
+		if (err)
+			return err;
+	}
+	judge_memory();
+	return sg_open(VOL, t->base, t->size, false, NULL);
+}
+
+/* --- joining and leaving ---------------------------------------------------------------------- */
+
+/* The last server of this mount has ended: the keeper has seen it. */
+static void fence_last(void)
+{
+	if (fs.kept->slot)
+		sg_fence_slot(VOL, (unsigned int)fs.kept->slot - 1, (u32)fs.kept->incarnation);
+	fs.kept->slot = 0;
+}
+
+static int join(void)
+{
+	struct sg_identity id;
+	int err;
+
+	fs.vol.in_use = node_in_use;
+	fs.vol.reach = reach;
+	fs.vol.on_death = on_death;
+	fs.vol.on_damage = on_damage;
+	fs.vol.freeze_mount = freeze;
+	member_identity(&id);
+	id.beat_ns = SG_MAINTAIN_MS * 1000000ULL;
+	fence_last();
+	err = sg_join(VOL, &id, MEMBER_WAIT_MS, false);
+	if (err)
+		return err;
+	fs.kept->incarnation = fs.vol.incarnation;
+	fs.kept->slot = (u64)fs.vol.slot + 1;
+	witness_begin();
+	return start_threads();
+}
+
+int system_join(void)
+{
+	int err = open_volume();
+
+	if (!err)
+		err = node_prepare();
+	if (!err)
+		err = join();
+	if (err) {
+		if (fs.vol.why[0])
+			tool_error("%s: %s", fs.opt.volume, fs.vol.why);
+		else if (fs.target.fd >= 0 && err != -EINVAL)
+			tool_error("%s: %s", fs.opt.volume, strerror(-err));
+		return err;
+	}
+	fs.joined = true;
+	node_inherit();
+	if (fs.opt.read_only)
+		fs.vol.read_only = true;
+	return 0;
+}
+
+void system_leave(void)
+{
+	if (!fs.joined)
+		return;
+	node_close_all();
+	system_stop_threads();
+	sg_leave(VOL);
+	fs.kept->slot = 0;
+	target_close(&fs.target);
+}

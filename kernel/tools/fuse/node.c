@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Nodes: what the kernel knows of the volume's inodes, and which of them it has open.
+ *
+ * A node's number has the inode's number, and 28 bits of its generation: so it needs no table, and
+ * stays valid for the next server. The table below has only counts: how often the kernel has looked
+ * the node up, and how many open files it has. The volume learns of the first open file and of the
+ * last close.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include "fuse.h"
+
+#define INO_BITS	36
+#define GENERATION_MASK	((1u << (64 - INO_BITS)) - 1)
+#define CHAINS		(1u << 16)
+#define LOCKS		64
+
+struct node {
+	struct node *next;
+	u64 id, lookups;
+	u32 opens;
+	bool counted;		/* by the volume: it knows of the open files */
+};
+
+static struct node *chain[CHAINS];
+static pthread_mutex_t chain_lock[LOCKS] = { [0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER };
+
+static struct {
+	pthread_mutex_t lock;
+	u64 *free, nfree;	/* handles that have been used */
+} handles = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* --- numbers -------------------------------------------------------------------------------- */
+
+struct sg_inode *node_record(const struct sg_iref *ref)
+{
+	return (struct sg_inode *)(VOL->base + ref->off);
+}
+
+u64 node_id(const struct sg_iref *ref)
+{
+	if (ref->ino == SG_INO_ROOT)
+		return FUSE_ROOT_ID;
+	return ref->ino | (ref->generation & GENERATION_MASK) << INO_BITS;
+}
+
+/* The kernel's node is an inode of the volume. -ESTALE: another file has its number by now. */
+int node_ref(u64 id, struct sg_iref *ref)
+{
+	u64 ino = id == FUSE_ROOT_ID ? SG_INO_ROOT : id & SG_INO_MAX;
+	int err = sg_iref(VOL, ino, ref);
+
+	if (err)
+		return err;
+	if (sg_is_lost(VOL, ref->off))
+		return -EIO;
+	ref->generation = (u32)sg_load64(&node_record(ref)->genflags);
+	if (id != FUSE_ROOT_ID && (ref->generation & GENERATION_MASK) != id >> INO_BITS)
+		return -ESTALE;
+	return 0;
+}
+
+/* --- the table ------------------------------------------------------------------------------ */
+
+static unsigned int hash_of(u64 id)
+{
+	return (unsigned int)((id * 0x9e3779b97f4a7c15ULL) >> 48) & (CHAINS - 1);
+}
+
+static pthread_mutex_t *lock_chain(u64 id)
+{
+	pthread_mutex_t *lock = &chain_lock[hash_of(id) % LOCKS];
+
+	pthread_mutex_lock(lock);
+	return lock;
+}
+
+static struct node *find(u64 id)
+{
+	struct node *n = chain[hash_of(id)];
+
+	while (n && n->id != id)
+		n = n->next;
+	return n;
+}
+
+static struct node *find_or_new(u64 id)
+{
+	struct node *n = find(id);
+
+	if (n)
+		return n;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return NULL;
+	n->id = id;
+	n->next = chain[hash_of(id)];
+	chain[hash_of(id)] = n;
+	return n;
+}
+
+/* True: it is gone. */
+static bool drop_unused(u64 id)
+{
+	struct node **at = &chain[hash_of(id)], *n;
+
+	while (*at && (*at)->id != id)
+		at = &(*at)->next;
+	n = *at;
+	if (!n || n->lookups || n->opens)
+		return false;
+	*at = n->next;
+	free(n);
+	return true;
+}
+
+/* Without memory the count is lost: a removed file may then be freed while a process sits in it. */
+void node_known(u64 id)
+{
+	pthread_mutex_t *lock = lock_chain(id);
+	struct node *n = find_or_new(id);
+
+	if (n)
+		n->lookups++;
+	pthread_mutex_unlock(lock);
+}
+
+/*
+ * The kernel has forgotten the inode, or closed its last open file. If it has no links, free it. Do
+ * not wait for another system: sg_settle() tries again.
+ */
+static void evict(u64 id)
+{
+	struct sg_iref ref;
+
+	if (id == FUSE_ROOT_ID || node_ref(id, &ref) || sg_load64(&node_record(&ref)->mode) >> 32)
+		return;
+	if (!sg_load64(&node_record(&ref)->mode) || fs.vol.read_only || !system_alive())
+		return;
+	if (!change_try())	/* frozen: sg_settle() frees it later */
+		return;
+	sg_evict_try(VOL, &ref);
+	change_end();
+}
+
+void node_forget(u64 id, u64 n)
+{
+	pthread_mutex_t *lock = lock_chain(id);
+	struct node *node = find(id);
+	bool gone = !node;	/* known to the last server only */
+
+	if (node) {
+		node->lookups -= n < node->lookups ? n : node->lookups;
+		gone = drop_unused(id);
+	}
+	pthread_mutex_unlock(lock);
+	if (gone)
+		evict(id);
+}
+
+/*
+ * @again: the file may have lost its links, because it was open here before, or was made here.
+ * @made: the volume has counted it already (sg_tmpfile()).
+ */
+int node_open(u64 id, const struct sg_iref *ref, bool again, bool made)
+{
+	pthread_mutex_t *lock = lock_chain(id);
+	struct node *n = find_or_new(id);
+	int err = n ? 0 : -ENOMEM;
+
+	if (n && !n->counted && !made)
+		err = sg_open_inode(VOL, ref, again);
+	if (!err) {
+		n->counted = true;
+		n->opens++;
+	} else if (n) {
+		drop_unused(id);
+	}
+	pthread_mutex_unlock(lock);
+	return err;
+}
+
+void node_close(u64 id)
+{
+	pthread_mutex_t *lock = lock_chain(id);
+	struct node *n = find(id);
+	bool removed = false;
+	struct sg_iref ref;
+
+	if (n && n->opens && !--n->opens) {
+		if (n->counted && !node_ref(id, &ref))
+			removed = sg_close_inode(VOL, &ref);
+		n->counted = false;
+		drop_unused(id);
+	}
+	pthread_mutex_unlock(lock);
+	if (removed)
+		evict(id);
+}
+
+/* For the engine: an inode without links that this system has deferred. */
+bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation)
+{
+	struct sg_iref ref = { .ino = ino, .generation = generation };
+	pthread_mutex_t *lock;
+	struct node *n;
+	bool used;
+
+	(void)vol;
+	lock = lock_chain(node_id(&ref));
+	n = find(node_id(&ref));
+	used = n && (n->lookups || n->opens);
+	pthread_mutex_unlock(lock);
+	return used;
+}
+
+/* --- handles -------------------------------------------------------------------------------- */
+
+/* Takes over the count of an open node. */
+int handle_new(u64 id, unsigned int flags, u64 *fh)
+{
+	struct inherited *k = fs.kept;
+	int err = 0;
+
+	pthread_mutex_lock(&handles.lock);
+	if (handles.nfree)
+		*fh = handles.free[--handles.nfree];
+	else if (k->handles < HANDLES)
+		*fh = k->handles++;
+	else
+		err = -ENFILE;
+	if (!err) {
+		k->handle[*fh].flags = flags;
+		__atomic_store_n(&k->handle[*fh].id, id, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&handles.lock);
+	return err;
+}
+
+/* Returns the node, or 0: there is no such handle. */
+u64 handle_end(u64 fh)
+{
+	u64 id = 0;
+
+	pthread_mutex_lock(&handles.lock);
+	if (fh < fs.kept->handles && fs.kept->handle[fh].id) {
+		id = fs.kept->handle[fh].id;
+		fs.kept->handle[fh].id = 0;
+		handles.free[handles.nfree++] = fh;
+	}
+	pthread_mutex_unlock(&handles.lock);
+	return id;
+}
+
+/* Before the join: the engine asks what is in use. The volume learns of it afterwards. */
+int node_prepare(void)
+{
+	struct inherited *k = fs.kept;
+	struct node *n;
+	u64 fh;
+
+	handles.free = reserve_room(HANDLES * sizeof(*handles.free));
+	if (!handles.free)
+		return -ENOMEM;
+	for (fh = 0; fh < k->handles; fh++) {
+		u64 id = k->handle[fh].id;
+
+		if (!id) {
+			handles.free[handles.nfree++] = fh;
+			continue;
+		}
+		n = find_or_new(id);
+		if (!n)
+			return -ENOMEM;
+		n->opens++;
+	}
+	return 0;
+}
+
+/* After the join. A file that has gone meanwhile is stale for its users. */
+void node_inherit(void)
+{
+	struct sg_iref ref;
+	struct node *n;
+	unsigned int i;
+
+	for (i = 0; i < CHAINS; i++)
+		for (n = chain[i]; n; n = n->next)
+			n->counted = n->opens && !node_ref(n->id, &ref) &&
+				     !sg_open_inode(VOL, &ref, true);
+}
+
+/* Before the leave: removed files that were open are freed now. */
+void node_close_all(void)
+{
+	struct sg_iref ref;
+	struct node *n;
+	unsigned int i;
+
+	for (i = 0; i < CHAINS; i++) {
+		for (n = chain[i]; n; n = n->next) {
+			n->opens = 0;
+			n->lookups = 0;
+			if (n->counted && !node_ref(n->id, &ref) && sg_close_inode(VOL, &ref))
+				evict(n->id);
+			n->counted = false;
+		}
+	}
+}

@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Calls of the kernel, and the threads that handle them.
+ *
+ * One thread at least reads /dev/fuse at any time, so that an INTERRUPT always reaches the server:
+ * the thread that takes a call, and leaves no reader behind, starts another thread. If the greatest
+ * number of threads runs, because all wait for another system, it puts the call into a queue
+ * instead, and reads on.
+ *
+ * Calls are in memory that the next server inherits. If this server is killed, that one handles the
+ * calls which this one had begun, so their callers only wait a moment longer. The change may have
+ * been made already. Most calls can be done twice. For the others the handlers look:
+ *
+ *   a new name exists           the file has the time of this very call, to the nanosecond
+ *   a name to remove is gone    or it leads to another file than the one that the call noted
+ *   a renaming                  the new name leads to the file that the call noted
+ *   an append                   the noted place has these bytes
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "fuse.h"
+
+#define STACK_BYTES	(512u << 10)
+#define HEED_NS		100000000ULL	/* a call that takes no longer is not interrupted */
+
+extern bool (*sg_interrupt_hook)(void);
+
+__thread struct worker *self;
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	struct worker worker[WORKERS_MAX];
+	unsigned int running, reading;
+	bool taken[WORKERS_MAX + SPARE_CALLS];	/* calls in use */
+	struct call *queue[WORKERS_MAX + SPARE_CALLS];
+	unsigned int queued;
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
+
+static const struct fuse_in_header *head_of(const struct call *c)
+{
+	return (const struct fuse_in_header *)c->in;
+}
+
+/* --- the request --------------------------------------------------------------------------- */
+
+const void *call_arg(size_t len)
+{
+	return IN->len < sizeof(*IN) + len ? NULL : (const u8 *)IN + sizeof(*IN);
+}
+
+const char *call_name(size_t at, size_t *next)
+{
+	const char *start = (const char *)IN + sizeof(*IN) + at;
+	const char *end = (const char *)IN + IN->len, *zero;
+
+	if (start >= end)
+		return NULL;
+	zero = memchr(start, 0, (size_t)(end - start));
+	if (!zero)
+		return NULL;
+	if (next)
+		*next = at + (size_t)(zero - start) + 1;
+	return start;
+}
+
+s64 call_time(void)
+{
+	if (!self->call->now)
+		self->call->now = sg_now();
+	return (s64)self->call->now;
+}
+
+static bool interrupted(void)
+{
+	if (sg_load64(&fs.stopping))
+		return true;
+	return self && self->unique && sg_load64(&self->interrupted) == self->unique &&
+	       sg_ticks() - self->since > HEED_NS;
+}
+
+/* --- the reply ------------------------------------------------------------------------------ */
+
+static void put(u64 unique, int err, const void *data, size_t len)
+{
+	struct fuse_out_header out = {
+		.len = (u32)(sizeof(out) + len), .error = err, .unique = unique,
+	};
+	struct iovec v[2] = { { &out, sizeof(out) }, { (void *)data, len } };
+
+	/* ENOENT: the caller was killed and waits no more. Nothing else can be done for it. */
+	if (writev(fs.fd, v, len ? 2 : 1) < 0 && errno == EINVAL)
+		tool_warn("the kernel refuses a reply to its request %llu",
+			  (unsigned long long)unique);
+}
+
+void answer(u64 unique, int err, const void *data, size_t len)
+{
+	put(unique, err, data, len);
+}
+
+static void finished(void)
+{
+	__atomic_store_n(&self->call->state, CALL_FREE, __ATOMIC_RELEASE);
+	sg_store64(&self->unique, 0);
+}
+
+/* Kept, so that the next server gives the same reply if this one ends just now. */
+static void keep(int err, const void *data, size_t len)
+{
+	struct call *c = self->call;
+	struct fuse_out_header *out = (void *)c->reply;
+
+	*out = (struct fuse_out_header){
+		.len = (u32)(sizeof(*out) + len), .error = err, .unique = IN->unique,
+	};
+	memcpy(out + 1, data, len);
+	c->reply_len = out->len;
+	__atomic_store_n(&c->state, CALL_DONE, __ATOMIC_RELEASE);
+	if (write(fs.fd, c->reply, c->reply_len) < 0 && errno == EINVAL)
+		tool_warn("the kernel refuses a reply to operation %u", IN->opcode);
+	finished();
+}
+
+int reply(const void *data, size_t len)
+{
+	if (len > REPLY_KEPT - sizeof(struct fuse_out_header))
+		return reply_large(data, len);
+	keep(0, data, len);
+	return 0;
+}
+
+int reply_large(const void *data, size_t len)
+{
+	put(IN->unique, 0, data, len);
+	finished();
+	return 0;
+}
+
+void reply_none(void)
+{
+	finished();
+}
+
+void reply_later(void)
+{
+	finished();
+}
+
+u8 *out_room(void)
+{
+	if (!self->out) {
+		self->out = mmap(NULL, CALL_BYTES, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (self->out == MAP_FAILED)
+			self->out = NULL;
+	}
+	return self->out;
+}
+
+/* --- what a call asks for ------------------------------------------------------------------- */
+
+static int op_forget(void)
+{
+	const struct fuse_forget_in *f = ARG(struct fuse_forget_in);
+
+	if (f)
+		node_forget(IN->nodeid, f->nlookup);
+	reply_none();
+	return 0;
+}
+
+static int op_batch_forget(void)
+{
+	const struct fuse_batch_forget_in *b = ARG(struct fuse_batch_forget_in);
+	const struct fuse_forget_one *one = (const void *)(b + 1);
+	u32 i;
+
+	for (i = 0; b && i < b->count && (const u8 *)&one[i + 1] <= (const u8 *)IN + IN->len; i++)
+		node_forget(one[i].nodeid, one[i].nlookup);
+	reply_none();
+	return 0;
+}
+
+static int op_destroy(void)
+{
+	return reply(NULL, 0);
+}
+
+/* What the kernel would ask again at each call, and this server does not need. */
+static int op_unsupported(void)
+{
+	return -ENOSYS;
+}
+
+static const struct op {
+	int (*run)(void);
+	bool changes;		/* the volume */
+} ops[] = {
+	[FUSE_LOOKUP] = { op_lookup, false },
+	[FUSE_FORGET] = { op_forget, false },
+	[FUSE_BATCH_FORGET] = { op_batch_forget, false },
+	[FUSE_GETATTR] = { op_getattr, false },
+	[OP_STATX] = { op_statx, false },
+	[FUSE_SETATTR] = { op_setattr, true },
+	[FUSE_READLINK] = { op_readlink, false },
+	[FUSE_SYMLINK] = { op_symlink, true },
+	[FUSE_MKNOD] = { op_mknod, true },
+	[FUSE_MKDIR] = { op_mkdir, true },
+	[FUSE_UNLINK] = { op_unlink, true },
+	[FUSE_RMDIR] = { op_rmdir, true },
+	[FUSE_RENAME] = { op_rename, true },
+	[FUSE_RENAME2] = { op_rename2, true },
+	[FUSE_LINK] = { op_link, true },
+	[FUSE_OPEN] = { op_open, true },
+	[FUSE_CREATE] = { op_create, true },
+	[OP_TMPFILE] = { op_tmpfile, true },
+	[FUSE_READ] = { op_read, false },
+	[FUSE_WRITE] = { op_write, true },
+	[FUSE_RELEASE] = { op_release, true },
+	[FUSE_FLUSH] = { op_flush, true },
+	[FUSE_FSYNC] = { op_fsync, false },
+	[FUSE_FSYNCDIR] = { op_fsync, false },
+	[FUSE_STATFS] = { op_statfs, true },
+	[FUSE_GETXATTR] = { op_getxattr, false },
+	[FUSE_LISTXATTR] = { op_listxattr, false },
+	[FUSE_SETXATTR] = { op_setxattr, true },
+	[FUSE_REMOVEXATTR] = { op_removexattr, true },
+	[FUSE_OPENDIR] = { op_opendir, true },
+	[FUSE_READDIR] = { op_readdir, false },
+	[FUSE_READDIRPLUS] = { op_readdirplus, false },
+	[FUSE_RELEASEDIR] = { op_releasedir, true },
+	[FUSE_GETLK] = { op_getlk, true },
+	[FUSE_SETLK] = { op_setlk, true },
+	[FUSE_SETLKW] = { op_setlk, true },
+	[FUSE_FALLOCATE] = { op_fallocate, true },
+	[FUSE_LSEEK] = { op_lseek, false },
+	[FUSE_COPY_FILE_RANGE] = { op_copy, true },
+	[FUSE_IOCTL] = { op_ioctl, true },
+	[FUSE_DESTROY] = { op_destroy, false },
+	[FUSE_ACCESS] = { op_unsupported, false },
+	[FUSE_BMAP] = { op_unsupported, false },
+	[FUSE_POLL] = { op_unsupported, false },
+	[OP_SYNCFS] = { op_fsync, false },
+};
+
+static int run(const struct op *op)
+{
+	int err;
+
+	if (!system_alive() && op->run != op_forget && op->run != op_batch_forget)
+		return -EIO;
+	err = op->changes ? change_begin() : 0;
+	if (err)
+		return err;
+	err = op->run();
+	if (op->changes)
+		change_end();
+	return err;
+}
+
+static void handle(void)
+{
+	u32 opcode = IN->opcode;
+	const struct op *op = opcode < sizeof(ops) / sizeof(ops[0]) ? &ops[opcode] : NULL;
+	int err;
+
+	self->since = sg_ticks();
+	sg_store64(&self->unique, IN->unique);
+	__atomic_store_n(&self->call->state, CALL_RUNNING, __ATOMIC_RELEASE);
+	err = op && op->run ? run(op) : -ENOSYS;
+	if (err)
+		keep(err < -511 ? -EIO : err, NULL, 0);
+}
+
+/* --- interrupts ----------------------------------------------------------------------------- */
+
+static struct call *take_queued(u64 unique)
+{
+	struct call *c = NULL;
+	unsigned int i;
+
+	for (i = 0; i < pool.queued; i++) {
+		if (unique && head_of(pool.queue[i])->unique != unique)
+			continue;
+		c = pool.queue[i];
+		memmove(&pool.queue[i], &pool.queue[i + 1], (--pool.queued - i) * sizeof(c));
+		break;
+	}
+	return c;
+}
+
+static void give_call(struct call *c)
+{
+	c->state = CALL_FREE;
+	pool.taken[c - fs.kept->call] = false;
+}
+
+static bool interrupt_queued(u64 unique)
+{
+	struct call *c;
+
+	pthread_mutex_lock(&pool.lock);
+	c = take_queued(unique);
+	if (c)
+		give_call(c);
+	pthread_mutex_unlock(&pool.lock);
+	if (c)
+		put(unique, -EINTR, NULL, 0);
+	return c;
+}
+
+/* -EAGAIN: the kernel sends it again, if the call has not ended; a thread may just have read it. */
+static void interrupt(void)
+{
+	const struct fuse_interrupt_in *i = ARG(struct fuse_interrupt_in);
+	unsigned int k;
+
+	if (!i)
+		return;
+	for (k = 0; k < WORKERS_MAX; k++) {
+		if (sg_load64(&pool.worker[k].unique) == i->unique) {
+			sg_store64(&pool.worker[k].interrupted, i->unique);
+			return;
+		}
+	}
+	if (!interrupt_queued(i->unique) && !locks_interrupt(i->unique))
+		put(IN->unique, -EAGAIN, NULL, 0);
+}
+
+/* --- threads -------------------------------------------------------------------------------- */
+
+static void *work(void *arg);
+
+/* pool.lock is held */
+static struct call *free_call(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < WORKERS_MAX + SPARE_CALLS; i++) {
+		if (!pool.taken[i]) {
+			pool.taken[i] = true;
+			return &fs.kept->call[i];
+		}
+	}
+	return NULL;
+}
+
+/* pool.lock is held */
+static bool start_worker(void)
+{
+	struct worker *w = pool.worker;
+	pthread_attr_t attr;
+	int err;
+
+	while (w < pool.worker + WORKERS_MAX && w->used)
+		w++;
+	if (w == pool.worker + WORKERS_MAX || pool.running >= fs.opt.workers)
+		return false;
+	w->call = free_call();
+	if (!w->call)
+		return false;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = pthread_create(&w->thread, &attr, work, w);
+	pthread_attr_destroy(&attr);
+	if (err) {
+		give_call(w->call);
+		return false;
+	}
+	w->used = true;
+	pool.running++;
+	pool.reading++;
+	return true;
+}
+
+/*
+ * This thread has a call. Another one has to read. False: there is none, so this one reads, and the
+ * call waits, or is refused.
+ */
+static bool may_handle(void)
+{
+	struct call *c = NULL;
+	bool may, full = false;
+
+	pthread_mutex_lock(&pool.lock);
+	may = --pool.reading || start_worker();
+	if (!may) {
+		pool.reading++;
+		full = pool.queued >= SPARE_CALLS;
+		c = full ? NULL : free_call();
+		if (c) {
+			self->call->state = CALL_QUEUED;
+			pool.queue[pool.queued++] = self->call;
+			self->call = c;
+		}
+	}
+	pthread_mutex_unlock(&pool.lock);
+	if (!may && !c)
+		put(IN->unique, -EBUSY, NULL, 0);
+	return may;
+}
+
+/* Instead of reading, handle a call that waits. */
+static bool take_waiting(void)
+{
+	struct call *c;
+
+	if (!__atomic_load_n(&pool.queued, __ATOMIC_RELAXED))
+		return false;
+	pthread_mutex_lock(&pool.lock);
+	c = take_queued(0);
+	if (c) {
+		give_call(self->call);
+		self->call = c;
+	}
+	pthread_mutex_unlock(&pool.lock);
+	return c;
+}
+
+static void count_reading(int n)
+{
+	pthread_mutex_lock(&pool.lock);
+	pool.reading += (unsigned int)n;
+	pthread_mutex_unlock(&pool.lock);
+}
+
+static bool is_quick(u32 opcode)
+{
+	return opcode == FUSE_INTERRUPT || opcode == FUSE_FORGET || opcode == FUSE_BATCH_FORGET;
+}
+
+/* False: the mount has ended. True: there may be a call, or none: *got. */
+static bool read_call(bool *got)
+{
+	struct call *c = self->call;
+	ssize_t n;
+
+	c->now = 0;
+	c->repeated = 0;
+	memset(c->note, 0, sizeof(c->note));
+	((struct fuse_in_header *)c->in)->len = 0;
+	c->state = CALL_READING;
+	n = read(fs.fd, c->in, CALL_BYTES);
+	*got = n >= (ssize_t)sizeof(*IN) && IN->len == (u32)n;
+	if (*got)
+		return true;
+	c->state = CALL_FREE;
+	return n >= 0 || errno == EINTR || errno == ENOENT || errno == EAGAIN;
+}
+
+static void serve_one(void)
+{
+	if (IN->opcode == FUSE_INTERRUPT) {
+		interrupt();
+		self->call->state = CALL_FREE;
+	} else if (is_quick(IN->opcode)) {
+		handle();
+	} else if (may_handle()) {
+		handle();
+		while (take_waiting())
+			handle();
+		count_reading(1);
+	}
+}
+
+/* Calls that an earlier server has left. One thread goes on reading. */
+static void serve_left(void)
+{
+	bool may;
+
+	pthread_mutex_lock(&pool.lock);
+	may = pool.queued && (--pool.reading || start_worker() || !++pool.reading);
+	pthread_mutex_unlock(&pool.lock);
+	if (!may)
+		return;
+	while (take_waiting())
+		handle();
+	count_reading(1);
+}
+
+static void *work(void *arg)
+{
+	bool got;
+
+	self = arg;
+	serve_left();
+	while (!sg_load64(&fs.stopping) && read_call(&got))
+		if (got)
+			serve_one();
+	pthread_mutex_lock(&pool.lock);
+	if (self->out)
+		munmap(self->out, CALL_BYTES);
+	self->out = NULL;
+	give_call(self->call);
+	self->used = false;
+	pool.reading--;
+	pool.running--;
+	pthread_cond_signal(&pool.ended);
+	pthread_mutex_unlock(&pool.lock);
+	return NULL;
+}
+
+/* --- the beginning -------------------------------------------------------------------------- */
+
+#define WANTED (FUSE_ASYNC_READ | FUSE_POSIX_LOCKS | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES | \
+		FUSE_DONT_MASK | FUSE_FLOCK_LOCKS | FUSE_PARALLEL_DIROPS | FUSE_ASYNC_DIO | \
+		FUSE_POSIX_ACL | FUSE_MAX_PAGES | FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT | \
+		INIT_EXT)
+#define NEEDED (FUSE_DONT_MASK | FUSE_POSIX_LOCKS | FUSE_ATOMIC_O_TRUNC | FUSE_MAX_PAGES)
+
+static int greet(const struct fuse_in_header *in)
+{
+	const struct wire_init_in *i = (const void *)(in + 1);
+	struct wire_init_out out = {
+		.major = 7, .minor = 39, .max_background = 64, .congestion_threshold = 48,
+		.max_write = IO_MAX, .time_gran = 1, .max_pages = IO_MAX / 4096,
+	};
+	u32 flags2 = 0;
+
+	if (in->opcode != FUSE_INIT || in->len < sizeof(*in) + 16)
+		return -EPROTO;
+	if (i->flags & INIT_EXT && in->len >= sizeof(*in) + sizeof(*i))
+		flags2 = i->flags2;
+	out.max_readahead = i->max_readahead;
+	out.flags = i->flags & WANTED;
+	if (fs.opt.cache_ns)
+		out.flags |= i->flags & (FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO);
+	if (fs.opt.mappings)
+		out.flags2 = flags2 & INIT2_DIRECT_MMAP;
+	if (i->major != 7 || ~i->flags & NEEDED) {
+		put(in->unique, -EPROTO, NULL, 0);
+		tool_error("this kernel's FUSE (7.%u) lacks what the server needs: Linux 5.1 or later", i->minor);
+		return -EPROTO;
+	}
+	if (fs.opt.mappings && !out.flags2)
+		tool_warn("this kernel has no shared mappings of such files: Linux 6.6 or later has");
+	put(in->unique, 0, &out, sizeof(out));
+	fs.kept->flags = out.flags | (u64)out.flags2 << 32;
+	fs.kept->begun = 1;
+	return 0;
+}
+
+static int begin(void)
+{
+	u8 *in = malloc(CALL_BYTES);
+	ssize_t n;
+	int err;
+
+	if (!in)
+		return -ENOMEM;
+	do
+		n = read(fs.fd, in, CALL_BYTES);
+	while (n < 0 && errno == EINTR);
+	err = n < (ssize_t)sizeof(struct fuse_in_header) ? -EIO : greet((void *)in);
+	free(in);
+	return err;
+}
+
+static bool is_left(const struct call *c)
+{
+	return c->state == CALL_QUEUED || c->state == CALL_RUNNING ||
+	       (c->state == CALL_READING && head_of(c)->len &&
+		!is_quick(head_of(c)->opcode) && head_of(c)->opcode != FUSE_INIT);
+}
+
+/* Give the replies that an earlier server has kept, and queue the calls that it had begun. */
+static void take_over(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < WORKERS_MAX + SPARE_CALLS; i++) {
+		struct call *c = &fs.kept->call[i];
+
+		if (c->state == CALL_DONE && write(fs.fd, c->reply, c->reply_len) < 0 &&
+		    errno != ENOENT)
+			tool_warn("a reply of the last server is lost: %s", strerror(errno));
+		if (is_left(c)) {
+			c->repeated = 1;
+			pool.taken[i] = true;
+			pool.queue[pool.queued++] = c;
+		} else {
+			c->state = CALL_FREE;
+		}
+	}
+}
+
+int session_run(void)
+{
+	int err = fs.kept->begun ? 0 : begin();
+
+	if (err)
+		return err;
+	sg_interrupt_hook = interrupted;
+	take_over();
+	pthread_mutex_lock(&pool.lock);
+	start_worker();
+	while (pool.running)
+		pthread_cond_wait(&pool.ended, &pool.lock);
+	pthread_mutex_unlock(&pool.lock);
+	return 0;
+}
