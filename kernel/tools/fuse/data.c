@@ -110,7 +110,8 @@ int op_read(void)
 	n = read_some(&ref, in->offset, self->out, in->size < IO_MAX ? in->size : IO_MAX);
 	if (n < 0)
 		return (int)n;
-	touch_atime(&ref);
+	if (!(in->flags & O_NOATIME))
+		touch_atime(&ref);
 	return reply_large(self->out, (size_t)n);
 }
 

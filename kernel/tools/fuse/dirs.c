@@ -2,6 +2,7 @@
 /* Listing directories. A position is the engine's cookie; 0 and 1 are "." and "..". */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include "fuse.h"
 
 #define COOKIE_NAMES	2
@@ -77,9 +78,8 @@ static void add_attributes(struct list *l, u64 ino)
 	struct sg_iref ref;
 
 	plus = (void *)((u8 *)l->last - offsetof(struct fuse_direntplus, dirent));
-	if (sg_iref(VOL, ino, &ref) || sg_is_lost(VOL, ref.off))
+	if (node_of(ino, &ref))
 		return;
-	ref.generation = (u32)sg_load64(&node_record(&ref)->genflags);
 	if (entry_of(&ref, &plus->entry_out))
 		memset(&plus->entry_out, 0, sizeof(plus->entry_out));
 	else
@@ -135,7 +135,7 @@ static int readdir(bool plus)
 	err = read_names(&dir, in->offset, &l);
 	if (err)
 		return err;
-	if (!in->offset)
+	if (!in->offset && !(in->flags & O_NOATIME))
 		touch_atime(&dir);
 	return reply_large(l.out, l.used);
 }

@@ -153,6 +153,7 @@ static inline bool is_repeated(void)
 /* node.c: what the kernel knows of the volume */
 u64 node_id(const struct sg_iref *ref);
 int node_ref(u64 id, struct sg_iref *ref);
+int node_of(u64 ino, struct sg_iref *ref);
 void node_known(u64 id);
 void node_forget(u64 id, u64 n);
 int node_open(u64 id, const struct sg_iref *ref, bool again, bool made);

@@ -62,6 +62,20 @@ static int reply_entry(const struct sg_iref *ref)
 	return reply(&out, sizeof(out));
 }
 
+/* For file handles, as NFS has them: a node itself, and the directory above one. */
+static int reply_relative(const struct sg_iref *ref, bool up)
+{
+	struct sg_iref there = *ref;
+	struct sg_attr attr;
+	int err = up ? sg_getattr(VOL, ref, &attr) : 0;
+
+	if (!err && up && !S_ISDIR(attr.mode))
+		err = -ENOTDIR;
+	if (!err && up && ref->ino != SG_INO_ROOT)
+		err = node_of(attr.special, &there);
+	return err ? err : reply_entry(&there);
+}
+
 int op_lookup(void)
 {
 	const char *name = call_name(0, NULL);
@@ -74,6 +88,8 @@ int op_lookup(void)
 		err = node_ref(IN->nodeid, &dir);
 	if (err)
 		return err;
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return reply_relative(&dir, name[1]);
 	for (turn = 0; turn < TURNS; turn++) {
 		u64 seq = sg_seq(VOL, &dir);
 

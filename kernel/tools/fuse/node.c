@@ -46,17 +46,26 @@ u64 node_id(const struct sg_iref *ref)
 	return ref->ino | (ref->generation & GENERATION_MASK) << INO_BITS;
 }
 
+/* The inode that has this number now. */
+int node_of(u64 ino, struct sg_iref *ref)
+{
+	int err = sg_iref(VOL, ino, ref);
+
+	if (!err && sg_is_lost(VOL, ref->off))
+		err = -EIO;
+	if (!err)
+		ref->generation = (u32)sg_load64(&node_record(ref)->genflags);
+	return err;
+}
+
 /* The kernel's node is an inode of the volume. -ESTALE: another file has its number by now. */
 int node_ref(u64 id, struct sg_iref *ref)
 {
 	u64 ino = id == FUSE_ROOT_ID ? SG_INO_ROOT : id & SG_INO_MAX;
-	int err = sg_iref(VOL, ino, ref);
+	int err = node_of(ino, ref);
 
 	if (err)
 		return err;
-	if (sg_is_lost(VOL, ref->off))
-		return -EIO;
-	ref->generation = (u32)sg_load64(&node_record(ref)->genflags);
 	if (id != FUSE_ROOT_ID && (ref->generation & GENERATION_MASK) != id >> INO_BITS)
 		return -ESTALE;
 	return 0;
