@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* posix_matrix DIRECTORY [SUBJECT | NAME]...: runs all tests, or those of a subject, or one. */
+/*
+ * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME]...: runs all tests, or those of a subject, or one.
+ * !NAME: what this test asks for is to be refused here, so it has to fail.
+ */
 #include <ftw.h>
 #include <grp.h>
 #include <signal.h>
@@ -202,12 +205,34 @@ static int run(const struct test *t)
 
 static bool wanted(const struct test *t, char **names)
 {
-	if (!*names)
-		return true;
-	for (; *names; names++)
+	bool chosen = false;
+
+	for (; *names; names++) {
+		if (**names == '!')
+			continue;
+		chosen = true;
 		if (!strcmp(*names, t->name) || !strcmp(*names, t->subject))
 			return true;
+	}
+	return !chosen;
+}
+
+static bool to_fail(const struct test *t, char **names)
+{
+	for (; *names; names++)
+		if (**names == '!' && !strcmp(*names + 1, t->name))
+			return true;
 	return false;
+}
+
+/* A test that is to fail passes by that. */
+static int judge(const struct test *t, int result, char **names)
+{
+	if (!to_fail(t, names) || result == SKIPPED)
+		return result;
+	if (!result)
+		printf("%s was to fail\n", t->name);
+	return !result;
 }
 
 int main(int argc, char **argv)
@@ -216,7 +241,7 @@ int main(int argc, char **argv)
 	const struct test *t;
 
 	if (argc < 2 || chdir(argv[1])) {
-		fprintf(stderr, "usage: %s DIRECTORY [SUBJECT | NAME]...\n", argv[0]);
+		fprintf(stderr, "usage: %s DIRECTORY [SUBJECT | NAME | !NAME]...\n", argv[0]);
 		return 2;
 	}
 	for (t = tests; t; t = t->next) {
@@ -224,7 +249,7 @@ int main(int argc, char **argv)
 
 		if (!wanted(t, argv + 2))
 			continue;
-		result = run(t);
+		result = judge(t, run(t), argv + 2);
 		if (result)
 			printf("%s %s/%s\n", result == SKIPPED ? "SKIP" : "FAIL", t->subject,
 			       t->name);

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Shared by the tests of stargatefs-fuse (native/fuse*_test.sh). Each runs in a mount namespace of
+# its own, so that no other process of the machine keeps its mounts busy. Volumes are in $memory,
+# which is a tmpfs. A machine without /dev/fuse, or a user that may not open it, is told so.
+if [[ -z ${SG_FUSE_INSIDE:-} ]]; then
+	if { : <>/dev/fuse; } 2>/dev/null; then
+		user=(--user --map-root-user)
+		[[ $(id -u) -ne 0 ]] || user=()
+		export SG_FUSE_INSIDE=1
+		exec unshare "${user[@]}" --mount --propagation private "$0" "$@"
+	fi
+fi
+
+programs=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../../e2e/programs" && pwd)
+# shellcheck source=kernel/tests/lib/tools.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
+fuse=$tools/stargatefs-fuse
+memory=$dir/memory
+servers=()
+
+# Without /dev/fuse there is one thing to see: that the refusal says so.
+if [[ -z ${SG_FUSE_INSIDE:-} ]]; then
+	expect 0 "$mkfs" -q --size 16M --phys 16G v.img
+	mkdir m
+	expect 1 "$fuse" v.img m
+	says '^stargatefs-fuse: .*(/dev/fuse|may not mount)' err
+	echo "no /dev/fuse here: nothing else is tested"
+	echo "$checks checks"
+	exit 0
+fi
+
+mkdir "$memory"
+mount -t tmpfs -o size=2G tmpfs "$memory"
+
+end_all() {
+	local one
+	set +e
+	for one in "${servers[@]}"; do
+		umount -l "$dir/$one" 2>/dev/null
+	done
+	pkill -KILL -f "stargatefs-fuse .* $dir/" 2>/dev/null
+	umount -l "$memory"
+	cd /
+	rm -rf "$dir"
+}
+trap end_all EXIT
+
+# make_volume NAME SIZE [OPTION...]
+make_volume() {
+	expect 0 "$mkfs" -q --size "$2" --phys 16G "${@:3}" "$memory/$1"
+}
+
+# serve NAME VOLUME [OPTION...]: mounts VOLUME at NAME; what the server says goes to NAME.log.
+serve() {
+	mkdir -p "$1"
+	"$fuse" "${@:3}" "$memory/$2" "$dir/$1" 2>>"$1.log" || fail "$1 is not mounted: $(cat "$1.log")"
+	servers+=("$1")
+	checks=$((checks + 1))
+}
+
+# pids_of NAME: the keeper of that mount, and its server.
+pids_of() {
+	pgrep -f "^[^ ]*stargatefs-fuse .* $dir/$1\$" || true
+}
+
+server_of() {
+	pids_of "$1" | tail -n 1
+}
+
+# ended NAME: its processes are gone within 10 s.
+ended() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		[[ -n $(pids_of "$1") ]] || { checks=$((checks + 1)); return 0; }
+		sleep 0.05
+	done
+	fail "the server of $1 has not ended: $(pids_of "$1")"
+}
+
+leave() {
+	umount "$1" || fail "$1 cannot be unmounted"
+	ended "$1"
+}
+
+# clean VOLUME: fsck finds a volume that all systems have left.
+clean() {
+	expect 0 "$fsck" -n "$memory/$1"
+	says ': clean;'
+}
+
+# is WHAT EXPECTED GOT
+is() {
+	[[ $2 == "$3" ]] || fail "$1: '$3', not '$2'"
+	checks=$((checks + 1))
+}
+
+# program NAME: compiles e2e/programs/NAME.c.
+program() {
+	gcc -O1 -std=gnu11 -o "$1" "$programs/$1.c" -lpthread ||
+		fail "$1 does not compile"
+}
+
+# soon WHAT SECONDS COMMAND...: it succeeds within that time.
+soon() {
+	local end=$((SECONDS + $2 + 1))
+	until "${@:3}" 2>/dev/null; do
+		[[ $SECONDS -lt $end ]] || fail "$1: not within $2 s"
+		sleep 0.02
+	done
+	checks=$((checks + 1))
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargatefs-fuse: the POSIX matrix over its mount. What FUSE cannot do is refused, and listed here:
+# docs/fuse.md says why. Then the command line, and the ways in which a mount ends.
+# shellcheck source=kernel/tests/lib/fuse.sh
+source "$(dirname "$0")/../lib/fuse.sh"
+
+# FUSE has no request for these, so the kernel refuses them by itself.
+no_request=(!statx_shows_flags !statx_tells_of_direct_access !vectors_that_must_not_wait
+	!preallocated_is_data_for_fiemap !fiemap !collapse_range !insert_range
+	!collapse_moves_what_is_mapped !map_sync)
+# Shared mappings are refused by default: other systems would not see them.
+shared_maps=(!shared_is_the_file !hole_read_then_filled_by_write
+	!hole_filled_through_another_mapping !large_hole !large_hole_and_fork !fork_shares
+	!sigbus_beyond_the_end !neighbours_of_a_page !truncation_takes_pages_away
+	!bytes_behind_the_end_are_not_kept !punched_pages_become_zero !large_pages
+	!modification_time_follows_stores !file_is_source_and_target !advice_and_moves
+	!locking_does_nothing !grows_where_it_is !unlinked_while_mapped !other_process_looks_in
+	!nobody_gets_large_pages !freeze_stops_stores)
+# With --shared-mmap a mapping shows the kernel's page cache, whose pages are ordinary memory.
+cached_maps=(!bytes_behind_the_end_are_not_kept !locking_does_nothing !other_process_looks_in
+	!nobody_gets_large_pages)
+
+"$programs/posix/build" "$dir/posix"
+
+# matrix NAME ARGUMENT...: the POSIX matrix in that mount.
+matrix() {
+	local passed
+	./posix "$dir/$1" "${@:2}" >matrix.out 2>&1 || fail "the POSIX matrix: $(tail -n 40 matrix.out)"
+	passed=$(sed -n 's/^\([0-9]*\) passed.*/\1/p' matrix.out)
+	checks=$((checks + passed))
+	is "nothing stays behind" "" "$(ls -A "$1")"
+}
+
+# --- the matrix -----------------------------------------------------------------------------------
+
+make_volume v 64M
+serve m v
+matrix m "${no_request[@]}" "${shared_maps[@]}"
+leave m
+clean v
+serve m v --shared-mmap
+matrix m mmap "${no_request[@]}" "${cached_maps[@]}"
+leave m
+clean v
+# The kernel believes what it knows for a while: nothing that one system does is wrong by that.
+serve m v -o cache=1000
+matrix m names data xattrs "${no_request[@]}" "${shared_maps[@]}"
+leave m
+clean v
+
+# --- locks of one system ----------------------------------------------------------------------------
+
+program locks
+serve m v
+expect 0 ./locks alone m/l
+says 'checks'
+rm m/l
+
+# --- refusals: one line, and nothing has changed ------------------------------------------------------
+
+# no_mount PATTERN ARGUMENT...
+no_mount() {
+	expect '*' "$fuse" "${@:2}"
+	[[ $(wc -l <err) -eq 1 ]] || fail "not one line of complaint"
+	says "^stargatefs-fuse: .*$1" err
+	[[ ! -s out ]] || fail "something on standard output"
+	! mountpoint -q n || fail "it is mounted"
+}
+
+mkdir n
+no_mount 'takes DEVICE\|FILE and DIRECTORY'
+no_mount 'takes DEVICE\|FILE and DIRECTORY' "$memory/v"
+no_mount 'cannot be opened' "$memory/none" n
+no_mount 'cannot be mounted on' "$memory/v" none
+no_mount 'is no directory' "$memory/v" "$memory/v"
+no_mount "'x' is not possible: 0 to 60000" --cache x "$memory/v" n
+no_mount "'1' is not possible: 2 to 64" --workers 1 "$memory/v" n
+no_mount "there is no option 'nonsense'" -o nonsense "$memory/v" n
+no_mount "remount-ro or continue" -o errors=panic "$memory/v" n
+head -c 32M /dev/zero >"$memory/zero"
+no_mount 'no StargateFS|not a StargateFS' "$memory/zero" n
+head -c 1000 /dev/zero >"$memory/short"
+no_mount 'the smallest volume is 16 MiB' "$memory/short" n
+: >"$memory/empty"
+no_mount 'is empty' "$memory/empty" n
+no_mount 'is a directory' "$memory" n
+expect 0 "$fuse" --help
+says 'DEVICE\|FILE DIRECTORY'
+expect 0 "$fuse" --version
+says '^stargatefs-fuse [0-9]'
+is "systems" 1 "$("$ctl" -j systems "$memory/v" | pick 'len(d["systems"])')"
+
+# --- read-only, and the ways to end --------------------------------------------------------------------
+
+echo kept >m/kept
+leave m
+serve m v -o ro
+is "a file" kept "$(cat m/kept)"
+expect 1 touch m/new
+says 'Read-only' err
+leave m
+clean v
+
+serve m v
+exec 9>m/open
+rm m/open
+pids=$(pids_of m)
+kill -TERM "$(head -n 1 <<<"$pids")"	# the keeper: the mount goes, its last user stays
+soon "the mount is gone" 5 bash -c '! mountpoint -q m'
+echo more >&9 || fail "an open file is lost with the mount"
+checks=$((checks + 1))
+exec 9>&-
+soon "the server ends with its last user" 10 bash -c "! kill -0 $(tail -n 1 <<<"$pids")"
+clean v
+is "the removed file is gone" "" "$("$ctl" ls "$memory/v" | grep open || true)"
+
+echo "$checks checks"
