@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Two servers of stargatefs-fuse on one volume: what one changes, the other shows at once; locks hold
+# between them; one is killed, or paused, and the other goes on.
+# shellcheck source=kernel/tests/lib/fuse.sh
+source "$(dirname "$0")/../lib/fuse.sh"
+
+case ${SG_TEST_SCALE:-normal} in
+quick) rounds=200 kills=3 ;;
+normal) rounds=2000 kills=20 ;;
+*) rounds=20000 kills=200 ;;
+esac
+
+program locks
+make_volume v 128M
+serve a v
+serve b v
+is "systems" "2" "$("$ctl" -j systems "$memory/v" | pick 'len(d["systems"])')"
+
+# --- what one changes, the other sees with its next call ----------------------------------------------
+
+for ((i = 0; i < rounds / 4; i++)); do
+	echo "$i" >a/f
+	[[ $(<b/f) == "$i" ]] || fail "round $i: b has $(<b/f)"
+	echo more >>b/f
+	[[ $(stat -c %s a/f) == $((${#i} + 6)) ]] || fail "round $i: a shows $(stat -c %s a/f) bytes"
+	mv b/f "b/f$i"
+	[[ ! -e a/f && -e a/f$i ]] || fail "round $i: a has the old name"
+	chmod 0600 "a/f$i"
+	[[ $(stat -c %a "b/f$i") == 600 ]] || fail "round $i: b shows the old mode"
+	rm "a/f$i"
+	[[ ! -e b/f$i ]] || fail "round $i: b shows a removed file"
+	checks=$((checks + 5))
+done
+mkdir a/d
+setfacl -m u:1:rwx a/d 2>/dev/null || setfattr -n user.x -v 1 a/d 2>/dev/null || true
+is "attributes" "$(getfattr -dm - a/d 2>/dev/null)" "$(getfattr -dm - b/d 2>/dev/null | sed 's|b/d|a/d|')"
+
+# --- appends of both are whole, and none is lost ------------------------------------------------------------
+
+# append DIRECTORY WORD: lines of 100 bytes.
+append() {
+	local i
+	for ((i = 0; i < rounds; i++)); do
+		printf '%s %0*d\n' "$2" $((98 - ${#2})) "$i" >>"$1/log" || return 1
+	done
+}
+append a one &
+append b two &
+append b three &
+wait
+is "lines" $((3 * rounds)) "$(wc -l <a/log)"
+is "whole lines" $((3 * rounds)) "$(sort -u b/log | awk 'length == 99' | wc -l)"
+rm a/log
+
+# --- an open file that the other one removes ------------------------------------------------------------------
+
+echo still >a/open
+exec 8<a/open
+rm b/open
+is "names" "" "$(ls a | grep open || true)"
+is "a removed file" still "$(cat <&8)"
+exec 8<&-
+
+# --- locks ------------------------------------------------------------------------------------------------------
+
+for kind in posix ofd flock; do
+	./locks hold $kind ex 0 0 a/l >held &
+	holder=$!
+	soon "$kind: held" 5 grep -q held held
+	is "$kind: a try" EAGAIN "$(./locks try $kind ex 0 0 b/l)"
+	timeout 20 ./locks wait $kind ex 0 0 b/l >got &
+	waiter=$!
+	sleep 0.2
+	is "$kind: it waits" "" "$(cat got)"
+	kill $holder
+	wait $waiter
+	is "$kind: then it has it" got "$(cat got)"
+	wait $holder 2>/dev/null || true
+done
+timeout 20 ./locks cross a/x 0 1 300 >one &
+timeout 20 ./locks cross b/x 1 0 300 >two
+wait $!
+is "a circle" "EDEADLK got" "$(cat one two | grep -v first | sort | xargs)"
+./locks hold posix ex 5 5 a/l >held &
+soon "held" 5 grep -q held held
+is "a holder of another system" "ex 5 5 0" "$(./locks get ex 0 0 b/l)"
+kill $! && wait $! 2>/dev/null || true
+./locks count posix $((rounds / 4)) a/n >/dev/null &
+./locks count posix $((rounds / 4)) b/n >/dev/null
+wait
+is "counted under a lock" $((rounds / 2)) "$(cat a/n)"
+
+# --- a signal ends a wait -----------------------------------------------------------------------------------------
+
+./locks hold posix ex 0 0 a/l >held &
+holder=$!
+soon "held" 5 grep -q held held
+timeout -s INT 0.5 ./locks wait posix ex 0 0 b/l >got && fail "it got the lock"
+is "an interrupted wait" "" "$(cat got)"
+kill $holder && wait $holder 2>/dev/null || true
+is "it has left no lock" got "$(timeout 10 ./locks wait posix ex 0 0 a/l)"
+
+# --- a server is killed: its mount goes on ---------------------------------------------------------------------------
+
+# write_numbers DIRECTORY FILE N: appends 1 to N, one line each.
+write_numbers() {
+	local i
+	for ((i = 1; i <= $3; i++)); do
+		echo "$i" >>"$1/$2" || { echo "write $i: failed"; return 1; }
+	done
+}
+# names DIRECTORY N: makes, renames and removes names, each exactly once.
+names() {
+	local i
+	for ((i = 0; i < $2; i++)); do
+		mkdir "$1/n$i" && mv "$1/n$i" "$1/m$i" && rmdir "$1/m$i" || return 1
+	done
+}
+
+echo kept >a/unlinked
+exec 8<>a/unlinked
+rm a/unlinked
+./locks hold posix ex 0 0 a/l >held &
+holder=$!
+soon "held" 5 grep -q held held
+timeout 60 ./locks wait flock ex 0 0 b/w >got
+./locks hold flock ex 0 0 b/w >held2 &
+other=$!
+soon "held" 5 grep -q held held2
+timeout 60 ./locks wait flock ex 0 0 a/w >got &
+waiter=$!
+write_numbers a numbers $((kills * 60)) >numbers.out &
+writer=$!
+names a $((kills * 20)) >names.out 2>&1 &
+namer=$!
+write_numbers b others $((kills * 60)) >others.out &
+beside=$!
+for ((i = 0; i < kills; i++)); do
+	sleep 0.2
+	victim=$(server_of a)
+	kill -KILL "$victim"
+	soon "another server" 10 bash -c "[[ \$(stat -c %a a) == 755 ]]"
+	[[ $i -ne 0 ]] || is "a lock outlives its server" EAGAIN "$(./locks try posix sh 0 0 b/l)"
+	sleep $((i % 2))
+	[[ $i -lt 8 ]] || sleep 6	# no more than ten within a minute
+done
+wait $writer || fail "a write failed: $(cat numbers.out)"
+wait $namer || fail "a name: $(tail -n 3 names.out)"
+wait $beside || fail "the other system: $(cat others.out)"
+is "each number once" "$(seq $((kills * 60)) | cksum)" "$(cksum <b/numbers)"
+is "the other system's" "$(seq $((kills * 60)) | cksum)" "$(cksum <a/others)"
+is "no name is left" "" "$(ls b | grep -E '^[nm][0-9]' || true)"
+is "a removed file that is open" kept "$(cat <&8)"
+echo more >&8
+exec 8>&-
+kill $other && wait $other 2>/dev/null || true
+wait $waiter
+is "a waiter outlives its server" got "$(cat got)"
+kill $holder && wait $holder 2>/dev/null || true
+is "the lock is free" got "$(timeout 10 ./locks wait posix ex 0 0 b/l)"
+says 'was ended by signal 9: another one goes on' a.log
+
+# --- keeper and server are killed: the other system recovers ----------------------------------------------------------
+
+./locks hold posix ex 0 0 a/l >held &
+holder=$!
+soon "held" 5 grep -q held held
+read -ra both <<<"$(pids_of a | xargs)"
+kill -KILL "${both[@]}"
+is "its lock is free" got "$(timeout 20 ./locks wait posix ex 0 0 b/l)"
+kill $holder 2>/dev/null || true
+says 'has ended without leaving: fenced' b.log
+expect 1 cat a/f
+says 'not connected|abort' err
+umount -l a
+echo on >b/on
+is "the other one" on "$(cat b/on)"
+serve a v
+is "back again" on "$(cat a/on)"
+
+# --- a system is paused --------------------------------------------------------------------------------------------------
+
+mkdir b/work
+paused=$(server_of a)
+(while :; do echo x >a/busy; rm a/busy; done) 2>/dev/null &
+busy=$!
+sleep 0.3
+kill -STOP "$paused"
+for ((i = 0; i < 100; i++)); do
+	mkdir "b/work/d$i" && echo "$i" >"b/work/d$i/f"
+done
+is "the other one works on" 100 "$(cat b/work/d*/f | wc -l)"
+# The paused system may hold the lock of the root's inode: then a call waits, and a signal ends it.
+for ((i = 0; i < 40; i++)); do
+	timeout -s INT -k 5 0.5 mkdir "b/r$i" || true
+done
+timeout 10 ls b/work >/dev/null || fail "calls that wait hold up others"
+checks=$((checks + 1))
+kill -CONT "$paused"
+kill $busy && wait $busy 2>/dev/null || true
+soon "and on" 10 mkdir b/after
+is "seen here" after "$(ls a | grep after)"
+
+leave a
+leave b
+clean v
+echo "$checks checks"
