@@ -131,14 +131,15 @@ other=$!
 soon "held" 5 grep -q held held2
 timeout 60 ./locks wait flock ex 0 0 a/w >got &
 waiter=$!
-write_numbers a numbers $((kills * 60)) >numbers.out &
+write_numbers a numbers $((kills * 1000)) >numbers.out &
 writer=$!
-names a $((kills * 20)) >names.out 2>&1 &
+names a $((kills * 200)) >names.out 2>&1 &
 namer=$!
-write_numbers b others $((kills * 60)) >others.out &
+write_numbers b others $((kills * 1000)) >others.out &
 beside=$!
 for ((i = 0; i < kills; i++)); do
 	sleep 0.2
+	kill -0 $writer $namer 2>/dev/null || fail "nothing is written any more at kill $i"
 	victim=$(server_of a)
 	kill -KILL "$victim"
 	soon "another server" 10 bash -c "[[ \$(stat -c %a a) == 755 ]]"
@@ -149,8 +150,8 @@ done
 wait $writer || fail "a write failed: $(cat numbers.out)"
 wait $namer || fail "a name: $(tail -n 3 names.out)"
 wait $beside || fail "the other system: $(cat others.out)"
-is "each number once" "$(seq $((kills * 60)) | cksum)" "$(cksum <b/numbers)"
-is "the other system's" "$(seq $((kills * 60)) | cksum)" "$(cksum <a/others)"
+is "each number once" "$(seq $((kills * 1000)) | cksum)" "$(cksum <b/numbers)"
+is "the other system's" "$(seq $((kills * 1000)) | cksum)" "$(cksum <a/others)"
 is "no name is left" "" "$(ls b | grep -E '^[nm][0-9]' || true)"
 is "a removed file that is open" kept "$(cat <&8)"
 echo more >&8

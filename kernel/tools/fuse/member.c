@@ -244,6 +244,7 @@ static void *acknowledge(void *arg)
 static void *settle(void *arg)
 {
 	while (!stopped()) {
+		nodes_settle();
 		if (change_try()) {
 			sg_settle(arg);
 			change_end();

@@ -95,12 +95,14 @@ int op_lookup(void)
 
 		err = sg_lookup(VOL, &dir, name, len, &ref, NULL);
 		if (!err)
+			err = node_keep(&ref);
+		if (!err)
 			err = reply_entry(&ref);
 		/* the file was removed just now, and so was its name */
 		if (err != -ESTALE || sg_seq(VOL, &dir) == seq)
 			break;
 	}
-	return err == -ESTALE ? -ENOENT : err;
+	return err;
 }
 
 /* --- making --------------------------------------------------------------------------------- */

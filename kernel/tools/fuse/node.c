@@ -209,6 +209,67 @@ void node_close(u64 id)
 		evict(id);
 }
 
+/* --- files that count as open for a moment ------------------------------------------------------ */
+
+#define KEPT_MAX	4096
+#define KEEP_NS		1000000000ULL
+
+static struct {
+	pthread_mutex_t lock;
+	u64 until;		/* look-ups until then keep what they find */
+	unsigned int n;
+	struct {
+		u64 id, since;
+	} node[KEPT_MAX];
+} kept = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void nodes_keep_for_a_while(void)
+{
+	sg_store64(&kept.until, sg_ticks() + KEEP_NS);
+}
+
+int node_keep(const struct sg_iref *ref)
+{
+	u64 id = node_id(ref), now = sg_ticks();
+	int err;
+
+	if (now > sg_load64(&kept.until) || fs.vol.read_only || ref->ino == SG_INO_ROOT)
+		return 0;
+	err = node_open(id, ref, false, false);
+	if (err)
+		return err;
+	pthread_mutex_lock(&kept.lock);
+	if (kept.n < KEPT_MAX) {
+		kept.node[kept.n].id = id;
+		kept.node[kept.n++].since = now;
+		id = 0;
+	}
+	pthread_mutex_unlock(&kept.lock);
+	if (id)
+		node_close(id);
+	return 0;
+}
+
+void nodes_settle(void)
+{
+	u64 now = sg_ticks(), id;
+	unsigned int i = 0;
+
+	pthread_mutex_lock(&kept.lock);
+	while (i < kept.n) {
+		if (now - kept.node[i].since < KEEP_NS) {
+			i++;
+			continue;
+		}
+		id = kept.node[i].id;
+		kept.node[i] = kept.node[--kept.n];
+		pthread_mutex_unlock(&kept.lock);
+		node_close(id);
+		pthread_mutex_lock(&kept.lock);
+	}
+	pthread_mutex_unlock(&kept.lock);
+}
+
 /* For the engine: an inode without links that this system has deferred. */
 bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation)
 {

@@ -275,6 +275,8 @@ static void handle(void)
 	sg_store64(&self->unique, IN->unique);
 	__atomic_store_n(&self->call->state, CALL_RUNNING, __ATOMIC_RELEASE);
 	err = op && op->run ? run(op) : -ENOSYS;
+	if (err == -ESTALE)
+		nodes_keep_for_a_while();
 	if (err)
 		keep(err < -511 ? -EIO : err, NULL, 0);
 }
