@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME]...: runs all tests, or those of a subject, or one.
- * !NAME: what this test asks for is to be refused here, so it has to fail.
+ * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME]...: runs all tests, those of a subject, or one.
+ * !NAME: this test has to fail, because its calls are to be refused here.
  */
 #include <ftw.h>
 #include <grp.h>

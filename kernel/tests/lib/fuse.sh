@@ -102,6 +102,12 @@ program() {
 		fail "$1 does not compile"
 }
 
+# end PID: ends a process that this test has started.
+end() {
+	kill "$1" 2>/dev/null || true
+	wait "$1" 2>/dev/null || true
+}
+
 # soon WHAT SECONDS COMMAND...: it succeeds within that time.
 soon() {
 	local end=$((SECONDS + $2 + 1))

@@ -15,28 +15,28 @@ esac
 seed=${SEED:-$RANDOM}
 echo "SEED=$seed"
 
-# --- one file, compared with a copy in memory -------------------------------------------------------
+# --- one file, compared with a copy in memory -----------------------------------------------
 
 program fsx
-make_volume v 128M
+make_volume v 48M
 serve a v
 serve b v
 expect 0 ./fsx -s "$seed" -n "$operations" -x mapread,mapwrite,beyond,collapse,insert a/fsx
 is "both show the same" "$(cksum <a/fsx)" "$(cksum <b/fsx)"
 rm b/fsx
 
-# --- many processes in the same directories, and another system that looks on --------------------------
+# --- many processes in the same directories, and another system that looks on ---------------
 
 program stress
 mkdir a/stress
 (while :; do find b/stress -type f -exec cat {} + || true; done) >/dev/null 2>&1 &
 looker=$!
 expect 0 ./stress -s "$seed" -p 4 -t "$seconds" a/stress
-kill $looker && wait $looker 2>/dev/null || true
+end "$looker"
 is "both list the same" "$(cd a && find . | sort | cksum)" "$(cd b && find . | sort | cksum)"
 rm -r b/stress
 
-# --- the memory of a server is bounded --------------------------------------------------------------------
+# --- the memory of a server is bounded ------------------------------------------------------
 
 mkdir a/many
 for ((i = 0; i < 20; i++)); do
@@ -44,15 +44,15 @@ for ((i = 0; i < 20; i++)); do
 		: >"a/many/$i-$k"
 	done
 done
-head -c 64M /dev/urandom >a/large
+head -c 24M /dev/urandom >a/large
 cmp a/large b/large || fail "the other system shows other bytes"
 kib=$(awk '/^(RssAnon|RssShmem)/ { sum += $2 } END { print sum }' "/proc/$(server_of a)/status")
 # RssShmem includes the volume's own pages, which are the tmpfs's.
-[[ $kib -lt $(((128 + 128) * 1024)) ]] || fail "the server has $kib KiB"
+[[ $kib -lt $(((48 + 112) * 1024)) ]] || fail "the server has $kib KiB"
 checks=$((checks + 2))
 rm -r a/many b/large
 
-# --- full -----------------------------------------------------------------------------------------------------
+# --- full -----------------------------------------------------------------------------------
 
 program fill
 mkdir a/full
@@ -67,25 +67,25 @@ for way in large small append allocate; do
 	rm a/again
 done
 
-# --- growth in use ----------------------------------------------------------------------------------------------
+# --- growth in use --------------------------------------------------------------------------
 
 size_of() {
 	df --output=size -k "$1" | tail -n 1
 }
 before=$(size_of a)
-expect 0 "$ctl" grow --size 192M "$memory/v"
-[[ $(size_of a) -gt $((before + 60000)) ]] || fail "a has not grown: $(size_of a) KiB"
-[[ $(size_of b) -gt $((before + 60000)) ]] || fail "b has not grown: $(size_of b) KiB"
-head -c 150M /dev/urandom >a/large
+expect 0 "$ctl" grow --size 80M "$memory/v"
+[[ $(size_of a) -gt $((before + 30000)) ]] || fail "a has not grown: $(size_of a) KiB"
+[[ $(size_of b) -gt $((before + 30000)) ]] || fail "b has not grown: $(size_of b) KiB"
+head -c 60M /dev/urandom >a/large
 same a/large b/large
 rm a/large
 
-# --- a copy while both are used -------------------------------------------------------------------------------------
+# --- a copy while both are used -------------------------------------------------------------
 
 (for ((i = 0; ; i++)); do echo "$i" >>a/counted || exit 1; done) &
 writer=$!
 expect 0 "$ctl" snapshot "$memory/v" "$memory/copy"
-kill $writer && wait $writer 2>/dev/null || true
+end "$writer"
 expect '*' "$fsck" -p "$memory/copy"
 says ': clean'
 "$ctl" cat "$memory/copy" /counted >counted
@@ -95,7 +95,7 @@ leave a
 leave b
 clean v
 
-# --- hostile bytes ----------------------------------------------------------------------------------------------------
+# --- hostile bytes --------------------------------------------------------------------------
 
 # Another member stores into the metadata at random while the server works. Whatever it finds, it
 # answers each call with a result or an error, and goes on.

@@ -18,7 +18,7 @@ serve a v
 serve b v
 is "systems" "2" "$("$ctl" -j systems "$memory/v" | pick 'len(d["systems"])')"
 
-# --- what one changes, the other sees with its next call ----------------------------------------------
+# --- what one changes, the other sees with its next call ------------------------------------
 
 for ((i = 0; i < rounds / 4; i++)); do
 	echo "$i" >a/f
@@ -37,7 +37,7 @@ mkdir a/d
 setfacl -m u:1:rwx a/d 2>/dev/null || setfattr -n user.x -v 1 a/d 2>/dev/null || true
 is "attributes" "$(getfattr -dm - a/d 2>/dev/null)" "$(getfattr -dm - b/d 2>/dev/null | sed 's|b/d|a/d|')"
 
-# --- appends of both are whole, and none is lost ------------------------------------------------------------
+# --- appends of both are whole, and none is lost --------------------------------------------
 
 # append DIRECTORY WORD: lines of 100 bytes.
 append() {
@@ -54,16 +54,16 @@ is "lines" $((3 * rounds)) "$(wc -l <a/log)"
 is "whole lines" $((3 * rounds)) "$(sort -u b/log | awk 'length == 99' | wc -l)"
 rm a/log
 
-# --- an open file that the other one removes ------------------------------------------------------------------
+# --- an open file that the other one removes ------------------------------------------------
 
 echo still >a/open
 exec 8<a/open
 rm b/open
-is "names" "" "$(ls a | grep open || true)"
+is "names" "" "$(find a -name 'open*')"
 is "a removed file" still "$(cat <&8)"
 exec 8<&-
 
-# --- locks ------------------------------------------------------------------------------------------------------
+# --- locks ----------------------------------------------------------------------------------
 
 for kind in posix ofd flock; do
 	./locks hold $kind ex 0 0 a/l >held &
@@ -86,23 +86,23 @@ is "a circle" "EDEADLK got" "$(cat one two | grep -v first | sort | xargs)"
 ./locks hold posix ex 5 5 a/l >held &
 soon "held" 5 grep -q held held
 is "a holder of another system" "ex 5 5 0" "$(./locks get ex 0 0 b/l)"
-kill $! && wait $! 2>/dev/null || true
+end "$!"
 ./locks count posix $((rounds / 4)) a/n >/dev/null &
 ./locks count posix $((rounds / 4)) b/n >/dev/null
 wait
 is "counted under a lock" $((rounds / 2)) "$(cat a/n)"
 
-# --- a signal ends a wait -----------------------------------------------------------------------------------------
+# --- a signal ends a wait -------------------------------------------------------------------
 
 ./locks hold posix ex 0 0 a/l >held &
 holder=$!
 soon "held" 5 grep -q held held
 timeout -s INT 0.5 ./locks wait posix ex 0 0 b/l >got && fail "it got the lock"
 is "an interrupted wait" "" "$(cat got)"
-kill $holder && wait $holder 2>/dev/null || true
+end "$holder"
 is "it has left no lock" got "$(timeout 10 ./locks wait posix ex 0 0 a/l)"
 
-# --- a server is killed: its mount goes on ---------------------------------------------------------------------------
+# --- a server is killed: its mount goes on --------------------------------------------------
 
 # write_numbers DIRECTORY FILE N: appends 1 to N, one line each.
 write_numbers() {
@@ -152,18 +152,18 @@ wait $namer || fail "a name: $(tail -n 3 names.out)"
 wait $beside || fail "the other system: $(cat others.out)"
 is "each number once" "$(seq $((kills * 1000)) | cksum)" "$(cksum <b/numbers)"
 is "the other system's" "$(seq $((kills * 1000)) | cksum)" "$(cksum <a/others)"
-is "no name is left" "" "$(ls b | grep -E '^[nm][0-9]' || true)"
+is "no name is left" "" "$(find b -maxdepth 1 -name '[nm][0-9]*')"
 is "a removed file that is open" kept "$(cat <&8)"
 echo more >&8
 exec 8>&-
-kill $other && wait $other 2>/dev/null || true
+end "$other"
 wait $waiter
 is "a waiter outlives its server" got "$(cat got)"
-kill $holder && wait $holder 2>/dev/null || true
+end "$holder"
 is "the lock is free" got "$(timeout 10 ./locks wait posix ex 0 0 b/l)"
 says 'was ended by signal 9: another one goes on' a.log
 
-# --- keeper and server are killed: the other system recovers ----------------------------------------------------------
+# --- keeper and server are killed: the other system recovers --------------------------------
 
 ./locks hold posix ex 0 0 a/l >held &
 holder=$!
@@ -181,7 +181,7 @@ is "the other one" on "$(cat b/on)"
 serve a v
 is "back again" on "$(cat a/on)"
 
-# --- a system is paused --------------------------------------------------------------------------------------------------
+# --- a system is paused ---------------------------------------------------------------------
 
 mkdir b/work
 paused=$(server_of a)
@@ -200,9 +200,9 @@ done
 timeout 10 ls b/work >/dev/null || fail "calls that wait hold up others"
 checks=$((checks + 1))
 kill -CONT "$paused"
-kill $busy && wait $busy 2>/dev/null || true
+end "$busy"
 soon "and on" 10 mkdir b/after
-is "seen here" after "$(ls a | grep after)"
+is "seen here" after "$(basename a/aft*)"
 
 leave a
 leave b

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatefs-fuse: the POSIX matrix over its mount. What FUSE cannot do is refused, and listed here:
-# docs/fuse.md says why. Then the command line, and the ways in which a mount ends.
+# stargatefs-fuse: the POSIX matrix over its mount. FUSE has no request for some calls: they are
+# refused, and listed here (docs/fuse.md). Then the command line, and the ways in which a mount ends.
 # shellcheck source=kernel/tests/lib/fuse.sh
 source "$(dirname "$0")/../lib/fuse.sh"
 
@@ -33,7 +33,7 @@ matrix() {
 	is "nothing stays behind" "" "$(ls -A "$1")"
 }
 
-# --- the matrix -----------------------------------------------------------------------------------
+# --- the matrix -----------------------------------------------------------------------------
 
 make_volume v 64M
 serve m v
@@ -50,7 +50,7 @@ matrix m names data xattrs "${no_request[@]}" "${shared_maps[@]}"
 leave m
 clean v
 
-# --- locks of one system ----------------------------------------------------------------------------
+# --- locks of one system --------------------------------------------------------------------
 
 program locks
 serve m v
@@ -58,7 +58,7 @@ expect 0 ./locks alone m/l
 says 'checks'
 rm m/l
 
-# --- refusals: one line, and nothing has changed ------------------------------------------------------
+# --- refusals: one line, and nothing has changed --------------------------------------------
 
 # no_mount PATTERN ARGUMENT...
 no_mount() {
@@ -92,7 +92,7 @@ expect 0 "$fuse" --version
 says '^stargatefs-fuse [0-9]'
 is "systems" 1 "$("$ctl" -j systems "$memory/v" | pick 'len(d["systems"])')"
 
-# --- read-only, and the ways to end --------------------------------------------------------------------
+# --- read-only, and the ways to end ---------------------------------------------------------
 
 echo kept >m/kept
 leave m

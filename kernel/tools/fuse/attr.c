@@ -404,7 +404,8 @@ static int ioctl_get(const struct sg_iref *ref, const struct fuse_ioctl_in *in)
 		a.x.fsx_xflags = flags_out(node_flags(ref), true);
 	else
 		a.flags = flags_out(node_flags(ref), false);
-	return reply(&a, sizeof(a.out) + (in->cmd == FS_IOC_FSGETXATTR ? sizeof(a.x) : in->out_size));
+	return reply(&a, sizeof(a.out) + (in->cmd == FS_IOC_FSGETXATTR ? sizeof(a.x) :
+					  sizeof(a.flags)));
 }
 
 int op_ioctl(void)

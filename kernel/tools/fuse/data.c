@@ -240,7 +240,7 @@ int op_write(void)
 
 /* --- the rest ------------------------------------------------------------------------------- */
 
-/* Whoever writes stores past the caches already. A file on a disk has a cache of its own. */
+/* Each write is in the volume's memory already. A file on a disk has a cache of its own. */
 int op_fsync(void)
 {
 	sg_fence();

@@ -249,7 +249,7 @@ int op_create(void)
 	if (!err)
 		err = make(&dir, call_name(sizeof(*in), NULL), S_IFREG | (in->mode & 07777),
 			   in->umask, 0, NULL, &ref);
-	/* Another system was faster: the kernel looks that file up, and checks whether it may open it. */
+	/* Another system was faster: the kernel looks that file up, and checks permissions. */
 	if (err == -EEXIST && !(in->flags & O_EXCL))
 		return -ESTALE;
 	return err ? err : reply_created(&ref, false);

@@ -209,7 +209,7 @@ void node_close(u64 id)
 		evict(id);
 }
 
-/* --- files that count as open for a moment ------------------------------------------------------ */
+/* --- files that count as open for a moment --------------------------------------------------- */
 
 #define KEPT_MAX	4096
 #define KEEP_NS		1000000000ULL

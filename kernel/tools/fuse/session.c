@@ -193,7 +193,7 @@ static int op_destroy(void)
 	return reply(NULL, 0);
 }
 
-/* What the kernel would ask again at each call, and this server does not need. */
+/* The kernel does not ask again: it needs none of these. */
 static int op_unsupported(void)
 {
 	return -ENOSYS;
@@ -539,7 +539,8 @@ static int greet(const struct fuse_in_header *in)
 		out.flags2 = flags2 & INIT2_DIRECT_MMAP;
 	if (i->major != 7 || ~i->flags & NEEDED) {
 		put(in->unique, -EPROTO, NULL, 0);
-		tool_error("this kernel's FUSE (7.%u) lacks what the server needs: Linux 5.1 or later", i->minor);
+		tool_error("this kernel's FUSE (7.%u) is too old: Linux 5.1 or later is needed",
+			   i->minor);
 		return -EPROTO;
 	}
 	if (fs.opt.mappings && !out.flags2)

@@ -50,7 +50,8 @@ def programs(suite_name, san, env, only=None):
 # Programs that take longest; the order matters, the figures need not be exact.
 COSTS = {"crash_fsck": 60, "check": 60, "guard": 55, "guard_tool": 55, "stargatectl": 50,
          "relocate": 40, "tools": 35, "clone_tool": 30, "relocate_tool": 30, "fsck": 30,
-         "crash": 30, "crash_grow": 25, "names": 20, "systems_epoch": 15, "systems": 15}
+         "fuse_load": 40, "fuse": 30, "fuse_pair": 30, "crash": 30, "crash_grow": 25, "names": 20,
+         "systems_epoch": 15, "systems": 15}
 # Two of these have two processors to themselves, except for two waiting cases.
 BUSY = WHOLE - 1
 # These mostly wait, for heartbeats and time limits.
