@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME]...: runs all tests, those of a subject, or one.
- * !NAME: this test has to fail, because its calls are to be refused here.
+ * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME | -NAME]...: runs all tests, those of a subject,
+ * or one. !NAME: this test has to fail, because its calls are to be refused here. -NAME comes first:
+ * the test is left out.
  */
 #include <ftw.h>
 #include <grp.h>
@@ -208,7 +209,9 @@ static bool wanted(const struct test *t, char **names)
 	bool chosen = false;
 
 	for (; *names; names++) {
-		if (**names == '!')
+		if (**names == '-' && !strcmp(*names + 1, t->name))
+			return false;
+		if (**names == '!' || **names == '-')
 			continue;
 		chosen = true;
 		if (!strcmp(*names, t->name) || !strcmp(*names, t->subject))
@@ -241,7 +244,7 @@ int main(int argc, char **argv)
 	const struct test *t;
 
 	if (argc < 2 || chdir(argv[1])) {
-		fprintf(stderr, "usage: %s DIRECTORY [SUBJECT | NAME | !NAME]...\n", argv[0]);
+		fprintf(stderr, "usage: %s DIRECTORY [SUBJECT | NAME | !NAME | -NAME]...\n", argv[0]);
 		return 2;
 	}
 	for (t = tests; t; t = t->next) {

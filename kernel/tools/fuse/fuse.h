@@ -160,7 +160,7 @@ int node_open(u64 id, const struct sg_iref *ref, bool again, bool made);
 void node_close(u64 id);
 bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation);
 /*
- * A file that the kernel has looked up was replaced before the kernel used it. It looks again, once:
+ * A file that the kernel has looked up was replaced before its use. The kernel looks again, once;
  * the files that it finds soon stay for a second or two.
  */
 void nodes_keep_for_a_while(void);

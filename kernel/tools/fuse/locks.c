@@ -306,7 +306,7 @@ int op_setlk(void)
 	err = sg_userlock_set(VOL, &ref, &want, waits_for ? &wait : NULL, NULL);
 	if (!err)
 		table_note(IN->nodeid, in->fh, &want, true);
-	else if (err == -EAGAIN && want.kind == SG_USERLOCK_FLOCK)	/* it has lost the old one */
+	else if (err == -EAGAIN && want.kind == SG_USERLOCK_FLOCK)	/* the old one is lost */
 		table_note(IN->nodeid, in->fh, &want, false);
 	if (err == -EAGAIN && waits_for)
 		return wait_for_lock(in, &ref, &want, &wait);

@@ -67,8 +67,10 @@ static int reply_relative(const struct sg_iref *ref, bool up)
 {
 	struct sg_iref there = *ref;
 	struct sg_attr attr;
-	int err = up ? sg_getattr(VOL, ref, &attr) : 0;
+	int err = sg_getattr(VOL, ref, &attr);
 
+	if (!err && !attr.nlink)
+		err = -ESTALE;
 	if (!err && up && !S_ISDIR(attr.mode))
 		err = -ENOTDIR;
 	if (!err && up && ref->ino != SG_INO_ROOT)

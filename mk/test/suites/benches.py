@@ -11,6 +11,7 @@ BENCHES = {
     "flushes": ("minutes", "fences and lines written back, for each operation"),
     "copy": ("minutes", "copies past this processor's caches and through them"),
     "scale": ("minutes", "volumes of 1 TiB, 10^7 files, 64 systems in one process"),
+    "fuse": ("1 min", "calls by stargatefs-fuse beside a pass-through by FUSE, and tmpfs"),
     "sem": ("minutes", "shared semaphores beside pthreads, System V, flock, NFS, a server"),
     "ring": ("30 s", "instructions of a record in a ring, beside two copies"),
     "together": ("minutes", "several systems at once, beside 9p and virtiofs"),
