@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME | -NAME]...: runs all tests, those of a subject,
- * or one. !NAME: this test has to fail, because its calls are to be refused here. -NAME comes first:
- * the test is left out.
+ * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME | -NAME]...: runs all tests, or those of a
+ * subject, or one. !NAME: this test has to fail, because its calls are to be refused here. -NAME
+ * comes first: the test is left out.
  */
 #include <ftw.h>
 #include <grp.h>

@@ -78,10 +78,10 @@ no_mount 'takes DEVICE\|FILE and DIRECTORY' "$memory/v"
 no_mount 'cannot be opened' "$memory/none" n
 no_mount 'cannot be mounted on' "$memory/v" none
 no_mount 'is no directory' "$memory/v" "$memory/v"
-no_mount "'x' is not possible: 0 to 60000" --cache x "$memory/v" n
-no_mount "'1' is not possible: 2 to 64" --workers 1 "$memory/v" n
+no_mount "'x': must be 0 to 60000" --cache x "$memory/v" n
+no_mount "'1': must be 2 to 64" --workers 1 "$memory/v" n
 no_mount "there is no option 'nonsense'" -o nonsense "$memory/v" n
-no_mount "remount-ro or continue" -o errors=panic "$memory/v" n
+no_mount "'panic': must be remount-ro or continue" -o errors=panic "$memory/v" n
 head -c 32M /dev/zero >"$memory/zero"
 no_mount 'no StargateFS|not a StargateFS' "$memory/zero" n
 head -c 1000 /dev/zero >"$memory/short"

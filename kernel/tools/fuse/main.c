@@ -71,11 +71,6 @@ static bool take_errors(struct options *opt, const char *arg)
 	return opt->errors == ERRORS_CONTINUE || !strcmp(arg, "remount-ro");
 }
 
-static int refuse_value(const char *name, const char *arg, const char *allowed)
-{
-	return tool_usage_error("%s: '%s' is not possible: %s", name, arg, allowed);
-}
-
 static int take(struct options *opt, int c, const char *arg)
 {
 	u64 n;
@@ -86,7 +81,7 @@ static int take(struct options *opt, int c, const char *arg)
 		return 0;
 	case OPT_CACHE:
 		if (!parse_number(arg, 10, 60000, &n))
-			return refuse_value("--cache", arg, "0 to 60000 (ms)");
+			return tool_value_error("cache", arg, false, "0 to 60000 (ms)");
 		opt->cache_ns = n * 1000000;
 		return 0;
 	case OPT_MMAP:
@@ -94,12 +89,12 @@ static int take(struct options *opt, int c, const char *arg)
 		return 0;
 	case OPT_WORKERS:
 		if (!parse_number(arg, 10, WORKERS_MAX, &n) || n < 2)
-			return refuse_value("--workers", arg, "2 to 64");
+			return tool_value_error("workers", arg, false, "2 to 64");
 		opt->workers = (unsigned int)n;
 		return 0;
 	case OPT_ERRORS:
 		return take_errors(opt, arg) ? 0 :
-		       refuse_value("--errors", arg, "remount-ro or continue");
+		       tool_value_error("errors", arg, false, "remount-ro or continue");
 	case OPT_ME:
 		opt->alone = true;
 		return 0;
@@ -173,17 +168,14 @@ static int parse(int argc, char **argv, struct options *opt)
 {
 	int c, status = 0;
 
-	while (!status && (c = getopt_long(argc, argv, "fo:hV", options, NULL)) >= 0) {
-		if (c == 'h') {
-			fputs(usage, stdout);
-			return 0;
-		}
-		if (c == 'V') {
-			printf("stargatefs-fuse %s\n", TOOL_VERSION);
-			return 0;
-		}
-		if (c == '?')
-			return tool_usage_error("there is no such option, or its value is missing");
+	opterr = 0;
+	while (!status && (c = getopt_long(argc, argv, ":fo:hV", options, NULL)) >= 0) {
+		if (c == 'h')
+			return tool_help(usage);
+		if (c == 'V')
+			return tool_version();
+		if (c == '?' || c == ':')
+			return tool_option_error(c, argv);
 		status = c == 'o' ? take_list(opt, optarg) : take(opt, c, optarg);
 	}
 	if (status)

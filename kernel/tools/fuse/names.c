@@ -100,7 +100,7 @@ int op_lookup(void)
 			err = node_keep(&ref);
 		if (!err)
 			err = reply_entry(&ref);
-		/* the file was removed just now, and so was its name */
+		/* the file and its name were removed just now */
 		if (err != -ESTALE || sg_seq(VOL, &dir) == seq)
 			break;
 	}
