@@ -37,6 +37,9 @@ mount -t tmpfs -o size=2G tmpfs "$memory"
 end_all() {
 	local one
 	set +e
+	for one in $(jobs -p); do
+		kill -KILL "$one" 2>/dev/null
+	done
 	for one in "${servers[@]}"; do
 		umount -l "$dir/$one" 2>/dev/null
 	done
