@@ -35,8 +35,9 @@ mkdir "$memory"
 mount -t tmpfs -o size=2G tmpfs "$memory"
 
 end_all() {
-	local one
+	local one status=$?
 	set +e
+	[[ $status -eq 0 ]] || tail -n 5 ./*.log >&2
 	for one in $(jobs -p); do
 		kill -KILL "$one" 2>/dev/null
 	done
