@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ringcost ring|single|copies BYTES N: sends and receives N records of so many bytes by libstargate,
- * in memory of its own that stands for a ring; or copies them twice, the least that this takes. For
+ * ringcost ring|single|copies BYTES N: sends and receives N records of BYTES bytes by libstargate, in
+ * memory of its own that stands for a ring; or copies them twice, the least that this takes. For
  * e2e/bench/ring, which counts the instructions. No call reaches a kernel.
  */
 #define _GNU_SOURCE

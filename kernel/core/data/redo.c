@@ -222,10 +222,11 @@ static bool log_is_locked(const struct sg_iref *ref, const struct sg_word *log, 
 static const u8 *bytes_outside(struct sg_vol *vol, u64 from, u64 len, u32 crc)
 {
 	u64 in = from & (SG_PAGE - 1), pages = sg_pages_of(in + len);
-	const u8 *bytes = vol->base + from;
+	const u8 *bytes;
 
 	if (!sg_data_range(vol, from - in, pages) || sg_good_pages(vol, from - in, pages) < pages)
 		return NULL;
+	bytes = vol->base + from;
 	return sg_crc32c(~0u, bytes, len) == crc ? bytes : NULL;
 }
 

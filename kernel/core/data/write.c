@@ -310,7 +310,7 @@ static s64 write_units(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, c
 		       u64 len, s64 now)
 {
 	u64 done = 0, n;
-	bool filled;
+	bool filled = false;
 	int err = 0;
 
 	for (; done < len; done += n) {

@@ -274,7 +274,7 @@ static bool steal_from(struct sg_tx *tx, u64 area)
 	return true;
 }
 
-/* No thread of this system has used that area of its own since the last look, or since it joined. */
+/* No thread of this system has used that own area since the last look, or since it joined. */
 static bool is_idle(struct sg_vol *vol, unsigned int which)
 {
 	struct sg_tx *tx = &vol->tx[which];

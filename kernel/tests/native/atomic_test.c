@@ -168,16 +168,16 @@ static void refusals(struct sg_vol *vol)
 static void in_units(struct sg_vol *vol)
 {
 	struct sg_iref f = file_new(vol);
-	u64 commits = vol->stat.commits;
+	u64 commits = sg_counters(vol).commits;
 
 	CHECK_EQ(sg_atomic_unit(100, 64 * KIB), 64 * KIB);
 	CHECK_EQ(sg_atomic_unit(100, 64 * KIB + 1), 64 * KIB - 100);
 	CHECK_EQ(sg_atomic_unit(64 * KIB, MIB), 64 * KIB);
 	CHECK_OK(sg_set_atomic(vol, &f, true, 1));
-	commits = vol->stat.commits;
+	commits = sg_counters(vol).commits;
 	rng_fill(&rng, bytes, MIB);
 	CHECK_EQ(sg_write(vol, &f, 100, bytes, MIB, 1), MIB);
-	CHECK_EQ(vol->stat.commits - commits, 17);
+	CHECK_EQ(sg_counters(vol).commits - commits, 17);
 	has(vol, &f, 100, MIB);
 	/* without the lock, no other way of writing touches the file */
 	CHECK_EQ(sg_write_begin(vol, &f, 0, 10, SG_WRITE_IN_PLACE, &(struct sg_write){}), -EAGAIN);

@@ -209,12 +209,13 @@ static void pass_epochs(void)
 /* Returns how many transactions ended meanwhile, reclaim's among them. */
 static u64 begin_many(void)
 {
-	u64 before = s[0].v.stat.commits + s[0].v.stat.aborts;
+	struct sg_counters before = sg_counters(&s[0].v), now;
 	unsigned int i;
 
 	for (i = 0; i < BEGUN; i++)
 		sg_tx_abort(sg_tx_begin(&s[0].v));
-	return s[0].v.stat.commits + s[0].v.stat.aborts - before;
+	now = sg_counters(&s[0].v);
+	return now.commits + now.aborts - before.commits - before.aborts;
 }
 
 /*
