@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ringcost ring|single|copies BYTES N: sends and receives N records of BYTES bytes by libstargate, in
- * memory of its own that stands for a ring; or copies them twice, the least that this takes. For
- * e2e/bench/ring, which counts the instructions. No call reaches a kernel.
+ * ringcost ring|single|copies BYTES N: sends and receives N records of BYTES bytes by libstargate.
+ * Memory of its own stands for the ring. Or it copies them twice, the least that this takes.
+ * e2e/bench/ring counts the instructions. No call reaches a kernel.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -20,8 +20,8 @@ struct sg_identity {
 };
 
 /*
- * Statistics; deliberately not exact across CPUs. Each transaction area has its own, because threads
- * would take a common line from each other with each transaction. sg_counters() adds them up.
+ * Statistics; deliberately not exact across CPUs. Each transaction area has its own: threads would
+ * take a common line from each other with each transaction. sg_counters() adds them up.
  */
 struct sg_counters {
 	u64 commits, commit_words, aborts;
