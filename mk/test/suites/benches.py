@@ -3,7 +3,7 @@
 
 BENCHES = {
     "gate": ("30 s", "instruction counts beside e2e/bench/baseline (UPDATE=1 writes it)"),
-    "lines": ("a minute", "cache lines that systems take from each other, and by which object"),
+    "lines": ("a minute", "cache lines that systems take from each other, by object"),
     "peers": ("hours", "times beside 9p, virtiofs, NFS, Samba (SECTIONS=)"),
     "targets": ("minutes", "instruction counts beside ext4-dax, xfs-dax, tmpfs, memcpy"),
     "quick": ("minutes", "a read of 4 KiB taken apart, beside ext4-dax and tmpfs"),

@@ -104,7 +104,7 @@ def suite_tsan():
 
 
 @suite("lines", "native", takes="a minute",
-       about="cache lines that systems take from each other, beside a baseline (UPDATE=1)")
+       about="cache lines that systems take from each other (UPDATE=1)")
 def suite_lines():
     lines = build("build-lines", "SAN=lines", "lines-program", lock="lines")
     yield Case("lines/engine", ["build/lines/tests/lines"], weight=BUSY, needs=(lines,),
