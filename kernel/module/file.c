@@ -467,7 +467,8 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 	} while (!fatal_signal_pending(current) &&
 		 ((!n && ++tries < TRIES) ||
 		  (n == -ENOSPC && sg_more_space(sgfs_vol(inode), &nospace))));
-	kvfree(buf);
+	if (unlikely(buf))
+		kvfree(buf);
 	sgfs_refresh(inode);
 	if (n > 0) {
 		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, n);

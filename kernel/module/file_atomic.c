@@ -25,12 +25,10 @@ bool sgfs_knows_atomic(const struct super_block *sb)
 /* --- writes ----------------------------------------------------------------------------------- */
 
 /* The kernel's rules for RWF_ATOMIC: one segment, a power of two, at a multiple of it. */
-int sgfs_atomic_allowed(const struct kiocb *iocb, const struct iov_iter *from, size_t asked)
+int sgfs_atomic_refusal(const struct kiocb *iocb, const struct iov_iter *from, size_t asked)
 {
 	size_t len = iov_iter_count(from);
 
-	if (!sgfs_iocb_is_atomic(iocb))
-		return 0;
 	if (!sgfs_iter_is_one(from) || len != asked || len < SGFS_ATOMIC_MIN ||
 	    len > SG_ATOMIC_MAX || !is_power_of_2(len) || !IS_ALIGNED(iocb->ki_pos, len))
 		return -EINVAL;

@@ -586,8 +586,13 @@ static inline bool sgfs_writes_atomic(const struct kiocb *iocb, const struct ino
 	return unlikely(SGFS_I(inode)->flags & SG_FL_ATOMIC) || sgfs_iocb_is_atomic(iocb) ||
 	       SGFS(inode->i_sb)->opt.data == SGFS_DATA_ATOMIC;
 }
+int sgfs_atomic_refusal(const struct kiocb *iocb, const struct iov_iter *from, size_t asked);
 /* May the bytes left of @asked be written as a whole? For RWF_ATOMIC. */
-int sgfs_atomic_allowed(const struct kiocb *iocb, const struct iov_iter *from, size_t asked);
+static inline int sgfs_atomic_allowed(const struct kiocb *iocb, const struct iov_iter *from,
+				      size_t asked)
+{
+	return sgfs_iocb_is_atomic(iocb) ? sgfs_atomic_refusal(iocb, from, asked) : 0;
+}
 /* Room for the next unit of the write; kvfree() frees it. */
 void *sgfs_atomic_buffer(const struct iov_iter *from);
 ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from);
