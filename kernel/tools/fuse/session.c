@@ -27,6 +27,7 @@
 #include "fuse.h"
 
 #define STACK_BYTES	(512u << 10)
+#define READERS		3	/* so many threads read; the kernel takes them in turn, cold */
 #define HEED_NS		100000000ULL	/* a call that takes no longer is not interrupted */
 
 extern bool (*sg_interrupt_hook)(void);
@@ -488,13 +489,27 @@ static void serve_left(void)
 	count_reading(1);
 }
 
+/* Enough others read: a burst of calls is over, and this thread ends. It counts no more. */
+static bool is_spare(void)
+{
+	bool spare;
+
+	if (__atomic_load_n(&pool.reading, __ATOMIC_RELAXED) <= READERS)
+		return false;
+	pthread_mutex_lock(&pool.lock);
+	spare = pool.reading > READERS;
+	pool.reading -= spare;
+	pthread_mutex_unlock(&pool.lock);
+	return spare;
+}
+
 static void *work(void *arg)
 {
-	bool got;
+	bool got, spare = false;
 
 	self = arg;
 	serve_left();
-	while (!sg_load64(&fs.stopping) && read_call(&got))
+	while (!sg_load64(&fs.stopping) && !(spare = is_spare()) && read_call(&got))
 		if (got)
 			serve_one();
 	pthread_mutex_lock(&pool.lock);
@@ -503,7 +518,7 @@ static void *work(void *arg)
 	self->out = NULL;
 	give_call(self->call);
 	self->used = false;
-	pool.reading--;
+	pool.reading -= !spare;
 	pool.running--;
 	pthread_cond_signal(&pool.ended);
 	pthread_mutex_unlock(&pool.lock);
