@@ -103,7 +103,7 @@ soon "held" 5 grep -q held held
 timeout -s INT 0.5 ./locks wait posix ex 0 0 b/l >got && fail "it got the lock"
 is "an interrupted wait" "" "$(cat got)"
 end "$holder"
-is "it has left no lock" got "$(timeout 10 ./locks wait posix ex 0 0 a/l)"
+is "it has left no lock" got "$(timeout 60 ./locks wait posix ex 0 0 a/l)"
 
 # --- a server is killed: its mount goes on --------------------------------------------------
 
@@ -164,7 +164,7 @@ end "$other"
 wait $waiter
 is "a waiter outlives its server" got "$(cat got)"
 end "$holder"
-is "the lock is free" got "$(timeout 10 ./locks wait posix ex 0 0 b/l)"
+is "the lock is free" got "$(timeout 60 ./locks wait posix ex 0 0 b/l)"
 says 'was ended by signal 9: another one goes on' a.log
 
 # --- keeper and server are killed: the other system recovers --------------------------------
@@ -175,7 +175,7 @@ holder=$!
 soon "held" 5 grep -q held held
 read -ra both <<<"$(pids_of a | xargs)"
 kill -KILL "${both[@]}"
-is "its lock is free" got "$(timeout 20 ./locks wait posix ex 0 0 b/l)"
+is "its lock is free" got "$(timeout 60 ./locks wait posix ex 0 0 b/l)"
 kill $holder 2>/dev/null || true
 says 'has ended without leaving: fenced' b.log
 expect 1 cat a/f
