@@ -3,4 +3,4 @@
 # Claims of a dead system stay.
 # file: kernel/core/sem/sem_ring.c
 # test: ring_test
-s/		    !sg_sem_cell_counts(vol, sg_load64(&side->own\[i\])))/		    0)/
+s/any |= ring_end_claim(vol, ring, i);/any |= !side;/

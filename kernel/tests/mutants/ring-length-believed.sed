@@ -3,4 +3,4 @@
 # A reader believes the length in a record.
 # file: kernel/core/uapi/ringword.h
 # test: ring_test
-s/ n > tail - pos || n > r->grains \/ 2 ||//
+s/ n > tail - pos || n > r->grains \/ 2 ||/ !n ||/

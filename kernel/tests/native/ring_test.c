@@ -433,6 +433,81 @@ static void system_dies(bool all)
 	CHECK_OK(stargate_remove(at[0], "y"));
 }
 
+/* --- at one moment ------------------------------------------------------------------------------ */
+
+static stargate_ring *first, *second;
+static unsigned int looks;
+
+/* Just before the first reader moves the head, the second one does. */
+static void overtakes(void *addr, bool behind)
+{
+	u8 room[100];
+	size_t len;
+	u32 tag;
+
+	if (behind || addr != &first->w.page[SG_RING_HEAD] || ++looks != 3)
+		return;
+	CHECK_OK(stargate_ring_recv(second, &tag, room, sizeof(room), &len, STARGATE_TRY));
+	CHECK_EQ(tag, 1);
+}
+
+static void overtaken(void)
+{
+	first = ring_make("o", 64 * KIB, 0);
+	second = ring_have(1, "o");
+	put(second, 0, 1);
+	get(first, 0, 1);
+	put(second, 0, 1);
+	get(second, 0, 1);
+	put(first, 1, 100);
+	put(first, 2, 200);
+	test_trap((u8 *)first->w.page, overtakes);
+	get(first, 2, 200);
+	test_trap_end();
+	CHECK(looks > 3);
+	CHECK_EQ(state_of(first).used, 0);
+	stargate_ring_close(first);
+	stargate_ring_close(second);
+	CHECK_OK(stargate_remove(at[0], "o"));
+}
+
+/* A sender that waits for room is woken: it does not only look every 100 ms. */
+#define HAND_OVERS	40
+
+static void *sends_on(void *arg)
+{
+	static u8 block[30000];
+	unsigned int i;
+
+	for (i = 0; i < HAND_OVERS; i++)
+		CHECK_OK(stargate_ring_send(arg, i, block, sizeof(block), stargate_in(60 * SEC)));
+	thread_ends();
+	return NULL;
+}
+
+static void wakes(void)
+{
+	stargate_ring *a = ring_make("w", 64 * KIB, 0), *b = ring_have(1, "w");
+	u64 begun = 0;
+	unsigned int i;
+	pthread_t t;
+	size_t len;
+
+	CHECK_OK(pthread_create(&t, NULL, sends_on, a));
+	for (i = 0; i < HAND_OVERS; i++) {
+		while (i < HAND_OVERS - 2 && state_of(b).used < 60000)
+			sg_sleep_us(100);
+		sg_sleep_us(2000);	/* it waits by now */
+		CHECK_OK(stargate_ring_recv(b, NULL, out, sizeof(out), &len, stargate_in(60 * SEC)));
+		begun = begun ?: sg_ticks();
+	}
+	CHECK(sg_ticks() - begun < HAND_OVERS * 60 * MS);
+	CHECK_OK(pthread_join(t, NULL));
+	stargate_ring_close(a);
+	stargate_ring_close(b);
+	CHECK_OK(stargate_remove(at[0], "w"));
+}
+
 /* --- many threads ----------------------------------------------------------------------------- */
 
 #define SENDERS		2
@@ -546,6 +621,7 @@ static void forged(void)
 	u64 *page = words_of("f"), i, val;
 	struct rng rng = { test_seed() };
 	unsigned int bad = 0;
+	const void *from;
 	size_t len;
 	int err;
 
@@ -568,6 +644,10 @@ static void forged(void)
 		err = stargate_ring_recv(b, NULL, out, sizeof(out), &len, STARGATE_TRY);
 		bad += err == EUCLEAN;
 		CHECK(len <= sizeof(out) || err == EMSGSIZE || err == EUCLEAN);
+		if (!stargate_ring_peek(b, NULL, &from, &len, STARGATE_TRY)) {
+			CHECK(len <= stargate_ring_most(b));
+			CHECK_OK(stargate_ring_release(b));
+		}
 		if (i % 100 == 0)
 			CHECK_OK(stargate_reset(at[0], "f"));
 	}
@@ -594,6 +674,8 @@ int main(void)
 	slowest(61);
 	single();
 	kept();
+	overtaken();
+	wakes();
 	deaths();
 	system_dies(false);
 	system_dies(true);
