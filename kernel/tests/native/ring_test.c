@@ -621,6 +621,7 @@ static void forged(void)
 	u64 *page = words_of("f"), i, val;
 	struct rng rng = { test_seed() };
 	unsigned int bad = 0;
+	struct sg_ring_record *rec;
 	const void *from;
 	size_t len;
 	int err;
@@ -652,6 +653,17 @@ static void forged(void)
 			CHECK_OK(stargate_reset(at[0], "f"));
 	}
 	CHECK(bad);
+	CHECK_OK(stargate_reset(at[0], "f"));
+	put(a, 3, 10);
+	rec = sg_ringw_record(&a->w, SG_RING_HEAD_POS(sg_load64(page + SG_RING_HEAD)));
+	for (i = 17; i; i = i * 33 & 0xffffffff) {	/* longer than what was sent */
+		rec->len_tag = i | 3ULL << 32;
+		CHECK_EQ(stargate_ring_peek(b, NULL, &from, &len, STARGATE_TRY), EUCLEAN);
+		if (i > 1u << 31)
+			break;
+	}
+	rec->len_tag = 10 | 3ULL << 32;
+	get(b, 3, 10);
 	/* the objects beside it are as before, and the ring works again after a reset */
 	CHECK_OK(stargate_reset(at[0], "f"));
 	put(a, 2, 20000);
