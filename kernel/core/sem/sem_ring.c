@@ -235,7 +235,7 @@ static bool ring_end_claim(struct sg_vol *vol, const struct sg_sem *ring, unsign
 {
 	u64 *at = ring_word(vol, ring, i), head, cell;
 
-	/* in this order: if the head names a later claim, this cell says CLAIMED already */
+	/* if another reader finishes this claim meanwhile, the swap below fails */
 	head = sg_load64_acquire(ring_word(vol, ring, SG_RING_HEAD));
 	cell = sg_load64_acquire(at);
 	if (cell && sg_cas64(at, cell, 0) != cell)

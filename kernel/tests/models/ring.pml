@@ -20,6 +20,7 @@
  * check: RECORDS=4 READERS=2
  * check: RECORDS=3 READERS=2 DEATHS=1
  * check: RECORDS=3 READERS=1 DEATHS=1 SINGLE
+ * check: SIZE=1 RECORDS=3 READERS=2 DEATHS=1
  * long: RECORDS=3 READERS=2 DEATHS=2
  * long: RECORDS=4 READERS=2 DEATHS=1
  * mutant: CLAIM_UNCHECKED RECORDS=4 READERS=2
@@ -29,10 +30,9 @@
  * mutant: CELLS_FIRST RECORDS=4 READERS=2
  * mutant: FREED_EARLY RECORDS=3 READERS=1
  * mutant: NO_HELP RECORDS=3 READERS=2 DEATHS=1
- * mutant: CELL_SWEPT_FIRST RECORDS=3 READERS=2 DEATHS=1
  * mutant: SWEPT_ALIVE RECORDS=3 READERS=2 DEATHS=1
  * mutant: LOOK_THEN_ASK RECORDS=3 READERS=1
- * mutant: TOLD_BEFORE_FREED RECORDS=3 READERS=1
+ * mutant: TOLD_BEFORE_FREED SIZE=1 RECORDS=3 READERS=1
  * mutant: CELL_KEPT RECORDS=4 READERS=2
  * mutant: HEAD_FIRST RECORDS=3 READERS=1 SINGLE
  * mutant: TAIL_FIRST RECORDS=2 READERS=1
@@ -40,7 +40,9 @@
 #ifndef DEATHS
 #define DEATHS 0
 #endif
+#ifndef SIZE
 #define SIZE	2
+#endif
 
 #define NONE	0
 #define TRIES	1
@@ -202,13 +204,8 @@ proctype Kernel() {
 		fi;
 #endif
 again:		skip;
-#ifdef MUTANT_CELL_SWEPT_FIRST
-		STEP { pos = cell_pos[i]; how = cell_how[i] };
-		STEP { seen = head; seen_cell = head_cell };
-#else
 		STEP { seen = head; seen_cell = head_cell };
 		STEP { pos = cell_pos[i]; how = cell_how[i] };
-#endif
 		if
 		:: STEP {
 			how && cell_how[i] == how && cell_pos[i] == pos ->
@@ -249,6 +246,7 @@ inline find_room() {
 	:: i == READERS -> break
 	od;
 #ifdef MUTANT_CELLS_FIRST
+	skip;
 	STEP { if :: head < low -> low = head :: else -> skip fi };
 #endif
 #endif
