@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,13 +65,15 @@ type Node struct {
 	volumes map[string]trouble // the last report about each volume that could not be used
 	orphans orphans
 
-	twice atomic.Pointer[map[string][]string] // PersistentVolumes by the volume that several name
-	made  made
+	twice   map[string][]string // PersistentVolumes by the volume that several name
+	listing chan struct{}       // full while Keeps lists
+	made    made
 }
 
 // New returns the Node of that name.
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
-	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain, watchSilent: watchSilent}
+	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain, watchSilent: watchSilent,
+		listing: make(chan struct{}, 1)}
 	n.LookAtMounts(func() (kernelmodule.Mounts, error) { return kernelmodule.None, nil })
 	n.LookAtPaths(everywhere)
 	n.LookForOrphans(OrphanLimit)

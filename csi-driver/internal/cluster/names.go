@@ -17,43 +17,81 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Names are the PersistentVolumes of this node whose handle is a volume. There should be one. But
-// an upgrade can give a claim a second one, because older charts named it differently; and a person
-// can write one. Kubernetes then deletes the one that no claim is bound to, and would delete the
-// volume of the other one with it.
-//
-// Names asks for the names that this chart and older ones give, and for those that the last search
-// for orphans has seen twice.
-func (n *Node) Names(ctx context.Context, volume pool.ID) ([]string, error) {
-	names := []string{pool.WithNode(volume.Name, n.driver, n.name), volume.Name}
-	if twice := n.twice.Load(); twice != nil {
-		names = append(names, (*twice)[volume.Name]...)
+// Kubernetes should know a volume by one PersistentVolume. But an upgrade can give a claim a second
+// one, because older charts named it differently; and a person can write one. Kubernetes then
+// deletes the one that no claim is bound to, and would delete the volume of the other one with it.
+
+// Names are the PersistentVolumes that are there for a volume to make. The provisioner calls it by
+// its name and this node's, or without the node, if it is that of an older chart. The name in the
+// zone does not do: it may be a digest.
+func (n *Node) Names(ctx context.Context, volume pool.ID, name string) ([]string, error) {
+	there, err := n.read(ctx, volume, []string{pool.WithNode(name, n.driver, n.name), name})
+	var names []string
+	for _, v := range there {
+		names = append(names, v.Name)
 	}
+	return names, err
+}
+
+// Keeps are the PersistentVolumes of a volume that Kubernetes is not to delete, each with the reason.
+// The list, which may be a little old, finds those of any name; the state of each is asked for anew.
+func (n *Node) Keeps(ctx context.Context, volume pool.ID) ([]string, error) {
+	select { // a list is long, and users decide how many volumes are deleted at once
+	case n.listing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	list, err := n.client.CoreV1().PersistentVolumes().List(ctx, recent())
+	<-n.listing
+	if err != nil {
+		return nil, fmt.Errorf("PersistentVolumes: %w", err)
+	}
+	names := []string{pool.WithNode(volume.Name, n.driver, n.name), volume.Name}
+	for i := range list.Items {
+		if v := &list.Items[i]; n.of(v, volume) {
+			names = append(names, v.Name)
+		}
+	}
+	there, err := n.read(ctx, volume, names)
+	var keep []string
+	for _, v := range there {
+		deletes := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+		if ended := v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed; !ended || !deletes {
+			keep = append(keep, fmt.Sprintf("%s (%s, %s)", v.Name, v.Status.Phase, v.Spec.PersistentVolumeReclaimPolicy))
+		}
+	}
+	return keep, err
+}
+
+// read returns the PersistentVolumes of a volume that have one of these names.
+func (n *Node) read(ctx context.Context, volume pool.ID, names []string) (there []*corev1.PersistentVolume, err error) {
 	slices.Sort(names)
-	var there []string
 	for _, name := range slices.Compact(names) {
 		v, err := n.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return nil, fmt.Errorf("PersistentVolume %s: %w", name, err)
-		case n.here(v) && same(v, volume):
-			there = append(there, name)
+		case n.of(v, volume):
+			there = append(there, v)
 		}
 	}
 	return there, nil
 }
 
-// same reports whether a PersistentVolume's handle is a volume. Handles of older drivers have no
-// zone.
-func same(v *corev1.PersistentVolume, volume pool.ID) bool {
-	of, ok := pool.ParseID(v.Spec.CSI.VolumeHandle)
-	return ok && of.Name == volume.Name && !of.Elsewhere(volume.Zone)
+// of reports whether a PersistentVolume's handle is a volume of this node. A handle with a zone is
+// unique in the world. Handles of older drivers have none, and the node's affinity tells.
+func (n *Node) of(v *corev1.PersistentVolume, volume pool.ID) bool {
+	if v.Spec.CSI == nil || v.Spec.CSI.Driver != n.driver {
+		return false
+	}
+	id, ok := pool.ParseID(v.Spec.CSI.VolumeHandle)
+	return ok && id.Name == volume.Name && !id.Elsewhere(volume.Zone) && (id.Zone != "" && id.Zone == volume.Zone || n.here(v))
 }
 
-// here reports whether a PersistentVolume is this driver's, and of this node.
+// here reports whether a PersistentVolume is placed on this node, as the driver places its own.
 func (n *Node) here(v *corev1.PersistentVolume) bool {
-	if v.Spec.CSI == nil || v.Spec.CSI.Driver != n.driver || v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
+	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return false
 	}
 	return slices.ContainsFunc(v.Spec.NodeAffinity.Required.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
@@ -72,18 +110,17 @@ func (n *Node) tellTwice(ctx context.Context, all []corev1.PersistentVolume, vol
 	}
 	of := map[string][]*corev1.PersistentVolume{}
 	for i := range all {
-		if v := &all[i]; n.here(v) {
-			name := pool.NameOf(v.Spec.CSI.VolumeHandle)
-			if zone, there := in[name]; there && same(v, pool.ID{Name: name, Zone: zone}) {
-				of[name] = append(of[name], v)
-			}
+		v := &all[i]
+		if v.Spec.CSI == nil {
+			continue
+		}
+		name := pool.NameOf(v.Spec.CSI.VolumeHandle)
+		if zone, there := in[name]; there && n.of(v, pool.ID{Name: name, Zone: zone}) {
+			of[name] = append(of[name], v)
 		}
 	}
-	var before map[string][]string
-	if was := n.twice.Load(); was != nil {
-		before = *was
-	}
-	twice := map[string][]string{}
+	before := n.twice
+	n.twice = map[string][]string{}
 	for name, by := range of {
 		if len(by) < 2 {
 			continue
@@ -93,15 +130,14 @@ func (n *Node) tellTwice(ctx context.Context, all []corev1.PersistentVolume, vol
 			names = append(names, v.Name)
 		}
 		slices.Sort(names)
-		twice[name] = names
+		n.twice[name] = names
 		if slices.Equal(names, before[name]) {
 			continue
 		}
-		klog.FromContext(ctx).Info("Several PersistentVolumes name one volume: the driver does not delete it", "volume", name, "names", names)
+		klog.FromContext(ctx).Info("Several PersistentVolumes name one volume", "volume", name, "names", names)
 		for _, v := range by {
 			n.events.Eventf(v, corev1.EventTypeWarning, "VolumeNamedTwice", "PersistentVolumes %s name the same volume, %s on node %s: "+
-				"the driver does not delete it until one of them is left", strings.Join(names, " and "), name, n.name)
+				"the driver does not delete it while one of them is to stay", strings.Join(names, " and "), name, n.name)
 		}
 	}
-	n.twice.Store(&twice)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,31 +30,98 @@ func named(name, driver, node, handle string) *corev1.PersistentVolume {
 
 // A volume that has a PersistentVolume of an older chart can get another one of this chart.
 func TestNames(t *testing.T) {
-	const short, long = "pvc-" + driver + "-", "pvc-" + driver + "--n1-"
-	client := fake.NewClientset(
-		named(short+"both", driver, "n1", short+"both@"+inZone), named(long+"both", driver, "n1", short+"both@"+inZone),
-		named(short+"old", driver, "n1", short+"old"), named(long+"new", driver, "n1", short+"new@"+inZone),
-		named(short+"far", driver, "n2", short+"far"), named(short+"theirs", "another.driver", "n1", short+"theirs"),
-		named(short+"before", driver, "n1", short+"before@fedcba9876543210"), named(short+"other", driver, "n1", "by-hand"),
-		named("by-hand", driver, "n1", "by-hand"),
-	)
-	n := New(client, record.NewFakeRecorder(1), driver, "n1")
-	for name, want := range map[string][]string{
-		short + "both": {long + "both", short + "both"}, short + "old": {short + "old"}, short + "new": {long + "new"},
-		short + "far": nil, short + "theirs": nil, short + "before": nil, short + "other": nil, short + "none": nil, "by-hand": {"by-hand"},
-	} {
-		if got, err := n.Names(context.Background(), pool.ID{Name: name, Zone: inZone}); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %q, %v", name, got, err)
+	const far = "stargate.csi.example.com" // LVM takes no name with a UID behind it
+	for _, driver := range []string{driver, far} {
+		short, long := "pvc-"+driver+"-", "pvc-"+driver+"--n1-"
+		handle := func(name string) string { return pool.NameFor(short+name) + "@" + inZone }
+		uid := func(name string) string { return name + strings.Repeat("0", 36-len(name)) }
+		both, old, latest, other := uid("both"), uid("old"), uid("new"), uid("other")
+		client := fake.NewClientset(
+			named(short+both, driver, "n1", handle(both)), named(long+both, driver, "n1", handle(both)),
+			named(short+old, driver, "n1", pool.NameFor(short+old)), named(long+latest, driver, "n1", handle(latest)),
+			named(short+uid("far"), driver, "n2", pool.NameFor(short+uid("far"))), named(short+uid("theirs"), "another.driver", "n1", handle(uid("theirs"))),
+			named(short+other, driver, "n1", "by-hand"), named("by-hand", driver, "n1", "by-hand"),
+		)
+		n := New(client, record.NewFakeRecorder(1), driver, "n1")
+		for name, want := range map[string][]string{
+			short + both: {long + both, short + both}, short + old: {short + old}, short + latest: {long + latest},
+			short + uid("far"): nil, short + uid("theirs"): nil, short + other: nil, short + uid("none"): nil, "by-hand": {"by-hand"},
+		} {
+			if got, err := n.Names(context.Background(), pool.ID{Name: pool.NameFor(name)}, name); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+		}
+		client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
+		if names, err := n.Names(context.Background(), pool.ID{Name: pool.NameFor(short + both)}, short+both); err == nil {
+			t.Errorf("without an answer: %q", names)
 		}
 	}
-	client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
-	if names, err := n.Names(context.Background(), pool.ID{Name: short + "both"}); err == nil {
-		t.Errorf("without an answer: %q", names)
+}
+
+// A volume may go if Kubernetes is to delete all of its PersistentVolumes, under any names.
+func TestKeeps(t *testing.T) {
+	ctx := context.Background()
+	const id = "pvc-1@" + inZone
+	static := named("static", driver, "", id) // a person has placed it by another label
+	static.Spec.NodeAffinity = nil
+	is := func(v *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+		v = v.DeepCopy()
+		v.Status.Phase, v.Spec.PersistentVolumeReclaimPolicy = phase, policy
+		return v
+	}
+	const bound, released, failed = corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed
+	const deletes, retains = corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain
+	own := named("pvc-1", driver, "n1", id)
+	for what, c := range map[string]struct {
+		all  []runtime.Object
+		want []string
+	}{
+		"none":                      {nil, nil},
+		"one to delete":             {[]runtime.Object{is(own, released, deletes)}, nil},
+		"one whose deletion failed": {[]runtime.Object{is(own, failed, deletes)}, nil},
+		"one that is bound":         {[]runtime.Object{is(own, bound, deletes)}, []string{"pvc-1 (Bound, Delete)"}},
+		"one that stays":            {[]runtime.Object{is(own, released, retains)}, []string{"pvc-1 (Released, Retain)"}},
+		"one that is new":           {[]runtime.Object{is(own, corev1.VolumeAvailable, deletes)}, []string{"pvc-1 (Available, Delete)"}},
+		"two to delete":             {[]runtime.Object{is(own, released, deletes), is(named("copy", driver, "n1", id), released, deletes)}, nil},
+		"a copy that is bound": {[]runtime.Object{is(own, released, deletes), is(named("copy", driver, "n1", "pvc-1"), bound, deletes)},
+			[]string{"copy (Bound, Delete)"}},
+		"a static one":      {[]runtime.Object{is(own, released, deletes), is(static, bound, retains)}, []string{"static (Bound, Retain)"}},
+		"another zone's":    {[]runtime.Object{is(named("a", driver, "n1", "pvc-1@fedcba9876543210"), bound, deletes)}, nil},
+		"another node's":    {[]runtime.Object{is(named("a", driver, "n2", "pvc-1"), bound, deletes)}, nil},
+		"another driver's":  {[]runtime.Object{is(named("a", "another.driver", "n1", id), bound, deletes)}, nil},
+		"of another volume": {[]runtime.Object{is(named("a", driver, "n1", "pvc-2@"+inZone), bound, deletes)}, nil},
+		"of no CSI driver":  {[]runtime.Object{&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, nil},
+	} {
+		n := New(fake.NewClientset(c.all...), record.NewFakeRecorder(1), driver, "n1")
+		if got, err := n.Keeps(ctx, pool.ID{Name: "pvc-1", Zone: inZone}); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+	}
+	// The list may be older than the state.
+	client := fake.NewClientset(is(own, bound, deletes))
+	n := New(client, record.NewFakeRecorder(1), driver, "n1")
+	client.PrependReactor("list", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &corev1.PersistentVolumeList{Items: []corev1.PersistentVolume{*is(own, released, deletes)}}, nil
+	})
+	if got, err := n.Keeps(ctx, pool.ID{Name: "pvc-1", Zone: inZone}); err != nil || len(got) != 1 {
+		t.Errorf("after an old list: %q, %v", got, err)
+	}
+	for _, verb := range []string{"get", "list"} {
+		client.PrependReactor(verb, "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
+		if got, err := n.Keeps(ctx, pool.ID{Name: "pvc-1", Zone: inZone}); err == nil {
+			t.Errorf("without an answer to %s: %q", verb, got)
+		}
+	}
+	n.listing <- struct{}{}
+	ended, end := context.WithCancel(ctx)
+	end()
+	if _, err := n.Keeps(ended, pool.ID{Name: "pvc-1"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("while others list: %v", err)
 	}
 }
 
 // The search for orphans finds volumes that several PersistentVolumes name, under any names. Each of
-// these has an Event, and Names has them until one is left.
+// these has an Event.
 func TestNamedTwice(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
@@ -64,24 +132,22 @@ func TestNamedTwice(t *testing.T) {
 	n := New(client, recorder, driver, "n1")
 	n.LookForOrphans(Period)
 	z := &told{kind: pool.None, volumes: []pool.Volume{{Name: "pvc-1", Zone: inZone, State: pool.Ready}, {Name: "pvc-2", Zone: inZone, State: pool.Ready}}}
-	names := func(want ...string) {
+	look := func(events ...string) {
 		t.Helper()
 		if err := n.Look(ctx, z); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := n.Names(ctx, pool.ID{Name: "pvc-1", Zone: inZone}); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q, %v", got, err)
-		}
+		said(t, recorder, events...)
 	}
-	names("first", "second")
 	const words = "VolumeNamedTwice PersistentVolumes first and second name the same volume, pvc-1 on node n1"
-	said(t, recorder, words, words)
-	names("first", "second")
-	said(t, recorder)
+	look(words, words)
+	look()
 	if err := client.CoreV1().PersistentVolumes().Delete(ctx, "second", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := n.Names(ctx, pool.ID{Name: "pvc-1", Zone: inZone}); err != nil || !slices.Equal(got, []string{"first"}) {
-		t.Errorf("before the next search: %q, %v", got, err)
+	look()
+	if _, err := client.CoreV1().PersistentVolumes().Create(ctx, named("second", driver, "n1", "pvc-1"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
+	look(words, words)
 }

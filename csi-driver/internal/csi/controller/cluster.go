@@ -22,7 +22,8 @@ const (
 
 // Cluster knows the PersistentVolumes of this node. cluster.Node has the contract of each method.
 type Cluster interface {
-	Names(ctx context.Context, volume pool.ID) ([]string, error)
+	Names(ctx context.Context, volume pool.ID, name string) ([]string, error)
+	Keeps(ctx context.Context, volume pool.ID) ([]string, error)
 	Made(volume, pv string, claim types.NamespacedName)
 }
 
@@ -33,13 +34,16 @@ func (d *Controller) AskCluster(c Cluster) { d.cluster = c }
 // onlyName fails with InUse if a volume to make has a PersistentVolume of another name already. An
 // older chart has made that one, and the claim is not bound to it yet. With a second one, Kubernetes
 // would bind the claim to one of them, and delete the other one with the volume of both.
-func (d *Controller) onlyName(ctx context.Context, volume, name string) error {
-	names, err := d.names(ctx, pool.ID{Name: volume})
+func (d *Controller) onlyName(ctx context.Context, volume string, r *csi.CreateVolumeRequest) error {
+	if d.cluster == nil {
+		return nil
+	}
+	names, err := d.cluster.Names(ctx, pool.ID{Name: volume}, d.config.NameOf(r))
 	if err != nil {
-		return err
+		return unasked(volume, err)
 	}
 	for _, other := range names {
-		if other != name {
+		if other != r.GetName() {
 			return errkind.New(errkind.InUse, "volume %s has the PersistentVolume %s already, and gets no second one: "+
 				"Kubernetes binds the claim to it, or delete it", volume, other)
 		}
@@ -47,25 +51,26 @@ func (d *Controller) onlyName(ctx context.Context, volume, name string) error {
 	return nil
 }
 
-// lastName fails with InUse if several PersistentVolumes name a volume that is to be deleted.
-func (d *Controller) lastName(ctx context.Context, volume pool.ID) error {
-	names, err := d.names(ctx, volume)
-	if err == nil && len(names) > 1 {
-		return errkind.New(errkind.InUse, "PersistentVolumes %s name the same volume, %s, so it is not deleted: keep the one that its claim has, "+
-			"set persistentVolumeReclaimPolicy of the other one to Retain, and delete that one", strings.Join(names, " and "), volume.Name)
+// nobodyKeeps fails with InUse if a volume to delete has a PersistentVolume that is to stay. The
+// provisioner deletes one that is Released with the policy Delete. It may know an earlier state, or
+// mean another PersistentVolume of the volume.
+func (d *Controller) nobodyKeeps(ctx context.Context, volume pool.ID) error {
+	if d.cluster == nil {
+		return nil
 	}
-	return err
+	keep, err := d.cluster.Keeps(ctx, volume)
+	if err != nil {
+		return unasked(volume.Name, err)
+	}
+	if len(keep) > 0 {
+		return errkind.New(errkind.InUse, "volume %s is not deleted, because PersistentVolume %s names it: if another one is to be deleted and the volume is to stay, "+
+			"set persistentVolumeReclaimPolicy of that one to Retain, and delete it", volume.Name, strings.Join(keep, " and "))
+	}
+	return nil
 }
 
-func (d *Controller) names(ctx context.Context, volume pool.ID) ([]string, error) {
-	if d.cluster == nil {
-		return nil, nil
-	}
-	names, err := d.cluster.Names(ctx, volume)
-	if err != nil {
-		return nil, errkind.Wrap(errkind.NoAnswer, err, "the cluster cannot be asked for the names of volume %s", volume.Name)
-	}
-	return names, nil
+func unasked(volume string, err error) error {
+	return errkind.Wrap(errkind.NoAnswer, err, "the cluster cannot be asked for the PersistentVolumes of volume %s", volume)
 }
 
 // tellMade tells the cluster for which claim a volume is made.

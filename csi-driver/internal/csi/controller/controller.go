@@ -111,7 +111,7 @@ func (d *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 		return nil, err
 	}
 	defer end()
-	if err := d.onlyName(ctx, name, r.GetName()); err != nil {
+	if err := d.onlyName(ctx, name, r); err != nil {
 		return nil, err
 	}
 	v, err := d.create(ctx, spec, of, r.GetCapacityRange(), func(v pool.Volume) error {
@@ -308,7 +308,7 @@ func (d *Controller) deletable(ctx context.Context, of pool.ID) error {
 	if len(shown) > 0 {
 		return errkind.New(errkind.InUse, "volume %s is mounted at %s", v.Name, shown[0])
 	}
-	return d.lastName(ctx, pool.ID{Name: v.Name, Zone: v.Zone})
+	return d.nobodyKeeps(ctx, pool.ID{Name: v.Name, Zone: v.Zone})
 }
 
 // ValidateVolumeCapabilities confirms capabilities and parameters that CreateVolume would accept.
