@@ -11,9 +11,9 @@ import (
 // mostConns is far more than kubelet and monitors need.
 const mostConns = 64
 
-// crowd is a listener with at most mostConns connections: a further one takes the place of the
-// oldest. Any pod may reach the port, so a client that holds connections must not keep kubelet's
-// probes waiting, nor take the memory of the driver.
+// crowd is a listener with at most mostConns connections. A further one takes the place of the
+// oldest from the address that has the most. Any pod may reach the port, so a client that makes or
+// holds connections must not end those of kubelet and of monitors, nor take the memory of the driver.
 type crowd struct {
 	net.Listener
 	mu   sync.Mutex
@@ -22,28 +22,48 @@ type crowd struct {
 
 type member struct {
 	net.Conn
-	of *crowd
+	of   *crowd
+	from string
 }
 
-// Accept closes the oldest connection if there are too many.
+// Accept closes a connection if there are too many.
 func (c *crowd) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	m := &member{conn, c}
+	from, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+	if err != nil {
+		from = "" // no TCP: all are one client
+	}
+	m := &member{conn, c, from}
 	c.mu.Lock()
 	c.open = append(c.open, m)
-	var oldest *member
+	var one *member
 	if len(c.open) > mostConns {
-		oldest = c.open[0]
-		c.open = slices.Delete(c.open, 0, 1)
+		at := c.tooMany()
+		one = c.open[at]
+		c.open = slices.Delete(c.open, at, at+1)
 	}
 	c.mu.Unlock()
-	if oldest != nil {
-		oldest.Conn.Close() // its server sees a broken connection, and closes it again
+	if one != nil {
+		one.Conn.Close() // its server sees a broken connection, and closes it again
 	}
 	return m, nil
+}
+
+// tooMany is the place of the oldest connection from the address that has the most.
+func (c *crowd) tooMany() (at int) {
+	of := map[string]int{}
+	for _, m := range c.open {
+		of[m.from]++
+	}
+	for i, m := range c.open {
+		if of[m.from] > of[c.open[at].from] {
+			at = i
+		}
+	}
+	return at
 }
 
 // Close makes room for another connection.

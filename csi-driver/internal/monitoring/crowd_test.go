@@ -62,3 +62,43 @@ func TestProbeInACrowd(t *testing.T) {
 		t.Errorf("%d connections are open", open)
 	}
 }
+
+// A client that makes connections all the time ends none of another address, however slow the answer
+// to that one is.
+func TestScrapeInACrowd(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, release := make(chan struct{}), make(chan struct{})
+	slow := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(begun); <-release })
+	ctx, stop := context.WithCancel(context.Background())
+	done, answer := make(chan error), make(chan error)
+	go func() { done <- Serve(ctx, l, slow) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	go func() {
+		res, err := http.Get("http://" + l.Addr().String())
+		if err == nil {
+			res.Body.Close()
+		}
+		answer <- err
+	}()
+	<-begun
+	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	for range 4 * mostConns {
+		c, err := other.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	close(release)
+	if err := <-answer; err != nil {
+		t.Errorf("a slow answer: %v", err)
+	}
+}

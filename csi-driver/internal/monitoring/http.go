@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,16 +38,21 @@ func Handler(metrics prometheus.Gatherer, alive, ready func(context.Context) err
 }
 
 // kept runs one check for all requests of about the same time. Any client that reaches the port may
-// ask, and each answer runs a program that examines the zone.
+// ask, and each answer runs a program that examines the zone. A request that waits ends with its
+// client.
 func kept(check func(context.Context) error) func(context.Context) error {
 	var (
-		mu   sync.Mutex
+		one  = make(chan struct{}, 1)
 		last time.Time
 		said error
 	)
 	return func(ctx context.Context) error {
-		mu.Lock()
-		defer mu.Unlock()
+		select {
+		case one <- struct{}{}:
+			defer func() { <-one }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		if last.IsZero() || time.Since(last) > fresh {
 			// The client may go away, and others still get the answer.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeLimit)

@@ -78,27 +78,34 @@ func TestScrapesAtOnce(t *testing.T) {
 	g.Wait()
 }
 
-// Any number of requests cause one look at the zone in an interval. A client that leaves does not
-// change the answers to others.
+// Any number of requests cause one look at the zone in an interval. A client that leaves during the
+// look does not change the answers to others. One that leaves while it waits waits no longer.
 func TestReadyIsKept(t *testing.T) {
 	var asked atomic.Int32
+	begun, release := make(chan struct{}), make(chan struct{})
 	ready := kept(func(ctx context.Context) error {
 		asked.Add(1)
+		close(begun)
+		<-release
 		return ctx.Err()
 	})
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	var g sync.WaitGroup
-	for range 20 {
-		g.Add(1)
-		go func() {
-			defer g.Done()
-			if err := ready(gone); err != nil {
-				t.Error(err)
-			}
-		}()
+	leaves, leave := context.WithCancel(context.Background())
+	answers := make(chan error)
+	go func() { answers <- ready(leaves) }()
+	<-begun
+	leave()
+	if err := ready(leaves); err == nil {
+		t.Error("a client that is gone has waited")
 	}
-	g.Wait()
+	for range 20 {
+		go func() { answers <- ready(context.Background()) }()
+	}
+	close(release)
+	for range 21 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
 	if n := asked.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
