@@ -16,7 +16,10 @@ import (
 // Most is the largest number of volumes of one VM.
 const Most = 16
 
-const maxName = 253
+const (
+	maxName = 253
+	maxText = Most * (maxName + len(":ro,"))
+)
 
 // Claim is a PersistentVolumeClaim that a VM names.
 type Claim struct {
@@ -35,6 +38,9 @@ func Folder(claim string) string { return path.Join("/var/run/stargate", claim) 
 
 // Parse reads the annotation's value: "pvc-a,pvc-b:ro".
 func Parse(value string) ([]Claim, error) {
+	if len(value) > maxText {
+		return nil, fmt.Errorf("volumes %s: the text has %d bytes; write at most %d", quoted(value), len(value), maxText)
+	}
 	var all []Claim
 	seen := map[string]bool{}
 	for _, word := range strings.Split(value, ",") {
@@ -53,7 +59,7 @@ func Parse(value string) ([]Claim, error) {
 			return nil, fmt.Errorf("volumes: a VM can have at most %d claims", Most)
 		}
 		seen[claim] = true
-		all = append(all, Claim{Name: claim, ReadOnly: mode == "ro"})
+		all = append(all, Claim{Name: strings.Clone(claim), ReadOnly: mode == "ro"}) // without the rest of value
 	}
 	return all, nil
 }

@@ -31,6 +31,8 @@ func TestParse(t *testing.T) {
 		{strings.Repeat("a", 254), nil, "cannot be the name of a claim"},
 		{"data,data:ro", nil, "named twice"},
 		{many, nil, "at most 16"},
+		{strings.Repeat(" ", maxText-4) + "data", []Claim{{"data", false}}, ""},
+		{strings.Repeat(" ", maxText-3) + "data", nil, "write at most 4112"},
 	} {
 		got, err := Parse(c.value)
 		if c.words == "" && (err != nil || !slices.Equal(got, c.want)) {

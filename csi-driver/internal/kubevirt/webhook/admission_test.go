@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -139,7 +140,7 @@ func (w world) reviewer(t *testing.T, more ...runtime.Object) *Reviewer {
 
 // pagesOfFakes serves lists of VMs and of pods in pages of two.
 func pagesOfFakes(c kubernetes.Interface, d dynamic.Interface) pages {
-	return func(ctx context.Context, of string, query url.Values) (io.ReadCloser, error) {
+	return func(ctx context.Context, of, _ string, query url.Values) (io.ReadCloser, error) {
 		parts := strings.Split(of, "/")
 		if last := len(parts) - 1; parts[last-1] == instances.Resource {
 			u, err := d.Resource(instances).Namespace(parts[last-2]).Get(ctx, parts[last], metav1.GetOptions{})
@@ -147,6 +148,14 @@ func pagesOfFakes(c kubernetes.Interface, d dynamic.Interface) pages {
 				return nil, err
 			}
 			text, err := u.MarshalJSON()
+			return io.NopCloser(bytes.NewReader(text)), err
+		}
+		if last := len(parts) - 1; parts[last-1] == "persistentvolumeclaims" {
+			p, err := c.CoreV1().PersistentVolumeClaims(parts[last-2]).Get(ctx, parts[last], metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			text, err := json.Marshal(p)
 			return io.NopCloser(bytes.NewReader(text)), err
 		}
 		namespace := parts[len(parts)-2]
@@ -157,7 +166,10 @@ func pagesOfFakes(c kubernetes.Interface, d dynamic.Interface) pages {
 				return nil, err
 			}
 			for _, p := range list.Items {
-				all = append(all, p)
+				phase := fields.Set{"status.phase": string(p.Status.Phase)}
+				if is, err := fields.ParseSelector(query.Get("fieldSelector")); err != nil || is.Matches(phase) {
+					all = append(all, p)
+				}
 			}
 		} else {
 			list, err := d.Resource(instances).Namespace(namespace).List(ctx, metav1.ListOptions{})
@@ -792,6 +804,11 @@ func TestStampedEarlierStoredLater(t *testing.T) {
 	r.has(t, "earlier", first, "", "tied", "Pending")
 	r.starts(t, "earlier", "tied", "VM later has it")
 	r.starts(t, "later", "tied", "VM earlier has it") // its own second pod is refused, too
+	delete(pod.Annotations, driver+"/volumes")        // by a person
+	if _, err := r.cluster.Client.CoreV1().Pods("ns").Update(context.Background(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.starts(t, "earlier", "tied", "VM later has it")
 	pod.Status.Phase = corev1.PodFailed
 	if _, err := r.cluster.Client.CoreV1().Pods("ns").UpdateStatus(context.Background(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)

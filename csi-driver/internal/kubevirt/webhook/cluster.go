@@ -140,12 +140,7 @@ func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
 // there is none.
 func (c *Cluster) machine(ctx context.Context, namespace, name string) (*instance, error) {
 	return ask(c, "VM "+name, func() (*instance, error) {
-		end, err := c.large(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer end()
-		l, err := found(c.object(ctx, kubeVirtPath, namespace, instances.Resource, name))
+		l, err := readOne[listed](ctx, c, kubeVirtPath, namespace, instances.Resource, name)
 		if err != nil || l == nil {
 			return nil, err
 		}
@@ -156,41 +151,12 @@ func (c *Cluster) machine(ctx context.Context, namespace, name string) (*instanc
 // claim returns nil if there is none.
 func (c *Cluster) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
 	return ask(c, "claim "+name, func() (*corev1.PersistentVolumeClaim, error) {
-		end, err := c.large(ctx)
-		if err != nil {
+		a, err := readOne[claimed](ctx, c, corePath, namespace, "persistentvolumeclaims", name)
+		if err != nil || a == nil {
 			return nil, err
 		}
-		defer end()
-		p, err := found(c.Client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{}))
-		if err != nil || p == nil {
-			return nil, err
-		}
-		return slim(p), nil
+		return a.claim(), nil
 	})
-}
-
-// slim returns a claim with the fields that reviews read. A review keeps up to 16 claims, and users
-// decide how large these are.
-func slim(p *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	s := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, DeletionTimestamp: p.DeletionTimestamp}}
-	s.Spec.VolumeName, s.Spec.StorageClassName, s.Spec.VolumeMode = p.Spec.VolumeName, p.Spec.StorageClassName, p.Spec.VolumeMode
-	s.Spec.AccessModes = slices.Clone(p.Spec.AccessModes[:min(len(p.Spec.AccessModes), 1)]) // origin.is reads the first
-	if q, there := p.Spec.Resources.Requests[corev1.ResourceStorage]; there {
-		s.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: q}
-	}
-	if q, there := p.Status.Capacity[corev1.ResourceStorage]; there {
-		s.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: q}
-	}
-	return s
-}
-
-// large waits until few enough reviews read an object that a user has made. Such an object may be as
-// large as an API server allows, and takes several times as much memory. The caller has to call end.
-func (c *Cluster) large(ctx context.Context) (end func(), err error) {
-	if err := c.objects.Acquire(ctx, 1); err != nil {
-		return nil, fmt.Errorf("too many reviews at once: %w", err)
-	}
-	return func() { c.objects.Release(1) }, nil
 }
 
 // class returns the class of a claim, or nil if the claim has none, or the class does not exist.

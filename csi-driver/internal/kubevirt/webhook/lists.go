@@ -12,12 +12,16 @@ import (
 	"slices"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"stargate/csi-driver/internal/kubevirt/annotation"
+	"stargate/csi-driver/internal/machineid"
 )
 
 // Users of a namespace decide how many VMs and pods it has, and how large these are. Any pod can make
@@ -27,19 +31,26 @@ const (
 	pageSize = 200
 	// A review lists VMs, and then pods. This many reviews do so at once, and others wait.
 	mostLists = 4
-	// The same for claims and for VMs that are read one by one.
-	mostObjects = 4
-	// A volume has up to 64 systems, so more VMs than this cannot have it.
-	mostSharers = 256
+	// The same for claims and for VMs that are read one by one. Each takes up to 4 MiB. All VMs of a
+	// node start together when it boots, and their reviews must not wait for long.
+	mostObjects = 16
+	// A volume has up to 64 systems that can write it, so more VMs than this cannot share those of one.
+	mostSharers = 64 * annotation.Most
+)
+
+// The forms in which an API server sends objects. Metadata is a fraction of a pod.
+const (
+	whole    = "application/json"
+	metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 )
 
 // pages returns one page of a list, or an object, as the API server sends it.
-type pages func(ctx context.Context, of string, query url.Values) (io.ReadCloser, error)
+type pages func(ctx context.Context, of, form string, query url.Values) (io.ReadCloser, error)
 
 // pagesOf asks an API server.
 func pagesOf(c rest.Interface) pages {
-	return func(ctx context.Context, of string, query url.Values) (io.ReadCloser, error) {
-		request := c.Get().AbsPath(of).SetHeader("Accept", "application/json")
+	return func(ctx context.Context, of, form string, query url.Values) (io.ReadCloser, error) {
+		request := c.Get().AbsPath(of).SetHeader("Accept", form)
 		for name, values := range query {
 			for _, value := range values {
 				request.Param(name, value)
@@ -50,10 +61,10 @@ func pagesOf(c rest.Interface) pages {
 }
 
 // each passes all objects of a list to take, and stops at an error of it.
-func each[T any](ctx context.Context, get pages, of string, query url.Values, take func(*T) error) error {
+func each[T any](ctx context.Context, get pages, of, form string, query url.Values, take func(*T) error) error {
 	query.Set("limit", strconv.Itoa(pageSize))
 	for {
-		body, err := get(ctx, of, query)
+		body, err := get(ctx, of, form, query)
 		if err != nil {
 			return err
 		}
@@ -154,19 +165,14 @@ type sharer struct {
 	claims  []annotation.Claim
 }
 
-// shares returns the claims of a listed object, if one of them is wanted. An object with an invalid
+// shares returns those claims of a listed object that are wanted. An object with an invalid
 // annotation has no volumes, because the webhook refuses it.
-func (l *listed) shares(driver string, wanted []annotation.Claim) []annotation.Claim {
+func (l *listed) shares(driver string, wanted map[string]bool) []annotation.Claim {
 	theirs, err := annotation.Of(l.Metadata.Notes, driver)
 	if err != nil {
 		return nil
 	}
-	for _, c := range theirs {
-		if slices.ContainsFunc(wanted, func(w annotation.Claim) bool { return w.Name == c.Name }) {
-			return theirs
-		}
-	}
-	return nil
+	return slices.DeleteFunc(theirs, func(c annotation.Claim) bool { return !wanted[c.Name] })
 }
 
 // over reports whether a VM or a pod has ended.
@@ -175,7 +181,7 @@ func (l *listed) over() bool { return l.Status.Phase == "Succeeded" || l.Status.
 func (l *listed) sharer(claims []annotation.Claim) sharer {
 	s := sharer{name: l.Metadata.Name, uid: l.Metadata.UID, created: l.Metadata.Created, claims: claims}
 	if l.Spec.Domain.Firmware != nil {
-		s.uuid = l.Spec.Domain.Firmware.UUID
+		s.uuid, _ = machineid.Canonical(l.Spec.Domain.Firmware.UUID) // another text is nobody's, and may be long
 	}
 	return s
 }
@@ -199,25 +205,75 @@ func segment(what, name string) error {
 	return nil
 }
 
-// object returns an object with the fields of listed.
-func (c *Cluster) object(ctx context.Context, group, namespace, resource, name string) (*listed, error) {
+// readOne returns an object with the fields of T, or nil if there is none, once few enough reviews read
+// one. Users decide how large an object is.
+func readOne[T any](ctx context.Context, c *Cluster, group, namespace, resource, name string) (*T, error) {
 	if err := errors.Join(segment("namespace", namespace), segment("name", name)); err != nil {
 		return nil, err
 	}
-	body, err := c.Pages(ctx, group+"/namespaces/"+namespace+"/"+resource+"/"+name, url.Values{})
+	if err := c.objects.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("too many reviews at once: %w", err)
+	}
+	defer c.objects.Release(1)
+	body, err := c.Pages(ctx, group+"/namespaces/"+namespace+"/"+resource+"/"+name, whole, url.Values{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	l := &listed{}
-	err = json.NewDecoder(body).Decode(l)
-	return l, errors.Join(err, body.Close())
+	is := new(T)
+	err = json.NewDecoder(body).Decode(is)
+	return is, errors.Join(err, body.Close())
+}
+
+// claimed has the fields of a claim that reviews read.
+type claimed struct {
+	Metadata struct {
+		Name     string       `json:"name"`
+		Deletion *metav1.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		Volume    string                              `json:"volumeName"`
+		Class     *string                             `json:"storageClassName"`
+		Mode      *corev1.PersistentVolumeMode        `json:"volumeMode"`
+		Modes     []corev1.PersistentVolumeAccessMode `json:"accessModes"`
+		Resources struct {
+			Requests storage `json:"requests"`
+		} `json:"resources"`
+	} `json:"spec"`
+	Status struct {
+		Capacity storage `json:"capacity"`
+	} `json:"status"`
+}
+
+type storage struct {
+	Storage *resource.Quantity `json:"storage"`
+}
+
+func (s storage) list() corev1.ResourceList {
+	if s.Storage == nil {
+		return nil
+	}
+	return corev1.ResourceList{corev1.ResourceStorage: *s.Storage}
+}
+
+func (a *claimed) claim() *corev1.PersistentVolumeClaim {
+	p := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: a.Metadata.Name, DeletionTimestamp: a.Metadata.Deletion}}
+	p.Spec.VolumeName, p.Spec.StorageClassName, p.Spec.VolumeMode = a.Spec.Volume, a.Spec.Class, a.Spec.Mode
+	p.Spec.AccessModes = slices.Clone(a.Spec.Modes[:min(len(a.Spec.Modes), 1)]) // origin.is reads the first
+	p.Spec.Resources.Requests, p.Status.Capacity = a.Spec.Resources.Requests.list(), a.Status.Capacity.list()
+	return p
 }
 
 // kubeVirtPath begins the paths of KubeVirt's objects.
 var kubeVirtPath = "/apis/" + instances.Group + "/" + instances.Version
 
+// The path that begins those of pods and claims.
+const corePath = "/api/v1"
+
 // list passes all objects of a resource in a namespace to take, once few enough other reviews do so.
-func (c *Cluster) list(ctx context.Context, group, namespace, resource string, query url.Values, take func(*listed) error) error {
+func (c *Cluster) list(ctx context.Context, group, namespace, resource, form string, query url.Values, take func(*listed) error) error {
 	if err := segment("namespace", namespace); err != nil {
 		return err
 	}
@@ -225,17 +281,21 @@ func (c *Cluster) list(ctx context.Context, group, namespace, resource string, q
 		return fmt.Errorf("too many reviews at once: %w", err)
 	}
 	defer c.lists.Release(1)
-	return each(ctx, c.Pages, group+"/namespaces/"+namespace+"/"+resource, query, take)
+	return each(ctx, c.Pages, group+"/namespaces/"+namespace+"/"+resource, form, query, take)
 }
 
 // sharers returns the VMs of a namespace that have not ended, and that share a claim with the
-// reviewed one. All questions of a review are about the same claims.
+// reviewed one, which can write it. Any number of VMs may read a volume. All questions of a review
+// are about the same claims.
 func (c *Cluster) sharers(ctx context.Context, namespace string, wanted []annotation.Claim) ([]sharer, error) {
 	return ask(c, "VMs of namespace "+namespace, func() ([]sharer, error) {
-		all := []sharer{}
-		err := c.list(ctx, kubeVirtPath, namespace, instances.Resource, url.Values{}, func(l *listed) error {
-			claims := l.shares(c.Driver, wanted)
-			if claims == nil || l.over() {
+		all, writes := []sharer{}, map[string]bool{}
+		for _, w := range wanted {
+			writes[w.Name] = !w.ReadOnly
+		}
+		err := c.list(ctx, kubeVirtPath, namespace, instances.Resource, whole, url.Values{}, func(l *listed) error {
+			claims := l.shares(c.Driver, writes)
+			if len(claims) == 0 || l.over() {
 				return nil
 			}
 			if all = append(all, l.sharer(claims)); len(all) > mostSharers {
@@ -247,23 +307,19 @@ func (c *Cluster) sharers(ctx context.Context, namespace string, wanted []annota
 	})
 }
 
-// launched returns the names of the VMs that share a claim, and that have a launcher's pod that has
-// not ended.
-func (c *Cluster) launched(ctx context.Context, namespace string, wanted []annotation.Claim) (map[string]bool, error) {
+// launched returns those of some VMs that have a launcher's pod that has not ended.
+func (c *Cluster) launched(ctx context.Context, namespace string, of []sharer) (map[string]bool, error) {
 	return ask(c, "launchers of namespace "+namespace, func() (map[string]bool, error) {
-		names := map[string]bool{}
-		query := url.Values{"labelSelector": {launcherLabel}}
-		err := c.list(ctx, "/api/v1", namespace, "pods", query, func(l *listed) error {
-			if l.over() || l.shares(c.Driver, wanted) == nil {
-				return nil
-			}
+		names, sought := map[string]bool{}, map[string]bool{}
+		for i := range of {
+			sought[of[i].name] = true
+		}
+		query := url.Values{"labelSelector": {launcherLabel}, "fieldSelector": {"status.phase!=Succeeded,status.phase!=Failed"}}
+		err := c.list(ctx, corePath, namespace, "pods", metadata, query, func(l *listed) error {
 			for i := range l.Metadata.Owners {
-				if o := &l.Metadata.Owners[i]; o.Controller != nil && *o.Controller && o.Kind == instanceKind {
+				if o := &l.Metadata.Owners[i]; o.Controller != nil && *o.Controller && o.Kind == instanceKind && sought[o.Name] {
 					names[o.Name] = true
 				}
-			}
-			if len(names) > mostSharers {
-				return fmt.Errorf("more than %d VMs have the same claims: delete some of them", mostSharers)
 			}
 			return nil
 		})

@@ -21,8 +21,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// latency is that of a busy API server.
+const latency = 40 * time.Millisecond
+
 // apiServer answers the questions of a launcher's review: VM vm, its claims a0, a1 ..., and their
-// existing volumes. It counts the questions.
+// existing volumes, and a later VM that has one of these claims. It counts the questions.
 func apiServer(t *testing.T, mode corev1.PersistentVolumeAccessMode, asked *atomic.Int64) *httptest.Server {
 	t.Helper()
 	say := func(w http.ResponseWriter, what any) {
@@ -47,12 +50,15 @@ func apiServer(t *testing.T, mode corev1.PersistentVolumeAccessMode, asked *atom
 		say(w, v)
 	})
 	vm := object("VirtualMachineInstance", "ns", "vm", map[string]any{"spec": map[string]any{"domain": map[string]any{"firmware": map[string]any{"uuid": board}}}})
+	later := object("VirtualMachineInstance", "ns", "later", map[string]any{"metadata": map[string]any{"creationTimestamp": "2026-01-01T00:00:00Z",
+		"annotations": map[string]any{driver + "/volumes": "a0"}}})
 	mux.HandleFunc("GET /apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances/vm", func(w http.ResponseWriter, _ *http.Request) { say(w, vm.Object) })
 	mux.HandleFunc("GET /apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceList", "metadata": map[string]any{}, "items": []any{vm.Object}})
+		say(w, map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceList", "metadata": map[string]any{}, "items": []any{vm.Object, later.Object}})
 	})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
+		time.Sleep(latency)
 		mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(s.Close)
@@ -63,7 +69,6 @@ func apiServer(t *testing.T, mode corev1.PersistentVolumeAccessMode, asked *atom
 // the largest number of claims: after a node's boot, all of its VMs start together.
 func TestManyLaunchers(t *testing.T) {
 	const most, machines = 16, 50
-	const long = 30 * time.Second // a busy machine takes a while; client-go's limit would make it six minutes
 	for _, mode := range []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadWriteOnce} {
 		var asked atomic.Int64
 		s := apiServer(t, mode, &asked)
@@ -89,7 +94,7 @@ func TestManyLaunchers(t *testing.T) {
 			t.Fatal(err)
 		}
 		review := func() *admissionv1.AdmissionResponse {
-			ctx, cancel := context.WithTimeout(context.Background(), long)
+			ctx, cancel := context.WithTimeout(context.Background(), reviewLimit)
 			defer cancel()
 			return r.answer(ctx, request("pods", admissionv1.Create, text), r.Mutate)
 		}

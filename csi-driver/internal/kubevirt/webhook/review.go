@@ -96,6 +96,8 @@ func (r *Reviewer) Mutate(ctx context.Context, q *admissionv1.AdmissionRequest) 
 	return answer{}, nil
 }
 
+const migrations = "virtualmachineinstancemigrations"
+
 // Validate refuses objects that cannot work.
 func (r *Reviewer) Validate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
 	r = r.anew()
@@ -105,7 +107,7 @@ func (r *Reviewer) Validate(ctx context.Context, q *admissionv1.AdmissionRequest
 	case "virtualmachineinstances":
 		warnings, err := r.validateInstance(ctx, q)
 		return answer{warnings: warnings}, err
-	case "virtualmachineinstancemigrations":
+	case migrations:
 		return answer{}, r.validateMigration(ctx, q)
 	case "pods":
 		return answer{}, r.validatePod(ctx, q)

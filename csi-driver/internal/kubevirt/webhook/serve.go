@@ -102,6 +102,12 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 			Response: r.answer(within, in.Request, by),
 		}
+		// All migrations come here, and most are of VMs without volumes. This is no answer, so the
+		// failurePolicy decides, which lets them migrate.
+		if a := out.Response; in.Request.Resource.Resource == migrations && !a.Allowed && a.Result.Code == http.StatusInternalServerError {
+			http.Error(w, a.Result.Message, http.StatusServiceUnavailable)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(out); err != nil {
 			klog.FromContext(ctx).Error(err, "The answer to a review could not be sent")

@@ -4,6 +4,7 @@ package webhook
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -68,6 +69,38 @@ func TestManyBytes(t *testing.T) {
 		if took := time.Since(began); res.StatusCode != http.StatusBadRequest || took < arriving || took > reviewLimit {
 			t.Errorf("%s: the one that does not arrive: %d after %v", length, res.StatusCode, took)
 		}
+	}
+}
+
+// A migration may be of a VM without volumes. While the webhook cannot ask for the VM, it gives no
+// answer, so that the failurePolicy decides.
+func TestMigrationWithoutAnswer(t *testing.T) {
+	r := usual().reviewer(t)
+	s := httptest.NewServer(r.Handler(context.Background()))
+	defer s.Close()
+	post := func(resource string) int {
+		t.Helper()
+		text, err := json.Marshal(admissionv1.AdmissionReview{Request: request(resource, admissionv1.Create,
+			[]byte(`{"metadata":{"name":"m","namespace":"ns"},"spec":{"vmiName":"plain"}}`))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.Post(s.URL+"/validate?timeout=100ms", "application/json", bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	if code := post(migrations); code != http.StatusOK {
+		t.Errorf("with an answer: %d", code)
+	}
+	if err := r.cluster.objects.Acquire(context.Background(), mostObjects); err != nil {
+		t.Fatal(err)
+	}
+	defer r.cluster.objects.Release(mostObjects)
+	if code := post(migrations); code != http.StatusServiceUnavailable {
+		t.Errorf("while other reviews read objects: %d", code)
 	}
 }
 

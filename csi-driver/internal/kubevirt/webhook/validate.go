@@ -322,7 +322,11 @@ func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.P
 	if err != nil || m == nil {
 		return err
 	}
-	launched, err := r.cluster.launched(ctx, namespace, wanted)
+	all, err := r.cluster.sharers(ctx, namespace, wanted)
+	if err != nil || !slices.ContainsFunc(all, func(s sharer) bool { return s.name != m.Name }) {
+		return err
+	}
+	launched, err := r.cluster.launched(ctx, namespace, all)
 	if err != nil {
 		return err
 	}
