@@ -11,7 +11,8 @@ Secret then has both, and API servers trust the authorities of both. The webhook
 one for another hour (internal/kubevirt/webhook/folder.go), because Helm's certificates begin at the
 time of the machine that makes them. So there is no moment at which an API server trusts another
 certificate than the one that it is shown. An upgrade of the next day or later leaves the earlier one
-out. The same happens with the Secret of charts whose webhook made its certificate itself.
+out, and until then no further one is made: pods may still show the first of three. The same happens
+with the Secret of charts whose webhook made its certificate itself.
 */}}
 {{- define "stargate.certificate" -}}
 {{- $name := include "stargate.webhook" . -}}
@@ -31,11 +32,13 @@ out. The same happens with the Secret of charts whose webhook made its certifica
 {{- $made = get $notes (printf "%s/certificate-made" .Values.driverName) | default $born | int64 -}}
 {{- $expires = get $notes (printf "%s/certificate-expires" .Values.driverName) | default (add $made (mul 3650 $day) | toString) | int64 -}}
 {{- else -}}
-{{- $data = (lookup "v1" "Secret" .Release.Namespace $name | default dict).data | default dict -}}
+{{- $data = include "stargate.oldCertificate" . | fromYaml -}}
 {{- end -}}
 {{- $authority := get $data "ca.crt" | b64dec | regexFind $pem -}}
-{{- if and $whole (ge (mul 3 (sub $expires $now)) (sub $expires $made)) -}}
-{{- if gt (sub $now $made) (int64 $day) -}}
+{{- $recent := le (sub $now $made) (int64 $day) -}}
+{{- $enough := ge (mul 3 (sub $expires $now)) (sub $expires $made) -}}
+{{- if and $whole (or $enough (and $recent (get $data "previous.crt"))) -}}
+{{- if not $recent -}}
 {{- $data = dict "ca.crt" (printf "%s\n" $authority | b64enc) "tls.crt" (get $data "tls.crt") "tls.key" (get $data "tls.key") -}}
 {{- end -}}
 {{- else -}}
@@ -54,4 +57,23 @@ out. The same happens with the Secret of charts whose webhook made its certifica
 {{- $data = $new -}}
 {{- end -}}
 {{- dict "data" $data "made" ($made | toString) "expires" ($expires | toString) | toYaml -}}
+{{- end -}}
+
+{{/*
+The data of the Secret of a chart whose webhook made its certificate itself, or of cert-manager, as
+YAML. A person may have a Secret of that name for something else, so it counts only if the API server
+trusts its authority for the webhook, or cert-manager says so. It has no labels.
+*/}}
+{{- define "stargate.oldCertificate" -}}
+{{- $name := include "stargate.webhook" . -}}
+{{- $had := lookup "v1" "Secret" .Release.Namespace $name | default dict -}}
+{{- $data := $had.data | default dict -}}
+{{- if and (eq ($had.type | default "") "kubernetes.io/tls") (get $data "ca.crt") (get $data "tls.crt") (get $data "tls.key") -}}
+{{- $ours := eq (get ($had.metadata.annotations | default dict) "cert-manager.io/certificate-name") $name -}}
+{{- $authority := get $data "ca.crt" | b64dec | trim -}}
+{{- range (lookup "admissionregistration.k8s.io/v1" "ValidatingWebhookConfiguration" "" $name | default dict).webhooks -}}
+{{- $ours = or $ours (contains $authority ((.clientConfig | default dict).caBundle | default "" | b64dec)) -}}
+{{- end -}}
+{{- if $ours -}}{{- toYaml $data -}}{{- end -}}
+{{- end -}}
 {{- end -}}

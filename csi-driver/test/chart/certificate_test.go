@@ -129,8 +129,19 @@ func upgraded(t *testing.T, objects ...string) (*rendering, *corev1.Secret) {
 // stored is a Secret as the cluster has it.
 func stored(t *testing.T, name string, data map[string][]byte, created time.Time, notes map[string]string) string {
 	t.Helper()
-	text, err := json.Marshal(written{"apiVersion": "v1", "kind": "Secret", "data": data, "metadata": written{
+	text, err := json.Marshal(written{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": data, "metadata": written{
 		"name": name, "namespace": "ns", "creationTimestamp": created.UTC().Format(time.RFC3339), "annotations": notes}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// trusting are webhooks that trust the authorities of a bundle.
+func trusting(t *testing.T, bundle []byte) string {
+	t.Helper()
+	text, err := json.Marshal(written{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": written{"name": "rel-webhook"},
+		"webhooks": []written{{"name": "machines.stargate.csi.dev", "clientConfig": written{"caBundle": bundle}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,6 +201,15 @@ func TestOwnCertificate(t *testing.T) {
 			string(first.Data["tls.crt"])+string(first.Data["tls.key"]))
 		_, soon := upgraded(t, stored(t, name, next.Data, c.created, times(2*time.Hour, life)))
 		equal(t, c.what+": an upgrade of the same day", soon.Data, next.Data)
+		// Pods may still show the certificate before this one, so there is no third one yet.
+		hasty := map[string]string{madeAt: times(20*time.Minute, 0)[madeAt], expiresAt: "0"}
+		_, third := upgraded(t, stored(t, name, next.Data, c.created, hasty))
+		serves(t, c.what+": a person renews it again", next.Data, third.Data["ca.crt"])
+		equal(t, c.what+": a person renews it again", third.Annotations[expiresAt], "0")
+		hasty[madeAt] = times(2*day, 0)[madeAt]
+		_, third = upgraded(t, stored(t, name, next.Data, c.created, hasty))
+		serves(t, c.what+": a person renews it two days later", third.Data, third.Data["ca.crt"])
+		check(t, !bytes.Equal(third.Data["tls.crt"], next.Data["tls.crt"]), "%s: it is not renewed two days later", c.what)
 		_, later := upgraded(t, stored(t, name, next.Data, c.created, times(2*day, life)))
 		equal(t, c.what+": keys of a later upgrade", len(later.Data), 3)
 		equal(t, c.what+": certificate of a later upgrade", string(later.Data["tls.crt"]), string(next.Data["tls.crt"]))
@@ -209,7 +229,8 @@ func TestCertificateOfOlderCharts(t *testing.T) {
 	// Such a Secret has the authority before, too.
 	old := maps.Clone(first.Data)
 	old["ca.crt"] = slices.Concat(first.Data["ca.crt"], other.Data["ca.crt"])
-	r, next := upgraded(t, stored(t, "rel-webhook", old, time.Now(), nil))
+	trusts := trusting(t, old["ca.crt"])
+	r, next := upgraded(t, trusts, stored(t, "rel-webhook", old, time.Now(), nil))
 	serves(t, "during the upgrade", next.Data, first.Data["ca.crt"], next.Data["ca.crt"])
 	verified(t, "pods of the older chart", first.Data["tls.crt"], next.Data["ca.crt"], time.Now())
 	verified(t, "the new one", next.Data["tls.crt"], next.Data["ca.crt"], time.Now().Add(life-day))
@@ -218,8 +239,29 @@ func TestCertificateOfOlderCharts(t *testing.T) {
 	equal(t, "how", hook.Annotations["helm.sh/hook-delete-policy"], "before-hook-creation,hook-succeeded")
 	equal(t, "keys of the Secret that Helm makes in its place", len(hook.Data), 0)
 	// An upgrade that finds both leaves the new one alone.
-	_, kept := upgraded(t, stored(t, "rel-webhook", old, time.Now(), nil), stored(t, "rel-webhook-tls", next.Data, time.Now(), next.Annotations))
+	_, kept := upgraded(t, trusts, stored(t, "rel-webhook", old, time.Now(), nil), stored(t, "rel-webhook-tls", next.Data, time.Now(), next.Annotations))
 	equal(t, "data of the next upgrade", kept.Data, next.Data)
 	r, _ = upgraded(t, stored(t, "rel-webhook-tls", next.Data, time.Now(), next.Annotations))
 	equal(t, "Secrets without an old one", len(list[*corev1.Secret](r)), 1)
+
+	// cert-manager's is left when it is turned off.
+	r, _ = upgraded(t, stored(t, "rel-webhook", first.Data, time.Now(), map[string]string{"cert-manager.io/certificate-name": "rel-webhook"}))
+	equal(t, "Secrets after cert-manager", len(list[*corev1.Secret](r)), 2)
+}
+
+// TestSecretOfAnother: a Secret that has the old name by chance is neither deleted nor trusted.
+func TestSecretOfAnother(t *testing.T) {
+	_, first := upgraded(t)
+	_, other := upgraded(t)
+	trusts := trusting(t, other.Data["ca.crt"])
+	token := `{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: rel-webhook, namespace: ns}, data: {token: eA==}}`
+	part := maps.Clone(other.Data)
+	delete(part, "tls.key")
+	for what, secret := range map[string]string{"a token": token, "another server's certificate": stored(t, "rel-webhook", first.Data, time.Now(), nil),
+		"another certificate of cert-manager": stored(t, "rel-webhook", first.Data, time.Now(), map[string]string{"cert-manager.io/certificate-name": "other"}),
+		"a certificate without a key":         stored(t, "rel-webhook", part, time.Now(), nil)} {
+		r, next := upgraded(t, trusts, secret)
+		equal(t, what+": Secrets", len(list[*corev1.Secret](r)), 1)
+		equal(t, what+": keys", len(next.Data), 3)
+	}
 }
