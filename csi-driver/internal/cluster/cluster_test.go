@@ -503,6 +503,29 @@ func TestOrphansOfOneSourceUnread(t *testing.T) {
 	}
 }
 
+// While the folder of snapshots cannot be read, its orphans are still counted.
+func TestOrphansOfAnUnreadFolder(t *testing.T) {
+	n := New(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}), record.NewFakeRecorder(20), driver, "n1")
+	n.LookForOrphans(Period)
+	n.Contents(dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{contentsKind: "VolumeSnapshotContentList"}))
+	here, there := pool.Snapshot{Name: pool.SnapshotName("here")}, pool.Snapshot{Name: pool.SnapshotName("there")}
+	z := &told{kind: pool.DAX, snapshots: []pool.Snapshot{here, there}}
+	looks := func(what string, want int64) {
+		t.Helper()
+		for range 3 {
+			_ = n.Look(context.Background(), z) // it fails while the folder is unread
+		}
+		if is := n.Orphans()["snapshot"]; is != want {
+			t.Errorf("%s: %d", what, is)
+		}
+	}
+	looks("both are read", 2)
+	z.snapshots, z.unread = []pool.Snapshot{here}, errors.New("it is not mounted")
+	looks("the folder is unread", 2)
+	z.snapshots, z.unread = []pool.Snapshot{here}, nil
+	looks("it is empty", 1)
+}
+
 // With another limit the driver looks for them that often, and at least with each look.
 func TestOrphanLimit(t *testing.T) {
 	for limit, every := range map[time.Duration]int{time.Second: 1, Period: 1, Period + 1: 2, OrphanLimit: 20} {

@@ -107,22 +107,24 @@ func (n *Node) tellOrphans(ctx context.Context, s *search, all []orphan, whole b
 	if !whole {
 		maps.Copy(s.told, before)
 	}
-	found := int64(0)
 	for _, o := range all {
 		told, again := before[o.name]
 		s.told[o.name] = again
-		if !again {
-			continue
-		}
-		found++
-		if !told {
+		if again && !told {
 			klog.FromContext(ctx).Info("Kubernetes will not delete a volume or snapshot: it "+o.why, "name", o.name, "size", o.size)
 			n.events.Eventf(n.itself(), corev1.EventTypeWarning, "VolumeOrphaned", "%s %s %s", o.kind, o.name, o.why)
 		}
 	}
-	if before != nil {
-		s.found.Store(found)
+	if before == nil {
+		return
 	}
+	found := int64(0)
+	for _, again := range s.told {
+		if again {
+			found++
+		}
+	}
+	s.found.Store(found)
 }
 
 // orphan is a volume or snapshot, and the reason why Kubernetes will not delete it.
@@ -141,7 +143,8 @@ const (
 // recent lists the state in the API server's memory, which is recent enough.
 func recent() metav1.ListOptions { return metav1.ListOptions{ResourceVersion: "0"} }
 
-// ofClaims are the volumes that were made for claims, and that no PersistentVolume names.
+// ofClaims are the volumes that were made for claims, and that no PersistentVolume names. The
+// provisioner may still save that of a claim that waits.
 func (n *Node) ofClaims(ctx context.Context, _ Zone, volumes []pool.Volume) ([]orphan, error) {
 	list, err := n.client.CoreV1().PersistentVolumes().List(ctx, recent())
 	if err != nil {
@@ -150,13 +153,16 @@ func (n *Node) ofClaims(ctx context.Context, _ Zone, volumes []pool.Volume) ([]o
 	n.tellTwice(ctx, list.Items, volumes)
 	known := map[string]bool{}
 	for i := range list.Items {
-		if of := list.Items[i].Spec.CSI; of != nil && of.Driver == n.driver {
+		v := &list.Items[i]
+		if of := v.Spec.CSI; of != nil && of.Driver == n.driver {
 			known[of.VolumeHandle] = true
+			n.followAgain(v)
 		}
 	}
+	waits := n.waiting()
 	var all []orphan
 	for _, v := range volumes {
-		if pool.OfClaim(v.Name) && !known[v.Name] && !known[v.ID()] {
+		if pool.OfClaim(v.Name) && !known[v.Name] && !known[v.ID()] && !waits[v.Name] {
 			all = append(all, orphan{"volume", v.Name, v.Size, ofNoVolume})
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/pool"
 )
 
 const (
@@ -50,6 +52,26 @@ func (n *Node) Made(volume, pv string, claim types.NamespacedName) {
 		n.made.all = map[string]*unbound{}
 	}
 	n.made.all[pv] = &unbound{volume: volume, claim: claim}
+}
+
+// followAgain notes a PersistentVolume of this node that no claim is bound to yet: the driver may have
+// started again since it made the volume, and the provisioner does not call again.
+func (n *Node) followAgain(v *corev1.PersistentVolume) {
+	c, phase := v.Spec.ClaimRef, v.Status.Phase
+	if c != nil && c.UID != "" && strings.HasSuffix(v.Name, string(c.UID)) && n.here(v) && (phase == corev1.VolumePending || phase == corev1.VolumeAvailable) {
+		n.Made(pool.NameOf(v.Spec.CSI.VolumeHandle), v.Name, types.NamespacedName{Namespace: c.Namespace, Name: c.Name})
+	}
+}
+
+// waiting are the volumes that were made for claims that have not got them yet.
+func (n *Node) waiting() map[string]bool {
+	n.made.mu.Lock()
+	defer n.made.mu.Unlock()
+	all := map[string]bool{}
+	for _, u := range n.made.all {
+		all[u.volume] = true
+	}
+	return all
 }
 
 // Unbound is the number of claims that were reported, and still have no volume.

@@ -85,6 +85,68 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
+// A volume whose PersistentVolume is not saved yet is no orphan while its claim waits: the provisioner
+// may still save it.
+func TestWaitingIsNoOrphan(t *testing.T) {
+	ctx := context.Background()
+	c := boundTo("refused", "")
+	c.UID = "u1"
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, c)
+	n := New(client, record.NewFakeRecorder(9), driver, "n1")
+	n.LookForOrphans(Period)
+	z := &told{kind: pool.None, volumes: []pool.Volume{{Name: "pvc-u1", State: pool.Ready}}}
+	looks := func(what string, orphans int64) {
+		t.Helper()
+		for range 3 {
+			if err := n.Look(ctx, z); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if is := n.Orphans()["claim"]; is != orphans {
+			t.Errorf("%s: %d orphans", what, is)
+		}
+	}
+	n.Made("pvc-u1", "pvc-u1", types.NamespacedName{Namespace: "ns", Name: "refused"})
+	looks("while the claim waits", 0)
+	if err := client.CoreV1().PersistentVolumeClaims("ns").Delete(ctx, "refused", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	looks("the claim is gone", 1)
+}
+
+// A driver that starts again follows the claims that are not bound to their PersistentVolumes.
+func TestUnboundAfterAStart(t *testing.T) {
+	ctx := context.Background()
+	c := boundTo("refused", "")
+	c.UID, c.Annotations = "u1", map[string]string{provisionerKey: driver, selectedKey: "n1"}
+	of := func(name, node string, uid types.UID, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
+		v := named(name, driver, node, "pvc-u1")
+		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ns", Name: "refused", UID: uid}
+		v.Status.Phase = phase
+		return v
+	}
+	static := of("static", "n1", "u1", corev1.VolumeAvailable)
+	for what, v := range map[string]*corev1.PersistentVolume{"VolumeNotBound": of("pvc-u1", "n1", "u1", corev1.VolumePending), "": static,
+		"another node's": of("pvc-u1", "n2", "u1", corev1.VolumePending), "bound": of("pvc-u1", "n1", "u1", corev1.VolumeBound), "no UID": of("pvc-u1", "n1", "", corev1.VolumePending)} {
+		client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, c, v)
+		recorder := record.NewFakeRecorder(9)
+		n := New(client, recorder, driver, "n1")
+		for range 3 {
+			if err := n.Look(ctx, &told{kind: pool.None}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if what == notBound {
+			said(t, recorder, notBound)
+		} else {
+			said(t, recorder)
+		}
+		if is := n.Unbound(); (is == 1) != (what == notBound) {
+			t.Errorf("%s: %d claims", what, is)
+		}
+	}
+}
+
 // The number of claims that are followed is bounded.
 func TestManyUnbound(t *testing.T) {
 	n := New(fake.NewClientset(), record.NewFakeRecorder(1), driver, "n1")
