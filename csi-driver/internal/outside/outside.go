@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/folder"
@@ -49,7 +50,9 @@ func (f *Folder) Tools(t *stargatectl.Tools) *stargatectl.Tools { return t.Holdi
 func (f *Folder) Close() error { return f.lock.Close() }
 
 // Beside is a zone whose snapshots may go there.
-func (f *Folder) Beside(z pool.Zone) *Zone { return &Zone{Zone: z, folder: f.folder, id: f.id} }
+func (f *Folder) Beside(z pool.Zone) *Zone {
+	return &Zone{Zone: z, folder: f.folder, id: f.id, read: f.folder.Snapshots, reading: make(chan struct{}, 1)}
+}
 
 // Zone is another zone with a folder. It passes on all other methods, so it holds the whole
 // interface.
@@ -57,6 +60,9 @@ type Zone struct {
 	pool.Zone
 	folder folder.Folder
 	id     string
+
+	read    func() ([]pool.Snapshot, error)
+	reading chan struct{} // full while somebody reads
 }
 
 var _ pool.Zone = (*Zone)(nil)
@@ -79,7 +85,7 @@ func (z *Zone) here(s pool.Snapshot, err error) (pool.Snapshot, error) {
 // those of the other one with the error.
 func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	all, err := z.Zone.Snapshots(ctx)
-	here, herr := z.folder.Snapshots()
+	here, herr := z.inFolder(ctx)
 	if herr != nil {
 		herr = fmt.Errorf("folder of snapshots: %w", herr)
 	}
@@ -93,6 +99,35 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 		err = errors.Join(herr, err)
 	}
 	return all, err
+}
+
+// readLimit is how long a reading of the folder may take.
+const readLimit = 10 * time.Second
+
+// inFolder reads the folder, which may be on a server that does not answer: then the reading never
+// ends. There is one reading at a time.
+func (z *Zone) inFolder(ctx context.Context) ([]pool.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	var all []pool.Snapshot
+	var err error
+	done := make(chan struct{})
+	select {
+	case z.reading <- struct{}{}:
+		go func() {
+			all, err = z.read()
+			<-z.reading
+			close(done)
+		}()
+	case <-ctx.Done():
+		return nil, errkind.Wrap(errkind.NoAnswer, ctx.Err(), "it does not answer")
+	}
+	select {
+	case <-done:
+		return all, err
+	case <-ctx.Done():
+		return nil, errkind.Wrap(errkind.NoAnswer, ctx.Err(), "it does not answer")
+	}
 }
 
 // Sweep sweeps both.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/pool"
@@ -278,4 +279,37 @@ func TestSweepsTheFolder(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(inTheWay)); !os.IsNotExist(err) {
 		t.Errorf("it is left: %v", err)
 	}
+}
+
+// A folder on a server that does not answer keeps no list waiting for ever, and has one reader.
+func TestFolderWithoutAnswer(t *testing.T) {
+	z, _ := open(t, listed{})
+	release, begun := make(chan struct{}), 0
+	z.read = func() ([]pool.Snapshot, error) {
+		begun++
+		<-release
+		return []pool.Snapshot{{Name: "s-2"}}, nil
+	}
+	for range 3 {
+		ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+		all, err := z.Snapshots(ctx)
+		cancel()
+		if len(all) != 1 || !errkind.Is(err, errkind.NoAnswer) {
+			t.Errorf("%+v, %v", all, err)
+		}
+	}
+	close(release)
+	if all, err := z.Snapshots(background); len(all) != 2 || err != nil {
+		t.Errorf("with an answer: %+v, %v", all, err)
+	}
+	if begun != 2 {
+		t.Errorf("it is read %d times", begun)
+	}
+}
+
+// listed is a zone with a snapshot.
+type listed struct{ pool.Zone }
+
+func (listed) Snapshots(context.Context) ([]pool.Snapshot, error) {
+	return []pool.Snapshot{{Name: "s-1"}}, nil
 }
