@@ -186,7 +186,7 @@ func TestAlerts(t *testing.T) {
 		contains(t, "sections of the runbook", headings, strings.ToLower(place))
 		check(t, regexp.MustCompile(`alertname: `+r.Alert+`\n`).MatchString(tried), "no test has %s fire", r.Alert)
 	}
-	contains(t, "expressions of alerts", exprs, `up{job="ns/rel-csi"} == 0`)
+	contains(t, "expressions of alerts", exprs, `up{job="ns/rel-csi"} == 0`, `up{job="ns/rel-webhook"} == 0`)
 	// Prometheus replaces these braces. Helm must leave them as they are.
 	check(t, strings.Contains(strings.Join(summaries, "\n"),
 		"Volume {{ $labels.volume }} on {{ $labels.instance }} cannot be used"), "summaries: %q", summaries)
@@ -198,7 +198,7 @@ func TestAlerts(t *testing.T) {
 		// Without a PodMonitor, Prometheus has no metric `up` of the driver.
 		check(t, r.Alert != "StargateDriverDown", "there is an alert StargateDriverDown")
 	}
-	lacks(t, rendered(t, "linked"), "StargateDriverDown")
+	lacks(t, rendered(t, "linked"), "StargateDriverDown", "StargateWebhookDown")
 }
 
 // TestPrometheus: promtool parses the rules, and each alert fires as charts/tests expects. It parses the dashboard's

@@ -28,26 +28,35 @@ func newReviews() *prometheus.CounterVec {
 
 // Metrics are those of the reviews, and of the certificate in a folder.
 func (r *Reviewer) Metrics(f Folder, log klog.Logger) []prometheus.Collector {
-	return []prometheus.Collector{r.reviews, &expiry{folder: f, log: log, expires: prometheus.NewDesc("stargate_webhook_certificate_expires_seconds",
-		"Time at which the webhook's certificate ends, in seconds since 1970.", nil, nil)}}
+	return []prometheus.Collector{r.reviews, &life{
+		folder: f, log: log,
+		begins: prometheus.NewDesc("stargate_webhook_certificate_begins_seconds",
+			"Time at which the webhook's certificate begins, in seconds since 1970.", nil, nil),
+		expires: prometheus.NewDesc("stargate_webhook_certificate_expires_seconds",
+			"Time at which the webhook's certificate ends, in seconds since 1970.", nil, nil),
+	}}
 }
 
-// expiry reads the certificate on request.
-type expiry struct {
-	folder  Folder
-	log     klog.Logger
-	expires *prometheus.Desc
+// life reads the certificate on request.
+type life struct {
+	folder          Folder
+	log             klog.Logger
+	begins, expires *prometheus.Desc
 }
 
-// Describe names the metric.
-func (e *expiry) Describe(ch chan<- *prometheus.Desc) { ch <- e.expires }
+// Describe names the metrics.
+func (e *life) Describe(ch chan<- *prometheus.Desc) {
+	ch <- e.begins
+	ch <- e.expires
+}
 
 // Collect has no metric if the certificate cannot be read. The pod is not ready then.
-func (e *expiry) Collect(ch chan<- prometheus.Metric) {
+func (e *life) Collect(ch chan<- prometheus.Metric) {
 	c, err := e.folder.newest()
 	if err != nil {
 		e.log.Error(err, "The certificate cannot be read")
 		return
 	}
+	ch <- prometheus.MustNewConstMetric(e.begins, prometheus.GaugeValue, float64(c.Leaf.NotBefore.Unix()))
 	ch <- prometheus.MustNewConstMetric(e.expires, prometheus.GaugeValue, float64(c.Leaf.NotAfter.Unix()))
 }

@@ -240,7 +240,8 @@ func TestMetrics(t *testing.T) {
 	r := usual().reviewer(t)
 	dir := t.TempDir()
 	ends := time.Now().Add(3 * time.Hour).Truncate(time.Second)
-	certifyFrom(t, dir, time.Now().Add(-time.Hour), ends)
+	begins := ends.Add(-4 * time.Hour)
+	certifyFrom(t, dir, begins, ends)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(r.Metrics(Folder{dir}, klog.Background())...)
 	has := func(want map[string]float64) {
@@ -252,7 +253,7 @@ func TestMetrics(t *testing.T) {
 		got := map[string]float64{}
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
-				name := "expires"
+				name := strings.Split(f.GetName(), "_")[3] // begins, expires
 				if len(m.GetLabel()) > 0 {
 					name = m.GetLabel()[0].GetValue()
 				}
@@ -263,7 +264,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	}
-	has(map[string]float64{allowed: 0, refused: 0, unasked: 0, turnedAway: 0, "expires": float64(ends.Unix())})
+	has(map[string]float64{allowed: 0, refused: 0, unasked: 0, turnedAway: 0, "begins": float64(begins.Unix()), "expires": float64(ends.Unix())})
 	h := r.Handler(context.Background())
 	ended, end := context.WithCancel(context.Background())
 	end()
