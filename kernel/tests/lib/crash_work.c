@@ -326,7 +326,7 @@ static s64 do_atomic(struct cw *w, const struct cw_op *op, const struct sg_iref 
 {
 	static u8 buf[SG_ATOMIC_MAX];
 	struct rng r = { ++w->stamp };
-	bool filled;
+	bool filled = false;
 
 	rng_fill(&r, buf, op->len);
 	return sg_write_atomic(&w->t.v, ref, op->pos, buf, op->len, 0, 1, &filled);

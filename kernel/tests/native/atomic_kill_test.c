@@ -102,7 +102,7 @@ static void write_own(struct member *m)
 	static u8 bytes[OWN];
 	struct book *b = m->b;
 	u64 most = rng_chance(&m->rng, 10) ? 1 << 20 : SG_ATOMIC_MAX;
-	bool filled;
+	bool filled = false;
 
 	b->file = rng_below(&m->rng, FILES);
 	b->len = 1 + rng_size(&m->rng, (b->file ? SG_ATOMIC_MAX : most) - 1);
@@ -133,7 +133,7 @@ static void write_block(struct member *m, const struct sg_iref *f, u64 at)
 	u8 bytes[BLOCK];
 	struct block *k = (void *)bytes;
 	u64 len = sizeof(*k) + rng_size(&m->rng, BLOCK - sizeof(*k));
-	bool filled;
+	bool filled = false;
 
 	if (rng_chance(&m->rng, 60))
 		len = SG_ALIGN_UP(len, SG_PAGE);

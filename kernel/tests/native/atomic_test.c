@@ -139,7 +139,7 @@ static void large_leaves_stay(struct sg_vol *vol)
 static void refusals(struct sg_vol *vol)
 {
 	struct sg_iref f = file_new(vol), other = f;
-	bool filled;
+	bool filled = false;
 
 	CHECK_EQ(put(vol, &f, 0, SG_ATOMIC_MAX + 1), -EINVAL);
 	CHECK_EQ(sg_write_atomic(vol, &f, 0, bytes, 0, 0, 1, &filled), -EINVAL);
