@@ -107,7 +107,7 @@ void sgfs_evict_inode(struct inode *inode)
 		sgfs_dax_evict(inode);
 	truncate_inode_pages_final(&inode->i_data);
 	if (!removed && sgfs_ref(inode)->ino)
-		sgfs_written_flush(inode, 0, U64_MAX);
+		sgfs_written_flush(inode, 0, U64_MAX, false);
 	sgfs_written_forget(inode);
 	sgfs_map_evict(inode);
 	clear_inode(inode);

@@ -156,7 +156,7 @@ static int sgfs_flush_kind(struct inode *inode, unsigned int kind, u64 first, u6
 	return err;
 }
 
-int sgfs_written_flush(struct inode *inode, u64 first, u64 last)
+int sgfs_written_flush(struct inode *inode, u64 first, u64 last, bool wait)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
 	int err;
@@ -170,8 +170,8 @@ int sgfs_written_flush(struct inode *inode, u64 first, u64 last)
 		if (err != -EBUSY && (err || !sgfs_has_moved(inode)))
 			return err;
 	}
-	return sg_flush_moving(sgfs_vol(inode), sgfs_ref(inode), first,
-			       min(last, U64_MAX - 1) - first + 1);
+	/* a page of the range may be at any place by now */
+	return sg_flush_moving(sgfs_vol(inode), sgfs_ref(inode), 0, U64_MAX, wait);
 }
 
 void sgfs_written_forget(struct inode *inode)
@@ -188,17 +188,24 @@ void sgfs_written_forget(struct inode *inode)
 	WRITE_ONCE(SGFS_I(inode)->moved, false);
 }
 
+/* A wait that ends for other tasks (sgfs_gives_way()) was interrupted by no signal. */
+static int sgfs_written_flush_outside(struct inode *inode)
+{
+	int err = sgfs_written_flush(inode, 0, U64_MAX, true);
+
+	return err == -EINTR && !fatal_signal_pending(current) ? -EBUSY : err;
+}
+
 /*
  * Faults are kept out and no writable entry is left, so pages flushed now need no mark any more. A
  * task that holds invalidate_lock may have much to do, and may wait briefly for another system.
  * sync() covers all volumes of the node, so it waits for none of these tasks. Like fsync(), it
  * flushes the marked pages and keeps the marks. Marks that name other places are of no use: the
- * entries go, and are marked anew. If pages move all the time, and another system keeps the file's
- * lock, the flush ends without invalidate_lock (sgfs_wait_outside()).
+ * entries go, and are marked anew. If pages move all the time, the flush waits for the file's lock
+ * without invalidate_lock.
  */
 static int sgfs_flush_file(struct inode *inode, bool revoke)
 {
-	struct sgfs_waiting w;
 	bool done;
 	int err;
 
@@ -206,28 +213,24 @@ static int sgfs_flush_file(struct inode *inode, bool revoke)
 	if (revoke)
 		filemap_invalidate_lock(inode->i_mapping);
 	else if (!down_write_trylock(&inode->i_mapping->invalidate_lock))
-		return sgfs_written_flush(inode, 0, U64_MAX);
+		return sgfs_written_flush_outside(inode);
 	done = revoke || sgfs_has_moved(inode);
 	if (done)
 		unmap_mapping_range(inode->i_mapping, 0, 0, 0);
 	else
 		done = !mapping_writably_mapped(inode->i_mapping);
-	sgfs_begin_waiting(SGFS(inode->i_sb), &w, SGFS_BRIEF_NS);
-	err = sgfs_written_flush(inode, 0, U64_MAX);
-	sgfs_end_waiting(&w);
+	err = sgfs_written_flush(inode, 0, U64_MAX, false);
 	if (!err && done)
 		sgfs_written_forget(inode);
 	filemap_invalidate_unlock(inode->i_mapping);
-	if (err == -EINTR && !revoke && !fatal_signal_pending(current))
-		err = sgfs_written_flush(inode, 0, U64_MAX);
-	return err;
+	return err == -EBUSY ? sgfs_written_flush_outside(inode) : err;
 }
 
 int sgfs_written_sync(struct inode *inode, u64 first, u64 last)
 {
 	if (unlikely(sgfs_has_moved(inode)))
 		return sgfs_flush_file(inode, false);
-	return sgfs_written_flush(inode, first, last);
+	return sgfs_written_flush(inode, first, last, true);
 }
 
 /* An inode that is being evicted flushes itself. */

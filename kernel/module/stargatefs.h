@@ -695,7 +695,8 @@ int sgfs_written_mark(struct inode *inode, u64 first, u64 pages, const struct sg
 void sgfs_written_look(struct inode *inode);
 /* Write back stores through mappings to these pages; durable on return. */
 int sgfs_written_sync(struct inode *inode, u64 first, u64 last);
-int sgfs_written_flush(struct inode *inode, u64 first, u64 last);	/* of an inode's end */
+/* The same. Without @wait it waits for no other system: memory reclaim may come here. */
+int sgfs_written_flush(struct inode *inode, u64 first, u64 last, bool wait);
 /* ... of all inodes; @revoke: each further store needs a fault first. */
 int sgfs_written_flush_all(struct sgfs *fs, bool revoke);
 void sgfs_written_track(struct inode *inode);	/* it is in sgfs.mapped from now on */

@@ -19,6 +19,8 @@ struct sg_met {
 	u64 sum, seq;
 	unsigned int counted;
 };
+/* As sg_flush(). -EINTR: the thread is being killed. */
+int sg_flush_killable(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
 int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_met *m);
 /*
  * An undamaged file maps no page twice, so a walk meets at most @times as many pages as the volume

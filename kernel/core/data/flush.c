@@ -2,63 +2,83 @@
 /* Flush of a file whose pages other systems move meanwhile (docs/file-tables.md, "Moves"). */
 #include "internal.h"
 
-#define TRIES	3		/* flushes without the file's lock, before a wait for it */
-#define LOCK_NS	20000000ULL	/* to wait for it after each of them */
+#define TRIES	3		/* flushes without the file's lock, before one with it */
 
-/* The places of the file's pages: a move changes the root first, and then the count of cuts. */
+/**
+ * struct places - the places of the file's pages
+ * @root: of its table, which each move changes first
+ * @cuts: of the file: each move or cut counts one then
+ * @acknowledged: by this system; without that, no page that left the file is used again
+ */
 struct places {
-	u64 root, cuts;
+	u64 root, cuts, acknowledged;
 };
 
-static struct places places_of(const struct sg_vol *vol, const struct sg_iref *ref)
+static u64 acknowledged(const struct sg_vol *vol)
 {
-	if (sg_is_lost(vol, ref->off))
-		return (struct places){ 0 };
-	return (struct places){ sg_iget(vol, ref, table), sg_cuts(vol, ref) };
+	if (vol->slot < 0)
+		return 0;
+	return sg_get(vol, sg_slot_off(vol, (unsigned int)vol->slot) +
+		      offsetof(struct sg_slot, epoch));
 }
 
-static bool same_places(const struct sg_vol *vol, const struct sg_iref *ref,
-			const struct places *before)
+/* The root comes last: a move that changes it later counts its cut later, too. */
+static struct places places_before(const struct sg_vol *vol, const struct sg_iref *ref)
 {
-	struct places now;
+	struct places p = { 0 };
 
-	sg_acquire_fence();	/* the table was read before */
-	now = places_of(vol, ref);
-	return now.root == before->root && now.cuts == before->cuts;
-}
-
-/* -EBUSY: not at once, or this thread gives way. */
-static int lock_soon(struct sg_vol *vol, const struct sg_iref *ref)
-{
-	int err = sg_lock_for(vol, SG_IOFF(ref, lock), LOCK_NS);
-
-	return err == -EINTR && !sg_interrupted() ? -EBUSY : err;
+	p.acknowledged = acknowledged(vol);
+	sg_acquire_fence();
+	p.cuts = sg_cuts(vol, ref);
+	sg_acquire_fence();
+	if (!sg_is_lost(vol, ref->off))
+		p.root = sg_iget(vol, ref, table);
+	sg_acquire_fence();	/* the table is read after it */
+	return p;
 }
 
 /*
- * A system that is paused with the file's lock moves no page, so another flush without the lock is
- * enough then. A system that moves pages all the time releases the lock each time.
+ * And here it comes first: of two moves, the first has counted its cut before the second changes
+ * the root. The second can bring the first root back only after an acknowledgement. A cut that
+ * moves no page leaves the root as it was.
  */
-int sg_flush_moving(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
+static bool same_places(const struct sg_vol *vol, const struct sg_iref *ref,
+			const struct places *before)
+{
+	u64 root;
+
+	if (sg_is_lost(vol, ref->off))
+		return !before->root;
+	sg_acquire_fence();	/* the table was read before */
+	root = sg_iget(vol, ref, table);
+	sg_acquire_fence();
+	if (root != before->root)
+		return false;
+	if (sg_cuts(vol, ref) == before->cuts)
+		return true;
+	sg_acquire_fence();
+	return vol->slot >= 0 && acknowledged(vol) == before->acknowledged;
+}
+
+/* A system that is paused moves no page, so a further flush without the lock is enough then. */
+int sg_flush_moving(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages, bool wait)
 {
 	struct places before;
 	unsigned int tries;
 	int err;
 
-	for (tries = 1;; tries++) {
-		before = places_of(vol, ref);
+	for (tries = 0; tries < TRIES; tries++) {
+		before = places_before(vol, ref);
 		err = sg_flush(vol, ref, first, pages);
 		if (err ? err != -EBUSY : same_places(vol, ref, &before))
 			return err;
-		if (vol->slot < 0)
-			return -EBUSY;
-		err = tries < TRIES ? lock_soon(vol, ref) : sg_ilock(vol, ref);
-		if (err != -EBUSY)
-			break;
 	}
+	if (!wait || vol->slot < 0)
+		return -EBUSY;
+	err = sg_ilock(vol, ref);
 	if (err)
 		return err;
-	err = sg_flush(vol, ref, first, pages);
+	err = sg_flush_killable(vol, ref, first, pages);
 	sg_iunlock(vol, ref);
 	return err;
 }

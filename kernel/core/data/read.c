@@ -144,7 +144,8 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 	return hole ? (s64)size : -ENXIO;	/* there is always a hole at the end */
 }
 
-int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
+/* A thread that is being killed may flush for others. Then it continues to the end. */
+static int flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages, bool killable)
 {
 	u64 end = SG_MIN(pages, SG_TABLE_PAGES - SG_MIN(first, SG_TABLE_PAGES)) + first;
 	struct sg_met sum = {};
@@ -163,11 +164,21 @@ int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages
 			sg_wb(sg_at(vol, run.off), pages << SG_PAGE_SHIFT);
 		}
 		first += pages ?: 1;	/* the content of a bad page is lost */
-		/* a thread that is being killed may flush for others: it continues to the end */
-		sg_turn(&turns);
+		if (sg_turn(&turns) && killable)
+			return -EINTR;
 	}
 	sg_fence();
 	return 0;
+}
+
+int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
+{
+	return flush(vol, ref, first, pages, false);
+}
+
+int sg_flush_killable(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages)
+{
+	return flush(vol, ref, first, pages, true);
 }
 
 int sg_zero_mapped(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 end)

@@ -148,9 +148,10 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole);
  */
 int sg_flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
 /*
- * As sg_flush(), also for pages that other systems move meanwhile. In the end it keeps the file
- * locked, and waits for the lock. -EINTR: it is being killed, or gives way (sg_vol.gives_way).
+ * As sg_flush(), also for pages that other systems move meanwhile. If they move again and again, it
+ * keeps the file locked in the end. It waits for the lock: -EINTR: it is being killed, or gives way
+ * (sg_vol.gives_way). Without @wait it takes no lock: -EBUSY.
  */
-int sg_flush_moving(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
+int sg_flush_moving(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages, bool wait);
 
 #endif

@@ -60,6 +60,21 @@ static void move_and_stop(void)
 		CHECK_OK(sg_lock(&b.v, lock_of_file()));
 }
 
+/* Has the lock whenever the flush could take it, and still moves all pages. */
+static void move_and_hold(void)
+{
+	if (sg_is_locked(&b.v, lock_of_file()))
+		sg_unlock(&b.v, lock_of_file());
+	move();
+	CHECK_OK(sg_lock(&b.v, lock_of_file()));
+}
+
+/* Cuts a page off behind the others: none of these moves. */
+static void punch(void)
+{
+	CHECK_OK(sg_punch(&b.v, &fb, (u64)(PAGES + moves++) << SG_PAGE_SHIFT, SG_PAGE, 3));
+}
+
 /* Writes the last page first, so that no two pages are contiguous: each is a step. */
 static void make(void)
 {
@@ -87,6 +102,17 @@ static void leave(void)
 	tsys_leave(&b);
 }
 
+static int flush_now(void (*what)(void), bool wait)
+{
+	int err;
+
+	between = what;
+	sg_interrupt_hook = what ? at_turn : NULL;
+	err = sg_flush_moving(&a.v, &fa, 0, ~0ULL, wait);
+	sg_interrupt_hook = NULL;
+	return err;
+}
+
 /* Flushes. Returns how often the lines of the file's pages were written back, on average. */
 static u64 flush_beside(void (*what)(void))
 {
@@ -98,10 +124,7 @@ static u64 flush_beside(void (*what)(void))
 	CHECK(line);
 	rec_init(&log, a.v.base, SIZE, true);
 	was = rec_to(&log);
-	between = what;
-	sg_interrupt_hook = what ? at_turn : NULL;
-	err = sg_flush_moving(&a.v, &fa, 0, ~0ULL);
-	sg_interrupt_hook = NULL;
+	err = flush_now(what, true);
 	rec_to(was);
 	CHECK_OK(err);
 	for (i = 0; i < log.n; i++)
@@ -138,6 +161,37 @@ static void paused(bool gives_way)
 	leave();
 }
 
+/*
+ * The lock cannot be had, and pages move. An inode's end does not wait, and a system that leaves
+ * waits once.
+ */
+static void held(bool wait)
+{
+	make();
+	a.v.join_until = wait;	/* long ago: no wait for a lock goes on */
+	test_within(20, "a flush beside a system that moves pages and keeps the file's lock");
+	CHECK_EQ(flush_now(move_and_hold, wait), -EBUSY);
+	test_within(0, NULL);
+	a.v.join_until = 0;
+	CHECK(moves >= 2);
+	sg_unlock(&b.v, lock_of_file());
+	leave();
+}
+
+/* Cuts alone are no moves: one pass is enough, and the file's lock is not asked for. */
+static void cut(void)
+{
+	u8 byte = 1;
+	u64 i;
+
+	make();
+	for (i = PAGES; i < PAGES + 64; i++)
+		CHECK_EQ(sg_write(&a.v, &fa, i * SG_PAGE, &byte, 1, 1), 1);
+	CHECK_EQ(flush_beside(punch), 1);
+	CHECK(moves);
+	leave();
+}
+
 int main(void)
 {
 	make();
@@ -150,5 +204,8 @@ int main(void)
 
 	paused(false);
 	paused(true);
+	held(false);
+	held(true);
+	cut();
 	return test_done();
 }
