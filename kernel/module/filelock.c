@@ -87,19 +87,23 @@ static bool sgfs_is_put_off(int err)
 
 /*
  * execve() closes descriptors with this mutex held, for which ptrace() waits. Some kernels also
- * hold exec_update_lock then, for which a look at the process waits (/proc). A tracer that attaches
- * itself just now has the mutex, too: then the release waits for no reason, which does no harm.
+ * hold exec_update_lock then, for which a look at the process waits (/proc). Tracers take the mutex
+ * as well, so it tells nothing about this task.
  */
 static bool sgfs_executes(void)
 {
-	return mutex_is_locked(&current->signal->cred_guard_mutex);
+	return current->in_execve;
 }
 
 /* A task that ends can be killed no more, and the VFS closes files in kernel threads, too. */
+static bool sgfs_ends(void)
+{
+	return current->flags & (PF_EXITING | PF_KTHREAD) || fatal_signal_pending(current);
+}
+
 static bool sgfs_must_not_wait(const struct file_lock *fl)
 {
-	return current->flags & (PF_EXITING | PF_KTHREAD) || fatal_signal_pending(current) ||
-	       (sgfs_fl(fl, flags) & FL_CLOSE && sgfs_executes());
+	return sgfs_ends() || (sgfs_fl(fl, flags) & FL_CLOSE && sgfs_executes());
 }
 
 /*
@@ -143,8 +147,10 @@ static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
 	}
 	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
 	if (sgfs_is_put_off(err) && whole && sgfs_must_not_wait(fl)) {
-		sg_userlock_clear_later(sgfs_vol(inode), sgfs_ref(inode), range);
-		err = 0;
+		/* Without memory a task that lives on waits. Others leave the lock in the volume. */
+		if (!sg_userlock_clear_later(sgfs_vol(inode), sgfs_ref(inode), range) ||
+		    sgfs_ends())
+			err = 0;
 	}
 	/* No room to split a lock: nothing has changed. After other errors no lock is left. */
 	if (err != -ENOLCK && !sgfs_is_put_off(err))

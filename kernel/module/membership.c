@@ -59,7 +59,7 @@ static void sgfs_release(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(to_delayed_work(work), struct sgfs, release);
 
-	if (sg_userlock_settle(&fs->vol)) {
+	if (sg_userlock_settle(&fs->vol, true)) {
 		fs->release_ms = 0;
 		return;
 	}

@@ -72,16 +72,17 @@ int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
 /*
  * For a process that cannot wait, after a brief clear() with -EBUSY: releases all of the owner's
  * locks in the file (@range is the whole file) when another system releases the chain, and before
- * this system does anything else with them.
+ * this system does anything else with them. -ENOMEM: it does not.
  */
-void sg_userlock_clear_later(struct sg_vol *vol, const struct sg_iref *ref,
-			     const struct sg_userlock *range);
+int sg_userlock_clear_later(struct sg_vol *vol, const struct sg_iref *ref,
+			    const struct sg_userlock *range);
 /*
- * Makes the releases that wait for their chains, as far as the chains are not locked. Waits for no
- * other system. True: none is left. sg_settle() calls it, and may wait for other systems. Therefore
- * a thread of its own also calls it, as soon as sg_vol.on_release() asks for it.
+ * Makes the releases that wait for their chains, as far as the chains are not locked. True: none is
+ * left. sg_settle() calls it, and may wait for other systems. Therefore a thread of its own also
+ * calls it, as soon as sg_vol.on_release() asks for it. With @wait it queues for each chain for
+ * 20 ms: others may ask for the chain all the time. Otherwise it waits for no other system.
  */
-bool sg_userlock_settle(struct sg_vol *vol);
+bool sg_userlock_settle(struct sg_vol *vol, bool wait);
 /* 0: the lock could be granted now; -EAGAIN: *holder excludes it. */
 int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,
 		     struct sg_userlock *holder);

@@ -31,7 +31,9 @@ int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k);
 /*
  * How to wait for a chain's lock. BRIEF: -EBUSY instead of a long wait. TRY: instead of any wait.
  */
-enum sg_userlock_patience { SG_USERLOCK_PATIENT, SG_USERLOCK_BRIEF, SG_USERLOCK_TRY };
+enum sg_userlock_patience {
+	SG_USERLOCK_PATIENT, SG_USERLOCK_BRIEF, SG_USERLOCK_QUEUE, SG_USERLOCK_TRY
+};
 /*
  * -ENOENT: the chain does not exist yet. After 0, records of dead systems are cleared, and this
  * system's releases that waited for the chain are made.

@@ -9,6 +9,8 @@
  */
 #include "internal.h"
 
+#define QUEUE_NS	20000000ULL	/* for a chain, in the queue of its waiters */
+
 #define COURTESY_NS	1000000000ULL	/* how long a request steps back behind earlier ones */
 
 /* --- chains ----------------------------------------------------------------------------------- */
@@ -122,6 +124,8 @@ int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_ch
 	lock = (u64)((u8 *)&c->first->lock - vol->base);
 	if (patience == SG_USERLOCK_TRY)
 		err = sg_trylock(vol, lock) ? 0 : -EBUSY;
+	else if (patience == SG_USERLOCK_QUEUE)
+		err = sg_lock_for(vol, lock, QUEUE_NS);
 	else
 		err = patience == SG_USERLOCK_BRIEF ? sg_lock_brief(vol, lock) : sg_lock(vol, lock);
 	if (err)
@@ -506,13 +510,13 @@ static enum sg_userlock_patience release_patience(const struct sg_vol *vol)
 	return sg_load64(&vol->nreleases) ? SG_USERLOCK_TRY : SG_USERLOCK_BRIEF;
 }
 
-/* Without memory the record stays: until this system unmounts, others find it. */
-static void release_later(struct sg_vol *vol, const struct sg_userlock_release *what)
+/* After -ENOMEM the record stays: until this system unmounts, others find it. */
+static int release_later(struct sg_vol *vol, const struct sg_userlock_release *what)
 {
 	struct sg_userlock_release *r = sg_alloc(sizeof(*r)), **at;
 
 	if (!r)
-		return;
+		return -ENOMEM;
 	*r = *what;
 	at = &vol->releases[chain_of(r->want.ino)];
 	sg_spin_lock(&vol->spin);
@@ -522,6 +526,7 @@ static void release_later(struct sg_vol *vol, const struct sg_userlock_release *
 	sg_spin_unlock(&vol->spin);
 	if (vol->on_release)
 		vol->on_release(vol);
+	return 0;
 }
 
 static struct sg_userlock_release *take_releases(struct sg_vol *vol, unsigned int nr)
@@ -572,30 +577,46 @@ static bool release_waits(struct sg_vol *vol, unsigned int nr)
 	return any;
 }
 
-bool sg_userlock_settle(struct sg_vol *vol)
+static void forget_releases(struct sg_vol *vol, unsigned int nr)
+{
+	struct sg_userlock_release *r, *next;
+
+	for (r = take_releases(vol, nr); r; r = next) {
+		next = r->next;
+		sg_free(r);
+	}
+}
+
+/* If the chain cannot be read, no system finds these locks in it. */
+static void release_now(struct sg_vol *vol, unsigned int nr, enum sg_userlock_patience patience)
 {
 	struct sg_userlock_chain c;
+	int err = sg_userlock_enter(vol, nr, &c, patience);
+
+	if (!err)
+		sg_userlock_leave(&c);
+	else if (err == -EIO || err == -EUCLEAN)
+		forget_releases(vol, nr);
+}
+
+bool sg_userlock_settle(struct sg_vol *vol, bool wait)
+{
 	unsigned int nr;
 
 	if (vol->slot < 0 || sg_is_member(vol))
 		return true;
 	for (nr = 0; nr < SG_USERLOCK_CHAINS && sg_load64(&vol->nreleases); nr++)
-		if (release_waits(vol, nr) && !sg_userlock_enter(vol, nr, &c, SG_USERLOCK_TRY))
-			sg_userlock_leave(&c);
+		if (release_waits(vol, nr))
+			release_now(vol, nr, wait ? SG_USERLOCK_QUEUE : SG_USERLOCK_TRY);
 	return !sg_load64(&vol->nreleases);
 }
 
 void sg_userlock_forget(struct sg_vol *vol)
 {
-	struct sg_userlock_release *r, *next;
 	unsigned int nr;
 
-	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++) {
-		for (r = take_releases(vol, nr); r; r = next) {
-			next = r->next;
-			sg_free(r);
-		}
-	}
+	for (nr = 0; nr < SG_USERLOCK_CHAINS; nr++)
+		forget_releases(vol, nr);
 }
 
 void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
@@ -780,13 +801,13 @@ int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
 	return try_request(vol, &q);
 }
 
-void sg_userlock_clear_later(struct sg_vol *vol, const struct sg_iref *ref,
-			     const struct sg_userlock *range)
+int sg_userlock_clear_later(struct sg_vol *vol, const struct sg_iref *ref,
+			    const struct sg_userlock *range)
 {
 	struct sg_userlock_release later = { .want = record_of(vol, ref, range) };
 
 	SG_ASSERT(!range->start && range->last == SG_USERLOCK_MAX);
-	release_later(vol, &later);
+	return release_later(vol, &later);
 }
 
 int sg_userlock_test(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_userlock *want,

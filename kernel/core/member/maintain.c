@@ -6,7 +6,7 @@ void sg_settle(struct sg_vol *vol)
 {
 	if (vol->slot < 0 || sg_load64(&vol->settle_stop) || sg_is_member(vol))
 		return;
-	sg_userlock_settle(vol);	/* locks hold on a read-only mount, too */
+	sg_userlock_settle(vol, false);	/* locks hold on a read-only mount, too */
 	if (sg_may_write(vol))
 		return;
 	sg_store64(&vol->settler, sg_self());

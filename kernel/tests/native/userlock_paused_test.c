@@ -50,7 +50,7 @@ static void release(unsigned int f, struct sg_userlock l)
 {
 	l.brief = true;
 	CHECK_EQ(sg_userlock_clear(&sys[0], &file[f], &l), -EBUSY);
-	sg_userlock_clear_later(&sys[0], &file[f], &l);
+	CHECK_OK(sg_userlock_clear_later(&sys[0], &file[f], &l));
 }
 
 #define MANY	200u	/* 20 ms for each would be 4 s; 100 s for each, hours */
@@ -126,15 +126,60 @@ static void without_settling(void)
 	release(0, FLOCK(1, true));
 	release(1, FLOCK(2, true));
 	CHECK_EQ(told, 2);
-	CHECK(!sg_userlock_settle(&sys[0]));
+	CHECK(!sg_userlock_settle(&sys[0], false));
 	pause_chains(false);
 	sg_settle(&sys[0]);
 	CHECK_EQ(try(1, 0, FLOCK(1, true)), -EAGAIN);
-	CHECK(sg_userlock_settle(&sys[0]));
+	CHECK(sg_userlock_settle(&sys[0], false));
 	CHECK_EQ(each_record(NULL, NULL), 0);
-	CHECK(sg_userlock_settle(&sys[0]));
+	CHECK(sg_userlock_settle(&sys[0], false));
 	sg_settle_stop(&sys[0], false);
 	sys[0].on_release = NULL;
+}
+
+static void *unpause(void *arg)
+{
+	(void)arg;
+	sg_sleep_us(5000);
+	pause_chains(false);
+	return NULL;
+}
+
+/* The chain is locked, as it always is if others ask for it all the time. The release queues. */
+static void queued(void)
+{
+	pthread_t id;
+
+	CHECK_OK(try(0, 0, FLOCK(1, true)));
+	pause_chains(true);
+	release(0, FLOCK(1, true));
+	CHECK(!sg_userlock_settle(&sys[0], true));
+	CHECK(!sg_userlock_settle(&sys[0], false));
+	CHECK_OK(pthread_create(&id, NULL, unpause, NULL));
+	CHECK(sg_userlock_settle(&sys[0], true));
+	CHECK_OK(pthread_join(id, NULL));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+}
+
+/* The chain's page has become bad. No release waits for it for ever. */
+static void never(void)
+{
+	struct sg_userlock_page *page;
+	u64 off;
+	int err;
+
+	CHECK_OK(try(0, 0, FLOCK(1, true)));
+	page = sg_userlock_page(&sys[2], chain_with(file[0].ino), 0, &err);
+	CHECK(page);
+	off = (u64)((u8 *)page - sys[2].base);
+	pause_chains(true);
+	release(0, FLOCK(1, true));
+	pause_chains(false);
+	CHECK_EQ(sg_bad_add(&sys[0], off, SG_PAGE), 1);
+	CHECK(sg_userlock_settle(&sys[0], false));
+	CHECK_EQ(sg_bad_remove(&sys[0], off, SG_PAGE), 1);
+	drop(0, 0, FLOCK(1, true));
+	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
 /* It leaves first: nothing of it counts any more. */
@@ -170,6 +215,8 @@ int main(void)
 	ends();
 	same_owner_again();
 	without_settling();
+	queued();
+	never();
 	leaves_first();
 	end();
 	return test_done();

@@ -715,7 +715,7 @@ static void killed(void)
 	CHECK_EQ(each_record(NULL, NULL), 1);
 	id = busy();
 	CHECK_EQ(sg_userlock_clear(&sys[0], &file[0], &a), -EINTR);
-	sg_userlock_clear_later(&sys[0], &file[0], &a);
+	CHECK_OK(sg_userlock_clear_later(&sys[0], &file[0], &a));
 	CHECK_OK(pthread_join(id, NULL));
 	sg_settle(&sys[0]);
 	CHECK_EQ(each_record(NULL, NULL), 0);
