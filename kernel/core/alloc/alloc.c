@@ -19,7 +19,8 @@
 #define MEND_STEP	8192	/* chunks, 16 GiB: takes less than a millisecond */
 #define BUSY_NS		1000000ULL	/* to look at a busy chunk before waiting for its lock */
 #define BUSY_HELD_NS	100000000ULL	/* or before an allocator that may not wait gives up */
-#define BUSY_LOCK_NS	1000000000ULL	/* to wait for its lock */
+#define BUSY_LOCK_NS	1000000000ULL	/* or one that waits for its lock does */
+#define BUSY_SLICE_NS	50000000ULL	/* of that, between looks at all chunks */
 /* the ledger's entries, and the transaction's words, that passing over a busy chunk leaves */
 #define PASS_ROOM	SG_AREA_WORDS
 #define PASS_WORDS	8
@@ -383,48 +384,70 @@ static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *go
 }
 
 /*
- * All free pages have been locked for long, by a system that is paused or dead. A transaction may
- * wait for its first chunk. The wait ends: the caller holds an inode for which others wait.
- */
-static bool take_busy(struct sg_tx *tx, u64 lock, unsigned int want, u64 *off, u64 *got)
-{
-	int err = tx->holds_chunk ? -EBUSY : sg_lock_for(tx->vol, lock, BUSY_LOCK_NS);
-
-	if (err && err != -EBUSY)
-		sg_tx_fail(tx, err);
-	if (err)
-		return false;
-	sg_tx_keep_lock(tx, lock, sg_chunk_release);
-	tx->holds_chunk = true;
-	return take_anywhere(tx, want, off, got, &lock);
-}
-
-/*
  * The only chunks with room are locked. Mostly their holders are about to commit. So this looks at
- * one of these chunks alone, until its lock is free (true) or @until has come.
+ * one of these chunks alone, until its lock is free or @until has come.
  */
-static bool await_chunk(struct sg_tx *tx, u64 lock, u64 until)
+static void await_chunk(struct sg_tx *tx, u64 lock, u64 until)
 {
 	do {
 		if (sg_interrupted())
 			sg_tx_fail(tx, -EINTR);
 		if (tx->err || sg_ticks() >= until)
-			return false;
+			return;
 		sg_yield();
 	} while (sg_is_locked(tx->vol, lock));
-	return true;
 }
 
-/* There is no hint: looks at all chunks, and again whenever the lock of a busy one becomes free. */
+/*
+ * The chunk has been locked for a while, by a system that is paused or dead. A transaction may wait
+ * for its first chunk.
+ */
+static bool lock_chunk(struct sg_tx *tx, u64 lock)
+{
+	int err = sg_lock_for(tx->vol, lock, BUSY_SLICE_NS);
+
+	if (!err) {
+		sg_tx_keep_lock(tx, lock, sg_chunk_release);
+		tx->holds_chunk = true;
+	} else if (err != -EBUSY) {
+		sg_tx_fail(tx, err);
+	}
+	return !err;
+}
+
+static u64 busy_limit(const struct sg_tx *tx)
+{
+	if (tx->hasty)
+		return BUSY_NS;
+	return tx->holds_chunk ? BUSY_HELD_NS : BUSY_LOCK_NS;
+}
+
+/*
+ * There is no hint: looks at all chunks, and again whenever the lock of a busy one becomes free, or
+ * the wait for it has lasted for a while: another one may have room by then. The wait ends, because
+ * the caller holds an inode for which others wait.
+ */
 static bool take_last(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got)
 {
-	u64 until = sg_ticks() + (tx->holds_chunk ? BUSY_HELD_NS : BUSY_NS), busy;
+	u64 start = sg_ticks(), now, busy;
 
-	do {
+	for (;;) {
 		if (take_anywhere(tx, want, off, got, &busy))
 			return true;
-	} while (busy && !tx->err && await_chunk(tx, busy, until));
-	return busy && !tx->err && take_busy(tx, busy, want, off, got);
+		now = sg_ticks();
+		if (!busy || tx->err)
+			return false;
+		if (now - start >= busy_limit(tx))
+			break;
+		if (tx->holds_chunk)
+			await_chunk(tx, busy, start + BUSY_HELD_NS);
+		else if (now - start < BUSY_NS)
+			await_chunk(tx, busy, start + BUSY_NS);
+		else if (lock_chunk(tx, busy))
+			start = now;
+	}
+	tx->room_in = busy;
+	return false;
 }
 
 int sg_try_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off, u64 *got)

@@ -23,17 +23,22 @@ static bool begin_growing(struct sg_ledger *l)
 	return ok;
 }
 
-/* The page is first empty and durable, then named, then used. */
+/*
+ * The page is first empty and durable, then named, then used. If the last growth has waited in vain
+ * for a chunk, which is still locked, this one does not wait: each transaction would, in turn.
+ */
 static int add_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page)
 {
 	struct sg_tx *tx = sg_tx_begin_reclaimer(vol);
 	u64 off;
 	int err;
 
+	tx->hasty = l->room_in && sg_is_locked(vol, l->room_in);
 	if (!sg_take_page(tx, SG_USE_META, &off)) {
 		sg_fresh_zero(vol, off, SG_PAGE);
 		sg_tx_set(tx, l->page[l->pages - 1]->off, off);
 	}
+	sg_store64(&l->room_in, tx->room_in);
 	err = sg_tx_commit(tx);
 	if (!err)
 		sg_ledger_adopt_page(vol, l, page, off);

@@ -42,6 +42,7 @@ struct sg_ledger {
 	unsigned int hunt;	/* where the last search for an entry to reclaim ended */
 	u32 bucket[BUCKETS];	/* entries that name inodes, by number */
 	bool growing;
+	u64 room_in;	/* lock of the chunk that the last growth has waited for in vain, or 0 */
 	struct ledger_page *page[SG_LEDGER_PAGES];
 };
 

@@ -78,6 +78,8 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->kept = NULL;
 	tx->holds_chunk = false;
 	tx->busy = 0;
+	tx->hasty = false;
+	tx->room_in = 0;
 	tx->pass_over = false;
 	tx->split = 0;
 	tx->redo = NULL;

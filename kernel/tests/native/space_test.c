@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include "systems.h"
+#include "deferred/deferred.h"
 #include "data_util.h"
 
 #define LARGE	(40 * GIB)	/* hints are completed in several steps, the last one short */
@@ -349,6 +350,70 @@ static void *give_back(void *arg)
 	return NULL;
 }
 
+static void *free_another(void *arg)
+{
+	struct sg_vol *vol = arg;
+
+	sg_sleep_us(30000);
+	memset(chunk_at(vol, sg_chunks(vol) - 3)->map, 0, sizeof(chunk_at(vol, 0)->map));
+	return NULL;
+}
+
+/* A chunk stays locked, and another one gets room meanwhile. */
+static void room_elsewhere(void)
+{
+	struct sg_vol *vol = vol_new(64 * MIB);
+	u64 chunk = sg_chunks(vol) - 2, off, got;
+	void *maps = keep_chunks(vol);
+	struct sg_tx *tx;
+	pthread_t id;
+
+	while (sg_space_mend_hints(vol))
+		;
+	take_all_but(vol, chunk);
+	set_hints(vol, 0);
+	lock_chunk(vol, chunk, true);
+	CHECK_OK(pthread_create(&id, NULL, free_another, vol));
+	tx = begin(vol);
+	CHECK_OK(sg_take_run(tx, SG_USE_DATA, 0, 1, &off, &got));
+	CHECK_EQ(off >> SG_CHUNK_SHIFT, chunk - 1);
+	sg_tx_abort(tx);
+	CHECK_OK(pthread_join(id, NULL));
+	lock_chunk(vol, chunk, false);
+	put_back(vol, maps);
+	sg_space_rebuild_hints(vol);
+	vol_end(vol);
+	printf("ok room elsewhere\n");
+}
+
+/* The ledger cannot grow while the chunk is locked. Only the first attempt waits for that. */
+static void growth_in_vain(void)
+{
+	struct sg_vol *vol = vol_new(64 * MIB);
+	u64 chunk = sg_chunks(vol) - 2, start;
+	void *maps = keep_chunks(vol);
+	unsigned int i;
+
+	while (sg_space_mend_hints(vol))
+		;
+	take_all_but(vol, chunk);
+	set_hints(vol, 0);
+	lock_chunk(vol, chunk, true);
+	CHECK_EQ(sg_ledger_grow(vol), -ENOSPC);
+	start = sg_ticks();
+	for (i = 0; i < 20; i++)
+		CHECK_EQ(sg_ledger_grow(vol), -ENOSPC);
+	CHECK(sg_ticks() - start < 10000000000ULL);
+	lock_chunk(vol, chunk, false);
+	CHECK_OK(sg_ledger_grow(vol));
+	put_back(vol, maps);
+	sg_space_rebuild_hints(vol);
+	sg_abandon(vol);
+	test_unmap(vol->base, 64 * MIB);
+	free(vol);
+	printf("ok growth in vain\n");
+}
+
 /*
  * A thread to be killed gives up soon, with or without a chunk of its own. Others wait for a
  * bounded time, and find room if the lock becomes free.
@@ -458,6 +523,8 @@ int main(void)
 	found_beyond_doubt();
 	false_promises_end();
 	room_is_locked();
+	room_elsewhere();
+	growth_in_vain();
 	others_meanwhile();
 	return test_done();
 }
