@@ -147,7 +147,7 @@ static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
 	}
 	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
 	if (sgfs_is_put_off(err) && whole && sgfs_must_not_wait(fl)) {
-		/* Without memory a task that lives on waits. Others leave the lock in the volume. */
+		/* Without memory a task that lives on waits. Others leave the lock. */
 		if (!sg_userlock_clear_later(sgfs_vol(inode), sgfs_ref(inode), range) ||
 		    sgfs_ends())
 			err = 0;

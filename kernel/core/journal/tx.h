@@ -54,8 +54,8 @@ struct sg_tx {
 	struct sg_kept *kept;	/* noted by this transaction; abort drops it (ledger.c) */
 	bool holds_chunk;
 	u64 busy;		/* lock of a chunk that another transaction holds, or 0 */
-	bool hasty;		/* waits for no chunk; a lock that is about to become free is no wait */
-	u64 room_in;		/* lock of a chunk with room, for which it has waited in vain; or 0 */
+	bool hasty;		/* to wait for no chunk that stays locked */
+	u64 room_in;		/* lock of a chunk for which it has waited in vain, or 0 */
 	bool pass_over;		/* sg_give_or_defer() */
 	u64 split;		/* the deferred free that it reclaims: parts keep its epoch; or 0 */
 	/*
