@@ -322,6 +322,8 @@ static ssize_t sgfs_write_walking(struct inode *inode, u64 pos, struct iov_iter 
 		tries = n ? 0 : tries + 1;
 		if (tries == TRIES)
 			n = -EFAULT;
+		if (n == -EMEDIUMTYPE)	/* the attribute has been set meanwhile */
+			n = sgfs_write_atomic(inode, pos + done, from);
 		if (n < 0)
 			break;
 		done += n;
@@ -464,6 +466,10 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 		return -ENOMEM;
 	do {
 		n = sgfs_append_once(iocb, from, buf, now);
+		if (n == -EMEDIUMTYPE) {	/* the attribute has been set meanwhile */
+			buf = sgfs_atomic_buffer(from);
+			n = buf ? 0 : -ENOMEM;
+		}
 	} while (!fatal_signal_pending(current) &&
 		 ((!n && ++tries < TRIES) ||
 		  (n == -ENOSPC && sg_more_space(sgfs_vol(inode), &nospace))));
@@ -492,9 +498,13 @@ static ssize_t sgfs_write_checked(struct kiocb *iocb, struct iov_iter *from)
 		return n;
 	if (iocb->ki_flags & IOCB_APPEND)
 		return sgfs_append_locked(iocb, from);
-	if (sgfs_writes_atomic(iocb, inode))
-		return sgfs_atomic_allowed(iocb, from, asked) ?:
-		       sgfs_write_atomic(inode, iocb->ki_pos, from);
+	if (sgfs_writes_atomic(iocb, inode)) {
+		n = sgfs_atomic_allowed(iocb, from, asked) ?:
+		    sgfs_write_atomic(inode, iocb->ki_pos, from);
+		if (n > 0)
+			sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, n);
+		return n;
+	}
 	return sgfs_write_locked(inode, iocb->ki_pos, from);
 }
 

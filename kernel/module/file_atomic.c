@@ -100,8 +100,6 @@ ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from)
 	n = sgfs_write_units(inode, pos, from, buf, sgfs_ns(now));
 	kvfree(buf);
 	sgfs_refresh(inode);
-	if (n > 0)
-		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, n);
 	if (i_size_read(inode) > size)
 		sgfs_map_grown(inode);
 	return n;

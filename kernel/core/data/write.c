@@ -125,14 +125,15 @@ static void in_place_beyond(struct sg_vol *vol, const struct sg_iref *ref, struc
 /* Inode locked. First zeroes the gap between the old size and @w->pos, which becomes visible. */
 static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, struct sg_write *w)
 {
-	u64 size = sg_iget(vol, ref, size);
+	u64 size = sg_iget(vol, ref, size), flags;
 	int err = sg_may_change(vol, ref);
 	struct sg_run run;
 
 	if (err)
 		return err;
-	if (sg_is_cutting(vol, ref))
-		return -EAGAIN;
+	flags = sg_iget(vol, ref, genflags) >> 32 & (SG_FL_CUTTING | SG_FL_ATOMIC);
+	if (flags)
+		return flags & SG_FL_CUTTING ? -EAGAIN : -EMEDIUMTYPE;
 	if (w->size != NO_SIZE)
 		w->size = size;
 	if (w->size < w->pos) {
@@ -327,10 +328,8 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 {
 	struct sg_write w;
 	u64 done = 0;
-	int err = 0;
+	s64 err = 0;
 
-	if (sg_is_atomic(vol, ref))
-		return write_units(vol, ref, pos, buf, len, now);
 	while (done < len && !err) {
 		/* so callers of sg_write() need no lock of their own against cuts */
 		err = sg_write_begin(vol, ref, pos + done, len - done, SG_WRITE_LOCKED, &w);
@@ -341,6 +340,11 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 		err = sg_write_end(vol, ref, &w, w.len, now);
 		if (!err)
 			done += w.len;
+	}
+	if (err == -EMEDIUMTYPE) {
+		err = write_units(vol, ref, pos + done, (const u8 *)buf + done, len - done, now);
+		if (err > 0)
+			done += (u64)err;
 	}
 	return done ? (s64)done : err;
 }

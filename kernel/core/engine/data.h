@@ -68,6 +68,9 @@ struct sg_write {
  * disabled. It makes the stored bytes durable with sg_wb() before sg_write_end(). sg_write_end()
  * publishes min(@done, len) bytes, extends the size if necessary, and sets mtime and ctime to @now
  * (if not 0). done == 0 undoes the part.
+ *
+ * -EMEDIUMTYPE, with the inode locked: each write to this file is to be atomic. The caller goes on
+ * with sg_write_atomic(). The attribute may be set at any time, also between two parts of a write.
  */
 int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 len,
 		   unsigned int flags, struct sg_write *w);

@@ -184,6 +184,30 @@ static void in_units(struct sg_vol *vol)
 	file_end(vol, &f);
 }
 
+/* With the inode locked, too: a long write may have begun before the attribute was set. */
+static void no_other_way(struct sg_vol *vol)
+{
+	struct sg_iref f = file_new(vol);
+	struct sg_write w;
+	u64 size;
+
+	CHECK_OK(put(vol, &f, 0, 64 * KIB));
+	CHECK_OK(sg_write_begin(vol, &f, 0, 10, SG_WRITE_LOCKED, &w));
+	CHECK_OK(sg_write_end(vol, &f, &w, 0, 1));
+	CHECK_OK(sg_set_atomic(vol, &f, true, 1));
+	CHECK_EQ(sg_write_begin(vol, &f, 0, 10, SG_WRITE_LOCKED, &w), -EMEDIUMTYPE);
+	CHECK_EQ(sg_write_begin(vol, &f, MIB, 10, 0, &w), -EMEDIUMTYPE);
+	CHECK_OK(sg_append_begin(vol, &f, &size));
+	CHECK_EQ(sg_write_begin(vol, &f, size, 10, SG_WRITE_APPEND, &w), -EMEDIUMTYPE);
+	sg_append_end(vol, &f);
+	CHECK_EQ(sg_iget(vol, &f, size), 64 * KIB);
+	has(vol, &f, 0, 64 * KIB);
+	CHECK_OK(sg_set_atomic(vol, &f, false, 1));
+	CHECK_OK(sg_write_begin(vol, &f, 0, 10, SG_WRITE_LOCKED, &w));
+	CHECK_OK(sg_write_end(vol, &f, &w, 0, 1));
+	file_end(vol, &f);
+}
+
 /* --- against a copy in memory --------------------------------------------------------------- */
 
 struct twin {
@@ -289,6 +313,7 @@ int main(void)
 	large_leaves_stay(vol);
 	refusals(vol);
 	in_units(vol);
+	no_other_way(vol);
 	vol_end(vol);
 	twins(64 * MIB, steps, 0);
 	twins(16 * MIB, steps / 2, 900);

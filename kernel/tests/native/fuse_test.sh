@@ -61,6 +61,23 @@ expect 0 ./locks alone m/l
 says 'checks'
 rm m/l
 
+# --- files of atomic writes: in units, and whole pages are replaced ---------------------------
+
+make_volume atomic 64M --param data-atomic
+serve at atomic
+place_of() { "$ctl" -j stat "$memory/atomic" /f | pick 'd["table"]["runs"][0]["phys"]'; }
+head -c 1M /dev/urandom >bytes
+dd if=bytes of=at/f bs=1M status=none
+dd if=bytes of=at/f bs=1M oflag=append conv=notrunc status=none
+place=$(place_of)
+dd if=bytes of=at/f bs=1M conv=notrunc status=none
+[[ $(place_of) != "$place" ]] || fail "an atomic file was written in place"
+dd if=bytes of=at/f bs=4097 count=40 conv=notrunc status=none
+cmp bytes <(head -c 1M at/f) || fail "other bytes were written"
+cmp bytes <(tail -c 1M at/f) || fail "other bytes were appended"
+leave at
+clean atomic
+
 # --- refusals: one line, and nothing has changed --------------------------------------------
 
 # no_mount PATTERN ARGUMENT...

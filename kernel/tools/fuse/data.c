@@ -142,12 +142,28 @@ static int begin_piece(const struct sg_iref *ref, u64 pos, const void *from, u64
 	return err;
 }
 
+/* A file of atomic writes: in units (docs/atomic-data.md). @flags: as of sg_write_atomic(). */
+static s64 write_units(const struct sg_iref *ref, u64 pos, const u8 *from, u64 len, u32 flags,
+		       s64 now, bool *filled)
+{
+	u64 done = 0, n;
+	int err = 0;
+
+	for (; done < len; done += n) {
+		n = sg_atomic_unit(pos + done, len - done);
+		err = sg_write_atomic(VOL, ref, pos + done, from + done, n, flags, now, filled);
+		if (err)
+			break;
+	}
+	return done ? (s64)done : err;
+}
+
 static s64 write_some(const struct sg_iref *ref, u64 pos, const u8 *from, u64 len, s64 now)
 {
 	bool filled = false;
 	struct sg_write w;
 	u64 done = 0;
-	int err = 0;
+	s64 err = 0;
 
 	while (done < len && !err) {
 		err = begin_piece(ref, pos + done, from + done, len - done, &w);
@@ -157,6 +173,10 @@ static s64 write_some(const struct sg_iref *ref, u64 pos, const u8 *from, u64 le
 		err = sg_write_end(VOL, ref, &w, w.len, now);
 		if (!err)
 			done += w.len;
+	}
+	if (err == -EMEDIUMTYPE) {
+		err = write_units(ref, pos + done, from + done, len - done, 0, now, &filled);
+		done += err > 0 ? (u64)err : 0;
 	}
 	if (filled)	/* processes of other systems may have zeroes mapped there */
 		sg_wait_mappers(VOL, ref, true);
@@ -178,9 +198,10 @@ static bool appended_before(const struct sg_iref *ref, const u8 *from, u64 len)
 
 static s64 append_once(const struct sg_iref *ref, const u8 *from, u64 len, s64 now)
 {
+	bool filled = false;
 	struct sg_write w;
 	u64 pos, done = 0;
-	int err = sg_append_begin(VOL, ref, &pos);
+	s64 err = sg_append_begin(VOL, ref, &pos);
 
 	if (err)
 		return err;
@@ -193,6 +214,10 @@ static s64 append_once(const struct sg_iref *ref, const u8 *from, u64 len, s64 n
 		err = sg_write_end(VOL, ref, &w, w.len, now);
 		if (!err)
 			done += w.len;
+	}
+	if (err == -EMEDIUMTYPE) {	/* the inode is locked: with the first part, or never */
+		err = write_units(ref, pos, from, len, SG_WRITE_APPEND, now, &filled);
+		done = err > 0 ? (u64)err : 0;
 	}
 	sg_append_end(VOL, ref);
 	if (done)
