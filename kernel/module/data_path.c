@@ -126,9 +126,10 @@ void sgfs_map_attach(struct inode *inode)
 	si->map = READ_ONCE(fs->opt.map);
 	/*
 	 * Pages of a file of atomic writes may be replaced, and no system then looks for windows
-	 * that show the old ones. The attribute was set after @map_cuts was loaded, or it is seen.
+	 * that show the old ones. Nor may a store go around the lock of a file with such writes. The
+	 * flag was set after @map_cuts was loaded, or it is seen.
 	 */
-	if (si->map == SGFS_MAP_WALK || !ws || sg_is_atomic(&fs->vol, &si->ref))
+	if (si->map == SGFS_MAP_WALK || !ws || sg_is_read_whole(&fs->vol, &si->ref))
 		return;
 	if (si->map == SGFS_MAP_SPLICE)
 		sgfs_attach_splice(inode, ws);
@@ -317,7 +318,7 @@ static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len
 	size_t done = 0, piece, n;
 
 	if (likely(SGFS_I(inode)->map == SGFS_MAP_WALK) || sgfs_iter_allocates(iter) ||
-	    SGFS_I(inode)->flags & SG_FL_ATOMIC)
+	    SGFS_I(inode)->flags & (SG_FL_ATOMIC | SG_FL_WHOLE))
 		return 0;
 	if (sg_has_bad(sgfs_vol(inode)))
 		return 0;	/* a window still leads there, but a walk is checked */

@@ -199,7 +199,7 @@ static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *t
 		}
 		if (likely(cuts == READ_ONCE(record->cuts) && pos + n <= i_size_read(inode)))
 			return n;
-		if (++turn == CUT_TRIES)
+		if (++turn >= CUT_TRIES)
 			return n;
 		iov_iter_revert(to, n);
 	}
@@ -464,6 +464,11 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 
 	if (atomic && !buf)
 		return -ENOMEM;
+	n = atomic ? sg_note_whole_first(sgfs_vol(inode), sgfs_ref(inode)) : 0;
+	if (n) {
+		kvfree(buf);
+		return n;
+	}
 	do {
 		n = sgfs_append_once(iocb, from, buf, now);
 		if (n == -EMEDIUMTYPE) {	/* the attribute has been set meanwhile */

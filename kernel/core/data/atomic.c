@@ -292,6 +292,9 @@ int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, cons
 	if (pos >= SG_FILE_MAX || len > SG_FILE_MAX - pos)
 		return -EFBIG;
 	w.pages = (unsigned int)sg_pages_of((pos & (SG_PAGE - 1)) + len);
+	err = locked ? 0 : sg_note_whole_first(vol, ref);
+	if (err)
+		return err;
 	do {
 		err = atomic_once(&w, locked);
 		*filled |= !err && w.filled;

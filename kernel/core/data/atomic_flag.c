@@ -21,7 +21,8 @@ static int store_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 flags,
 
 /*
  * The flag is there before any byte of the write. So a reader that sees such a byte also sees the
- * flag, and looks at the change counter.
+ * flag, and looks at the change counter. A writer without the lock that sees it takes the lock, and
+ * windows are dropped.
  */
 int sg_note_whole(struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -29,7 +30,23 @@ int sg_note_whole(struct sg_vol *vol, const struct sg_iref *ref)
 
 	if (flags & (SG_FL_ATOMIC | SG_FL_WHOLE))
 		return 0;
-	return store_flags(vol, ref, flags | SG_FL_WHOLE, false, 0);
+	return store_flags(vol, ref, flags | SG_FL_WHOLE, true, 0);
+}
+
+int sg_note_whole_first(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	int err;
+
+	if (sg_is_read_whole(vol, ref))
+		return 0;
+	err = sg_ilock(vol, ref);
+	if (err)
+		return err;
+	err = sg_may_change(vol, ref) ?: sg_note_whole(vol, ref);
+	sg_iunlock(vol, ref);
+	if (!err)
+		sg_epoch_ends(vol, KNOWN_MS);
+	return err;
 }
 
 /* Sets the flags @set, if the file has the flags @having, and clears others. */
@@ -79,6 +96,12 @@ int sg_set_atomic(struct sg_vol *vol, const struct sg_iref *ref, bool on, s64 no
 	if (err || sg_iget(vol, ref, genflags) >> 32 & SG_FL_REPLACE)
 		return err;
 	return replace_too(vol, ref);
+}
+
+bool sg_is_read_whole(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return !sg_is_lost(vol, ref->off) &&
+	       sg_iget(vol, ref, genflags) >> 32 & (SG_FL_ATOMIC | SG_FL_WHOLE);
 }
 
 bool sg_is_atomic(const struct sg_vol *vol, const struct sg_iref *ref)

@@ -216,7 +216,7 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 	if (flags & SG_WRITE_APPEND)
 		return append_piece(vol, ref, len, w);
 	if (!(flags & SG_WRITE_LOCKED) && (keep || pos < sg_iget(vol, ref, size)) &&
-	    !(sg_iget(vol, ref, genflags) >> 32 & SG_FL_ATOMIC)) {
+	    !(sg_iget(vol, ref, genflags) >> 32 & (SG_FL_ATOMIC | SG_FL_WHOLE))) {
 		err = walk_piece(vol, ref, w, len, &run);
 		if (err)
 			return err;

@@ -99,6 +99,13 @@ u64 sg_atomic_unit(u64 pos, u64 len);
  */
 int sg_set_atomic(struct sg_vol *vol, const struct sg_iref *ref, bool on, s64 now);
 bool sg_is_atomic(const struct sg_vol *vol, const struct sg_iref *ref);
+/* Some writes to it are atomic: no other write may store without the inode's lock. */
+bool sg_is_read_whole(const struct sg_vol *vol, const struct sg_iref *ref);
+/*
+ * Before the first atomic write to a file, without its lock: waits until all systems know, 2 s at
+ * most. sg_write_atomic() does this itself, but not with SG_WRITE_APPEND.
+ */
+int sg_note_whole_first(struct sg_vol *vol, const struct sg_iref *ref);
 
 /*
  * Copies of any length, by walk; for tools and tests. Return bytes or -errno; holes read as 0. A

@@ -47,10 +47,13 @@ static u32 flags_of(struct sg_vol *vol, const struct sg_iref *f)
 static void pages_stay(struct sg_vol *vol)
 {
 	struct sg_iref f = file_new(vol);
-	u64 was;
+	u64 was, cuts = sg_cuts(vol, &f);
 
 	CHECK_OK(put(vol, &f, 0, 64 * KIB));
 	CHECK_EQ(flags_of(vol, &f), SG_FL_WHOLE);
+	/* a store without the lock could be undone by a replay: there is none, also by windows */
+	CHECK_EQ(sg_write_begin(vol, &f, 0, 10, SG_WRITE_IN_PLACE, &(struct sg_write){}), -EAGAIN);
+	CHECK(sg_cuts(vol, &f) != cuts);
 	was = page_at(vol, &f, 1, NULL);
 	CHECK_OK(put(vol, &f, 0, 64 * KIB));
 	has(vol, &f, 0, 64 * KIB);

@@ -75,16 +75,18 @@ static int copy_some(struct copy *s, u64 at, size_t len)
 }
 
 /*
- * Pages that no file has are not copied: an allocation zeroes them first. Bad pages are not copied
- * either, because they cannot be read. The list of them is, so the copy has an error there, too.
+ * Pages that no file has are not copied: an allocation zeroes them first. In a locked chunk, free
+ * pages may hold the log of a write (docs/atomic-data.md). Bad pages are not copied either, because
+ * they cannot be read. The list of them is, so the copy has an error there, too.
  */
 static bool in_use(const struct copy *s, u64 at)
 {
 	const struct sg_chunk *chunk = (const void *)(s->from + s->sb.chunk_off);
 	u64 page = at >> SG_PAGE_SHIFT & (SG_CHUNK_PAGES - 1);
 
-	if (at >= s->sb.data_off && at + SG_PAGE != s->size &&
-	    !(sg_load64(&chunk[at >> SG_CHUNK_SHIFT].map[page / 64]) >> page % 64 & 1))
+	chunk += at >> SG_CHUNK_SHIFT;
+	if (at >= s->sb.data_off && at + SG_PAGE != s->size && !sg_load64(&chunk->lock.word) &&
+	    !(sg_load64(&chunk->map[page / 64]) >> page % 64 & 1))
 		return false;
 	return !sg_bad_listed(s->from, at);
 }
