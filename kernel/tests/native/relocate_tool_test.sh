@@ -78,28 +78,58 @@ json 'd["base"] == "0x400000000"'
 
 # --- half moved -----------------------------------------------------------------------------
 
-moving() { # the incompatible feature in its superblock
-	[[ $(od -An -tu1 -j32 -N1 "$1" | tr -d ' ') == 1 ]]
+moving() { # one of the incompatible features in its superblock
+	(($(od -An -tu1 -j32 -N1 "$1") & 1))
 }
 
-# kill_after TRY: kills the last process after a while, which grows with TRY, because machines
-# differ.
-kill_after() {
-	sleep "0.$(printf %03d $(($1 * 7 % (10 + $1))))"
-	kill -9 $! 2>/dev/null || true
-	wait $! 2>/dev/null || true
+# The tool looks round after each table (sched_yield), and makes each step durable (msync). The
+# library kills it at the AT-th of these calls that finds VOLUME half moved.
+cat >killed.c <<-'END'
+	#define _GNU_SOURCE
+	#include <fcntl.h>
+	#include <signal.h>
+	#include <stdlib.h>
+	#include <sys/mman.h>
+	#include <sys/syscall.h>
+	#include <unistd.h>
+	static void look(void)
+	{
+		static int calls, fd = -1;
+		char moving = 0;
+
+		if (fd < 0)
+			fd = open(getenv("VOLUME"), O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || pread(fd, &moving, 1, 32) != 1)
+			abort();
+		if (moving & 1 && ++calls == atoi(getenv("AT")))
+			raise(SIGKILL);
+	}
+	int sched_yield(void)
+	{
+		look();
+		return (int)syscall(SYS_sched_yield);
+	}
+	int msync(void *p, size_t len, int flags)
+	{
+		look();
+		return (int)syscall(SYS_msync, p, len, flags);
+	}
+END
+gcc -shared -fPIC -o killed.so killed.c || fail "cannot compile killed.c"
+# The sanitizers of the tool need not be the first library.
+sanitizers=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+
+# killed AT VOLUME BASE [OPTION...]: a move that is killed there.
+killed() {
+	expect 137 env LD_PRELOAD="$dir/killed.so" ASAN_OPTIONS="$sanitizers" VOLUME="$2" AT="$1" \
+		"$ctl" relocate "${@:4}" --base "$3" "$2"
+	moving "$2" || fail "killed at $1: not half moved"
 }
 
-# half FILE BASE: FILE is a copy of the volume whose move to BASE was killed halfway.
+# half FILE BASE: FILE is a copy of the volume whose move to BASE was killed between two tables.
 half() {
-	local try
-	for try in $(seq 400); do
-		cp v.img "$1"
-		"$ctl" relocate --base "$2" "$1" >/dev/null 2>&1 &
-		kill_after "$try"
-		! moving "$1" || return 0
-	done
-	fail 'never caught in the middle'
+	cp v.img "$1"
+	killed 40 "$1" "$2"
 }
 
 half h.img 20G
@@ -125,13 +155,9 @@ at $((20 << 30))
 
 # Killed again and again, each run continues where the last one ended.
 mv whole.img v.img
-caught=0
-for ((i = 0; i < 400 && caught < 5; i++)); do
-	"$ctl" relocate --force --base $((16384 + 2 * (i + 1)))M v.img >/dev/null 2>&1 &
-	kill_after "$i"
-	! moving v.img || caught=$((caught + 1))
+for at in 1 2 30 75 110 150 1 60 130; do
+	killed "$at" v.img $((16384 + 2 * at))M --force
 done
-[[ $caught -ge 5 ]] || fail "only $caught were killed in the middle"
 expect 0 "$ctl" relocate --force --base 16G v.img
 at $((16 << 30))
 
