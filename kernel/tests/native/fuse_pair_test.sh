@@ -71,18 +71,18 @@ for kind in posix ofd flock; do
 	holder=$!
 	soon "$kind: held" 5 grep -q held held
 	is "$kind: a try" EAGAIN "$(./locks try $kind ex 0 0 b/l)"
-	timeout 20 ./locks wait $kind ex 0 0 b/l >got &
+	timeout 60 ./locks wait $kind ex 0 0 b/l >got &
 	waiter=$!
 	sleep 0.2
 	is "$kind: it waits" "" "$(cat got)"
 	kill $holder
-	wait $waiter
+	wait $waiter || fail "$kind: it does not get it"
 	is "$kind: then it has it" got "$(cat got)"
 	wait $holder 2>/dev/null || true
 done
-timeout 20 ./locks cross a/x 0 1 300 >one &
-timeout 20 ./locks cross b/x 1 0 300 >two
-wait $!
+timeout 60 ./locks cross a/x 0 1 300 >one &
+timeout 60 ./locks cross b/x 1 0 300 >two || fail "a circle: $(cat one two | xargs)"
+wait $! || fail "a circle: $(cat one two | xargs)"
 is "a circle" "EDEADLK got" "$(cat one two | grep -v first | sort | xargs)"
 rm -f held
 ./locks hold posix ex 5 5 a/l >held &
@@ -134,7 +134,8 @@ rm -f held2
 ./locks hold flock ex 0 0 b/w >held2 &
 other=$!
 soon "held" 5 grep -q held held2
-timeout 60 ./locks wait flock ex 0 0 a/w >got &
+# It waits as long as the rest takes, which depends on the machine.
+./locks wait flock ex 0 0 a/w >got &
 waiter=$!
 write_numbers a numbers $((kills * 1000)) >numbers.out &
 writer=$!
@@ -161,6 +162,7 @@ is "a removed file that is open" kept "$(cat <&8)"
 echo more >&8
 exec 8>&-
 end "$other"
+soon "the lock is handed over" 60 test -s got
 wait $waiter
 is "a waiter outlives its server" got "$(cat got)"
 end "$holder"
