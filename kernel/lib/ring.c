@@ -12,6 +12,7 @@
 
 #define PAGE		4096u
 #define SWEEP_NS	100000000ULL	/* between looks for dead receivers */
+#define LOOK_NS		1000000000ULL	/* between looks at an empty ring: its words may be forged */
 
 static int ask(const struct stargate_ring *r, unsigned int op, unsigned int part, u64 *value,
 	       u64 until)
@@ -358,10 +359,10 @@ API int stargate_ring_cancel(stargate_ring *r)
 
 /* --- receiving -------------------------------------------------------------------------------- */
 
-static int become_receiver(struct stargate_ring *r)
+static int become_receiver(struct stargate_ring *r, u64 until)
 {
 	u64 cell = 0;
-	int err = ask(r, SG_SEM_OP_READER, SG_RING_LOCK, &cell, 0);
+	int err = ask(r, SG_SEM_OP_READER, SG_RING_LOCK, &cell, until);
 
 	if (err)
 		return err;
@@ -383,18 +384,30 @@ FAST void put_back(struct stargate_ring *r, const struct sg_ring *w)
 		tell_slowly(r);
 }
 
-static int await_record(struct stargate_ring *r, enum sg_ring_result why, u64 until)
+/* The ring was empty at @pos. If that was forged, no record ever has this position. */
+static int await_next(struct stargate_ring *r, u64 pos, u64 until)
 {
-	u64 pos = SG_RING_HEAD_POS(sg_ringw_load(r->w.page + SG_RING_HEAD));
+	u64 pause = stargate_in(LOOK_NS);
+	int err;
 
+	if (!until)
+		return EAGAIN;
+	err = ask_to_wait(r, SG_RING_TAIL, pos + 1, until < pause ? until : pause);
+	return err == ETIMEDOUT && pause < until ? 0 : err;
+}
+
+static int await_record(struct stargate_ring *r, enum sg_ring_result why, u64 pos, u64 until)
+{
 	switch (why) {
 	case SG_RING_LARGE:
 		return EMSGSIZE;
 	case SG_RING_NONE:
-		return until ? ask_to_wait(r, SG_RING_TAIL, pos + 1, until) : EAGAIN;
+		return await_next(r, pos, until);
 	case SG_RING_BUSY:
 		sched_yield();
-		return until && stargate_in(0) < until ? 0 : EAGAIN;
+		if (!until)
+			return EAGAIN;
+		return stargate_in(0) < until ? 0 : ETIMEDOUT;
 	default:
 		return EUCLEAN;
 	}
@@ -408,14 +421,14 @@ static int claim(struct stargate_ring *r, u64 room, struct sg_ring_claim *c, u64
 
 	c->len = 0;
 	if (!r->w.cell)
-		err = become_receiver(r);
+		err = become_receiver(r, until);
 	while (!err) {
 		res = sg_ringw_claim(&r->w, room, c);
 		if (res == SG_RING_OK)
 			return 0;
 		if (sg_ringw_load(r->w.page + r->w.cell))
 			put_back(r, &r->w);
-		err = await_record(r, res, until);
+		err = await_record(r, res, c->at, until);
 	}
 	__atomic_store_n(&r->receives, 0, __ATOMIC_RELEASE);
 	return err;

@@ -119,17 +119,20 @@ static int sgfs_do_as_itself(struct sgfs_sem *s, struct sg_sem *sem, struct sg_i
 	return ret;
 }
 
-/* These two take the lock of the objects' file, so they wait for a thaw first. */
+/*
+ * These two take the lock of the objects' file, so not while the volume is frozen. A reader waits
+ * for the thaw. A sweep comes again, and its caller may hold the ring's lock.
+ */
 
 /* The descriptor's cell is given out once: @lock guards it until the file is closed. */
-static int sgfs_be_reader(struct sgfs_sem *s, u64 *cell)
+static int sgfs_be_reader(struct sgfs_sem *s, u64 *cell, u64 until)
 {
 	int err = mutex_lock_killable(&s->lock);
 
 	if (err)
 		return err;
 	sb_start_write(s->fs->sb);
-	err = s->mapped ? sg_sem_ring_reader(&s->fs->vol, &s->sem) : -EBADF;
+	err = s->mapped ? sg_sem_ring_reader(&s->fs->vol, &s->sem, until) : -EBADF;
 	if (!err)
 		*cell = s->sem.cell;
 	sb_end_write(s->fs->sb);
@@ -141,7 +144,8 @@ static int sgfs_sweep(struct sgfs_sem *s)
 {
 	int err;
 
-	sb_start_write(s->fs->sb);
+	if (!sb_start_write_trylock(s->fs->sb))
+		return 0;
 	err = sg_sem_ring_sweep(&s->fs->vol, &s->sem);
 	sb_end_write(s->fs->sb);
 	return err;
@@ -175,7 +179,7 @@ int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 	if (s->look && !sgfs_is_for_looking(op->op))
 		return -EBADF;
 	if (op->op == SG_SEM_OP_READER)
-		return sgfs_be_reader(s, &op->value);
+		return sgfs_be_reader(s, &op->value, op->until);
 	if (op->op == SG_SEM_OP_SWEEP)
 		return sgfs_sweep(s);
 	if (s->sem.type != SG_SEM_RING)

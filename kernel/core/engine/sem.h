@@ -169,9 +169,15 @@ int sg_sem_await(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_cal
  * and waiting, by sg_sem_lock(), sg_sem_await(), ... on a part of the ring (SG_RING_LOCK, ...).
  */
 int sg_sem_ring_part(const struct sg_sem *ring, unsigned int part, struct sg_sem *out);
-/* -EBUSY: the ring is SG_SEM_SINGLE, and has a reader. -EUSERS: all cells are in use. */
-int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring);
-/* Ends the claims of dead readers, and wakes a writer that waits for room. */
+/*
+ * -EBUSY: the ring is SG_SEM_SINGLE, and has a reader. -EUSERS: all cells are in use. -ETIMEDOUT, or
+ * -EAGAIN without @until: another system has the objects' file locked.
+ */
+int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until);
+/*
+ * Ends the claims of dead readers, and wakes a writer that waits for room. Does nothing while
+ * another system has the objects' file locked: callers hold the ring's lock, and come again.
+ */
 int sg_sem_ring_sweep(struct sg_vol *vol, const struct sg_sem *ring);
 /* Volume offset of page @i of the data; 0: there is none, or it is lost. */
 u64 sg_sem_ring_at(const struct sg_vol *vol, const struct sg_sem *ring, u64 i);

@@ -204,6 +204,16 @@ static bool worth_a_line(struct sg_sems *s)
 	return (!said || now - said > SAY_NS) && sg_cas64(&s->said, said, now) == said;
 }
 
+/*
+ * A ring's lock guards data that its owner stores directly. A process of a fenced system goes on
+ * storing there until its mapping is gone: in the place where the next owner's record begins.
+ */
+bool sg_sem_owner_may_store(const struct sg_vol *vol, const struct sg_sem *sem, u64 word)
+{
+	return word & SG_SEMW_OWNER && sem->size &&
+	       sg_sem_cell_lapses(vol, SG_LOCK_WORD(SG_SEMW_SLOT(word), 1));
+}
+
 bool sg_sem_is_left(struct sg_vol *vol, const struct sg_sem *sem, u64 word)
 {
 	enum sg_sem_life life = sg_sem_owner(vol, word);
@@ -212,5 +222,5 @@ bool sg_sem_is_left(struct sg_vol *vol, const struct sg_sem *sem, u64 word)
 		sg_log(vol->owner, SG_WARN,
 		       "semaphore at 0x%llx: its owner never existed (0x%llx): treated as dead",
 		       (unsigned long long)sem->rec, (unsigned long long)word);
-	return life != SG_SEM_LIVE;
+	return life != SG_SEM_LIVE && !sg_sem_owner_may_store(vol, sem, word);
 }

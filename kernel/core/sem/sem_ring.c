@@ -273,16 +273,18 @@ static bool ring_sweep_locked(struct sg_vol *vol, const struct sg_sem *ring)
 	return any;
 }
 
-static int ring_lock_file(struct sg_vol *vol, const struct sg_sem *ring)
+/* -EBUSY: not in this time; 0: only at once, or nearly so. */
+static int ring_lock_file(struct sg_vol *vol, const struct sg_sem *ring, u64 ns)
 {
 	const struct sg_iref file = sg_sem_file();
+	u64 lock = SG_IOFF(&file, lock);
 	int err;
 
 	if (ring->type != SG_SEM_RING)
 		return -EINVAL;
 	if (!sg_sem_usable(vol, ring))
 		return -EIO;
-	err = sg_may_write(vol) ?: sg_ilock(vol, &file);
+	err = sg_may_write(vol) ?: ns ? sg_lock_for(vol, lock, ns) : sg_lock_brief(vol, lock);
 	if (err)
 		return err;
 	err = sg_may_change(vol, &file);
@@ -307,9 +309,9 @@ int sg_sem_ring_sweep(struct sg_vol *vol, const struct sg_sem *ring)
 	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++)
 		if (sg_load64(ring_word(vol, ring, i)))
 			sg_help(vol, sg_load64(&side->own[i]));
-	err = ring_lock_file(vol, ring);
+	err = ring_lock_file(vol, ring, 0);
 	if (err)
-		return err;
+		return err == -EBUSY ? 0 : err;
 	any = ring_sweep_locked(vol, ring);
 	sg_sem_end(vol);
 	if (any)
@@ -340,17 +342,19 @@ static unsigned int ring_free_cell(const struct sg_vol *vol, const struct sg_sem
 	return found;
 }
 
-int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring)
+int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until)
 {
+	u64 now = sg_ticks();
 	unsigned int i;
 	bool taken;
 	int err;
 
 	if (ring->type == SG_SEM_RING && ring->cell)
 		return 0;
-	err = sg_sem_ring_sweep(vol, ring) ?: ring_lock_file(vol, ring);
+	err = sg_sem_ring_sweep(vol, ring) ?:
+	      ring_lock_file(vol, ring, until > now ? until - now : 0);
 	if (err)
-		return err;
+		return err != -EBUSY ? err : until ? -ETIMEDOUT : -EAGAIN;
 	i = ring_free_cell(vol, ring, &taken);
 	if (taken && ring->flags & SG_SEM_SINGLE)
 		err = -EBUSY;
@@ -378,14 +382,16 @@ void sg_sem_ring_reset(struct sg_vol *vol, const struct sg_sem *sem, bool force)
 	u64 *lock = ring_word(vol, sem, SG_RING_WORD(SG_RING_LOCK));
 	u64 *room = ring_word(vol, sem, SG_RING_WORD(SG_RING_ROOM));
 	u64 word = sg_load64(lock), flags = force ? SG_SEMW_WAITERS | SG_SEMW_ASKED : 0;
-	u64 pos = sg_load64(tail) & SG_SEMW_COUNT;
+	u64 pos = sg_load64(tail) & SG_SEMW_COUNT, stays = SG_SEMW_DIED;
 	unsigned int i;
 
 	if (pos > SG_RING_POS_MAX - (1ULL << 48))
 		pos = 0;
 	if (word & SG_SEMW_OWNER)
 		word |= SG_SEMW_DIED;
-	sg_store64(lock, force ? 0 : word & SG_SEMW_DIED);
+	if (sg_sem_owner_may_store(vol, sem, word))
+		stays |= SG_SEMW_OWNER;
+	sg_store64(lock, force ? 0 : word & stays);
 	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++)
 		if (sg_load64(ring_word(vol, sem, i)) && !ring_end_claim(vol, sem, i))
 			sg_store64(ring_word(vol, sem, i), 0);

@@ -119,7 +119,7 @@ static inline bool sg_ringw_has_room(const struct sg_ring *r, u64 tail, u64 n)
 {
 	u64 freed = sg_ringw_load(sg_ringw_at(r, SG_RING_FREED));
 
-	return freed <= tail && tail + n - freed <= r->grains;
+	return freed <= tail && tail + n - freed <= r->grains && tail <= SG_RING_POS_MAX - n;
 }
 
 /* The same; looks at the readers if it seems that there is none. */
@@ -170,10 +170,12 @@ static inline enum sg_ring_result sg_ringw_commit(const struct sg_ring *r, u64 t
 
 /**
  * struct sg_ring_claim - a record that this reader has
+ * @at: its position. NONE: the position at which the ring was empty.
  */
 struct sg_ring_claim {
 	const unsigned char *data;
 	unsigned int len, tag;
+	u64 at;
 };
 
 /* The reader that moved the head last may not have said so yet. */
@@ -238,6 +240,7 @@ static SG_RINGW_FAST enum sg_ring_result sg_ringw_try(const struct sg_ring *r, u
 	u64 tail = sg_ringw_tail(r);
 	enum sg_ring_result res;
 
+	out->at = pos;
 	if (tail == pos)
 		return SG_RING_NONE;
 	if (!r->single) {

@@ -122,7 +122,7 @@ enum {
  * this type of object. ENOTCONN: the descriptor has no object. EBADF: it was opened only to look.
  * EBUSY: another thread waits to lock by this SG_SEM_BY_HANDLE descriptor already; READER: another
  * descriptor receives from this SG_SEM_SINGLE ring. EUSERS: READER: all cells are in use. EIO: this
- * system has been fenced.
+ * system has been fenced. READER needs the file of the objects, so @until is for it, too.
  */
 struct sg_ioc_sem_op {
 	__u32 op, flags;

@@ -399,7 +399,7 @@ static void system_dies(bool all)
 	put(a, 2, 10);
 	tsys_join(&other, mem, SIZE, 7);
 	sem = sem_of(&other.v, "y");
-	CHECK_OK(sg_sem_ring_reader(&other.v, &sem));
+	CHECK_OK(sg_sem_ring_reader(&other.v, &sem, ~0ULL));
 	w = (struct sg_ring){ .page = sg_at(&other.v, sem.words), .data = a->w.data,
 		.grains = a->w.grains, .cell = sem.cell };
 	CHECK_EQ(sg_ringw_claim(&w, sizeof(out), &c), SG_RING_OK);
@@ -431,6 +431,76 @@ static void system_dies(bool all)
 	CHECK_EQ(state_of(a).claims_lost, 1);
 	stargate_ring_close(a);
 	CHECK_OK(stargate_remove(at[0], "y"));
+}
+
+/*
+ * A system is paused while it sends, and fenced. It goes on storing where the next record begins,
+ * until its lapse is over: nobody sends before.
+ */
+static void sender_lapses(bool all)
+{
+	stargate_ring *a = ring_make("l", 64 * KIB, 0);
+	struct sg_sem_caller *who;
+	struct sg_sem sem, lock;
+	u32 slot, incarnation;
+	struct tsys other;
+	u64 *lapsed;
+
+	tsys_join(&other, mem, SIZE, 7);
+	sem = sem_of(&other.v, "l");
+	who = caller_of(&other.v, 1);
+	CHECK_OK(sg_sem_ring_part(&sem, SG_RING_LOCK, &lock));
+	CHECK_OK(sg_sem_lock(&other.v, &lock, who, 0));
+	if (all)
+		stargate_ring_close(a);
+	slot = (unsigned int)other.v.slot;
+	incarnation = other.v.incarnation;
+	tsys_die(&other);
+	sg_free(who);
+	CHECK_OK(sg_fence_lapsed(&sys[0].v, slot, incarnation));
+	while (tsys_state(&sys[0], slot) != SG_SLOT_FREE)
+		sg_sleep_us(1000);
+	if (all)
+		a = ring_have(1, "l");
+	CHECK_EQ(stargate_ring_send(a, 1, buf, 10, STARGATE_TRY), EAGAIN);
+	CHECK_EQ(stargate_ring_send(a, 1, buf, 10, stargate_in(50 * MS)), ETIMEDOUT);
+	lapsed = sg_at(&sys[0].v, SG_HOT(lapsed));
+	sg_store64(lapsed, 0);
+	fill(buf, 10, 1);
+	CHECK_OK(stargate_ring_send(a, 1, buf, 10, stargate_in(20 * SEC)));
+	get(a, 1, 10);
+	stargate_ring_close(a);
+	CHECK_OK(stargate_remove(at[0], "l"));
+}
+
+/* --- the file of the objects is locked by another system -------------------------------------- */
+
+/* A full ring, and a first receiver: both end in time. */
+static void file_locked(void)
+{
+	stargate_ring *a = ring_make("b", 64 * KIB, 0), *b = ring_have(1, "b");
+	const struct sg_iref file = sg_sem_file();
+	struct tsys other;
+	size_t len;
+	u64 begun;
+
+	put(a, 1, stargate_ring_most(a));
+	put(a, 2, stargate_ring_most(a));
+	tsys_join(&other, mem, SIZE, 7);
+	CHECK_OK(sg_ilock(&other.v, &file));
+	begun = sg_ticks();
+	CHECK_EQ(stargate_ring_send(a, 3, buf, 10, STARGATE_TRY), EAGAIN);
+	CHECK_EQ(stargate_ring_send(a, 3, buf, 10, stargate_in(150 * MS)), ETIMEDOUT);
+	CHECK_EQ(stargate_ring_recv(b, NULL, out, sizeof(out), &len, STARGATE_TRY), EAGAIN);
+	CHECK_EQ(stargate_ring_recv(b, NULL, out, sizeof(out), &len, stargate_in(50 * MS)), ETIMEDOUT);
+	CHECK(sg_ticks() - begun < 20 * SEC);
+	sg_iunlock(&other.v, &file);
+	tsys_leave(&other);
+	get(b, 1, stargate_ring_most(a));
+	get(b, 2, stargate_ring_most(a));
+	stargate_ring_close(a);
+	stargate_ring_close(b);
+	CHECK_OK(stargate_remove(at[0], "b"));
 }
 
 /* --- at one moment ------------------------------------------------------------------------------ */
@@ -673,6 +743,49 @@ static void forged(void)
 	CHECK_OK(stargate_remove(at[0], "f"));
 }
 
+static void *waits_for_it(void *arg)
+{
+	size_t len;
+
+	CHECK_OK(stargate_ring_recv(arg, NULL, out, sizeof(out), &len, stargate_in(60 * SEC)));
+	CHECK_EQ(len, 30);
+	thread_ends();
+	return NULL;
+}
+
+/* For a moment a user forges a position far away: a receiver that sleeps for it finds the next one. */
+static void forged_for_a_moment(void)
+{
+	stargate_ring *a = ring_make("m", 64 * KIB, 0), *b = ring_have(1, "m");
+	u64 *page = words_of("m"), *tail = page + SG_RING_WORD(SG_RING_TAIL), pos, begun;
+	pthread_t t;
+
+	put(a, 1, 10);
+	get(b, 1, 10);
+	pos = sg_load64(tail);
+	sg_store64(tail, pos + 1000);
+	sg_store64(page + SG_RING_HEAD, SG_RING_HEAD_AT(pos + 1000, 0));
+	CHECK_OK(pthread_create(&t, NULL, waits_for_it, b));
+	while (!(sg_load64(tail) & SG_SEMW_WAITERS))
+		sg_sleep_us(1000);
+	begun = sg_ticks();
+	sg_store64(page + SG_RING_HEAD, SG_RING_HEAD_AT(pos, 0));
+	sg_store64(tail, pos | SG_SEMW_WAITERS);
+	fill(buf, 30, 2);
+	CHECK_OK(stargate_ring_send(a, 2, buf, 30, STARGATE_TRY));
+	CHECK_OK(pthread_join(t, NULL));
+	CHECK(sg_ticks() - begun < 30 * SEC);
+	/* no position is above the limit, also if it seems that there is room */
+	sg_store64(page + SG_RING_FREED, SG_RING_POS_MAX - 1);
+	sg_store64(page + SG_RING_HEAD, SG_RING_HEAD_AT(SG_RING_POS_MAX - 1, 0));
+	sg_store64(tail, SG_RING_POS_MAX - 1);
+	CHECK_EQ(stargate_ring_send(a, 1, buf, 100, STARGATE_TRY), EUCLEAN);
+	CHECK_EQ(sg_load64(tail), SG_RING_POS_MAX - 1);
+	stargate_ring_close(a);
+	stargate_ring_close(b);
+	CHECK_OK(stargate_remove(at[0], "m"));
+}
+
 int main(void)
 {
 	begin();
@@ -691,9 +804,13 @@ int main(void)
 	deaths();
 	system_dies(false);
 	system_dies(true);
+	sender_lapses(false);
+	sender_lapses(true);
+	file_locked();
 	many("many", 64 * KIB, 0, RECEIVERS);
 	many("one", 64 * KIB, STARGATE_SINGLE, 1);
 	forged();
+	forged_for_a_moment();
 	end();
 	return test_done();
 }

@@ -111,7 +111,7 @@ static inline bool ring_take(struct ring_user *u, struct sg_ring_claim *c, u64 u
 	int err;
 
 	if (!u->w.cell) {
-		CHECK_OK(sg_sem_ring_reader(u->v, &u->sem));
+		CHECK_OK(sg_sem_ring_reader(u->v, &u->sem, ~0ULL));
 		u->w.cell = u->sem.cell;
 	}
 	for (;;) {
