@@ -64,6 +64,21 @@ holds c3
 [[ $(info c3 'd["size"]') -eq $((48 << 20)) ]] || fail "the copy of the larger one is not so large"
 cmp v.img before || fail "the copied volume has changed"
 
+# --- free pages of a locked chunk: they may have the log of a write that recovery needs ---
+cp v.img logged.img
+off=$("$ctl" -j dump v.img super | pick 'int(d["chunk_off"], 16)')
+printf '\100\1' | dd of=logged.img bs=1 seek=$((off + 14 * 128)) conv=notrunc status=none
+at=$(((14 << 21) + 5 * 4096))
+for name in locked free; do
+	[[ $name == locked ]] || at=$((at - (1 << 21)))
+	printf 'log of a write' | dd of=logged.img bs=1 seek=$at conv=notrunc status=none
+done
+expect 0 "$ctl" clone --base 20G logged.img c21
+has_at() { tail -c +$(($1 + 1)) c21 | head -c 14 | tr -d '\0'; }
+[[ $(has_at $((at + (1 << 21)))) == 'log of a write' ]] || fail "the log of a write is not copied"
+[[ -z $(has_at $at) ]] || fail "a free page is copied"
+holds c21
+
 # --- of a volume whose only system was fenced for its silence, and may still run ---
 cp v.img lapsed.img
 start 7
