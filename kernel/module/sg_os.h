@@ -17,6 +17,7 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/types.h>
+#include <linux/uaccess.h>
 #include <linux/wait.h>
 #include <asm/barrier.h>
 #include "format/format.h"
@@ -104,6 +105,12 @@ static inline void sg_release_fence(void)
 static inline void sg_os_peek(void *dst, const void *src, size_t len)
 {
 	memcpy(dst, src, len);
+}
+
+/* Reads content of files: -EIO, and no panic, at memory that turns out to be bad. */
+static inline int sg_os_read(void *dst, const void *src, size_t len)
+{
+	return copy_mc_to_kernel(dst, src, len) ? -EIO : 0;
 }
 
 static inline void sg_os_write(void *dst, const void *src, size_t len)

@@ -49,9 +49,9 @@ int sg_note_whole_first(struct sg_vol *vol, const struct sg_iref *ref)
 	return err;
 }
 
-/* Sets the flags @set, if the file has the flags @having, and clears others. */
-static int change_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 having, u64 set,
-			u64 clear, s64 now)
+/* Sets and clears flags. *cuts: of the file afterwards. */
+static int change_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 set, u64 clear,
+			s64 now, u64 *cuts)
 {
 	u64 mode, flags;
 	int err = sg_ilock(vol, ref);
@@ -63,9 +63,10 @@ static int change_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 havin
 	flags = sg_iget(vol, ref, genflags) >> 32;
 	if (!err && !sg_is_reg(mode) && !sg_is_dir(mode))
 		err = -EINVAL;
-	if (!err && (flags & having) == having && ((flags & ~clear) | set) != flags)
+	if (!err && ((flags & ~clear) | set) != flags)
 		err = store_flags(vol, ref, (flags & ~clear) | set,
 				  sg_is_reg(mode) && set & SG_FL_ATOMIC, now);
+	*cuts = sg_cuts(vol, ref);
 	sg_iunlock(vol, ref);
 	return err;
 }
@@ -75,27 +76,40 @@ static int change_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 havin
  * flag, and may have begun before it was set. If a system does not acknowledge, all writes are
  * logged, until somebody sets the flag again.
  */
-static int replace_too(struct sg_vol *vol, const struct sg_iref *ref)
+static int replace_too(struct sg_vol *vol, const struct sg_iref *ref, u64 cuts)
 {
+	u64 flags;
+	int err;
+
 	if (!sg_is_reg(sg_iget(vol, ref, mode)) || !sg_epoch_ends(vol, KNOWN_MS))
 		return 0;
-	return change_flags(vol, ref, SG_FL_ATOMIC, SG_FL_REPLACE, 0, 0);
+	err = sg_ilock(vol, ref);
+	if (err)
+		return err;
+	err = sg_may_change(vol, ref);
+	flags = sg_iget(vol, ref, genflags) >> 32;
+	/* if others have cleared the flag and set it again, that has moved the cuts */
+	if (!err && flags & SG_FL_ATOMIC && !(flags & SG_FL_REPLACE) && sg_cuts(vol, ref) == cuts)
+		err = store_flags(vol, ref, flags | SG_FL_REPLACE, false, 0);
+	sg_iunlock(vol, ref);
+	return err;
 }
 
 int sg_set_atomic(struct sg_vol *vol, const struct sg_iref *ref, bool on, s64 now)
 {
 	int err = sg_may_write(vol);
+	u64 cuts;
 
 	if (err)
 		return err;
 	if (!sg_knows_atomic(vol))
 		return -EOPNOTSUPP;
 	if (!on)
-		return change_flags(vol, ref, 0, 0, SG_FL_ATOMIC | SG_FL_REPLACE, now);
-	err = change_flags(vol, ref, 0, SG_FL_ATOMIC, 0, now);
+		return change_flags(vol, ref, 0, SG_FL_ATOMIC | SG_FL_REPLACE, now, &cuts);
+	err = change_flags(vol, ref, SG_FL_ATOMIC, 0, now, &cuts);
 	if (err || sg_iget(vol, ref, genflags) >> 32 & SG_FL_REPLACE)
 		return err;
-	return replace_too(vol, ref);
+	return replace_too(vol, ref, cuts);
 }
 
 bool sg_is_read_whole(const struct sg_vol *vol, const struct sg_iref *ref)

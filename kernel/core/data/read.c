@@ -47,10 +47,12 @@ static s64 read_plain(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, vo
 		}
 		n = SG_MIN((run.pages << SG_PAGE_SHIFT) - in, end - pos);
 		if (run.off)
-			memcpy((u8 *)buf + done, vol->base + run.off + in, n);
+			err = sg_os_read((u8 *)buf + done, vol->base + run.off + in, n);
 		else
 			memset((u8 *)buf + done, 0, n);
 		sg_look_end();
+		if (err)
+			return done ? (s64)done : err;
 		pos += n;
 		done += n;
 	}

@@ -69,23 +69,31 @@ bool sg_replace_begin(struct sg_vol *vol, const struct sg_iref *ref)
 
 void sg_replace_end(struct sg_vol *vol, const struct sg_iref *ref)
 {
+	u64 own = SG_LOCK_WORD((unsigned int)vol->slot, vol->incarnation);
+
+	/* fenced meanwhile: the word may be that of the next writer */
 	if (sg_is_ours(vol))
-		sg_store64_release(sg_at(vol, SG_IOFF(ref, replacing)), 0);
+		sg_cas64(sg_at(vol, SG_IOFF(ref, replacing)), own, 0);
 }
 
 bool sg_is_replacing(const struct sg_vol *vol, const struct sg_iref *ref)
 {
-	return !sg_is_lost(vol, ref->off) && sg_iget(vol, ref, replacing);
+	u64 word = sg_is_lost(vol, ref->off) ? 0 : sg_iget(vol, ref, replacing);
+
+	return word && !sg_holder_gone(vol, word);
 }
 
 int sg_wait_replaced(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	int err = vol->slot < 0 ? 0 : sg_ilock(vol, ref);
+	u64 seen;
 
 	if (err || vol->slot < 0)
 		return err;
 	/* a system that died may have left the word */
-	sg_replace_end(vol, ref);
+	seen = sg_iget(vol, ref, replacing);
+	if (seen && sg_is_ours(vol))
+		sg_cas64(sg_at(vol, SG_IOFF(ref, replacing)), seen, 0);
 	sg_iunlock(vol, ref);
 	return 0;
 }

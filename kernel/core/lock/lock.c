@@ -35,7 +35,7 @@ static u64 own_word(const struct sg_vol *vol)
 }
 
 /* A holder counts until its slot has been recovered, even if it is dead. */
-static bool holder_gone(const struct sg_vol *vol, u64 word)
+bool sg_holder_gone(const struct sg_vol *vol, u64 word)
 {
 	unsigned int slot = SG_LOCK_SLOT(word);
 	u64 state;
@@ -89,7 +89,7 @@ bool sg_trylock(struct sg_vol *vol, u64 off)
 	if (!sg_is_ours(vol))	/* first: if this system has stopped, that page may be bad */
 		return false;
 	word = sg_load64(&lk->word);
-	if (word && word != (own | SG_LOCK_HANDED) && !holder_gone(vol, word) &&
+	if (word && word != (own | SG_LOCK_HANDED) && !sg_holder_gone(vol, word) &&
 	    !handed_in_vain(lk, word))
 		return false;
 	return take_if(vol, off, word, own);
@@ -105,7 +105,7 @@ bool sg_is_locked(const struct sg_vol *vol, u64 off)
 {
 	u64 word = sg_get(vol, off);
 
-	if (!word || holder_gone(vol, word))
+	if (!word || sg_holder_gone(vol, word))
 		return false;
 	return !vol->held || !names_us(vol, word) || sg_load64(held(vol, off));
 }

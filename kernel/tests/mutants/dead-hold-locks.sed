@@ -3,4 +3,4 @@
 # A dead system keeps its locks.
 # file: kernel/core/lock/lock.c
 # test: lock_test
-/^static bool holder_gone/,/^}/s/return SG_SLOT_STATE(state).*/return state == 1;/
+/^bool sg_holder_gone/,/^}/s/return SG_SLOT_STATE(state).*/return state == 1;/
