@@ -34,7 +34,6 @@ static u64 own_word(const struct sg_vol *vol)
 	return SG_LOCK_WORD(vol->slot, vol->incarnation);
 }
 
-/* A holder counts until its slot has been recovered, even if it is dead. */
 bool sg_holder_gone(const struct sg_vol *vol, u64 word)
 {
 	unsigned int slot = SG_LOCK_SLOT(word);

@@ -64,9 +64,9 @@ static inline void sg_long_wait_end(struct sg_vol *vol, struct sg_long_wait *w)
 	w->counted = false;
 }
 
-/* The holder that this lock word names is dead: recovers it in this thread. */
-/* The holder that the lock word names counts until its slot has been recovered, even if it is dead. */
+/* A holder counts until its slot has been recovered, even if it is dead. */
 bool sg_holder_gone(const struct sg_vol *vol, u64 word);
+/* The holder that this lock word names is dead: recovers it in this thread. */
 void sg_help(struct sg_vol *vol, u64 lock_word);
 
 #endif
