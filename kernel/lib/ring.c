@@ -12,7 +12,7 @@
 
 #define PAGE		4096u
 #define SWEEP_NS	100000000ULL	/* between looks for dead receivers */
-#define LOOK_NS		1000000000ULL	/* between looks at an empty ring: its words may be forged */
+#define LOOK_NS		1000000000ULL	/* between looks at an empty ring: a forged word */
 
 static int ask(const struct stargate_ring *r, unsigned int op, unsigned int part, u64 *value,
 	       u64 until)

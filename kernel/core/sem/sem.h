@@ -191,8 +191,8 @@ enum sg_sem_life { SG_SEM_LIVE, SG_SEM_DEAD, SG_SEM_UNKNOWN };
 enum sg_sem_life sg_sem_owner(struct sg_vol *vol, u64 word);
 bool sg_sem_member_read(const struct sg_vol *vol, u64 word, struct sg_sem_member *out);
 /*
- * For a word that says that the lock is taken: its owner is not live. The lock of a ring stays taken
- * during its owner's lapse. Logs an owner that never existed.
+ * For a word that says that the lock is taken: its owner is not live. The lock of a ring stays
+ * taken during its owner's lapse. Logs an owner that never existed.
  */
 bool sg_sem_is_left(struct sg_vol *vol, const struct sg_sem *sem, u64 word);
 bool sg_sem_owner_may_store(const struct sg_vol *vol, const struct sg_sem *sem, u64 word);
