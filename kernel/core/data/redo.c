@@ -230,16 +230,16 @@ static const u8 *bytes_outside(struct sg_vol *vol, u64 from, u64 len, u32 crc)
 	return sg_crc32c(~0u, bytes, len) == crc ? bytes : NULL;
 }
 
-/* @bytes, @left: of the record, behind the pieces. */
+/* Checks a piece, or stores it. @bytes, @left: of the record, behind the pieces. */
 static int replay_piece(const struct sg_replay *r, const struct sg_iref *ref,
-			const struct sg_log_piece *p, const u8 **bytes, u64 *left)
+			const struct sg_log_piece *p, const u8 **bytes, u64 *left, bool store)
 {
 	u64 pos = sg_load64(&p->pos), word = sg_load64(&p->len), from = sg_load64(&p->from);
 	u64 len = SG_LOG_LEN(word);
 	const u8 *at = *bytes;
 
 	if (len > SG_ATOMIC_MAX || pos > SG_FILE_MAX - len)
-		return log_damaged(r->vol, ref->ino, pos);
+		return -EUCLEAN;
 	if (from) {
 		at = bytes_outside(r->vol, from, len, SG_LOG_CRC(word));
 	} else if (len <= *left) {
@@ -249,8 +249,20 @@ static int replay_piece(const struct sg_replay *r, const struct sg_iref *ref,
 		at = NULL;
 	}
 	if (!at)
-		return log_damaged(r->vol, ref->ino, pos);
-	return store_in_place(r->vol, r, ref, pos, at, len);
+		return -EUCLEAN;
+	return store ? store_in_place(r->vol, r, ref, pos, at, len) : 0;
+}
+
+static int replay_pieces(const struct sg_replay *r, const struct sg_iref *ref,
+			 const struct sg_log_piece *piece, unsigned int n, u64 left, bool store)
+{
+	const u8 *bytes = (const u8 *)(piece + n);
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++)
+		err = replay_piece(r, ref, &piece[i], &bytes, &left, store);
+	return err;
 }
 
 int sg_redo_replay(const struct sg_replay *r, const struct sg_word *log, unsigned int n,
@@ -259,10 +271,9 @@ int sg_redo_replay(const struct sg_replay *r, const struct sg_word *log, unsigne
 	const struct sg_log_head *head = (const void *)log;
 	const struct sg_log_piece *piece = (const void *)(log + 1);
 	u64 word = sg_load64(&head->ino), ino = SG_LOG_INO(word), left;
-	unsigned int count = SG_LOG_COUNT(word), i;
-	const u8 *bytes = (const u8 *)(piece + count);
+	unsigned int count = SG_LOG_COUNT(word);
 	struct sg_iref ref;
-	int err = 0;
+	int err;
 
 	if (sg_log_words(count, 0) > n || sg_iref(r->vol, ino, &ref))
 		return log_damaged(r->vol, ino, 0);
@@ -271,7 +282,8 @@ int sg_redo_replay(const struct sg_replay *r, const struct sg_word *log, unsigne
 	    !sg_is_reg(sg_iget(r->vol, &ref, mode)))
 		return log_damaged(r->vol, ino, ref.off);
 	left = (n - sg_log_words(count, 0)) * sizeof(*log);
-	for (i = 0; i < count && !err; i++)
-		err = replay_piece(r, &ref, &piece[i], &bytes, &left);
-	return err;
+	/* nothing is stored of a log that is not right as a whole: the old bytes may still be there */
+	err = replay_pieces(r, &ref, piece, count, left, false) ?:
+	      replay_pieces(r, &ref, piece, count, left, true);
+	return err == -EUCLEAN ? log_damaged(r->vol, ino, ref.off) : err;
 }

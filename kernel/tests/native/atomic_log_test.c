@@ -176,6 +176,13 @@ static void outside(void)
 	g.piece[0].from = scratch + 50;
 	g.piece[0].len = SG_LOG_WORD(200, 1);
 	refused(&g);
+	/* a right piece, and one that is not: neither is stored */
+	g = right(&f);
+	g.head.ino = f.ino | 2ULL << 40;
+	g.piece[1] = (struct sg_log_piece){ 400, SG_LOG_WORD(200, 1), scratch + 50, 0 };
+	refused_as(&f, &g, sg_log_words(2, 200), false);
+	g = right(&f);
+	g.piece[0].from = scratch + 50;
 	g.piece[0].len = SG_LOG_WORD(200, sg_crc32c(~0u, t.mem + scratch + 50, 200));
 	memcpy(want, was, LEN);
 	memset(want + 100, 0x77, 200);
