@@ -126,7 +126,7 @@ void sgfs_map_attach(struct inode *inode)
 	si->map = READ_ONCE(fs->opt.map);
 	/*
 	 * Pages of a file of atomic writes may be replaced, and no system then looks for windows
-	 * that show the old ones. Nor may a store go around the lock of a file with such writes. The
+	 * that show the old ones. A store may not go around the lock of such a file either. The
 	 * flag was set after @map_cuts was loaded, or it is seen.
 	 */
 	if (si->map == SGFS_MAP_WALK || !ws || sg_is_read_whole(&fs->vol, &si->ref))
