@@ -282,7 +282,7 @@ int sg_redo_replay(const struct sg_replay *r, const struct sg_word *log, unsigne
 	    !sg_is_reg(sg_iget(r->vol, &ref, mode)))
 		return log_damaged(r->vol, ino, ref.off);
 	left = (n - sg_log_words(count, 0)) * sizeof(*log);
-	/* nothing is stored of a log that is not right as a whole: the old bytes may still be there */
+	/* A log that is not right as a whole stores nothing: the old bytes may still be there. */
 	err = replay_pieces(r, &ref, piece, count, left, false) ?:
 	      replay_pieces(r, &ref, piece, count, left, true);
 	return err == -EUCLEAN ? log_damaged(r->vol, ino, ref.off) : err;
