@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,13 +151,28 @@ static void ranges(const char *path)
 	close(fd);
 }
 
-/* By FUSE a server does not learn which kind of lock it is asked for. */
-static int is_fuse(int fd)
+/*
+ * By FUSE a server does not learn which kind of lock it is asked for. It hears of the end of an
+ * open file after close() has returned, or after the process has ended.
+ */
+static bool by_fuse;
+
+static void look_for_fuse(const char *path)
 {
 	struct statfs fs;
+	int fd = opened(path);
 
-	return !fstatfs(fd, &fs) && fs.f_type == 0x65735546;
+	by_fuse = !fstatfs(fd, &fs) && fs.f_type == 0x65735546;
+	close(fd);
 }
+
+/* The lock is free now; by FUSE, soon. */
+#define CHECK_FREE(attempt) do { \
+	int tries = by_fuse ? 500 : 1, err; \
+	while ((err = (attempt)) == EAGAIN && --tries) \
+		nap(10); \
+	CHECK(!err); \
+} while (0)
 
 static void open_files(const char *path)
 {
@@ -169,13 +185,13 @@ static void open_files(const char *path)
 	CHECK(!lock(c, "ofd", SHARED, 0, 10, 0));
 	CHECK(!lock(b, "ofd", SHARED, 0, 10, 0));
 	CHECK(lock(a, "ofd", EXCLUSIVE, 0, 10, 0) == EAGAIN);
-	CHECK(asked(a, EXCLUSIVE, 15, 1).l_pid == -1 || is_fuse(a));
+	CHECK(asked(a, EXCLUSIVE, 15, 1).l_pid == -1 || by_fuse);
 	close(b);
-	CHECK(!lock(a, "ofd", EXCLUSIVE, 0, 20, 0));
+	CHECK_FREE(lock(a, "ofd", EXCLUSIVE, 0, 20, 0));
 	close(a);	/* not the last one: the duplicate keeps the lock */
 	CHECK(other(path, "ofd", SHARED, 0, 1) == EAGAIN);
 	close(c);
-	CHECK(!other(path, "ofd", EXCLUSIVE, 0, 0));
+	CHECK_FREE(other(path, "ofd", EXCLUSIVE, 0, 0));
 }
 
 static void flocks(const char *path)
@@ -191,7 +207,7 @@ static void flocks(const char *path)
 	CHECK(!lock(b, "flock", SHARED, 0, 0, 0));
 	CHECK(!lock(a, "flock", SHARED, 0, 0, 0));
 	close(a);
-	CHECK(!lock(b, "flock", EXCLUSIVE, 0, 0, 0));
+	CHECK_FREE(lock(b, "flock", EXCLUSIVE, 0, 0, 0));
 	if (!fork()) {	/* the open file also belongs to the parent */
 		CHECK(!lock(b, "flock", UNLOCK, 0, 0, 0));
 		_exit(0);
@@ -213,7 +229,7 @@ static void interrupted(const char *path, const char *kind)
 	int fd = opened(path), status;
 	pid_t pid;
 
-	CHECK(!lock(fd, kind, EXCLUSIVE, 0, 0, 0));
+	CHECK_FREE(lock(fd, kind, EXCLUSIVE, 0, 0, 0));
 	pid = fork();
 	if (!pid) {
 		sigaction(SIGUSR1, &sa, NULL);
@@ -255,7 +271,7 @@ static void killed(const char *path, const char *kind)
 	CHECK(other(path, kind, SHARED, 0, 1) == EAGAIN);
 	kill(pid, SIGKILL);
 	CHECK(waitpid(pid, &status, 0) == pid);
-	CHECK(!other(path, kind, EXCLUSIVE, 0, 0));
+	CHECK_FREE(other(path, kind, EXCLUSIVE, 0, 0));
 	close(to[0]);
 	close(to[1]);
 }
@@ -263,7 +279,7 @@ static void killed(const char *path, const char *kind)
 /* A lease is for this system only. The kernel's FUSE does not ask the file system for one. */
 static int no_lease(int fd, int type)
 {
-	return is_fuse(fd) || (fcntl(fd, F_SETLEASE, type) == -1 && errno == EINVAL);
+	return by_fuse || (fcntl(fd, F_SETLEASE, type) == -1 && errno == EINVAL);
 }
 
 static void refused(const char *path)
@@ -293,7 +309,7 @@ static void directory(const char *path)
 	CHECK(lock(b, "flock", SHARED, 0, 0, 0) == EWOULDBLOCK);
 	CHECK(fcntl(b, F_SETLEASE, F_RDLCK) == -1 && errno == EINVAL);
 	close(a);
-	CHECK(!lock(b, "flock", SHARED, 0, 0, 0));
+	CHECK_FREE(lock(b, "flock", SHARED, 0, 0, 0));
 	close(b);
 	free(dir);
 }
@@ -303,6 +319,7 @@ static int alone(const char *path)
 	static const char *const kinds[] = { "posix", "ofd", "flock" };
 	unsigned int i;
 
+	look_for_fuse(path);
 	ranges(path);
 	open_files(path);
 	flocks(path);
