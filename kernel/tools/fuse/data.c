@@ -50,6 +50,7 @@ int op_open(void)
 	return reply(&out, sizeof(out));
 }
 
+/* Of a directory, too. */
 int op_release(void)
 {
 	const struct fuse_release_in *in = ARG(struct fuse_release_in);

@@ -25,21 +25,6 @@ int op_opendir(void)
 	return reply(&out, sizeof(out));
 }
 
-int op_releasedir(void)
-{
-	const struct fuse_release_in *in = ARG(struct fuse_release_in);
-	u64 id;
-
-	if (!in)
-		return -EINVAL;
-	locks_release(IN->nodeid, in->fh, in->lock_owner,
-		      in->release_flags & FUSE_RELEASE_FLOCK_UNLOCK);
-	id = handle_end(in->fh);
-	if (id)
-		node_close(id);
-	return reply(NULL, 0);
-}
-
 /**
  * struct list - a reply under construction.
  * @plus: with attributes. @last: the entry before, whose position is the next entry's cookie.

@@ -208,7 +208,6 @@ int op_readlink(void);
 int op_opendir(void);
 int op_readdir(void);
 int op_readdirplus(void);
-int op_releasedir(void);
 int entry_of(const struct sg_iref *ref, struct fuse_entry_out *out);
 
 /* data.c */

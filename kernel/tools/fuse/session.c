@@ -236,7 +236,7 @@ static const struct op {
 	[FUSE_OPENDIR] = { op_opendir, true },
 	[FUSE_READDIR] = { op_readdir, false },
 	[FUSE_READDIRPLUS] = { op_readdirplus, false },
-	[FUSE_RELEASEDIR] = { op_releasedir, true },
+	[FUSE_RELEASEDIR] = { op_release, true },
 	[FUSE_GETLK] = { op_getlk, true },
 	[FUSE_SETLK] = { op_setlk, true },
 	[FUSE_SETLKW] = { op_setlk, true },
