@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Logs that a hostile member has forged (D10). Whatever a log says, its replay stores only into
- * pages of the one regular file whose change counter is in the record. A log that is not right costs
+ * Logs that a hostile member has forged (D10). Replay of any log stores only into pages
+ * of the one regular file whose change counter is in the record. A log that is not right costs
  * a report of damage.
  */
 #include <sys/stat.h>

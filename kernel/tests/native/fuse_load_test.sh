@@ -97,7 +97,7 @@ clean v
 
 # --- hostile bytes --------------------------------------------------------------------------
 
-# Another member stores into the metadata at random while the server works. Whatever it finds, it
+# Another member stores into the metadata at random while the server works. The server
 # answers each call with a result or an error, and goes on.
 make_volume h 16M
 serve h h --errors continue

@@ -683,7 +683,7 @@ static void many(const char *name, u64 size, unsigned int flags, u64 readers)
 
 /* --- forged ----------------------------------------------------------------------------------- */
 
-/* Whatever is in the words and in the data: each call ends, and none leaves the ring's memory. */
+/* With any words and any data, each call ends, and none leaves the ring's memory. */
 static void forged(void)
 {
 	stargate_ring *a = ring_make("f", 64 * KIB, 0), *b = ring_have(1, "f");
