@@ -758,6 +758,44 @@ static void widen(u64 off)
 	widened.rec->last = SG_USERLOCK_MAX;
 }
 
+static struct {
+	u64 word, lock, loads;
+} barred;
+
+/* The barrier's lock is taken while the caller waits for the others, and never released. */
+static void bar(u64 off)
+{
+	if (off == barred.word && ++barred.loads > 4)
+		set(barred.lock, SG_LOCK_WORD(9, 77));
+}
+
+/* A caller's time at a barrier is over: it withdraws, also if its lock never becomes free. */
+static void case_barrier(void)
+{
+	struct sg_sem_new new = { .type = SG_SEM_BARRIER, .mode = 0600, .initial = 2 };
+	static struct sg_sem_caller c;
+	struct sg_sem sem;
+	u64 start;
+
+	CHECK_OK(host_join(&v, true));
+	CHECK_OK(sg_sem_enter(&v, 1, 2, "case", &c));
+	CHECK_OK(sg_sem_create(&v, "meet", 4, &new, true, false, &sem));
+	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
+	barred.word = sem.words + offsetof(struct sg_semwords, word);
+	barred.lock = sem.rec + offsetof(struct sg_sem_record, lock);
+	barred.loads = 0;
+	hook_load = bar;
+	start = sg_ticks();
+	CHECK_EQ(sg_sem_meet(&v, &sem, &c, start + S), -ETIMEDOUT);
+	hook_load = NULL;
+	CHECK(barred.loads > 4);
+	CHECK(sg_ticks() - start < 200 * S);
+	set(barred.lock, 0);
+	sg_sem_exit(&v, &c);
+	sg_sem_close(&v, &sem);
+	sg_leave(&v);
+}
+
 /*
  * The call finds out whether a lock is split before it changes anything. It keeps no record for
  * that if there is no split. A live system has all other records of the chain.
@@ -813,33 +851,60 @@ static void case_split_lock(void)
 	}
 }
 
-/* Users are told where a lock begins and ends: the numbers are always valid. */
-static void case_lock_range(void)
+static struct {
+	struct sg_userlock_record *rec;
+	u64 start, last, loads, from;
+} inverted;
+
+/* The range changes at one of the looks at it: in the survey of the chain, or after it. */
+static void invert(u64 off)
 {
-	static const u64 range[][2] = { { 0, ~0ULL }, { 5, 4 }, { 1, 1ULL << 63 } };
+	if (off != (u64)((u8 *)&inverted.rec->start - volume) || ++inverted.loads != inverted.from)
+		return;
+	inverted.rec->start = inverted.start;
+	inverted.rec->last = inverted.last;
+}
+
+/*
+ * Users are told where a lock begins and ends: the numbers are always valid. The survey of the
+ * chain removes a record with an invalid range, so each round has a lock of its own.
+ */
+static void lock_range(u64 start, u64 last, u64 from)
+{
 	struct sg_userlock lock = {
 		.kind = SG_USERLOCK_POSIX, .exclusive = true, .pid = 5, .owner = 77, .last = 9, .slot = -1,
-	}, other, held;
-	struct sg_userlock_record *rec;
+	}, other = lock, held = { 0 };
 	struct sg_iref f;
-	unsigned int i;
 
+	volume_reset();
 	CHECK_OK(host_join(&v, true));
 	f = inode("one");
 	CHECK_OK(sg_userlock_set(&v, &f, &lock, NULL, NULL));
-	rec = own_record(chain_with(77), 77);
-	other = lock;
 	other.owner = 78;
 	CHECK_EQ(sg_userlock_test(&v, &f, &other, &held), -EAGAIN);
-	for (i = 0; i < 3; i++) {
-		rec->start = range[i][0];
-		rec->last = range[i][1];
-		memset(&held, 0, sizeof(held));
-		sg_userlock_test(&v, &f, &other, &held);
-		CHECK(held.start <= held.last && held.last <= SG_USERLOCK_MAX);
-	}
+	inverted.rec = own_record(chain_with(77), 77);
+	inverted.start = start;
+	inverted.last = last;
+	inverted.loads = 0;
+	inverted.from = from;
+	hook_load = invert;
+	memset(&held, 0, sizeof(held));
+	sg_userlock_test(&v, &f, &other, &held);
+	hook_load = NULL;
+	CHECK(held.start <= held.last && held.last <= SG_USERLOCK_MAX);
+	CHECK(inverted.loads >= from);
 	CHECK_OK(sg_userlock_clear(&v, &f, &lock));
 	sg_leave(&v);
+}
+
+static void case_lock_range(void)
+{
+	static const u64 range[][2] = { { 0, ~0ULL }, { 5, 4 }, { 1, 1ULL << 63 } };
+	unsigned int i, from;
+
+	for (i = 0; i < 3; i++)
+		for (from = 1; from < 3; from++)
+			lock_range(range[i][0], range[i][1], from);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -863,6 +928,7 @@ static const struct {
 	{ "leaving", case_leave },
 	{ "killed", case_killed },
 	{ "release of locks", case_give_back },
+	{ "a barrier whose lock is never released", case_barrier },
 	{ "a split lock", case_split_lock },
 	{ "the end of a lock", case_lock_range },
 	{ "a truncation", case_cut },

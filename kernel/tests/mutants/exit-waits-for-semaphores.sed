@@ -3,5 +3,5 @@
 # A process that ends waits for the file of semaphores, for each of its objects.
 # file: kernel/core/sem/sem_open.c
 # test: sem_close_test
-/^static int close_object/,/^}/s/sg_lock_brief(/sg_lock_sure(/
+/^static int lock_file_to_close/,/^}/s/sg_lock_brief(/sg_lock_sure(/
 s/first = !vol->sems->closing;/first = true;/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A thread that releases a lock waits for ever for another lock.
+# A caller that stops waiting at a barrier waits for ever for its lock.
 # file: kernel/core/lock/lock.c
 # test: hostile
 s/return lock_limited(vol, off, false, SURE_NS);/return lock_limited(vol, off, false, ~0ULL);/
