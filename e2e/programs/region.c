@@ -148,7 +148,7 @@ static bool map_for(const char *path, int process, int i)
 	return !map(name, MAP_SHARED, O_RDWR, 0, PAGE);
 }
 
-/* Each process stays until all have reported their number. */
+/* Each process stays until all have reported their number. The call ends behind the last one. */
 static int many(const char *path, int processes)
 {
 	int up[2], down[2], i, n, total = 0;
@@ -170,6 +170,9 @@ static int many(const char *path, int processes)
 			printf("%d of one\n", n);
 	}
 	printf("%d in all\n", total);
+	close(down[1]);
+	while (wait(NULL) > 0)
+		;
 	return 0;
 }
 
@@ -201,6 +204,9 @@ static int forks(const char *path, int children)
 	}
 	if (write(go[1], &c, 1) != 1 || waitpid(other, &i, 0) != other)
 		return fail("the other one");
+	close(stay[1]);
+	while (wait(NULL) > 0)
+		;
 	printf("%s\n", i ? "no room" : "mapped");
 	return 0;
 }
