@@ -75,7 +75,7 @@ static void holds(const struct sg_iref *ref, const u8 *bytes)
 }
 
 /* The log changes nothing, and is reported unless @silent. */
-static void refused_as(const struct sg_iref *ref, const struct forged *g, unsigned int n, bool silent)
+static void refused_as(const struct sg_iref *ref, const void *g, unsigned int n, bool silent)
 {
 	u64 before = reports;
 
@@ -124,6 +124,25 @@ static void other_files(void)
 	refused_as(&dir, &g, words(200), false);
 }
 
+/*
+ * The words behind the log are pieces without bytes, and behind those are bytes enough. So only the
+ * number of the log's words says that this log is not right.
+ */
+static void more_pieces_than_words(void)
+{
+	static struct sg_word log[SG_AREA_WORDS];
+	struct forged g = right(&f);
+	unsigned int i;
+
+	memset(area->word, 0, sizeof(area->word));
+	memcpy(log, &g, sizeof(g.head) + sizeof(g.piece[0]));
+	for (i = 2; i <= SG_LOG_PIECES; i++) {
+		log[0].off = f.ino | (u64)i << 40;
+		refused_as(&f, log, sg_log_words(1, 0), false);
+		refused_as(&f, log, sg_log_words(i, 0) - 1, false);
+	}
+}
+
 static void bounds(void)
 {
 	struct forged g = right(&f);
@@ -144,8 +163,9 @@ static void bounds(void)
 	for (i = 2; i < 256; i += 11) {
 		g = right(&f);
 		g.head.ino = f.ino | (u64)i << 40;
-		refused_as(&f, &g, 1 + i % 3, i % 3 > 5);
+		refused_as(&f, &g, 1 + i % 3, false);
 	}
+	more_pieces_than_words();
 	g = right(&f);
 	g.head.ino = f.ino;	/* no piece */
 	refused_as(&f, &g, words(200), true);
