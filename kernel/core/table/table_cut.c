@@ -138,16 +138,23 @@ static bool cut_in(struct cut *c, u64 table, unsigned int level, u64 base);
 
 /*
  * 1 GiB is more than one deferred free can name. So this makes a table of 2 MiB leaves first, which
- * is one deferred free.
+ * is one deferred free. If there is no page for the table, the transaction ends here: the pages that
+ * it has cut may become the one that is missing. False: no table.
  */
-static u64 without_giant(struct cut *c, u64 at, u64 e, unsigned int level, u64 first)
+static bool without_giant(struct cut *c, u64 at, u64 *e, unsigned int level, u64 first)
 {
 	u64 off;
+	int err;
 
-	if (level == 3 && sg_entry_kind(c->tx->vol, e, level, &off) == SG_ENTRY_LEAF &&
-	    sg_table_split(c->tx, c->ref, first + SG_CHUNK_PAGES) == -ENOSPC)
+	if (level != 3 || sg_entry_kind(c->tx->vol, *e, level, &off) != SG_ENTRY_LEAF)
+		return true;
+	err = sg_table_split(c->tx, c->ref, first + SG_CHUNK_PAGES);
+	*e = sg_tx_get(c->tx, at);
+	if (err == -ENOSPC && c->pages)
+		c->full = true;
+	else if (err == -ENOSPC)
 		sg_tx_fail(c->tx, -ENOSPC);
-	return sg_tx_get(c->tx, at);
+	return !err;
 }
 
 /* Cuts one entry that is not empty. True: it is empty now. */
@@ -155,7 +162,8 @@ static bool cut_entry(struct cut *c, u64 at, u64 e, unsigned int level, u64 firs
 {
 	u64 span = sg_level_pages(level), off;
 
-	e = without_giant(c, at, e, level, first);
+	if (!without_giant(c, at, &e, level, first))
+		return false;
 	switch (sg_entry_kind(c->tx->vol, e, level, &off)) {
 	case SG_ENTRY_LEAF:
 		if (first >= c->page && first + span <= c->end) {

@@ -325,6 +325,27 @@ static void test_reclaim(void)
 	printf("ok reclaim\n");
 }
 
+/* Takes all free pages, by writing the maps; then gives them back. */
+static void fill(struct sg_vol *vol, bool full)
+{
+	static u64 was_free[4 * GIB >> SG_CHUNK_SHIFT][8];
+	struct sg_tx *tx = sg_tx_begin(vol);
+	u64 c, i;
+
+	for (c = 0; c < sg_chunks(vol); c++)
+		for (i = 0; i < 8; i++) {
+			struct sg_chunk *chunk = (void *)(vol->base + sg_chunk_off(vol, c));
+
+			if (full)
+				was_free[c][i] = ~chunk->map[i];
+			chunk->map[i] ^= was_free[c][i];
+			tx->free_pages -= (full ? 1 : -1) * __builtin_popcountll(was_free[c][i]);
+		}
+	CHECK_OK(sg_tx_commit(tx));
+	CHECK(!full || !sg_free_pages(vol));
+	sg_space_rebuild_hints(vol);
+}
+
 /*
  * 1 GiB leaves are valid, though no engine makes them today: built manually, split, truncated,
  * freed.
@@ -338,7 +359,7 @@ static void test_giant(void)
 	struct sg_tx *tx;
 	int turn;
 
-	for (turn = 0; turn < 3; turn++) {
+	for (turn = 0; turn < 4; turn++) {
 		/* its pages are taken manually, too: at 1 GiB, where nothing else is yet */
 		for (c = gib >> SG_CHUNK_SHIFT; c < 2 * gib >> SG_CHUNK_SHIFT; c++) {
 			struct sg_chunk *chunk = (void *)(vol->base + sg_chunk_off(vol, c));
@@ -371,6 +392,11 @@ static void test_giant(void)
 			CHECK(!sg_tx_commit(tx));
 		} else if (turn == 1) {	/* truncated as it is */
 			cut(vol, &f, 0, SG_TABLE_PAGES);
+		} else if (turn == 2) {	/* on a full volume: the small page in front of it helps */
+			CHECK_OK(sg_reclaim(vol, ~0u));
+			fill(vol, true);
+			CHECK_OK(sg_punch(vol, &f, 0, SG_FILE_MAX, 1));
+			fill(vol, false);
 		} else {		/* in part */
 			split(vol, &f, page + 1000);
 			account_volume(vol, &f, 1, &acc);
