@@ -412,6 +412,12 @@ static void hold_what(const char *what, u64 word, bool on)
 				  word, on);
 		return;
 	}
+	if (!strcmp(what, "chunks")) {
+		for (i = 0; i < sb.size >> SG_CHUNK_SHIFT; i++)
+			hold_lock(sb.chunk_off + i * sizeof(struct sg_chunk) +
+				  offsetof(struct sg_chunk, lock), word, on);
+		return;
+	}
 	if (!strcmp(what, "chains")) {
 		for (i = 0; i < SG_USERLOCK_CHAINS; i++)
 			hold_lock(page_of(SG_SYS_LOCKS, i), word, on);

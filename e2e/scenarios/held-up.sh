@@ -143,6 +143,16 @@ holds "and thaws" 'fsfreeze -u /mnt/sg'
 let_go areas
 in_time 20 "it can be written to" 'echo y >/mnt/sg/after'
 
+step "all chunks with free pages"
+holds "files" 'head -c 4M /dev/urandom >/mnt/sg/shorter && : >/mnt/sg/longer && sync'
+g2_holds chunks
+in_time 30 "fallocate() gets ENOSPC" 'fallocate -l 1M /mnt/sg/longer 2>&1 | grep -i "no space"'
+in_time 30 "a write gets ENOSPC, too" 'head -c 1M /dev/zero 2>&1 >>/mnt/sg/longer | grep -i "no space"'
+in_time 30 "a file can be truncated" 'truncate -s 5000 /mnt/sg/shorter'
+in_time 30 "a hole can be punched" 'fallocate -p -o 0 -l 4096 /mnt/sg/shorter'
+let_go chunks
+in_time 20 "then there are pages" 'fallocate -l 1M /mnt/sg/longer && rm /mnt/sg/longer /mnt/sg/shorter'
+
 step "a reader of a semaphore, in a mount that is frozen"
 holds "it reads" 'stargate-sem create rw --type rwlock &&
 	{ setsid stargate-sem lock --read rw -- sleep 600 >/dev/null 2>&1 </dev/null & } &&

@@ -120,7 +120,8 @@ long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 	inode_lock(inode);
 	err = sgfs_refresh(inode) ?: sgfs_remove_privs(file);
 	if (!err) {
-		err = sgfs_change_pages(inode, sgfs_fallocate_once, &r);
+		err = sgfs_change_pages(inode, sgfs_fallocate_once, &r,
+					mode & FALLOC_FL_PUNCH_HOLE ? SGFS_ANY_NS : SGFS_ROOM_NS);
 		sgfs_map_cut(inode, pos, U64_MAX);
 		sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), false);
 		sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), true);

@@ -452,7 +452,7 @@ static int sgfs_set_size(struct inode *inode, loff_t size)
 
 	if (err)
 		return err;
-	err = sgfs_change_pages(inode, sgfs_set_size_once, &size) ?:
+	err = sgfs_change_pages(inode, sgfs_set_size_once, &size, SGFS_ANY_NS) ?:
 	      sg_finish_cut(sgfs_vol(inode), sgfs_ref(inode));
 	sgfs_map_cut(inode, size, U64_MAX);
 	sg_wait_mappers(sgfs_vol(inode), sgfs_ref(inode), false);

@@ -166,6 +166,7 @@ void sgfs_membership_prepare(struct sgfs *fs)
 	fs->vol.in_use = sgfs_in_use;
 	fs->vol.reach = sgfs_reach;
 	fs->vol.gives_way = sgfs_gives_way;
+	fs->vol.room_locked = sgfs_room_locked;
 	fs->vol.on_death = sgfs_on_death;
 	fs->vol.on_release = sgfs_on_release;
 }

@@ -37,6 +37,7 @@ void sgfs_begin_waiting(const struct sgfs *fs, struct sgfs_waiting *w, u64 ns)
 	w->fs = fs;
 	w->task = current;
 	w->left = ns;
+	w->room_in = 0;
 	w->last = ktime_get_ns();
 	hlist_bl_lock(head);
 	hlist_bl_add_head(&w->node, head);
@@ -86,6 +87,20 @@ bool sgfs_gives_way(const struct sg_vol *vol)
 	return ends;
 }
 
+void sgfs_room_locked(const struct sg_vol *vol, u64 lock)
+{
+	const struct sgfs *fs = container_of(vol, struct sgfs, vol);
+	struct hlist_bl_head *head = sgfs_waiters_of(current);
+	struct hlist_bl_node *node;
+	struct sgfs_waiting *w;
+
+	hlist_bl_lock(head);
+	hlist_bl_for_each_entry(w, node, head, node)
+		if (w->task == current && w->fs == fs)
+			w->room_in = lock;
+	hlist_bl_unlock(head);
+}
+
 /* --- invalidate_lock -------------------------------------------------------------------------- */
 
 #define AT_ONCE		4	/* attempts without a pause */
@@ -108,12 +123,23 @@ int sgfs_wait_outside(struct inode *inode, unsigned int *turns)
 	return err;
 }
 
+/* The attempt needed pages, and the only free ones are in a chunk that is locked. */
+static int sgfs_wait_room(struct inode *inode, u64 lock, u64 *room_ns)
+{
+	u64 start = ktime_get_ns();
+	int err = sg_wait_room(sgfs_vol(inode), lock, *room_ns);
+
+	if (*room_ns != SGFS_ANY_NS)
+		*room_ns -= min(*room_ns, ktime_get_ns() - start);
+	return err;
+}
+
 /*
  * A change counter that stays odd is waited for here, too: the refresh finds it. Each attempt may
  * wait longer than the one before: a collapse begins from nothing each time, and needs many locks.
  */
 int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, void *arg),
-		      void *arg)
+		      void *arg, u64 room_ns)
 {
 	struct sgfs_waiting w;
 	unsigned int turns = 0;
@@ -129,7 +155,9 @@ int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, vo
 		sgfs_refresh_slow(inode);
 		if (err != -EINTR)
 			break;
-		err = sgfs_wait_outside(inode, &turns);
+		err = w.room_in && !fatal_signal_pending(current) ?
+		      sgfs_wait_room(inode, w.room_in, &room_ns) : 0;
+		err = err ?: sgfs_wait_outside(inode, &turns);
 	} while (!err);
 	return err;
 }

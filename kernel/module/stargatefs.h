@@ -644,12 +644,13 @@ void sgfs_mmap_revoke(struct sgfs *fs);
  * struct sgfs_waiting - a thread that may be about to wait. On its stack.
  * @left: it may wait for so long (ns), all waits together; SGFS_ANY_NS: without a limit
  * @last: when that was last computed (ktime_get_ns())
+ * @room_in: it has given way to the holder of this chunk's lock; 0: to none
  */
 struct sgfs_waiting {
 	struct hlist_bl_node node;
 	const struct sgfs *fs;
 	const struct task_struct *task;
-	u64 left, last;
+	u64 left, last, room_in;
 };
 void sgfs_begin_waiting(const struct sgfs *fs, struct sgfs_waiting *w, u64 ns);
 void sgfs_end_waiting(struct sgfs_waiting *w);
@@ -666,14 +667,19 @@ int sgfs_wait_outside(struct inode *inode, unsigned int *turns);
 /*
  * Call @change, which changes the file's pages, with invalidate_lock held exclusively. It waits
  * briefly for other systems, and is called again: after -EINTR it has changed nothing, or continues
- * what it has begun. Each attempt may wait twice as long as the one before, up to 320 ms.
+ * what it has begun. Each attempt may wait twice as long as the one before, up to 320 ms. If the
+ * only free pages are in a locked chunk, the attempts wait for that chunk for @room_ns in all:
+ * -ENOSPC.
  */
+#define SGFS_ROOM_NS	NSEC_PER_SEC
 int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, void *arg),
-		      void *arg);
+		      void *arg, u64 room_ns);
 /* A store by a mapping is to come: its time is stored, or deferred. */
 void sgfs_note_store(struct file *file);
 /* For the engine: other tasks of this system now wait for a lock that the waiting thread holds. */
 bool sgfs_gives_way(const struct sg_vol *vol);
+/* For the engine: what the waiting thread has given way to, if it looks (struct sgfs_waiting). */
+void sgfs_room_locked(const struct sg_vol *vol, u64 lock);
 int sgfs_store_deferred_time(struct inode *inode);
 void sgfs_store_time_soon(struct inode *inode);	/* or later, if another system is in the way */
 /* Unless a later one has come. The caller has a reference of the inode. */

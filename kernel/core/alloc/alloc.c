@@ -398,13 +398,30 @@ static void await_chunk(struct sg_tx *tx, u64 lock, u64 until)
 	} while (sg_is_locked(tx->vol, lock));
 }
 
+/* Returns how the wait for that lock has ended. */
+static int room_waited(struct sg_vol *vol, u64 lock, int err)
+{
+	if (err == -EINTR && vol->room_locked)
+		vol->room_locked(vol, lock);
+	return err;
+}
+
+int sg_wait_room(struct sg_vol *vol, u64 lock, u64 ns)
+{
+	int err = room_waited(vol, lock, sg_lock_for(vol, lock, ns));
+
+	if (!err)
+		sg_unlock(vol, lock);
+	return err == -EBUSY ? -ENOSPC : err;
+}
+
 /*
  * The chunk has been locked for a while, by a system that is paused or dead. A transaction may wait
  * for its first chunk.
  */
 static bool lock_chunk(struct sg_tx *tx, u64 lock)
 {
-	int err = sg_lock_for(tx->vol, lock, BUSY_SLICE_NS);
+	int err = room_waited(tx->vol, lock, sg_lock_for(tx->vol, lock, BUSY_SLICE_NS));
 
 	if (!err) {
 		sg_tx_keep_lock(tx, lock, sg_chunk_release);
@@ -432,13 +449,12 @@ static bool take_last(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got)
 	u64 start = sg_ticks(), now, busy;
 
 	for (;;) {
-		if (take_anywhere(tx, want, off, got, &busy))
-			return true;
+		bool taken = take_anywhere(tx, want, off, got, &busy);
+
+		tx->room_in = taken ? 0 : busy;
 		now = sg_ticks();
-		if (!busy || tx->err)
-			return false;
-		if (now - start >= busy_limit(tx))
-			break;
+		if (!busy || tx->err || taken || now - start >= busy_limit(tx))
+			return taken;
 		if (tx->holds_chunk)
 			await_chunk(tx, busy, start + BUSY_HELD_NS);
 		else if (now - start < BUSY_NS)
@@ -446,8 +462,6 @@ static bool take_last(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got)
 		else if (lock_chunk(tx, busy))
 			start = now;
 	}
-	tx->room_in = busy;
-	return false;
 }
 
 int sg_try_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 pages, u64 *off, u64 *got)

@@ -234,10 +234,16 @@ static inline bool sg_is_silenced(const struct sg_vol *vol)
 	return sg_load64(&vol->shut_down) || (!sg_is_ours(vol) && sg_declared_dead(vol));
 }
 
+/* This thread is in sg_settle(). */
+static inline bool sg_is_settler(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->settler) == sg_self();
+}
+
 /* For waits and loops of sg_settle(), which other threads may end (sg_settle_stop()). */
 static inline bool sg_settle_ends(const struct sg_vol *vol)
 {
-	return sg_load64(&vol->settle_stop) && sg_load64(&vol->settler) == sg_self();
+	return sg_load64(&vol->settle_stop) && sg_is_settler(vol);
 }
 
 /* For waits that other threads here may end, although no signal kills the thread: -EINTR. */

@@ -5,13 +5,20 @@
  * A cut needs no page, so it works on a full volume. Exception: a large leaf that lies half in the
  * range is split, which takes a page for the smaller table. If there is none, the bytes are zeroed
  * instead of freed.
+ *
+ * A full ledger needs a page to grow. If the only one is in a chunk that a paused system has
+ * locked, a cut waits for that chunk, with no other lock held.
  */
 #include "internal.h"
 
+#define LOOK_NS	100000000ULL	/* of a wait for a chunk; then the ledger may have room again */
 
 /* --- large leaves over the ends of the range ------------------------------------------------- */
 
-/* Inode locked. Makes @page the start of a leaf, if it is mapped. */
+/*
+ * Inode locked. Makes @page the start of a leaf, if it is mapped. It does not wait for a locked chunk:
+ * the caller has another way.
+ */
 static int split_at(struct sg_vol *vol, const struct sg_iref *ref, u64 page, struct sg_run *run)
 {
 	struct sg_tx *tx;
@@ -21,6 +28,7 @@ static int split_at(struct sg_vol *vol, const struct sg_iref *ref, u64 page, str
 	if (err || run->level == 1 || !(page & (sg_level_pages(run->level) - 1)))
 		return err;
 	tx = sg_tx_begin(vol);
+	tx->hasty = true;
 	err = sg_table_split(tx, ref, page);
 	if (err) {
 		sg_tx_abort(tx);
@@ -100,11 +108,31 @@ static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero,
 	return sg_tx_commit(tx);
 }
 
+/*
+ * After -ENOSPC: 0 if another step makes sense. The last steps of a mount, and settling, do not wait
+ * for a chunk: the rest of the cut stays deferred.
+ */
+static int space_for_cut(struct sg_vol *vol, struct sg_nospace *nospace)
+{
+	u64 lock;
+	int err;
+
+	if (vol->up->more_space(vol, nospace))
+		return 0;
+	lock = sg_ledger_room_in(vol);
+	if (!lock || vol->hurry || sg_is_settler(vol))
+		return -ENOSPC;
+	err = sg_wait_room(vol, lock, LOOK_NS);
+	if (!err)
+		sg_ledger_room_free(vol);
+	return err == -ENOSPC ? 0 : err;
+}
+
 /* Called with the result of a step: 0 if another step makes sense, also after a lack of space. */
 static int after_piece(struct sg_vol *vol, int err, struct sg_nospace *nospace)
 {
-	if (err == -ENOSPC && vol->up->more_space(vol, nospace))
-		return 0;
+	if (err == -ENOSPC)
+		return space_for_cut(vol, nospace);
 	if (err)
 		return err;
 	nospace->since = 0;
@@ -282,11 +310,12 @@ static int resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, enum 
 		return -EFBIG;
 	do {
 		err = resize_once(vol, ref, size, how, now, nospace.since);
-		again = err == -ENOSPC && vol->up->more_space(vol, &nospace);
-		if (err == -EAGAIN) {
+		again = err == -ENOSPC || err == -EAGAIN;
+		if (err == -ENOSPC)
+			err = space_for_cut(vol, &nospace);
+		else if (err == -EAGAIN)
 			err = sg_finish_cut_again(vol, ref, &turns);
-			again = !err;
-		}
+		again = again && !err;
 	} while (again);
 	return err;
 }

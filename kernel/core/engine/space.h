@@ -34,5 +34,10 @@ struct sg_nospace {
  * again. False: nothing will become free.
  */
 bool sg_more_space(struct sg_vol *vol, struct sg_nospace *nospace);
+/*
+ * The only free pages are in a chunk whose lock is at @lock (sg_vol.room_locked). Waits until it is
+ * free; with no lock held. -ENOSPC: not in @ns.
+ */
+int sg_wait_room(struct sg_vol *vol, u64 lock, u64 ns);
 
 #endif

@@ -156,6 +156,11 @@ struct sg_vol {
 	 * for, its wait ends: -EINTR. Asked at each look; must not sleep. NULL: no.
 	 */
 	bool (*gives_way)(const struct sg_vol *vol);
+	/*
+	 * The calling thread has given way, or is being killed, while it waited for the lock at
+	 * @lock, of the only chunk with free pages. Must not sleep. NULL: nobody asks.
+	 */
+	void (*room_locked)(const struct sg_vol *vol, u64 lock);
 	struct sg_still still;
 	struct sg_freezing freezing;
 	/* Makes another system look at its bell at once, by an interrupt. NULL: it looks anyway. */

@@ -142,6 +142,16 @@ unsigned int sg_ledger_room(const struct sg_vol *vol)
 	return (unsigned int)sg_load64(&vol->ledger->nfree);
 }
 
+u64 sg_ledger_room_in(const struct sg_vol *vol)
+{
+	return sg_load64(&vol->ledger->room_in);
+}
+
+void sg_ledger_room_free(struct sg_vol *vol)
+{
+	sg_store64(&vol->ledger->room_in, 0);
+}
+
 u64 sg_ledger_reclaimable(const struct sg_vol *vol)
 {
 	return sg_load64(&vol->ledger->reclaimable);

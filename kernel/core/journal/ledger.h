@@ -45,6 +45,12 @@ void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref);
 bool sg_ledger_deferred(const struct sg_vol *vol, const struct sg_iref *ref);
 bool sg_ledger_is_tight(const struct sg_vol *vol);	/* reclaim before deferring more */
 bool sg_ledger_waits(const struct sg_vol *vol);	/* other systems hold up deferred frees */
+/*
+ * The lock of the chunk for which the last growth of a full ledger has waited in vain, or 0.
+ * sg_ledger_room_free(): it is free now.
+ */
+u64 sg_ledger_room_in(const struct sg_vol *vol);
+void sg_ledger_room_free(struct sg_vol *vol);
 u64 sg_ledger_reclaimable(const struct sg_vol *vol);	/* deferred frees of pages */
 /* a thread of this system is reclaiming some now */
 bool sg_ledger_reclaiming(const struct sg_vol *vol);

@@ -328,8 +328,91 @@ static void out_of_space(void)
 	leave_both();
 }
 
+/* --- a cut beside a locked chunk, with a full ledger ------------------------------------------ */
+
+#define CUTS	600u		/* runs; the first page of the ledger has room for fewer */
+#define ROOM	13		/* a cut does not begin with less */
+#define HELD	(2 * SEC)	/* then; longer than any allocation waits */
+
+static u64 locked, released_at;
+
+static void *release_later(void *arg)
+{
+	(void)arg;
+	while (sg_ledger_room(&s[0].v) > ROOM)
+		sg_sleep_us(1000);
+	sg_sleep_us(HELD / 1000);
+	sg_store64(&released_at, sg_ticks());
+	sg_unlock(&s[1].v, locked);
+	return NULL;
+}
+
+/* The only free page is one of @f. Returns the lock of its chunk. */
+static u64 leave_one_page(const struct sg_iref *f)
+{
+	struct sg_iref all = test_create(&s[0].v, &s[0].root, "all", S_IFREG | 0600);
+	u64 lock;
+
+	append(&s[0].v, &all, ~0ULL);
+	pass_epochs();
+	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);
+	append(&s[0].v, &all, ~0ULL);
+	CHECK_EQ(sg_free_pages(&s[0].v), 0);
+	lock = lock_of(&s[0].v, page_of(&s[0].v, f, 7));
+	CHECK_OK(sg_punch(&s[0].v, f, 7 * SG_PAGE, SG_PAGE, 1));
+	pass_epochs();
+	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);
+	CHECK_EQ(sg_free_pages(&s[0].v), 1);
+	return lock;
+}
+
+/*
+ * s[1] is paused with the chunk's lock, and acknowledges nothing. The ledger of s[0] fills up, and
+ * cannot grow. A cut waits for the lock then: it needs no page, and must not fail for lack of one.
+ */
+static void cut_beside(void)
+{
+	struct sg_iref f, g, large;
+	pthread_t thread;
+	unsigned int i;
+	u64 start;
+
+	join_both();
+	s[0].v.space_wait_ms = 50;
+	large = test_create(&s[0].v, &s[0].root, "large", S_IFREG | 0600);
+	CHECK_EQ(append(&s[0].v, &large, 2 * SG_CHUNK_PAGES), 2 * SG_CHUNK_PAGES);
+	f = test_create(&s[0].v, &s[0].root, "cut", S_IFREG | 0600);
+	g = test_create(&s[0].v, &s[0].root, "dropped", S_IFREG | 0600);
+	for (i = 0; i < CUTS; i++)	/* with holes: no leaf is large */
+		CHECK_OK(sg_allocate(&s[0].v, &f, 2 * i + 1, 1));
+	CHECK_EQ(append(&s[0].v, &g, 10), 10);
+	locked = leave_one_page(&g);
+	CHECK(sg_trylock(&s[1].v, locked));
+	CHECK(!pthread_create(&thread, NULL, release_later, NULL));
+	test_within(60, "a cut beside a locked chunk");
+	start = sg_ticks();			/* zeroes what it cannot split off */
+	CHECK_OK(sg_resize(&s[0].v, &large, SG_PAGE, 1));
+	CHECK_EQ(page_of(&s[0].v, &large, 3), page_of(&s[0].v, &large, 0) + 3 * SG_PAGE);
+	CHECK(sg_ticks() - start < SEC);
+	for (i = 0; i < CUTS; i++)
+		CHECK_OK(sg_punch(&s[0].v, &f, (2 * i + 1) * SG_PAGE, SG_PAGE, 1));
+	CHECK(sg_load64(&released_at));		/* it was needed */
+	CHECK_OK(sg_resize(&s[0].v, &g, 0, 1));
+	CHECK_OK(sg_resize(&s[0].v, &f, 0, 1));
+	test_within(0, NULL);
+	CHECK(!pthread_join(thread, NULL));
+	free_file(&s[0].v, &s[0].root, "cut");
+	free_file(&s[0].v, &s[0].root, "dropped");
+	free_file(&s[0].v, &s[0].root, "all");
+	free_file(&s[0].v, &s[0].root, "large");
+	pass_epochs();
+	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);
+	leave_both();
+}
+
 int main(void)
 {
+	cut_beside();
 	each_chunk();
 	each_transaction();
 	out_of_space();
