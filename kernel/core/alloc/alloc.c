@@ -17,6 +17,8 @@
 
 #define MAP_WORDS	8
 #define MEND_STEP	8192	/* chunks, 16 GiB: takes less than a millisecond */
+#define SEARCH		256	/* chunks with room in which to look for a long run, */
+#define VAIN_MAX	4	/* half as many after each vain search, at most so often */
 #define BUSY_NS		1000000ULL	/* to look at a busy chunk before waiting for its lock */
 #define BUSY_HELD_NS	100000000ULL	/* or before an allocator that may not wait gives up */
 #define BUSY_LOCK_NS	1000000000ULL	/* or one that waits for its lock does */
@@ -209,6 +211,16 @@ static void chunk_load_good(struct sg_tx *tx, u64 chunk, struct map *m)
 	sg_bad_mask(tx->vol, chunk, m->w);
 }
 
+/* The pages that could be taken from a chunk now; loads the map without its lock. */
+static void map_look(const struct sg_vol *vol, u64 chunk, struct map *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAP_WORDS; i++)
+		m->w[i] = sg_get(vol, map_off(vol, chunk, i));
+	sg_bad_mask(vol, chunk, m->w);
+}
+
 /* First bit >= from with the wanted value, or 512. */
 static unsigned int next_bit(const struct map *m, unsigned int from, bool used)
 {
@@ -243,6 +255,32 @@ static unsigned int find_run(const struct map *m, unsigned int from, unsigned in
 		}
 	}
 	return 0;
+}
+
+/* The largest power of two of pages that are free in a row; 0: no page is free. */
+static unsigned int longest_run(const struct map *m)
+{
+	struct map begins;	/* here begin @len free pages */
+	unsigned int len, i;
+	u64 any = 0;
+
+	for (i = 0; i < MAP_WORDS; i++) {
+		begins.w[i] = ~m->w[i];
+		any |= begins.w[i];
+	}
+	for (len = 1; any && len < SG_CHUNK_PAGES; len *= 2) {
+		any = 0;
+		for (i = 0; i < MAP_WORDS; i++) {
+			unsigned int at = i + len / 64, bits = len & 63;
+			u64 behind = at < MAP_WORDS ? begins.w[at] >> bits : 0;
+
+			if (bits && at + 1 < MAP_WORDS)
+				behind |= begins.w[at + 1] << (64 - bits);
+			begins.w[i] &= behind;	/* the words behind this one are still those of @len */
+			any |= begins.w[i];
+		}
+	}
+	return any ? len : len / 2;
 }
 
 static void alloc_mark(struct sg_tx *tx, u64 chunk, unsigned int start, unsigned int n, bool used)
@@ -310,15 +348,15 @@ static bool alloc_go_on(struct sg_tx *tx, u64 *turns)
 	return !err;
 }
 
-static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
-			unsigned int want, u64 *off, u64 *got)
+static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int want, u64 *off,
+			u64 *got)
 {
 	u64 chunks = sg_chunks(tx->vol), c = from, limit = chunks, turns = 0;
 	unsigned int pass;
 
 	for (pass = 0; pass < 2; pass++, c = 0, limit = from) {
 		while ((c = next_hinted(tx->vol, HINT_ROOM, c)) < limit) {
-			if (take_in(tx, c, 0, need, want, off, got)) {
+			if (take_in(tx, c, 0, 1, want, off, got)) {
 				sg_store64(&cursor(tx, use)->next, c + 1);
 				return true;
 			}
@@ -331,6 +369,47 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 }
 
 /*
+ * Looks for a run of @need pages in a limited number of chunks with room, without their locks.
+ * Without such a run it takes the longest one that it saw. To look at all chunks of a fragmented
+ * volume would take longer than many short runs cost. The next search begins behind a vain one.
+ */
+static bool take_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
+		      unsigned int want, u64 *off, u64 *got)
+{
+	u64 vain = SG_MIN(sg_load64(&cursor(tx, use)->vain), (u64)VAIN_MAX), at = 0;
+	unsigned int left = SEARCH >> vain, best = 0;
+	u64 chunks = sg_chunks(tx->vol), c = from;
+	bool around = false;
+
+	for (; left; left--, c++) {
+		unsigned int len;
+		struct map m;
+
+		c = next_hinted(tx->vol, HINT_ROOM, c);
+		if (c >= chunks && !around) {
+			around = true;
+			c = next_hinted(tx->vol, HINT_ROOM, 0);
+		}
+		if (c >= (around ? from : chunks))
+			break;
+		map_look(tx->vol, c, &m);
+		len = longest_run(&m);
+		if (2 * len > need && take_in(tx, c, 0, need, want, off, got)) {
+			sg_store64(&cursor(tx, use)->next, c + 1);
+			sg_store64(&cursor(tx, use)->vain, 0);
+			return true;
+		}
+		if (len > best && !sg_is_locked(tx->vol, chunk_lock(tx->vol, c))) {
+			best = len;
+			at = c;
+		}
+	}
+	sg_store64(&cursor(tx, use)->next, SG_MIN(c, chunks - 1) + 1);
+	sg_store64(&cursor(tx, use)->vain, vain + 1);
+	return best && take_in(tx, at, 0, SG_MIN(best, need), want, off, got);
+}
+
+/*
  * Before it gives up, it completes the missing hints: the next allocation need not look at all
  * chunks again.
  */
@@ -338,21 +417,11 @@ static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned 
 			  unsigned int want, u64 *off, u64 *got)
 {
 	do {
-		if ((big > 1 && take_hinted(tx, use, from, big, want, off, got)) ||
-		    take_hinted(tx, use, from, 1, want, off, got))
+		if ((big > 1 && take_long(tx, use, from, big, want, off, got)) ||
+		    take_hinted(tx, use, from, want, off, got))
 			return true;
 	} while (!tx->err && sg_space_mend_hints(tx->vol));
 	return false;
-}
-
-/* The pages that could be taken from a chunk now; loads the map without its lock. */
-static void map_look(const struct sg_vol *vol, u64 chunk, struct map *m)
-{
-	unsigned int i;
-
-	for (i = 0; i < MAP_WORDS; i++)
-		m->w[i] = sg_get(vol, map_off(vol, chunk, i));
-	sg_bad_mask(vol, chunk, m->w);
 }
 
 /*

@@ -205,6 +205,7 @@ struct sg_vol {
 	struct sg_cursor {
 		u64 apart[8];
 		u64 next;	/* the chunk behind it; 0: nowhere yet */
+		u64 vain;	/* searches for a long run that found none, one after the other */
 	} cursor[32];
 	u64 hints_left;		/* hints of the chunks below this one may be missing (alloc.c) */
 	char why[200];		/* reason of the last refusal by sg_open() or sg_join() */

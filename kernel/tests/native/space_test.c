@@ -511,6 +511,60 @@ static void others_meanwhile(void)
 	printf("ok others meanwhile\n");
 }
 
+/* Takes a run of up to @want pages, and gives it back. Returns its length. */
+static u64 taken(struct sg_vol *vol, u64 want, u64 *chunk)
+{
+	struct sg_tx *tx = begin(vol);
+	u64 off, got;
+
+	CHECK_OK(sg_take_run(tx, SG_USE_DATA, 0, want, &off, &got));
+	sg_tx_abort(tx);
+	*chunk = off >> SG_CHUNK_SHIFT;
+	return got;
+}
+
+/*
+ * Every second page is in use. An allocator that wants a long run looks at few chunks, and takes the
+ * longest run there. Searches continue behind each other, so the only long run is found in the end.
+ */
+static void fragmented(void)
+{
+	struct sg_vol *vol = vol_new(1024 * GIB);
+	void *maps = keep_chunks(vol);
+	u64 chunk, last, c, n;
+	unsigned int i;
+	double used;
+
+	while (sg_space_mend_hints(vol))
+		;
+	for (c = 0; c < sg_chunks(vol); c++)
+		for (i = 0; i < 8; i++)
+			chunk_at(vol, c)->map[i] |= 0xaaaaaaaaaaaaaaaaULL;
+	sg_space_rebuild_hints(vol);
+	CHECK_EQ(taken(vol, 1, &chunk), 1);
+
+	chunk_at(vol, chunk + 100)->map[3] = 0xffffffff;
+	chunk_at(vol, chunk + 100)->map[4] |= 1;
+	CHECK_EQ(taken(vol, 256, &c), 32);
+	CHECK_EQ(c, chunk + 100);
+	chunk_at(vol, c)->map[3] = ~0ULL;
+
+	used = cpu_seconds();
+	for (i = 0; i < 20; i++)
+		CHECK_EQ(taken(vol, 256, &last), 1);
+	CHECK(cpu_seconds() - used < 0.2);
+
+	c = (last + 20000) % sg_chunks(vol);
+	memset(chunk_at(vol, c)->map, 0, sizeof(chunk_at(vol, c)->map));
+	for (n = 0; taken(vol, 256, &chunk) == 1; n++)
+		CHECK(n < 2000);
+	CHECK_EQ(chunk, c);
+	put_back(vol, maps);
+	sg_space_rebuild_hints(vol);
+	vol_end(vol);
+	printf("ok fragmented\n");
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -526,5 +580,6 @@ int main(void)
 	room_elsewhere();
 	growth_in_vain();
 	others_meanwhile();
+	fragmented();
 	return test_done();
 }
