@@ -373,8 +373,8 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
  * Without such a run it takes the longest one that it saw. To look at all chunks of a fragmented
  * volume would take longer than many short runs cost. The next search begins behind a vain one.
  */
-static bool take_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
-		      unsigned int want, u64 *off, u64 *got)
+static bool search_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
+			unsigned int want, u64 *off, u64 *got)
 {
 	u64 vain = SG_MIN(sg_load64(&cursor(tx, use)->vain), (u64)VAIN_MAX), at = 0;
 	unsigned int left = SEARCH >> vain, best = 0;
@@ -407,6 +407,19 @@ static bool take_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int 
 	sg_store64(&cursor(tx, use)->next, SG_MIN(c, chunks - 1) + 1);
 	sg_store64(&cursor(tx, use)->vain, vain + 1);
 	return best && take_in(tx, at, 0, SG_MIN(best, need), want, off, got);
+}
+
+/* Mostly the chunk where this system took its last pages has a long run. */
+static bool take_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
+		      unsigned int want, u64 *off, u64 *got)
+{
+	u64 c = next_hinted(tx->vol, HINT_ROOM, from);
+
+	if (c < sg_chunks(tx->vol) && take_in(tx, c, 0, need, want, off, got)) {
+		sg_store64(&cursor(tx, use)->next, c + 1);
+		return true;
+	}
+	return search_long(tx, use, from, need, want, off, got);
 }
 
 /*
