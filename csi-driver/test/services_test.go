@@ -123,8 +123,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A volume whose name has this node in it is the one that a driver of an older chart has made without
-// it. With a long node the name has more bytes than CSI allows.
+// A volume whose name has this node in it is the one that a driver of an older chart has made
+// without it. With a long node the name has more bytes than CSI allows.
 func TestNamesOfNode(t *testing.T) {
 	const uid = "0b5e55ed-0000-4000-8000-00000000beef"
 	n := newNode(t, gib, "512m")

@@ -386,8 +386,8 @@ func TestOrphans(t *testing.T) {
 	looks(orphansEvery, 2, true, "volume pvc-1 has no")
 }
 
-// Volumes of pods are reported that are mounted nowhere, and snapshots that no content names. Without
-// a snapshotter nobody makes snapshots.
+// Volumes of pods are reported that are mounted nowhere, and snapshots that no content names.
+// Without a snapshotter nobody makes snapshots.
 func TestOrphansOfPodsAndSnapshots(t *testing.T) {
 	const in = "0123456789abcdef"
 	names := map[string]string{}

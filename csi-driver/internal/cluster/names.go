@@ -33,8 +33,9 @@ func (n *Node) Names(ctx context.Context, volume pool.ID, name string) ([]string
 	return names, err
 }
 
-// Keeps are the PersistentVolumes of a volume that Kubernetes is not to delete, each with the reason.
-// The list, which may be a little old, finds those of any name; the state of each is asked for anew.
+// Keeps are the PersistentVolumes of a volume that Kubernetes is not to delete, each with the
+// reason. The list, which may be a little old, finds those of any name; the state of each is asked
+// for anew.
 func (n *Node) Keeps(ctx context.Context, volume pool.ID) ([]string, error) {
 	select { // a list is long, and users decide how many volumes are deleted at once
 	case n.listing <- struct{}{}:

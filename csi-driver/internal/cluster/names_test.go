@@ -120,8 +120,8 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// The search for orphans finds volumes that several PersistentVolumes name, under any names. Each of
-// these has an Event.
+// The search for orphans finds volumes that several PersistentVolumes name, under any names. Each
+// of these has an Event.
 func TestNamedTwice(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},

@@ -85,8 +85,8 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// A volume whose PersistentVolume is not saved yet is no orphan while its claim waits: the provisioner
-// may still save it.
+// A volume whose PersistentVolume is not saved yet is no orphan while its claim waits: the
+// provisioner may still save it.
 func TestWaitingIsNoOrphan(t *testing.T) {
 	ctx := context.Background()
 	c := boundTo("refused", "")

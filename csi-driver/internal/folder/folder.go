@@ -225,8 +225,8 @@ func Snapshot(file string) (name, source string, ok bool) {
 	return name, source, ok && two && pool.ValidName(name) && pool.ValidName(source)
 }
 
-// Snapshots returns all snapshots, sorted by name. If one cannot be read, it returns the others with
-// the error.
+// Snapshots returns all snapshots, sorted by name. If one cannot be read, it returns the others
+// with the error.
 func (f Folder) Snapshots() ([]pool.Snapshot, error) {
 	entries, err := f.Entries()
 	if err != nil {

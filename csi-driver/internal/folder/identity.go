@@ -18,8 +18,8 @@ const identityBytes = 16
 
 // own returns the identity of a folder. If the folder's bytes outlive the node's boot, the identity
 // is a random word in the lock's file. Another file system that is mounted there is then another
-// folder. In the kernel's own memory the folder ends with its bytes, so the identity consists of the
-// names of the node and of the folder. Other nodes may have a folder of the same name.
+// folder. In the kernel's own memory the folder ends with its bytes, so the identity consists of
+// the names of the node and of the folder. Other nodes may have a folder of the same name.
 func own(lock *os.File, p Place) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(lock.Fd()), &st); err != nil {

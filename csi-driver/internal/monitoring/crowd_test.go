@@ -63,8 +63,8 @@ func TestProbeInACrowd(t *testing.T) {
 	}
 }
 
-// A client that makes connections all the time ends none of another address, however slow the answer
-// to that one is.
+// A client that makes connections all the time ends none of another address, however slow the
+// answer to that one is.
 func TestScrapeInACrowd(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -76,7 +76,8 @@ func probe(check func(context.Context) error) http.Handler {
 	})
 }
 
-// Serve serves until ctx is done. Any pod may reach the port, so all that a client causes is bounded.
+// Serve serves until ctx is done. Any pod may reach the port, so all that a client causes is
+// bounded.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{
 		Handler: h, MaxHeaderBytes: mostHeader, ReadHeaderTimeout: headLimit, ReadTimeout: headLimit,

@@ -47,8 +47,8 @@ func NameFor(name string) string {
 }
 
 // WithoutNode is the name in the zone for that of a PersistentVolume of a node. The chart lets
-// external-provisioner name it `pvc-DRIVER--NODE-UID`, so that a policy can tell which node has made
-// it. All volumes of a zone are of one node, and LVM's names are short: the zone has
+// external-provisioner name it `pvc-DRIVER--NODE-UID`, so that a policy can tell which node has
+// made it. All volumes of a zone are of one node, and LVM's names are short: the zone has
 // `pvc-DRIVER-UID`. Other names stay.
 func WithoutNode(name, driver, node string) string {
 	long, short := prefixes(driver, node)

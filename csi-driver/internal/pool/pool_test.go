@@ -86,8 +86,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// A volume has no node in its name in the zone, and both names lead to each other. A name of another
-// driver or node, or of an older chart, stays.
+// A volume has no node in its name in the zone, and both names lead to each other. A name of
+// another driver or node, or of an older chart, stays.
 func TestNamesWithNode(t *testing.T) {
 	const uid = "0b5e55ed-0000-4000-8000-00000000beef"
 	for _, c := range []struct{ driver, node, cluster, zone string }{

@@ -15,7 +15,8 @@ import (
 
 type written = map[string]any
 
-// resources are the kinds that the server knows. It serves a version of KubeVirt's only if an object has that version.
+// resources are the kinds that the server knows. It serves a version of KubeVirt's only if an
+// object has that version.
 var resources = []struct {
 	group, version, plural, kind string
 	namespaced                   bool
@@ -36,8 +37,8 @@ var resources = []struct {
 	{"instancetype.kubevirt.io", "v1beta1", "virtualmachineclusterpreferences", "VirtualMachineClusterPreference", false},
 }
 
-// answering starts a server that answers as an API server with these objects (YAML). Helm's `lookup` asks it for kinds,
-// lists and objects. It changes nothing, and asks for no credentials.
+// answering starts a server that answers as an API server with these objects (YAML). Helm's
+// `lookup` asks it for kinds, lists and objects. It changes nothing, and asks for no credentials.
 func answering(t *testing.T, objects []string) string {
 	t.Helper()
 	var all []written

@@ -85,8 +85,8 @@ func seconds(t *testing.T, s *corev1.Secret, name string) time.Time {
 	return time.Unix(n, 0)
 }
 
-// upgraded is the chart's Secret after an upgrade in a cluster with these objects. It checks that the
-// webhook's pod has the Secret, and that the webhooks trust its authorities.
+// upgraded is the chart's Secret after an upgrade in a cluster with these objects. It checks that
+// the webhook's pod has the Secret, and that the webhooks trust its authorities.
 func upgraded(t *testing.T, objects ...string) (*rendering, *corev1.Secret) {
 	t.Helper()
 	s := set("kubevirt.enabled=true")
@@ -153,8 +153,9 @@ func times(ago, lasts time.Duration) map[string]string {
 	return map[string]string{madeAt: strconv.FormatInt(time.Now().Add(-ago).Unix(), 10), expiresAt: strconv.FormatInt(time.Now().Add(lasts).Unix(), 10)}
 }
 
-// TestOwnCertificate: an upgrade keeps the certificate until a third of its life is left. Helm makes
-// another one if it is gone, or not whole. cert-manager puts its authority into the webhooks itself.
+// TestOwnCertificate: an upgrade keeps the certificate until a third of its life is left. Helm
+// makes another one if it is gone, or not whole. cert-manager puts its authority into the webhooks
+// itself.
 func TestOwnCertificate(t *testing.T) {
 	const name = "rel-webhook-tls"
 	now := time.Now()
@@ -201,7 +202,8 @@ func TestOwnCertificate(t *testing.T) {
 			string(first.Data["tls.crt"])+string(first.Data["tls.key"]))
 		_, soon := upgraded(t, stored(t, name, next.Data, c.created, times(2*time.Hour, life)))
 		equal(t, c.what+": an upgrade of the same day", soon.Data, next.Data)
-		// Pods may still show the certificate before this one, so there is no third one yet.
+		// Pods may still show the certificate before this one, so there is no third one
+		// yet.
 		hasty := map[string]string{madeAt: times(20*time.Minute, 0)[madeAt], expiresAt: "0"}
 		_, third := upgraded(t, stored(t, name, next.Data, c.created, hasty))
 		serves(t, c.what+": a person renews it again", next.Data, third.Data["ca.crt"])
@@ -221,8 +223,8 @@ func TestOwnCertificate(t *testing.T) {
 	equal(t, "Secret of cert-manager", podOf(t, r, webhookOwner).spec.Volumes[0].Secret.SecretName, "rel-webhook")
 }
 
-// TestCertificateOfOlderCharts: older charts let the webhook make its certificate, in another Secret.
-// While their pods still run, the API server trusts them and the new pods. The Secret goes.
+// TestCertificateOfOlderCharts: older charts let the webhook make its certificate, in another
+// Secret. While their pods still run, the API server trusts them and the new pods. The Secret goes.
 func TestCertificateOfOlderCharts(t *testing.T) {
 	_, first := upgraded(t)
 	_, other := upgraded(t)

@@ -64,7 +64,8 @@ func TestDriverOptions(t *testing.T) {
 	}
 }
 
-// TestDriverTakesItsFlags: the real program parses the flags, and the check that it makes at its start accepts them.
+// TestDriverTakesItsFlags: the real program parses the flags, and the check that it makes at its
+// start accepts them.
 func TestDriverTakesItsFlags(t *testing.T) {
 	for _, name := range []string{"dax", "file", "none", "group", "more", "gone", "suid", "snapshots", "inline", "owner",
 		"bare", "sidecar", "plugin"} {
@@ -145,7 +146,8 @@ func TestFoldersOfTheNode(t *testing.T) {
 	})
 }
 
-// TestMemoryLimit: the kernel charges files of a zone to the driver. So the driver has no limit in a zone of files.
+// TestMemoryLimit: the kernel charges files of a zone to the driver. So the driver has no limit in
+// a zone of files.
 func TestMemoryLimit(t *testing.T) {
 	limits := container(t, rendered(t, "dax"), driverSet, "driver").Resources.Limits
 	equal(t, "the limit with reserved memory", limits.Memory().String(), "256Mi")
@@ -180,7 +182,8 @@ func TestPullSecrets(t *testing.T) {
 		}
 		equal(t, "the secrets of "+p.owner, has, secrets)
 	}
-	// Four service accounts (the driver and three Jobs), and the pod of helm test, which has no account.
+	// Four service accounts (the driver and three Jobs), and the pod of helm test, which has no
+	// account.
 	equal(t, "places that name the secret", strings.Count(r.text, "- name: secret\n"), 5)
 }
 

@@ -30,8 +30,8 @@ func TestWebhookTakesItsFlags(t *testing.T) {
 	lacks(t, rendered(t, "plugin"), "image: hook:") // the webhook runs the driver's image
 }
 
-// TestWebhookProbes: probes have a port of their own, because any pod can hold all connections of the
-// other one, and kubelet would restart the webhook.
+// TestWebhookProbes: probes have a port of their own, because any pod can hold all connections of
+// the other one, and kubelet would restart the webhook.
 func TestWebhookProbes(t *testing.T) {
 	c := container(t, rendered(t, "sidecar"), webhookOwner, "webhook")
 	ports := map[string]int32{}

@@ -201,8 +201,8 @@ func TestAlerts(t *testing.T) {
 	lacks(t, rendered(t, "linked"), "StargateDriverDown", "StargateWebhookDown")
 }
 
-// TestPrometheus: promtool parses the rules, and each alert fires as charts/tests expects. It parses the dashboard's
-// queries, too, with values in place of Grafana's variables.
+// TestPrometheus: promtool parses the rules, and each alert fires as charts/tests expects. It
+// parses the dashboard's queries, too, with values in place of Grafana's variables.
 func TestPrometheus(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, what any) string {

@@ -31,7 +31,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object has a Go type of Kubernetes. An object of another project is an *unstructured.Unstructured.
+// object has a Go type of Kubernetes. An object of another project is an
+// *unstructured.Unstructured.
 type object interface {
 	metav1.Object
 	runtime.Object
@@ -53,8 +54,9 @@ var decoder = func() runtime.Decoder {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }()
 
-// decode reads manifests as strictly as an API server. These are errors: an unknown kind, an unknown key, a key that is
-// there twice, a value of another type, and a number or quantity that cannot be parsed.
+// decode reads manifests as strictly as an API server. These are errors: an unknown kind, an
+// unknown key, a key that is there twice, a value of another type, and a number or quantity that
+// cannot be parsed.
 func decode(text string) ([]object, error) {
 	var all []object
 	err := each(text, func(one []byte) error {

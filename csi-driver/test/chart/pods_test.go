@@ -73,8 +73,8 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// TestPlacement: only the driver tolerates every taint. A Job or Deployment must not go to a node that is dead. All pods
-// need an amd64 processor.
+// TestPlacement: only the driver tolerates every taint. A Job or Deployment must not go to a node
+// that is dead. All pods need an amd64 processor.
 func TestPlacement(t *testing.T) {
 	platform := map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
 	once := []corev1.Toleration{

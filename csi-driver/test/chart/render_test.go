@@ -101,7 +101,8 @@ var renderings = map[string]settings{
 	"dax":  set("zone.kind=dax"),
 	"file": set("zone.kind=file"),
 	"none": set("zone.kind=none"),
-	// Three ways of the module: the operator loads it; the pod loads it; the pod uses modules of the nodes alone.
+	// Three ways of the module: the operator loads it; the pod loads it; the pod uses modules
+	// of the nodes alone.
 	"own":   set("module.manage=none"),
 	"load":  set("module.manage=load"),
 	"nodes": set("module.prebuilt=false"),

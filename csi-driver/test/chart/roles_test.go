@@ -145,8 +145,8 @@ func TestNoWildcards(t *testing.T) {
 	}
 }
 
-// TestNoAdmission: no role may write webhooks or policies. With one's own webhook an account is sent
-// every object of the cluster, and changes it; no policy is asked about that.
+// TestNoAdmission: no role may write webhooks or policies. With one's own webhook an account is
+// sent every object of the cluster, and changes it; no policy is asked about that.
 func TestNoAdmission(t *testing.T) {
 	found := 0
 	for name := range renderings {

@@ -93,8 +93,8 @@ func replaced(t *testing.T, text, from, to string) string {
 	return text[:at[0]] + to + text[at[1]:]
 }
 
-// TestSchemas: each object of the chart and of kubevirt-manifests fits the schemas of Kubernetes and of the other projects
-// (mk/tools/kubeconform). The schemas find each of some mistakes.
+// TestSchemas: each object of the chart and of kubevirt-manifests fits the schemas of Kubernetes
+// and of the other projects (mk/tools/kubeconform). The schemas find each of some mistakes.
 func TestSchemas(t *testing.T) {
 	versions := regexp.MustCompile(`(?m)^SCHEMAS_KUBERNETES=(.*)$`).FindStringSubmatch(readFile(t, "versions.env"))
 	kubernetes := strings.Split(versions[1], ",")

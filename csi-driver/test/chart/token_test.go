@@ -163,8 +163,8 @@ func TestNodeToken(t *testing.T) {
 }
 
 // TestBound: a volume that a node has made is bound to claims of its driver that are for this node
-// alone, by any user. The binder goes by the claim that the volume names, before it looks at classes
-// and nodes.
+// alone, by any user. The binder goes by the claim that the volume names, before it looks at
+// classes and nodes.
 func TestBound(t *testing.T) {
 	const (
 		ours   = `volume.kubernetes.io/storage-provisioner: stargate.csi.dev`

@@ -214,8 +214,8 @@ const bootLimit = 5 * time.Minute
 // bootTries is how often QEMU may fail by an assertion of its own before the module is loaded.
 const bootTries = 3
 
-// boot starts a guest and loads the module. An assertion of QEMU that fails before the agent answers
-// says nothing about the module, so the guest is started again.
+// boot starts a guest and loads the module. An assertion of QEMU that fails before the agent
+// answers says nothing about the module, so the guest is started again.
 func (l *Lab) boot(m *member) error {
 	for try := 1; ; try++ {
 		err := l.bootOnce(m)

@@ -56,8 +56,8 @@ func Start(p Place, spec Spec, console string) (*Guest, error) {
 	return g, nil
 }
 
-// ErrAssertion means that QEMU found an error in itself. QEMU 10.0 does so rarely when it translates
-// a guest with several processors (iotlb_to_section).
+// ErrAssertion means that QEMU found an error in itself. QEMU 10.0 does so rarely when it
+// translates a guest with several processors (iotlb_to_section).
 var ErrAssertion = errors.New("QEMU failed by an assertion of its own")
 
 // WaitReady waits until the agent answers.

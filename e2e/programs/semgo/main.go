@@ -5,7 +5,8 @@
 //	semgo all                           owners of locks, and durations of waits
 //	semgo count NAME FILE GOROUTINES N  each N times, with a mutex: two words of FILE + 1
 //	semgo after NAME                    locks a mutex whose owner has died, and reports that
-//	semgo time NAME N                   ns for locking and unlocking once, by a handle and by a thread
+//	semgo time NAME N                   ns for locking and unlocking once, by a handle and by
+//	a thread
 package main
 
 import (

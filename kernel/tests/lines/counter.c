@@ -310,7 +310,9 @@ void *__wrap_memset(void *dst, int c, size_t len)
 	return __real_memset(dst, c, len);
 }
 
-/* --- the interface under the engine: nothing of it depends on time, chance or the machine ------ */
+/*
+ * --- the interface under the engine: nothing of it depends on time, chance or the machine ------
+ */
 
 void __wrap_sg_wb(const void *p, size_t len);
 void __wrap_sg_os_clear(void *dst, size_t len);

@@ -16,7 +16,9 @@
 extern u64 (*sg_ticks_hook)(void);
 extern void (*sg_sleep_hook)(u64 ns);
 
-/* --- time: a clock that only the engine's own looks move, so that counts repeat ----------------- */
+/*
+ * --- time: a clock that only the engine's own looks move, so that counts repeat -----------------
+ */
 
 static u64 now = 1000000000ULL;
 
@@ -38,7 +40,9 @@ static void say_nothing(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* --- one operation ----------------------------------------------------------------------------- */
+/*
+ * --- one operation -----------------------------------------------------------------------------
+ */
 
 enum { RMWS, MOVED, INVAL, FENCES, BACKS, GRACES, MOST, COLUMNS };
 static const char *const column[COLUMNS] = {
@@ -106,7 +110,9 @@ static void count_op(const struct lines_op *op, struct count *out)
 		lines_name(line, out->most);
 }
 
-/* --- printing ---------------------------------------------------------------------------------- */
+/*
+ * --- printing ----------------------------------------------------------------------------------
+ */
 
 static void print_head(void)
 {
@@ -171,7 +177,9 @@ static void print_objects(double n)
 			       object[i].name);
 }
 
-/* --- the baseline ------------------------------------------------------------------------------ */
+/*
+ * --- the baseline ------------------------------------------------------------------------------
+ */
 
 static struct count was[256];
 static unsigned int nwas;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Operations of the systems. Each has a directory and files of its own, unless the name says "shared". A
- * file's bytes are not copied: only the engine's own accesses count.
+ * Operations of the systems. Each has a directory and files of its own, unless the name says
+ * "shared". A file's bytes are not copied: only the engine's own accesses count.
  */
 #include <stdlib.h>
 #include <sys/stat.h>

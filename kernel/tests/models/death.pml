@@ -16,7 +16,8 @@
  *   REBOOT  a dead system boots again, as a new incarnation; otherwise it stays dead
  *   ALL_AT_ONCE  the first death kills all systems; two of them boot again
  *   LEASE  a paused system may be fenced, too, except between a look and its stores
- *          (docs/protocol.md, "Limits of the lease"): it continues, detects the fence, and joins again
+ *          (docs/protocol.md, "Limits of the lease"): it continues, detects the fence, and joins
+ *          again
  *   NAMES  guards: a guard that finds the name of its machine in a slot fences that slot when the
  *          machine has ended; checked: no live system is fenced
  *   REACH  system 0's transaction also makes an inode: with the second word it has a name, and then

@@ -139,8 +139,8 @@ inline looks(p) {
 }
 
 /*
- * sg_defer_free() at the beginning of the transaction, which is the worst time: later the deferred free
- * would be younger. A death shows whether its record is valid by then.
+ * sg_defer_free() at the beginning of the transaction, which is the worst time: later the deferred
+ * free would be younger. A death shows whether its record is valid by then.
  */
 inline retires() {
 	if

@@ -3,17 +3,18 @@
  * A joiner stores its identity (docs/protocol.md, section 1, "Identity"; join.c, introduce()).
  *
  * One slot and three systems. Each takes the slot, stores the epoch with which it begins, its
- * identity, and the incarnation for which the identity is valid. Then it acknowledges epochs. Fencer
- * takes the slot away from a system that has not stored its identity, at any step. That system is
- * only paused, and continues while another system has the slot.
+ * identity, and the incarnation for which the identity is valid. Then it acknowledges epochs.
+ * Fencer takes the slot away from a system that has not stored its identity, at any step. That
+ * system is only paused, and continues while another system has the slot.
  *
  * Checked: no system that has stored its identity is fenced. No epoch counts as acknowledged by a
- * live system that has not acknowledged it. When no join is in progress, the identity in the slot is
- * that of its owner (otherwise there is a deadlock).
+ * live system that has not acknowledged it. When no join is in progress, the identity in the slot
+ * is that of its owner (otherwise there is a deadlock).
  *
  * The identity is one word here: in the code each of its words is stored and mended by itself.
  * death.pml has the recovery: here the slot of a fenced system is free at once. Memory is
- * sequentially consistent: the swaps are locked instructions, and loads of one CPU keep their order.
+ * sequentially consistent: the swaps are locked instructions, and loads of one CPU keep their
+ * order.
  *
  * check:
  * mutant: EPOCH_LOADED_LATE

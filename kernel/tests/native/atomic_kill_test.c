@@ -96,7 +96,9 @@ static void verify(struct member *m)
 	}
 }
 
-/* The file without the attribute is only written as a whole, the other one also by longer writes. */
+/*
+ * The file without the attribute is only written as a whole, the other one also by longer writes.
+ */
 static void write_own(struct member *m)
 {
 	static u8 bytes[OWN];

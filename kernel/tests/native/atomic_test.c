@@ -118,7 +118,10 @@ static void mapped_pages_stay(struct sg_vol *vol)
 	CHECK(sg_is_replacing(vol, &f));
 	CHECK_OK(sg_wait_replaced(vol, &f));
 	CHECK(!sg_is_replacing(vol, &f));
-	/* ... once that system has been recovered, nobody has to wait; its word is not ours to clear */
+	/*
+	 * ... once that system has been recovered, nobody has to wait; its word is not ours to
+	 * clear
+	 */
 	sg_store64(sg_at(vol, SG_IOFF(&f, replacing)), SG_LOCK_WORD(63, 1));
 	CHECK(!sg_is_replacing(vol, &f));
 	sg_replace_end(vol, &f);

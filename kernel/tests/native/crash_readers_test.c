@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Readers without a lock while the journal of a dead system is replayed. After each store, of the
- * dying system and of the recovery, a directory with an even change counter has all of a transaction
- * or nothing of it. When another system can take a lock of the dead one, nothing is left to replay.
+ * dying system and of the recovery, a directory with an even change counter has all of a
+ * transaction or nothing of it. When another system can take a lock of the dead one, nothing is
+ * left to replay.
  */
 #include <sys/stat.h>
 #include "crash.h"

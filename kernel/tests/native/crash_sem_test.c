@@ -109,7 +109,10 @@ static void judge(struct crash *c, struct crash_image *img)
 	CHECK_EQ(listed, there);
 	for (n = 0; n < NAMES; n++)
 		sg_sem_unlink(&v, name_of(n), (u32)strlen(name_of(n)), SG_SEM_ANY);
-	/* all that is left is members, bells, and the tables over them: whatever had no name is gone, too */
+	/*
+	 * all that is left is members, bells, and the tables over them: whatever had no name is
+	 * gone, too
+	 */
 	const struct sg_iref file = sg_sem_file();
 	CHECK(sg_iget(&v, &file, blocks) <= 7);
 	sg_leave(&v);

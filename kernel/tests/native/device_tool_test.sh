@@ -144,8 +144,8 @@ fi
 # --- a system that comes while the tool stores its slot -----------------------------------------
 
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
-	# The moments just before the page with the tool's slot is read past the cache, and just after
-	# it has been stored.
+	# The moments just before the page with the tool's slot is read past the cache, and just
+	# after it has been stored.
 	cat >between.c <<-'END'
 		#define _GNU_SOURCE
 		#include <fcntl.h>
@@ -313,8 +313,8 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	expect 0 "$ctl" cat v.img /file
 	same out file
 
-	# Another system takes an incarnation after each store, so also before the second time. The slot
-	# of the first time stays: what was done in it is not whole on the device.
+	# Another system takes an incarnation after each store, so also before the second time. The
+	# slot of the first time stays: what was done in it is not whole on the device.
 	cat >taken.c <<-'END'
 		#define _GNU_SOURCE
 		#include <fcntl.h>

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # stargatefs-fuse under load: random operations on a file, many processes of two systems in the same
-# directories, a full volume, growth in use, a freeze, and a volume whose bytes another member stores
-# at random.
+# directories, a full volume, growth in use, a freeze, and a volume whose bytes another member
+# stores at random.
 # shellcheck source=kernel/tests/lib/fuse.sh
 source "$(dirname "$0")/../lib/fuse.sh"
 

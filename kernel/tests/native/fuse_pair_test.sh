@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two servers of stargatefs-fuse on one volume: what one changes, the other shows at once; locks hold
-# between them; one is killed, or paused, and the other goes on.
+# Two servers of stargatefs-fuse on one volume: what one changes, the other shows at once; locks
+# hold between them; one is killed, or paused, and the other goes on.
 # shellcheck source=kernel/tests/lib/fuse.sh
 source "$(dirname "$0")/../lib/fuse.sh"
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # stargatefs-fuse: the POSIX matrix over its mount. FUSE has no request for some calls: they are
-# refused, and listed here (docs/fuse.md). Then the command line, and the ways in which a mount ends.
+# refused, and listed here (docs/fuse.md). Then the command line, and the ways in which a mount
+# ends.
 # shellcheck source=kernel/tests/lib/fuse.sh
 source "$(dirname "$0")/../lib/fuse.sh"
 

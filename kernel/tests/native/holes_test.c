@@ -23,7 +23,9 @@ static u64 bytes_of(int fd)
 	return (u64)st.st_blocks * 512;
 }
 
-/* The last page of a volume whose first superblock is gone, in a file that is much longer by now. */
+/*
+ * The last page of a volume whose first superblock is gone, in a file that is much longer by now.
+ */
 static void make(int fd)
 {
 	struct sg_format_opts opts = { .phys = TEST_PHYS };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The lapse after a fence for silence (docs/protocol.md, section 3): which fences begin one, which
- * work waits for its end, and how it ends. systems_death_test shows that pages and slots stay unused
- * meanwhile.
+ * work waits for its end, and how it ends. systems_death_test shows that pages and slots stay
+ * unused meanwhile.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -271,8 +271,8 @@ static void nobody_is_left(void)
 }
 
 /*
- * A system died with deferred frees that a lapsed one may still reach. A repair waits for the end of
- * the lapse, and then has nothing left.
+ * A system died with deferred frees that a lapsed one may still reach. A repair waits for the end
+ * of the lapse, and then has nothing left.
  */
 static void repaired_after_it(void)
 {

@@ -7,7 +7,8 @@
  *   mkdir N NAME               an operation that needs locks and a transaction
  *   fill N NAME, remove N NAME a file of 1 MiB
  *   open N PATH, unlink N NAME opens a file until the system leaves; removes its name
- *   hand N NAME BLOCK:COUNT:OFFSET      blocks for a reader by e2e/programs/handover.c; two words of
+ *   hand N NAME BLOCK:COUNT:OFFSET      blocks for a reader by e2e/programs/handover.c; two words
+ *   of
  *                              the volume pass the turns
  *   take N, give N             the lock for renaming, which a transaction would need
  *   record N OFFSET VALUE      commits a change, without storing it in place

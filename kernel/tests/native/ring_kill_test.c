@@ -2,8 +2,8 @@
 /*
  * Rings, and SIGKILL. Processes are systems, each with a slot of its own, as a virtual machine has.
  * Some send and some receive. They are killed anywhere: in the middle of a record, with a claim,
- * asleep. The program fences the dead one, as a guard does, and the others continue. Every record is
- * whole, comes at most once and in order, and lost claims are counted.
+ * asleep. The program fences the dead one, as a guard does, and the others continue. Every record
+ * is whole, comes at most once and in order, and lost claims are counted.
  */
 #define _GNU_SOURCE
 #include <signal.h>

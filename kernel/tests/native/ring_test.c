@@ -55,7 +55,9 @@ static u64 *words_of(const char *name)
 	return page;
 }
 
-/* --- the feature bit --------------------------------------------------------------------------- */
+/*
+ * --- the feature bit ---------------------------------------------------------------------------
+ */
 
 /* A system with older software, which says nothing of what it knows. */
 static void feature(void)
@@ -503,7 +505,9 @@ static void file_locked(void)
 	CHECK_OK(stargate_remove(at[0], "b"));
 }
 
-/* --- at one moment ------------------------------------------------------------------------------ */
+/*
+ * --- at one moment ------------------------------------------------------------------------------
+ */
 
 static stargate_ring *first, *second;
 static unsigned int looks;
@@ -753,7 +757,9 @@ static void *waits_for_it(void *arg)
 	return NULL;
 }
 
-/* For a moment a user forges a position far away: a receiver that sleeps for it finds the next one. */
+/*
+ * For a moment a user forges a position far away: a receiver that sleeps for it finds the next one.
+ */
 static void forged_for_a_moment(void)
 {
 	stargate_ring *a = ring_make("m", 64 * KIB, 0), *b = ring_have(1, "m");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A system that uses a ring by itself: the operations of uapi/ringword.h on the volume's memory, and
- * the engine for the rest. The test includes _GNU_SOURCE before it.
+ * A system that uses a ring by itself: the operations of uapi/ringword.h on the volume's memory,
+ * and the engine for the rest. The test includes _GNU_SOURCE before it.
  */
 #ifndef SG_RING_UTIL_H
 #define SG_RING_UTIL_H

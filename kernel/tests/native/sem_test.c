@@ -136,7 +136,9 @@ static void system_dies(void)
 		 SG_SLOT_FREE);
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));	/* readers leave nothing behind */
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));
-	/* a process that counted itself leaves nothing either, once its slot has a new incarnation */
+	/*
+	 * a process that counted itself leaves nothing either, once its slot has a new incarnation
+	 */
 	join_other();
 	CHECK_OK(try_open(&other, "rw", 0, true, &rw2));
 	CHECK(sg_semw_read(sg_sem_word(&other, &rw2), sg_sem_word(&other, &rw2) + rw2.cell));

@@ -99,7 +99,9 @@ static void *join_one(void *arg)
 	return NULL;
 }
 
-/* While a live system has exclusive access, a joiner recovers no slot, though it finds none free. */
+/*
+ * While a live system has exclusive access, a joiner recovers no slot, though it finds none free.
+ */
 static void none_while_alone(struct tsys *s)
 {
 	u64 *alone = sg_at(&s[0].v, SG_HOT(alone_lock.word));

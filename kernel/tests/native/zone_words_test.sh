@@ -45,7 +45,8 @@ refuses 2 'the name of a volume is' "$ctl" volume show z/a/b
 
 refuses 2 'the name of a volume is .* stays in the same zone' "$ctl" volume rename z/a z/b
 
-# A volume with a name of the CSI driver (csi-driver/internal/pool/name.go) keeps it: a claim needs it.
+# A volume with a name of the CSI driver (csi-driver/internal/pool/name.go) keeps it: a claim needs
+# it.
 for name in pvc-0123 x-89ab e-cdef s-0; do
 	refuses 10 "$name: has a name of the CSI driver" "$ctl" volume rename $name b
 	refuses 10 "z/$name: has a name of the CSI driver" "$ctl" volume rename z/$name b

@@ -86,8 +86,8 @@ func parse(c command, arguments []string) (*options, []string, error) {
 	return o, words, nil
 }
 
-// pause waits for the time of a measurement, or until a signal ends it, and returns the seconds that
-// have passed. In another root nothing moves, so nothing is waited for.
+// pause waits for the time of a measurement, or until a signal ends it, and returns the seconds
+// that have passed. In another root nothing moves, so nothing is waited for.
 func (o *options) pause() float64 {
 	if !o.sys.Live() {
 		return o.seconds

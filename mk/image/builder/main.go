@@ -5,8 +5,8 @@
 // only the files of COPY. The Dockerfile defines the layers and the configuration of the last
 // stage. An unsupported instruction is refused, so every builder executes the same recipe.
 //
-//	image build [-f Dockerfile] [-C context] [-arg NAME=VALUE]... [-also INSIDE=OUTSIDE]... -t NAME:TAG -o ARCHIVE
-//	image sbom -name NAME -version VERSION ROOT
+//	image build [-f Dockerfile] [-C context] [-arg NAME=VALUE]... [-also INSIDE=OUTSIDE]... -t
+//	NAME:TAG -o ARCHIVE image sbom -name NAME -version VERSION ROOT
 //
 // sbom prints the content of a root folder (SPDX 2.3, JSON).
 package main

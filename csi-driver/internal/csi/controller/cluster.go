@@ -32,8 +32,8 @@ type Cluster interface {
 func (d *Controller) AskCluster(c Cluster) { d.cluster = c }
 
 // onlyName fails with InUse if a volume to make has a PersistentVolume of another name already. An
-// older chart has made that one, and the claim is not bound to it yet. With a second one, Kubernetes
-// would bind the claim to one of them, and delete the other one with the volume of both.
+// older chart has made that one, and the claim is not bound to it yet. With a second one,
+// Kubernetes would bind the claim to one of them, and delete the other one with the volume of both.
 func (d *Controller) onlyName(ctx context.Context, volume string, r *csi.CreateVolumeRequest) error {
 	if d.cluster == nil {
 		return nil

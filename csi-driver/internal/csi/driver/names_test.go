@@ -33,8 +33,9 @@ func (n *names) Made(volume, pv string, claim types.NamespacedName) {
 	n.made = append(n.made, volume, pv, claim.String())
 }
 
-// After an upgrade, a claim may have a PersistentVolume of the older chart, to which it is not bound
-// yet. The driver gives the volume no second name, and deletes no volume that has one that is to stay.
+// After an upgrade, a claim may have a PersistentVolume of the older chart, to which it is not
+// bound yet. The driver gives the volume no second name, and deletes no volume that has one that is
+// to stay.
 func TestTwoNames(t *testing.T) {
 	const older, newer = "pvc-stargate.csi.dev-u", "pvc-stargate.csi.dev--n1-u"
 	ctx := context.Background()

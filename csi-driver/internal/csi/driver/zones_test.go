@@ -56,8 +56,8 @@ func (w *world) taken(name, source string) (id string) {
 }
 
 // The driver does not delete a volume of another zone, or one of that name in this zone. Otherwise
-// the volume's bytes would stay, and no record of them would be left. A driver that is told that the
-// other zone is gone regards the volume as deleted.
+// the volume's bytes would stay, and no record of them would be left. A driver that is told that
+// the other zone is gone regards the volume as deleted.
 func TestOfAnotherZone(t *testing.T) {
 	ctx, first, second := context.Background(), pool.Identity(pool.DAX, "first"), pool.Identity(pool.DAX, "second")
 	w := newWorld(t, pool.Gigabyte)

@@ -44,8 +44,8 @@ func Of(err error) error {
 }
 
 // code distinguishes calls that were cut off from calls that failed, because Internal is final.
-// After Internal a caller forgets the call, although its progress is unknown. A volume that the call
-// has made would then stay after the deletion of its claim.
+// After Internal a caller forgets the call, although its progress is unknown. A volume that the
+// call has made would then stay after the deletion of its claim.
 func code(err error) codes.Code {
 	kind := errkind.KindOf(err)
 	switch {

@@ -106,9 +106,9 @@ func (g *given) to(m machine, volume string, pods []string, has func(pod string)
 	return "", g.keepLocked()
 }
 
-// looked records the end of each life whose pods no longer have the volume. KubeVirt may never report
-// that end: the driver was down, or a user deleted an object by force. The look at all volumes began
-// at that time, so it says nothing about a life that was recorded later.
+// looked records the end of each life whose pods no longer have the volume. KubeVirt may never
+// report that end: the driver was down, or a user deleted an object by force. The look at all
+// volumes began at that time, so it says nothing about a life that was recorded later.
 func (g *given) looked(has func(volume, pod string) bool, began, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

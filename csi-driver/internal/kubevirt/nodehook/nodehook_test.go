@@ -258,8 +258,8 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// The driver also forgets lives whose end KubeVirt never reports, once a look finds the volume at none
-// of their pods. A look that began before a life was recorded says nothing about it.
+// The driver also forgets lives whose end KubeVirt never reports, once a look finds the volume at
+// none of their pods. A look that began before a life was recorded says nothing about it.
 func TestGivenWithoutAnEnd(t *testing.T) {
 	g := given{lives: map[holding]life{}}
 	now := time.Now()

@@ -24,17 +24,18 @@ import (
 	"stargate/csi-driver/internal/machineid"
 )
 
-// Users of a namespace decide how many VMs and pods it has, and how large these are. Any pod can make
-// the webhook list them. So a list arrives in pages, one object of a page is in memory at a
+// Users of a namespace decide how many VMs and pods it has, and how large these are. Any pod can
+// make the webhook list them. So a list arrives in pages, one object of a page is in memory at a
 // time, and little of it is kept: the VMs that share a claim with the reviewed one.
 const (
 	pageSize = 200
 	// A review lists VMs, and then pods. This many reviews do so at once, and others wait.
 	mostLists = 4
-	// The same for claims and for VMs that are read one by one. Each takes up to 4 MiB. All VMs of a
-	// node start together when it boots, and their reviews must not wait for long.
+	// The same for claims and for VMs that are read one by one. Each takes up to 4 MiB. All VMs
+	// of a node start together when it boots, and their reviews must not wait for long.
 	mostObjects = 16
-	// A volume has up to 64 systems that can write it, so more VMs than this cannot share those of one.
+	// A volume has up to 64 systems that can write it, so more VMs than this cannot share those
+	// of one.
 	mostSharers = 64 * annotation.Most
 )
 
@@ -205,8 +206,8 @@ func segment(what, name string) error {
 	return nil
 }
 
-// readOne returns an object with the fields of T, or nil if there is none, once few enough reviews read
-// one. Users decide how large an object is.
+// readOne returns an object with the fields of T, or nil if there is none, once few enough reviews
+// read one. Users decide how large an object is.
 func readOne[T any](ctx context.Context, c *Cluster, group, namespace, resource, name string) (*T, error) {
 	if err := errors.Join(segment("namespace", namespace), segment("name", name)); err != nil {
 		return nil, err
@@ -272,7 +273,8 @@ var kubeVirtPath = "/apis/" + instances.Group + "/" + instances.Version
 // The path that begins those of pods and claims.
 const corePath = "/api/v1"
 
-// list passes all objects of a resource in a namespace to take, once few enough other reviews do so.
+// list passes all objects of a resource in a namespace to take, once few enough other reviews do
+// so.
 func (c *Cluster) list(ctx context.Context, group, namespace, resource, form string, query url.Values, take func(*listed) error) error {
 	if err := segment("namespace", namespace); err != nil {
 		return err

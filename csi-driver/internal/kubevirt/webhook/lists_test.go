@@ -24,8 +24,8 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// crowded is an API server with a namespace of many VMs, each with a large text. It serves pages, as
-// an API server does, and counts the lists that it serves at once.
+// crowded is an API server with a namespace of many VMs, each with a large text. It serves pages,
+// as an API server does, and counts the lists that it serves at once.
 type crowded struct {
 	machines, sharers int
 	text              string

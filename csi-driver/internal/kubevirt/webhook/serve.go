@@ -102,8 +102,8 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 			Response: r.answer(within, in.Request, by),
 		}
-		// All migrations come here, and most are of VMs without volumes. This is no answer, so the
-		// failurePolicy decides, which lets them migrate.
+		// All migrations come here, and most are of VMs without volumes. This is no answer,
+		// so the failurePolicy decides, which lets them migrate.
 		if a := out.Response; in.Request.Resource.Resource == migrations && !a.Allowed && a.Result.Code == http.StatusInternalServerError {
 			http.Error(w, a.Result.Message, http.StatusServiceUnavailable)
 			return

@@ -104,8 +104,8 @@ func TestMigrationWithoutAnswer(t *testing.T) {
 	}
 }
 
-// Further connections wait until one of the mostConns ends. None is HTTP/2, which has buffers of its
-// own.
+// Further connections wait until one of the mostConns ends. None is HTTP/2, which has buffers of
+// its own.
 func TestManyConnections(t *testing.T) {
 	dir := t.TempDir()
 	bundle := certify(t, dir)

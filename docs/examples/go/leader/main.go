@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command leader VOLUME NAME WHO waits until it leads, says so, and leads until it ends. Of all who
-// wait for one NAME, on whichever systems, one leads; when it has died, the next one does, and knows.
+// wait for one NAME, on whichever systems, one leads; when it has died, the next one does, and
+// knows.
 package main
 
 import (

@@ -37,7 +37,8 @@ type Advice struct {
 type Input struct {
 	Guest *guest.Facts
 	Host  *host.Facts
-	// Dedicated: each vCPU has a processor of its own. The hypervisor's hint or the operator says so.
+	// Dedicated: each vCPU has a processor of its own. The hypervisor's hint or the operator
+	// says so.
 	Dedicated bool
 }
 

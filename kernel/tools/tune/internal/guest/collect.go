@@ -76,7 +76,8 @@ func (f *Facts) clock(sys system.System) {
 	}
 }
 
-// configuration returns the kernel's configuration, from the places where Debian and others have it.
+// configuration returns the kernel's configuration, from the places where Debian and others have
+// it.
 func configuration(sys system.System, release string) string {
 	for _, path := range []string{"/boot/config-" + release, "/usr/lib/modules/" + release + "/config",
 		"/lib/modules/" + release + "/config"} {

@@ -24,7 +24,8 @@ type VM struct {
 	Wakeups  float64 `json:"wakeups"`
 	Polls    float64 `json:"halt_polls_successful"`
 	Attempts float64 `json:"halt_polls"`
-	// Polled is the processor time that polls took which ended in a halt all the same, in percent.
+	// Polled is the processor time that polls took which ended in a halt all the same, in
+	// percent.
 	Polled   float64 `json:"halt_polls_failed_percent"`
 	Injected float64 `json:"injected_interrupts"`
 	// Timers are those of them that had the vector of Linux' local timer.
