@@ -143,9 +143,9 @@ func (c call) inTime() error {
 }
 
 // again repeats the call as kubelet and the provisioner do. The answer is Aborted while a tool of
-// the killed driver still works, and while half-made objects are being removed. It is Aborted, too,
-// while a tool starts: the child has the driver's open files, and a mount among them, until it runs
-// its program.
+// the killed driver still works, and while half-made objects are being removed. The call is also
+// Aborted while a tool starts: until the child runs its program, it has the driver's open files,
+// among them files of the mount.
 func (c call) again() error {
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 		if err := c.inTime(); status.Code(err) != codes.Aborted || time.Now().After(end) {
@@ -314,7 +314,7 @@ func deathAtEachStep(n *node, least int) {
 }
 
 // lifeWithDeaths is a volume's life in which the driver is killed at that step of each call: once
-// in the first call, and once in a repetition after success.
+// in the first call, and once in a repeated call after success.
 func (n *node) lifeWithDeaths(at int, met map[string]bool) {
 	n.t.Helper()
 	p := n.run(at)

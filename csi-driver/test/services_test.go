@@ -98,8 +98,8 @@ func TestCreateRefusals(t *testing.T) {
 	}
 }
 
-// Names that LVM does not take are different volumes. A name that looks like a derived one is a
-// volume of its own, too.
+// Names that LVM does not take are different volumes. A name that looks like a derived name is also
+// a separate volume.
 func TestNames(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -123,8 +123,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A volume whose name has this node in it is the one that a driver of an older chart has made
-// without it. With a long node the name has more bytes than CSI allows.
+// A volume whose name contains this node is the same volume as one that an older chart's driver
+// made without the node in its name. With a long node the name has more bytes than CSI allows.
 func TestNamesOfNode(t *testing.T) {
 	const uid = "0b5e55ed-0000-4000-8000-00000000beef"
 	n := newNode(t, gib, "512m")

@@ -323,7 +323,7 @@ func TestNowhereOutside(t *testing.T) {
 	}
 }
 
-// Of many calls for one name, one makes the object. The others are Aborted, or find it.
+// If many calls ask for one name, one of them makes the object. The others are Aborted, or find it.
 func TestSnapshotsAtOnce(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()

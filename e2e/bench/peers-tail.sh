@@ -6,9 +6,9 @@
 #
 #   tail SYSTEM OTHER NANOSECONDS-OF-HALF OF-99% OF-99.9% CALLS FILES
 #
-# OTHER: alone (the other system is idle), apart (it makes and removes files in its own tmpfs: it
-# competes for the processor, and for nothing else), same (in the same file system). FILES: the
-# number of files that it has made meanwhile.
+# OTHER: alone (the other system is idle), apart (it makes and removes files in its own tmpfs, and
+# so competes for the processor only), same (in the same file system). FILES: the number of files
+# that it has made meanwhile.
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"

@@ -93,7 +93,7 @@ case_module-built() {
 image_has_module() { grep -qF "\"/usr/lib/stargate/modules/$1/stargatefs.ko\"" "$images/stargate-csi.spdx.json"; }
 
 # The module that DKMS built is removed, and the image brings its own; the zone stays. The image has
-# one for Debian's current kernel: if the rig has kept another one, run e2e/rig clean.
+# a module for Debian's current kernel: if the rig has kept another kernel, run e2e/rig clean.
 case_module-prebuilt() {
 	local package
 	package=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$home/kernel/module/dkms.conf")

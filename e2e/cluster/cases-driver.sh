@@ -63,8 +63,9 @@ let_go() { on_zoned rm "$hold/wait"; }
 held() { on_zoned pgrep -f '^/csi/hold/busybox sh [^ ]*/mkfs\.stargatefs .*'"$1" >/dev/null; }
 half_made() { inside ls -A "$zone_dir" | grep -E '^\.(making|deleting)-'; }
 
-# end_driver: deletes its pod, as a drain or an upgrade does; its container's log from then on is in
-# $logs/$ns.driver. ends_well: it exits by itself with status 0, before the kubelet kills it.
+# end_driver: deletes the driver's pod, as a drain or an upgrade does; the log of its container from
+# then on is in $logs/$ns.driver. ends_well: the driver exits by itself with status 0, before the
+# kubelet kills it.
 end_driver() {
 	local pod
 	pod=$(driver_pod)

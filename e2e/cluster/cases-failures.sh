@@ -231,7 +231,7 @@ sound_file() { k -n "$release_ns" exec "$(driver_pod)" -c driver -- fsck.stargat
 
 # A VM's kernel panics, and is not set to reboot. QEMU goes on, so the VM does not count as dead
 # until it is restarted. Then its launcher is killed. Another VM stores all the time, and gets the
-# first one's lock each time the first one has ended.
+# lock each time the first VM has ended.
 case_machine-lost() {
 	local pod panics=
 	claim data 128Mi ReadWriteMany

@@ -96,8 +96,8 @@ virtual() {
 
 # Makes the kernel of a VM reboot one second after a panic.
 panics=panic=1
-# machine NAME VOLUMES ROLE [MEMORY] [CLAIM]: a VM that boots e2e/cluster/images/machine-init; it
-# has CLAIM, which is of another class, by virtiofs.
+# machine NAME VOLUMES ROLE [MEMORY] [CLAIM]: a VM that boots e2e/cluster/images/machine-init. By
+# virtiofs it has CLAIM, which is of another class.
 machine() {
 	local names=${2//[^,]/} processor='' words other='' volume=''
 	[[ -z ${5:-} ]] || {
@@ -392,8 +392,8 @@ virtiofs_table() {
 	done
 }
 
-# One VM has a folder of the node by virtiofs, as KubeVirt offers it, and does the same work there
-# and on a claim, in turn. virtiofs is what users of KubeVirt have today.
+# One VM has a folder of the node by virtiofs, which KubeVirt's users have today. The VM does the
+# same work there and on a claim, in turn.
 case_machine-virtiofs() {
 	claim data 128Mi
 	on_zoned mkdir -p -m 777 /dev/shm/host-rival
@@ -493,8 +493,8 @@ restarted() { # NAME: the same API call as virtctl makes
 is_paused() { equals True k -n "$ns" get vmi "$1" -o 'jsonpath={.status.conditions[?(@.type=="Paused")].status}'; }
 machine_saved() { equals true k -n "$ns" get vmsnapshot "$1" -o 'jsonpath={.status.readyToUse}'; }
 
-# A paused VM keeps its locks, and continues where it was. A snapshot of it covers only what
-# KubeVirt knows of it, and disturbs nothing.
+# A paused VM keeps its locks, and continues where it was. A snapshot of the VM covers only what
+# KubeVirt knows of the VM, and disturbs nothing.
 case_machine-paused() {
 	claim data 128Mi ReadWriteMany
 	pod beside data

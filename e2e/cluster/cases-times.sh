@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# How long users wait, and what the driver uses at that time: figures, in a table that goes
-# unchanged into docs/performance/kubernetes.md. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case has the rest
+# Measures how long users wait, and what the driver uses at that time. The table goes unchanged into
+# docs/performance/kubernetes.md. Sourced by e2e/cluster/case. shellcheck
+# disable=SC2016,SC2034,SC2154 # e2e/cluster/case has the rest
 
 # host_claim NAME [FOLDER]: a claim for a folder of the node, without any driver.
 host_claim() {

@@ -141,7 +141,8 @@ case_quota() {
 	check "it waits" pending pvc huge
 }
 
-# inline_pod NAME WHERE: a pod with a volume of its own; WHERE, part of its spec, selects the node.
+# inline_pod NAME WHERE: makes a pod with an inline volume. WHERE, part of its spec, selects the
+# node.
 inline_pod() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1

@@ -26,7 +26,7 @@ vm=n2
 vm_address=10.244.0.2
 vm_kernel=$KERNEL_DEFAULT
 with_vm() { [[ -e $run/$vm ]]; }
-# with_kvm: it has KVM, too, and so runs KubeVirt's VMs, which need memory and images.
+# with_kvm: the node also has KVM, and so runs KubeVirt's VMs, which need memory and images.
 with_kvm() { [[ -e $run/$vm/kvm ]]; }
 vm_memory() { if with_kvm; then echo 6G; else echo 3G; fi; }
 

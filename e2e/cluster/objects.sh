@@ -16,8 +16,8 @@ region=/data/.stargate/region
 zoned=$node # the node that has the zone
 ! with_vm || zoned=$vm
 
-# check WORDS COMMAND...: it succeeds, or the case has failed. The log has the time, which shows
-# what takes long.
+# check WORDS COMMAND...: COMMAND succeeds, or the case has failed. The log has the time, which
+# shows what takes long.
 check() {
 	local words=$1
 	shift
@@ -25,8 +25,8 @@ check() {
 	checks=$((checks + 1))
 	echo "$SECONDS s: $words" >&2
 }
-# soon SECONDS WORDS COMMAND...: it succeeds within that time; an emulated node gets three times as
-# long.
+# soon SECONDS WORDS COMMAND...: COMMAND succeeds within that time; an emulated node gets three
+# times as long.
 soon() {
 	local limit=$1
 	! with_vm || limit=$((3 * limit))
@@ -56,8 +56,8 @@ claim() {
 	EOF
 }
 
-# pod NAME CLAIM [readOnly|block] [WHERE]: it sleeps, and has the claim's volume at /data; WHERE,
-# part of its spec, selects the node.
+# pod NAME CLAIM [readOnly|block] [WHERE]: makes a pod that sleeps, with the claim's volume at
+# /data. WHERE, part of its spec, selects the node.
 pod() {
 	local how='{name: data, mountPath: /data}' kind=volumeMounts more=
 	# For the volume: readOnly of a container does not cover mounts below, and the region is

@@ -58,8 +58,8 @@ await_end() {
 	show
 }
 
-# in_time WHAT COMMAND: it succeeds in the node within a minute. If not, it is left running: not
-# even SIGKILL ends a wait in the kernel.
+# in_time WHAT COMMAND: COMMAND succeeds in the node within a minute. If not, it is left running:
+# not even SIGKILL ends a wait in the kernel.
 in_time() {
 	said=$(on host "rm -f /run/timed; (set +e; $2) >/run/timed.said 2>&1 && touch /run/timed &
 		for i in \$(seq 600); do [ ! -e /run/timed ] || break; sleep 0.1; done

@@ -5,14 +5,14 @@
 # --no-mount`. Read after scenario.sh.
 # shellcheck disable=SC2016 # quoted text is for a system's shell
 
-# in_one SYSTEM WHAT COMMAND: it succeeds there.
+# in_one SYSTEM WHAT COMMAND: COMMAND succeeds there.
 in_one() {
 	local said
 	said=$(on "$1" "$3" 2>&1 </dev/null) || fail "$2: $1: $3: $said"
 	passed "$2"
 }
 
-# denied SYSTEM WHAT PATTERN COMMAND: it fails there, and its output matches PATTERN.
+# denied SYSTEM WHAT PATTERN COMMAND: COMMAND fails there, and its output matches PATTERN.
 denied() {
 	local said
 	if said=$(on "$1" "$4" 2>&1 </dev/null); then fail "$2: not refused: $said"; fi

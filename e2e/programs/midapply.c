@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * midapply load FOLDER: renames a file in it to and fro without end.
- * midapply modes FILE: changes its mode to and fro without end.
- * midapply VOLUME SLOT PID: stops the process PID in the middle of a change by the system in that
- * slot: a record of its journal is valid, and a change counter in it is odd. Repeats for up to two
- * minutes until it succeeds. Runs outside; VOLUME is the range. Prints the odd counter.
+ * midapply load FOLDER: renames a file in it back and forth without end. midapply modes FILE:
+ * changes its mode back and forth without end. midapply VOLUME SLOT PID: stops the process PID in
+ * the middle of a change by the system in that slot: a record of its journal is valid, and a change
+ * counter in it is odd. Repeats for up to two minutes until it succeeds. Runs outside; VOLUME is
+ * the range. Prints the odd counter.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The smallest file system by FUSE that hands each call on to another directory: the rival of
- * stargatefs-fuse in e2e/bench/fuse. It believes nothing and caches nothing, as the server does, so
- * a difference between the two is what the file system itself costs.
+ * stargatefs-fuse in e2e/bench/fuse. As the server does, it asks for everything again and caches
+ * nothing. So the difference between the two is the cost of the file system itself.
  *
  *   passthrough FROM DIR      serves FROM at DIR until DIR is unmounted; prints "ready"
  *

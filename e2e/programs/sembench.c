@@ -524,7 +524,10 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Each takes the next lock before it releases one: so the other one waits, and never passes it. */
+/*
+ * Each thread takes the next lock before it releases one, so the other thread waits and never
+ * overtakes.
+ */
 static void turn(const char *path, unsigned int who, uint64_t count, const char *barrier)
 {
 	uint64_t *took = calloc(count + 1, sizeof(*took)), start, last, n = 0, i;

@@ -12,8 +12,8 @@
  * translation. With -b another thread is busy there with a higher priority than the readers. They
  * lose the processor in the middle of a copy, long enough for other files to use a page again.
  *
- * `cut`, in another system, frees those pages in each possible way and makes another file use them
- * at once: the volume is kept so full that there are no others. It counts the pages that were in
+ * `cut`, in another system, frees those pages in each possible way, and makes another file use them
+ * at once. The volume is so full that it has no other free pages. It counts the pages that were in
  * both files, and fails if there were none, because then the test shows nothing. Before it cuts it
  * waits for MS, so that all readers have begun.
  *

@@ -97,8 +97,8 @@ static int result(const char *what, const char *name, int answer, ...)
 
 /*
  * A call may return ESTALE for a name in a directory that another system has moved, or for a name
- * that is made and removed all the time (docs/limitations.md). It may not do so without other
- * systems, and not when repeated.
+ * that is made and removed all the time (docs/limitations.md). Without other systems, or when the
+ * call is repeated, it may not.
  */
 static bool ask_again(int answer, unsigned int *turn)
 {

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Misuse of a mounted volume: it is unmounted and its module unloaded under load, it is mounted over
-# and over, and random words are stored all over it, for several rounds. The kernel must not oops or
-# hang, every process that waits can be killed, and the volume can be unmounted at the end of each
-# round.
+# Misuse of a mounted volume, for several rounds: it is unmounted and its module unloaded under
+# load, it is mounted over and over, and random words are stored all over it. The kernel must not
+# oops or hang, every process that waits can be killed, and the volume can be unmounted at the end
+# of each round.
 #
 # rig: --size 32M --cpus 2 --pkgs "acl attr"
 # maps: inside

@@ -21,7 +21,7 @@ of() {
 print(json.load(sys.stdin).get(sys.argv[1], "none"))' "$2"
 }
 
-# because STATUS REASON COMMAND: it fails with that status, and its JSON gives the reason.
+# because STATUS REASON COMMAND: COMMAND fails with that status, and its JSON gives the reason.
 because() {
 	local status=0 why
 	why=$(on g1 "stargatectl -j $3 2>/dev/null" </dev/null | tr -s '\n ' ' '; exit "${PIPESTATUS[0]}") || status=$?

@@ -49,7 +49,7 @@ tell() {
 	[[ $said == ok ]] || fail "$*: $said"
 }
 
-# sees SYSTEM EXPECTED WHAT WORD...: its observer answers EXPECTED.
+# sees SYSTEM EXPECTED WHAT WORD...: the observer in SYSTEM answers EXPECTED.
 sees() {
 	local system=$1 expected=$2 what=$3
 	shift 3
@@ -58,7 +58,7 @@ sees() {
 	passed "$what"
 }
 
-# run SYSTEM COMMAND: runs it by a shell in the volume; the output is in $said.
+# run SYSTEM COMMAND: runs COMMAND by a shell in the volume; the output is in $said.
 run() {
 	said=$(on "$1" "cd /mnt/sg && $2" 2>&1 </dev/null) || fail "$1: $2: status $?: $said"
 }

@@ -122,14 +122,14 @@ restore
 record=$("$tools/stargatectl" -j dump "$RIG_RANGE" inode /victim |
 	python3 -c 'import json, sys; print(int(json.load(sys.stdin)["record"], 0))')
 wild() { put_word $((record + $1)) "$2"; }
-# takes AT_MOST WHAT PATTERN COMMAND: it fails with PATTERN within AT_MOST seconds.
+# takes AT_MOST WHAT PATTERN COMMAND: COMMAND fails with PATTERN within AT_MOST seconds.
 takes() {
 	local begin=$SECONDS most=$1
 	shift
 	refused "$@"
 	[[ $((SECONDS - begin)) -le $most ]] || fail "$1: took $((SECONDS - begin)) s"
 }
-# killed WHAT COMMAND: it waits, and ends when it is killed.
+# killed WHAT COMMAND: COMMAND waits, and ends when it is killed.
 killed() {
 	holds "$1" "$2"' & sleep 0.5; kill -9 $!; begin=$SECONDS; wait $!
 		[ $? = 137 ] && [ $((SECONDS - begin)) -le 1 ]'

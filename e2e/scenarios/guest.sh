@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The guest side of a KubeVirt VM (kubevirt-manifests/guest). systemd and udev find the memory
-# devices by themselves, and mount each volume at /mnt/stargate/LABEL, also for a device that
-# appears later. A device without a volume is left alone. The unit's state reports a label that
-# cannot be a directory, a label of two devices, and a directory that is in use. A read-only device
-# is mounted read-only. udev also makes links by UUID and label (kernel/tools/udev), by which lsblk
-# and mount find volumes.
+# devices, also those that appear later, and mount each volume at /mnt/stargate/LABEL. A device
+# without a volume is left alone. The unit's state reports a label that cannot be a directory, a
+# label of two devices, and a directory that is in use. A read-only device is mounted read-only.
+# udev also makes links by UUID and label (kernel/tools/udev). lsblk and mount find volumes by these
+# links.
 #
 # rig: --no-mount --size 256M --mem 1G --pages --pkgs "systemd udev fdisk"
 # kernels: 6.12
@@ -18,7 +18,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 # system COMMAND: runs it where systemd is the first process, as in any VM.
 system() { on g1 "nsenter -t \$(cat /run/systemd.pid) -a sh -c '$1'" </dev/null; }
-# soon WHAT COMMAND: it succeeds there within a short time.
+# soon WHAT COMMAND: COMMAND succeeds there within a short time.
 soon() {
 	local try said
 	for ((try = 0; try < 150; try++)); do

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A live member of a volume holds locks and does not release them. Code that cannot be killed must
-# not wait for it: memory reclaim, a process that exits, execve(), sync, the flush before a freeze,
-# a freeze behind a fault that stores, a look at a process (ps). A wait in one volume must not delay
-# another volume of the same node.
+# not wait for such a lock. The cases: memory reclaim, a process that exits, execve(), sync, the
+# flush before a freeze, a freeze behind a fault that stores, a look at a process (ps). A wait in
+# one volume must not delay another volume of the same node.
 #
 # rig: --guests 2 --size 64M --mem 512M --append 'memmap=64M$256M'
 # maps: walk
@@ -37,7 +37,7 @@ let_go() {
 	"$compiled/hostile" hold "$RIG_RANGE" 0 "$RIG_SIZE" g2 0.001 "$@" >/dev/null
 }
 number() { on g1 "stat -c %i $1" </dev/null; }
-# in_time SECONDS WHAT COMMAND: it succeeds in g1 within that time.
+# in_time SECONDS WHAT COMMAND: COMMAND succeeds in g1 within that time.
 in_time() { holds "$2 within $1 s" "timeout -s KILL $1 sh -c '$3'"; }
 
 step "memory reclaim"

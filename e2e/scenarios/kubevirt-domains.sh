@@ -32,7 +32,7 @@ size=$((16 << 20)) # of each volume
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# here WHAT COMMAND: it succeeds on the node.
+# here WHAT COMMAND: COMMAND succeeds on the node.
 here() { in_one host "$@"; }
 
 step "KubeVirt's domains"

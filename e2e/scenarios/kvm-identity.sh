@@ -27,7 +27,7 @@ env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$project" build/t
 put "$project/build/tests/machine" /root/machine host
 on host 'mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug'
 
-# denied WHAT PATTERN COMMAND: it fails in the node, with PATTERN in its output.
+# denied WHAT PATTERN COMMAND: COMMAND fails in the node, with PATTERN in its output.
 denied() {
 	if said=$(on host "$3" 2>&1 </dev/null); then fail "$1: not refused: $said"; fi
 	grep -qE -- "$2" <<<"$said" || fail "$1: refused without '$2': $said"

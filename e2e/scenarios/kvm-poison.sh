@@ -18,7 +18,7 @@ source "$(dirname "$0")/../lib/kvm.sh"
 region=/mnt/sg/.stargate/region
 hold=/sys/module/kvm_identity_owner/parameters/hold
 
-# in_one WHAT COMMAND: it succeeds in the node.
+# in_one WHAT COMMAND: COMMAND succeeds in the node.
 in_one() {
 	said=$(on host "$2" 2>&1 </dev/null) || fail "$1: $2: $said"
 	passed "$1"

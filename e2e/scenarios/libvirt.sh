@@ -12,7 +12,7 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# here WHAT COMMAND: it succeeds on the node.
+# here WHAT COMMAND: COMMAND succeeds on the node.
 here() {
 	local said
 	said=$(on host "$2" 2>&1 </dev/null) || fail "$1: $2: $said"

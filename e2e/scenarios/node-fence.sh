@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node's host is the fence of its VMs, without any guard process: it knows which VMM holds the
-# volume for which VM. A VM whose VMM is killed is dead at once, a stopped one is not, and a fenced
-# one stores no more even while it runs. A guest's kernel cannot write to memory that it may only
+# A node's host fences its VMs without any guard process, because it knows which VMM holds the
+# volume for which VM. A VM whose VMM is killed is fenced at once, a stopped VM is not, and a fenced
+# VM stores no more even while it runs. A guest's kernel cannot write to memory that it may only
 # read.
 #
 # node: --guests 2 --size 128M --no-guard
@@ -15,7 +15,8 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 region=/mnt/sg/.stargate/region
 
-# here WHAT COMMAND: it succeeds on the host. never WHAT PATTERN COMMAND: it fails, with PATTERN.
+# here WHAT COMMAND: it succeeds on the host. never WHAT PATTERN COMMAND: COMMAND fails, with
+# PATTERN.
 here() { on host "$2" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: $(cat "$RIG_DIR/said")"; passed "$1"; }
 never() {
 	! on host "$3" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: not refused: $(cat "$RIG_DIR/said")"

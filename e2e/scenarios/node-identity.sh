@@ -12,7 +12,7 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# in_one SYSTEM WHAT COMMAND: it succeeds there; its output is in $said.
+# in_one SYSTEM WHAT COMMAND: COMMAND succeeds there; its output is in $said.
 in_one() {
 	said=$(on "$1" "$3" 2>&1 </dev/null) || fail "$2: $1: $3: $said"
 	passed "$2"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A bad page under a zone. A node's processor meets it in a volume on LVM, which passes no notice
-# on, while the host and a VM under its KVM use the volume. Both get EIO for that page, everything
-# else goes on, the VM too, and the other volume of the zone has lost nothing.
+# A bad page under a zone. A node's processor finds bad memory in a volume on LVM, which forwards no
+# notice, while the host and a VM under its KVM use the volume. Both get EIO for that page.
+# Everything else goes on, the VM included, and the other volume of the zone has lost nothing.
 #
 # node: --guests 1 --no-mount --size 64M --pkgs lvm2
 # limit: 900

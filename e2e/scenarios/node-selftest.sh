@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The rig's promises about nodes: it gives the reason where guests cannot run in a node, and a
-# kernel's complaint fails the run, whether of the node or of a guest in it. The scenario starts its
-# own rigs.
+# The rig's promises about nodes: where guests cannot run in a node, it gives the reason. A kernel
+# error in the node, or in a guest in it, fails the run. The scenario starts its own rigs.
 #
 # node: --guests 0 --size 32M
 # limit: 900

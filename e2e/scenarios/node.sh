@@ -17,7 +17,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 read -ra systems <<<"$RIG_SYSTEMS"
 same "three systems" "host g1 g2" "$RIG_SYSTEMS"
 
-# in_each WHAT COMMAND: it succeeds in all systems.
+# in_each WHAT COMMAND: COMMAND succeeds in all systems.
 in_each() {
 	local system said
 	for system in "${systems[@]}"; do

@@ -3,7 +3,7 @@
 #
 # SIGSTOP stops QEMU of one guest in the midst of a change: a change counter is odd, and the guest
 # holds locks. QEMU stays stopped for longer than a reader waits for a counter of a live system.
-# That is no damage: the other guest waits for what the stopped one holds, goes on with everything
+# That is no damage: the other guest waits for locks of the stopped guest, goes on with everything
 # else, and stays read-write. Calls that wait can be killed, and the mount can be frozen, also
 # behind a page fault that waits. When QEMU goes on, both guests go on.
 #

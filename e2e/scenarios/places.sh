@@ -3,8 +3,8 @@
 #
 # Three systems with different kernels and map modes make, remove and rename the same few
 # directories in and over each other, all at once. Afterwards they agree on every directory's place,
-# and each can work in every directory. No system takes a directory for removed that another one
-# created in the place of a removed one.
+# and each can work in every directory. A directory that one system creates in the place of a
+# removed one does not look removed to another system.
 #
 # rig: --guests 3 --size 64M --mem 320M
 # mixed: 6.1,6.12,7.2

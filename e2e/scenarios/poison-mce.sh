@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Bad pages as a VM learns of them: by a machine check, about memory without struct pages, for which
-# the kernel itself can do nothing. QEMU's monitor makes the processor find the page.
+# A VM learns of bad pages by a machine check. Its memory has no struct pages, so the kernel itself
+# can do nothing for it. QEMU's monitor makes the processor find the page.
 #
 # rig: --guests 2 --size 64M
 # kernels: 6.12

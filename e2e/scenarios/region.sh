@@ -77,8 +77,8 @@ refused "a second mount with others" 'mounted already, with region_uid=64055,reg
 
 step "which mounts it is opened through: region_nodiratime"
 machine=00000000-1111-2222-3333-444444444444
-# member COMMAND...: runs it as a user whom owner and mode let open it: of that group, without
-# capabilities.
+# member COMMAND...: runs COMMAND as a user of the file's group, without capabilities, who may open
+# the file.
 member="setpriv --reuid 1000 --regid 1000 --groups 107"
 # The rights of a container's root, and a few more.
 tame="setpriv --bounding-set -sys_admin --inh-caps -sys_admin"

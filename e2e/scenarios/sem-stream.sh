@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# P1's producer and consumer: one system writes much data through a small file, and another one
+# P1's producer and consumer: one system writes much data through a small file, and another system
 # reads it. Two semaphores keep them in step. All block sizes and both interfaces run, and the
 # output equals the input. In a node the host is one of the two.
 #

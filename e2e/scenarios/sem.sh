@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Shared semaphores between two guests: counters that must be exact over both interfaces, while
-# holders are killed; the error that the next holder gets when a thread, a process or a guest dies
-# with a lock; times; invalid calls, each with its own message; values that no program would store;
-# a waiter uses no processor time.
+# Shared semaphores between two guests. Counters stay exact over both interfaces while holders are
+# killed. The next holder gets an error when a thread, a process or a guest dies with a lock. Other
+# cases: times; invalid calls, each with its own message; values that no program would store; a
+# waiter that uses no processor time.
 #
 # rig: --guests 2 --size 256M --mem 384M
 # test: walk

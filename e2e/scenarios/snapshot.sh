@@ -16,7 +16,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 program_everywhere sequence
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
-# refuses WHAT PATTERN COMMAND: it fails in g1, with PATTERN in one line.
+# refuses WHAT PATTERN COMMAND: COMMAND fails in g1, with PATTERN in one line.
 refuses() {
 	local said
 	said=$(on g1 "$3" 2>&1 </dev/null) && fail "$1: not refused: $said"

@@ -26,7 +26,7 @@ print(json.load(sys.stdin)["zones"][0][sys.argv[1]])' "$1"
 }
 line() { on g1 "$1 | xargs" </dev/null; }
 
-# refuses_with STATUS WHAT PATTERN COMMAND: it fails with that status, and PATTERN in one line.
+# refuses_with STATUS WHAT PATTERN COMMAND: COMMAND fails with that status, and PATTERN in one line.
 refuses_with() {
 	local status=0
 	on g1 "$4" >/dev/null 2>&1 </dev/null || status=$?

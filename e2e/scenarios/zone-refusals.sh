@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# When zone and volume commands fail, nothing is lost: a volume that is open or read-only keeps its
-# bytes and its tag, and a device that does not become a zone keeps its contents.
+# When zone and volume commands fail, nothing is lost. A volume that is open or read-only keeps its
+# bytes and its tag; a device that does not become a zone keeps its contents.
 #
 # rig: --guests 1 --pages --no-mount --size 128M --pkgs lvm2
 # maps: walk
@@ -11,7 +11,7 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# refuses_with STATUS WHAT PATTERN COMMAND: it fails with that status, and PATTERN in one line.
+# refuses_with STATUS WHAT PATTERN COMMAND: COMMAND fails with that status, and PATTERN in one line.
 refuses_with() {
 	local status=0
 	on g1 "$4" >/dev/null 2>&1 </dev/null || status=$?

@@ -26,8 +26,8 @@ largest() {
 print(json.load(sys.stdin)["zones"][0][sys.argv[1]])' "$1"
 }
 
-# because STATUS REASON COMMAND: it fails with that status, and its JSON gives the reason; $why has
-# all of it.
+# because STATUS REASON COMMAND: COMMAND fails with that status, and its JSON gives the reason; $why
+# has all of it.
 because() {
 	local status=0
 	why=$(on g1 "stargatectl -j $3 2>/dev/null" </dev/null | tr -s '\n ' ' '; exit "${PIPESTATUS[0]}") || status=$?

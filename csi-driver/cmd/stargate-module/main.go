@@ -37,7 +37,7 @@ func main() {
 	var driver, name string
 	flags := flag.NewFlagSet("stargate-module", flag.ContinueOnError)
 	flags.StringVar(&c.Host, "host", "/host", "the node's root")
-	flags.StringVar(&c.Sources, "sources", "", "folder of the module's sources; that of the image if empty")
+	flags.StringVar(&c.Sources, "sources", "", "folder of the module's sources (default: the image's)")
 	flags.StringVar(&c.Prebuilt, "prebuilt", "/usr/lib/stargate/modules", "folder of prebuilt modules, RELEASE/stargatefs.ko; not used if empty")
 	flags.StringVar(&c.Release, "kernel", "", "release of the kernel; the running one if empty")
 	flags.BoolVar(&c.Build, "build", true, "let the node's DKMS build the module if there is none")
@@ -82,7 +82,7 @@ func complete(c *install.Config) error {
 	if c.Sources == "" {
 		found, err := filepath.Glob("/usr/src/" + install.Name + "-*")
 		if err != nil || len(found) != 1 {
-			return fmt.Errorf("/usr/src has %d folders of sources, not one: name one by --sources", len(found))
+			return fmt.Errorf("/usr/src has %d folders of sources: choose one with --sources", len(found))
 		}
 		c.Sources = found[0]
 	}

@@ -173,7 +173,7 @@ func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *stargatec
 	return z, publish.NewFile(m, z), func() { z.Close() }, nil
 }
 
-// reportLimit ends a look for which no caller waits.
+// reportLimit ends a look at the zone for which no caller waits.
 const reportLimit = 2 * time.Minute
 
 // reported is the content of a zone, for the log.

@@ -142,7 +142,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.Var(bytes{&c.File.Base}, "zone-base", "guest-physical address at which the volumes begin (file)")
 	fs.Var(bytes{&c.File.Size}, "zone-size", "total size of the volumes (file)")
 	fs.IntVar(&c.File.Group, "zone-group", 107, "group that may map volumes as memory of VMs: the group of QEMU")
-	fs.Func("gone-zone", "identity of a zone whose memory is lost: its volumes count as deleted; may be given several times", func(s string) error {
+	fs.Func("gone-zone", "identity of a zone whose memory is lost, so that its volumes count as deleted; repeatable", func(s string) error {
 		if id, ok := pool.ParseID("v@" + s); !ok || id.Zone == "" {
 			return fmt.Errorf("%q: 16 hexadecimal digits, as in the message of a refused deletion", s)
 		}
@@ -152,7 +152,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.SnapshotDir, "snapshot-dir", "", "folder for snapshots that are not to go into the zone (snapshotTarget); none if empty")
 	fs.BoolVar(&c.Cluster, "cluster", false, "label this node in Kubernetes, remove its start-up taint, publish Events")
 	fs.BoolVar(&c.Contents, "claim-contents", false, "label VolumeSnapshotContents that a user wrote, if the snapshot is in this node's zone, because the snapshotter needs the label; with --cluster")
-	fs.BoolVar(&c.Machines, "machines", false, "give volumes' memory to the pods of KubeVirt's VMs that name them; needs the webhook, which admits such pods from KubeVirt alone")
+	fs.BoolVar(&c.Machines, "machines", false, "give the memory of volumes to pods of KubeVirt's VMs that name them; requires the webhook, which admits such pods from KubeVirt alone")
 	fs.DurationVar(&c.OrphanLimit, "orphan-limit", cluster.OrphanLimit, "time after which the driver reports a volume or snapshot that Kubernetes will not delete; with --cluster")
 	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "time limit of a call that changes something, even if its caller has gone; a call that only looks ends with its caller")
 	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "time that calls in progress have when the driver is told to end")

@@ -16,9 +16,9 @@ import (
 )
 
 // limited limits a client to the request rate of kubelet. The client's own limit is five requests a
-// second. After the boot of a node, hundreds of pods wait for the driver's questions about each of
-// them, and five are too few. kubelet's own limit for the driver would pass. Without any limit, the
-// drivers of all nodes would add to the load of an API server that has just started.
+// second. After the boot of a node, the driver asks about each of hundreds of pods. With five
+// requests at once, kubelet's time limit for the driver's calls would expire. Without any limit,
+// the drivers of all nodes would add to the load of an API server that has just started.
 func limited(config *rest.Config) *rest.Config {
 	config.QPS, config.Burst = 50, 100
 	return config

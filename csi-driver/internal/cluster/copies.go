@@ -53,7 +53,7 @@ var snapshotsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io"
 
 // PlaceCopies assigns claims that are to be copies of a volume or snapshot of this node, until ctx
 // is done. A copy is made on the node of its source, and the scheduler does not know that node. It
-// may choose another one each time, or the same wrong one forever. So after a wrong node has
+// may choose a different node each time, or the same wrong node for ever. So after a wrong node has
 // refused, the node with the source writes its name into the claim.
 func (n *Node) PlaceCopies(ctx context.Context) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](copyFirst, copyLast))
@@ -111,7 +111,7 @@ func (n *Node) placeNext(ctx context.Context, queue claimQueue) bool {
 	case apierrors.IsConflict(err):
 		// Usually the other writer is the scheduler or the provisioner, which may have
 		// chosen a node.
-		klog.FromContext(ctx).V(4).Info("A claim that is to be a copy has changed meanwhile: the driver looks at it again", "claim", name)
+		klog.FromContext(ctx).V(4).Info("The claim of a copy has changed meanwhile: the driver looks at it again", "claim", name)
 		queue.Add(name)
 	default:
 		klog.FromContext(ctx).Error(err, "A claim that is to be a copy is not placed yet", "claim", name)
@@ -122,7 +122,8 @@ func (n *Node) placeNext(ctx context.Context, queue claimQueue) bool {
 
 // watchClaims processes changes of claims since the version that has been seen, or all claims,
 // until the API server ends the watch. It returns the number of events. A new list is needed if the
-// API server has no changes since that version, has gone back behind it, or is silent for too long.
+// API server no longer has the changes since that version, has an older version itself, or is
+// silent for too long.
 func (n *Node) watchClaims(ctx context.Context, seen *progress, queue claimQueue) (events int, err error) {
 	claims := n.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
 	if seen.since == "" {

@@ -18,8 +18,9 @@ import (
 )
 
 // Kubernetes should know a volume by one PersistentVolume. But an upgrade can give a claim a second
-// one, because older charts named it differently; and a person can write one. Kubernetes then
-// deletes the one that no claim is bound to, and would delete the volume of the other one with it.
+// PersistentVolume, because older charts named it differently. A person can also write one.
+// Kubernetes then deletes the PersistentVolume that no claim is bound to. It would delete the
+// volume with it, although the other PersistentVolume needs the volume.
 
 // Names are the PersistentVolumes that are there for a volume to make. The provisioner calls it by
 // its name and this node's, or without the node, if it is that of an older chart. The name in the
@@ -34,8 +35,8 @@ func (n *Node) Names(ctx context.Context, volume pool.ID, name string) ([]string
 }
 
 // Keeps are the PersistentVolumes of a volume that Kubernetes is not to delete, each with the
-// reason. The list, which may be a little old, finds those of any name; the state of each is asked
-// for anew.
+// reason. The list finds PersistentVolumes of any name, but may be a little old, so the driver asks
+// for the state of each one again.
 func (n *Node) Keeps(ctx context.Context, volume pool.ID) ([]string, error) {
 	select { // a list is long, and users decide how many volumes are deleted at once
 	case n.listing <- struct{}{}:

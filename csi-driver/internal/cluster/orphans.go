@@ -23,9 +23,10 @@ import (
 // orphans, because a search lists the volumes of the whole cluster.
 const OrphanLimit = 10 * time.Minute
 
-// orphans are volumes and snapshots that no call will delete: made for a claim, and without a
-// PersistentVolume; made for a pod, and mounted nowhere; or without a VolumeSnapshotContent. Each
-// of these searches has its own source, so that one that cannot be read hides no orphan of another.
+// orphans are volumes and snapshots that no call will delete: volumes of claims without a
+// PersistentVolume, volumes of pods that are mounted nowhere, and snapshots without a
+// VolumeSnapshotContent. Each of these searches has its own source, so that one that cannot be read
+// hides no orphan of another.
 type orphans struct {
 	every    int // one look of this many includes a search
 	searches []*search
@@ -144,7 +145,7 @@ const (
 func recent() metav1.ListOptions { return metav1.ListOptions{ResourceVersion: "0"} }
 
 // ofClaims are the volumes that were made for claims, and that no PersistentVolume names. The
-// provisioner may still save that of a claim that waits.
+// provisioner may still save the PersistentVolume of a claim that waits.
 func (n *Node) ofClaims(ctx context.Context, _ Zone, volumes []pool.Volume) ([]orphan, error) {
 	list, err := n.client.CoreV1().PersistentVolumes().List(ctx, recent())
 	if err != nil {
@@ -184,8 +185,8 @@ func (n *Node) ofPods(_ context.Context, _ Zone, volumes []pool.Volume) ([]orpha
 	return all, nil
 }
 
-// ofSnapshots are the snapshots that no content names. If a folder or a zone cannot be read, those
-// of the other one are returned with the error.
+// ofSnapshots are the snapshots that no content names. If the folder or the zone cannot be read,
+// the orphans of the other are returned with the error.
 func (n *Node) ofSnapshots(ctx context.Context, z Zone, _ []pool.Volume) ([]orphan, error) {
 	contents, err := n.contents.List(ctx, recent())
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 const (
 	// Looks at a volume before its claim is reported: Kubernetes binds a claim in seconds.
 	unboundLooks = 2
-	// Claims that are followed at once: a look at each takes two requests, and one look at all
-	// has 20 seconds. A node seldom makes so many volumes at a time.
+	// The number of claims that are followed at once. A look at each takes two requests, and a
+	// look at all of them has 20 seconds. A node seldom makes so many volumes at a time.
 	mostUnbound = 200
 )
 
@@ -54,8 +54,8 @@ func (n *Node) Made(volume, pv string, claim types.NamespacedName) {
 	n.made.all[pv] = &unbound{volume: volume, claim: claim}
 }
 
-// followAgain notes a PersistentVolume of this node that no claim is bound to yet: the driver may
-// have started again since it made the volume, and the provisioner does not call again.
+// followAgain notes a PersistentVolume of this node that no claim is bound to yet. The driver may
+// have restarted since it made the volume, and the provisioner does not call again.
 func (n *Node) followAgain(v *corev1.PersistentVolume) {
 	c, phase := v.Spec.ClaimRef, v.Status.Phase
 	if c != nil && c.UID != "" && strings.HasSuffix(v.Name, string(c.UID)) && n.here(v) && (phase == corev1.VolumePending || phase == corev1.VolumeAvailable) {

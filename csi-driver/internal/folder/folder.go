@@ -108,8 +108,8 @@ func Open(ctx context.Context, p Place) (f Folder, lock *os.File, err error) {
 }
 
 // Entries are its content, as long as it is the folder that Open has found. If a file system was
-// mounted there since, or unmounted, the lock differs or is missing, and the content is not the one
-// that the driver knows.
+// mounted or unmounted there since, the lock differs or is missing, and the driver does not know
+// the folder's content.
 func (f Folder) Entries() ([]os.DirEntry, error) {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
@@ -125,7 +125,7 @@ func (f Folder) same() error {
 	}
 	there, err := os.Lstat(f.lock.Name())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(held, there) {
-		return errkind.New(errkind.NoAnswer, "%s is another folder than the one that was there when the driver started: mount that one again, or restart the driver", f.Dir)
+		return errkind.New(errkind.NoAnswer, "%s is no longer the folder that was there when the driver started: mount that folder again, or restart the driver", f.Dir)
 	}
 	return err
 }

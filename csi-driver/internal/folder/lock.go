@@ -14,9 +14,8 @@ import (
 
 const retry = 50 * time.Millisecond
 
-// hold locks a file. The driver's tools inherit the descriptor. After the death of the driver the
-// lock is therefore free only when the last tool has ended, so that the next owner finds none at
-// work.
+// hold locks a file. The driver's tools inherit the descriptor. So after the driver's death the
+// lock is free only once the last tool has ended, and no tool runs beside the next owner.
 func hold(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

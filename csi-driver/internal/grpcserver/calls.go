@@ -44,8 +44,8 @@ type caller struct {
 }
 
 // detach gives a call a context that ends with the server, and not with the caller's time limit. A
-// call that only looks keeps that limit: no caller would get its answer, and such calls would
-// accumulate while the zone does not answer.
+// call that only reads keeps its caller's limit. Without a limit, such calls would accumulate while
+// the zone does not answer, and no caller would get their answers.
 func (c *caller) detach(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	of, limit := stargatectl.Changing(context.WithoutCancel(ctx)), c.config.CallLimit

@@ -24,7 +24,7 @@ type Config struct {
 	Record func(method string, err error, took time.Duration)
 	// Status makes a gRPC status of an error.
 	Status func(error) error
-	// Context, if set, is put around that of each call.
+	// Context, if set, wraps the context of each call.
 	Context func(context.Context) context.Context
 	// Show selects the parts of a request or response for the log; if nil, those without
 	// secrets by CSI's rules.

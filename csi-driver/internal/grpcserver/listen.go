@@ -30,8 +30,8 @@ func placeOf(endpoint string) (string, error) {
 }
 
 // ListenAlone makes a socket in a folder where every name counts as a socket: it never has another
-// name. Its mode comes from the process's umask, which is set for it: use this in a program that
-// does nothing else yet.
+// name. Its mode comes from the process's umask, which this function sets, so no other thread may
+// create files meanwhile.
 func ListenAlone(endpoint string) (net.Listener, error) {
 	path, err := placeOf(endpoint)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 const mostConns = 64
 
 // crowd is a listener with at most mostConns connections. A further one takes the place of the
-// oldest from the address that has the most. Any pod may reach the port, so a client that makes or
-// holds connections must not end those of kubelet and of monitors, nor take the memory of the
-// driver.
+// oldest from the address that has the most. Any pod may reach the port. So a client that makes or
+// holds connections must not end the connections of kubelet and of monitors, nor use up the
+// driver's memory.
 type crowd struct {
 	net.Listener
 	mu   sync.Mutex

@@ -57,7 +57,7 @@ func (m *Mounter) At(path string) (*mount.MountInfo, error) {
 // Marked reports whether a mount has the attribute that Bind gives for unix.MOUNT_ATTR_NODIRATIME.
 func Marked(e *mount.MountInfo) bool { return slices.Contains(e.MountOptions, "nodiratime") }
 
-// Attributes are those of a bind mount.
+// Attributes are the attributes of a bind mount.
 func Attributes(readOnly bool, more uint64) uint64 {
 	if readOnly {
 		return more | unix.MOUNT_ATTR_RDONLY
@@ -69,7 +69,7 @@ func Attributes(readOnly bool, more uint64) uint64 {
 func ReadOnly(e *mount.MountInfo) bool { return slices.Contains(e.MountOptions, "ro") }
 
 // Clear unmounts the driver's mounts at a path, and all mounts in them, the last first. Other
-// mounts there, or below, belong to others and stay.
+// mounts there, or below, are not the driver's and stay.
 func (m *Mounter) Clear(path string, ours func(*mount.MountInfo) bool) error {
 	entries, err := m.Entries()
 	if err != nil {

@@ -35,8 +35,9 @@ func OpenFolder(path string) (*Folder, error) {
 
 // Inside resolves a path of a request. It is Invalid if it is not in the folder, or if a link is on
 // the way. An existing link must not decide where the driver mounts. The path is used by its name
-// afterwards. Only root can put a link into it meanwhile. kubelet's directories belong to root, and
-// no path of the driver goes through a directory that a pod can write to (README, Security).
+// afterwards. Only root can put a link into the path meanwhile: kubelet's directories belong to
+// root, and no path of the driver goes through a directory that a pod can write to (README,
+// Security).
 func (f *Folder) Inside(path string) (string, error) {
 	below, ok := strings.CutPrefix(path, f.said+"/")
 	if !ok || filepath.Clean(path) != path || strings.ContainsAny(path, " \t\n\\") {
@@ -49,7 +50,8 @@ func (f *Folder) Inside(path string) (string, error) {
 }
 
 // linkless checks the existing part of the path. Its last part may be the mount of a fenced system,
-// which fails when it is entered. It must be possible to unmount it, and that needs no look at it.
+// which fails when it is entered. Such a file system must still be unmounted, so the check does not
+// access it.
 func (f *Folder) linkless(whole string) error {
 	root, err := unix.Open(f.real, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

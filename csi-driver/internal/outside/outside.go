@@ -81,8 +81,8 @@ func (z *Zone) here(s pool.Snapshot, err error) (pool.Snapshot, error) {
 	return s, err
 }
 
-// Snapshots are those of the zone and of the folder. If one of the two cannot be read, it returns
-// those of the other one with the error.
+// Snapshots returns the snapshots of the zone and of the folder. If the zone or the folder cannot
+// be read, it returns the snapshots of the other with the error.
 func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	all, err := z.Zone.Snapshots(ctx)
 	here, herr := z.inFolder(ctx)

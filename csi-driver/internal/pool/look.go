@@ -74,7 +74,8 @@ func (l Look) Taken(ctx context.Context, v Volume) (int, error) {
 }
 
 // Ended fences and names the systems that an ended VM has left on the volume. A system whose
-// heartbeat still moves belongs to another VM. A slot that has come during the look does, too.
+// heartbeat still moves belongs to another VM. A slot that was taken during the look counts as
+// well.
 func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, error) {
 	slots, err := l.Tools.Slots(ctx, v.Path)
 	if err != nil {

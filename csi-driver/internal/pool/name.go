@@ -46,10 +46,10 @@ func NameFor(name string) string {
 	return hashed + digest(name)
 }
 
-// WithoutNode is the name in the zone for that of a PersistentVolume of a node. The chart lets
-// external-provisioner name it `pvc-DRIVER--NODE-UID`, so that a policy can tell which node has
-// made it. All volumes of a zone are of one node, and LVM's names are short: the zone has
-// `pvc-DRIVER-UID`. Other names stay.
+// WithoutNode returns the name in the zone of a volume whose PersistentVolume has a node in its
+// name. The chart lets external-provisioner name it `pvc-DRIVER--NODE-UID`, so that a policy can
+// tell which node has made it. All volumes of a zone are of one node, and LVM's names are short:
+// the zone has `pvc-DRIVER-UID`. Other names stay.
 func WithoutNode(name, driver, node string) string {
 	long, short := prefixes(driver, node)
 	if uid, made := strings.CutPrefix(name, long); made {
@@ -84,14 +84,14 @@ func EphemeralName(id string) string { return ephemeral + digest(id) }
 // Nobodys is a name that no volume has, because no inline volume has an empty id.
 func Nobodys() string { return EphemeralName("") }
 
-// IsEphemeral reports whether a name is that of an inline volume.
+// IsEphemeral reports whether a name belongs to an inline volume.
 func IsEphemeral(name string) bool { return strings.HasPrefix(name, ephemeral) }
 
 // SnapshotName is the name in the zone for a snapshot's name in Kubernetes. In a zone of reserved
 // memory, no volume and snapshot can have the same name.
 func SnapshotName(name string) string { return snapshot + digest(name) }
 
-// IsSnapshot reports whether a name is that of a snapshot.
+// IsSnapshot reports whether a name belongs to a snapshot.
 func IsSnapshot(name string) bool { return ValidName(name) && strings.HasPrefix(name, snapshot) }
 
 func digest(s string) string {

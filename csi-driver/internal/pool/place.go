@@ -89,7 +89,7 @@ func inside(g Span, align int64) (room, at int64) {
 // RoundUp is the next multiple of unit.
 func RoundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// Alignment is that of an address, at most 1 GiB.
+// Alignment is the alignment of an address, at most 1 GiB.
 func Alignment(base int64) int64 {
 	if base == 0 {
 		return Gigabyte

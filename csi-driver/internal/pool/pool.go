@@ -205,8 +205,8 @@ type Zone interface {
 	// Create fails with NoSpace, and names the largest possible size. If it is cut off, at any
 	// point, a later Create of the same name finds nothing, or the whole volume.
 	Create(ctx context.Context, spec Spec) (Volume, error)
-	// Delete succeeds if there is no such volume. It fails with InUse if a live system has it
-	// mounted, and with NoZone if that cannot be known.
+	// Delete succeeds if there is no such volume. It fails with InUse if a live system has the
+	// volume mounted, and with NoZone if the driver cannot find that out.
 	Delete(ctx context.Context, name string) error
 	// Grow makes the volume at least as large. It fails with OutOfRange, and names the largest
 	// possible size.

@@ -23,8 +23,8 @@ var kinds = map[stargatectl.Reason]errkind.Kind{
 // KindOf is the kind of a tool's failure.
 func KindOf(err error) errkind.Kind { return kinds[stargatectl.ReasonOf(err)] }
 
-// Unseen wraps the failure of a look at a whole zone. Only the tool's own word says that there is
-// no zone. After any other failure the state of the zone is unknown, and earlier knowledge stays
+// Unseen wraps the failure of a look at a whole zone. Only this word of the tool means that there
+// is no zone. After any other failure the state of the zone is unknown, and earlier knowledge stays
 // valid.
 func Unseen(err error, zone string) error {
 	kind := errkind.NoAnswer

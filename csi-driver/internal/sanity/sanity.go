@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sanity runs the whole csi-sanity against a driver, in tests: against one in this process
-// with a zone in memory, and against the real one on each kind of zone.
+// Package sanity runs all of csi-sanity against a driver: one in this process with a zone in
+// memory, and the real driver on each kind of zone.
 package sanity
 
 import (
@@ -63,7 +63,7 @@ func leftOut() *map[string]int {
 }
 
 // Run tests the driver at an endpoint, with a folder in place of kubelet's. It can run once in a
-// process. It fails if csi-sanity skips other tests than those of notClaimed.
+// process. It fails if csi-sanity skips a test that is not in notClaimed.
 func Run(t testing.TB, endpoint, kubelet string) {
 	t.Helper()
 	config := sanity.NewTestConfig()

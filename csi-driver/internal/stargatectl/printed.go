@@ -25,7 +25,7 @@ type printed struct {
 	cut  bool
 }
 
-// Write drops what is too much.
+// Write drops output beyond the limit.
 func (p *printed) Write(text []byte) (int, error) {
 	n := min(len(text), p.most-len(p.text))
 	p.text = append(p.text, text[:n]...)

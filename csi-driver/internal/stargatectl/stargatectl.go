@@ -39,8 +39,9 @@ const (
 	looksAtOnce = 8
 )
 
-// How long a look at one volume may take; less if its caller has less time (share). A volume's
-// members write the bytes examined: a look that does not end must not block the other volumes.
+// How long a look at one volume may take; less if its caller has less time (share). Members of a
+// volume write the bytes that a look examines, so a look that does not end must not block the other
+// volumes.
 const (
 	lookLimit = 30 * time.Second
 	// A healthy look at heartbeats takes up to two seconds.
@@ -175,9 +176,9 @@ func command(program string, args []string) string {
 	return program + " " + strings.Join(args, " ") + more
 }
 
-// share is the limit of a look: half of the time that its caller has left, so that the caller
-// learns of a look that did not end, and continues with other volumes. With too little time left
-// the caller ends, and not the look: the volume is not the cause then.
+// share is the time limit of a look: half of the time that its caller has left. So the caller
+// learns that a look did not end, and can continue with other volumes. With too little time left,
+// the call ends before the look, because the volume is not the cause.
 func share(ctx context.Context, limit time.Duration) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, max(time.Until(end)/2, leastShare))

@@ -195,7 +195,8 @@ func TestOwnCertificate(t *testing.T) {
 			continue
 		}
 		check(t, seconds(t, next, madeAt).Sub(now).Abs() < time.Minute, "%s: it is made at %v", c.what, seconds(t, next, madeAt))
-		// Before and after the API server has the new bundle, it trusts what it is shown.
+		// The API server trusts the certificate that it is shown, both before and after it
+		// has the new bundle.
 		serves(t, c.what, next.Data, first.Data["ca.crt"], next.Data["ca.crt"])
 		verified(t, c.what+": the new one", next.Data["tls.crt"], next.Data["ca.crt"], now.Add(life-day))
 		equal(t, c.what+": the one before", string(next.Data["previous.crt"])+string(next.Data["previous.key"]),

@@ -101,8 +101,8 @@ var renderings = map[string]settings{
 	"dax":  set("zone.kind=dax"),
 	"file": set("zone.kind=file"),
 	"none": set("zone.kind=none"),
-	// Three ways of the module: the operator loads it; the pod loads it; the pod uses modules
-	// of the nodes alone.
+	// The module is loaded in three ways: by the operator, by the pod, or by the pod from the
+	// nodes' own modules alone.
 	"own":   set("module.manage=none"),
 	"load":  set("module.manage=load"),
 	"nodes": set("module.prebuilt=false"),

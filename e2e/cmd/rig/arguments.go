@@ -24,8 +24,8 @@ func misused(format string, args ...interface{}) error {
 	return misuse(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
 }
 
-// parse reads the flags of a sub-command. rest names its other arguments, of which there are at
-// least least and, unless most is negative, at most most.
+// parse reads the flags of a sub-command. rest names its other arguments: at least least of them,
+// and at most most, unless most is negative.
 func parse(flags *flag.FlagSet, rest string, least, most int, args []string) error {
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
@@ -58,7 +58,7 @@ func operands(name string, words []string) ([]string, error) {
 			return append(words[:i:i], words[i+1:]...), nil
 		}
 		if i > 0 && len(word) > 1 && word[0] == '-' {
-			return nil, misused("%s: %s comes after %s: put flags before it, and its own arguments that begin with - after --", name, word, words[0])
+			return nil, misused("%s: %s comes after %s: put flags before it, and put -- before its own arguments that begin with -", name, word, words[0])
 		}
 	}
 	return words, nil

@@ -50,7 +50,7 @@ func clean(r rig, args []string) error {
 		}
 		fmt.Println("removed:", path)
 	}
-	fmt.Printf("%d MiB freed: %d of the cache's %d entries and %d folders of runs removed; %d in use, this program's own among them\n",
+	fmt.Printf("%d MiB freed: %d of the cache's %d entries and %d folders of runs removed; %d entries are in use, including this program\n",
 		freed>>20, len(entries)-kept, len(entries), len(folders), kept)
 	return nil
 }

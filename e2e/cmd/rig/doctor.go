@@ -45,7 +45,7 @@ func doctor(r rig, args []string) error {
 		fmt.Printf("packages:    missing; as root: apt-get install %s\n", strings.Join(missing, " "))
 	}
 	if os.Getuid() != 0 {
-		fmt.Println("user:        not root: Debian roots can only be made, and modules only be built, by root")
+		fmt.Println("user:        not root: only root can make Debian roots and build modules")
 	}
 	if err := r.doctorCache(); err != nil {
 		return err

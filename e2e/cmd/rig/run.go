@@ -176,7 +176,7 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 	return code, s.judge()
 }
 
-// network is that of --net, this run's own, or the network behind --tap.
+// network is the network of --net, this run's own, or the network behind --tap.
 func (s *session) network() *vm.Net {
 	if !s.net && s.tap == "" {
 		return nil

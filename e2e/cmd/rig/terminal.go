@@ -45,6 +45,6 @@ func rawTerminal(f *os.File) (restore func(), err error) {
 	if err := terminalCall(f, syscall.TCSETS, unsafe.Pointer(&raw)); err != nil {
 		return nil, err
 	}
-	// A terminal that has gone by then needs no restoring.
+	// A terminal that no longer exists needs no restoring.
 	return func() { _ = terminalCall(f, syscall.TCSETS, unsafe.Pointer(&old)) }, nil
 }

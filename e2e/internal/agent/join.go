@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Program is the agent's own program inside the guest: process 1, whose file is in the initramfs,
-// where no path leads any more.
+// Program is the agent's own program inside the guest. No path leads to its file in the initramfs
+// any more, so it is read through process 1.
 const Program = "/proc/1/exe"
 
 // JoinCommand is the agent's sub-command that calls Join.

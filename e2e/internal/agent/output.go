@@ -21,16 +21,16 @@ const grace = 200 * time.Millisecond
 const mostLeftBehind = 128 << 10
 
 // fullRead is the most that a terminal returns at once. A shorter read has emptied the stream. It
-// counts as a tenth of the grace, so that a slow client does not wait for ever for a child that
-// writes a little all the time.
+// counts as a tenth of the grace. So a slow client does not wait for ever for a child that keeps
+// writing a little.
 const fullRead = 4095
 
 // output is one stream of a command. Its end does not depend on children that the command leaves
 // behind.
 //
-// A stream keeps the order of writes. So its content at the end of the command includes all output
-// of the command, and is read without a limit, however slow the client is. Behind that point only
-// children can have written, and time and bytes are limited.
+// A stream keeps the order of writes. So at the end of the command the pipe contains all remaining
+// output of the command. It is read without a time limit, however slow the client is. Behind that
+// point only children can have written, and time and bytes are limited.
 //
 // A terminal may pass on a part of the output a moment later. That part comes within the grace,
 // because it is there without a wait.

@@ -140,8 +140,8 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// All output of a command arrives, whenever it is read: also the content of the window and of the
-// pipe behind it, long after the command has ended.
+// All output of a command arrives, whenever the client reads it. That includes the content of the
+// window and of the pipe behind it, long after the command has ended.
 func TestSlowReaderGetsAllOutput(t *testing.T) {
 	for what, script := range map[string]string{
 		"a pipe that is full":             "head -c 320000 /dev/zero | tr '\\0' x",

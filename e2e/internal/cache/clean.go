@@ -15,14 +15,15 @@ import (
 )
 
 // keep is the number of entries of a kind that stay when another one is made: the most recently
-// used ones. Of most kinds one is in use at a time, and an older one helps when an older checkout
-// is used again. Of the following kinds several are in use, for kernels and lists of packages.
+// used ones. Of most kinds, one entry is in use at a time; an older entry helps when an older
+// checkout is used again. Of the following kinds several are in use, for kernels and lists of
+// packages.
 var keep = map[string]int{"guest": 16, "initramfs": 8, "modules": 8}
 
 const keepOthers = 3
 
-// held are the entries that this process uses: each with its lock, which other users share, and
-// which ends with the process.
+// held are the entries that this process uses, each with its lock. Other users share the lock, and
+// it ends with the process.
 var held struct {
 	sync.Mutex
 	locks map[string]*os.File

@@ -84,8 +84,8 @@ func scratch() (string, error) {
 }
 
 // alone runs a program in namespaces of its own. Without them, a folder with mounts of a killed
-// program could not be removed, and a process that it has started would go on filling the folder
-// during the next attempt.
+// program could not be removed. A process that the killed program has started would also go on
+// filling the folder during the next attempt.
 func alone(program string, args ...string) *exec.Cmd {
 	return exec.Command("unshare", append([]string{
 		"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", program}, args...)...)

@@ -108,9 +108,9 @@ func (k keyrings) from(release, trusted, wanted string) (string, error) {
 	return filepath.Join(dir, keyringFile), err
 }
 
-// knows tells whether a keyring has keys of a release; their owners are in plain text: "Debian
-// Archive Automatic Signing Key (13/trixie) <...>". It selects the keyring. apt verifies the
-// signatures.
+// knows reports whether a keyring has keys of a release. The owners of keys are in plain text:
+// "Debian Archive Automatic Signing Key (13/trixie) <...>". It selects the keyring. apt verifies
+// the signatures.
 func knows(ring []byte, release string) bool {
 	return bytes.Contains(ring, []byte("/"+release+") <"))
 }

@@ -17,8 +17,8 @@ const (
 // smallHole is the size from which on a hole splits a file into separate entries.
 const smallHole = 1 << 20
 
-// piece returns the end of the range to copy from at on, and the start of the data after the hole
-// that follows: size, if there is none.
+// piece returns the end of the range to copy from at on, and the start of the data behind the next
+// hole; without such data, the start is size.
 func piece(f *os.File, at, size int64) (end, next int64, err error) {
 	for end = at; end < size; {
 		if next, err = seek(f, end, seekData, size); err != nil {

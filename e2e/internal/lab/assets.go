@@ -98,7 +98,7 @@ func agentBinary() (string, error) {
 	return filepath.Join(filepath.Dir(self), "agent"), err
 }
 
-// stamp tells states of a file apart whose name does not depend on its inputs.
+// stamp distinguishes the states of a file whose name does not depend on its inputs.
 func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -26,8 +26,8 @@ type guard struct {
 	err       error         // the result; read it after ended
 }
 
-// startGuards starts guards for a VM that has just been started. A VM in a node has one guard in
-// the node, and one here that watches the node's end, which ends the VM, too.
+// startGuards starts guards for a VM that has just been started. A VM in a node has a guard in the
+// node. A second guard, here, watches for the end of the node, which also ends the VM.
 func (l *Lab) startGuards(m *member, log string) (err error) {
 	if !l.inNode(m) {
 		m.guard, err = l.guardHere(m.guest.PID(), m.guest.UUID, log)

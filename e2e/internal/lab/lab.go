@@ -491,7 +491,8 @@ func (l *Lab) withRunning(name string, do func(*member) error) error {
 	return do(m)
 }
 
-// KillAll ends all guests, in any state, and first the node, with which its guests end.
+// KillAll ends all guests, in any state. It ends the node first, because the node's guests end with
+// it.
 func (l *Lab) KillAll() {
 	for _, name := range l.Systems() {
 		if guest := l.current(l.members[name]); guest != nil {
@@ -508,7 +509,7 @@ func (l *Lab) current(m *member) *vm.Guest {
 	return m.guest
 }
 
-// ExpectDamage is for a script whose systems meet damage in the volume.
+// ExpectDamage is for a script whose systems find damage in the volume.
 func (l *Lab) ExpectDamage() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

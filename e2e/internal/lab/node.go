@@ -313,7 +313,7 @@ func (l *Lab) AwaitReboot() error {
 	return nil
 }
 
-// lose does what a power cut does to memory that forgets.
+// lose clears the memory, as a power cut does to DRAM.
 func (l *Lab) lose() error {
 	l.lost = true
 	return l.Range.Wipe()

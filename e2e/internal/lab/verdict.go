@@ -99,7 +99,7 @@ func (l *Lab) settle(m *member) error {
 const endMarker = "rig: end of the log"
 
 // endScript ends processes that the script left, and restores the kernel. A process that keeps the
-// module busy is a failure. A leak is one, too, on a kernel that looks for leaks.
+// module busy is a failure. On a kernel that looks for leaks, a leak is an error, too.
 const endScript = `set -e
 for dir in /proc/[0-9]*; do
 	pid=${dir#/proc/}

@@ -54,10 +54,10 @@ func (a Accel) args() []string {
 }
 
 // kernelWords are for a node under TCG. A kernel that measures its clock slightly wrong, as it does
-// without an HPET, sets timers of its VMs far in the future. So it is told its frequency. QEMU
-// before 10.2 loses an interrupt that comes at the moment when a VM inside exits. Both change one
-// word, and only one of them holds the lock. A one-shot timer then never fires, and the node stops
-// until another interrupt comes; a periodic tick loses one tick.
+// without an HPET, sets timers of its VMs far in the future. So the rig tells the guest the
+// frequency. QEMU before 10.2 loses an interrupt that comes at the moment when a VM inside exits.
+// Both change the same word, and only one of them holds the lock. A one-shot timer then never
+// fires, and the node stops until another interrupt comes; a periodic tick loses one tick.
 func (a Accel) kernelWords() []string {
 	switch {
 	case a.ICount:

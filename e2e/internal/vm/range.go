@@ -41,8 +41,8 @@ func RangeRoom() (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
-// NewRange makes a range of zeros in /dev/shm. Its file has no name. It exists as long as a process
-// holds it, so it is gone with the rig and its guests, however they end.
+// NewRange makes a range of zeros in /dev/shm. Its file has no name. The file exists as long as a
+// process holds it, so it ends with the rig and its guests, however they end.
 func NewRange(size int64, pages, labels bool) (*Range, error) {
 	r := &Range{Size: size, Pages: pages, Labels: labels}
 	f, err := os.CreateTemp(rangeDir, "stargate-rig-")

@@ -13,8 +13,8 @@ import (
 	"stargate/e2e/internal/proc"
 )
 
-// Share is a host folder that guests have, too, by a file system of QEMU's: the systems with which
-// a volume is compared.
+// Share is a host folder that guests also have, by a file system of QEMU's. Benchmarks compare a
+// volume with it.
 type Share struct {
 	Kind string // one of ShareKinds
 	Dir  string
@@ -51,8 +51,8 @@ func (s Share) Settings() string {
 
 func (s Share) tag() string { return "rig-" + s.Kind }
 
-// byDaemon tells whether virtiofsd serves it: then it reads and writes the guest's memory, which
-// must be shared with it.
+// byDaemon reports whether virtiofsd serves it. virtiofsd then reads and writes the guest's memory,
+// so the memory must be shared with virtiofsd.
 func (s Share) byDaemon() bool { return shareWays[s.Kind].daemon != nil }
 
 // ShareMemory makes dir a file system in memory that only programs started from now on can see. It

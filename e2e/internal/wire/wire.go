@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is the protocol of the rig and the agent in a guest: any number of sessions, each a
-// running command with its streams, on one channel (a virtio serial port; it needs no network in
-// the guest, and unlike TCP no clock, which jumps under -icount).
+// Package wire is the protocol between the rig and the agent in a guest. One channel carries any
+// number of sessions, each a running command with its streams. The channel is a virtio serial port.
+// It needs no network in the guest and, unlike TCP, no clock, which jumps under -icount.
 //
 // A data frame may be sent only against a credit. An end has Window of them and gets one back with
 // each Ack, which the other end sends when it has passed the data on. So a queue of Window frames

@@ -112,7 +112,7 @@ end() {
 	wait "$1" 2>/dev/null || true
 }
 
-# soon WHAT SECONDS COMMAND...: it succeeds within that time.
+# soon WHAT SECONDS COMMAND...: COMMAND succeeds within that time.
 soon() {
 	local end=$((SECONDS + $2 + 1))
 	until "${@:3}" 2>/dev/null; do

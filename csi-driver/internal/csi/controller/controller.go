@@ -276,8 +276,8 @@ func (d *Controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeReques
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-// countsAsGone reports whether an id names a zone or folder whose memory no longer exists, as the
-// operator has said. All nodes have the same list, so a zone that this node has does not count.
+// countsAsGone reports whether an id names a zone or folder that the operator has declared lost.
+// All nodes have the same list, so a zone that this node has does not count.
 func (d *Controller) countsAsGone(ctx context.Context, of pool.ID) (bool, error) {
 	if !d.config.Gone(of) {
 		return false, nil

@@ -88,7 +88,7 @@ func TestSameNameOtherParameters(t *testing.T) {
 	}
 }
 
-// A copy without a given size has its source's size, and not that of a new volume.
+// A copy without a given size has its source's size, not the default size of a new volume.
 func TestCopiesWithoutASize(t *testing.T) {
 	d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: 8 * pool.Gigabyte}, strict{t: t}, nil, nil, nil, nil)
 	for most, want := range map[string]codes.Code{"2Gi": codes.OK, "512Mi": codes.InvalidArgument} {

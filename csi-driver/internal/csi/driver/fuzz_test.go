@@ -262,8 +262,8 @@ func (s said) calls(d *Driver) map[string]func(context.Context) error {
 	}
 }
 
-// For any request: nothing panics, each failure has a code of the table, nothing is made under a
-// name that leads out of the zone, and nothing outside of kubelet's folder is touched.
+// For any request, nothing panics, and each failure has a code of the table. Nothing is made under
+// a name that leads out of the zone, and nothing outside kubelet's folder is touched.
 func FuzzRequests(f *testing.F) {
 	root := f.TempDir()
 	kubelet, outside := filepath.Join(root, "kubelet"), filepath.Join(root, "outside")

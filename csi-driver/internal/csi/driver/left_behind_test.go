@@ -87,7 +87,7 @@ func (z deaf) Get(context.Context, string) (pool.Volume, error)       { return p
 func (z deaf) Status(context.Context) (pool.Status, error)            { return pool.Status{}, z.err() }
 func (z deaf) Create(context.Context, pool.Spec) (pool.Volume, error) { return pool.Volume{}, z.err() }
 
-// Only a node that has no zone sends a claim to another one: a zone that does not answer may have
+// Only a node that has no zone sends a claim to another node: a zone that does not answer may have
 // the volume.
 func TestWithoutAnAnswer(t *testing.T) {
 	for kind, want := range map[errkind.Kind]codes.Code{errkind.NoZone: codes.ResourceExhausted, errkind.NoAnswer: codes.Unavailable} {

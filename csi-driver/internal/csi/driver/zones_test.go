@@ -201,8 +201,8 @@ func (w *world) clone(of string) error {
 	return err
 }
 
-// Ids of earlier drivers, which are names alone, stay valid, with the new one of the same
-// volume: both mean one volume.
+// Ids of earlier drivers, which are names alone, stay valid. The old and the new id of a volume
+// mean the same volume.
 func TestIDsOfEarlierDrivers(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, pool.Gigabyte)

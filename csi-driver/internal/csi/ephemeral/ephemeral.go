@@ -3,9 +3,9 @@
 // Package ephemeral makes and deletes inline (ephemeral) volumes.
 //
 // An inline volume is part of a pod: it is made when the pod starts, and deleted with it. Its name
-// shows its kind, so the driver stores no state. Its id shows it, too. kubelet's ids for these
-// ("csi-" and 64 digits) are longer than any name in the zone, and the id of a claim's volume is
-// such a name.
+// shows its kind, so the driver stores no state. Its id shows it, too: kubelet's ids for inline
+// volumes ("csi-" and 64 digits) are longer than any name in the zone, and the id of a claim's
+// volume is a name in the zone.
 package ephemeral
 
 import (
@@ -50,7 +50,7 @@ func New(config request.Config, z Zone, show Shower, m *mounts.Mounter, volumes 
 	return &Volumes{config: config, zone: z, show: show, mounts: m, volumes: volumes}
 }
 
-// Inline reports whether a volume's context is that of an inline volume.
+// Inline reports whether a volume's context belongs to an inline volume.
 func Inline(context map[string]string) bool { return context[request.ContextInline] == "true" }
 
 // isClaims reports whether an id belongs to a claim's volume.

@@ -57,7 +57,8 @@ func code(err error) codes.Code {
 	return codeOfKind(kind)
 }
 
-// codeOfKind is never OK: a failure whose kind has no code would be told as a success.
+// codeOfKind is never OK: otherwise a failure whose kind has no code would be reported as a
+// success.
 func codeOfKind(kind errkind.Kind) codes.Code {
 	if kind < 0 || kind >= errkind.Kinds || codeOf[kind] == codes.OK {
 		return codes.Internal

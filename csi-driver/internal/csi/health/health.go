@@ -19,7 +19,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Zone is what a look at volumes needs. pool.Zone has the contract of each method.
+// Zone has the methods that a look at volumes needs. pool.Zone has the contract of each method.
 type Zone interface {
 	Status(ctx context.Context) (pool.Status, error)
 	Glances(ctx context.Context) ([]pool.Glance, error)

@@ -107,8 +107,7 @@ func CheckAll(all []*csi.VolumeCapability) error {
 	return nil
 }
 
-// mountOf separates a capability's mount options: those of the kernel from those of the file
-// system.
+// mountOf separates the kernel's mount options of a capability from the file system's.
 func mountOf(c *csi.VolumeCapability) publish.Options {
 	o := publish.Options{ReadOnly: readerOnly(c), Unwritten: readerOnly(c)}
 	o.Group, _ = group(c.GetMount().GetVolumeMountGroup()) // checked
@@ -131,7 +130,7 @@ func mountOf(c *csi.VolumeCapability) publish.Options {
 	return o
 }
 
-// MountOptions are those of a mount of the volume on this node.
+// MountOptions are the options with which the volume is mounted on this node.
 func (c Config) MountOptions(of *csi.VolumeCapability, context map[string]string) (publish.Options, error) {
 	if err := Check(of); err != nil {
 		return publish.Options{}, err

@@ -104,9 +104,9 @@ var inlineSize = parameter{"size", "16Mi to 64Ti", func(s *Settings, v string) b
 	return ok && n > 0 && n <= pool.MaxVolume
 }}
 
-// operators are parameters of inline volumes that the operator chooses, and not the pod's author:
-// the owner, whether silent systems are fenced, and whether the node's kernel follows tables that
-// VMs write.
+// operators are the parameters of inline volumes that the operator chooses, not the pod's author.
+// They decide the owner, whether silent systems are fenced, and whether the node's kernel follows
+// tables that VMs write.
 var operators = []string{"hostMode", "lease", "rootOwner"}
 
 func operatorsAlone(p parameter) bool { return slices.Contains(operators, p.name) }

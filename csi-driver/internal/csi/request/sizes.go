@@ -29,7 +29,7 @@ func Size(r *csi.CapacityRange, usual int64) (int64, error) {
 	}
 	n = pool.RoundUp(max(n, pool.MinVolume), pool.Extent)
 	if most != 0 && n > most {
-		return 0, errkind.New(errkind.OutOfRange, "at most %d bytes are asked for; the next size is %d: sizes are multiples of 2 MiB from 16 MiB on", most, n)
+		return 0, errkind.New(errkind.OutOfRange, "limit_bytes is %d, and the smallest possible size is %d: sizes are multiples of 2 MiB from 16 MiB on", most, n)
 	}
 	return n, nil
 }

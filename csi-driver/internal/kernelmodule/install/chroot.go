@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Chroot runs programs in another root: that of the node.
+// Chroot runs programs in the node's root.
 type Chroot struct{ Dir string }
 
 var _ Runner = Chroot{}

@@ -33,7 +33,7 @@ type Config struct {
 	// Sources is the folder stargatefs-VERSION of the image; Prebuilt has
 	// RELEASE/stargatefs.ko; an empty one is not used.
 	Sources, Prebuilt string
-	// Release is that of the running kernel.
+	// Release is the release of the running kernel.
 	Release string
 	// Build allows a build; without it, only existing modules are loaded.
 	Build bool
@@ -116,7 +116,7 @@ func (n *node) loaded() bool {
 
 func (n *node) version() string { return n.read("/sys/module/" + Name + "/version") }
 
-// Versions in the sources: the one in DKMS, and the one that the module itself reports.
+// The sources have two versions: one for DKMS, and one that the module itself reports.
 func (n *node) packageVersion() string { return n.between("dkms.conf", `PACKAGE_VERSION="`, `"`) }
 func (n *node) sourceVersion() string {
 	return n.between("core/format/version.h", "#define SG_RELEASE\t\"", `"`)

@@ -200,7 +200,7 @@ func must(t *testing.T, in []byte, volumes ...volumeinfo.Volume) []byte {
 }
 
 // TestKubeVirt: Attach accepts domains of the real converter, in each version. It also accepts its
-// own result, even if the volume has bad pages by then.
+// own result, even if the volume has bad pages meanwhile.
 func TestKubeVirt(t *testing.T) {
 	v := at("data", 64*gibibyte, 32*mebibyte)
 	bad := v

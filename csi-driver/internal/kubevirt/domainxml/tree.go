@@ -21,7 +21,7 @@ const (
 	qemuSpace = "http://libvirt.org/schemas/domain/qemu/1.0"
 )
 
-// node is an element. Its names and attributes are those of the text, with prefixes.
+// node is an element. Its names and attributes have their prefixes, as in the text.
 type node struct {
 	name    xml.Name
 	attrs   []xml.Attr

@@ -92,7 +92,7 @@ var _ encoding.Codec = codec{}
 // Codec is the codec of a gRPC server or client whose only type is Message.
 func Codec() encoding.Codec { return codec{} }
 
-// Name is that of protocol buffers, which is the format on the wire.
+// Name says that the format on the wire is protocol buffers.
 func (codec) Name() string { return "proto" }
 
 func (codec) Marshal(v any) ([]byte, error) {

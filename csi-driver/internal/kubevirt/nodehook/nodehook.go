@@ -155,7 +155,7 @@ func (h *Hooks) giveOne(ctx context.Context, m machine, v pool.Volume) error {
 		return errkind.New(errkind.InUse, "VM %s: VM %s has its firmware UUID (%s), and volume %s, too: "+
 			"the volume cannot tell the two VMs apart; give one another UUID, or stop that VM", m, twin, m.uuid(), v.Name)
 	}
-	// This VM has not started yet, so what its UUID holds on the volume is left from an earlier
+	// This VM has not started yet, so a slot of its UUID on the volume is left from an earlier
 	// life.
 	return h.forget(ctx, m, v)
 }
@@ -262,7 +262,8 @@ func (h *Hooks) left(ctx context.Context, m machine, v pool.Volume) error {
 	return h.forget(ctx, m, v)
 }
 
-// forget fences the VM's system on the volume, if it has one, and so frees what that system holds.
+// forget fences the VM's system on the volume, if there is one. That frees the locks and pages that
+// the system holds.
 func (h *Hooks) forget(ctx context.Context, m machine, v pool.Volume) error {
 	id := m.uuid()
 	if id == "" {

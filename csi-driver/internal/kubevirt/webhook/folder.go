@@ -10,8 +10,8 @@ import (
 )
 
 // mature is the age at which a new certificate takes the place of the one before it. By then each
-// API server has heard of the new authority. It also has passed the time at which the certificate
-// begins, even if its clock is behind that of Helm's machine.
+// API server has heard of the new authority. Its clock has also passed the time at which the
+// certificate begins, even if it is behind the clock of Helm's machine.
 const mature = time.Hour
 
 // Folder holds the certificate. Helm or cert-manager makes it, and may replace it at any time. Helm

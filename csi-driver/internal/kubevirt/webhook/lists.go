@@ -25,8 +25,8 @@ import (
 )
 
 // Users of a namespace decide how many VMs and pods it has, and how large these are. Any pod can
-// make the webhook list them. So a list arrives in pages, one object of a page is in memory at a
-// time, and little of it is kept: the VMs that share a claim with the reviewed one.
+// make the webhook list them. So a list arrives in pages, and one object of a page is in memory at
+// a time. Only the VMs that share a claim with the reviewed VM are kept.
 const (
 	pageSize = 200
 	// A review lists VMs, and then pods. This many reviews do so at once, and others wait.
@@ -34,8 +34,8 @@ const (
 	// The same for claims and for VMs that are read one by one. Each takes up to 4 MiB. All VMs
 	// of a node start together when it boots, and their reviews must not wait for long.
 	mostObjects = 16
-	// A volume has up to 64 systems that can write it, so more VMs than this cannot share those
-	// of one.
+	// At most 64 systems can write a volume, so a VM cannot share its volumes with more VMs
+	// than this.
 	mostSharers = 64 * annotation.Most
 )
 
@@ -270,7 +270,7 @@ func (a *claimed) claim() *corev1.PersistentVolumeClaim {
 // kubeVirtPath begins the paths of KubeVirt's objects.
 var kubeVirtPath = "/apis/" + instances.Group + "/" + instances.Version
 
-// The path that begins those of pods and claims.
+// The beginning of the API's paths of pods and claims.
 const corePath = "/api/v1"
 
 // list passes all objects of a resource in a namespace to take, once few enough other reviews do
@@ -309,7 +309,7 @@ func (c *Cluster) sharers(ctx context.Context, namespace string, wanted []annota
 	})
 }
 
-// launched returns those of some VMs that have a launcher's pod that has not ended.
+// launched returns the VMs of a list whose launcher's pod has not ended.
 func (c *Cluster) launched(ctx context.Context, namespace string, of []sharer) (map[string]bool, error) {
 	return ask(c, "launchers of namespace "+namespace, func() (map[string]bool, error) {
 		names, sought := map[string]bool{}, map[string]bool{}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// latency is that of a busy API server.
+// latency is the time that a busy API server takes to answer.
 const latency = 40 * time.Millisecond
 
 // apiServer answers the questions of a launcher's review: VM vm, its claims a0, a1 ..., and their

@@ -26,7 +26,7 @@ func newReviews() *prometheus.CounterVec {
 	return c
 }
 
-// Metrics are those of the reviews, and of the certificate in a folder.
+// Metrics counts the reviews, and reports the certificate in a folder.
 func (r *Reviewer) Metrics(f Folder, log klog.Logger) []prometheus.Collector {
 	return []prometheus.Collector{r.reviews, &life{
 		folder: f, log: log,

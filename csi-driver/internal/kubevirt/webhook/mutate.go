@@ -254,8 +254,9 @@ func (r *Reviewer) charged(ctx context.Context, namespace string, wanted []annot
 	return total, nil
 }
 
-// allow raises a limit of memory. It leaves the request as it is, because each pod's request would
-// count the shared memory once more. Only a request that equals the limit is raised with it.
+// allow raises a limit of memory. It leaves the memory request as it is, because otherwise the
+// request of each pod would count the shared memory again. Only a request that equals the limit is
+// raised with it.
 func allow(at string, r corev1.ResourceRequirements, more int64) []operation {
 	limit, limited := r.Limits[corev1.ResourceMemory]
 	if !limited || more == 0 {

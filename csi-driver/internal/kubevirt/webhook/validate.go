@@ -265,7 +265,7 @@ func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *
 			continue
 		}
 		if slices.ContainsFunc(other.claims, func(c annotation.Claim) bool { return c.Name == p.Name }) {
-			return fmt.Errorf("claim %s is ReadWriteOnce, and VM %s has it: make a claim that is ReadWriteMany, or stop that VM", p.Name, other.name)
+			return fmt.Errorf("claim %s is ReadWriteOnce, and VM %s uses it: make a claim that is ReadWriteMany, or stop that VM", p.Name, other.name)
 		}
 	}
 	return nil
@@ -303,7 +303,7 @@ func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, 
 // anybody is for a new VM: every existing VM counts.
 func anybody(*instance, *sharer) bool { return true }
 
-// earlier is for two existing VMs: the one that was created first counts.
+// earlier compares two existing VMs: the VM that was created first is earlier.
 func earlier(m *instance, other *sharer) bool {
 	if other.created.Equal(&m.CreationTimestamp) {
 		return other.uid < m.UID

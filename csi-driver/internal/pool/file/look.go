@@ -86,8 +86,8 @@ type glance struct {
 	st fs.FileInfo
 }
 
-// glance examines many volumes with one program. Volumes that the program refuses are left out, and
-// those whose files are too long.
+// glance examines many volumes with one program. Volumes that the program refuses, and volumes
+// whose files are too long, are left out.
 func (z *Zone) glance(ctx context.Context, names []string) (map[string]glance, error) {
 	files := map[string]fs.FileInfo{}
 	var paths []string
@@ -239,14 +239,14 @@ type taken struct {
 	space  pool.Space
 	of     map[string]pool.Span // the span of each volume
 	unread string               // a volume with an unknown address
-	// changing is a volume without a note whose file has changed since the call asked for its
+	// changing is a volume without a note. Its file has changed since the call asked for its
 	// address. The use is complete if there is none.
 	changing string
 }
 
 // settled calls use with the addresses taken, while no other call takes or releases addresses.
 // Programs run without the lock: a program that hangs delays only the call that runs it. So the
-// lock is taken once the addresses of all present files are known. If a file has come meanwhile,
+// lock is taken once the addresses of all present files are known. If a file was added meanwhile,
 // settled asks for its address first.
 func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 	known := addresses{}
@@ -264,7 +264,7 @@ func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 // of a volume without a note can change its file without end.
 const turns = 4
 
-// try does nothing if a file has come or changed since the call has asked. In the last turn such a
+// try does nothing if a file was added or changed since the call asked. In the last turn such a
 // file may have any address.
 func (z *Zone) try(known addresses, last bool, use func(taken) error) (done bool, err error) {
 	z.mu.Lock()
@@ -352,7 +352,7 @@ func (z *Zone) stat(name string) (fs.FileInfo, error) {
 func inode(st fs.FileInfo) *syscall.Stat_t { return st.Sys().(*syscall.Stat_t) }
 
 // learn finds and notes the addresses of all files without a note that are not among the known
-// ones. One program finds most, and the rest are asked for one by one.
+// ones. One program finds most addresses; the driver asks for the rest one by one.
 func (z *Zone) learn(ctx context.Context, known addresses) error {
 	names, err := z.names()
 	if err != nil {

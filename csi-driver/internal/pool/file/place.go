@@ -68,12 +68,12 @@ func (z *Zone) adopt(name string, st fs.FileInfo, base int64) error {
 // stretched is the reason not to examine a file that is longer than its volume. A look at its holes
 // would allocate memory, and the member that made it longer has no right to more.
 func stretched(length, own int64) string {
-	return fmt.Sprintf("its file has %d bytes, and the volume has %d: a pod or VM with its memory has made it longer. Cut it to that size (truncate), or delete the volume", length, own)
+	return fmt.Sprintf("its file has %d bytes, and the volume %d: a pod or VM that maps it has made it longer. Cut it to that size (truncate), or delete the volume", length, own)
 }
 
 // elsewhere is the reason not to use a volume whose superblock has another address than its own.
 func elsewhere(says, own int64) string {
-	return fmt.Sprintf("its superblock has address %#x, and the driver gave it %#x: a pod or VM with its memory has changed the superblock. Restore it, or delete the volume", says, own)
+	return fmt.Sprintf("its superblock has address %#x, and the driver gave it %#x: a pod or VM that maps it has changed the superblock. Restore it, or delete the volume", says, own)
 }
 
 // longer reports whether a volume's file is longer than its note says.

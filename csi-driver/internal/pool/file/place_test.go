@@ -115,9 +115,9 @@ func TestMemberWritesAnotherAddress(t *testing.T) {
 	}
 }
 
-// Members that have a volume as memory can make its file longer. That takes nothing from others, no
-// program examines such a file, and the driver never cuts it. An operator may have made file and
-// file system longer.
+// Members that have a volume as memory can make its file longer. Such a file takes no addresses
+// from other volumes, no program examines it, and the driver never cuts it. An operator may have
+// made file and file system longer.
 func TestMemberExtendsFile(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
 	z, asked := logged(t)

@@ -18,8 +18,8 @@ const ContractSize = 256 * mib
 const mib = int64(1) << 20
 
 // Contract checks that a zone of any kind behaves as package pool says. It runs for the fake and
-// for real zones, because tests with a fake that differs from real zones would prove nothing. empty
-// makes an empty zone.
+// for real zones: tests with a fake that differs from real zones would prove nothing. empty makes
+// an empty zone.
 func Contract(t *testing.T, empty func(t *testing.T) pool.Zone) {
 	for name, check := range map[string]func(contract){
 		"none": contract.none, "create": contract.create, "capacity": contract.capacity, "grow": contract.grow,
