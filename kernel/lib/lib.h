@@ -92,7 +92,7 @@ static inline u64 sgl_me(const struct stargate_sem *s)
 	return sgl_mine.volume == s->volume ? sgl_mine.me : sgl_me_slow(s);
 }
 
-/* object.c, for rings: a name that is too long is cut off, and the kernel refuses it. */
+/* object.c, for rings. A name that is too long is cut off, and the kernel then refuses it. */
 void sgl_put_name(char to[SG_SEM_NAME_ROOM], const char *name);
 int sgl_get_object(struct stargate_sem *s, struct sg_ioc_sem_open *o, unsigned int how);
 int sgl_stat(const char *volume, const char *name, struct sg_ioc_sem_stat *st);

@@ -104,9 +104,9 @@ int stargate_list(const char *volume, int (*fn)(void *ctx, const struct stargate
 /* --- mutex ------------------------------------------------------------------------------------ */
 
 /*
- * EOWNERDEAD: locked, but the last owner died with it. Repair what it protects, then make it
- * consistent. A mutex that is unlocked without that is lost for all: ENOTRECOVERABLE. EDEADLK: the
- * caller has it already. EPERM: the caller does not have it. Functions that wait also return
+ * EOWNERDEAD: locked, but the last owner died with it. Repair the data that it protects, then make
+ * it consistent. A mutex that is unlocked without that is lost for all: ENOTRECOVERABLE. EDEADLK:
+ * the caller has it already. EPERM: the caller does not have it. Functions that wait also return
  * EAGAIN, ETIMEDOUT, and EINTR (a signal handler without SA_RESTART).
  */
 int stargate_mutex_lock(stargate_sem *s, uint64_t until);
@@ -222,8 +222,8 @@ void stargate_unmap(struct stargate_map *m);
 int stargate_await_size(int fd, uint64_t size, uint64_t until);
 
 /*
- * One producer and one consumer, on any systems, of a ring of @room bytes that both have mapped.
- * Two event counters, NAME.published and NAME.consumed, hold the progress of each.
+ * A cursor is for one producer and one consumer, on any systems, of a ring of @room bytes that both
+ * have mapped. Two event counters, NAME.published and NAME.consumed, hold the progress of each.
  */
 typedef struct stargate_cursor stargate_cursor;
 int stargate_cursor_open(stargate_cursor **out, const char *volume, const char *name,

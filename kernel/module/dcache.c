@@ -31,7 +31,7 @@ u64 sgfs_dir_look(struct inode *dir)
 	if (likely(seq == READ_ONCE(si->known)))
 		return seq;
 	spin_lock(&dir->i_lock);
-	if (!si->changing)	/* the task that changes it will find what else has changed */
+	if (!si->changing)	/* the task that changes the mount will find all other changes */
 		sgfs_move_on(si, seq, false);
 	spin_unlock(&dir->i_lock);
 	return seq;
@@ -73,7 +73,7 @@ static bool sgfs_dcache_is_current(const struct inode *dir, const struct dentry 
 	       READ_ONCE(dentry->d_time) >= READ_ONCE(si->base);
 }
 
-/* Does the name still lead to what the dentry says? */
+/* Checks whether the name still leads to the dentry's inode. */
 static int sgfs_dcache_is_same(struct inode *dir, const struct qstr *name, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(dentry);

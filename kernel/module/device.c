@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The location of a volume: on a block device with memory behind it (/dev/pmemN, or a logical
- * volume on one), or in a bare physical range. Either way it is one contiguous extent of memory,
- * mapped write-back, at the address for which the volume was made (D1-D3). File tables hold
- * physical addresses.
+ * The location of a volume: a block device with memory behind it (/dev/pmemN, or a logical volume
+ * on one), or a bare physical range. Either way it is one contiguous extent of memory, mapped
+ * write-back, at the address for which the volume was made (D1-D3). File tables hold physical
+ * addresses.
  */
 #include <linux/blkdev.h>
 #include <linux/dax.h>

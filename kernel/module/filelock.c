@@ -87,8 +87,8 @@ static bool sgfs_is_put_off(int err)
 
 /*
  * execve() closes descriptors with this mutex held, for which ptrace() waits. Some kernels also
- * hold exec_update_lock then, for which a look at the process waits (/proc). Tracers take the mutex
- * as well, so it tells nothing about this task.
+ * hold exec_update_lock then, and a reader of /proc/PID waits for it. Tracers take the mutex as
+ * well, so it tells nothing about this task.
  */
 static bool sgfs_executes(void)
 {
@@ -207,7 +207,7 @@ struct granted {
 
 /*
  * The volume grants a lock only once the VFS's lists have it: the VFS would never release a lock
- * that they lack. Only these lists may run out of memory, and they change nothing then. The
+ * that they lack. Only these lists may fail for lack of memory. They then change nothing. The
  * allocation evicts nothing of this file system, because other systems wait for the chain of locks
  * meanwhile.
  */

@@ -130,7 +130,7 @@ void sgfs_evict_inode(struct inode *inode)
 
 /*
  * While the file is open here, it keeps its number and its contents, even if another system removes
- * its last name. -ESTALE: the file was removed before; the VFS looks its name up again.
+ * its last name. -ESTALE: the file was removed before that; the VFS looks its name up again.
  */
 int sgfs_open(struct inode *inode)
 {
@@ -203,7 +203,7 @@ static u32 sgfs_to_ioctl_flags(u32 flags)
 }
 
 /*
- * Forget what was derived from attributes that may have changed: ACLs, security labels, and
+ * Drop caches that were derived from attributes that may have changed: ACLs, security labels, and
  * S_NOSEC, the note that a write need not look for privileges to remove.
  */
 static void sgfs_forget_derived(struct inode *inode, const struct sg_attr *attr)

@@ -56,10 +56,10 @@ struct grant {
 };
 
 /*
- * Held during an open, and during the search for grants to revoke, so that each finds what the
- * other has begun. One lock serves all mounts, because both are rare. sgfs_grant_ended() does not
- * take it, because KVM may call that at any time. It is not held while KVM revokes: that waits for
- * one VM, and must not delay the others.
+ * Held during an open, and during the search for grants to revoke, so that each sees the work that
+ * the other has begun. One lock serves all mounts, because both are rare. sgfs_grant_ended() does
+ * not take it, because KVM may call that at any time. It is not held while KVM revokes: that waits
+ * for one VM, and must not delay the others.
  */
 static DEFINE_MUTEX(identity_lock);
 
@@ -203,7 +203,8 @@ static struct grant *sgfs_make_grant(struct sgfs_identity *id, struct file *file
 
 /*
  * Once KVM has the grant, it may end at any time, so it is listed before. A grant that KVM refuses
- * ends like a mapping that failed: the process that named a machine answers for it.
+ * ends like a mapping that failed. A process that named a machine counts as
+ * its holder all the same.
  */
 static int sgfs_open_to_vm(struct file *file, struct file *vm, bool read_only)
 {
@@ -244,8 +245,8 @@ static int sgfs_open_to(struct file *file, const struct sg_ioc_kvm_open *args)
 }
 
 /*
- * Which grants to revoke: those of a machine that no longer holds region, or of any process (0), or
- * of one process.
+ * Selects the grants to revoke: of a machine that no longer holds region, of any process (0), or of
+ * one process.
  */
 struct victim {
 	const u8 *machine;
@@ -356,7 +357,7 @@ long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	}
 }
 
-/* No process has the file open any more, so no grant is open; one may just be ending. */
+/* No process has the file open any more, so no grant is open, but a grant may just be ending. */
 void sgfs_identity_release(struct sgfs *fs)
 {
 	struct sgfs_identity *id = fs->identity;

@@ -6,8 +6,8 @@
  * invalidate_lock is held exclusively then, and they are removed from all mappings first. Holes are
  * filled: a process that only read a hole has a page of zeroes, which is removed afterwards.
  *
- * Entries are special, also where struct pages exist, so get_user_pages() refuses them. It refuses
- * the mapping as a whole too (VM_IO), because it does not know large special entries. A pin of this
+ * Entries are special, also where struct pages exist, so get_user_pages() refuses them. It also
+ * refuses the whole mapping (VM_IO), because it does not know large special entries. A pin of this
  * system would not keep another system from freeing a page of the volume.
  */
 #include <linux/hash.h>
@@ -30,10 +30,10 @@
 
 /*
  * At one place of a page table an entry of 2 MiB and a table for small entries exclude each other.
- * The kernel warns when a large entry meets something that was entered meanwhile. The kernel's own
- * lock cannot be held around a look and an entry. So a fault holds this lock when it enters a large
- * entry, or anything at an empty place. A place shows one file, so each mount has its own locks. A
- * process may take long under one if its cgroup is out of memory.
+ * The kernel warns if another entry was made meanwhile at the place of a large entry. The kernel's
+ * own lock cannot be held around a look and an entry. So a fault holds this lock when it enters a
+ * large entry, or anything at an empty place. A place shows one file, so each mount has its own
+ * locks. A process may take long under one if its cgroup is out of memory.
  */
 static struct mutex *sgfs_mmap_place_of(const struct vm_fault *vmf)
 {
@@ -179,8 +179,8 @@ static void sgfs_end_entering(struct inode *inode, struct entering e)
 
 /*
  * A system that fills a hole from now on waits until this system no longer shows it. The hole may
- * have been filled meanwhile, also if another thread has said before that this system shows holes.
- * So look again.
+ * have been filled meanwhile, even if another thread has already stored that this system shows
+ * holes. So look again.
  */
 static int sgfs_look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct sg_run *run)
 {
@@ -197,7 +197,7 @@ static int sgfs_look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct
 }
 
 /*
- * Find what is at the page, and behind it in one extent, up to @want pages; for stores if @write.
+ * Find the extent at the page, up to @want pages; for stores if @write.
  */
 static int sgfs_mmap_look(struct inode *inode, pgoff_t page, u64 want, bool write,
 			  struct sg_run *run)
@@ -229,8 +229,8 @@ static vm_fault_t sgfs_fault_error(struct inode *inode, int err)
 }
 
 /*
- * Count the pages from that of the fault on that may be entered with it: those of its
- * neighbourhood, in its mapping.
+ * Count the pages, from the faulting page on, that may be entered with it: pages of its
+ * neighbourhood and its mapping.
  */
 static u64 sgfs_neighbours(const struct vm_fault *vmf)
 {
@@ -246,8 +246,8 @@ static unsigned long sgfs_shown_by(const struct inode *inode, const struct sg_ru
 }
 
 /*
- * Enter the pages behind that of the fault, as far as the file goes. A failure to enter them is no
- * error.
+ * Enter the pages behind the faulting page, up to the end of the file. A failure to enter them is
+ * no error.
  */
 static void sgfs_enter_neighbours(struct inode *inode, const struct vm_fault *vmf,
 				  const struct sg_run *run)
@@ -318,8 +318,8 @@ static bool sgfs_lets_go(const struct vm_fault *vmf)
 }
 
 /*
- * As filemap_fault() reads a page: mmap_lock, or the lock of the mapping, is given back, and the
- * fault is done again. @vmf is still there then, but not its mapping.
+ * As when filemap_fault() reads a page, mmap_lock or the lock of the mapping is released, and the
+ * fault is repeated. @vmf still exists then, but its mapping may not.
  */
 static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 {
@@ -331,7 +331,7 @@ static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 
 /*
  * A system is replacing pages, and may have begun before it could see that this system maps the
- * file: it has the inode's lock until the pages are replaced. The first wait is without mmap_lock,
+ * file. It has the inode's lock until the pages are replaced. The first wait is without mmap_lock,
  * and then the fault is retried. The second one is brief: 0, if the lock was free, because no
  * system replaces pages any more. Otherwise the fault is repeated.
  */
@@ -472,7 +472,7 @@ static vm_fault_t sgfs_mmap_fault(struct vm_fault *vmf)
 }
 
 /*
- * Make the entry of the fault writable, if it still is what the fault found; otherwise it stays,
+ * Make the entry of the fault writable if it has not changed since the fault. Otherwise it stays,
  * and the fault is retried. This is done here, and not by the kernel after the return. After
  * sb_end_pagefault() a freeze could remove all entries, and another thread could read in one that
  * looks the same. Made writable, that entry would allow stores to frozen data, and no mark would
@@ -646,8 +646,8 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 /* --- access by debuggers ---------------------------------------------------------------------- */
 
 /*
- * Not only debuggers use this path: /proc shows a process's arguments through it, to any process,
- * and no mapping may delay that. So nothing is waited for here, and no hole is filled.
+ * Not only debuggers use this path. Any process reads another's arguments in /proc through it, and
+ * no mapping may delay that. So nothing is waited for here, and no hole is filled.
  */
 static int sgfs_access_page(struct inode *inode, u64 pos, void *buf, int len, int write)
 {
@@ -717,7 +717,7 @@ static void sgfs_mmap_count_mapping(struct inode *inode, int by)
 	mutex_lock(&fs->mappers_lock);
 	was = si->vmas;
 	if (!was)
-		sgfs_written_look(inode);	/* it has not been asked for meanwhile */
+		sgfs_written_look(inode);	/* no task has asked for it meanwhile */
 	WRITE_ONCE(si->vmas, si->vmas + by);
 	if (!was) {
 		sg_set_mapper(&fs->vol, &si->ref, false, true);

@@ -6,9 +6,9 @@
  *
  * A mark names a place in the file. When a range is collapsed or inserted, here or in another
  * system, pages get other places. Then all pages of the file are written back, and marking begins
- * anew. The table gets another root by that. The same root page may come back only after this
- * system has acknowledged that it left the file, and compares the roots then
- * (sgfs_written_look()), or if this system did not map the file meanwhile.
+ * anew. The table gets another root by that. The same root page can return to the file only in two
+ * cases. Either this system has acknowledged that the page left the file, and has then compared the
+ * roots (sgfs_written_look()). Or this system did not map the file meanwhile.
  */
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
@@ -46,8 +46,8 @@ static int sgfs_mark(struct xarray *xa, unsigned long index, unsigned long bits)
 }
 
 /*
- * An extent of 2 MiB has one mark, as it has one entry: a mark of it costs no more than one of a
- * page.
+ * An extent of 2 MiB has one mark, because it has one entry. Its mark costs no more than the mark
+ * of a page.
  */
 static unsigned int sgfs_mmap_dirty_kind_of(u64 first, u64 pages)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tasks that hold what page faults wait for, and may have to wait for another system; and the times
- * of stores by mappings.
+ * Tasks that hold locks for which page faults wait, and that may have to wait for another system.
+ * Also the times of stores by mappings.
  *
  * Another system may keep a lock for as long as it likes. A fault that stores delays each freeze
  * (sb_start_pagefault()). The freeze holds s_umount, which sync(2) needs for all mounts. The fault
@@ -108,9 +108,9 @@ void sgfs_room_locked(const struct sg_vol *vol, u64 lock)
 #define PAUSE_MOST	8	/* doublings of the pause, from 1 ms on */
 
 /*
- * The inode's lock is the one that is waited for. If another one was in the way, of an area or a
- * chunk, the next attempt waits for it. Attempts in a row must not keep page faults out, nor leave
- * many spare inodes (collapse.c). So there is a pause between them.
+ * The task waits for the inode's lock. If another one was in the way, of an area or a chunk, the
+ * next attempt waits for it. Attempts in a row must not keep page faults out, nor leave many spare
+ * inodes (collapse.c). So there is a pause between them.
  */
 int sgfs_wait_outside(struct inode *inode, unsigned int *turns)
 {

@@ -117,7 +117,7 @@ static vm_fault_t sgfs_region_fault(struct vm_fault *vmf)
 
 /*
  * An extent that was once mapped by small pages would get no large one again. So the first mapping
- * drops what earlier ones have left, unless something still holds a page of it.
+ * drops the pages that earlier mappings have left, unless something still holds one of them.
  */
 static void sgfs_region_count_mapping(struct inode *inode, int by)
 {
@@ -248,7 +248,10 @@ static int sgfs_open_region(struct inode *inode, struct file *file)
 	struct sg_identity self;
 	u8 machine[16];
 
-	/* Not by way of an overlay: its maker chose that mount's attributes, and its names. */
+	/*
+	 * Refuse an overlay: the user that made it chose the attributes of that mount, and its
+	 * names.
+	 */
 	if (file->f_path.mnt->mnt_sb != inode->i_sb || !sgfs_region_may_open(file))
 		return -EACCES;
 	sgfs_identify(&self);

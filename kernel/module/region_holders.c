@@ -377,8 +377,8 @@ static int sgfs_revoke_holders(struct sgfs *fs, unsigned int slot, const struct 
 }
 
 /*
- * The machine is live, but may not store any more. Its process keeps its mappings, and gets SIGBUS
- * for each access to them; the machine's next access ends in its VMM, as an error. All processes
+ * The machine is live, but may not store any more. The process keeps its mappings, and gets SIGBUS
+ * for each access to them. The machine's next access ends in its VMM, as an error. All processes
  * that map region lose their entries; those that may have them get them again by faults. Grants of
  * the revoked holders end here.
  */

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of region that no process maps any more, and that something still holds: direct I/O into a
- * former mapping that is still under way, or a pipe (get_user_pages). Such a pin outlives the
- * mapping. Its owner reads and writes these addresses, even if another volume has them by then. So
- * the mount stays as long as the pin: nothing under it is unmounted, unloaded, deleted or recreated
- * (D10).
+ * Pages of region that no process maps any more, but that something still holds (get_user_pages):
+ * direct I/O in progress into a former mapping, or a pipe. Such a pin outlives the mapping. Its
+ * owner reads and writes these addresses, even if another volume has them by then. So the mount
+ * stays as long as the pin: nothing under it is unmounted, unloaded, deleted or recreated (D10).
  */
 #include <linux/file.h>
 

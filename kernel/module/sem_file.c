@@ -69,7 +69,10 @@ static int sgfs_may_remove(struct file *file, const struct sg_sem_stat *st)
 
 /* --- one object ------------------------------------------------------------------------------- */
 
-/* Length of a name from user space; or an error. The engine reports what it knows itself. */
+/*
+ * Length of a name from user space; or an error. The engine reports the causes that it knows
+ * itself.
+ */
 static int sgfs_length_of(const char name[SG_SEM_NAME_ROOM])
 {
 	size_t len = strnlen(name, SG_SEM_NAME_ROOM);
@@ -440,7 +443,7 @@ static int sgfs_advise(struct file *file, loff_t offset, loff_t len, int advice)
 
 /* --- mapping ---------------------------------------------------------------------------------- */
 
-/* Page 0 is that of the words; the data of a ring follows. 0: there is none. */
+/* Page 0 has the words; the data of a ring follows. 0: there is none. */
 static u64 sgfs_sem_file_page(const struct sgfs_sem *s, pgoff_t i)
 {
 	return i ? sg_sem_ring_at(&s->fs->vol, &s->sem, i - 1) : s->sem.words;

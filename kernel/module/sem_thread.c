@@ -42,7 +42,7 @@ static bool sgfs_is_gone(const struct sgfs_sem_thread *t)
 	return gone;
 }
 
-/* It is in no list any more. One store gives up what it had. */
+/* It is in no list any more. One store releases all its locks. */
 static void sgfs_sem_thread_forget(struct sgfs *fs, struct sgfs_sem_thread *t)
 {
 	sg_sem_exit(&fs->vol, &t->caller);

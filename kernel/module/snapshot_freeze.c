@@ -14,7 +14,7 @@
 #include "uapi/ioctl.h"
 #include "stargatefs.h"
 
-/* Only one freeze exists at a time, a user's or the module's: neither undoes the other's. */
+/* Only one freeze exists at a time, a user's or the module's, and neither can undo the other. */
 int sgfs_user_freeze(struct super_block *sb, bool thaw, unsigned int who, const void *owner)
 {
 	struct sgfs *fs = SGFS(sb);
@@ -80,8 +80,8 @@ static void sgfs_unpin(struct sgfs *fs)
 }
 
 /*
- * Not before the mount is complete: mounting holds what a freeze needs, and waits for this work
- * when it fails.
+ * Not before the mount is complete: mounting holds locks that a freeze needs, and waits for this
+ * work if it fails.
  */
 static void sgfs_freeze_watch_work(struct work_struct *work)
 {

@@ -475,8 +475,8 @@ extern const struct dentry_operations sgfs_dentry_operations;
 u64 sgfs_dir_look(struct inode *dir);
 /*
  * Between these two calls this system changes a directory, with i_rwsem held exclusively; @commits:
- * how often. The second returns its change counter. It returns 0 if another system has changed it
- * too, because the VFS does not know all changes then.
+ * how often. The second returns its change counter. It returns 0 if another system has also changed
+ * the directory, because the VFS then does not know all changes.
  */
 void sgfs_dir_begin(struct inode *dir);
 u64 sgfs_dir_end(struct inode *dir, unsigned int commits);
@@ -540,7 +540,7 @@ void sgfs_holders_end(struct sgfs *fs);
 /* Add a mapping, or a grant, of @mm. Errors: -EPERM, it has been revoked; -ENOMEM. */
 struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 machine[16],
 			      bool writable);
-/* Add a mapping of the same kind as @h for @mm, which usually is that of @h. */
+/* Add a mapping of the same kind as @h for @mm, which usually is the address space of @h. */
 struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, struct mm_struct *mm,
 				    bool writable);
 /* Remove one. With the last writable one of a machine, its systems are fenced. */

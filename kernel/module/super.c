@@ -43,11 +43,11 @@ void sgfs_identify(struct sg_identity *id)
 /* --- damage ----------------------------------------------------------------------------------- */
 
 /*
- * The VFS looks at SB_RDONLY at the thaw, too. It regards a superblock with this flag as one that
- * was read-only at the freeze, never releases its writers, and does not call the module. So the
- * flag is set while nothing is frozen or about to be, or by the thaw itself (sgfs_unfreeze_fs()).
- * This function does not sleep: if s_umount is held, the next settling sets the flag. Until then
- * the engine refuses changes.
+ * The VFS also reads SB_RDONLY at the thaw. With this flag, the VFS treats the superblock as
+ * read-only since before the freeze. It then never releases the writers, and does not call the
+ * module. So the flag is set while nothing is frozen or about to be, or by the thaw itself
+ * (sgfs_unfreeze_fs()). This function does not sleep: if s_umount is held, the next settling sets
+ * the flag. Until then the engine refuses changes.
  */
 void sgfs_show_failed(struct sgfs *fs)
 {

@@ -32,7 +32,8 @@ struct attribute_of {
 /* --- properties ------------------------------------------------------------------------------- */
 
 /*
- * Tools find the mount of a device by this: any member can change what the volume says of itself.
+ * Tools find the mount of a device by this, because any member can change the volume's own
+ * description.
  */
 static ssize_t sgfs_dev_show(struct sgfs *fs, char *buf)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * .stargate/volume.json: what a VMM needs to know to give a volume to a VM (D11). Its keys never
+ * .stargate/volume.json: the data with which a VMM gives a volume to a VM (D11). Its keys never
  * change; stargatefs(5) lists them.
  */
 #include <linux/uaccess.h>

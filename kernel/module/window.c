@@ -6,9 +6,9 @@
  *
  * All processes see an edit, because the levels below the first that the kernel shares are the same
  * pages for all of them. The kernel allocates the upper levels of the vmalloc area at boot. With
- * 4-level paging, windows of 512 GiB therefore have no entry of their own. It would be in the page
- * of which each process has a copy. They are *mirrored*: the 512 entries of the file's level 3
- * table are copied into the 512 entries below, each of which maps 1 GiB.
+ * 4-level paging, windows of 512 GiB therefore have no entry of their own. That entry would be in
+ * the page of which each process has a copy. They are *mirrored*: the 512 entries of the file's
+ * level 3 table are copied into the 512 entries below, each of which maps 1 GiB.
  *
  * No entry of a window is global, so the translations live in each address space (PCID) of each
  * CPU: INVLPG would reach only one of them. sg_windows_flush() drops all.
@@ -44,7 +44,7 @@ bool sg_windows_supported(const char **why)
 
 /* --- flushing ------------------------------------------------------------------------------- */
 
-/* Drop this CPU's translations of all address spaces, and those of the kernel if @globals. */
+/* Drop this CPU's translations of all address spaces, and with @globals the kernel's, too. */
 static void sgfs_flush_cpu(void *globals)
 {
 	unsigned long flags, cr4;

@@ -22,9 +22,8 @@ struct sg_window;
 struct sg_shadow;
 
 /*
- * The height of a window is that of the table that fits into it, as in SG_ROOT_HEIGHT(): a file
- * table of height h belongs into a window of height h. Files of height 0 (one page) and 4 (above
- * 512 GiB) have no window: walk them.
+ * The height of a window is the height of the file table that fits into it, as in SG_ROOT_HEIGHT().
+ * Files of height 0 (one page) and 4 (above 512 GiB) have no window: walk them.
  */
 #define SG_WINDOW_2M		1u
 #define SG_WINDOW_1G		2u

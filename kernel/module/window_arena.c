@@ -148,8 +148,8 @@ void sg_borrow_put(void)
 }
 
 /*
- * ioremap() of 512 GiB, aligned to that. ioremap() aligns to 1 GiB at most, but goes upwards
- * through the same free space. So fill the gap up to the next boundary, and try again.
+ * ioremap() of 512 GiB, aligned to 512 GiB. ioremap() aligns to 1 GiB at most, but searches the
+ * same free space upwards. So fill the gap up to the next boundary, and try again.
  */
 static void __iomem *sgfs_ioremap_512g(void)
 {

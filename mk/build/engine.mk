@@ -24,7 +24,7 @@ san-lines := -fsanitize=thread -Wno-tsan -DSG_LINES -fno-builtin-memcpy -fno-bui
 	-U_FORTIFY_SOURCE
 san-fuzz  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
-# Each source is compiled once, in whatever folder (DEPS_RUNNER has ccache).
+# Each source is compiled once, also for several folders (DEPS_RUNNER has ccache).
 ccache := $(shell command -v ccache)
 export CCACHE_DIR ?= $(or $(STARGATE_CACHE),$(HOME)/.cache/stargate)/ccache
 export CCACHE_NOHASHDIR := 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Parts of `make build` that other programs than this make compile, and what is packed.
+# Parts of `make build` that are compiled without this make, and packages.
 
 .PHONY: csi csi-tests module kvm-modules tune install-module install-tune
 

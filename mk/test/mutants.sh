@@ -19,7 +19,8 @@ value() {
 	sed -n "s/^# $1: *//p" "$2"
 }
 
-# stale ROOT MUTANT: what is out of date in it, one a line. mk/lint/mutants asks this of all.
+# stale ROOT MUTANT: prints each part of the mutant that is out of date. mk/lint/mutants calls it
+# for all.
 stale() {
 	local file files
 	read -ra files <<<"$(value file "$2")"
@@ -37,7 +38,7 @@ stale() {
 	done
 }
 
-# copy_tree ROOT PATH...: go to a copy of these, which is what gets broken.
+# copy_tree ROOT PATH...: goes to a copy of these paths. The mutant changes the copy.
 copy_tree() {
 	root=$1
 	shift

@@ -467,7 +467,7 @@ static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *go
 
 /*
  * The only chunks with room are locked. Mostly their holders are about to commit. So this looks at
- * one of these chunks alone, until its lock is free or @until has come.
+ * one of these chunks alone, until its lock is free or the time @until is reached.
  */
 static void await_chunk(struct sg_tx *tx, u64 lock, u64 until)
 {
@@ -522,9 +522,9 @@ static u64 busy_limit(const struct sg_tx *tx)
 }
 
 /*
- * There is no hint: looks at all chunks, and again whenever the lock of a busy one becomes free, or
- * the wait for it has lasted for a while: another one may have room by then. The wait ends, because
- * the caller holds an inode for which others wait.
+ * There is no hint: looks at all chunks. It looks again whenever the lock of a busy chunk becomes
+ * free, or the wait for it has lasted for a while, because another chunk may have room meanwhile.
+ * The wait ends, because the caller holds an inode for which others wait.
  */
 static bool take_last(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got)
 {

@@ -35,8 +35,8 @@ int sg_damaged(const struct sg_vol *cvol, u64 ino, u64 off, const char *what)
 	struct sg_vol *vol = (struct sg_vol *)cvol;
 
 	/*
-	 * The damage was loaded before this fence. If this system was live after it, no other
-	 * system has changed the words by its locks meanwhile (D6).
+	 * The damage was loaded before this fence. If this system was live after the loads, no
+	 * other system has changed the words under this system's locks (D6).
 	 */
 	sg_acquire_fence();
 	sg_beat(vol);	/* a set-back system must not report damage: its knowledge is old */

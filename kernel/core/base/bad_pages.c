@@ -373,7 +373,8 @@ static void add_own(struct sg_vol *vol, u64 w)
 }
 
 /*
- * From now on this system knows the range, whatever happens to the list. True: it did not before.
+ * From now on this system remembers the range itself, whatever happens to the list. True: it did
+ * not before.
  */
 static bool remember(struct sg_vol *vol, u64 page, u64 pages)
 {
@@ -396,8 +397,8 @@ static bool remember(struct sg_vol *vol, u64 page, u64 pages)
 
 /*
  * Removes all own ranges that touch these pages; the list says which other pages are bad. A reader
- * may have just loaded that nown is the word to look at, and must not find 0 there while the list
- * has entries. So nown stays as it is, and a removed range leaves room for the next one.
+ * may have just loaded the address of nown, and must not find 0 there while the list has entries.
+ * So nown stays as it is, and a removed range leaves room for the next one.
  */
 static void forget_own(struct sg_vol *vol, u64 first, u64 end)
 {

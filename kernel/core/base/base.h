@@ -192,7 +192,7 @@ u64 sg_bad_free(const struct sg_vol *vol);	/* bad pages that are not in use */
 bool sg_bad_listed(const void *base, u64 off);
 /* For a caller that has set vol->base: sets the word that sg_has_bad() loads. */
 void sg_bad_watch(struct sg_vol *vol);
-/* If the list has changed, does what follows from that. Any lock may be held. */
+/* If the list has changed, updates what depends on it. Any lock may be held. */
 void sg_bad_look(struct sg_vol *vol);
 
 /* --- may the volume be written, is it damaged (access.c) ----------------------------------- */
@@ -203,11 +203,11 @@ void sg_bad_look(struct sg_vol *vol);
  */
 int sg_damaged(const struct sg_vol *vol, u64 ino, u64 off, const char *what);
 
-/* 0, or -EROFS / -EIO: does this system have a slot, and is it live there? */
+/* 0: this system has a slot and is live there; otherwise -EROFS (no slot) or -EIO (fenced). */
 int sg_is_member(const struct sg_vol *vol);
 /* As sg_is_member(), and may this volume be changed now? */
 int sg_may_write(const struct sg_vol *vol);
-/* This slot's state word is the one with which this system joined. */
+/* True if the slot's state word is still the one with which this system joined. */
 static inline bool sg_is_ours(const struct sg_vol *vol)
 {
 	return sg_load64(vol->state) == vol->alive;

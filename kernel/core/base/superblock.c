@@ -235,8 +235,8 @@ static SG_NOINLINE bool first_valid(const struct sg_vol *vol)
 
 /*
  * Stores first the copy that does not count at present, so that at any time one of the two is
- * whole. That is the backup, unless damage, or a crash in this function, has left only the backup
- * valid.
+ * whole. It overwrites the backup first, unless damage, or a crash in this function, has left only
+ * the backup valid.
  */
 int sg_super_write(struct sg_vol *vol, const struct sg_super *sb)
 {

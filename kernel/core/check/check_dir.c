@@ -373,7 +373,7 @@ static void check_dir(struct dir *d, u64 ino)
 		broken(d, root_at, "the root of its index is damaged");
 	check_counts(d);
 	if (d->broken)
-		/* pages that could not be reached are not orphans, nor lost */
+		/* unreachable pages are neither orphans nor lost */
 		c->hold_pages = true;
 	if (!d->broken || !d->rebuild) {
 		c->strays.n = d->first_stray;

@@ -19,7 +19,7 @@ const struct sg_identity *ck_identity(const struct sg_ck *c)
 	return c->opts->id ? c->opts->id : &nobody;
 }
 
-/* This check has no inode open, whatever the bits of the slot's last owner say. */
+/* This check has no inode open: set bits belong to the slot's last owner. */
 static bool nothing_open(struct sg_vol *vol, u64 ino, u32 generation)
 {
 	(void)vol;

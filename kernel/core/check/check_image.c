@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A metadata image: the pages that the checker reads, and nothing else. It is for developers who
- * look for a fault of a volume that they may not have (docs/tools.md).
+ * A metadata image: the pages that the checker reads, and nothing else. With an image, developers
+ * can search for a fault in a volume that its owner may not hand out (docs/tools.md).
  *
  * The image has what one pass of the checker has read. So it has no contents of files, and a check
  * of it gives the same findings. Unless names are kept, it hides all that users have chosen: names,
@@ -645,8 +645,9 @@ static void put_journal(struct sg_ck *c)
 }
 
 /*
- * All but the journal, whose records say what the image has by then, and ledgers
- * (check_deferred.c). No check looks at hints: they are zeroes, unless nothing is to be hidden.
+ * Puts all areas but the ledgers (check_deferred.c) and the journal: the image already contains
+ * the changes of the journal's records. No check looks at hints: they are zeroes, unless nothing is
+ * to be hidden.
  */
 static void put_places(struct sg_ck *c)
 {

@@ -10,8 +10,9 @@
  *
  * A record on a list says so. It stays there when the inode is freed, gets a name, or becomes
  * another file. A system that would defer it then finds that it is on a list, which suffices. Only
- * the list's own system takes it off, under the inode's lock, when it has no reason any more. So a
- * list needs only one direction, and other systems free inodes on it without touching the list.
+ * the list's own system takes it off, under the inode's lock, when the inode has no reason to be
+ * there any more. So a list needs only one direction, and other systems free inodes on it without
+ * touching the list.
  *
  *   head of a list, links of the records on it   lock of its area; slot_lock, if the slot is free
  *   whether a record is on a list                the inode's lock, too
@@ -110,8 +111,8 @@ static void end(struct sg_deferred_at *c)
 }
 
 /*
- * The word from which an interrupted look continues: that of a record that is still on a list. 0:
- * there is none.
+ * The word from which an interrupted look continues. It belongs to a record that is still on a
+ * list. 0: there is none.
  */
 static u64 goes_on_at(const struct sg_vol *vol, const struct sg_deferred_at *c)
 {

@@ -17,8 +17,8 @@ static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
 }
 
 /*
- * @begin: sg_tx_begin() or sg_tx_try(). An inode that this system has made and uses stays, whatever
- * led the caller to it: a file handle may be stale, or forged.
+ * @begin: sg_tx_begin() or sg_tx_try(). An inode that this system has made and uses stays, even if
+ * the caller comes from a stale or forged file handle.
  */
 static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref,
 			struct sg_tx *(*begin)(struct sg_vol *vol))

@@ -107,10 +107,10 @@ static void pick(struct sg_ledger *l, struct pick *p, const struct cursor *c)
 }
 
 /*
- * Picks deferred frees and marks them as being reclaimed. Flat tables come first; a deep one is
- * picked when no flatter one is left, and alone. Its reclaim needs ledger entries for child tables,
- * and the earlier reclaims have freed such entries. The search ends when it has met all entries
- * that may be picked.
+ * Picks deferred frees and marks them as being reclaimed. Flat tables come first. A deep table is
+ * picked alone, and only when no flatter table is left. Its reclaim needs ledger entries for child
+ * tables, and the earlier reclaims have freed such entries. The search ends when it has met all
+ * entries that may be picked.
  */
 static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool alone)
 {

@@ -25,7 +25,7 @@ struct listing {
 	struct item item[SG_BUCKET_SLOTS];
 };
 
-/* Copies the bucket of @key, as it is now; 1: it exists. -EUCLEAN as sg_dir_walk(). */
+/* Copies the present bucket of @key. Returns 1 if it exists; -EUCLEAN as sg_dir_walk(). */
 static int copy_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 key,
 		       struct listing *l, u64 *at)
 {

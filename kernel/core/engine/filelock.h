@@ -48,9 +48,9 @@ int sg_userlock_set(struct sg_vol *vol, const struct sg_iref *ref, const struct 
 		    struct sg_userlock_wait *wait, struct sg_userlock *holder);
 /*
  * @brief is for callers that hold locks for which other threads wait. With it, set() and clear()
- * wait for no other system, and look for no circle. -EBUSY, -ENOBUFS: the call would have to wait.
- * Nothing has changed, except that a flock of the other type may be lost. The caller releases its
- * locks, waits with await() until the reason of @err is over, and calls again. For a waiting
+ * wait for no other system, and do not search for circles. -EBUSY, -ENOBUFS: the call would have to
+ * wait. Nothing has changed, except that a flock of the other type may be lost. The caller releases
+ * its locks, waits with await() until the reason of @err is over, and calls again. For a waiting
  * request it calls deadlock(). -EDEADLK: the request would wait for itself, and has been given up.
  * Otherwise -EAGAIN.
  */
@@ -70,9 +70,9 @@ void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
 int sg_userlock_clear(struct sg_vol *vol, const struct sg_iref *ref,
 		      const struct sg_userlock *range);
 /*
- * For a process that cannot wait, after a brief clear() with -EBUSY: releases all of the owner's
- * locks in the file (@range is the whole file) when another system releases the chain, and before
- * this system does anything else with them. -ENOMEM: it does not.
+ * For a process that cannot wait, after a brief clear() with -EBUSY. Once another system releases
+ * the chain, this releases all of the owner's locks in the file (@range is the whole file), before
+ * this system uses them for anything else. -ENOMEM: it does not.
  */
 int sg_userlock_clear_later(struct sg_vol *vol, const struct sg_iref *ref,
 			    const struct sg_userlock *range);

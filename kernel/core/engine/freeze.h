@@ -6,9 +6,9 @@
 #include "engine/volume.h"
 
 /*
- * Freezes all systems, for @limit_ms at most. 0: memory now holds what a power cut would leave,
- * with nothing in progress. -EBUSY: a system does not freeze, or another copy is in progress.
- * -EROFS, -EIO. All errors come with why; then all systems continue as before.
+ * Freezes all systems, for @limit_ms at most. 0: memory is in a state as after a power cut, with no
+ * operation in progress. -EBUSY: a system does not freeze, or another copy is in progress. -EROFS,
+ * -EIO. All errors come with why; then all systems continue as before.
  */
 int sg_freeze(struct sg_vol *vol, unsigned int limit_ms, char why[200]);
 /*

@@ -40,8 +40,9 @@ u64 sg_seq(const struct sg_vol *vol, const struct sg_iref *ref); /* change count
 int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	       const struct sg_attr *attr);
 /*
- * For a caller that could not wait for the inode's lock (sg_vol.gives_way), and has released the
- * locks for which other threads wait. Waits until no thread holds the inode's lock, or -EINTR.
+ * For a caller that could not wait for the inode's lock (sg_vol.gives_way). It has meanwhile
+ * released the locks for which other threads wait. Waits until no thread holds the inode's lock, or
+ * -EINTR.
  */
 int sg_wait_inode(struct sg_vol *vol, const struct sg_iref *ref);
 /* Times only, without the journal: each is one word. For hot paths. */
@@ -72,8 +73,9 @@ void sg_set_mapper(struct sg_vol *vol, const struct sg_iref *ref, bool holes, bo
 void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes);
 /*
  * A system may be about to replace pages of the file. A caller that has just set its bit by
- * sg_set_mapper() looks here before it looks at the table, and then waits: sg_wait_replaced() ends
- * when the pages are replaced, or with -EINTR, as any wait for the inode's lock.
+ * sg_set_mapper() calls this before it reads the table. If it is true, the caller waits by
+ * sg_wait_replaced(), which ends when the pages are replaced, or with -EINTR, as any wait for the
+ * inode's lock.
  */
 bool sg_is_replacing(const struct sg_vol *vol, const struct sg_iref *ref);
 int sg_wait_replaced(struct sg_vol *vol, const struct sg_iref *ref);

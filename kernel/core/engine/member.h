@@ -66,8 +66,8 @@ void sg_guard_slot(struct sg_vol *vol, unsigned int slot, const u8 machine[16]);
 unsigned int sg_fence_machine(struct sg_vol *vol, const u8 machine[16]);
 /*
  * Sets the lease: from now on a system without a moving guard word is fenced after this silence; 0:
- * never. Every system loads this one word at each look, so it may change at any time, whoever is
- * present.
+ * never. Every system loads this one word at each look, so it may change at any time, whichever
+ * systems are present.
  */
 void sg_set_lease(struct sg_vol *vol, u64 ms);
 u64 sg_lease(const struct sg_vol *vol);
@@ -111,16 +111,19 @@ struct sg_opened {
 void sg_opened(const struct sg_vol *vol, bool (*each)(void *ctx, const struct sg_opened *o),
 	       void *ctx);
 /*
- * Makes the volume larger while all live systems use it: up to the end of the memory that each of
- * them has behind it. @size is rounded down to SG_VOLUME_ALIGN; 0: as large as possible. All live
- * systems have @wait_ms to answer (0: SG_GROW_WAIT_MS). On an error nothing has changed, and why
- * has the reason and the largest possible size. -EINVAL: smaller than now. -ENOSPC: no room.
+ * Makes the volume larger while all live systems use it, at most to the end of the memory that each
+ * of them has behind it. @size is rounded down to SG_VOLUME_ALIGN; 0: as large as possible. All
+ * live systems have @wait_ms to answer (0: SG_GROW_WAIT_MS). On an error nothing has changed, and
+ * why has the reason and the largest possible size. -EINVAL: smaller than now. -ENOSPC: no room.
  * -EBUSY: another system cannot follow. -EAGAIN: another system does not answer. -EROFS, -EIO. If
  * interrupted at any point, the growth is complete or has not begun.
  */
 int sg_grow(struct sg_vol *vol, u64 size, unsigned int wait_ms, char why[200]);
 #define SG_GROW_WAIT_MS	5000
-/* Do all other systems have memory for @size, by what they noted? 0, or -EBUSY, which names one. */
+/*
+ * True if all other systems have stored that they have memory for @size. 0, or -EBUSY, which names
+ * one.
+ */
 int sg_grow_ask(const struct sg_vol *vol, u64 size, char why[200]);
 u64 sg_grow_limit(struct sg_vol *vol);	/* the largest size that sg_grow() could make */
 /* the size now, even if another system has just made the volume grow */

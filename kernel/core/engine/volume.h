@@ -129,7 +129,7 @@ struct sg_vol {
 	u32 bads_seen;		/* changes of that list that this system has seen (bad_pages.c) */
 	bool hot_lost;		/* the page with that list is itself bad */
 	/*
-	 * bad pages that this system has found itself, whatever the list says; 0: none. nown only
+	 * bad pages that this system has found itself, independent of the list; 0: none. nown only
 	 * grows
 	 */
 	u64 nown, own_bad[SG_BAD_MAX];
@@ -152,8 +152,9 @@ struct sg_vol {
 	int (*freeze_mount)(struct sg_vol *vol, bool on);
 	bool freeze_watched;	/* another thread here calls sg_freeze_watch() regularly */
 	/*
-	 * The calling thread waits for another system. If it holds what other threads here wait
-	 * for, its wait ends: -EINTR. Asked at each look; must not sleep. NULL: no.
+	 * The calling thread waits for another system. If this thread holds locks for which other
+	 * threads here wait, its wait ends with -EINTR. Asked at each look; must not sleep. NULL:
+	 * no.
 	 */
 	bool (*gives_way)(const struct sg_vol *vol);
 	/*
@@ -166,7 +167,7 @@ struct sg_vol {
 	/* Makes another system look at its bell at once, by an interrupt. NULL: it looks anyway. */
 	void (*ring)(struct sg_vol *vol, unsigned int slot);
 	struct sg_sems *sems;	/* users of semaphores in this system, and waiters (sem_wait.c) */
-	struct sg_watch *watch;	/* what this system has seen of the other slots (fence.c) */
+	struct sg_watch *watch;	/* this system's observations of the other slots (fence.c) */
 	struct sg_ack *ack;	/* this system's progress with the epoch (epoch.c) */
 #define SG_OPENING	16
 	/* guard setting and withdrawing bits of openers (opens.c) */

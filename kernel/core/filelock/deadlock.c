@@ -3,8 +3,8 @@
  * Deadlocks of POSIX locks: a request waits for an owner that waits, perhaps through others, for
  * the request's own owner. docs/protocol.md, section 6.
  *
- * No record says which owner waits for which. It follows from requests and locks, looked up chain
- * by chain. So one step may be outdated when the next is taken. But an owner that waits does
+ * No record says for which owner a waiter waits. It follows from requests and locks, looked up
+ * chain by chain. So one step may be outdated when the next is taken. But an owner that waits does
  * nothing else, and a request keeps its ticket. If the same requests are found twice in the same
  * order, all of them waited at the moment in between, and held their locks.
  */
@@ -13,8 +13,8 @@
 #define STEPS	64	/* Linux follows 10 */
 
 /*
- * Looks into one chain: for which lock does @who wait there? A ticket names one of its requests,
- * for processes with threads. @mark: identifies the request.
+ * Finds, in one chain, the lock for which @who waits there. A ticket names one of its requests, for
+ * processes with threads. @mark: identifies the request.
  */
 static bool waits_in(struct sg_userlock_chain *c, const struct sg_userlock_record *who,
 		     struct sg_userlock_record *by, u64 *mark)

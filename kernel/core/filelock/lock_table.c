@@ -229,8 +229,8 @@ bool sg_userlock_held(const struct sg_userlock_chain *c, const struct sg_userloc
 }
 
 /*
- * Of all held locks that exclude @want, the one that begins first. So a program that asks again
- * behind each answer finds all of them, wherever they are in the chain.
+ * Returns the held lock that excludes @want and begins first. So a program that asks again behind
+ * each answer finds all of them, wherever they are in the chain.
  */
 static bool first_in_the_way(const struct sg_userlock_chain *c,
 			     const struct sg_userlock_record *want, struct sg_userlock_record *by)
@@ -268,7 +268,8 @@ static struct sg_userlock_record *next_own(const struct sg_userlock_chain *c,
 
 /*
  * Does a request wait for a lock of @want's owner? The chain is locked, and this compares each pair
- * of records. So after too many comparisons the answer is yes: stepping back is only a courtesy.
+ * of records. So after too many comparisons the answer is yes: letting an earlier request go first
+ * is optional.
  */
 static bool queue_waits_for(const struct sg_userlock_chain *c,
 			    const struct sg_userlock_record *want)

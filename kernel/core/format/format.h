@@ -304,7 +304,7 @@ struct sg_hot {
  * @check: SG_SYS_CHECK(crc32c of the entry's number, as u64, and the two words).
  *
  * The transaction that changes the root word or the number of records also changes the copy. So a
- * valid copy that differs shows damage, or a writer whose software knows no copies.
+ * valid copy that differs means damage, or a writer whose software does not know copies.
  */
 struct sg_sys_copy {
 	u64 table;

@@ -309,10 +309,10 @@ static bool steal_surplus_of(struct sg_tx *tx, unsigned int nth, u64 *from)
 }
 
 /*
- * A look at the area of a live system takes a cache line from its thread, and creators that looked
- * at all areas would take lists from each other. So each call looks at the area that had a list
- * last time, at one area of this system, and at one of another live system: others than the last
- * time.
+ * A look at the area of a live system takes a cache line from that system's thread. If creators
+ * looked at all areas, they would also take lists from each other. So each call looks at three
+ * areas: the area that had a list last time, one of this system, and one of another live system.
+ * The next call looks at two different ones.
  */
 static bool steal_surplus(struct sg_tx *tx, u64 *from)
 {
@@ -459,10 +459,10 @@ static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const str
 /*
  * Finds the first record of this list whose lock is free, and takes that lock. The lock is held
  * until this transaction's journal record is void. The commit makes the inode reachable, and the
- * journal record has its link count and change counter. Without the lock, a replay would undo what
- * other systems have stored there since. The area is locked, so a busy lock is only tried. Its
- * holder has just freed the inode, or looks at it by an old reference. *from: the word that names
- * the inode's record.
+ * journal record has its link count and change counter. Without the lock, a replay would undo later
+ * stores of other systems. The area is locked, so a busy lock is only tried. The lock's holder has
+ * just freed the inode, or looks at it by an old reference. *from: the word that names the inode's
+ * record.
  */
 static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 {

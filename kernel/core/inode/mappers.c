@@ -71,7 +71,7 @@ void sg_replace_end(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 own = SG_LOCK_WORD((unsigned int)vol->slot, vol->incarnation);
 
-	/* fenced meanwhile: the word may be that of the next writer */
+	/* fenced meanwhile: the word may belong to the next writer */
 	if (sg_is_ours(vol))
 		sg_cas64(sg_at(vol, SG_IOFF(ref, replacing)), own, 0);
 }

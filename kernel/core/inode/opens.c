@@ -71,8 +71,7 @@ int sg_open_inode(struct sg_vol *vol, const struct sg_iref *ref, bool again)
 }
 
 /*
- * Ends with a full fence, so that the caller's look at the links sees what an evicting system has
- * seen.
+ * Ends with a full fence, so that the caller then reads the same link count as an evicting system.
  */
 bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref)
 {

@@ -152,7 +152,10 @@ static int look_until_even(struct sg_vol *vol, const struct sg_iref *ref, struct
 	}
 }
 
-/* The caller may hold what others here wait for, as a waiter for a lock may: so it counts, too. */
+/*
+ * As a waiter for a lock, the caller may hold locks for which other threads here wait. So it
+ * counts, too.
+ */
 static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *seq)
 {
 	/* the list of findings, not the bytes of the volume */

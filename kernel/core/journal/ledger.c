@@ -255,8 +255,8 @@ void sg_defer_run(struct sg_tx *tx, u64 off, u64 pages)
 }
 
 /*
- * The entry that names inode @ino, and its word, or NONE. Not an entry whose transaction is in
- * progress: a thread that takes deferred frees over has no inode locked.
+ * The entry that names inode @ino, and its word, or NONE. This skips an entry whose transaction is
+ * in progress, because a thread that takes deferred frees over has no inode locked.
  */
 static u32 find_inode(struct sg_ledger *l, u64 ino, u64 *word)
 {

@@ -142,7 +142,7 @@ static struct sg_tx *take_area(struct sg_vol *vol)
 /*
  * Mostly this system's own threads hold the areas, and soon end their transactions. So the caller
  * looks a few times. If a thread of this system has already waited long for a lock, another system
- * is in the way, and looking again is useless.
+ * holds it, and looking again is useless.
  */
 struct sg_tx *sg_tx_try(struct sg_vol *vol)
 {
@@ -227,7 +227,10 @@ struct sg_tx *sg_tx_begin(struct sg_vol *vol)
 	return sg_tx_begin_reclaimer(vol);
 }
 
-/* The index entry of @off, or the one that it would get. Some entries are always unused. */
+/*
+ * Returns the index entry of @off, or the free entry that it would get. Some entries are always
+ * unused.
+ */
 static u32 *tx_find(struct sg_tx *tx, u64 off)
 {
 	u32 at = (u32)(off >> 3 ^ off >> 12), *e;

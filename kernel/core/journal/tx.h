@@ -55,12 +55,13 @@ struct sg_tx {
 	bool holds_chunk;
 	u64 busy;		/* lock of a chunk that another transaction holds, or 0 */
 	bool hasty;		/* to wait for no chunk that stays locked */
-	u64 room_in;		/* lock of a chunk for which it has waited in vain, or 0 */
+	u64 room_in;		/* lock of a chunk for which this has waited in vain, or 0 */
 	bool pass_over;		/* sg_give_or_defer() */
 	u64 split;		/* the deferred free that it reclaims: parts keep its epoch; or 0 */
 	/*
-	 * Kept for later transactions in this area, by inode_record.c: looks into other areas for
-	 * free inode records; the area that had some; @turn when another thread last looked.
+	 * Kept for later transactions in this area, by inode_record.c: the number of looks into
+	 * other areas for free inode records; the area that had some; @turn when another thread
+	 * last looked.
 	 */
 	unsigned int looks, donor;
 	u64 seen_turn;

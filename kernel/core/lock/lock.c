@@ -72,8 +72,8 @@ void sg_help(struct sg_vol *vol, u64 word)
 }
 
 /*
- * The lock was handed to a system that had just given up. It does not come, and a thread that only
- * tries a lock does not wait for the 10 ms to pass.
+ * The lock was handed to a system that had just given up. The named system does not take the lock,
+ * and a thread that only tries a lock does not wait until the 10 ms have passed.
  */
 static bool handed_in_vain(const struct sg_lock *lk, u64 word)
 {
@@ -123,9 +123,9 @@ struct wait {
 
 /*
  * Takes a lock whose word names this system although none of its threads holds it: a wild store.
- * The word is marked first. A thread that had taken the lock by then was counted before, and stays
- * counted until it has unlocked, which changes the word again. One thread looks at a time, so that
- * no mark is another thread's.
+ * The word is marked first. A thread that had already taken the lock was counted before that. It
+ * stays counted until it has unlocked, which changes the word again. One thread looks at a time, so
+ * that no mark is another thread's.
  */
 static bool take_stray(struct sg_vol *vol, const struct wait *w)
 {
@@ -152,8 +152,8 @@ static bool take_left_over(struct sg_vol *vol, struct wait *w, u64 now)
 	if (w->word & SG_LOCK_HANDED && now - w->since > PATIENCE_NS &&
 	    take_if(vol, w->off, w->word, own_word(vol))) {
 		/*
-		 * the named system did not come, so it does not wait; if it does, it sets its bit
-		 * again
+		 * the named system did not take the lock, so it does not wait; if it still waits,
+		 * it sets its bit again
 		 */
 		sg_and64(&lk->waiters, ~(1ULL << (SG_LOCK_SLOT(w->word) & (SG_SLOTS - 1))));
 		return true;

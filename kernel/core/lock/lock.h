@@ -22,7 +22,10 @@
 #define SG_HELD	(1u << SG_HELD_BITS)	/* size of sg_vol.held: few locks share a line there */
 int sg_lock(struct sg_vol *vol, u64 off);
 int sg_lock_soon(struct sg_vol *vol, u64 off);	/* or -EBUSY, for callers that can try again */
-/* Or -EBUSY at once, or nearly so: for callers that hold what other threads wait for. */
+/*
+ * As sg_lock(), but returns -EBUSY almost at once: for callers that hold locks for which other
+ * threads wait.
+ */
 int sg_lock_brief(struct sg_vol *vol, u64 off);
 int sg_lock_for(struct sg_vol *vol, u64 off, u64 ns);	/* killable; -EBUSY: not in this time */
 /* For threads that must not give up when they are killed: never -EINTR; -EBUSY after minutes. */

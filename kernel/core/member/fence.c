@@ -37,8 +37,8 @@ static u64 beat_of(const struct sg_vol *vol, unsigned int slot, bool guarded)
 /* --- fencing ---------------------------------------------------------------------------------- */
 
 /*
- * A system sends, or sent, heartbeats in this slot: its owner, or a joiner that recovers it for
- * itself.
+ * True if a system sends, or sent, heartbeats in this slot: its owner, or a joiner that recovers
+ * the slot for itself.
  */
 static bool may_be_fenced(unsigned int slot, u64 state)
 {
@@ -170,7 +170,7 @@ static void report_watch(struct sg_vol *vol, u64 bits, unsigned int wait_ms)
 	       slot.name, first, others, wait_ms);
 }
 
-/* Those of @bits whose heartbeat has not moved since @beat. */
+/* Returns the slots of @bits whose heartbeat has not moved since @beat. */
 static u64 silent_still(const struct sg_vol *vol, u64 bits, bool guarded,
 			const u64 beat[SG_SLOTS])
 {
@@ -183,9 +183,9 @@ static u64 silent_still(const struct sg_vol *vol, u64 bits, bool guarded,
 }
 
 /*
- * Watches slots, all at once, for @wait_ms. Fences those whose heartbeat does not move meanwhile,
- * and whose system is the same at the end. With @live: only if all are silent; otherwise -EBUSY,
- * and *live is the first live one. -EINTR: the thread is being killed.
+ * Watches slots, all at once, for @wait_ms. Fences the slots whose heartbeat does not move
+ * meanwhile, and whose system is the same at the end. With @live: only if all are silent; otherwise
+ * -EBUSY, and *live is the first live one. -EINTR: the thread is being killed.
  */
 static int fence_those_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, bool guarded,
 			      unsigned int *live)
@@ -270,8 +270,8 @@ static bool is_named(const struct sg_vol *vol, unsigned int slot, u64 state)
 
 /*
  * How long a system may be silent. No guard knows a system that died before it stored its identity.
- * It would hold up all epochs for ever. If it was recovering the slot that it wanted, it would also
- * hold up the locks of the dead system.
+ * It would hold up all epochs for ever. A joiner that was recovering the slot that it wanted would
+ * also hold up the dead system's locks.
  */
 static u64 fence_patience(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
@@ -283,8 +283,8 @@ static u64 fence_patience(const struct sg_vol *vol, unsigned int slot, u64 state
 }
 
 /*
- * Time since the last look, in which other systems could have been seen silent. It is limited: if
- * this system was stopped, most likely the whole machine was, and the others with it.
+ * Returns the time since the last look, as far as silence in it counts. It is limited: if this
+ * system was stopped, most likely the whole machine was, and the others with it.
  */
 static u64 time_seen(u64 *looked)
 {

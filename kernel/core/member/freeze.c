@@ -26,7 +26,7 @@ static u64 freeze_word(const struct sg_vol *vol)
 	return sg_load64_acquire(sg_at(vol, SG_HOT(freeze)));
 }
 
-/* The limit is bounded after loading, whatever the word says (D10). */
+/* The limit is bounded after loading, because the word is hostile input (D10). */
 static u64 limit_ns(u64 word)
 {
 	return SG_MIN(SG_FREEZE_LIMIT(word), SG_FREEZE_MAX_MS) * MS;
@@ -79,7 +79,7 @@ static void freeze_go_on(struct sg_vol *vol)
 }
 
 /*
- * Not while a call of this system waits for another system. That one may be paused, so the call
+ * Not while a call of this system waits for another system. That system may be paused, so the call
  * would not end, and all threads here would wait for it.
  */
 static void stand_still(struct sg_vol *vol, u64 word)
@@ -156,8 +156,8 @@ static bool is_still(const struct sg_vol *vol, unsigned int slot, u64 state)
 }
 
 /*
- * The first slot whose system may store; SG_SLOTS: none. A dead system does not store, but its
- * recoverer does.
+ * Returns the first slot whose system may store; SG_SLOTS: none. A dead system does not store, but
+ * its recoverer does.
  */
 static unsigned int somebody_moves(struct sg_vol *vol)
 {
@@ -248,7 +248,7 @@ static int freeze(struct sg_vol *vol, unsigned int limit_ms, char *why)
 	u64 start = sg_ticks();
 	int err;
 
-	sg_store64(&f->until, start + limit_ms * MS);	/* thaw_late() may look just now */
+	sg_store64(&f->until, start + limit_ms * MS);	/* thaw_late() may read it at once */
 	f->word = SG_FREEZE(limit_ms, SG_FREEZE_NR(freeze_word(vol)) + 1);
 	store_freeze(vol, f->word);
 	err = wait_for_all(vol, start + limit_ms * MS / 2, why);

@@ -105,8 +105,8 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 		return -ENOMEM;
 	}
 	/*
-	 * durable before any slot has it: an incarnation given out twice would own what a dead
-	 * system locked
+	 * durable before any slot has it: an incarnation that is given out twice would own a dead
+	 * system's locks
 	 */
 	sg_wb(sg_at(vol, SG_HOT(incarnation)), 8);
 	sg_fence();
@@ -155,7 +155,7 @@ static void join_forget(struct sg_vol *vol)
 
 /*
  * Nothing is in progress: either nothing has been changed yet, or only by whole transactions. A
- * live system takes over what the ledger holds. A slot left LIVE would hold up all epochs.
+ * live system takes over the ledger's deferred frees. A slot left LIVE would hold up all epochs.
  */
 static void step_back(struct sg_vol *vol)
 {
@@ -166,8 +166,8 @@ static void step_back(struct sg_vol *vol)
 #define JOIN_WAIT_MS	10000	/* for locks: their holders may be paused without end */
 
 /*
- * The parts without which a join fails: this slot's ledger, from which another system may just be
- * taking over, and withdrawing the slot's bits in semaphores.
+ * The parts of a join that may fail: the slot's ledger, from which another system may just be
+ * taking over deferred frees, and withdrawing the slot's bits in semaphores.
  */
 static int enter(struct sg_vol *vol)
 {
@@ -313,7 +313,7 @@ static void say_who_holds(struct sg_vol *vol)
 }
 
 /*
- * Only damage is for fsck, which needs exclusive access. The other reasons pass, or are this
+ * Only a damaged volume needs fsck, and so exclusive access. The other reasons pass, or are this
  * system's own.
  */
 static void say_not_entered(struct sg_vol *vol, int err)

@@ -24,7 +24,7 @@ bool sg_slot_of_machine(const struct sg_slot *slot, const u8 machine[16])
 	       slot->named == SG_SLOT_INC(slot->state) && !memcmp(slot->machine, machine, 16);
 }
 
-/* It ran on a host of which this is another boot. */
+/* The machine ran on this host, in an earlier boot. */
 static bool was_hosted(const struct sg_slot *slot, const struct sg_identity *id)
 {
 	return SG_SLOT_STATE(slot->state) == SG_SLOT_LIVE &&

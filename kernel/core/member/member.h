@@ -23,7 +23,7 @@ u64 sg_slots_of_tools(const struct sg_vol *vol);
 u64 sg_slots_of_machine(const struct sg_vol *vol, const struct sg_identity *id);
 void sg_fence_slots(struct sg_vol *vol, u64 bits);	/* all of these, except this system's own */
 /*
- * Fences those of @bits whose heartbeat stops for @wait_ms. With @live: only if all of them are
+ * Fences the slots of @bits whose heartbeat stops for @wait_ms. With @live: only if all of them are
  * silent; otherwise -EBUSY, and *live is a live one. Without it a guard's word does not count as a
  * heartbeat, since this system's own machine has booted.
  */

@@ -8,8 +8,8 @@
 
 /*
  * RECOVERING counts while the recoverer is live, and no longer. A lock, in contrast, counts until
- * its holder has been recovered. If RECOVERING did, too, a recoverer that swaps after it was fenced
- * could close a circle of slots that wait for each other.
+ * its holder has been recovered. If RECOVERING also counted, a recoverer that swaps after it was
+ * fenced could close a circle of slots that wait for each other.
  *
  * A joiner that found no free slot recovers the slot that it wants, in that slot's own name, with
  * the incarnation that it has taken. So a joiner that was paused and fenced meanwhile does not take
@@ -88,7 +88,7 @@ bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 		SG_SLOT_BY_WORD(vol->slot, vol->incarnation));
 	/*
 	 * First: systems that have watched the slot must not take this one for silent, too. By a
-	 * swap: a system that has got the slot meanwhile counts its own heartbeats exactly.
+	 * swap, so that the heartbeats of a system that has taken the slot meanwhile are not lost.
 	 */
 	if (vol->slot < 0)
 		sg_cas64(beats, beat, beat + 1);

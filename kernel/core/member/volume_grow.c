@@ -14,7 +14,7 @@
 #define JOIN_LOOKS	10		/* at a changing size: more only if a member is hostile */
 #define MIB_OF(bytes)	((unsigned long long)(bytes) >> 20)
 
-/* No such word ever becomes smaller, whichever thread comes first. */
+/* Such a word never becomes smaller, in whichever order threads store it. */
 static void raise(u64 *word, u64 to)
 {
 	u64 seen = sg_load64(word), was;
@@ -209,7 +209,7 @@ struct growth {
 	char *why;
 };
 
-/* How far a system could follow; ~0: it does not say. */
+/* Returns the size to which a system could follow; ~0: the system has not stored it. */
 static u64 memory_of(const struct sg_vol *vol, unsigned int slot)
 {
 	u64 state = sg_load64_acquire(sg_state_word(vol, slot));
@@ -317,8 +317,8 @@ static void volume_grow_withdraw(struct sg_vol *vol)
 }
 
 /*
- * A live system that does not reach @g->to; SG_SLOTS: none. A system that cannot follow comes
- * first.
+ * Returns the slot of a live system that does not reach @g->to; SG_SLOTS: none. A system that
+ * cannot follow comes first.
  */
 static unsigned int somebody_behind(const struct growth *g, bool *cannot)
 {
@@ -414,8 +414,8 @@ static int make_chunks(struct growth *g)
 }
 
 /*
- * A growth copies each superblock over the other one. So both must still say what sg_open() has
- * checked: a checksum proves nothing about a hostile member.
+ * A growth copies each superblock over the other one. So both must still have the values that
+ * sg_open() has checked: a checksum proves nothing about a hostile member.
  */
 static bool reads_as_opened(struct sg_vol *vol, u64 off, u64 size, struct sg_super *out)
 {

@@ -140,8 +140,8 @@ int sg_sem_destroy_try(struct sg_vol *vol, const struct sg_sem_spot *s);
 
 bool sg_sem_is_used(const struct sg_vol *vol, const struct sg_sem_spot *s);
 /*
- * Only its record is left: no system has it open, and it has no name, or its lifetime was until the
- * last user.
+ * True if only the record is left: no system has the object open, and it has no name, or its
+ * lifetime ended with the last user.
  */
 bool sg_sem_is_over(const struct sg_vol *vol, const struct sg_sem_spot *s);
 /* It has this serial number, or any number is meant (SG_SEM_ANY). */

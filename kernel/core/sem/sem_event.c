@@ -12,7 +12,7 @@ static struct sg_sem_want sem_event_want_of(struct sg_vol *vol, const struct sg_
 	return (struct sg_sem_want){ .vol = vol, .sem = sem, .c = c, .arg = arg, .herd = true };
 }
 
-/* Adds @by. Returns the new word; 0: the count would be too large. */
+/* Adds @by. Returns the new word, or 0 if the count would be too large. */
 static u64 count_up(struct sg_vol *vol, const struct sg_sem *sem, u64 by)
 {
 	u64 *at = sg_sem_word(vol, sem), word, now;

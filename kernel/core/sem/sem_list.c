@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Status of one object, or all; and what a joining system does with all of them. */
+/* The status of one object or all objects, and a joining system's work on all objects. */
 #include "sem/sem.h"
 
 /* --- status ----------------------------------------------------------------------------------- */

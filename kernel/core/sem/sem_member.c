@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Members: threads that can own locks. A word names slot, member and generation. The member's
- * record, which only its system stores, says whether that owner still exists, and in which
- * incarnation of the system. So one store gives up all that a thread, a process or a system owned,
+ * record says whether that owner still exists, and in which incarnation of its system. Only that
+ * system stores the record. So one store gives up all that a thread, a process or a system owned,
  * and no search is needed.
  */
 #include "sem/sem.h"

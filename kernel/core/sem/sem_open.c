@@ -275,7 +275,7 @@ int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_se
 }
 
 /*
- * No system has it open. A bit that is left, or the mark that a joiner stored instead, is that of a
+ * No system has it open. A remaining bit, or the mark that a joiner stored instead, belongs to a
  * dead system.
  */
 static void begin_anew(struct sg_vol *vol, const struct sg_sem_spot *s, const struct sg_sem *sem)
@@ -459,7 +459,7 @@ static struct sg_sem_spot spot_of(const struct sg_sem *sem, u64 page)
 		.i = (unsigned int)((sem->rec - first) / sizeof(struct sg_sem_record)) };
 }
 
-/* Finds the page of the file that has the record: the one of its chain at that offset. */
+/* Finds the page of the file with the record: the page of its chain at that offset. */
 static int find_page(struct sg_vol *vol, const struct sg_sem *sem, u64 *page)
 {
 	u64 chain = sg_sem_chain(sg_load64(&sg_sem_record(vol, sem)->hash));

@@ -3,7 +3,7 @@
  * Waiting and waking, for all types. docs/semaphores.md.
  *
  * Systems share one bit per system that has sleepers; the order of its sleepers is in that system's
- * own memory. So a dead waiter leaves at most a bit, which does not count once its system is not
+ * own memory. So a dead waiter leaves at most a bit. The bit does not count once its system is not
  * live.
  *
  * A waiter sets the bit, then sets the flag in the word, by compare-and-swap with the value that it
@@ -268,7 +268,7 @@ static void wake_here(struct sg_vol *vol, u64 waits, bool all)
 }
 
 /*
- * The bell does not say for which object it rang: wakes the first waiter of each object, or all
+ * The bell does not name the object. So this wakes the first waiter of each object, or all waiters
  * where they wait together.
  */
 static void wake_all_here(struct sg_vol *vol)
@@ -447,8 +447,9 @@ static int spin(struct sg_sem_want *w)
 }
 
 /*
- * May another system give it soon, to any caller that looks? Not an owner in this system, which may
- * need this processor for that. Not if turns apply: those are for queued callers.
+ * May another system give it soon, to any caller that looks? A thread does not spin for an owner in
+ * this system, because the owner may need this processor. With turns only queued callers get
+ * the object.
  */
 static bool may_come(const struct sg_sem_want *w)
 {

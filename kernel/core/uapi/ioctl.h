@@ -47,7 +47,7 @@ struct sg_ioc_freeze {
 #define SG_IOC_ATOMIC	_IOW(SG_IOC_MAGIC, 6, __u32)
 #define SG_ATOMIC_CLEAR	0u
 #define SG_ATOMIC_SET	1u
-#define SG_ATOMIC_ASK	2u	/* leaves it as it is; for everybody who can open the file */
+#define SG_ATOMIC_ASK	2u	/* only asks; for every process that can open the file */
 
 /**
  * struct sg_ioc_kvm_open - opens the volume to a VM, for identity slots; on .stargate/region

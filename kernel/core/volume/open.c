@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Opening a volume: what is stored there, and can this software use it? */
+/* Opening a volume: finds out what is stored there, and whether this software can use it. */
 #include "internal.h"
 
 const struct sg_upcalls sg_upcalls = {

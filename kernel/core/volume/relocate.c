@@ -3,7 +3,7 @@
  * Relocation: moves a volume to another base, and rewrites every physical address in it.
  * docs/relocation.md says where these are, and what a crash at each store leaves.
  *
- * The superblock says that the volume moves, and its new base. In each entry a mark says to which
+ * The superblock says that the volume moves, and its new base. A mark in each entry says to which
  * of the two bases its address is relative. So it does not matter which stores survived a crash,
  * nor whether the two ranges overlap: the next relocation does the rest. There are no transactions.
  */

@@ -139,9 +139,9 @@ var sentences = map[syscall.Errno]string{
 	syscall.EMSGSIZE:        "the record is larger than half the ring",
 	syscall.EUSERS:          "the ring has as many receivers as it can have",
 	syscall.EOPNOTSUPP:      "a system has the volume mounted with a module that knows no rings: update it",
-	syscall.EPERM:           "not allowed: the caller does not have it locked, or does not own it",
-	syscall.EOWNERDEAD:      "locked, but its last owner died with it: what it protects may be half done",
-	syscall.ENOTRECOVERABLE: "an owner died, and nobody repaired what it protects: reset or remove it",
+	syscall.EPERM:           "not allowed: the caller has not locked the object, or does not own it",
+	syscall.EOWNERDEAD:      "locked, but its last owner died: data that it protects may be inconsistent",
+	syscall.ENOTRECOVERABLE: "an owner died, and no later owner repaired the data: reset or remove the object",
 	syscall.EOVERFLOW:       "the count would be too large, or this mount maps no owner for you",
 	syscall.ENOENT:          "there is no object of that name",
 	syscall.EEXIST:          "an object of that name exists already",
@@ -177,8 +177,8 @@ func (e *Error) Unwrap() error { return e.Errno }
 
 // Errors that a program must distinguish.
 var (
-	// ErrOwnerDied: the caller has the lock, but its last owner died with it. Repair what it
-	// protects, then make it Consistent.
+	// ErrOwnerDied: the caller has the lock, but its last owner died with it. Repair the data
+	// that it protects, then make it Consistent.
 	ErrOwnerDied error = syscall.EOWNERDEAD
 	// ErrLost: an owner died with the mutex, and it was unlocked without being made consistent.
 	ErrLost error = syscall.ENOTRECOVERABLE

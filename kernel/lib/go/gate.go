@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// gate is where goroutines wait for a lock that their common handle owns. They wait for each other
-// here, and one of them waits in the kernel for the other owners.
+// gate is where goroutines wait for a lock that their common handle owns. The goroutines wait for
+// each other here, and one of them waits in the kernel for the other owners.
 type gate struct {
 	turn    chan struct{} // the goroutine that asks the kernel
 	wake    chan struct{} // a goroutine has released it

@@ -59,7 +59,8 @@ func (l *lock) unlock(t *testing.T) {
 	l.gate.given()
 }
 
-// Goroutines of one handle, and another owner that comes and goes: each one gets the lock.
+// Goroutines of one handle compete with another owner that locks and unlocks: each goroutine gets
+// the lock.
 func TestGateCounts(t *testing.T) {
 	const goroutines, rounds = 8, 20000
 	l := lock{gate: newGate()}

@@ -45,7 +45,7 @@ func OpenMutex(volume, name string) (*Mutex, error) {
 	return &Mutex{object: obj, gate: newGate()}, nil
 }
 
-// Lock locks the mutex. It is locked after ErrOwnerDied, too.
+// Lock locks the mutex. After ErrOwnerDied the mutex is locked as well.
 func (m *Mutex) Lock(timeout time.Duration) error {
 	if m.me == 0 {
 		return m.lockThread(timeout)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by the fuzz targets: an undamaged volume with each kind of structure, and inputs that are
- * lists of changes to it. So a few bytes of input reach deep: an entry that names another
- * structure, a record that the journal believes, a size, a count.
+ * lists of changes to it. So a few bytes of input reach deep: they make an entry that names another
+ * structure, a valid journal record, a size, or a count.
  *
  * An input is a head of two bytes (FUZZ_*, a script number for the target) and changes of 12 bytes
  * each; or, with FUZZ_RAW, parts of (offset, length, bytes). docs/testing.md has the table.

@@ -93,7 +93,7 @@ void host_begin(struct host *h, struct sg_vol *v, u64 seed);
 void host_end(struct host *h);
 void host_step(struct host *h);			/* one operation, beside others */
 int host_join(struct sg_vol *v, bool force);	/* opens and joins */
-/* Operations that need exclusive access, or no mount at all: checks, repairs, moves, looks. */
+/* Operations that need exclusive access, or no mount at all: checks, repairs, moves, reads. */
 void host_alone(struct host *h);
 extern void (*host_interlude)(struct host *h);	/* called before each operation */
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * One thread. The attacker acts at loads and stores of the engine, as another processor would: at
- * any of them, in any structure, and more often than a processor could in the very word that is
- * about to be loaded, or has just been. Time advances when the clock is read, or in a sleep. So
- * time-outs cost nothing, and the same seed gives the same round.
+ * any of them, and in any structure. More often than a processor could, it changes the word that is
+ * about to be loaded, or has just been loaded. Time advances when the clock is read, or in a sleep.
+ * So time-outs cost nothing, and the same seed gives the same round.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #define MS		((u64)1000000)
 /* Per operation: the longest ones are SG_READ_TURNS, each past a full list of bad pages. */
 #define LOADS_MAX	1000000000ULL
-/* likewise, by the clock that advances with looks */
+/* likewise, by the clock that advances when it is read */
 #define SECONDS_MAX	900ULL
 #define KILL_AFTER	(40 * 1000 * MS)	/* a user loses patience: SIGKILL */
 #define HELD		8

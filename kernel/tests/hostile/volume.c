@@ -271,7 +271,10 @@ void volume_afterwards(void)
 	struct sg_vol v;
 	int err = check(SG_CHECK_REPAIR, &res);
 
-	/* what the checker has repaired must be repaired; what it cannot repair it must say */
+	/*
+	 * damage that the checker repaired must be gone, and it must report damage that it cannot
+	 * repair
+	 */
 	if (!err && res.fixed == res.found) {
 		err = check(SG_CHECK_ONLY, &res);
 		if (err || res.found)

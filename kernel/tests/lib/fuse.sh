@@ -56,7 +56,7 @@ make_volume() {
 	expect 0 "$mkfs" -q --size "$2" --phys 16G "${@:3}" "$memory/$1"
 }
 
-# serve NAME VOLUME [OPTION...]: mounts VOLUME at NAME; what the server says goes to NAME.log.
+# serve NAME VOLUME [OPTION...]: mounts VOLUME at NAME; the server's messages go to NAME.log.
 serve() {
 	mkdir -p "$1"
 	"$fuse" "${@:3}" "$memory/$2" "$dir/$1" 2>>"$1.log" || fail "$1 is not mounted: $(cat "$1.log")"

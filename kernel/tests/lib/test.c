@@ -178,8 +178,8 @@ void test_hasten(bool on)
  *   system. Names and xattrs are copied first, and the change counter decides afterwards.
  * - Memory fences. ThreadSanitizer does not know them, nor the order that they impose.
  *
- * It also reports a misuse that is none: the thread that freezes a mount's calls and the thread
- * that thaws them may differ.
+ * It also reports a false misuse: one thread may freeze a mount's calls, and another thread thaw
+ * them.
  */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)

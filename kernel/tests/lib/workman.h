@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker on files of its own, half of them in a directory that other workers use, too. It may be
- * killed at any moment. Its book, in memory that outlives it, notes what it has done and intends to
- * do. A change that had returned must be there for its successor; any other is done or not done.
+ * killed at any moment. Its log, in memory that outlives it, records its completed and intended
+ * steps. A change that had returned must be there for its successor; any other is done or not done.
  */
 #ifndef SG_TEST_WORKMAN_H
 #define SG_TEST_WORKMAN_H

@@ -5,8 +5,8 @@
  * the engine, which is compiled as it is; one thread plays the cores in turn.
  *
  * A line is in any number of caches, or changed in one. Caches are as large as they need to be, and
- * a line that is written back stays. The model knows neither waiting nor memory: it counts what
- * cores take from each other. Stacks do not count. A line that no core had is no transfer.
+ * a line that is written back stays. The model has neither waiting nor memory: it counts the lines
+ * that cores take from each other. Stacks do not count. A line that no core had is no transfer.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A volume, the systems that use it, and what they do in turn. */
+/* A volume, the systems that use it, and their operations, in turn. */
 #ifndef LINES_H
 #define LINES_H
 
@@ -29,7 +29,7 @@ static inline struct sg_vol *lines_vol(unsigned int c)
 {
 	return lines.v[lines.threads ? 0 : c];
 }
-void lines_play(unsigned int c);	/* the rest is what processor @c does */
+void lines_play(unsigned int c);	/* the rest runs on processor @c */
 
 void lines_make(unsigned int n, bool threads);
 void lines_drop(void);

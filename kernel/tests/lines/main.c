@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lines [-v] [BASELINE]: counts what systems and threads do to each other's cache lines in each
- * operation, and compares that with committed figures (kernel/tests/lines/baseline). UPDATE=1
- * writes them instead: commit them together with the change that altered the cost, and give the
- * reason. -v: also prints the objects whose lines move. docs/performance explains the columns.
+ * lines [-v] [BASELINE]: counts the cache lines that systems and threads take from each other in
+ * each operation, and compares the counts with committed figures (kernel/tests/lines/baseline).
+ * UPDATE=1 writes them instead: commit them together with the change that altered the cost, and
+ * give the reason. -v: also prints the objects whose lines move. docs/performance explains the
+ * columns.
  */
 #include <stdlib.h>
 #include "lines.h"

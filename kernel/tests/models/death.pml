@@ -72,7 +72,7 @@ bool handed;
 byte word_a, word_b, area_val[N];
 bool area_head[N];
 
-/* Which system is where: for the checks, and for Killer and Fencer, which know it. */
+/* The position of each system, for the checks, and for Killer and Fencer, which know it. */
 bool running[N] = true;
 byte my_slot[N], my_inc[N];	/* slot + 1 */
 byte deaths;
@@ -83,7 +83,7 @@ byte deaths;
 #define BY_ITSELF(s)	(state[s] == RECOVERING && by[s] == (s) + 1)
 #define JOINS(q, s)	(running[q] && my_slot[q] == (s) + 1 && my_inc[q] == by_inc[s])
 
-/* What (slot + 1, incarnation) holds is free. Once true, this stays true. */
+/* Frees the locks of (slot + 1, incarnation). Once true, this stays true. */
 #ifdef MUTANT_DEAD_HOLD_NOTHING
 #define GONE(s1, i)	(state[(s1) - 1] != LIVE || inc[(s1) - 1] != (i))
 #else

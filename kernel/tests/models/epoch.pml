@@ -2,11 +2,12 @@
 /*
  * Epochs: nothing is reused while a system may still see it (docs/protocol.md, section 4).
  *
- * One file of one page, and three systems, each with a slot. At any time a system looks (loads the
- * file's entry, uses the page for as long as it likes, ends its look), retires the page in a
- * transaction (which defers a free), acknowledges, pushes the epoch, reclaims, takes over the
- * deferred free of a free slot, joins, leaves, or dies. A pause is a system that takes no step. A
- * reclaimed page is reused at once: it is the file's again, and the same begins anew.
+ * One file of one page, and three systems, each with a slot. At any time a system does one of these
+ * steps. It looks (loads the file's entry, uses the page for as long as it likes, ends its look),
+ * or retires the page in a transaction (which defers a free). It acknowledges, pushes the epoch,
+ * reclaims, or takes over the deferred free of a free slot. It joins, leaves, or dies. A pause is a
+ * system that takes no step. A reclaimed page is reused at once: it is the file's again, and the
+ * same begins anew.
  *
  * Checked: when a page is reused, no live system uses it from before; no deferred free is reclaimed
  * twice.
@@ -19,7 +20,7 @@
  * completely since: its epoch is not older than the one that the loop compares with.
  *
  * System 0 retires, systems 0 and 1 look; all three do everything else. For a wrong reuse one
- * system must look, and that is the retiring one or another one.
+ * system must look: the retiring system or another one.
  *
  * Sequentially consistent memory is enough here. A look and the quiesce that waits for it are
  * ordered by sg_look_wait(), which is a full fence. Joining, pushing and taking over are locked

@@ -52,14 +52,15 @@ byte attempt, frozen[3], frozen_inc[3];
 bool record[3];			/* of a dead system: an operation was in progress */
 
 /*
- * Of a system: what it does, for which attempt it is frozen, the last attempt that it has answered
+ * Of a system: its present step, the attempt for which it is frozen, the last attempt that it has
+ * answered
  */
 mtype at[3] = WORKS, holder[3] = IDLE;
 bool op[3];
 byte mine[3], answered[3];
 
 /*
- * Of a copying system: the next slot, what it has seen in each, whether another system has stored
+ * Of a copying system: the next slot, the value seen in each, whether another system has stored
  */
 byte i[2], tries[2], saw_state[6], saw_inc[6];
 bool overlapped[2];

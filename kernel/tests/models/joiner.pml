@@ -44,7 +44,7 @@ byte recoverer = NOBODY;	/* for the checks: the system that made the swap */
 byte pauses;
 bool storing[JOINERS], joined;
 
-#define GONE	(state == FREE || state == LIVE)	/* what the dead system held is free */
+#define GONE	(state == FREE || state == LIVE)	/* the dead system's locks are free */
 
 /* The word that @p stores while it recovers the slot in the slot's own name. */
 #ifdef MUTANT_SAME_WORD

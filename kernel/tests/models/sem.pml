@@ -261,7 +261,7 @@ got:		/* leave() */
 		:: !RUNS -> goto dead
 		fi;
 
-have:		/* makes consistent what the mutex protects */
+have:		/* makes the mutex consistent */
 		if
 		:: d_step { RUNS && told -> word = word & ~DIED; told = false }
 		:: d_step { RUNS && !told -> skip }

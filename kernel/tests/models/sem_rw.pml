@@ -134,7 +134,7 @@ take:		if
 		   }
 		:: !RUNS -> goto done
 		fi;
-		/* makes what it finds consistent, or leaves that to the next one */
+		/* makes the object consistent, or leaves that to the next owner */
 		if
 		:: d_step { RUNS && word & DIED -> word = word & ~DIED; dirty = false }
 		:: RUNS

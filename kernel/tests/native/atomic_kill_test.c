@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Processes as systems that write to two files as a whole, and are killed (SIGKILL) anywhere: in a
- * file with the attribute, and in one without. Each has a part of the files of its own, which its
- * successor compares byte by byte: of a write of up to SG_ATOMIC_MAX bytes all is there or nothing,
- * of a longer one the first units. In a common part all write and read blocks that describe
- * themselves: nobody ever sees a part of one. This program is the guard.
+ * file with the attribute, and in one without. Each has its own part of the files, which its
+ * successor compares byte by byte. A write of up to SG_ATOMIC_MAX bytes is there whole or not at
+ * all; of a longer write, the first units are there. In a common part all write and read blocks
+ * that describe themselves: nobody ever sees a part of one. This program is the guard.
  */
 #include <signal.h>
 #include <sys/stat.h>

@@ -111,7 +111,7 @@ static void mapped_pages_stay(struct sg_vol *vol)
 	CHECK_OK(put(vol, &f, 0, 16 * KIB));
 	CHECK(page_at(vol, &f, 0, NULL) != was);
 	CHECK(!sg_is_replacing(vol, &f));
-	/* what a death in the middle leaves, for the next system that maps the file */
+	/* a death in the middle, seen by the next system that maps the file */
 	CHECK(!sg_ilock(vol, &f));
 	CHECK(sg_replace_begin(vol, &f));
 	sg_iunlock(vol, &f);

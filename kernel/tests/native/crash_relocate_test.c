@@ -23,7 +23,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* Checks the base: after any crash, it is the old one or the new one. */
+/* Checks the base: after any crash, it is the old base or the new one. */
 static void check_whole(struct work *w, u8 *mem, bool done)
 {
 	struct sg_probe probe;

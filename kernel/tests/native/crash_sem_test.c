@@ -51,7 +51,7 @@ static bool value_fits(const struct object *o, u64 value)
 	}
 }
 
-/* Compares an object after the crash with what the test knows of it from before. */
+/* Compares an object after the crash with the test's record of it from before. */
 static bool fits(const struct object *o, int err, const struct sg_sem_stat *st)
 {
 	if (o->state == ABSENT || (o->state == OPEN && o->life == SG_SEM_LAST_USER))
@@ -110,8 +110,8 @@ static void judge(struct crash *c, struct crash_image *img)
 	for (n = 0; n < NAMES; n++)
 		sg_sem_unlink(&v, name_of(n), (u32)strlen(name_of(n)), SG_SEM_ANY);
 	/*
-	 * all that is left is members, bells, and the tables over them: whatever had no name is
-	 * gone, too
+	 * only members, bells, and the tables over them are left: objects without a name are gone,
+	 * too
 	 */
 	const struct sg_iref file = sg_sem_file();
 	CHECK(sg_iget(&v, &file, blocks) <= 7);

@@ -3,8 +3,8 @@
  * A system is killed at every store of its operations on users' locks, while other systems
  * continue.
  *
- * Until its recovery it has all locks that it had before, except those that it was just releasing;
- * afterwards it has none. The others have exactly their locks. Whatever state the crash left the
+ * Until its recovery it has all locks that it had before, except the locks that it was releasing.
+ * Afterwards it has none. The others have exactly their locks. Whatever state the crash left the
  * file in, systems can go on with it, and the checker finds nothing.
  */
 #include <sys/stat.h>

@@ -146,7 +146,7 @@ static inline void account_file(struct account *a, const struct sg_iref *ref)
 	CHECK(sg_iget(a->vol, ref, blocks) == a->tables + a->leaves - before);
 }
 
-/* Each page is free, or belongs to exactly one of the files, the inode file, and the ledger. */
+/* Each page is free, or belongs to exactly one of these: a file, the inode file, or the ledger. */
 static inline void account_volume(struct sg_vol *vol, const struct sg_iref *files, unsigned int n,
 				  struct account *out)
 {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl guard, as a user calls it: what it passes on, what it refuses, and volumes that are
-# made while it watches. Then `systems`, which lists and fences systems, and the lease.
-# shellcheck source=kernel/tests/lib/guards.sh
+# stargatectl guard, as a user calls it: signals and statuses that it passes on, refusals, and
+# volumes that are made while it watches. Then `systems`, which lists and fences systems, and the
+# lease. shellcheck source=kernel/tests/lib/guards.sh
 source "$(dirname "$0")/../lib/guards.sh"
 
 make_volume v.img

@@ -54,7 +54,7 @@ int main(void)
 	/* the pages that any look takes: the first ones, and the last one */
 	CHECK(bytes_of(fd) <= 8 * SG_PAGE);
 	CHECK_OK(target_close(&t));
-	/* what is no file's is looked at as it is */
+	/* pages of no file are examined as they are */
 	t.base = test_map(SIZE);
 	CHECK_EQ(sg_search(t.base, SIZE, &probe), SIZE);
 	CHECK(!probe.valid);

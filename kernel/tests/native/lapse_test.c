@@ -137,7 +137,10 @@ static void alone_by_force(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* Two machines have the same number, because one is a copy. One is paused, the other one mounts. */
+/*
+ * Two machines have the same number, because one is a copy. One system is paused while the other
+ * mounts.
+ */
 static void of_one_machine(void)
 {
 	struct sg_identity vm = tsys_identity(1, 1), copy = tsys_identity(1, 2);
@@ -184,8 +187,8 @@ static unsigned int loads;	/* of the word of lapses */
 static u64 *next_state;
 
 /*
- * A look loads a slot's state, then that word. Between the two, for slot 1, the lapse ends, the
- * slot's next owner comes, is fenced for silence, and recovered.
+ * A look loads a slot's state, then that word. Between the two, the lapse of slot 1 ends. The
+ * slot's next owner joins, is fenced for silence, and is recovered.
  */
 static void on_load(void *addr, bool behind)
 {

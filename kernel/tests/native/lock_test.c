@@ -153,8 +153,8 @@ static void handed_to_nobody(void)
 }
 
 /*
- * A waiter gave up just when it was handed the lock, and says so. Then even callers that do not
- * wait may take the lock. Otherwise they would find it locked for ever.
+ * A waiter gave up just when it was handed the lock, and passes the lock on. Then even callers that
+ * do not wait may take the lock. Otherwise they would find it locked for ever.
  */
 static void handed_to_one_who_left(void)
 {
@@ -269,7 +269,7 @@ static void given_up(void)
 	CHECK_OK(sg_unlink(&t.v, &t.root, "first", 5, 1));
 }
 
-/* A thread that holds what other threads here wait for, as opposed to one that does not. */
+/* A thread that holds locks for which other threads here wait, and a thread that does not. */
 static __thread bool holds_others_up;
 static u64 asked;
 
@@ -315,7 +315,8 @@ static void given_way(void)
 	holds_others_up = true;
 	CHECK_EQ(sg_lock(&t.v, LOCK), -EINTR);
 	/*
-	 * what a page fault does: it fills a hole, stores a time; areas and inodes of other systems
+	 * the work of a page fault: it fills a hole, stores a time; areas and inodes of other
+	 * systems
 	 */
 	CHECK_OK(sg_lock(&second, ino_lock));
 	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random operations on volumes of several sizes, compared with the model: each result, and now and
- * then the whole tree, the counters, and the findings of sg_check(). The small volume is full most
- * of the time, the others seldom.
+ * Random operations on volumes of several sizes, compared with the model. Each result is compared,
+ * and now and then the whole tree, the counters, and the findings of sg_check(). The small volume
+ * is full most of the time, the others seldom.
  */
 #include <sys/mman.h>
 #include "internal.h"

@@ -309,7 +309,7 @@ static void out_of_space(void)
 	CHECK_EQ(append(&s[0].v, &f, 100), 100);
 	CHECK(sg_ticks() - start < SOON);
 	CHECK(sg_ledger_reclaimable(&s[0].v));
-	/* all but the pages of that chunk, among which may be tables; the file gets tables, too */
+	/* all but the pages of that chunk; these may be tables, and the file gets tables, too */
 	i = append(&s[0].v, &f, ~0ULL) + 100;
 	test_note("%" PRIu64 " of %" PRIu64 " pages, %" PRIu64 " are in the chunk", i, blocks, in_chunk);
 	CHECK(i + TABLES >= LARGE - in_chunk && i <= before + blocks - in_chunk);

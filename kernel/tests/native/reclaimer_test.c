@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One thread reclaims slowly what a file has freed; another asks how much space is free. Deferred
- * frees already count as free (D7). A user sees this after removing a file, while the system does
- * its periodic work.
+ * One thread slowly reclaims the pages that a file has freed; another asks how much space is free.
+ * Deferred frees already count as free (D7). A user sees this after removing a file, while the
+ * system does its periodic work.
  */
 #define _GNU_SOURCE
 #include <semaphore.h>

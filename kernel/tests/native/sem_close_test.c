@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A shared semaphore is closed by a caller that may not wait, or may not store. Read locks are
- * released at once, because other systems wait for those; the rest when the system may store again,
- * or when no other system is in the way.
+ * released at once, because other systems wait for them. The rest is released when the system may
+ * store again, or when no other system is in the way.
  */
 #include "sem_pair.h"
 
@@ -76,8 +76,8 @@ static void read_only(void)
 #define OBJECTS	3
 
 /*
- * Another system keeps the objects' file locked. A process that ends closes what it has all the
- * same, without a wait for that system. The rest follows when the file can be locked.
+ * Another system keeps the objects' file locked. A process that ends still closes its objects,
+ * without a wait for that system. The rest follows when the file can be locked.
  */
 static void behind_another_system(void)
 {

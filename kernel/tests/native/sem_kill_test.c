@@ -338,8 +338,8 @@ struct reply {
 };
 
 /**
- * struct file - what the kernel keeps for a process, like an open file. One thread does what the
- * process asks for, another one watches whether the process lives.
+ * struct file - what the kernel keeps for a process, like an open file. One thread serves the
+ * requests of the process; another thread watches whether the process lives.
  */
 struct file {
 	struct sg_vol *v;
@@ -407,7 +407,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* Serves the process while it lives, then does what release() of its file does. */
+/* Serves the process while it lives, and then does the work of release() of its file. */
 static void *attend(void *arg)
 {
 	struct file *f = arg;

@@ -560,7 +560,7 @@ for how in '' -l -j; do
 	says 'file'
 done
 
-# --- whose fault it is, and where it goes ---------------------------------------------------
+# --- messages: their cause, and stdout or stderr --------------------------------------------
 
 make_volume v.img 16M
 too_long=$(printf 'x%.0s' $(seq 256))

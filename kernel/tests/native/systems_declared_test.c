@@ -291,7 +291,7 @@ static void declared_dead(void)
 }
 
 /*
- * Fenced while it waits in the middle of a transaction. By then its area has another owner, whose
+ * Fenced while it waits in the middle of a transaction. Meanwhile its area has another owner, whose
  * words stay.
  */
 static void dead_in_transaction(void)
@@ -381,8 +381,8 @@ static struct sg_tx *dead_with_area(struct tsys *by, struct world *w, u64 head, 
 }
 
 /*
- * In the middle of a transaction, without a wait: it reports neither damage nor ENOSPC for what
- * others do to its former lists and pages, and stores into none of them.
+ * Fenced in the middle of a transaction, without a wait: it reports neither damage nor ENOSPC when
+ * others change its former lists and pages, and stores into none of them.
  */
 static void dead_sees_others_work(void)
 {

@@ -284,7 +284,7 @@ static void alone(void)
 	CHECK_EQ(guests, 0);
 	sg_leave(&guest.v);
 	CHECK(reclaims(&s));
-	/* a dead system may have committed what has not been replayed yet */
+	/* a dead system may have committed changes that have not been replayed yet */
 	tsys_join(&guest, mem, SIZE, 2);
 	tsys_fence(&s, &guest);
 	sg_abandon(&guest.v);
@@ -409,7 +409,10 @@ static bool in_last_wait(void)
 	return false;
 }
 
-/* It reclaims what others hold up until its end. Until its slot is free, it sends heartbeats. */
+/*
+ * It reclaims pages that others hold up, until its end. Until its slot is free, it sends
+ * heartbeats.
+ */
 static void leaver_sends_heartbeats(void)
 {
 	struct tsys s[2];

@@ -311,7 +311,7 @@ static struct sg_iref make_unlinked(struct tsys *s)
 	return f;
 }
 
-/* s[0] settles what it could not free before, once no lock is held. */
+/* Once no lock is held, s[0] settles the inodes that it could not free before. */
 static void settled_later(struct tsys *s, const struct sg_iref *f, u64 used)
 {
 	CHECK(!gone(&s[0], f));

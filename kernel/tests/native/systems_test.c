@@ -115,7 +115,7 @@ static void none_while_alone(struct tsys *s)
 	sg_store64(alone, 0);
 }
 
-/* Two systems want the one dead slot: one of them gets it. */
+/* Two systems want the only dead slot, and one of them gets it. */
 static void two_want_one(struct tsys *s)
 {
 	struct tsys two[2];

@@ -95,7 +95,7 @@ for at in 0 $(((32 << 20) - 4096)); do
 		fail "the superblock has changed under a system that uses the volume"
 done
 expect 0 "$ctl" tune v.img --lease never # the system continues as before
-# It dies: the next tune first recovers what it left.
+# The system dies: the next tune first recovers its slot.
 say 1 mkdir 0 dir
 say 1 reset 0
 expect 0 "$ctl" tune v.img --uuid random --label fourth

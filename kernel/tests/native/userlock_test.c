@@ -399,7 +399,7 @@ static void ring(unsigned int n, unsigned int kind, int expect)
 		CHECK_EQ(ask(i % SYSTEMS, next % 5, lock_of(kind, i, true, next, next), &w[i]),
 			 i < n - 1 ? -EAGAIN : expect);
 	}
-	for (i = 0; i < n; i++) {	/* no other one gets it, and that one has left the cycle */
+	for (i = 0; i < n; i++) {	/* no other owner gets it, and that owner has left the cycle */
 		unsigned int next = (i + 1) % n;
 
 		if (i < n - 1 || expect == -EAGAIN)
@@ -696,7 +696,7 @@ static pthread_t busy(void)
 	return id;
 }
 
-/* It gets nothing more, and waits for nothing: what it has is released a little later. */
+/* It gets no more locks and does not wait; its locks are released a little later. */
 static void killed(void)
 {
 	struct sg_userlock a = whole(SG_USERLOCK_POSIX, 1, true), b = whole(SG_USERLOCK_POSIX, 2, true);

@@ -173,7 +173,7 @@ static void test_places(void)
 	fits(50, 2 * MIB, 0, 16 * GIB + 2 * MIB);
 	fits(66, 2 * MIB, 0, 16 * GIB + 130 * MIB);
 	fits(2500, 2 * MIB, 0, 16 * GIB + 130 * MIB);
-	CHECK(!zone_fit(&map, 2502 * MIB, 2 * MIB, &p));	/* what is missing does not count */
+	CHECK(!zone_fit(&map, 2502 * MIB, 2 * MIB, &p));	/* missing fields do not count */
 	CHECK_EQ(zone_largest(&map, 2 * MIB), 2500 * MIB);
 	fits(64, GIB, 0, 17 * GIB);
 	fits(1606, GIB, 0, 17 * GIB);

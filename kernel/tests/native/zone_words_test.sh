@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl zone and volume: what is refused before the tool looks at anything. With LVM, and
-# memory to divide: e2e/scenarios/zone.sh; how LVM's reports are read: zone_test.c.
+# stargatectl zone and volume: arguments that are refused before the tool looks at anything. With
+# LVM, and memory to divide: e2e/scenarios/zone.sh; how LVM's reports are read: zone_test.c.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 

@@ -510,7 +510,7 @@ static void epochs(struct member *m)
 
 /*
  * The most that a dead system can leave: a record in each of its journals, of the largest size. Its
- * words are those of a page of its own file, so replay changes nothing else.
+ * words lie in a page of its own file, so replay changes nothing else.
  */
 static void fill_journals(struct member *m)
 {

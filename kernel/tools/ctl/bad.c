@@ -2,7 +2,7 @@
 /*
  * bad: a volume's list of bad pages (docs/bad-memory.md), and the files whose bytes were there. If
  * the volume is mounted here, its module changes the list, because it may have unmapped the page.
- * Otherwise the change is one store, whatever systems use the volume meanwhile.
+ * Otherwise the change is one store, and systems may use the volume meanwhile.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -2,8 +2,8 @@
 /*
  * A bound on what a command copies out of a volume (D10). Its tables and directories are untrusted:
  * a file may map one page again and again, and a directory may have many names. A correct volume
- * maps each page once. It has each directory, and each file with one name, at one place of the
- * tree.
+ * maps each page once. In a sound volume each directory, and each file with one name, is at one
+ * place of the tree.
  */
 #include <stdlib.h>
 #include "ctl.h"
@@ -41,8 +41,8 @@ int tree_meet(struct call *c, const char *path, u64 ino)
 }
 
 /*
- * A file that others move meanwhile may be met twice. A file that alone maps too much is refused,
- * and its copy is removed; it does not count against later files.
+ * The walk may meet a file twice that others move meanwhile. A file that alone maps too much is
+ * refused, and its copy is removed; it does not count against later files.
  */
 static int take(struct call *c, const char *path, struct piece *p)
 {

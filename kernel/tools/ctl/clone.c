@@ -12,7 +12,7 @@
 /* --- identity of the clone ------------------------------------------------------------------ */
 
 /*
- * Join exclusively: this recovers what dead systems have left, and frees open files without names.
+ * Join exclusively: this recovers the slots of dead systems, and frees open files without names.
  */
 static int renew(const struct own *o)
 {
@@ -120,7 +120,7 @@ int cmd_clone(struct call *c)
 
 	if (err)
 		return refused_now(c, err);
-	tool_quiet = true;	/* what dead systems have left in it is no news */
+	tool_quiet = true;	/* traces of dead systems in it need no message */
 	err = copy_size(&s, &size);
 	if (!err && !sg_base_fits(size, c->base)) {
 		sg_refuse_base(size, c->base, s.why);

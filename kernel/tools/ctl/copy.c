@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Copy a volume as it is at one moment, while other systems use it (docs/snapshots.md). The first
- * pass copies all of it while the systems work, and the second copies what differs by then. The
- * second shows how long the third pass will take, for which all systems freeze. If the volume is
- * mounted here, the module asks them to. On a file or device-dax node this tool is one of the
- * systems. A device without a mount here is opened exclusively.
+ * pass copies the whole volume while the systems work. The second pass copies the pages that differ
+ * afterwards. The second shows how long the third pass will take, for which all systems freeze. If
+ * the volume is mounted here, the module asks them to. On a file or device-dax node this tool is
+ * one of the systems. A device without a mount here is opened exclusively.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -127,7 +127,7 @@ static int copy_error(const struct copy *s, int err)
 
 static int has_grown(const struct copy *s)
 {
-	tool_error("%s: has grown meanwhile: try again", s->path);
+	tool_error("%s: the volume has grown meanwhile: try again", s->path);
 	return -EAGAIN;
 }
 
@@ -394,7 +394,7 @@ static int nobody_stores(struct copy *s)
 	for (i = 0; i < SG_SLOTS && !err; i++) {
 		if (SG_SLOT_STATE(s->slots[i].state) == SG_SLOT_FREE)
 			continue;
-		tool_error("%s: is in use or needs recovery, but its mount here does not join (nojoin): copy it where it is used, or unmount it",
+		tool_error("%s: is in use or needs recovery, but its mount here does not join (nojoin): copy it on a system that uses it, or unmount it",
 			   s->path);
 		err = -EBUSY;
 	}

@@ -3,7 +3,7 @@
  * systems VOLUME fence: fence a live system, because the administrator says so. On the node that
  * has mounted the volume, the memory of the system's machine is revoked first, so that the fence is
  * certain (D6). Where that is impossible, the fence is only a claim, and needs --force. --force
- * also fences a system whose heartbeat moves. A mistyped name or number usually is that of such a
+ * also fences a system whose heartbeat moves. A mistyped name or number usually belongs to such a
  * system.
  */
 #define _GNU_SOURCE

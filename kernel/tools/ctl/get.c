@@ -2,9 +2,9 @@
 /*
  * get: copy files and trees out of a volume. Holes stay holes, and hard links stay hard links.
  *
- * The volume is untrusted (D10): the copy must not follow or run anything of it. So within a tree
- * get follows no symbolic link that it meets outside (a directory may hold a link and a directory
- * of one name). It clears set-ID bits, and makes no devices.
+ * The volume is untrusted (D10): the copy must not follow or run anything of it. So within a tree,
+ * get follows no symbolic link on this system: a directory of the volume may contain a link and
+ * a directory of one name. It clears set-ID bits, and makes no devices.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -267,7 +267,7 @@ static int get_dir(struct call *c, const struct sg_iref *ref, const struct sg_at
 }
 
 /*
- * Make one more name of the copied file: of that one, and not of a file that has replaced it since.
+ * Make one more name of the copied file, and not of a file that has replaced it since.
  */
 static int get_again(struct call *c, const struct link_seen *seen, const struct outside *to)
 {

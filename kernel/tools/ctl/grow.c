@@ -95,7 +95,7 @@ static int grow_beside(struct call *c)
 	return member_close(&c->m) ?: err;
 }
 
-/* Its size; 0: it could not be examined, which has been reported. */
+/* Returns its size, or 0 if it could not be examined (reported). */
 static u64 size_now(const char *path, struct target *t, u64 *most)
 {
 	struct sg_vol vol;
@@ -144,8 +144,8 @@ static int lock_file(struct call *c, int fd)
 }
 
 /*
- * The CSI driver notes the length of each volume of a zone of files in a link beside it: that of
- * NAME in .at-NAME. The driver attributes all bytes beyond that length to a member. It updates the
+ * The CSI driver notes the length of each volume of a zone of files in a link beside the file:
+ * .at-NAME for NAME. The driver attributes all bytes beyond that length to a member. It updates the
  * link before it calls this command.
  */
 static int ask_driver(struct call *c)

@@ -4,8 +4,8 @@
  * fences them when the machine has ended. See docs/protocol.md, sections 1 and 3.
  *
  * Meanwhile the volume may be created, recreated, grow or shrink: each look opens it again. Nothing
- * in it is trusted but the words of the slots. A system that claims to be of this machine gets what
- * it asks for (D10).
+ * in it is trusted but the words of the slots. A system that claims to be of this machine is
+ * treated as one, and fenced with it (D10).
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

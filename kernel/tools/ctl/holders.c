@@ -99,7 +99,7 @@ static bool read_holder(const char *line, struct holder *h)
 	return true;
 }
 
-/* Without this process, which has just mapped it for the look. */
+/* Leaves out this process, which has just mapped the volume itself. */
 unsigned int read_holders(const char *path, struct holder *to, unsigned int room)
 {
 	char dir[PATH_MAX], line[128];

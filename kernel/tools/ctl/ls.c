@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ls: names of a directory, or of a tree. One line each, whatever characters a name has. */
+/* ls: names of a directory, or of a tree. Each name takes one line, whatever characters it has. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/sysmacros.h>
@@ -110,7 +110,7 @@ static char *path_of(const char *dir, const char *name)
 }
 
 /*
- * Print a line for a name. From here on its type is that of the inode; 0: the inode cannot be read.
+ * Print a line for a name. From here on its type comes from the inode; 0: the inode cannot be read.
  */
 static int ls_one(struct call *c, struct listed *e, const char *path)
 {

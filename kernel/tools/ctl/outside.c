@@ -2,8 +2,8 @@
 /*
  * Names outside of the volume. Trees often belong to users whom the caller, root, must not trust:
  * during a copy they rename directories and put symbolic links in their place. So each directory is
- * opened once, without following a link, and names in it are relative to this descriptor. A check
- * follows each open: the opened object must be the one that was examined before.
+ * opened once, without following a link, and names in it are relative to this descriptor. After
+ * each open, a check makes sure that the opened object is the one that was examined before.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -33,8 +33,8 @@ static int not_made(const char *path)
 
 /*
  * Remove the leftover of a killed run: otherwise a process that still has it open could read the
- * copy. It is removed under its lock, and only while it has the name: its maker may have finished
- * it meanwhile.
+ * copy. It is removed under its lock, and only while it has the name, because its maker may have
+ * completed it meanwhile.
  */
 static int remove_old(const struct part *p)
 {

@@ -356,7 +356,7 @@ int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, st
 	memset(out, 0, sizeof(*out));
 	left_out.n = 0;
 	vol->on_damage = leave_out;
-	tool_quiet = true;	/* the engine does not know the path: report here what is missing */
+	tool_quiet = true;	/* the engine does not know the path: this reports it */
 	err = read_names(vol, dir, out);
 	tool_quiet = quiet;
 	vol->on_damage = NULL;

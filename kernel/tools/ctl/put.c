@@ -375,7 +375,7 @@ int before_put(struct call *c)
 	err = source_look(&from, &s);
 	if (!err && S_ISDIR(s.st.st_mode) && !c->recursive)
 		err = needs_recursion(c->argv[0]);
-	/* The path of a file has no such end, unless it names an existing directory. */
+	/* The path of a file does not end in a slash, unless it names an existing directory. */
 	c->must_be_dir = n && path[n - 1] == '/' && !S_ISDIR(s.st.st_mode);
 	return err ? 1 : 0;
 }

@@ -143,7 +143,7 @@ static void show(struct call *c, const struct sg_relocate_result *res)
 /* The move can end anywhere: the next run continues. */
 static void interrupted(int sig)
 {
-	static const char text[] = "\nstargatectl: interrupted; run it again, it goes on from there\n";
+	static const char text[] = "\nstargatectl: interrupted; run the command again to continue\n";
 
 	(void)sig;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * systems: the users of the volume, those that are silent, and what each keeps from the others. The
- * command only looks on: it joins nothing, stores nothing, and compares no clocks. The age of a
- * heartbeat is the time for which the command has seen no change.
+ * systems: lists the systems that use the volume, says which are silent, and how much space each
+ * holds up. The command only looks on: it joins nothing, stores nothing, and compares no clocks.
+ * The age of a heartbeat is the time for which the command has seen no change.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -87,7 +87,7 @@ static bool all_beat(const struct watching *w)
 	return true;
 }
 
-/* For @ms; 0: until it is clear which systems are live. */
+/* Watches for @ms; 0: until it is clear which systems are live. */
 static int watch(struct watching *w, u64 ms)
 {
 	u64 seen = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * top: the shared semaphores of a volume mounted here that are locked or waited for: their owners,
- * the owners' systems, and since when these exist.
+ * top: lists the shared semaphores of a volume mounted here that are locked, or for which threads
+ * wait. It shows their owners, the owners' systems, and when each owner began.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

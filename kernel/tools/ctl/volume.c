@@ -198,7 +198,7 @@ int cmd_volume_create(struct call *c)
 
 /*
  * The claim keeps mounts of this system away until the bytes are gone. Mounts of other systems hold
- * no claim: they are in the mount table. The mount table in a snapshot is that of another volume.
+ * no claim: they are in the mount table. The mount table in a snapshot belongs to another volume.
  * Every refusal by LVM or the kernel is found before the tag is set, because the tag cannot be
  * taken back.
  */
@@ -326,8 +326,9 @@ static int reserve(struct growth *g, u64 size, struct zone_place *behind)
 }
 
 /*
- * The space behind the volume joins it once it is clean, because its guests see it from then on.
- * Until then it belongs to a logical volume of its own, so that no other volume gets it.
+ * The space behind the volume becomes part of it once it is wiped, because guests see the space
+ * from then on. Until then it belongs to a logical volume of its own, so that no other volume gets
+ * it.
  */
 static int extend(struct growth *g, const struct zone_place *behind)
 {
@@ -417,7 +418,7 @@ int cmd_volume_relocate(struct call *c)
 
 /* --- activate ------------------------------------------------------------------------------ */
 
-/* Only its device is created, so there is no wait for other users. */
+/* Only its device is created, so there are no users to wait for. */
 int cmd_volume_activate(struct call *c)
 {
 	struct volume v;

@@ -95,8 +95,8 @@ bool zone_finish(const struct zone *z);
 /* --- shorten.c ------------------------------------------------------------------------------ */
 
 /*
- * Shorten it to the size that @v has, after a failed growth. Not if the file system has followed
- * after all, or if a mount of this system may have seen the memory (reported).
+ * Shorten it to the size that @v has, after a failed growth. Not if the file system has grown after
+ * all, or if a mount of this system may have seen the memory (reported).
  */
 void volume_shorten(const struct volume *v);
 

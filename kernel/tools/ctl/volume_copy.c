@@ -117,7 +117,7 @@ static int fill(struct copying *k)
 	if (k->copy.size == was) {
 		err = run(k);
 	} else {
-		tool_error("%s: has grown meanwhile: try again", k->name);
+		tool_error("%s: the volume has grown meanwhile: try again", k->name);
 		err = -EAGAIN;
 	}
 	return copy_close(&k->copy) ?: err;
@@ -270,7 +270,7 @@ static int copying(struct call *c, bool snapshot)
 	k.c = c;
 	k.snapshot = snapshot;
 	tool_goes_on();
-	tool_quiet = true;	/* what dead systems have left in it is no news */
+	tool_quiet = true;	/* traces of dead systems in it need no message */
 	if (!snapshot && is_path(c->volume))
 		return copy_of_file(&k);
 	err = volume_hold(&k.from, c->volume);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volume rename: give the logical volume another name, in the same zone. Its bytes, its label and
- * UUID, and its address stay, so machines and copies of it are not affected. Users of the name are:
- * mounts, /etc/fstab, and Kubernetes, whose claims know nothing but the name of a volume.
+ * volume rename: give the logical volume another name, in the same zone. Its bytes, label, UUID and
+ * address stay, so its machines and copies are not affected. Users of the name are: mounts,
+ * /etc/fstab, and Kubernetes, whose claims know nothing but the name of a volume.
  *
  * LVM makes it one change. The volume has no device meanwhile, so a killed command leaves an
  * inactive volume, with the old name or with the new one.
@@ -37,15 +37,15 @@ int before_volume_rename(struct call *c)
 	if (c->force || (!of_kubernetes(own) && !of_kubernetes(to)))
 		return 0;
 	if (of_kubernetes(own))
-		tool_error("%s: has a name of the CSI driver, whose claim or pod would lose it; if no PersistentVolume has it, give --force", c->volume);
+		tool_error("%s: has a name of the CSI driver, so a claim or pod would lose it; if no PersistentVolume names it, give --force", c->volume);
 	else
-		tool_error("'%s': is a name of the CSI driver, whose claim or pod would get this volume; if you want that, give --force", to);
+		tool_error("'%s': is a name of the CSI driver, so a claim or pod would get this volume; if you want that, give --force", to);
 	return refused(c, -EUCLEAN, NULL);
 }
 
 /*
- * As before volume delete: no use here or on another system. The mount table in a snapshot is that
- * of its volume.
+ * As before volume delete: no use here or on another system. The mount table in a snapshot belongs
+ * to its volume.
  */
 static int unused(struct call *c, struct volume *v)
 {

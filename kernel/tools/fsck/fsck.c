@@ -191,7 +191,7 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 		[SG_CHECK_REPAIR] = "damage is left that could not be repaired",
 	};
 
-	if (res->beyond)	/* do not advise what cannot work */
+	if (res->beyond)	/* do not advise a repair that cannot work */
 		return "damaged beyond repair; restore it from a backup (all its pages are kept)";
 	if (res->no_space)
 		return "damage is left because no pages are free; remove files, then repair again";
@@ -329,7 +329,7 @@ static int check(struct job *job, struct target *t)
 	if (hopeless(job, t, &probe))
 		return EXIT_TROUBLE;
 	if (job->mode != SG_CHECK_ONLY && job->force_live)
-		tool_warn("%s: fences all systems that use it, also live ones: those lose all later writes",
+		tool_warn("%s: fences all systems that use it, also live ones: they lose all later writes",
 			  job->path);
 	if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid) {
 		err = member_watch(t, &probe.sb, job->force_live ? 0 : MEMBER_WAIT_MS, res.why);

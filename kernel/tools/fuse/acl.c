@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * POSIX access control lists. The kernel checks them, and keeps none of them: it leaves the rest to
- * the file system. A new inode inherits the default list of its directory, a list that says no more
- * than a mode becomes that mode, and chmod() changes the list.
+ * the file system. A new inode inherits the default list of its directory. A list that says no more
+ * than a mode becomes that mode. chmod() changes the list.
  */
 #define _GNU_SOURCE
 #include <errno.h>

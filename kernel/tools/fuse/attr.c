@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Attributes: reading, changing, and what a change takes away with it. */
+/* Attributes: reading them, changing them, and the set-ID bits that a change clears. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,10 @@
 /*
  * flock, fcntl and open-file locks: they hold between systems, because the volume's table decides.
  *
- * A table in inherited memory has the locks of this system. It shows what to release when a file is
- * closed, and the next server takes the same locks again. A request that waits holds no thread: one
- * thread tries all of them in turn, soon after a release here, and every 20 ms at least.
+ * A table in inherited memory has the locks of this system. The list says which locks to release
+ * when a file is closed. From it, the next server takes the same locks again. A request that waits
+ * holds no thread: one thread tries all of them in turn, soon after a release here, and every 20 ms
+ * at least.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -313,7 +313,7 @@ static int wait_for_server(const struct options *opt)
 	}
 }
 
-/* Is another start worth a try? Not if servers die one after the other. */
+/* Is another start worth a try? The parent gives up if servers die one after the other. */
 static bool may_restart(void)
 {
 	static time_t began[RESTARTS];
@@ -341,7 +341,7 @@ static int keep(const struct options *opt)
 			return 1;
 		}
 		if (WIFSIGNALED(status))
-			tool_warn("%s: the server was ended by signal %d: another one goes on",
+			tool_warn("%s: signal %d ended the server: another server goes on",
 				  opt->dir, WTERMSIG(status));
 		else if (WEXITSTATUS(status) != STATUS_AGAIN)
 			usleep(500000);
@@ -393,7 +393,7 @@ static void close_outputs(void)
 		return;
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	/* standard error stays: it has what the server has to say */
+	/* standard error stays: it has the server's messages */
 }
 
 /* @ready: for the status of the start; -1: nobody waits. */

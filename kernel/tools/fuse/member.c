@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The server as a system of the volume: its memory, its slot, its heartbeat, and what the engine
- * asks of it. The same threads as in the module (kernel/module/membership.c): the first waits for
+ * The server as a system of the volume: its memory, its slot, its heartbeat, and the engine's
+ * callbacks. The same threads as in the module (kernel/module/membership.c): the first waits for
  * nothing, because other systems count its heartbeats.
  */
 #define _GNU_SOURCE
@@ -164,8 +164,8 @@ static void sleep_ms(int ms)
 
 /*
  * Each server locks a byte of the volume's file that its slot's number chooses. The kernel drops
- * that lock with the process. So a server that has seen the byte locked, and finds it free while
- * the slot is still live, knows for certain that the process is gone: it fences it at once. This
+ * that lock with the process. So if a server has seen the byte locked, and finds it free while the
+ * slot is still live, the process has certainly ended. The server fences the slot at once. This
  * holds for processes of this boot only, and needs no common name space of processes.
  */
 static u64 seen_locked[SG_SLOTS];	/* state words of slots whose byte was locked */

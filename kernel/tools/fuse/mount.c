@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The mount itself: by mount(2) if this process may, as root may and as any user may in a user
- * namespace of its own; otherwise by fusermount3, which Debian installs for all users.
+ * The mount itself: by mount(2) if this process may, as root, or as any user in a user namespace of
+ * its own. Otherwise by fusermount3, which Debian installs for all users.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,7 +65,7 @@ int fd_receive(int socket)
 
 /* --- mounting ------------------------------------------------------------------------------- */
 
-/* mount(2) takes what follows the last comma as it is; fusermount3 wants commas escaped. */
+/* mount(2) takes the text after the last comma literally; fusermount3 needs commas escaped. */
 static void escape(char *out, const char *in, const char *special)
 {
 	for (; *in; in++) {
@@ -147,7 +147,7 @@ static int mount_by_helper(const struct options *opt)
 		fd = fd_receive(pair[1]);
 	close(pair[1]);
 	if (err == -ENOENT)
-		tool_error("%s: this user may not mount, and %s is missing: install fuse3, or run this as root",
+		tool_error("%s: this user may not mount, and %s is missing: install fuse3, or run the command as root",
 			   opt->dir, HELPER);
 	return err ? err : fd;
 }

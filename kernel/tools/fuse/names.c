@@ -10,7 +10,7 @@
 #include "fuse.h"
 
 #define TURNS		100	/* of a name that gets another file at each look */
-#define VIRTUAL		".stargate"	/* of the root: where the module shows what is not in the volume */
+#define VIRTUAL		".stargate"	/* of the root: the module shows its own files there */
 
 static int name_length(const char *name, u32 *len)
 {

@@ -216,7 +216,7 @@ void node_close(u64 id)
 
 static struct {
 	pthread_mutex_t lock;
-	u64 until;		/* look-ups until then keep what they find */
+	u64 until;		/* look-ups until then keep their results */
 	unsigned int n;
 	struct {
 		u64 id, since;
@@ -349,7 +349,7 @@ int node_prepare(void)
 	return 0;
 }
 
-/* After the join. A file that has gone meanwhile is stale for its users. */
+/* After the join. A file that was removed meanwhile is stale for its users. */
 void node_inherit(void)
 {
 	struct sg_iref ref;

@@ -2,14 +2,14 @@
 /*
  * Calls of the kernel, and the threads that handle them.
  *
- * One thread at least reads /dev/fuse at any time, so that an INTERRUPT always reaches the server:
- * the thread that takes a call, and leaves no reader behind, starts another thread. If the greatest
+ * At least one thread reads /dev/fuse at any time, so that an INTERRUPT always reaches the server.
+ * A thread that takes a call, and leaves no reader behind, starts another thread. If the greatest
  * number of threads runs, because all wait for another system, it puts the call into a queue
  * instead, and reads on.
  *
- * Calls are in memory that the next server inherits. If this server is killed, that one handles the
- * calls which this one had begun, so their callers only wait a moment longer. The change may have
- * been made already. Most calls can be done twice. For the others the handlers look:
+ * Calls are in memory that the next server inherits. If this server is killed, the next server
+ * handles the calls that this one had begun, so their callers only wait a moment longer. The change
+ * may have been made already. Most calls can be done twice. For the others the handlers look:
  *
  *   a new name exists           the file has the time of this very call, to the nanosecond
  *   a name to remove is gone    or it leads to another file than the one that the call noted

@@ -482,8 +482,8 @@ int device_drain(const struct target *t)
 	int err;
 
 	/*
-	 * Before the hold, changes in the private copy are on no device. After the leave all of
-	 * them are, and the copy would hide what another system stores.
+	 * Before the hold, changes in the private copy are on no device. After the leave all slots
+	 * can be taken, and the copy would hide another system's stores.
 	 */
 	if (!device_held(t) || !t->device->held)
 		return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * LVM through its program: an administrator could run the same commands, and sees their effects.
- * Its settings are those of the machine (/etc/lvm); its environment is not the caller's.
+ * It uses the machine's settings (/etc/lvm), and does not inherit the caller's environment.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -87,7 +87,7 @@ void sg_os_peek(void *dst, const void *src, size_t len)
 
 		if (!m->base || at < m->base || (u64)(at - m->base) >= m->size)
 			continue;
-		/* what the file does not have any more is nothing, either */
+		/* a range behind the end of the file has no data, either */
 		if (pread(m->fd, dst, len, at - m->base) != (ssize_t)len)
 			memset(dst, 0, len);
 		return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Paths of the inodes in findings. An inode does not know its name, so the first finding that asks
- * causes a read of the whole tree, from the root. A clean volume is not read twice.
+ * Paths of the inodes in findings. An inode does not know its name. So the first finding that needs
+ * a path causes a read of the whole tree, from the root. A clean volume is not read twice.
  *
  * The tree is damaged, and may be changed by a hostile member (D10). The engine reads it and leaves
  * out invalid names. Each directory is read once, however many names it has, and all names together

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The physical address of a device's first byte (D3). The kernel's drivers know it: sysfs has that
- * of a pmem disk, a partition adds its start, a linear device-mapper table (LVM) its offset. A
- * device that is not one contiguous range of such a device has no base.
+ * The physical address of a device's first byte (D3). The kernel's drivers know it. sysfs has the
+ * address of a pmem disk; a partition adds its start, and a linear device-mapper table (LVM) its
+ * offset. A device that is not one contiguous range of such a device has no base.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

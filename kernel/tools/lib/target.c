@@ -338,7 +338,10 @@ int target_create(struct target *t, const char *path, const struct sg_super *sb,
 	if (target_path(path) != path) {
 		t->fd = open(target_path(path), O_RDWR | O_CLOEXEC);
 	} else {
-		/* It did not exist: a file with that name now has not been checked. */
+		/*
+		 * The file did not exist before, so a file that has the name now has not been
+		 * checked.
+		 */
 		t->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		t->made = t->fd >= 0;
 	}

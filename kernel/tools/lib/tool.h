@@ -244,8 +244,8 @@ struct member {
 	bool joined;
 };
 /*
- * Open the volume at @path. To look: nothing is changed, and the private copy gets the recovery of
- * what dead systems left. To change: join, with a heartbeat. Reports errors.
+ * Open the volume at @path. For reading only: nothing on the device is changed, and dead systems
+ * are recovered in the private copy. To change: join, with a heartbeat. Reports errors.
  */
 int member_open(struct member *m, const char *path, bool change, bool force);
 /* The same for a change, together with all users, on a file or device-dax node. */

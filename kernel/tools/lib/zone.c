@@ -7,7 +7,7 @@
 #include "lvm.h"
 #include "zone.h"
 
-/* One row for each run of extents, free ones too. */
+/* One row for each run of extents, also for free ones. */
 const char *const zone_report[] = {
 	"pvs", "--segments", "--reportformat", "json", "--units", "b", "--nosuffix", "-o",
 	"vg_name,vg_uuid,vg_tags,vg_extent_size,pv_name,pe_start,pvseg_start,pvseg_size,lv_name,lv_tags,"

@@ -67,7 +67,7 @@ static int plan(struct request *r, u64 size, struct sg_super *sb)
 		tool_error("%s: %s", r->path, why);
 	else
 		memcpy(r->uuid, sb->uuid, sizeof(r->uuid));
-	r->opts.uuid = r->uuid;	/* the planned volume is the one that is made */
+	r->opts.uuid = r->uuid;	/* the volume that was planned is made */
 	return err;
 }
 

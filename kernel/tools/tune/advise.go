@@ -94,7 +94,7 @@ func (o *options) input() (advice.Input, error) {
 	signature, _, _ := o.sys.Hypervisor()
 	isHost := o.sys.Exists("/sys/kernel/debug/kvm") && (!o.sys.Live() || os.Geteuid() == 0)
 	if signature == "" && !isHost {
-		return in, fmt.Errorf("this machine is no guest, and has no VM of KVM that this user may look at: run it as root")
+		return in, fmt.Errorf("this machine is no guest, and this user may not measure a VM of KVM here: run the command as root")
 	}
 	if signature != "" {
 		in.Guest = guest.Collect(o.sys, o.pause)

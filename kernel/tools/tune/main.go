@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-tune shows where a virtual machine's exits and wake-ups come from, advises what to
-// change, changes it, and undoes the change.
+// stargate-tune shows the causes of a virtual machine's exits and wake-ups, advises changes, makes
+// them, and undoes them.
 package main
 
 import (

@@ -71,7 +71,7 @@ func (v values) Set(s string) error {
 func runBuild(ctx context.Context, args []string) error {
 	o := options{args: values{}, also: values{}}
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
-	flags.StringVar(&o.dockerfile, "f", "", "the Dockerfile; that of the context if empty")
+	flags.StringVar(&o.dockerfile, "f", "", "the Dockerfile (default: the one of the context)")
 	flags.StringVar(&o.context, "C", ".", "folder that COPY copies from")
 	flags.StringVar(&o.reference, "t", "", "name of the image")
 	flags.StringVar(&o.archive, "o", "", "archive to make")

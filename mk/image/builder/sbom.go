@@ -25,9 +25,9 @@ import (
 	"github.com/spdx/tools-golang/utils"
 )
 
-// Places where a root folder records the Debian packages of its files: one file with each package's
-// control fields, as in distroless images; and next to it those of packages whose code was linked
-// into our programs.
+// Places where a root folder records the Debian packages of its files. One file has each package's
+// control fields, as in distroless images. Another, next to it, lists the packages whose code was
+// linked into our programs.
 const (
 	installedDir = "var/lib/dpkg/status.d"
 	linkedDir    = "usr/share/doc/stargate/linked.d"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suites: which cases there are, what they need, and which run in `make test`."""
+"""The suites: their cases, the needs of each case, and the suites of `make test`."""
 
 from . import native, driver, kernels, long, clusters  # noqa: F401: in the order of `make help`
 from .base import ALL_KERNELS, KERNELS, SETUPS, SUITES  # noqa: F401: for mk/test/run

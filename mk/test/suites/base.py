@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts that all suites share: the table of suites and setups, and what their cases depend on."""
+"""Parts that all suites share: the table of suites and setups, and dependencies of cases."""
 
 import os
 

@@ -43,7 +43,7 @@ func haltPolls(_ Input, vm host.VM) *Advice {
 	}
 	return &Advice{
 		Title:    "poll less for halted vCPUs of VM " + vm.Name,
-		Reason:   "before a vCPU sleeps, KVM polls for its next event; here most of that time ends in a sleep all the same",
+		Reason:   "before a vCPU sleeps, KVM polls for its next event; here most of these polls end in a sleep anyway",
 		Evidence: fmt.Sprintf("%.0f polls a second, %.0f of them successful; the others took %.1f %% of a processor", vm.Attempts, vm.Polls, vm.Polled),
 		Saving:   fmt.Sprintf("up to %.1f %% of a processor", vm.Polled),
 		Risk:     "wake-ups of all VMs of this host take longer by the time of a context switch",

@@ -96,7 +96,7 @@ func napiDefer(_ Input, f *guest.Facts) *Advice {
 	}
 	a := &Advice{
 		Title:    "let the kernel poll a busy network device a little longer",
-		Reason:   "each interrupt costs an exit or an injection; the kernel can look again after 200 us, twice, before it asks for interrupts (P2 dropped NAPI from emulated cards instead)",
+		Reason:   "each interrupt costs an exit or an injection; the kernel can poll twice more, after 200 us each, before it enables interrupts (P2 dropped NAPI from emulated cards instead)",
 		Evidence: strings.Join(seen, "; "),
 		Saving:   notMeasured + " here; the values are the example of the kernel's documentation (networking/napi)",
 		Risk:     "a single packet after a pause may wait up to 200 us",
@@ -160,7 +160,7 @@ func readahead(_ Input, f *guest.Facts) *Advice {
 		Reason:   "a stream waits for each request that was not sent in time; readahead decides how much is asked for at once",
 		Evidence: strings.Join(seen, "; "),
 		Saving:   notMeasured,
-		Risk:     "reads at random places may fetch bytes that nobody wants; the rule for udev holds for all mounts without a disk of their own, and FUSE may lower the value again when it mounts",
+		Risk:     "random reads may fetch bytes that no program needs; the udev rule applies to all mounts without a disk of their own, and FUSE may lower the value again when it mounts",
 		Settings: settings,
 	}
 }

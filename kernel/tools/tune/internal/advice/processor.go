@@ -32,7 +32,7 @@ func clock(_ Input, f *guest.Facts) *Advice {
 	}
 	a := &Advice{
 		Title:    "read the time without an exit",
-		Reason:   "each reading of clock source " + now + " is an exit to the host, or more; kvm-clock and tsc are read in the guest, and by user programs without a system call",
+		Reason:   "each reading of clock source " + now + " causes at least one exit to the host; kvm-clock and tsc are read in the guest, and by user programs without a system call",
 		Evidence: "the clock source is " + now + "; available: " + strings.Join(f.Clock.Available, " "),
 		Saving:   "each reading of the time: one exit and one system call less; " + notMeasured + " as a rate here",
 		Risk:     "tsc is right only where the processor's counter never stops (invariant_tsc)",
@@ -97,7 +97,7 @@ func features(_ Input, f *guest.Facts) *Advice {
 		return nil
 	}
 	return &Advice{
-		Title:    "use what the hypervisor offers",
+		Title:    "use the features that the hypervisor offers",
 		Reason:   "kernel arguments turn off paravirtual features that KVM offers this guest",
 		Evidence: strings.Join(names, "; "),
 		Saving:   notMeasured,
@@ -113,7 +113,7 @@ func haltpoll(in Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "poll in the guest before a vCPU halts",
-		Reason:   "a halt is an exit, and waking from it costs the host's scheduler; with a processor of its own a vCPU may wait in the guest for a short time first, and the host then stops to poll for it",
+		Reason:   "a halt is an exit, and waking from it costs time in the host's scheduler; a vCPU with its own processor can first wait in the guest for a short time, and the host then stops polling for it",
 		Evidence: fmt.Sprintf("each vCPU has a processor; idle driver %q, governor %q, steal %.1f %%", f.Idle.Driver, f.Idle.Governor, f.Steal),
 		Saving:   notMeasured + " here; the kernel's documentation (virt/guest-halt-polling) names fewer exits and wake-ups, and no figure",
 		Risk:     "processors of the host use more power and help their neighbours less; on shared processors this takes time from other VMs",
@@ -186,7 +186,7 @@ func nmiWatchdog(_ Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "no NMI watchdog in a guest",
-		Reason:   "it uses a performance counter, which the host emulates: setting it and each NMI are exits; and a vCPU that only waits for a processor looks locked up",
+		Reason:   "it uses a performance counter, which the host emulates: setting it and each NMI are exits; also, a vCPU that only waits for a processor looks locked up",
 		Evidence: "kernel.nmi_watchdog is 1",
 		Saving:   notMeasured,
 		Risk:     "a vCPU that hangs with interrupts off is no longer reported by the guest itself",

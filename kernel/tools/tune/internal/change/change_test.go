@@ -100,8 +100,7 @@ func sameTree(t *testing.T, when string, want, got map[string]string) {
 	}
 }
 
-// updateGrub does what Debian's does: the drop-ins' words go to grub.cfg, which is replaced at
-// once.
+// updateGrub works like Debian's: the words of drop-ins go to grub.cfg, which is replaced at once.
 func updateGrub(sys system.System) func(string, ...string) error {
 	return func(program string, _ ...string) error {
 		if program != "/usr/sbin/update-grub" {

@@ -14,7 +14,7 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// sample is what is counted twice, for a rate.
+// sample has the counters that are read twice, for a rate.
 type sample struct {
 	interrupts map[string]counter
 	times      times
@@ -166,8 +166,8 @@ func (f *Facts) interrupts(sys system.System, before, after sample) {
 	}
 }
 
-// driverOf returns the driver of the nearest device above a path of sysfs that has one, except
-// those of SCSI's upper layer, which is the same for all controllers.
+// driverOf returns the driver of the nearest device above a path of sysfs that has one. It skips
+// drivers of SCSI's upper layer, which is the same for all controllers.
 func driverOf(sys system.System, path string) string {
 	top := sys.Path("/sys/devices")
 	for at := sys.Real(path); strings.HasPrefix(at, top+"/"); at = filepath.Dir(at) {

@@ -106,8 +106,8 @@ func countList(list string) int {
 
 func cut(word string) (key, value string, there bool) { return strings.Cut(word, "=") }
 
-// remote says whether the content of a file system of this type comes over a network, or from a
-// process or the host: its readahead decides how many requests are under way.
+// remote reports whether the content of a file system of this type comes over a network, or from a
+// process or the host. Its readahead then decides how many requests are in progress.
 func remote(kind string) bool {
 	return kind == "nfs" || kind == "nfs4" || kind == "virtiofs" || kind == "fuse" ||
 		strings.HasPrefix(kind, "fuse.")

@@ -28,7 +28,7 @@ type VM struct {
 	// percent.
 	Polled   float64 `json:"halt_polls_failed_percent"`
 	Injected float64 `json:"injected_interrupts"`
-	// Timers are those of them that had the vector of Linux' local timer.
+	// Timers counts the interrupts with the vector of Linux' local timer.
 	Timers float64 `json:"timer_interrupts"`
 	// Steal is the time that vCPUs waited for a processor, in percent of one processor.
 	Steal     float64            `json:"steal_percent"`

@@ -14,8 +14,8 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// reasonNames returns the names of exit reasons from the format of the event kvm_exit, in which
-// each kernel lists those that it knows: for VMX and for SVM, which differ.
+// reasonNames returns the names of exit reasons from the format of the event kvm_exit. There each
+// kernel lists the reasons that it knows, for VMX and for SVM, which differ.
 func reasonNames(sys system.System, at string) map[uint64]string {
 	format := sys.Text(at + "/events/kvm/kvm_exit/format")
 	cpuinfo, _ := sys.Read("/proc/cpuinfo")

@@ -13,8 +13,8 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// The kernel itself counts events by their fields (histogram triggers), in an instance of its
-// tracing that is ours: no event is copied to user space, and no other user of tracing notices.
+// The kernel itself counts events by their fields (histogram triggers), in a separate instance of
+// its tracing. So no event is copied to user space, and other users of tracing are not affected.
 const prefix = "stargate-tune-"
 
 // trigger is a histogram of one of KVM's events. The kernel allows three keys.
@@ -45,7 +45,8 @@ type trace struct {
 	started []trigger
 }
 
-// start sets the triggers. The lines say what this kernel lacks; without tracefs trace is nil.
+// start sets the triggers. The returned lines say which events this kernel lacks; without tracefs
+// trace is nil.
 func start(sys system.System) (*trace, []string) {
 	root := ""
 	for _, path := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} {
