@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # Measures how long users wait, and what the driver uses at that time. The table goes unchanged into
-# docs/performance/kubernetes.md. Sourced by e2e/cluster/case. shellcheck
-# disable=SC2016,SC2034,SC2154 # e2e/cluster/case has the rest
+# docs/performance/kubernetes.md. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case has the rest
 
 # host_claim NAME [FOLDER]: a claim for a folder of the node, without any driver.
 host_claim() {

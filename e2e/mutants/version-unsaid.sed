@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A system does not store which release it runs. file: kernel/core/member/join.c scenario: upgrade
+# A system does not store which release it runs.
+# file: kernel/core/member/join.c
+# scenario: upgrade
 # maps: walk
 /^static void say_who(/,/^}/{/slot->version, id->version/d}

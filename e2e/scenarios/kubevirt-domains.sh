@@ -14,8 +14,8 @@
 # own.
 #
 # suite: kubevirt
-# node: --guests 1 --mem 640M --no-mount --size 128M --pkgs "libvirt-daemon
-# libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 lvm2" limit: 3600
+# node: --guests 1 --mem 640M --no-mount --size 128M --pkgs "libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 lvm2"
+# limit: 3600
 # shellcheck disable=SC2016 # quoted text is for the node's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"

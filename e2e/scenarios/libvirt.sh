@@ -6,8 +6,8 @@
 # address. libvirt makes QEMU allocate all of it in advance. The kernel satisfies that request, so
 # QEMU itself stores nothing, while other processes write to files of the volume all the time.
 #
-# node: --guests 1 --no-mount --size 64M --pkgs "libvirt-daemon libvirt-daemon-driver-qemu
-# libvirt-clients qemu-system-x86 lvm2" limit: 1200
+# node: --guests 1 --no-mount --size 64M --pkgs "libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 lvm2"
+# limit: 1200
 # shellcheck disable=SC2016 # quoted text is for the node's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"

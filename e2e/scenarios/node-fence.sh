@@ -15,7 +15,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 region=/mnt/sg/.stargate/region
 
-# here WHAT COMMAND: it succeeds on the host. never WHAT PATTERN COMMAND: COMMAND fails, with
+# here WHAT COMMAND: COMMAND succeeds on the host. never WHAT PATTERN COMMAND: COMMAND fails, with
 # PATTERN.
 here() { on host "$2" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: $(cat "$RIG_DIR/said")"; passed "$1"; }
 never() {

@@ -9,8 +9,10 @@
 # The second place is 64 MiB of g1's own memory. There is no memory for a volume of a terabyte: a
 # sparse file covers its region, and /proc/cpuinfo is replaced to name another processor.
 #
-# rig: --pages --no-mount --size 256M --mem 1G --append memmap=64M!0x20000000 --pkgs "lvm2
-# qemu-system-x86" kernels: 6.12 maps: walk limit: 900
+# rig: --pages --no-mount --size 256M --mem 1G --append memmap=64M!0x20000000 --pkgs "lvm2 qemu-system-x86"
+# kernels: 6.12
+# maps: walk
+# limit: 900
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"

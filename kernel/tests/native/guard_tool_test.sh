@@ -3,7 +3,8 @@
 #
 # stargatectl guard, as a user calls it: signals and statuses that it passes on, refusals, and
 # volumes that are made while it watches. Then `systems`, which lists and fences systems, and the
-# lease. shellcheck source=kernel/tests/lib/guards.sh
+# lease.
+# shellcheck source=kernel/tests/lib/guards.sh
 source "$(dirname "$0")/../lib/guards.sh"
 
 make_volume v.img
