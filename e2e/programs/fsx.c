@@ -28,6 +28,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "random.h"
 
 #define PAGE 4096ul
 #define LOG_LINES 40
@@ -38,19 +39,9 @@ static unsigned char *good, *buffer;	/* expected content of the file; scratch */
 static size_t size, limit = 6ul << 20;
 static int stored_beyond;	/* a mapping has stored behind the end in the last page */
 static int skipping;		/* another one has done it: only update the copy */
-static uint64_t state, seed = 1;
+static uint64_t seed = 1;
 static unsigned long op_number;
 static char log_lines[LOG_LINES][96];
-
-static uint64_t random64(void)
-{
-	state += 0x9e3779b97f4a7c15ull;
-	uint64_t z = state;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
 
 static size_t below(size_t n)
 {

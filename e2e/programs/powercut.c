@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include "random.h"
 
 #define NAMES 14
 #define BYTES (96u << 10)
@@ -43,18 +44,6 @@ struct step {
 	unsigned int pos, len;	/* fresh[0..len) is written */
 	unsigned int value;
 };
-
-static uint64_t state;
-
-static uint64_t random64(void)
-{
-	state += 0x9e3779b97f4a7c15ull;
-	uint64_t z = state;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
 
 static unsigned int below(unsigned int n)
 {

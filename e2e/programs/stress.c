@@ -33,27 +33,18 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "random.h"
 
 #define DIRS 4
 #define NAMES 12		/* contended names per directory */
 #define ANCHORS 40		/* names per directory that never go away */
 #define WORDS 1500		/* of content: several pages, not a whole number */
 
-static uint64_t state, seed = 1;
+static uint64_t seed = 1;
 static unsigned int me, first;
 static struct { unsigned long done, refused, stale; } *counts;	/* shared, one per process */
 static bool others;		/* other systems work, too */
 static bool one_name;		/* is the only one in use */
-
-static uint64_t random64(void)
-{
-	state += 0x9e3779b97f4a7c15ull;
-	uint64_t z = state;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
 
 static unsigned int below(unsigned int n)
 {

@@ -111,7 +111,7 @@ passed "and names its owner: $said"
 at g1 'pkill -KILL stargate-sem; sleep 0.5; ! pgrep -x sleep'
 passed "the command ends with its parent"
 said=$(on g2 'stargate-sem lock -t 10 m -- sh -c "echo \$STARGATE_OWNER_DIED"' 2>&1 </dev/null) || fail "$said"
-[[ $said == *'may be half done'*1 ]] || fail "the next one is not told: $said"
+[[ $said == *'may be inconsistent'*1 ]] || fail "the next one is not told: $said"
 passed "the next one is told"
 
 step "waiting"

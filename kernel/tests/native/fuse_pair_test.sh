@@ -167,7 +167,7 @@ wait $waiter
 is "a waiter outlives its server" got "$(cat got)"
 end "$holder"
 is "the lock is free" got "$(timeout 60 ./locks wait posix ex 0 0 b/l)"
-says 'was ended by signal 9: another one goes on' a.log
+says 'signal 9 ended the server: another server goes on' a.log
 
 # --- keeper and server are killed: the other system recovers --------------------------------
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"stargate/csi-driver/internal/pool"
-	"stargate/csi-driver/internal/stargatectl"
 )
 
 // hangs is a zone with one volume, of 32 MiB, whose tool hangs once: from the call of hang until
@@ -22,22 +21,9 @@ func hangs(t *testing.T) (z *Zone, hang func() (hung <-chan struct{})) {
 	dir := t.TempDir()
 	flag := filepath.Join(dir, "hang")
 	text := "#!/bin/sh\nif mv " + flag + " " + flag + "s 2>/dev/null; then exec sleep 600; fi\n" + script[len("#!/bin/sh\n"):]
-	for _, name := range []string{stargatectl.Ctl, stargatectl.Mkfs} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	programs, err := stargatectl.New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
-	if z, err = Open(background, config, programs); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { z.Close() })
-	line := fmt.Sprintf(`{"base": "%#x", "size": %d, "max_size": %d}`+"\n", config.Base, 32<<20, 64<<20)
-	err = os.WriteFile(z.path("v"), []byte(line), 0o600)
+	z = zoneWith(t, toolsOf(t, text, text))
+	line := fmt.Sprintf(`{"base": "%#x", "size": %d, "max_size": %d}`+"\n", z.config.Base, 32<<20, 64<<20)
+	err := os.WriteFile(z.path("v"), []byte(line), 0o600)
 	if err == nil {
 		err = os.Truncate(z.path("v"), 32<<20)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/pool"
-	"stargate/csi-driver/internal/stargatectl"
 )
 
 // Members of a volume can store anything in it. The driver still sees, makes and deletes all other
@@ -27,17 +26,8 @@ func TestHostileVolume(t *testing.T) {
 			lines[field+" "+number] = fmt.Sprintf(`{%s, %q: %s}`, whole, field, number)
 		}
 	}
-	dir := t.TempDir()
 	text := "#!/bin/sh\nif [ \"$(head -n 1 \"$3\")\" = hang ]; then trap '' TERM; exec sleep 600; fi\n" + script[len("#!/bin/sh\n"):]
-	for _, name := range []string{stargatectl.Ctl, stargatectl.Mkfs} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	programs, err := stargatectl.New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs := toolsOf(t, text, text)
 	for what, line := range lines {
 		config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
 		open := func() *Zone {

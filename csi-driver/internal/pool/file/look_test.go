@@ -36,17 +36,34 @@ case $line in "{"*) echo "$line" ;; *) echo "stargatectl: $3: not a volume" >&2;
 
 func scripted(t *testing.T) *stargatectl.Tools {
 	t.Helper()
+	return toolsOf(t, script, script)
+}
+
+// toolsOf runs these scripts as stargatectl and mkfs.stargatefs.
+func toolsOf(t *testing.T, ctl, mkfs string) *stargatectl.Tools {
+	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{stargatectl.Ctl, stargatectl.Mkfs} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+	for name, text := range map[string]string{stargatectl.Ctl: ctl, stargatectl.Mkfs: mkfs} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	found, err := stargatectl.New(dir)
+	programs, err := stargatectl.New(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return programs
+}
+
+// zoneWith is an empty zone with these tools.
+func zoneWith(t *testing.T, programs *stargatectl.Tools) *Zone {
+	t.Helper()
+	z, err := Open(background, Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}, programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { z.Close() })
+	return z
 }
 
 // A file keeps its address as long as it exists, even if its content changes. The driver
@@ -173,22 +190,8 @@ func TestReusedInode(t *testing.T) {
 // A member of a volume of an earlier driver changes its file at every look. A call that needs all
 // addresses still ends: this volume may have any.
 func TestFileChangesAtEachLook(t *testing.T) {
-	dir := t.TempDir()
 	text := "#!/bin/sh\nif [ \"$2\" = info ]; then sleep 0.02; touch \"$3\"; fi\n" + script[len("#!/bin/sh\n"):]
-	for _, name := range []string{stargatectl.Ctl, stargatectl.Mkfs} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	programs, err := stargatectl.New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := Open(background, Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}, programs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { z.Close() })
+	z := zoneWith(t, toolsOf(t, text, text))
 	if err := os.WriteFile(z.path("evil"), []byte("damaged\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/pool"
-	"stargate/csi-driver/internal/stargatectl"
 )
 
 // logged is a zone with scripted tools that log their arguments.
@@ -20,25 +19,13 @@ func logged(t *testing.T) (z *Zone, asked func() string) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")
 	text := "#!/bin/sh\necho \"$*\" >>" + log + "\ncase $2 in slots | systems) cat " + dir + "/$2; exit ;; esac\n" + script[len("#!/bin/sh\n"):]
-	for _, name := range []string{stargatectl.Ctl, stargatectl.Mkfs} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, name := range []string{"slots", "systems"} {
 		is := `{"` + name + `": [{"slot": 1, "incarnation": 2, "name": "a", "state": "recovering"}]}`
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(is), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	programs, err := stargatectl.New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if z, err = Open(background, Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}, programs); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { z.Close() })
+	z = zoneWith(t, toolsOf(t, text, text))
 	return z, func() string {
 		said, err := os.ReadFile(log)
 		if err == nil {

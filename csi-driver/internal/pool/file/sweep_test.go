@@ -14,28 +14,12 @@ import (
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/folder"
 	"stargate/csi-driver/internal/pool"
-	"stargate/csi-driver/internal/stargatectl"
 )
 
 // formats is a zone whose mkfs runs a script, with the file's path as its last argument.
 func formats(t *testing.T, mkfs string) *Zone {
 	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{stargatectl.Ctl: script, stargatectl.Mkfs: "#!/bin/sh\nfor file; do :; done\n" + mkfs} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	programs, err := stargatectl.New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := Open(background, Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}, programs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { z.Close() })
-	return z
+	return zoneWith(t, toolsOf(t, script, "#!/bin/sh\nfor file; do :; done\n"+mkfs))
 }
 
 func (z *Zone) files(t *testing.T) []string {
