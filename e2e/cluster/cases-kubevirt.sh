@@ -443,7 +443,7 @@ case_machine-reader() {
 	check "the writer goes on" store writer /more words
 }
 
-# A VM dies with a lock. Its successor of that name is the same VM, and the lock is free.
+# A VM dies with a lock. Its successor with that name counts as the same VM, and the lock is free.
 case_machine-killed() {
 	local pod
 	claim data 128Mi ReadWriteMany

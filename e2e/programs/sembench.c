@@ -195,7 +195,7 @@ static void open_words(struct lock *l, const char *path)
 		usleep(1000);
 }
 
-/* As over ivshmem: the memory is the only means. */
+/* As over ivshmem, the systems have only the memory. */
 static int take_spin(struct lock *l)
 {
 	while (__atomic_exchange_n(&l->w->spin, 1, __ATOMIC_ACQUIRE))

@@ -168,8 +168,8 @@ step "version 3"
 through 3 vers=3,acregmax=3,acdirmax=3
 
 step "removed files and pages that move"
-# Single pages with holes between them: many tables, so that a move takes long. Page 0 is a hole: it
-# is the one that comes and goes.
+# Single pages with holes between them: many tables, so that a move takes long. Page 0 is a hole:
+# the test inserts and removes this page.
 holds "a file of 4 KiB pages" 'perl -e "open(F, q(>), shift) or die; for (1 .. 6000) { seek(F, 8192 * \$_, 0); print F \$_ }" \
 	/mnt/sg/moved && cp /mnt/sg/moved /tmp/moved'
 holds "mount" 'mount -t nfs -o vers=3,noac,lookupcache=none 127.0.0.1:/mnt/sg /nfs'

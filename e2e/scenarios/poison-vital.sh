@@ -3,7 +3,7 @@
 #
 # A bad page that the whole volume depends on: a page of the mount table. A machine check tells the
 # kernel, which removes the page from its own mapping, so a later access there ends in an oops. The
-# mount must fail as a whole, and it can still be looked at and unmounted.
+# whole mount must fail. It must still be possible to read its state and to unmount it.
 #
 # rig: --guests 1 --size 64M --pages
 # kernels: 6.12

@@ -20,10 +20,9 @@
 #define NAP_MS_MAX	20	/* bound on the delay until another system's release is noticed */
 
 /*
- * Both tables of an inode change under its @tables (struct sgfs_inode), so that no reader finds a
- * difference between them. Its @changes counts, for tasks that wait for a change by this system. No
- * task waits for another system under @tables: a process that exits waits for this lock, and cannot
- * be killed.
+ * Both tables of an inode change under its @tables (struct sgfs_inode), so that no reader sees them
+ * differ. Its @changes counts, for tasks that wait for a change by this system. No task waits for
+ * another system under @tables: a process that exits waits for this lock, and cannot be killed.
  */
 static void sgfs_changed(struct sgfs_inode *si)
 {

@@ -231,7 +231,10 @@ static int sgfs_store_deferred_locked(struct inode *inode)
 	return err;
 }
 
-/* Data is durable without the time. So a read-only or frozen mount is no error: the time waits. */
+/*
+ * The data is durable even without the time. So a read-only or frozen mount is no error: the time
+ * waits.
+ */
 int sgfs_store_deferred_time(struct inode *inode)
 {
 	int err = down_write_killable(&inode->i_rwsem);

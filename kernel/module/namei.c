@@ -250,7 +250,7 @@ static int sgfs_link(struct dentry *old, struct inode *dir, struct dentry *dentr
 /* --- removing --------------------------------------------------------------------------------- */
 
 /*
- * Tell the engine which inode the VFS has looked up. Another one may have the name by now. If it
+ * Tell the engine which inode the VFS has looked up. Another inode may have the name by now. If it
  * were a directory, the VFS would regard it as removed afterwards. If its owner matters, the VFS
  * has checked the owner of the first one. In these cases the result is -ESTALE, and the VFS looks
  * again.

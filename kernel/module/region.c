@@ -401,7 +401,10 @@ static struct inode *sgfs_region_make(struct super_block *sb, u64 ino, umode_t m
 	return inode;
 }
 
-/* Nothing can be created, renamed or removed in it, and it cannot be either. */
+/*
+ * No file can be created, renamed or removed in it, and the directory itself cannot be renamed or
+ * removed.
+ */
 static struct inode *sgfs_make_dir(struct super_block *sb)
 {
 	struct inode *inode = sgfs_region_make(sb, DIR_INO, S_IFDIR | 0755);

@@ -101,7 +101,7 @@ func (n *Node) findOrphans(ctx context.Context, z Zone, volumes []pool.Volume) e
 }
 
 // tellOrphans reports the orphans that an earlier search has found, too. If only a part could be
-// searched, the other part is as it was.
+// searched, the result for the other part stays as it was.
 func (n *Node) tellOrphans(ctx context.Context, s *search, all []orphan, whole bool) {
 	before := s.told
 	s.told = map[string]bool{}

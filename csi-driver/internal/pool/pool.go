@@ -214,9 +214,9 @@ type Zone interface {
 	// Clone makes a copy of a volume or snapshot: of source, which spec.Origin names. It fails
 	// and continues like Create.
 	Clone(ctx context.Context, spec Spec, source Volume) (Volume, error)
-	// Snapshots returns all, sorted by name. If it fails, it may return a part. Snapshot fails
-	// with NotFound if there is none of that name. For an id without a place it looks at every
-	// place of this node. Callers compare an id's place with Place.
+	// Snapshots returns all, sorted by name. If it fails, it may return some of them. Snapshot
+	// fails with NotFound if there is none of that name. For an id without a place it looks at
+	// every place of this node. Callers compare an id's place with Place.
 	Snapshots(ctx context.Context) ([]Snapshot, error)
 	Snapshot(ctx context.Context, of ID) (Snapshot, error)
 	// TakeSnapshot copies a volume as it is at one moment, used or not. If it is cut off, at

@@ -2,9 +2,9 @@
 
 // Package kubevirt tests the real stargate-hook with KubeVirt's own code. The converter of
 // virt-launcher makes domains from a table of VMs (vms), and KubeVirt's own client of hooks sends
-// them. Each answer goes through KubeVirt's own types and to the hook again, as in virt-launcher.
-// The same sources are compiled with each version of KubeVirt: go.mod has 1.8, go-VERSION.mod
-// another (mk/test/kubevirt).
+// them. Each answer goes through KubeVirt's own types and then back to the hook, as in
+// virt-launcher. The same sources are compiled with each version of KubeVirt: go.mod has 1.8,
+// go-VERSION.mod another (mk/test/kubevirt).
 package kubevirt
 
 import (

@@ -20,8 +20,8 @@ setting	/proc/sys/kernel/hostname	g1
 setting	/proc/sys/vm/swappiness	60
 `
 
-// Leftovers of scripts are removed: a mount before the one below it, devices before the files that
-// may contain them.
+// Leftovers of scripts are removed in order: a mount before the mount below it, and devices before
+// the files that may contain them.
 func TestLeftOversAreUndone(t *testing.T) {
 	booted := parseState(bootedState)
 	now := parseState(strings.ReplaceAll(bootedState, "swappiness\t60", "swappiness\t10") +

@@ -125,8 +125,9 @@ type Disks struct {
 	Kept                   string
 }
 
-// keptArgs: data that has reached QEMU survives it, because the power of this host is not cut. Data
-// only in the guest's memory is lost with the guest's power.
+// keptArgs are the arguments of a disk that outlasts a power cut. Data that has reached QEMU
+// survives, because this host keeps its power. Data only in the guest's memory is lost with the
+// guest's power.
 func (d Disks) keptArgs() []string {
 	if d.Kept == "" {
 		return nil

@@ -149,7 +149,7 @@ TEST("xattr", access_acl)
 	CHECK((stat_of("f").st_mode & 0777) == 0660);		/* the mask shows as the group */
 	CHECK(getxattr("f", "system.posix_acl_access", &back, sizeof(back)) == sizeof(back));
 	CHECK(!memcmp(&back, &for_1000, sizeof(back)));
-	OK(chmod("f", 0600));					/* takes the mask away */
+	OK(chmod("f", 0600));					/* removes the mask */
 	as_user(1000, 1000, may_not);
 	OK(removexattr("f", "system.posix_acl_access"));
 	FAILS(getxattr("f", "system.posix_acl_access", NULL, 0), ENODATA);

@@ -277,7 +277,7 @@ static inline int sg_turn(u64 *turns)
 u64 *sg_state_word(const struct sg_vol *vol, unsigned int slot);
 bool sg_owner_live(const struct sg_vol *vol, unsigned int slot, u32 inc);
 u64 sg_slots_taken(const struct sg_vol *vol);	/* a bit per slot that is not free */
-bool sg_holds_alone(const struct sg_vol *vol);	/* a system that takes a slot now goes no further */
+bool sg_holds_alone(const struct sg_vol *vol);	/* a system that takes a slot now stops there */
 bool sg_is_taken_alone(const struct sg_vol *vol);	/* by another live system */
 void sg_make_legible(char *name, size_t len);	/* makes it text for people */
 void sg_first_beat(struct sg_vol *vol);

@@ -102,8 +102,8 @@ static u64 *heartbeat(struct sg_vol *vol)
 }
 
 /*
- * The VM was set back to a saved state after it had run on from there, or it runs twice. The later
- * run owns the slot, its locks and its ledger, so this run must store nothing.
+ * The VM was reverted to an earlier saved state, or it runs twice. The later run owns the slot, its
+ * locks and its ledger, so this run must store nothing.
  */
 static void set_back(struct sg_vol *vol)
 {

@@ -34,7 +34,7 @@
 
 /* How a finding may be repaired. */
 enum ck_cure {
-	CK_SAFE,	/* it can lose nothing: also when preening */
+	CK_SAFE,	/* it can lose nothing, so preening does it, too */
 	CK_ASK,		/* it may lose something, or a person should look */
 	CK_NEVER,	/* this checker cannot repair it */
 };

@@ -184,7 +184,10 @@ static u64 check_special(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 	return 0;
 }
 
-/* No name has its type, not even one that the next pass reads: the record cannot be restored. */
+/*
+ * No name has the record's type, not even a name that the next pass reads: the record cannot be
+ * restored.
+ */
 static void clear_typeless(struct sg_ck *c, u64 ino)
 {
 	if (ck_found(c, CK_ASK, ino, ck_ifield(c, ino, mode), "has no known type (mode 0%o)",

@@ -41,7 +41,7 @@ enum sg_userlock_patience {
 int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_chain *c,
 		      enum sg_userlock_patience patience);
 void sg_userlock_leave(struct sg_userlock_chain *c);
-void sg_userlock_forget(struct sg_vol *vol);	/* of a system that has left */
+void sg_userlock_forget(struct sg_vol *vol);	/* owned by a system that has left */
 /* The next record in use, and a copy of it; NULL at the end. */
 struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
 					    struct sg_userlock_at *at,

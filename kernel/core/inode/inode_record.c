@@ -287,8 +287,8 @@ static bool is_idle(struct sg_vol *vol, unsigned int which)
 }
 
 /*
- * Takes over the list of an area that is idle, or in which more inodes were freed than made. Areas
- * are counted from the first one of this system, round the mount table.
+ * Takes over the list of an area that is idle, or that has freed more inodes than it has made.
+ * Areas are counted from the first one of this system, round the mount table.
  */
 static bool steal_surplus_of(struct sg_tx *tx, unsigned int nth, u64 *from)
 {

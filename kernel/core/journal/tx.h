@@ -131,7 +131,7 @@ struct sg_replay {
 	u64 held;
 };
 /*
- * Looked at before each store. A fenced system stores nothing. If another system recovers the slot,
+ * Checked before each store. A fenced system stores nothing. If another system recovers the slot,
  * all its locks may be free, and the words may belong to other systems by now.
  */
 bool sg_may_replay(const struct sg_replay *r);

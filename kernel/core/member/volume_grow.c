@@ -171,8 +171,8 @@ int sg_size_join(struct sg_vol *vol)
 	int err;
 
 	/*
-	 * A grower may have looked at the slots before this one was LIVE. It may then store the
-	 * size and withdraw the announcement between the two loads here. In that case, load the
+	 * A grower may have looked at the slots before this one was LIVE. The grower may then store
+	 * the size and withdraw the announcement between the two loads here. In that case, load the
 	 * size again.
 	 */
 	for (turn = 0; turn < JOIN_LOOKS; turn++) {

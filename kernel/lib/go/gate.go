@@ -21,7 +21,7 @@ func newGate() gate {
 }
 
 // given wakes a goroutine that waits for another one of this handle. The word is already free when
-// it is called, so a goroutine that counts itself later finds the lock free.
+// this is called, so a goroutine that counts itself later finds the lock free.
 func (g *gate) given() {
 	if atomic.LoadInt32(g.waiting) == 0 {
 		return

@@ -3,9 +3,10 @@
  * A ring with several readers, of which some die (docs/channels.md, 2 and 3; uapi/ringword.h).
  *
  * READERS readers and a sequence of writers, of which one at a time has the lock: here one process
- * that may lose its life in a record and goes on as the next one. RECORDS records of one grain in
- * SIZE grains; a record's content is its position. How the lock is taken and how sleepers are woken
- * is in sem.pml. Here a process that waits for ROOM is blocked until the count has grown.
+ * that may lose its life in a record and goes on as the next one. The ring has SIZE grains; RECORDS
+ * records of one grain pass through it. A record's content is its position. How the lock is taken
+ * and how sleepers are woken is in sem.pml. Here a process that waits for ROOM is blocked until the
+ * count has grown.
  *
  * Checked: a reader sees a record whole, from its first look until it gives the record back. No
  * record comes twice. A claim counts as lost exactly if its reader died with it. The writer always

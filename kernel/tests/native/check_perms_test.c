@@ -215,7 +215,7 @@ static void test_lost_found(void)
 	private_has("lost+found", ino);
 	tvol_drop(&t);
 
-	tvol_make(&t, SIZE);	/* and all names that lost+found can have */
+	tvol_make(&t, SIZE);	/* and all directories that fsck can use as lost+found */
 	for (i = 0; i < 200; i++) {
 		snprintf(name, sizeof(name), i ? "lost+found.%u" : "lost+found", i);
 		test_create(&t.v, &t.root, name, S_IFREG | 0600);

@@ -477,7 +477,7 @@ static void sender_lapses(bool all)
 
 /* --- the file of the objects is locked by another system -------------------------------------- */
 
-/* A full ring, and a first receiver: both end in time. */
+/* A full ring, and a first receiver: both waits end in time. */
 static void file_locked(void)
 {
 	stargate_ring *a = ring_make("b", 64 * KIB, 0), *b = ring_have(1, "b");

@@ -196,7 +196,10 @@ static void exact(unsigned int type, void *(*body)(void *), const char *what, bo
 
 /* --- fairness --------------------------------------------------------------------------------- */
 
-/* Holds it for a while, and takes it again at once: by luck alone, no other thread would get it. */
+/*
+ * Holds the lock for a while, and takes it again at once. Without turns, hardly any other thread
+ * would get it.
+ */
 static void *hog(void *arg)
 {
 	struct worker *k = arg;

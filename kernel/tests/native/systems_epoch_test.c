@@ -496,7 +496,7 @@ static void what_is_allocated(void)
 	test_clean(mem, SIZE);
 }
 
-/* The inode is locked. Leaves the file as the first transaction of a truncation does. */
+/* The inode is locked. Leaves the file in the state after the first transaction of a truncation. */
 static void begin_cut(struct tsys *s, const struct sg_iref *f)
 {
 	struct sg_tx *tx = sg_tx_begin(&s->v);

@@ -585,8 +585,8 @@ static void becomes(struct tsys *s, const struct sg_iref *old, u32 mode, const c
 }
 
 /*
- * A call with an old number meets words of another inode where the file's were. That is no damage;
- * stores through a mapping are gone with the file.
+ * A call with an old number finds words of another inode in the place of the file's. That is no
+ * damage; stores through a mapping are gone with the file.
  */
 static void late_looks(u32 mode, const char *target)
 {

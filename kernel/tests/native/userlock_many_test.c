@@ -347,7 +347,10 @@ static void others_go_on(u64 lost)
 	}
 }
 
-/* It was killed in its join, without a slot known: fences any taken slot without a process. */
+/*
+ * A process was killed in its join, before its slot was known: fences any taken slot without a
+ * process.
+ */
 static void fence_unknown(const u64 number[CHILDREN])
 {
 	u64 taken = sg_slots_taken(&t.v) & ~(1ULL << t.v.slot);

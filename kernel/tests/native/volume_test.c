@@ -168,7 +168,7 @@ static void damaged_superblocks(void)
 	cannot_open(-EUCLEAN, "damaged");
 }
 
-/* A volume that is smaller than its memory: the backup is found, but not used. */
+/* A volume that is smaller than its memory: the backup superblock is found, but not used. */
 static void backup_in_the_middle(void)
 {
 	const u64 more = TEST_SMALL + SG_CHUNK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Commands about attributes: chmod, chown. They do what a kernel does on a mount. */
+/* Commands about attributes: chmod, chown. They have the same effect as on a mount. */
 #define _GNU_SOURCE
 #include <grp.h>
 #include <pwd.h>

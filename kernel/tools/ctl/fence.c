@@ -168,7 +168,7 @@ static void say_holder(const struct holder *one, const char *mode)
 	printf("), %s\n", mode);
 }
 
-/* The system chooses its own name. */
+/* A system chooses its own name, so names may be equal. */
 static void say_dead(const struct fencing *f)
 {
 	print_text(f->slot.name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * systems --open: the files that each system has open, from the bits in the inodes. It only looks
- * on, as systems does. A read of the tree finds the paths, and takes most of the time.
+ * systems --open: the files that each system has open, from the bits in the inodes. It only reads
+ * the volume, as `systems` does. A read of the tree finds the paths, and takes most of the time.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -75,7 +75,7 @@ int attr_allows(const char *path, const struct sg_attr *attr)
 	return -EPERM;
 }
 
-/* May the directory get a name, or (@takes) lose one? */
+/* Checks whether the directory may get a name, or (@takes) lose one. */
 static int dir_allows(struct call *c, const struct sg_iref *dir, const char *path, bool takes)
 {
 	struct sg_attr attr;

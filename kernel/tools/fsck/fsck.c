@@ -203,7 +203,7 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 		return "repaired";
 	if (!res->unclean)
 		return "clean";
-	return job->mode == SG_CHECK_ONLY ? "clean, once recovered (the next mount does it)" :
+	return job->mode == SG_CHECK_ONLY ? "clean after recovery (the next mount recovers)" :
 	       "clean, recovered";
 }
 

@@ -95,7 +95,10 @@ static void put(u64 unique, int err, const void *data, size_t len)
 	};
 	struct iovec v[2] = { { &out, sizeof(out) }, { (void *)data, len } };
 
-	/* ENOENT: the caller was killed and waits no more. Nothing else can be done for it. */
+	/*
+	 * ENOENT: the caller was killed and waits no more. The server can do nothing else for the
+	 * call.
+	 */
 	if (writev(fs.fd, v, len ? 2 : 1) < 0 && errno == EINVAL)
 		tool_warn("the kernel refuses a reply to its request %llu",
 			  (unsigned long long)unique);

@@ -194,8 +194,8 @@ func TestNotMadeTwice(t *testing.T) {
 	}
 }
 
-// If a VM was killed during the recovery of a slot, the slot stays in recovery. It keeps a
-// volume only as long as a process can store in it.
+// If a VM was killed during the recovery of a slot, the slot stays in recovery. It keeps a volume
+// only as long as a process can store into it.
 func TestKilledDuringRecovery(t *testing.T) {
 	z, _ := logged(t)
 	z.says(t, "v", 64<<30)

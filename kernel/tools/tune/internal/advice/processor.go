@@ -200,7 +200,7 @@ func vcpus(in Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "give the VM fewer vCPUs, or processors of its own",
-		Reason:   "its vCPUs are ready to run and wait for the host's processors; a vCPU that waits may have a lock that others need",
+		Reason:   "its vCPUs are ready to run and wait for the host's processors; a waiting vCPU may hold a lock that others need",
 		Evidence: fmt.Sprintf("steal %.1f %% of the time of %d vCPUs", f.Steal, f.CPUs),
 		Saving:   "up to that time; " + notMeasured,
 		Risk:     "fewer vCPUs: less work at once when the host has time; dedicated processors: fewer VMs on a node",
