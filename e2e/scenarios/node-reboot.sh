@@ -122,7 +122,7 @@ same "three systems are left in the mount table, and none is live" "g1 g2 host" 
 back "in use"
 in_one host "the lock is to be had" 'flock -w 5 /mnt/a/lock true'
 for guest in g1 g2; do
-	in_one host "the log says that $guest has been recovered" "dmesg | grep 'recovered what $guest '"
+	in_one host "the log says that $guest has been recovered" "dmesg | grep 'recovered $guest '"
 	all_there "$guest.2"
 done
 machine g1

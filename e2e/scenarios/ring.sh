@@ -30,7 +30,7 @@ refuses "no such" 'no object of that name' g2 'stargate-ring recv nobody'
 at g1 'stargate-sem create lock --type mutex'
 refuses "of another kind" 'of another kind' g2 'stargate-ring recv lock'
 refuses "a mutex is not removed" 'of another kind' g2 'stargate-ring rm lock'
-refuses "not by owner and mode" 'do not allow it' g2 'setpriv --reuid 1000 --clear-groups stargate-ring recv box'
+refuses "not by owner and mode" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-ring recv box'
 refuses "nothing in it" 'no record' g2 'stargate-ring recv -t 0 box'
 at g1 'printf "one\ntwo\n\nfour\n" | stargate-ring send --tag 7 box'
 same "records come in order" $'7 one\n7 two\n7 \n7 four' "$(at g2 'stargate-ring recv -n 4 --tags -t 20 box')"

@@ -51,9 +51,9 @@ refuses "too long" 'at most 255' g2 "stargate-sem create $(printf 'x%.0s' {1..25
 refuses "of another kind" 'of another kind' g2 'stargate-sem lock sem-a -- true'
 refuses "not on a volume" 'not on a mounted StargateFS' g2 'stargate-sem --volume /tmp list'
 refuses "a path that is none" 'not on a mounted StargateFS' g2 'stargate-sem --volume /nowhere list'
-refuses "not by owner and mode" 'do not allow it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem post sem-a'
-refuses "nor made" 'do not allow it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem create b'
-refuses "nor removed" 'do not allow it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem rm sem-a'
+refuses "not by owner and mode" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem post sem-a'
+refuses "nor made" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem create b'
+refuses "nor removed" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem rm sem-a'
 refuses "read-only" 'read-only' g2 'mount -o remount,ro /mnt/sg && stargate-sem create b'
 at g2 'mount -o remount,rw /mnt/sg'
 for i in 1 2 3; do at g2 'stargate-sem wait sem-a'; done

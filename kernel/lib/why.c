@@ -21,7 +21,7 @@ static const struct {
 		  "kind" },
 	{ ENAMETOOLONG, "a name has at most 255 bytes" },
 	{ EPROTOTYPE, "the object is of another kind" },
-	{ EACCES, "owner and mode of the object, or of the volume's root to make one, do not allow it" },
+	{ EACCES, "the object's owner and mode forbid it, or to create it, those of the volume's root" },
 	{ EUCLEAN, "damaged: see the kernel's log, and run fsck.stargatefs" },
 	{ EMSGSIZE, "the record is larger than half the ring, or than the buffer" },
 	{ EUSERS, "the ring has as many receivers as it can have" },

@@ -53,7 +53,7 @@ func (c *config) flags(fs *flag.FlagSet) {
 func (c *config) check() error {
 	switch {
 	case c.admission.API != webhook.Sidecar && c.admission.API != webhook.Plugin:
-		return fmt.Errorf("--api %q: sidecar or plugin", c.admission.API)
+		return fmt.Errorf("--api %q: must be sidecar or plugin", c.admission.API)
 	case c.admission.Image == "":
 		return fmt.Errorf("--hook-image is missing: the image with stargate-hook")
 	case c.admission.API == webhook.Plugin && c.admission.PluginName == "":

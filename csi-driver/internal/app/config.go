@@ -77,7 +77,7 @@ func (b bytes) Set(s string) error {
 	}
 	n := q.Value() // rounded up; AsInt64 does not take 127Ti
 	if n <= 0 || q.CmpInt64(n) != 0 {
-		return fmt.Errorf("%q: a number of bytes, like 16Gi", s)
+		return fmt.Errorf("%q: must be a number of bytes, like 16Gi", s)
 	}
 	*b.n = n
 	return nil
@@ -144,7 +144,7 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.IntVar(&c.File.Group, "zone-group", 107, "group that may map volumes as memory of VMs: the group of QEMU")
 	fs.Func("gone-zone", "identity of a zone whose memory is lost, so that its volumes count as deleted; repeatable", func(s string) error {
 		if id, ok := pool.ParseID("v@" + s); !ok || id.Zone == "" {
-			return fmt.Errorf("%q: 16 hexadecimal digits, as in the message of a refused deletion", s)
+			return fmt.Errorf("%q: must be 16 hexadecimal digits, as in the message of a refused deletion", s)
 		}
 		c.Driver.GoneZones = append(c.Driver.GoneZones, s)
 		return nil
@@ -162,9 +162,9 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 func (c *Config) Check() error {
 	switch {
 	case !driverName.MatchString(c.Driver.Name):
-		return fmt.Errorf("--driver-name %q: up to 63 lower-case letters, digits, dots and dashes", c.Driver.Name)
+		return fmt.Errorf("--driver-name %q: must be up to 63 lower-case letters, digits, dots and dashes", c.Driver.Name)
 	case !nodeName.MatchString(c.Driver.NodeID):
-		return fmt.Errorf("--node %q: the name of this node", c.Driver.NodeID)
+		return fmt.Errorf("--node %q: must be the name of this node", c.Driver.NodeID)
 	case c.Driver.DefaultSize < pool.MinVolume || c.Driver.DefaultSize > pool.MaxVolume:
 		return fmt.Errorf("--default-size %d: 16Mi to 64Ti", c.Driver.DefaultSize)
 	case c.Registration != "" && c.KubeletEndpoint == "":
@@ -182,7 +182,7 @@ func (c *Config) Check() error {
 	switch pool.Kind(c.ZoneKind) {
 	case pool.DAX:
 		if !pool.ValidName(c.ZoneName) {
-			return fmt.Errorf("--zone %q: 1 to 63 letters, digits, dots and dashes, the first a letter or digit, and none of LVM's own (snapshot, pvmove)", c.ZoneName)
+			return fmt.Errorf("--zone %q: must be 1 to 63 letters, digits, dots and dashes, the first a letter or digit, and none of LVM's own (snapshot, pvmove)", c.ZoneName)
 		}
 		return nil
 	case pool.None:
@@ -193,5 +193,5 @@ func (c *Config) Check() error {
 		}
 		return c.File.Check()
 	}
-	return fmt.Errorf("--zone-kind %q: dax, file or none", c.ZoneKind)
+	return fmt.Errorf("--zone-kind %q: must be dax, file or none", c.ZoneKind)
 }

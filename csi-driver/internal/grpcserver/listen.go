@@ -19,10 +19,10 @@ import (
 func placeOf(endpoint string) (string, error) {
 	path := strings.TrimPrefix(endpoint, "unix://")
 	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("socket %q: unix:// and an absolute path", endpoint)
+		return "", fmt.Errorf("socket %q: must be unix:// and an absolute path", endpoint)
 	}
 	if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSocket == 0 {
-		return "", fmt.Errorf("socket %s: there is something that is no socket", path)
+		return "", fmt.Errorf("socket %s: the path exists, and is not a socket", path)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("socket: %w", err)
 	}

@@ -117,7 +117,7 @@ bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 	sg_wb(word, 8);
 	sg_fence();
 	sg_space_doubt_hints(vol);	/* the replayed changes may lack hints */
-	sg_log(vol->owner, SG_INFO, "recovered what %.60s (slot %u) left", info.name, slot);
+	sg_log(vol->owner, SG_INFO, "recovered %.60s (slot %u)", info.name, slot);
 	return true;
 }
 

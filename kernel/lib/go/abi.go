@@ -148,7 +148,7 @@ var sentences = map[syscall.Errno]string{
 	syscall.EINVAL:          "invalid name (1 to 255 bytes, no slash), or not possible with an object of this kind",
 	syscall.ENAMETOOLONG:    "a name has at most 255 bytes",
 	syscall.EPROTOTYPE:      "the object is of another kind",
-	syscall.EACCES:          "owner and mode of the object, or of the volume's root to make one, do not allow it",
+	syscall.EACCES:          "the object's owner and mode forbid it, or to create it, those of the volume's root",
 	syscall.EUCLEAN:         "damaged: see the kernel's log, and run fsck.stargatefs",
 	syscall.EROFS:           "the volume is mounted read-only",
 	syscall.ENODEV:          "that is not on a mounted StargateFS volume",

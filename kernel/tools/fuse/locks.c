@@ -431,7 +431,7 @@ static void take_again(const struct kept_lock *l)
 	struct sg_iref ref;
 
 	if (!node_ref(l->id, &ref) && sg_userlock_set(VOL, &ref, &want, NULL, NULL))
-		tool_warn("a lock of process %u on inode %llu is lost: another system took it while the server started anew",
+		tool_warn("a lock of process %u on inode %llu is lost: another system took it while the server restarted",
 			  l->pid, (unsigned long long)ref.ino);
 }
 

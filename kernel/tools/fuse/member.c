@@ -120,7 +120,7 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 static void on_death(struct sg_vol *vol)
 {
 	(void)vol;
-	tool_error("%s: another system has fenced this one: it joins anew", fs.opt.volume);
+	tool_error("%s: another system has fenced this one: it joins again", fs.opt.volume);
 }
 
 /* The file may have become longer: its new part is mapped behind the old one. */

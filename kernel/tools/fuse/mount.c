@@ -158,7 +158,7 @@ int mount_fuse(const struct options *opt)
 	int fd;
 
 	if (stat(opt->dir, &dir)) {
-		tool_error("%s: cannot be looked at: %s", opt->dir, strerror(errno));
+		tool_error("%s: cannot be read: %s", opt->dir, strerror(errno));
 		return -1;
 	}
 	fd = mount_self(opt, &dir);

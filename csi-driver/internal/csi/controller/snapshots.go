@@ -243,7 +243,7 @@ func (d *Controller) clone(ctx context.Context, spec pool.Spec, of pool.ID, r *c
 		return source, errkind.New(errkind.Invalid, "%s has another hostMode, which a copy of it shares: use a class with the same hostMode", source.Name)
 	}
 	if info.DataAtomic() != spec.DataAtomic {
-		return source, errkind.New(errkind.Invalid, "%s has another dataMode, which a copy of it shares: take a class with that", source.Name)
+		return source, errkind.New(errkind.Invalid, "%s has another dataMode, which a copy of it shares: use a class with the same dataMode", source.Name)
 	}
 	return d.zone.Clone(ctx, spec, source)
 }

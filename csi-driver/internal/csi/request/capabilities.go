@@ -82,7 +82,7 @@ func Check(c *csi.VolumeCapability) error {
 		return errkind.New(errkind.Invalid, "file system %q is not supported: only %s is", c.GetMount().GetFsType(), fsType)
 	}
 	if _, ok := group(c.GetMount().GetVolumeMountGroup()); !ok {
-		return errkind.New(errkind.Invalid, "mount group %q: the number of a group, at most %d", c.GetMount().GetVolumeMountGroup(), lastGroup)
+		return errkind.New(errkind.Invalid, "mount group %q: must be the number of a group, at most %d", c.GetMount().GetVolumeMountGroup(), lastGroup)
 	}
 	for _, flag := range c.GetMount().GetMountFlags() {
 		for _, o := range strings.Split(flag, ",") {

@@ -224,7 +224,7 @@ func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c a
 func usable(p *corev1.PersistentVolumeClaim, c annotation.Claim, o origin, ours string) error {
 	switch {
 	case o.driver != ours:
-		return fmt.Errorf("claim %s is of %s, and not of the CSI driver %s: take a claim of one of its classes", c.Name, cmpOr(o.driver, "no class that there is"), ours)
+		return fmt.Errorf("claim %s is of %s, and not of the CSI driver %s: take a claim of one of its classes", c.Name, cmpOr(o.driver, "no existing class"), ours)
 	case p.DeletionTimestamp != nil:
 		return fmt.Errorf("claim %s is being deleted", c.Name)
 	case p.Spec.VolumeMode != nil && *p.Spec.VolumeMode == corev1.PersistentVolumeBlock:

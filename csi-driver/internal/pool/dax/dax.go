@@ -163,9 +163,9 @@ func (r volumeRow) volume() pool.Volume {
 func why(r volumeRow) string {
 	switch r.State {
 	case pool.Moved:
-		return "its memory has another address than it was made for: stargatectl volume relocate"
+		return "its memory has another address than it was made for: run stargatectl volume relocate"
 	case pool.Damaged:
-		return "its superblock cannot be read: stargatectl volume check"
+		return "its superblock cannot be read: run stargatectl volume check"
 	case pool.Missing:
 		return "its device is missing"
 	case pool.Scattered:

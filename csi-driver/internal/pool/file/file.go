@@ -83,7 +83,7 @@ func (c Config) Check() error {
 	case !filepath.IsAbs(c.Dir):
 		return fmt.Errorf("zone of files: folder %q is not an absolute path", c.Dir)
 	case c.Base < 4<<30 || c.Base%pool.Extent != 0:
-		return fmt.Errorf("zone of files: base %#x: 4 GiB or more, a multiple of 2 MiB", c.Base)
+		return fmt.Errorf("zone of files: base %#x: must be 4 GiB or more, a multiple of 2 MiB", c.Base)
 	case c.Size < pool.MinVolume || c.Size%pool.Extent != 0 || c.Base+c.Size > top:
 		return fmt.Errorf("zone of files: size %d: must be %d or more, a multiple of 2 MiB, and end below 4095 TiB", c.Size, pool.MinVolume)
 	}
