@@ -410,7 +410,7 @@ complains 'in use by process [0-9]+ on'
 expect 0 "$ctl" ls v.img /
 says 'shown as recovery would leave it' err
 expect 0 "$fsck" -n v.img
-says 'clean, once recovered'
+says 'clean after recovery'
 # Other checkers have a harmless -f: it does not fence a live system.
 for how in -p -y '-p -f' '-y -f' '-f -a'; do
 	# shellcheck disable=SC2086 # words

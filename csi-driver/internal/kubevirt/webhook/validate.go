@@ -265,7 +265,7 @@ func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *
 			continue
 		}
 		if slices.ContainsFunc(other.claims, func(c annotation.Claim) bool { return c.Name == p.Name }) {
-			return fmt.Errorf("claim %s is ReadWriteOnce, and VM %s uses it: make a claim that is ReadWriteMany, or stop that VM", p.Name, other.name)
+			return fmt.Errorf("claim %s is ReadWriteOnce, and VM %s has it: make a claim that is ReadWriteMany, or stop that VM", p.Name, other.name)
 		}
 	}
 	return nil
