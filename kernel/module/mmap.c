@@ -472,7 +472,7 @@ static vm_fault_t sgfs_mmap_fault(struct vm_fault *vmf)
 }
 
 /*
- * Make the entry of the fault writable if it has not changed since the fault. Otherwise it stays,
+ * Make the entry of the fault writable, if it still is what the fault found; otherwise it stays,
  * and the fault is retried. This is done here, and not by the kernel after the return. After
  * sb_end_pagefault() a freeze could remove all entries, and another thread could read in one that
  * looks the same. Made writable, that entry would allow stores to frozen data, and no mark would

@@ -275,7 +275,7 @@ int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_se
 }
 
 /*
- * No system has it open. A remaining bit, or the mark that a joiner stored instead, belongs to a
+ * No system has it open. A bit that is left, or the mark that a joiner stored instead, is that of a
  * dead system.
  */
 static void begin_anew(struct sg_vol *vol, const struct sg_sem_spot *s, const struct sg_sem *sem)
