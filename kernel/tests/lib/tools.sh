@@ -60,6 +60,31 @@ refuses() {
 	[[ ! -s out ]] || fail "something on standard output"
 }
 
+# options_in FILE: its options, one a line.
+options_in() {
+	grep -oE -- '(^|[^-[:alnum:]])-(-[a-z][a-z-]+|[A-Za-z])\b' "$1" | grep -oE -- '-.*' | sort -u
+}
+
+# help_agrees TOOL SECTION [OPTION]: --help fits into 80 columns. It has the same options as the
+# manual page and the completion, except OPTION, which it leaves out. They are in in-help then.
+help_agrees() {
+	local tool=$1 name silent=${3:---none}
+	name=$(basename "$tool")
+	expect 0 "$tool" --help
+	says '^Usage: '
+	awk 'length > 80 { exit 1 }' out || fail "$name --help is wider than 80 columns"
+	sed -n 's/^ \{2,6\}\(-.*\)/\1/p' out >help
+	sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/{/^\.TP/{n;p}}' "$man/$name.$2" |
+		sed 's/\\-/-/g; s/\\f.//g' >page
+	options_in help >in-help
+	options_in page | grep -vx -- "$silent" >in-page || true
+	grep -x -- '--.*' in-help >long || true
+	options_in "$completion/$name" | grep -x -- '--.*' | grep -vx -- "$silent" >in-completion
+	diff in-help in-page >err || fail "$name: options in --help (<) and in the manual page (>)"
+	diff long in-completion >err || fail "$name: long options in --help (<) and completion (>)"
+	: >err
+}
+
 same() {
 	cmp -s "$1" "$2" || fail "$1 and $2 differ"
 	checks=$((checks + 1))

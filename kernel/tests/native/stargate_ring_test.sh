@@ -8,18 +8,7 @@ source "$(dirname "$0")/../lib/tools.sh"
 
 ring=$tools/stargate-ring
 
-expect 0 "$ring" --help
-says '^Usage: '
-awk 'length > 80 { exit 1 }' out || fail "--help is wider than 80 columns"
-options_in() { grep -oE -- '(^|[^-[:alnum:]])-(-[a-z][a-z-]+|[A-Za-z])\b' "$1" | grep -oE -- '-.*' | sort -u; }
-sed -n 's/^ \{2,6\}\(-.*\)/\1/p' out >help
-sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/{/^\.TP/{n;p}}' "$man/stargate-ring.1" | sed 's/\\-/-/g; s/\\f.//g' >page
-options_in help >in-help
-options_in page >in-page
-diff in-help in-page >err || fail "options in --help (<) and in the manual page (>)"
-grep -x -- '--.*' in-help >long
-options_in "$completion/stargate-ring" | grep -x -- '--.*' >in-completion
-diff long in-completion >err || fail "long options in --help (<) and completion (>)"
+help_agrees "$ring" 1
 expect 0 "$ring" --version
 says '^stargate-ring [0-9.]+ '
 

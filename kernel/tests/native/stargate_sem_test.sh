@@ -13,18 +13,7 @@ top=$src/../lib
 
 # --- the tool ---------------------------------------------------------------------------------
 
-expect 0 "$sem" --help
-says '^Usage: '
-awk 'length > 80 { exit 1 }' out || fail "--help is wider than 80 columns"
-options_in() { grep -oE -- '(^|[^-[:alnum:]])-(-[a-z][a-z-]+|[A-Za-z])\b' "$1" | grep -oE -- '-.*' | sort -u; }
-sed -n 's/^ \{2,6\}\(-.*\)/\1/p' out >help
-sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/{/^\.TP/{n;p}}' "$man/stargate-sem.1" | sed 's/\\-/-/g; s/\\f.//g' >page
-options_in help >in-help
-options_in page >in-page
-diff in-help in-page >err || fail "options in --help (<) and in the manual page (>)"
-grep -x -- '--.*' in-help >long
-options_in "$completion/stargate-sem" | grep -x -- '--.*' >in-completion
-diff long in-completion >err || fail "long options in --help (<) and completion (>)"
+help_agrees "$sem" 1
 expect 0 "$sem" --version
 says '^stargate-sem [0-9.]+ '
 
