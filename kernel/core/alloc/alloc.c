@@ -276,7 +276,8 @@ static unsigned int longest_run(const struct map *m)
 
 			if (bits && at + 1 < MAP_WORDS)
 				behind |= begins.w[at + 1] << (64 - bits);
-			begins.w[i] &= behind;	/* the words behind this one are still those of @len */
+			/* the words behind this one are still those of @len */
+			begins.w[i] &= behind;
 			any |= begins.w[i];
 		}
 	}

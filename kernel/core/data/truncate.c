@@ -16,8 +16,8 @@
 /* --- large leaves over the ends of the range ------------------------------------------------- */
 
 /*
- * Inode locked. Makes @page the start of a leaf, if it is mapped. It does not wait for a locked chunk:
- * the caller has another way.
+ * Inode locked. Makes @page the start of a leaf, if it is mapped. It does not wait for a locked
+ * chunk: the caller has another way.
  */
 static int split_at(struct sg_vol *vol, const struct sg_iref *ref, u64 page, struct sg_run *run)
 {
@@ -109,8 +109,8 @@ static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero,
 }
 
 /*
- * After -ENOSPC: 0 if another step makes sense. The last steps of a mount, and settling, do not wait
- * for a chunk: the rest of the cut stays deferred.
+ * After -ENOSPC: 0 if another step makes sense. The last steps of a mount, and settling, do not
+ * wait for a chunk: the rest of the cut stays deferred.
  */
 static int space_for_cut(struct sg_vol *vol, struct sg_nospace *nospace)
 {

@@ -138,8 +138,8 @@ static bool cut_in(struct cut *c, u64 table, unsigned int level, u64 base);
 
 /*
  * 1 GiB is more than one deferred free can name. So this makes a table of 2 MiB leaves first, which
- * is one deferred free. If there is no page for the table, the transaction ends here: the pages that
- * it has cut may become the one that is missing. False: no table.
+ * is one deferred free. If there is no page for the table, the transaction ends here: the pages
+ * that it has cut may become the one that is missing. False: no table.
  */
 static bool without_giant(struct cut *c, u64 at, u64 *e, unsigned int level, u64 first)
 {

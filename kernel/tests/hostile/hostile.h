@@ -111,7 +111,11 @@ void step_clock(bool on);
 /* cases.c: called before each load of the engine. */
 extern void (*hook_load)(u64 off);
 
-/* loops.c: run by cases.c. */
+/* filelocks.c: run by cases.c. */
+void case_split_lock(void);
+void case_lock_range(void);
+
+/* loops.c: likewise. */
 void case_table_of_itself(void);
 void case_parent_circle(void);
 void case_allocate(void);

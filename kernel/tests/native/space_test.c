@@ -524,8 +524,9 @@ static u64 taken(struct sg_vol *vol, u64 want, u64 *chunk)
 }
 
 /*
- * Every second page is in use. An allocator that wants a long run looks at few chunks, and takes the
- * longest run there. Searches continue behind each other, so the only long run is found in the end.
+ * Every second page is in use. An allocator that wants a long run looks at few chunks, and takes
+ * the longest run there. Each search begins where the last one ended, so the only long run is found
+ * in the end.
  */
 static void fragmented(void)
 {
