@@ -228,7 +228,7 @@ static inline void sg_stop_state(struct sg_vol *vol)
 	sg_store64(&vol->stopped, ~vol->alive);
 	*(const u64 *volatile *)&vol->state = &vol->stopped;
 }
-/* The slot's bits, in inodes and elsewhere, may belong to its next owner by now. */
+/* The slot's bits, in inodes and elsewhere, may now belong to its next owner. */
 static inline bool sg_is_silenced(const struct sg_vol *vol)
 {
 	return sg_load64(&vol->shut_down) || (!sg_is_ours(vol) && sg_declared_dead(vol));

@@ -11,7 +11,7 @@
  *
  * A directory finds a name by a keyed hash of it. The place of a name follows from its hash, so the
  * image keeps the hashes; hidden names do not match them. The superblock says so
- * (SG_INCOMPAT_HIDDEN), and has no key any more, so that names cannot be guessed by trying.
+ * (SG_INCOMPAT_HIDDEN). It has no key any more, so that nobody can test guessed names.
  *
  * The image already contains the changes that replay would make, and its journal records have the
  * same values: replaying them changes nothing.

@@ -192,8 +192,8 @@ static u64 *next_deferred(unsigned int *at)
 }
 
 /*
- * One table has been reclaimed in part. Pages before its first entry have a new owner by now, and
- * may hold anything; here, one is a table in use.
+ * One table has been reclaimed in part. Pages before its first entry meanwhile have a new owner,
+ * and may have any content; here, one is a table in use.
  */
 static void reclaim_in_part(u64 elsewhere)
 {
