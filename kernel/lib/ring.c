@@ -11,6 +11,7 @@
 #include "lib.h"
 
 #define PAGE		4096u
+#define BATCH		STARGATE_BATCH
 #define SWEEP_NS	100000000ULL	/* between looks for dead receivers */
 #define LOOK_NS		1000000000ULL	/* between looks at an empty ring: a forged word */
 
@@ -314,6 +315,70 @@ API int stargate_ring_send(stargate_ring *r, uint32_t tag, const void *from, siz
 	return commit(r, &w, me, tail, tag, len);
 }
 
+/*
+ * Puts records behind the tail for as long as there is room, and publishes them together. There is
+ * room for the first one.
+ */
+static int put_some(struct stargate_ring *r, const struct stargate_record *rec, size_t most,
+		    u64 *tail, size_t *put)
+{
+	const struct sg_ring w = r->w;
+	enum sg_ring_result res;
+	u64 pos = *tail, n;
+
+	for (*put = 0; *put < most; ++*put, ++rec, pos += n) {
+		n = sg_ringw_grains(rec->len);
+		if (*put && !sg_ringw_has_room(&w, *tail, pos + n - *tail))
+			break;
+		memcpy(sg_ringw_record(&w, pos) + 1, rec->data, rec->len);
+		sg_ringw_head(&w, pos, rec->len, rec->tag);
+	}
+	n = pos - *tail;
+	res = sg_ringw_publish(&w, *tail, n, *put);
+	*tail = pos;
+	if (res == SG_RING_ASK)
+		return ask_to_add(r, SG_RING_TAIL, n);
+	return res == SG_RING_OK ? 0 : EUCLEAN;
+}
+
+static bool all_fit(const struct stargate_ring *r, const struct stargate_record *rec, size_t n)
+{
+	size_t most = stargate_ring_most(r);
+
+	while (n && rec->len <= most)
+		n--, rec++;
+	return !n;
+}
+
+API int stargate_ring_send_many(stargate_ring *r, const struct stargate_record *rec, size_t n,
+				size_t *sent, uint64_t until)
+{
+	size_t put;
+	u64 me, tail;
+	int err;
+
+	*sent = 0;
+	if (!r->object.page)
+		return ENOTCONN;
+	if (!n || !all_fit(r, rec, n))
+		return n ? EMSGSIZE : 0;
+	me = sgl_me(&r->object);
+	err = reserve(r, &r->w, me, rec->len, &tail, until);
+	while (!err) {
+		err = put_some(r, rec + *sent, n - *sent, &tail, &put);
+		*sent += err ? 0 : put;
+		if (err || *sent == n) {
+			int unlocked = unlock(r, me);
+
+			return err ? err : unlocked;
+		}
+		put = sg_ringw_grains(rec[*sent].len);
+		if (!sg_ringw_has_room(&r->w, tail, put))
+			err = room_slowly(r, me, tail, put, until);
+	}
+	return err;
+}
+
 API int stargate_ring_reserve(stargate_ring *r, size_t len, void **at, uint64_t until)
 {
 	u64 tail;
@@ -396,39 +461,52 @@ static int await_next(struct stargate_ring *r, u64 pos, u64 until)
 	return err == ETIMEDOUT && pause < until ? 0 : err;
 }
 
-static int await_record(struct stargate_ring *r, enum sg_ring_result why, u64 pos, u64 until)
+/* Other readers were first, or a user forges the head, over and over: that ends. */
+static int lost_race(unsigned int *rounds, u64 until)
+{
+	if (++*rounds > SG_RING_ROUNDS)
+		return EUCLEAN;
+	sched_yield();
+	if (!until)
+		return EAGAIN;
+	return stargate_in(0) < until ? 0 : ETIMEDOUT;
+}
+
+static int await_record(struct stargate_ring *r, enum sg_ring_result why, u64 pos,
+			unsigned int *rounds, u64 until)
 {
 	switch (why) {
 	case SG_RING_LARGE:
 		return EMSGSIZE;
 	case SG_RING_NONE:
+		*rounds = 0;
 		return await_next(r, pos, until);
 	case SG_RING_BUSY:
-		sched_yield();
-		if (!until)
-			return EAGAIN;
-		return stargate_in(0) < until ? 0 : ETIMEDOUT;
+		return lost_race(rounds, until);
 	default:
 		return EUCLEAN;
 	}
 }
 
-/* This thread receives by the handle, and stops if it gets no record. */
-static int claim(struct stargate_ring *r, u64 room, struct sg_ring_claim *c, u64 until)
+/* This thread receives by the handle, and stops if it gets no record. @c has room for @most. */
+static int claim(struct stargate_ring *r, u64 room, struct sg_ring_claim *c, unsigned int most,
+		 unsigned int *n, u64 until)
 {
 	enum sg_ring_result res;
+	unsigned int rounds = 0;
 	int err = 0;
 
+	*n = 0;
 	c->len = 0;
 	if (!r->w.cell)
 		err = become_receiver(r, until);
 	while (!err) {
-		res = sg_ringw_claim(&r->w, room, c);
+		res = sg_ringw_claim_many(&r->w, room, c, most, n);
 		if (res == SG_RING_OK)
 			return 0;
 		if (sg_ringw_load(r->w.page + r->w.cell))
 			put_back(r, &r->w);
-		err = await_record(r, res, c->at, until);
+		err = await_record(r, res, c->at, &rounds, until);
 	}
 	__atomic_store_n(&r->receives, 0, __ATOMIC_RELEASE);
 	return err;
@@ -449,7 +527,8 @@ SLOW int recv_slowly(struct stargate_ring *r, uint32_t *tag, void *to, size_t ro
 		     u64 until)
 {
 	struct sg_ring_claim c;
-	int err = claim(r, room, &c, until);
+	unsigned int n;
+	int err = claim(r, room, &c, 1, &n, until);
 
 	*len = c.len;
 	if (err)
@@ -484,21 +563,70 @@ API int stargate_ring_recv(stargate_ring *r, uint32_t *tag, void *to, size_t roo
 API int stargate_ring_peek(stargate_ring *r, uint32_t *tag, const void **at, size_t *len,
 			   uint64_t until)
 {
-	struct sg_ring_claim c;
-	int err;
+	struct stargate_record rec;
+	size_t n;
+	int err = stargate_ring_peek_many(r, &rec, 1, &n, until);
 
-	if (!r->object.page)
-		return ENOTCONN;
-	if (!begins(r))
-		return EBUSY;
-	err = claim(r, SG_RING_MAX, &c, until);
 	if (err)
 		return err;
 	if (tag)
-		*tag = c.tag;
-	*at = c.data;
-	*len = c.len;
+		*tag = rec.tag;
+	*at = rec.data;
+	*len = rec.len;
+	return 0;
+}
+
+/* Begins to receive, and claims records: *n of them, at most BATCH. After 0 the caller has them. */
+static int claim_many(stargate_ring *r, u64 room, struct sg_ring_claim c[BATCH], size_t most,
+		      unsigned int *n, u64 until)
+{
+	if (!r->object.page)
+		return ENOTCONN;
+	if (!most)
+		return EINVAL;
+	if (!begins(r))
+		return EBUSY;
+	return claim(r, room, c, most < BATCH ? (unsigned int)most : BATCH, n, until);
+}
+
+API int stargate_ring_peek_many(stargate_ring *r, struct stargate_record *out, size_t most,
+				size_t *n, uint64_t until)
+{
+	struct sg_ring_claim c[BATCH];
+	unsigned int i, found = 0;
+	int err = claim_many(r, SG_RING_MAX, c, most, &found, until);
+
+	*n = 0;
+	if (err)
+		return err;
+	for (i = 0; i < found; i++)
+		out[i] = (struct stargate_record){ c[i].data, c[i].len, c[i].tag, 0 };
+	*n = found;
 	r->claimed = true;
+	return 0;
+}
+
+API int stargate_ring_recv_many(stargate_ring *r, void *to, size_t room,
+				struct stargate_record *out, size_t most, size_t *n,
+				uint64_t until)
+{
+	struct sg_ring_claim c[BATCH];
+	unsigned int i, found = 0;
+	unsigned char *next = to;
+	int err = claim_many(r, room, c, most, &found, until);
+
+	*n = 0;
+	if (err == EMSGSIZE)
+		out[0] = (struct stargate_record){ NULL, c[0].len, c[0].tag, 0 };
+	if (err)
+		return err;
+	for (i = 0; i < found; i++) {
+		memcpy(next, c[i].data, c[i].len);
+		out[i] = (struct stargate_record){ next, c[i].len, c[i].tag, 0 };
+		next += sg_ringw_step(c[i].len);
+	}
+	*n = found;
+	give_back(r, &r->w);
 	return 0;
 }
 

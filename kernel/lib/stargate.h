@@ -178,6 +178,26 @@ int stargate_ring_recv(stargate_ring *r, uint32_t *tag, void *to, size_t room, s
 		       uint64_t until);
 
 /*
+ * Many records at once: one turn at the ring, and one claim. A batch has at most STARGATE_BATCH
+ * records when it is received; a sender sends any number.
+ *
+ * Send: *sent: how many were sent, also after an error; the rest may be sent again. EMSGSIZE: one of
+ * them is too large, and none was sent. Receive: waits for the first record, and takes those that
+ * are there. Each begins at a multiple of 8 bytes in @to.
+ */
+#define STARGATE_BATCH	64u
+struct stargate_record {
+	const void *data;
+	size_t len;
+	uint32_t tag, reserved;
+};
+int stargate_ring_send_many(stargate_ring *r, const struct stargate_record *records, size_t n,
+			    size_t *sent, uint64_t until);
+int stargate_ring_recv_many(stargate_ring *r, void *to, size_t room,
+			    struct stargate_record *out, size_t most, size_t *n,
+			    uint64_t until);
+
+/*
  * Without a copy. Between reserve and commit (or cancel), the calling thread keeps other senders
  * waiting; a commit may be shorter than what was reserved. Between peek and release, the record
  * keeps its place in the ring.
@@ -187,6 +207,9 @@ int stargate_ring_commit(stargate_ring *r, uint32_t tag, size_t len);
 int stargate_ring_cancel(stargate_ring *r);
 int stargate_ring_peek(stargate_ring *r, uint32_t *tag, const void **at, size_t *len,
 		       uint64_t until);
+/* The same for a batch. One release gives it back. */
+int stargate_ring_peek_many(stargate_ring *r, struct stargate_record *out, size_t most, size_t *n,
+			    uint64_t until);
 int stargate_ring_release(stargate_ring *r);
 
 /**

@@ -3,6 +3,7 @@
  * Operations on an object, for processes (ioctls, sem_file.c) and for other modules
  * (stargate_sem.h).
  */
+#include <linux/delay.h>
 #include <linux/export.h>
 #include <linux/file.h>
 
@@ -119,10 +120,27 @@ static int sgfs_do_as_itself(struct sgfs_sem *s, struct sg_sem *sem, struct sg_i
 	return ret;
 }
 
+#define FROZEN_LOOK_MS	20	/* between looks of a reader that needs a thaw */
+
 /*
- * These two take the lock of the objects' file, so not while the volume is frozen. A reader waits
- * for the thaw. A sweep comes again, and its caller may hold the ring's lock.
+ * A reader needs the lock of the objects' file, but no transaction, so it does not wait for a thaw.
+ * A cell may still belong to a dead system, though, and that one is recovered after the thaw only.
  */
+static int sgfs_take_cell(struct sgfs_sem *s, u64 until)
+{
+	bool thawed = sb_start_write_trylock(s->fs->sb);
+	int err;
+
+	if (!s->mapped)
+		err = -EBADF;
+	else
+		err = sg_sem_ring_reader(&s->fs->vol, &s->sem, until, !thawed);
+	if (thawed)
+		sb_end_write(s->fs->sb);
+	else if (err == -EBUSY || err == -EUSERS)
+		err = -EINPROGRESS;
+	return err;
+}
 
 /* The descriptor's cell is given out once: @lock guards it until the file is closed. */
 static int sgfs_be_reader(struct sgfs_sem *s, u64 *cell, u64 until)
@@ -131,15 +149,21 @@ static int sgfs_be_reader(struct sgfs_sem *s, u64 *cell, u64 until)
 
 	if (err)
 		return err;
-	sb_start_write(s->fs->sb);
-	err = s->mapped ? sg_sem_ring_reader(&s->fs->vol, &s->sem, until) : -EBADF;
+	while ((err = sgfs_take_cell(s, until)) == -EINPROGRESS) {
+		err = until ? -ETIMEDOUT : -EAGAIN;
+		if (ktime_get_ns() >= until)
+			break;
+		err = -EINTR;
+		if (msleep_interruptible(FROZEN_LOOK_MS))
+			break;
+	}
 	if (!err)
 		*cell = s->sem.cell;
-	sb_end_write(s->fs->sb);
 	mutex_unlock(&s->lock);
 	return err;
 }
 
+/* This needs a recovered system, so nothing while frozen. Its caller comes again. */
 static int sgfs_sweep(struct sgfs_sem *s)
 {
 	int err;

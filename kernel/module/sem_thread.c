@@ -101,9 +101,14 @@ static struct sgfs_sem_thread *sgfs_introduce(struct sgfs *fs)
 	if (!t)
 		return ERR_PTR(-ENOMEM);
 	get_task_comm(comm, current);
-	sb_start_write(fs->sb);		/* it may need a page */
-	err = sg_sem_enter(&fs->vol, task_tgid_nr(current), task_pid_nr(current), comm, &t->caller);
-	sb_end_write(fs->sb);
+	err = sg_sem_enter_as_is(&fs->vol, task_tgid_nr(current), task_pid_nr(current), comm,
+				 &t->caller);
+	if (err == -EAGAIN) {	/* it needs a page, or all numbers are taken */
+		sb_start_write(fs->sb);
+		err = sg_sem_enter(&fs->vol, task_tgid_nr(current), task_pid_nr(current), comm,
+				   &t->caller);
+		sb_end_write(fs->sb);
+	}
 	if (err) {
 		kfree(t);
 		return ERR_PTR(err);

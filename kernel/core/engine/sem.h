@@ -112,6 +112,9 @@ int sg_sem_list(struct sg_vol *vol, u64 *cookie, sg_sem_emit emit, void *ctx);
  */
 int sg_sem_enter(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
 		 struct sg_sem_caller *caller);
+/* The same without a transaction, for a frozen mount. -EAGAIN: it needs a page, so sg_sem_enter(). */
+int sg_sem_enter_as_is(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
+		       struct sg_sem_caller *caller);
 void sg_sem_exit(struct sg_vol *vol, struct sg_sem_caller *caller);
 /* Called by another thread: the caller's present wait, and each later one, ends with -EINTR. */
 void sg_sem_cancel(struct sg_sem_caller *caller);
@@ -171,9 +174,10 @@ int sg_sem_await(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_cal
 int sg_sem_ring_part(const struct sg_sem *ring, unsigned int part, struct sg_sem *out);
 /*
  * -EBUSY: the ring is SG_SEM_SINGLE, and has a reader. -EUSERS: all cells are in use. -ETIMEDOUT,
- * or -EAGAIN without @until: another system has the objects' file locked.
+ * or -EAGAIN without @until: another system has the objects' file locked. @still: the mount is
+ * frozen: no transaction begins, so cells of systems that are not recovered yet stay in use.
  */
-int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until);
+int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until, bool still);
 /*
  * Ends the claims of dead readers, and wakes a writer that waits for room. Does nothing while
  * another system has the objects' file locked: callers hold the ring's lock, and come again.

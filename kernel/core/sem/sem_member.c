@@ -84,8 +84,11 @@ static bool is_bad_page(struct sg_vol *vol, u64 page)
 	       !sg_is_member(vol);
 }
 
-/* The number of a free record of this system. One on a bad page stays taken, and is never used. */
-static int take_member(struct sg_vol *vol, struct sg_sem_member **m)
+/*
+ * The number of a free record of this system. One on a bad page stays taken, and is never used.
+ * -EAGAIN: its page does not exist yet, and @make is not allowed.
+ */
+static int take_member(struct sg_vol *vol, bool make, struct sg_sem_member **m)
 {
 	const struct sg_iref file = sg_sem_file();
 	unsigned int slot = (unsigned int)vol->slot;
@@ -101,7 +104,7 @@ static int take_member(struct sg_vol *vol, struct sg_sem_member **m)
 	*m = member_at(vol, slot, (unsigned int)n);
 	if (*m)
 		return n;
-	err = sg_allocate(vol, &file, page, 1);
+	err = make ? sg_allocate(vol, &file, page, 1) : -EAGAIN;
 	*m = member_at(vol, slot, (unsigned int)n);
 	if (*m)
 		return n;
@@ -109,15 +112,15 @@ static int take_member(struct sg_vol *vol, struct sg_sem_member **m)
 	return err ? err : -EUCLEAN;
 }
 
-int sg_sem_enter(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
-		 struct sg_sem_caller *caller)
+static int sem_member_enter(struct sg_vol *vol, bool make, u32 pid, u32 tid,
+			    const char *comm, struct sg_sem_caller *caller)
 {
 	struct sg_sem_member *m = NULL;
 	int n;
 
 	if (vol->slot < 0)
 		return -EROFS;
-	n = take_member(vol, &m);
+	n = take_member(vol, make, &m);
 	if (n < 0)
 		return n;
 	if (sg_is_silenced(vol)) {
@@ -129,6 +132,18 @@ int sg_sem_enter(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
 	caller->me = SG_SEMW_ID(vol->slot, n, sem_member_introduce(vol, m, pid, tid, comm));
 	sg_bell_init(&caller->bell);
 	return 0;
+}
+
+int sg_sem_enter(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
+		 struct sg_sem_caller *caller)
+{
+	return sem_member_enter(vol, true, pid, tid, comm, caller);
+}
+
+int sg_sem_enter_as_is(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
+		       struct sg_sem_caller *caller)
+{
+	return sem_member_enter(vol, false, pid, tid, comm, caller);
 }
 
 void sg_sem_exit(struct sg_vol *vol, struct sg_sem_caller *caller)

@@ -342,7 +342,7 @@ static unsigned int ring_free_cell(const struct sg_vol *vol, const struct sg_sem
 	return found;
 }
 
-int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until)
+int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until, bool still)
 {
 	u64 now = sg_ticks();
 	unsigned int i;
@@ -351,7 +351,7 @@ int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until)
 
 	if (ring->type == SG_SEM_RING && ring->cell)
 		return 0;
-	err = sg_sem_ring_sweep(vol, ring) ?:
+	err = (still ? 0 : sg_sem_ring_sweep(vol, ring)) ?:
 	      ring_lock_file(vol, ring, until > now ? until - now : 0);
 	if (err)
 		return err != -EBUSY ? err : until ? -ETIMEDOUT : -EAGAIN;

@@ -44,7 +44,9 @@ enum sg_ring_result {
 	SG_RING_ASK,	/* done if the kernel does the rest */
 };
 
-#define SG_RING_TURNS	100000u
+/* A reader that loses the race for a record so often, and then so often again, meets a forger. */
+#define SG_RING_TURNS	200u
+#define SG_RING_ROUNDS	100u
 
 /* Compilers otherwise keep struct sg_ring in memory: 30 instructions more for each record. */
 #define SG_RINGW_FAST	inline __attribute__((always_inline))
@@ -147,23 +149,37 @@ static inline u64 sg_ringw_want_room(const struct sg_ring *r)
 	return (__atomic_fetch_or(room, SG_SEMW_ASKED, __ATOMIC_SEQ_CST) & SG_SEMW_COUNT) + 1;
 }
 
+/* The head of the record at @pos, whose payload is there. */
+static inline void sg_ringw_head(const struct sg_ring *r, u64 pos, u64 len, unsigned int tag)
+{
+	struct sg_ring_record *rec = sg_ringw_record(r, pos);
+
+	__atomic_store_n(&rec->len_tag, len | (u64)tag << 32, __ATOMIC_RELAXED);
+	__atomic_store_n(&rec->at, pos, __ATOMIC_RELAXED);
+}
+
 /*
- * The record at @tail is complete: readers may have it. ASK: sleepers have to be woken, so the
- * kernel advances TAIL by sg_ringw_grains(@len).
+ * The records from @tail on, @count of them in @n grains, are complete: readers may have them. ASK:
+ * sleepers have to be woken, so the kernel advances TAIL by @n.
  */
+static inline enum sg_ring_result sg_ringw_publish(const struct sg_ring *r, u64 tail, u64 n,
+						   u64 count)
+{
+	u64 *word = sg_ringw_at(r, SG_RING_WORD(SG_RING_TAIL));
+	u64 *sent = sg_ringw_at(r, SG_RING_SENT);
+
+	__atomic_store_n(sent, __atomic_load_n(sent, __ATOMIC_RELAXED) + count, __ATOMIC_RELAXED);
+	if (sg_ringw_swap(word, tail, tail + n))
+		return SG_RING_OK;
+	return (sg_ringw_load(word) & SG_SEMW_COUNT) == tail ? SG_RING_ASK : SG_RING_BAD;
+}
+
+/* The record at @tail is complete. */
 static inline enum sg_ring_result sg_ringw_commit(const struct sg_ring *r, u64 tail, u64 len,
 						  unsigned int tag)
 {
-	u64 *word = sg_ringw_at(r, SG_RING_WORD(SG_RING_TAIL));
-	struct sg_ring_record *rec = sg_ringw_record(r, tail);
-	u64 *sent = sg_ringw_at(r, SG_RING_SENT);
-
-	__atomic_store_n(&rec->len_tag, len | (u64)tag << 32, __ATOMIC_RELAXED);
-	__atomic_store_n(&rec->at, tail, __ATOMIC_RELAXED);
-	__atomic_store_n(sent, __atomic_load_n(sent, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
-	if (sg_ringw_swap(word, tail, tail + sg_ringw_grains(len)))
-		return SG_RING_OK;
-	return (sg_ringw_load(word) & SG_SEMW_COUNT) == tail ? SG_RING_ASK : SG_RING_BAD;
+	sg_ringw_head(r, tail, len, tag);
+	return sg_ringw_publish(r, tail, sg_ringw_grains(len), 1);
 }
 
 /* --- reader ----------------------------------------------------------------------------------- */
@@ -229,6 +245,22 @@ static SG_RINGW_FAST enum sg_ring_result sg_ringw_look(const struct sg_ring *r, 
 	return out->len > room ? SG_RING_LARGE : SG_RING_OK;
 }
 
+/* The cell protects what is at the head, and behind it. OK, NONE, BUSY. */
+static SG_RINGW_FAST enum sg_ring_result sg_ringw_protect(const struct sg_ring *r, u64 *head,
+							  u64 *tail)
+{
+	*head = sg_ringw_load(sg_ringw_at(r, SG_RING_HEAD));
+	*tail = sg_ringw_tail(r);
+	if (*tail == SG_RING_HEAD_POS(*head))
+		return SG_RING_NONE;
+	if (r->single)
+		return SG_RING_OK;
+	sg_ringw_store_first(sg_ringw_at(r, r->cell),
+			     SG_RING_CELL_AT(SG_RING_HEAD_POS(*head), SG_RING_TRIES));
+	/* only now the record cannot be overwritten any more */
+	return sg_ringw_load(sg_ringw_at(r, SG_RING_HEAD)) == *head ? SG_RING_OK : SG_RING_BUSY;
+}
+
 /*
  * Claims the next record, of at most @room bytes, unless another reader is first (BUSY). Unless the
  * result is OK, call sg_ringw_release() if the cell is not 0. LARGE: @out->len is its length.
@@ -236,35 +268,72 @@ static SG_RINGW_FAST enum sg_ring_result sg_ringw_look(const struct sg_ring *r, 
 static SG_RINGW_FAST enum sg_ring_result sg_ringw_try(const struct sg_ring *r, u64 room,
 						      struct sg_ring_claim *out)
 {
-	u64 head = sg_ringw_load(sg_ringw_at(r, SG_RING_HEAD)), pos = SG_RING_HEAD_POS(head);
-	u64 tail = sg_ringw_tail(r);
-	enum sg_ring_result res;
+	u64 head, tail;
+	enum sg_ring_result res = sg_ringw_protect(r, &head, &tail);
 
-	out->at = pos;
-	if (tail == pos)
-		return SG_RING_NONE;
-	if (!r->single) {
-		sg_ringw_store_first(sg_ringw_at(r, r->cell), SG_RING_CELL_AT(pos, SG_RING_TRIES));
-		/* only now the record cannot be overwritten any more */
-		if (sg_ringw_load(sg_ringw_at(r, SG_RING_HEAD)) != head)
-			return SG_RING_BUSY;
-	}
-	res = sg_ringw_look(r, pos, tail, room, out);
+	out->at = SG_RING_HEAD_POS(head);
+	if (res == SG_RING_OK)
+		res = sg_ringw_look(r, out->at, tail, room, out);
 	if (res != SG_RING_OK)
 		return res;
 	return sg_ringw_move_head(r, head, sg_ringw_grains(out->len)) ? SG_RING_OK : SG_RING_BUSY;
 }
 
-/* The same, many times if others are first. */
-static inline enum sg_ring_result sg_ringw_claim(const struct sg_ring *r, u64 room,
-						 struct sg_ring_claim *out)
+/* Bytes that a record of a batch takes of the receiver's buffer: the next one begins aligned. */
+static inline u64 sg_ringw_step(u64 len)
+{
+	return (len + 7) & ~7ULL;
+}
+
+/*
+ * The same for as many records as there are, at most @most, whose steps fit @room together. They
+ * are one claim: the cell protects them all, from the first one on. *n: how many; otherwise as
+ * above, for the first one. Whatever is wrong with a later one is found when it is the first.
+ */
+static inline enum sg_ring_result sg_ringw_try_many(const struct sg_ring *r, u64 room,
+						    struct sg_ring_claim *out, unsigned int most,
+						    unsigned int *n)
+{
+	u64 head, tail, pos;
+	enum sg_ring_result res = sg_ringw_protect(r, &head, &tail);
+
+	*n = 0;
+	out->at = pos = SG_RING_HEAD_POS(head);
+	while (res == SG_RING_OK && *n < most && pos != tail) {
+		struct sg_ring_claim *c = out + *n;
+
+		c->at = pos;
+		res = sg_ringw_look(r, pos, tail, room, c);
+		if (res != SG_RING_OK)
+			break;
+		++*n;
+		pos += sg_ringw_grains(c->len);
+		room -= room < sg_ringw_step(c->len) ? room : sg_ringw_step(c->len);
+	}
+	if (!*n)
+		return res;
+	return sg_ringw_move_head(r, head, pos - SG_RING_HEAD_POS(head)) ? SG_RING_OK : SG_RING_BUSY;
+}
+
+/* The same, many times if others are first. After BUSY yield: at most SG_RING_ROUNDS times. */
+static inline enum sg_ring_result sg_ringw_claim_many(const struct sg_ring *r, u64 room,
+						      struct sg_ring_claim *out, unsigned int most,
+						      unsigned int *n)
 {
 	enum sg_ring_result res = SG_RING_BUSY;
 	unsigned int turn;
 
 	for (turn = 0; turn < SG_RING_TURNS && res == SG_RING_BUSY; turn++)
-		res = sg_ringw_try(r, room, out);
+		res = sg_ringw_try_many(r, room, out, most, n);
 	return res;
+}
+
+static inline enum sg_ring_result sg_ringw_claim(const struct sg_ring *r, u64 room,
+						 struct sg_ring_claim *out)
+{
+	unsigned int n;
+
+	return sg_ringw_claim_many(r, room, out, 1, &n);
 }
 
 /* True: a writer waits for room: sg_ringw_tell(). */

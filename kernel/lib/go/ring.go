@@ -400,7 +400,7 @@ func (r *Ring) Recv(timeout time.Duration) (tag uint32, data []byte, err error) 
 	end := until(timeout)
 	r.recv.Lock()
 	defer r.recv.Unlock()
-	if err := r.becomeReader(); err != nil {
+	if err := r.becomeReader(end); err != nil {
 		return 0, nil, wrap(r.name, err)
 	}
 	for {

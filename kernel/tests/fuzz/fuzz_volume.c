@@ -121,8 +121,7 @@ static void make_objects(struct sg_vol *v, bool crashed)
 
 	CHECK_OK(sg_sem_enter(v, 1, 2, "fuzz", &c));
 	for (i = 0; i < FUZZ_OBJECTS; i++) {
-		struct sg_sem_new new = { .type = 1 + i % (SG_SEM_TYPES - 1), .life = i % 5 == 4,
-			.flags = i & 1 ? SG_SEM_MAPPED : 0, .initial = 1 + i, .mode = 0600 };
+		struct sg_sem_new new = test_object(i, i % 5 == 4, i & 1, 1 + i);
 		struct sg_sem sem;
 
 		sprintf(name, "%u", i);
@@ -194,15 +193,15 @@ static void find_places(struct image *img, const struct sg_vol *v)
 	CHECK(img->table.n && img->dir.n > 3 && img->xattr.n > 1);
 }
 
-/* Finds all pages of the file of semaphores. */
+/* Finds all pages of the file of semaphores, except the data of rings, which no kernel reads. */
 static void find_objects(struct image *img, const struct sg_vol *v)
 {
 	const struct sg_iref file = sg_sem_file();
 	struct sg_run run;
 	u64 page;
 
-	for (page = 0; page < SG_SEM_PAGES; page += run.off ? 1 : run.pages) {
-		CHECK_OK(sg_walk(v, &file, page, SG_SEM_PAGES - page, &run));
+	for (page = 0; page < SG_SEM_RINGS_PAGE; page += run.off ? 1 : run.pages) {
+		CHECK_OK(sg_walk(v, &file, page, SG_SEM_RINGS_PAGE - page, &run));
 		if (run.off)
 			place(&img->sem, run.off);
 	}

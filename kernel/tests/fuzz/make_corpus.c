@@ -10,8 +10,7 @@
 static const char *root;
 static unsigned int made;
 
-static void seed(const char *target, const char *name, u8 flags, u8 script,
-		 const struct fuzz_change *c, unsigned int n)
+static FILE *begin_seed(const char *target, const char *name)
 {
 	char path[500];
 	FILE *f;
@@ -21,6 +20,14 @@ static void seed(const char *target, const char *name, u8 flags, u8 script,
 	snprintf(path, sizeof(path), "%s/%s/%s", root, target, name);
 	f = fopen(path, "wb");
 	CHECK(f);
+	return f;
+}
+
+static void seed(const char *target, const char *name, u8 flags, u8 script,
+		 const struct fuzz_change *c, unsigned int n)
+{
+	FILE *f = begin_seed(target, name);
+
 	CHECK(fputc(flags, f) >= 0 && fputc(script, f) >= 0);
 	CHECK(fwrite(c, sizeof(*c), n, f) == n);
 	CHECK_OK(fclose(f));
@@ -108,6 +115,35 @@ static void seeds_of_objects(const char *target)
 	}
 }
 
+/*
+ * Records that are sent and received, and between them one word after the other is forged: steps of
+ * ring_fuzz.c.
+ */
+static void seeds_of_rings(void)
+{
+	static const u8 ops[] = { 2, 4, 3, 5, 3, 0, 4, 5, 6, 2, 1, 5, 7, 4 };
+	static const u64 values[] = { 0, ~0ULL, 1u << 20, 40000, 1ULL << 62, 0x80000000ULL << 9 };
+	unsigned int word, i;
+	char name[40];
+
+	for (word = 0; word < 16; word++) {
+		FILE *f;
+
+		sprintf(name, "word-%u", word);
+		f = begin_seed("ring", name);
+		CHECK(fputc(word & 1, f) >= 0);
+		for (i = 0; i < sizeof(ops); i++) {
+			u64 value = ops[i] ? 50000 : values[word % 6];
+			u16 len = (u16)(200 * i + word);
+
+			CHECK(fputc(ops[i], f) >= 0 && fputc((int)(word | (word & 8) << 3), f) >= 0);
+			CHECK(fwrite(&len, 2, 1, f) == 1 && fwrite(&value, 8, 1, f) == 1);
+		}
+		CHECK_OK(fclose(f));
+		made++;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -129,6 +165,7 @@ int main(int argc, char **argv)
 	seeds_for("walk", FZ_WALK);
 	seeds_for("sem", FZ_SEMS);
 	seeds_of_objects("sem");
+	seeds_of_rings();
 	printf("%u seeds\n", made);
 	return 0;
 }

@@ -12,7 +12,7 @@ static bool emit(void *ctx, const char *name, u32 len, const struct sg_sem_stat 
 	unsigned int *n = ctx;
 
 	(void)name;
-	CHECK(len && len <= SG_SEM_NAME_MAX && st->type && st->type < SG_SEM_TYPES);
+	CHECK(len && len <= SG_SEM_NAME_MAX && st->type && st->type < SG_SEM_KINDS);
 	return ++*n < 1000;
 }
 
@@ -55,14 +55,16 @@ static void use(struct sg_vol *v, struct sg_sem *s, u64 until)
 		sg_sem_await(v, s, &me, ~0ULL, until);
 		sg_sem_advance(v, s, 3);
 		break;
+	case SG_SEM_RING:
+		test_use_ring(v, s, &me, until, FUZZ_SIZE);
+		break;
 	}
 	sg_sem_ring(v, s);
 }
 
 static void one_object(struct sg_vol *v, unsigned int i, u8 script)
 {
-	struct sg_sem_new new = { .type = 1 + (i + script) % (SG_SEM_TYPES - 1), .life = script & 1,
-		.flags = script & 2 ? SG_SEM_MAPPED : 0, .initial = 2, .mode = 0600 };
+	struct sg_sem_new new = test_object(i + script, script & 1, script & 2, 2);
 	struct sg_sem_stat st;
 	struct sg_sem sem;
 	char name[12];

@@ -19,6 +19,7 @@
 
 #include "internal.h"
 #include "sem/sem.h"
+#include "objects.h"
 #include "test.h"
 
 /* --- volume.c --------------------------------------------------------------------------------- */

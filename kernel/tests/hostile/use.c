@@ -352,6 +352,9 @@ static void use_object(struct host *h, struct sg_sem *s)
 		said(sg_sem_await(h->v, s, h->caller, ~0ULL, until));
 		said(sg_sem_advance(h->v, s, 3));
 		break;
+	case SG_SEM_RING:
+		test_use_ring(h->v, s, h->caller, until, H_ROOM);
+		break;
 	}
 	sg_sem_ring(h->v, s);
 }
@@ -360,15 +363,14 @@ static bool emit_sem(void *ctx, const char *name, u32 len, const struct sg_sem_s
 {
 	unsigned int *n = ctx;
 
-	CHECK(len && len <= SG_SEM_NAME_MAX && name[0] && st->type && st->type < SG_SEM_TYPES);
+	CHECK(len && len <= SG_SEM_NAME_MAX && name[0] && st->type && st->type < SG_SEM_KINDS);
 	return ++*n < 1000;
 }
 
 static void op_sem(struct host *h)
 {
 	unsigned int i = (unsigned int)below(h, 20), n = 0;
-	struct sg_sem_new new = { .type = 1 + i % (SG_SEM_TYPES - 1), .life = below(h, 2),
-		.flags = below(h, 2) ? SG_SEM_MAPPED : 0, .initial = 2, .mode = 0600 };
+	struct sg_sem_new new = test_object(i, below(h, 2), below(h, 2), 2);
 	struct sg_sem sem;
 	char name[12];
 	u64 cookie = 0;

@@ -75,8 +75,7 @@ static void make_sems(struct sg_vol *v)
 
 	CHECK_OK(sg_sem_enter(v, 1, 2, "victim", &c));
 	for (i = 0; i < 14; i++) {
-		struct sg_sem_new new = { .type = 1 + i % (SG_SEM_TYPES - 1), .life = i % 5 == 4,
-			.flags = i & 1 ? SG_SEM_MAPPED : 0, .initial = 1 + i, .mode = 0600 };
+		struct sg_sem_new new = test_object(i, i % 5 == 4, i & 1, 1 + i);
 		struct sg_sem sem;
 
 		sprintf(name, "%u", i);
@@ -154,7 +153,7 @@ static void find_places(const struct sg_vol *v)
 
 	find_pages(v, SG_SYS_INODES, 16, &victim.inode);
 	find_pages(v, SG_SYS_LOCKS, 1 << 15, &victim.lock);
-	find_pages(v, SG_SYS_SEMS, SG_SEM_PAGES, &victim.sem);
+	find_pages(v, SG_SYS_SEMS, SG_SEM_RINGS_PAGE, &victim.sem);	/* no data of rings */
 	for (ino = 1; ino < 20; ino++)
 		if (!sg_iref(v, ino, &ref))
 			find_file(v, &ref);

@@ -233,6 +233,91 @@ static void in_place(void)
 	CHECK_OK(stargate_remove(at[0], "p"));
 }
 
+/* --- batches ---------------------------------------------------------------------------------- */
+
+#define MANY	100u
+static struct stargate_record batch[MANY];
+
+static void fill_batch(u32 n, u32 len)
+{
+	u32 i;
+
+	fill(buf, sizeof(buf), n);
+	for (i = 0; i < n; i++)
+		batch[i] = (struct stargate_record){ buf + i, len + i, i, 0 };
+}
+
+static void same_batch(const struct stargate_record *got, size_t n, u32 first_one, u32 len)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		u32 is = first_one + i;
+
+		CHECK_EQ(got[i].tag, is);
+		CHECK_EQ(got[i].len, len + is);
+		CHECK(!memcmp(got[i].data, buf + is, len + is));
+	}
+}
+
+static void batches(void)
+{
+	stargate_ring *a = ring_make("many", 64 * KIB, 0), *b = ring_have(1, "many");
+	struct stargate_record got[MANY];
+	size_t n, sent;
+	u32 i;
+
+	/* none, and more than a batch */
+	CHECK_OK(stargate_ring_send_many(a, batch, 0, &sent, STARGATE_TRY));
+	CHECK_EQ(stargate_ring_recv_many(b, out, sizeof(out), got, MANY, &n, STARGATE_TRY), EAGAIN);
+	CHECK_EQ(stargate_ring_recv_many(b, out, sizeof(out), got, 0, &n, STARGATE_TRY), EINVAL);
+	fill_batch(MANY, 10);
+	CHECK_OK(stargate_ring_send_many(a, batch, MANY, &sent, STARGATE_TRY));
+	CHECK_EQ(sent, MANY);
+	CHECK_EQ(state_of(a).sent, MANY);
+	CHECK_OK(stargate_ring_recv_many(b, out, sizeof(out), got, MANY, &n, STARGATE_TRY));
+	CHECK_EQ(n, STARGATE_BATCH);
+	same_batch(got, n, 0, 10);
+	for (i = 0; i < n; i++)
+		CHECK(!((uintptr_t)got[i].data & 7));
+	/* as many as fit the buffer */
+	CHECK_OK(stargate_ring_recv_many(b, out, 80 + 75, got, MANY, &n, STARGATE_TRY));
+	CHECK_EQ(n, 2);
+	same_batch(got, 2, 64, 10);
+	CHECK_EQ(stargate_ring_recv_many(b, out, 75, got, MANY, &n, STARGATE_TRY), EMSGSIZE);
+	CHECK(!n && got[0].len == 76);
+	/* in place: one claim, and the ring keeps all of it */
+	CHECK_OK(stargate_ring_peek_many(b, got, 20, &n, STARGATE_TRY));
+	CHECK_EQ(n, 20);
+	same_batch(got, 20, 66, 10);
+	CHECK_EQ(stargate_ring_peek_many(b, got, 1, &n, STARGATE_TRY), EBUSY);
+	CHECK_OK(stargate_ring_recv_many(a, out, sizeof(out), got, MANY, &n, STARGATE_TRY));
+	CHECK_EQ(n, 14);
+	same_batch(got, 14, 86, 10);
+	for (i = 0; i < 100 && !stargate_ring_send(a, i, buf, 3000, STARGATE_TRY); i++)
+		CHECK_OK(stargate_ring_recv(a, NULL, out, sizeof(out), &n, STARGATE_TRY));
+	CHECK(i < 22);
+	CHECK_OK(stargate_ring_release(b));
+	/* a part of it, then the rest */
+	fill_batch(40, 3000);
+	CHECK_EQ(stargate_ring_send_many(a, batch, 40, &sent, STARGATE_TRY), EAGAIN);
+	CHECK_EQ(sent, 64 * KIB / 3040);
+	CHECK_EQ(stargate_ring_send_many(a, batch + sent, 40 - sent, &n, stargate_in(2 * MS)), ETIMEDOUT);
+	CHECK_EQ(n, 0);
+	CHECK_OK(stargate_ring_recv_many(b, out, sizeof(out), got, 7, &n, STARGATE_TRY));
+	same_batch(got, 7, 0, 3000);
+	CHECK_EQ(stargate_ring_send_many(a, batch + sent, 40 - sent, &n, STARGATE_TRY), EAGAIN);
+	CHECK_EQ(n, 7);
+	CHECK_OK(stargate_reset(at[0], "many"));
+	batch[39].len = stargate_ring_most(a) + 1;
+	CHECK_EQ(stargate_ring_send_many(a, batch, 40, &sent, STARGATE_TRY), EMSGSIZE);
+	CHECK_EQ(sent, 0);
+	CHECK_EQ(state_of(a).used, 0);
+	stargate_ring_close(a);
+	stargate_ring_close(b);
+	CHECK_OK(stargate_remove(at[0], "many"));
+}
+
 /*
  * A reader keeps the record at a position: the writer stops before it, however far other readers
  * have come. Position 0 is no exception.
@@ -401,7 +486,7 @@ static void system_dies(bool all)
 	put(a, 2, 10);
 	tsys_join(&other, mem, SIZE, 7);
 	sem = sem_of(&other.v, "y");
-	CHECK_OK(sg_sem_ring_reader(&other.v, &sem, ~0ULL));
+	CHECK_OK(sg_sem_ring_reader(&other.v, &sem, ~0ULL, false));
 	w = (struct sg_ring){ .page = sg_at(&other.v, sem.words), .data = a->w.data,
 		.grains = a->w.grains, .cell = sem.cell };
 	CHECK_EQ(sg_ringw_claim(&w, sizeof(out), &c), SG_RING_OK);
@@ -604,55 +689,94 @@ static u64 sum_of(const struct message *m, u64 len)
 	return sum;
 }
 
-static void *sends(void *arg)
+#define GROUP	5u
+
+static void make_message(struct rng *rng, struct stargate_record *rec, struct message *m, u64 n,
+			 u64 number)
 {
-	u64 n = (u64)(uintptr_t)arg, i, len;
-	stargate_ring *r = ring_have(n & 1, many_name);
-	u8 room[MOST] __attribute__((aligned(8)));
-	struct message *m = (void *)room;
-	struct rng rng = { n + 1 };
+	u64 len = sizeof(*m) + rng_size(rng, MOST - sizeof(*m));
+
+	rng_fill(rng, m->data, len - sizeof(*m));
+	m->sender = n;
+	m->number = number;
+	m->sum = sum_of(m, len);
+	*rec = (struct stargate_record){ m, len, (u32)n, 0 };
+}
+
+/* Sends @count of them, in each of the three ways. */
+static void send_group(stargate_ring *r, const struct stargate_record *rec, u64 count, u64 way)
+{
+	size_t sent;
 	void *to;
 
-	for (i = 0; i < rounds; i++) {
-		len = sizeof(*m) + rng_size(&rng, MOST - sizeof(*m));
-		rng_fill(&rng, m->data, len - sizeof(*m));
-		m->sender = n;
-		m->number = i;
-		m->sum = sum_of(m, len);
-		if (i & 1) {
-			CHECK_OK(stargate_ring_send(r, (u32)n, m, len, stargate_in(60 * SEC)));
+	if (way % 3 == 2) {
+		CHECK_OK(stargate_ring_send_many(r, rec, count, &sent, stargate_in(60 * SEC)));
+		CHECK_EQ(sent, count);
+		return;
+	}
+	for (; count; count--, rec++) {
+		if (way % 3) {
+			CHECK_OK(stargate_ring_send(r, rec->tag, rec->data, rec->len, stargate_in(60 * SEC)));
 			continue;
 		}
 		CHECK_OK(stargate_ring_reserve(r, MOST, &to, stargate_in(60 * SEC)));
-		memcpy(to, m, len);
-		CHECK_OK(stargate_ring_commit(r, (u32)n, len));
+		memcpy(to, rec->data, rec->len);
+		CHECK_OK(stargate_ring_commit(r, rec->tag, rec->len));
+	}
+}
+
+static void *sends(void *arg)
+{
+	u64 n = (u64)(uintptr_t)arg, i, k, count;
+	stargate_ring *r = ring_have(n & 1, many_name);
+	u8 room[GROUP][MOST] __attribute__((aligned(8)));
+	struct stargate_record rec[GROUP];
+	struct rng rng = { n + 1 };
+
+	for (i = 0; i < rounds; i += count) {
+		count = SG_MIN(1 + rng_below(&rng, GROUP), rounds - i);
+		for (k = 0; k < count; k++)
+			make_message(&rng, &rec[k], (void *)room[k], n, i + k);
+		send_group(r, rec, count, rng_below(&rng, 3));
 	}
 	stargate_ring_close(r);
 	thread_ends();
 	return NULL;
 }
 
+static void check_message(const struct stargate_record *rec, u64 last[SENDERS])
+{
+	const struct message *m = rec->data;
+
+	CHECK(rec->len >= sizeof(*m) && m->sender == rec->tag && rec->tag < SENDERS && m->number < rounds);
+	CHECK_EQ(m->sum, sum_of(m, rec->len));
+	CHECK_EQ(sg_add64(&seen[rec->tag][m->number], 1), 0);
+	CHECK(m->number + 1 > last[rec->tag]);	/* one reader gets a sender's records in order */
+	last[rec->tag] = m->number + 1;
+	sg_add64(&received, 1);
+}
+
 static void *receives(void *arg)
 {
-	u64 n = (u64)(uintptr_t)arg, last[SENDERS] = { 0 }, all = SENDERS * rounds;
+	u64 n = (u64)(uintptr_t)arg, last[SENDERS] = { 0 }, all = SENDERS * rounds, turn;
 	stargate_ring *r = ring_have(n & 1, many_name);
-	u8 room[MOST] __attribute__((aligned(8)));
-	const struct message *m = (void *)room;
-	size_t len;
-	u32 tag;
+	u8 room[GROUP * MOST] __attribute__((aligned(8)));
+	struct stargate_record rec[GROUP];
+	size_t got, i;
 	int err;
 
-	while (sg_load64(&received) < all) {
-		err = stargate_ring_recv(r, &tag, room, sizeof(room), &len, stargate_in(20 * MS));
+	for (turn = 0; sg_load64(&received) < all; turn++) {
+		got = 1;
+		rec[0].data = room;
+		if (turn % 2)
+			err = stargate_ring_recv(r, &rec[0].tag, room, sizeof(room), &rec[0].len,
+						 stargate_in(20 * MS));
+		else
+			err = stargate_ring_recv_many(r, room, sizeof(room), rec, GROUP, &got,
+						      stargate_in(20 * MS));
 		CHECK(!err || err == ETIMEDOUT);
-		if (err)
-			continue;
-		CHECK(len >= sizeof(*m) && m->sender == tag && tag < SENDERS && m->number < rounds);
-		CHECK_EQ(m->sum, sum_of(m, len));
-		CHECK_EQ(sg_add64(&seen[tag][m->number], 1), 0);
-		CHECK(m->number + 1 > last[tag]);	/* one reader gets a sender's records in order */
-		last[tag] = m->number + 1;
-		sg_add64(&received, 1);
+		for (i = 0; i < got && !err; i++)
+			check_message(&rec[i], last);
 	}
 	stargate_ring_close(r);
 	thread_ends();
@@ -792,6 +916,39 @@ static void forged_for_a_moment(void)
 	CHECK_OK(stargate_remove(at[0], "m"));
 }
 
+static u64 *moved_head, moves;
+
+/* Just before each look at the head, a user stores another one there. */
+static void moves_head(void *addr, bool behind)
+{
+	if (behind || addr != &first->w.page[SG_RING_HEAD])
+		return;
+	sg_store64(moved_head, sg_load64(moved_head) ^ (SG_SEM_CELL_FIRST ^ (SG_SEM_CELL_FIRST + 1)));
+	if (++moves > 10 * SG_RING_TURNS * SG_RING_ROUNDS)
+		test_fail(__FILE__, __LINE__, "a receiver goes on for ever");
+}
+
+/* A receiver without a time limit does not spin for ever. */
+static void forged_all_the_time(void)
+{
+	size_t len;
+
+	first = ring_make("t", 64 * KIB, 0);
+	put(first, 1, 10);
+	get(first, 1, 10);
+	put(first, 2, 20);
+	moved_head = words_of("t") + SG_RING_HEAD;
+	sg_store64(moved_head, SG_RING_HEAD_AT(SG_RING_HEAD_POS(*moved_head), SG_SEM_CELL_FIRST));
+	test_trap((u8 *)first->w.page, moves_head);
+	CHECK_EQ(stargate_ring_recv(first, NULL, out, sizeof(out), &len, STARGATE_FOREVER), EUCLEAN);
+	CHECK(moves > SG_RING_TURNS * SG_RING_ROUNDS);
+	CHECK_EQ(stargate_ring_recv(first, NULL, out, sizeof(out), &len, STARGATE_TRY), EAGAIN);
+	test_trap_end();
+	get(first, 2, 20);	/* it was not claimed */
+	stargate_ring_close(first);
+	CHECK_OK(stargate_remove(at[0], "t"));
+}
+
 int main(void)
 {
 	begin();
@@ -800,6 +957,7 @@ int main(void)
 	no_space();
 	records();
 	in_place();
+	batches();
 	slowest(0);
 	slowest(1);
 	slowest(61);
@@ -817,6 +975,7 @@ int main(void)
 	many("one", 64 * KIB, STARGATE_SINGLE, 1);
 	forged();
 	forged_for_a_moment();
+	forged_all_the_time();
 	end();
 	return test_done();
 }

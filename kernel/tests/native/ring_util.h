@@ -104,27 +104,29 @@ static inline void ring_give(struct ring_user *u)
 		CHECK_OK(sg_sem_advance(u->v, &u->room, 1));
 }
 
-/* False: there was no record until then. */
-static inline bool ring_take(struct ring_user *u, struct sg_ring_claim *c, u64 until)
+/* Claims at most @most records. Returns how many; 0: there was none until then. */
+static inline unsigned int ring_take_many(struct ring_user *u, struct sg_ring_claim *c,
+					  unsigned int most, u64 until)
 {
+	unsigned int n;
 	enum sg_ring_result res;
 	int err;
 
 	if (!u->w.cell) {
-		CHECK_OK(sg_sem_ring_reader(u->v, &u->sem, ~0ULL));
+		CHECK_OK(sg_sem_ring_reader(u->v, &u->sem, ~0ULL, false));
 		u->w.cell = u->sem.cell;
 	}
 	for (;;) {
-		res = sg_ringw_claim(&u->w, ~0u, c);
+		res = sg_ringw_claim_many(&u->w, ~0u, c, most, &n);
 		if (res == SG_RING_OK)
-			return true;
+			return n;
 		if (sg_load64(u->w.page + u->w.cell))
 			ring_give(u);
 		CHECK(res == SG_RING_NONE || res == SG_RING_BUSY);
 		err = sg_sem_await(u->v, &u->tail, u->c,
 				   SG_RING_HEAD_POS(sg_load64(u->w.page + SG_RING_HEAD)) + 1, until);
 		if (err == -ETIMEDOUT)
-			return false;
+			return 0;
 		CHECK_OK(err);
 	}
 }
