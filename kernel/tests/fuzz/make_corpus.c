@@ -115,30 +115,40 @@ static void seeds_of_objects(const char *target)
 	}
 }
 
-/*
- * Records that are sent and received, and between them one word after the other is forged: steps of
- * ring_fuzz.c.
- */
+static void ring_step(FILE *f, u8 op, u8 word, u16 len, u64 value)
+{
+	CHECK(fputc(op, f) >= 0 && fputc(word, f) >= 0);
+	CHECK(fwrite(&len, sizeof(len), 1, f) == 1 && fwrite(&value, sizeof(value), 1, f) == 1);
+}
+
+/* Steps of ring_fuzz.c: records, and between them one word after the other is forged. */
 static void seeds_of_rings(void)
 {
 	static const u8 ops[] = { 2, 4, 3, 5, 3, 0, 4, 5, 6, 2, 1, 5, 7, 4 };
 	static const u64 values[] = { 0, ~0ULL, 1u << 20, 40000, 1ULL << 62, 0x80000000ULL << 9 };
+	static const u64 lengths[] = { 33, 40000, 0x7ffffff0, 0xffffffff };
 	unsigned int word, i;
 	char name[40];
+	FILE *f;
 
 	for (word = 0; word < 16; word++) {
-		FILE *f;
-
 		sprintf(name, "word-%u", word);
 		f = begin_seed("ring", name);
 		CHECK(fputc(word & 1, f) >= 0);
-		for (i = 0; i < sizeof(ops); i++) {
-			u64 value = ops[i] ? 50000 : values[word % 6];
-			u16 len = (u16)(200 * i + word);
-
-			CHECK(fputc(ops[i], f) >= 0 && fputc((int)(word | (word & 8) << 3), f) >= 0);
-			CHECK(fwrite(&len, 2, 1, f) == 1 && fwrite(&value, 8, 1, f) == 1);
-		}
+		for (i = 0; i < sizeof(ops); i++)
+			ring_step(f, ops[i], (u8)(word | (word & 8) << 3), (u16)(200 * i + word),
+				  ops[i] ? 50000 : values[word % 6]);
+		CHECK_OK(fclose(f));
+		made++;
+	}
+	/* the first record says that it is longer */
+	for (i = 0; i < 4; i++) {
+		sprintf(name, "length-%u", i);
+		f = begin_seed("ring", name);
+		CHECK(fputc(i & 1, f) >= 0);
+		ring_step(f, 2, 0, 20, 0);
+		ring_step(f, 1, 0, 0, lengths[i]);
+		ring_step(f, 4, 0, 1, ~0ULL);
 		CHECK_OK(fclose(f));
 		made++;
 	}
