@@ -87,6 +87,8 @@ static int pass(struct sg_ck *c)
 	c->found = 0;
 	c->unfixed = 0;
 	c->beyond = 0;
+	c->ring_pages = 0;
+	c->ring_reported = 0;
 	c->recovering = any_slot_taken(c);
 	c->hold_pages = false;
 	c->retyped = false;

@@ -84,6 +84,8 @@ struct sg_ck {
 	bool retyped;
 	bool relist;		/* lists of free records have to be made again */
 	bool was_moving;	/* was half moved to another base; the move has been completed */
+	u64 ring_pages;		/* of all rings so far, in this pass */
+	u64 ring_reported;	/* 1 + the place of the ring whose pages are without a record */
 
 	/* the volume as recovery would leave it, where that differs (SG_CHECK_ONLY) */
 	struct ck_page **copies;

@@ -2,15 +2,23 @@
 /*
  * The file of shared semaphores. Records of objects have to be valid. All the rest is volatile, and
  * its users expect any bytes there. A page of words without an object stays: the next object in
- * that place uses it.
+ * that place uses it. Data of a ring without the ring goes, because it may be 64 MiB.
  */
 #include "check.h"
 #include "sem/sem.h"
 
 #define RECORD_PAGES	((u64)SG_SEM_CHAINS * SG_SEM_CHAIN_PAGES)
 
+/**
+ * struct place - where a page of the file is
+ * @at: its entry; @off: the page; @pages: that the entry has.
+ */
+struct place {
+	u64 at, off, pages;
+};
+
 /* As sg_sem_page_at(), but for the file as recovery would leave it. */
-static bool has_page(const struct sg_ck *c, u64 page)
+static bool find_page(const struct sg_ck *c, u64 page, struct place *p)
 {
 	const struct sg_iref file = sg_sem_file();
 	u64 root = ck_get(c, SG_IOFF(&file, table)), off;
@@ -19,20 +27,36 @@ static bool has_page(const struct sg_ck *c, u64 page)
 
 	if (page >= sg_level_pages(level + 1))
 		return false;
-	for (; kind == SG_ENTRY_TABLE; level--)
-		kind = sg_entry_kind(&c->vol, ck_get(c, off + 8 * (page / sg_level_pages(level) %
-								   SG_TABLE_ENTRIES)), level, &off);
+	for (*p = (struct place){ .pages = 1 }; kind == SG_ENTRY_TABLE; level--) {
+		p->pages = sg_level_pages(level);
+		p->at = off + 8 * (page / p->pages % SG_TABLE_ENTRIES);
+		kind = sg_entry_kind(&c->vol, ck_get(c, p->at), level, &off);
+	}
+	p->off = off + page % p->pages * SG_PAGE;
 	return kind == SG_ENTRY_LEAF;
 }
 
-/* An object that is being made or removed may have a part of its data (sem_ring.c). */
-static bool has_data(const struct sg_ck *c, u64 head, u64 size, u64 page, unsigned int i)
+static bool has_page(const struct sg_ck *c, u64 page)
 {
-	u64 first = sg_sem_ring_page(page, i), n;
+	struct place p;
+
+	return find_page(c, page, &p);
+}
+
+/*
+ * An object that is being made or removed may have a part of its data (sem_ring.c). All rings
+ * together have no more pages than the volume: with forged sizes the checker would never end.
+ */
+static bool has_data(struct sg_ck *c, u64 head, u64 size, u64 page, unsigned int i)
+{
+	u64 first = sg_sem_ring_page(page, i), n, pages = size >> SG_PAGE_SHIFT;
 
 	if (SG_SEM_TYPE(head) != SG_SEM_RING || SG_SEM_FLAGS(head) & SG_SEM_REMOVED)
 		return true;
-	for (n = 0; n < size >> SG_PAGE_SHIFT; n++)
+	c->ring_pages += pages;
+	if (c->ring_pages > sg_size(&c->vol) >> SG_PAGE_SHIFT)
+		return false;
+	for (n = 0; n < pages; n++)
 		if (!has_page(c, first + n))
 			return false;
 	return true;
@@ -90,6 +114,50 @@ static void check_page(struct sg_ck *c, u64 page, u64 off)
 	}
 }
 
+/* --- data of rings ---------------------------------------------------------------------------- */
+
+/* The pages that the ring in this place has, or may have. */
+static u64 ring_pages(const struct sg_ck *c, u64 page, unsigned int i)
+{
+	struct place p;
+	u64 head, at;
+
+	if (i >= SG_SEM_RECORDS || !find_page(c, page, &p))
+		return 0;
+	at = sg_sem_record_off(p.off, i);
+	head = ck_get(c, at);
+	if (!sg_sem_head_known(head) || SG_SEM_TYPE(head) != SG_SEM_RING)
+		return 0;
+	return ck_get(c, at + offsetof(struct sg_sem_record, initial)) >> SG_PAGE_SHIFT;
+}
+
+/* The pages that follow are gone, too, when the checker comes to them. */
+static void drop_data(struct sg_ck *c, u64 page, u64 end)
+{
+	struct place p;
+
+	for (; page < end; page += p.pages) {
+		if (find_page(c, page, &p) && p.at)
+			ck_set(c, p.at, 0);
+		else
+			p.pages = 1;
+	}
+}
+
+/* Damage has taken the ring, or fsck has. Nothing else would free its data. */
+static void check_data(struct sg_ck *c, u64 page, u64 at)
+{
+	u64 place = (page - SG_SEM_RINGS_PAGE) / SG_RING_PAGES_MAX;
+	u64 in = (page - SG_SEM_RINGS_PAGE) % SG_RING_PAGES_MAX;
+
+	if (c->ring_reported == place + 1 || in < ring_pages(c, place / 8, place % 8))
+		return;
+	c->ring_reported = place + 1;
+	if (ck_found(c, ck_giving(c), 0, at, "page %llu of the rings' data belongs to no ring",
+		     CK_U(page - SG_SEM_RINGS_PAGE)))
+		drop_data(c, page, page - in + SG_RING_PAGES_MAX);
+}
+
 void ck_sems(struct sg_ck *c, void *ctx, u64 first, u64 off, u64 pages)
 {
 	u64 i;
@@ -98,4 +166,6 @@ void ck_sems(struct sg_ck *c, void *ctx, u64 first, u64 off, u64 pages)
 	for (i = 0; i < pages; i++)
 		if (first + i < RECORD_PAGES)
 			check_page(c, first + i, off + i * SG_PAGE);
+		else if (first + i >= SG_SEM_RINGS_PAGE)
+			check_data(c, first + i, off + i * SG_PAGE);
 }

@@ -117,7 +117,7 @@ static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool
 	struct sg_ledger *l = vol->ledger;
 	u64 horizon = sg_epoch_horizon(vol), left;
 	unsigned int n = ledger_capacity(l), k;
-	struct cursor c, deep = { NULL };
+	struct cursor c, deep = {};
 
 	p->n = 0;
 	sg_spin_lock(&l->spin);

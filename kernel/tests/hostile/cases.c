@@ -96,7 +96,7 @@ static bool emit(void *ctx, const char *name, u32 len, const struct sg_sem_stat 
 	unsigned int *n = ctx;
 
 	CHECK(len && ((const u8 *)name < volume || (const u8 *)name >= volume + H_ROOM));
-	CHECK(st->slot >= -1 && st->slot < (int)SG_SLOTS && st->type < SG_SEM_TYPES);
+	CHECK(st->slot >= -1 && st->slot < (int)SG_SLOTS && st->type < SG_SEM_KINDS);
 	++*n;
 	return true;
 }

@@ -9,8 +9,9 @@
 
 static struct tvol t;
 static struct sg_sem_record *rec[OBJECTS];
-/* in the file's table: names the page of object 3's words */
-static u64 *words_entry;
+/* in the file's table: names the page of object 3's words; of the first and last page of RING */
+static u64 *words_entry, *data_entry[2];
+#define RING	6
 
 static const char *name_of(unsigned int i)
 {
@@ -22,9 +23,10 @@ static const char *name_of(unsigned int i)
 
 static struct sg_sem_new kind(unsigned int i)
 {
-	struct sg_sem_new new = new_of(1 + i % (SG_SEM_TYPES - 1), i & 1 ? SG_SEM_MAPPED : 0, 3);
+	unsigned int type = 1 + i % (SG_SEM_KINDS - 1);
 
-	return new;
+	return new_of(type, i & 1 || type == SG_SEM_RING ? SG_SEM_MAPPED : 0,
+		      type == SG_SEM_RING ? SG_RING_MIN : 3);
 }
 
 /* Returns the entry of a system file's page in its table. */
@@ -53,16 +55,21 @@ static void make(void)
 
 		CHECK_OK(try_create(&t.v, name_of(i), kind(i), true, &sem));
 		rec[i] = sg_sem_record(&t.v, &sem);
-		if (i == 3) {
+		if (i == 3 || i == RING) {
 			u64 page = sg_sem_chain(rec[i]->hash), in = sem.rec & (SG_PAGE - 1);
+			unsigned int k = (unsigned int)(in / sizeof(struct sg_sem_record)) - 1;
 
-			words_entry = entry_of(&t.v, sg_sem_words_page(page, (unsigned int)
-						(in / sizeof(struct sg_sem_record)) - 1));
+			if (i == 3)
+				words_entry = entry_of(&t.v, sg_sem_words_page(page, k));
+			data_entry[0] = entry_of(&t.v, sg_sem_ring_page(page, k));
+			data_entry[1] = data_entry[0] + SG_RING_MIN / SG_PAGE - 1;
 		}
 		sg_sem_close(&t.v, &sem);
 	}
 	tvol_leave(&t);
 }
+
+static unsigned int orphans;	/* findings of data without a ring */
 
 static void note(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 {
@@ -71,6 +78,8 @@ static void note(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 	(void)fixed;
 	if (strstr(what, "semaphore"))
 		++*(unsigned int *)ctx;
+	if (strstr(what, "belongs to no ring"))
+		orphans++;
 }
 
 static struct sg_check_result check(enum sg_check_mode mode, unsigned int *said)
@@ -124,7 +133,14 @@ static void place(void)
 }
 static void words(void) { *words_entry = 0; }
 
-static void is_found(void (*damage)(void), const char *what)
+static void ring_type(void) { rec[RING]->head ^= SG_SEM_RING ^ 0x70; }
+static void ring_size(void) { rec[RING]->initial++; }
+static void ring_too_large(void) { rec[RING]->initial = 2 * SG_RING_MAX; }
+static void ring_larger(void) { rec[RING]->initial = SG_RING_MAX; }
+static void ring_first_page(void) { *data_entry[0] = 0; }
+static void ring_last_page(void) { *data_entry[1] = 0; }
+
+static void is_found(void (*damage)(void), const char *what, int lost)
 {
 	struct sg_check_result res;
 	unsigned int said;
@@ -136,11 +152,46 @@ static void is_found(void (*damage)(void), const char *what)
 	CHECK_EQ(said, 1);
 	CHECK(res.found && !res.fixed);
 	res = check(SG_CHECK_PREEN, &said);	/* an operator has to decide first */
-	CHECK(res.found > res.fixed);
+	CHECK(res.found > res.fixed && data_entry[0][1]);
+	orphans = 0;
 	res = check(SG_CHECK_REPAIR, &said);
 	CHECK_EQ(said, 1);
 	CHECK_EQ(res.found, res.fixed);
-	others_stay(3);
+	CHECK_EQ(orphans, lost == RING);	/* its data goes with it */
+	others_stay(lost);
+}
+
+/* Data of a ring that does not exist is found alone, and freed: once for all of its pages. */
+static void data_alone(bool made_smaller)
+{
+	struct sg_check_result res;
+	unsigned int said;
+	u64 used, pages = SG_RING_MIN / SG_PAGE;
+
+	make();
+	tvol_join(&t);
+	used = sg_free_pages(&t.v);
+	tvol_leave(&t);
+	if (made_smaller) {	/* the pages behind its end */
+		u64 *e = data_entry[1] + 1;
+
+		e[0] = *data_entry[0];
+		*data_entry[0] = 0;	/* so no page has two owners; the ring has lost one */
+		check(SG_CHECK_REPAIR, &said);
+		others_stay(RING);
+		return;
+	}
+	rec[RING]->head = 0;
+	orphans = 0;
+	res = check(SG_CHECK_ONLY, &said);
+	CHECK(!said && orphans == 1 && res.found && !res.fixed);
+	res = check(SG_CHECK_PREEN, &said);
+	CHECK_EQ(res.found, res.fixed);
+	CHECK_EQ(orphans, 2);
+	tvol_join(&t);
+	CHECK(sg_free_pages(&t.v) >= used + pages);
+	tvol_leave(&t);
+	others_stay(RING);
 }
 
 /* Values that are allowed at any time are no finding. */
@@ -175,7 +226,8 @@ static void lock(void)
 	others_stay(-1);
 }
 
-#define FOUND(damage)	is_found(damage, #damage)
+#define FOUND(damage)	is_found(damage, #damage, 3)
+#define RING_FOUND(damage) is_found(damage, #damage, RING)
 
 int main(void)
 {
@@ -188,6 +240,14 @@ int main(void)
 	FOUND(hash);
 	FOUND(place);
 	FOUND(words);
+	RING_FOUND(ring_type);
+	RING_FOUND(ring_size);
+	RING_FOUND(ring_too_large);
+	RING_FOUND(ring_larger);
+	RING_FOUND(ring_first_page);
+	RING_FOUND(ring_last_page);
+	data_alone(false);
+	data_alone(true);
 	is_no_finding();
 	lock();
 	return test_done();
