@@ -4,6 +4,7 @@ package stargate
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -48,6 +49,10 @@ type Ring struct {
 	reader uint64 // number of the cell, 0: none yet
 	single bool
 	swept  time.Time
+
+	reserved   []byte // by the goroutine that has the lock
+	reservedAt uint64
+	peeked     bool // by the goroutine that has recv
 }
 
 // RingStat is the state of a ring at this moment.
@@ -242,13 +247,13 @@ func (r *Ring) awaitRoom(tail, n, end uint64) error {
 	}
 }
 
-func (r *Ring) take() bool { return r.me != 0 && atomic.CompareAndSwapUint64(&r.page[0], 0, r.me) }
+func (r *Ring) takeLock() bool { return r.me != 0 && atomic.CompareAndSwapUint64(&r.page[0], 0, r.me) }
 
 func (r *Ring) lock(timeout time.Duration) error {
-	if r.take() {
+	if r.takeLock() {
 		return nil
 	}
-	err := r.gate.pass(timeout, r.take, func(until uint64) error {
+	err := r.gate.pass(timeout, r.takeLock, func(until uint64) error {
 		_, err := r.askPart(opLock, partLock, 0, until)
 		return err
 	})
@@ -267,14 +272,25 @@ func (r *Ring) unlock() error {
 	return err
 }
 
-// put copies the record behind the tail, then moves the tail: from then on receivers see it.
-func (r *Ring) put(tail uint64, tag uint32, data []byte) error {
-	n := grainsOf(uint64(len(data)))
-	copy(r.at(tail, grain, uint64(len(data))), data)
-	head := r.record(tail)
-	atomic.StoreUint64(&head[0], uint64(len(data))|uint64(tag)<<32)
-	atomic.StoreUint64(&head[1], tail)
-	atomic.StoreUint64(&r.page[wordSent], r.load(wordSent)+1)
+// Record is a record with its tag.
+type Record struct {
+	Tag  uint32
+	Data []byte
+}
+
+// Batch is the number of records that RecvMany claims at most.
+const Batch = 64
+
+// head completes the record at pos, whose payload is there.
+func (r *Ring) head(pos, length uint64, tag uint32) {
+	head := r.record(pos)
+	atomic.StoreUint64(&head[0], length|uint64(tag)<<32)
+	atomic.StoreUint64(&head[1], pos)
+}
+
+// publish moves the tail over n grains with count records: from then on receivers see them.
+func (r *Ring) publish(tail, n, count uint64) error {
+	atomic.StoreUint64(&r.page[wordSent], r.load(wordSent)+count)
 	if atomic.CompareAndSwapUint64(&r.page[wordTail], tail, tail+n) {
 		return nil
 	}
@@ -285,28 +301,125 @@ func (r *Ring) put(tail uint64, tag uint32, data []byte) error {
 	return err
 }
 
-// Send sends a record. It waits while there is no room.
-func (r *Ring) Send(tag uint32, data []byte, timeout time.Duration) error {
-	n := grainsOf(uint64(len(data)))
+// begin takes the lock, and waits for room for a record of that length. After an error the lock is
+// given back.
+func (r *Ring) begin(length int, timeout time.Duration) (tail, end uint64, err error) {
+	n := grainsOf(uint64(length))
 	if n > r.grains/2 {
-		return wrap(r.name, syscall.EMSGSIZE)
+		return 0, 0, syscall.EMSGSIZE
 	}
-	end := until(timeout)
+	end = until(timeout)
 	if err := r.lock(timeout); err != nil {
-		return wrap(r.name, err)
+		return 0, 0, err
 	}
-	tail := r.load(wordTail) & wordCount
+	tail = r.load(wordTail) & wordCount
+	if err := r.ensureRoom(tail, n, end); err != nil {
+		r.unlock()
+		return 0, 0, err
+	}
+	return tail, end, nil
+}
+
+func (r *Ring) ensureRoom(tail, n, end uint64) error {
 	err := r.room(tail, n)
 	if err == errNoRoom {
 		err = r.awaitRoom(tail, n, end)
 	}
-	if err == nil {
-		err = r.put(tail, tag, data)
+	return err
+}
+
+// Send sends a record. It waits while there is no room.
+func (r *Ring) Send(tag uint32, data []byte, timeout time.Duration) error {
+	_, err := r.SendMany([]Record{{tag, data}}, timeout)
+	return err
+}
+
+// SendMany sends records in one turn, and returns how many it has sent. It waits while there is no
+// room. After an error the rest may be sent again.
+func (r *Ring) SendMany(records []Record, timeout time.Duration) (int, error) {
+	for _, rec := range records {
+		if len(rec.Data) > r.Most() {
+			return 0, wrap(r.name, syscall.EMSGSIZE)
+		}
+	}
+	if len(records) == 0 {
+		return 0, nil
+	}
+	tail, end, err := r.begin(len(records[0].Data), timeout)
+	if err != nil {
+		return 0, wrap(r.name, err)
+	}
+	sent := 0
+	for err == nil && sent < len(records) {
+		err = r.ensureRoom(tail, grainsOf(uint64(len(records[sent].Data))), end)
+		if err == nil {
+			var n int
+			n, tail, err = r.putSome(tail, records[sent:])
+			sent += n
+		}
 	}
 	if unlocked := r.unlock(); err == nil {
 		err = unlocked
 	}
+	return sent, wrap(r.name, err)
+}
+
+// putSome puts records behind the tail for as long as there is room, and publishes them together.
+// There is room for the first one. It returns how many, and the new tail.
+func (r *Ring) putSome(tail uint64, records []Record) (int, uint64, error) {
+	pos, put := tail, 0
+	for _, rec := range records {
+		length := uint64(len(rec.Data))
+		n, freed := grainsOf(length), r.load(wordFreed)
+		if put > 0 && (freed > tail || pos+n-freed > r.grains || pos > posMax-n) {
+			break
+		}
+		copy(r.at(pos, grain, length), rec.Data)
+		r.head(pos, length, rec.Tag)
+		pos += n
+		put++
+	}
+	if err := r.publish(tail, pos-tail, uint64(put)); err != nil {
+		return 0, tail, err
+	}
+	return put, pos, nil
+}
+
+// Reserve returns memory of the ring for a record of up to n bytes. Until Commit or Cancel, all
+// other senders wait. One goroutine at a time uses the handle for that.
+func (r *Ring) Reserve(n int, timeout time.Duration) ([]byte, error) {
+	tail, _, err := r.begin(n, timeout)
+	if err != nil {
+		return nil, wrap(r.name, err)
+	}
+	r.reservedAt, r.reserved = tail, r.at(tail, grain, uint64(n))
+	return r.reserved, nil
+}
+
+// Commit sends the first n bytes of what was reserved. After EINVAL it is still reserved.
+func (r *Ring) Commit(tag uint32, n int) error {
+	if r.reserved == nil {
+		return wrap(r.name, syscall.EPERM)
+	}
+	if n < 0 || n > len(r.reserved) {
+		return wrap(r.name, syscall.EINVAL)
+	}
+	r.reserved = nil
+	r.head(r.reservedAt, uint64(n), tag)
+	err := r.publish(r.reservedAt, grainsOf(uint64(n)), 1)
+	if unlocked := r.unlock(); err == nil {
+		err = unlocked
+	}
 	return wrap(r.name, err)
+}
+
+// Cancel sends nothing of what was reserved.
+func (r *Ring) Cancel() error {
+	if r.reserved == nil {
+		return wrap(r.name, syscall.EPERM)
+	}
+	r.reserved = nil
+	return wrap(r.name, r.unlock())
 }
 
 // --- receiving -------------------------------------------------------------------------------
@@ -316,11 +429,11 @@ var (
 	errLost = errors.New("another receiver was first")
 )
 
-func (r *Ring) becomeReader() error {
+func (r *Ring) becomeReader(end uint64) error {
 	if r.reader != 0 {
 		return nil
 	}
-	cell, err := r.askPart(opReader, 0, 0, 0)
+	cell, err := r.askPart(opReader, 0, 0, end)
 	if err == nil && (cell < cellFirst || cell >= cells) {
 		err = syscall.EUCLEAN
 	}
@@ -358,30 +471,48 @@ func (r *Ring) moveHead(head, n uint64) bool {
 	return true
 }
 
-// claim tries once to claim the next record.
-func (r *Ring) claim() (tag uint32, data []byte, err error) {
-	head := r.load(wordHead)
-	pos, tail := head>>headBits, r.load(wordTail)&wordCount
-	if tail == pos {
-		return 0, nil, errNone
-	}
-	if !r.single {
-		atomic.SwapUint64(&r.page[r.reader], pos<<cellBits|cellTries)
-		if r.load(wordHead) != head {
-			return 0, nil, errLost
-		}
-	}
+// look checks the record at pos, which no sender overwrites.
+func (r *Ring) look(pos, tail uint64) (Record, error) {
 	record := r.record(pos)
 	lenTag, at := atomic.LoadUint64(&record[0]), atomic.LoadUint64(&record[1])
 	length := lenTag & (1<<32 - 1)
 	n := grainsOf(length)
 	if tail-pos > r.grains || n > tail-pos || n > r.grains/2 || at != pos {
-		return 0, nil, syscall.EUCLEAN
+		return Record{}, syscall.EUCLEAN
 	}
-	if !r.moveHead(head, n) {
-		return 0, nil, errLost
+	return Record{uint32(lenTag >> 32), r.at(pos, grain, length)}, nil
+}
+
+// claim tries once to claim as many records as there are, at most most, by one claim. Their data is
+// in the ring. Where there is none, it returns the position.
+func (r *Ring) claim(most int) (records []Record, pos uint64, err error) {
+	head := r.load(wordHead)
+	pos, tail := head>>headBits, r.load(wordTail)&wordCount
+	if tail == pos {
+		return nil, pos, errNone
 	}
-	return uint32(lenTag >> 32), r.at(pos, grain, length), nil
+	if !r.single {
+		atomic.SwapUint64(&r.page[r.reader], pos<<cellBits|cellTries)
+		if r.load(wordHead) != head {
+			return nil, pos, errLost
+		}
+	}
+	next := pos
+	for len(records) < most && next != tail {
+		rec, err := r.look(next, tail)
+		if err != nil && len(records) == 0 {
+			return nil, pos, err
+		}
+		if err != nil {
+			break // it is found again when it is the first one
+		}
+		records = append(records, rec)
+		next += grainsOf(uint64(len(rec.Data)))
+	}
+	if !r.moveHead(head, next-pos) {
+		return nil, pos, errLost
+	}
+	return records, pos, nil
 }
 
 // release gives the record back, and tells a sender that waits for room.
@@ -395,31 +526,108 @@ func (r *Ring) release() {
 	r.askPart(opAdvance, partRoom, 1, 0)
 }
 
-// Recv takes the next record. It waits while there is none.
-func (r *Ring) Recv(timeout time.Duration) (tag uint32, data []byte, err error) {
-	end := until(timeout)
-	r.recv.Lock()
-	defer r.recv.Unlock()
+// A receiver that loses the race for a record so often meets a user that forges the head.
+const mostRaces = 20000
+
+// await waits for a record behind pos, where the ring was empty. If that was forged, no record ever
+// has this position, so it looks again each second.
+func (r *Ring) await(pos, end uint64) error {
+	if end == 0 {
+		return syscall.EAGAIN
+	}
+	pause := until(time.Second)
+	if end < pause {
+		pause = end
+	}
+	_, err := r.askPart(opAwait, partTail, pos+1, pause)
+	if err == syscall.ETIMEDOUT && pause < end {
+		return nil
+	}
+	return err
+}
+
+// take claims records, at most most. It waits for the first one. r.recv is held.
+func (r *Ring) take(most int, timeout time.Duration) ([]Record, error) {
+	end, races := until(timeout), 0
 	if err := r.becomeReader(end); err != nil {
-		return 0, nil, wrap(r.name, err)
+		return nil, err
 	}
 	for {
-		tag, from, err := r.claim()
+		records, pos, err := r.claim(most)
 		if err == nil {
-			data := append([]byte(nil), from...)
-			r.release()
-			return tag, data, nil
+			return records, nil
 		}
 		if r.load(r.reader) != 0 {
 			r.release()
 		}
-		if err == errNone && end == 0 {
-			err = syscall.EAGAIN
-		} else if err == errNone {
-			_, err = r.askPart(opAwait, partTail, r.load(wordHead)>>headBits+1, end)
+		switch err {
+		case errNone:
+			races = 0
+			err = r.await(pos, end)
+		case errLost:
+			err = nil
+			if races++; races > mostRaces {
+				err = syscall.EUCLEAN
+			}
+			runtime.Gosched()
 		}
-		if err != nil && err != errLost {
-			return 0, nil, wrap(r.name, err)
+		if err != nil {
+			return nil, err
 		}
 	}
+}
+
+// Recv takes the next record. It waits while there is none.
+func (r *Ring) Recv(timeout time.Duration) (tag uint32, data []byte, err error) {
+	records, err := r.RecvMany(1, timeout)
+	if err != nil {
+		return 0, nil, err
+	}
+	return records[0].Tag, records[0].Data, nil
+}
+
+// RecvMany takes the records that are there, at most most of them and at most Batch. It waits for
+// the first one.
+func (r *Ring) RecvMany(most int, timeout time.Duration) ([]Record, error) {
+	if most <= 0 {
+		return nil, wrap(r.name, syscall.EINVAL)
+	}
+	r.recv.Lock()
+	defer r.recv.Unlock()
+	if most > Batch {
+		most = Batch
+	}
+	records, err := r.take(most, timeout)
+	if err != nil {
+		return nil, wrap(r.name, err)
+	}
+	for i := range records {
+		records[i].Data = append([]byte{}, records[i].Data...)
+	}
+	r.release()
+	return records, nil
+}
+
+// Peek returns the next record in the ring's memory, where senders leave it until Release. Until
+// then no goroutine receives by this handle.
+func (r *Ring) Peek(timeout time.Duration) (tag uint32, data []byte, err error) {
+	r.recv.Lock()
+	records, err := r.take(1, timeout)
+	if err != nil {
+		r.recv.Unlock()
+		return 0, nil, wrap(r.name, err)
+	}
+	r.peeked = true
+	return records[0].Tag, records[0].Data, nil
+}
+
+// Release gives back the record that Peek has returned.
+func (r *Ring) Release() error {
+	if !r.peeked {
+		return wrap(r.name, syscall.EPERM)
+	}
+	r.peeked = false
+	r.release()
+	r.recv.Unlock()
+	return nil
 }

@@ -27,9 +27,10 @@ cat >sizes.c <<'END'
 #include "stargate.h"
 int main(void)
 {
-	printf("%zu %zu %zu %zu %zu %d", sizeof(struct stargate_stat), sizeof(struct stargate_new),
-	       offsetof(struct stargate_stat, since), offsetof(struct stargate_stat, system),
-	       sizeof(struct stargate_ring_stat), STARGATE_RING);
+	printf("%zu %zu %zu %zu %zu %d %zu %zu %u", sizeof(struct stargate_stat),
+	       sizeof(struct stargate_new), offsetof(struct stargate_stat, since),
+	       offsetof(struct stargate_stat, system), sizeof(struct stargate_ring_stat), STARGATE_RING,
+	       sizeof(struct stargate_record), offsetof(struct stargate_record, tag), STARGATE_BATCH);
 	return 0;
 }
 END
@@ -40,7 +41,8 @@ sys.path.insert(0, sys.argv[1])
 import stargate
 sizes = [stargate.ctypes.sizeof(stargate._Stat), stargate.ctypes.sizeof(stargate._New),
          stargate._Stat.since.offset, stargate._Stat.system.offset,
-         stargate.ctypes.sizeof(stargate._RingStat), stargate._TYPES.index("ring")]
+         stargate.ctypes.sizeof(stargate._RingStat), stargate._TYPES.index("ring"),
+         stargate.ctypes.sizeof(stargate._Record), stargate._Record.tag.offset, stargate._BATCH]
 assert " ".join(map(str, sizes)) == sys.argv[2], sizes
 for kind in (stargate.Mutex, stargate.Semaphore, stargate.RWLock, stargate.Condition, stargate.Barrier,
              stargate.Event, stargate.Ring):
@@ -102,14 +104,41 @@ int stargate_ring_send(void *r, uint32_t tag, const char *from, size_t len, uint
 {
 	return len == 2 && from[0] == 'h' && tag == 7 ? wait_for() : EIO;
 }
+struct record { const char *data; size_t len; uint32_t tag, reserved; };
+static const struct record known = { "a record", 8, 9, 0 };
 int stargate_ring_peek(void *r, uint32_t *tag, const char **at, size_t *len, uint64_t until)
 {
-	*tag = 9;
-	*at = "a record";
-	*len = 8;
+	*tag = known.tag;
+	*at = known.data;
+	*len = known.len;
 	held++;
 	return wait_for();
 }
+int stargate_ring_peek_many(void *r, struct record *out, size_t most, size_t *n, uint64_t until)
+{
+	for (*n = 0; *n < most && *n < 3; ++*n)
+		out[*n] = known;
+	held += *n != 0;
+	return *n ? wait_for() : EINVAL;
+}
+int stargate_ring_send_many(void *r, const struct record *rec, size_t n, size_t *sent, uint64_t until)
+{
+	for (*sent = 0; *sent < n && *sent < 2; ++*sent)
+		if (rec[*sent].len != 2 || memcmp(rec[*sent].data, "hi", 2) || rec[*sent].tag != 5)
+			return EIO;
+	return *sent < n ? wait_for() : 0;
+}
+static char room[8];
+int stargate_ring_reserve(void *r, size_t len, void **at, uint64_t until)
+{
+	*at = room;
+	return len == 8 ? wait_for() : EIO;
+}
+int stargate_ring_commit(void *r, uint32_t tag, size_t len)
+{
+	return tag == 3 && len == 4 && !memcmp(room, "data", 4) ? 0 : EIO;
+}
+int stargate_ring_cancel(void *r) { return EPERM; }
 int stargate_ring_release(void *r) { return held = 0; }
 int stargate_cursor_open(void **out) { return stargate_create(out); }
 void stargate_cursor_close(void *c) { free(c); }
@@ -153,6 +182,26 @@ waits(ring.recv)
 assert var("held").value == 0, "the record is kept"
 var("interrupts").value = 0
 assert ring.recv() == (9, b"a record")
+assert ring.recv_many(2) == [(9, b"a record")] * 2 and len(ring.recv_many()) == 3
+assert var("held").value == 0, "the records are kept"
+var("interrupts").value = 2
+assert ring.send_many([(5, b"hi")] * 5) == 5, "it continues behind what has been sent"
+var("interrupts").value, var("answer").value = 0, errno.ETIMEDOUT
+assert ring.send_many([(5, b"hi")] * 3) == 2, "a part of them in time"
+var("answer").value = 0
+memory = ring.reserve(8)
+memory[:4] = b"data"
+ring.commit(4, tag=3)
+tag, memory = ring.peek()
+assert (tag, bytes(memory)) == (9, b"a record") and memory.readonly
+ring.release()
+for call in (lambda: ring.recv_many(0), ring.cancel):
+    try:
+        call()
+    except stargate.Error as error:
+        assert error.errno in (errno.EINVAL, errno.EPERM)
+    else:
+        raise AssertionError("no error")
 
 class Broken(Exception):
     pass

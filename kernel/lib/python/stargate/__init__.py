@@ -15,11 +15,11 @@ import ctypes
 import errno
 import os
 from types import TracebackType
-from typing import Callable, Iterator, NamedTuple, Optional, Type, TypeVar
+from typing import Callable, Iterable, Iterator, NamedTuple, Optional, Type, TypeVar
 
 __all__ = [
     "Barrier", "Busy", "Condition", "Cursor", "Error", "Event", "Lost", "Mutex", "OwnerDied", "RWLock",
-    "Ring", "RingStat", "Semaphore", "Stat", "TimedOut", "list_objects", "remove", "reset",
+    "Record", "Ring", "RingStat", "Semaphore", "Stat", "TimedOut", "list_objects", "remove", "reset",
 ]
 
 _lib = ctypes.CDLL(os.environ.get("STARGATE_LIBRARY", "libstargate.so.1"))
@@ -155,10 +155,42 @@ def _path(volume: Optional[str]) -> Optional[bytes]:
     return None if volume is None else _name(volume)
 
 
+class _Handle:
+    """What the library has opened for this process, until close()."""
+
+    name: str
+    _handle: ctypes.c_void_p
+    _end = "stargate_close"
+
+    def close(self) -> None:
+        """Ends this process's use of the object."""
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        getattr(_lib, self._end)(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def _open(self) -> ctypes.c_void_p:
+        if not self._handle:
+            raise ValueError(f"{self.name}: it has been closed")
+        return self._handle
+
+    def _call(self, what: str, *args: object) -> None:
+        """Calls the library, and again after a signal; raises what it returns."""
+        _check(_retried(getattr(_lib, what), self._open(), *args), self.name)
+
+    def _wait(self, what: str, timeout: Optional[float]) -> None:
+        self._call(what, _until(timeout))
+
+    def _do(self, what: str) -> None:
+        _check(getattr(_lib, what)(self._open()), self.name)
+
+
 _T = TypeVar("_T", bound="_Object")
 
 
-class _Object:
+class _Object(_Handle):
     _type = 0
 
     def __init__(self, volume: Optional[str], name: str, *, create: bool = True,
@@ -178,30 +210,10 @@ class _Object:
                                      _name(name), self._type, how)
         _check(err, name)
 
-    def close(self) -> None:
-        """Ends this process's use of the object."""
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        _lib.stargate_close(handle)
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.close()
-
     def stat(self) -> Stat:
         st = _Stat()
         _check(_lib.stargate_fstat(self._open(), ctypes.byref(st)), self.name)
         return _stat(st)
-
-    def _open(self) -> ctypes.c_void_p:
-        if not self._handle:
-            raise ValueError(f"{self.name}: it has been closed")
-        return self._handle
-
-    def _wait(self, what: str, timeout: Optional[float]) -> None:
-        _check(_retried(getattr(_lib, what), self._open(), _until(timeout)), self.name)
-
-    def _do(self, what: str) -> None:
-        _check(getattr(_lib, what)(self._open()), self.name)
 
 
 class _Lock(_Object):
@@ -361,8 +373,7 @@ class Barrier(_Object):
     def wait(self, timeout: Optional[float] = None) -> bool:
         """True for one of the parties that have met."""
         last = ctypes.c_int()
-        _check(_retried(_lib.stargate_barrier_wait, self._open(), _until(timeout),
-                        ctypes.byref(last)), self.name)
+        self._call("stargate_barrier_wait", _until(timeout), ctypes.byref(last))
         return bool(last)
 
 
@@ -381,8 +392,7 @@ class Event(_Object):
 
     def wait(self, count: int, timeout: Optional[float] = None) -> None:
         """Waits until the event has reached count."""
-        _check(_retried(_lib.stargate_event_await, self._open(), ctypes.c_uint64(count),
-                        _until(timeout)), self.name)
+        self._call("stargate_event_await", ctypes.c_uint64(count), _until(timeout))
 
 
 class _RingStat(ctypes.Structure):
@@ -406,10 +416,35 @@ class RingStat(NamedTuple):
     single: bool
 
 
-class Ring:
+class _Record(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("len", ctypes.c_size_t),
+        ("tag", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    ]
+
+
+class Record(NamedTuple):
+    """A record with its tag."""
+
+    tag: int
+    data: bytes
+
+
+_BATCH = 64
+
+
+def _view(at: Optional[int], length: int) -> memoryview:
+    return memoryview((ctypes.c_ubyte * length).from_address(at or 0)).cast("B")
+
+
+class Ring(_Handle):
     """Records from any senders to any receivers; each record goes to one of them. With single, one
     handle at a time receives, and gets all records in order. One thread at a time receives by a
     handle."""
+
+    _end = "stargate_ring_close"
 
     def __init__(self, volume: Optional[str], name: str, size: int = 1 << 20, *,
                  create: bool = True, exclusive: bool = False, mode: int = 0o600,
@@ -425,32 +460,69 @@ class Ring:
             err = _lib.stargate_ring_open(ctypes.byref(self._handle), _path(volume), _name(name))
         _check(err, name)
 
-    def close(self) -> None:
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        _lib.stargate_ring_close(handle)
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.close()
-
-    def _open(self) -> ctypes.c_void_p:
-        if not self._handle:
-            raise ValueError(f"{self.name}: it has been closed")
-        return self._handle
-
     def send(self, data: bytes, tag: int = 0, timeout: Optional[float] = None) -> None:
-        _check(_retried(_lib.stargate_ring_send, self._open(), ctypes.c_uint32(tag), data,
-                        ctypes.c_size_t(len(data)), _until(timeout)), self.name)
+        self._call("stargate_ring_send", ctypes.c_uint32(tag), data, ctypes.c_size_t(len(data)),
+                   _until(timeout))
+
+    def send_many(self, records: Iterable[tuple[int, bytes]],
+                  timeout: Optional[float] = None) -> int:
+        """Sends pairs of a tag and bytes in one turn. If not all of them had room in time, returns
+        how many it has sent, or raises if that is none."""
+        held = [(tag, ctypes.c_char_p(data), len(data)) for tag, data in records]
+        array = (_Record * len(held))(*[
+            _Record(ctypes.cast(data, ctypes.c_void_p), length, tag) for tag, data, length in held])
+        sent, done, until = ctypes.c_size_t(), 0, _until(timeout)
+        while True:
+            rest = ctypes.byref(array, done * ctypes.sizeof(_Record))
+            err = _lib.stargate_ring_send_many(self._open(), rest, ctypes.c_size_t(len(held) - done),
+                                               ctypes.byref(sent), until)
+            done += sent.value
+            if err != errno.EINTR:
+                break
+        if not done or err not in (errno.EAGAIN, errno.ETIMEDOUT):
+            _check(err, self.name)
+        return done
 
     def recv(self, timeout: Optional[float] = None) -> tuple[int, bytes]:
         """The tag and the bytes of the next record."""
-        tag, at, length = ctypes.c_uint32(), ctypes.c_void_p(), ctypes.c_size_t()
-        _check(_retried(_lib.stargate_ring_peek, self._open(), ctypes.byref(tag), ctypes.byref(at),
-                        ctypes.byref(length), _until(timeout)), self.name)
+        return self.recv_many(1, timeout)[0]
+
+    def recv_many(self, most: int = _BATCH, timeout: Optional[float] = None) -> list[Record]:
+        """The records that are there, at most 64. Waits for the first one."""
+        most = max(0, min(most, _BATCH))
+        array, count = (_Record * most)(), ctypes.c_size_t()
+        self._call("stargate_ring_peek_many", array, ctypes.c_size_t(most), ctypes.byref(count),
+                   _until(timeout))
         try:
-            return tag.value, ctypes.string_at(at, length.value)
+            return [Record(array[i].tag, ctypes.string_at(array[i].data, array[i].len))
+                    for i in range(count.value)]
         finally:
             _lib.stargate_ring_release(self._open())
+
+    def reserve(self, length: int, timeout: Optional[float] = None) -> memoryview:
+        """Memory of the ring for a record. Other senders wait until this thread calls commit() or
+        cancel(), after which nothing may use the memory."""
+        at = ctypes.c_void_p()
+        self._call("stargate_ring_reserve", ctypes.c_size_t(length), ctypes.byref(at),
+                   _until(timeout))
+        return _view(at.value, length)
+
+    def commit(self, length: int, tag: int = 0) -> None:
+        """Sends the first bytes of what was reserved."""
+        self._call("stargate_ring_commit", ctypes.c_uint32(tag), ctypes.c_size_t(length))
+
+    def cancel(self) -> None:
+        self._do("stargate_ring_cancel")
+
+    def peek(self, timeout: Optional[float] = None) -> tuple[int, memoryview]:
+        """The next record in the ring's memory, which it keeps until release()."""
+        tag, at, length = ctypes.c_uint32(), ctypes.c_void_p(), ctypes.c_size_t()
+        self._call("stargate_ring_peek", ctypes.byref(tag), ctypes.byref(at), ctypes.byref(length),
+                   _until(timeout))
+        return tag.value, _view(at.value, length.value).toreadonly()
+
+    def release(self) -> None:
+        self._do("stargate_ring_release")
 
     def __iter__(self) -> Iterator[bytes]:
         while True:
@@ -462,10 +534,12 @@ class Ring:
         return RingStat(st.size, st.used, st.sent, st.claims_lost, bool(st.single))
 
 
-class Cursor:
+class Cursor(_Handle):
     """One producer and one consumer, on any systems, of a ring of bytes that both have mapped; room
     is the size of the ring. (at, how many) says where the next bytes go, or are, and how many are
     contiguous."""
+
+    _end = "stargate_cursor_close"
 
     def __init__(self, volume: Optional[str], name: str, room: int) -> None:
         self.name = name
@@ -473,23 +547,9 @@ class Cursor:
         _check(_lib.stargate_cursor_open(ctypes.byref(self._handle), _path(volume),
                                          _name(name), ctypes.c_uint64(room)), name)
 
-    def close(self) -> None:
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        _lib.stargate_cursor_close(handle)
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.close()
-
-    def _open(self) -> ctypes.c_void_p:
-        if not self._handle:
-            raise ValueError(f"{self.name}: it has been closed")
-        return self._handle
-
     def _at(self, what: str, timeout: Optional[float]) -> tuple[int, int]:
         at, count = ctypes.c_uint64(), ctypes.c_uint64()
-        _check(_retried(getattr(_lib, what), self._open(), ctypes.byref(at), ctypes.byref(count),
-                        _until(timeout)), self.name)
+        self._call(what, ctypes.byref(at), ctypes.byref(count), _until(timeout))
         return at.value, count.value
 
     def publish_at(self, timeout: Optional[float] = None) -> tuple[int, int]:
