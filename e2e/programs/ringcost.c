@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ringcost ring|single|copies BYTES N: sends and receives N records of BYTES bytes by libstargate.
- * Memory of its own stands for the ring. Or it copies them twice, the least that this takes.
+ * ringcost ring|single|batch|place|copies BYTES N: sends and receives N records of BYTES bytes by
+ * libstargate: one by one, BATCH at a time, or in the ring's memory, where the program writes and
+ * reads them itself. Memory of its own stands for the ring. Or it copies them twice, the least that
+ * this takes for a program that has them elsewhere.
  * e2e/bench/ring counts the instructions. No call reaches a kernel.
  */
 #define _GNU_SOURCE
@@ -13,7 +15,7 @@
 #include "lib.h"
 
 #define PAGE	4096
-#define SIZE	(1u << 20)
+#define SIZE	(4u << 20)
 
 static void *(*volatile copy)(void *to, const void *from, size_t len) = memcpy;
 
@@ -45,6 +47,50 @@ static int pass(struct stargate_ring *r, char *block, size_t len, long n)
 	return err;
 }
 
+#define BATCH	16
+
+static int pass_batches(struct stargate_ring *r, char *block, size_t len, long n)
+{
+	struct stargate_record out[BATCH], in[BATCH];
+	size_t got = 0, done;
+	int err = 0, i;
+
+	for (i = 0; i < BATCH; i++)
+		out[i] = (struct stargate_record){ block + i * len, len, 0, 0 };
+	for (; n > 0 && !err; n -= BATCH) {
+		err = stargate_ring_send_many(r, out, BATCH, &done, STARGATE_TRY);
+		if (!err)
+			err = stargate_ring_recv_many(r, block, BATCH * (len + 8), in, BATCH, &got, STARGATE_TRY);
+		if (!err && got != BATCH)
+			err = EPROTO;
+	}
+	return err;
+}
+
+/* What the program does with the memory counts as two copies: one to write it, one to read it. */
+static int pass_in_place(struct stargate_ring *r, char *block, size_t len, long n)
+{
+	const void *from;
+	size_t got;
+	int err = 0;
+	void *to;
+
+	for (; n && !err; n--) {
+		err = stargate_ring_reserve(r, len, &to, STARGATE_TRY);
+		if (err)
+			break;
+		copy(to, block, len);
+		err = stargate_ring_commit(r, 0, len);
+		if (!err)
+			err = stargate_ring_peek(r, NULL, &from, &got, STARGATE_TRY);
+		if (err)
+			break;
+		copy(block, from, got);
+		err = stargate_ring_release(r);
+	}
+	return err;
+}
+
 static int copies(unsigned char *data, char *block, size_t len, long n)
 {
 	size_t at = 0;
@@ -63,11 +109,11 @@ int main(int argc, char **argv)
 	long n = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
 	unsigned char *base = map_ring();
 	struct stargate_ring r = { .size = SIZE };
-	char *block = calloc(1, len);
+	char *block = calloc(BATCH, len + 8);
 	int err;
 
 	if (!len || len > SIZE / 2 - 16 || n <= 0 || !base || !block) {
-		fprintf(stderr, "Usage: ringcost ring|single|copies BYTES N\n");
+		fprintf(stderr, "Usage: ringcost ring|single|batch|place|copies BYTES N\n");
 		return 2;
 	}
 	r.object.volume = 1;
@@ -76,7 +122,14 @@ int main(int argc, char **argv)
 		.grains = SIZE / SG_RING_GRAIN, .cell = SG_SEM_CELL_FIRST,
 		.single = !strcmp(argv[1], "single") };
 	sgl_mine = (struct sgl_mine){ 1, SG_SEMW_ID(0, 1, 1) };
-	err = strcmp(argv[1], "copies") ? pass(&r, block, len, n) : copies(base + PAGE, block, len, n);
+	if (!strcmp(argv[1], "copies"))
+		err = copies(base + PAGE, block, len, n);
+	else if (!strcmp(argv[1], "batch"))
+		err = pass_batches(&r, block, len, n);
+	else if (!strcmp(argv[1], "place"))
+		err = pass_in_place(&r, block, len, n);
+	else
+		err = pass(&r, block, len, n);
 	if (err)
 		fprintf(stderr, "ringcost: %s\n", stargate_why(err));
 	return err ? 1 : 0;

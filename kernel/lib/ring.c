@@ -146,7 +146,7 @@ API void stargate_ring_close(stargate_ring *r)
 
 API size_t stargate_ring_most(const stargate_ring *r)
 {
-	return r->size / 2 - SG_RING_GRAIN;
+	return sg_ringw_most(&r->w);
 }
 
 static void show_ring(struct stargate_ring_stat *out, const struct sg_ioc_sem_stat *st)
@@ -273,7 +273,7 @@ FAST int reserve(struct stargate_ring *r, const struct sg_ring *w, u64 me, u64 l
 	u64 n = sg_ringw_grains(len);
 	int err;
 
-	if (len > SG_RING_MAX || n > w->grains / 2)
+	if (len > sg_ringw_most(w))
 		return EMSGSIZE;
 	if (!me || !sg_semw_take(w->page, me)) {
 		err = lock_slowly(r, until);
@@ -284,16 +284,22 @@ FAST int reserve(struct stargate_ring *r, const struct sg_ring *w, u64 me, u64 l
 	return sg_ringw_has_room(w, *tail, n) ? 0 : room_slowly(r, me, *tail, n, until);
 }
 
-SLOW int commit_slowly(struct stargate_ring *r, enum sg_ring_result res, u64 len)
+SLOW int publish_slowly(struct stargate_ring *r, enum sg_ring_result res, u64 n)
 {
-	return res == SG_RING_ASK ? ask_to_add(r, SG_RING_TAIL, sg_ringw_grains(len)) : EUCLEAN;
+	return res == SG_RING_ASK ? ask_to_add(r, SG_RING_TAIL, n) : EUCLEAN;
 }
 
-FAST int commit(struct stargate_ring *r, const struct sg_ring *w, u64 me, u64 tail, uint32_t tag,
-		u64 len)
+FAST int publish(struct stargate_ring *r, const struct sg_ring *w, u64 tail, u64 n, u64 count)
 {
-	enum sg_ring_result res = sg_ringw_commit(w, tail, len, tag);
-	int err = res == SG_RING_OK ? 0 : commit_slowly(r, res, len), unlocked = unlock(r, me);
+	enum sg_ring_result res = sg_ringw_publish(w, tail, n, count);
+
+	return res == SG_RING_OK ? 0 : publish_slowly(r, res, n);
+}
+
+/* The record at @tail is complete. */
+FAST int commit(struct stargate_ring *r, const struct sg_ring *w, u64 me, u64 tail, u64 n)
+{
+	int err = publish(r, w, tail, n, 1), unlocked = unlock(r, me);
 
 	return err ? err : unlocked;
 }
@@ -311,8 +317,9 @@ API int stargate_ring_send(stargate_ring *r, uint32_t tag, const void *from, siz
 	err = reserve(r, &w, me, len, &tail, until);
 	if (err)
 		return err;
+	sg_ringw_head(&w, tail, len, tag);	/* first: fewer values outlive the copy */
 	memcpy(sg_ringw_record(&w, tail) + 1, from, len);
-	return commit(r, &w, me, tail, tag, len);
+	return commit(r, &w, me, tail, sg_ringw_grains(len));
 }
 
 /*
@@ -323,22 +330,18 @@ static int put_some(struct stargate_ring *r, const struct stargate_record *rec, 
 		    u64 *tail, size_t *put)
 {
 	const struct sg_ring w = r->w;
-	enum sg_ring_result res;
-	u64 pos = *tail, n;
+	u64 begin = *tail, pos = begin, n;
 
 	for (*put = 0; *put < most; ++*put, ++rec, pos += n) {
 		n = sg_ringw_grains(rec->len);
-		if (*put && !sg_ringw_has_room(&w, *tail, pos + n - *tail))
+		if (*put && (pos + n - begin > w.grains ||
+			     !sg_ringw_has_room(&w, begin, pos + n - begin)))
 			break;
-		memcpy(sg_ringw_record(&w, pos) + 1, rec->data, rec->len);
 		sg_ringw_head(&w, pos, rec->len, rec->tag);
+		memcpy(sg_ringw_record(&w, pos) + 1, rec->data, rec->len);
 	}
-	n = pos - *tail;
-	res = sg_ringw_publish(&w, *tail, n, *put);
 	*tail = pos;
-	if (res == SG_RING_ASK)
-		return ask_to_add(r, SG_RING_TAIL, n);
-	return res == SG_RING_OK ? 0 : EUCLEAN;
+	return publish(r, &w, begin, pos - begin, *put);
 }
 
 static bool all_fit(const struct stargate_ring *r, const struct stargate_record *rec, size_t n)
@@ -381,17 +384,18 @@ API int stargate_ring_send_many(stargate_ring *r, const struct stargate_record *
 
 API int stargate_ring_reserve(stargate_ring *r, size_t len, void **at, uint64_t until)
 {
+	const struct sg_ring w = r->w;
 	u64 tail;
 	int err;
 
 	if (!r->object.page)
 		return ENOTCONN;
-	err = reserve(r, &r->w, sgl_me(&r->object), len, &tail, until);
+	err = reserve(r, &w, sgl_me(&r->object), len, &tail, until);
 	if (err)
 		return err;
 	r->tail = tail;
 	r->reserved = len;
-	*at = sg_ringw_record(&r->w, tail) + 1;
+	*at = sg_ringw_record(&w, tail) + 1;
 	return 0;
 }
 
@@ -402,14 +406,18 @@ static bool has_lock(const struct stargate_ring *r, u64 me)
 
 API int stargate_ring_commit(stargate_ring *r, uint32_t tag, size_t len)
 {
-	u64 me;
+	const struct sg_ring w = r->w;
+	u64 me, tail = r->tail;
 
 	if (!r->object.page)
 		return ENOTCONN;
 	me = sgl_me(&r->object);
 	if (!has_lock(r, me))
 		return EPERM;
-	return len > r->reserved ? EINVAL : commit(r, &r->w, me, r->tail, tag, len);
+	if (len > r->reserved)
+		return EINVAL;
+	sg_ringw_head(&w, tail, len, tag);
+	return commit(r, &w, me, tail, sg_ringw_grains(len));
 }
 
 API int stargate_ring_cancel(stargate_ring *r)
@@ -563,16 +571,25 @@ API int stargate_ring_recv(stargate_ring *r, uint32_t *tag, void *to, size_t roo
 API int stargate_ring_peek(stargate_ring *r, uint32_t *tag, const void **at, size_t *len,
 			   uint64_t until)
 {
-	struct stargate_record rec;
-	size_t n;
-	int err = stargate_ring_peek_many(r, &rec, 1, &n, until);
+	const struct sg_ring w = r->w;
+	struct sg_ring_claim c;
+	unsigned int n;
+	int err;
 
-	if (err)
-		return err;
+	if (!r->object.page)
+		return ENOTCONN;
+	if (!begins(r))
+		return EBUSY;
+	if (!w.cell || sg_ringw_try(&w, SG_RING_MAX, &c) != SG_RING_OK) {
+		err = claim(r, SG_RING_MAX, &c, 1, &n, until);
+		if (err)
+			return err;
+	}
 	if (tag)
-		*tag = rec.tag;
-	*at = rec.data;
-	*len = rec.len;
+		*tag = c.tag;
+	*at = c.data;
+	*len = c.len;
+	r->claimed = true;
 	return 0;
 }
 

@@ -83,10 +83,16 @@ static inline u64 sg_ringw_tail(const struct sg_ring *r)
 	return sg_ringw_load(sg_ringw_at(r, SG_RING_WORD(SG_RING_TAIL))) & SG_SEMW_COUNT;
 }
 
-/* Grains of a record with this payload. */
+/* Grains of a record with this payload, and one for its head. */
 static inline u64 sg_ringw_grains(u64 len)
 {
-	return 1 + (len + SG_RING_GRAIN - 1) / SG_RING_GRAIN;
+	return (len + 2 * SG_RING_GRAIN - 1) / SG_RING_GRAIN;
+}
+
+/* The longest payload. */
+static inline u64 sg_ringw_most(const struct sg_ring *r)
+{
+	return r->grains / 2 * SG_RING_GRAIN - SG_RING_GRAIN;
 }
 
 static inline struct sg_ring_record *sg_ringw_record(const struct sg_ring *r, u64 pos)
@@ -96,6 +102,14 @@ static inline struct sg_ring_record *sg_ringw_record(const struct sg_ring *r, u6
 
 /* --- writer, which has the ring's lock -------------------------------------------------------- */
 
+/* Most cache lines have no cell in use. */
+static inline u64 sg_ringw_line(const u64 *cell)
+{
+	return sg_ringw_load(cell) | sg_ringw_load(cell + 1) | sg_ringw_load(cell + 2) |
+	       sg_ringw_load(cell + 3) | sg_ringw_load(cell + 4) | sg_ringw_load(cell + 5) |
+	       sg_ringw_load(cell + 6) | sg_ringw_load(cell + 7);
+}
+
 /*
  * Up to where data may be overwritten. A cell may also hold the position of a claim that failed,
  * and then protects nothing. That is certain for positions behind @freed.
@@ -103,25 +117,32 @@ static inline struct sg_ring_record *sg_ringw_record(const struct sg_ring *r, u6
 static inline u64 sg_ringw_lowest(const struct sg_ring *r, u64 freed)
 {
 	u64 low = SG_RING_HEAD_POS(sg_ringw_load(sg_ringw_at(r, SG_RING_HEAD)));
-	unsigned int i;
+	unsigned int i, k;
 
 	if (freed > low)
 		freed = 0;	/* forged */
-	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++) {
-		u64 cell = sg_ringw_load(sg_ringw_at(r, i));
+	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i += 8) {
+		if (!sg_ringw_line(sg_ringw_at(r, i)))
+			continue;
+		for (k = i; k < i + 8; k++) {
+			u64 cell = sg_ringw_load(sg_ringw_at(r, k));
 
-		if (cell && SG_RING_CELL_POS(cell) < low && SG_RING_CELL_POS(cell) >= freed)
-			low = SG_RING_CELL_POS(cell);
+			if (cell && SG_RING_CELL_POS(cell) < low && SG_RING_CELL_POS(cell) >= freed)
+				low = SG_RING_CELL_POS(cell);
+		}
 	}
 	return low;
 }
 
-/* There is room for @n grains behind @tail, by what the last writer has found. */
+/*
+ * There is room for @n grains, at most the whole ring, behind @tail, by what the last writer has
+ * found. If FREED is beyond the tail, the difference is larger than any ring.
+ */
 static inline bool sg_ringw_has_room(const struct sg_ring *r, u64 tail, u64 n)
 {
 	u64 freed = sg_ringw_load(sg_ringw_at(r, SG_RING_FREED));
 
-	return freed <= tail && tail + n - freed <= r->grains && tail <= SG_RING_POS_MAX - n;
+	return tail - freed <= r->grains - n && tail <= SG_RING_POS_MAX - n;
 }
 
 /* The same; looks at the readers if it seems that there is none. */
@@ -129,6 +150,8 @@ static inline enum sg_ring_result sg_ringw_room(const struct sg_ring *r, u64 tai
 {
 	u64 freed = sg_ringw_load(sg_ringw_at(r, SG_RING_FREED)), low;
 
+	if (n > r->grains)
+		return SG_RING_NONE;
 	if (sg_ringw_has_room(r, tail, n))
 		return SG_RING_OK;
 	low = sg_ringw_lowest(r, freed);

@@ -3,4 +3,4 @@
 # A batch is put behind the tail without looking for room for each of its records.
 # file: kernel/lib/ring.c
 # test: ring_test
-s/if (\*put && !sg_ringw_has_room(/if (0 \&\& !sg_ringw_has_room(/
+s/if (\*put && (pos + n - begin > w.grains/if (0 \&\& (pos + n - begin > w.grains/
