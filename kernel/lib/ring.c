@@ -144,6 +144,11 @@ API void stargate_ring_close(stargate_ring *r)
 	free(r);
 }
 
+API int stargate_ring_fd(const stargate_ring *r)
+{
+	return r->object.fd;
+}
+
 API size_t stargate_ring_most(const stargate_ring *r)
 {
 	return sg_ringw_most(&r->w);

@@ -170,6 +170,12 @@ int stargate_ring_create(stargate_ring **out, const char *volume, const char *na
 int stargate_ring_open(stargate_ring **out, const char *volume, const char *name);
 void stargate_ring_close(stargate_ring *r);
 size_t stargate_ring_most(const stargate_ring *r);	/* length of the largest record */
+/*
+ * For poll(2), epoll(7) and io_uring: readable while there is a record, writable while half of the
+ * ring is free. Another receiver may be first, so receive with STARGATE_TRY. The handle keeps the
+ * descriptor.
+ */
+int stargate_ring_fd(const stargate_ring *r);
 
 int stargate_ring_send(stargate_ring *r, uint32_t tag, const void *from, size_t len,
 		       uint64_t until);

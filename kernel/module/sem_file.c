@@ -550,6 +550,7 @@ static int sgfs_close_file(struct inode *inode, struct file *file)
 {
 	struct sgfs_sem *s = file->private_data;
 
+	sgfs_sem_poll_end(s);
 	sgfs_sem_reap(s->fs);
 	if (s->owns)
 		sg_sem_exit(&s->fs->vol, &s->self);
@@ -569,6 +570,7 @@ const struct file_operations sgfs_sem_operations = {
 	.release	= sgfs_close_file,
 	.llseek		= noop_llseek,
 	.mmap		= sgfs_map_words,
+	.poll		= sgfs_sem_poll,
 	.unlocked_ioctl	= sgfs_sem_file_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 	.fadvise	= sgfs_advise,

@@ -4,6 +4,7 @@
  * section 7.
  *
  *   sem_file.c	 the file .stargate/semaphores: objects by name, permissions, mapping
+ *   sem_poll.c	 poll(), for rings
  *   sem_call.c	 operations on an object, for processes and for other modules
  *   sem_thread.c threads that own locks, and their end; the listener
  */
@@ -19,6 +20,7 @@
  *	then on all but @sem.reads and a ring's @sem.cell is constant.
  * @look: opened to look only; @mapped: the descriptor may map its words. @owns: it owns what it
  *	locks (SG_SEM_BY_HANDLE), as @self; @busy: bit 0: such an operation runs.
+ * @watch: of poll(), for records and for room; or NULL.
  */
 struct sgfs_sem {
 	struct sgfs *fs;
@@ -27,6 +29,7 @@ struct sgfs_sem {
 	unsigned long busy;
 	struct sg_sem sem;
 	struct sg_sem_caller self;
+	struct sgfs_sem_watch *watch[2];
 };
 
 /* sem_file.c */
@@ -36,6 +39,10 @@ int sgfs_sem_bind(struct file *file, struct sg_ioc_sem_open *how);
 int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op);
 /* -EAGAIN: nothing has been done. */
 int sgfs_sem_at_once(struct sgfs_sem *s, unsigned int op);
+
+/* sem_poll.c */
+__poll_t sgfs_sem_poll(struct file *file, struct poll_table_struct *pt);
+void sgfs_sem_poll_end(struct sgfs_sem *s);
 
 /* sem_thread.c: the calling thread, registered if it was not yet; or an error. */
 struct sg_sem_caller *sgfs_sem_me(struct sgfs *fs);

@@ -46,7 +46,7 @@ struct sg_sem_caller {
 	struct sg_bell bell;
 	struct sg_sem_caller *before, *after;
 	u64 waits_for;
-	bool herd;
+	bool herd, watch;
 };
 
 #define SG_SEM_NEVER	(~0ULL)
@@ -185,6 +185,24 @@ int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until, bool 
 int sg_sem_ring_sweep(struct sg_vol *vol, const struct sg_sem *ring);
 /* Volume offset of page @i of the data; 0: there is none, or it is lost. */
 u64 sg_sem_ring_at(const struct sg_vol *vol, const struct sg_sem *ring, u64 i);
+
+/**
+ * struct sg_sem_watch - somebody waits for a ring without a thread of its own, as poll() does
+ * @part: for records (SG_RING_TAIL), or for room (SG_RING_ROOM). @armed: it is among the waiters.
+ */
+struct sg_sem_watch {
+	struct sg_sem ring, part;
+	struct sg_sem_caller caller;
+	bool room, armed, others;
+};
+void sg_sem_watch_begin(struct sg_sem_watch *w, const struct sg_sem *ring, bool room);
+/*
+ * 1: there is a record, or half of the ring is free. 0: not yet; the caller's bell rings when it is
+ * time to look again. -EIO: this system has been fenced, or the ring's memory is bad. One call at a
+ * time.
+ */
+int sg_sem_watch_look(struct sg_vol *vol, struct sg_sem_watch *w);
+void sg_sem_watch_end(struct sg_vol *vol, struct sg_sem_watch *w);
 
 /*
  * Sleeps until a sleeper of this system may have to be woken, and wakes it; at most a second. For a

@@ -11,6 +11,7 @@
  *   sem_rw.c		reader-writer locks
  *   sem_event.c	conditions, barriers, event counters
  *   sem_ring.c		rings: their data, their parts, and claims of dead readers
+ *   sem_watch.c	waiting for a ring without a thread
  */
 #ifndef SG_SEM_H
 #define SG_SEM_H
@@ -180,6 +181,9 @@ void sg_sem_ring_give_cell(struct sg_vol *vol, struct sg_sem *sem);
 /* The last user closes it: all data is durable before the record says so. */
 void sg_sem_ring_write_back(struct sg_vol *vol, const struct sg_sem *sem);
 u64 sg_sem_ring_used(struct sg_vol *vol, const struct sg_sem *sem);
+/* Is there a record? Is half of the ring free? True also if the words make no sense. */
+bool sg_sem_ring_has_record(const struct sg_vol *vol, const struct sg_sem *ring);
+bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring);
 
 /* --- members (sem_member.c) ------------------------------------------------------------------ */
 
@@ -226,6 +230,10 @@ bool sg_sem_may_take(struct sg_sem_want *w, u64 word);
 void sg_sem_taken(const struct sg_sem_want *w, u64 word);
 /* For a look that ends with "not yet": stores in the word, if unchanged, that a thread sleeps. */
 int sg_sem_not_yet(struct sg_sem_want *w, u64 word);
+/* This system's list of waiters, for sem_watch.c. Does another system have the object open? */
+void sg_sem_queue(struct sg_sem_want *w);
+void sg_sem_leave(struct sg_sem_want *w);
+void sg_sem_note_others(struct sg_sem_want *w, bool waits);
 #define SG_SEM_CHANGED	1	/* the word has changed meanwhile: look again */
 /*
  * The flags that stay in a word when it is given back. Afterwards always call sg_sem_given() with
@@ -244,7 +252,8 @@ void sg_sem_wake_slot(struct sg_vol *vol, const struct sg_sem *sem, unsigned int
  * @open: number of this system's openers of each object, by record; with the file's lock.
  * @closing: objects closed while the volume could not be changed, or while another system had the
  *   file locked; guarded by @spin.
- * @nothers: number of waiting callers whose object another system has open, too.
+ * @nothers: number of waiting callers whose object another system has open, too. @watches: of them
+ *   and of the others: watches, which cannot look themselves; @watched: their last look.
  * @rung: value of this system's bell at the last look.
  * @busy: when the bell rang last, or when a caller last began to wait.
  * @said: time of the last line in the log.
@@ -266,7 +275,7 @@ struct sg_sem_closing {
 struct sg_sems {
 	struct sg_spin spin;
 	struct sg_sem_caller *first;
-	u64 nothers, rung, busy, spins, polled, said, bells;
+	u64 nothers, rung, busy, spins, polled, said, bells, watches, watched;
 	struct sg_bell poller;
 	u64 member[SG_SEM_MEMBERS / 64];	/* a bit each: in use */
 	struct sg_sem_opened *open[SG_SEM_BUCKETS];

@@ -216,6 +216,35 @@ u64 sg_sem_ring_used(struct sg_vol *vol, const struct sg_sem *sem)
 	return tail < head ? 0 : SG_MIN((tail - head) * SG_RING_GRAIN, sem->size);
 }
 
+bool sg_sem_ring_has_record(const struct sg_vol *vol, const struct sg_sem *ring)
+{
+	u64 tail = sg_load64_acquire(ring_word(vol, ring, SG_RING_WORD(SG_RING_TAIL)));
+	u64 head = sg_load64_acquire(ring_word(vol, ring, SG_RING_HEAD));
+
+	return (tail & SG_SEMW_COUNT) != SG_RING_HEAD_POS(head);
+}
+
+/* As a writer looks (ringword.h): the head first, then the cells. */
+bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring)
+{
+	u64 tail = sg_load64_acquire(ring_word(vol, ring, SG_RING_WORD(SG_RING_TAIL)));
+	u64 low = SG_RING_HEAD_POS(sg_load64_acquire(ring_word(vol, ring, SG_RING_HEAD)));
+	u64 freed = sg_load64(ring_word(vol, ring, SG_RING_FREED)), cell;
+	unsigned int i;
+
+	tail &= SG_SEMW_COUNT;
+	if (freed > low)
+		freed = 0;
+	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++) {
+		cell = sg_load64_acquire(ring_word(vol, ring, i));
+		if (cell && SG_RING_CELL_POS(cell) >= freed)
+			low = SG_MIN(low, SG_RING_CELL_POS(cell));
+	}
+	/* with forged words a sender has an error to fetch */
+	return low > tail || tail - low > ring->size / SG_RING_GRAIN ||
+	       tail - low <= ring->size / SG_RING_GRAIN / 2;
+}
+
 /* --- claims ----------------------------------------------------------------------------------- */
 
 /*

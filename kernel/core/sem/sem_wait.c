@@ -138,7 +138,7 @@ static bool others_have(const struct sg_sem_want *w)
  * Only a system that has the object open rings. While no other system has, no thread polls for
  * rings.
  */
-static void note_others(struct sg_sem_want *w, bool waits)
+void sg_sem_note_others(struct sg_sem_want *w, bool waits)
 {
 	bool others = waits && others_have(w);
 	struct sg_sems *s = w->vol->sems;
@@ -150,7 +150,7 @@ static void note_others(struct sg_sem_want *w, bool waits)
 		sg_bell_ring(&s->poller);
 }
 
-static void queue(struct sg_sem_want *w)
+void sg_sem_queue(struct sg_sem_want *w)
 {
 	struct sg_sems *s = w->vol->sems;
 	struct sg_sem_caller *c = w->c;
@@ -166,11 +166,11 @@ static void queue(struct sg_sem_want *w)
 	sg_store64(&s->busy, sg_ticks());
 }
 
-static void leave(struct sg_sem_want *w)
+void sg_sem_leave(struct sg_sem_want *w)
 {
 	struct sg_sems *s = w->vol->sems;
 
-	note_others(w, false);
+	sg_sem_note_others(w, false);
 	sg_spin_lock(&s->spin);
 	take_out(s, w->c);
 	if (!first_for(s, w->sem->waits) && sg_sem_usable(w->vol, w->sem))
@@ -375,10 +375,26 @@ static u64 poll_nap(const struct sg_sems *s)
 	u64 quiet = sg_ticks() - sg_load64(&s->busy);
 
 	if (!sg_load64(&s->nothers))
-		return POLL_IDLE_NS;
+		return sg_load64(&s->watches) ? LOOK_NS : POLL_IDLE_NS;
 	if (quiet < 50000000ULL)
 		return quiet < 2000000ULL ? 50000 : 200000;
 	return quiet < 2000000000ULL ? 1000000 : 4000000;
+}
+
+/* A watch has no thread that could look every LOOK_NS, as other waiters do. */
+static void wake_watches(struct sg_sems *s)
+{
+	u64 now = sg_ticks();
+	struct sg_sem_caller *c;
+
+	if (!sg_load64(&s->watches) || now - s->watched < LOOK_NS)
+		return;
+	s->watched = now;
+	sg_spin_lock(&s->spin);
+	for (c = s->first; c; c = c->after)
+		if (c->watch)
+			sg_bell_ring(&c->bell);
+	sg_spin_unlock(&s->spin);
 }
 
 void sg_sem_poll(struct sg_vol *vol)
@@ -389,6 +405,7 @@ void sg_sem_poll(struct sg_vol *vol)
 	int err;
 
 	sg_bell_wait(&s->poller, poll_nap(s));
+	wake_watches(s);
 	off = sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err);
 	if (!off)
 		return;
@@ -542,19 +559,19 @@ int sg_sem_wait_for(struct sg_sem_want *w, u64 until)
 		return err;
 	w->until = until;
 	w->since = sg_ticks();
-	queue(w);
+	sg_sem_queue(w);
 	for (;;) {
 		err = sg_sem_usable(w->vol, w->sem) ? sem_wait_look(w) : -EIO;
 		if (err != -EAGAIN)
 			break;
-		note_others(w, true);
+		sg_sem_note_others(w, true);
 		now = sg_ticks();
 		err = sem_wait_is_over(w, now) ?: sg_bell_wait(&w->c->bell, nap(w, now));
 		if (err)
 			break;
 		sg_epoch_acknowledge(w->vol);
 	}
-	leave(w);
+	sg_sem_leave(w);
 	pass_on(w, err);
 	return err;
 }

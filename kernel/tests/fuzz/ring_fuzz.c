@@ -68,12 +68,11 @@ static void send(const struct sg_ring *r, const struct step *s, unsigned int cou
 
 static void look(const struct sg_ring *r, const struct sg_ring_claim *c)
 {
-	static volatile u8 sum;
 	u64 i;
 
 	CHECK(c->len <= MOST && c->data >= r->data && c->data + c->len <= r->data + 2 * RING);
 	for (i = 0; i < c->len; i++)
-		sum ^= c->data[i];
+		(void)*(const volatile u8 *)&c->data[i];
 }
 
 static void receive(const struct sg_ring *r, const struct step *s, unsigned int most)

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waiting for a ring without a thread: poll(). A watch is in this system's list of waiters, as a
+ * caller is, from a look that found nothing until one that finds something. Givers ring its bell,
+ * and the thread that polls the bells rings it, too, every 20 ms: a watch cannot look by itself.
+ *
+ * As for all waiters the order is: queue, set the flag in the word, look. A giver stores first, and
+ * then looks at the flag.
+ */
+#include "sem/sem.h"
+
+#define LOOKS	100	/* while the tail moves, and yet there is no record */
+
+void sg_sem_watch_begin(struct sg_sem_watch *w, const struct sg_sem *ring, bool room)
+{
+	memset(w, 0, sizeof(*w));
+	w->ring = *ring;
+	w->room = room;
+	sg_sem_ring_part(ring, room ? SG_RING_ROOM : SG_RING_TAIL, &w->part);
+	sg_bell_init(&w->caller.bell);
+	w->caller.watch = true;
+}
+
+static struct sg_sem_want watch_want_of(struct sg_vol *vol, struct sg_sem_watch *w)
+{
+	return (struct sg_sem_want){ .vol = vol, .sem = &w->part, .c = &w->caller, .herd = true,
+		.queued = w->armed, .others = w->others };
+}
+
+static void watch_disarm(struct sg_vol *vol, struct sg_sem_watch *w)
+{
+	struct sg_sem_want want = watch_want_of(vol, w);
+
+	if (!w->armed)
+		return;
+	sg_sem_leave(&want);
+	sg_add64(&vol->sems->watches, ~0ULL);
+	w->armed = w->others = false;
+}
+
+static bool watch_is_ready(const struct sg_vol *vol, const struct sg_sem_watch *w)
+{
+	return w->room ? sg_sem_ring_has_room(vol, &w->ring) :
+			 sg_sem_ring_has_record(vol, &w->ring);
+}
+
+/* From now on givers ring: receivers only if a sender has asked for room. False: look again. */
+static bool watch_set_flag(struct sg_sem_want *want, bool room)
+{
+	u64 *at = sg_sem_word(want->vol, want->sem), word = sg_load64_acquire(at);
+	u64 flags = SG_SEMW_WAITERS | (room ? SG_SEMW_ASKED : 0);
+
+	return (word & flags) == flags || sg_cas64(at, word, word | flags) == word;
+}
+
+static void watch_arm(struct sg_vol *vol, struct sg_sem_watch *w)
+{
+	struct sg_sem_want want = watch_want_of(vol, w);
+	unsigned int i;
+
+	if (!w->armed) {
+		sg_sem_queue(&want);
+		if (sg_add64(&vol->sems->watches, 1) == 0)
+			sg_bell_ring(&vol->sems->poller);	/* it may sleep for longer */
+	}
+	/* another system has cleared the bit if this one did not answer in time */
+	sg_or64(&sg_sem_waits(vol, &w->part)->waiters, 1ULL << vol->slot);
+	sg_sem_note_others(&want, true);
+	w->armed = true;
+	w->others = want.others;
+	for (i = 0; i < LOOKS && !watch_set_flag(&want, w->room); i++)
+		sg_relax();
+}
+
+int sg_sem_watch_look(struct sg_vol *vol, struct sg_sem_watch *w)
+{
+	bool ready;
+
+	if (!sg_sem_usable(vol, &w->ring)) {
+		watch_disarm(vol, w);
+		return -EIO;
+	}
+	ready = watch_is_ready(vol, w);
+	if (!ready) {
+		watch_arm(vol, w);
+		ready = watch_is_ready(vol, w);
+	}
+	if (ready)
+		watch_disarm(vol, w);
+	return ready;
+}
+
+void sg_sem_watch_end(struct sg_vol *vol, struct sg_sem_watch *w)
+{
+	watch_disarm(vol, w);
+	sg_bell_end(&w->caller.bell);
+}

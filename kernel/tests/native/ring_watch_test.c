@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Waiting for a ring without a thread, as poll() does: for a record, and for room. The other system
+ * gives both. A watch that has found something costs the givers nothing more.
+ */
+#define _GNU_SOURCE
+#include "ring_util.h"
+
+#define SIZE	(32ULL << 20)
+#define LEN	3000u
+
+static u8 *mem;
+static struct tsys here, there;
+static struct listener ear[2];
+static struct ring_user a, b;	/* of each system */
+
+static void give_record(struct ring_user *u, u32 tag)
+{
+	u64 tail;
+
+	memset(ring_begin(u, LEN, &tail), (int)tag, LEN);
+	ring_commit(u, tail, LEN, tag);
+	ring_unlock(u);
+}
+
+static void take_record(struct ring_user *u, u32 tag)
+{
+	struct sg_ring_claim c;
+
+	CHECK(ring_take_many(u, &c, 1, in_ms(5000)));
+	CHECK_EQ(c.tag, tag);
+	ring_give(u);
+}
+
+/* The bell rings within @ms. */
+static void rings_within(struct sg_sem_watch *w, u64 ms)
+{
+	u64 end = in_ms(ms);
+	int ready;
+
+	while (!(ready = sg_sem_watch_look(&here.v, w))) {
+		CHECK(sg_ticks() < end);
+		sg_bell_wait(&w->caller.bell, end - sg_ticks());
+	}
+	CHECK_EQ(ready, 1);
+}
+
+static u64 waiting(const struct sg_sem *part)
+{
+	return sg_load64(&sg_sem_waits(&here.v, part)->waiters);
+}
+
+static void *sends_later(void *arg)
+{
+	sg_sleep_us(20000);
+	give_record(arg, 7);
+	return NULL;
+}
+
+static void *receives_later(void *arg)
+{
+	u32 i;
+
+	for (i = 0; i < 12; i++) {
+		sg_sleep_us(5000);
+		take_record(arg, i);
+	}
+	return NULL;
+}
+
+static void for_records(struct ring_user *from)
+{
+	struct sg_sem_watch w;
+	pthread_t t;
+	unsigned int turn;
+
+	sg_sem_watch_begin(&w, &a.sem, false);
+	for (turn = 0; turn < 20; turn++) {
+		CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+		CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+		CHECK_EQ(waiting(&a.tail), 1ULL << here.v.slot);
+		CHECK_OK(pthread_create(&t, NULL, sends_later, from));
+		rings_within(&w, 20000);
+		CHECK_OK(pthread_join(t, NULL));
+		CHECK_EQ(waiting(&a.tail), 0);
+		CHECK_EQ(sg_sem_watch_look(&here.v, &w), 1);	/* it is still there */
+		take_record(&a, 7);
+		give_record(&b, 8);	/* nobody waits: the flag goes with this one */
+		CHECK(!(sg_load64(a.w.page + SG_RING_WORD(SG_RING_TAIL)) & SG_SEMW_WAITERS));
+		take_record(&a, 8);
+	}
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	sg_sem_watch_end(&here.v, &w);
+	CHECK_EQ(waiting(&a.tail), 0);
+}
+
+/* A user of the ring takes the flag away: the watch notices all the same, though later. */
+static void flag_forged(void)
+{
+	u64 *tail = a.w.page + SG_RING_WORD(SG_RING_TAIL), begun;
+	struct sg_sem_watch w;
+
+	sg_sem_watch_begin(&w, &a.sem, false);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	sg_store64(tail, sg_load64(tail) & SG_SEMW_COUNT);
+	give_record(&b, 9);
+	begun = sg_ticks();
+	rings_within(&w, 20000);
+	CHECK(sg_ticks() - begun < 5 * SEC);
+	take_record(&a, 9);
+	sg_sem_watch_end(&here.v, &w);
+}
+
+static void for_room(void)
+{
+	struct sg_sem_watch w;
+	pthread_t t;
+	u32 i;
+
+	sg_sem_watch_begin(&w, &a.sem, true);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 1);
+	for (i = 0; i < SG_RING_MIN / 2 / (LEN + 24) + 2; i++)
+		give_record(&a, i);
+	CHECK_EQ(i, 12);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	CHECK_EQ(waiting(&a.room), 1ULL << here.v.slot);
+	CHECK_OK(pthread_create(&t, NULL, receives_later, &b));
+	rings_within(&w, 20000);
+	CHECK_EQ(waiting(&a.room), 0);
+	CHECK_OK(pthread_join(t, NULL));
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 1);
+	sg_sem_watch_end(&here.v, &w);
+}
+
+/* With forged words there is an error to fetch, so the watch is ready; a fenced system has an error. */
+static void forged_and_fenced(void)
+{
+	u64 *head = a.w.page + SG_RING_HEAD, was = sg_load64(head);
+	struct sg_sem_watch w, room;
+
+	sg_sem_watch_begin(&w, &a.sem, false);
+	sg_sem_watch_begin(&room, &a.sem, true);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	sg_store64(head, SG_RING_HEAD_AT(1ULL << 50, 0));
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 1);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &room), 1);
+	sg_store64(head, was);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	CHECK_OK(sg_fence_slot(&there.v, (unsigned int)here.v.slot, here.v.incarnation));
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), -EIO);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &room), -EIO);
+	sg_sem_watch_end(&here.v, &w);
+	sg_sem_watch_end(&here.v, &room);
+}
+
+int main(void)
+{
+	struct sg_sem sem;
+
+	mem = tsys_volume(SIZE);
+	tsys_join(&here, mem, SIZE, 1);
+	tsys_join(&there, mem, SIZE, 2);
+	listen_begin(&ear[0], &here.v);
+	listen_begin(&ear[1], &there.v);
+	CHECK_OK(try_create(&here.v, "ring", ring_new(SG_RING_MIN, 0), true, &sem));
+	ring_use(&a, &here.v, "ring", 1);
+	ring_use(&b, &there.v, "ring", 2);
+	for_records(&b);
+	for_records(&a);	/* of this system */
+	flag_forged();
+	for_room();
+	forged_and_fenced();
+	munmap(a.twice, 2 * a.sem.size);
+	sg_free(a.c);
+	ring_end(&b);
+	listen_end(&ear[0]);
+	listen_end(&ear[1]);
+	sg_abandon(&here.v);
+	tsys_leave(&there);
+	test_unmap(mem, SIZE);
+	return test_done();
+}
