@@ -8,6 +8,7 @@
  *   lock.c	mutexes, reader-writer locks
  *   count.c	semaphores, conditions, barriers, event counters
  *   ring.c	rings: records between systems
+ *   stream.c	pairs of rings as streams
  *   file.c	shared files
  *   why.c	errors in words
  */
@@ -96,6 +97,9 @@ static inline u64 sgl_me(const struct stargate_sem *s)
 void sgl_put_name(char to[SG_SEM_NAME_ROOM], const char *name);
 int sgl_get_object(struct stargate_sem *s, struct sg_ioc_sem_open *o, unsigned int how);
 int sgl_stat(const char *volume, const char *name, struct sg_ioc_sem_stat *st);
+
+/* ring.c: the handle receives from now on. EBUSY: another one does, from a ring with one receiver. */
+int sgl_receive_by(struct stargate_ring *r, u64 until);
 
 /* Requests to the kernel. */
 int sgl_ask_part(const struct stargate_sem *s, unsigned int op, unsigned int flags, u64 *value,

@@ -161,6 +161,7 @@ static void show_ring(struct stargate_ring_stat *out, const struct sg_ioc_sem_st
 	out->used = st->value;
 	out->sent = st->sent;
 	out->claims_lost = st->claims_lost;
+	out->receivers = st->receivers;
 	out->single = !!(st->flags & SG_SEM_SINGLE);
 }
 
@@ -437,7 +438,7 @@ API int stargate_ring_cancel(stargate_ring *r)
 
 /* --- receiving -------------------------------------------------------------------------------- */
 
-static int become_receiver(struct stargate_ring *r, u64 until)
+int sgl_receive_by(struct stargate_ring *r, u64 until)
 {
 	u64 cell = 0;
 	int err = ask(r, SG_SEM_OP_READER, SG_RING_LOCK, &cell, until);
@@ -512,7 +513,7 @@ static int claim(struct stargate_ring *r, u64 room, struct sg_ring_claim *c, uns
 	*n = 0;
 	c->len = 0;
 	if (!r->w.cell)
-		err = become_receiver(r, until);
+		err = sgl_receive_by(r, until);
 	while (!err) {
 		res = sg_ringw_claim_many(&r->w, room, c, most, n);
 		if (res == SG_RING_OK)

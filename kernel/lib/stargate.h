@@ -221,15 +221,54 @@ int stargate_ring_release(stargate_ring *r);
 /**
  * struct stargate_ring_stat - the present state of a ring
  * @size, @used: in bytes, heads of records included. @sent: records since it was made or reset.
- * @claims_lost: claims that ended with their receivers.
+ * @claims_lost: claims that ended with their receivers. @receivers: live handles that receive.
  */
 struct stargate_ring_stat {
 	uint64_t size, used, sent, claims_lost;
 	int single;
-	uint64_t reserved[8];
+	uint64_t receivers, reserved[7];
 };
 int stargate_ring_stat(const char *volume, const char *name, struct stargate_ring_stat *out);
 int stargate_ring_fstat(stargate_ring *r, struct stargate_ring_stat *out);
+
+/* --- stream ----------------------------------------------------------------------------------- */
+
+/*
+ * Bytes in order, both ways, between two processes of any systems: a pair of rings. A server listens
+ * by a name, and clients dial it. One thread may read while another one writes. If the other end
+ * dies, it is ECONNRESET or EPIPE within two seconds of its system's report.
+ */
+typedef struct stargate_stream stargate_stream;
+typedef struct stargate_listener stargate_listener;
+
+/**
+ * struct stargate_streams - of a listener, or of a name that two processes join
+ * @size: of each ring, in bytes; 0: 1 MiB. @mode: permissions; clients make their rings with it.
+ */
+struct stargate_streams {
+	uint64_t size;
+	unsigned int mode, reserved;
+};
+
+/* EADDRINUSE: another process listens by that name. A name has at most 230 bytes. */
+int stargate_listen(stargate_listener **out, const char *volume, const char *name,
+		    const struct stargate_streams *what);
+int stargate_accept(stargate_listener *l, stargate_stream **out, uint64_t until);
+void stargate_listener_close(stargate_listener *l);
+/* ECONNREFUSED: no process listens by that name. */
+int stargate_dial(stargate_stream **out, const char *volume, const char *name, uint64_t until);
+/* Two processes that use one name are joined, without a listener. EADDRINUSE: two have it already. */
+int stargate_join(stargate_stream **out, const char *volume, const char *name,
+		  const struct stargate_streams *what);
+
+/* Waits for the first byte. *got is 0 after the other end has shut its side. */
+int stargate_read(stargate_stream *s, void *to, size_t room, size_t *got, uint64_t until);
+/* Writes all of it. *done: how much was written, also after an error. */
+int stargate_write(stargate_stream *s, const void *from, size_t len, size_t *done, uint64_t until);
+/* The other end reads what was written, and then the end. This end may go on reading. */
+int stargate_shut(stargate_stream *s, uint64_t until);
+/* Shuts it if that needs no wait. */
+void stargate_stream_close(stargate_stream *s);
 
 /* --- files ------------------------------------------------------------------------------------ */
 

@@ -229,6 +229,7 @@ static void sgfs_say(struct sg_ioc_sem_stat *out, const struct sg_sem_stat *st)
 	out->value = st->value;
 	out->claims_lost = st->claims_lost;
 	out->sent = st->sent;
+	out->receivers = st->receivers;
 	out->since = st->since;
 	memcpy(out->comm, st->comm, sizeof(out->comm));
 }

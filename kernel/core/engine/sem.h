@@ -57,7 +57,7 @@ struct sg_sem_stat {
 	u64 created, users, waiters, initial;
 	/* semaphore, counters: the value; barrier: arrivals; ring: bytes in use; others: readers */
 	u64 value;
-	u64 claims_lost, sent;		/* ring */
+	u64 claims_lost, sent, receivers;	/* ring */
 	/* an owner died: the object is not yet consistent again; or it never was made so */
 	bool died, lost;
 	int slot;		/* of the owner, or -1 */

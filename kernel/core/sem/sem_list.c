@@ -59,6 +59,8 @@ static void say_ring(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem
 		out->waiters |= sg_load64(&r->part[i].waiters);
 	out->claims_lost = sg_load64(&side->own[SG_RING_LOST_AT]);
 	out->sent = sg_load64((u64 *)sg_at(vol, sem->words) + SG_RING_SENT);
+	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++)
+		out->receivers += sg_sem_cell_counts(vol, sg_load64(&side->own[i]));
 }
 
 int sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_stat *out)

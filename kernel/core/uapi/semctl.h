@@ -145,7 +145,8 @@ struct sg_ioc_sem_op {
  * @name: the object; empty: the descriptor's (and stays empty).
  * @value: semaphore, counters: the value; mutex: 1 if locked; reader-writer lock: readers; barrier:
  *   arrivals; ring: bytes of it that are in use.
- * @claims_lost: ring: claims that ended with their readers. @sent: records sent.
+ * @claims_lost: ring: claims that ended with their readers. @sent: records sent. @receivers: live
+ *   descriptors that receive.
  * @users, @waiters: a bit for each slot whose system has it open; for each in which a thread
  *   sleeps.
  * @slot, @pid, @tid, @since, @comm: the owner of a lock (@slot -1: none), and when it began to use
@@ -160,8 +161,8 @@ struct sg_ioc_sem_stat {
 	__u32 pid, tid;
 	__u64 created, users, waiters, initial, value, since;
 	char comm[16], system[64];
-	__u64 claims_lost, sent;
-	__u64 reserved[2];
+	__u64 claims_lost, sent, receivers;
+	__u64 reserved;
 };
 #define SG_IOC_SEM_STAT		_IOWR(SG_IOC_MAGIC, 19, struct sg_ioc_sem_stat)
 

@@ -81,8 +81,8 @@ type statReply struct {
 	since                                   uint64
 	comm                                    [16]byte
 	system                                  [64]byte
-	claimsLost, sent                        uint64
-	reserved                                [2]uint64
+	claimsLost, sent, receivers             uint64
+	reserved                                uint64
 }
 
 const (

@@ -297,6 +297,8 @@ static int kernel_stat(struct opened *o, struct sg_ioc_sem_stat *io)
 	io->initial = st.initial;
 	io->claims_lost = st.claims_lost;
 	io->sent = st.sent;
+	io->receivers = st.receivers;
+	io->mode = st.mode;
 	io->value = st.value;
 	io->slot = st.slot;
 	return 0;
@@ -365,7 +367,7 @@ static void end(void)
 	mem = NULL;
 }
 
-static stargate_sem *make(const char *name, enum stargate_type type, unsigned int flags, u64 initial)
+static inline stargate_sem *make(const char *name, enum stargate_type type, unsigned int flags, u64 initial)
 {
 	const struct stargate_new what = { .type = type, .flags = flags, .mode = 0600,
 					   .initial = initial };
@@ -376,7 +378,7 @@ static stargate_sem *make(const char *name, enum stargate_type type, unsigned in
 }
 
 /* Opens for thread n: of one system or the other, without or with the kernel. */
-static stargate_sem *have(unsigned int n, const char *name)
+static inline stargate_sem *have(unsigned int n, const char *name)
 {
 	stargate_sem *s;
 
