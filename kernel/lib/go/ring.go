@@ -60,6 +60,7 @@ type RingStat struct {
 	Size, Used int64
 	Sent       uint64
 	ClaimsLost uint64 // claims that ended with their receivers
+	Receivers  uint64 // live handles that receive
 }
 
 // CreateRing creates a ring of that size, from 64 KiB to 64 MiB, or opens the existing one. The
@@ -136,6 +137,10 @@ func (r *Ring) Close() error {
 	return r.object.Close()
 }
 
+// Fd returns a descriptor for poll and epoll: readable while there is a record, writable while half
+// of the ring is free. Another receiver may be first, so receive with Try. The handle keeps it.
+func (r *Ring) Fd() uintptr { return uintptr(r.fd) }
+
 // Most returns the length of the largest record.
 func (r *Ring) Most() int { return int(r.size/2 - grain) }
 
@@ -143,7 +148,13 @@ func (r *Ring) Most() int { return int(r.size/2 - grain) }
 func (r *Ring) Stat() (RingStat, error) {
 	var st statReply
 	err := ioctl(r.fd, iocStat, unsafe.Pointer(&st))
-	return RingStat{int64(st.initial), int64(st.value), st.sent, st.claimsLost}, wrap(r.name, err)
+	return RingStat{int64(st.initial), int64(st.value), st.sent, st.claimsLost, st.receivers}, wrap(r.name, err)
+}
+
+func (r *Ring) mode() (uint32, error) {
+	var st statReply
+	err := ioctl(r.fd, iocStat, unsafe.Pointer(&st))
+	return st.mode, err
 }
 
 func (r *Ring) askPart(op, part uint32, value, until uint64) (uint64, error) {

@@ -15,11 +15,12 @@ import ctypes
 import errno
 import os
 from types import TracebackType
-from typing import Callable, Iterable, Iterator, NamedTuple, Optional, Type, TypeVar
+from typing import Callable, Iterable, Iterator, NamedTuple, Optional, Type, TypeVar, Union
 
 __all__ = [
-    "Barrier", "Busy", "Condition", "Cursor", "Error", "Event", "Lost", "Mutex", "OwnerDied", "RWLock",
-    "Record", "Ring", "RingStat", "Semaphore", "Stat", "TimedOut", "list_objects", "remove", "reset",
+    "Barrier", "Broken", "Busy", "Condition", "Cursor", "Error", "Event", "Listener", "Lost",
+    "Mutex", "OwnerDied", "RWLock", "Record", "Refused", "Reset", "Ring", "RingStat", "Semaphore",
+    "Stat", "Stream", "TimedOut", "list_objects", "remove", "reset",
 ]
 
 _lib = ctypes.CDLL(os.environ.get("STARGATE_LIBRARY", "libstargate.so.1"))
@@ -28,6 +29,8 @@ _lib.stargate_in.restype = ctypes.c_uint64
 _lib.stargate_close.restype = None
 _lib.stargate_cursor_close.restype = None
 _lib.stargate_ring_close.restype = None
+_lib.stargate_stream_close.restype = None
+_lib.stargate_listener_close.restype = None
 _lib.stargate_in.argtypes = [ctypes.c_uint64]
 
 _FOREVER = 2**64 - 1
@@ -57,8 +60,23 @@ class Lost(Error):
     """An owner died with the mutex, and it was released without being made consistent."""
 
 
+class Reset(Error, ConnectionResetError):
+    """The other end of a stream has died; its last bytes may be missing."""
+
+
+class Broken(Error, BrokenPipeError):
+    """The other end of a stream does not read any more."""
+
+
+class Refused(Error, ConnectionRefusedError):
+    """No process listens by that name."""
+
+
 _kinds = {
     errno.EAGAIN: Busy,
+    errno.ECONNREFUSED: Refused,
+    errno.ECONNRESET: Reset,
+    errno.EPIPE: Broken,
     errno.ETIMEDOUT: TimedOut,
     errno.EOWNERDEAD: OwnerDied,
     errno.ENOTRECOVERABLE: Lost,
@@ -402,18 +420,21 @@ class _RingStat(ctypes.Structure):
         ("sent", ctypes.c_uint64),
         ("claims_lost", ctypes.c_uint64),
         ("single", ctypes.c_int),
-        ("reserved", ctypes.c_uint64 * 8),
+        ("receivers", ctypes.c_uint64),
+        ("reserved", ctypes.c_uint64 * 7),
     ]
 
 
 class RingStat(NamedTuple):
-    """The state of a ring at this moment. claims_lost: claims that ended with their receivers."""
+    """The state of a ring at this moment. claims_lost: claims that ended with their receivers.
+    receivers: live handles that receive."""
 
     size: int
     used: int
     sent: int
     claims_lost: int
     single: bool
+    receivers: int
 
 
 class _Record(ctypes.Structure):
@@ -524,6 +545,11 @@ class Ring(_Handle):
     def release(self) -> None:
         self._do("stargate_ring_release")
 
+    def fileno(self) -> int:
+        """For select and asyncio: readable while there is a record, writable while half of the ring
+        is free. Another receiver may be first, so receive with timeout=0."""
+        return int(_lib.stargate_ring_fd(self._open()))
+
     def __iter__(self) -> Iterator[bytes]:
         while True:
             yield self.recv()[1]
@@ -531,7 +557,116 @@ class Ring(_Handle):
     def stat(self) -> RingStat:
         st = _RingStat()
         _check(_lib.stargate_ring_fstat(self._open(), ctypes.byref(st)), self.name)
-        return RingStat(st.size, st.used, st.sent, st.claims_lost, bool(st.single))
+        return RingStat(st.size, st.used, st.sent, st.claims_lost, bool(st.single),
+                        st.receivers)
+
+
+class _Streams(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("mode", ctypes.c_uint),
+        ("reserved", ctypes.c_uint),
+    ]
+
+
+class Stream(_Handle):
+    """Bytes in order, both ways, to one process of any system. read() and write() are those of a raw
+    file: io.BufferedRWPair(stream, stream) gives lines and buffers. One thread may read while
+    another one writes. If the other end dies, ConnectionResetError or BrokenPipeError is raised."""
+
+    _end = "stargate_stream_close"
+
+    def __init__(self, name: str, handle: ctypes.c_void_p) -> None:
+        self.name, self._handle, self.timeout = name, handle, None
+        self.closed = False
+
+    timeout: Optional[float]  # of each read and write, in seconds
+
+    @classmethod
+    def dial(cls, volume: Optional[str], name: str, timeout: Optional[float] = None) -> "Stream":
+        """A stream to the process that listens by that name."""
+        handle = ctypes.c_void_p()
+        _check(_retried(_lib.stargate_dial, ctypes.byref(handle), _path(volume), _name(name),
+                        _until(timeout)), name)
+        return cls(name, handle)
+
+    @classmethod
+    def join(cls, volume: Optional[str], name: str, *, size: int = 0,
+             mode: int = 0o600) -> "Stream":
+        """A stream to the other process that joins by that name."""
+        handle = ctypes.c_void_p()
+        _check(_lib.stargate_join(ctypes.byref(handle), _path(volume), _name(name),
+                                  ctypes.byref(_Streams(size, mode))), name)
+        return cls(name, handle)
+
+    def readinto(self, buffer: Union[bytearray, memoryview]) -> int:
+        room, got = memoryview(buffer).cast("B"), ctypes.c_size_t()
+        if not len(room):
+            return 0
+        self._call("stargate_read", (ctypes.c_ubyte * len(room)).from_buffer(room),
+                   ctypes.c_size_t(len(room)), ctypes.byref(got), _until(self.timeout))
+        return got.value
+
+    def read(self, size: int = 65536) -> bytes:
+        """Some bytes as soon as there are any; none after the end."""
+        buffer = bytearray(size)
+        return bytes(buffer[:self.readinto(buffer)])
+
+    def write(self, data: Union[bytes, bytearray, memoryview]) -> int:
+        """Writes all of it."""
+        raw, done, at, until = bytes(data), ctypes.c_size_t(), 0, _until(self.timeout)
+        while True:
+            err = _lib.stargate_write(self._open(), raw[at:] if at else raw,
+                                      ctypes.c_size_t(len(raw) - at), ctypes.byref(done), until)
+            at += done.value
+            if err != errno.EINTR:
+                break
+        _check(err, self.name)
+        return at
+
+    def shut(self) -> None:
+        """The other end reads what was written, and then the end. This end may go on reading."""
+        self._call("stargate_shut", _until(self.timeout))
+
+    def close(self) -> None:
+        self.closed = True
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def flush(self) -> None:
+        """Does nothing: for io's buffers."""
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class Listener(_Handle):
+    """Takes a name, by which clients dial. mode: permissions, also of the clients' rings."""
+
+    _end = "stargate_listener_close"
+
+    def __init__(self, volume: Optional[str], name: str, *, mode: int = 0o600) -> None:
+        self.name = name
+        self._handle = ctypes.c_void_p()
+        _check(_lib.stargate_listen(ctypes.byref(self._handle), _path(volume), _name(name),
+                                    ctypes.byref(_Streams(0, mode))), name)
+
+    def accept(self, timeout: Optional[float] = None) -> Stream:
+        """The next client's stream."""
+        handle = ctypes.c_void_p()
+        self._call("stargate_accept", ctypes.byref(handle), _until(timeout))
+        return Stream(self.name, handle)
 
 
 class Cursor(_Handle):
