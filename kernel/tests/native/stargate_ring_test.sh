@@ -37,7 +37,10 @@ refuses_ring 2 'tag .-1.: must be' send a --tag -1
 refuses_ring 2 'count .0.: must be' recv a --count 0
 refuses_ring 2 'timeout .soon.: must be' recv a -t soon
 refuses_ring 2 'block: at most' bench --block 1M
-for command in list 'create a' 'rm a' 'show a' 'stat a' 'reset a' 'send a' 'recv a' 'pipe a' bench; do
+refuses_ring 2 'readers .65.: must be 1 to 64' bench --readers 65
+refuses_ring 2 'writers .0.: must be 1 to 64' bench --writers 0
+refuses_ring 2 'too many arguments' dial a b
+for command in list 'create a' 'rm a' 'show a' 'stat a' 'reset a' 'send a' 'recv a' 'pipe a' 'listen a' 'dial a' bench; do
 	# shellcheck disable=SC2086 # words
 	refuses_ring 1 'not on a mounted StargateFS volume' --volume "$dir" $command
 done
@@ -46,7 +49,7 @@ for name in -x --help - --; do
 	refuses_ring 1 'not on a mounted StargateFS volume' --volume "$dir" rm -- "$name"
 done
 refuses_ring 2 'too many arguments' --volume "$dir" rm -- -x -y
-for command in list create rm show stat reset send recv pipe bench; do
+for command in list create rm show stat reset send recv pipe listen dial bench; do
 	expect 0 "$ring" help "$command"
 	cp out help
 	says "^Usage: stargate-ring \\[OPTION\\]\\.\\.\\. $command( |$)"

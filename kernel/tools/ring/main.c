@@ -22,20 +22,26 @@ static const char usage[] =
 "  recv NAME              receive records, and print each as a line\n"
 "  pipe NAME              join two shells: what one of them reads from its\n"
 "                         standard input, the other one prints, both ways\n"
-"  bench                  measure records of several sizes\n"
+"  listen NAME            the same with the first process that dials NAME\n"
+"  dial NAME              the same with the process that listens by NAME\n"
+"  bench                  measure records of several sizes, then how many\n"
+"                         one, two and four processes pass to as many others\n"
 "  help [COMMAND]         show this help, or the help on one command\n"
 "\n"
 "  -v, --volume PATH      any path on the volume; else the first one mounted\n"
 "  -t, --timeout SECONDS  (send, recv) wait no longer for a record, or for\n"
-"                         room; 0: not at all\n"
+"                         room; (listen, dial) for the other process;\n"
+"                         0: not at all\n"
 "  -n, --count N          (recv, bench) number of records\n"
 "      --size BYTES       (create, pipe) of the ring: 64K to 64M; else 1M\n"
 "      --single           (create) one process at a time receives, so that all\n"
 "                         records arrive in order\n"
-"      --mode MODE        (create) permissions, octal; else 600\n"
+"      --mode MODE        (create, listen) permissions, octal; else 600\n"
 "      --last-user        (create) removed when its last user closes it\n"
 "      --exclusive        (create) fail if it exists\n"
 "      --block BYTES      (send, bench) records of so many bytes, not lines\n"
+"      --readers N        (bench) only with so many receivers: 1 to 64\n"
+"      --writers N        (bench) and senders\n"
 "      --tag N            (send) a number beside each record\n"
 "      --tags             (recv) print the number before each record\n"
 "      --raw              (recv) print records without an end of line\n"
@@ -61,7 +67,9 @@ static const struct command {
 	{ "send", "tbg", cmd_send, true },
 	{ "recv", "tnGR", cmd_recv, true },
 	{ "pipe", "S", cmd_pipe, true },
-	{ "bench", "bnj", cmd_bench, false },
+	{ "listen", "tm", cmd_listen, true },
+	{ "dial", "t", cmd_dial, true },
+	{ "bench", "bnjrw", cmd_bench, false },
 };
 
 static const struct option options[] = {
@@ -69,6 +77,7 @@ static const struct option options[] = {
 	{ "count", required_argument, NULL, 'n' }, { "size", required_argument, NULL, 'S' },
 	{ "single", no_argument, NULL, 's' }, { "mode", required_argument, NULL, 'm' },
 	{ "last-user", no_argument, NULL, 'L' }, { "exclusive", no_argument, NULL, 'X' },
+	{ "readers", required_argument, NULL, 'r' }, { "writers", required_argument, NULL, 'w' },
 	{ "block", required_argument, NULL, 'b' }, { "tag", required_argument, NULL, 'g' },
 	{ "tags", no_argument, NULL, 'G' }, { "raw", no_argument, NULL, 'R' },
 	{ "names", no_argument, NULL, 'O' }, { "json", no_argument, NULL, 'j' },
@@ -119,6 +128,10 @@ static bool take_value(struct call *c, int opt, const char *text)
 		return parse_size(text, &c->block) && c->block && c->block <= (32 << 20) - 16;
 	case 'g':
 		return parse_number(text, 10, ~0u, &c->tag);
+	case 'r':
+		return parse_number(text, 10, 64, &c->readers) && c->readers;
+	case 'w':
+		return parse_number(text, 10, 64, &c->writers) && c->writers;
 	default:
 		return parse_number(text, 10, ~0ULL >> 2, &c->count) && c->count;
 	}
@@ -195,7 +208,7 @@ static int refuse_value(int opt)
 	} rules[] = {
 		{ 't', "a number of seconds" }, { 'm', "octal, up to 777" }, { 'S', "64K to 64M" },
 		{ 'b', "1 to 32M - 16" }, { 'g', "a number up to 4294967295" },
-		{ 'n', "a number from 1 on" },
+		{ 'n', "a number from 1 on" }, { 'r', "1 to 64" }, { 'w', "1 to 64" },
 	};
 	const char *name = "", *allowed = "";
 	unsigned int i;
@@ -229,7 +242,7 @@ static int parse_options(struct call *c, const struct command *cmd, int argc, ch
 			c->volume = optarg;
 			continue;
 		}
-		if (strchr("tnSmbg", opt) && !take_value(c, opt, optarg))
+		if (strchr("tnSmbgrw", opt) && !take_value(c, opt, optarg))
 			return refuse_value(opt);
 		take_flag(c, opt);
 		if (!strchr(given, opt))

@@ -2,8 +2,10 @@
 /* Commands that send and receive records. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "tool.h"
 #include "ring.h"
 
@@ -56,13 +58,44 @@ int cmd_send(struct call *c)
 
 /* --- recv ------------------------------------------------------------------------------------- */
 
+/*
+ * Waits for a record, and for the end of the process that reads the output: `recv | head` ends when
+ * head does, also if no record comes any more.
+ */
+static int await(struct call *c, stargate_ring *r)
+{
+	struct pollfd fds[] = {
+		{ .fd = stargate_ring_fd(r), .events = POLLIN }, { .fd = STDOUT_FILENO },
+	};
+	uint64_t now = stargate_in(0), ms = 60000;
+
+	if (c->until != STARGATE_FOREVER)
+		ms = c->until > now ? (c->until - now) / 1000000 + 1 : 0;
+	if (poll(fds, 2, ms < 60000 ? (int)ms : 60000) < 0)
+		return errno;
+	if (fds[1].revents & (POLLERR | POLLHUP)) {
+		errno = EPIPE;
+		return EPIPE;
+	}
+	return fds[0].revents & (POLLERR | POLLHUP) ? EIO : 0;
+}
+
 static int print_one(struct call *c, stargate_ring *r)
 {
 	const void *at;
 	uint32_t tag;
 	size_t len;
-	int err = stargate_ring_peek(r, &tag, &at, &len, c->until);
+	int err;
 
+	/* another receiver may be first: then it is EAGAIN again */
+	while ((err = stargate_ring_peek(r, &tag, &at, &len, STARGATE_TRY)) == EAGAIN && c->until) {
+		if (stargate_in(0) >= c->until)
+			err = ETIMEDOUT;
+		else
+			err = await(c, r);
+		if (err)
+			break;
+	}
 	if (err)
 		return err;
 	if (c->tags)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pipe: two processes of any systems, joined both ways by a stream (stargate_join()). */
+/*
+ * pipe, listen, dial: two processes of any systems, joined both ways by a stream. pipe needs no
+ * order; programs of other languages may dial what listens, and listen to what dials.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -70,6 +73,30 @@ static int pass_all(struct call *c, stargate_stream *s)
 	err = (int)(intptr_t)sent;
 	stargate_stream_close(s);
 	return err ? trouble(c, err) : 0;
+}
+
+int cmd_listen(struct call *c)
+{
+	const struct stargate_streams what = { .mode = c->mode };
+	stargate_listener *l;
+	stargate_stream *s;
+	int err = stargate_listen(&l, c->volume, c->name, &what);
+
+	if (err)
+		return trouble(c, err);
+	do
+		err = stargate_accept(l, &s, c->until);
+	while (err == EINTR);
+	stargate_listener_close(l);
+	return err ? trouble(c, err) : pass_all(c, s);
+}
+
+int cmd_dial(struct call *c)
+{
+	stargate_stream *s;
+	int err = stargate_dial(&s, c->volume, c->name, c->until);
+
+	return err ? trouble(c, err) : pass_all(c, s);
 }
 
 int cmd_pipe(struct call *c)

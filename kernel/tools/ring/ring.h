@@ -16,7 +16,7 @@
 struct call {
 	const char *volume, *name;
 	unsigned int flags, mode, how;
-	uint64_t size, block, count, tag, until;
+	uint64_t size, block, count, tag, until, readers, writers;
 	bool json, names, raw, tags;
 };
 
@@ -29,6 +29,8 @@ int cmd_show(struct call *c);
 int cmd_send(struct call *c);
 int cmd_recv(struct call *c);
 int cmd_pipe(struct call *c);
+int cmd_listen(struct call *c);
+int cmd_dial(struct call *c);
 int cmd_bench(struct call *c);
 
 /* 1, or 124 after a time limit; reported. */

@@ -59,6 +59,7 @@ static void put_json(struct json *j, const struct stargate_stat *st,
 		return;
 	json_u64(j, "sent", r->sent);
 	json_u64(j, "claims_lost", r->claims_lost);
+	json_u64(j, "receivers", r->receivers);
 	if (st->slot < 0)
 		return;
 	json_str(j, "sender_system", st->system);
