@@ -4,7 +4,8 @@
 # Rings between two guests: by name; records in order; a pipe between two shells, both ways, with
 # checksums; two receivers that share the records of two senders; a receiver, a sender and a guest
 # that are killed while they work. The others go on, nothing comes twice, and lost claims are
-# counted.
+# counted. Processes that wait by poll, epoll and io_uring; streams between programs in C and Go; a
+# frozen mount.
 #
 # rig: --guests 2 --size 256M --mem 384M
 # kernels: 6.12
@@ -20,6 +21,17 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 ring_is() { at g1 "stargate-ring stat $1" | grep -oE "\"$2\": *[0-9]+" | grep -oE '[0-9]+$'; }
+
+root=$(dirname "$0")/../..
+gcc -static -O2 -std=gnu11 -Wall -Wextra -Werror -pthread -I"$root/kernel/core" -I"$root/kernel/lib" \
+	-o "$work/ringpoll" "$root/e2e/programs/ringpoll.c" "$root"/kernel/lib/*.c ||
+	fail "ringpoll.c does not compile"
+(cd "$root/docs/examples/go" && CGO_ENABLED=0 GOTOOLCHAIN=local go build -o "$work/" ./stream) ||
+	fail "the example of a stream in Go does not compile"
+for guest in g1 g2; do
+	put "$work/ringpoll" /root/ringpoll "$guest"
+	put "$work/stream" /root/stream "$guest"
+done
 
 step "by name"
 at g1 'stargate-ring create box --size 64K && stargate-ring create box --size 64K'
@@ -50,6 +62,78 @@ wait "$first" || fail "g1: $(cat "$work/1")"
 same "g1's bytes are in g2" "$(at g1 'md5sum </tmp/in')" "$(at g2 'md5sum </tmp/out')"
 same "g2's bytes are in g1" "$(at g2 'md5sum </tmp/in')" "$(at g1 'md5sum </tmp/out')"
 same "nothing is left of it" 'box' "$(at g2 'stargate-ring list --names')"
+
+step "streams"
+bytes=$(scaled 500000 4000000 $((256 << 20)))
+# streams WHAT COMMAND-IN-G1 COMMAND-IN-G2: each of them gets what the other one has.
+streams() {
+	on g1 "head -c $bytes /dev/urandom >/tmp/in; $2 </tmp/in >/tmp/out" >"$work/1" 2>&1 </dev/null & first=$!
+	at g2 "head -c $bytes /dev/urandom >/tmp/in; for i in \$(seq 100); do [ \"\$(stargate-ring list --names)\" = 'box
+s' ] && break; sleep 0.1; done; $3 </tmp/in >/tmp/out"
+	wait "$first" || fail "$1: g1: $(cat "$work/1")"
+	same "$1: to g2" "$(at g1 'md5sum </tmp/in')" "$(at g2 'md5sum </tmp/out')"
+	same "$1: to g1" "$(at g2 'md5sum </tmp/in')" "$(at g1 'md5sum </tmp/out')"
+}
+streams "C listens, C dials" 'stargate-ring listen s' 'stargate-ring dial s -t 20'
+streams "C listens, Go dials" 'stargate-ring listen s' '/root/stream dial /mnt/sg s'
+streams "Go listens, C dials" '/root/stream listen /mnt/sg s' 'stargate-ring dial s -t 20'
+same "nothing is left of them" 'box' "$(at g2 'stargate-ring list --names')"
+refuses "nobody listens" 'no process listens' g2 'stargate-ring dial s'
+for end in '/root/stream dial /mnt/sg s' 'stargate-ring dial s -t 20'; do
+	on g1 'stargate-ring listen s <>/dev/zero >/dev/null' >"$work/1" 2>&1 </dev/null & first=$!
+	at g2 'for i in $(seq 100); do stargate-ring list --names | grep -qx s && exit 0; sleep 0.1; done; exit 1'
+	at g2 "mkfifo /tmp/never; (sleep 30 >/tmp/never &); setsid sh -c '$end </tmp/never >/tmp/reset 2>&1; echo \$? >>/tmp/reset' >/dev/null 2>&1 </dev/null &
+		for i in \$(seq 100); do [ \"\$(stat -c %s /tmp/reset 2>/dev/null || echo 0)\" -gt 100000 ] && exit 0; sleep 0.1; done; exit 1"
+	at g1 'pkill -9 -x stargate-ring'
+	wait "$first" || true
+	at g2 'for i in $(seq 20); do tail -n 1 /tmp/reset | grep -qx 1 && break; sleep 0.1; done
+		tail -c 200 /tmp/reset | tr -d "\0" | grep -q "other end has died\|connection reset"; rm -f /tmp/never /tmp/reset'
+	passed "$end: the other end was killed, and within two seconds it says so"
+done
+
+step "poll, epoll, io_uring"
+at g1 'stargate-ring create p --size 64K'
+for how in poll epoll uring; do
+	for from in g1 g2; do
+		on g1 "/root/ringpoll /mnt/sg p $how" >"$work/out" 2>"$work/took" </dev/null & first=$!
+		sleep 1
+		at "$from" "echo $how-$from | stargate-ring send p"
+		wait "$first" || fail "$how: $(cat "$work/took")"
+		same "$how, from $from, after $(cat "$work/took")" "$how-$from" "$(cat "$work/out")"
+	done
+done
+at g1 'seq 100000 | stargate-ring send --block 1000 -t 0 p || true'
+on g1 '/root/ringpoll /mnt/sg p room' >"$work/out" 2>&1 </dev/null & first=$!
+sleep 1
+kill -0 "$first" 2>/dev/null || fail "there is no room yet: $(cat "$work/out")"
+at g2 'stargate-ring recv -t 0 p >/dev/null || true'
+wait "$first" || fail "room: $(cat "$work/out")"
+passed "room, after $(cat "$work/out")"
+on g1 '/root/ringpoll /mnt/sg p many 16' >"$work/out" 2>&1 </dev/null & first=$!
+at g2 'for i in $(seq 16); do echo $i; sleep 0.02; done | stargate-ring send p'
+wait "$first" || fail "sixteen descriptors: $(cat "$work/out")"
+same "sixteen descriptors in one epoll" "16 records" "$(cat "$work/out")"
+at g1 'mkfifo /tmp/pipe; setsid sh -c "stargate-ring recv p >/tmp/pipe; echo ended >/tmp/ended" >/dev/null 2>&1 </dev/null &
+	head -n 1 /tmp/pipe >/tmp/head & sleep 1; echo line | stargate-ring send p
+	for i in $(seq 100); do [ -e /tmp/ended ] && exit 0; sleep 0.1; done; exit 1'
+passed "recv ends with the process that reads its output"
+
+step "a frozen mount"
+on g1 '/root/ringpoll /mnt/sg p frozen /tmp/go' >"$work/out" 2>&1 </dev/null & first=$!
+at g1 'sleep 1; fsfreeze -f /mnt/sg && touch /tmp/go'
+at g2 'echo frozen | stargate-ring send p'
+for ((i = 0; i < 100; i++)); do kill -0 "$first" 2>/dev/null && sleep 0.1; done
+! kill -0 "$first" 2>/dev/null || fail "a reader waits for the thaw"
+at g1 'fsfreeze -u /mnt/sg; rm /tmp/go'
+wait "$first" || fail "frozen: $(cat "$work/out")"
+grep -qx frozen "$work/out" || fail "frozen: $(cat "$work/out")"
+passed "a process becomes a reader, and receives, while its mount is frozen"
+at g1 'stargate-ring rm p'
+
+step "throughput"
+at g1 'stargate-ring bench --block 4096' >"$work/bench"
+sed 's/^/   /' "$work/bench"
+same "five pairs of counts" 5 "$(awk 'NF == 5 && $4 > 0' "$work/bench" | wc -l)"
 
 step "two senders and two receivers"
 n=$(scaled 2000 20000 1000000)

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ringpoll VOLUME RING HOW: waits for a ring by poll, epoll or io_uring, and says how long it took.
+ *
+ *   poll, epoll, uring	until there is a record, which it receives and prints
+ *   room		until half of the ring is free
+ *   frozen FILE	opens the ring, waits for FILE, then receives with two seconds' limit
+ *   many N		by N descriptors and one epoll, until N records have come
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/io_uring.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "stargate.h"
+
+#define LIMIT_MS	20000
+
+static void fail(const char *what, int err)
+{
+	fprintf(stderr, "ringpoll: %s: %s\n", what, stargate_why(err));
+	exit(1);
+}
+
+static void by_poll(int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	int n = poll(&p, 1, LIMIT_MS);
+
+	if (n != 1 || p.revents != events)
+		fail("poll", n < 0 ? errno : ETIMEDOUT);
+}
+
+static void by_epoll(int fd)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	int ep = epoll_create1(0);
+
+	if (ep < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e) || epoll_wait(ep, &e, 1, LIMIT_MS) != 1)
+		fail("epoll", errno);
+	close(ep);
+}
+
+/* One POLL_ADD, without a library. */
+static void by_uring(int fd)
+{
+	struct io_uring_params p = { 0 };
+	int ring = (int)syscall(SYS_io_uring_setup, 1, &p);
+	struct io_uring_sqe *sqe;
+	unsigned char *sq, *cq;
+	unsigned int *tail;
+
+	if (ring < 0)
+		fail("io_uring_setup", errno);
+	sq = mmap(NULL, p.sq_off.array + 4 * p.sq_entries, PROT_READ | PROT_WRITE, MAP_SHARED, ring,
+		  IORING_OFF_SQ_RING);
+	cq = mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe),
+		  PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_CQ_RING);
+	sqe = mmap(NULL, p.sq_entries * sizeof(*sqe), PROT_READ | PROT_WRITE, MAP_SHARED, ring,
+		   IORING_OFF_SQES);
+	if (sq == MAP_FAILED || cq == MAP_FAILED || (void *)sqe == MAP_FAILED)
+		fail("io_uring", errno);
+	*sqe = (struct io_uring_sqe){ .opcode = IORING_OP_POLL_ADD, .fd = fd, .poll32_events = POLLIN };
+	*(unsigned int *)(sq + p.sq_off.array) = 0;
+	tail = (void *)(sq + p.sq_off.tail);
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+	alarm(LIMIT_MS / 1000);
+	if (syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0)
+		fail("io_uring_enter", errno);
+	if (((struct io_uring_cqe *)(cq + p.cq_off.cqes))->res != POLLIN)
+		fail("io_uring", EPROTO);
+	close(ring);
+}
+
+static void by_many(const char *volume, const char *name, unsigned int n)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	unsigned int i, got = 0;
+	int ep = epoll_create1(0);
+	stargate_ring *r[64];
+	char buf[100];
+	size_t len;
+	int err;
+
+	for (i = 0; i < n && i < 64; i++) {
+		err = stargate_ring_open(&r[i], volume, name);
+		e.data.u32 = i;
+		if (err || epoll_ctl(ep, EPOLL_CTL_ADD, stargate_ring_fd(r[i]), &e))
+			fail(name, err ? err : errno);
+	}
+	while (got < n) {
+		if (epoll_wait(ep, &e, 1, LIMIT_MS) != 1)
+			fail("epoll", ETIMEDOUT);
+		err = stargate_ring_recv(r[e.data.u32], NULL, buf, sizeof(buf), &len, STARGATE_TRY);
+		if (err && err != EAGAIN)
+			fail(name, err);
+		got += !err;
+	}
+	printf("%u records\n", got);
+}
+
+static void await_file(const char *path)
+{
+	printf("open\n");
+	fflush(stdout);
+	while (access(path, F_OK))
+		usleep(10000);
+}
+
+int main(int argc, char **argv)
+{
+	stargate_ring *r;
+	char buf[4096];
+	uint64_t begun;
+	size_t len;
+	int err;
+
+	if (argc < 4) {
+		fprintf(stderr, "Usage: ringpoll VOLUME RING poll|epoll|uring|room|frozen FILE|many N\n");
+		return 2;
+	}
+	if (!strcmp(argv[3], "many") && argc == 5) {
+		by_many(argv[1], argv[2], (unsigned int)atoi(argv[4]));
+		return 0;
+	}
+	err = stargate_ring_open(&r, argv[1], argv[2]);
+	if (err)
+		fail(argv[2], err);
+	if (!strcmp(argv[3], "frozen") && argc == 5)
+		await_file(argv[4]);
+	begun = stargate_in(0);
+	if (!strcmp(argv[3], "poll"))
+		by_poll(stargate_ring_fd(r), POLLIN);
+	else if (!strcmp(argv[3], "epoll"))
+		by_epoll(stargate_ring_fd(r));
+	else if (!strcmp(argv[3], "uring"))
+		by_uring(stargate_ring_fd(r));
+	else if (!strcmp(argv[3], "room"))
+		by_poll(stargate_ring_fd(r), POLLOUT);
+	fprintf(stderr, "%.1f ms\n", (double)(stargate_in(0) - begun) / 1e6);
+	if (!strcmp(argv[3], "room"))
+		return 0;
+	err = stargate_ring_recv(r, NULL, buf, sizeof(buf), &len,
+				 argc == 5 ? stargate_in(2000000000) : STARGATE_TRY);
+	if (err)
+		fail(argv[2], err);
+	printf("%.*s\n", (int)len, buf);
+	return 0;
+}
