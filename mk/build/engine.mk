@@ -66,8 +66,9 @@ lib-test := $(B)/tests/lib.a
 lib-user := $(B)/lib/libstargate.a
 lib-version := 1.0.0
 lib-shared := $(B)/lib/libstargate.so.$(lib-version)
-# The engine calls the os seam in the tools' library and is called by it: one link group.
-engine-libs = $(filter $(lib-user),$^) -Wl,--start-group $(lib-tool) $(lib-core) -Wl,--end-group
+# The engine calls the os seam in the tools' library and is called by it, and commands on objects
+# there call libstargate: one link group.
+engine-libs = -Wl,--start-group $(filter $(lib-user),$^) $(lib-tool) $(lib-core) -Wl,--end-group
 
 tool-dir-mkfs.stargatefs := mkfs
 tool-dir-fsck.stargatefs := fsck

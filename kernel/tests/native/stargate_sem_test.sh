@@ -35,11 +35,11 @@ refuses_sem 2 'is not possible with this command' list --value 3
 refuses_sem 2 'is not possible with this command' create a -t 3
 for bad in '--type lock' '--value -1' '--value x' '--mode 8' '--mode 1777'; do
 	# shellcheck disable=SC2086 # two words
-	refuses_sem 2 'is not possible with' create a $bad
+	refuses_sem 2 'must be' create a $bad
 done
-refuses_sem 2 'is not possible with' wait a --timeout -1
-refuses_sem 2 'is not possible with' wait a --timeout soon
-for word in --timeout=soon -tsoon; do refuses_sem 2 "'soon' is not possible with '${word%%[=s]*}'" wait a "$word"; done
+refuses_sem 2 'must be' wait a --timeout -1
+refuses_sem 2 'must be' wait a --timeout soon
+for word in --timeout=soon -tsoon; do refuses_sem 2 "timeout 'soon': must be a number of seconds" wait a "$word"; done
 for command in list 'create a' 'rm a' 'show a' 'stat a' 'reset a' 'wait a' 'post a'; do
 	# shellcheck disable=SC2086
 	refuses_sem 1 'not on a mounted StargateFS volume' --volume "$dir" $command

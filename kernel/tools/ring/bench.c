@@ -65,7 +65,7 @@ static int one(struct call *c, stargate_ring *r, struct json *j, size_t len)
 	free(block);
 	if (err)
 		return err;
-	if (!c->json) {
+	if (!c->o.json) {
 		printf("%8zu  %10.1f  %10.1f  %8.2f\n", len, ring, plain, ring / plain);
 		return 0;
 	}
@@ -115,7 +115,7 @@ static void be_process(struct call *c, struct shared *sh, const char *name, bool
 	char *block = calloc(1, len);
 	stargate_ring *r;
 	uint64_t n = 0;
-	int err = block ? stargate_ring_open(&r, c->volume, name) : ENOMEM;
+	int err = block ? stargate_ring_open(&r, c->o.volume, name) : ENOMEM;
 
 	if (!err)
 		err = pass_on(sh, r, sends, block, len, &n);
@@ -181,7 +181,7 @@ static int put_run(struct call *c, struct json *j, const char *name, size_t len,
 	if (err)
 		return err;
 	mib = rate * (double)len / (1 << 20);
-	if (!c->json) {
+	if (!c->o.json) {
 		printf("%8zu  %8u  %8u  %12.0f  %10.1f\n", len, writers, readers, rate, mib);
 		return 0;
 	}
@@ -201,7 +201,7 @@ static int throughput(struct call *c, struct json *j, const char *name)
 	size_t i, k;
 	int err = 0;
 
-	if (c->json)
+	if (c->o.json)
 		json_array(j, "throughput");
 	else
 		printf("\n%8s  %8s  %8s  %12s  %10s\n", "bytes", "writers", "readers", "records/s",
@@ -215,7 +215,7 @@ static int throughput(struct call *c, struct json *j, const char *name)
 			err = put_run(c, j, name, len, c->writers ? (unsigned int)c->writers : 1,
 				      c->readers ? (unsigned int)c->readers : 1);
 	}
-	if (c->json)
+	if (c->o.json)
 		json_close(j, ']');
 	return err;
 }
@@ -234,10 +234,10 @@ int cmd_bench(struct call *c)
 	if (c->block > RING / 2 - 16)
 		return tool_usage_error("bench: --block: at most %u", RING / 2 - 16);
 	snprintf(name, sizeof(name), "stargate-ring bench %d", (int)getpid());
-	err = stargate_ring_create(&r, c->volume, name, &what, STARGATE_EXCLUSIVE);
+	err = stargate_ring_create(&r, c->o.volume, name, &what, STARGATE_EXCLUSIVE);
 	if (err)
 		return trouble(c, err);
-	if (c->json) {
+	if (c->o.json) {
 		json_begin(&j, stdout, false);
 		json_array(&j, "records");
 	} else {
@@ -247,11 +247,11 @@ int cmd_bench(struct call *c)
 		err = one(c, r, &j, c->block);
 	for (i = 0; i < 3 && !c->block && !err; i++)
 		err = one(c, r, &j, sizes[i]);
-	if (c->json)
+	if (c->o.json)
 		json_close(&j, ']');
 	if (!err)
 		err = throughput(c, &j, name);
-	if (c->json)
+	if (c->o.json)
 		json_end(&j);
 	stargate_ring_close(r);
 	return err ? trouble(c, err) : 0;

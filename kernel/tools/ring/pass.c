@@ -20,7 +20,7 @@ static int send_lines(struct call *c, stargate_ring *r)
 
 	while (!err && (len = getline(&line, &room, stdin)) > 0) {
 		len -= line[len - 1] == '\n';
-		err = stargate_ring_send(r, (uint32_t)c->tag, line, (size_t)len, c->until);
+		err = stargate_ring_send(r, (uint32_t)c->tag, line, (size_t)len, c->o.until);
 	}
 	free(line);
 	return err;
@@ -35,7 +35,7 @@ static int send_blocks(struct call *c, stargate_ring *r)
 	if (!block)
 		return ENOMEM;
 	while (!err && (len = fread(block, 1, c->block, stdin)) > 0)
-		err = stargate_ring_send(r, (uint32_t)c->tag, block, len, c->until);
+		err = stargate_ring_send(r, (uint32_t)c->tag, block, len, c->o.until);
 	free(block);
 	return err;
 }
@@ -43,7 +43,7 @@ static int send_blocks(struct call *c, stargate_ring *r)
 int cmd_send(struct call *c)
 {
 	stargate_ring *r;
-	int err = stargate_ring_open(&r, c->volume, c->name), status = 0;
+	int err = stargate_ring_open(&r, c->o.volume, c->o.name), status = 0;
 
 	if (err)
 		return trouble(c, err);
@@ -69,8 +69,8 @@ static int await(struct call *c, stargate_ring *r)
 	};
 	uint64_t now = stargate_in(0), ms = 60000;
 
-	if (c->until != STARGATE_FOREVER)
-		ms = c->until > now ? (c->until - now) / 1000000 + 1 : 0;
+	if (c->o.until != STARGATE_FOREVER)
+		ms = c->o.until > now ? (c->o.until - now) / 1000000 + 1 : 0;
 	if (poll(fds, 2, ms < 60000 ? (int)ms : 60000) < 0)
 		return errno;
 	if (fds[1].revents & (POLLERR | POLLHUP)) {
@@ -88,8 +88,8 @@ static int print_one(struct call *c, stargate_ring *r)
 	int err;
 
 	/* another receiver may be first: then it is EAGAIN again */
-	while ((err = stargate_ring_peek(r, &tag, &at, &len, STARGATE_TRY)) == EAGAIN && c->until) {
-		if (stargate_in(0) >= c->until)
+	while ((err = stargate_ring_peek(r, &tag, &at, &len, STARGATE_TRY)) == EAGAIN && c->o.until) {
+		if (stargate_in(0) >= c->o.until)
 			err = ETIMEDOUT;
 		else
 			err = await(c, r);
@@ -113,7 +113,7 @@ int cmd_recv(struct call *c)
 {
 	stargate_ring *r;
 	uint64_t n = 0;
-	int err = stargate_ring_open(&r, c->volume, c->name);
+	int err = stargate_ring_open(&r, c->o.volume, c->o.name);
 
 	if (err)
 		return trouble(c, err);

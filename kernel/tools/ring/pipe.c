@@ -77,15 +77,15 @@ static int pass_all(struct call *c, stargate_stream *s)
 
 int cmd_listen(struct call *c)
 {
-	const struct stargate_streams what = { .mode = c->mode };
+	const struct stargate_streams what = { .mode = c->o.mode };
 	stargate_listener *l;
 	stargate_stream *s;
-	int err = stargate_listen(&l, c->volume, c->name, &what);
+	int err = stargate_listen(&l, c->o.volume, c->o.name, &what);
 
 	if (err)
 		return trouble(c, err);
 	do
-		err = stargate_accept(l, &s, c->until);
+		err = stargate_accept(l, &s, c->o.until);
 	while (err == EINTR);
 	stargate_listener_close(l);
 	return err ? trouble(c, err) : pass_all(c, s);
@@ -94,19 +94,19 @@ int cmd_listen(struct call *c)
 int cmd_dial(struct call *c)
 {
 	stargate_stream *s;
-	int err = stargate_dial(&s, c->volume, c->name, c->until);
+	int err = stargate_dial(&s, c->o.volume, c->o.name, c->o.until);
 
 	return err ? trouble(c, err) : pass_all(c, s);
 }
 
 int cmd_pipe(struct call *c)
 {
-	const struct stargate_streams what = { .size = c->size, .mode = c->mode };
+	const struct stargate_streams what = { .size = c->size, .mode = c->o.mode };
 	stargate_stream *s;
-	int err = stargate_join(&s, c->volume, c->name, &what);
+	int err = stargate_join(&s, c->o.volume, c->o.name, &what);
 
 	if (err == EADDRINUSE) {
-		tool_error("%s: two processes use it already", c->name);
+		tool_error("%s: two processes use it already", c->o.name);
 		return 1;
 	}
 	return err ? trouble(c, err) : pass_all(c, s);

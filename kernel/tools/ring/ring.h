@@ -3,21 +3,17 @@
 #ifndef STARGATE_RING_TOOL_H
 #define STARGATE_RING_TOOL_H
 
-#include <sys/types.h>
-#include "stargate.h"
-
-#define STATUS_TIMEOUT	124
+#include "objects.h"
 
 /**
  * struct call - the arguments of the command line
- * @name: of the ring. @until: end of all waits. @size: --size, of a ring. @block: --block.
- * @count: --count, of records; 0: no limit. @tag: --tag.
+ * @size: --size, of a ring. @block: --block. @count: --count, of records; 0: no limit. @tag: --tag.
+ * @readers, @writers: of bench; 0: several numbers.
  */
 struct call {
-	const char *volume, *name;
-	unsigned int flags, mode, how;
-	uint64_t size, block, count, tag, until, readers, writers;
-	bool json, names, raw, tags;
+	struct object_call o;
+	uint64_t size, block, count, tag, readers, writers;
+	bool raw, tags;
 };
 
 /* They return an exit status, and report errors. */

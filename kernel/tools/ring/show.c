@@ -9,10 +9,10 @@
 int cmd_create(struct call *c)
 {
 	const struct stargate_new what = {
-		.type = STARGATE_RING, .flags = c->flags, .mode = c->mode, .initial = c->size,
+		.type = STARGATE_RING, .flags = c->o.flags, .mode = c->o.mode, .initial = c->size,
 	};
 	stargate_ring *r;
-	int err = stargate_ring_create(&r, c->volume, c->name, &what, c->how);
+	int err = stargate_ring_create(&r, c->o.volume, c->o.name, &what, c->o.how);
 
 	if (err)
 		return trouble(c, err);
@@ -24,10 +24,10 @@ int cmd_create(struct call *c)
 static int of_ring(struct call *c, int (*change)(const char *volume, const char *name))
 {
 	struct stargate_ring_stat st;
-	int err = stargate_ring_stat(c->volume, c->name, &st);
+	int err = stargate_ring_stat(c->o.volume, c->o.name, &st);
 
 	if (!err)
-		err = change(c->volume, c->name);
+		err = change(c->o.volume, c->o.name);
 	return err ? trouble(c, err) : 0;
 }
 
@@ -72,13 +72,13 @@ int cmd_show(struct call *c)
 	struct stargate_ring_stat ring;
 	struct stargate_stat st;
 	struct json j;
-	int err = stargate_ring_stat(c->volume, c->name, &ring);
+	int err = stargate_ring_stat(c->o.volume, c->o.name, &ring);
 
 	if (!err)
-		err = stargate_stat(c->volume, c->name, &st);
+		err = stargate_stat(c->o.volume, c->o.name, &st);
 	if (err)
 		return trouble(c, err);
-	json_begin(&j, stdout, !c->json);
+	json_begin(&j, stdout, !c->o.json);
 	put_json(&j, &st, &ring);
 	json_end(&j);
 	return 0;
@@ -86,79 +86,27 @@ int cmd_show(struct call *c)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-struct listing {
-	struct stargate_stat *all;
-	size_t n, room;
-};
-
-static int keep(void *ctx, const struct stargate_stat *st)
+static bool is_ring(const struct stargate_stat *st)
 {
-	struct listing *l = ctx;
-
-	if (st->type != STARGATE_RING)
-		return 0;
-	if (l->n == l->room) {
-		size_t room = l->room ? 2 * l->room : 64;
-		void *all = realloc(l->all, room * sizeof(*l->all));
-
-		if (!all)
-			return ENOMEM;
-		l->all = all;
-		l->room = room;
-	}
-	l->all[l->n++] = *st;
-	return 0;
+	return st->type == STARGATE_RING;
 }
 
-static int by_name(const void *a, const void *b)
+static void put_row(struct json *j, const struct stargate_stat *st)
 {
-	return strcmp(((const struct stargate_stat *)a)->name,
-		      ((const struct stargate_stat *)b)->name);
+	put_json(j, st, NULL);
 }
 
-static void put_line(const struct call *c, const struct stargate_stat *st)
+static void put_line(const struct stargate_stat *st)
 {
 	char size[32], used[32];
 
-	if (!c->names)
-		printf("%-8s %03o %-10s %-16s ", show_size(st->initial, size), st->mode,
-		       show_size(st->value, used), st->flags & STARGATE_SINGLE ? "single" : "");
+	printf("%-8s %03o %-10s %-16s ", show_size(st->initial, size), st->mode,
+	       show_size(st->value, used), st->flags & STARGATE_SINGLE ? "single" : "");
 	put_text(stdout, st->name, strlen(st->name));
 	putchar('\n');
 }
 
-static void put_all(const struct listing *l)
-{
-	struct json j;
-	size_t i;
-
-	json_begin(&j, stdout, false);
-	json_array(&j, "rings");
-	for (i = 0; i < l->n; i++) {
-		json_row(&j, NULL);
-		put_json(&j, &l->all[i], NULL);
-		json_close(&j, '}');
-	}
-	json_close(&j, ']');
-	json_end(&j);
-}
-
 int cmd_list(struct call *c)
 {
-	struct listing l = { 0 };
-	int err = stargate_list(c->volume, keep, &l);
-	size_t i;
-
-	if (err) {
-		free(l.all);
-		return trouble(c, err);
-	}
-	if (l.n)
-		qsort(l.all, l.n, sizeof(*l.all), by_name);
-	if (c->json)
-		put_all(&l);
-	for (i = 0; i < l.n && !c->json; i++)
-		put_line(c, &l.all[i]);
-	free(l.all);
-	return 0;
+	return object_list(&c->o, &(struct object_list){ "rings", is_ring, put_row, put_line });
 }

@@ -7,10 +7,10 @@
 int cmd_create(struct call *c)
 {
 	const struct stargate_new what = {
-		.type = c->type, .flags = c->flags, .mode = c->mode, .initial = c->value,
+		.type = c->type, .flags = c->o.flags, .mode = c->o.mode, .initial = c->value,
 	};
 	stargate_sem *s;
-	int err = stargate_create(&s, c->volume, c->name, &what, c->how);
+	int err = stargate_create(&s, c->o.volume, c->o.name, &what, c->o.how);
 
 	if (err)
 		return trouble(c, err, 1);
@@ -20,14 +20,14 @@ int cmd_create(struct call *c)
 
 int cmd_rm(struct call *c)
 {
-	int err = stargate_remove(c->volume, c->name);
+	int err = stargate_remove(c->o.volume, c->o.name);
 
 	return err ? trouble(c, err, 1) : 0;
 }
 
 int cmd_reset(struct call *c)
 {
-	int err = stargate_reset(c->volume, c->name);
+	int err = stargate_reset(c->o.volume, c->o.name);
 
 	return err ? trouble(c, err, 1) : 0;
 }
@@ -36,7 +36,7 @@ int cmd_reset(struct call *c)
 static int open_any(struct call *c, stargate_sem **s, enum stargate_type *type)
 {
 	struct stargate_stat st;
-	int err = stargate_open(s, c->volume, c->name, STARGATE_ANY, STARGATE_BY_KERNEL);
+	int err = stargate_open(s, c->o.volume, c->o.name, STARGATE_ANY, STARGATE_BY_KERNEL);
 
 	if (err)
 		return err;
@@ -53,7 +53,7 @@ static int wait_signal(struct call *c, stargate_sem *s)
 	uint64_t seen;
 	int err = stargate_cond_look(s, &seen);
 
-	return err ? err : stargate_cond_wait_from(s, seen, c->until);
+	return err ? err : stargate_cond_wait_from(s, seen, c->o.until);
 }
 
 static int wait_for(struct call *c, stargate_sem *s, enum stargate_type type)
@@ -63,15 +63,15 @@ static int wait_for(struct call *c, stargate_sem *s, enum stargate_type type)
 
 	switch (type) {
 	case STARGATE_SEMAPHORE:
-		return stargate_sem_wait(s, c->until);
+		return stargate_sem_wait(s, c->o.until);
 	case STARGATE_BARRIER:
-		return stargate_barrier_wait(s, c->until, NULL);
+		return stargate_barrier_wait(s, c->o.until, NULL);
 	case STARGATE_CONDITION:
 		return wait_signal(c, s);
 	case STARGATE_EVENT:
 		if (!c->has_count)
 			err = stargate_event_read(s, &at);
-		return err ? err : stargate_event_await(s, at + !c->has_count, c->until);
+		return err ? err : stargate_event_await(s, at + !c->has_count, c->o.until);
 	default:
 		return EPROTOTYPE;
 	}

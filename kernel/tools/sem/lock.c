@@ -19,15 +19,15 @@ static int take(struct call *c, stargate_sem *s, enum stargate_type type)
 	int err;
 
 	if (type == STARGATE_MUTEX)
-		err = c->read ? EPROTOTYPE : stargate_mutex_lock(s, c->until);
+		err = c->read ? EPROTOTYPE : stargate_mutex_lock(s, c->o.until);
 	else if (type == STARGATE_RWLOCK)
-		err = c->read ? stargate_read_lock(s, c->until) : stargate_write_lock(s, c->until);
+		err = c->read ? stargate_read_lock(s, c->o.until) : stargate_write_lock(s, c->o.until);
 	else
 		err = EPROTOTYPE;
 	if (err != EOWNERDEAD)
 		return err;
 	/* The command has to check the protected data: a shell cannot be told later. */
-	tool_warn("%s: %s", c->name, stargate_why(err));
+	tool_warn("%s: %s", c->o.name, stargate_why(err));
 	setenv("STARGATE_OWNER_DIED", "1", 1);
 	return c->read ? 0 : stargate_consistent(s);
 }
@@ -55,9 +55,9 @@ static void run_child(struct call *c, pid_t parent, handler on_int, handler on_q
 	signal(SIGINT, on_int);
 	signal(SIGQUIT, on_quit);
 	tool_signals_back();
-	execvp(c->command[0], c->command);
+	execvp(c->o.rest[0], c->o.rest);
 	err = errno;
-	tool_error("%s: cannot be run: %s", c->command[0], strerror(err));
+	tool_error("%s: cannot be run: %s", c->o.rest[0], strerror(err));
 	_exit(err == ENOENT ? 127 : 126);
 }
 
@@ -70,7 +70,7 @@ static int run(struct call *c)
 
 	pid = fork();
 	if (pid < 0) {
-		tool_error("%s: cannot be run: %s", c->command[0], strerror(errno));
+		tool_error("%s: cannot be run: %s", c->o.rest[0], strerror(errno));
 		return STATUS_TROUBLE;
 	}
 	if (!pid)
@@ -84,7 +84,7 @@ int cmd_lock(struct call *c)
 {
 	struct stargate_stat st;
 	stargate_sem *s;
-	int err = stargate_open(&s, c->volume, c->name, STARGATE_ANY, STARGATE_BY_KERNEL), status;
+	int err = stargate_open(&s, c->o.volume, c->o.name, STARGATE_ANY, STARGATE_BY_KERNEL), status;
 
 	if (err)
 		return trouble(c, err, STATUS_TROUBLE);

@@ -3,26 +3,20 @@
 #ifndef STARGATE_SEM_TOOL_H
 #define STARGATE_SEM_TOOL_H
 
-#include <sys/types.h>
-#include "stargate.h"
+#include "objects.h"
 
-/* For `lock`; otherwise its status is its command's. */
-#define STATUS_TIMEOUT	124
+/* For `lock`, and STATUS_TIMEOUT; otherwise its status is its command's. */
 #define STATUS_TROUBLE	125
 
 /**
  * struct call - the arguments of the command line
- * @name: of the object; @command: what `lock` runs, ended by NULL.
- * @until: end of all waits.
- * @at: --count: the value to wait for; @by: --by.
+ * @o.rest: what `lock` runs. @at: --count: the value to wait for; @by: --by.
  */
 struct call {
-	const char *volume, *name;
-	char **command;
+	struct object_call o;
 	enum stargate_type type;
-	unsigned int flags, mode, how;
-	uint64_t value, by, at, until;
-	bool json, names, read, all, has_count;
+	uint64_t value, by, at;
+	bool read, all, has_count;
 };
 
 /* They return an exit status, and report errors. */

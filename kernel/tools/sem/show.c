@@ -56,11 +56,11 @@ int cmd_show(struct call *c)
 {
 	struct stargate_stat st;
 	struct json j;
-	int err = stargate_stat(c->volume, c->name, &st);
+	int err = stargate_stat(c->o.volume, c->o.name, &st);
 
 	if (err)
 		return trouble(c, err, 1);
-	json_begin(&j, stdout, !c->json);
+	json_begin(&j, stdout, !c->o.json);
 	put_json(&j, &st);
 	json_end(&j);
 	return 0;
@@ -68,38 +68,10 @@ int cmd_show(struct call *c)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-struct listing {
-	struct stargate_stat *all;
-	size_t n, room;
-};
-
-static int keep(void *ctx, const struct stargate_stat *st)
+static bool is_any(const struct stargate_stat *st)
 {
-	struct listing *l = ctx;
-
-	if (l->n == l->room) {
-		size_t room = l->room ? 2 * l->room : 64;
-		void *all = realloc(l->all, room * sizeof(*l->all));
-
-		if (!all)
-			return ENOMEM;
-		l->all = all;
-		l->room = room;
-	}
-	l->all[l->n++] = *st;
-	return 0;
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct stargate_stat *)a)->name,
-		      ((const struct stargate_stat *)b)->name);
-}
-
-static void put_name(const struct stargate_stat *st)
-{
-	put_text(stdout, st->name, strlen(st->name));
-	putchar('\n');
+	(void)st;
+	return true;
 }
 
 static void put_line(const struct stargate_stat *st)
@@ -119,42 +91,7 @@ static void put_line(const struct stargate_stat *st)
 	putchar('\n');
 }
 
-static void put_all(const struct listing *l)
-{
-	struct json j;
-	size_t i;
-
-	json_begin(&j, stdout, false);
-	json_array(&j, "objects");
-	for (i = 0; i < l->n; i++) {
-		json_row(&j, NULL);
-		put_json(&j, &l->all[i]);
-		json_close(&j, '}');
-	}
-	json_close(&j, ']');
-	json_end(&j);
-}
-
 int cmd_list(struct call *c)
 {
-	struct listing l = { 0 };
-	int err = stargate_list(c->volume, keep, &l);
-	size_t i;
-
-	if (err) {
-		free(l.all);
-		return trouble(c, err, 1);
-	}
-	if (l.n)
-		qsort(l.all, l.n, sizeof(*l.all), by_name);
-	if (c->json)
-		put_all(&l);
-	for (i = 0; i < l.n && !c->json; i++) {
-		if (c->names)
-			put_name(&l.all[i]);
-		else
-			put_line(&l.all[i]);
-	}
-	free(l.all);
-	return 0;
+	return object_list(&c->o, &(struct object_list){ "objects", is_any, put_json, put_line });
 }
