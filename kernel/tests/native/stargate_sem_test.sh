@@ -124,7 +124,7 @@ YES(stargate_event_advance, stargate_sem *s, uint64_t by)
 END
 yes=$dir/stargate-sem
 expect 0 gcc -w -std=gnu11 -D_GNU_SOURCE -I"$top" -I"$src/../core" -I"$src/lib" -I"$src/sem" -o "$yes" yes.c \
-	"$src"/sem/*.c "$src"/lib/{tool,text,json}.c
+	"$src"/sem/*.c "$src/lib/objects.c" "$src"/lib/{tool,text,json}.c
 for name in -x --help - --; do
 	expect 0 "$yes" rm -- "$name"
 	says "^removed <$name>$"
