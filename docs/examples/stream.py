@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """stream.py listen PATH NAME, and then stream.py dial PATH NAME: joins two programs on different
-systems. What one of them reads from its standard input, the other one prints."""
+systems. Each of them prints the standard input of the other one."""
 
 import sys
 import threading

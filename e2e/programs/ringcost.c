@@ -60,14 +60,15 @@ static int pass_batches(struct stargate_ring *r, char *block, size_t len, long n
 	for (; n > 0 && !err; n -= BATCH) {
 		err = stargate_ring_send_many(r, out, BATCH, &done, STARGATE_TRY);
 		if (!err)
-			err = stargate_ring_recv_many(r, block, BATCH * (len + 8), in, BATCH, &got, STARGATE_TRY);
+			err = stargate_ring_recv_many(r, block, BATCH * (len + 8), in, BATCH, &got,
+						      STARGATE_TRY);
 		if (!err && got != BATCH)
 			err = EPROTO;
 	}
 	return err;
 }
 
-/* What the program does with the memory counts as two copies: one to write it, one to read it. */
+/* The program writes the memory, and reads it: that counts as two copies. */
 static int pass_in_place(struct stargate_ring *r, char *block, size_t len, long n)
 {
 	const void *from;

@@ -66,7 +66,8 @@ static void by_uring(int fd)
 		   IORING_OFF_SQES);
 	if (sq == MAP_FAILED || cq == MAP_FAILED || (void *)sqe == MAP_FAILED)
 		fail("io_uring", errno);
-	*sqe = (struct io_uring_sqe){ .opcode = IORING_OP_POLL_ADD, .fd = fd, .poll32_events = POLLIN };
+	*sqe = (struct io_uring_sqe){ .opcode = IORING_OP_POLL_ADD, .fd = fd,
+		.poll32_events = POLLIN };
 	*(unsigned int *)(sq + p.sq_off.array) = 0;
 	tail = (void *)(sq + p.sq_off.tail);
 	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
@@ -122,7 +123,8 @@ int main(int argc, char **argv)
 	int err;
 
 	if (argc < 4) {
-		fprintf(stderr, "Usage: ringpoll VOLUME RING poll|epoll|uring|room|frozen FILE|many N\n");
+		fprintf(stderr,
+			"Usage: ringpoll VOLUME RING poll|epoll|uring|room|frozen FILE|many N\n");
 		return 2;
 	}
 	if (!strcmp(argv[3], "many") && argc == 5) {

@@ -98,7 +98,7 @@ void sgl_put_name(char to[SG_SEM_NAME_ROOM], const char *name);
 int sgl_get_object(struct stargate_sem *s, struct sg_ioc_sem_open *o, unsigned int how);
 int sgl_stat(const char *volume, const char *name, struct sg_ioc_sem_stat *st);
 
-/* ring.c: the handle receives from now on. EBUSY: another one does, from a ring with one receiver. */
+/* ring.c: the handle receives from now on. EBUSY: the ring has one receiver, another handle. */
 int sgl_receive_by(struct stargate_ring *r, u64 until);
 
 /* Requests to the kernel. */

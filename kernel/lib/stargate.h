@@ -187,9 +187,9 @@ int stargate_ring_recv(stargate_ring *r, uint32_t *tag, void *to, size_t room, s
  * Many records at once: one turn at the ring, and one claim. A batch has at most STARGATE_BATCH
  * records when it is received; a sender sends any number.
  *
- * Send: *sent: how many were sent, also after an error; the rest may be sent again. EMSGSIZE: one of
- * them is too large, and none was sent. Receive: waits for the first record, and takes those that
- * are there. Each begins at a multiple of 8 bytes in @to.
+ * Send: *sent: how many were sent, also after an error; the rest may be sent again. EMSGSIZE: one
+ * of them is too large, and none was sent. Receive: waits for the first record, and takes those
+ * that are there. Each begins at a multiple of 8 bytes in @to.
  */
 #define STARGATE_BATCH	64u
 struct stargate_record {
@@ -234,9 +234,9 @@ int stargate_ring_fstat(stargate_ring *r, struct stargate_ring_stat *out);
 /* --- stream ----------------------------------------------------------------------------------- */
 
 /*
- * Bytes in order, both ways, between two processes of any systems: a pair of rings. A server listens
- * by a name, and clients dial it. One thread may read while another one writes. If the other end
- * dies, it is ECONNRESET or EPIPE within two seconds of its system's report.
+ * Bytes in order, both ways, between two processes of any systems: a pair of rings. A server
+ * listens by a name, and clients dial it. One thread may read while another one writes. If the
+ * other end dies, it is ECONNRESET or EPIPE within two seconds of its system's report.
  */
 typedef struct stargate_stream stargate_stream;
 typedef struct stargate_listener stargate_listener;
@@ -257,7 +257,7 @@ int stargate_accept(stargate_listener *l, stargate_stream **out, uint64_t until)
 void stargate_listener_close(stargate_listener *l);
 /* ECONNREFUSED: no process listens by that name. */
 int stargate_dial(stargate_stream **out, const char *volume, const char *name, uint64_t until);
-/* Two processes that use one name are joined, without a listener. EADDRINUSE: two have it already. */
+/* Two processes that use one name are joined, without a listener. EADDRINUSE: two have it. */
 int stargate_join(stargate_stream **out, const char *volume, const char *name,
 		  const struct stargate_streams *what);
 

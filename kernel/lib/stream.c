@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Streams: two rings, one per direction, each with one receiver. An end is there as long as it
- * receives from its ring: its kernel, or the one that recovers its system, ends that with it. So the
- * other end asks how many receive from the ring into which it sends.
+ * receives from its ring: its kernel, or the one that recovers its system, ends that with it. So
+ * the other end asks how many receive from the ring into which it sends.
  *
  * NAME is the ring to which clients of a listener send the number of a pair of rings that they have
- * made: NAME.NUMBER.1, from which the client receives, and NAME.NUMBER.2. The listener's first record
- * says that it has accepted. All of these go with their last user.
+ * made: NAME.NUMBER.1, from which the client receives, and NAME.NUMBER.2. The listener's first
+ * record says that it has accepted. All of these go with their last user.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -25,8 +25,8 @@ enum { TAG_DATA, TAG_END, TAG_ACCEPTED };
 
 /**
  * struct stargate_stream - one end
- * @rest, @left: of a record that is partly read. @ended: the other end has shut its side; @shut: this
- * one has. @met: the other end has been there. @gone: it has left. @looked: for it, last.
+ * @rest, @left: of a record that is partly read. @ended: the other end has shut its side; @shut:
+ * this one has. @met: the other end has been there. @gone: it has left. @looked: for it, last.
  */
 struct stargate_stream {
 	stargate_ring *in, *out;
@@ -364,7 +364,8 @@ API int stargate_read(stargate_stream *s, void *to, size_t room, size_t *got, ui
 	return s->left ? 0 : stargate_ring_release(s->in);
 }
 
-static int send_one(struct stargate_stream *s, uint32_t tag, const void *from, size_t len, u64 until)
+static int send_one(struct stargate_stream *s, uint32_t tag, const void *from, size_t len,
+		    u64 until)
 {
 	int err;
 

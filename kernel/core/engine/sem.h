@@ -112,7 +112,7 @@ int sg_sem_list(struct sg_vol *vol, u64 *cookie, sg_sem_emit emit, void *ctx);
  */
 int sg_sem_enter(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
 		 struct sg_sem_caller *caller);
-/* The same without a transaction, for a frozen mount. -EAGAIN: it needs a page, so sg_sem_enter(). */
+/* The same without a transaction, for a frozen mount. -EAGAIN: that needs sg_sem_enter(). */
 int sg_sem_enter_as_is(struct sg_vol *vol, u32 pid, u32 tid, const char *comm,
 		       struct sg_sem_caller *caller);
 void sg_sem_exit(struct sg_vol *vol, struct sg_sem_caller *caller);

@@ -311,7 +311,7 @@ static inline u64 sg_ringw_step(u64 len)
 /*
  * The same for as many records as there are, at most @most, whose steps fit @room together. They
  * are one claim: the cell protects them all, from the first one on. *n: how many; otherwise as
- * above, for the first one. Whatever is wrong with a later one is found when it is the first.
+ * above, for the first one. An error in a later record is found when that is the first one.
  */
 static inline enum sg_ring_result sg_ringw_try_many(const struct sg_ring *r, u64 room,
 						    struct sg_ring_claim *out, unsigned int most,
@@ -335,7 +335,8 @@ static inline enum sg_ring_result sg_ringw_try_many(const struct sg_ring *r, u64
 	}
 	if (!*n)
 		return res;
-	return sg_ringw_move_head(r, head, pos - SG_RING_HEAD_POS(head)) ? SG_RING_OK : SG_RING_BUSY;
+	pos -= SG_RING_HEAD_POS(head);
+	return sg_ringw_move_head(r, head, pos) ? SG_RING_OK : SG_RING_BUSY;
 }
 
 /* The same, many times if others are first. After BUSY yield: at most SG_RING_ROUNDS times. */

@@ -10,7 +10,7 @@
 #ifndef SG_FUZZ_H
 #define SG_FUZZ_H
 
-#include "objects.h"
+#include "test_objects.h"
 #include "test.h"
 
 #define FUZZ_SIZE	SG_VOLUME_MIN

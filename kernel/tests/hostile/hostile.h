@@ -19,7 +19,7 @@
 
 #include "internal.h"
 #include "sem/sem.h"
-#include "objects.h"
+#include "test_objects.h"
 #include "test.h"
 
 /* --- volume.c --------------------------------------------------------------------------------- */

@@ -2,5 +2,5 @@
 #
 # A reader believes the length in a record.
 # file: kernel/core/uapi/ringword.h
-# test: ring_test
+# test: ring_forged_test
 s/ n > tail - pos || n > r->grains \/ 2 ||/ !n ||/

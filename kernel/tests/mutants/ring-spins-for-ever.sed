@@ -2,5 +2,5 @@
 #
 # A receiver goes on for as long as a user forges the head.
 # file: kernel/lib/ring.c
-# test: ring_test
+# test: ring_forged_test
 s/++\*rounds > SG_RING_ROUNDS/++*rounds > ~0u - 1/

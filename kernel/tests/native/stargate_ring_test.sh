@@ -40,7 +40,8 @@ refuses_ring 2 'block: at most' bench --block 1M
 refuses_ring 2 'readers .65.: must be 1 to 64' bench --readers 65
 refuses_ring 2 'writers .0.: must be 1 to 64' bench --writers 0
 refuses_ring 2 'too many arguments' dial a b
-for command in list 'create a' 'rm a' 'show a' 'stat a' 'reset a' 'send a' 'recv a' 'pipe a' 'listen a' 'dial a' bench; do
+for command in list 'create a' 'rm a' 'show a' 'stat a' 'reset a' 'send a' 'recv a' 'pipe a' \
+	'listen a' 'dial a' bench; do
 	# shellcheck disable=SC2086 # words
 	refuses_ring 1 'not on a mounted StargateFS volume' --volume "$dir" $command
 done

@@ -208,7 +208,7 @@ static void many(void)
 
 /* --- hostile ---------------------------------------------------------------------------------- */
 
-/* What a client may send to the listener's ring, and into its own. */
+/* A client sends nonsense to the listener's ring, and into its own. */
 static void hostile(stargate_listener *l)
 {
 	const struct stargate_new any = { .type = STARGATE_RING, .mode = 0600, .flags = STARGATE_LAST_USER };

@@ -152,7 +152,8 @@ static int parse_options(const struct object_program *p, struct call *c,
 	return 0;
 }
 
-static int check_rest(const struct object_call *c, const struct object_command *cmd, const char *given)
+static int check_rest(const struct object_call *c, const struct object_command *cmd,
+		      const char *given)
 {
 	if (cmd->named && !c->name)
 		return tool_usage_error("%s: NAME is missing", cmd->name);

@@ -39,7 +39,7 @@ struct object_command {
 	const char *more;
 };
 
-/* What the value of an option may be. @size: parse_size() reads it. */
+/* The values that an option may have. @size: parse_size() reads it. */
 struct object_rule {
 	int option;
 	const char *allowed;
@@ -49,8 +49,8 @@ struct object_rule {
 /**
  * struct object_program - a program
  * @short_options: for getopt_long(). @commands, @rules: ended by an empty one. @value: takes the
- * value of an option, unless it is --timeout or --mode; false: that is not possible. @flag: notes an
- * option without a value, unless both programs have it.
+ * value of an option, unless it is --timeout or --mode; false: that is not possible. @flag: notes
+ * an option without a value, unless both programs have it.
  */
 struct object_program {
 	const char *name, *usage, *short_options;

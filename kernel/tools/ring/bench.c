@@ -172,8 +172,8 @@ static int run(struct call *c, const char *name, size_t len, unsigned int writer
 	return err;
 }
 
-static int put_run(struct call *c, struct json *j, const char *name, size_t len, unsigned int writers,
-		   unsigned int readers)
+static int put_run(struct call *c, struct json *j, const char *name, size_t len,
+		   unsigned int writers, unsigned int readers)
 {
 	double rate = 0, mib;
 	int err = run(c, name, len, writers, readers, &rate);
@@ -197,7 +197,9 @@ static int put_run(struct call *c, struct json *j, const char *name, size_t len,
 static int throughput(struct call *c, struct json *j, const char *name)
 {
 	static const size_t sizes[] = { 64, 4096, 65536 };
-	static const unsigned int counts[][2] = { { 1, 1 }, { 1, 2 }, { 1, 4 }, { 2, 2 }, { 4, 4 } };
+	static const unsigned int counts[][2] = {
+		{ 1, 1 }, { 1, 2 }, { 1, 4 }, { 2, 2 }, { 4, 4 },
+	};
 	size_t i, k;
 	int err = 0;
 

@@ -86,9 +86,13 @@ static const struct object_rule rules[] = {
 
 int trouble(const struct call *c, int err)
 {
-	return object_trouble(&c->o, err,
-			      err == EBUSY ? "another process receives from it already" :
-			      err == EAGAIN ? "there is no record, or no room, at this moment" : NULL, 1);
+	const char *why = NULL;
+
+	if (err == EBUSY)
+		why = "another process receives from it already";
+	else if (err == EAGAIN)
+		why = "there is no record, or no room, at this moment";
+	return object_trouble(&c->o, err, why, 1);
 }
 
 static bool take_value(struct call *c, int opt, const char *text)

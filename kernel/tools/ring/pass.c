@@ -88,16 +88,15 @@ static int print_one(struct call *c, stargate_ring *r)
 	int err;
 
 	/* another receiver may be first: then it is EAGAIN again */
-	while ((err = stargate_ring_peek(r, &tag, &at, &len, STARGATE_TRY)) == EAGAIN && c->o.until) {
+	while ((err = stargate_ring_peek(r, &tag, &at, &len, STARGATE_TRY))) {
+		if (err != EAGAIN || !c->o.until)
+			return err;
 		if (stargate_in(0) >= c->o.until)
-			err = ETIMEDOUT;
-		else
-			err = await(c, r);
+			return ETIMEDOUT;
+		err = await(c, r);
 		if (err)
-			break;
+			return err;
 	}
-	if (err)
-		return err;
 	if (c->tags)
 		printf("%u ", tag);
 	fwrite(at, 1, len, stdout);

@@ -24,7 +24,8 @@ static void *send_all(void *arg)
 	while (!err && (len = read(STDIN_FILENO, block, BLOCK)) > 0) {
 		at = 0;
 		do {
-			err = stargate_write(s, block + at, (size_t)len - at, &done, STARGATE_FOREVER);
+			err = stargate_write(s, block + at, (size_t)len - at, &done,
+					     STARGATE_FOREVER);
 			at += done;
 		} while (err == EINTR);
 	}

@@ -21,7 +21,8 @@ static int take(struct call *c, stargate_sem *s, enum stargate_type type)
 	if (type == STARGATE_MUTEX)
 		err = c->read ? EPROTOTYPE : stargate_mutex_lock(s, c->o.until);
 	else if (type == STARGATE_RWLOCK)
-		err = c->read ? stargate_read_lock(s, c->o.until) : stargate_write_lock(s, c->o.until);
+		err = c->read ? stargate_read_lock(s, c->o.until) :
+				stargate_write_lock(s, c->o.until);
 	else
 		err = EPROTOTYPE;
 	if (err != EOWNERDEAD)
@@ -84,7 +85,8 @@ int cmd_lock(struct call *c)
 {
 	struct stargate_stat st;
 	stargate_sem *s;
-	int err = stargate_open(&s, c->o.volume, c->o.name, STARGATE_ANY, STARGATE_BY_KERNEL), status;
+	int err = stargate_open(&s, c->o.volume, c->o.name, STARGATE_ANY, STARGATE_BY_KERNEL);
+	int status;
 
 	if (err)
 		return trouble(c, err, STATUS_TROUBLE);

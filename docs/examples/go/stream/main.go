@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command stream joins two programs on different systems: stream listen PATH NAME, and then stream
-// dial PATH NAME, which does what stream.py does. What one of them reads from its standard input,
-// the other one prints.
+// dial PATH NAME. It does the same as stream.py: each program prints the other one's standard
+// input.
 package main
 
 import (

@@ -174,7 +174,7 @@ def _path(volume: Optional[str]) -> Optional[bytes]:
 
 
 class _Handle:
-    """What the library has opened for this process, until close()."""
+    """A thing that the library has opened for this process, until close()."""
 
     name: str
     _handle: ctypes.c_void_p

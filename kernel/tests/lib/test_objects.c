@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "objects.h"
+#include "test_objects.h"
 #include "uapi/semtype.h"
 
 struct sg_sem_new test_object(unsigned int i, bool last_user, bool mapped, u64 initial)
