@@ -140,6 +140,36 @@ int stargate_ring_commit(void *r, uint32_t tag, size_t len)
 }
 int stargate_ring_cancel(void *r) { return EPERM; }
 int stargate_ring_release(void *r) { return held = 0; }
+int stargate_listen(void **out, const char *v, const char *name, const void *what) { return stargate_create(out); }
+int stargate_accept(void *l, void **out, uint64_t until) { *out = malloc(1); return wait_for(); }
+void stargate_listener_close(void *l) { free(l); }
+int stargate_dial(void **out, const char *v, const char *name, uint64_t until)
+{
+	*out = malloc(1);
+	return name[0] == 'n' ? ECONNREFUSED : wait_for();
+}
+int stargate_join(void **out, const char *v, const char *name, const void *what) { return stargate_create(out); }
+void stargate_stream_close(void *s) { free(s); }
+static int ends;
+int stargate_read(void *s, char *to, size_t room, size_t *got, uint64_t until)
+{
+	const char *text = ends ? "" : "some text";
+	int err = wait_for();
+
+	*got = err ? 0 : strlen(text) < room ? strlen(text) : room;
+	memcpy(to, text, *got);
+	ends += !err;
+	return err;
+}
+/* One byte before each signal. */
+int stargate_write(void *s, const char *from, size_t len, size_t *done, uint64_t until)
+{
+	int err = wait_for();
+
+	*done = err == EINTR ? 1 : err ? 0 : len;
+	return err || !memcmp(from, "cd", len) ? err : EIO;
+}
+int stargate_shut(void *s, uint64_t until) { return wait_for(); }
 int stargate_cursor_open(void **out) { return stargate_create(out); }
 void stargate_cursor_close(void *c) { free(c); }
 int stargate_publish_at(char *c, uint64_t *at, uint64_t *n, uint64_t until)
@@ -202,6 +232,41 @@ for call in (lambda: ring.recv_many(0), ring.cancel):
         assert error.errno in (errno.EINVAL, errno.EPERM)
     else:
         raise AssertionError("no error")
+
+import io
+waits(lambda: stargate.Listener(None, "l").accept(1))
+waits(lambda: stargate.Stream.dial(None, "d", timeout=2))
+stream = stargate.Stream.join(None, "j")
+waits(lambda: stream.write(b"abcd"))
+waits(stream.shut)
+var("interrupts").value = 0
+assert stream.read(4) == b"some" and stream.read() == b"", "and then the end"
+lines = io.BufferedReader(stargate.Stream.join(None, "j"))
+assert lines.read(1) == b"", "a raw file for io"
+for code, kind in ((errno.ECONNRESET, ConnectionResetError), (errno.EPIPE, BrokenPipeError),
+                   (errno.ETIMEDOUT, stargate.TimedOut)):
+    var("answer").value = code
+    try:
+        stream.read()
+    except kind as error:
+        assert isinstance(error, stargate.Error) and error.errno == code
+    else:
+        raise AssertionError(kind)
+var("answer").value = 0
+try:
+    stargate.Stream.dial(None, "nobody")
+except ConnectionRefusedError:
+    pass
+else:
+    raise AssertionError("nobody listens")
+with stream:
+    pass
+try:
+    stream.read()
+except ValueError:
+    pass
+else:
+    raise AssertionError("a stream that has been closed")
 
 class Broken(Exception):
     pass
