@@ -184,8 +184,16 @@ step "a guest is killed"
 at g1 'stargate-ring create v --size 64K'
 on g2 'seq -f %06.0f 100000000 | stargate-ring send v' >"$work/victim" 2>&1 </dev/null & victim=$!
 at g1 'stargate-ring recv -t 20 -n 3000 v >/tmp/before && sort -c /tmp/before'
+# a stream on which nobody says anything
+on g2 'sleep 1000 | stargate-ring listen t >/dev/null' >"$work/listens" 2>&1 </dev/null & listens=$!
+at g1 'for i in $(seq 100); do stargate-ring list --names | grep -qx t && break; sleep 0.1; done
+	setsid sh -c "sleep 1000 | { stargate-ring dial -t 20 t >/dev/null 2>/tmp/left; echo \$? >>/tmp/left; }" >/dev/null 2>&1 </dev/null &
+	sleep 2; ! grep . /tmp/left'
 kill_guest g2
-wait "$victim" || true
+start=$EPOCHREALTIME
+wait "$victim" "$listens" || true
+at g1 'for i in $(seq 600); do grep -qx 1 /tmp/left && break; sleep 0.1; done; grep -q "other end has died" /tmp/left'
+passed "the other end of a stream says so $(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }') later"
 at g1 'stargate-ring recv -t 3 v >/tmp/after; test "$(cat /tmp/before /tmp/after | sort -u | wc -l)" = "$(cat /tmp/before /tmp/after | wc -l)" && cat /tmp/before /tmp/after | sort -c'
 passed "its records came once, whole and in order"
 start=$EPOCHREALTIME
