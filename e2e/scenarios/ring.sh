@@ -81,7 +81,9 @@ same "nothing is left of them" 'box' "$(at g2 'stargate-ring list --names')"
 refuses "nobody listens" 'no process listens' g2 'stargate-ring dial s'
 for end in '/root/stream dial /mnt/sg s' 'stargate-ring dial s -t 20'; do
 	on g1 'stargate-ring listen s <>/dev/zero >/dev/null' >"$work/1" 2>&1 </dev/null & first=$!
-	at g2 'for i in $(seq 100); do stargate-ring list --names | grep -qx s && exit 0; sleep 0.1; done
+	at g2 'for i in $(seq 100); do
+			stargate-ring list --names | grep -qx s && exit 0; sleep 0.1
+		done
 		exit 1'
 	at g2 "mkfifo /tmp/never; (sleep 30 >/tmp/never &); setsid sh -c '$end </tmp/never >/tmp/reset 2>&1; echo \$? >>/tmp/reset' >/dev/null 2>&1 </dev/null &
 		for i in \$(seq 100); do [ \"\$(stat -c %s /tmp/reset 2>/dev/null || echo 0)\" -gt 100000 ] && exit 0; sleep 0.1; done; exit 1"

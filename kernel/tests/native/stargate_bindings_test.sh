@@ -140,7 +140,7 @@ int stargate_ring_commit(void *r, uint32_t tag, size_t len)
 }
 int stargate_ring_cancel(void *r) { return EPERM; }
 int stargate_ring_release(void *r) { return held = 0; }
-int stargate_listen(void **out, const char *v, const char *name, const void *what) { return stargate_create(out); }
+int stargate_listen(void **out) { return stargate_create(out); }
 int stargate_accept(void *l, void **out, uint64_t until) { *out = malloc(1); return wait_for(); }
 void stargate_listener_close(void *l) { free(l); }
 int stargate_dial(void **out, const char *v, const char *name, uint64_t until)
@@ -148,7 +148,7 @@ int stargate_dial(void **out, const char *v, const char *name, uint64_t until)
 	*out = malloc(1);
 	return name[0] == 'n' ? ECONNREFUSED : wait_for();
 }
-int stargate_join(void **out, const char *v, const char *name, const void *what) { return stargate_create(out); }
+int stargate_join(void **out) { return stargate_create(out); }
 void stargate_stream_close(void *s) { free(s); }
 static int ends;
 int stargate_read(void *s, char *to, size_t room, size_t *got, uint64_t until)
