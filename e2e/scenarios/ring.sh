@@ -90,7 +90,7 @@ for end in '/root/stream dial /mnt/sg s' 'stargate-ring dial s -t 20'; do
 	at g1 'pkill -9 -x stargate-ring'
 	wait "$first" || true
 	at g2 'for i in $(seq 20); do tail -n 1 /tmp/reset | grep -qx 1 && break; sleep 0.1; done
-		tail -c 200 /tmp/reset | tr -d "\0" | grep -q "other end has died\|connection reset"; rm -f /tmp/never /tmp/reset'
+		tail -c 200 /tmp/reset | tr -d "\0" | grep -q "other end has died\|connection reset" && rm -f /tmp/never /tmp/reset'
 	passed "$end: the other end was killed, and within two seconds it says so"
 done
 
