@@ -162,7 +162,7 @@ $(test-bins) $(machine): $(B)/tests/%: $(B)/obj/tests/native/%.o \
 	$(call link,$(wrapped:%=-Wl,--wrap=%))
 # These play the kernel to libstargate (sem_kernel.h).
 $(B)/tests/libstargate_test $(B)/tests/ring_test $(B)/tests/ring_forged_test \
-$(B)/tests/stream_test \
+$(B)/tests/stream_test $(B)/tests/stream_kill_test \
 $(B)/tests/sem_posix_test: \
 	wrapped := open close ioctl posix_fadvise mmap munmap stat fstat statfs
 $(replay-bins): $(B)/replay/%: $(B)/obj/tests/fuzz/%_fuzz.o $(B)/obj/tests/fuzz/replay.o \

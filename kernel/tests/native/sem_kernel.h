@@ -337,7 +337,7 @@ int __wrap_ioctl(int fd, unsigned long what, ...)
 
 /* --- objects --------------------------------------------------------------------------------- */
 
-static void begin(void)
+static inline void begin(void)
 {
 	unsigned int i;
 
@@ -351,7 +351,7 @@ static void begin(void)
 	}
 }
 
-static void end(void)
+static inline void end(void)
 {
 	unsigned int i;
 
