@@ -172,7 +172,14 @@ int sg_sem_ring_fill(struct sg_vol *vol, const struct sg_sem_spot *s, u64 size);
 int sg_sem_ring_cut(struct sg_vol *vol, const struct sg_sem_spot *s, bool try);
 /* Finds its size and data. -EUCLEAN: a page is missing. */
 int sg_sem_ring_find(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_sem *out);
-/* With the file's lock: before the first ring, all systems here and later know rings. */
+static inline bool sg_sem_ring_allowed(const struct sg_vol *vol)
+{
+	return vol->sb.ro_compat & SG_RO_COMPAT_RINGS;
+}
+/*
+ * Before the first ring: all systems here and later know rings. Without the file's lock: a system
+ * that grows the volume has the lock that this waits for, and then waits for the file's.
+ */
 int sg_sem_ring_allow(struct sg_vol *vol);
 /* All its systems died, or @force: it is empty, and no record is claimed. */
 void sg_sem_ring_reset(struct sg_vol *vol, const struct sg_sem *sem, bool force);

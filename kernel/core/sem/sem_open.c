@@ -328,6 +328,8 @@ static int new_fits(const struct sg_sem_new *new)
 	return new->type == SG_SEM_BARRIER && !new->initial ? -EINVAL : 0;
 }
 
+#define NOT_ALLOWED	1	/* no ring can be made yet: sg_sem_ring_allow() */
+
 /*
  * The file is locked. First frees an object that is over, to make room, in a transaction of its
  * own.
@@ -349,6 +351,8 @@ static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const str
 		err = sg_sem_destroy(vol, &q->room);
 		return err ? err : -EAGAIN;
 	}
+	if (new->type == SG_SEM_RING && !sg_sem_ring_allowed(vol))
+		return NOT_ALLOWED;
 	err = sg_sem_make(vol, q, new);
 	return err ? err : open_found(vol, &q->found, new->type, user, out);
 }
@@ -396,6 +400,8 @@ int sg_sem_create(struct sg_vol *vol, const char *name, u32 len, const struct sg
 			return err;
 		err = create_or_open(vol, &q, new, exclusive, user, out);
 		sg_sem_end(vol);
+		if (err == NOT_ALLOWED)
+			err = sg_sem_ring_allow(vol) ?: -EAGAIN;
 		turns += err == -EAGAIN;
 		if (turns == CREATE_TURNS)
 			return -EBUSY;

@@ -49,7 +49,10 @@ static bool ring_all_know(const struct sg_vol *vol)
 	return true;
 }
 
-/* Growth writes superblocks, too. The backup is stored first: one of them is whole at any time. */
+/*
+ * Growth writes superblocks, too. If another system has made the volume grow, this one may not have
+ * seen that yet. The backup is stored first: one of them is whole at any time.
+ */
 static int ring_set_feature(struct sg_vol *vol)
 {
 	struct sg_super sb;
@@ -57,6 +60,7 @@ static int ring_set_feature(struct sg_vol *vol)
 
 	if (err)
 		return err;
+	vol->up->follow(vol);
 	if (SG_SIZE_OF(sg_get(vol, SG_HOT(grow))))
 		err = -EBUSY;
 	else if (!sg_super_read(vol, 0, sg_size(vol), &sb))
@@ -81,7 +85,7 @@ int sg_sem_ring_allow(struct sg_vol *vol)
 {
 	int err = 0;
 
-	if (vol->sb.ro_compat & SG_RO_COMPAT_RINGS)
+	if (sg_sem_ring_allowed(vol))
 		return 0;
 	if (ring_all_know(vol))
 		err = ring_set_feature(vol);

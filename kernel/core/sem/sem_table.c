@@ -354,10 +354,8 @@ int sg_sem_make(struct sg_vol *vol, struct sg_sem_search *q, const struct sg_sem
 	struct made m = { .s = q->room, .fresh = !q->room.off };
 	u64 serial_at = SG_IOFF(&file, special), off;
 	u32 serial;
-	int err = new->type == SG_SEM_RING ? sg_sem_ring_allow(vol) : 0;
+	int err;
 
-	if (err)
-		return err;
 	m.tx = sg_sem_tx_begin(vol, false);
 	serial = (u32)sg_tx_get(m.tx, serial_at) + 1;
 	sg_tx_set(m.tx, serial_at, serial);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The first ring of a volume, beside a growth. It needs a bit in the superblocks, which growth
+ * writes, too.
+ */
+#include "sem_util.h"
+
+#define SIZE	(32ULL << 20)
+#define MEMORY	(64ULL << 20)
+#define RING	(64ULL << 10)
+
+static u8 *mem;
+static struct tsys grower, maker;
+static int made;
+
+static void begin(void)
+{
+	mem = tsys_volume_in(SIZE, MEMORY);
+	tsys_join(&grower, mem, MEMORY, 1);
+	tsys_join(&maker, mem, MEMORY, 2);
+	tsys_maintain(&grower);
+	tsys_maintain(&maker);
+}
+
+static void end(void)
+{
+	tsys_leave(&maker);
+	tsys_leave(&grower);
+	test_clean(mem, MEMORY);
+	test_unmap(mem, MEMORY);
+}
+
+static void *make_ring(void *arg)
+{
+	struct sg_sem ring;
+
+	(void)arg;
+	made = try_create(&maker.v, "ring", new_of(SG_SEM_RING, SG_SEM_MAPPED, RING), true, &ring);
+	if (!made)
+		sg_sem_close(&maker.v, &ring);
+	return NULL;
+}
+
+/* A grower locks the file of the objects at the end. It must get that lock, and so must others. */
+static void waits_without_the_file(void)
+{
+	const struct sg_iref file = sg_sem_file();
+	const struct sg_lock *lock;
+	pthread_t id;
+
+	begin();
+	lock = (void *)(mem + SG_HOT(grow_lock));
+	CHECK_OK(sg_lock(&grower.v, SG_HOT(grow_lock)));
+	CHECK_OK(pthread_create(&id, NULL, make_ring, NULL));
+	tawait(&lock->waiters, 1ULL << maker.v.slot);
+	CHECK_OK(sg_lock_for(&grower.v, SG_IOFF(&file, lock), SEC));
+	sg_iunlock(&grower.v, &file);
+	sg_unlock(&grower.v, SG_HOT(grow_lock));
+	CHECK_OK(pthread_join(id, NULL));
+	CHECK_OK(made);
+	end();
+}
+
+static bool is_filled(const u8 *page, u8 with)
+{
+	u64 i;
+
+	for (i = 0; i < SG_PAGE && page[i] == with; i++)
+		;
+	return i == SG_PAGE;
+}
+
+/* Its system has not seen yet that the volume has grown: the superblocks are where they are now. */
+static void follows_the_size(void)
+{
+	const struct sg_super *first, *backup;
+	u8 *was_last;
+	u64 size;
+
+	begin();
+	tsys_grow(&grower.v, MEMORY - SIZE);
+	size = sg_size(&grower.v);
+	CHECK_EQ(size, MEMORY);
+	first = (void *)mem;
+	backup = (void *)(mem + size - SG_PAGE);
+	was_last = mem + SIZE - SG_PAGE;
+	tsys_rest(&maker);
+	maker.v.sb.size = SIZE;
+	maker.v.sb.chunks = SIZE / SG_CHUNK;
+	memset(was_last, 0x5a, SG_PAGE);	/* it is a free page */
+	make_ring(NULL);
+	CHECK_OK(made);
+	CHECK_EQ(first->ro_compat, SG_RO_COMPAT_RINGS);
+	CHECK_EQ(first->size, size);
+	CHECK_EQ(backup->ro_compat, SG_RO_COMPAT_RINGS);
+	CHECK_EQ(backup->size, size);
+	CHECK(is_filled(was_last, 0x5a));
+	end();
+}
+
+int main(void)
+{
+	test_within(120, "the first ring");
+	waits_without_the_file();
+	follows_the_size();
+	test_within(0, NULL);
+	return test_done();
+}
