@@ -456,6 +456,14 @@ static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const str
 	sg_wb(rec, offsetof(struct sg_inode, tail));
 }
 
+/* A system that was fenced while it filled the record may continue to fill it. */
+static bool record_lapses(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 word = sg_iget(vol, ref, lock.word);
+
+	return word && sg_holder_lapses(vol, word);
+}
+
 /*
  * Finds the first record of this list whose lock is free, and takes that lock. The lock is held
  * until this transaction's journal record is void. The commit makes the inode reachable, and the
@@ -488,7 +496,7 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 		}
 		if (err)
 			return err;
-		if (sg_trylock(vol, SG_IOFF(out, lock))) {
+		if (!record_lapses(vol, out) && sg_trylock(vol, SG_IOFF(out, lock))) {
 			sg_tx_keep_lock(tx, SG_IOFF(out, lock), NULL);
 			/*
 			 * damage: it was on two lists, and may have been taken from the other one

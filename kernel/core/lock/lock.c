@@ -51,6 +51,26 @@ static u64 *held(const struct sg_vol *vol, u64 off)
 	return &vol->held[(off >> 6) * 0x9e3779b97f4a7c15ULL >> (64 - SG_HELD_BITS)];
 }
 
+bool sg_holder_lapses(const struct sg_vol *vol, u64 word)
+{
+	unsigned int slot = SG_LOCK_SLOT(word);
+
+	return slot < SG_SLOTS && !(word & SG_LOCK_HANDED) &&
+	       sg_load64_acquire(sg_state_word(vol, slot)) ==
+	       SG_SLOT_WORD(SG_SLOT_FREE, SG_LOCK_INC(word)) &&
+	       sg_get(vol, SG_HOT(lapsed)) >> slot & 1;
+}
+
+/*
+ * A chunk's lock, whose last holder was fenced for its silence. Its kernel may just have been
+ * storing into pages that it had taken there, and continue. No deferred free protects these pages,
+ * because no transaction was committed. So for the time of the lapse the lock counts as held.
+ */
+static bool pages_lapse(const struct sg_vol *vol, u64 off, u64 word)
+{
+	return off >= vol->sb.chunk_off && off < vol->sb.data_off && sg_holder_lapses(vol, word);
+}
+
 static bool take_if(struct sg_vol *vol, u64 off, u64 seen, u64 own)
 {
 	struct sg_lock *lk = sg_at(vol, off);
@@ -88,8 +108,8 @@ bool sg_trylock(struct sg_vol *vol, u64 off)
 	if (!sg_is_ours(vol))	/* first: if this system has stopped, that page may be bad */
 		return false;
 	word = sg_load64(&lk->word);
-	if (word && word != (own | SG_LOCK_HANDED) && !sg_holder_gone(vol, word) &&
-	    !handed_in_vain(lk, word))
+	if (word && word != (own | SG_LOCK_HANDED) &&
+	    (sg_holder_gone(vol, word) ? pages_lapse(vol, off, word) : !handed_in_vain(lk, word)))
 		return false;
 	return take_if(vol, off, word, own);
 }
@@ -104,8 +124,10 @@ bool sg_is_locked(const struct sg_vol *vol, u64 off)
 {
 	u64 word = sg_get(vol, off);
 
-	if (!word || sg_holder_gone(vol, word))
+	if (!word)
 		return false;
+	if (sg_holder_gone(vol, word))
+		return pages_lapse(vol, off, word);
 	return !vol->held || !names_us(vol, word) || sg_load64(held(vol, off));
 }
 

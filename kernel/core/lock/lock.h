@@ -32,7 +32,8 @@ int sg_lock_for(struct sg_vol *vol, u64 off, u64 ns);	/* killable; -EBUSY: not i
 int sg_lock_sure(struct sg_vol *vol, u64 off);
 bool sg_trylock(struct sg_vol *vol, u64 off);
 void sg_unlock(struct sg_vol *vol, u64 off);
-bool sg_is_locked(const struct sg_vol *vol, u64 off);	/* by a live system, as far as is known */
+/* By a live system, as far as is known; or it is a chunk's lock, and the holder lapses. */
+bool sg_is_locked(const struct sg_vol *vol, u64 off);
 /* Two inodes at once, in order; @b may be NULL or the same inode. */
 int sg_lock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b);
 void sg_unlock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct sg_iref *b);
@@ -69,6 +70,8 @@ static inline void sg_long_wait_end(struct sg_vol *vol, struct sg_long_wait *w)
 
 /* A holder counts until its slot has been recovered, even if it is dead. */
 bool sg_holder_gone(const struct sg_vol *vol, u64 word);
+/* The holder was fenced for its silence and recovered, and may still store (the lapse). */
+bool sg_holder_lapses(const struct sg_vol *vol, u64 word);
 /* The holder that this lock word names is dead: recovers it in this thread. */
 void sg_help(struct sg_vol *vol, u64 lock_word);
 

@@ -67,6 +67,93 @@ static void waits_for_the_living(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
+/* --- what the fenced system had begun ---------------------------------------------------------- */
+
+static bool has_page_of(struct sg_vol *v, const struct sg_iref *f, const struct sg_write *w)
+{
+	u64 page, first = w->off & ~(SG_PAGE - 1);
+	struct sg_run run;
+
+	for (page = 0; page < ROOM / SG_PAGE; page += run.pages) {
+		CHECK_OK(sg_walk(v, f, page, ROOM / SG_PAGE - page, &run));
+		if (run.off && run.off < first + w->pages * SG_PAGE &&
+		    first < run.off + run.pages * SG_PAGE)
+			return true;
+	}
+	return false;
+}
+
+static void fill_up(struct sg_vol *v, const struct sg_iref *f, u64 *end)
+{
+	static u8 buf[16 * SG_PAGE] = { 1 };
+	s64 n;
+
+	while ((n = sg_write(v, f, *end, buf, sizeof(buf), 1)) > 0)
+		*end += (u64)n;
+	CHECK_EQ(n, -ENOSPC);
+}
+
+/* It is paused while it copies a user's bytes into pages that it has taken. */
+static void fresh_pages_wait(void)
+{
+	struct tsys a, paused;
+	struct sg_iref f, g;
+	struct sg_write w;
+	u64 end = 0, before;
+
+	tsys_join(&a, mem, ROOM, 1);
+	tsys_join(&paused, mem, ROOM, 2);
+	f = test_create(&paused.v, &paused.root, "fresh", S_IFREG | 0600);
+	CHECK_OK(sg_write_begin(&paused.v, &f, 0, 2 * MIB, 0, &w));
+	CHECK(w.fresh && w.pages == 512);
+	lapse_of(&a, &paused);
+	g = test_create(&a.v, &a.root, "full", S_IFREG | 0600);
+	a.v.space_wait_ms = 1;
+	fill_up(&a.v, &g, &end);
+	CHECK(!has_page_of(&a.v, &g, &w));
+	before = end;
+	*lapsed() = 0;
+	fill_up(&a.v, &g, &end);
+	CHECK(has_page_of(&a.v, &g, &w));
+	CHECK(end - before > MIB);
+	tsys_die(&paused);
+	CHECK_OK(sg_unlink(&a.v, &a.root, "full", 4, 1));
+	CHECK_OK(sg_unlink(&a.v, &a.root, "fresh", 5, 1));
+	tsys_leave(&a);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
+/* Or while it fills a free record, whose lock it has. */
+static void records_wait(void)
+{
+	struct tsys a, paused;
+	struct sg_iref f, next;
+	struct sg_area *area;
+	struct sg_lock *lock;
+	unsigned int i;
+
+	tsys_join(&a, mem, ROOM, 1);
+	tsys_join(&paused, mem, ROOM, 2);
+	f = test_create(&a.v, &a.root, "first", S_IFREG | 0600);
+	for (i = 0, area = NULL; i < a.v.sb.areas && !area; i++) {
+		area = sg_at(&a.v, sg_area_off(&a.v, (unsigned int)a.v.slot, i));
+		area = area->free_ino ? area : NULL;
+	}
+	CHECK(area);
+	CHECK_OK(sg_iref(&a.v, area->free_ino, &next));
+	lock = sg_at(&a.v, next.off + offsetof(struct sg_inode, lock));
+	lock->word = SG_LOCK_WORD(paused.v.slot, paused.v.incarnation);
+	lapse_of(&a, &paused);
+	f = test_create(&a.v, &a.root, "second", S_IFREG | 0600);
+	CHECK(f.ino != next.ino);
+	*lapsed() = 0;
+	f = test_create(&a.v, &a.root, "third", S_IFREG | 0600);
+	CHECK_EQ(f.ino, next.ino);
+	tsys_die(&paused);
+	tsys_leave(&a);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
 /* --- who gets one ----------------------------------------------------------------------------- */
 
 static void abandoned(struct tsys *s, const struct sg_identity *id)
@@ -311,6 +398,8 @@ int main(void)
 	tlog_catch();
 	mem = tsys_volume_in(SIZE, ROOM);
 	waits_for_the_living();
+	fresh_pages_wait();
+	records_wait();
 	alone_by_silence();
 	alone_by_force();
 	of_one_machine();
