@@ -393,22 +393,45 @@ static int wait_for_ends(struct growth *g, u64 end)
 
 /* --- the new part --------------------------------------------------------------------------- */
 
+/*
+ * This system may be stopped here, fenced, and continue when another one has made the volume grow.
+ * Then the chunks are in use. So it loads a word, looks at its slot, and swaps the word. It writes
+ * all of them back: an earlier grower may have cleared words without that.
+ */
+static int clear_words(struct sg_vol *vol, u64 off, u64 len)
+{
+	u64 *word = sg_at(vol, off), i, seen;
+
+	for (i = 0; i < len / 8; i++) {
+		seen = sg_load64(&word[i]);
+		if (!seen)
+			continue;
+		sg_acquire_fence();
+		if (sg_may_write(vol))
+			return sg_may_write(vol);
+		if (sg_cas64(&word[i], seen, 0) != seen)
+			return sg_may_write(vol) ?: -EAGAIN;
+	}
+	sg_wb(word, len);
+	return 0;
+}
+
 /* Makes the new chunks free: no system has read their entries in the table so far. */
 static int make_chunks(struct growth *g)
 {
 	u64 off = sg_chunk_off(g->vol, g->from >> SG_CHUNK_SHIFT), n;
 	u64 end = sg_chunk_off(g->vol, g->to >> SG_CHUNK_SHIFT);
 	u64 *last = sg_at(g->vol, end - 8);
+	int err;
 
 	for (; off < end; off += n) {
 		n = SG_MIN(end - off, PIECE - (off & (PIECE - 1)));
-		/* another system may have made the volume grow by now */
-		if (sg_may_write(g->vol))
-			return sg_may_write(g->vol);
-		sg_fresh_zero(g->vol, off, n);
+		err = clear_words(g->vol, off, n) ?: sg_may_write(g->vol);
+		if (err)
+			return err;
 		sg_epoch_acknowledge(g->vol);
 	}
-	sg_store64(last, 1ULL << 63);		/* for the page of the backup superblock */
+	sg_cas64(last, 0, 1ULL << 63);		/* for the page of the backup superblock */
 	sg_wb(last, 8);
 	return 0;
 }

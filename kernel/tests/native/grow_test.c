@@ -848,6 +848,48 @@ static void damaged_super(void)
 	repaired(1);
 }
 
+/* --- a grower that is stopped, and continues -------------------------------------------------- */
+
+static struct {
+	struct tsys grower, next;
+	u64 first;		/* entry of the chunk table that the growth makes */
+	u8 table[SG_PAGE];	/* that page of the table, as the next system has left it */
+	bool stopped;
+} late;
+
+/* Another system recovers the grower, makes the volume grow, and uses the new part. */
+static void on_new_chunk(void *addr, bool behind)
+{
+	if (behind || late.stopped || (u8 *)addr < mem + late.first)
+		return;
+	late.stopped = true;
+	tsys_fence(&late.next, &late.grower);
+	CHECK(sg_maintain(&late.next.v) >= 0);
+	grows(&late.next, 24 * MIB);
+	fill(&late.next, "full");
+	memcpy(late.table, mem + late.next.v.sb.chunk_off, SG_PAGE);
+}
+
+/* It is stopped when it begins to make the chunks. Those are in use when it continues. */
+static void continues(void)
+{
+	int err;
+
+	make(16 * MIB, ROOM);
+	tsys_join(&late.grower, mem, ROOM, 1);
+	tsys_join(&late.next, mem, ROOM, 2);
+	late.first = sg_chunk_off(&late.next.v, 16 * MIB / SG_CHUNK);
+	test_trap(mem + late.next.v.sb.chunk_off, on_new_chunk);
+	err = sg_grow(&late.grower.v, 24 * MIB, 0, why);
+	test_trap_end();
+	CHECK(late.stopped);
+	CHECK(!memcmp(late.table, mem + late.next.v.sb.chunk_off, SG_PAGE));
+	CHECK_EQ(err, -EIO);
+	tsys_die(&late.grower);
+	tsys_leave(&late.next);
+	test_clean(mem, ROOM);
+}
+
 int main(void)
 {
 	tlog_catch();
@@ -860,6 +902,7 @@ int main(void)
 	small_memory();
 	silent();
 	unnoticed();
+	continues();
 	joins_between_two();
 	joins_at_the_end();
 	who_joins();
