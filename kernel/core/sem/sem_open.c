@@ -276,25 +276,26 @@ int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_se
 
 /*
  * No system has it open. A bit that is left, or the mark that a joiner stored instead, is that of a
- * dead system.
+ * dead system. True: the mark is to be removed.
  */
-static void begin_anew(struct sg_vol *vol, const struct sg_sem_spot *s, const struct sg_sem *sem)
+static bool begin_anew(struct sg_vol *vol, const struct sg_sem_spot *s, const struct sg_sem *sem)
 {
+	u64 unclean = sg_get(vol, SG_SEM_FIELD(s, unclean));
 	unsigned int i;
 
-	if (!sg_get(vol, SG_SEM_FIELD(s, users)) && !sg_get(vol, SG_SEM_FIELD(s, unclean)))
-		return;
+	if (!sg_get(vol, SG_SEM_FIELD(s, users)) && !unclean)
+		return false;
 	sg_sem_reset_words(vol, sem, false);
 	sg_store64(sg_at(vol, SG_SEM_FIELD(s, waits.waiters)), 0);
 	for (i = 0; i < SG_RING_PARTS - 1; i++)
 		sg_store64(sg_at(vol, SG_SEM_FIELD(s, part[i].waiters)), 0);
-	sg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 0);
+	return unclean;
 }
 
 static int open_found(struct sg_vol *vol, const struct sg_sem_spot *s, unsigned int type, bool user,
 		      struct sg_sem *out)
 {
-	bool used = sg_sem_is_used(vol, s);
+	bool used = sg_sem_is_used(vol, s), unclean = false;
 	u64 users = sg_get(vol, SG_SEM_FIELD(s, users)), left = used ? users : lapsed_users(vol, s);
 	int err = sg_sem_look_at(vol, s, out);
 
@@ -305,10 +306,13 @@ static int open_found(struct sg_vol *vol, const struct sg_sem_spot *s, unsigned 
 	if (err)
 		return err;
 	if (!used)
-		begin_anew(vol, s, out);
+		unclean = begin_anew(vol, s, out);
 	left |= 1ULL << vol->slot;
 	if (left != users)
 		sg_sem_set_durably(vol, SG_SEM_FIELD(s, users), left);
+	/* last: the new state is not durable, so after a power cut one of the two has to say so */
+	if (unclean)
+		sg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 0);
 	take_cells(vol, out, user);
 	return 0;
 }

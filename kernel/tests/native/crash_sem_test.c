@@ -191,6 +191,58 @@ static void step(struct rng *rng)
 	}
 }
 
+/* --- opened after a death --------------------------------------------------------------------- */
+
+#define FIRST	5
+
+static void judge_reset(struct crash *c, struct crash_image *img)
+{
+	struct sg_sem s;
+	struct sg_vol v;
+
+	(void)c;
+	CHECK_OK(sg_open(&v, img->mem, t.size, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, true));
+	test_lapses_over(img->mem);
+	s = sem_of(&v, "reset");
+	CHECK_EQ(stat_of(&v, "reset").value, FIRST);
+	sg_sem_close(&v, &s);
+	sg_leave(&v);
+}
+
+/*
+ * A system died with the object open, and the next one in its slot has noted that. The first opener
+ * resets the object, and the power fails.
+ */
+static void reset_once(void)
+{
+	struct sg_sem s = sem_make(&t.v, "reset", SG_SEM_COUNT, 0, FIRST);
+	struct crash c;
+	struct rec rec;
+
+	sg_store64(sg_sem_word(&t.v, &s), FIRST - 2);
+	tvol_crash(&t);
+	tvol_join(&t);
+	test_lapses_over(t.mem);
+	tvol_leave(&t);
+	tvol_join(&t);	/* in the slot of the dead one */
+	CHECK_EQ(t.v.slot, 0);
+	crash_init(&c, t.mem, t.size);
+	c.judge = judge_reset;
+	c.samples = 8;
+	rec_init(&rec, t.mem, t.size, true);
+	rec_to(&rec);
+	s = sem_of(&t.v, "reset");
+	rec_to(NULL);
+	c.done = false;
+	crash_run(&c, rec.ev, rec.n);
+	CHECK(c.images);
+	crash_free(&c);
+	rec_free(&rec);
+	sg_sem_close(&t.v, &s);
+	CHECK_OK(sem_rm(&t.v, "reset"));
+}
+
 int main(void)
 {
 	u64 ops = test_amount(30, 200, 3000), i;
@@ -199,6 +251,7 @@ int main(void)
 	struct rec rec;
 
 	tvol_make(&t, TEST_SMALL);
+	reset_once();
 	me = caller_of(&t.v, 1);
 	crash_init(&c, t.mem, t.size);
 	c.judge = judge;
