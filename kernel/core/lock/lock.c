@@ -128,6 +128,8 @@ bool sg_is_locked(const struct sg_vol *vol, u64 off)
 		return false;
 	if (sg_holder_gone(vol, word))
 		return pages_lapse(vol, off, word);
+	if (handed_in_vain(sg_at(vol, off), word))
+		return false;
 	return !vol->held || !names_us(vol, word) || sg_load64(held(vol, off));
 }
 

@@ -94,6 +94,17 @@ static void kept_from_sleepers(void)
 	word()->waiters = 0;
 }
 
+/* A waiter that gave up just when it was handed the lock: nobody has it. */
+static void handed_in_vain(void)
+{
+	word()->word = SG_LOCK_WORD(second.slot, second.incarnation) | SG_LOCK_HANDED;
+	word()->waiters = 1ULL << second.slot;
+	CHECK(sg_is_locked(&t.v, LOCK));
+	word()->waiters = 0;
+	CHECK(!sg_is_locked(&t.v, LOCK));
+	word()->word = 0;
+}
+
 static void *take_and_give(void *arg)
 {
 	while (!sg_load64(&inside)) {
@@ -430,6 +441,7 @@ int main(void)
 	only_one_holds_it();
 	handed_over_in_turn();
 	kept_from_sleepers();
+	handed_in_vain();
 	kept_from_nobody();
 	handed_to_nobody();
 	handed_to_one_who_left();
