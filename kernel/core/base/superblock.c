@@ -206,15 +206,22 @@ SG_NOINLINE int sg_super_compare(struct sg_vol *vol, const struct sg_super *sb)
 	return -EAGAIN;
 }
 
-/* Reads it again: is the volume still as sg_open() found it? It may have grown since. */
+/*
+ * Reads it again: is the volume still as sg_open() found it? It may have grown since. What else may
+ * have changed is taken over: tools store what this system knows.
+ */
 int sg_super_recheck(struct sg_vol *vol)
 {
 	struct sg_probe probe;
+	int err;
 
 	sg_probe(vol->base, vol->room, &probe);
 	if (!probe.valid)
 		memset(&probe.sb, 0, sizeof(probe.sb));
-	return sg_super_compare(vol, &probe.sb);
+	err = sg_super_compare(vol, &probe.sb);
+	if (!err && probe.sb.size == vol->sb.size)
+		vol->sb = probe.sb;
+	return err;
 }
 
 void sg_super_store(struct sg_vol *vol, u64 off, struct sg_super *sb)

@@ -27,7 +27,6 @@ static void end(void)
 	tsys_leave(&maker);
 	tsys_leave(&grower);
 	test_clean(mem, MEMORY);
-	test_unmap(mem, MEMORY);
 }
 
 static void *make_ring(void *arg)
@@ -59,6 +58,7 @@ static void waits_without_the_file(void)
 	CHECK_OK(pthread_join(id, NULL));
 	CHECK_OK(made);
 	end();
+	test_unmap(mem, MEMORY);
 }
 
 static bool is_filled(const u8 *page, u8 with)
@@ -96,6 +96,33 @@ static void follows_the_size(void)
 	CHECK_EQ(backup->size, size);
 	CHECK(is_filled(was_last, 0x5a));
 	end();
+	test_unmap(mem, MEMORY);
+}
+
+/* A tool opens the volume; before it has the volume alone, another system makes the first ring. */
+static void kept_by_tools(void)
+{
+	const struct sg_super *first, *backup;
+	struct sg_identity tool = tsys_identity(9, 1);
+	char why[200];
+	struct sg_vol v;
+
+	begin();
+	first = (void *)mem;
+	backup = (void *)(mem + SIZE - SG_PAGE);
+	tool.pid = 4711;
+	CHECK_OK(sg_open(&v, mem, SIZE, false, NULL));
+	make_ring(NULL);
+	CHECK_OK(made);
+	end();
+	CHECK_OK(sg_join_alone(&v, &tool, 20, false));
+	CHECK_OK(sg_relabel(&v, NULL, "other", why));
+	CHECK(!strcmp(first->label, "other"));
+	CHECK_EQ(first->ro_compat, SG_RO_COMPAT_RINGS);
+	CHECK_EQ(backup->ro_compat, SG_RO_COMPAT_RINGS);
+	sg_leave(&v);
+	test_clean(mem, MEMORY);
+	test_unmap(mem, MEMORY);
 }
 
 int main(void)
@@ -103,6 +130,7 @@ int main(void)
 	test_within(120, "the first ring");
 	waits_without_the_file();
 	follows_the_size();
+	kept_by_tools();
 	test_within(0, NULL);
 	return test_done();
 }
