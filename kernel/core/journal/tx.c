@@ -577,10 +577,18 @@ static int replay_area(struct sg_vol *vol, unsigned int slot, u64 held, struct s
 	if (err)
 		return err;
 	sg_fence();
+	head = sg_load64(&a->head);
+	sg_acquire_fence();
 	if (!sg_may_replay(&r))
 		return -EIO;
-	if (sg_load64(&a->head))
-		make_invalid(a);
+	/*
+	 * By a swap: this system may be stopped here, and fenced, and the slot's next owner may have
+	 * a record of its own there when it continues.
+	 */
+	if (head && sg_cas64(&a->head, head, 0) == head) {
+		sg_wb(a, 8);
+		sg_fence();
+	}
 	sg_count(&vol->stat.replays, all != 0);
 	return 0;
 }

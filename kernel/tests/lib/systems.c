@@ -233,7 +233,7 @@ static void record(struct sg_vol *v, unsigned int slot, unsigned int area, u64 o
 		   unsigned int n)
 {
 	struct sg_area *a = sg_at(v, sg_area_off(v, slot, area));
-	u64 head = SG_AREA_HEAD(77, n);
+	u64 head = SG_AREA_HEAD((u64)v->incarnation, n);
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
