@@ -65,11 +65,16 @@ static bool may_recover(const struct sg_vol *vol, unsigned int slot, u64 state)
 	return true;
 }
 
-/* The dead system's stores may lie in a part that the volume has got only lately. */
+/*
+ * The dead system's stores may lie in a part that the volume has got only lately. For a joiner, what
+ * it has just recovered may have made that a part of the volume, and it may not reach so far.
+ */
 static bool sees_all(struct sg_vol *vol)
 {
 	if (vol->slot < 0)
 		return !sg_size_join(vol);
+	if (!vol->tx && sg_size_take(vol, sg_get(vol, SG_HOT(size))))
+		return false;
 	sg_follow(vol);
 	return true;
 }

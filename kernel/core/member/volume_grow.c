@@ -164,6 +164,14 @@ int sg_size_take(struct sg_vol *vol, u64 size)
 	return 0;
 }
 
+/* A dead grower does nothing more. The joiner recovers it, and then sees whether it has finished. */
+static bool grower_lives(const struct sg_vol *vol)
+{
+	u64 word = sg_get(vol, SG_HOT(grow_lock.word));
+
+	return word && sg_owner_live(vol, SG_LOCK_SLOT(word), SG_LOCK_INC(word));
+}
+
 int sg_size_join(struct sg_vol *vol)
 {
 	unsigned int turn;
@@ -187,7 +195,7 @@ int sg_size_join(struct sg_vol *vol)
 	}
 	follow_size(vol);
 	say_how_far(vol);
-	if (SG_SIZE_OF(grow) <= sg_bound(vol) || !sg_is_locked(vol, SG_HOT(grow_lock)))
+	if (SG_SIZE_OF(grow) <= sg_bound(vol) || !grower_lives(vol))
 		return 0;
 	/* the grower has not seen this system, or sees that it cannot follow */
 	sg_snprintf(vol->why, sizeof(vol->why),

@@ -3,4 +3,4 @@
 # A joiner continues although the volume has grown beyond its memory.
 # file: kernel/core/member/volume_grow.c
 # test: grow_test
-s/^\(\tif (SG_SIZE_OF(grow) <= sg_bound(vol) || \)!sg_is_locked(vol, SG_HOT(grow_lock)))/\1grow)/
+s/^\(\tif (SG_SIZE_OF(grow) <= sg_bound(vol) || \)!grower_lives(vol))/\1grow)/

@@ -612,6 +612,36 @@ static void unwritten(const struct sg_super *old, bool torn)
 	hot->grow = SG_SIZE_WORD(24 * MIB, 3);
 }
 
+/*
+ * It died after its announcement, or after its commit. A joiner with less memory recovers it, and
+ * uses the volume if that has not grown.
+ */
+static void joined_with_less(void)
+{
+	struct sg_identity id = tsys_identity(2, 1);
+	struct tsys a, b;
+	unsigned int grown;
+
+	for (grown = 0; grown < 2; grown++) {
+		make(16 * MIB, 0);
+		join(&a, ROOM, 1);
+		CHECK_OK(sg_lock(&a.v, SG_HOT(grow_lock)));
+		sg_store64(sg_at(&a.v, SG_HOT(grow)), SG_SIZE_WORD(24 * MIB, 3));
+		if (grown)
+			tsys_record(&a.v, 0, 0, SG_HOT(size), 24 * MIB);
+		tsys_die(&a);
+		if (grown) {
+			CHECK_EQ(tsys_try(&b, mem, 16 * MIB, &id, 0, true), -EUCLEAN);
+			says(b.v.why, "cut short: the volume has grown to 24 MiB");
+			continue;
+		}
+		CHECK_OK(tsys_try(&b, mem, 16 * MIB, &id, 0, true));
+		CHECK_EQ(SG_SIZE_OF(sg_get(&b.v, SG_HOT(grow))), 0);
+		tsys_leave(&b);
+		test_clean(mem, 16 * MIB);
+	}
+}
+
 static void finished_by_others(void)
 {
 	unsigned int torn, by;
@@ -907,6 +937,7 @@ int main(void)
 	joins_at_the_end();
 	who_joins();
 	recovered_by_who_comes();
+	joined_with_less();
 	finished_by_others();
 	nonsense();
 	wrong_backup();
