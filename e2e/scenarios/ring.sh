@@ -5,7 +5,7 @@
 # checksums; two receivers that share the records of two senders; a receiver, a sender and a guest
 # that are killed while they work. The others go on, nothing comes twice, and lost claims are
 # counted. Processes that wait by poll, epoll and io_uring; streams between programs in C and Go; a
-# frozen mount.
+# frozen mount, also with several threads on one descriptor.
 #
 # rig: --guests 2 --size 256M --mem 384M
 # kernels: 6.12
@@ -161,6 +161,11 @@ for got in "$work"/got-?; do
 done
 passed "each receiver got each sender's records in order"
 same "no claim is lost" 0 "$(ring_is work claims_lost)"
+
+step "a freeze"
+program oneobject
+said=$(on g1 "/root/oneobject /mnt/sg $(scaled 10 30 300)" </dev/null 2>&1) || fail "$said"
+passed "each freeze ends, whatever one descriptor is asked for: $said"
 
 step "deaths"
 at g1 'stargate-ring create d --size 64K'

@@ -499,6 +499,62 @@ TEST("mmap", other_process_looks_in)
 	OK(kill(pid, SIGKILL));
 }
 
+/* A debugger sees the process's own copies, and its stores go there. */
+TEST("mmap", other_process_looks_at_copies)
+{
+	int fd = make_file("f", "", 0), go[2], mem;
+	volatile char *own, *seen;
+	char *p, buf[4], path[64];
+	pid_t pid;
+
+	CHECK(pwrite(fd, "file", 4, 0) == 4 && pwrite(fd, "also", 4, PAGE) == 4 &&
+	      pwrite(fd, "this", 4, 2 * PAGE) == 4);
+	own = p = map(fd, 3 * PAGE, RW, MAP_PRIVATE);
+	seen = OK(mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+	OK(pipe(go));
+	pid = OK(fork());
+	if (!pid) {
+		OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
+		memcpy(p, "copy", 4);
+		CHECK(write(go[1], "x", 1) == 1);
+		while (own[3] != '1' || own[PAGE + 3] != '2')
+			usleep(1000);
+		seen[0] = 1;
+		pause();
+	}
+	CHECK(read(go[0], buf, 1) == 1);
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	mem = OK(open(path, O_RDWR));
+	CHECK(pread(mem, buf, 4, (off_t)p) == 4 && !memcmp(buf, "copy", 4));
+	CHECK(pread(mem, buf, 4, (off_t)(p + 2 * PAGE)) == 4 && !memcmp(buf, "this", 4));
+	CHECK(pwrite(mem, "new1", 4, (off_t)p) == 4);
+	CHECK(pwrite(mem, "new2", 4, (off_t)(p + PAGE)) == 4);
+	CHECK(pread(mem, buf, 4, (off_t)(p + PAGE)) == 4 && !memcmp(buf, "new2", 4));
+	while (!seen[0])
+		usleep(1000);
+	CHECK(pread(fd, buf, 4, 0) == 4 && !memcmp(buf, "file", 4));
+	CHECK(pread(fd, buf, 4, PAGE) == 4 && !memcmp(buf, "also", 4));
+	OK(kill(pid, SIGKILL));
+}
+
+/* What follows the mapping is not the file, whatever the file has there. */
+TEST("mmap", other_process_looks_beyond)
+{
+	char buf[20], *room = OK(mmap(NULL, 2 * PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	int fd = make_file("f", "", 0), mem;
+	off_t end = (off_t)(room + PAGE);
+
+	OK(ftruncate(fd, 2 * PAGE));
+	CHECK(pwrite(fd, "aaaaaaaaaabbbbbbbbbb", 20, PAGE - 10) == 20);
+	OK(mmap(room, PAGE, RW, MAP_SHARED | MAP_FIXED, fd, 0));
+	memcpy(room + PAGE, "nnnnnnnnnn", 10);
+	mem = OK(open("/proc/self/mem", O_RDWR));
+	CHECK(pread(mem, buf, 20, end - 10) == 20 && !memcmp(buf, "aaaaaaaaaannnnnnnnnn", 20));
+	CHECK(pwrite(mem, "AAAAAAAAAANNNNNNNNNN", 20, end - 10) == 20);
+	CHECK(!memcmp(room + PAGE - 10, "AAAAAAAAAANNNNNNNNNN", 20));
+	CHECK(pread(fd, buf, 20, PAGE - 10) == 20 && !memcmp(buf, "AAAAAAAAAAbbbbbbbbbb", 20));
+}
+
 static void read_all(const char *path)
 {
 	static char buf[1 << 16];

@@ -18,7 +18,7 @@ shared_maps=(!shared_is_the_file !hole_read_then_filled_by_write
 	!bytes_behind_the_end_are_not_kept !punched_pages_become_zero !large_pages
 	!modification_time_follows_stores !file_is_source_and_target !advice_and_moves
 	!locking_does_nothing !grows_where_it_is !unlinked_while_mapped !other_process_looks_in
-	!nobody_gets_large_pages !freeze_stops_stores)
+	!other_process_looks_beyond !nobody_gets_large_pages !freeze_stops_stores)
 # With --shared-mmap a mapping shows the kernel's page cache, whose pages are ordinary memory.
 cached_maps=(!bytes_behind_the_end_are_not_kept !locking_does_nothing !other_process_looks_in
 	!nobody_gets_large_pages)
