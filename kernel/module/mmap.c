@@ -472,33 +472,51 @@ static vm_fault_t sgfs_mmap_fault(struct vm_fault *vmf)
 }
 
 /*
+ * Call @act with the entry of @address in the table at @pmd, if there is a table, with its lock
+ * held. Return the result of @act, or @none.
+ *
+ * A table that is removed meanwhile is freed after a grace period. Once its lock is held, it is no
+ * longer at its place (as in the kernel's pte_offset_map_lock(), which is not exported).
+ */
+static int sgfs_at_entry(struct mm_struct *mm, const pmd_t *pmd, unsigned long address,
+			 int (*act)(pte_t *pte, void *arg), void *arg, int none)
+{
+	spinlock_t *lock;
+	int ret = none;
+	pmd_t table;
+
+	rcu_read_lock();
+	table = READ_ONCE(*pmd);
+	if (likely(pmd_present(table) && !pmd_leaf(table))) {
+		lock = pte_lockptr(mm, &table);
+		spin_lock(lock);
+		if (likely(pmd_same(table, READ_ONCE(*pmd))))
+			ret = act(pte_offset_kernel(&table, address), arg);
+		spin_unlock(lock);
+	}
+	rcu_read_unlock();
+	return ret;
+}
+
+static int sgfs_make_entry_writable(pte_t *pte, void *arg)
+{
+	const struct vm_fault *vmf = arg;
+
+	if (likely(pte_same(ptep_get(pte), vmf->orig_pte)))
+		set_pte(pte, sgfs_pte_mkwrite(pte_mkdirty(pte_mkyoung(vmf->orig_pte))));
+	return 0;
+}
+
+/*
  * Make the entry of the fault writable, if it still is what the fault found; otherwise it stays,
  * and the fault is retried. This is done here, and not by the kernel after the return. After
  * sb_end_pagefault() a freeze could remove all entries, and another thread could read in one that
  * looks the same. Made writable, that entry would allow stores to frozen data, and no mark would
  * name the page.
- *
- * A table that is removed meanwhile is freed after a grace period. Once its lock is held, it is no
- * longer at its place (as in the kernel's pte_offset_map_lock(), which is not exported).
  */
-static void sgfs_mmap_make_writable(const struct vm_fault *vmf)
+static void sgfs_mmap_make_writable(struct vm_fault *vmf)
 {
-	spinlock_t *lock;
-	pmd_t table;
-	pte_t *pte;
-
-	rcu_read_lock();
-	table = READ_ONCE(*vmf->pmd);
-	if (likely(pmd_present(table) && !pmd_leaf(table))) {
-		pte = pte_offset_kernel(&table, vmf->address);
-		lock = pte_lockptr(vmf->vma->vm_mm, &table);
-		spin_lock(lock);
-		if (likely(pmd_same(table, READ_ONCE(*vmf->pmd)) &&
-			   pte_same(ptep_get(pte), vmf->orig_pte)))
-			set_pte(pte, sgfs_pte_mkwrite(pte_mkdirty(pte_mkyoung(vmf->orig_pte))));
-		spin_unlock(lock);
-	}
-	rcu_read_unlock();
+	sgfs_at_entry(vmf->vma->vm_mm, vmf->pmd, vmf->address, sgfs_make_entry_writable, vmf, 0);
 }
 
 /*
@@ -680,28 +698,112 @@ static int sgfs_access_page(struct inode *inode, u64 pos, void *buf, int len, in
 	return err;
 }
 
+/**
+ * struct sgfs_own - an access to a process's own copy of a page
+ * @buf, @len, @offset: within the page; @write: store
+ */
+struct sgfs_own {
+	void *buf;
+	int len, offset, write;
+};
+
+#define COPY_TURNS	8	/* of a page that is paged out again at once */
+
 /*
- * For mappings that get_user_pages() refuses: pages of the file that a private mapping has not
- * copied. A forced store into memory that the process itself may not write is refused too.
+ * 0: the process has no copy, so the file's page is the one it sees; 1: done; -EAGAIN: the copy is
+ * not in memory, or another process still shares it.
+ */
+static int sgfs_access_own(pte_t *pte, void *arg)
+{
+	const struct sgfs_own *own = arg;
+	pte_t entry = ptep_get(pte);
+	char *page;
+
+	if (pte_none(entry) || (pte_present(entry) && pte_special(entry)))
+		return 0;
+	if (!pte_present(entry) || (own->write && !pte_write(entry)))
+		return -EAGAIN;
+	page = page_address(pte_page(entry));
+	if (!own->write)
+		return copy_mc_to_kernel(own->buf, page + own->offset, own->len) ? -EIO : 1;
+	memcpy(page + own->offset, own->buf, own->len);
+	set_pte(pte, pte_mkdirty(pte_mkyoung(entry)));
+	return 1;
+}
+
+/* mmap_lock is held: tables of the mapping's part of the address space stay. */
+static pmd_t *sgfs_place_at(struct mm_struct *mm, unsigned long address)
+{
+	pgd_t *pgd = pgd_offset(mm, address);
+	p4d_t *p4d = pgd_present(*pgd) ? p4d_offset(pgd, address) : NULL;
+	pud_t *pud = p4d && p4d_present(*p4d) ? pud_offset(p4d, address) : NULL;
+
+	return pud && pud_present(*pud) && !pud_leaf(*pud) ? pmd_offset(pud, address) : NULL;
+}
+
+/*
+ * get_user_pages() refuses a private mapping as well, with the copies that it has. A read of a page
+ * without a copy waits for nothing. A store makes the copy, and a copy that was paged out is read
+ * in: as the process itself would do it. Return 0, 1, or an error.
+ */
+static int sgfs_access_copy(struct vm_area_struct *vma, unsigned long address, void *buf, int len,
+			    int write)
+{
+	struct sgfs_own own = {
+		.buf = buf, .len = len, .offset = offset_in_page(address), .write = write,
+	};
+	unsigned int turn;
+	int ret = 0;
+
+	for (turn = 0; turn < COPY_TURNS; turn++) {
+		pmd_t *pmd = sgfs_place_at(vma->vm_mm, address);
+
+		ret = pmd ? sgfs_at_entry(vma->vm_mm, pmd, address, sgfs_access_own, &own, 0) : 0;
+		if (ret == 1 || ret == -EIO || (!ret && !write))
+			return ret;
+		ret = fixup_user_fault(vma->vm_mm, address, write ? FAULT_FLAG_WRITE : 0, NULL);
+		if (ret)
+			return ret;
+	}
+	return -EAGAIN;
+}
+
+static int sgfs_access_piece(struct vm_area_struct *vma, unsigned long address, void *buf, int len,
+			     int write)
+{
+	u64 pos = ((u64)vma->vm_pgoff << PAGE_SHIFT) + address - vma->vm_start;
+	int ret = vma->vm_flags & VM_SHARED ? 0 :
+		  sgfs_access_copy(vma, address, buf, len, write);
+
+	if (ret)
+		return min(ret, 0);
+	return sgfs_access_page(file_inode(vma->vm_file), pos, buf, len, write);
+}
+
+/*
+ * For mappings, which get_user_pages() refuses. The kernel asks for all that the caller wants, also
+ * beyond the end of the mapping. A forced store into memory that the process itself may not write
+ * is refused.
  */
 static int sgfs_access(struct vm_area_struct *vma, unsigned long addr, void *buf, int len,
 		       int write)
 {
-	struct inode *inode = file_inode(vma->vm_file);
-	u64 pos = ((u64)vma->vm_pgoff << PAGE_SHIFT) + addr - vma->vm_start;
+	struct super_block *sb = file_inode(vma->vm_file)->i_sb;
+	bool stores = write && vma->vm_flags & VM_SHARED;
 	int done = 0, n;
 
-	if (write && (vma->vm_flags & (VM_SHARED | VM_WRITE)) != (VM_SHARED | VM_WRITE))
+	if (write && !(vma->vm_flags & VM_WRITE))
 		return -EFAULT;
-	if (write)
-		sb_start_pagefault(inode->i_sb);
+	len = min_t(unsigned long, len, vma->vm_end - addr);
+	if (stores)
+		sb_start_pagefault(sb);
 	for (; done < len; done += n) {
-		n = min_t(int, len - done, PAGE_SIZE - offset_in_page(pos + done));
-		if (sgfs_access_page(inode, pos + done, buf + done, n, write))
+		n = min_t(int, len - done, PAGE_SIZE - offset_in_page(addr + done));
+		if (sgfs_access_piece(vma, addr + done, buf + done, n, write))
 			break;
 	}
-	if (write)
-		sb_end_pagefault(inode->i_sb);
+	if (stores)
+		sb_end_pagefault(sb);
 	return done ?: -EFAULT;
 }
 
