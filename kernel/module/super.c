@@ -433,13 +433,14 @@ out:
 
 /*
  * The search may find a device's superblock until sgfs_kill_sb() has returned, and its sgfs is
- * freed before.
+ * freed before. The superblock has the device's number from the beginning, and the device itself
+ * only if that could be opened.
  */
 static int sgfs_test_range(struct super_block *sb, struct fs_context *fc)
 {
 	const struct sgfs *a, *b = fc->s_fs_info;
 
-	if (sb->s_bdev)
+	if (MAJOR(sb->s_dev))
 		return 0;
 	a = SGFS(sb);
 	return a->opt.set & SGFS_SET_PHYS && a->opt.phys == b->opt.phys;
