@@ -11,6 +11,7 @@
  *   of
  *                              the volume pass the turns
  *   take N, give N             the lock for renaming, which a transaction would need
+ *   hold N NAME, let N NAME    the lock of a file
  *   record N OFFSET VALUE      commits a change, without storing it in place
  *   word N OFFSET              prints a word
  *   still N, go N              stops and continues the heartbeat
@@ -113,6 +114,19 @@ static int remove_file(struct tsys *s, const char *name)
 	return err ? err : sg_evict(&s->v, &ref);
 }
 
+static int hold(struct tsys *s, const char *name, bool on)
+{
+	struct sg_iref ref;
+	int err = sg_lookup(&s->v, &s->root, name, (u32)strlen(name), &ref, NULL);
+
+	if (err)
+		return err;
+	if (on)
+		return sg_ilock(&s->v, &ref);
+	sg_iunlock(&s->v, &ref);
+	return 0;
+}
+
 static int open_file(struct tsys *s, const char *path)
 {
 	struct sg_iref at = s->root;
@@ -183,6 +197,8 @@ static int obey(const char *verb, struct tsys *s, const char *a, u64 b)
 		return sg_unlink(&s->v, &s->root, a, (u32)strlen(a), (s64)sg_now());
 	if (!strcmp(verb, "remove"))
 		return remove_file(s, a);
+	if (!strcmp(verb, "hold") || !strcmp(verb, "let"))
+		return hold(s, a, *verb == 'h');
 	if (!strcmp(verb, "take"))
 		return sg_lock(&s->v, SG_HOT(rename_lock));
 	if (!strcmp(verb, "give"))

@@ -15,6 +15,12 @@
 #define WORKERS_MAX	64
 #define WORKERS		32		/* by default */
 #define SPARE_CALLS	32		/* requests that may wait for a worker */
+/*
+ * And so many of closed files: what a refused one would have released stays. The kernel has no more
+ * of them in progress.
+ */
+#define SPARE_RELEASES	64
+#define CALLS		(WORKERS_MAX + SPARE_CALLS + SPARE_RELEASES)
 #define HANDLES		(1u << 20)	/* open files and directories */
 #define STATUS_AGAIN	75		/* the server ends, and another one is to go on */
 #define REPLY_KEPT	256		/* bytes of a reply that is kept for a repetition */
@@ -73,7 +79,7 @@ struct inherited {
 	u64 flags;
 	u64 slot, incarnation;	/* of the last server, while it is joined: slot + 1 */
 	u64 handles;		/* no handle above this one has been used */
-	struct call call[WORKERS_MAX + SPARE_CALLS];
+	struct call call[CALLS];
 	u64 locks;
 	struct kept_lock lock[LOCKS_KEPT];
 	struct kept_wait wait[WAITS_KEPT];

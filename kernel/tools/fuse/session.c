@@ -39,8 +39,8 @@ static struct {
 	pthread_cond_t ended;
 	struct worker worker[WORKERS_MAX];
 	unsigned int running, reading;
-	bool taken[WORKERS_MAX + SPARE_CALLS];	/* calls in use */
-	struct call *queue[WORKERS_MAX + SPARE_CALLS];
+	bool taken[CALLS];	/* calls in use */
+	struct call *queue[CALLS];
 	unsigned int queued;
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 
@@ -349,7 +349,7 @@ static struct call *free_call(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < WORKERS_MAX + SPARE_CALLS; i++) {
+	for (i = 0; i < CALLS; i++) {
 		if (!pool.taken[i]) {
 			pool.taken[i] = true;
 			return &fs.kept->call[i];
@@ -387,6 +387,16 @@ static bool start_worker(void)
 	return true;
 }
 
+static bool is_release(u32 opcode)
+{
+	return opcode == FUSE_RELEASE || opcode == FUSE_RELEASEDIR;
+}
+
+static unsigned int queue_room(u32 opcode)
+{
+	return is_release(opcode) ? SPARE_CALLS + SPARE_RELEASES : SPARE_CALLS;
+}
+
 /*
  * This thread has a call. Another one has to read. False: there is none, so this one reads, and the
  * call waits, or is refused.
@@ -400,7 +410,7 @@ static bool may_handle(void)
 	may = --pool.reading || start_worker();
 	if (!may) {
 		pool.reading++;
-		full = pool.queued >= SPARE_CALLS;
+		full = pool.queued >= queue_room(IN->opcode);
 		c = full ? NULL : free_call();
 		if (c) {
 			self->call->state = CALL_QUEUED;
@@ -541,7 +551,8 @@ static int greet(const struct fuse_in_header *in)
 {
 	const struct wire_init_in *i = (const void *)(in + 1);
 	struct wire_init_out out = {
-		.major = 7, .minor = 39, .max_background = 64, .congestion_threshold = 48,
+		.major = 7, .minor = 39, .max_background = SPARE_RELEASES,
+		.congestion_threshold = SPARE_RELEASES / 4 * 3,
 		.max_write = IO_MAX, .time_gran = 1, .max_pages = IO_MAX / 4096,
 	};
 	u32 flags2 = 0;
@@ -598,7 +609,7 @@ static void take_over(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < WORKERS_MAX + SPARE_CALLS; i++) {
+	for (i = 0; i < CALLS; i++) {
 		struct call *c = &fs.kept->call[i];
 
 		if (c->state == CALL_DONE && write(fs.fd, c->reply, c->reply_len) < 0 &&
