@@ -478,8 +478,9 @@ static vm_fault_t sgfs_mmap_fault(struct vm_fault *vmf)
  * A table that is removed meanwhile is freed after a grace period. Once its lock is held, it is no
  * longer at its place (as in the kernel's pte_offset_map_lock(), which is not exported).
  */
-static int sgfs_at_entry(struct mm_struct *mm, const pmd_t *pmd, unsigned long address,
-			 int (*act)(pte_t *pte, void *arg), void *arg, int none)
+static __always_inline int sgfs_at_entry(struct mm_struct *mm, const pmd_t *pmd,
+					 unsigned long address,
+					 int (*act)(pte_t *pte, void *arg), void *arg, int none)
 {
 	spinlock_t *lock;
 	int ret = none;
