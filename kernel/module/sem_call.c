@@ -142,25 +142,29 @@ static int sgfs_take_cell(struct sgfs_sem *s, u64 until)
 	return err;
 }
 
-/* The descriptor's cell is given out once: @lock guards it until the file is closed. */
+/*
+ * The descriptor's cell is given out once: @lock guards it until the file is closed. A thread does
+ * not sleep with @lock during a freeze: the freeze may wait for a task that waits for @lock
+ * (sgfs_sem_bind()).
+ */
 static int sgfs_be_reader(struct sgfs_sem *s, u64 *cell, u64 until)
 {
-	int err = mutex_lock_killable(&s->lock);
+	for (;;) {
+		int err = mutex_lock_killable(&s->lock);
 
-	if (err)
-		return err;
-	while ((err = sgfs_take_cell(s, until)) == -EINPROGRESS) {
-		err = until ? -ETIMEDOUT : -EAGAIN;
+		if (err)
+			return err;
+		err = sgfs_take_cell(s, until);
+		if (!err)
+			*cell = s->sem.cell;
+		mutex_unlock(&s->lock);
+		if (err != -EINPROGRESS)
+			return err;
 		if (ktime_get_ns() >= until)
-			break;
-		err = -EINTR;
+			return until ? -ETIMEDOUT : -EAGAIN;
 		if (msleep_interruptible(FROZEN_LOOK_MS))
-			break;
+			return -EINTR;
 	}
-	if (!err)
-		*cell = s->sem.cell;
-	mutex_unlock(&s->lock);
-	return err;
 }
 
 /* This needs a recovered system, so nothing while frozen. Its caller comes again. */
