@@ -164,7 +164,8 @@ same "no claim is lost" 0 "$(ring_is work claims_lost)"
 
 step "a freeze"
 program oneobject
-said=$(on g1 "/root/oneobject /mnt/sg $(scaled 10 30 300)" </dev/null 2>&1) || fail "$said"
+said=$(on g1 "/root/oneobject /mnt/sg $(scaled 10 30 300)" </dev/null 2>&1) ||
+	fail "a freeze does not end (status $?): $said"
 passed "each freeze ends, whatever one descriptor is asked for: $said"
 
 step "deaths"
