@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 		pthread_create(&thread[i], NULL, i % 2 ? ask_for_object : ask_to_receive, NULL);
 	for (rounds = 0; time(NULL) < end; rounds++) {
 		usleep(1000);
-		alarm(LIMIT_S);	/* no thread may run a handler: the end of the process ends their waits */
+		alarm(LIMIT_S);		/* threads that wait run no handler, but can be killed */
 		if (ioctl(folder, FIFREEZE, 0) || ioctl(folder, FITHAW, 0))
 			return fail("FIFREEZE, FITHAW");
 		alarm(0);

@@ -16,7 +16,7 @@
 #include <linux/sched/mm.h>
 #include <linux/uaccess.h>
 
-#include "stargatefs.h"
+#include "mmap_priv.h"
 #include "trace.h"
 
 /*
@@ -146,22 +146,10 @@ static int sgfs_fill_hole(struct inode *inode, pgoff_t page, bool brief)
 	return err;
 }
 
-/*
- * Between these two calls, a fault may enter the pages that it has found. invalidate_lock, which is
- * held, excludes changes by this system. For changes by other systems, quiesce waits for the end of
- * the fault. So code in between may not sleep on the volume, nor reclaim memory by evicting inodes
- * of this file system.
- */
-struct entering {
-	int srcu;
-	unsigned int nofs;
-	struct sgfs_layout layout;
-};
-
-static struct entering sgfs_entering(struct inode *inode)
+struct sgfs_entering sgfs_begin_entering(struct inode *inode)
 	__acquires(&SGFS(inode->i_sb)->faults)
 {
-	struct entering e;
+	struct sgfs_entering e;
 
 	e.nofs = memalloc_nofs_save();
 	e.srcu = srcu_read_lock(&SGFS(inode->i_sb)->faults);
@@ -169,7 +157,7 @@ static struct entering sgfs_entering(struct inode *inode)
 	return e;
 }
 
-static void sgfs_end_entering(struct inode *inode, struct entering e)
+void sgfs_end_entering(struct inode *inode, struct sgfs_entering e)
 	__releases(&SGFS(inode->i_sb)->faults)
 {
 	srcu_read_unlock(&SGFS(inode->i_sb)->faults, e.srcu);
@@ -196,11 +184,7 @@ static int sgfs_look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct
 	return sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, want, run);
 }
 
-/*
- * Find the extent at the page, up to @want pages; for stores if @write.
- */
-static int sgfs_mmap_look(struct inode *inode, pgoff_t page, u64 want, bool write,
-			  struct sg_run *run)
+int sgfs_mmap_look(struct inode *inode, pgoff_t page, u64 want, bool write, struct sg_run *run)
 {
 	int err;
 
@@ -392,14 +376,14 @@ static vm_fault_t sgfs_enter_page(struct inode *inode, struct vm_fault *vmf, boo
 				  struct file **kept)
 {
 	vm_fault_t ret = sgfs_lock_pages(inode, vmf, kept);
-	struct entering e;
+	struct sgfs_entering e;
 	struct sg_run run;
 	int err;
 
 	*hole = false;
 	if (ret)
 		return ret;
-	e = sgfs_entering(inode);
+	e = sgfs_begin_entering(inode);
 	err = sgfs_mmap_look(inode, vmf->pgoff, sgfs_neighbours(vmf), write, &run);
 	*hole = !err && write && !run.off;
 	if (err)
@@ -471,34 +455,6 @@ static vm_fault_t sgfs_mmap_fault(struct vm_fault *vmf)
 	return ret;
 }
 
-/*
- * Call @act with the entry of @address in the table at @pmd, if there is a table, with its lock
- * held. Return the result of @act, or @none.
- *
- * A table that is removed meanwhile is freed after a grace period. Once its lock is held, it is no
- * longer at its place (as in the kernel's pte_offset_map_lock(), which is not exported).
- */
-static __always_inline int sgfs_at_entry(struct mm_struct *mm, const pmd_t *pmd,
-					 unsigned long address,
-					 int (*act)(pte_t *pte, void *arg), void *arg, int none)
-{
-	spinlock_t *lock;
-	int ret = none;
-	pmd_t table;
-
-	rcu_read_lock();
-	table = READ_ONCE(*pmd);
-	if (likely(pmd_present(table) && !pmd_leaf(table))) {
-		lock = pte_lockptr(mm, &table);
-		spin_lock(lock);
-		if (likely(pmd_same(table, READ_ONCE(*pmd))))
-			ret = act(pte_offset_kernel(&table, address), arg);
-		spin_unlock(lock);
-	}
-	rcu_read_unlock();
-	return ret;
-}
-
 static int sgfs_make_entry_writable(pte_t *pte, void *arg)
 {
 	const struct vm_fault *vmf = arg;
@@ -528,7 +484,7 @@ static vm_fault_t sgfs_pfn_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct file *kept = NULL;
-	struct entering e;
+	struct sgfs_entering e;
 	struct sg_run run;
 	vm_fault_t ret;
 	int err;
@@ -542,7 +498,7 @@ static vm_fault_t sgfs_pfn_mkwrite(struct vm_fault *vmf)
 			fput(kept);
 		return ret | VM_FAULT_NOPAGE;	/* the kernel must not go on with the entry */
 	}
-	e = sgfs_entering(inode);
+	e = sgfs_begin_entering(inode);
 	err = sgfs_mmap_look(inode, vmf->pgoff, 1, true, &run);
 	if (!err && run.off)
 		err = sgfs_written_mark(inode, vmf->pgoff, 1, &e.layout);
@@ -633,7 +589,7 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	bool write = vmf->flags & FAULT_FLAG_WRITE;
 	struct file *kept = NULL;
-	struct entering e;
+	struct sgfs_entering e;
 	vm_fault_t ret;
 	pgoff_t page;
 
@@ -647,7 +603,7 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 	}
 	ret = sgfs_lock_pages(inode, vmf, &kept);
 	if (!ret) {
-		e = sgfs_entering(inode);
+		e = sgfs_begin_entering(inode);
 		ret = sgfs_enter_huge(inode, vmf, page, &e.layout);
 		sgfs_end_entering(inode, e);
 	}
@@ -660,152 +616,6 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 	if (kept)
 		fput(kept);
 	return ret;
-}
-
-/* --- access by debuggers ---------------------------------------------------------------------- */
-
-/*
- * Not only debuggers use this path. Any process reads another's arguments in /proc through it, and
- * no mapping may delay that. So nothing is waited for here, and no hole is filled.
- */
-static int sgfs_access_page(struct inode *inode, u64 pos, void *buf, int len, int write)
-{
-	struct sg_run run = {};
-	struct entering e;
-	void *p;
-	int err;
-
-	if (sg_is_replacing(sgfs_vol(inode), sgfs_ref(inode)) ||
-	    !filemap_invalidate_trylock_shared(inode->i_mapping))
-		return -EAGAIN;
-	e = sgfs_entering(inode);
-	err = sgfs_mmap_look(inode, pos >> PAGE_SHIFT, 1, write, &run);
-	if (!err && write && !run.off)
-		err = -EAGAIN;
-	if (!err && write)
-		err = sgfs_written_mark(inode, pos >> PAGE_SHIFT, 1, &e.layout);
-	if (!err) {
-		p = sgfs_vol(inode)->base + run.off + offset_in_page(pos);
-		if (write)
-			memcpy(p, buf, len);
-		else if (!run.off)
-			memset(buf, 0, len);
-		else if (copy_mc_to_kernel(buf, p, len))
-			err = -EIO;
-	}
-	sgfs_end_entering(inode, e);
-	if (err == -EIO && !write && run.off)	/* this waits for faults that are entering */
-		sgfs_poison_met(SGFS(inode->i_sb), run.off + offset_in_page(pos), len);
-	return err;
-}
-
-/**
- * struct sgfs_own - an access to a process's own copy of a page
- * @buf, @len, @offset: within the page; @write: store
- */
-struct sgfs_own {
-	void *buf;
-	int len, offset, write;
-};
-
-#define COPY_TURNS	8	/* of a page that is paged out again at once */
-
-/*
- * 0: the process has no copy, so the file's page is the one it sees; 1: done; -EAGAIN: the copy is
- * not in memory, or another process still shares it.
- */
-static int sgfs_access_own(pte_t *pte, void *arg)
-{
-	const struct sgfs_own *own = arg;
-	pte_t entry = ptep_get(pte);
-	char *page;
-
-	if (pte_none(entry) || (pte_present(entry) && pte_special(entry)))
-		return 0;
-	if (!pte_present(entry) || (own->write && !pte_write(entry)))
-		return -EAGAIN;
-	page = page_address(pte_page(entry));
-	if (!own->write)
-		return copy_mc_to_kernel(own->buf, page + own->offset, own->len) ? -EIO : 1;
-	memcpy(page + own->offset, own->buf, own->len);
-	set_pte(pte, pte_mkdirty(pte_mkyoung(entry)));
-	return 1;
-}
-
-/* mmap_lock is held: tables of the mapping's part of the address space stay. */
-static pmd_t *sgfs_place_at(struct mm_struct *mm, unsigned long address)
-{
-	pgd_t *pgd = pgd_offset(mm, address);
-	p4d_t *p4d = pgd_present(*pgd) ? p4d_offset(pgd, address) : NULL;
-	pud_t *pud = p4d && p4d_present(*p4d) ? pud_offset(p4d, address) : NULL;
-
-	return pud && pud_present(*pud) && !pud_leaf(*pud) ? pmd_offset(pud, address) : NULL;
-}
-
-/*
- * get_user_pages() refuses a private mapping as well, with the copies that it has. A read of a page
- * without a copy waits for nothing. A store makes the copy, and a copy that was paged out is read
- * in: as the process itself would do it. Return 0, 1, or an error.
- */
-static int sgfs_access_copy(struct vm_area_struct *vma, unsigned long address, void *buf, int len,
-			    int write)
-{
-	struct sgfs_own own = {
-		.buf = buf, .len = len, .offset = offset_in_page(address), .write = write,
-	};
-	unsigned int turn;
-	int ret = 0;
-
-	for (turn = 0; turn < COPY_TURNS; turn++) {
-		pmd_t *pmd = sgfs_place_at(vma->vm_mm, address);
-
-		ret = pmd ? sgfs_at_entry(vma->vm_mm, pmd, address, sgfs_access_own, &own, 0) : 0;
-		if (ret == 1 || ret == -EIO || (!ret && !write))
-			return ret;
-		ret = fixup_user_fault(vma->vm_mm, address, write ? FAULT_FLAG_WRITE : 0, NULL);
-		if (ret)
-			return ret;
-	}
-	return -EAGAIN;
-}
-
-static int sgfs_access_piece(struct vm_area_struct *vma, unsigned long address, void *buf, int len,
-			     int write)
-{
-	u64 pos = ((u64)vma->vm_pgoff << PAGE_SHIFT) + address - vma->vm_start;
-	int ret = vma->vm_flags & VM_SHARED ? 0 :
-		  sgfs_access_copy(vma, address, buf, len, write);
-
-	if (ret)
-		return min(ret, 0);
-	return sgfs_access_page(file_inode(vma->vm_file), pos, buf, len, write);
-}
-
-/*
- * For mappings, which get_user_pages() refuses. The kernel asks for all that the caller wants, also
- * beyond the end of the mapping. A forced store into memory that the process itself may not write
- * is refused.
- */
-static int sgfs_access(struct vm_area_struct *vma, unsigned long addr, void *buf, int len,
-		       int write)
-{
-	struct super_block *sb = file_inode(vma->vm_file)->i_sb;
-	bool stores = write && vma->vm_flags & VM_SHARED;
-	int done = 0, n;
-
-	if (write && !(vma->vm_flags & VM_WRITE))
-		return -EFAULT;
-	len = min_t(unsigned long, len, vma->vm_end - addr);
-	if (stores)
-		sb_start_pagefault(sb);
-	for (; done < len; done += n) {
-		n = min_t(int, len - done, PAGE_SIZE - offset_in_page(addr + done));
-		if (sgfs_access_piece(vma, addr + done, buf + done, n, write))
-			break;
-	}
-	if (stores)
-		sb_end_pagefault(sb);
-	return done ?: -EFAULT;
 }
 
 /* --- mappers of a file ------------------------------------------------------------------------ */
@@ -930,7 +740,7 @@ static const struct vm_operations_struct vm_operations = {
 	.fault		= sgfs_mmap_fault,
 	.huge_fault	= sgfs_huge_fault,
 	.pfn_mkwrite	= sgfs_pfn_mkwrite,
-	.access		= sgfs_access,
+	.access		= sgfs_mmap_access,
 };
 
 int sgfs_mmap(struct file *file, struct vm_area_struct *vma)
