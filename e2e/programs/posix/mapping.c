@@ -537,7 +537,7 @@ TEST("mmap", other_process_looks_at_copies)
 	OK(kill(pid, SIGKILL));
 }
 
-/* What follows the mapping is not the file, whatever the file has there. */
+/* Memory behind the mapping is not the file, whatever the file has there. */
 TEST("mmap", other_process_looks_beyond)
 {
 	char buf[20], *room = OK(mmap(NULL, 2 * PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
