@@ -9,8 +9,8 @@
 #include "mmap_priv.h"
 
 /*
- * Not only debuggers use this path: /proc shows a process's arguments through it, to any process,
- * and no mapping may delay that. So nothing is waited for here, and no hole is filled.
+ * Not only debuggers use this path. Any process reads another's arguments in /proc through it, and
+ * no mapping may delay that. So nothing is waited for here, and no hole is filled.
  */
 static int sgfs_access_page(struct inode *inode, u64 pos, void *buf, int len, int write)
 {
