@@ -34,6 +34,8 @@ struct options {
 	unsigned long flags;	/* MS_... */
 	u64 cache_ns;		/* how long the kernel may believe names and attributes */
 	enum errors errors;
+	bool kept;		/* another program is the keeper, with these descriptors: */
+	int kept_mount, kept_memory;
 };
 
 /* --- memory that the next server inherits (keeper.c) ----------------------------------------- */
@@ -74,7 +76,11 @@ struct kept_wait {
 	struct fuse_lk_in in;
 };
 
+/* Another number for each change of what follows, or of its meaning. */
+#define KEPT_LAYOUT	1
+
 struct inherited {
+	u64 layout;		/* KEPT_LAYOUT, once a server has used it */
 	u64 begun;		/* INIT is done, with these flags: */
 	u64 flags;
 	u64 slot, incarnation;	/* of the last server, while it is joined: slot + 1 */

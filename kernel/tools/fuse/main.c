@@ -26,11 +26,13 @@
 #define RESTARTS	10	/* within RESTARTS_S: then the mount is given up */
 #define RESTARTS_S	60
 #define LEAVE_S		10	/* for calls in progress, at the end */
+#define JOINED		"joined\n"	/* to a keeper that is another program */
 
 struct server fs = { .fd = -1 };
 
 static const char usage[] =
 "Usage: stargatefs-fuse [OPTION]... DEVICE|FILE DIRECTORY\n"
+"       stargatefs-fuse --kept MOUNT,MEMORY [OPTION]... DEVICE|FILE\n"
 "Mount a StargateFS without its kernel module, by a server in user space.\n"
 "\n"
 "  -f, --foreground       stay in the foreground\n"
@@ -43,6 +45,9 @@ static const char usage[] =
 "      --workers N        calls that may be in progress (2-64, default 32)\n"
 "      --errors WHAT      after damage: remount-ro (default) or continue\n"
 "      --only-me          no other user may use the mount, if root mounts\n"
+"      --kept MOUNT,MEMORY\n"
+"                         serve a mount that the calling program has made and keeps;\n"
+"                         it passes these descriptors, of /dev/fuse and of a memfd\n"
 "  -h, --help\n"
 "  -V, --version\n"
 "\n"
@@ -50,7 +55,8 @@ static const char usage[] =
 
 /* --- the command line ----------------------------------------------------------------------- */
 
-enum { OPT_CACHE = 256, OPT_MMAP, OPT_WORKERS, OPT_ERRORS, OPT_ME };
+/* Those from OPT_CACHE on are also words of -o. */
+enum { OPT_KEPT = 256, OPT_CACHE, OPT_MMAP, OPT_WORKERS, OPT_ERRORS, OPT_ME };
 
 static const struct option options[] = {
 	{ "foreground", no_argument, NULL, 'f' },
@@ -60,6 +66,7 @@ static const struct option options[] = {
 	{ "workers", required_argument, NULL, OPT_WORKERS },
 	{ "errors", required_argument, NULL, OPT_ERRORS },
 	{ "only-me", no_argument, NULL, OPT_ME },
+	{ "kept", required_argument, NULL, OPT_KEPT },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ 0 }
@@ -69,6 +76,26 @@ static bool take_errors(struct options *opt, const char *arg)
 {
 	opt->errors = strcmp(arg, "continue") ? ERRORS_REMOUNT_RO : ERRORS_CONTINUE;
 	return opt->errors == ERRORS_CONTINUE || !strcmp(arg, "remount-ro");
+}
+
+/* Two descriptors, as 3,4. */
+static bool take_kept(struct options *opt, const char *arg)
+{
+	char mount[16];
+	const char *comma = strchr(arg, ',');
+	u64 n, m;
+
+	if (!comma || (size_t)(comma - arg) >= sizeof(mount))
+		return false;
+	memcpy(mount, arg, (size_t)(comma - arg));
+	mount[comma - arg] = 0;
+	if (!parse_number(mount, 10, INT_MAX, &n) || !parse_number(comma + 1, 10, INT_MAX, &m) ||
+	    n <= STDERR_FILENO || m <= STDERR_FILENO || n == m)
+		return false;
+	opt->kept = true;
+	opt->kept_mount = (int)n;
+	opt->kept_memory = (int)m;
+	return true;
 }
 
 static int take(struct options *opt, int c, const char *arg)
@@ -98,6 +125,9 @@ static int take(struct options *opt, int c, const char *arg)
 	case OPT_ME:
 		opt->alone = true;
 		return 0;
+	case OPT_KEPT:
+		return take_kept(opt, arg) ? 0 :
+		       tool_value_error("kept", arg, false, "two open descriptors above 2, as 3,4");
 	}
 	return tool_usage_error("there is no such option");
 }
@@ -180,10 +210,12 @@ static int parse(int argc, char **argv, struct options *opt)
 	}
 	if (status)
 		return status;
-	if (argc - optind != 2)
+	if (opt->kept && argc - optind != 1)
+		return tool_usage_error("--kept: takes DEVICE|FILE alone");
+	if (!opt->kept && argc - optind != 2)
 		return tool_usage_error("takes DEVICE|FILE and DIRECTORY");
 	opt->volume = argv[optind];
-	opt->dir = argv[optind + 1];
+	opt->dir = opt->kept ? NULL : argv[optind + 1];
 	return -1;
 }
 
@@ -250,6 +282,10 @@ static int serve(int keeper)
 	catch_signals();
 	if (system_join())
 		return 1;
+	if (fs.opt.kept && write(STDOUT_FILENO, JOINED, strlen(JOINED)) < 0) {
+		system_leave();
+		return 1;
+	}
 	if (keeper >= 0) {
 		if (write(keeper, "", 1) == 1)
 			fs.fd = fd_receive(keeper);
@@ -446,6 +482,58 @@ static int run_in_background(const struct options *opt)
 	return read(ready[0], &byte, 1) == 1 ? 0 : 1;
 }
 
+/* --- a keeper that is another program --------------------------------------------------------- */
+
+/*
+ * The memory is empty at the first start. A server of another release may have left it: its calls
+ * and locks would be misread.
+ */
+static int take_memory(int fd)
+{
+	struct stat st;
+	u64 unused = 0;
+
+	if (fstat(fd, &st) || (!st.st_size && ftruncate(fd, sizeof(*fs.kept)))) {
+		tool_error("--kept: descriptor %d is no memory: %s", fd, strerror(errno));
+		return -1;
+	}
+	if (st.st_size && st.st_size != sizeof(*fs.kept))
+		goto other;
+	fs.kept = mmap(NULL, sizeof(*fs.kept), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fs.kept == MAP_FAILED) {
+		tool_error("--kept: descriptor %d cannot be mapped: %s", fd, strerror(errno));
+		return -1;
+	}
+	if (__atomic_compare_exchange_n(&fs.kept->layout, &unused, KEPT_LAYOUT, false,
+					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ||
+	    unused == KEPT_LAYOUT)
+		return 0;
+other:
+	tool_error("--kept: a server of another release has left this memory: unmount the volume, and mount it again");
+	return -1;
+}
+
+/* The keeper starts this program again, with the same descriptors, unless it exits with 0. */
+static int run_kept(struct options *opt)
+{
+	static char volume[PATH_MAX];
+
+	if (!realpath(opt->volume, volume)) {
+		tool_error("%s: cannot be opened: %s", opt->volume, strerror(errno));
+		return 1;
+	}
+	opt->volume = volume;
+	if (fcntl(opt->kept_mount, F_SETFD, FD_CLOEXEC)) {
+		tool_error("--kept: descriptor %d is not open", opt->kept_mount);
+		return 1;
+	}
+	fs.fd = opt->kept_mount;
+	if (take_memory(opt->kept_memory))
+		return 1;
+	close(opt->kept_memory);
+	return serve(-1);
+}
+
 int main(int argc, char **argv)
 {
 	struct options *opt = &fs.opt;
@@ -456,6 +544,8 @@ int main(int argc, char **argv)
 	status = parse(argc, argv, opt);
 	if (status >= 0)
 		return status;
+	if (opt->kept)
+		return run_kept(opt);
 	if (make_absolute(opt))
 		return 1;
 	return opt->foreground ? run(opt, -1) : run_in_background(opt);

@@ -358,12 +358,44 @@ static int open_volume(void)
 
 /* --- joining and leaving ---------------------------------------------------------------------- */
 
-/* The last server of this mount has ended: the keeper has seen it. */
-static void fence_last(void)
+#define LAST_MS		5000	/* a keeper's servers end when it does, within this time */
+
+/* Is its witness still locked, in the incarnation that it had? */
+static bool last_is_alive(void)
 {
-	if (fs.kept->slot)
-		sg_fence_slot(VOL, (unsigned int)fs.kept->slot - 1, (u32)fs.kept->incarnation);
+	unsigned int slot = (unsigned int)fs.kept->slot - 1;
+	struct flock l = witness_of(slot);
+	struct sg_slot s;
+
+	if (fs.target.kind != TARGET_FILE || slot >= SG_SLOTS || sg_slot_read(VOL, slot, &s) ||
+	    SG_SLOT_INC(s.state) != (u32)fs.kept->incarnation ||
+	    fcntl(fs.target.fd, F_OFD_GETLK, &l))
+		return false;
+	return l.l_type != F_UNLCK;
+}
+
+/*
+ * The last server of this mount has ended: the keeper has seen it. A keeper that is another program
+ * may have died itself, and its successor has seen nothing: the witness tells.
+ */
+static int fence_last(void)
+{
+	int ms = LAST_MS;
+
+	if (!fs.kept->slot)
+		return 0;
+	while (fs.opt.kept && last_is_alive()) {
+		if (ms <= 0) {
+			tool_error("%s: the last server of this mount still runs: end it first",
+				   fs.opt.volume);
+			return -EINVAL;	/* reported */
+		}
+		usleep(10000);
+		ms -= 10;
+	}
+	sg_fence_slot(VOL, (unsigned int)fs.kept->slot - 1, (u32)fs.kept->incarnation);
 	fs.kept->slot = 0;
+	return 0;
 }
 
 static int join(void)
@@ -378,7 +410,9 @@ static int join(void)
 	fs.vol.freeze_mount = freeze;
 	member_identity(&id);
 	id.beat_ns = SG_MAINTAIN_MS * 1000000ULL;
-	fence_last();
+	err = fence_last();
+	if (err)
+		return err;
 	err = sg_join(VOL, &id, MEMBER_WAIT_MS, false);
 	if (err)
 		return err;
