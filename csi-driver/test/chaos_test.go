@@ -37,8 +37,13 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envConfig) != "" {
+	switch {
+	case os.Getenv(envConfig) != "":
 		os.Exit(beDriver())
+	case os.Getenv(envKeeper) != "":
+		os.Exit(beKeeper())
+	case os.Getenv(envWriter) != "":
+		os.Exit(beWriter())
 	}
 	os.Exit(m.Run())
 }

@@ -25,6 +25,7 @@ import (
 	"stargate/csi-driver/internal/csi/grpcstatus"
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/grpcserver"
+	"stargate/csi-driver/internal/keeper"
 	"stargate/csi-driver/internal/kernelmodule"
 	"stargate/csi-driver/internal/kubevirt/hookproto"
 	"stargate/csi-driver/internal/kubevirt/nodehook"
@@ -49,7 +50,11 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	m := mounts.New()
-	z, show, end, err := openZone(ctx, c, m)
+	var servers *keeper.Client
+	if c.byFUSE() {
+		servers = keeper.NewClient(c.Keeper, klog.FromContext(ctx))
+	}
+	z, show, end, err := openZone(ctx, c, m, servers)
 	if err != nil {
 		return err
 	}
@@ -60,7 +65,7 @@ func Run(ctx context.Context, c Config) error {
 		k = kernelmodule.NewFor(c.Sysfs, func(file string) string { return file })
 	}
 	p := parts{
-		driver: driver.New(c.Driver, z, show, m, k, folder), zone: z, module: k,
+		driver: driver.New(c.Driver, z, show, k, folder), zone: z, module: k, servers: servers,
 		hooks: nodehook.New(nodehook.Config{Driver: c.Driver.Name, Node: c.Driver.NodeID, Pods: filepath.Join(c.KubeletDir, "pods"), Notes: c.notes()}, z, show),
 	}
 	if c.Machines {
@@ -95,7 +100,9 @@ type parts struct {
 	zone   pool.Zone
 	module *kernelmodule.Module
 	hooks  *nodehook.Hooks
-	node   *cluster.Node // nil if nothing is reported to the cluster
+	// servers are of mounts by FUSE; nil if there are none.
+	servers *keeper.Client
+	node    *cluster.Node // nil if nothing is reported to the cluster
 }
 
 // serve fails early unless all of the driver can serve: kubelet and probes find the whole driver,
@@ -129,6 +136,9 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	if at.registration != nil {
 		serveRegistration(ctx, g, at.registration, c)
 	}
+	if p.servers != nil {
+		g.Go(func() error { p.servers.Run(ctx); return nil })
+	}
 	g.Go(func() error { report(ctx, p.zone); return nil })
 	g.Go(func() error { sweep(ctx, p.zone, sweepEvery, c.CallLimit); return nil })
 	klog.FromContext(ctx).Info("The driver is ready", "driver", c.Driver.Name, "node", c.Driver.NodeID, "zone", p.zone.Kind(), "endpoint", c.Endpoint)
@@ -137,7 +147,7 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 
 // openZone opens a zone of the kind that the operator has chosen, with the presenter of its
 // volumes.
-func openZone(ctx context.Context, c Config, m *mounts.Mounter) (pool.Zone, publish.Presenter, func(), error) {
+func openZone(ctx context.Context, c Config, m *mounts.Mounter, servers *keeper.Client) (pool.Zone, publish.Presenter, func(), error) {
 	if pool.Kind(c.ZoneKind) == pool.None {
 		return pool.Nothing{}, publish.NewDAX(m, c.File.Group, c.Machines), func() {}, nil
 	}
@@ -146,13 +156,13 @@ func openZone(ctx context.Context, c Config, m *mounts.Mounter) (pool.Zone, publ
 		return nil, nil, nil, err
 	}
 	if c.SnapshotDir == "" {
-		return openZoneWith(ctx, c, m, t)
+		return openZoneWith(ctx, c, m, servers, t)
 	}
 	f, err := outside.Open(ctx, c.SnapshotDir, c.Driver.NodeID)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	z, show, end, err := openZoneWith(ctx, c, m, f.Tools(t))
+	z, show, end, err := openZoneWith(ctx, c, m, servers, f.Tools(t))
 	if err != nil {
 		f.Close()
 		return nil, nil, nil, err
@@ -160,7 +170,9 @@ func openZone(ctx context.Context, c Config, m *mounts.Mounter) (pool.Zone, publ
 	return f.Beside(z), show, func() { end(); f.Close() }, nil
 }
 
-func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *stargatectl.Tools) (pool.Zone, publish.Presenter, func(), error) {
+func openZoneWith(
+	ctx context.Context, c Config, m *mounts.Mounter, servers *keeper.Client, t *stargatectl.Tools,
+) (pool.Zone, publish.Presenter, func(), error) {
 	if pool.Kind(c.ZoneKind) == pool.DAX {
 		z, err := dax.New(c.ZoneName, t, publish.Mountable)
 		return z, publish.NewDAX(m, c.File.Group, c.Machines), func() {}, err
@@ -169,6 +181,9 @@ func openZoneWith(ctx context.Context, c Config, m *mounts.Mounter, t *stargatec
 	z, err := file.Open(ctx, c.File, t)
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	if servers != nil {
+		return z, publish.NewServedFile(m, z, c.File.Group, servers, keeper.Device), func() { z.Close() }, nil
 	}
 	return z, publish.NewFile(m, z), func() { z.Close() }, nil
 }
@@ -251,6 +266,9 @@ func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grp
 		monitoring.NewCollector(p.zone, p.module, of, klog.FromContext(ctx)),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	if p.servers != nil {
+		own.MustRegister(monitoring.NewServers(p.servers.Status))
+	}
 	alive := func(ctx context.Context) error {
 		_, err := csi.NewIdentityClient(conn).Probe(ctx, &csi.ProbeRequest{})
 		return err

@@ -38,6 +38,10 @@ type Config struct {
 	ZoneKind  string
 	ZoneName  string
 	File      file.Config
+	// Mount says how pods get volumes: by Mount... below.
+	Mount string
+	// Keeper is the socket of the keeper of mounts by FUSE.
+	Keeper string
 	// SnapshotDir is outside of the zone; without one snapshots go nowhere else.
 	SnapshotDir string
 	Cluster     bool
@@ -54,6 +58,14 @@ type Config struct {
 	// Call wraps the context of each call in tests.
 	Call func(context.Context) context.Context `json:"-"`
 }
+
+// Ways in which pods get volumes. MountAuto is the only way that the zone's kind allows.
+const (
+	MountAuto   = "auto"
+	MountModule = "module"
+	MountFUSE   = "fuse"
+	MountNone   = "none"
+)
 
 var (
 	driverName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
@@ -137,6 +149,8 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.NodeHooks, "node-hooks", "", "socket of KubeVirt's node hooks (1.9); none if empty")
 	fs.StringVar(&c.ToolsDir, "tools", "", "folder of stargatectl and mkfs.stargatefs; from PATH if empty")
 	fs.StringVar(&c.ZoneKind, "zone-kind", "dax", "dax: reserved memory; file: files on a file system in memory; none")
+	fs.StringVar(&c.Mount, "mount", MountAuto, "how pods get a volume: module (dax), fuse (file; with --keeper), none (file: as memory of VMs only); auto: the way that the zone allows")
+	fs.StringVar(&c.Keeper, "keeper", "", "socket of the keeper of mounts by FUSE (stargate-keeper)")
 	fs.StringVar(&c.ZoneName, "zone", "stargate", "name of the zone (dax)")
 	fs.StringVar(&c.File.Dir, "zone-dir", "", "folder of the volumes (file)")
 	fs.Var(bytes{&c.File.Base}, "zone-base", "guest-physical address at which the volumes begin (file)")
@@ -179,6 +193,9 @@ func (c *Config) Check() error {
 	if err := request.CheckInline(c.Driver.Inline); err != nil {
 		return fmt.Errorf("--inline-parameters: %w", err)
 	}
+	if err := c.checkMount(); err != nil {
+		return err
+	}
 	switch pool.Kind(c.ZoneKind) {
 	case pool.DAX:
 		if !pool.ValidName(c.ZoneName) {
@@ -194,4 +211,37 @@ func (c *Config) Check() error {
 		return c.File.Check()
 	}
 	return fmt.Errorf("--zone-kind %q: must be dax, file or none", c.ZoneKind)
+}
+
+// checkMount refuses ways to mount that the zone does not have.
+func (c *Config) checkMount() error {
+	kind := pool.Kind(c.ZoneKind)
+	switch c.Mount {
+	case "", MountAuto:
+		return nil
+	case MountModule:
+		if kind == pool.File {
+			return fmt.Errorf("--mount module: the module mounts devices, and the volumes of --zone-kind file are files; use fuse or auto")
+		}
+		return nil
+	case MountFUSE:
+		if kind == pool.DAX {
+			return fmt.Errorf("--mount fuse: the volumes of --zone-kind dax are block devices, whose page cache hides what other systems store; use module or auto, or --zone-kind file on a DAX file system")
+		}
+		if c.Keeper == "" {
+			return fmt.Errorf("--mount fuse needs --keeper")
+		}
+		return nil
+	case MountNone:
+		if kind == pool.DAX {
+			return fmt.Errorf("--mount none: volumes of --zone-kind dax are always mounted; use module or auto")
+		}
+		return nil
+	}
+	return fmt.Errorf("--mount %q: auto, module, fuse or none", c.Mount)
+}
+
+// byFUSE reports whether pods get mounts by servers.
+func (c *Config) byFUSE() bool {
+	return pool.Kind(c.ZoneKind) == pool.File && c.Keeper != "" && c.Mount != MountNone
 }

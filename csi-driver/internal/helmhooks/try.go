@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"stargate/csi-driver/internal/mounts"
 	"stargate/csi-driver/internal/pool"
 )
 
@@ -29,6 +30,10 @@ const tried = 1 << 20
 func Try(dir string) (string, error) {
 	info, err := os.Stat(filepath.Join(dir, region))
 	if errors.Is(err, fs.ErrNotExist) {
+		// By FUSE a volume has files alone.
+		if at, err := mounts.New().At(dir); err == nil && at != nil && at.FsType == mounts.Served {
+			return tryFiles(dir)
+		}
 		return "", fmt.Errorf("%s is no volume of StargateFS: it has no %s", dir, region)
 	}
 	if err != nil {

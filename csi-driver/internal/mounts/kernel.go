@@ -41,6 +41,39 @@ func (k kernel) Mount(source, target, fstype string, options []string) error {
 	return nil
 }
 
+var servedFlags = map[string]uintptr{
+	"ro": unix.MS_RDONLY, "nosuid": unix.MS_NOSUID, "nodev": unix.MS_NODEV, "noexec": unix.MS_NOEXEC, "sync": unix.MS_SYNCHRONOUS,
+	"dirsync": unix.MS_DIRSYNC, "noatime": unix.MS_NOATIME, "strictatime": unix.MS_STRICTATIME, "lazytime": unix.MS_LAZYTIME,
+}
+
+const (
+	selinux = "/sys/fs/selinux"
+	// maxRead is IO_MAX of kernel/tools/fuse.
+	maxRead = 1 << 20
+)
+
+// MountServed is mount(2): mount(8) would look for a program that mounts this type.
+func (kernel) MountServed(source, target string, fuse *os.File, options []string) error {
+	_, err := os.Stat(selinux)
+	flags, more := served(options, err == nil)
+	data := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,default_permissions,allow_other,max_read=%d%s", fuse.Fd(), maxRead, more)
+	if err := unix.Mount(source, target, Served, flags, data); err != nil {
+		return fmt.Errorf("mount %s at %s by FUSE: %w", source, target, err)
+	}
+	return nil
+}
+
+// served converts options of mount(8). Without SELinux a context has no effect, as with mount(8).
+func served(options []string, labels bool) (flags uintptr, data string) {
+	for _, o := range options {
+		flags |= servedFlags[o]
+		if label, ok := strings.CutPrefix(o, "context="); ok && labels {
+			data += fmt.Sprintf(",context=%q", label)
+		}
+	}
+	return flags, data
+}
+
 // Bind does not use mount(8): that and mount-utils need two steps for a read-only mount. A crash
 // between them would leave a pod's mount writable, and nothing would show it. So the mount is made
 // detached with all its attributes, and attached in one step.

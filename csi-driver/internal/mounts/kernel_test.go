@@ -38,3 +38,16 @@ func TestKnown(t *testing.T) {
 		t.Error("this kernel has no proc")
 	}
 }
+
+// Options of mount(8) become those of mount(2). Others, and a context without SELinux, are left
+// out.
+func TestServedOptions(t *testing.T) {
+	options := []string{"ro", "noatime", "nosuid", "nodev", "map=walk", "errors=continue", "relatime", "context=u:r:t:s0"}
+	flags, data := served(options, true)
+	if flags != unix.MS_RDONLY|unix.MS_NOATIME|unix.MS_NOSUID|unix.MS_NODEV || data != `,context="u:r:t:s0"` {
+		t.Errorf("%#x %s", flags, data)
+	}
+	if _, data = served(options, false); data != "" {
+		t.Errorf("without SELinux: %s", data)
+	}
+}

@@ -7,6 +7,7 @@ package mounts
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,9 @@ type System interface {
 	Entries() ([]mount.MountInfo, error)
 	// Mount mounts a file system.
 	Mount(source, target, fstype string, options []string) error
+	// MountServed mounts a file system whose calls a process answers by that descriptor of
+	// /dev/fuse. Options that only such a process knows are left out.
+	MountServed(source, target string, fuse *os.File, options []string) error
 	// Bind shows source at target, with these attributes from the first moment.
 	Bind(source, target string, attributes uint64) error
 	// Takes reports whether the kernel's file system of that type has an option.
@@ -30,6 +34,9 @@ type System interface {
 	// Unmount removes the uppermost mount; EBUSY while it is in use, EINVAL if there is none.
 	Unmount(path string) error
 }
+
+// Served is the type of mounts of MountServed in the kernel's table.
+const Served = "fuse.stargatefs"
 
 // Mounter mounts and unmounts.
 type Mounter struct{ System }

@@ -82,6 +82,9 @@ func MakeDir(path string) error {
 		return errkind.Wrap(errkind.Internal, err, "directory to mount at")
 	}
 	st, err := os.Lstat(path)
+	if errors.Is(err, unix.ENOTCONN) {
+		return nil // a mount whose server has ended: its mount point is a directory
+	}
 	if err != nil {
 		return errkind.Wrap(errkind.Internal, err, "directory to mount at")
 	}

@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/mount-utils"
@@ -26,6 +28,7 @@ const (
 	hidden      = ".stargate"
 	region      = "region"
 	description = "volume.json"
+	stage       = "files" // of the mount that pods get, if there are servers
 )
 
 // A tiny file system for these two names; the name of its source is enough to recognise it. It is
@@ -42,16 +45,129 @@ type spacer interface {
 	Space(ctx context.Context, v pool.Volume) (stargatectl.Space, error)
 }
 
-// File shows a folder with the volume's file in it; nothing is mounted on the node (D14).
+// File shows a folder with the volume's file in it (D14). With servers only VMs' pods get this
+// folder; the others get a mount of the volume. That is made when the first such pod comes, and
+// unmounted after the last one, so that a volume of VMs alone has no server.
 type File struct {
 	m    *mounts.Mounter
 	zone spacer
+	by   *served  // nil: no pod can mount
+	pods *Mounted // by those servers
+
+	mu         sync.Mutex
+	publishing map[string]int // calls, by the name of their volume
 }
 
 var _ Presenter = (*File)(nil)
 
-// NewFile is for zones of files.
-func NewFile(m *mounts.Mounter, z spacer) *File { return &File{m, z} }
+// NewFile is for zones of files, without mounts for pods.
+func NewFile(m *mounts.Mounter, z spacer) *File { return &File{m: m, zone: z} }
+
+// NewServedFile gives pods mounts by servers. group is QEMU's; device opens /dev/fuse.
+func NewServedFile(m *mounts.Mounter, z spacer, group int, servers Servers, device func() (*os.File, error)) *File {
+	by := &served{m, servers, device}
+	return &File{m: m, zone: z, by: by, pods: &Mounted{m, by, group}, publishing: map[string]int{}}
+}
+
+// mounts reports whether a pod gets a mount.
+func (f *File) mounts(o Options) bool { return f.pods != nil && !o.Machine }
+
+// begin keeps the stage of a volume until end is called.
+func (f *File) begin(v pool.Volume) (end func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.publishing[v.Name]++
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.publishing[v.Name]--; f.publishing[v.Name] == 0 {
+			delete(f.publishing, v.Name)
+		}
+	}
+}
+
+// mayBe refuses a read-only volume to pods and VMs at once: a server is a member, and VMs cannot
+// mount their read-only memory beside one.
+func (f *File) mayBe(v pool.Volume, o Options) error {
+	if f.pods == nil || !o.Unwritten {
+		return nil
+	}
+	entries, err := f.m.Entries()
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		e := &entries[i]
+		other := isServed(v.Name, e) && !inShell(entries, e)
+		if f.mounts(o) {
+			other = isShell(v, e) && mounts.Marked(e)
+		}
+		if other {
+			return errkind.New(errkind.InUse, "volume %s is read-only for all (ReadOnlyMany), so virtual machines and other pods of this node cannot have it at the same time; it is at %s", v.Name, e.MountPoint)
+		}
+	}
+	return nil
+}
+
+// give mounts the volume for a pod, in the shell at the staging path, and binds it from there.
+func (f *File) give(ctx context.Context, v pool.Volume, staging, target string, o Options) error {
+	defer f.begin(v)()
+	at, err := f.m.At(staging)
+	if err != nil {
+		return err
+	}
+	if at == nil || !isShell(v, at) {
+		return errkind.New(errkind.InUse, "volume %s is not staged at %s", v.Name, staging)
+	}
+	path := filepath.Join(staging, hidden, stage)
+	if err := mounts.MakeDir(path); err != nil {
+		return err
+	}
+	// One pod's mount may be read-only; the stage is only if all are.
+	common := o
+	common.ReadOnly = o.Unwritten
+	if err := f.pods.Stage(ctx, v, path, common); err != nil {
+		return err
+	}
+	return f.pods.Publish(ctx, v, path, target, o)
+}
+
+// tidy lets no call begin to publish meanwhile: it would bind a stage that is being unmounted.
+func (f *File) tidy() ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.by.tidy(f.publishing)
+}
+
+// Withdraw also ends the servers of volumes that no pod uses any more.
+func (f *File) Withdraw(ctx context.Context, path string) error {
+	if f.pods == nil {
+		return withdraw(ctx, f.m, path)
+	}
+	before, err := f.m.Entries()
+	if err != nil {
+		return errkind.Wrap(errkind.Internal, err, "path %s", path)
+	}
+	if err := withdraw(ctx, f.m, path); err != nil {
+		return err
+	}
+	gone, err := f.tidy()
+	if err != nil {
+		return err
+	}
+	failpoint.Reached(ctx, "fuse: unmounted")
+	more, err := f.by.left(servedAt(before, path))
+	if err != nil {
+		return err
+	}
+	gone = append(gone, more...)
+	for _, name := range gone {
+		if err := f.by.servers.Gone(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 type described struct {
 	Kind      pool.Kind           `json:"kind"`
@@ -117,23 +233,29 @@ func write(v pool.Volume, path string) error {
 	return os.Rename(name+".new", name)
 }
 
-// Publish binds the shell and, upon the file in it, the volume.
+// Publish binds the shell and, upon the file in it, the volume; or a mount of the volume. A pod
+// that has one of the two keeps it when another driver repeats the call.
 func (f *File) Publish(ctx context.Context, v pool.Volume, staging, target string, o Options) error {
+	if err := f.mayBe(v, o); err != nil {
+		return err
+	}
 	at, err := f.m.At(target)
 	if err != nil {
 		return err
 	}
-	if at != nil && !isShell(v, at) {
+	switch {
+	case at != nil && isShell(v, at):
+		return f.region(ctx, v, target, o.ReadOnly)
+	case f.mounts(o):
+		return f.give(ctx, v, staging, target, o)
+	case at != nil:
 		return inTheWay(target)
 	}
-	if at == nil {
-		if err := f.m.Bind(staging, target, mounts.Attributes(true, o.mark())); err != nil {
-			return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
-		}
-		failpoint.Reached(ctx, "shell: bound")
-		return f.bindRegion(ctx, v, target, o.ReadOnly)
+	if err := f.m.Bind(staging, target, mounts.Attributes(true, o.mark())); err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
 	}
-	return f.region(ctx, v, target, o.ReadOnly)
+	failpoint.Reached(ctx, "shell: bound")
+	return f.bindRegion(ctx, v, target, o.ReadOnly)
 }
 
 // region binds the volume's memory for a pod. It may be read-only for one pod and writable for
@@ -165,11 +287,16 @@ func (f *File) bindRegion(ctx context.Context, v pool.Volume, target string, rea
 	return nil
 }
 
-// Direct makes a shell for one pod alone. It is done when it is closed and has its region.
+// Direct makes a shell for one pod alone, which is done when it is closed and has its region; or a
+// mount of the volume.
 func (f *File) Direct(ctx context.Context, v pool.Volume, target string, o Options) error {
 	at, err := f.m.At(target)
 	if err != nil {
 		return err
+	}
+	if f.mounts(o) && (at == nil || !isShell(v, at)) {
+		defer f.begin(v)()
+		return f.pods.Direct(ctx, v, target, o)
 	}
 	if at == nil || !mounts.ReadOnly(at) {
 		if err := f.Stage(ctx, v, target, o); err != nil {
@@ -187,7 +314,7 @@ func (f *File) Direct(ctx context.Context, v pool.Volume, target string, o Optio
 	return f.region(ctx, v, target, o.ReadOnly)
 }
 
-// Shown are its shells.
+// Shown are its shells, and its mounts for pods.
 func (f *File) Shown(v pool.Volume) ([]string, error) {
 	all, err := f.ShownAll([]pool.Volume{v})
 	return all[v.Name], err
@@ -206,8 +333,12 @@ func (f *File) ShownAll(volumes []pool.Volume) (map[string][]string, error) {
 		}
 	}
 	all := map[string][]string{}
+	var served map[string][]string
+	if f.by != nil {
+		served = f.by.points(entries, volumes)
+	}
 	for _, v := range volumes {
-		all[v.Name] = points[v.Name]
+		all[v.Name] = slices.Concat(points[v.Name], served[v.Name])
 	}
 	return all, nil
 }

@@ -57,7 +57,7 @@ func TestFailuresLeaveNoMount(t *testing.T) {
 	}
 	open.Close()
 	none("again", target, f.Publish(ctx, v, staging, target, Options{}))
-	if err := Withdraw(ctx, m, staging); err != nil {
+	if err := f.Withdraw(ctx, staging); err != nil {
 		t.Error(err)
 	}
 	// A stage fails if its files do not fit into the shell.

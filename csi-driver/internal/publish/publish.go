@@ -89,6 +89,8 @@ type Presenter interface {
 	ShownAll(volumes []pool.Volume) (map[string][]string, error)
 	// Machines are the paths in VMs' pods. The mounts carry a mark.
 	Machines(v pool.Volume) ([]string, error)
+	// Withdraw undoes the others' work at a path, whatever volume is there.
+	Withdraw(ctx context.Context, path string) error
 	// Usage is the use of the volume, from its mount or from the volume itself.
 	Usage(ctx context.Context, v pool.Volume, path string) (Usage, error)
 	// Grown makes the mounts follow a volume that has grown.
@@ -97,12 +99,12 @@ type Presenter interface {
 
 // ours reports whether a Presenter has made a mount, of any volume: the zone may be gone by now.
 func ours(at *mount.MountInfo) bool {
-	return at.FsType == fsType || at.FsType == shellType && strings.HasPrefix(at.Source, shellSource) && at.Root == "/"
+	return at.FsType == fsType || (at.FsType == shellType || at.FsType == mounts.Served) && strings.HasPrefix(at.Source, shellSource) && at.Root == "/"
 }
 
-// Withdraw undoes the work of any Presenter at a path. Nothing else is touched, there or below: the
+// withdraw undoes the work of any Presenter at a path. Nothing else is touched, there or below: the
 // caller chooses the path, and others may have volumes there.
-func Withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
+func withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
 	err := m.Clear(path, ours)
 	if errors.Is(err, unix.EBUSY) {
 		return errkind.Wrap(errkind.Busy, err, "path %s: a process still uses it", path)

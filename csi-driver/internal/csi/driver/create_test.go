@@ -78,7 +78,7 @@ func TestSameNameOtherParameters(t *testing.T) {
 		if c.source != nil {
 			z.origin = "v"
 		}
-		d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, nil, nil, nil, nil)
+		d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, nil, nil, nil)
 		r := asked(c.asked, c.source)
 		r.CapacityRange = &csi.CapacityRange{RequiredBytes: pool.Gigabyte}
 		_, err := d.CreateVolume(context.Background(), r)
@@ -90,7 +90,7 @@ func TestSameNameOtherParameters(t *testing.T) {
 
 // A copy without a given size has its source's size, not the default size of a new volume.
 func TestCopiesWithoutASize(t *testing.T) {
-	d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: 8 * pool.Gigabyte}, strict{t: t}, nil, nil, nil, nil)
+	d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: 8 * pool.Gigabyte}, strict{t: t}, nil, nil, nil)
 	for most, want := range map[string]codes.Code{"2Gi": codes.OK, "512Mi": codes.InvalidArgument} {
 		res, err := d.CreateVolume(context.Background(), asked(map[string]string{"maxSize": most}, copyOfV()))
 		if status.Code(grpcstatus.Of(err)) != want || err == nil && res.GetVolume().GetCapacityBytes() != pool.Gigabyte {
@@ -104,7 +104,7 @@ func TestCopiesWithoutASize(t *testing.T) {
 func TestTopologies(t *testing.T) {
 	config := request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}
 	key := config.TopologyKey()
-	d := New(config, strict{t: t}, nil, nil, nil, nil)
+	d := New(config, strict{t: t}, nil, nil, nil)
 	of := func(words ...string) *csi.Topology {
 		segments := map[string]string{}
 		for i := 0; i < len(words); i += 2 {

@@ -29,14 +29,14 @@ type Driver struct {
 }
 
 // New gives all services the same zone, and the same knowledge of calls in progress.
-func New(config request.Config, z pool.Zone, show publish.Presenter, m *mounts.Mounter, k *kernelmodule.Module, folder *mounts.Folder) *Driver {
+func New(config request.Config, z pool.Zone, show publish.Presenter, k *kernelmodule.Module, folder *mounts.Folder) *Driver {
 	volumes := volume.New(z, show)
 	h := health.New(z, volumes, k)
-	inline := ephemeral.New(config, z, show, m, volumes)
+	inline := ephemeral.New(config, z, show, volumes)
 	return &Driver{
 		Identity:   identity.New(config, z),
 		Controller: controller.New(config, z, show, volumes, h),
-		Node:       node.New(config, show, m, folder, node.Shared{Volumes: volumes, Health: h, Inline: inline}),
+		Node:       node.New(config, show, folder, node.Shared{Volumes: volumes, Health: h, Inline: inline}),
 		Health:     h,
 	}
 }

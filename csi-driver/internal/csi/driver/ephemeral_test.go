@@ -96,7 +96,7 @@ func TestInlineVolumesAreNotLeft(t *testing.T) {
 		if c.before {
 			z.there[name] = true
 		}
-		d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, failing{shower{t, kubelet}, c.show}, mounts.New(), kernelmodule.New(kubelet), folder)
+		d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, failing{shower{t, kubelet}, c.show}, kernelmodule.New(kubelet), folder)
 		target := filepath.Join(kubelet, "pod")
 		_, err = d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
 			VolumeId: id, TargetPath: target, VolumeContext: map[string]string{request.ContextInline: "true"},
@@ -121,7 +121,7 @@ func TestInlineOnNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, pool.Nothing{}, shower{t, kubelet}, mounts.New(), kernelmodule.New(kubelet), folder)
+	d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, pool.Nothing{}, shower{t, kubelet}, kernelmodule.New(kubelet), folder)
 	id, target := "csi-"+strings.Repeat("0123456789abcdef", 4), filepath.Join(kubelet, "pod")
 	_, err = d.NodePublishVolume(context.Background(), &csi.NodePublishVolumeRequest{
 		VolumeId: id, TargetPath: target, VolumeContext: map[string]string{request.ContextInline: "true"},
@@ -147,7 +147,7 @@ func TestClaimsAreNotInline(t *testing.T) {
 		t.Fatal(err)
 	}
 	z := &inlineZone{there: map[string]bool{}, delete: errkind.New(errkind.Internal, "LVM does not answer")}
-	d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, shower{t, kubelet}, mounts.New(), kernelmodule.New(kubelet), folder)
+	d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, z, shower{t, kubelet}, kernelmodule.New(kubelet), folder)
 	for _, id := range []string{"pvc-01234567-89ab-cdef-0123-456789abcdef", pool.NameFor("a name that LVM does not take"), "v"} {
 		target := filepath.Join(kubelet, "pod")
 		if err := os.MkdirAll(target, 0o755); err != nil {

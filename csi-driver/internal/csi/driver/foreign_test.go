@@ -26,7 +26,7 @@ func (foreign) Get(_ context.Context, name string) (pool.Volume, error) {
 // Objects of other programs in the zone are no volumes of the driver.
 func TestForeign(t *testing.T) {
 	ctx := context.Background()
-	d := New(request.Config{Name: "d", NodeID: "n"}, foreign{}, nil, nil, kernelmodule.New(t.TempDir()), nil)
+	d := New(request.Config{Name: "d", NodeID: "n"}, foreign{}, nil, kernelmodule.New(t.TempDir()), nil)
 	capabilities := asked(nil, nil).GetVolumeCapabilities()
 	for what, call := range map[string]func() error{
 		"get": func() error {

@@ -146,6 +146,8 @@ func (s shower) Usage(_ context.Context, _ pool.Volume, path string) (publish.Us
 	return publish.Usage{}, s.at(publish.Options{}, path)
 }
 
+func (s shower) Withdraw(_ context.Context, path string) error { return s.at(publish.Options{}, path) }
+
 func (shower) Grown(context.Context, pool.Volume) error { return nil }
 
 // said are the fields of a request.
@@ -290,7 +292,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add(s.id, s.name, s.path, s.key, s.value, s.n)
 	}
 	f.Fuzz(func(t *testing.T, id, name, path, key, value string, n int64) {
-		d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: 1 << 30}, strict{t: t}, shower{t, kubelet}, mounts.New(), kernelmodule.New(root), folder)
+		d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: 1 << 30}, strict{t: t}, shower{t, kubelet}, kernelmodule.New(root), folder)
 		s := said{id, name, kubelet + "/" + path, key, value, n}
 		for what, call := range s.calls(d) {
 			err := call(context.Background())

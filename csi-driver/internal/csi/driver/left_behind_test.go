@@ -53,7 +53,7 @@ func (l *leftBehind) TakeSnapshot(context.Context, string, pool.Volume, pool.Tar
 
 func TestLeftoverIsFound(t *testing.T) {
 	at := func(size int64) *Driver {
-		return New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, &leftBehind{strict: strict{t: t}, size: size}, nil, nil, nil, nil)
+		return New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, &leftBehind{strict: strict{t: t}, size: size}, nil, nil, nil)
 	}
 	r := &csi.CreateVolumeRequest{
 		Name: "new", CapacityRange: &csi.CapacityRange{RequiredBytes: pool.Gigabyte, LimitBytes: pool.Gigabyte},
@@ -91,7 +91,7 @@ func (z deaf) Create(context.Context, pool.Spec) (pool.Volume, error) { return p
 // the volume.
 func TestWithoutAnAnswer(t *testing.T) {
 	for kind, want := range map[errkind.Kind]codes.Code{errkind.NoZone: codes.ResourceExhausted, errkind.NoAnswer: codes.Unavailable} {
-		d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, deaf{strict{t: t}, kind}, nil, nil, nil, nil)
+		d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, deaf{strict{t: t}, kind}, nil, nil, nil)
 		_, err := d.CreateVolume(context.Background(), &csi.CreateVolumeRequest{
 			Name: "new", VolumeCapabilities: []*csi.VolumeCapability{{
 				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},

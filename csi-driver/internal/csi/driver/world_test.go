@@ -62,7 +62,7 @@ func (w *world) with(show publish.Presenter) *driver.Driver {
 		w.t.Fatal(err)
 	}
 	config := request.Config{Name: "stargate.csi.dev", Version: "test", NodeID: "n1", DefaultSize: 32 * mib, ControllerExpand: true}
-	return driver.New(config, w.zone, show, mounts.On(w.table), w.module(), folder)
+	return driver.New(config, w.zone, show, w.module(), folder)
 }
 
 // module has a folder in place of sysfs, with volumes' paths in place of their devices' numbers.

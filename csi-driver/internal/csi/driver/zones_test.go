@@ -35,7 +35,7 @@ func (w *world) another(id string, gone ...string) {
 	}
 	config := request.Config{Name: "stargate.csi.dev", NodeID: "n1", DefaultSize: 32 * mib, ControllerExpand: true, GoneZones: gone}
 	m := mounts.On(w.table)
-	w.driver = driver.New(config, w.zone, publish.NewFile(m, w.zone), m, kernelmodule.New(w.dir), folder)
+	w.driver = driver.New(config, w.zone, publish.NewFile(m, w.zone), kernelmodule.New(w.dir), folder)
 }
 
 func (w *world) made(name string) (id string) {
@@ -134,7 +134,7 @@ func (w *world) beside(dir string) (end func()) {
 	}
 	config := request.Config{Name: "stargate.csi.dev", NodeID: "n1", DefaultSize: 32 * mib, SnapshotFolder: true}
 	m := mounts.On(w.table)
-	w.driver = driver.New(config, f.Beside(w.zone), publish.NewFile(m, w.zone), m, kernelmodule.New(w.dir), kubelet)
+	w.driver = driver.New(config, f.Beside(w.zone), publish.NewFile(m, w.zone), kernelmodule.New(w.dir), kubelet)
 	return func() { f.Close() }
 }
 
@@ -265,7 +265,7 @@ func TestSourceOfAnotherNode(t *testing.T) {
 		w.wants(what+" of the same name", w.create(context.Background(), "c", source("@"+of)), codes.ResourceExhausted)
 		w.must(w.delete(context.Background(), "v"))
 		w.must(w.deleteSnapshot(context.Background(), "s"))
-		none := driver.New(request.Config{Name: "stargate.csi.dev", NodeID: "n2", DefaultSize: 32 * mib}, pool.Nothing{}, nil, nil, nil, nil)
+		none := driver.New(request.Config{Name: "stargate.csi.dev", NodeID: "n2", DefaultSize: 32 * mib}, pool.Nothing{}, nil, nil, nil)
 		for _, in := range []string{"@" + of, ""} {
 			_, err := none.CreateVolume(context.Background(), &csi.CreateVolumeRequest{
 				Name: "c", VolumeCapabilities: []*csi.VolumeCapability{capability}, VolumeContentSource: source(in),

@@ -34,6 +34,7 @@ type Zone interface {
 // Shower mounts a volume for a pod.
 type Shower interface {
 	Direct(ctx context.Context, v pool.Volume, target string, o publish.Options) error
+	Withdraw(ctx context.Context, path string) error
 }
 
 // Volumes are the inline volumes of this node.
@@ -41,13 +42,12 @@ type Volumes struct {
 	config  request.Config
 	zone    Zone
 	show    Shower
-	mounts  *mounts.Mounter
 	volumes *volume.Volumes
 }
 
 // New shares volumes with the other services of the node.
-func New(config request.Config, z Zone, show Shower, m *mounts.Mounter, volumes *volume.Volumes) *Volumes {
-	return &Volumes{config: config, zone: z, show: show, mounts: m, volumes: volumes}
+func New(config request.Config, z Zone, show Shower, volumes *volume.Volumes) *Volumes {
+	return &Volumes{config: config, zone: z, show: show, volumes: volumes}
 }
 
 // Inline reports whether a volume's context belongs to an inline volume.
@@ -137,7 +137,7 @@ func (d *Volumes) makeAndShow(ctx context.Context, spec pool.Spec, target string
 var comesAgain = map[errkind.Kind]bool{errkind.Busy: true, errkind.NoSpace: true, errkind.NoZone: true, errkind.NoAnswer: true}
 
 func (d *Volumes) remove(ctx context.Context, name, target string) error {
-	if err := publish.Withdraw(ctx, d.mounts, target); err != nil {
+	if err := d.show.Withdraw(ctx, target); err != nil {
 		return err
 	}
 	if err := d.zone.Delete(ctx, name); err != nil {

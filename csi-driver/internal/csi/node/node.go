@@ -27,6 +27,7 @@ type Shower interface {
 	Publish(ctx context.Context, v pool.Volume, staging, target string, o publish.Options) error
 	Shown(v pool.Volume) ([]string, error)
 	Machines(v pool.Volume) ([]string, error)
+	Withdraw(ctx context.Context, path string) error
 	Usage(ctx context.Context, v pool.Volume, path string) (publish.Usage, error)
 }
 
@@ -36,7 +37,6 @@ type Node struct {
 
 	config  request.Config
 	show    Shower
-	mounts  *mounts.Mounter
 	folder  *mounts.Folder
 	volumes *volume.Volumes
 	health  *health.Health
@@ -53,8 +53,8 @@ type Shared struct {
 }
 
 // New serves paths in kubelet's folder only.
-func New(config request.Config, show Shower, m *mounts.Mounter, folder *mounts.Folder, with Shared) *Node {
-	return &Node{config: config, show: show, mounts: m, folder: folder, volumes: with.Volumes, health: with.Health, inline: with.Inline}
+func New(config request.Config, show Shower, folder *mounts.Folder, with Shared) *Node {
+	return &Node{config: config, show: show, folder: folder, volumes: with.Volumes, health: with.Health, inline: with.Inline}
 }
 
 // NodeGetCapabilities lists the calls that are served.
@@ -138,7 +138,7 @@ func (d *Node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRe
 		return nil, err
 	}
 	defer end()
-	if err := publish.Withdraw(ctx, d.mounts, path); err != nil {
+	if err := d.show.Withdraw(ctx, path); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
@@ -247,7 +247,7 @@ func (d *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolu
 		return nil, err
 	}
 	defer end()
-	if err := publish.Withdraw(ctx, d.mounts, target); err != nil {
+	if err := d.show.Withdraw(ctx, target); err != nil {
 		return nil, err
 	}
 	if err := d.inline.Delete(ctx, r.GetVolumeId(), target); err != nil {

@@ -43,6 +43,7 @@ type Call string
 const (
 	Entries     Call = "entries"
 	Mount       Call = "mount"
+	MountServed Call = "mount by a server"
 	Bind        Call = "bind"
 	Close       Call = "close"
 	Reconfigure Call = "reconfigure"
@@ -110,9 +111,18 @@ func (t *Table) Entries() ([]mount.MountInfo, error) {
 
 // Mount fails unless the directory is empty, because the table cannot cover files.
 func (t *Table) Mount(source, target, fstype string, options []string) error {
+	return t.mount(Mount, source, target, fstype, options)
+}
+
+// MountServed needs no descriptor: nobody answers calls in a table.
+func (t *Table) MountServed(source, target string, _ *os.File, options []string) error {
+	return t.mount(MountServed, source, target, mounts.Served, options)
+}
+
+func (t *Table) mount(call Call, source, target, fstype string, options []string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.failLocked(Mount)
+	err := t.failLocked(call)
 	if err == nil {
 		var in []os.DirEntry
 		if in, err = os.ReadDir(target); err == nil && len(in) > 0 {

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/errkind"
+)
+
+// Client is the driver's side. It holds the descriptors of all mounts, and gives them to the next
+// keeper.
+type Client struct {
+	socket string
+	log    klog.Logger
+
+	mu       sync.Mutex
+	held     map[string]*held
+	restarts map[string]int // of servers of earlier keepers, by volume
+	up       bool
+	servers  []Server
+}
+
+// held is a mount with the descriptors that the driver has of it.
+type held struct {
+	spec          Spec
+	id, instance  string // of server and keeper
+	mount, memory *os.File
+	since         time.Time
+	adopting      bool // a call that gives it to a keeper is in progress
+	refused       int  // how often a keeper has refused it
+}
+
+const (
+	followEvery = time.Second
+	askLimit    = 10 * time.Second
+	// serveLimit is long: a server that joins may have to recover a large volume.
+	serveLimit = 2 * time.Minute
+	goneLimit  = 30 * time.Second
+	// A keeper that starts may refuse a mount whose last server is still ending.
+	mostRefusals = 10
+)
+
+// NewClient is for the keeper at a socket (unix:///...). Run follows that keeper.
+func NewClient(socket string, log klog.Logger) *Client {
+	return &Client{socket: strings.TrimPrefix(socket, "unix://"), log: log, held: map[string]*held{}, restarts: map[string]int{}}
+}
+
+// refusal is an answer of the keeper. Other errors are calls without an answer.
+type refusal struct{ reply }
+
+func (r refusal) Error() string { return r.reply.Error }
+
+func (c *Client) call(ctx context.Context, limit time.Duration, r request, files ...*os.File) (reply, []*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", c.socket)
+	if err != nil {
+		return reply{}, nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	r.Protocol = Protocol
+	uc := conn.(*net.UnixConn)
+	var a reply
+	if err := send(uc, r, files...); err != nil {
+		return a, nil, err
+	}
+	got, err := receive(uc, &a)
+	if err == nil && a.Error != "" {
+		err = refusal{a}
+	}
+	if err != nil {
+		closeAll(got)
+		got = nil
+	}
+	return a, got, err
+}
+
+// Serve has a mount served; its caller keeps its own descriptor. It returns when the server has
+// joined the volume.
+func (c *Client) Serve(ctx context.Context, name, volume string, options []string, mount *os.File) error {
+	mine, err := copies(mount)
+	if err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", name)
+	}
+	h := &held{spec: Spec{name, volume, options}, mount: mine[0]}
+	if err := c.give(ctx, h, mount); err != nil {
+		closeAll(mine)
+		return c.explained(name, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was := c.held[name]; was != nil {
+		was.close()
+	}
+	c.held[name] = h
+	return nil
+}
+
+// give calls the keeper; h is not in the table, or is marked as adopting.
+func (c *Client) give(ctx context.Context, h *held, files ...*os.File) error {
+	a, got, err := c.call(ctx, serveLimit, request{Call: callServe, Spec: h.spec}, files...)
+	if err != nil {
+		return err
+	}
+	if len(got) != 1 || len(a.Servers) != 1 {
+		closeAll(got)
+		return errors.New("the keeper's answer is not understood")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.memory != nil {
+		h.memory.Close()
+	}
+	h.memory, h.id, h.instance, h.since = got[0], a.Servers[0].ID, a.Instance, time.Now()
+	return nil
+}
+
+// explained is the error of a call that starts a server.
+func (c *Client) explained(name string, err error) error {
+	var r refusal
+	if !errors.As(err, &r) {
+		return errkind.Wrap(errkind.NoAnswer, err, "volume %s: the keeper of mounts on this node does not answer at %s", name, c.socket)
+	}
+	if r.Protocol != Protocol {
+		return errkind.New(errkind.InUse, "volume %s: the keeper of mounts on this node is of release %s, which this driver cannot ask for new mounts: delete the keeper's pod on this node; mounted volumes go on", name, r.Release)
+	}
+	return errkind.Wrap(errkind.Internal, err, "volume %s: no server", name)
+}
+
+func (h *held) close() { closeAll([]*os.File{h.mount, h.memory}) }
+
+// Follow compares what the driver holds with what the keeper serves. It takes descriptors that it
+// has not, closes those of mounts that have ended, and gives the mounts to a new keeper.
+func (c *Client) Follow(ctx context.Context) error {
+	began := time.Now()
+	a, _, err := c.call(ctx, askLimit, request{Call: callList})
+	c.mu.Lock()
+	c.up = err == nil
+	if err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	c.servers = a.Servers
+	served := map[string]Server{}
+	var missing []string
+	for _, s := range a.Servers {
+		served[s.Name] = s
+		if h := c.held[s.Name]; h == nil || h.id != s.ID && !h.adopting && h.since.Before(began) {
+			missing = append(missing, s.Name)
+		}
+	}
+	for name, h := range c.held {
+		if _, ok := served[name]; ok || h.adopting || !h.since.Before(began) {
+			continue
+		}
+		if h.instance == a.Instance {
+			c.dropLocked(h)
+			continue
+		}
+		h.adopting = true
+		go c.adopt(ctx, h)
+	}
+	c.mu.Unlock()
+	for _, name := range missing {
+		c.take(ctx, name)
+	}
+	return nil
+}
+
+func (c *Client) dropLocked(h *held) {
+	if c.held[h.spec.Name] == h {
+		delete(c.held, h.spec.Name)
+	}
+	h.close()
+}
+
+// take gets the descriptors of a server that this driver has not started.
+func (c *Client) take(ctx context.Context, name string) {
+	a, got, err := c.call(ctx, askLimit, request{Call: callHold, Spec: Spec{Name: name}})
+	if err != nil || len(got) != 2 || len(a.Servers) != 1 {
+		closeAll(got) // it may have ended meanwhile
+		return
+	}
+	s := a.Servers[0]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was := c.held[name]; was != nil {
+		if was.id == s.ID {
+			closeAll(got)
+			return
+		}
+		was.close()
+	}
+	c.held[name] = &held{spec: s.Spec, id: s.ID, instance: a.Instance, mount: got[0], memory: got[1], since: time.Now()}
+}
+
+// adopt gives a mount to a keeper that has not started its server.
+func (c *Client) adopt(ctx context.Context, h *held) {
+	files, err := copies(h.mount, h.memory)
+	if err == nil {
+		err = c.give(ctx, h, files...)
+	}
+	closeAll(files)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.adopting = false
+	log := c.log.WithValues("volume", h.spec.Name)
+	var r refusal
+	switch {
+	case err == nil:
+		h.refused = 0
+		c.restarts[h.spec.Name]++
+		log.Info("A new keeper has started the server of a mount again")
+	case errors.As(err, &r):
+		if h.refused++; h.refused >= mostRefusals {
+			log.Error(err, "The keeper refuses a mount of its predecessor: it is given up, and its pods have to start anew")
+			c.dropLocked(h)
+		}
+	default:
+		log.V(4).Info("The keeper does not answer", "reason", err.Error())
+	}
+}
+
+// Run follows the keeper until ctx is done.
+func (c *Client) Run(ctx context.Context) {
+	up := true
+	for {
+		err := c.Follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if (err == nil) != up {
+			if up = err == nil; up {
+				c.log.Info("The keeper of mounts answers again")
+			} else {
+				c.log.Error(err, "The keeper of mounts does not answer: pods that use its mounts wait for the next one")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(followEvery):
+		}
+	}
+}
+
+// Serving reports whether the mount of a volume has a server, or will have one again. If the keeper
+// does not answer, that is known only of mounts that the driver holds.
+func (c *Client) Serving(ctx context.Context, name string) (bool, error) {
+	err := c.Follow(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held[name] != nil {
+		return true, nil
+	}
+	if err != nil {
+		return false, errkind.Wrap(errkind.NoAnswer, err, "volume %s: the keeper of mounts on this node does not answer at %s", name, c.socket)
+	}
+	return false, nil
+}
+
+// Gone waits until the server of a volume that is no longer mounted has left the volume.
+func (c *Client) Gone(ctx context.Context, name string) error {
+	for end := time.Now().Add(goneLimit); ; {
+		err := c.Follow(ctx)
+		c.mu.Lock()
+		h := c.held[name]
+		if h != nil && err != nil {
+			// Nobody can use the mount, and no keeper has to serve it.
+			c.dropLocked(h)
+			h = nil
+		}
+		c.mu.Unlock()
+		if h == nil {
+			return nil
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			return errkind.New(errkind.Busy, "volume %s: its server has not ended yet", name)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Status is the keeper as the driver saw it last.
+type Status struct {
+	Up       bool
+	Held     int            // mounts
+	Restarts map[string]int // of their servers, by volume
+}
+
+// Status is for metrics.
+func (c *Client) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := Status{Up: c.up, Held: len(c.held), Restarts: map[string]int{}}
+	for name := range c.held {
+		s.Restarts[name] = c.restarts[name]
+	}
+	for _, of := range c.servers {
+		if c.held[of.Name] != nil {
+			s.Restarts[of.Name] += of.Restarts
+		}
+	}
+	maps.DeleteFunc(c.restarts, func(name string, _ int) bool { return c.held[name] == nil })
+	return s
+}
+
+// Check asks the keeper whether it answers.
+func Check(ctx context.Context, socket string) error {
+	_, _, err := NewClient(socket, klog.FromContext(ctx)).call(ctx, askLimit, request{Call: callList})
+	return err
+}
+
+// Device opens the device of FUSE.
+func Device() (*os.File, error) {
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil && slices.Contains([]error{unix.ENOENT, unix.ENXIO, unix.ENODEV}, err) {
+		return nil, errkind.Wrap(errkind.Internal, err, "/dev/fuse: load the module fuse on this node (modprobe fuse)")
+	}
+	if err != nil {
+		return nil, errkind.Wrap(errkind.Internal, err, "/dev/fuse")
+	}
+	return os.NewFile(uintptr(fd), "/dev/fuse"), nil
+}

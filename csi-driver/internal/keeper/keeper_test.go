@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2/ktesting"
+
+	"stargate/csi-driver/internal/errkind"
+)
+
+// servers are processes that a test ends.
+type servers struct {
+	mu      sync.Mutex
+	started []Spec
+	seen    []byte            // the first byte of the memory at each start
+	ends    []chan error      // of running ones
+	refuse  func(n int) error // of the nth start, before it joins
+}
+
+func (s *servers) run(of Spec, _, memory *os.File, began func(int), joined func()) error {
+	s.mu.Lock()
+	first := []byte{0}
+	_, _ = memory.ReadAt(first, 0)
+	s.started, s.seen = append(s.started, of), append(s.seen, first[0])
+	n, end := len(s.started), make(chan error)
+	_, err := memory.WriteAt([]byte{byte(n)}, 0)
+	if err == nil && s.refuse != nil {
+		err = s.refuse(n)
+	}
+	s.ends = append(s.ends, end)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	began(n)
+	joined()
+	return <-end
+}
+
+// end ends the last started server.
+func (s *servers) end(err error) {
+	s.mu.Lock()
+	last := s.ends[len(s.ends)-1]
+	s.mu.Unlock()
+	last <- err
+}
+
+func (s *servers) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.started)
+}
+
+// world is a keeper on a socket, and the driver's side of it.
+type world struct {
+	t      *testing.T
+	socket string
+	servers
+	stop func()
+	*Client
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sgkeep") // names of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	w := &world{t: t, socket: filepath.Join(dir, "s")}
+	w.begin()
+	t.Cleanup(func() { w.stop() })
+	w.Client = NewClient("unix://"+w.socket, ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true))))
+	return w
+}
+
+// begin starts a keeper; stop ends it without its servers, as nothing can kill these here.
+func (w *world) begin() {
+	w.t.Helper()
+	os.Remove(w.socket)
+	l, err := net.Listen("unix", w.socket)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	k := New(Config{Dir: "/zone", Release: "1.2.3", Run: w.run}, ktesting.NewLogger(w.t, ktesting.NewConfig(ktesting.BufferLogs(true))))
+	done := make(chan error, 1)
+	go func() { done <- k.Serve(ctx, l) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// mount is a mount's descriptor: ended reports whether nobody has it any more.
+func (w *world) mount() (mount *os.File, ended func() bool) {
+	w.t.Helper()
+	r, mount, err := os.Pipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { r.Close() })
+	over := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, r); close(over) }()
+	return mount, func() bool {
+		select {
+		case <-over:
+			return true
+		case <-time.After(10 * time.Millisecond):
+			return false
+		}
+	}
+}
+
+// served has a volume served, as package publish does.
+func (w *world) served(name string) (ended func() bool) {
+	w.t.Helper()
+	mount, ended := w.mount()
+	defer mount.Close()
+	if err := w.Serve(context.Background(), name, "/zone/"+name, []string{"noatime"}, mount); err != nil {
+		w.t.Fatal(err)
+	}
+	return ended
+}
+
+func (w *world) soon(what string, is func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("not within a minute: %s", what)
+		}
+		_ = w.Follow(context.Background())
+	}
+}
+
+// A mount has one server until it ends. Then nobody has its descriptor.
+func TestServe(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	ended := w.served("v")
+	if is, err := w.Serving(ctx, "v"); err != nil || !is {
+		t.Errorf("v is served: %v, %v", is, err)
+	}
+	if is, err := w.Serving(ctx, "other"); err != nil || is {
+		t.Errorf("other is served: %v, %v", is, err)
+	}
+	mount, _ := w.mount()
+	if err := w.Serve(ctx, "v", "/zone/v", nil, mount); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("a second server: %v", err)
+	}
+	mount.Close()
+	if ended() {
+		t.Error("nobody keeps the mount")
+	}
+	w.end(nil)
+	if err := w.Gone(ctx, "v"); err != nil {
+		t.Error(err)
+	}
+	w.soon("nobody has the mount", ended)
+	if n := w.count(); n != 1 {
+		t.Errorf("%d servers were started", n)
+	}
+}
+
+// A server that dies is replaced by one with its memory; one that dies again and again is not.
+func TestReplaced(t *testing.T) {
+	w := newWorld(t)
+	ended := w.served("v")
+	for n := 2; n <= mostRestarts+1; n++ {
+		w.end(errors.New("killed"))
+		w.soon(fmt.Sprintf("server %d", n), func() bool { return w.count() == n })
+	}
+	if got := w.Status(); got.Restarts["v"] != mostRestarts || got.Held != 1 || !got.Up {
+		w.soon("the restarts are counted", func() bool { return w.Status().Restarts["v"] == mostRestarts })
+	}
+	w.withServers(func() {
+		for i, first := range w.seen {
+			if first != byte(i) {
+				t.Errorf("server %d finds %d in its memory", i+1, first)
+			}
+		}
+	})
+	w.end(errors.New("killed"))
+	w.soon("the mount is given up", ended)
+	if got := w.Status(); got.Held != 0 || len(got.Restarts) != 0 {
+		t.Errorf("held is %+v", got)
+	}
+}
+
+func (w *world) withServers(do func()) {
+	w.servers.mu.Lock()
+	defer w.servers.mu.Unlock()
+	do()
+}
+
+func (w *world) refuses(is func(n int) error) { w.withServers(func() { w.refuse = is }) }
+
+// A server that cannot join gives its reason, and nothing is left.
+func TestNotServed(t *testing.T) {
+	w := newWorld(t)
+	w.refuses(func(int) error { return errors.New("/zone/v: is no volume") })
+	mount, ended := w.mount()
+	err := w.Serve(context.Background(), "v", "/zone/v", nil, mount)
+	if err == nil || !strings.Contains(err.Error(), "/zone/v: is no volume") || !errkind.Is(err, errkind.Internal) {
+		t.Errorf("%v", err)
+	}
+	mount.Close()
+	w.soon("nobody has the mount", ended)
+	if got := w.Status(); got.Held != 0 {
+		t.Errorf("held is %+v", got)
+	}
+}
+
+// A new driver takes the descriptors of a keeper's mounts, and a new keeper gets them from it.
+func TestSuccessors(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	ended := w.served("v")
+	first := w.Client
+	second := NewClient(w.socket, first.log)
+	if is, err := second.Serving(ctx, "v"); err != nil || !is {
+		t.Fatalf("a new driver: %v, %v", is, err)
+	}
+	first.mu.Lock() // the first driver ends
+	first.dropLocked(first.held["v"])
+	first.mu.Unlock()
+	w.Client = second
+	w.stop()
+	if is, err := w.Serving(ctx, "v"); err != nil || !is {
+		t.Errorf("without a keeper: %v, %v", is, err)
+	}
+	if _, err := w.Serving(ctx, "other"); !errkind.Is(err, errkind.NoAnswer) {
+		t.Errorf("without a keeper, another volume: %v", err)
+	}
+	if w.Status().Up {
+		t.Error("the keeper is up")
+	}
+	refused := 0
+	w.refuses(func(int) error { // the last server has not ended yet
+		if refused++; refused <= 2 {
+			return errors.New("the last server still runs")
+		}
+		return nil
+	})
+	w.begin()
+	w.soon("another server", func() bool { return w.count() == 4 && w.Status().Restarts["v"] == 1 })
+	w.withServers(func() {
+		if w.seen[3] != 3 || !slices.Equal(w.started[3].Options, []string{"noatime"}) || w.started[3].Volume != "/zone/v" {
+			t.Errorf("the new server has %d in its memory, and is %+v", w.seen[3], w.started[3])
+		}
+	})
+	if ended() {
+		t.Error("nobody keeps the mount")
+	}
+}
+
+// A mount that every keeper refuses is given up in the end, so that its pods do not wait for ever.
+func TestRefusedForGood(t *testing.T) {
+	w := newWorld(t)
+	ended := w.served("v")
+	w.stop()
+	w.refuses(func(int) error { return errors.New("of another release") })
+	w.begin()
+	w.soon("it is given up", func() bool { return w.Status().Held == 0 })
+	w.withServers(func() { w.ends[0] <- nil }) // the first keeper's server, which nothing kills here
+	w.soon("nobody has the mount", ended)
+}
+
+// Serve is refused by a keeper of another protocol; it still lists its mounts.
+func TestSkew(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			var r request
+			got, _ := receive(c.(*net.UnixConn), &r)
+			closeAll(got)
+			a := reply{Protocol: Protocol + 1, Release: "9.9.9", Instance: "i"}
+			if r.Call == callServe {
+				a.Error = "the call has another version"
+			}
+			_ = send(c.(*net.UnixConn), a)
+			c.Close()
+		}
+	}()
+	c := NewClient(socket, ktesting.NewLogger(t, ktesting.NewConfig()))
+	if err := c.Follow(context.Background()); err != nil {
+		t.Error(err)
+	}
+	r, mount, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer mount.Close()
+	err = c.Serve(context.Background(), "v", "/zone/v", nil, mount)
+	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "9.9.9") || !strings.Contains(err.Error(), "delete the keeper's pod") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The keeper starts nothing for a request that the driver never makes.
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	for _, of := range []Spec{
+		{"", "/zone/v", nil}, {"../v", "/zone/v", nil}, {"v", "/etc/passwd", nil}, {"v", "/zone/../etc/passwd", nil},
+		{"v", "/zone/v/w", nil}, {"v", "v", nil}, {"v", "/zone/v", []string{"allow_other"}}, {"v", "/zone/v", []string{"ro,cache=1"}},
+	} {
+		mount, _ := w.mount()
+		if err := w.Serve(context.Background(), of.Name, of.Volume, of.Options, mount); err == nil {
+			t.Errorf("%+v is served", of)
+		}
+		mount.Close()
+	}
+	if err := w.Serve(context.Background(), "v", "/zone/v", nil, os.Stdin); err != nil {
+		t.Error(err)
+	}
+	w.end(nil)
+	for _, r := range []request{{Call: "hold", Spec: Spec{Name: "none"}}, {Call: "x"}, {Call: callServe, Protocol: Protocol, Spec: Spec{Name: "v", Volume: "/zone/v"}}} {
+		if _, _, err := w.call(context.Background(), time.Minute, r); err == nil {
+			t.Errorf("%+v is answered", r)
+		}
+	}
+	if n := w.count(); n != 1 {
+		t.Errorf("%d servers were started", n)
+	}
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/mount-utils"
+
+	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/failpoint"
+	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/pool"
+)
+
+// mounter mounts volumes as file systems: the kernel's module does it, or servers do.
+type mounter interface {
+	// mount mounts a volume at a path where nothing is mounted.
+	mount(ctx context.Context, v pool.Volume, path string, o Options) error
+	// of reports whether a mount is one of the volume.
+	of(v pool.Volume, at *mount.MountInfo) (bool, error)
+	// fits reports whether a mount of the volume has those options.
+	fits(at *mount.MountInfo, o Options) bool
+	// outdated removes a mount of the volume that is to be made again, and reports whether it
+	// has done so.
+	outdated(ctx context.Context, v pool.Volume, at *mount.MountInfo, o Options) (bool, error)
+	// guard completes the options of a stage of an earlier driver.
+	guard(v pool.Volume, staging string) error
+	// points are the mount points of volumes, by their names.
+	points(entries []mount.MountInfo, volumes []pool.Volume) map[string][]string
+}
+
+// Mounted presents volumes as mounts: once on the node, and bound from there for pods.
+type Mounted struct {
+	m  *mounts.Mounter
+	by mounter
+	// group is QEMU's.
+	group int
+}
+
+var _ Presenter = (*Mounted)(nil)
+
+// NewDAX is for zones of reserved memory, which the kernel's module mounts. Processes of that group
+// have a volume's memory for VMs, if machines is set: it is .stargate/region of the mount.
+func NewDAX(m *mounts.Mounter, group int, machines bool) *Mounted {
+	by := &module{m: m}
+	if machines {
+		by.region = []string{fmt.Sprintf("region_gid=%d", group), "region_mode=0660"}
+	}
+	return &Mounted{m, by, group}
+}
+
+// Stage mounts the volume.
+func (d *Mounted) Stage(ctx context.Context, v pool.Volume, path string, o Options) error {
+	at, err := d.m.At(path)
+	if err != nil {
+		return err
+	}
+	if at != nil {
+		if err := d.same(v, at, o); err != nil {
+			return err
+		}
+		if again, err := d.by.outdated(ctx, v, at, o); err != nil || !again {
+			return err
+		}
+	}
+	if err := d.by.mount(ctx, v, path, o); err != nil {
+		return err
+	}
+	if err := d.give(path, o); err != nil {
+		return undone(d.m, v, path, err)
+	}
+	return nil
+}
+
+// same checks that an existing mount is the wanted one; otherwise the mount is in the way.
+func (d *Mounted) same(v pool.Volume, at *mount.MountInfo, o Options) error {
+	ours, err := d.by.of(v, at)
+	if err != nil {
+		return err
+	}
+	if !ours || mounts.ReadOnly(at) != o.ReadOnly || !d.by.fits(at, o) {
+		return inTheWay(at.MountPoint)
+	}
+	return nil
+}
+
+// give lets a pod's group write to a volume's root as long as the volume is as it was made: empty,
+// with a root that belongs to root. It never walks through files, because others may use them, and
+// never changes a user's choice. A VM's pod has QEMU's group for the volume's memory; it needs no
+// files, and is often the first.
+func (d *Mounted) give(path string, o Options) error {
+	if o.Group == 0 || o.Group == d.group || o.ReadOnly {
+		return nil
+	}
+	if err := giveNew(path, o.Group); err != nil {
+		return fmt.Errorf("its root for group %d: %w", o.Group, err)
+	}
+	return nil
+}
+
+func giveNew(path string, group int) error {
+	root, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(root.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Uid != 0 || st.Gid != 0 || st.Mode&0o7777 != newRoot && st.Mode&0o7777 != givenRoot {
+		return nil
+	}
+	if _, err := root.Readdirnames(1); !errors.Is(err, io.EOF) {
+		return err // nil, if there is something in it
+	}
+	// The mode comes first: a call that was cut off between the two leaves root's group, and
+	// the next one continues.
+	if err := unix.Fchmod(int(root.Fd()), givenRoot); err != nil {
+		return err
+	}
+	return unix.Fchown(int(root.Fd()), -1, group)
+}
+
+// Modes of a volume's root: newRoot if the class names none, givenRoot once a pod's group owns it.
+// New files in a root with givenRoot belong to that group, too.
+const (
+	newRoot   = 0o755
+	givenRoot = 0o2775
+)
+
+// Publish binds.
+func (d *Mounted) Publish(ctx context.Context, v pool.Volume, staging, target string, o Options) error {
+	at, err := d.m.At(target)
+	if err != nil {
+		return err
+	}
+	if at != nil {
+		ours, err := d.by.of(v, at)
+		if err != nil {
+			return err
+		}
+		if ours && mounts.ReadOnly(at) == o.ReadOnly && (o.Machine || !mounts.Marked(at)) {
+			return nil
+		}
+		return inTheWay(target)
+	}
+	if err := d.by.guard(v, staging); err != nil {
+		return err
+	}
+	// An earlier driver, without this step, may have staged it.
+	if err := d.give(staging, o); err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
+	}
+	if err := d.m.Bind(staging, target, o.attributes()); err != nil {
+		return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
+	}
+	failpoint.Reached(ctx, "volume: bound")
+	return nil
+}
+
+// Direct mounts the volume for one pod alone.
+func (d *Mounted) Direct(ctx context.Context, v pool.Volume, target string, o Options) error {
+	return d.Stage(ctx, v, target, o)
+}
+
+// Shown are its mounts.
+func (d *Mounted) Shown(v pool.Volume) ([]string, error) {
+	all, err := d.ShownAll([]pool.Volume{v})
+	return all[v.Name], err
+}
+
+// ShownAll reads the table once.
+func (d *Mounted) ShownAll(volumes []pool.Volume) (map[string][]string, error) {
+	entries, err := d.m.Entries()
+	if err != nil {
+		return nil, err
+	}
+	return d.by.points(entries, volumes), nil
+}
+
+// Machines are its mounts with the mark.
+func (d *Mounted) Machines(v pool.Volume) ([]string, error) {
+	shown, err := d.Shown(v)
+	if err != nil {
+		return nil, err
+	}
+	return markedOf(d.m, shown)
+}
+
+// Withdraw unmounts.
+func (d *Mounted) Withdraw(ctx context.Context, path string) error { return withdraw(ctx, d.m, path) }
+
+// Usage is the mount's.
+func (d *Mounted) Usage(_ context.Context, v pool.Volume, path string) (Usage, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return Usage{}, errkind.Wrap(errkind.Internal, err, "volume %s at %s", v.Name, path)
+	}
+	unit := fs.Bsize
+	return Usage{
+		Size: int64(fs.Blocks) * unit, Used: int64(fs.Blocks-fs.Bfree) * unit, Free: int64(fs.Bavail) * unit,
+		Inodes: signed(fs.Files), InodesUsed: signed(fs.Files - min(fs.Ffree, fs.Files)), InodesFree: signed(fs.Ffree),
+	}, nil
+}
+
+// signed is a counter that the volume's members can write.
+func signed(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
+
+// Grown has nothing to do: the mount has followed.
+func (d *Mounted) Grown(context.Context, pool.Volume) error { return nil }
