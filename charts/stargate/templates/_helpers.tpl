@@ -191,6 +191,47 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end -}}
 
+{{- define "stargate.keeper" -}}
+{{- printf "%s-keeper" .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "stargate.keeperSelector" -}}
+app.kubernetes.io/name: stargate-keeper
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "stargate.keeperLabels" -}}
+{{ include "stargate.keeperSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The way that pods get volumes. `helm upgrade --reuse-values` from an older chart has no such value. */}}
+{{- define "stargate.mount" -}}
+{{ .Values.mount | default "auto" }}
+{{- end -}}
+
+{{/* Not empty: pods get mounts by servers, which a keeper runs. */}}
+{{- define "stargate.keeps" -}}
+{{- if and (eq .Values.zone.kind "file") (ne (include "stargate.mount" .) "none") -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Ways to mount that a kind of zone does not have. internal/app/config.go has the same check. */}}
+{{- define "stargate.checkMount" -}}
+{{- $mount := include "stargate.mount" . -}}
+{{- if and (eq .Values.zone.kind "file") (eq $mount "module") -}}
+{{- fail "mount is module, and zone.kind is file: the module mounts devices, and these volumes are files. Set mount to fuse or auto" -}}
+{{- else if and (eq .Values.zone.kind "dax") (eq $mount "fuse") -}}
+{{- fail "mount is fuse, and zone.kind is dax: these volumes are block devices, whose page cache hides what other systems store. Set mount to module or auto, or zone.kind to file with zone.dir on a DAX file system" -}}
+{{- else if and (eq .Values.zone.kind "dax") (eq $mount "none") -}}
+{{- fail "mount is none, and zone.kind is dax: such volumes are always mounted. Set mount to module or auto" -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "stargate.webhook" -}}
 {{- printf "%s-webhook" .Release.Name | trunc 63 | trimSuffix "-" -}}
 {{- end -}}

@@ -68,7 +68,7 @@ func TestDriverOptions(t *testing.T) {
 // start accepts them.
 func TestDriverTakesItsFlags(t *testing.T) {
 	for _, name := range []string{"dax", "file", "none", "group", "more", "gone", "suid", "snapshots", "inline", "owner",
-		"bare", "sidecar", "plugin"} {
+		"bare", "sidecar", "plugin", "memory", "fuse"} {
 		t.Run(name, func(t *testing.T) {
 			args := container(t, rendered(t, name), driverSet, "driver").Args
 			takes(t, "build/csi/stargate-csi", args, 6)

@@ -57,7 +57,9 @@ func alertsOf(t *testing.T, name string) (alerts, all []rule) {
 }
 
 // measured are the names of the driver's metrics.
-func measured() []string { return namesOf(monitoring.NewCollector(nil, nil, nil, klog.Background())) }
+func measured() []string {
+	return namesOf(monitoring.NewCollector(nil, nil, nil, klog.Background()), monitoring.NewServers(nil))
+}
 
 // measuredByWebhook are the names of the webhook's metrics.
 func measuredByWebhook() []string {

@@ -101,6 +101,10 @@ var renderings = map[string]settings{
 	"dax":  set("zone.kind=dax"),
 	"file": set("zone.kind=file"),
 	"none": set("zone.kind=none"),
+	// Files without mounts for pods, and with other values of the keeper.
+	"memory": set("zone.kind=file", "mount=none"),
+	"fuse": set("zone.kind=file", "mount=fuse", "driverName=other.example", "keeper.workers=8", "keeper.serverMemory=1Gi",
+		"keeper.resources.limits.memory=64Mi", "nodeSelector.pool=fast", "imagePullSecrets[0].name=secret"),
 	// The module is loaded in three ways: by the operator, by the pod, or by the pod from the
 	// nodes' own modules alone.
 	"own":   set("module.manage=none"),
