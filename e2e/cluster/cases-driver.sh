@@ -209,3 +209,63 @@ case_orphans() {
 limited() { contains --orphan-limit k -n "$release_ns" get pod "$(driver_pod)" -o 'jsonpath={.spec.containers[0].args}'; }
 counts_orphans() { driver_ready && limited && [[ -n $(orphans) ]]; }
 driver_as_before() { driver_ready && ! limited; }
+
+# --- mounts without the module --------------------------------------------------------------
+
+keeper_pod() {
+	k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-keeper -o 'jsonpath={.items[0].metadata.name}'
+}
+keeper_ready() {
+	equals True k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-keeper \
+		-o 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}'
+}
+# servers: the servers of pods' mounts, as the node sees them.
+servers() { on_zoned pgrep -c -f '^/usr/local/sbin/stargatefs-fuse --kept ' || true; }
+# counts POD: its loop has written another line.
+counts() {
+	local before
+	before=$(in_pod "$1" sh -c 'wc -l </data/count')
+	sleep 1
+	(($(in_pod "$1" sh -c 'wc -l </data/count') > before))
+}
+
+# Two pods that are not root mount a volume of a zone of files. Their mounts go on when the driver's
+# pod, and then the keeper's, is replaced.
+case_fuse() {
+	local user='securityContext: {runAsUser: 1000, runAsGroup: 1000, fsGroup: 2000}'
+	check "pods mount by FUSE from now on" helm upgrade "$release" "$chart" "${install_args[@]}" --set mount=fuse
+	soon 60 "the driver is ready" driver_ready
+	soon 60 "the keeper is ready" keeper_ready
+	claim data 64Mi ReadWriteMany
+	pod first data "" "$user"
+	pod second data "" "$user"
+	pod reader data readOnly "$user"
+	soon 60 "the pods run" running first
+	soon 60 "the second one does" running second
+	soon 60 "the reader does" running reader
+	check "stored by one" in_pod first sh -c 'echo hello >/data/greeting'
+	check "read by the other" equals hello in_pod second cat /data/greeting
+	check "the reader cannot store" refused in_pod reader sh -c ': >/data/file'
+	check "they have files alone" refused in_pod first test -e /data/.stargate
+	check "one server serves them" equals 1 servers
+	in_pod first sh -c 'while echo line >>/data/count; do sleep 0.1; done; touch /tmp/failed' &
+	soon 30 "a pod writes" counts first
+	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
+	check "it goes on without the driver" counts first
+	soon 60 "the driver is ready again" driver_ready
+	check "the server is the same" equals 1 servers
+	sleep 3 # until the driver has the descriptors of the mount
+	k -n "$release_ns" delete pod "$(keeper_pod)" --wait >/dev/null
+	soon 60 "the keeper is ready again" keeper_ready
+	soon 30 "the pod goes on" counts first
+	check "no call has failed" refused in_pod first test -e /tmp/failed
+	check "the file is there" equals hello in_pod second cat /data/greeting
+	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "128Mi"}}}}' >/dev/null
+	soon 90 "the claim has grown" grown 128Mi
+	check "the new part can be used" in_pod second dd if=/dev/zero of=/data/large bs=1M count=80
+	k -n "$ns" delete pod first second reader --wait >/dev/null
+	soon 60 "no server is left" equals 0 servers
+	k -n "$ns" delete pvc data --wait >/dev/null
+	check "pods have the memory again" helm upgrade "$release" "$chart" "${install_args[@]}"
+	soon 60 "the driver is ready in the end" driver_ready
+}

@@ -10,7 +10,7 @@ cases=(
 	install helm-test share+readonly pod-once+block+expand
 	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left placed full quota inline
 	plugin-killed kubelet-restarted forced driver-deleted driver-ends start-up orphans
-	many times
+	fuse many times
 	upgrade rollback uninstall-refused uninstall-data uninstall
 )
 
