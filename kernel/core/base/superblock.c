@@ -207,8 +207,9 @@ SG_NOINLINE int sg_super_compare(struct sg_vol *vol, const struct sg_super *sb)
 }
 
 /*
- * Reads it again: is the volume still as sg_open() found it? It may have grown since. What else may
- * have changed is taken over: tools store what this system knows.
+ * Reads it again: is the volume still as sg_open() found it? It may have grown since. Label and
+ * compatible features may have changed, too. This system takes them over, because tools store the
+ * superblock that it knows.
  */
 int sg_super_recheck(struct sg_vol *vol)
 {

@@ -582,8 +582,8 @@ static int replay_area(struct sg_vol *vol, unsigned int slot, u64 held, struct s
 	if (!sg_may_replay(&r))
 		return -EIO;
 	/*
-	 * By a swap: this system may be stopped here, and fenced, and the slot's next owner may have
-	 * a record of its own there when it continues.
+	 * By a swap: this system may be stopped here, and fenced. Then the slot's next owner may
+	 * have a record of its own there when it continues.
 	 */
 	if (head && sg_cas64(&a->head, head, 0) == head) {
 		sg_wb(a, 8);

@@ -164,7 +164,7 @@ int sg_size_take(struct sg_vol *vol, u64 size)
 	return 0;
 }
 
-/* A dead grower does nothing more. The joiner recovers it, and then sees whether it has finished. */
+/* A dead grower does nothing more: the joiner recovers it, then sees whether it has finished. */
 static bool grower_lives(const struct sg_vol *vol)
 {
 	u64 word = sg_get(vol, SG_HOT(grow_lock.word));

@@ -2,5 +2,5 @@
 #
 # A grower that is dead keeps out systems with less memory.
 # file: kernel/core/member/volume_grow.c
-# test: grow_test
+# test: grow_death_test
 /^static bool grower_lives(/,/^}/s/return word \&\& .*/return word;/

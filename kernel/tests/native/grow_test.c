@@ -612,36 +612,6 @@ static void unwritten(const struct sg_super *old, bool torn)
 	hot->grow = SG_SIZE_WORD(24 * MIB, 3);
 }
 
-/*
- * It died after its announcement, or after its commit. A joiner with less memory recovers it, and
- * uses the volume if that has not grown.
- */
-static void joined_with_less(void)
-{
-	struct sg_identity id = tsys_identity(2, 1);
-	struct tsys a, b;
-	unsigned int grown;
-
-	for (grown = 0; grown < 2; grown++) {
-		make(16 * MIB, 0);
-		join(&a, ROOM, 1);
-		CHECK_OK(sg_lock(&a.v, SG_HOT(grow_lock)));
-		sg_store64(sg_at(&a.v, SG_HOT(grow)), SG_SIZE_WORD(24 * MIB, 3));
-		if (grown)
-			tsys_record(&a.v, 0, 0, SG_HOT(size), 24 * MIB);
-		tsys_die(&a);
-		if (grown) {
-			CHECK_EQ(tsys_try(&b, mem, 16 * MIB, &id, 0, true), -EUCLEAN);
-			says(b.v.why, "cut short: the volume has grown to 24 MiB");
-			continue;
-		}
-		CHECK_OK(tsys_try(&b, mem, 16 * MIB, &id, 0, true));
-		CHECK_EQ(SG_SIZE_OF(sg_get(&b.v, SG_HOT(grow))), 0);
-		tsys_leave(&b);
-		test_clean(mem, 16 * MIB);
-	}
-}
-
 static void finished_by_others(void)
 {
 	unsigned int torn, by;
@@ -878,48 +848,6 @@ static void damaged_super(void)
 	repaired(1);
 }
 
-/* --- a grower that is stopped, and continues -------------------------------------------------- */
-
-static struct {
-	struct tsys grower, next;
-	u64 first;		/* entry of the chunk table that the growth makes */
-	u8 table[SG_PAGE];	/* that page of the table, as the next system has left it */
-	bool stopped;
-} late;
-
-/* Another system recovers the grower, makes the volume grow, and uses the new part. */
-static void on_new_chunk(void *addr, bool behind)
-{
-	if (behind || late.stopped || (u8 *)addr < mem + late.first)
-		return;
-	late.stopped = true;
-	tsys_fence(&late.next, &late.grower);
-	CHECK(sg_maintain(&late.next.v) >= 0);
-	grows(&late.next, 24 * MIB);
-	fill(&late.next, "full");
-	memcpy(late.table, mem + late.next.v.sb.chunk_off, SG_PAGE);
-}
-
-/* It is stopped when it begins to make the chunks. Those are in use when it continues. */
-static void continues(void)
-{
-	int err;
-
-	make(16 * MIB, ROOM);
-	tsys_join(&late.grower, mem, ROOM, 1);
-	tsys_join(&late.next, mem, ROOM, 2);
-	late.first = sg_chunk_off(&late.next.v, 16 * MIB / SG_CHUNK);
-	test_trap(mem + late.next.v.sb.chunk_off, on_new_chunk);
-	err = sg_grow(&late.grower.v, 24 * MIB, 0, why);
-	test_trap_end();
-	CHECK(late.stopped);
-	CHECK(!memcmp(late.table, mem + late.next.v.sb.chunk_off, SG_PAGE));
-	CHECK_EQ(err, -EIO);
-	tsys_die(&late.grower);
-	tsys_leave(&late.next);
-	test_clean(mem, ROOM);
-}
-
 int main(void)
 {
 	tlog_catch();
@@ -932,12 +860,10 @@ int main(void)
 	small_memory();
 	silent();
 	unnoticed();
-	continues();
 	joins_between_two();
 	joins_at_the_end();
 	who_joins();
 	recovered_by_who_comes();
-	joined_with_less();
 	finished_by_others();
 	nonsense();
 	wrong_backup();

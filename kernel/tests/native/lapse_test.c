@@ -67,7 +67,7 @@ static void waits_for_the_living(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* --- what the fenced system had begun ---------------------------------------------------------- */
+/* --- what the fenced system had begun --------------------------------------------------------- */
 
 static bool has_page_of(struct sg_vol *v, const struct sg_iref *f, const struct sg_write *w)
 {

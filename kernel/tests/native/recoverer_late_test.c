@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A recoverer that is stopped before its last store to a record, and fenced. Another system recovers
- * the slot, and a third one joins there and has a valid record when the first one continues.
+ * A recoverer that is stopped before its last store to a record, and fenced. Another system
+ * recovers the slot, and a third one joins there and has a valid record when the first one goes on.
  */
 #include "internal.h"
 #include "systems.h"
