@@ -13,8 +13,8 @@ import (
 	"unsafe"
 )
 
-// ringsInMemory returns handles of a ring that is memory of this process. They can do all that needs
-// no kernel: their requests fail.
+// ringsInMemory returns handles of a ring that is memory of this process. They can do all that
+// needs no kernel: their requests fail.
 func ringsInMemory(t *testing.T, n int) []*Ring {
 	t.Helper()
 	name := [2]byte{'r'}

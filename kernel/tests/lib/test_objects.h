@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-/* A new object: number @i has the kind 1 + i modulo the number of kinds. A ring has the least size. */
+/* A new object: number @i has the kind 1 + i modulo the number of kinds. A ring is small. */
 struct sg_sem_new test_object(unsigned int i, bool last_user, bool mapped, u64 initial);
 
 /*

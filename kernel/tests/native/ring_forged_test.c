@@ -73,7 +73,7 @@ static void *waits_for_it(void *arg)
 	return NULL;
 }
 
-/* For a moment a user forges a far position: a receiver that sleeps for it finds the next record. */
+/* For a moment a user forges a far position: a receiver that sleeps finds the next record. */
 static void forged_for_a_moment(void)
 {
 	stargate_ring *a = ring_make("m", 64 * KIB, 0), *b = ring_have(1, "m");

@@ -133,7 +133,7 @@ static void for_room(void)
 	sg_sem_watch_end(&here.v, &w);
 }
 
-/* With forged words there is an error to fetch, so the watch is ready; a fenced system has an error. */
+/* With forged words there is an error to fetch: the watch is ready. A fenced system has one. */
 static void forged_and_fenced(void)
 {
 	u64 *head = a.w.page + SG_RING_HEAD, was = sg_load64(head);

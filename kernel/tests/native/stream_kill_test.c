@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Streams, and SIGKILL. Processes are systems, each with a slot of its own and with libstargate over
- * its own engine. One dials and writes, and is killed anywhere; the program, which listens, fences
- * it, as a guard does. It reads what had been written, in order, and then has an error in time. The
- * next one dials. Both directions are tried: the writer, and the reader in the middle of a write.
+ * Streams, and SIGKILL. Processes are systems, each with a slot of its own, and with libstargate
+ * over its own engine. One dials and writes, and is killed anywhere; the program, which listens,
+ * fences it, as a guard does. It reads what had been written, in order, and then has an error in
+ * time. The next one dials. Both directions are tried: the writer, and the reader in the middle of
+ * a write.
  */
 #define _GNU_SOURCE
 #include <signal.h>

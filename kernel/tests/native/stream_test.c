@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Streams of libstargate between two systems, over the engine (sem_kernel.h): listen and dial, join,
+ * Streams of libstargate between two systems, over the engine (sem_kernel.h): listen, dial, join,
  * order and content, half-close, time limits, the death of an end, hostile clients.
  */
 #define _GNU_SOURCE
