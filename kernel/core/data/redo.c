@@ -18,29 +18,76 @@ static struct sg_log *log_of(const struct sg_redo *redo)
 	return (struct sg_log *)((u8 *)redo - offsetof(struct sg_log, redo));
 }
 
-/*
- * Stores @len bytes into pages of the file. Pages that are bad by now, or have gone, are left out:
- * their content is lost in any case. -EIO: this replay may not go on.
- */
-static int store_in_place(struct sg_vol *vol, const struct sg_replay *r, const struct sg_iref *ref,
-			  u64 pos, const u8 *from, u64 len)
-{
-	struct sg_run run;
-	u64 in, n;
+/* bytes between two looks of a system that may have been fenced meanwhile */
+#define STEP	256u
+#define PAGE_IS_BAD	(-ENODATA)
 
-	for (; len; pos += n, from += n, len -= n) {
-		in = pos & (SG_PAGE - 1);
-		n = SG_MIN(SG_PAGE - in, len);
-		if (sg_walk(vol, ref, pos >> SG_PAGE_SHIFT, sg_pages_of(in + len), &run) ||
-		    !run.off)
-			continue;
-		n = SG_MIN((run.pages << SG_PAGE_SHIFT) - in, len);
-		if (r && !sg_may_replay(r))
+/*
+ * Where bytes of a log are: in private memory or in the record; or (@poison) in other pages of the
+ * volume, whose memory may be bad although no system knows it.
+ */
+struct source {
+	const u8 *at;
+	bool poison;
+};
+
+/* Stores bytes, @r: for a replay. -EIO: fenced; others may write there by now. Or -ENODATA. */
+static int store_run(struct sg_vol *vol, const struct sg_replay *r, u8 *to, struct source from,
+		     u64 len)
+{
+	u8 step[STEP];
+	u64 n;
+
+	for (; len; to += n, from.at += n, len -= n) {
+		n = SG_MIN(len, (u64)(STEP - ((uintptr_t)to & (STEP - 1))));
+		if (from.poison && sg_os_read(step, from.at, n))
+			return PAGE_IS_BAD;
+		if (r ? !sg_may_replay(r) : !sg_is_ours(vol))
 			return -EIO;
-		sg_os_write(sg_at(vol, run.off) + in, from, n);
-		sg_wb(sg_at(vol, run.off) + in, n);
+		sg_os_write(to, from.poison ? step : from.at, n);
+		sg_wb(to, n);
 	}
 	return 0;
+}
+
+static bool overlap(const struct sg_vol *vol, const struct sg_run *run, struct source from, u64 len)
+{
+	u64 off = (u64)(from.at - vol->base);
+
+	return from.poison && off < run->off + (run->pages << SG_PAGE_SHIFT) && run->off < off + len;
+}
+
+/*
+ * Stores @len bytes into pages of the file, or looks whether that can be done (!@store). Bad pages
+ * are left out, -ENODATA in the end: their content is lost in any case. -EUCLEAN: the file does not
+ * have all these pages. -EIO: fenced, stopped in the middle.
+ */
+static int store_in_place(struct sg_vol *vol, const struct sg_replay *r, const struct sg_iref *ref,
+			  u64 pos, struct source from, u64 len, bool store)
+{
+	struct sg_run run;
+	int err, all = 0;
+	u64 in, n;
+
+	for (; len; pos += n, from.at += n, len -= n) {
+		in = pos & (SG_PAGE - 1);
+		n = SG_MIN(SG_PAGE - in, len);
+		err = sg_walk(vol, ref, pos >> SG_PAGE_SHIFT, sg_pages_of(in + len), &run);
+		if (err == -EIO) {
+			all = all ?: PAGE_IS_BAD;
+			continue;
+		}
+		if (err || !run.off || overlap(vol, &run, from, len)) {
+			all = -EUCLEAN;
+			continue;
+		}
+		n = SG_MIN((run.pages << SG_PAGE_SHIFT) - in, len);
+		err = store ? store_run(vol, r, (u8 *)sg_at(vol, run.off) + in, from, n) : 0;
+		if (err == -EIO)
+			return err;
+		all = all ?: err;
+	}
+	return all;
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -78,14 +125,19 @@ static unsigned int log_put(struct sg_tx *tx, const struct sg_redo *redo)
 	return sg_log_words(log->n, (u64)(end - bytes));
 }
 
-static void log_apply(struct sg_tx *tx, const struct sg_redo *redo)
+static int log_apply(struct sg_tx *tx, const struct sg_redo *redo)
 {
 	const struct sg_log *log = log_of(redo);
+	int err, all = 0;
 	unsigned int i;
 
-	for (i = 0; i < log->n; i++)
-		store_in_place(tx->vol, NULL, log->ref, log->pos + log->part[i].at,
-			       log->buf + log->part[i].at, log->part[i].len);
+	for (i = 0; i < log->n && sg_is_ours(tx->vol); i++) {
+		err = store_in_place(tx->vol, NULL, log->ref, log->pos + log->part[i].at,
+				     (struct source){ .at = log->buf + log->part[i].at },
+				     log->part[i].len, true);
+		all = all ?: err;
+	}
+	return all == PAGE_IS_BAD ? -EIO : all;
 }
 
 void sg_log_init(struct sg_log *log, const struct sg_iref *ref, u64 pos, const u8 *buf)
@@ -218,16 +270,23 @@ static bool log_is_locked(const struct sg_iref *ref, const struct sg_word *log, 
 	return false;
 }
 
-/* Bytes of a piece outside the record: NULL, if no log could have them there. */
-static const u8 *bytes_outside(struct sg_vol *vol, u64 from, u64 len, u32 crc)
+/* Bytes of a piece outside the record: false, if no log could have them there. */
+static bool is_outside(struct sg_vol *vol, u64 from, u64 len, u32 crc, bool store)
 {
-	u64 in = from & (SG_PAGE - 1), pages = sg_pages_of(in + len);
-	const u8 *bytes;
+	u64 in = from & (SG_PAGE - 1), pages = sg_pages_of(in + len), n;
+	const u8 *at = vol->base + from;
+	u8 step[STEP];
+	u32 sum = ~0u;
 
 	if (!sg_data_range(vol, from - in, pages) || sg_good_pages(vol, from - in, pages) < pages)
-		return NULL;
-	bytes = vol->base + from;
-	return sg_crc32c(~0u, bytes, len) == crc ? bytes : NULL;
+		return false;
+	for (; len && !store; at += n, len -= n) {
+		n = SG_MIN(len, (u64)STEP);
+		if (sg_os_read(step, at, n))
+			return false;
+		sum = sg_crc32c(sum, step, n);
+	}
+	return store || sum == crc;
 }
 
 /* Checks a piece, or stores it. @bytes, @left: of the record, behind the pieces. */
@@ -236,21 +295,21 @@ static int replay_piece(const struct sg_replay *r, const struct sg_iref *ref,
 {
 	u64 pos = sg_load64(&p->pos), word = sg_load64(&p->len), from = sg_load64(&p->from);
 	u64 len = SG_LOG_LEN(word);
-	const u8 *at = *bytes;
+	struct source source = { .at = *bytes };
 
 	if (len > SG_ATOMIC_MAX || pos > SG_FILE_MAX - len)
 		return -EUCLEAN;
 	if (from) {
-		at = bytes_outside(r->vol, from, len, SG_LOG_CRC(word));
+		if (!is_outside(r->vol, from, len, SG_LOG_CRC(word), store))
+			return -EUCLEAN;
+		source = (struct source){ .at = r->vol->base + from, .poison = true };
 	} else if (len <= *left) {
 		*bytes += len;
 		*left -= len;
 	} else {
-		at = NULL;
-	}
-	if (!at)
 		return -EUCLEAN;
-	return store ? store_in_place(r->vol, r, ref, pos, at, len) : 0;
+	}
+	return store_in_place(r->vol, r, ref, pos, source, len, store);
 }
 
 static int replay_pieces(const struct sg_replay *r, const struct sg_iref *ref,
@@ -260,9 +319,9 @@ static int replay_pieces(const struct sg_replay *r, const struct sg_iref *ref,
 	unsigned int i;
 	int err = 0;
 
-	for (i = 0; i < n && !err; i++)
+	for (i = 0; i < n && (!err || err == PAGE_IS_BAD); i++)
 		err = replay_piece(r, ref, &piece[i], &bytes, &left, store);
-	return err;
+	return err == PAGE_IS_BAD ? 0 : err;
 }
 
 int sg_redo_replay(const struct sg_replay *r, const struct sg_word *log, unsigned int n,

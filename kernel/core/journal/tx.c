@@ -446,16 +446,19 @@ static void tx_write_back(struct sg_vol *vol, const struct sg_word *w, unsigned 
 	}
 }
 
-static void apply(struct sg_tx *tx)
+static int apply(struct sg_tx *tx)
 {
 	struct sg_vol *vol = tx->vol;
 	const struct sg_word *w = tx->a->word;
 	unsigned int i, n = tx->n, seqs = n - tx->ninodes;
+	int err = 0;
 
 	for (i = 0; i < tx->ninodes; i++)
 		sg_or64(sg_at(vol, seq_off(tx->inode[i])), 1);
 	if (tx->redo)	/* first: a new size covers bytes that are there */
-		tx->redo->apply(tx, tx->redo);
+		err = tx->redo->apply(tx, tx->redo);
+	if (err && !sg_is_ours(vol))
+		return err;	/* another system has the record, and makes the change */
 	for (i = 0; i < seqs; i++)
 		store_word(vol, sg_load64(&w[i].off), sg_load64(&w[i].val));
 	sg_release_fence();
@@ -463,6 +466,7 @@ static void apply(struct sg_tx *tx)
 		store_word(vol, sg_load64(&w[i].off), sg_load64(&w[i].val));
 	tx_write_back(vol, w, n);
 	sg_fence();
+	return err;
 }
 
 static void make_invalid(struct sg_area *a)
@@ -496,14 +500,19 @@ int sg_tx_commit(struct sg_tx *tx)
 		if (tx->redo)
 			tx->nlog = tx->redo->put(tx, tx->redo);
 		make_valid(tx);
-		apply(tx);
+		err = apply(tx);
+		if (err && !sg_is_ours(vol)) {
+			err = sg_declared_dead(vol);
+			sg_tx_abort(tx);
+			return err;
+		}
 		make_invalid(tx->a);
 	}
 	sg_count(&tx->stat.commits, 1);
 	sg_count(&tx->stat.commit_words, tx->n);
 	sg_ledger_commit(tx);
 	release(tx);
-	return 0;
+	return err;
 }
 
 /* 0: nothing to do. Trusts no byte: a record counts if its checksum is right. */

@@ -13,11 +13,12 @@ struct sg_tx;
 /**
  * struct sg_redo - bytes of a file that a commit stores besides its words (data/redo.c)
  * @put: writes the log of them behind the @n words of the record; returns its length in words.
- * @apply: stores the bytes in place. The record is valid, and the change counters are odd.
+ * @apply: stores the bytes in place. The record is valid, and the change counters are odd. An error
+ *   is that of the commit; the change is made all the same, unless this system has been fenced.
  */
 struct sg_redo {
 	unsigned int (*put)(struct sg_tx *tx, const struct sg_redo *redo);
-	void (*apply)(struct sg_tx *tx, const struct sg_redo *redo);
+	int (*apply)(struct sg_tx *tx, const struct sg_redo *redo);
 };
 typedef void (*sg_tx_release)(struct sg_tx *tx, u64 off);
 struct sg_tx_lock {

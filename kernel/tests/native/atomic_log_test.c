@@ -173,7 +173,10 @@ static void bounds(void)
 	/* behind the end of the table: there is no page to store to */
 	g = right(&f);
 	g.piece[0].pos = 1ULL << 40;
-	refused_as(&f, &g, words(200), true);
+	refused(&g);
+	/* it begins in the file, and ends behind the last page */
+	g.piece[0].pos = LEN - 100;
+	refused(&g);
 	CHECK_EQ(sg_iget(&t.v, &f, size), LEN);
 }
 
@@ -182,6 +185,7 @@ static void outside(void)
 	const u64 from[] = { 8, SG_PAGE, t.v.sb.data_off - SG_PAGE, t.v.size - SG_PAGE, t.v.size,
 			     ~0ULL << 12, t.v.size - SG_PAGE - 100, ~0ULL };
 	struct forged g = right(&f);
+	struct sg_run run;
 	unsigned int i;
 	u8 want[LEN];
 
@@ -195,6 +199,12 @@ static void outside(void)
 	memset(t.mem + scratch, 0x77, SG_PAGE);
 	g.piece[0].from = scratch + 50;
 	g.piece[0].len = SG_LOG_WORD(200, 1);
+	refused(&g);
+	/* bytes of the pages to which they go */
+	CHECK_OK(sg_walk(&t.v, &f, 0, 1, &run));
+	g = right(&f);
+	g.piece[0].from = run.off + 50;
+	g.piece[0].len = SG_LOG_WORD(200, sg_crc32c(~0u, t.mem + run.off + 50, 200));
 	refused(&g);
 	/* a right piece, and one that is not: neither is stored */
 	g = right(&f);

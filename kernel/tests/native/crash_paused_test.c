@@ -324,9 +324,156 @@ static void joiner_comes_back(void)
 	test_unmap(mem, SIZE);
 }
 
+/* --- the log of a write --------------------------------------------------------------------- */
+
+#define LEN	SG_ATOMIC_MAX
+#define STEP	256u		/* bytes between two looks of a system that stores a log */
+
+static struct tsys third;
+static struct sg_iref f;
+static u8 *content;			/* of f: one run of pages */
+static u8 first[LEN], second[LEN];
+static u64 steps, mem_area;
+
+static void logged_world(void)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1, .flags = SG_FL_ATOMIC };
+	bool filled = false;
+	struct sg_run run;
+
+	world_make();
+	tsys_join(&third, mem, SIZE, 3);
+	third.v.maintained = true;
+	CHECK_OK(sg_create(&lives.v, &lives.root, "f", 1, &new, &f));
+	CHECK_OK(sg_write_atomic(&lives.v, &f, 0, second, LEN, 0, 1, &filled));
+	CHECK_OK(sg_walk(&lives.v, &f, 0, LEN / SG_PAGE, &run));
+	CHECK_EQ(run.pages, LEN / SG_PAGE);
+	content = mem + run.off;
+	sg_set_mapper(&lives.v, &f, false, true);	/* its pages stay where they are */
+	rng_fill(&(struct rng){ 1 }, first, LEN);
+	rng_fill(&(struct rng){ 2 }, second, LEN);
+	steps = 0;
+}
+
+static int write_it(struct tsys *s, const u8 *bytes)
+{
+	bool filled = false;
+
+	return sg_write_atomic(&s->v, &f, 0, bytes, LEN, 0, 1, &filled);
+}
+
+static bool is_content(const void *p)
+{
+	return (const u8 *)p >= content && (const u8 *)p < content + LEN;
+}
+
+static void count_steps(const void *p)
+{
+	steps += is_content(p);
+}
+
+/* The system is fenced and recovered after its first step, and another one writes the same place. */
+static void fenced_in(struct tsys *s)
+{
+	rec_at_store = NULL;
+	CHECK_EQ(memcmp(content, first, STEP), 0);
+	tsys_fence(&lives, s);
+	CHECK_OK(write_it(&lives, second));
+	CHECK_EQ(memcmp(content, second, LEN), 0);
+}
+
+static void in_commit(const void *p)
+{
+	if (is_content(p))
+		fenced_in(&paused);
+}
+
+static void dies(const void *p)
+{
+	if (!is_content(p))
+		return;
+	rec_at_store = NULL;
+	longjmp(death, 1);
+}
+
+static void in_recovery(const void *p)
+{
+	if (is_content(p))
+		fenced_in(&third);
+}
+
+static void logged_world_end(void)
+{
+	CHECK(!rec_at_store);
+	CHECK_EQ(memcmp(content, second, LEN), 0);
+	sg_set_mapper(&lives.v, &f, false, false);
+	CHECK_OK(make(&lives, "new"));
+	world_end();
+}
+
+/* No byte is stored after the system that wakes up could have looked. */
+static void writer_comes_back(void)
+{
+	test_note("%s", __func__);
+	logged_world();
+	rec_at_store = count_steps;
+	CHECK_OK(write_it(&paused, second));
+	CHECK(steps >= LEN / STEP);
+	rec_at_store = in_commit;
+	CHECK_EQ(write_it(&paused, first), -EIO);
+	sg_leave(&third.v);
+	logged_world_end();
+}
+
+static void recoverer_comes_back(void)
+{
+	test_note("%s", __func__);
+	logged_world();
+	if (!setjmp(death)) {
+		rec_at_store = dies;
+		write_it(&paused, first);
+		CHECK(!"it ends in the write");
+	}
+	tsys_fence(&lives, &paused);
+	rec_at_store = in_recovery;
+	CHECK(!sg_recover_slot(&third.v, (unsigned int)paused.v.slot));
+	logged_world_end();
+}
+
+/* A page becomes bad between the record and the store: the rest is stored, and the caller told. */
+static void page_is_lost(const void *p)
+{
+	u64 off = (u64)((const u8 *)p - mem);
+
+	if (off < mem_area || off >= mem_area + SG_PAGE)
+		return;
+	rec_at_store = NULL;
+	CHECK_EQ(sg_bad_add(&lives.v, (u64)(content - mem) + 3 * SG_PAGE, 1), 1);
+}
+
+static void bad_meanwhile(void)
+{
+	test_note("%s", __func__);
+	logged_world();
+	mem_area = sg_area_off(&paused.v, (unsigned int)paused.v.slot, sg_cpu() % paused.v.sb.areas);
+	rec_at_store = page_is_lost;
+	CHECK_EQ(write_it(&paused, first), -EIO);
+	CHECK(!rec_at_store);
+	CHECK_EQ(memcmp(content, first, 3 * SG_PAGE), 0);
+	CHECK_EQ(memcmp(content + 4 * SG_PAGE, first + 4 * SG_PAGE, LEN - 4 * SG_PAGE), 0);
+	CHECK_EQ(sg_bad_remove(&lives.v, (u64)(content - mem) + 3 * SG_PAGE, 1), 1);
+	CHECK_OK(write_it(&paused, second));
+	sg_leave(&third.v);
+	sg_leave(&paused.v);
+	logged_world_end();
+}
+
 int main(void)
 {
 	tlog_catch();
+	writer_comes_back();
+	recoverer_comes_back();
+	bad_meanwhile();
 	comes_back();
 	is_fenced();
 	beats_on();
