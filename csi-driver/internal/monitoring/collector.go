@@ -80,6 +80,8 @@ func moduleShows() []shown {
 		total("commits", "Transactions of this node.", "journal", "commits"),
 		total("recoveries", "Transactions of fenced systems that this node has completed.", "journal", "replays"),
 		total("lock_waits", "Number of waits for a lock.", "journal", "lock_waits"),
+		total("atomic_replaced_bytes", "Bytes that atomic writes of this node have put into fresh pages in place of old ones.", "journal", "atomic_replaced_bytes"),
+		total("atomic_logged_bytes", "Bytes that atomic writes of this node have written twice, to a log and in place.", "journal", "atomic_logged_bytes"),
 		{desc("mount_epochs_behind", "Epochs that this node has not acknowledged: their deferred frees wait.", "volume"),
 			prometheus.GaugeValue, "epoch", "volume", "acknowledged"},
 	}

@@ -63,14 +63,13 @@ static int sort_pages(struct atomic *w)
 	return 0;
 }
 
-static bool has_whole(const struct atomic *w)
+static unsigned int whole_pages(const struct atomic *w)
 {
-	unsigned int i;
+	unsigned int i, n = 0;
 
 	for (i = 0; i < w->pages; i++)
-		if (w->kind[i] == KIND_WHOLE)
-			return true;
-	return false;
+		n += w->kind[i] == KIND_WHOLE;
+	return n;
 }
 
 /*
@@ -82,7 +81,7 @@ static void choose(struct atomic *w)
 {
 	unsigned int i;
 
-	if (!has_whole(w))
+	if (!whole_pages(w))
 		return;
 	if (!sg_ledger_is_tight(w->vol) && sg_ledger_room(w->vol) > LEDGER_ROOM) {
 		w->replacing = true;
@@ -210,8 +209,11 @@ static int atomic_commit(struct atomic *w)
 	      write_pages(w, tx, KIND_LOG);
 	set_words(w, tx);
 	err = err ?: sg_log_place(tx, &w->log);
-	if (!err)
+	if (!err) {
+		sg_count(&tx->stat.atomic_replaced, (u64)whole_pages(w) << SG_PAGE_SHIFT);
+		sg_count(&tx->stat.atomic_logged, w->log.bytes);
 		return sg_tx_commit(tx);
+	}
 	err = tx->err ?: err;
 	sg_tx_abort(tx);
 	return err;

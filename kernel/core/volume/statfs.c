@@ -55,6 +55,8 @@ struct sg_counters sg_counters(const struct sg_vol *vol)
 		sum.aborts += sg_load64(&c->aborts);
 		sum.pages_allocated += sg_load64(&c->pages_allocated);
 		sum.pages_freed += sg_load64(&c->pages_freed);
+		sum.atomic_replaced += sg_load64(&c->atomic_replaced);
+		sum.atomic_logged += sg_load64(&c->atomic_logged);
 	}
 	return sum;
 }
