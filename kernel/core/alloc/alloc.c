@@ -174,6 +174,12 @@ static bool holds(const struct sg_tx *tx, u64 lock)
 	return false;
 }
 
+/* For the lock of another chunk. The last place is for inode_lock. */
+static bool has_place(const struct sg_tx *tx)
+{
+	return tx->nlocks + 1 < tx->most_locks;
+}
+
 /* True: the chunk is locked; *kept: the transaction had its lock before. */
 static bool chunk_enter(struct sg_tx *tx, u64 chunk, bool *kept)
 {
@@ -182,7 +188,7 @@ static bool chunk_enter(struct sg_tx *tx, u64 chunk, bool *kept)
 	*kept = holds(tx, lock);
 	if (*kept)
 		return true;
-	if (tx->nlocks + 1 >= SG_TX_LOCKS)	/* the last place is for inode_lock */
+	if (!has_place(tx))
 		return false;
 	return sg_trylock(tx->vol, lock);
 }
@@ -460,7 +466,7 @@ static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *go
 		hint_set(tx->vol, HINT_ROOM, c, true);
 		if (take_in(tx, c, 0, 1, want, off, got))
 			return true;
-		if (!holds(tx, chunk_lock(tx->vol, c)))
+		if (has_place(tx) && !holds(tx, chunk_lock(tx->vol, c)))
 			*busy = chunk_lock(tx->vol, c);
 	}
 	return false;

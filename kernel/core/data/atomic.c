@@ -204,6 +204,7 @@ static int atomic_commit(struct atomic *w)
 	struct sg_tx *tx = sg_tx_begin(w->vol);
 	int err;
 
+	tx->most_locks = SG_TX_LOCKS;
 	sg_log_init(&w->log, w->ref, w->pos, w->buf);
 	err = write_pages(w, tx, KIND_WHOLE) ?: write_pages(w, tx, KIND_HOLE) ?:
 	      write_pages(w, tx, KIND_LOG);

@@ -319,7 +319,7 @@ static bool steal_surplus(struct sg_tx *tx, u64 *from)
 	struct sg_vol *vol = tx->vol;
 	unsigned int areas = vol->sb.areas, k;
 
-	if (tx->nlocks + 2 >= SG_TX_LOCKS)
+	if (tx->nlocks + 2 >= tx->most_locks)
 		return false;
 	if ((tx->donor >= areas && steal_surplus_of(tx, tx->donor, from)) ||
 	    steal_surplus_of(tx, tx->looks % areas, from))
@@ -345,7 +345,7 @@ static bool steal_list(struct sg_tx *tx, u64 *from)
 	struct sg_vol *vol = tx->vol;
 	unsigned int total = SG_SLOTS * vol->sb.areas, k;
 
-	if (tx->nlocks + 2 >= SG_TX_LOCKS)
+	if (tx->nlocks + 2 >= tx->most_locks)
 		return false;
 	for (k = 0; k < 2 * total; k++) {
 		unsigned int in = k % total;

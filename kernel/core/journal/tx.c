@@ -72,6 +72,7 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->free_pages = 0;
 	tx->used_inodes = 0;
 	tx->nlocks = 0;
+	tx->most_locks = SG_TX_LOCKS_USUAL;
 	tx->ninodes = 0;
 	tx->ndeferred = 0;
 	tx->npaid = 0;

@@ -5,7 +5,9 @@
 
 #include "lock/lock.h"
 
-#define SG_TX_LOCKS	17	/* one of them for a new inode */
+#define SG_TX_LOCKS_USUAL	17	/* one of them for a new inode */
+/* an atomic write may need each of its pages from another chunk, and those of some tables */
+#define SG_TX_LOCKS	(SG_ATOMIC_PAGES + 12)
 #define SG_TX_INODES	6
 #define SG_TX_INDEX	512	/* a power of two, at least twice SG_AREA_WORDS */
 
@@ -46,7 +48,7 @@ struct sg_tx {
 	unsigned int n;
 	u32 round, index[SG_TX_INDEX];
 	s64 free_pages, used_inodes;	/* changes, applied to the area's counters at commit */
-	unsigned int nlocks, ninodes, ndeferred;
+	unsigned int nlocks, most_locks, ninodes, ndeferred;
 	struct sg_tx_lock lock[SG_TX_LOCKS];
 	u64 inode[SG_TX_INODES];
 	u32 deferred[SG_AREA_WORDS / 2];

@@ -221,6 +221,44 @@ static void no_other_way(struct sg_vol *vol)
 	file_end(vol, &f);
 }
 
+/* Each free page is in another chunk: a write needs the locks of as many chunks as it has pages. */
+static void in_fragments(void)
+{
+	struct sg_vol *vol = vol_new(128 * MIB);
+	struct sg_iref f = file_new(vol), all = file_new(vol), in[2];
+	u64 page, pages, chunk = ~0ULL;
+	struct sg_counters c;
+
+	CHECK_OK(put(vol, &f, 0, 64 * KIB));
+	vol->space_wait_ms = 1;
+	for (pages = 0; !sg_allocate(vol, &all, 2 * pages, 1); pages++)	/* no large leaves */
+		;
+	for (page = 0; page < pages; page++) {
+		if (page_at(vol, &all, 2 * page, NULL) >> SG_CHUNK_SHIFT == chunk)
+			continue;
+		chunk = page_at(vol, &all, 2 * page, NULL) >> SG_CHUNK_SHIFT;
+		CHECK_OK(sg_punch(vol, &all, 2 * page * SG_PAGE, SG_PAGE, 1));
+	}
+	CHECK_EQ(sg_reclaim(vol, ~0u), 0);
+	CHECK(sg_free_pages(vol) > 3 * SG_ATOMIC_PAGES && sg_largest_free(vol) == 1);
+	CHECK_OK(put(vol, &f, 100, 64 * KIB));			/* logged */
+	has(vol, &f, 100, 64 * KIB);
+	CHECK_OK(put(vol, &f, 200 * KIB + 1, 64 * KIB));	/* in holes */
+	has(vol, &f, 200 * KIB + 1, 64 * KIB);
+	CHECK_OK(sg_set_atomic(vol, &f, true, 1));
+	c = sg_counters(vol);
+	CHECK_OK(put(vol, &f, 0, 64 * KIB));			/* replaced */
+	has(vol, &f, 0, 64 * KIB);
+	CHECK_EQ(sg_counters(vol).atomic_replaced - c.atomic_replaced, 64 * KIB);
+	CHECK_EQ(sg_counters(vol).atomic_logged, c.atomic_logged);
+	in[0] = f;
+	in[1] = all;
+	account_volume(vol, in, 2, NULL);
+	file_end(vol, &f);
+	file_end(vol, &all);
+	vol_end(vol);
+}
+
 /* --- against a copy in memory --------------------------------------------------------------- */
 
 struct twin {
@@ -328,6 +366,7 @@ int main(void)
 	in_units(vol);
 	no_other_way(vol);
 	vol_end(vol);
+	in_fragments();
 	twins(64 * MIB, steps, 0);
 	twins(16 * MIB, steps / 2, 900);
 	twins(16 * MIB, steps / 4, 120);
