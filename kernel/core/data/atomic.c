@@ -16,7 +16,7 @@ enum kind { KIND_HOLE, KIND_WHOLE, KIND_LOG };
 /**
  * struct atomic - one atomic write.
  * @first, @pages: the pages that it touches; @kind: of each.
- * @size: of the file before. @replace: whole pages may be replaced; @replacing: it has said so.
+ * @append: the caller has the inode locked. @size: of the file before. @replace: whole pages may be replaced; @replacing: it has said so.
  */
 struct atomic {
 	struct sg_vol *vol;
@@ -25,7 +25,7 @@ struct atomic {
 	u64 pos, len, size, first;
 	s64 now;
 	unsigned int pages;
-	bool replace, replacing, filled;
+	bool append, replace, replacing, filled;
 	u8 kind[SG_ATOMIC_PAGES];
 	struct sg_log log;
 };
@@ -227,7 +227,7 @@ static int atomic_locked(struct atomic *w)
 
 	if (err)
 		return err;
-	if (sg_is_cutting(w->vol, w->ref))
+	if (sg_is_cutting(w->vol, w->ref) || !(w->append || sg_is_told(w->vol, w->ref)))
 		return -EAGAIN;
 	w->size = sg_iget(w->vol, w->ref, size);
 	w->replace = w->replace &&
@@ -247,14 +247,14 @@ static int atomic_locked(struct atomic *w)
 	return err;
 }
 
-static int atomic_once(struct atomic *w, bool locked)
+static int atomic_once(struct atomic *w)
 {
-	int err = locked ? 0 : sg_ilock(w->vol, w->ref);
+	int err = w->append ? 0 : sg_note_whole_first(w->vol, w->ref) ?: sg_ilock(w->vol, w->ref);
 
 	if (err)
 		return err;
 	err = atomic_locked(w);
-	if (!locked)
+	if (!w->append)
 		sg_iunlock(w->vol, w->ref);
 	return err;
 }
@@ -279,9 +279,8 @@ int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, cons
 {
 	struct atomic w = {
 		.vol = vol, .ref = ref, .buf = buf, .pos = pos, .len = len, .now = now,
-		.first = pos >> SG_PAGE_SHIFT, .replace = true,
+		.first = pos >> SG_PAGE_SHIFT, .replace = true, .append = flags & SG_WRITE_APPEND,
 	};
-	bool locked = flags & SG_WRITE_APPEND;
 	struct sg_nospace nospace = {};
 	unsigned int turns = 0;
 	int err = sg_may_write(vol);
@@ -295,13 +294,10 @@ int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, cons
 	if (pos >= SG_FILE_MAX || len > SG_FILE_MAX - pos)
 		return -EFBIG;
 	w.pages = (unsigned int)sg_pages_of((pos & (SG_PAGE - 1)) + len);
-	err = locked ? 0 : sg_note_whole_first(vol, ref);
-	if (err)
-		return err;
 	do {
-		err = atomic_once(&w, locked);
+		err = atomic_once(&w);
 		*filled |= !err && w.filled;
-		if (!err || (locked && !w.replacing))
+		if (!err || (w.append && !w.replacing))
 			return err;
 		err = atomic_again(&w, err, &nospace, &turns);
 	} while (!err);

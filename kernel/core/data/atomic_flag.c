@@ -4,6 +4,8 @@
 
 /* for the acknowledgement of all systems; a paused one may not come in this time */
 #define KNOWN_MS	2000
+/* cleared together: the next atomic write begins anew */
+#define NOT_ATOMIC	(SG_FL_ATOMIC | SG_FL_REPLACE | SG_FL_WHOLE | SG_FL_TOLD)
 
 /* @cut: what other systems keep of the table is to be looked at again. */
 static int store_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 flags, bool cut, s64 now)
@@ -33,20 +35,50 @@ int sg_note_whole(struct sg_vol *vol, const struct sg_iref *ref)
 	return store_flags(vol, ref, flags | SG_FL_WHOLE, true, 0);
 }
 
+bool sg_is_told(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return sg_iget(vol, ref, genflags) >> 32 & (SG_FL_REPLACE | SG_FL_TOLD);
+}
+
+static int note_told(struct sg_vol *vol, const struct sg_iref *ref)
+{
+	u64 flags = sg_iget(vol, ref, genflags) >> 32;
+
+	/* others may have cleared the flags meanwhile: then the next writer waits */
+	if (!(flags & (SG_FL_ATOMIC | SG_FL_WHOLE)) || flags & SG_FL_TOLD)
+		return 0;
+	return store_flags(vol, ref, flags | SG_FL_TOLD, false, 0);
+}
+
+static int note_locked(struct sg_vol *vol, const struct sg_iref *ref,
+		       int (*note)(struct sg_vol *vol, const struct sg_iref *ref))
+{
+	int err = sg_ilock(vol, ref);
+
+	if (err)
+		return err;
+	err = sg_may_change(vol, ref) ?: note(vol, ref);
+	sg_iunlock(vol, ref);
+	return err;
+}
+
+/*
+ * The first atomic write waits until no system writes without the lock any more; so does each one
+ * that begins meanwhile. A paused system holds them up for KNOWN_MS, and no later ones.
+ */
 int sg_note_whole_first(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	int err;
 
-	if (sg_is_read_whole(vol, ref))
+	if (sg_is_lost(vol, ref->off))
+		return -EIO;
+	if (sg_is_told(vol, ref))
 		return 0;
-	err = sg_ilock(vol, ref);
+	err = note_locked(vol, ref, sg_note_whole);
 	if (err)
 		return err;
-	err = sg_may_change(vol, ref) ?: sg_note_whole(vol, ref);
-	sg_iunlock(vol, ref);
-	if (!err)
-		sg_epoch_ends(vol, KNOWN_MS);
-	return err;
+	sg_epoch_ends(vol, KNOWN_MS);
+	return note_locked(vol, ref, note_told);
 }
 
 /* Sets and clears flags. *cuts: of the file afterwards. */
@@ -105,7 +137,7 @@ int sg_set_atomic(struct sg_vol *vol, const struct sg_iref *ref, bool on, s64 no
 	if (!sg_knows_atomic(vol))
 		return -EOPNOTSUPP;
 	if (!on)
-		return change_flags(vol, ref, 0, SG_FL_ATOMIC | SG_FL_REPLACE, now, &cuts);
+		return change_flags(vol, ref, 0, NOT_ATOMIC, now, &cuts);
 	err = change_flags(vol, ref, SG_FL_ATOMIC, 0, now, &cuts);
 	if (err || sg_iget(vol, ref, genflags) >> 32 & SG_FL_REPLACE)
 		return err;

@@ -58,6 +58,8 @@ int sg_take_fresh(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 wan
 		  u64 *got);
 /* Inode locked, before the first atomic write to the file: readers look at the change counter. */
 int sg_note_whole(struct sg_vol *vol, const struct sg_iref *ref);
+/* No write to the file without its lock is left, as far as can be waited for. */
+bool sg_is_told(const struct sg_vol *vol, const struct sg_iref *ref);
 /* Allocates one page, if the file's lock and space are available at once. */
 int sg_allocate_now(struct sg_vol *vol, const struct sg_iref *ref, u64 page);
 /* Pages behind the size may be left by a truncation: finish it before anything is stored there. */

@@ -247,9 +247,12 @@ struct sg_inode {
 #define SG_FL_REPLACE		(1u << 8)
 /* somebody has written with RWF_ATOMIC: readers look at the change counter */
 #define SG_FL_WHOLE		(1u << 9)
-#define SG_FL_KNOWN		0x3ffu
+/* beside one of these: each system has had time to learn of it, so all writes take the lock */
+#define SG_FL_TOLD		(1u << 10)
+#define SG_FL_KNOWN		0x7ffu
 /* the engine sets and clears these by itself; sg_setattr() leaves them as they are */
-#define SG_FL_ENGINE		(SG_FL_CUTTING | SG_FL_ATOMIC | SG_FL_REPLACE | SG_FL_WHOLE)
+#define SG_FL_ENGINE		(SG_FL_CUTTING | SG_FL_ATOMIC | SG_FL_REPLACE | SG_FL_WHOLE | \
+				 SG_FL_TOLD)
 
 /* System inodes: areas that grow on demand, kept as files in the hot page. */
 enum { SG_SYS_INODES, SG_SYS_LOCKS, SG_SYS_SEMS, SG_SYS_SPARE, SG_SYS_COUNT };

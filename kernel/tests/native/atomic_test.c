@@ -50,7 +50,7 @@ static void pages_stay(struct sg_vol *vol)
 	u64 was, cuts = sg_cuts(vol, &f);
 
 	CHECK_OK(put(vol, &f, 0, 64 * KIB));
-	CHECK_EQ(flags_of(vol, &f), SG_FL_WHOLE);
+	CHECK_EQ(flags_of(vol, &f), SG_FL_WHOLE | SG_FL_TOLD);
 	/* a store without the lock could be undone by a replay: there is none, also by windows */
 	CHECK_EQ(sg_write_begin(vol, &f, 0, 10, SG_WRITE_IN_PLACE, &(struct sg_write){}), -EAGAIN);
 	CHECK(sg_cuts(vol, &f) != cuts);
@@ -73,7 +73,7 @@ static void pages_are_replaced(struct sg_vol *vol)
 
 	CHECK_OK(put(vol, &f, 0, 64 * KIB));
 	CHECK_OK(sg_set_atomic(vol, &f, true, 5));
-	CHECK_EQ(flags_of(vol, &f), SG_FL_WHOLE | SG_FL_ATOMIC | SG_FL_REPLACE);
+	CHECK_EQ(flags_of(vol, &f), SG_FL_WHOLE | SG_FL_TOLD | SG_FL_ATOMIC | SG_FL_REPLACE);
 	was = page_at(vol, &f, 1, NULL);
 	cuts = sg_cuts(vol, &f);
 	memcpy(old, vol->base + was, SG_PAGE);
@@ -216,6 +216,7 @@ static void no_other_way(struct sg_vol *vol)
 	CHECK_EQ(sg_iget(vol, &f, size), 64 * KIB);
 	has(vol, &f, 0, 64 * KIB);
 	CHECK_OK(sg_set_atomic(vol, &f, false, 1));
+	CHECK_EQ(flags_of(vol, &f), 0);		/* nor do readers look any more */
 	CHECK_OK(sg_write_begin(vol, &f, 0, 10, SG_WRITE_LOCKED, &w));
 	CHECK_OK(sg_write_end(vol, &f, &w, 0, 1));
 	file_end(vol, &f);

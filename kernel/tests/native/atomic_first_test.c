@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The first atomic writes to a file wait until no system writes to it without the lock any more. A
+ * system that does not acknowledge holds them up, for 2 s at most, and all that begin meanwhile.
+ */
+#include <sys/stat.h>
+#include "internal.h"
+#include "systems.h"
+
+#define SIZE	TEST_SMALL
+#define MS	1000000ULL
+
+static struct tsys s[3];		/* two that write; one that acknowledges late */
+static struct sg_iref f;
+static u8 bytes[SG_PAGE];
+static u64 begun, ended[2];
+
+static int put(unsigned int i)
+{
+	bool filled = false;
+
+	return sg_write_atomic(&s[i].v, &f, i * SG_PAGE, bytes, SG_PAGE, 0, 1, &filled);
+}
+
+static u64 flags(void)
+{
+	return sg_iget(&s[0].v, &f, genflags) >> 32;
+}
+
+static void *writes(void *arg)
+{
+	unsigned int i = arg != NULL;
+
+	tadvance(&begun, i + 1);
+	CHECK_OK(put(i));
+	sg_store64(&ended[i], sg_ticks());
+	return NULL;
+}
+
+static void acknowledge(struct tsys *by)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		sg_epoch_push(&s[0].v);
+		CHECK(sg_maintain(&by->v) >= 0);
+	}
+}
+
+static void make(const char *name, u32 set)
+{
+	f = test_create(&s[0].v, &s[0].root, name, S_IFREG | 0600);
+	CHECK_EQ(sg_write(&s[0].v, &f, 0, bytes, SG_PAGE, 1), SG_PAGE);
+	if (set)	/* as sg_set_atomic() leaves it beside a paused system */
+		CHECK_OK(sg_set_atomic(&s[0].v, &f, true, 1));
+	CHECK_EQ(flags(), set);
+	begun = ended[0] = ended[1] = 0;
+}
+
+/* The second one finds the flag that the first one has set, and waits all the same. */
+static void both_wait(const char *name, u32 set)
+{
+	pthread_t thread[2];
+	u64 acknowledged, until;
+
+	test_note("%s", name);
+	make(name, set);
+	CHECK(!pthread_create(&thread[0], NULL, writes, NULL));
+	while (!(flags() & (SG_FL_WHOLE | SG_FL_ATOMIC)))
+		sg_sleep_us(100);
+	tawait(&begun, 1);
+	CHECK(!pthread_create(&thread[1], NULL, writes, (void *)1));
+	tawait(&begun, 2);
+	sg_sleep_us(300000);
+	acknowledged = sg_ticks();
+	for (until = acknowledged + 30000 * MS; sg_ticks() < until && !(ended[0] && ended[1]);) {
+		acknowledge(&s[2]);
+		sg_sleep_us(1000);
+	}
+	CHECK(!pthread_join(thread[0], NULL) && !pthread_join(thread[1], NULL));
+	CHECK(ended[0] > acknowledged);
+	CHECK(ended[1] > acknowledged);
+	CHECK_EQ(flags(), set | SG_FL_TOLD | (set ? 0 : SG_FL_WHOLE));
+}
+
+/* It holds up the first write only. */
+static void never(void)
+{
+	u64 start;
+
+	test_note("%s", __func__);
+	make("never", 0);
+	start = sg_ticks();
+	CHECK_OK(put(0));
+	CHECK(sg_ticks() - start > 1900 * MS);
+	start = sg_ticks();
+	CHECK_OK(put(0));
+	CHECK_OK(put(1));
+	CHECK(sg_ticks() - start < 1900 * MS);
+}
+
+int main(void)
+{
+	u8 *mem = tsys_volume(SIZE);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		tsys_join(&s[i], mem, SIZE, i + 1);
+	s[2].v.maintained = true;	/* only sg_maintain() acknowledges */
+	both_wait("plain", 0);
+	both_wait("with the attribute", SG_FL_ATOMIC);
+	never();
+	s[2].v.maintained = false;
+	for (i = 0; i < 3; i++)
+		sg_leave(&s[i].v);
+	test_clean(mem, SIZE);
+	return test_done();
+}
