@@ -4,4 +4,4 @@
 # file: kernel/module/file.c
 # scenario: gate
 # maps: walk
-s/^\tn = sgfs_file_look(inode, nowait) ?: sgfs_read_locked(inode, iocb->ki_pos, to, nowait);/\tinode_unlock_shared(inode);\n\tinode_lock_shared(inode);\n\tinode_unlock_shared(inode);\n\tinode_lock_shared(inode);\n&/
+s/^\tn = sgfs_file_look(inode, nowait);$/\tinode_unlock_shared(inode);\n\tinode_lock_shared(inode);\n\tinode_unlock_shared(inode);\n\tinode_lock_shared(inode);\n&/

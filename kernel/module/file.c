@@ -193,6 +193,8 @@ static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *t
 			return err ?: n;
 		if (sgfs_is_torn(inode, seq)) {
 			iov_iter_revert(to, n);
+			if (fatal_signal_pending(current))
+				return -EINTR;
 			if (++turn >= WHOLE_TRIES)
 				return nowait ? -EAGAIN : sgfs_read_alone(inode, pos, to);
 			continue;
@@ -203,6 +205,25 @@ static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *t
 			return n;
 		iov_iter_revert(to, n);
 	}
+}
+
+/*
+ * A file of atomic writes is read in the parts that are whole. So a write by another system has one
+ * part read again, not all before it.
+ */
+static ssize_t sgfs_read_parts(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
+{
+	size_t all = iov_iter_count(to), want;
+	ssize_t done = 0, n;
+
+	do {
+		want = sg_atomic_unit(pos + done, all - done);
+		iov_iter_truncate(to, want);
+		n = sgfs_read_locked(inode, pos + done, to, nowait);
+		done += max_t(ssize_t, n, 0);
+		iov_iter_reexpand(to, all - done);
+	} while (n == want && done < all && !fatal_signal_pending(current));
+	return done ?: n;
 }
 
 static ssize_t sgfs_read_iter(struct kiocb *iocb, struct iov_iter *to)
@@ -217,7 +238,11 @@ static ssize_t sgfs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		inode_lock_shared(inode);
 	else if (sgfs_atime_is_due(iocb->ki_filp) || !inode_trylock_shared(inode))
 		return -EAGAIN;
-	n = sgfs_file_look(inode, nowait) ?: sgfs_read_locked(inode, iocb->ki_pos, to, nowait);
+	n = sgfs_file_look(inode, nowait);
+	if (!n && sgfs_is_read_whole(inode))
+		n = sgfs_read_parts(inode, iocb->ki_pos, to, nowait);
+	else if (!n)
+		n = sgfs_read_locked(inode, iocb->ki_pos, to, nowait);
 	inode_unlock_shared(inode);
 	trace_sgfs_read(inode, iocb->ki_pos, n);
 	if (n > 0) {

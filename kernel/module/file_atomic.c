@@ -131,6 +131,23 @@ ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, vo
 
 /* --- reads ------------------------------------------------------------------------------------ */
 
+/* The engine could not copy some of these bytes. If bad memory is the reason, all are told. */
+static void sgfs_poison_in(struct inode *inode, u64 pos, size_t len)
+{
+	struct sg_run run;
+	size_t n;
+	int err;
+
+	for (; len; pos += n, len -= n) {
+		n = min_t(size_t, len, PAGE_SIZE - offset_in_page(pos));
+		sg_look_begin();
+		err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), pos >> PAGE_SHIFT, 1, &run);
+		sg_look_end();
+		if (!err && run.off)
+			sgfs_poison_met(SGFS(inode->i_sb), run.off + offset_in_page(pos), n);
+	}
+}
+
 /* The file changed during each try. The engine reads with the file locked, into memory. */
 ssize_t sgfs_read_alone(struct inode *inode, u64 pos, struct iov_iter *to)
 {
@@ -142,6 +159,8 @@ ssize_t sgfs_read_alone(struct inode *inode, u64 pos, struct iov_iter *to)
 	while (iov_iter_count(to)) {
 		want = sg_atomic_unit(pos + done, iov_iter_count(to));
 		n = sg_read(sgfs_vol(inode), sgfs_ref(inode), pos + done, buf, want);
+		if (n == -EIO)
+			sgfs_poison_in(inode, pos + done, want);
 		if (n > 0)
 			n = copy_to_iter(buf, n, to) ?: -EFAULT;
 		if (n > 0)

@@ -597,13 +597,17 @@ static inline int sgfs_atomic_allowed(const struct kiocb *iocb, const struct iov
 void *sgfs_atomic_buffer(const struct iov_iter *from);
 ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from);
 ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf, s64 now);
+static inline bool sgfs_is_read_whole(const struct inode *inode)
+{
+	return unlikely(SGFS_I(inode)->flags & (SG_FL_ATOMIC | SG_FL_WHOLE));
+}
+
 /*
  * Since it had change counter @seq, the file has changed, and other systems write to it as a whole.
  */
 static inline bool sgfs_is_torn(const struct inode *inode, u64 seq)
 {
-	return unlikely(SGFS_I(inode)->flags & (SG_FL_ATOMIC | SG_FL_WHOLE)) &&
-	       READ_ONCE(SGFS_I(inode)->seq) != seq;
+	return sgfs_is_read_whole(inode) && READ_ONCE(SGFS_I(inode)->seq) != seq;
 }
 ssize_t sgfs_read_alone(struct inode *inode, u64 pos, struct iov_iter *to);
 long sgfs_atomic_ioctl(struct file *file, void __user *user);
