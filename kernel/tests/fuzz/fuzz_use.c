@@ -136,6 +136,18 @@ void fuzz_names(struct sg_vol *v, u8 script)
 	sg_statfs(v, &st);
 }
 
+/* With the lock, so it waits for no other system. */
+static void append_atomic(struct sg_vol *v, const struct sg_iref *f, u64 len)
+{
+	bool filled = false;
+	u64 size;
+
+	if (sg_append_begin(v, f, &size))
+		return;
+	sg_write_atomic(v, f, size, buf, len, SG_WRITE_APPEND, 2, &filled);
+	sg_append_end(v, f);
+}
+
 static void change_data(struct sg_vol *v, const struct sg_iref *f, u8 script)
 {
 	static const u64 at[] = { 0, 5000, SG_CHUNK, 1ULL << 30, 1ULL << 40 };
@@ -143,6 +155,8 @@ static void change_data(struct sg_vol *v, const struct sg_iref *f, u8 script)
 
 	if (script & 8)
 		sg_write(v, f, pos, buf, 9000, 2);
+	if ((script & 12) == 4)
+		append_atomic(v, f, script & 16 ? 9000 : 100);
 	if (script & 16)
 		sg_collapse(v, f, pos & ~(SG_PAGE - 1), SG_PAGE, 2);
 	if (script & 32)

@@ -167,6 +167,25 @@ static void op_pieces(struct host *h)
 		sg_append_end(h->v, &ref);
 }
 
+/* Seldom without the lock: the first write to a file then waits for systems that do not exist. */
+static void op_atomic(struct host *h)
+{
+	u64 len = 1 + rng_size(&h->rng, SG_MIN(HOST_BUF, SG_ATOMIC_MAX) - 1), size;
+	bool append = below(h, 8), filled = false;
+	struct sg_iref ref;
+
+	if (!some_inode(h, &ref))
+		return;
+	if (!below(h, 20))
+		said(sg_set_atomic(h->v, &ref, below(h, 2), 2));
+	if (append && said(sg_append_begin(h->v, &ref, &size)))
+		return;
+	said(sg_write_atomic(h->v, &ref, append ? size : a_pos(h), h->buf, len,
+			     append ? SG_WRITE_APPEND : 0, 2, &filled));
+	if (append)
+		sg_append_end(h->v, &ref);
+}
+
 static void op_size(struct host *h)
 {
 	struct sg_iref ref;
@@ -435,6 +454,7 @@ static const struct {
 } ops[] = {
 	{ "list", op_list }, { "lookup", op_lookup }, { "look", op_look }, { "read", op_read },
 	{ "write", op_write }, { "pieces", op_pieces }, { "size", op_size }, { "range", op_range },
+	{ "atomic", op_atomic },
 	{ "create", op_create }, { "remove", op_remove }, { "rename", op_rename },
 	{ "tmpfile", op_tmpfile }, { "attr", op_attr }, { "maintain", op_maintain }, { "maintain", op_maintain },
 	{ "mappers", op_mappers }, { "userlock", op_userlock }, { "sem", op_sem }, { "grow", op_grow },

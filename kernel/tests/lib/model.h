@@ -28,6 +28,7 @@ struct m_name {
 struct m_inode {
 	struct sg_iref ref;
 	u32 mode, uid, gid, nlink, flags;
+	bool atomic;		/* SG_FL_ATOMIC */
 	u64 rdev, size;
 	struct sparse data;	/* regular */
 	char *target;		/* a symbolic link's */
@@ -73,6 +74,7 @@ bool model_in_use(struct sg_vol *vol, u64 ino, u32 generation);	/* for sg_vol.in
 /* After another join, following a crash or a leave: inodes without a name are gone. */
 void model_again(struct model *m);
 void model_step(struct model *m);	/* one random operation */
+void model_all_atomic(struct model *m);	/* new files and directories of the root have data=atomic */
 void model_compare(struct model *m);	/* everything */
 /* Leaves or crashes, checks, joins again. Inodes without a name are gone then. */
 void model_remount(struct model *m, bool crash);

@@ -6,6 +6,27 @@
 
 /* --- attributes ----------------------------------------------------------------------------- */
 
+/* The attribute data=atomic. With other systems each change would wait for them. */
+static void step_atomic_flag(struct model *m, struct m_inode *in)
+{
+	bool on = rng_chance(&m->rng, 60);
+	u32 type = in->mode & S_IFMT;
+	struct m_expect e = { 0 };
+
+	if (m->shared)
+		return;
+	test_note("op %" PRIu64 ": data=%s of %" PRIu64, m->ops, on ? "atomic" : "inplace", in->ref.ino);
+	m_may(&e, type != S_IFREG && type != S_IFDIR, -EINVAL);
+	if (m_check(m, &e, sg_set_atomic(&m->t.v, &in->ref, on, NOW(m))))
+		in->atomic = on;
+}
+
+void model_all_atomic(struct model *m)
+{
+	CHECK_OK(sg_set_atomic(&m->t.v, &m->root->ref, true, NOW(m)));
+	m->root->atomic = true;
+}
+
 static void step_setattr(struct model *m, struct m_inode *in)
 {
 	unsigned int set = (unsigned int)rng_below(&m->rng, 256);
@@ -163,7 +184,9 @@ void m_step_attr(struct model *m)
 
 	if (!in)
 		return;
-	if (dice < 30)
+	if (dice < 4)
+		step_atomic_flag(m, in);
+	else if (dice < 30)
 		step_setattr(m, in);
 	else if (dice < 45)
 		step_touch(m, in);

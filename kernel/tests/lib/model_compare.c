@@ -16,6 +16,7 @@ static void compare_attr(struct model *m, struct m_inode *in)
 	CHECK_EQ(a.uid, in->uid);
 	CHECK_EQ(a.gid, in->gid);
 	CHECK_EQ(a.flags & ~SG_FL_ENGINE, in->flags);
+	CHECK_EQ(!!(a.flags & SG_FL_ATOMIC), in->atomic);
 	CHECK_EQ(a.has_xattr, in->xattrs != 0);
 	if (type == S_IFREG || type == S_IFLNK)
 		CHECK_EQ(a.size, in->size);

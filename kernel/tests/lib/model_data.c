@@ -37,6 +37,12 @@ static u64 pages_for(u64 pos, u64 len)
 	return (pos % SG_PAGE + len + SG_PAGE - 1) / SG_PAGE + TABLES;
 }
 
+/* An atomic write takes pages for a log, or in place of old ones, which become free only later. */
+static u64 pages_to_write(const struct m_inode *in, u64 pos, u64 len)
+{
+	return pages_for(pos, len) + (in->atomic ? 2 * SG_ATOMIC_PAGES : 0);
+}
+
 static void grown(struct m_inode *in, u64 size)
 {
 	if (size > in->size)
@@ -46,7 +52,7 @@ static void grown(struct m_inode *in, u64 size)
 static void step_write(struct model *m, struct m_inode *in)
 {
 	u64 pos = some_pos(m, in), len = some_len(m);
-	struct m_expect e = { .need = pages_for(pos, len) };
+	struct m_expect e = { .need = pages_to_write(in, pos, len) };
 	s64 done;
 
 	if (len > SG_FILE_MAX - pos)
@@ -65,6 +71,31 @@ static void step_write(struct model *m, struct m_inode *in)
 	grown(in, pos + (u64)done);
 }
 
+/*
+ * All of it, or nothing. Anybody may write so, also to a file that others write in place. With other
+ * systems the first such write would wait for them.
+ */
+static void step_atomic(struct model *m, struct m_inode *in)
+{
+	bool whole = rng_chance(&m->rng, 30);	/* pages */
+	u64 pos = some_pos(m, in), len = whole ? SG_PAGE * rng_range(&m->rng, 1, 16) :
+						 1 + rng_size(&m->rng, SG_ATOMIC_MAX - 1);
+	struct m_expect e = { .need = pages_for(pos, len) + 2 * SG_ATOMIC_PAGES };
+	bool filled = false;
+
+	if (rng_chance(&m->rng, 1))
+		len = SG_ATOMIC_MAX + 1;
+	test_note("op %" PRIu64 ": atomic write of %" PRIu64 " at %" PRIu64 " of %" PRIu64 ", size %"
+		  PRIu64, m->ops, len, pos, in->ref.ino, in->size);
+	m_may(&e, len > SG_ATOMIC_MAX, -EINVAL);
+	m_may(&e, len > SG_FILE_MAX - pos, -EFBIG);
+	rng_fill(&m->rng, m->buf, len);
+	if (!m_check(m, &e, sg_write_atomic(&m->t.v, &in->ref, pos, m->buf, len, 0, NOW(m), &filled)))
+		return;
+	sparse_write(&in->data, pos, m->buf, len);
+	grown(in, pos + len);
+}
+
 /* A write in several parts, by the calls that the module uses. Some parts are given up. */
 static void step_pieces(struct model *m, struct m_inode *in)
 {
@@ -75,6 +106,7 @@ static void step_pieces(struct model *m, struct m_inode *in)
 
 	if (!len || len > SG_FILE_MAX - pos)
 		return;
+	m_may(&e, in->atomic, -EMEDIUMTYPE);	/* it is to be written in units */
 	test_note("op %" PRIu64 ": piece of %" PRIu64 " at %" PRIu64 " of %" PRIu64 ", size %" PRIu64
 		  "%s", m->ops, len, pos, in->ref.ino, in->size, keep ? ", keep size" : "");
 	if (!m_check(m, &e, sg_write_begin(&m->t.v, &in->ref, pos, len, keep ? SG_WRITE_KEEP_SIZE : 0,
@@ -252,7 +284,7 @@ void m_step_data(struct model *m)
 	if (!in)
 		return;
 	if (dice < (grow ? 34 : 10))
-		step_write(m, in);
+		(!m->shared && rng_chance(&m->rng, 20) ? step_atomic : step_write)(m, in);
 	else if (dice < (grow ? 42 : 16))
 		step_pieces(m, in);
 	else if (dice < 58)

@@ -46,10 +46,14 @@ static u32 some_target(struct model *m, char *target)
 	return len;
 }
 
-static struct m_inode *added(struct model *m, const struct sg_iref *ref, const struct sg_new *new)
+/* @dir: the directory from which it inherits, or NULL. */
+static struct m_inode *added(struct model *m, const struct m_inode *dir, const struct sg_iref *ref,
+			     const struct sg_new *new)
 {
 	struct m_inode *in = m_add(m, ref, new->mode);
+	u32 type = new->mode & S_IFMT;
 
+	in->atomic = dir && dir->atomic && (type == S_IFREG || type == S_IFDIR);
 	in->uid = new->uid;
 	in->gid = new->gid;
 	in->flags = new->flags;
@@ -100,7 +104,7 @@ static void step_create(struct model *m)
 	m_may(&e, !dir->nlink, -ENOENT);
 	if (!m_check(m, &e, sg_create(&m->t.v, &dir->ref, name, len, &new, &ref)))
 		return;
-	in = added(m, &ref, &new);
+	in = added(m, dir, &ref, &new);
 	m_name_add(dir, name, len, in);
 	if (is_dir(in)) {
 		in->nlink = 2;
@@ -120,7 +124,7 @@ static void step_tmpfile(struct model *m)
 	test_note("op %" PRIu64 ": tmpfile", m->ops);
 	if (!m_check(m, &e, sg_tmpfile(&m->t.v, &new, &ref)))
 		return;
-	in = added(m, &ref, &new);
+	in = added(m, NULL, &ref, &new);
 	in->nlink = 0;
 	m->unnamed++;
 	if (rng_chance(&m->rng, 40)) {
@@ -293,7 +297,7 @@ static void did_rename(struct model *m, struct rename *r, const struct sg_new *w
 	if (!(r->flags & SG_RENAME_WHITEOUT))
 		return;
 	CHECK_OK(sg_lookup(&m->t.v, &r->odir->ref, r->oname, r->olen, &ref, &type));
-	m_name_add(r->odir, r->oname, r->olen, added(m, &ref, whiteout));
+	m_name_add(r->odir, r->oname, r->olen, added(m, NULL, &ref, whiteout));
 }
 
 static void step_rename(struct model *m)

@@ -34,12 +34,15 @@ static void grow(struct model *m)
 	CHECK_EQ(free_pages(m), had + SG_CHUNK_PAGES);
 }
 
-static void run_in(u64 size, u64 memory, u64 ops, u64 every, u64 seed)
+/* @atomic: all files have data=atomic, unless an operation takes that away. */
+static void run_in(u64 size, u64 memory, u64 ops, u64 every, u64 seed, bool atomic)
 {
 	struct model m;
 	u64 i;
 
 	model_make(&m, size, memory, seed);
+	if (atomic)
+		model_all_atomic(&m);
 	for (i = 1; i <= ops; i++) {
 		model_step(&m);
 		if (size < memory && i % (ops / 20 + 1) == 0)
@@ -60,7 +63,12 @@ static void run_in(u64 size, u64 memory, u64 ops, u64 every, u64 seed)
 
 static void run(u64 size, u64 ops, u64 every, u64 seed)
 {
-	run_in(size, size, ops, every, seed);
+	run_in(size, size, ops, every, seed, false);
+}
+
+static void run_atomic(u64 size, u64 ops, u64 every, u64 seed)
+{
+	run_in(size, size, ops, every, seed, true);
 }
 
 int main(void)
@@ -70,8 +78,12 @@ int main(void)
 	for (i = 0; i < 4; i++)		/* short runs find the defects that need an empty volume */
 		run(16 << 20, ops / 100, 500, seed + i);
 	run(16 << 20, ops * 45 / 100, 2000, seed + 10);
-	run_in(16 << 20, 48 << 20, ops * 10 / 100, 1000, seed + 15);
+	run_in(16 << 20, 48 << 20, ops * 10 / 100, 1000, seed + 15, false);
 	run(64 << 20, ops * 10 / 100, 4000, seed + 20);
 	run(256 << 20, ops * 31 / 100, 10000, seed + 30);
+	ops = test_amount(6000, 150000, 1000000);
+	run_atomic(16 << 20, ops * 50 / 100, 2000, seed + 40);
+	run_atomic(64 << 20, ops * 30 / 100, 4000, seed + 50);
+	run_atomic(256 << 20, ops * 20 / 100, 10000, seed + 60);
 	return test_done();
 }
