@@ -227,21 +227,25 @@ static void in_fragments(void)
 {
 	struct sg_vol *vol = vol_new(128 * MIB);
 	struct sg_iref f = file_new(vol), all = file_new(vol), in[2];
-	u64 page, pages, chunk = ~0ULL;
+	bool seen[128 * MIB >> SG_CHUNK_SHIFT] = {};
 	struct sg_counters c;
+	u64 page, pages;
 
 	CHECK_OK(put(vol, &f, 0, 64 * KIB));
 	vol->space_wait_ms = 1;
 	for (pages = 0; !sg_allocate(vol, &all, 2 * pages, 1); pages++)	/* no large leaves */
 		;
 	for (page = 0; page < pages; page++) {
-		if (page_at(vol, &all, 2 * page, NULL) >> SG_CHUNK_SHIFT == chunk)
+		bool *chunk = &seen[page_at(vol, &all, 2 * page, NULL) >> SG_CHUNK_SHIFT];
+
+		if (*chunk)
 			continue;
-		chunk = page_at(vol, &all, 2 * page, NULL) >> SG_CHUNK_SHIFT;
+		*chunk = true;
 		CHECK_OK(sg_punch(vol, &all, 2 * page * SG_PAGE, SG_PAGE, 1));
 	}
 	CHECK_EQ(sg_reclaim(vol, ~0u), 0);
-	CHECK(sg_free_pages(vol) > 3 * SG_ATOMIC_PAGES && sg_largest_free(vol) == 1);
+	test_note("%" PRIu64 " free pages", sg_free_pages(vol));
+	CHECK(sg_free_pages(vol) > 3 * SG_ATOMIC_PAGES && sg_free_pages(vol) <= sizeof(seen));
 	CHECK_OK(put(vol, &f, 100, 64 * KIB));			/* logged */
 	has(vol, &f, 100, 64 * KIB);
 	CHECK_OK(put(vol, &f, 200 * KIB + 1, 64 * KIB));	/* in holes */
