@@ -259,6 +259,12 @@ static int atomic_once(struct atomic *w)
 	return err;
 }
 
+/* The log of whole pages needs as many pages as replacing them does, but no room in the ledger. */
+static bool log_helps(const struct atomic *w, int err)
+{
+	return err == -ENOSPC && w->replacing && sg_ledger_room(w->vol) <= LEDGER_ROOM;
+}
+
 /* After a failure: 0, if another attempt makes sense. */
 static int atomic_again(struct atomic *w, int err, struct sg_nospace *nospace, unsigned int *turns)
 {
@@ -266,7 +272,7 @@ static int atomic_again(struct atomic *w, int err, struct sg_nospace *nospace, u
 		return sg_finish_cut_again(w->vol, w->ref, turns);
 	if (err != -ENOSPC)
 		return err;
-	if (w->replacing) {	/* the log may need less space */
+	if (log_helps(w, err)) {
 		w->replace = false;
 		return 0;
 	}
@@ -297,7 +303,7 @@ int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, cons
 	do {
 		err = atomic_once(&w);
 		*filled |= !err && w.filled;
-		if (!err || (w.append && !w.replacing))
+		if (!err || (w.append && !log_helps(&w, err)))
 			return err;
 		err = atomic_again(&w, err, &nospace, &turns);
 	} while (!err);
