@@ -333,7 +333,7 @@ static struct tsys third;
 static struct sg_iref f;
 static u8 *content;			/* of f: one run of pages */
 static u8 first[LEN], second[LEN];
-static u64 steps, mem_area;
+static u64 steps, mem_area, seq_then;
 
 static void logged_world(void)
 {
@@ -380,6 +380,7 @@ static void fenced_in(struct tsys *s)
 	tsys_fence(&lives, s);
 	CHECK_OK(write_it(&lives, second));
 	CHECK_EQ(memcmp(content, second, LEN), 0);
+	seq_then = sg_iget(&lives.v, &f, seq);
 }
 
 static void in_commit(const void *p)
@@ -421,6 +422,7 @@ static void writer_comes_back(void)
 	CHECK(steps >= LEN / STEP);
 	rec_at_store = in_commit;
 	CHECK_EQ(write_it(&paused, first), -EIO);
+	CHECK_EQ(sg_iget(&lives.v, &f, seq), seq_then);		/* nor a word of its record */
 	sg_leave(&third.v);
 	logged_world_end();
 }
