@@ -63,8 +63,8 @@ static int note_locked(struct sg_vol *vol, const struct sg_iref *ref,
 }
 
 /*
- * The first atomic write waits until no system writes without the lock any more; so does each one
- * that begins meanwhile. A paused system holds them up for KNOWN_MS, and no later ones.
+ * The first atomic write, and each one that begins meanwhile, waits until no system writes without
+ * the lock any more. A paused system holds them up for KNOWN_MS, and no later ones.
  */
 int sg_note_whole_first(struct sg_vol *vol, const struct sg_iref *ref)
 {

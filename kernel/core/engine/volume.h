@@ -27,7 +27,8 @@ struct sg_counters {
 	u64 commits, commit_words, aborts;
 	u64 pages_allocated, pages_freed;
 	u64 lock_waits, replays;
-	u64 atomic_replaced, atomic_logged;	/* bytes of atomic writes; those in holes are neither */
+	/* bytes of atomic writes; those in holes are neither */
+	u64 atomic_replaced, atomic_logged;
 };
 
 struct sg_odd {			/* a change counter that was left odd */

@@ -216,7 +216,7 @@ static void no_other_way(struct sg_vol *vol)
 	CHECK_EQ(sg_iget(vol, &f, size), 64 * KIB);
 	has(vol, &f, 0, 64 * KIB);
 	CHECK_OK(sg_set_atomic(vol, &f, false, 1));
-	CHECK_EQ(flags_of(vol, &f), 0);		/* nor do readers look any more */
+	CHECK_EQ(flags_of(vol, &f), 0);		/* readers do not look any more */
 	CHECK_OK(sg_write_begin(vol, &f, 0, 10, SG_WRITE_LOCKED, &w));
 	CHECK_OK(sg_write_end(vol, &f, &w, 0, 1));
 	file_end(vol, &f);
