@@ -16,7 +16,8 @@ enum kind { KIND_HOLE, KIND_WHOLE, KIND_LOG };
 /**
  * struct atomic - one atomic write.
  * @first, @pages: the pages that it touches; @kind: of each.
- * @append: the caller has the inode locked. @size: of the file before. @replace: whole pages may be replaced; @replacing: it has said so.
+ * @append: the caller has the inode locked. @size: of the file before.
+ * @replace: whole pages may be replaced; @replacing: it has said so.
  */
 struct atomic {
 	struct sg_vol *vol;

@@ -50,11 +50,13 @@ static int store_run(struct sg_vol *vol, const struct sg_replay *r, u8 *to, stru
 	return 0;
 }
 
-static bool overlap(const struct sg_vol *vol, const struct sg_run *run, struct source from, u64 len)
+static bool overlap(const struct sg_vol *vol, const struct sg_run *run, struct source from,
+		    u64 len)
 {
 	u64 off = (u64)(from.at - vol->base);
 
-	return from.poison && off < run->off + (run->pages << SG_PAGE_SHIFT) && run->off < off + len;
+	return from.poison && run->off < off + len &&
+	       off < run->off + (run->pages << SG_PAGE_SHIFT);
 }
 
 /*

@@ -72,8 +72,8 @@ static void step_write(struct model *m, struct m_inode *in)
 }
 
 /*
- * All of it, or nothing. Anybody may write so, also to a file that others write in place. With other
- * systems the first such write would wait for them.
+ * All of it, or nothing. Anybody may write so, also to a file that others write in place. With
+ * other systems the first such write would wait for them.
  */
 static void step_atomic(struct model *m, struct m_inode *in)
 {

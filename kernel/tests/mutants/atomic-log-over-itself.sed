@@ -3,4 +3,4 @@
 # The bytes of a forged log are the pages into which it stores.
 # file: kernel/core/data/redo.c
 # test: atomic_log_test
-s/return from.poison \&\& off < run->off/return false \&\& off < run->off/
+s/return from.poison \&\& run->off < off/return false \&\& run->off < off/

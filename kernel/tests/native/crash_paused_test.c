@@ -372,7 +372,7 @@ static void count_steps(const void *p)
 	steps += is_content(p);
 }
 
-/* The system is fenced and recovered after its first step, and another one writes the same place. */
+/* The system is fenced and recovered after its first step. Another one writes to the same place. */
 static void fenced_in(struct tsys *s)
 {
 	rec_at_store = NULL;
