@@ -220,10 +220,10 @@ $(fuzz-bins): build/fuzz/bin/%: always
 	@$(MAKE) --no-print-directory SAN=fuzz $@
 endif
 
-# stargate-tune has a target of its own, as it needs Go (parts.mk).
-man-pages   := $(filter-out %/stargate-tune.8, \
+# stargate-tune and stargate-vsched have targets of their own (parts.mk).
+man-pages   := $(filter-out %/stargate-tune.8 %/stargate-vsched.8, \
 	$(wildcard kernel/tools/man/*.[1-8] kernel/lib/man/*.[1-8]))
-completions := $(filter-out %/stargate-tune,$(wildcard kernel/tools/completion/*))
+completions := $(filter-out %/stargate-tune %/stargate-vsched,$(wildcard kernel/tools/completion/*))
 udev-rules  := $(wildcard kernel/tools/udev/*.rules.in)
 install-tools: tools lib
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin

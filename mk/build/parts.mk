@@ -2,7 +2,7 @@
 #
 # Parts of `make build` that are compiled without this make, and packages.
 
-.PHONY: csi csi-tests module kvm-modules tune install-module install-tune
+.PHONY: csi csi-tests module kvm-modules tune vsched install-module install-tune install-vsched
 
 # stargate-csi, the CSI driver; stargate-hook and stargate-webhook, for KubeVirt; and more.
 csi:
@@ -46,3 +46,15 @@ install-tune: tune
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system/sysinit.target.wants
 	ln -sf ../stargate-tune.service \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system/sysinit.target.wants/
+
+# stargate-vsched, which schedules vCPUs; it needs a compiler for BPF, in a root of its own.
+vsched:
+	@mk/build/vsched
+install-vsched: vsched
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin build/vsched/stargate-vsched
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 kernel/tools/man/stargate-vsched.8
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		kernel/tools/completion/stargate-vsched
+	sed 's|@SBIN@|$(PREFIX)/sbin|' kernel/vsched/stargate-vsched.service.in | \
+		install -D -m 644 /dev/stdin \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/stargate-vsched.service

@@ -1,0 +1,221 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# stargate-vsched beside small VMs that share one processor. One VM computes and answers interrupts.
+# A second one answers them on another vCPU than takes them. A third one has more interrupts than it
+# can use. Two compute. The same load runs under the kernel's own scheduler and under ours, and the
+# figures of both are printed. With ours, each VM has its share, whatever it claims, and boosts take
+# place. The daemon is killed under load, started again, and ended; the VMs go on. Where it must not
+# run, one line says why.
+#
+# rig: --guests 1 --nested --no-module --pkgs "libbpf1 libelf1t64 zlib1g"
+# kernels: 7.2
+# maps: walk
+# limit: 900
+# shellcheck disable=SC2016 # quoted text is for a system's shell
+# shellcheck source=e2e/lib/scenario.sh
+source "$(dirname "$0")/../lib/scenario.sh"
+
+here=$(dirname "$0")/../..
+"$here/mk/build/vsched" >/dev/null
+program busyvm
+put "$here/build/vsched/stargate-vsched" /root/stargate-vsched
+window=$(scaled 8 20 120)
+
+# daemon COMMAND OPTION...: starts it. Its exit status goes to /run/vsched.status. The VMs are
+# stopped meanwhile, because it starts slowly beside them.
+daemon() {
+	on g1 "rm -f /run/vsched.status; pkill -STOP -x busyvm
+		(status=0; /root/stargate-vsched $* >/run/vsched.log 2>&1 || status=\$?
+		echo \$status >/run/vsched.status) </dev/null >/dev/null 2>&1 &
+		for i in \$(seq 600); do
+			/root/stargate-vsched status >/dev/null 2>&1 && exit 0
+			[ ! -e /run/vsched.status ] || { cat /run/vsched.log; exit 1; }
+			sleep 0.1
+		done; exit 1" </dev/null || fail "stargate-vsched $* does not start"
+	# It finds the VMs, and knows their shares.
+	on g1 'pkill -CONT -x busyvm; sleep 5' </dev/null
+}
+
+# ended: waits for the end of the daemon, and prints its exit status.
+ended() {
+	on g1 'until [ -e /run/vsched.status ]; do sleep 0.1; done
+		cat /run/vsched.status' </dev/null
+}
+
+# vm NAME KIND: starts one in a control group of its own, as hosts do.
+vm() {
+	local socket=
+	[[ $2 == hog || $2 == liar ]] || socket=/run/$1.sock
+	on g1 "set -e; mkdir -p /sys/fs/cgroup/$1; echo 0 >/sys/fs/cgroup/$1/cgroup.procs
+		setsid /root/busyvm -name $1 $2 $socket </dev/null >/run/$1.log 2>&1 &
+		echo \$! >/run/$1.pid; sleep 0.5" </dev/null ||
+		fail "$1 does not start"
+}
+
+# requests VM: sets $rate, $half and $tail.
+requests() {
+	local said
+	said=$(on g1 "/root/busyvm ask /run/$1.sock $window" </dev/null) ||
+		fail "$1: $said $(on g1 "cat /run/$1.log" </dev/null)"
+	read -r rate half tail <<<"$said"
+}
+
+table() { on g1 '/root/stargate-vsched status --json' </dev/null; }
+
+# figure VM FIELD JSON
+figure() {
+	python3 -c 'import json, sys
+for vm in json.loads(sys.argv[3])["vms"]:
+    if vm["name"] == sys.argv[1]:
+        print(vm[sys.argv[2]])' "$@"
+}
+
+# late VM PERCENT BEFORE AFTER: so many of the interrupts in between reached their vCPU within that
+# time, in microseconds.
+late() {
+	python3 -c 'import json, sys
+was, now = ({vm["name"]: vm["late"] for vm in json.loads(text)["vms"]} for text in sys.argv[3:5])
+late = [n - o for n, o in zip(now[sys.argv[1]], was[sys.argv[1]])]
+seen = 0
+for bucket, n in enumerate(late):
+    seen += n
+    if sum(late) and seen * 100 >= sum(late) * int(sys.argv[2]):
+        print(2 ** bucket)
+        break' "$@"
+}
+
+# shares BEFORE AFTER: of each VM in the time that all had, in per cent.
+shares() {
+	python3 -c 'import json, sys
+was, now = ({vm["name"]: vm["ran_ns"] for vm in json.loads(text)["vms"]} for text in sys.argv[1:3])
+ran = {name: now[name] - was[name] for name in sorted(now)}
+print(*(f"{name}={100 * ns / sum(ran.values()):.1f}" for name, ns in ran.items()))' "$@"
+}
+
+# shared WHAT SHARES VM=PERCENT...: each has that share, within 3 % of all.
+shared() {
+	local what=$1 split=$2
+	shift 2
+	python3 -c 'import sys
+has = dict(one.split("=") for one in sys.argv[1].split())
+wants = dict(one.split("=") for one in sys.argv[2:])
+sys.exit(len(has) != len(wants) or
+    any(abs(float(has[vm]) - float(wants[vm])) > 3 for vm in wants))' \
+		"$split" "$@" || fail "$what: $split, not $*"
+	passed "$what: $split"
+}
+
+# policies NUMBER: so many threads have the policy of sched_ext.
+policies() {
+	same "threads with the policy of sched_ext" "$1" "$(on g1 \
+		'cat /proc/[0-9]*/task/[0-9]*/sched 2>/dev/null | grep -cE "^policy *: *7$"' </dev/null ||
+		true)"
+}
+
+# measure NAME: prints the figures of mixed and chain under load, and sets $split.
+measure() {
+	local before after vm
+	before=$(table)
+	for vm in mixed chain; do
+		after=$(table)
+		requests "$vm"
+		now=$(table)
+		printf '   | %-6s %-6s %8s answers/s, median %6s us, 99 %% %6s us; ' "$1" "$vm" "$rate" "$half" "$tail"
+		printf 'interrupts wait %s us (median), %s us (99 %%)\n' "$(late "$vm" 50 "$after" "$now")" \
+			"$(late "$vm" 99 "$after" "$now")"
+	done
+	split=$(shares "$before" "$(table)")
+	echo "   | $1: $split"
+}
+
+step "where it must not run, and wrong words"
+refuses "no daemon" 'no daemon answers on .*start one' g1 '/root/stargate-vsched status'
+refuses "no KVM" 'KVM is not loaded: modprobe' g1 '/root/stargate-vsched run'
+on g1 'modprobe kvm-amd 2>/dev/null || modprobe kvm-intel' </dev/null
+without='mount -t tmpfs none /sys/kernel/sched_ext && exec /root/stargate-vsched run'
+refuses "a kernel without sched_ext" 'no sched_ext.*boot a kernel' g1 "unshare -m sh -c '$without'"
+same "its exit status" 3 "$(on g1 "unshare -m sh -c '$without' 2>/dev/null; echo \$?" </dev/null)"
+refuses "an unknown command" "unknown command 'walk'.*--help" g1 '/root/stargate-vsched walk'
+refuses "an option out of its range" '--boost 7: not 50 to 10000' g1 '/root/stargate-vsched --boost 7 run'
+refuses "an option of another command" 'watch does not take' g1 '/root/stargate-vsched --plain x watch'
+
+step "VMs that have the processor to themselves"
+on g1 'mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	echo +cpu >/sys/fs/cgroup/cgroup.subtree_control' </dev/null
+vm io io
+requests io
+printf '   | io     %8s answers/s, median %6s us, 99 %% %6s us\n' "$rate" "$half" "$tail"
+on g1 'kill -KILL $(cat /run/io.pid)' </dev/null
+
+step "five VMs compute, under the kernel's own scheduler"
+vm mixed mixed
+vm chain chain
+vm liar liar
+vm hog1 hog
+vm hog2 hog
+daemon watch
+measure stock
+policies 0
+on g1 'pkill -TERM -x stargate-vsched' </dev/null
+same "the daemon ends when it is told to" 0 "$(ended)"
+
+step "the same with ours"
+daemon run
+policies 6
+refuses "a second daemon" 'another daemon runs here' g1 '/root/stargate-vsched run'
+measure ours
+on g1 '/root/stargate-vsched status' </dev/null | sed 's/^/   | /'
+shared "each VM has a fifth" "$split" mixed=20 chain=20 liar=20 hog1=20 hog2=20
+now=$(table)
+for vm in mixed chain liar; do
+	[[ $(figure "$vm" boosts "$now") -gt 0 ]] || fail "$vm: no boosts: $now"
+	passed "$vm: $(figure "$vm" boosts "$now") boosts, $(figure "$vm" refused "$now") refused"
+done
+[[ $(figure liar refused "$now") -gt 0 ]] || fail "the liar had all boosts that it wanted"
+[[ $(figure chain victims "$now") -gt 0 ]] || fail "no boost took the time of another vCPU"
+
+step "a VM with twice the weight"
+on g1 'echo 200 >/sys/fs/cgroup/hog1/cpu.weight; sleep 3' </dev/null
+before=$(table)
+on g1 "sleep $window" </dev/null
+shared "it has twice the time" "$(shares "$before" "$(table)")" mixed=16.7 chain=16.7 liar=16.7 \
+	hog1=33.3 hog2=16.7
+
+step "the daemon is killed under load"
+on g1 'pkill -KILL -x stargate-vsched' </dev/null
+same "it has no exit status of its own" 137 "$(ended)"
+on g1 'for i in $(seq 100); do [ "$(cat /sys/kernel/sched_ext/state)" != disabled ] || exit 0
+	sleep 0.1; done; exit 1' </dev/null || fail "its scheduler stays"
+passed "the kernel's own scheduler is back"
+window=2
+requests mixed
+requests chain
+passed "the VMs go on"
+
+step "started again, it takes all of them, and one that is to be plain has no boosts"
+daemon run --plain "'m[ix]*'"
+policies 6
+requests mixed
+requests chain
+now=$(table)
+same "mixed has no boosts" "True 0" "$(figure mixed plain "$now") $(figure mixed boosts "$now")"
+[[ $(figure chain boosts "$now") -gt 0 ]] || fail "chain has none either"
+
+step "a VM with a limit stays with the kernel's scheduler"
+on g1 'kill -KILL $(cat /run/hog2.pid); mkdir /sys/fs/cgroup/small &&
+	echo "30000 100000" >/sys/fs/cgroup/small/cpu.max' </dev/null
+vm small hog
+for _ in $(seq 60); do
+	left=$(figure small left "$(table)")
+	[[ -z $left ]] || break
+	sleep 1
+done
+same "the reason" cpu.max "$left"
+same "the VM that was killed has left its place" "" "$(figure hog2 pid "$(table)")"
+policies 5
+on g1 'pkill -TERM -x stargate-vsched' </dev/null
+same "the daemon ends when it is told to" 0 "$(ended)"
+policies 0
+requests mixed
+finish
