@@ -66,8 +66,8 @@ static bool may_recover(const struct sg_vol *vol, unsigned int slot, u64 state)
 }
 
 /*
- * The dead system's stores may lie in a part that the volume has got only lately. What a joiner has
- * just recovered may have made that a part of the volume, and the joiner may not reach so far.
+ * The dead system's stores may lie in a part that the volume has got only lately. A joiner may just
+ * have recovered the grower, so the volume may be larger than the memory of this system.
  */
 static bool sees_all(struct sg_vol *vol)
 {
