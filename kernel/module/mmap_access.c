@@ -56,7 +56,7 @@ struct sgfs_own {
 
 /*
  * 0: the process has no copy, so the file's page is the one it sees; 1: done; -EAGAIN: the copy is
- * not in memory, or another process still shares it.
+ * not in memory; -EFAULT: the process itself would need a fault to store.
  */
 static int sgfs_access_own(pte_t *pte, void *arg)
 {
@@ -65,12 +65,14 @@ static int sgfs_access_own(pte_t *pte, void *arg)
 	char *page;
 
 	if (pte_none(entry) || (pte_present(entry) && pte_special(entry)))
-		return 0;
-	if (!pte_present(entry) || (own->write && !pte_write(entry)))
+		return own->write ? -EFAULT : 0;
+	if (!pte_present(entry))
 		return -EAGAIN;
 	page = page_address(pte_page(entry));
 	if (!own->write)
 		return copy_mc_to_kernel(own->buf, page + own->offset, own->len) ? -EIO : 1;
+	if (!pte_write(entry))
+		return -EFAULT;
 	memcpy(page + own->offset, own->buf, own->len);
 	set_pte(pte, pte_mkdirty(pte_mkyoung(entry)));
 	return 1;
@@ -87,9 +89,9 @@ static pmd_t *sgfs_place_at(struct mm_struct *mm, unsigned long address)
 }
 
 /*
- * get_user_pages() refuses a private mapping as well, with the copies that it has. A read of a page
- * without a copy waits for nothing. A store makes the copy, and a copy that was paged out is read
- * in: as the process itself would do it. Return 0, 1, or an error.
+ * get_user_pages() refuses a private mapping as well, with the copies that it has. Only a copy that
+ * was paged out is waited for. No copy is made here: for a special entry, the kernel would copy
+ * from the address space of the running task. Return 0, 1, or an error.
  */
 static int sgfs_access_copy(struct vm_area_struct *vma, unsigned long address, void *buf, int len,
 			    int write)
@@ -97,20 +99,19 @@ static int sgfs_access_copy(struct vm_area_struct *vma, unsigned long address, v
 	struct sgfs_own own = {
 		.buf = buf, .len = len, .offset = offset_in_page(address), .write = write,
 	};
+	const int none = write ? -EFAULT : 0;
+	int ret = -EAGAIN, err = 0;
 	unsigned int turn;
-	int ret = 0;
 
-	for (turn = 0; turn < COPY_TURNS; turn++) {
+	for (turn = 0; turn < COPY_TURNS && ret == -EAGAIN && !err; turn++) {
 		pmd_t *pmd = sgfs_place_at(vma->vm_mm, address);
 
-		ret = pmd ? sgfs_at_entry(vma->vm_mm, pmd, address, sgfs_access_own, &own, 0) : 0;
-		if (ret == 1 || ret == -EIO || (!ret && !write))
-			return ret;
-		ret = fixup_user_fault(vma->vm_mm, address, write ? FAULT_FLAG_WRITE : 0, NULL);
-		if (ret)
-			return ret;
+		ret = pmd ? sgfs_at_entry(vma->vm_mm, pmd, address, sgfs_access_own, &own, none) :
+			    none;
+		if (ret == -EAGAIN)
+			err = fixup_user_fault(vma->vm_mm, address, 0, NULL);
 	}
-	return -EAGAIN;
+	return err ?: ret;
 }
 
 static int sgfs_access_piece(struct vm_area_struct *vma, unsigned long address, void *buf, int len,
