@@ -25,8 +25,10 @@ holds "2 MiB are mapped at once, but by old kernels" 'case $(uname -r) in 6.1.*)
 	[ "$(awk "/^huge_faults/ { print \$2 }" /sys/fs/stargatefs/pmem0/operations)" -gt 0 ]'
 program large
 said=$(on g1 '/root/large fork /mnt/sg/large' </dev/null) || fail "$said"
-[[ $said -ge 1 ]] || fail "a child has its parent's entries: $said faults"
-passed "a child finds its entries by faults"
+# 6.1 has no entries of 2 MiB, and copies small ones safely.
+[[ $said -ge 1 || $(on g1 'uname -r' </dev/null) == 6.1.* ]] ||
+	fail "a child has its parent's entries: $said faults"
+passed "a child finds its entries by faults, but on old kernels"
 said=$(on g1 "/root/large race /mnt/sg/large $(scaled 5 20 120)" </dev/null) || fail "$said"
 passed "entries of both sizes, at once: $said"
 program frozen
