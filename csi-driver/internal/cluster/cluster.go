@@ -34,6 +34,7 @@ const (
 	// Period is the interval between looks at the node.
 	Period    = 30 * time.Second
 	limit     = 20 * time.Second
+	listLimit = limit / 2
 	mebiShift = 20
 	// This many failed looks in a row cause an Event: a single one is a busy node.
 	patience = 4
@@ -77,8 +78,8 @@ func New(client kubernetes.Interface, events record.EventRecorder, driver, name 
 	n.LookAtMounts(func() (kernelmodule.Mounts, error) { return kernelmodule.None, nil })
 	n.LookAtPaths(everywhere)
 	n.LookForOrphans(OrphanLimit)
-	n.searchFor("claim", "volumes of claims", n.ofClaims)
-	n.searchFor("pod", "volumes of pods", n.ofPods)
+	n.searchFor("claim", "volumes of claims", true, n.ofClaims)
+	n.searchFor("pod", "volumes of pods", true, n.ofPods)
 	return n
 }
 
@@ -114,7 +115,7 @@ func (n *Node) Run(ctx context.Context, z Zone) {
 	}
 }
 
-// Look reports changes since the last look.
+// Look reports changes since the last look. A step that fails hides nothing of the other steps.
 func (n *Node) Look(ctx context.Context, z Zone) error {
 	node, err := n.client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {
@@ -127,24 +128,33 @@ func (n *Node) Look(ctx context.Context, z Zone) error {
 	}
 	n.vain = 0
 	n.tellZone(z.Kind(), s, zerr)
-	if err := n.mark(ctx, node, z.Kind(), s, zerr); err != nil {
+	err = n.mark(ctx, node, z.Kind(), s, zerr)
+	if zerr != nil {
 		return err
 	}
-	if zerr != nil {
-		return nil
+	volumes, unread := n.list(ctx, z)
+	failed := []error{err, unread}
+	if unread == nil {
+		failed = append(failed, n.tellVolumes(ctx, volumes))
 	}
+	failed = append(failed, n.findOrphans(ctx, z, volumes, unread), n.tellUnbound(ctx))
+	if n.contents != nil {
+		if err := n.claimContents(ctx, z); err != nil {
+			failed = append(failed, fmt.Errorf("contents of snapshots: %w", err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// list leaves a part of the look's time to the steps that need no volumes.
+func (n *Node) list(ctx context.Context, z Zone) ([]pool.Volume, error) {
+	ctx, cancel := context.WithTimeout(ctx, listLimit)
+	defer cancel()
 	volumes, err := z.List(ctx)
 	if err != nil {
-		return fmt.Errorf("volumes: %w", err)
+		return nil, fmt.Errorf("volumes: %w", err)
 	}
-	err = errors.Join(n.tellVolumes(ctx, volumes), n.findOrphans(ctx, z, volumes), n.tellUnbound(ctx))
-	if n.contents == nil {
-		return err
-	}
-	if cerr := n.claimContents(ctx, z); cerr != nil {
-		return errors.Join(err, fmt.Errorf("contents of snapshots: %w", cerr))
-	}
-	return err
+	return volumes, nil
 }
 
 // tellUnknown reports that the state of the zone is unknown, if that lasts.

@@ -33,6 +33,7 @@ type told struct {
 	status  pool.Status
 	err     error
 	volumes []pool.Volume
+	unseen  error // in place of the volumes
 
 	snapshots []pool.Snapshot
 	unread    error // of a part of them
@@ -48,7 +49,7 @@ func (z *told) Status(context.Context) (pool.Status, error) {
 	}
 	return z.status, z.err
 }
-func (z *told) List(context.Context) ([]pool.Volume, error) { return z.volumes, nil }
+func (z *told) List(context.Context) ([]pool.Volume, error) { return z.volumes, z.unseen }
 func (z *told) Snapshots(context.Context) ([]pool.Snapshot, error) {
 	z.asked++
 	return z.snapshots, z.unread
@@ -455,6 +456,7 @@ func TestOrphansOfOneSourceUnread(t *testing.T) {
 		"PersistentVolumes": {"pod": 1, "snapshot": 1}, "mounts of volumes": {"claim": 1, "snapshot": 1},
 		"contents of snapshots": {"claim": 1, "pod": 1}, "snapshots": {"claim": 1, "pod": 1},
 		"folder of snapshots": {"claim": 1, "pod": 1, "snapshot": 1}, "": {"claim": 1, "pod": 1, "snapshot": 1},
+		"list of volumes": {"snapshot": 1}, "Node": {"claim": 1, "pod": 1, "snapshot": 1},
 	} {
 		fails := func(name string) error {
 			if name == source {
@@ -466,9 +468,15 @@ func TestOrphansOfOneSourceUnread(t *testing.T) {
 		client.PrependReactor("list", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return source == "PersistentVolumes", nil, unread
 		})
-		contents := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
+		client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return source == "Node", nil, unread // a policy may refuse it
+		})
+		contents, toClaim := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds), 0
 		contents.PrependReactor("list", "volumesnapshotcontents", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			all := a.(clienttesting.ListAction).GetListRestrictions().Labels.Empty() // the other list is of those to claim
+			if !all {
+				toClaim++
+			}
 			return all && source == "contents of snapshots", nil, unread
 		})
 		recorder := record.NewFakeRecorder(20)
@@ -477,7 +485,7 @@ func TestOrphansOfOneSourceUnread(t *testing.T) {
 		n.LookForOrphans(Period)
 		n.Contents(contents)
 		z := &told{kind: pool.DAX, volumes: []pool.Volume{{Name: "pvc-1", State: pool.Ready}, {Name: pool.EphemeralName("left"), State: pool.Ready}},
-			unread: errors.Join(fails("snapshots"), fails("folder of snapshots"))}
+			unread: errors.Join(fails("snapshots"), fails("folder of snapshots")), unseen: fails("list of volumes")}
 		if source != "snapshots" {
 			z.snapshots = []pool.Snapshot{{Name: pool.SnapshotName("forgotten")}}
 		}
@@ -493,12 +501,15 @@ func TestOrphansOfOneSourceUnread(t *testing.T) {
 		for len(recorder.Events) > 0 {
 			events[strings.Fields(<-recorder.Events)[1]]++
 		}
-		blind := 0
-		if source != "" {
+		blind, some := map[string]int{"": 0, "Node": 0, "list of volumes": 2}[source]
+		if !some {
 			blind = 1
 		}
 		if events["VolumeOrphaned"] != len(want) || events["OrphansUnknown"] != blind {
 			t.Errorf("%s cannot be read: Events %v", source, events)
+		}
+		if toClaim != patience {
+			t.Errorf("%s cannot be read: contents to claim are listed %d times", source, toClaim)
 		}
 	}
 }

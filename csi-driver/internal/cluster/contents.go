@@ -26,7 +26,7 @@ var contentsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io",
 // search for snapshots without a content. Call it once, before Run.
 func (n *Node) Contents(client dynamic.Interface) {
 	n.contents, n.snapshots = client.Resource(contentsKind), client.Resource(snapshotsKind)
-	n.searchFor("snapshot", "snapshots", n.ofSnapshots)
+	n.searchFor("snapshot", "snapshots", false, n.ofSnapshots)
 }
 
 // claimContents puts the node's name on unclaimed contents of snapshots in its zone.

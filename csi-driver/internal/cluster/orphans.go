@@ -40,6 +40,7 @@ type search struct {
 	kind  string // for the metric
 	of    string // for a message
 	find  find
+	looks bool // whether it needs the list of volumes
 	wait  int             // looks until the next search
 	vain  int             // failed searches in a row
 	blind bool            // and an Event has said so
@@ -47,9 +48,9 @@ type search struct {
 	found atomic.Int64    // number of orphans; -1: unknown. Read concurrently.
 }
 
-// searchFor adds a search.
-func (n *Node) searchFor(kind, of string, by find) {
-	s := &search{kind: kind, of: of, find: by}
+// searchFor adds a search. looks says whether it needs the list of volumes.
+func (n *Node) searchFor(kind, of string, looks bool, by find) {
+	s := &search{kind: kind, of: of, looks: looks, find: by}
 	s.found.Store(-1)
 	n.orphans.searches = append(n.orphans.searches, s)
 }
@@ -73,19 +74,25 @@ func (n *Node) Orphans() map[string]int64 {
 
 // findOrphans runs each search that is due. A search that finds nothing out is repeated with the
 // next look. One that finds out a part waits as usual, because orphans are reported when they have
-// been found twice.
-func (n *Node) findOrphans(ctx context.Context, z Zone, volumes []pool.Volume) error {
+// been found twice. unread is the reason why there is no list of volumes.
+func (n *Node) findOrphans(ctx context.Context, z Zone, volumes []pool.Volume, unread error) error {
 	var failed []error
 	for _, s := range n.orphans.searches {
 		if s.wait > 0 {
 			s.wait--
 			continue
 		}
-		all, err := s.find(ctx, z, volumes)
+		var all []orphan
+		err := unread
+		if !s.looks || err == nil {
+			all, err = s.find(ctx, z, volumes)
+		}
 		if err == nil {
 			s.vain, s.blind = 0, false
 		} else {
-			failed = append(failed, err)
+			if err != unread { // the look has reported that one
+				failed = append(failed, err)
+			}
 			if s.vain++; !s.blind && (all != nil || s.vain == patience) {
 				s.blind = true
 				n.events.Eventf(n.itself(), corev1.EventTypeWarning, "OrphansUnknown",
