@@ -36,11 +36,14 @@ func Open(ctx context.Context, dir, node string) (*Folder, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("folder of snapshots: %q is not an absolute path", dir)
 	}
-	f, lock, err := folder.Open(ctx, folder.Place{Dir: dir, Lock: lockName, Node: node, Left: nothingMore})
-	if err != nil {
-		return nil, fmt.Errorf("folder of snapshots: %w", err)
-	}
-	return &Folder{folder: f, lock: lock, id: pool.Identity(pool.Folder, f.Own)}, nil
+	// The driver can be ended while the folder does not answer.
+	return during(ctx, make(chan struct{}, 1), readLimit, func() (*Folder, error) {
+		f, lock, err := folder.Open(ctx, folder.Place{Dir: dir, Lock: lockName, Node: node, Left: nothingMore})
+		if err != nil {
+			return nil, fmt.Errorf("folder of snapshots: %w", err)
+		}
+		return &Folder{folder: f, lock: lock, id: pool.Identity(pool.Folder, f.Own)}, nil
+	})
 }
 
 // Tools keep the folder locked until the last of them has ended.
@@ -51,18 +54,31 @@ func (f *Folder) Close() error { return f.lock.Close() }
 
 // Beside is a zone whose snapshots may go there.
 func (f *Folder) Beside(z pool.Zone) *Zone {
-	return &Zone{Zone: z, folder: f.folder, id: f.id, read: f.folder.Snapshots, reading: make(chan struct{}, 1)}
+	return &Zone{
+		Zone: z, folder: f.folder, id: f.id, ending: ending,
+		reading: make(chan struct{}, 1), changing: make(chan struct{}, changesAtOnce),
+	}
 }
 
 // Zone is another zone with a folder. It passes on all other methods, so it holds the whole
 // interface.
 type Zone struct {
 	pool.Zone
-	folder folder.Folder
+	folder files
 	id     string
+	ending time.Duration
 
-	read    func() ([]pool.Snapshot, error)
-	reading chan struct{} // full while somebody reads
+	// One element for each reading, and for each change, that has not ended.
+	reading, changing chan struct{}
+}
+
+// files are the operations of a folder. It may be on a server that does not answer: then the
+// operation never ends, and nothing can end it.
+type files interface {
+	Snapshots() ([]pool.Snapshot, error)
+	Take(ctx context.Context, z folder.Source, name string, source pool.Volume) (pool.Snapshot, error)
+	Delete(ctx context.Context, name string) error
+	Sweep(ctx context.Context, left func(file string) bool) error
 }
 
 var _ pool.Zone = (*Zone)(nil)
@@ -86,7 +102,7 @@ func (z *Zone) here(s pool.Snapshot, err error) (pool.Snapshot, error) {
 func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	all, err := z.Zone.Snapshots(ctx)
 	here, herr := z.inFolder(ctx)
-	if herr != nil {
+	if herr != nil && !errkind.Is(herr, errkind.NoAnswer) {
 		herr = fmt.Errorf("folder of snapshots: %w", herr)
 	}
 	for _, s := range here {
@@ -101,39 +117,84 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	return all, err
 }
 
-// readLimit is how long a reading of the folder may take.
-const readLimit = 10 * time.Second
+const (
+	// How long a reading or a deletion may take. A longer deletion goes on without its call.
+	readLimit = 10 * time.Second
+	// How long a copy may take to clean up when its call has ended: longer than its tool.
+	ending = 90 * time.Second
+	// Changes at a time, so that those that never end leave programs and threads for the zone.
+	changesAtOnce = 4
+)
 
-// inFolder reads the folder, which may be on a server that does not answer: then the reading never
-// ends. There is one reading at a time.
-func (z *Zone) inFolder(ctx context.Context) ([]pool.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	var all []pool.Snapshot
+// during does work that may never end, in one of a number of places. It waits for the work until ctx
+// is done, and for a while afterwards.
+func during[T any](ctx context.Context, places chan struct{}, afterwards time.Duration, work func() (T, error)) (T, error) {
+	var is, none T
 	var err error
 	done := make(chan struct{})
 	select {
-	case z.reading <- struct{}{}:
-		go func() {
-			all, err = z.read()
-			<-z.reading
-			close(done)
-		}()
+	case places <- struct{}{}:
 	case <-ctx.Done():
-		return nil, errkind.Wrap(errkind.NoAnswer, ctx.Err(), "it does not answer")
+		return none, noAnswer(ctx)
+	}
+	go func() {
+		is, err = work()
+		<-places
+		close(done)
+	}()
+	select {
+	case <-done:
+		return is, err
+	case <-ctx.Done():
 	}
 	select {
 	case <-done:
-		return all, err
-	case <-ctx.Done():
-		return nil, errkind.Wrap(errkind.NoAnswer, ctx.Err(), "it does not answer")
+		return is, err
+	case <-time.After(afterwards):
+		return none, noAnswer(ctx)
 	}
+}
+
+func noAnswer(ctx context.Context) error {
+	return errkind.Wrap(errkind.NoAnswer, ctx.Err(), "folder of snapshots: its server does not answer")
+}
+
+// inFolder reads the folder. There is one reading at a time.
+func (z *Zone) inFolder(ctx context.Context) ([]pool.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	return during(ctx, z.reading, 0, z.folder.Snapshots)
+}
+
+// named is the snapshot of that name in the folder.
+func (z *Zone) named(ctx context.Context, name string) (pool.Snapshot, error) {
+	all, err := z.inFolder(ctx)
+	if err != nil {
+		return pool.Snapshot{}, err
+	}
+	for _, s := range all {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return pool.Snapshot{}, errkind.New(errkind.NotFound, "there is no snapshot %q", name)
+}
+
+// change removes files of the folder, if it answers.
+func (z *Zone) change(ctx context.Context, work func() error) error {
+	if _, err := z.inFolder(ctx); errkind.Is(err, errkind.NoAnswer) {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	_, err := during(within, z.changing, 0, func() (struct{}, error) { return struct{}{}, work() })
+	return err
 }
 
 // Sweep sweeps both.
 func (z *Zone) Sweep(ctx context.Context) error {
-	err := z.folder.Sweep(ctx, nothingMore)
-	if err != nil {
+	err := z.change(ctx, func() error { return z.folder.Sweep(ctx, nothingMore) })
+	if err != nil && !errkind.Is(err, errkind.NoAnswer) {
 		err = errkind.Wrap(errkind.Internal, err, "folder of snapshots")
 	}
 	return errors.Join(err, z.Zone.Sweep(ctx)) // callers look at the first kind of failure, and a missing zone (NoZone) is not one
@@ -145,7 +206,7 @@ func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) 
 	if of.Elsewhere(z.id) {
 		return z.Zone.Snapshot(ctx, of)
 	}
-	s, err := z.folder.Snapshot(of.Name)
+	s, err := z.named(ctx, of.Name)
 	if of.Zone == "" && errkind.Is(err, errkind.NotFound) {
 		return z.Zone.Snapshot(ctx, of)
 	}
@@ -160,7 +221,11 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume
 			return s, err
 		}
 	}
-	return z.here(z.folder.Take(ctx, z.Zone, name, source))
+	if _, err := z.inFolder(ctx); errkind.Is(err, errkind.NoAnswer) {
+		return pool.Snapshot{}, err
+	}
+	// A copy takes as long as its call may take.
+	return z.here(during(ctx, z.changing, z.ending, func() (pool.Snapshot, error) { return z.folder.Take(ctx, z.Zone, name, source) }))
 }
 
 // DeleteSnapshot deletes a snapshot of the zone or of the folder.
@@ -169,9 +234,9 @@ func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
 		return z.Zone.DeleteSnapshot(ctx, of)
 	}
 	if of.Zone == "" {
-		if _, err := z.folder.Snapshot(of.Name); errkind.Is(err, errkind.NotFound) {
+		if _, err := z.named(ctx, of.Name); errkind.Is(err, errkind.NotFound) {
 			return z.Zone.DeleteSnapshot(ctx, of)
 		}
 	}
-	return z.folder.Delete(ctx, of.Name)
+	return z.change(ctx, func() error { return z.folder.Delete(ctx, of.Name) })
 }

@@ -6,10 +6,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"stargate/csi-driver/internal/errkind"
+	"stargate/csi-driver/internal/folder"
 	"stargate/csi-driver/internal/pool"
 	"stargate/csi-driver/internal/stargatectl"
 )
@@ -223,7 +225,7 @@ func TestOneUnread(t *testing.T) {
 func TestTwoCopiesAtOnce(t *testing.T) {
 	l := &lost{}
 	z, _ := open(t, l)
-	free, err := z.folder.Free()
+	free, err := z.folder.(folder.Folder).Free()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,14 +283,49 @@ func TestSweepsTheFolder(t *testing.T) {
 	}
 }
 
-// A folder on a server that does not answer keeps no list waiting for ever, and has one reader.
+// silent is a folder on a server that does not answer until it is released.
+type silent struct {
+	released chan struct{}
+	mu       sync.Mutex
+	begun    map[string]int
+}
+
+func (f *silent) wait(what string) {
+	f.mu.Lock()
+	f.begun[what]++
+	f.mu.Unlock()
+	<-f.released
+}
+
+func (f *silent) Snapshots() ([]pool.Snapshot, error) {
+	f.wait("look")
+	return []pool.Snapshot{{Name: "s-2"}}, nil
+}
+func (f *silent) Take(context.Context, folder.Source, string, pool.Volume) (pool.Snapshot, error) {
+	f.wait("take")
+	return pool.Snapshot{Name: "s-3"}, nil
+}
+func (f *silent) Delete(context.Context, string) error { f.wait("delete"); return nil }
+func (f *silent) Sweep(context.Context, func(string) bool) error {
+	f.wait("sweep")
+	return nil
+}
+
+// A folder on a server that does not answer keeps no call waiting for ever, and has one reader. The
+// zone is not concerned.
 func TestFolderWithoutAnswer(t *testing.T) {
 	z, _ := open(t, listed{})
-	release, begun := make(chan struct{}), 0
-	z.read = func() ([]pool.Snapshot, error) {
-		begun++
-		<-release
-		return []pool.Snapshot{{Name: "s-2"}}, nil
+	f := &silent{released: make(chan struct{}), begun: map[string]int{}}
+	z.folder = f
+	here := pool.ID{Name: "s-2", Zone: z.id}
+	calls := map[string]func(context.Context) error{
+		"look":   func(ctx context.Context) error { _, err := z.Snapshot(ctx, here); return err },
+		"delete": func(ctx context.Context) error { return z.DeleteSnapshot(ctx, here) },
+		"sweep":  z.Sweep,
+		"take": func(ctx context.Context) error {
+			_, err := z.TakeSnapshot(ctx, "s-3", pool.Volume{Name: "v"}, pool.InFolder)
+			return err
+		},
 	}
 	for range 3 {
 		ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
@@ -297,18 +334,75 @@ func TestFolderWithoutAnswer(t *testing.T) {
 		if len(all) != 1 || !errkind.Is(err, errkind.NoAnswer) {
 			t.Errorf("%+v, %v", all, err)
 		}
+		for what, call := range calls {
+			ended := make(chan error, 1)
+			ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+			go func() { ended <- call(ctx) }()
+			select {
+			case err := <-ended:
+				if !errkind.Is(err, errkind.NoAnswer) {
+					t.Errorf("%s: %v", what, err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatalf("%s does not end", what)
+			}
+			cancel()
+		}
 	}
-	close(release)
+	if f.begun["look"] != 1 || len(f.begun) != 1 {
+		t.Errorf("begun: %v", f.begun)
+	}
+	close(f.released)
 	if all, err := z.Snapshots(background); len(all) != 2 || err != nil {
 		t.Errorf("with an answer: %+v, %v", all, err)
 	}
-	if begun != 2 {
-		t.Errorf("it is read %d times", begun)
+	for what, call := range calls {
+		if err := call(background); err != nil || what != "look" && f.begun[what] != 1 {
+			t.Errorf("%s with an answer: %v, begun %d times", what, err, f.begun[what])
+		}
 	}
+}
+
+// A server that stops to answer in the middle of a change keeps its call only for a while. A few
+// changes at a time may be left in that state, and reads go on.
+func TestFolderStopsToAnswer(t *testing.T) {
+	z, _ := open(t, listed{})
+	f := &silent{released: make(chan struct{}), begun: map[string]int{}}
+	z.folder, z.ending = answersReads{f}, 10*time.Millisecond
+	here := pool.ID{Name: "s-2", Zone: z.id}
+	for range 3 * changesAtOnce {
+		ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+		if err := z.DeleteSnapshot(ctx, here); !errkind.Is(err, errkind.NoAnswer) {
+			t.Errorf("%v", err)
+		}
+		if _, err := z.TakeSnapshot(ctx, "s-3", pool.Volume{Name: "v"}, pool.InFolder); !errkind.Is(err, errkind.NoAnswer) {
+			t.Errorf("%v", err)
+		}
+		cancel()
+	}
+	f.mu.Lock()
+	left := f.begun["delete"] + f.begun["take"]
+	f.mu.Unlock()
+	if left != changesAtOnce {
+		t.Errorf("%d changes have begun", left)
+	}
+	if all, err := z.Snapshots(background); len(all) != 2 || err != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+	close(f.released)
+}
+
+// answersReads answers reads alone.
+type answersReads struct{ *silent }
+
+func (answersReads) Snapshots() ([]pool.Snapshot, error) {
+	return []pool.Snapshot{{Name: "s-2"}}, nil
 }
 
 // listed is a zone with a snapshot.
 type listed struct{ pool.Zone }
+
+func (listed) Sweep(context.Context) error { return nil }
 
 func (listed) Snapshots(context.Context) ([]pool.Snapshot, error) {
 	return []pool.Snapshot{{Name: "s-1"}}, nil
