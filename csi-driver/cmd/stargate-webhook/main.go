@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -27,6 +28,9 @@ import (
 var version = "unversioned"
 
 const usage = 2
+
+// watchEvery is the time between warnings in the log about a certificate that ends soon.
+const watchEvery = 24 * time.Hour
 
 type config struct {
 	admission  webhook.Config
@@ -115,6 +119,7 @@ func run(ctx context.Context, c *config) error {
 		}
 	}
 	g.Go(func() error { return webhook.Serve(ctx, l, r.Handler(ctx), folder) })
+	g.Go(func() error { folder.Watch(ctx, watchEvery); return nil })
 	klog.FromContext(ctx).Info("The webhook is ready", "address", l.Addr(), "api", c.admission.API, "driver", c.driver)
 	return g.Wait()
 }

@@ -40,7 +40,7 @@ type search struct {
 	kind  string // for the metric
 	of    string // for a message
 	find  find
-	looks bool // whether it needs the list of volumes
+	looks bool            // whether it needs the list of volumes
 	wait  int             // looks until the next search
 	vain  int             // failed searches in a row
 	blind bool            // and an Event has said so

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -250,6 +251,27 @@ func TestCertificateOfOlderCharts(t *testing.T) {
 	// cert-manager's is left when it is turned off.
 	r, _ = upgraded(t, stored(t, "rel-webhook", first.Data, time.Now(), map[string]string{"cert-manager.io/certificate-name": "rel-webhook"}))
 	equal(t, "Secrets after cert-manager", len(list[*corev1.Secret](r)), 2)
+}
+
+// TestNotesOfTheCertificate: Helm's last words say when its certificate ends.
+func TestNotesOfTheCertificate(t *testing.T) {
+	_, first := upgraded(t)
+	ends := func(s settings) string {
+		r, err := install(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, words, _ := strings.Cut(r.Info.Notes, "KubeVirt's webhook ends on ")
+		return strings.Split(words, ":")[0]
+	}
+	date := func(after time.Duration) string { return time.Now().Add(after).UTC().Format(time.DateOnly) }
+	contains(t, "a new one", []string{date(life), date(life - time.Minute)}, ends(set("kubevirt.enabled=true")))
+	s := set("kubevirt.enabled=true")
+	s.upgrade = true
+	s.server = answering(t, []string{stored(t, "rel-webhook-tls", first.Data, time.Now(), times(500*day, 595*day))})
+	equal(t, "one that is kept", ends(s), date(595*day))
+	equal(t, "of cert-manager", ends(renderings["plugin"]), "")
+	equal(t, "without KubeVirt", ends(settings{}), "")
 }
 
 // TestSecretOfAnother: a Secret that has the old name by chance is neither deleted nor trusted.

@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/cli/values"
+	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/client-go/rest"
 )
 
@@ -59,22 +60,22 @@ func (c cluster) ToRESTConfig() (*rest.Config, error) {
 	return &rest.Config{Host: c.url, QPS: -1}, nil
 }
 
-// template returns the output of `helm template`.
-func template(s settings) (string, error) {
+// install returns the release that `helm install` would make.
+func install(s settings) (*release.Release, error) {
 	c, err := loader.LoadDir(folder)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	given, err := s.values.MergeValues(nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if s.kube == "" {
 		s.kube = oldest()
 	}
 	version, err := chartutil.ParseKubeVersion(s.kube)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	config := &action.Configuration{Log: func(string, ...any) {}}
 	install := action.NewInstall(config)
@@ -85,7 +86,12 @@ func template(s settings) (string, error) {
 		install.DryRunOption = "server"
 		config.RESTClientGetter = cluster{url: s.server}
 	}
-	r, err := install.Run(c, given)
+	return install.Run(c, given)
+}
+
+// template returns the output of `helm template`.
+func template(s settings) (string, error) {
+	r, err := install(s)
 	if err != nil {
 		return "", err
 	}

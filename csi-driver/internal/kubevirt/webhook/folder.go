@@ -3,10 +3,14 @@
 package webhook
 
 import (
+	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"k8s.io/klog/v2"
 )
 
 // mature is the age at which a new certificate takes the place of the one before it. By then each
@@ -34,6 +38,33 @@ func (f Folder) at(now time.Time) (*tls.Certificate, error) {
 
 // newest is the certificate that was made last.
 func (f Folder) newest() (*tls.Certificate, error) { return f.read("tls.crt", "tls.key") }
+
+// The certificate ends soon when this much is left, or less, and a sixth of its life: cert-manager's
+// may last for days. The alert StargateCertificateEnds has the same limits.
+const (
+	endsSoon = 21 * 24 * time.Hour
+	lifePart = 6
+)
+
+func soon(c *x509.Certificate, now time.Time) bool {
+	return c.NotAfter.Sub(now) < min(endsSoon, c.NotAfter.Sub(c.NotBefore)/lifePart)
+}
+
+// Watch logs again and again, until ctx is done, that the certificate ends soon. It reads the
+// certificate itself: the annotations by which Helm renews it may be wrong.
+func (f Folder) Watch(ctx context.Context, every time.Duration) {
+	for {
+		if c, err := f.newest(); err == nil && soon(c.Leaf, time.Now()) {
+			klog.FromContext(ctx).Error(nil, "The webhook's certificate ends soon, or has ended: then no VM with volumes starts. Renew it (docs/kubevirt.md, The webhook's certificate)",
+				"ends", c.Leaf.NotAfter)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+	}
+}
 
 func (f Folder) read(certificate, key string) (*tls.Certificate, error) {
 	c, err := tls.LoadX509KeyPair(filepath.Join(f.Dir, certificate), filepath.Join(f.Dir, key))

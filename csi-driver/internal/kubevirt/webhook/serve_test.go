@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/klog/v2"
@@ -232,6 +233,52 @@ func TestCertificateBefore(t *testing.T) {
 	}
 	if _, err := (Folder{dir}).Certificate(); err == nil {
 		t.Error("a folder without a key has a certificate")
+	}
+}
+
+// The log says that the certificate ends soon, at the time of the alert, and again and again.
+func TestCertificateEnds(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		what      string
+		age, left time.Duration
+		warns     bool
+	}{
+		{"three years, and a month is left", 1065 * day, 30 * day, false},
+		{"three years, and three weeks are left", 1074*day + time.Hour, 21*day - time.Hour, true},
+		{"three years, and it has ended", 1096 * day, -day, true},
+		{"three days, and a day is left", 2 * day, day, false},
+		{"three days, and eleven hours are left", 61 * time.Hour, 11 * time.Hour, true},
+	} {
+		dir, warned := t.TempDir(), make(chan string, 100)
+		certifyFrom(t, dir, time.Now().Add(-c.age), time.Now().Add(c.left))
+		log := funcr.New(func(_, words string) {
+			select {
+			case warned <- words:
+			default:
+			}
+		}, funcr.Options{})
+		ctx, stop := context.WithTimeout(klog.NewContext(context.Background(), log), 30*time.Second)
+		done := make(chan struct{})
+		go func() { Folder{dir}.Watch(ctx, time.Millisecond); close(done) }()
+		if !c.warns {
+			time.Sleep(20 * time.Millisecond)
+		}
+		for range map[bool]int{true: 3}[c.warns] {
+			select {
+			case words := <-warned:
+				if !strings.Contains(words, "ends") {
+					t.Errorf("%s: %s", c.what, words)
+				}
+			case <-ctx.Done():
+				t.Errorf("%s: there is no warning", c.what)
+			}
+		}
+		stop()
+		<-done
+		if !c.warns && len(warned) > 0 {
+			t.Errorf("%s: %s", c.what, <-warned)
+		}
 	}
 }
 
