@@ -6,12 +6,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/mounts"
+	"stargate/csi-driver/internal/mounts/mountstest"
 	"stargate/csi-driver/internal/pool"
 )
 
@@ -65,4 +67,54 @@ func TestFailuresLeaveNoMount(t *testing.T) {
 	t.Cleanup(func() { shellOptions = options })
 	shellOptions = []string{"size=4k", "nr_inodes=2"}
 	none("stage", tiny, f.Stage(ctx, v, tiny, Options{}))
+}
+
+// Pods see a read-only shell, and in it a file that is memory and no program. This holds for any
+// class.
+func TestBareShells(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		dir, ctx, table := t.TempDir(), context.Background(), mountstest.New()
+		staging, target, direct := filepath.Join(dir, "staging"), filepath.Join(dir, "target"), filepath.Join(dir, "direct")
+		for _, d := range []string{staging, target, direct} {
+			if err := os.Mkdir(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, v := NewFile(mounts.On(table), nil), pool.Volume{Name: "v", Path: filepath.Join(dir, "v.stargate"), Memory: 1 << 20}
+		o := Options{ReadOnly: readOnly, Setuid: true, Devices: true}
+		err := f.Stage(ctx, v, staging, o)
+		if err == nil {
+			err = f.Publish(ctx, v, staging, target, o)
+		}
+		if err == nil {
+			err = f.Direct(ctx, v, direct, o)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := table.Entries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := map[string][]string{}
+		for _, e := range entries {
+			of[e.MountPoint] = slices.Concat(e.SuperOptions, e.MountOptions)
+		}
+		bare := []string{"nodev", "nosuid", "noexec"}
+		for point, want := range map[string][]string{
+			staging: bare, direct: append([]string{"ro"}, bare...), target: {"ro"},
+			filepath.Join(target, hidden, region): bare, filepath.Join(direct, hidden, region): bare,
+		} {
+			for _, option := range want {
+				if !slices.Contains(of[point], option) {
+					t.Errorf("%s has %v, without %s", point, of[point], option)
+				}
+			}
+		}
+		for _, shell := range []string{target, direct} {
+			if region := filepath.Join(shell, hidden, region); slices.Contains(of[region], "ro") != readOnly {
+				t.Errorf("%s has %v", region, of[region])
+			}
+		}
+	}
 }

@@ -137,6 +137,60 @@ func TestOneMachine(t *testing.T) {
 	}
 }
 
+// capable is a capability with an access mode.
+func capable(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: mode},
+	}
+}
+
+// A ReadWriteOncePod volume is at one path beside its stage. No volume is published that is not
+// staged, and none is deleted before it has gone from all paths.
+func TestOnePod(t *testing.T) {
+	w, ctx, capability := newWorld(t, pool.Gigabyte), context.Background(), capable(csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)
+	_, err := w.driver.CreateVolume(ctx, &csi.CreateVolumeRequest{
+		Name: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 32 * mib}, VolumeCapabilities: []*csi.VolumeCapability{capability},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	staging := w.path("staging")
+	told := func(what string, want codes.Code, err error) {
+		t.Helper()
+		if code := status.Code(grpcstatus.Of(err)); code != want {
+			t.Errorf("%s: %s, %v", what, code, err)
+		}
+	}
+	publish := func(pod string) error {
+		_, err := w.driver.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+			VolumeId: "v", StagingTargetPath: staging, TargetPath: w.path(pod), VolumeCapability: capability})
+		return err
+	}
+	unpublish := func(pod string) error {
+		_, err := w.driver.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: "v", TargetPath: w.path(pod)})
+		return err
+	}
+	remove := func() error {
+		_, err := w.driver.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: "v"})
+		return err
+	}
+	told("published before it is staged", codes.FailedPrecondition, publish("one"))
+	_, err = w.driver.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: "v", StagingTargetPath: staging, VolumeCapability: capability})
+	told("staged", codes.OK, err)
+	told("published", codes.OK, publish("one"))
+	told("published again", codes.OK, publish("one"))
+	told("published for another pod", codes.FailedPrecondition, publish("two"))
+	told("deleted while a pod has it", codes.FailedPrecondition, remove())
+	told("unpublished", codes.OK, unpublish("one"))
+	told("published for the other pod", codes.OK, publish("two"))
+	told("unpublished there", codes.OK, unpublish("two"))
+	told("deleted while it is staged", codes.FailedPrecondition, remove())
+	_, err = w.driver.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: "v", StagingTargetPath: staging})
+	told("unstaged", codes.OK, err)
+	told("deleted", codes.OK, remove())
+}
+
 // stagedAt has each volume staged there.
 type stagedAt struct {
 	*recorder

@@ -3,6 +3,7 @@
 package request
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -67,6 +68,40 @@ func TestMountOptions(t *testing.T) {
 		})
 		if (err == nil) != allowed {
 			t.Errorf("%q: %v", option, err)
+		}
+	}
+}
+
+// A class cannot mark a mount as that of a VM's pod, and can have the node follow tables of VMs only
+// if the node allows that.
+func TestMountOptionsOfTheNode(t *testing.T) {
+	for _, c := range []struct {
+		flags   string
+		context map[string]string
+		allows  bool // the node allows splice
+		want    string
+		kind    errkind.Kind
+	}{
+		{"nodiratime", nil, false, "", 0},
+		{"noatime,nodiratime,rw,nosuid,nodev", nil, false, "noatime", 0},
+		{"map=splice", nil, true, "map=splice", 0},
+		{"map=splice", nil, false, "", errkind.InUse},
+		{"noatime", map[string]string{"hostMode": "splice"}, true, "noatime,map=splice", 0},
+		{"noatime", map[string]string{"hostMode": "splice"}, false, "", errkind.InUse},
+		{"noatime", map[string]string{"hostMode": "walk,suid"}, false, "", errkind.Invalid},
+	} {
+		o, err := Config{AllowHostSplice: c.allows}.MountOptions(&csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{MountFlags: []string{c.flags}}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		}, c.context)
+		if c.kind != 0 {
+			if !errkind.Is(err, c.kind) {
+				t.Errorf("%s, %v: %v", c.flags, c.context, err)
+			}
+			continue
+		}
+		if got := strings.Join(o.Flags, ","); err != nil || got != c.want || o.Setuid || o.Devices || o.Machine {
+			t.Errorf("%s, %v: %+v, %v", c.flags, c.context, o, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package nodehook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -70,6 +71,7 @@ const board = "0B5E55ED-0000-4000-8000-00000000BEEF"
 type node struct {
 	pool.Nothing
 	shown map[string][]string
+	state pool.State // of all volumes; InUse if empty
 	fails bool
 	looks func(volume string) // called during a look at a volume
 
@@ -80,7 +82,7 @@ type node struct {
 func (n *node) List(context.Context) ([]pool.Volume, error) {
 	var all []pool.Volume
 	for name := range n.shown {
-		all = append(all, pool.Volume{Name: name, State: pool.InUse, Base: 64 << 30})
+		all = append(all, pool.Volume{Name: name, State: cmp.Or(n.state, pool.InUse), Base: 64 << 30})
 	}
 	slices.SortFunc(all, func(a, b pool.Volume) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
@@ -300,6 +302,24 @@ func TestStartForgets(t *testing.T) {
 			t.Errorf("%v: %+v", at, l)
 		}
 	}
+}
+
+// A VM starts with all volumes that it names, and with none that cannot be used.
+func TestStartsWithAllVolumes(t *testing.T) {
+	n := &node{shown: map[string][]string{"a": pods("pod-2")}}
+	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
+	refused := func(what string) {
+		t.Helper()
+		forgot, err := n.said(t, h, preVMStart, "one", "1", "pod-1")
+		if !errkind.Is(err, errkind.InUse) || len(forgot) > 0 || len(h.given.lives) > 0 {
+			t.Errorf("%s: %v, %v", what, forgot, err)
+		}
+	}
+	refused("its pod has none")
+	n.shown["a"], n.state = append(n.shown["a"], pods("pod-1")...), pool.Damaged
+	refused("it is damaged")
+	n.state = ""
+	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a")
 }
 
 // claimOf returns the names that the VM has for its claims.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"stargate/csi-driver/internal/errkind"
 	"stargate/csi-driver/internal/folder"
 	"stargate/csi-driver/internal/pool"
@@ -38,6 +40,23 @@ func (z *Zone) files(t *testing.T) []string {
 }
 
 var small = pool.Spec{Name: "w", Size: 16 << 20, Align: pool.Extent}
+
+// The file of a volume is for root and for QEMU's group.
+func TestOwnerOfFiles(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("files of another group need root")
+	}
+	z := formats(t, `truncate -s 16M "$file"`)
+	z.config.Group = 107
+	_, _ = z.Create(background, small) // its last look finds no file system
+	var st unix.Stat_t
+	if err := unix.Stat(z.path(small.Name), &st); err != nil {
+		t.Fatal(err)
+	}
+	if st.Mode&0o7777 != 0o660 || st.Uid != 0 || st.Gid != 107 {
+		t.Errorf("mode %o, owner %d:%d", st.Mode&0o7777, st.Uid, st.Gid)
+	}
+}
 
 // A failed call also reports which leftovers it could not remove. The next Sweep removes them.
 func TestNotCleanedUp(t *testing.T) {
