@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"stargate/csi-driver/internal/crowd"
 )
 
 const (
@@ -22,6 +24,7 @@ const (
 	// A look at a zone that does not answer ends earlier.
 	metricsLimit = lookLimit + 5*time.Second
 	scrapes      = 4       // at once
+	mostConns    = 64      // far more than kubelet and monitors need
 	mostHeader   = 4 << 10 // Go adds as much, for each connection
 )
 
@@ -84,7 +87,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		WriteTimeout: headLimit + metricsLimit + headLimit, IdleTimeout: idleLimit,
 	}
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(&crowd{Listener: l}) }()
+	go func() { done <- s.Serve(crowd.Limit(l, mostConns)) }()
 	select {
 	case err := <-done:
 		return fmt.Errorf("metrics at %s: %w", l.Addr(), err)

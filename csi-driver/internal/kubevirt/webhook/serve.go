@@ -16,10 +16,11 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/net/netutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+
+	"stargate/csi-driver/internal/crowd"
 )
 
 // Any pod can reach the port, so all that a client causes is bounded.
@@ -156,7 +157,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, c Folder) error 
 		},
 	}
 	done := make(chan error, 1)
-	go func() { done <- s.ServeTLS(netutil.LimitListener(l, mostConns), "", "") }()
+	go func() { done <- s.ServeTLS(crowd.Limit(l, mostConns), "", "") }()
 	select {
 	case err := <-done:
 		return fmt.Errorf("webhook: %w", err)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package monitoring
+// Package crowd limits the connections of a port that any pod may reach.
+package crowd
 
 import (
 	"net"
@@ -8,18 +9,18 @@ import (
 	"sync"
 )
 
-// mostConns is far more than kubelet and monitors need.
-const mostConns = 64
-
-// crowd is a listener with at most mostConns connections. A further one takes the place of the
-// oldest from the address that has the most. Any pod may reach the port. So a client that makes or
-// holds connections must not end the connections of kubelet and of monitors, nor use up the
-// driver's memory.
+// crowd is a listener with at most so many connections. A further one takes the place of the oldest
+// from the address that has the most. So a client that makes or holds connections does not end
+// those of other addresses, nor take the memory of the program.
 type crowd struct {
 	net.Listener
+	most int
 	mu   sync.Mutex
 	open []*member // the oldest first
 }
+
+// Limit returns a listener with at most so many connections.
+func Limit(l net.Listener, most int) net.Listener { return &crowd{Listener: l, most: most} }
 
 type member struct {
 	net.Conn
@@ -41,7 +42,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 	c.mu.Lock()
 	c.open = append(c.open, m)
 	var one *member
-	if len(c.open) > mostConns {
+	if len(c.open) > c.most {
 		at := c.tooMany()
 		one = c.open[at]
 		c.open = slices.Delete(c.open, at, at+1)
