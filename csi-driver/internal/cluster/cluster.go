@@ -67,14 +67,16 @@ type Node struct {
 	orphans orphans
 
 	twice   map[string][]string // PersistentVolumes by the volume that several name
-	listing chan struct{}       // full while Keeps lists
+	listing chan struct{}       // full while Keeps lists; it guards known
+	known   known
+	asks    time.Duration // askLimit
 	made    made
 }
 
 // New returns the Node of that name.
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
 	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain, watchSilent: watchSilent,
-		listing: make(chan struct{}, 1)}
+		listing: make(chan struct{}, 1), asks: askLimit}
 	n.LookAtMounts(func() (kernelmodule.Mounts, error) { return kernelmodule.None, nil })
 	n.LookAtPaths(everywhere)
 	n.LookForOrphans(OrphanLimit)

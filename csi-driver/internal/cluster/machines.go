@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,16 @@ func ConnectMachines(driver string) (IsMachines, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	return Machines(client, driver), nil
+	return within(askLimit, Machines(client, driver)), nil
+}
+
+// within limits how long a call of kubelet waits for the answer.
+func within(limit time.Duration, is IsMachines) IsMachines {
+	return func(ctx context.Context, namespace, pod, uid, pv string) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return is(ctx, namespace, pod, uid, pv)
+	}
 }
 
 // Machines returns a function that reads the VM's claims from a pod's annotation, and the claim of

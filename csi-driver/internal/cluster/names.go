@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,10 +23,27 @@ import (
 // Kubernetes then deletes the PersistentVolume that no claim is bound to. It would delete the
 // volume with it, although the other PersistentVolume needs the volume.
 
+const (
+	// How long a call waits for the API server. Callers repeat it, and until it ends each repeated
+	// call for the volume fails.
+	askLimit = 30 * time.Second
+	// How long a list of all PersistentVolumes serves others. Only one that a person has written
+	// within this time, and under a name of the person's own, would be missed.
+	listLasts = 5 * time.Second
+)
+
+// known are the names of the driver's PersistentVolumes, by the names in their handles.
+type known struct {
+	at time.Time
+	by map[string][]string
+}
+
 // Names are the PersistentVolumes that are there for a volume to make. The provisioner calls it by
 // its name and this node's, or without the node, if it is that of an older chart. The name in the
 // zone does not do: it may be a digest.
 func (n *Node) Names(ctx context.Context, volume pool.ID, name string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.asks)
+	defer cancel()
 	there, err := n.read(ctx, volume, []string{pool.WithNode(name, n.driver, n.name), name})
 	var names []string
 	for _, v := range there {
@@ -38,22 +56,13 @@ func (n *Node) Names(ctx context.Context, volume pool.ID, name string) ([]string
 // reason. The list finds PersistentVolumes of any name, but may be a little old, so the driver asks
 // for the state of each one again.
 func (n *Node) Keeps(ctx context.Context, volume pool.ID) ([]string, error) {
-	select { // a list is long, and users decide how many volumes are deleted at once
-	case n.listing <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	list, err := n.client.CoreV1().PersistentVolumes().List(ctx, recent())
-	<-n.listing
+	ctx, cancel := context.WithTimeout(ctx, n.asks)
+	defer cancel()
+	called, err := n.called(ctx, volume.Name)
 	if err != nil {
-		return nil, fmt.Errorf("PersistentVolumes: %w", err)
+		return nil, err
 	}
-	names := []string{pool.WithNode(volume.Name, n.driver, n.name), volume.Name}
-	for i := range list.Items {
-		if v := &list.Items[i]; n.of(v, volume) {
-			names = append(names, v.Name)
-		}
-	}
+	names := append([]string{pool.WithNode(volume.Name, n.driver, n.name), volume.Name}, called...)
 	there, err := n.read(ctx, volume, names)
 	var keep []string
 	for _, v := range there {
@@ -63,6 +72,31 @@ func (n *Node) Keeps(ctx context.Context, volume pool.ID) ([]string, error) {
 		}
 	}
 	return keep, err
+}
+
+// called are the PersistentVolumes whose handles have this name, on any node. A list is long, and
+// users decide how many volumes are deleted at once, so there is one list at a time.
+func (n *Node) called(ctx context.Context, volume string) ([]string, error) {
+	select {
+	case n.listing <- struct{}{}:
+		defer func() { <-n.listing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if now := time.Now(); now.Sub(n.known.at) > listLasts {
+		list, err := n.client.CoreV1().PersistentVolumes().List(ctx, recent())
+		if err != nil {
+			return nil, fmt.Errorf("PersistentVolumes: %w", err)
+		}
+		n.known = known{now, map[string][]string{}}
+		for i := range list.Items {
+			if v := &list.Items[i]; v.Spec.CSI != nil && v.Spec.CSI.Driver == n.driver {
+				name := pool.NameOf(v.Spec.CSI.VolumeHandle)
+				n.known.by[name] = append(n.known.by[name], v.Name)
+			}
+		}
+	}
+	return n.known.by[volume], nil
 }
 
 // read returns the PersistentVolumes of a volume that have one of these names.

@@ -5,14 +5,20 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
@@ -107,11 +113,13 @@ func TestKeeps(t *testing.T) {
 		t.Errorf("after an old list: %q, %v", got, err)
 	}
 	for _, verb := range []string{"get", "list"} {
+		n.known.at = time.Time{}
 		client.PrependReactor(verb, "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
 		if got, err := n.Keeps(ctx, pool.ID{Name: "pvc-1", Zone: inZone}); err == nil {
 			t.Errorf("without an answer to %s: %q", verb, got)
 		}
 	}
+	n.known.at = time.Time{}
 	n.listing <- struct{}{}
 	ended, end := context.WithCancel(ctx)
 	end()
@@ -120,8 +128,70 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// The search for orphans finds volumes that several PersistentVolumes name, under any names. Each
-// of these has an Event.
+// A list has the PersistentVolumes of the whole cluster, and many volumes may go at once, with their
+// namespace: a few lists serve them all.
+func TestManyDeletionsListOnce(t *testing.T) {
+	all, lists, since := []runtime.Object{}, 0, time.Now()
+	for i := range 50 {
+		v := named(fmt.Sprint("static-", i), driver, "n1", fmt.Sprintf("pvc-%d@%s", i, inZone))
+		v.Status.Phase = corev1.VolumeBound
+		all = append(all, v)
+	}
+	client := fake.NewClientset(all...)
+	client.PrependReactor("list", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		lists++
+		return false, nil, nil
+	})
+	n := New(client, record.NewFakeRecorder(1), driver, "n1")
+	for i := range all {
+		if got, err := n.Keeps(context.Background(), pool.ID{Name: fmt.Sprint("pvc-", i), Zone: inZone}); err != nil || len(got) != 1 {
+			t.Errorf("%d: %q, %v", i, got, err)
+		}
+	}
+	if most := 1 + int(time.Since(since)/listLasts); lists > most {
+		t.Errorf("%d lists", lists)
+	}
+}
+
+// An API server that does not answer keeps no call of kubelet or of a sidecar for long: the next call
+// for the same volume would wait behind it.
+func TestAskedInTime(t *testing.T) {
+	done := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-done:
+		}
+	}))
+	defer server.Close()
+	defer close(done)
+	client, err := kubernetes.NewForConfig(limited(&rest.Config{Host: server.URL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := New(client, record.NewFakeRecorder(1), driver, "n1")
+	n.asks = 50 * time.Millisecond
+	for what, ask := range map[string]func(context.Context) error{
+		"names": func(ctx context.Context) error {
+			_, err := n.Names(ctx, pool.ID{Name: "pvc-1"}, "pvc-1")
+			return err
+		},
+		"keeps": func(ctx context.Context) error { _, err := n.Keeps(ctx, pool.ID{Name: "pvc-1"}); return err },
+		"machines": func(ctx context.Context) error {
+			_, err := within(n.asks, Machines(client, driver))(ctx, "ns", "virt-launcher-x", "u", "pv-1")
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		if err := ask(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			t.Errorf("%s: %v, %v", what, err, ctx.Err())
+		}
+		cancel()
+	}
+}
+
+// The search for orphans finds volumes that several PersistentVolumes name, under any names. Each of
+// these has an Event.
 func TestNamedTwice(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
