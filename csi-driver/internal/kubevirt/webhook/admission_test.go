@@ -379,6 +379,23 @@ func TestTwoDrivers(t *testing.T) {
 	}
 }
 
+// KubeVirt's own roles let the administrator of a namespace make a KubeVirt object there. KubeVirt does
+// not install it, so it neither refuses the VMs of others nor names another controller.
+func TestAnotherKubeVirt(t *testing.T) {
+	for namespace, status := range map[string]any{"aaa": map[string]any{}, "aab": map[string]any{"phase": "Failed"}} {
+		r := usual().reviewer(t)
+		_, err := r.cluster.Dynamic.Resource(kubevirts).Namespace(namespace).Create(context.Background(),
+			object("KubeVirt", namespace, "kubevirt", map[string]any{"spec": map[string]any{}, "status": status}), metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := r.anew().cluster.kubeVirt(context.Background())
+		if err != nil || k == nil || k.Namespace != "kubevirt" || k.Status.Version == "" {
+			t.Errorf("%s: %+v, %v", namespace, k, err)
+		}
+	}
+}
+
 // An annotation at a place from which KubeVirt does not copy it causes a warning.
 func TestMisplaced(t *testing.T) {
 	r := usual().reviewer(t)

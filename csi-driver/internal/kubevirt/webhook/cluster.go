@@ -124,15 +124,23 @@ func convert(u *unstructured.Unstructured, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// kubeVirt returns the installation of KubeVirt, or nil if there is none.
+// mostKubeVirts bounds the objects that a review reads. KubeVirt itself refuses a second one.
+const mostKubeVirts = 8
+
+// kubeVirt returns the installation of KubeVirt, or nil if there is none. KubeVirt writes its version
+// into the object that it has installed, and into no other: users may make others.
 func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
 	return ask(c, "KubeVirt's configuration", func() (*kubevirt, error) {
-		list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{Limit: 1})
+		list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{Limit: mostKubeVirts})
 		if err != nil || len(list.Items) == 0 {
 			return nil, err
 		}
+		at := slices.IndexFunc(list.Items, func(u unstructured.Unstructured) bool {
+			version, _, _ := unstructured.NestedString(u.Object, "status", "observedKubeVirtVersion")
+			return version != ""
+		})
 		k := &kubevirt{}
-		return k, convert(&list.Items[0], k)
+		return k, convert(&list.Items[max(at, 0)], k)
 	})
 }
 
