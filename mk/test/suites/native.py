@@ -6,7 +6,7 @@ import os
 
 from cases import WHOLE, Case
 
-from .base import NATIVE, QUICK, SETUPS, build, setup, suites_of
+from .base import NATIVE, QUICK, RUNNER, SETUPS, build, setup, suites_of
 
 suite = suites_of("native")
 
@@ -130,11 +130,14 @@ def suite_models_long():
     return models("models-long", {})
 
 
-@suite("mutants", "native", "tests", takes="10 min",
-       about="the engine broken on purpose; a test must fail each time")
+@suite("mutants", "native", "csi", "tests", takes="30 min",
+       about="engine, CSI driver and chart broken on purpose; a test must fail each time")
 def suite_mutants():
     yield Case("mutants/engine", ["kernel/tests/mutants/run"], limit=7200, weight=2 * WHOLE,
                inputs=NATIVE + ("mk/test/mutants.sh",))
+    yield Case("mutants/csi", ["csi-driver/test/mutants/run"], limit=7200, weight=2 * WHOLE,
+               inputs=("csi-driver", "charts", "kubevirt-manifests", "mk/tools/go",
+                       "mk/test/mutants.sh", *RUNNER, "versions.env"))
 
 
 @suite("lint", "lint", "native", takes="1 min",

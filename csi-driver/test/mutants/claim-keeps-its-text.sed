@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A claim keeps the whole annotation in memory.
+# file: csi-driver/internal/kubevirt/annotation/claims.go
+# test: internal/kubevirt/webhook/TestSharersAreSmall
+s/strings\.Clone(claim)/claim/

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The webhook shows a certificate that has ended.
+# file: csi-driver/internal/kubevirt/webhook/folder.go
+# test: internal/kubevirt/webhook/TestCertificateBefore
+s/berr == nil && now\.Before(before\.Leaf\.NotAfter)/berr == nil/

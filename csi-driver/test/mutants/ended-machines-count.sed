@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A VM that has ended keeps its exclusive claim.
+# file: csi-driver/internal/kubevirt/webhook/lists.go
+# test: internal/kubevirt/webhook/TestTwoAtOnce
+s/if len(claims) == 0 || l\.over() {/if len(claims) == 0 {/

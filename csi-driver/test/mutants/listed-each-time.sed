@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Each deletion lists all volumes of the cluster.
+# file: csi-driver/internal/cluster/names.go
+# test: internal/cluster/TestManyDeletionsListOnce
+s/now\.Sub(n\.known\.at) > listLasts {/now.Sub(n.known.at) >= 0 {/
