@@ -10,6 +10,7 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const webhookOwner = "Deployment rel-webhook"
@@ -63,6 +64,23 @@ func TestWebhookProbes(t *testing.T) {
 		}
 		equal(t, "ports that other pods reach, with "+off, open, want)
 	}
+}
+
+// TestWebhookLeaves: API servers hear a moment later that a pod of the webhook ends, and have connected
+// to it until then. Without this time they would refuse VMs at each upgrade, and when a node is
+// drained.
+func TestWebhookLeaves(t *testing.T) {
+	p := podOf(t, rendered(t, "sidecar"), webhookOwner)
+	stop := container(t, rendered(t, "sidecar"), webhookOwner, "webhook").Lifecycle
+	if stop == nil || stop.PreStop == nil || stop.PreStop.Sleep == nil {
+		t.Fatalf("it ends at once: %+v", stop)
+	}
+	check(t, stop.PreStop.Sleep.Seconds >= 3, "it waits for %d s", stop.PreStop.Sleep.Seconds)
+	grace := int64(30)
+	if p.spec.TerminationGracePeriodSeconds != nil {
+		grace = *p.spec.TerminationGracePeriodSeconds
+	}
+	check(t, stop.PreStop.Sleep.Seconds+10 < grace, "reviews have no time to end in %d s", grace)
 }
 
 func TestPlugin(t *testing.T) {
@@ -192,4 +210,77 @@ func TestPoliciesAreInForce(t *testing.T) {
 	for _, p := range list[*admission.ValidatingAdmissionPolicy](rendered(t, "bare")) {
 		check(t, p.Name != "rel-csi-nodes", "there is a policy about nodes")
 	}
+}
+
+// told is what a webhook or a policy is asked about.
+func told(rules []admission.RuleWithOperations) string {
+	var all []string
+	for _, r := range rules {
+		operations := make([]string, 0, len(r.Operations))
+		for _, o := range r.Operations {
+			operations = append(operations, string(o))
+		}
+		all = append(all, strings.Join(operations, " ")+" of "+strings.Join(r.APIGroups, " ")+"/"+strings.Join(r.APIVersions, " ")+
+			" "+strings.Join(r.Resources, " "))
+	}
+	return strings.Join(all, "; ")
+}
+
+// TestRules: the API server asks about each request by which such an object can come to be, or to
+// change. A subresource is one of them: pods/status accepts annotations, and a binding brings some.
+func TestRules(t *testing.T) {
+	r := rendered(t, "sidecar")
+	got := map[string]string{}
+	webhook := func(name, path string, c admission.WebhookClientConfig, selectors ...*metav1.LabelSelector) {
+		equal(t, name+": path", *c.Service.Path, path)
+		equal(t, name+": service", c.Service.Namespace+"/"+c.Service.Name, "ns/rel-webhook")
+		for _, s := range selectors {
+			check(t, s == nil, "%s is not asked about all objects: %v", name, s)
+		}
+	}
+	for _, w := range get[*admission.MutatingWebhookConfiguration](t, r, "rel-webhook").Webhooks {
+		webhook("mutating "+w.Name, "/mutate", w.ClientConfig, w.NamespaceSelector)
+		got["mutating "+w.Name] = told(w.Rules)
+		// KubeVirt labels each launcher. The validating webhook is asked about pods without
+		// the label, too.
+		if strings.HasPrefix(w.Name, "launchers.") {
+			equal(t, w.Name+": pods", w.ObjectSelector, &metav1.LabelSelector{MatchLabels: map[string]string{"kubevirt.io": "virt-launcher"}})
+		}
+		equal(t, w.Name+": after other webhooks", *w.ReinvocationPolicy, admission.IfNeededReinvocationPolicy)
+	}
+	for _, w := range get[*admission.ValidatingWebhookConfiguration](t, r, "rel-webhook").Webhooks {
+		webhook(w.Name, "/validate", w.ClientConfig, w.NamespaceSelector, w.ObjectSelector)
+		got[w.Name] = told(w.Rules)
+	}
+	policies := list[*admission.ValidatingAdmissionPolicy](r)
+	for _, p := range append(policies, get[*admission.ValidatingAdmissionPolicy](t, rendered(t, "dax"), "rel-csi-nodes")) {
+		m := p.Spec.MatchConstraints
+		check(t, m.NamespaceSelector == nil && m.ObjectSelector == nil && len(m.ExcludeResourceRules) == 0, "%s is not for all objects", p.Name)
+		rules := make([]admission.RuleWithOperations, 0, len(m.ResourceRules))
+		for _, rule := range m.ResourceRules {
+			check(t, len(rule.ResourceNames) == 0, "%s is for some names alone: %v", p.Name, rule.ResourceNames)
+			rules = append(rules, rule.RuleWithOperations)
+		}
+		got[p.Name] = told(rules)
+	}
+	equal(t, "requests", got, map[string]string{
+		"mutating machines.stargate.csi.dev":  "CREATE of kubevirt.io/v1 virtualmachineinstances",
+		"mutating launchers.stargate.csi.dev": "CREATE of /v1 pods",
+		"machines.stargate.csi.dev":           "CREATE UPDATE of kubevirt.io/v1 virtualmachineinstances",
+		"launchers.stargate.csi.dev":          "CREATE UPDATE of /v1 pods pods/status",
+		"templates.stargate.csi.dev":          "CREATE UPDATE of kubevirt.io/v1 virtualmachines",
+		"migrations.stargate.csi.dev":         "CREATE of kubevirt.io/v1 virtualmachineinstancemigrations",
+		"rel-webhook":                         "CREATE of kubevirt.io/v1 virtualmachineinstances",
+		"rel-webhook-bindings":                "CREATE of /v1 pods/binding bindings",
+		"rel-csi-volumes":                     "CREATE DELETE of /v1 persistentvolumes",
+		"rel-csi-volume-changes":              "UPDATE of /v1 persistentvolumes",
+		"rel-csi-bound":                       "UPDATE of /v1 persistentvolumeclaims",
+		"rel-csi-claims":                      "UPDATE of /v1 persistentvolumeclaims",
+		"rel-csi-sizes":                       "UPDATE of /v1 persistentvolumes",
+		"rel-csi-claim-sizes":                 "UPDATE of /v1 persistentvolumeclaims/status",
+		"rel-csi-capacities":                  "CREATE UPDATE DELETE of storage.k8s.io/v1 csistoragecapacities",
+		"rel-csi-nodes":                       "UPDATE of /v1 nodes",
+		"rel-csi-snapshots":                   "UPDATE of snapshot.storage.k8s.io/v1 volumesnapshots",
+		"rel-csi-contents":                    "UPDATE of snapshot.storage.k8s.io/v1 volumesnapshotcontents volumesnapshotcontents/status",
+	})
 }

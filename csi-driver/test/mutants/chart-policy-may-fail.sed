@@ -2,5 +2,5 @@
 #
 # A policy that fails lets everything pass.
 # file: charts/stargate/templates/node-policy.yaml
-# test: test/chart/TestPoliciesAreInForce
+# test: test/chart/TestConditions
 s/failurePolicy: Fail/failurePolicy: Ignore/

@@ -2,5 +2,5 @@
 #
 # A status makes a pod the pod of a VM.
 # file: charts/stargate/templates/kubevirt-webhook.yaml
-# test: test/chart/TestWebhooks
+# test: test/chart/TestRules
 s/resources: \[pods, pods\/status\]}/resources: [pods]}/
