@@ -98,6 +98,8 @@ func TestRefusedValues(t *testing.T) {
 		{"driverName", []string{"driverName=stargate"}},     // webhooks' names need three parts
 		{"onceTolerations", []string{"onceTolerations=all"}},
 		{"apiServerPorts", []string{"apiServerPorts={https}"}},
+		{"apiServers", []string{"kubevirt.webhook.apiServers={192.0.2.1}"}},
+		{"apiServers", []string{"kubevirt.webhook.apiServers={api.example/32}"}},
 		{"apiServerPorts", []string{"apiServerPorts={}"}},
 	} {
 		t.Run(strings.Join(c.values, " "), func(t *testing.T) {

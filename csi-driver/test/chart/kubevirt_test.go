@@ -45,11 +45,11 @@ func TestWebhookProbes(t *testing.T) {
 		equal(t, path+": path", probe.HTTPGet.Path, path)
 		equal(t, path+": scheme", probe.HTTPGet.Scheme, corev1.URIScheme(""))
 	}
-	for off, want := range map[string][]string{"": {"9443", "9811"}, "metrics.port=0": {"9443"}} {
-		s := set("kubevirt.enabled=true")
-		if off != "" {
-			s = set("kubevirt.enabled=true", off)
-		}
+	for with, want := range map[string]string{
+		"tellCluster=true": "9443 9811", "metrics.port=0": "9443",
+		"kubevirt.webhook.apiServers={192.0.2.1/32,2001:db8::/64}": "9443 from 192.0.2.1/32 2001:db8::/64 9811",
+	} {
+		s := set("kubevirt.enabled=true", with)
 		text, err := template(s)
 		if err != nil {
 			t.Fatal(err)
@@ -59,10 +59,15 @@ func TestWebhookProbes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var open []string
-		for _, p := range get[*networking.NetworkPolicy](t, &rendering{off, text, objects}, "rel-webhook").Spec.Ingress[0].Ports {
-			open = append(open, p.Port.String())
+		for _, rule := range get[*networking.NetworkPolicy](t, &rendering{with, text, objects}, "rel-webhook").Spec.Ingress {
+			for _, p := range rule.Ports {
+				open = append(open, p.Port.String())
+			}
+			for i, peer := range rule.From {
+				open = append(open, strings.Repeat("from ", 1-min(i, 1))+peer.IPBlock.CIDR)
+			}
 		}
-		equal(t, "ports that other pods reach, with "+off, open, want)
+		equal(t, "ports that others reach, with "+with, strings.Join(open, " "), want)
 	}
 }
 
