@@ -2,5 +2,5 @@
 #
 # A claim keeps the whole annotation in memory.
 # file: csi-driver/internal/kubevirt/annotation/claims.go
-# test: internal/kubevirt/webhook/TestSharersAreSmall
+# test: internal/kubevirt/annotation/TestNamesStandAlone
 s/strings\.Clone(claim)/claim/

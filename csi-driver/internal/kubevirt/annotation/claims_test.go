@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 func TestParse(t *testing.T) {
@@ -84,4 +85,19 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%v becomes %v: %v", all, again, err)
 		}
 	})
+}
+
+// The name of a claim keeps no more memory than its own text: a review may keep hundreds of names.
+func TestNamesStandAlone(t *testing.T) {
+	value := " data, models:ro"
+	all, err := Parse(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := uintptr(unsafe.Pointer(unsafe.StringData(value)))
+	for _, c := range all {
+		if at := uintptr(unsafe.Pointer(unsafe.StringData(c.Name))); at >= begin && at < begin+uintptr(len(value)) {
+			t.Errorf("%s is a part of the annotation", c.Name)
+		}
+	}
 }
