@@ -23,19 +23,14 @@ import (
 // Kubernetes then deletes the PersistentVolume that no claim is bound to. It would delete the
 // volume with it, although the other PersistentVolume needs the volume.
 
-const (
-	// How long a call waits for the API server. Callers repeat it, and until it ends each repeated
-	// call for the volume fails.
-	askLimit = 30 * time.Second
-	// How long a list of all PersistentVolumes serves others. Only one that a person has written
-	// within this time, and under a name of the person's own, would be missed.
-	listLasts = 5 * time.Second
-)
+// askLimit is how long a call waits for the API server. Callers repeat it, and until it ends each
+// repeated call for the volume fails.
+const askLimit = 30 * time.Second
 
 // known are the names of the driver's PersistentVolumes, by the names in their handles.
 type known struct {
-	at time.Time
-	by map[string][]string
+	began time.Time // the list
+	by    map[string][]string
 }
 
 // Names are the PersistentVolumes that are there for a volume to make. The provisioner calls it by
@@ -75,20 +70,23 @@ func (n *Node) Keeps(ctx context.Context, volume pool.ID) ([]string, error) {
 }
 
 // called are the PersistentVolumes whose handles have this name, on any node. A list is long, and
-// users decide how many volumes are deleted at once, so there is one list at a time.
+// users decide how many volumes are deleted at once. So there is one list at a time, and it serves
+// all calls that have waited for it. A list that began before a call is too old for it: a person may
+// have written a PersistentVolume in between.
 func (n *Node) called(ctx context.Context, volume string) ([]string, error) {
+	asked := time.Now()
 	select {
 	case n.listing <- struct{}{}:
 		defer func() { <-n.listing }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if now := time.Now(); now.Sub(n.known.at) > listLasts {
+	if began := time.Now(); n.known.began.Before(asked) {
 		list, err := n.client.CoreV1().PersistentVolumes().List(ctx, recent())
 		if err != nil {
 			return nil, fmt.Errorf("PersistentVolumes: %w", err)
 		}
-		n.known = known{now, map[string][]string{}}
+		n.known = known{began, map[string][]string{}}
 		for i := range list.Items {
 			if v := &list.Items[i]; v.Spec.CSI != nil && v.Spec.CSI.Driver == n.driver {
 				name := pool.NameOf(v.Spec.CSI.VolumeHandle)
