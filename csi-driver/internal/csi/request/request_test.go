@@ -59,6 +59,7 @@ func TestMountOptions(t *testing.T) {
 		"noatime": true, "noatime,map=walk": true, "context=system_u:object_r:container_file_t:s0": true,
 		"": false, "data=journal": false, "noatime,data=journal": false, "context=": false,
 		"context=system_u:object_r:container_file_t:s0:c1,c2": false, "context=a:b:c:s0,phys=1": false,
+		"context=system_u:object_r:container_file_t:s0:c1": false, "context=a:b:c:s0 suid": false,
 		"context=:b:c:s0": false, "context=a b:b:c:s0": false, "context=a:b:c:d:s0": false, "xcontext=a:b:c:s0": false,
 		"fscontext=system_u:object_r:container_file_t:s0": false,
 	} {
