@@ -780,7 +780,7 @@ func TestTwins(t *testing.T) {
 	const first, second = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
 	r := usual().reviewer(t)
 	r.has(t, "original", first, strings.ToUpper(board), "far,data,first:ro", "Running")
-	r.has(t, "over", first, board, "made", "Succeeded")
+	r.has(t, "over", first, board, "named", "Succeeded")
 	r.has(t, "odd", first, "", "data", "Running")
 	for _, c := range []struct{ name, volumes, id, words string }{
 		{"copy", "data", board, "VM original has the same spec.domain.firmware.uuid, and claim data, too"},
