@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 #
 # Common parts of kernel/tests/mutants/run, csi-driver/test/mutants/run and e2e/mutants/run. They
-# break the code on purpose, one way at a time, and expect that a test fails for each. A mutant is a sed script; its header names
-# the files that it breaks (`# file:`), and more for the runner. The run fails if a mutant survives,
-# leaves one of its files unchanged or does not build.
+# break the code on purpose, one way at a time, and expect that a test fails for each. A mutant is a
+# sed script; its header names the files that it breaks (`# file:`), and more for the runner. The
+# run fails if a mutant survives, leaves one of its files unchanged or does not build.
 #
 # A runner has two functions:
 #   cases MUTANT    the tests that must fail, one a line

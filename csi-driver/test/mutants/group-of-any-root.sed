@@ -2,5 +2,5 @@
 #
 # The driver changes a user's choice of a group.
 # file: csi-driver/internal/publish/dax.go
-# test: internal/publish/TestGroupNotGiven
+# test: internal/publish/TestGroup
 s/if st\.Uid != 0 || st\.Gid != 0 ||/if st.Uid != 0 ||/

@@ -258,6 +258,14 @@ func TestGiven(t *testing.T) {
 	if len(g.of(ended)) != 0 || len(g.of(runs)) != 1 || len(g.lives) != 2 {
 		t.Errorf("%v", g.lives)
 	}
+	// A VM that starts while a report about its earlier life is being handled has not ended.
+	again := runs
+	again.Metadata.UID = "later"
+	g.to(again, "v", nil, nil, now)
+	g.ended(runs, "v", now)
+	if l := g.lives[holding{again.String(), "v"}]; l.uid != "later" || !l.ended.IsZero() {
+		t.Errorf("after a late report: %+v", l)
+	}
 }
 
 // The driver also forgets lives whose end KubeVirt never reports, once a look finds the volume at
