@@ -449,6 +449,35 @@ func TestChangedMachines(t *testing.T) {
 	}
 }
 
+// The volumes of a VM that runs cannot change: its pod has those that it was made with.
+func TestRunningMachines(t *testing.T) {
+	r := usual().reviewer(t)
+	vmi := func(metadata string) []byte {
+		return []byte(`{"metadata":{` + metadata + `"name":"vm"},"spec":{"domain":{}}}`)
+	}
+	named := func(volumes string) string { return fmt.Sprintf(`"annotations":{%q:%q},`, driver+"/volumes", volumes) }
+	const going, other = `"deletionTimestamp":"2026-01-01T00:00:00Z",`, `"labels":{"a":"b"},`
+	for what, c := range map[string]struct {
+		was, is string
+		allowed bool
+	}{
+		"labelled":               {named("data"), named("data") + other, true},
+		"other volumes":          {named("data"), named("models:ro"), false},
+		"one more":               {named("data"), named("data,models:ro"), false},
+		"no volumes any more":    {named("data"), "", false},
+		"volumes until now none": {"", named("data"), false},
+		"an empty text":          {"", named(""), false},
+		"going away":             {named("data"), going, true},
+	} {
+		q := request("virtualmachineinstances", admissionv1.Update, vmi(c.is))
+		q.OldObject.Raw = vmi(c.was)
+		res := r.answer(context.Background(), q, r.Validate)
+		if res.Allowed != c.allowed || !c.allowed && !strings.Contains(res.Result.Message, "that runs cannot change") {
+			t.Errorf("%s: %+v", what, res)
+		}
+	}
+}
+
 // patched returns the object with the webhook's patch.
 func patched(t *testing.T, r *Reviewer, q *admissionv1.AdmissionRequest, into any) []byte {
 	t.Helper()
