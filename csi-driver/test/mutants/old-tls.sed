@@ -2,5 +2,5 @@
 #
 # The webhook speaks an old version of TLS.
 # file: csi-driver/internal/kubevirt/webhook/serve.go
-# test: internal/kubevirt/webhook/TestTLS
+# test: internal/kubevirt/webhook/TestManyConnections
 s/tls\.VersionTLS12/tls.VersionTLS10/

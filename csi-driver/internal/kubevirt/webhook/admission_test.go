@@ -543,6 +543,16 @@ func TestNothingPluggedIn(t *testing.T) {
 		}
 	}
 	patched(t, r, request("virtualmachineinstances", admissionv1.Create, machineWith("data", nil)), &instance{})
+	for _, most := range []string{"", "512Mi", "1Gi", "4Gi"} {
+		m, memory := &instance{}, map[string]any{"guest": "1Gi"}
+		if most != "" {
+			memory["maxGuest"] = most
+		}
+		text := patched(t, r, request("virtualmachineinstances", admissionv1.Create, machineWith("data", part("memory", memory))), m)
+		if got := m.Spec.Domain.Memory.MaxGuest; got == nil || got.String() != "1Gi" {
+			t.Errorf("maxGuest %q: %s", most, text)
+		}
+	}
 }
 
 // KubeVirt writes the cluster's evictionStrategy into VMs. The webhook treats it as not set.

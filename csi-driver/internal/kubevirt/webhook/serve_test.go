@@ -155,6 +155,12 @@ func TestManyConnections(t *testing.T) {
 			t.Errorf("%s: %s, %v", what, res.Status, err)
 		}
 	}
+	old := settings.Clone()
+	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+	if c, err := tls.Dial("tcp", l.Addr().String(), old); err == nil {
+		c.Close()
+		t.Error("it speaks an old version of TLS")
+	}
 	first := connect()
 	asks("alone", first)
 	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
