@@ -71,8 +71,8 @@ func (n *Node) Keeps(ctx context.Context, volume pool.ID) ([]string, error) {
 
 // called are the PersistentVolumes whose handles have this name, on any node. A list is long, and
 // users decide how many volumes are deleted at once. So there is one list at a time, and it serves
-// all calls that have waited for it. A list that began before a call is too old for it: a person may
-// have written a PersistentVolume in between.
+// all calls that have waited for it. A list that began before a call is too old for it: a person
+// may have written a PersistentVolume in between.
 func (n *Node) called(ctx context.Context, volume string) ([]string, error) {
 	asked := time.Now()
 	select {

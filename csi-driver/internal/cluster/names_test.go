@@ -127,8 +127,8 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// A list has the PersistentVolumes of the whole cluster, and many volumes may go at once, with their
-// namespace: a few lists serve them all. None serves a call that comes later.
+// A list has the PersistentVolumes of the whole cluster, and many volumes may go at once, with
+// their namespace: a few lists serve them all. None serves a call that comes later.
 func TestManyDeletionsListOnce(t *testing.T) {
 	var all []runtime.Object
 	for i := range 50 {
@@ -164,8 +164,8 @@ func TestManyDeletionsListOnce(t *testing.T) {
 	}
 }
 
-// An API server that does not answer keeps no call of kubelet or of a sidecar for long: the next call
-// for the same volume would wait behind it.
+// An API server that does not answer keeps no call of kubelet or of a sidecar for long: the next
+// call for the same volume would wait behind it.
 func TestAskedInTime(t *testing.T) {
 	done := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -201,8 +201,8 @@ func TestAskedInTime(t *testing.T) {
 	}
 }
 
-// The search for orphans finds volumes that several PersistentVolumes name, under any names. Each of
-// these has an Event.
+// The search for orphans finds volumes that several PersistentVolumes name, under any names. Each
+// of these has an Event.
 func TestNamedTwice(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},

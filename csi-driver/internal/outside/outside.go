@@ -126,8 +126,8 @@ const (
 	changesAtOnce = 4
 )
 
-// during does work that may never end, in one of a number of places. It waits for the work until ctx
-// is done, and for a while afterwards.
+// during does work that may never end, in one of a number of places. It waits for the work until
+// ctx is done, and for a while afterwards.
 func during[T any](ctx context.Context, places chan struct{}, afterwards time.Duration, work func() (T, error)) (T, error) {
 	var is, none T
 	var err error

@@ -71,9 +71,9 @@ func TestWebhookProbes(t *testing.T) {
 	}
 }
 
-// TestWebhookLeaves: API servers hear a moment later that a pod of the webhook ends, and have connected
-// to it until then. Without this time they would refuse VMs at each upgrade, and when a node is
-// drained.
+// TestWebhookLeaves: API servers hear a moment later that a pod of the webhook ends, and have
+// connected to it until then. Without this time they would refuse VMs at each upgrade, and when a
+// node is drained.
 func TestWebhookLeaves(t *testing.T) {
 	p := podOf(t, rendered(t, "sidecar"), webhookOwner)
 	stop := container(t, rendered(t, "sidecar"), webhookOwner, "webhook").Lifecycle

@@ -73,8 +73,8 @@ func TestMountOptions(t *testing.T) {
 	}
 }
 
-// A class cannot mark a mount as that of a VM's pod, and can have the node follow tables of VMs only
-// if the node allows that.
+// A class cannot mark a mount as that of a VM's pod, and can have the node follow tables of VMs
+// only if the node allows that.
 func TestMountOptionsOfTheNode(t *testing.T) {
 	for _, c := range []struct {
 		flags   string

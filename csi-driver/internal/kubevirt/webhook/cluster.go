@@ -127,8 +127,8 @@ func convert(u *unstructured.Unstructured, into any) error {
 // mostKubeVirts bounds the objects that a review reads. KubeVirt itself refuses a second one.
 const mostKubeVirts = 8
 
-// kubeVirt returns the installation of KubeVirt, or nil if there is none. KubeVirt writes its version
-// into the object that it has installed, and into no other: users may make others.
+// kubeVirt returns the installation of KubeVirt, or nil if there is none. KubeVirt writes its
+// version into the object that it has installed, and into no other: users may make others.
 func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
 	return ask(c, "KubeVirt's configuration", func() (*kubevirt, error) {
 		list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{Limit: mostKubeVirts})

@@ -39,8 +39,8 @@ func (f Folder) at(now time.Time) (*tls.Certificate, error) {
 // newest is the certificate that was made last.
 func (f Folder) newest() (*tls.Certificate, error) { return f.read("tls.crt", "tls.key") }
 
-// The certificate ends soon when this much is left, or less, and a sixth of its life: cert-manager's
-// may last for days. The alert StargateCertificateEnds has the same limits.
+// The certificate ends soon when this much is left, or less, and a sixth of its life:
+// cert-manager's may last for days. The alert StargateCertificateEnds has the same limits.
 const (
 	endsSoon = 21 * 24 * time.Hour
 	lifePart = 6

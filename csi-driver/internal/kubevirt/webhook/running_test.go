@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// KubeVirt's own roles let the administrator of a namespace make a KubeVirt object there. KubeVirt does
-// not install it, so it neither refuses the VMs of others nor names another controller.
+// KubeVirt's own roles let the administrator of a namespace make a KubeVirt object there. KubeVirt
+// does not install it, so it neither refuses the VMs of others nor names another controller.
 func TestAnotherKubeVirt(t *testing.T) {
 	for namespace, status := range map[string]any{"aaa": map[string]any{}, "aab": map[string]any{"phase": "Failed"}} {
 		r := usual().reviewer(t)

@@ -106,8 +106,8 @@ func TestMigrationWithoutAnswer(t *testing.T) {
 	}
 }
 
-// A client that holds all connections keeps no API server waiting, and ends none of its connections.
-// None is HTTP/2, which has buffers of its own.
+// A client that holds all connections keeps no API server waiting, and ends none of its
+// connections. None is HTTP/2, which has buffers of its own.
 func TestManyConnections(t *testing.T) {
 	dir := t.TempDir()
 	bundle := certify(t, dir)
