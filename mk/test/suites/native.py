@@ -131,7 +131,7 @@ def suite_models_long():
 
 
 @suite("mutants", "native", "csi", "tests", takes="30 min",
-       about="engine, driver, chart broken on purpose: a test must fail each time")
+       about="engine, driver, chart broken on purpose; a test must fail")
 def suite_mutants():
     yield Case("mutants/engine", ["kernel/tests/mutants/run"], limit=7200, weight=2 * WHOLE,
                inputs=NATIVE + ("mk/test/mutants.sh",))
