@@ -4,7 +4,6 @@
  *
  *   poll, epoll, uring	until there is a record, which it receives and prints
  *   room		until half of the ring is free
- *   frozen FILE	opens the ring, waits for FILE, then receives with two seconds' limit
  *   many N		by N descriptors and one epoll, until N records have come
  */
 #define _GNU_SOURCE
@@ -106,14 +105,6 @@ static void by_many(const char *volume, const char *name, unsigned int n)
 	printf("%u records\n", got);
 }
 
-static void await_file(const char *path)
-{
-	printf("open\n");
-	fflush(stdout);
-	while (access(path, F_OK))
-		usleep(10000);
-}
-
 int main(int argc, char **argv)
 {
 	stargate_ring *r;
@@ -124,7 +115,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4) {
 		fprintf(stderr,
-			"Usage: ringpoll VOLUME RING poll|epoll|uring|room|frozen FILE|many N\n");
+			"Usage: ringpoll VOLUME RING poll|epoll|uring|room|many N\n");
 		return 2;
 	}
 	if (!strcmp(argv[3], "many") && argc == 5) {
@@ -134,8 +125,6 @@ int main(int argc, char **argv)
 	err = stargate_ring_open(&r, argv[1], argv[2]);
 	if (err)
 		fail(argv[2], err);
-	if (!strcmp(argv[3], "frozen") && argc == 5)
-		await_file(argv[4]);
 	begun = stargate_in(0);
 	if (!strcmp(argv[3], "poll"))
 		by_poll(stargate_ring_fd(r), POLLIN);
@@ -148,8 +137,7 @@ int main(int argc, char **argv)
 	fprintf(stderr, "%.1f ms\n", (double)(stargate_in(0) - begun) / 1e6);
 	if (!strcmp(argv[3], "room"))
 		return 0;
-	err = stargate_ring_recv(r, NULL, buf, sizeof(buf), &len,
-				 argc == 5 ? stargate_in(2000000000) : STARGATE_TRY);
+	err = stargate_ring_recv(r, NULL, buf, sizeof(buf), &len, STARGATE_TRY);
 	if (err)
 		fail(argv[2], err);
 	printf("%.*s\n", (int)len, buf);

@@ -120,25 +120,19 @@ static int sgfs_do_as_itself(struct sgfs_sem *s, struct sg_sem *sem, struct sg_i
 	return ret;
 }
 
-#define FROZEN_LOOK_MS	20	/* between looks of a reader that needs a thaw */
+#define FROZEN_LOOK_MS	20	/* between looks for the thaw */
 
-/*
- * A reader needs the lock of the objects' file, but no transaction, so it does not wait for a thaw.
- * A cell may still belong to a dead system, though, and that one is recovered after the thaw only.
- */
+/* -EINPROGRESS: the volume is frozen, so no system is recovered, and no cell given out. */
 static int sgfs_take_cell(struct sgfs_sem *s, u64 until)
 {
-	bool thawed = sb_start_write_trylock(s->fs->sb);
 	int err;
 
 	if (!s->mapped)
-		err = -EBADF;
-	else
-		err = sg_sem_ring_reader(&s->fs->vol, &s->sem, until, !thawed);
-	if (thawed)
-		sb_end_write(s->fs->sb);
-	else if (err == -EBUSY || err == -EUSERS)
-		err = -EINPROGRESS;
+		return -EBADF;
+	if (!sb_start_write_trylock(s->fs->sb))
+		return -EINPROGRESS;
+	err = sg_sem_ring_reader(&s->fs->vol, &s->sem, until);
+	sb_end_write(s->fs->sb);
 	return err;
 }
 

@@ -177,7 +177,7 @@ int sg_sem_ring_part(const struct sg_sem *ring, unsigned int part, struct sg_sem
  * or -EAGAIN without @until: another system has the objects' file locked. @still: the mount is
  * frozen: no transaction begins, so cells of systems that are not recovered yet stay in use.
  */
-int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until, bool still);
+int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until);
 /*
  * Ends the claims of dead readers, and wakes a writer that waits for room. Does nothing while
  * another system has the objects' file locked: callers hold the ring's lock, and come again.

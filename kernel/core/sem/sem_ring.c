@@ -375,7 +375,7 @@ static unsigned int ring_free_cell(const struct sg_vol *vol, const struct sg_sem
 	return found;
 }
 
-int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until, bool still)
+int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until)
 {
 	u64 now = sg_ticks();
 	unsigned int i;
@@ -384,7 +384,7 @@ int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until, bool 
 
 	if (ring->type == SG_SEM_RING && ring->cell)
 		return 0;
-	err = (still ? 0 : sg_sem_ring_sweep(vol, ring)) ?:
+	err = sg_sem_ring_sweep(vol, ring) ?:
 	      ring_lock_file(vol, ring, until > now ? until - now : 0);
 	if (err)
 		return err != -EBUSY ? err : until ? -ETIMEDOUT : -EAGAIN;

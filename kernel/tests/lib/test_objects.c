@@ -29,7 +29,7 @@ void test_use_ring(struct sg_vol *v, struct sg_sem *ring, struct sg_sem_caller *
 		sg_sem_consistent(v, &part, c);
 		sg_sem_unlock(v, &part, c);	/* a peer may have taken it away */
 	}
-	if (!sg_sem_ring_reader(v, ring, until, false))
+	if (!sg_sem_ring_reader(v, ring, until))
 		CHECK(ring->cell >= SG_SEM_CELL_FIRST && ring->cell < SG_SEM_CELLS);
 	for (i = SG_RING_TAIL; i < SG_RING_PARTS; i++) {
 		CHECK_OK(sg_sem_ring_part(ring, (unsigned int)i, &part));

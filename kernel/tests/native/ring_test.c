@@ -419,7 +419,7 @@ static void system_dies(bool all)
 	put(a, 2, 10);
 	tsys_join(&other, mem, SIZE, 7);
 	sem = sem_of(&other.v, "y");
-	CHECK_OK(sg_sem_ring_reader(&other.v, &sem, ~0ULL, false));
+	CHECK_OK(sg_sem_ring_reader(&other.v, &sem, ~0ULL));
 	w = (struct sg_ring){ .page = sg_at(&other.v, sem.words), .data = a->w.data,
 		.grains = a->w.grains, .cell = sem.cell };
 	CHECK_EQ(sg_ringw_claim(&w, sizeof(out), &c), SG_RING_OK);

@@ -113,7 +113,7 @@ static inline unsigned int ring_take_many(struct ring_user *u, struct sg_ring_cl
 	int err;
 
 	if (!u->w.cell) {
-		CHECK_OK(sg_sem_ring_reader(u->v, &u->sem, ~0ULL, false));
+		CHECK_OK(sg_sem_ring_reader(u->v, &u->sem, ~0ULL));
 		u->w.cell = u->sem.cell;
 	}
 	for (;;) {

@@ -224,7 +224,7 @@ static int kernel_op(struct opened *o, struct sg_ioc_sem_op *op)
 	if (s->type != SG_SEM_RING)
 		CHECK(!op->flags);
 	if (op->op == SG_SEM_OP_READER) {
-		ret = sg_sem_ring_reader(v, s, op->until, false);
+		ret = sg_sem_ring_reader(v, s, op->until);
 		op->value = s->cell;
 		return ret;
 	}
