@@ -40,7 +40,7 @@ kubevirt=kubevirt-${KUBEVIRT:-1.8}
 # The version to which 1.8 is upgraded after its own tests; its images are in another folder.
 next_kubevirt=1.9
 next_images=$work/images-next
-# The programs that its operator starts, besides virt-operator itself and the node's part.
+# KubeVirt's programs that virt-operator starts, except those that run on each node.
 kubevirt_controllers() { sed -nE 's/^\tkubevirt\.io\/kubevirt\/cmd\/(virt-(api|controller|exportproxy))$/\1/p' "$here/$kubevirt/go.mod"; }
 kubevirt_release() { sed -nE 's/.*kubevirt\.io\/kubevirt (v[0-9.]+).*/\1/p' "$here/$kubevirt/go.mod"; }
 # CDI, which fills disks of VMs, works with each version.

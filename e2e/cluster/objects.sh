@@ -89,7 +89,8 @@ has_event() { contains "$2" k -n "$ns" get events --field-selector "involvedObje
 in_pod() { k -n "$ns" exec "$1" -- "${@:2}"; }
 gone() { refused k -n "$ns" get "$1" "$2"; }
 
-# store POD FILE TEXT, stored POD FILE TEXT: in the pod's volume; in a zone of files by a tool.
+# store POD FILE TEXT: writes the text to a file in the pod's volume. stored POD FILE TEXT: that
+# file has the text. In a zone of files, stargatectl in the pod writes and reads the file.
 store() {
 	if with_vm; then
 		in_pod "$1" sh -c "echo '$3' >'/data$2'"
@@ -104,7 +105,7 @@ stored() {
 		equals "$3" in_pod "$1" stargatectl cat "$region" "$2"
 	fi
 }
-# read_only POD: it cannot open the volume's memory for writing, nor make a file.
+# read_only POD: the pod cannot open the volume's memory for writing, and cannot make a file.
 read_only() {
 	refused in_pod "$1" sh -c ": 3<>$region" && refused in_pod "$1" sh -c ': >/data/file'
 }

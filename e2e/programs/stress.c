@@ -44,7 +44,7 @@ static uint64_t seed = 1;
 static unsigned int me, first;
 static struct { unsigned long done, refused, stale; } *counts;	/* shared, one per process */
 static bool others;		/* other systems work, too */
-static bool one_name;		/* is the only one in use */
+static bool one_name;		/* "token" is the only name in use */
 
 static unsigned int below(unsigned int n)
 {

@@ -55,7 +55,7 @@ fill() {
 		cd / && umount /mnt/sg'
 }
 
-# whole DEVICE: mounts it; every file is unchanged in each map mode, and the volume can be used.
+# whole DEVICE: mounts the device in each map mode. Every file is unchanged, and the volume works.
 whole() {
 	local map
 	for map in $(map_modes); do

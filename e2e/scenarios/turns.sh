@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Random operations on one file, taken in turns by systems with different kernels and map modes.
-# Each keeps file and mapping open and knows the operations of the others. It first checks that the
-# file shows them, by calls and in its earlier mappings. Each also works on a file of its own.
+# Each system keeps the file and a mapping open, and knows the operations of the others. Before its
+# own operation, a system checks that the file shows those operations. It looks by calls, and in the
+# mappings that it made earlier. Each system also works on a file of its own.
 #
 # rig: --guests 3 --size 384M --mem 320M
 # mixed: 6.1,6.12,7.2

@@ -168,9 +168,9 @@ static bool sgfs_atime_is_due(const struct file *file)
 }
 
 /*
- * Another system may cut the file during the read. The read then returns zeroes that never existed:
- * beyond the new end. So read again, up to the current end. Likewise if another system has written
- * to a file of atomic writes: the read may have a part of that.
+ * Another system may cut the file during the read. The read then returns zeroes from beyond the new
+ * end, which the file never had. So read again, up to the current end. In a file of atomic writes,
+ * the read may have a part of a write by another system. Then read again, too.
  */
 static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
 {

@@ -181,7 +181,8 @@ int sgfs_sem_bind(struct file *file, struct sg_ioc_sem_open *o)
 	err = sgfs_sem_listen(s->fs) ?: mnt_want_write_file(file);
 	if (err)
 		return err;
-	err = mutex_lock_killable(&s->lock);	/* its holder may wait for another system */
+	/* the holder of s->lock may wait for another system */
+	err = mutex_lock_killable(&s->lock);
 	if (err) {
 		mnt_drop_write_file(file);
 		return err;

@@ -109,7 +109,7 @@ void vs_name(pid_t tgid, char *name, size_t size)
 		if (!first_line(path, "", name, size))
 			snprintf(name, size, "?");
 	}
-	/* It comes from another program, and goes to terminals and into JSON. */
+	/* The name comes from another program, and is printed on terminals and in JSON. */
 	for (; *name; name++)
 		if (*name < ' ' || *name > '~' || *name == '"' || *name == '\\')
 			*name = '?';

@@ -59,7 +59,7 @@ func (n *Node) claimContents(ctx context.Context, z Zone) error {
 		if _, perr := n.contents.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); perr != nil {
 			return errors.Join(err, perr)
 		}
-		klog.FromContext(ctx).Info("This node has claimed a manually written content of a snapshot", "content", name, "snapshot", handle)
+		klog.FromContext(ctx).Info("This node has claimed a VolumeSnapshotContent that a user has written", "content", name, "snapshot", handle)
 	}
 	return err
 }

@@ -20,7 +20,7 @@ import (
 // The collector keeps its readings for these times, because a look at all volumes runs programs.
 const (
 	fresh = 15 * time.Second
-	// Less than Prometheus waits (podMonitor.interval of the chart).
+	// A look may take this time: less than Prometheus waits (podMonitor.interval of the chart).
 	lookLimit = 20 * time.Second
 	// An observation stays valid for this time when the zone does not answer: one failed look
 	// is a busy node.

@@ -79,7 +79,7 @@ func (d Dir) fill(final string, resume bool, fill func(tmp string) error) error 
 	tmp := final + part
 	if !resume {
 		if err := os.RemoveAll(tmp); err != nil {
-			return fmt.Errorf("removing an interrupted one: %w", err)
+			return fmt.Errorf("removing an interrupted entry: %w", err)
 		}
 	}
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
@@ -91,7 +91,7 @@ func (d Dir) fill(final string, resume bool, fill func(tmp string) error) error 
 			return fmt.Errorf("%w (to be resumed in %s)", err, tmp)
 		}
 		if e := os.RemoveAll(tmp); e != nil {
-			return fmt.Errorf("%w (and its remains stay in %s: %v)", err, tmp, e)
+			return fmt.Errorf("%w (parts of the entry stay in %s: %v)", err, tmp, e)
 		}
 		return err
 	}

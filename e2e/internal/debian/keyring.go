@@ -26,8 +26,9 @@ const (
 
 // keyrings finds a keyring for each release of Debian. The installed one may be too old (on Ubuntu
 // 22.04 it ends with Debian 11), but each release signs a package with the keys of the next one. So
-// the keyring of the release before is fetched and verified in the same way, back to a release
-// whose keys are installed. No keyring is used unverified.
+// the rig begins at the newest release whose keys are installed. It fetches and verifies that
+// release's package, which has the keys of the next release. It repeats this up to the wanted
+// release. No keyring is used unverified.
 type keyrings struct {
 	cache     cache.Dir
 	installed string

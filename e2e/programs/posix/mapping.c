@@ -564,7 +564,7 @@ static void read_all(const char *path)
 	OK(close(fd));
 }
 
-/* Calls that look for pages behind a mapping, also large ones, find none, and do no harm. */
+/* Some calls look for pages, or large pages, behind a mapping. They find none, and do no harm. */
 static void looked_at(char *p, size_t len)
 {
 	struct iovec mine = { NULL, 8 }, theirs = { p + 10 * PAGE, 8 };

@@ -270,8 +270,8 @@ int ck_engine(struct sg_ck *c);
 
 /*
  * The checker calls one of these wherever it reads a page. The function stores the parts that the
- * checker uses. @firm: the page has been claimed; otherwise it may have another owner, which then
- * stores it.
+ * checker uses. @firm: the page has been claimed. Otherwise the page may have another owner: what
+ * the function stores for that owner then replaces these parts.
  */
 static inline bool ck_hidden(const struct sg_ck *c)	/* an image with hidden names */
 {

@@ -146,7 +146,10 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 	return hole ? (s64)size : -ENXIO;	/* there is always a hole at the end */
 }
 
-/* A thread that is being killed may flush for others. Then it continues to the end. */
+/*
+ * @killable: a signal that kills the thread ends the flush. Otherwise the thread continues to the
+ * end, because it may flush for others.
+ */
 static int flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages, bool killable)
 {
 	u64 end = SG_MIN(pages, SG_TABLE_PAGES - SG_MIN(first, SG_TABLE_PAGES)) + first;

@@ -25,18 +25,18 @@ struct sg_check_opts {
 	enum sg_check_mode mode;
 	/* SG_CHECK_ONLY: an image to make as well, or NULL */
 	const struct sg_check_image *image;
-	/* Repairing: the identity in the mount table meanwhile, so that no other system joins. */
+	/* Repairing: the check's identity in the mount table, so that no other system joins. */
 	const struct sg_identity *id;
 	unsigned int wait_ms;	/* as sg_join() */
 	bool force;
 	void *owner;		/* for sg_log() */
-	/* Called before anything is stored; it may refuse that, and says why. */
+	/* Called before anything is stored. If it returns an error, @why has the reason. */
 	int (*change)(void *ctx, char why[200]);
 	/*
-	 * The check has joined the volume to repair it, or (NULL) is about to leave it. If the
-	 * callback needs longer than other systems wait, it calls sg_beat() meanwhile; sg_check()
-	 * also does so regularly. Not 0, with vol->why: another program uses the volume, so the
-	 * check leaves it.
+	 * Called when the check has joined the volume to repair it, and with NULL before the check
+	 * leaves it. If the callback needs longer than other systems wait, it calls sg_beat()
+	 * meanwhile; sg_check() also does so regularly. If another program uses the volume, the
+	 * callback returns an error and sets vol->why. Then the check leaves the volume.
 	 */
 	int (*holding)(void *ctx, struct sg_vol *vol);
 	/* as struct sg_relocate_opts has them, for a move that is ended */

@@ -2,9 +2,10 @@
 /*
  * Copy a volume as it is at one moment, while other systems use it (docs/snapshots.md). The first
  * pass copies the whole volume while the systems work. The second pass copies the pages that differ
- * afterwards. The second shows how long the third pass will take, for which all systems freeze. If
- * the volume is mounted here, the module asks them to. On a file or device-dax node this tool is
- * one of the systems. A device without a mount here is opened exclusively.
+ * afterwards. The second pass shows how long the third pass will take. All systems freeze for the
+ * third pass. If the volume is mounted here, the module asks the systems to freeze. On a file or
+ * device-dax node this tool is one of the systems. A device without a mount here is opened
+ * exclusively.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -49,7 +49,8 @@ u32 tar_flags_read(const char *text, size_t len);
 /* The name of an extended attribute after TAR_SYMBOLIC; SG_XATTR_ACL_* have none. */
 void tar_key(unsigned int space, const char *name, u32 len, struct tar_text *out);
 /*
- * The reverse, in place. 0: a name space that volumes do not have. *name, *len: without its prefix.
+ * The reverse of tar_key(): decodes @key in place, and returns its name space, or 0 if volumes do
+ * not have that name space. *name, *len: the name without its prefix.
  */
 unsigned int tar_space(char *key, size_t n, const char **name, u32 *len);
 

@@ -63,7 +63,7 @@ bool mounted_read_only(const char *where)
 	return !statvfs(where, &st) && st.f_flag & ST_RDONLY;
 }
 
-/* The table by device; entries of one device keep their order. */
+/* The table of mounts, sorted by device. Entries of one device keep their order. */
 struct mount {
 	dev_t dev;
 	size_t at;

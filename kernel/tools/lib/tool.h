@@ -181,15 +181,15 @@ bool device_has_told(const struct target *t);	/* that another system has come */
 struct device *device_new(void);
 void device_free(struct target *t);
 /*
- * Its slots as they were while no heartbeat moved; @force: a system with a moving one is fenced. 0
- * or -errno.
+ * Notes @slots, which were read while no heartbeat moved. @force: a system whose heartbeat moves is
+ * fenced. Returns 0 or -errno.
  */
 int device_watch(const struct target *t, const struct sg_super *sb, const struct sg_slot *slots,
 		 bool force);
 /*
- * @vol has joined in the private copy, and has the volume exclusively: from now on other systems
- *	see that. NULL: no system can join this volume. Before this call nothing is stored. -EBUSY:
- *	another system has come meanwhile; nothing is stored any more.
+ * Shows other systems on the device that @vol has joined and has the volume exclusively. Until now
+ *	only the private copy says so. @vol NULL: no system can join this volume. Before this call
+ *	nothing is stored. -EBUSY: another system has come meanwhile; nothing is stored any more.
  */
 int device_hold(const struct target *t, const struct sg_vol *vol, char why[200]);
 void device_beat(const struct target *t);

@@ -25,13 +25,13 @@ CLUSTERS = {
     "k8s-kubevirt-failures": ("--failures", "--kvm", ("kubevirt", "node"), {}),
 }
 ABOUT = {  # and the time it takes once everything is compiled
-    "k8s": ("20 min", "a Kubernetes cluster here: the chart, install to uninstall"),
-    "k8s-dax": ("24 min", "and a second node, a VM: reserved memory, LVM, the module"),
+    "k8s": ("20 min", "the chart from install to uninstall, in a cluster here"),
+    "k8s-dax": ("24 min", "the same, and a VM as a node: reserved memory, LVM, module"),
     "k8s-module": ("1 h", "the same; the driver's pod builds the module by DKMS"),
     "k8s-external": ("1 h and more", "Kubernetes' own tests of storage drivers"),
-    "k8s-kubevirt": ("1 h", "VMs of KubeVirt, translated, on a zone of files"),
-    "k8s-kubevirt-kvm": ("up to 36 min", "VMs of KubeVirt by KVM, on reserved memory"),
-    "k8s-kubevirt-failures": ("45 min", "failures and changes under those VMs"),
+    "k8s-kubevirt": ("1 h", "VMs of KubeVirt without KVM, on a zone of files"),
+    "k8s-kubevirt-kvm": ("up to 36 min", "VMs of KubeVirt under KVM, on reserved memory"),
+    "k8s-kubevirt-failures": ("45 min", "failures and changes while such VMs run"),
 }
 
 

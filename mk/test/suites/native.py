@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Suites of the engine and the tools without a kernel, and of the sources themselves."""
+"""Suites that test the engine and the tools without a kernel, or that check the sources."""
 
 import glob
 import os

@@ -111,10 +111,10 @@ func (z *Zone) status(r zoneRow) pool.Status {
 	return s
 }
 
-// makes runs stargatectl to make a volume. If the zone can take no volume of any size, the error is
-// NoSpace, so that the scheduler chooses another node. stargatectl's own error for a damaged zone
-// would not have that effect. Without the file system stargatectl would make a volume that cannot
-// be mounted.
+// makes runs a command of stargatectl that makes a volume. If the zone can take no volume of any
+// size, the error is NoSpace, so that the scheduler chooses another node. stargatectl's own error
+// for a damaged zone would not have that effect. Without the file system stargatectl would make a
+// volume that cannot be mounted.
 func (z *Zone) makes(ctx context.Context, args ...string) error {
 	if !z.mountable() {
 		return errkind.New(errkind.NoSpace, "zone %s has no room for volumes: %s", z.name, noFileSystem)

@@ -135,7 +135,7 @@ func bigTCP(_ Input, f *guest.Facts) *Advice {
 		Reason:   "fewer and larger packets pass through the stack, with fewer notifications of the host",
 		Evidence: strings.Join(seen, "; "),
 		Saving:   notMeasured,
-		Risk:     "IPv6 only before 6.3; programs that capture packets may not know such sizes",
+		Risk:     "kernels before 6.3 support this for IPv6 only; programs that capture packets may not support such sizes",
 		Undo:     "set gso_max_size and gro_max_size to 65536, or boot",
 		Commands: commands,
 	}
