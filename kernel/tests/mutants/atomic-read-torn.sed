@@ -2,5 +2,5 @@
 #
 # A reader does not look whether the file changed meanwhile.
 # file: kernel/core/data/read.c
-# test: atomic_kill_test
+# test: atomic_read_test
 /^static s64 read_whole(/,/^}/s/if (!sg_read_retry(vol, ref, seq))/if (true)/
