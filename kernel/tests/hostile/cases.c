@@ -503,6 +503,36 @@ static void case_ledger(void)
 	sg_leave(&v);
 }
 
+/* Another page stands in the ledger than the one whose free was deferred: neither is freed. */
+static void case_ledger_entry(void)
+{
+	u64 off, at, word, errors;
+	struct sg_tx *tx;
+	unsigned int i;
+
+	CHECK_OK(host_join(&v, true));
+	tx = sg_tx_begin(&v);
+	CHECK_OK(sg_take_page(tx, SG_USE_DATA, &off));
+	CHECK_OK(sg_tx_commit(tx));
+	tx = sg_tx_begin(&v);
+	sg_defer_run(tx, off, 1);
+	CHECK_OK(sg_tx_commit(tx));
+	for (i = 1, at = 0; i < SG_LEDGER_WORDS && !at; i++) {
+		at = sg_ledger_off(&v, (unsigned int)v.slot) + 8 * i;
+		word = sg_get(&v, at);
+		if (SG_LEDGER_VALUE(word) != off >> SG_PAGE_SHIFT)
+			at = 0;
+	}
+	CHECK(at);
+	set(at, word ^ SG_LEDGER_ENTRY(0, 1, 0, 0));
+	errors = sg_get(&v, SG_HOT(errors));
+	sg_epoch_wait(&v, 100);
+	sg_reclaim(&v, ~0u);
+	CHECK(sg_get(&v, SG_HOT(errors)) > errors);
+	CHECK(is_used(off));
+	sg_leave(&v);
+}
+
 /* --- several systems at once ------------------------------------------------------------------ */
 
 static u64 turn;
@@ -779,6 +809,7 @@ static const struct {
 	{ "the end of a lock", case_lock_range },
 	{ "a truncation", case_cut },
 	{ "a ledger", case_ledger },
+	{ "an entry of a ledger", case_ledger_entry },
 	{ "a deferred free reclaimed twice", case_reclaimed_twice },
 	{ "a deferred free that stays", case_deferred_stays },
 	{ "a table being freed", case_table_gone },

@@ -2,5 +2,5 @@
 #
 # Pages are freed by the private copy of the ledger, whatever the volume's ledger has by now.
 # file: kernel/core/deferred/reclaim.c
-# test: set_back_test
+# test: hostile
 s/if (ledger_of_epoch(sg_get(vol, at), 0) != ledger_of_epoch(word, 0)) {/if (false) {/
