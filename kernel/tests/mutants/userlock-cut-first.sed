@@ -5,5 +5,5 @@
 # test: crash_userlock_test
 /^static int lock_table_change/,/^}/ {
 	/lock_table_put(made, &all);/d
-	s/^\treturn 0;/\tif (made)\n\t\tput(made, \&all);\n\treturn 0;/
+	s/^\treturn 0;/\tif (made)\n\t\tlock_table_put(made, \&all);\n\treturn 0;/
 }
