@@ -249,6 +249,8 @@ static void *stop_on_signal(void *arg)
 	int sig;
 
 	sigwait(arg, &sig);
+	if (fs.opt.kept)
+		_exit(STATUS_AGAIN);	/* to the keeper, 0 would mean that the mount has ended */
 	sg_store64(&fs.stopping, 1);
 	sleep(1);	/* calls that wait for another system end with EINTR */
 	locks_stop();
