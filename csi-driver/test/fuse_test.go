@@ -460,10 +460,13 @@ func TestFUSEServerKilled(t *testing.T) {
 	n.publish("v", "a", rwx, false)
 	n.publish("v", "b", rwx, false)
 	w := n.write("a")
-	for range 5 {
+	for i := range 6 {
 		w.further(50)
-		pid := n.server()
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		pid, sig := n.server(), syscall.SIGKILL
+		if i%2 == 1 {
+			sig = syscall.SIGTERM // to the server alone: the keeper's mount has not ended
+		}
+		if err := syscall.Kill(pid, sig); err != nil {
 			t.Fatal(err)
 		}
 		n.soon("another server runs", func() bool { all := n.servers(); return len(all) == 1 && all[0] != pid })
@@ -549,10 +552,33 @@ func TestFUSEWithoutKeeper(t *testing.T) {
 	if shown := n.shown(); !slices.Equal(shown, []string{"staging-v"}) {
 		t.Errorf("left is mounted %v", shown)
 	}
-	n.keep()
+	k = n.keep()
 	n.publish("v", "a", rwx, false)
 	n.store("a", "f", "text")
-	n.unpublish("v", "a")
+	// It goes while a pod has the volume. FUSE has no timeout, so no call may ask the mount.
+	k.kill()
+	n.soon("its server has ended", func() bool { return len(n.servers()) == 0 })
+	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	defer cancel()
+	group := capability(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)
+	group.GetMount().VolumeMountGroup = "2000"
+	_, err = n.NodePublishVolume(ctx, n.publishRequest("v", "b", group, false))
+	wants(t, "no keeper any more", err, codes.Unavailable, "keeper")
+	if _, err = n.NodePublishVolume(ctx, n.publishRequest("v", "a", rwx, false)); err != nil {
+		t.Errorf("the first pod's call again: %v", err)
+	}
+	for _, pod := range []string{"b", "a"} {
+		if _, err = n.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: "v", TargetPath: n.target(pod)}); err != nil {
+			t.Fatalf("pod %s ends without a keeper: %v", pod, err)
+		}
+	}
+	if shown := n.shown(); !slices.Equal(shown, []string{"staging-v"}) {
+		t.Errorf("left is mounted %v", shown)
+	}
+	n.keep()
+	n.publish("v", "b", group, false)
+	n.stored("b", "f", "text")
+	n.unpublish("v", "b")
 	n.unstage("v")
 	n.delete("v")
 }

@@ -259,19 +259,15 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// Serving reports whether the mount of a volume has a server, or will have one again. If the keeper
-// does not answer, that is known only of mounts that the driver holds.
+// Serving reports whether the mount of a volume has a server, or will soon have one again. It is an
+// error if the keeper does not answer: calls of the mount would then wait for the next keeper.
 func (c *Client) Serving(ctx context.Context, name string) (bool, error) {
-	err := c.Follow(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.held[name] != nil {
-		return true, nil
-	}
-	if err != nil {
+	if err := c.Follow(ctx); err != nil {
 		return false, errkind.Wrap(errkind.NoAnswer, err, "volume %s: the keeper of mounts on this node does not answer at %s", name, c.socket)
 	}
-	return false, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[name] != nil, nil
 }
 
 // Gone waits until the server of a volume that is no longer mounted has left the volume.

@@ -76,21 +76,20 @@ func (f *Folder) linkless(whole string) error {
 	return nil
 }
 
-// MakeDir makes the last part of a path; kubelet makes the parts before it.
+// MakeDir makes the last part of a path; kubelet makes the parts before it. The directory may be
+// the mount of a server that does not answer, so its file system is not asked.
 func MakeDir(path string) error {
 	if err := os.Mkdir(path, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 		return errkind.Wrap(errkind.Internal, err, "directory to mount at")
 	}
-	st, err := os.Lstat(path)
-	if errors.Is(err, unix.ENOTCONN) {
-		return nil // a mount whose server has ended: its mount point is a directory
-	}
-	if err != nil {
-		return errkind.Wrap(errkind.Internal, err, "directory to mount at")
-	}
-	if !st.IsDir() {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		return errkind.New(errkind.Exists, "%s exists, and is not a directory", path)
 	}
+	if err != nil {
+		return errkind.Wrap(errkind.Internal, err, "directory to mount at %s", path)
+	}
+	unix.Close(fd)
 	return nil
 }
 

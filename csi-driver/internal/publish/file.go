@@ -112,7 +112,14 @@ func (f *File) mayBe(v pool.Volume, o Options) error {
 // give mounts the volume for a pod, in the shell at the staging path, and binds it from there.
 func (f *File) give(ctx context.Context, v pool.Volume, staging, target string, o Options) error {
 	defer f.begin(v)()
-	at, err := f.m.At(staging)
+	at, err := f.m.At(target)
+	if err != nil {
+		return err
+	}
+	if at != nil { // the call comes again, and needs no server
+		return f.pods.Publish(ctx, v, staging, target, o)
+	}
+	at, err = f.m.At(staging)
 	if err != nil {
 		return err
 	}

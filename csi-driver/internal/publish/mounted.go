@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/mount-utils"
@@ -73,7 +74,7 @@ func (d *Mounted) Stage(ctx context.Context, v pool.Volume, path string, o Optio
 	if err := d.by.mount(ctx, v, path, o); err != nil {
 		return err
 	}
-	if err := d.give(path, o); err != nil {
+	if err := d.give(ctx, path, o); err != nil {
 		return undone(d.m, v, path, err)
 	}
 	return nil
@@ -95,22 +96,39 @@ func (d *Mounted) same(v pool.Volume, at *mount.MountInfo, o Options) error {
 // with a root that belongs to root. It never walks through files, because others may use them, and
 // never changes a user's choice. A VM's pod has QEMU's group for the volume's memory; it needs no
 // files, and is often the first.
-func (d *Mounted) give(path string, o Options) error {
+//
+// The mount's server may die meanwhile, and nothing ends a call that waits for the next one. So the
+// caller leaves that call behind: otherwise it would also delay the end of the volume's pods.
+func (d *Mounted) give(ctx context.Context, path string, o Options) error {
 	if o.Group == 0 || o.Group == d.group || o.ReadOnly {
 		return nil
 	}
-	if err := giveNew(path, o.Group); err != nil {
-		return fmt.Errorf("its root for group %d: %w", o.Group, err)
+	ctx, cancel := context.WithTimeout(ctx, giveLimit)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- giveNew(ctx, path, o.Group) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("its root for group %d: %w", o.Group, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return errkind.Wrap(errkind.NoAnswer, ctx.Err(), "its root for group %d: the mount at %s does not answer", o.Group, path)
 	}
-	return nil
 }
 
-func giveNew(path string, group int) error {
+const giveLimit = 30 * time.Second
+
+func giveNew(ctx context.Context, path string, group int) error {
 	root, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(root.Fd()), &st); err != nil {
 		return err
@@ -156,8 +174,8 @@ func (d *Mounted) Publish(ctx context.Context, v pool.Volume, staging, target st
 		return err
 	}
 	// An earlier driver, without this step, may have staged it.
-	if err := d.give(staging, o); err != nil {
-		return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
+	if err := d.give(ctx, staging, o); err != nil {
+		return errkind.Wrap(errkind.KindOf(err), err, "volume %s", v.Name)
 	}
 	if err := d.m.Bind(staging, target, o.attributes()); err != nil {
 		return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)

@@ -122,7 +122,7 @@ func undone(m *mounts.Mounter, v pool.Volume, path string, err error) error {
 	if left := m.Clear(path, ours); left != nil {
 		return errkind.Wrap(errkind.Busy, err, "volume %s: a mount is left after a failure (%v)", v.Name, left)
 	}
-	return errkind.Wrap(errkind.Internal, err, "volume %s", v.Name)
+	return errkind.Wrap(errkind.KindOf(err), err, "volume %s", v.Name)
 }
 
 func usageOf(s stargatectl.Space) Usage {

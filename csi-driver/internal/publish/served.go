@@ -23,7 +23,8 @@ type Servers interface {
 	// Serve has the mount with this descriptor served, and returns when the server has joined
 	// the volume. The caller closes its descriptor.
 	Serve(ctx context.Context, name, volume string, options []string, mount *os.File) error
-	// Serving reports whether the volume's mount has a server, or will have one again.
+	// Serving reports whether the volume's mount has a server, or will soon have one again. It
+	// is an error if nothing is there to start one.
 	Serving(ctx context.Context, name string) (bool, error)
 	// Gone waits until the server of a volume that is no longer mounted has left it.
 	Gone(ctx context.Context, name string) error
