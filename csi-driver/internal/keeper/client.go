@@ -28,6 +28,7 @@ type Client struct {
 	mu       sync.Mutex
 	held     map[string]*held
 	restarts map[string]int // of servers of earlier keepers, by volume
+	patience time.Duration  // with keepers that refuse a mount
 	up       bool
 	servers  []Server
 }
@@ -38,8 +39,8 @@ type held struct {
 	id, instance  string // of server and keeper
 	mount, memory *os.File
 	since         time.Time
-	adopting      bool // a call that gives it to a keeper is in progress
-	refused       int  // how often a keeper has refused it
+	adopting      bool      // a call that gives it to a keeper is in progress
+	refused       time.Time // since then the keeper refuses it; zero: it does not
 }
 
 const (
@@ -48,13 +49,14 @@ const (
 	// serveLimit is long: a server that joins may have to recover a large volume.
 	serveLimit = 2 * time.Minute
 	goneLimit  = 30 * time.Second
-	// A keeper that starts may refuse a mount whose last server is still ending.
-	mostRefusals = 10
+	// A keeper may refuse a mount for a while: its last server is still ending, or the node
+	// lacks memory.
+	refusedLimit = 5 * time.Minute
 )
 
 // NewClient is for the keeper at a socket (unix:///...). Run follows that keeper.
 func NewClient(socket string, log klog.Logger) *Client {
-	return &Client{socket: strings.TrimPrefix(socket, "unix://"), log: log, held: map[string]*held{}, restarts: map[string]int{}}
+	return &Client{socket: strings.TrimPrefix(socket, "unix://"), log: log, held: map[string]*held{}, restarts: map[string]int{}, patience: refusedLimit}
 }
 
 // refusal is an answer of the keeper. Other errors are calls without an answer.
@@ -223,15 +225,23 @@ func (c *Client) adopt(ctx context.Context, h *held) {
 	var r refusal
 	switch {
 	case err == nil:
-		h.refused = 0
+		h.refused = time.Time{}
 		c.restarts[h.spec.Name]++
 		log.Info("A new keeper has started the server of a mount again")
+	case errors.As(err, &r) && r.Protocol != Protocol:
+		h.refused = time.Time{}
+		// A driver of the keeper's release, or the next keeper, may agree.
+		log.V(4).Info("The keeper does not know this driver's calls", "release", r.Release, "reason", r.Error())
+	case errors.As(err, &r) && h.refused.IsZero():
+		h.refused = time.Now()
+		log.Info("The keeper refuses a mount of its predecessor: it is asked again", "reason", r.Error())
 	case errors.As(err, &r):
-		if h.refused++; h.refused >= mostRefusals {
+		if time.Since(h.refused) >= c.patience {
 			log.Error(err, "The keeper refuses a mount of its predecessor: it is given up, and its pods have to start anew")
 			c.dropLocked(h)
 		}
 	default:
+		h.refused = time.Time{}
 		log.V(4).Info("The keeper does not answer", "reason", err.Error())
 	}
 }
@@ -326,7 +336,7 @@ func Check(ctx context.Context, socket string) error {
 func Device() (*os.File, error) {
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil && slices.Contains([]error{unix.ENOENT, unix.ENXIO, unix.ENODEV}, err) {
-		return nil, errkind.Wrap(errkind.Internal, err, "/dev/fuse: load the module fuse on this node (modprobe fuse)")
+		return nil, errkind.Wrap(errkind.Internal, err, "/dev/fuse: load the module fuse on this node (modprobe fuse), then delete the driver's pod of this node")
 	}
 	if err != nil {
 		return nil, errkind.Wrap(errkind.Internal, err, "/dev/fuse")

@@ -269,8 +269,22 @@ func TestRefusedForGood(t *testing.T) {
 	w := newWorld(t)
 	ended := w.served("v")
 	w.stop()
-	w.refuses(func(int) error { return errors.New("of another release") })
+	var mu sync.Mutex
+	refusals := 0
+	w.refuses(func(int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		refusals++
+		return errors.New("of another release")
+	})
 	w.begin()
+	w.soon("it is refused often", func() bool { mu.Lock(); defer mu.Unlock(); return refusals >= 30 })
+	if w.Status().Held != 1 {
+		t.Error("it is given up at once")
+	}
+	w.Client.mu.Lock()
+	w.patience = 0
+	w.Client.mu.Unlock()
 	w.soon("it is given up", func() bool { return w.Status().Held == 0 })
 	w.withServers(func() { w.ends[0] <- nil }) // the first keeper's server, which nothing kills here
 	w.soon("nobody has the mount", ended)
@@ -315,6 +329,20 @@ func TestSkew(t *testing.T) {
 	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "9.9.9") || !strings.Contains(err.Error(), "delete the keeper's pod") {
 		t.Errorf("%v", err)
 	}
+	// A mount of an earlier keeper waits for a driver that this one understands.
+	files, err := copies(mount, mount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &held{spec: Spec{Name: "v", Volume: "/zone/v"}, instance: "earlier", mount: files[0], memory: files[1]}
+	c.patience, c.held["v"] = 0, h
+	for range 3 {
+		c.adopt(context.Background(), h)
+	}
+	if c.Status().Held != 1 {
+		t.Error("the mount is given up")
+	}
+	h.close()
 }
 
 // The keeper starts nothing for a request that the driver never makes.
