@@ -261,7 +261,8 @@ func TestNotesOfTheCertificate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, words, _ := strings.Cut(r.Info.Notes, "KubeVirt's webhook ends on ")
+		notes := strings.Join(strings.Fields(r.Info.Notes), " ")
+		_, words, _ := strings.Cut(notes, "KubeVirt's webhook ends on ")
 		return strings.Split(words, ":")[0]
 	}
 	date := func(after time.Duration) string { return time.Now().Add(after).UTC().Format(time.DateOnly) }

@@ -83,3 +83,17 @@ func TestMountRefused(t *testing.T) {
 		check(t, err != nil, "%s is accepted", wrong)
 	}
 }
+
+// TestNotesOfFiles: Helm's last words say who uses a zone of files.
+func TestNotesOfFiles(t *testing.T) {
+	const machinesAlone = "for virtual machines. Pods see no files in them."
+	for mount, words := range map[string]string{"auto": "for pods and virtual machines.", "none": machinesAlone} {
+		r, err := install(set("zone.kind=file", "mount="+mount))
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(strings.Fields(r.Info.Notes), " ")
+		check(t, strings.Contains(notes, words), "mount %s: without %q: %s", mount, words, notes)
+		check(t, words == machinesAlone || !strings.Contains(notes, "no files"), "mount %s: %s", mount, notes)
+	}
+}
