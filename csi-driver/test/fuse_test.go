@@ -279,6 +279,36 @@ func TestFUSEPods(t *testing.T) {
 	}
 }
 
+// Another mount namespace may have copies of pods' mounts, which follow no unmount: a container
+// that has kubelet's folder without propagation. The servers end all the same.
+func TestFUSEPodsCopied(t *testing.T) {
+	n := newNode(t, gib, "512m")
+	n.keep()
+	n.start()
+	n.create("v", 32*mib)
+	n.stage("v", rwx)
+	n.publish("v", "a", rwx, false)
+	other := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", "echo; exec sleep 600")
+	other.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := other.StdoutPipe()
+	if err == nil {
+		err = other.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	n.unpublish("v", "a")
+	if all := n.servers(); len(all) != 0 {
+		t.Errorf("no pod has the volume any more, and there are servers: %v", all)
+	}
+	n.unstage("v")
+	n.delete("v")
+}
+
 // another is a second system: what it stores, pods see at once, and the other way round.
 func (n *node) another(id string, pid int) {
 	n.t.Helper()

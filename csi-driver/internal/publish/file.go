@@ -158,6 +158,15 @@ func (f *File) Withdraw(ctx context.Context, path string) error {
 	if err := withdraw(ctx, f.m, path); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(before, func(e mount.MountInfo) bool { return e.MountPoint == path && e.FsType == mounts.Served }) {
+		// kubelet calls again while the directory exists.
+		if err := dropCopies(path); err != nil {
+			return err
+		}
+		if err := mounts.MakeDir(path); err != nil {
+			return err
+		}
+	}
 	gone, err := f.tidy()
 	if err != nil {
 		return err

@@ -155,9 +155,22 @@ func (s *served) tidy(publishing map[string]int) (gone []string, err error) {
 			return gone, errkind.Wrap(errkind.Internal, err, "volume %s", name)
 		} else if err == nil {
 			gone = append(gone, name)
+			if err := dropCopies(e.MountPoint); err != nil {
+				return gone, err
+			}
 		}
 	}
 	return gone, nil
+}
+
+// dropCopies removes the directory of a mount that has gone. With it go the copies of that mount in
+// other namespaces, which would keep its server: a container may have kubelet's folder without
+// propagation. A directory that something is in, or is mounted on again, stays.
+func dropCopies(path string) error {
+	if err := mounts.RemoveDir(path); err != nil && !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	return nil
 }
 
 // left are the volumes that were mounted at a path and are mounted nowhere now.
