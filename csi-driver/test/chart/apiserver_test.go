@@ -21,6 +21,7 @@ var resources = []struct {
 	group, version, plural, kind string
 	namespaced                   bool
 }{
+	{"apps", "v1", "daemonsets", "DaemonSet", true},
 	{"storage.k8s.io", "v1", "csidrivers", "CSIDriver", false},
 	{"storage.k8s.io", "v1", "storageclasses", "StorageClass", false},
 	{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false},
@@ -88,7 +89,11 @@ func handler(all []written) http.Handler {
 				continue
 			}
 			items = append(items, o)
-			say("/apis/"+k.group+"/"+k.version+"/"+k.plural+"/"+fmt.Sprint(o["metadata"].(written)["name"]), o)
+			in, m := "", o["metadata"].(written)
+			if k.namespaced {
+				in = fmt.Sprintf("namespaces/%s/", m["namespace"])
+			}
+			say("/apis/"+k.group+"/"+k.version+"/"+in+k.plural+"/"+fmt.Sprint(m["name"]), o)
 		}
 		if !there {
 			continue

@@ -69,6 +69,22 @@ func TestTurningMachinesOff(t *testing.T) {
 	tryUpgrades(t, []string{"v1"}, []upgrade{{"KubeVirt has gone", []string{hooked}, next, ""}})
 }
 
+// TestKeeperStays: without the keeper the mounts of running pods end.
+func TestKeeperStays(t *testing.T) {
+	of := func(name string) []string {
+		return []string{"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: " + name + ", namespace: ns}}"}
+	}
+	const file = next + " zone.kind=file"
+	tryUpgrades(t, []string{"v1"}, []upgrade{
+		{"no pod would have a mount", of("rel-keeper"), file + " mount=none", "keeper.endMounts=true"},
+		{"the zone would be another one", of("rel-keeper"), next, "DaemonSet rel-keeper"},
+		{"the operator insists", of("rel-keeper"), file + " mount=none keeper.endMounts=true", ""},
+		{"values of an older chart", of("rel-keeper"), file + " mount=none keeper=null", "keeper.endMounts=true"},
+		{"the keeper stays", of("rel-keeper"), file, ""},
+		{"there is no keeper", of("other-keeper"), file + " mount=none", ""},
+	})
+}
+
 // TestTypesOfMachines: a VM gets the annotations of its type when it starts. KubeVirt serves types
 // in one of these versions, or in both.
 func TestTypesOfMachines(t *testing.T) {
