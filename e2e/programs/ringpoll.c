@@ -4,6 +4,7 @@
  *
  *   poll, epoll, uring	until there is a record, which it receives and prints
  *   room		until half of the ring is free
+ *   frozen FILE	opens the ring, and waits for FILE. A receive must time out, the next one not
  *   many N		by N descriptors and one epoll, until N records have come
  */
 #define _GNU_SOURCE
@@ -105,6 +106,28 @@ static void by_many(const char *volume, const char *name, unsigned int n)
 	printf("%u records\n", got);
 }
 
+static void by_frozen(stargate_ring *r, const char *path)
+{
+	char buf[100];
+	size_t len;
+	int err;
+
+	printf("open\n");
+	fflush(stdout);
+	while (access(path, F_OK))
+		usleep(10000);
+	err = stargate_ring_recv(r, NULL, buf, sizeof(buf), &len, stargate_in(300000000));
+	if (err != ETIMEDOUT)
+		fail("a receive without a thaw", err);
+	printf("timed out\n");
+	fflush(stdout);
+	err = stargate_ring_recv(r, NULL, buf, sizeof(buf), &len,
+				 stargate_in(LIMIT_MS * 1000000ULL));
+	if (err)
+		fail("a receive", err);
+	printf("%.*s\n", (int)len, buf);
+}
+
 int main(int argc, char **argv)
 {
 	stargate_ring *r;
@@ -115,7 +138,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4) {
 		fprintf(stderr,
-			"Usage: ringpoll VOLUME RING poll|epoll|uring|room|many N\n");
+			"Usage: ringpoll VOLUME RING poll|epoll|uring|room|frozen FILE|many N\n");
 		return 2;
 	}
 	if (!strcmp(argv[3], "many") && argc == 5) {
@@ -125,6 +148,10 @@ int main(int argc, char **argv)
 	err = stargate_ring_open(&r, argv[1], argv[2]);
 	if (err)
 		fail(argv[2], err);
+	if (!strcmp(argv[3], "frozen") && argc == 5) {
+		by_frozen(r, argv[4]);
+		return 0;
+	}
 	begun = stargate_in(0);
 	if (!strcmp(argv[3], "poll"))
 		by_poll(stargate_ring_fd(r), POLLIN);

@@ -174,8 +174,7 @@ int sg_sem_await(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_cal
 int sg_sem_ring_part(const struct sg_sem *ring, unsigned int part, struct sg_sem *out);
 /*
  * -EBUSY: the ring is SG_SEM_SINGLE, and has a reader. -EUSERS: all cells are in use. -ETIMEDOUT,
- * or -EAGAIN without @until: another system has the objects' file locked. @still: the mount is
- * frozen: no transaction begins, so cells of systems that are not recovered yet stay in use.
+ * or -EAGAIN without @until: another system has the objects' file locked.
  */
 int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until);
 /*
