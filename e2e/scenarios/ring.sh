@@ -140,7 +140,7 @@ at g1 'stargate-ring rm p'
 step "throughput"
 at g1 'stargate-ring bench --block 4096' >"$work/bench"
 sed 's/^/   /' "$work/bench"
-same "five pairs of counts" 5 "$(awk 'NF == 5 && $4 > 0' "$work/bench" | wc -l)"
+same "five pairs of counts" 5 "$(awk 'NF == 5 && $4 + 0 > 0' "$work/bench" | wc -l)"
 
 step "two senders and two receivers"
 n=$(scaled 2000 20000 1000000)
