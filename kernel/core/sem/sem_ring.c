@@ -228,12 +228,16 @@ bool sg_sem_ring_has_record(const struct sg_vol *vol, const struct sg_sem *ring)
 	return (tail & SG_SEMW_COUNT) != SG_RING_HEAD_POS(head);
 }
 
-/* As a writer looks (ringword.h): the head first, then the cells. */
+/*
+ * As a writer looks (ringword.h): the head first, then the cells. A cell of a dead system is left
+ * out: the sender that comes then sweeps it.
+ */
 bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring)
 {
 	u64 tail = sg_load64_acquire(ring_word(vol, ring, SG_RING_WORD(SG_RING_TAIL)));
 	u64 low = SG_RING_HEAD_POS(sg_load64_acquire(ring_word(vol, ring, SG_RING_HEAD)));
 	u64 freed = sg_load64(ring_word(vol, ring, SG_RING_FREED)), cell;
+	const struct sg_sem_side *side = ring_side(vol, ring);
 	unsigned int i;
 
 	tail &= SG_SEMW_COUNT;
@@ -241,7 +245,8 @@ bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring)
 		freed = 0;
 	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++) {
 		cell = sg_load64_acquire(ring_word(vol, ring, i));
-		if (cell && SG_RING_CELL_POS(cell) >= freed)
+		if (cell && SG_RING_CELL_POS(cell) >= freed &&
+		    sg_sem_cell_counts(vol, sg_load64(&side->own[i])))
 			low = SG_MIN(low, SG_RING_CELL_POS(cell));
 	}
 	/* with forged words a sender has an error to fetch */

@@ -4,6 +4,7 @@
  * gives both. A watch that has found something costs the givers nothing more.
  */
 #define _GNU_SOURCE
+#include "member/member.h"
 #include "ring_util.h"
 
 #define SIZE	(32ULL << 20)
@@ -133,6 +134,42 @@ static void for_room(void)
 	sg_sem_watch_end(&here.v, &w);
 }
 
+/* A reader dies with its system, and its claim with it: no sender has looked for that yet. */
+static void reader_dies(void)
+{
+	struct sg_ring_claim c;
+	struct sg_sem_watch w;
+	struct ring_user u;
+	u32 i, incarnation;
+	struct tsys dead;
+	unsigned int slot;
+
+	tsys_join(&dead, mem, SIZE, 3);
+	ring_use(&u, &dead.v, "ring", 3);
+	for (i = 0; i < 12; i++)
+		give_record(&a, i);
+	CHECK(ring_take_many(&u, &c, 1, 0));
+	for (i = 1; i < 12; i++)
+		take_record(&b, i);
+	sg_sem_watch_begin(&w, &a.sem, true);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	slot = (unsigned int)dead.v.slot;
+	incarnation = dead.v.incarnation;
+	tsys_die(&dead);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);	/* it may still read there */
+	CHECK_OK(sg_fence_slot(&there.v, slot, incarnation));
+	sg_recover_slot(&there.v, slot);
+	CHECK_EQ(tsys_state(&there, slot), SG_SLOT_FREE);
+	rings_within(&w, 20000);
+	sg_sem_watch_end(&here.v, &w);
+	munmap(u.twice, 2 * u.sem.size);
+	sg_free(u.c);
+	for (i = 0; i < 12; i++) {
+		give_record(&a, i);
+		take_record(&b, i);
+	}
+}
+
 /* With forged words there is an error to fetch: the watch is ready. A fenced system has one. */
 static void forged_and_fenced(void)
 {
@@ -170,6 +207,7 @@ int main(void)
 	for_records(&a);	/* of this system */
 	flag_forged();
 	for_room();
+	reader_dies();
 	forged_and_fenced();
 	munmap(a.twice, 2 * a.sem.size);
 	sg_free(a.c);
