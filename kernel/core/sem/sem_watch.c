@@ -38,6 +38,15 @@ static void watch_disarm(struct sg_vol *vol, struct sg_sem_watch *w)
 	w->armed = w->others = false;
 }
 
+/* Others may sleep for this watch: no giver rings for them any more, so they look again. */
+static void watch_dismiss(struct sg_vol *vol, struct sg_sem_watch *w)
+{
+	if (!w->armed)
+		return;
+	watch_disarm(vol, w);
+	sg_bell_ring(&w->caller.bell);
+}
+
 static bool watch_is_ready(const struct sg_vol *vol, const struct sg_sem_watch *w)
 {
 	return w->room ? sg_sem_ring_has_room(vol, &w->ring) :
@@ -77,7 +86,7 @@ int sg_sem_watch_look(struct sg_vol *vol, struct sg_sem_watch *w)
 	bool ready;
 
 	if (!sg_sem_usable(vol, &w->ring)) {
-		watch_disarm(vol, w);
+		watch_dismiss(vol, w);
 		return -EIO;
 	}
 	ready = watch_is_ready(vol, w);
@@ -86,7 +95,7 @@ int sg_sem_watch_look(struct sg_vol *vol, struct sg_sem_watch *w)
 		ready = watch_is_ready(vol, w);
 	}
 	if (ready)
-		watch_disarm(vol, w);
+		watch_dismiss(vol, w);
 	return ready;
 }
 
