@@ -4,7 +4,8 @@
  *
  *   poll, epoll, uring	until there is a record, which it receives and prints
  *   room		until half of the ring is free
- *   frozen FILE	opens the ring, and waits for FILE. A receive must time out, the next one not
+ *   frozen FILE	opens the ring, waits for FILE: a receive must time out, the next one not
+ *   edge N		edge-triggered, until N records have come
  *   many N		by N descriptors and one epoll, until N records have come
  */
 #define _GNU_SOURCE
@@ -106,6 +107,28 @@ static void by_many(const char *volume, const char *name, unsigned int n)
 	printf("%u records\n", got);
 }
 
+/* After each event it takes all that there is. */
+static void by_edge(stargate_ring *r, unsigned int n)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	int ep = epoll_create1(0), err;
+	unsigned int got = 0;
+	char buf[100];
+	size_t len;
+
+	if (ep < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, stargate_ring_fd(r), &e))
+		fail("epoll", errno);
+	while (got < n) {
+		if (epoll_wait(ep, &e, 1, LIMIT_MS) != 1)
+			fail("epoll", ETIMEDOUT);
+		while (!(err = stargate_ring_recv(r, NULL, buf, sizeof(buf), &len, STARGATE_TRY)))
+			got++;
+		if (err != EAGAIN)
+			fail("a receive", err);
+	}
+	printf("%u records\n", got);
+}
+
 static void by_frozen(stargate_ring *r, const char *path)
 {
 	char buf[100];
@@ -138,7 +161,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4) {
 		fprintf(stderr,
-			"Usage: ringpoll VOLUME RING poll|epoll|uring|room|frozen FILE|many N\n");
+			"Usage: ringpoll VOLUME RING poll|epoll|uring|room|edge N|frozen FILE|many N\n");
 		return 2;
 	}
 	if (!strcmp(argv[3], "many") && argc == 5) {
@@ -150,6 +173,10 @@ int main(int argc, char **argv)
 		fail(argv[2], err);
 	if (!strcmp(argv[3], "frozen") && argc == 5) {
 		by_frozen(r, argv[4]);
+		return 0;
+	}
+	if (!strcmp(argv[3], "edge") && argc == 5) {
+		by_edge(r, (unsigned int)atoi(argv[4]));
 		return 0;
 	}
 	begun = stargate_in(0);

@@ -116,6 +116,10 @@ on g1 '/root/ringpoll /mnt/sg p many 16' >"$work/out" 2>&1 </dev/null & first=$!
 at g2 'for i in $(seq 16); do echo $i; sleep 0.02; done | stargate-ring send p'
 wait "$first" || fail "sixteen descriptors: $(cat "$work/out")"
 same "sixteen descriptors in one epoll" "16 records" "$(cat "$work/out")"
+on g1 '/root/ringpoll /mnt/sg p edge 6' >"$work/out" 2>&1 </dev/null & first=$!
+at g2 'sleep 1; for i in $(seq 6); do echo $i; sleep 0.2; done | stargate-ring send p'
+wait "$first" || fail "edge-triggered: $(cat "$work/out")"
+same "edge-triggered" "6 records" "$(cat "$work/out")"
 at g1 'mkfifo /tmp/pipe; setsid sh -c "stargate-ring recv p >/tmp/pipe; echo ended >/tmp/ended" >/dev/null 2>&1 </dev/null &
 	head -n 1 /tmp/pipe >/tmp/head & sleep 1; echo line | stargate-ring send p
 	for i in $(seq 100); do [ -e /tmp/ended ] && exit 0; sleep 0.1; done; exit 1'

@@ -35,6 +35,12 @@ static struct sgfs_sem_watch *sgfs_sem_watch_of(struct sgfs_sem *s, bool room)
 	return first;
 }
 
+/* A poller that wants one event asks anew for the next one, so it looks then. */
+static bool sgfs_is_edge(const struct poll_table_struct *pt)
+{
+	return (poll_requested_events(pt) & (EPOLLET | EPOLLONESHOT)) == EPOLLET;
+}
+
 static __poll_t sgfs_sem_poll_one(struct file *file, struct poll_table_struct *pt, bool room,
 				  __poll_t says)
 {
@@ -46,7 +52,7 @@ static __poll_t sgfs_sem_poll_one(struct file *file, struct poll_table_struct *p
 		return EPOLLERR;
 	poll_wait(file, &w->w.caller.bell.q, pt);
 	mutex_lock(&w->lock);
-	ret = sg_sem_watch_look(&s->fs->vol, &w->w);
+	ret = sg_sem_watch_look(&s->fs->vol, &w->w, sgfs_is_edge(pt));
 	mutex_unlock(&w->lock);
 	return ret < 0 ? EPOLLERR | EPOLLHUP : ret ? says : 0;
 }

@@ -46,7 +46,8 @@ struct sg_sem_caller {
 	struct sg_bell bell;
 	struct sg_sem_caller *before, *after;
 	u64 waits_for;
-	bool herd, watch;
+	bool herd;
+	struct sg_sem_watch *watch;	/* of which it is a part, or NULL */
 };
 
 #define SG_SEM_NEVER	(~0ULL)
@@ -188,19 +189,25 @@ u64 sg_sem_ring_at(const struct sg_vol *vol, const struct sg_sem *ring, u64 i);
 /**
  * struct sg_sem_watch - somebody waits for a ring without a thread of its own, as poll() does
  * @part: for records (SG_RING_TAIL), or for room (SG_RING_ROOM). @armed: it is among the waiters.
+ * @edge: a poller is edge-triggered: it stays there. @ready: the last look has found something;
+ *	then the thread that polls rings only after a sender has moved the tail from @tail.
  */
 struct sg_sem_watch {
 	struct sg_sem ring, part;
 	struct sg_sem_caller caller;
-	bool room, armed, others;
+	bool room, armed, others, edge;
+	u64 ready, tail;
 };
 void sg_sem_watch_begin(struct sg_sem_watch *w, const struct sg_sem *ring, bool room);
 /*
  * 1: there is a record, or half of the ring is free. 0: not yet; the caller's bell rings when it is
  * time to look again. -EIO: this system has been fenced, or the ring's memory is bad. One call at a
  * time.
+ *
+ * @edge: the caller looks again only after the bell, also after 1. From the first such call on the
+ * watch stays among the waiters.
  */
-int sg_sem_watch_look(struct sg_vol *vol, struct sg_sem_watch *w);
+int sg_sem_watch_look(struct sg_vol *vol, struct sg_sem_watch *w, bool edge);
 void sg_sem_watch_end(struct sg_vol *vol, struct sg_sem_watch *w);
 
 /*

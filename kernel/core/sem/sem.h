@@ -188,6 +188,7 @@ void sg_sem_ring_give_cell(struct sg_vol *vol, struct sg_sem *sem);
 /* The last user closes it: all data is durable before the record says so. */
 void sg_sem_ring_write_back(struct sg_vol *vol, const struct sg_sem *sem);
 u64 sg_sem_ring_used(struct sg_vol *vol, const struct sg_sem *sem);
+u64 sg_sem_ring_tail(const struct sg_vol *vol, const struct sg_sem *ring);
 /* Is there a record? Is half of the ring free? True also if the words make no sense. */
 bool sg_sem_ring_has_record(const struct sg_vol *vol, const struct sg_sem *ring);
 bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring);
@@ -241,6 +242,8 @@ int sg_sem_not_yet(struct sg_sem_want *w, u64 word);
 void sg_sem_queue(struct sg_sem_want *w);
 void sg_sem_leave(struct sg_sem_want *w);
 void sg_sem_note_others(struct sg_sem_want *w, bool waits);
+/* With the list's lock: is it time for a look, though no giver has rung? (sem_watch.c) */
+bool sg_sem_watch_is_due(struct sg_vol *vol, struct sg_sem_watch *w);
 #define SG_SEM_CHANGED	1	/* the word has changed meanwhile: look again */
 /*
  * The flags that stay in a word when it is given back. Afterwards always call sg_sem_given() with

@@ -220,12 +220,17 @@ u64 sg_sem_ring_used(struct sg_vol *vol, const struct sg_sem *sem)
 	return tail < head ? 0 : SG_MIN((tail - head) * SG_RING_GRAIN, sem->size);
 }
 
+u64 sg_sem_ring_tail(const struct sg_vol *vol, const struct sg_sem *ring)
+{
+	return sg_load64_acquire(ring_word(vol, ring, SG_RING_WORD(SG_RING_TAIL))) & SG_SEMW_COUNT;
+}
+
 bool sg_sem_ring_has_record(const struct sg_vol *vol, const struct sg_sem *ring)
 {
-	u64 tail = sg_load64_acquire(ring_word(vol, ring, SG_RING_WORD(SG_RING_TAIL)));
+	u64 tail = sg_sem_ring_tail(vol, ring);
 	u64 head = sg_load64_acquire(ring_word(vol, ring, SG_RING_HEAD));
 
-	return (tail & SG_SEMW_COUNT) != SG_RING_HEAD_POS(head);
+	return tail != SG_RING_HEAD_POS(head);
 }
 
 /*
@@ -234,13 +239,12 @@ bool sg_sem_ring_has_record(const struct sg_vol *vol, const struct sg_sem *ring)
  */
 bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring)
 {
-	u64 tail = sg_load64_acquire(ring_word(vol, ring, SG_RING_WORD(SG_RING_TAIL)));
+	u64 tail = sg_sem_ring_tail(vol, ring);
 	u64 low = SG_RING_HEAD_POS(sg_load64_acquire(ring_word(vol, ring, SG_RING_HEAD)));
 	u64 freed = sg_load64(ring_word(vol, ring, SG_RING_FREED)), cell;
 	const struct sg_sem_side *side = ring_side(vol, ring);
 	unsigned int i;
 
-	tail &= SG_SEMW_COUNT;
 	if (freed > low)
 		freed = 0;
 	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++) {

@@ -382,8 +382,9 @@ static u64 poll_nap(const struct sg_sems *s)
 }
 
 /* A watch has no thread that could look every LOOK_NS, as other waiters do. */
-static void wake_watches(struct sg_sems *s)
+static void wake_watches(struct sg_vol *vol)
 {
+	struct sg_sems *s = vol->sems;
 	u64 now = sg_ticks();
 	struct sg_sem_caller *c;
 
@@ -392,7 +393,7 @@ static void wake_watches(struct sg_sems *s)
 	s->watched = now;
 	sg_spin_lock(&s->spin);
 	for (c = s->first; c; c = c->after)
-		if (c->watch)
+		if (c->watch && sg_sem_watch_is_due(vol, c->watch))
 			sg_bell_ring(&c->bell);
 	sg_spin_unlock(&s->spin);
 }
@@ -405,7 +406,7 @@ void sg_sem_poll(struct sg_vol *vol)
 	int err;
 
 	sg_bell_wait(&s->poller, poll_nap(s));
-	wake_watches(s);
+	wake_watches(vol);
 	off = sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err);
 	if (!off)
 		return;

@@ -4,6 +4,9 @@
  * caller is, from a look that found nothing until one that finds something. Givers ring its bell,
  * and the thread that polls the bells rings it, too, every 20 ms: a watch cannot look by itself.
  *
+ * An edge-triggered poller takes what there is without a look, and sleeps until the next ring. So
+ * its watch stays in the list, whatever a look finds.
+ *
  * As for all waiters the order is: queue, set the flag in the word, look. A giver stores first, and
  * then looks at the flag.
  */
@@ -18,7 +21,7 @@ void sg_sem_watch_begin(struct sg_sem_watch *w, const struct sg_sem *ring, bool 
 	w->room = room;
 	sg_sem_ring_part(ring, room ? SG_RING_ROOM : SG_RING_TAIL, &w->part);
 	sg_bell_init(&w->caller.bell);
-	w->caller.watch = true;
+	w->caller.watch = w;
 }
 
 static struct sg_sem_want watch_want_of(struct sg_vol *vol, struct sg_sem_watch *w)
@@ -81,7 +84,7 @@ static void watch_arm(struct sg_vol *vol, struct sg_sem_watch *w)
 		sg_relax();
 }
 
-int sg_sem_watch_look(struct sg_vol *vol, struct sg_sem_watch *w)
+int sg_sem_watch_look(struct sg_vol *vol, struct sg_sem_watch *w, bool edge)
 {
 	bool ready;
 
@@ -89,14 +92,29 @@ int sg_sem_watch_look(struct sg_vol *vol, struct sg_sem_watch *w)
 		watch_dismiss(vol, w);
 		return -EIO;
 	}
-	ready = watch_is_ready(vol, w);
+	w->edge |= edge;
+	ready = !w->edge && watch_is_ready(vol, w);
 	if (!ready) {
 		watch_arm(vol, w);
 		ready = watch_is_ready(vol, w);
 	}
-	if (ready)
+	sg_store64(&w->ready, ready);
+	if (ready && !w->edge)
 		watch_dismiss(vol, w);
 	return ready;
+}
+
+bool sg_sem_watch_is_due(struct sg_vol *vol, struct sg_sem_watch *w)
+{
+	u64 tail;
+
+	if (!sg_load64(&w->ready) || !sg_sem_usable(vol, &w->ring))
+		return true;
+	tail = sg_sem_ring_tail(vol, &w->ring);
+	if (tail == w->tail)
+		return false;
+	w->tail = tail;
+	return true;
 }
 
 void sg_sem_watch_end(struct sg_vol *vol, struct sg_sem_watch *w)

@@ -3,5 +3,5 @@
 # The thread that polls the bells forgets the watches: a lost ring is lost for ever.
 # file: kernel/core/sem/sem_wait.c
 # test: ring_watch_test
-/^	wake_watches(s);$/d
+/^	wake_watches(vol);$/d
 s/^static void wake_watches/static __attribute__((unused)) void wake_watches/

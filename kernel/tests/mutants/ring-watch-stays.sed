@@ -3,4 +3,4 @@
 # A watch that has found a record stays among the waiters: each sender goes on asking its kernel.
 # file: kernel/core/sem/sem_watch.c
 # test: ring_watch_test
-s/^	if (ready)$/	if (ready \&\& w->room)/
+s/^	if (ready \&\& !w->edge)$/	if (ready \&\& w->room)/

@@ -39,7 +39,7 @@ static void rings_within(struct sg_sem_watch *w, u64 ms)
 	u64 end = in_ms(ms);
 	int ready;
 
-	while (!(ready = sg_sem_watch_look(&here.v, w))) {
+	while (!(ready = sg_sem_watch_look(&here.v, w, false))) {
 		CHECK(sg_ticks() < end);
 		sg_bell_wait(&w->caller.bell, end - sg_ticks());
 	}
@@ -86,20 +86,20 @@ static void for_records(struct ring_user *from)
 
 	sg_sem_watch_begin(&w, &a.sem, false);
 	for (turn = 0; turn < 20; turn++) {
-		CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
-		CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+		CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
+		CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
 		CHECK_EQ(waiting(&a.tail), 1ULL << here.v.slot);
 		CHECK_OK(pthread_create(&t, NULL, sends_later, from));
 		rings_within(&w, 20000);
 		CHECK_OK(pthread_join(t, NULL));
 		CHECK_EQ(waiting(&a.tail), 0);
-		CHECK_EQ(sg_sem_watch_look(&here.v, &w), 1);	/* it is still there */
+		CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);	/* it is still there */
 		take_record(&a, 7);
 		give_record(&b, 8);	/* nobody waits: the flag goes with this one */
 		CHECK(!(sg_load64(a.w.page + SG_RING_WORD(SG_RING_TAIL)) & SG_SEMW_WAITERS));
 		take_record(&a, 8);
 	}
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
 	sg_sem_watch_end(&here.v, &w);
 	CHECK_EQ(waiting(&a.tail), 0);
 }
@@ -111,11 +111,11 @@ static void flag_forged(void)
 	struct sg_sem_watch w;
 
 	sg_sem_watch_begin(&w, &a.sem, false);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
 	sg_store64(tail, sg_load64(tail) & SG_SEMW_COUNT);
 	give_record(&b, 9);
 	bell_rings(&w);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 1);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);
 	take_record(&a, 9);
 	sg_sem_watch_end(&here.v, &w);
 }
@@ -127,17 +127,17 @@ static void for_room(void)
 	u32 i;
 
 	sg_sem_watch_begin(&w, &a.sem, true);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 1);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);
 	for (i = 0; i < SG_RING_MIN / 2 / (LEN + 24) + 2; i++)
 		give_record(&a, i);
 	CHECK_EQ(i, 12);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
 	CHECK_EQ(waiting(&a.room), 1ULL << here.v.slot);
 	CHECK_OK(pthread_create(&t, NULL, receives_later, &b));
 	rings_within(&w, 20000);
 	CHECK_EQ(waiting(&a.room), 0);
 	CHECK_OK(pthread_join(t, NULL));
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 1);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);
 	sg_sem_watch_end(&here.v, &w);
 }
 
@@ -151,15 +151,72 @@ static void two_pollers(void)
 
 	listen_end(&ear[0]);
 	sg_sem_watch_begin(&w, &a.sem, false);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
 	give_record(&b, 10);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 1);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);
 	take_record(&a, 10);
 	bell_rings(&w);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
 	CHECK_EQ(waiting(&a.tail), 1ULL << here.v.slot);
 	sg_sem_watch_end(&here.v, &w);
 	listen_begin(&ear[0], &here.v);
+}
+
+/* As edge-triggered pollers: they look only when the bell has rung. */
+static void finds_when_rung(struct sg_sem_watch *w)
+{
+	u64 end = in_ms(20000);
+
+	do {
+		sg_bell_wait(&w->caller.bell, end - sg_ticks());
+		CHECK(sg_ticks() < end);
+	} while (!sg_sem_watch_look(&here.v, w, true));
+}
+
+static void is_quiet(struct sg_sem_watch *w)
+{
+	u64 begun;
+
+	sg_bell_wait(&w->caller.bell, 100 * MS);	/* one ring may follow the last change */
+	begun = sg_ticks();
+	sg_bell_wait(&w->caller.bell, 200 * MS);
+	CHECK(sg_ticks() - begun >= 200 * MS);
+}
+
+static void edges(struct ring_user *from)
+{
+	struct sg_sem_watch w, room;
+	unsigned int turn;
+	u32 i;
+
+	sg_sem_watch_begin(&w, &a.sem, false);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, true), 0);
+	for (turn = 0; turn < 20; turn++) {
+		give_record(from, turn);
+		finds_when_rung(&w);
+		take_record(&a, turn);
+	}
+	give_record(from, turn);
+	finds_when_rung(&w);
+	is_quiet(&w);		/* the record is still there, and nothing comes */
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);	/* another poller, by level */
+	CHECK_EQ(waiting(&a.tail), 1ULL << here.v.slot);
+	take_record(&a, turn);
+	sg_sem_watch_end(&here.v, &w);
+	CHECK_EQ(waiting(&a.tail), 0);
+
+	sg_sem_watch_begin(&room, &a.sem, true);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &room, true), 1);
+	for (turn = 0; turn < 5; turn++) {
+		is_quiet(&room);
+		for (i = 0; i < 12; i++)
+			give_record(&a, i);
+		for (i = 0; i < 12; i++)
+			take_record(&b, i);
+		finds_when_rung(&room);
+	}
+	sg_sem_watch_end(&here.v, &room);
+	CHECK_EQ(waiting(&a.room), 0);
 }
 
 /* A reader dies with its system, and its claim with it: no sender has looked for that yet. */
@@ -180,11 +237,11 @@ static void reader_dies(void)
 	for (i = 1; i < 12; i++)
 		take_record(&b, i);
 	sg_sem_watch_begin(&w, &a.sem, true);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
 	slot = (unsigned int)dead.v.slot;
 	incarnation = dead.v.incarnation;
 	tsys_die(&dead);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);	/* it may still read there */
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);	/* it may still read there */
 	CHECK_OK(sg_fence_slot(&there.v, slot, incarnation));
 	sg_recover_slot(&there.v, slot);
 	CHECK_EQ(tsys_state(&there, slot), SG_SLOT_FREE);
@@ -202,24 +259,30 @@ static void reader_dies(void)
 static void forged_and_fenced(void)
 {
 	u64 *head = a.w.page + SG_RING_HEAD, was = sg_load64(head);
-	struct sg_sem_watch w, room;
+	struct sg_sem_watch w, room, edge;
 
 	sg_sem_watch_begin(&w, &a.sem, false);
 	sg_sem_watch_begin(&room, &a.sem, true);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	sg_sem_watch_begin(&edge, &a.sem, true);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
 	sg_store64(head, SG_RING_HEAD_AT(1ULL << 50, 0));
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 1);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &room), 1);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &room, false), 1);
 	sg_store64(head, was);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), 0);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &edge, true), 1);
+	is_quiet(&edge);
 	tsys_fence(&there, &here);
+	bell_rings(&edge);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &edge, true), -EIO);
 	listen_end(&ear[0]);
 	sg_bell_wait(&w.caller.bell, 0);	/* it may have rung before */
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w), -EIO);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), -EIO);
 	bell_rings(&w);		/* for other processes that sleep */
-	CHECK_EQ(sg_sem_watch_look(&here.v, &room), -EIO);
+	CHECK_EQ(sg_sem_watch_look(&here.v, &room, false), -EIO);
 	sg_sem_watch_end(&here.v, &w);
 	sg_sem_watch_end(&here.v, &room);
+	sg_sem_watch_end(&here.v, &edge);
 }
 
 int main(void)
@@ -239,6 +302,8 @@ int main(void)
 	flag_forged();
 	for_room();
 	two_pollers();
+	edges(&b);
+	edges(&a);
 	reader_dies();
 	forged_and_fenced();
 	munmap(a.twice, 2 * a.sem.size);
