@@ -139,6 +139,9 @@ static int log_apply(struct sg_tx *tx, const struct sg_redo *redo)
 				     log->part[i].len, true);
 		all = all ?: err;
 	}
+	/* fenced in the last step: nothing above has looked since */
+	if (!sg_is_ours(tx->vol))
+		return -EIO;
 	return all == PAGE_IS_BAD ? -EIO : all;
 }
 

@@ -334,6 +334,7 @@ static struct sg_iref f;
 static u8 *content;			/* of f: one run of pages */
 static u8 first[LEN], second[LEN];
 static u64 steps, mem_area, seq_then;
+static const u8 *last_step;		/* of a part of the log */
 
 static void logged_world(void)
 {
@@ -389,6 +390,17 @@ static void in_commit(const void *p)
 		fenced_in(&paused);
 }
 
+/* As fenced_in(): no step of this part is left. */
+static void in_last_step(const void *p)
+{
+	if (p != last_step)
+		return;
+	rec_at_store = NULL;
+	tsys_fence(&lives, &paused);
+	CHECK_OK(write_it(&lives, second));
+	seq_then = sg_iget(&lives.v, &f, seq);
+}
+
 static void dies(const void *p)
 {
 	if (!is_content(p))
@@ -405,8 +417,11 @@ static void in_recovery(const void *p)
 
 static void logged_world_end(void)
 {
+	static u8 now_there[LEN];
+
 	CHECK(!rec_at_store);
-	CHECK_EQ(memcmp(content, second, LEN), 0);
+	CHECK_EQ(sg_read(&lives.v, &f, 0, now_there, LEN), LEN);
+	CHECK_EQ(memcmp(now_there, second, LEN), 0);
 	sg_set_mapper(&lives.v, &f, false, false);
 	CHECK_OK(make(&lives, "new"));
 	world_end();
@@ -423,6 +438,21 @@ static void writer_comes_back(void)
 	rec_at_store = in_commit;
 	CHECK_EQ(write_it(&paused, first), -EIO);
 	CHECK_EQ(sg_iget(&lives.v, &f, seq), seq_then);		/* nor a word of its record */
+	sg_leave(&third.v);
+	logged_world_end();
+}
+
+/* The log has one part, or two with a hole between them. The fence comes in a part's last step. */
+static void fenced_at_end(unsigned int parts, u64 end)
+{
+	test_note("%s: parts: %u, end: %u", __func__, parts, (unsigned int)end);
+	logged_world();
+	if (parts == 2)
+		CHECK_OK(sg_punch(&lives.v, &f, SG_PAGE, SG_PAGE, 1));
+	last_step = content + end - STEP;
+	rec_at_store = in_last_step;
+	CHECK_EQ(write_it(&paused, first), -EIO);
+	CHECK_EQ(sg_iget(&lives.v, &f, seq), seq_then);
 	sg_leave(&third.v);
 	logged_world_end();
 }
@@ -474,6 +504,9 @@ int main(void)
 {
 	tlog_catch();
 	writer_comes_back();
+	fenced_at_end(1, LEN);
+	fenced_at_end(2, SG_PAGE);
+	fenced_at_end(2, LEN);
 	recoverer_comes_back();
 	bad_meanwhile();
 	comes_back();
