@@ -40,24 +40,35 @@ bool sg_is_told(const struct sg_vol *vol, const struct sg_iref *ref)
 	return sg_iget(vol, ref, genflags) >> 32 & (SG_FL_REPLACE | SG_FL_TOLD);
 }
 
-static int note_told(struct sg_vol *vol, const struct sg_iref *ref)
-{
-	u64 flags = sg_iget(vol, ref, genflags) >> 32;
-
-	/* others may have cleared the flags meanwhile: then the next writer waits */
-	if (!(flags & (SG_FL_ATOMIC | SG_FL_WHOLE)) || flags & SG_FL_TOLD)
-		return 0;
-	return store_flags(vol, ref, flags | SG_FL_TOLD, false, 0);
-}
-
-static int note_locked(struct sg_vol *vol, const struct sg_iref *ref,
-		       int (*note)(struct sg_vol *vol, const struct sg_iref *ref))
+/* *cuts: of the file, once the flag is there. */
+static int note_whole_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 *cuts)
 {
 	int err = sg_ilock(vol, ref);
 
 	if (err)
 		return err;
-	err = sg_may_change(vol, ref) ?: note(vol, ref);
+	err = sg_may_change(vol, ref) ?: sg_note_whole(vol, ref);
+	*cuts = sg_cuts(vol, ref);
+	sg_iunlock(vol, ref);
+	return err;
+}
+
+/*
+ * Others may have cleared the flags since sg_cuts() was @cuts, and even set them again, which has
+ * moved the cuts. Then a write may have begun in between, without the lock: the next writer waits.
+ */
+static int note_told(struct sg_vol *vol, const struct sg_iref *ref, u64 cuts)
+{
+	u64 flags;
+	int err = sg_ilock(vol, ref);
+
+	if (err)
+		return err;
+	err = sg_may_change(vol, ref);
+	flags = sg_iget(vol, ref, genflags) >> 32;
+	if (!err && flags & (SG_FL_ATOMIC | SG_FL_WHOLE) && !(flags & SG_FL_TOLD) &&
+	    sg_cuts(vol, ref) == cuts)
+		err = store_flags(vol, ref, flags | SG_FL_TOLD, false, 0);
 	sg_iunlock(vol, ref);
 	return err;
 }
@@ -68,17 +79,18 @@ static int note_locked(struct sg_vol *vol, const struct sg_iref *ref,
  */
 int sg_note_whole_first(struct sg_vol *vol, const struct sg_iref *ref)
 {
+	u64 cuts;
 	int err;
 
 	if (sg_is_lost(vol, ref->off))
 		return -EIO;
 	if (sg_is_told(vol, ref))
 		return 0;
-	err = note_locked(vol, ref, sg_note_whole);
+	err = note_whole_locked(vol, ref, &cuts);
 	if (err)
 		return err;
 	sg_epoch_ends(vol, KNOWN_MS);
-	return note_locked(vol, ref, note_told);
+	return note_told(vol, ref, cuts);
 }
 
 /* Sets and clears flags. *cuts: of the file afterwards. */

@@ -10,6 +10,8 @@
 #define SIZE	TEST_SMALL
 #define MS	1000000ULL
 
+extern void (*sg_sleep_hook)(u64 ns);
+
 static struct tsys s[3];		/* two that write; one that acknowledges late */
 static struct sg_iref f;
 static u8 bytes[SG_PAGE];
@@ -99,6 +101,33 @@ static void never(void)
 	CHECK(sg_ticks() - start < 1900 * MS);
 }
 
+/* While the first one waits: data=inplace, and then the first atomic write of another system. */
+static void set_again(u64 ns)
+{
+	sg_sleep_hook = NULL;
+	CHECK_EQ(flags(), SG_FL_WHOLE);
+	CHECK_OK(sg_set_atomic(&s[1].v, &f, false, 1));
+	CHECK_EQ(flags(), 0);
+	CHECK_OK(sg_ilock(&s[1].v, &f));
+	CHECK_OK(sg_note_whole(&s[1].v, &f));
+	sg_iunlock(&s[1].v, &f);
+	sg_sleep_us(ns / 1000);
+}
+
+/* Its wait began before the flag was cleared, and says nothing of writes that began after that. */
+static void begins_anew(void)
+{
+	test_note("%s", __func__);
+	make("anew", 0);
+	sg_sleep_hook = set_again;
+	CHECK_OK(sg_note_whole_first(&s[0].v, &f));
+	CHECK(!sg_sleep_hook);
+	CHECK_EQ(flags(), SG_FL_WHOLE);
+	CHECK(!sg_is_told(&s[0].v, &f));
+	CHECK_OK(put(0));
+	CHECK_EQ(flags(), SG_FL_WHOLE | SG_FL_TOLD);
+}
+
 int main(void)
 {
 	u8 *mem = tsys_volume(SIZE);
@@ -110,6 +139,7 @@ int main(void)
 	both_wait("plain", 0);
 	both_wait("with the attribute", SG_FL_ATOMIC);
 	never();
+	begins_anew();
 	s[2].v.maintained = false;
 	for (i = 0; i < 3; i++)
 		sg_leave(&s[i].v);
