@@ -4,8 +4,13 @@
 
 /* for the acknowledgement of all systems; a paused one may not come in this time */
 #define KNOWN_MS	2000
-/* cleared together: the next atomic write begins anew */
-#define NOT_ATOMIC	(SG_FL_ATOMIC | SG_FL_REPLACE | SG_FL_WHOLE | SG_FL_TOLD)
+/* one of these is there before the first byte of an atomic write */
+#define NOTED		(SG_FL_ATOMIC | SG_FL_WHOLE)
+/*
+ * These count only beside one of NOTED: software that does not know SG_FL_TOLD leaves it when it
+ * clears the others.
+ */
+#define TOLD		(SG_FL_REPLACE | SG_FL_TOLD)
 
 /* @cut: what other systems keep of the table is to be looked at again. */
 static int store_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 flags, bool cut, s64 now)
@@ -30,14 +35,16 @@ int sg_note_whole(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 flags = sg_iget(vol, ref, genflags) >> 32;
 
-	if (flags & (SG_FL_ATOMIC | SG_FL_WHOLE))
+	if (flags & NOTED)
 		return 0;
-	return store_flags(vol, ref, flags | SG_FL_WHOLE, true, 0);
+	return store_flags(vol, ref, (flags & ~TOLD) | SG_FL_WHOLE, true, 0);
 }
 
 bool sg_is_told(const struct sg_vol *vol, const struct sg_iref *ref)
 {
-	return sg_iget(vol, ref, genflags) >> 32 & (SG_FL_REPLACE | SG_FL_TOLD);
+	u64 flags = sg_iget(vol, ref, genflags) >> 32;
+
+	return flags & NOTED && flags & TOLD;
 }
 
 /* *cuts: of the file, once the flag is there. */
@@ -66,8 +73,7 @@ static int note_told(struct sg_vol *vol, const struct sg_iref *ref, u64 cuts)
 		return err;
 	err = sg_may_change(vol, ref);
 	flags = sg_iget(vol, ref, genflags) >> 32;
-	if (!err && flags & (SG_FL_ATOMIC | SG_FL_WHOLE) && !(flags & SG_FL_TOLD) &&
-	    sg_cuts(vol, ref) == cuts)
+	if (!err && flags & NOTED && !(flags & SG_FL_TOLD) && sg_cuts(vol, ref) == cuts)
 		err = store_flags(vol, ref, flags | SG_FL_TOLD, false, 0);
 	sg_iunlock(vol, ref);
 	return err;
@@ -105,6 +111,8 @@ static int change_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 set, 
 	err = sg_may_change(vol, ref);
 	mode = sg_iget(vol, ref, mode);
 	flags = sg_iget(vol, ref, genflags) >> 32;
+	if (!(flags & NOTED))
+		clear |= TOLD;
 	if (!err && !sg_is_reg(mode) && !sg_is_dir(mode))
 		err = -EINVAL;
 	if (!err && ((flags & ~clear) | set) != flags)
@@ -149,7 +157,7 @@ int sg_set_atomic(struct sg_vol *vol, const struct sg_iref *ref, bool on, s64 no
 	if (!sg_knows_atomic(vol))
 		return -EOPNOTSUPP;
 	if (!on)
-		return change_flags(vol, ref, 0, NOT_ATOMIC, now, &cuts);
+		return change_flags(vol, ref, 0, NOTED | TOLD, now, &cuts);
 	err = change_flags(vol, ref, SG_FL_ATOMIC, 0, now, &cuts);
 	if (err || sg_iget(vol, ref, genflags) >> 32 & SG_FL_REPLACE)
 		return err;
@@ -158,8 +166,7 @@ int sg_set_atomic(struct sg_vol *vol, const struct sg_iref *ref, bool on, s64 no
 
 bool sg_is_read_whole(const struct sg_vol *vol, const struct sg_iref *ref)
 {
-	return !sg_is_lost(vol, ref->off) &&
-	       sg_iget(vol, ref, genflags) >> 32 & (SG_FL_ATOMIC | SG_FL_WHOLE);
+	return !sg_is_lost(vol, ref->off) && sg_iget(vol, ref, genflags) >> 32 & NOTED;
 }
 
 bool sg_is_atomic(const struct sg_vol *vol, const struct sg_iref *ref)

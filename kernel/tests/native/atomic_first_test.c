@@ -128,6 +128,34 @@ static void begins_anew(void)
 	CHECK_EQ(flags(), SG_FL_WHOLE | SG_FL_TOLD);
 }
 
+/* Software that did not know SG_FL_TOLD cleared the other flags. */
+static void told_stays(const char *name)
+{
+	u64 *genflags;
+
+	make(name, 0);
+	genflags = sg_at(&s[0].v, SG_IOFF(&f, genflags));
+	sg_store64(genflags, *genflags | (u64)SG_FL_TOLD << 32);
+	CHECK_EQ(flags(), SG_FL_TOLD);
+	CHECK(!sg_is_told(&s[0].v, &f));
+}
+
+static void told_by_itself(void)
+{
+	test_note("%s", __func__);
+	told_stays("write");
+	CHECK_OK(sg_ilock(&s[0].v, &f));
+	CHECK_OK(sg_note_whole(&s[0].v, &f));
+	sg_iunlock(&s[0].v, &f);
+	CHECK_EQ(flags(), SG_FL_WHOLE);
+	told_stays("attribute");
+	CHECK_OK(sg_set_atomic(&s[0].v, &f, true, 1));
+	CHECK_EQ(flags(), SG_FL_ATOMIC);
+	told_stays("cleared");
+	CHECK_OK(sg_set_atomic(&s[0].v, &f, false, 1));
+	CHECK_EQ(flags(), 0);
+}
+
 int main(void)
 {
 	u8 *mem = tsys_volume(SIZE);
@@ -140,6 +168,7 @@ int main(void)
 	both_wait("with the attribute", SG_FL_ATOMIC);
 	never();
 	begins_anew();
+	told_by_itself();
 	s[2].v.maintained = false;
 	for (i = 0; i < 3; i++)
 		sg_leave(&s[i].v);
