@@ -456,21 +456,13 @@ static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const str
 	sg_wb(rec, offsetof(struct sg_inode, tail));
 }
 
-/* A system that was fenced while it filled the record may continue to fill it. */
-static bool record_lapses(const struct sg_vol *vol, const struct sg_iref *ref)
-{
-	u64 word = sg_iget(vol, ref, lock.word);
-
-	return word && sg_holder_lapses(vol, word);
-}
-
 /*
  * Finds the first record of this list whose lock is free, and takes that lock. The lock is held
  * until this transaction's journal record is void. The commit makes the inode reachable, and the
  * journal record has its link count and change counter. Without the lock, a replay would undo later
  * stores of other systems. The area is locked, so a busy lock is only tried. The lock's holder has
- * just freed the inode, or looks at it by an old reference. *from: the word that names the inode's
- * record.
+ * just freed the inode, or looks at it by an old reference; or it was fenced while it filled the
+ * record, and may continue. *from: the word that names the inode's record.
  */
 static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 {
@@ -496,7 +488,7 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 		}
 		if (err)
 			return err;
-		if (!record_lapses(vol, out) && sg_trylock(vol, SG_IOFF(out, lock))) {
+		if (sg_trylock_filled(vol, SG_IOFF(out, lock))) {
 			sg_tx_keep_lock(tx, SG_IOFF(out, lock), NULL);
 			/*
 			 * damage: it was on two lists, and may have been taken from the other one

@@ -100,7 +100,8 @@ static bool handed_in_vain(const struct sg_lock *lk, u64 word)
 	return word & SG_LOCK_HANDED && !(sg_load64(&lk->waiters) >> SG_LOCK_SLOT(word) & 1);
 }
 
-bool sg_trylock(struct sg_vol *vol, u64 off)
+/* @fills: a holder that lapses may still fill what the lock guards, as with a chunk's lock. */
+static bool try_lock(struct sg_vol *vol, u64 off, bool fills)
 {
 	const struct sg_lock *lk = sg_at(vol, off);
 	u64 word, own = own_word(vol);
@@ -108,10 +109,23 @@ bool sg_trylock(struct sg_vol *vol, u64 off)
 	if (!sg_is_ours(vol))	/* first: if this system has stopped, that page may be bad */
 		return false;
 	word = sg_load64(&lk->word);
+	/* gone first, lapse second: the bit of the lapse is set before the slot is free */
 	if (word && word != (own | SG_LOCK_HANDED) &&
-	    (sg_holder_gone(vol, word) ? pages_lapse(vol, off, word) : !handed_in_vain(lk, word)))
+	    (sg_holder_gone(vol, word) ?
+	     pages_lapse(vol, off, word) || (fills && sg_holder_lapses(vol, word)) :
+	     !handed_in_vain(lk, word)))
 		return false;
 	return take_if(vol, off, word, own);
+}
+
+bool sg_trylock(struct sg_vol *vol, u64 off)
+{
+	return try_lock(vol, off, false);
+}
+
+bool sg_trylock_filled(struct sg_vol *vol, u64 off)
+{
+	return try_lock(vol, off, true);
 }
 
 static bool names_us(const struct sg_vol *vol, u64 word)

@@ -31,6 +31,8 @@ int sg_lock_for(struct sg_vol *vol, u64 off, u64 ns);	/* killable; -EBUSY: not i
 /* For threads that must not give up when they are killed: never -EINTR; -EBUSY after minutes. */
 int sg_lock_sure(struct sg_vol *vol, u64 off);
 bool sg_trylock(struct sg_vol *vol, u64 off);
+/* Of a record that its holder may be filling: not while that holder lapses. */
+bool sg_trylock_filled(struct sg_vol *vol, u64 off);
 void sg_unlock(struct sg_vol *vol, u64 off);
 /* By a live system, as far as is known; or it is a chunk's lock, and the holder lapses. */
 bool sg_is_locked(const struct sg_vol *vol, u64 off);

@@ -3,4 +3,4 @@
 # A transaction waits for a free record with a busy lock, although it holds the area's lock.
 # file: kernel/core/inode/inode_record.c
 # test: crash_reach_test
-/^static int lock_record/,/^}/s/if (!record_lapses(vol, out) \&\& sg_trylock(vol, SG_IOFF(out, lock))) {/if (!sg_lock(vol, SG_IOFF(out, lock))) {/
+/^static int lock_record/,/^}/s/if (sg_trylock_filled(vol, SG_IOFF(out, lock))) {/if (!sg_lock(vol, SG_IOFF(out, lock))) {/

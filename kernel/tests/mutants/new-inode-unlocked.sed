@@ -5,6 +5,6 @@
 # file: kernel/core/inode/inode_record.c
 # test: crash_reach_test
 /^static int lock_record/,/^}/{
-s/if (!record_lapses(vol, out) \&\& sg_trylock(vol, SG_IOFF(out, lock))) {/if (1) {/
+s/if (sg_trylock_filled(vol, SG_IOFF(out, lock))) {/if (1) {/
 s/sg_tx_keep_lock(tx, SG_IOFF(out, lock));/;/
 }

@@ -123,32 +123,74 @@ static void fresh_pages_wait(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
+/* The next free record of @a's list; @paused has its lock. */
+static struct sg_iref filled_by(struct tsys *a, const struct tsys *paused)
+{
+	struct sg_area *area = NULL;
+	struct sg_iref next;
+	struct sg_lock *lock;
+	unsigned int i;
+
+	for (i = 0; i < a->v.sb.areas && !area; i++) {
+		area = sg_at(&a->v, sg_area_off(&a->v, (unsigned int)a->v.slot, i));
+		area = area->free_ino ? area : NULL;
+	}
+	CHECK(area);
+	CHECK_OK(sg_iref(&a->v, area->free_ino, &next));
+	lock = sg_at(&a->v, next.off + offsetof(struct sg_inode, lock));
+	lock->word = SG_LOCK_WORD(paused->v.slot, paused->v.incarnation);
+	return next;
+}
+
 /* Or while it fills a free record, whose lock it has. */
 static void records_wait(void)
 {
 	struct tsys a, paused;
 	struct sg_iref f, next;
-	struct sg_area *area;
-	struct sg_lock *lock;
-	unsigned int i;
 
 	tsys_join(&a, mem, ROOM, 1);
 	tsys_join(&paused, mem, ROOM, 2);
 	f = test_create(&a.v, &a.root, "first", S_IFREG | 0600);
-	for (i = 0, area = NULL; i < a.v.sb.areas && !area; i++) {
-		area = sg_at(&a.v, sg_area_off(&a.v, (unsigned int)a.v.slot, i));
-		area = area->free_ino ? area : NULL;
-	}
-	CHECK(area);
-	CHECK_OK(sg_iref(&a.v, area->free_ino, &next));
-	lock = sg_at(&a.v, next.off + offsetof(struct sg_inode, lock));
-	lock->word = SG_LOCK_WORD(paused.v.slot, paused.v.incarnation);
+	next = filled_by(&a, &paused);
 	lapse_of(&a, &paused);
 	f = test_create(&a.v, &a.root, "second", S_IFREG | 0600);
 	CHECK(f.ino != next.ino);
 	*lapsed() = 0;
 	f = test_create(&a.v, &a.root, "third", S_IFREG | 0600);
 	CHECK_EQ(f.ino, next.ino);
+	tsys_die(&paused);
+	tsys_leave(&a);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
+static u64 *recovered_state, recovered_as;
+
+static void recovered_behind_load(void *addr, bool behind)
+{
+	if (addr == recovered_state && behind)
+		*recovered_state = recovered_as;
+}
+
+/* Its recovery ends between two looks at its slot. */
+static void records_wait_from_the_start(void)
+{
+	struct tsys a, paused;
+	struct sg_iref f, next;
+
+	tsys_join(&a, mem, ROOM, 1);
+	tsys_join(&paused, mem, ROOM, 2);
+	f = test_create(&a.v, &a.root, "fourth", S_IFREG | 0600);
+	next = filled_by(&a, &paused);
+	lapse_of(&a, &paused);
+	recovered_state = sg_state_word(&a.v, (unsigned int)paused.v.slot);
+	recovered_as = *recovered_state;
+	*recovered_state = SG_SLOT_WORD(SG_SLOT_RECOVERING, paused.v.incarnation);
+	test_trap((u8 *)((uintptr_t)recovered_state & ~(SG_PAGE - 1)), recovered_behind_load);
+	f = test_create(&a.v, &a.root, "fifth", S_IFREG | 0600);
+	test_trap_end();
+	CHECK_EQ(*recovered_state, recovered_as);
+	CHECK(f.ino != next.ino);
+	*lapsed() = 0;
 	tsys_die(&paused);
 	tsys_leave(&a);
 	test_clean(mem, SIZE + 2 * MIB);
@@ -400,6 +442,7 @@ int main(void)
 	waits_for_the_living();
 	fresh_pages_wait();
 	records_wait();
+	records_wait_from_the_start();
 	alone_by_silence();
 	alone_by_force();
 	of_one_machine();
