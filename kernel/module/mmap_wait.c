@@ -123,15 +123,20 @@ int sgfs_wait_outside(struct inode *inode, unsigned int *turns)
 	return err;
 }
 
-/* The attempt needed pages, and the only free ones are in a chunk that is locked. */
+#define ROOM_NS		(100 * NSEC_PER_MSEC)	/* for one chunk; pages may become free elsewhere */
+
+/*
+ * The attempt needed pages, and the only free ones are in a chunk that is locked. 0: another
+ * attempt makes sense.
+ */
 static int sgfs_wait_room(struct inode *inode, u64 lock, u64 *room_ns)
 {
 	u64 start = ktime_get_ns();
-	int err = sg_wait_room(sgfs_vol(inode), lock, *room_ns);
+	int err = sg_wait_room(sgfs_vol(inode), lock, min(*room_ns, (u64)ROOM_NS));
 
 	if (*room_ns != SGFS_ANY_NS)
 		*room_ns -= min(*room_ns, ktime_get_ns() - start);
-	return err;
+	return err == -ENOSPC && *room_ns ? 0 : err;
 }
 
 /*
