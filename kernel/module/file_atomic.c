@@ -83,8 +83,10 @@ static ssize_t sgfs_write_units(struct inode *inode, u64 pos, struct iov_iter *f
 			break;
 		}
 	}
+	/* bad memory: the unit that failed may have filled holes, too */
 	if (filled)
-		sgfs_show_filled(inode, pos, done);
+		sgfs_show_filled(inode, pos,
+				 done + sg_atomic_unit(pos + done, iov_iter_count(from)));
 	return done ?: n;
 }
 

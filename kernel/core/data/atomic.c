@@ -18,6 +18,7 @@ enum kind { KIND_HOLE, KIND_WHOLE, KIND_LOG };
  * @first, @pages: the pages that it touches; @kind: of each.
  * @append: the caller has the inode locked. @size: of the file before.
  * @replace: whole pages may be replaced; @replacing: it has said so.
+ * @fills: the transaction has pages for holes; @filled: they are in the file.
  */
 struct atomic {
 	struct sg_vol *vol;
@@ -26,7 +27,7 @@ struct atomic {
 	u64 pos, len, size, first;
 	s64 now;
 	unsigned int pages;
-	bool append, replace, replacing, filled;
+	bool append, replace, replacing, fills, filled;
 	u8 kind[SG_ATOMIC_PAGES];
 	struct sg_log log;
 };
@@ -112,7 +113,7 @@ static int fill_holes(struct atomic *w, struct sg_tx *tx, unsigned int i, unsign
 		sg_fresh_write(w->vol, off + in, w->buf + at, len);
 		sg_fresh_zero(w->vol, off + in + len, (got << SG_PAGE_SHIFT) - in - len);
 	}
-	w->filled = true;
+	w->fills = true;
 	return 0;
 }
 
@@ -206,6 +207,7 @@ static int atomic_commit(struct atomic *w)
 	int err;
 
 	tx->most_locks = SG_TX_LOCKS;
+	w->fills = false;
 	sg_log_init(&w->log, w->ref, w->pos, w->buf);
 	err = write_pages(w, tx, KIND_WHOLE) ?: write_pages(w, tx, KIND_HOLE) ?:
 	      write_pages(w, tx, KIND_LOG);
@@ -214,7 +216,10 @@ static int atomic_commit(struct atomic *w)
 	if (!err) {
 		sg_count(&tx->stat.atomic_replaced, (u64)whole_pages(w) << SG_PAGE_SHIFT);
 		sg_count(&tx->stat.atomic_logged, w->log.bytes);
-		return sg_tx_commit(tx);
+		err = sg_tx_commit(tx);
+		/* -EIO: a page of the log is bad, and all else has been stored */
+		w->filled = w->fills && (!err || err == -EIO);
+		return err;
 	}
 	err = tx->err ?: err;
 	sg_tx_abort(tx);
@@ -303,7 +308,7 @@ int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, cons
 	w.pages = (unsigned int)sg_pages_of((pos & (SG_PAGE - 1)) + len);
 	do {
 		err = atomic_once(&w);
-		*filled |= !err && w.filled;
+		*filled |= w.filled;
 		if (!err || (w.append && !log_helps(&w, err)))
 			return err;
 		err = atomic_again(&w, err, &nospace, &turns);

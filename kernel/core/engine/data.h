@@ -86,8 +86,9 @@ void sg_append_end(struct sg_vol *vol, const struct sg_iref *ref);
 /*
  * Writes all of @len bytes, at most SG_ATOMIC_MAX, or none (docs/atomic-data.md): after any crash,
  * and to readers in all systems (sg_read()). Durable on return. @flags: 0 or SG_WRITE_APPEND.
- * *filled becomes true if holes were filled, as by sg_write_begin() with fresh pages. -EOPNOTSUPP:
- * the volume was made by software that knew no atomic writes.
+ * *filled becomes true if holes were filled, as by sg_write_begin() with fresh pages. That may also
+ * be so after -EIO: a page became bad meanwhile. -EOPNOTSUPP: the volume was made by software that
+ * knew no atomic writes.
  */
 int sg_write_atomic(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void *buf,
 		    u64 len, unsigned int flags, s64 now, bool *filled);

@@ -485,13 +485,21 @@ static void page_is_lost(const void *p)
 
 static void bad_meanwhile(void)
 {
+	static u8 there[SG_PAGE];
+	bool filled = false;
+
 	test_note("%s", __func__);
 	logged_world();
 	mem_area = sg_area_off(&paused.v, (unsigned int)paused.v.slot, sg_cpu() % paused.v.sb.areas);
 	rec_at_store = page_is_lost;
-	CHECK_EQ(write_it(&paused, first), -EIO);
+	CHECK_OK(sg_punch(&lives.v, &f, SG_PAGE, SG_PAGE, 1));
+	CHECK_EQ(sg_write_atomic(&paused.v, &f, 0, first, LEN, 0, 1, &filled), -EIO);
 	CHECK(!rec_at_store);
-	CHECK_EQ(memcmp(content, first, 3 * SG_PAGE), 0);
+	CHECK(filled);
+	CHECK_EQ(memcmp(content, first, SG_PAGE), 0);
+	CHECK_EQ(sg_read(&lives.v, &f, SG_PAGE, there, SG_PAGE), SG_PAGE);
+	CHECK_EQ(memcmp(there, first + SG_PAGE, SG_PAGE), 0);
+	CHECK_EQ(memcmp(content + 2 * SG_PAGE, first + 2 * SG_PAGE, SG_PAGE), 0);
 	CHECK_EQ(memcmp(content + 4 * SG_PAGE, first + 4 * SG_PAGE, LEN - 4 * SG_PAGE), 0);
 	CHECK_EQ(sg_bad_remove(&lives.v, (u64)(content - mem) + 3 * SG_PAGE, 1), 1);
 	CHECK_OK(write_it(&paused, second));
