@@ -324,7 +324,8 @@ API int stargate_ring_send(stargate_ring *r, uint32_t tag, const void *from, siz
 	if (err)
 		return err;
 	sg_ringw_head(&w, tail, len, tag);	/* first: fewer values outlive the copy */
-	memcpy(sg_ringw_record(&w, tail) + 1, from, len);
+	if (len)	/* @from may be NULL otherwise */
+		memcpy(sg_ringw_record(&w, tail) + 1, from, len);
 	return commit(r, &w, me, tail, sg_ringw_grains(len));
 }
 
@@ -344,7 +345,8 @@ static int put_some(struct stargate_ring *r, const struct stargate_record *rec, 
 			     !sg_ringw_has_room(&w, begin, pos + n - begin)))
 			break;
 		sg_ringw_head(&w, pos, rec->len, rec->tag);
-		memcpy(sg_ringw_record(&w, pos) + 1, rec->data, rec->len);
+		if (rec->len)
+			memcpy(sg_ringw_record(&w, pos) + 1, rec->data, rec->len);
 	}
 	*tail = pos;
 	return publish(r, &w, begin, pos - begin, *put);

@@ -279,13 +279,13 @@ static bool log_is_locked(const struct sg_iref *ref, const struct sg_word *log, 
 static bool is_outside(struct sg_vol *vol, u64 from, u64 len, u32 crc, bool store)
 {
 	u64 in = from & (SG_PAGE - 1), pages = sg_pages_of(in + len), n;
-	const u8 *at = vol->base + from;
+	const u8 *at;
 	u8 step[STEP];
 	u32 sum = ~0u;
 
 	if (!sg_data_range(vol, from - in, pages) || sg_good_pages(vol, from - in, pages) < pages)
 		return false;
-	for (; len && !store; at += n, len -= n) {
+	for (at = vol->base + from; len && !store; at += n, len -= n) {
 		n = SG_MIN(len, (u64)STEP);
 		if (sg_os_read(step, at, n))
 			return false;
