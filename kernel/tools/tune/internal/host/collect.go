@@ -135,7 +135,7 @@ func (vm *VM) events(m machine, counted map[string][]entry, names map[uint64]str
 	var injected float64
 	each("vectors", func(keys map[string]uint64, hits uint64) {
 		injected += float64(hits) / seconds
-		if keys["vec"] == localTimer || keys["vector"] == localTimer {
+		if keys["vec"] == localTimer || keys["vector"] == localTimer || keys["irq"] == localTimer {
 			vm.Timers += float64(hits) / seconds
 		}
 	})

@@ -55,13 +55,14 @@ func host(t *testing.T, cpu string) (system.System, func()) {
 		debugfs + "/100-12/halt_wakeup":                  "10\n",
 		debugfs + "/100-12/halt_poll_fail_ns":            "0\n",
 		debugfs + "/100-12/vcpu0/pid":                    "101\n",
+		debugfs + "/100-12/vcpu1/pid":                    "102\n",
 		"/proc/100/cmdline":                              "qemu\x00-name\x00guest=one,debug-threads=on\x00",
 		"/proc/100/comm":                                 "qemu-system-x86\n",
 		"/proc/100/task/100/comm":                        "qemu-system-x86\n",
 		"/proc/100/task/100/schedstat":                   "1 9000000000 1\n",
-		"/proc/100/task/101/comm":                        "CPU 0/KVM\n",
+		"/proc/100/task/101/comm":                        "qemu-system-x86\n",
 		"/proc/100/task/101/schedstat":                   "1 1000000000 1\n",
-		"/proc/100/task/102/comm":                        "CPU 1/KVM\n",
+		"/proc/100/task/102/comm":                        "qemu-system-x86\n",
 		"/proc/100/task/102/schedstat":                   "1 0 1\n",
 		"/sys/kernel/tracing/events/kvm/kvm_exit/format": format,
 	}
@@ -80,7 +81,8 @@ func host(t *testing.T, cpu string) (system.System, func()) {
 	files[at+"kvm_pio/hist"] = hist("common_pid,port,rw\n{ common_pid:        101, port:       1016, rw:          1 } hitcount:        600\n")
 	files[at+"kvm_mmio/hist"] = hist("common_pid,gpa,type\n{ common_pid: 101, gpa: 4276092928, type: 2 } hitcount: 20\n{ common_pid: 101, gpa: 4276092928, type: 0 } hitcount: 8\n")
 	files[at+"kvm_msr/hist"] = hist("common_pid,ecx,write\n{ common_pid: 101, ecx: 1760, write: 1 } hitcount: 40\n")
-	files[at+"kvm_inj_virq/hist"] = hist("common_pid,vec\n{ common_pid: 101, vec: 236 } hitcount: 40\n{ common_pid: 101, vec: 33 } hitcount: 20\n")
+	files[at+"kvm_inj_virq/format"] = "\tfield:unsigned int vector;\toffset:8;\tsize:4;\tsigned:0;\n"
+	files[at+"kvm_inj_virq/hist"] = hist("common_pid,vector\n{ common_pid: 101, vector: 236 } hitcount: 40\n{ common_pid: 101, vector: 33 } hitcount: 20\n")
 	for path, text := range files {
 		write(t, sys, path, text)
 	}
@@ -197,7 +199,7 @@ func TestNothingThere(t *testing.T) {
 func TestMachinesByDescriptor(t *testing.T) {
 	sys := system.System{Root: t.TempDir()}
 	write(t, sys, "/proc/7/comm", "vmm\n")
-	write(t, sys, "/proc/7/task/8/comm", "CPU 0/KVM\n")
+	write(t, sys, "/proc/7/task/8/comm", "qemu-system-x86\n")
 	if err := os.MkdirAll(sys.Path("/proc/7/fd"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ type machine struct {
 	name    string
 	folders []string // of its VMs in KVM's debugfs
 	threads []int
+	vcpus   []int // of the threads, those that run vCPUs
 }
 
 // machines finds the processes that have VMs: by the folders PID-FD of KVM's debugfs, or by their
@@ -59,6 +60,7 @@ func machines(sys system.System) []machine {
 				one.threads = append(one.threads, thread)
 			}
 		}
+		one.vcpus = vcpus(sys, one)
 		command, _ := sys.Read(at + "/cmdline")
 		one.name = vmName(strings.Split(command, "\x00"))
 		if one.name == "" {
@@ -99,20 +101,41 @@ func (m machine) counters(sys system.System) map[string]uint64 {
 	return sum
 }
 
-// waited adds the nanoseconds that threads of a machine which run vCPUs waited for a processor. It
-// also counts those threads.
-func (m machine) waited(sys system.System) (ns uint64, vcpus int) {
-	for _, thread := range m.threads {
-		at := "/proc/" + strconv.Itoa(m.pid) + "/task/" + strconv.Itoa(thread)
-		comm := sys.Text(at + "/comm")
-		if !strings.HasPrefix(comm, "CPU ") || !strings.HasSuffix(comm, "/KVM") {
-			continue
+// vcpus returns the threads that run vCPUs: KVM's debugfs names them. Without debugfs, their names
+// do, as QEMU gives them with debug-threads=on.
+func vcpus(sys system.System, m *machine) []int {
+	var found []int
+	for _, folder := range m.folders {
+		for _, name := range sys.List(debugfs + "/" + folder) {
+			if !strings.HasPrefix(name, "vcpu") {
+				continue
+			}
+			if thread, ok := sys.Number(debugfs + "/" + folder + "/" + name + "/pid"); ok {
+				found = append(found, int(thread))
+			}
 		}
-		vcpus++
+	}
+	if found != nil {
+		return found
+	}
+	for _, thread := range m.threads {
+		comm := sys.Text("/proc/" + strconv.Itoa(m.pid) + "/task/" + strconv.Itoa(thread) + "/comm")
+		if strings.HasPrefix(comm, "CPU ") && strings.HasSuffix(comm, "/KVM") {
+			found = append(found, thread)
+		}
+	}
+	return found
+}
+
+// waited adds the nanoseconds that the threads of a machine's vCPUs waited for a processor. It also
+// counts those threads.
+func (m machine) waited(sys system.System) (ns uint64, vcpus int) {
+	for _, thread := range m.vcpus {
+		at := "/proc/" + strconv.Itoa(m.pid) + "/task/" + strconv.Itoa(thread)
 		if fields := strings.Fields(sys.Text(at + "/schedstat")); len(fields) == 3 {
 			value, _ := strconv.ParseUint(fields[1], 10, 64)
 			ns += value
 		}
 	}
-	return ns, vcpus
+	return ns, len(m.vcpus)
 }

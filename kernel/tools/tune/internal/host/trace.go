@@ -68,6 +68,9 @@ func start(sys system.System) (*trace, []string) {
 	}
 	var missing []string
 	for _, one := range triggers {
+		if one.name == "vectors" {
+			one.keys = "common_pid," + t.vectorField(one)
+		}
 		if err := sys.Set(t.file(one, "trigger"), one.line()); err != nil {
 			missing = append(missing, one.name+" are unknown: event "+one.event+" of this kernel counts none: "+err.Error())
 			continue
@@ -75,6 +78,17 @@ func start(sys system.System) (*trace, []string) {
 		t.started = append(t.started, one)
 	}
 	return t, missing
+}
+
+// vectorField returns the event's name for a vector, which differs between kernels.
+func (t *trace) vectorField(one trigger) string {
+	format := t.sys.Text(t.file(one, "format"))
+	for _, name := range []string{"vector", "irq"} {
+		if strings.Contains(format, " "+name+";") {
+			return name
+		}
+	}
+	return "vec"
 }
 
 func (t *trace) file(one trigger, name string) string {
@@ -123,11 +137,12 @@ func (t *trace) read() (map[string][]entry, map[string]uint64) {
 			continue
 		}
 		for keys, block := range blocks(text) {
-			i := slices.IndexFunc(triggers, func(it trigger) bool {
+			i := slices.IndexFunc(t.started, func(it trigger) bool {
 				return it.event == one.event && it.keys == keys
 			})
 			if i >= 0 {
-				found[triggers[i].name], dropped[triggers[i].name] = parse(block)
+				name := t.started[i].name
+				found[name], dropped[name] = parse(block)
 			}
 		}
 	}
