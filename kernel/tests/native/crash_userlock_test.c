@@ -4,8 +4,8 @@
  * continue.
  *
  * Until its recovery it has all locks that it had before, except the locks that it was releasing.
- * Afterwards it has none. The others have exactly their locks. Whatever state the crash left the
- * file in, systems can go on with it, and the checker finds nothing.
+ * Afterwards it has none. The others have exactly their locks. After each crash, systems can go on
+ * with the file, and the checker finds nothing.
  */
 #include <sys/stat.h>
 #include "crash.h"
