@@ -266,6 +266,8 @@ case_fuse() {
 	k -n "$ns" delete pod first second reader --wait >/dev/null
 	soon 60 "no server is left" equals 0 servers
 	k -n "$ns" delete pvc data --wait >/dev/null
-	check "pods have the memory again" helm upgrade "$release" "$chart" "${install_args[@]}"
+	check "helm refuses to end mounts that nobody gave up" refused helm upgrade "$release" "$chart" "${install_args[@]}"
+	check "pods have the memory again" helm upgrade "$release" "$chart" "${install_args[@]}" \
+		--set keeper.endMounts=true
 	soon 60 "the driver is ready in the end" driver_ready
 }

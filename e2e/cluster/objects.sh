@@ -122,7 +122,8 @@ driver_ready() {
 	if with_vm; then [[ $all == "True True " ]]; else [[ $all == "True " ]]; fi
 }
 # The driver's process, as the node sees it.
-driver_process=(-f '^/usr/local/bin/stargate-csi ')
+# The resizer's pod has a driver as well, which belongs to no node.
+driver_process=(-f '^/usr/local/bin/stargate-csi .*--registration-dir=')
 # ours: the words of lines "NAMESPACE WORD..."; beside parallel cases (BESIDE) only for this case.
 ours() { awk -v only="${BESIDE:+$ns}" 'only == "" || $1 == only { sub(/^[^ ]* ?/, ""); print }'; }
 volumes_of_driver() {
