@@ -23,9 +23,9 @@ Q := $(if $(V),,@)
 include mk/build/engine.mk
 include mk/build/parts.mk
 
-##  PART="tools lib"          of `make build`, also csi, csi-tests, module, kvm-modules (SERIES=),
-##                            tune, vsched, test-programs, corpus; of `make install`: tools,
-##                            tune, vsched, module
+##  PART="tools lib"          of `make build`, also csi, csi-tests, kubectl, module, kvm-modules
+##                            (SERIES=), tune, vsched, test-programs, corpus; of `make install`:
+##                            tools, kubectl, module, tune, vsched
 ##  SUITE="NAME ..."          suites of `make test`, `e2e` and `fuzz`, benchmarks of `make bench`
 ##  ONLY="PATTERN ..."        only the cases, or fuzzers, whose names match one of these
 ##  KERNEL=6.12               for PART=module, `make demo` and `make bench`
@@ -44,10 +44,10 @@ known = $(if $(filter-out $(2),$($(1))),$(error $(1)=$(firstword $(filter-out $(
 # $(call chosen,TARGET,VARIABLE,WORDS,DEFAULT): the variable's words, if TARGET is to be made.
 chosen = $(if $(filter $(1),$(MAKECMDGOALS)),$(call known,$(2),$(3))$(or $($(2)),$(4)))
 
-parts := tools lib csi csi-tests module kvm-modules tune vsched test-programs corpus
+parts := tools lib csi csi-tests kubectl module kvm-modules tune vsched test-programs corpus
 build: $(call chosen,build,PART,$(parts),tools lib) ## tools and libstargate (PART=: other parts)
-install: $(patsubst %,install-%,$(call chosen,install,PART,tools module tune vsched,tools)) ## \
-	install tools, man pages, libstargate (PART=module: by DKMS; PART=tune, vsched)
+install: $(patsubst %,install-%,$(call chosen,install,PART,tools kubectl module tune vsched,tools)) ## \
+	install tools, man pages, libstargate (PART=module: by DKMS; PART=kubectl, tune, vsched)
 
 demo: ## a host and two VMs share one volume; one VM is killed
 	@mk/tools/deps native

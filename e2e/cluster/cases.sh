@@ -8,7 +8,7 @@
 # Cases joined by a + run in parallel: they look only at their own objects.
 cases=(
 	install helm-test share+readonly pod-once+block+expand
-	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left placed full quota inline
+	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left placed full quota kubectl inline
 	plugin-killed kubelet-restarted forced driver-deleted driver-ends start-up orphans
 	fuse many times
 	upgrade rollback uninstall-refused uninstall-data uninstall
@@ -139,6 +139,36 @@ case_quota() {
 	pod first huge
 	soon 60 "the reason is told" has_event first "did not have enough free storage"
 	check "it waits" pending pvc huge
+}
+
+# plugin ARGUMENT...: kubectl stargate; kubectl finds the plugin in its PATH, as with a user.
+plugin() { inside env PATH="$run/bin:$PATH" KUBECONFIG="$run/admin.conf" kubectl stargate "$@"; }
+# explains TEXT SUBJECT: doctor exits with 1, and its problems contain the text.
+explains() {
+	local said status=0
+	said=$(plugin doctor --namespace "$ns" "${@:2}" 2>&1) || status=$?
+	[[ $status -eq 1 && $said == *"$1"* ]] || { echo "status $status: $said"; return 1; }
+}
+
+case_kubectl() {
+	claim data 64Mi
+	check "doctor explains a claim without a pod" explains "No pod uses the claim" pvc/data
+	pod first data
+	soon 60 "the pod runs" running first
+	check "doctor finds no problem" contains "No problem found" plugin doctor --namespace "$ns"
+	check "zones shows the node" contains "$zoned" plugin zones
+	check "the node's zone is ready" contains "Ready" plugin zones
+	check "volumes shows the claim's pod" contains first plugin volumes --namespace "$ns"
+	check "volumes as JSON has the volume's name" contains "\"$(volume_of data)\"" plugin volumes -n "$ns" -o json
+	check "systems reads the mount table in the driver's pod" plugin systems data --namespace "$ns"
+	check "systems as JSON" contains '"systems"' plugin systems data --namespace "$ns" --output json
+	check "fence refuses a system that does not exist" refused plugin fence data nobody --namespace "$ns"
+	check "top shows the claim" contains data plugin top --namespace "$ns" --count 1 --interval 1s
+	check "a claim that does not exist is an error" contains "there is no claim" plugin systems nothing -n "$ns"
+	claim huge 2Ti
+	pod waiting huge
+	soon 60 "doctor names the largest possible volume" explains "the largest volume that a node can make is" pvc/huge
+	soon 60 "doctor explains the pod as well" explains "The pod is not scheduled" pod/waiting
 }
 
 # inline_pod NAME WHERE: makes a pod with an inline volume. WHERE, part of its spec, selects the

@@ -2,14 +2,15 @@
 #
 # Parts of `make build` that are compiled without this make, and packages.
 
-.PHONY: csi csi-tests module kvm-modules tune vsched install-module install-tune install-vsched
+.PHONY: csi csi-tests kubectl module kvm-modules tune vsched
+.PHONY: install-kubectl install-module install-tune install-vsched
 
 # stargate-csi, the CSI driver; stargate-hook and stargate-webhook, for KubeVirt; and more.
 csi:
 	@mk/tools/deps csi
 	@mkdir -p build/csi
 	@cd csi-driver && ../mk/tools/go build -buildvcs=false \
-		-ldflags '-s -w -X main.version=$(csi-version)' -o ../build/csi/ ./cmd/...
+		-ldflags '-s -w -X main.version=$(csi-version)' -o ../build/csi/ ./cmd/stargate-...
 csi-version = $(shell git describe --always --dirty 2>/dev/null || echo unversioned)
 
 # csi-sanity and more, for a VM that has a zone.
@@ -17,6 +18,17 @@ csi-tests:
 	@mkdir -p build/csi
 	@cd csi-driver && ../mk/tools/go test -c -tags dax -ldflags '-s -w' \
 		-o ../build/csi/csi-test ./test
+
+# kubectl-stargate, a plugin of kubectl. GOOS= and GOARCH= choose another system than this one.
+kubectl:
+	@mk/tools/deps csi
+	@mkdir -p build/kubectl
+	@cd csi-driver && CGO_ENABLED=0 ../mk/tools/go build -buildvcs=false \
+		-ldflags '-s -w -X main.version=$(shell mk/build/version)' \
+		-o ../build/kubectl/ ./cmd/kubectl-stargate
+install-kubectl: kubectl
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin build/kubectl/kubectl-stargate \
+		csi-driver/cmd/kubectl-stargate/kubectl_complete-stargate
 
 module:
 	@mk/build/module $(KERNEL)
