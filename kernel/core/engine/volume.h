@@ -14,7 +14,7 @@ struct sg_identity {
 	u8 machine[16];
 	u8 boot[16];
 	char name[64];
-	u64 pid;
+	u64 pid;		/* SG_SLOT_PROCESS(), or 0 */
 	u64 beat_ns;
 	char version[16];	/* or empty */
 };

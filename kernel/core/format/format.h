@@ -336,7 +336,7 @@ struct sg_slot {
 	u8 machine[16];		/* DMI UUID */
 	u8 boot[16];		/* boot id */
 	char name[64];		/* host name */
-	u64 pid;		/* a tool: its process id; 0 for a kernel */
+	u64 pid;		/* a tool: SG_SLOT_PROCESS(); 0 for a kernel */
 	u64 beat_ns;		/* the system's interval between heartbeats */
 	/* changes while a guard sees the machine, even if the machine is paused */
 	u64 guard;
@@ -355,6 +355,13 @@ struct sg_slot {
 	/* SG_SLOT_KNOWS(): ro_compat features that its software knows, and may come later */
 	u64 knows;
 };
+/*
+ * A tool's process id, and the inode number of the name space to which the id belongs (0: not known).
+ * Earlier software stores the id alone.
+ */
+#define SG_SLOT_PROCESS(pid, space) ((u64)(u32)(pid) | (u64)(u32)(space) << 32)
+#define SG_SLOT_PID(w)		((u32)(w))
+#define SG_SLOT_PID_SPACE(w)	((u32)((w) >> 32))
 #define SG_SLOT_KNOWS(features, inc) ((u64)(u32)(features) | (u64)(inc) << 32)
 #define SG_SLOT_STATE(w)	((u32)((w) & 0xff))
 #define SG_SLOT_INC(w)		((u32)((w) >> 32))	/* incarnation in bits 32-63 */

@@ -104,15 +104,17 @@ int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 }
 
 /*
- * Processes of that system may have pages of the volume mapped. A system without a name has mapped
- * nothing. A joiner that recovers a slot for itself, and a tool, have mapped nothing either.
+ * That system may continue, and store into pages of the volume: its processes have them mapped, or
+ * it is a tool that was stopped in a copy. A system without a name has stored nothing into pages
+ * that it took, and a joiner that recovers a slot for itself has not either.
  */
-static bool may_have_mapped(const struct sg_vol *vol, unsigned int slot, u64 state)
+static bool may_continue(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
 	struct sg_slot info;
 
 	return SG_SLOT_STATE(state) == SG_SLOT_LIVE && !sg_slot_read(vol, slot, &info) &&
-	       info.state == state && info.named == SG_SLOT_INC(state) && !info.pid;
+	       info.state == state && info.named == SG_SLOT_INC(state) &&
+	       !(info.pid && sg_os_has_ended(info.boot, info.pid));
 }
 
 /*
@@ -125,7 +127,7 @@ static void fence_silent(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 
 	if (!may_be_fenced(slot, seen) || SG_SLOT_INC(seen) != incarnation)
 		return;
-	if (may_have_mapped(vol, slot, seen))
+	if (may_continue(vol, slot, seen))
 		fence_lapsed(vol, slot, seen);
 	else
 		fence(vol, slot, seen);

@@ -238,8 +238,8 @@ static int anybody_alone(struct sg_vol *vol)
 	sg_slot_read(vol, slot, &info);
 	if (info.pid)
 		sg_snprintf(vol->why, sizeof(vol->why),
-			    "process %llu on %.60s (slot %u) has exclusive access; wait for it to end",
-			    (unsigned long long)info.pid, info.name, slot);
+			    "process %u on %.60s (slot %u) has exclusive access; wait for it to end",
+			    SG_SLOT_PID(info.pid), info.name, slot);
 	else
 		sg_snprintf(vol->why, sizeof(vol->why),
 			    "%.60s (slot %u) is moving the volume to another base; wait for it to end",
@@ -385,8 +385,8 @@ static void say_who_lives(struct sg_vol *vol, unsigned int live)
 	sg_slot_read(vol, live, &slot);
 	if (slot.pid)
 		sg_snprintf(vol->why, sizeof(vol->why),
-			    "in use by process %llu on %.60s (slot %u); wait for it to end",
-			    (unsigned long long)slot.pid, slot.name, live);
+			    "in use by process %u on %.60s (slot %u); wait for it to end",
+			    SG_SLOT_PID(slot.pid), slot.name, live);
 	else
 		sg_snprintf(vol->why, sizeof(vol->why),
 			    "mounted by %.60s (slot %u); unmount it there first", slot.name, live);

@@ -3,4 +3,4 @@
 # A system that fences a silent one does not note that it may still run.
 # file: kernel/core/member/fence.c
 # test: lapse_test
-s/if (may_have_mapped(vol, slot, seen))/if (0 \&\& may_have_mapped(vol, slot, seen))/
+s/if (may_continue(vol, slot, seen))/if (0 \&\& may_continue(vol, slot, seen))/

@@ -5,8 +5,11 @@
  * unused meanwhile.
  */
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "internal.h"
 #include "systems.h"
+#include "tool.h"
 
 #define MIB	(1ULL << 20)
 #define SIZE	(16 * MIB)
@@ -225,7 +228,7 @@ static void alone_by_silence(void)
 	CHECK_EQ(sg_write(&paused.v, &f, 0, buf, sizeof(buf), 1), sizeof(buf));
 	CHECK_OK(sg_open(&v, mem, ROOM, false, NULL));
 	CHECK_OK(sg_join_alone(&v, &tool, 20, false));
-	CHECK_EQ(*lapsed(), 1);
+	CHECK_EQ(*lapsed(), 3);		/* the tool may be stopped as well */
 	/* pages that the paused one may have mapped stay unused, despite the exclusive access */
 	CHECK(sg_holds_alone(&v) && !sg_alone(&v));
 	CHECK_OK(sg_unlink(&v, &paused.root, "g", 1, 2));
@@ -239,6 +242,77 @@ static void alone_by_silence(void)
 	sg_leave(&v);
 	tsys_die(&paused);
 	tsys_die(&killed);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
+/* A tool that is stopped in a copy continues it later: another file must not have those pages. */
+static void copy_of_a_tool(void)
+{
+	struct sg_identity tool = tsys_identity(9, 1), other = tsys_identity(8, 1);
+	struct tsys stopped;
+	struct sg_write w;
+	struct sg_iref f, g;
+	struct sg_vol v;
+	u64 end = 0;
+
+	tool.pid = other.pid = 4711;
+	abandoned(&stopped, &tool);
+	f = test_create(&stopped.v, &stopped.root, "copied", S_IFREG | 0600);
+	CHECK_OK(sg_write_begin(&stopped.v, &f, 0, 2 * MIB, 0, &w));
+	CHECK(w.fresh && w.pages == 512);
+	CHECK_OK(sg_open(&v, mem, ROOM, false, NULL));
+	CHECK_OK(sg_join_alone(&v, &other, 20, false));
+	g = test_create(&v, &stopped.root, "full", S_IFREG | 0600);
+	v.space_wait_ms = 1;
+	fill_up(&v, &g, &end);
+	CHECK(!has_page_of(&v, &g, &w));
+	*lapsed() = 0;
+	CHECK_OK(sg_unlink(&v, &stopped.root, "full", 4, 1));
+	CHECK_OK(sg_unlink(&v, &stopped.root, "copied", 6, 1));
+	sg_leave(&v);
+	tsys_die(&stopped);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
+/* Is a tool that is this process of that boot fenced with a lapse? */
+static bool process_lapses(const u8 boot[16], u64 process)
+{
+	struct sg_identity tool = tsys_identity(9, 1), other = tsys_identity(8, 1);
+	struct tsys silent;
+	struct sg_vol v;
+	bool lapses;
+
+	memcpy(tool.boot, boot, sizeof(tool.boot));
+	tool.pid = process;
+	abandoned(&silent, &tool);
+	CHECK_OK(sg_open(&v, mem, ROOM, false, NULL));
+	CHECK_OK(sg_join_alone(&v, &other, 20, false));
+	lapses = *lapsed();
+	*lapsed() = 0;
+	sg_leave(&v);
+	tsys_die(&silent);
+	return lapses;
+}
+
+/* The fencing tool sees that the process has ended. */
+static void of_processes(void)
+{
+	u64 self = process_self();
+	pid_t pid = fork();
+	u8 boot[16], none[16] = { 1 };
+
+	if (!pid)
+		_exit(0);
+	CHECK(process_boot(boot));
+	CHECK(SG_SLOT_PID_SPACE(self));
+	CHECK_EQ(SG_SLOT_PID(self), (u64)getpid());
+	CHECK(process_lapses(boot, SG_SLOT_PROCESS(pid, SG_SLOT_PID_SPACE(self))));
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	CHECK(!process_lapses(boot, SG_SLOT_PROCESS(pid, SG_SLOT_PID_SPACE(self))));
+	CHECK(process_lapses(none, SG_SLOT_PROCESS(pid, SG_SLOT_PID_SPACE(self))));
+	CHECK(process_lapses(boot, SG_SLOT_PROCESS(pid, SG_SLOT_PID_SPACE(self) + 1)));
+	CHECK(process_lapses(boot, SG_SLOT_PROCESS(pid, 0)));
+	CHECK(process_lapses(boot, self));
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
@@ -444,6 +518,8 @@ int main(void)
 	records_wait();
 	records_wait_from_the_start();
 	alone_by_silence();
+	copy_of_a_tool();
+	of_processes();
 	alone_by_force();
 	of_one_machine();
 	a_younger_one();

@@ -157,7 +157,7 @@ static void killed_tools(void)
 		CHECK_OK(sg_join(&v, &id, 0, false));
 		sg_abandon(&v);
 	}
-	try(&s, 2, 1000, 0);
+	try(&s, 2, 1000, 0);	/* they may only be stopped: it waits for the end of the lapse, too */
 	test_hasten(false);
 	tsys_leave(&s);
 	test_clean(mem, TEST_SMALL);
@@ -214,6 +214,7 @@ static void beating_tools(void)
 	for (i = 0; i < FORGED; i++)
 		memset(forged(i), 0, sizeof(struct sg_slot));
 	tsys_leave(&s);
+	test_lapses_over(mem);
 	test_clean(mem, TEST_SMALL);
 }
 

@@ -110,7 +110,7 @@ void show_slot(struct json *j, unsigned int number, const struct sg_slot *slot)
 	json_u64(j, "incarnation", SG_SLOT_INC(slot->state));
 	json_str(j, "name", slot->name);
 	json_str(j, "kind", slot->pid ? "tool" : "kernel");
-	json_u64(j, "pid", slot->pid);
+	json_u64(j, "pid", SG_SLOT_PID(slot->pid));
 	json_str(j, "machine", show_uuid(slot->machine, id));
 	json_str(j, "boot", show_uuid(slot->boot, id));
 	json_bytes(j, "version", slot->version, strnlen(slot->version, sizeof(slot->version)));

@@ -151,7 +151,7 @@ static void show_json(struct watching *w, unsigned int i)
 	json_u64(j, "slot", i);
 	json_str(j, "name", s->name);
 	json_str(j, "kind", s->pid ? "tool" : "kernel");
-	json_u64(j, "pid", s->pid);
+	json_u64(j, "pid", SG_SLOT_PID(s->pid));
 	json_str(j, "machine", show_uuid(s->machine, id));
 	json_str(j, "boot", show_uuid(s->boot, id));
 	json_bytes(j, "version", s->version, strnlen(s->version, sizeof(s->version)));
@@ -241,7 +241,7 @@ static void show_line(struct watching *w, unsigned int i)
 	put_cell(s->version, sizeof(s->version), 8);
 	put_text(stdout, s->name, strlen(s->name));
 	if (s->pid)
-		printf(" (process %llu)", (unsigned long long)s->pid);
+		printf(" (process %u)", SG_SLOT_PID(s->pid));
 	putchar('\n');
 }
 

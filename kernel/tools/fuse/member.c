@@ -203,8 +203,8 @@ static void look_at_slot(struct sg_vol *vol, unsigned int i)
 	seen_locked[i] = 0;
 	/* It may have left, which frees the slot before the lock. */
 	if (!sg_fence_slot(vol, i, SG_SLOT_INC(slot.state)))
-		tool_warn("%s: process %llu of this machine (slot %u) has ended without leaving: fenced",
-			  fs.opt.volume, (unsigned long long)slot.pid, i);
+		tool_warn("%s: process %u of this machine (slot %u) has ended without leaving: fenced",
+			  fs.opt.volume, SG_SLOT_PID(slot.pid), i);
 }
 
 static void look_for_the_dead(struct sg_vol *vol)

@@ -10,29 +10,15 @@
 
 /* --- identity ------------------------------------------------------------------------------ */
 
-static bool uuid_from(const char *path, u8 uuid[16])
-{
-	char text[64] = "";
-	FILE *f = fopen(path, "r");
-	bool ok;
-
-	if (!f)
-		return false;
-	ok = fgets(text, sizeof(text), f);
-	fclose(f);
-	text[strcspn(text, "\n")] = 0;
-	return ok && parse_uuid(text, uuid);
-}
-
 void member_identity(struct sg_identity *id)
 {
 	memset(id, 0, sizeof(*id));
 	if (!uuid_from("/sys/class/dmi/id/product_uuid", id->machine))
 		uuid_from("/etc/machine-id", id->machine);
-	uuid_from("/proc/sys/kernel/random/boot_id", id->boot);
+	process_boot(id->boot);
 	gethostname(id->name, sizeof(id->name) - 1);
 	snprintf(id->version, sizeof(id->version), "%s", TOOL_VERSION);
-	id->pid = (u64)getpid();
+	id->pid = process_self();
 	id->beat_ns = BEAT_MS * 1000000ULL;
 }
 

@@ -157,6 +157,8 @@ void sg_yield(void);
 u64 sg_self(void);		/* the running thread; never 0 */
 bool sg_interrupted(void);	/* the waiting task is about to die; in programs a signal ends it */
 void sg_sleep_us(unsigned int us);
+/* A tool's process (sg_slot.pid) of such a boot has ended for certain. False: or cannot be seen. */
+bool sg_os_has_ended(const u8 boot[16], u64 process);
 u32 sg_crc32c(u32 crc, const void *buf, size_t len);
 
 /*

@@ -216,6 +216,12 @@ bool mounted_read_only(const char *where);	/* that mount writes nothing */
 /* For a directory of a StargateFS: the file or device that has all of its volume. */
 bool mounted_memory(const char *dir, char path[PATH_MAX]);
 
+/* --- process.c ----------------------------------------------------------------------------- */
+
+bool uuid_from(const char *path, u8 uuid[16]);	/* the first line of a file */
+bool process_boot(u8 boot[16]);
+u64 process_self(void);		/* SG_SLOT_PROCESS() */
+
 /* --- member.c: a tool in the mount table --------------------------------------------------- */
 
 void member_identity(struct sg_identity *id);
