@@ -14,6 +14,7 @@ if [[ -z ${SG_FUSE_INSIDE:-} ]]; then
 fi
 
 programs=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../../e2e/programs" && pwd)
+sources=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
 fuse=$tools/stargatefs-fuse

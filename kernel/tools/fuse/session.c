@@ -577,23 +577,32 @@ static int greet(const struct fuse_in_header *in)
 		tool_warn("this kernel has no shared mappings of such files: Linux 6.6 or later has");
 	put(in->unique, 0, &out, sizeof(out));
 	fs.kept->flags = out.flags | (u64)out.flags2 << 32;
-	fs.kept->begun = 1;
+	__atomic_store_n(&fs.kept->begun, 1, __ATOMIC_RELEASE);
 	return 0;
 }
 
+/*
+ * The kernel sends INIT once, and everything else after the reply. So it is kept like any call: a
+ * server that follows before `begun` is set gives the same reply, once more if need be.
+ */
 static int begin(void)
 {
-	u8 *in = malloc(CALL_BYTES);
+	struct call *c = &fs.kept->call[0];
+	const struct fuse_in_header *in = head_of(c);
 	ssize_t n;
 	int err;
 
-	if (!in)
-		return -ENOMEM;
-	do
-		n = read(fs.fd, in, CALL_BYTES);
-	while (n < 0 && errno == EINTR);
-	err = n < (ssize_t)sizeof(struct fuse_in_header) ? -EIO : greet((void *)in);
-	free(in);
+	if (c->state != CALL_READING || in->len < sizeof(*in) || in->opcode != FUSE_INIT) {
+		((struct fuse_in_header *)c->in)->len = 0;
+		c->state = CALL_READING;
+		do
+			n = read(fs.fd, c->in, CALL_BYTES);
+		while (n < 0 && errno == EINTR);
+		if (n < (ssize_t)sizeof(*in) || in->len != (u32)n)
+			return -EIO;
+	}
+	err = greet(in);
+	c->state = CALL_FREE;
 	return err;
 }
 

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Servers of stargatefs-fuse that die at a chosen moment of a call; for tests that have sourced
+# fuse.sh. $deaths is empty where the library cannot be loaded.
+# shellcheck disable=SC2034,SC2154 # set or used by the sourcing scripts
+
+# $DEATH_AT is MOMENT:OPCODE. The server kills itself there as long as it can remove $DEATH_FILE.
+#   read     it has read a request of that kind, and has done nothing yet
+#   done     it has done the call, and has not noted its reply
+#   reply    it has noted the reply, and has not sent it
+#   replied  it has sent the reply
+# With wait:0 the keeper sends itself SIGTERM just before it waits for its server.
+cat >death.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "fuse.h"
+
+#define REAL(name)	__typeof__(name) *real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+
+static u64 seen[256];	/* requests: their numbers, and in the last byte the opcode */
+static unsigned int next;
+
+static bool is_now(const char *moment, unsigned int opcode)
+{
+	const char *at = getenv("DEATH_AT"), *file = getenv("DEATH_FILE");
+	char text[32];
+
+	snprintf(text, sizeof(text), "%s:%u", moment, opcode);
+	return at && file && !strcmp(at, text) && !unlink(file);
+}
+
+static void die(void)
+{
+	kill(getpid(), SIGKILL);
+	pause();
+}
+
+static unsigned int opcode_of(u64 unique)
+{
+	unsigned int i;
+
+	for (i = 0; i < 256; i++)
+		if (seen[i] >> 8 == unique)
+			return seen[i] & 0xff;
+	return 0;
+}
+
+ssize_t read(int fd, void *buf, size_t len)
+{
+	REAL(read);
+	ssize_t n = real(fd, buf, len);
+	struct fuse_in_header *in = buf;
+
+	if (len != CALL_BYTES || n < (ssize_t)sizeof(*in))
+		return n;
+	seen[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % 256] = in->unique << 8 | in->opcode;
+	if (is_now("read", in->opcode))
+		die();
+	return n;
+}
+
+/* A reply that is kept: struct call is around it. */
+ssize_t write(int fd, const void *buf, size_t len)
+{
+	REAL(write);
+	const struct fuse_out_header *out = buf;
+	unsigned int opcode = len >= sizeof(*out) && out->len == len ? opcode_of(out->unique) : 0;
+	ssize_t n;
+
+	if (opcode && is_now("done", opcode)) {
+		((struct call *)((char *)buf - offsetof(struct call, reply)))->state = CALL_RUNNING;
+		die();
+	}
+	if (opcode && is_now("reply", opcode))
+		die();
+	n = real(fd, buf, len);
+	if (opcode && is_now("replied", opcode))
+		die();
+	return n;
+}
+
+ssize_t writev(int fd, const struct iovec *v, int n)
+{
+	REAL(writev);
+	const struct fuse_out_header *out = v->iov_base;
+	unsigned int opcode = v->iov_len == sizeof(*out) ? opcode_of(out->unique) : 0;
+	ssize_t len;
+
+	if (opcode && is_now("reply", opcode))
+		die();
+	len = real(fd, v, n);
+	if (opcode && is_now("replied", opcode))
+		die();
+	return len;
+}
+
+pid_t waitpid(pid_t pid, int *status, int options)
+{
+	REAL(waitpid);
+
+	if (pid > 0 && is_now("wait", 0))
+		raise(SIGTERM);
+	return real(pid, status, options);
+}
+END
+deaths=
+symbols=$(nm -D "$fuse" 2>/dev/null || true)
+if [[ $symbols == *san_* ]]; then
+	echo "a sanitizer wants to be loaded first: no server dies at a chosen moment"
+elif [[ $symbols != *' read@'* ]]; then
+	echo "$fuse is static: no server dies at a chosen moment"
+else
+	gcc -shared -fPIC -O1 -std=gnu11 -Wall -Werror -I"$sources/core" -I"$sources/tools/lib" \
+		-I"$sources/lib" -I"$sources/tools/fuse" -o death.so death.c -ldl ||
+		fail "cannot compile death.c"
+	deaths=yes
+fi
+
+# serve_to_die MOMENT NAME VOLUME [OPTION...]: as serve, with a server that dies there, once.
+serve_to_die() {
+	: >death
+	LD_PRELOAD="$dir/death.so" DEATH_AT="$1" DEATH_FILE="$dir/death" serve "${@:2}"
+}
+
+# died: the server has died at the chosen moment; the keeper has started another one.
+died() {
+	[[ ! -e death ]] || fail "no server has died"
+	checks=$((checks + 1))
+}
