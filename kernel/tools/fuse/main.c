@@ -308,11 +308,11 @@ static int serve(int keeper)
 
 static pid_t server_pid;
 static volatile sig_atomic_t asked;
+static sigset_t while_waiting;	/* the keeper's mask while it waits for its server */
 
 static void on_signal(int sig)
 {
-	(void)sig;
-	asked++;
+	asked += sig != SIGCHLD;
 }
 
 /* The first signal takes the mount away; the server ends with its last user. The second ends it. */
@@ -337,17 +337,34 @@ static int start_server(int keeper)
 	_exit(serve(keeper));
 }
 
+/* From now on signals come only while the keeper waits: so none is lost between look and wait. */
+static void block_signals(void)
+{
+	struct sigaction act = { .sa_handler = on_signal };
+	sigset_t set;
+
+	sigaction(SIGCHLD, &act, NULL);	/* ends the wait */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, &while_waiting);
+	sigdelset(&while_waiting, SIGTERM);
+	sigdelset(&while_waiting, SIGINT);
+	sigdelset(&while_waiting, SIGCHLD);
+}
+
 static int wait_for_server(const struct options *opt)
 {
-	int status, seen = 0;
+	static int obeyed;	/* also of earlier servers: the mount is taken away once */
+	int status;
 
 	for (;;) {
-		if (asked > seen) {
-			obey(opt, seen);
-			seen = asked;
-		}
-		if (waitpid(server_pid, &status, 0) == server_pid)
+		while (obeyed < asked)
+			obey(opt, obeyed++);
+		if (waitpid(server_pid, &status, WNOHANG) == server_pid)
 			return status;
+		sigsuspend(&while_waiting);
 	}
 }
 
@@ -367,8 +384,10 @@ static bool may_restart(void)
 
 static int keep(const struct options *opt)
 {
-	int status = wait_for_server(opt);
+	int status;
 
+	block_signals();
+	status = wait_for_server(opt);
 	while (!WIFEXITED(status) || WEXITSTATUS(status)) {
 		if (asked > 1)
 			return 1;

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -107,11 +108,14 @@ static int run_helper(const char *const argv[], int fd)
 {
 	char number[16];
 	pid_t pid = fork();
+	sigset_t none;
 	int status;
 
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
+		sigemptyset(&none);	/* the keeper blocks signals */
+		sigprocmask(SIG_SETMASK, &none, NULL);
 		snprintf(number, sizeof(number), "%d", fd);
 		if (fd >= 0) {
 			fcntl(fd, F_SETFD, 0);
