@@ -10,6 +10,8 @@
 #   done     it has done the call, and has not noted its reply
 #   reply    it has noted the reply, and has not sent it
 #   replied  it has sent the reply
+# With late:OPCODE it does not die: it stops in that call until the volume has been unmapped, or for
+# three seconds.
 # With wait:0 the keeper sends itself SIGTERM just before it waits for its server.
 cat >death.c <<'END'
 #define _GNU_SOURCE
@@ -17,8 +19,10 @@ cat >death.c <<'END'
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "fuse.h"
 
@@ -26,6 +30,8 @@ cat >death.c <<'END'
 
 static u64 seen[256];	/* requests: their numbers, and in the last byte the opcode */
 static unsigned int next;
+static __thread bool late;
+static bool one_is_late, unmapped;
 
 static bool is_now(const char *moment, unsigned int opcode)
 {
@@ -63,7 +69,38 @@ ssize_t read(int fd, void *buf, size_t len)
 	seen[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % 256] = in->unique << 8 | in->opcode;
 	if (is_now("read", in->opcode))
 		die();
+	late = is_now("late", in->opcode);
+	if (late)
+		__atomic_store_n(&one_is_late, true, __ATOMIC_RELEASE);
 	return n;
+}
+
+/* A call asks for its time before it changes anything. */
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+	REAL(clock_gettime);
+	int i;
+
+	for (i = 0; late && id == CLOCK_REALTIME && i < 300; i++) {
+		if (__atomic_load_n(&unmapped, __ATOMIC_ACQUIRE))
+			break;
+		usleep(10000);
+	}
+	if (id == CLOCK_REALTIME)
+		late = false;
+	return real(id, t);
+}
+
+int munmap(void *at, size_t len)
+{
+	REAL(munmap);
+	int r = real(at, len);
+
+	if (len >= 16 << 20 && __atomic_load_n(&one_is_late, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&unmapped, true, __ATOMIC_RELEASE);
+		sleep(1);
+	}
+	return r;
 }
 
 /* A reply that is kept: struct call is around it. */

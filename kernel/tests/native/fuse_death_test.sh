@@ -12,7 +12,7 @@ if [[ -z $deaths ]]; then
 	exit 0
 fi
 
-INIT=26
+INIT=26 WRITE=16
 make_volume v 64M
 
 # --- the first request of a mount ------------------------------------------------------------
@@ -45,6 +45,27 @@ is "the later mount" tmpfs "$(stat -f -c %T m)"
 umount m
 exec 9>&-
 ended m
+
+# A second signal ends the server while calls are in progress, and one of them is slow. It leaves the
+# volume after that one: no thread finds the volume gone, and no slot stays.
+: >death
+mkdir -p m
+LD_PRELOAD="$dir/death.so" DEATH_AT=late:$WRITE DEATH_FILE="$dir/death" \
+	"$fuse" -f "$memory/v" "$dir/m" 2>>m.log &
+keeper=$!
+servers+=(m)
+soon "it is mounted" 20 mountpoint -q m
+echo slow >m/slow &
+slow=$!
+soon "it is in the call" 20 test ! -e death
+kill -TERM $keeper
+soon "the mount is gone" 10 bash -c '! mountpoint -q m'
+kill -TERM $keeper
+status=0
+wait $keeper || status=$?
+is "the status at the end" 0 $status
+wait $slow || fail "the slow call"
+is "its effect" slow "$("$ctl" cat "$memory/v" /slow)"
 
 clean v
 echo "$checks checks"

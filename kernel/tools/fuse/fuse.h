@@ -132,7 +132,6 @@ void *reserve_room(size_t len);	/* memory that is taken when it is used; NULL: t
 /* member.c: the server as a system */
 int system_join(void);
 void system_leave(void);
-void system_stop_threads(void);
 /*
  * Around everything that changes the volume: no such call is in progress while the volume is
  * frozen. -EINTR: the caller has given up.
@@ -144,6 +143,12 @@ bool system_alive(void);
 
 /* session.c: calls and replies */
 int session_run(void);
+void session_prepare(void);	/* from now on fs.stopping ends waits for other systems */
+/*
+ * Begins no further call, and lets no thread do anything after its present one. False: some have
+ * not ended within that time.
+ */
+bool session_stop(unsigned int seconds);
 extern __thread struct worker *self;
 #define IN	((const struct fuse_in_header *)self->call->in)
 #define ARG(type) ((const type *)call_arg(sizeof(type)))

@@ -244,6 +244,22 @@ static int make_absolute(struct options *opt)
 
 /* --- the server ----------------------------------------------------------------------------- */
 
+/* Two threads may want that at once: the mount has ended, and a signal came. */
+static void leave_once(void)
+{
+	static bool begun;
+
+	if (__atomic_exchange_n(&begun, true, __ATOMIC_SEQ_CST))
+		for (;;)
+			pause();
+	locks_stop();
+	system_leave();
+}
+
+/*
+ * The volume is left when no thread uses it any more. If a call does not end, this is a death like
+ * any other: the next system replays what was committed.
+ */
 static void *stop_on_signal(void *arg)
 {
 	int sig;
@@ -251,10 +267,15 @@ static void *stop_on_signal(void *arg)
 	sigwait(arg, &sig);
 	if (fs.opt.kept)
 		_exit(STATUS_AGAIN);	/* to the keeper, 0 would mean that the mount has ended */
-	sg_store64(&fs.stopping, 1);
-	sleep(1);	/* calls that wait for another system end with EINTR */
-	locks_stop();
-	system_leave();
+	if (!session_stop(LEAVE_S)) {
+		tool_warn("%s: calls have not ended within %d s: the server ends without leaving",
+			  fs.opt.volume, LEAVE_S);
+		_exit(0);
+	}
+	/* a join, if it is one, ends with the interruption, and the server with it */
+	if (!__atomic_load_n(&fs.joined, __ATOMIC_ACQUIRE))
+		sleep(LEAVE_S);
+	leave_once();
 	_exit(0);
 }
 
@@ -281,6 +302,7 @@ static int serve(int keeper)
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+	session_prepare();
 	catch_signals();
 	if (system_join())
 		return 1;
@@ -297,10 +319,8 @@ static int serve(int keeper)
 			return 1;
 		}
 	}
-	locks_start();
 	err = session_run();
-	locks_stop();
-	system_leave();
+	leave_once();
 	return err ? 1 : 0;
 }
 

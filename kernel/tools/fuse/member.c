@@ -146,12 +146,17 @@ static u64 reach(struct sg_vol *vol)
 static struct {
 	pthread_t thread[4];
 	unsigned int n;
-	bool stop;
+	bool stop, settled;	/* settled: the last of them, which frees removed files, ends first */
 } threads;
 
 static bool stopped(void)
 {
 	return __atomic_load_n(&threads.stop, __ATOMIC_RELAXED);
+}
+
+static bool settled(void)
+{
+	return stopped() || __atomic_load_n(&threads.settled, __ATOMIC_RELAXED);
 }
 
 static void sleep_ms(int ms)
@@ -243,13 +248,16 @@ static void *acknowledge(void *arg)
 
 static void *settle(void *arg)
 {
-	while (!stopped()) {
+	unsigned int ms;
+
+	while (!settled()) {
 		nodes_settle();
 		if (change_try()) {
 			sg_settle(arg);
 			change_end();
 		}
-		sleep_ms(SETTLE_MS);
+		for (ms = 0; ms < SETTLE_MS && !settled(); ms += 50)
+			usleep(50000);
 	}
 	return NULL;
 }
@@ -267,7 +275,7 @@ static void *freeze_watch(void *arg)
 
 static int start_threads(void)
 {
-	void *(*const work[])(void *) = { watch, acknowledge, settle, freeze_watch };
+	void *(*const work[])(void *) = { watch, acknowledge, freeze_watch, settle };
 
 	fs.vol.maintained = true;
 	fs.vol.freeze_watched = true;
@@ -277,7 +285,17 @@ static int start_threads(void)
 	return 0;
 }
 
-void system_stop_threads(void)
+static void stop_settling(void)
+{
+	if (threads.n < 4)
+		return;
+	__atomic_store_n(&threads.settled, true, __ATOMIC_RELAXED);
+	sg_settle_stop(VOL, true);
+	pthread_join(threads.thread[--threads.n], NULL);
+	sg_settle_stop(VOL, false);
+}
+
+static void system_stop_threads(void)
 {
 	__atomic_store_n(&threads.stop, true, __ATOMIC_RELAXED);
 	sg_settle_stop(VOL, true);
@@ -437,10 +455,10 @@ int system_join(void)
 			tool_error("%s: %s", fs.opt.volume, strerror(-err));
 		return err;
 	}
-	fs.joined = true;
 	node_inherit();
 	if (fs.opt.read_only)
 		fs.vol.read_only = true;
+	__atomic_store_n(&fs.joined, true, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -448,6 +466,7 @@ void system_leave(void)
 {
 	if (!fs.joined)
 		return;
+	stop_settling();	/* it has nodes, too */
 	node_close_all();
 	system_stop_threads();
 	sg_leave(VOL);

@@ -38,7 +38,8 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t ended;
 	struct worker worker[WORKERS_MAX];
-	unsigned int running, reading;
+	unsigned int running, reading, busy;
+	bool closed;		/* no further call is begun */
 	bool taken[CALLS];	/* calls in use */
 	struct call *queue[CALLS];
 	unsigned int queued;
@@ -432,7 +433,7 @@ static bool take_waiting(void)
 	if (!__atomic_load_n(&pool.queued, __ATOMIC_RELAXED))
 		return false;
 	pthread_mutex_lock(&pool.lock);
-	c = take_queued(0);
+	c = pool.closed ? NULL : take_queued(0);
 	if (c) {
 		give_call(self->call);
 		self->call = c;
@@ -472,8 +473,51 @@ static bool read_call(bool *got)
 	return n >= 0 || errno == EINTR || errno == ENOENT || errno == EAGAIN;
 }
 
+/* Another thread ends the server (session_stop()): nothing may be done any more. pool.lock is held. */
+static void stay_out(void)
+{
+	pthread_mutex_unlock(&pool.lock);
+	for (;;)
+		pause();
+}
+
+static void busy_begin(void)
+{
+	pthread_mutex_lock(&pool.lock);
+	if (pool.closed)
+		stay_out();
+	pool.busy++;
+	pthread_mutex_unlock(&pool.lock);
+}
+
+static void busy_end(void)
+{
+	pthread_mutex_lock(&pool.lock);
+	pool.busy--;
+	if (pool.closed)
+		pthread_cond_broadcast(&pool.ended);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+bool session_stop(unsigned int seconds)
+{
+	struct timespec until;
+	int err = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	sg_store64(&fs.stopping, 1);	/* waits for other systems end with EINTR */
+	pthread_mutex_lock(&pool.lock);
+	pool.closed = true;
+	while (pool.busy && !err)
+		err = pthread_cond_timedwait(&pool.ended, &pool.lock, &until);
+	pthread_mutex_unlock(&pool.lock);
+	return !err;
+}
+
 static void serve_one(void)
 {
+	busy_begin();
 	if (IN->opcode == FUSE_INTERRUPT) {
 		interrupt();
 		self->call->state = CALL_FREE;
@@ -485,6 +529,7 @@ static void serve_one(void)
 			handle();
 		count_reading(1);
 	}
+	busy_end();
 }
 
 /* Calls that an earlier server has left. One thread goes on reading. */
@@ -497,9 +542,11 @@ static void serve_left(void)
 	pthread_mutex_unlock(&pool.lock);
 	if (!may)
 		return;
+	busy_begin();
 	while (take_waiting())
 		handle();
 	count_reading(1);
+	busy_end();
 }
 
 /* Enough others read: a burst of calls is over, and this thread ends. It counts no more. */
@@ -533,7 +580,7 @@ static void *work(void *arg)
 	self->used = false;
 	pool.reading -= !spare;
 	pool.running--;
-	pthread_cond_signal(&pool.ended);
+	pthread_cond_broadcast(&pool.ended);
 	pthread_mutex_unlock(&pool.lock);
 	return NULL;
 }
@@ -634,18 +681,27 @@ static void take_over(void)
 	}
 }
 
+void session_prepare(void)
+{
+	sg_interrupt_hook = interrupted;
+}
+
 int session_run(void)
 {
 	int err = fs.kept->begun ? 0 : begin();
 
 	if (err)
 		return err;
-	sg_interrupt_hook = interrupted;
+	busy_begin();
+	locks_start();
 	take_over();
+	busy_end();
 	pthread_mutex_lock(&pool.lock);
 	start_worker();
 	while (pool.running)
 		pthread_cond_wait(&pool.ended, &pool.lock);
+	if (pool.closed)
+		stay_out();
 	pthread_mutex_unlock(&pool.lock);
 	return 0;
 }
