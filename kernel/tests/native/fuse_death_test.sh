@@ -12,7 +12,7 @@ if [[ -z $deaths ]]; then
 	exit 0
 fi
 
-INIT=26 WRITE=16
+INIT=26 WRITE=16 SETXATTR=21 REMOVEXATTR=24
 make_volume v 64M
 
 # --- the first request of a mount ------------------------------------------------------------
@@ -23,6 +23,28 @@ for moment in read reply replied; do
 	died
 	leave m
 done
+
+# --- calls that cannot be done twice ----------------------------------------------------------
+
+# repeated WHAT OPCODE PYTHON: the server dies when it has done that call, and the next one repeats it.
+repeated() {
+	serve_to_die "done:$2" m v
+	timeout -s KILL 20 "${python[@]}" -c "import os; $3" || fail "$1, repeated"
+	died
+	leave m
+}
+serve m v
+: >m/f
+"${python[@]}" -c 'import os; os.setxattr("m/f", "user.x", b"1")'
+leave m
+repeated "an attribute is made" $SETXATTR 'os.setxattr("m/f", "user.y", b"2", os.XATTR_CREATE)'
+repeated "it is replaced" $SETXATTR 'os.setxattr("m/f", "user.y", b"3", os.XATTR_REPLACE)'
+repeated "it is removed" $REMOVEXATTR 'os.removexattr("m/f", "user.x")'
+serve m v
+is "attributes" "['user.y'] b'3'" "$("${python[@]}" -c 'import os
+print(os.listxattr("m/f"), os.getxattr("m/f", "user.y"))')"
+rm m/f
+leave m
 
 # --- signals to the keeper -------------------------------------------------------------------
 
