@@ -12,7 +12,7 @@ if [[ -z $deaths ]]; then
 	exit 0
 fi
 
-INIT=26 WRITE=16 SETXATTR=21 REMOVEXATTR=24
+INIT=26 WRITE=16 SETXATTR=21 REMOVEXATTR=24 INTERRUPT=36
 make_volume v 64M
 
 # --- the first request of a mount ------------------------------------------------------------
@@ -44,6 +44,51 @@ serve m v
 is "attributes" "['user.y'] b'3'" "$("${python[@]}" -c 'import os
 print(os.listxattr("m/f"), os.getxattr("m/f", "user.y"))')"
 rm m/f
+leave m
+
+# --- interrupts -----------------------------------------------------------------------------
+
+# The kernel sends an interrupt once. A server that has read it dies, and the next one heeds it.
+program locks
+machine=$tools/../tests/machine
+[[ -x $machine ]] || fail "no $machine: make build PART=test-programs"
+coproc system { exec "$machine"; }
+# say LINE: a command for another system.
+say() {
+	local answer
+	echo "$*" >&"${system[1]}"
+	read -r -t 60 -u "${system[0]}" answer || fail "no answer to '$*'"
+	[[ $answer == ok ]] || fail "$*: $answer"
+	checks=$((checks + 1))
+}
+# interrupted WHAT NUMBER COMMAND...: COMMAND waits in the system call with that number, and ends by a signal although the server dies.
+interrupted() {
+	local pid
+	: >death
+	"${@:3}" >got 2>&1 &
+	pid=$!
+	soon "$1: it waits" 20 grep -q "^$2 " "/proc/$pid/syscall"
+	kill -TERM $pid
+	soon "$1: it ends" 20 bash -c "! kill -0 $pid"
+	wait $pid && fail "$1: it has succeeded"
+	died
+}
+serve_to_die read:$INTERRUPT m v
+: >m/f
+say join "$memory/v" 11111111-2222-3333-4444-555555555501 1
+say hold 0 f
+interrupted "a call" 1 "${python[@]}" -c 'import os
+os.write(os.open("m/f", os.O_WRONLY | os.O_APPEND), b"x")'
+say let 0 f
+./locks hold flock ex 0 0 m/l >held &
+holder=$!
+soon "held" 5 grep -q held held
+interrupted "a wait for a lock" 73 ./locks wait flock ex 0 0 m/l
+end $holder
+is "it has left no lock" got "$(timeout 20 ./locks wait flock ex 0 0 m/l)"
+is "it has written nothing" 0 "$(stat -c %s m/f)"
+say leave 0
+rm m/f m/l
 leave m
 
 # --- signals to the keeper -------------------------------------------------------------------

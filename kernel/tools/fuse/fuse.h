@@ -47,11 +47,12 @@ enum { CALL_FREE, CALL_READING, CALL_QUEUED, CALL_RUNNING, CALL_DONE };
  * @state: CALL_...; @now: time of what it changes.
  * @repeated: an earlier server has begun it, and may have done it. @note: what the handler wants to
  *   know about that attempt.
+ * @interrupted: the number of the request whose caller wants to end it: this one, or an older one.
  * @reply, @reply_len: the reply, while it is CALL_DONE.
  * @in: the request, with its head.
  */
 struct call {
-	u64 state, now, note[4];
+	u64 state, now, note[4], interrupted;
 	u32 reply_len, repeated;
 	u8 reply[REPLY_KEPT];
 	u8 in[CALL_BYTES] __attribute__((aligned(64)));
@@ -71,13 +72,16 @@ struct kept_lock {
 	u32 pid;
 	u8 kind, exclusive;
 };
+/* @unique: 0: unused. @answered: @err is the answer, and the table has the lock if it is granted. */
 struct kept_wait {
-	u64 unique, id;		/* unique 0: unused */
+	u64 unique, id;
+	u32 interrupted, answered;
+	s32 err;
 	struct fuse_lk_in in;
 };
 
 /* Another number for each change of what follows, or of its meaning. */
-#define KEPT_LAYOUT	1
+#define KEPT_LAYOUT	2
 
 struct inherited {
 	u64 layout;		/* KEPT_LAYOUT, once a server has used it */
@@ -97,14 +101,13 @@ struct inherited {
 /**
  * struct worker - a thread that handles calls.
  * @call: its present call; @unique: its number, 0: none; @since: when it began (sg_ticks()).
- * @interrupted: the number of the call that its caller wants to end.
  * @out: room for a reply with data, made by the first one.
  */
 struct worker {
 	pthread_t thread;
 	bool used;
 	struct call *call;
-	u64 unique, since, interrupted;
+	u64 unique, since;
 	u8 *out;
 };
 
@@ -257,7 +260,9 @@ int op_setlk(void);
 int op_flush(void);
 void locks_release(u64 id, u64 fh, u64 flock_owner, bool flock);
 bool locks_interrupt(u64 unique);
-void locks_start(void);
+bool locks_wait(u64 unique);	/* this request waits for a lock */
+void locks_start(void);		/* takes what the last server had; nothing is granted yet */
+void locks_serve(void);
 void locks_stop(void);
 
 #endif

@@ -242,6 +242,8 @@ static struct kept_wait *keep_wait(u64 unique, u64 id, const struct fuse_lk_in *
 		return NULL;
 	w->id = id;
 	w->in = *in;
+	w->interrupted = 0;
+	w->answered = 0;
 	__atomic_store_n(&w->unique, unique, __ATOMIC_RELEASE);
 	return w;
 }
@@ -258,6 +260,7 @@ static bool stand_by(struct kept_wait *kept, const struct sg_userlock *want,
 	w->want = *want;
 	w->want.brief = true;
 	w->wait = *wait;
+	w->interrupted = kept->interrupted;
 	w->next = waits.first;
 	waits.first = w;
 	waits.again = true;
@@ -317,14 +320,34 @@ int op_setlk(void)
 	return err ? err : reply(NULL, 0);
 }
 
+/* waits.lock is held */
+static struct waiter *find_waiter(u64 unique)
+{
+	struct waiter *w = waits.first;
+
+	while (w && w->kept->unique != unique)
+		w = w->next;
+	return w;
+}
+
+bool locks_wait(u64 unique)
+{
+	bool found;
+
+	pthread_mutex_lock(&waits.lock);
+	found = find_waiter(unique);
+	pthread_mutex_unlock(&waits.lock);
+	return found;
+}
+
 bool locks_interrupt(u64 unique)
 {
 	struct waiter *w;
 
 	pthread_mutex_lock(&waits.lock);
-	for (w = waits.first; w && w->kept->unique != unique; w = w->next)
-		;
+	w = find_waiter(unique);
 	if (w) {
+		w->kept->interrupted = 1;	/* also for the next server */
 		w->interrupted = true;
 		waits.again = true;
 		pthread_cond_signal(&waits.changed);
@@ -358,6 +381,16 @@ static int try_again(struct waiter *w)
 	return err;
 }
 
+/*
+ * If the server dies in here, the next one only answers again: a process that has its answer may
+ * have released that lock by then.
+ */
+static void end_wait(struct kept_wait *w)
+{
+	answer(w->unique, w->err, NULL, 0);
+	__atomic_store_n(&w->unique, 0, __ATOMIC_RELEASE);
+}
+
 /* waits.lock is held. True: a request has been answered. */
 static bool try_all(void)
 {
@@ -372,8 +405,9 @@ static bool try_all(void)
 			continue;
 		}
 		*at = w->next;
-		answer(w->kept->unique, err, NULL, 0);
-		__atomic_store_n(&w->kept->unique, 0, __ATOMIC_RELEASE);
+		w->kept->err = err;
+		__atomic_store_n(&w->kept->answered, 1, __ATOMIC_RELEASE);
+		end_wait(w->kept);
 		free(w);
 		any = true;
 	}
@@ -448,11 +482,19 @@ void locks_start(void)
 	for (w = k->wait; w < k->wait + WAITS_KEPT; w++) {
 		struct sg_userlock want = lock_of(&w->in);
 
-		if (w->unique && !stand_by(w, &want, &none))
-			answer(w->unique, -ENOLCK, NULL, 0);
+		if (w->unique && !w->answered && stand_by(w, &want, &none))
+			continue;
+		if (w->unique && !w->answered)
+			w->err = -ENOLCK;
+		if (w->unique)
+			end_wait(w);
 	}
-	waits.running = !pthread_create(&waits.thread, NULL, serve_waits, NULL);
 	pthread_mutex_unlock(&waits.lock);
+}
+
+void locks_serve(void)
+{
+	waits.running = !pthread_create(&waits.thread, NULL, serve_waits, NULL);
 }
 
 void locks_stop(void)

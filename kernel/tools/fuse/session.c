@@ -84,7 +84,7 @@ static bool interrupted(void)
 {
 	if (sg_load64(&fs.stopping))
 		return true;
-	return self && self->unique && sg_load64(&self->interrupted) == self->unique &&
+	return self && self->unique && sg_load64(&self->call->interrupted) == self->unique &&
 	       sg_ticks() - self->since > HEED_NS;
 }
 
@@ -310,16 +310,26 @@ static void give_call(struct call *c)
 	pool.taken[c - fs.kept->call] = false;
 }
 
+/* One that an earlier server has begun may be done: only its handler knows. */
 static bool interrupt_queued(u64 unique)
 {
+	bool repeated = false;
 	struct call *c;
+	unsigned int i;
 
 	pthread_mutex_lock(&pool.lock);
-	c = take_queued(unique);
-	if (c)
+	for (i = 0; i < pool.queued && head_of(pool.queue[i])->unique != unique; i++)
+		;
+	c = i < pool.queued ? pool.queue[i] : NULL;
+	repeated = c && c->repeated;
+	if (repeated) {
+		sg_store64(&c->interrupted, unique);
+	} else if (c) {
+		take_queued(unique);
 		give_call(c);
+	}
 	pthread_mutex_unlock(&pool.lock);
-	if (c)
+	if (c && !repeated)
 		put(unique, -EINTR, NULL, 0);
 	return c;
 }
@@ -334,7 +344,7 @@ static void interrupt(void)
 		return;
 	for (k = 0; k < WORKERS_MAX; k++) {
 		if (sg_load64(&pool.worker[k].unique) == i->unique) {
-			sg_store64(&pool.worker[k].interrupted, i->unique);
+			sg_store64(&pool.worker[k].call->interrupted, i->unique);
 			return;
 		}
 	}
@@ -463,6 +473,7 @@ static bool read_call(bool *got)
 
 	c->now = 0;
 	c->repeated = 0;
+	c->interrupted = 0;
 	memset(c->note, 0, sizeof(c->note));
 	((struct fuse_in_header *)c->in)->len = 0;
 	c->state = CALL_READING;
@@ -661,18 +672,44 @@ static bool is_left(const struct call *c)
 		!is_quick(head_of(c)->opcode) && head_of(c)->opcode != FUSE_INIT);
 }
 
+/* A request of an earlier server, which has read the interrupt, too, and not heeded it. */
+static void interrupt_left(u64 unique)
+{
+	unsigned int i;
+
+	locks_interrupt(unique);
+	for (i = 0; i < CALLS; i++)
+		if (is_left(&fs.kept->call[i]) && head_of(&fs.kept->call[i])->unique == unique)
+			fs.kept->call[i].interrupted = unique;
+}
+
+static void take_interrupts(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < CALLS; i++) {
+		const struct call *c = &fs.kept->call[i];
+		const struct fuse_interrupt_in *in = (const void *)(head_of(c) + 1);
+
+		if (c->state == CALL_READING && head_of(c)->opcode == FUSE_INTERRUPT &&
+		    head_of(c)->len >= sizeof(*head_of(c)) + sizeof(*in))
+			interrupt_left(in->unique);
+	}
+}
+
 /* Give the replies that an earlier server has kept, and queue the calls that it had begun. */
 static void take_over(void)
 {
 	unsigned int i;
 
+	take_interrupts();
 	for (i = 0; i < CALLS; i++) {
 		struct call *c = &fs.kept->call[i];
 
 		if (c->state == CALL_DONE && write(fs.fd, c->reply, c->reply_len) < 0 &&
 		    errno != ENOENT)
 			tool_warn("a reply of the last server is lost: %s", strerror(errno));
-		if (is_left(c)) {
+		if (is_left(c) && !locks_wait(head_of(c)->unique)) {
 			c->repeated = 1;
 			pool.taken[i] = true;
 			pool.queue[pool.queued++] = c;
@@ -696,6 +733,7 @@ int session_run(void)
 	busy_begin();
 	locks_start();
 	take_over();
+	locks_serve();
 	busy_end();
 	pthread_mutex_lock(&pool.lock);
 	start_worker();
