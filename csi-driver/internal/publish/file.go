@@ -56,6 +56,8 @@ type File struct {
 
 	mu         sync.Mutex
 	publishing map[string]int // calls, by the name of their volume
+	ending     map[string]int // calls that wait for the end of a volume's server
+	ended      chan struct{}  // closed when such a call has waited, and made anew
 }
 
 var _ Presenter = (*File)(nil)
@@ -66,23 +68,45 @@ func NewFile(m *mounts.Mounter, z spacer) *File { return &File{m: m, zone: z} }
 // NewServedFile gives pods mounts by servers. group is QEMU's; device opens /dev/fuse.
 func NewServedFile(m *mounts.Mounter, z spacer, group int, servers Servers, device func() (*os.File, error)) *File {
 	by := &served{m, servers, device}
-	return &File{m: m, zone: z, by: by, pods: &Mounted{m, by, group}, publishing: map[string]int{}}
+	return &File{m: m, zone: z, by: by, pods: &Mounted{m, by, group},
+		publishing: map[string]int{}, ending: map[string]int{}, ended: make(chan struct{})}
 }
 
 // mounts reports whether a pod gets a mount.
 func (f *File) mounts(o Options) bool { return f.pods != nil && !o.Machine }
 
-// begin keeps the stage of a volume until end is called.
-func (f *File) begin(v pool.Volume) (end func()) {
+// begin keeps the stage of a volume until end is called. It waits for calls that end the volume's last
+// server: they know the server by the volume's name, and would end the next one.
+func (f *File) begin(ctx context.Context, v pool.Volume) (end func(), err error) {
+	for {
+		busy := f.begun(v.Name)
+		if busy == nil {
+			return func() { f.count(f.publishing, v.Name, -1) }, nil
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, errkind.New(errkind.Busy, "volume %s: its last server has not ended yet", v.Name)
+		}
+	}
+}
+
+// begun counts a call that publishes a volume, or returns a channel that is closed later.
+func (f *File) begun(name string) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.publishing[v.Name]++
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.publishing[v.Name]--; f.publishing[v.Name] == 0 {
-			delete(f.publishing, v.Name)
-		}
+	if f.ending[name] > 0 {
+		return f.ended
+	}
+	f.publishing[name]++
+	return nil
+}
+
+func (f *File) count(calls map[string]int, name string, by int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if calls[name] += by; calls[name] == 0 {
+		delete(calls, name)
 	}
 }
 
@@ -111,7 +135,11 @@ func (f *File) mayBe(v pool.Volume, o Options) error {
 
 // give mounts the volume for a pod, in the shell at the staging path, and binds it from there.
 func (f *File) give(ctx context.Context, v pool.Volume, staging, target string, o Options) error {
-	defer f.begin(v)()
+	end, err := f.begin(ctx, v)
+	if err != nil {
+		return err
+	}
+	defer end()
 	at, err := f.m.At(target)
 	if err != nil {
 		return err
@@ -139,11 +167,40 @@ func (f *File) give(ctx context.Context, v pool.Volume, staging, target string, 
 	return f.pods.Publish(ctx, v, path, target, o)
 }
 
-// tidy lets no call begin to publish meanwhile: it would bind a stage that is being unmounted.
-func (f *File) tidy() ([]string, error) {
+// tidy unmounts stages that no pod uses, and returns the volumes that are mounted nowhere any more:
+// those, and others that were mounted at path. No call begins to publish meanwhile: it would bind a
+// stage that is being unmounted. None publishes the returned volumes until mayBegin is called.
+func (f *File) tidy(before []mount.MountInfo, path string) (gone []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.by.tidy(f.publishing)
+	if gone, err = f.by.tidy(f.publishing); err != nil {
+		return nil, err
+	}
+	left, err := f.by.left(servedAt(before, path))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range left {
+		// A call that publishes the volume waits for the last server itself.
+		if f.publishing[name] == 0 && !slices.Contains(gone, name) {
+			gone = append(gone, name)
+		}
+	}
+	for _, name := range gone {
+		f.ending[name]++
+	}
+	return gone, nil
+}
+
+// mayBegin lets calls publish the volumes that tidy has returned.
+func (f *File) mayBegin(gone []string) {
+	for _, name := range gone {
+		f.count(f.ending, name, -1)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.ended)
+	f.ended = make(chan struct{})
 }
 
 // Withdraw also ends the servers of volumes that no pod uses any more.
@@ -167,16 +224,12 @@ func (f *File) Withdraw(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	gone, err := f.tidy()
+	gone, err := f.tidy(before, path)
 	if err != nil {
 		return err
 	}
+	defer f.mayBegin(gone)
 	failpoint.Reached(ctx, "fuse: unmounted")
-	more, err := f.by.left(servedAt(before, path))
-	if err != nil {
-		return err
-	}
-	gone = append(gone, more...)
 	for _, name := range gone {
 		if err := f.by.servers.Gone(ctx, name); err != nil {
 			return err
@@ -311,7 +364,11 @@ func (f *File) Direct(ctx context.Context, v pool.Volume, target string, o Optio
 		return err
 	}
 	if f.mounts(o) && (at == nil || !isShell(v, at)) {
-		defer f.begin(v)()
+		end, err := f.begin(ctx, v)
+		if err != nil {
+			return err
+		}
+		defer end()
 		return f.pods.Direct(ctx, v, target, o)
 	}
 	if at == nil || !mounts.ReadOnly(at) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,6 +27,7 @@ type servers struct {
 	waited  []string // for their ends
 	err     error    // of the next start
 	silent  error    // of questions
+	wait    func()   // in the next wait for an end
 }
 
 func (s *servers) Serve(_ context.Context, name, _ string, options []string, _ *os.File) error {
@@ -44,6 +46,10 @@ func (s *servers) Serving(_ context.Context, name string) (bool, error) {
 
 func (s *servers) Gone(_ context.Context, name string) error {
 	s.waited = append(s.waited, name)
+	if wait := s.wait; wait != nil {
+		s.wait = nil
+		wait()
+	}
 	delete(s.serving, name)
 	return nil
 }
@@ -197,12 +203,68 @@ func TestCutOff(t *testing.T) {
 	if err := w.table.Unmount(w.path("a")); err != nil {
 		t.Fatal(err)
 	}
-	end := w.begin(w.v)
+	end, err := w.begin(context.Background(), w.v)
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.withdraw("elsewhere")
 	w.want("in progress", "staging:tmpfs staging/.stargate/files:fuse.stargatefs", 4)
 	end()
 	w.withdraw("elsewhere")
 	w.want("ended", "staging:tmpfs", 4)
+}
+
+// A call that ends the server of another volume, which no pod uses, must not end the next server of
+// that volume.
+func TestEndsOnlyThatServer(t *testing.T) {
+	w := newServedWorld(t)
+	w.stage(Options{})
+	w.published("a", Options{})
+	if err := w.table.Unmount(w.path("a")); err != nil {
+		t.Fatal(err)
+	}
+	staging, elsewhere, b := w.path("staging"), w.path("elsewhere"), w.path("b")
+	waits, ends := make(chan struct{}), make(chan struct{})
+	w.wait = func() { close(waits); <-ends }
+	withdrawn, published := make(chan error, 1), make(chan error, 1)
+	go func() { withdrawn <- w.Withdraw(context.Background(), elsewhere) }()
+	<-waits
+	hurried, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	if err := w.Publish(hurried, w.v, staging, b, Options{}); !errkind.Is(err, errkind.Busy) {
+		t.Errorf("a call with little time, while the server ends: %v", err)
+	}
+	go func() { published <- w.Publish(context.Background(), w.v, staging, b, Options{}) }()
+	select {
+	case err := <-published:
+		t.Errorf("published before the last server has ended: %v", err)
+		published <- err
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(ends)
+	for what, done := range map[string]chan error{"withdraw": withdrawn, "publish": published} {
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, is := w.serving["v"]; !is {
+		t.Error("the new server was ended")
+	}
+	w.want("published", "staging:tmpfs staging/.stargate/files:fuse.stargatefs b:fuse.stargatefs", 2)
+	// A path of a volume that is being published: that call waits for the server itself.
+	if err := w.table.Unmount(filepath.Join(staging, hidden, stage)); err != nil {
+		t.Fatal(err)
+	}
+	end, err := w.begin(context.Background(), w.v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.waited = nil
+	w.withdraw("b")
+	if len(w.waited) > 0 {
+		t.Errorf("the end of %v was waited for", w.waited)
+	}
+	end()
 }
 
 // A mount whose server will not come back is replaced for new pods. One whose keeper does not
