@@ -432,14 +432,14 @@ static ssize_t sgfs_append_piece(struct inode *inode, u64 pos, struct iov_iter *
 	return err ?: (ssize_t)copied;
 }
 
-/* @buf: of an atomic write, or NULL. */
+/* @buf: of an atomic write, or NULL. @filled: holes were filled, in the part that failed, too. */
 static ssize_t sgfs_append_pieces(struct inode *inode, u64 pos, struct iov_iter *from, void *buf,
-				  s64 now)
+				  s64 now, bool *filled)
 {
 	ssize_t done = 0, n = 0;
 
 	while (iov_iter_count(from)) {
-		n = buf ? sgfs_append_unit(inode, pos + done, from, buf, now) :
+		n = buf ? sgfs_append_unit(inode, pos + done, from, buf, now, filled) :
 			  sgfs_append_piece(inode, pos + done, from, now, !done);
 		if (n <= 0)
 			break;
@@ -456,8 +456,9 @@ static ssize_t sgfs_append_once(struct kiocb *iocb, struct iov_iter *from, void 
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	size_t asked = iov_iter_count(from);
-	u64 size;
+	bool filled = false;
 	ssize_t n;
+	u64 size;
 
 	if (fault_in_iov_iter_readable(from, iov_iter_count(from)) == iov_iter_count(from))
 		return -EFAULT;
@@ -470,10 +471,12 @@ static ssize_t sgfs_append_once(struct kiocb *iocb, struct iov_iter *from, void 
 	if (n > 0)
 		n = sgfs_atomic_allowed(iocb, from, asked) ?: n;
 	if (n > 0)
-		n = sgfs_append_pieces(inode, iocb->ki_pos, from, buf, now);
+		n = sgfs_append_pieces(inode, iocb->ki_pos, from, buf, now, &filled);
 	sg_append_end(sgfs_vol(inode), sgfs_ref(inode));
-	if (n > 0)
-		sgfs_show_filled(inode, iocb->ki_pos, n);
+	/* bad memory: the unit that failed has filled the hole at the old end, and made it grow */
+	if (n > 0 || filled)
+		sgfs_show_filled(inode, iocb->ki_pos,
+				 max_t(ssize_t, n, 0) + (filled ? SG_ATOMIC_MAX : 0));
 	return n;
 }
 
@@ -483,6 +486,7 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 	bool atomic = sgfs_writes_atomic(iocb, inode);
 	void *buf = atomic ? sgfs_atomic_buffer(from) : NULL;
 	struct sg_nospace nospace = {};
+	loff_t before = i_size_read(inode);
 	s64 now = sgfs_now(inode);
 	unsigned int tries = 0;
 	ssize_t n;
@@ -506,10 +510,10 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (unlikely(buf))
 		kvfree(buf);
 	sgfs_refresh(inode);
-	if (n > 0) {
+	if (n > 0)
 		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, n);
+	if (i_size_read(inode) > before)
 		sgfs_map_grown(inode);
-	}
 	return n ?: -EFAULT;
 }
 

@@ -508,6 +508,44 @@ static void bad_meanwhile(void)
 	logged_world_end();
 }
 
+/* An append fails so: its caller has to show the filled hole and the new size all the same. */
+static void bad_meanwhile_in_append(void)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1, .flags = SG_FL_ATOMIC };
+	static u8 there[SG_PAGE];
+	u64 half = SG_PAGE / 2, size;
+	bool filled = false;
+	struct sg_iref g;
+	struct sg_run run;
+
+	test_note("%s", __func__);
+	logged_world();
+	CHECK_OK(sg_create(&lives.v, &lives.root, "g", 1, &new, &g));
+	CHECK_OK(sg_extend(&lives.v, &g, half, 1));
+	CHECK_OK(sg_allocate(&lives.v, &g, 1, 2));
+	sg_set_mapper(&lives.v, &g, false, true);
+	CHECK_OK(sg_walk(&lives.v, &g, 1, 2, &run));
+	CHECK_EQ(run.pages, 2);
+	content = mem + run.off - 2 * SG_PAGE;	/* page_is_lost() takes the page 3 behind it */
+	mem_area = sg_area_off(&paused.v, (unsigned int)paused.v.slot, sg_cpu() % paused.v.sb.areas);
+	rec_at_store = page_is_lost;
+	CHECK_OK(sg_append_begin(&paused.v, &g, &size));
+	CHECK_EQ(size, half);
+	CHECK_EQ(sg_write_atomic(&paused.v, &g, half, first, 2 * SG_PAGE + half, SG_WRITE_APPEND, 1,
+				 &filled), -EIO);
+	sg_append_end(&paused.v, &g);
+	CHECK(!rec_at_store);
+	CHECK(filled);
+	CHECK_EQ(sg_iget(&lives.v, &g, size), 3 * SG_PAGE);
+	CHECK_EQ(sg_read(&lives.v, &g, half, there, half), half);
+	CHECK_EQ(memcmp(there, first, half), 0);
+	CHECK_EQ(sg_read(&lives.v, &g, 2 * SG_PAGE, there, SG_PAGE), -EIO);
+	CHECK_EQ(sg_bad_remove(&lives.v, run.off + SG_PAGE, 1), 1);
+	sg_leave(&third.v);
+	sg_leave(&paused.v);
+	logged_world_end();
+}
+
 int main(void)
 {
 	tlog_catch();
@@ -517,6 +555,7 @@ int main(void)
 	fenced_at_end(2, LEN);
 	recoverer_comes_back();
 	bad_meanwhile();
+	bad_meanwhile_in_append();
 	comes_back();
 	is_fenced();
 	beats_on();

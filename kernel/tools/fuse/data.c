@@ -221,7 +221,7 @@ static s64 append_once(const struct sg_iref *ref, const u8 *from, u64 len, s64 n
 		done = err > 0 ? (u64)err : 0;
 	}
 	sg_append_end(VOL, ref);
-	if (done)
+	if (done || filled)	/* filled: also by a unit that then met bad memory */
 		sg_wait_mappers(VOL, ref, true);
 	return done ? (s64)done : err;
 }
