@@ -318,7 +318,7 @@ static void announce(struct growth *g)
 	sg_follow(g->vol);
 }
 
-static void volume_grow_withdraw(struct sg_vol *vol)
+static void end_announcement(struct sg_vol *vol)
 {
 	if (!sg_may_write(vol))
 		store_grow(vol, SG_SIZE_WORD(0, SG_SIZE_NR(grow_word(vol))));
@@ -453,6 +453,20 @@ static bool reads_as_opened(struct sg_vol *vol, u64 off, u64 size, struct sg_sup
 	return sg_super_read(vol, off, size, out) && !sg_super_compare(vol, out);
 }
 
+/*
+ * From here on the size says where the backup superblock is, even if this growth fails. Only the
+ * first growth has to store it.
+ */
+static void note_size(const struct sg_vol *vol, u64 size)
+{
+	u64 *word = sg_at(vol, SG_HOT(size));
+
+	if (sg_cas64(word, 0, size))
+		return;
+	sg_wb(word, 8);
+	sg_fence();
+}
+
 /* The backup superblock in the new last page, which counts as soon as the volume has grown. */
 static int make_last(struct growth *g)
 {
@@ -467,9 +481,26 @@ static int make_last(struct growth *g)
 	sb.generation++;
 	if (sg_may_write(g->vol))
 		return sg_may_write(g->vol);
+	note_size(g->vol, g->from);
 	sg_fresh_zero(g->vol, g->to - SG_PAGE, SG_PAGE);
 	sg_super_store(g->vol, g->to - SG_PAGE, &sb);
 	return 0;
+}
+
+/*
+ * The volume has not grown to @size. A probe that finds the first superblock damaged, and memory up
+ * to there, must not take the volume for that large. One word is swapped, because this system may
+ * be fenced meanwhile: the page is in use then.
+ */
+static void forget_last(struct sg_vol *vol, u64 size)
+{
+	u64 *magic = sg_at(vol, size - SG_PAGE + offsetof(struct sg_super, magic));
+
+	if (sg_bad_listed(vol->base, size - SG_PAGE) || sg_may_write(vol) ||
+	    sg_cas64(magic, SG_MAGIC, 0) != SG_MAGIC)
+		return;
+	sg_wb(magic, 8);
+	sg_fence();
 }
 
 /* --- the commit ----------------------------------------------------------------------------- */
@@ -544,7 +575,15 @@ static void write_down(struct sg_vol *vol)
 		return;
 	}
 	sg_super_store(vol, 0, &sb);
-	volume_grow_withdraw(vol);
+	end_announcement(vol);
+}
+
+/* The volume has not grown to @size, for which this system may not have the memory. */
+static void volume_grow_withdraw(struct sg_vol *vol, u64 size)
+{
+	if (size > sg_size(vol) && size % SG_VOLUME_ALIGN == 0 && size <= room_for(vol, size))
+		forget_last(vol, size);
+	end_announcement(vol);
 }
 
 /* Finishes the growth of a grower that died. grow_lock is held. */
@@ -558,7 +597,7 @@ static void volume_grow_finish(struct sg_vol *vol)
 	if (size && size == sg_size(vol))
 		write_down(vol);
 	else if (size && size <= most(vol))
-		volume_grow_withdraw(vol);
+		volume_grow_withdraw(vol, size);
 }
 
 void sg_grow_settle(struct sg_vol *vol)
@@ -599,14 +638,15 @@ static int volume_grow_to(struct growth *g, unsigned int wait_ms)
 	int err;
 
 	raise(&g->vol->size, g->to);
-	err = make_chunks(g) ?: make_last(g);
+	err = make_chunks(g);
 	if (err)
 		return err;
 	announce(g);
 	end = sg_ticks() + (wait_ms ?: SG_GROW_WAIT_MS) * 1000000ULL;
-	err = wait_for_answers(g, end) ?: wait_for_ends(g, end) ?: commit_locked(g);
+	err = wait_for_answers(g, end) ?: wait_for_ends(g, end) ?: make_last(g) ?:
+	      commit_locked(g);
 	if (err) {
-		volume_grow_withdraw(g->vol);
+		volume_grow_withdraw(g->vol, g->to);
 		return err;
 	}
 	sg_follow(g->vol);

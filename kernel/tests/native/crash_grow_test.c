@@ -98,6 +98,21 @@ static void left(struct sg_vol *v, struct crash_image *img)
 
 /* --- on an unused volume ---------------------------------------------------------------------- */
 
+/*
+ * The memory ends where the new part ends, and the first superblock is torn. The backup of the new
+ * size counts only if the volume has grown.
+ */
+static void torn_first(struct crash_image *img)
+{
+	const struct sg_hot *hot = (const void *)(img->mem + SG_HOT_OFF);
+	struct sg_probe p;
+
+	img->mem[100] ^= 1;
+	sg_search(img->mem, TO, &p);
+	CHECK(p.valid && p.sb.size == (hot->size == TO ? TO : FROM));
+	img->mem[100] ^= 1;
+}
+
 static void next_mount(struct crash *c, struct crash_image *img)
 {
 	struct sg_check_result res;
@@ -108,6 +123,7 @@ static void next_mount(struct crash *c, struct crash_image *img)
 		checked++;
 	}
 	memset(&s, 0, sizeof(s));
+	torn_first(img);
 	CHECK_OK(sg_open(&s.v, img->mem, ROOM, false, NULL));
 	CHECK_OK(sg_join(&s.v, &test_identity, 0, true));
 	test_lapses_over(img->mem);
