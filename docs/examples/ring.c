@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ring produce FILE, ring consume FILE: standard input of the one is standard output of the other,
- * on whichever systems, through a ring in a file of a StargateFS volume. Four bytes say how long a
- * block is; 0: it was the last one.
+ * ring produce FILE, ring consume FILE: the consumer prints the standard input of the producer.
+ * Both may run on any system that mounts the StargateFS volume, and use a ring in FILE. Each block
+ * begins with its length in four bytes. The length 0 ends the stream.
  */
 #include <fcntl.h>
 #include <libgen.h>

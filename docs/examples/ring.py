@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""ring.py produce FILE, ring.py consume FILE: what ring.c does."""
+"""ring.py produce FILE, ring.py consume FILE: this program works like ring.c."""
 
 import mmap
 import os

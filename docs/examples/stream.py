@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""stream.py listen PATH NAME, and then stream.py dial PATH NAME: joins two programs on different
-systems. Each of them prints the standard input of the other one."""
+"""stream.py listen PATH NAME, and then stream.py dial PATH NAME: connects two programs on different
+systems. Each program prints the standard input of the other program."""
 
 import sys
 import threading
@@ -11,7 +11,7 @@ import stargate
 
 
 def dial(path, name):
-    """Tries again until a program listens."""
+    """Retries for 10 s until a program listens."""
     end = time.monotonic() + 10
     while True:
         try:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command leader VOLUME NAME WHO waits until it leads, says so, and leads until it ends. Of all who
-// wait for one NAME, on whichever systems, one leads; when it has died, the next one does, and
-// knows.
+// Command leader VOLUME NAME WHO waits until it is the leader, prints this, and remains the leader
+// until it ends. Of all processes that wait for one NAME, on any system, one is the leader. When
+// the leader dies, the next process becomes the leader, and learns of the death.
 package main
 
 import (
@@ -20,7 +20,7 @@ func lead(volume, name string) (afterDeath bool, err error) {
 	}
 	err = lock.Lock(stargate.Forever)
 	if errors.Is(err, stargate.ErrOwnerDied) {
-		// here a leader takes up what the last one has left half done
+		// A real program repairs here the work that the dead leader did not finish.
 		return true, lock.Consistent()
 	}
 	return false, err

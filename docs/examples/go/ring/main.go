@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ring does what ring.c does: ring produce FILE, ring consume FILE.
+// Command ring works like ring.c: ring produce FILE, ring consume FILE.
 package main
 
 import (
@@ -19,7 +19,8 @@ const (
 	block = 10000
 )
 
-// ring is both sides' view of the file. As a Writer and a Reader it takes and gives bytes in order.
+// ring is the mapped file with its cursor, for both producer and consumer. It implements io.Writer
+// and io.Reader, which keep the order of bytes.
 type ring struct {
 	bytes  []byte
 	cursor *stargate.Cursor

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command stream joins two programs on different systems: stream listen PATH NAME, and then stream
-// dial PATH NAME. It does the same as stream.py: each program prints the other one's standard
-// input.
+// Command stream connects two programs on different systems: first run stream listen PATH NAME,
+// then stream dial PATH NAME. Like stream.py, each program prints the standard input of the other
+// program.
 package main
 
 import (
@@ -27,7 +27,7 @@ func listen(volume, name string) (*stargate.Conn, error) {
 	return c.(*stargate.Conn), nil
 }
 
-// dial tries again until a program listens.
+// dial retries for 10 s until a program listens.
 func dial(volume, name string) (*stargate.Conn, error) {
 	end := time.Now().Add(10 * time.Second)
 	for {
