@@ -38,7 +38,7 @@ END {
 			written["cached", n], written["words", n], written["vectors", n], written["saved", n], \
 			both["cached", n], both["words", n], both["vectors", n], both["saved", n]
 	}
-	printf "\nVectors, registers saved, are faster than words past caches %s, than what is cached and written back\n", \
+	printf "\nVectors with saved registers are faster than words past caches %s. They are faster than cached stores with\n", \
 		from(wins(written, "words"))
-	printf "%s; when it is read at once, than that %s.\n", from(wins(written, "cached")), from(wins(both, "cached"))
+	printf "write-back %s, and also if the data is read immediately %s.\n", from(wins(written, "cached")), from(wins(both, "cached"))
 }

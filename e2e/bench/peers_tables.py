@@ -411,13 +411,13 @@ def targets(data):
                              f"P1's factor is {wanted:.1f}", verdict(statistics.median(got) >= wanted)])
     if "count" in data:
         got = statistics.median(r[2] / r[0] for r in data["count"].rows[OURS, "same"])
-        rows.append(["read of 4 KiB, another one makes files: 99.9 % by half, instructions", short(got),
+        rows.append(["read of 4 KiB while another system makes files: 99.9th percentile / median, instructions", short(got),
                      f"at most {TAIL}", verdict(got <= TAIL)])
     if "tail" in data:
         got, alone, apart = (statistics.median(r[2] / r[0] for r in data["tail"].rows[OURS, other])
                              for other in ("same", "alone", "apart"))
         rows.append(["the same in time, where guests wait for processors", short(got),
-                     f"{short(alone)} when the other one does nothing, {short(apart)} when it does it elsewhere", "no target"])
+                     f"{short(alone)} while the other is idle, {short(apart)} while it makes files on its own tmpfs", "no target"])
     if "memory" in data:
         for key in [k for k in data["memory"].rows if k[0] == OURS]:
             got = copies(data["memory"], key)
@@ -452,9 +452,10 @@ def summary(data):
     parts = ["![how many times as fast](peers.svg)", "\n".join(machine + [f"- measured: {'; '.join(when)}"]),
              targets(data)]
     if "fio" in data:
-        parts += ["How many times as fast StargateFS is, on the mean over all loads of fio (median of the rounds, least "
-                  "and most); *all*: one, two\nand four threads, as P1 has them; *bound*: how many times as fast nothing but "
-                  "copies are. P1 has arithmetic means, which a few loads\nof small blocks carry; the geometric mean is of all loads alike.",
+        parts += ["The table shows how many times as fast StargateFS is, as the mean over all loads of fio (median of the "
+                  "rounds, least and most).\n*all*: one, two and four threads, as in P1. *bound*: the factor of plain "
+                  "copies. P1 has arithmetic means, which a few loads\nof small blocks dominate; the geometric mean "
+                  "weights all loads equally.",
                   factors(data["fio"])]
     return "\n\n".join(parts)
 

@@ -175,9 +175,9 @@ function modelled(    i, key, at, sep) {
 
 function say_first() {
 	if (!first)
-		return "Nothing comes to its end by these lines."
-	return sprintf("**The first thing that breaks**: %s, with %s %s: beyond %s %s, %s of the %s that are aimed at.", \
-		name[first], grouped(at_first), of[mode_of(first)], short(limit[first]), total_unit[first], \
+		return "No limit is reached on these lines."
+	return sprintf("**The first limit**: %s exceeds %s %s at %s %s, which is %s the target of %s.", \
+		name[first], short(limit[first]), total_unit[first], grouped(at_first), of[mode_of(first)], \
 		sprintf("%.1f times", at_first / aim[first]), grouped(aim[first]))
 }
 

@@ -134,8 +134,8 @@ function write_table(    r, s, text, rule) {
 		grouped(count("memcpy", "memcpy-4k")), grouped(count("memcpy", "memcpy-1m")), \
 		grouped(count("memcpy", "memcpy-4m")), "\047s, by vectors", grouped(count("memcpy", "libc-4k")), \
 		grouped(count("memcpy", "libc-1m")), grouped(count("memcpy", "libc-4m"))
-	printf "The median of the repeats of one count was at most %.1f %% above\n", widest / 100
-	print "the least, which is what counts (" widest_of ")."
+	printf "The tables use the least of the repeats. The median of the repeats was at most %.1f %% above\n", widest / 100
+	print "the least (" widest_of ")."
 }
 
 # Instructions that a data path saves compared with map=walk; a negative number is extra cost.
