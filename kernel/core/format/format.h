@@ -3,9 +3,9 @@
  * The bytes of a StargateFS volume. This header is the only place that defines them.
  *
  * Little-endian, x86-64. Every field that can change while the volume is mounted is one naturally
- * aligned 64-bit word. So the journal consists of words (see struct sg_area), and a reader never
- * sees half of a field. All references are volume-relative byte offsets; only file tables hold
- * physical addresses, because the MMU walks them (P1 3.4, D5).
+ * aligned 64-bit word. The journal therefore consists of words (see struct sg_area), and a reader
+ * never sees half of a field. All references are volume-relative byte offsets; only file tables
+ * hold physical addresses, because the MMU walks them (P1 3.4, D5).
  *
  * Layout, in pages of 4 KiB (docs/format.md explains and draws it):
  *
@@ -60,31 +60,38 @@ typedef int64_t s64;
 #define SG_SLOTS		64
 #define SG_AREAS_MAX		16	/* transactions that one system can have in progress */
 
-/* Unknown feature bits: compat is ignored, ro_compat allows read-only mounts, incompat refuses. */
+/*
+ * Effect of an unknown bit: in compat none; in ro_compat only read-only mounts; in incompat no
+ * mount.
+ */
 #define SG_COMPAT_KNOWN		0ULL
-/* set with the first ring: other software would free a ring without its data */
+/*
+ * set when the first ring is made: software without this feature would free a ring but not its data
+ */
 #define SG_RO_COMPAT_RINGS	(1ULL << 0)
 #define SG_RO_COMPAT_KNOWN	(SG_RO_COMPAT_RINGS)
 #define SG_INCOMPAT_MOVING	(1ULL << 0)	/* half moved to another base: sg_super.move_to */
 #define SG_INCOMPAT_IMAGE	(1ULL << 1)	/* metadata, without contents of files */
-/* an image with hidden names, which do not match the hashes in their keys */
+/* an image whose names are hidden: they do not match the hashes in their keys */
 #define SG_INCOMPAT_HIDDEN	(1ULL << 2)
-/* records may have logs (SG_AREA_LOGS()): software that knows none would replay them as words */
+/*
+ * records may have logs (SG_AREA_LOGS()): software without this feature would replay logs as words
+ */
 #define SG_INCOMPAT_ATOMIC	(1ULL << 3)
 #define SG_INCOMPAT_KNOWN	(SG_INCOMPAT_MOVING | SG_INCOMPAT_IMAGE | SG_INCOMPAT_HIDDEN | \
 				 SG_INCOMPAT_ATOMIC)
 
 /*
- * A size, in chunks, and a number whose meaning depends on the word. Volumes grow in place while
- * they are in use: docs/protocol.md, section 7.
+ * A size in chunks, and a number whose meaning depends on the word. A volume can grow while systems
+ * use it (docs/protocol.md, section 7).
  */
 #define SG_SIZE_WORD(size, n)	((u64)(size) >> SG_CHUNK_SHIFT | (u64)(n) << 32)
 #define SG_SIZE_OF(w)		((u64)(u32)(w) << SG_CHUNK_SHIFT)
 #define SG_SIZE_NR(w)		((u32)((w) >> 32))
 
 /*
- * SG_FREEZE: how long all systems have to be frozen (ms), and the attempt's number. SG_FROZEN: the
- * attempt for which a system is frozen: docs/snapshots.md.
+ * SG_FREEZE: the longest time for which systems stay frozen (ms), and the number of the attempt.
+ * SG_FROZEN: the attempt for which a system is frozen (docs/snapshots.md).
  */
 #define SG_FREEZE(ms, n)	((u64)(u32)(ms) | (u64)(n) << 32)
 #define SG_FREEZE_LIMIT(w)	((u32)(w))
@@ -95,14 +102,14 @@ typedef int64_t s64;
 /* sg_super.params */
 /* data=atomic (P3): the root had SG_FL_ATOMIC from the start; in place otherwise */
 #define SG_PARAM_DATA_ATOMIC	(1ULL << 0)
-#define SG_PARAM_HOST_SPLICE	(1ULL << 1)	/* the host may use map=splice (D5) */
+#define SG_PARAM_HOST_SPLICE	(1ULL << 1)	/* the host may mount with map=splice (D5) */
 #define SG_PARAM_KNOWN		(SG_PARAM_DATA_ATOMIC | SG_PARAM_HOST_SPLICE)
 
 /**
  * struct sg_super - the superblock: page 0, and a copy in the volume's last page.
  *
- * Only mkfs, tune, resize and relocate write it. The offsets follow from size, areas and chunk_cap
- * (sg_geometry()); a superblock with other offsets is refused.
+ * Only mkfs, tune, resize and relocate write it. sg_geometry() computes the offsets from size,
+ * areas and chunk_cap; a superblock with other offsets is refused.
  */
 struct sg_super {
 	u64 magic;
@@ -135,13 +142,13 @@ struct sg_super {
 };
 
 /**
- * struct sg_lock - a lock between systems (D6): owned, and handed over in turn to systems that
- * asked.
+ * struct sg_lock - a lock between systems (D6). It has an owner, which hands it over to waiting
+ * systems in turn.
  * @word: 0, or SG_LOCK_*: the holder.
- * @waiters: bit per slot that waits.
+ * @waiters: one bit for each slot that waits.
  *
- * A word whose slot is free, or has another incarnation, counts as free. So one store to a dead
- * system's slot, after its replay, releases all its locks at once.
+ * A lock counts as free if the slot in its word is free or has another incarnation. One store to a
+ * dead system's slot, after the replay of its journal, therefore releases all locks of that system.
  */
 struct sg_lock {
 	u64 word;
@@ -149,18 +156,19 @@ struct sg_lock {
 };
 #define SG_LOCK_SLOT(w)		((unsigned int)((w) & 0xff) - 1)	/* slot + 1 in bits 0-7 */
 #define SG_LOCK_INC(w)		((u32)((w) >> 8))		/* incarnation in bits 8-39 */
-/* handed to that slot, which has not taken it up yet */
+/* handed over to that slot, whose system has not accepted it yet */
 #define SG_LOCK_HANDED		(1ULL << 40)
 #define SG_LOCK_DOUBT	(1ULL << 41)	/* that slot checks whether one of its threads holds it */
-#define SG_LOCK_ASKED	(1ULL << 42)	/* a system has waited long: hand the lock over */
+/* a system has waited long: the holder must hand the lock over */
+#define SG_LOCK_ASKED	(1ULL << 42)
 #define SG_LOCK_BITS		((1ULL << 43) - 1)	/* all bits that a word may have */
 #define SG_LOCK_WORD(slot, inc)	((u64)((slot) + 1) | (u64)(inc) << 8)
 
 /*
  * The file table (P1 3.4, D5). Level 1 entries map 4 KiB. Level 2 entries map 2 MiB (leaf) or point
- * to a level 1 table. Level 3 entries map 1 GiB (leaf; valid, not produced today) or point to a
- * level 2 table. Level 4 entries point to a level 3 table. Empty entries are all zero. Leaves and
- * links carry exactly these flags.
+ * to a level 1 table. Level 3 entries map 1 GiB (leaf; valid, but the engine makes none) or point
+ * to a level 2 table. Level 4 entries point to a level 3 table. Empty entries are all zero. Leaves
+ * and links have exactly the flags below.
  */
 #define SG_PTE_PRESENT		(1ULL << 0)
 #define SG_PTE_WRITE		(1ULL << 1)
@@ -168,8 +176,8 @@ struct sg_lock {
 #define SG_PTE_DIRTY		(1ULL << 6)
 #define SG_PTE_HUGE		(1ULL << 7)	/* leaf above level 1 */
 /*
- * Only while the volume moves (SG_INCOMPAT_MOVING), in entries and root words: the address is
- * relative to sg_super.move_to; without this flag to sg_super.phys. docs/relocation.md
+ * In entries and root words, only while the volume moves (SG_INCOMPAT_MOVING). With this flag the
+ * address is relative to sg_super.move_to, without it to sg_super.phys (docs/relocation.md).
  */
 #define SG_PTE_MOVED		(1ULL << 9)
 #define SG_PTE_NX		(1ULL << 63)
@@ -181,10 +189,10 @@ struct sg_lock {
 #define SG_TABLE_LEVELS		4
 
 /*
- * A file's root word (sg_inode.table): 0 for an empty file; otherwise an entry as above that names
- * the root, with the height in bits that the MMU ignores. Height 0: the entry is the leaf of the
- * file's only page. Height h: the entry names a level h table. It is one word, so it changes in one
- * store.
+ * A file's root word (sg_inode.table) is 0 for an empty file. Otherwise it is an entry as above
+ * that names the root; bits that the MMU ignores have the height. Height 0: the entry is the leaf
+ * of the file's only page. Height h: the entry names a level h table. A root is one word, so one
+ * store changes it.
  */
 #define SG_ROOT_HEIGHT_SHIFT	52
 #define SG_ROOT_HEIGHT(w)	((unsigned int)((w) >> SG_ROOT_HEIGHT_SHIFT) & 7)
@@ -204,25 +212,30 @@ struct sg_inode {
 	u64 size;
 	u64 table;		/* file: root word; directory: index root; symlink: target */
 	u64 blocks;		/* pages that belong to this inode, tables and xattrs included */
-	u64 mtime;		/* all times: signed ns since the Unix epoch */
+	u64 mtime;		/* this and the other times: signed ns since the Unix epoch */
 	u64 ctime;
 	u64 atime;
 	u64 btime;
 	u64 xattr;		/* offset of the xattr blob's head page, or 0 */
 	u64 genflags;		/* low 32: generation; high 32: SG_FL_* */
 	u64 special;		/* directory: inode number of its parent; device node: dev_t */
-	u64 entries;		/* directory: names in it, without . and .. */
+	u64 entries;		/* directory: number of its names, without . and .. */
 	u64 next_free;		/* free record: number of the next one, or 0 */
-	u64 openers;		/* bit per slot that has it open (keeps unlinked files) */
+	/* one bit for each slot that has the inode open (keeps unlinked files) */
+	u64 openers;
 	u64 project;		/* reserved for quotas */
 	u64 cuts;		/* grows by 1 whenever pages leave the file table */
-	u64 mappers;		/* bit per slot that has pages of the file mapped into processes */
-	u64 holers;		/* bit per slot that has zero pages mapped for its holes */
-	/* SG_DEFERRED_LINK(): on a list of deferred inodes (struct sg_area); otherwise 0 */
+	u64 mappers;		/* one bit for each slot whose processes map pages of the file */
+	/* one bit for each slot whose processes map zero pages for its holes */
+	u64 holers;
+	/*
+	 * SG_DEFERRED_LINK() if the inode is on a list of deferred inodes (struct sg_area);
+	 * otherwise 0
+	 */
 	u64 deferred_next;
 	/*
-	 * 0, or a system (SG_LOCK_WORD()) that may be about to replace pages: a system that maps
-	 * the file waits for it (docs/atomic-data.md)
+	 * 0, or the system (SG_LOCK_WORD()) that may be about to replace pages: a system that wants
+	 * to map the file waits for that one (docs/atomic-data.md)
 	 */
 	u64 replacing;
 	u8 tail[64];		/* a symlink's target if it is shorter than this */
@@ -243,21 +256,24 @@ struct sg_inode {
 #define SG_FL_CUTTING		(1u << 6)
 /* file: each write is atomic; directory: new files and directories in it get the flag */
 #define SG_FL_ATOMIC		(1u << 7)
-/* beside SG_FL_ATOMIC: all systems know of it, so whole pages may be replaced */
+/* with SG_FL_ATOMIC: all systems have seen that flag, so writes may replace whole pages */
 #define SG_FL_REPLACE		(1u << 8)
-/* somebody has written with RWF_ATOMIC: readers look at the change counter */
+/* a process has written with RWF_ATOMIC: readers check the change counter */
 #define SG_FL_WHOLE		(1u << 9)
-/* beside one of these: each system has had time to learn of it, so all writes take the lock */
+/*
+ * with SG_FL_ATOMIC or SG_FL_WHOLE: each system has had time to see that flag, so all writes take
+ * the lock
+ */
 #define SG_FL_TOLD		(1u << 10)
 #define SG_FL_KNOWN		0x7ffu
-/* the engine sets and clears these by itself; sg_setattr() leaves them as they are */
+/* only the engine sets and clears these; sg_setattr() does not change them */
 #define SG_FL_ENGINE		(SG_FL_CUTTING | SG_FL_ATOMIC | SG_FL_REPLACE | SG_FL_WHOLE | \
 				 SG_FL_TOLD)
 
 /* System inodes: areas that grow on demand, kept as files in the hot page. */
 enum { SG_SYS_INODES, SG_SYS_LOCKS, SG_SYS_SEMS, SG_SYS_SPARE, SG_SYS_COUNT };
 
-#define SG_BAD_MAX		102u	/* ranges of bad pages that a volume can note */
+#define SG_BAD_MAX		102u	/* ranges of bad pages that a volume can record */
 
 /**
  * struct sg_hot - page 1: words that all systems share.
@@ -266,20 +282,21 @@ struct sg_hot {
 	struct sg_lock rename_lock;	/* moving directories between parents */
 	struct sg_lock inode_lock;	/* growth of the inode file */
 	struct sg_lock slot_lock;	/* joining, leaving, recovery */
-	u64 incarnation;		/* last one given out; atomic add */
-	u64 epoch;			/* the present epoch (D7) */
-	u64 errors;			/* damage seen at run time: fsck is due */
+	u64 incarnation;		/* the last one assigned; atomic add */
+	u64 epoch;			/* the current epoch (D7) */
+	/* number of times that damage was found at run time: fsck is due */
+	u64 errors;
 	u64 error_ino;
 	u64 inodes;			/* records in the inode file */
-	struct sg_lock alone_lock;	/* exclusive access: fsck, tools */
+	struct sg_lock alone_lock;	/* exclusive access, for fsck and other tools */
 	u64 lease_ms;			/* silence after which a system is fenced; 0: never */
-	u64 size;			/* of the volume, after it has grown; otherwise 0 */
-	/* SG_SIZE_WORD(size, attempt): growth in progress; size 0: none */
+	u64 size;			/* of the volume, if it has grown; otherwise 0 */
+	/* SG_SIZE_WORD(size, attempt): the growth in progress; size 0: none is in progress */
 	u64 grow;
 	struct sg_lock grow_lock;	/* growth of the volume */
-	u64 freeze;			/* SG_FREEZE(limit, attempt); limit 0: none */
+	u64 freeze;			/* SG_FREEZE(limit, attempt); limit 0: no freeze */
 	struct sg_lock freeze_lock;	/* the system that freezes the others */
-	/* slots whose last owner was fenced for silence, and may still run */
+	/* one bit for each slot whose last owner was fenced for silence and may still run */
 	u64 lapsed;
 	u8 reserved[192 - 176];
 	u64 bads;			/* SG_BADS_*: used entries of the list */
@@ -295,19 +312,19 @@ struct sg_hot {
 #define SG_BAD_COUNT_MAX	0x400000u
 #define SG_BAD_VALID(w)		((w) >> 62 == 2)
 /*
- * sg_hot.bads: entries from this one on have never been used; and the number of changes of the list
+ * sg_hot.bads: the first entry that has never been used, and the number of changes of the list
  */
 #define SG_BADS_USED(w)		((u32)(w))
 #define SG_BADS_CHANGES(w)	((u32)((w) >> 32))
 #define SG_BADS(used, changes)	((u64)(used) | (u64)(changes) << 32)
 
 /**
- * struct sg_sys_copy - a second copy of the words by which a system inode's pages are found.
+ * struct sg_sys_copy - a second copy of the words that locate a system inode's pages.
  * @table: its root word. @records: inode file: sg_hot.inodes; others: sg_inode.size.
  * @check: SG_SYS_CHECK(crc32c of the entry's number, as u64, and the two words).
  *
- * The transaction that changes the root word or the number of records also changes the copy. So a
- * valid copy that differs means damage, or a writer whose software does not know copies.
+ * The transaction that changes the root word or the number of records also changes the copy. A
+ * valid copy that differs therefore means damage, or a writer whose software is too old for copies.
  */
 struct sg_sys_copy {
 	u64 table;
@@ -340,19 +357,21 @@ struct sg_slot {
 	u64 beat_ns;		/* the system's interval between heartbeats */
 	/* changes while a guard sees the machine, even if the machine is paused */
 	u64 guard;
-	u64 named;		/* incarnation to which machine, boot, name, pid, ... belong */
+	u64 named;		/* the incarnation that stored machine, boot, name, pid, ... */
 	/* growth: SG_SIZE_WORD(size, incarnation) */
-	u64 reach;		/* the bound: references below it are believed */
-	u64 memory;		/* bytes that it has from the volume's first byte on */
-	u64 cannot;		/* the sg_hot.grow for which its memory is too small */
-	/* of its software, for people; belongs to the incarnation in named, too */
+	u64 reach;		/* the bound: the system accepts references below it */
+	u64 memory;		/* bytes of memory that it has, from the volume's first byte on */
+	u64 cannot;		/* the value of sg_hot.grow for which its memory is too small */
+	/* release of its software, for display; stored by the incarnation in named, too */
 	char version[16];
-	u64 hosted;		/* incarnation to which host and host_boot belong */
-	u8 host[16];		/* DMI UUID of the host: the machine ends with the host, */
-	u8 host_boot[16];	/* and with this boot id of it */
-	/* SG_FROZEN(attempt, incarnation): the system stores nothing; or 0 */
+	u64 hosted;		/* the incarnation that stored host and host_boot */
+	u8 host[16];		/* DMI UUID of the host: the machine ends when the host ends, */
+	u8 host_boot[16];	/* or when the host no longer has this boot id */
+	/* SG_FROZEN(attempt, incarnation) while the system stores nothing; otherwise 0 */
 	u64 frozen;
-	/* SG_SLOT_KNOWS(): ro_compat features that its software knows, and may come later */
+	/*
+	 * SG_SLOT_KNOWS(): ro_compat features that its software supports and that may be set later
+	 */
 	u64 knows;
 };
 /*
@@ -379,9 +398,9 @@ enum { SG_SLOT_FREE, SG_SLOT_LIVE, SG_SLOT_DEAD, SG_SLOT_RECOVERING };
 /**
  * struct sg_area - one transaction of one system (D8): words to store, and their offsets.
  *
- * Redo: the words are written and flushed, then @head makes them valid, then they are stored in
- * place and flushed, then @head is cleared. Only the holder of @lock writes here. So the counters
- * below change without contention, as part of the transaction that changes them.
+ * Redo log: the system writes and flushes the words, then sets @head, which makes them valid. Then
+ * it stores the words in place, flushes them, and clears @head. Only the holder of @lock writes
+ * here, so the counters below change without contention, in the transaction itself.
  */
 struct sg_word {
 	u64 off;		/* volume offset, 8-byte aligned */
@@ -401,27 +420,28 @@ struct sg_area {
 #define SG_AREA_HEAD(seq, n)	((u64)(seq) << 16 | (n))
 #define SG_AREA_COUNT(head)	((unsigned int)((head) & 0xffff))
 /*
- * Number of words, behind the others, that are change counters of inodes: odd while those are
- * stored.
+ * Number of words that are change counters of inodes. They follow the other words, and are odd
+ * while those are stored.
  */
 #define SG_AREA_SEQS(n)		((u64)(n) << 48)
 #define SG_AREA_SEQ_COUNT(head)	((unsigned int)((head) >> 48 & 0xff))
 /*
- * Number of words behind those: a log of bytes to store into a file (docs/atomic-data.md). They are
- * a struct sg_log_head, its pieces, and the bytes of the pieces that have none elsewhere.
+ * Number of words of the log, which follows the change counters: bytes to store into a file
+ * (docs/atomic-data.md). The log is a struct sg_log_head, its pieces, and the bytes of those pieces
+ * whose bytes are not elsewhere.
  */
 #define SG_AREA_LOGS(n)		((u64)(n) << 56)
 #define SG_AREA_LOG_COUNT(head)	((unsigned int)((head) >> 56))
 
-/* An atomic write has at most this many bytes; a longer one is cut at multiples of it. */
+/* The largest atomic write, in bytes. A longer write is cut at multiples of this size. */
 #define SG_ATOMIC_MAX		65536u
-#define SG_ATOMIC_PAGES		(SG_ATOMIC_MAX / 4096 + 1)	/* that it touches */
+#define SG_ATOMIC_PAGES		(SG_ATOMIC_MAX / 4096 + 1)	/* that one atomic write touches */
 #define SG_LOG_PIECES		(2 * SG_ATOMIC_PAGES)
 
 /**
- * struct sg_log_head - the file whose bytes are logged.
+ * struct sg_log_head - the head of a log: it names the file whose bytes are logged.
  * @ino: low 40: inode number; 40-47: number of pieces.
- * @generation: of the inode. Its change counter is among those of the record.
+ * @generation: of the inode. The record also has the inode's change counter.
  */
 struct sg_log_head {
 	u64 ino;
@@ -431,11 +451,12 @@ struct sg_log_head {
 #define SG_LOG_COUNT(w)		((unsigned int)((w) >> 40) & 0xff)
 
 /**
- * struct sg_log_piece - bytes of the file, adjacent in it and in the log.
- * @pos: where in the file.
+ * struct sg_log_piece - a piece: bytes that are adjacent both in the file and in the log.
+ * @pos: position in the file.
  * @len: low 32: number of bytes; high 32: crc32c of them.
- * @from: volume offset of the bytes, in pages that are free and whose chunk the system has locked.
- *   0: the bytes are in the record, behind the pieces and the bytes of earlier ones.
+ * @from: volume offset of the bytes. Their pages are free, and the system has locked the chunk of
+ * these pages. 0: the bytes are in the record, behind all pieces and behind the bytes of earlier
+ * pieces.
  */
 struct sg_log_piece {
 	u64 pos;
@@ -448,19 +469,20 @@ struct sg_log_piece {
 #define SG_LOG_WORD(len, crc)	((u64)(u32)(len) | (u64)(crc) << 32)
 
 /*
- * Lists of deferred inodes: those for which a slot's ledger has no room. A record on a list names
- * the next one. A record stays on its list, in use or free, until the list's own system takes it
- * off. So being on a list is only a hint, like a deferred inode in a ledger.
+ * Lists of deferred inodes for which a slot's ledger has no room. A record on a list names the next
+ * record. It stays on the list, whether in use or free, until the system that has the list removes
+ * it. A place on a list is therefore only a hint, like a deferred inode in a ledger.
  */
 #define SG_DEFERRED_LINK_SET		(1ULL << 63)
 #define SG_DEFERRED_LINK_INO(w)		((w) & ((1ULL << 40) - 1))
-#define SG_DEFERRED_LINK(next)		(SG_DEFERRED_LINK_SET | (u64)(next))	/* 0: no next one */
+/* 0: this is the last record */
+#define SG_DEFERRED_LINK(next)		(SG_DEFERRED_LINK_SET | (u64)(next))
 
 /*
- * The ledger: a slot's deferred frees. A page of words; word 0 is the offset of a further page of
- * the chain, or 0; a word of 0 is unused. The transaction that takes pages or an inode out of use
- * writes the word; the one that frees them clears it. After recovery another system takes over the
- * deferred frees of a dead slot.
+ * The ledger: a slot's deferred frees. It is a chain of pages of words. Word 0 of a page is the
+ * offset of the next page, or 0. Any other word that is 0 is unused. The transaction that takes
+ * pages or an inode out of use writes a word; the transaction that frees them clears it. After
+ * recovery another system takes over the deferred frees of a dead slot.
  *
  *   bits 0-39   page number, or inode number
  *   bits 40-42  kind
@@ -476,14 +498,15 @@ struct sg_log_piece {
 	((u64)(value) | (u64)(kind) << 40 | (u64)(count) << 43 | (u64)((epoch) & 0x7ff) << 53)
 enum {
 	SG_LEDGER_RUN = 0,	/* pages to free */
-	SG_LEDGER_TABLE = 1,	/* 1..4: a cut-off file table of that level, with all below it */
+	/* 1..4: a cut-off file table of that level, with everything below it */
+	SG_LEDGER_TABLE = 1,
 	SG_LEDGER_INODE = 5,	/* an inode without links, or with SG_FL_CUTTING */
-	SG_LEDGER_DIR = 6,	/* a cut-off directory index page, with all below it */
+	SG_LEDGER_DIR = 6,	/* a cut-off directory index page, with everything below it */
 	SG_LEDGER_XATTR = 7,	/* a cut-off xattr blob, by its head page */
 };
 
 /**
- * struct sg_chunk - 2 MiB of the volume: 512 pages, a bit each (1 = in use).
+ * struct sg_chunk - 2 MiB of the volume: 512 pages, with one bit for each page (1 = in use).
  */
 struct sg_chunk {
 	struct sg_lock lock;
@@ -493,12 +516,14 @@ struct sg_chunk {
 
 /*
  * Directories: an extendible hash. The index is a tree of pages of 512 words, indexed by 9 bits of
- * the name's hash per level, most significant first; its leaves are buckets. All entries that share
- * the first d bits of a bucket of local depth d name that bucket. See docs/directories.md.
+ * the name's hash per level, most significant first; its leaves are buckets. A bucket of local
+ * depth d stands for d bits: all index entries that begin with these bits name it. See
+ * docs/directories.md.
  */
-#define SG_DIR_KEY_BITS		63	/* hash and tie-break: the readdir cookie */
+#define SG_DIR_KEY_BITS		63	/* hash and tie-break; also the readdir cookie */
 #define SG_DIR_TIE_BITS		8
-#define SG_DIR_ENTRY_BUCKET	1ULL	/* low bits of an index word: kind of its target */
+/* low bits of an index word: the kind of page that it names */
+#define SG_DIR_ENTRY_BUCKET	1ULL
 #define SG_DIR_ENTRY_INDEX	2ULL
 #define SG_DIR_ENTRY_KIND	3ULL
 #define SG_DIR_LEVELS_MAX	6	/* 54 bits of hash */
@@ -511,9 +536,9 @@ struct sg_chunk {
 /**
  * struct sg_bucket - names whose keys share the first @depth bits.
  *
- * @slot is a small open-addressed table (home position: low bits of the key's hash part). A dirent
- * is first written into unused bytes of @data. Storing its slot word makes it exist; storing
- * SG_BUCKET_TOMB ends it. Renaming onto it changes only sg_dirent.ref.
+ * @slot is a small open-addressed table (home position: low bits of the key's hash part). A system
+ * first writes a dirent into unused bytes of @data. A store of its slot word makes the dirent
+ * exist; a store of SG_BUCKET_TOMB removes it. A rename onto a dirent changes only sg_dirent.ref.
  */
 #define SG_BUCKET_MAGIC		0x544b4253u	/* "SBKT" */
 #define SG_BUCKET_SLOTS		128
@@ -549,7 +574,8 @@ struct sg_dirent {
 #define SG_REF(ino, len, type)	((u64)(ino) | (u64)(len) << 40 | (u64)(type) << 48)
 
 /**
- * struct sg_xattr_head - all extended attributes of an inode; never changed, only replaced.
+ * struct sg_xattr_head - all extended attributes of an inode. They are never changed in place, only
+ * replaced together.
  *
  * A payload of up to SG_XATTR_INLINE bytes follows the head in its page; a larger one fills the
  * pages that @page names. The payload is a sequence of struct sg_xattr_entry.
@@ -573,7 +599,7 @@ struct sg_xattr_entry {		/* 8-byte aligned; the next one follows the padded valu
 	u8 space;		/* SG_XATTR_USER... */
 	u8 name_len;		/* without prefix */
 	u16 reserved;
-	u8 name[];		/* then the value, without padding in between */
+	u8 name[];		/* the value follows without padding */
 };
 enum { SG_XATTR_USER = 1, SG_XATTR_TRUSTED, SG_XATTR_SECURITY, SG_XATTR_ACL_ACCESS,
 	SG_XATTR_ACL_DEFAULT };
@@ -581,8 +607,8 @@ enum { SG_XATTR_USER = 1, SG_XATTR_TRUSTED, SG_XATTR_SECURITY, SG_XATTR_ACL_ACCE
 /*
  * Locks of users (docs/protocol.md, section 6): the file SG_SYS_LOCKS. A file's locks are in the
  * chain to which its inode number hashes. Chain c is pages c, c + SG_USERLOCK_CHAINS, ... up to the
- * first one that does not exist. All of it is volatile: records of a system that is gone mean
- * nothing.
+ * first one that does not exist. All records are volatile: those of a system that has ended have no
+ * meaning.
  */
 #define SG_USERLOCK_CHAINS	128u
 #define SG_USERLOCK_CHAIN_PAGES	256u	/* at most */
@@ -610,24 +636,27 @@ struct sg_userlock_record {
 #define SG_USERLOCK_WHAT(h)	((unsigned int)((h) & 0xff))
 #define SG_USERLOCK_SLOT(h)	((unsigned int)((h) >> 8) & 0xff)
 #define SG_USERLOCK_INC(h)	((u32)((h) >> 32))
-/* @what: the kind, and two flags */
+/* SG_USERLOCK_HEAD(): @what is the kind and two flags */
 enum { SG_USERLOCK_POSIX = 1, SG_USERLOCK_OFD = 2, SG_USERLOCK_FLOCK = 3 };
 #define SG_USERLOCK_KIND(h)	((unsigned int)((h) & 3))
-#define SG_USERLOCK_EXCLUSIVE	(1u << 2)	/* without it, shared */
-#define SG_USERLOCK_WAITING	(1u << 3)	/* a request; without it, a held lock */
+#define SG_USERLOCK_EXCLUSIVE	(1u << 2)	/* exclusive; without this flag: shared */
+/* a waiting request; without this flag: a held lock */
+#define SG_USERLOCK_WAITING	(1u << 3)
 #define SG_USERLOCK_KNOWN	0xfu
 
 struct sg_userlock_page {
 	struct sg_lock lock;	/* of the chain; in its first page */
 	struct sg_lock circle;	/* of searches for deadlocks; in page 0 */
-	u64 ticket;		/* last one that was assigned; in the chain's first page */
-	u64 waiting;		/* waiting POSIX requests in the chain; also there, and a hint */
+	u64 ticket;		/* the last ticket assigned; in the chain's first page */
+	/* number of waiting POSIX requests in the chain; also in the first page; a hint */
+	u64 waiting;
 	u64 reserved[2];
 	struct sg_userlock_record record[SG_USERLOCK_RECORDS];
 };
 
 /*
- * Shared semaphores (docs/semaphores.md): the file SG_SYS_SEMS. Its pages, most of them holes:
+ * Shared semaphores (docs/semaphores.md): the file SG_SYS_SEMS. The file has these pages; most are
+ * holes:
  *
  *   records   chain c is pages c, c + SG_SEM_CHAINS, ...: objects whose name hashes to c
  *   words     two pages per record: the page that processes map, and one that they must not map
@@ -635,9 +664,9 @@ struct sg_userlock_page {
  *   bells     a cache line per slot
  *   rings     SG_RING_PAGES_MAX pages per record: the data of a ring
  *
- * Records change in transactions, under the lock of the system inode, whose sg_inode.special is the
- * last serial number that was assigned. All words behind the first cache line of a record, and all
- * other pages, are volatile.
+ * Records change in transactions, under the lock of the system inode. Its sg_inode.special is the
+ * last serial number assigned. The first cache line of a record is permanent; the rest of the
+ * record and all other pages are volatile.
  */
 #define SG_SEM_CHAINS		16384u
 #define SG_SEM_CHAIN_PAGES	16u
@@ -655,7 +684,7 @@ struct sg_userlock_page {
 
 /**
  * struct sg_sem_waits - the systems that wait for a word
- * @waiters: bit per slot in which a thread sleeps. @last: slot that had its turn last.
+ * @waiters: one bit for each slot in which a thread sleeps. @last: the slot that had the last turn.
  */
 struct sg_sem_waits {
 	u64 waiters;
@@ -668,10 +697,10 @@ struct sg_sem_waits {
  * @hash: of the name. @owner: low 32: uid; high 32: gid.
  * @mode: low 32: permissions; high 32: length of the name.
  * @initial: semaphore: its first value; barrier: the number of threads that meet; ring: bytes.
- * @users: bit per slot that has it open. @unclean: one of them died.
+ * @users: one bit for each slot that has the object open. @unclean: one of these systems died.
  * @lock: of barriers.
  * @waits: of the word. @part: of a ring's other parts, SG_RING_TAIL and SG_RING_ROOM.
- * @words: if they have no page of their own.
+ * @words: the object's words, if they have no page of their own.
  */
 struct sg_sem_record {
 	u64 head;
@@ -694,10 +723,11 @@ struct sg_sem_record {
 #define SG_SEM_TYPE(h)		((unsigned int)((h) & 0xff))
 #define SG_SEM_LIFE(h)		((unsigned int)((h) >> 8 & 0xff))
 #define SG_SEM_FLAGS(h)		((unsigned int)((h) >> 16 & 0xffff))
-/* distinguishes the objects in this place */
+/* distinguishes this object from others that use or used this record */
 #define SG_SEM_SERIAL(h)	((u32)((h) >> 32))
-#define SG_SEM_REMOVED		(1u << 15)	/* flag: has no name any more, but still users */
-/* Lifetime: until it is removed by name; or until its last user closes it. */
+/* flag: the object has users, but no name any more */
+#define SG_SEM_REMOVED		(1u << 15)
+/* The object exists until it is removed by name, or until its last user closes it. */
 enum { SG_SEM_PERSISTENT, SG_SEM_LAST_USER, SG_SEM_LIVES };
 
 struct sg_sem_page {
@@ -707,11 +737,12 @@ struct sg_sem_page {
 
 /**
  * struct sg_sem_side - a page of a reader-writer lock, barrier or ring, beside its page of words
- * @own: owner of cell i of the page of words: SG_LOCK_WORD(), 0: none.
+ * @own: own[i] is the owner of cell i of the page of words: SG_LOCK_WORD(), or 0 for none.
  *
  * A ring counts in SG_RING_LOST_AT the claims that ended with their readers.
  *
- * A barrier has only the systems' cells. It counts here: the number of arrivals, and their phase.
+ * A barrier has only the systems' cells. This page counts its arrivals, and has the number of the
+ * phase.
  */
 struct sg_sem_side {
 	u64 own[SG_SEM_CELLS];
@@ -735,7 +766,7 @@ struct sg_sem_member {
 };
 
 struct sg_sem_bell {
-	u64 rung;		/* grows by 1: a thread there may have something to do */
+	u64 rung;		/* grows by 1 if a thread of that slot may have to act */
 	u64 reserved[7];
 };
 
