@@ -15,8 +15,8 @@
  * struct sg_ioc_grow - sg_grow() (engine.h); on any directory of the volume, for CAP_SYS_ADMIN
  * @size: in: the new size, 0: the largest. Out: the size now; if refused, the largest possible one.
  * @was: out: the size before.
- * @wait_ms: for the other systems; 0: default.
- * @flags: SG_GROW_ASK: only ask whether the other systems have memory for it, sg_grow_ask().
+ * @wait_ms: how long to wait for the other systems; 0: default.
+ * @flags: SG_GROW_ASK: only ask whether the other systems have the memory, as sg_grow_ask() does.
  * @why: out: if refused, the reason in one line.
  */
 struct sg_ioc_grow {
@@ -37,22 +37,23 @@ struct sg_ioc_freeze {
 	char why[200];
 };
 #define SG_IOC_FREEZE	_IOWR(SG_IOC_MAGIC, 4, struct sg_ioc_freeze)
-/* sg_thaw(). EAGAIN: a system was not frozen throughout. */
+/* sg_thaw(). EAGAIN: a system was not frozen during the complete freeze. */
 #define SG_IOC_THAW	_IO(SG_IOC_MAGIC, 5)
 
 /*
  * sg_set_atomic() (engine.h); on a regular file or a directory, for its owner. The argument is one
- * of these; the result is 1 if the attribute is set then, otherwise 0.
+ * of these. The result is 1 if the attribute is set after the call, otherwise 0.
  */
 #define SG_IOC_ATOMIC	_IOW(SG_IOC_MAGIC, 6, __u32)
 #define SG_ATOMIC_CLEAR	0u
 #define SG_ATOMIC_SET	1u
-#define SG_ATOMIC_ASK	2u	/* only asks; for every process that can open the file */
+/* only returns the attribute; for every process that can open the file */
+#define SG_ATOMIC_ASK	2u
 
 /**
  * struct sg_ioc_kvm_open - opens the volume to a VM, for identity slots; on .stargate/region
  * @vm_fd: the VM.
- * @read_only: only for reading. This is implied if the file is open only for reading.
+ * @read_only: only for reading. A file that is open only for reading implies this flag.
  */
 struct sg_ioc_kvm_open {
 	__s32 vm_fd;
@@ -60,8 +61,8 @@ struct sg_ioc_kvm_open {
 };
 #define SG_IOC_KVM_OPEN		_IOW(SG_IOC_MAGIC, 2, struct sg_ioc_kvm_open)
 /*
- * Takes the volume back from the VMs of this process (0: of all processes); returns their number.
- * CAP_SYS_ADMIN
+ * Ends the access of the VMs of this process (0: of all processes) to the volume; returns their
+ * number. Needs CAP_SYS_ADMIN.
  */
 #define SG_IOC_KVM_REVOKE	_IO(SG_IOC_MAGIC, 3)
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR Apache-2.0) */
 /*
- * The operations on a ring that a process does by itself, after it has mapped the ring's page and
- * its data (docs/channels.md). Nothing here waits. The kernel only does what this header cannot:
- * semctl.h. All words may be forged by other users of the ring. So each is loaded once and checked,
- * and nothing here reads or writes outside of the data.
+ * Operations on a ring for a process that has mapped the ring's page and its data
+ * (docs/channels.md). They need no system call, and none of them waits. The kernel does the rest
+ * (semctl.h). Another user of the ring can forge any word. So each function loads a word once and
+ * checks it, and never reads or writes outside the data.
  *
  * A reader claims a record in two steps that count as one. It stores the position in its cell
- * (TRIES), then moves the head from exactly that position, and names its cell there. Until the head
- * moves, nothing is claimed; from then on the cell already protects the record. Before the next
- * reader moves the head on, it makes the cell named there say CLAIMED. So for each cell that a dead
- * reader left, the kernel knows whether a record was claimed.
+ * (TRIES), then moves the head from exactly that position, and names its cell there. Nothing is
+ * claimed until the head moves; when it moves, the cell already protects the record. Before the
+ * next reader moves the head again, it sets the cell named there to CLAIMED. So for each cell of a
+ * dead reader, the kernel can decide whether the reader had claimed a record.
  *
- * A writer may overwrite what is behind the head and behind all cells. It loads the head first. A
- * claim from before that load is in a cell by now, and a later one is not behind the head.
+ * A writer may overwrite the bytes behind the head and behind the positions in all cells. It loads
+ * the head first, then the cells. If a claim was made before the load of the head, its cell is set.
+ * If a claim was made later, its position is not behind the loaded head.
  */
 #ifndef SG_RINGWORD_H
 #define SG_RINGWORD_H
@@ -25,7 +26,8 @@
 /**
  * struct sg_ring - a mapped ring
  * @page: its words. @data: its bytes, mapped twice, one after the other: no record is divided.
- * @grains: size of the data, a power of two. @cell: where this user claims records, 0: nowhere yet.
+ * @grains: size of the data, a power of two. @cell: the cell in which this user claims records; 0:
+ * it has none yet.
  */
 struct sg_ring {
 	u64 *page;
@@ -37,18 +39,21 @@ struct sg_ring {
 
 enum sg_ring_result {
 	SG_RING_OK,
-	SG_RING_NONE,	/* reader: no record; writer: no room */
+	SG_RING_NONE,	/* for a reader: there is no record; for a writer: there is no room */
 	SG_RING_LARGE,	/* reader: the record is larger than the buffer */
-	SG_RING_BAD,	/* words or record make no sense: a user has forged them */
-	SG_RING_BUSY,	/* reader: others were first each time */
-	SG_RING_ASK,	/* done if the kernel does the rest */
+	SG_RING_BAD,	/* words or record are invalid: a user has forged them */
+	SG_RING_BUSY,	/* reader: another reader was first each time */
+	SG_RING_ASK,	/* complete when the kernel has done the rest */
 };
 
-/* A reader that loses the race for a record so often, and then so often again, meets a forger. */
+/* A reader that loses SG_RING_TURNS races in each of SG_RING_ROUNDS calls assumes forged words. */
 #define SG_RING_TURNS	200u
 #define SG_RING_ROUNDS	100u
 
-/* Compilers otherwise keep struct sg_ring in memory: 30 instructions more for each record. */
+/*
+ * Inline functions. Otherwise the compiler keeps struct sg_ring in memory, which costs 30 more
+ * instructions per record.
+ */
 #define SG_RINGW_FAST	inline __attribute__((always_inline))
 
 static inline u64 sg_ringw_load(const u64 *p)
@@ -61,7 +66,7 @@ static inline void sg_ringw_store(u64 *p, u64 v)
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
-/* A store that is seen before anything that follows is loaded. */
+/* Stores @v; other processors see the store before this one executes any later load. */
 static inline void sg_ringw_store_first(u64 *p, u64 v)
 {
 	__atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
@@ -83,13 +88,13 @@ static inline u64 sg_ringw_tail(const struct sg_ring *r)
 	return sg_ringw_load(sg_ringw_at(r, SG_RING_WORD(SG_RING_TAIL))) & SG_SEMW_COUNT;
 }
 
-/* Grains of a record with this payload, and one for its head. */
+/* Returns the number of grains of a record with this payload, the head included. */
 static inline u64 sg_ringw_grains(u64 len)
 {
 	return (len + 2 * SG_RING_GRAIN - 1) / SG_RING_GRAIN;
 }
 
-/* The longest payload. */
+/* Returns the length of the longest payload. */
 static inline u64 sg_ringw_most(const struct sg_ring *r)
 {
 	return r->grains / 2 * SG_RING_GRAIN - SG_RING_GRAIN;
@@ -102,7 +107,7 @@ static inline struct sg_ring_record *sg_ringw_record(const struct sg_ring *r, u6
 
 /* --- writer, which has the ring's lock -------------------------------------------------------- */
 
-/* Most cache lines have no cell in use. */
+/* Returns 0 if no cell of the cache line is in use, as in most lines. */
 static inline u64 sg_ringw_line(const u64 *cell)
 {
 	return sg_ringw_load(cell) | sg_ringw_load(cell + 1) | sg_ringw_load(cell + 2) |
@@ -111,8 +116,9 @@ static inline u64 sg_ringw_line(const u64 *cell)
 }
 
 /*
- * Up to where data may be overwritten. A cell may also hold the position of a claim that failed,
- * and then protects nothing. That is certain for positions behind @freed.
+ * Returns the position up to which data may be overwritten. A cell may also have the position of a
+ * claim that failed; such a cell protects nothing. A position behind @freed certainly belongs to a
+ * failed claim.
  */
 static inline u64 sg_ringw_lowest(const struct sg_ring *r, u64 freed)
 {
@@ -135,8 +141,8 @@ static inline u64 sg_ringw_lowest(const struct sg_ring *r, u64 freed)
 }
 
 /*
- * There is room for @n grains, at most the whole ring, behind @tail, by what the last writer has
- * found. If FREED is beyond the tail, the difference is larger than any ring.
+ * Reports whether there is room for @n grains behind @tail, by the position that the last writer
+ * stored. If FREED is beyond the tail, the difference is larger than any ring.
  */
 static inline bool sg_ringw_has_room(const struct sg_ring *r, u64 tail, u64 n)
 {
@@ -145,7 +151,7 @@ static inline bool sg_ringw_has_room(const struct sg_ring *r, u64 tail, u64 n)
 	return tail - freed <= r->grains - n && tail <= SG_RING_POS_MAX - n;
 }
 
-/* The same; looks at the readers if it seems that there is none. */
+/* As sg_ringw_room_seen(); if that finds no room, also checks the readers' cells. */
 static inline enum sg_ring_result sg_ringw_room(const struct sg_ring *r, u64 tail, u64 n)
 {
 	u64 freed = sg_ringw_load(sg_ringw_at(r, SG_RING_FREED)), low;
@@ -162,8 +168,8 @@ static inline enum sg_ring_result sg_ringw_room(const struct sg_ring *r, u64 tai
 }
 
 /*
- * Room is missing. From now on readers say when they have freed something. Look again after this,
- * then let the kernel wait until ROOM has the count that this returns.
+ * For a writer that found no room: from now on readers report when they have freed a record. The
+ * caller checks for room again, then waits in the kernel until ROOM has the returned count.
  */
 static inline u64 sg_ringw_want_room(const struct sg_ring *r)
 {
@@ -172,7 +178,7 @@ static inline u64 sg_ringw_want_room(const struct sg_ring *r)
 	return (__atomic_fetch_or(room, SG_SEMW_ASKED, __ATOMIC_SEQ_CST) & SG_SEMW_COUNT) + 1;
 }
 
-/* The head of the record at @pos, whose payload is there. */
+/* Writes the head of the record at @pos, whose payload is in place. */
 static inline void sg_ringw_head(const struct sg_ring *r, u64 pos, u64 len, unsigned int tag)
 {
 	struct sg_ring_record *rec = sg_ringw_record(r, pos);
@@ -182,8 +188,8 @@ static inline void sg_ringw_head(const struct sg_ring *r, u64 pos, u64 len, unsi
 }
 
 /*
- * The records from @tail on, @count of them in @n grains, are complete: readers may have them. ASK:
- * sleepers have to be woken, so the kernel advances TAIL by @n.
+ * Makes the @count complete records from @tail on, in @n grains, available to readers. ASK: some
+ * reader sleeps, so the kernel must advance TAIL by @n.
  */
 static inline enum sg_ring_result sg_ringw_publish(const struct sg_ring *r, u64 tail, u64 n,
 						   u64 count)
@@ -197,7 +203,7 @@ static inline enum sg_ring_result sg_ringw_publish(const struct sg_ring *r, u64 
 	return (sg_ringw_load(word) & SG_SEMW_COUNT) == tail ? SG_RING_ASK : SG_RING_BAD;
 }
 
-/* The record at @tail is complete. */
+/* Makes the complete record at @tail available to readers. */
 static inline enum sg_ring_result sg_ringw_commit(const struct sg_ring *r, u64 tail, u64 len,
 						  unsigned int tag)
 {
@@ -208,7 +214,7 @@ static inline enum sg_ring_result sg_ringw_commit(const struct sg_ring *r, u64 t
 /* --- reader ----------------------------------------------------------------------------------- */
 
 /**
- * struct sg_ring_claim - a record that this reader has
+ * struct sg_ring_claim - a record that this reader has claimed
  * @at: its position. NONE: the position at which the ring was empty.
  */
 struct sg_ring_claim {
@@ -217,7 +223,10 @@ struct sg_ring_claim {
 	u64 at;
 };
 
-/* The reader that moved the head last may not have said so yet. */
+/*
+ * Sets the cell of the reader that moved the head last to CLAIMED, if that reader has not yet done
+ * it.
+ */
 static inline void sg_ringw_help(const struct sg_ring *r, u64 head)
 {
 	unsigned int other = SG_RING_HEAD_CELL(head);
@@ -237,7 +246,10 @@ static SG_RINGW_FAST bool sg_ringw_move_head(const struct sg_ring *r, u64 head, 
 	u64 *cell = sg_ringw_at(r, r->cell);
 
 	if (r->single) {
-		/* no other reader: stores of one processor are seen in order */
+		/*
+		 * no other reader exists, and other processors see the stores of one processor in
+		 * order
+		 */
 		sg_ringw_store(cell, SG_RING_CELL_AT(pos, SG_RING_CLAIMED));
 		sg_ringw_store(sg_ringw_at(r, SG_RING_HEAD), next);
 		return true;
@@ -250,7 +262,7 @@ static SG_RINGW_FAST bool sg_ringw_move_head(const struct sg_ring *r, u64 head, 
 	return true;
 }
 
-/* Checks the record at @pos, which no writer overwrites. */
+/* Checks the record at @pos. The caller has made sure that no writer overwrites it. */
 static SG_RINGW_FAST enum sg_ring_result sg_ringw_look(const struct sg_ring *r, u64 pos, u64 tail,
 						       u64 room, struct sg_ring_claim *out)
 {
@@ -268,7 +280,10 @@ static SG_RINGW_FAST enum sg_ring_result sg_ringw_look(const struct sg_ring *r, 
 	return out->len > room ? SG_RING_LARGE : SG_RING_OK;
 }
 
-/* The cell protects what is at the head, and behind it. OK, NONE, BUSY. */
+/*
+ * Makes the reader's cell protect the record at the head and all later ones. Returns OK, NONE or
+ * BUSY.
+ */
 static SG_RINGW_FAST enum sg_ring_result sg_ringw_protect(const struct sg_ring *r, u64 *head,
 							  u64 *tail)
 {
@@ -280,13 +295,14 @@ static SG_RINGW_FAST enum sg_ring_result sg_ringw_protect(const struct sg_ring *
 		return SG_RING_OK;
 	sg_ringw_store_first(sg_ringw_at(r, r->cell),
 			     SG_RING_CELL_AT(SG_RING_HEAD_POS(*head), SG_RING_TRIES));
-	/* only now the record cannot be overwritten any more */
+	/* if the head has not moved, writers cannot overwrite the record any more */
 	return sg_ringw_load(sg_ringw_at(r, SG_RING_HEAD)) == *head ? SG_RING_OK : SG_RING_BUSY;
 }
 
 /*
- * Claims the next record, of at most @room bytes, unless another reader is first (BUSY). Unless the
- * result is OK, call sg_ringw_release() if the cell is not 0. LARGE: @out->len is its length.
+ * Claims the next record, of at most @room bytes. BUSY: another reader was first. LARGE: the record
+ * is longer; @out->len is its length. After any result but OK the caller calls sg_ringw_release()
+ * if the cell is not 0.
  */
 static SG_RINGW_FAST enum sg_ring_result sg_ringw_try(const struct sg_ring *r, u64 room,
 						      struct sg_ring_claim *out)
@@ -302,16 +318,20 @@ static SG_RINGW_FAST enum sg_ring_result sg_ringw_try(const struct sg_ring *r, u
 	return sg_ringw_move_head(r, head, sg_ringw_grains(out->len)) ? SG_RING_OK : SG_RING_BUSY;
 }
 
-/* Bytes that a record of a batch takes of the receiver's buffer: the next one begins aligned. */
+/*
+ * Returns the bytes that a record of a batch takes in the receiver's buffer; the next record is
+ * aligned.
+ */
 static inline u64 sg_ringw_step(u64 len)
 {
 	return (len + 7) & ~7ULL;
 }
 
 /*
- * The same for as many records as there are, at most @most, whose steps fit @room together. They
- * are one claim: the cell protects them all, from the first one on. *n: how many; otherwise as
- * above, for the first one. An error in a later record is found when that is the first one.
+ * As sg_ringw_try(), for up to @most records that fit together into @room (sg_ringw_step()). They
+ * are one claim: the cell protects all of them, from the first one on. *n is their number. Results
+ * other than OK are about the first record; an error in a later record shows when that record is
+ * the first.
  */
 static inline enum sg_ring_result sg_ringw_try_many(const struct sg_ring *r, u64 room,
 						    struct sg_ring_claim *out, unsigned int most,
@@ -339,7 +359,10 @@ static inline enum sg_ring_result sg_ringw_try_many(const struct sg_ring *r, u64
 	return sg_ringw_move_head(r, head, pos) ? SG_RING_OK : SG_RING_BUSY;
 }
 
-/* The same, many times if others are first. After BUSY yield: at most SG_RING_ROUNDS times. */
+/*
+ * As sg_ringw_try(), with further attempts while other readers are first. After BUSY the caller
+ * yields and calls again, at most SG_RING_ROUNDS times.
+ */
 static inline enum sg_ring_result sg_ringw_claim_many(const struct sg_ring *r, u64 room,
 						      struct sg_ring_claim *out, unsigned int most,
 						      unsigned int *n)
@@ -360,14 +383,17 @@ static inline enum sg_ring_result sg_ringw_claim(const struct sg_ring *r, u64 ro
 	return sg_ringw_claim_many(r, room, out, 1, &n);
 }
 
-/* True: a writer waits for room: sg_ringw_tell(). */
+/* Ends the claim. True: a writer waits for room, so the caller calls sg_ringw_tell(). */
 static inline bool sg_ringw_release(const struct sg_ring *r)
 {
 	sg_ringw_store_first(sg_ringw_at(r, r->cell), 0);
 	return sg_ringw_load(sg_ringw_at(r, SG_RING_WORD(SG_RING_ROOM))) > SG_SEMW_COUNT;
 }
 
-/* False: the writer sleeps: the kernel advances ROOM by 1. */
+/*
+ * Counts in ROOM that a record was freed. False: the writer sleeps, so the kernel must advance ROOM
+ * by 1.
+ */
 static inline bool sg_ringw_tell(const struct sg_ring *r)
 {
 	u64 *room = sg_ringw_at(r, SG_RING_WORD(SG_RING_ROOM)), seen = sg_ringw_load(room);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR Apache-2.0) */
 /*
- * The words of shared semaphores: all that a process needs to know of an object that it has mapped
- * (docs/semaphores.md). Part of the format (format.h), and small enough for programs to include it
- * alone. semword.h has the operations on these words.
+ * The words of shared semaphores: the definitions that a process needs for an object that it has
+ * mapped (docs/semaphores.md). They are part of the format (format.h), and programs can include
+ * this header alone. semword.h has the operations on these words.
  */
 #ifndef SG_SEMTYPE_H
 #define SG_SEMTYPE_H
@@ -20,13 +20,13 @@ enum { SG_SEM_MUTEX = 1, SG_SEM_COUNT, SG_SEM_RWLOCK, SG_SEM_COND, SG_SEM_BARRIE
 /* Permanent properties of an object. */
 #define SG_SEM_RECURSIVE	(1u << 0)	/* a mutex that its owner may lock again */
 #define SG_SEM_MAPPED		(1u << 1)	/* processes may map its words */
-#define SG_SEM_SINGLE		(1u << 2)	/* a ring: one descriptor at a time receives */
+#define SG_SEM_SINGLE		(1u << 2)	/* a ring: only one descriptor at a time receives */
 #define SG_SEM_FLAGS_KNOWN	7u
 
 /**
  * struct sg_semwords - an object's words: one cache line.
- * @word: the state of the object. @more: recursive mutex: how many more times its owner has locked
- *   it.
+ * @word: the state of the object. @more: recursive mutex: the number of further times that its
+ * owner has locked it.
  */
 struct sg_semwords {
 	u64 word;
@@ -37,11 +37,12 @@ struct sg_semwords {
 /*
  * The page of a mapped object: its words. A reader-writer lock also has counts of readers there,
  * one for each process that has it open. Cell i is word i of the page. The first SG_SEM_CELL_FIRST
- * cells are the words, and the kernels' counts.
+ * cells are the words, and the counts of the kernels.
  */
 #define SG_SEM_CELLS		512u
-#define SG_SEM_CELL_KERNEL	64u	/* cell of slot i: this + i */
-#define SG_SEM_CELL_FIRST	128u	/* first cell for processes, and for readers of a ring */
+#define SG_SEM_CELL_KERNEL	64u	/* the cell of slot i is this + i */
+/* the first cell for processes, and for readers of a ring */
+#define SG_SEM_CELL_FIRST	128u
 
 /*
  * The word of mutexes and reader-writer locks: the owner (0: none), and flags.
@@ -56,14 +57,17 @@ struct sg_semwords {
 #define SG_SEMW_SLOT(w)		((unsigned int)((w) & 0x7f) - 1)
 #define SG_SEMW_MEMBER(w)	((unsigned int)((w) >> 7 & 0xffff))
 #define SG_SEMW_GEN(w)		((unsigned int)((w) >> 23 & 0xffffffff))
-#define SG_SEMW_LOST		(1ULL << 60)	/* mutex: given back while inconsistent: unusable */
+/* mutex: its owner released it while inconsistent: unusable */
+#define SG_SEMW_LOST		(1ULL << 60)
 #define SG_SEMW_DIED		(1ULL << 61)	/* an owner died while it held the lock */
 
 /* Flags of all words. */
-#define SG_SEMW_ASKED		(1ULL << 62)	/* a thread has waited long: no overtaking */
-#define SG_SEMW_WAITERS		(1ULL << 63)	/* a thread sleeps: each giver has to ring */
+/* a thread has waited long: later callers must not overtake it */
+#define SG_SEMW_ASKED		(1ULL << 62)
+/* a thread sleeps: a caller that releases the lock must ring */
+#define SG_SEMW_WAITERS		(1ULL << 63)
 
-/* Semaphores: the value; the others: a count that only grows. */
+/* For a semaphore: its value. For the other types: a count that only grows. */
 #define SG_SEMW_VALUE		0x7fffffffULL
 #define SG_SEMW_COUNT		((1ULL << 62) - 1)
 
@@ -71,18 +75,22 @@ struct sg_semwords {
  * A ring (docs/channels.md): its size in bytes is a power of two. Positions count grains since the
  * ring was made, and only grow; grain p of the data is at (p mod the number of grains).
  *
- * Its page has these parts, each a word with the rules of a type above; the kernel waits for one
- * part of a ring (SG_SEM_PART). LOCK: a mutex, of the writer. TAIL: an event counter, the position
- * behind the last record. ROOM: an event counter that grows while a writer waits for room (ASKED).
+ * Its page has the parts below; each part is a word with the rules of one of the types above. A
+ * call waits for one part (SG_SEM_PART). LOCK: a mutex, of the writer. TAIL: an event counter, the
+ * position behind the last record. ROOM: an event counter that grows while a writer waits for room
+ * (ASKED).
  */
 #define SG_RING_MIN		(64ULL << 10)
 #define SG_RING_MAX		(64ULL << 20)
 #define SG_RING_GRAIN		16u
 enum { SG_RING_LOCK, SG_RING_TAIL, SG_RING_ROOM, SG_RING_PARTS };
 #define SG_RING_WORD(part)	(8u * (part))	/* a cache line each */
-/* Up to where records are claimed, and the cell of the last claim. */
+/* HEAD: the position up to which records are claimed, and the cell of the last claim. */
 #define SG_RING_HEAD		24u
-/* Up to where data may be overwritten, as the last writer has found it; only the writer stores. */
+/*
+ * FREED: the position up to which data may be overwritten, as found by the last writer. Only the
+ * writer stores it.
+ */
 #define SG_RING_FREED		32u
 #define SG_RING_SENT		33u		/* number of records */
 #define SG_RING_HEAD_AT(pos, cell) ((u64)(pos) << 9 | (cell))
@@ -91,8 +99,9 @@ enum { SG_RING_LOCK, SG_RING_TAIL, SG_RING_ROOM, SG_RING_PARTS };
 #define SG_RING_POS_MAX		((1ULL << 55) - 1)
 
 /*
- * A reader's cell, from word SG_SEM_CELL_FIRST on: 0, or the position of the record that it is
- * about to claim or has claimed. The bit is not the position's, so position 0 is like all others.
+ * A reader's cell, from word SG_SEM_CELL_FIRST on: 0, or the position of the record that the reader
+ * is about to claim or has claimed. The cell of position 0 is not 0 either, because a cell in use
+ * also has a flag.
  */
 #define SG_RING_TRIES		1u
 #define SG_RING_CLAIMED		2u
@@ -100,7 +109,7 @@ enum { SG_RING_LOCK, SG_RING_TAIL, SG_RING_ROOM, SG_RING_PARTS };
 #define SG_RING_CELL_POS(w)	((w) >> 2)
 
 /**
- * struct sg_ring_record - the head of a record; its payload follows, up to a whole grain
+ * struct sg_ring_record - the head of a record; its payload follows, padded to a full grain
  * @len: of the payload. @tag: of the user. @at: the position of this record.
  */
 struct sg_ring_record {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR Apache-2.0) */
 /*
- * The operations on words of shared semaphores that need no kernel: the fast paths. They are the
+ * The fast paths: operations on words of shared semaphores that need no system call. They are the
  * same for kernels and for processes that have mapped an object (docs/semaphores.md). Each is one
- * locked instruction if no other caller is in the way. False: ask the kernel, which does the same
- * and can also wait. Nothing here waits, and nothing depends on the rest of the page.
+ * locked instruction if no other caller uses the object. False: the caller must use the system
+ * call, which does the same and can also wait. These functions do not wait, and do not depend on
+ * the rest of the page.
  */
 #ifndef SG_SEMWORD_H
 #define SG_SEMWORD_H
 
 #include "semtype.h"
 
-#ifdef SG_OS_H		/* the engine: through sg_os.h, so that tests see each store */
+#ifdef SG_OS_H		/* the engine stores through sg_os.h, so that tests see each store */
 #define sg_semw_load(p)		sg_load64_acquire(p)
 #define sg_semw_cas(p, old, new) sg_cas64(p, old, new)
 #define sg_semw_add(p, n)	sg_add64(p, n)
@@ -76,8 +77,8 @@ static inline bool sg_semw_up(u64 *word)
 /* --- readers -------------------------------------------------------------------------------- */
 
 /*
- * Subtracts one reader, but never below 0. A forced reset may have cleared the cell meanwhile, and
- * a count that wraps would keep writers out for ever.
+ * Subtracts one reader, but not below 0: a forced reset may have cleared the cell meanwhile. A
+ * count below 0 would wrap, and would block writers forever.
  */
 static inline void sg_semw_less(u64 *cell)
 {
@@ -91,8 +92,9 @@ static inline void sg_semw_less(u64 *cell)
 }
 
 /*
- * A reader counts itself, then looks at the word. A writer takes the word, then looks at the
- * counts. Both have a locked instruction in between, so at least one sees the other.
+ * Takes the lock for reading. A reader counts itself, then loads the word. A writer sets the word,
+ * then loads the counts. Both execute a locked instruction in between, so at least one of them sees
+ * the other.
  */
 static inline bool sg_semw_read(const u64 *word, u64 *cell)
 {
@@ -105,7 +107,7 @@ static inline bool sg_semw_read(const u64 *word, u64 *cell)
 	return false;
 }
 
-/* Gives the read back in any case. False: a thread may wait for that: the kernel rings. */
+/* Ends the read in any case. False: a writer may wait for that, so the kernel must ring. */
 static inline bool sg_semw_unread(const u64 *word, u64 *cell)
 {
 	sg_semw_less(cell);
@@ -113,9 +115,9 @@ static inline bool sg_semw_unread(const u64 *word, u64 *cell)
 }
 
 /*
- * For a caller that has taken the word of a reader-writer lock. @page: of the object. True: there
- * are no readers. False: readers exist, or died while reading; the kernel knows which, and waits if
- * necessary.
+ * Reports whether a reader-writer lock has no readers, for a caller that has set its word. @page:
+ * of the object. False: readers exist, or died while they held the lock. The kernel finds out
+ * which, and waits if necessary.
  */
 static inline bool sg_semw_no_readers(const u64 *page)
 {
@@ -129,7 +131,7 @@ static inline bool sg_semw_no_readers(const u64 *page)
 
 /* --- event counter -------------------------------------------------------------------------- */
 
-/* False: nothing was done. */
+/* Adds 1 to the count. False: nothing was done. */
 static inline bool sg_semw_advance(u64 *word)
 {
 	u64 seen = sg_semw_load(word), old;
