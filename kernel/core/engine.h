@@ -4,9 +4,9 @@
  * and the tests compile the same files. docs/engine.md says how the parts fit together.
  *
  * Conventions: a function returns 0 or a negative errno. A struct sg_iref, filled once by
- * sg_iref(), names an inode. Each function takes the shared locks that it needs. Callers inside one
- * system need no further lock for the volume's sake (a kernel holds its VFS locks). All bytes of
- * the volume are hostile input (D10): -EUCLEAN reports damage, which has been logged.
+ * sg_iref(), names an inode. Each function takes the shared locks that it needs. Threads of one
+ * system need no other lock to protect the volume (a kernel holds its VFS locks). All bytes of the
+ * volume are hostile input (D10): -EUCLEAN reports damage, which has been logged.
  */
 #ifndef SG_ENGINE_H
 #define SG_ENGINE_H

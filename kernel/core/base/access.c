@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Functions for all parts of the engine: may the volume be written, is it damaged, fresh pages. */
+/*
+ * Functions for all layers of the engine: permission to write the volume, reports of damage, stores
+ * to fresh pages.
+ */
 #include "internal.h"
 
 int sg_is_member(const struct sg_vol *vol)
@@ -31,7 +34,7 @@ static bool seen_before(struct sg_vol *vol, u64 key)
 
 int sg_damaged(const struct sg_vol *cvol, u64 ino, u64 off, const char *what)
 {
-	/* the list of reports, not the bytes of the volume */
+	/* changes the list of reports, not the bytes of the volume */
 	struct sg_vol *vol = (struct sg_vol *)cvol;
 
 	/*
@@ -39,7 +42,8 @@ int sg_damaged(const struct sg_vol *cvol, u64 ino, u64 off, const char *what)
 	 * other system has changed the words under this system's locks (D6).
 	 */
 	sg_acquire_fence();
-	sg_beat(vol);	/* a set-back system must not report damage: its knowledge is old */
+	/* a system that was set back must not report damage: its own state is old */
+	sg_beat(vol);
 	if (vol->slot >= 0 && !sg_is_ours(vol))
 		return sg_declared_dead(vol);
 	if (seen_before(vol, off | ino << 48 | 1))

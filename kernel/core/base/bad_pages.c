@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Bad pages: memory that the hardware can no longer read. The hot page lists them, so all systems
- * see them at once (docs/bad-memory.md). A system that finds a bad page adds it. All code that
- * follows a reference, or takes pages, asks here first. While no page is bad, that is one load and
- * one comparison.
+ * see them immediately (docs/bad-memory.md). A system that finds a bad page adds it. All code that
+ * follows a reference, or takes pages, checks the list first. While no page is bad, the check is
+ * one load and one comparison.
  *
- * A system also keeps the bad pages that it has found itself in private memory. Any member can
- * change the list, and a kernel may have unmapped the page meanwhile.
+ * A system also keeps the bad pages that it has found itself in private memory. These remain even
+ * if a member removes them from the list, because this kernel may have unmapped the page meanwhile.
  *
- * An entry is one word and changes by compare-and-swap, without a lock: a thread that finds a bad
- * page may hold any lock. An entry counts once it is stored. sg_hot.bads has the number of entries
- * to look at, and a count of changes.
+ * An entry is one word. It changes by compare-and-swap, without a lock, because a thread that finds
+ * a bad page may hold any lock. An entry is valid as soon as it is stored. sg_hot.bads has the
+ * number of entries to read, and a count of changes.
  */
 #include "internal.h"
 
@@ -26,7 +26,9 @@ static u64 *entry(const struct sg_vol *vol, u64 i)
 	return sg_at(vol, SG_HOT(bad) + i * 8);
 }
 
-/* The range of an entry, cut to existing pages: any member may have stored it (D10). */
+/*
+ * Returns the range of an entry, cut to existing pages: any member may have stored the entry (D10).
+ */
 static struct sg_run piece_of(const struct sg_vol *vol, u64 w)
 {
 	u64 page = SG_BAD_PAGE(w), end = sg_bound(vol) / SG_PAGE;
@@ -41,7 +43,10 @@ static struct sg_run bad_pages_piece(const struct sg_vol *vol, u64 i)
 	return piece_of(vol, sg_load64(entry(vol, i)));
 }
 
-/* All known ranges: the entries of the list, then this system's own. False: no more. */
+/*
+ * Returns the known ranges one by one: the entries of the list, then this system's own. False:
+ * there are no more.
+ */
 static bool known(const struct sg_vol *vol, u64 i, struct sg_run *p)
 {
 	u64 n = used(vol), own = sg_load64(&vol->nown);
@@ -57,7 +62,7 @@ static bool known(const struct sg_vol *vol, u64 i, struct sg_run *p)
 
 /* --- queries ---------------------------------------------------------------------------------- */
 
-/* How many of @pages from @first on lie before the bad ones. */
+/* Returns how many of the @pages pages from @first on lie before the first bad one. */
 static u64 before(struct sg_run bad, u64 first, u64 pages)
 {
 	if (!bad.pages || first >= bad.off + bad.pages || bad.off >= first + pages)
@@ -101,7 +106,7 @@ u64 sg_bad_pages(const struct sg_vol *vol)
 	return SG_MIN(sum, sg_bound(vol) / SG_PAGE);
 }
 
-/* The word of the chunk table that has the bit of @page. */
+/* Returns the word of the chunk table that has the bit of @page. */
 static u64 used_word_off(const struct sg_vol *vol, u64 page)
 {
 	u64 off = sg_chunk_off(vol, page / SG_CHUNK_PAGES) + offsetof(struct sg_chunk, map);
@@ -116,7 +121,10 @@ static bool page_used(const struct sg_vol *vol, u64 page)
 	return sg_is_lost(vol, off) || sg_get(vol, off) >> (page & 63) & 1;
 }
 
-/* The bits from @page's on in its word, at most *n of them; *n becomes their number. */
+/*
+ * Returns the bits from @page on in its word of the chunk table, at most *n; sets *n to their
+ * number.
+ */
 static u64 bits_from(u64 page, u64 *n)
 {
 	*n = SG_MIN(*n, 64 - (page & 63));
@@ -167,7 +175,7 @@ u64 sg_bad_free(const struct sg_vol *vol)
 
 			k = end - page;
 			bits = bits_from(page, &k);
-			/* sg_is_lost() searches the whole list: once per page */
+			/* sg_is_lost() searches the complete list, so it is called once per page */
 			if (off / SG_PAGE != table) {
 				table = off / SG_PAGE;
 				lost = sg_is_lost(vol, off);
@@ -175,14 +183,14 @@ u64 sg_bad_free(const struct sg_vol *vol)
 			if (!lost)
 				sum += sg_popcount64(bits & ~sg_get(vol, off));
 			if (sg_turn(&turns))
-				/* the thread is being killed: no caller needs the sum */
+				/* the thread is being killed, so no caller needs the sum */
 				return sum;
 		}
 	}
 	return sum;
 }
 
-/* The areas at fixed places, and the last page. */
+/* Names the role of pages in the areas at fixed places, and of the last page. */
 static bool is_vital(const struct sg_vol *vol, struct sg_run p)
 {
 	u64 last = sg_size(vol) / SG_PAGE - 1;
@@ -233,10 +241,10 @@ int sg_bad_refuse(struct sg_vol *vol)
 }
 
 /*
- * No part of the volume can be found any more, and even this system's own slot may be unreadable.
- * So this system acts as if it had been fenced: it stores nothing, and everything fails with EIO. A
- * system that has no slot yet, and could take one, is about to use the volume: sg_bad_refuse()
- * refuses it.
+ * Stops this system, because no part of the volume can be found any more, and even this system's
+ * slot may be unreadable. It behaves as if it had been fenced: it stores nothing, and every call
+ * fails with EIO. A system that has no slot yet does not stop here: sg_bad_refuse() makes its mount
+ * fail.
  */
 static void stop(struct sg_vol *vol, u64 off)
 {
@@ -271,7 +279,10 @@ void sg_bad_look(struct sg_vol *vol)
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-/* Makes sg_hot.bads cover at least @n entries; @news: counts a change. Durable. */
+/*
+ * Makes sg_hot.bads cover at least @n entries; with @news also counts a change. The result is
+ * durable.
+ */
 static void bad_pages_count(struct sg_vol *vol, u64 n, bool news)
 {
 	u64 *word = sg_at(vol, SG_HOT(bads)), seen = sg_load64(word), want, old;
@@ -328,7 +339,7 @@ static int note(struct sg_vol *vol, u64 page, u64 pages)
 
 		if (SG_BAD_VALID(w))
 			continue;
-		/* stored before the entry, so the entry counts once it is stored */
+		/* sg_hot.bads covers the entry before it is stored, so the store makes it valid */
 		bad_pages_count(vol, i + 1, false);
 		if (bad_pages_change(vol, i, w, SG_BAD(page, pages)))
 			return 0;
@@ -337,8 +348,8 @@ static int note(struct sg_vol *vol, u64 page, u64 pages)
 }
 
 /*
- * Sets the word that sg_has_bad() loads. The list's page may itself be bad, and any member can
- * store its word (D10).
+ * Chooses the word that sg_has_bad() loads. The page with the list may itself be bad, and any
+ * member can change the list's word (D10).
  */
 static void look_at(struct sg_vol *vol, bool own)
 {
@@ -373,8 +384,8 @@ static void add_own(struct sg_vol *vol, u64 w)
 }
 
 /*
- * From now on this system remembers the range itself, whatever happens to the list. True: it did
- * not before.
+ * Makes this system remember the range itself, independent of the list. True: the range is new to
+ * this system.
  */
 static bool remember(struct sg_vol *vol, u64 page, u64 pages)
 {
@@ -396,9 +407,9 @@ static bool remember(struct sg_vol *vol, u64 page, u64 pages)
 }
 
 /*
- * Removes all own ranges that touch these pages; the list says which other pages are bad. A reader
- * may have just loaded the address of nown, and must not find 0 there while the list has entries.
- * So nown stays as it is, and a removed range leaves room for the next one.
+ * Removes all own ranges that touch these pages; other pages of these ranges are still on the list.
+ * A reader may have just loaded the address of nown, and must not read 0 there while the list has
+ * entries. So nown does not change, and the next range reuses the removed one's place.
  */
 static void forget_own(struct sg_vol *vol, u64 first, u64 end)
 {
@@ -424,11 +435,11 @@ static int pages_of(const struct sg_vol *vol, u64 off, u64 bytes, u64 *first, u6
 		return -EINVAL;
 	if (vol->read_only && vol->slot < 0)
 		return -EROFS;
-	/* this slot's page may be the bad one, so the slot's state is not loaded */
+	/* the bad page may be the one with this slot, so the slot's state is not loaded */
 	return sg_load64(&vol->shut_down) ? -EIO : 0;
 }
 
-/* The number of pages from @page on that the list does not have. */
+/* Returns the number of pages from @page on that the list does not have. */
 static u64 unlisted(const struct sg_vol *vol, u64 page, u64 pages)
 {
 	u64 i, n = used(vol);
@@ -462,7 +473,7 @@ int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 	if (added) {
 		bad_pages_count(vol, 0, true);
 		sg_bad_look(vol);
-	/* the list has no entry: it is full, or this system may not change it */
+	/* the list has no entry, because it is full or this system may not change it */
 	} else if (news) {
 		if (sg_bad_vital(vol, &at))
 			stop(vol, at);
@@ -476,7 +487,8 @@ int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 	return err ?: added > 0;
 }
 
-#define FORGET_TURNS	16	/* tries of an entry; more only if a member is hostile */
+/* attempts to change an entry; only a hostile member makes more necessary */
+#define FORGET_TURNS	16
 
 /*
  * Removes [first, end) from an entry: its pages before and behind that range stay listed. -EAGAIN:

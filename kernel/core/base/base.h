@@ -14,7 +14,7 @@
 })
 #define SG_MIN(a, b)		SG_PICK(a, <, b)
 #define SG_MAX(a, b)		SG_PICK(a, >, b)
-/* Hot paths: functions to inline into them, and functions to keep out of them. */
+/* For functions that hot paths must inline, and for functions that must stay out of hot paths. */
 #define SG_INLINE	inline __attribute__((always_inline))
 #define SG_NOINLINE	__attribute__((__noinline__))
 #define SG_ALIGN_UP(x, a)	(((x) + (a) - 1) & ~((u64)(a) - 1))
@@ -24,14 +24,17 @@
 
 /**
  * struct sg_upcalls - calls from lower layers of the engine to higher ones (volume/open.c)
- * @recover_slot: the holder of a lock may be dead: recovers its slot.
- * @acknowledge: a thread waits, and no other thread acknowledges epochs meanwhile.
- * @freeze_watch: a transaction waits for the end of a freeze, and no other thread looks for it.
- * @follow: the volume may have grown.
- * @reclaim, @grow_ledger: a transaction needs room in the ledger.
- * @more_space: no page is free.
- * @evict: an inode without a name is no longer needed.
- * @replay_log: a record has a log: @n words, behind the @seqs change counters of its inodes.
+ * @recover_slot: recovers the slot of a lock's holder that may be dead.
+ * @acknowledge: acknowledges epochs, for a waiting thread of a program without another thread for
+ * that.
+ * @freeze_watch: checks for the end of a freeze, for a waiting transaction when no other thread
+ * does.
+ * @follow: adapts to a volume that may have grown.
+ * @reclaim, @grow_ledger: make room in the ledger for a transaction.
+ * @more_space: waits for space when no page is free.
+ * @evict: frees an inode without a name that is no longer needed.
+ * @replay_log: replays the log of a record: @n words, behind the @seqs change counters of its
+ * inodes.
  */
 struct sg_replay;
 struct sg_upcalls {
@@ -50,16 +53,25 @@ extern const struct sg_upcalls sg_upcalls;
 
 /* --- geometry and superblock (superblock.c) ------------------------------------------------ */
 
-/* Fills the offsets of @sb from size, areas and chunk_cap; -EINVAL: they describe no volume. */
+/*
+ * Computes the offsets of @sb from size, areas and chunk_cap. -EINVAL: no volume can have these
+ * values.
+ */
 int sg_geometry(struct sg_super *sb);
-/* May a volume of @size bytes begin at @phys? sg_refuse_base(): if not, -EINVAL with the reason. */
+/*
+ * Reports whether a volume of @size bytes may begin at @phys. sg_refuse_base() returns -EINVAL with
+ * the reason if it may not.
+ */
 bool sg_base_fits(u64 size, u64 phys);
 int sg_refuse_base(u64 size, u64 phys, char why[200]);
 static inline bool sg_is_moving(const struct sg_vol *vol)
 {
 	return vol->sb.incompat & SG_INCOMPAT_MOVING;
 }
-/* Volumes of earlier versions are also used by software that could not replay a log. */
+/*
+ * Reports whether all software that uses the volume can replay a log; volumes made by earlier
+ * versions are also used by software that cannot.
+ */
 static inline bool sg_knows_atomic(const struct sg_vol *vol)
 {
 	return vol->sb.incompat & SG_INCOMPAT_ATOMIC;
@@ -67,16 +79,17 @@ static inline bool sg_knows_atomic(const struct sg_vol *vol)
 bool sg_super_crc_wrong(const struct sg_super *sb);
 void sg_super_sign(struct sg_super *sb);
 /*
- * For a system that has just got a slot: another system may have had exclusive access since
- * sg_open(), and moved the volume. -EAGAIN: this system's copy of the superblock is old.
+ * Reads the superblock again, for a system that has just got a slot. Since sg_open(), another
+ * system may have had exclusive access and moved the volume. -EAGAIN: this system's copy of the
+ * superblock is old.
  */
 int sg_super_recheck(struct sg_vol *vol);
 /*
- * 0: @sb describes the volume as sg_open() found it, with the same base and features; it may have
- * another size or label. Otherwise -EAGAIN, with vol->why.
+ * Compares @sb with the superblock that sg_open() read. 0: base and features are the same; size or
+ * label may differ. Otherwise -EAGAIN, with vol->why.
  */
 int sg_super_compare(struct sg_vol *vol, const struct sg_super *sb);
-/* At @off is a whole superblock of this volume, and its size is @size. */
+/* Reports whether a complete superblock of this volume with this @size is at @off. */
 bool sg_super_read(const struct sg_vol *vol, u64 off, u64 size, struct sg_super *out);
 void sg_super_store(struct sg_vol *vol, u64 off, struct sg_super *sb);	/* durable on return */
 
@@ -90,7 +103,7 @@ static inline u64 sg_area_off(const struct sg_vol *vol, unsigned int slot, unsig
 	return vol->sb.journal_off + ((u64)slot * vol->sb.areas + area) * sizeof(struct sg_area);
 }
 
-/* @off lies in the record part (head, crc, lock, words) of a transaction area. */
+/* Reports whether @off lies in the record part (head, crc, lock, words) of a transaction area. */
 static inline bool sg_area_record(const struct sg_vol *vol, u64 off)
 {
 	u64 in = (off - vol->sb.journal_off) & (SG_PAGE - 1);
@@ -116,9 +129,10 @@ static inline bool sg_is_still(const struct sg_vol *vol)
 /* --- checked access to volume bytes (D10) -------------------------------------------------- */
 
 /*
- * The volume's size, as far as this system knows: it takes pages below it. The bound: no reference
- * leads beyond it. They are equal, except that the bound is larger while the volume grows
- * (volume_grow.c). Both only grow, at any time.
+ * sg_size() returns the volume's size as this system last read it: the system takes only pages
+ * below it. sg_bound() returns the bound: no reference leads beyond it. They are equal, except that
+ * the bound is larger while the volume grows (volume_grow.c). Both may grow at any time, and never
+ * shrink.
  */
 static inline u64 sg_size(const struct sg_vol *vol)
 {
@@ -133,7 +147,7 @@ static inline u64 sg_bound(const struct sg_vol *vol)
 	return sg_load64(&vol->size);
 }
 
-/* [off, off + len) lies inside the volume. */
+/* Reports whether [off, off + len) lies inside the volume. */
 static inline bool sg_inside(const struct sg_vol *vol, u64 off, u64 len)
 {
 	u64 bound = sg_bound(vol);
@@ -142,8 +156,8 @@ static inline bool sg_inside(const struct sg_vol *vol, u64 off, u64 len)
 }
 
 /*
- * Offset of the copy of a system inode's root word and record count, behind the backup superblock
- * (struct sg_last).
+ * Returns the offset of the copy of a system inode's root word and record count. It is behind the
+ * backup superblock (struct sg_last).
  */
 static inline u64 sg_sys_copy_at(u64 size, unsigned int which)
 {
@@ -154,7 +168,7 @@ static inline u64 sg_sys_copy_off(const struct sg_vol *vol, unsigned int which)
 	return sg_sys_copy_at(sg_size(vol), which);
 }
 
-/* A page that the allocator can take: aligned, inside the data area. */
+/* Reports whether @off is a page that the allocator can take: aligned, inside the data area. */
 static inline bool sg_data_place(const struct sg_vol *vol, u64 off)
 {
 	return !(off & (SG_PAGE - 1)) && off >= vol->sb.data_off && off < sg_bound(vol) - SG_PAGE;
@@ -165,7 +179,7 @@ static inline bool sg_data_range(const struct sg_vol *vol, u64 off, u64 pages)
 	return sg_data_place(vol, off) && pages <= (sg_bound(vol) - SG_PAGE - off) >> SG_PAGE_SHIFT;
 }
 
-/* Callers have checked the offset. */
+/* Returns the address of @off, which the caller has checked. */
 static inline void *sg_at(const struct sg_vol *vol, u64 off)
 {
 	SG_ASSERT(sg_inside(vol, off, 8));
@@ -177,7 +191,7 @@ static inline u64 sg_get(const struct sg_vol *vol, u64 off)
 	return sg_load64(sg_at(vol, off));
 }
 
-/* Such a page, for reading: a bad page counts as no page. */
+/* As sg_data_place(), for a page that the caller reads: false for a bad page. */
 static inline bool sg_data_page(const struct sg_vol *vol, u64 off)
 {
 	return sg_data_place(vol, off) && (!sg_has_bad(vol) || !sg_is_bad(vol, off, 1));
@@ -185,12 +199,16 @@ static inline bool sg_data_page(const struct sg_vol *vol, u64 off)
 
 /* --- bad pages (bad_pages.c) --------------------------------------------------------------- */
 
-/* Sets the bits of the chunk's bad pages, clears none. */
+/* Sets the bits of the chunk's bad pages in @map, and clears none. */
 void sg_bad_mask(const struct sg_vol *vol, u64 chunk, u64 map[SG_CHUNK_PAGES / 64]);
-u64 sg_bad_free(const struct sg_vol *vol);	/* bad pages that are not in use */
-/* For callers that have not opened the volume yet: its list, if it is one, has that page. */
+/* returns the number of bad pages that are not in use */
+u64 sg_bad_free(const struct sg_vol *vol);
+/*
+ * Reports whether the list of a volume, if there is a volume, has that page; for callers that have
+ * not opened it yet.
+ */
 bool sg_bad_listed(const void *base, u64 off);
-/* For a caller that has set vol->base: sets the word that sg_has_bad() loads. */
+/* Chooses the word that sg_has_bad() loads; for a caller that has just set vol->base. */
 void sg_bad_watch(struct sg_vol *vol);
 /* If the list has changed, updates what depends on it. Any lock may be held. */
 void sg_bad_look(struct sg_vol *vol);
@@ -205,63 +223,68 @@ int sg_damaged(const struct sg_vol *vol, u64 ino, u64 off, const char *what);
 
 /* 0: this system has a slot and is live there; otherwise -EROFS (no slot) or -EIO (fenced). */
 int sg_is_member(const struct sg_vol *vol);
-/* As sg_is_member(), and may this volume be changed now? */
+/* As sg_is_member(); also checks that the volume may be changed now. */
 int sg_may_write(const struct sg_vol *vol);
 /* True if the slot's state word is still the one with which this system joined. */
 static inline bool sg_is_ours(const struct sg_vol *vol)
 {
 	return sg_load64(vol->state) == vol->alive;
 }
-/* The state word has changed: -EIO. From now on this system stores nothing. */
+/* Called when the state word has changed. From now on this system stores nothing. Returns -EIO. */
 int sg_declared_dead(const struct sg_vol *vol);
 /*
- * A call for one inode or object ended with @err: only pages of that one are bad, and this system
+ * Reports whether @err means that only pages of one inode or object are bad, and this system
  * continues.
  */
 static inline bool sg_is_bad_memory(const struct sg_vol *vol, int err)
 {
 	return err == -EIO && sg_is_ours(vol) && !sg_load64(&vol->shut_down);
 }
-/* From here on sg_is_ours() is false, without a load of the slot. */
+/* Makes sg_is_ours() false, from now on without a load of the slot. */
 static inline void sg_stop_state(struct sg_vol *vol)
 {
 	sg_store64(&vol->stopped, ~vol->alive);
 	*(const u64 *volatile *)&vol->state = &vol->stopped;
 }
-/* The slot's bits, in inodes and elsewhere, may now belong to its next owner. */
+/*
+ * Reports whether this system must store nothing: the slot's bits, in inodes and elsewhere, may now
+ * belong to the next owner.
+ */
 static inline bool sg_is_silenced(const struct sg_vol *vol)
 {
 	return sg_load64(&vol->shut_down) || (!sg_is_ours(vol) && sg_declared_dead(vol));
 }
 
-/* This thread is in sg_settle(). */
+/* Reports whether this thread is in sg_settle(). */
 static inline bool sg_is_settler(const struct sg_vol *vol)
 {
 	return sg_load64(&vol->settler) == sg_self();
 }
 
-/* For waits and loops of sg_settle(), which other threads may end (sg_settle_stop()). */
+/*
+ * Reports whether another thread has ended this thread's sg_settle() (sg_settle_stop()); for its
+ * waits and loops.
+ */
 static inline bool sg_settle_ends(const struct sg_vol *vol)
 {
 	return sg_load64(&vol->settle_stop) && sg_is_settler(vol);
 }
 
-/* For waits that other threads here may end, although no signal kills the thread: -EINTR. */
+/* Reports whether a wait must end with -EINTR because of other threads here, without a signal. */
 static inline bool sg_wait_ends(const struct sg_vol *vol)
 {
 	return sg_settle_ends(vol) || (vol->gives_way && vol->gives_way(vol));
 }
 
-/* Statistics: whole words, but deliberately not exact across CPUs. */
+/* Adds to a statistic: never stores half a word, but is deliberately not exact across CPUs. */
 static inline void sg_count(u64 *counter, u64 n)
 {
 	sg_store64(counter, sg_load64(counter) + n);
 }
 
 /*
- * For loops whose length a member can choose, because it can write the volume: call it on each
- * turn, with no spin lock held. Other threads get to run meanwhile. -EINTR: the calling thread is
- * being killed.
+ * For loops whose length a hostile member can choose: called on each turn, with no spin lock held.
+ * It lets other threads run now and then. -EINTR: the calling thread is being killed.
  */
 #define SG_TURNS	1024
 static inline int sg_turn(u64 *turns)
@@ -276,12 +299,13 @@ static inline int sg_turn(u64 *turns)
 
 u64 *sg_state_word(const struct sg_vol *vol, unsigned int slot);
 bool sg_owner_live(const struct sg_vol *vol, unsigned int slot, u32 inc);
-u64 sg_slots_taken(const struct sg_vol *vol);	/* a bit per slot that is not free */
-bool sg_holds_alone(const struct sg_vol *vol);	/* a system that takes a slot now stops there */
-bool sg_is_taken_alone(const struct sg_vol *vol);	/* by another live system */
-void sg_make_legible(char *name, size_t len);	/* makes it text for people */
+u64 sg_slots_taken(const struct sg_vol *vol);	/* one bit for each slot that is not free */
+bool sg_holds_alone(const struct sg_vol *vol);	/* this system has exclusive access */
+/* another live system has exclusive access */
+bool sg_is_taken_alone(const struct sg_vol *vol);
+void sg_make_legible(char *name, size_t len);	/* replaces bytes that are not printable */
 void sg_first_beat(struct sg_vol *vol);
-/* Fenced, or set back. A joiner has no slot yet. */
+/* Reports whether this system was fenced or set back. A joiner has no slot yet. */
 static inline bool sg_is_fenced(const struct sg_vol *vol)
 {
 	return vol->slot >= 0 && sg_load64_acquire(vol->state) != vol->alive;
@@ -290,13 +314,13 @@ static inline bool sg_is_fenced(const struct sg_vol *vol)
 /* --- fresh pages (access.c) ---------------------------------------------------------------- */
 
 /*
- * Bytes of pages that no other system can see yet (allocated by the running transaction). The store
- * is immediate and write-back starts. The commit's first fence makes them durable before the words
- * that publish them.
+ * Store bytes of pages that no other system can see yet, because the running transaction allocated
+ * them. The stores are immediate, and write-back starts. The commit's first fence makes the bytes
+ * durable before the words that publish them.
  */
 void sg_fresh_write(struct sg_vol *vol, u64 off, const void *src, u64 len);
 void sg_fresh_zero(struct sg_vol *vol, u64 off, u64 len);
-/* no write-back: sg_wb() the page afterwards */
+/* does not start write-back: the caller calls sg_wb() for the page */
 void sg_fresh_set(struct sg_vol *vol, u64 off, u64 val);
 
 #endif

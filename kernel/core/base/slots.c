@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The mount table: reading slots, and the system's own slot while it uses the volume.
- * docs/protocol.md, section 1.
+ * The mount table: reading slots, and the system's own slot while it uses the volume
+ * (docs/protocol.md, section 1).
  */
 #include "internal.h"
 
@@ -17,7 +17,7 @@ u64 *sg_state_word(const struct sg_vol *vol, unsigned int slot)
 	return sg_at(vol, slot_field(vol, slot, offsetof(struct sg_slot, state)));
 }
 
-/* A hostile name must not add lines to a log or a list (D10). */
+/* Makes a name printable, because a hostile name must not add lines to a log or a list (D10). */
 void sg_make_legible(char *name, size_t len)
 {
 	size_t i;
@@ -29,7 +29,7 @@ void sg_make_legible(char *name, size_t len)
 }
 
 /*
- * A joiner stores its state, then its identity, then the word that makes the identity count. A
+ * A joiner stores its state, then its identity, then the word that makes the identity valid. A
  * reader loads in the opposite order: named and hosted first, the state last. If the state equals
  * the copied one, the identity belongs to that state's owner. If not, the copy mixes two owners.
  */
@@ -82,10 +82,10 @@ bool sg_needs_recovery(const struct sg_vol *vol)
 
 int sg_declared_dead(const struct sg_vol *cvol)
 {
-	/* the system's private state, not the bytes of the volume */
+	/* changes the system's private state, not the bytes of the volume */
 	struct sg_vol *vol = (struct sg_vol *)cvol;
 
-	/* only the first of many threads that find out logs it */
+	/* only the first thread that detects it logs it */
 	if (sg_cas64(&vol->shut_down, false, true))
 		return -EIO;
 	sg_log(vol->owner, SG_ERR,
@@ -102,8 +102,8 @@ static u64 *heartbeat(struct sg_vol *vol)
 }
 
 /*
- * The VM was reverted to an earlier saved state, or it runs twice. The later run owns the slot, its
- * locks and its ledger, so this run must store nothing.
+ * Handles a VM that was reverted to an earlier saved state, or that runs twice. The later run owns
+ * the slot, its locks and its ledger, so this run must store nothing.
  */
 static void set_back(struct sg_vol *vol)
 {
@@ -117,10 +117,10 @@ static void set_back(struct sg_vol *vol)
 }
 
 /*
- * Any thread of this system may send a heartbeat. Each counts it in private memory before it stores
- * it. So the slot's counter is never ahead of that count, unless another run of this system has
- * sent heartbeats there. The swap fails if another system got the slot since the look, so that
- * system's count stays exact.
+ * Any thread of this system may send a heartbeat. It first counts the heartbeat in private memory,
+ * then stores it in the slot. So the slot's counter is never ahead of the private count, unless
+ * another run of this system has sent heartbeats. The swap fails if another system has got the slot
+ * since the load, so that system's count remains exact.
  */
 void sg_beat(struct sg_vol *vol)
 {

@@ -71,8 +71,10 @@ static void super_read(const void *base, u64 off, struct sg_super *sb)
 		memcpy(sb, (const u8 *)base + off, sizeof(*sb));
 }
 
-/* The size to which the volume has grown, from the hot page. 0: it has not grown, or the size is
- * invalid. */
+/*
+ * Returns the size to which the volume has grown, from the hot page. 0: it has not grown, or the
+ * size is invalid.
+ */
 static u64 said_size(const void *base)
 {
 	const struct sg_hot *hot = (const void *)((const u8 *)base + SG_HOT_OFF);
@@ -81,7 +83,10 @@ static u64 said_size(const void *base)
 	return size % SG_VOLUME_ALIGN || size < SG_VOLUME_MIN || size > SG_VOLUME_MAX ? 0 : size;
 }
 
-/* Growth stores the first superblock last (volume_grow.c). Until then the backup counts. */
+/*
+ * Growth stores the first superblock last (volume_grow.c). Until that store the backup is the valid
+ * copy.
+ */
 static bool being_written(const void *base, u64 size)
 {
 	const struct sg_hot *hot = (const void *)((const u8 *)base + SG_HOT_OFF);
@@ -102,7 +107,8 @@ bool sg_super_read(const struct sg_vol *vol, u64 off, u64 size, struct sg_super 
 }
 
 /*
- * The superblock names a larger volume than the memory here. Returns the size that it names, or 0.
+ * If the superblock names a larger volume than the memory here, returns the size that it names,
+ * otherwise 0.
  */
 static u64 superblock_cut_short(const struct sg_super *sb, u64 said, u64 size)
 {
@@ -127,7 +133,7 @@ int sg_probe(const void *base, u64 size, struct sg_probe *out)
 	said = said_size(base);
 	end = said && said <= size ? said : size & ~(SG_VOLUME_ALIGN - 1);
 	super_read(base, end - SG_PAGE, &last);
-	/* another system may have been storing it, and be done now */
+	/* another system may have been storing the superblock, and may have finished */
 	if (!super_valid(&first, SG_VOLUME_MAX))
 		super_read(base, 0, &first);
 	out->stargate = first.magic == SG_MAGIC;
@@ -153,8 +159,8 @@ int sg_probe(const void *base, u64 size, struct sg_probe *out)
 }
 
 /*
- * Sizes of volumes are multiples of 2 MiB, so few pages may hold a backup. The newest counts. Many
- * of them may be holes of a file, and stay so.
+ * Finds the newest backup superblock. Sizes of volumes are multiples of 2 MiB, so only few pages
+ * can hold a backup. Many of these pages may be holes of a file, and reading must not fill them.
  */
 static u64 find_backup(const void *base, u64 size)
 {
@@ -193,7 +199,7 @@ SG_NOINLINE int sg_super_compare(struct sg_vol *vol, const struct sg_super *sb)
 
 	same.crc = sb->crc;
 	same.compat = sb->compat;
-	/* a system may set one that this software knows, at any time (sem_ring.c) */
+	/* another system may set a feature that this software supports at any time (sem_ring.c) */
 	if (!(sb->ro_compat & ~SG_RO_COMPAT_KNOWN))
 		same.ro_compat = sb->ro_compat;
 	same.size = sb->size;
@@ -207,9 +213,9 @@ SG_NOINLINE int sg_super_compare(struct sg_vol *vol, const struct sg_super *sb)
 }
 
 /*
- * Reads it again: is the volume still as sg_open() found it? It may have grown since. Label and
- * compatible features may have changed, too. This system takes them over, because tools store the
- * superblock that it knows.
+ * Reads the superblock again, and checks whether the volume is still as sg_open() found it. The
+ * volume may have grown since, and label and compatible features may have changed. This system
+ * copies those, because tools later store its copy of the superblock.
  */
 int sg_super_recheck(struct sg_vol *vol)
 {
@@ -242,9 +248,9 @@ static SG_NOINLINE bool first_valid(const struct sg_vol *vol)
 }
 
 /*
- * Stores first the copy that does not count at present, so that at any time one of the two is
- * whole. It overwrites the backup first, unless damage, or a crash in this function, has left only
- * the backup valid.
+ * Stores first the copy that is not in use, so that one of the two copies is complete at any time.
+ * That copy is the backup, unless damage, or a crash in this function, has left only the backup
+ * valid.
  */
 int sg_super_write(struct sg_vol *vol, const struct sg_super *sb)
 {

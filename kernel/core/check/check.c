@@ -4,7 +4,7 @@
 
 /* --- findings ------------------------------------------------------------------------------ */
 
-/* Each pass meets findings that stay; they are reported once. */
+/* A finding that remains occurs in each pass, but is reported only once. */
 static bool said_before(struct sg_ck *c, u64 ino, u64 off)
 {
 	u64 where[2] = { ino, off };
@@ -30,7 +30,7 @@ bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off)
 	c->unfixed += !fix;
 	c->beyond += cure == CK_NEVER;
 	if (c->looking && mode != SG_CHECK_ONLY)
-		return false;	/* the next pass meets it again, and then repairs it */
+		return false;	/* the next pass finds it again, and then repairs it */
 	if (c->opts->report && (fix || !said_before(c, ino, off)))
 		c->opts->report(c->opts->ctx, c->line, ino, off, fix);
 	return fix;
@@ -79,7 +79,10 @@ static bool any_slot_taken(const struct sg_ck *c)
 	return false;
 }
 
-/* Metadata first, so that it wins if two claim one page; deferred frees last, so that they lose. */
+/*
+ * Metadata claims pages first, so it keeps a page that two owners claim. Deferred frees claim last,
+ * so they lose such a page.
+ */
 static int pass(struct sg_ck *c)
 {
 	int err;
@@ -131,7 +134,9 @@ static int pass(struct sg_ck *c)
 	return ck_image_finish(c);
 }
 
-/* A system that was fenced continues to store: then the volume must not be called clean. */
+/*
+ * Reports a fenced system that continues to store: the volume must not be reported as clean then.
+ */
 static void not_recovered(struct sg_ck *c)
 {
 	sg_snprintf(c->line, sizeof(c->line), "a system could not be recovered");
@@ -140,7 +145,7 @@ static void not_recovered(struct sg_ck *c)
 	c->res->found++;
 }
 
-/* Ends after a pass that finds nothing, or after one that can repair none of its findings. */
+/* Repeats passes. Ends after a pass that finds nothing, or that can repair none of its findings. */
 static int repair(struct sg_ck *c)
 {
 	u64 repaired = 0, before = 0;
@@ -155,7 +160,7 @@ static int repair(struct sg_ck *c)
 		if (c->found == c->unfixed && !ck_engine_needed(c))
 			break;
 		if (c->no_space && c->found == before)
-			break;	/* more passes would find no room either */
+			break;	/* further passes would not find room either */
 		before = c->found;
 		repaired += c->found - c->unfixed;
 		err = ck_engine_needed(c) ? ck_engine(c) : 0;
@@ -172,7 +177,7 @@ static int repair(struct sg_ck *c)
 
 /* --- sg_check() ---------------------------------------------------------------------------- */
 
-/* The first pass stores nothing: a clean volume stays untouched, down to the last byte. */
+/* The first pass stores nothing, so a clean volume remains unchanged, down to the last byte. */
 static int look(struct sg_ck *c, void *base, u64 size)
 {
 	int err = c->opts->mode == SG_CHECK_ONLY ?
@@ -203,8 +208,8 @@ static int may_store(struct sg_ck *c)
 }
 
 /*
- * A volume half moved to another base cannot be checked: a check that may change it first completes
- * the move.
+ * A volume whose relocation is incomplete cannot be checked. A check that may change the volume
+ * first completes the relocation.
  */
 static int look_where_it_is(struct sg_ck *c, void *base, u64 size)
 {

@@ -2,11 +2,11 @@
 /*
  * The checker (sg_check() in engine.h): shared declarations of its files. docs/fsck.md explains it.
  *
- * One pass walks everything once, claims each page for its first owner, and makes those repairs in
- * place that need no new page. Repairs that need the engine (new names, new pages) are noted, and
- * done between passes, by a joined engine. The space map is right by then. Passes are repeated
- * until one finds nothing. So a repair counts only once it has been checked, and an interrupted
- * repair continues when the checker simply begins again.
+ * One pass walks all structures once, claims each page for its first owner, and makes in place the
+ * repairs that need no new page. It notes repairs that need the engine (new names, new pages).
+ * Between passes the checker joins the volume and makes those repairs through the engine. The space
+ * map is right at that time. Passes are repeated until one finds nothing. So each repair is checked
+ * by a later pass, and another run of the checker continues an interrupted repair.
  *
  *   check.c		the passes and their order
  *   check_view.c	reading the volume as recovery would leave it; stores of repairs
@@ -30,12 +30,13 @@
 
 #include "internal.h"
 
-#define CK_PASSES	20	/* a repair that takes more passes has met something that changes */
+/* if a repair needs more passes, something changes the volume meanwhile */
+#define CK_PASSES	20
 
 /* How a finding may be repaired. */
 enum ck_cure {
-	CK_SAFE,	/* it can lose nothing, so preening does it, too */
-	CK_ASK,		/* it may lose something, or a person should look */
+	CK_SAFE,	/* the repair cannot lose data, so SG_CHECK_PREEN makes it, too */
+	CK_ASK,		/* the repair may lose data, or a person should decide */
 	CK_NEVER,	/* this checker cannot repair it */
 };
 
@@ -43,15 +44,16 @@ enum ck_cure {
 enum {
 	CK_USED = 1,		/* in use and valid */
 	CK_DIR = 2,
-	CK_NAMED = 4,		/* a directory: its only name has been seen */
+	CK_NAMED = 4,		/* directory: its only name has been seen */
 	CK_DEFERRED = 8,		/* a ledger frees it */
 	CK_LISTED = 16,		/* on a list of free records */
-	CK_TYPELESS = 32,	/* in use, but of no known type: a name may have the type */
+	CK_TYPELESS = 32,	/* in use, but its type is unknown: a name may have the type */
 	CK_REBUILD = 64,	/* directory: its index is damaged */
 	CK_ROOTED = 128,	/* its parents lead to the root */
 	CK_CUT = 256,		/* directory: its name is removed, which breaks a circle */
 	CK_MISSING = 512,	/* in a hole of the inode file */
-	CK_CHAINED = 1024,	/* on a list of deferred inodes; only while these are checked */
+	/* on a list of deferred inodes; set only while these lists are checked */
+	CK_CHAINED = 1024,
 };
 
 struct ck_page;			/* a private copy of a page (check_view.c) */
@@ -71,75 +73,81 @@ struct sg_ck {
 	struct sg_check_result *res;
 	char line[160];
 
-	bool looking;		/* stores nothing, whatever the mode: the first pass */
-	bool dead;		/* fenced: other systems have the volume */
+	bool looking;		/* the pass stores nothing in any mode: true in the first pass */
+	bool dead;		/* this check was fenced: other systems use the volume */
 	unsigned int pass;
 	u64 found, unfixed;	/* in this pass */
-	u64 beyond;		/* of these: CK_NEVER */
+	u64 beyond;		/* number of these findings that are CK_NEVER */
 	bool no_memory;
-	/* pages belong to something unclear: unclaimed pages are not freed */
+	/* the owner of some pages is unclear, so unclaimed pages are not freed */
 	bool hold_pages;
 	bool recovering;	/* a slot is not free, or a ledger not empty */
-	/* a directory has its type back: its names follow in the next pass */
+	/* a record's type "directory" was restored: the next pass reads its names */
 	bool retyped;
-	bool relist;		/* lists of free records have to be made again */
-	bool was_moving;	/* was half moved to another base; the move has been completed */
-	u64 ring_pages;		/* of all rings so far, in this pass */
-	u64 ring_reported;	/* 1 + the place of the ring whose pages are without a record */
+	bool relist;		/* the lists of free records must be made again */
+	bool was_moving;	/* an incomplete relocation was found and completed */
+	u64 ring_pages;		/* pages of all rings found so far in this pass */
+	u64 ring_reported;	/* 1 + the place of the ring that has pages but no record */
 
-	/* the volume as recovery would leave it, where that differs (SG_CHECK_ONLY) */
+	/* copies of the pages that recovery would change (SG_CHECK_ONLY) */
 	struct ck_page **copies;
 	u64 ncopies;
 
-	u64 *map;		/* a bit per page: claimed */
+	u64 *map;		/* one bit for each page: claimed */
 	u64 map_bytes;
-	u64 inodes;		/* records that the inode file has */
+	u64 inodes;		/* number of records of the inode file */
 	u64 *ipage;		/* offset of each page of the inode file, 0 for a hole */
 	u64 ipages;		/* capacity of @ipage */
 	u16 *state;		/* CK_* per inode */
-	u32 *links;		/* names seen; of a directory: subdirectories */
-	u64 *parent;		/* of a directory: the directory that names it, or 0 */
+	u32 *links;		/* number of names seen; of a directory: number of subdirectories */
+	/* of a directory: its parent, the directory that has its name; or 0 */
+	u64 *parent;
 
 	struct ck_list orphans;	/* in use, without a name */
 	struct ck_list rebuild;	/* directories */
-	struct ck_list strays;	/* lost pages that look like their buckets (arg: offset) */
+	/* lost pages that look like buckets of damaged directories (arg: offset) */
+	struct ck_list strays;
 	struct ck_list settle;	/* inodes to evict or to cut */
 	struct ck_list holes;	/* pages of the inode file */
-	struct ck_list cut;	/* directories in a circle: lose their name in the next pass */
+	struct ck_list cut;	/* directories in a circle: the next pass removes their name */
 
 	/* the inodes before the first repair (check_loss.c) */
-	u8 *knew;		/* by number: the inode's type, or that a name gave it one */
+	/* for each inode number: the inode's type, or a flag that a name had one */
+	u8 *knew;
 	u64 knew_n;
 	u64 expected;		/* inodes */
-	u64 said_used;		/* by the counters; then free records on no list */
+	/* number of inodes by the counters; number of free records on no list */
+	u64 said_used;
 	u64 unlisted;
-	u64 made;		/* lost+found, if this repair has made it: not an old inode */
+	/* lost+found, if this repair has made it: it is not one of the old inodes */
+	u64 made;
 	bool no_space;		/* for the engine's work */
 
 	struct ck_image *image;	/* the image being made, or NULL */
 
-	u32 said[256];		/* hashes of reported findings that stay: each is reported once */
+	/* hashes of reported findings that remain, so that each is reported once */
+	u32 said[256];
 	unsigned int nsaid;
 };
 
 /* --- check.c ------------------------------------------------------------------------------- */
 
 /*
- * Reports and counts the finding in c->line. True: it has to be repaired now. Callers use the form
- * ck_found(c, cure, ino, off, "format", ...).
+ * Reports and counts the finding in c->line. True: the caller must repair it now. Callers use the
+ * form ck_found(c, cure, ino, off, "format", ...).
  */
 bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off);
 #define ck_found(c, cure, ino, off, ...) \
 	(sg_snprintf((c)->line, sizeof((c)->line), __VA_ARGS__), ck_report(c, cure, ino, off))
 /*
- * The cure for findings that give something back (a record, a name's count, a page). It is safe
- * only while all findings of this pass have been repaired. A remaining one may refer to it, even
- * from a place that cannot be read.
+ * Returns the cure for findings whose repair frees something (a record, a name's count, a page).
+ * The repair is safe only while all findings of this pass have been repaired: a remaining one may
+ * refer to the freed object, even from a place that cannot be read.
  */
 enum ck_cure ck_giving(const struct sg_ck *c);
 void ck_progress(struct sg_ck *c, const char *phase, u64 done, u64 total);
 void ck_note(struct sg_ck *c, struct ck_list *list, u64 ino, u64 arg);
-/* for formats that are the same in kernel and user space */
+/* casts for formats that are the same in kernel and user space */
 #define CK_U(x)	((unsigned long long)(x))
 
 /* --- check_view.c -------------------------------------------------------------------------- */
@@ -147,14 +155,18 @@ void ck_note(struct sg_ck *c, struct ck_list *list, u64 ino, u64 arg);
 int ck_view_recovered(struct sg_ck *c);		/* replays committed transactions into copies */
 void ck_view_free(struct sg_ck *c);
 const void *ck_page(const struct sg_ck *c, u64 off);	/* the page that holds @off; aligned */
-const void *ck_at(const struct sg_ck *c, u64 off);	/* not across the end of a page */
+/* the range must not cross the end of a page */
+const void *ck_at(const struct sg_ck *c, u64 off);
 static inline u64 ck_get(const struct sg_ck *c, u64 off)
 {
 	return sg_load64(ck_at(c, off));
 }
-/* The checker still has exclusive access; if not, it stores nothing more, and the check fails. */
+/*
+ * Reports whether the checker still has exclusive access. If not, it stores nothing more, and the
+ * check fails.
+ */
 bool ck_is_ours(struct sg_ck *c);
-/* A repair: stores a word and starts its write-back. */
+/* Makes a repair: stores a word and starts its write-back. */
 void ck_set(struct sg_ck *c, u64 off, u64 val);
 void ck_zero(struct sg_ck *c, u64 off, u64 len);
 
@@ -165,13 +177,17 @@ int ck_space_begin(struct sg_ck *c);
 bool ck_claim(struct sg_ck *c, u64 off, u64 pages);
 bool ck_claimed(const struct sg_ck *c, u64 off);
 void ck_space(struct sg_ck *c);
-/* The root directory is empty: has it always been? Called when all else has been claimed. */
+/*
+ * Checks whether an empty root directory has lost its names. Called when everything else has been
+ * claimed.
+ */
 void ck_root_strays(struct sg_ck *c);
 
 /* --- check_super.c ------------------------------------------------------------------------- */
 
 int ck_end_move(struct sg_ck *c, void *base, u64 size);
-bool ck_slot_taken(const struct sg_ck *c, unsigned int slot);	/* by another system */
+/* another system has exclusive access */
+bool ck_slot_taken(const struct sg_ck *c, unsigned int slot);
 void ck_super(struct sg_ck *c);
 void ck_hot(struct sg_ck *c);
 void ck_slots(struct sg_ck *c);
@@ -187,10 +203,13 @@ struct ck_tree {		/* result of a walk */
 	bool bad;
 };
 typedef void (*ck_leaf)(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages);
-/* Walks the table of the root word at @root_off, claims, repairs. @leaf may be NULL. */
+/*
+ * Walks the table of the root word at @root_off, claims its pages, and repairs it. @leaf may be
+ * NULL.
+ */
 void ck_table(struct sg_ck *c, u64 ino, u64 root_off, u64 max_pages, struct ck_tree *out,
 	      ck_leaf leaf, void *ctx);
-/* A cut-off table of @level, from entry @first on. False: a page in it has an owner. */
+/* Claims a cut-off table of @level, from entry @first on. False: a page in it has an owner. */
 bool ck_table_deferred(struct sg_ck *c, u64 off, unsigned int level, unsigned int first);
 
 /* --- check_sys.c --------------------------------------------------------------------------- */
@@ -200,10 +219,11 @@ void ck_inode_free_arrays(struct sg_ck *c);
 
 /* --- check_loss.c -------------------------------------------------------------------------- */
 
-int ck_loss_begin(struct sg_ck *c);		/* the first pass, before names are read */
-void ck_loss_before(struct sg_ck *c);		/* its end */
-void ck_loss_after(struct sg_ck *c);		/* the end of the last one */
-/* A name for an inode that is not in use. */
+/* called in the first pass, before names are read */
+int ck_loss_begin(struct sg_ck *c);
+void ck_loss_before(struct sg_ck *c);		/* called at the end of the first pass */
+void ck_loss_after(struct sg_ck *c);		/* called at the end of the last pass */
+/* Notes a name for an inode that is not in use. */
 void ck_loss_named(struct sg_ck *c, u64 ino, unsigned int type);
 
 /* --- check_inode.c ------------------------------------------------------------------------- */
@@ -221,7 +241,7 @@ bool ck_type_known(u64 mode);
 /* --- check_dir.c --------------------------------------------------------------------------- */
 
 void ck_dirs(struct sg_ck *c);
-/* Claims all below a cut-off index page of @level (1: or less), from word @first on. */
+/* Claims everything below a cut-off index page of @level (1: or less), from word @first on. */
 bool ck_dir_deferred(struct sg_ck *c, u64 page, unsigned int first, unsigned int level, u64 *pages);
 bool ck_is_bucket_of(const struct sg_ck *c, u64 off, u64 *ino);
 /* Calls @fn for each valid name in a copy of a bucket. */
@@ -235,7 +255,7 @@ bool ck_xattr_deferred(struct sg_ck *c, u64 head);
 
 /* --- check_deferred.c ---------------------------------------------------------------------- */
 
-void ck_deferred_of_inodes(struct sg_ck *c);	/* only marks them: CK_DEFERRED */
+void ck_deferred_of_inodes(struct sg_ck *c);	/* only marks these inodes: CK_DEFERRED */
 void ck_deferred(struct sg_ck *c);
 
 /* --- check_userlock.c ---------------------------------------------------------------------- */
@@ -249,8 +269,8 @@ void ck_sems(struct sg_ck *c, void *ctx, u64 first, u64 off, u64 pages);	/* a ck
 /* --- check_tree.c -------------------------------------------------------------------------- */
 
 /*
- * A name in @dir refers to @ref. False: it must be removed. A repair may change the word at
- * @ref_off.
+ * Checks a name in @dir that refers to @ref. False: the caller must remove the name. A repair may
+ * change the word at @ref_off.
  */
 bool ck_refers(struct sg_ck *c, u64 dir, const struct sg_dirent *d, u64 ref_off);
 bool ck_removed_dir(const struct sg_ck *c, u64 ino);
@@ -258,9 +278,13 @@ void ck_tree(struct sg_ck *c);
 
 /* --- check_engine.c ------------------------------------------------------------------------ */
 
-/* Takes a slot and replays what other systems had committed: from here on the volume is changed. */
+/*
+ * Takes a slot and replays the transactions that other systems had committed. The check changes the
+ * volume from here on.
+ */
 int ck_hold(struct sg_ck *c);
-const struct sg_identity *ck_identity(const struct sg_ck *c);	/* the identity that holds it */
+/* the identity that has exclusive access */
+const struct sg_identity *ck_identity(const struct sg_ck *c);
 void ck_release(struct sg_ck *c);
 
 bool ck_engine_needed(const struct sg_ck *c);
@@ -269,15 +293,15 @@ int ck_engine(struct sg_ck *c);
 /* --- check_image.c: only with c->image ------------------------------------------------------- */
 
 /*
- * The checker calls one of these wherever it reads a page. The function stores the parts that the
- * checker uses. @firm: the page has been claimed. Otherwise the page may have another owner: what
- * the function stores for that owner then replaces these parts.
+ * The checker calls one of these functions wherever it reads a page. The function stores in the
+ * image the parts that the checker uses. @firm: the page has been claimed. Otherwise the page may
+ * have another owner, and a later call for that owner replaces these parts.
  */
 static inline bool ck_hidden(const struct sg_ck *c)	/* an image with hidden names */
 {
 	return c->vol.sb.incompat & SG_INCOMPAT_HIDDEN;
 }
-int ck_image_begin(struct sg_ck *c);	/* both may be called without an image: 0 */
+int ck_image_begin(struct sg_ck *c);	/* callers may call both without an image: they return 0 */
 int ck_image_finish(struct sg_ck *c);
 void ck_image_free(struct sg_ck *c);
 void ck_image_records(struct sg_ck *c, u64 off);
@@ -289,18 +313,18 @@ void ck_image_index(struct sg_ck *c, u64 off);
 void ck_image_ledger(struct sg_ck *c, u64 off);
 void ck_image_deferred(struct sg_ck *c, u64 off);
 /*
- * A bucket of which only the head counts; and one with slots @slot, of which those in @keep make
- * sense.
+ * Store a bucket of which only the head is valid; and a bucket with the slots @slot, of which those
+ * in @keep are valid.
  */
 void ck_image_head(struct sg_ck *c, u64 off);
 void ck_image_bucket(struct sg_ck *c, u64 off, const struct sg_bucket *from, const u64 *slot,
 		     const bool *keep);
 /*
- * Pages without an owner, a bit each from @page on: stores those that look like buckets
- * (check_dir.c).
+ * Stores pages without an owner that look like buckets (check_dir.c). @pages: one bit for each page
+ * from @page on.
  */
 void ck_image_lost(struct sg_ck *c, u64 lost, u64 page);
-/* @deferred: only the list of its pages counts. */
+/* @deferred: the checker uses only the list of the blob's pages. */
 void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, bool deferred,
 		    bool firm);
 void ck_image_userlocks(struct sg_ck *c, u64 off, unsigned int good);

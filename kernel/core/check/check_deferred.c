@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ledgers: a slot's deferred frees. Their pages belong to nothing else any more, and are not lost:
- * recovery reclaims them. A deferred free of pages that have another owner is cleared: reclaiming
- * it would free pages in use.
+ * Ledgers: a slot's deferred frees. Their pages have no other owner, and are not lost: recovery
+ * reclaims them. If pages of a deferred free have another owner, the checker clears that entry,
+ * because a reclaim would free pages in use.
  */
 #include "check.h"
 
@@ -14,9 +14,9 @@ static bool run_deferred(struct sg_ck *c, u64 word)
 }
 
 /*
- * A deferred inode is a hint that it may have to be freed. Another system may have freed it since
- * (docs/protocol.md, section 5), and the settling system clears the entry. A number that was never
- * an inode's is a finding.
+ * Checks a deferred inode. The entry is only a hint that the inode may have to be freed. Another
+ * system may have freed the inode since (docs/protocol.md, section 5), and the settling system then
+ * clears the entry. An inode number that never existed is a finding.
  */
 static bool inode_deferred(struct sg_ck *c, u64 word)
 {
@@ -29,7 +29,7 @@ static bool inode_deferred(struct sg_ck *c, u64 word)
 	return true;
 }
 
-/* A page that a deferred free names: claimed before it is read. */
+/* Claims a page that a deferred free names, before it is read. */
 static bool page_deferred(struct sg_ck *c, u64 word)
 {
 	u64 off = SG_LEDGER_VALUE(word) << SG_PAGE_SHIFT;
@@ -57,7 +57,7 @@ static bool deferred(struct sg_ck *c, u64 word)
 	}
 }
 
-/* --- deferred inodes, which are needed early ----------------------------------------------- */
+/* --- deferred inodes, which later checks need ----------------------------------------------- */
 
 static void mark_inodes(struct sg_ck *c, u64 page)
 {
@@ -74,15 +74,15 @@ static void mark_inodes(struct sg_ck *c, u64 page)
 }
 
 /*
- * Follows a list, up to a record that cannot be on it: the list ends there from now on. Records
- * behind it are then on no list, and are checked like all that are not deferred.
+ * Follows a list up to a record that cannot be on it, and ends the list there. The records after it
+ * are then on no list, and are checked like all inodes that are not deferred.
  */
 static void follow_list(struct sg_ck *c, u64 at)
 {
 	u64 head = at, word = ck_get(c, at), ino;
 
 	while ((ino = SG_DEFERRED_LINK_INO(word)) != 0) {
-		c->recovering = true;	/* as for any deferred free */
+		c->recovering = true;	/* as with any deferred free */
 		if (ino >= c->inodes || c->state[ino] & (CK_MISSING | CK_CHAINED) ||
 		    !ck_get(c, ck_ifield(c, ino, deferred_next))) {
 			if (ck_found(c, CK_SAFE, 0, at, "a list of deferred inodes continues at an invalid place"))
@@ -149,7 +149,8 @@ static void ledger_page(struct sg_ck *c, u64 page)
 
 		if (!word)
 			continue;
-		c->recovering = true;	/* also for a slot that is free: recovery stopped there */
+		/* also for a free slot: its recovery may have stopped here */
+		c->recovering = true;
 		if (!deferred(c, word) && !c->no_memory &&
 		    ck_found(c, CK_ASK, 0, at, "a deferred free (0x%llx) names a page that is not deferred",
 			     CK_U(word)))
@@ -157,7 +158,7 @@ static void ledger_page(struct sg_ck *c, u64 page)
 	}
 }
 
-/* A page is claimed before it is followed, so a circular chain ends. */
+/* Each page is claimed before its link is followed, so the loop also ends for a circular chain. */
 static u64 next_page(struct sg_ck *c, u64 page, unsigned int n)
 {
 	u64 next = ck_get(c, page);

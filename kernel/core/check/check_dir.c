@@ -2,9 +2,9 @@
 /*
  * Directories: index pages, buckets, names.
  *
- * An invalid name is removed in place. If the index itself is wrong, or a lookup cannot find a
- * name, the directory is noted for a rebuild (check_engine.c). The rebuild uses all buckets that
- * name the directory.
+ * The checker removes an invalid name in place. If the index itself is wrong, or a lookup cannot
+ * find a name, it notes the directory for a rebuild (check_engine.c). The rebuild uses all buckets
+ * that name the directory.
  */
 #include "check.h"
 
@@ -12,17 +12,17 @@ struct dir {
 	struct sg_ck *c;
 	u64 ino;
 	u64 names, pages;
-	u64 first_stray;	/* first entry of c->strays that this walk has noted */
+	u64 first_stray;	/* the first entry of c->strays that this walk has added */
 	bool broken, rebuild;
-	/* a copy of the bucket being checked: it cannot change meanwhile */
+	/* a copy of the bucket being checked, which cannot change meanwhile */
 	struct sg_bucket b;
-	bool usable[SG_BUCKET_SLOTS];	/* has a valid name */
+	bool usable[SG_BUCKET_SLOTS];	/* slots with a valid name */
 	bool ended;			/* one of its names has been removed */
 };
 
 static void broken(struct dir *d, u64 at, const char *what)
 {
-	if (!d->broken)	/* one report suffices: the whole directory is rebuilt */
+	if (!d->broken)	/* one report suffices, because the complete directory is rebuilt */
 		d->rebuild = ck_found(d->c, CK_ASK, d->ino, at, "directory: %s", what);
 	d->broken = true;
 }
@@ -41,7 +41,7 @@ static unsigned int dirent_len(const struct sg_dirent *d)
 
 #define EACH_BYTE	0x0101010101010101ULL
 
-/* One of the word's eight bytes is 0. */
+/* Reports whether one of the word's eight bytes is 0. */
 static bool has_zero(u64 word)
 {
 	return (word - EACH_BYTE) & ~word & 0x80 * EACH_BYTE;
@@ -65,7 +65,7 @@ static bool name_valid(const u8 *name, unsigned int len)
 	return true;
 }
 
-/* The dirent lies inside the bucket and its key is that of its name. */
+/* Reports whether the dirent lies inside the bucket, and whether its key matches its name. */
 static const struct sg_dirent *dirent_valid(const struct sg_ck *c, const struct sg_bucket *b,
 					    u64 slot)
 {
@@ -93,8 +93,8 @@ static bool same_name(const struct sg_dirent *a, const struct sg_dirent *b)
 }
 
 /*
- * The slot before @i with a usable name that has the same key, the same bytes, or shares memory
- * with this one; otherwise @i.
+ * Returns an earlier slot with a usable name that has the same key or name as slot @i, or overlaps
+ * its dirent. Returns @i if there is none.
  */
 static unsigned int clash_of(const struct dir *d, unsigned int i, const struct sg_dirent *e)
 {
@@ -111,7 +111,10 @@ static unsigned int clash_of(const struct dir *d, unsigned int i, const struct s
 	return i;
 }
 
-/* A lookup begins at the key's home and ends at the first empty slot. */
+/*
+ * Reports whether a lookup finds the slot: it begins at the key's home and ends at the first empty
+ * slot.
+ */
 static bool can_be_found(const struct sg_bucket *b, unsigned int i, u64 key)
 {
 	unsigned int k = (unsigned int)(key >> SG_DIR_TIE_BITS) % SG_BUCKET_SLOTS;
@@ -135,7 +138,7 @@ static void end_name(struct dir *d, u64 off, unsigned int i)
 	d->ended = true;
 }
 
-/* Slot @i holds a name. */
+/* Checks slot @i, which has a name. */
 static void check_name(struct dir *d, u64 off, unsigned int i)
 {
 	struct sg_ck *c = d->c;
@@ -183,8 +186,8 @@ static void check_fill(struct dir *d, u64 off)
 }
 
 /*
- * The image's copy of the bucket has only valid names. An invalid name becomes a slot that leads
- * nowhere; a duplicate gets the slot of the other one.
+ * Stores the bucket in the image with only its valid names. An invalid name becomes a slot with an
+ * invalid offset; a duplicate gets the slot word of the other name.
  */
 static void image_bucket(struct dir *d, u64 off)
 {
@@ -242,8 +245,7 @@ static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 	if (!sg_data_page(&d->c->vol, off) || ck_claimed(d->c, off))
 		return false;
 	/*
-	 * a page that looks like a bucket is not followed as an index page, but salvaged
-	 * (ck_space())
+	 * ck_space() salvages a page that looks like a bucket; it is not followed as an index page
 	 */
 	if (kind == SG_DIR_ENTRY_INDEX && level < SG_DIR_LEVELS_MAX && !load_bucket(d, off)) {
 		ck_claim(d->c, off, 1);
@@ -269,8 +271,8 @@ static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 }
 
 /*
- * How many words from @i on name the bucket that has just been loaded; 0: not as many as it should
- * have.
+ * Returns the number of words from @i on that name the bucket loaded last; 0: the number does not
+ * match the bucket's depth.
  */
 static unsigned int span_of(struct dir *d, const u64 *t, unsigned int i, unsigned int level)
 {
@@ -295,7 +297,7 @@ static void walk_page(struct dir *d, u64 page, unsigned int level, u64 prefix)
 {
 	const u64 *from = ck_page(d->c, page);
 	unsigned int i, span;
-	/* a copy: span_of() reads words again that have been followed */
+	/* a copy, because span_of() reads words again after they were followed */
 	u64 *t = sg_alloc(SG_PAGE);
 
 	if (!t) {
@@ -338,7 +340,7 @@ static void check_counts(struct dir *d)
 		ck_set(c, at, d->pages * SG_PAGE);
 }
 
-/* No lookup finds a name in it any more; its pages are freed with it. */
+/* A removed directory: no lookup finds a name in it any more, and its pages are freed with it. */
 static void check_removed(struct dir *d, u64 root_at, u64 root)
 {
 	u64 off = root & ~SG_DIR_ENTRY_KIND;
@@ -373,7 +375,7 @@ static void check_dir(struct dir *d, u64 ino)
 		broken(d, root_at, "the root of its index is damaged");
 	check_counts(d);
 	if (d->broken)
-		/* unreachable pages are neither orphans nor lost */
+		/* its unreachable pages count neither as orphans nor as lost */
 		c->hold_pages = true;
 	if (!d->broken || !d->rebuild) {
 		c->strays.n = d->first_stray;
@@ -412,7 +414,7 @@ bool ck_dir_deferred(struct sg_ck *c, u64 page, unsigned int first, unsigned int
 		return false;
 	if (c->image)
 		ck_image_index(c, page);
-	last = first ? sg_load64(&t[first - 1]) : 0;	/* has been reclaimed */
+	last = first ? sg_load64(&t[first - 1]) : 0;	/* this part has been reclaimed */
 	for (i = first; i < SG_TABLE_ENTRIES; i++) {
 		u64 word = sg_load64(&t[i]), off = word & ~SG_DIR_ENTRY_KIND;
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Repairs that need new pages or names. The engine does them, as a member of the mount table, in
- * transactions: so an interruption leaves each of them done or not begun. The space map and the
- * lists of free inodes are right by now. Directories that are still damaged are not touched, except
- * that their index is replaced.
+ * Repairs that need new pages or names. The checker joins the volume and makes them through the
+ * engine, in transactions. After an interruption each repair is therefore complete or not begun.
+ * The space map and the lists of free inodes are already right. Directories that are still damaged
+ * are not changed, except that their index is replaced.
  */
 #include "check.h"
 
 #define LOST_FOUND	"lost+found"
-#define TRIES		100	/* tries of a name for an orphan, and for lost+found itself */
+/* number of names to try for an orphan, and for lost+found itself */
+#define TRIES		100
 
 /* --- hold the volume ----------------------------------------------------------------------- */
 
@@ -19,7 +20,9 @@ const struct sg_identity *ck_identity(const struct sg_ck *c)
 	return c->opts->id ? c->opts->id : &nobody;
 }
 
-/* This check has no inode open: set bits belong to the slot's last owner. */
+/*
+ * Reports that this check has no inode open: bits of its slot belong to the slot's last owner.
+ */
 static bool nothing_open(struct sg_vol *vol, u64 ino, u32 generation)
 {
 	(void)vol;
@@ -69,8 +72,8 @@ static struct sg_new new_directory(u32 mode)
 }
 
 /*
- * The first name, NAME.1 and so on; in the end a random one that no user can have created in
- * advance.
+ * Returns a name to try: NAME, then NAME.1 and so on, finally a random name that no user can have
+ * created in advance.
  */
 static u32 name_number(char *name, size_t size, const char *first, unsigned int i)
 {
@@ -85,8 +88,9 @@ static u32 name_number(char *name, size_t size, const char *first, unsigned int 
 }
 
 /*
- * Found inodes go to a directory that only root can read: they may come from a private directory. A
- * user that may create names in the root may have made a directory that looks like lost+found.
+ * Finds or makes the directory for orphans. Only root may read it, because an orphan may come from
+ * a private directory. A user who may create names in the root may have made a directory that looks
+ * like lost+found.
  */
 static bool is_private(struct sg_vol *vol, const struct sg_iref *dir)
 {
@@ -118,7 +122,7 @@ static int lost_found(struct sg_ck *c, struct sg_iref *out)
 	return err ? err : -EEXIST;
 }
 
-/* An unused name for @ref: #NUMBER, as users know it from other file systems. */
+/* Finds an unused name for @ref: #NUMBER, as in other file systems. */
 static int free_name(struct sg_vol *vol, const struct sg_iref *dir, u64 ino, char name[40],
 		     u32 *len)
 {
@@ -217,9 +221,10 @@ static int adopt_orphans(struct sg_ck *c)
 /* --- rebuild directories ------------------------------------------------------------------- */
 
 /**
- * struct build - a new index for a directory, in progress.
- * @draft: an inode without links, deferred: after an interruption it is freed with all its pages.
- * @as: the draft's record under the directory's number, which its buckets have to name.
+ * struct build - the rebuild of a directory's index.
+ * @draft: a deferred inode without links, so that recovery frees it with all its pages after an
+ * interruption. @as: the draft's record with the directory's number, because the buckets must name
+ * the directory.
  */
 struct build {
 	struct sg_iref dir, draft, as;
@@ -248,7 +253,7 @@ static void add_name(struct sg_ck *c, void *ctx, const struct sg_dirent *d)
 
 	if (b->err || ino <= SG_INO_ROOT || ino >= c->inodes)
 		return;
-	/* for a record without a type this name has it */
+	/* for a record without a type, the type from this name */
 	if (!(c->state[ino] & (CK_USED | CK_TYPELESS))) {
 		ck_loss_named(c, ino, SG_REF_TYPE(d->ref));
 		return;
@@ -274,8 +279,8 @@ static u64 xattr_pages(struct sg_tx *tx, const struct sg_iref *ref)
 }
 
 /*
- * Gives the new index to the directory. The next pass frees the old index's pages, which nothing
- * owns then.
+ * Gives the new index to the directory. The next pass frees the pages of the old index, which then
+ * have no owner.
  */
 static int end_draft(struct sg_vol *vol, struct build *b)
 {
@@ -339,7 +344,7 @@ static int rebuild_all(struct sg_ck *c)
 bool ck_engine_needed(const struct sg_ck *c)
 {
 	if (c->opts->mode == SG_CHECK_PREEN && c->unfixed)
-		return false;	/* a person should look first */
+		return false;	/* a person should decide first */
 	return c->recovering || c->orphans.n || c->rebuild.n || c->settle.n || c->holes.n;
 }
 
@@ -361,14 +366,13 @@ static int work(struct sg_ck *c)
 }
 
 /*
- * A full volume is no error here: the next pass finds the remaining damage again, and reports it as
- * such.
+ * A full volume is no error here: the next pass finds the remaining damage again, and reports it.
  */
 int ck_engine(struct sg_ck *c)
 {
 	int err;
 
-	/* The first round may have left deferred frees that a fenced system can still reach. */
+	/* A fenced system may still reach deferred frees that the first round could not reclaim. */
 	if (c->pass)
 		sg_wait_for_lapse(&c->vol);
 	sg_recover_all(&c->vol);

@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A metadata image: the pages that the checker reads, and nothing else. With an image, developers
- * can search for a fault in a volume that its owner may not hand out (docs/tools.md).
+ * can search for a fault in a volume whose owner may not give it to them (docs/tools.md).
  *
- * The image has what one pass of the checker has read. So it has no contents of files, and a check
- * of it gives the same findings. Unless names are kept, it hides all that users have chosen: names,
- * link targets, extended attributes. For that, each kind of page is made again from the parts that
- * the checker uses. Unused bytes, such as removed names, become zeroes. Each invalid word becomes
- * one fixed invalid word.
+ * The image has the pages that one pass of the checker has read. So it has no contents of files,
+ * and a check of the image has the same findings. Unless names are kept, the image hides all text
+ * that users have chosen: names, link targets, extended attributes. For that, the code builds each
+ * kind of page again from the parts that the checker uses. Unused bytes, such as removed names,
+ * become zeroes. Each invalid word becomes one fixed invalid word.
  *
- * A directory finds a name by a keyed hash of it. The place of a name follows from its hash, so the
- * image keeps the hashes; hidden names do not match them. The superblock says so
- * (SG_INCOMPAT_HIDDEN). It has no key any more, so that nobody can test guessed names.
+ * A directory finds a name by a keyed hash of the name. The hash determines the name's place, so
+ * the image keeps the hashes, and hidden names do not match them. SG_INCOMPAT_HIDDEN in the
+ * superblock records this. The image's superblock has no key, so that nobody can test guessed
+ * names.
  *
  * The image already contains the changes that replay would make, and its journal records have the
- * same values: replaying them changes nothing.
+ * same values. So a replay of the image changes nothing.
  */
 #include "check.h"
 #include "dir/dir_index.h"
 #include "sem/sem.h"
 
-#define BLOCK	16	/* bytes of a name that are mixed with each other */
+#define BLOCK	16	/* number of bytes of a name that are mixed with each other */
 
 /**
  * struct ck_image - an image being made.
- * @firm: a bit per page: stored finally. @loose: stored until another caller has a better claim.
+ * @firm: one bit for each page whose content is final. @loose: one bit for each page that a caller
+ * with a better claim may replace.
  * @key: of the hash that hides names; it is never stored.
  * @page: the page being made.
  */
@@ -53,7 +55,10 @@ static bool all_zero(const u64 *w)
 	return true;
 }
 
-/* The first caller that stores a page for good decides its content, as the first claim does. */
+/*
+ * Stores the page. The first caller with @firm decides its content, as the first claim decides the
+ * owner.
+ */
 static void put(struct sg_ck *c, u64 off, const void *bytes, bool firm)
 {
 	struct ck_image *m = c->image;
@@ -68,8 +73,8 @@ static void put(struct sg_ck *c, u64 off, const void *bytes, bool firm)
 }
 
 /*
- * Stores the page unchanged if nothing has to be hidden; true: this is done. Never for a page that
- * may belong to a file.
+ * Stores the page unchanged if nothing has to be hidden. True: the page is stored. Callers never
+ * use it for a page that may belong to a file.
  */
 static bool put_plain(struct sg_ck *c, u64 off, bool firm)
 {
@@ -80,7 +85,7 @@ static bool put_plain(struct sg_ck *c, u64 off, bool firm)
 	return plain;
 }
 
-/* A copy to change. */
+/* /* Returns a copy of the page, for changes. */
 static u64 *copy(struct sg_ck *c, u64 off)
 {
 	memcpy(c->image->page, ck_page(c, off), SG_PAGE);
@@ -90,9 +95,9 @@ static u64 *copy(struct sg_ck *c, u64 off)
 /* --- hide ------------------------------------------------------------------------------------ */
 
 /*
- * The class of a byte that is hidden: any byte of the class may replace it. Returns their number;
- * *first is the first one. Letters, digits, and the bytes of UTF-8 that select a character are
- * hidden. Dots, blanks and the like stay, as does the length.
+ * Finds the class of a byte: any byte of its class may replace the byte. Returns the size of the
+ * class; *first is its first byte. Letters, digits, and the bytes of UTF-8 that select a character
+ * are hidden. Dots, blanks and similar characters remain, and the length, too.
  */
 static unsigned int class_of(u8 byte, u8 *first)
 {
@@ -126,14 +131,15 @@ static u8 shifted(u8 byte, u64 by)
 }
 
 /*
- * Each byte is shifted within its class by a hash of all others. This can be undone with the key,
- * so different names stay different.
+ * Shifts each byte within its class by a hash of all other bytes. The key could reverse this, so
+ * different names remain different.
  */
 static void mix(const struct ck_image *m, u64 tweak, u8 *block, u32 len)
 {
 	struct {
 		u64 tweak;
-		u8 round, at, none[6], byte[BLOCK];	/* no padding: all of it is hashed */
+		/* no padding, because all bytes of it are hashed */
+		u8 round, at, none[6], byte[BLOCK];
 	} in = { .tweak = tweak };
 	u32 i;
 
@@ -152,7 +158,7 @@ static void mix(const struct ck_image *m, u64 tweak, u8 *block, u32 len)
 	}
 }
 
-/* @tweak: equal names in different directories become different. */
+/* @tweak: makes equal names in different directories different. */
 static void hide(const struct ck_image *m, u64 tweak, u8 *name, u32 len)
 {
 	u32 head = SG_MIN(len, (u32)BLOCK), i;
@@ -172,7 +178,7 @@ static void hide(const struct ck_image *m, u64 tweak, u8 *name, u32 len)
 	}
 }
 
-/* A target keeps its slashes and dots: its length and its path structure. */
+/* Hides a target but keeps its slashes and dots, that is, its length and its path structure. */
 static void hide_target(u8 *text, u64 len)
 {
 	u64 i;
@@ -188,7 +194,7 @@ static void hide_record(struct sg_inode *in)
 {
 	u64 size = in->size;
 
-	if (in->mode && !ck_type_known(in->mode)) {	/* the bytes may be anything */
+	if (in->mode && !ck_type_known(in->mode)) {	/* the bytes may have any content */
 		*in = (struct sg_inode){ .lock = in->lock, .mode = in->mode,
 					 .genflags = in->genflags, .next_free = in->next_free,
 					 .deferred_next = in->deferred_next };
@@ -213,7 +219,10 @@ void ck_image_records(struct sg_ck *c, u64 off)
 	put(c, off, in, true);
 }
 
-/* For a table that may belong to another file: only what a survey counts (check_sys.c). */
+/*
+ * Stores only the parts that a survey counts (check_sys.c), as the table may belong to another
+ * file.
+ */
 void ck_image_survey(struct sg_ck *c, u64 off, const u8 kind[SG_INODES_PER_PAGE], bool first)
 {
 	struct sg_inode *in = (struct sg_inode *)c->image->page;
@@ -283,7 +292,10 @@ void ck_image_ledger(struct sg_ck *c, u64 off)
 		put(c, off, ck_page(c, off), true);
 }
 
-/* A page that a ledger names, and that may be anything: its deferred inodes are needed early. */
+/*
+ * Stores a page that a ledger names, whatever it is, because the check needs its deferred inodes
+ * early.
+ */
 void ck_image_deferred(struct sg_ck *c, u64 off)
 {
 	unsigned int i;
@@ -339,8 +351,8 @@ void ck_image_bucket(struct sg_ck *c, u64 off, const struct sg_bucket *from, con
 /* --- extended attributes --------------------------------------------------------------------- */
 
 /*
- * Hides names in the name spaces of programs, and all values except ACLs, which contain only
- * numbers of users and groups.
+ * Hides attribute names of programs, and all values except ACLs, which contain only numbers of
+ * users and groups.
  */
 static void hide_entries(const struct ck_image *m, u64 ino, u8 *payload, u64 size)
 {
@@ -411,7 +423,7 @@ void ck_image_xattr(struct sg_ck *c, u64 off, const struct sg_xattr_head *from, 
 
 /* --- system files ---------------------------------------------------------------------------- */
 
-/* Up to the first invalid lock, at which the checker stops. */
+/* Stores locks up to the first invalid one, at which the checker stops. */
 void ck_image_userlocks(struct sg_ck *c, u64 off, unsigned int good)
 {
 	struct sg_userlock_page *p;
@@ -428,7 +440,7 @@ void ck_image_userlocks(struct sg_ck *c, u64 off, unsigned int good)
 	put(c, off, p, true);
 }
 
-/* Of the hash, keeps only the part that gives the semaphore's place: it is a hash of a name. */
+/* Keeps only the part of the name's hash that determines the semaphore's place. */
 void ck_image_sems(struct sg_ck *c, u64 off, const bool good[SG_SEM_RECORDS])
 {
 	struct sg_sem_page *p;
@@ -463,7 +475,10 @@ static void mark(const struct ck_image *m, struct sg_super *sb)
 	sg_super_sign(sb);
 }
 
-/* A superblock that differs from the one in use stays different, valid or not. */
+/*
+ * Stores a superblock. If it differs from the one in use, the stored one differs, too, valid or
+ * not.
+ */
 static void put_super(struct sg_ck *c, u64 off, size_t len)
 {
 	struct sg_super *sb = (struct sg_super *)copy(c, off), by = c->vol.sb;
@@ -480,13 +495,13 @@ static void put_super(struct sg_ck *c, u64 off, size_t len)
 	put(c, off, sb, true);
 }
 
-/* Bits of slots without a system are no waiters. */
+/* Clears the bits of slots without a system, which are no waiters. */
 static void hide_lock(const struct sg_ck *c, struct sg_lock *lock)
 {
 	lock->waiters &= sg_slots_taken(&c->vol);
 }
 
-/* The part of a record that a system inode uses; the rest is for users' files. */
+/* Stores the part of a record that a system inode uses; only users' files use the rest. */
 static void hide_sys(const struct sg_ck *c, struct sg_inode *in)
 {
 	const struct sg_inode was = *in;
@@ -497,7 +512,10 @@ static void hide_sys(const struct sg_ck *c, struct sg_inode *in)
 	hide_lock(c, &in->lock);
 }
 
-/* An entry that is only partly in the volume is kept: the checker reads nothing of that part. */
+/*
+ * An entry that lies only partly in the volume is kept, because the checker does not read that
+ * part.
+ */
 static void hide_bad(const struct sg_ck *c, struct sg_hot *h)
 {
 	u64 i, used = SG_BADS_USED(h->bads), pages = sg_bound(&c->vol) / SG_PAGE;
@@ -531,8 +549,10 @@ static void put_hot(struct sg_ck *c)
 	put(c, SG_HOT_OFF, h, true);
 }
 
-/* A slot without a system keeps its incarnation, which a check compares. The other fields are
- * cleared. */
+/*
+ * A slot without a system keeps its incarnation, which a check compares. The other fields are
+ * cleared.
+ */
 static void hide_slot(struct sg_slot *s)
 {
 	u32 state = SG_SLOT_STATE(s->state), inc = SG_SLOT_INC(s->state);
@@ -588,7 +608,7 @@ static void put_chunks(struct sg_ck *c, u64 off)
 	put(c, off, of, true);
 }
 
-/* The word that replay would store there; the image already has the replayed value. */
+/* Returns the word that replay would store there. The image already has that value. */
 static u64 word_of(struct sg_ck *c, u64 off)
 {
 	struct ck_image *m = c->image;
@@ -619,7 +639,7 @@ static void put_area(struct sg_ck *c, u64 off)
 	n = sg_tx_words(a, &log);
 	for (i = 0; i < n; i++)
 		a->word[i].val = word_of(c, a->word[i].off);
-	if (log)	/* contents of a file: the image has none */
+	if (log)	/* contents of a file, which the image does not have */
 		a->head = (a->head & ~(SG_AREA_LOGS(0xff) | 0xffff)) | n;
 	memset(a->word + n, 0, (SG_AREA_WORDS - n) * sizeof(a->word[0]));
 	if (n)
@@ -645,9 +665,8 @@ static void put_journal(struct sg_ck *c)
 }
 
 /*
- * Puts all areas but the ledgers (check_deferred.c) and the journal: the image already contains
- * the changes of the journal's records. No check looks at hints: they are zeroes, unless nothing is
- * to be hidden.
+ * Stores all areas except the ledgers (check_deferred.c) and the journal, whose changes the image
+ * already contains. No check reads hints, so they are zeroes unless names are kept.
  */
 static void put_places(struct sg_ck *c)
 {

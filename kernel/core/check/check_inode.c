@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Inode records: their contents, and the lists of free ones. */
+/* Inode records: their contents, and the lists of free records. */
 #include "check.h"
 
 /* --- find ----------------------------------------------------------------------------------- */
@@ -29,10 +29,10 @@ bool ck_type_known(u64 mode)
 }
 
 /*
- * Frees the record. Its generation continues, so that no system takes the next file for this one.
- * Its link in a list of deferred inodes stays, because other records may follow it. Neither word is
- * set to zero, and the mode is cleared last. So an interruption leaves a record that still has no
- * type, or one that is free and whole.
+ * Frees the record. The generation grows by 1, so that no system confuses the next file with this
+ * one. Its link in a list of deferred inodes is kept, too, because other records may follow it.
+ * Neither word becomes 0 meanwhile, and the mode is cleared last. So after an interruption the
+ * record either still has no type, or is free and complete.
  */
 void ck_clear_inode(struct sg_ck *c, u64 ino)
 {
@@ -63,8 +63,8 @@ static void check_flags(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 }
 
 /*
- * The root is a directory, whatever its mode says. All other fields are kept, and checked as a
- * directory's. Unusual permissions are dropped, because they are in the damaged word.
+ * Makes the root a directory, whatever its mode is. All other fields are kept, and checked as
+ * fields of a directory. Unusual permissions are dropped, because they are in the damaged word.
  */
 static void root_restored(struct sg_ck *c, u64 ino, u64 mode)
 {
@@ -138,11 +138,13 @@ static u64 check_regular(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 		ck_set(c, ck_ifield(c, ino, size), SG_FILE_MAX);
 	ck_table(c, ino, ck_ifield(c, ino, table), SG_FILE_MAX >> SG_PAGE_SHIFT, &t, NULL, NULL);
 	if (flags & SG_FL_CUTTING)
-		ck_note(c, &c->settle, ino, 0); /* unless a ledger names it, see ck_tree() */
+		ck_note(c, &c->settle, ino, 0); /* unless a ledger names the inode, see ck_tree() */
 	return t.pages;
 }
 
-/* Readers refuse a target with a NUL in it (readlink.c): so it counts as lost, too. */
+/*
+ * Readers reject a target that contains a NUL (readlink.c), so such a target counts as lost, too.
+ */
 static bool target_whole(const struct sg_ck *c, u64 ino, u64 size, u64 page)
 {
 	u64 at = page ? page : ck_ifield(c, ino, tail);
@@ -150,7 +152,7 @@ static bool target_whole(const struct sg_ck *c, u64 ino, u64 size, u64 page)
 	return !memchr(ck_at(c, at), 0, size);
 }
 
-/* A link with a lost target stays a link: its owner can see and remove it. */
+/* A link with a lost target remains a link, so that its owner can see and remove it. */
 static u64 check_symlink(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 {
 	u64 size = sg_load64(&in->size), page = sg_load64(&in->table);
@@ -185,8 +187,7 @@ static u64 check_special(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 }
 
 /*
- * No name has the record's type, not even a name that the next pass reads: the record cannot be
- * restored.
+ * Reports whether no name can restore the record's type, not even a name that the next pass reads.
  */
 static void clear_typeless(struct sg_ck *c, u64 ino)
 {
@@ -223,7 +224,7 @@ void ck_files(struct sg_ck *c)
 
 /* --- free records -------------------------------------------------------------------------- */
 
-/* Follows a list; false: it leads to a record that is not free, or that was met before. */
+/* Follows a list. False: it leads to a record that is not free, or to the same record twice. */
 static bool follow(struct sg_ck *c, u64 ino)
 {
 	while (ino) {
@@ -243,7 +244,8 @@ static u64 list_off(const struct sg_ck *c, unsigned int slot, unsigned int area)
 /*
  * Puts all free records on one list. While the records are linked again, no head leads to them.
  * Otherwise each old head would lead into the new chain, and two systems would take the same
- * record. So an interruption leaves records on no list, which is harmless, and no record on two.
+ * record. So after an interruption some records may be on no list, which is harmless, but none is
+ * on two lists.
  */
 static void make_list(struct sg_ck *c)
 {
@@ -290,7 +292,7 @@ void ck_free_lists(struct sg_ck *c)
 	unsigned int slot, i;
 	bool relist = c->relist;
 
-	/* the inodes are somewhere: nothing that leads to them is changed */
+	/* the inodes still exist somewhere, so nothing that leads to them is changed */
 	if (!c->inodes) {
 		used_counter(c, 0);
 		return;

@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How many inodes could not be kept. Before the first repair, this notes which inodes exist, which
- * other numbers have a name, and how many inodes the counters report. The inodes at the end are
- * compared with that. So a successful repair also reports the losses.
+ * Counts the inodes that could not be kept. Before the first repair, the code notes which inodes
+ * exist, which other numbers have a name, and how many inodes the counters report. At the end it
+ * compares these with the remaining inodes. So a successful repair also reports the losses.
  */
 #include "check.h"
 
-#define BY_NAME	0x80	/* in knew[]: no record, but a name; otherwise only the type */
+#define BY_NAME	0x80	/* in knew[]: a name without a record; otherwise only the type */
 
 static bool in_use(const struct sg_ck *c, u64 ino)
 {
 	return ino < c->inodes && c->state[ino] & (CK_USED | CK_TYPELESS) && ino != c->made;
 }
 
-/* Without links or names: recovery frees it, or it was about to be freed anyway. */
+/*
+ * Reports whether the inode has neither links nor names: recovery frees it, or its system was about
+ * to free it.
+ */
 static bool dying(const struct sg_ck *c, u64 ino)
 {
 	return c->state[ino] & CK_USED && !(c->state[ino] & CK_NAMED) && !c->links[ino] &&
 	       ino != SG_INO_ROOT && !sg_nlink(ck_inode(c, ino)->mode);
 }
 
-/* The number of records by the volume's own words, if the volume has room for them. */
+/*
+ * Returns the number of records that the volume stores for the inode file, if the volume has room
+ * for so many.
+ */
 static u64 records_said(const struct sg_ck *c)
 {
 	u64 most = (sg_size(&c->vol) >> SG_PAGE_SHIFT) * SG_INODES_PER_PAGE;
@@ -52,8 +58,8 @@ static u64 kept(const struct sg_ck *c)
 }
 
 /*
- * Trusts the counters as far as there is room for their numbers: records in a hole of the inode
- * file, and free ones on no list. Otherwise trusts the names.
+ * Trusts the counters if there is room for that many inodes: in records in a hole of the inode
+ * file, and in free records on no list. Otherwise trusts the names.
  */
 void ck_loss_before(struct sg_ck *c)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file of shared semaphores. Records of objects have to be valid. All the rest is volatile, and
- * its users expect any bytes there. A page of words without an object stays: the next object in
- * that place uses it. Data of a ring without the ring goes, because it may be 64 MiB.
+ * The file of shared semaphores. Records of objects must be valid. All other bytes are volatile,
+ * and may have any value. A page of words without an object remains, because the next object in
+ * that place uses it. Data without a ring is freed, because it may be 64 MiB.
  */
 #include "check.h"
 #include "sem/sem.h"
@@ -11,13 +11,13 @@
 
 /**
  * struct place - where a page of the file is
- * @at: its entry; @off: the page; @pages: that the entry has.
+ * @at: its entry; @off: the page; @pages: number of pages of the entry.
  */
 struct place {
 	u64 at, off, pages;
 };
 
-/* As sg_sem_page_at(), but for the file as recovery would leave it. */
+/* As sg_sem_page_at(), but for the file in the state that recovery would produce. */
 static bool find_page(const struct sg_ck *c, u64 page, struct place *p)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -45,7 +45,8 @@ static bool has_page(const struct sg_ck *c, u64 page)
 
 /*
  * An object that is being made or removed may have a part of its data (sem_ring.c). All rings
- * together have no more pages than the volume: with forged sizes the checker would never end.
+ * together may have no more pages than the volume, because forged sizes could otherwise keep the
+ * checker busy without end.
  */
 static bool has_data(struct sg_ck *c, u64 head, u64 size, u64 page, unsigned int i)
 {
@@ -62,7 +63,10 @@ static bool has_data(struct sg_ck *c, u64 head, u64 size, u64 page, unsigned int
 	return true;
 }
 
-/* A missing page would be damage for the object's next opener. */
+/*
+ * Checks the object's page of words. If it is missing, the object's next opener would report
+ * damage.
+ */
 static bool has_pages(const struct sg_ck *c, u64 head, u64 page, unsigned int i)
 {
 	u64 words = sg_sem_words_page(page, i);
@@ -116,7 +120,7 @@ static void check_page(struct sg_ck *c, u64 page, u64 off)
 
 /* --- data of rings ---------------------------------------------------------------------------- */
 
-/* The pages that the ring in this place has, or may have. */
+/* Returns the number of pages that the ring in this place has, or may have. */
 static u64 ring_pages(const struct sg_ck *c, u64 page, unsigned int i)
 {
 	struct place p;
@@ -131,7 +135,7 @@ static u64 ring_pages(const struct sg_ck *c, u64 page, unsigned int i)
 	return ck_get(c, at + offsetof(struct sg_sem_record, initial)) >> SG_PAGE_SHIFT;
 }
 
-/* The pages that follow are gone, too, when the checker comes to them. */
+/* Cuts off the pages from @page to @end, so that the checker does not find them later. */
 static void drop_data(struct sg_ck *c, u64 page, u64 end)
 {
 	struct place p;
@@ -144,7 +148,7 @@ static void drop_data(struct sg_ck *c, u64 page, u64 end)
 	}
 }
 
-/* Damage has taken the ring, or fsck has. Nothing else would free its data. */
+/* Frees data whose ring has been lost by damage or removed by fsck. Nothing else would free it. */
 static void check_data(struct sg_ck *c, u64 page, u64 at)
 {
 	u64 place = (page - SG_SEM_RINGS_PAGE) / SG_RING_PAGES_MAX;

@@ -2,9 +2,9 @@
 /*
  * Owners of pages, and the space map.
  *
- * A page belongs to the first that claims it; metadata claims first, deferred frees last. The map
- * is corrected in an order that an interruption cannot harm. Pages in use are marked before any
- * page is freed, and no page is freed while its owner is unclear.
+ * A page belongs to the first owner that claims it; metadata claims first, deferred frees last. The
+ * order of corrections makes an interruption harmless: pages in use are marked before any page is
+ * freed. No page is freed while its owner is unclear.
  */
 #include "check.h"
 
@@ -13,7 +13,7 @@ static u64 total_pages(const struct sg_ck *c)
 	return sg_size(&c->vol) >> SG_PAGE_SHIFT;
 }
 
-/* Bits of the word that holds page @page, up to @end. */
+/* Returns a mask of the bits from @page up to @end in the word that has @page. */
 static u64 mask_of(u64 page, u64 end)
 {
 	u64 n = SG_MIN(64 - (page & 63), end - page);
@@ -44,7 +44,8 @@ int ck_space_begin(struct sg_ck *c)
 {
 	u64 bytes = SG_ALIGN_UP(total_pages(c), SG_CHUNK_PAGES) / 8;
 
-	if (c->map_bytes != bytes) {	/* the first time, or the volume has grown since then */
+	/* the first call, or the volume has grown since the last one */
+	if (c->map_bytes != bytes) {
 		sg_free(c->map);
 		c->map = sg_alloc(bytes);
 		if (!c->map)
@@ -62,7 +63,7 @@ static u64 map_word(const struct sg_ck *c, u64 chunk, unsigned int i)
 	return ck_get(c, sg_chunk_off(&c->vol, chunk) + offsetof(struct sg_chunk, map) + 8 * i);
 }
 
-/* Pages in use that nothing has claimed, among the 64 from @page on. */
+/* Returns the pages in use that nothing has claimed, among the 64 from @page on. */
 static u64 lost_pages(const struct sg_ck *c, u64 page)
 {
 	u64 chunk = page / SG_CHUNK_PAGES;
@@ -70,7 +71,7 @@ static u64 lost_pages(const struct sg_ck *c, u64 page)
 	return map_word(c, chunk, page % SG_CHUNK_PAGES / 64) & ~c->map[page / 64];
 }
 
-/* Is this a name of the root that is worth restoring? */
+/* Reports whether this is a name of the root that should be restored. */
 static void worth(struct sg_ck *c, void *ctx, const struct sg_dirent *d)
 {
 	u64 ino = SG_REF_INO(d->ref);
@@ -98,8 +99,9 @@ static bool names_of_root(struct sg_ck *c, u64 lost, u64 page, struct sg_bucket 
 }
 
 /*
- * A root directory that had to be made again is empty, but its names may still be there. An
- * interruption between the two steps does no harm: only the volume's contents decide.
+ * Finds the names of an empty root directory. If the root had to be made again, it is empty, but
+ * buckets with its names may still exist. An interruption between the two repairs is harmless,
+ * because only the contents of the volume decide.
  */
 void ck_root_strays(struct sg_ck *c)
 {
@@ -141,7 +143,7 @@ static void count(u64 bits, u64 page, u64 *n, u64 *at)
 }
 
 /*
- * Notes lost pages of directories to be rebuilt, which the damage has cut off: they still have
+ * Notes pages that damage has cut off from directories to be rebuilt, because they still have
  * names.
  */
 static void salvage(struct sg_ck *c, u64 lost, u64 page)
@@ -178,7 +180,7 @@ static void compare(struct sg_ck *c, struct difference *d)
 	}
 }
 
-/* Marks pages in use, or (@give) frees those that nothing claimed. */
+/* Marks claimed pages as in use, or (@give) frees pages that nothing claimed. */
 static void correct(struct sg_ck *c, bool give)
 {
 	u64 chunk, off;
@@ -223,7 +225,10 @@ void ck_space(struct sg_ck *c)
 	if (d.missing && ck_found(c, CK_ASK, 0, d.missing_at,
 				  "%llu pages in use are marked free", CK_U(d.missing)))
 		correct(c, false);
-	/* The owner of such a page may still be unclear: the next pass frees it, after repairs. */
+	/*
+	 * The owner of such a page may still be unclear, so the next pass frees the page, after
+	 * repairs.
+	 */
 	if (!c->looking && c->hold_pages)
 		return;
 	if (d.lost && ck_found(c, ck_giving(c), 0, d.lost_at,

@@ -17,8 +17,9 @@ static void check_copy(struct sg_ck *c, u64 off, const char *which)
 }
 
 /*
- * sg_open() has taken the better of the two. They are stored one at a time, so that one is always
- * good. After growth the first superblock may be older: the next joiner writes it.
+ * Repairs the superblocks; sg_open() has chosen the better of the two. The engine stores one at a
+ * time, so that one is always valid. After growth the first superblock may be older; the next
+ * joiner updates it.
  */
 void ck_super(struct sg_ck *c)
 {
@@ -53,7 +54,7 @@ int ck_end_move(struct sg_ck *c, void *base, u64 size)
 
 /* --- hot page and mount table -------------------------------------------------------------- */
 
-/* A word with a future incarnation would be a lock that its holder never took. */
+/* Checks a lock word: an incarnation that was never assigned cannot be that of a holder. */
 void ck_lock(struct sg_ck *c, u64 ino, u64 off)
 {
 	u64 word = ck_get(c, off);
@@ -65,7 +66,7 @@ void ck_lock(struct sg_ck *c, u64 ino, u64 off)
 		ck_set(c, off, 0);
 }
 
-/* An announcement may be left from a dead grower; it does no harm. */
+/* An announcement of a system that died while it grew the volume may remain; it is harmless. */
 static void check_growth(struct sg_ck *c)
 {
 	u64 size = ck_get(c, SG_HOT(size)), grow = ck_get(c, SG_HOT(grow));
@@ -80,7 +81,10 @@ static void check_growth(struct sg_ck *c)
 		ck_set(c, SG_HOT(grow), 0);
 }
 
-/* The freeze of a system that died, or one in a copy: nothing is frozen for it. */
+/*
+ * Clears a freeze of a system that died, or a freeze in a copied volume: no system is frozen for
+ * it.
+ */
 static void check_freeze(struct sg_ck *c)
 {
 	u64 word = ck_get(c, SG_HOT(freeze));
@@ -91,7 +95,10 @@ static void check_freeze(struct sg_ck *c)
 		ck_set(c, SG_HOT(freeze), SG_FREEZE(0, SG_FREEZE_NR(word)));
 }
 
-/* A bad page is no damage. An entry outside the volume cannot be a real finding. */
+/*
+ * Checks the list of bad pages. A bad page is no damage, but an entry outside the volume is
+ * invalid.
+ */
 static void check_bad(struct sg_ck *c)
 {
 	u64 bads = ck_get(c, SG_HOT(bads)), i;

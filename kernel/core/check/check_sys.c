@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * System inodes: the file of inode records, and the areas beside it.
+ * System inodes: the file of inode records, and the other system files.
  *
- * The words by which their pages are found exist twice (struct sg_sys_copy), because nothing else
- * names those pages. The copy has a checksum, and one transaction changes both. So if they differ,
- * the copy is right, if it leads to valid contents of that system inode. A table that is not
- * trusted yet is surveyed, which claims nothing and repairs nothing.
+ * The words that locate their pages exist twice (struct sg_sys_copy), because nothing else names
+ * those pages. The copy has a checksum, and one transaction changes both. So if they differ, and
+ * the copy leads to valid contents of that system inode, the copy is right. The survey of a table
+ * that is not trusted yet claims nothing and repairs nothing.
  */
 #include "check.h"
 
 /* --- survey of a table ---------------------------------------------------------------------- */
 
 /**
- * struct survey - the contents behind a root word, read as an inode file.
- * @used, @free, @bad: numbers of records. @end: file page behind the last one. @left: pages still
- *   to look at.
- * @rooted: the first page begins as that of an inode file does.
+ * struct survey - the pages that a root word leads to, read as an inode file.
+ * @used, @free, @bad: numbers of records. @end: file page after the last one. @left: number of
+ * pages that may still be read. @rooted: the first page begins like that of an inode file.
  */
 struct survey {
 	u64 used, free, bad;
@@ -30,7 +29,7 @@ static bool all_zero(const u64 *w, unsigned int n)
 	return !n;
 }
 
-/* Checks a record as far as that is possible without its neighbours. */
+/* Checks a record as far as possible without other records. */
 static bool record_sane(const struct sg_ck *c, const struct sg_inode *in)
 {
 	u64 mode = sg_load64(&in->mode), table = sg_load64(&in->table), off;
@@ -85,7 +84,7 @@ static void survey_page(struct sg_ck *c, struct survey *s, u64 page, u64 off)
 		ck_image_survey(c, off, kind, !page && s->rooted);
 }
 
-/* Recurses once per level. It may meet a page again: @left bounds it. */
+/* Recurses once per level. It may reach a page twice; @left bounds the recursion. */
 static void survey_table(struct sg_ck *c, struct survey *s, u64 table, unsigned int level, u64 page)
 {
 	const u64 *t = ck_page(c, table);
@@ -131,7 +130,7 @@ static struct survey surveyed(struct sg_ck *c, u64 root)
 	return s;
 }
 
-/* The pages have inode records, most of them whole. */
+/* Reports whether the pages have inode records, most of them valid. */
 static bool mostly_records(const struct survey *s)
 {
 	return s->used && s->bad <= (s->used + s->free) / 2;
@@ -146,8 +145,8 @@ static u64 records_off(unsigned int which)
 }
 
 /*
- * Does this word lead to valid contents of a system inode? A word without a checksum (not @vouched)
- * must also look like the inode file's root, and not like another table of records.
+ * Reports whether this word leads to valid contents of a system inode. A word without a checksum
+ * (not @vouched) must also look like the inode file's root, and not like another table of records.
  */
 static bool leads_somewhere(struct sg_ck *c, unsigned int which, u64 root, bool vouched)
 {
@@ -162,7 +161,9 @@ static bool leads_somewhere(struct sg_ck *c, unsigned int which, u64 root, bool 
 		s.end * SG_INODES_PER_PAGE == ck_get(c, records_off(which)));
 }
 
-/* A table grows at its top: is @old the first part of the table that @root names? */
+/*
+ * Reports whether @old is the first part of the table that @root names: a table grows at its top.
+ */
 static bool grew_from(const struct sg_ck *c, u64 root, u64 old)
 {
 	unsigned int level = SG_ROOT_HEIGHT(root), want = SG_ROOT_HEIGHT(old);
@@ -190,8 +191,8 @@ static bool copy_valid(const struct sg_ck *c, unsigned int which)
 }
 
 /*
- * Offset of the root word to use: the inode's own, which is restored if possible, or the copy's
- * until then. 0: both are lost.
+ * Returns the offset of the root word to use. This is the inode's own word, restored if possible;
+ * until then it is the copy's. 0: both are lost.
  */
 static u64 root_word(struct sg_ck *c, unsigned int which)
 {
@@ -252,7 +253,7 @@ static void inode_leaf(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages)
 	c->inodes = SG_MAX(c->inodes, (page + pages) * SG_INODES_PER_PAGE);
 }
 
-/* Records behind the last page that still exists: as many as the copy says there were. */
+/* Counts records after the last page that still exists, up to the number in the copy. */
 static void lost_end(struct sg_ck *c, u64 root)
 {
 	u64 at = sg_sys_copy_off(&c->vol, SG_SYS_INODES);
@@ -277,7 +278,7 @@ static void count_records(struct sg_ck *c)
 		ck_set(c, SG_HOT(inodes), c->inodes);
 }
 
-/* The inodes in it are lost; a page of free records replaces it. */
+/* Replaces a lost page by a page of free records. The inodes in it are lost. */
 static void note_hole(struct sg_ck *c, u64 page)
 {
 	u64 ino = page * SG_INODES_PER_PAGE, i;
@@ -291,7 +292,7 @@ static void note_hole(struct sg_ck *c, u64 page)
 
 /* --- all system inodes ---------------------------------------------------------------------- */
 
-/* Fields that are equal in all of them; the engine reads them when it fills a hole. */
+/* Checks fields that are equal in all system inodes; the engine reads them when it fills a hole. */
 static void check_constants(struct sg_ck *c, unsigned int which)
 {
 	const struct sg_iref sys = sg_sys_ref(which);
@@ -307,7 +308,7 @@ static void check_constants(struct sg_ck *c, unsigned int which)
 		ck_set(c, SG_IOFF(&sys, genflags), 0);
 }
 
-/* For all except the inode file, whose records can be counted. */
+/* Checks the size of all system inodes except the inode file, whose records can be counted. */
 static void check_size(struct sg_ck *c, unsigned int which)
 {
 	u64 at = sg_sys_copy_off(&c->vol, which) + offsetof(struct sg_sys_copy, records);
@@ -318,7 +319,7 @@ static void check_size(struct sg_ck *c, unsigned int which)
 		ck_set(c, records_off(which), ck_get(c, at));
 }
 
-/* Three words; the last one makes them valid. */
+/* Stores the three words of a copy; the last word makes the others valid. */
 static void check_copy(struct sg_ck *c, unsigned int which)
 {
 	u64 at = sg_sys_copy_off(&c->vol, which);
@@ -336,7 +337,7 @@ static void check_copy(struct sg_ck *c, unsigned int which)
 	sg_fence();
 }
 
-/* Locks and semaphores are found by hash: these files consist mostly of holes. */
+/* A hash determines the places of locks and semaphores, so these files consist mostly of holes. */
 static u64 most_pages(const struct sg_ck *c, unsigned int which)
 {
 	switch (which) {
@@ -381,7 +382,7 @@ static void sys_file(struct sg_ck *c, unsigned int which)
 	    ck_found(c, CK_SAFE, 0, blocks, "system inode %u counts %llu pages, has %llu", which,
 		     CK_U(ck_get(c, blocks)), CK_U(t.pages)))
 		ck_set(c, blocks, t.pages);
-	/* otherwise: the next pass restores it, or it cannot be restored */
+	/* otherwise the next pass restores it, or it cannot be restored */
 	if (root == own || !root)
 		check_copy(c, which);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * File tables: each entry names a page or table of this volume that has no other owner.
+ * File tables: each entry must name a page or table of this volume that has no other owner.
  *
- * An invalid entry is cleared, and leaves a hole. If two files have the same page, the first file
- * keeps it: a copy for the second file would expose bytes of the first.
+ * The checker clears an invalid entry, which leaves a hole. If two files have the same page, the
+ * first file keeps it, because a copy for the second file would expose bytes of the first.
  */
 #include "check.h"
 
@@ -39,7 +39,7 @@ static void walk_entry(struct walk *w, u64 at, u64 e, unsigned int level, u64 pa
 			drop_entry(w, at);
 		return;
 	}
-	/* the content of users' files is lost, too, but must not read as zeroes */
+	/* bad pages of users' files are lost, too, but must not read as zeroes */
 	if (!w->ino && kind == SG_ENTRY_LEAF && sg_is_bad(&c->vol, off, n)) {
 		if (ck_found(c, CK_ASK, 0, at, "page %llu of a system file is bad memory",
 			     CK_U(page)))

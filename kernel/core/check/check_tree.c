@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Names and their inodes: every inode in use has as many names as its link count says, every
- * directory has one, and parents lead to the root. An inode without a name goes to lost+found,
- * unless it has no links. Then it was open when its last name was removed, and is freed.
+ * Names and their inodes: the link count of every inode in use is the number of its names, every
+ * directory has one name, and parents lead to the root. An inode without a name goes to lost+found,
+ * unless it has no links. An inode without links was open when its last name was removed, so the
+ * checker frees it.
  */
 #include "check.h"
 
@@ -13,7 +14,7 @@ static u64 type_of(u64 mode)
 	return (sg_mode(mode) & SG_S_IFMT) >> 12;
 }
 
-/* The permissions that are trusted beside an invalid type: at most the owner's. */
+/* Returns the permissions to trust in a mode whose type is invalid: at most those of the owner. */
 static u64 believed(u64 mode, unsigned int type)
 {
 	if (type == SG_S_IFLNK >> 12)
@@ -21,7 +22,7 @@ static u64 believed(u64 mode, unsigned int type)
 	return mode & 0700 ? mode & 0700 : type == SG_S_IFDIR >> 12 ? 0700 : 0600;
 }
 
-/* The name has the type that the inode has lost. */
+/* Restores an inode's lost type from the name. */
 static bool type_restored(struct sg_ck *c, u64 ino, unsigned int type)
 {
 	u64 at = ck_ifield(c, ino, mode), mode = ck_get(c, at);
@@ -54,7 +55,8 @@ static bool directory_named(struct sg_ck *c, u64 dir, u64 ino, u64 ref_off)
 }
 
 /*
- * A directory whose name and links were removed in one transaction: its contents are not checked.
+ * Reports whether this directory was removed (name and links in one transaction): its contents are
+ * not checked.
  */
 bool ck_removed_dir(const struct sg_ck *c, u64 ino)
 {
@@ -106,11 +108,11 @@ static void check_root(struct sg_ck *c)
 		ck_found(c, CK_NEVER, 0, SG_HOT(sys[SG_SYS_INODES].table),
 			 "the inode file is lost: neither its root word nor the copy leads to it");
 	if (!c->inodes || c->state[ino] & CK_MISSING) {
-		c->hold_pages = true;	/* these pages may be all that is left of the files */
+		c->hold_pages = true;	/* these pages may be the only remains of the files */
 		return;
 	}
 	if (!(c->state[ino] & CK_DIR))
-		return;		/* has been reported */
+		return;		/* this has been reported */
 	at = ck_ifield(c, ino, special);
 	if (ck_get(c, at) != ino && ck_found(c, CK_ASK, ino, at, "the root has a parent"))
 		ck_set(c, at, ino);
@@ -119,9 +121,9 @@ static void check_root(struct sg_ck *c)
 }
 
 /*
- * Follows the parents of a directory until one is known to lead to the root, or has no name: that
- * one is the orphan. Or the path is a circle: Brent's algorithm notices that in at most twice as
- * many steps as the path has. A followed path is not followed again.
+ * Follows the parents of a directory until one is known to lead to the root, or one has no name,
+ * which is then the orphan. The path may also be a circle: Brent's algorithm detects this in at
+ * most twice as many steps as the path has. No path is followed twice.
  */
 static void check_rooted(struct sg_ck *c, u64 ino)
 {
@@ -173,7 +175,7 @@ static void check_inode_names(struct sg_ck *c, u64 ino)
 	check_links(c, ino, c->links[ino] + (c->state[ino] & CK_DIR ? 2 : 0));
 }
 
-/* Inodes that are to be cut to size: those that a ledger names are handled there. */
+/* Notes inodes that must be cut to size. Recovery handles those that a ledger names. */
 static void check_cutting(struct sg_ck *c)
 {
 	u64 i, n = 0;
@@ -196,7 +198,7 @@ void ck_tree(struct sg_ck *c)
 
 	check_cutting(c);
 	check_root(c);
-	/* Names that are still missing would make their files orphans. */
+	/* If names are still missing, their files would count as orphans. */
 	if (c->rebuild.n || c->hold_pages || c->no_memory)
 		return;
 	for (ino = SG_INO_ROOT + 1; ino < c->inodes; ino++) {

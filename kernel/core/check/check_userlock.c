@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file of users' locks. All of it is volatile. A page with a record that no system can have
- * stored is reset. Records of systems that are gone are ignored, since they do not count.
+ * The file of users' locks. All records are volatile. The checker resets a page with a record that
+ * no system can have stored. It ignores records of systems that have ended, because no system uses
+ * them.
  */
 #include "check.h"
 
 /*
- * A lock with a future incarnation was never taken by its holder. A lock that ends before it begins
- * belongs to nobody.
+ * Reports whether a system can have stored this record. An incarnation that was never assigned is
+ * invalid. A range that ends before it begins is invalid, too.
  */
 static bool could_be(const struct sg_ck *c, const struct sg_userlock_record *r)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reading a volume as recovery would leave it, and storing repairs.
+ * Reading a volume in the state that recovery would produce, and storing repairs.
  *
  * A check that must not change anything replays committed transactions of dead systems into private
- * copies of the pages; the whole checker reads through ck_page(). So the volume may be mapped
- * read-only, and a check before recovery gives the same result as one after it.
+ * copies of the pages. All code of the checker reads through ck_page(). So the volume may be mapped
+ * read-only, and a check before recovery has the same result as a check after it.
  */
 #include "check.h"
 
@@ -133,11 +133,11 @@ bool ck_is_ours(struct sg_ck *c)
 }
 
 /*
- * A checker that was stopped for some seconds may have been fenced: other systems use the volume,
- * and its findings are old. So it loads the word, then looks at its slot, then swaps the word. The
- * word that it judged was there until the look, and a later store of another system stays. While
- * the slot is its own, a swap fails only because a joiner counts in the hot page, and goes no
- * further. Then the checker swaps again. The next pass finds a word that was not stored.
+ * Stores a repair. A checker that was stopped for some seconds may have been fenced: then other
+ * systems use the volume, and its findings are old. So it loads the word, then checks its own slot,
+ * then swaps the word. The swap fails if another system has stored the word since the load. While
+ * the slot is its own, a swap fails only because a joiner counts in the hot page before it stops.
+ * In this case the checker swaps again. The next pass finds any word that was not stored.
  */
 void ck_set(struct sg_ck *c, u64 off, u64 val)
 {

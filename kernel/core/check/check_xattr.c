@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Extended attributes. A blob has a checksum and is never changed in place: it is valid, or it is
- * removed.
+ * Extended attributes. A blob has a checksum and is never changed in place, so the checker removes
+ * an invalid blob.
  */
 #include "check.h"
 
-/* The payload is read from the volume in parts: its pages need not be adjacent. */
+/* State of reading a payload, which is read in parts because its pages need not be adjacent. */
 struct payload {
 	const struct sg_ck *c;
 	const struct sg_xattr_head *head;
@@ -28,7 +28,7 @@ static bool head_valid(const struct sg_ck *c, const struct sg_xattr_head *h)
 	return true;
 }
 
-/* The bytes of the payload from @pos on, up to the end of a page. */
+/* Returns the bytes of the payload from @pos on, up to the end of a page. */
 static const u8 *piece(const struct payload *p, u64 pos)
 {
 	if (!p->head->pages)
@@ -84,7 +84,10 @@ static bool entries_valid(const struct payload *p)
 	return pos == p->size;
 }
 
-/* Checks the blob at @off and claims its pages. @ino 0: any owner. Returns pages, 0: unusable. */
+/*
+ * Checks the blob at @off and claims its pages. @ino 0: any owner. Returns the number of pages; 0:
+ * unusable.
+ */
 static u64 check_blob(struct sg_ck *c, u64 off, u64 ino)
 {
 	struct sg_xattr_head *h;
@@ -93,7 +96,7 @@ static u64 check_blob(struct sg_ck *c, u64 off, u64 ino)
 
 	if (!sg_data_page(&c->vol, off))
 		return 0;
-	h = sg_alloc(sizeof(*h));	/* a copy: it cannot change after the check */
+	h = sg_alloc(sizeof(*h));	/* a copy, which cannot change after the check */
 	if (!h) {
 		c->no_memory = true;
 		return 0;
@@ -117,7 +120,7 @@ out:
 	return pages;
 }
 
-/* The blob is readable enough to know that it had no ACL. */
+/* Reports whether enough of the blob can be read to exclude an ACL. */
 static bool had_no_acl(struct sg_ck *c, u64 off, u64 ino)
 {
 	struct sg_xattr_head *h;
@@ -147,7 +150,8 @@ static bool had_no_acl(struct sg_ck *c, u64 off, u64 ino)
 
 /*
  * With an ACL, the group's permissions in the mode are the mask of all its entries; without it they
- * would be the group's own. They are cleared first: an interruption leaves less access, not more.
+ * would become the permissions of the group itself. The checker clears them first, so that an
+ * interruption leaves less access, not more.
  */
 static void drop_blob(struct sg_ck *c, u64 ino, u64 at, u64 off)
 {

@@ -27,17 +27,17 @@ int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u
 int sg_create(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
 	      const struct sg_new *new, struct sg_iref *out);
 /*
- * Creates an inode without a name (O_TMPFILE): a deferred inode until sg_link() names it. It is
- * open: sg_evict() does not free it before sg_close_inode().
+ * Creates an inode without a name (O_TMPFILE). It is a deferred inode until sg_link() gives it a
+ * name. It is also open, so sg_evict() does not free it before sg_close_inode().
  */
 int sg_tmpfile(struct sg_vol *vol, const struct sg_new *new, struct sg_iref *out);
 int sg_link(struct sg_vol *vol, const struct sg_iref *inode, const struct sg_iref *dir,
 	    const char *name, u32 len, s64 now);
 /*
  * Removes the name; the inode stays, deferred, until sg_evict(). @seen: the inode that the caller
- * expects under the name; NULL: any. -ESTALE: another system has put another inode there. Without
- * @exact another inode is also removed, if it is an unprotected file: neither a directory, nor
- * immutable, nor append-only.
+ * expects under the name; NULL: any. -ESTALE: another system has linked another inode there.
+ * Without @exact the call also removes another inode if it is an unprotected file, that is, not a
+ * directory, not immutable and not append-only.
  */
 int sg_unlink_seen(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u32 len,
 		   const struct sg_iref *seen, bool exact, s64 now);
@@ -56,13 +56,13 @@ static inline int sg_rmdir(struct sg_vol *vol, const struct sg_iref *dir, const 
 /**
  * struct sg_renamed - inodes that the caller expects under the two names; -ESTALE if they differ
  * @what: under the old name; @replaced: under the new name, NULL: none
- * @exact: replace no inode but @replaced. Without it, any unprotected file may be replaced.
+ * @exact: replace only the inode @replaced. Otherwise the rename may replace any unprotected file.
  */
 struct sg_renamed {
 	const struct sg_iref *what, *replaced;
 	bool exact;
 };
-/* @seen NULL: rename any inode, replace any inode. */
+/* Renames. @seen NULL: the caller expects no particular inodes. */
 int sg_rename_seen(struct sg_vol *vol, const struct sg_iref *odir, const char *oname, u32 olen,
 		   const struct sg_iref *ndir, const char *nname, u32 nlen, unsigned int flags,
 		   const struct sg_new *whiteout, const struct sg_renamed *seen, s64 now);
@@ -74,9 +74,9 @@ static inline int sg_rename(struct sg_vol *vol, const struct sg_iref *odir, cons
 			      now);
 }
 /*
- * Calls @emit for each name with key >= *cookie, in key order; *cookie follows. If @emit returns
- * false, the listing stops before that name. The caller adds "." and "..". Cookies: 0 begins; a
- * name's cookie is its key + 2, so that 0 and 1 are free for the caller; S64_MAX is the end.
+ * Calls @emit for each name with key >= *cookie, in key order, and advances *cookie. If @emit
+ * returns false, the listing stops before that name. The caller adds "." and "..". Cookie 0 is the
+ * start, and S64_MAX the end. A name's cookie is its key + 2, so that the caller can use 0 and 1.
  */
 typedef bool (*sg_emit)(void *ctx, const char *name, u32 len, u64 ino, unsigned int type,
 			u64 cookie);

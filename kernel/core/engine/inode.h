@@ -9,8 +9,8 @@ struct sg_iref {
 	u64 ino;
 	u64 off;		/* of the struct sg_inode in the volume */
 	/*
-	 * If not 0: identifies one of the files that have had this number. Changes to another file
-	 * are refused with -ESTALE.
+	 * If not 0, selects one of the files that have had this inode number. A change to another
+	 * file fails with -ESTALE.
 	 */
 	u64 generation;
 };
@@ -40,56 +40,56 @@ u64 sg_seq(const struct sg_vol *vol, const struct sg_iref *ref); /* change count
 int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	       const struct sg_attr *attr);
 /*
- * For a caller that could not wait for the inode's lock (sg_vol.gives_way). It has meanwhile
- * released the locks for which other threads wait. Waits until no thread holds the inode's lock, or
+ * For a caller that could not wait for the inode's lock (sg_vol.gives_way), and has released the
+ * locks for which other threads wait. Waits until no thread holds the inode's lock, or returns
  * -EINTR.
  */
 int sg_wait_inode(struct sg_vol *vol, const struct sg_iref *ref);
-/* Times only, without the journal: each is one word. For hot paths. */
+/* Sets only times, for hot paths. Each time is one word, so this needs no journal. */
 int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	     s64 mtime, s64 ctime, s64 atime);
 /*
- * From now on this system uses the inode, with any number of openers: without links it stays until
- * sg_close_inode(). -ESTALE: the inode is gone, or has no links. @again: no links are allowed,
- * because this system had it open before, or made it.
+ * Declares that this system uses the inode, with any number of openers. An inode without links then
+ * remains until sg_close_inode(). -ESTALE: the inode no longer exists, or has no links. @again:
+ * accept an inode without links, because this system made it or had it open before.
  */
 int sg_open_inode(struct sg_vol *vol, const struct sg_iref *ref, bool again);
 /*
  * Closes the last opener, or ends the use of an inode that sg_tmpfile() made. True: the inode has
- * no links, so that the caller has to sg_evict() it.
+ * no links, so the caller must call sg_evict().
  */
 bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref);
 /*
- * Processes of this system have pages of the file mapped, or no longer have (@holes: have zero
- * pages mapped for its holes). Setting ends with a full fence: only then may the caller look at the
- * table, and map.
+ * Declares that processes of this system map pages of the file, or no longer do (@holes: map zero
+ * pages for its holes). A declaration ends with a full fence. After that fence the caller may read
+ * the table, and map.
  */
 void sg_set_mapper(struct sg_vol *vol, const struct sg_iref *ref, bool holes, bool on);
 /*
- * Pages have been cut out of the file (@holes: its holes have been filled). Waits until no process
- * of another system sees the old pages, at most 2 s. The caller must hold nothing that quiesce
- * waits for.
+ * Called after pages have been cut out of the file (@holes: after its holes have been filled).
+ * Waits until no process of another system maps the old pages, at most 2 s. The caller must hold
+ * nothing that quiesce waits for.
  */
 void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes);
 /*
- * A system may be about to replace pages of the file. A caller that has just set its bit by
- * sg_set_mapper() calls this before it reads the table. If it is true, the caller waits by
- * sg_wait_replaced(), which ends when the pages are replaced, or with -EINTR, as any wait for the
- * inode's lock.
+ * Reports whether a system may be about to replace pages of the file. A caller that has just set
+ * its bit by sg_set_mapper() calls this before it reads the table. If the result is true, the
+ * caller waits by sg_wait_replaced() until the pages are replaced. That wait can end with -EINTR,
+ * as any wait for the inode's lock.
  */
 bool sg_is_replacing(const struct sg_vol *vol, const struct sg_iref *ref);
 int sg_wait_replaced(struct sg_vol *vol, const struct sg_iref *ref);
 /* Grows by 1 whenever pages leave the file's table. */
 u64 sg_cuts(const struct sg_vol *vol, const struct sg_iref *ref);
 /*
- * This system does not use the inode any more. Frees it if it has no links and no other system has
- * it open.
+ * Declares that this system does not use the inode any more. Frees the inode if it has no links and
+ * no other system has it open.
  */
 int sg_evict(struct sg_vol *vol, const struct sg_iref *ref);
 /*
- * As sg_evict(), for callers that cannot be killed (memory reclaim, exits): it waits for no other
- * system. -EBUSY, -ENOSPC: it would have to wait. Then the system that has the deferred inode frees
- * it, in sg_settle().
+ * As sg_evict(), but waits for no other system, for callers that cannot be killed (memory reclaim,
+ * exits). -EBUSY, -ENOSPC: it would have to wait. In this case sg_settle() of the system that has
+ * the deferred inode frees it.
  */
 int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref);
 

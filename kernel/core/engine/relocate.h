@@ -6,13 +6,15 @@
 #include "engine/volume.h"
 
 /**
- * struct sg_relocate_opts - how a volume comes to another base (docs/relocation.md).
- * @phys: the new base; SG_BASE_BEGUN: the target of a move that has begun, else the present base.
- * @id, @wait_ms, @force, @holding: as struct sg_check_opts has them.
- * @flush: makes all stores durable, for a caller that stores through a page cache, which writes in
- * an order of its own. NULL: fences are enough.
- * @relieve: so many bytes more may have been changed. A caller that keeps changes in private memory
- * can store them now: addresses may become durable in any order between two calls of @flush.
+ * struct sg_relocate_opts - options for moving a volume to another base (docs/relocation.md).
+ * @phys: the new base; SG_BASE_BEGUN: the target of a relocation that has begun, otherwise the
+ * current base.
+ * @id, @wait_ms, @force, @holding: as in struct sg_check_opts.
+ * @flush: makes all stores durable, for a caller that stores through a page cache, which writes
+ * back in any order. NULL: fences are enough.
+ * @relieve: called with the number of bytes that may have changed since the last call. A caller
+ * that keeps changes in private memory can store them now, because addresses may become durable in
+ * any order between two calls of @flush.
  */
 struct sg_relocate_opts {
 	u64 phys;
@@ -28,15 +30,18 @@ struct sg_relocate_opts {
 };
 #define SG_BASE_BEGUN	(~0ULL)
 struct sg_relocate_result {
-	u64 from, to;		/* bases; if @resumed, @from is that of the interrupted move */
-	u64 tables, entries;	/* numbers of rewritten ones; 0: there was nothing to do */
-	bool resumed;		/* an earlier move had begun and was interrupted */
+	/* bases; if @resumed, @from is the old base of the interrupted move */
+	u64 from, to;
+	/* numbers of rewritten tables and entries; 0: there was nothing to do */
+	u64 tables, entries;
+	/* an earlier relocation was interrupted, and this one continued it */
+	bool resumed;
 	char why[200];		/* reason of an error */
 };
 /*
- * Rewrites all physical addresses in a volume that no system uses. If interrupted at any point, it
- * leaves a volume that can only be relocated; the next relocation continues. -EBUSY, with res->why:
- * a system is live. -EUCLEAN: damage has to be repaired first; nothing has changed.
+ * Rewrites all physical addresses in a volume that no system uses. If it is interrupted at any
+ * point, the volume can only be relocated until another relocation completes the work. -EBUSY, with
+ * res->why: a system is live. -EUCLEAN: damage has to be repaired first; nothing has changed.
  */
 int sg_relocate(void *base, u64 size, const struct sg_relocate_opts *opts,
 		struct sg_relocate_result *res);

@@ -8,35 +8,41 @@
 struct sg_statfs {
 	u64 pages, free_pages, inodes, used_inodes;
 };
-/* Exact. Reclaims first, so that deferred frees count as free space. */
+/* Returns exact totals. Reclaims first, so that deferred frees count as free space. */
 int sg_statfs(struct sg_vol *vol, struct sg_statfs *out);
 /**
  * struct sg_health - state of the volume
- * @epoch: of the volume; @acknowledged: by this slot, or 0
- * @errors: found so far; @error_ino: the inode of the last one
+ * @epoch: of the volume; @acknowledged: the last epoch that this slot acknowledged, or 0 @errors:
+ * number of damages found; @error_ino: the inode of the last one
  */
 struct sg_health {
 	u64 epoch, acknowledged, errors, error_ino;
 };
 int sg_health(const struct sg_vol *vol, struct sg_health *out);	/* -EIO: the hot page is bad */
-/* Statistics of this system since it joined. */
+/* Returns the statistics of this system since it joined. */
 struct sg_counters sg_counters(const struct sg_vol *vol);
-/* Pages of the longest free range. Looks at every chunk: not for frequent calls. */
+/*
+ * Returns the number of pages of the longest free range. It reads every chunk, so it is not for
+ * frequent calls.
+ */
 u64 sg_largest_free(const struct sg_vol *vol);
 /* Reclaims up to @budget deferred frees; returns the number that remains, or -errno. */
 int sg_reclaim(struct sg_vol *vol, unsigned int budget);
-/* struct sg_nospace - when a caller first found no space; 0 at first, and again after progress */
+/*
+ * struct sg_nospace - the time when a caller first found no space; 0 before that, and after
+ * progress
+ */
 struct sg_nospace {
 	u64 since;
 };
 /*
- * For a caller that got -ENOSPC: reclaims, and waits for other systems, for 2 s in all. True: try
- * again. False: nothing will become free.
+ * For a caller that got -ENOSPC: reclaims, and waits for other systems, up to 2 s in total. True:
+ * the caller may try again. False: no page will become free.
  */
 bool sg_more_space(struct sg_vol *vol, struct sg_nospace *nospace);
 /*
- * The only free pages are in a chunk whose lock is at @lock (sg_vol.room_locked). Waits until it is
- * free; with no lock held. -ENOSPC: not in @ns.
+ * Waits until the lock at @lock is free, for a caller that holds no lock. That lock belongs to the
+ * only chunk with free pages (sg_vol.room_locked). -ENOSPC: the lock was not free within @ns.
  */
 int sg_wait_room(struct sg_vol *vol, u64 lock, u64 ns);
 

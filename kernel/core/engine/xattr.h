@@ -7,10 +7,12 @@
 
 #define SG_XATTR_CREATE		1u
 #define SG_XATTR_REPLACE	2u
-/* @space: SG_XATTR_*; @name without its prefix (empty for ACLs). buf NULL: size only. */
+/*
+ * @space: SG_XATTR_*; @name without its prefix (empty for ACLs). @buf NULL: returns only the size.
+ */
 int sg_xattr_get(struct sg_vol *vol, const struct sg_iref *ref, unsigned int space,
 		 const char *name, u32 name_len, void *buf, u32 len);
-/* @value NULL removes the attribute. ctime follows @now. */
+/* @value NULL removes the attribute. Sets ctime to @now. */
 int sg_xattr_set(struct sg_vol *vol, const struct sg_iref *ref, unsigned int space,
 		 const char *name, u32 name_len, const void *value, u32 len, unsigned int flags,
 		 s64 now);
