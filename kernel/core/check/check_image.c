@@ -85,7 +85,7 @@ static bool put_plain(struct sg_ck *c, u64 off, bool firm)
 	return plain;
 }
 
-/* /* Returns a copy of the page, for changes. */
+/* Returns a copy of the page, for changes. */
 static u64 *copy(struct sg_ck *c, u64 off)
 {
 	memcpy(c->image->page, ck_page(c, off), SG_PAGE);
