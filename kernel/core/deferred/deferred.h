@@ -8,33 +8,38 @@
 
 int sg_ledger_grow(struct sg_vol *vol);
 /*
- * Does this slot's ledger hold no deferred free? Reads the whole chain. Damage counts as not empty,
- * so that the caller looks closer.
+ * Reports whether this slot's ledger has no deferred free; reads the complete chain. A damaged
+ * chain counts as not empty, so that the caller examines it.
  */
 bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot);
 /* Moves the deferred frees of a recovered slot into this system's ledger. */
 int sg_ledger_settle(struct sg_vol *vol, unsigned int slot);
-/* Frees, or cuts to size, the deferred inodes of this system that no system has open or locked. */
+/*
+ * Frees, or cuts to size, those deferred inodes of this system that no system has open or locked.
+ */
 int sg_ledger_settle_inodes(struct sg_vol *vol);
 /*
- * Does the part of this that is possible at once, for a caller that waits for space and holds
+ * As sg_ledger_settle_inodes(), but without waiting, for a caller that waits for space and holds
  * locks. False: an inode is locked now.
  */
 bool sg_ledger_settle_left(struct sg_vol *vol);
-/* As sg_ledger_settle_inodes() and sg_ledger_settle_left(), some inodes at a time. */
+/*
+ * As sg_ledger_settle_inodes() and sg_ledger_settle_left(), for the lists; settles some inodes at a
+ * time.
+ */
 int sg_deferred_settle(struct sg_vol *vol);
 bool sg_deferred_settle_left(struct sg_vol *vol);
 /* Moves the lists of a free slot to this system. slot_lock is held. */
 int sg_deferred_take_over(struct sg_vol *vol, unsigned int slot);
-/* Finishes a deferred inode: evicts it, or cuts it behind its size. */
+/* Settles a deferred inode: evicts it, or cuts off its pages behind its size. */
 int sg_inode_settle(struct sg_vol *vol, u64 ino);
 /*
- * Tries once to free a deferred inode, since a lack of space asks for it. False: it is locked, and
- * the caller may hold a lock for which that lock's holder waits.
+ * Tries once to free a deferred inode, for a caller that lacks space. False: the inode is locked,
+ * and the lock's holder may wait for a lock of the caller.
  */
 bool sg_inode_settle_left(struct sg_vol *vol, u64 ino);
 /*
- * Takes over the deferred frees of free slots; without @wait, only if no other system is doing so.
+ * Takes over the deferred frees of free slots; without @wait, only if no other system does so now.
  */
 int sg_settle_free(struct sg_vol *vol, bool wait);
 

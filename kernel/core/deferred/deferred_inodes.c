@@ -1,40 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Lists of deferred inodes. docs/protocol.md, section 4.
+ * Lists of deferred inodes (docs/protocol.md, section 4).
  *
- * An inode that is open and has no links is deferred for as long as its users like. There may be as
- * many of these as there are files. Inodes for which the ledger has no room are chained by a word
- * of their own records. So removing a name never needs room. Each transaction area has a list,
- * whose head changes under the area's lock. So adding needs only the locks of the inode and of the
- * area, which the adding transaction has anyway.
+ * An inode without links is deferred for as long as its users have it open. There may be as many
+ * such inodes as files. Inodes for which the ledger has no room are chained by a word of their own
+ * records, so that removing a name never needs room. Each transaction area has a list, whose head
+ * changes under the area's lock. So adding an inode needs only the locks of the inode and of the
+ * area, which the transaction already has.
  *
- * A record on a list says so. It stays there when the inode is freed, gets a name, or becomes
- * another file. A system that would defer it then finds that it is on a list, which suffices. Only
- * the list's own system takes it off, under the inode's lock, when the inode has no reason to be
- * there any more. So a list needs only one direction, and other systems free inodes on it without
- * touching the list.
+ * A record has a flag while it is on a list. It remains there when the inode is freed, gets a name,
+ * or becomes another file. A system that later defers the inode sees the flag, and does nothing
+ * more. Only the list's own system removes the record, under the inode's lock, when the inode has
+ * no reason to be deferred any more. So a list needs only one direction, and other systems free
+ * inodes on it without a change of the list.
  *
  *   head of a list, links of the records on it   lock of its area; slot_lock, if the slot is free
  *   whether a record is on a list                the inode's lock, too
  */
 #include "internal.h"
 
-/* records looked at and left as they are, before other work continues */
+/* number of records to pass without a change before other work continues */
 #define KEPT_AT_A_TIME	1024
-#define TURNS_MAX	(1u << 20)	/* in one call: other systems may store any links */
-#define SPLICED		1024	/* records of a dead system's list, in one transaction */
-#define SPLICES		(1u << 20)	/* for one list: more than the largest volume has */
+/* limit of one call, because other systems may store any links */
+#define TURNS_MAX	(1u << 20)
+#define SPLICED		1024	/* number of records of a dead system's list in one transaction */
+/* limit for one list: more than the largest volume can have */
+#define SPLICES		(1u << 20)
 
 /*
- * That number as a word for @at: a head has the bare number, a record also says that it is on a
- * list.
+ * Returns the word that names inode @ino in place @at. A head is only the number; the word of a
+ * record also has the flag of a list.
  */
 static u64 word_for(const struct sg_vol *vol, u64 at, u64 ino)
 {
 	return at >= vol->sb.journal_off && at < vol->sb.ledger_off ? ino : SG_DEFERRED_LINK(ino);
 }
 
-/* The record that a word of a list names. -EUCLEAN: it cannot be on a list. -EIO: bad page. */
+/*
+ * Finds the record that a word of a list names. -EUCLEAN: it cannot be on a list. -EIO: bad page.
+ */
 static int deferred_inodes_find(const struct sg_vol *vol, u64 at, struct sg_iref *ref)
 {
 	u64 ino = SG_DEFERRED_LINK_INO(sg_get(vol, at));
@@ -53,8 +57,8 @@ static int deferred_inodes_find(const struct sg_vol *vol, u64 at, struct sg_iref
 /* --- take a record off ------------------------------------------------------------------------ */
 
 /*
- * The word @at of a list of this system names @ino, which cannot be on the list. Ends the list
- * there: the rest is lost.
+ * Ends a list of this system at the word @at, which names the inode @ino that cannot be on the
+ * list. The rest of the list is lost.
  */
 static int cut_off(struct sg_vol *vol, unsigned int area, u64 at, u64 ino)
 {
@@ -71,8 +75,8 @@ static bool has_reason(const struct sg_vol *vol, const struct sg_iref *ref)
 }
 
 /*
- * Takes @ref, which the word @at names, off a list of this system, unless it has a reason again.
- * @sure: in any case. 1: done; 0: its lock is busy, or it is not the next one any more.
+ * Removes @ref, which the word @at names, from a list of this system, unless it has a reason again.
+ * @sure: removes it in any case. 1: done; 0: its lock is busy, or it is no longer the next record.
  */
 static int take_off(struct sg_vol *vol, unsigned int area, u64 at, const struct sg_iref *ref,
 		    bool sure)
@@ -99,7 +103,10 @@ static int take_off(struct sg_vol *vol, unsigned int area, u64 at, const struct 
 
 /* --- settle ----------------------------------------------------------------------------------- */
 
-/* One thread at a time: it relies on the record before the removed one to stay on the list. */
+/*
+ * Lets only one thread at a time remove records: the record before the removed one must remain on
+ * the list.
+ */
 static bool deferred_inodes_begin(struct sg_deferred_at *c)
 {
 	return !sg_cas64(&c->busy, 0, 1);
@@ -111,8 +118,8 @@ static void end(struct sg_deferred_at *c)
 }
 
 /*
- * The word from which an interrupted look continues. It belongs to a record that is still on a
- * list. 0: there is none.
+ * Returns the word from which an interrupted walk continues. It belongs to a record that is still
+ * on a list. 0: there is none.
  */
 static u64 goes_on_at(const struct sg_vol *vol, const struct sg_deferred_at *c)
 {
@@ -125,8 +132,8 @@ static u64 goes_on_at(const struct sg_vol *vol, const struct sg_deferred_at *c)
 }
 
 /*
- * Frees the inode, or cuts it to size, unless it is in use or locked. 1: it has no reason (any
- * more).
+ * Frees the inode, or cuts it to size, unless it is in use or locked. 1: the inode has no reason to
+ * be deferred (any more).
  */
 static int settle_one(struct sg_vol *vol, const struct sg_iref *ref, bool *sure)
 {
@@ -151,8 +158,8 @@ static int settle_one(struct sg_vol *vol, const struct sg_iref *ref, bool *sure)
 }
 
 /*
- * One step along this system's list of the area: *at moves behind a record that stays. 1: it stays;
- * 0: it was taken off. At the end of the list *at is 0.
+ * Makes one step along this system's list of the area. 1: the record remains, and *at advances to
+ * its link. 0: it was removed. At the end of the list *at is 0.
  */
 static int settle_next(struct sg_vol *vol, unsigned int area, u64 *at, u64 *ino)
 {
@@ -208,8 +215,8 @@ static int settle(struct sg_vol *vol, struct sg_deferred_at *c)
 }
 
 /*
- * Some records at a time, as many of them stay: the next call continues behind them. Only this
- * system takes records off, so the last record is still on that list.
+ * Settles some records of the lists. Many records remain, so the next call continues after them.
+ * Only this system removes records, so the last record is still on its list.
  */
 int sg_deferred_settle(struct sg_vol *vol)
 {
@@ -223,7 +230,7 @@ int sg_deferred_settle(struct sg_vol *vol)
 	return err;
 }
 
-/* The records stay on the list: taking them off would wait for an area. */
+/* Frees inodes but leaves their records on the list, because a removal would wait for an area. */
 static bool settle_left(struct sg_vol *vol, struct sg_deferred_at *c)
 {
 	struct sg_deferred_walk w = { .at = goes_on_at(vol, c) };
@@ -264,8 +271,8 @@ bool sg_deferred_settle_left(struct sg_vol *vol)
 /* --- lists of a dead system ------------------------------------------------------------------- */
 
 /*
- * Moves the first records of a list, up to a limit, in front of a list of this system: only the
- * last one's link changes. Records behind one that cannot be on the list are lost, until fsck. 1:
+ * Moves the first records of a list, up to a limit, to the front of a list of this system; only the
+ * last record's link changes. Records after one that cannot be on the list are lost until fsck. 1:
  * there may be more.
  */
 static int splice(struct sg_vol *vol, u64 from)
@@ -283,7 +290,7 @@ static int splice(struct sg_vol *vol, u64 from)
 			next = SG_DEFERRED_LINK_INO(sg_get(vol, last));
 		}
 	}
-	if (err == -EIO && !last)	/* bad page: it stays where it is */
+	if (err == -EIO && !last)	/* bad page: the record remains where it is */
 		return 0;
 	if (err == -EUCLEAN)
 		next = 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Out of space: a system that needs pages looks for deferred frees of its own, of other systems,
- * and of dead ones. It waits for them for a bounded time (D7). docs/protocol.md, section 4.
+ * Out of space: a system that needs pages searches its own deferred frees, and those of other
+ * systems, live or dead. It waits a bounded time until they become free pages (D7;
+ * docs/protocol.md, section 4).
  */
 #include "internal.h"
 
 #define SPACE_WAIT_MS	2000
-#define LIST_BEGIN	64	/* of another system's list of deferred inodes */
+#define LIST_BEGIN	64	/* records to read of another system's list of deferred inodes */
 
 static bool is_being_cut(const struct sg_vol *vol, u64 ino)
 {
@@ -15,7 +16,10 @@ static bool is_being_cut(const struct sg_vol *vol, u64 ino)
 	return !sg_iref(vol, ino, &ref) && sg_iget(vol, &ref, mode) && sg_is_cutting(vol, &ref);
 }
 
-/* Its pages will become free although no program closes or removes anything. */
+/*
+ * Reports whether the inode's pages will become free although no program closes or removes
+ * anything.
+ */
 static bool inode_will_be_free(const struct sg_vol *vol, u64 ino)
 {
 	return sg_is_left(vol, ino) || is_being_cut(vol, ino);
@@ -42,8 +46,8 @@ static bool lists_will_free(const struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * Other systems, live or dead, have deferred frees that will become free pages. Looks at the first
- * page of their ledgers, and the beginnings of their lists.
+ * Reports whether other systems, live or dead, have deferred frees that will become free pages.
+ * Reads the first page of their ledgers, and the beginnings of their lists.
  */
 static bool others_defer(const struct sg_vol *vol)
 {
@@ -63,8 +67,8 @@ static bool others_defer(const struct sg_vol *vol)
 
 /*
  * Takes over the deferred frees of free slots, and frees unused deferred inodes, without waiting
- * for the next sg_settle(). The caller may hold locks, so this waits for none. False: an inode is
- * locked now.
+ * for the next sg_settle(). The caller may hold locks, so the function waits for no lock. False: an
+ * inode is locked now.
  */
 static bool make_reclaimable(struct sg_vol *vol)
 {
@@ -72,7 +76,7 @@ static bool make_reclaimable(struct sg_vol *vol)
 	return sg_ledger_settle_left(vol);
 }
 
-/* They reclaim themselves, each second (sg_settle()), as far as epochs allow. */
+/* Waits for other systems: each reclaims every second (sg_settle()), as far as epochs allow. */
 static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wait_ms)
 {
 	u64 start = sg_ticks();
@@ -87,8 +91,8 @@ static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wai
 }
 
 /*
- * Callers try more than once: another system may have taken the freed pages first. As long as any
- * system has deferred frees, another attempt makes sense.
+ * Reports whether another attempt to find pages makes sense: as long as any system has deferred
+ * frees. Callers try more than once, because another system may take the freed pages first.
  */
 bool sg_more_space(struct sg_vol *vol, struct sg_nospace *nospace)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The end of an inode: defers the frees of its contents, and frees its record. */
+/* Eviction of an inode: defers the frees of its contents, and frees its record. */
 #include "internal.h"
 
 static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
@@ -17,8 +17,8 @@ static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
 }
 
 /*
- * @begin: sg_tx_begin() or sg_tx_try(). An inode that this system has made and uses stays, even if
- * the caller comes from a stale or forged file handle.
+ * Frees an inode. @begin: sg_tx_begin() or sg_tx_try(). An inode that this system has made and uses
+ * remains, even if the caller used a stale or forged file handle.
  */
 static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref,
 			struct sg_tx *(*begin)(struct sg_vol *vol))
@@ -60,8 +60,8 @@ int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
 }
 
 /*
- * A deferred inode stays deferred until it is freed (sg_defer_inode()). So if this call cannot free
- * it, the next sg_settle() of the system that deferred it does.
+ * Tries to evict an inode. The inode remains deferred until it is freed (sg_defer_inode()). So if
+ * this call cannot free it, the next sg_settle() of the system that deferred it will.
  */
 int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deferred frees that a system takes over from a recovered slot, and inodes that its ledger names.
+ * Taking over the deferred frees of a recovered slot, and settling inodes that this system's ledger
+ * names.
  */
 #include "journal/ledger_priv.h"
 
@@ -13,7 +14,8 @@ bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot)
 		for (i = 1; i < SG_LEDGER_WORDS; i++)
 			if (sg_get(vol, page + i * 8))
 				return false;
-		page = sg_get(vol, page);	/* stays when all entries have been reclaimed */
+		/* this page remains after all entries have been reclaimed */
+		page = sg_get(vol, page);
 		if (page && !sg_data_page(vol, page))
 			return false;
 	}
@@ -21,9 +23,9 @@ bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * Puts an inode for which this system's ledger has no room on a list, under the inode's lock. The
- * lock is only tried, because an area's lock is held. False: it is busy, and the inode stays in the
- * other ledger. An inode without a record is dropped.
+ * Puts an inode for which this system's ledger has no room on a list, under the inode's lock. It
+ * only tries the lock, because an area's lock is held. False: the lock is busy, and the inode
+ * remains in the other ledger. An inode without a record is dropped.
  */
 static bool take_inode_over(struct sg_tx *tx, u64 ino)
 {
@@ -39,13 +41,13 @@ static bool take_inode_over(struct sg_tx *tx, u64 ino)
 	return true;
 }
 
-/* Moves a deferred free of another slot's ledger into this system's. */
+/* Moves a deferred free from another slot's ledger to this system's ledger. */
 static int take_over(struct sg_vol *vol, u64 at)
 {
 	u64 word = sg_get(vol, at);
 	struct sg_tx *tx;
 
-	if (!word)	/* another system has taken it since the look */
+	if (!word)	/* another system has taken it since the load */
 		return 0;
 	tx = sg_tx_begin(vol);
 	if (!sg_ledger_defer(tx, SG_LEDGER_KIND(word), SG_LEDGER_VALUE(word),
@@ -75,7 +77,7 @@ int sg_ledger_settle(struct sg_vol *vol, unsigned int slot)
 			if (err)
 				return err;
 			sg_epoch_acknowledge(vol);
-			/* a hostile ledger may keep this going for long */
+			/* a hostile ledger may make this loop long */
 			if (vol->hurry || sg_settle_ends(vol))
 				return -EBUSY;
 		}
@@ -94,7 +96,7 @@ static bool still_has_reason(const struct sg_vol *vol, const struct sg_iref *ref
 	return sg_has_reason(sg_iget(vol, ref, mode), sg_iget(vol, ref, genflags));
 }
 
-/* The word of entry @i if it names an inode, or 0. */
+/* Returns the word of entry @i if it names an inode, otherwise 0. */
 static u64 ledger_settle_entry(struct sg_ledger *l, unsigned int i)
 {
 	const struct entry *e = ledger_entry(l, i);
@@ -108,8 +110,7 @@ static u64 ledger_settle_entry(struct sg_ledger *l, unsigned int i)
 }
 
 /*
- * Clears entry @i: the inode is deferred twice, or has no reason any more, or its reason cannot be
- * found.
+ * Clears entry @i, because the inode is deferred twice, has no reason any more, or has no record.
  */
 static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
 {
@@ -134,7 +135,8 @@ static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
 }
 
 /*
- * Its lock is held. The holder may be paused, or wait for the very space that this thread reclaims.
+ * Reports whether the inode's lock is held. The holder may be paused, or may wait for space that
+ * this thread reclaims.
  */
 static bool is_busy(const struct sg_vol *vol, u64 ino)
 {
@@ -151,7 +153,7 @@ static int settle_entry(struct sg_vol *vol, unsigned int i)
 	if (!word || is_busy(vol, SG_LEDGER_VALUE(word)))
 		return 0;
 	err = sg_inode_settle(vol, SG_LEDGER_VALUE(word));
-	/* a bad page: it stays deferred; the others are settled */
+	/* a bad page: the inode remains deferred; the loop settles the others */
 	if (sg_is_bad_memory(vol, err))
 		return 0;
 	if (err && err != -EUCLEAN && err != -ESTALE)
@@ -161,8 +163,8 @@ static int settle_entry(struct sg_vol *vol, unsigned int i)
 
 /*
  * Frees the deferred inodes in this system's ledger, or cuts them to size, unless they are open or
- * locked. Those are tried again the next time. The order is that of the buckets' lists. So each
- * inode is the first one in its list, even if a hostile ledger fills only one.
+ * locked; a later call tries those again. It follows the order of the hash chains. So each inode is
+ * the first one in its chain, even if a hostile ledger fills only one chain.
  */
 int sg_ledger_settle_inodes(struct sg_vol *vol)
 {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reclaim (D7): deferred frees of pages become free pages when no system can see them any more.
- * docs/protocol.md, section 4.
+ * Reclaim (D7): deferred frees of pages become free pages when no system can read them any more
+ * (docs/protocol.md, section 4).
  *
- * A chunk may be locked by a system that is paused. Its pages stay deferred, and do not hold up the
- * others. Their entry is set aside until the call ends, or they get an entry of their own.
+ * A paused system may have a chunk locked. The pages of that chunk remain deferred, and do not
+ * delay others. Reclaim sets their entry aside until the call ends, or makes a separate entry for
+ * them.
  */
 #include "journal/ledger_priv.h"
 
-#define BATCH	64	/* entries picked at a time */
-#define BUSY	1	/* not reclaimed, because a chunk is locked; the entry stays RECLAIMING */
+#define BATCH	64	/* number of entries picked at a time */
+#define BUSY	1	/* not reclaimed, because a chunk is locked; the entry remains RECLAIMING */
 
 static bool begin_growing(struct sg_ledger *l)
 {
@@ -24,8 +25,9 @@ static bool begin_growing(struct sg_ledger *l)
 }
 
 /*
- * The page is first empty and durable, then named, then used. If the last growth has waited in vain
- * for a chunk, which is still locked, this one does not wait: each transaction would, in turn.
+ * Adds a page to the chain in the volume: the page is first empty and durable, then named, then
+ * used. If the last growth waited in vain for a chunk that is still locked, this one does not wait.
+ * Otherwise each transaction would wait, one after another.
  */
 static int add_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page)
 {
@@ -46,8 +48,8 @@ static int add_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page 
 }
 
 /*
- * Adds a page to the chain. Memory for its mirror is allocated first. A page that the chain names,
- * and the mirror does not have, would be lost when the next page is named in its place.
+ * Adds a page to the chain. Memory for its mirror is allocated first. If a page were in the chain
+ * but not in the mirror, the next growth would replace its name, and it would be lost.
  */
 int sg_ledger_grow(struct sg_vol *vol)
 {
@@ -88,7 +90,7 @@ static void cursor_set(struct cursor *c, const struct sg_ledger *l, unsigned int
 	c->left = PER_PAGE - i % PER_PAGE;
 }
 
-/* The entry behind it; the first one behind the last of @n. */
+/* Moves to the next entry; after the last of @n entries, to the first one. */
 static void cursor_next(struct cursor *c, const struct sg_ledger *l, unsigned int n)
 {
 	if (--c->left) {
@@ -108,8 +110,8 @@ static void pick(struct sg_ledger *l, struct pick *p, const struct cursor *c)
 
 /*
  * Picks deferred frees and marks them as being reclaimed. Flat tables come first. A deep table is
- * picked alone, and only when no flatter table is left. Its reclaim needs ledger entries for child
- * tables, and the earlier reclaims have freed such entries. The search ends when it has met all
+ * picked alone, and only when no flatter table remains. Its reclaim needs ledger entries for child
+ * tables, and earlier reclaims have freed such entries. The search ends when it has seen all
  * entries that may be picked.
  */
 static void pick_some(struct sg_vol *vol, struct pick *p, unsigned int max, bool alone)
@@ -169,14 +171,17 @@ static void put_back_all(struct sg_ledger *l, const struct pick *p)
 		put_back(l, p->index[k]);
 }
 
-/* Until sg_reclaim() ends, no thread picks the entry again. @aside: the last such entry. */
+/*
+ * Sets an entry aside: no thread picks it again until sg_reclaim() ends. @aside: the last such
+ * entry.
+ */
 static void set_aside(struct sg_ledger *l, u32 i, u32 *aside)
 {
 	ledger_entry(l, i)->next = *aside;
 	*aside = i;
 }
 
-/* Returns their number. */
+/* Puts back the entries that were set aside, and returns their number. */
 static unsigned int put_back_aside(struct sg_ledger *l, u32 i)
 {
 	unsigned int n;
@@ -191,8 +196,9 @@ static unsigned int put_back_aside(struct sg_ledger *l, u32 i)
 }
 
 /*
- * Waits for the chunk of @lock: mostly its holder is about to commit. If it is not, the holder may
- * be paused, and there are no more waits until it has released that chunk. True: try again.
+ * Waits for the chunk of @lock, because its holder is usually about to commit. If the wait is in
+ * vain, the holder may be paused, and no thread waits again until the chunk is unlocked. True: try
+ * again.
  */
 static bool reclaim_await(struct sg_vol *vol, u64 lock)
 {
@@ -209,7 +215,10 @@ static bool reclaim_await(struct sg_vol *vol, u64 lock)
 	return !err;
 }
 
-/* Damage prevents the reclaim: fsck finds these pages. If even this fails, they stay deferred. */
+/*
+ * Clears an entry whose reclaim fails because of damage: fsck finds these pages. If even this
+ * fails, they remain deferred.
+ */
 static int write_off(struct sg_vol *vol, u32 i)
 {
 	struct sg_tx *tx = sg_tx_begin_reclaimer(vol);
@@ -222,7 +231,7 @@ static int write_off(struct sg_vol *vol, u32 i)
 	return err;
 }
 
-/* A table or index: one transaction frees a part of it, and records how far it has come. */
+/* Reclaims a table or index: one transaction frees a part of it, and records the position. */
 static int reclaim_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 {
 	unsigned int kind = SG_LEDGER_KIND(word), index = SG_LEDGER_COUNT(word);
@@ -243,7 +252,7 @@ static int reclaim_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 		*done = index >= SG_TABLE_ENTRIES;
 	if (*done)
 		sg_ledger_clear(tx, i);
-	else if (kind != SG_LEDGER_XATTR)		/* its head records that */
+	else if (kind != SG_LEDGER_XATTR)		/* the blob's head records the position */
 		sg_tx_set(tx, ledger_entry_off(tx->vol->ledger, i),
 			  SG_LEDGER_ENTRY(kind, SG_LEDGER_VALUE(word), index,
 					  SG_LEDGER_EPOCH(word)));
@@ -251,8 +260,8 @@ static int reclaim_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 }
 
 /*
- * Each step makes progress, unless another system stores into the entry: then this stops for now.
- * Pages of a chunk that stays locked are passed over: they become a deferred free of their own.
+ * Reclaims a tree in steps. Each step makes progress, unless another system stores into the entry,
+ * which ends the loop. Pages of a chunk that remains locked become a separate deferred free.
  */
 static int reclaim_tree(struct sg_vol *vol, u32 i)
 {
@@ -268,7 +277,7 @@ static int reclaim_tree(struct sg_vol *vol, u32 i)
 
 		tx->pass_over = pass_over;
 		tx->split = deferred;
-		/* only the progress and the epoch may differ from the mirror */
+		/* only the position and the epoch may differ from the mirror */
 		if ((word ^ deferred) & SG_LEDGER_ENTRY(7, SG_LEDGER_VALUE(~0ULL), 0, 0))
 			err = sg_damaged(vol, 0, at, "ledger entry was changed");
 		else
@@ -295,8 +304,8 @@ static int reclaim_tree(struct sg_vol *vol, u32 i)
 }
 
 /*
- * Reclaims runs, as many in one transaction as it can lock chunks for. *reclaimed: their number.
- * BUSY: none, because the chunk of the first one is locked; *busy: that lock.
+ * Reclaims as many runs in one transaction as it can lock chunks for. *reclaimed: their number.
+ * BUSY: no run, because the chunk of the first one is locked; *busy: that lock.
  */
 static int try_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
 		    unsigned int *reclaimed, u64 *busy)
@@ -313,7 +322,7 @@ static int try_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
 		if (SG_LEDGER_KIND(word) != SG_LEDGER_RUN || tx->n > SG_AREA_WORDS / 2)
 			break;
 		/*
-		 * otherwise other systems have freed or reused these pages; the mirror may have a
+		 * otherwise another system has freed or reused these pages; the mirror may have a
 		 * later epoch
 		 */
 		if (ledger_of_epoch(sg_get(vol, at), 0) != ledger_of_epoch(word, 0)) {
@@ -346,7 +355,7 @@ static int reclaim_runs(struct sg_vol *vol, const struct pick *p, unsigned int f
 	return err;
 }
 
-/* It may be damaged: in a transaction of its own. */
+/* Reclaims one entry in a separate transaction, because the entry may be damaged. */
 static int reclaim_single(struct sg_vol *vol, u32 i)
 {
 	const struct pick one = { .index = { i }, .n = 1 };
@@ -389,8 +398,8 @@ static int reclaim_picked(struct sg_vol *vol, const struct pick *p, u32 *aside)
 }
 
 /*
- * Alone, a system waits for itself only. With others it reclaims what all of them have
- * acknowledged.
+ * Reclaims up to @budget deferred frees. A system that is alone waits only for itself; otherwise it
+ * reclaims only what all systems have acknowledged.
  */
 int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 {
@@ -408,21 +417,21 @@ int sg_reclaim(struct sg_vol *vol, unsigned int budget)
 		bool alone = sg_alone(vol);
 		struct pick p;
 
-		sg_epoch_acknowledge(vol);	/* many deferred frees take long */
+		sg_epoch_acknowledge(vol);	/* the reclaim of many deferred frees takes long */
 		pick_some(vol, &p, SG_MIN(budget, (unsigned int)BATCH), alone);
 		if (!p.n) {
 			if (!alone) {
 				sg_store64(&l->stuck, stuck);
 				sg_epoch_push(vol);
 			}
-			behind = 0;	/* all others have been tried now */
+			behind = 0;	/* all other entries have been tried now */
 			break;
 		}
 		if (alone)
 			sg_quiesce(vol);
 		/*
-		 * still alone, now that the entries are chosen? a system that joins later sees none
-		 * of their pages
+		 * checks again after the entries are chosen: a system that joins later cannot see
+		 * their pages
 		 */
 		if (alone && !sg_alone(vol)) {
 			put_back_all(l, &p);

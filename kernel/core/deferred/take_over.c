@@ -16,8 +16,7 @@ int sg_settle_free(struct sg_vol *vol, bool wait)
 		if (!slot_free(vol, i) || sg_ledger_empty(vol, i))
 			continue;
 		/*
-		 * a system that joins into the slot now waits for this lock before it opens its
-		 * ledger
+		 * a system that now takes the slot waits for this lock before it opens its ledger
 		 */
 		if (wait)
 			err = sg_lock(vol, SG_HOT(slot_lock));

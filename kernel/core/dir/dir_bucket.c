@@ -2,20 +2,20 @@
 /*
  * One bucket of a directory: find, add and remove a name; distribute names to other buckets.
  *
- * The bytes of a dirent are stored while no slot refers to them, either in place or in the running
- * transaction. The slot's word, which the transaction stores, makes them a name. So a crash leaves
- * at most unreferenced bytes, and an abort has nothing to undo.
+ * The code stores the bytes of a dirent while no slot refers to them, in place or in the running
+ * transaction. The transaction then stores the slot's word, which makes the bytes a name. So a
+ * crash leaves at most unreferenced bytes, and an abort has nothing to undo.
  */
 #include "dir/dir_index.h"
 
-#define TOMBS_AT_ONCE	8	/* cleared by one removal */
+#define TOMBS_AT_ONCE	8	/* tombs that one removal clears */
 
 static unsigned int home(u64 hash)
 {
 	return (unsigned int)hash % SG_BUCKET_SLOTS;
 }
 
-/* A slot's word without offset and tie-break: the part of the hash that it holds. */
+/* Returns the part of the hash that a slot's word has, without offset and tie-break. */
 static u64 slot_hash(u64 word)
 {
 	return word >> (12 + SG_DIR_TIE_BITS);
@@ -26,7 +26,10 @@ static u64 short_hash(u64 hash)
 	return slot_hash(SG_BUCKET_WORD(hash << SG_DIR_TIE_BITS, 0));
 }
 
-/* Relaxed loads of one word each: without a lock the bytes may change meanwhile. */
+/*
+ * Compares names by relaxed loads of one word each, because without a lock the bytes may change
+ * meanwhile.
+ */
 static bool same_bytes(const struct sg_vol *vol, u64 at, const char *name, u32 len)
 {
 	u32 i, rest = len & 7;
@@ -37,7 +40,7 @@ static bool same_bytes(const struct sg_vol *vol, u64 at, const char *name, u32 l
 	return !rest || !((sg_get(vol, at + i) ^ sg_name_tail(name, len)) << (64 - 8 * rest));
 }
 
-/* Does the slot's word, whose hash matches, refer to that name? */
+/* Reports whether a slot's word, whose hash matches, refers to that name. */
 static int is_it(const struct sg_vol *vol, u64 word, struct sg_name *n)
 {
 	unsigned int off = SG_BUCKET_OFF(word);
@@ -112,14 +115,17 @@ static u64 fill_word(const struct fill *f)
 	return SG_FILL((u64)f->bytes, f->live, f->tombs);
 }
 
-/* The place for a new name. */
+/* the place for a new name */
 struct spot {
 	u64 slot;
-	unsigned int at;	/* of the dirent, in data */
-	struct fill fill;	/* with the name added */
+	unsigned int at;	/* offset of the dirent in data */
+	struct fill fill;	/* value of fill after the name was added */
 };
 
-/* The first slot without a name on the search path of @hash; SG_BUCKET_SLOTS: none. */
+/*
+ * Returns the first slot without a name on the search path of @hash; SG_BUCKET_SLOTS: there is
+ * none.
+ */
 static unsigned int free_slot(struct sg_tx *tx, u64 bucket, u64 hash, bool *tomb)
 {
 	unsigned int i;
@@ -143,7 +149,7 @@ static bool find_spot(struct sg_tx *tx, const struct sg_iref *dir, const struct 
 	bool tomb;
 
 	*f = fill_of(sg_tx_get(tx, off));
-	/* bytes that this transaction has freed are referenced until it commits */
+	/* slots refer to bytes that this transaction has freed until it commits */
 	s->at = SG_MAX(f->bytes, now.bytes);
 	if (s->at & 7 || s->at > SG_BUCKET_DATA) {
 		sg_tx_fail(tx, sg_damaged(tx->vol, dir->ino, off, "directory bucket overflows"));
@@ -170,8 +176,8 @@ bool sg_bucket_has_room(struct sg_tx *tx, const struct sg_iref *dir, const struc
 }
 
 /*
- * The lowest tie-break that no name of this hash has. A bucket has fewer names than there are
- * tie-breaks.
+ * Returns the lowest tie-break that no name with this hash has. A bucket has fewer names than there
+ * are tie-breaks.
  */
 static unsigned int free_tie(struct sg_tx *tx, const struct sg_name *n)
 {
@@ -231,8 +237,8 @@ static unsigned int slot_index(const struct sg_name *n)
 }
 
 /*
- * A slot before an empty one ends no search, so it becomes empty instead of a tomb. Then the tombs
- * before it become empty, too. So buckets lose their tombs without being rewritten.
+ * Clears a slot. If the next slot is empty, no search needs a tomb here, so the slot becomes empty,
+ * and then the tombs before it. So buckets lose their tombs without a rewrite.
  */
 static void clear_slot(struct sg_tx *tx, const struct sg_name *n, struct fill *f)
 {
@@ -281,7 +287,7 @@ static int damaged_name(struct sg_tx *tx, const struct sg_iref *dir, u64 at)
 	return err;
 }
 
-/* Slot @i: 0: holds no name; 1: its ref word and offset are returned; or -EUCLEAN. */
+/* Reads slot @i. 0: it has no name. 1: returns its ref word and offset. -EUCLEAN: it is damaged. */
 static int name_at(struct sg_tx *tx, const struct sg_iref *dir, u64 bucket, unsigned int i,
 		   u64 *at, u64 *ref)
 {
@@ -319,15 +325,15 @@ int sg_bucket_load(struct sg_tx *tx, const struct sg_iref *dir, u64 bucket, unsi
 }
 
 /*
- * A bucket being filled. Private memory records which slots are taken. Another system may store
- * into the bucket meanwhile, and the search for a free slot must end nevertheless.
+ * A bucket being filled. Private memory records which slots are taken, because another system may
+ * store into the bucket meanwhile. The search for a free slot must end even then.
  */
 struct heap {
 	u64 bucket, taken[SG_BUCKET_SLOTS / 64];
 	struct fill fill;
 };
 
-/* The first free slot from the name's home on: a bucket has more slots than names. */
+/* Takes the first free slot from the name's home on. A bucket has more slots than names. */
 static unsigned int take_slot(struct heap *h, u64 hash)
 {
 	unsigned int i = home(hash);
@@ -338,7 +344,7 @@ static unsigned int take_slot(struct heap *h, u64 hash)
 	return i;
 }
 
-/* A name fits here if it fitted in the old bucket, unless that bucket is damaged. */
+/* Copies a name. It fits here if it fitted in the old bucket, unless that bucket is damaged. */
 static bool deal_name(struct sg_vol *vol, struct heap *h, u64 from, u64 key, u64 ref)
 {
 	unsigned int size = sg_dirent_size(SG_REF_LEN(ref)), i;

@@ -2,8 +2,8 @@
 /*
  * The hash of names: SipHash-1-3 with the volume's own key.
  *
- * Cookies of readdir expose a name's hash to every user. So users must not be able to find the key
- * from hashes. Otherwise any user could make names that all fall into one bucket.
+ * Cookies of readdir expose a name's hash to every user. So it must not be possible to compute the
+ * key from hashes. Otherwise any user could make names that all fall into one bucket.
  */
 #include "dir/dir_index.h"
 
@@ -56,6 +56,6 @@ u64 sg_dir_hash(const struct sg_vol *vol, const char *name, u32 len)
 	sip_round(&s);
 	sip_round(&s);
 	hash = (s.v0 ^ s.v1 ^ s.v2 ^ s.v3) >> (64 - SG_DIR_HASH_BITS);
-	/* the largest one would make cookies above COOKIE_END (readdir.c) */
+	/* the largest hash would give cookies above COOKIE_END (readdir.c) */
 	return hash == SG_DIR_HASH_MAX ? hash - 1 : hash;
 }

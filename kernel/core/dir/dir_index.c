@@ -2,15 +2,16 @@
 /*
  * Directories: an extendible hash whose index is a tree of pages (docs/directories.md).
  *
- * The index names the bucket of each hash. A full bucket is distributed to fresh ones, and the
- * transaction changes the index words that name it. So readers see the old bucket or the new ones.
- * The old one stays as it was until its deferred free is reclaimed.
+ * The index names the bucket of each hash. A transaction distributes a full bucket to fresh
+ * buckets, and changes the index words that name it. So readers see either the old bucket or the
+ * new ones. The old bucket does not change until its deferred free is reclaimed.
  */
 #include "dir/dir_index.h"
 
-#define SPLIT_WORDS	(SG_DIR_SPAN_MAX + 48)	/* most words of a transaction that a split takes */
+/* a split needs at most this many words of a transaction */
+#define SPLIT_WORDS	(SG_DIR_SPAN_MAX + 48)
 #define FAN_BITS	2			/* a new index page begins with 4 buckets */
-/* words of a transaction: one or two chunks, a deferred free */
+/* other words of a transaction: for one or two chunks, and a deferred free */
 #define RECLAIM_WORDS	(8 * 3)
 
 /* --- find ------------------------------------------------------------------------------------- */
@@ -30,7 +31,7 @@ static int wrong(struct sg_place *p, u64 off)
 	return -EUCLEAN;
 }
 
-/* The bucket fits its place in the index. */
+/* Reports whether the bucket matches its place in the index. */
 static SG_INLINE bool fits_place(const struct sg_vol *vol, const struct sg_iref *dir, u64 hash,
 		       struct sg_place *p)
 {
@@ -46,7 +47,7 @@ static SG_INLINE bool fits_place(const struct sg_vol *vol, const struct sg_iref 
 	       sg_get(vol, p->bucket + offsetof(struct sg_bucket, dir)) == dir->ino;
 }
 
-/* Sees the index as @tx does, or in place (NULL). */
+/* Finds the bucket, in the index as @tx sees it, or in place (@tx NULL). */
 static SG_INLINE int walk(const struct sg_vol *vol, struct sg_tx *tx, const struct sg_iref *dir,
 			  u64 hash, struct sg_place *p)
 {
@@ -160,7 +161,7 @@ static unsigned int dir_index_span_of(const struct sg_place *p)
 	return p->level ? 1u << (SG_DIR_INDEX_BITS * p->level - p->depth) : 1;
 }
 
-/* The words that named the bucket now name @n new ones, in equal parts. */
+/* Makes the words that named the bucket name @n new buckets, in equal parts. */
 static int rename_words(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_place *p,
 			const u64 *to, unsigned int n)
 {
@@ -175,7 +176,7 @@ static int rename_words(struct sg_tx *tx, const struct sg_iref *dir, const struc
 	return tx->err;
 }
 
-/* A single word named the bucket: an index page takes its place. */
+/* Puts an index page in place of a bucket that only a single word named. */
 static int hang_index(struct sg_tx *tx, const struct sg_place *p, const u64 *to)
 {
 	const unsigned int each = SG_TABLE_ENTRIES >> FAN_BITS;
@@ -191,7 +192,7 @@ static int hang_index(struct sg_tx *tx, const struct sg_place *p, const u64 *to)
 	return tx->err;
 }
 
-/* Replaces a bucket by 1 << @bits fresh ones. */
+/* Replaces a bucket by 1 << @bits fresh buckets. */
 static int replace_bucket(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_place *p,
 			  unsigned int bits)
 {
@@ -218,8 +219,8 @@ static int replace_bucket(struct sg_tx *tx, const struct sg_iref *dir, const str
 }
 
 /*
- * A bucket has no room for the name. If removed names take a good part of it, or no bits are left
- * for a split, all names move to one fresh page. Otherwise they are split.
+ * Makes room in a full bucket. If removed names take a large part of it, or no bits are left for a
+ * split, all names move to one fresh page. Otherwise the names are split.
  */
 static int relieve(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_place *p,
 		   const struct sg_name *n)
@@ -251,7 +252,7 @@ int sg_dir_add(struct sg_tx *tx, const struct sg_iref *dir, struct sg_name *n, u
 	struct sg_place p;
 
 	sg_tx_inode(tx, dir);
-	/* ends: each turn but the last one uses up words of the transaction */
+	/* the loop ends, because each turn except the last one uses words of the transaction */
 	while (!walk_in(tx, dir, n->hash, &p)) {
 		n->bucket = p.bucket;
 		if (!p.bucket) {
@@ -311,7 +312,7 @@ void sg_dir_remove(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_
 	sg_bucket_remove(tx, n);
 	if (entries)
 		sg_tx_iset(tx, dir, entries, entries - 1);
-	/* the last name of a directory that was large; a single bucket may stay */
+	/* the last name of a directory that was large; a small directory keeps its single bucket */
 	if (entries == 1 &&
 	    (sg_tx_iget(tx, dir, table) & SG_DIR_ENTRY_KIND) == SG_DIR_ENTRY_INDEX)
 		sg_dir_drop(tx, dir);
@@ -332,7 +333,7 @@ void sg_dir_drop(struct sg_tx *tx, const struct sg_iref *dir)
 
 	if (!root)
 		return;
-	if (!sg_data_page(tx->vol, off))	/* its pages are lost until fsck finds them */
+	if (!sg_data_page(tx->vol, off))	/* its pages remain lost until fsck finds them */
 		sg_damaged(tx->vol, dir->ino, SG_IOFF(dir, table), "directory");
 	else if ((root & SG_DIR_ENTRY_KIND) == SG_DIR_ENTRY_INDEX)
 		sg_defer_free(tx, SG_LEDGER_DIR, off >> SG_PAGE_SHIFT, 0);
@@ -348,7 +349,9 @@ static bool may_reclaim(const struct sg_tx *tx)
 	return tx->n + RECLAIM_WORDS <= SG_AREA_WORDS && sg_tx_room(tx) >= 4 * SG_DIR_LEVELS_MAX;
 }
 
-/* All but the page itself is free. A last index word of 0 records that. */
+/*
+ * Reports whether everything except the page itself is free; a last index word of 0 records this.
+ */
 static unsigned int dir_index_page_left(struct sg_tx *tx, u64 page)
 {
 	if (sg_get(tx->vol, page + (SG_TABLE_ENTRIES - 1) * 8))
@@ -358,7 +361,7 @@ static unsigned int dir_index_page_left(struct sg_tx *tx, u64 page)
 
 /*
  * Frees the targets of an index page's words, from @i on, then the page. Returns where to continue,
- * or SG_TABLE_ENTRIES. Recurses once per level; the remainder of a child becomes a deferred free.
+ * or SG_TABLE_ENTRIES. Recurses once per level. The remainder of a child becomes a deferred free.
  */
 static unsigned int dir_index_reclaim_in(struct sg_tx *tx, u64 page, unsigned int level,
 					 unsigned int i)
@@ -400,8 +403,8 @@ int sg_dir_reclaim(struct sg_tx *tx, u64 off, unsigned int *index)
 	*index = dir_index_reclaim_in(tx, off, 1, first);
 	if (*index == first && !tx->n)
 		/*
-		 * a chunk is busy; or the ledger has no room: reclaim deferred frees without
-		 * children first
+		 * a chunk is busy, or the ledger has no room: deferred frees without children must
+		 * be reclaimed first
 		 */
 		sg_tx_fail(tx, tx->busy ? -EBUSY : -ENOSPC);
 	return tx->err;

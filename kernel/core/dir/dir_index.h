@@ -7,7 +7,7 @@
 
 #define SG_DIR_HASH_BITS	(SG_DIR_KEY_BITS - SG_DIR_TIE_BITS)
 #define SG_DIR_HASH_MAX		((1ULL << SG_DIR_HASH_BITS) - 1)
-#define SG_DIR_INDEX_BITS	9	/* of the key, per level of the index */
+#define SG_DIR_INDEX_BITS	9	/* bits of the key for each level of the index */
 
 /* --- names, eight bytes at a time ----------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ static inline u64 sg_name_half(const char *p)
 	return w;
 }
 
-/* The last len % 8 bytes, zeroes above; reads nothing outside the name. */
+/* Returns the last len % 8 bytes, with zeroes above; reads nothing outside the name. */
 static inline u64 sg_name_tail(const char *name, u32 len)
 {
 	u32 rest = len & 7;
@@ -47,9 +47,9 @@ static inline u64 sg_name_tail(const char *name, u32 len)
 
 /**
  * struct sg_place - position of the bucket of a hash in the index.
- * @bucket: its page, or 0: the directory has no bucket yet. If damaged: the damaged offset.
- * @word: offset of the word that names it.
- * @level: of the index page that holds @word; 0: it is the root word.
+ * @bucket: its page; 0: the directory has no bucket yet; after -EUCLEAN: the damaged offset. @word:
+ * offset of the word that names the bucket. @level: of the index page with @word; 0: @word is the
+ * root word.
  * @depth: number of bits that the keys of the bucket share.
  */
 struct sg_place {
@@ -59,12 +59,15 @@ struct sg_place {
 	unsigned int depth;
 };
 
-/* Without a transaction. -EUCLEAN, not reported: a change in progress may look like damage. */
+/*
+ * Finds the bucket without a transaction. -EUCLEAN, not reported: a change in progress may look
+ * like damage.
+ */
 int sg_dir_walk(const struct sg_vol *vol, const struct sg_iref *dir, u64 hash, struct sg_place *p);
 
 /* --- buckets (dir_bucket.c) ----------------------------------------------------------------- */
 
-/* a search ends at an empty slot: all buckets keep some empty */
+/* a search ends at an empty slot, so all buckets keep some slots empty */
 #define SG_BUCKET_LIVE_MAX	112
 
 static inline u64 sg_bucket_slot(u64 bucket, unsigned int i)
@@ -77,20 +80,20 @@ static inline u32 sg_dirent_size(u32 len)
 	return (u32)SG_ALIGN_UP(sizeof(struct sg_dirent) + len, 8);
 }
 
-/* Does a dirent of this offset and name length lie in the data of its page? */
+/* Reports whether a dirent with this offset and name length lies in the data of its page. */
 static inline bool sg_dirent_inside(unsigned int off, u32 len)
 {
 	return !(off & 7) && off >= offsetof(struct sg_bucket, data) && len &&
 	       off + sizeof(struct sg_dirent) + len <= SG_PAGE;
 }
 
-/* The first @depth bits of a key, left-aligned. */
+/* Returns the first @depth bits of a key, left-aligned. */
 static inline u64 sg_key_prefix(u64 key, unsigned int depth)
 {
 	return key & ~((1ULL << (SG_DIR_KEY_BITS - depth)) - 1);
 }
 
-/* Finds the name in n->bucket and fills in its position. -ENOENT; -EUCLEAN as sg_dir_walk(). */
+/* Finds the name in n->bucket and stores its position in @n. -ENOENT; -EUCLEAN as sg_dir_walk(). */
 int sg_bucket_find(const struct sg_vol *vol, struct sg_name *n);
 
 /* Makes an empty bucket in a fresh page. */
@@ -102,7 +105,7 @@ bool sg_bucket_put(struct sg_tx *tx, const struct sg_iref *dir, struct sg_name *
 bool sg_bucket_has_room(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_name *n);
 void sg_bucket_remove(struct sg_tx *tx, const struct sg_name *n);
 
-/* How much room the names of a bucket take, without unused bytes between them. */
+/* Returns the bytes that the names of a bucket take, without unused bytes between them. */
 int sg_bucket_load(struct sg_tx *tx, const struct sg_iref *dir, u64 bucket, unsigned int *live,
 		   unsigned int *bytes);
 /* Copies all names into 1 << @bits fresh, initialised buckets, by the next bits of their keys. */

@@ -2,9 +2,9 @@
 /*
  * Names: create, link, unlink, rmdir. Each is one transaction.
  *
- * Only a lookup says which inode a name refers to, and locks are taken in the order of inode
- * numbers. So the name is looked up without a lock, then all inodes are locked. Then the
- * directory's change counter says whether the result is still valid.
+ * Only a lookup can find the inode of a name, but locks are taken in the order of inode numbers. So
+ * an operation looks up the name without a lock, then locks all inodes. Then the directory's change
+ * counter shows whether the result of the lookup is still valid.
  */
 #include "dir/dir_ops.h"
 
@@ -33,7 +33,7 @@ int sg_dir_alive(const struct sg_vol *vol, const struct sg_iref *dir)
 	return sg_dir_there(vol, dir) ?: sg_nlink(sg_iget(vol, dir, mode)) ? 0 : -ENOENT;
 }
 
-/* No name refers to the root, and the number of an existing record stays valid. */
+/* No name refers to the root. The number of an existing record remains valid. */
 int sg_name_inode(const struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
 		  struct sg_iref *out)
 {
@@ -67,15 +67,15 @@ int sg_lookup(struct sg_vol *vol, const struct sg_iref *dir, const char *name, u
 		found.generation = (u32)sg_iget(vol, &found, genflags);
 		if (sg_read_retry(vol, dir, n.seq))
 			continue;
-		/* the name still refers to that file, so the generation is right, too */
+		/* the name has not changed, so the generation is right, too */
 		if (type)
 			*type = SG_REF_TYPE(n.ref);
-		*out = found;	/* @dir and @out may be the same */
+		*out = found; /* the last use of @dir, which may be @out */
 		return 0;
 	}
 }
 
-/* 0: the locked directory may get that name. */
+/* Checks that the locked directory may get that name; returns 0 if it may. */
 static int name_free(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n)
 {
 	int err = sg_dir_alive(vol, dir);
@@ -95,7 +95,7 @@ bool sg_name_stands(const struct sg_vol *vol, const struct sg_iref *dir, struct 
 	if (sg_iget(vol, dir, seq) == n->seq)
 		return true;
 	now = sg_dir_look(vol, dir, n);
-	/* compares the whole word: the same number may be a directory now */
+	/* compares the complete word, because the same number may now be a directory */
 	return now == was && (now || n->ref == ref);
 }
 
@@ -117,7 +117,7 @@ void sg_drop_link(struct sg_tx *tx, const struct sg_iref *ref, s64 now)
 
 	sg_tx_inode(tx, ref);
 	sg_tx_times(tx, ref, 0, now);
-	if (!nlink)	/* damaged: it is deferred already, or fsck finds it */
+	if (!nlink)	/* damaged: the inode is deferred already, or fsck finds it */
 		return;
 	nlink = sg_is_dir(mode) ? 0 : nlink - 1;
 	sg_tx_iset(tx, ref, mode, sg_mode(mode) | (u64)nlink << 32);
@@ -171,8 +171,8 @@ static void set_target(struct sg_vol *vol, u64 at, const char *target, u32 len)
 }
 
 /*
- * No system uses the record yet, so it is stored to like a fresh page. Returns the number of pages
- * taken.
+ * Fills a new record. No system uses it yet, so the stores are those to a fresh page. Returns the
+ * number of pages taken.
  */
 static u64 new_symlink(struct sg_tx *tx, const struct sg_new *new, const struct sg_iref *ref)
 {
@@ -316,8 +316,8 @@ static int link_locked(struct sg_vol *vol, const struct sg_iref *inode, const st
 	if (sg_is_dir(mode))
 		return -EPERM;
 	/*
-	 * another system may have removed the last name; an inode that this system made without one
-	 * is allowed
+	 * another system may have removed the last name; an inode that this system made without a
+	 * name is allowed
 	 */
 	if (!sg_nlink(mode) && !sg_ledger_deferred(vol, inode) && !sg_ledger_keeps(vol, inode))
 		return -ENOENT;

@@ -5,28 +5,32 @@
 
 #include "internal.h"
 
-#define SG_NAME_TRIES	1000	/* tries, if a name means another inode at each look */
+#define SG_NAME_TRIES	1000	/* attempts, if a name refers to another inode each time */
 
-/* 0, or the reason why such a name cannot be made; @dots: the error for "." and "..". */
+/*
+ * Checks a name. Returns 0, or the error if it is not possible; @dots: the error for "." and "..".
+ */
 int sg_name_check(const char *name, u32 len, int dots);
 
-/* May names be added to the locked directory? 0, -ENOTDIR, -ENOENT: it has been removed. */
+/*
+ * Checks that names may be added to the locked directory. -ENOTDIR; -ENOENT: it has been removed.
+ */
 int sg_dir_alive(const struct sg_vol *vol, const struct sg_iref *dir);
 
-/* The inode to which a found name refers. */
+/* Returns the inode to which a found name refers. */
 int sg_name_inode(const struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
 		  struct sg_iref *out);
 
 /*
- * A name was looked up, then the directory was locked: does it still mean the same? Looks again if
- * the directory has changed. @was: the result of the first look; -ENOENT is a result, too.
+ * Reports whether a name that was looked up before the directory was locked still has the same
+ * result. Looks it up again if the directory has changed. @was: the first result, possibly -ENOENT.
  */
 bool sg_name_stands(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n,
 		    int was);
 
 /*
- * After a transaction that adds @n (or NULL: none) to @dir: whether to try it again, because the
- * reason for its failure has been removed. Locks are held. @again begins with { 0 }.
+ * Reports whether to repeat a failed transaction that adds @n (NULL: no name) to @dir, because the
+ * reason for the failure has been removed. Locks are held. @again is { 0 } at first.
  */
 struct sg_again {
 	unsigned int turn;
@@ -35,7 +39,7 @@ struct sg_again {
 bool sg_name_again(struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
 		   int *err, struct sg_again *again);
 
-/* The locked inode is the one that @seen means. */
+/* Reports whether the locked inode is the one that @seen names. */
 static inline bool sg_is_seen(const struct sg_vol *vol, const struct sg_iref *now,
 			      const struct sg_iref *seen)
 {
@@ -43,8 +47,8 @@ static inline bool sg_is_seen(const struct sg_vol *vol, const struct sg_iref *no
 }
 
 /*
- * Any user that may remove names from the directory may remove this file: the file itself is not
- * protected.
+ * Reports whether the file itself has no protection, so that any user who may remove names from the
+ * directory may remove it.
  */
 static inline bool sg_is_unprotected(const struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -52,13 +56,13 @@ static inline bool sg_is_unprotected(const struct sg_vol *vol, const struct sg_i
 	       !((u32)(sg_iget(vol, ref, genflags) >> 32) & (SG_FL_IMMUTABLE | SG_FL_APPEND));
 }
 
-/* A new inode within the transaction, complete except for its name. */
+/* Makes a new inode in the transaction, complete except for its name. */
 int sg_new_inode(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 parent,
 		 struct sg_iref *out);
 
 /* Removes one link. If it was the last one, the inode is deferred. */
 void sg_drop_link(struct sg_tx *tx, const struct sg_iref *ref, s64 now);
-/* Changes a directory's link count by its subdirectories. */
+/* Adds @by subdirectories to a directory's link count. */
 void sg_add_links(struct sg_tx *tx, const struct sg_iref *dir, int by);
 
 static inline unsigned int sg_type(u64 mode)	/* as stored in a name */

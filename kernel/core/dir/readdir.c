@@ -2,13 +2,14 @@
 /*
  * Listing a directory, in the order of keys, one bucket at a time.
  *
- * A name's key never changes, even if a split moves the name: so the key is the cookie. A listing
- * that continues "from this key" returns each surviving name exactly once. While the caller gets
- * names, no lock is held and nothing of the volume is read: the names come from a copy.
+ * A name's key never changes, even if a split moves the name, so the key serves as cookie. A
+ * listing that continues "from this key" returns each name that still exists exactly once. Names
+ * come from a copy: while the caller gets them, the code holds no lock and does not read the
+ * volume.
  */
 #include "dir/dir_index.h"
 
-#define COOKIE_FIRST	2		/* of key 0; 0 and 1 are for the caller */
+#define COOKIE_FIRST	2		/* the cookie of key 0; the caller uses 0 and 1 */
 #define COOKIE_END	0x7fffffffffffffffULL
 #define KEY_END		(1ULL << SG_DIR_KEY_BITS)
 #define REST_EVERY	256		/* buckets */
@@ -20,12 +21,12 @@ struct item {
 
 struct listing {
 	struct sg_bucket b;
-	u64 next;		/* first key behind the bucket */
+	u64 next;		/* the first key after those of the bucket */
 	unsigned int n;
 	struct item item[SG_BUCKET_SLOTS];
 };
 
-/* Copies the present bucket of @key. Returns 1 if it exists; -EUCLEAN as sg_dir_walk(). */
+/* Copies the current bucket of @key. Returns 1 if it exists; -EUCLEAN as sg_dir_walk(). */
 static int copy_bucket(const struct sg_vol *vol, const struct sg_iref *dir, u64 key,
 		       struct listing *l, u64 *at)
 {
@@ -74,7 +75,10 @@ static const struct sg_dirent *readdir_dirent_at(const struct listing *l, u64 of
 	return (const struct sg_dirent *)((const u8 *)&l->b + off);
 }
 
-/* A name that no system would have made must not reach a caller that trusts names. */
+/*
+ * Reports whether a name is valid: a name that no system makes must not reach a caller that trusts
+ * names.
+ */
 static bool readdir_name_valid(const u8 *name, u32 len)
 {
 	u32 i;
@@ -116,7 +120,7 @@ static void sort(struct listing *l)
 	}
 }
 
-/* Picks the names from @key on. Reports an invalid name, and leaves it out. */
+/* Selects the names from @key on. Reports an invalid name as damage, and omits it. */
 static void pick_names(const struct sg_vol *vol, const struct sg_iref *dir, u64 key,
 		       struct listing *l, u64 at)
 {
@@ -137,7 +141,7 @@ static void pick_names(const struct sg_vol *vol, const struct sg_iref *dir, u64 
 	sort(l);
 }
 
-/* False: the caller wants no more. */
+/* Passes names to the caller. False: the caller wants no more. */
 static bool emit_names(const struct listing *l, u64 *cookie, sg_emit emit, void *ctx)
 {
 	unsigned int i;
@@ -159,7 +163,7 @@ static int list(struct sg_vol *vol, const struct sg_iref *dir, struct listing *l
 {
 	u64 key = SG_MAX(*cookie, (u64)COOKIE_FIRST) - COOKIE_FIRST, at = 0, turn;
 
-	/* a bucket has its range of keys: so there are no more turns than pages */
+	/* each bucket has a range of keys, so there are no more turns than pages */
 	for (turn = 0; turn <= sg_bound(vol) >> SG_PAGE_SHIFT; turn++) {
 		int err;
 

@@ -2,7 +2,10 @@
 /* Targets of symbolic links: a short one is in the record, a longer one in a page. */
 #include "internal.h"
 
-/* Relaxed loads of one word each: the link may be removed, and its bytes reused, meanwhile. */
+/*
+ * Copies by relaxed loads of one word each: another system may remove the link, and reuse its
+ * bytes, meanwhile.
+ */
 static void copy_out(const struct sg_vol *vol, u64 at, char *buf, u32 len)
 {
 	u32 i;
@@ -29,7 +32,8 @@ static int read_target(const struct sg_vol *vol, const struct sg_iref *ref, char
 		return -EUCLEAN;
 	len = SG_MIN((u32)size, len);
 	copy_out(vol, at, buf, len);
-	return memchr(buf, 0, len) ? -EUCLEAN : (int)size;	/* a target is a string */
+	/* a target is a string, so it has no NUL */
+	return memchr(buf, 0, len) ? -EUCLEAN : (int)size;
 }
 
 int sg_readlink(struct sg_vol *vol, const struct sg_iref *ref, char *buf, u32 len)

@@ -2,9 +2,9 @@
 /*
  * Rename: move, replace, exchange, leave a whiteout; always one transaction.
  *
- * Directories change their parent only under rename_lock. So while it is held, the path from any
- * directory up to the root does not change. It can be followed to check that no directory becomes
- * its own ancestor.
+ * Directories change their parent only under rename_lock. So while a system holds rename_lock, the
+ * path from any directory up to the root does not change. The code follows this path to check that
+ * no directory becomes its own ancestor.
  */
 #include "dir/dir_ops.h"
 
@@ -43,9 +43,10 @@ static int parent_of(const struct sg_vol *vol, struct sg_iref *at)
 }
 
 /*
- * 1: @dir is @top, or below it. The path to the root has at most as many steps as there are inodes.
- * But that number is a word of the volume, too, and locks are held here. So this also remembers the
- * directory at each power of two: a path in a circle comes back to it after few rounds.
+ * Returns 1 if @dir is @top, or below it. The path to the root has at most as many steps as there
+ * are inodes. But that number is a word of the volume, too, and locks are held here. So the loop
+ * also keeps the directory at each power of two: a circular path reaches the kept directory again
+ * after few rounds.
  */
 static int is_below(const struct sg_vol *vol, const struct sg_iref *dir, u64 top)
 {
@@ -86,7 +87,7 @@ static int check_replaced(const struct move *m)
 	return 0;
 }
 
-/* Subdirectories that the new and the old parent gain. */
+/* Computes how many subdirectories the new and the old parent gain. */
 static int ndir_gains(const struct move *m)
 {
 	return (int)m->src_dir - (int)(m->has_dst && m->dst_dir);
@@ -104,7 +105,7 @@ static bool too_many_links(const struct move *m)
 		(odir_gains(m) > 0 && sg_nlink(sg_iget(m->vol, m->odir, mode)) >= SG_LINK_MAX));
 }
 
-/* All inodes are locked. 1: nothing to do. */
+/* Checks the rename, with all inodes locked. 1: nothing to do. */
 static int rename_check(const struct move *m)
 {
 	int err = sg_dir_alive(m->vol, m->ndir);
@@ -128,7 +129,7 @@ static int rename_check(const struct move *m)
 
 /* --- change ----------------------------------------------------------------------------------- */
 
-/* An inode has got another name, perhaps in another directory. */
+/* Updates an inode that has got another name, perhaps in another directory. */
 static void moved(struct sg_tx *tx, const struct move *m, const struct sg_iref *ref,
 		  const struct sg_iref *to, bool is_dir)
 {
@@ -216,7 +217,9 @@ static int rename_look(struct move *m)
 	return err;
 }
 
-/* The names still mean the same, and the inodes have the types in the names. */
+/*
+ * Reports whether both lookups are still valid, and whether the inodes have the types in the names.
+ */
 static int still_valid(struct move *m)
 {
 	if (!sg_name_stands(m->vol, m->odir, &m->on, 0) ||
@@ -230,9 +233,9 @@ static int still_valid(struct move *m)
 }
 
 /*
- * Are these the inodes that the caller has looked up, checked, and will report? Another system may
- * have put another inode under a name since, which the caller has not checked. But systems that all
- * replace one file repeatedly must not block each other.
+ * Reports whether these are the inodes that the caller has looked up and checked, and will report.
+ * Another system may have given a name to another inode since, which the caller has not checked.
+ * But systems that all replace one file repeatedly must not block each other.
  */
 static bool as_seen(const struct move *m)
 {
@@ -241,7 +244,7 @@ static bool as_seen(const struct move *m)
 	if (!sg_is_seen(m->vol, &m->src, m->seen->what))
 		return false;
 	if (m->flags & SG_RENAME_NOREPLACE)
-		return true;	/* -EEXIST is a result */
+		return true;	/* the result is -EEXIST for any inode */
 	if (!m->has_dst)
 		return !m->seen->replaced || !m->seen->exact;
 	if (m->seen->replaced && sg_is_seen(m->vol, &m->dst, m->seen->replaced))
@@ -249,7 +252,10 @@ static bool as_seen(const struct move *m)
 	return !m->seen->exact && sg_is_unprotected(m->vol, &m->dst);
 }
 
-/* 1: done, with *@err; 0: the names changed before they were locked. */
+/*
+ * Renames with all four inodes locked. 1: done, with the result in *@err. 0: the names changed
+ * before the inodes were locked.
+ */
 static int move_four(struct move *m, int *err)
 {
 	const struct sg_iref *const four[4] = { m->odir, m->ndir, &m->src,

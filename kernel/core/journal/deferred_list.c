@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Lists of deferred inodes: a transaction adds one. deferred/deferred_inodes.c has the rest. */
+/*
+ * Lists of deferred inodes: adding an inode in a transaction. deferred/deferred_inodes.c has the
+ * rest.
+ */
 #include "internal.h"
 
 bool sg_deferred_empty(const struct sg_vol *vol, unsigned int slot)

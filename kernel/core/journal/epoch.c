@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Epochs (D7): no page is used again while a system may still see it. docs/protocol.md, section 4.
+ * Epochs (D7): no page is used again while a system may still read it (docs/protocol.md, section
+ * 4).
  *
  * hot.epoch grows by one when all live and lapsed slots have acknowledged it. A deferred free of
  * epoch e may be reclaimed when all of them have acknowledged e + 2.
@@ -8,12 +9,13 @@
 #include "internal.h"
 
 #define EPOCHS		2048	/* SG_LEDGER_EPOCH() is stored modulo this */
-#define SOON_MS		5	/* until the next sg_acknowledge() while an epoch is in progress */
+/* time until the next sg_acknowledge() while an epoch is in progress */
+#define SOON_MS		5
 
 /**
  * struct sg_ack - an epoch that this system is about to acknowledge
  * @epoch: its number; 0: none
- * @turn: turns of the areas when the epoch was seen; odd: a transaction was in progress
+ * @turn: turns of the areas when this system saw the epoch; odd: a transaction was in progress
  * @busy: a thread is acknowledging
  * @reported: the last epoch that was reported as late
  */
@@ -35,9 +37,10 @@ static u64 *acknowledged(const struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * A system that is fenced for silence may only be paused. When it continues, its processes store
- * through their mappings until its watch has run. So for a while after the fence (fence.c) its slot
- * counts as one that does not acknowledge. Pages that it may have mapped are not reclaimed.
+ * Reports whether no other system has a slot and none has lapsed. A system that is fenced for
+ * silence may only be paused. When it continues, its processes can store through their mappings
+ * until it detects the fence. So for the lapse (fence.c) its slot counts as one that does not
+ * acknowledge, and pages that it may have mapped are not reclaimed.
  */
 bool sg_alone(const struct sg_vol *vol)
 {
@@ -47,8 +50,8 @@ bool sg_alone(const struct sg_vol *vol)
 }
 
 /*
- * How far the slowest system is behind @epoch. With @lapsed, lapsed slots count: a fenced system
- * may still store to its pages. Without, only live slots do: nothing makes a fenced system look.
+ * Returns how far the slowest system is behind @epoch. With @lapsed, lapsed slots count, too,
+ * because a fenced system may still store to its pages. Without @lapsed only live slots count.
  */
 static u64 worst_lag(const struct sg_vol *vol, u64 epoch, bool lapsed, unsigned int *who)
 {
@@ -61,7 +64,7 @@ static u64 worst_lag(const struct sg_vol *vol, u64 epoch, bool lapsed, unsigned 
 		if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) == SG_SLOT_LIVE)
 			live |= 1ULL << i;
 	/*
-	 * after the states: the lapsed bit of a slot that is seen dead was stored before its state
+	 * loaded after the states: if a state is dead, the slot's lapsed bit was stored before it
 	 */
 	if (lapsed)
 		live |= sg_load64(sg_at(vol, SG_HOT(lapsed)));
@@ -92,7 +95,7 @@ u64 sg_epoch_horizon(const struct sg_vol *vol)
 }
 
 /*
- * Compares whole epochs: the horizon may be behind the deferred free, and far behind for a moment,
+ * Compares complete epochs: the horizon may be behind the deferred free, and shortly far behind
  * when a system joins.
  */
 bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int deferred_epoch)
@@ -133,7 +136,7 @@ void sg_quiesce(struct sg_vol *vol)
 		vol->quiesce(vol);
 }
 
-/* True: this system has acknowledged all epochs. */
+/* Acknowledges. True: this system has acknowledged all epochs. */
 static bool try_ack(struct sg_vol *vol)
 {
 	u64 *own = acknowledged(vol, (unsigned int)vol->slot);
@@ -166,7 +169,9 @@ static void push(struct sg_vol *vol, bool lapsed)
 		sg_cas64(word, epoch, epoch + 1);
 }
 
-/* An epoch that a lapsed system does not see makes no deferred free reclaimable sooner. */
+/*
+ * A new epoch that a lapsed system does not acknowledge makes no deferred free reclaimable sooner.
+ */
 void sg_epoch_push(struct sg_vol *vol)
 {
 	push(vol, true);
@@ -187,8 +192,8 @@ int sg_acknowledge(struct sg_vol *vol)
 }
 
 /*
- * For a thread in a long wait, if no other thread acknowledges for this system: it has only one
- * thread, or is joining. It counts as live, and other systems wait for its acknowledgement.
+ * Acknowledges for a thread in a long wait, if this system has only one thread, or is joining. The
+ * system counts as live, so other systems wait for its acknowledgement.
  */
 void sg_epoch_acknowledge(struct sg_vol *vol)
 {
@@ -198,7 +203,7 @@ void sg_epoch_acknowledge(struct sg_vol *vol)
 	try_ack(vol);
 }
 
-/* For a thread that waits for an epoch: does all that this system can do. */
+/* Acknowledges and tries to advance the epoch, for a thread that waits for an epoch. */
 void sg_epoch_urge(struct sg_vol *vol)
 {
 	sg_epoch_acknowledge(vol);
@@ -224,7 +229,10 @@ static void report_laggard(struct sg_vol *vol, u64 target, bool lapsed)
 		       info.name, who, (unsigned long long)target);
 }
 
-/* Waits until all slots that count have acknowledged the present epoch and @ahead more. */
+/*
+ * Waits until all live slots, and with @lapsed also lapsed ones, have acknowledged the current
+ * epoch and @ahead more.
+ */
 static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, bool lapsed, unsigned int wait_ms)
 {
 	u64 target, start = sg_ticks();
@@ -253,13 +261,16 @@ bool sg_epoch_wait(struct sg_vol *vol, unsigned int wait_ms)
 	return wait_ahead(vol, 2, true, wait_ms);
 }
 
-/* Waits until the operations that live systems had begun are over. */
+/* Waits until all operations that live systems had begun before this call have ended. */
 bool sg_epoch_ends(struct sg_vol *vol, unsigned int wait_ms)
 {
 	return wait_ahead(vol, 2, false, wait_ms);
 }
 
-/* A system that acknowledges the next epoch has dropped all that was mapped when it began. */
+/*
+ * Waits until live systems have acknowledged the next epoch: they have dropped all that was mapped
+ * when it began.
+ */
 bool sg_epoch_next(struct sg_vol *vol, unsigned int wait_ms)
 {
 	return wait_ahead(vol, 1, false, wait_ms);

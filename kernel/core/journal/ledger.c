@@ -3,16 +3,19 @@
  * The ledger (D7): this slot's deferred frees.
  *
  * A transaction that takes pages out of a file, directory or xattr writes a deferred free for them.
- * A later transaction clears it and frees the pages, after all systems that might still see them
- * have quiesced. A deferred inode stays as long as its reason, which users decide. So the ledger
- * takes a limited number of inodes, and the rest go on lists (deferred_list.c), which need no room.
- * The ledger's words are in a chain of pages in the volume; the mirror here adds a state for each.
+ * A later transaction clears it and frees the pages, after all systems that might still read them
+ * have quiesced. A deferred inode remains while its reason exists, which depends on users. So the
+ * ledger takes a limited number of inodes. Further inodes go on lists (deferred_list.c), which need
+ * no room. The ledger's words are in a chain of pages in the volume; the mirror here adds a state
+ * for each.
  */
 #include "journal/ledger_priv.h"
 
-#define TIGHT		64	/* reclaimable deferred frees that are worth reclaiming */
-#define INODES_MAX	2048	/* in the ledger, not on a list: each is looked at every second */
-#define ROOM_KEPT	(SG_AREA_WORDS / 4)	/* entries that inodes leave for pages */
+/* number of reclaimable deferred frees from which on a reclaim is worthwhile */
+#define TIGHT		64
+/* deferred inodes in the ledger, at most: sg_settle() checks each of them every second */
+#define INODES_MAX	2048
+#define ROOM_KEPT	(SG_AREA_WORDS / 4)	/* entries that inodes must leave free for pages */
 
 /* --- the mirror ----------------------------------------------------------------------------- */
 
@@ -70,7 +73,10 @@ void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger
 			entry_free(l, i);
 			continue;
 		}
-		/* replay may just have stored it: it counts as of the present epoch (epoch.c) */
+		/*
+		 * replay may just have stored it, so it counts as deferred in the current epoch
+		 * (epoch.c)
+		 */
 		entry_fill(l, i, ledger_of_epoch(word, sg_get(vol, SG_HOT(epoch))), DEFERRED, 0);
 		if (!ledger_is_inode(word))
 			ledger_adjust(&l->reclaimable, 1);
@@ -79,7 +85,7 @@ void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger
 	sg_spin_unlock(&l->spin);
 }
 
-/* The page that follows in the chain, if it is not in the mirror yet; otherwise 0. */
+/* Returns the next page of the chain if it is not in the mirror yet; otherwise 0. */
 static u64 ledger_next_page(struct sg_vol *vol, const struct sg_ledger *l, u64 off)
 {
 	unsigned int i;
@@ -175,8 +181,9 @@ u64 sg_ledger_behind(const struct sg_vol *vol)
 }
 
 /*
- * Entries behind a locked chunk are tried again when so many others have come, or the chunk is not
- * locked any more. Otherwise each transaction would begin with them.
+ * Reports whether reclaim should try again entries that wait for a locked chunk: after a number of
+ * new entries, or when the chunk is unlocked. Otherwise each transaction would begin with these
+ * entries.
  */
 bool sg_ledger_is_tight(const struct sg_vol *vol)
 {
@@ -217,7 +224,7 @@ static u32 entry_take(struct sg_ledger *l, u64 word, u32 kept, unsigned int inod
 	return i;
 }
 
-/* False: the ledger has no room for it. */
+/* Records a deferred free in the transaction. False: the ledger has no room for it. */
 bool sg_ledger_defer(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u32 kept)
 {
 	struct sg_ledger *l = tx->vol->ledger;
@@ -255,8 +262,8 @@ void sg_defer_run(struct sg_tx *tx, u64 off, u64 pages)
 }
 
 /*
- * The entry that names inode @ino, and its word, or NONE. This skips an entry whose transaction is
- * in progress, because a thread that takes deferred frees over has no inode locked.
+ * Returns the entry that names inode @ino, and its word, or NONE. It skips an entry whose
+ * transaction is in progress, because a thread that takes over deferred frees has no inode locked.
  */
 static u32 find_inode(struct sg_ledger *l, u64 ino, u64 *word)
 {
@@ -281,7 +288,7 @@ bool sg_ledger_deferred(const struct sg_vol *vol, const struct sg_iref *ref)
 
 void sg_defer_inode(struct sg_tx *tx, const struct sg_iref *ref)
 {
-	/* as it was before this transaction: with a reason, it is deferred already */
+	/* the inode as before this transaction: if it had a reason, it is deferred already */
 	if (sg_has_reason(sg_iget(tx->vol, ref, mode), sg_iget(tx->vol, ref, genflags)) &&
 	    (sg_is_listed(tx->vol, ref) || sg_ledger_deferred(tx->vol, ref)))
 		return;
@@ -297,7 +304,10 @@ void sg_defer_kept(struct sg_tx *tx, const struct sg_iref *ref)
 	sg_deferred_add(tx, ref);
 }
 
-/* The record may belong to another file by now, with an entry of its own. */
+/*
+ * Reports whether entry @e keeps the inode of @ref. The record may now belong to another file that
+ * has its own entry.
+ */
 static bool keeps(const struct entry *e, const struct sg_iref *ref)
 {
 	return e->kept && SG_LEDGER_VALUE(e->word) == ref->ino &&
@@ -338,9 +348,9 @@ void sg_ledger_clear(struct sg_tx *tx, unsigned int i)
 }
 
 /*
- * Clears the deferred inode @word in entry @i, unless another thread is about to. The inode's lock
- * alone does not exclude that: a hostile member can give it to two threads at once, or remove the
- * inode.
+ * Clears the deferred inode @word in entry @i, unless another thread is about to do so. The inode's
+ * lock alone does not exclude that: a hostile member can hand the lock to two threads at the same
+ * time, or remove the inode.
  */
 void sg_ledger_clear_inode(struct sg_tx *tx, u32 i, u64 word)
 {
@@ -408,7 +418,7 @@ void sg_ledger_abort(struct sg_tx *tx)
 	sg_spin_lock(&l->spin);
 	for (k = 0; k < tx->ndeferred; k++)
 		entry_free(l, tx->deferred[k]);
-	/* reclaim puts back the entries of pages that it has picked (put_back()) */
+	/* reclaim itself puts back the entries of pages that it has picked (put_back()) */
 	for (k = 0; k < tx->npaid; k++)
 		if (ledger_is_inode(ledger_entry(l, tx->reclaimed[k])->word))
 			ledger_entry(l, tx->reclaimed[k])->state = DEFERRED;

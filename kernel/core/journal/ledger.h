@@ -12,58 +12,64 @@ void sg_ledger_close(struct sg_vol *vol);
 /* For commit and abort: a transaction's changes to the ledger become valid, or are undone. */
 void sg_ledger_commit(struct sg_tx *tx);
 void sg_ledger_abort(struct sg_tx *tx);
-unsigned int sg_ledger_room(const struct sg_vol *vol);	/* deferred frees that it can still take */
+/* returns how many more deferred frees it can take */
+unsigned int sg_ledger_room(const struct sg_vol *vol);
 /*
  * Records a deferred free in the transaction; sets tx->err = -ENOSPC if the ledger has no room for
  * it.
  */
 void sg_defer_free(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count);
-/* one deferred free per chunk that the run touches */
+/* records one deferred free for each chunk that the run touches */
 void sg_defer_run(struct sg_tx *tx, u64 off, u64 pages);
 /*
- * sg_defer_inode() makes an inode a deferred inode: no links, or SG_FL_CUTTING. It always succeeds:
- * an inode for which the ledger has no room goes on a list (deferred_list.c). Deferring twice has
- * the effect of once. sg_disown_inode() ends this, unless the inode, as the transaction sees it,
- * still has one of the two reasons. An inode on a list stays there.
+ * sg_defer_inode() makes an inode a deferred inode, because it has no links, or has SG_FL_CUTTING.
+ * It always succeeds: an inode for which the ledger has no room goes on a list (deferred_list.c). A
+ * second call for the same inode has no effect. sg_disown_inode() removes the ledger's entry,
+ * unless the inode, as the transaction sees it, still has one of the two reasons. An inode on a
+ * list remains there.
  */
 void sg_defer_inode(struct sg_tx *tx, const struct sg_iref *ref);
-/* An inode with these words is deferred: it has no links, or is being cut. */
+/* Reports whether an inode with these words is deferred: it has no links, or is being cut. */
 static inline bool sg_has_reason(u64 mode, u64 genflags)
 {
 	return mode && (!(u32)(mode >> 32) || (u32)(genflags >> 32) & SG_FL_CUTTING);
 }
 void sg_disown_inode(struct sg_tx *tx, const struct sg_iref *ref);
 /*
- * Defers an inode that this system has just made, and uses. Until sg_close_inode() it is neither
- * settled nor evicted, nor given up for lack of an opener's bit. A link ends this, too.
+ * Defers an inode that this system has just made, and uses. Until sg_close_inode() or a new link,
+ * no thread settles or evicts it, even without an opener's bit.
  */
 void sg_defer_kept(struct sg_tx *tx, const struct sg_iref *ref);
 bool sg_ledger_keeps(const struct sg_vol *vol, const struct sg_iref *ref);
-/* For sg_close_inode() and sg_link(): only the inode's maker ends its use. */
-void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref);
-/* this system has deferred it */
-bool sg_ledger_deferred(const struct sg_vol *vol, const struct sg_iref *ref);
-bool sg_ledger_is_tight(const struct sg_vol *vol);	/* reclaim before deferring more */
-bool sg_ledger_waits(const struct sg_vol *vol);	/* other systems hold up deferred frees */
 /*
- * The lock of the chunk for which the last growth of a full ledger has waited in vain, or 0.
- * sg_ledger_room_free(): it is free now.
+ * Ends the use of an inode from sg_defer_kept(): for sg_close_inode() and sg_link(), in the system
+ * that made it.
+ */
+void sg_ledger_let_go(struct sg_vol *vol, const struct sg_iref *ref);
+/* reports whether this system's ledger has the inode */
+bool sg_ledger_deferred(const struct sg_vol *vol, const struct sg_iref *ref);
+bool sg_ledger_is_tight(const struct sg_vol *vol);	/* true: reclaim before deferring more */
+bool sg_ledger_waits(const struct sg_vol *vol);	/* true: deferred frees wait for other systems */
+/*
+ * Returns the lock of the chunk for which the last growth of a full ledger waited in vain, or 0.
+ * sg_ledger_room_free() notes that this lock is now free.
  */
 u64 sg_ledger_room_in(const struct sg_vol *vol);
 void sg_ledger_room_free(struct sg_vol *vol);
-u64 sg_ledger_reclaimable(const struct sg_vol *vol);	/* deferred frees of pages */
-/* a thread of this system is reclaiming some now */
+/* returns the number of deferred frees of pages */
+u64 sg_ledger_reclaimable(const struct sg_vol *vol);
+/* reports whether a thread of this system is reclaiming now */
 bool sg_ledger_reclaiming(const struct sg_vol *vol);
-/* other systems keep this one from reclaiming any */
+/* reports whether other systems keep this one from reclaiming anything */
 bool sg_ledger_is_stuck(const struct sg_vol *vol);
 
 /* --- inodes without a name that this system has made (unnamed.c) --------------------------- */
 
 int sg_nameless_open(struct sg_vol *vol);
 void sg_nameless_close(struct sg_vol *vol);
-void sg_nameless_keep(struct sg_tx *tx, const struct sg_iref *ref);	/* abort drops it again */
+void sg_nameless_keep(struct sg_tx *tx, const struct sg_iref *ref);	/* an abort undoes this */
 bool sg_nameless_kept(const struct sg_vol *vol, const struct sg_iref *ref);
-/* @which, or, if that is NULL, the inode of @ref. */
+/* Removes @which; if that is NULL, the inode of @ref. */
 void sg_nameless_drop(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_kept *which);
 
 /* --- lists of deferred inodes (deferred_list.c) -------------------------------------------- */
@@ -78,13 +84,17 @@ static inline u64 sg_deferred_link(const struct sg_iref *ref)
 	return SG_IOFF(ref, deferred_next);
 }
 
-/* It is on some system's list, which then takes care of it. The inode is locked. */
+/*
+ * Reports whether the inode is on a list of some system, which then settles it. The inode is
+ * locked.
+ */
 static inline bool sg_is_listed(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	return sg_get(vol, ref->off + offsetof(struct sg_inode, deferred_next));
 }
 /*
- * Puts it on a list of this system, unless it is on some list. Needs no room. The inode is locked.
+ * Puts the inode on a list of this system, unless it is on a list already. Needs no room. The inode
+ * is locked.
  */
 void sg_deferred_add(struct sg_tx *tx, const struct sg_iref *ref);
 bool sg_deferred_empty(const struct sg_vol *vol, unsigned int slot);

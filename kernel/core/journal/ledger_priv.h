@@ -7,7 +7,7 @@
 
 #define PER_PAGE	(SG_LEDGER_WORDS - 1)
 
-/* LOST: the entry is in a page that has become bad; no system looks there. */
+/* LOST: the entry is in a page that has become bad; no system reads it. */
 enum state { FREE, PENDING, DEFERRED, RECLAIMING, LOST };
 #define NONE	(~0u)
 #define BUCKETS	256
@@ -15,11 +15,11 @@ enum state { FREE, PENDING, DEFERRED, RECLAIMING, LOST };
 struct entry {
 	u64 word;
 	u16 state;
-	/* deferred inode: this system uses its file of this generation; 0: it does not */
+	/* deferred inode: generation of the file, if this system uses it; otherwise 0 */
 	u32 kept;
 	/*
-	 * unused: next unused entry; deferred inode: next entry in its bucket; set aside by
-	 * sg_reclaim(): the one before it
+	 * unused entry: the next unused one; deferred inode: the next entry in its bucket; entry
+	 * set aside by sg_reclaim(): the previous one
 	 */
 	u32 next;
 };
@@ -29,20 +29,23 @@ struct ledger_page {
 	struct entry entry[PER_PAGE];
 };
 
-/* Pages of the mirror never move. Counters are words because some readers take no lock. */
+/*
+ * The mirror of the ledger. Its pages never move. Its counters are full words, because some readers
+ * take no lock.
+ */
 struct sg_ledger {
 	struct sg_spin spin;
 	u64 pages, nfree, reclaimable, reclaiming;
-	u64 inodes;	/* entries that name an inode */
-	/* horizon + 1 at which nothing could be reclaimed; 0: something may be reclaimable */
+	u64 inodes;	/* number of entries that name an inode */
+	/* horizon + 1 of the last vain search for an entry to reclaim; 0: there may be one */
 	u64 stuck;
-	u64 busy;	/* lock of a chunk for which reclaim has waited in vain, or 0 */
-	u64 behind;	/* entries that reclaim has tried in vain since then */
+	u64 busy;	/* lock of a chunk for which reclaim waited in vain, or 0 */
+	u64 behind;	/* number of entries that reclaim has tried in vain since then */
 	u32 first_free;
 	unsigned int hunt;	/* where the last search for an entry to reclaim ended */
-	u32 bucket[BUCKETS];	/* entries that name inodes, by number */
+	u32 bucket[BUCKETS];	/* first entry of each hash chain of inodes */
 	bool growing;
-	u64 room_in;	/* lock of the chunk that the last growth has waited for in vain, or 0 */
+	u64 room_in;	/* lock of the chunk for which the last growth waited in vain, or 0 */
 	struct ledger_page *page[SG_LEDGER_PAGES];
 };
 
@@ -77,7 +80,10 @@ static inline u64 ledger_of_epoch(u64 word, u64 epoch)
 			       epoch);
 }
 
-/* Entries that the next reclaim would try in vain: the chunk is still locked. */
+/*
+ * Returns the number of entries that the next reclaim would try in vain, because the chunk is still
+ * locked.
+ */
 u64 sg_ledger_behind(const struct sg_vol *vol);
 void sg_ledger_adopt_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page,
 			  u64 off);

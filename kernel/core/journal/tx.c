@@ -2,23 +2,23 @@
 /*
  * Transactions (D8): redo journal in words.
  *
- * Commit is four steps, each durable before the next begins:
+ * A commit has four steps; each is durable before the next begins:
  *   1. the words, then head and crc, in the area; fresh pages were written back before
  *   2. the words in place; changed inodes have an odd seq meanwhile, also during replay. A record
  *      may have a log, too: bytes of a file, stored in place before the words (data/redo.c)
  *   3. head = 0
  *   4. locks are released
- * A crash before the end of step 1 leaves nothing of the change (crc). After a later crash, replay
- * finishes the change; replay may itself be repeated. head = 0 is durable before locks are free. So
- * no replay can undo a later transaction's store.
+ * After a crash before the end of step 1, nothing of the change exists (the crc is wrong). After a
+ * later crash, replay completes the change; a replay can be repeated. head = 0 is durable before
+ * locks are free, so no replay can undo a store of a later transaction.
  */
 #include "internal.h"
 
-#define RESERVE	(2 + SG_TX_INODES)	/* words that commit itself adds */
+#define RESERVE	(2 + SG_TX_INODES)	/* words that the commit adds */
 #define LINE	64			/* bytes of a cache line */
-#define TRIES	20			/* of sg_tx_try() */
+#define TRIES	20			/* attempts of sg_tx_try() */
 #define TRY_US	50u
-#define STILL_US	500	/* between looks for the end of a freeze */
+#define STILL_US	500	/* between checks for the end of a freeze */
 
 static u64 area_field(const struct sg_tx *tx, u64 field)
 {
@@ -26,10 +26,10 @@ static u64 area_field(const struct sg_tx *tx, u64 field)
 }
 
 /*
- * The area's lock excludes other threads, unless this system has been fenced: then locks let all
- * threads through, and still only one may continue. The swap is a full barrier. If the
- * acknowledging thread (epoch.c) sees no turn in progress, a transaction that begins later defers
- * nothing with an earlier epoch.
+ * Begins a turn of an area. The area's lock excludes other threads, unless this system has been
+ * fenced. Then locks exclude no thread, but still only one may use the area. The swap is a full
+ * barrier. If the acknowledging thread (epoch.c) sees no turn in progress, a transaction that
+ * begins later defers nothing with an earlier epoch.
  */
 static void begin_turn(struct sg_tx *tx)
 {
@@ -41,7 +41,9 @@ static void begin_turn(struct sg_tx *tx)
 	}
 }
 
-/* An index entry: the round in the upper bits, the number of the word in the lowest eight. */
+/*
+ * An index entry has the round in the upper bits, and the number of the word in the lowest eight.
+ */
 static void next_round(struct sg_tx *tx)
 {
 	tx->round += 1u << 8;
@@ -52,9 +54,10 @@ static void next_round(struct sg_tx *tx)
 }
 
 /*
- * @err: this thread does not have the area's lock, because it is being killed, or the system is
- *   leaving. The transaction has no effect then, and uses memory of its own. So it does not disturb
- *   the holder of the area, which may wait without end for a paused system.
+ * Begins a transaction in an area. @err: this thread does not have the area's lock, because it is
+ * being killed, or the system is leaving. The transaction then has no effect, and uses separate
+ * memory. So it does not disturb the holder of the area, which may wait without end for a paused
+ * system.
  */
 static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int err)
 {
@@ -85,7 +88,7 @@ static struct sg_tx *area_taken(struct sg_vol *vol, unsigned int i, u64 off, int
 	tx->split = 0;
 	tx->redo = NULL;
 	tx->nlog = 0;
-	/* fenced: another system has the area, and may use it */
+	/* a fenced system does not have the area: another system may use it */
 	SG_ASSERT(tx->err || !sg_load64(&tx->a->head));
 	return tx;
 }
@@ -113,8 +116,8 @@ static bool try_areas(struct sg_vol *vol, unsigned int *k)
 #define AREA_HURRY_NS	10000000000ULL	/* for a system that is about to leave */
 
 /*
- * All areas are in use. The thread waits for each in turn: the holder of one may be another system
- * that looks for free records, and is paused.
+ * Waits until an area is free. The thread waits for each area in turn, because the holder of one
+ * may be another system that searches for free records, and is paused.
  */
 static int wait_areas(struct sg_vol *vol, unsigned int *k)
 {
@@ -141,9 +144,9 @@ static struct sg_tx *take_area(struct sg_vol *vol)
 }
 
 /*
- * Mostly this system's own threads hold the areas, and soon end their transactions. So the caller
- * looks a few times. If a thread of this system has already waited long for a lock, another system
- * holds it, and looking again is useless.
+ * Usually threads of this system hold the areas, and end their transactions soon. So the function
+ * tries a few times. If a thread of this system has already waited long for a lock, another system
+ * holds that lock, and further attempts are useless.
  */
 struct sg_tx *sg_tx_try(struct sg_vol *vol)
 {
@@ -176,13 +179,13 @@ static struct sg_tx *take_area_of(struct sg_vol *vol, int which)
 			  sg_lock(vol, area_lock(vol, k)));
 }
 
-/* Waits for the end of the freeze. -EINTR: the process is being killed, or gives way. */
+/* Waits for the end of a freeze. -EINTR: the process is being killed, or gives way. */
 static int still_wait(struct sg_vol *vol)
 {
 	while (sg_is_still(vol) && sg_is_ours(vol)) {
 		if (sg_interrupted() || sg_wait_ends(vol))
 			return -EINTR;
-		if (!vol->freeze_watched)	/* no other thread looks for its end */
+		if (!vol->freeze_watched)	/* no other thread checks for the end */
 			vol->up->freeze_watch(vol);
 		sg_sleep_us(STILL_US);
 	}
@@ -190,9 +193,9 @@ static int still_wait(struct sg_vol *vol)
 }
 
 /*
- * Begins no transaction during a freeze (freeze.c). Either this thread sees the closed gate here,
- * behind the barrier of begin_turn(), or the thread that closes it sees this turn. @which: area;
- * -1: any.
+ * Begins a transaction, but not during a freeze (freeze.c). Either this thread sees the closed gate
+ * after the barrier of begin_turn(), or the thread that closes the gate sees this turn. @which: the
+ * area; -1: any.
  */
 static struct sg_tx *tx_begin(struct sg_vol *vol, int which)
 {
@@ -229,8 +232,7 @@ struct sg_tx *sg_tx_begin(struct sg_vol *vol)
 }
 
 /*
- * Returns the index entry of @off, or the free entry that it would get. Some entries are always
- * unused.
+ * Returns the index entry of @off, or the free entry for it. Some entries are always unused.
  */
 static u32 *tx_find(struct sg_tx *tx, u64 off)
 {
@@ -261,8 +263,9 @@ static SG_NOINLINE bool in_copies(const struct sg_vol *vol, u64 off)
 }
 
 /*
- * Words lie between the superblock and its backup, or in the copies behind that. Each word is
- * checked three times, so one comparison covers both ends: an offset below the first one wraps.
+ * Reports whether a transaction may store the word. Words lie between the superblock and its
+ * backup, or in the copies after the backup. Each word is checked three times, so one comparison
+ * covers both ends: an offset below the first one wraps.
  */
 static SG_INLINE bool word_allowed(const struct sg_vol *vol, u64 off)
 {
@@ -358,7 +361,7 @@ static void release(struct sg_tx *tx)
 		sg_free(tx);
 		return;
 	}
-	locked = tx->locked;	/* behind the next store the object may belong to another thread */
+	locked = tx->locked;	/* after the next store the object may belong to another thread */
 	sg_store64_release(&tx->turn, sg_load64(&tx->turn) + 1);
 	if (locked)
 		sg_unlock(vol, lock);
@@ -368,8 +371,8 @@ void sg_tx_abort(struct sg_tx *tx)
 {
 	sg_count(&tx->stat.aborts, 1);
 	/*
-	 * Stores to fresh pages, perhaps past the cache, are complete before other systems get the
-	 * pages.
+	 * The fence completes stores to fresh pages, even those that bypass the cache, before other
+	 * systems get the pages.
 	 */
 	sg_fence();
 	sg_ledger_abort(tx);
@@ -381,7 +384,7 @@ static u64 seq_off(u64 inode)
 	return inode + offsetof(struct sg_inode, seq);
 }
 
-/* The words that commit itself adds: counters of the area, change counters of the inodes. */
+/* Adds the words of the commit: counters of the area, and change counters of the inodes. */
 static void add_own_words(struct sg_tx *tx)
 {
 	unsigned int i;
@@ -405,8 +408,8 @@ u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n)
 }
 
 /*
- * The first fence is for the fresh pages. A cache may write the record back at any time, and a
- * whole record counts, fenced or not.
+ * Makes the record valid. The first fence is for the fresh pages: a cache may write the record back
+ * at any time, and a complete record is valid, even without a fence.
  */
 static void make_valid(struct sg_tx *tx)
 {
@@ -423,8 +426,8 @@ static void make_valid(struct sg_tx *tx)
 }
 
 /*
- * Stores one word of the area in place. It is loaded once, and checked even if this system wrote
- * it.
+ * Stores one word of the area in place. The word is loaded once, and checked even if this system
+ * wrote it.
  */
 static void store_word(struct sg_vol *vol, u64 off, u64 val)
 {
@@ -432,7 +435,10 @@ static void store_word(struct sg_vol *vol, u64 off, u64 val)
 		sg_store64(sg_at(vol, off), val);
 }
 
-/* Words of one cache line are mostly adjacent: then the line is written back once. */
+/*
+ * Writes back the words. Words of one cache line are usually adjacent, so the line is written back
+ * once.
+ */
 static void tx_write_back(struct sg_vol *vol, const struct sg_word *w, unsigned int n)
 {
 	u64 last = ~0ULL, off;
@@ -456,10 +462,10 @@ static int apply(struct sg_tx *tx)
 
 	for (i = 0; i < tx->ninodes; i++)
 		sg_or64(sg_at(vol, seq_off(tx->inode[i])), 1);
-	if (tx->redo)	/* first: a new size covers bytes that are there */
+	if (tx->redo)	/* first, because a new size must cover bytes that exist */
 		err = tx->redo->apply(tx, tx->redo);
 	if (err && !sg_is_ours(vol))
-		return err;	/* another system has the record, and makes the change */
+		return err;	/* another system has the record, and completes the change */
 	for (i = 0; i < seqs; i++)
 		store_word(vol, sg_load64(&w[i].off), sg_load64(&w[i].val));
 	sg_release_fence();
@@ -491,7 +497,7 @@ int sg_tx_commit(struct sg_tx *tx)
 	}
 	SG_ASSERT(!tx->ninodes || sg_load64(&tx->a->word[tx->n - 1].off) ==
 				  seq_off(tx->inode[tx->ninodes - 1]));
-	/* the last look before other systems can see a store */
+	/* the last check before other systems can see a store */
 	if (tx->n && !sg_is_ours(vol)) {
 		err = sg_declared_dead(vol);
 		sg_tx_abort(tx);
@@ -516,7 +522,10 @@ int sg_tx_commit(struct sg_tx *tx)
 	return err;
 }
 
-/* 0: nothing to do. Trusts no byte: a record counts if its checksum is right. */
+/*
+ * Returns the number of words of a valid record, 0: there is none. It trusts no byte except by the
+ * checksum.
+ */
 static unsigned int tx_words_of(const struct sg_area *a, u64 head)
 {
 	unsigned int n = SG_AREA_COUNT(head);
@@ -551,7 +560,7 @@ bool sg_may_replay(const struct sg_replay *r)
 	       (!r->held || sg_load64(sg_state_word(r->vol, r->slot)) == r->held);
 }
 
-/* @odd: makes change counters odd, before the words that they guard. */
+/* Replays words. @odd: only makes change counters odd, before the words that they protect. */
 static int replay_words(const struct sg_replay *r, const struct sg_word *w, unsigned int n,
 			bool odd)
 {
@@ -572,11 +581,14 @@ static int replay_words(const struct sg_replay *r, const struct sg_word *w, unsi
 	return 0;
 }
 
-/* As apply(), for a system that died before or in it: readers run meanwhile. */
+/*
+ * Replays an area, as apply(), for a system that died before or in that function. Readers run
+ * meanwhile.
+ */
 static int replay_area(struct sg_vol *vol, unsigned int slot, u64 held, struct sg_area *a)
 {
 	const struct sg_replay r = { vol, slot, held };
-	u64 head = sg_load64(&a->head);		/* loaded once: its counts bound all that follows */
+	u64 head = sg_load64(&a->head);		/* loaded once: its counts bound all loops below */
 	unsigned int all = tx_words_of(a, head), log = SG_MIN(all, SG_AREA_LOG_COUNT(head));
 	unsigned int n = all - log, seqs = SG_MIN(n, SG_AREA_SEQ_COUNT(head));
 	int err = replay_words(&r, a->word + n - seqs, seqs, true) ?:
@@ -592,8 +604,8 @@ static int replay_area(struct sg_vol *vol, unsigned int slot, u64 held, struct s
 	if (!sg_may_replay(&r))
 		return -EIO;
 	/*
-	 * By a swap: this system may be stopped here, and fenced. Then the slot's next owner may
-	 * have a record of its own there when it continues.
+	 * A swap, because this system may be stopped here, and fenced. When it continues, the
+	 * slot's next owner may have stored another record here.
 	 */
 	if (head && sg_cas64(&a->head, head, 0) == head) {
 		sg_wb(a, 8);

@@ -5,8 +5,8 @@
 
 #include "lock/lock.h"
 
-#define SG_TX_LOCKS_USUAL	17	/* one of them for a new inode */
-/* an atomic write may need each of its pages from another chunk, and those of some tables */
+#define SG_TX_LOCKS_USUAL	17	/* one of these inodes may be new */
+/* an atomic write may take each of its pages, and pages of some tables, from another chunk */
 #define SG_TX_LOCKS	(SG_ATOMIC_PAGES + 12)
 #define SG_TX_INODES	6
 #define SG_TX_INDEX	512	/* a power of two, at least twice SG_AREA_WORDS */
@@ -14,9 +14,10 @@
 struct sg_tx;
 /**
  * struct sg_redo - bytes of a file that a commit stores besides its words (data/redo.c)
- * @put: writes the log of them behind the @n words of the record; returns its length in words.
- * @apply: stores the bytes in place. The record is valid, and the change counters are odd. An error
- *   is that of the commit; the change is made all the same, unless this system has been fenced.
+ * @put: writes the log of these bytes after the @n words of the record; returns the length of the
+ * log in words. @apply: stores the bytes in place, when the record is valid and the change counters
+ * are odd. The commit returns its error, but still makes the change, unless this system has been
+ * fenced.
  */
 struct sg_redo {
 	unsigned int (*put)(struct sg_tx *tx, const struct sg_redo *redo);
@@ -32,9 +33,9 @@ struct sg_tx_lock {
  * struct sg_tx - a transaction being built. Only fresh pages change before commit.
  * @err: first error; sticky, so that builders need not check each step. Commit returns it.
  * @index, @round: position of each word, by a hash of its offset. Entries of earlier transactions
- *   have another round, so nothing has to be cleared. In private memory: no other system's store
- *   can mislead a search (D10).
- * @deferred: ledger entries taken by this transaction; abort gives them back.
+ * have another round, so no entry has to be cleared. The index is in private memory, so stores of
+ * other systems cannot mislead a search (D10).
+ * @deferred: ledger entries taken by this transaction; an abort returns them.
  */
 struct sg_tx {
 	struct sg_vol *vol;
@@ -43,7 +44,7 @@ struct sg_tx {
 	struct sg_area *a;
 	/* this system has the area's lock; otherwise the transaction has no effect */
 	bool locked;
-	bool spare;		/* in memory of its own, not one of sg_vol.tx; never @locked */
+	bool spare;		/* in separate memory, not in sg_vol.tx; never @locked */
 	int err;
 	unsigned int n;
 	u32 round, index[SG_TX_INDEX];
@@ -54,17 +55,20 @@ struct sg_tx {
 	u32 deferred[SG_AREA_WORDS / 2];
 	unsigned int npaid;
 	u32 reclaimed[SG_AREA_WORDS / 2];	/* ledger entries cleared by this transaction */
-	struct sg_kept *kept;	/* noted by this transaction; abort drops it (ledger.c) */
+	/* an inode kept by this transaction; an abort drops it (ledger.c) */
+	struct sg_kept *kept;
 	bool holds_chunk;
 	u64 busy;		/* lock of a chunk that another transaction holds, or 0 */
-	bool hasty;		/* to wait for no chunk that stays locked */
-	u64 room_in;		/* lock of a chunk for which this has waited in vain, or 0 */
+	bool hasty;		/* true: waits for no chunk that remains locked */
+	/* lock of a chunk for which this transaction waited in vain, or 0 */
+	u64 room_in;
 	bool pass_over;		/* sg_give_or_defer() */
-	u64 split;		/* the deferred free that it reclaims: parts keep its epoch; or 0 */
+	/* the deferred free that it reclaims, whose epoch its parts keep; or 0 */
+	u64 split;
 	/*
-	 * Kept for later transactions in this area, by inode_record.c: the number of looks into
-	 * other areas for free inode records; the area that had some; @turn when another thread
-	 * last looked.
+	 * State of inode_record.c for later transactions in this area: the number of searches of
+	 * other areas for free inode records, the area that had some, and @turn when another thread
+	 * last searched.
 	 */
 	unsigned int looks, donor;
 	u64 seen_turn;
@@ -72,51 +76,60 @@ struct sg_tx {
 	const struct sg_redo *redo;	/* or NULL */
 	unsigned int nlog;		/* words of its log */
 	struct sg_counters stat;
-	u64 apart[8];		/* another thread uses the next one: no line is in both */
+	/* padding: another thread uses the next struct, so they share no cache line */
+	u64 apart[8];
 };
 
 /*
- * Takes an area; waits if all are in use. Never NULL: if the volume may not be changed, or the
- * waiting thread is being killed, tx->err is set at once. Reclaims first if the ledger is tight.
+ * Begins a transaction: takes an area, and waits if all are in use. Never returns NULL: if the
+ * volume may not be changed, or the waiting thread is being killed, tx->err is already set.
+ * Reclaims first if the ledger is tight.
  */
 struct sg_tx *sg_tx_begin(struct sg_vol *vol);
 struct sg_tx *sg_tx_begin_reclaimer(struct sg_vol *vol);	/* for reclaim itself */
 struct sg_tx *sg_tx_begin_in(struct sg_vol *vol, unsigned int area);	/* in this area */
 /*
- * For callers that must not wait for other systems. NULL: no area is free, or this system is
- * frozen. Does not reclaim.
+ * Begins a transaction for callers that must not wait for other systems. NULL: no area is free, or
+ * this system is frozen. Does not reclaim.
  */
 struct sg_tx *sg_tx_try(struct sg_vol *vol);
-/* The word as this transaction sees it; sets its new value. */
+/* Return a word as this transaction sees it, and set its new value. */
 u64 sg_tx_get(struct sg_tx *tx, u64 off);
 void sg_tx_set(struct sg_tx *tx, u64 off, u64 val);
 /*
- * Number of words that may still be set, keeping a reserve for counters and sequence numbers. At
- * most twice the deferred frees that the ledger can still take, so that one loop bound suffices for
- * cuts.
+ * Returns the number of words that may still be set, without the reserve for counters and sequence
+ * numbers. It is at most twice the deferred frees that the ledger can still take, so that cuts need
+ * only one loop bound.
  */
 unsigned int sg_tx_room(const struct sg_tx *tx);
-/* Number of words that a log may have (struct sg_redo), when all words of the change are set. */
+/*
+ * Returns the number of words that a log may have (struct sg_redo), after all words of the change
+ * are set.
+ */
 unsigned int sg_tx_log_room(const struct sg_tx *tx);
-/* This inode changes: readers notice that by seq. Its lock is held until the record is void. */
+/*
+ * Declares that this inode changes; readers detect that by its seq. Its lock is held until the
+ * record is invalid.
+ */
 void sg_tx_inode(struct sg_tx *tx, const struct sg_iref *ref);
 /* Keeps the lock until commit or abort; then calls @release, or sg_unlock() if that is NULL. */
 void sg_tx_keep_lock(struct sg_tx *tx, u64 off, sg_tx_release release);
 /*
- * Waits for the lock first. -EIO, also in tx->err: fenced meanwhile, and the area belongs to
- * another system.
+ * As sg_tx_keep_lock(), but first waits for the lock. -EIO, also in tx->err: this system was fenced
+ * meanwhile, and the area belongs to another system.
  */
 int sg_tx_wait_lock(struct sg_tx *tx, u64 off, sg_tx_release release);
 /*
- * A fenced system holds no lock in fact, and gets none: all words may change under it. So if it
- * finds something full, damaged, or replaced, the fence is the reason.
+ * Sets the error of the transaction. A fenced system really holds no lock, and other systems may
+ * change all words meanwhile. So if it finds something full, damaged, or replaced, the fence is the
+ * reason.
  */
 static inline void sg_tx_fail(struct sg_tx *tx, int err)
 {
 	if (!tx->err)
 		tx->err = sg_is_ours(tx->vol) ? err : sg_declared_dead(tx->vol);
 }
-/* Both end the transaction and free the object. */
+/* Both functions end the transaction and free the object. */
 int sg_tx_commit(struct sg_tx *tx);
 void sg_tx_abort(struct sg_tx *tx);
 /*
@@ -126,7 +139,7 @@ void sg_tx_abort(struct sg_tx *tx);
  */
 int sg_tx_replay(struct sg_vol *vol, unsigned int slot, u64 held);
 /**
- * struct sg_replay - replay of a slot by the system that holds its state word.
+ * struct sg_replay - the replay of a slot by the system that holds its state word.
  */
 struct sg_replay {
 	struct sg_vol *vol;
@@ -134,13 +147,15 @@ struct sg_replay {
 	u64 held;
 };
 /*
- * Checked before each store. A fenced system stores nothing. If another system recovers the slot,
- * all its locks may be free, and the words may belong to other systems by now.
+ * Reports whether the replay may store; called before each store. A fenced system stores nothing.
+ * If another system recovers the slot, all its locks may be free, and the words may now belong to
+ * other systems.
  */
 bool sg_may_replay(const struct sg_replay *r);
 /*
- * For readers of records without replay: the words of a valid record, and which of them count.
- * *log: the number of words behind them that are a log.
+ * For callers that read records without a replay: returns the number of words of a valid record.
+ * *log: the number of words of the log after them. sg_tx_word_replays() reports whether a word
+ * would be replayed.
  */
 unsigned int sg_tx_words(const struct sg_area *a, unsigned int *log);
 u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n);
@@ -152,7 +167,7 @@ bool sg_tx_word_replays(const struct sg_vol *vol, u64 off);
 #define sg_tx_iset(tx, ref, field, v)	sg_tx_set(tx, SG_IOFF(ref, field), v)
 #define sg_iget(vol, ref, field)	sg_get(vol, SG_IOFF(ref, field))
 
-/* The number of @ref still belongs to the file that @ref means. */
+/* Reports whether the inode number of @ref still belongs to the file that @ref names. */
 static inline bool sg_is_same(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	return !ref->generation || (!sg_is_lost(vol, ref->off) &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Inodes without a name that this system has made, uses, and has deferred on a list. Until
- * sg_close_inode() they are not freed, and may be linked, whatever the bits of openers say. The
- * ledger notes this for its own entries. In the system's own memory.
+ * sg_close_inode() they are not freed, and may be linked, whatever the bits of openers are. The
+ * ledger records this for its own entries. The data is in the system's own memory.
  */
 #include "internal.h"
 
@@ -49,7 +49,7 @@ static struct sg_kept **unnamed_bucket(struct sg_nameless *set, u64 ino)
 	return &set->bucket[ino % BUCKETS];
 }
 
-/* Before other systems can see the transaction. */
+/* Called before other systems can see the transaction. */
 void sg_nameless_keep(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	struct sg_nameless *set = tx->vol->nameless;

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks between systems (D6): owned, handed over in turn, and released when a dead holder is
- * recovered.
+ * Locks between systems (D6). A lock has an owner, is handed over in turn, and is released when its
+ * dead holder is recovered.
  *
  * Taking a free lock is one locked instruction; unlocking it is one store. A waiter sets its slot's
- * bit, and takes the lock if it is free when the waiter looks. A running thread gets more done than
- * a sleeping one. Handing each release to a sleeper would slow all threads down to the pace of
- * waking up. A system that has waited long sets ASKED in the word. Then the holder hands the lock
- * to the next live slot in turn. A lock that was handed over but not taken up protects nothing yet.
- * So any system may take it after a while, and a waiter that died in between holds up no other.
+ * bit, and takes the lock if it is free when the waiter looks. A release does not hand the lock to
+ * a sleeper, because each use would then wait until the sleeper has woken. A running thread may
+ * take it first. A system that has waited long sets ASKED in the word. Then the holder hands the
+ * lock to the next live slot in turn. A lock that was handed over but not yet accepted protects
+ * nothing. So any system may take it after some time, and a waiter that died in between delays no
+ * other.
  *
- * Each system counts its own locks in private memory, by hash: before it takes the word, and after
- * it has released it. So it can tell whether a word that names it is right.
+ * Each system counts its own locks in private memory, by hash: it adds 1 before it sets a lock's
+ * word, and subtracts 1 after the release. So it can detect a wrong word that names it.
  */
 #include "internal.h"
 
 #define SPINS		200	/* then yield */
 #define YIELDS		20	/* then sleep */
 #define SLEEP_US_MAX	1000u
-#define ASK_NS		5000000ULL	/* then set ASKED */
-#define PATIENCE_NS	10000000ULL	/* for a system to take up a handed lock */
-#define REPORT_NS	10000000000ULL	/* between reports of a holder in the log */
+#define ASK_NS		5000000ULL	/* then it sets ASKED */
+#define PATIENCE_NS	10000000ULL	/* for a system to accept a lock that was handed to it */
+#define REPORT_NS	10000000000ULL	/* between messages about a holder in the log */
 #define SOON_NS		10000000000ULL	/* for callers that can try again */
-#define STUCK_NS	50000000ULL	/* long enough to be counted: freeze.c */
+#define STUCK_NS	50000000ULL	/* from here on a wait is counted (freeze.c) */
 #define SURE_NS		100000000000ULL	/* for callers that can neither try again nor be killed */
 #define BRIEF_NS	20000000ULL	/* for callers for which other threads wait */
 #define HURRY_NS	REPORT_NS	/* for a system that is about to leave */
-/* with this system's own name, before it counts its locks */
+/* how long a word may name this system before it checks its count of locks */
 #define STRAY_NS	1000000000ULL
 
 static u64 own_word(const struct sg_vol *vol)
@@ -45,7 +46,7 @@ bool sg_holder_gone(const struct sg_vol *vol, u64 word)
 	return SG_SLOT_STATE(state) == SG_SLOT_FREE || SG_SLOT_INC(state) != SG_LOCK_INC(word);
 }
 
-/* The count of this system's locks at @off, and of others with the same hash. */
+/* Returns this system's count of locks at @off and at other offsets with the same hash. */
 static u64 *held(const struct sg_vol *vol, u64 off)
 {
 	return &vol->held[(off >> 6) * 0x9e3779b97f4a7c15ULL >> (64 - SG_HELD_BITS)];
@@ -62,9 +63,9 @@ bool sg_holder_lapses(const struct sg_vol *vol, u64 word)
 }
 
 /*
- * A chunk's lock, whose last holder was fenced for its silence. Its kernel may just have been
- * storing into pages that it had taken there, and continue. No deferred free protects these pages,
- * because no transaction was committed. So for the time of the lapse the lock counts as held.
+ * Reports whether this is a chunk's lock whose last holder was fenced for silence. That kernel may
+ * have been storing into pages that it had taken there, and may continue. No deferred free protects
+ * these pages, because no transaction was committed. So during the lapse the lock counts as held.
  */
 static bool pages_lapse(const struct sg_vol *vol, u64 off, u64 word)
 {
@@ -92,24 +93,31 @@ void sg_help(struct sg_vol *vol, u64 word)
 }
 
 /*
- * The lock was handed to a system that had just given up. The named system does not take the lock,
- * and a thread that only tries a lock does not wait until the 10 ms have passed.
+ * Reports whether the lock was handed to a system that had just given up. That system does not
+ * accept the lock, and a thread that only tries the lock must not wait until the 10 ms have passed.
  */
 static bool handed_in_vain(const struct sg_lock *lk, u64 word)
 {
 	return word & SG_LOCK_HANDED && !(sg_load64(&lk->waiters) >> SG_LOCK_SLOT(word) & 1);
 }
 
-/* @fills: a holder that lapses may still fill what the lock guards, as with a chunk's lock. */
+/*
+ * @fills: during its lapse, the holder may still fill the pages that the lock protects, as with a
+ * chunk's lock.
+ */
 static bool try_lock(struct sg_vol *vol, u64 off, bool fills)
 {
 	const struct sg_lock *lk = sg_at(vol, off);
 	u64 word, own = own_word(vol);
 
-	if (!sg_is_ours(vol))	/* first: if this system has stopped, that page may be bad */
+	/* this check is first: if this system has stopped, that page may be bad */
+	if (!sg_is_ours(vol))
 		return false;
 	word = sg_load64(&lk->word);
-	/* gone first, lapse second: the bit of the lapse is set before the slot is free */
+	/*
+	 * loads the slot first, the lapse second: the bit of the lapse is set before the slot
+	 * becomes free
+	 */
 	if (word && word != (own | SG_LOCK_HANDED) &&
 	    (sg_holder_gone(vol, word) ?
 	     pages_lapse(vol, off, word) || (fills && sg_holder_lapses(vol, word)) :
@@ -150,8 +158,8 @@ bool sg_is_locked(const struct sg_vol *vol, u64 off)
 /* --- waiting -------------------------------------------------------------------------------- */
 
 /**
- * struct wait - a lock that a thread waits for.
- * @word: as last seen; @since: when it was first seen so.
+ * struct wait - a lock for which a thread waits.
+ * @word: its word at the last load; @since: when the thread first saw this word.
  */
 struct wait {
 	u64 off, next_report;
@@ -160,10 +168,10 @@ struct wait {
 };
 
 /*
- * Takes a lock whose word names this system although none of its threads holds it: a wild store.
- * The word is marked first. A thread that had already taken the lock was counted before that. It
- * stays counted until it has unlocked, which changes the word again. One thread looks at a time, so
- * that no mark is another thread's.
+ * Takes a lock whose word names this system although none of its threads holds it, because of a
+ * wild store. It first marks the word. A thread that had taken the lock before was counted before
+ * the mark. That thread remains counted until it unlocks, which changes the word again. Only one
+ * thread checks at a time, so no mark is that of another thread.
  */
 static bool take_stray(struct sg_vol *vol, const struct wait *w)
 {
@@ -182,7 +190,10 @@ static bool take_stray(struct sg_vol *vol, const struct wait *w)
 	return taken;
 }
 
-/* Takes a lock that has not changed for a while: handed to a system that is gone, or stray. */
+/*
+ * Takes a lock whose word has not changed for some time: it was handed to a system that has ended,
+ * or is stray.
+ */
 static bool take_left_over(struct sg_vol *vol, struct wait *w, u64 now)
 {
 	struct sg_lock *lk = sg_at(vol, w->off);
@@ -190,7 +201,7 @@ static bool take_left_over(struct sg_vol *vol, struct wait *w, u64 now)
 	if (w->word & SG_LOCK_HANDED && now - w->since > PATIENCE_NS &&
 	    take_if(vol, w->off, w->word, own_word(vol))) {
 		/*
-		 * the named system did not take the lock, so it does not wait; if it still waits,
+		 * the named system did not accept the lock, so it does not wait; if it does wait,
 		 * it sets its bit again
 		 */
 		sg_and64(&lk->waiters, ~(1ULL << (SG_LOCK_SLOT(w->word) & (SG_SLOTS - 1))));
@@ -227,8 +238,8 @@ static void wait_a_little(unsigned int turn)
 }
 
 /*
- * Sets ASKED, so that the holder hands the lock over when it unlocks. If the holder unlocks just
- * now, the bit is lost, and the next turn sets it again.
+ * Sets ASKED, so that the holder hands the lock over when it unlocks. If the holder unlocks at the
+ * same time, the bit is lost, and the next turn sets it again.
  */
 static void ask(struct sg_vol *vol, const struct wait *w, u64 word, u64 now)
 {
@@ -259,7 +270,10 @@ static void lock_look(struct sg_vol *vol, struct wait *w, u64 word, u64 now)
 	}
 }
 
-/* The wait has reached its own limit, or the limit for a system that leaves or joins. */
+/*
+ * Reports whether the wait has reached its own limit, or the limit for a system that leaves or
+ * joins.
+ */
 static bool gives_up(struct sg_vol *vol, const struct wait *w, u64 limit, u64 now)
 {
 	if (vol->join_until && now > vol->join_until) {
@@ -297,7 +311,8 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 			return -EIO;
 		}
 		sg_help(vol, word);
-		vol->up->acknowledge(vol);	/* the holder may wait for an acknowledgement */
+		/* the holder may wait for this system's acknowledgement */
+		vol->up->acknowledge(vol);
 		now = sg_ticks();
 		lock_look(vol, &w, word, now);
 		ask(vol, &w, word, now);
@@ -308,15 +323,15 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 		else if (gives_up(vol, &w, limit, now))
 			err = -EBUSY;
 	}
-	if (sg_is_ours(vol))	/* otherwise the bit belongs to the slot's next owner */
+	if (sg_is_ours(vol))	/* after a fence the bit belongs to the slot's next owner */
 		sg_and64(&lk->waiters, ~bit);
 	sg_long_wait_end(vol, &w.wait);
 	return err;
 }
 
 /*
- * If this system was fenced while it waited, the lock's word does not name it, and the lock
- * protects nothing.
+ * Checks that this system still holds the lock. If it was fenced during the wait, the lock's word
+ * does not name it, and the lock protects nothing.
  */
 static int lock_limited(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 {
@@ -344,7 +359,8 @@ int sg_lock_soon(struct sg_vol *vol, u64 off)
 }
 
 /*
- * If a thread of this system has waited long, the holder will hardly unlock soon: then do not wait.
+ * Takes a lock with a brief wait. If a thread of this system has waited long, the holder will
+ * probably not unlock soon, so this one does not wait.
  */
 int sg_lock_brief(struct sg_vol *vol, u64 off)
 {
@@ -364,7 +380,7 @@ int sg_lock_sure(struct sg_vol *vol, u64 off)
 /* --- unlocking ------------------------------------------------------------------------------ */
 
 /*
- * The lock word that hands the lock to the next waiting live slot behind this one; 0: there is
+ * Returns the word that hands the lock to the next live slot after this one that waits; 0: there is
  * none.
  */
 static u64 successor(struct sg_vol *vol, struct sg_lock *lk)
@@ -390,7 +406,8 @@ void sg_unlock(struct sg_vol *vol, u64 off)
 {
 	struct sg_lock *lk = sg_at(vol, off);
 
-	if (sg_is_ours(vol)) {	/* otherwise another system holds it by now, or may at any moment */
+	/* otherwise another system holds the lock now, or may take it at any time */
+	if (sg_is_ours(vol)) {
 		u64 word = sg_load64(&lk->word);
 
 		SG_ASSERT((word & ~(SG_LOCK_DOUBT | SG_LOCK_ASKED)) == own_word(vol));
@@ -415,7 +432,7 @@ void sg_unlock_inodes(struct sg_vol *vol, const struct sg_iref *a, const struct 
 	sg_unlock_four(vol, v);
 }
 
-/* Index of the entry with the smallest inode number above @above, or -1. */
+/* Returns the index of the entry with the smallest inode number above @above, or -1. */
 static int next_above(const struct sg_iref *const v[4], u64 above)
 {
 	int i, best = -1;

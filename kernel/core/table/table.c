@@ -2,16 +2,16 @@
 /*
  * File tables: checked entries, the walk, growth (P1 3.4, D5). Protocol: docs/file-tables.md.
  *
- * Any system that can write the volume may change a table at any time (D10). So each entry is
- * loaded once, the loaded value is checked before it is followed, and nothing else is trusted.
+ * Any system that can write the volume may change a table at any time (D10). So the code loads each
+ * entry once, checks the loaded value before it follows it, and trusts nothing else.
  */
 #include "internal.h"
 
-/* parts of tables that one walk joins; then the caller walks again */
+/* number of parts of tables that one walk joins; for more the caller walks again */
 #define WALK_ROUNDS	64
-/* words that sg_table_add() needs besides the entries of one table */
+/* words that sg_table_add() needs in addition to the entries of one table */
 #define ADD_RESERVE	32
-/* words, and half as many deferred frees, to merge a table into a leaf */
+/* words to merge a table into a leaf, which also needs half as many deferred frees */
 #define MERGE_ROOM	16
 
 /* --- entries --------------------------------------------------------------------------------- */
@@ -34,10 +34,11 @@ static SG_INLINE struct bounds bounds_of(const struct sg_vol *vol)
 }
 
 /*
- * @x is an entry, with the flags that it should have flipped. If the flags were right, the address
- * is left. A wrong high flag makes it too large; a wrong low flag breaks its alignment. A volume
- * has room for some pages (sg_geometry()), but not always for a larger leaf. Then the second
- * subtraction would wrap, and any address would seem to lie inside.
+ * Checks an entry by one comparison. @x is the entry with its expected flags flipped, so right
+ * flags leave only the address. A wrong high flag makes the address too large; a wrong low flag
+ * breaks its alignment. A volume has room for some pages (sg_geometry()), but not always for a
+ * larger leaf. Without the first check, the second subtraction would then wrap, and any address
+ * would seem to lie inside.
  */
 static SG_INLINE bool names(struct bounds b, u64 x, u64 bytes)
 {
@@ -45,7 +46,7 @@ static SG_INLINE bool names(struct bounds b, u64 x, u64 bytes)
 	       x - b.low <= b.room - bytes;
 }
 
-/* A table on a bad page: it must not be read. */
+/* Reports whether a table is on a bad page, so that it must not be read. */
 static SG_NOINLINE bool is_lost(struct bounds b, u64 e)
 {
 	u64 x = e ^ SG_PTE_TABLE;
@@ -112,8 +113,8 @@ u64 sg_root(const struct sg_vol *vol, const struct sg_iref *ref)
 
 /**
  * struct spot - the entry of one page in a table.
- * @entry: address of the entry; @e: the value loaded from there, a leaf or 0.
- * @shift: 9 * (level - 1). @after: entries behind it in the same table.
+ * @entry: address of the entry; @e: the value loaded from that address, a leaf or 0. @shift: 9 *
+ * (level - 1). @after: number of entries after it in the same table.
  */
 struct spot {
 	const u64 *entry;
@@ -121,7 +122,10 @@ struct spot {
 	unsigned int shift, after;
 };
 
-/* Descends to the entry of @page, which the table reaches. -EUCLEAN: damaged; -EIO: bad page. */
+/*
+ * Descends to the entry of @page, which must be in the table's range. -EUCLEAN: damaged; -EIO: bad
+ * page.
+ */
 static int table_find(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, struct spot *s)
 {
 	unsigned int height = SG_ROOT_HEIGHT(root), shift = 9 * height, i;
@@ -149,7 +153,7 @@ static int table_find(const struct sg_vol *vol, struct bounds b, u64 root, u64 p
 	return shift && is_lost(b, e) ? -EIO : -EUCLEAN;
 }
 
-/* Offset of @page, by its leaf; 0 for a hole. */
+/* Returns the volume offset of @page from its leaf; 0 for a hole. */
 static inline u64 page_off(const struct sg_vol *vol, const struct spot *s, u64 page)
 {
 	u64 in = page & ((1ULL << s->shift) - 1);
@@ -158,8 +162,8 @@ static inline u64 page_off(const struct sg_vol *vol, const struct spot *s, u64 p
 }
 
 /*
- * Number of pages from @page on that the entries from @s on map contiguously, or leave all empty.
- * *more: this reaches the end of the table, so the next table may continue it.
+ * Returns the number of pages from @page on that the entries from @s on map contiguously, or that
+ * are all holes. *more: the run reaches the end of the table, so the next table may continue it.
  */
 static inline u64 extent(const struct sg_vol *vol, const struct spot *s, u64 page, u64 want,
 			 bool *more)
@@ -176,13 +180,16 @@ static inline u64 extent(const struct sg_vol *vol, const struct spot *s, u64 pag
 	*more = n < want && i > s->after;
 	if (n >= want)
 		n = want;
-	/* the first entry was checked; the others continue it, and are right if they lie inside */
+	/*
+	 * the first entry was checked; the following ones are right if they continue it and lie
+	 * inside
+	 */
 	if (step && n > span)
 		n = SG_MIN(n, (sg_bound(vol) - SG_PAGE - page_off(vol, s, page)) >> SG_PAGE_SHIFT);
 	return n;
 }
 
-/* The number of pages, including those in further tables that continue @run. */
+/* Returns the number of pages of @run, including those in further tables that continue it. */
 static u64 walk_on(const struct sg_vol *vol, struct bounds b, u64 root, u64 page, u64 want,
 		   const struct sg_run *run)
 {
@@ -203,8 +210,8 @@ static u64 walk_on(const struct sg_vol *vol, struct bounds b, u64 root, u64 page
 }
 
 /*
- * The path of most accesses: one page, in a leaf of 4 KiB or 2 MiB. Returns its offset, or 0 for
- * any other case. Does the same as table_find(), without the parts that other cases need.
+ * The path of most accesses: finds one page in a leaf of 4 KiB or 2 MiB. Returns its offset, or 0
+ * in any other case. It is table_find() without the parts for other cases.
  */
 static SG_INLINE u64 single_page(const struct sg_vol *vol, struct bounds b, u64 root, u64 page,
 				 unsigned int *level)
@@ -259,9 +266,8 @@ static SG_NOINLINE int walk_any(const struct sg_vol *vol, struct bounds b, u64 r
 }
 
 /*
- * A root word that names no file table is not damage if another file has the number by now (D9).
- * The root word was stored after the generation. Callers may look without a lock at a file that
- * they keep.
+ * Reports damage of a root word, unless another file has the inode number now (D9). The root word
+ * was stored after the generation. Callers may read a file that they keep without its lock.
  */
 static int no_table(const struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 {
@@ -326,8 +332,8 @@ int sg_table_wrong(const struct sg_vol *vol, const struct sg_iref *ref, u64 page
 
 /**
  * struct place - an entry of a file's table as a transaction sees it.
- * @fresh: this transaction has taken its table: no other system sees it, so entries are stored
- *   directly.
+ * @fresh: this transaction has allocated the table, so no other system sees it, and entries are
+ * stored directly.
  */
 struct place {
 	u64 off, e;
@@ -370,7 +376,7 @@ static int bad_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	return err;
 }
 
-/* Height of a table that reaches @page. */
+/* Returns the height that a table needs to reach @page. */
 static unsigned int table_height_for(u64 page)
 {
 	unsigned int h = 1;
@@ -410,9 +416,9 @@ static int raise_root(struct sg_tx *tx, const struct sg_iref *ref, unsigned int 
 }
 
 /*
- * Descends to the entry for @page at @level, or stops above it at an entry that is no table. The
- * table is high enough. A table is fresh if this transaction has set the word that names it.
- * Exception: the first entry of a fresh root may name the old table.
+ * Descends to the entry for @page at @level, or stops above it at an entry that names no table. The
+ * root must be high enough. A table is fresh if this transaction has set the word that names it,
+ * with one exception: the first entry of a fresh root may name the old table.
  */
 static int descend(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsigned int level,
 		   struct place *p)
@@ -442,8 +448,8 @@ static int descend(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsign
 }
 
 /*
- * As descend(), but adds missing tables. Each added table must be found on the next turn; otherwise
- * another system stores into the table, which is damage.
+ * As descend(), but adds missing tables. The next turn must find each added table. If not, another
+ * system stores into the table, which is damage.
  */
 static int table_reach(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsigned int level,
 		       struct place *p)
@@ -465,7 +471,7 @@ static int table_reach(struct sg_tx *tx, const struct sg_iref *ref, u64 page, un
 	}
 }
 
-/* Fills @n entries, all in one table. */
+/* Fills @n entries of one table. */
 static int fill(struct sg_tx *tx, const struct sg_iref *ref, struct place *p, u64 page, u64 off,
 		u64 n)
 {
@@ -488,7 +494,7 @@ static int fill(struct sg_tx *tx, const struct sg_iref *ref, struct place *p, u6
 	return tx->err;
 }
 
-/* This transaction sees no table below level 2 for @page. */
+/* Reports whether @page has no table below level 2, as this transaction sees it. */
 static bool no_leaf_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 {
 	u64 root = sg_tx_iget(tx, ref, table), off;
@@ -497,7 +503,7 @@ static bool no_leaf_table(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 
 	if (!root || page >> (9 * SG_ROOT_HEIGHT(root)))
 		return true;
-	if (!tx->n)	/* the transaction has set nothing yet, so it sees the words in place */
+	if (!tx->n)	/* the transaction has set no word yet, so it sees the words in place */
 		return !table_find(tx->vol, bounds_of(tx->vol), root, page, &s) && s.shift && !s.e;
 	return sg_root_kind(tx->vol, root, &off) == SG_ENTRY_TABLE &&
 	       !descend(tx, ref, page, 1, &p) && p.level > 1 && !p.e;
@@ -515,8 +521,8 @@ u64 sg_table_fit(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want
 }
 
 /*
- * Replaces a level 1 table that is full, and maps a whole chunk in order, by one large leaf. So a
- * file that grew in small writes reads as fast as one that was written at once.
+ * Replaces a full level 1 table that maps a complete chunk in order by one large leaf. So reads of
+ * a file that grew in small writes are as fast as those of a file that was written in one call.
  */
 static void merge(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 {
@@ -524,7 +530,9 @@ static void merge(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 	u64 table, first, i;
 	struct place p;
 
-	/* other systems walk the inode file at any time, and no quiesce waits for these walks */
+	/*
+	 * other systems walk the inode file at any time, and quiesce does not wait for these walks
+	 */
 	if (!ref->ino || sg_tx_room(tx) < MERGE_ROOM || descend(tx, ref, page, 2, &p) ||
 	    p.level != 2 || !is_table(bounds_of(vol), p.e))
 		return;
@@ -562,7 +570,7 @@ int sg_table_add(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 off,
 	height = SG_MAX(table_height_for(page + pages - 1), level);
 	err = raise_root(tx, ref, height);
 	if (!err && was == 1 && height > 1)
-		merge(tx, ref, 0);	/* a root of height 1 had no entry for a large leaf */
+		merge(tx, ref, 0);	/* a root of height 1 has no entry for a large leaf */
 	height = SG_MAX(height, was);
 	while (!err && pages) {
 		u64 n = SG_TABLE_ENTRIES - (page & (SG_TABLE_ENTRIES - 1));
@@ -602,7 +610,8 @@ int sg_table_split(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 			return bad_table(tx, ref, page);
 		err = take_table(tx, ref, &table);
 		if (err == -ENOSPC)
-			tx->err = 0;	/* nothing was taken: the caller has another way */
+			/* nothing was taken, so the caller can use another method */
+			tx->err = 0;
 		if (err)
 			return err;
 		leaf = (p.e & SG_PTE_ADDR) - tx->vol->sb.phys;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Cutting pages out of file tables, and reclaiming them (D7). docs/file-tables.md.
+ * Cutting pages out of file tables, and reclaiming them (D7; docs/file-tables.md).
  *
- * A cut clears entries, and defers the free of their targets: pages, or a whole table with all
- * below it. So a few words cut most of a large file. Reclaim follows when no system can see the
- * table any more, in bounded steps, one per transaction.
+ * A cut clears entries, and defers the free of their targets: pages, or a table with everything
+ * below it. So a few words cut most of a large file. When no system can read the table any more,
+ * reclaim follows in bounded steps, one per transaction.
  */
 #include "internal.h"
 
-#define CUT_ROOM	25	/* words to keep: those that callers add, and a last run */
-#define CUT_LOOKS	(1u << 18)	/* entries to look at per transaction: bounds its time */
-#define RECLAIM_WORDS	40	/* words to keep: a run's bitmap, the remainders of children */
+/* words to keep free: for words that callers add, and for a last run */
+#define CUT_ROOM	25
+/* number of entries to read per transaction, to bound its time */
+#define CUT_LOOKS	(1u << 18)
+/* words to keep free: for a run's bitmap, and for the remainders of children */
+#define RECLAIM_WORDS	40
 
 static u64 entry_at(u64 table, u64 i)
 {
@@ -23,8 +26,8 @@ static void cut_bad(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 }
 
 /*
- * A table that names itself would be cut without end. The number of pages that a file can have
- * bounds the cut.
+ * Bounds a cut by the number of pages that a file can have. Without this, the cut of a table that
+ * names itself would not end.
  */
 static void cut_blocks(struct sg_tx *tx, const struct sg_iref *ref, u64 pages)
 {
@@ -35,7 +38,7 @@ static void cut_blocks(struct sg_tx *tx, const struct sg_iref *ref, u64 pages)
 	sg_tx_iset(tx, ref, blocks, have - pages);
 }
 
-/* Makes other systems check again what they keep of the table: windows, shadows, mappings (D9). */
+/* Makes other systems check again their windows, shadows and mappings of the file (D9). */
 void sg_count_cut(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	sg_tx_iset(tx, ref, cuts, sg_tx_iget(tx, ref, cuts) + 1);
@@ -45,9 +48,8 @@ void sg_count_cut(struct sg_tx *tx, const struct sg_iref *ref)
 
 /**
  * struct cut - a cut in progress.
- * @page: all before it is done. @end: first page that stays.
- * @run, @run_pages: contiguous pages that have been cut and not deferred yet.
- * @looks: entries looked at.
+ * @page: the cut is complete up to this page. @end: the first page that remains. @run, @run_pages:
+ * contiguous pages that have been cut but not yet deferred. @looks: number of entries read.
  */
 struct cut {
 	struct sg_tx *tx;
@@ -83,7 +85,7 @@ static bool cut_full(struct cut *c)
 	return c->full;
 }
 
-/* Entries [from, to) of a table are empty. */
+/* Reports whether entries [from, to) of a table are empty. */
 static bool empty_between(struct cut *c, u64 table, u64 from, u64 to)
 {
 	for (; from < to; from++, c->looks++)
@@ -92,18 +94,20 @@ static bool empty_between(struct cut *c, u64 table, u64 from, u64 to)
 	return true;
 }
 
-/* No entry of the table (of @level, for pages from @base on) remains after the cut. */
+/*
+ * Reports whether no entry of the table (of @level, for pages from @base on) remains after the cut.
+ */
 static bool nothing_stays(struct cut *c, u64 table, unsigned int level, u64 base)
 {
 	u64 span = sg_level_pages(level), pages = span * SG_TABLE_ENTRIES;
 	u64 from = SG_MAX(c->page, base) - base, to = SG_MIN(c->end, base + pages) - base;
 
-	/* an entry that lies half in the range stays */
+	/* an entry that lies partly in the range remains */
 	return empty_between(c, table, 0, (from + span - 1) / span) &&
 	       empty_between(c, table, to / span, SG_TABLE_ENTRIES);
 }
 
-/* Number of pages below a table of level 1 or 2, including itself. */
+/* Returns the number of pages below a table of level 1 or 2, including the table itself. */
 static u64 count_pages(struct cut *c, u64 table, unsigned int level, u64 base)
 {
 	u64 n = 1, span = sg_level_pages(level), off, i;
@@ -137,9 +141,9 @@ static void cut_table(struct cut *c, u64 table, unsigned int level, u64 base)
 static bool cut_in(struct cut *c, u64 table, unsigned int level, u64 base);
 
 /*
- * 1 GiB is more than one deferred free can name. So this makes a table of 2 MiB leaves first, which
- * is one deferred free. If there is no page for the table, the transaction ends here: the pages
- * that it has cut may become the one that is missing. False: no table.
+ * Cuts a leaf of 1 GiB, which is more than one deferred free can name. So it first makes a table of
+ * 2 MiB leaves, which is one deferred free. If there is no page for the table, the transaction ends
+ * here, as its cut pages may later provide the missing page. False: there is no table.
  */
 static bool without_giant(struct cut *c, u64 at, u64 *e, unsigned int level, u64 first)
 {
@@ -171,7 +175,8 @@ static bool cut_entry(struct cut *c, u64 at, u64 e, unsigned int level, u64 firs
 			break;
 		}
 		if (c->pages)
-			c->full = true;	/* stop here; the caller splits it and continues */
+			/* the cut stops here; the caller splits the leaf and continues */
+			c->full = true;
 		else
 			sg_tx_fail(c->tx, -EAGAIN);
 		return false;
@@ -263,7 +268,9 @@ int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end,
 	return tx->err;
 }
 
-/* Pages of the extended attributes: they stay when the table is dropped. */
+/*
+ * Returns the number of pages of the extended attributes, which remain when the table is cut off.
+ */
 static u64 table_cut_xattr_pages(struct sg_tx *tx, const struct sg_iref *ref)
 {
 	u64 head = sg_tx_iget(tx, ref, xattr);
@@ -288,7 +295,7 @@ void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref)
 		break;
 	case SG_ENTRY_BAD:
 		/*
-		 * the file can still be removed; fsck finds the pages that nothing names any more
+		 * the file can still be removed; fsck finds the pages without a reference
 		 */
 		sg_table_wrong(tx->vol, ref, 0);
 		break;
@@ -304,7 +311,7 @@ void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref)
 static unsigned int table_cut_reclaim_in(struct sg_tx *tx, u64 table, unsigned int level,
 					 unsigned int i);
 
-/* Number of contiguous pages in one chunk that level 1 entries from @i on name. */
+/* Returns the number of contiguous pages in one chunk that the level 1 entries from @i on name. */
 static unsigned int run_at(const struct sg_vol *vol, u64 table, unsigned int i, u64 e)
 {
 	unsigned int n = 1;
@@ -316,8 +323,8 @@ static unsigned int run_at(const struct sg_vol *vol, u64 table, unsigned int i, 
 }
 
 /*
- * 1 GiB at once is too much for a transaction. So it becomes a table of 2 MiB leaves, in its own
- * first page. The rest of its first 2 MiB becomes a separate deferred free.
+ * Reclaims a leaf of 1 GiB, which is too large for one transaction. The leaf's own first page
+ * becomes a table of 2 MiB leaves. The rest of the first 2 MiB becomes a separate deferred free.
  */
 static void reclaim_giant(struct sg_tx *tx, u64 off)
 {
@@ -338,8 +345,8 @@ static bool has_words(const struct sg_tx *tx)
 }
 
 /*
- * Reclaims a child as far as this transaction can; the remainder becomes a deferred free of its
- * own.
+ * Reclaims as much of a child as fits into this transaction; the remainder becomes a separate
+ * deferred free.
  */
 static bool reclaim_child(struct sg_tx *tx, u64 table, unsigned int level)
 {
@@ -350,7 +357,10 @@ static bool reclaim_child(struct sg_tx *tx, u64 table, unsigned int level)
 	return i == SG_TABLE_ENTRIES;
 }
 
-/* The last entry has been freed, but not the table: the entry must not be freed again. */
+/*
+ * Handles the case that the last entry is free but the table is not: the entry must not be freed
+ * again.
+ */
 static unsigned int table_cut_page_left(struct sg_tx *tx, u64 table)
 {
 	if (sg_get(tx->vol, entry_at(table, SG_TABLE_ENTRIES - 1)))
@@ -359,8 +369,8 @@ static unsigned int table_cut_page_left(struct sg_tx *tx, u64 table)
 }
 
 /*
- * Returns the entry at which to continue; SG_TABLE_ENTRIES: the table itself is free, too. Recurses
- * once per level, and needs at most one deferred free for each.
+ * Reclaims entries of a table. Returns the entry at which to continue; SG_TABLE_ENTRIES: the table
+ * itself is free, too. Recurses once per level, and needs at most one deferred free for each.
  */
 static unsigned int table_cut_reclaim_in(struct sg_tx *tx, u64 table, unsigned int level,
 					 unsigned int i)
@@ -391,7 +401,8 @@ static unsigned int table_cut_reclaim_in(struct sg_tx *tx, u64 table, unsigned i
 			return i + 1 < SG_TABLE_ENTRIES ? i + 1 : table_cut_page_left(tx, table);
 		case SG_ENTRY_BAD:
 			/*
-			 * its target is lost until fsck finds it; the other entries are reclaimed
+			 * its target remains lost until fsck finds it; the other entries are
+			 * reclaimed
 			 */
 			if (!sg_table_lost(tx->vol, e))
 				sg_damaged(tx->vol, 0, table, "file table being freed");
@@ -415,8 +426,8 @@ int sg_table_reclaim(struct sg_tx *tx, u64 off, unsigned int level, unsigned int
 	else if (sg_give_or_defer(tx, off, 1))	/* a bad page: fsck finds what its entries named */
 		*index = SG_TABLE_ENTRIES;
 	/*
-	 * a chunk is busy; or the ledger has no room for a child's remainder: reclaim deferred
-	 * frees without children first
+	 * a chunk is busy, or the ledger has no room for a child's remainder: deferred frees
+	 * without children must be reclaimed first
 	 */
 	if (*index == i && !tx->n)
 		sg_tx_fail(tx, tx->busy ? -EBUSY : -ENOSPC);
