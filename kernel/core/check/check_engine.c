@@ -223,8 +223,8 @@ static int adopt_orphans(struct sg_ck *c)
 /**
  * struct build - the rebuild of a directory's index.
  * @draft: a deferred inode without links, so that recovery frees it with all its pages after an
- * interruption. @as: the draft's record with the directory's number, because the buckets must name
- * the directory.
+ *   interruption.
+ * @as: the draft's record with the directory's number, because the buckets must name the directory.
  */
 struct build {
 	struct sg_iref dir, draft, as;

@@ -14,7 +14,8 @@
 /**
  * struct survey - the pages that a root word leads to, read as an inode file.
  * @used, @free, @bad: numbers of records. @end: file page after the last one. @left: number of
- * pages that may still be read. @rooted: the first page begins like that of an inode file.
+ *   pages that may still be read.
+ * @rooted: the first page begins like that of an inode file.
  */
 struct survey {
 	u64 used, free, bad;

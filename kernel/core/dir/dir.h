@@ -8,8 +8,9 @@
 /**
  * struct sg_name - a name to look up, and its position if it was found.
  * @twins: another name may have the same hash, so a new name needs an unused tie-break.
- * @turns: how many of SG_READ_TURNS the search has used. @seq: change counter of the directory at
- * the last sg_dir_look(). The other fields are valid while the counter is the same.
+ * @turns: how many of SG_READ_TURNS the search has used.
+ * @seq: change counter of the directory at the last sg_dir_look(). The other fields are valid while
+ *   the counter is the same.
  */
 struct sg_name {
 	const char *name;

@@ -47,9 +47,9 @@ static inline u64 sg_name_tail(const char *name, u32 len)
 
 /**
  * struct sg_place - position of the bucket of a hash in the index.
- * @bucket: its page; 0: the directory has no bucket yet; after -EUCLEAN: the damaged offset. @word:
- * offset of the word that names the bucket. @level: of the index page with @word; 0: @word is the
- * root word.
+ * @bucket: its page; 0: the directory has no bucket yet; after -EUCLEAN: the damaged offset.
+ * @word: offset of the word that names the bucket.
+ * @level: of the index page with @word; 0: @word is the root word.
  * @depth: number of bits that the keys of the bucket share.
  */
 struct sg_place {

@@ -106,8 +106,9 @@ int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *ou
 /**
  * struct sg_holding - inodes and deferred frees of a slot, as a reader without a slot sees them.
  * @open: inodes that the system has open, or that a dead owner of the slot had open.
- * @deferred: minimal number of pages in its ledger. @held_up: minimal number of pages in all
- * ledgers that wait for the acknowledgement of this live system.
+ * @deferred: minimal number of pages in its ledger.
+ * @held_up: minimal number of pages in all ledgers that wait for the acknowledgement of this live
+ *   system.
  */
 struct sg_holding {
 	u64 open, deferred, held_up;

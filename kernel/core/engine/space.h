@@ -12,8 +12,8 @@ struct sg_statfs {
 int sg_statfs(struct sg_vol *vol, struct sg_statfs *out);
 /**
  * struct sg_health - state of the volume
- * @epoch: of the volume; @acknowledged: the last epoch that this slot acknowledged, or 0 @errors:
- * number of damages found; @error_ino: the inode of the last one
+ * @epoch: of the volume; @acknowledged: the last epoch that this slot acknowledged, or 0
+ * @errors: number of damages found; @error_ino: the inode of the last one
  */
 struct sg_health {
 	u64 epoch, acknowledged, errors, error_ino;

@@ -15,9 +15,9 @@ struct sg_tx;
 /**
  * struct sg_redo - bytes of a file that a commit stores besides its words (data/redo.c)
  * @put: writes the log of these bytes after the @n words of the record; returns the length of the
- * log in words. @apply: stores the bytes in place, when the record is valid and the change counters
- * are odd. The commit returns its error, but still makes the change, unless this system has been
- * fenced.
+ *   log in words.
+ * @apply: stores the bytes in place, when the record is valid and the change counters are odd. The
+ *   commit returns its error, but still makes the change, unless this system has been fenced.
  */
 struct sg_redo {
 	unsigned int (*put)(struct sg_tx *tx, const struct sg_redo *redo);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Conditions, event counters, barriers: objects on which many threads wait together. Their word
- * only grows. A condition's word counts signals; a barrier's counts how often its threads have met.
- * docs/semaphores.md.
+ * only grows. A condition's word counts signals; a barrier's word counts how often its threads have
+ * met (docs/semaphores.md).
  */
 #include "sem/sem.h"
 
@@ -12,7 +12,7 @@ static struct sg_sem_want sem_event_want_of(struct sg_vol *vol, const struct sg_
 	return (struct sg_sem_want){ .vol = vol, .sem = sem, .c = c, .arg = arg, .herd = true };
 }
 
-/* Adds @by. Returns the new word, or 0 if the count would be too large. */
+/* Adds @by to the word. Returns the new word, or 0 if the count would be too large. */
 static u64 count_up(struct sg_vol *vol, const struct sg_sem *sem, u64 by)
 {
 	u64 *at = sg_sem_word(vol, sem), word, now;
@@ -116,7 +116,10 @@ static u64 phase_of(const struct sg_vol *vol, const struct sg_sem *sem)
 	return sg_load64_acquire(sg_sem_word(vol, sem)) & SG_SEMW_COUNT;
 }
 
-/* Arrivals of dead systems do not count: they arrive again, or never. */
+/*
+ * Counts the arrivals of live systems. Those of dead systems do not count: their threads arrive
+ * again, or never.
+ */
 u64 sg_sem_arrived(const struct sg_vol *vol, const struct sg_sem *sem)
 {
 	const struct sg_sem_side *side = side_of(vol, sem);
@@ -162,7 +165,7 @@ static u64 lock_of(const struct sg_sem *sem)
 	return sem->rec + offsetof(struct sg_sem_record, lock);
 }
 
-/* 1: all have arrived, and may continue. */
+/* Returns 1 if all threads have arrived, and may continue. */
 static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
 {
 	int err = sg_lock(vol, lock_of(sem));
@@ -188,10 +191,10 @@ static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
 }
 
 /*
- * A caller that stops waiting withdraws its arrival, unless all have met meanwhile. The lock
- * decides for all systems which of the two happened. The lock's holder may be paused: after a long
- * wait the arrival is withdrawn without the lock. Otherwise the barrier would count an absent
- * caller, and open too early each time.
+ * Withdraws the arrival of a caller that stops waiting, unless all threads have met meanwhile. The
+ * lock decides for all systems which of the two happened. If the lock's holder is paused, the
+ * caller withdraws its arrival without the lock after a long wait. Otherwise the barrier would
+ * count an absent caller, and open too early each time.
  */
 static int go(struct sg_vol *vol, const struct sg_sem *sem, u64 phase, int err)
 {

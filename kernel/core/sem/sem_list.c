@@ -73,7 +73,7 @@ int sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_sta
 	head = sg_load64(&r->head);
 	owner = sg_load64(&r->owner);
 	if (!sg_sem_head_known(head))
-		head = sem->head;	/* as it was when the object was opened */
+		head = sem->head;	/* the state when the object was opened */
 	memset(out, 0, sizeof(*out));
 	out->type = sem->type;
 	out->life = SG_SEM_LIFE(head);
@@ -93,7 +93,7 @@ int sg_sem_fstat(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_sta
 	return 0;
 }
 
-/* After 0 the file is locked. */
+/* Locks the file, if it returns 0. */
 static int begin_with(struct sg_vol *vol, const char *name, u32 len, u64 serial,
 		      struct sg_sem *sem)
 {
@@ -142,7 +142,7 @@ int sg_sem_reset(struct sg_vol *vol, const char *name, u32 len, u64 serial)
 	return 0;
 }
 
-/** struct listing - @next: the record at which to continue: page * 8 + number */
+/** struct listing - @next: the record at which the listing continues: page * 8 + number */
 struct listing {
 	sg_sem_emit emit;
 	void *ctx;
@@ -193,7 +193,7 @@ static int with_page(struct sg_vol *vol, u64 page, sg_sem_on_spot fn, void *ctx)
 	return err;
 }
 
-/* All existing pages of records, one after the other, except bad pages. */
+/* Visits all existing pages of records, except bad pages. */
 static int each_page(struct sg_vol *vol, u64 *page, sg_sem_on_spot fn, void *ctx)
 {
 	const u64 end = (u64)SG_SEM_CHAINS * SG_SEM_CHAIN_PAGES;
@@ -245,7 +245,7 @@ static int withdraw_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *c
 			sg_and64(sg_at(vol, SG_SEM_FIELD(s, part[i].waiters)), ~bit);
 	}
 	if (sg_sem_is_over(vol, s))
-		/* if that fails, the next system that meets the object tries again */
+		/* if the removal fails, the next system that finds the object tries again */
 		sg_sem_destroy(vol, s);
 	return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Members: threads that can own locks. A word names slot, member and generation. The member's
- * record says whether that owner still exists, and in which incarnation of its system. Only that
- * system stores the record. So one store gives up all that a thread, a process or a system owned,
+ * record shows whether that owner still exists, and the incarnation of its system. Only that system
+ * stores the record. So one store releases everything that a thread, a process or a system owned,
  * and no search is needed.
  */
 #include "sem/sem.h"
@@ -61,7 +61,10 @@ static void copy_comm(struct sg_sem_member *m, const char *comm)
 		sg_store64((u64 *)m->comm + i, text[i]);
 }
 
-/* A generation that no word has yet, stored before the record says that the member exists. */
+/*
+ * Assigns a generation that no word has yet. It is stored before the record marks the member as
+ * existing.
+ */
 static u64 sem_member_introduce(struct sg_vol *vol, struct sg_sem_member *m, u32 pid, u32 tid,
 				const char *comm)
 {
@@ -85,8 +88,8 @@ static bool is_bad_page(struct sg_vol *vol, u64 page)
 }
 
 /*
- * The number of a free record of this system. One on a bad page stays taken, and is never used.
- * -EAGAIN: its page does not exist yet, and @make is not allowed.
+ * Returns the number of a free record of this system. A record on a bad page remains taken, and is
+ * never used. -EAGAIN: the record's page does not exist yet, and may not be made (@make).
  */
 static int take_member(struct sg_vol *vol, bool make, struct sg_sem_member **m)
 {
@@ -150,7 +153,7 @@ void sg_sem_exit(struct sg_vol *vol, struct sg_sem_caller *caller)
 {
 	struct sg_sem_member *m = sg_at(vol, caller->record);
 
-	/* a fenced system has given up all of it already */
+	/* a fenced system owns nothing any more */
 	if (!sg_is_silenced(vol) && !sg_is_lost(vol, caller->record))
 		sg_store64_release(&m->id, 0);
 	give_number(vol->sems, SG_SEMW_MEMBER(caller->me));
@@ -182,7 +185,8 @@ bool sg_sem_member_read(const struct sg_vol *vol, u64 word, struct sg_sem_member
 }
 
 /*
- * As for a lock's holder (lock.c): it counts until its slot has been recovered, even if it is dead.
+ * Reports whether the owner's slot has been recovered: until then even a dead owner counts, as a
+ * lock's holder does (lock.c).
  */
 static bool system_there(const struct sg_vol *vol, unsigned int slot, u32 inc)
 {
@@ -211,7 +215,7 @@ enum sg_sem_life sg_sem_owner(struct sg_vol *vol, u64 word)
 	return system_there(vol, slot, (u32)(id >> 32)) ? SG_SEM_LIVE : SG_SEM_DEAD;
 }
 
-/* A process that maps a word could fill the log: one line now and then is enough. */
+/* Limits the lines in the log, which a process that maps a word could otherwise fill. */
 static bool worth_a_line(struct sg_sems *s)
 {
 	u64 now = sg_ticks(), said = sg_load64(&s->said);
@@ -220,8 +224,9 @@ static bool worth_a_line(struct sg_sems *s)
 }
 
 /*
- * A ring's lock guards data that its owner stores directly. A process of a fenced system goes on
- * storing there until its mapping is gone: in the place where the next owner's record begins.
+ * Reports whether the owner may still store without its lock. A ring's lock protects data that its
+ * owner stores directly. A process of a fenced system can store there until its mapping is removed,
+ * at the position where the next owner's record begins.
  */
 bool sg_sem_owner_may_store(const struct sg_vol *vol, const struct sg_sem *sem, u64 word)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mutexes (robust), and semaphores. semword.h has the operations that processes do directly. This
- * file has all of them, for callers of the kernel interface and for waiters. docs/semaphores.md.
+ * Mutexes (robust), and semaphores. semword.h has the operations that processes execute directly.
+ * This file has all operations, for callers of the kernel interface and for waiters
+ * (docs/semaphores.md).
  */
 #include "sem/sem.h"
 
@@ -20,8 +21,8 @@ static struct sg_semwords *sem_mutex_words_of(const struct sg_vol *vol, const st
 }
 
 /*
- * @more was loaded before. If the mutex was reset meanwhile, or got another owner, the count starts
- * again.
+ * Locks a recursive mutex once more. @more was loaded before. If the mutex was reset meanwhile, or
+ * got another owner, the count starts again.
  */
 static bool count_again(struct sg_semwords *w, u64 me, u64 more, u64 now)
 {
@@ -94,11 +95,11 @@ int sg_sem_unlock(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_
 	}
 	do {
 		word = sg_load64(&w->word);
-		/* reset meanwhile, or given to another owner */
+		/* the mutex was reset meanwhile, or has another owner */
 		if ((word & SG_SEMW_OWNER) != c->me)
 			return -EPERM;
 		left = sg_sem_flags_left(vol, sem, word);
-		if (word & SG_SEMW_DIED)	/* its owner has not made it consistent */
+		if (word & SG_SEMW_DIED)	/* the owner has not made it consistent */
 			left |= SG_SEMW_LOST;
 	} while (sg_cas64(&w->word, word, left) != word);
 	sg_sem_given(vol, sem, left, left & SG_SEMW_LOST);
@@ -115,7 +116,7 @@ int sg_sem_consistent(struct sg_vol *vol, const struct sg_sem *sem, const struct
 		return -EIO;
 	do {
 		word = sg_load64(at);
-		/* reset meanwhile, or another owner has it */
+		/* it was reset meanwhile, or has another owner */
 		if ((word & SG_SEMW_OWNER) != c->me)
 			return -EPERM;
 		if (!(word & SG_SEMW_DIED))
@@ -131,7 +132,7 @@ bool sg_sem_lock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
 	       sg_semw_take(sg_sem_word(vol, sem), c->me);
 }
 
-/* A recursive mutex may be locked more than once, so one store cannot unlock it. */
+/* Not for a recursive mutex: it may be locked more than once, so one store cannot unlock it. */
 bool sg_sem_unlock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
 			   const struct sg_sem_caller *c)
 {

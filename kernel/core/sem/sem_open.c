@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Openers of objects, what they keep, and the state of an object after its last opener.
+ * Openers of objects, and the state of an object after its last opener.
  *
- * A bit per slot says that a system has the object open. It is durable before the system uses the
- * object. So the next opener knows whether the state was left in order. All of this needs the
- * file's lock (sem_table.c).
+ * One bit for each slot records that a system has the object open. The bit is durable before the
+ * system uses the object. So the next opener can decide whether the last one left a valid state.
+ * These functions need the file's lock (sem_table.c).
  */
 #include "sem/sem.h"
 
@@ -53,7 +53,10 @@ static u64 count_less(struct sg_sems *s, u64 rec)
 	return 0;
 }
 
-/* Used by another system: a dead one counts until it has been recovered, as with its locks. */
+/*
+ * Reports whether another system uses the object. A dead system counts until it has been recovered,
+ * as with its locks.
+ */
 static bool used_elsewhere(const struct sg_vol *vol, const struct sg_sem_spot *s)
 {
 	u64 users = sg_get(vol, SG_SEM_FIELD(s, users));
@@ -83,7 +86,10 @@ bool sg_sem_is_meant(const struct sg_vol *vol, const struct sg_sem_spot *s, u64 
 	return serial == SG_SEM_ANY || SG_SEM_SERIAL(sg_get(vol, SG_SEM_FIELD(s, head))) == serial;
 }
 
-/* A process of a fenced system may still store into these words: no other object may get them. */
+/*
+ * Reports whether a process of a fenced system may still store into these words, so that no other
+ * object may get them.
+ */
 static u64 lapsed_users(const struct sg_vol *vol, const struct sg_sem_spot *s)
 {
 	return sg_get(vol, SG_SEM_FIELD(s, users)) & sg_get(vol, SG_HOT(lapsed)) &
@@ -133,8 +139,7 @@ static int find_words(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg
 }
 
 /*
- * Clears the counts of all readers, whoever stored them: present readers then have nothing to give
- * back.
+ * Clears the counts of all readers, live or dead. Current readers then have no read to end.
  */
 static void clear_cells(struct sg_vol *vol, const struct sg_sem *sem)
 {
@@ -189,7 +194,10 @@ bool sg_sem_cell_counts(const struct sg_vol *vol, u64 own)
 	return SG_SLOT_STATE(state) != SG_SLOT_FREE && SG_SLOT_INC(state) == SG_LOCK_INC(own);
 }
 
-/* The system's own cell, for a system that has just joined. Another incarnation's count is void. */
+/*
+ * Takes the system's own cell, for a system that has just joined. A count of another incarnation is
+ * invalid.
+ */
 static void system_cell(struct sg_vol *vol, const struct sg_sem *sem)
 {
 	unsigned int i = SG_SEM_CELL_KERNEL + (unsigned int)vol->slot;
@@ -206,8 +214,8 @@ static void system_cell(struct sg_vol *vol, const struct sg_sem *sem)
 }
 
 /*
- * Counts of dead readers in cells have no effect in kernels, but writing processes see only the
- * counts. With the file's lock, so that no cell gets an owner meanwhile.
+ * Clears counts of dead readers. These have no effect in kernels, but writing processes see only
+ * the counts. The file's lock is held, so that no cell gets an owner meanwhile.
  */
 static void sweep_cells(struct sg_vol *vol, const struct sg_sem *sem)
 {
@@ -229,8 +237,8 @@ bool sg_sem_cell_lapses(const struct sg_vol *vol, u64 own)
 }
 
 /*
- * A cell for a process that maps the words. If all cells are in use, the process reads through its
- * kernel.
+ * Takes a cell for a process that maps the words. If all cells are in use, the process reads
+ * through its kernel.
  */
 static unsigned int process_cell(struct sg_vol *vol, const struct sg_sem *sem)
 {
@@ -275,8 +283,8 @@ int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_se
 }
 
 /*
- * No system has it open. A bit that is left, or the mark that a joiner stored instead, is that of a
- * dead system. True: the mark is to be removed.
+ * Restores an object that no system has open. A remaining bit, or the mark that a joiner stored
+ * instead, belongs to a dead system. True: the caller must remove the mark.
  */
 static bool begin_anew(struct sg_vol *vol, const struct sg_sem_spot *s, const struct sg_sem *sem)
 {
@@ -310,7 +318,10 @@ static int open_found(struct sg_vol *vol, const struct sg_sem_spot *s, unsigned 
 	left |= 1ULL << vol->slot;
 	if (left != users)
 		sg_sem_set_durably(vol, SG_SEM_FIELD(s, users), left);
-	/* last: the new state is not durable, so after a power cut one of the two has to say so */
+	/*
+	 * cleared last: until the new state is durable, the bit or the mark must exist for the case
+	 * of a power failure
+	 */
 	if (unclean)
 		sg_sem_set_durably(vol, SG_SEM_FIELD(s, unclean), 0);
 	take_cells(vol, out, user);
@@ -335,8 +346,8 @@ static int new_fits(const struct sg_sem_new *new)
 #define NOT_ALLOWED	1	/* no ring can be made yet: sg_sem_ring_allow() */
 
 /*
- * The file is locked. First frees an object that is over, to make room, in a transaction of its
- * own.
+ * Opens or creates an object, with the file locked. First frees an object that is no longer needed,
+ * to make room, in a separate transaction.
  */
 static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const struct sg_sem_new *new,
 			  bool exclusive, bool user, struct sg_sem *out)
@@ -361,12 +372,13 @@ static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const str
 	return err ? err : open_found(vol, &q->found, new->type, user, out);
 }
 
-#define CREATE_TURNS	100	/* turns that make room; more only if a member is hostile */
+/* turns that make room; only a hostile member makes more necessary */
+#define CREATE_TURNS	100
 
 /*
- * Other systems ring by a store into this page. It is made here, where the caller waits for locks
- * in any case: a wait with a time limit must not wait for them. If there is no room, or another
- * system has the file locked, a waiter looks by itself until the maintenance has made the page.
+ * Makes the page of bells, into which other systems store to ring. An opener makes it because it
+ * waits for locks in any case, and a wait with a time limit must not. If there is no room, or
+ * another system has the file locked, waiters poll until sg_settle() has made the page.
  */
 static void make_bells(struct sg_vol *vol)
 {
@@ -375,7 +387,7 @@ static void make_bells(struct sg_vol *vol)
 
 	if (!sg_sem_page_at(vol, SG_SEM_BELLS_PAGE, &err) && !err)
 		err = sg_allocate_now(vol, &file, SG_SEM_BELLS_PAGE);
-	/* A page that cannot be read will not become better. */
+	/* after -EIO the page cannot be read, so another attempt would fail, too */
 	sg_store64(&vol->sems->bells, err && err != -EIO ? SG_SEM_BELLS_WANTED : SG_SEM_BELLS_MADE);
 }
 
@@ -438,8 +450,8 @@ int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type
 /* --- close ------------------------------------------------------------------------------------ */
 
 /*
- * Without the file's lock: until the last store here the cell belongs to this system, and nothing
- * else gives it away.
+ * Ends this opener's reads without the file's lock. Until the last store here the cell belongs to
+ * this system, and no other function releases it.
  */
 static void give_cells(struct sg_vol *vol, struct sg_sem *sem)
 {
@@ -450,7 +462,7 @@ static void give_cells(struct sg_vol *vol, struct sg_sem *sem)
 	if (sem->type != SG_SEM_RWLOCK)
 		return;
 	side = sg_at(vol, sem->side);
-	/* its process has ended, or has unmapped the page */
+	/* the cell's process has ended, or has unmapped the page */
 	if (sem->cell >= SG_SEM_CELL_FIRST) {
 		sg_store64(sg_at(vol, sem->words + 8 * sem->cell), 0);
 		sg_store64_release(&side->own[sem->cell], 0);
@@ -485,9 +497,9 @@ static int find_page(struct sg_vol *vol, const struct sg_sem *sem, u64 *page)
 }
 
 /*
- * This was the last opener: the state becomes final and durable before the bit is cleared. An
- * opener that closes a lock which it owns has died as its owner. Its name must not match a later
- * owner after a power cut.
+ * Called for the last opener: completes the state and makes it durable before the bit is cleared.
+ * An opener that closes a lock which it owns counts as an owner that died. Its id must not match a
+ * later owner after a power failure.
  */
 static void put_away(struct sg_vol *vol, const struct sg_sem *sem, const struct sg_sem_spot *s)
 {
@@ -517,14 +529,15 @@ static void close_last(struct sg_vol *vol, struct sg_sem *sem)
 	else
 		put_away(vol, sem, &s);
 	if (sg_sem_is_over(vol, &s))
-		/* if that fails, the next system that meets the object tries again */
+		/* if the removal fails, the next system that finds the object tries again */
 		sg_sem_destroy_try(vol, &s);
 }
 
 enum close_patience {
 	CLOSE_TRY,
 	CLOSE_BRIEF,
-	CLOSE_HURRY,	/* the volume is left: a close that is not done counts as a death */
+	/* the system leaves the volume: a close that is not complete counts as a death */
+	CLOSE_HURRY,
 };
 
 static int lock_file_to_close(struct sg_vol *vol, u64 lock, enum close_patience patience)
@@ -544,7 +557,7 @@ static int close_object(struct sg_vol *vol, struct sg_sem *sem, enum close_patie
 	const struct sg_iref file = sg_sem_file();
 	int err = sg_may_write(vol);
 
-	if (!err && sg_is_still(vol))	/* its stores belong to no transaction (freeze.c) */
+	if (!err && sg_is_still(vol))	/* this store belongs to no transaction (freeze.c) */
 		err = -EBUSY;
 	if (!err)
 		err = lock_file_to_close(vol, SG_IOFF(&file, lock), patience);
@@ -570,15 +583,15 @@ static void close_later(struct sg_vol *vol, const struct sg_sem *sem)
 	struct sg_sem_closing *c = sg_alloc(sizeof(*c));
 
 	if (!c)
-		return;		/* its bit stays until the slot has another owner */
+		return;		/* the object's bit remains until the slot has another owner */
 	c->sem = *sem;
 	keep_closing(vol->sems, c);
 }
 
 /*
- * Other systems wait for readers, so these are given back at once. That also holds on a mount that
- * may change nothing else, because it is frozen or has become read-only. The rest follows when it
- * may change again.
+ * Ends the opener's reads immediately, because other systems wait for readers. That also holds on a
+ * mount that may change nothing else, because it is frozen or has become read-only. The rest of the
+ * close follows when the volume may be changed again.
  */
 static bool give_readers(struct sg_vol *vol, struct sg_sem *sem)
 {
@@ -590,8 +603,9 @@ static bool give_readers(struct sg_vol *vol, struct sg_sem *sem)
 }
 
 /*
- * The process may be ending, with many objects open, and another system may have the file locked.
- * So only the first close waits briefly; the next ones are only tried while one waits to be done.
+ * Closes an object. The process may be ending, with many objects open, while another system has the
+ * file locked. So only the first close waits briefly. While that close is pending, later ones only
+ * try the lock.
  */
 void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem)
 {

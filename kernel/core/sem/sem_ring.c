@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rings: named objects with data (docs/channels.md). Processes that have mapped a ring send and
- * receive by themselves (uapi/ringword.h). The engine makes and removes the data, lets processes
- * wait for a part of the ring as for an object, gives cells to readers, and ends the claims of the
- * dead.
+ * receive without the engine (uapi/ringword.h). The engine makes and removes the data, and gives
+ * cells to readers. It lets processes wait for a part of the ring as for an object, and ends the
+ * claims of dead readers.
  *
- * All words of a ring's page may be forged by a process that has mapped it. The engine never uses
- * them as an address or a bound: positions only say which claims are counted as lost.
+ * A process that has mapped a ring can forge any word of its page. The engine never uses them as an
+ * address or a bound: positions only determine which claims count as lost.
  */
 #include "sem/sem.h"
 
@@ -22,7 +22,8 @@ static struct sg_sem_side *ring_side(const struct sg_vol *vol, const struct sg_s
 
 /* --- the feature ------------------------------------------------------------------------------ */
 
-#define KNOWS_NS	200000000ULL	/* a joiner says what it knows just after it has its slot */
+/* a joiner stores the features that it supports just after it has its slot */
+#define KNOWS_NS	200000000ULL
 
 static bool ring_slot_knows(const struct sg_vol *vol, unsigned int i)
 {
@@ -50,8 +51,9 @@ static bool ring_all_know(const struct sg_vol *vol)
 }
 
 /*
- * Growth writes superblocks, too. If another system has made the volume grow, this one may not have
- * seen that yet. The backup is stored first: one of them is whole at any time.
+ * Stores the feature in both superblocks. Growth writes superblocks, too, and this system may not
+ * have seen yet that another one has made the volume grow. The backup is stored first, so that one
+ * of them is complete at any time.
  */
 static int ring_set_feature(struct sg_vol *vol)
 {
@@ -77,9 +79,10 @@ static int ring_set_feature(struct sg_vol *vol)
 }
 
 /*
- * Software that knows no rings would remove a ring without its data. So a ring needs a feature bit,
- * which such software refuses for writing. A joiner looks at the superblock after it has taken its
- * slot; this looks at the slots after it has stored the bit. So one of them sees the other.
+ * Sets the feature bit of rings. Older software would remove a ring without its data, so it must
+ * not mount a volume with that bit for writing. A joiner reads the superblock after it has taken
+ * its slot; this function reads the slots after it has stored the bit. So at least one of them sees
+ * the other.
  */
 int sg_sem_ring_allow(struct sg_vol *vol)
 {
@@ -97,7 +100,8 @@ int sg_sem_ring_allow(struct sg_vol *vol)
 /* --- data ------------------------------------------------------------------------------------- */
 
 /*
- * Damage may have left pages there without an object: they are used, but not with their old bytes.
+ * Makes the ring's pages. Damage may have left pages there without an object: they are reused, but
+ * zeroed.
  */
 int sg_sem_ring_fill(struct sg_vol *vol, const struct sg_sem_spot *s, u64 size)
 {
@@ -152,7 +156,8 @@ int sg_sem_ring_find(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_
 	out->data = sg_sem_ring_page(s->page, s->i);
 	end = out->data + (size >> SG_PAGE_SHIFT);
 	if (out->flags & SG_SEM_REMOVED)
-		return 0;	/* it may have a part of its data: nothing opens it any more */
+		/* the ring may have only a part of its data, but no program can open it any more */
+		return 0;
 	for (page = out->data; page < end && !err; page += run.pages) {
 		err = sg_walk(vol, &file, page, end - page, &run);
 		if (!err && !run.off)
@@ -202,7 +207,7 @@ int sg_sem_ring_part(const struct sg_sem *ring, unsigned int part, struct sg_sem
 	return 0;
 }
 
-/* A writer that waits for room looks again. */
+/* Wakes a writer that waits for room, so that it checks again. */
 static void ring_more_room(struct sg_vol *vol, const struct sg_sem *ring)
 {
 	struct sg_sem room;
@@ -216,7 +221,7 @@ u64 sg_sem_ring_used(struct sg_vol *vol, const struct sg_sem *sem)
 	u64 tail = sg_load64(ring_word(vol, sem, SG_RING_WORD(SG_RING_TAIL))) & SG_SEMW_COUNT;
 	u64 head = SG_RING_HEAD_POS(sg_load64(ring_word(vol, sem, SG_RING_HEAD)));
 
-	/* both may be forged, and are loaded one after the other */
+	/* both words may be forged, and they are not loaded at the same time */
 	return tail < head ? 0 : SG_MIN((tail - head) * SG_RING_GRAIN, sem->size);
 }
 
@@ -234,8 +239,8 @@ bool sg_sem_ring_has_record(const struct sg_vol *vol, const struct sg_sem *ring)
 }
 
 /*
- * As a writer looks (ringword.h): the head first, then the cells. A cell of a dead system is left
- * out: the sender that comes then sweeps it.
+ * Reports whether there is room, as a writer finds it (ringword.h): loads the head first, then the
+ * cells. It ignores a cell of a dead system, because the next sender sweeps that cell.
  */
 bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring)
 {
@@ -253,7 +258,7 @@ bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring)
 		    sg_sem_cell_counts(vol, sg_load64(&side->own[i])))
 			low = SG_MIN(low, SG_RING_CELL_POS(cell));
 	}
-	/* with forged words a sender has an error to fetch */
+	/* words are forged: wakes a sender, which then gets an error */
 	return low > tail || tail - low > ring->size / SG_RING_GRAIN ||
 	       tail - low <= ring->size / SG_RING_GRAIN / 2;
 }
@@ -261,9 +266,9 @@ bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring)
 /* --- claims ----------------------------------------------------------------------------------- */
 
 /*
- * Did the reader of cell @i claim the record at that position? If it only tried, another reader may
- * have been first. The head names the cell of its last claim. The reader that claims the next
- * record first makes that cell say CLAIMED (ringword.h).
+ * Reports whether the reader of cell @i claimed the record at that position. If it only tried,
+ * another reader may have been first. The head names the cell of its last claim. The reader that
+ * claims the next record first sets that cell to CLAIMED (ringword.h).
  */
 static bool ring_was_claimed(u64 head, u64 cell, unsigned int i)
 {
@@ -272,12 +277,15 @@ static bool ring_was_claimed(u64 head, u64 cell, unsigned int i)
 	return cell & SG_RING_CLAIMED || SG_RING_HEAD_CELL(head) == i;
 }
 
-/* The cell's owner is dead. False: a process of a fenced system still stores there. */
+/*
+ * Ends the claim of a cell whose owner is dead. False: a process of a fenced system may still store
+ * there.
+ */
 static bool ring_end_claim(struct sg_vol *vol, const struct sg_sem *ring, unsigned int i)
 {
 	u64 *at = ring_word(vol, ring, i), head, cell;
 
-	/* if another reader finishes this claim meanwhile, the swap below fails */
+	/* if another reader sets this cell to CLAIMED meanwhile, the swap below fails */
 	head = sg_load64_acquire(ring_word(vol, ring, SG_RING_HEAD));
 	cell = sg_load64_acquire(at);
 	if (cell && sg_cas64(at, cell, 0) != cell)
@@ -293,7 +301,10 @@ void sg_sem_ring_give_cell(struct sg_vol *vol, struct sg_sem *sem)
 
 	if (i < SG_SEM_CELL_FIRST || i >= SG_SEM_CELLS)
 		return;
-	/* nothing is mapped any more, so only another reader's help can come in between, once */
+	/*
+	 * the dead reader's mapping is gone, so only another reader can change the cell in between,
+	 * and only once
+	 */
 	if (!ring_end_claim(vol, sem, i))
 		ring_end_claim(vol, sem, i);
 	sg_store64_release(&ring_side(vol, sem)->own[i], 0);
@@ -301,7 +312,7 @@ void sg_sem_ring_give_cell(struct sg_vol *vol, struct sg_sem *sem)
 	ring_more_room(vol, sem);
 }
 
-/* The file is locked, so no cell gets an owner meanwhile. */
+/* Ends the claims of dead readers. The file is locked, so no cell gets an owner meanwhile. */
 static bool ring_sweep_locked(struct sg_vol *vol, const struct sg_sem *ring)
 {
 	struct sg_sem_side *side = ring_side(vol, ring);
@@ -315,7 +326,7 @@ static bool ring_sweep_locked(struct sg_vol *vol, const struct sg_sem *ring)
 	return any;
 }
 
-/* -EBUSY: not in this time; 0: only at once, or nearly so. */
+/* Locks the file. -EBUSY: it was not free in this time; 0: after a very short wait. */
 static int ring_lock_file(struct sg_vol *vol, const struct sg_sem *ring, u64 ns)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -347,7 +358,7 @@ int sg_sem_ring_sweep(struct sg_vol *vol, const struct sg_sem *ring)
 	if (!sg_sem_usable(vol, ring))
 		return -EIO;
 	side = ring_side(vol, ring);
-	/* first recovers systems that died with claims; until then these count, too */
+	/* first recovers systems that died with claims, because their claims count until then */
 	for (i = SG_SEM_CELL_FIRST; i < SG_SEM_CELLS; i++)
 		if (sg_load64(ring_word(vol, ring, i)))
 			sg_help(vol, sg_load64(&side->own[i]));
@@ -362,8 +373,8 @@ int sg_sem_ring_sweep(struct sg_vol *vol, const struct sg_sem *ring)
 }
 
 /*
- * The cells of the first readers are in cache lines of their own. *taken: a cell has a reader, or
- * may have one.
+ * Finds a free cell. The first readers get cells in separate cache lines. *taken: some cell has a
+ * reader, or may have one.
  */
 static unsigned int ring_free_cell(const struct sg_vol *vol, const struct sg_sem *ring, bool *taken)
 {
@@ -415,8 +426,8 @@ int sg_sem_ring_reader(struct sg_vol *vol, struct sg_sem *ring, u64 until)
 /* --- reset ------------------------------------------------------------------------------------ */
 
 /*
- * Positions go on, so that nothing from before looks like a record. If they cannot be true, they
- * begin anew.
+ * Resets a ring. Positions continue, so that no old bytes look like a record. If the positions are
+ * not possible, they start again at 0.
  */
 void sg_sem_ring_reset(struct sg_vol *vol, const struct sg_sem *sem, bool force)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reader-writer locks. The word belongs to the writer, as a mutex's does to its owner. Readers are
- * counted in cells: one for each process that maps the words, and one per system for callers of its
- * kernel. A cell counts while its owner is live, so dead readers disappear with it
- * (docs/semaphores.md).
+ * Reader-writer locks. The word belongs to the writer, as a mutex's word belongs to its owner.
+ * Cells count the readers: one cell for each process that maps the words, and one for each system's
+ * callers of the kernel. A cell counts while its owner is live, so dead readers stop counting with
+ * it (docs/semaphores.md).
  *
- * A writer takes the word, which keeps new readers out, then waits until the present readers have
- * left. So readers do not starve writers. Writers do not starve readers either: a thread that has
- * waited long asks for its turn, and readers get turns like any waiter.
+ * A writer sets the word, which blocks new readers, then waits until the current readers have
+ * ended. So readers do not starve writers. Writers do not starve readers either: a thread that has
+ * waited long requests its turn, and readers get turns like any waiter.
  */
 #include "sem/sem.h"
 
@@ -21,7 +21,7 @@ u64 sg_sem_cell_value(const struct sg_vol *vol, const struct sg_sem *sem, unsign
 	const struct sg_sem_side *side = sg_at(vol, sem->side);
 	u64 own = sg_load64_acquire(&side->own[i]);
 
-	/* first: most cells have no readers */
+	/* this check is first, because most cells have no readers */
 	if (!own || !sg_load64_acquire(cell_at(vol, sem, i)))
 		return 0;
 	return sg_sem_cell_counts(vol, own) ? sg_load64(cell_at(vol, sem, i)) : 0;
@@ -45,7 +45,9 @@ static bool has_readers(const struct sg_vol *vol, const struct sg_sem *sem)
 	return false;
 }
 
-/* Recovers systems that died with readers in their cells. Until then those readers count, too. */
+/*
+ * Recovers systems that died with readers in their cells, because those readers count until then.
+ */
 static void help_readers(struct sg_vol *vol, const struct sg_sem *sem)
 {
 	const struct sg_sem_side *side = sg_at(vol, sem->side);
@@ -67,8 +69,8 @@ static struct sg_sem_want sem_rw_want_of(struct sg_vol *vol, const struct sg_sem
 /* --- readers ---------------------------------------------------------------------------------- */
 
 /*
- * 0: no writer owns it. If a dead writer owns it, stores that in the word. @seen: the word as
- * loaded.
+ * Returns 0 if no writer owns the lock. If a dead writer owns it, marks that in the word. @seen:
+ * the word as loaded.
  */
 static int free_of_writer(struct sg_sem_want *w, u64 *seen)
 {
@@ -87,7 +89,7 @@ static int free_of_writer(struct sg_sem_want *w, u64 *seen)
 	return SG_SEM_CHANGED;
 }
 
-/* Other callers had to wait during this caller's turn; the turn ends here. */
+/* Ends this caller's turn, during which other callers had to wait. */
 static void end_turn(struct sg_sem_want *w, u64 word)
 {
 	if (word & SG_SEMW_ASKED)
@@ -104,10 +106,10 @@ static int look_read(struct sg_sem_want *w)
 		return err;
 	if (!sg_sem_may_take(w, word))
 		return sg_sem_not_yet(w, word);
-	sg_add64(cell, 1);	/* includes a full fence: then look for a writer */
+	sg_add64(cell, 1);	/* includes a full fence: the check for a writer follows */
 	now = sg_load64_acquire(sg_sem_word(w->vol, w->sem));
 	if (now & SG_SEMW_OWNER || (now & SG_SEMW_ASKED && !sg_sem_may_take(w, now))) {
-		sg_sem_cell_less(cell, 1);	/* unless a reset has already done so */
+		sg_sem_cell_less(cell, 1);	/* unless a reset has already cleared the count */
 		/* the writer may have waited for this reader */
 		sg_sem_wake_all(w->vol, w->sem);
 		return SG_SEM_CHANGED;
@@ -126,7 +128,7 @@ int sg_sem_read_lock(struct sg_vol *vol, struct sg_sem *sem, struct sg_sem_calle
 	if (!sg_sem_usable(vol, sem))
 		return -EIO;
 	w.arg = sem->cell;
-	/* a process that counted itself before it saw the writer has made the writer wait */
+	/* a process that counted itself before it saw the writer may have made the writer wait */
 	if (sem->cell >= SG_SEM_CELL_FIRST && sg_load64(sg_sem_word(vol, sem)) & SG_SEMW_OWNER)
 		sg_sem_wake_all(vol, sem);
 	err = sg_sem_wait_for(&w, until);
@@ -135,7 +137,7 @@ int sg_sem_read_lock(struct sg_vol *vol, struct sg_sem *sem, struct sg_sem_calle
 	return err;
 }
 
-/* The engine does not know the counts in a process's own cell. */
+/* Subtracts a reader of this opener; the engine has no count for the cell of a process. */
 int sg_sem_read_unlock(struct sg_vol *vol, struct sg_sem *sem)
 {
 	u64 reads;
@@ -182,7 +184,9 @@ static int look_drained(struct sg_sem_want *w)
 	u64 word = sg_load64_acquire(sg_sem_word(w->vol, w->sem));
 
 	if ((word & SG_SEMW_OWNER) != w->c->me)
-		/* a wild store, or a forced reset: this caller does not own it any more */
+		/*
+		 * after a wild store, or a forced reset: this caller does not own the lock any more
+		 */
 		return -EPERM;
 	if (!has_readers(w->vol, w->sem))
 		return word & SG_SEMW_DIED ? -EOWNERDEAD : 0;
@@ -198,7 +202,8 @@ int sg_sem_drain(struct sg_vol *vol, const struct sg_sem *sem, struct sg_sem_cal
 
 	if (sem->type != SG_SEM_RWLOCK)
 		return -EINVAL;
-	w.takes = false;	/* this caller owns the word: no other caller's turn matters */
+	/* this caller owns the word, so turns of other callers do not matter */
+	w.takes = false;
 	err = sg_sem_wait_for(&w, until);
 	if (err && err != -EOWNERDEAD && err != -EPERM)
 		sg_sem_write_unlock(vol, sem, c);
@@ -217,7 +222,10 @@ int sg_sem_write_lock(struct sg_vol *vol, const struct sg_sem *sem, struct sg_se
 	return err && err != -EOWNERDEAD ? err : sg_sem_drain(vol, sem, c, until);
 }
 
-/* The mark of a dead writer stays until another writer makes the object consistent. */
+/*
+ * Releases the word. The mark of a dead writer remains until another writer makes the object
+ * consistent.
+ */
 int sg_sem_write_unlock(struct sg_vol *vol, const struct sg_sem *sem,
 			const struct sg_sem_caller *c)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Objects: where they are, creation and removal.
+ * Objects: finding, creating and removing them.
  *
- * All of this happens under the lock of the system inode. Callers that lock and unlock objects do
- * not need it: they have the object open, and an open object does not move. An object is created
- * and removed in one transaction, with its pages (D8).
+ * These functions need the lock of the system inode. Callers that lock and unlock objects do not
+ * need that lock: they have the object open, and an open object does not move. One transaction
+ * creates or removes an object with its pages (D8).
  */
 #include "sem/sem.h"
 
@@ -79,7 +79,7 @@ static int search_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *ctx
 	return 0;
 }
 
-/* Finds the name; also a place where it could be: an unused record, or else a missing page. */
+/* Finds the name, and a possible place for it: an unused record, otherwise a missing page. */
 static int search(struct sg_vol *vol, struct sg_sem_search *q)
 {
 	u64 page = sg_sem_chain(q->hash), hole = 0;
@@ -128,7 +128,7 @@ void sg_sem_end(struct sg_vol *vol)
 
 /* --- remove ----------------------------------------------------------------------------------- */
 
-/* @tx: a transaction that has just begun. */
+/* Removes an object. @tx: a transaction that has just begun. */
 static struct sg_tx *of_file(struct sg_tx *tx)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -188,7 +188,7 @@ static int destroy_in(struct sg_tx *tx, const struct sg_sem_spot *s)
 	return sg_sem_tx_commit(tx);
 }
 
-/* The name goes, or comes. */
+/* Removes an object's name, or makes it valid, by the flag SG_SEM_REMOVED. */
 static int sem_table_hide(struct sg_vol *vol, const struct sg_sem_spot *s, bool hide, bool try)
 {
 	u64 head = sg_get(vol, SG_SEM_FIELD(s, head)), flag = (u64)SG_SEM_REMOVED << 16;
@@ -201,8 +201,8 @@ static int sem_table_hide(struct sg_vol *vol, const struct sg_sem_spot *s, bool 
 }
 
 /*
- * A ring's data needs more than one transaction. The name goes first: a crash in between leaves an
- * object that is over.
+ * Removes a ring, whose data needs more than one transaction. The name is removed first, so after a
+ * crash in between the object is one that no system needs.
  */
 static int destroy(struct sg_vol *vol, const struct sg_sem_spot *s, bool try)
 {
@@ -269,7 +269,10 @@ static int fresh_page(struct sg_tx *tx, u64 page, u64 *off)
 	return sg_table_add(tx, &file, page, *off, 1);
 }
 
-/* Damage may have left a page there without an object: it is used, since nothing reads it. */
+/*
+ * Makes an object's page. Damage may have left a page there without an object, which is reused,
+ * since no system reads it.
+ */
 static int empty_page(struct sg_tx *tx, u64 page, u64 *off)
 {
 	int err;
@@ -321,7 +324,7 @@ static void put_record(const struct made *m, const struct sg_sem_search *q,
 	if (!sg_sem_has_words(new->type, new->flags))
 		sem_table_put(m, SG_SEM_FIELD(&m->s, words.word),
 			      sg_sem_first_word(new->type, new->initial));
-	flags |= new->type == SG_SEM_RING ? SG_SEM_REMOVED : 0;	/* until it has its data */
+	flags |= new->type == SG_SEM_RING ? SG_SEM_REMOVED : 0;	/* until the ring has its data */
 	sem_table_put(m, SG_SEM_FIELD(&m->s, head),
 		      SG_SEM_HEAD(new->type, new->life, flags, serial));
 }
@@ -344,7 +347,8 @@ static int make_data(struct sg_vol *vol, const struct sg_sem_spot *s, u64 size)
 
 	if (!err)
 		return sem_table_hide(vol, s, false, false);
-	sg_sem_destroy(vol, s);	/* if that fails, the next system that meets it tries again */
+	/* if the removal fails, the next system that finds the object tries again */
+	sg_sem_destroy(vol, s);
 	return err;
 }
 

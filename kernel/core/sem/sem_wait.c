@@ -1,39 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waiting and waking, for all types. docs/semaphores.md.
+ * Waiting and waking, for all types (docs/semaphores.md).
  *
- * Systems share one bit per system that has sleepers; the order of its sleepers is in that system's
- * own memory. So a dead waiter leaves at most a bit. The bit does not count once its system is not
- * live.
+ * The volume has only one bit for each system that has sleepers; the order of these is in that
+ * system's own memory. So a dead waiter leaves at most a bit, which does not count when its system
+ * is not live.
  *
  * A waiter sets the bit, then sets the flag in the word, by compare-and-swap with the value that it
- * has seen, then sleeps. A giver that finds no flag need not ring: at that moment no thread sleeps.
- * Otherwise its kernel gives back. It keeps the flag if there are bits, stores the word, and looks
- * at the bits again. Waiter and giver both have a locked instruction in between. So a waiter that
- * came in between has seen the word free, or its bit is seen. It may have gone to sleep because of
- * the old flag. So the giver sets the flag again, then rings. A ring is a store that the other
- * system loads when it looks, or after a doorbell interrupt. If a ring is lost, each waiter looks
- * itself every LOOK_NS.
+ * has seen, then sleeps. A giver is a caller that releases an object. If it finds no flag, no
+ * thread sleeps, so it need not ring. Otherwise its kernel releases the object. It keeps the flag
+ * if there are bits, stores the word, and loads the bits again. Waiter and giver both execute a
+ * locked instruction in between. So either a late waiter sees the free word, or the giver sees the
+ * waiter's bit. That waiter may already sleep because of the old flag, so the giver sets the flag
+ * again, then rings. To ring is to store into the other system's bell, which that system loads
+ * regularly, or after a doorbell interrupt. If a ring is lost, each waiter still checks every
+ * LOOK_NS.
  *
- * Any caller may take what was given back. A waiter that has waited for ASK_NS sets ASKED in the
- * word. Then only the system whose turn it is may take it, and in that system the first waiter. A
- * system that does not come within PATIENCE_NS loses its turn.
+ * Any caller may take a released object. A waiter that has waited for ASK_NS sets ASKED in the
+ * word. Then only the system that has the turn may take the object, and in that system only the
+ * first waiter. A system that does not take it within PATIENCE_NS loses its turn.
  */
 #include "sem/sem.h"
 
 #define SPINS_MIN	16
 #define SPINS_MAX	512
-#define LONG_NS		300000ULL	/* about the cost of a sleep and its end between systems */
-#define LONG_TURNS	30000		/* the same in turns, if the clock does not move */
-/* one in so many waits for which a short spin was not enough */
+/* about the time of a sleep and a wake-up between systems */
+#define LONG_NS		300000ULL
+/* SPIN_NS as a number of turns, if the clock does not move */
+#define LONG_TURNS	30000
+/* a long spin in one of this many waits for which a short spin was not enough */
 #define LONG_EACH	8
 #define ASK_NS		5000000ULL
 #define PATIENCE_NS	10000000ULL
-#define LOOK_NS		20000000ULL	/* between looks of a waiter, if a thread polls the bell */
+#define LOOK_NS		20000000ULL	/* between checks of a waiter, if a thread polls the bell */
 #define NAP_MIN_NS	50000ULL	/* if no thread polls: an eighth of the wait */
 #define NAP_MAX_NS	2000000ULL
 #define POLL_IDLE_NS	1000000000ULL
-/* changes of a word in a row, after which the caller sleeps anyway */
+/* number of consecutive changes of a word after which the caller sleeps anyway */
 #define MISSES		100
 
 struct sg_sems *sg_sems_make(void)
@@ -77,7 +80,7 @@ void sg_sems_free(struct sg_vol *vol)
 
 /* --- waiters of this system ------------------------------------------------------------------- */
 
-/* @spin is held. The first caller of this system that waits for it. */
+/* Returns the first caller of this system that waits for the object. @spin is held. */
 static struct sg_sem_caller *first_for(const struct sg_sems *s, u64 waits)
 {
 	struct sg_sem_caller *c = s->first;
@@ -88,7 +91,8 @@ static struct sg_sem_caller *first_for(const struct sg_sems *s, u64 waits)
 }
 
 /*
- * Inserts behind the last waiter for the same object; an urgent caller behind the last urgent one.
+ * Inserts a caller after the last waiter for the same object; an urgent caller after the last
+ * urgent one.
  */
 static void insert(struct sg_sems *s, struct sg_sem_caller *c)
 {
@@ -135,8 +139,8 @@ static bool others_have(const struct sg_sem_want *w)
 }
 
 /*
- * Only a system that has the object open rings. While no other system has, no thread polls for
- * rings.
+ * Counts a waiter whose object another system has open. Only a system with the object open rings.
+ * If there is no such waiter, no thread polls the bell.
  */
 void sg_sem_note_others(struct sg_sem_want *w, bool waits)
 {
@@ -182,8 +186,8 @@ void sg_sem_leave(struct sg_sem_want *w)
 /* --- turns ------------------------------------------------------------------------------------ */
 
 /*
- * A thread sleeps there: a bit counts while its slot is LIVE, otherwise it is cleared. If the
- * slot's next owner also waits, it sets the bit again at its next look.
+ * Reports whether a thread of that slot sleeps: a bit counts while its slot is LIVE, otherwise it
+ * is cleared. If the slot's next owner also waits, it sets the bit again at its next check.
  */
 static bool sleeps(const struct sg_vol *vol, struct sg_sem_waits *r, unsigned int slot)
 {
@@ -196,7 +200,7 @@ static bool sleeps(const struct sg_vol *vol, struct sg_sem_waits *r, unsigned in
 	return false;
 }
 
-/* The next system with sleepers, behind the one that had its turn last; or -1. */
+/* Returns the next system with sleepers, after the one that had the last turn; or -1. */
 static int next_in_turn(const struct sg_vol *vol, const struct sg_sem *sem)
 {
 	struct sg_sem_waits *r = sg_sem_waits(vol, sem);
@@ -208,7 +212,10 @@ static int next_in_turn(const struct sg_vol *vol, const struct sg_sem *sem)
 	return -1;
 }
 
-/* Another system does not take its turn: it is paused, or has no waiter left. */
+/*
+ * Ends the turn of another system that does not take it, because it is paused, or has no waiter
+ * left.
+ */
 static bool skip_turn(struct sg_sem_want *w, u64 word, unsigned int whose)
 {
 	u64 now = sg_ticks();
@@ -216,13 +223,13 @@ static bool skip_turn(struct sg_sem_want *w, u64 word, unsigned int whose)
 	if (!w->free_since || w->free_word != word) {
 		w->free_since = now;
 		w->free_word = word;
-		/* it may not know of its turn yet */
+		/* that system may not have seen its turn yet */
 		sg_sem_wake_slot(w->vol, w->sem, whose);
 		return false;
 	}
 	if (now - w->free_since < PATIENCE_NS)
 		return false;
-	/* a waiter there sets the bit again at its next look */
+	/* a waiter there sets the bit again at its next check */
 	sg_and64(&sg_sem_waits(w->vol, w->sem)->waiters, ~(1ULL << whose));
 	w->free_since = 0;
 	return true;
@@ -248,7 +255,7 @@ bool sg_sem_may_take(struct sg_sem_want *w, u64 word)
 
 void sg_sem_taken(const struct sg_sem_want *w, u64 word)
 {
-	/* only in turn: a caller that takes it in between would move the turn */
+	/* only for a take in turn: other takes must not move the turn */
 	if (w->queued && word & SG_SEMW_ASKED)
 		sg_store64(&sg_sem_waits(w->vol, w->sem)->last, (u64)w->vol->slot);
 }
@@ -268,8 +275,8 @@ static void wake_here(struct sg_vol *vol, u64 waits, bool all)
 }
 
 /*
- * The bell does not name the object. So this wakes the first waiter of each object, or all waiters
- * where they wait together.
+ * Wakes the first waiter of each object, or all of them if they wait together, because the bell
+ * does not name the object.
  */
 static void wake_all_here(struct sg_vol *vol)
 {
@@ -367,8 +374,9 @@ void sg_sem_rung(struct sg_vol *vol)
 }
 
 /*
- * Often during a fast exchange, then less: a thousand looks a second cost one per cent of a
- * processor. For a caller that has waited for seconds, some milliseconds more do not matter.
+ * Returns the time between checks of the bell: short during a fast exchange, later longer. A
+ * thousand checks a second cost one per cent of a processor. For a caller that has waited for
+ * seconds, some milliseconds more do not matter.
  */
 static u64 poll_nap(const struct sg_sems *s)
 {
@@ -381,7 +389,7 @@ static u64 poll_nap(const struct sg_sems *s)
 	return quiet < 2000000000ULL ? 1000000 : 4000000;
 }
 
-/* A watch has no thread that could look every LOOK_NS, as other waiters do. */
+/* Rings watches, which have no thread that checks every LOOK_NS, as other waiters have. */
 static void wake_watches(struct sg_vol *vol)
 {
 	struct sg_sems *s = vol->sems;
@@ -429,7 +437,7 @@ int sg_sem_not_yet(struct sg_sem_want *w, u64 word)
 	if (!w->queued || !sg_is_ours(w->vol))
 		return -EAGAIN;
 	if (!(sg_load64(&r->waiters) & bit))
-		/* another system has cleared it, because this one did not come */
+		/* another system has cleared the bit, because this one did not take its turn */
 		sg_or64(&r->waiters, bit);
 	if (w->takes && (w->c->urgent || sg_ticks() - w->since > ASK_NS))
 		say |= SG_SEMW_ASKED;
@@ -448,7 +456,7 @@ static int sem_wait_look(struct sg_sem_want *w)
 	return err == SG_SEM_CHANGED ? -EAGAIN : err;
 }
 
-/* As long as it was successful lately. */
+/* Returns how long to spin: as long as was successful recently. */
 static int spin(struct sg_sem_want *w)
 {
 	struct sg_sems *s = w->vol->sems;
@@ -465,9 +473,9 @@ static int spin(struct sg_sem_want *w)
 }
 
 /*
- * May another system give it soon, to any caller that looks? A thread does not spin for an owner in
- * this system, because the owner may need this processor. With turns only queued callers get
- * the object.
+ * Reports whether another system may soon release the object to any caller that checks. A thread
+ * does not spin for an owner in this system, because the owner may need this processor. With turns
+ * only queued callers get the object.
  */
 static bool may_come(const struct sg_sem_want *w)
 {
@@ -479,9 +487,9 @@ static bool may_come(const struct sg_sem_want *w)
 }
 
 /*
- * Spins longer for an object that other systems give, as long as such spins succeeded lately.
- * Sleepers answer late, so two systems that hand an object to each other would both keep sleeping.
- * A long spin now and then, even in vain, brings them back to spinning.
+ * Spins longer for an object that other systems release, if such spins succeeded recently. Sleepers
+ * react late, so two systems that pass an object to each other could both keep sleeping. A long
+ * spin now and then, even in vain, makes both spin again.
  */
 static int spin_long(struct sg_sem_want *w, u64 until)
 {
@@ -494,7 +502,7 @@ static int spin_long(struct sg_sem_want *w, u64 until)
 		ns = LONG_NS;
 	for (turn = 0; turn < LONG_TURNS && err == -EAGAIN && took < ns; turn++) {
 		if (begun + took >= until || !may_come(w))
-			return err;	/* says nothing about how long it takes */
+			return err;	/* such a wait does not show how long other waits take */
 		if (sg_wanted())
 			sg_yield();
 		sg_relax();
@@ -519,7 +527,7 @@ static u64 nap(const struct sg_sem_want *w, u64 now)
 	return SG_MIN(ns, w->until - now);
 }
 
-/* 0: continue. */
+/* Makes one turn of a wait. 0: continue. */
 static int sem_wait_is_over(const struct sg_sem_want *w, u64 now)
 {
 	if (sg_is_silenced(w->vol))
@@ -529,7 +537,7 @@ static int sem_wait_is_over(const struct sg_sem_want *w, u64 now)
 	return now >= w->until ? -ETIMEDOUT : 0;
 }
 
-/* This caller may have used up a ring that another waiter needs: passes it on. */
+/* Wakes the next waiter, because this caller may have consumed a ring for it. */
 static void pass_on(const struct sg_sem_want *w, int err)
 {
 	u64 word;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Waiting for a ring without a thread: poll(). A watch is in this system's list of waiters, as a
- * caller is, from a look that found nothing until one that finds something. Givers ring its bell,
- * and the thread that polls the bells rings it, too, every 20 ms: a watch cannot look by itself.
+ * caller is, from a check that found nothing until a check that finds a record or room. Givers ring
+ * its bell. The thread that polls the bells also rings it every 20 ms, because a watch cannot check
+ * by itself.
  *
- * An edge-triggered poller takes what there is without a look, and sleeps until the next ring. So
- * its watch stays in the list, whatever a look finds.
+ * An edge-triggered poller takes all records without a check, and sleeps until the next ring. So
+ * its watch remains in the list after any check.
  *
- * As for all waiters the order is: queue, set the flag in the word, look. A giver stores first, and
- * then looks at the flag.
+ * The order is that of all waiters: queue, set the flag in the word, check. A giver stores first,
+ * and then loads the flag.
  */
 #include "sem/sem.h"
 
-#define LOOKS	100	/* while the tail moves, and yet there is no record */
+#define LOOKS	100	/* while the tail moves, but there is no record */
 
 void sg_sem_watch_begin(struct sg_sem_watch *w, const struct sg_sem *ring, bool room)
 {
@@ -41,7 +42,10 @@ static void watch_disarm(struct sg_vol *vol, struct sg_sem_watch *w)
 	w->armed = w->others = false;
 }
 
-/* Others may sleep for this watch: no giver rings for them any more, so they look again. */
+/*
+ * Wakes waiters that may sleep because of this watch: no giver rings for them any more, so they
+ * must check again.
+ */
 static void watch_dismiss(struct sg_vol *vol, struct sg_sem_watch *w)
 {
 	if (!w->armed)
@@ -56,7 +60,10 @@ static bool watch_is_ready(const struct sg_vol *vol, const struct sg_sem_watch *
 			 sg_sem_ring_has_record(vol, &w->ring);
 }
 
-/* From now on givers ring: receivers only if a sender has asked for room. False: look again. */
+/*
+ * Makes givers ring from now on; receivers ring only if a sender has requested room. False: check
+ * again.
+ */
 static bool watch_set_flag(struct sg_sem_want *want, bool room)
 {
 	u64 *at = sg_sem_word(want->vol, want->sem), word = sg_load64_acquire(at);
@@ -73,9 +80,10 @@ static void watch_arm(struct sg_vol *vol, struct sg_sem_watch *w)
 	if (!w->armed) {
 		sg_sem_queue(&want);
 		if (sg_add64(&vol->sems->watches, 1) == 0)
-			sg_bell_ring(&vol->sems->poller);	/* it may sleep for longer */
+			/* that thread may sleep for longer */
+			sg_bell_ring(&vol->sems->poller);
 	}
-	/* another system has cleared the bit if this one did not answer in time */
+	/* another system has cleared the bit if this one did not take its turn in time */
 	sg_or64(&sg_sem_waits(vol, &w->part)->waiters, 1ULL << vol->slot);
 	sg_sem_note_others(&want, true);
 	w->armed = true;

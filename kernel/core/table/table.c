@@ -113,8 +113,8 @@ u64 sg_root(const struct sg_vol *vol, const struct sg_iref *ref)
 
 /**
  * struct spot - the entry of one page in a table.
- * @entry: address of the entry; @e: the value loaded from that address, a leaf or 0. @shift: 9 *
- * (level - 1). @after: number of entries after it in the same table.
+ * @entry: address of the entry; @e: the value loaded from that address, a leaf or 0.
+ * @shift: 9 * (level - 1). @after: number of entries after it in the same table.
  */
 struct spot {
 	const u64 *entry;

@@ -48,8 +48,9 @@ void sg_count_cut(struct sg_tx *tx, const struct sg_iref *ref)
 
 /**
  * struct cut - a cut in progress.
- * @page: the cut is complete up to this page. @end: the first page that remains. @run, @run_pages:
- * contiguous pages that have been cut but not yet deferred. @looks: number of entries read.
+ * @page: the cut is complete up to this page. @end: the first page that remains.
+ * @run, @run_pages: contiguous pages that have been cut but not yet deferred.
+ * @looks: number of entries read.
  */
 struct cut {
 	struct sg_tx *tx;

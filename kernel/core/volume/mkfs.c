@@ -23,7 +23,9 @@ static void mark_used(struct sg_vol *vol, u64 first, u64 pages)
 	}
 }
 
-/* The root directory is inode 1 in the inode file's first page; the other records are free. */
+/*
+ * Makes the root directory: inode 1 in the inode file's first page, whose other records are free.
+ */
 static void make_inodes(struct sg_vol *vol, const struct sg_format_opts *opts)
 {
 	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
@@ -65,7 +67,7 @@ int sg_refuse_base(u64 size, u64 phys, char why_text[200])
 	return -EINVAL;
 }
 
-/* Says which value is invalid. */
+/* Writes into @why which value is invalid. */
 static int refuse_geometry(const struct sg_super *sb, char why_text[200])
 {
 	u64 room = sb->chunk_cap * SG_CHUNK;
@@ -142,8 +144,8 @@ int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super 
 }
 
 /*
- * The parts of the metadata that are read: all except the chunk table's room for growth, which is
- * by far the largest. Growth makes the entries there (volume_grow.c).
+ * Calls @f for the parts of the metadata that are read: all except the chunk table's room for
+ * growth, which is the largest part. Growth initialises the entries there (volume_grow.c).
  */
 static void for_made_parts(struct sg_vol *vol, void (*f)(void *p, size_t len))
 {
@@ -159,12 +161,16 @@ static void mkfs_write_back(void *p, size_t len)
 	sg_wb(p, len);
 }
 
-/* No old superblock may outlive a half-made volume, and the new ones are stored last. */
+/*
+ * Clears old superblocks: none may remain valid if the call is interrupted. The new ones are stored
+ * last.
+ */
 static void make_volume(struct sg_vol *vol, const struct sg_format_opts *opts)
 {
 	u64 meta = vol->sb.data_off / SG_PAGE;
 
-	sg_os_zero(vol->base + SG_HOT_OFF, SG_PAGE);	/* it may name a backup superblock */
+	/* an old superblock may name the place of a backup */
+	sg_os_zero(vol->base + SG_HOT_OFF, SG_PAGE);
 	sg_wb(vol->base + SG_HOT_OFF, SG_PAGE);
 	sg_fence();
 	sg_os_zero(vol->base, SG_PAGE);
@@ -187,7 +193,8 @@ static void make_volume(struct sg_vol *vol, const struct sg_format_opts *opts)
 
 int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why_text[200])
 {
-	struct sg_vol *vol = sg_alloc(sizeof(*vol));	/* too large for a kernel's stack */
+	/* allocated, because it is too large for a kernel's stack */
+	struct sg_vol *vol = sg_alloc(sizeof(*vol));
 	int err;
 
 	if (!vol) {
@@ -207,7 +214,10 @@ int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why_
 	return err;
 }
 
-/* At any time one of the two copies is whole, with the old UUID or with the new one. */
+/*
+ * Stores both superblocks. One of them is complete at any time, with the old UUID or with the new
+ * one.
+ */
 static int write_named(struct sg_vol *vol, struct sg_super *sb, const char *label,
 		       char why_text[200])
 {
@@ -229,7 +239,8 @@ int sg_renew(struct sg_vol *vol, const char *label, char why_text[200])
 	struct sg_super sb = vol->sb;
 
 	sg_make_uuid(sb.uuid);
-	sb.created = sg_now();	/* newer than a leftover of the other volume, see find_backup() */
+	/* a higher generation than an old superblock of the other volume, see find_backup() */
+	sb.created = sg_now();
 	return write_named(vol, &sb, label, why_text);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Opening a volume: finds out what is stored there, and whether this software can use it. */
+/* Opening a volume: checks for a volume in the memory, and whether this software can use it. */
 #include "internal.h"
 
 const struct sg_upcalls sg_upcalls = {
@@ -74,7 +74,8 @@ static int open_any(struct sg_vol *vol, void *base, u64 size, bool read_only, vo
 	if (!probe.stargate)
 		return why(vol, -EINVAL,
 			   "no StargateFS here: check the device, or make one with mkfs.stargatefs");
-	if (found != size)	/* it may belong to an older volume: a person has to decide that */
+	/* the backup may belong to an older volume, so a person must decide */
+	if (found != size)
 		return why(vol, -EUCLEAN,
 			   "the first superblock is damaged: fsck.stargatefs -y can repair it");
 	if (!probe.valid)

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Relocation: moves a volume to another base, and rewrites every physical address in it.
- * docs/relocation.md says where these are, and what a crash at each store leaves.
+ * docs/relocation.md lists their places, and the state after a crash at each store.
  *
- * The superblock says that the volume moves, and its new base. A mark in each entry says to which
- * of the two bases its address is relative. So it does not matter which stores survived a crash,
- * nor whether the two ranges overlap: the next relocation does the rest. There are no transactions.
+ * The superblock records that the volume moves, and the new base. A mark in each entry shows to
+ * which of the two bases its address is relative. So any stores may survive a crash, and the two
+ * ranges may overlap: the next relocation does the rest. Relocation uses no transactions.
  */
 #include "internal.h"
 
 enum step {
-	LOOK,	/* stores nothing: is there anything that cannot be moved? */
+	LOOK,	/* stores nothing; checks that everything can be moved */
 	MOVE,	/* each entry gets its new address, and the mark */
-	SETTLE,	/* all are relative to the new base: removes the marks */
+	SETTLE,	/* all entries are relative to the new base: removes the marks */
 };
 
 static const char *const phase[] = { "looking", "moving", "settling" };
 
-/* Notes for this many pages are one allocation: a kernel cannot allocate 2 GiB at once. */
+/* Bits for this many pages are one allocation: a kernel cannot allocate 2 GiB in one piece. */
 #define PIECE_SHIFT	30
 #define PIECES		((unsigned int)(SG_VOLUME_MAX >> SG_PAGE_SHIFT >> PIECE_SHIFT))
 
 /**
  * struct move - a volume being moved.
- * @to: the new base, for the first look.
- * @seen: a bit per page: a table or a page of records that this step has met; so circles end.
- *   Covers all pages that an entry may name, once this system has exclusive access: the size is
- *   fixed then (hold()).
- * @damage: that this step has met. One line of log is enough.
+ * @to: the new base, for the first check.
+ * @seen: one bit for each table or page of records that this step has found, so that circles end.
+ *   It covers all pages that an entry may name; the size is fixed when this system has exclusive
+ *   access (hold()).
+ * @damage: this step has found damage, which is logged once.
  * @err: ends the step.
  */
 struct move {
@@ -43,7 +43,8 @@ struct move {
 
 /**
  * struct tree - the owner of the table being walked.
- * @records: the inode file: its pages contain further root words.
+ * @records: the inode file: the tree is that of the inode file, whose pages contain further root
+ * words.
  */
 struct tree {
 	u64 ino;
@@ -53,8 +54,9 @@ struct tree {
 /* --- one entry -------------------------------------------------------------------------------- */
 
 /*
- * Ends the relocation before anything is stored. A relocation that has begun saw no damage, so it
- * came later. It stays for fsck, which cannot run before the move is complete.
+ * Handles damage: it ends the relocation before anything is stored. If a relocation has begun,
+ * there was no damage before, so this damage is new. It remains for fsck, which cannot run before
+ * the move is complete.
  */
 static void damaged(struct move *m, u64 ino, u64 off, const char *what)
 {
@@ -78,7 +80,7 @@ static bool met_before(struct move *m, u64 off)
 	return was;
 }
 
-/* Bytes of one allocation. */
+/* Returns the bytes of one allocation. */
 static u64 piece_bytes(const struct move *m, unsigned int i)
 {
 	u64 first = (u64)i << PIECE_SHIFT, all = 1ULL << PIECE_SHIFT;
@@ -107,7 +109,7 @@ static void forget_seen(struct move *m)
 		sg_free(m->seen[i]);
 }
 
-/* The entry as if relative to sb.phys, so that the ordinary checks apply. */
+/* Returns the entry as if it were relative to sb.phys, so that the ordinary checks apply. */
 static u64 plain(const struct move *m, u64 e)
 {
 	const struct sg_super *sb = &m->vol->sb;
@@ -118,9 +120,10 @@ static u64 plain(const struct move *m, u64 e)
 }
 
 /*
- * A system that was fenced, and continues, may find entries that other systems have changed since.
- * If it was live after it loaded the entry, the entry agrees with its copy of the superblock. The
- * store is a compare-and-swap. So no outdated value is stored, whenever this system was stopped.
+ * Stores an entry. If this system was fenced and continues, other systems may have changed entries
+ * since. If it was live after it loaded the entry, the entry agrees with its copy of the
+ * superblock. The store is a compare-and-swap, so no outdated value is stored, whenever this system
+ * was stopped.
  */
 static void rewrite(struct move *m, u64 at, u64 e, u64 is)
 {
@@ -136,7 +139,7 @@ static void rewrite(struct move *m, u64 at, u64 e, u64 is)
 		m->err = sg_is_ours(m->vol) ? -EIO : sg_declared_dead(m->vol);
 }
 
-/* A leaf of 1 GiB can only move by a multiple of 1 GiB. */
+/* Checks that large leaves can move: a leaf of 1 GiB can only move by a multiple of 1 GiB. */
 static void look_at_leaf(struct move *m, unsigned int level)
 {
 	u64 bytes = sg_level_pages(level) << SG_PAGE_SHIFT, by = m->to - m->vol->sb.phys;
@@ -149,7 +152,10 @@ static void look_at_leaf(struct move *m, unsigned int level)
 	m->err = -EINVAL;
 }
 
-/* A killed relocation may leave the volume half moved, as a crash does: the next one continues. */
+/*
+ * Ends a relocation that is being killed. The move may then be incomplete, as after a crash; the
+ * next relocation continues it.
+ */
 static void rest(struct move *m)
 {
 	sg_beat(m->vol);
@@ -187,7 +193,7 @@ static void relocate_walk_entry(struct move *m, const struct tree *t, u64 at, un
 	}
 }
 
-/* A page that has been walked, with all that it leads to: its entries may have been rewritten. */
+/* Reports a page that has been walked with all its targets: its entries may have been rewritten. */
 static void page_done(struct move *m, u64 off)
 {
 	const struct sg_relocate_opts *o = m->opts;
@@ -239,7 +245,10 @@ static void walk_root(struct move *m, const struct tree *t, u64 at)
 
 /* --- roots ------------------------------------------------------------------------------------ */
 
-/* A record of no known type may be a file that has lost its type: fsck finds it in its name. */
+/*
+ * Handles an inode record. A record without a valid type may be a file that has lost its type: fsck
+ * restores the type from its name.
+ */
 static bool has_table(struct move *m, u64 ino, u64 off)
 {
 	u64 mode = sg_get(m->vol, off + offsetof(struct sg_inode, mode));
@@ -285,7 +294,7 @@ static void walk_records(struct move *m, u64 page, u64 off, u64 pages)
 			damaged(m, ino, off, "page of inodes used twice");
 			return;
 		}
-		if (!sg_is_lost(m->vol, off))	/* otherwise its root words cannot be read */
+		if (!sg_is_lost(m->vol, off))	/* if not, its root words cannot be read */
 			walk_record_page(m, ino, off);
 		if (page & 63)
 			continue;
@@ -296,8 +305,7 @@ static void walk_records(struct move *m, u64 page, u64 off, u64 pages)
 }
 
 /*
- * Entries before a deferred free's first entry have been reclaimed: another owner may have them by
- * now.
+ * Entries before a deferred free's first entry have been reclaimed, and may now have another owner.
  */
 static void walk_ledger_page(struct move *m, u64 ledger)
 {
@@ -333,8 +341,8 @@ static void walk_ledger(struct move *m, u64 page)
 }
 
 /*
- * If a whole copy names another table, fsck has to judge. Relocation makes all copies again, from
- * the words in place, so these must be right.
+ * Checks the copies of root words. If a valid copy names another table, fsck must decide which is
+ * right. Relocation makes all copies again from the words in place, so these must be right.
  */
 static void look_at_copy(struct move *m, unsigned int which)
 {
@@ -348,14 +356,14 @@ static void look_at_copy(struct move *m, unsigned int which)
 		damaged(m, 0, SG_IOFF(&sys, table), "root of a system inode");
 }
 
-/* All stores of a step are durable before the next step begins. */
+/* Ends a step: makes all its stores durable before the next step begins. */
 static int flush(const struct move *m)
 {
 	sg_fence();
 	return m->opts->flush ? m->opts->flush(m->opts->ctx) : 0;
 }
 
-/* One pass over everything that contains physical addresses. */
+/* Makes one pass over everything that contains physical addresses. */
 static int walk_all(struct move *m, enum step step)
 {
 	unsigned int i;
@@ -395,7 +403,8 @@ static int say(struct move *m, bool moving, u64 phys, u64 to)
 }
 
 /*
- * The superblock says that the volume moves. All that follows may have been done before, in part.
+ * Executes the steps after the superblock records the move. An earlier relocation may have done a
+ * part of them.
  */
 static int relocate_finish(struct move *m)
 {
@@ -432,10 +441,10 @@ static int relocate_move(struct move *m, u64 to)
 /* --- exclusive access ------------------------------------------------------------------------- */
 
 /*
- * Committed records of dead systems are replayed before any address changes, because they are
- * relative to the old base. Such records may lie in a part that the volume has just got, or was
- * getting. So the size is followed until the last dead slot is recovered. That size is moved: a
- * superblock left at a later end would have the old base.
+ * Recovers dead systems before any address changes, because their committed records are relative to
+ * the old base. Such records may lie in a part that growth has just added, or was adding. So the
+ * size is read again until the last dead slot is recovered. The volume is moved with that size:
+ * otherwise a backup superblock at a later end would have the old base.
  */
 static int recover(struct move *m)
 {
@@ -451,7 +460,7 @@ static int recover(struct move *m)
 }
 
 /*
- * Takes a slot, but opens neither transactions nor ledger: nothing is reclaimed or settled
+ * Takes a slot, but opens neither transactions nor ledger, so nothing is reclaimed or settled
  * meanwhile.
  */
 static int hold(struct move *m)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Holdings of each system, and the deferred frees that it holds up: for programs that only look
- * (stargatectl systems). Takes no lock and stores nothing, so the result is approximate on a volume
- * in use. The volume's size bounds all loops (D10).
+ * Open inodes and deferred frees of each system, and deferred frees that wait for it: for programs
+ * that only read (stargatectl systems). The code takes no lock and stores nothing, so the result is
+ * approximate on a volume in use. The volume's size bounds all loops (D10).
  */
 #include "internal.h"
 
-#define BUDGET	(1u << 20)	/* entries of tables to look at */
+#define BUDGET	(1u << 20)	/* limit of table entries to read */
 
 /**
  * struct count - a count in progress, and its result.
- * @budget: entries of cut-off tables that may still be looked at.
+ * @budget: number of entries of cut-off tables that may still be read.
  */
 struct count {
 	const struct sg_vol *vol;
@@ -19,7 +19,7 @@ struct count {
 	unsigned int budget;
 };
 
-/* Pages of a cut-off table, from entry @first on, with all below it. */
+/* Returns the pages of a cut-off table from entry @first on, with everything below it. */
 static u64 table_pages(struct count *c, u64 off, unsigned int level, unsigned int first)
 {
 	u64 pages = 1, sub;
@@ -28,7 +28,7 @@ static u64 table_pages(struct count *c, u64 off, unsigned int level, unsigned in
 	if (!sg_data_page(c->vol, off))
 		return 0;
 	for (i = first; i < SG_TABLE_ENTRIES && c->budget; i++) {
-		c->budget--;	/* before the tables below spend the rest */
+		c->budget--;	/* taken before the tables below use up the rest */
 		switch (sg_entry_kind(c->vol, sg_get(c->vol, off + 8 * i), level, &sub)) {
 		case SG_ENTRY_LEAF:
 			pages += 1ULL << 9 * (level - 1);
@@ -43,7 +43,10 @@ static u64 table_pages(struct count *c, u64 off, unsigned int level, unsigned in
 	return pages;
 }
 
-/* Pages of a deferred free, at least: of directories and attributes only the first. */
+/*
+ * Returns the minimal number of pages of a deferred free: for directories and attributes it counts
+ * only the first page.
+ */
 static u64 deferred_pages(struct count *c, u64 word)
 {
 	unsigned int kind = SG_LEDGER_KIND(word);
@@ -56,13 +59,16 @@ static u64 deferred_pages(struct count *c, u64 word)
 			   SG_LEDGER_COUNT(word));
 }
 
-/* The system is live, and has not acknowledged an epoch for which others wait. */
+/*
+ * Reports whether the system is live, and has not acknowledged an epoch for which other systems
+ * wait.
+ */
 static bool lags(const struct sg_slot *s, u64 epoch)
 {
 	return SG_SLOT_STATE(s->state) == SG_SLOT_LIVE && (s64)(epoch - s->epoch) > 0;
 }
 
-/* A deferred inode waits for its openers, not for an epoch. */
+/* Counts a deferred free; a deferred inode waits for its openers, not for an epoch. */
 static void count_deferred(struct count *c, u64 word, unsigned int slot)
 {
 	u64 epoch = sg_get(c->vol, SG_HOT(epoch)), pages;
@@ -109,7 +115,7 @@ static void count_all_deferred(const struct sg_vol *vol, struct sg_holding out[S
 	sg_free(c);
 }
 
-/* Reads a page of records at a time, with one walk for all of them. */
+/* Visits all inodes, one page of records at a time, with one walk for each page. */
 static void look_through(const struct sg_vol *vol,
 			 bool (*each)(void *ctx, const struct sg_opened *o), void *ctx)
 {
@@ -156,7 +162,7 @@ struct telling {
 	void *ctx;
 };
 
-/* A free record may have a bit that no system has withdrawn. */
+/* Skips free records, which may still have a bit that no system has cleared. */
 static bool slot_usage_tell(void *ctx, const struct sg_opened *o)
 {
 	const struct telling *t = ctx;

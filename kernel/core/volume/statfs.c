@@ -2,10 +2,15 @@
 /* Totals of a volume, and its health. */
 #include "internal.h"
 
-/* limit of the wait for other systems' acknowledgements, so that freed space counts as free */
+/*
+ * limit of the wait for acknowledgements of other systems, which make freed space reclaimable
+ */
 #define STATFS_WAIT_MS	200
 
-/* Deferred frees count as free space: reclaims them, and waits for a thread that already does. */
+/*
+ * Reclaims deferred frees, so that they count as free space; waits for a thread that already does
+ * so.
+ */
 static void reclaim_all(struct sg_vol *vol)
 {
 	u64 start;
@@ -30,13 +35,13 @@ int sg_statfs(struct sg_vol *vol, struct sg_statfs *out)
 		return -EIO;
 	sg_follow(vol);
 	reclaim_all(vol);
-	if (sg_has_stopped(vol))	/* reclaim may have taken long */
+	if (sg_has_stopped(vol))	/* the reclaim may have taken long */
 		return -EIO;
 	out->pages = sg_size(vol) / SG_PAGE - meta;
 	out->free_pages = SG_MIN(sg_free_pages(vol), out->pages);
 	out->free_pages -= SG_MIN(sg_bad_free(vol), out->free_pages);
 	out->used_inodes = sg_used_inodes(vol);
-	/* the existing records (number 0 is unused), and as many more as space allows */
+	/* existing records (number 0 is unused), plus as many as the free space allows */
 	out->inodes = SG_MAX(sg_get(vol, SG_HOT(inodes)) - 1, out->used_inodes) +
 		      out->free_pages * SG_INODES_PER_PAGE;
 	return 0;
