@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package annotation reads the annotation in which a user names a VM's claims (D11). The VM gets
-// these claims as memory. Webhook, hook and node plugin all read the annotation with this package.
+// the volumes of these claims as memory. The webhook, the hook and the node plugin all parse the
+// annotation with this package.
 package annotation
 
 import (
@@ -13,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Most is the largest number of volumes of one VM.
+// Most is the largest number of claims that one VM may name.
 const Most = 16
 
 const (
@@ -33,7 +34,7 @@ var name = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9
 // to the template of a VirtualMachine.
 func Annotation(driver string) string { return driver + "/volumes" }
 
-// Folder is the mount point of a claim in the launcher and in the hook.
+// Folder returns the mount point of a claim in the launcher and in the hook.
 func Folder(claim string) string { return path.Join("/var/run/stargate", claim) }
 
 // Parse reads the annotation's value: "pvc-a,pvc-b:ro".
@@ -64,8 +65,7 @@ func Parse(value string) ([]Claim, error) {
 	return all, nil
 }
 
-// Of returns the claims that an object's annotations name. It returns none if the annotation is
-// missing.
+// Of returns the claims that an object's annotations name, or nil if the annotation is missing.
 func Of(annotations map[string]string, driver string) ([]Claim, error) {
 	value, asked := annotations[Annotation(driver)]
 	if !asked {
@@ -79,7 +79,7 @@ func Of(annotations map[string]string, driver string) ([]Claim, error) {
 }
 
 // quoted returns s in quotes, shortened so that the error around it fits into an Event. The limit
-// applies to the quoted text, because quoting can make four bytes of one.
+// applies to the quoted text, because one quoted byte can take four bytes.
 func quoted(s string) string {
 	const most = 80
 	text, rest := strconv.Quote(s[:min(len(s), most)]), len(s) > most

@@ -54,8 +54,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Parse refuses a text with an error that fits into an Event, or returns claims that each have a
-// folder of their own. The claims, written as a text, are parsed to the same claims.
+// Parse refuses a text with an error that fits into an Event, or returns claims with different
+// folders. If these claims are written as a text, Parse returns the same claims again.
 func FuzzParse(f *testing.F) {
 	for _, value := range []string{"data,models:ro", "a:b:c,,", " a , b:rw", "..", "a/../b", "a\n", strings.Repeat("a,", 20), "\xff\x00", "a.b-c:ro,a"} {
 		f.Add(value)
@@ -87,7 +87,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The name of a claim keeps no more memory than its own text: a review may keep hundreds of names.
+// A claim's name does not keep the complete annotation in memory, because a review may keep
+// hundreds of names.
 func TestNamesStandAlone(t *testing.T) {
 	value := " data, models:ro"
 	all, err := Parse(value)

@@ -19,7 +19,7 @@ import (
 const seedDomain = `<domain type="kvm"><memory unit="GiB">1</memory><vcpu>2</vcpu><os><type arch="x86_64" machine="pc-q35-9.2">hvm</type></os>
 <cpu mode="host-passthrough"/><devices/></domain>`
 
-// laid returns a folder of claims with one claim, data.
+// laid returns a folder that holds one mounted claim, data.
 func laid(f *testing.F) string {
 	f.Helper()
 	dir := f.TempDir()
@@ -38,9 +38,9 @@ func laid(f *testing.F) string {
 	return dir
 }
 
-// Any request of KubeVirt 1.9 or 1.8 is answered with a domain or an error. The error has one line
-// and a code that KubeVirt shows to the user. The hook reads only the claims' own folders, and
-// stores nothing in them.
+// The hook answers any request of KubeVirt 1.9 or 1.8 with a domain or an error. The error has one
+// line, and a code with which KubeVirt shows it to the user. The hook reads only the folders of
+// claims, and stores nothing in them.
 func FuzzEnvelope(f *testing.F) {
 	dir := laid(f)
 	for _, vmi := range []string{
@@ -55,7 +55,7 @@ func FuzzEnvelope(f *testing.F) {
 			if in := filepath.Join(dir, claim); filepath.Dir(in) == dir {
 				return in
 			}
-			t.Errorf("claim %q is looked for elsewhere", claim)
+			t.Errorf("the hook searches for claim %q outside its folder", claim)
 			return filepath.Join(dir, "none")
 		}})
 		ctx := context.Background()

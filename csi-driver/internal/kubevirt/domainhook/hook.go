@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package domainhook answers KubeVirt when KubeVirt defines a VM's domain (D11). Up to KubeVirt 1.8
-// the hook is a sidecar, and serves each version of that API. From 1.9 on it is the domain hook of
-// a Plugin. This package decodes the calls; package domainxml changes the domain.
+// Package domainhook answers the call that KubeVirt makes when it defines a VM's domain (D11). Up
+// to KubeVirt 1.8 the hook is a sidecar, and serves each version of the sidecar API. From KubeVirt
+// 1.9 on, the hook can be the domain hook of a Plugin. This package decodes the calls; package
+// domainxml changes the domain.
 package domainhook
 
 import (
@@ -27,12 +28,12 @@ import (
 // Config configures one hook.
 type Config struct {
 	Driver string
-	// Folder returns the mount point of a claim: annotation.Folder, except in tests.
+	// Folder returns the mount point of a claim. It is annotation.Folder, except in tests.
 	Folder func(claim string) string
 	Host   domainxml.Host
 }
 
-// Hook serves one VM.
+// Hook answers KubeVirt's calls for one VM.
 type Hook struct{ config Config }
 
 // New returns a hook.
@@ -47,16 +48,17 @@ const (
 
 	boot = "Boot"
 
-	// Folder is KubeVirt's folder for the sockets of sidecars. Each sidecar sees its own part
-	// of it.
+	// Folder is KubeVirt's folder for the sockets of sidecars. KubeVirt mounts a separate part
+	// of it in each sidecar.
 	Folder = "/var/run/kubevirt-hooks"
 )
 
 var versions = []string{"v1alpha1", "v1alpha2", "v1alpha3"}
 
-// Socket returns said, or if said is a folder, the path of the driver's socket in it. The socket
-// has the driver's name, because sockets need different names, even in different parts of Folder.
-// KubeVirt finds only one socket of each name, and waits for the others in vain.
+// Socket returns said. If said is a folder, it returns the path of the driver's socket in that
+// folder. The socket has the driver's name, because all sockets need different names, even in
+// different parts of Folder. Of several sockets with one name, KubeVirt detects only one, and waits
+// for the rest until its timeout.
 func Socket(said, driver string) string {
 	if st, err := os.Stat(said); err == nil && st.IsDir() {
 		return filepath.Join(said, driver+".sock")
@@ -80,8 +82,8 @@ func (h *Hook) Register(s grpc.ServiceRegistrar) {
 	hookproto.Register(s, pluginService, map[string]hookproto.Call{"MutateDomain": h.mutateDomain})
 }
 
-// info subscribes to OnDefineDomain. KubeVirt calls hooks of a lower priority later. This hook has
-// the lowest, so no other hook changes the domain after it.
+// info subscribes the hook to OnDefineDomain. KubeVirt calls hooks of a lower priority later. This
+// hook has the lowest priority, so no other hook changes the domain after it.
 func (h *Hook) info(context.Context, hookproto.Message) (hookproto.Message, error) {
 	const name, hookPoints, version = 1, 3, 4
 	m := hookproto.Message{}.Add(name, []byte(hookName))
@@ -120,7 +122,8 @@ func (h *Hook) mutateDomain(ctx context.Context, request hookproto.Message) (hoo
 	return hookproto.Message{}.Add(result, out), nil
 }
 
-// unchangedISO returns the cloud-init data unchanged. v1alpha2 and v1alpha3 have this call.
+// unchangedISO returns the cloud-init data unchanged. The API has this call in v1alpha2 and
+// v1alpha3.
 func unchangedISO(_ context.Context, request hookproto.Message) (hookproto.Message, error) {
 	const noCloud, data = 1, 3
 	m := hookproto.Message{}
@@ -159,10 +162,10 @@ func (h *Hook) attach(ctx context.Context, xml, vmi []byte) ([]byte, error) {
 	logger := klog.FromContext(ctx)
 	out, names, err := h.define(xml, vmi)
 	if err != nil {
-		logger.Error(nil, "The VM does not get its volumes", "why", err.Error())
+		logger.Error(nil, "The hook has not added the volumes to the VM", "why", err.Error())
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
-	logger.Info("The VM has its volumes", "claims", names)
+	logger.Info("The hook has added the volumes to the VM", "claims", names)
 	return out, nil
 }
 

@@ -23,7 +23,7 @@ import (
 	"stargate/csi-driver/internal/kubevirt/hookproto"
 )
 
-// program is the path of the real stargate-hook, which all tests share.
+// program returns the path of the real stargate-hook, which all tests share.
 var program string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -43,7 +43,7 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// start runs the real program at a real socket, with a claim data.
+// start runs the real program with a real socket and one claim, data.
 func start(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,9 +54,9 @@ func start(t *testing.T) *grpc.ClientConn {
 	write(t, filepath.Join(hidden, "volume.json"), `{"version":1,"base":"0x1000000000","size":4194304,"mode":"rw"}`)
 	write(t, filepath.Join(hidden, "region"), strings.Repeat("\x00", 4<<20))
 	socket := filepath.Join(dir, "s.sock")
-	write(t, socket, "") // neither a file nor a stale socket stops the program
+	write(t, socket, "") // The program must start even if a file or a stale socket has the socket's name.
 	if err := exec.Command(program, "--socket", socket).Run(); err == nil {
-		t.Error("it has taken the place of a file")
+		t.Error("the program has replaced a regular file by its socket")
 	}
 	os.Remove(socket)
 	var said bytes.Buffer
@@ -71,7 +71,7 @@ func start(t *testing.T) *grpc.ClientConn {
 			t.Errorf("%v: %s", err, said.String())
 		}
 		if strings.Contains(said.String(), "password") {
-			t.Errorf("the log has what is secret: %s", said.String())
+			t.Errorf("the log has secret data: %s", said.String())
 		}
 	})
 	for range 200 {
@@ -183,7 +183,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// KubeVirt distinguishes sockets only by their names, also those in folders of their own.
+// KubeVirt distinguishes sockets only by their file names, even if they are in different folders.
 func TestSocket(t *testing.T) {
 	dir := t.TempDir()
 	if got, want := Socket(dir, "a.b"), filepath.Join(dir, "a.b.sock"); got != want {

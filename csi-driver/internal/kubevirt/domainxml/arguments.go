@@ -12,15 +12,15 @@ import (
 )
 
 // libvirt (11.3 and older) cannot attach two kinds of volumes, so the hook passes these as
-// arguments to QEMU. All others are devices of libvirt, which checks, counts and shows them.
+// arguments to QEMU. All other volumes are devices of libvirt, which checks, counts and shows them.
 //
 // A read-only volume must be memory that the VM cannot write, whatever its kernel does (D10). For
-// <readonly/> libvirt sets unarmed=on, which only asks the guest not to write; QEMU still opens the
-// file for writing.
+// <readonly/>, libvirt sets unarmed=on. This only requests that the guest does not write; QEMU
+// still opens the file for writing.
 //
 // A volume with bad pages cannot be allocated in advance: the kernel refuses a page that it knows
-// to be bad, and QEMU exits. libvirt makes QEMU allocate every nvdimm, whatever <allocation mode>
-// says.
+// to be bad, and QEMU exits. libvirt makes QEMU allocate every nvdimm, whatever the value of
+// <allocation mode>.
 const (
 	objectID = "stargate-mem-"
 	deviceID = "stargate-nv-"
@@ -59,7 +59,7 @@ func hasPair(d *libvirtxml.Domain, option, value string) bool {
 	return false
 }
 
-// forget removes the arguments that an earlier call has added.
+// forget removes the arguments that an earlier call added.
 func forget(d *libvirtxml.Domain) {
 	if d.QEMUCommandline == nil {
 		return

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package domainxml adds volumes to the domain that KubeVirt has made for a VM, each as memory at
-// its own physical address (D3, D11). KubeVirt calls it many times for one VM, also with the parts
-// of an earlier answer that KubeVirt has kept. The result is the same each time.
+// Package domainxml adds volumes to the domain that KubeVirt has created for a VM. Each volume
+// becomes memory at its own physical address (D3, D11). KubeVirt calls the hook many times for one
+// VM, also with a domain that already has parts of an earlier answer. The result is the same each
+// time.
 package domainxml
 
 import (
@@ -19,20 +20,20 @@ import (
 
 // Host describes the node's processor.
 type Host struct {
-	Bits  uint // width of physical addresses; 0: not known
+	Bits  uint // width of physical addresses; 0: unknown
 	Intel bool
 }
 
 const (
-	alias   = "ua-stargate-" // libvirt leaves aliases that begin with ua- to users
+	alias   = "ua-stargate-" // libvirt reserves aliases that begin with ua- for users
 	model   = "nvdimm"
 	mostXML = 8 << 20
 )
 
-// Attach returns the domain with the volumes, and without those that an earlier call has added. The
-// error says what to do.
+// Attach returns the domain with the given volumes. It removes volumes that an earlier call added.
+// The error says what to do.
 func Attach(text []byte, volumes []volumeinfo.Volume, host Host) (out []byte, err error) {
-	// A panic of the library on hostile XML ends here.
+	// Hostile XML may make the library panic. This function turns the panic into an error.
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("the domain cannot be read: %v", p)
@@ -58,7 +59,7 @@ func Attach(text []byte, volumes []volumeinfo.Volume, host Host) (out []byte, er
 	return []byte(root.String()), nil
 }
 
-// change makes all changes to the domain.
+// change changes the parts of the domain so that it has the volumes.
 func change(d *libvirtxml.Domain, volumes []volumeinfo.Volume, host Host) error {
 	if err := suitable(d); err != nil {
 		return err
@@ -84,7 +85,7 @@ func change(d *libvirtxml.Domain, volumes []volumeinfo.Volume, host Host) error 
 	return nil
 }
 
-// suitable checks that the domain can have volumes at all.
+// suitable checks that the domain can have volumes.
 func suitable(d *libvirtxml.Domain) error {
 	if d.OS == nil || d.OS.Type == nil {
 		return errors.New("the domain has no os type")
@@ -98,7 +99,7 @@ func suitable(d *libvirtxml.Domain) error {
 	case d.LaunchSecurity != nil:
 		return errors.New("the VM's memory is encrypted (launchSecurity: SEV, SNP or TDX), and cannot be shared: remove launchSecurity, or the volumes")
 	case d.MaximumMemory != nil && d.MaximumMemory.Slots == 0:
-		return errors.New("the VM allows memory hotplug, which has no room beside a volume: set spec.domain.memory.maxGuest to the value of spec.domain.memory.guest")
+		return errors.New("the VM allows memory hotplug, which cannot be combined with a volume: set spec.domain.memory.maxGuest to the value of spec.domain.memory.guest")
 	}
 	for _, m := range others(d.Devices.Memorydevs) {
 		return fmt.Errorf("the VM has another memory device (%.40q): KubeVirt keeps only one, so remove that device, or the volumes", m.Model)
@@ -106,7 +107,8 @@ func suitable(d *libvirtxml.Domain) error {
 	return nil
 }
 
-// ours reports whether an earlier call has added the device. KubeVirt may have kept only its alias.
+// ours reports whether an earlier call added the device. KubeVirt may have kept only the device's
+// alias.
 func ours(m libvirtxml.DomainMemorydev) bool {
 	return m.Model == model && m.Alias != nil && strings.HasPrefix(m.Alias.Name, alias)
 }
@@ -115,8 +117,8 @@ func others(all []libvirtxml.DomainMemorydev) []libvirtxml.DomainMemorydev {
 	return slices.DeleteFunc(slices.Clone(all), ours)
 }
 
-// uuid returns the VM's UUID in canonical form, the only form that the node knows. It is the
-// domain's UUID, or the one in the domain's SMBIOS data, as in libvirt.
+// uuid returns the VM's UUID in canonical form, the only form that the node knows. Like libvirt, it
+// reads the UUID from the domain, or else from the domain's SMBIOS data.
 func uuid(d *libvirtxml.Domain) string {
 	id, _ := machineid.Canonical(said(d)) // libvirt starts no VM with an invalid UUID
 	return id
@@ -139,8 +141,8 @@ func said(d *libvirtxml.Domain) string {
 	return ""
 }
 
-// setMemory gives the VM memory slots, and room for them. libvirt requires a NUMA cell for memory
-// devices. If setMemory adds the cell, it holds all memory and processors.
+// setMemory adds memory slots to the VM, and raises its maximum memory. libvirt requires a NUMA
+// cell for memory devices. A cell that setMemory adds holds all memory and processors.
 func setMemory(d *libvirtxml.Domain, memory, most uint64, slots int) {
 	d.MaximumMemory = &libvirtxml.DomainMaxMemory{Value: uint(most >> 10), Unit: "KiB", Slots: uint(slots)}
 	if d.CPU == nil {
@@ -173,8 +175,8 @@ func add(d *libvirtxml.Domain, slot uint, v volumeinfo.Volume) {
 	d.Devices.Memorydevs = append(d.Devices.Memorydevs, device(slot, v, uuid(d), firstCell(d)))
 }
 
-// device returns a volume as libvirt's memory device. Without access='shared' the VM would get a
-// private copy; without alignsize it would get no large pages.
+// device returns the memory device of libvirt for a volume. Without access='shared', the VM would
+// get a private copy. Without alignsize, it would get no large pages.
 func device(slot uint, v volumeinfo.Volume, uuid string, cell uint) libvirtxml.DomainMemorydev {
 	base := v.Base
 	return libvirtxml.DomainMemorydev{

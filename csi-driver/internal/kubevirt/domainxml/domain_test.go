@@ -17,7 +17,8 @@ import (
 
 var intel = Host{Bits: 46, Intel: true}
 
-// Domains that each version of KubeVirt makes from its table of VMs; mk/test/kubevirt stores them.
+// Domains that each version of KubeVirt creates from its own list of VMs. mk/test/kubevirt stores
+// them here.
 func stored(t testing.TB) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("testdata/kubevirt-*/*.xml")
@@ -39,7 +40,7 @@ func at(claim string, base, size uint64) volumeinfo.Volume {
 	return volumeinfo.Volume{Claim: claim, Path: "/var/run/stargate/" + claim + "/.stargate/region", Base: base, Size: size}
 }
 
-// small returns a minimal domain, changed by edit.
+// small returns a minimal domain after edit has changed it.
 func small(edit func(d *libvirtxml.Domain)) []byte {
 	d := &libvirtxml.Domain{
 		Type: "kvm", UUID: "0b5e55ed-0000-4000-8000-00000000beef", Memory: &libvirtxml.DomainMemory{Value: 1, Unit: "GiB"},
@@ -145,8 +146,9 @@ func TestAttachReadOnly(t *testing.T) {
 	}
 }
 
-// TestAttachBad: a volume with bad pages is not allocated in advance, and the VM can write to it.
-// Its device in the VM stays the same when a page becomes bad, or is good again.
+// TestAttachBad checks that QEMU does not allocate a volume with bad pages in advance, and that the
+// VM can write to it. The volume's device in the VM stays the same when a page becomes bad or good
+// again.
 func TestAttachBad(t *testing.T) {
 	bad, good := at("bad", 64*gibibyte, 32*mebibyte), at("good", 128*gibibyte, 32*mebibyte)
 	bad.ByMachine = true
@@ -199,8 +201,8 @@ func must(t *testing.T, in []byte, volumes ...volumeinfo.Volume) []byte {
 	return out
 }
 
-// TestKubeVirt: Attach accepts domains of the real converter, in each version. It also accepts its
-// own result, even if the volume has bad pages meanwhile.
+// TestKubeVirt checks that Attach accepts domains of KubeVirt's real converter, in each version.
+// Attach also accepts its own result, even if a page of the volume has become bad since then.
 func TestKubeVirt(t *testing.T) {
 	v := at("data", 64*gibibyte, 32*mebibyte)
 	bad := v
@@ -225,7 +227,7 @@ func TestKubeVirt(t *testing.T) {
 		}
 		for _, before := range [][]byte{hurt, out} {
 			if again := must(t, before, bad); !bytes.Equal(again, hurt) {
-				t.Errorf("%s: again, with bad memory:\n%s\nand first:\n%s", name, again, hurt)
+				t.Errorf("%s: the second call, with bad memory, returned:\n%s\nand the first call:\n%s", name, again, hurt)
 			}
 		}
 	}
@@ -270,7 +272,7 @@ func TestRefusals(t *testing.T) {
 		{[]byte("<domain>"), one, intel, "cannot be read"},
 		{nil, one, intel, "cannot be read"},
 		{bytes.Repeat([]byte(" "), mostXML+1), one, intel, "bytes of XML"},
-		{[]byte(strings.Repeat("<domain>", 20000)), one, intel, "within each other"},
+		{[]byte(strings.Repeat("<domain>", 20000)), one, intel, "nested elements"},
 		{[]byte("<domain></doman>"), one, intel, "</doman> ends no element"},
 		{[]byte("<domain/><domain/>"), one, intel, "a second element"},
 		{[]byte(`<!DOCTYPE d [<!ENTITY e "x">]><domain>&e;</domain>`), one, intel, "a document type"},
@@ -283,7 +285,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFit: the largest memory that the error names fits, and no larger one does.
+// TestFit checks the amount of memory that the error names: this amount fits, and a larger amount
+// does not.
 func TestFit(t *testing.T) {
 	for _, base := range []uint64{5 * gibibyte, 6 * gibibyte, 16 * gibibyte, 64*gibibyte + 2*mebibyte} {
 		v := at("data", base, 2*mebibyte)
@@ -304,7 +307,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A volume below 4 GiB fits into no VM. So the error names no amount of memory.
+// No VM has room for a volume below 4 GiB. So the error names no amount of memory.
 func TestFitBelow4GiB(t *testing.T) {
 	for _, base := range []uint64{0, 2 * mebibyte, gibibyte, 4*gibibyte - 2*mebibyte} {
 		for _, memory := range []uint64{mebibyte, gibibyte, 1 << 40} {
@@ -347,8 +350,8 @@ func rest(t *testing.T, text []byte) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(said, "<devices/>", "")), " ")
 }
 
-// FuzzAttach: a second call does not change the result of the first one, and no call drops other
-// parts of a domain.
+// FuzzAttach checks that a second call does not change the result of the first call. No call drops
+// other parts of a domain.
 func FuzzAttach(f *testing.F) {
 	for _, text := range stored(f) {
 		f.Add(text, uint64(64)<<30, uint64(32)<<20, true)
@@ -358,7 +361,7 @@ func FuzzAttach(f *testing.F) {
 	f.Add(must2(small(nil)), uint64(64)<<30, uint64(2)<<20, false)
 	f.Fuzz(func(t *testing.T, text []byte, base, length uint64, readOnly bool) {
 		v := at("data", base&(1<<51-1)&^(volumeinfo.Extent-1), length&(1<<50-1)&^(volumeinfo.Extent-1)+volumeinfo.Extent)
-		v.ReadOnly, v.Bad = readOnly, base&1 != 0 // a bit that rounding drops
+		v.ReadOnly, v.Bad = readOnly, base&1 != 0 // rounding drops the lowest bit
 		out, err := Attach(text, []volumeinfo.Volume{v}, intel)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {

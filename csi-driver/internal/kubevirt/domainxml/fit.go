@@ -20,10 +20,10 @@ import (
 const (
 	mebibyte  = uint64(1) << 20
 	gibibyte  = uint64(1) << 30
-	lowMost   = 11 * gibibyte / 4 // smaller memory lies below 4 GiB as a whole
-	low       = 2 * gibibyte      // of larger memory, this much lies below 4 GiB
-	pciWindow = 32 * gibibyte     // after all memory
-	amdHole   = 1012 * gibibyte   // if addresses reach it, QEMU moves all high memory to 1 TiB
+	lowMost   = 11 * gibibyte / 4 // memory smaller than this lies completely below 4 GiB
+	low       = 2 * gibibyte      // larger memory has this part below 4 GiB
+	pciWindow = 32 * gibibyte     // size of the PCI window after all memory
+	amdHole   = 1012 * gibibyte   // if addresses reach this, QEMU moves high memory to 1 TiB
 	// Address width of processor models that QEMU defines.
 	ownBits = 40
 	maxBits = 52
@@ -58,7 +58,7 @@ func Fits(v volumeinfo.Volume, memory uint64) error {
 		v.Claim, size(v.Base), size(memory), size(most))
 }
 
-// apart sorts volumes by address, and checks that they do not overlap.
+// apart sorts the volumes by address, and checks that they do not overlap.
 func apart(volumes []volumeinfo.Volume) error {
 	slices.SortStableFunc(volumes, func(a, b volumeinfo.Volume) int { return cmp.Compare(a.Base, b.Base) })
 	for i := 1; i < len(volumes); i++ {
@@ -71,7 +71,7 @@ func apart(volumes []volumeinfo.Volume) error {
 	return nil
 }
 
-// fit returns the VM's maximum memory as libvirt counts it: with memory devices.
+// fit returns the VM's maximum memory. Like libvirt, it includes memory devices.
 func fit(volumes []volumeinfo.Volume, memory uint64, reach uint, host Host) (uint64, error) {
 	if len(volumes) == 0 {
 		return 0, errors.New("no claims are named")
@@ -82,7 +82,7 @@ func fit(volumes []volumeinfo.Volume, memory uint64, reach uint, host Host) (uin
 		}
 	}
 	last := volumes[len(volumes)-1]
-	// Each slot adds 1 GiB of addresses, for alignment.
+	// QEMU adds 1 GiB of addresses for each slot, for alignment.
 	end := roundUp(last.End()+uint64(len(volumes))*gibibyte, gibibyte) + pciWindow
 	if reach != 0 && reach < maxBits && end > 1<<reach {
 		return 0, fmt.Errorf("claim %s: a VM with it has addresses up to %s, and its processor reaches to %s (%d bits): set spec.domain.cpu.model to host-passthrough, or reserve memory at lower addresses for the zone",
@@ -95,7 +95,7 @@ func fit(volumes []volumeinfo.Volume, memory uint64, reach uint, host Host) (uin
 	return memory + last.End() - devicesStart(memory), nil
 }
 
-// reach returns the width of physical addresses of the VM's processor, in bits.
+// reach returns the width of the physical addresses of the VM's processor, in bits.
 func reach(d *libvirtxml.Domain, host Host) uint {
 	if d.Type != "kvm" || d.CPU == nil {
 		return ownBits
@@ -147,7 +147,7 @@ func inBytes(value uint, unit string) (uint64, error) {
 	return roundUp(n, mebibyte), nil
 }
 
-// size returns n for messages, in the largest unit in which it is a whole number.
+// size formats n for messages, in the largest unit in which n is an integer.
 func size(n uint64) string {
 	names := []string{"", "Ki", "Mi", "Gi", "Ti"}
 	i := 0

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// ThisHost reads /proc/cpuinfo. A property that is missing there is not checked later.
+// ThisHost reads the processor's properties from /proc/cpuinfo. The hook does not check properties
+// that are missing there.
 func ThisHost() Host {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

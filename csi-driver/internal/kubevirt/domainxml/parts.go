@@ -11,10 +11,11 @@ import (
 
 const commandline = "commandline"
 
-// parts are the elements of a domain that this package reads. Of the devices it reads only memory.
+// parts has the elements of a domain that this package reads. The only devices among them are
+// memory devices.
 var parts = []string{"uuid", "maxMemory", "memory", "vcpu", "sysinfo", "os", "cpu", "launchSecurity", commandline}
 
-// read returns the parts as libvirtxml's types.
+// read converts these elements to libvirtxml's types.
 func read(root *node) (*libvirtxml.Domain, error) {
 	if root.name != (xml.Name{Local: "domain"}) {
 		return nil, fmt.Errorf("<%s> is no domain", plain(root.name))
@@ -42,7 +43,7 @@ func read(root *node) (*libvirtxml.Domain, error) {
 	return d, nil
 }
 
-// store replaces the elements that change may have changed.
+// store writes the elements that change may have changed back to the tree.
 func store(root *node, d *libvirtxml.Domain) error {
 	text, err := d.Marshal()
 	if err != nil {

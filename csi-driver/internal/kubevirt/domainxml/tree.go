@@ -12,24 +12,25 @@ import (
 	"strings"
 )
 
-// KubeVirt's domains have elements that libvirtxml cannot read (an <interface type='ethernet'> with
-// a <source>) or writes back in another form. So this file keeps the text as a tree. Only the few
-// elements that the package reads or changes go through libvirtxml's types, each by itself.
+// Some elements in KubeVirt's domains are not safe in libvirtxml. It cannot read an <interface
+// type='ethernet'> with a <source>, and it writes other elements back in another form. So this file
+// keeps the text as a tree. The package converts only the few elements that it reads or changes to
+// libvirtxml's types.
 
 const (
 	mostDepth = 64
 	qemuSpace = "http://libvirt.org/schemas/domain/qemu/1.0"
 )
 
-// node is an element. Its names and attributes have their prefixes, as in the text.
+// node is an XML element. Its name and its attributes keep the prefixes that they have in the text.
 type node struct {
 	name    xml.Name
 	attrs   []xml.Attr
 	content []any // *node, or text
 }
 
-// parseTree reads one element. It drops declarations and comments outside of the element, which
-// libvirt ignores.
+// parseTree reads the root element. It drops declarations and comments outside of this element,
+// because libvirt ignores them.
 func parseTree(text []byte) (*node, error) {
 	d := xml.NewDecoder(bytes.NewReader(text))
 	var root *node
@@ -47,12 +48,12 @@ func parseTree(text []byte) (*node, error) {
 			n := &node{name: t.Name, attrs: slices.Clone(t.Attr)}
 			switch {
 			case len(open) == mostDepth:
-				return nil, fmt.Errorf("more than %d elements within each other", mostDepth)
+				return nil, fmt.Errorf("more than %d nested elements", mostDepth)
 			case len(open) > 0:
 				parent := open[len(open)-1]
 				parent.content = append(parent.content, n)
 			case root != nil:
-				return nil, errors.New("a second element behind the first")
+				return nil, errors.New("a second root element after the first")
 			default:
 				root = n
 			}
@@ -107,7 +108,7 @@ func (n *node) write(b *bytes.Buffer) {
 	b.WriteString("</" + plain(n.name) + ">")
 }
 
-// writeText escapes text. It leaves line breaks and tabs between elements as they are.
+// writeText writes escaped text. It does not escape line breaks and tabs between elements.
 func writeText(b *bytes.Buffer, text string) {
 	if strings.Trim(text, " \n\t") == "" {
 		b.WriteString(text)
@@ -131,7 +132,7 @@ func (n *node) attr(local string) string {
 	return ""
 }
 
-// is reports whether a child of the root is the element of that name. The command line is in QEMU's
+// is reports whether a child of the root has that name. The element commandline must be in QEMU's
 // name space.
 func (n *node) is(child *node, local string) bool {
 	if child.name.Local != local {
@@ -168,7 +169,7 @@ func (n *node) child(local string) *node {
 	return nil
 }
 
-// must returns the child of that name, and adds it if it is missing.
+// must returns the child of that name. If the child is missing, must adds it.
 func (n *node) must(local string) *node {
 	if c := n.child(local); c != nil {
 		return c
@@ -178,9 +179,9 @@ func (n *node) must(local string) *node {
 	return c
 }
 
-// replace puts elements in the place of all elements of a name: where the first of those was, or at
-// the end. Each element gets a line of its own. A second call with the same elements changes
-// nothing.
+// replace removes all elements of a name, and inserts the new elements where the first removed
+// element was, or at the end. It puts each element on a separate line. A second call with the same
+// elements changes nothing.
 func (n *node) replace(local string, with []*node) {
 	var left []any
 	at := -1

@@ -8,10 +8,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Call answers one call.
+// Call handles one call and returns its reply.
 type Call func(ctx context.Context, request Message) (Message, error)
 
-// Register serves calls under a service's name.
+// Register makes the server handle a service's calls.
 func Register(s grpc.ServiceRegistrar, service string, calls map[string]Call) {
 	d := grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil)}
 	for name, call := range calls {
@@ -40,7 +40,7 @@ func handler(method string, call Call) grpc.MethodHandler {
 	}
 }
 
-// Ask calls a method over a connection whose codec is Codec.
+// Ask calls a method of the server over a connection whose codec is Codec.
 func Ask(ctx context.Context, c *grpc.ClientConn, method string, request Message) (Message, error) {
 	answer := &Message{}
 	err := c.Invoke(ctx, method, &request, answer, grpc.ForceCodec(Codec()))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hookproto encodes and decodes the messages of KubeVirt's hooks. They are few, and have
-// only strings and bytes. An import of KubeVirt's own packages would import all of KubeVirt.
+// Package hookproto encodes and decodes the messages of KubeVirt's hooks. The messages are few and
+// have only strings and bytes. An import of KubeVirt's own packages would import all of KubeVirt.
 package hookproto
 
 import (
@@ -16,10 +16,10 @@ import (
 // Number is the number of a field.
 type Number = protowire.Number
 
-// Message has the values of each field, in the order of their arrival.
+// Message holds the values of each field, in the order of their arrival.
 type Message map[Number][][]byte
 
-// Get returns a field's last value, as protocol buffers define it.
+// Get returns a field's last value: the one that counts in protocol buffers.
 func (m Message) Get(n Number) []byte {
 	if all := m[n]; len(all) > 0 {
 		return all[len(all)-1]
@@ -33,7 +33,7 @@ func (m Message) Add(n Number, value []byte) Message {
 	return m
 }
 
-// Encode returns the message's bytes, sorted by the fields' numbers.
+// Encode returns the encoded message, with its fields sorted by number.
 func (m Message) Encode() []byte {
 	var out []byte
 	for _, n := range slices.Sorted(maps.Keys(m)) {
@@ -45,8 +45,8 @@ func (m Message) Encode() []byte {
 	return out
 }
 
-// Decode reads a message. It drops fields that are neither strings nor bytes: the hooks need none
-// of them.
+// Decode reads a message. It drops fields that are neither strings nor bytes, because the hooks do
+// not need them.
 func Decode(data []byte) (Message, error) {
 	m := Message{}
 	for len(data) > 0 {
@@ -92,7 +92,7 @@ var _ encoding.Codec = codec{}
 // Codec is the codec of a gRPC server or client whose only type is Message.
 func Codec() encoding.Codec { return codec{} }
 
-// Name says that the format on the wire is protocol buffers.
+// Name returns the name of the format on the wire, protocol buffers.
 func (codec) Name() string { return "proto" }
 
 func (codec) Marshal(v any) ([]byte, error) {

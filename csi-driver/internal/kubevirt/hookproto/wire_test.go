@@ -31,8 +31,9 @@ func TestMessage(t *testing.T) {
 
 var onlySizes = regexp.MustCompile(`^map\[([0-9]+:[0-9]+ ?)*\]$`)
 
-// Decode refuses any bytes, or returns a message that is not larger than they are. Sent again, the
-// message is the same. The log shows only its sizes.
+// Decode either refuses the bytes, or returns a message that is not larger than they are. The
+// message stays the same when it is encoded and decoded again. Show prints only the sizes of its
+// fields.
 func FuzzDecode(f *testing.F) {
 	f.Add(Message{}.Add(1, []byte("<domain/>")).Add(3, []byte{1}).Encode())
 	f.Add([]byte{0x08, 0x96, 0x01})

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// KubeVirt reports the end of a VM again and again while the VM's object exists. So an entry stays
-// for this time after the last report.
+// KubeVirt repeats the report of a VM's end while the VM's object exists. So the driver keeps an
+// entry for this time after the last report.
 const known = time.Hour
 
 // given records which life of a VM has which volumes. A VM that starts again keeps its name and its
-// UUID, but its object has a new UID. By the UID the driver knows that a late report is about an
-// earlier life. A file stores the records, because VMs outlive the driver. Entries from before a
-// boot do no harm: the driver ignores a life whose pods are gone.
+// UUID, but its object has a new UID. By the UID, the driver detects that a late report is about an
+// earlier life. A file stores the records, because VMs keep running when the driver restarts.
+// Entries from before a boot do no harm: the driver ignores a life whose pods no longer exist.
 type given struct {
-	file  string // empty: a restart of the driver forgets the records
+	file  string // path of the file; empty: the driver loses the records when it restarts
 	mu    sync.Mutex
 	lives map[holding]life
 }
@@ -34,18 +34,18 @@ type life struct {
 	uid   string
 	board string    // the VM's UUID, in canonical form
 	pods  []string  // UIDs
-	ended time.Time // zero until the life is known to have ended
-	noted time.Time // zero: an earlier driver recorded it
+	ended time.Time // zero until KubeVirt reports the end
+	noted time.Time // zero: the driver has restarted since it recorded the life
 }
 
-// note is a life in the file.
+// note is a record of a life in the file.
 type note struct {
 	Machine, Volume, UID, Board string
 	Pods                        []string
 	Ended                       time.Time
 }
 
-// recall reads the file, if there is one. An unreadable file counts as empty.
+// recall reads the file if it exists. An unreadable file counts as empty.
 func (g *given) recall() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,8 +93,8 @@ func (g *given) keepLocked() error {
 }
 
 // to records that a VM starts with a volume. If the VM has a twin on the volume, to returns the
-// twin and records nothing. So of two twins that start at once, one is refused. An earlier life of
-// the same VM is no twin.
+// twin's name and records nothing. So if two twins start at the same time, one is refused. An
+// earlier life of the same VM is no twin.
 func (g *given) to(m machine, volume string, pods []string, has func(pod string) bool, now time.Time) (twin string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,8 +107,8 @@ func (g *given) to(m machine, volume string, pods []string, has func(pod string)
 }
 
 // looked records the end of each life whose pods no longer have the volume. KubeVirt may never
-// report that end: the driver was down, or a user deleted an object by force. The look at all
-// volumes began at that time, so it says nothing about a life that was recorded later.
+// report that end: the driver was down, or a user deleted an object by force. The list of mounts
+// was read at the time began, so it proves nothing about a life that was recorded later.
 func (g *given) looked(has func(volume, pod string) bool, began, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,7 +120,7 @@ func (g *given) looked(has func(volume, pod string) bool, began, now time.Time) 
 	}
 }
 
-// ended records that the VM holds nothing on the volume any more.
+// ended records that the VM no longer holds anything on the volume.
 func (g *given) ended(m machine, volume string, now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +133,7 @@ func (g *given) ended(m machine, volume string, now time.Time) error {
 	return nil
 }
 
-// of returns the names of the volumes that this life of the VM has had.
+// of returns the names of the volumes that are recorded for this life of the VM.
 func (g *given) of(m machine) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -147,8 +147,9 @@ func (g *given) of(m machine) []string {
 	return names
 }
 
-// twin returns another VM of the same UUID that has the volume, running or paused. has reports
-// whether a pod has the volume. twin returns an empty string if there is no such VM.
+// twin returns the name of another VM with the same UUID that has the volume, running or
+// paused. It returns an empty string if there is no such VM. The function has reports whether a pod
+// has the volume mounted.
 func (g *given) twin(m machine, volume string, has func(pod string) bool) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,7 +166,7 @@ func (g *given) twinLocked(m machine, volume string, has func(pod string) bool) 
 	return ""
 }
 
-// toAnother reports whether another life of the VM has the volume.
+// toAnother reports whether a different life of the VM has the volume.
 func (g *given) toAnother(m machine, volume string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"stargate/csi-driver/internal/machineid"
 )
 
-// machine has the fields of a VirtualMachineInstance that this package reads.
+// machine holds the fields of a VirtualMachineInstance that this package reads.
 type machine struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -30,7 +30,7 @@ type machine struct {
 		} `json:"domain"`
 	} `json:"spec"`
 	Status struct {
-		ActivePods map[string]string `json:"activePods"` // the pod's UID to its node
+		ActivePods map[string]string `json:"activePods"` // from a pod's UID to the pod's node
 	} `json:"status"`
 }
 
@@ -49,8 +49,8 @@ func (m machine) hasPod(node, uid string) bool {
 	return known && at == node
 }
 
-// uuid returns the firmware UUID in canonical form, by which the VM's kernel identifies itself on
-// volumes (D6). It is empty if the object has none.
+// uuid returns the firmware UUID in canonical form, or an empty string if the object has none. The
+// VM's kernel identifies itself on volumes by this UUID (D6).
 func (m machine) uuid() string {
 	if m.Spec.Domain.Firmware == nil {
 		return ""
@@ -70,8 +70,8 @@ func (m machine) pods(node string) []string {
 	return here
 }
 
-// memory returns the size of the VM's own memory, or 0 if the object does not name it. The domain
-// hook checks the size later in any case.
+// memory returns the size of the VM's own memory, or 0 if the object does not have it. The domain
+// hook checks the size again later.
 func (m machine) memory() (uint64, error) {
 	if m.Spec.Domain.Memory == nil || m.Spec.Domain.Memory.Guest == "" {
 		return 0, nil

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodehook answers KubeVirt 1.9 on a VM's node (D11). Before the VM starts, the driver can
-// still refuse it with a reason. When the VM has ended, the driver frees its locks at once.
+// Package nodehook answers KubeVirt's calls on a VM's node, from KubeVirt 1.9 on (D11). Before the
+// VM starts, the driver can refuse it with a reason. When the VM has ended, the driver frees its
+// locks immediately.
 package nodehook
 
 import (
@@ -33,14 +34,14 @@ const (
 	postVMStop = "PostVMStop"
 )
 
-// Zone has the node's volumes. pool.Zone has the contract of each method.
+// Zone manages the node's volumes. pool.Zone documents the contract of each method.
 type Zone interface {
 	List(ctx context.Context) ([]pool.Volume, error)
 	Get(ctx context.Context, name string) (pool.Volume, error)
 	Ended(ctx context.Context, v pool.Volume, machine string) ([]string, error)
 }
 
-// Shower knows the paths at which a volume is mounted.
+// Shower returns the paths at which volumes are mounted.
 type Shower interface {
 	Shown(v pool.Volume) ([]string, error)
 	ShownAll(volumes []pool.Volume) (map[string][]string, error)
@@ -51,10 +52,10 @@ type Config struct {
 	Driver string
 	Node   string
 	Pods   string // kubelet's folder of pods
-	Notes  string // file that records which VMs have which volumes; empty: kept in memory only
+	Notes  string // file that records which VMs have which volumes; empty: only in memory
 }
 
-// Hooks are the hooks of one node.
+// Hooks has the state of one node's hooks.
 type Hooks struct {
 	config Config
 	zone   Zone
@@ -66,7 +67,7 @@ type Hooks struct {
 func New(config Config, z Zone, show Shower) *Hooks {
 	h := &Hooks{config: config, zone: z, show: show, given: given{file: config.Notes}}
 	if err := h.given.recall(); err != nil {
-		klog.Background().Error(err, "The notes about VMs and their volumes cannot be read")
+		klog.Background().Error(err, "The file that records which VMs have which volumes cannot be read: the driver assumes that no VM has a volume")
 	}
 	return h
 }
@@ -76,8 +77,8 @@ func (h *Hooks) Register(s grpc.ServiceRegistrar) {
 	hookproto.Register(s, service, map[string]hookproto.Call{call: h.execute})
 }
 
-// execute answers one call. KubeVirt may call it many times at each point. Points that the chart's
-// Plugin does not name never arrive.
+// execute handles one call. KubeVirt may call it many times at each point. It never calls at a
+// point that the chart's Plugin does not name.
 func (h *Hooks) execute(ctx context.Context, request hookproto.Message) (hookproto.Message, error) {
 	const point, vmi = 1, 2
 	m, err := read(request.Get(vmi))
@@ -101,7 +102,7 @@ func (h *Hooks) execute(ctx context.Context, request hookproto.Message) (hookpro
 	return hookproto.Message{}, err
 }
 
-// start returns an error while the VM cannot have its volumes.
+// start prepares the VM's volumes. It returns an error while the VM cannot have them.
 func (h *Hooks) start(ctx context.Context, m machine, wanted []annotation.Claim) error {
 	began := time.Now()
 	volumes, shown, err := h.volumesOf(ctx, m)
@@ -128,8 +129,9 @@ func (h *Hooks) start(ctx context.Context, m machine, wanted []annotation.Claim)
 	return h.give(ctx, m, volumes)
 }
 
-// give handles all volumes at the same time. KubeVirt waits for 25 s, and a volume on which the VM
-// has left something takes seconds. The result for one volume stays even if another volume fails.
+// give prepares all volumes at the same time. KubeVirt waits for 25 s, and a volume on which an
+// earlier life of the VM has left a slot takes seconds. The records of the prepared volumes remain
+// even if another volume fails.
 func (h *Hooks) give(ctx context.Context, m machine, volumes []pool.Volume) error {
 	failed := make([]error, len(volumes))
 	var all sync.WaitGroup
@@ -149,30 +151,30 @@ func (h *Hooks) giveOne(ctx context.Context, m machine, v pool.Volume) error {
 	}
 	twin, err := h.given.to(m, v.Name, m.pods(h.config.Node), has, time.Now())
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The notes about VMs and their volumes cannot be written: after a restart the driver does not know that this VM has the volume", "volume", v.Name)
+		klog.FromContext(ctx).Error(err, "The file that records which VMs have which volumes cannot be written: after a restart the driver does not know that this VM has the volume", "volume", v.Name)
 	}
 	if twin != "" {
 		return errkind.New(errkind.InUse, "VM %s: VM %s has its firmware UUID (%s), and volume %s, too: "+
 			"the volume cannot tell the two VMs apart; give one another UUID, or stop that VM", m, twin, m.uuid(), v.Name)
 	}
-	// This VM has not started yet, so a slot of its UUID on the volume is left from an earlier
-	// life.
+	// This VM has not started yet. So if the volume has a slot with its UUID, the slot belongs
+	// to an earlier life.
 	return h.forget(ctx, m, v)
 }
 
-// podsWith returns a function that reports whether the pod of a UID has the volume mounted.
+// podsWith returns a function that reports whether the pod with a given UID has the volume mounted.
 func (h *Hooks) podsWith(v pool.Volume) (has func(pod string) bool, err error) {
 	shown, err := h.show.Shown(v)
 	return func(pod string) bool { return h.inPod(shown, pod) }, err
 }
 
-// inPod reports whether one of the paths is in the pod.
+// inPod reports whether one of the paths belongs to the pod.
 func (h *Hooks) inPod(paths []string, pod string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool { return h.podOf(path) == pod })
 }
 
-// claimOf returns the VM's name of a volume. The label is the claim's name, unless the class sets
-// another one.
+// claimOf returns the name of the claim in the VM's pod for a volume. The volume's label is the
+// claim's name, unless the class sets another label.
 func claimOf(v pool.Volume, wanted []annotation.Claim) string {
 	switch {
 	case slices.ContainsFunc(wanted, func(c annotation.Claim) bool { return c.Name == v.Label }):
@@ -201,7 +203,8 @@ func (h *Hooks) volumesOf(ctx context.Context, m machine) (here []pool.Volume, s
 	return here, shown, nil
 }
 
-// podOf returns the UID of the pod that a mount point belongs to, or a text that is no UID.
+// podOf returns the UID of the pod to which a mount point belongs. For other paths it returns a
+// text that is no UID.
 func (h *Hooks) podOf(path string) string {
 	below, err := filepath.Rel(h.config.Pods, path)
 	if err != nil {
@@ -211,9 +214,9 @@ func (h *Hooks) podOf(path string) string {
 	return pod
 }
 
-// ended handles the volumes that the VM was given. Its pod may be gone, and its mounts with it.
-// Other volumes with its UUID do not belong to it. Users may set a UUID, and KubeVirt derives it
-// from a name that VMs of several namespaces have.
+// ended fences the VM on the volumes that were recorded for it. The VM's pod and its mounts may no
+// longer exist. A system with the VM's UUID on other volumes may be another VM: users may set a
+// UUID, and KubeVirt derives it from the VM's name, which VMs of several namespaces may have.
 func (h *Hooks) ended(ctx context.Context, m machine) error {
 	names, err := h.had(ctx, m)
 	if err != nil {
@@ -225,19 +228,19 @@ func (h *Hooks) ended(ctx context.Context, m machine) error {
 		if err == nil && (v.State == pool.Ready || v.State == pool.InUse) {
 			err = h.left(ctx, m, v)
 		}
-		if err != nil && !errkind.Is(err, errkind.NotFound) { // the volume may be deleted
+		if err != nil && !errkind.Is(err, errkind.NotFound) { // the volume may have been deleted
 			failed = append(failed, err)
 			continue
 		}
 		if err := h.given.ended(m, name, time.Now()); err != nil {
-			klog.FromContext(ctx).Error(err, "The notes about VMs and their volumes cannot be written: after a restart the driver does not know that this VM has ended", "volume", name)
+			klog.FromContext(ctx).Error(err, "The file that records which VMs have which volumes cannot be written: after a restart the driver does not know that this VM has ended", "volume", name)
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// had returns the volumes that were recorded when the VM started, and those that its pod still has.
-// A driver that could not read its notes has no records.
+// had returns the volumes that were recorded when the VM started, and the volumes that its pod
+// still has. A driver that could not read its file has no records.
 func (h *Hooks) had(ctx context.Context, m machine) ([]string, error) {
 	names := h.given.of(m)
 	here, _, err := h.volumesOf(ctx, m)
@@ -252,8 +255,8 @@ func (h *Hooks) had(ctx context.Context, m machine) ([]string, error) {
 	return names, nil
 }
 
-// left forgets a VM that has ended, unless another VM of its UUID still has the volume. That VM may
-// be paused, and must not be fenced.
+// left fences a VM that has ended, unless another VM with its UUID still has the volume. The other
+// VM may be paused, and must not be fenced.
 func (h *Hooks) left(ctx context.Context, m machine, v pool.Volume) error {
 	has, err := h.podsWith(v)
 	if err != nil || h.given.twin(m, v.Name, has) != "" {
@@ -262,12 +265,12 @@ func (h *Hooks) left(ctx context.Context, m machine, v pool.Volume) error {
 	return h.forget(ctx, m, v)
 }
 
-// forget fences the VM's system on the volume, if there is one. That frees the locks and pages that
-// the system holds.
+// forget fences the VM's system on the volume, if there is one. The fence frees the locks and pages
+// that the system holds.
 func (h *Hooks) forget(ctx context.Context, m machine, v pool.Volume) error {
 	id := m.uuid()
 	if id == "" {
-		return nil // without a UUID, the VM's slot in the mount table is not known
+		return nil // without a UUID, the driver cannot find the VM's slot in the mount table
 	}
 	names, err := h.zone.Ended(ctx, v, id)
 	if len(names) > 0 {

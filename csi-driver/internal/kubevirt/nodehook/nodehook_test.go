@@ -25,7 +25,8 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Any text as a VM gets an answer, and on a node without a zone no volume.
+// The hook answers a call with any text as the VM's object. On a node without a zone, the VM gets
+// no volume.
 func FuzzMachine(f *testing.F) {
 	for _, m := range []string{
 		`{"metadata":{"annotations":{"d/volumes":"data"}},"spec":{"domain":{"memory":{"guest":"1Gi"},"firmware":{"uuid":"x"}}},"status":{"activePods":{"..":"n"}}}`,
@@ -50,7 +51,7 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-// A path elsewhere belongs to no pod.
+// A path outside kubelet's folder of pods belongs to no pod.
 func TestPodOf(t *testing.T) {
 	h := New(Config{Pods: "/var/lib/kubelet/pods"}, nil, nil)
 	for path, want := range map[string]string{
@@ -66,14 +67,14 @@ func TestPodOf(t *testing.T) {
 
 const board = "0B5E55ED-0000-4000-8000-00000000BEEF"
 
-// node is a zone with given volumes and mount points. It records the volumes for which it was told
-// that a VM has ended.
+// node is a fake zone with given volumes and mount points. It records the volumes for which the
+// hook reported that a VM has ended.
 type node struct {
 	pool.Nothing
 	shown map[string][]string
-	state pool.State // of all volumes; InUse if empty
+	state pool.State // state of all volumes; empty: InUse
 	fails bool
-	looks func(volume string) // called during a look at a volume
+	looks func(volume string) // called while the hook handles a volume
 
 	mu     sync.Mutex
 	forgot []string
@@ -112,8 +113,8 @@ func (n *node) Ended(_ context.Context, v pool.Volume, _ string) ([]string, erro
 	return nil, nil
 }
 
-// said makes one call of KubeVirt about a VM. All VMs here have the same UUID. said returns the
-// volumes for which the call reported the VM's end to the zone.
+// said makes one call about a VM, as KubeVirt does. All VMs in these tests have the same UUID. said
+// returns the volumes for which the hook reported the VM's end to the zone.
 func (n *node) said(t *testing.T, h *Hooks, point, namespace, uid, pod string) (forgot []string, err error) {
 	t.Helper()
 	vmi, err := json.Marshal(map[string]any{
@@ -141,17 +142,17 @@ func pods(uid string) []string {
 	return []string{"/pods/" + uid + "/volumes/kubernetes.io~csi/p/mount"}
 }
 
-// Two namespaces have a VM of one name, and so of one UUID. The end of one VM does not affect the
-// other VM.
+// Two namespaces have VMs with the same name, and therefore the same UUID. The end of one VM does
+// not affect the other VM.
 func TestEndOfItsOwn(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": pods("pod-a"), "b": pods("pod-b")}}
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
 	n.wants(t, h, preVMStart, "one", "1", "pod-a", "a")
 	n.wants(t, h, preVMStart, "two", "2", "pod-b", "b")
-	n.shown["b"] = nil // its pod is gone before the report
+	n.shown["b"] = nil // the pod no longer exists when KubeVirt reports the end
 	n.wants(t, h, postVMStop, "two", "2", "pod-b", "b")
-	n.wants(t, h, postVMStop, "two", "2", "pod-b", "b") // KubeVirt reports it again
-	// A driver that was restarted in between sees the volumes of pods.
+	n.wants(t, h, postVMStop, "two", "2", "pod-b", "b") // KubeVirt repeats the report
+	// A driver that has restarted reads the volumes of pods from the mounts.
 	h = New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
 	n.wants(t, h, postVMStop, "two", "2", "pod-b")
 	n.wants(t, h, postVMStop, "one", "1", "pod-a", "a")
@@ -175,19 +176,19 @@ func TestEndOfItsLastLife(t *testing.T) {
 	n.wants(t, h, postVMStop, "ns", "2", "pod-2") // deleted meanwhile
 }
 
-// A paused VM is as silent as a killed VM. Another VM of its UUID is refused its volumes, and the
-// end of that other VM does not affect the paused VM.
+// The heartbeat of a paused VM stops like that of a killed VM. The hook refuses the paused VM's
+// volumes to another VM with the same UUID. The end of that other VM does not affect the paused VM.
 func TestTwins(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": append(pods("pod-1"), pods("pod-2")...), "b": pods("pod-2")}}
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
 	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a")
-	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a") // KubeVirt asks again
+	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a") // KubeVirt repeats the call
 	forgot, err := n.said(t, h, preVMStart, "two", "2", "pod-2")
 	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "VM one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
 		t.Errorf("its twin's volume is given: %v, %v", forgot, err)
 	}
 	n.wants(t, h, postVMStop, "two", "2", "pod-2", "b")
-	// Its pod is gone, but KubeVirt has not reported its end.
+	// The first VM's pod no longer exists, but KubeVirt has not reported the VM's end.
 	n.shown["a"] = pods("pod-2")
 	n.wants(t, h, preVMStart, "two", "2", "pod-2", "a", "b")
 	n.shown["a"] = append(pods("pod-1"), pods("pod-2")...)
@@ -213,10 +214,11 @@ func TestTwinsAfterTheDriver(t *testing.T) {
 	}
 	n.wants(t, New(config, n, n), preVMStart, "one", "3", "pod-1", "a")
 	config.Notes = filepath.Join(t.TempDir(), "nowhere", "machines.json")
-	n.wants(t, New(config, n, n), preVMStart, "one", "4", "pod-1", "a") // it starts all the same
+	n.wants(t, New(config, n, n), preVMStart, "one", "4", "pod-1", "a") // the VM still starts
 }
 
-// The hook examines all volumes at once: in turn they would take longer than KubeVirt waits.
+// The hook handles all volumes at the same time. One after the other, they would take longer than
+// KubeVirt waits.
 func TestManyAtOnce(t *testing.T) {
 	const volumes = 16
 	n := &node{shown: map[string][]string{}}
@@ -232,7 +234,7 @@ func TestManyAtOnce(t *testing.T) {
 		select {
 		case <-together:
 		case <-time.After(10 * time.Second):
-			t.Errorf("the look at %s is not beside those at the others", volume)
+			t.Errorf("the hook does not handle %s at the same time as the other volumes", volume)
 		}
 	}
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
@@ -241,7 +243,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// The record of a given volume ends.
+// The driver removes the record of a VM's volume some time after the VM has ended.
 func TestGiven(t *testing.T) {
 	g := given{lives: map[holding]life{}}
 	var runs, ended, next machine
@@ -252,13 +254,13 @@ func TestGiven(t *testing.T) {
 	g.ended(ended, "v", now)
 	g.to(next, "v", nil, nil, now.Add(known/2))
 	if len(g.of(ended)) != 1 {
-		t.Error("it is forgotten while KubeVirt may say it again")
+		t.Error("the record is removed while KubeVirt may still repeat its report")
 	}
 	g.to(next, "v", nil, nil, now.Add(2*known))
 	if len(g.of(ended)) != 0 || len(g.of(runs)) != 1 || len(g.lives) != 2 {
 		t.Errorf("%v", g.lives)
 	}
-	// A VM that starts while a report about its earlier life is being handled has not ended.
+	// A VM has not ended if it starts while the driver handles a report about its earlier life.
 	again := runs
 	again.Metadata.UID = "later"
 	g.to(again, "v", nil, nil, now)
@@ -268,8 +270,9 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// The driver also forgets lives whose end KubeVirt never reports, once a look finds the volume at
-// none of their pods. A look that began before a life was recorded says nothing about it.
+// KubeVirt may never report the end of a life. The driver also ends a life when none of its pods
+// has the volume mounted. A list of mounts that was read before the life was recorded does not
+// count.
 func TestGivenWithoutAnEnd(t *testing.T) {
 	g := given{lives: map[holding]life{}}
 	now := time.Now()
@@ -284,12 +287,12 @@ func TestGivenWithoutAnEnd(t *testing.T) {
 	g.looked(has, now, now)
 	g.to(named("next"), "v", []string{"pod"}, nil, now.Add(2*known))
 	if len(g.lives) != 1001 {
-		t.Errorf("%d are left: a look that began earlier counted", len(g.lives))
+		t.Errorf("%d records are left: a list of mounts counted that was read before the lives were recorded", len(g.lives))
 	}
 	now = now.Add(2 * known)
 	g.looked(has, now.Add(-time.Second), now)
 	if len(g.of(named("vm-1"))) != 1 {
-		t.Error("it is forgotten while KubeVirt may still say that it has ended")
+		t.Error("the record is removed while KubeVirt may still report the end")
 	}
 	g.to(named("next"), "v", []string{"pod"}, nil, now.Add(2*known))
 	if len(g.of(named("vm-7"))) != 1 || len(g.lives) != 2 {
@@ -297,13 +300,13 @@ func TestGivenWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// The start of a VM looks at all volumes.
+// When a VM starts, the hook ends the records of lives whose pods no longer have their volumes.
 func TestStartForgets(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": pods("pod-1"), "b": pods("pod-2")}}
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
 	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a")
 	n.wants(t, h, preVMStart, "two", "2", "pod-2", "b")
-	delete(n.shown, "a") // with its claim
+	delete(n.shown, "a") // the user has deleted the claim
 	n.wants(t, h, preVMStart, "two", "2", "pod-2", "b")
 	for at, ended := range map[holding]bool{{"one/vm", "a"}: true, {"two/vm", "b"}: false} {
 		if l, noted := h.given.lives[at]; !noted || l.ended.IsZero() == ended {
@@ -312,7 +315,7 @@ func TestStartForgets(t *testing.T) {
 	}
 }
 
-// A VM starts with all volumes that it names, and with none that cannot be used.
+// A VM starts only if all volumes that it names can be used.
 func TestStartsWithAllVolumes(t *testing.T) {
 	n := &node{shown: map[string][]string{"a": pods("pod-2")}}
 	h := New(Config{Driver: "d", Node: "n", Pods: "/pods"}, n, n)
@@ -330,7 +333,7 @@ func TestStartsWithAllVolumes(t *testing.T) {
 	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a")
 }
 
-// claimOf returns the names that the VM has for its claims.
+// claimOf returns the claims' names in the VM's pod.
 func TestClaimOf(t *testing.T) {
 	one, two := []annotation.Claim{{Name: "data"}}, []annotation.Claim{{Name: "data"}, {Name: "more"}}
 	for _, c := range []struct {

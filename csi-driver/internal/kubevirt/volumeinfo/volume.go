@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumeinfo reads the description of a mounted claim: .stargate/volume.json and
-// .stargate/region. It maps the region once as a test. Both files may be hostile, so the package
-// checks every value before it uses it.
+// Package volumeinfo reads .stargate/volume.json, the description of a mounted claim, and tests
+// .stargate/region with one mapping. Both files may be hostile, so the package checks every value
+// before it uses the value.
 package volumeinfo
 
 import (
@@ -28,7 +28,7 @@ const (
 	mostText = 64 << 10
 	// Extent is the unit of all addresses and sizes. KVM maps the region by pages of this size.
 	Extent = uint64(2) << 20
-	// Lowest is the lowest address that a VM can have for a volume (D3).
+	// Lowest is the lowest address at which a VM can have a volume (D3).
 	Lowest = uint64(4) << 30
 	// highest is the end of the physical addresses of any processor.
 	highest = uint64(1) << 52
@@ -41,11 +41,11 @@ type Volume struct {
 	Base      uint64
 	Size      uint64
 	ReadOnly  bool
-	Bad       bool // it has bad pages, so it cannot be allocated in advance
-	ByMachine bool // region@UUID exists; the node uses it to see when the VM has ended
+	Bad       bool // the volume has bad pages, so QEMU cannot allocate it in advance
+	ByMachine bool // region@UUID exists, by which the node detects the end of the VM
 }
 
-// End is the first address after the volume.
+// End returns the first address after the volume.
 func (v Volume) End() uint64 { return v.Base + v.Size }
 
 type described struct {
@@ -57,7 +57,7 @@ type described struct {
 	Bad     bool   `json:"bad"`    // the volume has known bad pages
 }
 
-// Read examines the claim that is mounted in a folder.
+// Read returns the volume of the claim that is mounted in a folder, after all checks.
 func Read(claim, folder string, readOnly bool) (Volume, error) {
 	v := Volume{Claim: claim, Path: filepath.Join(folder, hidden, region), ReadOnly: readOnly}
 	d, err := describedIn(filepath.Join(folder, hidden, description))
@@ -94,7 +94,7 @@ func describedIn(path string) (described, error) {
 	f, _, err := open(path, unix.O_RDONLY)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return described{}, fmt.Errorf("there is no %s/%s in it: it is no volume of StargateFS, or the CSI driver has not mounted it", hidden, description)
+		return described{}, fmt.Errorf("there is no %s/%s in the claim's folder: the claim is no volume of StargateFS, or the CSI driver has not mounted it", hidden, description)
 	case errors.Is(err, fs.ErrPermission):
 		return described{}, fmt.Errorf("%w: the group of QEMU may not read it (--zone-group of the CSI driver)", err)
 	case err != nil:
@@ -110,17 +110,18 @@ func describedIn(path string) (described, error) {
 
 var address = regexp.MustCompile(`^0x[0-9a-fA-F]{1,16}$`)
 
-// parse reads volume.json. It ignores unknown keys, which later versions may add.
+// parse parses the text of volume.json. It ignores unknown keys, because later versions may add
+// keys.
 func parse(text []byte) (described, error) {
 	var d described
 	if len(text) > mostText {
-		return d, fmt.Errorf("%s is larger than %d bytes: it is not that file", description, mostText)
+		return d, fmt.Errorf("%s is larger than %d bytes, so StargateFS has not written it", description, mostText)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		return d, fmt.Errorf("%s: %w", description, err)
 	}
 	if d.Version > 1 {
-		return d, fmt.Errorf("%s is of version %d, and this hook knows version 1: take the hook of the same release as the CSI driver", description, d.Version)
+		return d, fmt.Errorf("%s is of version %d, and this hook supports version 1: use the hook of the same release as the CSI driver", description, d.Version)
 	}
 	if !address.MatchString(d.Base) {
 		return d, fmt.Errorf("%s: base %.40q is no address", description, d.Base)
@@ -140,7 +141,7 @@ func (v *Volume) take(d described) error {
 	case beyond != 0 || base+d.Size > highest:
 		return fmt.Errorf("%s: %d bytes at 0x%x are beyond all addresses", description, d.Size, base)
 	case base < Lowest:
-		return fmt.Errorf("it lies at 0x%x, where VMs have memory or devices of their own: reserve memory from 4 GiB on for the zone", base)
+		return fmt.Errorf("the volume lies at 0x%x, where VMs have their own memory or devices: reserve memory from 4 GiB on for the zone", base)
 	}
 	v.Base, v.Size, v.Bad = base, d.Size, d.Bad
 	v.ReadOnly = v.ReadOnly || d.Mode == "ro"
@@ -150,8 +151,8 @@ func (v *Volume) take(d described) error {
 	return nil
 }
 
-// look opens the region as QEMU will, and makes the same request to the kernel that QEMU makes
-// under libvirt.
+// look tests the region. It opens the region like QEMU, and makes the same request to the kernel
+// that QEMU makes under libvirt.
 func (v *Volume) look() error {
 	flags := unix.O_RDWR
 	if v.ReadOnly {
@@ -162,7 +163,7 @@ func (v *Volume) look() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no %s/%s in it: its memory has no struct pages, or the CSI driver has not mounted it", hidden, region)
 	case errors.Is(err, unix.EROFS):
-		return fmt.Errorf("it is mounted read-only: write it as %s:ro", v.Claim)
+		return fmt.Errorf("the claim is mounted read-only: write it as %s:ro", v.Claim)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: the group of QEMU may not open it (--zone-group of the CSI driver)", err)
 	case err != nil:
@@ -186,9 +187,9 @@ func isThere(path string) bool {
 	return err == nil
 }
 
-// allocates maps the first page and requests its allocation, as QEMU does under libvirt for all
-// pages. If the kernel refuses the request, QEMU stores a byte to each page, and so overwrites data
-// of other systems.
+// allocates maps the first page and requests its allocation. Under libvirt, QEMU makes this request
+// for all pages. If the kernel does not support the request, QEMU stores a byte to each page
+// instead, and so overwrites data of other systems.
 func allocates(f *os.File) error {
 	page := os.Getpagesize()
 	m, err := unix.Mmap(int(f.Fd()), 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -202,7 +203,8 @@ func allocates(f *os.File) error {
 	return nil
 }
 
-// notAllocated explains a failed MADV_POPULATE_WRITE: the memory or the kernel is at fault.
+// notAllocated returns the error for a failed MADV_POPULATE_WRITE. It names the cause, which is the
+// memory or the kernel.
 func notAllocated(err error) error {
 	switch {
 	case errors.Is(err, unix.EINVAL):
@@ -216,8 +218,8 @@ func notAllocated(err error) error {
 	}
 }
 
-// Region returns the path that QEMU opens. For a VM with a UUID (in canonical form) it is the VM's
-// own name of the region, if the node offers such names.
+// Region returns the path that QEMU opens. For a VM with a UUID (in canonical form), this is
+// region@UUID if the node offers such names.
 func (v Volume) Region(uuid string) string {
 	if v.ByMachine && uuid != "" {
 		return v.Path + "@" + uuid

@@ -18,7 +18,7 @@ const (
 	size = uint64(4) << 20
 )
 
-// lay makes the folder of a mounted claim.
+// lay creates the folder of a mounted claim.
 func lay(t *testing.T, text string, length int64) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +71,8 @@ func TestRead(t *testing.T) {
 	if v, err := Read("data", dir, true); err != nil || !v.ReadOnly {
 		t.Errorf("read-only: %+v, %v", v, err)
 	}
-	// The module has a name for each possible VM. One such file is enough for the test.
+	// The module offers a name of the region for each VM's UUID. One such file is enough for
+	// the test.
 	store(t, path+"@00000000-0000-4000-8000-000000000001", nil, 0)
 	if v, err := Read("data", dir, false); err != nil || v.Region("abc") != path+"@abc" || v.Region("") != path {
 		t.Errorf("by VM: %+v, %v", v, err)
@@ -89,7 +90,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A known bad page is reported without a load of it: it may be the first page.
+// Read reports a known bad page and does not touch the first page, which may be the bad page.
 func TestBad(t *testing.T) {
 	for text, bad := range map[string]bool{``: false, `, "bad": false`: false, `, "bad": true`: true} {
 		dir := lay(t, described1(base, size, `, "mode": "rw", "joined": true`+text), int64(size))
@@ -109,8 +110,8 @@ func TestRefusals(t *testing.T) {
 		dir   string
 		words string
 	}{
-		{t.TempDir(), "it is no volume of StargateFS"},
-		{lay(t, "", int64(size)), "it is no volume of StargateFS"},
+		{t.TempDir(), "is no volume of StargateFS"},
+		{lay(t, "", int64(size)), "is no volume of StargateFS"},
 		{lay(t, good, -1), "no struct pages"},
 		{lay(t, good, int64(size)-1), "region has 4194303 bytes, and volume.json says 4194304"},
 		{lay(t, "{", int64(size)), "volume.json: "},
@@ -134,7 +135,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestNoFiles: Read follows no link, opens no directory, and does not block on a FIFO.
+// TestNoFiles checks that Read follows no link, opens no directory, and does not block on a FIFO.
 func TestNoFiles(t *testing.T) {
 	for _, name := range []string{description, region} {
 		for what, make := range map[string]func(path string) error{
@@ -175,7 +176,8 @@ func TestNotAllocated(t *testing.T) {
 	}
 }
 
-// After the end of a file the kernel has no page. That is EFAULT, and not an old kernel's error.
+// The kernel has no page after the end of a file. The request then fails with EFAULT, which differs
+// from the error of an old kernel.
 func TestAllocates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), region)
 	store(t, path, nil, 0)
@@ -189,8 +191,8 @@ func TestAllocates(t *testing.T) {
 	}
 }
 
-// Any text as volume.json is refused with an error of one line, or describes memory that a VM can
-// have.
+// For any text as volume.json, Read returns an error of one line, or a volume at an address that a
+// VM can use.
 func FuzzDescription(f *testing.F) {
 	f.Add([]byte(described1(base, size, "")))
 	f.Add([]byte(`{"kind":"file","volume":"pvc-1","uuid":"","base":"0x1000000000","size":33554432,"alignment":2097152}`))

@@ -69,7 +69,7 @@ func object(kind, namespace, name string, more map[string]any) *unstructured.Uns
 	return u
 }
 
-// world is a cluster with the objects that VMs need, and some claims that they cannot have.
+// world is a cluster with the objects that VMs need, and with some claims that VMs cannot use.
 type world struct {
 	version string
 	gates   []any
@@ -155,12 +155,12 @@ func request(resource string, operation admissionv1.Operation, raw []byte) *admi
 		Resource: metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: resource}}
 }
 
-// part returns a spec with a part of its domain.
+// part returns a spec whose domain has the given part.
 func part(name string, value map[string]any) map[string]any {
 	return map[string]any{"domain": map[string]any{name: value}}
 }
 
-// volumes returns a spec with a volume called own, and file systems of these names.
+// volumes returns a spec that has the volume, under the name own, and file systems of these names.
 func volumes(is map[string]any, files ...string) map[string]any {
 	is["name"] = "own"
 	filesystems := []any{}
@@ -253,7 +253,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Only KubeVirt's controller may make a pod that names volumes. No user may change the names.
+// Only KubeVirt's controller may create a pod that names volumes. No user may change these names.
 func TestPodsThatNameVolumes(t *testing.T) {
 	const controller, words = "system:serviceaccount:kubevirt:kubevirt-controller", "is for the pods of VMs"
 	pod := func(volumes string) []byte {
@@ -331,8 +331,8 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// During its upgrade, the driver is not registered with kubelet for a while. A VM then waits, and
-// is not refused.
+// During an upgrade, the driver is not registered with kubelet for a while. The webhook accepts a
+// VM in this time, and the VM's pod waits for the driver.
 func TestDriverIsExchanged(t *testing.T) {
 	r := usual().reviewer(t)
 	for _, c := range []struct {
@@ -379,7 +379,7 @@ func TestTwoDrivers(t *testing.T) {
 	}
 }
 
-// An annotation at a place from which KubeVirt does not copy it causes a warning.
+// The webhook warns of an annotation in an object from which KubeVirt does not copy annotations.
 func TestMisplaced(t *testing.T) {
 	r := usual().reviewer(t)
 	for _, c := range []struct {
@@ -398,7 +398,7 @@ func TestMisplaced(t *testing.T) {
 	}
 }
 
-// A change outside the template is admitted, even if the template or the cluster is wrong.
+// The webhook admits a change outside the template, even if the template or the cluster is invalid.
 func TestChangedMachines(t *testing.T) {
 	const other = `"labels":{"a":"b"},`
 	w := usual()
@@ -428,11 +428,11 @@ func TestChangedMachines(t *testing.T) {
 		}
 	}
 	if res := r.answer(context.Background(), request("virtualmachines", admissionv1.Create, was), r.Validate); res.Allowed {
-		t.Error("a new one is not looked at")
+		t.Error("the webhook does not review a new VM")
 	}
 }
 
-// patched returns the object with the webhook's patch.
+// patched applies the webhook's patch to the object and returns the result.
 func patched(t *testing.T, r *Reviewer, q *admissionv1.AdmissionRequest, into any) []byte {
 	t.Helper()
 	res := r.answer(context.Background(), q, r.Mutate)
@@ -467,7 +467,7 @@ func TestMachine(t *testing.T) {
 	if m.Annotations[sidecarsKey] != want {
 		t.Errorf("sidecars: %s", m.Annotations[sidecarsKey])
 	}
-	// The next release has another image of the same hook.
+	// The next release has another image, but its hook is the same.
 	r.config.Image = "img:2"
 	again := patched(t, r, request("virtualmachineinstances", admissionv1.Create, text), m)
 	if !bytes.Equal(again, text) {
@@ -480,7 +480,7 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// KubeVirt plugs devices and processors in by a migration of the VM.
+// KubeVirt migrates a VM to plug devices or processors into it.
 func TestNothingPluggedIn(t *testing.T) {
 	r := usual().reviewer(t)
 	for _, c := range []struct {
@@ -509,7 +509,8 @@ func TestNothingPluggedIn(t *testing.T) {
 	}
 }
 
-// KubeVirt writes the cluster's evictionStrategy into VMs. The webhook treats it as not set.
+// KubeVirt writes the cluster's evictionStrategy into VMs. The webhook treats this value as not
+// set.
 func TestEviction(t *testing.T) {
 	w := usual()
 	w.evicts = "LiveMigrate"
@@ -547,7 +548,7 @@ func TestLauncher(t *testing.T) {
 	w.config.ZoneOfFiles = true
 	r := w.reviewer(t)
 	pod := &corev1.Pod{}
-	// The VM was made by the release before this one.
+	// The previous release of the driver has reviewed this VM.
 	other := corev1.Container{Name: "other", Image: "img:1", Args: []string{"--driver-name=" + driver}}
 	text := patched(t, r, request("pods", admissionv1.Create, launcher(other, sidecar("img:0"))), pod)
 	if v := pod.Spec.Volumes; len(v) != 3 || v[1].PersistentVolumeClaim.ClaimName != "data" || v[1].PersistentVolumeClaim.ReadOnly || !v[2].PersistentVolumeClaim.ReadOnly {
@@ -560,7 +561,7 @@ func TestLauncher(t *testing.T) {
 		}
 	}
 	res := pod.Spec.Containers[0].Resources
-	// The limit grows by two volumes of 1Gi and their page tables; the request stays.
+	// The limit grows by two volumes of 1Gi and their page tables. The request does not change.
 	if res.Limits.Memory().Value() != 4<<30+4<<20 || res.Requests.Memory().String() != "1Gi" {
 		t.Errorf("memory: %+v", res)
 	}
@@ -593,7 +594,7 @@ func TestLaterFields(t *testing.T) {
 		is := &corev1.Pod{}
 		got := patched(t, r, request("pods", admissionv1.Create, text), is)
 		if left := strings.Count(string(got), laterField); n < 8 || left != n {
-			t.Errorf("%s: there were %d, and %d are left: %s", api, n, left, got)
+			t.Errorf("%s: %d unknown fields before the patch, and %d after it: %s", api, n, left, got)
 		}
 		if c := is.Spec.Containers; len(is.Spec.Volumes) != 3 || len(c[0].VolumeMounts) != 2 || len(c[1].VolumeMounts) != 3 ||
 			c[0].Resources.Limits.Memory().Value() != 4<<30+4<<20 {
@@ -607,7 +608,8 @@ func TestLaterFields(t *testing.T) {
 
 const laterField = "aFieldOfLater"
 
-// later adds such a field to each object, except to maps by name, and counts the fields.
+// later adds such a field to each object except annotations, limits and requests. It returns the
+// number of added fields.
 func later(of any, key string) (n int) {
 	switch v := of.(type) {
 	case []any:
@@ -626,8 +628,8 @@ func later(of any, key string) (n int) {
 	return n
 }
 
-// QEMU allocates all of a file, with its reserve. The size of the reserve is in the class, and may
-// also be in the volume.
+// QEMU allocates a volume's complete file, including its reserve. The class has the size of the
+// reserve, and the volume may have it, too.
 func TestLauncherReserve(t *testing.T) {
 	const many, gib = corev1.ReadWriteMany, int64(1) << 30
 	classes := []runtime.Object{}
@@ -674,8 +676,8 @@ func TestOwnVolumes(t *testing.T) {
 	for _, own := range []corev1.Volume{
 		{Name: "stargate-0"}, {Name: volumeName(0)},
 		{Name: volumeName(0), VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "disk"}}},
-		// A disk with the driver's name, of the first claim. The webhook must still add its
-		// own volume.
+		// This disk has the driver's name and the first claim. The webhook must still add
+		// its own volume.
 		{Name: volumeName(0), VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
 	} {
 		pod := &corev1.Pod{}
@@ -701,7 +703,8 @@ func TestOwnVolumes(t *testing.T) {
 	}
 }
 
-// starts reviews the pod of a VM. It expects a refusal with words, or none if words is empty.
+// starts reviews the pod of a VM. It expects a refusal that contains words. If words is empty, it
+// expects no refusal.
 func (r *Reviewer) starts(t *testing.T, name, volumes, words string) {
 	t.Helper()
 	pod, yes := &corev1.Pod{}, true
@@ -731,7 +734,7 @@ func (r *Reviewer) has(t *testing.T, name, made, id, volumes, phase string) {
 	}
 }
 
-// launches gives a VM its pod.
+// launches creates a VM's pod.
 func (r *Reviewer) launches(t *testing.T, name, volumes string) *corev1.Pod {
 	t.Helper()
 	yes := true
@@ -745,8 +748,8 @@ func (r *Reviewer) launches(t *testing.T, name, volumes string) *corev1.Pod {
 	return pod
 }
 
-// A VM with a later time stamp may have been stored, reviewed and given its pod before the earlier
-// VM was stored.
+// A VM with a later time stamp may get its pod before the API server stores the VM with the earlier
+// time stamp.
 func TestStampedEarlierStoredLater(t *testing.T) {
 	const first, second = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
 	r := usual().reviewer(t, claimOf("tied", "", "stargate", corev1.ReadWriteOnce))
@@ -755,8 +758,8 @@ func TestStampedEarlierStoredLater(t *testing.T) {
 	pod := r.launches(t, "later", "tied")
 	r.has(t, "earlier", first, "", "tied", "Pending")
 	r.starts(t, "earlier", "tied", "VM later has it")
-	r.starts(t, "later", "tied", "VM earlier has it") // its own second pod is refused, too
-	delete(pod.Annotations, driver+"/volumes")        // by a person
+	r.starts(t, "later", "tied", "VM earlier has it") // a second pod of the same VM is refused, too
+	delete(pod.Annotations, driver+"/volumes")        // as a user may do
 	if _, err := r.cluster.Client.CoreV1().Pods("ns").Update(context.Background(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -768,7 +771,7 @@ func TestStampedEarlierStoredLater(t *testing.T) {
 	r.starts(t, "earlier", "tied", "")
 }
 
-// A volume that two VMs can write cannot tell them apart if they have one UUID.
+// Two VMs with one UUID may not write the same volume: on the volume, both would be one system.
 func TestTwins(t *testing.T) {
 	const first, second = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
 	r := usual().reviewer(t)
@@ -780,8 +783,8 @@ func TestTwins(t *testing.T) {
 		{"copy", "data", strings.ReplaceAll(board, "-", ""), "VM original has the same"},
 		{"copy", "first:ro", board, ""}, {"copy", "lost", board, "n3"}, {"copy", "named", board, ""},
 		{"copy", "data", "1b5e55ed-0000-4000-8000-00000000beef", ""}, {"copy", "data", "", ""},
-		{"", "data", board, "VM original has the same"}, // of a pool: it is yet to get its name
-		{"original", "data", board, ""},                 // its next life
+		{"", "data", board, "VM original has the same"}, // a VM of a pool has no name yet
+		{"original", "data", board, ""},                 // the next life of the same VM
 	} {
 		text := bytes.Replace(machineWith(c.volumes, part("firmware", map[string]any{"uuid": c.id})), []byte(`"name":"vm"`), []byte(`"name":"`+c.name+`"`), 1)
 		res := r.answer(context.Background(), request("virtualmachineinstances", admissionv1.Create, text), r.Validate)
@@ -793,7 +796,7 @@ func TestTwins(t *testing.T) {
 			t.Errorf("template %+v: %+v", c, res)
 		}
 	}
-	// Both were made at once, and have their UUIDs from KubeVirt.
+	// Both VMs were created at the same time, and KubeVirt has set their UUIDs.
 	r.has(t, "copy", second, board, "data", "Pending")
 	r.starts(t, "copy", "data", "VM original has the same")
 	r.starts(t, "original", "data", "")
@@ -801,8 +804,8 @@ func TestTwins(t *testing.T) {
 	r.starts(t, "original", "data", "VM copy has the same")
 }
 
-// If two VMs were made at once, and neither review has seen the other VM, the first one gets the
-// claim.
+// If two VMs were created at the same time, and neither review has seen the other VM, the first VM
+// gets the claim.
 func TestTwoAtOnce(t *testing.T) {
 	r := usual().reviewer(t, claimOf("tied", "", "stargate", corev1.ReadWriteOnce))
 	for _, m := range []struct{ name, uid, made, volumes string }{
@@ -846,7 +849,8 @@ func TestPluginLauncher(t *testing.T) {
 	if limit := pod.Spec.Containers[0].Resources.Limits.Memory(); limit.Value() != 2<<30+4<<20 {
 		t.Errorf("memory: %s", limit)
 	}
-	// A VM that was made for sidecars: KubeVirt calls both hooks, so both see the claims.
+	// This VM was created for sidecars. KubeVirt calls both hooks, so both containers mount the
+	// claims.
 	pod = &corev1.Pod{}
 	patched(t, r, request("pods", admissionv1.Create, launcher(sidecar("img:0"))), pod)
 	if all := pod.Spec.Containers; len(all) != 3 || len(all[1].VolumeMounts) != 2 || len(all[2].VolumeMounts) != 3 {

@@ -24,23 +24,23 @@ import (
 	"stargate/csi-driver/internal/nodemeta"
 )
 
-// Cluster answers questions about the cluster. Each review asks the API server anew: reviews are
-// rare, and their answers must not be stale. One review sends each question once, because several
-// rules look at each of up to 16 claims.
+// Cluster reads objects of the cluster for reviews. Each review queries the API server again:
+// reviews are rare, and must not use stale objects. One review sends each query once, because
+// several rules check each of up to 16 claims.
 type Cluster struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	Pages   pages
 	Driver  string
 
-	lists   *semaphore.Weighted // of all reviews
-	objects *semaphore.Weighted // likewise
-	answers map[string]any      // the answers of this review, by question; nil: not cached
+	lists   *semaphore.Weighted // limits the lists of all reviews at the same time
+	objects *semaphore.Weighted // limits the reads of single objects in the same way
+	answers map[string]any      // replies to this review, by query; nil: not cached
 }
 
-// Connect returns a Cluster without client-go's limit of five requests a second. Under that limit
-// reviews would wait until the API server abandons them. The VMs of a node that boots would keep
-// each other from starting. The API server limits its clients itself (priority and fairness).
+// Connect returns a Cluster without client-go's limit of five requests a second. Under that limit,
+// reviews would wait until the API server gives up. On a node that boots, VMs would prevent each
+// other from starting. The API server limits its clients itself (priority and fairness).
 func Connect(config *rest.Config, driver string) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -55,15 +55,15 @@ func Connect(config *rest.Config, driver string) (*Cluster, error) {
 	return &Cluster{Client: client, Dynamic: objects, Pages: pagesOf(client.CoreV1().RESTClient()), Driver: driver}, nil
 }
 
-// anew returns the cluster for one review, without answers.
+// anew returns a Cluster for one review, with an empty cache.
 func (c *Cluster) anew() *Cluster {
 	one := *c
 	one.answers = map[string]any{}
 	return &one
 }
 
-// ask returns the review's answer to a question, and gets it from the API server if the review has
-// none. Callers must not change an answer.
+// ask returns the reply to a query. It sends the query to the API server only if the review has not
+// cached the reply. Callers must not change the reply.
 func ask[T any](c *Cluster, question string, by func() (T, error)) (T, error) {
 	if had, ok := c.answers[question].(T); ok {
 		return had, nil
@@ -79,7 +79,8 @@ func ask[T any](c *Cluster, question string, by func() (T, error)) (T, error) {
 	return is, nil
 }
 
-// unanswered is the error of a question that got no answer. The reviewed object may be right.
+// unanswered is the error of a query to which the API server did not reply. The reviewed object may
+// be valid.
 type unanswered struct {
 	question string
 	error
@@ -91,7 +92,7 @@ func (u unanswered) Error() string {
 
 func (u unanswered) Unwrap() error { return u.error }
 
-// found returns the object, or nil if the API server has none.
+// found returns the object, or nil if the API server does not have it.
 func found[T any](is *T, err error) (*T, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -104,13 +105,13 @@ var (
 	instances = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances"}
 )
 
-// The label by which the CSIDriver objects of this chart are found, in any release.
+// Every release of this chart sets this label on its CSIDriver object.
 const (
 	chartLabel = "app.kubernetes.io/name"
 	chartName  = "stargate-csi"
 )
 
-// The label of launchers' pods, and the kind of their owner.
+// KubeVirt sets this label on launchers' pods. Their owner has this kind.
 const (
 	launcherLabel = "kubevirt.io=virt-launcher"
 	instanceKind  = "VirtualMachineInstance"
@@ -124,11 +125,13 @@ func convert(u *unstructured.Unstructured, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// mostKubeVirts bounds the objects that a review reads. KubeVirt itself refuses a second one.
+// mostKubeVirts limits the KubeVirt objects that a review reads. KubeVirt itself refuses a second
+// KubeVirt object.
 const mostKubeVirts = 8
 
 // kubeVirt returns the installation of KubeVirt, or nil if there is none. KubeVirt writes its
-// version into the object that it has installed, and into no other: users may make others.
+// version only into the object from which it was installed. Users may create other KubeVirt
+// objects.
 func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
 	return ask(c, "KubeVirt's configuration", func() (*kubevirt, error) {
 		list, err := c.Dynamic.Resource(kubevirts).List(ctx, metav1.ListOptions{Limit: mostKubeVirts})
@@ -144,8 +147,8 @@ func (c *Cluster) kubeVirt(ctx context.Context) (*kubevirt, error) {
 	})
 }
 
-// machine returns the fields of a VM that listed has, and whether it has volumes. It returns nil if
-// there is none.
+// machine returns the fields of a VM that type listed has, and whether the VM has volumes. It
+// returns nil if the VM does not exist.
 func (c *Cluster) machine(ctx context.Context, namespace, name string) (*instance, error) {
 	return ask(c, "VM "+name, func() (*instance, error) {
 		l, err := readOne[listed](ctx, c, kubeVirtPath, namespace, instances.Resource, name)
@@ -156,7 +159,7 @@ func (c *Cluster) machine(ctx context.Context, namespace, name string) (*instanc
 	})
 }
 
-// claim returns nil if there is none.
+// claim returns a claim, or nil if it does not exist.
 func (c *Cluster) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
 	return ask(c, "claim "+name, func() (*corev1.PersistentVolumeClaim, error) {
 		a, err := readOne[claimed](ctx, c, corePath, namespace, "persistentvolumeclaims", name)
@@ -167,7 +170,8 @@ func (c *Cluster) claim(ctx context.Context, namespace, name string) (*corev1.Pe
 	})
 }
 
-// class returns the class of a claim, or nil if the claim has none, or the class does not exist.
+// class returns a claim's class. It returns nil if the claim names no class, or if the class does
+// not exist.
 func (c *Cluster) class(ctx context.Context, p *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
 	if p.Spec.StorageClassName == nil || *p.Spec.StorageClassName == "" {
 		return nil, nil
@@ -177,7 +181,7 @@ func (c *Cluster) class(ctx context.Context, p *corev1.PersistentVolumeClaim) (*
 	})
 }
 
-// origin describes the volume of a claim, before or after it is created.
+// origin describes a claim's volume. The volume may not exist yet.
 type origin struct {
 	driver string // the CSI driver that creates or has created it; "": none yet
 	node   string // the node that has it; "": none yet
@@ -185,7 +189,7 @@ type origin struct {
 	memory int64 // memory of the volume, as the driver reports it; 0: not known
 }
 
-// is reports whether mode is the access mode in use. kubelet mounts by the first mode in the list.
+// is reports whether mode is the access mode that kubelet uses: the first mode in the list.
 func (o origin) is(mode corev1.PersistentVolumeAccessMode) bool {
 	return len(o.modes) > 0 && o.modes[0] == mode
 }
@@ -203,7 +207,7 @@ func (c *Cluster) origin(ctx context.Context, p *corev1.PersistentVolumeClaim) (
 	return origin{driver: s.Provisioner, modes: p.Spec.AccessModes}, nil
 }
 
-// made returns the origin of a claim that has its volume. A volume that an administrator has
+// made returns the origin of a claim that is bound to a volume. A volume that an administrator has
 // created manually may have other access modes than the claim.
 func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (origin, error) {
 	v, err := ask(c, "volume "+p.Spec.VolumeName+" of claim "+p.Name, func() (*corev1.PersistentVolume, error) {
@@ -215,7 +219,7 @@ func (c *Cluster) made(ctx context.Context, p *corev1.PersistentVolumeClaim) (or
 	o := origin{node: c.nodeOf(v), modes: v.Spec.AccessModes}
 	if v.Spec.CSI != nil {
 		o.driver = v.Spec.CSI.Driver
-		// This driver writes a number; another value counts as not known.
+		// This driver writes a number. Any other value counts as unknown.
 		o.memory, _ = strconv.ParseInt(v.Spec.CSI.VolumeAttributes[nodemeta.MemoryAttribute], 10, 64)
 	}
 	return o, nil
@@ -270,7 +274,7 @@ func (c *Cluster) nodeOf(v *corev1.PersistentVolume) string {
 	return ""
 }
 
-// served reports whether the driver has registered with a node's kubelet.
+// served reports whether the driver is registered with a node's kubelet.
 func (c *Cluster) served(ctx context.Context, node string) (bool, error) {
 	n, err := ask(c, "drivers of node "+node, func() (*storagev1.CSINode, error) {
 		return found(c.Client.StorageV1().CSINodes().Get(ctx, node, metav1.GetOptions{}))
@@ -281,14 +285,15 @@ func (c *Cluster) served(ctx context.Context, node string) (bool, error) {
 	return slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == c.Driver }), nil
 }
 
-// host returns nil if there is no such node.
+// host returns a node, or nil if it does not exist.
 func (c *Cluster) host(ctx context.Context, node string) (*corev1.Node, error) {
 	return ask(c, "node "+node, func() (*corev1.Node, error) {
 		return found(c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}))
 	})
 }
 
-// drivers returns the CSI drivers of the cluster; true marks those that this chart has installed.
+// drivers returns the cluster's CSI drivers by name. The value is true if this chart has installed
+// the driver.
 func (c *Cluster) drivers(ctx context.Context) (map[string]bool, error) {
 	return ask(c, "CSI drivers", func() (map[string]bool, error) {
 		list, err := c.Client.StorageV1().CSIDrivers().List(ctx, metav1.ListOptions{})

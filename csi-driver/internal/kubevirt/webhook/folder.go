@@ -13,16 +13,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// mature is the age at which a new certificate takes the place of the one before it. By then each
-// API server has heard of the new authority. Its clock has also passed the time at which the
-// certificate begins, even if it is behind the clock of Helm's machine.
+// mature is the age at which a new certificate replaces the old certificate. By then, each API
+// server has received the new authority. The API server's clock has also passed the start of the
+// certificate's validity, even if that clock is behind the clock of Helm's machine.
 const mature = time.Hour
 
-// Folder holds the certificate. Helm or cert-manager makes it, and may replace it at any time. Helm
-// leaves the certificate before it, which API servers trust as well.
+// Folder holds the certificate. Helm or cert-manager creates the certificate, and may replace it at
+// any time. Helm also keeps the previous certificate, which API servers still trust.
 type Folder struct{ Dir string }
 
-// Certificate reads the files each time. An API server connects seldom and keeps its connections.
+// Certificate reads the files at each call. Calls are rare, because an API server keeps its
+// connections.
 func (f Folder) Certificate() (*tls.Certificate, error) { return f.at(time.Now()) }
 
 func (f Folder) at(now time.Time) (*tls.Certificate, error) {
@@ -36,11 +37,12 @@ func (f Folder) at(now time.Time) (*tls.Certificate, error) {
 	return c, err
 }
 
-// newest is the certificate that was made last.
+// newest returns the certificate that was created last.
 func (f Folder) newest() (*tls.Certificate, error) { return f.read("tls.crt", "tls.key") }
 
-// The certificate ends soon when this much is left, or less, and a sixth of its life:
-// cert-manager's may last for days. The alert StargateCertificateEnds has the same limits.
+// The certificate ends soon when less than this time and less than a sixth of its validity remain.
+// The second limit matters for cert-manager, whose certificates may be valid for a few days. The
+// alert StargateCertificateEnds has the same limits.
 const (
 	endsSoon = 21 * 24 * time.Hour
 	lifePart = 6
@@ -50,8 +52,8 @@ func soon(c *x509.Certificate, now time.Time) bool {
 	return c.NotAfter.Sub(now) < min(endsSoon, c.NotAfter.Sub(c.NotBefore)/lifePart)
 }
 
-// Watch logs again and again, until ctx is done, that the certificate ends soon. It reads the
-// certificate itself: the annotations by which Helm renews it may be wrong.
+// Watch logs repeatedly, until ctx is done, that the certificate ends soon. It reads the end from
+// the certificate, because the annotations by which Helm renews it may be wrong.
 func (f Folder) Watch(ctx context.Context, every time.Duration) {
 	for {
 		if c, err := f.newest(); err == nil && soon(c.Leaf, time.Now()) {

@@ -16,8 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Any request gets an answer: that it is no review, or a verdict and a patch. The patch applies to
-// the object, and mounts claims only in their own folders.
+// The webhook answers any request: either it reports that the request is no review, or it returns a
+// verdict and a patch. The patch applies to the object, and mounts claims only in their own
+// folders.
 func FuzzReview(f *testing.F) {
 	pod := `{"metadata":{"annotations":{"` + driver + `/volumes":"data"}},"spec":{"containers":[{"name":"compute"},
 		{"name":"h","image":"img:1","command":["` + hookProgram + `"],"args":["--driver-name=` + driver + `"]}]}}`
@@ -54,7 +55,7 @@ func FuzzReview(f *testing.F) {
 func answered(t *testing.T, h http.Handler, way string, text, object []byte) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, way, strings.NewReader(string(text))))
-	if w.Code == http.StatusBadRequest || w.Code == http.StatusServiceUnavailable { // the latter for a migration
+	if w.Code == http.StatusBadRequest || w.Code == http.StatusServiceUnavailable { // 503: a migration
 		return
 	}
 	var out admissionv1.AdmissionReview

@@ -24,31 +24,33 @@ import (
 	"stargate/csi-driver/internal/machineid"
 )
 
-// Users of a namespace decide how many VMs and pods it has, and how large these are. Any pod can
-// make the webhook list them. So a list arrives in pages, and one object of a page is in memory at
-// a time. Only the VMs that share a claim with the reviewed VM are kept.
+// A namespace's users decide how many VMs and pods it has, and how large these objects are. Any pod
+// can make the webhook list them. So the webhook reads a list in pages, and holds one object of a
+// page in memory at a time. It keeps only the VMs that share a claim with the reviewed VM.
 const (
 	pageSize = 200
-	// A review lists VMs, and then pods. This many reviews do so at once, and others wait.
+	// A review lists VMs, and then pods. This many reviews may list at the same time; other
+	// reviews wait.
 	mostLists = 4
-	// The same for claims and for VMs that are read one by one. Each takes up to 4 MiB. All VMs
-	// of a node start together when it boots, and their reviews must not wait for long.
+	// This many reviews may read single claims or VMs at the same time. Each object takes up to
+	// 4 MiB. All VMs of a node start together when the node boots, and their reviews must not
+	// wait long.
 	mostObjects = 16
 	// At most 64 systems can write a volume, so a VM cannot share its volumes with more VMs
 	// than this.
 	mostSharers = 64 * annotation.Most
 )
 
-// The forms in which an API server sends objects. Metadata is a fraction of a pod.
+// The formats in which an API server sends objects. A pod's metadata is much smaller than the pod.
 const (
 	whole    = "application/json"
 	metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 )
 
-// pages returns one page of a list, or an object, as the API server sends it.
+// pages requests one page of a list, or one object, and returns the API server's text.
 type pages func(ctx context.Context, of, form string, query url.Values) (io.ReadCloser, error)
 
-// pagesOf asks an API server.
+// pagesOf returns the function that sends such requests to an API server.
 func pagesOf(c rest.Interface) pages {
 	return func(ctx context.Context, of, form string, query url.Values) (io.ReadCloser, error) {
 		request := c.Get().AbsPath(of).SetHeader("Accept", form)
@@ -61,7 +63,7 @@ func pagesOf(c rest.Interface) pages {
 	}
 }
 
-// each passes all objects of a list to take, and stops at an error of it.
+// each passes all objects of a list to take, and stops when take returns an error.
 func each[T any](ctx context.Context, get pages, of, form string, query url.Values, take func(*T) error) error {
 	query.Set("limit", strconv.Itoa(pageSize))
 	for {
@@ -78,7 +80,7 @@ func each[T any](ctx context.Context, get pages, of, form string, query url.Valu
 	}
 }
 
-// page reads a page object by object, and returns the mark of the next one.
+// page reads the objects of a page one by one, and returns the token for the next page.
 func page[T any](body io.Reader, take func(*T) error) (next string, err error) {
 	d := json.NewDecoder(body)
 	if err := expect(d, '{'); err != nil {
@@ -136,7 +138,7 @@ func expect(d *json.Decoder, delim json.Delim) error {
 	return err
 }
 
-// listed has the fields of a VM or of a launcher's pod that reviews of others need.
+// listed has the fields of a VM or of a launcher's pod that the reviews of other VMs need.
 type listed struct {
 	Metadata struct {
 		Name    string                  `json:"name"`
@@ -157,7 +159,7 @@ type listed struct {
 	} `json:"status"`
 }
 
-// sharer is a VM that names a claim that the reviewed VM names.
+// sharer is a VM that shares a claim with the reviewed VM.
 type sharer struct {
 	name    string
 	uid     types.UID
@@ -166,8 +168,8 @@ type sharer struct {
 	claims  []annotation.Claim
 }
 
-// shares returns those claims of a listed object that are wanted. An object with an invalid
-// annotation has no volumes, because the webhook refuses it.
+// shares returns the claims of a listed object that are also in wanted. An object with an invalid
+// annotation has no volumes, because the webhook refuses such objects.
 func (l *listed) shares(driver string, wanted map[string]bool) []annotation.Claim {
 	theirs, err := annotation.Of(l.Metadata.Notes, driver)
 	if err != nil {
@@ -187,7 +189,7 @@ func (l *listed) sharer(claims []annotation.Claim) sharer {
 	return s
 }
 
-// instance returns a VM with the fields of listed.
+// instance converts a listed object to a VM that has only these fields.
 func (l *listed) instance(driver string) *instance {
 	m := &instance{}
 	m.Name, m.UID, m.CreationTimestamp = l.Metadata.Name, l.Metadata.UID, l.Metadata.Created
@@ -198,7 +200,8 @@ func (l *listed) instance(driver string) *instance {
 	return m
 }
 
-// segment checks a part of a path. A review comes from any client, so a name in it may be anything.
+// segment checks a part of a URL's path. Any client can send a review, so a name in it may be any
+// text.
 func segment(what, name string) error {
 	if wrong := path.IsValidPathSegmentName(name); name == "" || len(wrong) > 0 {
 		return fmt.Errorf("%.63q is no %s", name, what)
@@ -206,8 +209,8 @@ func segment(what, name string) error {
 	return nil
 }
 
-// readOne returns an object with the fields of T, or nil if there is none, once few enough reviews
-// read one. Users decide how large an object is.
+// readOne reads an object into the fields of T. It returns nil if the object does not exist. Users
+// decide how large an object is, so readOne waits while too many reviews read one.
 func readOne[T any](ctx context.Context, c *Cluster, group, namespace, resource, name string) (*T, error) {
 	if err := errors.Join(segment("namespace", namespace), segment("name", name)); err != nil {
 		return nil, err
@@ -228,7 +231,7 @@ func readOne[T any](ctx context.Context, c *Cluster, group, namespace, resource,
 	return is, errors.Join(err, body.Close())
 }
 
-// claimed has the fields of a claim that reviews read.
+// claimed holds the fields of a claim that reviews read.
 type claimed struct {
 	Metadata struct {
 		Name     string       `json:"name"`
@@ -267,14 +270,14 @@ func (a *claimed) claim() *corev1.PersistentVolumeClaim {
 	return p
 }
 
-// kubeVirtPath begins the paths of KubeVirt's objects.
+// kubeVirtPath is the start of the URL paths of KubeVirt's objects.
 var kubeVirtPath = "/apis/" + instances.Group + "/" + instances.Version
 
-// The beginning of the API's paths of pods and claims.
+// The start of the URL paths of pods and claims.
 const corePath = "/api/v1"
 
-// list passes all objects of a resource in a namespace to take, once few enough other reviews do
-// so.
+// list passes all objects of a resource in a namespace to take. It waits while too many other
+// reviews list objects.
 func (c *Cluster) list(ctx context.Context, group, namespace, resource, form string, query url.Values, take func(*listed) error) error {
 	if err := segment("namespace", namespace); err != nil {
 		return err
@@ -286,9 +289,8 @@ func (c *Cluster) list(ctx context.Context, group, namespace, resource, form str
 	return each(ctx, c.Pages, group+"/namespaces/"+namespace+"/"+resource, form, query, take)
 }
 
-// sharers returns the VMs of a namespace that have not ended, and that share a claim with the
-// reviewed one, which can write it. Any number of VMs may read a volume. All questions of a review
-// are about the same claims.
+// sharers returns the VMs of a namespace that have not ended and share a claim that the reviewed VM
+// can write. Any number of VMs may read a volume. All calls during one review pass the same claims.
 func (c *Cluster) sharers(ctx context.Context, namespace string, wanted []annotation.Claim) ([]sharer, error) {
 	return ask(c, "VMs of namespace "+namespace, func() ([]sharer, error) {
 		all, writes := []sharer{}, map[string]bool{}

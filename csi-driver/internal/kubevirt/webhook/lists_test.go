@@ -24,12 +24,12 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// crowded is an API server with a namespace of many VMs, each with a large text. It serves pages,
-// as an API server does, and counts the lists that it serves at once.
+// crowded is an API server with a namespace of many VMs, each with a large annotation. It serves
+// lists in pages, as an API server does, and counts the lists that it serves at the same time.
 type crowded struct {
 	machines, sharers int
 	text              string
-	holds             chan struct{} // a list waits for it; nil: none does
+	holds             chan struct{} // a list waits until it is closed; nil: no list waits
 
 	pages, now, most atomic.Int64
 }
@@ -87,7 +87,7 @@ func (c *crowded) cluster(t *testing.T) *Cluster {
 
 var wantsData = []annotation.Claim{{Name: "data"}}
 
-// A list of any length arrives in pages, and takes little memory.
+// The webhook reads a list of any length in pages, with little memory.
 func TestLongList(t *testing.T) {
 	const machines, text = 1000, 64 << 10
 	c := &crowded{machines: machines, sharers: 2, text: strings.Repeat("x", text)}
@@ -116,7 +116,8 @@ func TestLongList(t *testing.T) {
 	}
 }
 
-// A few reviews list at once. Another one waits, and says in time that it was not made.
+// A few reviews may list at the same time. Another review waits, and reports in time that it was
+// not made.
 func TestManyLists(t *testing.T) {
 	c := &crowded{machines: 2 * pageSize, sharers: 1, holds: make(chan struct{})}
 	cluster := c.cluster(t)
@@ -152,7 +153,8 @@ func TestManyLists(t *testing.T) {
 	}
 }
 
-// More VMs than volumes can have are not collected. Any number of VMs may read a volume.
+// The webhook does not collect more VMs than can share a writable volume. Any number of VMs may
+// read a volume.
 func TestManySharers(t *testing.T) {
 	for most, refused := range map[int]bool{mostSharers: false, mostSharers + 1: true} {
 		c := &crowded{machines: most + pageSize, sharers: most}
@@ -163,11 +165,11 @@ func TestManySharers(t *testing.T) {
 	}
 	c := &crowded{machines: 2 * mostSharers, sharers: 2 * mostSharers}
 	if all, err := c.cluster(t).anew().sharers(context.Background(), "ns", []annotation.Claim{{Name: "data", ReadOnly: true}, {Name: "own"}}); err != nil || len(all) != 0 {
-		t.Errorf("%d VMs share a volume that they read: %v", len(all), err)
+		t.Errorf("VMs that only read a volume: got %d, %v", len(all), err)
 	}
 }
 
-// Of a VM that shares a claim, a review keeps the names of shared claims alone.
+// A review keeps only the names of the shared claims of another VM.
 func TestSharersAreSmall(t *testing.T) {
 	const machines, long = 50, 250 << 10
 	text := fmt.Sprintf(`{"metadata":{"name":"vm","annotations":{%q:%q}},"spec":{"domain":{"firmware":{"uuid":%q}}}}`,
@@ -195,7 +197,7 @@ func TestSharersAreSmall(t *testing.T) {
 	}
 }
 
-// A review names any namespace, and the webhook asks for nothing outside of namespaces.
+// A review may name any text as namespace. The webhook requests no path outside the namespaces.
 func TestNamespaces(t *testing.T) {
 	c := &crowded{}
 	for _, namespace := range []string{"", "..", "../../secrets", "a/b", "%2e%2e"} {
@@ -241,7 +243,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Users decide how large claims and VMs are. A few are read at once, and little of each is kept.
+// Users decide how large claims and VMs are. The webhook reads few of them at the same time, and
+// keeps few fields of each.
 func TestLargeObjects(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	var now, most, served atomic.Int64

@@ -24,8 +24,8 @@ import (
 // latency is the time that a busy API server takes to answer.
 const latency = 40 * time.Millisecond
 
-// apiServer answers the questions of a launcher's review: VM vm, its claims a0, a1 ..., and their
-// existing volumes, and a later VM that has one of these claims. It counts the questions.
+// apiServer answers the queries of a launcher's review. It has VM vm, its claims a0, a1 ..., their
+// existing volumes, and a later VM that has one of these claims. It counts the queries.
 func apiServer(t *testing.T, mode corev1.PersistentVolumeAccessMode, asked *atomic.Int64) *httptest.Server {
 	t.Helper()
 	say := func(w http.ResponseWriter, what any) {
@@ -65,8 +65,9 @@ func apiServer(t *testing.T, mode corev1.PersistentVolumeAccessMode, asked *atom
 	return s
 }
 
-// client-go's own client waits if it asks too often. Here many pods are reviewed at once, each with
-// the largest number of claims: after a node's boot, all of its VMs start together.
+// client-go's default client delays queries above a rate. In this test, the webhook reviews many
+// pods at the same time, each with the largest number of claims. This happens after a node's boot,
+// when all of its VMs start together.
 func TestManyLaunchers(t *testing.T) {
 	const most, machines = 16, 50
 	const long = 60 * time.Second // a busy machine takes a while; an idle one stays within reviewLimit
@@ -102,7 +103,7 @@ func TestManyLaunchers(t *testing.T) {
 		if res := review(); !res.Allowed {
 			t.Fatalf("%s: refused: %s", mode, res.Result.Message)
 		}
-		// Each claim and its volume; the VM, all VMs, and their pods.
+		// The queries are for each claim and its volume, the VM, all VMs, and their pods.
 		if n := asked.Load(); n > 2*most+3 {
 			t.Errorf("%s: %d claims: %d requests", mode, most, n)
 		}
@@ -119,7 +120,7 @@ func TestManyLaunchers(t *testing.T) {
 	}
 }
 
-// The webhook answers before the API server stops waiting.
+// The webhook answers before the API server's timeout.
 func TestLimit(t *testing.T) {
 	for query, want := range map[string]time.Duration{
 		"timeout=10s": reviewLimit, "timeout=2s": 1600 * time.Millisecond, "timeout=30s": reviewLimit, "": reviewLimit, "timeout=soon": reviewLimit, "timeout=-1s": reviewLimit,
@@ -134,7 +135,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// An object that was not reviewed and a wrong object have different status codes.
+// The webhook returns different status codes for an object that it did not review and for an
+// invalid object.
 func TestUnanswered(t *testing.T) {
 	var asked atomic.Int64
 	s := apiServer(t, corev1.ReadWriteMany, &asked)

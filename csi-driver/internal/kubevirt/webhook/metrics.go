@@ -11,7 +11,7 @@ import (
 const (
 	allowed    = "allowed"
 	refused    = "refused"
-	unasked    = "unanswered"  // the API server has not answered in time: the client tries again
+	unasked    = "unanswered"  // the API server has not answered in time, so the client retries
 	turnedAway = "turned-away" // too many reviews at once, or a request that is no review
 )
 
@@ -37,20 +37,20 @@ func (r *Reviewer) Metrics(f Folder, log klog.Logger) []prometheus.Collector {
 	}}
 }
 
-// life reads the certificate on request.
+// life reports the certificate's validity. It reads the certificate at each scrape.
 type life struct {
 	folder          Folder
 	log             klog.Logger
 	begins, expires *prometheus.Desc
 }
 
-// Describe names the metrics.
+// Describe sends the descriptions of the metrics.
 func (e *life) Describe(ch chan<- *prometheus.Desc) {
 	ch <- e.begins
 	ch <- e.expires
 }
 
-// Collect has no metric if the certificate cannot be read. The pod is not ready then.
+// Collect sends no metric if the certificate cannot be read. In that case the pod is not ready.
 func (e *life) Collect(ch chan<- prometheus.Metric) {
 	c, err := e.folder.newest()
 	if err != nil {

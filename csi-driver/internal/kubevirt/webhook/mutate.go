@@ -15,7 +15,7 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// Names from KubeVirt, and from this driver's image.
+// Names that KubeVirt or this driver's image defines.
 const (
 	sidecarsKey   = "hooks.kubevirt.io/hookSidecars"
 	ephemeralKey  = "kubevirt.io/ephemeral-provisioning"
@@ -25,19 +25,19 @@ const (
 	hookProgram   = "/usr/local/bin/stargate-hook"
 	qemu          = int64(107)
 
-	// The kernel's page tables take this share of a mapping by pages of 4 KiB.
+	// If a mapping uses pages of 4 KiB, the kernel's page tables take this share of its size.
 	tableShare = 512
 )
 
-// escape escapes a key for a JSON pointer.
+// escape returns a key as a part of a JSON pointer.
 func escape(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
 func (r *Reviewer) arguments() []string { return []string{"--driver-name=" + r.cluster.Driver} }
 
-// machinePatch completes a VM: it gets the hook, stays on its node, and allows no hotplug of memory
-// or processors. For a hotplug KubeVirt would move the VM to another pod.
+// machinePatch completes a VM: it adds the hook, keeps the VM on its node, and forbids hotplug of
+// memory and processors. For a hotplug, KubeVirt would move the VM to another pod.
 func (r *Reviewer) machinePatch(ctx context.Context, m *instance) ([]operation, error) {
 	var patch []operation
 	unset, err := r.unset(ctx, m.Spec.EvictionStrategy)
@@ -63,8 +63,8 @@ func (r *Reviewer) machinePatch(ctx context.Context, m *instance) ([]operation, 
 	return append(patch, add("/metadata/annotations/"+escape(sidecarsKey), value)), nil
 }
 
-// unset reports whether no user has set this evictionStrategy. KubeVirt writes the cluster's own
-// strategy into a VM that has none, before or after the webhook sees the VM.
+// unset reports whether no user has set this evictionStrategy. KubeVirt writes the cluster's
+// strategy into a VM that has none, before or after the webhook reviews the VM.
 func (r *Reviewer) unset(ctx context.Context, strategy *string) (bool, error) {
 	if strategy == nil || !migrates(*strategy) {
 		return strategy == nil, nil
@@ -73,13 +73,14 @@ func (r *Reviewer) unset(ctx context.Context, strategy *string) (bool, error) {
 	return k != nil && k.Spec.Configuration.EvictionStrategy == *strategy, err
 }
 
-// isHook recognizes this driver's hook by its command line. The image changes with each release,
-// also between the creation of a VM and of its pod.
+// isHook reports whether a container is this driver's hook. It compares the command line, because
+// the image may change between the creation of a VM and of its pod.
 func (r *Reviewer) isHook(command, args []string) bool {
 	return slices.Equal(command, []string{hookProgram}) && slices.Equal(args, r.arguments())
 }
 
-// withHook returns the annotation that lists the VM's sidecars, with this driver's hook in it once.
+// withHook returns the annotation that lists the VM's sidecars. The list has this driver's hook
+// exactly once.
 func (r *Reviewer) withHook(had string) (string, error) {
 	sidecars := []json.RawMessage{}
 	if had != "" {
@@ -103,9 +104,9 @@ func (r *Reviewer) withHook(had string) (string, error) {
 	return string(value), err
 }
 
-// podPatch gives a launcher its claims, in the containers of QEMU and of the hook. It only adds,
-// and rewrites nothing: later versions of Kubernetes have fields that this program's types would
-// lose.
+// podPatch adds the claims to a launcher's pod, and mounts them in the containers of QEMU and of
+// the hook. It only adds fields: if it rewrote objects, it would lose the fields of later versions
+// of Kubernetes.
 func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.Pod, wanted []annotation.Claim) ([]operation, error) {
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == compute })
 	if at < 0 {
@@ -124,7 +125,7 @@ func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.P
 		}})
 	}
 	patch := extend("/spec/volumes", pod.Spec.Volumes, volumes)
-	// A pod that exists only for the scheduler runs nothing.
+	// KubeVirt creates such a pod only for the scheduler. The pod runs no VM.
 	if pod.Annotations[ephemeralKey] == "true" {
 		return patch, nil
 	}
@@ -140,10 +141,10 @@ func (r *Reviewer) podPatch(ctx context.Context, namespace string, pod *corev1.P
 	return slices.Concat(patch, hook, give(pod, at, mounts), allow(container(at)+"/resources", pod.Spec.Containers[at].Resources, more)), nil
 }
 
-// container returns the path of a container in the pod.
+// container returns the JSON path of a container in the pod.
 func container(at int) string { return fmt.Sprintf("/spec/containers/%d", at) }
 
-// give adds mounts to a container.
+// give adds the claims' mounts to a container.
 func give(pod *corev1.Pod, at int, mounts []corev1.VolumeMount) []operation {
 	return extend(container(at)+"/volumeMounts", pod.Spec.Containers[at].VolumeMounts, mounts)
 }
@@ -152,10 +153,10 @@ func give(pod *corev1.Pod, at int, mounts []corev1.VolumeMount) []operation {
 // list, under names that users choose.
 func volumeName(i int) string { return fmt.Sprintf("stargate-claim-%d", i) }
 
-// asked reports whether an earlier review has completed the pod: it has all claims, and QEMU's
-// container has them where the driver mounts them. A volume's name proves nothing, because users
-// name the VM's own volumes. If a user has chosen the driver's name, the API server refuses the pod
-// for two volumes of one name.
+// asked reports whether an earlier review has completed the pod. Such a pod has all claims, and
+// QEMU's container mounts them at the driver's paths. A volume's name proves nothing, because users
+// name the VM's own volumes. If a user has chosen the driver's name for a volume, the API server
+// refuses the pod, because two volumes have one name.
 func asked(pod *corev1.Pod, wanted []annotation.Claim) bool {
 	for i, c := range wanted {
 		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
@@ -170,8 +171,8 @@ func asked(pod *corev1.Pod, wanted []annotation.Claim) bool {
 	})
 }
 
-// mounted reports whether a container has all claims where the driver mounts them. KubeVirt mounts
-// the VM's own disks elsewhere.
+// mounted reports whether a container mounts all claims at the driver's paths. KubeVirt mounts the
+// VM's own disks at other paths.
 func mounted(c corev1.Container, wanted []annotation.Claim) bool {
 	for _, m := range mountsOf(wanted) {
 		if !slices.ContainsFunc(c.VolumeMounts, func(had corev1.VolumeMount) bool { return had.Name == m.Name && had.MountPath == m.MountPath }) {
@@ -189,10 +190,11 @@ func mountsOf(wanted []annotation.Claim) []corev1.VolumeMount {
 	return mounts
 }
 
-// giveHook gives the claims to the hook. With sidecars, KubeVirt has made the hook's container from
-// the annotation; with the Plugin, giveHook adds one. A VM that was created before the operator
-// changed from sidecars to the Plugin has both. KubeVirt then waits for both and calls the Plugin's
-// last; that hook replaces what the other has added.
+// giveHook mounts the claims in the hook's container. With sidecars, KubeVirt has created this
+// container from the annotation. With the Plugin, giveHook adds the container. If the operator
+// changed from sidecars to the Plugin after a VM was created, the VM has both hooks. KubeVirt then
+// waits for both hooks and calls the Plugin's hook last. That hook replaces the devices that the
+// sidecar has added.
 func (r *Reviewer) giveHook(pod *corev1.Pod, mounts []corev1.VolumeMount) ([]operation, error) {
 	var patch []operation
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return r.isHook(c.Command, c.Args) })
@@ -229,9 +231,9 @@ func (r *Reviewer) pluginSidecar(mounts []corev1.VolumeMount) corev1.Container {
 	}
 }
 
-// charged returns the memory that the kernel may charge to the pod, and that KubeVirt does not
-// count. It is page tables, and in a zone of files the memory itself. The kernel charges a page to
-// the pod that touches it first. Reserved memory is charged to no pod.
+// charged returns the size of memory that the kernel may charge to the pod and that KubeVirt does
+// not count. This memory is page tables and, in a zone of files, the volumes' pages. The kernel
+// charges a page to the pod that touches it first. It charges reserved memory to no pod.
 func (r *Reviewer) charged(ctx context.Context, namespace string, wanted []annotation.Claim) (int64, error) {
 	total := int64(0)
 	for _, c := range wanted {
@@ -254,9 +256,9 @@ func (r *Reviewer) charged(ctx context.Context, namespace string, wanted []annot
 	return total, nil
 }
 
-// allow raises a limit of memory. It leaves the memory request as it is, because otherwise the
-// request of each pod would count the shared memory again. Only a request that equals the limit is
-// raised with it.
+// allow raises a memory limit. It does not change the memory request, because otherwise the request
+// of each pod would count the shared memory again. The exception is a request that equals the
+// limit: allow raises both.
 func allow(at string, r corev1.ResourceRequirements, more int64) []operation {
 	limit, limited := r.Limits[corev1.ResourceMemory]
 	if !limited || more == 0 {

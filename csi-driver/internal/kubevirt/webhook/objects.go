@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file has the fields of KubeVirt's objects that the webhook reads. An import of KubeVirt's
-// own types would import all of KubeVirt.
+// This file declares the fields of KubeVirt's objects that the webhook reads. An import of
+// KubeVirt's own types would import all of KubeVirt.
 
 type memory struct {
 	Guest    *resource.Quantity `json:"guest,omitempty"`
@@ -142,7 +142,8 @@ type operation struct {
 
 func add(path string, value any) operation { return operation{"add", path, value} }
 
-// extend adds to the end of a list. An empty list is missing in the object, so extend creates it.
+// extend returns the operations that append to a list. If the list is empty, the object does not
+// have it, so the first operation creates it.
 func extend[T any](path string, had, more []T) []operation {
 	if len(had) == 0 {
 		return []operation{add(path, more)}

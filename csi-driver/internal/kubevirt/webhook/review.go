@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package webhook reviews VMs that name volumes, before the API server accepts them (D11). It
-// refuses an object that cannot work and says why; it completes the others. Objects that name no
-// volumes do not reach it, because of the webhooks' match conditions.
+// refuses an object that cannot work, with a reason, and completes all other objects. The API
+// server sends only objects that name volumes, because of the match conditions in the chart.
 package webhook
 
 import (
@@ -23,10 +23,10 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// The two interfaces of KubeVirt.
+// KubeVirt's two interfaces for hooks.
 const (
-	Sidecar = "sidecar" // hook sidecars: up to 1.8, and later ones too
-	Plugin  = "plugin"  // Plugin objects: from 1.9 on
+	Sidecar = "sidecar" // hook sidecars: all versions of KubeVirt
+	Plugin  = "plugin"  // Plugin objects: KubeVirt 1.9 and later
 )
 
 // Config is the operator's configuration.
@@ -42,8 +42,8 @@ type Config struct {
 type Reviewer struct {
 	config  Config
 	cluster *Cluster
-	room    *semaphore.Weighted // for the bytes of reviews
-	values  *semaphore.Weighted // in them
+	room    *semaphore.Weighted // limits the bytes of reviews in memory
+	values  *semaphore.Weighted // limits the values in these reviews
 	reviews *prometheus.CounterVec
 }
 
@@ -53,20 +53,20 @@ func New(config Config, cluster *Cluster) *Reviewer {
 	return &Reviewer{config, cluster, semaphore.NewWeighted(mostBytes), semaphore.NewWeighted(mostValues), newReviews()}
 }
 
-// anew returns the reviewer for one request.
+// anew returns a reviewer for one request, with an empty cache.
 func (r *Reviewer) anew() *Reviewer {
 	one := *r
 	one.cluster = r.cluster.anew()
 	return &one
 }
 
-// answer is a patch, warnings, or a refusal.
+// answer is the webhook's answer to a request that it does not refuse.
 type answer struct {
 	patch    []operation
 	warnings []string
 }
 
-// Mutate completes VMs and the pods of their launchers.
+// Mutate returns the patches that complete VMs and the pods of their launchers.
 func (r *Reviewer) Mutate(ctx context.Context, q *admissionv1.AdmissionRequest) (answer, error) {
 	r = r.anew()
 	switch q.Resource.Resource {
@@ -149,8 +149,8 @@ func (r *Reviewer) validateTemplate(ctx context.Context, q *admissionv1.Admissio
 	return answer{warnings: warnings}, nil
 }
 
-// misplaced warns of an annotation that has no effect: KubeVirt makes VMs from the template, with
-// the template's annotations.
+// misplaced returns a warning about an annotation that has no effect. KubeVirt copies only the
+// template's annotations to the VM.
 func (r *Reviewer) misplaced(vm *virtualMachine) string {
 	key := annotation.Annotation(r.cluster.Driver)
 	_, here := vm.Annotations[key]
@@ -161,8 +161,8 @@ func (r *Reviewer) misplaced(vm *virtualMachine) string {
 	return "stargate: annotation " + key + " of a VirtualMachine itself gives its VM no volumes: write it into spec.template.metadata.annotations"
 }
 
-// sameTemplate reports whether an update leaves the template as it is. A user who stops or labels a
-// VM does not define it, and need not see problems of the VM or of the cluster.
+// sameTemplate reports whether an update does not change the template. A user who stops or labels a
+// VM need not see problems of its template or of the cluster.
 func sameTemplate(q *admissionv1.AdmissionRequest) (bool, error) {
 	if q.Operation != admissionv1.Update {
 		return false, nil
@@ -211,12 +211,12 @@ func (r *Reviewer) validateInstance(ctx context.Context, q *admissionv1.Admissio
 	return r.claimsOf(ctx, q.Namespace, m, wanted)
 }
 
-// KubeVirt's controller has this name, in the namespace of KubeVirt.
+// The name of KubeVirt's controller, in the namespace of KubeVirt.
 const controllerAccount = "kubevirt-controller"
 
 // validatePod checks that a pod with volumes belongs to a VM, and that KubeVirt's controller has
-// made it. The driver opens the memory of the volumes only to such a pod. So no other user may
-// create one, or change a pod into one.
+// made it. The driver gives only such a pod access to the memory of the volumes. So no other user
+// may create such a pod, or change a pod into one.
 func (r *Reviewer) validatePod(ctx context.Context, q *admissionv1.AdmissionRequest) error {
 	key := annotation.Annotation(r.cluster.Driver)
 	pod, before := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
@@ -272,7 +272,8 @@ func respond(q *admissionv1.AdmissionRequest, a answer, err error) *admissionv1.
 		res.Result = &metav1.Status{
 			Status: metav1.StatusFailure, Message: "stargate: " + err.Error(), Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
 		}
-		// Clients regard an invalid object as final, and retry one that was not examined.
+		// The codes differ for clients: they do not retry an invalid object, but retry an
+		// object that was not reviewed.
 		if u := (unanswered{}); errors.As(err, &u) {
 			res.Result.Reason, res.Result.Code = metav1.StatusReasonInternalError, http.StatusInternalServerError
 		}

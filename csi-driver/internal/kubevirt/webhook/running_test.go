@@ -12,8 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// KubeVirt's own roles let the administrator of a namespace make a KubeVirt object there. KubeVirt
-// does not install it, so it neither refuses the VMs of others nor names another controller.
+// KubeVirt's roles let the administrator of a namespace create a KubeVirt object there. KubeVirt
+// does not install that object, so the webhook must ignore it. It refuses no VM because of that
+// object, and trusts no controller in its namespace.
 func TestAnotherKubeVirt(t *testing.T) {
 	for namespace, status := range map[string]any{"aaa": map[string]any{}, "aab": map[string]any{"phase": "Failed"}} {
 		r := usual().reviewer(t)
@@ -29,7 +30,7 @@ func TestAnotherKubeVirt(t *testing.T) {
 	}
 }
 
-// The volumes of a VM that runs cannot change: its pod has those that it was made with.
+// The volumes of a VM that runs cannot change: its pod keeps the volumes with which it was created.
 func TestRunningMachines(t *testing.T) {
 	r := usual().reviewer(t)
 	vmi := func(metadata string) []byte {
@@ -45,7 +46,7 @@ func TestRunningMachines(t *testing.T) {
 		"other volumes":          {named("data"), named("models:ro"), false},
 		"one more":               {named("data"), named("data,models:ro"), false},
 		"no volumes any more":    {named("data"), "", false},
-		"volumes until now none": {"", named("data"), false},
+		"volumes where none were": {"", named("data"), false},
 		"an empty text":          {"", named(""), false},
 		"going away":             {named("data"), going, true},
 	} {

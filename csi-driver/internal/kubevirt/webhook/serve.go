@@ -23,29 +23,32 @@ import (
 	"stargate/csi-driver/internal/crowd"
 )
 
-// Any pod can reach the port, so all that a client causes is bounded.
+// Any pod can reach the port, so these limits bound what a client can use.
 const (
-	// An object has up to 1.5 MiB (etcd's limit), and a review of an update has it twice.
+	// An object has up to 1.5 MiB (etcd's limit), and a review of an update has two versions of
+	// it.
 	mostReview = 4 << 20
-	mostBytes  = mostReview // of all reviews at once
-	// All reviews at once have so many values in lists and objects. Go makes a whole struct of
-	// each, whatever the text has in its place.
+	mostBytes  = mostReview // of all reviews in memory
+	// The limit of values in lists and objects, for all reviews in memory. Go allocates a
+	// complete struct for each value, however short its text is.
 	mostValues = 1 << 15
-	// A short review counts as this much, because of its requests to the API server.
+	// A short review counts as this many bytes, because of its requests to the API server.
 	leastReview = 64 << 10
-	// How long a text may take to arrive: meanwhile others wait for its share.
+	// The time in which a review's text must arrive: meanwhile, other reviews wait for its
+	// share.
 	arriving  = 2 * time.Second
 	mostConns = 256
 	// The API server's headers are short. Go adds 4 KiB to this limit, for each connection.
 	mostHeader = 1 << 10
 	mostName   = 253
-	// The longest time that a review takes. The chart makes the API server wait for 10 seconds.
+	// The longest time that a review takes. The chart sets the API server's timeout to 10
+	// seconds.
 	reviewLimit = 8 * time.Second
 	ending      = 10 * time.Second
 )
 
-// Handler serves /mutate and /validate, and /healthz for a client that checks the way to it. Probes
-// have a port of their own, because other clients may hold all connections of this one.
+// Handler serves /mutate and /validate, and /healthz for a client that checks the connection.
+// Probes have a separate port, because other clients may hold all connections of this port.
 func (r *Reviewer) Handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /mutate", r.handle(ctx, r.Mutate))
@@ -103,8 +106,9 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 			Response: r.answer(within, in.Request, by),
 		}
-		// All migrations come here, and most are of VMs without volumes. This is no answer,
-		// so the failurePolicy decides, which lets them migrate.
+		// The API server sends all migrations, and most are of VMs without volumes. This
+		// error is not a verdict. So the webhook's failurePolicy applies, which admits the
+		// migration.
 		if a := out.Response; in.Request.Resource.Resource == migrations && !a.Allowed && a.Result.Code == http.StatusInternalServerError {
 			http.Error(w, a.Result.Message, http.StatusServiceUnavailable)
 			return
@@ -116,25 +120,25 @@ func (r *Reviewer) handle(ctx context.Context, by review) http.HandlerFunc {
 	}
 }
 
-// named reports whether a review has names as an API server has them. The log has them for each
-// review.
+// named reports whether a review has names that an API server accepts. The webhook logs these names
+// for each review.
 func named(q *admissionv1.AdmissionRequest) bool {
 	return !slices.ContainsFunc([]string{string(q.UID), q.Resource.Resource, string(q.Operation), q.Namespace, q.Name},
 		func(name string) bool { return len(name) > mostName })
 }
 
-// read reads a review that arrives in time.
+// read reads a review's text, with a limit on the time.
 func read(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(arriving))
-	if err != nil && !errors.Is(err, http.ErrNotSupported) { // a recorder of a test has no deadlines
+	if err != nil && !errors.Is(err, http.ErrNotSupported) { // a test's recorder supports no deadlines
 		return nil, err
 	}
 	return io.ReadAll(http.MaxBytesReader(w, req.Body, mostReview))
 }
 
-// limit is how long a review may take. An API server sends its own limit with each request, and
-// must get the answer earlier. Without an answer it accepts the object if the webhook's
-// failurePolicy is Ignore.
+// limit returns the time that a review may take. An API server sends its own limit with each
+// request, and must get the answer earlier. Without an answer, it accepts the object if the
+// webhook's failurePolicy is Ignore.
 func limit(query url.Values) time.Duration {
 	waits, err := time.ParseDuration(query.Get("timeout"))
 	if err != nil || waits <= 0 {
@@ -143,9 +147,9 @@ func limit(query url.Values) time.Duration {
 	return min(waits*4/5, reviewLimit)
 }
 
-// Serve answers requests until ctx is done.
+// Serve handles requests until ctx is done.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, c Folder) error {
-	// HTTP/2 would keep up to 1 MiB of a connection that nobody reads.
+	// With HTTP/2, the server would buffer up to 1 MiB of a connection that it does not read.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	s := &http.Server{

@@ -25,8 +25,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Reviews in memory have mostBytes together. Others wait, are refused in time, and are read once a
-// review that does not arrive has lost its share.
+// The reviews in memory share mostBytes. Further reviews wait, or are refused in time. A review
+// that does not arrive loses its share, and the webhook then reads a waiting review.
 func TestManyBytes(t *testing.T) {
 	for _, length := range []string{"Content-Length: 4194304", "Transfer-Encoding: chunked"} {
 		r := usual().reviewer(t)
@@ -51,10 +51,10 @@ func TestManyBytes(t *testing.T) {
 		if _, err := io.WriteString(slow, "POST /mutate HTTP/1.1\r\nHost: h\r\n"+length+"\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		for r.room.TryAcquire(1) { // it is not there yet
+		for r.room.TryAcquire(1) { // the review has no share yet
 			r.room.Release(1)
 			if time.Since(began) > arriving {
-				t.Fatalf("%s: it is read without a share", length)
+				t.Fatalf("%s: the webhook reads the review without a share", length)
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -62,20 +62,20 @@ func TestManyBytes(t *testing.T) {
 			t.Errorf("%s: a second review: %d after %v", length, code, took)
 		}
 		if code, _ := post("?timeout=10s"); code != http.StatusBadRequest {
-			t.Errorf("%s: a review that waits longer: %d", length, code)
+			t.Errorf("%s: a review that may wait longer got status %d", length, code)
 		}
 		res, err := http.ReadResponse(bufio.NewReader(slow), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); res.StatusCode != http.StatusBadRequest || took < arriving || took > reviewLimit {
-			t.Errorf("%s: the one that does not arrive: %d after %v", length, res.StatusCode, took)
+			t.Errorf("%s: the review that does not arrive got status %d after %v", length, res.StatusCode, took)
 		}
 	}
 }
 
-// A migration may be of a VM without volumes. While the webhook cannot ask for the VM, it gives no
-// answer, so that the failurePolicy decides.
+// A migration may be of a VM without volumes. While the webhook cannot read the VM, it returns an
+// error instead of a verdict, so that the failurePolicy applies.
 func TestMigrationWithoutAnswer(t *testing.T) {
 	r := usual().reviewer(t)
 	s := httptest.NewServer(r.Handler(context.Background()))
@@ -106,8 +106,8 @@ func TestMigrationWithoutAnswer(t *testing.T) {
 	}
 }
 
-// A client that holds all connections keeps no API server waiting, and ends none of its
-// connections. None is HTTP/2, which has buffers of its own.
+// A client that holds all connections neither delays an API server nor closes its connections. No
+// connection uses HTTP/2, which has its own buffers.
 func TestManyConnections(t *testing.T) {
 	dir := t.TempDir()
 	bundle := certify(t, dir)
@@ -134,7 +134,7 @@ func TestManyConnections(t *testing.T) {
 		}
 		t.Cleanup(func() { c.Close() })
 		if p := c.ConnectionState().NegotiatedProtocol; p == "h2" {
-			t.Error("it speaks HTTP/2")
+			t.Error("the server accepts HTTP/2")
 		}
 		return c
 	}
@@ -159,7 +159,7 @@ func TestManyConnections(t *testing.T) {
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	if c, err := tls.Dial("tcp", l.Addr().String(), old); err == nil {
 		c.Close()
-		t.Error("it speaks an old version of TLS")
+		t.Error("the server accepts an old version of TLS")
 	}
 	first := connect()
 	asks("alone", first)
@@ -172,7 +172,7 @@ func TestManyConnections(t *testing.T) {
 		}
 		t.Cleanup(func() { c.Close() })
 		held = append(held, c)
-		if i%64 == 0 { // an idle connection ends after a while
+		if i%64 == 0 { // the server closes an idle connection after a while
 			asks("with a connection from before", first)
 		}
 	}
@@ -189,14 +189,15 @@ func TestManyConnections(t *testing.T) {
 		}
 		return n
 	}
-	for end := time.Now().Add(reviewLimit / 2); open() >= mostConns; { // the last ones may not be accepted yet
+	for end := time.Now().Add(reviewLimit / 2); open() >= mostConns; { // the server may not have accepted the last connections yet
 		if time.Now().After(end) {
 			t.Fatalf("%d connections are open", open())
 		}
 	}
 }
 
-// A review may take longer than its text may take to arrive, and the connection serves later ones.
+// A review may take longer than the time limit for its text. The connection then still serves later
+// reviews.
 func TestLongReview(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if _, err := read(w, req); err != nil {
@@ -223,8 +224,8 @@ func TestLongReview(t *testing.T) {
 	}
 }
 
-// A new certificate takes the place of the one before it after a while. API servers have then heard
-// of its authority, and it is valid by their clocks, too.
+// A new certificate replaces the previous certificate after a while. By then, API servers have
+// received the new authority, and the certificate is valid by their clocks, too.
 func TestCertificateBefore(t *testing.T) {
 	dir := t.TempDir()
 	names := []string{"tls.crt", "tls.key"}
@@ -240,13 +241,13 @@ func TestCertificateBefore(t *testing.T) {
 	before := []string{"previous.crt", "previous.key"}
 	for _, c := range []struct {
 		what       string
-		age        time.Duration // of the new one
-		previous   time.Duration // that the one before lasts from two hours ago on
+		age        time.Duration // of the new certificate
+		previous   time.Duration // validity of the previous certificate, which began two hours ago
 		isPrevious bool
 	}{
 		{"the clock is behind", -time.Minute, 3 * time.Hour, true},
 		{"new", time.Minute, 3 * time.Hour, true},
-		{"new, and the one before has ended", time.Minute, time.Hour, false},
+		{"new, and the previous certificate has expired", time.Minute, time.Hour, false},
 		{"known to all", mature + time.Minute, 3 * time.Hour, false},
 	} {
 		put(before, -2*time.Hour, c.previous)
@@ -256,7 +257,7 @@ func TestCertificateBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if begins := time.Since(got.Leaf.NotBefore); (begins > 110*time.Minute) != c.isPrevious {
-			t.Errorf("%s: one that began %v ago", c.what, begins)
+			t.Errorf("%s: got a certificate that began %v ago", c.what, begins)
 		}
 	}
 	for _, name := range before {
@@ -266,17 +267,17 @@ func TestCertificateBefore(t *testing.T) {
 	}
 	put(names, -time.Minute, time.Hour)
 	if got, err := (Folder{dir}).Certificate(); err != nil || time.Since(got.Leaf.NotBefore) > time.Hour {
-		t.Errorf("without one before: %v", err)
+		t.Errorf("without a previous certificate: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "tls.key")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := (Folder{dir}).Certificate(); err == nil {
-		t.Error("a folder without a key has a certificate")
+		t.Error("Certificate accepts a folder without a key")
 	}
 }
 
-// The log says that the certificate ends soon, at the time of the alert, and again and again.
+// The webhook logs repeatedly that the certificate ends soon, from the time of the alert on.
 func TestCertificateEnds(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range []struct {
@@ -284,11 +285,11 @@ func TestCertificateEnds(t *testing.T) {
 		age, left time.Duration
 		warns     bool
 	}{
-		{"three years, and a month is left", 1065 * day, 30 * day, false},
-		{"three years, and three weeks are left", 1074*day + time.Hour, 21*day - time.Hour, true},
-		{"three years, and it has ended", 1096 * day, -day, true},
-		{"three days, and a day is left", 2 * day, day, false},
-		{"three days, and eleven hours are left", 61 * time.Hour, 11 * time.Hour, true},
+		{"of three years, a month remains", 1065 * day, 30 * day, false},
+		{"of three years, less than three weeks remain", 1074*day + time.Hour, 21*day - time.Hour, true},
+		{"a certificate of three years has expired", 1096 * day, -day, true},
+		{"of three days, one day remains", 2 * day, day, false},
+		{"of three days, eleven hours remain", 61 * time.Hour, 11 * time.Hour, true},
 	} {
 		dir, warned := t.TempDir(), make(chan string, 100)
 		certifyFrom(t, dir, time.Now().Add(-c.age), time.Now().Add(c.left))
@@ -322,7 +323,7 @@ func TestCertificateEnds(t *testing.T) {
 	}
 }
 
-// The metrics count reviews by their outcome, and have the end of the certificate.
+// The metrics count reviews by their outcome, and report when the certificate begins and ends.
 func TestMetrics(t *testing.T) {
 	r := usual().reviewer(t)
 	dir := t.TempDir()
@@ -369,7 +370,7 @@ func TestMetrics(t *testing.T) {
 	post(context.Background(), review("nowhere"))
 	post(context.Background(), review("Data"))
 	post(context.Background(), "{}")
-	post(ended, review("data")) // its client has gone
+	post(ended, review("data")) // the client has disconnected
 	r.cluster.lists.TryAcquire(mostLists)
 	soon, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()

@@ -24,7 +24,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// certify puts a new certificate into the folder, and returns what a client has to trust.
+// certify stores a new certificate in the folder, and returns the certificates that a client has to
+// trust.
 func certify(t *testing.T, dir string) (bundle []byte) {
 	t.Helper()
 	return certifyFrom(t, dir, time.Time{}, time.Now().Add(time.Hour))
@@ -55,7 +56,7 @@ func certifyFrom(t *testing.T, dir string, begins, ends time.Time) (bundle []byt
 	return bundle
 }
 
-// TestTLS: reviews over real TLS, with a certificate that is replaced meanwhile.
+// TestTLS checks reviews over real TLS while the certificate is replaced.
 func TestTLS(t *testing.T) {
 	r := usual().reviewer(t)
 	ctx, stop := context.WithCancel(context.Background())
@@ -92,7 +93,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("replaced: %+v", res.Result)
 	}
 	if _, err := client(first).Get("https://" + l.Addr().String() + "/healthz"); err == nil {
-		t.Error("a client that knows only the old certificate accepts the server: it does not show the new one")
+		t.Error("a client that trusts only the old certificate accepts the server, so the server does not use the new certificate")
 	}
 }
 

@@ -17,10 +17,10 @@ import (
 	"stargate/csi-driver/internal/nodemeta"
 )
 
-// The oldest KubeVirt whose hooks are tested.
+// The oldest version of KubeVirt with which the hooks are tested.
 const oldestMajor, oldestMinor = 1, 8
 
-// shape checks the object by itself, without the cluster.
+// shape checks the object alone, without queries to the cluster.
 func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) error {
 	s := m.Spec
 	switch {
@@ -35,16 +35,16 @@ func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) 
 	}
 	if id := m.uuid(); id != "" {
 		if _, ok := machineid.Canonical(id); !ok {
-			return fmt.Errorf("spec.domain.firmware.uuid %.63q is no UUID that can identify a VM: remove it, or use one like 2b5c1a44-8d4e-4f0e-9f43-0d2c7e1a6b90", id)
+			return fmt.Errorf("spec.domain.firmware.uuid %.63q is no UUID that can identify a VM: remove it, or use a UUID like 2b5c1a44-8d4e-4f0e-9f43-0d2c7e1a6b90", id)
 		}
 	}
-	// KubeVirt sets maxGuest in the VM that it makes from a template; there the webhook resets
-	// it.
+	// KubeVirt sets maxGuest in the VM that it creates from a template. The webhook resets
+	// maxGuest in such a VM.
 	if mem := s.Domain.Memory; template && mem != nil && mem.MaxGuest != nil && (mem.Guest == nil || mem.Guest.Cmp(*mem.MaxGuest) != 0) {
-		return fmt.Errorf("spec.domain.memory.maxGuest is %s: no memory can be plugged in beside a volume; leave it out, or set it to what guest is", mem.MaxGuest)
+		return fmt.Errorf("spec.domain.memory.maxGuest is %s: a VM with a volume allows no memory hotplug; remove maxGuest, or set it to the value of guest", mem.MaxGuest)
 	}
 	if name := disk(s, wanted); name != "" {
-		return fmt.Errorf("claim %s is also under spec.volumes: KubeVirt would make a disk image in it, as large as the claim; leave it out there", name)
+		return fmt.Errorf("claim %s is also under spec.volumes: KubeVirt would create a disk image in it, as large as the claim; remove it from spec.volumes", name)
 	}
 	if what := locked(s); what != "" {
 		return fmt.Errorf("%s locks all memory of the VM, and memory of volumes cannot be locked: remove it, or the volumes", what)
@@ -52,8 +52,9 @@ func (r *Reviewer) shape(m *instance, wanted []annotation.Claim, template bool) 
 	return nil
 }
 
-// disk returns a wanted claim that KubeVirt would also use for a disk of the VM, or an empty
-// string. A claim that KubeVirt shares as a file system (virtiofs) does no harm.
+// disk returns the first wanted claim that KubeVirt would also use for a disk of the VM, or an
+// empty string. It ignores claims that KubeVirt shares as file systems (virtiofs), because they do
+// no harm.
 func disk(s machineSpec, wanted []annotation.Claim) string {
 	for _, v := range s.Volumes {
 		files := slices.ContainsFunc(s.Domain.Devices.Filesystems, func(f filesystem) bool { return f.Name == v.Name })
@@ -65,8 +66,8 @@ func disk(s machineSpec, wanted []annotation.Claim) string {
 }
 
 // locked returns the field that requires all memory of the VM to be pinned (VFIO, mlock), or an
-// empty string. The kernel does not pin memory without struct pages, and KubeVirt lets QEMU lock no
-// more than the VM's own memory.
+// empty string. The kernel cannot pin memory without struct pages. Also, KubeVirt allows QEMU to
+// lock only as much memory as the VM's own.
 func locked(s machineSpec) string {
 	d := s.Domain
 	switch {
@@ -100,8 +101,8 @@ func (r *Reviewer) ready(ctx context.Context, m *instance) error {
 	if _, there := drivers[r.cluster.Driver]; !there {
 		return fmt.Errorf("there is no CSI driver %s in this cluster: install the chart stargate", r.cluster.Driver)
 	}
-	// Each driver's webhook and hook would give the same names to volumes and containers of the
-	// pod, and to devices of the domain.
+	// The webhooks and hooks of two drivers would use the same names for volumes and containers
+	// of the pod, and for devices of the domain.
 	for other, ours := range drivers {
 		if _, named := m.Annotations[annotation.Annotation(other)]; named && ours && other != r.cluster.Driver {
 			return fmt.Errorf("annotations %s and %s: a VM can have volumes of only one driver", annotation.Annotation(r.cluster.Driver), annotation.Annotation(other))
@@ -124,15 +125,15 @@ func (r *Reviewer) ready(ctx context.Context, m *instance) error {
 	}
 	developer := k.Spec.Configuration.Developer
 	if slices.Contains(developer.Disabled, gate) {
-		return fmt.Errorf("KubeVirt's feature gate %s is turned off: take it out of spec.configuration.developerConfiguration.disabledFeatureGates of its KubeVirt object, and add it to featureGates there", gate)
+		return fmt.Errorf("KubeVirt's feature gate %s is turned off: remove it from spec.configuration.developerConfiguration.disabledFeatureGates of the KubeVirt object, and add it to featureGates there", gate)
 	}
 	if !slices.Contains(developer.FeatureGates, gate) {
-		return fmt.Errorf("KubeVirt's feature gate %s is not on: add it to spec.configuration.developerConfiguration.featureGates of its KubeVirt object", gate)
+		return fmt.Errorf("KubeVirt's feature gate %s is not on: add it to spec.configuration.developerConfiguration.featureGates of the KubeVirt object", gate)
 	}
 	return nil
 }
 
-// atLeast accepts a text that is no version: a custom build may have any.
+// atLeast accepts a text that is no version, because a custom build may have any text.
 func atLeast(version string, major, minor int) bool {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) < 2 {
@@ -143,7 +144,7 @@ func atLeast(version string, major, minor int) bool {
 	return err1 != nil || err2 != nil || a > major || a == major && b >= minor
 }
 
-// claimsOf checks the claims of a VM that is to run. It returns a warning if the VM has to wait.
+// claimsOf checks the claims of a VM that should start. It returns a warning if the VM has to wait.
 func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, wanted []annotation.Claim) (warnings []string, err error) {
 	where, first := "", ""
 	for _, c := range wanted {
@@ -172,8 +173,8 @@ func (r *Reviewer) claimsOf(ctx context.Context, namespace string, m *instance, 
 }
 
 // placed checks the node of the VM's claims. During an upgrade of the driver, kubelet removes the
-// driver from the CSINode for a while, and leaves the label of the Node. The VM's pod then waits
-// for the new driver.
+// driver from the CSINode for a while, but keeps the label of the Node. The VM's pod then waits for
+// the new driver.
 func (r *Reviewer) placed(ctx context.Context, m *instance, claim, node string) (waits string, err error) {
 	served, err := r.cluster.served(ctx, node)
 	if err != nil {
@@ -218,22 +219,22 @@ func (r *Reviewer) claim(ctx context.Context, namespace string, m *instance, c a
 	return o.node, r.alone(ctx, namespace, m, p, o, wanted, anybody)
 }
 
-// usable checks a claim by itself. A VM with read-only memory cannot take a slot. So writers do not
-// see the VM, and it would read pages that they have freed. Its volume must have no writer, now or
-// later.
+// usable checks one claim. A VM with read-only memory cannot take a slot. So writers do not know
+// that the VM reads, and the VM could read pages that they have freed. Its volume must therefore
+// have no writer, now or later.
 func usable(p *corev1.PersistentVolumeClaim, c annotation.Claim, o origin, ours string) error {
 	switch {
 	case o.driver != ours:
-		return fmt.Errorf("claim %s is of %s, and not of the CSI driver %s: take a claim of one of its classes", c.Name, cmpOr(o.driver, "no existing class"), ours)
+		return fmt.Errorf("claim %s is of %s, and not of the CSI driver %s: use a claim with a class of that driver", c.Name, cmpOr(o.driver, "no existing class"), ours)
 	case p.DeletionTimestamp != nil:
 		return fmt.Errorf("claim %s is being deleted", c.Name)
 	case p.Spec.VolumeMode != nil && *p.Spec.VolumeMode == corev1.PersistentVolumeBlock:
-		return fmt.Errorf("claim %s has volumeMode Block: take Filesystem", c.Name)
+		return fmt.Errorf("claim %s has volumeMode Block: use a claim with volumeMode Filesystem", c.Name)
 	case o.readersOnly() && !c.ReadOnly:
 		return fmt.Errorf("claim %s is ReadOnlyMany: write it as %s:ro", c.Name, c.Name)
 	case !o.readersOnly() && c.ReadOnly:
 		return fmt.Errorf("claim %s can be written to, and a VM with read-only memory cannot share a volume with a writer: use a claim that is ReadOnlyMany, "+
-			"such as a clone of it (dataSource), or remove :ro, and mount it with -o ro", c.Name)
+			"such as a clone of this claim (dataSource); or remove :ro, and mount the volume in the VM with -o ro", c.Name)
 	}
 	return nil
 }
@@ -248,8 +249,8 @@ func cmpOr(a, b string) string {
 // counts reports whether an existing VM prevents another one from having the same volume.
 type counts func(m *instance, other *sharer) bool
 
-// alone refuses an exclusive volume to a second VM, if the first one counts. The driver refuses its
-// pod by the same rule. Further access modes of the claim make no difference.
+// alone refuses an exclusive volume to a second VM if the first VM counts. The driver refuses the
+// second VM's pod by the same rule. Further access modes of the claim make no difference.
 func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *corev1.PersistentVolumeClaim, o origin,
 	wanted []annotation.Claim, counts counts) error {
 	if o.readersOnly() || o.is(corev1.ReadWriteMany) {
@@ -265,15 +266,15 @@ func (r *Reviewer) alone(ctx context.Context, namespace string, m *instance, p *
 			continue
 		}
 		if slices.ContainsFunc(other.claims, func(c annotation.Claim) bool { return c.Name == p.Name }) {
-			return fmt.Errorf("claim %s is ReadWriteOnce, and VM %s has it: make a claim that is ReadWriteMany, or stop that VM", p.Name, other.name)
+			return fmt.Errorf("claim %s is ReadWriteOnce, and VM %s has it: create a claim that is ReadWriteMany, or stop that VM", p.Name, other.name)
 		}
 	}
 	return nil
 }
 
 // twinless refuses a VM if another VM that counts has the same UUID and can write the same volume.
-// The UUID identifies systems on a volume: the end of one VM would fence the other one, which may
-// only be paused.
+// The UUID identifies systems on a volume. When one VM ends, the driver would fence the other VM,
+// which may only be paused.
 func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, wanted []annotation.Claim, counts counts) error {
 	writes := func(all []annotation.Claim, name string) bool {
 		return slices.ContainsFunc(all, func(c annotation.Claim) bool { return c.Name == name && !c.ReadOnly })
@@ -293,17 +294,17 @@ func (r *Reviewer) twinless(ctx context.Context, namespace string, m *instance, 
 		for _, c := range wanted {
 			if !c.ReadOnly && writes(other.claims, c.Name) {
 				return fmt.Errorf("VM %s has the same spec.domain.firmware.uuid, and claim %s, too: the volume cannot tell the two VMs apart; "+
-					"give this one another UUID, or a claim of its own (a clone), or stop that VM", other.name, c.Name)
+					"give this VM another UUID or another claim (a clone), or stop that VM", other.name, c.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// anybody is for a new VM: every existing VM counts.
+// anybody is the rule for a new VM: every existing VM counts.
 func anybody(*instance, *sharer) bool { return true }
 
-// earlier compares two existing VMs: the VM that was created first is earlier.
+// earlier reports whether the other VM was created before m.
 func earlier(m *instance, other *sharer) bool {
 	if other.created.Equal(&m.CreationTimestamp) {
 		return other.uid < m.UID
@@ -311,8 +312,8 @@ func earlier(m *instance, other *sharer) bool {
 	return other.created.Before(&m.CreationTimestamp)
 }
 
-// mayStart checks again before a VM gets a pod. If two VMs were created at the same time, neither
-// review has seen the other VM.
+// mayStart repeats the checks before a VM gets a pod. If two VMs were created at the same time, the
+// review of each VM may have missed the other VM.
 func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.Pod, wanted []annotation.Claim) error {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != instanceKind {
@@ -330,8 +331,8 @@ func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.P
 	if err != nil {
 		return err
 	}
-	// The API server stamps an object before the review, and stores it afterwards. So a VM with
-	// an earlier time stamp may appear when the later VM has been reviewed and has its pod.
+	// The API server sets an object's time stamp before the review, and stores the object after
+	// it. So a VM with an earlier time stamp may appear after the later VM has its pod.
 	before := func(m *instance, other *sharer) bool { return launched[other.name] || earlier(m, other) }
 	for _, c := range wanted {
 		p, err := r.cluster.claim(ctx, namespace, c.Name)
@@ -339,7 +340,7 @@ func (r *Reviewer) mayStart(ctx context.Context, namespace string, pod *corev1.P
 			return err
 		}
 		if p == nil {
-			continue // the pod waits for it
+			continue // the pod waits for the claim
 		}
 		o, err := r.cluster.origin(ctx, p)
 		if err == nil {
