@@ -14,26 +14,30 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Keys of the claim for which a volume is made (the provisioner's --extra-create-metadata).
+// Parameters that name the claim of a new volume (set by the provisioner with
+// --extra-create-metadata).
 const (
 	claimName      = request.ForeignPrefix + "pvc/name"
 	claimNamespace = request.ForeignPrefix + "pvc/namespace"
 )
 
-// Cluster knows the PersistentVolumes of this node. cluster.Node has the contract of each method.
+// Cluster reads the PersistentVolumes of this node. cluster.Node documents the contract of each
+// method.
 type Cluster interface {
 	Names(ctx context.Context, volume pool.ID, name string) ([]string, error)
 	Keeps(ctx context.Context, volume pool.ID) ([]string, error)
 	Made(volume, pv string, claim types.NamespacedName)
 }
 
-// AskCluster lets the service ask the cluster about volumes; call it before the first call. Without
-// it a volume has the names that the calls give.
+// AskCluster sets the Cluster that the service queries about volumes. Call it before the service
+// handles calls. Without a Cluster, the service does not check for other PersistentVolumes of a
+// volume.
 func (d *Controller) AskCluster(c Cluster) { d.cluster = c }
 
-// onlyName fails with InUse if a volume to make has a PersistentVolume of another name already. An
-// older chart has made that one, and the claim is not bound to it yet. With a second one,
-// Kubernetes would bind the claim to one of them, and delete the other one with the volume of both.
+// onlyName fails with InUse if the requested volume already has a PersistentVolume with another
+// name. An older chart has created that PersistentVolume, and the claim is not bound to it yet.
+// With a second PersistentVolume, Kubernetes would bind the claim to one of them. It would then
+// delete the other one, and with it the volume of both.
 func (d *Controller) onlyName(ctx context.Context, volume string, r *csi.CreateVolumeRequest) error {
 	if d.cluster == nil {
 		return nil
@@ -51,9 +55,9 @@ func (d *Controller) onlyName(ctx context.Context, volume string, r *csi.CreateV
 	return nil
 }
 
-// nobodyKeeps fails with InUse if a volume to delete has a PersistentVolume that is to stay. The
-// provisioner deletes one that is Released with the policy Delete. It may know an earlier state, or
-// mean another PersistentVolume of the volume.
+// nobodyKeeps fails with InUse if a PersistentVolume that must remain names the volume. The
+// provisioner deletes the volume of a PersistentVolume that is Released and has the policy Delete.
+// Its state may be outdated, or the volume may have a second PersistentVolume.
 func (d *Controller) nobodyKeeps(ctx context.Context, volume pool.ID) error {
 	if d.cluster == nil {
 		return nil
@@ -73,7 +77,7 @@ func unasked(volume string, err error) error {
 	return errkind.Wrap(errkind.NoAnswer, err, "the cluster cannot be asked for the PersistentVolumes of volume %s", volume)
 }
 
-// tellMade tells the cluster for which claim a volume is made.
+// tellMade passes the claim of a new volume to the Cluster.
 func (d *Controller) tellMade(volume string, r *csi.CreateVolumeRequest) {
 	of := types.NamespacedName{Namespace: r.GetParameters()[claimNamespace], Name: r.GetParameters()[claimName]}
 	if d.cluster != nil && of.Namespace != "" && of.Name != "" {

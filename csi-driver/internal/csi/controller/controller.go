@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller is CSI's Controller service for one node: volumes and their snapshots. The
-// health of volumes is in package health.
+// Package controller implements CSI's Controller service for one node: volumes and their snapshots.
+// Package health implements the calls about the health of volumes.
 package controller
 
 import (
@@ -21,7 +21,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Zone is what the service needs of the node's zone. pool.Zone has the contract of each method.
+// Zone has the methods of the node's zone that the service needs. pool.Zone documents the contract
+// of each method.
 type Zone interface {
 	Snapshots
 	Place(ctx context.Context, of pool.ID) (string, error)
@@ -34,12 +35,12 @@ type Zone interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// Shower knows the paths at which a volume is mounted.
+// Shower returns the paths at which a volume is mounted.
 type Shower interface {
 	Shown(v pool.Volume) ([]string, error)
 }
 
-// Controller serves the calls of Kubernetes' sidecars.
+// Controller handles the calls of Kubernetes' CSI sidecars.
 type Controller struct {
 	csi.UnimplementedControllerServer
 
@@ -48,17 +49,17 @@ type Controller struct {
 	show    Shower
 	volumes *volume.Volumes
 	health  *health.Health
-	cluster Cluster // nil: unknown
+	cluster Cluster // nil: the service does not query the cluster
 }
 
-// New shares volumes and health with the other services of the node.
+// New returns a Controller. The node's other services use the same volumes and health.
 func New(config request.Config, z Zone, show Shower, volumes *volume.Volumes, h *health.Health) *Controller {
 	return &Controller{config: config, zone: z, show: show, volumes: volumes, health: h}
 }
 
-const nameMax = 128 // bytes that CSI allows
+const nameMax = 128 // length of the longest name in CSI, in bytes
 
-// ControllerGetCapabilities lists the calls that are served.
+// ControllerGetCapabilities lists the calls that the service supports.
 func (d *Controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	claims := []csi.ControllerServiceCapability_RPC_Type{
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
@@ -93,7 +94,7 @@ func (d *Controller) volume(v pool.Volume, context map[string]string) *csi.Volum
 	}
 }
 
-// CreateVolume makes a volume, or finds the one that an earlier call has made.
+// CreateVolume creates a volume, or returns the volume that an earlier call created.
 func (d *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	s, n, err := d.checkCreate(r)
 	if err != nil {
@@ -121,7 +122,7 @@ func (d *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 		return d.compatible(ctx, v, spec, r.GetCapacityRange())
 	})
 	if errkind.Is(err, errkind.NoZone) {
-		// Another node may have a zone. NoSpace makes the scheduler try it.
+		// Another node may have a zone. After NoSpace, the scheduler tries other nodes.
 		return nil, errkind.Wrap(errkind.NoSpace, err, "node %s", d.config.NodeID)
 	}
 	if err != nil {
@@ -134,7 +135,7 @@ func (d *Controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 	return &csi.CreateVolumeResponse{Volume: made}, nil
 }
 
-// create finds a volume, which has to fit, or makes it.
+// create returns an existing volume if it fits the request, or creates the volume.
 func (d *Controller) create(ctx context.Context, spec pool.Spec, of pool.ID, r *csi.CapacityRange, fits func(pool.Volume) error) (pool.Volume, error) {
 	find := func() (pool.Volume, error) {
 		v, err := d.volumes.Active(ctx, spec.Name)
@@ -170,7 +171,7 @@ func (d *Controller) checkCreate(r *csi.CreateVolumeRequest) (request.Settings, 
 		return s, 0, err
 	}
 	if len(r.GetMutableParameters()) > 0 {
-		return s, 0, errkind.New(errkind.Invalid, "a VolumeAttributesClass is not supported: nothing of a volume can be modified but its size")
+		return s, 0, errkind.New(errkind.Invalid, "a VolumeAttributesClass is not supported: only the size of a volume can be modified")
 	}
 	s, err := request.OfClass(r.GetParameters())
 	if err == nil {
@@ -179,7 +180,8 @@ func (d *Controller) checkCreate(r *csi.CreateVolumeRequest) (request.Settings, 
 	if err != nil {
 		return s, 0, err
 	}
-	// VMs mount volumes by their labels: a user knows the name of the claim.
+	// VMs mount volumes by their labels. The default label is the claim's name, because users
+	// know it.
 	if claim := r.GetParameters()[claimName]; s.Label == "" && len(claim) <= request.MostLabel {
 		s.Label = claim
 	}
@@ -187,7 +189,7 @@ func (d *Controller) checkCreate(r *csi.CreateVolumeRequest) (request.Settings, 
 	if err != nil {
 		return s, 0, err
 	}
-	// The size of a copy is known once its source is.
+	// The size of a copy depends on its source, which create reads first.
 	if r.GetVolumeContentSource() == nil {
 		if err := grows(s.MaxSize, n, s.Reserve); err != nil {
 			return s, 0, err
@@ -196,8 +198,8 @@ func (d *Controller) checkCreate(r *csi.CreateVolumeRequest) (request.Settings, 
 	return s, n, d.config.Here(r.GetAccessibilityRequirements(), "volume")
 }
 
-// grows checks whether a volume can have its size and its reserve. 0: only the tool knows the
-// bound.
+// grows checks whether maxSize allows the volume's size and its reserve. If most is 0, only
+// stargatectl can check the limit.
 func grows(most, size, reserve int64) error {
 	if most != 0 && most < size+reserve {
 		return errkind.New(errkind.Invalid, "parameter maxSize=%d is less than the volume's size and its reserve, %d", most, size+reserve)
@@ -215,10 +217,10 @@ func (d *Controller) compatible(ctx context.Context, v pool.Volume, spec pool.Sp
 		return other(v, "with %d bytes", v.Size)
 	}
 	if v.Alignment < spec.Align {
-		return other(v, "at an address that is a multiple of %d bytes only", v.Alignment)
+		return other(v, "at an address that is a multiple of only %d bytes", v.Alignment)
 	}
 	if least := pool.RoundUp(max(r.GetRequiredBytes(), pool.MinVolume), pool.Extent) + spec.Reserve; spec.Reserve > 0 && v.Memory < least {
-		return other(v, "with %d bytes of memory of its own, where %d are needed", v.Memory, least)
+		return other(v, "with %d bytes of memory, which is less than the required %d", v.Memory, least)
 	}
 	info, err := d.zone.Info(ctx, v)
 	if err != nil {
@@ -227,7 +229,7 @@ func (d *Controller) compatible(ctx context.Context, v pool.Volume, spec pool.Sp
 	return d.alike(v, info, spec)
 }
 
-// alike compares the parameters in the superblock.
+// alike compares the requested parameters with those in the superblock.
 func (d *Controller) alike(v pool.Volume, info stargatectl.Info, spec pool.Spec) error {
 	switch {
 	case info.HostSplice != spec.HostSplice:
@@ -256,7 +258,7 @@ func (d *Controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeReques
 	}
 	of, ok := pool.ParseID(id)
 	if !ok {
-		return &csi.DeleteVolumeResponse{}, nil // no volume can have that name
+		return &csi.DeleteVolumeResponse{}, nil // no volume can have this name
 	}
 	end, err := d.volumes.Begin(id, "DeleteVolume")
 	if err != nil {
@@ -277,7 +279,8 @@ func (d *Controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeReques
 }
 
 // countsAsGone reports whether an id names a zone or folder that the operator has declared lost.
-// All nodes have the same list, so a zone that this node has does not count.
+// All nodes have the same list of lost zones. If this node has the zone, the zone does not count as
+// lost.
 func (d *Controller) countsAsGone(ctx context.Context, of pool.ID) (bool, error) {
 	if !d.config.Gone(of) {
 		return false, nil
@@ -289,7 +292,7 @@ func (d *Controller) countsAsGone(ctx context.Context, of pool.ID) (bool, error)
 	return err == nil && here != of.Zone, err
 }
 
-// deletable fails with InUse while the volume is mounted on the node, and if it is in another zone.
+// deletable fails with InUse if the volume is mounted on the node, or is in another zone.
 func (d *Controller) deletable(ctx context.Context, of pool.ID) error {
 	v, err := d.zone.Get(ctx, of.Name)
 	if errkind.Is(err, errkind.NotFound) {
@@ -311,7 +314,8 @@ func (d *Controller) deletable(ctx context.Context, of pool.ID) error {
 	return d.nobodyKeeps(ctx, pool.ID{Name: v.Name, Zone: v.Zone})
 }
 
-// ValidateVolumeCapabilities confirms capabilities and parameters that CreateVolume would accept.
+// ValidateVolumeCapabilities confirms the capabilities and parameters that CreateVolume would
+// accept.
 func (d *Controller) ValidateVolumeCapabilities(ctx context.Context,
 	r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	switch {
@@ -335,7 +339,8 @@ func (d *Controller) ValidateVolumeCapabilities(ctx context.Context,
 	}}, nil
 }
 
-// GetCapacity reports the largest free extent as the largest volume: the sum has no meaning (D2).
+// GetCapacity reports the size of the largest free extent, which limits the size of a new volume.
+// The sum of all free extents has no meaning, because a volume is contiguous (D2).
 func (d *Controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	nothing := &csi.GetCapacityResponse{MaximumVolumeSize: wrapperspb.Int64(0)}
 	if t := r.GetAccessibleTopology(); t != nil && !d.config.Ours(t) {
@@ -369,7 +374,8 @@ func (d *Controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest)
 	}, nil
 }
 
-// ControllerExpandVolume does all the work, as NodeExpandVolume does: a mounted volume follows.
+// ControllerExpandVolume grows a volume completely, like NodeExpandVolume: it grows the volume's
+// mounts, too.
 func (d *Controller) ControllerExpandVolume(ctx context.Context, r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
 	if err := request.GivenVolume(r.GetVolumeId()); err != nil {
 		return nil, err
@@ -384,11 +390,11 @@ func (d *Controller) ControllerExpandVolume(ctx context.Context, r *csi.Controll
 	return &csi.ControllerExpandVolumeResponse{CapacityBytes: v.Size}, nil
 }
 
-// inThisZone fails if a volume or snapshot to delete is, or was, in another zone. Its bytes would
-// stay there, without any record of them.
+// inThisZone fails if a volume or snapshot that should be deleted is, or was, in another zone.
+// Otherwise its bytes would remain there without any record of them.
 func (d *Controller) inThisZone(ctx context.Context, what string, of pool.ID) error {
 	if of.Zone == "" {
-		return nil // from an earlier driver
+		return nil // an earlier driver created the id
 	}
 	here, err := d.zone.Place(ctx, of)
 	if err == nil && of.Elsewhere(here) {
@@ -400,8 +406,8 @@ func (d *Controller) inThisZone(ctx context.Context, what string, of pool.ID) er
 func (d *Controller) inAnotherZone(what string, of pool.ID, here string) error {
 	place := "zone"
 	if pool.IsSnapshot(of.Name) {
-		place = "zone or folder" // the id does not say which of them
+		place = "zone or folder" // the id does not distinguish them
 	}
 	return errkind.New(errkind.InUse, "%s %s is in %s %s, and node %s has zone %s now: it is not deleted. Give the node that %s again; "+
-		"or, if its memory is gone for good, name it to the driver by --gone-zone %s", what, of.Name, place, of.Zone, d.config.NodeID, here, place, of.Zone)
+		"or, if its memory is lost permanently, start the driver with --gone-zone %s", what, of.Name, place, of.Zone, d.config.NodeID, here, place, of.Zone)
 }

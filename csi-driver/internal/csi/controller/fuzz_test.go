@@ -15,8 +15,8 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// For any bytes of a request: the code refuses it with a proper status, or it means a volume that
-// stargatectl can make.
+// For any bytes as a request, the code either refuses the request with a proper status, or derives
+// a volume that stargatectl can create.
 func FuzzCreate(f *testing.F) {
 	seed, err := proto.Marshal(&csi.CreateVolumeRequest{
 		Name: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30, LimitBytes: 2 << 30}, Parameters: map[string]string{"alignment": "1Gi"},

@@ -52,6 +52,6 @@ func (d *Controller) ControllerGetVolume(ctx context.Context, r *csi.ControllerG
 	status := &csi.ControllerGetVolumeResponse_VolumeStatus{}
 	c.Put(status)
 	found := d.volume(v, nil)
-	found.VolumeId = r.GetVolumeId() // the id may be from an earlier driver
+	found.VolumeId = r.GetVolumeId() // an earlier driver may have created the id
 	return &csi.ControllerGetVolumeResponse{Volume: found, Status: status}, nil
 }

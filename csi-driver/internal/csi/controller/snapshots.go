@@ -15,7 +15,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Snapshots are those of the node's zone.
+// Snapshots manages the snapshots of the node's zone.
 type Snapshots interface {
 	Snapshots(ctx context.Context) ([]pool.Snapshot, error)
 	Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error)
@@ -23,7 +23,7 @@ type Snapshots interface {
 	DeleteSnapshot(ctx context.Context, of pool.ID) error
 }
 
-// shown is a snapshot for the answer. source is the caller's id of the source, if it has one.
+// shown converts a snapshot to CSI's type. source is the source's id in the request, or empty.
 func (d *Controller) shown(s pool.Snapshot, source string) *csi.Snapshot {
 	if source == "" {
 		source = s.SourceID().String()
@@ -35,7 +35,7 @@ func (d *Controller) shown(s pool.Snapshot, source string) *csi.Snapshot {
 	}
 }
 
-// CreateSnapshot takes a snapshot, or finds the one that an earlier call has taken.
+// CreateSnapshot takes a snapshot, or returns the snapshot that an earlier call took.
 func (d *Controller) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	if err := checkName(r.GetName()); err != nil {
 		return nil, err
@@ -68,12 +68,12 @@ func (d *Controller) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRe
 	return &csi.CreateSnapshotResponse{Snapshot: d.shown(s, source)}, nil
 }
 
-// snapshot finds a snapshot of that volume, or takes it.
+// snapshot returns an existing snapshot of the volume, or takes the snapshot.
 func (d *Controller) snapshot(ctx context.Context, name, source string, target pool.Target) (pool.Snapshot, error) {
 	find := func() (pool.Snapshot, error) {
 		s, err := d.zone.Snapshot(ctx, pool.ID{Name: name})
 		if err == nil && s.Source != pool.NameOf(source) {
-			err = errkind.New(errkind.Exists, "there is such a snapshot already, of volume %s", s.Source)
+			err = errkind.New(errkind.Exists, "a snapshot of this name already exists, of volume %s", s.Source)
 		}
 		return s, err
 	}
@@ -86,7 +86,8 @@ func (d *Controller) snapshot(ctx context.Context, name, source string, target p
 	})
 }
 
-// DeleteSnapshot deletes a snapshot. No check for users is needed, because no system mounts one.
+// DeleteSnapshot deletes a snapshot. It does not check for users, because no system mounts a
+// snapshot.
 func (d *Controller) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	id := r.GetSnapshotId()
 	if id == "" {
@@ -94,7 +95,7 @@ func (d *Controller) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRe
 	}
 	of, ok := pool.ParseID(id)
 	if !ok || !pool.IsSnapshot(of.Name) {
-		return &csi.DeleteSnapshotResponse{}, nil // there cannot be one
+		return &csi.DeleteSnapshotResponse{}, nil // no snapshot can have this name
 	}
 	end, err := d.volumes.Begin(id, "DeleteSnapshot")
 	if err != nil {
@@ -131,7 +132,7 @@ func (d *Controller) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest)
 	return &csi.GetSnapshotResponse{Snapshot: d.shown(s, "")}, nil
 }
 
-// findSnapshot is the snapshot of an id.
+// findSnapshot returns the snapshot with an id.
 func (d *Controller) findSnapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	s, err := d.zone.Snapshot(ctx, of)
 	if err == nil && of.Elsewhere(s.Zone) {
@@ -140,7 +141,8 @@ func (d *Controller) findSnapshot(ctx context.Context, of pool.ID) (pool.Snapsho
 	return s, err
 }
 
-// ListSnapshots lists this node's snapshots: all, those of one volume, or a single one.
+// ListSnapshots lists this node's snapshots: all snapshots, the snapshots of one volume, or one
+// snapshot.
 func (d *Controller) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	all, err := d.zone.Snapshots(ctx)
 	if err != nil {
@@ -166,7 +168,8 @@ func (d *Controller) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequ
 	return res, nil
 }
 
-// named reports whether an id names the object. An id without a place names it in any place.
+// named reports whether an id names the object. An id without a place names the object in any
+// place.
 func named(id string, is pool.ID) bool {
 	of, ok := pool.ParseID(id)
 	return ok && of.Name == is.Name && !of.Elsewhere(is.Zone)
@@ -174,7 +177,8 @@ func named(id string, is pool.ID) bool {
 
 // --- the source of a copy ------------------------------------------------------------------------
 
-// origin is the source of a new volume. Its name is empty if the volume is not a copy.
+// origin returns the id of a new volume's source. The name in it is empty if the volume is not a
+// copy.
 func origin(s *csi.VolumeContentSource) (of pool.ID, err error) {
 	if s == nil {
 		return of, nil
@@ -201,8 +205,9 @@ func (d *Controller) source(ctx context.Context, of pool.ID) (pool.Volume, error
 	return s.Volume(), err
 }
 
-// elsewhere is the error for a source that is not here. If the id names another zone, the error
-// makes the scheduler try other nodes. Without a zone here, whether the source exists is unknown.
+// elsewhere returns the error for a source that this node does not have. If the id names another
+// zone, the error makes the scheduler try other nodes. If this node has no zone, the driver does
+// not know whether the source exists.
 func (d *Controller) elsewhere(ctx context.Context, of pool.ID, why error) error {
 	here, err := d.zone.Place(ctx, of)
 	switch {
@@ -214,7 +219,8 @@ func (d *Controller) elsewhere(ctx context.Context, of pool.ID, why error) error
 	return why
 }
 
-// clone makes a copy of the source of a request. It keeps the owner, mode and lease of the source.
+// clone copies the source of a request to a new volume. The copy keeps the owner, mode and lease of
+// the source.
 func (d *Controller) clone(ctx context.Context, spec pool.Spec, of pool.ID, r *csi.CapacityRange) (pool.Volume, error) {
 	source, err := d.source(ctx, of)
 	if errkind.Is(err, errkind.NotFound) {
@@ -237,7 +243,7 @@ func (d *Controller) clone(ctx context.Context, spec pool.Spec, of pool.ID, r *c
 		return source, err
 	}
 	if most := max(spec.Size+spec.Reserve, spec.MaxSize); info.MaxSize < most {
-		return source, errkind.New(errkind.OutOfRange, "%s and its copies can grow to %d bytes; %d are wanted", source.Name, info.MaxSize, most)
+		return source, errkind.New(errkind.OutOfRange, "%s and its copies can grow to %d bytes; the request needs %d bytes", source.Name, info.MaxSize, most)
 	}
 	if info.HostSplice != spec.HostSplice {
 		return source, errkind.New(errkind.Invalid, "%s has another hostMode, which a copy of it shares: use a class with the same hostMode", source.Name)

@@ -11,7 +11,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// inlineID is an id as kubelet makes it for inline volumes: longer than any name in a zone.
+// inlineID is an id like those that kubelet creates for inline volumes. It is longer than any name
+// in a zone.
 const inlineID = "csi-0123456789012345678901234567890123456789012345678901234567890123"
 
 var capability = &csi.VolumeCapability{
@@ -29,7 +30,7 @@ func ofSnapshot(id string) *csi.VolumeContentSource {
 	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: id}}}
 }
 
-// The driver's calls, with the requests that tests make.
+// These methods call the driver with the requests of the tests.
 
 func (w *world) create(ctx context.Context, name string, source *csi.VolumeContentSource) error {
 	_, err := w.driver.CreateVolume(ctx, &csi.CreateVolumeRequest{
@@ -100,7 +101,7 @@ func (w *world) health(ctx context.Context, id string) error {
 	return err
 }
 
-// must checks the steps that come before the test.
+// must fails the test if a preparing step failed.
 func (w *world) must(errs ...error) {
 	w.t.Helper()
 	for _, err := range errs {
@@ -110,7 +111,7 @@ func (w *world) must(errs ...error) {
 	}
 }
 
-// States before the test.
+// These functions prepare the state before a test.
 
 func nothing(*world) {}
 

@@ -22,7 +22,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// condition is the message of CSI 1.3 to 1.12 in field 2, as kubelets of that time read it.
+// condition is the volume condition of CSI 1.3 to 1.12, which kubelets of that time read from field
+// 2.
 type condition struct {
 	there, abnormal bool
 	message         string
@@ -79,7 +80,7 @@ func fields(t *testing.T, text []byte) func(func(field) bool) {
 	}
 }
 
-// conditions are all answers with the condition of volume v.
+// conditions returns all answers that have the condition of volume v.
 func (w *world) conditions(c *grpc.ClientConn) map[string]condition {
 	w.t.Helper()
 	ctx := context.Background()
@@ -105,7 +106,7 @@ func (w *world) connect() *grpc.ClientConn {
 	return c
 }
 
-// shutDown lets the module report that this node's mount of v was fenced.
+// shutDown makes the module report that this node's mount of v was fenced.
 func (w *world) shutDown() {
 	w.t.Helper()
 	v, err := w.zone.Get(context.Background(), "v")
@@ -113,8 +114,8 @@ func (w *world) shutDown() {
 	w.shutDownOn(v.Path)
 }
 
-// shutDownOn does this for the mount of a device: members of the volume there have written v's UUID
-// into it.
+// shutDownOn makes the module report this for the mount of a given device. Members of the volume on
+// that device have written v's UUID into it.
 func (w *world) shutDownOn(device string) {
 	w.t.Helper()
 	v, err := w.zone.Get(context.Background(), "v")
@@ -126,8 +127,8 @@ func (w *world) shutDownOn(device string) {
 	}
 }
 
-// The driver claims the volume condition by its old numbers, for kubelets and monitors before CSI
-// 1.13.
+// The driver declares the volume condition by its old numbers, for kubelets and monitors from
+// before CSI 1.13.
 func TestConditionIsClaimed(t *testing.T) {
 	c := newWorld(t, pool.Gigabyte).connect()
 	node, err := csi.NewNodeClient(c).NodeGetCapabilities(context.Background(), &csi.NodeGetCapabilitiesRequest{})
@@ -154,8 +155,8 @@ func TestConditionIsClaimed(t *testing.T) {
 	}
 }
 
-// Each answer about a volume has its condition, which a silent system does not change. The
-// condition of an unreadable volume comes without its usage.
+// Each answer about a volume has the volume's condition. A silent system does not change the
+// condition. The answer about an unreadable volume has its condition, but not its usage.
 func TestCondition(t *testing.T) {
 	for what, c := range map[string]struct {
 		happens  func(*world)
@@ -179,8 +180,8 @@ func TestCondition(t *testing.T) {
 				t.Errorf("%s: %s has %+v", what, call, got)
 			}
 		}
-		// A look at heartbeats takes a second or two, and statistics come each minute for
-		// each volume.
+		// A check of heartbeats takes a second or two, and kubelet requests each volume's
+		// statistics each minute.
 		for _, call := range w.zone.Calls() {
 			if call == pooltest.Systems {
 				t.Errorf("%s: heartbeats are examined", what)
@@ -189,7 +190,8 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// A failed look is no answer about the volume. It does not spoil statistics that are known.
+// If a check fails, the condition says that the state is unknown. The answer still has the
+// statistics that are known.
 func TestConditionUnknown(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	staged(w)
@@ -203,12 +205,12 @@ func TestConditionUnknown(t *testing.T) {
 	}
 	w.zone.Fail(pooltest.Space, pooltest.Before, errkind.New(errkind.NoAnswer, "it does not say"))
 	if _, err := w.driver.NodeGetVolumeStats(context.Background(), &csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: w.path("staging")}); err == nil {
-		t.Error("nothing is known of a volume that is well, and there is an answer")
+		t.Error("the driver returns statistics although it could not read them")
 	}
 }
 
-// A volume that goes during the look has no condition: the list omits it, and a request for it
-// fails.
+// A volume that is deleted during the check has no condition. The list omits this volume, and a
+// request for it fails.
 func TestConditionOfDeletedVolume(t *testing.T) {
 	for what, c := range map[string]struct {
 		call func(*world) error
@@ -238,7 +240,7 @@ func TestConditionOfDeletedVolume(t *testing.T) {
 	}
 }
 
-// An unreadable volume has no statistics; its condition is reported.
+// For an unreadable volume, the driver reports the condition without statistics.
 func TestConditionWithoutUsage(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	staged(w)

@@ -16,7 +16,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// kept is a zone with one more volume, new, which was made with some parameters.
+// kept is a zone with a further volume, new, which was created with some parameters.
 type kept struct {
 	strict
 	memory int64
@@ -47,7 +47,8 @@ func copyOfV() *csi.VolumeContentSource {
 	return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: "v"}}}
 }
 
-// A volume of that name that was made with other parameters is another one.
+// CreateVolume refuses an existing volume of the requested name if it was created with other
+// parameters.
 func TestSameNameOtherParameters(t *testing.T) {
 	type words = map[string]string
 	for _, c := range []struct {
@@ -64,10 +65,10 @@ func TestSameNameOtherParameters(t *testing.T) {
 		{what: "a claim's name", asked: words{"csi.storage.k8s.io/pvc/name": "data"}, info: stargatectl.Info{Label: "data"}},
 		{what: "another claim's", asked: words{"csi.storage.k8s.io/pvc/name": "data"}, info: stargatectl.Info{Label: "other"}, another: true},
 		{what: "another label", asked: words{"label": "l"}, info: stargatectl.Info{Label: "m"}, another: true},
-		{what: "a label that nobody asks for", info: stargatectl.Info{Label: "m"}, another: true},
+		{what: "a label that the request does not have", info: stargatectl.Info{Label: "m"}, another: true},
 		{what: "no lease", asked: words{"lease": "30"}, another: true},
 		{what: "a lease", asked: words{"lease": "never"}, info: stargatectl.Info{LeaseMS: 30000}, another: true},
-		{what: "a lease that nobody asks for", info: stargatectl.Info{LeaseMS: 30000}, another: true},
+		{what: "a lease that the request does not have", info: stargatectl.Info{LeaseMS: 30000}, another: true},
 		{what: "a copy, with its source's lease", asked: words{"lease": "30"}, source: copyOfV()},
 		{what: "no reserve", asked: words{"reserve": "64Mi"}, memory: pool.Gigabyte, another: true},
 		{what: "less reserve", asked: words{"reserve": "64Mi"}, memory: pool.Gigabyte + 32<<20, another: true},
@@ -99,8 +100,8 @@ func TestCopiesWithoutASize(t *testing.T) {
 	}
 }
 
-// A volume is wanted here if one of the topologies is this node's. A topology with an unknown key
-// is on no node of this driver.
+// A node creates a volume if one of the requested topologies is this node's topology. A topology
+// with an unknown key matches no node of this driver.
 func TestTopologies(t *testing.T) {
 	config := request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}
 	key := config.TopologyKey()
@@ -126,7 +127,7 @@ func TestTopologies(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if config.Ours(c.at) != c.here {
-			t.Errorf("%s: capacity is that of another place", what)
+			t.Errorf("%s: the capacity is not that of the requested topology", what)
 		}
 	}
 }

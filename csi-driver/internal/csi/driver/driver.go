@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package driver puts the CSI services of one node together.
+// Package driver combines the CSI services of one node.
 package driver
 
 import (
@@ -20,7 +20,8 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// Driver serves Identity, Controller and Node. The health calls of the last two are Health's.
+// Driver implements the services Identity, Controller and Node. Health implements the health calls
+// of Controller and Node.
 type Driver struct {
 	*identity.Identity
 	*controller.Controller
@@ -28,7 +29,8 @@ type Driver struct {
 	*health.Health
 }
 
-// New gives all services the same zone, and the same knowledge of calls in progress.
+// New returns a Driver. All its services use the same zone and the same record of calls in
+// progress.
 func New(config request.Config, z pool.Zone, show publish.Presenter, k *kernelmodule.Module, folder *mounts.Folder) *Driver {
 	volumes := volume.New(z, show)
 	h := health.New(z, volumes, k)
@@ -41,7 +43,7 @@ func New(config request.Config, z pool.Zone, show publish.Presenter, k *kernelmo
 	}
 }
 
-// Register serves all calls.
+// Register registers all services with a gRPC server.
 func (d *Driver) Register(s grpc.ServiceRegistrar) {
 	csi.RegisterIdentityServer(s, d)
 	csi.RegisterControllerServer(s, d)

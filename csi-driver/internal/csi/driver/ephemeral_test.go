@@ -22,7 +22,8 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// inlineZone keeps the names of its volumes, and fails where a test says so.
+// inlineZone is a zone that records the names of its volumes. Its calls return the errors that a
+// test sets.
 type inlineZone struct {
 	pool.Nothing
 	there               map[string]bool
@@ -56,7 +57,7 @@ func (z *inlineZone) Delete(_ context.Context, name string) error {
 	return z.delete
 }
 
-// failing shows no volume.
+// failing fails to mount volumes.
 type failing struct {
 	shower
 	err error
@@ -64,15 +65,16 @@ type failing struct {
 
 func (f failing) Direct(context.Context, pool.Volume, string, publish.Options) error { return f.err }
 
-// An inline volume that cannot be shown is always deleted in the end: by the call that has made it,
-// or because the answer lets kubelet unpublish. A volume that a pod may have stays in any case.
+// If an inline volume cannot be mounted, it is always deleted later. Either the call that created
+// it deletes it, or the returned code makes kubelet unpublish it. A volume that a pod may have is
+// never deleted.
 func TestInlineVolumesAreNotLeft(t *testing.T) {
 	broken := errkind.New(errkind.Internal, "broken")
 	id := "csi-" + strings.Repeat("0123456789abcdef", 4)
 	name := pool.EphemeralName(id)
 	for _, c := range []struct {
 		what                      string
-		before                    bool // it existed
+		before                    bool // the volume existed before the call
 		get, create, delete, show error
 		code                      codes.Code
 		left                      bool
@@ -81,8 +83,8 @@ func TestInlineVolumesAreNotLeft(t *testing.T) {
 		{what: "shown again", before: true, code: codes.OK, left: true},
 		{what: "not shown", show: broken, code: codes.Internal},
 		{what: "something is in the way", show: errkind.New(errkind.Exists, "there"), code: codes.AlreadyExists},
-		{what: "made, and then not seen", create: broken, code: codes.Internal},
-		{what: "neither shown nor deleted", show: broken, delete: broken, code: codes.Aborted, left: true},
+		{what: "creation fails, and the volume does not exist", create: broken, code: codes.Internal},
+		{what: "neither mounted nor deleted", show: broken, delete: broken, code: codes.Aborted, left: true},
 		{what: "of an earlier call", before: true, show: broken, code: codes.Aborted, left: true},
 		{what: "not seen", before: true, get: broken, code: codes.Aborted, left: true},
 		{what: "busy", before: true, show: errkind.New(errkind.Busy, "wait"), code: codes.Aborted, left: true},
@@ -114,7 +116,8 @@ func TestInlineVolumesAreNotLeft(t *testing.T) {
 	}
 }
 
-// A pod on a node without a zone can end: no directory says that there may be a volume.
+// A pod on a node without a zone can end. Its target directory does not exist, so there is no
+// volume.
 func TestInlineOnNone(t *testing.T) {
 	kubelet := t.TempDir()
 	folder, err := mounts.OpenFolder(kubelet)
@@ -138,8 +141,8 @@ func TestInlineOnNone(t *testing.T) {
 	}
 }
 
-// A claim's volume never counts as inline: its pod ends even while the content of the zone is
-// unknown. An inline volume with such a name is refused, because no call would delete it.
+// A claim's volume never counts as inline: its pod ends even while the zone cannot be read. The
+// driver refuses an inline volume with such a name, because no call would delete the volume.
 func TestClaimsAreNotInline(t *testing.T) {
 	kubelet := t.TempDir()
 	folder, err := mounts.OpenFolder(kubelet)

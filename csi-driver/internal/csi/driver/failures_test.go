@@ -19,7 +19,7 @@ import (
 	"stargate/csi-driver/internal/pool/pooltest"
 )
 
-// class is a failure of a zone's call, and the code that reports it.
+// class is an error of a zone's method, and the gRPC code that must report it.
 type class struct {
 	err  error
 	code codes.Code
@@ -37,23 +37,24 @@ var classes = map[string]class{
 	"unknown":   {errkind.New(errkind.Internal, "broken"), codes.Internal},
 }
 
-// at is the place of a failure: the call of the zone, and the class.
+// at describes a failure: the zone's method, the moment, and the class of the error.
 type at struct {
 	call  pooltest.Call
 	when  pooltest.When
 	class string
 }
 
-// scenario is one call of the driver.
+// scenario is one call of the driver, with the state before it.
 type scenario struct {
 	before func(*world)
 	call   func(context.Context, *world) error
-	// other is the expected code if it differs from the class's; Unknown if it does not.
+	// other returns the expected code if it differs from the class's code, and otherwise
+	// Unknown.
 	other func(at) codes.Code
-	// The directory of the mount exists after a failure of this call: kubelet removes it, or
-	// unpublishes.
+	// If this method of the zone fails, the mount's directory remains. kubelet removes the
+	// directory or unpublishes.
 	prepares pooltest.Call
-	// The object that stays while the call fails, so that kubelet calls again.
+	// This object remains while the call fails, so that kubelet repeats the call.
 	keeps string
 }
 
@@ -64,7 +65,7 @@ func elsewhere(a at) codes.Code {
 	return codes.Unknown
 }
 
-// An answer, and not a failure.
+// A volume that does not exist is an answer of this call, and not a failure.
 func said(classes ...string) func(at) codes.Code {
 	return func(a at) codes.Code {
 		if slices.Contains(classes, a.class) {
@@ -74,8 +75,8 @@ func said(classes ...string) func(at) codes.Code {
 	}
 }
 
-// kubelet unpublishes only after codes that leave the outcome open, so a volume that may exist is
-// Aborted.
+// kubelet unpublishes only after codes that leave the outcome open. So the code for a volume that
+// may exist is Aborted.
 func inlineMayBeThere(a at) codes.Code {
 	if a.call == pooltest.Get && !slices.Contains([]string{"no space", "busy", "gone", "no answer"}, a.class) {
 		return codes.Aborted
@@ -90,7 +91,7 @@ func machineHasIt(a at) codes.Code {
 	return codes.Unknown
 }
 
-// A failed look is reported as such, and does not spoil the rest of the answer.
+// The condition reports that the check failed. The rest of the answer is still correct.
 func conditionNotKnown(a at) codes.Code {
 	if a.call == pooltest.Info {
 		return codes.OK
@@ -144,8 +145,9 @@ var scenarios = map[string]scenario{
 	}, other: conditionNotKnown},
 }
 
-// The zone fails once, with each class of error, at each place where a call asks it. The code names
-// the problem, nothing exists that was not before or is to be, and the repeated call succeeds.
+// For each method of the zone that a call uses, the test makes the method fail once with each class
+// of error. The call's code names the problem. After the failure, only objects exist that existed
+// before, or that exist after success. The repeated call succeeds.
 func TestZoneFailsOnce(t *testing.T) {
 	places := 0
 	for name, s := range scenarios {
@@ -163,11 +165,11 @@ func TestZoneFailsOnce(t *testing.T) {
 		})
 	}
 	if places < 600 {
-		t.Errorf("the zone has failed %d times only", places)
+		t.Errorf("the zone has failed only %d times", places)
 	}
 }
 
-// failsOnce reports whether it has failed.
+// failsOnce runs the scenario with one failure, and reports whether the zone has failed.
 func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 	t.Helper()
 	w := newWorld(t, pool.Gigabyte)
@@ -175,7 +177,7 @@ func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 	w.zone.Fail(a.call, a.when, classes[a.class].err)
 	err := s.call(context.Background(), w)
 	if w.zone.Disarm() {
-		return false // the call asked for an absent object: nothing fails after that
+		return false // the method reported an absent object, so no failure followed
 	}
 	want := classes[a.class].code
 	if s.other != nil && s.other(a) != codes.Unknown {
@@ -189,10 +191,10 @@ func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 		left = slices.DeleteFunc(left, func(line string) bool { return strings.HasPrefix(line, folder) && !slices.Contains(before, line) })
 	}
 	if !onTheWay(left, before, after) {
-		t.Errorf("%+v: left is %q; before it was %q, and should become %q", a, left, before, after)
+		t.Errorf("%+v: the objects are now %q; before the call they were %q, and after success %q", a, left, before, after)
 	}
 	if err != nil && s.keeps != "" && !slices.Contains(left, s.keeps) {
-		t.Errorf("%+v: left is %q, and kubelet does not come again", a, left)
+		t.Errorf("%+v: the objects are now %q, so kubelet does not repeat the call", a, left)
 	}
 	if err := s.call(context.Background(), w); err != nil {
 		t.Errorf("%+v: again: %v", a, err)
@@ -203,8 +205,8 @@ func (s scenario) failsOnce(t *testing.T, a at, before, after []string) bool {
 	return true
 }
 
-// clean runs the scenario without failures: the objects before and after it, and its calls to the
-// zone.
+// clean runs the scenario without failures. It returns the objects before and after it, and the
+// zone's methods that it called.
 func (s scenario) clean(t *testing.T) (before, after []string, calls []pooltest.Call) {
 	t.Helper()
 	w := newWorld(t, pool.Gigabyte)
@@ -215,7 +217,7 @@ func (s scenario) clean(t *testing.T) (before, after []string, calls []pooltest.
 	return before, w.left(), slices.Compact(slices.Sorted(slices.Values(w.zone.Calls())))
 }
 
-// onTheWay reports whether all that exists has existed before, or is to exist.
+// onTheWay reports whether each object in left also exists in before or in after.
 func onTheWay(left, before, after []string) bool {
 	return !slices.ContainsFunc(left, func(line string) bool { return !slices.Contains(before, line) && !slices.Contains(after, line) })
 }

@@ -16,7 +16,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// foreign is a zone in which another program has made an object of each name.
+// foreign is a zone in which another program has created an object with each name.
 type foreign struct{ pool.Nothing }
 
 func (foreign) Get(_ context.Context, name string) (pool.Volume, error) {

@@ -24,8 +24,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// strict is a zone with a volume v and a snapshot of it. It makes, changes and deletes only objects
-// with a name of its own kind.
+// strict is a zone with a volume v and a snapshot of v. It fails the test if a call names an object
+// of the wrong kind, or has an invalid name.
 type strict struct {
 	pool.Nothing
 	t *testing.T
@@ -61,7 +61,7 @@ func (s strict) Clone(ctx context.Context, spec pool.Spec, _ pool.Volume) (pool.
 }
 
 func (s strict) Delete(_ context.Context, name string) error {
-	s.named(name, true) // the zone itself leaves snapshots alone
+	s.named(name, true) // the zone does not delete snapshots by this method
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (s strict) TakeSnapshot(ctx context.Context, name string, source pool.Volum
 	s.named(name, pool.IsSnapshot(name))
 	s.named(source.Name, source.Name == "v")
 	if target != pool.InZone {
-		s.t.Errorf("a snapshot goes to %q, where there is no folder", target)
+		s.t.Errorf("a snapshot has target %q, although there is no folder", target)
 	}
 	return pool.Snapshot{Name: name, Source: source.Name}, nil
 }
@@ -96,7 +96,7 @@ func (strict) Info(context.Context, pool.Volume) (stargatectl.Info, error) {
 	return stargatectl.Info{MaxSize: 16 * pool.Gigabyte}, nil
 }
 
-// shower publishes nothing. It checks that each path is within kubelet's folder.
+// shower mounts nothing. It checks that each path is within kubelet's folder.
 type shower struct {
 	t       *testing.T
 	kubelet string
@@ -150,13 +150,13 @@ func (s shower) Withdraw(_ context.Context, path string) error { return s.at(pub
 
 func (shower) Grown(context.Context, pool.Volume) error { return nil }
 
-// said are the fields of a request.
+// said has the fields of a request.
 type said struct {
 	id, name, path, key, value string
 	n                          int64
 }
 
-// calls are all calls that take a part of a request.
+// calls lists all calls, each with the fields of the request that it uses.
 func (s said) calls(d *Driver) map[string]func(context.Context) error {
 	words := map[string]string{s.key: s.value}
 	inline := map[string]string{s.key: s.value, request.ContextInline: "true"}
@@ -264,8 +264,8 @@ func (s said) calls(d *Driver) map[string]func(context.Context) error {
 	}
 }
 
-// For any request, nothing panics, and each failure has a code of the table. Nothing is made under
-// a name that leads out of the zone, and nothing outside kubelet's folder is touched.
+// For any request, no call panics, and each failure has a code of the table. No call creates an
+// object under a name that leads out of the zone, or uses a path outside kubelet's folder.
 func FuzzRequests(f *testing.F) {
 	root := f.TempDir()
 	kubelet, outside := filepath.Join(root, "kubelet"), filepath.Join(root, "outside")

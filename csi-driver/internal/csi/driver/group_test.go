@@ -14,7 +14,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// kubelet learns that the driver applies a pod's fsGroup, and its value is a number.
+// The driver declares that it applies a pod's fsGroup, and accepts only a number as its value.
 func TestMountGroup(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	all, err := w.driver.NodeGetCapabilities(context.Background(), &csi.NodeGetCapabilitiesRequest{})

@@ -16,11 +16,11 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// leftBehind is a zone in which a tool of an earlier driver ends just before another one begins.
-// The requested object exists then, and is not made again.
+// leftBehind is a zone in which a tool of an earlier driver finishes just before this driver starts
+// the same tool. The requested object then already exists, and the driver must not create it again.
 type leftBehind struct {
 	strict
-	size int64 // of its volume
+	size int64 // size of the volume that exists then
 	done bool
 }
 
@@ -67,7 +67,7 @@ func TestLeftoverIsFound(t *testing.T) {
 		t.Errorf("a volume: %v, %v", made, err)
 	}
 	if _, err := at(2*pool.Gigabyte).CreateVolume(context.Background(), r); status.Code(grpcstatus.Of(err)) != codes.AlreadyExists {
-		t.Errorf("a volume that is another one: %v", err)
+		t.Errorf("an existing volume with another size: %v", err)
 	}
 	taken, err := at(0).CreateSnapshot(context.Background(), &csi.CreateSnapshotRequest{Name: "new", SourceVolumeId: "v"})
 	if err != nil || taken.GetSnapshot().GetSourceVolumeId() != "v" {
@@ -87,8 +87,8 @@ func (z deaf) Get(context.Context, string) (pool.Volume, error)       { return p
 func (z deaf) Status(context.Context) (pool.Status, error)            { return pool.Status{}, z.err() }
 func (z deaf) Create(context.Context, pool.Spec) (pool.Volume, error) { return pool.Volume{}, z.err() }
 
-// Only a node that has no zone sends a claim to another node: a zone that does not answer may have
-// the volume.
+// The driver sends a claim to another node only if this node has no zone. A zone that does not
+// answer may have the volume.
 func TestWithoutAnAnswer(t *testing.T) {
 	for kind, want := range map[errkind.Kind]codes.Code{errkind.NoZone: codes.ResourceExhausted, errkind.NoAnswer: codes.Unavailable} {
 		d := New(request.Config{Name: "d", NodeID: "n", DefaultSize: pool.Gigabyte}, deaf{strict{t: t}, kind}, nil, nil, nil)

@@ -19,7 +19,7 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// recorder notes the options of each published volume.
+// recorder records the options of each published volume.
 type recorder struct {
 	publish.Presenter
 	machine []bool
@@ -30,8 +30,9 @@ func (r *recorder) Publish(_ context.Context, _ pool.Volume, _, _ string, o publ
 	return nil
 }
 
-// The cluster decides which pod belongs to a VM. It is not asked about pods with other names.
-// Without its answer nothing is published. A driver without VMs never asks.
+// The cluster decides which pod belongs to a VM. The driver queries the cluster only about pods
+// whose names begin like those of VMs' pods. Without an answer, the driver does not publish the
+// volume. A driver without VMs never queries the cluster.
 func TestMachinesPods(t *testing.T) {
 	for _, c := range []struct {
 		what, pod string
@@ -89,9 +90,9 @@ func TestMachinesPods(t *testing.T) {
 	}
 }
 
-// A ReadWriteOnce volume belongs to one VM at a time: another VM gets it once the pod of the first
-// has released it. A pod without a VM can have it at the same time, and VMs share a ReadWriteMany
-// volume.
+// Only one VM at a time can have a ReadWriteOnce volume. Another VM gets the volume when the first
+// VM's pod has released it. A pod without a VM can have the volume at the same time. Several VMs
+// can share a ReadWriteMany volume.
 func TestOneMachine(t *testing.T) {
 	const once, many = csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 	for _, c := range []struct {
@@ -137,7 +138,7 @@ func TestOneMachine(t *testing.T) {
 	}
 }
 
-// capable is a capability with an access mode.
+// capable returns a capability with an access mode.
 func capable(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
 	return &csi.VolumeCapability{
 		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
@@ -145,8 +146,8 @@ func capable(mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
 	}
 }
 
-// A ReadWriteOncePod volume is at one path beside its stage. No volume is published that is not
-// staged, and none is deleted before it has gone from all paths.
+// A ReadWriteOncePod volume is published at only one path. The driver refuses to publish a volume
+// that is not staged, and to delete a volume that is still mounted at a path.
 func TestOnePod(t *testing.T) {
 	w, ctx, capability := newWorld(t, pool.Gigabyte), context.Background(), capable(csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)
 	_, err := w.driver.CreateVolume(ctx, &csi.CreateVolumeRequest{
@@ -191,7 +192,7 @@ func TestOnePod(t *testing.T) {
 	told("deleted", codes.OK, remove())
 }
 
-// stagedAt has each volume staged there.
+// stagedAt reports that each volume is staged at a given path.
 type stagedAt struct {
 	*recorder
 	path string

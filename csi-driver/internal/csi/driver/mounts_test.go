@@ -17,9 +17,9 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// The kernel refuses once, at each place, a mount, bind or unmount of a call. Nothing is mounted
-// that was not before or is to be, no inline volume is left without its pod, and the repeated call
-// succeeds.
+// The test makes the kernel refuse each mount, bind and unmount of a call once. After the failure,
+// only mounts exist that existed before, or that exist after success. No inline volume remains
+// without its pod, and the repeated call succeeds.
 func TestMountsFailOnce(t *testing.T) {
 	shows := []mountstest.Call{mountstest.Entries, mountstest.Mount, mountstest.Bind, mountstest.Close}
 	hides := []mountstest.Call{mountstest.Entries, mountstest.Unmount}
@@ -35,7 +35,7 @@ func TestMountsFailOnce(t *testing.T) {
 		}
 	}
 	if places < 20 {
-		t.Errorf("the kernel has refused %d times only", places)
+		t.Errorf("the kernel has refused only %d times", places)
 	}
 }
 
@@ -56,10 +56,10 @@ func (s scenario) mountFailsOnce(t *testing.T, name string, call mountstest.Call
 	if code := status.Code(grpcstatus.Of(err)); code != want {
 		t.Errorf("%s: %s %d: %s, %v; should be %s", name, call, nth, code, err, want)
 	}
-	// Directories belong to kubelet.
+	// The comparison leaves out directories, which kubelet removes.
 	left := noFolders(w.left())
 	if !slices.Equal(left, noFolders(before)) && !onTheWay(left, before, slices.DeleteFunc(slices.Clone(after), isMount)) {
-		t.Errorf("%s: %s %d: left is %q; before it was %q, and should become %q", name, call, nth, left, before, after)
+		t.Errorf("%s: %s %d: the mounts are now %q; before the call they were %q, and after success %q", name, call, nth, left, before, after)
 	}
 	w.must(s.call(context.Background(), w))
 	if left := w.left(); !slices.Equal(left, after) {
@@ -74,8 +74,8 @@ func noFolders(lines []string) []string {
 
 func isMount(line string) bool { return strings.HasPrefix(line, "mount ") }
 
-// A mount that fails halfway, and cannot be undone at once, is Aborted: kubelet unpublishes in the
-// end.
+// If a mount fails halfway and cannot be undone immediately, the code is Aborted, so that kubelet
+// unpublishes later.
 func TestMountIsLeft(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	staged(w)

@@ -16,11 +16,11 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// names is a cluster with PersistentVolumes of a volume.
+// names is a Cluster with given PersistentVolumes of a volume.
 type names struct {
 	all, keep []string
 	err       error
-	asked     string // the last name
+	asked     string // the name in the last query
 	made      []string
 }
 
@@ -33,9 +33,9 @@ func (n *names) Made(volume, pv string, claim types.NamespacedName) {
 	n.made = append(n.made, volume, pv, claim.String())
 }
 
-// After an upgrade, a claim may have a PersistentVolume of the older chart, to which it is not
-// bound yet. The driver gives the volume no second name, and deletes no volume that has one that is
-// to stay.
+// After an upgrade, a claim may have a PersistentVolume of the older chart to which it is not bound
+// yet. The driver refuses a second PersistentVolume for the same volume. It also refuses to delete
+// a volume while a PersistentVolume that must remain names it.
 func TestTwoNames(t *testing.T) {
 	const older, newer = "pvc-stargate.csi.dev-u", "pvc-stargate.csi.dev--n1-u"
 	ctx := context.Background()
@@ -43,7 +43,7 @@ func TestTwoNames(t *testing.T) {
 	n := &names{}
 	w.driver.AskCluster(n)
 	w.must(w.create(ctx, older, nil))
-	id := w.made(newer) // it takes the volume that was made under the older name
+	id := w.made(newer) // the call returns the volume that was created under the older name
 	before := w.left()
 	n.all = []string{older}
 	w.must(w.create(ctx, older, nil))
@@ -58,7 +58,8 @@ func TestTwoNames(t *testing.T) {
 	}
 	n.all, n.err = []string{newer}, nil
 	w.must(w.create(ctx, newer, nil), w.delete(ctx, id))
-	// The zone has a digest of a name that is too long for LVM; Kubernetes has the name.
+	// If a name is too long for LVM, the zone uses a digest of it. The driver queries the
+	// cluster by the name itself.
 	long := "pvc-stargate.csi.dev--n1-" + strings.Repeat("u", 60)
 	n.all = nil
 	w.must(w.create(ctx, long, nil))
@@ -67,7 +68,7 @@ func TestTwoNames(t *testing.T) {
 	}
 }
 
-// The cluster is told for which claim a volume is made, if the provisioner says so.
+// The driver passes the claim of a new volume to the Cluster if the request names the claim.
 func TestMadeFor(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	n := &names{}

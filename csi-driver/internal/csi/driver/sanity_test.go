@@ -9,7 +9,8 @@ import (
 	"stargate/csi-driver/internal/sanity"
 )
 
-// csi-sanity in full, all in this process; csi-driver/test runs it with real tools and mounts.
+// This test runs all of csi-sanity in this process. csi-driver/test runs it with real tools and
+// mounts.
 func TestSanity(t *testing.T) {
 	w := newWorld(t, 2*pool.Gigabyte)
 	sanity.Run(t, w.serve(), w.kubelet)

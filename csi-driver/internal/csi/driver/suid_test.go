@@ -15,7 +15,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// A class removes nosuid and nodev only if the node allows it.
+// A class can remove the options nosuid and nodev only if the node allows this.
 func TestSuidDevAllowed(t *testing.T) {
 	for _, c := range []struct {
 		option string

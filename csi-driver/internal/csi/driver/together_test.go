@@ -31,8 +31,8 @@ func (w *world) wants(what string, err error, code codes.Code, words ...string) 
 	}
 }
 
-// While one call for a volume runs, each other call for it is Aborted, and calls for other volumes
-// are served.
+// While a call for a volume runs, every other call for this volume fails with Aborted. Calls for
+// other volumes succeed.
 func TestCallsAtOnce(t *testing.T) {
 	ctx := context.Background()
 	for name, c := range map[string]struct {
@@ -71,8 +71,8 @@ func TestCallsAtOnce(t *testing.T) {
 	}
 }
 
-// A call whose context ends in the middle reports that, and leaves nothing that the next one does
-// not find.
+// A call whose context ends in the middle returns the matching code. The next call finds and
+// completes what it left.
 func TestCutOff(t *testing.T) {
 	for name, held := range map[string]pooltest.Call{
 		"create": pooltest.Create, "clone": pooltest.Clone, "restore": pooltest.Clone, "expand": pooltest.Grow,
@@ -105,7 +105,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// An inline volume that may exist is not forgotten, though no caller waits for it any more.
+// The driver completes or removes an inline volume even if no caller waits for it any more.
 func TestInlineCutOff(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	reached, release := w.zone.Hold(pooltest.Create)
@@ -122,8 +122,8 @@ func TestInlineCutOff(t *testing.T) {
 	}
 }
 
-// A volume of the size that GetCapacity reports can be made, and no larger one; the error names the
-// largest possible size.
+// The size that GetCapacity reports is the size of the largest volume that can be created. For a
+// larger volume, the error names this size.
 func TestRoom(t *testing.T) {
 	w, ctx := newWorld(t, 256*mib), context.Background()
 	largest := func() int64 {
@@ -142,7 +142,7 @@ func TestRoom(t *testing.T) {
 		w.must(create(fmt.Sprint("v", i), 64*mib))
 	}
 	w.wants("in a full zone", create("x", 16*mib), codes.ResourceExhausted)
-	w.wants("a copy in a full zone", w.create(ctx, "x", ofVolume("v0")), codes.OutOfRange) // of 32 MiB, and it has 64
+	w.wants("a copy in a full zone", w.create(ctx, "x", ofVolume("v0")), codes.OutOfRange) // the node has 64 MiB, and the volume takes 32 MiB
 	w.wants("a snapshot in a full zone", w.snapshot(ctx, "s", "v0"), codes.ResourceExhausted)
 	w.wants("growing in a full zone", expandTo(w, "v0", 128*mib), codes.OutOfRange, fmt.Sprint(64*mib))
 	w.must(w.delete(ctx, "v0"), w.delete(ctx, "v2"))

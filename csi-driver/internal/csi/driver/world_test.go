@@ -26,7 +26,8 @@ import (
 
 const mib = int64(1) << 20
 
-// world is a node whose zone and mounts are in this process: no root, no tools, no mounts.
+// world is a node whose zone and mounts are simulated in this process, without root, tools and
+// kernel mounts.
 type world struct {
 	t       *testing.T
 	dir     string
@@ -38,7 +39,7 @@ type world struct {
 
 func newWorld(t *testing.T, size int64) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sgdrv") // names of sockets are short
+	dir, err := os.MkdirTemp("", "sgdrv") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func newWorld(t *testing.T, size int64) *world {
 	return w
 }
 
-// with is a driver that shows volumes in that way.
+// with returns a driver that mounts volumes by the given Shower.
 func (w *world) with(show publish.Presenter) *driver.Driver {
 	w.t.Helper()
 	folder, err := mounts.OpenFolder(w.kubelet)
@@ -65,12 +66,13 @@ func (w *world) with(show publish.Presenter) *driver.Driver {
 	return driver.New(config, w.zone, show, w.module(), folder)
 }
 
-// module has a folder in place of sysfs, with volumes' paths in place of their devices' numbers.
+// module returns a module whose sysfs is a folder. In this folder, volumes' paths replace the
+// numbers of their devices.
 func (w *world) module() *kernelmodule.Module {
 	return kernelmodule.NewFor(filepath.Join(w.dir, "sysfs"), func(path string) string { return path })
 }
 
-// serve runs the driver on a socket, as the program does, until the test ends.
+// serve runs the driver at a socket, like the real program, until the test ends.
 func (w *world) serve() (endpoint string) {
 	w.t.Helper()
 	endpoint = "unix://" + filepath.Join(w.dir, "csi.sock")
@@ -91,7 +93,7 @@ func (w *world) serve() (endpoint string) {
 	return endpoint
 }
 
-// left lists what exists: in the zone, mounted, and in kubelet's folder.
+// left lists all objects: in the zone, among the mounts, and in kubelet's folder.
 func (w *world) left() []string {
 	w.t.Helper()
 	left := w.zone.Left()
@@ -110,7 +112,7 @@ func (w *world) left() []string {
 
 const folder = "folder "
 
-// described is the reported size of the volume shown there, if any.
+// described returns the reported size of the volume that is mounted at a path, or an empty string.
 func (w *world) described(name string) []string {
 	text, err := os.ReadFile(filepath.Join(w.kubelet, name, ".stargate", "volume.json"))
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// another gives the node an empty zone of another identity; the driver gets the names in gone.
+// another replaces the node's zone with an empty zone of another identity. It starts the driver
+// with the list gone of lost zones.
 func (w *world) another(id string, gone ...string) {
 	w.t.Helper()
 	w.zone = pooltest.New(pooltest.Config{ID: id, Base: 64 * pool.Gigabyte, Size: pool.Gigabyte})
@@ -50,14 +51,14 @@ func (w *world) taken(name, source string) (id string) {
 	res, err := w.driver.CreateSnapshot(context.Background(), &csi.CreateSnapshotRequest{Name: name, SourceVolumeId: source})
 	w.must(err)
 	if got := res.GetSnapshot().GetSourceVolumeId(); got != source {
-		w.t.Errorf("its source is %q, and was called %q", got, source)
+		w.t.Errorf("the snapshot's source is %q, but the request named %q", got, source)
 	}
 	return res.GetSnapshot().GetSnapshotId()
 }
 
-// The driver does not delete a volume of another zone, or one of that name in this zone. Otherwise
-// the volume's bytes would stay, and no record of them would be left. A driver that is told that
-// the other zone is gone regards the volume as deleted.
+// The driver refuses to delete a volume of another zone, even if this zone has a volume of that
+// name. Otherwise the volume's bytes would remain without any record of them. If the operator has
+// declared the other zone lost, the driver regards the volume as deleted.
 func TestOfAnotherZone(t *testing.T) {
 	ctx, first, second := context.Background(), pool.Identity(pool.DAX, "first"), pool.Identity(pool.DAX, "second")
 	w := newWorld(t, pool.Gigabyte)
@@ -97,9 +98,8 @@ func TestOfAnotherZone(t *testing.T) {
 	w.must(err)
 }
 
-// All nodes are told which zones are gone for good. If the node has one of these, again or still,
-// it is not gone: a volume in it is really deleted. If the zone does not answer, the answer is
-// unknown.
+// All nodes have the same list of lost zones. If the node has a zone of this list, the zone is not
+// lost, and the driver deletes volumes in it. If the zone does not answer, the call fails.
 func TestGoneZoneThatIsHere(t *testing.T) {
 	ctx, first := context.Background(), pool.Identity(pool.DAX, "first")
 	w := newWorld(t, pool.Gigabyte)
@@ -121,7 +121,7 @@ func TestGoneZoneThatIsHere(t *testing.T) {
 	}
 }
 
-// beside gives the node a folder of snapshots, until its driver ends.
+// beside adds a folder of snapshots to the node, until its driver ends.
 func (w *world) beside(dir string) (end func()) {
 	w.t.Helper()
 	f, err := outside.Open(context.Background(), dir, "n1")
@@ -138,9 +138,9 @@ func (w *world) beside(dir string) (end func()) {
 	return func() { f.Close() }
 }
 
-// A snapshot in a folder is deleted from that folder only. If the node has another folder, its
-// bytes would stay, and no record of them would be left. Ids of earlier drivers, which do not name
-// the place of a snapshot, stay valid.
+// The driver deletes a snapshot in a folder only if the node has this folder. With another folder,
+// the snapshot's bytes would remain without any record of them. Ids of earlier drivers, which do
+// not name a snapshot's place, remain valid.
 func TestSnapshotOfAnotherFolder(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, pool.Gigabyte)
@@ -174,7 +174,7 @@ func TestSnapshotOfAnotherFolder(t *testing.T) {
 		_, err = w.driver.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: id})
 		w.wants("delete", err, codes.FailedPrecondition, old, "is in zone or folder "+strings.TrimPrefix(id, old+"@"), "--gone-zone")
 		w.wants("restore", w.create(ctx, "c", ofSnapshot(id)), codes.ResourceExhausted)
-		// Also if another one has that name.
+		// The call fails even if another snapshot has that name.
 		w.must(os.WriteFile(filepath.Join(second, old+"@v.snapshot"), nil, 0o600))
 	}
 	end()
@@ -201,8 +201,8 @@ func (w *world) clone(of string) error {
 	return err
 }
 
-// Ids of earlier drivers, which are names alone, stay valid. The old and the new id of a volume
-// mean the same volume.
+// Ids of earlier drivers consist only of a name, and remain valid. The old and the new id of a
+// volume name the same volume.
 func TestIDsOfEarlierDrivers(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, pool.Gigabyte)
@@ -247,8 +247,9 @@ func TestIDsOfEarlierDrivers(t *testing.T) {
 	w.must(err)
 }
 
-// A source in another node's zone sends the claim there. A source that should be in this node's
-// zone, and is not, does not exist. A node without a zone does not know that.
+// If the source is in another node's zone, the error sends the claim to other nodes. If the id
+// names this node's zone but the zone has no such source, the source does not exist. A node without
+// a zone cannot decide this.
 func TestSourceOfAnotherNode(t *testing.T) {
 	w := newWorld(t, pool.Gigabyte)
 	of, here := pool.Identity(pool.DAX, "another node's"), pool.Identity(pool.File, "memory")
@@ -259,7 +260,7 @@ func TestSourceOfAnotherNode(t *testing.T) {
 		for in, code := range map[string]codes.Code{"@" + of: codes.ResourceExhausted, "@" + here: codes.NotFound, "": codes.NotFound} {
 			w.wants(what+in, w.create(context.Background(), "c", source(in)), code)
 		}
-		// Also if another object has that name.
+		// The error is the same if another object has that name.
 		w.made("v")
 		w.taken("s", "v")
 		w.wants(what+" of the same name", w.create(context.Background(), "c", source("@"+of)), codes.ResourceExhausted)
@@ -278,7 +279,8 @@ func TestSourceOfAnotherNode(t *testing.T) {
 	}
 }
 
-// A snapshot is on its node, and says so; a snapshot wanted elsewhere is not taken.
+// A snapshot's topology is its node. The driver refuses a snapshot that is requested for another
+// node.
 func TestTopologyOfSnapshots(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t, pool.Gigabyte)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ephemeral makes and deletes inline (ephemeral) volumes.
+// Package ephemeral creates and deletes inline (ephemeral) volumes.
 //
-// An inline volume is part of a pod: it is made when the pod starts, and deleted with it. Its name
-// shows its kind, so the driver stores no state. Its id shows it, too: kubelet's ids for inline
-// volumes ("csi-" and 64 digits) are longer than any name in the zone, and the id of a claim's
-// volume is a name in the zone.
+// An inline volume is part of a pod: the driver creates it when the pod starts, and deletes it with
+// the pod. The volume's name shows that it is inline, so the driver stores no state. The volume's
+// id shows this, too: kubelet's ids for inline volumes ("csi-" and 64 digits) are longer than any
+// name in the zone. The id of a claim's volume contains a name in the zone.
 package ephemeral
 
 import (
@@ -22,7 +22,8 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// Zone is what inline volumes need of the node's zone. pool.Zone has the contract of each method.
+// Zone has the methods of the node's zone that inline volumes need. pool.Zone documents the
+// contract of each method.
 type Zone interface {
 	Kind() pool.Kind
 	Status(ctx context.Context) (pool.Status, error)
@@ -37,7 +38,7 @@ type Shower interface {
 	Withdraw(ctx context.Context, path string) error
 }
 
-// Volumes are the inline volumes of this node.
+// Volumes creates and deletes the inline volumes of this node.
 type Volumes struct {
 	config  request.Config
 	zone    Zone
@@ -45,12 +46,12 @@ type Volumes struct {
 	volumes *volume.Volumes
 }
 
-// New shares volumes with the other services of the node.
+// New returns Volumes. The node's other services use the same volume.Volumes.
 func New(config request.Config, z Zone, show Shower, volumes *volume.Volumes) *Volumes {
 	return &Volumes{config: config, zone: z, show: show, volumes: volumes}
 }
 
-// Inline reports whether a volume's context belongs to an inline volume.
+// Inline reports whether a volume context belongs to an inline volume.
 func Inline(context map[string]string) bool { return context[request.ContextInline] == "true" }
 
 // isClaims reports whether an id belongs to a claim's volume.
@@ -59,7 +60,7 @@ func isClaims(id string) bool {
 	return ok
 }
 
-// Publish makes the volume of a pod, and mounts it at target.
+// Publish creates a pod's inline volume, and mounts it at target.
 func (d *Volumes) Publish(ctx context.Context, r *csi.NodePublishVolumeRequest, target string) (*csi.NodePublishVolumeResponse, error) {
 	if isClaims(r.GetVolumeId()) {
 		return nil, errkind.New(errkind.Invalid, "%q is the id of a claim's volume, and not of an inline one", r.GetVolumeId())
@@ -89,8 +90,8 @@ func (d *Volumes) Publish(ctx context.Context, r *csi.NodePublishVolumeRequest, 
 		return nil, err
 	}
 	defer end()
-	// The directory is created before the volume, and not without a zone: no directory means
-	// that nothing was made.
+	// The directory is created before the volume, and only on a node with a zone. So if the
+	// directory does not exist, no volume was created.
 	if _, err := d.zone.Status(ctx); err != nil {
 		return nil, err
 	}
@@ -107,10 +108,10 @@ func (d *Volumes) Publish(ctx context.Context, r *csi.NodePublishVolumeRequest, 
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// makeAndShow makes the volume, or finds the one that an earlier call has made, and shows it.
-// kubelet does not call again after a final error. So a call that fails removes the volume that it
-// has made. A pod may already have a volume of an earlier call: that one stays, and the answer
-// makes kubelet unpublish in the end.
+// makeAndShow creates the volume, or finds the volume of an earlier call, and mounts it. kubelet
+// does not repeat the call after a final error. So a call that fails removes the volume that it
+// created. It does not remove the volume of an earlier call, because a pod may have it. The code
+// Aborted then makes kubelet unpublish the volume later.
 func (d *Volumes) makeAndShow(ctx context.Context, spec pool.Spec, target string, o publish.Options) error {
 	fresh := false
 	v, err := volume.FindOrMake(func() (pool.Volume, error) { return d.volumes.Active(ctx, spec.Name) }, func() (pool.Volume, error) {
@@ -123,7 +124,7 @@ func (d *Volumes) makeAndShow(ctx context.Context, spec pool.Spec, target string
 	if err == nil {
 		return nil
 	}
-	left := errkind.New(errkind.Exists, "the volume was there before this call")
+	left := errkind.New(errkind.Exists, "the volume existed before this call")
 	if fresh {
 		left = d.remove(ctx, spec.Name, target)
 	}
@@ -133,7 +134,7 @@ func (d *Volumes) makeAndShow(ctx context.Context, spec pool.Spec, target string
 	return errkind.Wrap(errkind.Busy, err, "an inline volume is left (%v)", left)
 }
 
-// comesAgain are the kinds of failure after which kubelet calls again.
+// comesAgain has the kinds of failure after which kubelet repeats the call.
 var comesAgain = map[errkind.Kind]bool{errkind.Busy: true, errkind.NoSpace: true, errkind.NoZone: true, errkind.NoAnswer: true}
 
 func (d *Volumes) remove(ctx context.Context, name, target string) error {
@@ -146,11 +147,11 @@ func (d *Volumes) remove(ctx context.Context, name, target string) error {
 	return mounts.RemoveDir(target)
 }
 
-// Delete does nothing for a claim's volume, whose pod ends whether or not the zone
-// answers. On a node that never had a zone no directory was made for an inline volume, and its pod
-// can end. If the directory exists and the zone cannot be seen now, the call waits for the zone,
-// because the volume may be in it. It also waits for a VM that still uses the volume, and ends with
-// its pod.
+// Delete deletes a pod's inline volume. It ignores a claim's volume, so that the claim's pod can
+// end while the zone does not answer. On a node that never had a zone, the driver created no target
+// directory, and the pod can end. If the directory exists and the zone does not answer, the volume
+// may exist, so Delete fails and kubelet repeats the call. The same happens while a VM of this pod
+// still uses the volume.
 func (d *Volumes) Delete(ctx context.Context, id, target string) error {
 	if isClaims(id) {
 		return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package grpcstatus converts kinds of failure to gRPC codes. It has the only table of them.
+// Package grpcstatus converts kinds of failure to gRPC codes. It has the only table for this.
 package grpcstatus
 
 import (
@@ -14,10 +14,11 @@ import (
 )
 
 // codeOf has the code of each kind. After Aborted, Unavailable, DeadlineExceeded and Canceled,
-// callers assume that the request may be done or in progress, and call again until they know. All
-// other codes are final: callers assume that nothing is left. They try again, later each time,
-// unless the claim has been deleted; after ResourceExhausted on another node. OutOfRange and
-// InvalidArgument stay until the request changes.
+// callers assume that the request may have succeeded or be in progress. They repeat the call until
+// they get another code. All other codes are final: callers assume that the failed call left
+// nothing. They retry with growing delays, unless the claim has been deleted; after
+// ResourceExhausted they retry on another node. OutOfRange and InvalidArgument repeat until the
+// request changes.
 var codeOf = [errkind.Kinds]codes.Code{
 	errkind.Internal:    codes.Internal,
 	errkind.Invalid:     codes.InvalidArgument,
@@ -32,7 +33,7 @@ var codeOf = [errkind.Kinds]codes.Code{
 	errkind.Unsupported: codes.Unimplemented,
 }
 
-// Of converts an error to gRPC. An error that is a status already comes from gRPC itself.
+// Of converts an error to a gRPC status. An error that already is a status comes from gRPC itself.
 func Of(err error) error {
 	if err == nil {
 		return nil
@@ -43,9 +44,9 @@ func Of(err error) error {
 	return status.Error(code(err), err.Error())
 }
 
-// code distinguishes calls that were cut off from calls that failed, because Internal is final.
-// After Internal a caller forgets the call, although its progress is unknown. A volume that the
-// call has made would then stay after the deletion of its claim.
+// code returns the code for an error. It distinguishes calls that were interrupted from calls that
+// failed, because Internal is final. After Internal, a caller drops the call, although the call may
+// have created a volume. This volume would then remain when the claim is deleted.
 func code(err error) codes.Code {
 	kind := errkind.KindOf(err)
 	switch {
@@ -57,7 +58,7 @@ func code(err error) codes.Code {
 	return codeOfKind(kind)
 }
 
-// codeOfKind is never OK: otherwise a failure whose kind has no code would be reported as a
+// codeOfKind never returns OK. Otherwise a failure whose kind has no code would be reported as a
 // success.
 func codeOfKind(kind errkind.Kind) codes.Code {
 	if kind < 0 || kind >= errkind.Kinds || codeOf[kind] == codes.OK {

@@ -13,8 +13,8 @@ import (
 	"stargate/csi-driver/internal/errkind"
 )
 
-// A failure of any kind is reported as one: gRPC ignores a status that is OK, and the caller would
-// regard the call as done. Each kind has a code of its own, and an unknown one is Internal.
+// A failure of any kind becomes a code other than OK. gRPC would treat a status OK as success. Each
+// kind has its own code, and an unknown kind becomes Internal.
 func TestEachKindHasACode(t *testing.T) {
 	for kind := range errkind.Kinds {
 		if codeOf[kind] == codes.OK || codeOf[kind] == codes.Unknown {
@@ -23,7 +23,7 @@ func TestEachKindHasACode(t *testing.T) {
 	}
 	for _, kind := range []errkind.Kind{-1, errkind.Kinds, errkind.Kinds + 1} {
 		if got := status.Code(Of(errkind.New(kind, "new"))); got != codes.Internal {
-			t.Errorf("kind %d, which is not known, is %s", kind, got)
+			t.Errorf("the unknown kind %d becomes %s", kind, got)
 		}
 	}
 	if got := status.Code(Of(errors.New("of no kind"))); got != codes.Internal {

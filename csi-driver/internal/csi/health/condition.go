@@ -16,32 +16,33 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// The volume condition was an alpha part of CSI up to 1.12; 1.13 replaces it by health, and does
-// not reuse its numbers. Earlier kubelets (1.35, with the gate CSIVolumeHealth), and the health
-// monitors of their time, ask only for the condition. So the driver claims and sends it by its
-// numbers; clients that do not know them ignore it.
+// The volume condition was an alpha part of CSI up to 1.12. CSI 1.13 replaces it by health calls,
+// and does not reuse the numbers of its fields. Earlier kubelets (1.35, with the gate
+// CSIVolumeHealth) and the health monitors of that time read only the condition. So the driver
+// declares and sends the condition with its old numbers. Clients that do not know these numbers
+// ignore the condition.
 const (
 	// NodeCondition is the node's capability VOLUME_CONDITION.
 	NodeCondition = csi.NodeServiceCapability_RPC_Type(4)
 	// ControllerCondition is the controller's capability VOLUME_CONDITION.
 	ControllerCondition = csi.ControllerServiceCapability_RPC_Type(11)
 
-	conditionField = protowire.Number(2) // in all messages that had one
+	conditionField = protowire.Number(2) // the same number in all messages
 	abnormalField  = protowire.Number(1)
 	messageField   = protowire.Number(2)
 )
 
 const well = "nothing is known to be wrong with it"
 
-// Condition describes the problem of a volume in one sentence. It does not watch heartbeats: that
-// takes a second or two, and kubelet asks each minute for each pod.
+// Condition describes a volume's problem in one sentence. It does not cover heartbeats: a check of
+// them takes a second or two, and kubelet requests the condition each minute for each pod.
 type Condition struct {
 	abnormal bool
 	message  string
 }
 
-// Condition fails only if its caller no longer waits, or if the volume has been deleted meanwhile.
-// A volume that cannot be examined has an abnormal condition.
+// Condition returns a volume's condition. It fails only if the caller no longer waits, or if the
+// volume has been deleted meanwhile. If the volume cannot be examined, the condition is abnormal.
 func (d *Health) Condition(ctx context.Context, v pool.Volume) (Condition, error) {
 	h, err := d.known(ctx, v)
 	return d.conditionFrom(ctx, v, h, err)
@@ -59,7 +60,7 @@ func (d *Health) conditionFrom(ctx context.Context, v pool.Volume, h *csi.Volume
 	return conditionOf(h), nil
 }
 
-// Trouble is the condition of a volume that is known to have a problem.
+// Trouble returns the condition of a volume with a known problem.
 func (d *Health) Trouble(ctx context.Context, v pool.Volume) (c Condition, known bool) {
 	h, err := d.known(ctx, v)
 	if err != nil || len(h.GetHealthStatuses()) == 0 {
@@ -68,7 +69,8 @@ func (d *Health) Trouble(ctx context.Context, v pool.Volume) (c Condition, known
 	return conditionOf(h), true
 }
 
-// Conditions are in the volumes' order; nil for volumes that have been deleted meanwhile.
+// Conditions returns the conditions in the order of the volumes. It returns nil for volumes that
+// have been deleted meanwhile.
 func (d *Health) Conditions(ctx context.Context, volumes []pool.Glance) ([]*Condition, error) {
 	mounts, err := d.mounted()
 	return inOrder(ctx, volumes, func(ctx context.Context, g pool.Glance) (*Condition, error) {
@@ -95,7 +97,7 @@ func conditionOf(h *csi.VolumeHealth) Condition {
 	return Condition{true, strings.Join(words, "; ")}
 }
 
-// Put adds the condition to the message, beside the fields of the present CSI.
+// Put adds the condition to a message of the present CSI, as an additional field.
 func (c Condition) Put(m proto.Message) {
 	inner := protowire.AppendTag(nil, abnormalField, protowire.VarintType)
 	inner = protowire.AppendVarint(inner, protowire.EncodeBool(c.abnormal))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health reports what is wrong with volumes and with the zone: CSI's health calls, and the
-// volume condition that they replace.
+// Package health reports problems of volumes and of the zone. It implements CSI's health calls, and
+// the older volume condition.
 package health
 
 import (
@@ -19,7 +19,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Zone has the methods that a look at volumes needs. pool.Zone has the contract of each method.
+// Zone has the methods of the node's zone that the checks need. pool.Zone documents the contract of
+// each method.
 type Zone interface {
 	Status(ctx context.Context) (pool.Status, error)
 	Glances(ctx context.Context) ([]pool.Glance, error)
@@ -29,14 +30,14 @@ type Zone interface {
 	Systems(ctx context.Context, v pool.Volume) ([]stargatectl.System, error)
 }
 
-// Health has the health calls of the Controller and Node services.
+// Health implements the health calls of the Controller and Node services.
 type Health struct {
 	zone    Zone
 	volumes *volume.Volumes
 	module  *kernelmodule.Module
 }
 
-// New shares volumes with the other services of the node.
+// New returns Health. The node's other services use the same volumes.
 func New(z Zone, volumes *volume.Volumes, k *kernelmodule.Module) *Health {
 	return &Health{zone: z, volumes: volumes, module: k}
 }
@@ -47,7 +48,7 @@ func add(h *csi.VolumeHealth, status csi.VolumeHealthErrorType, reason, format s
 	})
 }
 
-// known is the problem of one volume, as far as a look without heartbeats finds it.
+// known returns the problem of one volume that a check without heartbeats finds.
 func (d *Health) known(ctx context.Context, v pool.Volume) (*csi.VolumeHealth, error) {
 	mount, err := d.mountOf(v)
 	if err != nil {
@@ -56,7 +57,7 @@ func (d *Health) known(ctx context.Context, v pool.Volume) (*csi.VolumeHealth, e
 	return d.knownOf(ctx, pool.Glance{Volume: v}, mount)
 }
 
-// knownOf is the same for a volume that was examined together with others.
+// knownOf returns the same for a volume that List has examined together with other volumes.
 func (d *Health) knownOf(ctx context.Context, g pool.Glance, mount *kernelmodule.Mount) (*csi.VolumeHealth, error) {
 	v := g.Volume
 	h := &csi.VolumeHealth{VolumeId: v.ID()}
@@ -89,7 +90,7 @@ func (d *Health) knownOf(ctx context.Context, g pool.Glance, mount *kernelmodule
 	return h, nil
 }
 
-// health is the problem of a volume, if it has one.
+// health returns a volume's problem, including problems of its heartbeats, or nil.
 func (d *Health) health(ctx context.Context, g pool.Glance, mount *kernelmodule.Mount) (*csi.VolumeHealth, error) {
 	v := g.Volume
 	h, err := d.knownOf(ctx, g, mount)
@@ -100,7 +101,7 @@ func (d *Health) health(ctx context.Context, g pool.Glance, mount *kernelmodule.
 	if !g.Seen {
 		taken, err = d.zone.Taken(ctx, v)
 	}
-	// A look at heartbeats takes a second or two.
+	// A check of heartbeats takes a second or two.
 	if err != nil || taken == 0 {
 		return h, err
 	}
@@ -130,12 +131,12 @@ func (d *Health) healthOf(ctx context.Context, id string) (*csi.VolumeHealth, er
 	}
 	h, err := d.health(ctx, pool.Glance{Volume: v}, mount)
 	if err == nil {
-		h.VolumeId = id // the id may be from an earlier driver
+		h.VolumeId = id // an earlier driver may have created the id
 	}
 	return h, err
 }
 
-// ControllerGetVolumeHealth reports one volume.
+// ControllerGetVolumeHealth reports the health of one volume.
 func (d *Health) ControllerGetVolumeHealth(ctx context.Context, r *csi.ControllerGetVolumeHealthRequest) (*csi.ControllerGetVolumeHealthResponse, error) {
 	h, err := d.healthOf(ctx, r.GetVolumeId())
 	if err != nil {
@@ -144,7 +145,8 @@ func (d *Health) ControllerGetVolumeHealth(ctx context.Context, r *csi.Controlle
 	return &csi.ControllerGetVolumeHealthResponse{VolumeHealth: h}, nil
 }
 
-// NodeGetVolumeHealth does the same: everything is on the node.
+// NodeGetVolumeHealth returns the same as ControllerGetVolumeHealth, because both services run on
+// the volume's node.
 func (d *Health) NodeGetVolumeHealth(ctx context.Context, r *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
 	h, err := d.healthOf(ctx, r.GetVolumeId())
 	if err != nil {
@@ -176,10 +178,12 @@ func (d *Health) ControllerListVolumeHealth(ctx context.Context, r *csi.Controll
 	return res, nil
 }
 
-// healthAtOnce volumes are examined concurrently: each used volume takes a second or two.
+// healthAtOnce is the number of volumes that are examined concurrently. Each volume in use takes a
+// second or two.
 const healthAtOnce = 4
 
-// healthOfAll is in the volumes' order; nil for volumes that have been deleted meanwhile.
+// healthOfAll returns the health of all volumes, in their order. It returns nil for volumes that
+// have been deleted meanwhile.
 func (d *Health) healthOfAll(ctx context.Context, volumes []pool.Glance) ([]*csi.VolumeHealth, error) {
 	mounts, err := d.mounted()
 	if err != nil {
@@ -194,7 +198,8 @@ func (d *Health) healthOfAll(ctx context.Context, volumes []pool.Glance) ([]*csi
 	})
 }
 
-// mountOf is nil if this node has not mounted the volume, or if the volume cannot be mounted.
+// mountOf returns this node's mount of the volume. It returns nil if this node has not mounted the
+// volume, or if the volume cannot be mounted.
 func (d *Health) mountOf(v pool.Volume) (*kernelmodule.Mount, error) {
 	if !v.Readable() {
 		return nil, nil
@@ -219,7 +224,7 @@ func (d *Health) gone(ctx context.Context, v pool.Volume) bool {
 	return errkind.Is(err, errkind.NotFound)
 }
 
-// inOrder examines several volumes at once. The results are in the volumes' order.
+// inOrder examines volumes concurrently, and returns the results in the order of the volumes.
 func inOrder[T any](ctx context.Context, volumes []pool.Glance, look func(context.Context, pool.Glance) (T, error)) ([]T, error) {
 	all := make([]T, len(volumes))
 	g, ctx := errgroup.WithContext(ctx)
@@ -234,7 +239,7 @@ func inOrder[T any](ctx context.Context, volumes []pool.Glance, look func(contex
 	return all, g.Wait()
 }
 
-// NodeGetStorageHealth reports the zone.
+// NodeGetStorageHealth reports the health of the zone.
 func (d *Health) NodeGetStorageHealth(ctx context.Context, _ *csi.NodeGetStorageHealthRequest) (*csi.NodeGetStorageHealthResponse, error) {
 	bad := func(status csi.StorageHealthErrorType, reason, message string) *csi.NodeGetStorageHealthResponse {
 		return &csi.NodeGetStorageHealthResponse{BackendHealth: []*csi.NodeGetStorageHealthResponse_StorageBackendHealth{

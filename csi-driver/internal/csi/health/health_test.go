@@ -18,14 +18,14 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// many is a zone with volumes v0 to v7. The file systems of some cannot be read, and some of those
-// volumes are deleted.
+// many is a zone with volumes v0 to v7. Some of them have unreadable file systems, and some of
+// these are deleted.
 type many struct {
 	pool.Nothing
 	fails, gone map[string]bool
 
 	mu        sync.Mutex
-	now, most int // concurrent looks
+	now, most int // number of concurrent checks
 }
 
 func (z *many) Glances(context.Context) ([]pool.Glance, error) {
@@ -60,7 +60,7 @@ func (z *many) Info(_ context.Context, v pool.Volume) (stargatectl.Info, error) 
 
 func (z *many) Taken(context.Context, pool.Volume) (int, error) { return 0, nil }
 
-// Volumes that go during the look are left out, and several are examined concurrently.
+// The driver examines several volumes concurrently, and omits volumes that are deleted meanwhile.
 func TestHealthOfMany(t *testing.T) {
 	z := &many{fails: map[string]bool{"v3": true}, gone: map[string]bool{"v3": true}}
 	h := New(z, volume.New(z, nil), kernelmodule.New(t.TempDir()))
@@ -80,6 +80,6 @@ func TestHealthOfMany(t *testing.T) {
 	}
 	z.gone = nil
 	if _, err := list(); err == nil {
-		t.Error("a volume that cannot be examined is left out")
+		t.Error("the list omits a volume that cannot be examined")
 	}
 }

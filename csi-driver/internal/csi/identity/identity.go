@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity is CSI's Identity service.
+// Package identity implements CSI's Identity service.
 package identity
 
 import (
@@ -13,7 +13,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Zone has a kind.
+// Zone returns the kind of the node's zone.
 type Zone interface {
 	Kind() pool.Kind
 }
@@ -26,10 +26,10 @@ type Identity struct {
 	zone   Zone
 }
 
-// New is for one zone.
+// New returns the Identity of a driver with the given zone.
 func New(config request.Config, z Zone) *Identity { return &Identity{config: config, zone: z} }
 
-// GetPluginInfo names the driver.
+// GetPluginInfo returns the driver's name and version.
 func (d *Identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
 	return &csi.GetPluginInfoResponse{
 		Name: d.config.Name, VendorVersion: d.config.Version,
@@ -37,8 +37,8 @@ func (d *Identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*c
 	}, nil
 }
 
-// GetPluginCapabilities reports that volumes and snapshots belong to nodes, and that used volumes
-// can grow.
+// GetPluginCapabilities reports that each volume and snapshot is on one node, and that volumes in
+// use can grow.
 func (d *Identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	service := func(t csi.PluginCapability_Service_Type) *csi.PluginCapability {
 		return &csi.PluginCapability{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: t}}}
@@ -53,8 +53,8 @@ func (d *Identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabili
 	}}, nil
 }
 
-// Probe reports the driver's own state. Without a zone, or with a damaged one, the driver works and
-// says so; capacity and health report the problem.
+// Probe reports only the driver's own state. The driver is ready even if the zone is missing or
+// damaged. The capacity and health calls report such problems.
 func (d *Identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }

@@ -11,26 +11,27 @@ import (
 	"stargate/csi-driver/internal/errkind"
 )
 
-// Keys of the pod to which a volume is published (podInfoOnMount).
+// Keys of the volume context that name the pod (podInfoOnMount).
 const (
 	contextPodName      = request.ForeignPrefix + "pod.name"
 	contextPodNamespace = request.ForeignPrefix + "pod.namespace"
 	contextPodUID       = request.ForeignPrefix + "pod.uid"
 )
 
-// launcherPrefix begins the names of pods that KubeVirt makes for VMs. Any user may give a pod such
-// a name, so it proves nothing. It only spares the cluster questions about other pods.
+// launcherPrefix is the prefix of the names of pods that KubeVirt creates for VMs. Any user may
+// give a pod such a name, so the name proves nothing. The driver uses the prefix only to avoid
+// queries about other pods.
 const launcherPrefix = "virt-launcher-"
 
-// IsMachines reports whether a pod runs a VM that has the PersistentVolume of that name as memory.
+// IsMachines reports whether a pod runs a VM that has the named PersistentVolume as memory.
 type IsMachines func(ctx context.Context, namespace, pod, uid, pv string) (bool, error)
 
-// ServeMachines lets VMs' pods have volumes' memory; call it before the first call. Without it no
-// pod has any.
+// ServeMachines sets the function that recognizes VMs' pods. Call it before the service handles
+// calls. Without the function, the driver gives no pod access to a volume's memory.
 func (d *Node) ServeMachines(is IsMachines) { d.machines = is }
 
-// isMachines answers for the pod of a call. kubelet's paths end with the PersistentVolume's name
-// and a word.
+// isMachines reports whether the pod of a call runs a VM. It reads the PersistentVolume's name from
+// kubelet's path, where it is the second last part.
 func (d *Node) isMachines(ctx context.Context, context map[string]string, target string) (bool, error) {
 	namespace, pod := context[contextPodNamespace], context[contextPodName]
 	if d.machines == nil || !strings.HasPrefix(pod, launcherPrefix) {

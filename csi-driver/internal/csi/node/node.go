@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node is CSI's Node service: it mounts volumes for pods. Inline volumes are in package
-// ephemeral, and the health of volumes is in package health.
+// Package node implements CSI's Node service: it mounts volumes for pods. Package ephemeral handles
+// inline volumes, and package health the health of volumes.
 package node
 
 import (
@@ -21,7 +21,7 @@ import (
 	"stargate/csi-driver/internal/publish"
 )
 
-// Shower mounts volumes. publish.Presenter has the contract of each method.
+// Shower mounts volumes. publish.Presenter documents the contract of each method.
 type Shower interface {
 	Stage(ctx context.Context, v pool.Volume, path string, o publish.Options) error
 	Publish(ctx context.Context, v pool.Volume, staging, target string, o publish.Options) error
@@ -31,7 +31,7 @@ type Shower interface {
 	Usage(ctx context.Context, v pool.Volume, path string) (publish.Usage, error)
 }
 
-// Node serves kubelet's calls.
+// Node handles kubelet's calls.
 type Node struct {
 	csi.UnimplementedNodeServer
 
@@ -42,22 +42,22 @@ type Node struct {
 	health  *health.Health
 	inline  *ephemeral.Volumes
 
-	machines IsMachines // nil: there are none
+	machines IsMachines // nil: no pod runs a VM
 }
 
-// Shared are the parts that the node's services share.
+// Shared has the parts that the node's services share.
 type Shared struct {
 	Volumes *volume.Volumes
 	Health  *health.Health
 	Inline  *ephemeral.Volumes
 }
 
-// New serves paths in kubelet's folder only.
+// New returns a Node that accepts only paths in kubelet's folder.
 func New(config request.Config, show Shower, folder *mounts.Folder, with Shared) *Node {
 	return &Node{config: config, show: show, folder: folder, volumes: with.Volumes, health: with.Health, inline: with.Inline}
 }
 
-// NodeGetCapabilities lists the calls that are served.
+// NodeGetCapabilities lists the calls that the service supports.
 func (d *Node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	res := &csi.NodeGetCapabilitiesResponse{}
 	for _, c := range []csi.NodeServiceCapability_RPC_Type{
@@ -77,12 +77,12 @@ func (d *Node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequ
 	return res, nil
 }
 
-// NodeGetInfo reports the topology: each node is a segment of its own.
+// NodeGetInfo reports the node's topology: each node is a separate segment.
 func (d *Node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
 	return &csi.NodeGetInfoResponse{NodeId: d.config.NodeID, AccessibleTopology: d.config.Topology()}, nil
 }
 
-// at is a path of a request, checked. It must be given.
+// at checks a path of a request, and returns it. An empty path is an error.
 func (d *Node) at(what, path string) (string, error) {
 	if path == "" {
 		return "", errkind.New(errkind.Invalid, "no %s is given", what)
@@ -90,7 +90,7 @@ func (d *Node) at(what, path string) (string, error) {
 	return d.folder.Inside(path)
 }
 
-// of is a checked path of a request about a volume.
+// of checks the volume id and a path of a request, and returns the path.
 func (d *Node) of(id, what, path string) (string, error) {
 	if err := request.GivenVolume(id); err != nil {
 		return "", err
@@ -98,7 +98,7 @@ func (d *Node) of(id, what, path string) (string, error) {
 	return d.at(what, path)
 }
 
-// NodeStageVolume mounts the volume at kubelet's own path, once.
+// NodeStageVolume mounts the volume once, at kubelet's path for all pods.
 func (d *Node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	path, err := d.of(r.GetVolumeId(), "staging target path", r.GetStagingTargetPath())
 	if err != nil {
@@ -127,7 +127,7 @@ func (d *Node) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeReques
 	return &csi.NodeStageVolumeResponse{}, nil
 }
 
-// NodeUnstageVolume unmounts the volume there. The directory belongs to kubelet.
+// NodeUnstageVolume unmounts the volume from this path. kubelet removes the directory.
 func (d *Node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	path, err := d.of(r.GetVolumeId(), "staging target path", r.GetStagingTargetPath())
 	if err != nil {
@@ -144,7 +144,7 @@ func (d *Node) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRe
 	return &csi.NodeUnstageVolumeResponse{}, nil
 }
 
-// NodePublishVolume gives a staged volume to a pod.
+// NodePublishVolume mounts a staged volume for a pod.
 func (d *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	target, err := d.of(r.GetVolumeId(), "target path", r.GetTargetPath())
 	if err != nil {
@@ -167,8 +167,8 @@ func (d *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 		return nil, err
 	}
 	defer end()
-	// If kubelet repeats a call while this one waits for the cluster, the repeated one does not
-	// ask as well.
+	// If kubelet repeats the call while this call waits for the cluster, the repeated call does
+	// not query the cluster.
 	if o.Machine, err = d.isMachines(ctx, r.GetVolumeContext(), target); err != nil {
 		return nil, err
 	}
@@ -192,7 +192,8 @@ func (d *Node) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRe
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// mayPublish checks that the volume is staged, and that a volume for one pod is at no other path.
+// mayPublish checks that the volume is staged. A ReadWriteOncePod volume must not be published at
+// another path.
 func (d *Node) mayPublish(v pool.Volume, r *csi.NodePublishVolumeRequest, staging, target string) error {
 	shown, err := d.show.Shown(v)
 	if err != nil {
@@ -212,9 +213,9 @@ func (d *Node) mayPublish(v pool.Volume, r *csi.NodePublishVolumeRequest, stagin
 	return nil
 }
 
-// mayGive refuses a volume for one VM to a second VM while the pod of the first has it. The webhook
-// may have admitted both, because an API server reviews several objects at once. Here the calls for
-// a volume come one after another.
+// mayGive refuses a volume for one VM to a second VM while the first VM's pod has it. The webhook
+// may have admitted both VMs, because several reviews run at the same time. On the node, the calls
+// for one volume run one after another.
 func (d *Node) mayGive(v pool.Volume, r *csi.NodePublishVolumeRequest, o publish.Options, target string) error {
 	switch r.GetVolumeCapability().GetAccessMode().GetMode() {
 	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:
@@ -236,7 +237,7 @@ func (d *Node) mayGive(v pool.Volume, r *csi.NodePublishVolumeRequest, o publish
 	return nil
 }
 
-// NodeUnpublishVolume takes the volume from the pod, and deletes an inline volume.
+// NodeUnpublishVolume unmounts the volume from the pod, and deletes an inline volume.
 func (d *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	target, err := d.of(r.GetVolumeId(), "target path", r.GetTargetPath())
 	if err != nil {
@@ -253,7 +254,7 @@ func (d *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolu
 	if err := d.inline.Delete(ctx, r.GetVolumeId(), target); err != nil {
 		return nil, err
 	}
-	// The directory is removed last: kubelet calls again while it exists.
+	// The directory is removed last, because kubelet repeats the call while it exists.
 	if err := mounts.RemoveDir(target); err != nil {
 		return nil, err
 	}
@@ -261,7 +262,7 @@ func (d *Node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolu
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
-// NodeGetVolumeStats reports the usage of a volume that is shown at a path.
+// NodeGetVolumeStats reports the usage of a volume that is mounted at a path.
 func (d *Node) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if err := request.GivenVolume(r.GetVolumeId()); err != nil {
 		return nil, err
@@ -275,7 +276,7 @@ func (d *Node) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStats
 	}
 	u, err := d.show.Usage(ctx, v, path)
 	if err != nil {
-		// Usage is left out: the condition says what is wrong with the volume.
+		// The answer has no usage. The condition describes the volume's problem.
 		c, known := d.health.Trouble(ctx, v)
 		if !known {
 			return nil, err
@@ -296,7 +297,8 @@ func (d *Node) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStats
 	return res, nil
 }
 
-// shownAt is NotFound unless the volume is there, and at that path.
+// shownAt returns the volume. It fails with NotFound unless the volume exists and is mounted at the
+// path.
 func (d *Node) shownAt(ctx context.Context, id, said string) (pool.Volume, string, error) {
 	v, err := d.inline.Get(ctx, id)
 	if err != nil {
@@ -313,7 +315,7 @@ func (d *Node) shownAt(ctx context.Context, id, said string) (pool.Volume, strin
 	return v, path, nil
 }
 
-// NodeExpandVolume makes a volume larger while it is used.
+// NodeExpandVolume grows a volume while it is in use.
 func (d *Node) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
 	if err := request.GivenVolume(r.GetVolumeId()); err != nil {
 		return nil, err

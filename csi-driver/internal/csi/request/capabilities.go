@@ -16,8 +16,8 @@ import (
 
 const fsType = "stargatefs"
 
-// Writers on several nodes are impossible: all pods of a claim are on the volume's node, so "many"
-// means many on that node.
+// A volume cannot have writers on several nodes: all pods of a claim run on the volume's node. So
+// "many" means many pods on that node.
 var accessModes = map[csi.VolumeCapability_AccessMode_Mode]bool{
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER:        true,
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER: true,
@@ -32,29 +32,30 @@ func readerOnly(c *csi.VolumeCapability) bool {
 	return m == csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY || m == csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
 }
 
-// Options of mount(8) and of stargatefs(5) that a StorageClass may have.
+// Options of mount(8) and of stargatefs(5) that a StorageClass may set.
 var mountOptions = []string{
 	"noatime", "atime", "relatime", "strictatime", "nodiratime", "nodev", "dev", "nosuid", "suid", "noexec", "sync", "dirsync", "lazytime", "ro", "rw",
 	"map=walk", "map=shadow", "map=splice", "errors=continue", "errors=remount-ro",
 }
 
-// Categories are not allowed: the commas in a level could introduce other options.
+// SELinux categories are not allowed: the commas in a level could introduce other options.
 var seLinuxContext = regexp.MustCompile(`^context=[a-z0-9_]+:[a-z0-9_]+:[a-z0-9_]+:s[0-9]+$`)
 
-// The largest fsGroup of Kubernetes, and the largest owner of mkfs.stargatefs: a number of all ones
-// is no user.
+// The largest fsGroup of Kubernetes, and the largest owner that mkfs.stargatefs accepts. A number
+// whose bits are all ones is no user.
 const (
 	lastGroup = 1<<31 - 1
 	lastOwner = 1<<32 - 2
 )
 
-// decimal parses a number without a sign, up to the last one.
+// decimal parses a number without a sign, and refuses a number above most.
 func decimal(s string, last uint64) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	return n, err == nil && n <= last
 }
 
-// group is a pod's fsGroup; without one it is 0, the usual owner of a volume's root.
+// group returns a pod's fsGroup. Without an fsGroup it returns 0, the usual owner of a volume's
+// root.
 func group(s string) (gid int, ok bool) {
 	if s == "" {
 		return 0, true
@@ -67,7 +68,7 @@ func allowed(option string) bool {
 	return slices.Contains(mountOptions, option) || seLinuxContext.MatchString(option)
 }
 
-// Check checks one capability.
+// Check refuses a capability that the driver does not support.
 func Check(c *csi.VolumeCapability) error {
 	switch {
 	case c == nil:
@@ -75,7 +76,7 @@ func Check(c *csi.VolumeCapability) error {
 	case c.GetBlock() != nil:
 		return errkind.New(errkind.Invalid, "volumeMode Block is not supported: a volume is a file system that several systems share, and another file system would destroy it")
 	case c.GetMount() == nil:
-		return errkind.New(errkind.Invalid, "a volume capability has no access type")
+		return errkind.New(errkind.Invalid, "a volume capability has no access type (mount or block)")
 	case !accessModes[c.GetAccessMode().GetMode()]:
 		return errkind.New(errkind.Invalid, "access mode %s is not supported: a volume is shared within its node", c.GetAccessMode().GetMode())
 	case c.GetMount().GetFsType() != "" && c.GetMount().GetFsType() != fsType:
@@ -87,7 +88,7 @@ func Check(c *csi.VolumeCapability) error {
 	for _, flag := range c.GetMount().GetMountFlags() {
 		for _, o := range strings.Split(flag, ",") {
 			if !allowed(o) {
-				return errkind.New(errkind.Invalid, "mount option %q is not allowed; there are %s, context=USER:ROLE:TYPE:LEVEL", o, strings.Join(mountOptions, ", "))
+				return errkind.New(errkind.Invalid, "mount option %q is not allowed; allowed are %s, context=USER:ROLE:TYPE:LEVEL", o, strings.Join(mountOptions, ", "))
 			}
 		}
 	}
@@ -107,7 +108,8 @@ func CheckAll(all []*csi.VolumeCapability) error {
 	return nil
 }
 
-// mountOf separates the kernel's mount options of a capability from the file system's.
+// mountOf splits a capability's mount options into those of the kernel and those of the file
+// system.
 func mountOf(c *csi.VolumeCapability) publish.Options {
 	o := publish.Options{ReadOnly: readerOnly(c), Unwritten: readerOnly(c)}
 	o.Group, _ = group(c.GetMount().GetVolumeMountGroup()) // checked
@@ -120,8 +122,8 @@ func mountOf(c *csi.VolumeCapability) publish.Options {
 				o.Setuid = true
 			case "dev":
 				o.Devices = true
-			case "rw", "nosuid", "nodev": // set in any case
-			case "nodiratime": // marks mounts of VMs' pods, and opens the volume's memory
+			case "rw", "nosuid", "nodev": // the driver always sets it
+			case "nodiratime": // only for VMs' pods: gives access to the volume's memory
 			default:
 				o.Flags = append(o.Flags, option)
 			}
@@ -130,7 +132,7 @@ func mountOf(c *csi.VolumeCapability) publish.Options {
 	return o
 }
 
-// MountOptions are the options with which the volume is mounted on this node.
+// MountOptions returns the options with which this node mounts the volume.
 func (c Config) MountOptions(of *csi.VolumeCapability, context map[string]string) (publish.Options, error) {
 	if err := Check(of); err != nil {
 		return publish.Options{}, err

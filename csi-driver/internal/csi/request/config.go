@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package request checks and interprets CSI requests: parameters of classes, capabilities, sizes
-// and pages of lists, for the driver's configuration. It asks neither the zone nor the node.
+// and pages of lists. The result depends only on the request and the driver's configuration, not on
+// the zone or the node.
 package request
 
 import (
@@ -23,32 +24,34 @@ type Config struct {
 	DefaultSize int64
 	// AllowHostSplice lets this node follow file tables that VMs write (D5).
 	AllowHostSplice bool
-	// AllowSuidDev lets a StorageClass have volumes mounted without nosuid and nodev.
+	// AllowSuidDev allows a StorageClass to mount volumes without nosuid and nodev.
 	AllowSuidDev bool
-	// Inline are parameters of all inline volumes, which no pod's author chooses.
+	// Inline has the parameters that the operator sets for all inline volumes. A pod's author
+	// cannot set them.
 	Inline map[string]string
 	// SnapshotFolder is set if the zone has a folder for snapshots (package outside).
 	SnapshotFolder bool
-	// ControllerExpand claims that calls of the controller reach the volume's node. With one
-	// external-resizer for all nodes they do not: kubelet's call on the node does all the work.
+	// ControllerExpand is set if the resizer's calls reach the volume's node. One
+	// external-resizer for all nodes calls the driver of only one node. Then only kubelet's
+	// call on the volume's node grows the volume.
 	ControllerExpand bool
-	// GoneZones are identities of zones whose memory no longer exists: volumes in them count as
-	// deleted.
+	// GoneZones has the identities of zones whose memory no longer exists. Volumes in these
+	// zones count as deleted.
 	GoneZones []string
 }
 
 // Gone reports whether an id names a zone or folder whose memory no longer exists.
 func (c Config) Gone(of pool.ID) bool { return of.Zone != "" && slices.Contains(c.GoneZones, of.Zone) }
 
-// NameOf is the name in the zone of a volume to make, before pool.NameFor.
+// NameOf returns the name of a requested volume in the zone, before pool.NameFor shortens it.
 func (c Config) NameOf(r *csi.CreateVolumeRequest) string {
 	return pool.WithoutNode(r.GetName(), c.Name, c.NodeID)
 }
 
-// TopologyKey is the label that tells nodes apart.
+// TopologyKey returns the label that distinguishes nodes.
 func (c Config) TopologyKey() string { return nodemeta.Topology(c.Name) }
 
-// Topology is this node's.
+// Topology returns this node's topology.
 func (c Config) Topology() *csi.Topology {
 	return &csi.Topology{Segments: map[string]string{c.TopologyKey(): c.NodeID}}
 }
@@ -64,8 +67,8 @@ func (c Config) Here(t *csi.TopologyRequirement, what string) error {
 	return errkind.New(errkind.NoSpace, "the %s is requested on other nodes, not on %s", what, c.NodeID)
 }
 
-// Ours reports whether a topology is this node's. This node has one key: a topology with another
-// key is on no node.
+// Ours reports whether a topology is this node's. This node has only one key, so a topology with
+// another key matches no node.
 func (c Config) Ours(t *csi.Topology) bool {
 	for key, value := range t.GetSegments() {
 		if key != c.TopologyKey() || value != c.NodeID {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The operator decides the owner of an inline volume, its lease and the node's data path, and the
+// Only the operator can set the owner of an inline volume, its lease and the node's data path. The
 // pod's author cannot.
 func TestInlineParameters(t *testing.T) {
 	c := Config{Inline: map[string]string{"rootOwner": "1000:107", "lease": "30", "hostMode": "shadow"}}
@@ -19,7 +19,7 @@ func TestInlineParameters(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if !maps.Equal(said, before) {
-		t.Errorf("the request has become %v", said)
+		t.Errorf("InlineSettings has changed the request to %v", said)
 	}
 	for name, value := range map[string]string{"rootOwner": "0:0", "lease": "2", "hostMode": "walk"} {
 		for _, c := range []Config{c, {}} {

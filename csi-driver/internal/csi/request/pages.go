@@ -9,10 +9,11 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// A token has the name after which to continue: it stays valid when volumes come and go.
+// A token contains the name after which the next page starts. So it remains valid when volumes are
+// created and deleted.
 const tokenPrefix = "behind:"
 
-// Paginate is the requested part of a list that is sorted by name.
+// Paginate returns the requested page of a list that is sorted by name.
 func Paginate[T any](all []T, name func(T) string, r PageRequest) (page []T, next string, err error) {
 	token, most := r.GetStartingToken(), r.GetMaxEntries()
 	if most < 0 {
@@ -38,13 +39,13 @@ func Paginate[T any](all []T, name func(T) string, r PageRequest) (page []T, nex
 	return page, "", nil
 }
 
-// PageRequest is a request for a part of a list.
+// PageRequest is a request for a page of a list.
 type PageRequest interface {
 	GetStartingToken() string
 	GetMaxEntries() int32
 }
 
-// Volumes is the requested part of all volumes.
+// Volumes returns the requested page of all volumes.
 func Volumes(all []pool.Glance, r PageRequest) (page []pool.Glance, next string, err error) {
 	return Paginate(all, func(g pool.Glance) string { return g.Name }, r)
 }

@@ -23,11 +23,11 @@ import (
 // parameter is a parameter of a StorageClass, or of an inline volume.
 type parameter struct {
 	name    string
-	allowed string // values, for the message about any other
+	allowed string // allowed values, for the error message
 	set     func(s *Settings, value string) bool
 }
 
-// Settings are the values of the parameters.
+// Settings has the values of the parameters.
 type Settings struct {
 	Align     int64
 	Label     string
@@ -38,11 +38,11 @@ type Settings struct {
 	Lease     string
 	HostMode  string
 	DataMode  string
-	Size      int64 // of inline volumes only
+	Size      int64 // only of inline volumes
 	Target    pool.Target
 }
 
-// MostLabel is the length of the longest label, in bytes.
+// MostLabel is the maximum length of a label, in bytes.
 const MostLabel = 63
 
 var (
@@ -97,21 +97,21 @@ var parameters = []parameter{
 	}},
 }
 
-// inlineSize is for inline volumes only.
+// inlineSize is the parameter that only inline volumes have.
 var inlineSize = parameter{"size", "16Mi to 64Ti", func(s *Settings, v string) bool {
 	n, ok := quantity(v)
 	s.Size = n
 	return ok && n > 0 && n <= pool.MaxVolume
 }}
 
-// operators are the parameters of inline volumes that the operator chooses, not the pod's author.
-// They decide the owner, whether silent systems are fenced, and whether the node's kernel follows
-// tables that VMs write.
+// operators has the parameters of inline volumes that only the operator can set, not the pod's
+// author. They decide three things: the owner, whether silent systems are fenced, and whether the
+// node's kernel follows tables that VMs write.
 var operators = []string{"hostMode", "lease", "rootOwner"}
 
 func operatorsAlone(p parameter) bool { return slices.Contains(operators, p.name) }
 
-// CheckInline checks the operator's parameters for all inline volumes (Config.Inline).
+// CheckInline checks Config.Inline, the operator's parameters for all inline volumes.
 func CheckInline(given map[string]string) error {
 	_, err := parse(slices.DeleteFunc(slices.Clone(parameters), func(p parameter) bool { return !operatorsAlone(p) }), given)
 	return err
@@ -123,22 +123,22 @@ func CheckClass(given map[string]string) error {
 	return err
 }
 
-// OfClass are the settings of a StorageClass.
+// OfClass returns the settings of a StorageClass.
 func OfClass(given map[string]string) (Settings, error) { return parse(parameters, given) }
 
-// OfSnapshotClass are the settings of a VolumeSnapshotClass.
+// OfSnapshotClass returns the settings of a VolumeSnapshotClass.
 func OfSnapshotClass(given map[string]string) (Settings, error) {
 	return parse(snapshotParameters, given)
 }
 
-// InlineSettings are an inline volume's settings, from its pod and from the operator.
+// InlineSettings returns an inline volume's settings. They come from its pod and from the operator.
 func (c Config) InlineSettings(said map[string]string) (Settings, error) {
 	table := append(slices.Clone(parameters), inlineSize)
 	all := map[string]string{}
 	maps.Copy(all, said)
 	for _, name := range operators {
 		if _, ok := said[name]; ok {
-			return Settings{}, errkind.New(errkind.Invalid, "parameter %s of an inline volume is the operator's (--inline-parameters)", name)
+			return Settings{}, errkind.New(errkind.Invalid, "parameter %s of an inline volume can be set only by the operator (--inline-parameters)", name)
 		}
 		if v, ok := c.Inline[name]; ok {
 			all[name] = v
@@ -167,13 +167,14 @@ func quantity(v string) (int64, bool) {
 	return n, ok
 }
 
-// ForeignPrefix begins keys that Kubernetes adds, with the claim of a volume and the request.
+// ForeignPrefix is the prefix of keys that Kubernetes adds. They describe the claim and the
+// request.
 const ForeignPrefix = "csi.storage.k8s.io/"
 
 // ContextInline is the key by which Kubernetes marks an inline volume.
 const ContextInline = ForeignPrefix + "ephemeral"
 
-// parse checks parameters against a table, and refuses unknown ones.
+// parse reads parameters by a table, and refuses unknown parameters.
 func parse(table []parameter, given map[string]string) (Settings, error) {
 	s := Settings{Align: pool.Extent, Target: pool.InZone}
 	keys := make([]string, 0, len(given))
@@ -187,7 +188,7 @@ func parse(table []parameter, given map[string]string) (Settings, error) {
 		}
 		i := slices.IndexFunc(table, func(p parameter) bool { return p.name == key })
 		if i < 0 {
-			return s, errkind.New(errkind.Invalid, "there is no parameter %q; there are %s", key, names(table))
+			return s, errkind.New(errkind.Invalid, "there is no parameter %q; the parameters are %s", key, names(table))
 		}
 		if !table[i].set(&s, given[key]) {
 			return s, errkind.New(errkind.Invalid, "parameter %s=%q: must be %s", key, given[key], table[i].allowed)
@@ -204,7 +205,7 @@ func names(table []parameter) string {
 	return strings.Join(all, ", ")
 }
 
-// Spec is a volume with these settings.
+// Spec returns the description of a volume with these settings.
 func (s Settings) Spec(name string, size int64) pool.Spec {
 	return pool.Spec{
 		Name: name, Size: size, Align: s.Align, Label: s.Label, MaxSize: s.MaxSize, Reserve: s.Reserve, RootOwner: s.RootOwner,
@@ -212,17 +213,17 @@ func (s Settings) Spec(name string, size int64) pool.Spec {
 	}
 }
 
-// Keys of the context that accompanies a volume to the node, and is part of its PersistentVolume.
+// Key of the volume context, which is part of the PersistentVolume and of kubelet's calls.
 const contextHostMode = "hostMode"
 
-// Context accompanies a volume to the node.
+// Context returns the volume context for a volume.
 func (s Settings) Context(v pool.Volume) map[string]string {
 	words := map[string]string{}
 	if s.HostMode != "" {
 		words[contextHostMode] = s.HostMode
 	}
-	// The webhook charges it to the VM's pod: the claim's capacity does not include the
-	// reserve.
+	// The webhook adds this size to the memory limit of the VM's pod. The claim's capacity does
+	// not include the reserve.
 	if s.Reserve > 0 {
 		words[nodemeta.MemoryAttribute] = strconv.FormatInt(v.Memory, 10)
 	}
@@ -232,7 +233,7 @@ func (s Settings) Context(v pool.Volume) map[string]string {
 	return words
 }
 
-// Allowed checks the settings against this node.
+// Allowed checks that this node's configuration allows the settings.
 func (s Settings) Allowed(c Config) error {
 	if s.HostMode == "splice" && !c.AllowHostSplice {
 		return errkind.New(errkind.Invalid, "parameter hostMode=\"splice\": this node does not allow it (--allow-host-splice)")
@@ -243,7 +244,7 @@ func (s Settings) Allowed(c Config) error {
 	return nil
 }
 
-// HostMode is the mount option for the host mode in a volume's context.
+// HostMode returns the mount option for the host mode in a volume context.
 func HostMode(context map[string]string) ([]string, error) {
 	m, ok := context[contextHostMode]
 	if !ok {

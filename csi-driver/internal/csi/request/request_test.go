@@ -73,13 +73,13 @@ func TestMountOptions(t *testing.T) {
 	}
 }
 
-// A class cannot mark a mount as that of a VM's pod, and can have the node follow tables of VMs
-// only if the node allows that.
+// A class cannot set the mount option for VMs' pods. A class can make the node follow VMs' tables
+// only if the node allows this.
 func TestMountOptionsOfTheNode(t *testing.T) {
 	for _, c := range []struct {
 		flags   string
 		context map[string]string
-		allows  bool // the node allows splice
+		allows  bool // this node allows splice
 		want    string
 		kind    errkind.Kind
 	}{

@@ -9,16 +9,17 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Size is the size of a volume for a range: the smallest that is allowed, or the default.
+// Size returns the size of a volume for a capacity range: the smallest allowed size, or the
+// default.
 func Size(r *csi.CapacityRange, usual int64) (int64, error) {
 	least, most := r.GetRequiredBytes(), r.GetLimitBytes()
 	switch {
 	case least < 0 || most < 0:
 		return 0, errkind.New(errkind.Invalid, "a size is negative: at least %d, at most %d bytes", least, most)
 	case most != 0 && most < least:
-		return 0, errkind.New(errkind.Invalid, "at least %d bytes are asked for, and at most %d", least, most)
+		return 0, errkind.New(errkind.Invalid, "the range is empty: at least %d bytes, and at most %d", least, most)
 	case least > pool.MaxVolume:
-		return 0, errkind.New(errkind.OutOfRange, "at least %d bytes are asked for; the largest volume has %d", least, pool.MaxVolume)
+		return 0, errkind.New(errkind.OutOfRange, "at least %d bytes are requested; the largest possible volume has %d", least, pool.MaxVolume)
 	}
 	n := least
 	if n == 0 {
@@ -34,7 +35,7 @@ func Size(r *csi.CapacityRange, usual int64) (int64, error) {
 	return n, nil
 }
 
-// Within reports whether an existing volume fits the range.
+// Within reports whether the size of an existing volume is in the range.
 func Within(n int64, r *csi.CapacityRange) bool {
 	return n >= r.GetRequiredBytes() && (r.GetLimitBytes() == 0 || n <= r.GetLimitBytes())
 }

@@ -9,16 +9,17 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// calls knows the volumes that are being changed: one call at a time for each.
+// calls records which call changes which volume. Each volume has at most one such call at a time.
 type calls struct {
 	mu  sync.Mutex
-	now map[string]string // volume to call
+	now map[string]string // from a volume's name to the call's name
 }
 
 func newCalls() *calls { return &calls{now: map[string]string{}} }
 
-// begin fails with Busy while another call for the volume is in progress; otherwise the caller has
-// to call end. An id and the name in it are the same volume.
+// begin records a call for a volume. It fails with Busy while another call for the volume is in
+// progress. Otherwise the caller must call end. An id and the name in the id stand for the same
+// volume.
 func (c *calls) begin(id, call string) (end func(), err error) {
 	volume := pool.NameOf(id)
 	c.mu.Lock()

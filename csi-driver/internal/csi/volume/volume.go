@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volume finds the volumes that requests name, and lets one call at a time change each.
+// Package volume finds the volumes that requests name. It allows only one call at a time to change
+// a volume.
 package volume
 
 import (
@@ -14,34 +15,35 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Zone finds and grows volumes. pool.Zone has the contract of each method.
+// Zone finds and grows volumes. pool.Zone documents the contract of each method.
 type Zone interface {
 	Get(ctx context.Context, name string) (pool.Volume, error)
 	Activate(ctx context.Context, name string) (pool.Volume, error)
 	Grow(ctx context.Context, name string, size int64) (pool.Volume, error)
 }
 
-// Shower makes the mounts of a volume follow its growth.
+// Shower grows the mounts of a volume after the volume has grown.
 type Shower interface {
 	Grown(ctx context.Context, v pool.Volume) error
 }
 
-// Volumes are this node's volumes.
+// Volumes finds and grows this node's volumes.
 type Volumes struct {
 	zone  Zone
 	show  Shower
 	calls *calls
 }
 
-// New has no calls in progress.
+// New returns Volumes without calls in progress.
 func New(z Zone, show Shower) *Volumes { return &Volumes{zone: z, show: show, calls: newCalls()} }
 
-// Begin fails with Busy while another call changes the volume; otherwise the caller has to call
-// end.
+// Begin records a call that changes a volume. It fails with Busy while another call changes the
+// volume. Otherwise the caller must call end.
 func (all *Volumes) Begin(id, call string) (end func(), err error) { return all.calls.begin(id, call) }
 
-// FindOrMake finds the object of an earlier call, or makes it. A tool of a killed driver continues,
-// and may finish between the two steps. Its object then counts as if it had existed before.
+// FindOrMake finds the object of an earlier call, or creates it. When a driver is killed, its tool
+// continues, and may finish between these two steps. FindOrMake then returns the tool's object, as
+// if it had existed before.
 func FindOrMake[T any](find, make func() (T, error)) (T, error) {
 	found, err := find()
 	if !errkind.Is(err, errkind.NotFound) {
@@ -56,8 +58,8 @@ func FindOrMake[T any](find, make func() (T, error)) (T, error) {
 	return made, err
 }
 
-// Find is the volume of an id. If the id names another zone, a volume of its name here is not
-// found.
+// Find returns the volume with an id. If the id names another zone, Find ignores a volume of that
+// name in this zone.
 func (all *Volumes) Find(ctx context.Context, id string) (pool.Volume, error) {
 	of, ok := pool.ParseID(id)
 	if !ok {
@@ -70,16 +72,16 @@ func (all *Volumes) Find(ctx context.Context, id string) (pool.Volume, error) {
 	return v, err
 }
 
-// Own is a volume of the driver. A foreign object in the zone is not found.
+// Own returns a volume of the driver. It does not find objects of other programs in the zone.
 func (all *Volumes) Own(ctx context.Context, id string) (pool.Volume, error) {
 	v, err := all.Find(ctx, id)
 	if err == nil && v.State == pool.Foreign {
-		return v, errkind.New(errkind.NotFound, "there is no volume %q of this driver: another program has made the object of that name in the zone", id)
+		return v, errkind.New(errkind.NotFound, "there is no volume %q of this driver: another program has created the object of that name in the zone", id)
 	}
 	return v, err
 }
 
-// Active is a volume with its device. After a boot the device may have to be made first.
+// Active returns a volume with its device. After a boot, it may have to create the device first.
 func (all *Volumes) Active(ctx context.Context, id string) (pool.Volume, error) {
 	v, err := all.Find(ctx, id)
 	if err == nil && v.State == pool.Inactive {
@@ -88,7 +90,7 @@ func (all *Volumes) Active(ctx context.Context, id string) (pool.Volume, error) 
 	return v, err
 }
 
-// Whole is a volume that can be used.
+// Whole returns a volume, or an error if the volume cannot be used.
 func (all *Volumes) Whole(ctx context.Context, id string) (pool.Volume, error) {
 	v, err := all.Active(ctx, id)
 	if err != nil {
@@ -100,7 +102,7 @@ func (all *Volumes) Whole(ctx context.Context, id string) (pool.Volume, error) {
 	return v, nil
 }
 
-// Expand makes a volume as large as a request says, and its mounts with it.
+// Expand grows a volume and its mounts to the requested size.
 func (all *Volumes) Expand(ctx context.Context, id string, r *csi.CapacityRange, call string) (pool.Volume, error) {
 	end, err := all.calls.begin(id, call)
 	if err != nil {
@@ -123,7 +125,8 @@ func (all *Volumes) Expand(ctx context.Context, id string, r *csi.CapacityRange,
 			return v, err
 		}
 	}
-	// This also completes an earlier call that was cut off between the two.
+	// This step also completes an earlier call that was interrupted after it had grown the
+	// volume.
 	if err := all.show.Grown(ctx, v); err != nil {
 		return v, err
 	}

@@ -274,7 +274,7 @@ func TestRefusals(t *testing.T) {
 		{bytes.Repeat([]byte(" "), mostXML+1), one, intel, "bytes of XML"},
 		{[]byte(strings.Repeat("<domain>", 20000)), one, intel, "nested elements"},
 		{[]byte("<domain></doman>"), one, intel, "</doman> ends no element"},
-		{[]byte("<domain/><domain/>"), one, intel, "a second element"},
+		{[]byte("<domain/><domain/>"), one, intel, "a second root element"},
 		{[]byte(`<!DOCTYPE d [<!ENTITY e "x">]><domain>&e;</domain>`), one, intel, "a document type"},
 		{[]byte("<network/>"), one, intel, "is no domain"},
 	} {

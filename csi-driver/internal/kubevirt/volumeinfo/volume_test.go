@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		{lay(t, `{"base": 1, "size": 1}`, int64(size)), "volume.json: "},
 		{lay(t, `{"base": "64G", "size": 4194304}`, int64(size)), "is no address"},
 		{lay(t, `{"base": "0x10000000000000000", "size": 4194304}`, int64(size)), "is no address"},
-		{lay(t, strings.Repeat(" ", mostText+1), int64(size)), "it is not that file"},
+		{lay(t, strings.Repeat(" ", mostText+1), int64(size)), "so StargateFS has not written it"},
 		{lay(t, `{"version": 2, "base": "0x0", "size": 1}`, int64(size)), "of the same release"},
 		{lay(t, described1(base+4096, size, ""), int64(size)), "no pages of 2 MiB"},
 		{lay(t, described1(base, 0, ""), 0), "no pages of 2 MiB"},
