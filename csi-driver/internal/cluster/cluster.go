@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster reports the state of a node to Kubernetes. It sets a label with the size of the
-// node's zone. It writes Events on the Node and on claims about problems that need attention. Once
-// there is a zone, it removes the taint with which an operator has kept pods away until then. The
-// driver works without it.
+// node's zone. It writes Events about problems on the Node and on claims. An operator may set a
+// taint that keeps pods away until the node has a zone; this package then removes the taint. The
+// driver works without this package.
 package cluster
 
 import (
@@ -31,17 +31,18 @@ import (
 )
 
 const (
-	// Period is the interval between looks at the node.
+	// Period is the interval between checks of the node.
 	Period    = 30 * time.Second
 	limit     = 20 * time.Second
 	listLimit = limit / 2
 	mebiShift = 20
-	// This many failed looks in a row cause an Event: a single one is a busy node.
+	// This many failed checks in a row cause an Event. A single failure may come from a busy
+	// node.
 	patience = 4
 )
 
-// Zone is the part of a zone that is reported to the cluster. pool.Zone has the contract of each
-// method.
+// Zone has the methods of a zone whose results the driver reports to the cluster. pool.Zone
+// documents the contract of each method.
 type Zone interface {
 	Kind() pool.Kind
 	Status(ctx context.Context) (pool.Status, error)
@@ -49,31 +50,31 @@ type Zone interface {
 	Snapshots(ctx context.Context) ([]pool.Snapshot, error)
 }
 
-// Node is this node, as the cluster knows it.
+// Node reports the state of this node, and answers queries about its PersistentVolumes.
 type Node struct {
 	client       kubernetes.Interface
 	events       record.EventRecorder
 	name, driver string
-	contents     dynamic.ResourceInterface              // nil if it claims none
-	snapshots    dynamic.NamespaceableResourceInterface // nil likewise
-	mounted      func() (kernelmodule.Mounts, error)    // here
+	contents     dynamic.ResourceInterface              // nil: the node claims no contents
+	snapshots    dynamic.NamespaceableResourceInterface // nil if contents is nil
+	mounted      func() (kernelmodule.Mounts, error)    // the mounts of this node
 	shown        func([]pool.Volume) (map[string][]string, error)
 	watchAgain   wait.Backoff  // of PlaceCopies
 	watchSilent  time.Duration // of PlaceCopies
 
-	zone    string             // the last report about it
-	vain    int                // failed looks at it, in a row
+	zone    string             // the last report about the zone
+	vain    int                // failed checks of the zone, in a row
 	volumes map[string]trouble // the last report about each volume that could not be used
 	orphans orphans
 
-	twice   map[string][]string // PersistentVolumes by the volume that several name
-	listing chan struct{}       // full while Keeps lists; it guards known
+	twice   map[string][]string // PersistentVolumes of each volume that has several
+	listing chan struct{}       // full while Keeps lists PersistentVolumes; guards known
 	known   known
-	asks    time.Duration // askLimit
+	asks    time.Duration // askLimit, except in tests
 	made    made
 }
 
-// New returns the Node of that name.
+// New returns the Node with the given name.
 func New(client kubernetes.Interface, events record.EventRecorder, driver, name string) *Node {
 	n := &Node{client: client, events: events, driver: driver, name: name, volumes: map[string]trouble{}, watchAgain: watchAgain, watchSilent: watchSilent,
 		listing: make(chan struct{}, 1), asks: askLimit}
@@ -85,7 +86,8 @@ func New(client kubernetes.Interface, events record.EventRecorder, driver, name 
 	return n
 }
 
-// everywhere is for a caller that does not know the paths.
+// everywhere reports each volume as mounted. It is the default for a caller that does not call
+// LookAtPaths.
 func everywhere(volumes []pool.Volume) (map[string][]string, error) {
 	at := map[string][]string{}
 	for _, v := range volumes {
@@ -94,14 +96,14 @@ func everywhere(volumes []pool.Volume) (map[string][]string, error) {
 	return at, nil
 }
 
-// LookAtMounts lets Run report mounts that are shut down. Call it before Run.
+// LookAtMounts makes Run report mounts that are shut down. Call it before Run.
 func (n *Node) LookAtMounts(all func() (kernelmodule.Mounts, error)) { n.mounted = all }
 
-// LookAtPaths lets Run report inline volumes that are at no path: Shower.ShownAll. Call it before
-// Run.
+// LookAtPaths makes Run report inline volumes that are mounted at no path. shown is
+// Shower.ShownAll. Call LookAtPaths before Run.
 func (n *Node) LookAtPaths(shown func([]pool.Volume) (map[string][]string, error)) { n.shown = shown }
 
-// Run looks until ctx is done. A step that fails is tried again at the next look.
+// Run checks the node periodically until ctx is done. The next check repeats a step that failed.
 func (n *Node) Run(ctx context.Context, z Zone) {
 	for {
 		within, cancel := context.WithTimeout(ctx, limit)
@@ -117,7 +119,8 @@ func (n *Node) Run(ctx context.Context, z Zone) {
 	}
 }
 
-// Look reports changes since the last look. A step that fails hides nothing of the other steps.
+// Look checks the node once, and reports changes since the last check. If a step fails, the other
+// steps still run.
 func (n *Node) Look(ctx context.Context, z Zone) error {
 	node, err := n.client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {
@@ -126,7 +129,7 @@ func (n *Node) Look(ctx context.Context, z Zone) error {
 	s, zerr := z.Status(ctx)
 	if zerr != nil && !errkind.Is(zerr, errkind.NoZone) {
 		n.tellUnknown(zerr)
-		return zerr // label, taint and earlier reports stay
+		return zerr // label, taint and earlier reports remain
 	}
 	n.vain = 0
 	n.tellZone(z.Kind(), s, zerr)
@@ -148,7 +151,8 @@ func (n *Node) Look(ctx context.Context, z Zone) error {
 	return errors.Join(failed...)
 }
 
-// list leaves a part of the look's time to the steps that need no volumes.
+// list lists the volumes. Its time limit leaves a part of the check's time to the steps that need
+// no volumes.
 func (n *Node) list(ctx context.Context, z Zone) ([]pool.Volume, error) {
 	ctx, cancel := context.WithTimeout(ctx, listLimit)
 	defer cancel()
@@ -159,7 +163,7 @@ func (n *Node) list(ctx context.Context, z Zone) ([]pool.Volume, error) {
 	return volumes, nil
 }
 
-// tellUnknown reports that the state of the zone is unknown, if that lasts.
+// tellUnknown reports that the state of the zone is unknown, after several failed checks.
 func (n *Node) tellUnknown(err error) {
 	if n.vain++; n.vain == patience {
 		n.zone = err.Error()
@@ -185,7 +189,7 @@ func (n *Node) tellZone(kind pool.Kind, s pool.Status, err error) {
 	n.events.Event(n.itself(), event, reason, words)
 }
 
-// mark sets label and taint of the Node by the state of the zone.
+// mark sets the label and the taint of the Node to match the state of the zone.
 func (n *Node) mark(ctx context.Context, node *corev1.Node, kind pool.Kind, s pool.Status, zerr error) error {
 	_, err := nodemeta.Change(ctx, n.client, node, func(node *corev1.Node) {
 		delete(node.Labels, nodemeta.Size(n.driver))
@@ -200,8 +204,8 @@ func (n *Node) mark(ctx context.Context, node *corev1.Node, kind pool.Kind, s po
 	return err
 }
 
-// tellVolumes reports changes of volumes. A volume whose report fails waits for the next look, and
-// the others do not wait for it.
+// tellVolumes reports changes of volumes. If the report about a volume fails, the next check
+// repeats it. The other volumes are still reported.
 func (n *Node) tellVolumes(ctx context.Context, volumes []pool.Volume) error {
 	there, untold := map[string]bool{}, 0
 	mounts, unread := n.mounted()
@@ -209,7 +213,7 @@ func (n *Node) tellVolumes(ctx context.Context, volumes []pool.Volume) error {
 	for _, v := range volumes {
 		there[v.Name] = true
 		if err := n.tellVolume(ctx, v, mounts(v.Path), unread); err != nil {
-			untold, last = untold+1, err // one error is enough: hundreds may have the same cause
+			untold, last = untold+1, err // returns one error, because hundreds may have the same cause
 		}
 	}
 	for name := range n.volumes {
@@ -223,7 +227,7 @@ func (n *Node) tellVolumes(ctx context.Context, volumes []pool.Volume) error {
 	return nil
 }
 
-// trouble is the reason why a volume cannot be used. If it is empty, no problem is known.
+// trouble is the reason why a volume cannot be used. It is empty if no problem is known.
 type trouble struct{ reason, words string }
 
 const (
@@ -260,7 +264,7 @@ func (n *Node) tellVolume(ctx context.Context, v pool.Volume, mount *kernelmodul
 		n.events.Eventf(owner, corev1.EventTypeWarning, is.reason,
 			"volume %s on node %s %s", v.Name, n.name, is.words)
 		return nil
-	case before.reason == shutDown: // if bad pages were the reason, they still exist
+	case before.reason == shutDown: // the cause may be bad pages, which still exist
 		n.events.Eventf(owner, corev1.EventTypeNormal, "MountGone",
 			"volume %s on node %s: the mount that was shut down is gone", v.Name, n.name)
 	default:
@@ -271,14 +275,14 @@ func (n *Node) tellVolume(ctx context.Context, v pool.Volume, mount *kernelmodul
 	return nil
 }
 
-// itself is the node as the object of Events. As kubelet's own Events do, it has the node's name in
-// place of a UID, because kubectl describe looks for that.
+// itself returns the node as the object of Events. Like in kubelet's own Events, its UID is the
+// node's name, because kubectl describe searches for this value.
 func (n *Node) itself() runtime.Object {
 	return &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: n.name, UID: types.UID(n.name)}
 }
 
-// volume is a volume's PersistentVolume. Provisioners of older charts have left the node out of its
-// name.
+// volume returns a volume's PersistentVolume. If a provisioner of an older chart created it, its
+// name does not contain the node.
 func (n *Node) volume(ctx context.Context, v pool.Volume) (*corev1.PersistentVolume, error) {
 	all := n.client.CoreV1().PersistentVolumes()
 	name := pool.WithNode(v.Name, n.driver, n.name)
@@ -289,8 +293,8 @@ func (n *Node) volume(ctx context.Context, v pool.Volume) (*corev1.PersistentVol
 	return pv, err
 }
 
-// owner is the claim of a volume, or the node if it has none. It fails if the cluster does not
-// answer.
+// owner returns the claim of a volume, or the node if the volume has no claim. It fails if the
+// cluster does not answer.
 func (n *Node) owner(ctx context.Context, v pool.Volume) (runtime.Object, error) {
 	pv, err := n.volume(ctx, v)
 	switch {

@@ -26,20 +26,20 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// told is a zone whose state the test sets.
+// told is a fake zone whose state the test sets.
 type told struct {
 	pool.Nothing
 	kind    pool.Kind
 	status  pool.Status
 	err     error
 	volumes []pool.Volume
-	unseen  error // in place of the volumes
+	unseen  error // error of List
 
 	snapshots []pool.Snapshot
-	unread    error // of a part of them
-	asked     int   // for them
+	unread    error // error of Snapshots, which still returns snapshots
+	asked     int   // number of calls of Snapshots
 
-	meanwhile func() // runs during the look
+	meanwhile func() // runs during the check
 }
 
 func (z *told) Kind() pool.Kind { return z.kind }
@@ -67,7 +67,8 @@ func claimed(name, driver, claim string) *corev1.PersistentVolume {
 	}
 }
 
-// said checks the Events since the last time: one for each of the words, and no more.
+// said checks the Events since its last call: one Event for each of the given texts, and no further
+// Event.
 func said(t *testing.T, recorder *record.FakeRecorder, events ...string) {
 	t.Helper()
 	for _, words := range append(events, "") {
@@ -121,7 +122,7 @@ func TestLook(t *testing.T) {
 		}
 		select {
 		case e := <-recorder.Events:
-			t.Errorf("event %q, which says nothing new", e)
+			t.Errorf("event %q, which repeats an earlier report", e)
 		default:
 		}
 	}
@@ -145,12 +146,12 @@ func TestLook(t *testing.T) {
 	z.err = errkind.New(errkind.NoZone, "gone")
 	look("", 1, "Warning NoZone gone")
 	if err := New(client, recorder, driver, "n2").Look(ctx, z); err == nil {
-		t.Error("a node that there is not")
+		t.Error("a node that does not exist")
 	}
 }
 
-// A zone that does not answer is not an absent zone: nothing changes, and if it lasts it is
-// reported, once.
+// If a zone does not answer, the driver does not treat it as absent. It changes nothing, and
+// reports the problem once if it lasts.
 func TestNoAnswer(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(&corev1.Node{
@@ -190,7 +191,7 @@ func TestNoAnswer(t *testing.T) {
 	look("3072", 0)
 }
 
-// Taints that come and go during the look belong to others, and stay as they are.
+// If other programs add or remove taints during the check, the driver does not change these taints.
 func TestTaintsOfOthers(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(&corev1.Node{
@@ -215,8 +216,8 @@ func TestTaintsOfOthers(t *testing.T) {
 	}
 }
 
-// Without an answer the owner of a volume is unknown: the next look reports to the claim. Other
-// volumes are reported.
+// If the cluster does not answer, the driver does not know the owner of a volume. The next check
+// then reports to the claim. Other volumes are still reported.
 func TestOwnerUnknown(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
 		claimed("pvc-1", driver, "data"), claimed("pvc-2", driver, "more"))
@@ -251,8 +252,8 @@ func TestOwnerUnknown(t *testing.T) {
 	look(false, "volume pvc-1 on node n1 can be used again"+at)
 }
 
-// A volume's PersistentVolume has the node in its name, or not, if a provisioner of an older chart
-// has made it.
+// The name of a volume's PersistentVolume contains the node, unless a provisioner of an older chart
+// created it.
 func TestOwnerByName(t *testing.T) {
 	at := func(volume, handle, claim string) *corev1.PersistentVolume {
 		v := claimed(volume, driver, claim)
@@ -274,7 +275,7 @@ func TestOwnerByName(t *testing.T) {
 	}
 }
 
-// A mount that is shut down is reported to the claim, though its volume is in order.
+// The driver reports a mount that is shut down to the claim, even if the volume can be used.
 func TestShutDown(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, claimed("pvc-1", driver, "data"))
 	recorder := record.NewFakeRecorder(9)
@@ -304,7 +305,7 @@ func TestShutDown(t *testing.T) {
 	look("Warning MountShutDown volume pvc-1 on node n1 cannot be used by pods: "+kernelmodule.WhyShutDown+claims,
 		"Warning MountShutDown volume e-2 on node n1 cannot be used by pods: "+kernelmodule.WhyShutDown+nodes)
 	look()
-	// An Event that it can be used again would claim too much: memory may be bad.
+	// The Event does not say that the volume can be used again, because its memory may be bad.
 	delete(mounts, "u2")
 	look("Normal MountGone volume e-2 on node n1: the mount that was shut down is gone" + nodes)
 	z.volumes[0].State, z.volumes[0].Why = pool.Damaged, "check it"
@@ -315,7 +316,7 @@ func TestShutDown(t *testing.T) {
 	look("Normal MountGone volume pvc-1")
 }
 
-// A node that is to have no zone is ready without one.
+// A node that is configured to have no zone is ready without a zone.
 func TestNone(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{driver + "/zone-mib": "12"}},
@@ -332,12 +333,12 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// A volume without a PersistentVolume is reported once, after that has lasted. Volumes that were
-// not made for Kubernetes, and mounted inline volumes, are not reported.
+// The driver reports a volume without a PersistentVolume once, after a time. It does not report
+// volumes that were not created for Kubernetes, or mounted inline volumes.
 func TestOrphans(t *testing.T) {
 	ctx := context.Background()
 	restored := claimed("pvc-3", driver, "again")
-	restored.Name = "restored" // a backup renames it: only the handle counts
+	restored.Name = "restored" // a restored backup has another name: only the handle counts
 	const in = "0123456789abcdef"
 	restored.Spec.CSI.VolumeHandle += "@" + in
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
@@ -350,7 +351,7 @@ func TestOrphans(t *testing.T) {
 	}
 	orphansEvery := n.orphans.every
 	if orphansEvery != 20 {
-		t.Errorf("of %d looks one is for orphans", orphansEvery)
+		t.Errorf("one of %d checks searches for orphans", orphansEvery)
 	}
 	looks := func(times int, found int64, known bool, events ...string) {
 		t.Helper()
@@ -376,7 +377,8 @@ func TestOrphans(t *testing.T) {
 	remove("pvc-1")
 	looks(orphansEvery, 2, true)
 	looks(orphansEvery, 3, true, "volume pvc-1 has no")
-	// One PersistentVolume was written for a volume, and another one deleted.
+	// A user creates a PersistentVolume for one volume, and then deletes that of another
+	// volume.
 	if _, err := client.CoreV1().PersistentVolumes().Create(ctx, claimed("pvc-1", driver, "data"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -387,8 +389,8 @@ func TestOrphans(t *testing.T) {
 	looks(orphansEvery, 2, true, "volume pvc-1 has no")
 }
 
-// Volumes of pods are reported that are mounted nowhere, and snapshots that no content names.
-// Without a snapshotter nobody makes snapshots.
+// The driver reports pods' volumes that are mounted nowhere, and snapshots that no content names.
+// Without a snapshotter, there are no snapshots.
 func TestOrphansOfPodsAndSnapshots(t *testing.T) {
 	const in = "0123456789abcdef"
 	names := map[string]string{}
@@ -448,7 +450,8 @@ func TestOrphansOfPodsAndSnapshots(t *testing.T) {
 	}
 }
 
-// A source that cannot be read hides no orphan of another source, and an Event tells its error.
+// If one source cannot be read, the driver still reports the orphans of the other sources. An Event
+// has the error.
 func TestOrphansOfOneSourceUnread(t *testing.T) {
 	unread := errors.New("it cannot be read")
 	kinds := map[schema.GroupVersionResource]string{contentsKind: "VolumeSnapshotContentList"}
@@ -469,11 +472,11 @@ func TestOrphansOfOneSourceUnread(t *testing.T) {
 			return source == "PersistentVolumes", nil, unread
 		})
 		client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return source == "Node", nil, unread // a policy may refuse it
+			return source == "Node", nil, unread // a policy may refuse the request
 		})
 		contents, toClaim := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds), 0
 		contents.PrependReactor("list", "volumesnapshotcontents", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			all := a.(clienttesting.ListAction).GetListRestrictions().Labels.Empty() // the other list is of those to claim
+			all := a.(clienttesting.ListAction).GetListRestrictions().Labels.Empty() // the other list is of contents that the node may claim
 			if !all {
 				toClaim++
 			}
@@ -509,12 +512,12 @@ func TestOrphansOfOneSourceUnread(t *testing.T) {
 			t.Errorf("%s cannot be read: Events %v", source, events)
 		}
 		if toClaim != patience {
-			t.Errorf("%s cannot be read: contents to claim are listed %d times", source, toClaim)
+			t.Errorf("%s cannot be read: the contents that the node may claim are listed %d times", source, toClaim)
 		}
 	}
 }
 
-// While the folder of snapshots cannot be read, its orphans are still counted.
+// While the folder of snapshots cannot be read, the driver still counts the orphans found before.
 func TestOrphansOfAnUnreadFolder(t *testing.T) {
 	n := New(fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}), record.NewFakeRecorder(20), driver, "n1")
 	n.LookForOrphans(Period)
@@ -524,7 +527,7 @@ func TestOrphansOfAnUnreadFolder(t *testing.T) {
 	looks := func(what string, want int64) {
 		t.Helper()
 		for range 3 {
-			_ = n.Look(context.Background(), z) // it fails while the folder is unread
+			_ = n.Look(context.Background(), z) // returns an error while the folder cannot be read
 		}
 		if is := n.Orphans()["snapshot"]; is != want {
 			t.Errorf("%s: %d", what, is)
@@ -537,7 +540,7 @@ func TestOrphansOfAnUnreadFolder(t *testing.T) {
 	looks("it is empty", 1)
 }
 
-// With another limit the driver looks for them that often, and at least with each look.
+// Another limit changes the interval of the search for orphans. The shortest interval is one check.
 func TestOrphanLimit(t *testing.T) {
 	for limit, every := range map[time.Duration]int{time.Second: 1, Period: 1, Period + 1: 2, OrphanLimit: 20} {
 		recorder := record.NewFakeRecorder(9)
@@ -559,7 +562,7 @@ func TestOrphanLimit(t *testing.T) {
 	}
 }
 
-// Without an answer the node asks again with the next look, and everything else continues.
+// If the API server does not answer, the next check repeats the search. All other steps still run.
 func TestOrphansUnknown(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	asked, silent := 0, true
@@ -587,7 +590,8 @@ func TestOrphansUnknown(t *testing.T) {
 	}
 }
 
-// The node that has a snapshot claims its manually written content, if no node has claimed it yet.
+// A user may write a snapshot's content manually. If no node has claimed this content yet, the node
+// with the snapshot claims it.
 func TestContents(t *testing.T) {
 	ctx := context.Background()
 	content := func(name, driver, source, handle string, labels map[string]any) *unstructured.Unstructured {
@@ -614,10 +618,10 @@ func TestContents(t *testing.T) {
 	look := func(asked int) {
 		t.Helper()
 		if err := n.Look(ctx, z); err != nil || z.asked != asked {
-			t.Errorf("%v; the zone was asked %d times for its snapshots", err, z.asked)
+			t.Errorf("%v; the driver has listed the zone's snapshots %d times", err, z.asked)
 		}
 	}
-	look(2) // for orphans, too
+	look(2) // the search for orphans lists them, too
 	of := map[string]string{}
 	list, err := client.Resource(contentsKind).List(ctx, metav1.ListOptions{})
 	if err != nil {

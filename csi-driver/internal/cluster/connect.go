@@ -15,17 +15,17 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// limited limits a client to the request rate of kubelet. The client's own limit is five requests a
-// second. After the boot of a node, the driver asks about each of hundreds of pods. With five
-// requests at once, kubelet's time limit for the driver's calls would expire. Without any limit,
-// the drivers of all nodes would add to the load of an API server that has just started.
+// limited limits a client to the request rate of kubelet. The client's default limit is five
+// requests a second. After a node's boot, the driver sends queries about hundreds of pods. With
+// five requests a second, kubelet's time limit for the driver's calls would expire. Without any
+// limit, the drivers of all nodes would add too much load to an API server that has just started.
 func limited(config *rest.Config) *rest.Config {
 	config.QPS, config.Burst = 50, 100
 	return config
 }
 
-// Connect connects with the pod's service account. The node claims contents of snapshots, if the
-// cluster has such objects. end sends queued Events.
+// Connect returns a Node that uses the pod's service account. If the cluster has contents of
+// snapshots, the node claims them. The function end sends queued Events.
 func Connect(ctx context.Context, driver, name string, contents bool) (node *Node, end func(), err error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {

@@ -15,21 +15,21 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The label by which a node's snapshotter knows its contents. The snapshot-controller sets it on
-// contents that it makes. A content that was written manually has no such label, and no node would
-// process it.
+// The label by which a node's snapshotter selects its contents. The snapshot-controller sets the
+// label on contents that it creates. A content that a user wrote manually has no such label, and no
+// node would process it.
 const managedBy = "snapshot.storage.kubernetes.io/managed-by"
 
 var contentsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
 
-// Contents lets the node claim manually written contents of snapshots that are in its zone, and
-// search for snapshots without a content. Call it once, before Run.
+// Contents makes the node claim manually written contents of snapshots that are in its zone. It
+// also makes the node search for snapshots without a content. Call Contents once, before Run.
 func (n *Node) Contents(client dynamic.Interface) {
 	n.contents, n.snapshots = client.Resource(contentsKind), client.Resource(snapshotsKind)
 	n.searchFor("snapshot", "snapshots", false, n.ofSnapshots)
 }
 
-// claimContents puts the node's name on unclaimed contents of snapshots in its zone.
+// claimContents sets the label with the node's name on unclaimed contents of snapshots in its zone.
 func (n *Node) claimContents(ctx context.Context, z Zone) error {
 	list, err := n.contents.List(ctx, metav1.ListOptions{LabelSelector: "!" + managedBy})
 	if err != nil {
@@ -46,7 +46,7 @@ func (n *Node) claimContents(ctx context.Context, z Zone) error {
 	if len(handles) == 0 {
 		return nil
 	}
-	snapshots, err := z.Snapshots(ctx) // a part of them, if it fails
+	snapshots, err := z.Snapshots(ctx) // with an error, it still returns some snapshots
 	here := map[string]bool{}
 	for _, s := range snapshots {
 		here[s.Name], here[s.ID()] = true, true

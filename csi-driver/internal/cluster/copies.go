@@ -20,41 +20,42 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Annotations with which Kubernetes names the provisioner of a claim's volume, and its node. The
-// scheduler writes the second one when a pod wants the claim, and follows it where it exists. The
-// provisioner removes it if the node has no room.
+// Annotations that name the provisioner of a claim's volume, and its node. The scheduler sets the
+// node's annotation when a pod needs the claim, and later uses its value. The provisioner removes
+// this annotation if the node has no room.
 const (
 	provisionerKey = "volume.kubernetes.io/storage-provisioner"
 	selectedKey    = "volume.kubernetes.io/selected-node"
 )
 
-// A claim that returns again and again, because the node has no room for it, waits longer each
-// time.
+// If a node has no room for a claim, the claim returns repeatedly. Each time, it waits longer.
 const (
 	copyFirst = 50 * time.Millisecond
 	copyLast  = 5 * time.Minute
 )
 
-// watchAgain is the delay before a node watches claims again: longer each time, up to a minute, and
-// different on each node. Otherwise all nodes would ask an API server that has just started at
-// once, again and again.
+// watchAgain is the delay before a node watches claims again. It grows up to a minute, and differs
+// between nodes. Otherwise all nodes would send repeated requests at the same time to an API server
+// that has just started.
 var watchAgain = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 16, Cap: 40 * time.Second}
 
 const (
-	// A watch that has lasted this long has not failed: a load balancer may end each one.
+	// A watch that has lasted this long does not count as failed, because a load balancer may
+	// end every watch.
 	watchLasts = 10 * time.Second
-	// An API server sends a bookmark about once a minute. If it sends nothing for this long, it
-	// may not have reached the version that the node has seen, as after a restore of etcd. A
-	// watch from that version stays silent until then.
+	// An API server sends a bookmark about once a minute. If it sends nothing for this long,
+	// its state may be older than the version that the node has seen, as after a restore of
+	// etcd. A watch from that version stays silent until the API server reaches it.
 	watchSilent = 5 * time.Minute
 )
 
 var snapshotsKind = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 
-// PlaceCopies assigns claims that are to be copies of a volume or snapshot of this node, until ctx
-// is done. A copy is made on the node of its source, and the scheduler does not know that node. It
-// may choose a different node each time, or the same wrong node for ever. So after a wrong node has
-// refused, the node with the source writes its name into the claim.
+// PlaceCopies assigns claims to this node that request a copy of this node's volumes or snapshots.
+// It runs until ctx is done. A copy must be on the node of its source, and the scheduler does not
+// know that node. The scheduler may choose a different node each time, or always the same wrong
+// node. So after a wrong node has refused the claim, the node with the source writes its name into
+// the claim.
 func (n *Node) PlaceCopies(ctx context.Context) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](copyFirst, copyLast))
 	go func() {
@@ -67,13 +68,14 @@ func (n *Node) PlaceCopies(ctx context.Context) {
 
 type claimQueue = workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
-// progress is how far a node has seen the claims.
+// progress records which state of the claims a node has processed.
 type progress struct {
-	since string    // the version of all claims that has been seen; "": a new list is needed
+	since string    // the last processed version; "": a new list is needed
 	heard time.Time // when the API server sent the last list, event or bookmark
 }
 
-// watchForever watches claims until ctx is done. It waits longer after each watch that has failed.
+// watchForever watches claims until ctx is done. The delay before the next watch grows with each
+// failed watch.
 func (n *Node) watchForever(ctx context.Context, queue claimQueue) {
 	var seen progress
 	again := n.watchAgain
@@ -94,7 +96,7 @@ func (n *Node) watchForever(ctx context.Context, queue claimQueue) {
 	}
 }
 
-// placeNext processes the next claim of the queue. It is false once the queue is shut down.
+// placeNext processes the next claim of the queue. It returns false after the queue was shut down.
 func (n *Node) placeNext(ctx context.Context, queue claimQueue) bool {
 	name, end := queue.Get()
 	if end {
@@ -107,34 +109,34 @@ func (n *Node) placeNext(ctx context.Context, queue claimQueue) bool {
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case apierrors.IsNotFound(err):
-		queue.Forget(name) // a later claim of that name does not wait for the failures of this one
+		queue.Forget(name) // otherwise a later claim of that name would wait because of these failures
 	case apierrors.IsConflict(err):
-		// Usually the other writer is the scheduler or the provisioner, which may have
+		// The claim was usually changed by the scheduler or the provisioner, which may have
 		// chosen a node.
-		klog.FromContext(ctx).V(4).Info("The claim of a copy has changed meanwhile: the driver looks at it again", "claim", name)
+		klog.FromContext(ctx).V(4).Info("The claim of a copy has changed meanwhile: the driver processes it again", "claim", name)
 		queue.Add(name)
 	default:
-		klog.FromContext(ctx).Error(err, "A claim that is to be a copy is not placed yet", "claim", name)
+		klog.FromContext(ctx).Error(err, "A claim that requests a copy is not assigned to a node yet", "claim", name)
 		queue.AddRateLimited(name)
 	}
 	return true
 }
 
-// watchClaims processes changes of claims since the version that has been seen, or all claims,
-// until the API server ends the watch. It returns the number of events. A new list is needed if the
+// watchClaims processes changes of claims since the version in seen, or all claims if it is empty.
+// It returns the number of events when the API server ends the watch. A new list is needed if the
 // API server no longer has the changes since that version, has an older version itself, or is
 // silent for too long.
 func (n *Node) watchClaims(ctx context.Context, seen *progress, queue claimQueue) (events int, err error) {
 	claims := n.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
 	if seen.since == "" {
-		// The state in the API server's memory is recent enough.
+		// The driver reads the state in the API server's memory, which is recent enough.
 		all, err := claims.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return 0, err
 		}
 		for i := range all.Items {
-			// A new list is no failure of the claims in it: none waits longer because
-			// of it.
+			// A new list is no failure of the claims in it, so it does not make them
+			// wait longer.
 			n.seen(&all.Items[i], queue, func(name types.NamespacedName) { queue.AddAfter(name, copyFirst) })
 		}
 		*seen = progress{all.ResourceVersion, time.Now()}
@@ -180,15 +182,15 @@ func (n *Node) watchClaims(ctx context.Context, seen *progress, queue claimQueue
 	}
 }
 
-// wentBack reports that the API server now has an earlier state than before, as after a restore of
+// wentBack reports whether the API server has an earlier state than before, as after a restore of
 // etcd.
 func wentBack(before, now string) bool {
 	order, err := resourceversion.CompareResourceVersion(now, before)
 	return err == nil && order < 0
 }
 
-// after keeps the version after an error, unless the API server has forgotten it, or has not
-// reached it.
+// after handles an error of a watch. It keeps the version, unless the API server no longer has it
+// or has not reached it.
 func (p *progress) after(err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		p.since = ""
@@ -208,15 +210,15 @@ func (n *Node) seen(c *corev1.PersistentVolumeClaim, queue claimQueue, add func(
 	}
 }
 
-// unplaced reports whether a claim is to be a copy, is wanted by a pod, and is for no node now. The
-// claim names its provisioner once the scheduler has chosen a node for the first time.
+// unplaced reports whether a claim requests a copy, is needed by a pod, and has no node now. The
+// claim names its provisioner after the scheduler has chosen a node for the first time.
 func (n *Node) unplaced(c *corev1.PersistentVolumeClaim) bool {
 	return c.Spec.DataSource != nil && c.Spec.VolumeName == "" && c.DeletionTimestamp == nil &&
 		c.Annotations[provisionerKey] == n.driver && c.Annotations[selectedKey] == ""
 }
 
-// place assigns a claim to this node, if the node has its source. It is NotFound if the claim has
-// been deleted.
+// place assigns a claim to this node if the node has its source. It fails with NotFound if the
+// claim has been deleted.
 func (n *Node) place(ctx context.Context, name types.NamespacedName) error {
 	claims := n.client.CoreV1().PersistentVolumeClaims(name.Namespace)
 	c, err := claims.Get(ctx, name.Name, metav1.GetOptions{})
@@ -225,14 +227,14 @@ func (n *Node) place(ctx context.Context, name types.NamespacedName) error {
 	}
 	here, err := n.hasSource(ctx, c)
 	if apierrors.IsNotFound(err) || err == nil && !here {
-		return nil // the provisioner reports what is missing
+		return nil // the provisioner reports a missing source
 	}
 	if err != nil {
 		return err
 	}
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, selectedKey, n.name)
 	if _, err := claims.Update(ctx, c, metav1.UpdateOptions{}); err != nil {
-		return err // perhaps the scheduler was faster
+		return err // the scheduler may have chosen a node meanwhile
 	}
 	n.events.Eventf(c, corev1.EventTypeNormal, "CopyPlaced", "%s %s is on node %s; its copy is placed there, too", c.Spec.DataSource.Kind, c.Spec.DataSource.Name, n.name)
 	return nil
@@ -252,7 +254,7 @@ func (n *Node) hasSource(ctx context.Context, c *corev1.PersistentVolumeClaim) (
 	return false, nil
 }
 
-// hasVolume decides by the topology of a claim's volume.
+// hasVolume reports whether a claim's volume is on this node, by its topology.
 func (n *Node) hasVolume(ctx context.Context, namespace, claim string) (bool, error) {
 	c, err := n.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
 	if err != nil || c.Spec.VolumeName == "" {
@@ -262,8 +264,8 @@ func (n *Node) hasVolume(ctx context.Context, namespace, claim string) (bool, er
 	return err == nil && n.here(v), err
 }
 
-// hasSnapshot decides by the label of a snapshot's content: the contents of a node belong to the
-// snapshotter of that node.
+// hasSnapshot reports whether a snapshot is on this node. It reads the label of the snapshot's
+// content, which names the node.
 func (n *Node) hasSnapshot(ctx context.Context, namespace, name string) (bool, error) {
 	if n.contents == nil {
 		return false, nil

@@ -63,8 +63,8 @@ func snapshotObject(kind, namespace, name string, labels map[string]any, rest ma
 	return o
 }
 
-// A claim that is to be a copy, and that the scheduler's node has refused, goes to the node that
-// has its source. Other claims stay as they are.
+// If a claim requests a copy and the scheduler's node has refused it, PlaceCopies assigns it to the
+// node with its source. Other claims do not change.
 func TestPlaceCopies(t *testing.T) {
 	const snapshot, claim, other = "VolumeSnapshot", "PersistentVolumeClaim", "another.driver"
 	ours := map[string]string{provisionerKey: driver}
@@ -151,7 +151,8 @@ func TestPlaceCopies(t *testing.T) {
 			t.Errorf("%s is for node %q, and should be for %q", name, is, node)
 		}
 	}
-	// Refused by the chosen node, and then, for lack of room, by this one, again and again.
+	// The chosen node refuses the claim. This node then refuses it repeatedly, because it has
+	// no room.
 	refuse := func(name string) {
 		t.Helper()
 		c, err := claims.Get(ctx, name, metav1.GetOptions{})
@@ -173,8 +174,8 @@ func TestPlaceCopies(t *testing.T) {
 	}
 }
 
-// watched is an API server with one claim that is to be a copy. Its watches end as the test says,
-// one after another: by an error, or by an event in the watch itself.
+// watched is an API server with one claim that requests a copy. Its watches end one after another,
+// by the errors that the test sets. An error may also arrive as an event of the watch.
 type watched struct {
 	mu     sync.Mutex
 	ends   []error
@@ -200,7 +201,7 @@ func (w *watched) serve() *fake.Clientset {
 		w.since = append(w.since, a.(k8stesting.WatchAction).GetWatchRestrictions().ResourceVersion)
 		w.began = append(w.began, time.Now())
 		if len(w.ends) == 0 {
-			return true, watch.NewFake(), nil // permanent
+			return true, watch.NewFake(), nil // this watch does not end
 		}
 		if len(w.events) > 0 {
 			w.ends = w.ends[1:]
@@ -208,7 +209,7 @@ func (w *watched) serve() *fake.Clientset {
 			for _, version := range w.events {
 				of.Action(watch.Bookmark, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}})
 			}
-			of.Stop() // its events are still in the channel
+			of.Stop() // the channel still holds the events
 			return true, of, nil
 		}
 		err := w.ends[0]
@@ -224,15 +225,15 @@ func (w *watched) serve() *fake.Clientset {
 	return client
 }
 
-// over reports whether all watches that are to end have ended.
+// over reports whether this number of watches has begun.
 func (w *watched) over(watches int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.began) >= watches
 }
 
-// While claims cannot be watched, a node asks less and less often. It lists them again only if the
-// API server has no changes since the version that the node has seen.
+// While claims cannot be watched, a node retries at growing intervals. It lists the claims again
+// only if the API server no longer has the changes since the version that the node has seen.
 func TestClaimsAreWatchedAgain(t *testing.T) {
 	down := apierrors.NewServiceUnavailable("it is coming up")
 	expired, gone := apierrors.NewResourceExpired("too old"), apierrors.NewGone("too old")
@@ -261,7 +262,7 @@ func TestClaimsAreWatchedAgain(t *testing.T) {
 			}
 			for i, least := range []time.Duration{20, 40, 80, 100, 100} {
 				if gap := w.began[i+1].Sub(w.began[i]); gap < least*time.Millisecond {
-					t.Errorf("%s, %v: watch %d came after %s, and should wait for %d ms", what, inside, i+1, gap, least)
+					t.Errorf("%s, %v: watch %d began after %s, and should begin after %d ms", what, inside, i+1, gap, least)
 				}
 			}
 		}
@@ -276,11 +277,11 @@ func TestClaimsAreWatchedAgain(t *testing.T) {
 		}
 	}
 	if alike {
-		t.Error("all nodes ask at one moment")
+		t.Error("all nodes send their requests at the same moment")
 	}
 }
 
-// places runs PlaceCopies until so many watches have begun.
+// places runs PlaceCopies until the given number of watches has begun.
 func (w *watched) places(t *testing.T, n *Node, watches int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -296,10 +297,10 @@ func (w *watched) places(t *testing.T, n *Node, watches int) {
 	}
 }
 
-// A load balancer ends each watch. As long as each one brings an event, the node does not wait
-// longer and longer before the next.
+// A load balancer ends each watch. While each watch delivers an event, the delay before the next
+// watch does not grow.
 func TestWatchesWithEventsAreNoFailures(t *testing.T) {
-	const watches = 9 // as failures these are 20 ms, 40 ms, and so on: 5 seconds
+	const watches = 9 // if they counted as failures, the delays of 20 ms, 40 ms, ... would add up to 5 s
 	w := &watched{ends: make([]error, watches), events: []string{"7"}}
 	n := New(w.serve(), record.NewFakeRecorder(9), driver, "n1")
 	n.watchAgain = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Steps: 9}
@@ -313,8 +314,8 @@ func TestWatchesWithEventsAreNoFailures(t *testing.T) {
 	}
 }
 
-// After a restore of etcd the API server has earlier versions than the node has seen. The node then
-// lists all claims again, whether the API server sends such a version or nothing.
+// After a restore of etcd, the API server has earlier versions than the node has seen. The node
+// then lists all claims again, both if the API server sends such a version and if it sends nothing.
 func TestVersionsGoBack(t *testing.T) {
 	for what, w := range map[string]*watched{
 		"an earlier version": {ends: make([]error, 1), events: []string{"9", "10", "8"}},
@@ -349,7 +350,7 @@ func TestDeletedClaimsAreForgotten(t *testing.T) {
 	}
 }
 
-// A new list of all claims lets none of them wait longer.
+// A new list of all claims does not make any claim wait longer.
 func TestListsAreNoFailures(t *testing.T) {
 	expired := apierrors.NewResourceExpired("too old")
 	w := &watched{ends: []error{expired, expired, expired, expired, expired}}
@@ -368,10 +369,10 @@ func TestListsAreNoFailures(t *testing.T) {
 	}
 }
 
-// A claim that another client changes at the same moment is processed again at once, and is no
-// failure.
+// If another client changes a claim at the same moment, the node processes the claim again
+// immediately. This does not count as a failure.
 func TestConflictsAreNoFailures(t *testing.T) {
-	const conflicts = 9 // as failures these are 50 ms, 100 ms, and so on: 25 seconds
+	const conflicts = 9 // if they counted as failures, the delays of 50 ms, 100 ms, ... would add up to 25 s
 	client := fake.NewClientset(boundTo("data", "pv-data"), placedAt("pv-data", driver, "n1"),
 		copyOf("clone", "PersistentVolumeClaim", "data", map[string]string{provisionerKey: driver}))
 	var mu sync.Mutex
@@ -396,7 +397,7 @@ func TestConflictsAreNoFailures(t *testing.T) {
 			break
 		}
 		if time.Since(began) > 10*time.Second {
-			t.Fatalf("it is not placed after %d attempts", tried)
+			t.Fatalf("the claim has no node after %d attempts", tried)
 		}
 	}
 }

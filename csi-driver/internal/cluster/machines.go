@@ -16,11 +16,10 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// IsMachines reports whether a pod belongs to a VM that has the PersistentVolume of that name as
-// memory.
+// IsMachines reports whether a pod belongs to a VM that has the named PersistentVolume as memory.
 type IsMachines = func(ctx context.Context, namespace, pod, uid, pv string) (bool, error)
 
-// ConnectMachines connects with the pod's service account.
+// ConnectMachines returns such a function that uses the pod's service account.
 func ConnectMachines(driver string) (IsMachines, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
@@ -33,7 +32,7 @@ func ConnectMachines(driver string) (IsMachines, error) {
 	return within(askLimit, Machines(client, driver)), nil
 }
 
-// within limits how long a call of kubelet waits for the answer.
+// within limits the time that one of kubelet's calls waits for the answer.
 func within(limit time.Duration, is IsMachines) IsMachines {
 	return func(ctx context.Context, namespace, pod, uid, pv string) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
@@ -44,7 +43,7 @@ func within(limit time.Duration, is IsMachines) IsMachines {
 
 // Machines returns a function that reads the VM's claims from a pod's annotation, and the claim of
 // a PersistentVolume. This takes two requests, however many claims there are. The webhook admits a
-// pod with that annotation only from KubeVirt's controller, and admits no change of it.
+// pod with this annotation only from KubeVirt's controller, and refuses changes of the annotation.
 func Machines(client kubernetes.Interface, driver string) IsMachines {
 	return func(ctx context.Context, namespace, pod, uid, pv string) (bool, error) {
 		p, err := client.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
@@ -55,11 +54,11 @@ func Machines(client kubernetes.Interface, driver string) IsMachines {
 			return false, fmt.Errorf("pod %s/%s: %w", namespace, pod, err)
 		}
 		if string(p.UID) != uid {
-			return false, nil // a later pod of the same name
+			return false, nil // another pod now has this name
 		}
 		wanted, err := annotation.Of(p.Annotations, driver)
 		if err != nil {
-			return false, nil // no VM has claims that the webhook cannot read
+			return false, nil // the webhook refuses VMs with an invalid annotation
 		}
 		if len(wanted) == 0 || pv == "" {
 			return false, nil

@@ -25,7 +25,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 )
 
-// The pod of a VM has the memory of the claims that it names, and no other pod has any.
+// A VM's pod gets the memory of the claims that it names. No other pod gets memory.
 func TestMachines(t *testing.T) {
 	pod := func(name, uid, volumes string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("u-" + uid)}}
@@ -53,7 +53,7 @@ func TestMachines(t *testing.T) {
 		{"ns", "launcher", "u-1", "pv-models", true},
 		{"ns", "launcher", "u-1", "pv-disk", false},
 		{"ns", "launcher", "u-1", "pv-there", false},
-		{"ns", "launcher", "u-1", "pv-promised", false}, // it is to be the claim's, and is not yet
+		{"ns", "launcher", "u-1", "pv-promised", false}, // this PersistentVolume is not bound to the claim yet
 		{"ns", "launcher", "u-1", "pv-free", false},
 		{"ns", "launcher", "u-1", "pv-nowhere", false},
 		{"ns", "launcher", "u-9", "pv-data", false},
@@ -76,8 +76,8 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// A VM's pod with sixteen volumes costs two requests a volume, and none of them waits for a limit
-// of the client's own.
+// A VM's pod with sixteen volumes needs two requests for each volume. No request waits for the
+// client's default limit.
 func TestMachinesAreAskedQuickly(t *testing.T) {
 	var names []string
 	for i := range 16 {
@@ -112,8 +112,8 @@ func TestMachinesAreAskedQuickly(t *testing.T) {
 	}
 }
 
-// However much a node has to ask, its requests come at a rate that an API server can bear from all
-// nodes at once.
+// A node limits the rate of its requests, so that an API server can serve all nodes at the same
+// time.
 func TestNodeRequestRate(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,24 +18,24 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Kubernetes should know a volume by one PersistentVolume. But an upgrade can give a claim a second
-// PersistentVolume, because older charts named it differently. A person can also write one.
-// Kubernetes then deletes the PersistentVolume that no claim is bound to. It would delete the
-// volume with it, although the other PersistentVolume needs the volume.
+// A volume should have only one PersistentVolume. But an upgrade can create a second
+// PersistentVolume for a claim, because older charts named PersistentVolumes differently. A user
+// can also create one. Kubernetes then deletes the PersistentVolume to which no claim is bound. It
+// would delete the volume, too, although the other PersistentVolume needs the volume.
 
-// askLimit is how long a call waits for the API server. Callers repeat it, and until it ends each
-// repeated call for the volume fails.
+// askLimit is the time that a call waits for the API server. Callers repeat such a call. Until the
+// first call ends, repeated calls for the volume fail.
 const askLimit = 30 * time.Second
 
-// known are the names of the driver's PersistentVolumes, by the names in their handles.
+// known has the names of the driver's PersistentVolumes, by the volumes' names in their handles.
 type known struct {
-	began time.Time // the list
+	began time.Time // start of the list request
 	by    map[string][]string
 }
 
-// Names are the PersistentVolumes that are there for a volume to make. The provisioner calls it by
-// its name and this node's, or without the node, if it is that of an older chart. The name in the
-// zone does not do: it may be a digest.
+// Names returns the existing PersistentVolumes of a requested volume. The provisioner's name for a
+// PersistentVolume contains this node's name, except in older charts. Names does not search for the
+// volume's name in the zone, which may be a digest.
 func (n *Node) Names(ctx context.Context, volume pool.ID, name string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.asks)
 	defer cancel()
@@ -47,9 +47,9 @@ func (n *Node) Names(ctx context.Context, volume pool.ID, name string) ([]string
 	return names, err
 }
 
-// Keeps are the PersistentVolumes of a volume that Kubernetes is not to delete, each with the
-// reason. The list finds PersistentVolumes of any name, but may be a little old, so the driver asks
-// for the state of each one again.
+// Keeps returns the PersistentVolumes of a volume that Kubernetes must not delete, each with the
+// reason. The list finds PersistentVolumes of any name, but may be slightly outdated. So the driver
+// reads the state of each PersistentVolume again.
 func (n *Node) Keeps(ctx context.Context, volume pool.ID) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.asks)
 	defer cancel()
@@ -69,10 +69,10 @@ func (n *Node) Keeps(ctx context.Context, volume pool.ID) ([]string, error) {
 	return keep, err
 }
 
-// called are the PersistentVolumes whose handles have this name, on any node. A list is long, and
-// users decide how many volumes are deleted at once. So there is one list at a time, and it serves
-// all calls that have waited for it. A list that began before a call is too old for it: a person
-// may have written a PersistentVolume in between.
+// called returns the PersistentVolumes whose handles have this name, on any node. A list is long,
+// and users decide how many volumes are deleted at the same time. So only one list request runs at
+// a time, and its result serves all calls that have waited for it. A list that began before a call
+// is too old for this call: a user may have created a PersistentVolume in between.
 func (n *Node) called(ctx context.Context, volume string) ([]string, error) {
 	asked := time.Now()
 	select {
@@ -113,8 +113,9 @@ func (n *Node) read(ctx context.Context, volume pool.ID, names []string) (there 
 	return there, nil
 }
 
-// of reports whether a PersistentVolume's handle is a volume of this node. A handle with a zone is
-// unique in the world. Handles of older drivers have none, and the node's affinity tells.
+// of reports whether a PersistentVolume's handle names a given volume of this node. A handle with a
+// zone is unique. A handle of an older driver has no zone, so the PersistentVolume's node affinity
+// decides.
 func (n *Node) of(v *corev1.PersistentVolume, volume pool.ID) bool {
 	if v.Spec.CSI == nil || v.Spec.CSI.Driver != n.driver {
 		return false
@@ -123,7 +124,8 @@ func (n *Node) of(v *corev1.PersistentVolume, volume pool.ID) bool {
 	return ok && id.Name == volume.Name && !id.Elsewhere(volume.Zone) && (id.Zone != "" && id.Zone == volume.Zone || n.here(v))
 }
 
-// here reports whether a PersistentVolume is placed on this node, as the driver places its own.
+// here reports whether the node affinity of a PersistentVolume has the driver's label for this
+// node.
 func (n *Node) here(v *corev1.PersistentVolume) bool {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return false
@@ -135,7 +137,7 @@ func (n *Node) here(v *corev1.PersistentVolume) bool {
 	})
 }
 
-// tellTwice reports volumes of this node that several PersistentVolumes name, once for each set of
+// tellTwice reports volumes of this node that have several PersistentVolumes, once for each set of
 // names.
 func (n *Node) tellTwice(ctx context.Context, all []corev1.PersistentVolume, volumes []pool.Volume) {
 	in := map[string]string{}

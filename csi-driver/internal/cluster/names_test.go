@@ -28,16 +28,17 @@ import (
 
 const inZone = "0123456789abcdef"
 
-// named is a PersistentVolume of a node.
+// named returns a PersistentVolume of a node.
 func named(name, driver, node, handle string) *corev1.PersistentVolume {
 	v := placedAt(name, driver, node)
 	v.Spec.CSI.VolumeHandle = handle
 	return v
 }
 
-// A volume that has a PersistentVolume of an older chart can get another one of this chart.
+// A volume that has a PersistentVolume of an older chart can get a second PersistentVolume of this
+// chart.
 func TestNames(t *testing.T) {
-	const far = "stargate.csi.example.com" // LVM takes no name with a UID behind it
+	const far = "stargate.csi.example.com" // with a UID at its end, the name is too long for LVM
 	for _, driver := range []string{driver, far} {
 		short, long := "pvc-"+driver+"-", "pvc-"+driver+"--n1-"
 		handle := func(name string) string { return pool.NameFor(short+name) + "@" + inZone }
@@ -65,11 +66,12 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A volume may go if Kubernetes is to delete all of its PersistentVolumes, under any names.
+// The driver may delete a volume if Kubernetes deletes all of its PersistentVolumes, whatever their
+// names.
 func TestKeeps(t *testing.T) {
 	ctx := context.Background()
 	const id = "pvc-1@" + inZone
-	static := named("static", driver, "", id) // a person has placed it by another label
+	static := named("static", driver, "", id) // a user has set another label in the node affinity
 	static.Spec.NodeAffinity = nil
 	is := func(v *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 		v = v.DeepCopy()
@@ -85,7 +87,7 @@ func TestKeeps(t *testing.T) {
 	}{
 		"none":                      {nil, nil},
 		"one to delete":             {[]runtime.Object{is(own, released, deletes)}, nil},
-		"one whose deletion failed": {[]runtime.Object{is(own, failed, deletes)}, nil},
+		"one with a failed deletion": {[]runtime.Object{is(own, failed, deletes)}, nil},
 		"one that is bound":         {[]runtime.Object{is(own, bound, deletes)}, []string{"pvc-1 (Bound, Delete)"}},
 		"one that stays":            {[]runtime.Object{is(own, released, retains)}, []string{"pvc-1 (Released, Retain)"}},
 		"one that is new":           {[]runtime.Object{is(own, corev1.VolumeAvailable, deletes)}, []string{"pvc-1 (Available, Delete)"}},
@@ -104,7 +106,7 @@ func TestKeeps(t *testing.T) {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
 	}
-	// The list may be older than the state.
+	// The list may be older than the current state.
 	client := fake.NewClientset(is(own, bound, deletes))
 	n := New(client, record.NewFakeRecorder(1), driver, "n1")
 	client.PrependReactor("list", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -127,8 +129,9 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// A list has the PersistentVolumes of the whole cluster, and many volumes may go at once, with
-// their namespace: a few lists serve them all. None serves a call that comes later.
+// A list has all PersistentVolumes of the cluster, and many volumes may be deleted at the same
+// time, with their namespace. A few lists serve all these calls. No list serves a call that begins
+// after the list.
 func TestManyDeletionsListOnce(t *testing.T) {
 	var all []runtime.Object
 	for i := range 50 {
@@ -164,8 +167,8 @@ func TestManyDeletionsListOnce(t *testing.T) {
 	}
 }
 
-// An API server that does not answer keeps no call of kubelet or of a sidecar for long: the next
-// call for the same volume would wait behind it.
+// If the API server does not answer, calls of kubelet or of a sidecar end soon. Otherwise the next
+// call for the same volume would have to wait.
 func TestAskedInTime(t *testing.T) {
 	done := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -201,8 +204,8 @@ func TestAskedInTime(t *testing.T) {
 	}
 }
 
-// The search for orphans finds volumes that several PersistentVolumes name, under any names. Each
-// of these has an Event.
+// The search for orphans finds volumes that have several PersistentVolumes, whatever their names.
+// The driver writes an Event on each of these PersistentVolumes.
 func TestNamedTwice(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},

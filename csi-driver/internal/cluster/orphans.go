@@ -18,50 +18,52 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// OrphanLimit is how long a volume may be without a PersistentVolume, because a new volume has none
-// at first. The same holds for mounts and contents. It is also the interval of the search for
-// orphans, because a search lists the volumes of the whole cluster.
+// OrphanLimit is the time that a volume may be without a PersistentVolume, because a new volume has
+// none at first. The same limit applies to missing mounts and contents. It is also the interval of
+// the search for orphans. Shorter intervals would cause load, because a search lists all volumes of
+// the cluster.
 const OrphanLimit = 10 * time.Minute
 
-// orphans are volumes and snapshots that no call will delete: volumes of claims without a
-// PersistentVolume, volumes of pods that are mounted nowhere, and snapshots without a
-// VolumeSnapshotContent. Each of these searches has its own source, so that one that cannot be read
-// hides no orphan of another.
+// orphans has the searches for volumes and snapshots that no call will delete: claims' volumes
+// without a PersistentVolume, pods' volumes that are mounted nowhere, and snapshots without a
+// VolumeSnapshotContent. Each search has its own source. So if one source cannot be read, the other
+// searches still find their orphans.
 type orphans struct {
-	every    int // one look of this many includes a search
+	every    int // one of this many checks includes a search
 	searches []*search
 }
 
-// find searches. With an error it may return a part of the orphans; nil means none of them.
+// find searches for orphans. With an error, it may return some of the orphans; nil means that it
+// could not search.
 type find func(ctx context.Context, z Zone, volumes []pool.Volume) ([]orphan, error)
 
-// search is for orphans of one kind.
+// search finds orphans of one kind.
 type search struct {
-	kind  string // for the metric
-	of    string // for a message
+	kind  string // name of the kind in the metric
+	of    string // name of the kind in messages
 	find  find
 	looks bool            // whether it needs the list of volumes
-	wait  int             // looks until the next search
+	wait  int             // checks until the next search
 	vain  int             // failed searches in a row
-	blind bool            // and an Event has said so
-	told  map[string]bool // the ones of the last search, and whether they were reported
+	blind bool            // an Event has reported the failure
+	told  map[string]bool // orphans of the last search; true: reported
 	found atomic.Int64    // number of orphans; -1: unknown. Read concurrently.
 }
 
-// searchFor adds a search. looks says whether it needs the list of volumes.
+// searchFor adds a search. looks is set if the search needs the list of volumes.
 func (n *Node) searchFor(kind, of string, looks bool, by find) {
 	s := &search{kind: kind, of: of, looks: looks, find: by}
 	s.found.Store(-1)
 	n.orphans.searches = append(n.orphans.searches, s)
 }
 
-// LookForOrphans sets another limit than OrphanLimit; call it before Run.
+// LookForOrphans sets a limit other than OrphanLimit. Call it before Run.
 func (n *Node) LookForOrphans(limit time.Duration) {
 	n.orphans.every = max(1, int((limit+Period-1)/Period))
 }
 
-// Orphans are the numbers of orphans by their kind: claim, pod or snapshot. A kind is missing until
-// a search for it has covered enough time.
+// Orphans returns the number of orphans of each kind: claim, pod or snapshot. A kind is missing
+// until its search has run twice.
 func (n *Node) Orphans() map[string]int64 {
 	all := map[string]int64{}
 	for _, s := range n.orphans.searches {
@@ -72,9 +74,9 @@ func (n *Node) Orphans() map[string]int64 {
 	return all
 }
 
-// findOrphans runs each search that is due. A search that finds nothing out is repeated with the
-// next look. One that finds out a part waits as usual, because orphans are reported when they have
-// been found twice. unread is the reason why there is no list of volumes.
+// findOrphans runs each search that is due. The next check repeats a search that failed completely.
+// A search that returned some orphans waits for the usual interval, because orphans are reported
+// when they have been found twice. unread is the error of the list of volumes.
 func (n *Node) findOrphans(ctx context.Context, z Zone, volumes []pool.Volume, unread error) error {
 	var failed []error
 	for _, s := range n.orphans.searches {
@@ -90,13 +92,13 @@ func (n *Node) findOrphans(ctx context.Context, z Zone, volumes []pool.Volume, u
 		if err == nil {
 			s.vain, s.blind = 0, false
 		} else {
-			if err != unread { // the look has reported that one
+			if err != unread { // the check already reports this error
 				failed = append(failed, err)
 			}
 			if s.vain++; !s.blind && (all != nil || s.vain == patience) {
 				s.blind = true
 				n.events.Eventf(n.itself(), corev1.EventTypeWarning, "OrphansUnknown",
-					"whether Kubernetes will delete all %s cannot be found out: %v", s.of, err)
+					"the driver cannot check whether Kubernetes will delete all %s: %v", s.of, err)
 			}
 		}
 		if err == nil || all != nil {
@@ -107,8 +109,8 @@ func (n *Node) findOrphans(ctx context.Context, z Zone, volumes []pool.Volume, u
 	return errors.Join(failed...)
 }
 
-// tellOrphans reports the orphans that an earlier search has found, too. If only a part could be
-// searched, the result for the other part stays as it was.
+// tellOrphans reports the orphans that an earlier search also found. If only a part could be
+// searched, the earlier result for the other part remains.
 func (n *Node) tellOrphans(ctx context.Context, s *search, all []orphan, whole bool) {
 	before := s.told
 	s.told = map[string]bool{}
@@ -148,11 +150,12 @@ const (
 	ofNoContent = "has no VolumeSnapshotContent, so Kubernetes will not delete it: run stargatectl volume delete, or give it a VolumeSnapshotContent"
 )
 
-// recent lists the state in the API server's memory, which is recent enough.
+// recent makes a list read the state in the API server's memory, which is recent enough.
 func recent() metav1.ListOptions { return metav1.ListOptions{ResourceVersion: "0"} }
 
-// ofClaims are the volumes that were made for claims, and that no PersistentVolume names. The
-// provisioner may still save the PersistentVolume of a claim that waits.
+// ofClaims returns the volumes that were created for claims and that no PersistentVolume names. It
+// leaves out volumes of claims that still wait, because the provisioner may still save their
+// PersistentVolumes.
 func (n *Node) ofClaims(ctx context.Context, _ Zone, volumes []pool.Volume) ([]orphan, error) {
 	list, err := n.client.CoreV1().PersistentVolumes().List(ctx, recent())
 	if err != nil {
@@ -177,7 +180,7 @@ func (n *Node) ofClaims(ctx context.Context, _ Zone, volumes []pool.Volume) ([]o
 	return all, nil
 }
 
-// ofPods are the volumes that were made for pods, and that are mounted nowhere.
+// ofPods returns the volumes that were created for pods and that are mounted nowhere.
 func (n *Node) ofPods(_ context.Context, _ Zone, volumes []pool.Volume) ([]orphan, error) {
 	shown, err := n.shown(volumes)
 	if err != nil {
@@ -192,8 +195,8 @@ func (n *Node) ofPods(_ context.Context, _ Zone, volumes []pool.Volume) ([]orpha
 	return all, nil
 }
 
-// ofSnapshots are the snapshots that no content names. If the folder or the zone cannot be read,
-// the orphans of the other are returned with the error.
+// ofSnapshots returns the snapshots that no content names. If the folder cannot be read, it returns
+// the orphans in the zone with the error, and the reverse.
 func (n *Node) ofSnapshots(ctx context.Context, z Zone, _ []pool.Volume) ([]orphan, error) {
 	contents, err := n.contents.List(ctx, recent())
 	if err != nil {

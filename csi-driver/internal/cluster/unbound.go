@@ -19,16 +19,19 @@ import (
 )
 
 const (
-	// Looks at a volume before its claim is reported: Kubernetes binds a claim in seconds.
+	// The number of checks of a volume before its claim is reported. Kubernetes usually binds a
+	// claim in seconds.
 	unboundLooks = 2
-	// The number of claims that are followed at once. A look at each takes two requests, and a
-	// look at all of them has 20 seconds. A node seldom makes so many volumes at a time.
+	// The largest number of claims that the driver follows. A check of each claim takes two
+	// requests, and the check of all claims has 20 seconds. A node seldom creates so many
+	// volumes at the same time.
 	mostUnbound = 200
 )
 
-// made are the volumes that were made for claims, until the claims are bound to them. An admission
-// policy, a quota or a webhook may refuse the PersistentVolume of such a volume, or the binding.
-// The provisioner and Kubernetes try again for ever, and only their logs say so.
+// made has the volumes that were created for claims, until the claims are bound to them. An
+// admission policy, a quota or a webhook may refuse the PersistentVolume of such a volume, or the
+// binding. The provisioner and Kubernetes then retry without end, and report this only in their
+// logs.
 type made struct {
 	mu  sync.Mutex
 	all map[string]*unbound // by the name of the PersistentVolume
@@ -41,7 +44,8 @@ type unbound struct {
 	told   string // the reason that was reported
 }
 
-// Made notes that a volume is made for a claim, and is to have a PersistentVolume of that name.
+// Made records that a volume was created for a claim. pv is the name of the PersistentVolume that
+// it should get.
 func (n *Node) Made(volume, pv string, claim types.NamespacedName) {
 	n.made.mu.Lock()
 	defer n.made.mu.Unlock()
@@ -54,8 +58,8 @@ func (n *Node) Made(volume, pv string, claim types.NamespacedName) {
 	n.made.all[pv] = &unbound{volume: volume, claim: claim}
 }
 
-// followAgain notes a PersistentVolume of this node that no claim is bound to yet. The driver may
-// have restarted since it made the volume, and the provisioner does not call again.
+// followAgain records a PersistentVolume of this node to which no claim is bound yet. The driver
+// may have restarted since it created the volume, and the provisioner does not repeat the call.
 func (n *Node) followAgain(v *corev1.PersistentVolume) {
 	c, phase := v.Spec.ClaimRef, v.Status.Phase
 	if c != nil && c.UID != "" && strings.HasSuffix(v.Name, string(c.UID)) && n.here(v) && (phase == corev1.VolumePending || phase == corev1.VolumeAvailable) {
@@ -63,7 +67,7 @@ func (n *Node) followAgain(v *corev1.PersistentVolume) {
 	}
 }
 
-// waiting are the volumes that were made for claims that have not got them yet.
+// waiting returns the volumes that were created for claims and are not bound to them yet.
 func (n *Node) waiting() map[string]bool {
 	n.made.mu.Lock()
 	defer n.made.mu.Unlock()
@@ -74,7 +78,7 @@ func (n *Node) waiting() map[string]bool {
 	return all
 }
 
-// Unbound is the number of claims that were reported, and still have no volume.
+// Unbound returns the number of claims that were reported and still have no volume.
 func (n *Node) Unbound() int64 {
 	n.made.mu.Lock()
 	defer n.made.mu.Unlock()
@@ -87,7 +91,7 @@ func (n *Node) Unbound() int64 {
 	return told
 }
 
-// tellUnbound reports claims that do not get the volume that was made for them.
+// tellUnbound reports claims that are not bound to the volume that was created for them.
 func (n *Node) tellUnbound(ctx context.Context) error {
 	n.made.mu.Lock()
 	all := maps.Clone(n.made.all)
@@ -96,7 +100,7 @@ func (n *Node) tellUnbound(ctx context.Context) error {
 	for pv, u := range all {
 		claim, reason, words, err := n.whyUnbound(ctx, pv, u)
 		if err != nil {
-			failed, last = failed+1, err // one error is enough: all may have the same cause
+			failed, last = failed+1, err // returns one error, because all may have the same cause
 			continue
 		}
 		n.made.mu.Lock()
@@ -125,8 +129,8 @@ const (
 	notBound = "VolumeNotBound"
 )
 
-// whyUnbound is the reason why a claim has not got its volume. It is empty if the claim has it, has
-// another one, or is gone.
+// whyUnbound returns the reason why a claim is not bound to its volume. It returns an empty text if
+// the claim is bound to this or another volume, or no longer exists.
 func (n *Node) whyUnbound(ctx context.Context, pv string, u *unbound) (c *corev1.PersistentVolumeClaim, reason, words string, err error) {
 	c, err = n.client.CoreV1().PersistentVolumeClaims(u.claim.Namespace).Get(ctx, u.claim.Name, metav1.GetOptions{})
 	switch {
@@ -148,7 +152,7 @@ func (n *Node) whyUnbound(ctx context.Context, pv string, u *unbound) (c *corev1
 	return c, notBound, fmt.Sprintf("PersistentVolume %s on node %s is made for this claim, and Kubernetes does not bind the claim to it: %s", pv, n.name, n.whyNot(c)), nil
 }
 
-// whyNot has the reasons for which the chart's own policy refuses to bind a claim.
+// whyNot returns the reason why the chart's policy refuses to bind a claim.
 func (n *Node) whyNot(c *corev1.PersistentVolumeClaim) string {
 	at, by := c.Annotations[selectedKey], c.Annotations[provisionerKey]
 	switch {

@@ -18,8 +18,8 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// A policy may refuse the PersistentVolume of a volume, or the binding of its claim. Then the claim
-// has an Event, once for each reason.
+// A policy may refuse the PersistentVolume of a volume, or the binding of its claim. The driver
+// then writes one Event on the claim for each reason.
 func TestUnbound(t *testing.T) {
 	ctx := context.Background()
 	of := func(name string, uid types.UID, volume string) *corev1.PersistentVolumeClaim {
@@ -50,7 +50,7 @@ func TestUnbound(t *testing.T) {
 	}
 	looks(1, 0)
 	looks(1, 1, "Warning VolumeNotSaved volume v is made on node n1, and its PersistentVolume pv-u1 is missing")
-	n.Made("v", "pv-u1", types.NamespacedName{Namespace: "ns", Name: "refused"}) // the provisioner calls again
+	n.Made("v", "pv-u1", types.NamespacedName{Namespace: "ns", Name: "refused"}) // the provisioner repeats its call
 	looks(3, 1)
 	if len(n.made.all) != 1 {
 		t.Errorf("%d claims are followed", len(n.made.all))
@@ -85,8 +85,8 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// A volume whose PersistentVolume is not saved yet is no orphan while its claim waits: the
-// provisioner may still save it.
+// A volume without a PersistentVolume is no orphan while its claim waits: the provisioner may still
+// save the PersistentVolume.
 func TestWaitingIsNoOrphan(t *testing.T) {
 	ctx := context.Background()
 	c := boundTo("refused", "")
@@ -114,7 +114,7 @@ func TestWaitingIsNoOrphan(t *testing.T) {
 	looks("the claim is gone", 1)
 }
 
-// A driver that starts again follows the claims that are not bound to their PersistentVolumes.
+// A restarted driver follows the claims that are not bound to their PersistentVolumes.
 func TestUnboundAfterAStart(t *testing.T) {
 	ctx := context.Background()
 	c := boundTo("refused", "")
@@ -147,7 +147,7 @@ func TestUnboundAfterAStart(t *testing.T) {
 	}
 }
 
-// The number of claims that are followed is bounded.
+// The driver follows only a limited number of claims.
 func TestManyUnbound(t *testing.T) {
 	n := New(fake.NewClientset(), record.NewFakeRecorder(1), driver, "n1")
 	for i := range 2 * mostUnbound {

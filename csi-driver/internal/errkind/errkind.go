@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package errkind has the kinds of failure that a caller can tell apart. The failing function sets
-// the kind. Package grpcstatus alone converts kinds to gRPC codes.
+// Package errkind defines the kinds of failure that a caller can distinguish. The failing function
+// sets the kind. Only package grpcstatus converts kinds to gRPC codes.
 package errkind
 
 import (
@@ -13,34 +13,34 @@ import (
 type Kind int
 
 const (
-	// Internal is an unforeseen failure. It may be temporary; callers regard it as final for
-	// this call.
+	// Internal means an unforeseen failure. It may be temporary, but callers treat it as final
+	// for this call.
 	Internal Kind = iota
-	// Invalid is a request that is never valid.
+	// Invalid means that the request can never be valid.
 	Invalid
-	// NotFound is about a volume, or a path, that does not exist.
+	// NotFound means that a volume or a path does not exist.
 	NotFound
-	// Exists is a different volume, or mount, of that name.
+	// Exists means that a different volume or mount of that name exists.
 	Exists
-	// NoSpace is a request for which the zone has no room now.
+	// NoSpace means that the zone has no room for the request now.
 	NoSpace
-	// OutOfRange is an impossible size.
+	// OutOfRange means that the size is impossible.
 	OutOfRange
-	// InUse is a use that has to end before the request can be met.
+	// InUse means that the object is in use, and this use must end first.
 	InUse
-	// Busy is another call for the same volume that has not ended.
+	// Busy means that another call for the same volume has not ended.
 	Busy
-	// NoZone is a node without a zone: the caller has to look for room elsewhere.
+	// NoZone means that the node has no zone. The caller must try another node.
 	NoZone
-	// NoAnswer is a zone whose existence and content are unknown at present.
+	// NoAnswer means that the existence and content of the zone are unknown at present.
 	NoAnswer
-	// Unsupported is a call that this driver does not have.
+	// Unsupported means that this driver does not have the call.
 	Unsupported
-	// Kinds is the number of kinds, and comes last.
+	// Kinds is the number of kinds. It must be the last constant.
 	Kinds
 )
 
-// Error is a failure of a known kind with one sentence for the user.
+// Error is a failure of a known kind, with a message for the user.
 type Error struct {
 	Kind Kind
 	Text string
@@ -59,17 +59,18 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes a failure of that kind.
+// New returns an Error of the given kind.
 func New(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// Wrap sets the kind of err, and puts a text before it.
+// Wrap returns an Error of the given kind with err as its cause. It puts a text before the message
+// of err.
 func Wrap(kind Kind, err error, format string, args ...any) error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...), Err: err}
 }
 
-// KindOf is the outermost kind in err's chain.
+// KindOf returns the outermost kind in err's chain.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -78,5 +79,5 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// Is reports whether err is of that kind.
+// Is reports whether err is of the given kind.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }

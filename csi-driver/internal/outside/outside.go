@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outside is a zone whose snapshots may also be in a folder of the node: on a disk, or on a
-// file system that an operator has mounted. There they take only the space that the volume uses.
+// Package outside extends a zone by a folder of the node for snapshots: on a disk, or on a file
+// system that an operator has mounted. A snapshot in the folder takes only the space that the
+// volume uses.
 package outside
 
 import (
@@ -22,7 +23,7 @@ import (
 
 const lockName = ".stargate-snapshots"
 
-// Folder is a folder that only this process changes.
+// Folder is a folder of snapshots that only this process changes.
 type Folder struct {
 	folder folder.Folder
 	lock   *os.File
@@ -31,12 +32,13 @@ type Folder struct {
 
 func nothingMore(string) bool { return false }
 
-// Open waits until no other process has the folder, and removes half-finished files.
+// Open opens the folder. It waits until no other process has the folder open, and removes
+// incomplete files.
 func Open(ctx context.Context, dir, node string) (*Folder, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("folder of snapshots: %q is not an absolute path", dir)
 	}
-	// The driver can be ended while the folder does not answer.
+	// Open returns when ctx ends, even while the folder's server does not answer.
 	return during(ctx, make(chan struct{}, 1), readLimit, func() (*Folder, error) {
 		f, lock, err := folder.Open(ctx, folder.Place{Dir: dir, Lock: lockName, Node: node, Left: nothingMore})
 		if err != nil {
@@ -46,13 +48,13 @@ func Open(ctx context.Context, dir, node string) (*Folder, error) {
 	})
 }
 
-// Tools keep the folder locked until the last of them has ended.
+// Tools returns a copy of t whose programs keep the folder locked until the last program has ended.
 func (f *Folder) Tools(t *stargatectl.Tools) *stargatectl.Tools { return t.Holding(f.lock) }
 
-// Close releases the folder for another process.
+// Close unlocks the folder for another process.
 func (f *Folder) Close() error { return f.lock.Close() }
 
-// Beside is a zone whose snapshots may go there.
+// Beside returns the zone, extended by this folder for snapshots.
 func (f *Folder) Beside(z pool.Zone) *Zone {
 	return &Zone{
 		Zone: z, folder: f.folder, id: f.id, ending: ending,
@@ -60,20 +62,20 @@ func (f *Folder) Beside(z pool.Zone) *Zone {
 	}
 }
 
-// Zone is another zone with a folder. It passes on all other methods, so it holds the whole
-// interface.
+// Zone is a zone with a folder for snapshots. It embeds pool.Zone for all methods that do not
+// concern snapshots.
 type Zone struct {
 	pool.Zone
 	folder files
 	id     string
 	ending time.Duration
 
-	// One element for each reading, and for each change, that has not ended.
+	// Each channel has one element for each read or change that has not ended.
 	reading, changing chan struct{}
 }
 
-// files are the operations of a folder. It may be on a server that does not answer: then the
-// operation never ends, and nothing can end it.
+// files has the operations of a folder. The folder may be on a server that does not answer. An
+// operation then never ends, and cannot be cancelled.
 type files interface {
 	Snapshots() ([]pool.Snapshot, error)
 	Take(ctx context.Context, z folder.Source, name string, source pool.Volume) (pool.Snapshot, error)
@@ -83,7 +85,8 @@ type files interface {
 
 var _ pool.Zone = (*Zone)(nil)
 
-// Place is the folder for ids that name it, and the zone for all others.
+// Place returns the folder's identity for ids that name the folder, and the zone's identity for all
+// other ids.
 func (z *Zone) Place(ctx context.Context, of pool.ID) (string, error) {
 	if of.Zone == z.id {
 		return z.id, nil
@@ -91,14 +94,14 @@ func (z *Zone) Place(ctx context.Context, of pool.ID) (string, error) {
 	return z.Zone.Place(ctx, of)
 }
 
-// here is a snapshot in the folder.
+// here marks a snapshot as one in the folder.
 func (z *Zone) here(s pool.Snapshot, err error) (pool.Snapshot, error) {
 	s.Outside, s.Zone = err == nil, z.id
 	return s, err
 }
 
-// Snapshots returns the snapshots of the zone and of the folder. If the zone or the folder cannot
-// be read, it returns the snapshots of the other with the error.
+// Snapshots returns the snapshots of the zone and of the folder. If the folder cannot be read, it
+// returns the snapshots of the zone with the error, and the reverse.
 func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	all, err := z.Zone.Snapshots(ctx)
 	here, herr := z.inFolder(ctx)
@@ -109,7 +112,7 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 		s, _ = z.here(s, nil)
 		all = append(all, s)
 	}
-	// Pages of a list continue behind a name, so the whole list is sorted.
+	// The next page of a list begins after a name, so the complete list must be sorted.
 	slices.SortFunc(all, func(a, b pool.Snapshot) int { return strings.Compare(a.Name, b.Name) })
 	if herr != nil { // callers look at the first kind of failure, and a missing zone (NoZone) is not one
 		err = errors.Join(herr, err)
@@ -118,16 +121,19 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 }
 
 const (
-	// How long a reading or a deletion may take. A longer deletion goes on without its call.
+	// The time limit of a read or a deletion. A longer deletion continues after its call has
+	// returned.
 	readLimit = 10 * time.Second
-	// How long a copy may take to clean up when its call has ended: longer than its tool.
+	// The time that a copy may take to clean up after its call has ended. It is longer than the
+	// time for the copy's tool.
 	ending = 90 * time.Second
-	// Changes at a time, so that those that never end leave programs and threads for the zone.
+	// The number of concurrent changes. If they never end, the zone still has programs and
+	// threads.
 	changesAtOnce = 4
 )
 
-// during does work that may never end, in one of a number of places. It waits for the work until
-// ctx is done, and for a while afterwards.
+// during runs work that may never end. The capacity of places limits the concurrent runs. during
+// waits for the work until ctx is done, and for the given time afterwards.
 func during[T any](ctx context.Context, places chan struct{}, afterwards time.Duration, work func() (T, error)) (T, error) {
 	var is, none T
 	var err error
@@ -159,14 +165,14 @@ func noAnswer(ctx context.Context) error {
 	return errkind.Wrap(errkind.NoAnswer, ctx.Err(), "folder of snapshots: its server does not answer")
 }
 
-// inFolder reads the folder. There is one reading at a time.
+// inFolder reads the snapshots in the folder. Only one read runs at a time.
 func (z *Zone) inFolder(ctx context.Context) ([]pool.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	return during(ctx, z.reading, 0, z.folder.Snapshots)
 }
 
-// named is the snapshot of that name in the folder.
+// named returns the snapshot with a name in the folder.
 func (z *Zone) named(ctx context.Context, name string) (pool.Snapshot, error) {
 	all, err := z.inFolder(ctx)
 	if err != nil {
@@ -180,7 +186,7 @@ func (z *Zone) named(ctx context.Context, name string) (pool.Snapshot, error) {
 	return pool.Snapshot{}, errkind.New(errkind.NotFound, "there is no snapshot %q", name)
 }
 
-// change removes files of the folder, if it answers.
+// change runs work that removes files of the folder, if the folder's server answers.
 func (z *Zone) change(ctx context.Context, work func() error) error {
 	if _, err := z.inFolder(ctx); errkind.Is(err, errkind.NoAnswer) {
 		return err
@@ -191,7 +197,7 @@ func (z *Zone) change(ctx context.Context, work func() error) error {
 	return err
 }
 
-// Sweep sweeps both.
+// Sweep removes leftovers in the folder and in the zone.
 func (z *Zone) Sweep(ctx context.Context) error {
 	err := z.change(ctx, func() error { return z.folder.Sweep(ctx, nothingMore) })
 	if err != nil && !errkind.Is(err, errkind.NoAnswer) {
@@ -200,8 +206,8 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	return errors.Join(err, z.Zone.Sweep(ctx)) // callers look at the first kind of failure, and a missing zone (NoZone) is not one
 }
 
-// Snapshot looks where the id says. For a name alone it looks in the folder first, which exists
-// even without a zone, and then in the zone.
+// Snapshot searches in the place that the id names. For an id without a place, it searches first in
+// the folder, which exists even without a zone, and then in the zone.
 func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	if of.Elsewhere(z.id) {
 		return z.Zone.Snapshot(ctx, of)
@@ -213,7 +219,8 @@ func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) 
 	return z.here(s, err)
 }
 
-// TakeSnapshot copies to the target, or to the folder if the zone has no room and either will do.
+// TakeSnapshot copies a volume to the target. If the target allows both places, it uses the folder
+// when the zone has no room.
 func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume, target pool.Target) (pool.Snapshot, error) {
 	if target != pool.InFolder {
 		s, err := z.Zone.TakeSnapshot(ctx, name, source, pool.InZone)
@@ -224,7 +231,7 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume
 	if _, err := z.inFolder(ctx); errkind.Is(err, errkind.NoAnswer) {
 		return pool.Snapshot{}, err
 	}
-	// A copy takes as long as its call may take.
+	// A copy has no separate limit. It may take as long as its call.
 	return z.here(during(ctx, z.changing, z.ending, func() (pool.Snapshot, error) { return z.folder.Take(ctx, z.Zone, name, source) }))
 }
 

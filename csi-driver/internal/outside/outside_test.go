@@ -18,7 +18,7 @@ import (
 
 var background = context.Background()
 
-// lost is a zone that a power cut has taken, or that has no room.
+// lost is a zone that was lost in a power failure, or a zone without room.
 type lost struct {
 	pool.Zone
 	err     error
@@ -56,7 +56,7 @@ func open(t *testing.T, z pool.Zone) (*Zone, string) {
 	return f.Beside(z), dir
 }
 
-// Snapshots in the folder are found, and can be deleted, without the zone.
+// The driver finds and deletes snapshots in the folder even if the zone is lost.
 func TestWithoutAZone(t *testing.T) {
 	l := &lost{err: errkind.New(errkind.NoZone, "gone")}
 	z, dir := open(t, l)
@@ -70,20 +70,20 @@ func TestWithoutAZone(t *testing.T) {
 		t.Error(err)
 	}
 	if l.asked > 0 {
-		t.Error("the zone was asked")
+		t.Error("the driver called the zone")
 	}
 	for what, err := range map[string]error{"delete": z.DeleteSnapshot(background, pool.ID{Name: "s-1"}), "look": func() error {
 		_, err := z.Snapshot(background, pool.ID{Name: "s-1"})
 		return err
 	}()} {
 		if !errkind.Is(err, errkind.NoZone) {
-			t.Errorf("%s: it is unknown whether the zone has it, and the error is %v", what, err)
+			t.Errorf("%s: the driver cannot know whether the zone has the snapshot, but returned %v", what, err)
 		}
 	}
 }
 
-// An id names the place of its snapshot. The driver looks only there: a snapshot of that name in
-// the zone is another one. It does not search the zone, which may be missing.
+// An id names the place of its snapshot, and the driver searches only there. It does not search the
+// zone, which may be missing, and whose snapshot of that name is a different one.
 func TestPlaceOfID(t *testing.T) {
 	l := &lost{err: errkind.New(errkind.NoZone, "gone")}
 	z, _ := open(t, l)
@@ -97,10 +97,10 @@ func TestPlaceOfID(t *testing.T) {
 	}
 	there := pool.ID{Name: "s-1", Zone: "0123456789abcdef"}
 	if _, err := z.Snapshot(background, there); !errkind.Is(err, errkind.NoZone) {
-		t.Errorf("the zone was not asked: %v", err)
+		t.Errorf("the driver did not call the zone: %v", err)
 	}
 	if err := z.DeleteSnapshot(background, there); !errkind.Is(err, errkind.NoZone) {
-		t.Errorf("the zone was not asked to delete it: %v", err)
+		t.Errorf("the driver did not delete the snapshot in the zone: %v", err)
 	}
 	asked := l.asked
 	if s, err := z.Snapshot(background, of); err != nil || s != taken {
@@ -112,12 +112,12 @@ func TestPlaceOfID(t *testing.T) {
 		}
 	}
 	if _, err := z.Snapshot(background, of); !errkind.Is(err, errkind.NotFound) || l.asked != asked {
-		t.Errorf("%v; the zone was asked %d times", err, l.asked-asked)
+		t.Errorf("%v; the driver called the zone %d times", err, l.asked-asked)
 	}
 }
 
-// If the folder is removed, or another one is mounted in its place, the driver reports that. It
-// neither finds nor deletes snapshots there.
+// If the folder is removed, or another folder is mounted in its place, the driver reports an error.
+// It neither finds nor deletes snapshots there.
 func TestAnotherFolder(t *testing.T) {
 	z, dir := open(t, &lost{})
 	taken, err := z.TakeSnapshot(background, "s-1", pool.Volume{Name: "v", Size: 1 << 20}, pool.InFolder)
@@ -138,11 +138,11 @@ func TestAnotherFolder(t *testing.T) {
 		}
 		for _, of := range []pool.ID{{Name: "s-1"}, {Name: "s-1", Zone: taken.Zone}} {
 			if err := z.DeleteSnapshot(background, of); !errkind.Is(err, errkind.NoAnswer) {
-				t.Errorf("%s is deleted from another folder: %v", of, err)
+				t.Errorf("the driver deletes %s from another folder: %v", of, err)
 			}
 		}
 		if _, err := z.TakeSnapshot(background, "s-2", pool.Volume{Name: "v"}, pool.InFolder); !errkind.Is(err, errkind.NoAnswer) {
-			t.Errorf("one goes into another folder: %v", err)
+			t.Errorf("the driver stores a snapshot in another folder: %v", err)
 		}
 		if _, err := z.folder.Snapshots(); !errkind.Is(err, errkind.NoAnswer) {
 			t.Errorf("another folder is looked at: %v", err)
@@ -172,7 +172,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// within has snapshots in the zone.
+// within is a zone that has snapshots.
 type within struct {
 	lost
 	all []pool.Snapshot
@@ -181,7 +181,7 @@ type within struct {
 
 func (w *within) Snapshots(context.Context) ([]pool.Snapshot, error) { return w.all, w.err }
 
-// Snapshots of zone and folder are one list, sorted by name: pages of it lose nothing.
+// The snapshots of zone and folder form one list, sorted by name, so that its pages are complete.
 func TestSorted(t *testing.T) {
 	z, _ := open(t, &within{all: []pool.Snapshot{{Name: "s-b"}, {Name: "s-d"}}})
 	for _, name := range []string{"s-a", "s-c", "s-e"} {
@@ -199,7 +199,7 @@ func TestSorted(t *testing.T) {
 	}
 }
 
-// A zone that cannot be read does not hide the folder, nor the folder the zone.
+// If the zone cannot be read, the snapshots of the folder are still listed, and the reverse.
 func TestOneUnread(t *testing.T) {
 	w := &within{err: errkind.New(errkind.NoAnswer, "the zone does not answer")}
 	z, dir := open(t, w)
@@ -221,7 +221,7 @@ func TestOneUnread(t *testing.T) {
 	}
 }
 
-// Concurrent copies do not take the same room: the second one gets the rest.
+// Concurrent copies do not use the same room: the second copy gets the rest.
 func TestTwoCopiesAtOnce(t *testing.T) {
 	l := &lost{}
 	z, _ := open(t, l)
@@ -236,18 +236,18 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 	l.copying = func() {
 		l.copying = nil
 		if err := take("s-2"); !errkind.Is(err, errkind.NoSpace) {
-			t.Errorf("beside the first one: %v", err)
+			t.Errorf("during the first copy: %v", err)
 		}
 	}
 	if err := take("s-1"); err != nil {
 		t.Error(err)
 	}
 	if err := take("s-2"); err != nil {
-		t.Errorf("after the first one: %v", err)
+		t.Errorf("after the first copy: %v", err)
 	}
 }
 
-// One process at a time has the folder. A relative path is refused.
+// Only one process at a time can open the folder. Open refuses a relative path.
 func TestOpen(t *testing.T) {
 	if _, err := Open(background, "snapshots", "n1"); err == nil {
 		t.Error("a relative path")
@@ -262,7 +262,7 @@ func TestOpen(t *testing.T) {
 
 func (l *lost) Sweep(context.Context) error { l.asked++; return l.err }
 
-// The sweep also removes half-made copies in the folder, and reports those that it cannot remove.
+// Sweep also removes incomplete copies in the folder, and reports the copies that it cannot remove.
 func TestSweepsTheFolder(t *testing.T) {
 	z, dir := open(t, &lost{err: errkind.New(errkind.NoZone, "gone")})
 	inTheWay := filepath.Join(dir, ".deleting-s-1", "x")
@@ -311,8 +311,8 @@ func (f *silent) Sweep(context.Context, func(string) bool) error {
 	return nil
 }
 
-// A folder on a server that does not answer keeps no call waiting for ever, and has one reader. The
-// zone is not concerned.
+// If the folder's server does not answer, every call still ends, and only one read is running.
+// Calls to the zone are not affected.
 func TestFolderWithoutAnswer(t *testing.T) {
 	z, _ := open(t, listed{})
 	f := &silent{released: make(chan struct{}), begun: map[string]int{}}
@@ -363,8 +363,8 @@ func TestFolderWithoutAnswer(t *testing.T) {
 	}
 }
 
-// A server that stops to answer in the middle of a change keeps its call only for a while. A few
-// changes at a time may be left in that state, and reads go on.
+// If a server stops answering during a change, the call still ends after a while. Only a few
+// changes can remain in that state, and reads continue.
 func TestFolderStopsToAnswer(t *testing.T) {
 	z, _ := open(t, listed{})
 	f := &silent{released: make(chan struct{}), begun: map[string]int{}}
@@ -392,14 +392,14 @@ func TestFolderStopsToAnswer(t *testing.T) {
 	close(f.released)
 }
 
-// answersReads answers reads alone.
+// answersReads is a folder whose server answers only reads.
 type answersReads struct{ *silent }
 
 func (answersReads) Snapshots() ([]pool.Snapshot, error) {
 	return []pool.Snapshot{{Name: "s-2"}}, nil
 }
 
-// listed is a zone with a snapshot.
+// listed is a zone that lists one snapshot.
 type listed struct{ pool.Zone }
 
 func (listed) Sweep(context.Context) error { return nil }

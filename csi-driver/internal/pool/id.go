@@ -5,19 +5,20 @@ package pool
 import "strings"
 
 const (
-	behind      = "@" // occurs in no name
+	behind      = "@" // no name contains it
 	identityLen = 16
 )
 
-// ID is the name of a volume or snapshot in Kubernetes: its own name, and its zone, or its folder
-// of snapshots. IDs of earlier drivers are names alone.
+// ID identifies a volume or snapshot in Kubernetes. It contains the object's name, and its zone or
+// its folder of snapshots. IDs of earlier drivers contain only the name.
 type ID struct{ Name, Zone string }
 
-// Folder takes the place of a kind in identities of folders of snapshots.
+// Folder replaces the kind of a zone in identities of folders of snapshots.
 const Folder Kind = "folder"
 
-// Identity distinguishes a zone, or a folder, from all others, also from an earlier one of the same
-// name and node. It is made of unique values; "" if there are none.
+// Identity returns the identity of a zone or folder. It differs from that of all other zones and
+// folders, also of an earlier one with the same name and node. It is computed from unique values;
+// without them it is "".
 func Identity(kind Kind, own string) string {
 	if own == "" {
 		return ""
@@ -25,8 +26,7 @@ func Identity(kind Kind, own string) string {
 	return digest(string(kind) + ":" + own)[:identityLen]
 }
 
-// ParseID parses an id. ok is false for a text that cannot be the id of a volume or snapshot in a
-// zone.
+// ParseID parses an id. ok is false if the text cannot be the id of a volume or snapshot in a zone.
 func ParseID(s string) (id ID, ok bool) {
 	name, in, two := strings.Cut(s, behind)
 	if !ValidName(name) || two && (len(in) != identityLen || strings.Trim(in, "0123456789abcdef") != "") {
@@ -35,7 +35,7 @@ func ParseID(s string) (id ID, ok bool) {
 	return ID{name, in}, true
 }
 
-// NameOf is the name in an id. A text that is no id is returned unchanged.
+// NameOf returns the name in an id. It returns a text that is no id unchanged.
 func NameOf(s string) string {
 	if id, ok := ParseID(s); ok {
 		return id.Name
@@ -50,11 +50,11 @@ func (id ID) String() string {
 	return id.Name + behind + id.Zone
 }
 
-// Elsewhere reports whether the object is known to be in another zone than the given one.
+// Elsewhere reports whether the object is certainly in another zone than the given zone.
 func (id ID) Elsewhere(zone string) bool { return id.Zone != "" && zone != "" && id.Zone != zone }
 
-// ID is the volume's.
+// ID returns the volume's id.
 func (v Volume) ID() string { return ID{v.Name, v.Zone}.String() }
 
-// ID is the snapshot's.
+// ID returns the snapshot's id.
 func (s Snapshot) ID() string { return ID{s.Name, s.Zone}.String() }

@@ -4,8 +4,8 @@ package pool
 
 import "testing"
 
-// An id is a name, or a name with the identity of a zone. Kubelet's ids of inline volumes, and
-// other texts, are none.
+// An id is a name, or a name with the identity of a zone. ParseID refuses kubelet's ids of inline
+// volumes, and other texts.
 func TestIDs(t *testing.T) {
 	one, two := Identity(DAX, "one"), Identity(File, "one")
 	if one == two || one == "" || Identity(DAX, "") != "" {

@@ -11,13 +11,13 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Look examines the file systems in the volumes of a zone of any kind, with the tools.
+// Look runs the tools to examine the file systems in volumes. It works for a zone of any kind.
 type Look struct{ Tools *stargatectl.Tools }
 
-// Glance is a volume and its content, from one look at all volumes.
+// Glance is a volume with its content. One program examines all volumes.
 type Glance struct {
 	Volume
-	Seen  bool // false: the other fields are unknown, and the caller asks for each
+	Seen  bool // false: the other fields are unknown, and the caller must read each of them
 	Info  stargatectl.Info
 	Space stargatectl.Space
 	Taken int
@@ -26,8 +26,8 @@ type Glance struct {
 // Readable reports whether the file system of the volume can be examined.
 func (v Volume) Readable() bool { return v.State == Ready || v.State == InUse }
 
-// Glanced examines volumes, all at once. If it fails, the caller examines each volume and finds the
-// cause.
+// Glanced examines all volumes with one program. If it fails, the caller examines each volume and
+// finds the cause.
 func (l Look) Glanced(ctx context.Context, volumes []Volume) ([]Glance, error) {
 	var paths []string
 	for _, v := range volumes {
@@ -55,34 +55,34 @@ func (l Look) Info(ctx context.Context, v Volume) (stargatectl.Info, error) {
 	return info, looked(err, v)
 }
 
-// Space is the use of the file system.
+// Space returns the use of the file system.
 func (l Look) Space(ctx context.Context, v Volume) (stargatectl.Space, error) {
 	space, err := l.Tools.Space(ctx, v.Path)
 	return space, looked(err, v)
 }
 
-// Systems are those that have the volume mounted.
+// Systems returns the systems that have the volume mounted.
 func (l Look) Systems(ctx context.Context, v Volume) ([]stargatectl.System, error) {
 	systems, err := l.Tools.Systems(ctx, v.Path)
 	return systems, looked(err, v)
 }
 
-// Taken is the number of systems in the mount table.
+// Taken returns the number of systems in the mount table.
 func (l Look) Taken(ctx context.Context, v Volume) (int, error) {
 	slots, err := l.Tools.Slots(ctx, v.Path)
 	return len(slots), looked(err, v)
 }
 
-// Ended fences and names the systems that an ended VM has left on the volume. A system whose
-// heartbeat still moves belongs to another VM. A slot that was taken during the look counts as
-// well.
+// Ended fences the systems that an ended VM has left on the volume, and returns their names. A
+// system whose heartbeat still moves belongs to another VM, like a slot that a system took during
+// the check.
 func (l Look) Ended(ctx context.Context, v Volume, machine string) ([]string, error) {
 	slots, err := l.Tools.Slots(ctx, v.Path)
 	if err != nil {
 		return nil, looked(err, v)
 	}
-	// Dead systems stay in the table until a system mounts the volume. A look at heartbeats
-	// takes seconds, so it is made only if there are others.
+	// Dead systems remain in the table until a system mounts the volume. A check of heartbeats
+	// takes seconds, so Ended makes it only if there are other systems.
 	slots = slices.DeleteFunc(slots, func(s stargatectl.Slot) bool { return s.Dead() || !machineid.Same(s.Machine, machine) })
 	if len(slots) == 0 {
 		return nil, nil

@@ -14,8 +14,9 @@ import (
 
 const machine = "0b5e55ed-0000-4000-8000-00000000beef"
 
-// lookWith makes a Look whose stargatectl knows one system of a VM. The system has one incarnation
-// in the list of slots, and another in the list of systems. fenced returns the fenced systems.
+// lookWith returns a Look whose stargatectl reports one system of a VM. The system has one
+// incarnation in the list of slots, and another in the list of systems. fenced returns the fenced
+// systems.
 func lookWith(t *testing.T, inSlots, inTable, inSystems, state string) (l Look, fenced func() string, looks func() int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,9 +45,9 @@ esac
 	return Look{programs}, func() string { return lines(said) }, func() int { return strings.Count(lines(looked), "x") }
 }
 
-// Ended fences a system if its VM has ended and its heartbeat has stopped, in any spelling of the
-// VM's UUID. It spares a live system, and one that has joined during the look. It does not examine
-// the heartbeats of systems that are dead already.
+// Ended fences a system if its VM has ended and its heartbeat has stopped, whatever the spelling of
+// the VM's UUID. It does not fence a live system, or a system that has joined during the check. It
+// does not check the heartbeats of systems that are already dead.
 func TestEnded(t *testing.T) {
 	plain := strings.ReplaceAll(machine, "-", "")
 	for _, c := range []struct {

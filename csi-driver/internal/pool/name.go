@@ -11,18 +11,19 @@ import (
 
 const nameMax = 63
 
-// Prefixes of names that the driver makes of other names. No other volume has a name with one.
+// Prefixes of names that the driver derives from other names. No other volume has a name with such
+// a prefix.
 const (
 	hashed    = "x-"
 	ephemeral = "e-"
 	snapshot  = "s-"
 )
 
-// provisioned begins the names that external-provisioner makes.
+// provisioned is the prefix of the names that external-provisioner creates.
 const provisioned = "pvc-"
 
-// ValidName is stargatectl's rule: 1 to 63 letters, digits, dots and dashes, the first a letter or
-// digit, and none of LVM's own.
+// ValidName reports whether stargatectl accepts a name. A name has 1 to 63 letters, digits, dots
+// and dashes, begins with a letter or digit, and is not reserved by LVM.
 func ValidName(name string) bool {
 	if name == "" || len(name) > nameMax || strings.HasPrefix(name, "snapshot") || strings.HasPrefix(name, "pvmove") {
 		return false
@@ -36,8 +37,8 @@ func ValidName(name string) bool {
 	return true
 }
 
-// NameFor is the name in the zone for a name in Kubernetes. It is the same name if LVM takes it, so
-// that lvs and kubectl show the same.
+// NameFor returns the name in the zone for a name in Kubernetes. It is the same name if LVM accepts
+// it, so that lvs and kubectl show the same name.
 func NameFor(name string) string {
 	made := strings.HasPrefix(name, hashed) || strings.HasPrefix(name, ephemeral) || strings.HasPrefix(name, snapshot)
 	if ValidName(name) && !made {
@@ -47,9 +48,10 @@ func NameFor(name string) string {
 }
 
 // WithoutNode returns the name in the zone of a volume whose PersistentVolume has a node in its
-// name. The chart lets external-provisioner name it `pvc-DRIVER--NODE-UID`, so that a policy can
-// tell which node has made it. All volumes of a zone are of one node, and LVM's names are short:
-// the zone has `pvc-DRIVER-UID`. Other names stay.
+// name. The chart makes external-provisioner use names like `pvc-DRIVER--NODE-UID`, so that a
+// policy can check which node has created a PersistentVolume. All volumes of a zone are on one
+// node, and LVM limits the length of names. So the name in the zone is `pvc-DRIVER-UID`. Other
+// names do not change.
 func WithoutNode(name, driver, node string) string {
 	long, short := prefixes(driver, node)
 	if uid, made := strings.CutPrefix(name, long); made {
@@ -58,7 +60,7 @@ func WithoutNode(name, driver, node string) string {
 	return name
 }
 
-// WithNode is the opposite of WithoutNode.
+// WithNode reverses WithoutNode.
 func WithNode(name, driver, node string) string {
 	long, short := prefixes(driver, node)
 	if uid, made := strings.CutPrefix(name, short); made {
@@ -78,17 +80,17 @@ func OfClaim(name string) bool {
 	return strings.HasPrefix(name, provisioned) || strings.HasPrefix(name, hashed)
 }
 
-// EphemeralName is the name of an inline volume.
+// EphemeralName returns the name of an inline volume.
 func EphemeralName(id string) string { return ephemeral + digest(id) }
 
-// Nobodys is a name that no volume has, because no inline volume has an empty id.
+// Nobodys returns a name that no volume has: the name of an inline volume with an empty id.
 func Nobodys() string { return EphemeralName("") }
 
 // IsEphemeral reports whether a name belongs to an inline volume.
 func IsEphemeral(name string) bool { return strings.HasPrefix(name, ephemeral) }
 
-// SnapshotName is the name in the zone for a snapshot's name in Kubernetes. In a zone of reserved
-// memory, no volume and snapshot can have the same name.
+// SnapshotName returns the name in the zone for a snapshot's name in Kubernetes. In a zone of
+// reserved memory, a volume and a snapshot cannot have the same name.
 func SnapshotName(name string) string { return snapshot + digest(name) }
 
 // IsSnapshot reports whether a name belongs to a snapshot.

@@ -7,22 +7,22 @@ import "sort"
 // Span is a range of addresses.
 type Span struct{ Base, Size int64 }
 
-// Space is a range of addresses of which some are taken. A zone of files has one, because a VM with
-// several volumes needs each at an address of its own. Package dax leaves this to LVM and
-// stargatectl.
+// Space is a range of addresses, some of which are taken. A zone of files uses a Space, because a
+// VM with several volumes needs them at different addresses. In package dax, LVM and stargatectl do
+// this work.
 type Space struct {
 	Span
 	taken []Span
 }
 
-// NewSpace sorts the taken spans. Parts outside of the range have no effect.
+// NewSpace returns a Space with the given spans taken. Parts outside of the range have no effect.
 func NewSpace(all Span, taken []Span) Space {
 	taken = append([]Span{}, taken...)
 	sort.Slice(taken, func(i, j int) bool { return taken[i].Base < taken[j].Base })
 	return Space{all, taken}
 }
 
-// Gaps are the free spans, sorted by address.
+// Gaps returns the free spans, sorted by address.
 func (s Space) Gaps() []Span {
 	var gaps []Span
 	at, end := s.Base, s.Base+s.Size
@@ -38,7 +38,7 @@ func (s Space) Gaps() []Span {
 	return gaps
 }
 
-// Fit takes the smallest gap that is large enough, so that large gaps stay.
+// Fit returns a place in the smallest gap that is large enough, so that large gaps remain.
 func (s Space) Fit(size, align int64) (base int64, ok bool) {
 	best := int64(-1)
 	for _, g := range s.Gaps() {
@@ -50,7 +50,7 @@ func (s Space) Fit(size, align int64) (base int64, ok bool) {
 	return base, ok
 }
 
-// Largest is the largest size that Fit finds a place for.
+// Largest returns the largest size for which Fit finds a place.
 func (s Space) Largest(align int64) int64 {
 	largest := int64(0)
 	for _, g := range s.Gaps() {
@@ -60,7 +60,7 @@ func (s Space) Largest(align int64) int64 {
 	return largest
 }
 
-// Free is the sum of the gaps.
+// Free returns the sum of the gaps' sizes.
 func (s Space) Free() int64 {
 	free := int64(0)
 	for _, g := range s.Gaps() {
@@ -69,7 +69,7 @@ func (s Space) Free() int64 {
 	return free
 }
 
-// Behind is the free size behind the end of a taken span.
+// Behind returns the free size that follows the end of a taken span.
 func (s Space) Behind(end int64) int64 {
 	for _, g := range s.Gaps() {
 		if g.Base == end {
@@ -79,17 +79,17 @@ func (s Space) Behind(end int64) int64 {
 	return 0
 }
 
-// inside is the aligned part of a gap, in whole extents.
+// inside returns the aligned part of a gap, in complete extents.
 func inside(g Span, align int64) (room, at int64) {
 	at = RoundUp(g.Base, align)
 	room = max(g.Base+g.Size-at, 0)
 	return room - room%Extent, at
 }
 
-// RoundUp is the next multiple of unit.
+// RoundUp returns n, rounded up to a multiple of unit.
 func RoundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// Alignment is the alignment of an address, at most 1 GiB.
+// Alignment returns the alignment of an address, at most 1 GiB.
 func Alignment(base int64) int64 {
 	if base == 0 {
 		return Gigabyte

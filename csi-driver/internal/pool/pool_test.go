@@ -23,7 +23,7 @@ func TestPlaces(t *testing.T) {
 			base = -1
 		}
 		if base != c.base {
-			t.Errorf("%d MiB go to %d MiB, should go to %d MiB", c.size/m, base/m, c.base/m)
+			t.Errorf("Fit places %d MiB at %d MiB, and should place them at %d MiB", c.size/m, base/m, c.base/m)
 		}
 	}
 	if s.Largest(Extent) != 40*m || s.Free() != 70*m || s.Behind(130*m) != 20*m || s.Behind(110*m) != 0 || s.Behind(200*m) != 0 {
@@ -31,7 +31,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// For any sequence of creations and deletions, places do not overlap, and the largest one exists.
+// For any sequence of creations and deletions, places do not overlap. Fit finds a place for the
+// size that Largest returns.
 func TestPlacesAtRandom(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	all := Span{4 << 30, 4 << 30}
@@ -42,7 +43,7 @@ func TestPlacesAtRandom(t *testing.T) {
 		size := Extent * (8 + random.Int63n(300))
 		base, ok := s.Fit(size, align)
 		if ok != (s.Largest(align) >= size) {
-			t.Fatalf("%d bytes: fit says %v, the largest has %d", size, ok, s.Largest(align))
+			t.Fatalf("%d bytes: Fit returns %v, but Largest returns %d", size, ok, s.Largest(align))
 		}
 		if ok {
 			if base%align != 0 || base < all.Base || base+size > all.Base+all.Size {
@@ -70,7 +71,8 @@ func TestAlignment(t *testing.T) {
 	}
 }
 
-// Any name of a claim leads to a valid name for stargatectl, and different names to different ones.
+// NameFor returns a name that stargatectl accepts, for any name of a claim. Different claims get
+// different names.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"pvc-1", "", "x-1", "e-1", "snapshot", "-a", "a/b", strings.Repeat("a", 64), "\xff"} {
 		f.Add(s, "pvc-2")
@@ -86,8 +88,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// A volume has no node in its name in the zone, and both names lead to each other. A name of
-// another driver or node, or of an older chart, stays.
+// A volume's name in the zone does not contain the node. Each of the two names can be computed from
+// the other. Names of another driver, another node or an older chart do not change.
 func TestNamesWithNode(t *testing.T) {
 	const uid = "0b5e55ed-0000-4000-8000-00000000beef"
 	for _, c := range []struct{ driver, node, cluster, zone string }{
@@ -117,8 +119,9 @@ func TestNamesWithNode(t *testing.T) {
 	}
 }
 
-// A silent or recovering system causes Busy, and a live one is named. Dead systems do not keep a
-// volume. No claim and no pod can have the name Nobodys.
+// A silent or recovering system causes Busy. A live system causes an error that names it. Dead
+// systems do not prevent a volume's deletion. No volume of a claim or of a pod can have the name
+// Nobodys.
 func TestNameOfNoVolume(t *testing.T) {
 	name := Nobodys()
 	if !ValidName(name) || NameFor(name) == name || OfClaim(name) || IsSnapshot(name) {
@@ -144,7 +147,8 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// A member writes a system's name. The name cannot break a line of the log, or control a terminal.
+// Members can write any name of a system. In an error, this name cannot break a line of the log, or
+// control a terminal.
 func TestNamesOfSystems(t *testing.T) {
 	for _, state := range []string{"alive", "silent"} {
 		err := Unused("v", []stargatectl.System{{Name: "g\x1b[31m\n\"E0000 all is well", State: state}})
@@ -154,7 +158,7 @@ func TestNamesOfSystems(t *testing.T) {
 	}
 }
 
-// On a node without a zone no deletion succeeds, because the node may have had a zone.
+// On a node without a zone, no deletion succeeds, because the node may have had a zone before.
 func TestNothingIsDeleted(t *testing.T) {
 	ctx := context.Background()
 	for what, err := range map[string]error{"volume": Nothing{}.Delete(ctx, "v"), "snapshot": Nothing{}.DeleteSnapshot(ctx, ID{Name: "s-1"})} {

@@ -20,12 +20,12 @@ var kinds = map[stargatectl.Reason]errkind.Kind{
 	stargatectl.Unusable:    errkind.InUse,
 }
 
-// KindOf is the kind of a tool's failure.
+// KindOf returns the kind of a tool's failure.
 func KindOf(err error) errkind.Kind { return kinds[stargatectl.ReasonOf(err)] }
 
-// Unseen wraps the failure of a look at a whole zone. Only this word of the tool means that there
-// is no zone. After any other failure the state of the zone is unknown, and earlier knowledge stays
-// valid.
+// Unseen wraps the tool's error when the zone could not be read. Only the reason NoZone means that
+// there is no zone. After any other failure, the state of the zone is unknown, and callers keep its
+// last known state.
 func Unseen(err error, zone string) error {
 	kind := errkind.NoAnswer
 	if stargatectl.ReasonOf(err) == stargatectl.NoZone {
@@ -35,8 +35,8 @@ func Unseen(err error, zone string) error {
 }
 
 // Unused returns an error that names a system which uses the volume, or may use it. A state between
-// live and dead lasts a moment, so it counts as use. A system that is dead or suspected does not
-// keep the volume.
+// live and dead lasts only a moment, so it counts as use. A system that is dead or suspected does
+// not prevent the deletion of the volume.
 func Unused(volume string, systems []stargatectl.System) error {
 	for _, s := range systems {
 		if s.Lives() {

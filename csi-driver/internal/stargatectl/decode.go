@@ -11,9 +11,9 @@ import (
 	"strconv"
 )
 
-// decode reads a program's output. The programs' numbers are unsigned 64-bit ones, and some come
-// from a volume, whose members can store any value. The driver's numbers are signed: a larger value
-// becomes their maximum, so that one volume's counter does not prevent reading the rest.
+// decode reads a program's output. The output has unsigned 64-bit numbers, and some come from a
+// volume, whose members can store any value. The driver's numbers are signed. decode replaces a
+// larger value by their maximum, so that one volume's counter does not prevent reading the rest.
 func decode(out []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(out))
 	d.UseNumber()

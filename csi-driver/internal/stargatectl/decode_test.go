@@ -13,7 +13,7 @@ import (
 )
 
 // A volume's members can store any number in its counters. A number that is too large becomes the
-// largest one, and everything else is read.
+// largest number of the driver, and decode still reads the rest.
 func TestNumbersOfAVolume(t *testing.T) {
 	for _, into := range []any{&Info{}, &Space{}, &System{}, &Slot{}} {
 		kind := reflect.TypeOf(into).Elem()
@@ -42,8 +42,8 @@ func TestNumbersOfAVolume(t *testing.T) {
 	}
 }
 
-// A look at one volume that does not end is killed, even if the program ignores signals. A change
-// is not.
+// The driver kills a program that reads one volume and does not end, even if the program ignores
+// signals. It does not kill a program that makes a change.
 func TestLooksEnd(t *testing.T) {
 	tools := programs(t, "trap '' TERM; exec sleep 2").Within(200 * time.Millisecond)
 	ctx := context.Background()

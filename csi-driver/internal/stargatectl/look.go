@@ -11,10 +11,10 @@ import (
 	"strconv"
 )
 
-// Address is a physical address, in JSON a string: "0x400000000".
+// Address is a physical address. In JSON it is a string like "0x400000000".
 type Address uint64
 
-// UnmarshalJSON reads an address.
+// UnmarshalJSON parses an address.
 func (a *Address) UnmarshalJSON(b []byte) error {
 	s, err := strconv.Unquote(string(b))
 	if err != nil {
@@ -31,7 +31,7 @@ func (a *Address) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON writes it as the tools do.
+// MarshalJSON writes the address in the same format as the tools.
 func (a Address) MarshalJSON() ([]byte, error) { return []byte(strconv.Quote(a.String())), nil }
 
 func (a Address) String() string { return "0x" + strconv.FormatUint(uint64(a), 16) }
@@ -50,10 +50,11 @@ type Info struct {
 	Errors     int64   `json:"errors"`
 }
 
-// DataAtomic says whether each write to the volume's files is atomic, by the choice of its maker.
+// DataAtomic reports whether each write to the volume's files is atomic, which was set when the
+// volume was created.
 func (i Info) DataAtomic() bool { return i.Data == "atomic" }
 
-// Info looks at the volume in a file or device.
+// Info reads the superblock of the volume in a file or device.
 func (t *Tools) Info(ctx context.Context, path string) (Info, error) {
 	var info Info
 	err := t.json(ctx, &info, t.limit, "info", path)
@@ -70,15 +71,15 @@ type Space struct {
 	Inodes      int64 `json:"inodes"`
 }
 
-// Space looks at the volume in a file or device.
+// Space reads the use of the volume in a file or device.
 func (t *Tools) Space(ctx context.Context, path string) (Space, error) {
 	var space Space
 	err := t.json(ctx, &space, t.limit, "df", path)
 	return space, err
 }
 
-// Glance is the result of `stargatectl look` for one of many volumes; nil if it cannot be read, and
-// Info has the reason.
+// Glance is the result of `stargatectl look` for one of many volumes. It is nil if the volume
+// cannot be read; Info then returns the reason.
 type Glance struct {
 	Path  string `json:"path"`
 	Info  *Info  `json:"info"`
@@ -86,10 +87,10 @@ type Glance struct {
 	Taken int    `json:"taken"`
 }
 
-// mostPaths of one call fit into the arguments of a program.
+// mostPaths is the largest number of paths that fit into the arguments of a program.
 const mostPaths = 4096
 
-// Look examines many volumes with one program. It returns the readable volumes, by their paths.
+// Look examines many volumes with one program. It returns the readable volumes by path.
 func (t *Tools) Look(ctx context.Context, paths []string) (map[string]Glance, error) {
 	seen := map[string]Glance{}
 	for some := range slices.Chunk(paths, mostPaths) {
@@ -111,7 +112,7 @@ func (t *Tools) Look(ctx context.Context, paths []string) (map[string]Glance, er
 	return seen, nil
 }
 
-// System is a system that uses a volume, as `stargatectl systems` shows it.
+// System is a system that uses a volume, in the output of `stargatectl systems`.
 type System struct {
 	Slot        int    `json:"slot"`
 	Incarnation int64  `json:"incarnation"`
@@ -125,11 +126,12 @@ type System struct {
 	Open        int64  `json:"open"`
 }
 
-// Lives reports whether it must count as live: its heartbeat moves, or a guard that would know of
-// its end confirms it.
+// Lives reports whether the system must count as live: its heartbeat moves, or a guard that would
+// notice its end confirms that it lives.
 func (s System) Lives() bool { return s.State == "alive" || s.Guarded }
 
-// Systems watches heartbeats for one to two seconds, if there are any systems.
+// Systems returns the systems that use a volume. If there are any, it watches their heartbeats for
+// one to two seconds.
 func (t *Tools) Systems(ctx context.Context, path string) ([]System, error) {
 	var table struct {
 		Systems []System `json:"systems"`
@@ -138,7 +140,7 @@ func (t *Tools) Systems(ctx context.Context, path string) ([]System, error) {
 	return table.Systems, err
 }
 
-// Silent reports whether it counts as live, and its heartbeat has stopped.
+// Silent reports whether the system counts as live although its heartbeat has stopped.
 func (s System) Silent() bool { return s.State == "silent" || s.State == "suspected" }
 
 // Slot is a used slot of the mount table.
@@ -149,10 +151,11 @@ type Slot struct {
 	State       string `json:"state"`
 }
 
-// Dead reports whether its system has been fenced already: only recovery is left to do.
+// Dead reports whether the slot's system has already been fenced. Only its recovery is then
+// missing.
 func (s Slot) Dead() bool { return s.State == "dead" || s.State == "recovering" }
 
-// Slots are the used slots, without a look at heartbeats.
+// Slots returns the used slots. It does not check heartbeats.
 func (t *Tools) Slots(ctx context.Context, path string) ([]Slot, error) {
 	var table struct {
 		Slots []Slot `json:"slots"`
@@ -161,8 +164,8 @@ func (t *Tools) Slots(ctx context.Context, path string) ([]Slot, error) {
 	return table.Slots, err
 }
 
-// Fence fences a system, and none that came after it. The caller knows that its machine stores no
-// more.
+// Fence fences a system, but not a later system in the same slot. The caller must know that the
+// system's VM stores nothing more.
 func (t *Tools) Fence(ctx context.Context, path string, s System) error {
 	_, err := t.Run(ctx, Ctl, "systems", path, "fence", fmt.Sprintf("%d/%d", s.Slot, s.Incarnation), "--force")
 	return err

@@ -8,24 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// Programs print what they find in volumes, and members of a volume write that. So the driver keeps
-// no more of their output than this. The largest output is a look at all volumes of a node: about a
-// kilobyte for each.
+// The driver keeps no more than this of a program's output. Programs print data from volumes, and
+// members of a volume can write any data. The largest valid output describes all volumes of a node,
+// with about a kilobyte for each.
 const (
 	mostOut  = 32 << 20
 	mostSaid = 16 << 10
-	// An Event has room for a sentence of this length.
+	// The length of a sentence that fits into an Event.
 	mostSentence = 900
 )
 
-// printed is the first part of a program's output. The program may go on.
+// printed keeps the first part of a program's output. The program may continue to print.
 type printed struct {
 	most int
 	text []byte
 	cut  bool
 }
 
-// Write drops output beyond the limit.
+// Write stores output, and drops output beyond the limit.
 func (p *printed) Write(text []byte) (int, error) {
 	n := min(len(text), p.most-len(p.text))
 	p.text = append(p.text, text[:n]...)
@@ -33,15 +33,15 @@ func (p *printed) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// whole fails if a part is missing.
+// whole returns the output, or an error if a part of it was dropped.
 func (p *printed) whole() ([]byte, error) {
 	if p.cut {
-		return nil, fmt.Errorf("it has printed more than %d bytes", p.most)
+		return nil, fmt.Errorf("the program has printed more than %d bytes", p.most)
 	}
 	return p.text, nil
 }
 
-// shorten keeps the beginning of a sentence that is too long for an Event.
+// shorten cuts a sentence that is too long for an Event, and keeps its beginning.
 func shorten(s string) string {
 	s = strings.ToValidUTF8(s, "?")
 	if len(s) <= mostSentence {

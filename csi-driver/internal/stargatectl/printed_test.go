@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// A program that prints without end neither takes the driver's memory nor makes a sentence that no
-// Event can have.
+// A program that prints without end neither fills the driver's memory nor causes an error that is
+// too long for an Event.
 func TestEndlessOutput(t *testing.T) {
 	const much = 256 << 20
 	for what, script := range map[string]string{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stargatectl calls stargatectl and mkfs.stargatefs, and reads their JSON. The driver
-// touches volumes and LVM only through it: one engine (D4), one set of rules.
+// Package stargatectl runs stargatectl and mkfs.stargatefs, and reads their JSON. The driver uses
+// volumes and LVM only through these programs, so there is one engine (D4) and one set of rules.
 package stargatectl
 
 import (
@@ -26,50 +26,51 @@ const (
 	Mkfs = "mkfs.stargatefs"
 )
 
-// grace is the time for a program to end after a signal, and for the read of its last output. On a
-// busy machine this has taken more than 5 seconds.
+// grace is the time in which a program must end after a signal, including the read of its last
+// output. On a busy machine, this has taken more than 5 seconds.
 const grace = time.Minute
 
-// How many programs run at once. LVM works on one at a time in a zone: hundreds that wait for it
-// have used all of a node's memory. Programs that only look, and end at once, do not wait for those
-// that wipe or copy for minutes. A caller that waits for a look would regard the zone as lost. The
-// looks of a change may take as long as the change, so they have places of their own.
+// The number of programs that run at the same time. LVM handles one program at a time in a zone.
+// Hundreds of programs that waited for it have used all of a node's memory. Programs that only read
+// end soon, and do not wait for programs that wipe or copy for minutes. Otherwise their callers
+// would regard the zone as lost. Reads during a change may take as long as the change, so they have
+// a separate limit.
 const (
 	atOnce      = 16
 	looksAtOnce = 8
 )
 
-// How long a look at one volume may take; less if its caller has less time (share). Members of a
-// volume write the bytes that a look examines, so a look that does not end must not block the other
-// volumes.
+// The time limit of a read of one volume, or less if the caller has less time (see share). Members
+// of a volume can write the bytes that the program reads. A read that does not end must not block
+// the other volumes.
 const (
 	lookLimit = 30 * time.Second
-	// A healthy look at heartbeats takes up to two seconds.
+	// A check of heartbeats takes up to two seconds.
 	leastShare = 4 * time.Second
 )
 
 type changing struct{}
 
-// Changing marks the context of a call that changes something. Looks of such a call have places of
-// their own.
+// Changing marks the context of a call that changes something. Reads during such a call have a
+// separate limit.
 func Changing(ctx context.Context) context.Context { return context.WithValue(ctx, changing{}, true) }
 
 // Changes reports whether the context has this mark.
 func Changes(ctx context.Context) bool { return ctx.Value(changing{}) != nil }
 
-// Tools are the programs in a folder.
+// Tools runs the programs in a folder.
 type Tools struct {
 	dir string
-	// One element for each running program.
+	// Each channel has one element for each running program.
 	running, looking, lookingToChange chan struct{}
-	// Open as long as any program runs: a lock on it is held until the last one has ended, also
-	// after the driver was killed.
+	// Each running program has this file open. So a lock on the file is held until the last
+	// program has ended, even after the driver was killed.
 	held []*os.File
-	// The limit of a look at one volume.
+	// The time limit of a read of one volume.
 	limit time.Duration
 }
 
-// New finds the programs: in dir, or if that is empty in PATH.
+// New returns Tools for the programs in dir, or in PATH if dir is empty.
 func New(dir string) (*Tools, error) {
 	if dir == "" {
 		found, err := exec.LookPath(Ctl)
@@ -93,22 +94,22 @@ func New(dir string) (*Tools, error) {
 	}, nil
 }
 
-// Holding is a copy of t whose programs keep the file open.
+// Holding returns a copy of t whose programs keep the file open.
 func (t *Tools) Holding(f *os.File) *Tools {
 	more := *t
 	more.held = append(append([]*os.File{}, t.held...), f)
 	return &more
 }
 
-// Within is a copy of t with another limit for a look at one volume.
+// Within returns a copy of t with another time limit for a read of one volume.
 func (t *Tools) Within(limit time.Duration) *Tools {
 	more := *t
 	more.limit = limit
 	return &more
 }
 
-// Reason is the reason why stargatectl has not changed a zone or a volume, in its own words
-// (stargatectl(8), EXIT STATUS).
+// Reason is the reason why stargatectl has not changed a zone or a volume. stargatectl(8) lists the
+// reasons under EXIT STATUS.
 type Reason string
 
 const (
@@ -123,17 +124,17 @@ const (
 	Unusable    Reason = "unusable"
 )
 
-// Refused is the refusal of a program, with its own message.
+// Refused is the error of a program that has refused a command, with the program's message.
 type Refused struct {
 	Program string
 	Status  int
 	Said    string
-	Reason  Reason // Failed if the program has given no reason
+	Reason  Reason // Failed if the program has printed no reason
 }
 
 const statusUsage = 2
 
-// refused is the error of a program that has ended with a status.
+// refused returns the error for a program that has exited with a status.
 func refused(program string, status int, out, said []byte) *Refused {
 	var told struct {
 		Reason Reason `json:"reason"`
@@ -147,7 +148,7 @@ func refused(program string, status int, out, said []byte) *Refused {
 	return &Refused{Program: program, Status: status, Said: sentence(program, string(said)), Reason: told.Reason}
 }
 
-// ReasonOf is the reason of a refusal; Failed for all other errors.
+// ReasonOf returns the reason of a refusal, and Failed for all other errors.
 func ReasonOf(err error) Reason {
 	var r *Refused
 	if errors.As(err, &r) {
@@ -158,15 +159,16 @@ func ReasonOf(err error) Reason {
 
 func (r *Refused) Error() string { return r.Said }
 
-// Run calls a program that changes something, and returns what it has printed.
+// Run runs a program that changes something, and returns its output.
 func (t *Tools) Run(ctx context.Context, program string, args ...string) ([]byte, error) {
 	return t.run(ctx, t.running, 0, program, args...)
 }
 
-// mostWords of a command are shown, because a look at many volumes has many paths.
+// mostWords is the largest number of a command's words in a message. A read of many volumes has
+// many paths.
 const mostWords = 24
 
-// command is the command line of a program, for messages.
+// command returns the command line of a program, for messages.
 func command(program string, args []string) string {
 	more := ""
 	if len(args) > mostWords {
@@ -176,9 +178,9 @@ func command(program string, args []string) string {
 	return program + " " + strings.Join(args, " ") + more
 }
 
-// share is the time limit of a look: half of the time that its caller has left. So the caller
-// learns that a look did not end, and can continue with other volumes. With too little time left,
-// the call ends before the look, because the volume is not the cause.
+// share returns the time limit of a read: half of the time that its caller has left. So if the read
+// does not end, the caller gets an error in time and can continue with other volumes. If too little
+// time is left, the call ends before the read, because then the volume is not the cause.
 func share(ctx context.Context, limit time.Duration) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, max(time.Until(end)/2, leastShare))
@@ -186,8 +188,8 @@ func share(ctx context.Context, limit time.Duration) time.Duration {
 	return limit
 }
 
-// run waits until there is room for one more. With a limit the program is killed after its share of
-// that: it changes nothing, so it has nothing to clean up.
+// run waits until another program may run, and runs the program. If there is a limit, run kills the
+// program after its share of the limit. Such a program changes nothing, so it need not clean up.
 func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration, program string, args ...string) ([]byte, error) {
 	out, said := printed{most: mostOut}, printed{most: mostSaid}
 	within, done := context.WithCancel(ctx)
@@ -233,7 +235,7 @@ func (t *Tools) run(ctx context.Context, room chan struct{}, limit time.Duration
 	return nil, refused(program, exit.ExitCode(), out.text, said.text)
 }
 
-// sentence is the output of a program, in one line and without its name.
+// sentence returns the message of a program in one line, without the program's name.
 func sentence(program, said string) string {
 	var lines []string
 	for _, line := range strings.Split(said, "\n") {
@@ -249,7 +251,7 @@ func sentence(program, said string) string {
 	return shorten(strings.Join(lines, "; "))
 }
 
-// JSON runs stargatectl, and decodes its output.
+// JSON runs stargatectl and decodes its output.
 func (t *Tools) JSON(ctx context.Context, into any, args ...string) error {
 	return t.json(ctx, into, 0, args...)
 }

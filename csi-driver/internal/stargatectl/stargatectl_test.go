@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// programs are tools that run script.
+// programs returns Tools whose programs run script.
 func programs(t *testing.T, script string) *Tools {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,7 +30,8 @@ func programs(t *testing.T, script string) *Tools {
 	return tools
 }
 
-// Each program counts the programs that run at the same time, with those that hold a file.
+// Each program counts the programs that run at the same time. They include the programs that hold a
+// file.
 func TestProgramsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	tools := programs(t, "cd "+dir+" && touch run.$$ && sleep 0.2 && ls | wc -l && rm run.$$")
@@ -62,7 +63,7 @@ func TestProgramsAtOnce(t *testing.T) {
 	g.Wait()
 }
 
-// A call that waits for others ends when its caller does.
+// A call that waits for other programs ends when its context ends.
 func TestWaitsNoLonger(t *testing.T) {
 	tools := programs(t, "exec sleep 60")
 	running, stop := context.WithCancel(context.Background())
@@ -89,7 +90,7 @@ func TestWaitsNoLonger(t *testing.T) {
 	}
 }
 
-// Looks do not wait for programs that work for long.
+// Reads do not wait for programs that run for a long time.
 func TestLooksDoNotWaitForWork(t *testing.T) {
 	tools := programs(t, `case "$1" in -j) echo {} ;; *) exec sleep 60 ;; esac`)
 	working, stop := context.WithCancel(context.Background())
@@ -113,7 +114,7 @@ func TestLooksDoNotWaitForWork(t *testing.T) {
 	g.Wait()
 }
 
-// Looks do not wait for looks of changes either, which may hang for as long as a change may last.
+// Reads do not wait for the reads of changes either, which may hang as long as the change may last.
 func TestLooksDoNotWaitForLooksOfChanges(t *testing.T) {
 	tools := programs(t, `case "$3" in hangs) exec sleep 60 ;; *) echo {} ;; esac`)
 	working, stop := context.WithCancel(Changing(context.Background()))
@@ -137,7 +138,7 @@ func TestLooksDoNotWaitForLooksOfChanges(t *testing.T) {
 	g.Wait()
 }
 
-// A look that hangs ends before its caller's limit, so that the caller can examine the next volume.
+// A read that hangs ends before its caller's limit, so that the caller can examine the next volume.
 // The error names the volume.
 func TestLookLeavesTimeForOthers(t *testing.T) {
 	tools := programs(t, `case "$3" in *hangs) exec sleep 60 ;; *) echo '{"size": 7}' ;; esac`)
@@ -154,16 +155,16 @@ func TestLookLeavesTimeForOthers(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), left)
 		if got := share(ctx, lookLimit).Round(time.Second); got != want {
-			t.Errorf("of %s a look may take %s, and should take %s", left, got, want)
+			t.Errorf("with %s left, the limit of a read is %s, and should be %s", left, got, want)
 		}
 		cancel()
 	}
 	if got := share(context.Background(), lookLimit); got != lookLimit {
-		t.Errorf("a look of a caller without a limit may take %s", got)
+		t.Errorf("without a limit of the caller, the limit of a read is %s", got)
 	}
 }
 
-// An error about a look at thousands of volumes can be read.
+// The error of a read of thousands of volumes is short enough to be read.
 func TestLongCommands(t *testing.T) {
 	tools := programs(t, "kill -9 $$")
 	paths := make([]string, 1000)

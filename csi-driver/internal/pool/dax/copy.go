@@ -19,12 +19,14 @@ func (r volumeRow) snapshot() pool.Snapshot {
 	}
 }
 
-// isSnapshot decides by the name if the state only says that the volume is unreadable.
+// isSnapshot reports whether a row is a snapshot. If the volume is unreadable, its state does not
+// show this, so the name decides.
 func (r volumeRow) isSnapshot() bool {
 	return r.State == pool.Snapshotted || (r.State == pool.Missing || r.State == pool.Scattered) && pool.IsSnapshot(r.Volume)
 }
 
-// readable fails with InUse for a snapshot that exists and cannot be read, as for a volume.
+// readable fails with InUse if the snapshot exists but cannot be read. A volume in this state fails
+// in the same way.
 func (r volumeRow) readable() error {
 	if r.State == pool.Snapshotted {
 		return nil
@@ -32,7 +34,7 @@ func (r volumeRow) readable() error {
 	return errkind.New(errkind.InUse, "snapshot %s: %s", r.Volume, why(r))
 }
 
-// Snapshots returns the snapshots with stargatectl's tag.
+// Snapshots returns the snapshots, which have stargatectl's tag in LVM.
 func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	rows, err := z.rows(ctx)
 	if err != nil {
@@ -47,7 +49,7 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	return all, nil
 }
 
-// Snapshot is one snapshot, with its device.
+// Snapshot returns one snapshot, with its device.
 func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	r, err := z.row(ctx, of.Name)
 	if errkind.Is(err, errkind.NotFound) || err == nil && !r.isSnapshot() {
@@ -62,7 +64,8 @@ func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) 
 	return r.snapshot(), z.change(ctx, "activate", z.volume(of.Name))
 }
 
-// TakeSnapshot lets stargatectl cut and wipe memory, and copy the volume while it is used.
+// TakeSnapshot runs stargatectl, which allocates and wipes memory, and copies the volume while
+// systems use it.
 func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume, _ pool.Target) (pool.Snapshot, error) {
 	if err := z.change(ctx, "snapshot", z.volume(source.Name), name); err != nil {
 		return pool.Snapshot{}, err
@@ -71,13 +74,13 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume
 	return z.Snapshot(ctx, pool.ID{Name: name})
 }
 
-// CopyOut lets stargatectl copy the volume while it is used.
+// CopyOut runs stargatectl, which copies the volume while systems use it.
 func (z *Zone) CopyOut(ctx context.Context, source pool.Volume, file string) error {
 	return z.change(ctx, "snapshot", z.volume(source.Name), file)
 }
 
-// DeleteSnapshot lets stargatectl wipe and remove a snapshot. Other objects of such a name are left
-// alone. It fails for a snapshot that cannot be wiped now.
+// DeleteSnapshot runs stargatectl, which wipes and removes a snapshot. It ignores other objects of
+// such a name. It fails if the snapshot cannot be wiped now.
 func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
 	r, err := z.row(ctx, of.Name)
 	if errkind.Is(err, errkind.NotFound) || err == nil && !r.isSnapshot() && r.State != pool.Unfinished {
@@ -92,7 +95,8 @@ func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
 	return z.remove(ctx, of.Name)
 }
 
-// Clone lets stargatectl cut, wipe and copy, and give the copy its own address and UUID.
+// Clone runs stargatectl, which allocates and wipes memory, copies the source, and sets the copy's
+// own address and UUID.
 func (z *Zone) Clone(ctx context.Context, spec pool.Spec, source pool.Volume) (pool.Volume, error) {
 	from, to := z.volume(source.Name), spec.Name
 	if source.Outside {

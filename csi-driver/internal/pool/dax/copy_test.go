@@ -11,15 +11,15 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// of is a zone with one row, of the given state.
+// of returns a zone with one row, which has the given state.
 func (s stand) of(t *testing.T, name string, state pool.State) {
 	t.Helper()
 	s.put(t, "volumes.json", fmt.Sprintf(`{"volumes": [{"zone": "sm", "volume": %q, "state": %q, "device": "/dev/sm/x", "size": 33554432, "origin": "v"}]}`, name, state))
 }
 
-// A snapshot is deleted, or the reason against it is reported. If its device is missing, its memory
-// would otherwise stay in use when the device returns. Objects that are no snapshots are left
-// alone.
+// DeleteSnapshot deletes a snapshot, or reports why it cannot. Otherwise a snapshot whose device is
+// missing would keep its memory when the device returns. DeleteSnapshot ignores objects that are no
+// snapshots.
 func TestDeleteSnapshot(t *testing.T) {
 	name := pool.SnapshotName("s")
 	for state, want := range map[pool.State]struct {
@@ -53,7 +53,8 @@ func TestDeleteSnapshot(t *testing.T) {
 	}
 }
 
-// A snapshot that cannot be read is still a snapshot: it is neither gone nor a volume.
+// An unreadable snapshot is still a snapshot. The driver reports it neither as absent nor as a
+// volume.
 func TestSnapshotThatCannotBeRead(t *testing.T) {
 	name := pool.SnapshotName("s")
 	for _, state := range []pool.State{pool.Missing, pool.Scattered} {

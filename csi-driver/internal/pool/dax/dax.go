@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dax is a zone of reserved memory (D1, D2): a volume group of `stargatectl zone` and
-// `stargatectl volume`. LVM has all of its state. If a command fails, the error has its message.
+// Package dax implements a zone of reserved memory (D1, D2): a volume group that `stargatectl zone`
+// and `stargatectl volume` manage. LVM stores all of its state. If a command fails, the error
+// contains the command's message.
 package dax
 
 import (
@@ -27,8 +28,8 @@ type Zone struct {
 
 var _ pool.Zone = (*Zone)(nil)
 
-// New is the zone of a name. It need not exist yet. mountable reports whether the kernel has the
-// file system, which pods need, and LVM and the tools do not.
+// New returns the zone with a name. The zone need not exist yet. mountable reports whether the
+// kernel has the file system. Pods need it; LVM and the tools do not.
 func New(name string, t *stargatectl.Tools, mountable func() bool) (*Zone, error) {
 	if !pool.ValidName(name) {
 		return nil, errkind.New(errkind.Invalid, "%q is not a valid name of a zone", name)
@@ -36,7 +37,7 @@ func New(name string, t *stargatectl.Tools, mountable func() bool) (*Zone, error
 	return &Zone{name: name, tools: t, mountable: mountable, Look: pool.Look{Tools: t}}, nil
 }
 
-// Kind is pool.DAX.
+// Kind returns pool.DAX.
 func (z *Zone) Kind() pool.Kind { return pool.DAX }
 
 func (z *Zone) volume(name string) string { return z.name + "/" + name }
@@ -59,7 +60,7 @@ type zoneRow struct {
 	Devices   []device `json:"devices"`
 }
 
-// Status is the state of the zone. It fails with NoZone if there is none.
+// Status returns the state of the zone. It fails with NoZone if the zone does not exist.
 func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 	r, err := z.show(ctx)
 	if err != nil {
@@ -68,7 +69,8 @@ func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 	return z.status(r), nil
 }
 
-// Place is made of the volume group's UUID, because a later group may have the same name.
+// Place returns the zone's identity. It contains the volume group's UUID, because a later group may
+// have the same name.
 func (z *Zone) Place(ctx context.Context, _ pool.ID) (string, error) {
 	r, err := z.show(ctx)
 	return pool.Identity(pool.DAX, r.UUID), err
@@ -111,10 +113,10 @@ func (z *Zone) status(r zoneRow) pool.Status {
 	return s
 }
 
-// makes runs a command of stargatectl that makes a volume. If the zone can take no volume of any
-// size, the error is NoSpace, so that the scheduler chooses another node. stargatectl's own error
-// for a damaged zone would not have that effect. Without the file system stargatectl would make a
-// volume that cannot be mounted.
+// makes runs a command of stargatectl that creates a volume. If the zone cannot have any new
+// volume, the error is NoSpace, so that the scheduler chooses another node. stargatectl's own error
+// for a damaged zone would not have that effect. If the kernel does not have the file system, makes
+// also refuses, because the volume could not be mounted.
 func (z *Zone) makes(ctx context.Context, args ...string) error {
 	if !z.mountable() {
 		return errkind.New(errkind.NoSpace, "zone %s has no room for volumes: %s", z.name, noFileSystem)
@@ -152,7 +154,7 @@ func (r volumeRow) volume() pool.Volume {
 		Origin: r.Origin,
 	}
 	if r.FileSystem != 0 && r.FileSystem < r.Size {
-		v.Size = r.FileSystem // it has a reserve, or a tool died while it grew
+		v.Size = r.FileSystem // the volume has a reserve, or a tool died while it extended the volume
 	}
 	if !r.State.Whole() {
 		v.Why = why(r)
@@ -163,7 +165,7 @@ func (r volumeRow) volume() pool.Volume {
 func why(r volumeRow) string {
 	switch r.State {
 	case pool.Moved:
-		return "its memory has another address than it was made for: run stargatectl volume relocate"
+		return "its memory has another address than the one for which it was created: run stargatectl volume relocate"
 	case pool.Damaged:
 		return "its superblock cannot be read: run stargatectl volume check"
 	case pool.Missing:
@@ -185,7 +187,7 @@ func (z *Zone) rows(ctx context.Context) ([]volumeRow, error) {
 	return shown.Volumes, nil
 }
 
-// List returns the volumes with stargatectl's tag.
+// List returns the volumes, which have stargatectl's tag in LVM.
 func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	rows, err := z.rows(ctx)
 	if err != nil {
@@ -200,7 +202,8 @@ func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	return volumes, nil
 }
 
-// Glances runs two programs: one lists LVM's rows, and one examines all volumes.
+// Glances returns all volumes with their content. It runs two programs: one lists LVM's rows, and
+// one examines all volumes.
 func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	volumes, err := z.List(ctx)
 	if err != nil {
@@ -209,7 +212,7 @@ func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	return z.Glanced(ctx, volumes)
 }
 
-// row is LVM's row of a volume. It fails with NotFound if there is none.
+// row returns LVM's row of a volume. It fails with NotFound if there is no row.
 func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	var r volumeRow
 	if !pool.ValidName(name) {
@@ -217,7 +220,7 @@ func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	}
 	err := z.tools.JSON(ctx, &r, "volume", "show", z.volume(name))
 	switch stargatectl.ReasonOf(err) {
-	case stargatectl.NotFound, stargatectl.BadArgument: // no volume can have that name
+	case stargatectl.NotFound, stargatectl.BadArgument: // no volume can have this name
 		return r, errkind.New(errkind.NotFound, "there is no volume %q", name)
 	}
 	if err != nil {
@@ -226,15 +229,15 @@ func (z *Zone) row(ctx context.Context, name string) (volumeRow, error) {
 	return r, nil
 }
 
-// Get is one volume. A half-made or half-deleted volume is not found: Sweep or the next change of
-// the zone removes it.
+// Get returns one volume. It does not find an incomplete volume, which Sweep or the next change of
+// the zone removes.
 func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	r, err := z.row(ctx, name)
 	if err != nil {
 		return pool.Volume{}, err
 	}
 	if r.State == pool.Unfinished {
-		return pool.Volume{}, errkind.New(errkind.NotFound, "volume %q is half made or half deleted", name)
+		return pool.Volume{}, errkind.New(errkind.NotFound, "volume %q is not completely created, or not completely deleted", name)
 	}
 	if r.isSnapshot() {
 		return pool.Volume{}, errkind.New(errkind.NotFound, "%q is a snapshot, not a volume", name)
@@ -242,9 +245,9 @@ func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	return r.volume(), nil
 }
 
-// Sweep runs the part of stargatectl that precedes any change: it wipes and removes all
-// half-finished volumes that no command holds. Sweep therefore deletes a volume that does not
-// exist. It does not name a leftover: that may be complete by then.
+// Sweep removes leftovers. Before any change, stargatectl wipes and removes all incomplete volumes
+// that no command holds. So Sweep runs the deletion of a name that no volume has. It does not name
+// a leftover, because the leftover may be complete by then.
 func (z *Zone) Sweep(ctx context.Context) error {
 	rows, err := z.rows(ctx)
 	if err != nil {
@@ -254,7 +257,7 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	for _, r := range rows {
 		if r.State == pool.Unfinished {
 			left = true
-			klog.FromContext(ctx).Info("Removing a half-made or half-deleted volume, unless a program works on it", "volume", r.Volume, "size", r.Size)
+			klog.FromContext(ctx).Info("Removing an incomplete volume, unless a program works on it", "volume", r.Volume, "size", r.Size)
 		}
 	}
 	if !left {
@@ -263,7 +266,7 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	return z.remove(ctx, pool.Nobodys())
 }
 
-// Strays are logical volumes that other programs have made.
+// Strays returns the logical volumes that other programs have created.
 func (z *Zone) Strays(ctx context.Context) ([]string, error) {
 	rows, err := z.rows(ctx)
 	if err != nil {
@@ -280,7 +283,7 @@ func (z *Zone) Strays(ctx context.Context) ([]string, error) {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// change runs stargatectl to change a volume. Its messages name the volume themselves.
+// change runs stargatectl to change a volume. The messages of stargatectl already name the volume.
 func (z *Zone) change(ctx context.Context, args ...string) error {
 	if _, err := z.tools.Run(ctx, stargatectl.Ctl, append([]string{"-j", "volume"}, args...)...); err != nil {
 		return &errkind.Error{Kind: pool.KindOf(err), Err: err}
@@ -288,7 +291,7 @@ func (z *Zone) change(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// Activate lets LVM make the device.
+// Activate makes LVM create the volume's device.
 func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
 	if err := z.change(ctx, "activate", z.volume(name)); err != nil {
 		return pool.Volume{}, err
@@ -296,7 +299,7 @@ func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
 	return z.Get(ctx, name)
 }
 
-// Create lets stargatectl cut, wipe and format a volume.
+// Create runs stargatectl, which allocates, wipes and formats a volume.
 func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
 	args := []string{"create", z.volume(spec.Name), "--size", decimal(spec.Size), "--align", decimal(spec.Align)}
 	args = append(args, reserve(spec)...)
@@ -317,8 +320,8 @@ func reserve(spec pool.Spec) []string {
 	return []string{"--reserve", decimal(spec.Reserve)}
 }
 
-// Delete runs stargatectl, which wipes and removes the volume. Volumes of other programs are left
-// alone.
+// Delete runs stargatectl, which wipes and removes the volume. Delete ignores volumes of other
+// programs.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	r, err := z.row(ctx, name)
 	if errkind.Is(err, errkind.NotFound) || err == nil && (r.State == pool.Foreign || r.State == pool.Snapshotted) {
@@ -328,10 +331,10 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	if r.State == pool.Damaged {
-		// stargatectl cannot read which systems use the volume, so it needs --force. It
-		// still checks that no process on this node has the device, and no other node has
-		// the memory. Without --force, a member that damages its volume on purpose would
-		// keep the memory forever.
+		// stargatectl cannot read which systems use the volume, so it needs --force.
+		// stargatectl still checks that no process on this node has the device open, and
+		// that no other node has the memory. Without --force, a member that damages its
+		// volume on purpose could keep the memory forever.
 		return z.remove(ctx, name, "--force")
 	}
 	return z.remove(ctx, name)
@@ -345,7 +348,7 @@ func (z *Zone) remove(ctx context.Context, name string, options ...string) error
 	return nil
 }
 
-// Grow lets stargatectl extend the volume in place.
+// Grow runs stargatectl, which extends the volume in place.
 func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, error) {
 	v, err := z.Get(ctx, name)
 	if err != nil || size <= v.Size {

@@ -15,10 +15,11 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Reserved memory and LVM exist only in a VM (e2e/scenarios/csi.sh). Here a script answers with
-// stargatectl's words, so that the tests see the reaction to each answer. It notes its arguments in
-// calls, and prints zone.json, volumes.json, or the one row asked for. A call that changes
-// something ends as the file status says: with a number, a reason for programs, and a message.
+// Reserved memory and LVM exist only in a VM (e2e/scenarios/csi.sh). In these tests, a script
+// prints stargatectl's output, so that the tests see the reaction to each output. The script logs
+// its arguments in the file calls, and prints zone.json, volumes.json, or the requested row. A call
+// that changes something ends as the file status says: with a number, a reason for programs, and a
+// message.
 const script = `#!/bin/sh
 cd "$(dirname "$0")"
 [ "$1" != -j ] || shift
@@ -109,7 +110,7 @@ func TestLooks(t *testing.T) {
 		t.Errorf("%s, %v", names, err)
 	}
 	if a := volumes[0]; a.Size != 32<<20 || a.Base != 0x400200000 || a.State != pool.InUse || a.CanGrowTo != 64<<20 {
-		t.Errorf("%+v: has grown, but its file system has not", a)
+		t.Errorf("%+v: the volume has grown, but its file system has not", a)
 	}
 	if gone := volumes[2]; gone.State.Whole() || !strings.Contains(gone.Why, "relocate") {
 		t.Errorf("%+v", gone)
@@ -139,7 +140,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// If the kernel cannot mount the file system, the zone exists, and has no room.
+// If the kernel cannot mount the file system, the zone exists but has no room.
 func TestKernelWithoutFileSystem(t *testing.T) {
 	s := newStand(t, "0")
 	s.mountable = func() bool { return false }
@@ -152,11 +153,12 @@ func TestKernelWithoutFileSystem(t *testing.T) {
 	}
 	s.madeNowhere(t, "stargatefs")
 	if calls := s.calls(t); strings.Contains(calls, "volume create") || strings.Contains(calls, "volume clone") {
-		t.Errorf("it is tried all the same:\n%s", calls)
+		t.Errorf("the driver still runs stargatectl:\n%s", calls)
 	}
 }
 
-// madeNowhere fails unless a creation is refused in a way that sends it to another node.
+// madeNowhere fails the test unless the driver refuses a new volume with an error that sends it to
+// another node.
 func (s stand) madeNowhere(t *testing.T, why string) {
 	t.Helper()
 	spec := pool.Spec{Name: "n", Size: pool.MinVolume, Align: pool.Extent}
@@ -171,7 +173,8 @@ func (s stand) madeNowhere(t *testing.T, why string) {
 	}
 }
 
-// A damaged zone has no room: the scheduler is to look elsewhere. Existing volumes are found.
+// A damaged zone has no room, so that the scheduler tries other nodes. The driver still finds
+// existing volumes.
 func TestDamagedHasNoRoom(t *testing.T) {
 	s := newStand(t, "1 failed Input/output error")
 	s.put(t, "zone.json", strings.Replace(zoneJSON, `"dax": true`, `"dax": false`, 1))
@@ -185,9 +188,9 @@ func TestDamagedHasNoRoom(t *testing.T) {
 	}
 }
 
-// stargatectl sweeps before a change, so it gets a name that no volume has. With the name of a
-// leftover it could delete a volume that another command has just finished. If nothing is left,
-// nothing changes.
+// stargatectl removes leftovers before each change. So Sweep passes it a name that no volume has.
+// With the name of a leftover, it could delete a volume that another command has just completed.
+// Without leftovers, Sweep changes nothing.
 func TestSweep(t *testing.T) {
 	s := newStand(t, "3 not-found there is none")
 	if err := s.Sweep(background); err != nil {
@@ -207,8 +210,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// The absence of a zone is known only if a tool reports it. A tool that fails, or is cut off,
-// reports nothing.
+// The driver treats a zone as absent only if the tool reports that it is absent. If the tool fails
+// or is killed, the state of the zone is unknown.
 func TestNoZoneAndNoAnswer(t *testing.T) {
 	looks := map[string]func(s stand, ctx context.Context) error{
 		"status": func(s stand, ctx context.Context) error { _, err := s.Status(ctx); return err },
@@ -278,7 +281,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Each reason becomes a kind of failure; the message is the tool's.
+// Each reason of the tool becomes a kind of failure. The error has the tool's message.
 func TestFailures(t *testing.T) {
 	calls := map[string]func(s stand) error{
 		"create": func(s stand) error {
@@ -316,7 +319,7 @@ func TestFailures(t *testing.T) {
 			err := do(newStand(t, c.status))
 			if name == "delete" && want == errkind.NotFound {
 				if err != nil {
-					t.Errorf("deleted by another program meanwhile: %v", err)
+					t.Errorf("another program has deleted the volume meanwhile: %v", err)
 				}
 				continue
 			}
@@ -327,12 +330,12 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	if _, err := New("_bad", nil, nil); err == nil {
-		t.Error("a zone of that name is taken")
+		t.Error("New accepts an invalid name of a zone")
 	}
 }
 
-// An impossible name leads to no command: neither to LVM's own, nor to any program that cannot take
-// it.
+// The driver runs no command with an invalid name. Such a name may be LVM's own, or one that
+// programs cannot handle.
 func TestNamesThatCannotBe(t *testing.T) {
 	s := newStand(t, "0")
 	for _, name := range []string{"", "a\x00", "../b", "-f", "b other", strings.Repeat("n", 64)} {
@@ -351,9 +354,9 @@ func TestNamesThatCannotBe(t *testing.T) {
 	}
 }
 
-// A volume with a damaged superblock is deleted by force. A readable one is not, because its
-// superblock names its users. A volume that a process of this node has open is not deleted by force
-// either.
+// Delete uses force for a volume with a damaged superblock. It does not use force for a readable
+// volume, because the superblock names its users. With force, stargatectl still refuses a volume
+// that a process of this node has open.
 func TestDeleteDamaged(t *testing.T) {
 	damaged := strings.Replace(volumesJSON, `"moved"`, `"damaged"`, 1)
 	for name, want := range map[string]string{"gone": "volume delete sm/gone --force\n", "b": "volume delete sm/b\n"} {

@@ -17,7 +17,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Create makes a file under a temporary name, and renames it once it is whole.
+// Create creates a file under a temporary name, and renames it when it is complete.
 func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
 	if err := z.reserve(ctx, spec); err != nil {
 		return pool.Volume{}, err
@@ -30,7 +30,7 @@ func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) 
 	defer end()
 	temporary := z.folder.Path(folder.Making, spec.Name)
 	if err := z.make(ctx, spec, temporary); err != nil {
-		// A failed mkfs leaves no file. A later failure leaves one.
+		// A failed mkfs leaves no file. A later failure leaves the temporary file.
 		return pool.Volume{}, folder.NotCleaned(err, folder.Remove(temporary))
 	}
 	return z.Get(ctx, spec.Name)
@@ -49,9 +49,9 @@ func (z *Zone) make(ctx context.Context, spec pool.Spec, temporary string) error
 	return z.name(ctx, spec, temporary)
 }
 
-// name gives a whole volume its owner and name.
+// name sets the owner, the place and the name of a complete volume.
 func (z *Zone) name(ctx context.Context, spec pool.Spec, temporary string) error {
-	// The note of an existing volume stays.
+	// Without this check, the place of an existing volume would be overwritten.
 	if had, err := z.stat(spec.Name); had != nil || err != nil {
 		if err == nil {
 			err = errkind.New(errkind.Exists, "there is a volume %s already", spec.Name)
@@ -61,7 +61,7 @@ func (z *Zone) name(ctx context.Context, spec pool.Spec, temporary string) error
 	if err := z.lengthen(spec, temporary); err != nil {
 		return err
 	}
-	// A deleted volume of that name may have left its origin.
+	// A deleted volume of that name may have left a link with its origin.
 	link := z.folder.Path(origin, spec.Name)
 	err := folder.Remove(link)
 	if err == nil && spec.Origin != "" {
@@ -89,8 +89,9 @@ func (z *Zone) name(ctx context.Context, spec pool.Spec, temporary string) error
 	return z.folder.Sync()
 }
 
-// lengthen puts the reserve behind a volume. QEMU allocates the whole file when a VM starts, so the
-// reserve gets its memory now. With a hole, the VM could not start in a full zone.
+// lengthen appends the reserve to a volume. QEMU allocates the complete file when a VM starts, so
+// lengthen allocates the reserve's memory now. If the reserve were a hole, the VM could not start
+// in a full zone.
 func (z *Zone) lengthen(spec pool.Spec, temporary string) error {
 	if spec.Reserve == 0 {
 		return nil
@@ -104,7 +105,7 @@ func (z *Zone) lengthen(spec pool.Spec, temporary string) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS):
 		err = f.Truncate(spec.Size + spec.Reserve)
-	case errors.Is(err, unix.ENOSPC): // another process was quicker
+	case errors.Is(err, unix.ENOSPC): // another process has taken the memory
 		return errkind.New(errkind.NoSpace, "volume %s: no memory is left for its reserve of %d bytes", spec.Name, spec.Reserve)
 	}
 	if err != nil {
@@ -113,8 +114,8 @@ func (z *Zone) lengthen(spec pool.Spec, temporary string) error {
 	return nil
 }
 
-// notMade is the error of a failed mkfs. A refused option is the user's mistake. Any other failure
-// may be temporary: another process may have taken the memory first.
+// notMade returns the error for a failed mkfs. If mkfs has refused an option, the request is
+// invalid. Any other failure may be temporary: another process may have taken the memory first.
 func (z *Zone) notMade(err error, spec pool.Spec) error {
 	var refused *stargatectl.Refused
 	if !errors.As(err, &refused) {
@@ -143,7 +144,7 @@ func (z *Zone) reserved(name string) pool.Span {
 	return z.made[name]
 }
 
-// reserve takes addresses for a new volume.
+// reserve reserves addresses for a new volume.
 func (z *Zone) reserve(ctx context.Context, spec pool.Spec) error {
 	return z.settled(ctx, func(t taken) error {
 		if _, ok := z.made[spec.Name]; ok {
@@ -171,8 +172,8 @@ func (z *Zone) release(name string) {
 	delete(z.made, name)
 }
 
-// Delete renames the file first, so that Sweep or the next Open removes it after a crash. The
-// kernel zeroes its memory before another user gets it.
+// Delete deletes a volume. It renames the file first, so that Sweep or the next Open removes the
+// file after a crash. The kernel zeroes the file's memory before another user gets it.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	v, err := z.Get(ctx, name)
 	if errkind.Is(err, errkind.NotFound) {
@@ -202,10 +203,10 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 	return z.folder.Sync()
 }
 
-// unused fails while a system uses the volume. It changes nothing.
+// unused returns an error while a system uses the volume. It changes nothing.
 func (z *Zone) unused(ctx context.Context, v pool.Volume) error {
-	// No program looks into such a file (stretched). A process that uses the volume has the
-	// file open.
+	// The driver does not let a program read such a file (see stretched). A process that uses
+	// the volume has the file open.
 	longer, err := z.longer(v.Name)
 	if err != nil {
 		return err
@@ -216,7 +217,7 @@ func (z *Zone) unused(ctx context.Context, v pool.Volume) error {
 		}
 		return nil
 	}
-	// A look at heartbeats takes a second or two.
+	// A check of heartbeats takes a second or two, so it is made only if there are systems.
 	taken, err := z.Taken(ctx, v)
 	var refused *stargatectl.Refused
 	if v.State == pool.Damaged && errors.As(err, &refused) {
@@ -239,7 +240,8 @@ func (z *Zone) unused(ctx context.Context, v pool.Volume) error {
 	return err
 }
 
-// Grow takes the addresses behind the volume, and lets the tool extend file and file system.
+// Grow extends a volume. It reserves the addresses behind the volume, and runs the tool that
+// extends the file and the file system.
 func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, error) {
 	v, err := z.Get(ctx, name)
 	if err != nil || size <= v.Size {
@@ -256,7 +258,8 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, 
 	}
 	defer z.release(name)
 	failpoint.Reached(ctx, "file: more addresses reserved")
-	// The note comes first: a file that is longer than its note counts as damaged.
+	// The place is stored first, because a volume whose file is longer than its place counts as
+	// damaged.
 	if err := z.put(name, pool.Span{Base: had.Base, Size: max(had.Size, size)}); err != nil {
 		return v, err
 	}
@@ -272,9 +275,9 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, 
 	return z.Get(ctx, name)
 }
 
-// canHave checks whether a volume can grow to a size. Its file system and the free memory allow
-// most. It is Busy if another volume, whose file changes during the look, may have the addresses
-// behind this one.
+// canHave checks whether a volume can grow to a size. most is the largest size that its file system
+// and the free memory allow. The error is Busy if another volume may have the addresses behind this
+// volume, because that volume's file changes at the moment.
 func (t taken) canHave(v pool.Volume, had pool.Span, size, most int64) error {
 	behind := min(most, had.Size+t.space.Behind(had.Base+had.Size))
 	switch {
@@ -289,7 +292,7 @@ func (t taken) canHave(v pool.Volume, had pool.Span, size, most int64) error {
 	return errkind.New(errkind.OutOfRange, "volume %s cannot grow to %d bytes; the largest possible size is %d", v.Name, size, max(behind, v.Size))
 }
 
-// extend takes the addresses behind a volume. had is its present span.
+// extend reserves the addresses behind a volume. It returns the volume's present span.
 func (z *Zone) extend(ctx context.Context, v pool.Volume, size int64) (had pool.Span, err error) {
 	info, err := z.Info(ctx, v)
 	if err != nil {
@@ -299,8 +302,8 @@ func (z *Zone) extend(ctx context.Context, v pool.Volume, size int64) (had pool.
 		if _, ok := z.made[v.Name]; ok {
 			return errkind.New(errkind.Busy, "volume %s is being changed by another call", v.Name)
 		}
-		// The volume has more memory than its file system if there is a reserve, or if a
-		// call died.
+		// The volume has more memory than its file system if it has a reserve, or if an
+		// earlier call was killed.
 		var ok bool
 		if had, ok = t.of[v.Name]; !ok {
 			return errkind.New(errkind.Busy, "volume %s has changed meanwhile: try again", v.Name)

@@ -14,7 +14,7 @@ import (
 
 // --- snapshots ---------------------------------------------------------------------------------
 
-// Snapshots are all snapshots of the zone.
+// Snapshots returns all snapshots of the zone.
 func (z *Zone) Snapshots(context.Context) ([]pool.Snapshot, error) {
 	all, err := z.folder.Snapshots()
 	for i := range all {
@@ -23,12 +23,12 @@ func (z *Zone) Snapshots(context.Context) ([]pool.Snapshot, error) {
 	return all, err
 }
 
-// Snapshot is one snapshot.
+// Snapshot returns one snapshot.
 func (z *Zone) Snapshot(_ context.Context, of pool.ID) (pool.Snapshot, error) {
 	return z.here(z.folder.Snapshot(of.Name))
 }
 
-// TakeSnapshot lets the tool copy a volume while it is used.
+// TakeSnapshot runs the tool, which copies a volume while systems use it.
 func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume, _ pool.Target) (pool.Snapshot, error) {
 	return z.here(z.folder.Take(ctx, z, name, source))
 }
@@ -38,19 +38,19 @@ func (z *Zone) here(s pool.Snapshot, err error) (pool.Snapshot, error) {
 	return s, err
 }
 
-// CopyOut lets the tool copy a volume while it is used.
+// CopyOut runs the tool, which copies a volume while systems use it.
 func (z *Zone) CopyOut(ctx context.Context, source pool.Volume, file string) error {
 	return z.ask(ctx, source, "-j", "snapshot", source.Path, file)
 }
 
-// DeleteSnapshot renames the file first, like Delete.
+// DeleteSnapshot deletes a snapshot. Like Delete, it renames the file first.
 func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
 	return z.folder.Delete(ctx, of.Name)
 }
 
 // --- clones ------------------------------------------------------------------------------------
 
-// Clone lets the tool copy a volume or a snapshot to its own address.
+// Clone runs the tool, which copies a volume or a snapshot to a new volume with its own address.
 func (z *Zone) Clone(ctx context.Context, spec pool.Spec, source pool.Volume) (pool.Volume, error) {
 	if err := z.reserve(ctx, spec); err != nil {
 		return pool.Volume{}, err

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package file is a zone of files (D14): each volume is a file on tmpfs, hugetlbfs or a DAX file
-// system. Its address is its own on the node, so that a VM can have several volumes. A link beside
-// the file notes address and length, because members of the volume can write the file. The file and
-// its name have everything else.
+// Package file implements a zone of files (D14): each volume is a file on tmpfs, hugetlbfs or a DAX
+// file system. No two volumes of the node have the same address, so that a VM can have several
+// volumes. A link next to the file stores address and length, because members of the volume can
+// write the file. The file and its name hold all other data.
 package file
 
 import (
@@ -25,11 +25,11 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Names of files in a zone, in addition to those in all folders.
+// Prefixes of file names in a zone, in addition to those in all folders.
 const (
 	suffix   = ".stargate"
-	origin   = ".from-" // a link to the name of a copy's source
-	place    = ".at-"   // a link with the place of a volume: its address, and how much memory it owns
+	origin   = ".from-" // a link whose target is the name of a copy's source
+	place    = ".at-"   // a link whose target is a volume's place: its address and the size of its memory
 	lockName = ".stargate-zone"
 )
 
@@ -37,10 +37,10 @@ const (
 type Config struct {
 	Dir  string
 	Node string
-	// Base and Size are the guest-physical addresses for which volumes are made. So Size is
-	// also the bound of all volumes together.
+	// Base and Size are the range of guest-physical addresses for volumes. So Size also limits
+	// the sum of all volumes.
 	Base, Size int64
-	// Group owns the files: the group of the VMs' QEMU.
+	// Group is the group of the files: that of the VMs' QEMU.
 	Group int
 }
 
@@ -54,12 +54,13 @@ type Zone struct {
 	id   string
 
 	mu   sync.Mutex
-	made map[string]pool.Span // being made, or to be larger
+	made map[string]pool.Span // reserved for volumes that are being created or extended
 }
 
 var _ pool.Zone = (*Zone)(nil)
 
-// Open waits until no other process has the zone, and removes half-made files.
+// Open opens a zone. It waits until no other process has the zone open, and removes incomplete
+// files.
 func Open(ctx context.Context, config Config, t *stargatectl.Tools) (*Zone, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func Open(ctx context.Context, config Config, t *stargatectl.Tools) (*Zone, erro
 	return z, nil
 }
 
-// Check checks all that does not depend on the node.
+// Check checks the parts of the configuration that do not depend on the node.
 func (c Config) Check() error {
 	const top = int64(4095) << 40
 	switch {
@@ -91,7 +92,7 @@ func (c Config) Check() error {
 }
 
 // inMemory refuses a folder on a disk. Volumes there would be in the node's page cache. The node
-// writes that back and drops it at any time, and a VM has the file as its memory.
+// may write back and drop page cache at any time, but VMs have the files as their memory.
 func (c Config) inMemory(lock *os.File) error {
 	var of unix.Statfs_t
 	if err := unix.Fstatfs(int(lock.Fd()), &of); err != nil {
@@ -110,17 +111,16 @@ func (c Config) inMemory(lock *os.File) error {
 	return nil
 }
 
-// Close releases the zone for another process.
+// Close unlocks the zone for another process.
 func (z *Zone) Close() error { return z.lock.Close() }
 
-// Kind is pool.File.
+// Kind returns pool.File.
 func (z *Zone) Kind() pool.Kind { return pool.File }
 
-// Place was found, or made, by Open.
+// Place returns the zone's identity, which Open has read or created.
 func (z *Zone) Place(context.Context, pool.ID) (string, error) { return z.id, nil }
 
-// leftLink reports whether a file is a link with the origin or the place of a volume that does not
-// exist.
+// leftLink reports whether a file is a link with the origin or the place of an absent volume.
 func (z *Zone) leftLink(file string) bool {
 	name, ok := strings.CutPrefix(file, origin)
 	if !ok {
@@ -141,7 +141,7 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// Strays are files that are no volumes.
+// Strays returns the files that are no volumes.
 func (z *Zone) Strays(context.Context) ([]string, error) {
 	entries, err := z.folder.Entries()
 	if err != nil {
@@ -173,7 +173,7 @@ func volumeName(file string) (string, bool) {
 
 func (z *Zone) path(name string) string { return filepath.Join(z.config.Dir, name+suffix) }
 
-// names are the names of all volumes, sorted.
+// names returns the names of all volumes, sorted.
 func (z *Zone) names() ([]string, error) {
 	entries, err := z.folder.Entries()
 	if err != nil {
@@ -189,8 +189,8 @@ func (z *Zone) names() ([]string, error) {
 	return names, nil
 }
 
-// unseen is the error of a look at the folder. An absent folder is no zone; after any other error
-// the content is unknown.
+// unseen converts an error of reading the folder. If the folder does not exist, there is no zone.
+// After any other error, the content is unknown.
 func unseen(err error) error {
 	kind := errkind.NoAnswer
 	if errors.Is(err, fs.ErrNotExist) {
@@ -199,7 +199,7 @@ func unseen(err error) error {
 	return errkind.Wrap(kind, err, "zone of files")
 }
 
-// free is the space that the file system has left for volumes.
+// free returns the space that the file system has left for volumes.
 func (z *Zone) free() (int64, error) {
 	n, err := z.folder.Free()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// hangs is a zone with one volume, of 32 MiB, whose tool hangs once: from the call of hang until
-// its own call is ended. hung is closed when it does.
+// hangs returns a zone with one volume of 32 MiB. After a call of hang, the zone's next tool hangs
+// until its caller ends it. hung is closed when the tool hangs.
 func hangs(t *testing.T) (z *Zone, hang func() (hung <-chan struct{})) {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func hangs(t *testing.T) (z *Zone, hang func() (hung <-chan struct{})) {
 	}
 }
 
-// A change whose tool hangs delays no look, and no other change.
+// A change whose tool hangs delays no other call.
 func TestLooksDoNotWaitForAChange(t *testing.T) {
 	for what, change := range map[string]func(context.Context, *Zone) error{
 		"create": func(ctx context.Context, z *Zone) error {

@@ -13,8 +13,8 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Members of a volume can store anything in it. The driver still sees, makes and deletes all other
-// volumes, before a restart and after it, and can delete this one.
+// Members of a volume can store anything in it. The driver can still read, create and delete all
+// other volumes, before and after a restart. It can also delete this volume.
 func TestHostileVolume(t *testing.T) {
 	const m = int64(1) << 20
 	whole := fmt.Sprintf(`"base": "0x%x", "size": %d, "max_size": %d`, 64<<30, 32*m, 64*m)
@@ -84,7 +84,7 @@ func TestHostileVolume(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := z.Delete(background, "evil"); line == "hang" && err == nil {
-			t.Errorf("%s: deleted while a process can store in it, and its name is unknown", what)
+			t.Errorf("%s: the driver deletes the volume although a process can store in it", what)
 		}
 		held.Close()
 		if err := z.Delete(background, "evil"); err != nil {

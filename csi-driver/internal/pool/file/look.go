@@ -16,7 +16,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Get is one volume.
+// Get returns one volume.
 func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	if !pool.ValidName(name) {
 		return pool.Volume{}, notFound(name)
@@ -28,12 +28,12 @@ func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	return z.look(ctx, name, t)
 }
 
-// Activate has nothing to do: files are there.
+// Activate only returns the volume, because files need no activation.
 func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
 	return z.Get(ctx, name)
 }
 
-// List examines all volumes.
+// List returns all volumes.
 func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	all, err := z.Glances(ctx)
 	if err != nil {
@@ -46,7 +46,8 @@ func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	return volumes, nil
 }
 
-// Glances runs one program for all volumes. Volumes that it cannot read are examined one by one.
+// Glances returns all volumes with their content. It runs one program for all volumes, and then
+// examines the volumes that this program cannot read one by one.
 func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	names, err := z.names()
 	if err != nil {
@@ -80,14 +81,14 @@ func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	return all, nil
 }
 
-// glance is a file as it was before the look.
+// glance is the content of a volume, with the state of its file before the read.
 type glance struct {
 	stargatectl.Glance
 	st fs.FileInfo
 }
 
-// glance examines many volumes with one program. Volumes that the program refuses, and volumes
-// whose files are too long, are left out.
+// glance examines many volumes with one program. It leaves out volumes that the program refuses,
+// and volumes whose files are too long.
 func (z *Zone) glance(ctx context.Context, names []string) (map[string]glance, error) {
 	files := map[string]fs.FileInfo{}
 	var paths []string
@@ -118,7 +119,7 @@ func (z *Zone) glance(ctx context.Context, names []string) (map[string]glance, e
 	return seen, nil
 }
 
-// Status is the state of the zone.
+// Status returns the state of the zone.
 func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 	names, err := z.names()
 	if err != nil {
@@ -174,8 +175,8 @@ func (z *Zone) look(ctx context.Context, name string, t taken) (pool.Volume, err
 	if err != nil && ctx.Err() != nil {
 		return v, errkind.Wrap(errkind.Internal, err, "volume %s", name)
 	}
-	// This volume's members may have caused any other failure of the look, so the failure
-	// concerns this volume alone.
+	// The members of this volume may have caused any other failure of the read. So the failure
+	// concerns only this volume.
 	if err != nil {
 		if _, err := os.Stat(v.Path); errors.Is(err, fs.ErrNotExist) {
 			return v, notFound(name)
@@ -186,12 +187,12 @@ func (z *Zone) look(ctx context.Context, name string, t taken) (pool.Volume, err
 	return z.described(name, info, t)
 }
 
-// described is a volume that could be read. If its superblock has another address than its note,
-// the volume cannot be used, and keeps its addresses.
+// described returns a volume that could be read. If its superblock has another address than its
+// stored place, the volume cannot be used, but keeps its addresses.
 func (z *Zone) described(name string, info stargatectl.Info, t taken) (v pool.Volume, err error) {
 	v = pool.Volume{Name: name, Zone: z.id, Path: z.path(name), State: pool.Ready}
 	v.UUID, v.Label, v.Base = info.UUID, info.Label, info.Base
-	v.Origin, _ = os.Readlink(z.folder.Path(origin, name)) // most have none
+	v.Origin, _ = os.Readlink(z.folder.Path(origin, name)) // most volumes have no origin
 	at, ok := t.of[name]
 	if !ok {
 		at = pool.Span{Base: int64(info.Base), Size: info.Size} // a new file
@@ -205,7 +206,7 @@ func (z *Zone) described(name string, info stargatectl.Info, t taken) (v pool.Vo
 	return v, err
 }
 
-// canGrowTo is the least of the limits: memory, addresses, largest size of the file system.
+// canGrowTo returns the smallest of the limits: memory, addresses, largest size of the file system.
 func (z *Zone) canGrowTo(v pool.Volume, info stargatectl.Info, space pool.Space) (int64, error) {
 	room, err := z.free()
 	if err != nil {
@@ -215,8 +216,8 @@ func (z *Zone) canGrowTo(v pool.Volume, info stargatectl.Info, space pool.Space)
 	return max(v.Size, min(info.MaxSize, v.Memory+behind, allocated(v)+room)), nil
 }
 
-// allocated is the memory that a volume has already: its size, and the part of its reserve that is
-// no hole. Earlier releases left the reserve as a hole.
+// allocated returns the memory that a volume already has: its size, and the allocated part of its
+// reserve. Earlier releases created the reserve as a hole.
 func allocated(v pool.Volume) int64 {
 	var st unix.Stat_t
 	if err := unix.Stat(v.Path, &st); err != nil {
@@ -225,7 +226,7 @@ func allocated(v pool.Volume) int64 {
 	return min(max(st.Blocks*512, v.Size), max(v.Memory, v.Size))
 }
 
-// taken is the present use of the addresses, including volumes that are being made.
+// taken returns the present use of the addresses, including volumes that are being created.
 func (z *Zone) taken(ctx context.Context) (is taken, err error) {
 	err = z.settled(ctx, func(t taken) error {
 		is = t
@@ -239,15 +240,15 @@ type taken struct {
 	space  pool.Space
 	of     map[string]pool.Span // the span of each volume
 	unread string               // a volume with an unknown address
-	// changing is a volume without a note. Its file has changed since the call asked for its
-	// address. The use is complete if there is none.
+	// changing is a volume without a stored place whose file has changed since the call read
+	// its address. If changing is empty, the use is complete.
 	changing string
 }
 
-// settled calls use with the addresses taken, while no other call takes or releases addresses.
-// Programs run without the lock: a program that hangs delays only the call that runs it. So the
-// lock is taken once the addresses of all present files are known. If a file was added meanwhile,
-// settled asks for its address first.
+// settled calls use with the addresses in use, while no other call reserves or releases addresses.
+// Programs run without the lock, so that a program that hangs delays only its own call. So settled
+// takes the lock when the addresses of all present files are known. If a file was added meanwhile,
+// settled first reads the address of this file.
 func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 	known := addresses{}
 	for turn := 1; ; turn++ {
@@ -260,12 +261,12 @@ func (z *Zone) settled(ctx context.Context, use func(taken) error) error {
 	}
 }
 
-// turns bounds how often a call asks for files that have changed since the last question. A member
-// of a volume without a note can change its file without end.
+// turns limits how often a call reads files again that have changed since the last read. A member
+// of a volume without a stored place can change its file without end.
 const turns = 4
 
-// try does nothing if a file was added or changed since the call asked. In the last turn such a
-// file may have any address.
+// try calls use, unless a file was added or changed since the call read the addresses. In the last
+// turn, it assumes that such a file may have any address.
 func (z *Zone) try(known addresses, last bool, use func(taken) error) (done bool, err error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -276,11 +277,11 @@ func (z *Zone) try(known addresses, last bool, use func(taken) error) (done bool
 	return true, use(t)
 }
 
-// addresses are the addresses of files that a call has found since it began.
+// addresses has the addresses of files that a call has read since it began.
 type addresses map[file]address
 
-// file is a file with the time of its inode's last change. The number alone is not enough: the next
-// file may reuse it, and a rewritten file may name another address.
+// file identifies a file by its inode number and the time of the inode's last change. The number
+// alone is not enough: the next file may reuse it, and a rewritten file may have another address.
 type file struct {
 	number  uint64
 	changed syscall.Timespec
@@ -290,11 +291,12 @@ func fileOf(st fs.FileInfo) file { return file{inode(st).Ino, inode(st).Ctim} }
 
 type address struct {
 	at    int64
-	known bool // without an address in the superblock, the file may have any
+	known bool // false: the superblock cannot be read, so the file may have any address
 }
 
-// takenLocked takes addresses from the notes and from the addresses that the call has found. A file
-// whose address is in neither may have any address. It runs no program.
+// takenLocked returns the use of the addresses. It combines the stored places and the addresses
+// that the call has read. A file whose address is unknown may have any address. takenLocked runs no
+// program.
 func (z *Zone) takenLocked(known addresses) (t taken, err error) {
 	names, err := z.names()
 	if err != nil {
@@ -337,7 +339,7 @@ func (z *Zone) takenLocked(known addresses) (t taken, err error) {
 	return t, nil
 }
 
-// stat is nil if the volume does not exist.
+// stat returns the state of a volume's file, or nil if the volume does not exist.
 func (z *Zone) stat(name string) (fs.FileInfo, error) {
 	st, err := os.Stat(z.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -351,8 +353,8 @@ func (z *Zone) stat(name string) (fs.FileInfo, error) {
 
 func inode(st fs.FileInfo) *syscall.Stat_t { return st.Sys().(*syscall.Stat_t) }
 
-// learn finds and notes the addresses of all files without a note that are not among the known
-// ones. One program finds most addresses; the driver asks for the rest one by one.
+// learn reads and stores the addresses of all files that have no stored place and are not in known.
+// One program reads most addresses; learn reads the rest one by one.
 func (z *Zone) learn(ctx context.Context, known addresses) error {
 	names, err := z.names()
 	if err != nil {
@@ -378,7 +380,7 @@ func (z *Zone) learned(name string, st fs.FileInfo, a address, known addresses) 
 	return z.adopt(name, st, a.at)
 }
 
-// unknown calls use for each file without a note that is not among the known ones.
+// unknown calls use for each file that has no stored place and is not in known.
 func (z *Zone) unknown(names []string, known addresses, use func(name string, st fs.FileInfo) error) error {
 	for _, name := range names {
 		st, err := z.stat(name)
@@ -404,7 +406,8 @@ func (z *Zone) unknown(names []string, known addresses, use func(name string, st
 	return nil
 }
 
-// learnMany runs one program for all files that addressOf would examine one by one.
+// learnMany reads addresses with one program, which examines all files that addressOf would examine
+// one by one.
 func (z *Zone) learnMany(ctx context.Context, names []string, known addresses) error {
 	var fresh []string
 	err := z.unknown(names, known, func(name string, _ fs.FileInfo) error {
@@ -426,9 +429,9 @@ func (z *Zone) learnMany(ctx context.Context, names []string, known addresses) e
 	return nil
 }
 
-// addressOf finds a file's address. If the file cannot be read, for any reason, its address is
-// unknown. It fails only if the call itself has ended, so that one volume does not block the
-// others.
+// addressOf reads a file's address. If the file cannot be read, for any reason, the address is
+// unknown. addressOf fails only if the call itself has ended, so that one volume does not block the
+// other volumes.
 func (z *Zone) addressOf(ctx context.Context, name string) (a address, there bool, err error) {
 	info, err := z.tools.Info(ctx, z.path(name))
 	if err == nil {
@@ -438,5 +441,5 @@ func (z *Zone) addressOf(ctx context.Context, name string) (a address, there boo
 		return a, false, errkind.Wrap(errkind.Internal, err, "volume %s", name)
 	}
 	left, err := z.stat(name)
-	return address{}, left != nil && err == nil, err // or deleted meanwhile
+	return address{}, left != nil && err == nil, err // the file may have been deleted
 }

@@ -17,7 +17,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Volumes are files here. Their first line is stargatectl's answer about them.
+// Volumes are files in these tests. The first line of a file is stargatectl's output about the
+// volume.
 const script = `#!/bin/sh
 if [ "$2" = look ]; then
 	shift 2
@@ -39,7 +40,7 @@ func scripted(t *testing.T) *stargatectl.Tools {
 	return toolsOf(t, script, script)
 }
 
-// toolsOf runs these scripts as stargatectl and mkfs.stargatefs.
+// toolsOf returns tools that run these scripts as stargatectl and mkfs.stargatefs.
 func toolsOf(t *testing.T, ctl, mkfs string) *stargatectl.Tools {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +56,7 @@ func toolsOf(t *testing.T, ctl, mkfs string) *stargatectl.Tools {
 	return programs
 }
 
-// zoneWith is an empty zone with these tools.
+// zoneWith returns an empty zone with these tools.
 func zoneWith(t *testing.T, programs *stargatectl.Tools) *Zone {
 	t.Helper()
 	z, err := Open(background, Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}, programs)
@@ -66,9 +67,9 @@ func zoneWith(t *testing.T, programs *stargatectl.Tools) *Zone {
 	return z
 }
 
-// A file keeps its address as long as it exists, even if its content changes. The driver
-// asks for it once for a file of an earlier driver. While it is unknown, no addresses are given
-// away.
+// A file keeps its address while it exists, even if its content changes. The driver reads the
+// address of an earlier driver's file once. While this address is unknown, the driver reserves no
+// addresses.
 func TestAddressesOfChangedFiles(t *testing.T) {
 	const m = int64(1) << 20
 	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
@@ -128,9 +129,9 @@ func TestAddressesOfChangedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	z = open()
-	largest("of an earlier driver, and damaged", 0, true)
+	largest("a damaged file of an earlier driver", 0, true)
 	if _, err := z.Create(background, pool.Spec{Name: "w", Size: 16 * m, Align: pool.Extent}); !errkind.Is(err, errkind.NoSpace) || !strings.Contains(err.Error(), "volume v") {
-		t.Errorf("made at an address that may be another's: %v", err)
+		t.Errorf("the driver creates a volume at an address that another volume may have: %v", err)
 	}
 	if v, err := z.Get(background, "v"); err != nil || v.State != pool.Damaged {
 		t.Errorf("%+v, %v", v, err)
@@ -141,9 +142,9 @@ func TestAddressesOfChangedFiles(t *testing.T) {
 	largest("deleted", 1024*m, false)
 }
 
-// The driver uses an address that it read from a file for that file alone. It does not use it for
-// another file with the same inode number, nor after a later write. This holds for one file, and
-// for many at once.
+// The driver uses an address that it read from a file only for that file. It does not use the
+// address for another file with the same inode number, or after a later write. This holds for one
+// file, and for many files at the same time.
 func TestReusedInode(t *testing.T) {
 	const m = int64(1) << 20
 	for _, names := range [][]string{{"v"}, {"v", "w", "x"}} {
@@ -166,7 +167,7 @@ func TestReusedInode(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// As an earlier driver has left them.
+			// An earlier driver has stored no places.
 			for _, name := range names {
 				if err := folder.Remove(z.folder.Path(place, name)); err != nil {
 					t.Fatal(err)
@@ -187,8 +188,8 @@ func TestReusedInode(t *testing.T) {
 	}
 }
 
-// A member of a volume of an earlier driver changes its file at every look. A call that needs all
-// addresses still ends: this volume may have any.
+// A member of an earlier driver's volume changes the volume's file at every read. A call that needs
+// all addresses still ends. It assumes that this volume may have any address.
 func TestFileChangesAtEachLook(t *testing.T) {
 	text := "#!/bin/sh\nif [ \"$2\" = info ]; then sleep 0.02; touch \"$3\"; fi\n" + script[len("#!/bin/sh\n"):]
 	z := zoneWith(t, toolsOf(t, text, text))
@@ -205,14 +206,13 @@ func TestFileChangesAtEachLook(t *testing.T) {
 	if err != nil || v.State != pool.Ready {
 		t.Errorf("the other one is %+v, %v", v, err)
 	}
-	// A later look may find the addresses behind the volume free, so the size is not
-	// impossible.
+	// The addresses behind the volume may be free at a later read, so the size may be possible.
 	if _, err := z.extend(ctx, v, 64*mib); !errkind.Is(err, errkind.Busy) || !strings.Contains(err.Error(), "volume evil changes") {
-		t.Errorf("the growth of the other one is not Busy: %v", err)
+		t.Errorf("the growth of the other volume does not fail with Busy: %v", err)
 	}
-	// The file system's own limit is the same at each look.
+	// The file system's own limit is the same at each read.
 	if _, err := z.extend(ctx, v, 128*mib); !errkind.Is(err, errkind.OutOfRange) {
-		t.Errorf("the other one grows beyond its largest size: %v", err)
+		t.Errorf("the other volume grows beyond its largest size: %v", err)
 	}
 	if err := z.Delete(ctx, "evil"); err != nil {
 		t.Error(err)

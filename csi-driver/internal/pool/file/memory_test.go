@@ -16,7 +16,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// memory is a folder where a zone may be.
+// memory returns a folder in which a zone may be.
 func memory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "filezone")
@@ -27,7 +27,7 @@ func memory(t testing.TB) string {
 	return dir
 }
 
-// disk is a folder where it may not.
+// disk returns a folder in which a zone may not be.
 func disk(t *testing.T) string {
 	t.Helper()
 	here, err := os.MkdirTemp(".", "disk")
@@ -48,7 +48,8 @@ func disk(t *testing.T) string {
 	return ""
 }
 
-// A VM has a file of the zone as its memory: a folder on a disk is refused, and its content stays.
+// VMs have the files of a zone as memory. So Open refuses a folder on a disk, and does not change
+// its content.
 func TestOnADisk(t *testing.T) {
 	config := Config{Dir: filepath.Join(disk(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
 	half := filepath.Join(config.Dir, folder.Making+"v")
@@ -72,8 +73,8 @@ func TestOnADisk(t *testing.T) {
 	z.Close()
 }
 
-// A file system that is mounted at the folder later is not the zone. The driver neither finds a
-// volume there, nor makes one, nor regards one as deleted.
+// If another file system is mounted at the folder later, it is not the zone. The driver then
+// neither finds nor creates volumes there, and does not regard a volume as deleted.
 func TestAnotherFolder(t *testing.T) {
 	config := Config{Dir: filepath.Join(memory(t), "zone"), Base: 64 << 30, Size: pool.Gigabyte}
 	z, err := Open(background, config, scripted(t))

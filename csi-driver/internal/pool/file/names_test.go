@@ -14,11 +14,11 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// background is for zones that run no program here: they have nothing to examine.
+// background is the context for zones that run no program.
 var background = context.Background()
 
-// For any name of a volume, and of a file in the folder: no path leads out of the folder, no file
-// is two things, and nothing outside is touched.
+// For any name of a volume, and of a file in the folder, no path leads out of the folder. No file
+// counts as two kinds of object, and nothing outside changes.
 func FuzzPaths(f *testing.F) {
 	root := memory(f)
 	dir := filepath.Join(root, "zone")

@@ -13,9 +13,10 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// placed is the span of a volume, from the driver's note beside the file. Members have the file as
-// memory: they can write the address in its superblock, and change its length. So their bytes
-// decide nothing about addresses of other volumes. A volume of an earlier driver has no note yet.
+// placed returns the span of a volume, which the driver has stored in a link next to the file.
+// Members have the file as memory: they can write the address in its superblock, and change its
+// length. So the content of a file must not affect the addresses of other volumes. A volume of an
+// earlier driver has no stored place yet.
 func (z *Zone) placed(name string) (at pool.Span, ok bool, err error) {
 	text, err := os.Readlink(z.folder.Path(place, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -25,13 +26,13 @@ func (z *Zone) placed(name string) (at pool.Span, ok bool, err error) {
 		return at, false, errkind.Wrap(errkind.Internal, err, "volume %s", name)
 	}
 	if n, err := fmt.Sscanf(text, "0x%x+0x%x", &at.Base, &at.Size); n != 2 || err != nil {
-		return pool.Span{}, false, nil // an invalid note is written again
+		return pool.Span{}, false, nil // the driver writes an invalid place again
 	}
 	return at, true, nil
 }
 
-// put notes a volume's place instead of the place noted before. The caller has begun with the
-// volume.
+// put stores a volume's place, and replaces the place stored before. The caller must have locked
+// the volume (folder.Begin).
 func (z *Zone) put(name string, at pool.Span) error {
 	made := z.folder.Path(folder.Making, name+"@place")
 	err := folder.Remove(made)
@@ -47,12 +48,12 @@ func (z *Zone) put(name string, at pool.Span) error {
 	return nil
 }
 
-// adopt notes the place of a volume that an earlier driver has made, or an operator has put there:
-// once.
+// adopt stores the place of a volume that an earlier driver has created, or that an operator has
+// copied to the zone. It does so only once.
 func (z *Zone) adopt(name string, st fs.FileInfo, base int64) error {
 	end, err := z.folder.Begin(name)
 	if err != nil {
-		return nil // another call has it: retry with the next look
+		return nil // another call has locked the volume: the next read retries
 	}
 	defer end()
 	now, err := z.stat(name)
@@ -65,18 +66,19 @@ func (z *Zone) adopt(name string, st fs.FileInfo, base int64) error {
 	return z.put(name, pool.Span{Base: base, Size: st.Size()})
 }
 
-// stretched is the reason not to examine a file that is longer than its volume. A look at its holes
-// would allocate memory, and the member that made it longer has no right to more.
+// stretched returns the reason not to examine a file that is longer than its volume. A read of the
+// file's holes would allocate memory, to which the member that extended the file has no right.
 func stretched(length, own int64) string {
 	return fmt.Sprintf("its file has %d bytes, and the volume %d: a pod or VM that maps it has made it longer. Cut it to that size (truncate), or delete the volume", length, own)
 }
 
-// elsewhere is the reason not to use a volume whose superblock has another address than its own.
+// elsewhere returns the reason not to use a volume whose superblock has another address than its
+// stored place.
 func elsewhere(says, own int64) string {
 	return fmt.Sprintf("its superblock has address %#x, and the driver gave it %#x: a pod or VM that maps it has changed the superblock. Restore it, or delete the volume", says, own)
 }
 
-// longer reports whether a volume's file is longer than its note says.
+// longer reports whether a volume's file is longer than the size in its stored place.
 func (z *Zone) longer(name string) (bool, error) {
 	at, noted, err := z.placed(name)
 	if err != nil || !noted {

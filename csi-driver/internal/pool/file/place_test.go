@@ -13,7 +13,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// logged is a zone with scripted tools that log their arguments.
+// logged returns a zone with scripted tools that log their arguments.
 func logged(t *testing.T) (z *Zone, asked func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func logged(t *testing.T) (z *Zone, asked func() string) {
 
 const mib = int64(1) << 20
 
-// says writes such an address into a volume's file. The length stays.
+// says writes an address into a volume's file. The length does not change.
 func (z *Zone) says(t *testing.T, name string, base int64) {
 	t.Helper()
 	f, err := os.OpenFile(z.path(name), os.O_RDWR|os.O_CREATE, 0o600)
@@ -58,8 +58,9 @@ func (z *Zone) says(t *testing.T, name string, base int64) {
 	}
 }
 
-// Members that have a volume as memory write the address in its superblock. That changes nothing
-// for others. The volume keeps its addresses, and does not get the written ones. It is not used.
+// Members that have a volume as memory can write the address in its superblock. This does not
+// affect other volumes. The volume keeps its addresses, and does not get the written addresses. The
+// driver refuses to use the volume.
 func TestMemberWritesAnotherAddress(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
 	for what, says := range map[string]int64{
@@ -102,9 +103,9 @@ func TestMemberWritesAnotherAddress(t *testing.T) {
 	}
 }
 
-// Members that have a volume as memory can make its file longer. Such a file takes no addresses
-// from other volumes, no program examines it, and the driver never cuts it. An operator may have
-// made file and file system longer.
+// Members that have a volume as memory can extend its file. Such a file takes no addresses from
+// other volumes, and no program examines it. The driver never truncates the file, because an
+// operator may have extended the file and the file system.
 func TestMemberExtendsFile(t *testing.T) {
 	const evil, good = int64(64) << 30, int64(64)<<30 + 32*mib
 	z, asked := logged(t)
@@ -162,7 +163,7 @@ func TestMemberExtendsFile(t *testing.T) {
 		t.Errorf("a process uses it: %v", err)
 	}
 	if st, err := held.Stat(); err != nil || st.Size() != 1<<40 {
-		t.Errorf("a deletion that was refused has cut it: %v, %v", st, err)
+		t.Errorf("a refused deletion has truncated the file: %v, %v", st, err)
 	}
 	if said := asked(); strings.Contains(said, "evil") {
 		t.Errorf("it was looked at: %s", said)
@@ -176,7 +177,7 @@ func TestMemberExtendsFile(t *testing.T) {
 	}
 }
 
-// The note of a volume stays when another volume of its name cannot be made.
+// A volume's stored place remains when the creation of another volume of its name fails.
 func TestNotMadeTwice(t *testing.T) {
 	z := formats(t, `truncate -s 16M "$file"`)
 	z.says(t, "w", 64<<30+512*mib)
@@ -194,8 +195,8 @@ func TestNotMadeTwice(t *testing.T) {
 	}
 }
 
-// If a VM was killed during the recovery of a slot, the slot stays in recovery. It keeps a volume
-// only as long as a process can store into it.
+// If a VM was killed while it recovered a slot, the slot remains in recovery. It prevents the
+// volume's deletion only while a process can store in the volume.
 func TestKilledDuringRecovery(t *testing.T) {
 	z, _ := logged(t)
 	z.says(t, "v", 64<<30)

@@ -14,10 +14,10 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// ask runs stargatectl for a change to which all systems of a volume have to answer. A killed VM
-// does not answer, and would block the change, and so its own next start. If no process has the
-// file open for writing, no system can use the volume. Then the silent systems are fenced, and the
-// change is tried again.
+// ask runs stargatectl for a change that all systems of a volume must acknowledge. A killed VM does
+// not acknowledge. It would block the change, and so its own next start. If no process has the file
+// open for writing, no system can use the volume. In this case, ask fences the silent systems and
+// retries the change.
 func (z *Zone) ask(ctx context.Context, v pool.Volume, args ...string) error {
 	_, err := z.tools.Run(ctx, stargatectl.Ctl, args...)
 	if err == nil || pool.KindOf(err) != errkind.Busy {
@@ -27,7 +27,8 @@ func (z *Zone) ask(ctx context.Context, v pool.Volume, args ...string) error {
 	if serr != nil || written(v.Path) {
 		return err
 	}
-	// Systems in this list came before that look; a later one has another incarnation.
+	// The systems in this list joined before the check of the file. A system that joins later
+	// has another incarnation.
 	for _, s := range systems {
 		if s.Lives() || !s.Silent() {
 			continue
@@ -35,21 +36,21 @@ func (z *Zone) ask(ctx context.Context, v pool.Volume, args ...string) error {
 		if ferr := z.tools.Fence(ctx, v.Path, s); ferr != nil {
 			return err
 		}
-		klog.FromContext(ctx).Info("No process has the volume's file open: its system is fenced", "volume", v.Name, "system", s.Name)
+		klog.FromContext(ctx).Info("Fenced a silent system, because no process has the volume's file open", "volume", v.Name, "system", s.Name)
 	}
 	_, err = z.tools.Run(ctx, stargatectl.Ctl, args...)
 	return err
 }
 
-// written reports whether a process of this kernel may store in a file, by a descriptor or a
-// mapping. The kernel gives a lease of the file only if none may (fcntl(2)). After an error the
-// answer is yes.
+// written reports whether a process of this kernel can store in a file, by a descriptor or a
+// mapping. The kernel grants a lease of the file only if no process can (fcntl(2)). After an error,
+// written returns true.
 func written(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return true
 	}
-	defer f.Close() // this ends the lease
+	defer f.Close() // releases the lease
 	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
 	return err != nil
 }

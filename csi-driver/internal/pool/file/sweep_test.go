@@ -18,7 +18,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// formats is a zone whose mkfs runs a script, with the file's path as its last argument.
+// formats returns a zone whose mkfs is a script, with the file's path as its last argument.
 func formats(t *testing.T, mkfs string) *Zone {
 	t.Helper()
 	return zoneWith(t, toolsOf(t, script, "#!/bin/sh\nfor file; do :; done\n"+mkfs))
@@ -41,14 +41,14 @@ func (z *Zone) files(t *testing.T) []string {
 
 var small = pool.Spec{Name: "w", Size: 16 << 20, Align: pool.Extent}
 
-// The file of a volume is for root and for QEMU's group.
+// Only root and QEMU's group can access the file of a volume.
 func TestOwnerOfFiles(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("files of another group need root")
+		t.Skip("only root can set another group of a file")
 	}
 	z := formats(t, `truncate -s 16M "$file"`)
 	z.config.Group = 107
-	_, _ = z.Create(background, small) // its last look finds no file system
+	_, _ = z.Create(background, small) // the final read finds no file system
 	var st unix.Stat_t
 	if err := unix.Stat(z.path(small.Name), &st); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Create makes a whole volume, or nothing.
+// Create creates a complete volume, or nothing.
 func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
 	most := spec.MaxSize
 	if most == 0 {
@@ -23,7 +23,7 @@ func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) 
 	return z.make(ctx, Create, spec, info, 0)
 }
 
-// Clone takes the largest size and the lease from the source.
+// Clone copies a volume or snapshot. The copy has the largest size and the lease of its source.
 func (z *Zone) Clone(ctx context.Context, spec pool.Spec, source pool.Volume) (pool.Volume, error) {
 	z.mu.Lock()
 	of, err := z.sourceLocked(source)
@@ -83,7 +83,7 @@ func (z *Zone) placeLocked(spec pool.Spec) (pool.Span, error) {
 	return pool.Span{Base: base, Size: spec.Size + spec.Reserve}, nil
 }
 
-// Delete asks the systems that use the volume.
+// Delete deletes a volume, unless a system uses it.
 func (z *Zone) Delete(ctx context.Context, name string) error {
 	_, err := do(ctx, z, Delete, func() (any, error) {
 		v, err := z.findLocked(name)
@@ -101,7 +101,7 @@ func (z *Zone) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// Grow takes the addresses behind the volume.
+// Grow extends a volume by the addresses behind it.
 func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, error) {
 	return z.change(ctx, Grow, name, func() (pool.Span, error) {
 		v, err := z.findLocked(name)

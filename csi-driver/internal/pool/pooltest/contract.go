@@ -12,14 +12,15 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// ContractSize is the size of zones for Contract: exactly in addresses, at least in memory.
+// ContractSize is the size of the zones that Contract tests. A zone has exactly this range of
+// addresses, and at least this much memory.
 const ContractSize = 256 * mib
 
 const mib = int64(1) << 20
 
-// Contract checks that a zone of any kind behaves as package pool says. It runs for the fake and
-// for real zones: tests with a fake that differs from real zones would prove nothing. empty makes
-// an empty zone.
+// Contract checks that a zone of any kind fulfils the contract in package pool. It runs for the
+// fake zone and for real zones: tests with a fake that differs from real zones would prove nothing.
+// empty creates an empty zone.
 func Contract(t *testing.T, empty func(t *testing.T) pool.Zone) {
 	for name, check := range map[string]func(contract){
 		"none": contract.none, "create": contract.create, "capacity": contract.capacity, "grow": contract.grow,
@@ -70,7 +71,7 @@ func (c contract) status() pool.Status {
 	return s
 }
 
-// An absent volume is not found, and its deletion succeeds.
+// Get does not find an absent volume, and the deletion of an absent volume succeeds.
 func (c contract) none() {
 	_, err := c.z.Get(c.ctx, "v")
 	c.fails("get", err, errkind.NotFound)
@@ -92,7 +93,7 @@ func (c contract) none() {
 	}
 }
 
-// A new volume is found by its name, and listed in order.
+// Get finds a new volume by its name. List returns the volumes in order.
 func (c contract) create() {
 	b := c.made("b", 32*mib)
 	c.made("a", 16*mib)
@@ -108,7 +109,7 @@ func (c contract) create() {
 		c.Errorf("the volumes are %+v, %v", all, err)
 	}
 	if _, err := c.z.Create(c.ctx, pool.Spec{Name: "b", Size: 16 * mib, Align: pool.Extent}); err == nil {
-		c.Error("a second volume of that name is made")
+		c.Error("the zone creates a second volume with the same name")
 	}
 	if got, err := c.z.Get(c.ctx, "b"); err != nil || got.UUID != b.UUID || got.Size != b.Size {
 		c.Errorf("the first volume of that name is %+v, %v", got, err)
@@ -121,8 +122,8 @@ func (c contract) create() {
 	c.fails("get what is deleted", err, errkind.NotFound)
 }
 
-// The largest free range counts, and not the sum. A volume of the largest reported size can be
-// made.
+// Status reports the largest free range, not the sum of free ranges. A volume of this size can be
+// created.
 func (c contract) capacity() {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		c.made(name, 64*mib)
@@ -135,7 +136,7 @@ func (c contract) capacity() {
 		c.Errorf("two free ranges of 64 MiB: %+v", s)
 	}
 	_, err = c.z.Create(c.ctx, pool.Spec{Name: "e", Size: 66 * mib, Align: pool.Extent})
-	c.fails("more than the largest", err, errkind.NoSpace, "67108864")
+	c.fails("a volume larger than the largest size", err, errkind.NoSpace, "67108864")
 	c.made("e", 64*mib)
 }
 
@@ -150,16 +151,16 @@ func (c contract) grow() {
 		c.Errorf("grown, volume v is %+v, %v", grown, err)
 	}
 	if same, err := c.z.Grow(c.ctx, "v", 32*mib); err != nil || same.Size != 64*mib {
-		c.Errorf("grown to less than its size: %+v, %v", same, err)
+		c.Errorf("Grow to less than the volume's size: %+v, %v", same, err)
 	}
 	_, err = c.z.Grow(c.ctx, "v", ContractSize+2*mib)
-	c.fails("grow to more than the zone", err, errkind.OutOfRange, "268435456")
+	c.fails("Grow to more than the zone's size", err, errkind.OutOfRange, "268435456")
 	if got, err := c.z.Get(c.ctx, "v"); err != nil || got.Size != 64*mib {
 		c.Errorf("after a refusal volume v is %+v, %v", got, err)
 	}
 }
 
-// A volume keeps its reserve when other volumes are made.
+// A volume keeps its reserve when other volumes are created.
 func (c contract) reserve() {
 	v, err := c.z.Create(c.ctx, pool.Spec{Name: "v", Size: 32 * mib, Reserve: 32 * mib, Align: pool.Extent})
 	c.must("create", err)
@@ -174,7 +175,7 @@ func (c contract) reserve() {
 	c.fails("create in the reserve", err, errkind.NoSpace)
 }
 
-// A snapshot stays when its volume is deleted, and is not listed as a volume.
+// A snapshot remains when its volume is deleted. List does not return snapshots.
 func (c contract) snapshots() {
 	v := c.made("v", 16*mib)
 	late, early := pool.SnapshotName("s"), pool.SnapshotName("t")
@@ -193,7 +194,7 @@ func (c contract) snapshots() {
 		c.Errorf("the snapshots are %+v, %v", all, err)
 	}
 	if vs, err := c.z.List(c.ctx); err != nil || len(vs) != 0 {
-		c.Errorf("snapshots are listed as volumes: %+v, %v", vs, err)
+		c.Errorf("List returns snapshots: %+v, %v", vs, err)
 	}
 	c.must("delete", c.z.DeleteSnapshot(c.ctx, pool.ID{Name: early}))
 	_, err = c.z.Snapshot(c.ctx, pool.ID{Name: early})
@@ -232,10 +233,10 @@ func (c contract) cancelled() {
 	ended, cancel := context.WithCancel(c.ctx)
 	cancel()
 	if _, err := c.z.Create(ended, pool.Spec{Name: "w", Size: 16 * mib, Align: pool.Extent}); err == nil {
-		c.Error("a cancelled call has made a volume")
+		c.Error("a cancelled call has created a volume")
 	}
 	if _, err := c.z.Clone(ended, pool.Spec{Name: "x", Size: 16 * mib, Align: pool.Extent, Origin: "v"}, v); err == nil {
-		c.Error("a cancelled call has made a copy")
+		c.Error("a cancelled call has created a copy")
 	}
 	if _, err := c.z.TakeSnapshot(ended, pool.SnapshotName("s"), v, pool.InZone); err == nil {
 		c.Error("a cancelled call has taken a snapshot")
@@ -249,9 +250,9 @@ func (c contract) cancelled() {
 		c.Errorf("the volumes are %v, %v", names, err)
 	}
 	if s := c.status(); s.Largest != ContractSize-16*mib {
-		c.Errorf("a cancelled call still has its room: %+v", s)
+		c.Errorf("a cancelled call still occupies memory: %+v", s)
 	}
-	// Its name is free.
+	// The name of the cancelled call's volume can be used again.
 	c.made("w", 16*mib)
 }
 

@@ -14,7 +14,7 @@ import (
 
 const inodes = 1 << 16
 
-// look examines the file system of the volume or snapshot of a name.
+// look calls at with the volume or snapshot, unless it is damaged or absent.
 func look[T any](ctx context.Context, z *Zone, c Call, v pool.Volume, at func(*volume) (T, error)) (T, error) {
 	return do(ctx, z, c, func() (T, error) {
 		found, ok := z.volumes[v.Name]
@@ -29,7 +29,8 @@ func look[T any](ctx context.Context, z *Zone, c Call, v pool.Volume, at func(*v
 	})
 }
 
-// Glances leave the content out. Callers then use the other calls, which may fail.
+// Glances returns the volumes without their content. Callers then use the other calls, which may
+// fail.
 func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	volumes, err := z.List(ctx)
 	if err != nil {
@@ -42,29 +43,29 @@ func (z *Zone) Glances(ctx context.Context) ([]pool.Glance, error) {
 	return all, nil
 }
 
-// Info is the superblock of a volume.
+// Info returns the superblock of a volume.
 func (z *Zone) Info(ctx context.Context, v pool.Volume) (stargatectl.Info, error) {
 	return look(ctx, z, Info, v, func(v *volume) (stargatectl.Info, error) { return v.info, nil })
 }
 
-// Space is the use of a volume.
+// Space returns the use of a volume.
 func (z *Zone) Space(ctx context.Context, v pool.Volume) (stargatectl.Space, error) {
 	return look(ctx, z, Space, v, func(v *volume) (stargatectl.Space, error) {
 		return stargatectl.Space{Size: v.Size, Used: v.used, Free: v.Size - v.used, LargestFree: v.Size - v.used, InodesUsed: 1, Inodes: inodes}, nil
 	})
 }
 
-// Systems are the systems of the last Use.
+// Systems returns the systems that the last Use has set.
 func (z *Zone) Systems(ctx context.Context, v pool.Volume) ([]stargatectl.System, error) {
 	return look(ctx, z, Systems, v, func(v *volume) ([]stargatectl.System, error) { return slices.Clone(v.systems), nil })
 }
 
-// Taken is their number.
+// Taken returns the number of these systems.
 func (z *Zone) Taken(ctx context.Context, v pool.Volume) (int, error) {
 	return look(ctx, z, Taken, v, func(v *volume) (int, error) { return len(v.systems), nil })
 }
 
-// Ended removes the systems of a VM whose heartbeats have stopped.
+// Ended removes those systems of a VM whose heartbeats have stopped.
 func (z *Zone) Ended(ctx context.Context, v pool.Volume, machine string) ([]string, error) {
 	return look(ctx, z, Ended, v, func(v *volume) ([]string, error) {
 		var names []string

@@ -10,7 +10,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Call is a method of pool.Zone.
+// Call is the name of a method of pool.Zone.
 type Call string
 
 const (
@@ -43,7 +43,7 @@ type When string
 const (
 	// The call has done nothing.
 	Before When = "before"
-	// The call is done, and its caller does not learn that.
+	// The call has succeeded, but its caller gets an error.
 	After When = "after"
 )
 
@@ -64,14 +64,14 @@ type hold struct{ reached, released chan struct{} }
 
 func newPlan() plan { return plan{fails: map[Call]failure{}, holds: map[Call]*hold{}} }
 
-// Fail makes the next call of a kind fail once.
+// Fail makes the next call of a method fail once.
 func (p *plan) Fail(c Call, when When, err error) {
 	p.planMu.Lock()
 	defer p.planMu.Unlock()
 	p.fails[c] = failure{when, err}
 }
 
-// Disarm forgets failures that have not come, and reports whether there were any.
+// Disarm removes the planned failures that have not happened, and reports whether there were any.
 func (p *plan) Disarm() bool {
 	p.planMu.Lock()
 	defer p.planMu.Unlock()
@@ -80,7 +80,8 @@ func (p *plan) Disarm() bool {
 	return armed
 }
 
-// Hold makes the next call of a kind wait in the middle. reached is closed when the call waits.
+// Hold makes the next call of a method wait in the middle, until release is called. reached is
+// closed when the call waits.
 func (p *plan) Hold(c Call) (reached <-chan struct{}, release func()) {
 	p.planMu.Lock()
 	defer p.planMu.Unlock()
@@ -89,7 +90,7 @@ func (p *plan) Hold(c Call) (reached <-chan struct{}, release func()) {
 	return h.reached, sync.OnceFunc(func() { close(h.released) })
 }
 
-// Calls are the calls since the last question.
+// Calls returns the calls since the last call of Calls.
 func (p *plan) Calls() []Call {
 	p.planMu.Lock()
 	defer p.planMu.Unlock()
@@ -98,7 +99,7 @@ func (p *plan) Calls() []Call {
 	return all
 }
 
-// fail is the planned failure of the call at that moment, if any.
+// fail returns the failure that is planned for the call at this moment, or nil.
 func (p *plan) fail(c Call, when When) error {
 	p.planMu.Lock()
 	defer p.planMu.Unlock()
@@ -139,7 +140,7 @@ func (p *plan) wait(ctx context.Context, c Call) error {
 	}
 }
 
-// do runs one call.
+// do runs one call that changes no addresses.
 func do[T any](ctx context.Context, z *Zone, c Call, work func() (T, error)) (T, error) {
 	var none T
 	err := z.begin(ctx, c)
@@ -161,8 +162,8 @@ func do[T any](ctx context.Context, z *Zone, c Call, work func() (T, error)) (T,
 	return done, nil
 }
 
-// change runs a call that takes time. It takes its addresses at the beginning. Other calls for the
-// same volume are Busy until it has ended.
+// change runs a call that takes time. It reserves its addresses at the beginning. Other calls for
+// the same volume fail with Busy until it has ended.
 func (z *Zone) change(
 	ctx context.Context, c Call, name string, take func() (pool.Span, error), finish func(pool.Span) (pool.Volume, error),
 ) (pool.Volume, error) {

@@ -12,7 +12,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Snapshots is sorted by name.
+// Snapshots returns all snapshots, sorted by name.
 func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	return do(ctx, z, Snapshots, func() ([]pool.Snapshot, error) {
 		var all []pool.Snapshot
@@ -23,7 +23,7 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	})
 }
 
-// Snapshot looks at one snapshot.
+// Snapshot returns one snapshot.
 func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) {
 	return do(ctx, z, Snapshot, func() (pool.Snapshot, error) {
 		s, ok := z.snapshots[of.Name]
@@ -34,7 +34,7 @@ func (z *Zone) Snapshot(ctx context.Context, of pool.ID) (pool.Snapshot, error) 
 	})
 }
 
-// TakeSnapshot takes as much memory as the volume has.
+// TakeSnapshot takes a snapshot, which needs as much memory as the volume.
 func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume, _ pool.Target) (pool.Snapshot, error) {
 	return do(ctx, z, TakeSnapshot, func() (pool.Snapshot, error) {
 		v, err := z.findLocked(source.Name)
@@ -47,7 +47,7 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume
 		case v.State == pool.Damaged:
 			return pool.Snapshot{}, damaged(v)
 		case z.roomLocked() < v.Size:
-			return pool.Snapshot{}, errkind.New(errkind.NoSpace, "there are %d bytes of memory for a copy of %d", z.roomLocked(), v.Size)
+			return pool.Snapshot{}, errkind.New(errkind.NoSpace, "a copy needs %d bytes of memory, and %d are free", v.Size, z.roomLocked())
 		}
 		s := pool.Snapshot{Name: name, Zone: z.config.ID, Source: v.Name, Path: "/memory/" + name, Size: v.Size, Created: time.Now()}
 		z.snapshots[name] = &volume{Volume: s.Volume(), info: v.info, used: v.used, snapshot: s}
@@ -55,10 +55,10 @@ func (z *Zone) TakeSnapshot(ctx context.Context, name string, source pool.Volume
 	})
 }
 
-// CopyOut makes no file: this zone has no bytes.
+// CopyOut fails, because this zone stores no bytes.
 func (z *Zone) CopyOut(ctx context.Context, source pool.Volume, _ string) error {
 	_, err := do(ctx, z, CopyOut, func() (any, error) {
-		return nil, errkind.New(errkind.Unsupported, "volume %s is in no memory from which it could be copied", source.Name)
+		return nil, errkind.New(errkind.Unsupported, "volume %s cannot be copied: this zone stores no bytes", source.Name)
 	})
 	return err
 }

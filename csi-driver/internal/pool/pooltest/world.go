@@ -13,7 +13,7 @@ import (
 
 // The following methods change a zone without its driver.
 
-// Use replaces the systems that have a volume mounted. Without systems the volume is unused.
+// Use sets the systems that have a volume mounted. Without systems, the volume is unused.
 func (z *Zone) Use(name string, systems ...stargatectl.System) {
 	z.edit(name, func(v *volume) { v.systems = systems })
 }
@@ -23,12 +23,12 @@ func (z *Zone) Damage(name, why string) {
 	z.edit(name, func(v *volume) { v.State, v.Why = pool.Damaged, why })
 }
 
-// Deactivate removes the device of a volume, as a boot does.
+// Deactivate removes the device of a volume, as happens at a boot.
 func (z *Zone) Deactivate(name string) {
 	z.edit(name, func(v *volume) { v.State = pool.Inactive })
 }
 
-// MeetErrors sets the error count of a file system.
+// MeetErrors sets the error count of a volume's file system.
 func (z *Zone) MeetErrors(name string, n int64) {
 	z.edit(name, func(v *volume) { v.info.Errors = n })
 }
@@ -38,12 +38,12 @@ func (z *Zone) edit(name string, how func(*volume)) {
 	defer z.mu.Unlock()
 	v, ok := z.volumes[name]
 	if !ok {
-		panic(fmt.Sprintf("a test speaks of volume %q, which is not there", name))
+		panic(fmt.Sprintf("a test names volume %q, which does not exist", name))
 	}
 	how(v)
 }
 
-// Left describes each object in the zone by a line. Two zones with the same lines are equal.
+// Left returns a line for each object in the zone. Two zones with the same lines are equal.
 func (z *Zone) Left() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()

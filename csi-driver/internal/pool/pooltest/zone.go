@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pooltest has a zone in this process's memory. Tests with it need neither root nor tools,
-// and choose its failures. Contract checks that this zone and the real ones behave as package pool
-// says.
+// Package pooltest simulates a zone in this process's memory. Tests with it need neither root nor
+// tools, and can set its failures. Contract checks that this zone and the real zones fulfil the
+// contract in package pool.
 package pooltest
 
 import (
@@ -21,10 +21,10 @@ import (
 type Config struct {
 	Base, Size int64 // addresses
 	ID         string
-	Memory     int64 // that volumes and snapshots can have together; 0: as much as there are addresses
+	Memory     int64 // for all volumes and snapshots together; 0: the same as Size
 }
 
-// maxFactor is how many times as large a volume can become by default.
+// maxFactor is the default limit of growth: a multiple of the volume's first size.
 const maxFactor = 16
 
 // Zone is a zone in memory. Its kind is pool.File, because it has no devices.
@@ -34,8 +34,8 @@ type Zone struct {
 	mu        sync.Mutex
 	volumes   map[string]*volume
 	snapshots map[string]*volume
-	made      map[string]pool.Span // being made, or to be larger
-	number    int                  // of volumes ever made, for their UUIDs
+	made      map[string]pool.Span // reserved for volumes that are being created or extended
+	number    int                  // number of volumes ever created, for their UUIDs
 	plan
 }
 
@@ -50,7 +50,7 @@ type volume struct {
 	snapshot pool.Snapshot
 }
 
-// New makes an empty zone.
+// New returns an empty zone.
 func New(config Config) *Zone {
 	if config.Memory == 0 {
 		config.Memory = config.Size
@@ -64,15 +64,16 @@ func New(config Config) *Zone {
 	}
 }
 
-// Kind is pool.File.
+// Kind returns pool.File.
 func (z *Zone) Kind() pool.Kind { return pool.File }
 
-// Place is the identity that the test has chosen.
+// Place returns the identity that the test has set.
 func (z *Zone) Place(ctx context.Context, _ pool.ID) (string, error) {
 	return do(ctx, z, Place, func() (string, error) { return z.config.ID, nil })
 }
 
-// Status includes the size of the largest volume that Create would make.
+// Status returns the state of the zone, with the size of the largest volume that Create would
+// accept.
 func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 	return do(ctx, z, Status, func() (pool.Status, error) {
 		space, room := z.spaceLocked(), z.roomLocked()
@@ -83,7 +84,7 @@ func (z *Zone) Status(ctx context.Context) (pool.Status, error) {
 	})
 }
 
-// List is sorted by name.
+// List returns all volumes, sorted by name.
 func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	return do(ctx, z, List, func() ([]pool.Volume, error) {
 		var all []pool.Volume
@@ -94,7 +95,7 @@ func (z *Zone) List(ctx context.Context) ([]pool.Volume, error) {
 	})
 }
 
-// Get looks at one volume.
+// Get returns one volume.
 func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	return do(ctx, z, Get, func() (pool.Volume, error) {
 		v, err := z.findLocked(name)
@@ -105,7 +106,7 @@ func (z *Zone) Get(ctx context.Context, name string) (pool.Volume, error) {
 	})
 }
 
-// Activate makes a volume Ready.
+// Activate sets a volume's state to Ready.
 func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
 	return do(ctx, z, Activate, func() (pool.Volume, error) {
 		v, err := z.findLocked(name)
@@ -119,13 +120,13 @@ func (z *Zone) Activate(ctx context.Context, name string) (pool.Volume, error) {
 	})
 }
 
-// Sweep finds nothing, because calls that are cut off leave nothing.
+// Sweep does nothing, because interrupted calls leave nothing.
 func (z *Zone) Sweep(ctx context.Context) error {
 	_, err := do(ctx, z, Sweep, func() (any, error) { return nil, nil })
 	return err
 }
 
-// Strays are none.
+// Strays returns no objects.
 func (z *Zone) Strays(ctx context.Context) ([]string, error) {
 	return do(ctx, z, Strays, func() ([]string, error) { return nil, nil })
 }
@@ -137,8 +138,8 @@ func (z *Zone) findLocked(name string) (*volume, error) {
 	return nil, errkind.New(errkind.NotFound, "there is no volume %q", name)
 }
 
-// shownLocked is the present state of a volume. The size to which it can grow depends on the
-// others.
+// shownLocked returns the present state of a volume. It computes CanGrowTo, which depends on the
+// other volumes.
 func (z *Zone) shownLocked(v *volume) pool.Volume {
 	shown := v.Volume
 	if len(v.systems) > 0 && v.State == pool.Ready {
@@ -148,7 +149,8 @@ func (z *Zone) shownLocked(v *volume) pool.Volume {
 	return shown
 }
 
-// canGrowToLocked is the least of the limits: memory, addresses, largest size of the file system.
+// canGrowToLocked returns the smallest of the limits: memory, addresses, largest size of the file
+// system.
 func (z *Zone) canGrowToLocked(v *volume) int64 {
 	behind := z.spaceLocked().Behind(int64(v.Base) + v.Memory)
 	return max(v.Size, min(v.info.MaxSize, v.Memory+behind, v.Memory+z.roomLocked()))
@@ -162,7 +164,7 @@ func (z *Zone) spaceLocked() pool.Space {
 	return pool.NewSpace(pool.Span{Base: z.config.Base, Size: z.config.Size}, taken)
 }
 
-// roomLocked is the free memory. A reserve has its memory from the start.
+// roomLocked returns the free memory. A reserve takes memory from the creation of its volume on.
 func (z *Zone) roomLocked() int64 {
 	room := z.config.Memory
 	for _, span := range z.made {

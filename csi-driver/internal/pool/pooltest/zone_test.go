@@ -20,7 +20,7 @@ func TestContract(t *testing.T) {
 	Contract(t, func(*testing.T) pool.Zone { return fresh() })
 }
 
-// A used volume is not deleted, and the error names its system. A silent system causes Busy.
+// Delete refuses a volume in use, with an error that names the system. A silent system causes Busy.
 func TestUse(t *testing.T) {
 	const machine = "0b5e55ed-0000-4000-8000-00000000beef"
 	z, ctx := fresh(), context.Background()
@@ -55,8 +55,8 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// While a call for a volume runs, another one is Busy, and its addresses are taken. If the call is
-// then cancelled, it leaves nothing.
+// While a call for a volume runs, another call for it fails with Busy, and the addresses of the
+// first call are taken. If the first call is then cancelled, it leaves nothing.
 func TestHold(t *testing.T) {
 	z := fresh()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -79,7 +79,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A planned failure comes once, at the planned moment.
+// A planned failure happens once, at the planned moment.
 func TestFailures(t *testing.T) {
 	z, ctx := fresh(), context.Background()
 	spec := pool.Spec{Name: "v", Size: pool.MinVolume, Align: pool.Extent}
