@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The engine, the tools and the native test programs. Several builds use one set of sources: each
-# SAN= variant has a tree of its own (build/asan, ...), so that switching costs nothing.
+# SAN= variant has a tree of its own (build/asan, ...), so that a change of SAN= rebuilds nothing.
 
 B := build$(if $(SAN),/$(SAN))
 PREFIX ?= /usr/local
@@ -11,20 +11,21 @@ CC := $(if $(filter fuzz,$(SAN)),clang,gcc)
 endif
 
 san-asan  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-# TSan does not know the fences of the os seam, and the compiler warns of that.
+# TSan does not model the fences of sg_os.h, and the compiler warns of them.
 san-tsan  := -fsanitize=thread -Wno-tsan
 san-cov   := --coverage -O0
-# Not a sanitizer, but built the same way: the engine reports every store to a recorder.
+# `rec` is not a sanitizer, but is built the same way: the engine reports every store to a recorder.
 san-rec   := -DSG_RECORD
-# ... or lets an attacker act at each load and store.
+# With `hostile`, the engine calls an attacker at each load and store.
 san-hostile := $(san-asan) -DSG_HOSTILE
-# ... or has its accesses counted: these calls reach kernel/tests/lines, not ThreadSanitizer. It
-# must see copies, which the compiler would do itself or pass to checked functions.
+# With `lines`, the calls that the compiler makes for ThreadSanitizer reach kernel/tests/lines,
+# which counts the engine's accesses. The flags keep copies as calls of memcpy(), so that it counts
+# these, too.
 san-lines := -fsanitize=thread -Wno-tsan -DSG_LINES -fno-builtin-memcpy -fno-builtin-memset \
 	-U_FORTIFY_SOURCE
 san-fuzz  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
-# Each source is compiled once, also for several folders (DEPS_RUNNER has ccache).
+# ccache compiles a source only once, even for several copies of the tree (DEPS_RUNNER has ccache).
 ccache := $(shell command -v ccache)
 export CCACHE_DIR ?= $(or $(STARGATE_CACHE),$(HOME)/.cache/stargate)/ccache
 export CCACHE_NOHASHDIR := 1
@@ -41,11 +42,11 @@ sg-incs   := -Ikernel/core -Ikernel/tools/lib -Ikernel/lib
 sg-ldflags := -pthread $(if $(filter lines,$(SAN)),,$(san-$(SAN))) $(LDFLAGS)
 fuzz-cflags := $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer-no-link)
 
-# --- sources and results; wildcards, so that a new file needs no edit here ---
+# --- sources and results: wildcards find a new file without an edit here ---
 objs = $(patsubst kernel/%.c,$(B)/obj/%.o,$(1))
 core-src    := $(wildcard kernel/core/*/*.c)
 toollib-src := $(wildcard kernel/tools/lib/*.c)
-# libstargate, for programs; not the engine, whose archive is never installed.
+# libstargate, for users' programs. The engine has another archive, which is never installed.
 userlib-src := $(wildcard kernel/lib/*.c)
 # Crash tests and their recorder need an engine that reports its stores (SG_RECORD).
 testlib-src := $(wildcard kernel/tests/lib/*.c)
@@ -66,8 +67,8 @@ lib-test := $(B)/tests/lib.a
 lib-user := $(B)/lib/libstargate.a
 lib-version := 1.0.0
 lib-shared := $(B)/lib/libstargate.so.$(lib-version)
-# The engine calls the os seam in the tools' library and is called by it, and commands on objects
-# there call libstargate: one link group.
+# The engine and the tools' library call each other, and the library's commands call libstargate. So
+# the linker must search the three archives as one group.
 engine-libs = -Wl,--start-group $(filter $(lib-user),$^) $(lib-tool) $(lib-core) -Wl,--end-group
 
 tool-dir-mkfs.stargatefs := mkfs
@@ -81,7 +82,7 @@ user-tools := stargate-sem stargate-ring
 tool-bins := $(tools:%=$(B)/tools/%)
 
 test-bins   := $(test-src:kernel/tests/native/%.c=$(B)/tests/%)
-# Not a test: the program that the test of the guard starts as a system.
+# This program is not a test: the test of the guard starts it as a system.
 machine     := $(if $(SAN),,$(B)/tests/machine)
 replay-bins := $(if $(filter rec,$(SAN)),,$(fuzz-src:kernel/tests/fuzz/%_fuzz.c=$(B)/replay/%))
 hostile-src := $(wildcard kernel/tests/hostile/*.c)
@@ -98,17 +99,17 @@ test-programs: $(test-bins) $(machine) $(replay-bins)
 deps-native:
 	@mk/tools/deps native $(filter fuzz,$(SAN))
 
-# A target without sources fails with a message.
+# If there are no sources for a target, make fails with a message.
 need = $(if $(strip $(1)),,echo "$@: no $(2) to build it from" >&2; exit 1)
 
-# Each object and program is rebuilt when its flags change (STATIC=1, CC=...).
+# make builds each object and program again when its flags change (STATIC=1, CC=...).
 stamp = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
 .PHONY: always
 $(B)/.cflags: always
 	$(call stamp,$(CC) $(sg-cflags) $(fuzz-cflags))
 $(B)/.ldflags: always
 	$(call stamp,$(CC) $(sg-ldflags) static=$(STATIC))
-# ... and each archive when a file joins or leaves it.
+# make builds each archive again when its list of files changes.
 $(B)/.members: always
 	$(call stamp,$(core-src) $(toollib-src) $(userlib-src) $(testlib-src) $(fuzzlib-src))
 
@@ -160,7 +161,7 @@ $(foreach t,$(tools),$(eval $(call tool-rule,$(t))))
 $(test-bins) $(machine): $(B)/tests/%: $(B)/obj/tests/native/%.o \
 		$(lib-user) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link,$(wrapped:%=-Wl,--wrap=%))
-# These play the kernel to libstargate (sem_kernel.h).
+# These programs emulate the kernel for libstargate (sem_kernel.h).
 $(B)/tests/libstargate_test $(B)/tests/ring_test $(B)/tests/ring_forged_test \
 $(B)/tests/stream_test $(B)/tests/stream_kill_test \
 $(B)/tests/sem_posix_test: \
@@ -169,7 +170,7 @@ $(replay-bins): $(B)/replay/%: $(B)/obj/tests/fuzz/%_fuzz.o $(B)/obj/tests/fuzz/
 		$(call objs,$(fuzzlib-src)) $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link)
 
-# An attacker stores arbitrary data during operations: the engine calls it (SG_HOSTILE).
+# An attacker, which the engine calls, stores arbitrary data during operations (SG_HOSTILE).
 .PHONY: hostile-program
 ifeq ($(SAN),hostile)
 hostile-program: $(B)/tests/hostile
@@ -180,7 +181,8 @@ hostile-program:
 	@$(MAKE) --no-print-directory SAN=hostile $@
 endif
 
-# Cache lines that systems take from each other: the compiler calls kernel/tests/lines/counter.c.
+# Counts the cache lines that systems take from each other: the compiler adds calls to
+# kernel/tests/lines/counter.c.
 .PHONY: lines-program
 ifeq ($(SAN),lines)
 lines-program: $(B)/tests/lines
@@ -194,14 +196,15 @@ lines-program:
 	@$(MAKE) --no-print-directory SAN=lines $@
 endif
 
-# The cost of large volumes, many files and many systems; its memory is counted (e2e/bench/scale).
+# Measures the cost of large volumes, many files and many systems; e2e/bench/scale also counts its
+# memory.
 .PHONY: scale-program
 scale-program: $(B)/tests/scale
 $(B)/tests/scale: $(B)/obj/tests/scale/scale.o $(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link,$(wrapped:%=-Wl,--wrap=%))
 $(B)/tests/scale: wrapped := sg_alloc sg_free
 
-# Seeds of the fuzzers; make them again when their inputs change their meaning.
+# Makes the seeds of the fuzzers. Make them again when a fuzzer reads its input in another format.
 .PHONY: corpus
 corpus: $(B)/tests/make_corpus
 	rm -rf kernel/tests/fuzz/corpus
@@ -210,7 +213,8 @@ $(B)/tests/make_corpus: $(B)/obj/tests/fuzz/make_corpus.o $(call objs,$(fuzzlib-
 		$(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags
 	$(call link)
 
-# The fuzzers need clang, whatever builds the rest: therefore they have SAN=fuzz.
+# The fuzzers need clang, even if another compiler builds the other programs. Therefore they have
+# SAN=fuzz.
 ifeq ($(SAN),fuzz)
 $(fuzz-bins): build/fuzz/bin/%: $(B)/obj/tests/fuzz/%.o $(call objs,$(fuzzlib-src)) \
 		$(lib-test) $(lib-tool) $(lib-core) $(B)/.ldflags

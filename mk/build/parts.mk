@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Parts of `make build` that are compiled without this make, and packages.
+# Parts of `make build` that other build programs compile, and the packages.
 
 .PHONY: csi csi-tests kubectl module kvm-modules tune vsched
 .PHONY: install-kubectl install-module install-tune install-vsched
 
-# stargate-csi, the CSI driver; stargate-hook and stargate-webhook, for KubeVirt; and more.
+# All programs of csi-driver: stargate-csi, the CSI driver; stargate-hook and stargate-webhook, for
+# KubeVirt; and others.
 csi:
 	@mk/tools/deps csi
 	@mkdir -p build/csi
@@ -13,7 +14,7 @@ csi:
 		-ldflags '-s -w -X main.version=$(csi-version)' -o ../build/csi/ ./cmd/stargate-...
 csi-version = $(shell git describe --always --dirty 2>/dev/null || echo unversioned)
 
-# csi-sanity and more, for a VM that has a zone.
+# Test programs of the CSI driver, csi-sanity among them, for a VM that has a zone.
 csi-tests:
 	@mkdir -p build/csi
 	@cd csi-driver && ../mk/tools/go test -c -tags dax -ldflags '-s -w' \
@@ -35,7 +36,7 @@ module:
 install-module:
 	@mk/build/dkms install
 
-# KVM with kvm-patches for a stock kernel.
+# The modules of KVM for a stock kernel, with the patches of kvm-patches.
 kvm-modules:
 	@kvm-patches/build $(SERIES)
 SERIES ?= 6.12
@@ -59,7 +60,8 @@ install-tune: tune
 	ln -sf ../stargate-tune.service \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system/sysinit.target.wants/
 
-# stargate-vsched, which schedules vCPUs; it needs a compiler for BPF, in a root of its own.
+# stargate-vsched, which schedules vCPUs. It needs a compiler for BPF, which the script installs in
+# a root of its own.
 vsched:
 	@mk/build/vsched
 install-vsched: vsched

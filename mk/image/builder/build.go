@@ -20,7 +20,7 @@ type options struct {
 	epoch                                   time.Time
 }
 
-// builder executes the stages of a recipe, each once.
+// builder executes each stage of a recipe at most once.
 type builder struct {
 	options
 	recipe *recipe
@@ -30,7 +30,7 @@ type builder struct {
 	done   map[string]*built
 }
 
-// built is a stage that has been executed: its files are in dir.
+// built is an executed stage, whose files are in dir.
 type built struct {
 	dir     string
 	workdir string
@@ -99,8 +99,8 @@ func (b *builder) checkArgs() error {
 	return nil
 }
 
-// execute runs a stage that others copy from: on this machine, in place of its base image, in a
-// folder of its own.
+// execute runs a stage from which other stages copy files. It runs on this machine, in place of the
+// stage's base image, and in a folder of its own.
 func (b *builder) execute(ctx context.Context, s *stage) (*built, error) {
 	if d := b.done[s.name]; d != nil {
 		return d, nil
@@ -132,7 +132,7 @@ func (b *builder) act(ctx context.Context, d *built, s step) error {
 	case "run":
 		return b.run(ctx, d, s)
 	}
-	return s.refuse("%s is not supported in a stage that is copied from", strings.ToUpper(s.op))
+	return s.refuse("%s is not supported in a stage from which other stages copy", strings.ToUpper(s.op))
 }
 
 func setWorkdir(d *built, s step) error {
@@ -155,14 +155,14 @@ func setEnv(v *variables, s step, set func(name, value string)) error {
 	return nil
 }
 
-// run executes it by a shell of this machine, as Docker does by the image's. Its output goes to
-// stderr.
+// run executes RUN with this machine's shell, as Docker does with the image's shell. The command's
+// output goes to stderr.
 func (b *builder) run(ctx context.Context, d *built, s step) error {
 	if s.json || len(s.flags) > 0 || len(s.args) != 1 {
-		return s.refuse("only RUN COMMAND, for a shell, is supported")
+		return s.refuse("only the form RUN COMMAND, for a shell, is supported")
 	}
 	if d.workdir == "/" {
-		return s.refuse("RUN before WORKDIR: this machine's / is not for an image's recipe")
+		return s.refuse("RUN before WORKDIR would run in this machine's /: put WORKDIR first")
 	}
 	fmt.Fprintf(os.Stderr, "== %s\n", s.text)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", s.args[0])
@@ -176,7 +176,8 @@ func (b *builder) run(ctx context.Context, d *built, s step) error {
 	return nil
 }
 
-// outside is this machine's environment without variables of a make or a git that called us.
+// outside returns this machine's environment, without the variables of a make or a git that called
+// this program.
 func outside(environ []string) []string {
 	var kept []string
 	for _, e := range environ {

@@ -44,7 +44,7 @@ ENTRYPOINT ["/bin/a", "b"]
 CMD ["c"]
 `
 
-// dir makes files of a context: names that end in / are folders.
+// dir makes the files of a context; a name that ends in / becomes a folder.
 func dir(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -72,7 +72,7 @@ func given(t *testing.T, dockerfile string) options {
 	}
 }
 
-// content reads an archive back, like an importer.
+// content reads an archive as an importer does.
 func content(t *testing.T, archive string) (v1.Image, v1.Descriptor, map[string]*tar.Header, map[string]string) {
 	t.Helper()
 	f, err := os.Open(archive)
@@ -179,8 +179,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// The same recipe gives the same bytes, and another one gives others: the Dockerfile defines the
-// result.
+// The same recipe gives the same bytes, and another recipe gives other bytes: the Dockerfile
+// defines the result.
 func TestSame(t *testing.T) {
 	umask := syscall.Umask(0o022)
 	defer syscall.Umask(umask)
@@ -201,9 +201,9 @@ func TestSame(t *testing.T) {
 	if !bytes.Equal(first, bytesOf(whole)) {
 		t.Error("built twice, it differs")
 	}
-	const plain = "ARG BASE\nFROM scratch\nCOPY tree /tree\n" // the umask decides modes of its files
+	const plain = "ARG BASE\nFROM scratch\nCOPY tree /tree\n" // the umask decides the modes of the context's files
 	if !bytes.Equal(bytesOf(plain), bytesBy(plain, 0o077)) {
-		t.Error("built with another umask, it differs")
+		t.Error("an archive built with another umask differs")
 	}
 	for _, change := range [][2]string{{"USER 7", "USER 8"}, {"COPY tree tree", "COPY tree/deep tree"}, {"hello", "hallo"}, {"0700", "0755"}} {
 		changed := strings.Replace(whole, change[0], change[1], 1)
@@ -213,7 +213,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// A root that comes as an archive keeps its owners, modes and attributes.
+// A root that ADD reads from an archive keeps its owners, modes and attributes.
 func TestAdd(t *testing.T) {
 	o := given(t, "FROM scratch\nADD r.tar /\n")
 	delete(o.args, "BASE")
@@ -276,17 +276,17 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%q: %v; should say %q", c.dockerfile, err, c.words)
 		}
 		if _, err := os.Stat(o.archive); err == nil {
-			t.Errorf("%q: refused, but there is an archive", c.dockerfile)
+			t.Errorf("%q: the builder refused it, but wrote an archive", c.dockerfile)
 		}
 	}
 	o := given(t, whole)
 	o.args["VERSOIN"] = "2"
 	if _, _, err := build(context.Background(), o); err == nil || !strings.Contains(err.Error(), "no ARG VERSOIN") {
-		t.Errorf("an ARG that there is not: %v", err)
+		t.Errorf("a value for an ARG that the Dockerfile does not have: %v", err)
 	}
 	o = given(t, whole)
 	o.also = values{"/none": "x"}
 	if _, _, err := build(context.Background(), o); err == nil || !strings.Contains(err.Error(), "no such file") {
-		t.Errorf("-also of a file that there is not: %v", err)
+		t.Errorf("-also with a file that the image does not have: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/moby/patternmatcher/ignorefile"
 )
 
-// ignored are the files that .dockerignore keeps out of the context.
+// ignored returns the patterns of .dockerignore for files that do not belong to the context.
 type ignored struct {
 	patterns *patternmatcher.PatternMatcher
 }
@@ -49,13 +49,13 @@ func (i *ignored) has(path string) (bool, error) {
 	return i.patterns.MatchesOrParentMatches(path)
 }
 
-// source is the place from which a COPY copies: the context, or another stage's files.
+// source is the folder from which a COPY copies: the context, or another stage's files.
 type source struct {
 	dir    string
 	ignore *ignored
 }
 
-// copyTo does COPY SOURCE... TARGET into root, relative to workdir.
+// copyTo executes COPY SOURCE... TARGET in root; TARGET is relative to workdir.
 func (b *builder) copyTo(ctx context.Context, s step, vars *variables, root, workdir string) error {
 	from, mode, err := b.copyFlags(ctx, s)
 	if err != nil {
@@ -86,7 +86,7 @@ func (b *builder) copyTo(ctx context.Context, s step, vars *variables, root, wor
 	return nil
 }
 
-// copyFlags reads --from=STAGE and --chmod=MODE; a mode of 0: unchanged.
+// copyFlags reads --from=STAGE and --chmod=MODE; mode 0 leaves the files' modes unchanged.
 func (b *builder) copyFlags(ctx context.Context, s step) (source, fs.FileMode, error) {
 	from := source{dir: b.context, ignore: b.ignore}
 	var mode fs.FileMode
@@ -96,7 +96,7 @@ func (b *builder) copyFlags(ctx context.Context, s step) (source, fs.FileMode, e
 		case "--from":
 			st := b.recipe.stage(value)
 			if st == nil {
-				return from, 0, s.refuse("%s: there is no stage of that name", flag)
+				return from, 0, s.refuse("%s: no stage has that name", flag)
 			}
 			d, err := b.execute(ctx, st)
 			if err != nil {
@@ -116,9 +116,9 @@ func (b *builder) copyFlags(ctx context.Context, s step) (source, fs.FileMode, e
 	return from, mode, nil
 }
 
-// copy puts a file, or a folder's content, at target.
+// copy copies a file, or a folder's content, to target.
 func (src source) copy(word, target string, folder bool, mode fs.FileMode) error {
-	path := filepath.Join(src.dir, filepath.Join("/", word)) // never above it
+	path := filepath.Join(src.dir, filepath.Join("/", word)) // never above root
 	info, err := os.Lstat(path)
 	if err != nil {
 		return fmt.Errorf("COPY %s: %w", word, errors.Unwrap(err))
@@ -193,7 +193,7 @@ func copyFile(from, to string, info fs.FileInfo, mode fs.FileMode) error {
 		out.Close()
 		return err
 	}
-	if err := out.Chmod(mode); err != nil { // independent of our umask
+	if err := out.Chmod(mode); err != nil { // independent of this process's umask
 		out.Close()
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// last executes the last stage: one layer for each COPY, and the image's configuration.
+// last executes the last stage. It makes one layer for each COPY, and the image's configuration.
 func (b *builder) last(ctx context.Context) (v1.Image, error) {
 	s := b.recipe.stages[len(b.recipe.stages)-1]
 	if s.base != "scratch" {
@@ -82,7 +82,7 @@ func (b *builder) layerOf(ctx context.Context, s step, d *built, dir string) (v1
 	return layer(dir, b.epoch)
 }
 
-// add turns an archive of a whole root into a layer, with its owners, modes and attributes.
+// add makes a layer from an archive of a root, and keeps owners, modes and attributes.
 func (b *builder) add(s step, vars *variables) (v1.Layer, error) {
 	if len(s.flags) > 0 || len(s.args) != 2 || s.args[1] != "/" || !strings.HasSuffix(s.args[0], ".tar") {
 		return nil, s.refuse("only ADD ARCHIVE.tar / is supported")
@@ -99,7 +99,7 @@ func (b *builder) add(s step, vars *variables) (v1.Layer, error) {
 	return packed, nil
 }
 
-// keep copies the requested files of a layer.
+// keep copies files of a layer to the places outside that -also names.
 func (b *builder) keep(dir string) error {
 	for inside, outside := range b.also {
 		info, err := os.Lstat(filepath.Join(dir, inside))
@@ -117,7 +117,7 @@ func (b *builder) keep(dir string) error {
 	return nil
 }
 
-// configure applies the instructions other than COPY.
+// configure applies all instructions other than COPY to the image's configuration.
 func (b *builder) configure(c *v1.Config, d *built, s step) error {
 	var err error
 	switch s.op {
@@ -163,7 +163,7 @@ func without(env []string, name string) []string {
 	return kept
 }
 
-// layer makes one of a folder.
+// layer makes a layer from a folder.
 func layer(dir string, when time.Time) (v1.Layer, error) {
 	var out bytes.Buffer
 	if err := pack(dir, &out, when); err != nil {
@@ -223,8 +223,7 @@ func packOne(w *tar.Writer, path, name string, e fs.DirEntry, when time.Time) er
 	return err
 }
 
-// write makes the archive, whole or not at all, and returns the image's digest and the archive's
-// size.
+// write makes the complete archive or none. It returns the image's digest and the archive's size.
 func write(image v1.Image, o options) (v1.Hash, int64, error) {
 	digest, err := image.Digest()
 	if err != nil {
@@ -254,7 +253,7 @@ func write(image v1.Image, o options) (v1.Hash, int64, error) {
 	return digest, size, err
 }
 
-// readable gives all files of a layout one mode: in layout.Write the mode depends on the umask.
+// readable sets the same mode on all files of a layout, because layout.Write uses the umask.
 func readable(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -264,7 +263,8 @@ func readable(dir string) error {
 	})
 }
 
-// archive makes a tar of only a folder's content, next to the target and then in its place.
+// archive makes a tar of a folder's content. It writes the tar next to the target, then renames it
+// to the target.
 func archive(dir, target string, when time.Time) (int64, error) {
 	f, err := os.CreateTemp(filepath.Dir(target), filepath.Base(target)+".*")
 	if err != nil {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // image executes a Dockerfile without a daemon, into an archive (OCI) that containerd, podman and
-// Docker import. A stage with a base image runs on this machine in its place, in a folder that has
-// only the files of COPY. The Dockerfile defines the layers and the configuration of the last
-// stage. An unsupported instruction is refused, so every builder executes the same recipe.
+// Docker import. A stage with a base image runs on this machine instead of in that image, in a
+// folder that has only the files of COPY. The Dockerfile defines the layers and the configuration
+// of the last stage. The program refuses an instruction that it does not support, so that every
+// builder executes the same recipe.
 //
 //	image build [-f Dockerfile] [-C context] [-arg NAME=VALUE]... [-also INSIDE=OUTSIDE]... -t
 //	NAME:TAG -o ARCHIVE image sbom -name NAME -version VERSION ROOT
@@ -71,12 +72,12 @@ func (v values) Set(s string) error {
 func runBuild(ctx context.Context, args []string) error {
 	o := options{args: values{}, also: values{}}
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
-	flags.StringVar(&o.dockerfile, "f", "", "the Dockerfile (default: the one of the context)")
-	flags.StringVar(&o.context, "C", ".", "folder that COPY copies from")
+	flags.StringVar(&o.dockerfile, "f", "", "the Dockerfile (default: Dockerfile in the context)")
+	flags.StringVar(&o.context, "C", ".", "the context: the folder from which COPY copies")
 	flags.StringVar(&o.reference, "t", "", "name of the image")
 	flags.StringVar(&o.archive, "o", "", "archive to make")
-	flags.Var(o.also, "also", "INSIDE=OUTSIDE: a copy of a file of the image")
-	flags.Var(o.args, "arg", "NAME=VALUE for an ARG of the Dockerfile")
+	flags.Var(o.also, "also", "INSIDE=OUTSIDE: also copy the image's file INSIDE to OUTSIDE")
+	flags.Var(o.args, "arg", "NAME=VALUE: the value of an ARG of the Dockerfile")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || o.reference == "" || o.archive == "" {
 		return errUsage
 	}
@@ -93,7 +94,7 @@ func runBuild(ctx context.Context, args []string) error {
 	return nil
 }
 
-// epoch is the time of all files in the image: SOURCE_DATE_EPOCH, as usual.
+// epoch returns the time of all files in the image, which is that of SOURCE_DATE_EPOCH.
 func epoch() (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
@@ -101,7 +102,7 @@ func epoch() (time.Time, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH=%q: seconds since 1970", text)
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH=%q: must be a number of seconds since 1970", text)
 	}
 	return time.Unix(n, 0).UTC(), nil
 }

@@ -19,7 +19,7 @@ type step struct {
 	op    string // lower-case
 	flags []string
 	args  []string
-	json  bool // args are the words of a command, not one for a shell
+	json  bool // args are the words of a command that needs no shell
 	text  string
 }
 
@@ -27,7 +27,7 @@ func (s step) refuse(format string, args ...any) error {
 	return fmt.Errorf("Dockerfile, line %d: %s", s.line, fmt.Sprintf(format, args...))
 }
 
-// stage is the part between one FROM and the next.
+// stage is the part of a Dockerfile from one FROM to the next.
 type stage struct {
 	name  string
 	base  string
@@ -49,7 +49,7 @@ func (r *recipe) stage(name string) *stage {
 	return nil
 }
 
-// read parses a Dockerfile. Its meaning is checked when it is executed.
+// read parses a Dockerfile. The builder checks the meaning of an instruction when it executes it.
 func read(text io.Reader) (*recipe, error) {
 	parsed, err := parser.Parse(text)
 	if err != nil {
@@ -96,7 +96,7 @@ func newStage(s step, n int) (*stage, error) {
 	return nil, s.refuse("FROM IMAGE [AS NAME]")
 }
 
-// variables are the values of ARG and ENV so far in a stage.
+// variables has the values that ARG and ENV have set so far in a stage.
 type variables struct {
 	names  []string
 	values map[string]string
@@ -116,7 +116,7 @@ func (v *variables) set(name, value string) {
 	v.values[name] = value
 }
 
-// environ returns NAME=VALUE of each.
+// environ returns NAME=VALUE for each variable.
 func (v *variables) environ() []string {
 	var all []string
 	for _, name := range v.names {
@@ -137,7 +137,7 @@ func (v *variables) expand(s step, word string) (string, error) {
 	return out, nil
 }
 
-// declare executes ARG: the given value, or else its default.
+// declare executes ARG: it sets the variable to the user's value or, without one, to the default.
 func (v *variables) declare(s step, given, inherited map[string]string) error {
 	for _, word := range s.args {
 		name, value, has := strings.Cut(word, "=")

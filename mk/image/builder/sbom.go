@@ -25,9 +25,9 @@ import (
 	"github.com/spdx/tools-golang/utils"
 )
 
-// Places where a root folder records the Debian packages of its files. One file has each package's
-// control fields, as in distroless images. Another, next to it, lists the packages whose code was
-// linked into our programs.
+// Folders in which a root records the Debian packages of its files. The first has the control
+// fields of each installed package, as in distroless images. The second has those of the packages
+// whose code is linked into our programs.
 const (
 	installedDir = "var/lib/dpkg/status.d"
 	linkedDir    = "usr/share/doc/stargate/linked.d"
@@ -101,7 +101,7 @@ func related(a common.ElementID, how string, b common.ElementID) *spdx.Relations
 	return &spdx.Relationship{RefA: common.DocElementID{ElementRefID: a}, RefB: common.DocElementID{ElementRefID: b}, Relationship: how}
 }
 
-// look reads all files.
+// look returns the files of a root folder, and the components that they belong to.
 func look(root string) ([]*spdx.File, []part, error) {
 	var files []*spdx.File
 	parts := map[part]bool{}
@@ -136,7 +136,7 @@ func hashed(path, name string, n int) (*spdx.File, error) {
 		return nil, err
 	}
 	defer f.Close()
-	one, two := sha1.New(), sha256.New() // the former is required by SPDX
+	one, two := sha1.New(), sha256.New() // SPDX requires the former
 	if _, err := io.Copy(io.MultiWriter(one, two), f); err != nil {
 		return nil, err
 	}

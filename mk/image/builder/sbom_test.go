@@ -21,7 +21,7 @@ func TestDescribe(t *testing.T) {
 		linkedDir + "/libc6":   "Package: libc6-dev\nVersion: 2.36\nArchitecture: amd64\n",
 		"usr/share/text":       "abc",
 	})
-	self, err := os.ReadFile("/proc/self/exe") // a Go program
+	self, err := os.ReadFile("/proc/self/exe") // this file is a Go program
 	if err != nil {
 		t.Fatal(err)
 	}
