@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# All work of users and developers starts here: `make help`. mk/README.md says what is where.
-# Targets without a description are steps that others use.
+# All work of users and developers starts here: `make help`. mk/README.md lists the files behind the
+# targets. A target without a description is a step of other targets.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,7 +12,8 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=$(shell nproc)
 endif
 
-# The one file with every version we depend on; its lists are separated by commas.
+# versions.env has every version on which the project depends; commas separate the items of its
+# lists.
 include versions.env
 comma := ,
 KERNEL ?= $(KERNEL_DEFAULT)
@@ -52,13 +53,13 @@ install: $(patsubst %,install-%,$(call chosen,install,PART,tools kubectl module 
 demo: ## a host and two VMs share one volume; one VM is killed
 	@mk/tools/deps native
 	@KERNEL=$(KERNEL) e2e/demo
-demo-k8s: ## two pods of a Kubernetes cluster here work on one claim (KEEP=1: it stays)
+demo-k8s: ## a Kubernetes cluster on this machine, with two pods on one claim (KEEP=1 keeps it)
 	@mk/tools/deps native csi image cluster
 	@e2e/cluster/demo
 
-# mk/test/run knows the suites.
+# mk/test/run checks the names of suites.
 test-run := KERNELS="$(KERNELS)" mk/test/run
-test: ## one proof of each subject, in a quarter of an hour: CI runs it (SUITE=, ONLY=)
+test: ## one proof of each subject, in a quarter of an hour, as in CI (SUITE=, ONLY=)
 	@$(test-run) test $(SUITE)
 test-quick:
 	@$(test-run) test-quick
@@ -66,7 +67,7 @@ test-all: ## everything, except cases that passed on the same inputs: hours
 	@$(test-run) test-all
 e2e: ## clusters on this machine, KubeVirt (SUITE=)
 	@$(test-run) e2e $(or $(SUITE),k8s)
-lint: ## what a program can check of the sources: a minute
+lint: ## all checks of the sources without running them: a minute
 	@$(test-run) test lint
 
 bench: ## benchmarks; they write docs/performance (SUITE=)
@@ -74,12 +75,12 @@ bench: ## benchmarks; they write docs/performance (SUITE=)
 	@KERNEL=$(KERNEL) mk/test/bench $(or $(SUITE),peers)
 
 fuzz-suites := $(call chosen,fuzz,SUITE,engine driver hostile,engine driver)
-# One fuzzer is compiled alone, and one in Go needs no clang.
+# To run one fuzzer, make compiles only that one. A fuzzer in Go needs no clang.
 fuzz-c := $(if $(filter engine,$(fuzz-suites)),$(if $(ONLY),$(shell set -f; \
 	for name in $(patsubst build/fuzz/bin/%_fuzz,%,$(fuzz-bins)); do for one in $(ONLY); do \
 	[[ $$name != $$one ]] || { echo build/fuzz/bin/$${name}_fuzz; break; }; \
 	done; done),$(fuzz-bins)))
-# FOLDER:FuzzNAME, those of the CSI driver.
+# Prints FOLDER:FuzzNAME for each fuzzer of the CSI driver.
 fuzz-go := $(if $(filter driver,$(fuzz-suites)),$(shell grep -rHo --include='*_test.go' \
 	'^func Fuzz[A-Za-z0-9]*' csi-driver/internal | sed 's|/[^/]*_test.go:func |:|' | sort))
 fuzz: $(fuzz-c) $(if $(filter hostile,$(fuzz-suites)),hostile-program) ## \
@@ -97,7 +98,7 @@ deb: ## a Debian package with tools and module (DKMS): build/deb
 	@mk/build/deb
 release: ## package, image, chart and their checksums: build/release
 	@mk/build/release
-clean: ## remove what was built here (ALL=1: and the caches: kernels, images)
+clean: ## remove all built files (ALL=1: also the caches of kernels and images)
 	rm -rf build
 	$(if $(filter 1,$(ALL)),rm -rf "$${STARGATE_CACHE:-$$HOME/.cache/stargate}")
 

@@ -2,9 +2,10 @@
 # shellcheck shell=bash
 #
 # Common parts of kernel/tests/mutants/run, csi-driver/test/mutants/run and e2e/mutants/run. They
-# break the code on purpose, one way at a time, and expect that a test fails for each. A mutant is a
-# sed script; its header names the files that it breaks (`# file:`), and more for the runner. The
-# run fails if a mutant survives, leaves one of its files unchanged or does not build.
+# break the code on purpose, with one mutant at a time, and expect that a test fails for each
+# mutant. A mutant is a sed script. Its header names the files that it breaks (`# file:`), and its
+# tests. The run fails if the tests pass with a mutant, or if a mutant leaves one of its files
+# unchanged or does not build.
 #
 # A runner has two functions:
 #   cases MUTANT    the tests that must fail, one a line
@@ -14,7 +15,7 @@
 said=
 declare -A sound
 
-# value KEY MUTANT: the value in its header.
+# value KEY MUTANT: prints the value of the key in the mutant's header.
 value() {
 	sed -n "s/^# $1: *//p" "$2"
 }
@@ -38,7 +39,8 @@ stale() {
 	done
 }
 
-# copy_tree ROOT PATH...: goes to a copy of these paths. The mutant changes the copy.
+# copy_tree ROOT PATH...: copies these paths, and changes to the copy's folder. The mutant changes
+# the copy.
 copy_tree() {
 	root=$1
 	shift
@@ -48,7 +50,7 @@ copy_tree() {
 	cd "$tree" || exit
 }
 
-# run_mutants FOLDER [NAME...]: runs all of the folder, or those.
+# run_mutants FOLDER [NAME...]: runs the named mutants of the folder, or all.
 run_mutants() {
 	local here=$1 all mutant failed=0
 	shift
@@ -68,20 +70,21 @@ run_mutants() {
 	[[ $failed -eq 0 ]] || { echo "$failed of ${#all[@]} not killed" >&2; exit 1; }
 }
 
-# is_sound CASE: it passes without a mutant. A test that fails on the original code kills nothing.
+# is_sound CASE: checks that the case passes without a mutant. A case that fails on the original
+# code proves nothing.
 is_sound() {
 	if [[ -z ${sound[$1]:-} ]]; then
 		sound[$1]=yes
 		try "$1" || {
 			sound[$1]=no
-			echo "$1 fails without any mutant: $said" >&2
+			echo "$1 fails even without a mutant: $said" >&2
 			tail -n 25 ./*.log >&2
 		}
 	fi
 	[[ ${sound[$1]} == yes ]]
 }
 
-# run_mutant MUTANT: one verdict, a line for each of its cases.
+# run_mutant MUTANT: prints one verdict, with a line for each case of the mutant.
 run_mutant() {
 	local files file case why start verdict status bad=0
 	why=$(stale "$root" "$1")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Signed packages of Debian's archive, independent of this machine's packages and sources. Sourced
-# after versions.env by scripts that need some.
+# Fetches signed packages of Debian's archive, independent of this machine's packages and apt
+# sources. A script sources this file after versions.env.
 
-# archive FOLDER SUITE: makes an apt of its own there, for that suite and its updates.
+# archive FOLDER SUITE: makes the configuration of a separate apt in FOLDER, for that suite and its
+# updates.
 archive() {
 	local dir=$1 base=${2%-backports} suite keys=/usr/share/keyrings/debian-archive-keyring.gpg
 	mkdir -p "$dir"/{apt.conf.d,preferences.d,lists/partial,cache/archives/partial}
@@ -18,7 +19,8 @@ archive() {
 	of_archive "$dir" update
 }
 
-# of_archive FOLDER ARGUMENT...: apt-get with it; its errors are shown if it fails.
+# of_archive FOLDER ARGUMENT...: runs apt-get with that configuration, and prints its output only if
+# it fails.
 of_archive() {
 	local dir=$1
 	shift

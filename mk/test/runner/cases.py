@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a test run: suites of cases, and the setups that they need first."""
+"""Defines the parts of a test run: suites of cases, and the setups that the cases need."""
 
 import dataclasses
 import fnmatch
@@ -12,7 +12,7 @@ WHOLE = 4
 
 @dataclasses.dataclass
 class Setup:
-    """A step that several cases need, such as a build. It fails them all if it fails."""
+    """A step that several cases need, such as a build. If it fails, all these cases fail."""
 
     name: str
     command: list
@@ -26,17 +26,17 @@ class Setup:
 
 @dataclasses.dataclass
 class Case:
-    """A command with a name, SUITE/CASE. It passes when it exits with 0 and has checked something."""
+    """A command with a name, SUITE/CASE. It passes if it exits with 0 and has checked something."""
 
     name: str
     command: list
     limit: int = 1200
     weight: int = WHOLE
-    cost: int = 10  # seconds, roughly: the longest case starts first
+    cost: int = 10  # the expected seconds: the longest case starts first
     needs: tuple = ()
     after: tuple = ()  # cases that end before this one starts
     env: dict = dataclasses.field(default_factory=dict)
-    inputs: tuple = ()  # paths that decide its result
+    inputs: tuple = ()  # paths whose content decides its result
     parts: tuple = ()  # cases that its command runs and reports one by one
 
     @property
@@ -45,31 +45,31 @@ class Case:
 
     @property
     def names(self):
-        """The cases that are counted."""
+        """The names of the cases that the run counts."""
         return self.parts or (self.name,)
 
 
 @dataclasses.dataclass
 class Suite:
-    """Cases that are chosen together, by `make GOAL SUITE=NAME`."""
+    """Cases that `make GOAL SUITE=NAME` chooses together."""
 
     name: str
     cases: callable
     packages: tuple  # groups of versions.env
     about: str
-    takes: str  # roughly, on two idle cores
+    takes: str  # about this time, on two idle cores
     group: str
     goal: str
 
 
 def wanted(name):
-    """Whether one of the patterns in ONLY is for SUITE/CASE, or for the case alone."""
+    """Returns whether a pattern in ONLY matches SUITE/CASE, or CASE alone."""
     return any(fnmatch.fnmatchcase(name, one) or fnmatch.fnmatchcase(name.split("/", 1)[1], one)
                for one in (os.environ.get("ONLY") or "*").split())
 
 
 def versions():
-    """The table of versions.env; lists stay strings with commas."""
+    """Returns the keys and values of versions.env; a list remains a string with commas."""
     table = {}
     with open("versions.env", encoding="utf-8") as file:
         for line in file:
@@ -80,7 +80,7 @@ def versions():
 
 
 def header(path):
-    """The lines `# KEY: VALUE` in the comment at the top of a script."""
+    """Returns the lines `# KEY: VALUE` in the comment at the top of a script."""
     keys = {}
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:

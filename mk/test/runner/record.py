@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/test-results.md: which cases have passed, when, on which commit and which inputs.
+"""Writes docs/test-results.md: which cases have passed, when, on which commit and inputs.
 
-The page is the record: `make test-all` reads it, and leaves out what passed on the same inputs.
+The page is the record: `make test-all` reads it, and skips cases that passed on the same inputs.
 """
 
 import fcntl
@@ -49,7 +49,7 @@ def content(name):
 
 @functools.lru_cache(None)
 def tools():
-    """Packages that the archive may replace: the compiler, and the stock kernels."""
+    """Returns versions of packages that the archive may replace: the compiler, the stock kernels."""
     releases = []
     for path in sorted(glob.glob(os.path.join(cache_dir(), "kernel-*/release"))):
         with open(path, encoding="utf-8") as file:
@@ -92,7 +92,7 @@ def has(case):
 
 
 def add(name, case, checks, took):
-    """Writes a row for a case, or for a part of it; runs in two terminals may do so at once."""
+    """Writes a row for a case, or for a part of it. Two runs may do this at the same time."""
     changed = output("git", "status", "--porcelain", "--", ".", f":!{PAGE}")
     commit = output("git", "rev-parse", "--short", "HEAD") + ("+" if changed else "")
     row = (name, str(checks), f"{took:.0f}", time.strftime("%Y-%m-%d"), commit, inputs_of(case))

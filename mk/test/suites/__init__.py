@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suites: their cases, the needs of each case, and the suites of `make test`."""
+"""All suites, and the lists of suites that `make test`, `test-quick` and `test-all` run."""
 
 from . import native, driver, kernels, long, clusters  # noqa: F401: in the order of `make help`
 from .base import ALL_KERNELS, KERNELS, SETUPS, SUITES  # noqa: F401: for mk/test/run
 
-# Suites that run at once, on one list of cases. `make test-all` runs one list after the other.
+# Lists of suites: the cases of one list run at the same time. `make test-all` runs one list after
+# the other.
 TEST = ["lint", "models", "quick", "lines", "asan", "threads", "units", "chart", "scenarios"]
 PIECES = [TEST, ["native", "tsan", "models-long", "mutants", "csi", "modules", "coverage"],
           ["vm"], ["node"], ["mutants-vm"], ["debug"], ["image"], ["csi-vm"], ["k8s"], ["k8s-dax"],
@@ -12,5 +13,5 @@ PIECES = [TEST, ["native", "tsan", "models-long", "mutants", "csi", "modules", "
           ["k8s-kubevirt-failures"], ["k8s-kubevirt"], ["guest"], ["fuzz"], ["fresh"]]
 TIERS = {"test-quick": [["quick"]], "test": [TEST], "test-all": PIECES}
 
-# The tier of KubeVirt that a whole suite covers.
+# The tier of KubeVirt that a complete run of the suite covers.
 REACHED = {"kubevirt": "tier 1", "k8s-kubevirt-kvm": "tier 2", "k8s-kubevirt": "tier 3"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts that all suites share: the table of suites and setups, and dependencies of cases."""
+"""Code for all suites: the tables of suites and setups, and the dependencies of cases."""
 
 import os
 
@@ -30,7 +30,7 @@ SETUPS = {}
 
 
 def suites_of(group, goal="test"):
-    """A decorator for functions that yield a suite's cases; packages are groups of versions.env."""
+    """Decorates a function that yields a suite's cases; packages are groups of versions.env."""
     def suite(name, *packages, about, takes):
         def register(function):
             SUITES[name] = Suite(name, function, packages, about, takes, group, goal)
@@ -45,7 +45,7 @@ def setup(name, command, **rest):
 
 
 def make(*goals):
-    """A make of its own: the job server of the make that called us is not ours to use."""
+    """Starts a make without the job server of the calling make, which this make must not use."""
     return ["env", "-u", "MAKEFLAGS", "-u", "MFLAGS", "-u", "MAKELEVEL", "make",
             "--no-print-directory", *goals]
 
@@ -55,5 +55,5 @@ def build(name, *goals, **rest):
 
 
 def tools():
-    """The tools, and the program that plays a system to their tests."""
+    """Builds the tools, and the program that emulates a system in their tests."""
     return build("build-tools", "tools", "build/tests/machine", lock="native")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Suites in clusters that are made on this machine, and of KubeVirt."""
+"""Suites that run in clusters on this machine, and suites of KubeVirt."""
 
 import os
 import subprocess
@@ -24,9 +24,9 @@ CLUSTERS = {
     "k8s-kubevirt-kvm": ("--kvm", "--kvm", ("kubevirt", "node"), {}),
     "k8s-kubevirt-failures": ("--failures", "--kvm", ("kubevirt", "node"), {}),
 }
-ABOUT = {  # and the time it takes once everything is compiled
-    "k8s": ("20 min", "the chart from install to uninstall, in a cluster here"),
-    "k8s-dax": ("24 min", "the same, and a VM as a node: reserved memory, LVM, module"),
+ABOUT = {  # the time does not include compiling
+    "k8s": ("20 min", "the chart from install to uninstall, in a local cluster"),
+    "k8s-dax": ("24 min", "the same, with a VM as a node: reserved memory, LVM, module"),
     "k8s-module": ("1 h", "the same; the driver's pod builds the module by DKMS"),
     "k8s-external": ("1 h and more", "Kubernetes' own tests of storage drivers"),
     "k8s-kubevirt": ("1 h", "VMs of KubeVirt without KVM, on a zone of files"),
@@ -69,7 +69,7 @@ def cluster(suite_name):
     limit = int(env.get("CLUSTER_LIMIT") or os.environ.get("CLUSTER_LIMIT") or 2400)
     before = ()
     for joined in listing.split():
-        names = joined.split("+")  # these wait for Kubernetes at the same time
+        names = joined.split("+")  # these cases mostly wait for Kubernetes and run at the same time
         group = []
         for name in names:
             beside = {"BESIDE": " ".join(names[1:])}

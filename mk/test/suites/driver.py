@@ -9,7 +9,7 @@ suite = suites_of("Go, chart, image")
 
 
 @suite("units", "native", "csi", takes="1 min",
-       about="driver in one process, csi-sanity; stargate-tune; rig's own tests")
+       about="driver in one process, csi-sanity; stargate-tune; the rig's tests")
 def suite_units():
     native = build("build-native", "core", "test-programs", "tools", "lib", lock="native")
     yield Case("units/driver", ["mk/test/csi", "units"], cost=60, needs=(native,), inputs=DRIVER)
@@ -33,7 +33,7 @@ def suite_chart():
 
 
 @suite("image", "native", "csi", "image", "cluster", takes="minutes",
-       about="the driver's image, made twice: the same bytes; its content")
+       about="the driver's image: its content, and the same bytes if made twice")
 def suite_image():
     yield Case("image/recipe", ["mk/test/image", "recipe"], limit=600, inputs=CLUSTER)
     yield Case("image/imported", ["mk/test/image", "imported"], limit=1800,

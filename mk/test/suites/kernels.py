@@ -14,7 +14,7 @@ suite = suites_of("real kernels")
 
 
 def kernel(name):
-    """The kernel, its module, and a guest root are there before scenarios start side by side."""
+    """Makes the kernel, its module and a guest root before several scenarios start together."""
     fetch = 'e2e/rig fetch "$1" && mk/build/module "$1"'
     return setup(f"kernel-{name}", ["bash", "-c", fetch, "-", name], limit=3600, weight=WHOLE,
                  needs=(tools(),))
@@ -26,13 +26,14 @@ def scenarios():
 
 
 def small(keys):
-    """One system with one processor, and no instructions are counted: others may run beside it."""
+    """Returns whether other scenarios may run at the same time: a scenario of one system with one
+    processor, which counts no instructions."""
     flags = shlex.split(keys.get("rig", ""))
     return not {"--guests", "--cpus", "--icount", "--node"} & set(flags)
 
 
 def runs(suite_name, path, keys, kernels, maps, scale=1, env=None, needs=()):
-    """A scenario's cases: one for each kernel and map mode, or for all map modes at once."""
+    """Yields a scenario's cases: one for each kernel and map mode, or one for all map modes."""
     name = os.path.basename(path)[:-len(".sh")]
     inputs = RIG + (path,)
     env = env or {}
@@ -80,7 +81,7 @@ def suite_vm():
         maps = keys.get("maps", "walk splice shadow").split()
         kernels = keys.get("kernels", "").split() or ALL_KERNELS
         for one in chosen(kernels):
-            # Only the module's adaptation to the kernel differs there: quick amounts show it.
+            # On the other kernels only the module's adaptation differs, which quick amounts test.
             again = one != DEFAULT_KERNEL and DEFAULT_KERNEL in kernels
             yield from runs("vm", path, keys, [one], maps, env=QUICK if again else None)
 
@@ -127,7 +128,7 @@ def suite_debug():
 
 
 @suite("mutants-vm", "native", "tests", takes="10 min",
-       about="the module broken on purpose; a scenario must fail each time")
+       about="the module broken on purpose; a scenario must fail for each mutant")
 def suite_mutants_vm():
     yield Case("mutants-vm/module", ["e2e/mutants/run"], limit=7200, weight=2 * WHOLE,
                needs=(kernel(DEFAULT_KERNEL),),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Suites that run for hours, and go on where they were interrupted."""
+"""Suites that run for hours, and continue where they were interrupted."""
 
 import os
 
@@ -13,7 +13,7 @@ WEEK = 7 * 24 * 3600
 
 
 def repeated(name, scenario, form, counted, total, step, env=None, needs=()):
-    """A scenario that mk/test/repeat runs until it has seen so many of what is counted."""
+    """Defines a suite with one scenario, which mk/test/repeat runs until a count is reached."""
     command = ["mk/test/repeat", scenario, form, counted, total, str(step)]
     return Case(f"{name}/{scenario}", command, limit=WEEK, weight=2 * WHOLE, env=env or {},
                 needs=(kernel(DEFAULT_KERNEL), *needs),
@@ -21,7 +21,7 @@ def repeated(name, scenario, form, counted, total, step, env=None, needs=()):
 
 
 @suite("torture", "native", "tests", takes="hours",
-       about="KILLS=1000 systems die at random moments while others go on")
+       about="KILLS=1000 systems die at random moments while others continue")
 def suite_torture():
     yield repeated("torture", "torture", "rig", "SG_KILLS", os.environ.get("KILLS") or "1000", 50)
 
@@ -33,7 +33,7 @@ def suite_node_cuts():
 
 
 @suite("csi-volumes", "native", "tests", "csi", takes="2 h and more",
-       about="VOLUMES=10000 volumes of LVM come and go through the driver")
+       about="the driver creates and deletes VOLUMES=10000 volumes of LVM")
 def suite_csi_volumes():
     yield repeated("csi-volumes", "csi-many", "rig", "SG_VOLUMES",
                    os.environ.get("VOLUMES") or "10000", 1000,
@@ -42,7 +42,7 @@ def suite_csi_volumes():
 
 
 @suite("fresh", "roots", takes="up to 90 min each",
-       about="GOALS=\"test-quick demo\" on empty machines, one a release")
+       about="GOALS=\"test-quick demo\" on empty machines, one for each release")
 def suite_fresh():
     goals = (os.environ.get("GOALS") or "test-quick demo").split()
     for release in VERSIONS["FRESH_SUITES"].split(","):

@@ -10,25 +10,25 @@ from .base import NATIVE, QUICK, RUNNER, SETUPS, build, setup, suites_of
 
 suite = suites_of("native")
 
-# Without use_sigaltstack=0 the runtime of GCC 12 takes the end of a cancelled thread for an error.
+# Without use_sigaltstack=0 the runtime of GCC 12 reports the end of a cancelled thread as an error.
 SANITIZED = {"ASAN_OPTIONS": "abort_on_error=1:use_sigaltstack=0",
              "TSAN_OPTIONS": "halt_on_error=1",
              "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1", **QUICK}
 
-# Threads are the subject of these, so ThreadSanitizer can find errors.
+# These programs test threads, so ThreadSanitizer can find errors in them.
 THREADED = """freeze lock reclaimer reader seen sem sem_many systems systems_death systems_epoch
     systems_opens threads userlock_many""".split()
 
 
 def programs(suite_name, san, env, only=None):
-    """The test programs and the fuzzers' replays of one build."""
+    """Yields the cases of one build: its test programs, and its replays of fuzzers' inputs."""
     goals = ["core", "test-programs", "tools", "lib"]
     if san:
         goals = [f"build/{san}/tests/{name}_test" for name in only or ()] or ["test-programs"]
         goals.insert(0, f"SAN={san}")
     build_name = build("build-" + (san or "native"), *goals, lock=san or "native")
     folder = f"build/{san}" if san else "build"
-    # TSan's shadow memory collides with the address space randomisation of newer kernels.
+    # The address space randomisation of newer kernels may place mappings in TSan's shadow memory.
     wrapper = ["setarch", "-R"] if san == "tsan" else []
     for source in sorted(glob.glob("kernel/tests/native/*_test.c")):
         name = os.path.basename(source)[:-len("_test.c")]
@@ -47,14 +47,14 @@ def programs(suite_name, san, env, only=None):
                    needs=(build_name,), inputs=NATIVE)
 
 
-# Programs that take longest; the order matters, the figures need not be exact.
+# Seconds of the longest programs. Only their order matters, so the figures need not be exact.
 COSTS = {"crash_fsck": 60, "check": 60, "guard": 55, "guard_tool": 55, "stargatectl": 50,
          "relocate": 40, "tools": 35, "clone_tool": 30, "relocate_tool": 30, "fsck": 30,
          "fuse_load": 40, "fuse": 30, "fuse_pair": 30, "crash": 30, "crash_grow": 25, "names": 20,
          "systems_epoch": 15, "systems": 15}
-# Two of these have two processors to themselves, except for two waiting cases.
+# Two of these cases use two processors; next to them, only two waiting cases run.
 BUSY = WHOLE - 1
-# These mostly wait, for heartbeats and time limits.
+# These cases mostly wait for heartbeats and time limits.
 WAITING = """guard guard_tool grow_tool snapshot_tool clone_tool relocate_tool tune_tool fsck freeze
     lock reclaimer reader sem_names systems systems_epoch systems_opens""".split()
 
@@ -62,7 +62,8 @@ WAITING = """guard guard_tool grow_tool snapshot_tool clone_tool relocate_tool t
 def native(name, env):
     yield from programs(name, "", env)
     yield from programs(name, "rec", env)
-    # Earlier finds of attacks on a volume in use, and some seconds more; `make fuzz` has hours.
+    # Yields the attacks on a volume in use that once found a bug, and some seconds of new attacks.
+    # `make fuzz` attacks for hours.
     hostile = build("build-hostile", "SAN=hostile", "hostile-program", lock="hostile")
     for mode in ("cases", "step", "sweep", "race"):
         yield Case(f"{name}/hostile-{mode}", ["build/hostile/tests/hostile", mode], env=env,
@@ -93,7 +94,7 @@ def suite_asan():
 
 
 @suite("threads", "native", takes="minutes",
-       about="programs whose subject is threads, under ThreadSanitizer")
+       about="the programs that test threads, under ThreadSanitizer")
 def suite_threads():
     return programs("threads", "tsan", SANITIZED, THREADED)
 
@@ -119,7 +120,7 @@ def models(suite_name, env):
 
 
 @suite("models", "models", takes="1 min",
-       about="the protocol between systems: the states of its models")
+       about="the protocol between systems: searches all states of its models")
 def suite_models():
     return models("models", QUICK)
 
@@ -131,7 +132,7 @@ def suite_models_long():
 
 
 @suite("mutants", "native", "csi", "tests", takes="30 min",
-       about="engine, driver, chart broken on purpose; a test must fail")
+       about="engine, driver and chart broken on purpose; a test must fail")
 def suite_mutants():
     yield Case("mutants/engine", ["kernel/tests/mutants/run"], limit=7200, weight=2 * WHOLE,
                inputs=NATIVE + ("mk/test/mutants.sh",))
