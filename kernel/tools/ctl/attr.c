@@ -7,15 +7,16 @@
 #include "ctl.h"
 #include "tar.h"
 
-#define NOBODY	0xffffffffu	/* no user has that number */
+#define NOBODY 0xffffffffu /* a number that no user has */
 
 /* --- the text of a mode -------------------------------------------------------------------- */
 
 /**
- * struct clause - a change of a mode.
- * @who: bits of the classes named; 0: none is named. @op: '-', '+', '='.
- * @bits: for all classes. @copy: 'u', 'g', 'o': instead of @bits, those of this class.
- * @some_x: X. @mentioned: set-ID bits that a directory does not keep by itself.
+ * struct clause - a change of a mode. @who: bits of the named classes; 0: the clause names none.
+ * @op: '-', '+', '='.
+ * @bits: the bits for all classes. @copy: if 'u', 'g' or 'o', the bits of this class replace @bits.
+ * @some_x: the clause has an X. @mentioned: set-ID bits that the clause changes also on a
+ * directory.
  */
 struct clause {
 	u32 who, bits, mentioned;
@@ -83,7 +84,10 @@ static const char *read_clause(const char *text, struct modes *m)
 	return text;
 }
 
-/* As GNU chmod: up to four digits keep a directory's set-ID bits that they do not set. */
+/*
+ * As in GNU chmod, a mode of up to four digits keeps a directory's set-ID bits that it does not
+ * set.
+ */
 static bool read_number(const char *text, struct modes *m)
 {
 	u64 mode;
@@ -140,7 +144,7 @@ static u32 new_mode(const struct modes *m, u32 mode)
 
 /* --- chmod --------------------------------------------------------------------------------- */
 
-/* An ACL holds the mode's bits as well; both change in one transaction. */
+/* An ACL also has the bits of the mode; both change in one transaction. */
 static int set_mode(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr, u32 mode,
 		    const char *path)
 {
@@ -190,10 +194,10 @@ int before_chmod(struct call *c)
 /* --- chown --------------------------------------------------------------------------------- */
 
 static struct owners {
-	u32 uid, gid;		/* NOBODY: unchanged */
+	u32 uid, gid;		/* NOBODY leaves it unchanged */
 } owners;
 
-/* Try a number first: the volume's users need not exist on this machine. */
+/* Reads the text as a number first, because users of the volume may not exist on this machine. */
 static bool read_user(const char *text, u32 *uid)
 {
 	const struct passwd *user;
@@ -248,7 +252,10 @@ int before_chown(struct call *c)
 				"names that this machine knows", c->argv[0]);
 }
 
-/* Drop capabilities: they were given to a program for its owner. A kernel does the same. */
+/*
+ * Removes the file's capabilities, because the administrator gave them to a program of the previous
+ * owner. A kernel does the same.
+ */
 static int drop_capability(struct call *c, const struct visit *v)
 {
 	int err = v->attr.has_xattr ?
@@ -279,7 +286,7 @@ static int chown_one(struct call *c, const struct visit *v, void *ctx)
 
 /* --- both ---------------------------------------------------------------------------------- */
 
-/* Links on the way, and the last one, are followed; within a tree none is. */
+/* Follows symbolic links in the path, also the last one; within a tree it follows none. */
 static int change_all(struct call *c, const struct walk *w)
 {
 	struct sg_attr attr;

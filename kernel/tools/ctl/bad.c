@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bad: a volume's list of bad pages (docs/bad-memory.md), and the files whose bytes were there. If
- * the volume is mounted here, its module changes the list, because it may have unmapped the page.
- * Otherwise the change is one store, and systems may use the volume meanwhile.
+ * bad: shows or changes a volume's list of bad pages (docs/bad-memory.md), and shows the files with
+ * data in these pages. If the volume is mounted here, its module changes the list, because it may
+ * have unmapped the page. Otherwise this tool makes the change with one store, and systems may use
+ * the volume at the same time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,7 +13,10 @@
 
 /* --- showing ------------------------------------------------------------------------------- */
 
-/** struct piece_of - an extent of the list. struct hit: inode @ino has data in those of @pieces. */
+/*
+ * struct piece_of - an extent of the list. struct hit: inode @ino has data in the extents @pieces.
+ *
+ */
 struct piece_of {
 	u64 page, pages;
 };
@@ -54,8 +58,9 @@ static void touches(const struct look *l, const struct sg_run *run, u64 pieces[2
 }
 
 /*
- * If no two files share a table, data runs and hole runs are each at most as many as the pages of
- * all tables and files. The look takes no more steps than that, whatever the volume says (D10).
+ * If no two files share a table, there are at most as many data runs, and as many hole runs, as
+ * pages of all tables and files. The search takes no more steps than that, even in a hostile volume
+ * (D10).
  */
 static int look_at(struct look *l, struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -76,10 +81,10 @@ static int look_at(struct look *l, struct sg_vol *vol, const struct sg_iref *ref
 	return pieces[0] | pieces[1] ? add_hit(l, ref->ino, pieces) : 0;
 }
 
-/* Find the inodes with data in bad pages. */
+/* Finds the inodes with data in bad pages. */
 static int look(struct look *l, struct sg_vol *vol)
 {
-	/* The count is in the volume, and any member can store it. */
+	/* Any member can store any count in the volume. */
 	u64 ino, most = SG_MIN(sg_get(vol, SG_HOT(inodes)), vol->size / sizeof(struct sg_inode));
 	struct sg_iref ref;
 	int err = 0;
@@ -166,8 +171,8 @@ static int show(struct call *c)
 /* --- changing ------------------------------------------------------------------------------ */
 
 /**
- * struct change - a change of the list, for a range of bytes.
- * @off, @bytes: in the volume.
+ * struct change - a change of the list, for a range of bytes. @off, @bytes: the range, relative to
+ * the volume's start.
  */
 struct change {
 	bool add;
@@ -224,8 +229,9 @@ static int change_list(struct sg_vol *vol, const struct change *ch)
 
 /*
  * The list is in a page with words that all systems change. Other systems do not see stores through
- * a block device, so the list is changed as a label is. No system joins a volume with bad pages in
- * structures that all need (@vital), so no system needs to be kept out then.
+ * a block device, so the tool changes the list in the same way as a label. If bad pages are in
+ * structures that all systems need (@vital), no system can join. So the tool does not need
+ * exclusive access in this case.
  */
 static int store_alone(struct call *c, const struct change *ch, bool vital)
 {

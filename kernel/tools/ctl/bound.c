@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A bound on what a command copies out of a volume (D10). Its tables and directories are untrusted:
- * a file may map one page again and again, and a directory may have many names. A correct volume
- * maps each page once. In a sound volume each directory, and each file with one name, is at one
- * place of the tree.
+ * Limits how much a command copies out of a volume (D10). The volume's tables and directories are
+ * untrusted: a file may map the same page many times, and a directory may have many names. A
+ * correct volume maps each page once. In a correct volume the walk meets each directory, and each
+ * file with one name, only once.
  */
 #include <stdlib.h>
 #include "ctl.h"
@@ -16,7 +16,7 @@ static bool has_been_met(struct call *c, u64 ino)
 	if (word >= c->met_room) {
 		more = realloc(c->met, room * sizeof(*more));
 		if (!more)
-			return false;	/* the number of steps still bounds the walk */
+			return false;	/* the number of steps still limits the walk */
 		memset(more + c->met_room, 0, (room - c->met_room) * sizeof(*more));
 		c->met = more;
 		c->met_room = room;
@@ -27,8 +27,8 @@ static bool has_been_met(struct call *c, u64 ino)
 }
 
 /*
- * In a volume that others change, an inode met before may have been moved, or be another one by
- * now.
+ * While other systems change the volume, an inode that the walk has met may move, or its number may
+ * belong to another file.
  */
 int tree_meet(struct call *c, const char *path, u64 ino)
 {
@@ -41,8 +41,9 @@ int tree_meet(struct call *c, const char *path, u64 ino)
 }
 
 /*
- * The walk may meet a file twice that others move meanwhile. A file that alone maps too much is
- * refused, and its copy is removed; it does not count against later files.
+ * The walk may meet a file twice if another system moves the file at the same time. If one file
+ * alone maps too much, the command refuses it and removes its copy. The bytes of such a file do not
+ * count against later files.
  */
 static int take(struct call *c, const char *path, struct piece *p)
 {
@@ -70,7 +71,7 @@ int piece_next(struct call *c, const char *path, const struct sg_iref *ref, u64 
 	end = sg_seek(call_vol(c), ref, (u64)pos, true);
 	p->pos = (u64)pos;
 	p->end = end < 0 ? size : SG_MIN((u64)end, size);
-	if (p->end <= p->pos)	/* another system changes it */
+	if (p->end <= p->pos)	/* another system is changing it */
 		p->end = SG_MIN(p->pos + SG_PAGE, size);
 	return take(c, path, p);
 }

@@ -12,7 +12,7 @@
 /* --- identity of the clone ------------------------------------------------------------------ */
 
 /*
- * Join exclusively: this recovers the slots of dead systems, and frees open files without names.
+ * Joins exclusively. This recovers the slots of dead systems, and frees open files without names.
  */
 static int renew(const struct own *o)
 {
@@ -75,7 +75,7 @@ static void show(struct call *c, const struct copy *s, const struct own *o, cons
 	json_end(&c->j);
 }
 
-/* Map the file, because not every file system for memory takes writes (hugetlbfs). */
+/* Maps the file, because hugetlbfs does not support write(). */
 static int fill(struct copy *s, struct part *part, u64 size)
 {
 	void *to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, part->fd, 0);
@@ -120,7 +120,7 @@ int cmd_clone(struct call *c)
 
 	if (err)
 		return refused_now(c, err);
-	tool_quiet = true;	/* traces of dead systems in it need no message */
+	tool_quiet = true;	/* no messages about dead systems in it */
 	err = copy_size(&s, &size);
 	if (!err && !sg_base_fits(size, c->base)) {
 		sg_refuse_base(size, c->base, s.why);

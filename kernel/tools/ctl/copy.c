@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Copy a volume as it is at one moment, while other systems use it (docs/snapshots.md). The first
- * pass copies the whole volume while the systems work. The second pass copies the pages that differ
- * afterwards. The second pass shows how long the third pass will take. All systems freeze for the
- * third pass. If the volume is mounted here, the module asks the systems to freeze. On a file or
- * device-dax node this tool is one of the systems. A device without a mount here is opened
- * exclusively.
+ * Copies a volume's state at one moment, while other systems use it (docs/snapshots.md). The first
+ * pass copies the complete volume while the systems work. The second pass copies the pages that
+ * have changed since, and its duration predicts that of the third pass. All systems freeze for the
+ * third pass. If the volume is mounted on this host, the module makes the systems freeze. On a file
+ * or device-dax node this tool joins as one of the systems. The tool opens a block device without a
+ * mount here exclusively.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -54,8 +54,8 @@ static size_t different(const u8 *a, const u8 *b, size_t from, size_t len)
 }
 
 /*
- * Bytes that are equal on both sides, such as zeroes, are not written. A device is read and written
- * past its cache, from memory that is aligned for that.
+ * Does not write bytes that are equal on both sides, such as zeroes. Reads and writes of a device
+ * bypass the page cache, and need aligned memory.
  */
 static int copy_some(struct copy *s, u64 at, size_t len)
 {
@@ -76,9 +76,10 @@ static int copy_some(struct copy *s, u64 at, size_t len)
 }
 
 /*
- * Pages that no file has are not copied: an allocation zeroes them first. In a locked chunk, free
- * pages may hold the log of a write (docs/atomic-data.md). Bad pages are not copied either, because
- * they cannot be read. The list of them is, so the copy has an error there, too.
+ * Reports whether to copy a page. Free pages are not copied, because an allocation zeroes them
+ * first. In a locked chunk, however, a free page may hold the log of a write (docs/atomic-data.md).
+ * Bad pages cannot be read, so the tool does not copy them. It copies their list, so a read of such
+ * a page fails in the copy, too.
  */
 static bool in_use(const struct copy *s, u64 at)
 {
@@ -92,7 +93,7 @@ static bool in_use(const struct copy *s, u64 at)
 	return !sg_bad_listed(s->from, at);
 }
 
-/* The end of the run that has the same state as @at; within the chunk. */
+/* Returns the end of the run of pages that have the same state as @at, within its chunk. */
 static u64 run_end(const struct copy *s, u64 at, bool used)
 {
 	u64 end = at;
@@ -142,7 +143,7 @@ static int too_slow(const struct copy *s)
 	return -EAGAIN;
 }
 
-/* The volume may have grown, by calls that had begun before. */
+/* The volume may have grown by calls that began before the freeze. */
 static bool is_larger(const struct copy *s)
 {
 	return sg_load64((const u64 *)(s->from + SG_HOT(size))) > s->size;
@@ -156,7 +157,7 @@ static int at_one_moment(struct copy *s)
 
 	if (err) {
 		tool_error("%s: %s", s->path, s->why[0] ? s->why : strerror(-err));
-		return err == -EBUSY ? -EAGAIN : err; /* they may agree to a second request */
+		return err == -EBUSY ? -EAGAIN : err; /* a second request may succeed */
 	}
 	err = pass(s);
 	grown = is_larger(s);
@@ -173,7 +174,7 @@ static int at_one_moment(struct copy *s)
 	return void_err;
 }
 
-/* Passes without a freeze; the last of them shows the cost of the next one. */
+/* Makes passes without a freeze; the last of them predicts the duration of the next one. */
 static int approach(struct copy *s)
 {
 	unsigned int i;
@@ -229,8 +230,8 @@ static int read_table(struct copy *s, struct sg_slot *slots, u64 *incarnation)
 }
 
 /*
- * A system that joins takes a number first. The heartbeat of a silent system that is live moves its
- * slot.
+ * A system that joins first takes an incarnation. A live system that was silent changes the
+ * heartbeat in its slot.
  */
 static int still_left(struct copy *s)
 {
@@ -244,7 +245,7 @@ static int still_left(struct copy *s)
 	return -EAGAIN;
 }
 
-/* Slots whose systems were fenced for their silence: their processes may still store. */
+/* Finds the slots of systems that were fenced for silence, and whose processes may still store. */
 static int lapsing(struct copy *s, u64 *bits)
 {
 	static struct sg_slot slots[SG_SLOTS];
@@ -262,8 +263,8 @@ static int lapsing(struct copy *s, u64 *bits)
 #define LAPSE_LOOK_MS	100
 
 /*
- * No freeze asks for the lapse here (docs/protocol.md, section 3), and no live system may be there
- * to end it. So the tool measures the time itself.
+ * Without a freeze no system waits for the end of the lapse (docs/protocol.md, section 3), and
+ * there may be no live system to end it. So the tool measures the time itself.
  */
 static int wait_for_lapse(struct copy *s)
 {
@@ -349,7 +350,7 @@ static int thaw_mounted(struct copy *s)
 	return ioctl(s->dir, SG_IOC_THAW) ? -errno : 0;
 }
 
-/* Map the volume's memory, as a file of the mount. */
+/* Maps the volume's memory through .stargate/region in the mount. */
 static int map_region(struct copy *s, const char *dir)
 {
 	int fd = openat(s->dir, ".stargate/region", O_RDONLY | O_CLOEXEC), err = 0;
@@ -371,7 +372,7 @@ static int map_region(struct copy *s, const char *dir)
 	return err;
 }
 
-/* Ask volume.json. Older modules, which have no non-members, do not have the key. */
+/* Reads volume.json. Older modules, which cannot mount with `nojoin`, do not write this key. */
 static bool is_member(int dir)
 {
 	int fd = openat(dir, ".stargate/volume.json", O_RDONLY | O_CLOEXEC);
@@ -386,7 +387,7 @@ static bool is_member(int dir)
 	return !strstr(text, "\"joined\": false");
 }
 
-/* Such a mount can ask no system to freeze. */
+/* Such a mount cannot make other systems freeze. */
 static int nobody_stores(struct copy *s)
 {
 	unsigned int i;
@@ -452,7 +453,7 @@ static int open_joined(struct copy *s, bool alone)
 	return 0;
 }
 
-/* -EBUSY, not reported: a live system uses it. */
+/* Returns -EBUSY, without a message, if a live system uses the volume. */
 static int open_left(struct copy *s)
 {
 	struct member *m = &s->member;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declarations of the commands that copy whole volumes: snapshot, clone, volume snapshot, volume
+ * Declarations of the commands that copy complete volumes: snapshot, clone, volume snapshot, volume
  * clone.
  */
 #ifndef SG_CTL_COPY_H
@@ -10,15 +10,17 @@
 #include "ctl.h"
 
 /**
- * struct copy - a volume that is copied as it is at one moment.
- * @path: the source, as the user calls it. @stall_ms: bound on the pause of all systems.
- * @from, @mapped: its memory. @size: of the volume. @sb: its superblock, checked.
- * @fd, @name: the target. @to: the target mapped; or NULL: it is read and written.
- * @freeze, @thaw: functions that freeze all systems, or NULL: there are none. -errno, with @why.
- * @how: the way in which it was opened. @dir: of the mount.
- * @slots, @incarnation: for a volume without users, or with a mount that has not joined: if a
- *	system joins, the copy does not count.
- * @took, @wrote: ns and bytes of the last pass. @stalled: length of the pause of all systems (ns).
+ * struct copy - a copy of a volume's state at one moment. @path: the source, as given by the user.
+ * @stall_ms: limit for the pause of all systems.
+ * @from, @mapped: the source's memory. @size: size of the volume. @sb: its checked superblock.
+ * @fd, @name: the target. @to: the mapped target, or NULL if the copy reads and writes it.
+ * @freeze, @thaw: functions that freeze and thaw all systems, or NULL without other systems. They
+ * return -errno and set @why.
+ * @how: the way in which the source was opened. @dir: directory of the mount.
+ * @slots, @incarnation: for a volume without users, or with a mount that has not joined. They
+ * change when a system joins, which makes the copy invalid.
+ * @took, @wrote: duration (ns) and bytes of the last pass. @stalled: length of the pause of all
+ * systems (ns).
  */
 struct copy {
 	const char *path, *name;
@@ -38,26 +40,29 @@ struct copy {
 	u64 took, wrote, stalled, tries;
 };
 
-/* --- copy.c: 0, or -errno, which has been reported ------------------------------------------- */
+/* --- copy.c: functions return 0, or -errno after a message ----------------------------------- */
 
 /*
- * Open a volume, or a directory where it is mounted. @left: if no live system is in its mount
- * table, it is not joined either, so that nothing in it changes.
+ * Opens a volume, or a directory where it is mounted. @left: if the mount table has no live system,
+ * the tool does not join either, so that it changes nothing in the volume.
  */
 int copy_open(struct copy *s, const char *path, u64 stall_ms, bool left);
-/* -EINVAL, reported: @name would be on the volume itself, which would grow with each pass. */
+/*
+ * Returns -EINVAL, after a message, if @name is on the volume itself, where each pass would add
+ * data.
+ */
 int copy_refuse_own(const struct copy *s, const char *name);
-/* Copy to @fd, @to and @name. The target need not be zero where the volume has data. */
+/* Copies to @fd, @to and @name. Where the volume has data, the target may have any content. */
 int copy_run(struct copy *s);
 int copy_close(struct copy *s);
-/* The size of the copy: *@size, if possible; 0: as large as the volume. */
+/* Checks or sets the size of the copy: with *@size 0 it is the volume's size. */
 int copy_size(const struct copy *s, u64 *size);
 
-/* --- part.c: a file that gets its name when it is complete ----------------------------------- */
+/* --- part.c: a file that gets its name only when it is complete ------------------------------ */
 
 /**
- * struct part - a file in the making. @path: its name until then. @whole: it is complete and lacks
- * only its name.
+ * struct part - an incomplete file. @path: its temporary name. @whole: it is complete, but does not
+ * have its own name yet.
  */
 struct part {
 	const char *name;
@@ -66,32 +71,37 @@ struct part {
 	bool whole;
 };
 /*
- * Create it with @size zero bytes, as a hole or (@reserved) with memory. A leftover of an earlier
- * run is replaced.
+ * Creates the file with @size zero bytes, as a hole or (@reserved) with allocated memory. Replaces
+ * an incomplete file of an earlier run.
  */
 int part_open(struct part *p, const char *name, u64 size, bool reserved);
-int part_finish(struct part *p);	/* makes it durable, then names it */
+int part_finish(struct part *p);	/* makes the file durable, then gives it its name */
 void part_close(struct part *p);	/* removes an incomplete file */
 
 /* --- snapshot.c ------------------------------------------------------------------------------ */
 
-/* Copy an opened volume to a file that gets its name when it is complete. Print it. */
+/*
+ * Copies an opened volume to a file, which gets its name when it is complete, and prints the
+ * result.
+ */
 int copy_to_file(struct call *c, struct copy *s, const char *path);
 
 /* --- clone.c --------------------------------------------------------------------------------- */
 
 /**
- * struct own - the properties of a copy that becomes a volume of its own.
- * @path: its place. @base: the base for which it is made, if @base_given; otherwise that of its
- *	device.
- * @size: the size to which it grows.
+ * struct own - the properties of a copy that becomes an independent volume. @path: its file or
+ * device. @base: its base, if @base_given; otherwise it gets the base of its device. @size: the
+ * size to which it grows.
  */
 struct own {
 	const char *path, *label;
 	u64 base, size;
 	bool base_given;
 };
-/* The users of the source volume are dead in this copy. */
+/*
+ * Treats the systems in the copy's mount table as dead, because they use the source and not the
+ * copy.
+ */
 int copy_own(const struct own *o);
 
 #endif

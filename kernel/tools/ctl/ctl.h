@@ -7,31 +7,33 @@
 #include "internal.h"
 #include "tool.h"
 
-#define CTL_PIECE	(1u << 20)	/* bytes copied at a time */
+#define CTL_PIECE (1u << 20) /* bytes of one copy step */
 #define DEPTH_MAX	1024		/* of nested directories */
 
 /**
- * struct call - one command being run.
- * @argv, @argc: its arguments after the volume.
- * @spent: steps taken in trees, see call_may_go_on(). @taken: bytes; @met: bits, see bound.c.
+ * struct call - one running command. @argv, @argc: its arguments after the volume.
+ * @spent: steps in trees, see call_may_go_on(). @taken: copied bytes; @met: bits of inodes, see
+ * bound.c.
  * @links: files with several names that have been copied, see links.c.
- * @top, @below: the directory that get makes, opened, or -1; the position in paths where it ends.
- * @clamped: put has reported that a time does not fit.
- * @must_be_dir: put's path ends in a slash. @tar: get, put: an archive.
- * @open: systems: the files that they have open. @export: info: for udev.
- * @plain: image: names are kept.
- * @tests, @ntests: find: the arguments after its path.
- * @all, @total, @human: du: files, too; only the sum; sizes for people.
- * @keep: mv: nothing is replaced. @exact: mv, ln: the last path is the name. @symbolic: ln.
+ * @top, @below: descriptor of the directory that get makes, or -1; the position in paths where its
+ * name ends.
+ * @clamped: put has already reported a time out of range.
+ * @must_be_dir: put's path ends in a slash. @tar: for get and put: use an archive. @open: for
+ * systems: list their open files. @export: for info: print lines for udev. @plain: for image: keep
+ * names. @tests, @ntests: for find: the arguments after its path.
+ * @all, @total, @human: for du: list files, too; print only the sum; print sizes with units.
+ * @keep: for mv: replace nothing. @exact: for mv and ln: the last path is the new name, also if it
+ * is a directory. @symbolic: for ln.
  * @volume: the path that was given. @tail: number of arguments in @argv that followed "--".
- * @watch: systems, top: seconds between tables, or 0. @lease_ms: tune: if @lease, the new one;
- * @uuid_id: if @uuid.
- * @size: grow, clone, volume create, resize, clone: wanted, or 0. @align: volume create, clone.
- * @reserve: volume create, clone: memory after the volume that is kept for its growth.
- * @base_given: relocate: to @base; clone: for it. @dry: only tries it. @label: clone, tune: or
- *	NULL.
- * @pid, @machine, @pause_limit: guard. @stall: snapshot, clone: ms, or 0.
- * @memory, @phys_bits, @read_only: of a machine that has a volume.
+ * @watch: for systems and top: seconds between tables, or 0. @lease_ms: for tune: the new lease, if
+ * @lease; @uuid_id: the new UUID, if @uuid.
+ * @size: for grow, clone, volume create, resize and clone: the requested size, or 0. @align: volume
+ * create, clone.
+ * @reserve: for volume create and clone: memory after the volume, reserved for its growth.
+ * @base_given: relocate and clone use @base. @dry: only try it. @label: for clone and tune: the
+ * label, or NULL.
+ * @pid, @machine, @pause_limit: for guard. @stall: for snapshot and clone: milliseconds, or 0.
+ * @memory, @phys_bits, @read_only: properties of a VM that gets a volume.
  */
 struct call {
 	struct member m;
@@ -62,8 +64,9 @@ static inline struct sg_vol *call_vol(struct call *c)
 }
 
 /*
- * One more step down a tree of the volume: a directory, an index page, an entry. Correct trees have
- * fewer steps than there can be inodes. False (reported): this one goes in circles (D10).
+ * Counts a step down a tree of the volume: a directory, an index page, an entry. A correct tree has
+ * fewer steps than a volume can have inodes. Returns false, after a message, if the tree has a
+ * cycle (D10).
  */
 static inline bool call_may_go_on(struct call *c)
 {
@@ -77,21 +80,21 @@ static inline bool call_may_go_on(struct call *c)
 /* --- bound.c ------------------------------------------------------------------------------- */
 
 /*
- * Enter a directory of a tree, or a file with one name. -EUCLEAN, reported: it was met before, so
- * the copy would never end. -ELOOP, reported: in a volume in use, there are more than can exist.
+ * Records a directory of a tree, or a file with one name. Returns -EUCLEAN, after a message, if the
+ * walk has met it before, because the copy would never end. Returns -ELOOP, after a message, if a
+ * walk through a volume in use meets more of them than can exist.
  */
 int tree_meet(struct call *c, const char *path, u64 ino);
 
 /**
- * struct piece - an extent of a file that is no hole.
- * @sum: bytes of the file so far.
+ * struct piece - an extent of a file that is not a hole. @sum: bytes of the file up to here.
  */
 struct piece {
 	u64 pos, end, sum;
 };
 /*
- * Find the next extent at or after @p->end, of a file of @size bytes. 0: none; < 0, reported. All
- * extents together are at most as large as the volume.
+ * Finds the next extent at or after @p->end in a file of @size bytes. Returns 0 after the last one,
+ * and a value below 0 after a message. All extents together are at most as large as the volume.
  */
 int piece_next(struct call *c, const char *path, const struct sg_iref *ref, u64 size,
 	       struct piece *p);
@@ -99,27 +102,28 @@ int piece_next(struct call *c, const char *path, const struct sg_iref *ref, u64 
 /* --- path.c -------------------------------------------------------------------------------- */
 
 /*
- * "/a/b", or "<N>" for an inode number. Symbolic links on the way are followed, the last one if
- * @follow. Reports errors.
+ * Finds "/a/b", or "<N>" for an inode number. Follows symbolic links in the path, and the last one
+ * if @follow. Reports errors.
  */
 int path_find(struct sg_vol *vol, const char *path, bool follow, struct sg_iref *out,
 	      struct sg_attr *attr);
-/* The directory that has @path, and the last name of @path. */
+/* Finds the directory that contains @path, and the last name of @path. */
 int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const char **name,
 		u32 *len);
-/* As path_find(), but without reports. */
+/* As path_find(), but without messages. */
 int path_seek(struct sg_vol *vol, const char *path, bool follow, struct sg_iref *out,
 	      struct sg_attr *attr);
 int path_error(const char *path, int err);	/* reports it; returns err */
 int outside_error(const char *path);		/* the same for errno */
-int needs_recursion(const char *path);		/* -EISDIR, reported */
-const char *last_name(const char *path);	/* after the last slash */
-char *without_slashes(const char *path);	/* at its end; to be freed */
+int needs_recursion(const char *path);		/* returns -EISDIR, after a message */
+const char *last_name(const char *path);	/* returns the name after the last slash */
+/* without the slashes at its end; the caller frees it */
+char *without_slashes(const char *path);
 
 /**
- * struct listing - names of a directory, sorted.
- * @text: the names, in one buffer of their length: there may be millions.
- * @missing: -EUCLEAN when there are more, which are damaged. They have been reported.
+ * struct listing - the sorted names of a directory. @text: the names, in one buffer, because there
+ * may be millions. @missing: -EUCLEAN if the directory has more names, which are damaged and have
+ * been reported.
  */
 struct listed {
 	const char *name;
@@ -134,23 +138,26 @@ struct listing {
 	size_t used, text_room;
 	int missing;
 };
-/* Lists the directory called @path. Reports errors. */
+/* Lists the directory @path. Reports errors. */
 int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, struct listing *out);
 void list_free(struct listing *l);
 
 /* --- links.c ------------------------------------------------------------------------------- */
 
 /**
- * struct link_seen - a file that has other names, and has been copied.
- * @dev, @ino: its identity. @other: its number in the volume (put). @path: its name now, below the
- *	directory that is made; @made: the file there (get).
+ * struct link_seen - a copied file that has other names. @dev, @ino: its identity. @other: its
+ * inode number in the volume (put). @path: its name below the directory that get makes; @made:
+ * identity of the file there.
  */
 struct link_seen {
 	u64 dev, ino, other;
 	char *path;
 	struct stat made;
 };
-/* @dev within the volume: directories; other inodes; inodes that this call has moved. */
+/*
+ * Values of @dev for inodes of the volume: directories, other inodes, and inodes that this call has
+ * moved.
+ */
 enum { LINK_DIR, LINK_FILE, LINK_MADE };
 const struct link_seen *links_find(void *const *links, u64 dev, u64 ino);
 int links_add(void **links, const struct link_seen *what);
@@ -158,14 +165,15 @@ void links_free(void **links);
 
 /* --- files.c ------------------------------------------------------------------------------- */
 
-int has_contents(struct call *c);	/* -EOPNOTSUPP, reported: it is a metadata image */
+/* returns -EOPNOTSUPP, after a message, for a metadata image */
+int has_contents(struct call *c);
 
 /* --- walk.c -------------------------------------------------------------------------------- */
 
 /**
- * struct visit - a name in a tree that is visited.
- * @path: all of it; @name: its last part. @depth: below the start of the walk.
- * @err: its inode cannot be read, which has been reported; otherwise it is @ref, with @attr.
+ * struct visit - a visited name of a tree. @path: the complete path; @name: its last part. @depth:
+ * levels below the start of the walk. @err: the error, already reported, if the inode cannot be
+ * read; otherwise the inode is @ref, with @attr.
  */
 struct visit {
 	const char *path, *name;
@@ -176,10 +184,10 @@ struct visit {
 	struct sg_attr attr;
 };
 /**
- * struct walk - the functions of a walk through a tree.
- * @see: for each name, a directory's before those in it; @leave: after them. NULL: nothing. They
- *	return 0, or an error that they have reported; the walk continues.
- * @depth: of the deepest names that are visited.
+ * struct walk - the functions of a walk through a tree. @see: called for each name, for a directory
+ * before the names in it; @leave: called after these. Either may be NULL. They return 0, or an
+ * error that they have reported; the walk then continues. @depth: level of the deepest names to
+ * visit.
  */
 struct walk {
 	int (*see)(struct call *c, const struct visit *v, void *ctx);
@@ -187,24 +195,29 @@ struct walk {
 	void *ctx;
 	unsigned int depth;
 };
-/* Follows no symbolic link. 0, or the first error, which has been reported. */
+/*
+ * Walks through a tree without following symbolic links. Returns 0, or the first error, which has
+ * been reported.
+ */
 int walk_tree(struct call *c, const char *path, const struct sg_iref *ref, const struct walk *w);
 
 /* --- rename.c ------------------------------------------------------------------------------ */
 
-/* -EPERM, reported: its flags forbid all changes but those of the flags. */
+/*
+ * Returns -EPERM, after a message, if the inode's flags forbid all changes except those of the
+ * flags.
+ */
 int attr_allows(const char *path, const struct sg_attr *attr);
 
 /* --- attr.c -------------------------------------------------------------------------------- */
 
-/* A number, or the name of a user or group of this machine. */
+/* Reads a number, or the name of a user or group of this machine. */
 bool owner_read(const char *text, bool group, u32 *id);
 
 /* --- place.c ------------------------------------------------------------------------------- */
 
 /**
- * struct place - a name in the volume.
- * @taken: it has a meaning now: @old, with @attr.
+ * struct place - a name in the volume. @taken: the name exists, for inode @old, with @attr.
  */
 struct place {
 	struct sg_iref dir, old;
@@ -213,33 +226,35 @@ struct place {
 	bool taken;
 	struct sg_attr attr;
 };
-/* Look up a name for an inode of @mode. Reports an obstacle; @from is the file in the message. */
+/*
+ * Looks up a name for a new inode of @mode. Reports why the name cannot be used; @from is the file
+ * in the message.
+ */
 int place_look(struct call *c, const struct sg_iref *dir, const char *name, u32 mode,
 	       const char *from, struct place *p);
-/* The name means @ref from now on; the inode that it meant loses a name. */
+/* Makes the name refer to @ref; the inode to which it referred before loses a name. */
 int place_give(struct call *c, const struct place *p, const struct sg_iref *ref);
-/* Kept when a file's contents are replaced: owner, mode, flags, extended attributes. */
+/* Keeps owner, mode, flags and extended attributes of a file whose content is replaced. */
 int place_inherit(struct call *c, const struct place *p, struct sg_new *new);
 
 /**
- * struct xattrs - extended attributes for a new inode, as struct sg_new has them.
+ * struct xattrs - extended attributes for a new inode, in the form of struct sg_new.
  */
 struct xattrs {
 	u64 data[SG_XATTR_TOTAL_MAX / 8];
 	u32 len;
 };
-/* -E2BIG: more than an inode can have. */
+/* Returns -E2BIG if there are more than an inode can have. */
 int xattrs_add(struct xattrs *x, unsigned int space, const char *name, u32 name_len,
 	       const void *value, u32 value_len);
 
 /* --- guarded.c ----------------------------------------------------------------------------- */
 
 /**
- * struct guarded - a volume of a machine that is guarded.
- * @lost: it was truncated during a look, which has been reported.
- * @beat: heartbeats last seen.
- * @seen: incarnations of the machine's systems at the last look; @known: at a look after which the
- *	machine was still present.
+ * struct guarded - a volume of a guarded machine. @lost: the volume was truncated during a read,
+ * which has been reported. @beat: the last heartbeats.
+ * @seen: incarnations of the machine's systems at the last read; @known: their incarnations at the
+ * last read after which the machine still ran.
  */
 struct guarded {
 	struct target target;
@@ -248,36 +263,36 @@ struct guarded {
 	u64 beat[SG_SLOTS];
 	u32 seen[SG_SLOTS], known[SG_SLOTS];
 };
-/* Reports errors, and that there is no volume yet, which is no error. */
+/* Opens the volume. Reports errors, and a missing volume, which is not an error. */
 int guarded_open(struct guarded *v, const char *path);
 /*
- * Tell all systems that the machine is present. *any: it uses the volume; *moved: and its heartbeat
- * moves.
+ * Shows all systems that the machine runs. *any: it uses the volume; *moved: its heartbeat has also
+ * moved.
  */
 void guarded_look(struct guarded *v, const u8 machine[16], bool *any, bool *moved);
-void guarded_confirm(struct guarded *v);	/* the machine was still present after the look */
-/* The machine has ended. */
+void guarded_confirm(struct guarded *v);	/* the machine still ran after the read */
+/* Fences the systems of the machine after its end. */
 void guarded_fence(struct guarded *v, const u8 machine[16]);
 
 /* --- relocate.c ---------------------------------------------------------------------------- */
 
 /**
- * struct relocation - a volume whose addresses are to be adapted to its present base.
- * @base: this base, if @base_given; otherwise the tool finds it.
- * @dry: in a private copy. @force: regard all other systems as dead.
+ * struct relocation - a volume whose addresses must be adapted to its present base. @base: this
+ * base, if @base_given; otherwise the tool detects it. @dry: work in a private copy. @force: treat
+ * all other systems as dead.
  */
 struct relocation {
 	const char *path;
 	u64 base;
 	bool base_given, dry, force;
 };
-/* Reports errors; nothing on success. */
+/* Relocates the volume. Prints only errors. */
 int relocate_volume(const struct relocation *r, struct sg_relocate_result *out);
 
 /* --- holders.c ----------------------------------------------------------------------------- */
 
 /**
- * struct holder - a process that holds .stargate/region of a volume that is mounted here.
+ * struct holder - a process that has .stargate/region of a volume mounted here open or mapped.
  * @mode: "rw", "ro", or "revoked". @machine: the machine for which it maps region, if @known.
  */
 struct holder {
@@ -287,16 +302,19 @@ struct holder {
 	u8 machine[16];
 };
 #define HOLDERS	128
-/* The number of holders without this process; 0 if it is not mounted here. */
+/* Returns the number of holders without this process; 0 if the volume is not mounted here. */
 unsigned int read_holders(const char *path, struct holder *to, unsigned int room);
 /*
- * @dir: the module's folder for the mount of the device @path, or of the region @path. The volume's
- *	own names do not count: a member can write those of another volume, and a snapshot has its
- *	source's.
+ * Sets @dir to the module's folder for the mount of the device @path, or of the region @path. Does
+ * not use the volume's own names, because a member can store those of another volume, and a
+ * snapshot has those of its source.
  */
 bool mounted_here(const char *path, char *dir, size_t room);
-int own_slot(const char *dir);	/* of the system that has it mounted here, or -1 */
-/* -ENXIO: no process here can stop it; -EINVAL: it is this system; -ESTALE: it has gone. */
+int own_slot(const char *dir);	/* slot of the mount here, or -1 */
+/*
+ * Returns -ENXIO if no process here can stop the system, -EINVAL for this system itself, -ESTALE if
+ * the system has left.
+ */
 int ask_to_fence(const char *dir, unsigned int slot, u32 incarnation, bool unheld);
 
 /* --- fence.c ------------------------------------------------------------------------------- */
@@ -317,13 +335,14 @@ int show_opened(struct call *c);	/* exit status */
 #define STATUS_BUSY	7
 
 /*
- * Exit status of a command that ends with @err: that of -EBUSY or -EAGAIN, which is reported, or 1.
+ * Returns the exit status of a command that ends with @err: that of -EBUSY or -EAGAIN, after a
+ * message, or 1.
  */
 int refused_now(struct call *c, int err);
 
-/* --- commands: 0, or an error that has been reported --------------------------------------- */
+/* --- commands: they return 0, or an error that they have reported -------------------------- */
 
-/* The exit status for errors found before the volume is touched. */
+/* These return the exit status for errors found before the volume is opened. */
 int before_info(struct call *c);
 int before_put(struct call *c);
 int before_mv(struct call *c);
@@ -375,7 +394,7 @@ int cmd_clone(struct call *c);
 int cmd_relocate(struct call *c);
 int cmd_image(struct call *c);
 
-/* Commands on a node's zone; @volume is the name of the zone, or of the volume. See volume.h. */
+/* Commands on a node's zone. @volume is the name of a zone or of a volume. See volume.h. */
 #define CREATE_TAKES	"VOLUME --size=SIZE [-- OPTION OF mkfs.stargatefs...]"
 #define RESIZE_TAKES	"VOLUME --size=SIZE"
 #define CHECK_TAKES	"VOLUME [-- OPTION OF fsck.stargatefs...]"
@@ -406,7 +425,7 @@ int cmd_volume_activate(struct call *c);
 int cmd_volume_qemu_args(struct call *c);
 int cmd_volume_libvirt_xml(struct call *c);
 
-/* --- shared by the commands ---------------------------------------------------------------- */
+/* --- functions for several commands -------------------------------------------------------- */
 
 void show_lease(struct json *j, u64 ms);
 void show_slot(struct json *j, unsigned int number, const struct sg_slot *slot);

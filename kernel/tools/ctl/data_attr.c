@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * attr: whether writes to a file are atomic, or of files that will be made in a directory. In a
- * mount, the module does it; otherwise this tool, on a volume that nobody uses.
+ * attr: shows or sets whether writes to a file are atomic. For a directory, the setting applies to
+ * new files in it. In a mount, the module changes the setting; otherwise this tool does it, on a
+ * volume that nobody uses.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "ctl.h"
 #include "uapi/ioctl.h"
 
-/* The word before the paths: 1 if there is one. *want: what it asks for. */
+/* Reads the word before the paths: returns 1 if there is one. *want: the setting that it names. */
 static int read_word(const struct call *c, u32 *want)
 {
 	*want = SG_ATOMIC_ASK;

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * du: the part of the volume that a tree takes: pages of data, of tables, of names and of
- * attributes.
+ * du: prints how much space a tree takes: pages of data, tables, names and attributes.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include "ctl.h"
 
-/** struct sum - the counts of a name, and of all below it. @new: not counted by another name. */
+/*
+ * struct sum - the counts of a name, and of all below it. @new: not yet counted under another
+ * name.
+ */
 struct sum {
 	u64 bytes;
 	bool new;
 };
 
-/* A damaged inode may have any value: sum up no more than the volume has. */
+/* A damaged inode may have any count: adds at most the pages of the volume. */
 static u64 pages_of(const struct call *c, const struct visit *v)
 {
 	return SG_MIN(v->attr.blocks, c->m.vol.size >> SG_PAGE_SHIFT);
 }
 
-/* Of the names of a file, the first one counts. */
+/* Counts a file under the first of its names. */
 static int is_new(struct call *c, const struct visit *v, bool *out)
 {
 	const struct link_seen this = { .dev = LINK_FILE, .ino = v->ino };
@@ -63,7 +65,7 @@ static void show(struct call *c, const struct visit *v, u64 bytes)
 	putchar('\n');
 }
 
-/* A file that was counted under another name is not shown again, as in du(1). */
+/* Does not list a file again that was counted under another name, as du(1). */
 static int leave(struct call *c, const struct visit *v, void *ctx)
 {
 	struct sum *s = (struct sum *)ctx + v->depth;

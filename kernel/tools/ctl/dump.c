@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dump: show any structure of a volume as its bytes say, damaged or not. */
+/* dump: prints any structure of a volume from its bytes, even if it is damaged. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include "ctl.h"
@@ -118,7 +118,7 @@ static int dump_hot(struct call *c)
 
 /* --- journal and ledgers ------------------------------------------------------------------- */
 
-/* The log of an atomic write, without its bytes: they are content of a file. */
+/* Prints the log of an atomic write, without its bytes, which are content of a file. */
 static void dump_log(struct call *c, const struct sg_log_head *head, unsigned int n)
 {
 	unsigned int count = SG_MIN(SG_LOG_COUNT(head->ino), (n - 1) / 2), i;
@@ -315,8 +315,8 @@ static int dump_bucket_at(struct call *c)
 }
 
 /*
- * The number and names of the arguments; a structure that opens the volume itself checks them
- * itself.
+ * Checks the number and names of the arguments. A structure with a function that opens the volume
+ * checks its own arguments.
  */
 static const struct structure {
 	const char *name;
@@ -349,7 +349,10 @@ static const struct structure *find_structure(const char *name)
 	return NULL;
 }
 
-/* Given by number, a damaged or free record is shown, too: it need have no attributes. */
+/*
+ * For a path of the form <N>, prints also a damaged or free record, whose attributes cannot be
+ * read.
+ */
 static int inode_of(struct call *c, struct sg_iref *ref)
 {
 	const char *path = c->argv[1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dump of trees: directories and file tables; and of extended attributes. */
+/* dump: prints trees (directories and file tables) and extended attributes. */
 #define _GNU_SOURCE
 #include "ctl.h"
 

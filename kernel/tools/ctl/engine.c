@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The file system in a volume of a zone. The programs that make, check and change one on any device
- * do the work, so options, checks and messages are theirs.
+ * Makes, checks and changes the file system in a volume of a zone. It runs the programs that do
+ * this on any device, so options, checks and messages are those of these programs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@ bool engine_look(const char *path, struct sg_probe *out, bool say)
 	return true;
 }
 
-/* If the superblock of a volume is lost, its users are unknown. */
+/* Without a superblock, the users of a volume are unknown. */
 static int unused(const struct target *t, struct volume *v, bool force)
 {
 	struct sg_probe probe;
@@ -77,8 +77,8 @@ bool engine_mounted(const char *path, char where[PATH_MAX])
 /* --- doing --------------------------------------------------------------------------------- */
 
 /*
- * Run PROGRAM FIRST... OPTIONS... PATH and return the exit status. stargatectl itself is called
- * quietly: the command that the user gave shows the volume afterwards.
+ * Runs PROGRAM FIRST... OPTIONS... PATH and returns the exit status. It suppresses the output of
+ * stargatectl itself, because the user's command prints the volume afterwards.
  */
 static int call(const char *program, const char *const *first, char *const *options, int n,
 		const char *path)
@@ -119,14 +119,14 @@ int engine_may_reach(const char *lv, const struct sg_super *sb, u64 memory)
 int engine_make(const struct volume *v, u64 size, char *const *options, int n, bool dry)
 {
 	char bytes[32], most[32];
-	/* Ignore the content: LVM says that the space is free. */
+	/* -f ignores the content: LVM has reported the space as free. */
 	const char *const first[] = { "-q", "-L", v->name, "-f", "--force-live", "--size", bytes,
 				      "--max-size", most, dry ? "-n" : NULL, NULL };
 	struct sg_probe made;
 	int status;
 
 	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)size);
-	/* Without the option the default, but at most the memory. */
+	/* Without the option: the default, but at most the volume's memory. */
 	snprintf(most, sizeof(most), "%llu", (unsigned long long)
 		 SG_MIN(SG_MAX(size * SG_MAX_FACTOR, v->piece->size), SG_VOLUME_MAX));
 	status = call("mkfs.stargatefs", first, options, n, v->path);
@@ -148,7 +148,7 @@ int engine_check(const struct volume *v, char *const *options, int n)
 	return call("fsck.stargatefs", first, options, n, v->path);
 }
 
-/* The tool would need exclusive access: find out before any change. */
+/* Checks before any change whether the tool would need exclusive access. */
 static int had_alone(const struct volume *v)
 {
 	int fd = open(v->path, O_RDONLY | O_EXCL | O_CLOEXEC);
@@ -182,13 +182,17 @@ int engine_may_grow(const struct volume *v, u64 size)
 	if (fd >= 0)
 		close(fd);
 	if (err != -EBUSY)
-		return 0;	/* a release without this query, ...: the growth itself will show */
+		/* for example a release without this query: the growth itself will report it */
+		return 0;
 	g.why[sizeof(g.why) - 1] = 0;
 	tool_error("%s: %s", v->lv, g.why);
 	return err;
 }
 
-/* Without a size the tool would grow as far as all systems can follow, and call that success. */
+/*
+ * Without a size, the tool would grow the volume only as far as all systems have memory for it, and
+ * report success.
+ */
 int engine_grow(const struct volume *v, u64 size)
 {
 	char bytes[32];

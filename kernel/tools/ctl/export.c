@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * info --export: the names of a volume, as lines KEY=value for udev's IMPORT{program}, with the
- * keys and escapes of blkid(8) -o udev. So links in /dev/disk, lsblk and mount find a volume like
- * any other file system. The command reads the superblocks and nothing else, and changes nothing.
+ * info --export: prints the names of a volume as lines KEY=value for udev's IMPORT{program}, with
+ * the keys and escapes of blkid(8) -o udev. So links in /dev/disk, lsblk and mount find a volume
+ * like any other file system. The command only reads the superblocks, and changes nothing.
  *
- * A label is untrusted: no byte of it may end a line, be a quote, or say more than a name.
+ * A label is untrusted: no byte of it may end a line, quote a value, or add a key.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include "ctl.h"
 
-/* The characters that libblkid leaves unchanged, except hidden ones, which no label should have. */
+/*
+ * Returns the length of the character at @s if libblkid does not escape it, otherwise 0. Returns 0
+ * also for invisible characters, which no label should have.
+ */
 static size_t harmless(const unsigned char *s, size_t left)
 {
 	size_t n = utf8_len(s, left);
@@ -20,7 +23,7 @@ static size_t harmless(const unsigned char *s, size_t left)
 	return n && !utf8_hidden(s, n) ? n : 0;
 }
 
-/* KEY=: with '_' for each character that is not harmless; KEY_ENC=: with \xNN. */
+/* Prints KEY= with '_' for each character that could do harm, and KEY_ENC= with \xNN for it. */
 static void put_name(const char *key, bool enc, const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -47,7 +50,10 @@ static void put_both(const char *key, const char *text, size_t len)
 	put_name(key, true, text, len);
 }
 
-/* A copy at another place has its source's UUID and label: links should lead to the source. */
+/*
+ * A copy at another address has the UUID and label of its source, and the links must lead to the
+ * source.
+ */
 static bool lies_elsewhere(const struct target *t, const struct sg_super *sb)
 {
 	u64 phys;
@@ -69,7 +75,10 @@ static void show(const struct target *t, const struct sg_super *sb)
 		printf("STARGATEFS_MOVED=1\n");
 }
 
-/* A backup superblock at the end survives when other data overwrites the rest. */
+/*
+ * If other data has overwritten the start of the volume, the backup superblock at its end remains.
+ *
+ */
 static int refuse(const struct target *t, const struct sg_probe *probe)
 {
 	const char *other = NULL;

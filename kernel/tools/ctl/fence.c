@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * systems VOLUME fence: fence a live system, because the administrator says so. On the node that
- * has mounted the volume, the memory of the system's machine is revoked first, so that the fence is
- * certain (D6). Where that is impossible, the fence is only a claim, and needs --force. --force
- * also fences a system whose heartbeat moves. A mistyped name or number usually belongs to such a
- * system.
+ * systems VOLUME fence: fences a live system on request of the administrator. On the node that has
+ * mounted the volume, the module first revokes the memory of the system's machine, so that the
+ * fence is certain (D6). If that is impossible, the fence is only a claim, and needs --force. A
+ * system whose heartbeat moves also needs --force, because a mistyped name or number usually
+ * belongs to such a system.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -13,7 +13,8 @@
 #include "ctl.h"
 
 #define STEP_MS		50
-#define WATCH_MS	1100	/* on a busy machine a heartbeat of 50 ms may be a second late */
+#define WATCH_MS 1100 /* on a busy machine a heartbeat with a period of 50 ms may be a second late
+#*/
 
 struct fencing {
 	struct call *c;
@@ -23,11 +24,11 @@ struct fencing {
 	unsigned int number;
 };
 
-/* --- whom? --------------------------------------------------------------------------------- */
+/* --- which system -------------------------------------------------------------------------- */
 
 /*
- * SLOT, or SLOT/INCARNATION: the latter means the system that was seen, and none that took the slot
- * later.
+ * Reads SLOT, or SLOT/INCARNATION. With the incarnation, the text does not match a system that took
+ * the slot later.
  */
 static bool is_number(const struct sg_slot *s, unsigned int number, const char *text, bool *meant)
 {
@@ -100,7 +101,7 @@ static int find_system(struct fencing *f, const char *text)
 	return -ENOENT;
 }
 
-/* --- how? ---------------------------------------------------------------------------------- */
+/* --- how to fence it ----------------------------------------------------------------------- */
 
 static int refused(const struct fencing *f, const char *why)
 {
@@ -108,7 +109,7 @@ static int refused(const struct fencing *f, const char *why)
 	return -EINVAL;
 }
 
-/* Systems of one machine are fenced together where the machine's memory is revoked. */
+/* If the module revokes a machine's memory, it fences all systems of the machine together. */
 static bool goes_too(const struct fencing *f, const struct sg_slot *s, unsigned int number)
 {
 	if (number == f->number || SG_SLOT_STATE(s->state) != SG_SLOT_LIVE)
@@ -122,7 +123,7 @@ static bool has_beaten(const struct sg_slot *then, const struct sg_slot *now)
 	return now->state == then->state && now->heartbeat != then->heartbeat;
 }
 
-/* Watch until the state is clear; refuse to fence a system whose heartbeat moves. */
+/* Watches the slots until their state is clear; refuses to fence a system whose heartbeat moves. */
 static int refuse_alive(struct fencing *f)
 {
 	static struct sg_slot then[SG_SLOTS], now[SG_SLOTS];
@@ -149,7 +150,10 @@ static int refuse_alive(struct fencing *f)
 	return 0;
 }
 
-/* The present mode. Identity memory that was revoked is held no more, and not listed. */
+/*
+ * Reads the present mode of the holder. The module does not list a holder of identity memory that
+ * it has revoked.
+ */
 static const char *mode_of(const struct holder *one, const struct holder now[], unsigned int n)
 {
 	unsigned int i;
@@ -168,7 +172,7 @@ static void say_holder(const struct holder *one, const char *mode)
 	printf("), %s\n", mode);
 }
 
-/* A system chooses its own name, so names may be equal. */
+/* A system chooses its own name, so two systems may have the same name. */
 static void say_dead(const struct fencing *f)
 {
 	print_text(f->slot.name);
@@ -208,7 +212,7 @@ static int fence_here(struct fencing *f, const char *dir)
 	return refused(f, strerror(-err));
 }
 
-/* Only the system itself can stop its stores, when it sees the word. */
+/* Only the system itself can stop its stores, when it reads the fence word in its slot. */
 static int declare(struct fencing *f)
 {
 	struct target shared;
@@ -251,7 +255,7 @@ int fence_system(struct call *c)
 		return 1;
 	err = find_system(&f, c->argv[1]);
 	here = !err && mounted_here(c->volume, dir, sizeof(dir));
-	/* For the system of this module, the module's message says more. */
+	/* For the system of this module, the module's message has more details. */
 	if (!err && !c->force && !(here && own_slot(dir) == (int)f.number))
 		err = refuse_alive(&f);
 	if (!err)

@@ -20,7 +20,7 @@ static int put_hole(u64 end, u64 *pos, char *buf)
 	return 0;
 }
 
-/* 1: the file was cut meanwhile. */
+/* Returns 1 if the file was truncated at the same time. */
 static int put_piece(struct call *c, const char *path, const struct sg_iref *ref,
 		     const struct piece *p, u64 *pos, char *buf)
 {
@@ -53,7 +53,7 @@ static int cat_file(struct call *c, const char *path, char *buf)
 			   type_name(attr.mode));
 		return -EINVAL;
 	}
-	c->taken = 0;	/* the same file may be given twice */
+	c->taken = 0;	/* the user may name the same file twice */
 	do {
 		more = piece_next(c, path, &ref, attr.size, &p);
 		err = more < 0 ? more : put_hole(more ? p.pos : attr.size, &pos, buf) ?:
@@ -201,7 +201,7 @@ static int remove_path(struct call *c, const char *path)
 	u32 len;
 	int err = path_parent(call_vol(c), path, &dir, &name, &len);
 
-	if (!err && path[n - 1] == '/')	/* so the path does not mean a file */
+	if (!err && path[n - 1] == '/')	/* so the path does not name a file */
 		err = path_find(call_vol(c), path, false, &(struct sg_iref){ 0 }, &attr);
 	return err ? err : remove_name(c, &dir, name, len, path, 0);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * find: names in a tree that pass tests, with the syntax of find(1). A name that cannot be read is
- * reported, and tests that need only its name or number still find it.
+ * find: lists the names of a tree that pass tests, with the syntax of find(1). If an inode cannot
+ * be read, the command reports its name; tests of only the name or number still find it.
  */
 #define _GNU_SOURCE
 #include <fnmatch.h>
@@ -9,9 +9,9 @@
 #include "ctl.h"
 
 /**
- * struct test - one of the tests that all have to pass.
- * @order: of a number: '-' less, '+' more, '=' equal. @unit: -size: bytes of a unit.
- * @types: -type: a bit for each, as S_IFMT >> 12.
+ * struct test - one test; a name must pass all tests. @order: comparison with a number: '-' less,
+ * '+' more, '=' equal. @unit: for -size: bytes of a unit. @types: for -type: a bit for each type,
+ * as S_IFMT >> 12.
  */
 struct test {
 	enum { NAME, TYPE, INUM, SIZE, USER, GROUP, LINKS } kind;
@@ -36,7 +36,7 @@ static bool take_number(struct test *t, const char *text, u64 max)
 	return parse_number(text, 10, max, &t->number);
 }
 
-/* "+4M"; as in find(1) the default unit is 512 bytes. */
+/* Reads "+4M"; as in find(1) the default unit is 512 bytes. */
 static bool take_size(struct test *t, const char *text)
 {
 	static const struct { char letter; u64 bytes; } units[] = {
@@ -60,7 +60,7 @@ static bool take_size(struct test *t, const char *text)
 	return take_number(t, digits, UINT64_MAX);
 }
 
-/* "f", "d,l" */
+/* Reads "f" or "d,l". */
 static bool take_types(struct test *t, const char *text)
 {
 	static const char letters[] = "?pc?d?b?f?l?s???";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Find the zone and volume that a command means, and lock them against other commands. */
+/* Finds the zone and the volume of a command, and locks them against other commands. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* --- names --------------------------------------------------------------------------------- */
 
-/* The start of the volume's own name. */
+/* Returns the start of the volume's name without the zone. */
 static const char *own_name(const char *name)
 {
 	const char *slash = strchr(name, '/');
@@ -47,7 +47,10 @@ static void list_zones(const struct zones *z, char *out, size_t room)
 					z->zone[i].name);
 }
 
-/* A zone made manually may have other extents, and nothing is cut from it. */
+/*
+ * An administrator may have made the zone with extents of another size; the command does not use
+ * such a zone.
+ */
 static int usable_zone(const struct zone *zone)
 {
 	if (zone->extent == ZONE_EXTENT)
@@ -76,7 +79,10 @@ int zone_pick(const struct zones *z, const char *name, size_t len, struct zone *
 
 /* --- locks --------------------------------------------------------------------------------- */
 
-/* Lock files stay, so that no two tasks can hold the lock by two files of one name. */
+/*
+ * Does not remove lock files. Otherwise two processes could hold locks on two files with the same
+ * name.
+ */
 static int lock(const char *zone, const char *name, int how)
 {
 	char path[SHOW_MAX + 40];
@@ -115,7 +121,7 @@ int zones_lock(void)
 	return -EAGAIN;
 }
 
-/* The extents by which a volume grows share the volume's lock. */
+/* The logical volume that reserves a growth has the same lock as the volume. */
 int volume_lock(const char *zone, const char *name)
 {
 	if (!strncmp(name, GROWTH_PREFIX, strlen(GROWTH_PREFIX)))
@@ -201,8 +207,9 @@ void volume_close(struct volume *v)
 }
 
 /*
- * A node's system makes the volumes' devices at boot; if it does not, they are made now. LVM makes
- * no node for a device that is active already: this happens if it was activated while no udev ran.
+ * The node's system makes the devices of volumes at boot; if it has not, this command makes them.
+ * LVM makes no device node for a volume that is already active. So the command also makes missing
+ * nodes, for example of a volume that was activated while udev did not run.
  */
 int volume_activate(const char *lv, const char *path)
 {

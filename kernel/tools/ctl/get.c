@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * get: copy files and trees out of a volume. Holes stay holes, and hard links stay hard links.
+ * get: copies files and trees out of a volume. It keeps holes and hard links.
  *
- * The volume is untrusted (D10): the copy must not follow or run anything of it. So within a tree,
- * get follows no symbolic link on this system: a directory of the volume may contain a link and
- * a directory of one name. It clears set-ID bits, and makes no devices.
+ * The volume is untrusted (D10), so this system must not follow a link or run a program from it. So
+ * within a tree, get follows no symbolic link of this system, because a directory of the volume may
+ * contain a link and a directory with the same name. It clears set-ID bits, and makes no devices.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -77,9 +77,9 @@ static int get_data(struct call *c, const struct sg_iref *ref, const struct sg_a
 }
 
 /*
- * An existing file is overwritten, as by cp. Another user may have it open, or may have given it a
- * set-ID bit. So its mode gives access to the owner alone before it gets its first byte. Other
- * types are only examined: opening a FIFO would wait, and opening a device could trigger an action.
+ * Overwrites an existing file, as cp does. Another user may have the file open, or may have set a
+ * set-ID bit. So get first removes the access of all users but the owner, and then writes. It does
+ * not open other types: opening a FIFO would wait, and opening a device could trigger an action.
  */
 static int open_file(const struct outside *to, struct stat *made)
 {
@@ -141,7 +141,10 @@ static int get_special(const struct sg_attr *attr, const struct outside *to)
 	return -EPERM;
 }
 
-/* Other types cannot be overwritten: an object of the same kind is removed. */
+/*
+ * An object that is neither file nor directory cannot be overwritten: get removes an existing
+ * object of the same kind.
+ */
 static void make_way(const struct outside *to, u32 mode)
 {
 	struct stat st;
@@ -151,7 +154,7 @@ static void make_way(const struct outside *to, u32 mode)
 		unlinkat(to->at, to->name, 0);
 }
 
-/* Set the times, if this is the object just made: an object that has replaced it gets none. */
+/* Sets the times of the new object, unless another object has replaced it. */
 static int set_times(const struct outside *to, const struct sg_attr *attr, struct stat *made)
 {
 	int fd = openat(to->at, to->name, O_PATH | O_NOFOLLOW | O_CLOEXEC), err = 0;
@@ -186,7 +189,7 @@ static int get_other(struct call *c, const struct sg_iref *ref, const struct sg_
 
 static int get_any(struct call *c, const struct sg_iref *ref, const struct outside *to);
 
-/* *made: it did not exist. To be closed. */
+/* **made: it did not exist. The caller closes it. */
 static int outside_dir(const struct outside *to, bool *made)
 {
 	struct stat st;
@@ -195,7 +198,7 @@ static int outside_dir(const struct outside *to, bool *made)
 	*made = !mkdirat(to->at, to->name, 0700);
 	if (!*made && errno != EEXIST)
 		return outside_error(to->path);
-	/* An existing directory is not read: there need be no permission to. */
+	/* O_PATH, because the user may not have permission to read an existing directory. */
 	fd = outside_open(to, O_DIRECTORY | (*made ? O_RDONLY : O_PATH), NULL);
 	if (fd < 0 || !*made || (!fstat(fd, &st) && st.st_uid == geteuid()))
 		return fd;
@@ -224,7 +227,8 @@ static int get_below(struct call *c, const struct listing *l, const struct outsi
 }
 
 /*
- * First its content, and then its attributes, if it was made here. An existing one keeps its own.
+ * Copies the content of a directory, then its attributes if get has made it. An existing directory
+ * keeps its attributes.
  */
 static int fill_dir(struct call *c, const struct sg_iref *ref, const struct sg_attr *attr,
 		    const struct outside *to, int dir, bool made)
@@ -267,7 +271,7 @@ static int get_dir(struct call *c, const struct sg_iref *ref, const struct sg_at
 }
 
 /*
- * Make one more name of the copied file, and not of a file that has replaced it since.
+ * Makes one more name of the copied file. Does nothing if another file has replaced the copy.
  */
 static int get_again(struct call *c, const struct link_seen *seen, const struct outside *to)
 {
@@ -316,7 +320,7 @@ static int get_any(struct call *c, const struct sg_iref *ref, const struct outsi
 
 /* --- the command --------------------------------------------------------------------------- */
 
-/* The name of the copy when none is given, or NULL. */
+/* Returns the name of the copy if the user gives none, or NULL. */
 static const char *own_name(const char *path)
 {
 	const char *name = last_name(path);
@@ -326,7 +330,7 @@ static const char *own_name(const char *path)
 	return name;
 }
 
-/* The command line gives an existing directory as @to: the copy goes into it, as by cp. */
+/* If @to is an existing directory, the copy goes into it, as with cp. */
 static int get_into(struct call *c, const struct sg_iref *ref, const char *name, char *to)
 {
 	struct outside dir = outside_named(AT_FDCWD, to, to, true), inside;
@@ -358,7 +362,7 @@ static int get(struct call *c)
 	to = to ? to : (char *)name;
 	if (err || (!to || !*to || !strcmp(to, "-"))) {
 		tool_error("%s: %s", c->argv[0], err ? strerror(-err) : !to || !*to ?
-			   "name the target: get VOLUME PATH TO" : "for standard output use cat");
+			   "name the target: get VOLUME PATH TO" : "to write to standard output, use cat");
 		err = -EINVAL;
 	}
 	if (!err)

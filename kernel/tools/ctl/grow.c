@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * grow: extend a volume over the memory behind it. If it is mounted here, its module does this. On
- * a file or a device-dax node this tool is one of the systems that use it. A device without a mount
- * here is opened exclusively.
+ * grow: extends a volume over the memory behind it. If the volume is mounted on this host, the
+ * module does this. On a file or a device-dax node this tool joins as one of the systems. The tool
+ * opens a block device without a mount here exclusively.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -84,7 +84,10 @@ static int grow_alone(struct call *c)
 	return member_close(&c->m) ?: err;
 }
 
-/* Together with all systems that map the same file; the engine asks them. */
+/*
+ * Grows the volume together with all systems that map the same file; the engine waits until each
+ * system has mapped the new memory.
+ */
 static int grow_beside(struct call *c)
 {
 	int err = member_join(&c->m, c->volume);
@@ -95,7 +98,7 @@ static int grow_beside(struct call *c)
 	return member_close(&c->m) ?: err;
 }
 
-/* Returns its size, or 0 if it could not be examined (reported). */
+/* Returns the size, or 0 after a message if the path could not be examined. */
 static u64 size_now(const char *path, struct target *t, u64 *most)
 {
 	struct sg_vol vol;
@@ -108,8 +111,8 @@ static u64 size_now(const char *path, struct target *t, u64 *most)
 }
 
 /*
- * The file needs the bytes first. If the growth fails they are removed again: only a tool like this
- * one could use them, and it would hold the same lock.
+ * Extends the file before the volume grows. If the growth fails, shortens the file again. No other
+ * process can use the new bytes, because a tool that grows the volume would need the same lock.
  */
 static int grow_longer(struct call *c, u64 had)
 {
@@ -125,7 +128,7 @@ static int grow_longer(struct call *c, u64 had)
 	return err;
 }
 
-/* Any user that may read the file can hold this lock, so the wait is bounded. */
+/* Any user who can read the file can hold this lock, so the wait has a limit. */
 static int lock_file(struct call *c, int fd)
 {
 	unsigned int waited;
@@ -144,9 +147,9 @@ static int lock_file(struct call *c, int fd)
 }
 
 /*
- * The CSI driver notes the length of each volume of a zone of files in a link beside the file:
- * .at-NAME for NAME. The driver attributes all bytes beyond that length to a member. It updates the
- * link before it calls this command.
+ * In a zone of files, the CSI driver stores the length of each volume in a symbolic link next to
+ * the file: .at-NAME for NAME. If the file is longer, the driver assumes that a member has extended
+ * it. It updates the link before it calls this command.
  */
 static int ask_driver(struct call *c)
 {
@@ -172,7 +175,7 @@ static int ask_driver(struct call *c)
 	return -EPERM;
 }
 
-/* The file opened here grows, whichever file has the name later. */
+/* The opened file grows, even if the name then belongs to another file. */
 static int grow_file(struct call *c)
 {
 	int err, fd = open(c->volume, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * guard: watch a VM, and fence it when it has ended (D6; docs/protocol.md, 3).
+ * guard: watches a VM, and fences its systems when it has ended (D6; docs/protocol.md, 3).
  *
- * When the machine's process has ended, nothing of it stores any more: the guard fences its
- * systems, and other systems recover them at once. As long as the process exists, the guard's word
- * in their slots moves. Other systems then do not mistake a paused machine for a dead one.
+ * After the end of the VM's process, the VM stores nothing more. The guard then fences the VM's
+ * systems, and other systems recover them immediately. While the process exists, the guard
+ * regularly changes a word in their slots. So other systems do not take a paused VM for a dead one.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,11 +22,11 @@
 #define NOT_FOUND	127
 
 /**
- * struct guard - one machine being watched.
- * @pid, @pidfd: its process. @child: the guard has started it.
- * @spare: a descriptor kept for @pidfd, or -1.
- * @machine: its id, as its systems write it into their slots.
- * @silent_ms: for how long no heartbeat of its systems has moved. @looked: the last look (ticks).
+ * struct guard - one watched machine. @pid, @pidfd: its process. @child: the guard has started it.
+ * @spare: a descriptor reserved for @pidfd, or -1. @machine: its ID, which its systems store in
+ * their slots.
+ * @silent_ms: time for which no heartbeat of its systems has moved. @looked: time of the last read
+ * (ticks).
  */
 struct guard {
 	struct call *c;
@@ -39,9 +39,9 @@ struct guard {
 	unsigned int volumes;
 };
 
-/* --- the machine's id ---------------------------------------------------------------------- */
+/* --- the machine's ID ---------------------------------------------------------------------- */
 
-/* QEMU's "-uuid U", or "-smbios type=1,...,uuid=U". */
+/* Reads the UUID from QEMU's "-uuid U", or "-smbios type=1,...,uuid=U". */
 static bool uuid_in(const char *arg, const char *next, u8 uuid[16])
 {
 	char text[37];
@@ -121,8 +121,8 @@ static void pass_on(int sig)
 }
 
 /*
- * A signal to the guard is meant for the machine. The machine may end in order, and the guard sees
- * its end.
+ * Passes a signal to the machine, for which the user meant it. The machine can then shut down, and
+ * the guard detects its end.
  */
 static void pass_signals_to(pid_t pid)
 {
@@ -147,8 +147,8 @@ static void become(char **argv)
 }
 
 /*
- * Closed when there is a process to watch: so a shortage of descriptors leaves no machine
- * unguarded.
+ * The guard closes this descriptor before it opens the machine's. So a machine is guarded even if
+ * the system has no more descriptors.
  */
 static int open_spare(struct guard *g)
 {
@@ -172,7 +172,8 @@ static int start(struct guard *g)
 
 	if (open_spare(g))
 		return -EMFILE;
-	sigfillset(&all);	/* no signal may come before the guard knows its receiver */
+	/* blocks signals until the guard has the process to which it passes them */
+	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	fflush(NULL);
 	g->pid = fork();
@@ -199,20 +200,20 @@ static int watch_process(struct guard *g)
 	return -errno;
 }
 
-/* A child that cannot be watched must not continue. */
+/* Kills a child that the guard cannot watch. */
 static int watch_child(struct guard *g)
 {
 	int err = watch_process(g);
 
 	if (!err)
 		return 0;
-	kill(g->pid, SIGKILL);	/* the child keeps its number until the wait */
+	kill(g->pid, SIGKILL);	/* the child's PID stays valid until the wait */
 	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return err;
 }
 
-/* Within @ms. */
+/* Waits at most @ms. */
 static bool ended(const struct guard *g, int ms)
 {
 	struct pollfd p = { .fd = g->pidfd, .events = POLLIN };
@@ -220,11 +221,11 @@ static bool ended(const struct guard *g, int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
-/* --- while it runs ------------------------------------------------------------------------- */
+/* --- while the machine runs ---------------------------------------------------------------- */
 
 /*
- * The machine is silent for longer than the operator lets other systems wait. Time in which the
- * guard itself was stopped does not count.
+ * Reports whether the machine has been silent for longer than --pause-limit allows. Time in which
+ * the guard itself was stopped does not count.
  */
 static void end_when_stuck(struct guard *g, bool silent)
 {
@@ -255,7 +256,7 @@ static void look(struct guard *g)
 	end_when_stuck(g, any && !moved);
 }
 
-/* End with the machine's own status, as if it had been started without a guard. */
+/* Exits with the machine's status, as if the guard were not there. */
 static int watch(struct guard *g)
 {
 	unsigned int i;
@@ -297,14 +298,15 @@ static int open_volumes(struct guard *g)
 	return err;
 }
 
-/* For a running machine, get a reference on the process first, so that its number stays its own. */
+/* For a running machine, first opens the process, so that its PID cannot change its meaning. */
 int cmd_guard(struct call *c)
 {
 	struct guard g = { .c = c, .pid = (pid_t)c->pid, .child = !c->pid, .pidfd = -1,
 			   .spare = -1 };
 	int err, status;
 
-	tool_quiet = true;	/* a system that mounts the volume reports its errors */
+	/* suppresses messages of the engine: a system that mounts the volume prints them */
+	tool_quiet = true;
 	err = open_volumes(&g);
 	if (!err && !g.child)
 		err = watch_process(&g);

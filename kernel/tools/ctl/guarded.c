@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The guard's actions in a volume: it moves its word in the slots of its machine's systems, and
- * fences them when the machine has ended. See docs/protocol.md, sections 1 and 3.
+ * The guard's actions in a volume: it changes its word in the slots of its machine's systems, and
+ * fences these systems when the machine has ended. See docs/protocol.md, sections 1 and 3.
  *
- * Meanwhile the volume may be created, recreated, grow or shrink: each look opens it again. Nothing
- * in it is trusted but the words of the slots. A system that claims to be of this machine is
- * treated as one, and fenced with it (D10).
+ * The volume may be created, formatted again, grow or shrink during the guard's life, so each check
+ * opens it again. The guard trusts only the words of the slots. It treats a system that claims to
+ * belong to this machine as such, and fences it with the machine (D10).
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #define LATE_MS		2000	/* four ticks of another guard, if one runs */
 #define LATE_STEP_MS	50
 
-/* --- a volume that is truncated during a look ---------------------------------------------- */
+/* --- a volume that is truncated during a read ---------------------------------------------- */
 
 static sigjmp_buf cut_short;
 
@@ -26,7 +26,7 @@ static void bus_error(int sig)
 	siglongjmp(cut_short, 1);
 }
 
-/* Run @look; the guard survives the loss of the memory that it examines. */
+/* Runs @look. The guard continues even if the memory that @look reads is removed. */
 static void with_volume(struct guarded *v, void (*look)(struct guarded *v, void *ctx), void *ctx)
 {
 	if (!target_follow(&v->target))
@@ -48,7 +48,10 @@ static void is_there(struct guarded *v, void *ctx)
 	*(bool *)ctx = true;
 }
 
-/* The file may be formatted later; but report now if the user has named a wrong file. */
+/*
+ * The file may be formatted later. Still prints a message now, because the user may have named a
+ * wrong file.
+ */
 int guarded_open(struct guarded *v, const char *path)
 {
 	bool there = false;
@@ -64,7 +67,7 @@ int guarded_open(struct guarded *v, const char *path)
 
 /* --- while the machine runs ---------------------------------------------------------------- */
 
-/* @inc: of a live system of that machine. */
+/* @inc: incarnation of a live system of that machine. */
 static bool of_machine(const struct sg_slot *s, const u8 machine[16], u32 *inc)
 {
 	*inc = SG_SLOT_INC(s->state);
@@ -129,8 +132,9 @@ static u64 life_of(const struct sg_slot *s)
 }
 
 /*
- * Systems that the guard never saw while the machine ran. The machine may have mounted in its last
- * moments. Or it runs again already, and they belong to its next start, which another guard shows.
+ * Handles systems that the guard did not see while the machine ran. Either the machine has mounted
+ * the volume just before its end. Or it runs again, and the systems belong to its next life, for
+ * which another guard changes the guard's word.
  */
 static void fence_late(struct guarded *v, const u8 machine[16], u64 late)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Query this machine's module about a volume that is mounted here: the processes that hold its
- * memory (.stargate/region), each for a machine. And ask the module to fence a system.
+ * Reads from this machine's module which processes hold the memory (.stargate/region) of a volume
+ * mounted here, and for which machine. Also makes the module fence a system.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -40,8 +40,8 @@ static bool is_mount(const char *dir, dev_t dev)
 }
 
 /*
- * The device of @path, or of the mount that has @path as its .stargate/region. Other files are
- * copies.
+ * Finds the device @path, or the device of the mount whose .stargate/region is @path. Any other
+ * file is a copy of a volume.
  */
 static bool device_of(const char *path, dev_t *dev)
 {
@@ -85,7 +85,7 @@ bool mounted_here(const char *path, char *dir, size_t room)
 	return found;
 }
 
-/* "PID MODE MACHINE COMMAND" */
+/* Reads "PID MODE MACHINE COMMAND". */
 static bool read_holder(const char *line, struct holder *h)
 {
 	char machine[40];
@@ -99,7 +99,7 @@ static bool read_holder(const char *line, struct holder *h)
 	return true;
 }
 
-/* Leaves out this process, which has just mapped the volume itself. */
+/* Leaves out this process, which has itself mapped the volume. */
 unsigned int read_holders(const char *path, struct holder *to, unsigned int room)
 {
 	char dir[PATH_MAX], line[128];

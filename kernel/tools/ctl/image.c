@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * image: write a volume's metadata, and nothing else, to a sparse file, for the analysis of damage.
- * The file gets its name when it is complete. The checker makes it (check_image.c).
+ * image: writes only a volume's metadata to a sparse file, for the analysis of damage. The file
+ * gets its name when it is complete. The engine's check fills it (check_image.c).
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -9,8 +9,8 @@
 #include "copy.h"
 
 /**
- * struct image - an image in the making.
- * @found: by the checker. @said: why it cannot be stored.
+ * struct image - an incomplete image. @found: number of findings of the check. @said: why the image
+ * cannot be stored.
  */
 struct image {
 	struct target target;
@@ -79,7 +79,7 @@ static void show(struct call *c, const struct image *m)
 	       (unsigned long long)m->found, c->plain ? "kept" : "hidden");
 }
 
-/* A change by another system meanwhile looks like damage in the image. */
+/* A change by another system during the copy looks like damage in the image. */
 static void warn_of_users(const struct image *m, const struct sg_super *sb)
 {
 	char why[200] = "";
@@ -99,7 +99,7 @@ static int copy_metadata(struct call *c, struct image *m)
 	bool quiet = tool_quiet;
 	int err;
 
-	tool_quiet = true;	/* the findings include the engine's messages */
+	tool_quiet = true;	/* suppresses the engine's messages, which are among the findings */
 	err = sg_check(m->target.base, m->size, &opts, &res);
 	tool_quiet = quiet;
 	if (err && res.why[0])

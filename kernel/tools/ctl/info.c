@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Commands about the volume as a whole: info, df, slots, look, label. */
+/* Commands about a complete volume: info, df, slots, look, label. */
 #define _GNU_SOURCE
 #include "ctl.h"
 
@@ -17,7 +17,7 @@ static unsigned int slots_taken(const struct sg_vol *vol)
 static const char *state_of(struct call *c)
 {
 	if (c->m.joined || slots_taken(&c->m.vol))
-		return "in use, or not left cleanly";
+		return "in use, or not cleanly unmounted";
 	return "clean";
 }
 
@@ -49,7 +49,7 @@ static void show_info(struct call *c)
 
 int before_info(struct call *c)
 {
-	return c->json && c->export ? tool_usage_error("info: either --export or --json") : 0;
+	return c->json && c->export ? tool_usage_error("info: give only one of --export and --json") : 0;
 }
 
 int cmd_info(struct call *c)
@@ -122,7 +122,7 @@ void show_slot(struct json *j, unsigned int number, const struct sg_slot *slot)
 	json_close(j, '}');
 }
 
-/* Shown as they are in the volume: recovery in the private copy would have freed them. */
+/* Prints the slots from the volume, because recovery in the private copy would have freed them. */
 int cmd_slots(struct call *c)
 {
 	const struct sg_vol *vol = &c->m.vol;
@@ -149,7 +149,7 @@ int cmd_slots(struct call *c)
 
 /* --- look: info, df and slots of many volumes ---------------------------------------------- */
 
-/* In the volume, as for cmd_slots(). */
+/* Reads them from the volume, as cmd_slots() does. */
 static int count_taken(const struct call *c, unsigned int *taken)
 {
 	struct sg_slot slots[SG_SLOTS];
@@ -185,7 +185,7 @@ static void look_at(struct call *c, const char *path)
 	json_close(j, '}');
 }
 
-/* A volume that cannot be read has only its path; `info` of it shows the reason. */
+/* For a volume that cannot be read, prints only the path; `info` shows the reason. */
 int cmd_look(struct call *c)
 {
 	int i;

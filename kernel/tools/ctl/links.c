@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files met before in a tree that is being copied, so that their other names become links as well.
+ * Records the copied files of a tree that have other names, so that their other names become hard
+ * links.
  */
 #define _GNU_SOURCE
 #include <search.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ls: names of a directory, or of a tree. Each name takes one line, whatever characters it has. */
+/*
+ * ls: lists the names of a directory, or of a tree. Each name takes one line, even if it contains
+ * line ends.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/sysmacros.h>
@@ -19,7 +22,7 @@ const char *type_name(u32 mode)
 	return "unknown";
 }
 
-/* "drwxr-x--T" */
+/* Makes "drwxr-x--T". */
 static const char *show_mode(u32 mode, char buf[11])
 {
 	static const char types[] = "?pc?d?b?-?l?s???", bits[] = "rwxrwxrwx";
@@ -47,8 +50,8 @@ static int link_target(struct sg_vol *vol, const struct sg_iref *ref, char buf[S
 }
 
 /*
- * In a line of several fields the arrow belongs to the listing: an arrow in a name gets its blank
- * marked.
+ * In a line with several fields, the arrow of a symbolic link must be unique. So this function
+ * escapes the blank of an arrow in a name.
  */
 static void put_field(const char *text)
 {
@@ -99,7 +102,7 @@ static void ls_long(const struct listed *e, const struct sg_attr *a, const char 
 	putchar('\n');
 }
 
-/* "DIR/NAME", to be freed; a name of the root directory has one slash. */
+/* Returns "DIR/NAME", which the caller frees. For the root directory it has only one slash. */
 static char *path_of(const char *dir, const char *name)
 {
 	char *path;
@@ -110,7 +113,8 @@ static char *path_of(const char *dir, const char *name)
 }
 
 /*
- * Print a line for a name. From here on its type comes from the inode; 0: the inode cannot be read.
+ * Prints a line for a name. From here on, the type is that of the inode, or 0 if the inode cannot
+ * be read.
  */
 static int ls_one(struct call *c, struct listed *e, const char *path)
 {

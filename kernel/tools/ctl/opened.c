@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * systems --open: the files that each system has open, from the bits in the inodes. It only reads
- * the volume, as `systems` does. A read of the tree finds the paths, and takes most of the time.
+ * systems --open: lists the files that each system has open, from the bits in the inodes. It only
+ * reads the volume, as `systems` does. To find the paths it reads the tree, which takes most of the
+ * time.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include "ctl.h"
 #include "paths.h"
 
-#define OPENED_MAX	(4u << 20)	/* memory is bounded, also for a hostile volume */
+#define OPENED_MAX (4u << 20) /* limits memory, also for a hostile volume */
 
 /**
- * struct opened - files that are open.
- * @more: more exist than are kept. @out: no memory.
+ * struct opened - the open files. @more: there are more than the table can hold. @out: memory ran
+ * out.
  */
 struct opened {
 	struct call *c;
@@ -42,7 +43,7 @@ static u64 all_taken(const struct opened *w)
 	return bits;
 }
 
-/* Bits of a free slot are left over from a system that died, and mean nothing. */
+/* Ignores the bits of a free slot, which a dead system has left. */
 static bool take(void *ctx, const struct sg_opened *o)
 {
 	struct opened *w = ctx;
@@ -110,7 +111,7 @@ static void show_json(struct opened *w, unsigned int slot, const struct sg_opene
 	free(path);
 }
 
-/* A path begins with a slash, whatever characters a name in it has. */
+/* Prints a path, which begins with a slash even if a name in it has unusual characters. */
 static void show_line(struct opened *w, unsigned int slot, const struct sg_opened *o)
 {
 	char *path = o->links ? paths_find(w->paths, o->ino) : NULL;
@@ -176,7 +177,7 @@ int show_opened(struct call *c)
 	if (!err)
 		show(&w);
 	if (!err && w.more)
-		tool_warn("%s: more than %u files are open; the others are left out", c->volume,
+		tool_warn("%s: more than %u files are open; the list does not have the rest", c->volume,
 			  OPENED_MAX);
 	paths_end(w.paths);
 	free(w.file);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names outside of the volume. Trees often belong to users whom the caller, root, must not trust:
- * during a copy they rename directories and put symbolic links in their place. So each directory is
- * opened once, without following a link, and names in it are relative to this descriptor. After
- * each open, a check makes sure that the opened object is the one that was examined before.
+ * Names outside of the volume. The caller is often root, and trees belong to users whom root must
+ * not trust. Such a user may rename a directory during a copy and put a symbolic link in its place.
+ * So the tool opens each directory once, without following a link, and names in it are relative to
+ * this descriptor. After each open, a check makes sure that the opened object is the one that was
+ * examined before.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -39,7 +40,8 @@ void outside_many(void)
 	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= want)
 		return;
 	files.rlim_cur = SG_MIN(files.rlim_max, want);
-	setrlimit(RLIMIT_NOFILE, &files);	/* if not, the deepest directories are refused */
+	/* without more descriptors, the tool refuses the deepest directories */
+	setrlimit(RLIMIT_NOFILE, &files);
 }
 
 int outside_stat(const struct outside *o, struct stat *st)

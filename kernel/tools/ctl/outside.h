@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names outside of the volume, which get writes to and put reads from. */
+/* Names outside of the volume: get writes there, and put reads from there. */
 #ifndef SG_CTL_OUTSIDE_H
 #define SG_CTL_OUTSIDE_H
 
@@ -7,10 +7,10 @@
 #include "tool.h"
 
 /**
- * struct outside - a name outside.
- * @at: its directory, opened, or AT_FDCWD; @name: the name there.
- * @path: all of it, for messages only: it may lead elsewhere by the time it is used.
- * @depth: below the argument of the command line. @follow: a symbolic link is followed.
+ * struct outside - a name outside. @at: descriptor of its directory, or AT_FDCWD; @name: the name
+ * there. @path: the complete path, only for messages, because another user can change it at any
+ * time.
+ * @depth: levels below the argument of the command line. @follow: follow a symbolic link.
  */
 struct outside {
 	int at;
@@ -20,26 +20,32 @@ struct outside {
 	bool follow;
 };
 
-/* The argument of the command line. */
+/* Returns the name that is the argument of the command line. */
 static inline struct outside outside_named(int at, const char *name, char *path, bool follow)
 {
 	return (struct outside){ .at = at, .name = name, .path = path, .follow = follow };
 }
-/* @name in @dir, which is the opened @up. 0 or -ENOMEM, reported; to be freed by outside_free(). */
+/*
+ * Makes @name in @dir, which is the descriptor of @up. Returns 0, or -ENOMEM after a message. The
+ * caller frees it with outside_free().
+ */
 int outside_below(struct outside *o, const struct outside *up, int dir, const char *name);
 void outside_free(struct outside *o);
 
-/* One directory is open per level, and trees may be deep. */
+/* Raises the limit of open files, because each level of a tree needs one. */
 void outside_many(void);
-int outside_stat(const struct outside *o, struct stat *st);	/* 0, or -1 with errno */
+int outside_stat(const struct outside *o, struct stat *st);	/* returns 0, or -1 with errno */
 /*
- * Open with @flags; -errno, reported. @is: the object that it must be, from outside_stat(); or
- * NULL.
+ * Opens the name with @flags. Returns -errno after a message. @is: the expected object, from
+ * outside_stat(), or NULL.
  */
 int outside_open(const struct outside *o, int flags, const struct stat *is);
-/* Open directory @path below @top, a name at a time, following no link: to be closed, or -errno. */
+/*
+ * Opens directory @path below @top, name by name, without following links. Returns a descriptor, or
+ * -errno.
+ */
 int outside_walk(int top, const char *path, size_t len);
-int outside_exchanged(const struct outside *o);	/* reports it; -ESTALE */
+int outside_exchanged(const struct outside *o);	/* prints a message; returns -ESTALE */
 
 static inline bool outside_same(const struct stat *a, const struct stat *b)
 {

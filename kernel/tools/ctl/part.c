@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file that is made under the name FILE.part, and gets its own name when it is complete and
- * durable.
+ * Makes a file under the name FILE.part, and gives it its own name when it is complete and durable.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,9 +31,9 @@ static int not_made(const char *path)
 }
 
 /*
- * Remove the leftover of a killed run: otherwise a process that still has it open could read the
- * copy. It is removed under its lock, and only while it has the name, because its maker may have
- * completed it meanwhile.
+ * Removes the file of a killed run. Otherwise a process that still has it open could read the copy.
+ * Removes it only under its lock and while it has this name, because another run may just have
+ * completed it.
  */
 static int remove_old(const struct part *p)
 {
@@ -56,8 +55,8 @@ static int remove_old(const struct part *p)
 }
 
 /*
- * Create a locked file that has the name: another copy may have removed it before the lock was
- * taken.
+ * Creates a file, locks it, and checks that it still has the name: another copy may have removed
+ * the file before the lock.
  */
 static int open_file(struct part *p)
 {
@@ -85,7 +84,10 @@ static int set_size(const struct part *p, u64 size, bool reserved)
 {
 	if (fchmod(p->fd, 0600) || ftruncate(p->fd, (off_t)size))
 		return -errno;
-	/* Stores go through a mapping: a lack of memory would show as SIGBUS. */
+	/*
+	 * Allocates the memory first: the copy stores through a mapping, where a lack of memory
+	 * would cause SIGBUS.
+	 */
 	if (reserved && fallocate(p->fd, 0, 0, (off_t)size) && errno != EOPNOTSUPP &&
 	    errno != ENOSYS)
 		return -errno;
@@ -106,7 +108,7 @@ int part_open(struct part *p, const char *name, u64 size, bool reserved)
 	err = open_file(p);
 	if (err)
 		return err;
-	if (!access(name, F_OK)) {	/* finished by another copy meanwhile */
+	if (!access(name, F_OK)) {	/* another copy has just finished it */
 		part_close(p);
 		return name_taken(name);
 	}
@@ -119,7 +121,10 @@ int part_open(struct part *p, const char *name, u64 size, bool reserved)
 	return err;
 }
 
-/* Make its name durable, too; through all of the file system if the directory cannot be synced. */
+/*
+ * Makes the name durable, too. If the directory cannot be synced, syncs the complete file system.
+ *
+ */
 static int flush_name(const struct part *p)
 {
 	size_t n = strlen(p->name) - strlen(last_name(p->name));
@@ -137,9 +142,9 @@ static int flush_name(const struct part *p)
 }
 
 /*
- * Give it its own name, unless another file has it. Not all file systems can rename in this way
- * (NFS, 9p, many in user space). Those with hard links can all give a second name, and only if the
- * name is free.
+ * Gives the file its own name, unless another file has it. Some file systems cannot rename in this
+ * way (NFS, 9p, many in user space). On these, a hard link gives the file a second name, if no file
+ * has that name.
  */
 static int give_name(const struct part *p)
 {

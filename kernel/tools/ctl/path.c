@@ -49,7 +49,7 @@ char *without_slashes(const char *path)
 	return strndup(path, n);
 }
 
-/* "<N>" */
+/* Reads "<N>". */
 static int by_number(struct sg_vol *vol, const char *path, struct sg_iref *out)
 {
 	size_t n = strlen(path);
@@ -62,7 +62,7 @@ static int by_number(struct sg_vol *vol, const char *path, struct sg_iref *out)
 	return parse_number(digits, 10, UINT64_MAX, &ino) ? sg_iref(vol, ino, out) : -EINVAL;
 }
 
-/* --- a metadata image, in which no name matches its hash ----------------------------------- */
+/* --- a metadata image, in which names do not match their hashes ---------------------------- */
 
 struct wanted {
 	const char *name;
@@ -117,7 +117,7 @@ static int step(struct sg_vol *vol, struct sg_iref *at, const char *name, u32 le
 	return sg_lookup(vol, at, name, len, at, &type);
 }
 
-/* The rest of the path after a link, with the link's target before it. To be freed. */
+/* Returns the target of a link, followed by the rest of the path. The caller frees it. */
 static char *target_and_rest(struct sg_vol *vol, const struct sg_iref *link, const char *rest)
 {
 	char target[SG_SYMLINK_MAX + 1], *path;
@@ -198,7 +198,7 @@ int path_find(struct sg_vol *vol, const char *path, bool follow, struct sg_iref 
 	return err;
 }
 
-/* A path without a name of its own, so that no command can change that name. */
+/* Reports a path without a last name that a command could change. */
 static const char *nameless(const char *path, const char *name, u32 len)
 {
 	if (*path == '<')
@@ -245,7 +245,10 @@ int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const
 
 /* --- names of a directory ------------------------------------------------------------------ */
 
-/* @left: bytes that are needed. Until the end a name is stored as its distance from the start. */
+/*
+ * @left: number of needed bytes. While the buffer grows, a name is stored as its offset in the
+ * buffer.
+ */
 static bool more_text(struct listing *l, size_t left)
 {
 	size_t room = l->text_room ? l->text_room + l->text_room / 2 : 4096;
@@ -298,14 +301,14 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (int)x->len - (int)y->len;
 }
 
-#define SAID_MAX	64	/* names left out of one directory, each with a line */
+#define SAID_MAX 64 /* messages about damaged names of one directory */
 
 static struct {
 	u64 off[SAID_MAX];
 	size_t n;
 } left_out;
 
-/* The engine leaves out an invalid name, and reports its place. */
+/* The engine skips an invalid name, and reports its place. */
 static void leave_out(struct sg_vol *vol, u64 ino, u64 off)
 {
 	(void)vol;
@@ -327,7 +330,7 @@ static int read_names(struct sg_vol *vol, const struct sg_iref *dir, struct list
 	return !err && cookie != INT64_MAX ? -ENOMEM : err;
 }
 
-/* Names that should be in the list, and are not; -EUCLEAN, reported, if there are any. */
+/* Checks that no name is missing from the list. Returns -EUCLEAN, after a message, if one is. */
 static int missing(const struct sg_vol *vol, const struct sg_iref *dir, const char *path, size_t n)
 {
 	u64 entries = sg_iget(vol, dir, entries);
@@ -340,7 +343,7 @@ static int missing(const struct sg_vol *vol, const struct sg_iref *dir, const ch
 		tool_error("%s: ... and %zu names more", path, left_out.n - SAID_MAX);
 	if (left_out.n)
 		return -EUCLEAN;
-	if (!vol->alone || entries == n)	/* otherwise it may have changed meanwhile */
+	if (!vol->alone || entries == n)	/* otherwise another system may have changed it */
 		return 0;
 	tool_error("%s: counts %llu names, and %zu were found; run fsck.stargatefs", path,
 		   (unsigned long long)entries, n);
@@ -356,7 +359,7 @@ int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, st
 	memset(out, 0, sizeof(*out));
 	left_out.n = 0;
 	vol->on_damage = leave_out;
-	tool_quiet = true;	/* the engine does not know the path: this reports it */
+	tool_quiet = true;	/* the engine does not have the path, which this message prints */
 	err = read_names(vol, dir, out);
 	tool_quiet = quiet;
 	vol->on_damage = NULL;
@@ -364,7 +367,7 @@ int list_dir(struct sg_vol *vol, const struct sg_iref *dir, const char *path, st
 		list_free(out);
 		return path_error(path, err);
 	}
-	for (i = 0; i < out->n; i++)	/* the text does not move any more */
+	for (i = 0; i < out->n; i++)	/* the buffer does not grow any more */
 		out->item[i].name = out->text + (uintptr_t)out->item[i].name;
 	out->missing = missing(vol, dir, path, out->n);
 	if (out->n)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A name in the volume that is about to get a new meaning. The new object is made without a name
- * and gets it when it is complete. If the tool is killed or runs out of space before, the old
- * object stays, and nothing else does (D8).
+ * Gives a name in the volume to a new object. The new object gets the name only when it is
+ * complete. If the tool is killed or has no more space before that, only the old object remains
+ * (D8).
  */
 #include "ctl.h"
 
-/* Look up the name in the directory. Refuse to replace an object of another kind. */
+/* Looks up the name in the directory. Refuses to replace an object of another kind. */
 int place_look(struct call *c, const struct sg_iref *dir, const char *name, u32 mode,
 	       const char *from, struct place *p)
 {
@@ -35,9 +35,9 @@ int place_look(struct call *c, const struct sg_iref *dir, const char *name, u32 
 }
 
 /*
- * The engine gives a name to a nameless inode, or moves a name over another one. So a replacement
- * is named twice, the first time under a temporary name. A kill between the two leaves one complete
- * file too many.
+ * The engine can give a name to an inode without one, or rename a name over another one. So a
+ * replacement first gets a temporary name. A kill between the two steps leaves a complete file with
+ * the temporary name.
  */
 static int replace(struct call *c, const struct place *p, const struct sg_iref *ref)
 {
@@ -87,7 +87,7 @@ int xattrs_add(struct xattrs *x, unsigned int space, const char *name, u32 name_
 	return 0;
 }
 
-/* Capabilities were given to the old bytes: they are dropped, as at a write to the file. */
+/* Does not keep capabilities, which belong to the old bytes. A write to a file drops them, too. */
 static int inherit_one(void *ctx, unsigned int space, const char *name, u32 name_len,
 		       const void *value, u32 value_len)
 {

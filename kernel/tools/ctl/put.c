@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* put: copy files and trees into a volume. Holes stay holes, and hard links stay hard links. */
+/* put: copies files and trees into a volume. It keeps holes and hard links. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,9 +12,8 @@
 static char buffer[CTL_PIECE];
 
 /**
- * struct source - the object that is put.
- * @in: its place; @path: for messages.
- * @stream: it is read to its end, whatever its type; otherwise a file of st_size bytes, or no file.
+ * struct source - the object to copy into the volume. @in: its name; @path: for messages. @stream:
+ * read it to its end, as a pipe; otherwise it is a file of st_size bytes, or no file.
  */
 struct source {
 	const struct outside *in;
@@ -28,7 +27,7 @@ static bool is_input(const struct outside *from)
 	return !from->depth && !strcmp(from->path, "-");
 }
 
-/* After these errors the next file would fail as well. */
+/* Reports whether the next file would fail with the same error. */
 static bool hopeless(int err)
 {
 	return err == -ENOSPC || err == -EIO || err == -EUCLEAN || err == -EROFS || err == -ENOMEM;
@@ -51,7 +50,7 @@ static int write_in(struct call *c, const struct sg_iref *ref, u64 pos, size_t l
 	return path_error(from, device_relieve(&c->m.target, pos - start));
 }
 
-/* Read to the end: pipes, and files like those in /proc that do not know their size. */
+/* Reads to the end: pipes, and files without a size, as in /proc. */
 static int put_stream(struct call *c, const struct sg_iref *ref, int fd, const char *from)
 {
 	u64 pos = 0;
@@ -79,7 +78,7 @@ static int put_data(struct call *c, const struct sg_iref *ref, int fd, off_t siz
 			n = pread(fd, buffer, (size_t)SG_MIN(end - pos, (off_t)CTL_PIECE), pos);
 			if (n < 0)
 				return outside_error(from);
-			if (!n)		/* it has become shorter: zeroes, as cp does */
+			if (!n)		/* the file has become shorter: add zeroes, as cp does */
 				return path_error(from, sg_resize(call_vol(c), ref, (u64)size,
 								  (s64)sg_now()));
 			err = write_in(c, ref, (u64)pos, (size_t)n, from);
@@ -94,7 +93,10 @@ static int put_data(struct call *c, const struct sg_iref *ref, int fd, off_t siz
 
 static int put_contents(struct call *c, const struct sg_iref *ref, const struct source *s)
 {
-	/* Within a tree only files are opened; if a FIFO has replaced one, do not wait for it. */
+	/*
+	 * Within a tree, put opens only files. If a FIFO has replaced one, it does not wait for the
+	 * FIFO.
+	 */
 	int flags = O_RDONLY | O_NOCTTY | (s->stream ? 0 : O_NONBLOCK), err, fd;
 
 	if (is_input(s->in)) {
@@ -116,7 +118,10 @@ static int put_contents(struct call *c, const struct sg_iref *ref, const struct 
 
 /* --- attributes ---------------------------------------------------------------------------- */
 
-/* A volume counts nanoseconds in 64 bits; the bounds in seconds are those of the kernel module. */
+/*
+ * A volume stores times as nanoseconds in 64 bits; the kernel module has the same limits in
+ * seconds.
+ */
 static s64 mtime_of(struct call *c, const struct source *s)
 {
 	const s64 most = INT64_MAX / 1000000000 - 1, least = INT64_MIN / 1000000000 + 1;
@@ -186,7 +191,7 @@ static int put_new(struct call *c, const struct place *p, const struct source *s
 		err = set_mtime(c, &ref, s);
 	if (!err)
 		err = path_error(s->path, place_give(c, p, &ref));
-	/* the slot's next system does not have it open */
+	/* the next system in the slot must not have it open */
 	if (sg_close_inode(call_vol(c), &ref))
 		sg_evict(call_vol(c), &ref);
 	this.other = ref.ino;
@@ -223,7 +228,7 @@ static int put_other(struct call *c, const struct sg_iref *dir, const char *name
 static int put_any(struct call *c, const struct sg_iref *dir, const char *name,
 		   const struct outside *from);
 
-/* Continue after a file that cannot be put, unless the next would fail as well. */
+/* Continues after a file that cannot be copied, unless the next would fail with the same error. */
 static int put_below(struct call *c, const struct sg_iref *ref, const struct source *s)
 {
 	int fd = outside_open(s->in, O_RDONLY | O_DIRECTORY, &s->st), err = 0, now;
@@ -250,7 +255,7 @@ static int put_below(struct call *c, const struct sg_iref *ref, const struct sou
 	return err;
 }
 
-/* An existing directory keeps its attributes, as with cp. */
+/* An existing directory keeps its attributes, as in cp. */
 static int put_dir(struct call *c, const struct sg_iref *dir, const char *name,
 		   const struct source *s)
 {
@@ -279,7 +284,10 @@ static int put_dir(struct call *c, const struct sg_iref *dir, const char *name,
 
 /* --- the source ---------------------------------------------------------------------------- */
 
-/* An argument of the command line is read; links, pipes and devices in a tree are recreated. */
+/*
+ * Copies the content of a pipe or device on the command line; creates links, pipes and devices of a
+ * tree.
+ */
 static int source_look(const struct outside *from, struct source *s)
 {
 	bool in = is_input(from);
@@ -324,7 +332,7 @@ static int put_any(struct call *c, const struct sg_iref *dir, const char *name,
 
 /* --- the command --------------------------------------------------------------------------- */
 
-/* "FROM/.", "..", "/": its content is put, as cp does. */
+/* For "FROM/.", ".." and "/", put copies the content of the directory, as cp does. */
 static bool only_contents(const char *from)
 {
 	const char *name = last_name(from);
@@ -333,8 +341,8 @@ static bool only_contents(const char *from)
 }
 
 /*
- * Find the target: in an existing directory, or under the last name of the path. *name NULL: the
- * directory itself gets the content of @from.
+ * Finds the target: in an existing directory, or under the last name of the path. With *name NULL,
+ * the directory itself gets the content of @from.
  */
 static int find_place(struct call *c, const char *from, const char *path, struct sg_iref *dir,
 		      char **name)
@@ -356,12 +364,13 @@ static int find_place(struct call *c, const char *from, const char *path, struct
 		err = path_parent(call_vol(c), path, dir, &last, &len);
 	}
 	if (!err && len > SG_NAME_MAX)
-		return path_error(path, -ENAMETOOLONG);	/* not an error of the source */
+		/* an error of the volume, not of the source */
+		return path_error(path, -ENAMETOOLONG);
 	*name = err ? NULL : strndup(last, len);
 	return err || *name ? err : path_error(path, -ENOMEM);
 }
 
-/* Called before the volume is touched. */
+/* Called before the volume is opened. */
 int before_put(struct call *c)
 {
 	const char *path = c->argc > 1 ? c->argv[1] : "/";
@@ -375,7 +384,10 @@ int before_put(struct call *c)
 	err = source_look(&from, &s);
 	if (!err && S_ISDIR(s.st.st_mode) && !c->recursive)
 		err = needs_recursion(c->argv[0]);
-	/* The path of a file does not end in a slash, unless it names an existing directory. */
+	/*
+	 * Refuses a path with a slash at its end for a file, unless it names an existing directory.
+	 *
+	 */
 	c->must_be_dir = n && path[n - 1] == '/' && !S_ISDIR(s.st.st_mode);
 	return err ? 1 : 0;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The reason why a command was not done, for programs: the exit status, and with --json an object
- * on standard output. This covers commands about zones and volumes, and those for which systems
- * freeze. The sentence on standard error is for people.
+ * Reports to programs why a command failed: by the exit status, and with --json by an object on
+ * standard output. This covers commands about zones and volumes, and commands that freeze systems.
+ * The message on standard error is for people.
  *
- * The content of these two tables is in stargatectl(8), and the CSI driver relies on it. New kinds
- * of reasons may be added, but no kind changes its meaning.
+ * The content of these two tables is in stargatectl(8), and the CSI driver relies on it. You may
+ * add kinds of reasons, but no kind may change its meaning.
  */
 #define _GNU_SOURCE
 #include "volume.h"
@@ -20,7 +20,7 @@ static const struct {
 	{ ENOSPC, 5, "no-room" },
 	{ EBUSY, STATUS_IN_USE, "in-use" },
 	{ EAGAIN, STATUS_BUSY, "busy" },
-	/* 8 is the status of a volume check that cannot run. */
+	/* Status 8 is used by a volume check that cannot run. */
 	{ ENODEV, 9, "no-zone" },
 	{ EUCLEAN, 10, "unusable" },
 };

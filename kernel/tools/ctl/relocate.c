@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* relocate: correct the addresses in a volume that is at another base than it was made for. */
+/* relocate: corrects the addresses in a volume that is not at the base for which it was made. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "ctl.h"
 
 /**
- * struct job - a volume being moved.
- * @beater: while the tool has the volume exclusively.
+ * struct job - a relocation. @beater: the thread that keeps the heartbeat while the tool has the
+ * volume exclusively.
  */
 struct job {
 	const struct relocation *r;
@@ -24,7 +24,8 @@ static int holding(void *ctx, struct sg_vol *vol)
 
 	if (!vol || job->r->dry) {
 		if (!vol)
-			device_drain(&job->target);	/* once more at the end, which reports */
+			/* the last call, which also reports errors */
+			device_drain(&job->target);
 		beater_stop(&job->beater);
 		return 0;
 	}
@@ -44,7 +45,10 @@ static int relieve(void *ctx, u64 bytes)
 	return device_relieve(&((struct job *)ctx)->target, bytes);
 }
 
-/* For a device the kernel knows its base. A half-moved volume knows the base of the move. */
+/*
+ * Finds the base. For a device, the kernel reports it. A volume whose relocation was interrupted
+ * stores the base of that relocation.
+ */
 static int find_base(struct job *job, const struct sg_probe *probe)
 {
 	const struct relocation *r = job->r;
@@ -65,7 +69,7 @@ static int find_base(struct job *job, const struct sg_probe *probe)
 	return 0;
 }
 
-/* Read past the cache of a block device, which shows no heartbeats. */
+/* Reads around the page cache of a block device, in which heartbeats do not change. */
 static int watch(struct job *job, const struct sg_probe *probe, bool *force)
 {
 	char why[200] = "";
@@ -140,7 +144,7 @@ static void show(struct call *c, const struct sg_relocate_result *res)
 		       (unsigned long long)res->entries, (unsigned long long)res->tables);
 }
 
-/* The move can end anywhere: the next run continues. */
+/* The relocation can stop at any point, and the next run continues. */
 static void interrupted(int sig)
 {
 	static const char text[] = "\nstargatectl: interrupted; run the command again to continue\n";
@@ -159,7 +163,7 @@ int cmd_relocate(struct call *c)
 	};
 	struct sg_relocate_result res;
 
-	tool_quiet = true;	/* damage is reported in one line, with the action to take */
+	tool_quiet = true;	/* reports damage in one line, with the action to take */
 	if (!c->dry) {
 		signal(SIGINT, interrupted);
 		signal(SIGTERM, interrupted);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Commands that give names: mv, ln. They refuse what a kernel refuses on a mount. */
+/* Commands that give names: mv, ln. They refuse the same changes as a kernel on a mount. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <unistd.h>
 #include "ctl.h"
 
 /**
- * struct goal - a name to be made: @name in @dir; @path: all of it, for messages.
- * @into: the command line names only the directory; each source keeps its last name.
+ * struct goal - a name to make: @name in @dir; @path: the complete path, for messages. @into: the
+ * command line names only the directory, and each source keeps its last name.
  */
 struct goal {
 	bool into;
@@ -24,7 +24,7 @@ static bool ends_in_slash(const char *path)
 	return n && path[n - 1] == '/';
 }
 
-/* Find the meaning of the last argument. Several sources need a directory. */
+/* Resolves the last argument. With several sources it must be a directory. */
 static int find_goal(struct call *c, bool several, struct goal *g)
 {
 	const char *to = c->argv[c->argc - 1];
@@ -43,7 +43,7 @@ static int find_goal(struct call *c, bool several, struct goal *g)
 	return path_parent(call_vol(c), g->path, &g->dir, &g->name, &g->len);
 }
 
-/* The name of @from in the directory of @all. g->path is to be freed. */
+/* Makes the goal for @from in the directory of @all. The caller frees g->path. */
 static int goal_of(const struct call *c, const struct goal *all, const char *from, struct goal *g)
 {
 	const char *to = c->argv[c->argc - 1];
@@ -75,7 +75,7 @@ int attr_allows(const char *path, const struct sg_attr *attr)
 	return -EPERM;
 }
 
-/* Checks whether the directory may get a name, or (@takes) lose one. */
+/* Checks that flags allow the directory to get a name, or (@takes) to lose one. */
 static int dir_allows(struct call *c, const struct sg_iref *dir, const char *path, bool takes)
 {
 	struct sg_attr attr;
@@ -91,7 +91,7 @@ static int dir_allows(struct call *c, const struct sg_iref *dir, const char *pat
 
 /* --- mv ------------------------------------------------------------------------------------ */
 
-/** struct moved - a name that becomes another one, and the inode now under that. */
+/** struct moved - a renamed name, its new name, and the inode that now has the new name. */
 struct moved {
 	struct sg_iref dir, ref, old;
 	const char *name;
@@ -179,7 +179,7 @@ static int move_to(struct call *c, const char *from, const struct goal *g)
 
 /* --- ln ------------------------------------------------------------------------------------ */
 
-/* The target is not checked: it may lead to a file that is made later. */
+/* Does not check the target, because it may name a file that does not exist yet. */
 static int make_symlink(struct call *c, const char *target, const struct goal *g)
 {
 	struct sg_new new = { .mode = S_IFLNK | 0777, .uid = geteuid(), .gid = getegid(),
@@ -190,7 +190,7 @@ static int make_symlink(struct call *c, const char *target, const struct goal *g
 	return path_error(g->path, sg_create(call_vol(c), &g->dir, g->name, g->len, &new, &ref));
 }
 
-/* The new name belongs to the symbolic link itself, and not to its target. */
+/* Gives the new name to the symbolic link itself, not to its target. */
 static int make_link(struct call *c, const char *from, const struct goal *g)
 {
 	struct sg_attr attr;
@@ -234,7 +234,7 @@ static int link_to(struct call *c, const char *from, const struct goal *g)
 
 /* --- both ---------------------------------------------------------------------------------- */
 
-/* Continue after a refused name. */
+/* Continues after a refused name. */
 static int into_dir(struct call *c, const struct goal *all,
 		    int (*one)(struct call *c, const char *from, const struct goal *g))
 {

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A growth failed: LVM takes the new memory from the volume again. */
+/* Removes the new memory from a volume's logical volume after a failed growth. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <unistd.h>
 #include "volume.h"
 
 /*
- * A mount here trusts the size of memory that it has seen, and another user of the volume can
- * direct it there (D10). Nothing makes that size smaller, so in that case the memory stays with the
- * volume. The device is held exclusively until LVM has cut it: otherwise a mount could see the
- * memory that the next volume gets. LVM cuts a device that is open, whichever process has it open.
+ * A mount on this host never reduces the size of memory that it has read, and another user of the
+ * volume can make it access that memory (D10). So if a mount has read the new size, the volume
+ * keeps the memory. The command holds the device exclusively until LVM has shortened it. Otherwise
+ * a mount could read the new size, and reach memory that the next volume gets. LVM shortens a
+ * device even if a process has it open.
  */
 void volume_shorten(const struct volume *v)
 {
-	int fd = open(v->path, O_RDONLY | O_EXCL | O_CLOEXEC);	/* mounted anywhere: busy */
+	/* EBUSY if it is mounted anywhere */
+	int fd = open(v->path, O_RDONLY | O_EXCL | O_CLOEXEC);
 	struct sg_probe probe;
 	char n[32];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* snapshot: copy a volume as it is at one moment, while systems use it, to a file of its own. */
+/* snapshot: copies a volume's state at one moment to a file, while systems use the volume. */
 #define _GNU_SOURCE
 #include "copy.h"
 

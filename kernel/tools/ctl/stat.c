@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stat: the attributes of an inode, and the place of its bytes. */
+/* stat: prints the attributes of an inode, and where its bytes are. */
 #define _GNU_SOURCE
 #include <sys/sysmacros.h>
 #include "ctl.h"
@@ -67,7 +67,7 @@ static void show_run(struct call *c, u64 page, const struct sg_run *run)
 	json_close(j, '}');
 }
 
-/* Pages beyond the size are shown too: fallocate() keeps them there. sg_seek() skips holes. */
+/* Prints also pages beyond the size, which fallocate() allocates. sg_seek() skips holes. */
 static int show_runs(struct call *c, const struct sg_iref *ref, u64 root)
 {
 	u64 page = 0, end = root ? sg_level_pages(SG_ROOT_HEIGHT(root) + 1) : 0;

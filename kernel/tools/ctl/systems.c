@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * systems: lists the systems that use the volume, says which are silent, and how much space each
- * holds up. The command only looks on: it joins nothing, stores nothing, and compares no clocks.
- * The age of a heartbeat is the time for which the command has seen no change.
+ * systems: lists the systems that use the volume, which of them are silent, and how much space each
+ * keeps from reuse. The command only reads the volume: it does not join, stores nothing, and
+ * compares no clocks. The age of a heartbeat is the time for which the command has read the same
+ * value.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -10,15 +11,15 @@
 #include "ctl.h"
 
 #define STEP_MS		50
-#define STEP_MOST_MS	200	/* more is a delay of this process, and no silence */
-#define LEAST_MS	1100	/* a guard's word moves twice in this time */
+#define STEP_MOST_MS 200 /* a longer time is a delay of this process, not silence of a system */
+#define LEAST_MS 1100 /* a guard changes its word twice in this time */
 #define MOST_MS		(SG_SUSPECT_MS + 100)
-#define SILENT_MS	1000	/* on a busy machine a heartbeat of 50 ms may be this late */
+#define SILENT_MS 1000 /* on a busy machine a heartbeat with a period of 50 ms may be this late */
 
 /**
- * struct sight - what the command has seen of a slot.
- * @inc: its system. @beat, @guard: its words; @still, @alone: for how many ms they have not
- *	changed. @beats, @guards: they have been seen to change.
+ * struct sight - the last values of a slot. @inc: incarnation of its system. @beat, @guard: words
+ * of system and guard; @still, @alone: milliseconds since their last changes. @beats, @guards: they
+ * have changed at least once.
  */
 struct sight {
 	u32 inc;
@@ -52,7 +53,7 @@ static void note_word(u64 *seen, u64 *still, bool *moves, u64 word, u64 passed)
 	*seen = word;
 }
 
-/* @passed: ms since the look before. */
+/* @passed: milliseconds since the previous read. */
 static void note(struct sight *seen, const struct sg_slot *s, u64 passed)
 {
 	if (seen->inc != SG_SLOT_INC(s->state))
@@ -87,7 +88,7 @@ static bool all_beat(const struct watching *w)
 	return true;
 }
 
-/* Watches for @ms; 0: until it is clear which systems are live. */
+/* Watches the slots for @ms; with 0, until it is clear which systems are live. */
 static int watch(struct watching *w, u64 ms)
 {
 	u64 seen = 0;
@@ -128,7 +129,7 @@ static u64 behind(const struct watching *w, unsigned int i)
 	return SG_SLOT_STATE(w->slot[i].state) == SG_SLOT_LIVE && lag > 0 ? (u64)lag : 0;
 }
 
-/* The process that runs the system's machine, if this machine's module knows it. */
+/* Finds the process that runs the system's machine, if this machine's module lists it. */
 static const struct holder *holder_of(const struct watching *w, unsigned int i)
 {
 	const struct sg_slot *s = &w->slot[i];
@@ -212,7 +213,7 @@ static void json_table(struct watching *w)
 	json_end(j);
 }
 
-/* Text from another system, in a column. */
+/* Prints text from another system in a column. */
 static void put_cell(const char *text, size_t room, int width)
 {
 	size_t len = strnlen(text, room);
@@ -294,7 +295,7 @@ static void turn_page(const struct call *c)
 		putchar('\n');
 }
 
-/* Opened for each table: a mapping of a block device shows only the first state. */
+/* Opens the volume for each table, because a mapping of a block device keeps its first state. */
 static int table(struct watching *w, u64 ms)
 {
 	int err = member_look_on(&w->target, &w->vol, w->c->volume);
