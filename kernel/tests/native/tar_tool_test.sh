@@ -211,7 +211,7 @@ expect 1 "$ctl" put --tar v.img in.tar
 complains 'l: No such file'
 make 'member("acl", data=b"kept", pax={"SCHILY.acl.access": "user::rw-,user:no.such.one:r--,group::r--,mask::r--,other::---"})'
 expect 1 "$ctl" put --tar v.img in.tar
-complains 'an entry: SCHILY.acl.access: it names a user or group that is unknown here'
+complains 'an entry: SCHILY.acl.access: it names a user or group that this machine does not have'
 expect 0 "$ctl" cat v.img /acl
 make 'member("acl2", pax={"SCHILY.acl.access": "user::rwq"}); member("foreign", pax={"SCHILY.xattr.system.x": "1"})'
 expect 1 "$ctl" put --tar v.img in.tar

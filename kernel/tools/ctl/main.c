@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stargatectl: access a StargateFS that is not mounted here, and copy files in and out; zones and
- * the volumes in them.
+ * stargatectl: accesses a StargateFS that is not mounted here, copies files in and out, and manages
+ * zones and their volumes.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -12,25 +12,25 @@
 
 static const char usage[] =
 "Usage: stargatectl [OPTION]... COMMAND VOLUME [ARGUMENT]...\n"
-"Look into a StargateFS on a device or in a file; move files in and out of one\n"
-"that nobody uses. Make a zone of a node's reserved memory, and volumes in it.\n"
+"Read a StargateFS on a device or in a file; copy files in and out of one that\n"
+"nobody uses. Make a zone from a node's reserved memory, and volumes in it.\n"
 "\n"
 "  info V                 label, UUID, size, address and state\n"
 "  df V                   space and inodes\n"
 "  systems V              the systems that use it: alive or silent, and how much\n"
-"                         memory each holds up\n"
-"  systems --open V       the files that each of them has open\n"
-"  systems V fence NAME   fence one of them: its name, the number of its slot, or\n"
-"                         its VM's UUID\n"
-"  slots V                the mount table itself\n"
-"  look V...              info, df, and how many slots are taken, of many volumes\n"
-"  top V                  semaphores that are locked or waited for; V is mounted\n"
-"                         here, or any path of the mount\n"
+"                         memory each keeps from reuse\n"
+"  systems --open V       the files that each system has open\n"
+"  systems V fence NAME   fence a system; NAME is its name, the number of its\n"
+"                         slot, or its VM's UUID\n"
+"  slots V                the mount table\n"
+"  look V...              info, df, and number of used slots, of many volumes\n"
+"  top V                  semaphores that are locked, or for which threads wait;\n"
+"                         V must be mounted here, or is any path of the mount\n"
 "  ls [-l] [-r] V [PATH]  names in a directory\n"
 "  stat V PATH            attributes, and where the bytes are\n"
 "  cat V PATH...          contents of files\n"
-"  get [-r] V PATH [TO]   copy a file, or a whole tree, out of the volume\n"
-"  put [-r] V FROM [PATH] copy a file (-: standard input), or a whole tree,\n"
+"  get [-r] V PATH [TO]   copy a file, or a complete tree, out of the volume\n"
+"  put [-r] V FROM [PATH] copy a file (-: standard input), or a complete tree,\n"
 "                         into it\n"
 "  get --tar V PATH [FILE], put --tar V FILE [PATH]\n"
 "                         the same as a tar archive (-: standard output, input),\n"
@@ -38,126 +38,126 @@ static const char usage[] =
 "  mkdir [-p] V PATH...   make directories\n"
 "  rm [-r] V PATH...      remove files or trees\n"
 "  mv [-nT] V FROM... TO  rename, or move into the directory TO\n"
-"  ln [-sT] V FROM... TO  give another name, or (-s) make a symbolic link\n"
+"  ln [-sT] V FROM... TO  make a hard link, or (-s) a symbolic link\n"
 "  chmod [-R] V MODE PATH...\n"
 "  chown [-R] V OWNER[:GROUP] PATH...\n"
 "  attr V [data=atomic|data=inplace] PATH...\n"
-"                         show or set whether writes to a file are atomic, or to\n"
-"                         new files of a directory; V may be mounted, or a\n"
-"                         directory of the mount\n"
+"                         show or set whether writes to a file are atomic; for a\n"
+"                         directory: writes to new files in it; V may be mounted,\n"
+"                         or a directory of the mount\n"
 "  find V [PATH] [TEST]...\n"
 "                         names in a tree that pass all tests: -name PATTERN,\n"
 "                         -type T, -inum N, -size N, -user U, -group G, -links N;\n"
 "                         also -maxdepth N, -print0\n"
-"  du [-ash] V [PATH]     how much a tree takes, in KiB\n"
+"  du [-ash] V [PATH]     how much space a tree takes, in KiB\n"
 "  label V [LABEL]        show or set the label\n"
-"  grow V                 make it larger, up to the end of its device or to\n"
+"  grow V                 make it larger, to the end of its device or to\n"
 "                         SIZE; V may be mounted, or a directory of the mount\n"
-"  snapshot V FILE        a copy of it as it is at one moment, also in use;\n"
+"  snapshot V FILE        copy its state at one moment, also while it is in use;\n"
 "                         V may be mounted, or a directory of the mount\n"
 "  clone V FILE --base ADDRESS\n"
-"                         the same of a volume or a snapshot, as a volume of its\n"
-"                         own: for another base, with another UUID\n"
-"  image V FILE           a copy of its metadata alone, for a bug report; without\n"
-"                         contents of files, and names, link targets and extended\n"
-"                         attributes hidden\n"
+"                         copy a volume or a snapshot as an independent volume,\n"
+"                         with another base and another UUID\n"
+"  image V FILE           copy only its metadata, for a bug report; without\n"
+"                         contents of files; names, link targets and extended\n"
+"                         attributes are replaced\n"
 "  tune V                 show or set parameters of a volume, also in use; UUID\n"
 "                         and label only of an unused one\n"
-"  bad V                  show its bad memory, and the files that it belongs to\n"
+"  bad V                  show its bad memory, and the files with data there\n"
 "  bad V add ADDRESS [SIZE], bad V remove ADDRESS [SIZE]\n"
-"                         mark memory as bad, or as good again\n"
-"  relocate V             adapt its addresses to its present place\n"
-"  guard V... -- COMMAND  run a virtual machine; when it ends, its systems are\n"
-"                         fenced at once, and the others go on\n"
+"                         mark memory as bad, or remove the mark\n"
+"  relocate V             adapt the addresses in it to its present address\n"
+"  guard V... -- COMMAND  run a virtual machine; when it ends, fence its systems\n"
+"                         immediately, so that other systems continue\n"
 "  dump V super | hot | slots | journal | ledger | chunks [FIRST [COUNT]] |\n"
 "         inode PATH | dir PATH | bucket OFFSET | table PATH | xattr PATH\n"
 "\n"
-"  zone create Z DEVICE...  a zone of DAX block devices, like /dev/pmem0\n"
-"  zone show [Z]            its volumes, and the largest possible new one\n"
-"  zone extend Z DEVICE...  add devices; without one, use the space that its own\n"
-"                           devices have gained\n"
-"  zone destroy Z           without volumes\n"
+"  zone create Z DEVICE...  make a zone of DAX block devices, like /dev/pmem0\n"
+"  zone show [Z]            its volumes, and the size of the largest new volume\n"
+"  zone extend Z DEVICE...  add devices; without DEVICE, add the new space of its\n"
+"                           own devices\n"
+"  zone destroy Z           destroy a zone that has no volumes\n"
 "  volume create V --size N [--align N] [-- OPTION OF MKFS...]\n"
-"                           V is NAME, or ZONE/NAME where there are several zones\n"
-"  volume list [Z]          those of all zones\n"
-"  volume show V            one, with its file system\n"
+"                           V is NAME, or ZONE/NAME if there are several zones\n"
+"  volume list [Z]          the volumes of a zone, or of all zones\n"
+"  volume show V            a volume, with its file system\n"
 "  volume resize V --size N make it larger, in place\n"
-"  volume rename V NAME     in the same zone; refused while any system uses it\n"
-"  volume delete V          wipe it; refused while any system uses it\n"
+"  volume rename V NAME     change its name; refused while any system uses it\n"
+"  volume delete V          wipe and remove it; refused while any system uses it\n"
 "  volume snapshot V NAME   a read-only copy of its state at one moment;\n"
 "                           NAME may be a /FILE, which holds only used pages\n"
 "  volume clone V NAME      a new volume from V: a volume, a snapshot or\n"
-"                           a /FILE with one\n"
+"                           a /FILE with a snapshot\n"
 "  volume check V [-- OPTION OF FSCK...]\n"
-"  volume relocate V        to the address that it has now\n"
-"  volume activate V        have LVM make its device, after a boot without udev\n"
+"  volume relocate V        adapt the addresses in it to its present address\n"
+"  volume activate V        make its device, after a boot without udev\n"
 "  volume qemu-args V --memory N [--phys-bits N]\n"
 "  volume libvirt-xml V --memory N [--phys-bits N]\n"
-"                           for a VM that has it at its own address\n"
+"                           arguments for a VM with the volume at its address\n"
 "\n"
 "  -j, --json             (info, df, systems, slots, look, top, ls, stat, attr,\n"
 "                         find, du, label, grow, snapshot, clone, image, tune,\n"
-"                         bad, relocate, dump) as JSON;\n"
-"                         (zone, volume) too, with the reason of a\n"
-"                         refusal\n"
+"                         bad, relocate, dump) print JSON;\n"
+"                         (zone, volume) also with the reason of a failure\n"
 "  -l, --long             (ls) long listing\n"
 "  -r, --recursive        (ls, get, put, rm, chmod, chown; the last two: -R, too)\n"
-"                         with all below it\n"
+"                         include everything below a directory\n"
 "  -n, --no-clobber       (mv) replace nothing\n"
 "  -T, --no-target-directory\n"
-"                         (mv, ln) TO is the name itself, also of a directory\n"
-"  -s, --symbolic         (ln) a symbolic link\n"
-"  -a, --all              (du) files, too\n"
-"  -s, --summarize        (du) only the sum\n"
-"  -h, --human-readable   (du) sizes for people\n"
-"      --tar              (get, put) an archive\n"
-"  -p, --parents          (mkdir) with missing parents\n"
+"                         (mv, ln) TO is the new name, even of a directory\n"
+"  -s, --symbolic         (ln) make a symbolic link\n"
+"  -a, --all              (du) list files, too\n"
+"  -s, --summarize        (du) print only the sum\n"
+"  -h, --human-readable   (du) print sizes with units, like 2.5M\n"
+"      --tar              (get, put) write or read an archive\n"
+"  -p, --parents          (mkdir) make missing parents\n"
 "      --force            (put, mkdir, rm, mv, ln, chmod, chown, attr, label,\n"
 "                         relocate)\n"
-"                         fence other systems; (systems fence) also one that\n"
-"                         this host cannot stop, or whose heartbeat moves;\n"
+"                         fence other systems; (systems fence) fence even one\n"
+"                         that this host cannot stop, or whose heartbeat moves;\n"
 "                         (zone create, extend)\n"
-"                         overwrite content; (volume delete, rename) one\n"
-"                         that is damaged, if nobody uses it; (volume rename)\n"
-"                         from, or to, a name that Kubernetes gives\n"
-"      --export           (info) UUID, label, type as lines KEY=value, for udev\n"
-"      --open             (systems) the files that they have open\n"
+"                         overwrite content; (volume delete, rename) also a\n"
+"                         damaged volume, if nobody uses it; (volume rename)\n"
+"                         also from, or to, a name of the CSI driver\n"
+"      --export           (info) print UUID, label, type as KEY=value, for udev\n"
+"      --open             (systems) list the files that they have open\n"
 "      --keep-names       (image) hide nothing\n"
-"      --watch SECONDS    (systems, top) again and again\n"
+"      --watch SECONDS    (systems, top) print a table every SECONDS\n"
 "      --lease SECONDS    (tune) silence after which a system without a guard is\n"
 "                         fenced\n"
 "      --stall MS         (snapshot, clone, volume snapshot, volume clone) for\n"
-"                         how long it may pause all systems\n"
+"                         how long the copy may pause all systems\n"
 "      --base ADDRESS     (relocate) its present address; detected for devices\n"
-"      --dry-run          (relocate) only try it, in a private copy\n"
-"      --pid PID          (guard) a VM that runs already, instead of COMMAND\n"
-"      --machine UUID     (guard) the UUID, if the command line has none;\n"
+"      --dry-run          (relocate) only test it, in a private copy\n"
+"      --pid PID          (guard) watch a running VM, instead of COMMAND\n"
+"      --machine UUID     (guard) the VM's UUID, if its command line has none;\n"
 "                         (qemu-args, libvirt-xml) the host guards this VM\n"
-"      --pause-limit N    (guard) kill it when it is silent for N seconds\n"
-"      --size SIZE        (grow, clone, volume create, resize, clone) e.g. 4G\n"
-"      --align SIZE       (volume create, clone) its address is a multiple of: 2M\n"
-"                         to 1G\n"
-"      --reserve SIZE     (volume create, clone) memory behind it, its own,\n"
-"                         to grow into\n"
-"      --label LABEL      (clone, volume clone) its label; else none, or its\n"
-"                         name; (tune) another one\n"
-"      --uuid UUID        (tune) another one: random, or this\n"
+"      --pause-limit N    (guard) kill the VM if it is silent for N seconds\n"
+"      --size SIZE        (grow, clone, volume create, resize, clone) new size\n"
+"      --align SIZE       (volume create, clone) its address is a multiple of\n"
+"                         SIZE, 2M to 1G\n"
+"      --reserve SIZE     (volume create, clone) memory behind it that is\n"
+"                         reserved for its growth\n"
+"      --label LABEL      (clone, volume clone) its label; by default none, or\n"
+"                         its name; (tune) the new label\n"
+"      --uuid UUID        (tune) the new UUID, or the word random\n"
 "      --memory SIZE      (qemu-args, libvirt-xml) the VM's own memory\n"
-"      --phys-bits N      (...) of its processor, if not those of this one\n"
+"      --phys-bits N      (...) physical address bits of its processor, if\n"
+"                         other than on this machine\n"
 "      --read-only        (...) the VM can only read\n"
 "  -h, --help\n"
 "  -V, --version\n"
 "\n"
 "SIZE takes K, M, G, T. PATH is /a/b, or <N> for inode number N. Commands that\n"
-"only look work on a private copy, also of a volume in use; what they show may\n"
-"be changing.\n"
+"only read work on a private copy, even of a volume in use. The volume may change\n"
+"while they read it.\n"
 "See stargatectl(8).\n";
 
 /*
- * @name: one word or two. @options: those that it takes. @arguments: the arguments after its name.
- *	@before: exit status of checks before the volume is touched. @min, @max: number of arguments
- *	after the volume; -1: not even the volume is needed. CHANGE: if it has arguments, it joins.
- *	ALONE: opens the volume itself.
+ * @name: one word or two. @options: letters of its options. @arguments: its arguments, for the
+ * usage message. @before: checks before the volume is opened; returns an exit status. @min, @max:
+ * number of arguments after the volume; -1: it does not need the volume either. CHANGE: with
+ * arguments, the command joins the volume. ALONE: the command opens the volume itself.
  */
 enum use { LOOK, CHANGE, ALONE };
 
@@ -256,7 +256,7 @@ static const char *long_name(int opt)
 	return o->name;
 }
 
-/* Find it by its first word, or two. *@words: how many. */
+/* Finds a command by its first word or first two words. *@words: number of these words. */
 static const struct command *find_command(char **argv, int argc, int *words)
 {
 	size_t first = strlen(argv[0]);
@@ -274,7 +274,7 @@ static const struct command *find_command(char **argv, int argc, int *words)
 	return NULL;
 }
 
-/* The first word alone of a command with two words is no command. */
+/* Refuses a single word that is the first word of commands with two words. */
 static void no_command(char **argv, int argc)
 {
 	bool two = !strcmp(argv[0], "zone") || !strcmp(argv[0], "volume");
@@ -287,7 +287,7 @@ static void no_command(char **argv, int argc)
 		tool_usage_error("there is no command '%s'", argv[0]);
 }
 
-/* The allowed values of an option, for a message. */
+/* Describes the allowed values of an option, for a message. */
 static const char *allowed(int opt)
 {
 	switch (opt) {
@@ -307,7 +307,7 @@ static const char *allowed(int opt)
 	return "1 to 86400 (seconds)";
 }
 
-/* Firmware reports all zeroes or all ones for a machine without an id. */
+/* Firmware reports all zeroes or all ones for a machine without an ID. */
 static bool parse_machine(const char *text, u8 id[16])
 {
 	return parse_uuid(text, id) && memcmp(id, id + 1, 15);
@@ -424,7 +424,7 @@ static void take_flag(struct call *c, int opt)
 	}
 }
 
-/* Is its value the next argument? By its full name or the beginning of it. */
+/* Reports whether the next argument is the option's value. The option may be abbreviated. */
 static bool takes_next(const char *arg)
 {
 	const struct option *o;
@@ -439,7 +439,8 @@ static bool takes_next(const char *arg)
 }
 
 /*
- * The position of the command, or @argc: the same letter means different options to some commands.
+ * Returns the position of the command, or @argc. It must be found first, because some commands have
+ * different options with the same letter.
  */
 static int find_word(int argc, char **argv)
 {
@@ -450,7 +451,7 @@ static int find_word(int argc, char **argv)
 	return SG_MIN(i, argc);
 }
 
-/* The long option for a letter; other letters stand for themselves. */
+/* Returns the long option for a letter, or the letter itself. */
 static int meaning_of(int letter, const char *command)
 {
 	switch (letter) {
@@ -467,8 +468,8 @@ static int meaning_of(int letter, const char *command)
 }
 
 /*
- * For find, all arguments from the first test on are its own. Return the number of arguments before
- * that. @at: the position of the command.
+ * For find, all arguments from the first test on are tests. Returns the number of arguments before
+ * them. @at: the position of the command.
  */
 static int split_tests(struct call *c, int argc, char **argv, int at)
 {
@@ -500,7 +501,7 @@ static int run(struct call *c, const struct command *cmd)
 		return err;
 	if (cmd->use == ALONE)
 		return tool_end(cmd->run(c));
-	if (change)	/* a closed pipe must not end a change half way */
+	if (change)	/* a closed pipe must not interrupt a change */
 		signal(SIGPIPE, SIG_IGN);
 	if (member_open(&c->m, c->volume, change, c->force))
 		return 1;
@@ -510,7 +511,7 @@ static int run(struct call *c, const struct command *cmd)
 	return member_close(&c->m) ? 1 : err;
 }
 
-/* The command, its volume and arguments; or NULL, reported. */
+/* Returns the command, with its volume and arguments, or NULL after a message. */
 static const struct command *read_words(struct call *c, int argc, char **argv, const char *given)
 {
 	const struct command *cmd;
@@ -538,7 +539,7 @@ static const struct command *read_words(struct call *c, int argc, char **argv, c
 	return NULL;
 }
 
-/* getopt_long() moves them to the end and removes the "--". */
+/* getopt_long() moves arguments to the end and removes the "--". */
 static int behind_dashes(int argc, char **argv)
 {
 	int i = 1;
@@ -567,7 +568,7 @@ int main(int argc, char **argv)
 			return tool_help(usage);
 		if (opt == 'V')
 			return tool_version();
-		if (opt == 'f')	/* rm -f is in the fingers, and means something else */
+		if (opt == 'f')	/* users often type rm -f, which here has another meaning */
 			return tool_usage_error("-f: give --force to fence other systems");
 		if (opt == '?' || opt == ':')
 			return tool_option_error(opt, argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Attributes in a tar archive: text that grows, pax records, ACLs, flags, names. */
+/* Attributes in a tar archive: growing text, pax records, ACLs, flags, names. */
 #define _GNU_SOURCE
 #include <grp.h>
 #include <pwd.h>
@@ -41,7 +41,7 @@ void tar_printf(struct tar_text *t, const char *fmt, ...)
 	tar_add(t, line, SG_MIN((size_t)n, sizeof(line) - 1));
 }
 
-/* The length counts its own digits. */
+/* The length includes its own digits. */
 void tar_record(struct tar_text *t, const char *key, const void *value, size_t len)
 {
 	size_t rest = strlen(key) + len + 3, all = rest + 1;
@@ -69,7 +69,10 @@ unsigned int tar_sum(const struct tar_header *h)
 
 /* --- ACLs ------------------------------------------------------------------------------------ */
 
-/* As the kernel's struct posix_acl_xattr_header and _entry; little endian, like all values here. */
+/*
+ * The same as the kernel's struct posix_acl_xattr_header and _entry; all values are little endian.
+ *
+ */
 struct acl_entry {
 	u16 tag, perm;
 	u32 id;
@@ -116,7 +119,7 @@ bool tar_acl_show(const void *value, size_t len, struct tar_text *out)
 	return true;
 }
 
-/* With a mask, the group's bits are those of the mask. */
+/* If the ACL has a mask, chmod's bits for the group change the mask. */
 bool tar_acl_chmod(void *value, size_t len, u32 mode)
 {
 	u8 *at = (u8 *)value + sizeof(struct acl), *group = NULL, *mask = NULL, *end;
@@ -146,7 +149,7 @@ bool tar_acl_chmod(void *value, size_t len, u32 mode)
 	return true;
 }
 
-/* The next of the fields separated by @between; "" after the last. */
+/* Returns the next field of those separated by @between, and "" after the last. */
 static char *field(char **text, const char *between)
 {
 	char *f = *text ? strsep(text, between) : NULL;
@@ -158,7 +161,7 @@ static char *field(char **text, const char *between)
 	return f;
 }
 
-/* Archives have names, numbers, or a name followed by its number in another field. */
+/* Reads a user or group: a name, a number, or a name with its number in another field. */
 static int find_id(u16 tag, const char *name, const char *number, u32 *id)
 {
 	const struct passwd *user;
@@ -187,7 +190,8 @@ static int read_entry(char *text, struct acl_entry *e)
 		{ "mask", MASK, 0 }, { "m", MASK, 0 }, { "other", OTHER, 0 }, { "o", OTHER, 0 },
 	};
 	char *kind = field(&text, ":"), *name = field(&text, ":"), *perm;
-	bool single = *kind == 'm' || *kind == 'o';	/* star omits the empty field of these */
+	/* star omits the empty field of these entries */
+	bool single = *kind == 'm' || *kind == 'o';
 	unsigned int i;
 
 	*e = (struct acl_entry){ .id = ACL_NOBODY };
@@ -238,7 +242,7 @@ int tar_acl_read(const char *text, size_t len, void *out, size_t room)
 
 /* --- flags ----------------------------------------------------------------------------------- */
 
-/* libarchive's names; the last two are accepted, and never written. */
+/* The names of flags in libarchive. The tool reads the last two, but never writes them. */
 #define FLAGS_SHOWN	6
 static const struct {
 	const char *name;
@@ -281,7 +285,7 @@ static const char *const prefix[] = {
 	[SG_XATTR_USER] = "user.", [SG_XATTR_TRUSTED] = "trusted.", [SG_XATTR_SECURITY] = "security.",
 };
 
-/* A key ends at the first '=': as in GNU tar, '=' and '%' are written in hexadecimal. */
+/* A key ends at the first '='. So the tool writes '=' and '%' in hexadecimal, as GNU tar does. */
 void tar_key(unsigned int space, const char *name, u32 len, struct tar_text *out)
 {
 	tar_printf(out, TAR_SYMBOLIC "%s", prefix[space]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * get --tar: a tree of a volume as a tar archive, with owners, modes with set-ID bits, times,
- * extended attributes, ACLs, flags, devices, hard links and holes.
+ * get --tar: writes a tree of a volume as a tar archive, with owners, modes with set-ID bits,
+ * times, extended attributes, ACLs, flags, devices, hard links and holes.
  *
- * Only the archive changes outside, so nothing is left out: the user that unpacks it decides.
+ * The command writes only the archive, so it leaves nothing out. The user who unpacks the archive
+ * decides what to create.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 
 static char buffer[CTL_PIECE];
 
-/** struct data - an extent of a file that is no hole. */
+/** struct data - an extent of a file that is not a hole. */
 struct data {
 	u64 pos, len;
 };
@@ -26,10 +27,9 @@ struct map {
 };
 
 /**
- * struct entry - one entry of the archive.
- * @path: within the volume, for messages. @name: in the archive. @link: another one, or NULL.
- * @map: of a file. @sparse: it has holes, and @list has their places. @bad: some of its attributes
- *	are missing.
+ * struct entry - one entry of the archive. @path: path in the volume, for messages. @name: name in
+ * the archive. @link: another name of the same file, or NULL. @map: extents of a file. @sparse: the
+ * file has holes, and @list is the map of its data. @bad: some of its attributes are missing.
  */
 struct entry {
 	const char *path, *name;
@@ -57,7 +57,7 @@ static int out_padding(u64 len)
 	return out(zeroes, -len & (TAR_BLOCK - 1));
 }
 
-/* A number that does not fit is in a pax record; the field is 0 then. */
+/* Writes 0 for a number that does not fit, which a pax record then has. */
 static bool number(char *field, size_t size, u64 n)
 {
 	bool fits = n < 1ULL << 3 * (size - 1);
@@ -142,7 +142,7 @@ static int record_attributes(struct call *c, struct entry *e)
 	return path_error(e->path, err);
 }
 
-/* A name or target that does not fit into the header. */
+/* Adds a pax record for a name or target that does not fit into the header. */
 static void record_text(struct tar_text *pax, const char *key, const char *text, char *field,
 			size_t size)
 {
@@ -163,7 +163,10 @@ static int out_entry(struct call *c, struct entry *e)
 		record_text(&e->pax, "linkpath", e->link, h.link, sizeof(h.link));
 	if (e->type != '1')
 		e->bad = record_attributes(c, e);
-	/* Without its ACL, the group would get the bits of the ACL's mask. */
+	/*
+	 * If an ACL cannot be stored, the group's bits of the mode must not be those of the ACL's
+	 * mask.
+	 */
 	number(h.mode, sizeof(h.mode), a->mode & (e->bad ? 07707 : 07777));
 	if (!number(h.uid, sizeof(h.uid), a->uid))
 		record_number(&e->pax, "uid", a->uid);
@@ -212,7 +215,10 @@ static int read_map(struct call *c, const char *path, const struct sg_iref *ref,
 	return more;
 }
 
-/* Version 1.0 of GNU tar: the places of data precede the data, in decimal lines. */
+/*
+ * Version 1.0 of GNU tar's sparse format: before the data, decimal lines list the offsets and
+ * lengths of data.
+ */
 static void describe_holes(struct entry *e)
 {
 	struct tar_text *list = &e->list;
@@ -238,7 +244,7 @@ static void describe_holes(struct entry *e)
 	e->pax.lost |= list->lost;
 }
 
-/* Write as many bytes as the header has promised, even if some cannot be read. */
+/* Writes as many bytes as the header says, even if some cannot be read. */
 static int out_data(struct call *c, const struct entry *e)
 {
 	int err = out(e->list.bytes, e->list.len), bad = 0;
@@ -253,7 +259,7 @@ static int out_data(struct call *c, const struct entry *e)
 			u64 want = SG_MIN(end - pos, (u64)CTL_PIECE);
 
 			n = sg_read(call_vol(c), e->ref, pos, buffer, want);
-			if (n < 0 && want > SG_PAGE) {	/* read the part that exists */
+			if (n < 0 && want > SG_PAGE) {	/* reads only the part that exists */
 				want = SG_PAGE - (pos & (SG_PAGE - 1));
 				n = sg_read(call_vol(c), e->ref, pos, buffer, want);
 			}
@@ -399,7 +405,7 @@ static int get_any(struct call *c, const struct sg_iref *ref, const char *path, 
 
 /* --- the command ----------------------------------------------------------------------------- */
 
-/* The archive is only for users that may read the volume. */
+/* Only users who can read the volume may read the archive. */
 static int open_archive(struct call *c, const char *to)
 {
 	struct stat st, own;
@@ -408,13 +414,14 @@ static int open_archive(struct call *c, const char *to)
 	if (!strcmp(to, "-")) {
 		if (!isatty(STDOUT_FILENO))
 			return 0;
-		tool_error("an archive is not for a terminal: get --tar VOLUME PATH FILE");
+		tool_error("standard output is a terminal: write the archive to a file: get --tar VOLUME PATH FILE");
 		return -EINVAL;
 	}
 	fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
 	if (fd < 0)
 		return outside_error(to);
-	fcntl(fd, F_SETFL, 0);	/* the open did not wait for a reader of a FIFO */
+	/* the open used O_NONBLOCK, so as not to wait for a FIFO's reader */
+	fcntl(fd, F_SETFL, 0);
 	if (!fstat(fd, &st) && !fstat(c->m.target.fd, &own) &&
 	    (outside_same(&st, &own) || (S_ISBLK(st.st_mode) && st.st_rdev == own.st_rdev))) {
 		tool_error("%s: is the volume itself", to);

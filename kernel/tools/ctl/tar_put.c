@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * put --tar: copy the content of a tar archive into a volume, with owners, modes, times, extended
- * attributes, ACLs and flags. Owners go by number.
+ * put --tar: copies the content of a tar archive into a volume, with owners, modes, times, extended
+ * attributes, ACLs and flags. It uses the owners' numbers, not their names.
  *
- * The archive is untrusted: its names stay below the given directory, and no symbolic link is
- * followed on the way. A length in it counts only as far as there are bytes.
+ * The archive is untrusted: put makes names only below the given directory, and follows no symbolic
+ * link. It checks each length in the archive against the bytes that exist.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,7 +14,8 @@
 #include "tar_read.h"
 
 /**
- * struct finish - what a directory gets after its content; flags of any inode: they forbid changes.
+ * struct finish - attributes that put sets at the end: those of a directory, after its content; and
+ * flags of any inode, because flags may forbid changes.
  */
 struct finish {
 	struct sg_iref ref;
@@ -23,7 +24,10 @@ struct finish {
 	struct finish *next;
 };
 
-/** struct put - one archive being put. @top: the directory above all. @finish: for the end. */
+/*
+ * struct put - an archive in progress. @top: the directory above all names. @finish: attributes to
+ * set at the end.
+ */
 struct put {
 	struct call *c;
 	struct tar_reader in;
@@ -51,8 +55,8 @@ static int make_parent(struct put *p, const struct sg_iref *dir, const char *nam
 }
 
 /*
- * Directory and last name of @path; *len 0: it is the top itself. With @make, missing directories
- * are created.
+ * Finds the directory and the last name of @path; with *len 0 it is the top itself. With @make,
+ * creates missing directories.
  */
 static int find_parent(struct put *p, const struct tar_entry *e, const char *path, bool make,
 		       struct sg_iref *dir, const char **name, u32 *len)
@@ -71,7 +75,7 @@ static int find_parent(struct put *p, const struct tar_entry *e, const char *pat
 		}
 		if (!*path)
 			return 0;
-		if (*len) {	/* the previous name was not the last one */
+		if (*len) {	/* the previous name was a directory of the path */
 			err = sg_lookup(call_vol(p->c), dir, *name, *len, &next, &type);
 			if (err == -ENOENT && make) {
 				err = make_parent(p, dir, *name, *len, &next);
@@ -136,7 +140,10 @@ static void describe(const struct tar_entry *e, u32 type, struct sg_new *new)
 	}
 }
 
-/* For an existing directory: attributes in the archive replace its own, and others stay. */
+/*
+ * Sets attributes of an existing directory: those in the archive replace its own, and other
+ * attributes remain.
+ */
 static int set_all(struct put *p, const struct tar_entry *e, const struct sg_iref *ref)
 {
 	struct sg_attr attr = { .mode = S_IFDIR | e->mode, .uid = e->uid, .gid = e->gid };
@@ -145,7 +152,7 @@ static int set_all(struct put *p, const struct tar_entry *e, const struct sg_ire
 	u32 at = 0;
 	int err = 0;
 
-	/* An ACL that the archive does not have would still count. */
+	/* Removes an ACL that the archive does not have, because it would still apply. */
 	sg_xattr_set(vol, ref, SG_XATTR_ACL_ACCESS, "", 0, NULL, 0, 0, now);
 	sg_xattr_set(vol, ref, SG_XATTR_ACL_DEFAULT, "", 0, NULL, 0, 0, now);
 	while (at < e->xattrs.len && !err) {
@@ -216,7 +223,7 @@ static int put_contents(struct put *p, const struct sg_iref *ref, const struct t
 						    (s64)sg_now()));
 }
 
-/* A new file has no name until it is complete. */
+/* Makes a new file, which gets its name when it is complete. */
 static int put_new(struct put *p, const struct tar_entry *e, u32 type, const struct place *at)
 {
 	struct sg_iref ref;
@@ -318,7 +325,8 @@ static bool hopeless(int err)
 }
 
 /*
- * The first header is read before the volume is touched: a file that is no archive changes nothing.
+ * Reads the first header before it opens the volume. So a file that is not an archive changes
+ * nothing.
  */
 int before_tar_put(struct call *c)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Read a tar archive, an entry at a time. Every length in it is checked against the bytes. */
+/* Reads a tar archive, one entry at a time. It checks every length against the bytes that exist. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static int broken(struct tar_reader *r, const char *why)
 
 /* --- bytes ----------------------------------------------------------------------------------- */
 
-/* Read @len bytes, or less at the end. */
+/* Reads @len bytes, or fewer at the end. */
 static ssize_t fill(const struct tar_reader *r, void *to, size_t len)
 {
 	size_t done = 0;
@@ -75,7 +75,7 @@ static int skip_rest(struct tar_reader *r)
 
 /* --- numbers and headers --------------------------------------------------------------------- */
 
-/* In octal, or GNU's binary form. */
+/* Reads a number in octal, or in GNU's binary form. */
 static bool read_number(const char *field, size_t size, s64 *out)
 {
 	const u8 *f = (const u8 *)field;
@@ -112,7 +112,7 @@ static bool is_zero(const struct tar_header *h)
 	return !h->name[0] && !memcmp(h, (const char *)h + 1, sizeof(*h) - 1);
 }
 
-/* 0: *r has one. */
+/* Returns 0 if *r has a header. */
 static int next_header(struct tar_reader *r)
 {
 	ssize_t n;
@@ -144,7 +144,10 @@ static int set_text(char **text, const char *from, size_t len)
 	return copy ? 0 : -ENOMEM;
 }
 
-/* Seconds with a fraction; a value that a volume cannot hold is replaced by the nearest one. */
+/*
+ * Reads seconds with a fraction. If a volume cannot store the time, uses the nearest one that it
+ * can store.
+ */
 static bool read_time(const char *text, size_t len, s64 *out)
 {
 	const s64 most = INT64_MAX / second - 1;
@@ -180,7 +183,7 @@ static bool read_u32(const char *text, size_t len, u32 *out)
 	return ok;
 }
 
-/* GNU tar stores an ACL twice, as text and as an attribute: the first counts. */
+/* GNU tar stores an ACL twice, as text and as an attribute: uses the first. */
 static bool has_acl(const struct tar_entry *e, unsigned int space)
 {
 	return e->acls & 1u << space;
@@ -201,7 +204,7 @@ static int add_acl_text(struct tar_entry *e, unsigned int space, const char *tex
 	return add_acl(e, space, value, tar_acl_read(text, len, value, sizeof(value)));
 }
 
-/* In the kernel's form: it must be an ACL. */
+/* Checks an attribute in the kernel's form, which must be an ACL. */
 static int add_acl_value(struct tar_entry *e, unsigned int space, const char *value, size_t len)
 {
 	struct tar_text shown = { 0 };
@@ -228,10 +231,10 @@ static int add_xattr(struct tar_entry *e, char *key, size_t n, const char *value
 	       xattrs_add(&e->xattrs, space, name, name_len, value, (u32)len);
 }
 
-/* Sizes within the bound of a file. */
+/* Checks that sizes are at most that of the largest file. */
 #define SIZE_MOST	((u64)INT64_MAX)
 
-/* 0, or the text of an error. Unknown keys are skipped, as POSIX demands. */
+/* Reads a record. Returns 0, or the text of an error. Skips unknown keys, as POSIX requires. */
 static int one_record(struct tar_entry *e, char *key, size_t n, const char *value, size_t len)
 {
 	static const char xattr[] = TAR_SYMBOLIC;
@@ -268,7 +271,7 @@ static int one_record(struct tar_entry *e, char *key, size_t n, const char *valu
 		e->sparse = ok = read_u64(value, len, 9, &e->minor);
 	else if (KEY("GNU.sparse.realsize"))
 		ok = read_u64(value, len, SIZE_MOST, &e->real_size);
-	else if (KEY("GNU.sparse.size"))	/* of the forms before 1.0 */
+	else if (KEY("GNU.sparse.size"))	/* keys of the sparse formats before 1.0 */
 		e->sparse = ok = read_u64(value, len, SIZE_MOST, &ignored);
 #undef KEY
 	return ok ? 0 : -EINVAL;
@@ -281,14 +284,14 @@ static int say_record(struct tar_reader *r, const struct tar_entry *e, const cha
 
 	snprintf(name, sizeof(name), "%.*s", (int)SG_MIN(n, sizeof(name) - 1), key);
 	tool_error("%s: %s: %s: %s", r->path, e->path ? e->path : "an entry", name,
-		   err == -ENOENT ? "it names a user or group that is unknown here" :
+		   err == -ENOENT ? "it names a user or group that this machine does not have" :
 		   err == -EOPNOTSUPP ? "volumes have no such attributes" : strerror(-err));
 	return err;
 }
 
 /*
- * The first attribute that cannot be kept is reported, and the others are kept; *said is that
- * error. An invalid list ends the loop.
+ * Reports the first attribute that cannot be stored, with its error in *said, and continues with
+ * the others. An invalid list of records ends the loop.
  */
 static int read_records(struct tar_reader *r, struct tar_entry *e, char *text, size_t len,
 			int *said)
@@ -316,7 +319,7 @@ static int read_records(struct tar_reader *r, struct tar_entry *e, char *text, s
 	return 0;
 }
 
-/* A header that describes the next entry. */
+/* Reads a header that describes the next entry. */
 static int read_extra(struct tar_reader *r, struct tar_entry *e, int *said)
 {
 	char type = r->header.type, *text;
@@ -324,7 +327,7 @@ static int read_extra(struct tar_reader *r, struct tar_entry *e, int *said)
 
 	if (r->left > RECORDS_MAX)
 		return broken(r, "the archive is damaged: a pax header is too large");
-	if (type == 'g')	/* for all later entries: comments, as git writes them */
+	if (type == 'g')	/* a header for all later entries: comments, as git writes them */
 		return skip_rest(r);
 	text = calloc(1, (size_t)r->left + 1);
 	if (!text)
@@ -359,7 +362,7 @@ static int add_piece(struct tar_reader *r, struct tar_entry *e, u64 pos, u64 len
 	return 0;
 }
 
-/* A line of the list; the list ends with a block. */
+/* Reads a line of the list, which fills complete blocks. */
 static int list_number(struct tar_reader *r, char block[TAR_BLOCK], size_t *at, u64 *out)
 {
 	size_t digits = 0;
@@ -426,7 +429,7 @@ void tar_forget(struct tar_entry *e)
 	e->pieces = e->room = 0;
 }
 
-/* A ustar name has two parts. */
+/* Joins the two parts of a ustar name. */
 static int header_names(const struct tar_header *h, struct tar_entry *e)
 {
 	bool ustar = !memcmp(h->magic, "ustar", 6) && h->prefix[0];
@@ -438,7 +441,7 @@ static int header_names(const struct tar_header *h, struct tar_entry *e)
 	       (e->link ? 0 : set_text(&e->link, h->link, sizeof(h->link)));
 }
 
-/* The values that no pax record has given. */
+/* Takes values from the header for which there is no pax record. */
 static int read_header(struct tar_reader *r, struct tar_entry *e)
 {
 	const struct tar_header *h = &r->header;

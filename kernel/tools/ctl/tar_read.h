@@ -8,9 +8,9 @@
 #define TAR_END	1
 
 /**
- * struct tar_reader - an archive. @left: bytes of the entry not read yet, padding not counted;
- * @padding: after them. @first: the header that tar_open() has read is still unused.
- * @broken: it ends in the middle, or cannot be read (reported).
+ * struct tar_reader - an archive. @left: unread bytes of the entry, without padding; @padding:
+ * bytes of padding after them. @first: tar_next() must still use the header that tar_open() has
+ * read. @broken: the archive ends too early, or cannot be read (already reported).
  */
 struct tar_reader {
 	const char *path;
@@ -22,12 +22,12 @@ struct tar_reader {
 };
 
 /**
- * struct tar_entry - an entry of an archive.
- * @type: as in the header, 0: a type that volumes do not have. @size: of its bytes in the archive.
- * @sparse: they belong to @piece of a file of @real_size; @major, @minor: version of that list's
- *	form.
- * @said: an error: some attribute cannot be kept, which has been reported.
- * @acls: a bit for each SG_XATTR_ACL_* that @xattrs has.
+ * struct tar_entry - an entry of an archive. @type: as in the header; 0: a type that volumes do not
+ * have. @size: number of its bytes in the archive.
+ * @sparse: the bytes belong to the extents @piece of a file of @real_size; @major, @minor: version
+ * of the sparse format.
+ * @said: error of an attribute that cannot be stored (already reported). @acls: a bit for each
+ * SG_XATTR_ACL_* in @xattrs.
  */
 struct tar_piece {
 	u64 pos, len;
@@ -49,7 +49,10 @@ struct tar_entry {
 /* All functions report errors. */
 int tar_open(struct tar_reader *r, const char *path);
 void tar_close(struct tar_reader *r);
-/* Skips the rest of the last entry. 0, TAR_END, or an error, after which nothing can be read. */
+/*
+ * Skips the rest of the last entry, and reads the next header. Returns 0, TAR_END, or an error,
+ * after which nothing more can be read.
+ */
 int tar_next(struct tar_reader *r, struct tar_entry *e);
 int tar_read_data(struct tar_reader *r, void *to, size_t len);	/* of the entry */
 void tar_forget(struct tar_entry *e);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * top: lists the shared semaphores of a volume mounted here that are locked, or for which threads
- * wait. It shows their owners, the owners' systems, and when each owner began.
+ * top: lists the shared semaphores of a volume mounted on this host that are locked, or for which
+ * threads wait. It prints the owners, the owners' systems, and for how long each owner has held the
+ * lock.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "ctl.h"
 #include "stargate.h"
 
-/** struct contended - objects that are locked or waited for */
+/** struct contended - objects that are locked, or for which threads wait */
 struct contended {
 	struct stargate_stat *all;
 	size_t n, room;
@@ -132,7 +133,7 @@ static int table(struct call *c, const char *mount)
 	return err ? 1 : 0;
 }
 
-/* A device's mount, or the argument itself: any path on it. */
+/* Finds the mount of a device. Any other argument is a path on a mount. */
 int cmd_top(struct call *c)
 {
 	const char *mount = c->volume;

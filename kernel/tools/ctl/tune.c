@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tune: change properties of a volume in use; and UUID and label of an unused one. */
+/* tune: changes properties of a volume in use, and UUID and label of an unused one. */
 #define _GNU_SOURCE
 #include "ctl.h"
 
@@ -33,7 +33,7 @@ static int show(struct call *c)
 	return target_close(&t) ? 1 : 0;
 }
 
-/* The change that can fail comes first: if it fails, nothing has changed. */
+/* Makes the change that can fail first. If it fails, nothing has changed. */
 static int set_alone(struct call *c)
 {
 	char why[200] = "";
@@ -51,8 +51,8 @@ static int set_alone(struct call *c)
 }
 
 /*
- * All users of the volume have copies of UUID and label. Other systems do not see stores through
- * the mapping of a block device.
+ * Needs exclusive access: all systems that use the volume have copies of UUID and label. In
+ * addition, they do not see stores through the mapping of a block device.
  */
 static bool only_alone(const struct call *c)
 {
@@ -61,7 +61,7 @@ static bool only_alone(const struct call *c)
 	return c->uuid || c->label || (!stat(c->volume, &st) && S_ISBLK(st.st_mode));
 }
 
-/* One word: each system reads it at its next look. */
+/* The change is one word, which each system reads when it next checks the slots. */
 static int set(struct call *c)
 {
 	struct sg_vol vol;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volume qemu-args, libvirt-xml: the arguments with which a VM has a volume at the volume's own
- * address (D3). QEMU detects late, and with its own message, that an address does not fit. So this
- * code computes QEMU's address space as QEMU does (hw/i386/pc.c), and refuses beforehand.
+ * volume qemu-args, libvirt-xml: prints the arguments with which a VM has a volume at the volume's
+ * own address (D3). QEMU reports an impossible address late, and with a message of its own. So this
+ * code computes QEMU's address space as QEMU does (hw/i386/pc.c), and refuses such an address
+ * before.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -12,17 +13,15 @@
 
 #define GIB		(1ULL << 30)
 #define LOW_MOST	(11 * GIB / 4)	/* up to this size, all memory is below 4 GiB */
-#define LOW		(2 * GIB)	/* of more memory than that, this part is (q35) */
-#define SLOTS		2ULL		/* each adds 1 GiB of addresses, for alignment */
-#define PCI_WINDOW	(32 * GIB)	/* after all memory */
-#define AMD_HOLE	(1012 * GIB)	/* ranges that would reach it move to 1 TiB, RAM included */
+#define LOW (2 * GIB) /* if there is more memory, this part of it is below 4 GiB (q35) */
+#define SLOTS 2ULL /* each slot adds 1 GiB of addresses, for alignment */
+#define PCI_WINDOW (32 * GIB) /* QEMU reserves these addresses after all memory */
+#define AMD_HOLE (1012 * GIB) /* QEMU moves memory that would reach this address to 1 TiB */
 
 /**
- * struct recipe - a machine with a volume.
- * @base, @size: of the volume. @memory: of the machine. @most: the maximum of memory, in QEMU's
- *	sense.
- * @uuid: the machine for which the host is the fence, because it opens region by that name; or
- *	empty.
+ * struct recipe - a machine with a volume. @base, @size: those of the volume. @memory: the
+ * machine's memory. @most: QEMU's maxmem. @uuid: UUID of a machine that the host fences, because it
+ * opens region by that name; or empty.
  */
 struct recipe {
 	struct call *c;
@@ -31,7 +30,7 @@ struct recipe {
 	char region[PATH_MAX], uuid[37];
 };
 
-/* The host's own id as a name of region is refused: the host would be its own fence. */
+/* Refuses the host's own ID as a machine, because the host would have to fence itself. */
 static bool is_host(const u8 machine[16])
 {
 	struct sg_identity self;
@@ -54,7 +53,7 @@ int before_vm_args(struct call *c)
 
 /* --- the fit ------------------------------------------------------------------------------- */
 
-/* The start of addresses for memory devices, after the machine's own memory. */
+/* Returns the start of addresses for memory devices, after the machine's own memory. */
 static u64 devices_start(u64 memory)
 {
 	u64 above = memory >= LOW_MOST ? memory - LOW : 0;
@@ -62,7 +61,7 @@ static u64 devices_start(u64 memory)
 	return (4 * GIB + above + GIB - 1) & ~(GIB - 1);
 }
 
-/* "address sizes : 46 bits physical, ..."; the vendor's line comes first. */
+/* Reads "address sizes : 46 bits physical, ..." and the vendor's line, which precedes it. */
 static u64 host_bits(bool *amd)
 {
 	FILE *f = fopen("/proc/cpuinfo", "re");
@@ -144,7 +143,8 @@ static bool is_read_only(const char *path)
 }
 
 /*
- * QEMU would open region for writing, and be refused; or store into a volume that must not change.
+ * Without --read-only, QEMU could not open region for writing, or would store into a volume that
+ * must not change.
  */
 static int refuse_read_only(const struct recipe *r, const char *where)
 {
@@ -184,7 +184,7 @@ static int find_region(struct recipe *r)
 	return refuse_read_only(r, where);
 }
 
-/* In QEMU's syntax a comma ends a value. */
+/* Doubles commas, because in QEMU's syntax a comma ends a value. */
 static void put_value(FILE *out, const char *text)
 {
 	for (; *text; text++)
@@ -217,7 +217,7 @@ static char *backend(const struct recipe *r)
 	return text;
 }
 
-/* Sizes are in MiB, because QEMU rounds memory sizes up to its pages. */
+/* Prints sizes in MiB, because QEMU rounds memory sizes up to its pages. */
 static int qemu_args(struct recipe *r)
 {
 	char memory[96], device[SHOW_MAX + 64], *object = backend(r);
@@ -263,7 +263,10 @@ static void put_xml(const char *text)
 		}
 }
 
-/* libvirt allows memory devices only in machines with a NUMA cell, which then has all memory. */
+/*
+ * libvirt allows memory devices only in machines with a NUMA cell. So the XML has one cell with all
+ * memory.
+ */
 static int libvirt_xml(struct recipe *r)
 {
 	printf("<!-- in <domain>, in place of <memory> and <currentMemory>; let the cell have all "

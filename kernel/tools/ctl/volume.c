@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * volume create, resize, delete, check, relocate, activate. This code chooses the place of a volume
- * and passes it to LVM extent by extent, because LVM knows nothing of physical addresses (D2, D3).
+ * and passes its extents to LVM, because LVM does not consider physical addresses (D2, D3).
  *
  * A crash at any point leaves the old state, or a logical volume with WIPING_TAG. The next change
- * of the zone wipes and removes it: no step needs a record of its own.
+ * of the zone wipes and removes that logical volume, so no step needs a record of its own.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static const char *extents(u64 n, char buf[32])
 	return buf;
 }
 
-/* "/dev/pmem0:3-9", both ends included. */
+/* Makes "/dev/pmem0:3-9", which includes extents 3 and 9. */
 static const char *range(const struct zone *z, const struct zone_place *p, char buf[PATH_MAX])
 {
 	snprintf(buf, PATH_MAX, "%s:%llu-%llu", z->device[p->device].path,
@@ -31,7 +31,7 @@ static const char *range(const struct zone *z, const struct zone_place *p, char 
 	return buf;
 }
 
-/* A logical volume at exactly this place, marked for wiping for now. */
+/* Makes a logical volume at exactly this place, with WIPING_TAG. */
 static int cut(const struct zone *z, const char *name, const struct zone_place *p)
 {
 	char at[PATH_MAX], n[32];
@@ -73,7 +73,7 @@ static int no_place(const struct zone *z, u64 size, u64 reserve, u64 align, stru
 	return -ENOSPC;
 }
 
-/* The kernel decides whether LVM's device is in the right place. */
+/* Checks in the kernel's data that LVM's device is in the right place. */
 static int verify(const struct volume *v, u64 base)
 {
 	struct stat st;
@@ -92,7 +92,7 @@ static int verify(const struct volume *v, u64 base)
 	return -EIO;
 }
 
-/* Choose a place and take it under the zone's lock. */
+/* Chooses a place and reserves it under the zone's lock. */
 int volume_cut(struct volume *v, u64 size, u64 reserve, u64 align)
 {
 	struct zone_place place;
@@ -119,8 +119,8 @@ int volume_wipe(const struct volume *v)
 }
 
 /*
- * Invalid options are found before hours of wiping. The exception is a maximum below the reserve,
- * which is known only once the volume exists.
+ * Checks the options before the wiping, which may take hours. Only a maximum below the reserve
+ * cannot be checked before the volume exists.
  */
 static int fill(struct call *c, const struct volume *v)
 {
@@ -197,10 +197,10 @@ int cmd_volume_create(struct call *c)
 /* --- delete -------------------------------------------------------------------------------- */
 
 /*
- * The claim keeps mounts of this system away until the bytes are gone. Mounts of other systems hold
- * no claim: they are in the mount table. The mount table in a snapshot belongs to another volume.
- * Every refusal by LVM or the kernel is found before the tag is set, because the tag cannot be
- * taken back.
+ * The claim prevents mounts on this system until the bytes are wiped. Mounts on other systems hold
+ * no claim; the mount table lists them. The mount table of a snapshot belongs to another volume.
+ * The command makes every check that LVM or the kernel could fail before it sets the tag, because a
+ * command cannot remove the tag again.
  */
 static int delete(struct call *c, struct volume *v)
 {
@@ -236,9 +236,8 @@ int cmd_volume_delete(struct call *c)
 /* --- resize -------------------------------------------------------------------------------- */
 
 /**
- * struct growth - a volume, and how it can become larger.
- * @now: the file system's size. @most: the largest size, at its place.
- * @name, @lv, @path: of the logical volume that reserves the growth.
+ * struct growth - the growth of a volume. @now: the file system's size. @most: the largest size at
+ * its place. @name, @lv, @path: those of the logical volume that reserves the growth.
  */
 struct growth {
 	struct volume *v;
@@ -306,7 +305,7 @@ static int writable(const struct volume *v)
 	return err;
 }
 
-/* Space is chosen under the zone's lock, after a new look at the volume. */
+/* Reads the volume again and chooses space, under the zone's lock. */
 static int reserve(struct growth *g, u64 size, struct zone_place *behind)
 {
 	struct volume *v = g->v;
@@ -326,9 +325,9 @@ static int reserve(struct growth *g, u64 size, struct zone_place *behind)
 }
 
 /*
- * The space behind the volume becomes part of it once it is wiped, because guests see the space
- * from then on. Until then it belongs to a logical volume of its own, so that no other volume gets
- * it.
+ * The command wipes the space behind the volume before it adds the space to the volume, because
+ * guests can then read it. Until then the space belongs to a separate logical volume, so that no
+ * other volume gets it.
  */
 static int extend(struct growth *g, const struct zone_place *behind)
 {
@@ -348,8 +347,8 @@ static int extend(struct growth *g, const struct zone_place *behind)
 }
 
 /*
- * The file system follows its device, also if an earlier run grew the device and was killed before
- * the file system followed.
+ * Grows the file system to the size of its device. So it also completes an earlier run that was
+ * killed after it grew the device.
  */
 static int resize(struct call *c, struct volume *v)
 {
@@ -418,7 +417,7 @@ int cmd_volume_relocate(struct call *c)
 
 /* --- activate ------------------------------------------------------------------------------ */
 
-/* Only its device is created, so there are no users to wait for. */
+/* Only creates the device. A volume without a device has no users, so nothing has to wait. */
 int cmd_volume_activate(struct call *c)
 {
 	struct volume v;

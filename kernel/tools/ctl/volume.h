@@ -13,8 +13,8 @@
 #define GROWTH_PREFIX	"grow_"
 
 /**
- * struct refusal - the reason why a command was not done, in addition to its errno.
- * @largest: if @sized, the largest possible size. @system: the systems in a volume's mount table.
+ * struct refusal - details of a refused command, in addition to its errno. @largest: if @sized, the
+ * largest possible size. @system: the systems in the volume's mount table.
  */
 struct refusal {
 	bool sized;
@@ -27,12 +27,11 @@ struct refusal {
 };
 
 /**
- * struct volume - the volume of a command, as LVM had it at the last look.
- * @zone: its zone, or the one for which it is meant. @piece: its place, or NULL: no volume has that
- *	name.
- * @lv: its name for LVM. @path: of its device. @lock: -1, or no other command changes it meanwhile.
- * @finished: one of that name was half deleted, or half made, and is gone now.
- * @why: a change of it was refused.
+ * struct volume - the volume of a command, as LVM last reported it. @zone: its zone, or the zone
+ * for a new volume. @piece: its place, or NULL if no volume has that name. @lv: its name in LVM.
+ * @path: path of its device. @lock: descriptor of the lock against other commands, or -1.
+ * @finished: this command has removed an incomplete volume of that name. @why: details of a refused
+ * change.
  */
 struct volume {
 	struct zones zones;
@@ -44,92 +43,117 @@ struct volume {
 	struct refusal why;
 };
 
-/* --- found.c: which volume is meant, and its lock. All functions report errors ------------- */
+/* --- found.c: finds a volume and locks it. All functions report errors ----------------------- */
 
-/* "ZONE/NAME", or "NAME" if there is one zone. Returns the exit status; looks nothing up. */
+/*
+ * Reads "ZONE/NAME", or "NAME" if there is one zone. Returns the exit status. Does not search for
+ * the volume.
+ */
 int volume_named(const char *name);
 int before_volume(struct call *c);
 int zone_pick(const struct zones *z, const char *name, size_t len, struct zone **out);
-/* Open it to look. No volume of that name need exist. */
+/* Opens a volume for reading. A volume of that name need not exist. */
 int volume_open(struct volume *v, const char *name);
-/* Open it to change it: first finish what earlier commands have left half done in the zone. */
+/*
+ * Opens a volume for a change. First completes unfinished changes of earlier commands in the zone.
+ *
+ */
 int volume_hold(struct volume *v, const char *name);
 int volume_reload(struct volume *v);
 void volume_close(struct volume *v);
-/* It must exist and be complete; its device exists on return. */
+/* Opens a volume that must exist and be complete. On return its device exists. */
 int volume_need(struct volume *v);
-int volume_need_any(struct volume *v);		/* the same, or a snapshot */
+int volume_need_any(struct volume *v);		/* the same, also for a snapshot */
 int volume_activate(const char *lv, const char *path);
-/* Lock a zone while space in it is chosen. -1: the lock is not available (reported). */
+/*
+ * Locks a zone for the choice of space in it. Returns -1, after a message, if it cannot be locked.
+ *
+ */
 int zone_lock(const char *zone);
-/* Lock all zones: to make or destroy one. -EAGAIN: another command has the lock. Reported. */
+/*
+ * Locks all zones, to make or destroy one. Returns -EAGAIN if another command has the lock. Reports
+ * errors.
+ */
 int zones_lock(void);
-/* Lock a logical volume. -1 with EBUSY: another command has it; otherwise reported. */
+/*
+ * Locks a logical volume. Returns -1 with EBUSY if another command has the lock; reports other
+ * errors.
+ */
 int volume_lock(const char *zone, const char *name);
 
 /* --- volume.c ------------------------------------------------------------------------------ */
 
 /*
- * Make a logical volume for @v, with WIPING_TAG, at the tightest place; @reserve of it is for later
- * growth. Reports errors.
+ * Makes a logical volume for @v, with WIPING_TAG, in the smallest free space that is large enough;
+ * @reserve of it is for later growth. Reports errors.
  */
 int volume_cut(struct volume *v, u64 size, u64 reserve, u64 align);
-int volume_wipe(const struct volume *v);	/* its bytes become zeroes */
+int volume_wipe(const struct volume *v);	/* zeroes its bytes */
 
 /* --- wipe.c -------------------------------------------------------------------------------- */
 
-/* No process has the device open for use now, and none can until it is closed. -errno: reported. */
+/*
+ * Opens the device exclusively: no process uses it now, and none can until the caller closes it.
+ * Returns -errno after a message.
+ */
 int volume_claim(const char *path);
 /*
- * No process has the claimed device open either, to read it or as part of another. -errno:
- * reported.
+ * Checks that no process has the claimed device open, not even to read it or as part of another
+ * device. Returns -errno after a message.
  */
 int volume_sole(int fd, const char *path);
-/* Zero all bytes of a claimed device. */
+/* Zeroes all bytes of a claimed device. */
 int wipe(int fd, const char *path, const char *name);
-/* Wipe a logical volume with WIPING_TAG, then remove it. */
+/* Wipes a logical volume with WIPING_TAG, then removes it. */
 int wipe_and_remove(const char *zone, const char *name);
-/* Finish commands that did not end. True: there were some, and the map is out of date. */
+/*
+ * Completes unfinished commands. Returns true if there were some, which makes the map out of date.
+ *
+ */
 bool zone_finish(const struct zone *z);
 
 /* --- shorten.c ------------------------------------------------------------------------------ */
 
 /*
- * Shorten it to the size that @v has, after a failed growth. Not if the file system has grown after
- * all, or if a mount of this system may have seen the memory (reported).
+ * Shortens the logical volume to the size of @v after a failed growth. Does not do so, and prints a
+ * message, if the file system has grown, or if a mount of this system may have read the new size.
  */
 void volume_shorten(const struct volume *v);
 
 /* --- engine.c: the file system in a volume --------------------------------------------------- */
 
-/* The content of the device; false: it cannot be read (reported, if @say). */
+/* Reads the content of the device. Returns false, after a message if @say, if it cannot be read. */
 bool engine_look(const char *path, struct sg_probe *out, bool say);
-/* -EBUSY, reported, if a live system has it mounted; @v->why names the systems in its table. */
+/*
+ * Returns -EBUSY, after a message, if a live system has it mounted; @v->why names the systems in
+ * its mount table.
+ */
 int engine_unused(struct volume *v, bool force);
 /*
- * Run mkfs.stargatefs with these options, in addition to those of each volume: on that much of it.
+ * Runs mkfs.stargatefs on that part of the volume, with these options and those of each volume.
  */
 int engine_make(const struct volume *v, u64 size, char *const *options, int n, bool dry);
 int engine_check(const struct volume *v, char *const *options, int n);	/* the exit status */
 /*
- * For a volume mounted here: -EBUSY, reported, if another of its users has no memory for the
- * growth. That user can be found before any system is asked to follow.
+ * For a volume mounted here: returns -EBUSY, after a message, if another system has no memory for
+ * the growth. The check detects such a system before any system grows.
  */
 int engine_may_grow(const struct volume *v, u64 size);
-/* Is a reserve of use, with which the volume has this much @memory? */
+/* Reports whether the volume can use a reserve with which it has this much @memory. */
 int engine_may_reach(const char *lv, const struct sg_super *sb, u64 memory);
-int engine_grow(const struct volume *v, u64 size);	/* all users of it to exactly that size */
-int engine_relocate(const struct volume *v);	/* to the place of its device */
-/* The place where this system has it mounted; false: nowhere. */
+/* grows it on all its systems to exactly that size */
+int engine_grow(const struct volume *v, u64 size);
+int engine_relocate(const struct volume *v);	/* relocates it to the address of its device */
+/* Finds the directory where this system has it mounted. Returns false if there is none. */
 bool engine_mounted(const char *path, char where[PATH_MAX]);
 
 /* --- reason.c: for programs ----------------------------------------------------------------- */
 
 /*
- * The exit status for an error that has been reported: -EINVAL is a bad argument, -ENOENT no such
- * volume, -EEXIST one of that name exists, -ENOSPC no room, -EBUSY in use, -EAGAIN being changed by
- * another command, -ENODEV no zone, -EUCLEAN damaged; any other error is a failure. @why may be
- * NULL.
+ * Returns the exit status for a reported error: -EINVAL for a bad argument, -ENOENT if there is no
+ * such volume, -EEXIST if one of that name exists, -ENOSPC without enough space, -EBUSY if it is in
+ * use, -EAGAIN if another command is changing it, -ENODEV without a zone, -EUCLEAN for damage. Any
+ * other error is a failure. @why may be NULL.
  */
 int refused(struct call *c, int err, const struct refusal *why);
 void refusal_systems(struct refusal *why, const struct target *t, const struct sg_super *sb);

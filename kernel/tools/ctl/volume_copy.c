@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volume snapshot, volume clone: copy a volume as it is at one moment, to a logical volume of its
- * own (docs/snapshots.md). The target has WIPING_TAG until it is complete, as with volume create: a
- * killed command leaves something that is wiped and removed. A snapshot may also be a file outside
- * of the zone, and a clone may be made from such a file.
+ * volume snapshot, volume clone: copies a volume's state at one moment to another logical volume
+ * (docs/snapshots.md). The target has WIPING_TAG until it is complete, as with volume create. So if
+ * a command is killed, a later one wipes and removes the target. A snapshot may also be a file
+ * outside of the zone, and a clone may be made from such a file.
  */
 #define _GNU_SOURCE
 #include <time.h>
@@ -12,9 +12,9 @@
 #include "volume.h"
 
 /**
- * struct copying - a command.
- * @from: the source, or (@file) nothing of a zone: a file. @to: the target: a snapshot, or a volume
- *	of its own. @path: of the source. @name: the source as the user calls it. @size: of @to.
+ * struct copying - a command. @from: the source, unless it is a file (@file). @to: the target: a
+ * snapshot, or an independent volume. @path: path of the source. @name: the source, as given by the
+ * user. @size: size of @to.
  */
 struct copying {
 	struct call *c;
@@ -56,7 +56,7 @@ int before_volume_clone(struct call *c)
 
 /* --- the source ----------------------------------------------------------------------------- */
 
-/* No other system uses a snapshot, and it does not change. */
+/* A snapshot does not change, and no other system uses it. */
 static int open_source(struct copying *k)
 {
 	bool left = k->file || zone_tagged(k->from.piece->tags, SNAPSHOT_TAG);
@@ -65,8 +65,8 @@ static int open_source(struct copying *k)
 }
 
 /*
- * Find the size to cut. The source is released until the target has been wiped, which takes long.
- * Meanwhile no command can delete it or make it larger.
+ * Finds the size of the target. Releases the source until the target has been wiped, which takes a
+ * long time. The source's lock prevents other commands from deleting or growing it.
  */
 static int look(struct copying *k)
 {
@@ -132,7 +132,10 @@ static int own(const struct copying *k)
 	return copy_own(&o);
 }
 
-/* The name of the origin: for a file, its name up to an @ or a dot, if that is a volume's name. */
+/*
+ * Returns the name of the origin. For a file it is the name up to an @ or a dot, if a volume can
+ * have that name.
+ */
 static void origin_of(const struct copying *k, char origin[SHOW_MAX])
 {
 	const char *name = k->file ? strrchr(k->path, '/') + 1 : k->from.name;
@@ -144,7 +147,7 @@ static void origin_of(const struct copying *k, char origin[SHOW_MAX])
 		snprintf(origin, SHOW_MAX, ORIGIN_TAG "file");
 }
 
-/* All at once, so that there is no state between unfinished and complete. */
+/* Changes all tags in one step, so that there is no state between incomplete and complete. */
 static int give_tags(const struct copying *k)
 {
 	char origin[SHOW_MAX], created[64];
@@ -193,7 +196,7 @@ static int show(struct copying *k)
 	return 0;
 }
 
-/* Unused parts of the volume take no space in the file. */
+/* The file is sparse: unused parts of the volume take no space. */
 static int to_file(struct copying *k)
 {
 	int err = open_source(k);
@@ -206,7 +209,7 @@ static int to_file(struct copying *k)
 	return refused(k->c, err, NULL);
 }
 
-/* Lock both: the source against commands that change it, and the target. */
+/* Locks both: the source against commands that change it, and the target. */
 static int hold_target(struct copying *k)
 {
 	char name[SHOW_MAX];
@@ -218,7 +221,7 @@ static int hold_target(struct copying *k)
 	return -EEXIST;
 }
 
-/* The target is held. */
+/* The caller has locked the target. */
 static int make_and_show(struct copying *k)
 {
 	struct refusal why;
@@ -229,7 +232,7 @@ static int make_and_show(struct copying *k)
 	return refused(k->c, err, &why);
 }
 
-/* The source is held, and stays held during the copy. */
+/* The caller has locked the source, and keeps the lock during the copy. */
 static int copy_of_volume(struct copying *k)
 {
 	int err;
@@ -270,7 +273,7 @@ static int copying(struct call *c, bool snapshot)
 	k.c = c;
 	k.snapshot = snapshot;
 	tool_goes_on();
-	tool_quiet = true;	/* traces of dead systems in it need no message */
+	tool_quiet = true;	/* no messages about dead systems in it */
 	if (!snapshot && is_path(c->volume))
 		return copy_of_file(&k);
 	err = volume_hold(&k.from, c->volume);

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volume rename: give the logical volume another name, in the same zone. Its bytes, label, UUID and
- * address stay, so its machines and copies are not affected. Users of the name are: mounts,
- * /etc/fstab, and Kubernetes, whose claims know nothing but the name of a volume.
+ * volume rename: gives the logical volume another name, in the same zone. Its bytes, label, UUID
+ * and address do not change, so its machines and copies are not affected. Mounts, /etc/fstab and
+ * Kubernetes use the name: a claim identifies its volume only by name.
  *
- * LVM makes it one change. The volume has no device meanwhile, so a killed command leaves an
- * inactive volume, with the old name or with the new one.
+ * LVM changes the name in one step. The volume has no device during the command, so a killed
+ * command leaves an inactive volume, with the old name or with the new one.
  */
 #define _GNU_SOURCE
 #include <unistd.h>
 #include "volume.h"
 
-/* As the CSI driver calls volumes (csi-driver/internal/pool/name.go), and nobody else should. */
+/*
+ * Reports whether the name has the form that the CSI driver uses
+ * (csi-driver/internal/pool/name.go). Only the driver should use it.
+ */
 static bool of_kubernetes(const char *name)
 {
 	static const char *const begins[] = { "pvc-", "x-", "e-", "s-" };
@@ -44,8 +47,8 @@ int before_volume_rename(struct call *c)
 }
 
 /*
- * As before volume delete: no use here or on another system. The mount table in a snapshot belongs
- * to its volume.
+ * Checks, as volume delete does, that no system uses the volume. The mount table of a snapshot
+ * belongs to the source volume.
  */
 static int unused(struct call *c, struct volume *v)
 {
@@ -63,7 +66,7 @@ static int unused(struct call *c, struct volume *v)
 	return err;
 }
 
-/* If a process has opened it since then, LVM cannot remove its device. */
+/* If a process has opened the device since that check, LVM cannot remove it. */
 static int rename_it(const struct volume *from, const struct volume *to)
 {
 	int err = LVM("lvchange", "-q", "-a", "n", from->lv);
@@ -86,7 +89,7 @@ static int show(struct call *c, struct volume *v)
 	return 0;
 }
 
-/* The volume and the other name are locked. */
+/* The caller has locked the volume and the new name. */
 static int rename_to(struct call *c, struct volume *from)
 {
 	char name[SHOW_MAX];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * volume list, show: properties from LVM and from the volumes' superblocks. Nothing is activated or
- * changed.
+ * volume list, show: prints properties from LVM and from the volumes' superblocks. The commands
+ * activate and change nothing.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "volume.h"
 
 /**
- * struct sight - a volume as it is shown.
- * @snapshot: it is one. @looked: @fs is its content. @mounted: here, at @where.
+ * struct sight - the printed state of a volume. @snapshot: it is a snapshot. @looked: @fs is its
+ * content. @mounted: it is mounted on this host, at @where.
  */
 struct sight {
 	const struct zone *zone;
@@ -35,7 +35,8 @@ static void look(struct sight *s, const struct zone *z, const struct zone_piece 
 static const char *state_of(const struct sight *s)
 {
 	if (zone_tagged(s->piece->tags, WIPING_TAG))
-		return "unfinished";	/* being made or deleted, now or by a killed command */
+		/* a command is making or deleting it, or was killed while it did so */
+		return "unfinished";
 	if (!s->snapshot && !zone_tagged(s->piece->tags, ZONE_TAG))
 		return "foreign";
 	if (!s->zone->device[s->piece->device].known)
@@ -65,7 +66,7 @@ static u64 lv_size(const struct sight *s)
 	return n;
 }
 
-/* Without room in its metadata for growth, a volume keeps the size with which it was made. */
+/* A volume whose metadata has no space for growth keeps its first size. */
 static u64 can_grow_to(const struct sight *s)
 {
 	u64 most = s->fs.sb.chunk_cap * SG_CHUNK;
@@ -74,7 +75,7 @@ static u64 can_grow_to(const struct sight *s)
 	return SG_MAX(SG_MIN(most, room), s->fs.sb.size);
 }
 
-/* For a copy: its source, and the time of the copy. */
+/* Prints the source of a copy, and the time of the copy. */
 static void show_origin(struct json *j, const struct zone_piece *p)
 {
 	char text[SHOW_MAX];

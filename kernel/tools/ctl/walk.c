@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * All names below a directory of the volume, for commands that visit each: chmod, find, du.
+ * Walks through all names below a directory of the volume, for chmod, find and du.
  *
- * The tree may be damaged, or changed by a hostile member (D10). Each directory is read once,
- * however many names it has. So the walk ends, and takes no longer than a read of all directories.
+ * The tree may be damaged, or a hostile member may change it (D10). The walk reads each directory
+ * once, however many names it has. So the walk ends, and takes no longer than a read of all
+ * directories.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -11,8 +12,7 @@
 #include "tar.h"
 
 /**
- * struct walker - a walk under way.
- * @path: of the visited name. @err: the first error.
+ * struct walker - a walk in progress. @path: path of the visited name. @err: the first error.
  */
 struct walker {
 	struct call *c;
@@ -26,7 +26,10 @@ static void note(struct walker *k, int err)
 	k->err = k->err ? k->err : err;
 }
 
-/* No more names can be shown or changed, or the tree goes in circles. */
+/*
+ * Reports whether the walk must end: no more names can be printed or changed, or the tree has a
+ * cycle.
+ */
 static bool is_over(struct walker *k)
 {
 	return k->err == -ELOOP || k->err == -ENOMEM || ferror(stdout) || call_vol(k->c)->shut_down;
@@ -99,7 +102,7 @@ static void visit(struct walker *k, struct visit *v)
 	bool quiet = tool_quiet;
 
 	v->path = k->path.bytes;
-	tool_quiet = true;	/* the engine does not know the path: report errors here */
+	tool_quiet = true;	/* the engine does not have the path: print errors here */
 	v->err = sg_iref(vol, v->ino, &v->ref) ?: sg_getattr(vol, &v->ref, &v->attr);
 	tool_quiet = quiet;
 	note(k, path_error(v->path, v->err));
@@ -107,7 +110,7 @@ static void visit(struct walker *k, struct visit *v)
 		note(k, k->w->see(k->c, v, k->w->ctx));
 	if (goes_down(k, v))
 		visit_below(k, v);
-	v->path = k->path.bytes;	/* it may have moved */
+	v->path = k->path.bytes;	/* another system may have moved it */
 	if (k->w->leave)
 		note(k, k->w->leave(k->c, v, k->w->ctx));
 }

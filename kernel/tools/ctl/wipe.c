@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A new volume must not show the content of an old one. A guest sees all of a volume's memory, also
- * the part that its file system does not use (D10). So bytes are wiped when a volume is deleted.
- * They are checked again before they become part of a new one, however they became free.
+ * the part that its file system does not use (D10). So deleting a volume wipes its bytes. Another
+ * check precedes their use in a new volume, because another tool may have freed them.
  *
- * Reads and writes bypass the page cache, because other systems do.
+ * Reads and writes bypass the page cache, as those of other systems do.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "volume.h"
 
 #define PIECE	(4u << 20)
-#define LOOKS	60		/* for a process that only looks, as udev does: 3 s */
+#define LOOKS 60 /* waits 3 s for a process that only reads, as udev does */
 #define PAUSE	50000		/* us */
 
 int volume_claim(const char *path)
@@ -33,7 +33,7 @@ int volume_claim(const char *path)
 }
 
 /*
- * How often a device of the device mapper is open, by a process or through another device; -errno.
+ * Returns how many processes and devices have a device of the device mapper open, or -errno.
  */
 static int opened(dev_t dev)
 {
@@ -72,7 +72,7 @@ int volume_sole(int fd, const char *path)
 
 /* --- wiping -------------------------------------------------------------------------------- */
 
-/* Bad pages cannot be read. A write makes them good, or fails. */
+/* Bad pages cannot be read. A write repairs them, or fails. */
 static bool is_clean(int fd, u8 *bytes, size_t len, u64 at)
 {
 	return pread(fd, bytes, len, (off_t)at) == (ssize_t)len && !bytes[0] &&
@@ -150,8 +150,8 @@ int wipe_and_remove(const char *zone, const char *name)
 }
 
 /*
- * Its lock is held: a logical volume with the tag in a map older than the lock may be complete by
- * now.
+ * The caller has locked it. Reads LVM's state again, because a logical volume with the tag in an
+ * older map may be complete by now.
  */
 static bool is_left(const char *zone, const char *name)
 {
@@ -182,7 +182,7 @@ bool zone_finish(const struct zone *z)
 			continue;
 		fd = volume_lock(z->name, p->volume);
 		if (fd < 0)
-			continue;	/* another command has it */
+			continue;	/* another command has locked it */
 		if (is_left(z->name, p->volume)) {
 			tool_warn("%s/%s: was left half made or half deleted; it is wiped and removed",
 				  z->name, p->volume);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * zone: make a node's reserved memory (ZONE_SM, D1) into a volume group. LVM's data area begins
- * where a volume may: at a multiple of 2 MiB in physical memory, whatever the device's own start.
+ * zone: makes a volume group of a node's reserved memory (ZONE_SM, D1). LVM's data area begins
+ * where a volume may begin: at a multiple of 2 MiB in physical memory, for any start of the device.
  *
- * Devices extend a zone, or the new end of devices that have become longer. Existing extents stay
- * in their place, so volumes may be in use meanwhile.
+ * New devices, or the new end of longer devices, extend a zone. Existing extents keep their place,
+ * so volumes may be in use during the change.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -16,10 +16,9 @@
 #define LEAST		(SG_VOLUME_MIN + 4 * SG_VOLUME_ALIGN)	/* including LVM's own bytes */
 
 /**
- * struct making - a zone being made.
- * @phys: of the devices; @done: this many belong to LVM already.
- * @owners: LVM's state of devices and volume groups before, also of those that another system ID
- *	hides.
+ * struct making - a new zone. @phys: addresses of the devices; @done: number of devices that
+ * already belong to LVM. @owners: LVM's state of devices and volume groups before the change, also
+ * of those that another system ID hides.
  */
 struct making {
 	struct call *c;
@@ -72,7 +71,7 @@ static bool same_device(const char *a, const char *b)
 				 S_ISBLK(y.st_mode) && x.st_rdev == y.st_rdev);
 }
 
-/* The row of a device in LVM's report; false: LVM has no claim on it. */
+/* Finds the row of a device in LVM's report. Returns false if LVM does not use the device. */
 static bool find_owner(const struct making *m, const char *path, size_t *row)
 {
 	for (*row = 0; *row < m->owners.rows; (*row)++)
@@ -81,7 +80,10 @@ static bool find_owner(const struct making *m, const char *path, size_t *row)
 	return false;
 }
 
-/* Neither --force nor LVM takes a device away from a volume group. */
+/*
+ * Refuses a device of a volume group. Not even --force or LVM removes such a device from its group.
+ *
+ */
 static int refuse_owned(const struct making *m, const char *path)
 {
 	const char *group;
@@ -101,7 +103,7 @@ static int refuse_owned(const struct making *m, const char *path)
 	return -EBUSY;
 }
 
-/* LVM's label, and no volume group with extents there: a killed command leaves this. */
+/* Finds a device with LVM's label but without a volume group, which a killed command leaves. */
 static bool bare(const struct making *m, const struct target *t)
 {
 	size_t row;
@@ -124,13 +126,16 @@ static int refuse_contents(const struct making *m, const struct target *t, const
 	}
 	if (m->c->force || (!probe.stargate && (!other || bare(m, t))))
 		return 0;
-	/* A backup superblock at the end survives when other data overwrites the rest. */
+	/*
+	 * If other data has overwritten the start of the volume, the backup superblock at its end
+	 * remains.
+	 */
 	tool_error("%s: holds %s; give --force to overwrite it", path,
 		   probe.stargate && !(other && probe.from_backup) ? "a StargateFS" : other);
 	return -EEXIST;
 }
 
-/* Open it for a change: a mounted device, and one that LVM uses, is busy. */
+/* Opens the device for a change. A mounted device, or one that LVM uses, is busy. */
 static int check_device(struct making *m, int i)
 {
 	const char *path = m->device[i];
@@ -155,8 +160,7 @@ static int check_device(struct making *m, int i)
 }
 
 /*
- * Check names first: LVM would refuse them only after the devices are its own, and have lost their
- * content.
+ * Checks names first. LVM would refuse them only after it has overwritten the devices.
  */
 static int check_name(const struct making *m)
 {
@@ -196,7 +200,7 @@ static int check_twice(const struct making *m)
 	return 0;
 }
 
-/* @made: the devices are for an existing zone. */
+/* @made: the devices extend an existing zone. */
 static int check_devices(struct making *m, bool made)
 {
 	int i, err;
@@ -218,8 +222,8 @@ static int check_devices(struct making *m, bool made)
 /* --- the change ---------------------------------------------------------------------------- */
 
 /*
- * Clears both superblocks of a StargateFS that --force overwrites. LVM overwrites the first one
- * only, so the device would hold a StargateFS again once it has left the zone.
+ * Clears both superblocks of a StargateFS that --force overwrites. LVM overwrites only the first
+ * one, so after its removal from the zone, the device would again look like a StargateFS.
  */
 static int clear_superblocks(const char *path)
 {
@@ -248,7 +252,7 @@ static int add_device(struct making *m, int i)
 		   m->device[i]);
 }
 
-/* @words: up to the group's name; the devices follow. */
+/* @words: the command line up to the group's name; the devices follow. */
 static int with_devices(const struct making *m, const char **words)
 {
 	int i, n = 0;
@@ -282,7 +286,7 @@ static int reduce_group(const struct making *m)
 	return with_devices(m, words);
 }
 
-/* Check LVM's result: a volume may begin at every extent. */
+/* Checks LVM's result: a volume can begin at every extent. */
 static int verify(const struct making *m)
 {
 	const struct zone *zone;
@@ -311,7 +315,7 @@ static void undo_devices(struct making *m)
 		LVM("pvremove", "-y", "-q", m->device[m->done]);
 }
 
-/* @made: the zone exists, and gets these devices, too. */
+/* @made: the zone exists, and these devices extend it. */
 static int make(struct making *m, bool made)
 {
 	int err = 0;
@@ -442,8 +446,8 @@ static const char *const size_report[] = {
 };
 
 /*
- * By how many bytes a device exceeds the zone's part of it: whole extents. A device that has become
- * shorter is refused: LVM would make the zone smaller.
+ * Returns by how many bytes, in complete extents, a device exceeds the zone's part of it. Refuses a
+ * device that has become shorter, because LVM would make the zone smaller.
  */
 static int read_growth(const struct report *r, size_t row, u64 *more)
 {
@@ -465,7 +469,7 @@ static int read_growth(const struct report *r, size_t row, u64 *more)
 	return 0;
 }
 
-/* Check all devices first: an invalid one is reported before any change. */
+/* Checks all devices first, so that an invalid device causes an error before any change. */
 static int follow_devices(const char *name)
 {
 	struct report r;
@@ -489,7 +493,7 @@ static int follow_devices(const char *name)
 	return err;
 }
 
-/* LVM changes nothing of a zone with a missing part; its own message would be unclear. */
+/* LVM cannot change a zone with a missing device, and its message would be unclear. */
 static int refuse_missing(const struct zone *z)
 {
 	unsigned int i;
@@ -546,7 +550,7 @@ static int refuse_volumes(const struct zone *z)
 	return 0;
 }
 
-/* Only a zone without volumes can be destroyed, so a mistake loses no data. */
+/* Only a zone without volumes can be destroyed, so a user's mistake loses no data. */
 static int destroy(struct zone *z)
 {
 	unsigned int i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fsck.stargatefs: check a StargateFS, and repair it. */
+/* fsck.stargatefs: checks a StargateFS, and repairs it. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include "paths.h"
 #include "tool.h"
 
-/* As in e2fsck: bits, of which several may be set. */
+/* Bits of the exit status, as in e2fsck; several may be set. */
 enum {
 	EXIT_CLEAN = 0,
 	EXIT_FIXED = 1,
@@ -18,8 +18,8 @@ enum {
 	EXIT_CANCELED = 32,
 };
 
-#define FEW_PAGES	16	/* with less, names cannot be added nor directories rebuilt */
-#define SHOWN_MAX	1000	/* findings in full; more are counted */
+#define FEW_PAGES 16 /* with fewer free pages, fsck cannot add names or rebuild directories */
+#define SHOWN_MAX 1000 /* prints this many findings; counts the others */
 
 struct job {
 	const char *path;
@@ -38,16 +38,16 @@ static const char usage[] =
 "Check a StargateFS that nobody uses, and repair it.\n"
 "\n"
 "  -n                change nothing, answer no (the default)\n"
-"  -p, -a            recover and repair what cannot lose anything\n"
+"  -p, -a            recover, and make the repairs that cannot lose data\n"
 "  -y                repair everything\n"
 "  -f                ignored: every run checks (for users of e2fsck)\n"
-"      --force-live  (with -p or -y) fence all systems that use it, also those\n"
-"                    that are alive: they lose what they write from then on\n"
-"      --force-foreign  (with -p or -y) repair it by its backup superblock though\n"
-"                    another file system has been made over it\n"
-"  -C, --progress    show how far it has come\n"
-"  -q, --quiet       no summary when there is nothing to say\n"
-"      --json        findings and summary as JSON\n"
+"      --force-live  (with -p or -y) fence all systems that use it, even live\n"
+"                    ones, which lose all later writes\n"
+"      --force-foreign  (with -p or -y) repair it from its backup superblock, even\n"
+"                    if another file system has overwritten it\n"
+"  -C, --progress    show the progress\n"
+"  -q, --quiet       print no summary of a volume without findings\n"
+"      --json        print findings and summary as JSON\n"
 "  -h, --help\n"
 "  -V, --version\n"
 "\n"
@@ -117,20 +117,23 @@ static void report(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 	free(path);
 }
 
-/* A volume in order is checked without memory for a private copy of it. */
+/* Does not need memory for a private copy of a volume without findings. */
 static int change(void *ctx, char why[200])
 {
 	return target_change(((struct job *)ctx)->target, why);
 }
 
-/* A repair, or its store, may take longer than other systems wait for a heartbeat. */
+/*
+ * Keeps the heartbeat, because a repair, or storing it, may take longer than other systems wait for
+ * a heartbeat.
+ */
 static int holding(void *ctx, struct sg_vol *vol)
 {
 	struct job *job = ctx;
 	int err;
 
 	if (!vol) {
-		device_drain(job->target);	/* once more at the end, which reports */
+		device_drain(job->target);	/* the last call, which also reports errors */
 		beater_stop(&job->beater);
 		return 0;
 	}
@@ -191,7 +194,7 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 		[SG_CHECK_REPAIR] = "damage is left that could not be repaired",
 	};
 
-	if (res->beyond)	/* do not advise a repair that cannot work */
+	if (res->beyond)	/* does not advise a repair that cannot succeed */
 		return "damaged beyond repair; restore it from a backup (all its pages are kept)";
 	if (res->no_space)
 		return "damage is left because no pages are free; remove files, then repair again";
@@ -207,7 +210,7 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 	       "clean, recovered";
 }
 
-/* A repair with fewer files at the end than before always says so. */
+/* Always prints a message if the repair has reduced the number of files. */
 static void show_losses(const struct sg_check_result *res)
 {
 	u64 rest = res->lost - res->lost_files - res->lost_dirs;
@@ -249,7 +252,10 @@ static void summary(struct job *job, const struct sg_check_result *res, int code
 
 /* --- the check ----------------------------------------------------------------------------- */
 
-/* Size of the volume to check: @t, or a smaller volume in it whose first superblock is lost. */
+/*
+ * Returns the size of the volume to check: that of @t, or of a smaller volume in it whose first
+ * superblock is lost.
+ */
 static u64 search(const struct job *job, const struct target *t, struct sg_probe *probe)
 {
 	u64 size = sg_search(t->base, t->size, probe);
@@ -261,7 +267,8 @@ static u64 search(const struct job *job, const struct target *t, struct sg_probe
 }
 
 /*
- * No structure is left with which a check could begin: report the content, and the action to take.
+ * A check needs one intact superblock. Without one, reports the content of the device, and the
+ * action to take.
  */
 static bool hopeless(const struct job *job, const struct target *t, const struct sg_probe *probe)
 {
@@ -291,7 +298,7 @@ static bool hopeless(const struct job *job, const struct target *t, const struct
 	return true;
 }
 
-/* The result of a repair is reported when it is stored. */
+/* Reports the result of a repair after the repair is stored. */
 static int conclude(struct job *job, const struct target *t, const struct sg_check_result *res,
 		    int err)
 {
@@ -306,7 +313,7 @@ static int conclude(struct job *job, const struct target *t, const struct sg_che
 	end_progress(job);
 	if (err && !(err == -EBUSY && !res->why[0] && device_has_told(t)))
 		tool_error("%s: %s", job->path, res->why[0] ? res->why : strerror(-err));
-	if (flushed && flushed != -EBUSY)	/* device_store() has told of the other system */
+	if (flushed && flushed != -EBUSY)	/* device_store() has reported the other system */
 		tool_error("%s: the repair cannot be stored: %s", job->path, strerror(-flushed));
 	return code;
 }
@@ -333,7 +340,7 @@ static int check(struct job *job, struct target *t)
 			  job->path);
 	if (job->mode != SG_CHECK_ONLY && t->kind == TARGET_BLOCK && probe.valid) {
 		err = member_watch(t, &probe.sb, job->force_live ? 0 : MEMBER_WAIT_MS, res.why);
-		opts.force = true;	/* the mapping shows no heartbeats */
+		opts.force = true;	/* heartbeats do not change in the mapping */
 		if (err) {
 			tool_error("%s: %s", job->path, res.why);
 			return EXIT_TROUBLE;
@@ -350,13 +357,13 @@ static int check(struct job *job, struct target *t)
 	return conclude(job, t, &res, err);
 }
 
-/* The status describes the volume only if all findings could be written. */
+/* The exit status is valid only if all findings could be printed. */
 static int end(int code)
 {
 	return tool_output_whole() ? code : code | EXIT_TROUBLE;
 }
 
-/* A repair can be interrupted anywhere: the next run continues. */
+/* A repair can be interrupted at any point, and the next run continues. */
 static void interrupted(int sig)
 {
 	static const char text[] = "\nfsck.stargatefs: interrupted; run it again\n";
@@ -372,11 +379,11 @@ static int run(struct job *job)
 	struct target t;
 	int code;
 
-	tool_quiet = true;	/* the findings include the engine's messages */
+	tool_quiet = true;	/* suppresses the engine's messages, which are among the findings */
 	signal(SIGINT, interrupted);
 	signal(SIGTERM, interrupted);
 	if (job->mode != SG_CHECK_ONLY)
-		signal(SIGPIPE, SIG_IGN);	/* a reader that stops does not stop a repair */
+		signal(SIGPIPE, SIG_IGN);	/* a closed pipe does not stop a repair */
 	if (target_open(&t, job->path, job->mode == SG_CHECK_ONLY ? TARGET_READ : TARGET_CHECK))
 		return EXIT_TROUBLE;
 	code = check(job, &t);
@@ -429,7 +436,8 @@ int main(int argc, char **argv)
 		case 'y':
 			ok &= take_mode(&job, SG_CHECK_REPAIR);
 			break;
-		case 'f':	/* as in other fsck programs: check also if marked clean */
+		/* as in other fsck programs: also check a volume that is marked clean */
+		case 'f':
 			break;
 		case OPT_FORCE_LIVE:
 			job.force_live = true;

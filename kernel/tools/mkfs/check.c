@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The checks of mkfs.stargatefs before any change: may the target be overwritten, and is there
- * room?
+ * The checks of mkfs.stargatefs before any change: whether it may overwrite the target, and whether
+ * the target is large enough.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -39,7 +39,10 @@ static int refuse_stargate(const struct request *r, const struct sg_probe *probe
 	return -EEXIST;
 }
 
-/* A typing error must not destroy data. *known: something was recognised. */
+/*
+ * Refuses to overwrite data, so that a typing error does not destroy it. *known: the check
+ * recognised the content.
+ */
 static int refuse_known(const struct request *r, const void *base, u64 size, bool *known)
 {
 	struct sg_probe probe;
@@ -59,7 +62,10 @@ static int refuse_known(const struct request *r, const void *base, u64 size, boo
 	return -EEXIST;
 }
 
-/* The place of the file's first byte that is not zero; -1: there is none; else -errno - 1. */
+/*
+ * Returns the offset of the file's first byte that is not zero, -1 if there is none, or -errno - 1.
+ *
+ */
 static s64 first_byte(int fd, char *piece)
 {
 	off_t pos = 0, data;
@@ -69,7 +75,7 @@ static s64 first_byte(int fd, char *piece)
 		data = lseek(fd, pos, SEEK_DATA);
 		if (data < 0 && errno == ENXIO)
 			return -1;
-		pos = data < 0 ? pos : data;	/* hugetlbfs does not know of holes */
+		pos = data < 0 ? pos : data;	/* hugetlbfs does not report holes */
 		n = pread(fd, piece, PIECE, pos);
 		if (n <= 0)
 			return n ? -(s64)errno - 1 : -1;
@@ -79,7 +85,7 @@ static s64 first_byte(int fd, char *piece)
 	}
 }
 
-/* A plain file may hold any data; only one of all zeroes looks new. */
+/* A regular file may hold any data; only a file of zeroes counts as new. */
 static int refuse_data(const struct request *r, int fd)
 {
 	char *piece = malloc(PIECE);
@@ -97,7 +103,7 @@ static int refuse_data(const struct request *r, int fd)
 	return -EEXIST;
 }
 
-/* For a file: asked once neither its users nor its content forbid the format. */
+/* For a file, checks this only after its users and its content allow the format. */
 static int refuse_unplaced(const struct request *r)
 {
 	if (r->phys_given)
@@ -122,13 +128,13 @@ static int refuse_contents(const struct request *r, u64 size)
 		err = -errno;
 		tool_error("%s: cannot be mapped: %s", r->path, strerror(-err));
 	} else {
-		sg_os_mapped(base, size, fd);	/* the search reads holes, and fills none */
+		sg_os_mapped(base, size, fd);	/* the search reads holes without filling them */
 		err = refuse_known(r, base, size, &known);
 		sg_os_unmapped(base);
 		munmap(base, size);
 	}
 	if (!err)
-		err = refuse_unplaced(r);	/* before a read of all of it */
+		err = refuse_unplaced(r);	/* before the complete file is read */
 	if (!err && !known && !r->force)
 		err = refuse_data(r, fd);
 	close(fd);
@@ -144,7 +150,7 @@ static int refuse_place(const char *path, const char *what, int err)
 	return -err;
 }
 
-/* Could a file of that name be made? */
+/* Checks whether a file of that name can be made. */
 static int check_new(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -225,7 +231,7 @@ static int find_phys(struct request *r, const struct target *t)
 	return 0;
 }
 
-/* On a device only signatures are recognised: a read of all of it would take minutes. */
+/* On a device, searches only for signatures, because a complete read would take minutes. */
 int check_device(struct request *r, const struct target *t)
 {
 	bool known;

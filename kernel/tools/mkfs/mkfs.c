@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mkfs.stargatefs: make a StargateFS. All checks come first, then the changes. */
+/* mkfs.stargatefs: makes a StargateFS. It makes all checks before the first change. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <unistd.h>
@@ -67,18 +67,18 @@ static int plan(struct request *r, u64 size, struct sg_super *sb)
 		tool_error("%s: %s", r->path, why);
 	else
 		memcpy(r->uuid, sb->uuid, sizeof(r->uuid));
-	r->opts.uuid = r->uuid;	/* the volume that was planned is made */
+	r->opts.uuid = r->uuid;	/* the planned volume is complete */
 	return err;
 }
 
-/* Ends the use of the target: it has a volume then, or is unchanged. */
+/* Closes the target, which then has a volume or is unchanged. */
 static int make(const struct request *r, struct target *t)
 {
 	char why[200] = "";
 	u64 end = t->size & ~(SG_VOLUME_ALIGN - 1);
 	int err = 0;
 
-	if (r->size && r->size < end) {	/* a superblock that a larger volume has left there */
+	if (r->size && r->size < end) {	/* clear a superblock of a former, larger volume */
 		sg_os_zero((u8 *)t->base + end - SG_PAGE, SG_PAGE);
 		sg_wb((u8 *)t->base + end - SG_PAGE, SG_PAGE);
 	}
@@ -105,7 +105,7 @@ static int make_in_file(struct request *r, const struct stat *st, struct sg_supe
 	return err ? err : make(r, &t);
 }
 
-/* The file that is checked here is written to, whichever file has the name by then. */
+/* mkfs writes to the opened and checked file, even if the name then belongs to another file. */
 static int pin_file(const struct request *r, struct stat *st)
 {
 	int flags = (r->dry ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, err;

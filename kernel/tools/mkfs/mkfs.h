@@ -8,19 +8,22 @@
 
 struct request {
 	const char *path;
-	u64 size;		/* 0: that of the device or file */
-	const char *phys_given;	/* the option that gave it, or NULL */
+	u64 size;		/* 0: the size of the device or file */
+	const char *phys_given;	/* the option for the address, or NULL */
 	bool force, force_live, dry, json, sparse, quiet;
 	u8 uuid[16];
 	struct sg_format_opts opts;
 };
 
-/* options.c: false if there is nothing to do but to exit with *@status. */
+/* options.c: returns false if mkfs must only exit with *@status. */
 bool read_options(struct request *r, int argc, char **argv, int *status);
 
-/* check.c: all checks that are possible before any change. Each reports errors. */
+/* check.c: all checks before the first change. Each reports errors. */
 int check_device(struct request *r, const struct target *t);
-/* A plain file, existing (@st) or to be made (NULL). *size: the volume's. */
+/*
+ * Checks a regular file, which exists (@st) or which mkfs will make (NULL). *size: size of the
+ * volume.
+ */
 int check_file(const struct request *r, const struct stat *st, u64 *size);
 
 #endif

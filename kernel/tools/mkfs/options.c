@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The command line of mkfs.stargatefs. Each argument is checked as far as possible on its own. */
+/*
+ * Reads the command line of mkfs.stargatefs, and checks each argument as far as this is possible
+ * without the others.
+ */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include "mkfs.h"
@@ -12,21 +15,22 @@ static const char usage[] =
 "  -U, --uuid UUID        its UUID (default: random)\n"
 "      --phys ADDRESS     physical address of its first byte; detected for\n"
 "                         devices, needed for files (--base is the same)\n"
-"      --size SIZE        make FILE this large, e.g. 256M; of a device\n"
-"                         use so much\n"
-"      --sparse           ... without taking its memory at once\n"
-"      --areas N          transactions that one system can have under way (1-16)\n"
-"      --max-size SIZE    how far the volume can grow in place\n"
+"      --size SIZE        make FILE this large, e.g. 256M; use only this part of\n"
+"                         a device\n"
+"      --sparse           with --size: do not allocate the file's memory now\n"
+"      --areas N          number of transactions that one system can have in\n"
+"                         progress (1-16)\n"
+"      --max-size SIZE    the size to which the volume can grow in place\n"
 "      --root-owner U:G   owner of the root directory (default 0:0)\n"
 "      --root-mode MODE   its permissions (default 0755)\n"
 "      --lease SECONDS    silence after which a system without a guard is fenced;\n"
 "                         never by default\n"
 "      --param NAME       host-splice: the host may use map=splice;\n"
-"                         data-atomic: each write is atomic, to all new files\n"
-"  -f, --force            overwrite what is there\n"
-"      --force-live       ... even a StargateFS that some system has not left\n"
-"  -n, --dry-run          show what would be made\n"
-"  -q, --quiet            say nothing but errors\n"
+"                         data-atomic: writes to all new files are atomic\n"
+"  -f, --force            overwrite existing content\n"
+"      --force-live       overwrite even a StargateFS that some system uses\n"
+"  -n, --dry-run          print the result without making a volume\n"
+"  -q, --quiet            print only errors\n"
 "      --json             describe the volume as JSON\n"
 "  -h, --help\n"
 "  -V, --version\n"
@@ -59,7 +63,7 @@ static const struct option options[] = {
 	{ 0 }
 };
 
-/* The allowed values of an option, for a message. */
+/* Describes the allowed values of an option, for a message. */
 static const char *allowed(int opt)
 {
 	switch (opt) {
@@ -125,7 +129,7 @@ static bool take_param(struct request *r, const char *arg)
 	return true;
 }
 
-/* Options with an argument. False: the value is none of those that are allowed(). */
+/* Reads an option with an argument. Returns false if allowed() does not list the value. */
 static bool take_argument(struct request *r, int opt, const char *arg)
 {
 	u64 n = 0;
