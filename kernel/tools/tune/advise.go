@@ -13,7 +13,7 @@ import (
 	"stargate/tune/internal/host"
 )
 
-// longest bounds the files that a person gives.
+// longest is the maximum size of a file that the user names.
 const longest = 16 << 20
 
 func advise(o *options, words []string) error {
@@ -56,12 +56,12 @@ func adviseVM(o *options) error {
 	}
 	showAdvice(os.Stdout, found)
 	if len(steps) > 0 {
-		fmt.Printf("\nThe patch; the VM takes it at its next start:\n  kubectl patch vm NAME --type=json --patch '%s'\n", advice.Text(steps))
+		fmt.Printf("\nThe patch, which takes effect at the VM's next start:\n  kubectl patch vm NAME --type=json --patch '%s'\n", advice.Text(steps))
 	}
 	return nil
 }
 
-// input measures, or reads the measurements that were given.
+// input measures, or reads the measurements that the user names.
 func (o *options) input() (advice.Input, error) {
 	in := advice.Input{Dedicated: o.dedicated}
 	for _, path := range o.from {
@@ -84,17 +84,17 @@ func (o *options) input() (advice.Input, error) {
 			err = fmt.Errorf("its kind is %q", kind.Kind)
 		}
 		if err != nil {
-			return in, fmt.Errorf("%s is no measurement (%w): use the output of `stargate-tune measure --json`", path, err)
+			return in, fmt.Errorf("%s is not a measurement (%w): use the output of `stargate-tune measure --json`", path, err)
 		}
 	}
 	if len(o.from) > 0 {
 		return in, nil
 	}
-	// A guest can be a host as well: both are looked at where both are there.
+	// A guest can also be a host: input measures both if both exist.
 	signature, _, _ := o.sys.Hypervisor()
 	isHost := o.sys.Exists("/sys/kernel/debug/kvm") && (!o.sys.Live() || os.Geteuid() == 0)
 	if signature == "" && !isHost {
-		return in, fmt.Errorf("this machine is no guest, and this user may not measure a VM of KVM here: run the command as root")
+		return in, fmt.Errorf("this machine is not a guest, and this user may not measure VMs of KVM here: run the command as root")
 	}
 	if signature != "" {
 		in.Guest = guest.Collect(o.sys, o.pause)

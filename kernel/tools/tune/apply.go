@@ -13,12 +13,13 @@ import (
 	"stargate/tune/internal/change"
 )
 
-// changer runs programs of this machine only: below another root it says which one to run.
+// changer returns a Changer, which runs programs only on this machine. Below another root it prints
+// the program to run.
 func (o *options) changer() *change.Changer {
 	warn := func(line string) { fmt.Fprintf(os.Stderr, "stargate-tune: %s\n", line) }
 	return &change.Changer{Sys: o.sys, Warn: warn, Run: func(program string, arguments ...string) error {
 		if !o.sys.Live() {
-			warn("run in the system itself: " + program + " " + strings.Join(arguments, " "))
+			warn("run this command in the system itself: " + program + " " + strings.Join(arguments, " "))
 			return nil
 		}
 		out, err := exec.Command(program, arguments...).CombinedOutput()
@@ -118,7 +119,7 @@ func showApplied(made []change.Setting, files []string, dry bool) error {
 		fmt.Printf("would write: %s\n", path)
 	}
 	if boot && !dry {
-		fmt.Println("kernel arguments act after the next boot")
+		fmt.Println("kernel arguments take effect after the next boot")
 	}
 	if !dry {
 		fmt.Println("`stargate-tune undo` restores everything")
@@ -128,7 +129,7 @@ func showApplied(made []change.Setting, files []string, dry bool) error {
 
 func undo(o *options, words []string) error {
 	if len(words) > 0 {
-		return usagef("undo takes no %q: it undoes all that apply has made", words[0])
+		return usagef("undo takes no %q: it undoes all settings of apply", words[0])
 	}
 	c := o.changer()
 	if o.dryRun {
@@ -162,7 +163,7 @@ func printUndone(o *options, s *change.Status, word string) error {
 	for _, one := range s.States {
 		switch {
 		case one.Kind == change.Argument:
-			fmt.Printf("%s: the kernel's command line without %s, from the next boot on\n", word, one.Name)
+			fmt.Printf("%s: the kernel starts without the argument %s from the next boot on\n", word, one.Name)
 		default:
 			fmt.Printf("%s: %s = %s\n", word, one.Name, one.Old)
 		}
@@ -187,7 +188,7 @@ func status(o *options, words []string) error {
 		return nil
 	}
 	if s.Phase != string(change.Applied) {
-		fmt.Println("a change was interrupted: `stargate-tune settle` completes it, or takes it back")
+		fmt.Println("a change was interrupted: `stargate-tune settle` completes or undoes it")
 	}
 	for _, one := range s.States {
 		now := ""

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-tune shows the causes of a virtual machine's exits and wake-ups, advises changes, makes
-// them, and undoes them.
+// stargate-tune shows the causes of a virtual machine's exits and wake-ups, and advises changes. It
+// can also make and undo these changes.
 package main
 
 import (
@@ -28,18 +28,18 @@ type command struct {
 	flags []string
 }
 
-// commands is filled here, as help prints it.
+// init fills commands, because help, which is in the table, also prints it.
 func commands() []command {
 	return []command{
 		{"measure", "show exits and wake-ups of all VMs of this host, or (--guest) the settings of this guest", measure,
 			[]string{"guest", "seconds", "json", "svg", "symbols", "root"}},
-		{"advise", "say what to change, why, what it is expected to save, and how to undo it", advise,
+		{"advise", "print which settings to change, why, the expected saving, and how to undo the change", advise,
 			[]string{"seconds", "json", "from", "dedicated", "vm", "patch", "root"}},
 		{"apply", "make the settings that advise prints for this guest, or those of the named rules", apply,
 			[]string{"seconds", "json", "from", "dedicated", "dry-run", "root"}},
 		{"undo", "restore everything as it was before apply", undo, []string{"json", "dry-run", "force", "root"}},
 		{"status", "show the settings that apply has made, and their values now", status, []string{"json", "root"}},
-		{"settle", "complete or take back a change that a crash has interrupted; a service does this at each boot", settle,
+		{"settle", "complete or undo a change that a crash has interrupted; a service does this at each boot", settle,
 			[]string{"boot", "root"}},
 	}
 }
@@ -77,7 +77,7 @@ func run(arguments []string) error {
 	all := commands()
 	i := slices.IndexFunc(all, func(one command) bool { return one.name == name })
 	if i < 0 {
-		return usagef("%q is no command: use measure, advise, apply, undo or status", name)
+		return usagef("unknown command %q: use measure, advise, apply, undo or status", name)
 	}
 	if slices.Contains(rest, "-h") || slices.Contains(rest, "--help") {
 		fmt.Print(help())

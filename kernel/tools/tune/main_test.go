@@ -50,7 +50,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// tree is all that is in a folder, as text.
+// tree returns the complete content of a folder as text.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder

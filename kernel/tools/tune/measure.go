@@ -19,7 +19,7 @@ func measure(o *options, words []string) error {
 	}
 	if o.guest {
 		if o.symbols != "" || o.svg != "" {
-			return usagef("--symbols and --svg are for a measurement on the host: leave out --guest")
+			return usagef("--symbols and --svg need a measurement on the host: remove --guest")
 		}
 		facts := guest.Collect(o.sys, o.pause)
 		if o.json {
@@ -29,7 +29,7 @@ func measure(o *options, words []string) error {
 		return nil
 	}
 	if o.sys.Live() && os.Geteuid() != 0 {
-		return fmt.Errorf("measuring on a host needs root: KVM's counters and tracing are root's; measure --guest does not")
+		return fmt.Errorf("measuring on a host needs root, because only root can read KVM's counters and traces; measure --guest works without root")
 	}
 	var symbols *host.Symbols
 	if o.symbols != "" {
@@ -51,7 +51,7 @@ func measure(o *options, words []string) error {
 	return nil
 }
 
-// write replaces a file, or leaves it as it was.
+// write replaces a file, or on an error leaves it unchanged.
 func write(path, text string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".stargate-tune-*")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// options are the values of all flags; each command takes some.
+// options has the values of all flags; each command takes some of them.
 type options struct {
 	guest, json, dedicated, patch, dryRun, force, boot bool
 	seconds                                            float64
@@ -23,7 +23,7 @@ type options struct {
 	sys                                                system.System
 }
 
-// parse reads flags before, between and behind the words of a command.
+// parse reads flags before, between and after the words of a command.
 func parse(c command, arguments []string) (*options, []string, error) {
 	o := &options{seconds: 3, sys: system.System{Root: "/"}}
 	switches := map[string]*bool{"guest": &o.guest, "json": &o.json, "dedicated": &o.dedicated, "patch": &o.patch,
@@ -86,8 +86,8 @@ func parse(c command, arguments []string) (*options, []string, error) {
 	return o, words, nil
 }
 
-// pause waits for the time of a measurement, or until a signal ends it, and returns the seconds
-// that have passed. In another root nothing moves, so nothing is waited for.
+// pause waits for the time of a measurement, or until a signal ends it, and returns the seconds of
+// the wait. In another root no counter changes, so it does not wait.
 func (o *options) pause() float64 {
 	if !o.sys.Live() {
 		return o.seconds

@@ -13,7 +13,7 @@ import (
 	"stargate/tune/internal/host"
 )
 
-// table aligns columns; write gets cells.
+// table prints aligned columns; write receives the cells of a row.
 func table(out io.Writer, indent string, write func(row func(cells ...any))) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	write(func(cells ...any) {
@@ -44,7 +44,7 @@ func showHost(out io.Writer, f *host.Facts) {
 		table(out, "  ", func(row func(...any)) {
 			row("exits", perSecond(vm.Exits))
 			row("wake-ups", perSecond(vm.Wakeups))
-			row("halt polls", perSecond(vm.Attempts), fmt.Sprintf("%s successful; the others took %.1f %% of a processor", perSecond(vm.Polls), vm.Polled))
+			row("halt polls", perSecond(vm.Attempts), fmt.Sprintf("%s successful; the failed ones took %.1f %% of a processor", perSecond(vm.Polls), vm.Polled))
 			row("injected interrupts", perSecond(vm.Injected), perSecond(vm.Timers)+" of the local timer")
 			row("steal", fmt.Sprintf("%.1f %%", vm.Steal))
 		})
@@ -61,7 +61,7 @@ func showHost(out io.Writer, f *host.Facts) {
 		}
 		section("exits by reason", vm.Reasons)
 		if len(vm.Addresses) > 0 {
-			fmt.Fprintln(out, "  guest addresses that exit most")
+			fmt.Fprintln(out, "  guest addresses with the most exits")
 			table(out, "    ", func(row func(...any)) {
 				for _, one := range vm.Addresses {
 					row(one.Address+one.Symbol, one.Reason, perSecond(one.PerSecond))

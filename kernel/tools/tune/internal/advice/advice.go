@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package advice turns a measurement into advice: rules, each with its reason, its evidence, what
-// it is expected to save, its risk and how to undo it.
+// Package advice derives advice from a measurement. Each rule gives its reason, its evidence, the
+// expected saving, the risk, and how to undo the change.
 package advice
 
 import (
@@ -10,7 +10,7 @@ import (
 	"stargate/tune/internal/host"
 )
 
-// Place says where a change is made.
+// Place is where the user makes a change.
 type Place string
 
 const (
@@ -29,20 +29,20 @@ type Advice struct {
 	Saving   string           `json:"saving"`
 	Risk     string           `json:"risk"`
 	Undo     string           `json:"undo"`
-	Settings []change.Setting `json:"settings,omitempty"` // apply makes them
-	Commands []string         `json:"commands,omitempty"` // for a person, where apply cannot
+	Settings []change.Setting `json:"settings,omitempty"` // settings that apply can make
+	Commands []string         `json:"commands,omitempty"` // what the user must do, if apply cannot make the change
 }
 
-// Input is all that rules look at. Guest or Host may be nil.
+// Input is all data that rules use. Guest or Host may be nil.
 type Input struct {
 	Guest *guest.Facts
 	Host  *host.Facts
-	// Dedicated: each vCPU has a processor of its own. The hypervisor's hint or the operator
-	// says so.
+	// Dedicated: each vCPU has a processor of its own, according to the hypervisor's hint or to
+	// the user.
 	Dedicated bool
 }
 
-// rule returns advice, or nothing where it does not apply.
+// rule returns advice, or nothing if it does not apply.
 type rule struct {
 	name  string
 	where Place
@@ -50,10 +50,10 @@ type rule struct {
 	host  func(Input, host.VM) *Advice
 }
 
-// NotMeasured is the saving of a rule for which there is no figure.
+// NotMeasured is the saving of a rule that nobody has measured.
 const notMeasured = "not measured"
 
-// undoByTool is how advice is undone that apply can make.
+// undoByTool says how to undo a change that apply has made.
 const undoByTool = "stargate-tune undo"
 
 // Rules returns the names of all rules.
@@ -64,7 +64,7 @@ func Rules() (names []string) {
 	return names
 }
 
-// On runs all rules.
+// On applies all rules to the input.
 func On(in Input) []Advice {
 	found := []Advice{}
 	if in.Guest != nil && in.Guest.Dedicated {

@@ -11,7 +11,7 @@ import (
 	"stargate/tune/internal/host"
 )
 
-// quiet is a guest for which no rule has advice; each case changes something.
+// quiet returns a guest for which no rule has advice; each case changes a fact of it.
 func quiet() (Input, *guest.Facts, *host.VM) {
 	g := &guest.Facts{Kind: "guest", Kernel: "6.12.1", Hypervisor: guest.KVM, CPUs: 4,
 		Clock:    guest.Clock{Current: "kvm-clock", Available: []string{"kvm-clock", "tsc", "hpet", "acpi_pm"}, InvariantTSC: true},
@@ -26,12 +26,12 @@ func quiet() (Input, *guest.Facts, *host.VM) {
 	return Input{Guest: g, Host: h}, g, &h.VMs[0]
 }
 
-// change of the quiet guest, and whether the rule speaks then.
+// change to the quiet guest, and whether the rule then gives advice
 type try struct {
 	what    string
 	speaks  bool
 	change  func(in *Input, g *guest.Facts, vm *host.VM)
-	setting string // the setting it advises, as apply prints it
+	setting string // the advised setting, as apply prints it
 }
 
 var tries = map[string][]try{
@@ -40,7 +40,7 @@ var tries = map[string][]try{
 		{"bfq on virtio-scsi", true, func(_ *Input, g *guest.Facts, _ *host.VM) {
 			g.Disks[0].Scheduler, g.Disks[0].Driver, g.Disks[0].Name = "bfq", "virtio_scsi", "sda"
 		}, "/sys/block/sda/queue/scheduler = none"},
-		{"a disk that is no virtual one", false, func(_ *Input, g *guest.Facts, _ *host.VM) {
+		{"a disk that is not virtual", false, func(_ *Input, g *guest.Facts, _ *host.VM) {
 			g.Disks[0].Scheduler, g.Disks[0].Driver = "mq-deadline", "nvme"
 		}, ""},
 		{"a kernel without none", false, func(_ *Input, g *guest.Facts, _ *host.VM) {
@@ -86,7 +86,7 @@ var tries = map[string][]try{
 		{"dedicated by the operator", true, func(in *Input, _ *guest.Facts, _ *host.VM) { in.Dedicated = true }, "kernel argument cpuidle_haltpoll.force=1"},
 		{"dedicated by the hint", true, func(_ *Input, g *guest.Facts, _ *host.VM) { g.Dedicated = true }, "kernel argument cpuidle_haltpoll.force=1"},
 		{"shared", false, func(*Input, *guest.Facts, *host.VM) {}, ""},
-		{"dedicated, and yet it waits", false, func(in *Input, g *guest.Facts, _ *host.VM) { in.Dedicated, g.Steal = true, 3 }, ""},
+		{"dedicated, but it waits", false, func(in *Input, g *guest.Facts, _ *host.VM) { in.Dedicated, g.Steal = true, 3 }, ""},
 		{"in use", false, func(in *Input, g *guest.Facts, _ *host.VM) { in.Dedicated, g.Idle.Driver = true, "haltpoll" }, ""},
 		{"not in this kernel", false, func(in *Input, g *guest.Facts, _ *host.VM) { in.Dedicated, g.Idle.CanHaltpoll = true, false }, ""},
 	},
@@ -181,7 +181,7 @@ var tries = map[string][]try{
 		{"e1000", true, func(_ *Input, g *guest.Facts, _ *host.VM) { g.Networks[0].Driver = "e1000" }, ""},
 		{"rtl8139", true, func(_ *Input, g *guest.Facts, _ *host.VM) { g.Networks[0].Driver = "8139cp" }, ""},
 		{"virtio", false, func(*Input, *guest.Facts, *host.VM) {}, ""},
-		{"a card that was passed through", false, func(_ *Input, g *guest.Facts, _ *host.VM) { g.Networks[0].Driver = "mlx5_core" }, ""},
+		{"a passed-through card", false, func(_ *Input, g *guest.Facts, _ *host.VM) { g.Networks[0].Driver = "mlx5_core" }, ""},
 	},
 	"queues": {
 		{"one network queue", true, func(_ *Input, g *guest.Facts, _ *host.VM) { g.Networks[0].RxQueues = 1 }, ""},
@@ -267,7 +267,7 @@ func TestEachRuleBothWays(t *testing.T) {
 			}
 		}
 		if speaks == 0 || silent == 0 {
-			t.Errorf("rule %s is tried %d times where it speaks, %d where it does not", name, speaks, silent)
+			t.Errorf("rule %s has %d cases in which it gives advice, and %d in which it does not", name, speaks, silent)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func TestAQuietGuestGetsNoAdvice(t *testing.T) {
 	}
 }
 
-// IRQ suspension came with 6.13.
+// Kernel 6.13 introduced IRQ suspension.
 func TestSuspensionByKernel(t *testing.T) {
 	for kernel, there := range map[string]bool{"6.1.0-9": false, "6.12.99": false, "6.13.0": true, "7.2.12+deb13": true, "": false, "x": false} {
 		in, g, _ := quiet()

@@ -33,10 +33,10 @@ func scheduler(_ Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "no second I/O scheduler",
-		Reason:   "the host schedules the same requests again, and knows the disk",
+		Reason:   "the host schedules the same requests again, and has the data of the real disk",
 		Evidence: strings.Join(seen, "; "),
 		Saving:   "P2: writes +6.0 %, reads +5.6 % (2010, one queue); " + notMeasured + " here",
-		Risk:     "bfq's shares between the guest's own processes, and priorities by ionice, no longer act",
+		Risk:     "bfq's shares between the guest's processes, and priorities by ionice, have no effect then",
 		Settings: settings,
 	}
 }
@@ -66,11 +66,11 @@ func irqAffinity(_ Input, f *guest.Facts) *Advice {
 		}
 		return &Advice{
 			Title:    "spread the interrupts of virtual devices",
-			Reason:   "one vCPU handles the interrupts of several queues, and wakes for all of them",
+			Reason:   "one vCPU handles the interrupts of several queues, and each of them wakes it",
 			Evidence: fmt.Sprintf("vCPU %s takes %.0f of %.0f interrupts a second (%s)", cpu, load, sum, strings.Join(numbers[cpu], ", ")),
 			Saving:   notMeasured,
-			Risk:     "the kernel refuses to move interrupts that it manages itself (virtio-blk); irqbalance, if it runs, moves them again",
-			Undo:     "write the former list, or boot",
+			Risk:     "the kernel refuses to move interrupts that it manages itself (virtio-blk); irqbalance, if it runs, may move them again",
+			Undo:     "write the former list, or reboot",
 			Commands: commands,
 		}
 	}
@@ -96,19 +96,19 @@ func napiDefer(_ Input, f *guest.Facts) *Advice {
 	}
 	a := &Advice{
 		Title:    "let the kernel poll a busy network device a little longer",
-		Reason:   "each interrupt costs an exit or an injection; the kernel can poll twice more, after 200 us each, before it enables interrupts (P2 dropped NAPI from emulated cards instead)",
+		Reason:   "each interrupt costs an exit or an injection; the kernel can poll two more times, after 200 us each, before it enables interrupts (P2 removed NAPI from drivers of emulated cards instead)",
 		Evidence: strings.Join(seen, "; "),
 		Saving:   notMeasured + " here; the values are the example of the kernel's documentation (networking/napi)",
 		Risk:     "a single packet after a pause may wait up to 200 us",
 		Settings: settings,
 	}
 	if atLeast(f.Kernel, 6, 13) {
-		a.Commands = []string{"this kernel can suspend interrupts while a program polls (irq-suspend-timeout of networking/napi): for programs that use epoll's busy polling"}
+		a.Commands = []string{"this kernel can suspend interrupts while a program polls (irq-suspend-timeout of networking/napi); this helps programs that use epoll's busy polling"}
 	}
 	return a
 }
 
-// atLeast compares the beginning of a kernel's release.
+// atLeast reports whether a kernel's release is at least a given version.
 func atLeast(release string, major, minor int) bool {
 	var a, b int
 	if n, _ := fmt.Sscanf(release, "%d.%d", &a, &b); n != 2 {
@@ -132,11 +132,11 @@ func bigTCP(_ Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "packets of more than 64 KiB inside this machine (BIG TCP)",
-		Reason:   "fewer and larger packets pass through the stack, with fewer notifications of the host",
+		Reason:   "the stack processes fewer and larger packets, and notifies the host less often",
 		Evidence: strings.Join(seen, "; "),
 		Saving:   notMeasured,
 		Risk:     "kernels before 6.3 support this for IPv6 only; programs that capture packets may not support such sizes",
-		Undo:     "set gso_max_size and gro_max_size to 65536, or boot",
+		Undo:     "set gso_max_size and gro_max_size to 65536, or reboot",
 		Commands: commands,
 	}
 }
@@ -157,7 +157,7 @@ func readahead(_ Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "read further ahead on network and FUSE mounts",
-		Reason:   "a stream waits for each request that was not sent in time; readahead decides how much is asked for at once",
+		Reason:   "a sequential read waits for each request that was not sent early enough; readahead decides how much the kernel requests at a time",
 		Evidence: strings.Join(seen, "; "),
 		Saving:   notMeasured,
 		Risk:     "random reads may fetch bytes that no program needs; the udev rule applies to all mounts without a disk of their own, and FUSE may lower the value again when it mounts",
@@ -180,12 +180,12 @@ func serialConsole(_ Input, f *guest.Facts) *Advice {
 		Reason:   "an emulated serial port takes an exit for each byte, and the kernel waits for it",
 		Evidence: fmt.Sprintf("console %s, level %d, %.0f bytes a second", serial, f.Console.Level, f.Console.SerialBytes),
 		Saving:   fmt.Sprintf("up to %.0f exits a second", f.Console.SerialBytes),
-		Risk:     "messages of level 4 and above (warnings are 4) are in the kernel's log only",
+		Risk:     "messages of level 4 and above (warnings are 4) then appear only in the kernel's log",
 		Settings: []change.Setting{{Kind: change.Sysctl, Name: "kernel.printk", Value: "4 4 1 7"}},
 	}
 }
 
-// Drivers of disk controllers that QEMU emulates register by register.
+// emulatedDisks lists drivers of disk controllers that QEMU emulates register by register.
 func emulatedController(driver string) bool {
 	return driver == "ata_piix" || driver == "ahci" || driver == "sym53c8xx" || strings.HasPrefix(driver, "pata_") ||
 		driver == "mptspi" || driver == "mptsas"
@@ -252,7 +252,7 @@ func queues(_ Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "a queue for each vCPU",
-		Reason:   "vCPUs that share a queue wait for its lock, and one of them takes its interrupts",
+		Reason:   "vCPUs that share a queue wait for its lock, and one of them handles its interrupts",
 		Evidence: strings.Join(seen, "; ") + fmt.Sprintf("; %d vCPUs", f.CPUs),
 		Saving:   notMeasured,
 		Risk:     "more memory and interrupts; more threads of vhost on the host",

@@ -17,7 +17,7 @@ type Step struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// definition is the part of KubeVirt's VirtualMachine that decides about exits.
+// definition is the part of KubeVirt's VirtualMachine that affects exits.
 type definition struct {
 	Kind string `json:"kind"`
 	Spec struct {
@@ -61,21 +61,21 @@ func (d *domain) vcpus() uint32 {
 const inDomain = "/spec/template/spec/domain"
 
 // Patch reads a VirtualMachine, as `kubectl get vm NAME -o json` prints it, and returns the advice
-// for it and the patch that makes the change. The patch tests each value that it replaces, so it
-// fails rather than changes a VM that has been edited since.
+// for it and the patch that makes the change. The patch tests each value that it replaces. So it
+// fails if somebody has edited the VM since.
 func Patch(object []byte, dedicated bool) ([]Advice, []Step, error) {
 	var vm definition
 	if err := json.Unmarshal(object, &vm); err != nil {
 		return nil, nil, fmt.Errorf("it is no JSON of a VirtualMachine: %w", err)
 	}
 	if vm.Kind != "VirtualMachine" || vm.Spec.Template.Spec.Domain == nil {
-		return nil, nil, errors.New("it is no VirtualMachine with a domain: use the output of `kubectl get vm NAME -o json`")
+		return nil, nil, errors.New("not a VirtualMachine with a domain: use the output of `kubectl get vm NAME -o json`")
 	}
 	d := vm.Spec.Template.Spec.Domain
 	advice, steps := []Advice{}, []Step{}
 	add := func(said Advice, some ...Step) {
 		said.Where = InVM
-		said.Undo = "kubectl edit vm, and restart it"
+		said.Undo = "run kubectl edit vm, and restart the VM"
 		if said.Saving == "" {
 			said.Saving = notMeasured
 		}
@@ -95,7 +95,7 @@ func Patch(object []byte, dedicated bool) ([]Advice, []Step, error) {
 			virtioDisks++
 			at := fmt.Sprintf("%s/disks/%d/disk/bus", devices, i)
 			add(Advice{Rule: "emulated-disk", Title: "virtio for disk " + disk.Name,
-				Reason:   "a controller that is emulated register by register takes several exits for each request",
+				Reason:   "a controller that QEMU emulates register by register causes several exits for each request",
 				Evidence: "bus: " + disk.Disk.Bus,
 				Risk:     "the disk's name in the guest changes (sda to vda): /etc/fstab must use UUIDs"},
 				Step{"test", at, disk.Disk.Bus}, Step{"replace", at, "virtio"})
@@ -109,7 +109,7 @@ func Patch(object []byte, dedicated bool) ([]Advice, []Step, error) {
 			virtioCards++
 			at := fmt.Sprintf("%s/interfaces/%d/model", devices, i)
 			add(Advice{Rule: "emulated-network", Title: "virtio for interface " + card.Name,
-				Reason:   "an emulated card takes an exit for each access to a register",
+				Reason:   "an emulated card causes an exit for each access to a register",
 				Evidence: "model: " + card.Model,
 				Risk:     "the device's name in the guest may change, and with it the network's configuration"},
 				Step{"test", at, card.Model}, Step{"replace", at, "virtio"})
@@ -121,7 +121,7 @@ func Patch(object []byte, dedicated bool) ([]Advice, []Step, error) {
 			add(Advice{Rule: "queues", Title: "a network queue for each vCPU",
 				Reason:   "vCPUs that share a queue wait for its lock",
 				Evidence: fmt.Sprintf("%d vCPUs, networkInterfaceMultiqueue is not set", n),
-				Risk:     "a vhost thread more on the host for each queue"},
+				Risk:     "one more vhost thread on the host for each queue"},
 				Step{"add", devices + "/networkInterfaceMultiqueue", true})
 		}
 		if virtioDisks > 0 && !yes(d.Devices.BlockMultiQueue) {
@@ -133,17 +133,17 @@ func Patch(object []byte, dedicated bool) ([]Advice, []Step, error) {
 		}
 	}
 	if virtioDisks > 1 && d.IOThreadsPolicy == nil {
-		add(Advice{Rule: "io-threads", Title: "threads of their own for disks",
-			Reason:   "without them QEMU's main thread serves all disks, beside its other work",
+		add(Advice{Rule: "io-threads", Title: "separate threads for disks",
+			Reason:   "without them QEMU's main thread serves all disks in addition to its other work",
 			Evidence: fmt.Sprintf("%d virtio disks, ioThreadsPolicy is not set", virtioDisks),
 			Risk:     "these threads need processor time: raise the VM's limit if it has one"},
 			Step{"add", inDomain + "/ioThreadsPolicy", "auto"})
 	}
 	if dedicated && (d.CPU == nil || !d.CPU.DedicatedCPUPlacement) {
 		said := Advice{Rule: "vcpus", Title: "a processor for each vCPU",
-			Reason:   "a vCPU that waits for a processor may have a lock that others need; haltpoll and nohz_full need it too",
+			Reason:   "a vCPU that waits for a processor may hold a lock that other vCPUs need; haltpoll and nohz_full also need dedicated processors",
 			Evidence: "--dedicated was given, dedicatedCpuPlacement is not set",
-			Risk:     "the node needs kubelet's CPU manager (policy static), and whole processors that are free"}
+			Risk:     "the node needs kubelet's CPU manager (policy static), and enough free processors"}
 		if d.CPU == nil {
 			add(said, Step{"add", inDomain + "/cpu", map[string]any{"dedicatedCpuPlacement": true}})
 		} else {
@@ -153,11 +153,11 @@ func Patch(object []byte, dedicated bool) ([]Advice, []Step, error) {
 	return advice, steps, nil
 }
 
-// Text is a patch as one line.
+// Text returns a patch as one line.
 func Text(steps []Step) string {
 	data, err := json.Marshal(steps)
 	if err != nil {
-		return "[]" // it has only strings and booleans
+		return "[]" // cannot fail: a patch has only strings and booleans
 	}
 	return strings.TrimSpace(string(data))
 }

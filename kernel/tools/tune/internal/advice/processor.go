@@ -11,7 +11,7 @@ import (
 	"stargate/tune/internal/guest"
 )
 
-// Limits from which rules speak. They are choices, not measurements.
+// Limits above which rules give advice. They are choices, not measurements.
 const (
 	stolen     = 5.0  // percent of the guest's time that vCPUs waited for a processor
 	tickShare  = 0.5  // of HZ, on a guest that is mostly idle
@@ -32,10 +32,10 @@ func clock(_ Input, f *guest.Facts) *Advice {
 	}
 	a := &Advice{
 		Title:    "read the time without an exit",
-		Reason:   "each reading of clock source " + now + " causes at least one exit to the host; kvm-clock and tsc are read in the guest, and by user programs without a system call",
+		Reason:   "each reading of clock source " + now + " causes at least one exit to the host; a guest reads kvm-clock and tsc without an exit, and its programs read them without a system call",
 		Evidence: "the clock source is " + now + "; available: " + strings.Join(f.Clock.Available, " "),
 		Saving:   "each reading of the time: one exit and one system call less; " + notMeasured + " as a rate here",
-		Risk:     "tsc is right only where the processor's counter never stops (invariant_tsc)",
+		Risk:     "tsc is correct only if the processor's counter never stops (invariant_tsc)",
 	}
 	better := ""
 	if slices.Contains(f.Clock.Available, "kvm-clock") {
@@ -45,7 +45,7 @@ func clock(_ Input, f *guest.Facts) *Advice {
 	}
 	if better == "" {
 		a.Title = "offer the guest a clock that needs no exit"
-		a.Commands = []string{"in QEMU: -cpu host,kvmclock=on; in the guest, leave out no-kvmclock and notsc"}
+		a.Commands = []string{"in QEMU: -cpu host,kvmclock=on; in the guest, remove the kernel arguments no-kvmclock and notsc"}
 		a.Undo = "restore the definition of the virtual machine"
 		return a
 	}
@@ -55,8 +55,8 @@ func clock(_ Input, f *guest.Facts) *Advice {
 	return a
 }
 
-// P2 found verify_pmtmr_rate among the hot sites. Today a watchdog of the kernel reads the ACPI
-// timer or the HPET twice a second to verify the TSC.
+// In P2, verify_pmtmr_rate was one of the functions with many exits. Today a watchdog of the kernel
+// reads the ACPI timer or the HPET twice a second to verify the TSC.
 func pmTimer(in Input, f *guest.Facts) *Advice {
 	if in.Host == nil || f.Clock.Current != "tsc" || !f.Clock.InvariantTSC {
 		return nil
@@ -69,10 +69,10 @@ func pmTimer(in Input, f *guest.Facts) *Advice {
 			if port.Device == "ACPI timer" && port.PerSecond >= 0.5 {
 				return &Advice{
 					Title:    "do not verify the TSC against the ACPI timer",
-					Reason:   "the kernel's watchdog of clock sources reads an emulated timer to verify the TSC; each reading is an exit (P2 3.2.1 dropped such a check)",
+					Reason:   "the kernel's watchdog of clock sources reads an emulated timer to verify the TSC; each read is an exit (P2 3.2.1 removed such a check)",
 					Evidence: fmt.Sprintf("VM %s reads the ACPI timer (port 0x%x) %.1f times a second", vm.Name, port.Port, port.PerSecond),
 					Saving:   fmt.Sprintf("%.1f exits a second", port.PerSecond),
-					Risk:     "if the counter is unstable after all, nothing notices; invariant_tsc is set here",
+					Risk:     "nothing then detects an unstable counter; on this guest invariant_tsc is set",
 					Settings: []change.Setting{{Kind: change.Argument, Name: "tsc=reliable"}},
 				}
 			}
@@ -97,11 +97,11 @@ func features(_ Input, f *guest.Facts) *Advice {
 		return nil
 	}
 	return &Advice{
-		Title:    "use the features that the hypervisor offers",
+		Title:    "use all features that the hypervisor offers",
 		Reason:   "kernel arguments turn off paravirtual features that KVM offers this guest",
 		Evidence: strings.Join(names, "; "),
 		Saving:   notMeasured,
-		Risk:     "an argument may be there for a reason: ask the person that added it",
+		Risk:     "somebody may have added an argument for a reason: ask the administrator",
 		Undo:     "add the arguments again",
 		Commands: []string{"remove from the kernel's command line (/etc/default/grub): " + strings.Join(words, " ")},
 	}
@@ -113,10 +113,10 @@ func haltpoll(in Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "poll in the guest before a vCPU halts",
-		Reason:   "a halt is an exit, and waking from it costs time in the host's scheduler; a vCPU with its own processor can first wait in the guest for a short time, and the host then stops polling for it",
+		Reason:   "a halt is an exit, and a wake-up costs time in the host's scheduler; a vCPU with its own processor can first poll in the guest for a short time; the host then does not poll for this vCPU",
 		Evidence: fmt.Sprintf("each vCPU has a processor; idle driver %q, governor %q, steal %.1f %%", f.Idle.Driver, f.Idle.Governor, f.Steal),
-		Saving:   notMeasured + " here; the kernel's documentation (virt/guest-halt-polling) names fewer exits and wake-ups, and no figure",
-		Risk:     "processors of the host use more power and help their neighbours less; on shared processors this takes time from other VMs",
+		Saving:   notMeasured + " here; the kernel's documentation (virt/guest-halt-polling) promises fewer exits and wake-ups, without a figure",
+		Risk:     "the host's processors use more power; on shared processors, polling takes time from other VMs",
 		Settings: []change.Setting{{Kind: change.Argument, Name: "cpuidle_haltpoll.force=1"}},
 	}
 }
@@ -134,7 +134,7 @@ func haltpollShared(in Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "do not poll on shared processors",
-		Reason:   "vCPUs without processors of their own take the time in which they poll from other VMs",
+		Reason:   "while vCPUs without processors of their own poll, other VMs cannot use the processor",
 		Evidence: fmt.Sprintf("kernel argument %s; the hypervisor gives no hint of dedicated processors; steal %.1f %%", word, f.Steal),
 		Saving:   notMeasured,
 		Risk:     "a wake-up takes longer by one halt",
@@ -155,7 +155,7 @@ func ticks(_ Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "stop the tick on idle vCPUs",
-		Reason:   "each tick is a timer interrupt, which takes two or more exits; an idle vCPU needs none (P2 3.1.2 lowered the rate instead)",
+		Reason:   "each tick is a timer interrupt, which causes two or more exits; an idle vCPU needs no tick (P2 3.1.2 reduced the rate instead)",
 		Evidence: fmt.Sprintf("%.0f timer interrupts a second on %d vCPUs that are %.0f %% idle; HZ is %d; argument %s", f.Ticks.PerSecond, f.CPUs, f.Ticks.Idle, f.Ticks.HZ, word),
 		Saving:   fmt.Sprintf("up to %.0f timer interrupts a second while idle", f.Ticks.PerSecond),
 		Risk:     "the first interrupt after a long sleep takes longer",
@@ -174,8 +174,8 @@ func nohzFull(in Input, f *guest.Facts) *Advice {
 		Title:    "no tick on busy vCPUs that run one thread each",
 		Reason:   "a vCPU with one runnable thread needs no tick; each one is a timer interrupt with its exits",
 		Evidence: fmt.Sprintf("%.0f timer interrupts a second on %d dedicated vCPUs, %.0f %% idle", f.Ticks.PerSecond, f.CPUs, f.Ticks.Idle),
-		Saving:   fmt.Sprintf("up to %.0f timer interrupts a second; less where threads share a vCPU", f.Ticks.PerSecond*float64(f.CPUs-1)/float64(f.CPUs)),
-		Risk:     "system calls and exceptions cost more on these vCPUs; vCPU 0 takes over housekeeping",
+		Saving:   fmt.Sprintf("up to %.0f timer interrupts a second; fewer if threads share a vCPU", f.Ticks.PerSecond*float64(f.CPUs-1)/float64(f.CPUs)),
+		Risk:     "system calls and exceptions cost more on these vCPUs; vCPU 0 does the kernel's periodic work for all",
 		Settings: []change.Setting{{Kind: change.Argument, Name: "nohz_full=" + list}},
 	}
 }
@@ -186,10 +186,10 @@ func nmiWatchdog(_ Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "no NMI watchdog in a guest",
-		Reason:   "it uses a performance counter, which the host emulates: setting it and each NMI are exits; also, a vCPU that only waits for a processor looks locked up",
+		Reason:   "it uses a performance counter, which the host emulates: each write of the counter and each NMI is an exit; also, it reports a vCPU that only waits for a processor as locked up",
 		Evidence: "kernel.nmi_watchdog is 1",
 		Saving:   notMeasured,
-		Risk:     "a vCPU that hangs with interrupts off is no longer reported by the guest itself",
+		Risk:     "the guest no longer reports a vCPU that hangs with interrupts off",
 		Settings: []change.Setting{{Kind: change.Sysctl, Name: "kernel.nmi_watchdog", Value: "0"}},
 	}
 }
@@ -199,11 +199,11 @@ func vcpus(in Input, f *guest.Facts) *Advice {
 		return nil
 	}
 	return &Advice{
-		Title:    "give the VM fewer vCPUs, or processors of its own",
+		Title:    "give the VM fewer vCPUs, or dedicated processors",
 		Reason:   "its vCPUs are ready to run and wait for the host's processors; a waiting vCPU may hold a lock that others need",
 		Evidence: fmt.Sprintf("steal %.1f %% of the time of %d vCPUs", f.Steal, f.CPUs),
 		Saving:   "up to that time; " + notMeasured,
-		Risk:     "fewer vCPUs: less work at once when the host has time; dedicated processors: fewer VMs on a node",
+		Risk:     "fewer vCPUs: less parallel work even if the host has free processors; dedicated processors: fewer VMs on a node",
 		Undo:     "restore the definition of the virtual machine",
 		Commands: []string{"in KubeVirt: spec.template.spec.domain.cpu.dedicatedCpuPlacement: true, or fewer cores (`stargate-tune advise --vm FILE` prints the patch)"},
 	}

@@ -22,9 +22,10 @@ type Changer struct {
 	Sys system.System
 	// Run executes a program of the system, such as update-grub.
 	Run func(program string, arguments ...string) error
-	// Warn gets a line for each thing that a person should know and that is no failure.
+	// Warn receives a line for each problem that is not a failure.
 	Warn func(line string)
-	// step is called before each action that outlives a crash; tests end the program there.
+	// step is called before each action whose effect remains after a crash; tests end the
+	// program there.
 	step func(name string)
 }
 
@@ -40,7 +41,8 @@ func (c *Changer) warn(format string, arguments ...any) {
 	}
 }
 
-// lock lets one change run at a time. It leaves no file, as it is on a folder of the system.
+// lock ensures that only one change runs at a time. It locks a folder of the system, and so leaves
+// no file.
 func (c *Changer) lock() (func(), error) {
 	dir, err := os.Open(c.Sys.Path(path.Dir(Folder)))
 	if err != nil {
@@ -48,12 +50,13 @@ func (c *Changer) lock() (func(), error) {
 	}
 	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = dir.Close()
-		return nil, errors.New("another stargate-tune changes this system: try again when it has ended")
+		return nil, errors.New("another stargate-tune is changing this system: try again when it has ended")
 	}
 	return func() { _ = dir.Close() }, nil
 }
 
-// Apply makes settings, all or none. It returns those that were made; none if all are made already.
+// Apply makes all settings or none. It returns the settings that it has made, which are none if all
+// were already made.
 func (c *Changer) Apply(settings []Setting) ([]Setting, error) {
 	target, err := Look(c.Sys)
 	if err != nil {
@@ -87,7 +90,7 @@ func (c *Changer) Apply(settings []Setting) ([]Setting, error) {
 	return made, nil
 }
 
-// plan makes the record of a change, with all former values. It changes nothing.
+// plan returns the record of a change, with all former values. It changes nothing.
 func (c *Changer) plan(target *Target, settings []Setting) (*Record, error) {
 	applied, err := load(c.Sys)
 	if err != nil {
@@ -147,7 +150,7 @@ func (c *Changer) absent(folder string) []string {
 	return found
 }
 
-// Preview returns the settings and the files that apply would make.
+// Preview returns the settings and the files that Apply would make.
 func (c *Changer) Preview(settings []Setting) ([]Setting, []string, error) {
 	target, err := Look(c.Sys)
 	if err != nil {
@@ -183,8 +186,8 @@ func (r *Record) arguments() (words []string) {
 	return words
 }
 
-// make does all that can fail, up to the point from which the settings are valid. With kernel
-// arguments that point is the new grub.cfg, as the boot loader reads no other record.
+// make performs all steps that can fail, until the settings are valid. With kernel arguments, the
+// settings become valid with the new grub.cfg, because the boot loader reads only this file.
 func (c *Changer) make(r *Record) error {
 	c.at("record")
 	if err := r.save(c.Sys); err != nil {
@@ -232,7 +235,8 @@ func (c *Changer) make(r *Record) error {
 	return nil
 }
 
-// set writes a value and reads it again: some files of the kernel take a value and keep another.
+// set writes a value and reads it again, because some files of the kernel accept a value but store
+// another.
 func (c *Changer) set(s Setting, to string) error {
 	if err := c.Sys.Set(s.path(), to); err != nil {
 		return fmt.Errorf("%s cannot be set to %q: %w", s.Name, to, err)
@@ -243,7 +247,7 @@ func (c *Changer) set(s Setting, to string) error {
 	return nil
 }
 
-// updateGrub makes grub.cfg again, and waits until it is on the disk.
+// updateGrub makes a new grub.cfg, and waits until it is on the disk.
 func (c *Changer) updateGrub() error {
 	c.at("update-grub")
 	if err := c.Run("/usr/sbin/update-grub"); err != nil {
@@ -260,7 +264,7 @@ func (c *Changer) updateGrub() error {
 }
 
 // finish puts all files of valid settings in place. It can run again after a crash at any point.
-// again: it does, and the boot may have lost the values.
+// again: this is such a run, and the boot may have lost the values.
 func (c *Changer) finish(r *Record, again bool) error {
 	for _, one := range r.Files {
 		now, err := c.Sys.Read(one.Path)
@@ -297,7 +301,7 @@ func (c *Changer) finish(r *Record, again bool) error {
 	return r.save(c.Sys)
 }
 
-// back takes back a change that is not valid yet.
+// back undoes a change that is not yet valid.
 func (c *Changer) back(r *Record) error {
 	if err := c.restore(r); err != nil {
 		return err
@@ -323,8 +327,8 @@ func (c *Changer) back(r *Record) error {
 	return erase(c.Sys)
 }
 
-// restore gives each setting its former value, the last one first. A value that is neither ours nor
-// the former one was changed by another program, and stays.
+// restore writes the former value of each setting, in reverse order. If another program has changed
+// a value since, restore keeps that value.
 func (c *Changer) restore(r *Record) error {
 	for _, one := range slices.Backward(r.Values) {
 		if one.Kind == Argument {
@@ -335,12 +339,12 @@ func (c *Changer) restore(r *Record) error {
 			continue
 		}
 		if !same(now, one.Value) {
-			c.warn("%s stays %q: another program has changed it since", one.Name, now)
+			c.warn("%s is still %q: another program has changed it since", one.Name, now)
 			continue
 		}
 		c.at("restore " + one.Name)
 		if err := c.set(one.Setting, one.Old); err != nil {
-			c.warn("%v", err) // the device may be gone, or in use; the next boot has the former value
+			c.warn("%v", err) // the device may be missing or in use; the next boot restores the former value
 		}
 	}
 	return nil
@@ -348,11 +352,11 @@ func (c *Changer) restore(r *Record) error {
 
 func (c *Changer) removeFolders(r *Record) {
 	for _, folder := range slices.Backward(r.Folders) {
-		_ = os.Remove(c.Sys.Path(folder)) // it stays if others use it now
+		_ = os.Remove(c.Sys.Path(folder)) // keeps the folder if it has other files
 	}
 }
 
-// reload tells running services that their files have changed. The next boot reads them anyway.
+// reload makes running services read their changed files. The next boot reads them in any case.
 func (c *Changer) reload(r *Record) {
 	for _, one := range r.Files {
 		switch {
@@ -368,7 +372,8 @@ func (c *Changer) reload(r *Record) {
 	}
 }
 
-// Undo takes back an applied change. It returns what it restored; nothing if nothing was applied.
+// Undo undoes an applied change. It returns the restored settings, or nothing if nothing was
+// applied.
 func (c *Changer) Undo(force bool) (*Record, error) {
 	unlock, err := c.lock()
 	if err != nil {
@@ -383,7 +388,7 @@ func (c *Changer) Undo(force bool) (*Record, error) {
 		return nil, err
 	}
 	if changed := c.changed(r); len(changed) > 0 && !force {
-		return nil, fmt.Errorf("changed since apply: %s: nothing was undone; with --force their content is lost", strings.Join(changed, ", "))
+		return nil, fmt.Errorf("changed since apply: %s: nothing was undone; --force removes them with their new content", strings.Join(changed, ", "))
 	}
 	c.at("undo")
 	r.Phase = Undo
@@ -396,7 +401,7 @@ func (c *Changer) Undo(force bool) (*Record, error) {
 	return r, c.undo(r)
 }
 
-// changed returns the files that are not as apply left them.
+// changed returns the files that somebody has changed since apply.
 func (c *Changer) changed(r *Record) (paths []string) {
 	for _, one := range r.Files {
 		if now, err := c.Sys.Read(one.Path); err != nil || now != one.New {
@@ -406,7 +411,7 @@ func (c *Changer) changed(r *Record) (paths []string) {
 	return paths
 }
 
-// undo goes on from the phase of the record. It can run again after a crash at any point.
+// undo continues from the phase of the record. It can run again after a crash at any point.
 func (c *Changer) undo(r *Record) error {
 	if r.Phase == Withdraw {
 		c.at("remove " + grubFile)
@@ -452,8 +457,8 @@ func (c *Changer) undo(r *Record) error {
 	return erase(c.Sys)
 }
 
-// Settle completes or takes back a change that a crash has interrupted. boot: the machine has just
-// started, so the kernel's arguments say whether the change was valid when it did.
+// Settle completes or undoes a change that a crash has interrupted. boot: the machine has just
+// started, so the kernel's arguments show whether the change was valid at the boot.
 func (c *Changer) Settle(boot bool) error {
 	unlock, err := c.lock()
 	if err != nil {
@@ -469,7 +474,7 @@ func (c *Changer) settle(boot bool) error {
 		return err
 	}
 	if r == nil {
-		// A crash before the first record was complete leaves at most its folder.
+		// A crash before the first record was complete leaves only its folder, if anything.
 		if c.Sys.Exists(Folder) {
 			return erase(c.Sys)
 		}
@@ -495,11 +500,11 @@ func (c *Changer) settle(boot bool) error {
 		_ = os.Remove(c.Sys.Path(temporary(recordFile)))
 		return nil
 	}
-	return fmt.Errorf("%s has the phase %q, which this program does not know", recordFile, r.Phase)
+	return fmt.Errorf("%s has the unknown phase %q", recordFile, r.Phase)
 }
 
-// booted says whether the running kernel was started with the arguments of the record. Without
-// arguments the record alone decides.
+// booted reports whether the running kernel was started with the arguments of the record. Without
+// arguments, only the record decides.
 func (c *Changer) booted(r *Record) bool {
 	words := r.arguments()
 	given := strings.Fields(c.Sys.Text("/proc/cmdline"))

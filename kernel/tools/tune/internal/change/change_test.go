@@ -17,7 +17,7 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// guest makes the tree of a Debian guest with the files that settings need.
+// guest makes the tree of a Debian guest with the files that settings change.
 func guest(t *testing.T, more map[string]string) system.System {
 	t.Helper()
 	sys := system.System{Root: t.TempDir()}
@@ -59,7 +59,7 @@ func write(t *testing.T, sys system.System, path, text string) {
 	}
 }
 
-// tree is all that is in a root: names, modes, owners' view of content.
+// tree returns the content of a root: names, modes and contents of files.
 func tree(t *testing.T, sys system.System) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -100,7 +100,8 @@ func sameTree(t *testing.T, when string, want, got map[string]string) {
 	}
 }
 
-// updateGrub works like Debian's: the words of drop-ins go to grub.cfg, which is replaced at once.
+// updateGrub works like Debian's: it puts the words of the drop-ins into a new grub.cfg, which
+// atomically replaces the old one.
 func updateGrub(sys system.System) func(string, ...string) error {
 	return func(program string, _ ...string) error {
 		if program != "/usr/sbin/update-grub" {
@@ -129,7 +130,7 @@ var settings = []Setting{
 
 var withArgument = append(slices.Clone(settings), Setting{"haltpoll", Argument, "cpuidle_haltpoll.force=1", "", ""})
 
-// kinds of systems: each gets the settings in another way.
+// kinds lists kinds of systems, which store settings in different ways.
 var kinds = map[string]struct {
 	files    map[string]string
 	settings []Setting
@@ -230,10 +231,10 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// crash ends a change at a step, as a power cut does: nothing runs afterwards.
+// crash ends a change at a step, as a power cut does: no code of the change runs afterwards.
 type crash struct{}
 
-// until runs a change up to step n; true if the change ended before.
+// until runs a change up to step n; it returns true if the change ended before.
 func until(c *Changer, n int, change func() error) (ended bool, name string, err error) {
 	defer func() {
 		c.step = nil
@@ -254,8 +255,8 @@ func until(c *Changer, n int, change func() error) (ended bool, name string, err
 	return true, "", err
 }
 
-// boot starts the system again: the kernel's own values are lost, and the files of sysctl, udev,
-// tuned and the boot loader act; then the service settles.
+// boot simulates a boot: the kernel's values are reset, then the files of sysctl, udev, tuned and
+// the boot loader take effect, and then the service runs settle.
 func boot(t *testing.T, c *Changer) {
 	t.Helper()
 	sys := c.Sys
@@ -283,7 +284,7 @@ func boot(t *testing.T, c *Changer) {
 	}
 }
 
-// state returns which settings act: all, none, or a mixture.
+// state returns which settings are in effect: all, none, or a mixture.
 func state(sys system.System, wanted []Setting) string {
 	all, none := true, true
 	for _, one := range wanted {
@@ -306,14 +307,13 @@ func state(sys system.System, wanted []Setting) string {
 	}
 }
 
-// Each way to crash: the power goes and the system boots, or only the program dies and is started
-// again.
+// Two kinds of crash: after a power cut the system boots; or only the program dies, and runs again.
 func TestCrashAtEachStep(t *testing.T) {
 	for name := range kinds {
 		for _, verb := range []string{"apply", "undo"} {
 			for _, after := range []string{"boot", "undo", "apply", "settle"} {
 				if name != "arguments" && (after == "apply" || after == "settle") {
-					continue // the same steps as for undo
+					continue // as many steps as for undo
 				}
 				t.Run(name+"/"+verb+"/"+after, func(t *testing.T) {
 					crashes(t, name, verb, after)
@@ -369,7 +369,7 @@ func crashes(t *testing.T, name, verb, after string) {
 				t.Errorf("%s: a mixture of settings", when)
 			}
 			seen[is]++
-			// The files agree with the values: the boot after that gives the same.
+			// The files match the values: the next boot gives the same state.
 			boot(t, c)
 			if again := state(sys, wanted); again != is {
 				t.Errorf("%s: %s after one boot, %s after two", when, is, again)
@@ -388,13 +388,13 @@ func crashes(t *testing.T, name, verb, after string) {
 		}
 	}
 	if after == "boot" && (seen["all"] == 0 || seen["none"] == 0) {
-		t.Errorf("crashes left %v: each outcome should occur", seen)
+		t.Errorf("the crashes left these outcomes: %v; each outcome must occur", seen)
 	}
 }
 
 func TestAWriteThatFailsChangesNothing(t *testing.T) {
 	sys, wanted := prepared(t, "arguments")
-	// The kernel has no such scheduler: the brackets do not move.
+	// The kernel does not have this scheduler, so the choice does not change.
 	wanted = append(slices.Clone(wanted), Setting{"x", Attribute, "/sys/block/vda/queue/scheduler2", "bfq", `A=="b"`})
 	write(t, sys, "/sys/block/vda/queue/scheduler2", "[none] kyber\n")
 	was := tree(t, sys)
@@ -404,7 +404,7 @@ func TestAWriteThatFailsChangesNothing(t *testing.T) {
 	}
 	got := tree(t, sys)
 	for _, one := range []map[string]string{was, got} {
-		delete(one, "/sys/block/vda/queue/scheduler2") // a test's file does not refuse as sysfs does
+		delete(one, "/sys/block/vda/queue/scheduler2") // unlike sysfs, a file of the test accepts the value
 	}
 	sameTree(t, "refused", was, got)
 }
@@ -518,7 +518,7 @@ func TestUndoKeepsTheChangesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := sys.Text("/sys/block/vda/queue/scheduler"); got != "mq-deadline [kyber] none" {
-		t.Errorf("the other program's scheduler became %q", got)
+		t.Errorf("undo changed the other program's scheduler to %q", got)
 	}
 	if got := sys.Text("/proc/sys/kernel/nmi_watchdog"); got != "1" || sys.Exists(sysctlFile) {
 		t.Errorf("with --force: nmi_watchdog %q", got)

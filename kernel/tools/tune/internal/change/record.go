@@ -14,40 +14,40 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// Folder has the record, and nothing else. It exists while there is something to undo or to settle.
+// Folder contains only the record. It exists while there is a change to undo or to settle.
 const Folder = "/var/lib/stargate-tune"
 
 const recordFile = Folder + "/record.json"
 
-// Phase says how far a change is. Each is one atomic step of the record.
+// Phase is the progress of a change. The record changes from one phase to the next atomically.
 type Phase string
 
 const (
-	// Prepare: apply has begun. Nothing outlives a boot yet, except the kernel's arguments.
+	// Prepare: apply has begun. Only the kernel's arguments would remain after a boot.
 	Prepare Phase = "prepare"
-	// Commit: the settings are valid, and files are being put in place.
+	// Commit: the settings are valid, and apply puts files in place.
 	Commit Phase = "commit"
-	// Applied: all is in place.
+	// Applied: all files are in place.
 	Applied Phase = "applied"
-	// Withdraw: undo has begun, with the kernel's arguments. All else is still in place.
+	// Withdraw: undo has begun to remove the kernel's arguments. All files are still in place.
 	Withdraw Phase = "withdraw"
-	// Undo: the settings are no longer valid, and files are being removed.
+	// Undo: the settings are no longer valid, and undo removes files.
 	Undo Phase = "undo"
 )
 
-// value is a setting and the value before it; Old is nothing for a kernel argument.
+// value is a setting and the former value; Old is empty for a kernel argument.
 type value struct {
 	Setting
 	Old string `json:"old,omitempty"`
 }
 
-// Record is all that undo needs.
+// Record has all data that undo needs.
 type Record struct {
 	Version int      `json:"version"`
 	Phase   Phase    `json:"phase"`
 	Values  []value  `json:"values"`
 	Files   []file   `json:"files"`
-	Folders []string `json:"folders"` // made by us, the outermost first
+	Folders []string `json:"folders"` // folders that apply has made, the outermost first
 }
 
 const recordVersion = 1
@@ -99,8 +99,8 @@ func erase(sys system.System) error {
 	return syncFolder(sys, filepath.Dir(Folder))
 }
 
-// temporary is the name of a file before it gets its own. No program that reads the folders of our
-// files takes one with this ending for its own.
+// temporary returns the name of a file before it gets its final name. Programs that read these
+// folders ignore files with this ending.
 func temporary(path string) string { return path + ".stargate-tune-new" }
 
 // stage writes a file under its temporary name, durably.
@@ -139,7 +139,7 @@ func keepOwner(out *os.File, old *former) error {
 	return out.Chown(old.UID, old.GID)
 }
 
-// place gives a staged file its name, durably.
+// place gives a staged file its final name, durably.
 func place(sys system.System, path string) error {
 	if err := os.Rename(sys.Path(temporary(path)), sys.Path(path)); err != nil {
 		return err
@@ -154,7 +154,7 @@ func replace(sys system.System, path string, data []byte, old *former) error {
 	return place(sys, path)
 }
 
-// remove removes a file, durably; it may be gone already.
+// remove removes a file, durably. The file need not exist.
 func remove(sys system.System, path string) error {
 	err := os.Remove(sys.Path(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +177,7 @@ func syncFolder(sys system.System, path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// before reads a file as it is; nil if there is none.
+// before returns the present content of a file, or nil if there is none.
 func before(sys system.System, path string) (*former, error) {
 	info, err := os.Lstat(sys.Path(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -187,7 +187,7 @@ func before(sys system.System, path string) (*former, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file: nothing was changed", path)
+		return nil, fmt.Errorf("%s is not a regular file: nothing was changed", path)
 	}
 	text, err := sys.Read(path)
 	if err != nil {

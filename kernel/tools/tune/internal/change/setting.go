@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package change makes settings on a guest: now, and at each boot. A record holds every former
-// value. A crash at any point leaves all of the settings or none at the next boot.
+// Package change makes settings on a guest, immediately and at each boot. A record holds every
+// former value. After a crash at any point, the next boot has all settings or none.
 package change
 
 import (
@@ -12,7 +12,7 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// Kind says where a setting belongs.
+// Kind is the place where a setting is stored.
 type Kind string
 
 const (
@@ -21,7 +21,7 @@ const (
 	Argument  Kind = "argument"  // Name is a word for the kernel's command line
 )
 
-// Setting is one change. Rule is the advice that it comes from.
+// Setting is one change. Rule is the rule that advised it.
 type Setting struct {
 	Rule  string `json:"rule"`
 	Kind  Kind   `json:"kind"`
@@ -30,7 +30,7 @@ type Setting struct {
 	Match string `json:"match,omitempty"`
 }
 
-// String is the setting as a person reads it.
+// String returns the setting as text for a user.
 func (s Setting) String() string {
 	switch s.Kind {
 	case Argument:
@@ -42,7 +42,7 @@ func (s Setting) String() string {
 	}
 }
 
-// path is the file that holds the setting's value now; nothing for a kernel argument.
+// path returns the file that holds the setting's present value, or nothing for a kernel argument.
 func (s Setting) path() string {
 	switch s.Kind {
 	case Sysctl:
@@ -54,7 +54,8 @@ func (s Setting) path() string {
 	}
 }
 
-// now reads the value that the setting has: of a file of choices the chosen one, else all of it.
+// now reads the setting's present value. In a file of choices it is the chosen word, otherwise the
+// complete content.
 func (s Setting) now(sys system.System) (string, bool) {
 	text, err := sys.Read(s.path())
 	if err != nil {
@@ -67,20 +68,20 @@ func (s Setting) now(sys system.System) (string, bool) {
 	return strings.TrimSpace(text), true
 }
 
-// same says whether two texts are one value: the kernel separates numbers by tabs.
+// same reports whether two texts mean the same value. The kernel separates numbers by tabs.
 func same(a, b string) bool {
 	return strings.Join(strings.Fields(a), " ") == strings.Join(strings.Fields(b), " ")
 }
 
-// check refuses a setting that could not be written into a file as one line.
+// check refuses a setting that does not fit on one line of a file.
 func (s Setting) check() error {
 	for _, text := range []string{s.Name, s.Value, s.Match} {
 		if strings.ContainsAny(text, "\n\r\x00") {
-			return fmt.Errorf("%q is no setting: it has more than one line", text)
+			return fmt.Errorf("%q is not a setting: it has more than one line", text)
 		}
 	}
 	if s.Kind == Argument && (s.Name == "" || strings.ContainsAny(s.Name, " \t\"'`$\\")) {
-		return fmt.Errorf("%q is no kernel argument: it has a space or a quote", s.Name)
+		return fmt.Errorf("%q is not a kernel argument: it has a space or a quote", s.Name)
 	}
 	if s.Kind == Attribute && !strings.HasPrefix(s.Name, "/sys/") {
 		return fmt.Errorf("%q is no attribute of sysfs", s.Name)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// State is a setting of the record, and its value now.
+// State is a setting of the record, with its present value.
 type State struct {
 	Setting
 	Old string `json:"former"`
@@ -16,15 +16,15 @@ type State struct {
 	Word string `json:"state"`
 }
 
-// Status is what has been applied.
+// Status describes the applied settings.
 type Status struct {
-	Phase   string   `json:"phase"` // "none" if nothing has
+	Phase   string   `json:"phase"` // "none" if nothing is applied
 	States  []State  `json:"settings"`
 	Files   []string `json:"files"`
 	Changed []string `json:"changed_files"`
 }
 
-// Status reads the record, and changes nothing.
+// Status returns the state of the applied settings. It changes nothing.
 func (c *Changer) Status() (*Status, error) {
 	r, err := load(c.Sys)
 	if err != nil {

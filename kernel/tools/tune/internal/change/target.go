@@ -11,7 +11,7 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// The files that settings go to. Each has one owner: this program.
+// The files that store settings. Only this program writes them, except grub.cfg.
 const (
 	sysctlFile = "/etc/sysctl.d/90-stargate-tune.conf"
 	udevFile   = "/etc/udev/rules.d/90-stargate-tune.rules"
@@ -21,10 +21,10 @@ const (
 	header     = "# Made by stargate-tune apply; stargate-tune undo removes it.\n"
 )
 
-// known are the distributions on which this has been tried.
+// known lists the distributions on which the tests have run apply.
 var known = []string{"debian 12", "debian 13"}
 
-// Target is a system that settings can be made on.
+// Target is a system on which apply can make settings.
 type Target struct {
 	sys   system.System
 	tuned bool
@@ -32,7 +32,7 @@ type Target struct {
 	udev  bool
 }
 
-// Look returns the system as a target, or says why it is none.
+// Look returns the system as a target, or an error with the reason why it cannot be one.
 func Look(sys system.System) (*Target, error) {
 	id, version := sys.Distribution()
 	if is := id + " " + version; !slices.Contains(known, is) {
@@ -42,7 +42,7 @@ func Look(sys system.System) (*Target, error) {
 	}
 	signature, _, _ := sys.Hypervisor()
 	if signature != "KVMKVMKVM" {
-		return nil, fmt.Errorf("this is no guest of KVM: nothing was changed; run apply in the guest")
+		return nil, fmt.Errorf("this machine is not a guest of KVM: nothing was changed; run apply in the guest")
 	}
 	return &Target{
 		sys:   sys,
@@ -52,7 +52,7 @@ func Look(sys system.System) (*Target, error) {
 	}, nil
 }
 
-// Supports says whether this system can keep a setting over a boot, and why not.
+// Supports returns an error if this system cannot make a setting at each boot.
 func (t *Target) Supports(s Setting) error {
 	if err := s.check(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (t *Target) Supports(s Setting) error {
 		return fmt.Errorf("%s: this kernel has no %s", s, s.path())
 	}
 	if s.Kind == Attribute && !t.udev && !t.tuned {
-		return fmt.Errorf("%s: this system has neither udev nor tuned: set it at each boot", s)
+		return fmt.Errorf("%s: this system has neither udev nor tuned: write the value at each boot", s)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ type file struct {
 	Old  *former `json:"old"` // nil: there was none
 }
 
-// former is a file as it was.
+// former is the former content of a file.
 type former struct {
 	Content []byte `json:"content"`
 	Mode    uint32 `json:"mode"`
@@ -137,7 +137,7 @@ func (t *Target) files(settings []Setting) []file {
 	return files
 }
 
-// attribute is the name of an attribute relative to its device, as udev wants it.
+// attribute returns the name of an attribute relative to its device, in the form for udev.
 func attribute(s Setting) string {
 	dir, base := path.Split(s.Name)
 	if path.Base(dir) == "queue" {
@@ -146,8 +146,8 @@ func attribute(s Setting) string {
 	return base
 }
 
-// profile is a profile of tuned, which includes the one that was active. tuned then makes the
-// settings at each boot.
+// profile returns the files of a profile of tuned that includes the active one. tuned then makes
+// the settings at each boot.
 func (t *Target) profile(sysctls, attributes []Setting) []file {
 	active := t.sys.Text("/etc/tuned/active_profile")
 	if active == "" || active == profile {

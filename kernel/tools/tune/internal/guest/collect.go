@@ -14,7 +14,7 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// sample has the counters that are read twice, for a rate.
+// sample holds the counters that are read twice to compute rates.
 type sample struct {
 	interrupts map[string]counter
 	times      times
@@ -28,8 +28,8 @@ func take(sys system.System) sample {
 	return sample{parseInterrupts(interrupts), parseTimes(stat), parseSerial(serial)}
 }
 
-// Collect measures between two moments. pause waits for the second one, and returns the seconds
-// that have passed.
+// Collect measures between two moments. pause waits until the second one, and returns the seconds
+// in between.
 func Collect(sys system.System, pause func() float64) *Facts {
 	// Lists are never nil: JSON has [] and not null.
 	f := &Facts{Kind: "guest", Kernel: sys.Release(), Offered: []string{}, Unused: []string{},
@@ -76,8 +76,7 @@ func (f *Facts) clock(sys system.System) {
 	}
 }
 
-// configuration returns the kernel's configuration, from the places where Debian and others have
-// it.
+// configuration returns the kernel's configuration from a usual place of a distribution.
 func configuration(sys system.System, release string) string {
 	for _, path := range []string{"/boot/config-" + release, "/usr/lib/modules/" + release + "/config",
 		"/lib/modules/" + release + "/config"} {
@@ -167,7 +166,7 @@ func (f *Facts) interrupts(sys system.System, before, after sample) {
 }
 
 // driverOf returns the driver of the nearest device above a path of sysfs that has one. It skips
-// drivers of SCSI's upper layer, which is the same for all controllers.
+// drivers of SCSI's upper layer, which are the same for all controllers.
 func driverOf(sys system.System, path string) string {
 	top := sys.Path("/sys/devices")
 	for at := sys.Real(path); strings.HasPrefix(at, top+"/"); at = filepath.Dir(at) {
@@ -245,7 +244,7 @@ func (f *Facts) mounts(sys system.System) {
 	}
 }
 
-// less is a difference of counters that may have been reset.
+// less returns the difference of two counters, or 0 after a reset.
 func less(after, before uint64) uint64 {
 	if after < before {
 		return 0

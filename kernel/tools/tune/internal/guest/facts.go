@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guest collects the facts of a virtual machine, from inside, that decide how often it
+// Package guest runs in a virtual machine. It collects the facts that decide how often the machine
 // exits to its hypervisor and how often it wakes up.
 package guest
 
@@ -13,7 +13,7 @@ type Facts struct {
 	Hypervisor   string      `json:"hypervisor"`
 	Offered      []string    `json:"offered"`
 	Unused       []string    `json:"unused"`
-	Dedicated    bool        `json:"dedicated"` // the hypervisor's hint that each vCPU has a processor
+	Dedicated    bool        `json:"dedicated"` // the hypervisor's hint that each vCPU has its own processor
 	CPUs         int         `json:"cpus"`
 	Steal        float64     `json:"steal_percent"`
 	Arguments    []string    `json:"arguments"`
@@ -26,38 +26,39 @@ type Facts struct {
 	Networks     []Network   `json:"networks"`
 	Mounts       []Mount     `json:"mounts"`
 	Interrupts   []Interrupt `json:"interrupts"`
-	Missing      []string    `json:"missing"` // a line for each fact that this kernel does not give
+	Missing      []string    `json:"missing"` // a line for each fact that this kernel does not report
 }
 
-// Clock is the source of time.
+// Clock describes the clock source.
 type Clock struct {
 	Current   string   `json:"current"`
 	Available []string `json:"available"`
-	// InvariantTSC: the processor's counter has one rate, and goes on in deep sleep.
+	// InvariantTSC: the processor's counter has a constant rate, and does not stop in deep
+	// sleep.
 	InvariantTSC bool `json:"invariant_tsc"`
 }
 
 // Ticks are the timer interrupts of the kernel.
 type Ticks struct {
-	HZ        int     `json:"hz"`    // 0: the kernel's configuration is not there
+	HZ        int     `json:"hz"`    // 0: the kernel's configuration was not found
 	Stops     bool    `json:"stops"` // the tick stops on an idle processor
 	CanFull   bool    `json:"can_nohz_full"`
 	Full      string  `json:"nohz_full"` // processors without a tick
 	PerSecond float64 `json:"timer_interrupts_per_second"`
-	// Idle is the share of its time that the machine was idle, in percent.
+	// Idle is the share of time in which the machine was idle, in percent.
 	Idle float64 `json:"idle_percent"`
 }
 
-// Idle is how an idle processor waits.
+// Idle describes how an idle processor waits.
 type Idle struct {
 	Driver    string   `json:"driver"`
 	Governor  string   `json:"governor"`
 	Governors []string `json:"governors"`
-	// CanHaltpoll: this kernel has the driver that polls before it halts.
+	// CanHaltpoll: this kernel has the driver that polls before a halt.
 	CanHaltpoll bool `json:"can_haltpoll"`
 }
 
-// Console is the output of kernel messages.
+// Console describes the output of kernel messages.
 type Console struct {
 	Names []string `json:"names"`
 	Level int64    `json:"level"` // messages below this level appear there
@@ -101,10 +102,11 @@ type Interrupt struct {
 	Name      string  `json:"name"`
 	PerSecond float64 `json:"per_second"`
 	Allowed   string  `json:"allowed"`   // processors
-	Effective string  `json:"effective"` // the processors that it really goes to
+	Effective string  `json:"effective"` // the processors that actually handle it
 }
 
-// Has says whether the kernel was started with an argument, by word or by name.
+// Has reports whether the kernel was started with an argument, given as a complete word or as its
+// name.
 func (f *Facts) Has(argument string) bool {
 	_, there := f.Argument(argument)
 	return there

@@ -30,7 +30,8 @@ func write(t *testing.T, sys system.System, path, text string) {
 	}
 }
 
-// files of a guest with a virtio disk, one on emulated IDE, one on virtio-scsi, and two cards.
+// files returns the files of a guest with a virtio disk, one on emulated IDE, one on virtio-scsi,
+// and two cards.
 var files = map[string]string{
 	"/etc/os-release":                   "PRETTY_NAME=\"x\"\nID=debian\nVERSION_ID=\"13\"\n",
 	"/proc/sys/kernel/osrelease":        "6.12.1-amd64\n",
@@ -147,7 +148,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// A kernel, or a container, lacks any of the files.
+// A kernel, or a container, may lack any of the files.
 func TestEachFileMayBeAbsentOrRubbish(t *testing.T) {
 	paths := slices.Sorted(maps.Keys(files))
 	for _, path := range append(paths, slices.Sorted(maps.Keys(first))...) {
@@ -189,6 +190,6 @@ func TestArgument(t *testing.T) {
 		t.Errorf("the last one counts: %q", value)
 	}
 	if !f.Has("quiet") || f.Has("nohz") || f.Has("tsc=other") {
-		t.Error("names are compared as a whole")
+		t.Error("Has must compare complete names")
 	}
 }

@@ -4,14 +4,14 @@ package guest
 
 import "stargate/tune/internal/system"
 
-// KVM is the signature of KVM's guests.
+// KVM is the signature of KVM in a guest.
 const KVM = "KVMKVMKVM"
 
-// The hint that each vCPU has a processor of its own (KVM_HINTS_REALTIME).
+// realtime is the hint that each vCPU has a processor of its own (KVM_HINTS_REALTIME).
 const hintDedicated = 1
 
-// feature is a paravirtual feature of KVM: bits of its CPUID leaf, and how the guest shows that it
-// does without.
+// feature is a paravirtual feature of KVM: bits of its CPUID leaf, and how to detect that the guest
+// does not use it.
 type feature struct {
 	name  string
 	bits  uint32
@@ -48,7 +48,7 @@ func (f *Facts) hypervisor(sys system.System) {
 	f.Dedicated = signature == KVM && hints&hintDedicated != 0
 	if signature != KVM {
 		if signature == "" {
-			f.missing("this machine has no hypervisor: it is no guest")
+			f.missing("this machine has no hypervisor, so it is not a guest")
 		} else {
 			f.missing("the hypervisor is " + signature + " and not KVM: its features are unknown")
 		}

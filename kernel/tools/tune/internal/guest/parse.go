@@ -9,12 +9,12 @@ import (
 
 // counter is a line of /proc/interrupts.
 type counter struct {
-	number int // -1: no device's
+	number int // -1: not an interrupt of a device
 	name   string
 	total  uint64
 }
 
-// parseInterrupts reads /proc/interrupts by the labels of its lines.
+// parseInterrupts reads /proc/interrupts into a map by the labels of its lines.
 func parseInterrupts(text string) map[string]counter {
 	found := map[string]counter{}
 	head, rest, _ := strings.Cut(text, "\n")
@@ -47,7 +47,7 @@ func parseInterrupts(text string) map[string]counter {
 	return found
 }
 
-// times are sums of /proc/stat, in its unit.
+// times has sums of values in /proc/stat, in the unit of that file.
 type times struct{ idle, steal, all uint64 }
 
 func parseTimes(text string) times {
@@ -57,7 +57,7 @@ func parseTimes(text string) times {
 		if len(fields) < 9 || fields[0] != "cpu" {
 			continue
 		}
-		// user nice system idle iowait irq softirq steal; a guest's own guests are in user
+		// user nice system idle iowait irq softirq steal; user includes guest
 		for i, field := range fields[1:9] {
 			value, _ := strconv.ParseUint(field, 10, 64)
 			sum.all += value
@@ -113,7 +113,7 @@ func remote(kind string) bool {
 		strings.HasPrefix(kind, "fuse.")
 }
 
-// unescape undoes the octal escapes of /proc/self/mountinfo.
+// unescape replaces the octal escapes of /proc/self/mountinfo.
 func unescape(path string) string {
 	for _, pair := range [][2]string{{`\040`, " "}, {`\011`, "\t"}, {`\012`, "\n"}, {`\134`, `\`}} {
 		path = strings.ReplaceAll(path, pair[0], pair[1])

@@ -12,14 +12,14 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// shown is the number of addresses, ports and registers that are reported for each VM.
+// shown is the number of addresses, ports and registers that the report has for each VM.
 const shown = 20
 
 // localTimer is the vector of Linux' local timer.
 const localTimer = 0xec
 
-// Collect measures all VMs between two moments. pause waits for the second one, and returns the
-// seconds that have passed.
+// Collect measures all VMs between two moments. pause waits until the second one, and returns the
+// seconds in between.
 func Collect(sys system.System, symbols *Symbols, pause func() float64) *Facts {
 	began := ownTime()
 	// Lists are never nil: JSON has [] and not null.
@@ -51,7 +51,7 @@ func Collect(sys system.System, symbols *Symbols, pause func() float64) *Facts {
 		counted, dropped = t.read()
 		for _, one := range triggers {
 			if n := dropped[one.name]; n > 0 {
-				f.Missing = append(f.Missing, fmt.Sprintf("%s: %d events found no room in the kernel's table", one.name, n))
+				f.Missing = append(f.Missing, fmt.Sprintf("%s: the kernel's table was full, and missed %d events", one.name, n))
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func Collect(sys system.System, symbols *Symbols, pause func() float64) *Facts {
 	return f
 }
 
-// events sorts the kernel's histograms into a VM.
+// events adds the counts of the kernel's histograms to a VM.
 func (vm *VM) events(m machine, counted map[string][]entry, names map[uint64]string, symbols *Symbols, seconds float64) {
 	ours := map[uint64]bool{}
 	for _, thread := range m.threads {
@@ -112,7 +112,7 @@ func (vm *VM) events(m machine, counted map[string][]entry, names map[uint64]str
 		if keys["type"] == 2 {
 			direction = "written"
 		} else if keys["type"] == 0 {
-			return // a read that has not been answered yet is counted again with its answer
+			return // the kernel counts an unanswered read, and counts it again with its answer
 		}
 		add("mmio", fmt.Sprintf("0x%x, %s", keys["gpa"], direction), hits)
 	})
@@ -121,7 +121,7 @@ func (vm *VM) events(m machine, counted map[string][]entry, names map[uint64]str
 		one := Address{Address: fmt.Sprintf("0x%x", keys["guest_rip"]), Symbol: symbols.Name(keys["guest_rip"]),
 			Reason: reason(keys["exit_reason"])}
 		if one.Symbol != "" {
-			one.Address = "" // one line for a function
+			one.Address = "" // adds all addresses of a function
 		}
 		addresses[one] += float64(hits) / seconds
 	})
@@ -167,7 +167,7 @@ func (vm *VM) events(m machine, counted map[string][]entry, names map[uint64]str
 	vm.Ports = vm.Ports[:min(len(vm.Ports), shown)]
 }
 
-// rates sorts by rate, the highest first; most is the number of lines, or 0.
+// rates sorts by rate, the highest first; most is the number of lines, or 0 for all.
 func rates(sums map[string]float64, most int) []Rate {
 	all := []Rate{}
 	for name, rate := range sums {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host measures, on a host with KVM, why each virtual machine exits and what wakes it.
+// Package host runs on a host with KVM. It measures why each virtual machine exits and which events
+// wake it.
 package host
 
 // Facts is the result of a measurement on a host. The keys of its JSON are a stable interface.
@@ -8,10 +9,10 @@ type Facts struct {
 	Kind    string  `json:"kind"` // "host"
 	Kernel  string  `json:"kernel"`
 	Seconds float64 `json:"seconds"`
-	// Own is the processor time that the measurement itself took, in percent of one processor.
+	// Own is the processor time of the measurement itself, in percent of one processor.
 	Own     float64  `json:"own_processor_percent"`
 	VMs     []VM     `json:"vms"`
-	Missing []string `json:"missing"` // a line for each fact that this kernel does not give
+	Missing []string `json:"missing"` // a line for each fact that this kernel does not report
 }
 
 // VM is a virtual machine. All rates are per second.
@@ -20,15 +21,15 @@ type VM struct {
 	Name  string  `json:"name"`
 	VCPUs int     `json:"vcpus"`
 	Exits float64 `json:"exits"`
-	// Wakeups ended a halt of a vCPU by the scheduler; Polls ended one without it.
+	// Wakeups is the rate of halts that ended with a wake-up by the scheduler; Polls is the
+	// rate of halts that ended while KVM polled.
 	Wakeups  float64 `json:"wakeups"`
 	Polls    float64 `json:"halt_polls_successful"`
 	Attempts float64 `json:"halt_polls"`
-	// Polled is the processor time that polls took which ended in a halt all the same, in
-	// percent.
+	// Polled is the processor time of polls that still ended in a halt, in percent.
 	Polled   float64 `json:"halt_polls_failed_percent"`
 	Injected float64 `json:"injected_interrupts"`
-	// Timers counts the interrupts with the vector of Linux' local timer.
+	// Timers is the rate of interrupts with the vector of Linux' local timer.
 	Timers float64 `json:"timer_interrupts"`
 	// Steal is the time that vCPUs waited for a processor, in percent of one processor.
 	Steal     float64            `json:"steal_percent"`
@@ -37,16 +38,16 @@ type VM struct {
 	Ports     []Port             `json:"ports"`
 	MMIO      []Rate             `json:"mmio"`
 	MSRs      []Rate             `json:"msrs"`
-	Counters  map[string]float64 `json:"kvm_counters"` // all of KVM's own counters that moved
+	Counters  map[string]float64 `json:"kvm_counters"` // all counters of KVM that changed
 }
 
-// Rate is how often something happens.
+// Rate is the rate of an event.
 type Rate struct {
 	Name      string  `json:"name"`
 	PerSecond float64 `json:"per_second"`
 }
 
-// Address is where in the guest's code it exits.
+// Address is an address of the guest's code at which it exits.
 type Address struct {
 	Address   string  `json:"address"`
 	Symbol    string  `json:"symbol,omitempty"`

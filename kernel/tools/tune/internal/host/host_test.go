@@ -31,7 +31,7 @@ format:
 print fmt: "vcpu %u reason %s%s%s rip 0x%lx", REC->vcpu_id, (REC->isa == 1) ? __print_symbolic(REC->exit_reason & 0xffff, { 0, "EXCEPTION_NMI" }, { 12, "HLT" }, { 30, "IO_INSTRUCTION" }) : __print_symbolic(REC->exit_reason, { 0x078, "hlt" }, { 0x07b, "io" }, { 0x400, "npf" }), REC->guest_rip
 `
 
-// hist is a file as the kernel writes it: one part for each trigger of the event.
+// hist returns a file hist in the kernel's format: one part for each trigger of the event.
 func hist(parts ...string) string {
 	text := ""
 	for _, part := range parts {
@@ -42,7 +42,8 @@ func hist(parts ...string) string {
 	return text
 }
 
-// host makes a host with a VM of two vCPUs, of which one waits; rates are for two seconds.
+// host makes a host with a VM that has two vCPUs, one of which waits. The rates are for two
+// seconds.
 func host(t *testing.T, cpu string) (system.System, func()) {
 	t.Helper()
 	sys := system.System{Root: t.TempDir()}
@@ -150,7 +151,7 @@ func TestReasonsOfSVM(t *testing.T) {
 	}
 }
 
-// A trigger must not outlive the measurement.
+// No trigger may remain after the measurement.
 func TestTriggersEnd(t *testing.T) {
 	sys, _ := host(t, "vmx")
 	at := "/sys/kernel/tracing/instances/" + prefix + strconv.Itoa(os.Getpid())
@@ -195,7 +196,7 @@ func TestNothingThere(t *testing.T) {
 	}
 }
 
-// A VM without debugfs is found by its descriptor.
+// Without debugfs, the program finds a VM by its descriptor.
 func TestMachinesByDescriptor(t *testing.T) {
 	sys := system.System{Root: t.TempDir()}
 	write(t, sys, "/proc/7/comm", "vmm\n")

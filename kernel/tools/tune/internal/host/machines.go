@@ -16,13 +16,13 @@ const debugfs = "/sys/kernel/debug/kvm"
 type machine struct {
 	pid     int
 	name    string
-	folders []string // of its VMs in KVM's debugfs
+	folders []string // the folders of its VMs in KVM's debugfs
 	threads []int
-	vcpus   []int // of the threads, those that run vCPUs
+	vcpus   []int // the threads that run vCPUs
 }
 
-// machines finds the processes that have VMs: by the folders PID-FD of KVM's debugfs, or by their
-// descriptors where debugfs is not mounted.
+// machines returns the processes that have VMs. It finds them by the folders PID-FD of KVM's
+// debugfs or, if debugfs is not mounted, by their descriptors.
 func machines(sys system.System) []machine {
 	found := map[int]*machine{}
 	add := func(pid int) *machine {
@@ -72,7 +72,7 @@ func machines(sys system.System) []machine {
 	return all
 }
 
-// vmName returns the name that QEMU's -name gives: "x", "x,debug-threads=on" or "guest=x,...".
+// vmName returns the name in QEMU's option -name: "x", "x,debug-threads=on" or "guest=x,...".
 func vmName(command []string) string {
 	for i, word := range command {
 		if (word != "-name" && word != "--name") || i+1 >= len(command) {
@@ -101,8 +101,8 @@ func (m machine) counters(sys system.System) map[string]uint64 {
 	return sum
 }
 
-// vcpus returns the threads that run vCPUs: KVM's debugfs names them. Without debugfs, their names
-// do, as QEMU gives them with debug-threads=on.
+// vcpus returns the threads that run vCPUs, which KVM's debugfs lists. Without debugfs, it finds
+// them by the names that QEMU gives them with debug-threads=on.
 func vcpus(sys system.System, m *machine) []int {
 	var found []int
 	for _, folder := range m.folders {
@@ -127,8 +127,8 @@ func vcpus(sys system.System, m *machine) []int {
 	return found
 }
 
-// waited adds the nanoseconds that the threads of a machine's vCPUs waited for a processor. It also
-// counts those threads.
+// waited returns for how many nanoseconds the threads of a machine's vCPUs have waited for a
+// processor, and the number of these threads.
 func (m machine) waited(sys system.System) (ns uint64, vcpus int) {
 	for _, thread := range m.vcpus {
 		at := "/proc/" + strconv.Itoa(m.pid) + "/task/" + strconv.Itoa(thread)

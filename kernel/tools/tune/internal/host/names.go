@@ -14,8 +14,8 @@ import (
 	"stargate/tune/internal/system"
 )
 
-// reasonNames returns the names of exit reasons from the format of the event kvm_exit. There each
-// kernel lists the reasons that it knows, for VMX and for SVM, which differ.
+// reasonNames returns the names of exit reasons from the format of the event kvm_exit. In this file
+// each kernel lists its reasons separately for VMX and for SVM.
 func reasonNames(sys system.System, at string) map[uint64]string {
 	format := sys.Text(at + "/events/kvm/kvm_exit/format")
 	cpuinfo, _ := sys.Read("/proc/cpuinfo")
@@ -33,7 +33,7 @@ func reasonNames(sys system.System, at string) map[uint64]string {
 			continue
 		}
 		names := map[uint64]string{}
-		// a list ends with the next ":" of the choice between the two
+		// a list ends at the ":" between the two lists
 		for pair := range strings.SplitSeq(part, "{") {
 			pair, _, _ = strings.Cut(pair, "}")
 			number, name, ok := strings.Cut(pair, ",")
@@ -56,7 +56,8 @@ func reasonNames(sys system.System, at string) map[uint64]string {
 	}
 }
 
-// ports of PCs that emulators still have. A range ends before its second number.
+// ports are ranges of a PC's ports that emulators still have. A range ends before its second
+// number.
 var ports = []struct {
 	from, to uint64
 	device   string
@@ -102,14 +103,14 @@ func msrName(number uint64, written bool) string {
 	return name + ", read"
 }
 
-// Symbols are a guest's functions: addresses in ascending order, and their names.
+// Symbols has a guest's functions: addresses in ascending order, and their names.
 type Symbols struct {
 	starts []uint64
 	names  []string
 }
 
-// LoadSymbols reads lines "ADDRESS TYPE NAME ...": a copy of the guest's /proc/kallsyms, or its
-// System.map if its kernel lies where it was linked (nokaslr).
+// LoadSymbols reads lines "ADDRESS TYPE NAME ..." from a copy of the guest's /proc/kallsyms. If the
+// kernel runs at the addresses for which it was linked (nokaslr), the file may be its System.map.
 func LoadSymbols(path string) (*Symbols, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -155,8 +156,8 @@ func LoadSymbols(path string) (*Symbols, error) {
 	return s, nil
 }
 
-// Name returns the function that an address is in, or nothing. Addresses of user space, and those
-// more than a MiB behind the last function, are in none.
+// Name returns the function that contains an address, or nothing. It returns nothing for addresses
+// of user space, and for those more than a MiB behind the last function.
 func (s *Symbols) Name(address uint64) string {
 	if s == nil {
 		return ""

@@ -14,7 +14,8 @@ import (
 )
 
 // The kernel itself counts events by their fields (histogram triggers), in a separate instance of
-// its tracing. So no event is copied to user space, and other users of tracing are not affected.
+// tracefs. So the kernel copies no event to user space, and other users of tracing are not
+// affected.
 const prefix = "stargate-tune-"
 
 // trigger is a histogram of one of KVM's events. The kernel allows three keys.
@@ -29,7 +30,7 @@ var triggers = []trigger{
 	{"vectors", "kvm_inj_virq", "common_pid,vec"},
 }
 
-// Tables of addresses are the longest: user space of a guest exits anywhere.
+// Tables of addresses are the longest, because user space of a guest may exit at any address.
 func (t trigger) line() string {
 	size := 2048
 	if t.name == "addresses" {
@@ -45,8 +46,8 @@ type trace struct {
 	started []trigger
 }
 
-// start sets the triggers. The returned lines say which events this kernel lacks; without tracefs
-// trace is nil.
+// start sets the triggers. The returned lines name the events that this kernel lacks. Without
+// tracefs the returned trace is nil.
 func start(sys system.System) (*trace, []string) {
 	root := ""
 	for _, path := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} {
@@ -80,7 +81,7 @@ func start(sys system.System) (*trace, []string) {
 	return t, missing
 }
 
-// vectorField returns the event's name for a vector, which differs between kernels.
+// vectorField returns the name of the event's field for a vector, which differs between kernels.
 func (t *trace) vectorField(one trigger) string {
 	format := t.sys.Text(t.file(one, "format"))
 	for _, name := range []string{"vector", "irq"} {
@@ -104,7 +105,7 @@ func (t *trace) stop() {
 	_ = os.Remove(t.sys.Path(t.at))
 }
 
-// sweep removes the instances of measurements that were killed.
+// sweep removes the instances of killed measurements.
 func sweep(sys system.System, root string) {
 	for _, name := range sys.List(root + "/instances") {
 		number, ours := strings.CutPrefix(name, prefix)
@@ -122,8 +123,8 @@ type entry struct {
 	hits uint64
 }
 
-// read returns the histograms by the names of their triggers, and the events that no longer found
-// room in one.
+// read returns the histograms by the names of their triggers, and the number of events that a full
+// histogram has missed.
 func (t *trace) read() (map[string][]entry, map[string]uint64) {
 	found, dropped := map[string][]entry{}, map[string]uint64{}
 	read := map[string]bool{}

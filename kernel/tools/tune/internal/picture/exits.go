@@ -19,7 +19,7 @@ const (
 	most   = 15  // bars for each VM
 )
 
-// Exits draws each VM's exits by reason as bars, which all have one scale.
+// Exits draws each VM's exits by reason as bars, all with the same scale.
 func Exits(f *host.Facts) string {
 	var body strings.Builder
 	y := 30

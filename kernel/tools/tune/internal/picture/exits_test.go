@@ -12,7 +12,8 @@ import (
 	"stargate/tune/internal/host"
 )
 
-// elements counts the elements of a picture, which must be well-formed.
+// elements returns the number of each element in a picture, and fails if the picture is not
+// well-formed.
 func elements(t *testing.T, picture string) map[string]int {
 	t.Helper()
 	found := map[string]int{}

@@ -10,9 +10,9 @@ import (
 
 func cpuid(leaf uint32) (a, b, c, d uint32)
 
-// Hypervisor returns the signature of the hypervisor ("KVMKVMKVM"), nothing on a machine without
-// one, and KVM's features and hints. In another root the file /cpuid has the three words, as tests
-// have no hypervisor of their choice.
+// Hypervisor returns the signature of the hypervisor ("KVMKVMKVM"), which is empty on a machine
+// without one, and KVM's features and hints. In another root the file /cpuid has these three
+// values, because tests cannot choose the hypervisor.
 func (s System) Hypervisor() (signature string, features, hints uint32) {
 	if !s.Live() {
 		_, _ = fmt.Sscan(s.Text("/cpuid"), &signature, &features, &hints)
@@ -27,7 +27,7 @@ func (s System) Hypervisor() (signature string, features, hints uint32) {
 	binary.LittleEndian.PutUint32(name[4:], c)
 	binary.LittleEndian.PutUint32(name[8:], d)
 	signature = strings.TrimRight(string(name[:]), "\x00")
-	// KVM of old reports 0 as its last leaf and means this one.
+	// Old versions of KVM report 0 as their last leaf, and mean this one.
 	if signature == "KVMKVMKVM" && (last == 0 || last >= 0x40000001) {
 		features, _, _, hints = cpuid(0x40000001)
 	}

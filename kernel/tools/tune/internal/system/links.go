@@ -18,8 +18,8 @@ const (
 	iflaTSOMaxSize = 59
 )
 
-// Links returns the sizes of each network device; sysfs does not have them. In another root the
-// file /links has lines "NAME TSO-MAX GSO-MAX".
+// Links returns the sizes of each network device, which sysfs does not have. In another root it
+// reads lines "NAME TSO-MAX GSO-MAX" of the file /links.
 func (s System) Links() (map[string]Sizes, error) {
 	found := map[string]Sizes{}
 	if !s.Live() {

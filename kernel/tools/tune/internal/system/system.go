@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package system reads and writes files below a root folder: "/" is the machine itself, and any
-// other folder is a test's or an image's. Absent files are no error where a fact may be absent.
+// Package system reads and writes files below a root folder. "/" is the machine itself; any other
+// folder belongs to a test or an image. A missing file is not an error if a kernel may lack it.
 package system
 
 import (
@@ -15,22 +15,23 @@ import (
 	"strings"
 )
 
-// limit bounds each read: no file of /proc or /sys that matters here is longer.
+// limit is the maximum size of a read. The files of /proc and /sys that this program reads are
+// shorter.
 const limit = 8 << 20
 
-// entries bounds each listing of a folder.
+// entries is the maximum number of names in a listing of a folder.
 const entries = 1 << 16
 
 // System is a tree of files.
 type System struct{ Root string }
 
-// Live says whether this is the machine that the program runs on.
+// Live reports whether this system is the machine on which the program runs.
 func (s System) Live() bool { return s.Root == "/" }
 
-// Path is where a file of the system lies here.
+// Path returns the path of a system's file on this machine.
 func (s System) Path(path string) string { return filepath.Join(s.Root, path) }
 
-// Read returns a whole file.
+// Read returns the content of a file.
 func (s System) Read(path string) (string, error) {
 	file, err := os.Open(s.Path(path))
 	if err != nil {
@@ -47,7 +48,7 @@ func (s System) Read(path string) (string, error) {
 	return string(data), nil
 }
 
-// Text returns a file without the space around it, or nothing if it cannot be read.
+// Text returns a file's content without the white space around it, or nothing if it cannot be read.
 func (s System) Text(path string) string {
 	text, err := s.Read(path)
 	if err != nil {
@@ -71,7 +72,7 @@ func (s System) Link(path string) string {
 	return filepath.Base(target)
 }
 
-// Real returns a path without symbolic links, below the root; or nothing.
+// Real returns the path below the root with all symbolic links resolved, or nothing.
 func (s System) Real(path string) string {
 	real, err := filepath.EvalSymlinks(s.Path(path))
 	if err != nil {
@@ -80,7 +81,7 @@ func (s System) Real(path string) string {
 	return real
 }
 
-// List returns the sorted names in a folder; none if there is no such folder.
+// List returns the sorted names in a folder, or none if the folder does not exist.
 func (s System) List(path string) []string {
 	dir, err := os.Open(s.Path(path))
 	if err != nil {
@@ -92,14 +93,14 @@ func (s System) List(path string) []string {
 	return names
 }
 
-// Exists says whether there is something at a path.
+// Exists reports whether a path exists.
 func (s System) Exists(path string) bool {
 	_, err := os.Stat(s.Path(path))
 	return err == nil
 }
 
-// Set writes a value to a file of /sys or /proc, which must exist. In another root it does as the
-// kernel does with a file of choices: it moves the brackets.
+// Set writes a value to a file of /sys or /proc, which must exist. In another root it changes a
+// file of choices as the kernel does: it moves the brackets to the chosen word.
 func (s System) Set(path, value string) error {
 	flags := os.O_WRONLY
 	if !s.Live() {
@@ -137,7 +138,7 @@ func (s System) Chosen(path string) (string, []string) {
 	return chosen, words
 }
 
-// Release is the kernel's release.
+// Release returns the kernel's release.
 func (s System) Release() string { return s.Text("/proc/sys/kernel/osrelease") }
 
 // Distribution returns ID and VERSION_ID of os-release.
