@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The first atomic writes to a file wait until no system writes to it without the lock any more. A
- * system that does not acknowledge holds them up, for 2 s at most, and all that begin meanwhile.
+ * The first atomic writes to a file wait until no system writes to the file without the lock. A
+ * system that does not acknowledge delays them, and writes that begin meanwhile, for 2 s at most.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -12,7 +12,7 @@
 
 extern void (*sg_sleep_hook)(u64 ns);
 
-static struct tsys s[3];		/* two that write; one that acknowledges late */
+static struct tsys s[3];		/* two writers, and one that acknowledges late */
 static struct sg_iref f;
 static u8 bytes[SG_PAGE];
 static u64 begun, ended[2];
@@ -53,13 +53,13 @@ static void make(const char *name, u32 set)
 {
 	f = test_create(&s[0].v, &s[0].root, name, S_IFREG | 0600);
 	CHECK_EQ(sg_write(&s[0].v, &f, 0, bytes, SG_PAGE, 1), SG_PAGE);
-	if (set)	/* as sg_set_atomic() leaves it beside a paused system */
+	if (set)	/* the state while a paused system has not acknowledged */
 		CHECK_OK(sg_set_atomic(&s[0].v, &f, true, 1));
 	CHECK_EQ(flags(), set);
 	begun = ended[0] = ended[1] = 0;
 }
 
-/* The second one finds the flag that the first one has set, and waits all the same. */
+/* The second writer finds the flag that the first writer has set, and waits as well. */
 static void both_wait(const char *name, u32 set)
 {
 	pthread_t thread[2];
@@ -85,7 +85,7 @@ static void both_wait(const char *name, u32 set)
 	CHECK_EQ(flags(), set | SG_FL_TOLD | (set ? 0 : SG_FL_WHOLE));
 }
 
-/* It holds up the first write only. */
+/* A system that never acknowledges delays the first write only. */
 static void never(void)
 {
 	u64 start;
@@ -101,7 +101,9 @@ static void never(void)
 	CHECK(sg_ticks() - start < 1900 * MS);
 }
 
-/* While the first one waits: data=inplace, and then the first atomic write of another system. */
+/*
+ * Runs while the first writer waits: sets data=inplace, then starts a first atomic write elsewhere.
+ */
 static void set_again(u64 ns)
 {
 	sg_sleep_hook = NULL;
@@ -114,7 +116,7 @@ static void set_again(u64 ns)
 	sg_sleep_us(ns / 1000);
 }
 
-/* Its wait began before the flag was cleared, and says nothing of writes that began after that. */
+/* A wait that began before the flag was cleared does not cover writes that began after that. */
 static void begins_anew(void)
 {
 	test_note("%s", __func__);
@@ -128,7 +130,7 @@ static void begins_anew(void)
 	CHECK_EQ(flags(), SG_FL_WHOLE | SG_FL_TOLD);
 }
 
-/* Software that did not know SG_FL_TOLD cleared the other flags. */
+/* Older software, which does not know SG_FL_TOLD, has cleared the other flags. */
 static void told_stays(const char *name)
 {
 	u64 *genflags;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes as systems that write to two files as a whole, and are killed (SIGKILL) anywhere: in a
- * file with the attribute, and in one without. Each has its own part of the files, which its
- * successor compares byte by byte. A write of up to SG_ATOMIC_MAX bytes is there whole or not at
- * all; of a longer write, the first units are there. In a common part all write and read blocks
- * that describe themselves: nobody ever sees a part of one. This program is the guard.
+ * Processes act as systems that write atomically to two files, and are killed (SIGKILL) at any
+ * point. One file has the attribute, the other one does not. Each system has its own part of the
+ * files, which its successor compares byte by byte. A write of up to SG_ATOMIC_MAX bytes is
+ * complete or missing; of a longer write, only the first units may be stored. In a common part, all
+ * systems write and read blocks that describe themselves: no reader ever sees part of a block. This
+ * program is the guard.
  */
 #include <signal.h>
 #include <sys/stat.h>
@@ -22,7 +23,7 @@
 #define MEMORY	(96u << 20)
 
 /**
- * struct book - what a system has written to its own parts.
+ * struct book - the data that a system has written to its own parts.
  * @active: a write is under way: of @len bytes at @pos of @file, made from @stamp.
  */
 struct book {
@@ -61,7 +62,7 @@ static void make_bytes(u64 stamp, u8 *buf, u64 len)
 
 /* --- the own part --------------------------------------------------------------------------- */
 
-/* Settles the write of a killed system: some first units of it are there. */
+/* Finds out how many units a killed system's last write has stored, and notes them. */
 static void settle(struct member *m)
 {
 	static u8 bytes[OWN], got[OWN];
@@ -90,15 +91,13 @@ static void verify(struct member *m)
 
 	settle(m);
 	for (f = 0; f < FILES; f++) {
-		test_note("system %u: own part of file %u", m->n, f);
+		test_note("system %u: comparing its own part of file %u", m->n, f);
 		CHECK_EQ(sg_read(&m->s.v, &m->f[f], (u64)m->n * OWN, got, OWN), OWN);
 		CHECK(!memcmp(got, m->b->own[f], OWN));
 	}
 }
 
-/*
- * The file without the attribute is only written as a whole, the other one also by longer writes.
- */
+/* The file without the attribute gets atomic writes only, the other file also longer writes. */
 static void write_own(struct member *m)
 {
 	static u8 bytes[OWN];
@@ -155,7 +154,7 @@ static void read_block(struct member *m, const struct sg_iref *f, u64 at)
 
 	CHECK_EQ(sg_read(&m->s.v, f, COMMON + at * BLOCK, bytes, BLOCK), BLOCK);
 	if (!k->magic)
-		return;		/* nobody has written it yet */
+		return;		/* not written yet */
 	CHECK_EQ(k->magic, 0xb10c);
 	CHECK(k->len >= sizeof(*k) && k->len <= BLOCK);
 	crc = k->crc;
@@ -166,7 +165,7 @@ static void read_block(struct member *m, const struct sg_iref *f, u64 at)
 	test_counted();
 }
 
-/* As a process that maps the file: while it does, the page at a place stays the same. */
+/* Acts as a process that maps the file. Meanwhile the file keeps the same page at each position. */
 static void map_block(struct member *m, const struct sg_iref *f, u64 at)
 {
 	u64 page = (COMMON + at * BLOCK) / SG_PAGE, off;
@@ -291,7 +290,7 @@ static void setup(void)
 	f[1] = test_create(&s.v, &s.root, "plain", S_IFREG | 0600);
 	for (i = 0; i < FILES; i++) {
 		CHECK_OK(sg_resize(&s.v, &f[i], COMMON + BLOCKS * BLOCK, 1));
-		/* half of it has pages already, and large leaves */
+		/* the first half has pages already, in large leaves */
 		CHECK_OK(sg_allocate(&s.v, &f[i], 0, COMMON / 2 / SG_PAGE));
 	}
 	tsys_leave(&s);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Logs that a hostile member has forged (D10). Replay of any log stores only into pages
- * of the one regular file whose change counter is in the record. A log that is not right costs
- * a report of damage.
+ * Logs that a hostile member has forged (D10). Replay of any log stores only into pages of the one
+ * regular file whose change counter is in the record. An invalid log is reported as damage.
  */
 #include <sys/stat.h>
 #include "internal.h"
 #include "systems.h"
 
-#define SLOT	5u		/* no system is there */
+#define SLOT	5u		/* without a system */
 #define LEN	(3 * SG_PAGE)
 
 static struct tvol t;
@@ -36,7 +35,7 @@ static u64 old_seq(const struct sg_iref *ref)
 	return sg_iget(&t.v, ref, seq);
 }
 
-/* A record with the change counter of @ref, and @n words of log. */
+/* Stores a record with the change counter of @ref and @n words of log. */
 static void forge(const struct sg_iref *ref, const void *log, unsigned int n)
 {
 	area->word[0] = (struct sg_word){ SG_IOFF(ref, seq), (old_seq(ref) | 1) + 1 };
@@ -50,7 +49,7 @@ static struct forged right(const struct sg_iref *ref)
 	struct forged g = { .head = { ref->ino | 1ULL << 40, (u32)sg_iget(&t.v, ref, genflags) } };
 
 	g.piece[0] = (struct sg_log_piece){ .pos = 100, .len = SG_LOG_WORD(200, 0) };
-	/* one piece: its bytes are where a second one would be */
+	/* one piece: its bytes are stored where a second piece would be */
 	memset(&g.piece[1], 0x5a, sizeof(g.piece[1]) + sizeof(g.bytes));
 	return g;
 }
@@ -74,7 +73,7 @@ static void holds(const struct sg_iref *ref, const u8 *bytes)
 	CHECK(!memcmp(got, bytes, LEN));
 }
 
-/* The log changes nothing, and is reported unless @silent. */
+/* Checks that replay of the log changes nothing, and reports it unless @silent. */
 static void refused_as(const struct sg_iref *ref, const void *g, unsigned int n, bool silent)
 {
 	u64 before = reports;
@@ -125,8 +124,8 @@ static void other_files(void)
 }
 
 /*
- * The words behind the log are pieces without bytes, and behind those are bytes enough. So only the
- * number of the log's words says that this log is not right.
+ * The words behind the log are pieces without bytes, followed by enough bytes. So only the number
+ * of the log's words shows that this log is invalid.
  */
 static void more_pieces_than_words(void)
 {
@@ -170,11 +169,11 @@ static void bounds(void)
 	g.head.ino = f.ino;	/* no piece */
 	refused_as(&f, &g, words(200), true);
 	refused_as(&f, &g, 1, true);
-	/* behind the end of the table: there is no page to store to */
+	/* the position is behind the end of the table, which has no page there */
 	g = right(&f);
 	g.piece[0].pos = 1ULL << 40;
 	refused(&g);
-	/* it begins in the file, and ends behind the last page */
+	/* the piece begins in the file, and ends behind the last page */
 	g.piece[0].pos = LEN - 100;
 	refused(&g);
 	CHECK_EQ(sg_iget(&t.v, &f, size), LEN);
@@ -195,18 +194,18 @@ static void outside(void)
 					     sg_crc32c(~0u, t.mem + from[i], 200) : 0);
 		refused(&g);
 	}
-	/* a page that may have it, with a wrong checksum, and with the right one */
+	/* bytes in a page that may hold them, with a wrong checksum, then with the right one */
 	memset(t.mem + scratch, 0x77, SG_PAGE);
 	g.piece[0].from = scratch + 50;
 	g.piece[0].len = SG_LOG_WORD(200, 1);
 	refused(&g);
-	/* bytes of the pages to which they go */
+	/* bytes in the same pages to which replay would store them */
 	CHECK_OK(sg_walk(&t.v, &f, 0, 1, &run));
 	g = right(&f);
 	g.piece[0].from = run.off + 50;
 	g.piece[0].len = SG_LOG_WORD(200, sg_crc32c(~0u, t.mem + run.off + 50, 200));
 	refused(&g);
-	/* a right piece, and one that is not: neither is stored */
+	/* a valid piece and an invalid one: neither is stored */
 	g = right(&f);
 	g.head.ino = f.ino | 2ULL << 40;
 	g.piece[1] = (struct sg_log_piece){ 400, SG_LOG_WORD(200, 1), scratch + 50, 0 };
@@ -222,7 +221,7 @@ static void outside(void)
 	CHECK_EQ(sg_write(&t.v, &f, 0, was, LEN, 1), LEN);
 }
 
-/* Any words at all: nothing but pages of f changes. */
+/* Replays logs of random words: only pages of f may change. */
 static void any(u64 rounds)
 {
 	struct rng rng = { test_seed() };
@@ -241,12 +240,13 @@ static void any(u64 rounds)
 			((u64 *)log)[rng_below(&rng, 8)] = rng_chance(&rng, 50) ? rng_next(&rng) :
 							   rng_size(&rng, 1ULL << 48);
 		forge(rng_chance(&rng, 90) ? &f : &other, log, (unsigned int)n);
-		/* the record may also lie about its parts */
+		/* the record's head may also have wrong counts */
 		if (rng_chance(&rng, 20)) {
 			area->head = SG_AREA_HEAD(77, n + 1) | SG_AREA_SEQS(rng_below(&rng, 256)) |
 				     SG_AREA_LOGS(rng_below(&rng, 256));
 			if (SG_AREA_LOG_COUNT(area->head) < n)
-				continue;	/* the rest would be words, which may go anywhere */
+				/* the rest would be plain words, which replay may store anywhere */
+				continue;
 			area->crc = sg_area_crc(area->head, area->word, (unsigned int)n + 1);
 		}
 		replay();
@@ -264,7 +264,7 @@ int main(void)
 
 	tvol_make(&t, TEST_SMALL);
 	t.v.on_damage = reported;
-	tlog_catch();	/* there are many reports */
+	tlog_catch();	/* damage is reported many times */
 	f = test_create(&t.v, &t.root, "f", S_IFREG | 0600);
 	other = test_create(&t.v, &t.root, "other", S_IFREG | 0600);
 	dir = test_create(&t.v, &t.root, "dir", S_IFDIR | 0700);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A reader beside a writer: each atomic write is there as a whole or not at all, whether the writer
+ * Reads during writes: a reader sees each atomic write completely or not at all, whether the writer
  * stores into the file's pages or replaces them.
  */
 #include <pthread.h>

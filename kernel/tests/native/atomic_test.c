@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Atomic writes: which pages stay, which are replaced, and what refuses a write. Then random writes
- * against a copy in memory, with a mapping now and then, holes, and a volume that fills up.
+ * Atomic writes: which pages stay, which pages are replaced, and which states refuse a write. Then
+ * random writes are compared with a copy in memory, with occasional mappings, holes, and a volume
+ * that becomes full.
  */
 #include "data_util.h"
 
@@ -51,7 +52,10 @@ static void pages_stay(struct sg_vol *vol)
 
 	CHECK_OK(put(vol, &f, 0, 64 * KIB));
 	CHECK_EQ(flags_of(vol, &f), SG_FL_WHOLE | SG_FL_TOLD);
-	/* a store without the lock could be undone by a replay: there is none, also by windows */
+	/*
+	 * replay could undo a store without the lock, so such stores are refused, also through
+	 * windows
+	 */
 	CHECK_EQ(sg_write_begin(vol, &f, 0, 10, SG_WRITE_IN_PLACE, &(struct sg_write){}), -EAGAIN);
 	CHECK(sg_cuts(vol, &f) != cuts);
 	was = page_at(vol, &f, 1, NULL);
@@ -80,7 +84,7 @@ static void pages_are_replaced(struct sg_vol *vol)
 	CHECK_OK(put(vol, &f, 0, 16 * KIB));
 	has(vol, &f, 0, 16 * KIB);
 	CHECK(page_at(vol, &f, 1, NULL) != was);
-	CHECK_EQ(sg_cuts(vol, &f), cuts);	/* no system has to look at its translations */
+	CHECK_EQ(sg_cuts(vol, &f), cuts);	/* no system has to check its translations */
 	/* a reader that found the old page still sees it */
 	CHECK(!memcmp(old, vol->base + was, SG_PAGE));
 	CHECK(page_used(vol, was / SG_PAGE));
@@ -106,12 +110,12 @@ static void mapped_pages_stay(struct sg_vol *vol)
 	CHECK_EQ(page_at(vol, &f, 0, NULL), was);
 	CHECK(!sg_is_replacing(vol, &f));
 	sg_set_mapper(vol, &f, false, false);
-	/* a bit of a slot without a system is of no account */
+	/* the bit of a slot without a system has no effect */
 	sg_or64(sg_at(vol, SG_IOFF(&f, mappers)), 1ULL << 63);
 	CHECK_OK(put(vol, &f, 0, 16 * KIB));
 	CHECK(page_at(vol, &f, 0, NULL) != was);
 	CHECK(!sg_is_replacing(vol, &f));
-	/* a death in the middle, seen by the next system that maps the file */
+	/* a system died while it replaced pages; the next system that maps the file notices that */
 	CHECK(!sg_ilock(vol, &f));
 	CHECK(sg_replace_begin(vol, &f));
 	sg_iunlock(vol, &f);
@@ -119,8 +123,8 @@ static void mapped_pages_stay(struct sg_vol *vol)
 	CHECK_OK(sg_wait_replaced(vol, &f));
 	CHECK(!sg_is_replacing(vol, &f));
 	/*
-	 * ... once that system has been recovered, nobody has to wait; its word is not ours to
-	 * clear
+	 * after the recovery of that system nothing has to wait, and other systems do not clear its
+	 * word
 	 */
 	sg_store64(sg_at(vol, SG_IOFF(&f, replacing)), SG_LOCK_WORD(63, 1));
 	CHECK(!sg_is_replacing(vol, &f));
@@ -161,14 +165,14 @@ static void refusals(struct sg_vol *vol)
 	other.generation++;
 	CHECK_EQ(put(vol, &other, 0, 10), -ESTALE);
 	CHECK_EQ(sg_set_atomic(vol, &other, true, 1), -ESTALE);
-	/* a volume that older software may use, too */
+	/* a volume that older software may use as well */
 	vol->sb.incompat &= ~SG_INCOMPAT_ATOMIC;
 	CHECK_EQ(put(vol, &f, 0, 10), -EOPNOTSUPP);
 	CHECK_EQ(sg_set_atomic(vol, &f, true, 1), -EOPNOTSUPP);
 	vol->sb.incompat |= SG_INCOMPAT_ATOMIC;
 	CHECK_EQ(flags_of(vol, &f), 0);
 	CHECK_EQ(sg_iget(vol, &f, size), 0);
-	/* attributes of users leave the engine's flags alone */
+	/* a change of the users' attributes does not change the engine's flags */
 	CHECK_OK(sg_set_atomic(vol, &f, true, 1));
 	CHECK_OK(sg_setattr(vol, &f, SG_SET_FLAGS, &(struct sg_attr){ .flags = SG_FL_NODUMP }));
 	CHECK_EQ(flags_of(vol, &f), SG_FL_ATOMIC | SG_FL_REPLACE | SG_FL_NODUMP);
@@ -192,12 +196,15 @@ static void in_units(struct sg_vol *vol)
 	CHECK_EQ(sg_write(vol, &f, 100, bytes, MIB, 1), MIB);
 	CHECK_EQ(sg_counters(vol).commits - commits, 17);
 	has(vol, &f, 100, MIB);
-	/* without the lock, no other way of writing touches the file */
+	/* no write without the lock changes the file */
 	CHECK_EQ(sg_write_begin(vol, &f, 0, 10, SG_WRITE_IN_PLACE, &(struct sg_write){}), -EAGAIN);
 	file_end(vol, &f);
 }
 
-/* With the inode locked, too: a long write may have begun before the attribute was set. */
+/*
+ * Other kinds of write fail also with the inode locked, as they may have begun before the attribute
+ * was set.
+ */
 static void no_other_way(struct sg_vol *vol)
 {
 	struct sg_iref f = file_new(vol);
@@ -216,13 +223,13 @@ static void no_other_way(struct sg_vol *vol)
 	CHECK_EQ(sg_iget(vol, &f, size), 64 * KIB);
 	has(vol, &f, 0, 64 * KIB);
 	CHECK_OK(sg_set_atomic(vol, &f, false, 1));
-	CHECK_EQ(flags_of(vol, &f), 0);		/* readers do not look any more */
+	CHECK_EQ(flags_of(vol, &f), 0);		/* readers need no check any more */
 	CHECK_OK(sg_write_begin(vol, &f, 0, 10, SG_WRITE_LOCKED, &w));
 	CHECK_OK(sg_write_end(vol, &f, &w, 0, 1));
 	file_end(vol, &f);
 }
 
-/* Each free page is in another chunk: a write needs the locks of as many chunks as it has pages. */
+/* Each free page is in a different chunk: a write of N pages needs the locks of N chunks. */
 static void in_fragments(void)
 {
 	struct sg_vol *vol = vol_new(128 * MIB);

@@ -6,7 +6,7 @@
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# is VOLUME PATH WORD: attr shows that.
+# is VOLUME PATH WORD: attr shows WORD for PATH.
 is() {
 	expect 0 "$ctl" attr "$1" "$2"
 	[[ $(<out) == "data=$3"*" $2" ]] || fail "$1 $2: '$(<out)', not $3"
@@ -42,7 +42,7 @@ for path in /db/a /db/tree /db/tree/sub /db/tree/sub/x; do is v.img $path atomic
 is v.img /plain/a inplace
 expect 0 "$ctl" get v.img /db/a back
 cmp a back || fail "the bytes differ"
-# the new file in place of an old one is as the old one was
+# a file that put replaces keeps the attribute of the old file
 expect 0 "$ctl" attr v.img data=inplace /db/a
 expect 0 "$ctl" put v.img a /db/a
 expect 0 "$ctl" attr v.img data=atomic /plain/a

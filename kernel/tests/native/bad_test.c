@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Bad memory (docs/bad-memory.md). The test makes a page inaccessible before it reports the page as
- * bad. A load or store there then ends the program with a signal. So every check below also shows
- * that the engine does not touch the page.
+ * bad. A load or store there then ends the program with a signal. So each check below also proves
+ * that the engine does not access the page.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -74,7 +74,7 @@ static void test_list(void)
 	CHECK_EQ(sg_bad_add(&t.v, 0, 0), -EINVAL);
 	CHECK_EQ(sg_bad_add(&t.v, 3000 * SG_PAGE, 2 * SG_PAGE), 1);
 	CHECK_EQ(sg_bad_add(&t.v, 3001 * SG_PAGE + 5, 1), 0);
-	/* another extent, behind the first */
+	/* a second extent directly behind the first */
 	CHECK_EQ(sg_bad_add(&t.v, 3001 * SG_PAGE + 5, SG_PAGE), 1);
 	CHECK(sg_bad_entry(&t.v, 0, &page, &pages));
 	CHECK_EQ(page, 3000);
@@ -84,7 +84,7 @@ static void test_list(void)
 	CHECK_EQ(sg_good_pages(&t.v, 3001 * SG_PAGE, 100), 0);
 	CHECK_EQ(sg_good_pages(&t.v, 3003 * SG_PAGE, 100), 100);
 
-	/* a page in the middle: two extents are left */
+	/* removing a page in the middle leaves two extents */
 	CHECK_EQ(sg_bad_remove(&t.v, 3001 * SG_PAGE, 1), 1);
 	CHECK_EQ(sg_bad_pages(&t.v), 2);
 	CHECK(!sg_is_bad(&t.v, 3001 * SG_PAGE, 1));
@@ -96,7 +96,7 @@ static void test_list(void)
 	for (i = 0; i < SG_BAD_MAX; i++)
 		CHECK_EQ(sg_bad_add(&t.v, (2000 + 2 * i) * SG_PAGE, 1), 1);
 	CHECK_EQ(sg_bad_add(&t.v, 3500 * SG_PAGE, 1), -ENOSPC);
-	CHECK_EQ(sg_bad_add(&t.v, 2001 * SG_PAGE, 1), 1);	/* beside a known one */
+	CHECK_EQ(sg_bad_add(&t.v, 2001 * SG_PAGE, 1), 1);	/* next to a known bad page */
 	CHECK_EQ(sg_bad_pages(&t.v), SG_BAD_MAX + 1);
 	test_clean(t.mem, t.size);
 	CHECK_EQ(sg_bad_remove(&t.v, 0, t.size), 1);
@@ -150,7 +150,8 @@ static void test_data(void)
 	off = place_of(&t, &f, 3);
 	break_page(&t.v, off);
 
-	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), 3 * SG_PAGE);	/* up to the bad page */
+	/* ends before the bad page */
+	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), 3 * SG_PAGE);
 	CHECK_EQ(buf[2 * SG_PAGE], 3);
 	CHECK_EQ(sg_read(&t.v, &f, 3 * SG_PAGE, buf, 1), -EIO);
 	CHECK_EQ(sg_read(&t.v, &f, 4 * SG_PAGE, buf, sizeof(buf)), 2 * SG_PAGE);
@@ -158,10 +159,11 @@ static void test_data(void)
 	CHECK_EQ(sg_write(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE, 2), -EIO);
 	CHECK_EQ(sg_write(&t.v, &f, 2 * SG_PAGE, buf, 3 * SG_PAGE, 2), SG_PAGE);
 	CHECK_EQ(sg_write(&t.v, &f, 4 * SG_PAGE, buf, SG_PAGE, 2), SG_PAGE);
-	CHECK_EQ(sg_seek(&t.v, &f, 0, true), 6 * SG_PAGE);	/* the bad page is not a hole */
+	/* a bad page counts as data, not as a hole */
+	CHECK_EQ(sg_seek(&t.v, &f, 0, true), 6 * SG_PAGE);
 	CHECK_OK(sg_allocate(&t.v, &f, 0, 6));
 	CHECK_OK(sg_flush(&t.v, &f, 0, 6));
-	/* cannot zero the rest of the bad page */
+	/* truncation cannot zero the rest of the bad page, but succeeds */
 	CHECK_OK(sg_resize(&t.v, &f, 3 * SG_PAGE + 10, 2));
 	CHECK_OK(sg_resize(&t.v, &f, 6 * SG_PAGE, 2));
 	CHECK_EQ(sg_read(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE), -EIO);
@@ -174,7 +176,7 @@ static void test_data(void)
 	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), sizeof(buf));
 	CHECK(place_of(&t, &f, 3) != off);
 
-	/* no other file gets the bad page, not even when the volume is filled to its last page */
+	/* no other file gets the bad page, even when all other pages are in use */
 	CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 4));
 	sg_evict(&t.v, &f);
 	g = test_create(&t.v, &t.root, "g", SG_S_IFREG | 0644);
@@ -194,8 +196,8 @@ static void test_data(void)
 }
 
 /*
- * Another member removes from the list what this system has found. The system keeps its own copy
- * until it is told that the page is good.
+ * Another member removes an entry that this system has added. The system keeps its own copy until
+ * the page is reported as good.
  */
 static void test_own(void)
 {
@@ -211,14 +213,15 @@ static void test_own(void)
 	sg_store64(sg_at(&t.v, SG_HOT(bad)), 0);
 	sg_store64(sg_at(&t.v, SG_HOT(bads)), 0);
 	CHECK_EQ(sg_read(&t.v, &f, SG_PAGE, buf, 1), -EIO);
-	CHECK_EQ(sg_bad_add(&t.v, off, 1), 1);		/* found again: added to the list again */
+	/* the page is found again, and added to the list again */
+	CHECK_EQ(sg_bad_add(&t.v, off, 1), 1);
 	mend_page(&t.v, off);
 	CHECK_EQ(sg_read(&t.v, &f, SG_PAGE, buf, 1), 1);
 	tvol_drop(&t);
 	printf("ok what we know ourselves\n");
 }
 
-/* A reader that has just loaded v.bads finds an entry there, as long as any page is bad. */
+/* A reader that loads v.bads during changes of the list finds an entry while any page is bad. */
 static void test_between(void)
 {
 	struct sg_vol other;
@@ -245,7 +248,7 @@ static void test_between(void)
 	printf("ok between two looks\n");
 }
 
-/* One bad page in a large leaf of 2 MiB. */
+/* Tests one bad page in a large leaf of 2 MiB. */
 static void test_large(void)
 {
 	struct sg_iref f;
@@ -280,7 +283,7 @@ static void test_large(void)
 
 /* --- tables and other metadata of a file ------------------------------------------------------ */
 
-/* The table of a file: only the data below the table is inaccessible. */
+/* A bad page is a table of a file: only the data below that table is inaccessible. */
 static void test_table(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
@@ -294,7 +297,8 @@ static void test_table(void)
 	t.v.on_damage = damaged;
 	f = file_named(&t, "f", 3);
 	g = file_named(&t, "g", 3);
-	CHECK_EQ(sg_write(&t.v, &f, 5 * SG_CHUNK, buf, 1, 1), 1);	/* two tables of level 1 */
+	/* adds a second table of level 1 */
+	CHECK_EQ(sg_write(&t.v, &f, 5 * SG_CHUNK, buf, 1, 1), 1);
 	table = (sg_get(&t.v, (sg_root(&t.v, &f) & SG_PTE_ADDR) - TEST_PHYS) & SG_PTE_ADDR) -
 		TEST_PHYS;
 	break_page(&t.v, table);
@@ -304,14 +308,15 @@ static void test_table(void)
 	CHECK_EQ(sg_punch(&t.v, &f, SG_PAGE, SG_PAGE, 1), -EIO);
 	CHECK_EQ(sg_read(&t.v, &f, 5 * SG_CHUNK, buf, 1), 1);
 	CHECK_EQ(sg_read(&t.v, &g, 0, buf, 1), 1);
-	CHECK_EQ(damages, 0);		/* the mount goes on */
+	CHECK_EQ(damages, 0);		/* the mount continues */
 
 	CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 2));	/* the file can be removed */
 	CHECK_OK(sg_evict(&t.v, &f));
 	sg_reclaim(&t.v, ~0u);
 	CHECK_EQ(damages, 0);
 	tvol_leave(&t);
-	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));	/* pages that the lost table named */
+	/* findings: the pages that the lost table named */
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));
 	CHECK(res.found && res.found == res.fixed);
 	tvol_join(&t);
 	mend_page(&t.v, table);
@@ -357,7 +362,8 @@ static void test_fsck(void)
 	tvol_join(&t);
 	d = test_lookup(&t.v, &t.root, "dir");
 	CHECK_EQ(sg_lookup(&t.v, &d, "lost", 4, &f, NULL), -ENOENT);
-	d = test_lookup(&t.v, &t.root, "lost+found");	/* by its number, with its contents */
+	/* the file is named by its number, and has its contents */
+	d = test_lookup(&t.v, &t.root, "lost+found");
 	sg_snprintf(name, sizeof(name), "#%u", (unsigned int)f.ino);
 	f = test_lookup(&t.v, &d, name);
 	CHECK_EQ(sg_read(&t.v, &f, 0, buf, 4), 4);
@@ -382,7 +388,7 @@ static void on_bad(struct sg_vol *vol)
 	told++;
 }
 
-/* Calls on a stopped system, queries and orders alike: none of them touches the bad page. */
+/* Calls queries and operations of a stopped system: none of them accesses the bad page. */
 static void nothing_is_looked_at(struct sg_vol *vol)
 {
 	static const u8 machine[16] = { 1, 2, 3 };
@@ -416,7 +422,7 @@ static void nothing_is_looked_at(struct sg_vol *vol)
 	sg_epoch_wait(vol, 1);
 }
 
-/* A mount without a slot stops as well, although it cannot report that to other systems. */
+/* A mount without a slot stops as well, although it cannot report the bad page to other systems. */
 static void test_looking_on(u64 off)
 {
 	struct sg_vol *b = calloc(1, sizeof(*b));
@@ -434,7 +440,7 @@ static void test_looking_on(u64 off)
 	CHECK_OK(mprotect(t.mem + off, SG_PAGE, PROT_NONE));
 	CHECK_EQ(sg_bad_add(b, off, 1), -EROFS);
 	CHECK_EQ(deaths, 1);
-	/* by which callers know it (sgfs_alive()) */
+	/* the word by which callers detect the stop (sgfs_alive()) */
 	CHECK(b->state && *b->state != b->alive);
 	nothing_is_looked_at(b);
 	if (off == SG_HOT_OFF) {
@@ -445,14 +451,14 @@ static void test_looking_on(u64 off)
 	tvol_join(&t);
 	tvol_drop(&t);
 	free(b);
-	printf("ok one that only looks on\n");
+	printf("ok a mount without a slot\n");
 }
 
 static struct sg_vol *late;
 static u64 late_lock;
 static int late_err;
 
-/* Waits for a lock of another system, in a page that becomes bad meanwhile. */
+/* Waits for another system's lock. The lock's page becomes bad meanwhile. */
 static void *wait_late(void *arg)
 {
 	(void)arg;
@@ -497,10 +503,10 @@ static void test_waiting(void)
 {
 	waits_until_bad(0);
 	waits_until_bad(SG_HOT(grow_lock));
-	printf("ok who waits while a page becomes bad\n");
+	printf("ok a wait for a lock whose page becomes bad\n");
 }
 
-/* The list is full: the system still keeps in mind what it finds. */
+/* The list is full: the system still keeps in its own memory each bad page that it finds. */
 static void test_full_list(void)
 {
 	struct tvol t;
@@ -525,8 +531,8 @@ static void test_full_list(void)
 }
 
 /*
- * One system finds a bad page, the other one learns of it. Both stop, and neither touches the page
- * again.
+ * One system finds a bad page, and the other one reads that in the list. Both stop, and neither
+ * accesses the page again.
  */
 static void test_vital(void)
 {
@@ -545,7 +551,7 @@ static void test_vital(void)
 	t.v.on_death = b->on_death = on_death;
 	t.v.on_bad = b->on_bad = on_bad;
 
-	off = place_of(&t, &f, 0);	/* first a page of data: no system stops */
+	off = place_of(&t, &f, 0);	/* a bad page of data stops no system */
 	break_page(&t.v, off);
 	CHECK(sg_maintain(b) > 0 && sg_maintain(&t.v) > 0);
 	CHECK_EQ(told, 2);
@@ -554,7 +560,7 @@ static void test_vital(void)
 	CHECK(sg_maintain(b) > 0);
 	CHECK_EQ(told, 4);
 
-	/* the mount table, with the slots of both */
+	/* a bad page in the mount table, with the slots of both systems */
 	off = sg_slot_off(&t.v, 0) & ~(SG_PAGE - 1);
 	break_page(&t.v, off);
 	CHECK_EQ(deaths, 1);
@@ -589,8 +595,8 @@ static void test_vital(void)
 }
 
 /*
- * The page that has the list itself: the system that finds it bad keeps that in its own memory, and
- * does not touch the page again.
+ * The page with the list itself is bad. The system that finds it keeps the entry in its own memory,
+ * and does not access the page again.
  */
 static void test_hot(void)
 {
@@ -617,7 +623,7 @@ static void test_hot(void)
 	printf("ok the hot page\n");
 }
 
-/* A record is committed, and the page of one of its words is bad: replay stores the other words. */
+/* The target page of one word of a committed record is bad: replay stores the other words. */
 static void test_replay(void)
 {
 	struct sg_area *a;
@@ -663,8 +669,8 @@ static void remove_numbered(struct tvol *t, unsigned int i)
 }
 
 /*
- * Bad pages hold a deferred inode of a dead system, and an object that it had open. A joiner leaves
- * these two as they are, and finishes all others.
+ * Bad pages hold a deferred inode of a dead system, and an object that this system had open. A
+ * joiner does not change these two, and finishes all others.
  */
 static void test_deferred(void)
 {
@@ -718,7 +724,7 @@ static void test_ledger_page(void)
 	tvol_make(&t, TEST_SMALL);
 	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
 	CHECK_OK(sg_join(b, &test_identity, 0, false));
-	for (i = 0; i < SG_LEDGER_WORDS + 100; i++) {	/* b acknowledges nothing */
+	for (i = 0; i < SG_LEDGER_WORDS + 100; i++) {	/* b does not acknowledge */
 		struct sg_iref f = numbered(&t, i);
 
 		CHECK_OK(sg_allocate(&t.v, &f, 0, 1));
@@ -774,7 +780,8 @@ static void test_free_records(void)
 	CHECK_EQ(damages, 0);
 	mend_page(&t.v, page);
 	sg_leave(&t.v);
-	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));	/* the rest of that list is on no list */
+	/* finding: the records behind the bad one are on no list */
+	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));
 	test_clean(t.mem, t.size);
 	test_unmap(t.mem, t.size);
 	printf("ok free records\n");

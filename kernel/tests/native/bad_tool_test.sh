@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl bad, as a user calls it: on a file that no system uses, and beside a system. Also the
-# output of other commands and of fsck for a volume with bad memory.
+# stargatectl bad, as a user calls it: on a file that no system uses, and on one that a system uses.
+# Also the output of other commands and of fsck for a volume with bad memory.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
@@ -77,7 +77,7 @@ says '^0x400003000  4 KiB  mount table$'
 refuses 8 'bad memory at offset 0x3000 \(mount table\)' "$fsck" -n v.img
 refuses 8 'bad memory' "$fsck" -y v.img
 refuses 1 'bad memory.*backup.*stargatectl bad VOLUME remove' "$ctl" put v.img file /again
-expect 0 "$ctl" cat v.img /other	# what can be read
+expect 0 "$ctl" cat v.img /other	# reading files still works
 same out file
 expect 0 "$ctl" bad v.img remove 0x400003000
 expect 0 "$fsck" -n v.img
@@ -99,7 +99,7 @@ say() {
 say join v.img 11111111-2222-3333-4444-555555555501 1
 expect 0 "$ctl" bad v.img add 0x401000000
 expect 0 "$ctl" -j systems v.img
-json "[s['version'] for s in d['systems']] == ['']"	# it has no version
+json "[s['version'] for s in d['systems']] == ['']"	# that system reports no version
 expect 0 "$ctl" systems v.img
 says ' VERSION +NAME$'
 expect 0 "$ctl" bad v.img

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Commands of stargatectl end soon on any volume, however long its contents make their work: files
+# Commands of stargatectl finish in bounded time on any volume, also with forged contents: files
 # that map one page many times, inodes that share one record, directories with many names of one
 # inode.
 # shellcheck source=kernel/tests/lib/tools.sh
@@ -14,7 +14,8 @@ soon() {
 	expect "$want" bash -c 'ulimit -v 700000; ulimit -f 200000; exec timeout 100 "$@"' - "$@"
 }
 
-# forge EXPRESSION: writes v.img anew from the bytes b, after put(offset, word) and get(offset).
+# forge EXPRESSION: evaluates EXPRESSION, which may call put(offset, word) and get(offset), and
+# writes v.img.
 forge() {
 	python3 - "$1" <<'END'
 import struct, sys
@@ -23,7 +24,7 @@ def put(off, word): struct.pack_into("<Q", b, off, word)
 def get(off): return struct.unpack_from("<Q", b, off)[0]
 PHYS, TABLE, LEAF = 16 << 30, 0x63, 0x63 | 1 << 63
 def root(off, height): return PHYS + off | TABLE | height << 52
-# three levels of tables in pages p..: each upper one names the next in all entries
+# three levels of tables from page p on: all entries of an upper table name the same next table
 def forge(p, data, holes):
     for i in range(512):
         put(p + 8 * i, 0 if holes and i & 1 else PHYS + data | LEAF)
@@ -48,13 +49,14 @@ expect 0 "$ctl" bad v.img add $(((16 << 30) + $(page /small)))
 at=$(record /file) pages=$(page /pages)
 cp v.img whole.img
 
-# --- a file of 512 GiB: one page everywhere, with holes and without ---
+# --- a file of 512 GiB that maps one page everywhere, with holes and without ---
 for holes in True False; do
 	cp whole.img v.img
 	forge "put($at + 48, forge($pages, $pages + 16384, $holes)); put($at + 40, 512 ** 3 * 4096)"
 	soon 1 "$ctl" get v.img /file to
 	says '^stargatectl: to: maps more than the volume has; run fsck' err
-	[[ $(stat -c %b to) -le $((64 << 11)) ]] || fail "more than the volume has is taken out of it"
+	[[ $(stat -c %b to) -le $((64 << 11)) ]] ||
+		fail "more than the volume has is taken out of it"
 	soon 1 "$ctl" get --tar v.img /file to.tar
 	says '^stargatectl: /file: maps more than the volume has; run fsck' err
 	soon 1 "$ctl" get -r v.img / tree
@@ -64,7 +66,7 @@ for holes in True False; do
 	soon '*' "$ctl" dump v.img table /file
 done
 
-# --- all inodes share that record: which of them are on the bad page? ---
+# --- all inodes share one record: the command bad has to name those on the bad page ---
 inodes=$((at & ~4095))
 forge "put(5120 + 48, forge($pages + 20480, $inodes, False)); put(5120 + 40, 1 << 40); put(4096 + 80, 1 << 40)
 for i in range(16):
@@ -87,7 +89,7 @@ b, n = bytearray(open("v.img", "rb").read()), 0
 for m in re.finditer(rb"[mn]\d\d", bytes(b)):
     at = m.start() - 8
     ref = struct.unpack_from("<Q", b, at)[0]
-    if ref >> 40 == 3 | 8 << 8:		# a name of three bytes, of a file
+    if ref >> 40 == 3 | 8 << 8:		# the entry of a file with a name of three bytes
         to = int(sys.argv[1 if m[0][:1] == b"m" else 2])
         struct.pack_into("<Q", b, at, to | 3 << 40 | 4 << 48)
         n += 1

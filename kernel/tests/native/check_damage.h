@@ -8,13 +8,13 @@
 #include "test.h"
 
 #define SIZE		(32ULL << 20)
-#define WIDE		1200		/* names: several index words, many buckets */
+#define WIDE		1200		/* names, which take several index words and many buckets */
 #define DEEP		8000
 #define BIG_PAGES	(SG_CHUNK_PAGES + 40)
 
 static struct tvol t;
-static u8 *good;		/* the volume after a clean leave */
-static struct sg_vol look;	/* opened to find words to damage */
+static u8 *good;		/* the volume after its only system left cleanly */
+static struct sg_vol look;	/* opened only to find words to damage */
 
 /* --- the volume's contents ----------------------------------------------------------------- */
 
@@ -140,12 +140,12 @@ static void populate(void)
 	char path[64], target[400];
 	unsigned int i;
 
-	make_file("one", 100);			/* no table: the root word is the leaf */
+	make_file("one", 100);			/* has no table: the root word is the leaf */
 	make_file("small", 9 * SG_PAGE);
 	make_file("other", 5 * SG_PAGE);
-	make_file("big", BIG_PAGES * SG_PAGE);	/* a large leaf and a table */
+	make_file("big", BIG_PAGES * SG_PAGE);	/* has a large leaf and a table */
 	ref = make("sparse", S_IFREG | 0600, NULL);
-	fill(&ref, 3ULL << 30, 5000);		/* three levels */
+	fill(&ref, 3ULL << 30, 5000);		/* has three levels of tables */
 	fill(&ref, 4000, 100);
 	make("link", S_IFLNK | 0777, "one");
 	memset(target, 'l', sizeof(target));
@@ -371,7 +371,9 @@ static void copy_zero(void) { memset(sys_copy(0), 0, SG_SYS_COUNT * sizeof(*sys_
 static void copy_table(void) { sys_copy(SG_SYS_INODES)->table ^= SG_PAGE; }
 static void copy_records(void) { sys_copy(SG_SYS_INODES)->records += 64; }
 static void copy_check(void) { sys_copy(SG_SYS_LOCKS)->check ^= 1ULL << 40; }
-/* As an engine leaves it that grows the inode file and does not know of copies. */
+/*
+ * The copy is outdated, as after an older engine, which knows no copies, has grown the inode file.
+ */
 static void copy_old(void)
 {
 	sys_copy(SG_SYS_INODES)->table = inode_page_root(0);
@@ -389,13 +391,15 @@ static void sys_root_and_count(void) { sys_root_file(); *HOT(inodes) = 77; }
 static void file_type(void) { *FIELD("small", mode) &= ~(u64)S_IFMT; }
 static void dir_type(void) { *FIELD("deep", mode) |= 0170000; }
 static void mode_bits(void) { *FIELD("deep/a/b", mode) |= 1 << 20; }
-/* The directory is named by one with a larger number, so its own names are handled a pass later. */
+/*
+ * A directory with a larger inode number names this one, so its own names are handled a pass later.
+ */
 static void typeless_both(void)
 {
 	*FIELD("moved/early", mode) |= 0177777;
 	*FIELD("moved/early/file", mode) = 1ULL << 32 | 0176677;
 }
-/* The only name that has the type is in a directory that is rebuilt. */
+/* The only name that records the type is in a directory that fsck rebuilds. */
 static void typeless_rebuilt(void)
 {
 	*FIELD("deep/a/file", mode) = 1ULL << 32 | 0176677;
@@ -656,7 +660,7 @@ static void deferred_of_below(void)
 {
 	u64 root = *FIELD("sparse", table), off = (root & SG_PTE_ADDR) - look.sb.phys;
 
-	/* a free page that looks like a table, whose entries belong to a file */
+	/* a free page looks like a table, and its entries name pages of a file */
 	memcpy(word(SIZE - 2 * SG_PAGE), word(off), SG_PAGE);
 	*deferred() = SG_LEDGER_ENTRY(SG_ROOT_HEIGHT(root), SIZE / SG_PAGE - 2, 0, 0);
 	*map_word(SIZE - 2 * SG_PAGE) |= 1ULL << ((SIZE / SG_PAGE - 2) & 63);
@@ -687,8 +691,8 @@ static void cutting(void) { *FIELD("small", genflags) |= (u64)SG_FL_CUTTING << 3
 
 /*
  * @safe: the repair can lose nothing, so preening does it.
- * @lost: paths that cannot stay as they were, nor anything below them; separated by spaces.
- * @saved: how many files and directories go to lost+found, at least.
+ * @lost: paths that change, with all paths below them; separated by spaces.
+ * @saved: the least number of files and directories that fsck moves to lost+found.
  */
 static const struct damage {
 	const char *name;
@@ -836,7 +840,7 @@ static const struct damage {
 
 #include "check_intact.h"
 
-/* Makes the volume, leaves it, and notes its contents. */
+/* Makes the volume, notes its contents, and leaves it. */
 static inline void make_volume(void)
 {
 	tvol_make(&t, SIZE);

@@ -18,7 +18,7 @@ static bool below(const char *path, const char *list)
 	return false;
 }
 
-/* Paths that may be lost, and how many of them. @name: at most the damaged name. */
+/* struct loss - the paths that a damage may cost. @allowed: how many of them may be missing. */
 struct loss {
 	const char *list;
 	unsigned int allowed, seen;
@@ -35,7 +35,7 @@ static struct loss loss_of(const struct damage *d)
 	return (struct loss){ d->lost, ~0u, 0 };
 }
 
-/* Permission bits that a repair withholds, if they were part of the damage. */
+/* Permission bits that a repair clears, because the damage included them. */
 static u32 closed;
 
 static u32 closed_by(const struct damage *d)
@@ -67,7 +67,7 @@ static bool intact(struct sg_vol *v, const struct known *k)
 	       contents(v, &at, &attr) == k->crc;
 }
 
-/* Everything that the damage does not explain must be unchanged. */
+/* Checks that nothing has changed except through the damage. */
 static inline void check_intact(struct sg_vol *v, const struct damage *d)
 {
 	struct loss loss = loss_of(d);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A repair never widens access. An inode that it restores, or names in lost+found, is no more
- * accessible than before, whatever is stored as its permissions, and whatever users have put into
- * the root directory.
+ * A repair never widens access. It restores inodes, or names them in lost+found, with no more
+ * permissions than before. That holds for any stored permissions, and for any entries that users
+ * have made in the root directory.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -97,7 +97,8 @@ static struct sg_xattr_head *blob(const struct sg_iref *ref)
 static void blobs_damaged(void)
 {
 	((u8 *)blob(&file)->page)[sizeof(struct sg_xattr_entry) + 3] ^= 1;
-	((u8 *)blob(&dir)->page)[0] ^= 0x40;		/* may have been of any type */
+	/* the damaged entry may have had any type */
+	((u8 *)blob(&dir)->page)[0] ^= 0x40;
 	blob(&other)->crc ^= 1;
 }
 
@@ -194,17 +195,17 @@ static void test_lost_found(void)
 	CHECK_EQ(repair(NULL).adopted, 1);
 	CHECK(!holds(&users, ino));
 	private_has("lost+found.3", ino);
-	ino = orphan();		/* lost+found is used again */
+	ino = orphan();		/* the next repair uses the same directory again */
 	CHECK_EQ(repair(NULL).adopted, 1);
 	private_has("lost+found.3", ino);
 	tvol_drop(&t);
 
-	tvol_make(&t, SIZE);	/* an entry that root has made is taken */
+	tvol_make(&t, SIZE);	/* fsck uses a lost+found that root has made */
 	users_dir("lost+found", 0700, 0);
 	ino = orphan();
 	CHECK_EQ(repair(NULL).adopted, 1);
 	private_has("lost+found", ino);
-	/* all names that its number can have */
+	/* users have taken all names that fsck could give to this inode */
 	users = test_lookup(&t.v, &t.root, "lost+found");
 	ino = orphan();
 	for (i = 0; i < 200; i++) {
@@ -215,7 +216,7 @@ static void test_lost_found(void)
 	private_has("lost+found", ino);
 	tvol_drop(&t);
 
-	tvol_make(&t, SIZE);	/* and all directories that fsck can use as lost+found */
+	tvol_make(&t, SIZE);	/* users have taken all names that fsck could give to lost+found */
 	for (i = 0; i < 200; i++) {
 		snprintf(name, sizeof(name), i ? "lost+found.%u" : "lost+found", i);
 		test_create(&t.v, &t.root, name, S_IFREG | 0600);

@@ -9,7 +9,10 @@
 
 static struct tvol t;
 static struct sg_sem_record *rec[OBJECTS];
-/* in the file's table: names the page of object 3's words; of the first and last page of RING */
+/*
+ * entries of the file's table, for the page of object 3's words, and the first and last page of
+ * RING
+ */
 static u64 *words_entry, *data_entry[2];
 #define RING	6
 
@@ -93,7 +96,7 @@ static struct sg_check_result check(enum sg_check_mode mode, unsigned int *said)
 	return res;
 }
 
-/* All objects but @lost (or none) are unchanged. */
+/* Checks that all objects are unchanged, except @lost. A negative @lost is none. */
 static void others_stay(int lost)
 {
 	struct sg_sem_stat st;
@@ -125,7 +128,7 @@ static void name(void) { rec[3]->name[1] ^= 8; }
 static void no_name(void) { rec[3]->mode = 0600; }
 static void long_name(void) { rec[3]->mode |= 0x7ffULL << 32; }
 static void hash(void) { rec[3]->hash ^= 1ULL << 50; }
-/* Moves it to another chain, with the hash of its name. */
+/* Moves the record to another chain, with the hash of its name. */
 static void place(void)
 {
 	rec[3]->name[1] = 'x';
@@ -151,17 +154,17 @@ static void is_found(void (*damage)(void), const char *what, int lost)
 	res = check(SG_CHECK_ONLY, &said);
 	CHECK_EQ(said, 1);
 	CHECK(res.found && !res.fixed);
-	res = check(SG_CHECK_PREEN, &said);	/* an operator has to decide first */
+	res = check(SG_CHECK_PREEN, &said);	/* preening leaves this finding to an operator */
 	CHECK(res.found > res.fixed && data_entry[0][1]);
 	orphans = 0;
 	res = check(SG_CHECK_REPAIR, &said);
 	CHECK_EQ(said, 1);
 	CHECK_EQ(res.found, res.fixed);
-	CHECK_EQ(orphans, lost == RING);	/* its data goes with it */
+	CHECK_EQ(orphans, lost == RING);	/* the repair frees the data of a removed ring */
 	others_stay(lost);
 }
 
-/* Data of a ring that does not exist is found alone, and freed: once for all of its pages. */
+/* Data without a ring is the only finding, reported once for all of its pages, and freed. */
 static void data_alone(bool made_smaller)
 {
 	struct sg_check_result res;
@@ -172,11 +175,11 @@ static void data_alone(bool made_smaller)
 	tvol_join(&t);
 	used = sg_free_pages(&t.v);
 	tvol_leave(&t);
-	if (made_smaller) {	/* the pages behind its end */
+	if (made_smaller) {	/* data pages behind the ring's end */
 		u64 *e = data_entry[1] + 1;
 
 		e[0] = *data_entry[0];
-		*data_entry[0] = 0;	/* so no page has two owners; the ring has lost one */
+		*data_entry[0] = 0; /* so no page has two owners; the ring lacks one page */
 		check(SG_CHECK_REPAIR, &said);
 		others_stay(RING);
 		return;
@@ -194,7 +197,7 @@ static void data_alone(bool made_smaller)
 	others_stay(RING);
 }
 
-/* Values that are allowed at any time are no finding. */
+/* Volatile words with allowed values are no finding. */
 static void is_no_finding(void)
 {
 	struct sg_check_result res;
@@ -212,7 +215,7 @@ static void is_no_finding(void)
 	others_stay(-1);
 }
 
-/* No system can hold this lock of a barrier, so a waiter would wait for ever. */
+/* No system can hold this lock of a barrier, so a waiter would wait forever. */
 static void lock(void)
 {
 	struct sg_check_result res;

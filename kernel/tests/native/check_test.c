@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The checker: the test damages each structure of a volume, one at a time. The checker must find
- * each damage without storing anything, and repair it. The damage must be gone then, and have cost
- * no more than necessary.
+ * each damage without a store, and then repair it. The repaired volume is clean, and has lost no
+ * more than necessary.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -134,7 +134,7 @@ static void test_damage(const struct damage *d)
 	survivors(d);
 }
 
-/* Preening repairs safe findings, and leaves the others alone. */
+/* Preening repairs safe findings, and does not change the others. */
 static void test_preen(const struct damage *d)
 {
 	struct sg_check_result res;
@@ -163,16 +163,17 @@ static bool is_listed(u64 ino)
 					return true;
 				if (steps > *HOT(inodes) || sg_iref(&look, at, &ref) ||
 				    *word(ref.off + offsetof(struct sg_inode, mode)))
-					break;	/* broken: the list ends here for any reader */
+					/* a broken link: the list ends here for any reader */
+					break;
 				at = *word(ref.off + offsetof(struct sg_inode, next_free));
 			}
 	return false;
 }
 
 /*
- * A file's record is cleared, its name remains, and @d is damaged as well. The name that preening
- * leaves still leads to the record. If the record were on a free list, the next new file would be
- * reached by the old name.
+ * A file's record is cleared, its name remains, and @d is damaged as well. Preening keeps the name,
+ * which still leads to the record. If the record were on a free list, the old name would lead to
+ * the next new file.
  */
 static void test_preen_named(const struct damage *d)
 {
@@ -205,7 +206,7 @@ static void test_preen_named(const struct damage *d)
 	CHECK_EQ(check(SG_CHECK_ONLY).found, 0);
 }
 
-/* A name that was not counted may be found later: its inode keeps its link count. */
+/* A later repair may find names that preening did not count, so the inode keeps its link count. */
 static void test_preen_links(void)
 {
 	struct sg_check_result res;
@@ -283,14 +284,14 @@ static u64 some_value(struct rng *rng, u64 old)
 	case 1:
 		return old + rng_range(rng, 0, 16) - 8;
 	case 2:
-		return *word(some_place(rng) & ~7ULL);	/* a word that means something elsewhere */
+		return *word(some_place(rng) & ~7ULL);	/* a valid word from another place */
 	case 3:
 		return 0;
 	}
 	return rng_next(rng);
 }
 
-/* On any damage, the checker does not crash, it ends, and a volume that it calls clean is clean. */
+/* The checker survives any damage: it ends without a crash, and its verdict "clean" is correct. */
 static void test_random(struct rng *rng)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity, .force = true,
@@ -410,7 +411,7 @@ static void test_committed(void)
 	CHECK_OK(sg_open(&v, t.mem, SIZE, false, NULL));
 	CHECK_OK(sg_join(&v, &test_identity, 0, true));
 	sg_abandon(&v);
-	/* its record restores the counter that the test has changed */
+	/* the forged record restores the counter that the test has changed */
 	a = (void *)AREA(0, 0, head);
 	want = *FIELD("big", blocks);
 	*FIELD("big", blocks) = 3;
@@ -433,7 +434,7 @@ static void test_committed(void)
 	CHECK_EQ(*FIELD("big", blocks), want);
 }
 
-/* A live system uses the volume: no repair, not a single store. */
+/* While a live system uses the volume, the checker repairs nothing and stores nothing. */
 static void beat(int sig)
 {
 	(void)sig;
@@ -465,7 +466,7 @@ static void test_live(void)
 	sg_abandon(&t.v);
 }
 
-/* Only the superblock tells the volume's size. Without either copy no check is possible. */
+/* Only the superblock has the volume's size. Without both copies no check is possible. */
 static void test_no_superblock(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
@@ -482,8 +483,9 @@ static void test_no_superblock(void)
 }
 
 /*
- * Both words that locate the inode file are lost, and all files with them. The checker reports
- * that, and does no further harm. If the word is restored, all files are back.
+ * Both words that locate the inode file are lost, so all files are inaccessible. The checker
+ * reports that, and does no further harm. When the test restores the word, all files are accessible
+ * again.
  */
 static void lost_inodes(u64 root)
 {
@@ -537,14 +539,14 @@ int main(int argc, char **argv)
 	CHECK_EQ(check(SG_CHECK_REPAIR).found, 0);
 	frozen(false);
 
-	for (i = 0; i < DAMAGES; i++) {	/* "random" damages none of them */
+	for (i = 0; i < DAMAGES; i++) {	/* the argument "random" skips all of them */
 		if (only && strcmp(only, damages[i].name))
 			continue;
 		test_note("damage %s", damages[i].name);
 		test_damage(&damages[i]);
 		test_preen(&damages[i]);
-		if (!below("deep/a/file", damages[i].lost)) {	/* its name stays */
-			test_note("damage %s, and a record gone", damages[i].name);
+		if (!below("deep/a/file", damages[i].lost)) {	/* the repair keeps that name */
+			test_note("damage %s, and a cleared record", damages[i].name);
 			test_preen_named(&damages[i]);
 		}
 		test_note("damage %s, repair interrupted", damages[i].name);
@@ -553,7 +555,7 @@ int main(int argc, char **argv)
 	}
 	if (only && strcmp(only, "random"))
 		return test_done();
-	test_note("preening beside what it leaves");
+	test_note("preening does not free a record that still has a name");
 	test_preen_named(NULL);
 	test_preen_links();
 	test_note("recovery");

@@ -27,7 +27,8 @@ own() {
 holds() {
 	rm -rf back
 	expect 0 "$ctl" get -r "$1" / back
-	diff -r --no-dereference tree back >/dev/null || fail "$1: not the files that there were"
+	diff -r --no-dereference tree back >/dev/null ||
+		fail "$1: its files differ from those of the source"
 }
 
 mkdir -p tree/dir
@@ -45,15 +46,15 @@ says '^v.img: copied to c1, 32 MiB at 0x500000000$'
 own c1 $((20 << 30)) second
 holds c1
 cmp v.img before || fail "the copied volume has changed"
-[[ $(stat -c %a c1) == 600 ]] || fail "others may read the copy"
-(($(stat -c %b c1) * 512 >= 32 << 20)) || fail "there is no memory for what will be stored"
+[[ $(stat -c %a c1) == 600 ]] || fail "the copy's mode is not 600"
+(($(stat -c %b c1) * 512 >= 32 << 20)) || fail "the copy is sparse: its memory is not allocated"
 expect 0 "$ctl" -j clone --base 16G --size 48M v.img c2 # the same base, and larger
 says '"file": "c2"'
 json 'd["base"] == "0x400000000" and d["size"] == 48 << 20 and d["tries"] == 0'
 own c2 $((16 << 30)) ''
 holds c2
-[[ $(stat -c %s c2) -eq $((48 << 20)) ]] || fail "the larger copy is not so large"
-[[ $(info c1 'd["uuid"]') != $(info c2 'd["uuid"]') ]] || fail "two copies of one UUID"
+[[ $(stat -c %s c2) -eq $((48 << 20)) ]] || fail "the larger copy does not have the requested size"
+[[ $(info c1 'd["uuid"]') != $(info c2 'd["uuid"]') ]] || fail "two copies have the same UUID"
 # The copies share nothing, and a copy can be copied.
 expect 0 "$ctl" rm c1 /large
 holds v.img
@@ -61,7 +62,8 @@ holds c2
 expect 0 "$ctl" clone --base 24G c2 c3
 own c3 $((24 << 30)) ''
 holds c3
-[[ $(info c3 'd["size"]') -eq $((48 << 20)) ]] || fail "the copy of the larger one is not so large"
+[[ $(info c3 'd["size"]') -eq $((48 << 20)) ]] ||
+	fail "the copy of the larger volume is smaller than its source"
 cmp v.img before || fail "the copied volume has changed"
 
 # --- free pages of a locked chunk: they may have the log of a write that recovery needs ---
@@ -88,7 +90,8 @@ expect 0 "$ctl" systems lapsed.img fence 0 --force
 begun=$(date +%s%N)
 expect 0 "$ctl" clone --base 20G lapsed.img c20
 complains 'lapsed.img: a system that was fenced for its silence may still store: waiting for up to 10 s'
-(($(date +%s%N) - begun >= 10000000000)) || fail "the copy was made while that system could store"
+(($(date +%s%N) - begun >= 10000000000)) ||
+	fail "the copy was made while the fenced system could still store"
 holds c20
 say 7 reset 0
 
@@ -122,7 +125,7 @@ own c4 $((20 << 30)) ''
 holds c4
 [[ ! -e c4.part ]] || fail "c4.part is there"
 
-# --- bad memory: it is bad in the copy, too ---
+# --- bad memory: the copy lists the same pages as bad ---
 cp v.img bad.img
 phys=$("$ctl" -j stat bad.img /large | pick 'd["table"]["runs"][0]["phys"]')
 expect 0 "$ctl" bad bad.img add "$((phys + 4096))"
@@ -133,7 +136,8 @@ expect 1 "$ctl" cat c9 /large
 complains 'Input/output error'
 expect 0 "$ctl" cat c9 /dir/small
 off=$((phys + 4096 - (16 << 30)))
-[[ -z $(tail -c +$((off + 1)) c9 | head -c 4096 | tr -d '\0' | head -c 1) ]] || fail "bad memory was read"
+[[ -z $(tail -c +$((off + 1)) c9 | head -c 4096 | tr -d '\0' | head -c 1) ]] ||
+	fail "bad memory was read"
 
 # --- beside other systems, and clones of a snapshot ---
 start 1
@@ -176,7 +180,7 @@ for try in $(seq 7); do
 	((status == 0)) || break
 	own c10 $((20 << 30)) ''
 	rm c10
-	[[ $try != 7 ]] || fail "no attempt met the joiner"
+	[[ $try != 7 ]] || fail "no clone ran during the join: the test has proved nothing"
 done
 complains 'large.img: a system began to use it during the copy: try again'
 nothing_left c10
@@ -192,10 +196,10 @@ for try in 1 2 3 4 5 6 7 8; do
 	sleep 0.0$try
 	if mv sw.part sw.mine 2>/dev/null && ln -s victim.img sw.part; then swapped=$((swapped + 1)); fi
 	wait $cloning || true
-	cmp victim.img victim.before || fail "another volume was changed in place of the copy"
+	cmp victim.img victim.before || fail "clone has changed another volume instead of the copy"
 	rm -f sw sw.part sw.mine victim.img
 done
-((swapped > 0)) || fail "no copy was met half made"
+((swapped > 0)) || fail "no name was replaced during a copy: the test has proved nothing"
 checks=$((checks + 8))
 
 # --- killed at any time: a partial file, or none; the next command starts again ---

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Directories whose names collide on purpose. The hash function is replaced by one that reads the
- * hash from the name, so that the test decides which names share which bits.
+ * Directories whose names collide on purpose. The test's own hash function reads the hash from the
+ * name, so the test decides which names share which bits.
  */
 #include "dir/dir_index.h"
 #include "test.h"
@@ -28,7 +28,7 @@ struct dir {
 static void begin(struct dir *d, u64 size)
 {
 	tvol_make(&d->t, size);
-	/* names of the root and of the tests' library need a hash, too */
+	/* every name has to begin with a hash, also those of the root and of the tests' library */
 	CHECK_OK(sg_create(&d->t.v, &d->t.root, "0000000000000d", 14, &new_dir, &d->dir));
 	d->file = test_create(&d->t.v, &d->t.root, "0000000000000f", SG_S_IFREG | 0600);
 }
@@ -99,7 +99,10 @@ static unsigned int levels(struct dir *d, u64 hash)
 	return p.level;
 }
 
-/* Names of one hash: as many as a bucket holds, then ENOSPC, but for that hash only. */
+/*
+ * A bucket's capacity limits the names of one hash. One more name fails with ENOSPC, for that hash
+ * only.
+ */
 static void test_same_hash(u64 hash)
 {
 	struct dir d;
@@ -119,7 +122,7 @@ static void test_same_hash(u64 hash)
 		CHECK_OK(find(&d, hash, i));
 	CHECK_EQ(find(&d, hash, n), -ENOENT);
 	tvol_recheck(&d.t);
-	/* tie-breaks are reused: more names are made and removed than there are tie-breaks */
+	/* makes and removes more names than there are tie-breaks, so tie-breaks are reused */
 	for (i = 0; i < 600; i++) {
 		CHECK_OK(drop(&d, hash, i));
 		CHECK_OK(add(&d, hash, n + i));
@@ -138,7 +141,9 @@ static void test_same_hash(u64 hash)
 	printf("ok %" PRIu64 " names of one hash\n", n);
 }
 
-/* Returns a hash that differs right behind the shared bits; @rest bits of the hash are left. */
+/*
+ * Returns the part of hash @i behind the shared bits, which has @rest bits. Its first bits differ.
+ */
 static u64 behind(u64 i, u64 rest)
 {
 	return rest > 9 ? i << (rest - 9) : i & ((1ULL << rest) - 1);
@@ -211,21 +216,22 @@ static void test_rename_splits(void)
 	for (i = 0; i < half; i++)
 		CHECK_OK(add(&d, hash, i));
 	CHECK_EQ(levels(&d, hash), 0);
-	for (i = 0; i < half; i++)	/* some 50 bits must be told apart at once */
+	/* the split must distinguish about 50 bits in one operation */
+	for (i = 0; i < half; i++)
 		CHECK_OK(add(&d, near, i));
 	CHECK_EQ(levels(&d, hash), SG_DIR_LEVELS_MAX);
 	for (i = 0; i < half; i++) {
 		u32 flen = spell(from, near, i), tlen = spell(to, hash, 100 + i);
 		int err = sg_rename(&d.t.v, &d.dir, from, flen, &d.dir, to, tlen, 0, NULL, 7);
 
-		if (err == -ENOSPC)	/* the most names that one hash allows */
+		if (err == -ENOSPC)	/* one hash allows no more names */
 			break;
 		CHECK_OK(err);
 		CHECK_EQ(find(&d, near, i), -ENOENT);
 		CHECK_OK(find(&d, hash, 100 + i));
 	}
 	CHECK(i >= half / 2 && i < half);
-	CHECK_OK(find(&d, near, i));		/* the name whose rename failed is where it was */
+	CHECK_OK(find(&d, near, i));		/* the name whose rename failed is unchanged */
 	CHECK_EQ(find(&d, hash, 100 + i), -ENOENT);
 	CHECK_EQ(listed(&d), 2 * half);
 	tvol_drop(&d.t);

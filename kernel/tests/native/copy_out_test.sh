@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # put and get beside an attacker that owns the tree outside. During the copy, the attacker replaces
-# files and directories by links. The tools must neither read nor write through these links. Also
-# what exists already at the target: FIFOs, set-ID bits, paths of any length.
+# files and directories by links. The tools must neither read nor write through these links. The
+# test also covers entries that exist at the target: FIFOs, set-ID bits, paths of any length.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 # shellcheck source=kernel/tests/lib/swaps.sh
@@ -29,7 +29,7 @@ no_secret() {
 	rm -rf all
 	expect 0 "$ctl" get -r v.img / all
 	! grep -rl secret all >err || fail "the target of a link was copied"
-	[[ -z $(find all -type l) ]] || fail "a link was made of it"
+	[[ -z $(find all -type l) ]] || fail "put has copied a link"
 	clean
 }
 
@@ -67,17 +67,17 @@ if [[ $swaps ]]; then
 		echo secret >secret/key
 		swapped "$call" sub 'mv back/sub gone && ln -s ../secret back/sub' '*' \
 			"$ctl" get -r v.img /tree/. back
-		[[ $(cat secret/key) == secret ]] || fail "$call: written through a link"
+		[[ $(cat secret/key) == secret ]] || fail "$call: get wrote through a link"
 		rm -rf back secret gone && mkdir -p back secret
 		chmod 751 secret
 		touch -d '2001-01-01 UTC' secret
 		swapped "$call" sub 'mv back/sub gone && ln -s ../secret back/sub' '*' \
 			"$ctl" get -r v.img /tree/. back
-		[[ ! -e secret/key ]] || fail "$call: made through a link"
+		[[ ! -e secret/key ]] || fail "$call: get created a file through a link"
 		[[ $(stat -c '%a %Y' secret) == '751 978307200' ]] ||
-			fail "$call: mode and times of what a link leads to"
+			fail "$call: get changed mode or times of a link's target"
 	done
-	# A hard link is not made to a file that has replaced the copied one.
+	# get makes no hard link to a file that has replaced the copied one.
 	fresh_tree
 	rm tree/file tree/sub/key
 	echo mine >tree/a
@@ -87,7 +87,8 @@ if [[ $swaps ]]; then
 	swapped open a 'mv back/a gone && ln secret/key back/a' 1 "$ctl" get -r v.img /tree/. back
 	[[ -e swapped ]] || fail "nothing was swapped"
 	says 'back/sub/b: was replaced' err
-	[[ ! -e back/sub/b && $(cat secret/key) == secret ]] || fail "another one's file has got a name"
+	[[ ! -e back/sub/b && $(cat secret/key) == secret ]] ||
+		fail "get has made a hard link to a file that it did not copy"
 fi
 
 # --- files that exist at the target -----------------------------------------------------------
@@ -101,10 +102,12 @@ expect 0 "$ctl" put -r v.img tree /
 install -m 6755 /dev/null out.bin
 expect 1 bash -c "ulimit -f 8; exec '$ctl' get v.img /tree/large out.bin"
 says 'out.bin: File too large' err
-[[ $(stat -c %s out.bin) -gt 0 && $(stat -c %a out.bin) == 600 ]] || fail "mode $(stat -c %a out.bin)"
+[[ $(stat -c %s out.bin) -gt 0 && $(stat -c %a out.bin) == 600 ]] ||
+	fail "mode $(stat -c %a out.bin)"
 expect 0 "$ctl" get v.img /tree/large out.bin
 same out.bin tree/large
-[[ $(stat -c %a out.bin) == "$(stat -c %a tree/large)" ]] || fail "the mode is not that in the volume"
+[[ $(stat -c %a out.bin) == "$(stat -c %a tree/large)" ]] ||
+	fail "the file's mode differs from its mode in the volume"
 
 # get does not write into a FIFO or a device, and does not wait for it.
 mkfifo fifo

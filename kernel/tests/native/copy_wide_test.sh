@@ -3,7 +3,7 @@
 #
 # The loops of kernel/module/copy_wide.c on this processor, with an exception table of the test's
 # own. The test checks which bytes are copied, and how many if a page of the source or of the target
-# is missing. Only one line may hold more: words that a step stored before it ended early.
+# is missing. Only one line may have additional words, which a step stored before it ended early.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 grep -qw avx /proc/cpuinfo || { echo "0 checks: this processor has no AVX"; exit 0; }
@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 sed -n '/^#define WORD_/p; /^static __always_inline size_t sgfs_\(word_\)\?steps/,/^}/p
 	/^static void sgfs_zero_\(words\|steps\)/,/^}/p' kernel/module/copy_wide.c >"$work/steps.h"
 [[ $(grep -c vmovntdq "$work/steps.h") -eq 8 && $(grep -c 'WORD_STORE(' "$work/steps.h") -eq 9 ]] ||
-	{ echo "copy_wide.c has other loops by now" >&2; exit 1; }
+	{ echo "the loops of copy_wide.c have changed: adapt this test" >&2; exit 1; }
 cat >"$work/test.c" <<'END'
 #define _GNU_SOURCE
 #include <signal.h>

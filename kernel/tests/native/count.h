@@ -23,14 +23,14 @@ static inline u64 count_instructions(void (*fn)(void *arg), void *arg)
 	if (!child) {
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 			_exit(3);
-		fn(arg);	/* call it once first, because that resolves library functions */
+		fn(arg);	/* the first call resolves library functions, and is not counted */
 		raise(SIGSTOP);
 		fn(arg);
 		raise(SIGSTOP);
 		_exit(0);
 	}
 	CHECK(waitpid(child, &status, 0) == child);
-	CHECK(WIFSTOPPED(status));	/* otherwise this environment does not permit tracing */
+	CHECK(WIFSTOPPED(status));	/* fails where the environment does not permit tracing */
 	do {
 		CHECK(!ptrace(PTRACE_SINGLESTEP, child, NULL, NULL));
 		CHECK(waitpid(child, &status, 0) == child && WIFSTOPPED(status));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A write into fresh pages is given up. Its stores into them, perhaps past the cache, must be
+ * A write into fresh pages is aborted. Its stores into them, which may bypass the cache, must be
  * complete before it unlocks their chunk: the next system that locks the chunk gets the same pages.
  */
 #include <sys/stat.h>

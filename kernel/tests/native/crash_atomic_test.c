@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Atomic writes of every kind, judged at every crash point: by a kill after each store, and by a
- * power cut at each fence. Each image has the whole write or nothing of it. Then the same beside a
- * second system, which continues and recovers the dead one.
+ * Atomic writes of every kind, judged at every crash point: at a kill after each store, and at a
+ * power cut at each fence. Each image has the complete write or no part of it. Then the same runs
+ * with a second system, which continues and recovers the dead one.
  */
 #include "crash_work.h"
 
@@ -14,12 +14,12 @@ static const struct cw_op script[] = {
 	OP(CREATE, "f"),
 	/* a file of one page: its root word is the leaf */
 	OP(ATOMIC, "f", .len = 100), OP(ATOMIC, "f", .pos = 50, .len = 1), OP(ATOMIC, "f", .len = 4096),
-	/* without the flag: holes are filled, all else is logged, in the record or outside */
+	/* without the flag: writes fill holes, and log other bytes, in the record or outside */
 	OP(ATOMIC, "f", .pos = 4000, .len = 200), OP(ATOMIC, "f", .pos = 8, .len = 8),
 	OP(ATOMIC, "f", .pos = 4000, .len = 3000), OP(ATOMIC, "f", .pos = 0, .len = 8 * KIB),
 	OP(ATOMIC, "f", .len = 64 * KIB), OP(ATOMIC, "f", .pos = 1, .len = 64 * KIB),
 	OP(ATOMIC, "f", .pos = 100 * KIB, .len = 10), OP(ATOMIC, "f", .pos = 90 * KIB, .len = 30000),
-	/* a gap with pages behind the size */
+	/* writes behind the size, where pages are allocated */
 	OP(ALLOCATE, "f", .pos = 132 * KIB, .len = 64 * KIB),
 	OP(ATOMIC, "f", .pos = 140 * KIB + 5, .len = 5000), OP(RESIZE, "f", .len = 8 * KIB + 9),
 	OP(ATOMIC, "f", .pos = 8 * KIB + 1000, .len = 70), OP(RESIZE, "f", .len = 128 * KIB),
@@ -67,7 +67,7 @@ static void run(bool beside, u64 thorough)
 	cw_drop(&w);
 }
 
-/* No page is free in the end: a write is logged, or fails and leaves the old data. */
+/* Finally no page is free: a write is logged, or fails and keeps the old data. */
 static void run_full(u64 thorough)
 {
 	u64 done = 0, failed = 0, i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Crashes of a repair. A volume with damage of several kinds is repaired under the recorder. At
- * each image that a crash can leave, another repair completes the first. Then the checker finds
- * nothing more, the volume can be used, and undamaged files are unchanged.
+ * Crashes during a repair. The test repairs a volume with several kinds of damage under the
+ * recorder. In each image that a crash can leave, a second repair completes the first. Then the
+ * checker finds nothing more, the volume can be used, and undamaged files are unchanged.
  */
 #include <sys/stat.h>
 #include "crash.h"
@@ -15,7 +15,7 @@ struct work {
 	struct tvol t;
 	struct sg_iref safe, hurt, files[FILES];
 	struct rng rng;
-	u64 sum;		/* of the undamaged files */
+	u64 sum;		/* checksum of the undamaged files */
 };
 
 /* --- an undamaged volume -------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ static void hurt_record(struct work *w)
 		in->mode ^= 7ULL << 32;
 		break;
 	case 2:
-		in->table = other->table;	/* pages with two files */
+		in->table = other->table;	/* two files now share pages */
 		break;
 	case 3:
 		in->size = rng_next(&w->rng);
@@ -137,7 +137,7 @@ static void hurt_shared(struct work *w)
 			SG_LEDGER_ENTRY(rng_below(&w->rng, 8), rng_below(&w->rng, 4096), 3, 0);
 		break;
 	case 4:
-		*word(w, 16) ^= 1;	/* the superblock's checksum is wrong now */
+		*word(w, 16) ^= 1; /* makes the superblock's checksum wrong */
 		break;
 	case 5:
 		*word(w, SG_HOT(inodes)) += 16;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The cost of making an operation durable: fences, and cache lines written back (D8). Each
+ * The cost to make an operation durable: fences, and cache lines that it writes back (D8). Each
  * operation runs many times on one processor, and the recorder counts. The test compares the most
  * frequent count, and the mean (sometimes a bucket splits or a table grows). The expected figures
- * are in this file. A change that alters a figure on purpose changes it here, and gives the reason.
+ * are in this file. A commit that changes a cost on purpose changes its figure here, and gives the
+ * reason.
  *
- * crash_cost_test table: prints the lines of which e2e/bench/flushes makes a page, separated by
- * tabs:
+ * `crash_cost_test table` prints lines for e2e/bench/flushes, which makes a page of them. Columns,
+ * separated by tabs:
  *
  *     WHAT FENCES LINES DATA-LINES MEAN-FENCES MEAN-LINES
  */
@@ -18,8 +19,8 @@
 #include "record.h"
 #include "test.h"
 
-#define OPS	128u		/* counted operations of each kind */
-#define WARM	32u		/* uncounted operations before them */
+#define OPS	128u		/* operations of each kind that are counted */
+#define WARM	32u		/* operations of each kind before that, not counted */
 #define ALL	(OPS + WARM)
 
 struct bed {
@@ -224,8 +225,8 @@ static void op_punch(struct bed *b, unsigned int i)
 
 /**
  * struct row - an operation, and its most frequent cost.
- * @again: it needs the file of op_create, which is made anew before each run.
- * @data: how many of @lines are lines of the file's own bytes.
+ * @again: the operation needs op_create's file, which the test makes again before each run.
+ * @data: the number of @lines that hold the file's own bytes.
  */
 struct row {
 	const char *what;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The script of crash_test.c, while the ledger has no room for inodes: all deferred inodes go on
- * lists (deferred_inodes.c). After a crash at any store, recovery takes over intact lists.
+ * The script of crash_test.c, with a ledger without room for inodes: the engine puts all deferred
+ * inodes on lists (deferred_inodes.c). After a crash at any store, recovery finds intact lists.
  */
 #include "crash_script.h"
 
@@ -15,10 +15,12 @@ int main(void)
 	w.c.samples = thorough > 1 ? 30 : 3;
 	w.nest = thorough > 1 ? 40 : 400;
 	for (i = 0; i < sizeof(script) / sizeof(script[0]); i++) {
-		w.t.v.deferred_on_lists = true;	/* a mount resets it */
+		w.t.v.deferred_on_lists = true;	/* each mount clears this flag */
 		CHECK(cw_do(&w, &script[i]) >= 0);
 	}
-	/* several inodes on the list at once: the first, the last and one between are taken off */
+	/*
+	 * several inodes are on the list: the first, the last and a middle one are removed from it
+	 */
 	for (i = 0; i < 6; i++) {
 		char name[] = { 'u' + (char)i, 0 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fsync() of a file that was stored to through a mapping, while another system moves its pages. The
- * recorder sees which lines are written back. All are, in a bounded number of passes.
+ * fsync() of a file that has stores through a mapping, while another system moves the file's pages.
+ * The recorder shows which lines fsync() writes back: all of them, in a bounded number of passes.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -9,9 +9,9 @@
 #include "systems.h"
 
 #define SIZE	TEST_SMALL
-#define PAGES	3200		/* of the file: three quarters of the volume */
-#define AHEAD	SG_TURNS	/* pages by which a move moves them */
-#define PASSES	5		/* more would be a pass for each move */
+#define PAGES	3200		/* size of the file: three quarters of the volume */
+#define AHEAD	SG_TURNS	/* distance of a move, in pages */
+#define PASSES	5		/* limit; a pass for each move would exceed it */
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -21,7 +21,7 @@ static u64 place[PAGES];
 static unsigned int moves, kept_out;
 static void (*between)(void);
 
-/* Called at every SG_TURNS pages of a flush. */
+/* A flush calls this function after every SG_TURNS pages. */
 static bool at_turn(void)
 {
 	sg_interrupt_hook = NULL;
@@ -35,7 +35,7 @@ static u64 lock_of_file(void)
 	return fb.off + offsetof(struct sg_inode, lock);
 }
 
-/* Moves all pages, unless the flush keeps the file locked: up, and down again. */
+/* Moves all pages up, or down again. Does nothing while the flush keeps the file locked. */
 static void move(void)
 {
 	const u64 len = (u64)AHEAD << SG_PAGE_SHIFT;
@@ -51,7 +51,7 @@ static void move(void)
 	sg_settle(&b.v);
 }
 
-/* Moves all pages once, and is paused with the file's lock. */
+/* Moves all pages once, then pauses with the file's lock held. */
 static void move_and_stop(void)
 {
 	if (!moves)
@@ -60,7 +60,7 @@ static void move_and_stop(void)
 		CHECK_OK(sg_lock(&b.v, lock_of_file()));
 }
 
-/* Has the lock whenever the flush could take it, and still moves all pages. */
+/* Holds the lock whenever the flush could take it, and still moves all pages. */
 static void move_and_hold(void)
 {
 	if (sg_is_locked(&b.v, lock_of_file()))
@@ -69,13 +69,15 @@ static void move_and_hold(void)
 	CHECK_OK(sg_lock(&b.v, lock_of_file()));
 }
 
-/* Cuts a page off behind the others: none of these moves. */
+/* Punches out a page behind the others, which do not move. */
 static void punch(void)
 {
 	CHECK_OK(sg_punch(&b.v, &fb, (u64)(PAGES + moves++) << SG_PAGE_SHIFT, SG_PAGE, 3));
 }
 
-/* Writes the last page first, so that no two pages are contiguous: each is a step. */
+/*
+ * Writes the last page first, so that no two pages are contiguous: each page is a step of a flush.
+ */
 static void make(void)
 {
 	u8 *mem = tsys_volume(SIZE), byte = 1;
@@ -113,7 +115,7 @@ static int flush_now(void (*what)(void), bool wait)
 	return err;
 }
 
-/* Flushes. Returns how often the lines of the file's pages were written back, on average. */
+/* Flushes the file, and returns how often its lines were written back, on average. */
 static u64 flush_beside(void (*what)(void))
 {
 	u8 *line = calloc(SIZE / REC_LINE, 1);
@@ -146,12 +148,12 @@ static bool always(const struct sg_vol *v)
 	return true;
 }
 
-/* @gives_way: the thread holds what others wait for, and waits for no lock. */
+/* @gives_way: the thread waits for no lock, because it holds something that others wait for. */
 static void paused(bool gives_way)
 {
 	make();
 	a.v.gives_way = gives_way ? always : NULL;
-	test_within(20, "a flush while another system has the file's lock and is paused");
+	test_within(20, "a flush while a paused system has the file's lock");
 	CHECK(flush_beside(move_and_stop) <= PASSES);
 	test_within(0, NULL);
 	a.v.gives_way = NULL;
@@ -162,14 +164,14 @@ static void paused(bool gives_way)
 }
 
 /*
- * The lock cannot be had, and pages move. An inode's end does not wait, and a system that leaves
- * waits once.
+ * Another system always has the lock, and moves pages. The end of an inode does not wait, and a
+ * system that leaves waits once.
  */
 static void held(bool wait)
 {
 	make();
-	a.v.join_until = wait;	/* long ago: no wait for a lock goes on */
-	test_within(20, "a flush beside a system that moves pages and keeps the file's lock");
+	a.v.join_until = wait;	/* a time in the past: no wait for a lock continues */
+	test_within(20, "a flush while another system moves pages and keeps the file's lock");
 	CHECK_EQ(flush_now(move_and_hold, wait), -EBUSY);
 	test_within(0, NULL);
 	a.v.join_until = 0;
@@ -178,7 +180,7 @@ static void held(bool wait)
 	leave();
 }
 
-/* Cuts alone are no moves: one pass is enough, and the file's lock is not asked for. */
+/* Cuts without moves: one pass is enough, and the flush does not take the file's lock. */
 static void cut(void)
 {
 	u8 byte = 1;
@@ -197,7 +199,7 @@ int main(void)
 	make();
 	CHECK_EQ(flush_beside(NULL), 1);
 	CHECK(flush_beside(move) <= PASSES);
-	test_note("%u moves; kept out %u times", moves, kept_out);
+	test_note("%u moves; the flush's lock prevented %u more", moves, kept_out);
 	CHECK(moves >= 2 && kept_out >= 2);
 	CHECK(!sg_is_locked(&b.v, lock_of_file()));
 	leave();

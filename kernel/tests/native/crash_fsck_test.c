@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Interrupted repairs. For each damage of check_test, the machine dies or the power fails at many
- * points of the repair. A second repair must complete the first one. Neither may harm anything
- * else.
+ * points of the repair. A second repair must complete the first one. Neither repair may harm other
+ * data.
  */
 #define _GNU_SOURCE
 #include "check_damage.h"
@@ -27,7 +27,7 @@ static struct sg_check_result check(u8 *mem, enum sg_check_mode mode)
 	return res;
 }
 
-/* A whole check is slow, and images differ little: one in @stride images is judged. */
+/* A complete check is slow, and images differ little, so the test judges one in @stride images. */
 static u64 stride, images;
 
 static void judge(struct crash *c, struct crash_image *img)
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 
 		if (argc > 1 && strcmp(argv[1], d->name))
 			continue;
-		/* rebuilds thousands of names, like index_*, which has fewer */
+		/* the repair rebuilds thousands of names; index_* tests the same with fewer */
 		if (argc == 1 && points < 100 && !strncmp(d->name, "second_", 7))
 			continue;
 		test_note("damage %s", d->name);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Growth is interrupted after each of its stores. On an unused volume, by death and by power cut:
- * the next mount finds the old size or the new one, and the volume intact. Once growth has
- * returned, it finds the new size. Beside a live system: that system continues, takes over, and
- * finds the same. Recovery is interrupted as well, on some images.
+ * Growth is interrupted after each of its stores. On an unused volume, death and power cut
+ * interrupt it: the next mount finds the old size or the new one, and an intact volume. After
+ * growth has returned, the next mount finds the new size. On a volume with a live system, that
+ * system continues, recovers the dead one, and finds the same. On some images, recovery is
+ * interrupted as well.
  */
 #include <sys/stat.h>
 #include "crash.h"
@@ -20,7 +21,7 @@ static u8 *mem;
 static struct tsys grower, other;
 static struct crash nested;
 static struct rng rng;
-/* images with the old size, images with the new size */
+/* number of images with the old size, and with the new size */
 static u64 judged[2], recoveries, checked;
 
 static void make(void)
@@ -79,7 +80,7 @@ static void use_new(struct sg_vol *v, const struct sg_iref *root)
 	judged[grown]++;
 }
 
-/* Checks that growth left no work behind. */
+/* Checks that growth is complete. */
 static void is_finished(struct sg_vol *v)
 {
 	struct sg_super sb;
@@ -137,7 +138,7 @@ static void next_mount(struct crash *c, struct crash_image *img)
 
 /* --- beside a live system --------------------------------------------------------------------- */
 
-/* Restores the other system in an image, with the reach that it has announced. */
+/* Restores the other system in an image, with the size that it has announced. */
 static void survive(struct sg_vol *v, struct crash_image *img)
 {
 	const struct sg_slot *slot;
@@ -167,7 +168,7 @@ static void go_on(struct crash *c, struct crash_image *img)
 
 	survive(&v, img);
 	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
-	look_at_old(&v, &root);		/* while the other system is only silent */
+	look_at_old(&v, &root);		/* before the dead system is fenced */
 	sg_follow(&v);
 	sg_fence_slots(&v, sg_slots_taken(&v));
 	test_lapses_over(img->mem);
@@ -175,7 +176,7 @@ static void go_on(struct crash *c, struct crash_image *img)
 		sg_recover_all(&v);
 		sg_settle(&v);
 		is_finished(&v);
-	} else {			/* or grows the volume itself */
+	} else {			/* or completes the growth of the volume itself */
 		CHECK_OK(sg_grow(&v, TO, 0, why));
 		is_finished(&v);
 	}
@@ -221,7 +222,7 @@ static void judge(struct crash *c, struct crash_image *img)
 
 /* --- the growth that is judged ---------------------------------------------------------------- */
 
-/* Does the periodic work of the other system whenever the growing system waits. */
+/* Runs the periodic work of the other system whenever the growing system waits. */
 static void let_other(struct sg_vol *vol)
 {
 	(void)vol;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A joiner is paused behind one of the stores that write its identity. It has no name yet, so after
+ * A joiner is paused after one of the stores that write its identity. It has no name yet, so after
  * some seconds it is fenced, and another system gets the slot. Then the joiner continues. The slot
- * must hold the other system's identity. One thread plays all systems; the clock advances when it
- * sleeps.
+ * must hold the other system's identity. One thread acts as all systems; the clock advances when
+ * the thread sleeps.
  */
 #include <stddef.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 
 #define SIZE	TEST_SMALL
 #define S	1000000000ULL
-#define SLOT	1	/* that both systems get */
+#define SLOT	1	/* the slot that both systems get */
 
 extern u64 (*sg_ticks_hook)(void);
 extern void (*sg_sleep_hook)(u64 ns);
@@ -38,7 +38,7 @@ static struct sg_slot *slot(void)
 	return (struct sg_slot *)(mem + sg_slot_off(&lives.v, SLOT));
 }
 
-/* @guarded: a guard watches this machine, which has the slot. */
+/* @guarded: the machine in the slot, if a guard watches it. */
 static void watch_for(u64 ns, const struct sg_identity *guarded)
 {
 	u64 end = now + ns;
@@ -60,7 +60,7 @@ static bool is_thirds(void)
 	       !strcmp(slot()->name, id.name);
 }
 
-static u64 acknowledged;	/* by the third system */
+static u64 acknowledged;	/* the epoch that the third system acknowledged */
 
 static void at_store(const void *p)
 {
@@ -73,7 +73,7 @@ static void at_store(const void *p)
 	paused = true;
 	watch_for(7 * S, NULL);
 	if (SG_SLOT_STATE(slot()->state) == SG_SLOT_LIVE)
-		return;		/* it had stored its name, so no lease ends its life */
+		return;		/* the joiner had stored its name, so no lease ends its life */
 	tsys_join(&third, mem, SIZE, 3);
 	third.v.maintained = true;
 	CHECK_EQ(third.v.slot, SLOT);
@@ -120,7 +120,10 @@ static bool pause_behind(u64 n)
 	return third.v.base;
 }
 
-/* A joiner is paused between its look and a store: the owner stores its identity again. */
+/*
+ * A joiner is paused between its check and a store. The slot's owner then stores its identity
+ * again.
+ */
 static void stored_over(void)
 {
 	unsigned int i;
@@ -167,7 +170,7 @@ int main(void)
 	now = 1000 * S;
 	for (n = 1; pause_behind(n); n++)
 		fenced++;
-	CHECK(fenced >= 8);	/* the slot's own words, and the identity */
+	CHECK(fenced >= 8);	/* at stores to the slot's own words, and to the identity */
 	stored_over();
 	return test_done();
 }

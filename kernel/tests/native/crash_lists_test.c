@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A repair of the lists of free inodes is interrupted, and no second repair follows. Two systems
- * mount the volume as it is, and make files until all free records are used. Neither meets damage,
- * and no number is given out twice. At no moment is a record that is being cleared free without its
- * generation, or without the next record on its list of deferred inodes.
+ * mount the volume, and make files until all free records are used. Neither finds damage, and no
+ * two files get the same number. A record that is being cleared always keeps its generation, and
+ * its link to the next record on its list of deferred inodes.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include "internal.h"
 #include "systems.h"
 
-#define FILES	40	/* that each system makes and removes, to get free records */
+#define FILES	40	/* files that each system makes and removes, to get free records */
 
 static u8 *mem;
 static u64 numbers;		/* records of the inode file */
@@ -80,7 +80,7 @@ static void remove_files(struct tsys *s, const struct sg_iref *ref)
 	}
 }
 
-/* Two slots have lists, and one record is on neither. */
+/* Makes lists of free inodes for two slots, and a free record on neither list. */
 static void make_lists(void)
 {
 	struct sg_iref of_a[FILES], of_b[FILES];
@@ -147,7 +147,7 @@ static void judge_lists(struct crash *c, struct crash_image *img)
 static u64 at;			/* the record */
 static u64 deferred_next;		/* the next record on its list */
 static u32 generation;
-static bool cleared;		/* an image had the record cleared */
+static bool cleared;		/* the record was cleared in an image */
 
 static void make_deferred(void)
 {
@@ -201,7 +201,7 @@ static void not_free(const void *p)
 		*state = SG_SLOT_WORD(SG_SLOT_DEAD, 1);
 }
 
-/* However often it is recovered: the volume is not clean then, nor fully repaired. */
+/* A system that always continues after recovery: the volume is never clean, nor fully repaired. */
 static void test_never_recovered(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity, .force = true };

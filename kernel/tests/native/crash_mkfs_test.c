@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * mkfs makes a volume over an older one, with garbage in all unused pages. Death or power cut
- * interrupt it. As soon as a valid superblock of the new volume exists, all that it leads to
- * exists. Once mkfs has returned, it exists.
+ * interrupt it. An image with a valid superblock of the new volume also has all structures to which
+ * the superblock leads. After mkfs has returned, each image has that superblock.
  */
 #include "crash.h"
 #include "internal.h"
@@ -10,7 +10,7 @@
 #define SIZE	SG_VOLUME_MIN
 
 static const u8 uuid[2][16] = { "the old volume", "the new volume" };
-static u64 judged[3];		/* old volume, new volume, none */
+static u64 judged[3];		/* number of images with the old volume, the new volume, and none */
 
 static void make(u8 *mem, unsigned int which)
 {
@@ -27,7 +27,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* The first superblock comes last. Until then, it is the only thing that is wrong. */
+/* mkfs writes the first superblock last. Before that, only this superblock is invalid. */
 static void finish(struct crash_image *img)
 {
 	const struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
@@ -77,14 +77,11 @@ int main(void)
 	sg_log_hook = quiet;
 	memset(mem, 0xa5, SIZE);
 	make(mem, 0);
-	/*
-	 * fills all that the superblocks lead to: bytes not written back must not be right by
-	 * chance
-	 */
+	/* fills all metadata: bytes that mkfs does not write back must not be right by chance */
 	memset(mem + 2 * SG_PAGE, 0xa5, ((struct sg_super *)mem)->data_off - SG_PAGE);
 	crash_init(&c, mem, SIZE);
 	c.judge = judge;
-	c.every = 499;		/* most stores zero lines that are all alike */
+	c.every = 499;		/* most stores zero lines, so the images differ little */
 	c.samples = test_amount(10, 20, 100);
 	rec_init(&rec, mem, SIZE, true);
 	rec_to(&rec);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A system is paused during a change (virsh suspend, a stalled host): its heartbeat stops, and a
- * change counter stays odd. Other systems wait for it without limit, and do not call it damage.
- * They call it damage only while the slot sends heartbeats. One thread plays all systems; the clock
- * advances when it sleeps.
+ * change counter stays odd. Other systems wait for it without limit, and do not report the odd
+ * counter as damage. They report damage only while the slot sends heartbeats. One thread acts as
+ * all systems; the clock advances when the thread sleeps.
  */
 #include <setjmp.h>
 #include <sys/stat.h>
@@ -21,8 +21,8 @@ extern void (*sg_sleep_hook)(u64 ns);
 static u8 *mem;
 static struct tsys paused, lives;
 static u64 now = 1000 * S, damage;
-static u64 beats_from, beats_until;	/* when the paused system sends heartbeats, by the clock */
-/* when these happen while another system sleeps; 0: never */
+static u64 beats_from, beats_until;	/* times between which the paused system sends heartbeats */
+/* times at which a system is fenced, a waiter is killed, and the clock jumps; 0: never */
 static u64 fence_at, kill_at, jump_at;
 
 /* --- the clock ------------------------------------------------------------------------------ */
@@ -114,7 +114,7 @@ static int look(void)
 	return sg_lookup(&lives.v, &lives.root, "old", 3, &f, NULL);
 }
 
-/* Returns false: it does not continue after the pause. */
+/* Returns false if the system does not continue after the pause. */
 static bool pause_in_change(void (*fn)(void))
 {
 	int err;
@@ -141,7 +141,10 @@ static void world_end(void)
 	test_unmap(mem, SIZE);
 }
 
-/* Paused for half an hour. A waiter can be killed; then all operations continue. */
+/*
+ * The pause takes half an hour. Meanwhile a waiter can be killed; afterwards all operations
+ * continue.
+ */
 static void waits(void)
 {
 	u64 since = now;
@@ -162,7 +165,9 @@ static void comes_back(void)
 	world_end();
 }
 
-/* Fenced while others wait for it: they recover it, and get their answer. */
+/*
+ * The paused system is fenced while others wait for it: they recover it, and their calls succeed.
+ */
 static void waits_for_recovery(void)
 {
 	fence_at = now + 100 * S;
@@ -194,7 +199,7 @@ static void judges(void)
 	CHECK_EQ(damage, 1);
 	CHECK(now - since > 15 * S && now - since < 60 * S);
 	since = now;
-	CHECK_EQ(look(), -EUCLEAN);	/* the next reader gets the error at once */
+	CHECK_EQ(look(), -EUCLEAN);	/* the next reader gets the error immediately */
 	CHECK(now - since < S);
 }
 
@@ -271,11 +276,11 @@ static void patience_comes_back(void)
 #define VICTIM	63
 
 static struct sg_vol joiner[2];
-static u64 replayed;			/* a word of the record: the first one that replay stores */
+static u64 replayed;			/* the first word of the record that replay stores */
 static unsigned int joining;
 static u64 state_of_second;
 
-/* All slots are taken, and one system is dead: a joiner recovers it, in that slot's name. */
+/* All slots are taken, and one system is dead: a joiner recovers it, and acts for that slot. */
 static int join(unsigned int which)
 {
 	struct sg_identity id = tsys_identity(50 + which, 1);
@@ -327,14 +332,15 @@ static void joiner_comes_back(void)
 /* --- the log of a write --------------------------------------------------------------------- */
 
 #define LEN	SG_ATOMIC_MAX
-#define STEP	256u		/* bytes between two looks of a system that stores a log */
+/* a system that stores a log checks its slot each time after this many bytes */
+#define STEP	256u
 
 static struct tsys third;
 static struct sg_iref f;
-static u8 *content;			/* of f: one run of pages */
+static u8 *content;			/* the content of f, in one run of pages */
 static u8 first[LEN], second[LEN];
 static u64 steps, mem_area, seq_then;
-static const u8 *last_step;		/* of a part of the log */
+static const u8 *last_step;		/* the last step of a part of the log */
 
 static void logged_world(void)
 {
@@ -390,7 +396,7 @@ static void in_commit(const void *p)
 		fenced_in(&paused);
 }
 
-/* As fenced_in(): no step of this part is left. */
+/* Does the same as fenced_in(), in the last step of this part. */
 static void in_last_step(const void *p)
 {
 	if (p != last_step)
@@ -427,7 +433,7 @@ static void logged_world_end(void)
 	world_end();
 }
 
-/* No byte is stored after the system that wakes up could have looked. */
+/* A system that wakes up stores no byte after its next check of the slot. */
 static void writer_comes_back(void)
 {
 	test_note("%s", __func__);
@@ -437,7 +443,8 @@ static void writer_comes_back(void)
 	CHECK(steps >= LEN / STEP);
 	rec_at_store = in_commit;
 	CHECK_EQ(write_it(&paused, first), -EIO);
-	CHECK_EQ(sg_iget(&lives.v, &f, seq), seq_then);		/* nor a word of its record */
+	/* it also stored no word of its record */
+	CHECK_EQ(sg_iget(&lives.v, &f, seq), seq_then);
 	sg_leave(&third.v);
 	logged_world_end();
 }
@@ -472,7 +479,10 @@ static void recoverer_comes_back(void)
 	logged_world_end();
 }
 
-/* A page becomes bad between the record and the store: the rest is stored, and the caller told. */
+/*
+ * A page becomes bad between record and store: other pages are stored, and the caller gets an
+ * error.
+ */
 static void page_is_lost(const void *p)
 {
 	u64 off = (u64)((const u8 *)p - mem);

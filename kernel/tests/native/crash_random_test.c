@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random operations on few names, so that they collide. A sample of the crash points is judged; for
- * some operations, every crash point. Some volumes are full, so that operations fail as well.
+ * Random operations on few names, so that the names collide. The test judges a sample of the crash
+ * points, and for some operations every crash point. Some volumes are full, so that operations fail
+ * as well.
  */
 #include "crash_work.h"
 
@@ -74,7 +75,7 @@ static void some_op(struct rng *r, struct cw_op *op)
 	}
 }
 
-/* Data operations need a regular file: anything else would be the caller's mistake. */
+/* Data operations need a regular file. Any other type would be the caller's mistake. */
 static bool makes_sense(struct cw *w, const struct cw_op *op)
 {
 	struct sg_iref ref;

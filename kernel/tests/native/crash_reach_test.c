@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A system dies at each store of a commit that makes a new inode. From some store on, other systems
- * see the new name. They link it, or fill the directory, as soon as they get its lock. Replay must
- * undo neither the link count nor the change counter that they have stored.
+ * see the new name. As soon as they get the inode's lock, they link it or fill the directory.
+ * Replay must undo neither the link count nor the change counter that they have stored.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -29,13 +29,14 @@ static const struct kind {
 static u8 *mem;
 static struct tsys dies, lives;
 static struct sg_iref other;
-/* stores since the record became valid; the store at which the system dies */
+/* the number of stores since the record became valid, and of the store at which the system dies */
 static u64 stores, last;
 static jmp_buf death;
-static u64 waits;		/* waits that the single thread has given up */
-static u64 changed;		/* how often others could change the new inode before the death */
+static u64 waits;		/* number of waits that the single thread has stopped */
+/* how often other systems could change the new inode before the death */
+static u64 changed;
 
-/* One thread plays both systems, so neither waits for the other. */
+/* One thread acts as both systems, so neither may wait for the other. */
 static bool impatient(void)
 {
 	waits++;
@@ -75,7 +76,7 @@ static int make(struct tsys *s, const struct kind *k, const char *name)
 	return sg_create(&s->v, &s->root, name, 1, &new, &ref);
 }
 
-/* Changes the new inode from the other system. */
+/* Changes the new inode as the other system. */
 static int change(struct tsys *s, const struct kind *k, const struct sg_iref *x)
 {
 	struct sg_new new = { .mode = S_IFDIR | 0700, .now = 3 };
@@ -104,7 +105,10 @@ static void world_make(const struct kind *k)
 		test_create(&lives.v, &lives.root, "x", S_IFREG | 0600);
 }
 
-/* Dies @at stores behind the one that makes the record valid. False: there are fewer stores. */
+/*
+ * Dies @at stores after the one that makes the record valid. Returns false if there are fewer
+ * stores.
+ */
 static bool dies_at(const struct kind *k, u64 at)
 {
 	int err;
@@ -183,7 +187,7 @@ static void each_store(const struct kind *k)
 	}
 }
 
-/* --- a free record whose lock is busy is passed over ------------------------------------------ */
+/* --- allocation skips a free record whose lock is busy ---------------------------------------- */
 
 static void passed_over(unsigned int busy)
 {
@@ -212,7 +216,7 @@ static void passed_over(unsigned int busy)
 		CHECK(f.ino != held[i].ino);
 		sg_unlock(&lives.v, SG_IOFF(&held[i], lock));
 	}
-	/* no record is lost: fsck counts them */
+	/* no record is lost: fsck will count them */
 	for (i = 0; i < busy + 200; i++) {
 		snprintf(name, sizeof(name), "g%u", i);
 		f = test_create(&dies.v, &dies.root, name, S_IFREG | 0600);
@@ -256,7 +260,7 @@ int main(void)
 	unsigned int i;
 	cpu_set_t one;
 
-	/* the processor number selects the area: run on one processor only */
+	/* the processor's number selects the area, so the test runs on one processor */
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	CHECK_OK(sched_setaffinity(0, sizeof(one), &one));
@@ -267,6 +271,7 @@ int main(void)
 	passed_over(1);
 	passed_over(5);
 	passed_over(20);
-	CHECK(changed);	/* after the record ended, before its locks ended */
+	/* changes came between the end of the record and the release of its locks */
+	CHECK(changed);
 	return test_done();
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Readers without a lock while the journal of a dead system is replayed. After each store, of the
- * dying system and of the recovery, a directory with an even change counter has all of a
- * transaction or nothing of it. When another system can take a lock of the dead one, nothing is
- * left to replay.
+ * Readers without a lock during replay of a dead system's journal. After each store of the dying
+ * system or of the recovery, a directory with an even change counter has a complete transaction or
+ * no part of it. When another system can take a lock of the dead one, replay is complete.
  */
 #include <sys/stat.h>
 #include "crash.h"
@@ -37,7 +36,7 @@ static void released_after_replay(const struct sg_vol *v)
 		CHECK(!sg_tx_words(sg_at(v, sg_area_off(v, slot, i)), &log));
 }
 
-/* Looks up one name, at each image in which a reader accepts what it has read. */
+/* Looks up one name in each image in which a reader accepts the data that it has read. */
 static void look(struct crash *c, struct crash_image *img)
 {
 	struct sg_vol v;
@@ -52,7 +51,7 @@ static void look(struct crash *c, struct crash_image *img)
 	looks++;
 }
 
-/* The other system, moved to an image. */
+/* Returns the other system, moved to an image. */
 static struct sg_vol moved(struct crash_image *img)
 {
 	struct sg_vol v = lives.v;

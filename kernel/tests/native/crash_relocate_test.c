@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Interrupted moves. A volume moves to another base under the recorder. At each image that a crash
- * can leave, the next system completes the move, and finds every byte of every file. Or it finds
- * the volume at the old base or at the new one. Some completions are interrupted as well.
+ * Interrupted moves. A volume moves to another base under the recorder. In each image that a crash
+ * can leave, the next system finds the volume at the old base or at the new one, or completes the
+ * move. It finds every byte of every file. Some completions are interrupted as well.
  */
 #define _GNU_SOURCE
 #include "crash.h"
@@ -35,7 +35,7 @@ static void check_whole(struct work *w, u8 *mem, bool done)
 }
 
 /*
- * If one superblock was being written, the other copy counts, and the checker restores the first.
+ * If the crash interrupted the write of a superblock, the checker restores it from the other copy.
  */
 static void even_supers(u8 *mem)
 {
@@ -65,7 +65,7 @@ static void judge_again(struct crash *c, struct crash_image *img)
 	check_whole(w, img->mem, true);
 }
 
-/* Completes the move under the recorder, and interrupts it, too. */
+/* Completes the move under the recorder, and judges interruptions of the completion as well. */
 static void crash_again(struct work *w, const u8 *mem)
 {
 	u8 *copy = test_map(SIZE);
@@ -157,7 +157,7 @@ int main(void)
 	for (i = 0; i < SG_ARRAY_SIZE(goal); i++) {
 		memcpy(t.mem, from, SIZE);
 		run(&w, t.mem, goal[i], points);
-		/* a volume of which only the backup superblock is left, half moved */
+		/* a half moved volume of which only the backup superblock is valid */
 		memcpy(t.mem, from, SIZE);
 		half_move(t.mem, SIZE, goal[i], "moving", 0);
 		t.mem[offsetof(struct sg_super, uuid)] ^= 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A volume gets a new UUID and label, and is interrupted after each store, by death and by power
- * cut. The next system to open it finds the old pair or the new pair, never a mixture; once the
- * call has returned, the new pair. The call can be repeated then, and the checker finds nothing to
- * repair. The same holds when only one of the two superblocks was valid before.
+ * A volume gets a new UUID and label. Death and power cut interrupt the call after each store. The
+ * next system to open the volume finds the old pair or the new pair, never a mixture. After the
+ * call has returned, it finds the new pair. The call can be repeated, and the checker finds nothing
+ * to repair. The same holds if only one of the two superblocks was valid before.
  */
 #include "crash.h"
 #include "internal.h"
@@ -13,7 +13,7 @@
 
 static u8 *mem;
 static struct sg_super old, new;
-static u64 judged[2];	/* images with the old pair, images with the new pair */
+static u64 judged[2];	/* number of images with the old pair, and with the new pair */
 
 static void judge(struct crash *c, struct crash_image *img)
 {
@@ -40,8 +40,8 @@ static void judge(struct crash *c, struct crash_image *img)
 }
 
 /*
- * @same: it stays the same volume, with another UUID and label (sg_relabel()). @invalid: offset of
- * a superblock that was damaged before, or NONE.
+ * @same: the volume keeps its identity, and gets another UUID and label (sg_relabel()). @invalid:
+ * offset of a superblock that was damaged before, or NONE.
  */
 static void run(bool same, u64 invalid)
 {

@@ -13,7 +13,7 @@ static const struct cw_op script[] = {
 	OP(CREATE, "f"), OP(MKDIR, "d"), OP(MKDIR, "d/e"), OP(CREATE, "d/g"),
 	OP(SYMLINK, "short", .len = 20), OP(SYMLINK, "long", .len = 3000),
 	OP(MKNOD, "node", .len = 0x103),
-	/* data: the first page, more of it, another page, a hole, a table, in place */
+	/* data: in the first page, in another page, over a hole, through a table, in place */
 	OP(WRITE, "f", .len = 100), OP(WRITE, "f", .pos = 100, .len = 300),
 	OP(WRITE, "f", .pos = 400, .len = 9000), OP(WRITE, "f", .pos = 40000, .len = 5000),
 	OP(WRITE, "f", .pos = 50, .len = 6000), OP(WRITE, "f", .pos = 60000, .len = 10),
@@ -22,7 +22,7 @@ static const struct cw_op script[] = {
 	OP(ALLOCATE, "f", .pos = 8192, .len = 16384), OP(WRITE, "f", .pos = 9000, .len = 5000),
 	OP(COLLAPSE, "f", .pos = 4096, .len = 8192), OP(INSERT, "f", .pos = 8192, .len = 12288),
 	OP(RESIZE, "f", .len = 30001), OP(RECLAIM), OP(RESIZE, "f", .len = 4097),
-	/* a large leaf, split and cut */
+	/* a large leaf that is split and cut */
 	OP(WRITE, "d/g", .len = 2 * MIB + 5000), OP(WRITE, "d/g", .pos = MIB, .len = 10000),
 	OP(PUNCH, "d/g", .pos = MIB / 2, .len = MIB / 4 + 100),
 	OP(RESIZE, "d/g", .len = MIB + 77), OP(RECLAIM, .len = 2), OP(RECLAIM),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores whose system dies, or whose machine loses its power, at every store. All names
- * are those from before the operation, or those from after it. Each object is complete. An object
- * that was closed in order has the state of its close; an object that was open has the state that
- * its rule demands. Removed objects are gone.
+ * Shared semaphores whose system dies, or whose machine loses power, at every store. All names are
+ * those from before the operation, or those from after it. Each object is complete. An object that
+ * was closed keeps the state of its close; an object that was open has the state that its type
+ * demands. Removed objects do not exist any more.
  */
 #include "crash.h"
 #include "sem_util.h"
@@ -12,7 +12,10 @@
 
 enum { ABSENT, CLOSED, OPEN };
 
-/* @state: of the name. @life: of the object that has the name. @value: when it was closed. */
+/*
+ * @state: state of the name. @life: lifetime of the named object. @value: its value at the last
+ * close.
+ */
 struct object {
 	unsigned int state, type, life, flags;
 	u64 initial, value;
@@ -23,7 +26,7 @@ static struct sg_sem_caller *me;
 static struct sg_sem sem[NAMES];
 static struct object before[NAMES], after[NAMES];
 static u64 checks, orphans;
-static struct sg_sem orphan;		/* open, without a name */
+static struct sg_sem orphan;		/* an open object without a name */
 static bool has_orphan;
 
 static const char *name_of(unsigned int n)
@@ -44,14 +47,14 @@ static bool value_fits(const struct object *o, u64 value)
 	switch (o->type) {
 	case SG_SEM_COUNT:
 		return value == (o->state == CLOSED ? o->value : o->initial);
-	case SG_SEM_EVENT:	/* it only grows; after a power cut its value may be older */
+	case SG_SEM_EVENT:	/* its value only grows; after a power cut the value may be older */
 		return o->state == CLOSED ? value == o->value : value <= o->value;
 	default:
 		return !value;
 	}
 }
 
-/* Compares an object after the crash with the test's record of it from before. */
+/* Compares an object after the crash with the test's record from before the crash. */
 static bool fits(const struct object *o, int err, const struct sg_sem_stat *st)
 {
 	if (o->state == ABSENT || (o->state == OPEN && o->life == SG_SEM_LAST_USER))
@@ -110,8 +113,8 @@ static void judge(struct crash *c, struct crash_image *img)
 	for (n = 0; n < NAMES; n++)
 		sg_sem_unlink(&v, name_of(n), (u32)strlen(name_of(n)), SG_SEM_ANY);
 	/*
-	 * only members, bells, and the tables over them are left: objects without a name are gone,
-	 * too
+	 * only members, bells, and their tables remain: objects without a name have been freed as
+	 * well
 	 */
 	const struct sg_iref file = sg_sem_file();
 	CHECK(sg_iget(&v, &file, blocks) <= 7);
@@ -211,8 +214,8 @@ static void judge_reset(struct crash *c, struct crash_image *img)
 }
 
 /*
- * A system died with the object open, and the next one in its slot has noted that. The first opener
- * resets the object, and the power fails.
+ * A system died with the object open, and the next system in its slot has recorded that. The first
+ * opener resets the object, and the power fails.
  */
 static void reset_once(void)
 {
@@ -268,7 +271,7 @@ int main(void)
 		crash_end(&c);
 		memcpy(before, after, sizeof(before));
 	}
-	printf("%" PRIu64 " images, %" PRIu64 " objects open without a name\n", c.images, orphans);
+	printf("%" PRIu64 " images, %" PRIu64 " images with an open object that has no name\n", c.images, orphans);
 	CHECK(c.images > 10 * ops);
 	crash_free(&c);
 	rec_free(&rec);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A script with at least one operation of each kind, judged at every crash point: after each store
- * (the VM is killed), and at each fence with all lines that may or may not have reached memory (the
- * power fails). Some crashes strike the recovery from another crash.
+ * (the VM is killed), and at each fence with each set of lines that may have reached memory (the
+ * power fails). Some crashes interrupt the recovery from another crash.
  */
 #include "crash_script.h"
 

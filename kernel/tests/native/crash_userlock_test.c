@@ -3,9 +3,9 @@
  * A system is killed at every store of its operations on users' locks, while other systems
  * continue.
  *
- * Until its recovery it has all locks that it had before, except the locks that it was releasing.
- * Afterwards it has none. The others have exactly their locks. After each crash, systems can go on
- * with the file, and the checker finds nothing.
+ * Until its recovery the killed system keeps all its locks, except those that it was releasing.
+ * After the recovery it has none. Other systems keep exactly their locks. After each crash, systems
+ * can continue to use the file, and the checker finds nothing.
  */
 #include <sys/stat.h>
 #include "crash.h"
@@ -13,7 +13,7 @@
 
 #define CELLS	24
 #define FILES	2
-#define OWNERS	4	/* two owners of the system that dies, one of each other system */
+#define OWNERS	4	/* two owners on the system that dies, and one on each other system */
 
 static struct tvol t;		/* the system that dies */
 static struct sg_vol other[2];
@@ -106,7 +106,7 @@ static void others_have_theirs(u8 found[FILES][OWNERS][CELLS])
 				CHECK_EQ(found[f][o][i], before[f][o][i]);
 }
 
-/* The survivors ask for all ranges: only their own locks may be in the way. */
+/* The survivors lock all ranges: only their own locks may conflict. */
 static void rest_is_free(struct sg_vol v[2])
 {
 	struct sg_userlock by;
@@ -142,12 +142,12 @@ static void judge_killed(struct crash_image *img)
 
 static void judge(struct crash *c, struct crash_image *img)
 {
-	if (c->ctx)	/* the others work: no death to judge */
+	if (c->ctx)	/* another system works: no death to judge */
 		return;
 	if (img == &c->killed)
 		judge_killed(img);
 	else if (checks++ % 50 == 0)
-		test_clean(img->mem, t.size);	/* a power cut: no lock counts any more */
+		test_clean(img->mem, t.size);	/* after a power cut no lock is valid */
 }
 
 /* --- work ------------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ static bool allowed(unsigned int f, unsigned int o, bool exclusive, unsigned int
 
 static struct sg_userlock_wait waits;
 
-/* Returns the system that did the step. */
+/* Does a random step, and returns the system that did it. */
 static unsigned int step(struct rng *rng)
 {
 	unsigned int o = (unsigned int)rng_below(rng, OWNERS);
@@ -188,7 +188,7 @@ static unsigned int step(struct rng *rng)
 	}
 	if (may)
 		memset(&after[f][o][a], exclusive ? 2 : 1, b - a + 1);
-	if (o < 2 && rng_chance(rng, 50)) {	/* a waiter without success gives up */
+	if (o < 2 && rng_chance(rng, 50)) {	/* waits; without success, the waiter gives up */
 		memset(&waits, 0, sizeof(waits));
 		CHECK_EQ(sg_userlock_set(vol_of(o), &file[f], &l, &waits, NULL), may ? 0 : -EAGAIN);
 		sg_userlock_give_up(vol_of(o), &file[f], &waits);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For the tests of file tables and data: a volume in anonymous memory, files without names, and an
- * account of every page. The account does not use the engine's own walk, so it can contradict it.
+ * Helpers for tests of file tables and data: a volume in anonymous memory, files without names, and
+ * an account of every page. The account does not use the engine's own walk, so it can find errors
+ * of the walk.
  */
 #ifndef DATA_UTIL_H
 #define DATA_UTIL_H
@@ -37,7 +38,7 @@ static inline void dirty_free_pages(struct sg_vol *vol)
 	}
 }
 
-/* As tvol_make(), but also for large sizes of which only a little is ever touched. */
+/* Does the same as tvol_make(), also for large sizes: memory is allocated only for used pages. */
 static inline struct sg_vol *vol_new(u64 size)
 {
 	struct sg_format_opts opts = { .phys = TEST_PHYS };
@@ -100,12 +101,15 @@ static inline void claim(struct account *a, u64 off, u64 pages)
 	CHECK(off >= a->vol->sb.data_off && off + pages * SG_PAGE <= a->vol->size - SG_PAGE);
 	for (i = 0; i < pages; i++) {
 		if (a->owned[page + i])
-			test_fail(__FILE__, __LINE__, "not so: a page has one owner");
+			test_fail(__FILE__, __LINE__, "a page has more than one owner");
 		a->owned[page + i] = 1;
 	}
 }
 
-/* Follows the words as format.h defines them, not the engine's walk. It finds empty tables, too. */
+/*
+ * Follows the words as format.h defines them, without the engine's walk. Finds empty tables as
+ * well.
+ */
 static inline void account_table(struct account *a, u64 off, unsigned int level)
 {
 	unsigned int i, used = 0;
@@ -146,7 +150,10 @@ static inline void account_file(struct account *a, const struct sg_iref *ref)
 	CHECK(sg_iget(a->vol, ref, blocks) == a->tables + a->leaves - before);
 }
 
-/* Each page is free, or belongs to exactly one of these: a file, the inode file, or the ledger. */
+/*
+ * Checks that each page is free, or belongs to exactly one of a file, the inode file, and the
+ * ledger.
+ */
 static inline void account_volume(struct sg_vol *vol, const struct sg_iref *files, unsigned int n,
 				  struct account *out)
 {
@@ -166,7 +173,7 @@ static inline void account_volume(struct sg_vol *vol, const struct sg_iref *file
 		bool bit = page_used(vol, i);
 
 		if (bit != !!a.owned[i])
-			test_fail(__FILE__, __LINE__, "not so: used pages are owned pages");
+			test_fail(__FILE__, __LINE__, "a used page has no owner, or a free page has one");
 		used += bit;
 	}
 	CHECK(sg_free_pages(vol) == pages - 1 - vol->sb.data_off / SG_PAGE - used);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Deferred inodes on lists, for which the ledger has no room (deferred_inodes.c). However many open
- * files have no links, names can be removed and files truncated. The periodic work for open files
- * takes a bounded time each second.
+ * Lists of deferred inodes for which the ledger has no room (deferred_inodes.c). With any number of
+ * open files without links, names can be removed and files truncated. The periodic work for open
+ * files takes a bounded time each second.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -14,7 +14,7 @@
 
 static u8 *mem;
 static u64 asked;	/* calls of in_use() */
-static const u8 *closed;	/* by inode number; NULL: none is closed */
+static const u8 *closed;	/* which files are closed, by inode number; NULL: none */
 
 static bool in_use(struct sg_vol *v, u64 ino, u32 generation)
 {
@@ -108,7 +108,10 @@ static void more_than_the_ledger(void)
 		CHECK(asked < 10000);
 	}
 	CHECK_EQ(sg_used_inodes(&vol.v), before.used_inodes - 1 + MANY);
-	/* a link ends the deferral of one; all others are closed, most of them unnoticed */
+	/*
+	 * a link ends the deferral of one file; all others are closed, most of them without
+	 * sg_evict()
+	 */
 	CHECK_OK(sg_link(&vol.v, &t[MANY / 2], &vol.root, "named", 5, 2));
 	for (i = 0; i < MANY; i++) {
 		if (i == MANY / 2)
@@ -210,7 +213,7 @@ static bool stop_soon(struct sg_vol *v, u64 ino, u32 generation)
 	return false;
 }
 
-/* A freeze waits for settling to stop, however many files can be freed. */
+/* A freeze waits until settling stops, which it does soon with any number of files to free. */
 static void told_to_stop(void)
 {
 	const struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -238,7 +241,10 @@ static void told_to_stop(void)
 
 /* --- several systems -------------------------------------------------------------------------- */
 
-/* A system keeps what it has open, on any system's list. The last one to close it frees it. */
+/*
+ * Files that a system has open stay, on any system's list. The last system to close a file frees
+ * it.
+ */
 static void open_elsewhere(void)
 {
 	struct tsys a, b;
@@ -261,9 +267,9 @@ static void open_elsewhere(void)
 	sg_settle(&a.v);
 	sg_settle(&b.v);
 	CHECK(!gone(&a, &f) && !gone(&a, &g));
-	/* a file that another system has removed gets no name again */
+	/* a file that another system has removed cannot get a name again */
 	CHECK_EQ(sg_link(&a.v, &g, &a.root, "again", 5, 2), -ENOENT);
-	/* b frees it, on a's list; a takes it off the list */
+	/* b frees the file, which is on a's list; a removes it from the list */
 	CHECK(sg_close_inode(&b.v, &f));
 	CHECK_OK(sg_evict(&b.v, &f));
 	CHECK(gone(&a, &f));
@@ -279,7 +285,7 @@ static void open_elsewhere(void)
 	leave(&a);
 }
 
-/* A system dies: a live system gets its lists, and keeps what it has open itself. */
+/* A system dies: a live system gets its lists, and keeps the files that it has open itself. */
 static void taken_over(void)
 {
 	struct tsys a, b;
@@ -313,8 +319,7 @@ static void taken_over(void)
 }
 
 /*
- * The dead system's ledger has more inodes than the recoverer's ledger has room for: they go on a
- * list.
+ * The dead system's ledger has too many inodes for the recoverer's ledger: they are put on a list.
  */
 static void ledger_to_list(void)
 {
@@ -333,7 +338,7 @@ static void ledger_to_list(void)
 	CHECK_EQ(on_lists(&b.v), 0);
 	tsys_fence(&b, &a);
 	tsys_die(&a);
-	CHECK_OK(sg_ilock(&b.v, &busy));	/* as another thread of b does */
+	CHECK_OK(sg_ilock(&b.v, &busy));	/* locks the file, like another thread of b */
 	sg_maintain(&b.v);
 	sg_settle(&b.v);
 	CHECK_EQ(used(&b), 2);
@@ -359,7 +364,7 @@ static void used_again(void)
 	CHECK(sg_close_inode(&a.v, &f));
 	CHECK_OK(sg_evict(&a.v, &f));
 	CHECK_EQ(on_lists(&a.v), 1);
-	do {	/* free records are handed out by processor */
+	do {	/* each processor has its own free records */
 		g = make(&a, "g");
 		if (g.ino != f.ino)
 			CHECK_OK(sg_rename(&a.v, &a.root, "g", 1, &a.root, "other", 5, 0, NULL, 1));
@@ -385,7 +390,7 @@ static void used_again(void)
 	test_clean(mem, SIZE);
 }
 
-/* A new system in a slot has nothing open that its last owner had open, on any list. */
+/* The new system in a slot does not have the files open that the slot's last owner had open. */
 static void withdrawn(void)
 {
 	struct tsys a, b;
@@ -413,7 +418,7 @@ static void withdrawn(void)
 /* --- all systems at once ---------------------------------------------------------------------- */
 
 #define THREADS	2	/* per system */
-#define LEFT_OPEN	200u	/* turns in which a thread leaves its file open */
+#define LEFT_OPEN	200u	/* number of files that a thread leaves open */
 
 struct worker {
 	struct tsys *s;
@@ -422,8 +427,8 @@ struct worker {
 };
 
 /*
- * Makes files that go on lists and off, under names that the other system removes as well. Files
- * that are left open keep their space: all of them together must not fill the volume.
+ * Makes files that are put on lists and removed from them, under names that the other system
+ * removes as well. Files that remain open keep their space: together they must not fill the volume.
  */
 static void *work(void *arg)
 {
@@ -450,7 +455,7 @@ static void *work(void *arg)
 				CHECK_OK(sg_evict(v, &f));
 			}
 		}
-		if (i % 3 == 0)	/* named and removed again */
+		if (i % 3 == 0)	/* gets a name, which is removed again */
 			CHECK_OK(sg_link(v, &t, &w->s->root, mine, 1, 1) ?:
 				 sg_unlink(v, &w->s->root, mine, 1, 1));
 		sg_close_inode(v, &t);
@@ -461,7 +466,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Threads with the same file open share one bit: what they leave is finished at the end. */
+/* Threads with the same file open share one bit. Files that threads leave are freed at the end. */
 static void all_at_once(void)
 {
 	struct worker w[2 * THREADS];
@@ -498,7 +503,7 @@ static void on_damage(struct sg_vol *v, u64 ino, u64 off)
 	damages++;
 }
 
-/* Six files on one list, of @s, dead or not; *first: the word that names the first file. */
+/* Puts six files on one list of @s. Sets *first to the word that names the first file. */
 static void six(struct tsys *s, struct sg_iref f[6], u64 **first)
 {
 	char name[2] = "a";
@@ -548,7 +553,9 @@ static void spoil(enum nonsense what, struct sg_iref f[6], u64 *first)
 #undef LINK
 }
 
-/* All walks end, and fsck repairs the list. Inodes that the list has lost are freed then. */
+/*
+ * Checks that all walks end, and that fsck repairs the list, and frees the inodes that it has lost.
+ */
 static void survives(enum nonsense what, bool dead)
 {
 	struct sg_check_result res;
@@ -592,7 +599,10 @@ static struct {
 	unsigned int call;
 } again;
 
-/* While settling asks for the old file, another thread frees it, and makes the next one. */
+/*
+ * Acts as another thread: while settling checks the old file, frees that file, and makes the next
+ * one.
+ */
 static bool used_meanwhile(struct sg_vol *v, u64 ino, u32 generation)
 {
 	const struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -627,7 +637,7 @@ static void kept_as_another(bool lists)
 	CHECK(!sg_ledger_keeps(&s.v, &other));
 	sg_settle(&s.v);
 	CHECK(!gone(&s, &again.spare));
-	/* only its maker ends its use, not a caller that a file handle led here */
+	/* only the file's maker ends its use, not a caller with a file handle */
 	CHECK_OK(sg_evict(&s.v, &again.spare));
 	CHECK_OK(sg_evict_try(&s.v, &again.spare));
 	CHECK(!sg_close_inode(&s.v, &other));

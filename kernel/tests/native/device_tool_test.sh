@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Tools that change a volume on a block device, beside a system that uses the memory behind it. A
-# loop device has a page cache of its own over its file, as /dev/pmemN has over memory. machine.c
-# has mapped the file. Either a system that joins while a tool works is refused, or the tool stores
-# nothing. Other systems see the tool's heartbeat. The tool undoes no store of the other system.
+# Tools change a volume on a block device while a system uses the memory behind it. A loop device
+# has its own page cache over its file, like /dev/pmemN over memory. machine.c has mapped the file.
+# If a system joins while a tool works, either the join is refused or the tool stores nothing. Other
+# systems see the tool's heartbeat. The tool undoes no store of another system.
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
 
@@ -19,7 +19,7 @@ trap '[[ -z $tool ]] || kill -KILL "$tool" 2>/dev/null; kill "${pid[@]}" 2>/dev/
 	losetup -d "$loop"; cd /; rm -rf "$dir"' EXIT
 base=0x400000000
 
-# refused N LINE: machine N is refused, and its answer says why.
+# refused N LINE: machine N is refused, and its answer gives the reason.
 refused() {
 	local n=$1 answer
 	shift
@@ -78,7 +78,7 @@ for words in 'bad VOLUME add 0x401000000' 'bad VOLUME remove 0x401000000' 'mkdir
 	# shellcheck disable=SC2086
 	refuses 1 'in use by machine-11111111 \(slot' "$ctl" ${words/VOLUME/$loop}
 done
-cmp -n 4096 --ignore-initial=4096 v.img seen.img || fail "the hot page is not as it was"
+cmp -n 4096 --ignore-initial=4096 v.img seen.img || fail "the hot page has changed"
 refuses 8 'in use by machine-11111111 \(slot' "$fsck" -y "$loop"
 say 1 mkdir 0 after
 say 1 leave 0
@@ -88,7 +88,7 @@ expect 0 "$fsck" -n v.img
 
 # put reads a pipe, so the test decides how long it works.
 holding "$ctl" put "$loop" - /slow
-sleep 8 # longer than the tool watches the slots, and than a live system may be silent
+sleep 8 # longer than the tool watches the slots, and longer than a live system may be silent
 "$ctl" systems v.img >slots || true
 refused 1 join v.img "$m1" 2
 sleep 6
@@ -106,8 +106,8 @@ expect 0 "$ctl" stat v.img /later
 # --- a system that joins just before the tool is seen ------------------------------------------
 
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
-	# the library drops what the tool has read of the device, once the tool has watched all
-	# slots
+	# the preloaded library runs the join when the tool has watched all slots, and drops the
+	# data that it has read
 	cat >moment.c <<-'END'
 		#include <stdlib.h>
 		#include <sys/mman.h>
@@ -141,11 +141,11 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	expect 1 "$ctl" stat v.img /moment
 fi
 
-# --- a system that comes while the tool stores its slot -----------------------------------------
+# --- a system that joins while the tool stores its slot -----------------------------------------
 
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
-	# The moments just before the page with the tool's slot is read past the cache, and just
-	# after it has been stored.
+	# The preloaded library runs a command at one of two moments: just before the tool reads the
+	# page with its slot past the cache, or just after it has stored that page.
 	cat >between.c <<-'END'
 		#define _GNU_SOURCE
 		#include <fcntl.h>
@@ -181,7 +181,8 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	gcc -shared -fPIC -o between.so between.c || fail "cannot compile between.c"
 	at=$("$ctl" -j dump v.img super | pick 'd["slot_off"]')
 	last=$("$ctl" -j dump v.img hot | pick 'd["incarnation"]')
-	# between before|after COMMAND: a tool that changes something, and COMMAND at that moment.
+	# between before|after COMMAND: runs a tool that changes the volume, and COMMAND at that
+	# moment.
 	between() {
 		expect 1 env LD_PRELOAD="$dir/between.so" WHEN="$1" AT="$at" MOMENT="$2" \
 			"$ctl" mkdir "$loop" /between
@@ -189,17 +190,18 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 		mv err between.err
 		expect 1 "$ctl" stat v.img /between
 	}
-	# in_slot N STATE: 0 free, 1 live.
+	# in_slot N STATE: the state of slot N is STATE (0 free, 1 live).
 	in_slot() {
-		[[ $(od -An -tu1 -j$((at + 256 * $1)) -N1 v.img | tr -d ' ') == "$2" ]] || fail "slot $1 is not $2"
+		[[ $(od -An -tu1 -j$((at + 256 * $1)) -N1 v.img | tr -d ' ') == "$2" ]] ||
+			fail "slot $1 is not $2"
 		checks=$((checks + 1))
 	}
-	# The byte of that value, as poke takes it.
+	# byte VALUE: prints the byte in the form that poke takes.
 	byte() {
 		printf '\\%03o' "$1"
 	}
 
-	# A system that has had its incarnation for a while takes the second slot, and never beats.
+	# A system with an older incarnation takes the second slot, and sends no heartbeat.
 	poke state 0 "\\1\\0\\0\\0$(byte "$last")\\0\\0\\0"
 	cp v.img seen.img
 	between before "dd if=state of=v.img bs=1 seek=$((at + 256)) conv=notrunc status=none"
@@ -208,7 +210,7 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	in_slot 1 1
 	cp seen.img v.img
 
-	# A system joins in the slot that the tool means to take: it goes on.
+	# A system joins in the slot that the tool is about to take: that system continues.
 	export join="join v.img $m1 6" stdin1=/proc/$$/fd/${to[1]} stdout1=/proc/$$/fd/${from[1]}
 	# shellcheck disable=SC2016
 	between before 'echo "$join" >$stdin1; read -r answer <$stdout1; [ "$answer" = ok ]'
@@ -219,7 +221,7 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	expect 0 "$fsck" -n v.img
 	expect 0 "$ctl" stat v.img /goes-on
 
-	# A system has taken its incarnation, and no slot yet.
+	# A system has taken its incarnation, but no slot yet.
 	last=$("$ctl" -j dump v.img hot | pick 'd["incarnation"]')
 	poke number 0 "$(byte $((last + 1)))"
 	between after "dd if=number of=v.img bs=1 seek=$((0x1030)) conv=notrunc status=none"
@@ -253,7 +255,7 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 		env LD_PRELOAD="$dir/poison.so" "$ctl" relocate "$loop" --base 32G
 fi
 
-# --- a killed tool has changed nothing, and no system waits for it ----------------------------
+# --- a killed tool has changed nothing, and no system waits for the tool ----------------------
 
 cp v.img seen.img
 holding "$ctl" put "$loop" - /killed
@@ -280,9 +282,9 @@ expect 0 "$fsck" -n v.img
 expect 0 "$ctl" stat v.img /forced
 expect 1 "$ctl" stat v.img /lost
 
-# --- a repair that holds the device twice -----------------------------------------------------
+# --- a repair that takes a slot on the device twice -------------------------------------------
 
-# First the move is ended, then the inode is repaired.
+# The repair first completes the move, then repairs the inode.
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	cat >half.c <<-'END'
 		#define _GNU_SOURCE
@@ -303,7 +305,7 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	cp whole.img v.img
 	record=$("$ctl" -j stat v.img /file | pick 'd["record"]')
 	expect 137 env LD_PRELOAD="$dir/half.so" "$ctl" relocate --base 20G v.img
-	poke v.img $((record + 28)) '\7' # the number of its names
+	poke v.img $((record + 28)) '\7' # the file's link count
 	cp v.img half.img
 	refuses 8 'half moved to base 0x500000000' "$fsck" -n "$loop"
 	expect 1 "$fsck" -y "$loop"
@@ -313,8 +315,8 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	expect 0 "$ctl" cat v.img /file
 	same out file
 
-	# Another system takes an incarnation after each store, so also before the second time. The
-	# slot of the first time stays: what was done in it is not whole on the device.
+	# Another system takes an incarnation after each store, so also before the tool's second
+	# slot. The tool's first slot stays taken, as its changes are not complete on the device.
 	cat >taken.c <<-'END'
 		#define _GNU_SOURCE
 		#include <fcntl.h>
@@ -350,7 +352,7 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	expect 0 "$fsck" -n v.img
 fi
 
-# --- a move stores what a step has changed once, and keeps none of it ---------------------------
+# --- a move stores each changed page once, and frees its private copies ------------------------
 
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	cat >stored.c <<-'END'
@@ -390,23 +392,23 @@ fi
 
 # --- no memory for a private copy --------------------------------------------------------------
 
-# A limit of private memory refuses the mapping as vm.overcommit_memory=2 does.
+# A limit of private memory makes the mapping fail, as vm.overcommit_memory=2 does.
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	few=(prlimit --data=$((24 << 20)))
 	cp whole.img v.img
-	expect 1 "$fsck" -p "$loop" # it was not left cleanly
+	expect 1 "$fsck" -p "$loop" # the volume was not left cleanly
 	for mode in -p -y; do
 		expect 0 "${few[@]}" "$fsck" "$mode" "$loop"
 		says ': clean'
 	done
-	poke v.img 0x1040 '\1\0\0\0' # a change that the checker calls damage
+	poke v.img 0x1040 '\1\0\0\0' # a change that the checker reports as damage
 	cp v.img seen.img
 	none="$loop: the kernel refuses a private mapping of 32 MiB; .*vm.overcommit_memory"
 	refuses 8 "$none" "${few[@]}" "$fsck" -p "$loop"
 	refuses 1 "$none" "${few[@]}" "$ctl" mkdir "$loop" /none
 	same v.img seen.img
 	expect 1 "$fsck" -p "$loop"
-	says 'damage was seen while in use'
+	says 'the tool reported damage while the volume was in use'
 	expect 0 "$fsck" -n v.img
 fi
 

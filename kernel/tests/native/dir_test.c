@@ -23,7 +23,7 @@ static u32 nth_name(char *name, u64 i)
 	return (u32)sprintf(name, "name-%07" PRIu64, i);
 }
 
-/* The names are links to one file: a million names need no million inodes. */
+/* All names are links to one file, so a million names need one inode. */
 static void add_names(struct sg_vol *v, const struct sg_iref *dir, const struct sg_iref *file,
 		      u64 from, u64 to)
 {
@@ -51,7 +51,7 @@ static void remove_names(struct sg_vol *v, const struct sg_iref *dir, u64 from, 
 
 struct seen {
 	u64 names, last, stop_after;
-	u8 *mark;		/* a count per name-N, N < room */
+	u8 *mark;		/* how often name-N was listed, for each N < room */
 	u64 room;
 };
 
@@ -76,7 +76,7 @@ static bool see(void *ctx, const char *name, u32 len, u64 ino, unsigned int type
 	return true;
 }
 
-/* Lists some names from *@cookie on. Returns true if there are more. */
+/* Lists some names from *@cookie on. Returns true if more names follow. */
 static bool list_some(struct sg_vol *v, const struct sg_iref *dir, u64 *cookie, u64 some,
 		      struct seen *s)
 {
@@ -147,7 +147,7 @@ static void count_nothing(void *arg)
 		CHECK(nth_name(name, i + (u64)(arg != NULL)) == 12);
 }
 
-/* Runs in the child. The volume keeps the names that it adds and removes. */
+/* Runs in the child process. The volume keeps its changes of names. */
 static void count_changes(void *arg)
 {
 	struct job *j = arg;
@@ -211,8 +211,8 @@ static void test_million(void)
 /* --- listings beside changes ------------------------------------------------------------------ */
 
 /*
- * Names below @keep stay; others are added and removed during the listing. A name that stays is
- * listed exactly once; no name is listed twice.
+ * Names below @keep stay; other names are added and removed during the listing. Each name that
+ * stays is listed exactly once, and no name is listed twice.
  */
 static void test_stable(void)
 {
@@ -334,7 +334,10 @@ static void test_race(void)
 	CHECK(!pthread_create(&thread[0], NULL, looker, r));
 	CHECK(!pthread_create(&thread[1], NULL, looker, r));
 	CHECK(!pthread_create(&thread[2], NULL, lister, r));
-	/* splits, removals, freed pages used again; each round of 80 adds and removes all names */
+	/*
+	 * each round of 80 adds and removes all names, with splits, removals, and reuse of freed
+	 * pages
+	 */
 	for (k = 0; k % 80 || k < rounds * 80 || !both_had_a_turn(r); k++) {
 		u64 from = FIXED + k % 40 * 100;
 
@@ -366,7 +369,7 @@ static void test_churn(void)
 	tvol_make(&t, 64 << 20);
 	dir = make_dir(&t.v, &t.root, "dir");
 	file = test_create(&t.v, &t.root, "file", SG_S_IFREG | 0600);
-	for (i = 0; i < 1000; i++) {	/* one name, again and again: it takes not even one page */
+	for (i = 0; i < 1000; i++) {	/* the same name again and again takes no additional page */
 		add_names(&t.v, &dir, &file, 7, 8);
 		CHECK_EQ(sg_iget(&t.v, &dir, blocks), 1);
 		remove_names(&t.v, &dir, 7, 8);
@@ -418,7 +421,7 @@ static void test_reclaim(void)
 		add_names(&t.v, &dir, &file, 0, n);
 		CHECK(sg_reclaim(&t.v, ~0u) == 0);
 		off = sg_iget(&t.v, &dir, table) & ~SG_DIR_ENTRY_KIND;
-		tx = sg_tx_begin(&t.v);	/* detach the index, with all names */
+		tx = sg_tx_begin(&t.v);	/* detaches the index, with all names */
 		sg_tx_iset(tx, &dir, table, 0);
 		sg_tx_iset(tx, &dir, entries, 0);
 		sg_tx_iset(tx, &dir, blocks, 0);
@@ -442,7 +445,7 @@ static void test_reclaim(void)
 	printf("ok %" PRIu64 " indexes freed in %u steps\n", rounds, steps);
 }
 
-/* Names of all lengths and bytes. */
+/* Tests names of all lengths, with all bytes. */
 static void test_any_name(void)
 {
 	u64 n = test_amount(2000, 20000, 200000), i, k;
@@ -478,7 +481,7 @@ static void test_any_name(void)
 			continue;
 		CHECK_OK(sg_lookup(&t.v, &dir, a->name, a->len, &ref, NULL));
 		CHECK_EQ(a->ino, ref.ino);
-		a->name[a->len / 2] ^= 0x80;	/* equal, except for one bit */
+		a->name[a->len / 2] ^= 0x80;	/* a name that differs in one bit only */
 		CHECK(sg_lookup(&t.v, &dir, a->name, a->len, &ref, NULL) == -ENOENT || a->len < 4);
 		a->name[a->len / 2] ^= 0x80;
 		CHECK_OK(sg_unlink(&t.v, &dir, a->name, a->len, 9));
@@ -570,7 +573,10 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* Whatever the bytes are: no crash, no hang, no access outside the volume. */
+/*
+ * With any bytes in a directory, the engine does not crash, hang, or access memory outside the
+ * volume.
+ */
 static void test_damage(void)
 {
 	extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);

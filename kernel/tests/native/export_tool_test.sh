@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # stargatectl info --export, and the udev rule that calls it: ordinary and hostile labels, files
-# that are no volume, and the rule's results for devices (by udevadm where it is installed, and by a
-# small reader of rules). For udev itself see e2e/scenarios/guest.sh.
+# that are no volume, and the rule's results for devices. A small interpreter evaluates the rule,
+# and udevadm checks it where it is installed. e2e/scenarios/guest.sh tests udev itself.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
 uuid=01234567-89ab-cdef-0123-456789abcdef
 "$mkfs" -q --phys 16G --size 32M --uuid $uuid --label box v.img
 
-# named FILE LABEL: stores any bytes as the label, as a member can, with right checksums (both
-# copies).
+# named FILE LABEL: stores any bytes as the label in both superblocks, with right checksums, as a
+# member can.
 named() {
 	python3 - "$1" "$2" <<'END'
 import os, struct, sys
@@ -31,7 +31,7 @@ for at in (0, len(b) - 4096):
     sb = b[at:at + 512]
     said = struct.unpack_from("<I", sb, 12)[0]
     sb[12:16] = bytes(4)
-    assert crc(sb) == said, "the checksum is made in another way"
+    assert crc(sb) == said, "the test's checksum differs from the engine's"
     sb[56:120] = label.ljust(64, b"\0")[:64]
     struct.pack_into("<I", sb, 12, crc(sb))
     b[at:at + 512] = sb
@@ -44,7 +44,7 @@ END
 exported() {
 	expect 0 "$ctl" info --export "$1"
 	[[ ! -s err ]] || fail "something on standard error"
-	python3 - <<'END' || fail "a line that udev may take for something else"
+	python3 - <<'END' || fail "udev may misread a line of the export"
 import re, sys
 lines = open("out", "rb").read().split(b"\n")
 assert lines.pop() == b""
@@ -62,7 +62,7 @@ for l in lines:
 END
 	checks=$((checks + 1))
 }
-# label LABEL PLAIN ENC: how the export shows a volume with that label.
+# label LABEL PLAIN ENC: the export of a volume with LABEL shows PLAIN and ENC.
 label() {
 	named v.img "$1"
 	exported v.img
@@ -89,7 +89,7 @@ label $'caf\303\251 \342\202\254' $'caf\303\251_\342\202\254' $'caf\303\251\\x20
 label 'a+b-c.d:e=f@g_h#1' 'a+b-c.d:e=f@g_h#1' 'a+b-c.d:e=f@g_h#1'
 named v.img ''
 exported v.img
-! grep -q LABEL out || fail "a label of a volume that has none"
+! grep -q LABEL out || fail "the export shows a label for a volume without one"
 
 # --- hostile labels ---
 label $'x\nID_FS_TYPE=ext4\nSYSTEMD_WANTS=evil.service' x_ID_FS_TYPE=ext4_SYSTEMD_WANTS=evil.service \
@@ -102,12 +102,12 @@ label "\"a\" 'b'" '_a___b_' '\x22a\x22\x20\x27b\x27'
 label '\x41\n' '_x41_n' '\x5cx41\x5cn'
 label $'a\rb\tc\e[31m\177' 'a_b_c__31m_' 'a\x0db\x09c\x1b\x5b31m\x7f'
 label $'\377\300\200\355\240\200' '______' '\xff\xc0\x80\xed\xa0\x80'
-# These characters end lines, too, or change the direction of the text.
+# These characters also end lines, or change the direction of the text.
 label $'a\302\205b\342\200\250c\342\200\256d' 'a__b___c___d' \
 	'a\xc2\x85b\xe2\x80\xa8c\xe2\x80\xaed'
 label $'\303' _ '\xc3'
 label "$(printf '\\%.0s' {1..63})" "$(printf '_%.0s' {1..63})" "$(printf '\\x5c%.0s' {1..63})"
-# Without a NUL at its end the superblock and its copy are invalid.
+# A label without a final NUL makes the superblock and its copy invalid.
 named v.img "$(printf 'l%.0s' {1..64})"
 refuses 1 'v.img: holds no intact StargateFS' "$ctl" info --export v.img
 named v.img box
@@ -123,9 +123,10 @@ if command -v mke2fs >/dev/null && command -v blkid >/dev/null; then
 		named v.img "$name"
 		exported v.img
 		cp out ours
-		expect '*' blkid -p -o udev ext.img # its checksum is wrong, and blkid may say so
+		# the checksum is wrong, and blkid may report that
+		expect '*' blkid -p -o udev ext.img
 		[[ ! -s out ]] || [[ $(grep ^ID_FS_LABEL_ENC= out) == "$(grep ^ID_FS_LABEL_ENC= ours)" ]] ||
-			fail "blkid escapes '$name' in another way: $(grep ^ID_FS_LABEL_ENC= ours)"
+			fail "blkid escapes '$name' differently: $(grep ^ID_FS_LABEL_ENC= ours)"
 	done
 	named v.img box
 fi
@@ -214,12 +215,13 @@ while i < len(lines):
     i = goto if goto is not None else i + 1
 print(priority, *links)
 END
-# rule WANT KEY=VALUE...: priority and links that the rule gives to such a device, which has v.img.
+# rule WANT KEY=VALUE...: the rule sets priority and links WANT for a device with these keys and
+# v.img.
 rule() {
 	local want=$1
 	shift
 	expect 0 python3 rule.py 61-stargatefs.rules "DEVNAME=v.img" "$@"
-	[[ $(<out) == "$want" ]] || fail "the rule makes '$(<out)' and not '$want' of $*"
+	[[ $(<out) == "$want" ]] || fail "the rule's result for $* is '$(<out)', not '$want'"
 }
 dm=(ACTION=add SUBSYSTEM=block KERNEL=dm-3 'ATTRS{queue/dax}=1')
 both="-50 disk/by-uuid/$uuid disk/by-label/box"
@@ -232,7 +234,7 @@ rule 0 "${dm[@]}" SUBSYSTEM=net
 rule 0 "${dm[@]}" 'ATTRS{queue/dax}=0' # a plain disk
 rule 0 ACTION=add SUBSYSTEM=block KERNEL=dm-3
 rule 0 "${dm[@]}" 'ENV{ID_FS_TYPE}=ext4' # blkid has found another file system
-rule 0 "${dm[@]}" 'ENV{DM_SUSPENDED}=1' # reading it would block
+rule 0 "${dm[@]}" 'ENV{DM_SUSPENDED}=1' # reading a suspended device would block
 rule 0 "${dm[@]}" 'ENV{DM_NOSCAN}=1'
 rule 0 "${dm[@]}" 'ENV{DM_UDEV_DISABLE_OTHER_RULES_FLAG}=1'
 rule 0 "${dm[@]}" DEVNAME=empty

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * File data against a naive model: writes, reads, sizes, holes, inserted and collapsed ranges, full
- * volumes.
+ * File data compared with a simple model: writes, reads, sizes, holes, inserted and collapsed
+ * ranges, full volumes.
  */
 #include "data_util.h"
 
@@ -85,7 +85,7 @@ static void compare_all(struct sg_vol *vol, const struct sg_iref *f, const struc
 		compare(vol, f, m, w, window[w], WINDOW);
 }
 
-/* Every byte that is not zero lies in data, and both searches agree. */
+/* Checks that every non-zero byte is in a data range, and that both searches agree. */
 static void compare_seek(struct sg_vol *vol, const struct sg_iref *f, const struct model *m,
 			 u64 pos)
 {
@@ -103,7 +103,7 @@ static void compare_seek(struct sg_vol *vol, const struct sg_iref *f, const stru
 	for (w = 0; w < WINDOWS; w++)
 		for (i = SG_MAX(pos, window[w]); i < SG_MIN(end, window[w] + WINDOW); i++)
 			if (m->bytes[w][i - window[w]])
-				test_fail(__FILE__, __LINE__, "not so: a hole holds zeroes");
+				test_fail(__FILE__, __LINE__, "a hole has a byte that is not zero");
 }
 
 static s64 now = 1000;
@@ -216,11 +216,11 @@ static void test_limits(void)
 	/* a small file has no table */
 	CHECK(sg_write(vol, &f, 0, buf, 4096, 1) == 4096);
 	CHECK(sg_iget(vol, &f, blocks) == 1 && !sg_root(vol, &f));
-	/* nothing written: nothing is left */
+	/* a write of no bytes frees its pages again */
 	CHECK(!sg_write_begin(vol, &f, 8192, 4096, 0, &w) && w.fresh);
 	CHECK(!sg_write_end(vol, &f, &w, 0, 7));
 	CHECK(sg_iget(vol, &f, size) == 4096 && sg_iget(vol, &f, blocks) == 1);
-	/* partly written: the file ends there, and no stale byte follows */
+	/* after a partial write the file ends behind its bytes, and has no stale byte */
 	dirty_free_pages(vol);
 	CHECK(!sg_write_begin(vol, &f, 8192 + 5, 12000, 0, &w) && w.fresh && w.len == 12000);
 	memset(vol->base + w.off, 1, 100);
@@ -231,7 +231,7 @@ static void test_limits(void)
 	memset(buf, 0, 20000);
 	memset(buf + 4096 + 5, 1, 100);
 	CHECK(!memcmp(got, buf, 20000 - 4096));
-	/* does not touch the size */
+	/* a write that keeps the size */
 	seq = sg_seq(vol, &f);
 	CHECK(!sg_write_begin(vol, &f, 5 * MIB, 4096, SG_WRITE_KEEP_SIZE, &w) && w.fresh);
 	memset(vol->base + w.off, 0, w.len);
@@ -239,20 +239,21 @@ static void test_limits(void)
 	CHECK(sg_iget(vol, &f, size) == 20000 && sg_iget(vol, &f, mtime) == 8);
 	CHECK(sg_seq(vol, &f) != seq);
 	/*
-	 * in place, inside the size: no transaction; with equal times, it stores nothing but the
-	 * data
+	 * a write in place, inside the size, needs no transaction; with equal times it stores only
+	 * the data
 	 */
 	seq = sg_counters(vol).commits;
 	CHECK(!sg_write_begin(vol, &f, 4095, 1, 0, &w) && !w.fresh && !w.locked && w.len == 1);
 	CHECK(!sg_write_end(vol, &f, &w, 1, 8));
 	CHECK(sg_write(vol, &f, 10000, buf, 10000, 9) == 10000);
-	/* a write stores no times that the file already has */
+	/* equal times are not stored again */
 	changes = sg_seq(vol, &f);
 	CHECK_OK(sg_touch(vol, &f, SG_SET_MTIME | SG_SET_CTIME, 9, 9, 0));
 	CHECK(sg_seq(vol, &f) == changes && sg_iget(vol, &f, mtime) == 9);
 	CHECK_OK(sg_touch(vol, &f, SG_SET_MTIME | SG_SET_CTIME, 9, 10, 0));
 	CHECK(sg_seq(vol, &f) != changes && sg_iget(vol, &f, ctime) == 10);
-	CHECK(sg_write(vol, &f, 20000, buf, 480, 9) == 480);	/* the rest of a mapped page */
+	/* fills the rest of an allocated page */
+	CHECK(sg_write(vol, &f, 20000, buf, 480, 9) == 480);
 	CHECK(sg_counters(vol).commits == seq);
 	CHECK(sg_iget(vol, &f, size) == 20480);
 	file_end(vol, &f);
@@ -302,7 +303,7 @@ static void test_unfinished(struct sg_vol *vol, const struct sg_iref *f)
 	}
 }
 
-/* Bytes that mmap stored behind the end stay invisible when the end moves. */
+/* Bytes that a mapping stored behind the end stay invisible when the file grows. */
 static void test_tail(void)
 {
 	struct sg_vol *vol = vol_new(16 * MIB);
@@ -350,7 +351,8 @@ static void test_same_size(void)
 		memset(buf, 0x77, sizes[i]);
 		CHECK(sg_write(vol, &f, 0, buf, sizes[i], 1) == (s64)sizes[i]);
 		blocks = sg_iget(vol, &f, blocks);
-		CHECK(!sg_resize(vol, &f, sizes[i], 2));	/* no pages there: no truncation */
+		/* no pages behind the size: nothing to truncate */
+		CHECK(!sg_resize(vol, &f, sizes[i], 2));
 		CHECK(sg_iget(vol, &f, blocks) == blocks && sg_iget(vol, &f, mtime) == 2);
 		CHECK(!sg_allocate(vol, &f, first, 3 * SG_CHUNK_PAGES));
 		CHECK(!sg_allocate(vol, &f, 1ULL << 30, 1));
@@ -368,7 +370,7 @@ static void test_same_size(void)
 	printf("ok same size\n");
 }
 
-/* Another system has appended since the caller looked at the size: its bytes stay. */
+/* Another system has appended since the caller read the size: the appended bytes stay. */
 static void test_extend(void)
 {
 	struct sg_vol *vol = vol_new(64 * MIB);
@@ -386,7 +388,7 @@ static void test_extend(void)
 	printf("ok extend\n");
 }
 
-/* Two files grow by small amounts, in turn. In the end both still have large leaves. */
+/* Two files grow alternately by small amounts. Finally both have large leaves. */
 static void test_small_pieces(void)
 {
 	static const u64 pieces[] = { 4096, 1000, 65536, 131072 };
@@ -449,7 +451,7 @@ static void test_full(void)
 		done = fill(vol, &f[0], 0, steps[turn % 4]);
 		CHECK(done == sg_iget(vol, &f[0], size));
 		first = SG_MAX(first, done);
-		CHECK(done + 200 * SG_PAGE > first);	/* no turn loses space */
+		CHECK(done + 200 * SG_PAGE > first);	/* no round loses space */
 		account_volume(vol, f, 2, NULL);
 		CHECK(!sg_statfs(vol, &st));
 		CHECK(st.free_pages < 4);
@@ -461,7 +463,7 @@ static void test_full(void)
 		CHECK(!sg_resize(vol, &f[0], done - done / 7, 4));
 		CHECK(!sg_resize(vol, &f[0], done - done / 3, 4));
 		account_volume(vol, f, 2, NULL);
-		/* the truncated pages can be used at once */
+		/* the truncated pages can be used immediately */
 		CHECK(sg_write(vol, &f[1], 0, buf, done / 8, 4) == (s64)(done / 8));
 		fill(vol, &f[1], done / 8, 40960);
 		CHECK(!sg_resize(vol, &f[turn & 1], 0, 5));
@@ -477,7 +479,7 @@ static void test_full(void)
 }
 
 /*
- * No page is left to split a large leaf with: the leaf stays, and its bytes still read as zeroes.
+ * No free page remains to split a large leaf: the leaf stays, and its punched bytes read as zeroes.
  */
 static void test_full_split(void)
 {
@@ -492,7 +494,7 @@ static void test_full_split(void)
 	account_volume(vol, f, 2, &acc);
 	CHECK(acc.large == 2);
 	fill(vol, &f[1], 0, 4096);
-	while (!sg_statfs(vol, &st) && st.free_pages) {	/* to the very last page */
+	while (!sg_statfs(vol, &st) && st.free_pages) {	/* until no page is free */
 		struct sg_tx *tx = sg_tx_begin(vol);
 		u64 off, got, page = sg_iget(vol, &f[1], blocks);
 
@@ -514,7 +516,7 @@ static void test_full_split(void)
 	memset(buf + SG_CHUNK - 40960, 0, 81920);
 	CHECK(sg_read(vol, &f[0], 0, got, WINDOW) == 3 * MIB + 5);
 	CHECK(!memcmp(got, buf, 3 * MIB + 5));
-	/* the end moves back up over pages that could not be freed */
+	/* the file grows again over pages that could not be freed */
 	CHECK(!sg_resize(vol, &f[0], 4 * MIB, 1));
 	CHECK(sg_read(vol, &f[0], 3 * MIB + 5, got, WINDOW) == MIB - 5);
 	CHECK(!memcmp(got, zero, MIB - 5));
@@ -528,7 +530,9 @@ static void test_full_split(void)
 
 /* --- an unfinished truncation ---------------------------------------------------------------- */
 
-/* As another system leaves it: the size is the new one, and no page is freed yet. */
+/*
+ * Makes the state of another system's unfinished truncation: the new size, and no page freed yet.
+ */
 static void cutting(struct sg_vol *vol, const struct sg_iref *f, u64 size)
 {
 	struct sg_tx *tx;
@@ -608,7 +612,7 @@ static void test_move(void)
 	CHECK(sg_collapse(vol, &f, 4096, 8192, 1) == -EINVAL);
 	CHECK(sg_insert(vol, &f, 12288, 4096, 1) == -EINVAL);
 	CHECK(sg_insert(vol, &f, 0, SG_FILE_MAX - 8192, 1) == -EFBIG);
-	/* as far as possible, and back */
+	/* moves the pages as far as possible, and back */
 	CHECK_OK(sg_insert(vol, &f, 4096, SG_FILE_MAX - 12288, 1));
 	CHECK(sg_iget(vol, &f, size) == SG_FILE_MAX - 2288);
 	CHECK(sg_seek(vol, &f, 4096, false) == (s64)(SG_FILE_MAX - 8192));
@@ -670,7 +674,7 @@ static void test_move(void)
 	printf("ok move\n");
 }
 
-/* Many tables: small leaves replace large ones, and the reverse. */
+/* Moves many tables: small leaves replace large leaves, and large leaves replace small ones. */
 static void test_move_large(void)
 {
 	struct sg_vol *vol = vol_new(256 * MIB);
@@ -696,7 +700,7 @@ static void test_move_large(void)
 	account_volume(vol, &f, 1, &after);
 	/* except for the first 2 MiB, which consist of two runs */
 	CHECK(after.large == 49 && after.tables == 2 && after.leaves == before.leaves);
-	/* whole chunks: large leaves move as they are */
+	/* moves complete chunks: their large leaves stay large */
 	CHECK_OK(sg_collapse(vol, &f, 10 * SG_CHUNK, 30 * SG_CHUNK, 1));
 	account_volume(vol, &f, 1, &after);
 	CHECK(after.large == 20 && after.tables == 1);
@@ -708,7 +712,8 @@ static void test_move_large(void)
 }
 
 /*
- * A request that cannot fit is refused before it takes a page. Deferred frees count as free space.
+ * A request that exceeds the free space fails before it takes a page. Deferred frees count as free
+ * space.
  */
 static void test_too_much(void)
 {
@@ -723,13 +728,14 @@ static void test_too_much(void)
 	n = sg_free_pages(vol);
 	CHECK_EQ(sg_allocate(vol, &f, 0, before + 100), -ENOSPC);
 	CHECK_EQ(sg_free_pages(vol), n);
-	CHECK_OK(sg_allocate(vol, &f, before / 2, n / 2));	/* pages that exist need none */
+	/* allocating existing pages needs no free page */
+	CHECK_OK(sg_allocate(vol, &f, before / 2, n / 2));
 	CHECK_OK(sg_allocate(vol, &f, 0, before / 2 + n / 2));
 	file_end(vol, &f);
 	vol_end(vol);
 }
 
-/* A size beyond the largest file is damage; as a position it would look like an error code. */
+/* A size above the largest possible file is damage; sg_seek() could return it as an error code. */
 static void test_seek_size(void)
 {
 	static const u64 sizes[] = { -1ULL, -512ULL, -4095ULL, 1ULL << 63, SG_FILE_MAX + 1 };
@@ -750,8 +756,9 @@ static void test_seek_size(void)
 }
 
 /*
- * An interrupted write in place leaves bytes behind the size. When the size moves up over them,
- * they are zeroed, as far as such a write reaches. This holds after the pages have moved, too.
+ * An interrupted write in place leaves bytes behind the size. When the file grows over these bytes,
+ * the engine zeroes them, as far as one such write can reach. This also holds after the pages have
+ * moved.
  */
 static void test_move_stale(bool insert)
 {

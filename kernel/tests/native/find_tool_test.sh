@@ -6,7 +6,7 @@
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# alike TEST...: both commands find the same.
+# alike TEST...: stargatectl find and find(1) give the same results.
 alike() {
 	expect 0 "$ctl" find v.img /tree "$@"
 	LC_ALL=C sort out >ours
@@ -14,7 +14,7 @@ alike() {
 	same ours theirs
 }
 
-# found LINE...: the output of the last command, in this order.
+# found LINE...: the last command printed these lines, in this order.
 found() {
 	printf '%s\n' "$@" >want
 	same out want
@@ -51,7 +51,7 @@ expect 0 "$ctl" find v.img -inum "$number"
 found /tree/a/b/other /tree/a/b/third /tree/d/a.c
 expect 0 "$ctl" find v.img /tree/d/pipe
 found /tree/d/pipe
-expect 0 "$ctl" find v.img /tree/d/link # the link itself
+expect 0 "$ctl" find v.img /tree/d/link # finds the link itself
 found /tree/d/link
 expect 0 "$ctl" find v.img /tree/d/link/ -maxdepth 1 -type d
 found /tree/d/link/ /tree/d/link/b
@@ -89,7 +89,7 @@ same v.img before
 
 # --- du --------------------------------------------------------------------------------------
 
-# pages of a file's data and tables, and of a directory's names
+# blocks PATH: prints the number of pages of a file's data and tables, or of a directory's names
 blocks() {
 	"$ctl" -j stat v.img "$1" | pick 'd["pages"]'
 }
@@ -108,7 +108,7 @@ cut -f 2 out | sed 's|^/||' >ours
 (cd "$dir" && find tree -depth -type d | LC_ALL=C sort) >theirs
 LC_ALL=C sort ours >sorted
 same sorted theirs
-[[ $(tail -1 out) == "$((sum * 4))	/tree" ]] || fail "the sum comes last"
+[[ $(tail -1 out) == "$((sum * 4))	/tree" ]] || fail "the last line is not the sum"
 expect 0 "$ctl" du -a v.img /tree
 [[ $(grep -c 'other$\|third$\|a\.c$' out) -eq 1 ]] || fail "hard links are counted once"
 [[ $(wc -l <out) -eq $(($(find tree | wc -l) - 2)) ]] || fail "not all"
@@ -119,7 +119,7 @@ refuses 2 'either --all or --summarize' "$ctl" du -as v.img
 refuses 2 'du: takes VOLUME' "$ctl" du
 refuses 2 'du: takes no --recursive' "$ctl" du -r v.img
 refuses 1 '/none: No such file' "$ctl" du v.img /none
-expect 0 "$ctl" ls -h # still the help option of all other commands
+expect 0 "$ctl" ls -h # all other commands still take -h as the help option
 says '^Usage: '
 expect 0 "$ctl" du --help
 says '^Usage: '
@@ -134,17 +134,18 @@ for command in find 'du -a'; do
 	# shellcheck disable=SC2086
 	expect 0 "$ctl" $command v.img /evil
 	says 'e\\x1b\[2J\\x0aroot: \\x07/e\\x1b\[2J\\x0aroot: \\x07$'
-	! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]' out || fail "a terminal obeys"
-	[[ $(wc -l <out) -eq 3 ]] || fail "lines are forged"
+	! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]' out ||
+		fail "a name with terminal commands reaches the terminal"
+	[[ $(wc -l <out) -eq 3 ]] || fail "a name forges a line of the output"
 done
 
 # --- damage ----------------------------------------------------------------------------------
 
-# offset PATH FIELD: prints where a word of its record lies.
+# offset PATH FIELD: prints the offset of a word of the inode's record.
 offset() {
 	echo $(($("$ctl" -j stat v.img "$1" | pick 'd["record"]') + $2))
 }
-# word FILE OFFSET VALUE
+# word FILE OFFSET VALUE: stores a word
 word() {
 	python3 -c 'import struct, sys
 f = open(sys.argv[1], "r+b")
@@ -154,29 +155,30 @@ f.write(struct.pack("<Q", int(sys.argv[3], 0)))' "$@"
 
 cp v.img damaged.img
 number=$("$ctl" -j stat v.img /tree/d/b.c | pick 'd["inode"]')
-word damaged.img "$(offset /tree/d/b.c 24)" 0x100000001 # of an unknown type
+word damaged.img "$(offset /tree/d/b.c 24)" 0x100000001 # makes the inode's type unknown
 expect 1 "$ctl" find damaged.img -inum "$number"
 found /tree/d/b.c
 complains '/tree/d/b.c: damaged'
 expect 1 "$ctl" find damaged.img -name b.c
 found /tree/d/b.c
 expect 1 "$ctl" find damaged.img -name b.c -type f
-[[ ! -s out ]] || fail "an unreadable inode passes the test"
+[[ ! -s out ]] || fail "an unreadable inode passes the test -type f"
 expect 1 "$ctl" find damaged.img /tree
-says '^/tree/d/star\*$' # the entry behind it
+says '^/tree/d/star\*$' # find continues with the next entry
 expect 1 "$ctl" du -s damaged.img
 complains '/tree/d/b.c: damaged'
 cp v.img damaged.img
-word damaged.img "$(offset /tree/d 48)" 0x12345001 # the index leads nowhere
+word damaged.img "$(offset /tree/d 48)" 0x12345001 # makes the index invalid
 expect 1 "$ctl" find damaged.img /tree -name 'size-0'
 found /tree/a/size-0
 complains '/tree/d: damaged'
 cp v.img damaged.img
-word damaged.img "$(offset /tree/a/size-1 56)" 0xffffffffffff # counts more pages than exist
+# the record counts more pages than the volume has
+word damaged.img "$(offset /tree/a/size-1 56)" 0xffffffffffff
 expect 0 "$ctl" du -s damaged.img /tree/a
-[[ $(cut -f 1 out) -le $((2 * 65536)) ]] || fail "believes it"
+[[ $(cut -f 1 out) -le $((2 * 65536)) ]] || fail "du prints a forged count of pages"
 
-# A directory within itself: each is read once.
+# A directory contains itself: find reads each directory once.
 cp v.img circle.img
 "$ctl" put circle.img tree/d/a.c /tree/a/b/c/x
 python3 - circle.img "$("$ctl" -j stat circle.img /tree/a | pick 'd["inode"]')" <<'PY'
@@ -223,6 +225,6 @@ expect 0 timeout 60 "$ctl" find large.img /deep -type d
 expect 0 timeout 60 "$ctl" du -s large.img
 # The reader closes the pipe: find ends without an error message.
 "$ctl" find large.img 2>err | head -1 >/dev/null || true
-[[ ! -s err ]] || fail "a closed pipe is worth words"
+[[ ! -s err ]] || fail "find complains about a closed pipe"
 
 echo "$checks checks"

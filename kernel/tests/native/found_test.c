@@ -5,7 +5,10 @@
 
 static u8 data[4 << 20];
 
-/* A file whose only pages are one 2 MiB leaf at its start, so that no table of level 1 exists. */
+/*
+ * Makes a file whose only pages are one 2 MiB leaf at its start, so that it has no table of level
+ * 1.
+ */
 static void insert_behind_only_large_leaf(void)
 {
 	struct sg_run run;

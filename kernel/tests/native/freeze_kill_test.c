@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes act as systems. Each stores a sequence: into two files in place, behind a third file,
- * and as names. One more process copies the volume meanwhile. Each valid copy passes fsck. It holds
- * what had returned of each sequence before the copy, and a prefix of what followed. Some processes
- * are killed (SIGKILL) before and while they are frozen, as is the copying one. Then the others
- * continue.
+ * Processes act as systems. Each stores a sequence: into two files in place, at the end of a third
+ * file, and as names. Another process copies the volume meanwhile. Each valid copy passes fsck. It
+ * holds all steps that had returned before the copy, and a prefix of the later steps. Some
+ * processes are killed (SIGKILL) before and during a freeze, the copying process among them. Then
+ * the other processes continue.
  */
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,11 +14,14 @@
 
 #define SYSTEMS		3
 #define SIZE		(32ULL << 20)
-#define PAGES		3		/* of the first file */
+#define PAGES		3		/* pages of the first file */
 #define LIMIT		4000
 #define TRIES		3
 
-/* Of each process: the last step begun, and ended; its process id; since when it is joined. */
+/*
+ * @begun, @done: the last step that each process began and ended. @ready: since when it is joined.
+ * @holder: state of the copying process. @churned: files made and removed.
+ */
 static struct shared {
 	u64 begun[SYSTEMS], done[SYSTEMS], ready[SYSTEMS];
 	u64 holder, churned;
@@ -96,7 +99,7 @@ static void drop_name(struct member *m, u64 k)
 	CHECK_OK(sg_evict(&m->s.v, &ref));
 }
 
-/* A step is one call or several calls. */
+/* Does a step of the sequence, which is one call or several calls. */
 static void step(struct member *m, u64 k)
 {
 	u64 i;
@@ -117,8 +120,8 @@ static void step(struct member *m, u64 k)
 }
 
 /*
- * Files are made and removed as well. The last close of a file is not a call, and goes on while
- * calls wait. Only the engine keeps its stores out of the copy.
+ * Files are made and removed as well. The last close of a file is not a call, and continues while
+ * calls wait. Only the engine keeps the stores of the close out of the copy.
  */
 #define GONE	64
 static struct sg_iref gone[GONE];
@@ -251,7 +254,9 @@ static u64 last_of_log(struct reader *r)
 	return word_at(r, "log", a.size - 8);
 }
 
-/* Checks that the earlier parts are at least as new as the later ones. */
+/*
+ * Checks that parts which a step stores first are at least as new as parts which it stores later.
+ */
 static void check_sequence(struct reader *r, u64 done, u64 begun)
 {
 	u64 a = word_at(r, "a", 0), b = word_at(r, "b", 8), log = last_of_log(r), pos, cookie = 0;
@@ -269,7 +274,7 @@ static void check_sequence(struct reader *r, u64 done, u64 begun)
 	CHECK(r->highest == a || a - r->highest == 1);
 }
 
-/* @done: what each process had completed before; 0: unknown. */
+/* @done: the last step that each process had completed before the copy; 0: unknown. */
 static void check_copy(const u64 done[SYSTEMS], const u64 begun[SYSTEMS])
 {
 	struct sg_identity id = tsys_identity(99, 1);
@@ -322,8 +327,8 @@ static void kill_one(unsigned int n, bool told)
 }
 
 /*
- * Copies slowly, so that stores of a system that is not frozen fall in between. Copies by words,
- * because this process's heartbeat goes on.
+ * Copies slowly, so that a system that is not frozen would store meanwhile. Copies single words,
+ * because this process's heartbeat continues.
  */
 static void take_copy(void)
 {
@@ -336,7 +341,10 @@ static void take_copy(void)
 	}
 }
 
-/* @victim: a process that dies during the freeze, whether or not the others know of it. */
+/*
+ * @victim: a process that dies during the freeze; other processes may or may not learn of the
+ * death.
+ */
 static bool try_copy(unsigned int victim, struct rng *rng)
 {
 	u64 done[SYSTEMS], begun[SYSTEMS];
@@ -382,7 +390,7 @@ static void holder(void *arg)
 	}
 }
 
-/* A copying process dies; the others continue. */
+/* The copying process dies; other processes continue. */
 static void holder_dies(struct rng *rng)
 {
 	bool stands = rng_chance(rng, 70);
@@ -464,7 +472,7 @@ int main(void)
 	tsys_leave(&us);
 	test_clean(mem, SIZE);
 	printf("%" PRIu64 " copies in %" PRIu64 " rounds, %" PRIu64 " killed; %" PRIu64 " steps, %"
-	       PRIu64 " files that came and went\n", copies, rounds, victims, sh->done[0] + sh->done[1] +
+	       PRIu64 " files made and removed\n", copies, rounds, victims, sh->done[0] + sh->done[1] +
 	       sh->done[2], sh->churned);
 	CHECK(copies > rounds / 3);
 	return test_done();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Freezing for a snapshot (docs/snapshots.md): which calls wait, what makes a copy void, which
- * requests are refused and why, how a freeze ends if the copying system dies or never thaws, and
- * invalid words. Under load, with kills: freeze_kill_test.c.
+ * Freezing for a snapshot (docs/snapshots.md): calls that wait, events that make a copy invalid,
+ * refused requests with their reasons, the end of a freeze if the copying system dies or never
+ * thaws, and invalid words. Under load, with kills: freeze_kill_test.c.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -52,7 +52,7 @@ static void freezes(struct tsys *s, unsigned int limit)
 		test_fail(__FILE__, __LINE__, "cannot freeze: %s", why);
 }
 
-/* Nothing is left of the freeze, and every system can work. */
+/* Checks that the freeze is completely over, and that the system can work. */
 static void over(struct tsys *s)
 {
 	u64 start = sg_ticks();
@@ -113,7 +113,7 @@ static void copy_has(u8 *copy, const char *there, const char *not_there)
 	test_clean(copy, SIZE);
 }
 
-/* Copies by words, because heartbeats go on during a freeze. */
+/* Copies single words, because heartbeats continue during a freeze. */
 static void copy_words(u8 *copy)
 {
 	u64 i;
@@ -122,7 +122,10 @@ static void copy_words(u8 *copy)
 		((u64 *)copy)[i] = sg_load64((const u64 *)mem + i);
 }
 
-/* Three systems want to store, the copying one among them. All of them succeed afterwards. */
+/*
+ * Three systems try to store during the freeze, the copying system among them. All of them wait,
+ * and succeed afterwards.
+ */
 static void all_wait(void)
 {
 	static const char *const names[] = { "a", "b", "c" };
@@ -147,7 +150,7 @@ static void all_wait(void)
 	for (i = 0; i < 3; i++)
 		CHECK(!made(&maker[i]));
 	CHECK_OK(sg_thaw(&s[0].v));
-	CHECK_EQ(sg_thaw(&s[0].v), -EAGAIN);	/* once */
+	CHECK_EQ(sg_thaw(&s[0].v), -EAGAIN); /* a second thaw fails */
 	for (i = 0; i < 3; i++) {
 		CHECK_OK(pthread_join(id[i], NULL));
 		over(&s[i]);
@@ -197,7 +200,7 @@ static void what_is_under_way(void)
 	test_clean(mem, SIZE);
 }
 
-/* A program with one thread, which does all periodic work itself. */
+/* Tests a program with one thread, which does all periodic work itself. */
 static void alone(void)
 {
 	struct tsys s;
@@ -209,7 +212,7 @@ static void alone(void)
 	CHECK_OK(sg_thaw(&s.v));
 	test_create(&s.v, &s.root, "a", S_IFREG | 0600);
 	over(&s);
-	freezes(&s, 30);		/* and never thaws */
+	freezes(&s, 30);		/* the system never thaws */
 	test_create(&s.v, &s.root, "b", S_IFREG | 0600);
 	over(&s);
 	CHECK_EQ(sg_thaw(&s.v), -EAGAIN);
@@ -232,13 +235,13 @@ static void someone_joins(void)
 	join(&s[1], 2);
 	freezes(&s[0], LIMIT);
 	tsys_join(&t, mem, SIZE, 3);
-	/* it does not wait for the freeze */
+	/* the new system does not wait for the freeze, so the copy is void */
 	test_create(&t.v, &t.root, "new", S_IFREG | 0600);
 	CHECK_EQ(sg_thaw(&s[0].v), -EAGAIN);
 	tsys_leave(&t);
 	freezes(&s[0], LIMIT);
 	tsys_join(&t, mem, SIZE, 3);
-	tsys_leave(&t);			/* it was joined at the freeze, and has left */
+	tsys_leave(&t);			/* the system joined during the freeze, and has left */
 	CHECK_EQ(sg_thaw(&s[0].v), -EAGAIN);
 	freezes(&s[0], LIMIT);
 	tsys_leave(&s[1]);
@@ -263,7 +266,7 @@ static void someone_dies(void)
 	CHECK_EQ(sg_thaw(&s[0].v), -EAGAIN);
 	freezes(&s[0], LIMIT);
 	CHECK_OK(sg_thaw(&s[0].v));
-	/* the same slot, another incarnation: the word of its predecessor does not count */
+	/* a new incarnation in the same slot: the word of its predecessor is ignored */
 	join(&t, 3);
 	CHECK_EQ(t.v.slot, 1);
 	freezes(&s[0], LIMIT);
@@ -298,8 +301,9 @@ static void takes_too_long(void)
 /* --- refused --------------------------------------------------------------------------------- */
 
 /*
- * A system of slot 5 was fenced for its silence. Its processes may still store through mappings, so
- * a copy would count that should not. The refusal does not keep other systems paused.
+ * The system in slot 5 was fenced for its silence. Its processes may still store through mappings,
+ * so a copy could be inconsistent, and the freeze is refused. The refusal does not keep other
+ * systems paused.
  */
 static void beside_a_lapse(struct tsys *s)
 {
@@ -312,7 +316,7 @@ static void beside_a_lapse(struct tsys *s)
 	CHECK(sg_ticks() - start < 2000000000ULL);
 	over(s);
 	sg_and64(lapsed, ~(1ULL << 5));
-	/* a fence that failed has left a bit beside a live slot */
+	/* a failed fence has left the bit of a live slot */
 	sg_or64(lapsed, 1ULL << s->v.slot);
 	freezes(s, LIMIT);
 	CHECK_OK(sg_thaw(&s->v));
@@ -331,7 +335,7 @@ static void refused(void)
 	says("1 to 10000");
 	CHECK_EQ(sg_freeze(&s[0].v, SG_FREEZE_MAX_MS + 1, why), -EINVAL);
 	tsys_rest(&s[0]);
-	s[0].v.read_only = true;		/* a read-only mount is a member, too */
+	s[0].v.read_only = true;		/* a read-only mount is a member as well */
 	tsys_maintain(&s[0]);
 	freezes(&s[0], LIMIT);
 	CHECK_OK(sg_thaw(&s[0].v));
@@ -344,13 +348,13 @@ static void refused(void)
 	CHECK_OK(sg_thaw(&s[0].v));
 	beside_a_lapse(&s[0]);
 
-	tsys_join(&s[1], mem, SIZE, 2);		/* no thread follows freezes there */
+	tsys_join(&s[1], mem, SIZE, 2);		/* no thread of this system responds to freezes */
 	start = sg_ticks();
 	CHECK_EQ(sg_freeze(&s[0].v, 400, why), -EBUSY);
 	says("system-2 (slot 1) does not freeze");
 	CHECK(sg_ticks() - start < 5000000000ULL);
 	over(&s[0]);
-	/* the word of its slot's last owner does not count */
+	/* the word of the slot's last owner is ignored */
 	sg_store64(sg_at(&s[1].v, sg_slot_off(&s[1].v, 1) + offsetof(struct sg_slot, frozen)),
 		   SG_FROZEN(SG_FREEZE_NR(word(&s[0])) + 1, s[1].v.incarnation - 1));
 	CHECK_EQ(sg_freeze(&s[0].v, 400, why), -EBUSY);
@@ -359,7 +363,7 @@ static void refused(void)
 	over(&s[1]);
 	tsys_maintain(&s[1]);
 	freezes(&s[1], LIMIT);
-	/* waits for the thaw, and has nothing to do */
+	/* the call waits for the thaw, and then has nothing to do */
 	CHECK_EQ(sg_grow(&s[0].v, 0, 0, why), 0);
 	over(&s[0]);
 	CHECK_EQ(sg_thaw(&s[1].v), -EAGAIN);
@@ -368,7 +372,10 @@ static void refused(void)
 	test_clean(mem, SIZE);
 }
 
-/* A call waits for a system that may be paused. Other threads here must not wait for the call. */
+/*
+ * A call waits for a system that may be paused. Other threads of its own system must not wait for
+ * the call.
+ */
 static void waits_for_another(void)
 {
 	struct tsys s[2];
@@ -414,7 +421,7 @@ static void *look_at_odd(void *arg)
 	return NULL;
 }
 
-/* The same for a call that waits for the end of another system's change. */
+/* Tests the same for a call that waits for the end of another system's change. */
 static void waits_for_a_change(void)
 {
 	struct tsys s[2];
@@ -450,7 +457,10 @@ static void waits_for_a_change(void)
 	test_clean(mem, SIZE);
 }
 
-/* A system is frozen for a part of its time only, whichever systems request it. */
+/*
+ * The total time for which a system can be frozen is limited, with any number of requesting
+ * systems.
+ */
 static void too_often(void)
 {
 	struct tsys s;
@@ -464,23 +474,25 @@ static void too_often(void)
 	over(&s);
 	CHECK(sg_load64(&s.v.still.spent) > 250000000ULL);
 	tsys_rest(&s);
-	s.v.still.spent = 7000000000ULL;	/* as after many freezes */
+	s.v.still.spent = 7000000000ULL;	/* the state after many freezes */
 	tsys_maintain(&s);
 	CHECK_EQ(sg_freeze(&s.v, 6000, why), -EBUSY);
 	says("too often");
-	freezes(&s, LIMIT);			/* exactly the rest of the budget */
+	/* this freeze takes exactly the rest of the budget */
+	freezes(&s, LIMIT);
 	CHECK_OK(sg_thaw(&s.v));
 	over(&s);
 	spent = sg_load64(&s.v.still.spent);
 	sg_sleep_us(600000);
 	freezes(&s, LIMIT);
-	CHECK(sg_load64(&s.v.still.spent) < spent);		/* the budget has grown again */
+	/* meanwhile the budget has grown again */
+	CHECK(sg_load64(&s.v.still.spent) < spent);
 	CHECK_OK(sg_thaw(&s.v));
 	tsys_leave(&s);
 	test_clean(mem, SIZE);
 }
 
-/* --- the copying system is gone -------------------------------------------------------------- */
+/* --- the copying system is dead --------------------------------------------------------------- */
 
 static void holder_dies(void)
 {
@@ -496,7 +508,8 @@ static void holder_dies(void)
 	tsys_fence(&s[1], &s[0]);
 	start = sg_ticks();
 	test_create(&s[1].v, &s[1].root, "goes-on", S_IFREG | 0600);
-	CHECK(sg_ticks() - start < 8000000000ULL);	/* does not wait for the limit */
+	/* the call does not wait for the time limit of the freeze */
+	CHECK(sg_ticks() - start < 8000000000ULL);
 	tsys_die(&s[0]);
 	freezes(&s[2], LIMIT);
 	CHECK_OK(sg_thaw(&s[2].v));
@@ -514,7 +527,7 @@ static void *freeze_long(void *arg)
 	return NULL;
 }
 
-/* No system has withdrawn the announcement, because the system that would do so may itself wait. */
+/* The announcement stays, because the system that would withdraw it may itself wait. */
 static void holder_dies_unsettled(void)
 {
 	struct tsys s[2];
@@ -559,7 +572,7 @@ static void holder_stops(void)
 	tawait(&maker[0].done, 1);
 	CHECK_OK(pthread_join(id, NULL));
 	sg_sleep_us(120000);
-	CHECK_EQ(frozen(&s[1]), 0);		/* one freeze per attempt is enough */
+	CHECK_EQ(frozen(&s[1]), 0);		/* the system freezes once per attempt */
 	CHECK(sg_load64(&s[1].v.still.spent) < 2000000000ULL);
 	tsys_pause(&s[0], false);
 	over(&s[0]);
@@ -602,11 +615,11 @@ static void nonsense(void)
 	make();
 	join(&s[0], 1);
 	tsys_join(&s[1], mem, SIZE, 2);
-	/* announced by no live system: no system freezes */
+	/* the announcement names no live system: no system freezes */
 	sg_store64(sg_at(&s[1].v, SG_HOT(freeze)), ~0ULL);
 	sg_sleep_us(120000);
 	CHECK(!sg_is_still(&s[0].v));
-	/* a holder that never ends: one freeze, for the allowed time */
+	/* a holder that never thaws: systems freeze once, for the allowed time */
 	test_hasten(true);
 	CHECK_OK(sg_lock(&s[1].v, SG_HOT(freeze_lock)));
 	start = sg_ticks();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fsck's table of names, beside a volume whose inode numbers are chosen so that they would collide
- * in a table with a public hash function.
+ * fsck's table of names, for a volume with forged inode numbers that would collide in a table with
+ * a public hash function.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 
 #define SIZE	(32ULL << 20)
 #define NAMES	100000u
-#define ROOM	(1u << 18)	/* entries of a table for this many names */
+#define ROOM	(1u << 18)	/* number of entries of a table for NAMES names */
 
 static struct tvol t;
 
@@ -20,7 +20,7 @@ static double cpu_seconds(void)
 	return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* Returns the next number, valid in a name, whose product falls into few entries. */
+/* Returns the next inode number whose public hash falls into one of 64 entries. */
 static u64 next_colliding(u64 ino)
 {
 	do

@@ -12,7 +12,8 @@ ln odd/sp\ ace/7 odd/again
 expect 0 "$mkfs" --size 16M --phys 16G odd.img
 expect 0 "$ctl" put -r odd.img odd /odd
 
-# lose AT PATH COUNT: zeroes COUNT bytes of its inode in odd.img; mode and link count are at 24.
+# lose AT PATH COUNT: zeroes COUNT bytes of PATH's inode in odd.img, from offset AT on. The mode and
+# link count are at 24.
 lose() {
 	"$ctl" --json dump odd.img inode "$2" >record
 	dd if=/dev/zero of=odd.img bs=1 seek=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*') + $1)) \
@@ -20,7 +21,7 @@ lose() {
 }
 ino=$("$ctl" --json stat odd.img $'/odd/sp ace/\xff/\n' | pick 'd["inode"]')
 cp odd.img whole.img
-lose 25 $'/odd/sp ace/\xff/\n' 1 # of an unknown type
+lose 25 $'/odd/sp ace/\xff/\n' 1 # makes the types unknown
 cp odd.img v.img
 expect 4 "$fsck" -n v.img
 says "^inode $ino \\(/odd/sp ace/\\\\xff/\\\\x0a\\): its type"
@@ -32,7 +33,7 @@ expect 0 "$fsck" -n v.img
 
 # A file with two names: fsck prints one of them.
 cp whole.img odd.img
-lose 28 '/odd/sp ace/300' 4 # no links
+lose 28 '/odd/sp ace/300' 4 # clears the link count
 lose 28 '/odd/again' 4
 cp odd.img v.img
 expect 4 "$fsck" --json -n v.img
@@ -43,12 +44,12 @@ says '^inode [0-9]+ \(/odd/sp ace/300\): has 1 links, counts 0.*: repaired$'
 says '^inode [0-9]+ \(/odd/(again|sp ace/7)\): has 2 links, counts 0.*: repaired$'
 expect 0 "$fsck" -n v.img
 
-# No path leads from the root to the directory: fsck invents none.
+# No path leads from the root to the directory: fsck prints none.
 cp whole.img v.img
 "$ctl" --json dump v.img inode /odd >record
 dd if=/dev/zero of=v.img bs=1 seek=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*') + 48)) \
 	count=8 conv=notrunc status=none
 expect 4 "$fsck" -n v.img
 says '^inode [0-9]+ \(/odd\): directory: '
-! grep -q 'sp ace' out || fail "a path that nobody can take"
+! grep -q 'sp ace' out || fail "fsck prints a path that does not exist"
 echo "$checks checks"

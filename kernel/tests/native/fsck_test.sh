@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fsck.stargatefs on real damage: repairs that are killed again and again, and random changed words
-# on many volumes. A repair ends, leaves a volume that passes, and reports its losses. SEED=N
+# fsck.stargatefs on real damage: repairs that are killed repeatedly, and many volumes with random
+# changed words. A repair ends, leaves a volume that passes a check, and reports its losses. SEED=N
 # selects another run; SG_TEST_SCALE sets the amount.
 set -euo pipefail
 
@@ -63,15 +63,15 @@ contents() {
 
 cp bad.img v.img
 expect 1 "$fsck" -y v.img
-grep -qE '^14 inodes are lost: .* 1 directories' out || fail "does not say what is lost"
+grep -qE '^14 inodes are lost: .* 1 directories' out || fail "fsck does not report the lost inodes"
 expect 0 "$fsck" -n v.img
 contents v.img want
-[[ $(find want -type f | wc -l) -gt 480 ]] || fail "the repair keeps too little"
+[[ $(find want -type f | wc -l) -gt 480 ]] || fail "the repair keeps too few files"
 
 # --- no free page to rebuild a directory ------------------------------------------------------
 
 cp good.img v.img
-# Fills the volume with ever smaller files.
+# Fills the volume with smaller and smaller files.
 number=0
 for size in 2000000 200000 20000 4096; do
 	head -c "$size" /dev/zero >piece
@@ -84,16 +84,17 @@ done
 index=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*') + 48))
 dd if=/dev/zero of=v.img bs=1 seek="$index" count=8 conv=notrunc status=none
 expect 5 "$fsck" -y v.img
-grep -q 'because no pages are free; remove files' out || fail "does not say what is missing"
+grep -q 'because no pages are free; remove files' out ||
+	fail "fsck does not report that it needs free pages"
 expect 4 "$fsck" -n v.img
-grep -q 'full; remove files if you can' out || fail "advises what cannot work"
+grep -q 'full; remove files if you can' out || fail "fsck does not advise to remove files"
 expect 0 "$ctl" rm v.img /piece0
 expect 1 "$fsck" -y v.img
-! grep -q 'are lost' out || fail "something is lost"
+! grep -q 'are lost' out || fail "fsck reports lost inodes"
 expect 0 "$fsck" -n v.img
 rm -rf got
 expect 0 "$ctl" get -r v.img /tree got
-diff -r tree got >out 2>&1 || fail "not all came back"
+diff -r tree got >out 2>&1 || fail "the repair has not restored all files"
 
 # --- more findings than are shown, and an output without a reader -------------------------------
 
@@ -104,7 +105,7 @@ expect 0 "$ctl" put -r many.img names /
 "$ctl" --json ls many.img /names >listing
 python3 -c 'import json
 print(*sorted({e["inode"] & ~15 for e in json.load(open("listing"))["directories"][0]["entries"]}))' >first
-for ino in $(<first); do # the pages of their records, except that of the root
+for ino in $(<first); do # zeroes the pages of their records, except the page of the root's record
 	[[ $ino -ne 0 ]] || continue
 	"$ctl" --json dump many.img inode "<$ino>" >record
 	at=$(($(grep -o '"record": *"0x[0-9a-f]*' record | grep -o '0x.*')))
@@ -113,7 +114,7 @@ done
 expect 4 "$fsck" -n many.img
 grep -qE '^\.\.\. and [0-9]+ more findings$' out || fail "does not say that there are more findings"
 expect 4 "$fsck" --json -n many.img
-grep -q '"truncated": true' out || fail "JSON does not say that there are more findings"
+grep -q '"truncated": true' out || fail "the JSON output does not report that more findings exist"
 [[ $(grep -c '"what"' out) -eq 1000 ]] || fail "not 1,000 findings in JSON"
 status=0
 {
@@ -121,7 +122,7 @@ status=0
 	"$fsck" -y many.img 2>err || status=$?
 	echo "$status" >ended
 } > >(exec true)
-[[ $(<ended) -eq 9 ]] || fail "a repair that nobody reads ends with $(<ended)"
+[[ $(<ended) -eq 9 ]] || fail "a repair without a reader of its output ends with status $(<ended)"
 expect 0 "$fsck" -n many.img
 
 # --- killed -----------------------------------------------------------------------------------
@@ -147,10 +148,11 @@ for _ in $(seq "$rounds"); do
 		[[ $status -eq 137 ]] || break
 		killed=$((killed + 1))
 	done
-	timeout 120 "$fsck" -y --force-live v.img >out 2>&1 || [[ $? -eq 1 ]] || fail "not repaired after a kill"
+	timeout 120 "$fsck" -y --force-live v.img >out 2>&1 || [[ $? -eq 1 ]] ||
+		fail "fsck does not repair the volume after a kill"
 	expect 0 "$fsck" -n v.img
 	contents v.img got
-	diff -r want got >out 2>&1 || fail "an interrupted repair ends differently"
+	diff -r want got >out 2>&1 || fail "the result of an interrupted repair differs"
 	checks=$((checks + 1))
 done
 [[ $killed -gt 0 ]] || fail "no repair was killed"
@@ -170,7 +172,7 @@ def run(*args):
     return done.returncode, done.stdout + done.stderr
 
 def inodes(image):
-    """Those that have a name, by number; without lost+found, which a repair makes."""
+    """Numbers of the inodes that have a name, without lost+found, which a repair makes."""
     status, out = run(ctl, "--json", "ls", "-r", image, "/")
     assert not status, out
     rows = [row for d in json.loads(out[:out.rindex("}") + 1])["directories"] for row in d["entries"]]
@@ -187,8 +189,8 @@ places = [
     lambda: 0x2000 + 8 * rnd.randrange(64 * 32),                  # mount table
     lambda: rnd.choice(records) + 8 * rnd.randrange(32),          # an inode
     lambda: rnd.choice(pages) + 8 * rnd.randrange(512),           # or a free one
-    lambda: rnd.choice([0x1430, 0x1078]),                         # what finds the inodes
-    lambda: len(good) - 4096 + 1024 + 8 * rnd.randrange(12),      # the copy of that
+    lambda: rnd.choice([0x1430, 0x1078]),                         # words that locate the inode file
+    lambda: len(good) - 4096 + 1024 + 8 * rnd.randrange(12),      # the copy of these words
     lambda: rnd.choice(records) + 48,                             # roots of tables and indexes
     lambda: 8 * rnd.randrange(len(good) // 8),                    # anything
 ]
@@ -216,17 +218,18 @@ for number in range(int(os.environ["SG_IMAGES"])):
         if not good:
             print(out[-3000:])
             sys.exit("image %d: %s" % (number, what))
-    if status & ~1:     # both words that find the inode file, or both superblocks: said, and kept
+    # both words that locate the inode file, or both superblocks: reported, and not changed
+    if status & ~1:
         check(re.search("beyond repair|superblock and backup", out), "status %d" % status)
         ends["beyond repair"] += 1
         continue
-    check(not run(fsck, "-n", "x.img")[0], "repaired, but not clean")
+    check(not run(fsck, "-n", "x.img")[0], "the volume is not clean after the repair")
     missing = len(before - inodes("x.img"))
-    check(missing <= (int(said[1]) if said else 0), "%d inodes are lost, and that is not said" % missing)
+    check(missing <= (int(said[1]) if said else 0), "%d inodes are lost, and fsck does not report that" % missing)
     ends["with losses" if missing else "whole"] += 1
 print("%d images: %s" % (sum(ends.values()), dict(ends)))
 if not (ends["whole"] and ends["with losses"]):
-    sys.exit("the damage is not what it should be")
+    sys.exit("the random words caused only one kind of result")
 EOF
 checks=$((checks + images))
 

@@ -22,10 +22,10 @@ make_volume v 48M
 serve a v
 serve b v
 expect 0 ./fsx -s "$seed" -n "$operations" -x mapread,mapwrite,beyond,collapse,insert a/fsx
-is "both show the same" "$(cksum <a/fsx)" "$(cksum <b/fsx)"
+is "both mounts show the same bytes" "$(cksum <a/fsx)" "$(cksum <b/fsx)"
 rm b/fsx
 
-# --- many processes in the same directories, and another system that looks on ---------------
+# --- many processes in the same directories, while another system reads them ----------------
 
 program stress
 mkdir a/stress
@@ -33,7 +33,7 @@ mkdir a/stress
 looker=$!
 expect 0 ./stress -s "$seed" -p 4 -t "$seconds" a/stress
 end "$looker"
-is "both list the same" "$(cd a && find . | sort | cksum)" "$(cd b && find . | sort | cksum)"
+is "both mounts list the same files" "$(cd a && find . | sort | cksum)" "$(cd b && find . | sort | cksum)"
 rm -r b/stress
 
 # --- the memory of a server is bounded ------------------------------------------------------
@@ -62,7 +62,7 @@ for way in large small append allocate; do
 	expect 1 dd if=/dev/zero of=b/full/more bs=1M count=8
 	says 'No space' err
 	rm -rf "b/full/$way" b/full/more
-	soon "space is free again after $way" 10 cp ./fill b/again
+	soon "space is free again after removal of $way" 10 cp ./fill b/again
 	same ./fill a/again
 	rm a/again
 done
@@ -80,7 +80,7 @@ head -c 60M /dev/urandom >a/large
 same a/large b/large
 rm a/large
 
-# --- a copy while both are used -------------------------------------------------------------
+# --- a copy while both mounts are used ------------------------------------------------------
 
 (for ((i = 0; ; i++)); do echo "$i" >>a/counted || exit 1; done) &
 writer=$!
@@ -89,7 +89,7 @@ end "$writer"
 expect '*' "$fsck" -p "$memory/copy"
 says ': clean'
 "$ctl" cat "$memory/copy" /counted >counted
-is "the copy has a prefix" "$(head -n "$(wc -l <counted)" a/counted | cksum)" "$(cksum <counted)"
+is "the copy has a prefix of the file" "$(head -n "$(wc -l <counted)" a/counted | cksum)" "$(cksum <counted)"
 rm "$memory/copy"
 leave a
 leave b
@@ -97,8 +97,8 @@ clean v
 
 # --- hostile bytes --------------------------------------------------------------------------
 
-# Another member stores into the metadata at random while the server works. The server
-# answers each call with a result or an error, and goes on.
+# Another member stores into the metadata at random while the server works. The server answers each
+# call with a result or an error, and continues.
 make_volume h 16M
 serve h h --errors continue
 for ((i = 0; i < 30; i++)); do
@@ -108,13 +108,16 @@ setfattr -n user.x -v y h/d1/f 2>/dev/null || true
 server=$(server_of h)
 RANDOM=$seed
 for ((i = 0; i < pokes; i++)); do
-	# the first 2 MiB have all tables of a volume so small; not the slots, nor the superblock
+	# in a small volume the first 2 MiB have all tables; spares the superblock and the slots
 	at=$(((RANDOM * 32768 + RANDOM) % (2 << 20)))
 	[[ $at -ge $((256 << 10)) ]] || continue
 	head -c 8 /dev/urandom | dd of="$memory/h" bs=1 seek=$at conv=notrunc status=none
-	timeout 20 find h -ls >/dev/null 2>&1 || [[ $? -ne 124 ]] || fail "find does not end: SEED=$seed"
-	{ timeout 20 cat h/d$((i % 30))/f || [[ $? -ne 124 ]]; } >/dev/null 2>&1 || fail "cat does not end"
-	{ timeout 20 sh -c "echo x >h/d$((i % 30))/n$i" || [[ $? -ne 124 ]]; } 2>/dev/null || fail "a write"
+	timeout 20 find h -ls >/dev/null 2>&1 || [[ $? -ne 124 ]] ||
+		fail "find does not end: SEED=$seed"
+	{ timeout 20 cat h/d$((i % 30))/f || [[ $? -ne 124 ]]; } >/dev/null 2>&1 ||
+		fail "cat does not end"
+	{ timeout 20 sh -c "echo x >h/d$((i % 30))/n$i" || [[ $? -ne 124 ]]; } 2>/dev/null ||
+		fail "a write"
 done
 kill -0 "$server" || fail "the server has ended: SEED=$seed: $(tail -n 5 h.log)"
 ! grep -q 'signal' h.log || fail "the server died: SEED=$seed: $(grep signal h.log)"

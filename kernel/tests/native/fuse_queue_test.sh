@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatefs-fuse while all its threads wait for another system: calls queue, and more of them are
-# refused. A file that is closed then has released its locks when the system goes on.
+# stargatefs-fuse while all its threads wait for another system: calls queue, and further calls are
+# refused. A file that is closed meanwhile has released its locks when the other system continues.
 # shellcheck source=kernel/tests/lib/fuse.sh
 source "$(dirname "$0")/../lib/fuse.sh"
 
 machine=$tools/../tests/machine
 [[ -x $machine ]] || fail "no $machine: make build PART=test-programs"
-files=40 # more than the two threads and the queue take
+files=40 # more than the two threads and the queue can take
 
 program locks
 make_volume v 64M
@@ -18,7 +18,7 @@ for ((i = 0; i < files; i++)); do : >"a/f$i"; done
 : >a/l
 
 coproc system { exec "$machine"; }
-# say LINE: a command for the other system.
+# say LINE: sends a command to the other system.
 say() {
 	local answer
 	echo "$*" >&"${system[1]}"
@@ -36,7 +36,8 @@ for ((i = 0; i < files; i++)); do
 	(until echo "$i" >>"a/f$i"; do sleep 0.1; done) 2>/dev/null &
 	writers[i]=$!
 done
-# refused: ten calls in a row, because a writer may be between two of its calls.
+# refused: ten consecutive calls are refused. One is not enough, as a writer may be between two
+# calls.
 refused() {
 	local i
 	for ((i = 0; i < 10; i++)); do
@@ -44,8 +45,8 @@ refused() {
 		sleep 0.05
 	done
 }
-soon "calls too many are refused" 60 refused
-is "still held" EAGAIN "$(./locks try flock sh 0 0 b/l)"
+soon "calls beyond the queue are refused" 60 refused
+is "the lock is still held" EAGAIN "$(./locks try flock sh 0 0 b/l)"
 kill -KILL $holder
 wait $holder 2>/dev/null || true
 for ((i = 0; i < files; i++)); do say let 0 "f$i"; done

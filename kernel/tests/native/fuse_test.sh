@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatefs-fuse: the POSIX matrix over its mount. FUSE has no request for some calls: they are
-# refused, and listed here (docs/fuse.md). Then the command line, and the ways in which a mount
-# ends.
+# stargatefs-fuse: the POSIX matrix over its mount. FUSE has no request for some calls: the kernel
+# refuses them, and the test lists them (docs/fuse.md). Then the command line, and the ways in which
+# a mount ends.
 # shellcheck source=kernel/tests/lib/fuse.sh
 source "$(dirname "$0")/../lib/fuse.sh"
 
-# FUSE has no request for these, so the kernel refuses them by itself.
+# FUSE has no request for these calls, so the kernel refuses them.
 no_request=(!statx_shows_flags !statx_tells_of_direct_access !vectors_that_must_not_wait
 	!preallocated_is_data_for_fiemap !fiemap !collapse_range !insert_range
 	!collapse_moves_what_is_mapped !map_sync)
@@ -19,22 +19,23 @@ shared_maps=(!shared_is_the_file !hole_read_then_filled_by_write
 	!modification_time_follows_stores !file_is_source_and_target !advice_and_moves
 	!locking_does_nothing !grows_where_it_is !unlinked_while_mapped !other_process_looks_in
 	!other_process_looks_beyond !nobody_gets_large_pages !freeze_stops_stores)
-# With --shared-mmap a mapping shows the kernel's page cache, whose pages are ordinary memory.
+# With --shared-mmap a mapping shows pages of the kernel's page cache, which are ordinary memory.
 cached_maps=(!bytes_behind_the_end_are_not_kept !locking_does_nothing !other_process_looks_in
 	!nobody_gets_large_pages)
 
 "$programs/posix/build" "$dir/posix"
 
-# The kernel tells a server of a close some time later. A removed file then still counts as open.
+# The kernel reports a close to the server with a delay. Until then a removed file counts as open.
 later=(-handle_of_a_removed_file)
 
-# matrix NAME ARGUMENT...: the POSIX matrix in that mount.
+# matrix NAME ARGUMENT...: runs the POSIX matrix in the mount NAME.
 matrix() {
 	local passed
-	./posix "$dir/$1" "${later[@]}" "${@:2}" >matrix.out 2>&1 || fail "the POSIX matrix: $(tail -n 40 matrix.out)"
+	./posix "$dir/$1" "${later[@]}" "${@:2}" >matrix.out 2>&1 ||
+		fail "the POSIX matrix: $(tail -n 40 matrix.out)"
 	passed=$(sed -n 's/^\([0-9]*\) passed.*/\1/p' matrix.out)
 	checks=$((checks + passed))
-	is "nothing stays behind" "" "$(ls -A "$1")"
+	is "the matrix leaves no file" "" "$(ls -A "$1")"
 }
 
 # --- the matrix -----------------------------------------------------------------------------
@@ -48,7 +49,7 @@ serve m v --shared-mmap
 matrix m mmap "${no_request[@]}" "${cached_maps[@]}"
 leave m
 clean v
-# The kernel believes what it knows for a while: nothing that one system does is wrong by that.
+# With cache= the kernel trusts its cache for a while. That must not break calls of a single system.
 serve m v -o cache=1000
 matrix m names data xattrs "${no_request[@]}" "${shared_maps[@]}"
 leave m
@@ -62,7 +63,7 @@ expect 0 ./locks alone m/l
 says 'checks'
 rm m/l
 
-# --- files of atomic writes: in units, and whole pages are replaced ---------------------------
+# --- files with atomic writes: writes of units, and replacement of complete pages -------------
 
 make_volume atomic 64M --param data-atomic
 serve at atomic
@@ -74,20 +75,20 @@ place=$(place_of)
 dd if=bytes of=at/f bs=1M conv=notrunc status=none
 [[ $(place_of) != "$place" ]] || fail "an atomic file was written in place"
 dd if=bytes of=at/f bs=4097 count=40 conv=notrunc status=none
-cmp bytes <(head -c 1M at/f) || fail "other bytes were written"
-cmp bytes <(tail -c 1M at/f) || fail "other bytes were appended"
+cmp bytes <(head -c 1M at/f) || fail "the written bytes differ"
+cmp bytes <(tail -c 1M at/f) || fail "the appended bytes differ"
 leave at
 clean atomic
 
-# --- refusals: one line, and nothing has changed --------------------------------------------
+# --- refusals: one line of error, and no change ---------------------------------------------
 
-# no_mount PATTERN ARGUMENT...
+# no_mount PATTERN ARGUMENT...: the mount is refused with an error that matches PATTERN.
 no_mount() {
 	expect '*' "$fuse" "${@:2}"
-	[[ $(wc -l <err) -eq 1 ]] || fail "not one line of complaint"
+	[[ $(wc -l <err) -eq 1 ]] || fail "the refusal is not exactly one line"
 	says "^stargatefs-fuse: .*$1" err
 	[[ ! -s out ]] || fail "something on standard output"
-	! mountpoint -q n || fail "it is mounted"
+	! mountpoint -q n || fail "a refused mount exists"
 }
 
 mkdir n
@@ -111,14 +112,14 @@ expect 0 "$fuse" --help
 says 'DEVICE\|FILE DIRECTORY'
 expect 0 "$fuse" --version
 says '^stargatefs-fuse [0-9]'
-is "systems" 1 "$("$ctl" -j systems "$memory/v" | pick 'len(d["systems"])')"
+is "the volume has one system" 1 "$("$ctl" -j systems "$memory/v" | pick 'len(d["systems"])')"
 
 # --- read-only, and the ways to end ---------------------------------------------------------
 
 echo kept >m/kept
 leave m
 serve m v -o ro
-is "a file" kept "$(cat m/kept)"
+is "a read-only mount shows the file" kept "$(cat m/kept)"
 expect 1 touch m/new
 says 'Read-only' err
 leave m
@@ -128,20 +129,21 @@ serve m v
 exec 9>m/open
 rm m/open
 pids=$(pids_of m)
-kill -TERM "$(head -n 1 <<<"$pids")"	# the keeper: the mount goes, its last user stays
+# ends the keeper: the mount ends, and its last user continues
+kill -TERM "$(head -n 1 <<<"$pids")"
 soon "the mount is gone" 5 bash -c '! mountpoint -q m'
-echo more >&9 || fail "an open file is lost with the mount"
+echo more >&9 || fail "an open file cannot be written after the end of the mount"
 checks=$((checks + 1))
 exec 9>&-
-soon "the server ends with its last user" 10 bash -c "! kill -0 $(tail -n 1 <<<"$pids")"
+soon "the server exits when its last user closes the file" 10 bash -c "! kill -0 $(tail -n 1 <<<"$pids")"
 clean v
 is "the removed file is gone" "" "$("$ctl" ls "$memory/v" | grep open || true)"
 
-# --- servers that die one after the other: the mount is given up ------------------------------
+# --- servers that die one after the other: the keeper ends the mount --------------------------
 
 serve m v
 for ((i = 0; i < 11; i++)); do
-	soon "server $i" 10 test -d m/.
+	soon "server $i answers" 10 test -d m/.
 	kill -KILL "$(server_of m)"
 	sleep 0.2
 done

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Growth in place whose grower is fenced, and continues, or dies before others have followed. */
+/*
+ * Growth in place, while the grower is fenced and continues, or dies before other systems have
+ * followed.
+ */
 #include <sys/stat.h>
 #include "internal.h"
 #include "systems.h"
@@ -35,12 +38,12 @@ static void fill(struct tsys *s)
 
 static struct {
 	struct tsys grower, next;
-	u64 first;		/* entry of the chunk table that the growth makes */
-	u8 table[SG_PAGE];	/* that page of the table, as the next system has left it */
+	u64 first;		/* offset of the first chunk table entry that the growth makes */
+	u8 table[SG_PAGE];	/* the content of that table page after the next system's growth */
 	bool stopped;
 } late;
 
-/* Another system recovers the grower, makes the volume grow, and uses the new part. */
+/* Acts as another system, which recovers the grower, grows the volume, and uses the new part. */
 static void on_new_chunk(void *addr, bool behind)
 {
 	if (behind || late.stopped || (u8 *)addr < mem + late.first)
@@ -53,7 +56,7 @@ static void on_new_chunk(void *addr, bool behind)
 	memcpy(late.table, mem + late.next.v.sb.chunk_off, SG_PAGE);
 }
 
-/* It is stopped when it begins to make the chunks. Those are in use when it continues. */
+/* The grower is stopped before it makes the new chunks. They are in use when it continues. */
 static void continues(void)
 {
 	int err;
