@@ -94,7 +94,7 @@ exported v.img
 # --- hostile labels ---
 label $'x\nID_FS_TYPE=ext4\nSYSTEMD_WANTS=evil.service' x_ID_FS_TYPE=ext4_SYSTEMD_WANTS=evil.service \
 	'x\x0aID_FS_TYPE=ext4\x0aSYSTEMD_WANTS=evil.service'
-grep -q '^ID_FS_TYPE=stargatefs$' last || fail "another type"
+grep -q '^ID_FS_TYPE=stargatefs$' last || fail "the label has changed the exported type"
 label '../../../etc/passwd' .._.._.._etc_passwd '..\x2f..\x2f..\x2fetc\x2fpasswd'
 # shellcheck disable=SC2016 # part of the label
 label '$(id)`id`${HOME}%k$devnode' '__id__id___HOME__k_devnode' '\x24\x28id\x29\x60id\x60\x24\x7bHOME\x7d\x25k\x24devnode'
@@ -155,7 +155,7 @@ if command -v mke2fs >/dev/null; then
 fi
 sum=$(sha256sum <v.img)
 expect 0 "$ctl" info --export v.img
-[[ $(sha256sum <v.img) == "$sum" ]] || fail "looking has changed it"
+[[ $(sha256sum <v.img) == "$sum" ]] || fail "info --export has changed the volume"
 expect 1 sh -c "'$ctl' info --export v.img >/dev/full"
 
 # --- the rule ---

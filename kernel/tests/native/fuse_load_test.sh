@@ -113,13 +113,13 @@ for ((i = 0; i < pokes; i++)); do
 	[[ $at -ge $((256 << 10)) ]] || continue
 	head -c 8 /dev/urandom | dd of="$memory/h" bs=1 seek=$at conv=notrunc status=none
 	timeout 20 find h -ls >/dev/null 2>&1 || [[ $? -ne 124 ]] ||
-		fail "find does not end: SEED=$seed"
+		fail "find does not exit: SEED=$seed"
 	{ timeout 20 cat h/d$((i % 30))/f || [[ $? -ne 124 ]]; } >/dev/null 2>&1 ||
-		fail "cat does not end"
+		fail "cat does not exit: SEED=$seed"
 	{ timeout 20 sh -c "echo x >h/d$((i % 30))/n$i" || [[ $? -ne 124 ]]; } 2>/dev/null ||
-		fail "a write"
+		fail "a write does not return: SEED=$seed"
 done
-kill -0 "$server" || fail "the server has ended: SEED=$seed: $(tail -n 5 h.log)"
+kill -0 "$server" || fail "the server has exited: SEED=$seed: $(tail -n 5 h.log)"
 ! grep -q 'signal' h.log || fail "the server died: SEED=$seed: $(grep signal h.log)"
 checks=$((checks + pokes + 2))
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Growth in place (docs/protocol.md, section 7): on an unused volume; beside systems that work,
- * that cannot follow, or that do not answer; joins during growth; a grower that died; invalid
- * words.
+ * Growth in place (docs/protocol.md, section 7): on an unused volume; while other systems work,
+ * cannot follow, or do not answer; joins during growth; a grower that died; invalid words.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -67,7 +66,7 @@ static struct sg_super first_super(void)
 	return sb;
 }
 
-/* Returns how many bytes a file takes until the volume is full. */
+/* Fills the volume with a file, and returns the file's size in bytes. */
 static u64 fill(struct tsys *s, const char *name)
 {
 	struct sg_iref f = test_create(&s->v, &s->root, name, S_IFREG | 0600);
@@ -106,8 +105,8 @@ static void join(struct tsys *s, u64 memory, unsigned int machine)
 /* --- on an unused volume ---------------------------------------------------------------------- */
 
 /*
- * All of the new part is used, including the page of the old backup superblock. All data is found
- * again.
+ * Files use the complete new part, including the page of the old backup superblock. All data can be
+ * read again.
  */
 static void to_the_last_page(void)
 {
@@ -132,7 +131,7 @@ static void to_the_last_page(void)
 	CHECK_EQ(sg_size(&s.v), 20 * MIB);
 	holds(&s, "a", had);
 	holds(&s, "b", more);
-	grows(&s, 22 * MIB);	/* and again */
+	grows(&s, 22 * MIB);	/* a second growth */
 	holds(&s, "b", more);
 	CHECK_EQ(sg_grow(&s.v, 0, 0, why), 0);
 	CHECK_EQ(sg_size(&s.v), ROOM);
@@ -254,7 +253,8 @@ static void under_load(u64 step)
 
 		grows(&s, to);
 		pages = pages_of(&s);
-		for (i = 0; i < 3; i++)		/* all at once, so that none has to wait */
+		/* all of them stop at the same time, so that no read has to wait */
+		for (i = 0; i < 3; i++)
 			CHECK_EQ(pages_of(&worker[i].s), pages);
 	}
 	for (i = 0; i < 3; i++)
@@ -322,7 +322,10 @@ static u64 reach(struct sg_vol *vol)
 	return more_memory;
 }
 
-/* A system with less memory keeps the size, and goes on. It can get more memory while it runs. */
+/*
+ * A system with less memory prevents the growth, and continues. It can get more memory while it
+ * runs.
+ */
 static void small_memory(void)
 {
 	struct tsys big, small;
@@ -336,7 +339,7 @@ static void small_memory(void)
 	CHECK_EQ(sg_grow_ask(&big.v, 26 * MIB, why), -EBUSY);
 	says(why, "no more than 24 MiB while system-2 (slot 1) uses");
 	CHECK_EQ(sg_grow_ask(&small.v, ROOM, why), 0);
-	/* no announcement was made, and no bound has changed */
+	/* the query announces nothing, and changes no bound */
 	CHECK_EQ(sg_bound(&big.v), 16 * MIB);
 	refused(&big, 32 * MIB, -EBUSY, "no more than 24 MiB while system-2 (slot 1) uses");
 	CHECK_EQ(sg_grow_limit(&big.v), 24 * MIB);
@@ -372,9 +375,7 @@ static void silent(void)
 	join(&b, ROOM, 2);
 	tsys_maintain(&a);
 	refused(&a, 20 * MIB, -EAGAIN, "system-2 (slot 1) does not answer");
-	/*
-	 * an engine without growth has taken a slot after one with growth; it does everything else
-	 */
+	/* an engine without support for growth has taken the slot after one with support */
 	slot = sg_at(&a.v, sg_slot_off(&a.v, 1));
 	slot->reach = SG_SIZE_WORD(ROOM, b.v.incarnation - 1);
 	b.v.steady = true;
@@ -382,13 +383,11 @@ static void silent(void)
 	refused(&a, 20 * MIB, -EAGAIN, "system-2 (slot 1) does not answer");
 	tsys_rest(&b);
 	b.v.steady = false;
-	/*
-	 * its memory reaches far enough, but an operation that began earlier is still in progress
-	 */
+	/* the system has enough memory, but an operation that began earlier is still in progress */
 	sg_follow(&b.v);
 	slot->reach = SG_SIZE_WORD(ROOM, b.v.incarnation);
 	refused(&a, 20 * MIB, -EAGAIN, "does not finish an operation");
-	/* dead systems do not count */
+	/* dead systems do not prevent growth */
 	tsys_fence(&a, &b);
 	tsys_die(&b);
 	grows(&a, 20 * MIB);
@@ -396,7 +395,9 @@ static void silent(void)
 	test_clean(mem, ROOM);
 }
 
-/* A system that follows only when asked, and sees no more of the growth than necessary. */
+/*
+ * This system follows a growth only when required, and reads as little of the growth as necessary.
+ */
 static struct tsys asked;
 
 static void ask(struct sg_vol *vol)
@@ -411,7 +412,7 @@ static void not_looked_yet(struct sg_vol *vol)
 	vol->sb.chunks = 8;
 }
 
-/* It reaches, changes and frees what others stored in the new part, and adds inodes. */
+/* The system reads, changes and frees data that others stored in the new part, and adds inodes. */
 static void unnoticed(void)
 {
 	unsigned int i;
@@ -459,10 +460,7 @@ static void unnoticed(void)
 
 static u64 *announced;
 
-/*
- * While the system examines its memory for one announcement, that is withdrawn, and another is
- * made.
- */
+/* While the system examines its memory for one announcement, another announcement replaces it. */
 static u64 reach_late(struct sg_vol *vol)
 {
 	(void)vol;
@@ -470,7 +468,7 @@ static u64 reach_late(struct sg_vol *vol)
 	return ROOM;
 }
 
-/* The joiner has enough memory. It is not refused because it has not answered yet. */
+/* The joiner has enough memory. The join succeeds although the joiner has not answered yet. */
 static void joins_between_two(void)
 {
 	struct sg_identity id = tsys_identity(2, 1);
@@ -495,7 +493,10 @@ static void joins_between_two(void)
 
 static u64 *size_word;
 
-/* While the system examines its memory for one size, a growth ends that did not wait for it. */
+/*
+ * While the system examines its memory for one size, a growth completes that did not wait for the
+ * system.
+ */
 static u64 reach_ended(struct sg_vol *vol)
 {
 	(void)vol;
@@ -504,8 +505,8 @@ static u64 reach_ended(struct sg_vol *vol)
 }
 
 /*
- * The grower looked at the slots before the joiner was live. The joiner was never asked about the
- * size that the grower leaves.
+ * The grower checked the slots before the joiner was live. The joiner never had to confirm the new
+ * size.
  */
 static void joins_at_the_end(void)
 {
@@ -519,7 +520,7 @@ static void joins_at_the_end(void)
 	grows(&a, 20 * MIB);
 	memcpy(backup, mem + 20 * MIB - SG_PAGE, SG_PAGE);
 	grows(&a, 24 * MIB);
-	memcpy(mem + 20 * MIB - SG_PAGE, backup, SG_PAGE);	/* as it is until then */
+	memcpy(mem + 20 * MIB - SG_PAGE, backup, SG_PAGE);	/* the state before the growth */
 	size_word = sg_at(&a.v, SG_HOT(size));
 	*size_word = 20 * MIB;
 	b.v.reach = reach_ended;
@@ -547,7 +548,7 @@ static void who_joins(void)
 	CHECK_EQ(sg_join(&b.v, &id, 0, false), -EBUSY);
 	says(b.v.why, "is growing to 24 MiB, and only 20 are here");
 	CHECK_EQ(sg_slots_taken(&a.v), 1);
-	CHECK_OK(sg_join(&c.v, &id, 0, false));		/* it follows before anything else */
+	CHECK_OK(sg_join(&c.v, &id, 0, false));		/* the joiner follows the growth first */
 	CHECK_EQ(sg_bound(&c.v), 24 * MIB);
 	CHECK_EQ(sg_size(&c.v), 16 * MIB);
 	sg_leave(&c.v);
@@ -574,7 +575,10 @@ static void who_joins(void)
 	test_clean(mem, ROOM);
 }
 
-/* A dead system has stored in the new part. A joiner that opened the volume before replays that. */
+/*
+ * A dead system has stored in the new part. A joiner that opened the volume earlier replays its
+ * journal.
+ */
 static void recovered_by_who_comes(void)
 {
 	struct sg_identity id = tsys_identity(2, 1);
@@ -603,7 +607,7 @@ static void recovered_by_who_comes(void)
 
 /* --- after a grower's death ------------------------------------------------------------------- */
 
-/* Restores the state before the first superblock is stored: it is old, or half of it is new. */
+/* Restores the state before the first superblock is complete: it is old, or half of it is new. */
 static void unwritten(const struct sg_super *old, bool torn)
 {
 	struct sg_hot *hot = (void *)(mem + SG_PAGE);
@@ -631,9 +635,10 @@ static void finished_by_others(void)
 			unwritten(&old, torn);
 			sg_probe(mem, ROOM, &p);
 			CHECK(p.valid && !p.from_backup && p.sb.size == 24 * MIB);
-			if (by == 0)			/* a live system */
+			if (by == 0)			/* a live system completes it */
 				sg_settle(&t.v);
-			else if (by == 1)		/* the next grower, with any size */
+			/* the next grower completes it, with any size */
+			else if (by == 1)
 				grows(&s, 24 * MIB);
 			tsys_leave(&t);
 			tsys_leave(&s);
@@ -696,7 +701,8 @@ static void nonsense(void)
 	for (i = 0; i < SG_ARRAY_SIZE(sizes); i++) {
 		make(16 * MIB, 0);
 		hot->size = sizes[i];
-		CHECK_OK(sg_open(&s.v, mem, ROOM, false, NULL));	/* nothing confirms it */
+		/* no superblock confirms the forged size */
+		CHECK_OK(sg_open(&s.v, mem, ROOM, false, NULL));
 		CHECK_EQ(sg_size(&s.v), 16 * MIB);
 		repaired(1);
 		CHECK_EQ(hot->size, 0);
@@ -726,7 +732,7 @@ static void nonsense(void)
 	}
 }
 
-/* The backup of an older volume, or of another volume, does not count. */
+/* The backup superblock of an older volume, or of another volume, is ignored. */
 static void wrong_backup(void)
 {
 	struct sg_hot *hot = (void *)(mem + SG_PAGE);
@@ -744,7 +750,7 @@ static void wrong_backup(void)
 
 /*
  * The volume has grown since it was opened, and the superblock at the new end differs in more than
- * the size. The volume was moved meanwhile, or a hostile member stored it.
+ * the size. The volume has moved meanwhile, or a hostile member has stored that superblock.
  */
 static void changed_since(void (*change)(struct sg_super *sb))
 {
@@ -766,7 +772,7 @@ static void changed_since(void (*change)(struct sg_super *sb))
 	CHECK_EQ(b.v.sb.phys, TEST_PHYS);
 	CHECK_EQ(sg_size(&b.v), 16 * MIB);
 	*sb = was;
-	strcpy(sb->label, "label");	/* this may change */
+	strcpy(sb->label, "label");	/* the label may differ */
 	sg_super_sign(sb);
 	CHECK_OK(sg_join(&b.v, &id, 0, false));
 	CHECK_EQ(sg_size(&b.v), 24 * MIB);
@@ -797,8 +803,8 @@ static void change_seed(struct sg_super *sb)
 }
 
 /*
- * A hostile member stores a superblock with the right checksum: the first one, or the backup. No
- * growth copies it over the other one, which is good.
+ * A hostile member forges a superblock with the right checksum: the first one, or the backup. No
+ * growth copies the forged superblock over the valid one.
  */
 static void forged(void (*change)(struct sg_super *sb))
 {
@@ -818,7 +824,7 @@ static void forged(void (*change)(struct sg_super *sb))
 	was = *last;
 	change(last);
 	sg_super_sign(last);
-	hot->grow = SG_SIZE_WORD(24 * MIB, 3);	/* the first one is not written yet */
+	hot->grow = SG_SIZE_WORD(24 * MIB, 3);	/* the first superblock is not written yet */
 	seen_damage = 0;
 	sg_settle(&s.v);
 	CHECK_EQ(seen_damage, 1);
@@ -885,7 +891,8 @@ static void damaged_super(void)
 	mem[100] ^= 1;
 	grows(&s, 20 * MIB);
 	tsys_leave(&s);
-	mem[100] ^= 1;		/* the hot page locates the copy, which is not at the end */
+	/* the hot page locates the backup, which is not at the end of memory */
+	mem[100] ^= 1;
 	CHECK_OK(sg_open(&s.v, mem, ROOM, false, NULL));
 	CHECK_EQ(sg_size(&s.v), 20 * MIB);
 	repaired(1);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl grow, as a user calls it: on an unused file, and beside processes that use it as
-# systems (machine.c), one of which has mapped less.
+# stargatectl grow, as a user calls it: on an unused file, and on a file that processes use as
+# systems (machine.c). One of them has mapped less.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
@@ -21,7 +21,7 @@ expect 0 "$ctl" grow v.img
 says '^v.img: has 32 MiB already$'
 expect 0 "$ctl" grow --size 48M v.img
 says '^v.img: has grown from 32 MiB to 48 MiB$'
-[[ $(stat -c %s v.img) -eq $((48 << 20)) ]] || fail "the file is not as large as its volume"
+[[ $(stat -c %s v.img) -eq $((48 << 20)) ]] || fail "the file's size differs from the volume's size"
 expect 0 "$fsck" -n v.img
 expect 0 "$ctl" -j grow --size 50331649 v.img
 says '"size": 50331648'
@@ -35,7 +35,7 @@ says '^size: 67108864'
 
 refuses 1 'v.img: a volume cannot shrink: it has 64 MiB$' "$ctl" grow --size 32M v.img
 refuses 1 'v.img: no more than 128 MiB: the volume.s metadata has no room' "$ctl" grow --size 130M v.img
-[[ $(stat -c %s v.img) -eq $((65 << 20)) ]] || fail "refused, and the file is another"
+[[ $(stat -c %s v.img) -eq $((65 << 20)) ]] || fail "a refused growth has changed the file's size"
 for bad in 0 -1 x 65T ''; do
 	refuses 2 "must be 1 to 64T" "$ctl" grow v.img --size="$bad"
 done
@@ -77,7 +77,7 @@ stop 2
 expect 0 "$fsck" -n w.img
 expect 0 "$ctl" ls w.img
 says '^went-on$'
-[[ $(size_of w.img) -eq $((66 << 20)) ]] || fail "info says another size"
+[[ $(size_of w.img) -eq $((66 << 20)) ]] || fail "info prints a wrong size"
 
 # --- the owner of the folder replaces the file by a link to another file, at any moment ---
 if [[ $swaps ]]; then
@@ -90,8 +90,7 @@ if [[ $swaps ]]; then
 		swap_skip=$skip swapped open own.img 'mv own.img gone; ln -s other.img own.img' '*' \
 			"$ctl" grow --size 48M own.img
 		same other.img was.img
-		# a system that has mapped less prevents the growth: the file gets its old length
-		# back
+		# a system that has mapped less prevents the growth: grow restores the file's length
 		rm -f own.img gone
 		cp was.img own.img
 		truncate -s 80M other.img
@@ -117,7 +116,8 @@ expect 0 "$mkfs" -q --size 16M --phys 16G claim.stargate
 ln -s 0x400000000+0x1000000 .at-claim
 expect 1 "$ctl" grow --size 32M claim.stargate
 says 'is a volume of the CSI driver' err
-[[ $(stat -c %s claim.stargate) -eq $((16 << 20)) ]] || fail "it has become longer"
+[[ $(stat -c %s claim.stargate) -eq $((16 << 20)) ]] ||
+	fail "a refused growth has made the file longer"
 ln -sfn 0x400000000+0x2000000 .at-claim
 expect 0 "$ctl" grow --size 32M claim.stargate
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl guard, with processes in place of virtual machines. However a process ends, the others
-# get its locks within two seconds. However long a process is paused, it is not fenced. No other
-# system is fenced.
+# stargatectl guard, with processes in place of virtual machines. After any end of a process, the
+# others get its locks within two seconds. A process that is only paused is not fenced, even after a
+# long time. No other system is fenced.
 # shellcheck source=kernel/tests/lib/guards.sh
 source "$(dirname "$0")/../lib/guards.sh"
 
-word=0x13f8 # hot.reserved2: nothing else stores it
+word=0x13f8 # offset of hot.reserved2, a word that the engine never stores
 
 # --- killed, with a lock, in the middle of a commit -----------------------------------------
 
@@ -26,8 +26,8 @@ child=$(inner vm)
 begin=$(now)
 kill -KILL "$child"
 answers survivor ok 10
-soon "from SIGKILL to a survivor's lock" "$begin"
-tell survivor "word 0 $word" 'ok 77' # replayed before the lock was free
+soon "the time from SIGKILL to a survivor's lock" "$begin"
+tell survivor "word 0 $word" 'ok 77' # the journal was replayed before the lock was released
 tell survivor "give 0"
 tell survivor "mkdir 0 after"
 ends vm 137 "v.img: machine-aaaaaaaa \(slot 1\) had not left when its VM ended: fenced"
@@ -78,10 +78,10 @@ expect 0 "$ctl" tune v.img --lease never
 
 guarded vm $a v.img --pause-limit 2
 tell vm "join v.img $a 5"
-silent vm 4 # runs longer than the limit
+silent vm 4 # the VM runs longer than the pause limit
 tell vm "take 0"
 tell vm "still 0"
-tell vm "join v.img $a 5" # one heartbeat of two is enough
+tell vm "join v.img $a 5" # the heartbeat of one of the VM's two systems is enough
 silent vm 4
 tell vm "leave 1"
 ask survivor "take 0"
@@ -89,7 +89,7 @@ answers survivor ok 10
 tell survivor "give 0"
 ends vm 137 'no heartbeat for [23] s: process [0-9]+ is killed'
 is_there 'b:alive'
-# The guard was stopped itself: that time does not count as silence of the VM.
+# The guard itself was stopped: that time does not count as silence of the VM.
 guarded vm $a v.img --pause-limit 4
 tell vm "join v.img $a 5"
 child=$(inner vm)
@@ -137,7 +137,8 @@ tell vm "join v.img $a 7"
 tell vm "take 0"
 tell vm "reset 0"
 ask survivor "take 0"
-silent survivor 3 # nothing has reported the death, and the machine runs
+# the dead system keeps the lock: its machine still runs, and nothing reports the death
+silent survivor 3
 tell vm "join v.img $a 8"
 answers survivor ok
 tell survivor "give 0"
@@ -148,7 +149,7 @@ tell survivor "take 0"
 tell survivor "give 0"
 ends vm 137 'slot [12]\) had not left'
 
-# A late guard finds the machine's next incarnation, and leaves it alone.
+# A delayed guard finds the machine's next incarnation, and does not fence it.
 guarded old $a v.img
 tell old "join v.img $a 9"
 child=$(inner old)
@@ -163,7 +164,7 @@ ends old 137
 kill -CONT "$(inner next)"
 is_there 'b:alive a:alive'
 tell next "mkdir 0 next"
-# A mount in the last moment before the end counts: the guard fences that system, too.
+# The guard also fences a system that was mounted just before the machine's end.
 kill -STOP "${pid[next]}"
 tell next "leave 0"
 tell next "join v.img $a 11"
@@ -183,12 +184,12 @@ start guard "$ctl" guard v.img --pid "${pid[vm]}"
 sleep 1
 "$ctl" systems -j v.img >out
 json 'd["systems"][1]["guarded"]'
-kill -KILL "${pid[guard]}" # the machine is not affected
+kill -KILL "${pid[guard]}" # a guard's end does not affect the machine
 ends guard 137
 tell vm "mkdir 0 unguarded"
 start guard "$ctl" guard --pid "${pid[vm]}" --machine "${a^^}" v.img
 sleep 1
-kill -TERM "${pid[guard]}" # the machine is not affected now either
+kill -TERM "${pid[guard]}" # the second guard's end does not affect the machine either
 ends guard 143
 tell vm "take 0"
 start guard "$ctl" guard v.img --pid="${pid[vm]}"
@@ -196,7 +197,7 @@ sleep 1
 begin=$(now)
 kill -KILL "${pid[vm]}"
 tell survivor "take 0"
-soon "the same, of a machine that ran already" "$begin"
+soon "the time from SIGKILL of a running machine to a survivor's lock" "$begin"
 tell survivor "give 0"
 ends guard 0 'when its VM ended: fenced'
 ends vm 137

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl guard, as a user calls it: signals and statuses that it passes on, refusals, and
-# volumes that are made while it watches. Then `systems`, which lists and fences systems, and the
-# lease.
+# stargatectl guard, as a user calls it: signals and exit statuses that it passes on, refusals, and
+# volumes that are made while the guard watches. Then `systems`, which lists and fences systems, and
+# the lease.
 # shellcheck source=kernel/tests/lib/guards.sh
 source "$(dirname "$0")/../lib/guards.sh"
 
@@ -25,7 +25,8 @@ for signal in TERM:42 USR1:43 KILL:137 HUP:129; do
 	fi
 	ends vm "${signal#*:}"
 done
-# The guard watches even with few file descriptors, or starts no machine: no machine runs unguarded.
+# With few file descriptors the guard either watches or starts no machine: no machine runs
+# unguarded.
 few=0
 for descriptors in $(seq 4 16); do
 	rm -f started
@@ -36,10 +37,12 @@ for descriptors in $(seq 4 16); do
 	[[ $status -ne 0 ]] || break
 	[[ $status -ne 125 ]] || few=$((few + 1))
 	sleep 0.3
-	[[ ! -e started ]] || fail "$descriptors descriptors: status $status, and the machine runs"
+	[[ ! -e started ]] ||
+		fail "$descriptors descriptors: guard exits with $status, but has started the machine"
 	checks=$((checks + 1))
 done
-[[ $status -eq 0 && $few -gt 0 ]] || fail "$few refusals, then status $status"
+[[ $status -eq 0 && $few -gt 0 ]] ||
+	fail "with few descriptors: $few refusals, then exit status $status"
 refuses 125 'none.img: cannot be opened: No such file' "$ctl" guard none.img -- true -uuid $a
 refuses 125 'none.img: cannot be opened' "$ctl" guard v.img none.img -- true -uuid $a
 refuses 125 'has no UUID' "$ctl" guard v.img -- true
@@ -75,7 +78,7 @@ for bad in 0 -1 x '' 2147483648; do
 done
 refuses 2 'guard: takes no --lease' "$ctl" guard --lease 5 v.img -- true
 [[ $("$ctl" guard v.img -- echo -uuid $a -- --pid 7) == "-uuid $a -- --pid 7" ]] ||
-	fail "the words after the dashes do not reach the command"
+	fail "the command does not get the words after the dashes"
 
 # --- a file that becomes a volume, is formatted again, and is truncated ---------------------
 
@@ -109,12 +112,12 @@ says '^SLOT  STATE  '
 says '^ +0  alive +0\.[0-9] s +no .* bbbbbbbb  622d3100  -  *machine-bbbbbbbb$'
 expect 0 "$ctl" systems u.img
 says '^0 of 64 slots'
-[[ $(wc -l <out) -eq 1 ]] || fail "a table of nobody"
-# A silent system holds up all deferred frees since.
+[[ $(wc -l <out) -eq 1 ]] || fail "systems prints a table for a volume without systems"
+# A silent system delays all deferred frees since its last heartbeat.
 start vm "$machine" -uuid $a
 tell vm "join v.img $a 14"
 tell vm "still 0"
-tell survivor "join v.img $b 1" # a system that will have deferred frees
+tell survivor "join v.img $b 1" # this system will have deferred frees
 tell survivor "fill 1 meg"
 tell survivor "remove 1 meg"
 sleep 1
@@ -129,12 +132,12 @@ tell vm "go 0"
 sleep 1
 "$ctl" systems -j v.img >out
 json 'max(s["held_up"] for s in d["systems"]) == 0 and max(s["deferred"] for s in d["systems"]) == 0'
-# Repeats the table until the reader ends.
+# --watch repeats the table until the reader exits.
 timeout 20 "$ctl" systems --watch 1 v.img >tables &
 sleep 3.5
 kill -TERM $!
 wait $! 2>/dev/null || true
-[[ $(grep -c '^3 of 64 slots' tables) -ge 3 ]] || fail "no table again"
+[[ $(grep -c '^3 of 64 slots' tables) -ge 3 ]] || fail "--watch has not repeated the table"
 "$ctl" systems -j --watch 1 v.img | head -c 1 >/dev/null || [[ ${PIPESTATUS[0]} -eq 141 ]]
 for bad in 0 -1 x '' 1.5; do
 	refuses 2 "--watch '$bad': must be 1 to 86400" "$ctl" systems v.img --watch="$bad"
@@ -159,7 +162,7 @@ inc=$("$ctl" systems -j v.img | "${python[@]}" -c \
 for name in "1/$((inc + 1))" "0/$inc/" "1/" "1/x" "/$inc" "00000000001"; do
 	refuses 1 "there is no live system '$name'" "$ctl" systems v.img fence "$name"
 done
-# A system with a visible heartbeat is not fenced, whatever name the command uses.
+# A system with a visible heartbeat is not fenced, by any of its names.
 for name in machine-aaaaaaaa 1 "1/$inc" $a "${a^^}" "${a//-/}"; do
 	refuses 1 'machine-aaaaaaaa \(slot 1\): its heartbeat moves.*--force' "$ctl" systems v.img fence "$name"
 done
@@ -168,7 +171,7 @@ for name in machine-aaaaaaaa 1 $a; do
 	refuses 1 'machine-aaaaaaaa \(slot 1\): the volume is not mounted on this host.*--force' \
 		"$ctl" systems v.img fence "$name"
 done
-# A system whose machine lives is not fenced either: all systems of a machine die together.
+# A system on a live machine is not fenced either: all systems of a machine die together.
 refuses 1 "machine-bbbbbbbb \\(slot .*\\): (the heartbeat of its VM's slot|its heartbeat moves)" \
 	"$ctl" systems v.img fence 0
 tell survivor "still 1"
@@ -176,7 +179,7 @@ refuses 1 "machine-bbbbbbbb \\(slot 2\\): the heartbeat of its VM's slot 0 moves
 	"$ctl" systems v.img fence 2
 tell survivor "go 1"
 tell vm "go 0"
-tell vm "mkdir 0 alive" # only the fence was refused
+tell vm "mkdir 0 alive" # the system was not fenced, and works
 tell vm "take 0"
 ask survivor "take 0"
 silent survivor 1
@@ -184,7 +187,7 @@ begin=$(now)
 expect 0 "$ctl" systems v.img fence machine-aaaaaaaa --force
 says '^machine-aaaaaaaa \(slot 1\): fenced$'
 answers survivor ok
-soon "from the word to a survivor's lock" "$begin"
+soon "the time from the fence command to a survivor's lock" "$begin"
 tell survivor "give 0"
 tell vm "mkdir 0 late" 'error mkdir: Input/output error'
 tell vm "reset 0"

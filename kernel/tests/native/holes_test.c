@@ -24,7 +24,7 @@ static u64 bytes_of(int fd)
 }
 
 /*
- * The last page of a volume whose first superblock is gone, in a file that is much longer by now.
+ * Stores the last page of a volume without a first superblock, in a file that is now much longer.
  */
 static void make(int fd)
 {
@@ -51,10 +51,10 @@ int main(void)
 	CHECK_OK(target_open(&t, path, TARGET_READ));
 	CHECK_EQ(sg_search(t.base, t.size, &probe), SIZE);
 	CHECK(probe.valid && probe.from_backup);
-	/* the pages that any look takes: the first ones, and the last one */
+	/* any search reads the first pages and the last one */
 	CHECK(bytes_of(fd) <= 8 * SG_PAGE);
 	CHECK_OK(target_close(&t));
-	/* pages of no file are examined as they are */
+	/* anonymous memory is searched through the mapping */
 	t.base = test_map(SIZE);
 	CHECK_EQ(sg_search(t.base, SIZE, &probe), SIZE);
 	CHECK(!probe.valid);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * stargatectl get, get --tar, cat and ls on hostile volumes: a file that maps one page everywhere,
- * and directories with two names each. The tools soon end, write no more than the volume has, and
- * their exit status reports the damage.
+ * and directories with two names each. The tools finish soon, write no more bytes than the volume
+ * has, and report the damage by their exit status.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #define MANY	100000u
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MEMORY	"true"		/* its shadow memory alone exceeds the limit */
+#define MEMORY	"true"		/* a sanitizer's shadow memory alone exceeds the limit */
 #else
 #define MEMORY	"ulimit -v 524288"
 #endif
@@ -49,7 +49,7 @@ static void find_tool(void)
 	}
 }
 
-/* The command ends within 20 s with status 1, not by a signal, and reports @what. */
+/* Checks that the command exits with status 1 within 20 s, without a signal, and reports @what. */
 static void fails(const char *what, const char *arguments)
 {
 	test_note("%s", arguments);

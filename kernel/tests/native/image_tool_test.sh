@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl image: an image has all metadata and no user data, gives the same findings as the
-# volume, damaged or not, and can only be inspected.
+# stargatectl image: an image has all metadata and no user data. Checks of a volume and of its image
+# give the same findings, with and without damage. An image can only be inspected.
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
 
@@ -10,7 +10,7 @@ scale=${SG_TEST_SCALE:-quick}
 rounds=12
 [[ $scale == quick ]] || rounds=300
 
-# findings FILE TO: the findings of a check and its counts, without paths.
+# findings FILE TO: writes the findings of a check and its counts to TO, without paths.
 findings() {
 	"$fsck" -n --json "$1" >check.json 2>err || true
 	[[ -s check.json ]] || { echo "fsck -n --json $1 prints nothing: $(<err)" >&2; exit 1; }
@@ -26,7 +26,7 @@ with open(sys.argv[1], "w") as out:
 PY
 }
 
-# alike VOLUME: its images, with hidden and with kept names, give the same findings.
+# alike VOLUME: checks of its images, with hidden and with kept names, give the same findings.
 alike() {
 	rm -f hidden.img kept.img
 	expect '*' "$ctl" image "$1" hidden.img
@@ -72,19 +72,21 @@ cp v.img before
 expect 0 "$ctl" image v.img i.img
 says '^v.img: metadata copied to i.img, .* of 64 MiB; 0 findings of a check, names hidden$'
 same v.img before
-[[ $(stat -c %a:%s i.img) == "600:$((64 << 20))" ]] || fail "$(stat -c %a:%s i.img)"
-[[ $(($(stat -c %b i.img) * 512)) -lt $((2 << 20)) ]] || fail "it is not sparse: $(stat -c %b i.img) blocks"
+[[ $(stat -c %a:%s i.img) == "600:$((64 << 20))" ]] ||
+	fail "mode and size of the image are $(stat -c %a:%s i.img)"
+[[ $(($(stat -c %b i.img) * 512)) -lt $((2 << 20)) ]] ||
+	fail "the image is not sparse: $(stat -c %b i.img) blocks"
 ! grep -aq "$secret" i.img || fail "something of users is in it"
 ! grep -aq 'with-a-long\|Target' i.img || fail "something of users is in it"
-grep -aq shown i.img || fail "where is the label?"
+grep -aq shown i.img || fail "the image has no label"
 expect 0 "$fsck" -n i.img
 says '^i.img: clean; '
 alike v.img
 expect 0 "$ctl" -j image --keep-names v.img k.img
 json "d['file'] == 'k.img' and d['size'] == $((64 << 20)) and not d['names_hidden'] and d['found'] == 0"
-grep -aq "${secret}Name-7" k.img || fail "names are not kept"
-grep -aq "${secret}Value" k.img || fail "attributes are not kept"
-! grep -aq "$secret contents" k.img || fail "contents are in it"
+grep -aq "${secret}Name-7" k.img || fail "--keep-names has not kept the names"
+grep -aq "${secret}Value" k.img || fail "--keep-names has not kept the attributes"
+! grep -aq "$secret contents" k.img || fail "an image with names has contents of files"
 expect 0 "$ctl" find v.img
 cp out names
 expect 0 "$ctl" find k.img
@@ -92,7 +94,7 @@ same out names
 
 # --- inspecting an image ---------------------------------------------------------------------
 
-# The same except for names: all inodes by number, and each is found by its name in the image.
+# shape FILE: prints all inodes by number, without names. It is the same for a volume and its image.
 shape() {
 	"$ctl" -j find "$1" | python3 -c '
 import json, sys
@@ -106,12 +108,13 @@ same shape.v shape.i
 "$ctl" -j find i.img | python3 -c '
 import json, subprocess, sys
 found = json.load(sys.stdin)["found"]
-assert len(set(f.get("path_hex", f["path"]) for f in found)) == len(found), "two of one name"
+assert len(set(f.get("path_hex", f["path"]) for f in found)) == len(found), "two files have the same name"
 for f in found[::100] + [f for f in found if f["type"] == "symlink" or len(f["path"]) < 12]:
     path = bytes.fromhex(f["path_hex"]) if "path_hex" in f else f["path"].encode()
     got = json.loads(subprocess.run([sys.argv[1], "-j", "stat", "i.img", path], capture_output=True,
                                     check=True).stdout)
-    assert got["inode"] == f["inode"], path' "$ctl" || fail "not found by name"
+    assert got["inode"] == f["inode"], path' "$ctl" ||
+    	fail "a file cannot be found by its name in the image"
 number=$("$ctl" -j stat v.img /tree/random | pick 'd["inode"]')
 "$ctl" stat v.img "<$number>" >stat.v
 "$ctl" stat i.img "<$number>" >stat.i
@@ -130,13 +133,14 @@ says '^image: metadata, names hidden$'
 expect 0 "$ctl" info k.img
 says '^image: metadata, names kept$'
 expect 0 "$ctl" df i.img
-# An image of an image; names can be hidden later.
+# Makes an image of an image, which hides names that the first image kept.
 expect 0 "$ctl" image k.img late.img
-! grep -aq "$secret" late.img || fail "names are not hidden later"
+! grep -aq "$secret" late.img || fail "an image of an image does not hide the names"
 expect 0 "$fsck" -n late.img
 # Two images have different names: each has a random key, which is not stored.
 expect 0 "$ctl" image v.img j.img
-[[ $("$ctl" find i.img | sort | md5sum) != $("$ctl" find j.img | sort | md5sum) ]] || fail "one key"
+[[ $("$ctl" find i.img | sort | md5sum) != $("$ctl" find j.img | sort | md5sum) ]] ||
+	fail "two images have the same names"
 
 # --- no other data ---------------------------------------------------------------------------
 
@@ -155,7 +159,7 @@ for command in 'put i.img x' 'mkdir i.img /x' 'rm -r i.img /x' 'mv i.img /x /y' 
 done
 for mode in -p -y; do refuses 8 "$none" "$fsck" $mode i.img; done
 same i.img was
-[[ ! -e s.img ]] || fail "made something of it"
+[[ ! -e s.img ]] || fail "a refused command has made s.img"
 
 # --- wrong arguments -------------------------------------------------------------------------
 
@@ -179,7 +183,7 @@ refuses 1 'lost: ' "$ctl" image lost x.img
 	ulimit -f $((1 << 10))
 	refuses 1 'x.img.part: cannot be' "$ctl" image v.img x.img
 )
-[[ ! -e x.img && ! -e x.img.part ]] || fail "something is left"
+[[ ! -e x.img && ! -e x.img.part ]] || fail "a failed command has left a file"
 same v.img before
 rm -f foreign short lost
 
@@ -217,9 +221,10 @@ for seed in $(seq "$rounds"); do
 	mutate m.img "$seed"
 	! alike m.img || made=$((made + 1))
 done
-[[ $made -gt $((rounds * 3 / 4)) ]] || fail "only $made of $rounds could be made"
+[[ $made -gt $((rounds * 3 / 4)) ]] ||
+	fail "images could be made of only $made of $rounds damaged volumes"
 
-# A file's data page that takes the place of metadata does not get into the image.
+# If damage makes a data page take the place of metadata, the image does not get that page.
 cp v.img m.img
 run=$("$ctl" -j stat m.img "/tree/${secret}Dir/${secret}Name-2.txt" | pick 'd["table"]["runs"][0]["offset"]')
 many=$("$ctl" -j stat m.img /tree/many | pick 'd["record"]')
@@ -234,10 +239,10 @@ with open(sys.argv[1], "r+b") as f:
         f.write(struct.pack("<Q", run | low))
 PY
 expect 0 "$ctl" image m.img m.hidden
-! grep -aq "$secret" m.hidden || fail "contents are in it"
+! grep -aq "$secret" m.hidden || fail "the image has a data page"
 
-# The same bytes over what lies in known places: hints, the mount table, and reserved words. Words
-# that a finding or a lock tells stay.
+# Stores the same bytes at known offsets: over hints, the mount table, and reserved words. The image
+# keeps only words that a finding or a lock needs.
 cp v.img m.img
 "$ctl" -j dump v.img super >super.json
 python3 - m.img super.json <<'PY'
@@ -262,7 +267,7 @@ expect 0 "$ctl" image m.img m.hidden
 findings m.img volume.txt
 findings m.hidden hidden.txt
 same volume.txt hidden.txt
-[[ $(wc -l <volume.txt) -gt 16 ]] || fail "no damage"
+[[ $(wc -l <volume.txt) -gt 16 ]] || fail "the stored bytes cause too few findings"
 
 # --- dead systems ----------------------------------------------------------------------------
 
@@ -284,10 +289,12 @@ expect 0 "$ctl" image v.img used.img
 complains 'is in use, so the image may look damaged'
 expect 0 "$fsck" -n used.img
 # A name in the mount table is copied only while its system has the slot.
-grep -aq machine-11111111 used.img || fail "the system that uses it is not in it"
+grep -aq machine-11111111 used.img ||
+	fail "the image lacks the name of the system that uses the volume"
 say 1 leave 0
 expect 0 "$ctl" image v.img left.img
-grep -aq machine-11111111 v.img || fail "the volume has no name of it any more"
-! grep -aq machine-11111111 left.img || fail "a system that has left is in it"
+grep -aq machine-11111111 v.img ||
+	fail "the volume does not keep the name of the system that has left"
+! grep -aq machine-11111111 left.img || fail "the image has the name of a system that has left"
 
 echo "$checks checks"

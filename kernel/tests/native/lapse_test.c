@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The lapse after a fence for silence (docs/protocol.md, section 3): which fences begin one, which
- * work waits for its end, and how it ends. systems_death_test shows that pages and slots stay
- * unused meanwhile.
+ * The lapse after a fence for silence (docs/protocol.md, section 3): which fences begin a lapse,
+ * which work waits for its end, and how it ends. systems_death_test checks that pages and slots
+ * stay unused during a lapse.
  */
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,9 +13,10 @@
 
 #define MIB	(1ULL << 20)
 #define SIZE	(16 * MIB)
-#define ROOM	(32 * MIB)	/* that it may grow to */
+#define ROOM	(32 * MIB)	/* size to which the volume may grow */
 
-#define STEP_NS	(4 * SG_MAINTAIN_MS * 1000000ULL)	/* the most that one look counts */
+/* most time of a lapse that one check of a slot can count */
+#define STEP_NS	(4 * SG_MAINTAIN_MS * 1000000ULL)
 
 extern bool (*sg_interrupt_hook)(void);
 extern u64 (*sg_ticks_hook)(void);
@@ -27,7 +28,7 @@ static u64 *lapsed(void)
 	return (u64 *)(mem + SG_HOT(lapsed));
 }
 
-/* Fences @s as an operator does without proof, and recovers its slot. */
+/* Fences @s like an operator without proof of its end, and recovers its slot. */
 static void lapse_of(struct tsys *by, struct tsys *s)
 {
 	CHECK_OK(sg_fence_lapsed(&by->v, (unsigned int)s->v.slot, s->v.incarnation));
@@ -35,7 +36,7 @@ static void lapse_of(struct tsys *by, struct tsys *s)
 	CHECK_EQ(tsys_state(by, (unsigned int)s->v.slot), SG_SLOT_FREE);
 }
 
-/* Truncation and growth wait only for live systems, reclaim waits for lapsed ones as well. */
+/* Truncation and growth wait for live systems only. Reclaim waits for lapsed systems as well. */
 static void waits_for_the_living(void)
 {
 	static u8 buf[8 * SG_PAGE] = { 1 };
@@ -70,7 +71,7 @@ static void waits_for_the_living(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* --- what the fenced system had begun --------------------------------------------------------- */
+/* --- work that the fenced system had begun ---------------------------------------------------- */
 
 static bool has_page_of(struct sg_vol *v, const struct sg_iref *f, const struct sg_write *w)
 {
@@ -96,7 +97,7 @@ static void fill_up(struct sg_vol *v, const struct sg_iref *f, u64 *end)
 	CHECK_EQ(n, -ENOSPC);
 }
 
-/* It is paused while it copies a user's bytes into pages that it has taken. */
+/* The fenced system was paused while it copied a user's bytes into pages that it had taken. */
 static void fresh_pages_wait(void)
 {
 	struct tsys a, paused;
@@ -126,7 +127,7 @@ static void fresh_pages_wait(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* The next free record of @a's list; @paused has its lock. */
+/* Returns the next free record of @a's list, after locking it for @paused. */
 static struct sg_iref filled_by(struct tsys *a, const struct tsys *paused)
 {
 	struct sg_area *area = NULL;
@@ -145,7 +146,7 @@ static struct sg_iref filled_by(struct tsys *a, const struct tsys *paused)
 	return next;
 }
 
-/* Or while it fills a free record, whose lock it has. */
+/* The fenced system was paused while it filled a free record, whose lock it held. */
 static void records_wait(void)
 {
 	struct tsys a, paused;
@@ -174,7 +175,7 @@ static void recovered_behind_load(void *addr, bool behind)
 		*recovered_state = recovered_as;
 }
 
-/* Its recovery ends between two looks at its slot. */
+/* The recovery of the fenced system ends between two checks of its slot. */
 static void records_wait_from_the_start(void)
 {
 	struct tsys a, paused;
@@ -199,14 +200,16 @@ static void records_wait_from_the_start(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* --- who gets one ----------------------------------------------------------------------------- */
+/* --- fences that begin a lapse ---------------------------------------------------------------- */
 
 static void abandoned(struct tsys *s, const struct sg_identity *id)
 {
 	CHECK_OK(tsys_try(s, mem, ROOM, id, 0, false));
 }
 
-/* A tool gets exclusive access after all systems have been silent. One of them is only paused. */
+/*
+ * A tool gets exclusive access after a time of silence of all systems. One of them is only paused.
+ */
 static void alone_by_silence(void)
 {
 	struct sg_identity vm = tsys_identity(1, 1), tool = tsys_identity(9, 1);
@@ -229,7 +232,7 @@ static void alone_by_silence(void)
 	CHECK_OK(sg_open(&v, mem, ROOM, false, NULL));
 	CHECK_OK(sg_join_alone(&v, &tool, 20, false));
 	CHECK_EQ(*lapsed(), 3);		/* the tool may be stopped as well */
-	/* pages that the paused one may have mapped stay unused, despite the exclusive access */
+	/* pages that the paused system may have mapped stay unused, despite the exclusive access */
 	CHECK(sg_holds_alone(&v) && !sg_alone(&v));
 	CHECK_OK(sg_unlink(&v, &paused.root, "g", 1, 2));
 	CHECK_OK(sg_evict(&v, &f));
@@ -341,7 +344,7 @@ static void alone_by_force(void)
 }
 
 /*
- * Two machines have the same number, because one is a copy. One system is paused while the other
+ * Two machines have the same UUID, because one is a copy. One system is paused while the other
  * mounts.
  */
 static void of_one_machine(void)
@@ -366,7 +369,7 @@ static void of_one_machine(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* --- how it ends ------------------------------------------------------------------------------ */
+/* --- the end of a lapse ----------------------------------------------------------------------- */
 
 static bool to_die(void)
 {
@@ -386,12 +389,12 @@ static void look_once(struct tsys *s)
 	CHECK(sg_watch(&s->v) >= 0);
 }
 
-static unsigned int loads;	/* of the word of lapses */
+static unsigned int loads;	/* number of loads of the word of lapses */
 static u64 *next_state;
 
 /*
- * A look loads a slot's state, then that word. Between the two, the lapse of slot 1 ends. The
- * slot's next owner joins, is fenced for silence, and is recovered.
+ * A check of a slot loads its state, then the word of lapses. Between the two loads, the lapse of
+ * slot 1 ends. Then the slot's next owner joins, is fenced for silence, and is recovered.
  */
 static void on_load(void *addr, bool behind)
 {
@@ -399,7 +402,7 @@ static void on_load(void *addr, bool behind)
 		sg_add64(next_state, 1ULL << 32);
 }
 
-/* A watcher that was stopped in a look ends the lapse that it has seen, and not the next one. */
+/* A watcher that was paused in a check ends the lapse that it has seen, but not the next one. */
 static void a_younger_one(void)
 {
 	struct tsys a, b;
@@ -410,7 +413,7 @@ static void a_younger_one(void)
 	tsys_join(&a, mem, ROOM, 1);
 	tsys_join(&b, mem, ROOM, 2);
 	CHECK_EQ(b.v.slot, 1);
-	look_once(&a);		/* the first look starts its measurement */
+	look_once(&a);		/* the first check starts the watcher's measurement */
 	lapse_of(&a, &b);
 	for (; *lapsed(); looks++)
 		look_once(&a);
@@ -423,7 +426,8 @@ static void a_younger_one(void)
 		look_once(&a);
 	CHECK_EQ(*lapsed(), 2);
 	next_state = sg_state_word(&a.v, 1);
-	sg_add64((u64 *)(mem + SG_HOT(incarnation)), 1);	/* of that owner */
+	/* the incarnation of that next owner */
+	sg_add64((u64 *)(mem + SG_HOT(incarnation)), 1);
 	test_trap(mem + SG_HOT_OFF, on_load);
 	look_once(&a);
 	test_trap_end();
@@ -455,7 +459,7 @@ static void of_failed_fences(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* All slots are free but lapsed, and no live system is there to end the lapses. */
+/* All slots are free but lapsed, and no live system exists that could end the lapses. */
 static void nobody_is_left(void)
 {
 	struct sg_identity id = tsys_identity(1, 1);
@@ -477,8 +481,8 @@ static void nobody_is_left(void)
 }
 
 /*
- * A system died with deferred frees that a lapsed one may still reach. A repair waits for the end
- * of the lapse, and then has nothing left.
+ * A system died with deferred frees that a lapsed system may still reach. A repair waits for the
+ * end of the lapse, and then frees all of them.
  */
 static void repaired_after_it(void)
 {

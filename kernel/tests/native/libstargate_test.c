@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * libstargate over the engine; the test acts as its kernel (sem_kernel.h). The library's own
- * operations and those that it leaves to the kernel must fit together, for many threads of two
- * systems. The library's file functions are tested on files.
+ * operations and the operations that it leaves to the kernel must work together, for many threads
+ * of two systems. The library's file functions are tested on files.
  */
 #define _GNU_SOURCE
 #include "sem_kernel.h"
@@ -51,7 +51,9 @@ static void recursive(void)
 	stargate_close(o);
 }
 
-/* As a forced reset stores it, or any system that may write the volume. */
+/*
+ * The thread resets() stores free words until this is set, as forced resets or hostile systems do.
+ */
 static u64 enough;
 
 static void *resets(void *arg)
@@ -73,7 +75,8 @@ static void recursive_reset(void)
 	pthread_t t;
 
 	CHECK_OK(stargate_mutex_lock(s, STARGATE_TRY));
-	sg_store64(&w->more, ~0ULL);	/* not a valid count: the unlock releases the word */
+	/* makes the count invalid: the unlock releases the word anyway */
+	sg_store64(&w->more, ~0ULL);
 	CHECK_OK(stargate_mutex_unlock(s));
 	CHECK_OK(stargate_mutex_lock(o, STARGATE_TRY));
 	CHECK_OK(stargate_mutex_unlock(o));
@@ -94,7 +97,7 @@ static void recursive_reset(void)
 	stargate_close(o);
 }
 
-/* Readers and writers exclude each other, whether they lock by themselves or by the kernel. */
+/* Readers and writers exclude each other, whether the library or the kernel locks for them. */
 static void readers_and_writer(void)
 {
 	stargate_sem *kept = make("x", STARGATE_RWLOCK, 0, 0), *r, *w;
@@ -221,7 +224,7 @@ static void *use_rwlock(void *arg)
 	return NULL;
 }
 
-/* Each thread counts itself; the last one wakes all by the condition. */
+/* Each thread increments a count; the last one wakes all threads through the condition. */
 static void *use_condition(void *arg)
 {
 	unsigned int n = ((struct worker *)arg)->n;
@@ -363,14 +366,18 @@ static void files(void)
 
 /* --- a cancelled thread ----------------------------------------------------------------------- */
 
-/* Calls each function that opens something, and each that waits in the library itself. */
+/*
+ * Set when a cancelled thread has called each function that opens an object or a file, and each
+ * function that waits in the library.
+ */
 static bool through_whole;
 
 static void *through_all(void *path)
 {
 	stargate_sem *s;
 	struct stargate_map m;
-	int fd = open(path, O_RDWR);	/* not a call of the library: before the cancellation */
+	/* before the cancellation, because it is a cancellation point itself */
+	int fd = open(path, O_RDWR);
 
 	pthread_cancel(pthread_self());
 	CHECK_OK(stargate_create(&s, at[0], "cancelled", &(struct stargate_new){

@@ -59,7 +59,7 @@ static void until(u64 waiters)
 		sg_sleep_us(100);
 }
 
-/* A waiter that has waited for long gets the lock next, before a holder that wants it again. */
+/* After a long wait, a waiter gets the lock next, before a holder that wants it again. */
 static void handed_over_in_turn(void)
 {
 	pthread_t id;
@@ -80,8 +80,8 @@ static void handed_over_in_turn(void)
 }
 
 /*
- * The lock is not handed to a system that has not asked. A holder with more work continues, instead
- * of waiting until a sleeper has woken up.
+ * A release hands the lock only to a system that has requested the handover. Otherwise a holder
+ * with more work takes the lock again, instead of waiting until a sleeper has woken up.
  */
 static void kept_from_sleepers(void)
 {
@@ -94,7 +94,7 @@ static void kept_from_sleepers(void)
 	word()->waiters = 0;
 }
 
-/* A waiter that gave up just when it was handed the lock: nobody has it. */
+/* A waiter gave up just when it was handed the lock, so no thread has the lock. */
 static void handed_in_vain(void)
 {
 	word()->word = SG_LOCK_WORD(second.slot, second.incarnation) | SG_LOCK_HANDED;
@@ -115,7 +115,7 @@ static void *take_and_give(void *arg)
 	return NULL;
 }
 
-/* A system that only takes and releases the lock does not keep others from it. */
+/* A system that takes and releases the lock all the time does not starve other systems. */
 static void kept_from_nobody(void)
 {
 	u64 start = sg_ticks(), before;
@@ -142,8 +142,8 @@ static void kept_from_nobody(void)
 }
 
 /*
- * A waiter that is gone when its turn comes delays the others only briefly, as does a free
- * slot.
+ * A waiter that has ended before its turn, or the bit of a free slot, delays other waiters only
+ * briefly.
  */
 static void handed_to_nobody(void)
 {
@@ -165,7 +165,7 @@ static void handed_to_nobody(void)
 
 /*
  * A waiter gave up just when it was handed the lock, and passes the lock on. Then even callers that
- * do not wait may take the lock. Otherwise they would find it locked for ever.
+ * do not wait may take the lock. Otherwise the lock would stay locked forever.
  */
 static void handed_to_one_who_left(void)
 {
@@ -193,7 +193,7 @@ static void held_by_nobody(void)
 	sg_unlock(&t.v, LOCK);
 }
 
-/* --- words that a wild store has left ------------------------------------------------------- */
+/* --- lock words with a wild store ----------------------------------------------------------- */
 
 static unsigned int strays;
 
@@ -204,7 +204,7 @@ static void count_strays(void *owner, enum sg_level level, const char *line)
 		strays++;
 }
 
-/* A word that names this system as holder is detected, whatever its other bits, and reported. */
+/* A stray word that names this system as holder is detected and reported, with any other bits. */
 static void strayed(void)
 {
 	u64 own = SG_LOCK_WORD(t.v.slot, t.v.incarnation), start = sg_ticks();
@@ -228,7 +228,9 @@ static void strayed(void)
 	memset(t.mem + SG_HOT(errors), 0, 16);	/* fsck must not report these errors */
 }
 
-/* The word is not detected while a thread of this system holds the lock: long holds are allowed. */
+/*
+ * While a thread of this system holds the lock, its word is not reported: long holds are allowed.
+ */
 static void held_for_long(void)
 {
 	pthread_t id[4];
@@ -254,8 +256,8 @@ static bool dying(void)
 }
 
 /*
- * A live system holds the lock for ever: a thread to be killed, or one that can repeat
- * its call, does not wait.
+ * A live system holds the lock forever. A thread with a fatal signal does not wait, nor a thread
+ * that can repeat its call.
  */
 static void given_up(void)
 {
@@ -270,7 +272,7 @@ static void given_up(void)
 	CHECK_EQ(sg_lock_four(&t.v, v), -EINTR);
 	CHECK_EQ(sg_unlink(&t.v, &t.root, "then", 4, 1), -EINTR);
 	sg_interrupt_hook = NULL;
-	CHECK(sg_trylock(&t.v, lock));	/* locks that had been taken were released */
+	CHECK(sg_trylock(&t.v, lock));	/* the failed call released the locks that it had taken */
 	sg_unlock(&t.v, lock);
 	start = sg_ticks();
 	CHECK_EQ(sg_lock_soon(&t.v, b.off + offsetof(struct sg_inode, lock)), -EBUSY);
@@ -280,7 +282,7 @@ static void given_up(void)
 	CHECK_OK(sg_unlink(&t.v, &t.root, "first", 5, 1));
 }
 
-/* A thread that holds locks for which other threads here wait, and a thread that does not. */
+/* True for a thread that holds locks for which other threads of this system wait. */
 static __thread bool holds_others_up;
 static u64 asked;
 
@@ -298,7 +300,7 @@ static void *takes_in_time(void *arg)
 	return NULL;
 }
 
-/* The second system holds all areas of the first one. */
+/* Locks all areas of the first system for the second one, or releases them. */
 static void hold_areas(bool on)
 {
 	unsigned int i;
@@ -326,7 +328,7 @@ static void given_way(void)
 	holds_others_up = true;
 	CHECK_EQ(sg_lock(&t.v, LOCK), -EINTR);
 	/*
-	 * the work of a page fault: it fills a hole, stores a time; areas and inodes of other
+	 * the work of a page fault: fills a hole, stores a time; needs areas and inodes of other
 	 * systems
 	 */
 	CHECK_OK(sg_lock(&second, ino_lock));
@@ -340,7 +342,7 @@ static void given_way(void)
 	/* the mount is frozen: the fault does not wait for the thaw either */
 	sg_store64(&t.v.still.closed, 1);
 	CHECK_EQ(sg_allocate(&t.v, &f, 0, 1), -EINTR);
-	/* the caller must hear of the freeze, though the lock is free */
+	/* the caller must learn of the freeze, although the lock is free */
 	CHECK_EQ(sg_wait_inode(&t.v, &f), -EINTR);
 	sg_store64(&t.v.still.closed, 0);
 	CHECK(sg_ticks() - start < 5 * SECOND);
@@ -354,11 +356,11 @@ static void given_way(void)
 	t.v.gives_way = NULL;
 }
 
-#define SPARSE	1000u	/* single pages: more than one step of a cut frees */
+#define SPARSE	1000u	/* number of single pages, more than one step of a cut frees */
 
 /*
- * A truncation, and a hole that is punched, by callers that wait briefly and come again. A second
- * attempt continues the first, and erases nothing that another system wrote after it.
+ * Truncations and hole punches by callers that wait briefly, and repeat the call. A second attempt
+ * continues the first one, and erases nothing that another system wrote after the first.
  */
 static void in_parts(void)
 {
@@ -402,14 +404,15 @@ static void in_parts(void)
 	CHECK_OK(sg_unlink(&t.v, &t.root, "in parts", 8, 1));
 }
 
-/* The system dies and holds the lock: the lock is free once the slot has been recovered. */
+/* The system dies while it holds the lock: recovery of the slot releases the lock. */
 static void recovered(void)
 {
 	sg_lock(&second, LOCK);
 	sg_abandon(&second);
 	CHECK(!sg_trylock(&t.v, LOCK));
 	CHECK_OK(sg_fence_slot(&t.v, 1, second.incarnation));
-	CHECK(!sg_trylock(&t.v, LOCK));		/* a death is not enough: the replay comes first */
+	/* a death does not release the lock: replay comes first */
+	CHECK(!sg_trylock(&t.v, LOCK));
 	sg_recover_all(&t.v);
 	CHECK(sg_trylock(&t.v, LOCK));
 	sg_unlock(&t.v, LOCK);

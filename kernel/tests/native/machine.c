@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Acts as a virtual machine for a guard: a process in which systems use volumes. It is not a test
- * itself. guard_test.sh and others (and e2e/bench) start it, and send it a command per line:
+ * itself. guard_test.sh and other scripts (and e2e/bench) start it, and send one command per line:
  *
- *   join VOLUME MACHINE BOOT   adds a system (0, 1, ...) of a machine with that UUID
- *   mkdir N NAME               an operation that needs locks and a transaction
- *   fill N NAME, remove N NAME a file of 1 MiB
- *   open N PATH, unlink N NAME opens a file until the system leaves; removes its name
- *   hand N NAME BLOCK:COUNT:OFFSET      blocks for a reader by e2e/programs/handover.c; two words
- *   of
- *                              the volume pass the turns
- *   take N, give N             the lock for renaming, which a transaction would need
- *   hold N NAME, let N NAME    the lock of a file
+ *   join VOLUME MACHINE BOOT   adds a system (0, 1, ...) of the machine with this UUID
+ *   mkdir N NAME               makes a directory, which needs locks and a transaction
+ *   fill N NAME, remove N NAME makes and removes a file of 1 MiB
+ *   open N PATH                opens a file until the system leaves
+ *   unlink N NAME              removes a name
+ *   hand N NAME BLOCK:COUNT:OFFSET
+ *                              hands blocks to a reader, e2e/programs/handover.c; two words of the
+ *                              volume pass the turns
+ *   take N, give N             takes and releases the lock for renaming, which transactions need
+ *   hold N NAME, let N NAME    takes and releases the lock of a file
  *   record N OFFSET VALUE      commits a change, without storing it in place
  *   word N OFFSET              prints a word
  *   still N, go N              stops and continues the heartbeat
- *   leave N, reset N           leaves, or dies; the process stays
- *   exit STATUS
+ *   leave N, reset N           leaves, or dies; the process continues
+ *   exit STATUS                ends the process
  *
- * The answer to each is one line: "ok", or "error" and a number.
+ * The answer to each command is one line: "ok", or "error" and a number.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -153,7 +154,7 @@ static int await_turn(_Atomic s64 *word)
 	return 0;
 }
 
-/* As handover.c's writer, which uses a kernel for it. */
+/* Hands blocks over like the writer of handover.c, but without a kernel. */
 static int hand(struct tsys *s, const char *name, const char *how)
 {
 	unsigned long long block, count, turns, i;
@@ -166,7 +167,7 @@ static int hand(struct tsys *s, const char *name, const char *how)
 	    block < sizeof(bytes[0]) || turns > s->v.size - SG_PAGE)
 		return -EINVAL;
 	full = (_Atomic s64 *)(s->v.base + turns);
-	empty = full + 8;	/* on a cache line of its own */
+	empty = full + 8;	/* on a separate cache line */
 	err = sg_lookup(&s->v, &s->root, name, (u32)strlen(name), &ref, NULL);
 	for (i = 0; i < count && !err; i++) {
 		err = await_turn(empty);

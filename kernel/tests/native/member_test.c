@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A tool changes a block device, and sees no heartbeats in its own mapping. The test checks which
- * systems it regards as live: those that send heartbeats, and paused ones whose guard runs.
+ * systems the tool regards as live: systems that send heartbeats, and paused systems with a running
+ * guard.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -43,7 +44,7 @@ static void *move(void *arg)
 	return NULL;
 }
 
-/* Watches while a thread changes that word, or (NULL) no word. */
+/* Watches the slots while a thread changes @word. NULL: no word changes. */
 static int watched(const struct target *t, const struct sg_super *sb, u64 *word, char why[200])
 {
 	pthread_t mover;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# mkfs.stargatefs with wrong arguments and targets: each is refused in one line, before anything is
-# made or changed.
+# mkfs.stargatefs with wrong arguments and targets: it refuses each in one line, before it makes or
+# changes anything.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -63,7 +63,7 @@ refuses 1 'does not fit into 16777216 bytes' "$mkfs" --size 16M --max-size 1T \
 	--phys 16G v.img
 refuses 1 'invalid base 0x[0-9a-f]+ \(allowed' "$mkfs" --size 64T --phys 4080T --sparse v.img
 refuses 1 'give the address where VMs map it' "$mkfs" --size 16M v.img
-[[ ! -e v.img ]] || fail "one of them made the file"
+[[ ! -e v.img ]] || fail "a refused command has made the file"
 
 # The limits of what is allowed.
 expect 0 "$mkfs" -n --size 64T --phys 2M --sparse v.img
@@ -73,7 +73,7 @@ json 'd["size"] == 16 << 20 and d["phys"] == 4 << 20 and not d["made"]'
 expect 0 "$mkfs" -n --size 16M --phys 16G -L "${long:0:63}" v.img
 expect 0 "$mkfs" -n --size 16M --phys 16G -U 123456789abcdef0123456789abcdef0 v.img
 says 12345678-9abc-def0-1234-56789abcdef0
-[[ ! -e v.img ]] || fail "a dry run made the file"
+[[ ! -e v.img ]] || fail "a dry run has made the file"
 expect 0 "$mkfs" --size 16M --phys 16G -L $'größe "\\' --json v.img
 json 'd["label"] == "größe \"\\"'
 expect 0 "$fsck" -n v.img
@@ -109,7 +109,7 @@ done
 refuses 1 'cannot be made' "$mkfs" "${at[@]}" /proc/v.img
 refuses 1 'there is no such file or device; to make a file' "$mkfs" --phys 16G v.img
 chmod 755 .
-cp "$mkfs" "$dir/mkfs" # where every user can run it
+cp "$mkfs" "$dir/mkfs" # a directory from which every user can run mkfs
 mkdir -m 555 closed
 refuses 1 'cannot be made: closed: Permission denied' "${unprivileged[@]}" "$dir/mkfs" "${at[@]}" closed/v.img
 truncate -s 16M readonly
@@ -117,10 +117,11 @@ chmod 444 readonly
 refuses 1 'readonly: cannot be written: Permission denied' "${unprivileged[@]}" "$dir/mkfs" "${at[@]}" readonly
 refuses 1 'does not fit there: 64 TiB are needed, and .* free' "$mkfs" --size 64T \
 	--phys 16G v.img
-[[ ! -e v.img && ! -e nowhere && -z $(find place closed -type f) ]] || fail "something was made"
-[[ $(cat text) == text ]] || fail "something was changed"
+[[ ! -e v.img && ! -e nowhere && -z $(find place closed -type f) ]] ||
+	fail "a refused command has made a file"
+[[ $(cat text) == text ]] || fail "a refused command has changed a file"
 
-# A command that cannot complete leaves nothing behind. Here the file cannot get that large.
+# A failed command restores the previous state. Here a limit prevents so large a file.
 refuses 1 'cannot be made that large: File too large' bash -c "ulimit -f 8192
 	exec '$mkfs' --size 16M --phys 16G v.img"
 [[ ! -e v.img ]] || fail "the file is still there"
@@ -128,7 +129,8 @@ truncate -s 4M small
 refuses 1 'cannot be made that large' bash -c "ulimit -f 8192
 	exec '$mkfs' --size 16M --phys 16G small"
 [[ $(stat -c %s small) -eq $((4 << 20)) ]] || fail "the file has another size"
-# ... and here it can, but the address space is too small. (Sanitizers need more of it.)
+# Here the file can become large enough, but the address space is too small. (Sanitizers need more
+# address space.)
 # shellcheck disable=SC2016 # for the inner shell
 few='ulimit -v 300000; exec "$0" "$@"'
 if bash -c "$few" "$mkfs" --version >out 2>&1; then
@@ -171,20 +173,20 @@ expect 0 "$mkfs" -f --phys 16G ext
 refuses 1 'ext: holds a StargateFS \(' "$mkfs" --phys 16G ext
 refuses 1 'ext: holds a StargateFS \(' "$mkfs" --size 32M --phys 16G ext
 
-# --- a volume of a sparse file has its metadata, so that nothing of mkfs ends in a SIGBUS ----
+# --- a volume in a sparse file has memory for its metadata, so that mkfs gets no SIGBUS ------
 
 expect 0 "$mkfs" --size 1G --sparse --phys 16G sparse
 [[ $(stat -c %b sparse) -lt 100000 ]] || fail "a sparse volume takes all of its memory"
 expect 0 "$fsck" -n sparse
 
-# --- looking for other volumes fills no hole: on tmpfs a load from a shared mapping would -----
+# --- the search for other volumes fills no hole, as loads from a shared mapping on tmpfs would ---
 
 holes=$(mktemp /dev/shm/sg-mkfs.XXXXXX)
 truncate -s 16G "$holes"
 expect 0 "$mkfs" -f --phys 16G "$holes"
 taken=$(stat -c %b "$holes")
 rm "$holes"
-((taken < 20000)) || fail "a volume of 16 GiB with nothing in it takes $((taken / 2)) KiB"
+((taken < 20000)) || fail "an empty volume of 16 GiB takes $((taken / 2)) KiB"
 
 # --- output ---------------------------------------------------------------------------------
 
@@ -197,7 +199,7 @@ refuses 1 'odd\\x0aname\\xff.img: holds a StargateFS' "$mkfs" "${at[@]}" "$odd"
 expect 1 sh -c "'$mkfs' -f --json --phys 16G zeroes >/dev/full"
 complains 'the output cannot be written: No space left on device'
 expect 0 "$mkfs" -q -f --phys 16G zeroes
-[[ ! -s out && ! -s err ]] || fail "not quiet"
+[[ ! -s out && ! -s err ]] || fail "mkfs -q prints a message"
 
 # --- the owner of the folder replaces the file by a link to another file, at any moment ---
 # shellcheck source=kernel/tests/lib/swaps.sh
@@ -222,7 +224,7 @@ if [[ $swaps ]]; then
 	rm -f own.img gone
 	swap_skip=0 swapped open own.img 'mv own.img gone; echo other >own.img' 1 \
 		bash -c "ulimit -f 1024; trap '' XFSZ; exec '$mkfs' --size 32M --phys 16G own.img"
-	[[ $(cat own.img) == other ]] || fail "another one's file has gone"
+	[[ $(cat own.img) == other ]] || fail "mkfs has removed a file of another process"
 fi
 
 echo "$checks checks"

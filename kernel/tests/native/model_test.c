@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random operations on volumes of several sizes, compared with the model. Each result is compared,
- * and now and then the whole tree, the counters, and the findings of sg_check(). The small volume
- * is full most of the time, the others seldom.
+ * Random operations on volumes of several sizes, compared with the model. The test compares each
+ * result, and periodically the complete tree, the counters, and the findings of sg_check(). The
+ * small volume is full most of the time, the others seldom.
  */
 #include <sys/mman.h>
 #include "internal.h"
@@ -18,7 +18,8 @@ static u64 free_pages(struct model *m)
 }
 
 /*
- * Grows by a chunk, as does the free space. Only the superblock's page is made writable for it.
+ * Grows the volume and the model's free space by a chunk. Makes only the superblock's page
+ * writable.
  */
 static void grow(struct model *m)
 {
@@ -34,7 +35,7 @@ static void grow(struct model *m)
 	CHECK_EQ(free_pages(m), had + SG_CHUNK_PAGES);
 }
 
-/* @atomic: all files have data=atomic, unless an operation takes that away. */
+/* @atomic: all files have data=atomic, unless an operation clears the attribute. */
 static void run_in(u64 size, u64 memory, u64 ops, u64 every, u64 seed, bool atomic)
 {
 	struct model m;
@@ -75,7 +76,7 @@ int main(void)
 {
 	u64 ops = test_amount(20000, 1000000, 10000000), seed = test_seed(), i;
 
-	for (i = 0; i < 4; i++)		/* short runs find the defects that need an empty volume */
+	for (i = 0; i < 4; i++)		/* short runs find the defects of nearly empty volumes */
 		run(16 << 20, ops / 100, 500, seed + i);
 	run(16 << 20, ops * 45 / 100, 2000, seed + 10);
 	run_in(16 << 20, 48 << 20, ops * 10 / 100, 1000, seed + 15, false);

@@ -139,7 +139,7 @@ static void test_links(void)
 	CHECK_OK(sg_rmdir(&t.v, &dir, L("sub"), 600));
 	expect_dir(&t.v, &dir, 2, 0, 600);
 	expect_links(&t.v, &sub, 0, 600);
-	/* it is still open, but gets no names any more */
+	/* the removed directory is still open, but cannot get entries any more */
 	CHECK_EQ(sg_link(&t.v, &dir, &sub, L("x"), 1), -ENOENT);
 	CHECK_EQ(sg_create(&t.v, &sub, L("x"), &new, &file), -ENOENT);
 	CHECK_EQ(lookup_ino(&t.v, &sub, "x"), 0);
@@ -164,13 +164,13 @@ static void test_tmpfile(void)
 	expect_links(&t.v, &a, 0, 100);
 	CHECK_OK(sg_link(&t.v, &a, &t.root, L("named"), 200));
 	expect_links(&t.v, &a, 1, 200);
-	CHECK_OK(sg_evict(&t.v, &a));	/* it has a link, so it stays */
-	CHECK_OK(sg_evict(&t.v, &b));	/* its maker still uses it */
+	CHECK_OK(sg_evict(&t.v, &a));	/* the file has a link, so it stays */
+	CHECK_OK(sg_evict(&t.v, &b));	/* the file's maker still uses it */
 	CHECK_EQ(sg_used_inodes(&t.v), inodes + 3);
 	CHECK(sg_close_inode(&t.v, &b));
 	CHECK_OK(sg_evict(&t.v, &b));
 	CHECK_EQ(sg_used_inodes(&t.v), inodes + 2);
-	tvol_crash(&t);			/* the third file is open nowhere now */
+	tvol_crash(&t);			/* no system has the third file open now */
 	tvol_join(&t);
 	CHECK_EQ(lookup_ino(&t.v, &t.root, "named"), a.ino);
 	CHECK_EQ(sg_used_inodes(&t.v), inodes + 1);
@@ -203,7 +203,8 @@ static void test_symlinks(void)
 		memset(got, 0, sizeof(got));
 		CHECK_EQ(sg_readlink(&t.v, &ref, got, sizeof(got)), len);
 		CHECK(!memcmp(got, target, len) && !got[len]);
-		memset(got, 0, sizeof(got));	/* never more bytes than the buffer has */
+		/* readlink stores no more bytes than the buffer's size */
+		memset(got, 0, sizeof(got));
 		CHECK_EQ(sg_readlink(&t.v, &ref, got, len / 2), len);
 		CHECK(!memcmp(got, target, len / 2) && !got[len / 2]);
 	}
@@ -223,7 +224,7 @@ static void test_symlinks(void)
 	ref = t.root;
 	CHECK_EQ(sg_readlink(&t.v, &ref, got, sizeof(got)), -EINVAL);
 	CHECK_OK(sg_statfs(&t.v, &after));
-	/* the inode file keeps the pages that it grew by, the root directory its first bucket */
+	/* the inode file keeps its additional pages, and the root directory its first bucket */
 	CHECK(after.free_pages <= before.free_pages && after.free_pages + 16 >= before.free_pages);
 	tvol_drop(&t);
 	printf("ok targets of 1 to %u bytes\n", SG_SYMLINK_MAX);
@@ -276,7 +277,10 @@ static void test_errors(void)
 	CHECK_EQ(sg_rmdir(&t.v, &t.root, L("none"), 1), -ENOENT);
 	CHECK_EQ(sg_rmdir(&t.v, &t.root, L("."), 1), -EINVAL);
 	CHECK_EQ(sg_rmdir(&t.v, &t.root, L(".."), 1), -ENOTEMPTY);
-	/* counts at their limits; restored afterwards, so that the checker finds nothing */
+	/*
+	 * sets counts to their limits; the test restores them later, so that the checker finds
+	 * nothing
+	 */
 	tx = sg_tx_begin(&t.v);
 	sg_tx_iset(tx, &file, mode, (u64)SG_LINK_MAX << 32 | SG_S_IFREG | 0644);
 	sg_tx_iset(tx, &dir, mode, (u64)SG_LINK_MAX << 32 | SG_S_IFDIR | 0755);
@@ -307,7 +311,7 @@ static void test_errors(void)
 
 enum kind { NONE, FILE_, LINK, EMPTY, FULL, KINDS };
 
-/* Makes an inode of that kind; 0 for none. */
+/* Makes an inode of kind @k with a name. Returns a zero reference for NONE. */
 static struct sg_iref put_kind(struct sg_vol *v, const struct sg_iref *dir, const char *name,
 			       enum kind k)
 {
@@ -334,7 +338,7 @@ static bool is_dir_kind(enum kind k)
 	return k == EMPTY || k == FULL;
 }
 
-/* Returns the error of rename(2). */
+/* Returns the error that rename(2) specifies. */
 static int expected(enum kind src, enum kind dst, unsigned int flags)
 {
 	if (src == NONE)
@@ -474,7 +478,7 @@ static void test_rename_special(void)
 	file = file_in(&t.v, &t.root, "file");
 	other = file_in(&t.v, &c, "other");
 #define RENAME(od, on, nd, nn, fl) sg_rename(&t.v, od, L(on), nd, L(nn), fl, &white, 9)
-	/* a directory never becomes its own ancestor */
+	/* a directory cannot become its own ancestor */
 	CHECK_EQ(RENAME(&t.root, "a", &c, "x", 0), -EINVAL);
 	CHECK_EQ(RENAME(&t.root, "a", &a, "x", 0), -EINVAL);
 	CHECK_EQ(RENAME(&a, "b", &b, "x", 0), -EINVAL);
@@ -485,13 +489,13 @@ static void test_rename_special(void)
 	CHECK_EQ(lookup_ino(&t.v, &t.root, "file"), c.ino);
 	CHECK_EQ(parent_of(&t.v, &c), SG_INO_ROOT);
 	CHECK_OK(RENAME(&t.root, "file", &b, "c", SG_RENAME_EXCHANGE));
-	/* two names of one inode: POSIX requires that rename does nothing */
+	/* for two names of one inode, POSIX requires that rename does nothing */
 	CHECK_OK(sg_link(&t.v, &file, &a, L("file2"), 3));
 	CHECK_OK(RENAME(&t.root, "file", &a, "file2", 0));
 	CHECK_OK(RENAME(&t.root, "file", &t.root, "file", 0));
 	CHECK_EQ(lookup_ino(&t.v, &t.root, "file"), file.ino);
 	expect_links(&t.v, &file, 2, 3);
-	/* removes one name of an inode that has others */
+	/* replaces one name of an inode with two names */
 	CHECK_OK(RENAME(&c, "other", &a, "file2", 0));
 	expect_links(&t.v, &file, 1, 9);
 	CHECK_EQ(lookup_ino(&t.v, &a, "file2"), other.ino);
@@ -507,7 +511,7 @@ static void test_rename_special(void)
 	CHECK_EQ(RENAME(&t.root, "file", &a, "x/y", 0), -EINVAL);
 	CHECK_EQ(RENAME(&file, "x", &a, "x", 0), -ENOTDIR);
 	CHECK_EQ(RENAME(&t.root, "file", &file, "x", 0), -ENOTDIR);
-	/* into a removed directory */
+	/* moves a name into a removed directory */
 	CHECK_OK(sg_rmdir(&t.v, &b, L("c"), 10));
 	CHECK_EQ(RENAME(&t.root, "file", &c, "x", 0), -ENOENT);
 	CHECK_EQ(lookup_ino(&t.v, &t.root, "file"), file.ino);
@@ -518,7 +522,7 @@ static void test_rename_special(void)
 
 /* --- a full volume ---------------------------------------------------------------------------- */
 
-/* Counts pages of the inode file and of the ledger, which stay after their contents are gone. */
+/* Counts pages of the inode file and of the ledger, which stay allocated after use. */
 static u64 kept_pages(struct sg_vol *v)
 {
 	const struct sg_iref inodes = sg_sys_ref(SG_SYS_INODES);
@@ -564,7 +568,7 @@ static void test_full(void)
 	CHECK_EQ(sg_create(&t.v, &dir, NAME(n + links), 250, &new, &ref), -ENOSPC);
 	CHECK_EQ(lookup_ino(&t.v, &dir, "n"), 0);
 	CHECK_EQ(sg_iget(&t.v, &dir, entries), n + links);
-	/* replaces a name by another: always succeeds, or changes nothing */
+	/* a rename over another name succeeds, or changes nothing */
 	for (i = 0; i < MOVED; i++) {
 		sprintf(to, "to%" PRIu64, i);
 		err = sg_rename(&t.v, &dir, NAME(i), 250, &dir, L(to), 0, NULL, 5);
@@ -626,7 +630,10 @@ static u64 ref_off(struct sg_vol *v, const struct sg_iref *dir, const char *name
 	return n.ref_off;
 }
 
-/* Damage that the directory's own checks do not find: each is reported once, none causes a loop. */
+/*
+ * Damage that the directory's checks do not find: each case is reported once, and none causes a
+ * loop.
+ */
 static void test_damage(void)
 {
 	extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
@@ -656,7 +663,7 @@ static void test_damage(void)
 	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &b, L("c"), 0, NULL, 1), -EUCLEAN);
 	CHECK_EQ(parent_of(&t.v, &c), SG_INO_ROOT);
 
-	off = sg_get(&t.v, SG_IOFF(&link, table));	/* a target that ends early */
+	off = sg_get(&t.v, SG_IOFF(&link, table));	/* a target with an early NUL */
 	t.mem[off + sizeof(target) - 1] = 0;
 	CHECK_EQ(sg_readlink(&t.v, &link, target, sizeof(target)), -EUCLEAN);
 	t.mem[off + sizeof(target) - 1] = 't';
@@ -669,7 +676,8 @@ static void test_damage(void)
 	CHECK_OK(sg_evict(&t.v, &link));
 	CHECK_EQ(sg_readlink(&t.v, &link, buf, sizeof(buf)), -ESTALE);
 
-	off = ref_off(&t.v, &t.root, "file");		/* a file whose name says directory */
+	/* a file whose dirent has the type of a directory */
+	off = ref_off(&t.v, &t.root, "file");
 	store(&t.v, off, SG_REF(SG_REF_INO(sg_get(&t.v, off)), 4, SG_S_IFDIR >> 12));
 	CHECK_EQ(sg_rename(&t.v, &t.root, L("file"), &c, L("x"), 0, NULL, 1), -EUCLEAN);
 	CHECK_EQ(sg_rename(&t.v, &t.root, L("c"), &t.root, L("file"), 0, NULL, 1), -EUCLEAN);
@@ -678,12 +686,12 @@ static void test_damage(void)
 	CHECK_EQ(sg_rmdir(&t.v, &t.root, L("file"), 1), -EUCLEAN);
 	store(&t.v, off, SG_REF(1ULL << 35, 4, SG_S_IFREG >> 12));
 	CHECK_EQ(sg_unlink(&t.v, &t.root, L("file"), 1), -EUCLEAN);
-	/* reported once for each place, where an operator sees it */
+	/* each place is reported once, in the log and in the volume's error count */
 	CHECK(reports == 5 && sg_get(&t.v, SG_HOT(errors)) == 5);
 	sg_log_hook = NULL;
 	sg_abandon(&t.v);
 	test_unmap(t.mem, t.size);
-	printf("ok damage is met with EUCLEAN\n");
+	printf("ok calls on damage fail with EUCLEAN\n");
 }
 
 /* --- many threads ----------------------------------------------------------------------------- */
@@ -730,7 +738,7 @@ static void crowd_step(struct crowd *c, struct rng *rng)
 		err = sg_rename(v, a, L(x), b, L(y), rng_chance(rng, 30) ? SG_RENAME_EXCHANGE : 0,
 				NULL, 8);
 	}
-	test_note("step of a crowd");
+	test_note("step of a thread that moves directories");
 	switch (err) {
 	case 0: case -ENOENT: case -EEXIST: case -ENOTDIR: case -EISDIR: case -ENOTEMPTY:
 	case -EINVAL: case -EPERM: case -ESTALE:
@@ -750,7 +758,9 @@ static void *crowd_member(void *arg)
 	return NULL;
 }
 
-/* Threads move the directories below each other all the time. In the end they must form a tree. */
+/*
+ * Threads continuously move directories into each other. Finally the directories must form a tree.
+ */
 static void test_crowd(void)
 {
 	struct crowd *c = calloc(1, sizeof(*c));
@@ -760,11 +770,12 @@ static void test_crowd(void)
 
 	tvol_make(&c->t, 64 << 20);
 	c->turns = test_amount(3000, 40000, 400000);
-	for (i = 0; i < DIRS; i++) {	/* below each other, by names that are moved as well */
+	/* nests the directories, under names that the threads move */
+	for (i = 0; i < DIRS; i++) {
 		sprintf(name, "n%u", i);
 		c->dir[i] = mkdir_in(&c->t.v, i ? &c->dir[(i - 1) / 2] : &c->t.root, name);
 	}
-	for (i = 0; i < DIRS; i++)	/* not removable */
+	for (i = 0; i < DIRS; i++)	/* a file makes the directory non-empty */
 		file_in(&c->t.v, &c->dir[i], "stays");
 	for (k = 0; k < THREADS; k++)
 		CHECK(!pthread_create(&thread[k], NULL, crowd_member, c));
@@ -772,16 +783,16 @@ static void test_crowd(void)
 		CHECK(!pthread_join(thread[k], NULL));
 	for (i = 0; i < DIRS; i++)
 		CHECK(lookup_ino(&c->t.v, &c->dir[i], "stays"));
-	tvol_crash(&c->t);	/* inodes without links are still deferred */
+	tvol_crash(&c->t);	/* inodes without links are still deferred frees */
 	tvol_join(&c->t);
 	tvol_drop(&c->t);
 	free(c);
-	printf("ok a crowd that moves directories\n");
+	printf("ok threads that move directories\n");
 }
 
 /*
- * Two threads move p/a below q/b/d, and q/b below p/a/d, and back. The moves have no inode in
- * common, and yet only one of them may succeed.
+ * One thread moves p/a below q/b/d and back, another one moves q/b below p/a/d and back. The two
+ * moves share no inode, but both together would make a cycle: only one of them may succeed.
  */
 struct circle {
 	struct tvol t;
@@ -789,7 +800,7 @@ struct circle {
 	u64 turns, moves;
 };
 
-/* While this thread's directory is below @other, the other directory is in @home. */
+/* Moves a directory below @other and back. While it is below @other, @other must stay in @home. */
 static void move_back_and_forth(struct circle *c, const struct sg_iref *from,
 				const struct sg_iref *to, const char *name,
 				const struct sg_iref *other, const struct sg_iref *home)
@@ -800,7 +811,7 @@ static void move_back_and_forth(struct circle *c, const struct sg_iref *from,
 		int err = sg_rename(&c->t.v, from, L(name), to, L(name), 0, NULL, 5);
 
 		CHECK(!err || err == -EINVAL);
-		if (err) {	/* the other directory is there */
+		if (err) {	/* the other directory is below this one now */
 			sg_yield();
 			continue;
 		}
@@ -846,7 +857,7 @@ static void test_circle(void)
 	CHECK(!pthread_join(thread[1], NULL));
 	CHECK_EQ(c->moves, 2 * c->turns);
 	tvol_drop(&c->t);
-	printf("ok %" PRIu64 " moves that could have made a circle\n", c->moves);
+	printf("ok %" PRIu64 " moves that could have made a cycle\n", c->moves);
 	free(c);
 }
 

@@ -1,34 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl mv, ln, chmod, chown on an unused volume: they behave as the coreutils do, and a
+# stargatectl mv, ln, chmod, chown on an unused volume: they behave like the coreutils, and a
 # refused command changes nothing.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# clean [VOLUME]
+# clean [VOLUME]: fsck finds nothing
 clean() {
 	expect 0 "$fsck" -n "${1:-v.img}"
 	says ': clean'
 }
 
-# stat_of EXPRESSION PATH: evaluates it on the output of stat, as d.
+# stat_of EXPRESSION PATH: evaluates EXPRESSION with d set to the output of `stat PATH`.
 stat_of() {
 	"$ctl" -j stat v.img "$2" | pick "$1"
 }
 
-# is PATH EXPRESSION VALUE
+# is PATH EXPRESSION VALUE: stat_of gives VALUE
 is() {
 	[[ $(stat_of "$2" "$1") == "$3" ]] || fail "$1: $2 is $(stat_of "$2" "$1"), not $3"
 	checks=$((checks + 1))
 }
 
-# gone PATH
+# gone PATH: PATH does not exist
 gone() {
 	refuses 1 'No such file' "$ctl" stat v.img "$1"
 }
 
-# holds PATH TEXT
+# holds PATH TEXT: the file's content is TEXT
 holds() {
 	expect 0 "$ctl" cat v.img "$1"
 	[[ $(<out) == "$2" ]] || fail "$1 holds '$(<out)', not '$2'"
@@ -41,7 +41,7 @@ unchanged() {
 	before=$("$ctl" ls -lr v.img /)
 	refuses "$@"
 	after=$("$ctl" ls -lr v.img /)
-	[[ $before == "$after" ]] || fail "has changed something: ${*:3}"
+	[[ $before == "$after" ]] || fail "a refused command has changed the tree: ${*:3}"
 	checks=$((checks + 1))
 }
 
@@ -78,7 +78,7 @@ gone /a
 is /new 'd["inode"]' "$number"
 expect 0 "$ctl" mv v.img /new /tree # into a directory
 is /tree/new 'd["inode"]' "$number"
-expect 0 "$ctl" mv v.img /tree/new /tree/subs/ # by a link to a directory
+expect 0 "$ctl" mv v.img /tree/new /tree/subs/ # into a directory, through a link
 is /tree/sub/new 'd["inode"]' "$number"
 expect 0 "$ctl" mv v.img /b /c /tree/sub
 holds /tree/sub/b b
@@ -87,7 +87,8 @@ free=$("$ctl" -j df v.img | pick 'd["inodes_used"]')
 expect 0 "$ctl" mv v.img /d /e # replaces the target, which is freed
 holds /e d
 gone /d
-[[ $("$ctl" -j df v.img | pick 'd["inodes_used"]') -eq $((free - 1)) ]] || fail "not freed"
+[[ $("$ctl" -j df v.img | pick 'd["inodes_used"]') -eq $((free - 1)) ]] ||
+	fail "the replaced file is not freed"
 clean
 unchanged 1 '/f: File exists' "$ctl" mv -n v.img /e /f
 expect 0 "$ctl" mv -n v.img /e /g
@@ -112,13 +113,13 @@ unchanged 1 '/tree: Is a directory' "$ctl" mv -T v.img /f /tree
 unchanged 1 '/f: Not a directory' "$ctl" mv -T v.img /tree /f
 unchanged 1 '/tree/full: Directory not empty' "$ctl" mv -T v.img /tree/sub /tree/full
 unchanged 1 '/tree/full/tree: No such file' "$ctl" stat v.img /tree/full/tree
-expect 0 "$ctl" mv -T v.img /tree/full /tree/sub/empty # an empty directory is replaced
+expect 0 "$ctl" mv -T v.img /tree/full /tree/sub/empty # replaces an empty directory
 holds /tree/sub/empty/x x
 gone /tree/full
 is /tree/sub/empty 'd["parent"]' "$(stat_of 'd["inode"]' /tree/sub)"
-expect 0 "$ctl" mv v.img /tree/link /tree/sub/link # the link itself
+expect 0 "$ctl" mv v.img /tree/link /tree/sub/link # moves the link itself
 is /tree/sub/link 'd["target"]' sub/one
-# Two sources have one name: the second would replace the first.
+# Two sources have the same name: the second would replace the first.
 expect 0 "$ctl" mkdir v.img /to /m /n
 expect 0 "$ctl" put v.img f /m/f
 expect 0 "$ctl" put v.img a /n/f
@@ -152,7 +153,7 @@ unchanged 1 '/tree: File exists' "$ctl" ln -T v.img /f /tree
 unchanged 1 '/i/: No such file' "$ctl" ln v.img /f /i/
 unchanged 1 '/none: No such file' "$ctl" ln v.img /none /i
 unchanged 1 '/h: is the same file as /by-number' "$ctl" mv v.img /h /by-number
-expect 0 "$ctl" ln v.img /tree/dangling /tree/again # the link itself has two names
+expect 0 "$ctl" ln v.img /tree/dangling /tree/again # the link itself now has two names
 is /tree/again '(d["target"], d["links"])' "('/none', 2)"
 expect 0 "$ctl" ln -s v.img sub/one /tree/sym
 holds /tree/sym one
@@ -164,9 +165,10 @@ unchanged 1 'No such file' "$ctl" ln -s v.img '' /i
 unchanged 1 '/i: File name too long' "$ctl" ln -s v.img "$(printf 'x%.0s' $(seq 4096))" /i
 expect 0 "$ctl" ln -s v.img "$(printf 'x%.0s' $(seq 4095))" /i
 expect 0 "$ctl" rm v.img /i
-refuses 1 'No such file' "$ctl" cat v.img /tree/out/passwd # the link leads nowhere outside
+# the link does not lead to a file outside
+refuses 1 'No such file' "$ctl" cat v.img /tree/out/passwd
 expect 0 "$ctl" put v.img c /moving
-expect 0 "$ctl" mv v.img /moving /tree/out # the link is not followed, but replaced
+expect 0 "$ctl" mv v.img /moving /tree/out # mv replaces the link, and does not follow it
 is /tree/out 'd["type"]' file
 clean
 
@@ -195,14 +197,14 @@ changed 6755 0755 00755 u-s g=rx 2755 u=
 changed 751 go-x+w +X g+s,g-x
 now=$(stat_of 'd["changed"]' /mode)
 expect 0 "$ctl" chmod v.img 600 /mode
-[[ $(stat_of 'd["changed"]' /mode) -gt $now ]] || fail "ctime stays"
+[[ $(stat_of 'd["changed"]' /mode) -gt $now ]] || fail "chmod has not changed the ctime"
 for bad in 8 77777 -1 u z=r 'u+z,' ',u+x' u++q 0x1 '' 'u+x,'; do
 	refuses 2 'must be 0 to 7777' "$ctl" chmod v.img -- "$bad" /mode
 done
 unchanged 1 '/none: No such file' "$ctl" chmod v.img 600 /none
 link=$(stat_of 'd["inode"]' /tree/sym)
 unchanged 1 'is a symbolic link, which has no mode of its own' "$ctl" chmod v.img 600 "<$link>"
-expect 0 "$ctl" chmod v.img 640 /tree/sym # by a link
+expect 0 "$ctl" chmod v.img 640 /tree/sym # through a link
 is /tree/sub/one 'd["mode"]' 0640
 expect 0 "$ctl" chmod -R v.img u=rwX,go= /tree
 is /tree 'd["mode"]' 0700
@@ -219,7 +221,7 @@ clean
 expect 0 "$ctl" chmod v.img 6755 /mode
 expect 0 "$ctl" chown v.img 107:108 /mode
 is /mode '(d["uid"], d["gid"], d["mode"])' "(107, 108, '0755')"
-# not executable by the group: the bit has another meaning then
+# without execute permission of the group, the set-group-ID bit has another meaning
 expect 0 "$ctl" chmod v.img 6745 /mode
 expect 0 "$ctl" chown v.img 5 /mode
 is /mode '(d["uid"], d["gid"], d["mode"])' "(5, 108, '02745')"
@@ -236,10 +238,11 @@ done
 unchanged 1 '/none: No such file' "$ctl" chown v.img 1:1 /none
 expect 0 "$ctl" chown -R v.img 9:9 /tree
 is /tree/sub/two '(d["uid"], d["gid"])' '(9, 9)'
-is /tree/sub/link 'd["uid"]' 9 # the links themselves
+is /tree/sub/link 'd["uid"]' 9 # changes the links themselves
 is /h 'd["uid"]' "$(stat -c %u f)"
 expect 0 "$ctl" ls -lr v.img /tree
-[[ $(grep -cE ' 9 +9 ' out) -eq $(grep -cvE '^$|:$' out) ]] || fail "left out"
+[[ $(grep -cE ' 9 +9 ' out) -eq $(grep -cvE '^$|:$' out) ]] ||
+	fail "chown -R has not changed all entries"
 clean
 
 # --- ACLs, capabilities, flags ---------------------------------------------------------------
@@ -264,7 +267,8 @@ expect 0 "$ctl" get --tar v.img /acl got.tar
 python3 -c '
 import sys, tarfile
 acl = tarfile.open("got.tar").getmembers()[0].pax_headers["SCHILY.acl.access"]
-sys.exit(acl != "user::rw-,user:7:rwx,group::r-x,mask::--x,other::---")' || fail "the ACL says otherwise"
+sys.exit(acl != "user::rw-,user:7:rwx,group::r-x,mask::--x,other::---")' ||
+	fail "the archive has another ACL"
 expect 0 "$ctl" chown v.img 3 /cap
 is /cap '[x["name"] for x in d["xattrs"]]' "['user.keep']"
 for path in /frozen /grows; do
@@ -292,12 +296,13 @@ for i in $(seq 40); do
 	head -c 4096 /dev/zero | tr '\0' x >page
 	"$ctl" put full.img page "/n/$i" 2>err || break
 done
-[[ -s err ]] || fail "not full"
-# A name goes into an existing page; a name that needs a new page is refused in one line.
+[[ -s err ]] || fail "the volume did not become full"
+# A name that fits into an existing page succeeds; a name that needs a new page is refused in one
+# line.
 expect '*' "$ctl" mv full.img /f /d
 [[ ! -s err ]] || complains 'No space left in the volume'
 expect 0 "$ctl" ls -r full.img
-[[ $(grep -c "^f$" out) -eq 1 ]] || fail "the file is lost, or there twice"
+[[ $(grep -c "^f$" out) -eq 1 ]] || fail "the moved file is lost, or has two names"
 expect 0 "$ctl" chmod full.img 600 /much
 expect 0 "$ctl" chown full.img 5:5 /much
 expect 0 "$ctl" mv full.img /much /less

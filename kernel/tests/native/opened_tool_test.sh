@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl systems --open: which files each system (machine.c) has open, with paths; removed
-# files; files of a dead system; names of files and systems with terminal commands; and a volume
-# with hostile words everywhere.
+# stargatectl systems --open lists the files that each system (machine.c) has open, with paths.
+# Cases: removed files; files of a dead system; names of files and systems with terminal commands; a
+# volume with hostile words everywhere.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
 
-# opened EXPRESSION: evaluates it on the list of v.img.
+# opened EXPRESSION: EXPRESSION is true for the list of v.img.
 opened() {
 	expect 0 "$ctl" -j systems --open v.img
 	json "$1"
@@ -27,16 +27,16 @@ echo x >"tree/$evil"
 tar cf tree.tar tree
 "$ctl" put --tar v.img tree.tar /
 
-# --- no system, no open file; also none of a tool that had this slot ---
+# --- no system has a file open; the slot's last owner was a tool with an open file ---
 expect 0 "$ctl" systems --open v.img
-[[ ! -s out && ! -s err ]] || fail "something of nobody"
+[[ ! -s out && ! -s err ]] || fail "the list for a volume without systems is not empty"
 opened 'd == {"open": [], "truncated": False}'
 start 1
 start 2
 say 1 join v.img $m1 1
 say 2 join v.img $m2 1
 expect 0 "$ctl" systems --open v.img
-[[ ! -s out ]] || fail "something is open"
+[[ ! -s out ]] || fail "the list for systems without open files is not empty"
 
 # --- two systems ---
 ino() { "$ctl" -j stat v.img "$1" 2>/dev/null | pick 'd["inode"]'; }
@@ -56,9 +56,9 @@ expect 0 "$ctl" systems --open v.img
 says '^SLOT  SYSTEM  '
 says "^   0  machine-11111111 +$two  file       68.4 KiB   /sub/deep/two\$"
 says '/evil\\x1b\[31m\\xff\\\\$'
-! grep -q $'\e' out || fail "a name reaches the terminal as it is"
-[[ $(wc -l <out) -eq 6 ]] || fail "not a line for each"
-# The count equals that of `systems`.
+! grep -q $'\e' out || fail "a file's name reaches the terminal unescaped"
+[[ $(wc -l <out) -eq 6 ]] || fail "the list does not have a line for each open file"
+# `systems` gives the same counts.
 expect 0 "$ctl" -j systems v.img
 json 'sorted(s["open"] for s in d["systems"]) == [2, 3]'
 
@@ -74,7 +74,7 @@ say 2 reset 0
 expect 0 "$ctl" systems v.img fence 1 --force
 opened '{f["state"] for f in d["open"] if f["slot"] == 1} == {"dead"} and len(d["open"]) == 3'
 start 3
-say 3 join v.img $m1 3 # this join recovers it
+say 3 join v.img $m1 3 # this join recovers the dead system
 opened 'not [f for f in d["open"] if f["state"] == "dead"]'
 opened "not [f for f in d['open'] if f.get('path') == '/gone']"
 say 3 leave 0
@@ -87,7 +87,8 @@ say 3 leave 0
 	say 4 open 0 one
 	expect 0 "$ctl" systems --open v.img
 	! grep -q $'\e' out || fail "a system's name reaches the terminal as it is"
-	[[ $(wc -l <out) -eq 3 ]] || fail "a line is forged" # and what the slot's last system has left
+	[[ $(wc -l <out) -eq 3 ]] ||
+		fail "a name forges a line, or files of the slot's last owner are listed"
 	opened 'd["open"][0]["name"].startswith("g\x1b[31m\n")'
 	say 4 leave 0
 	echo "exit 0" >&"${to[4]}"
@@ -117,8 +118,8 @@ open(sys.argv[2], "wb").write(b)
 END
 expect 0 "$ctl" systems --open lie.img
 ! grep -q $'\e' out || fail "a system's name reaches the terminal as it is"
-[[ $(wc -l <out) -gt 64 ]] || fail "nothing is listed"
-awk 'NR > 1 && !/^ +[0-9]+  -  / { exit 1 }' out || fail "a line is forged"
+[[ $(wc -l <out) -gt 64 ]] || fail "the list does not show the files of the hostile volume"
+awk 'NR > 1 && !/^ +[0-9]+ - / { exit 1 }' out || fail "a name forges a line of the list"
 expect 0 "$ctl" -j systems --open lie.img
 json 'len(d["open"]) % 64 == 0 and not d["truncated"]'
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes on one mapping, one after the other. Each has several threads, and takes the volume
- * over from a process that was killed (SIGKILL) in its work or in its recovery. A book in shared
- * memory beside the volume notes what each thread does. A change that had returned must be there
- * for the next process; any other is done or not done.
+ * Processes use one mapping, one after the other. Each has several threads, and mounts the volume
+ * after a process that was killed (SIGKILL) in its work or in its recovery. A log in separate
+ * shared memory records what each thread does. The next process must find each change that had
+ * returned. Any other change is complete or missing.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -49,7 +49,7 @@ static void open_threads(struct tvol *t, struct workman *th, u64 round)
 	}
 }
 
-/* Runs until it is killed, or until it is told to stop and has left. */
+/* Runs until the process is killed, or until it gets the request to stop and has left. */
 static void process(u64 round)
 {
 	struct tvol t = { .mem = mem, .size = volume_size };

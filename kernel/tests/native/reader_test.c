@@ -49,7 +49,7 @@ static void waited_for_once(void)
 	CHECK_EQ(reports, 1);
 }
 
-/* A change of the inode does not depend on the counter, and leaves a valid one. */
+/* A change of the inode works with any counter, and makes the counter valid. */
 static void mended_by_a_change(void)
 {
 	struct sg_iref f = test_create(&t.v, &t.root, "mended", 0100600);
@@ -59,7 +59,7 @@ static void mended_by_a_change(void)
 	look(&f, -EUCLEAN);
 	CHECK_OK(sg_setattr(&t.v, &f, SG_SET_MODE, &attr));
 	CHECK(look(&f, 0) < SECOND / 2);
-	make_odd(&f);	/* another change, by the counter: readers wait once more */
+	make_odd(&f);	/* for readers this is another change: they wait once more */
 	CHECK_EQ(reports, 2);
 	look(&f, -EUCLEAN);
 	CHECK(look(&f, -EUCLEAN) < SECOND / 2);
@@ -81,7 +81,9 @@ static void the_more_the_faster(void)
 	CHECK(took < 20 * SECOND);
 }
 
-/* A lock word that names a system which is gone counts as free, and delays readers only briefly. */
+/*
+ * A lock word that names a system without a slot counts as free, and delays readers only briefly.
+ */
 static void lock_of_nobody(void)
 {
 	struct sg_iref f = test_create(&t.v, &t.root, "gone", 0100600);
@@ -113,7 +115,7 @@ static void killed(void)
 	look(&f, -EUCLEAN);
 }
 
-/* Without another system there is nothing to wait for. */
+/* Without another system, readers do not wait. */
 static void alone(void)
 {
 	struct sg_iref f = test_create(&t.v, &t.root, "alone", 0100600);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reclaim while another system has a chunk locked, and is paused: only what is deferred in that
- * chunk waits (docs/protocol.md, section 4). A system that is out of space gets the rest at once.
+ * Reclaim while a paused system has a chunk locked: only deferred frees in that chunk wait
+ * (docs/protocol.md, section 4). A system that is out of space immediately gets the other pages.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -25,7 +25,7 @@ static u64 page_of(const struct sg_vol *v, const struct sg_iref *f, u64 page)
 	return run.off;
 }
 
-/* Writes @pages more, or all that fit. Returns their number. */
+/* Appends @pages pages, or as many as fit. Returns their number. */
 static u64 append(struct sg_vol *v, const struct sg_iref *f, u64 pages)
 {
 	static u8 buf[SG_PAGE];
@@ -53,16 +53,17 @@ static void free_file(struct sg_vol *v, const struct sg_iref *dir, const char *n
 
 /* --- every kind of deferred free, with each chunk locked in turn ------------------------------ */
 
-#define APART	32		/* pages between free pages */
+#define APART	32		/* distance between free pages */
 #define NAMES	300
 #define BLOB	20000u
-#define BLOB_PAGES	(2 + BLOB / SG_PAGE)	/* they are freed from the end, and wait together */
-#define TABLES	8		/* pages that wait for a child, or name what waits */
+/* these pages are freed from the end, and wait together */
+#define BLOB_PAGES	(2 + BLOB / SG_PAGE)
+#define TABLES	8		/* pages that wait for a child page, or name a page that waits */
 
 static struct tvol t;
 static struct sg_iref dir, linked;
 
-/* Most free pages lie apart, so whatever is made of them lies in many chunks. */
+/* Makes most free pages lie apart, so that new files and tables have pages in many chunks. */
 static void make_fragments(void)
 {
 	struct sg_iref all = test_create(&t.v, &t.root, "all", S_IFREG | 0600);
@@ -96,7 +97,7 @@ static void make_all_kinds(void)
 	CHECK_EQ(sg_reclaim(&t.v, ~0u), 0);
 }
 
-/* The directory loses its index with all names, as at its end. */
+/* Frees pages of each kind. The directory loses its index with all names, as at its removal. */
 static void free_all_kinds(void)
 {
 	struct sg_tx *tx;
@@ -121,7 +122,7 @@ static u64 free_in(u64 c)
 	return n;
 }
 
-/* Returns whether anything waited for chunk @c. */
+/* Tests reclaim with chunk @c locked. Returns whether any free waited for that chunk. */
 static bool chunk_locked(u64 c, u64 all_free)
 {
 	u64 lock = lock_of(&t.v, c << SG_CHUNK_SHIFT), room = free_in(c), start, left;
@@ -129,7 +130,7 @@ static bool chunk_locked(u64 c, u64 all_free)
 	make_all_kinds();
 	free_all_kinds();
 	CHECK(sg_trylock(&t.v, lock));
-	test_within(60, "reclaim beside a locked chunk");
+	test_within(60, "reclaim while a chunk is locked");
 	start = sg_ticks();
 	CHECK(sg_reclaim(&t.v, ~0u) >= 0);
 	CHECK(sg_reclaim(&t.v, ~0u) >= 0);
@@ -191,7 +192,7 @@ static void leave_both(void)
 	test_clean(mem, SIZE);
 }
 
-/* All that has been deferred so far is old enough to be reclaimed. */
+/* Makes all present deferred frees old enough to be reclaimed. */
 static void pass_epochs(void)
 {
 	unsigned int turn, i;
@@ -204,9 +205,9 @@ static void pass_epochs(void)
 }
 
 #define RUNS	150		/* deferred frees in one chunk */
-#define BEGUN	1000		/* transactions */
+#define BEGUN	1000		/* number of transactions */
 
-/* Returns how many transactions ended meanwhile, reclaim's among them. */
+/* Runs transactions. Returns how many ended meanwhile, reclaim's transactions included. */
 static u64 begin_many(void)
 {
 	struct sg_counters before = sg_counters(&s[0].v), now;
@@ -219,8 +220,8 @@ static u64 begin_many(void)
 }
 
 /*
- * Transactions do not begin with entries that cannot be reclaimed. When the chunk is not locked any
- * more, one of the next ones reclaims them.
+ * A transaction skips entries that cannot be reclaimed. After the chunk's lock is released, one of
+ * the next transactions reclaims them.
  */
 static void each_transaction(void)
 {
@@ -250,11 +251,11 @@ static void each_transaction(void)
 
 /* --- out of space beside a paused system ------------------------------------------------------ */
 
-#define LARGE	1200		/* pages: in more than two chunks */
+#define LARGE	1200		/* number of pages, in more than two chunks */
 
 /*
- * Both systems die after a reclaim that has passed over a chunk. The next system reclaims what has
- * waited in that chunk. Returns the free pages then.
+ * Both systems die after a reclaim that has skipped a chunk. The next system reclaims the frees
+ * that have waited in that chunk. Returns the number of free pages after that.
  */
 static u64 both_die(void)
 {
@@ -292,7 +293,7 @@ static void out_of_space(void)
 	CHECK_EQ(append(&s[0].v, &large, LARGE / 2), LARGE / 2);
 	append(&s[0].v, &f, ~0ULL);
 	pass_epochs();
-	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);	/* tables that large leaves have replaced */
+	CHECK_EQ(sg_reclaim(&s[0].v, ~0u), 0);	/* tables that were replaced by large leaves */
 	before = sg_free_pages(&s[0].v);
 	lock = lock_of(&s[0].v, page_of(&s[0].v, &small, 0));
 	for (i = 0; i < LARGE; i++)
@@ -303,13 +304,17 @@ static void out_of_space(void)
 	free_file(&s[0].v, &s[0].root, "small");
 	pass_epochs();
 
-	CHECK(sg_trylock(&s[1].v, lock));	/* and is paused: it acknowledges nothing */
+	/* this system is paused, and does not acknowledge */
+	CHECK(sg_trylock(&s[1].v, lock));
 	test_within(60, "writes beside a paused system");
 	start = sg_ticks();
 	CHECK_EQ(append(&s[0].v, &f, 100), 100);
 	CHECK(sg_ticks() - start < SOON);
 	CHECK(sg_ledger_reclaimable(&s[0].v));
-	/* all but the pages of that chunk; these may be tables, and the file gets tables, too */
+	/*
+	 * all pages except those of the locked chunk; these may be tables, and the file gets tables
+	 * as well
+	 */
 	i = append(&s[0].v, &f, ~0ULL) + 100;
 	test_note("%" PRIu64 " of %" PRIu64 " pages, %" PRIu64 " are in the chunk", i, blocks, in_chunk);
 	CHECK(i + TABLES >= LARGE - in_chunk && i <= before + blocks - in_chunk);
@@ -330,9 +335,10 @@ static void out_of_space(void)
 
 /* --- a cut beside a locked chunk, with a full ledger ------------------------------------------ */
 
-#define CUTS	600u		/* runs; the first page of the ledger has room for fewer */
-#define ROOM	13		/* a cut does not begin with less */
-#define HELD	(2 * SEC)	/* then; longer than any allocation waits */
+/* number of runs, more than the first page of the ledger has room for */
+#define CUTS	600u
+#define ROOM	13		/* a cut begins only with at least this room in the ledger */
+#define HELD	(2 * SEC)	/* time until the release, longer than any wait of an allocation */
 
 static u64 locked, released_at;
 
@@ -347,7 +353,7 @@ static void *release_later(void *arg)
 	return NULL;
 }
 
-/* The only free page is one of @f. Returns the lock of its chunk. */
+/* Fills the volume, and frees one page of @f. Returns the lock of that page's chunk. */
 static u64 leave_one_page(const struct sg_iref *f)
 {
 	struct sg_iref all = test_create(&s[0].v, &s[0].root, "all", S_IFREG | 0600);
@@ -367,8 +373,8 @@ static u64 leave_one_page(const struct sg_iref *f)
 }
 
 /*
- * s[1] is paused with the chunk's lock, and acknowledges nothing. The ledger of s[0] fills up, and
- * cannot grow. A cut waits for the lock then: it needs no page, and must not fail for lack of one.
+ * s[1] is paused with the chunk's lock, and does not acknowledge. The ledger of s[0] becomes full,
+ * and cannot grow. A cut then waits for the lock: it needs no page, and must not fail without one.
  */
 static void cut_beside(void)
 {
@@ -383,20 +389,21 @@ static void cut_beside(void)
 	CHECK_EQ(append(&s[0].v, &large, 2 * SG_CHUNK_PAGES), 2 * SG_CHUNK_PAGES);
 	f = test_create(&s[0].v, &s[0].root, "cut", S_IFREG | 0600);
 	g = test_create(&s[0].v, &s[0].root, "dropped", S_IFREG | 0600);
-	for (i = 0; i < CUTS; i++)	/* with holes: no leaf is large */
+	for (i = 0; i < CUTS; i++)	/* leaves holes, so that no leaf is large */
 		CHECK_OK(sg_allocate(&s[0].v, &f, 2 * i + 1, 1));
 	CHECK_EQ(append(&s[0].v, &g, 10), 10);
 	locked = leave_one_page(&g);
 	CHECK(sg_trylock(&s[1].v, locked));
 	CHECK(!pthread_create(&thread, NULL, release_later, NULL));
-	test_within(60, "a cut beside a locked chunk");
-	start = sg_ticks();			/* zeroes what it cannot split off */
+	test_within(60, "a cut while a chunk is locked");
+	/* the cut zeroes pages of a large leaf that it cannot split */
+	start = sg_ticks();
 	CHECK_OK(sg_resize(&s[0].v, &large, SG_PAGE, 1));
 	CHECK_EQ(page_of(&s[0].v, &large, 3), page_of(&s[0].v, &large, 0) + 3 * SG_PAGE);
 	CHECK(sg_ticks() - start < SEC);
 	for (i = 0; i < CUTS; i++)
 		CHECK_OK(sg_punch(&s[0].v, &f, (2 * i + 1) * SG_PAGE, SG_PAGE, 1));
-	CHECK(sg_load64(&released_at));		/* it was needed */
+	CHECK(sg_load64(&released_at));		/* the cut waited for the lock */
 	CHECK_OK(sg_resize(&s[0].v, &g, 0, 1));
 	CHECK_OK(sg_resize(&s[0].v, &f, 0, 1));
 	test_within(0, NULL);
