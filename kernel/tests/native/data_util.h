@@ -173,7 +173,8 @@ static inline void account_volume(struct sg_vol *vol, const struct sg_iref *file
 		bool bit = page_used(vol, i);
 
 		if (bit != !!a.owned[i])
-			test_fail(__FILE__, __LINE__, "a used page has no owner, or a free page has one");
+			test_fail(__FILE__, __LINE__,
+				  "a used page has no owner, or a free page has one");
 		used += bit;
 	}
 	CHECK(sg_free_pages(vol) == pages - 1 - vol->sb.data_off / SG_PAGE - used);

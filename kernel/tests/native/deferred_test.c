@@ -10,7 +10,7 @@
 
 #define SIZE		TEST_SMALL
 #define LARGE		(128ULL << 20)
-#define MANY		135000u	/* more than the ledger has room for */
+#define MANY		135000u	/* more than the capacity of the ledger */
 
 static u8 *mem;
 static u64 asked;	/* calls of in_use() */

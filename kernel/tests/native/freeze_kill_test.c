@@ -472,8 +472,8 @@ int main(void)
 	tsys_leave(&us);
 	test_clean(mem, SIZE);
 	printf("%" PRIu64 " copies in %" PRIu64 " rounds, %" PRIu64 " killed; %" PRIu64 " steps, %"
-	       PRIu64 " files made and removed\n", copies, rounds, victims, sh->done[0] + sh->done[1] +
-	       sh->done[2], sh->churned);
+	       PRIu64 " files made and removed\n", copies, rounds, victims,
+	       sh->done[0] + sh->done[1] + sh->done[2], sh->churned);
 	CHECK(copies > rounds / 3);
 	return test_done();
 }

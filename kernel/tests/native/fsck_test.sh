@@ -225,7 +225,8 @@ for number in range(int(os.environ["SG_IMAGES"])):
         continue
     check(not run(fsck, "-n", "x.img")[0], "the volume is not clean after the repair")
     missing = len(before - inodes("x.img"))
-    check(missing <= (int(said[1]) if said else 0), "%d inodes are lost, and fsck does not report that" % missing)
+    check(missing <= (int(said[1]) if said else 0),
+          "%d inodes are lost, and fsck does not report that" % missing)
     ends["with losses" if missing else "whole"] += 1
 print("%d images: %s" % (sum(ends.values()), dict(ends)))
 if not (ends["whole"] and ends["with losses"]):

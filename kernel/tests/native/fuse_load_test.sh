@@ -33,7 +33,8 @@ mkdir a/stress
 looker=$!
 expect 0 ./stress -s "$seed" -p 4 -t "$seconds" a/stress
 end "$looker"
-is "both mounts list the same files" "$(cd a && find . | sort | cksum)" "$(cd b && find . | sort | cksum)"
+is "both mounts list the same files" "$(cd a && find . | sort | cksum)" \
+	"$(cd b && find . | sort | cksum)"
 rm -r b/stress
 
 # --- the memory of a server is bounded ------------------------------------------------------
@@ -89,7 +90,8 @@ end "$writer"
 expect '*' "$fsck" -p "$memory/copy"
 says ': clean'
 "$ctl" cat "$memory/copy" /counted >counted
-is "the copy has a prefix of the file" "$(head -n "$(wc -l <counted)" a/counted | cksum)" "$(cksum <counted)"
+is "the copy has a prefix of the file" "$(head -n "$(wc -l <counted)" a/counted | cksum)" \
+	"$(cksum <counted)"
 rm "$memory/copy"
 leave a
 leave b

@@ -85,7 +85,8 @@ done
 timeout 60 ./locks cross a/x 0 1 300 >one &
 timeout 60 ./locks cross b/x 1 0 300 >two || fail "a circle: $(cat one two | xargs)"
 wait $! || fail "a circle: $(cat one two | xargs)"
-is "a deadlock ends with EDEADLK for one process" "EDEADLK got" "$(cat one two | grep -v first | sort | xargs)"
+is "a deadlock ends with EDEADLK for one process" "EDEADLK got" \
+	"$(cat one two | grep -v first | sort | xargs)"
 rm -f held
 ./locks hold posix ex 5 5 a/l >held &
 soon "held" 5 grep -q held held
@@ -158,7 +159,8 @@ wait $writer || fail "a write failed: $(cat numbers.out)"
 wait $namer || fail "an operation on names failed: $(tail -n 3 names.out)"
 wait $beside || fail "a write of the other system failed: $(cat others.out)"
 is "the file has each number once" "$(seq $((kills * 1000)) | cksum)" "$(cksum <b/numbers)"
-is "the other system's file has each number once" "$(seq $((kills * 1000)) | cksum)" "$(cksum <a/others)"
+is "the other system's file has each number once" "$(seq $((kills * 1000)) | cksum)" \
+	"$(cksum <a/others)"
 is "all made names are removed again" "" "$(find b -maxdepth 1 -name '[nm][0-9]*')"
 is "a removed file that is open outlives its server" kept "$(cat <&8)"
 echo more >&8

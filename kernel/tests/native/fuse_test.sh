@@ -135,7 +135,8 @@ soon "the mount is gone" 5 bash -c '! mountpoint -q m'
 echo more >&9 || fail "an open file cannot be written after the end of the mount"
 checks=$((checks + 1))
 exec 9>&-
-soon "the server exits when its last user closes the file" 10 bash -c "! kill -0 $(tail -n 1 <<<"$pids")"
+soon "the server exits when its last user closes the file" 10 \
+	bash -c "! kill -0 $(tail -n 1 <<<"$pids")"
 clean v
 is "the removed file is gone" "" "$("$ctl" ls "$memory/v" | grep open || true)"
 

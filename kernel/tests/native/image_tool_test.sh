@@ -108,7 +108,8 @@ same shape.v shape.i
 "$ctl" -j find i.img | python3 -c '
 import json, subprocess, sys
 found = json.load(sys.stdin)["found"]
-assert len(set(f.get("path_hex", f["path"]) for f in found)) == len(found), "two files have the same name"
+paths = set(f.get("path_hex", f["path"]) for f in found)
+assert len(paths) == len(found), "two files have the same name"
 for f in found[::100] + [f for f in found if f["type"] == "symlink" or len(f["path"]) < 12]:
     path = bytes.fromhex(f["path_hex"]) if "path_hex" in f else f["path"].encode()
     got = json.loads(subprocess.run([sys.argv[1], "-j", "stat", "i.img", path], capture_output=True,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One thread slowly reclaims the pages that a file has freed; another asks how much space is free.
- * Deferred frees already count as free (D7). A user sees this after removing a file, while the
- * system does its periodic work.
+ * One thread slowly reclaims the pages that a file has freed; another thread queries the free
+ * space. Deferred frees already count as free (D7). Users see this after they remove a file, while
+ * the system does its periodic work.
  */
 #define _GNU_SOURCE
 #include <semaphore.h>
@@ -17,7 +17,7 @@ static struct tvol t;
 static pthread_t reclaimer;
 static sem_t at_it;
 
-/* Called between the choice of deferred frees and their reclaim. */
+/* The engine calls this function between the choice of deferred frees and their reclaim. */
 static void quiesce(struct sg_vol *v)
 {
 	(void)v;
@@ -56,7 +56,7 @@ int main(void)
 	before = free_pages();
 	for (turn = 0; turn < turns; turn++) {
 		test_fill(&t.v, &file, 0, PAGES * SG_PAGE);
-		CHECK(before - PAGES - free_pages() < 8);	/* and tables */
+		CHECK(before - PAGES - free_pages() < 8);	/* tables take less than 8 pages */
 		CHECK_OK(sg_resize(&t.v, &file, 0, 1));
 		CHECK_OK(pthread_create(&id, NULL, reclaim, NULL));
 		sem_wait(&at_it);

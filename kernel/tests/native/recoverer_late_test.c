@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A recoverer that is stopped before its last store to a record, and fenced. Another system
- * recovers the slot, and a third one joins there and has a valid record when the first one goes on.
+ * A recoverer is paused before its last store to a record, and fenced. Another system recovers the
+ * slot. A third system joins in the slot, and has a valid record when the first recoverer
+ * continues.
  */
 #include "internal.h"
 #include "systems.h"
@@ -49,7 +50,7 @@ int main(void)
 	is = area->head;
 	CHECK(is);
 	CHECK_EQ(SG_AREA_COUNT(is), 1);
-	/* its system dies now: its change is not lost */
+	/* the record's system dies now: its change must not be lost */
 	tsys_fence(&other, &next);
 	CHECK(sg_maintain(&other.v) >= 0);
 	CHECK_EQ(sg_get(&other.v, SG_HOT(error_ino)), 22);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Volumes that move to another base: every byte of every file stays, and only addresses change.
- * Moves over overlapping ranges, after a crash, and of half-moved volumes. Which systems may not
- * use a half-moved volume, and which may complete the move. Crashes at each store:
- * crash_relocate_test.
+ * Cases are moves over overlapping ranges, after a crash, and of half-moved volumes. The test also
+ * checks which systems may use a half-moved volume, and which may complete the move.
+ * crash_relocate_test has crashes at each store.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 #define SIZE	(32 * MIB)
 
 static struct tvol t;
-static u8 *good;	/* a copy, after populate() and a clean leave */
+static u8 *good;	/* a copy of the volume after populate() and a clean leave */
 static u64 sum;
 
 static void quiet(void *owner, enum sg_level level, const char *line)
@@ -60,13 +60,13 @@ static int refused(u64 phys, bool force, const char *why)
 
 /* --- changed words -------------------------------------------------------------------------- */
 
-/* Words in the superblocks, the hot page and slots: incarnation, generation, heartbeats. */
+/* Returns whether a word may differ: it is in a superblock, the hot page, or a slot. */
 static bool is_of_the_move(const struct sg_super *sb, u64 off)
 {
 	return off < sb->journal_off || off >= sb->size - SG_PAGE;
 }
 
-/* All other words that differ are addresses, and differ as much as the bases. */
+/* Checks that all other changed words are addresses, which differ as much as the bases. */
 static void only_addresses(u64 by, u64 entries)
 {
 	const u64 *was = (void *)good, *is = (void *)t.mem;
@@ -103,7 +103,7 @@ static void case_there_and_back(void)
 		only_addresses(bases[i] - TEST_PHYS, r.entries);
 		CHECK_EQ(base_now(), bases[i]);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
-		/* the volume can be used there, and moved again */
+		/* the volume can be used at the new base, and moved again */
 		r = moved_to(t.mem, SIZE, bases[i] + SG_CHUNK <= SG_PTE_ADDR - SIZE ?
 			     bases[i] + SG_CHUNK : bases[i] - SG_CHUNK);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
@@ -111,14 +111,15 @@ static void case_there_and_back(void)
 		only_addresses(0, 0 + SG_SYS_COUNT);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
 	}
-	r = moved_to(t.mem, SIZE, TEST_PHYS);	/* nothing to move, nothing changed */
+	/* the volume has this base already: nothing changes */
+	r = moved_to(t.mem, SIZE, TEST_PHYS);
 	CHECK(!r.tables && !r.entries && !r.resumed);
 	memcpy(good, t.mem, SIZE);
 	r = moved_to(t.mem, SIZE, SG_BASE_BEGUN);
 	CHECK(!memcmp(good, t.mem, SIZE));
 }
 
-/* Takes a large, unused range of the volume. */
+/* Allocates a large, unused range of the volume. */
 static u64 take_giant(struct sg_vol *v)
 {
 	u64 at, i, used;
@@ -192,8 +193,8 @@ static u64 *next_deferred(unsigned int *at)
 }
 
 /*
- * One table has been reclaimed in part. Pages before its first entry meanwhile have a new owner,
- * and may have any content; here, one is a table in use.
+ * One table has been partly reclaimed. The pages named before its first remaining entry have new
+ * owners, and may have any content; here, one of them is a table in use.
  */
 static void reclaim_in_part(u64 elsewhere)
 {
@@ -234,13 +235,13 @@ static void case_deferred(void)
 	table = sg_iget(&t.v, &f, table) & ~(7ULL << SG_ROOT_HEIGHT_SHIFT);
 	defer_and_die(&t);
 	reclaim_in_part(table);
-	/* the result of recovery alone */
+	/* the result of a recovery without a move */
 	memcpy(good, t.mem, SIZE);
 	sum = digest(good, SIZE);
 	moved_to(t.mem, SIZE, TEST_PHYS + 2 * SG_CHUNK);
 	while (next_deferred(&at))
 		n++;
-	CHECK(n > 3);	/* moved, not reclaimed */
+	CHECK(n > 3);	/* the move adapts deferred tables, and does not reclaim them */
 	test_clean(t.mem, SIZE);
 	CHECK_EQ(digest(t.mem, SIZE), sum);
 	at = 0;
@@ -248,7 +249,7 @@ static void case_deferred(void)
 	CHECK_EQ(free_pages(t.mem), free_pages(good));
 }
 
-/* A record was committed, and none of its words was stored in place yet. */
+/* A record is committed, but none of its words is stored in place yet. */
 static void case_journal(void)
 {
 	u8 *before = test_map(SIZE);
@@ -271,7 +272,7 @@ static void case_journal(void)
 	}
 	want = tree_of(&t.v, 0);
 	CHECK(a);
-	/* with the values that are in place already */
+	/* the record's values equal the words in place */
 	while (n < SG_AREA_WORDS && a->word[n].off && a->word[n].off < SIZE &&
 	       *(u64 *)(t.mem + a->word[n].off) == a->word[n].val &&
 	       a->word[n].off >= SG_PAGE)
@@ -289,7 +290,7 @@ static void case_journal(void)
 
 /* --- half moved ----------------------------------------------------------------------------- */
 
-/* Only the moving tool can do anything. Each other error names the remedy. */
+/* Only the moving tool can use the volume. The errors of other programs name the remedy. */
 static void nobody_uses_it(u64 to)
 {
 	const struct sg_check_opts only = { .mode = SG_CHECK_ONLY };
@@ -324,7 +325,7 @@ static void case_half_moved(void)
 		r = moved_to(t.mem, SIZE, SG_BASE_BEGUN);
 		CHECK(r.resumed && r.to == to);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
-		/* to another base: first to the old target, then on */
+		/* a move to a third base first completes the old move */
 		again();
 		half_move(t.mem, SIZE, to, phases[i / 2], i % 2);
 		r = moved_to(t.mem, SIZE, TEST_PHYS - 3 * SG_CHUNK);
@@ -359,8 +360,8 @@ static void pause_there(void *ctx, const char *phase, u64 done, u64 total)
 }
 
 /*
- * A tool that was stopped during the move is fenced, and another completes the move. Its work
- * stays.
+ * A tool that was paused during the move is fenced, and another tool completes the move. The paused
+ * tool then changes nothing.
  */
 static void case_stopped(void)
 {
@@ -400,7 +401,8 @@ static void case_stopped(void)
 /* --- through a page cache -------------------------------------------------------------------- */
 
 /*
- * The contents that are surely on the device. Other sectors may be there or not, each on its own.
+ * struct cache - a device behind a page cache. @durable has the flushed contents. Each other sector
+ * may or may not have been written.
  */
 struct cache {
 	u8 *durable, *image;
@@ -440,7 +442,7 @@ static int flushed(void *ctx)
 	return 0;
 }
 
-/* A block device writes stores back in any order, except those flushed before. */
+/* A block device writes stores back in any order, except stores that were flushed before. */
 static void case_page_cache(void)
 {
 	struct cache c = { test_map(SIZE), test_map(SIZE), TEST_PHYS, TEST_PHYS + SG_CHUNK, 0,
@@ -458,7 +460,10 @@ static void case_page_cache(void)
 	test_unmap(c.image, SIZE);
 }
 
-/* Bytes that have changed since the caller was last told: it is told of each changed page. */
+/*
+ * struct told - the bytes changed since the last call of relieve(), which reports each changed
+ * page.
+ */
 struct told {
 	u64 calls, bytes, most;
 	u8 *was;
@@ -482,7 +487,8 @@ static int relieved(void *ctx, u64 bytes)
 	if (told->bytes < 64 * SG_PAGE)
 		return 0;
 	told->most = SG_MAX(told->most, pages_changed(told));
-	memcpy(told->was, t.mem, SIZE);	/* all of it is stored, and its memory given back */
+	/* the caller has stored all changes, and released their memory */
+	memcpy(told->was, t.mem, SIZE);
 	told->bytes = 0;
 	return 0;
 }
@@ -493,7 +499,10 @@ static int stopped(void *ctx, u64 bytes)
 	return ++*(u64 *)ctx == 10 ? -EIO : 0;
 }
 
-/* A caller with private memory is called in time, and may end the move. */
+/*
+ * The move calls relieve() of a caller with private memory early enough. The caller may end the
+ * move.
+ */
 static void case_relieved(void)
 {
 	struct told told = { .was = test_map(SIZE) };
@@ -505,9 +514,9 @@ static void case_relieved(void)
 	again();
 	memcpy(told.was, t.mem, SIZE);
 	CHECK_OK(sg_relocate(t.mem, SIZE, &opts, &res));
-	CHECK(told.calls >= 2 * res.tables);	/* moved, and settled */
-	CHECK(told.calls >= 4 * 64);		/* else nothing of this is seen */
-	CHECK(told.most > 16 && told.most <= 64 + 16);	/* with some pages that are always there */
+	CHECK(told.calls >= 2 * res.tables);	/* once for the move, once for settling */
+	CHECK(told.calls >= 4 * 64);		/* otherwise the test proves nothing */
+	CHECK(told.most > 16 && told.most <= 64 + 16);	/* 16 for pages that change at each step */
 	CHECK_EQ(digest(t.mem, SIZE), sum);
 
 	again();
@@ -529,7 +538,7 @@ static void case_in_use(void)
 	CHECK_EQ(refused(TEST_PHYS + SG_CHUNK + 1, true, "invalid base"), -EINVAL);
 	CHECK_EQ(refused(SG_PTE_ADDR & ~(SG_CHUNK - 1), true, "invalid base"), -EINVAL);
 	{
-		/* a thread of its own sends heartbeats */
+		/* the moving tool's own thread sends heartbeats */
 		pid_t pid = test_fork();
 		const struct sg_relocate_opts opts = { .phys = SIZE, .id = &test_identity,
 						       .wait_ms = 500 };
@@ -547,7 +556,7 @@ static void case_in_use(void)
 		kill(pid, SIGKILL);
 		CHECK_EQ(waitpid(pid, &status, 0), pid);
 	}
-	/* the child sent heartbeats in this slot */
+	/* the child process sent heartbeats in this slot */
 	t.v.beats = sg_get(&t.v, sg_slot_off(&t.v, (unsigned int)t.v.slot) +
 			   offsetof(struct sg_slot, heartbeat));
 	CHECK_EQ(base_now(), TEST_PHYS);
@@ -570,7 +579,7 @@ static void case_late_joiner(void)
 	CHECK_EQ(digest(t.mem, SIZE), sum);
 }
 
-/* A damaged volume is not moved: not a word changes. */
+/* A move of a damaged volume is refused, and changes no word. */
 static void case_damaged(void)
 {
 	u64 i, at[4], n = 0;
@@ -606,7 +615,9 @@ static void case_damaged(void)
 	again();
 }
 
-/* --- killed again and again ----------------------------------------------------------------- */
+/*
+ * --- killed repeatedly --------------------------------------------------------------------------
+ */
 
 static bool has_ended(pid_t pid)
 {
@@ -617,7 +628,8 @@ static bool has_ended(pid_t pid)
 }
 
 /*
- * Kills at any time, or during the move only: on a busy machine, the former seldom hits the move.
+ * Kills at any time, or only during the move: on a busy machine, a random time seldom hits the
+ * move.
  */
 static void strike(pid_t pid, struct rng *rng, u64 i)
 {
@@ -672,7 +684,7 @@ static void case_killed(void)
 #define SMALL	(16 * MIB)
 #define LARGE	(64 * MIB)
 
-/* Two slots of dead systems: a tool with exclusive access recovers one after the other. */
+/* Makes two slots of dead systems. A tool with exclusive access recovers one after the other. */
 static void two_died(struct sg_vol *v)
 {
 	sg_store64(sg_state_word(v, 5), SG_SLOT_WORD(SG_SLOT_DEAD, 1));
@@ -680,9 +692,9 @@ static void two_died(struct sg_vol *v)
 }
 
 /*
- * A grower has committed its record, and stored nothing in place. On opening, the volume has the
- * old size; after replay, the new one. The superblock at the new end has the old base, and counts
- * from then on.
+ * A grower has committed its record, and stored nothing in place. At the open, the volume has the
+ * old size; after replay, it has the new one. The superblock at the new end has the old base, and
+ * is valid from then on.
  */
 static void case_dead_grower(void)
 {
@@ -717,8 +729,8 @@ static void case_dead_grower(void)
 }
 
 /*
- * Two words of the hot page give the size. It is noticed when the second dead system is recovered.
- * The notes on pages have room for the largest size that may result.
+ * Two forged words of the hot page set the size. The tool detects that at the recovery of the
+ * second dead system. Its notes on pages have room for the largest size that may result.
  */
 static void case_said_to_grow(void)
 {
@@ -752,7 +764,7 @@ static bool killed_soon(void)
 	return ++looks > 3;
 }
 
-/* The move ends soon, and the next tool completes it. */
+/* A move in a thread with a fatal signal ends soon, and the next tool completes the move. */
 static void case_to_die(void)
 {
 	const struct sg_relocate_opts opts = { .phys = 0, .id = &test_identity, .force = true };
@@ -769,7 +781,7 @@ static void case_to_die(void)
 
 /* --- bad pages ------------------------------------------------------------------------------ */
 
-/* An unreadable page of records moves with the rest, without being read. */
+/* The move does not read an unreadable page of records, and adapts all other pages. */
 static void case_bad_records(void)
 {
 	const struct sg_iref sys = sg_sys_ref(SG_SYS_INODES);
@@ -794,7 +806,7 @@ static void case_bad_records(void)
 
 /* --- hostile bytes -------------------------------------------------------------------------- */
 
-/* Random changes on a half-moved volume: the move ends, and fsck makes it a valid volume. */
+/* Random changes on a half-moved volume: the move ends, and fsck makes the volume valid. */
 static void case_hostile(void)
 {
 	u64 rounds = test_amount(20, 200, 5000), i, k;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl relocate, as a user calls it: there and back, dry runs, refusals, repeated kills; and
-# the messages of all other tools for a half-moved volume.
+# stargatectl relocate, as a user calls it: moves to another base and back, dry runs, refusals,
+# repeated kills. Also the messages of all other tools for a half-moved volume.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -18,10 +18,10 @@ at() {
 	clean
 	rm -rf back
 	expect 0 "$ctl" get -r v.img / back
-	diff -r --no-dereference tree back >/dev/null || fail "not the files that there were"
+	diff -r --no-dereference tree back >/dev/null || fail "the volume's files have changed"
 }
 
-# A sparse file of many small extents: its tables have holes, and take long to move.
+# A sparse file with many small extents: its tables have holes, and moving them takes long.
 mkdir -p tree/dir
 head -c 3M /dev/urandom >tree/large
 head -c 100 /dev/urandom >tree/dir/small
@@ -33,7 +33,7 @@ expect 0 "$mkfs" -q --size 64M --phys 16G v.img
 expect 0 "$ctl" put -r v.img tree/. /
 at $((16 << 30))
 
-# --- there and back -------------------------------------------------------------------------
+# --- moves to another base and back -------------------------------------------------------------
 
 cp v.img before
 expect 0 "$ctl" relocate --dry-run --base 20G v.img
@@ -68,7 +68,7 @@ truncate -s 32M empty.img
 refuses 1 'no StargateFS here' "$ctl" relocate --base 20G empty.img
 at $((16 << 30))
 
-# A damaged volume is not moved.
+# relocate refuses a damaged volume.
 cp v.img damaged.img
 off=$("$ctl" -j dump v.img inode /large | pick 'int(d["record"], 16)')
 printf '\1' | dd of=damaged.img bs=1 seek=$((off + 48 + 5)) conv=notrunc status=none
@@ -82,8 +82,8 @@ moving() { # one of the incompatible features in its superblock
 	(($(od -An -tu1 -j32 -N1 "$1") & 1))
 }
 
-# The tool looks round after each table (sched_yield), and makes each step durable (msync). The
-# library kills it at the AT-th of these calls that finds VOLUME half moved.
+# The tool calls sched_yield() after each table, and msync() after each step. The preloaded library
+# kills the tool at the AT-th of these calls that finds VOLUME half moved.
 cat >killed.c <<-'END'
 	#define _GNU_SOURCE
 	#include <fcntl.h>
@@ -116,14 +116,14 @@ cat >killed.c <<-'END'
 	}
 END
 gcc -shared -fPIC -o killed.so killed.c || fail "cannot compile killed.c"
-# The sanitizers of the tool need not be the first library.
+# Allows the preloaded library to come before the tool's sanitizer libraries.
 sanitizers=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 
-# killed AT VOLUME BASE [OPTION...]: a move that is killed there.
+# killed AT VOLUME BASE [OPTION...]: runs a move to BASE that is killed at the AT-th call.
 killed() {
 	expect 137 env LD_PRELOAD="$dir/killed.so" ASAN_OPTIONS="$sanitizers" VOLUME="$2" AT="$1" \
 		"$ctl" relocate "${@:4}" --base "$3" "$2"
-	moving "$2" || fail "killed at $1: not half moved"
+	moving "$2" || fail "a move that was killed at call $1 has not left the volume half moved"
 }
 
 # half FILE BASE: FILE is a copy of the volume whose move to BASE was killed between two tables.
@@ -139,7 +139,7 @@ refuses 1 'half moved to base' "$ctl" label h.img new
 refuses 8 'half moved to base 0x500000000.* stargatectl relocate' "$fsck" -n h.img
 refuses 1 'use this StargateFS or died while using it' "$mkfs" --phys 16G h.img
 cp h.img other.img
-expect 0 "$ctl" relocate h.img # the volume knows its target
+expect 0 "$ctl" relocate h.img # the volume has recorded the target base
 says 'moved from 0x[45]00000000 to 0x500000000 \(this had begun before\)'
 mv v.img whole.img
 mv h.img v.img
@@ -153,7 +153,7 @@ expect 1 "$fsck" -p v.img
 says 'was half moved to base 0x500000000.*: repaired'
 at $((20 << 30))
 
-# Killed again and again, each run continues where the last one ended.
+# The test kills the move repeatedly. Each run continues where the previous one ended.
 mv whole.img v.img
 for at in 1 2 30 75 110 150 1 60 130; do
 	killed "$at" v.img $((16384 + 2 * at))M --force

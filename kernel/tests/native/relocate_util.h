@@ -44,7 +44,10 @@ static inline struct sg_iref make_file(struct tvol *t, const char *name, u64 pos
 	return f;
 }
 
-/* Tables of each height, leaves of both sizes, holes, and data that only looks like an address. */
+/*
+ * Makes files with tables of each height, leaves of both sizes, holes, and data that looks like an
+ * address.
+ */
 static inline void populate(struct tvol *t, unsigned int files)
 {
 	struct sg_userlock lock = { .kind = SG_USERLOCK_POSIX, .owner = 7, .last = 99, .slot = -1 };
@@ -83,7 +86,7 @@ static inline void defer_file(struct tvol *t, const char *name, const struct sg_
 	CHECK_OK(sg_evict(&t->v, f));
 }
 
-/* Leaves deferred frees of whole tables and unfinished truncations, as after a kill. */
+/* Leaves deferred frees of complete tables, and unfinished truncations, like a killed system. */
 static inline void defer_and_die(struct tvol *t)
 {
 	struct sg_iref f = make_file(t, "gone", 0, 3 * MIB), g = make_file(t, "cut", 6 * GIB, 99);
@@ -115,7 +118,7 @@ static inline void stop_there(void *ctx, const char *phase, u64 done, u64 total)
 		_exit(0);
 }
 
-/* A process begins the move, and dies during it. */
+/* Lets a process begin the move, and die during it. */
 static inline void half_move(u8 *mem, u64 size, u64 phys, const char *phase,
 			     unsigned int after)
 {

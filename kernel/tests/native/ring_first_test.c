@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The first ring of a volume, beside a growth. It needs a bit in the superblocks, which growth
- * writes, too.
+ * The first ring of a volume is made during a growth. The ring needs a bit in the superblocks, and
+ * growth writes the superblocks as well.
  */
 #include "sem_util.h"
 
@@ -40,7 +40,10 @@ static void *make_ring(void *arg)
 	return NULL;
 }
 
-/* A grower locks the file of the objects at the end. It must get that lock, and so must others. */
+/*
+ * At its end, a grower locks the file of the objects. The grower and other callers must get that
+ * lock.
+ */
 static void waits_without_the_file(void)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -70,7 +73,10 @@ static bool is_filled(const u8 *page, u8 with)
 	return i == SG_PAGE;
 }
 
-/* Its system has not seen yet that the volume has grown: the superblocks are where they are now. */
+/*
+ * The ring's system does not know of the growth yet, but must write the superblocks at their new
+ * offsets.
+ */
 static void follows_the_size(void)
 {
 	const struct sg_super *first, *backup;
@@ -87,7 +93,7 @@ static void follows_the_size(void)
 	tsys_rest(&maker);
 	maker.v.sb.size = SIZE;
 	maker.v.sb.chunks = SIZE / SG_CHUNK;
-	memset(was_last, 0x5a, SG_PAGE);	/* it is a free page */
+	memset(was_last, 0x5a, SG_PAGE);	/* the old superblock's page is a free page now */
 	make_ring(NULL);
 	CHECK_OK(made);
 	CHECK_EQ(first->ro_compat, SG_RO_COMPAT_RINGS);
@@ -99,7 +105,10 @@ static void follows_the_size(void)
 	test_unmap(mem, MEMORY);
 }
 
-/* A tool opens the volume; before it has the volume alone, another system makes the first ring. */
+/*
+ * A tool opens the volume. Before the tool gets exclusive access, another system makes the first
+ * ring.
+ */
 static void kept_by_tools(void)
 {
 	const struct sg_super *first, *backup;

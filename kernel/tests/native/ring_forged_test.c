@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "ring_lib.h"
 
-/* With any words and any data, each call ends, and none leaves the ring's memory. */
+/* With any words and any data, each call returns, and accesses only the ring's memory. */
 static void forged(void)
 {
 	stargate_ring *a = ring_make("f", 64 * KIB, 0), *b = ring_have(1, "f");
@@ -46,7 +46,7 @@ static void forged(void)
 	CHECK_OK(stargate_reset(at[0], "f"));
 	put(a, 3, 10);
 	rec = sg_ringw_record(&a->w, SG_RING_HEAD_POS(sg_load64(page + SG_RING_HEAD)));
-	for (i = 17; i; i = i * 33 & 0xffffffff) {	/* longer than what was sent */
+	for (i = 17; i; i = i * 33 & 0xffffffff) {	/* a length above that of the sent record */
 		rec->len_tag = i | 3ULL << 32;
 		CHECK_EQ(stargate_ring_peek(b, NULL, &from, &len, STARGATE_TRY), EUCLEAN);
 		if (i > 1u << 31)
@@ -54,7 +54,7 @@ static void forged(void)
 	}
 	rec->len_tag = 10 | 3ULL << 32;
 	get(b, 3, 10);
-	/* the objects beside it are as before, and the ring works again after a reset */
+	/* a reset makes the ring usable again */
 	CHECK_OK(stargate_reset(at[0], "f"));
 	put(a, 2, 20000);
 	get(b, 2, 20000);
@@ -73,7 +73,7 @@ static void *waits_for_it(void *arg)
 	return NULL;
 }
 
-/* For a moment a user forges a far position: a receiver that sleeps finds the next record. */
+/* A user briefly stores a forged position. A sleeping receiver still gets the next record. */
 static void forged_for_a_moment(void)
 {
 	stargate_ring *a = ring_make("m", 64 * KIB, 0), *b = ring_have(1, "m");
@@ -95,7 +95,7 @@ static void forged_for_a_moment(void)
 	CHECK_OK(stargate_ring_send(a, 2, buf, 30, STARGATE_TRY));
 	CHECK_OK(pthread_join(t, NULL));
 	CHECK(sg_ticks() - begun < 30 * SEC);
-	/* no position is above the limit, also if it seems that there is room */
+	/* a position above the limit is refused, even if the ring seems to have room */
 	sg_store64(page + SG_RING_FREED, SG_RING_POS_MAX - 1);
 	sg_store64(page + SG_RING_HEAD, SG_RING_HEAD_AT(SG_RING_POS_MAX - 1, 0));
 	sg_store64(tail, SG_RING_POS_MAX - 1);
@@ -109,17 +109,17 @@ static void forged_for_a_moment(void)
 static stargate_ring *first;
 static u64 *moved_head, moves;
 
-/* Just before each look at the head, a user stores another one there. */
+/* Stores another head just before each load of the head. */
 static void moves_head(void *addr, bool behind)
 {
 	if (behind || addr != &first->w.page[SG_RING_HEAD])
 		return;
 	sg_store64(moved_head, sg_load64(moved_head) ^ (SG_SEM_CELL_FIRST ^ (SG_SEM_CELL_FIRST + 1)));
 	if (++moves > 10 * SG_RING_TURNS * SG_RING_ROUNDS)
-		test_fail(__FILE__, __LINE__, "a receiver goes on for ever");
+		test_fail(__FILE__, __LINE__, "a receive call without a time limit");
 }
 
-/* A receiver without a time limit does not spin for ever. */
+/* A receiver without a time limit does not spin forever. */
 static void forged_all_the_time(void)
 {
 	size_t len;
@@ -135,7 +135,7 @@ static void forged_all_the_time(void)
 	CHECK(moves > SG_RING_TURNS * SG_RING_ROUNDS);
 	CHECK_EQ(stargate_ring_recv(first, NULL, out, sizeof(out), &len, STARGATE_TRY), EAGAIN);
 	test_trap_end();
-	get(first, 2, 20);	/* it was not claimed */
+	get(first, 2, 20);	/* the record was not claimed */
 	stargate_ring_close(first);
 	CHECK_OK(stargate_remove(at[0], "t"));
 }

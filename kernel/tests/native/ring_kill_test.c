@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rings, and SIGKILL. Processes are systems, each with a slot of its own, as a virtual machine has.
- * Some send and some receive. They are killed anywhere: in the middle of a record, with a claim,
- * asleep. The program fences the dead one, as a guard does, and the others continue. Every record
- * is whole, comes at most once and in order, and lost claims are counted.
+ * Rings, and SIGKILL. Processes act as systems, each with its own slot, like a virtual machine.
+ * Some send and some receive. They are killed at any point: in the middle of a record, with a
+ * claim, asleep. The program fences the dead process, like a guard, and the others continue. Every
+ * received record is complete. Each record arrives at most once and in order, and lost claims are
+ * counted.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -15,12 +16,15 @@
 #define WORKERS	5
 #define NUMBERS	(1u << 20)
 #define MOST	3000u
-#define BATCH	4u	/* records of one claim */
+#define BATCH	4u	/* most records in one claim */
 #define TOO_LONG (20 * SEC)
 
 static u8 *mem;
 
-/* @number: of the next record, given out with the ring's lock. @sent, @came: for each record. */
+/*
+ * @number: number of the next record, assigned under the ring's lock. @sent, @came: flags for each
+ * record.
+ */
 static struct shared {
 	u64 number, stop, drained, state[WORKERS], last[WORKERS];
 	u8 sent[NUMBERS], came[NUMBERS];
@@ -55,7 +59,7 @@ static void send_one(struct ring_user *u, struct rng *rng, unsigned int k)
 	ring_unlock(u);
 }
 
-/* @last: the number of the last record that this reader had; it only grows. */
+/* @last: the number of the last record that this reader received, which only grows. */
 static void look_at(const struct sg_ring_claim *c, u64 *last)
 {
 	static u8 copy[MOST + sizeof(struct message)] __attribute__((aligned(8)));
@@ -70,7 +74,7 @@ static void look_at(const struct sg_ring_claim *c, u64 *last)
 	CHECK_EQ(__atomic_fetch_add(&sh->came[m->number], 1, __ATOMIC_SEQ_CST), 0);
 }
 
-/* One claim, of some records. */
+/* Claims, checks and releases some records. */
 static bool receive_some(struct ring_user *u, struct rng *rng, u64 *last, u64 until)
 {
 	struct sg_ring_claim c[BATCH];
@@ -187,7 +191,7 @@ static void account(struct tsys *guard, u64 kills)
 	}
 	printf("%" PRIu64 " killed, %" PRIu64 " records came, %" PRIu64 " lost with their readers, %" PRIu64
 	       " claims counted as lost\n", kills, came, missing, lost);
-	/* a reader may die after it has noted a record, before it gives it back */
+	/* a reader may die after it has noted a record, but before it releases the record */
 	CHECK(missing <= BATCH * lost && lost <= missing + kills);
 	CHECK(came > kills);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rings through libstargate, over the engine (sem_kernel.h), for the tests of that. */
+/* Helpers for tests of libstargate's rings over the engine (sem_kernel.h). */
 #ifndef SG_RING_LIB_H
 #define SG_RING_LIB_H
 
@@ -44,7 +44,7 @@ static inline void fill(u8 *to, u64 len, u64 seed)
 	rng_fill(&rng, to, len);
 }
 
-/* The words of the ring's page, in the volume. */
+/* Returns the words of the ring's page in the volume. */
 static inline u64 *words_of(const char *name)
 {
 	struct sg_sem sem = sem_of(&sys[0].v, name);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Rings through libstargate, over the engine; the test acts as the library's kernel (sem_kernel.h).
- * Records between threads of two systems, waits, limits, deaths. Forged words: ring_forged_test.
+ * Cases: records between threads of two systems, waits, limits, deaths. ring_forged_test has forged
+ * words.
  */
 #define _GNU_SOURCE
 #include "ring_lib.h"
@@ -10,7 +11,7 @@
  * --- the feature bit ---------------------------------------------------------------------------
  */
 
-/* A system with older software, which says nothing of what it knows. */
+/* A system with older software does not announce the features that it knows. */
 static void feature(void)
 {
 	const struct stargate_new what = { .type = STARGATE_RING, .mode = 0600 };
@@ -26,7 +27,8 @@ static void feature(void)
 	*knows = 0;
 	CHECK_EQ(stargate_ring_create(&r, at[0], "old", &what, 0), EOPNOTSUPP);
 	CHECK_EQ(sb->ro_compat, 0);
-	*knows = SG_SLOT_KNOWS(SG_RO_COMPAT_RINGS, old.v.incarnation - 1);	/* of the slot's last owner */
+	*knows = SG_SLOT_KNOWS(SG_RO_COMPAT_RINGS, old.v.incarnation - 1); /* announced by the
+	*slot's last owner */
 	CHECK_EQ(stargate_ring_create(&r, at[0], "old", &what, 0), EOPNOTSUPP);
 	tsys_leave(&old);
 	CHECK_OK(stargate_ring_create(&r, at[0], "old", &what, 0));
@@ -53,7 +55,7 @@ static void names(void)
 	CHECK_EQ(state_of(r).size, 64 * KIB);
 	CHECK_EQ(stargate_ring_most(r), 32 * KIB - 16);
 	CHECK_EQ(stargate_ring_create(&o, at[1], "n", &what, STARGATE_EXCLUSIVE), EEXIST);
-	what.initial = 1 << 20;	/* exists already: it is opened as it is */
+	what.initial = 1 << 20;	/* a create of an existing ring opens it with its old size */
 	CHECK_OK(stargate_ring_create(&o, at[1], "n", &what, 0));
 	CHECK_EQ(state_of(o).size, 64 * KIB);
 	stargate_ring_close(o);
@@ -72,7 +74,10 @@ static void names(void)
 	stargate_ring_close(NULL);
 }
 
-/* A volume of 32 MiB has no room for this one; whatever it had taken is free again. */
+/*
+ * A volume of 32 MiB has no room for this ring. The failed create frees all pages that it has
+ * taken.
+ */
 static void no_space(void)
 {
 	const struct stargate_new what = { .type = STARGATE_RING, .mode = 0600, .initial = 64 << 20 };
@@ -89,7 +94,7 @@ static void no_space(void)
 		sg_reclaim(&sys[0].v, ~0u);
 		sg_sleep_us(10000);
 	}
-	CHECK(sg_free_pages(&sys[0].v) + 64 >= before);	/* tables stay */
+	CHECK(sg_free_pages(&sys[0].v) + 64 >= before);	/* tables stay allocated */
 }
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -112,13 +117,13 @@ static void records(void)
 	CHECK_EQ(len, 100);
 	get(b, 3, 100);
 	CHECK_EQ(stargate_ring_send(a, 1, buf, 32 * KIB - 15, STARGATE_TRY), EMSGSIZE);
-	/* over the end of the ring, at each length */
+	/* records of each length cross the end of the ring */
 	for (i = 0; i < test_amount(2000, 20000, 200000); i++) {
 		len = i % 16 ? rng_below(&rng, 2000) : rng_below(&rng, 32 * KIB - 15);
 		put(i & 1 ? a : b, i, len);
 		get(i & 2 ? a : b, i, len);
 	}
-	/* two of the largest fill it */
+	/* two records of the largest length fill the ring */
 	put(a, 1, stargate_ring_most(a));
 	put(a, 2, stargate_ring_most(a));
 	CHECK_EQ(state_of(a).used, 64 * KIB);
@@ -158,7 +163,7 @@ static void in_place(void)
 	CHECK_OK(stargate_ring_peek(b, &tag, &from, &len, STARGATE_TRY));
 	CHECK(tag == 9 && len == 5 && !memcmp(from, "hello", 5));
 	CHECK_EQ(stargate_ring_peek(b, &tag, &from, &len, STARGATE_TRY), EBUSY);
-	get(a, 10, 3);		/* another handle goes on */
+	get(a, 10, 3);		/* another handle gets the next record */
 	CHECK_OK(stargate_ring_release(b));
 	CHECK_EQ(stargate_ring_release(b), EPERM);
 	stargate_ring_close(a);
@@ -200,7 +205,7 @@ static void batches(void)
 	size_t n, sent;
 	u32 i;
 
-	/* none, and more than a batch */
+	/* a batch of no record, and one of more records than fit */
 	CHECK_OK(stargate_ring_send_many(a, batch, 0, &sent, STARGATE_TRY));
 	CHECK_EQ(stargate_ring_recv_many(b, out, sizeof(out), got, MANY, &n, STARGATE_TRY), EAGAIN);
 	CHECK_EQ(stargate_ring_recv_many(b, out, sizeof(out), got, 0, &n, STARGATE_TRY), EINVAL);
@@ -213,13 +218,13 @@ static void batches(void)
 	same_batch(got, n, 0, 10);
 	for (i = 0; i < n; i++)
 		CHECK(!((uintptr_t)got[i].data & 7));
-	/* as many as fit the buffer */
+	/* receives as many records as fit into the buffer */
 	CHECK_OK(stargate_ring_recv_many(b, out, 80 + 75, got, MANY, &n, STARGATE_TRY));
 	CHECK_EQ(n, 2);
 	same_batch(got, 2, 64, 10);
 	CHECK_EQ(stargate_ring_recv_many(b, out, 75, got, MANY, &n, STARGATE_TRY), EMSGSIZE);
 	CHECK(!n && got[0].len == 76);
-	/* in place: one claim, and the ring keeps all of it */
+	/* reads in place: one claim, and the ring keeps its records */
 	CHECK_OK(stargate_ring_peek_many(b, got, 20, &n, STARGATE_TRY));
 	CHECK_EQ(n, 20);
 	same_batch(got, 20, 66, 10);
@@ -231,7 +236,7 @@ static void batches(void)
 		CHECK_OK(stargate_ring_recv(a, NULL, out, sizeof(out), &n, STARGATE_TRY));
 	CHECK(i < 22);
 	CHECK_OK(stargate_ring_release(b));
-	/* a part of it, then the rest */
+	/* sends a part of the batch, then the rest */
 	fill_batch(40, 3000);
 	CHECK_EQ(stargate_ring_send_many(a, batch, 40, &sent, STARGATE_TRY), EAGAIN);
 	CHECK_EQ(sent, 64 * KIB / 3040);
@@ -252,8 +257,8 @@ static void batches(void)
 }
 
 /*
- * A reader keeps the record at a position: the writer stops before it, however far other readers
- * have come. Position 0 is no exception.
+ * A reader keeps the record at a position. The writer stops before that position, even if other
+ * readers have read later records. This also holds for position 0.
  */
 static void slowest(u32 before)
 {
@@ -307,7 +312,7 @@ static void single(void)
 	CHECK_OK(stargate_remove(at[0], "1"));
 }
 
-/* All users close it: its records stay. */
+/* A ring keeps its records after all users have closed it. */
 static void kept(void)
 {
 	stargate_ring *r = ring_make("k", 64 * KIB, 0);
@@ -332,7 +337,7 @@ static void *dies_with_claim(void *arg)
 	size_t len;
 
 	CHECK_OK(stargate_ring_peek(r, NULL, &from, &len, STARGATE_TRY));
-	stargate_ring_close(r);		/* as the kernel closes the files of a process that was killed */
+	stargate_ring_close(r);		/* like the kernel closes files of a killed process */
 	thread_ends();
 	return NULL;
 }
@@ -372,7 +377,7 @@ static void deaths(void)
 	fill(buf, 300, 3);
 	CHECK_OK(stargate_ring_send(a, 3, buf, 300, stargate_in(SEC)));
 	get(b, 3, 300);
-	/* this one only tried: another reader was first */
+	/* the dead reader only tried to claim: another reader was first */
 	put(a, 4, 40);
 	put(a, 5, 50);
 	cell = b->w.cell;
@@ -381,7 +386,10 @@ static void deaths(void)
 	get(a, 5, 50);
 	stargate_ring_close(b);
 	CHECK_EQ(state_of(a).claims_lost, 1);
-	/* this one has moved the head, and has not said so yet; nobody has claimed since */
+	/*
+	 * the dead reader has moved the head, but not recorded that yet; no reader has claimed
+	 * since
+	 */
 	b = ring_have(1, "d");
 	put(a, 6, 60);
 	get(b, 6, 60);
@@ -389,7 +397,7 @@ static void deaths(void)
 	sg_store64(page + cell, SG_RING_CELL_AT(SG_RING_HEAD_POS(page[SG_RING_HEAD]) - 5, SG_RING_TRIES));
 	stargate_ring_close(b);
 	CHECK_EQ(state_of(a).claims_lost, 2);
-	/* the same, and another reader has claimed since */
+	/* the same state, but another reader has claimed since */
 	b = ring_have(1, "d");
 	put(a, 7, 60);
 	get(b, 7, 60);
@@ -403,7 +411,7 @@ static void deaths(void)
 	CHECK_OK(stargate_remove(at[0], "d"));
 }
 
-/* A system dies with a claim, and while it sends. */
+/* A system dies while it has a claim, and while it sends. */
 static void system_dies(bool all)
 {
 	struct sg_ring w;
@@ -442,7 +450,7 @@ static void system_dies(bool all)
 		get(a, 3, 30);
 	} else {
 		get(a, 2, 10);
-		/* only the claim is in the way of the last ones */
+		/* only the claim limits the room for further records */
 		for (i = 0; i < 100; i++) {
 			CHECK_OK(stargate_ring_send(a, i, buf, 3000, stargate_in(2 * SEC)));
 			CHECK_OK(stargate_ring_recv(a, NULL, out, sizeof(out), &(size_t){ 0 }, STARGATE_TRY));
@@ -454,8 +462,8 @@ static void system_dies(bool all)
 }
 
 /*
- * A system is paused while it sends, and fenced. It goes on storing where the next record begins,
- * until its lapse is over: nobody sends before.
+ * A system is paused while it sends, and fenced. Until its lapse ends, it may still store where the
+ * next record begins, so no system sends before that.
  */
 static void sender_lapses(bool all)
 {
@@ -495,7 +503,10 @@ static void sender_lapses(bool all)
 
 /* --- the file of the objects is locked by another system -------------------------------------- */
 
-/* A full ring, and a first receiver: both waits end in time. */
+/*
+ * A sender waits for room in a full ring, and a handle receives for the first time: both waits end
+ * in time.
+ */
 static void file_locked(void)
 {
 	stargate_ring *a = ring_make("b", 64 * KIB, 0), *b = ring_have(1, "b");
@@ -524,13 +535,13 @@ static void file_locked(void)
 }
 
 /*
- * --- at one moment ------------------------------------------------------------------------------
+ * --- at the same moment -------------------------------------------------------------------------
  */
 
 static stargate_ring *first, *second;
 static unsigned int looks;
 
-/* Just before the first reader moves the head, the second one does. */
+/* The second reader moves the head just before the first one does. */
 static void overtakes(void *addr, bool behind)
 {
 	u8 room[100];
@@ -563,7 +574,7 @@ static void overtaken(void)
 	CHECK_OK(stargate_remove(at[0], "o"));
 }
 
-/* A sender that waits for room is woken: it does not only look every 100 ms. */
+/* A sender that waits for room is woken, instead of checking for room every 100 ms. */
 #define HAND_OVERS	40
 
 static void *sends_on(void *arg)
@@ -589,7 +600,7 @@ static void wakes(void)
 	for (i = 0; i < HAND_OVERS; i++) {
 		while (i < HAND_OVERS - 2 && state_of(b).used < 60000)
 			sg_sleep_us(100);
-		sg_sleep_us(2000);	/* it waits by now */
+		sg_sleep_us(2000);	/* the sender waits by now */
 		CHECK_OK(stargate_ring_recv(b, NULL, out, sizeof(out), &len, stargate_in(60 * SEC)));
 		begun = begun ?: sg_ticks();
 	}
@@ -636,7 +647,7 @@ static void make_message(struct rng *rng, struct stargate_record *rec, struct me
 	*rec = (struct stargate_record){ m, len, (u32)n, 0 };
 }
 
-/* Sends @count of them, in each of the three ways. */
+/* Sends @count records, by one of three calls. */
 static void send_group(stargate_ring *r, const struct stargate_record *rec, u64 count, u64 way)
 {
 	size_t sent;
@@ -684,7 +695,7 @@ static void check_message(const struct stargate_record *rec, u64 last[SENDERS])
 	CHECK(rec->len >= sizeof(*m) && m->sender == rec->tag && rec->tag < SENDERS && m->number < rounds);
 	CHECK_EQ(m->sum, sum_of(m, rec->len));
 	CHECK_EQ(sg_add64(&seen[rec->tag][m->number], 1), 0);
-	CHECK(m->number + 1 > last[rec->tag]);	/* one reader gets a sender's records in order */
+	CHECK(m->number + 1 > last[rec->tag]);	/* each reader gets a sender's records in order */
 	last[rec->tag] = m->number + 1;
 	sg_add64(&received, 1);
 }

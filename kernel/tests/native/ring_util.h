@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A system that uses a ring by itself: the operations of uapi/ringword.h on the volume's memory,
- * and the engine for the rest. The test includes _GNU_SOURCE before it.
+ * A system that uses a ring without libstargate: by the operations of uapi/ringword.h on the
+ * volume's memory, and by the engine. A test defines _GNU_SOURCE before it includes this file.
  */
 #ifndef SG_RING_UTIL_H
 #define SG_RING_UTIL_H
@@ -11,7 +11,7 @@
 #include "uapi/ringword.h"
 
 /**
- * struct ring_user - one opener, which one thread uses
+ * struct ring_user - a ring that is open in one thread
  */
 struct ring_user {
 	struct sg_vol *v;
@@ -26,7 +26,7 @@ static inline struct sg_sem_new ring_new(u64 size, unsigned int flags)
 	return new_of(SG_SEM_RING, SG_SEM_MAPPED | flags, size);
 }
 
-/* The data, mapped twice, as a process has it. */
+/* Maps the ring's data twice, one after the other, like a process. */
 static inline void ring_map(struct ring_user *u)
 {
 	u64 pages = u->sem.size / SG_PAGE, i;
@@ -57,7 +57,7 @@ static inline void ring_end(struct ring_user *u)
 	sg_sem_close(u->v, &u->sem);
 }
 
-/* Returns memory for a record of that length, with the lock. */
+/* Takes the ring's lock, and returns memory for a record of @len bytes. */
 static inline u8 *ring_begin(struct ring_user *u, u64 len, u64 *tail)
 {
 	u64 n = sg_ringw_grains(len);
@@ -104,7 +104,7 @@ static inline void ring_give(struct ring_user *u)
 		CHECK_OK(sg_sem_advance(u->v, &u->room, 1));
 }
 
-/* Claims at most @most records. Returns how many; 0: there was none until then. */
+/* Claims at most @most records. Returns their number, or 0 if none came until @until. */
 static inline unsigned int ring_take_many(struct ring_user *u, struct sg_ring_claim *c,
 					  unsigned int most, u64 until)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Waiting for a ring without a thread, as poll() does: for a record, and for room. The other system
- * gives both. A watch that has found something costs the givers nothing more.
+ * Waiting for a ring without a thread, like poll(): for a record, and for room. The other system
+ * provides both. A watch that has become ready costs the other system nothing more.
  */
 #define _GNU_SOURCE
 #include "member/member.h"
@@ -13,7 +13,7 @@
 static u8 *mem;
 static struct tsys here, there;
 static struct listener ear[2];
-static struct ring_user a, b;	/* of each system */
+static struct ring_user a, b;	/* one user on each system */
 
 static void give_record(struct ring_user *u, u32 tag)
 {
@@ -33,7 +33,7 @@ static void take_record(struct ring_user *u, u32 tag)
 	ring_give(u);
 }
 
-/* The bell rings within @ms. */
+/* Checks that the bell rings, and the watch becomes ready, within @ms. */
 static void rings_within(struct sg_sem_watch *w, u64 ms)
 {
 	u64 end = in_ms(ms);
@@ -46,7 +46,7 @@ static void rings_within(struct sg_sem_watch *w, u64 ms)
 	CHECK_EQ(ready, 1);
 }
 
-/* The bell rings by itself: without the look that would make up for that. */
+/* Checks that the bell rings, without a poll of the watch that could hide a missing ring. */
 static void bell_rings(struct sg_sem_watch *w)
 {
 	u64 begun = sg_ticks();
@@ -93,9 +93,11 @@ static void for_records(struct ring_user *from)
 		rings_within(&w, 20000);
 		CHECK_OK(pthread_join(t, NULL));
 		CHECK_EQ(waiting(&a.tail), 0);
-		CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);	/* it is still there */
+		/* the record is still in the ring */
+		CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);
 		take_record(&a, 7);
-		give_record(&b, 8);	/* nobody waits: the flag goes with this one */
+		/* no system waits any more, so this record's sender clears the flag */
+		give_record(&b, 8);
 		CHECK(!(sg_load64(a.w.page + SG_RING_WORD(SG_RING_TAIL)) & SG_SEMW_WAITERS));
 		take_record(&a, 8);
 	}
@@ -104,7 +106,7 @@ static void for_records(struct ring_user *from)
 	CHECK_EQ(waiting(&a.tail), 0);
 }
 
-/* A user of the ring takes the flag away: the watch notices all the same, though later. */
+/* A user of the ring clears the flag. The watch still becomes ready, though later. */
 static void flag_forged(void)
 {
 	u64 *tail = a.w.page + SG_RING_WORD(SG_RING_TAIL);
@@ -142,8 +144,8 @@ static void for_room(void)
 }
 
 /*
- * One process sleeps for the watch. A record comes from another system, and a second process sees
- * it before a ring arrives here, and takes it. The first one has to look again.
+ * One process sleeps for the watch. Another system sends a record, and a second process here takes
+ * it before the bell rings. The first process has to check again, and sleep.
  */
 static void two_pollers(void)
 {
@@ -162,7 +164,7 @@ static void two_pollers(void)
 	listen_begin(&ear[0], &here.v);
 }
 
-/* As edge-triggered pollers: they look only when the bell has rung. */
+/* Acts as an edge-triggered poller, which checks the watch only when the bell has rung. */
 static void finds_when_rung(struct sg_sem_watch *w)
 {
 	u64 end = in_ms(20000);
@@ -177,7 +179,8 @@ static void is_quiet(struct sg_sem_watch *w)
 {
 	u64 begun;
 
-	sg_bell_wait(&w->caller.bell, 100 * MS);	/* one ring may follow the last change */
+	/* the bell may ring once more after the last change */
+	sg_bell_wait(&w->caller.bell, 100 * MS);
 	begun = sg_ticks();
 	sg_bell_wait(&w->caller.bell, 200 * MS);
 	CHECK(sg_ticks() - begun >= 200 * MS);
@@ -198,8 +201,10 @@ static void edges(struct ring_user *from)
 	}
 	give_record(from, turn);
 	finds_when_rung(&w);
-	is_quiet(&w);		/* the record is still there, and nothing comes */
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);	/* another poller, by level */
+	/* the record is still in the ring, but the bell does not ring again */
+	is_quiet(&w);
+	/* another poller, level-triggered */
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 1);
 	CHECK_EQ(waiting(&a.tail), 1ULL << here.v.slot);
 	take_record(&a, turn);
 	sg_sem_watch_end(&here.v, &w);
@@ -219,7 +224,9 @@ static void edges(struct ring_user *from)
 	CHECK_EQ(waiting(&a.room), 0);
 }
 
-/* A reader dies with its system, and its claim with it: no sender has looked for that yet. */
+/*
+ * A reader dies with its system, while it has a claim. No sender has checked for dead readers yet.
+ */
 static void reader_dies(void)
 {
 	struct sg_ring_claim c;
@@ -241,7 +248,8 @@ static void reader_dies(void)
 	slot = (unsigned int)dead.v.slot;
 	incarnation = dead.v.incarnation;
 	tsys_die(&dead);
-	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);	/* it may still read there */
+	/* the dead system may still read the claimed record */
+	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), 0);
 	CHECK_OK(sg_fence_slot(&there.v, slot, incarnation));
 	sg_recover_slot(&there.v, slot);
 	CHECK_EQ(tsys_state(&there, slot), SG_SLOT_FREE);
@@ -255,7 +263,10 @@ static void reader_dies(void)
 	}
 }
 
-/* With forged words there is an error to fetch: the watch is ready. A fenced system has one. */
+/*
+ * With forged words, or on a fenced system, the watch is ready, because the next call returns an
+ * error.
+ */
 static void forged_and_fenced(void)
 {
 	u64 *head = a.w.page + SG_RING_HEAD, was = sg_load64(head);
@@ -276,9 +287,9 @@ static void forged_and_fenced(void)
 	bell_rings(&edge);
 	CHECK_EQ(sg_sem_watch_look(&here.v, &edge, true), -EIO);
 	listen_end(&ear[0]);
-	sg_bell_wait(&w.caller.bell, 0);	/* it may have rung before */
+	sg_bell_wait(&w.caller.bell, 0);	/* the bell may have rung before */
 	CHECK_EQ(sg_sem_watch_look(&here.v, &w, false), -EIO);
-	bell_rings(&w);		/* for other processes that sleep */
+	bell_rings(&w);		/* rings for other processes that sleep */
 	CHECK_EQ(sg_sem_watch_look(&here.v, &room, false), -EIO);
 	sg_sem_watch_end(&here.v, &w);
 	sg_sem_watch_end(&here.v, &room);
@@ -298,7 +309,7 @@ int main(void)
 	ring_use(&a, &here.v, "ring", 1);
 	ring_use(&b, &there.v, "ring", 2);
 	for_records(&b);
-	for_records(&a);	/* of this system */
+	for_records(&a);	/* records of the same system */
 	flag_forged();
 	for_room();
 	two_pollers();

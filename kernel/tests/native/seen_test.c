@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names that another system gives to another inode, between the lookup by a system that wants to
- * remove or rename, and its lock.
+ * A system looks a name up, to remove or rename it. Before it locks the directory, another system
+ * gives the name to another inode.
  */
 #include "internal.h"
 #include "test.h"
@@ -9,7 +9,7 @@
 #define L(name) name, (u32)strlen(name)
 
 /*
- * Another system has changed the name since the lookup: the operation leaves the new inode alone.
+ * Another system has changed the name since the lookup: the operation does not touch the new inode.
  */
 static void only_what_was_seen(void)
 {
@@ -25,19 +25,20 @@ static void only_what_was_seen(void)
 	CHECK_EQ(sg_unlink_seen(&t.v, &t.root, L("a"), &b, true, 1), -ESTALE);
 	CHECK_EQ(sg_unlink_seen(&t.v, &t.root, L("d"), &b, false, 1), -ESTALE);
 	CHECK_EQ(sg_rmdir_seen(&t.v, &t.root, L("d"), &e, 1), -ESTALE);
-	old = a;	/* the number is the same, the file is another one */
+	old = a;	/* another file has the same inode number */
 	old.generation = (u32)(sg_iget(&t.v, &a, genflags) + 1);
 	CHECK_EQ(sg_unlink_seen(&t.v, &t.root, L("a"), &old, true, 1), -ESTALE);
 	seen = (struct sg_renamed){ .what = &b };
 	CHECK_EQ(sg_rename_seen(&t.v, &t.root, L("a"), &t.root, L("c"), 0, NULL, &seen, 1), -ESTALE);
-	/* the new name did not exist at the lookup */
+	/* the target name did not exist at the lookup */
 	seen = (struct sg_renamed){ .what = &d };
 	CHECK_EQ(sg_rename_seen(&t.v, &t.root, L("d"), &t.root, L("e"), 0, NULL, &seen, 1), -ESTALE);
 	CHECK_EQ(sg_rename_seen(&t.v, &t.root, L("d"), &t.root, L("e"), SG_RENAME_NOREPLACE, NULL,
 				&seen, 1), -EEXIST);
 	seen.replaced = &d;
 	CHECK_EQ(sg_rename_seen(&t.v, &t.root, L("d"), &t.root, L("e"), 0, NULL, &seen, 1), -ESTALE);
-	seen.replaced = &e;	/* the new name existed at the lookup, and is gone */
+	/* the target name existed at the lookup, but does not exist any more */
+	seen.replaced = &e;
 	seen.exact = true;
 	CHECK_EQ(sg_rename_seen(&t.v, &t.root, L("d"), &t.root, L("f"), 0, NULL, &seen, 1), -ESTALE);
 	CHECK_EQ(test_lookup(&t.v, &t.root, "d").ino, d.ino);
@@ -48,7 +49,7 @@ static void only_what_was_seen(void)
 	CHECK_OK(sg_unlink_seen(&t.v, &t.root, L("a"), &a, true, 1));
 	CHECK_OK(sg_evict(&t.v, &d));
 	CHECK_OK(sg_evict(&t.v, &a));
-	/* a directory that is freed by now does not block the rename */
+	/* operations on a freed directory fail with ESTALE, and hold no lock */
 	CHECK_EQ(sg_lookup(&t.v, &d, L("x"), &e, NULL), -ESTALE);
 	CHECK_EQ(sg_unlink(&t.v, &d, L("x"), 1), -ESTALE);
 	CHECK_EQ(sg_create(&t.v, &d, L("x"), &(struct sg_new){ .mode = SG_S_IFREG }, &e), -ESTALE);
@@ -57,7 +58,7 @@ static void only_what_was_seen(void)
 	tvol_drop(&t);
 }
 
-/* All of them replace one file: each may, as long as nothing protects the file that is there. */
+/* A rename or removal may hit another file than its lookup found, unless that file is protected. */
 static void another_file_will_do(void)
 {
 	struct tvol t;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Shared semaphores on bad pages (docs/bad-memory.md). As in bad_test.c, the test makes a page
- * inaccessible before it reports it as bad. A load or store there ends the program with a signal.
+ * inaccessible before it reports the page as bad. A load or store there ends the program with a
+ * signal.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -10,7 +11,7 @@
 static u64 broken[8];
 static unsigned int nbroken;
 
-/* Reports it to both systems at once. */
+/* Makes a page inaccessible, and reports it to both systems. */
 static void break_page(u64 off)
 {
 	off &= ~(SG_PAGE - 1);
@@ -30,7 +31,7 @@ static void mend_pages(void)
 	}
 }
 
-/* An object of each kind: all operations fail, except close. */
+/* Checks that all operations on the object fail, except close. */
 static void is_gone(struct sg_vol *v, struct sg_sem *s, struct sg_sem_caller *c)
 {
 	struct sg_sem_stat st;
@@ -84,7 +85,7 @@ static void each_kind(unsigned int type, unsigned int flags, bool words)
 	break_page(words ? s.words : s.rec);
 	is_gone(&t.v, &s, me);
 	is_gone(&other, &s2, they);
-	/* nothing is blocked, not even the file of all objects */
+	/* no lock stays held, not even that of the objects' file */
 	s = sem_make(&other, "another one", SG_SEM_COUNT, 0, 1);
 	CHECK_OK(sg_sem_wait(&other, &s, they, 0));
 	sg_sem_close(&other, &s);
@@ -119,7 +120,7 @@ static void waiting(void)
 		sg_sleep_us(1000);
 	off = waited.words & ~(SG_PAGE - 1);
 	CHECK_EQ(sg_bad_add(&t.v, off, 1), 1);
-	sg_sleep_us(50000);	/* it has looked again by then */
+	sg_sleep_us(50000);	/* the waiter has checked its word again by then */
 	break_page(off);
 	CHECK_OK(pthread_join(thread, NULL));
 	CHECK_EQ(wait_err, -EIO);
@@ -141,8 +142,8 @@ static void members(void)
 	CHECK_OK(sg_sem_lock(&t.v, &s, me, 0));
 	break_page(me->record);
 	caller_end(&t.v, me);
-	caller_end(&t.v, you);		/* its record is in the same page */
-	late = caller_of(&t.v, 4);	/* in another page */
+	caller_end(&t.v, you);		/* its record is on the same page */
+	late = caller_of(&t.v, 4);	/* its record is on another page */
 	CHECK((late->record ^ broken[0]) >> SG_PAGE_SHIFT);
 	CHECK_OK(sg_sem_lock(&t.v, &s, late, 0) == -EOWNERDEAD ? 0 : 1);
 	CHECK_OK(sg_sem_consistent(&t.v, &s, late));
@@ -164,7 +165,7 @@ static bool count_one(void *ctx, const char *name, u32 len, const struct sg_sem_
 	return true;
 }
 
-/* A bad page of records: systems can join, and use the other objects. */
+/* A page of records is bad: systems can join, and use objects on other pages. */
 static void joining(void)
 {
 	struct sg_sem bad, good;

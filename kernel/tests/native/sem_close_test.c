@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A shared semaphore is closed by a caller that may not wait, or may not store. Read locks are
- * released at once, because other systems wait for them. The rest is released when the system may
- * store again, or when no other system is in the way.
+ * A caller that may not wait, or may not store, closes a shared semaphore. The close releases read
+ * locks immediately, because other systems wait for them. The remaining work is done when the
+ * system may store again, or when no other system holds a needed lock.
  */
 #include "sem_pair.h"
 
@@ -26,7 +26,7 @@ static void others_go_on(void)
 {
 	CHECK_OK(sg_sem_write_lock(&other, &rw2, they, 0));
 	CHECK_OK(sg_sem_write_unlock(&other, &rw2, they));
-	CHECK(has_it_open());		/* nothing else has been stored */
+	CHECK(has_it_open());		/* the close has stored nothing else */
 }
 
 static void is_closed(void)
@@ -37,20 +37,23 @@ static void is_closed(void)
 	end();
 }
 
-/* A user has frozen the mount: the call would wait for the thaw. */
+/* A user has frozen the mount, so the complete close would wait for the thaw. */
 static void later(void)
 {
 	u64 file_lock = sg_sys_ref(SG_SYS_SEMS).off + offsetof(struct sg_inode, lock);
 
 	reader_closes();
-	CHECK(sg_trylock(&other, file_lock));	/* it waits for no other system */
+	CHECK(sg_trylock(&other, file_lock));	/* the close must not wait for another system */
 	sg_sem_close_later(&t.v, &rw);
 	sg_unlock(&other, file_lock);
 	others_go_on();
 	is_closed();
 }
 
-/* Frozen for a snapshot: these stores are in no transaction, so the gate does not stop them. */
+/*
+ * The system is frozen for a snapshot. The stores of a close are in no transaction, so the freeze
+ * must stop them separately.
+ */
 static void standing_still(void)
 {
 	reader_closes();
@@ -76,8 +79,8 @@ static void read_only(void)
 #define OBJECTS	3
 
 /*
- * Another system keeps the objects' file locked. A process that ends still closes its objects,
- * without a wait for that system. The rest follows when the file can be locked.
+ * Another system keeps the objects' file locked. A process that exits closes its objects without a
+ * wait for that system. The remaining work is done when the file can be locked.
  */
 static void behind_another_system(void)
 {
@@ -112,8 +115,8 @@ static void *unlock_soon(void *file_lock)
 }
 
 /*
- * A system that leaves waits for the file's lock. A close that it did not do would count as its
- * death, and the object's value would be lost.
+ * A system that leaves waits for the file's lock. Without the close, the object would be reset as
+ * after a death, and its value would be lost.
  */
 static void before_it_leaves(void)
 {
@@ -135,8 +138,9 @@ static void before_it_leaves(void)
 }
 
 /*
- * The last user closes an object that ends with it, while another system has all transaction areas
- * of this one. The object's file is not locked meanwhile; the next system removes the object.
+ * The last user closes an object whose life ends with its last user. Another system has locked all
+ * transaction areas of this system. The close keeps no lock on the objects' file, and the next
+ * system removes the object.
  */
 static void last_user_without_an_area(void)
 {

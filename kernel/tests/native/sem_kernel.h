@@ -32,7 +32,7 @@ static char at[SYSTEMS][64];
 /* --- a simulated kernel ---------------------------------------------------------------------- */
 
 static struct opened {
-	struct sg_vol *v;	/* NULL: the descriptor of another file */
+	struct sg_vol *v;	/* NULL: the descriptor belongs to another file */
 	struct sg_sem sem;
 	bool bound, look;
 } opens[FDS];
@@ -101,7 +101,7 @@ int __wrap_close(int fd)
 	return __real_close(fd);
 }
 
-/* Maps the pages of a ring once more, at that address: the words, and the data behind them. */
+/* Maps the pages of a ring again at @addr: the words, and the data behind them. */
 static void *kernel_map_ring(struct opened *o, void *addr, size_t len, off_t off)
 {
 	u64 page, first = (u64)off / SG_PAGE;
@@ -173,7 +173,7 @@ static struct sg_sem_caller *caller(struct sg_vol *v)
 	return *c;
 }
 
-/* Ends a thread, as its kernel notices it. */
+/* Does the work of the kernel when a thread ends. */
 static void thread_ends(void)
 {
 	unsigned int i;
@@ -278,7 +278,7 @@ int __wrap_posix_fadvise(int fd, off_t off, off_t len, int advice)
 	return done ? 0 : EAGAIN;
 }
 
-/* Returns the state of the descriptor's own object, or of one by name, for tests. */
+/* Stores the state of the descriptor's object, or of a named object, in @io. */
 static int kernel_stat(struct opened *o, struct sg_ioc_sem_stat *io)
 {
 	struct sg_sem_stat st;
@@ -377,7 +377,10 @@ static inline stargate_sem *make(const char *name, enum stargate_type type, unsi
 	return s;
 }
 
-/* Opens for thread n: of one system or the other, without or with the kernel. */
+/*
+ * Opens an object for thread @n. Bits of @n select the system, and whether the kernel does all
+ * operations.
+ */
 static inline stargate_sem *have(unsigned int n, const char *name)
 {
 	stargate_sem *s;

@@ -2,13 +2,13 @@
 /*
  * Shared semaphores, and SIGKILL.
  *
- * Processes as systems: each has a slot of its own, as a virtual machine has. It is killed
- * anywhere: with locks held, asleep, or while it creates and removes objects. The program fences
- * it, as a guard does, and the others continue.
+ * Part 1, processes as systems: each has its own slot, like a virtual machine. A process is killed
+ * at any point: with locks held, asleep, or while it creates and removes objects. The program
+ * fences it, like a guard, and the other processes continue.
  *
- * Processes of one system: they have mapped the words, lock and unlock by themselves, and ask their
- * kernel, over a socket, for all that has to wait. A kill closes the socket, as it closes the files
- * of a process; the kernel does the rest.
+ * Part 2, processes of one system: they have mapped the words, lock and unlock directly, and send
+ * each operation that waits to their kernel over a socket. A kill closes the socket, like the files
+ * of a process; the kernel then does the remaining work.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,8 +25,8 @@
 static u8 *mem;
 
 /*
- * The data that the locks protect, in memory that all share. @inside: which worker holds the lock
- * exclusively; a dead worker stays in until its successor is told of the death.
+ * The data that the locks protect, in shared memory. @inside: the worker that holds the lock
+ * exclusively; a dead worker stays there until the next owner gets EOWNERDEAD.
  */
 static struct shared {
 	struct {
@@ -38,7 +38,8 @@ static struct shared {
 /* --- the work of a worker --------------------------------------------------------------------- */
 
 /**
- * struct hands - how a worker locks and unlocks: as a system, or as a process of one.
+ * struct hands - the locking functions of a worker, which acts as a system or as a process of a
+ * system.
  */
 struct hands {
 	unsigned int n;
@@ -48,11 +49,11 @@ struct hands {
 	int (*read)(struct hands *h, unsigned int i);
 	void (*unread)(struct hands *h, unsigned int i);
 	void (*other)(struct hands *h);
-	/* a system */
+	/* /* for a system */
 	struct sg_vol *v;
 	struct sg_sem sem[LOCKS];
 	struct sg_sem_caller *c;
-	/* a process */
+	/* /* for a process */
 	int fd;
 	u64 me;
 };
@@ -85,7 +86,7 @@ static void hold(struct hands *h, unsigned int i, bool died)
 	CHECK_EQ(was, h->n + 1);
 }
 
-/* After a writer's death the protected data is half changed: readers only look at it. */
+/* After a writer's death the protected data may be half changed, so readers do not check it. */
 static void hold_to_read(struct hands *h, unsigned int i, bool died)
 {
 	__atomic_store_n(&sh->lock[i].readers[h->n], 1, __ATOMIC_SEQ_CST);
@@ -155,9 +156,7 @@ static void sys_unread(struct hands *h, unsigned int i)
 	CHECK_OK(sg_sem_read_unlock(h->v, &h->sem[i]));
 }
 
-/*
- * Creates and removes objects. The life of an object ends with its last user, which may be killed.
- */
+/* Creates and removes objects. An object's life ends with its last user, which may be killed. */
 static void sys_other(struct hands *h)
 {
 	unsigned int n = (unsigned int)rng_below(&h->rng, 12);
@@ -214,14 +213,14 @@ static void make_locks(struct sg_vol *v, struct sg_sem sem[LOCKS])
 				  SG_SEM_MAPPED, 0);
 }
 
-/* All live workers make progress, whoever has died. */
+/* Checks that all live workers make progress after any death. */
 static void all_go_on(unsigned int but)
 {
 	u64 now = sg_ticks();
 	unsigned int i;
 
 	for (i = 0; i < WORKERS; i++) {
-		/* loaded once: a second load could give a time after @now */
+		/* loads the time once, as a second load could return a time after @now */
 		u64 last = sg_load64(&sh->last[i]);
 
 		if (i != but && last && now > last)
@@ -244,7 +243,7 @@ static void say(const char *what, u64 kills)
 		sum += sh->done[i];
 	for (i = 0; i < LOCKS; i++)
 		told += sh->lock[i].told;
-	printf("%s: %" PRIu64 " killed, %" PRIu64 " turns, %" PRIu64 " times told of a dead owner\n",
+	printf("%s: %" PRIu64 " killed, %" PRIu64 " turns, %" PRIu64 " times EOWNERDEAD\n",
 	       what, kills, sum, told);
 	CHECK(sum > kills);
 	CHECK(told);
@@ -291,7 +290,8 @@ static void systems(void)
 		CHECK_OK(sg_fence_slot(&guard.v, SG_LOCK_SLOT(word), SG_LOCK_INC(word)));
 		sg_store64(&sh->state[k], 0);
 		sg_store64(&sh->last[k], 0);
-		for (word = 0; word < LOCKS; word++)	/* it holds no read lock any more */
+		/* the dead system holds no read lock any more */
+		for (word = 0; word < LOCKS; word++)
 			sg_store64(&sh->lock[word].readers[k], 0);
 		all_go_on(k);
 		pid[k] = tproc(be_system, (void *)(uintptr_t)k);
@@ -306,7 +306,7 @@ static void systems(void)
 		}
 		tproc_end(pid[k]);
 	}
-	/* all locks can be taken at once */
+	/* each lock is free */
 	c = caller_of(&guard.v, 1);
 	for (k = 0; k < LOCKS; k++) {
 		int err = is_rw(k) ? sg_sem_write_lock(&guard.v, &sem[k], c, in_ms(2000)) :
@@ -338,8 +338,8 @@ struct reply {
 };
 
 /**
- * struct file - what the kernel keeps for a process, like an open file. One thread serves the
- * requests of the process; another thread watches whether the process lives.
+ * struct file - the kernel's state of a process, like an open file. One thread serves the requests
+ * of the process; another thread detects its death.
  */
 struct file {
 	struct sg_vol *v;
@@ -402,12 +402,12 @@ static void *serve(void *arg)
 			r.cell[i] = f->sem[i].cell;
 		}
 		if (send(f->fd, &r, sizeof(r), MSG_NOSIGNAL) != sizeof(r))
-			continue;	/* it is dead: the other thread knows it */
+			continue;	/* the process is dead, which the other thread detects */
 	}
 	return NULL;
 }
 
-/* Serves the process while it lives, and then does the work of release() of its file. */
+/* Serves the process while it lives, and then does the work of its file's release(). */
 static void *attend(void *arg)
 {
 	struct file *f = arg;
@@ -452,7 +452,7 @@ static struct reply ask(struct hands *h, enum call call, unsigned int i)
 
 	if (send(h->fd, &q, sizeof(q), MSG_NOSIGNAL) != sizeof(q) ||
 	    recv(h->fd, &r, sizeof(r), MSG_WAITALL) != sizeof(r))
-		_exit(0);	/* the kernel has ended */
+		_exit(0);	/* the kernel's thread has ended */
 	return r;
 }
 
@@ -519,7 +519,8 @@ static pid_t start_process(struct sg_vol *v, unsigned int n)
 	pid = test_fork();
 	if (!pid) {
 		close(fd[0]);
-		for (unsigned int i = 0; i < WORKERS; i++)	/* only its kernel has the other end */
+		/* only its kernel has the other end */
+		for (unsigned int i = 0; i < WORKERS; i++)
 			if (file_of[i].v)
 				close(file_of[i].fd);
 		h.fd = fd[1];
@@ -584,7 +585,7 @@ static void processes(void)
 }
 
 #ifdef __SANITIZE_THREAD__
-#define TSAN	true	/* TSan allows no threads in processes that are forked beside threads */
+#define TSAN	true	/* TSan allows no threads in a child of a process with threads */
 #else
 #define TSAN	false
 #endif

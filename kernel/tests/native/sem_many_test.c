@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores, used by many threads of three systems at once. Some act as processes that have
- * mapped the words, some use their kernel. Counters must be exact. No thread starves. A sleeping
- * thread costs almost nothing, wakes soon, and leaves no trace.
+ * Shared semaphores, used by many threads of three systems at the same time. Some act as processes
+ * that have mapped the words, some use their kernel. Counters must be exact. No thread starves. A
+ * sleeping thread costs almost nothing, wakes soon, and leaves no state in the words.
  */
 #define _GNU_SOURCE
 #include <sys/resource.h>
@@ -53,7 +53,8 @@ struct worker {
 	struct sg_sem sem[3];
 	pthread_t thread;
 	u64 done, most, waits;
-	u64 by_size[24];		/* waits, by the logarithm of their microseconds */
+	/* number of waits, by the logarithm of their length in microseconds */
+	u64 by_size[24];
 };
 
 static struct worker w[THREADS];
@@ -118,7 +119,7 @@ static u64 percentile(unsigned int threads, u64 percent)
 	return 1ULL << i;
 }
 
-/* As a process that maps the words: itself if it can, else by its kernel. */
+/* Locks like a process that maps the words: directly if possible, otherwise through its kernel. */
 static int lock(struct worker *k, const struct sg_sem *sem)
 {
 	if (k->n & 1 && sg_semw_take(sg_sem_word(k->v, sem), k->c->me))
@@ -146,7 +147,7 @@ static void up(struct worker *k, const struct sg_sem *sem)
 
 /* --- a counter -------------------------------------------------------------------------------- */
 
-static u64 counter;		/* not atomic: only the lock makes it exact */
+static u64 counter;		/* not atomic: only the lock keeps the counter exact */
 
 static void *count(void *arg)
 {
@@ -182,7 +183,8 @@ static void exact(unsigned int type, void *(*body)(void *), const char *what, bo
 
 	begin(listening);
 	m = sem_make(&sys[0].v, names[0], type, SG_SEM_MAPPED, 1);
-	rounds = test_amount(10000, 150000, 17000000);	/* 10^8 in all for SG_TEST_SCALE=long */
+	/* about 10^8 increments for SG_TEST_SCALE=long */
+	rounds = test_amount(10000, 150000, 17000000);
 	counter = 0;
 	start = sg_ticks();
 	run(THREADS, body, names);
@@ -197,8 +199,8 @@ static void exact(unsigned int type, void *(*body)(void *), const char *what, bo
 /* --- fairness --------------------------------------------------------------------------------- */
 
 /*
- * Holds the lock for a while, and takes it again at once. Without turns, hardly any other thread
- * would get it.
+ * Holds the lock for a while, releases it, and immediately takes it again. Without turns, hardly
+ * any other thread would get the lock.
  */
 static void *hog(void *arg)
 {
@@ -239,7 +241,8 @@ static void fair(void)
 	CHECK_OK(pthread_create(&timer, NULL, end_it, (void *)(uintptr_t)us));
 	run(THREADS, hog, names);
 	CHECK_OK(pthread_join(timer, NULL));
-	printf("fairness, %u threads that hold it for 100 us and want it again at once:", THREADS);
+	printf("fairness, turns of %u threads that hold a lock for 100 us and immediately take it again:",
+	       THREADS);
 	for (i = 0; i < THREADS; i++) {
 		printf(" %" PRIu64, w[i].done);
 		sum += w[i].done;
@@ -248,7 +251,7 @@ static void fair(void)
 	}
 	printf("; waits: half < %" PRIu64 " us, 99 of 100 < %" PRIu64 " us, most %" PRIu64 " us\n",
 	       percentile(THREADS, 50), percentile(THREADS, 99), most / 1000);
-	/* a twentieth of its share, even on the busiest machine */
+	/* each thread gets a twentieth of its share, even on a very busy machine */
 	CHECK(least * THREADS * 20 > sum);
 	CHECK(most < 2 * SEC);
 	sg_sem_close(&sys[0].v, &m);
@@ -279,7 +282,9 @@ static void *produce_consume(void *arg)
 	return NULL;
 }
 
-/* One producer, one consumer of another system: each value arrives once, and in order. */
+/*
+ * Passes values from a producer to a consumer of another system: each arrives once, and in order.
+ */
 static void *pass(void *arg)
 {
 	struct worker *k = arg;
@@ -377,8 +382,7 @@ static void *read_and_write(void *arg)
 }
 
 /*
- * The readers overlap all the time, or the writers hold the lock most of the time: both kinds get
- * it.
+ * Readers always overlap, or writers hold the lock most of the time: both kinds still get the lock.
  */
 static u64 few;		/* 0: one writer among readers; 1: one reader among writers */
 
@@ -442,7 +446,7 @@ static void *meet(void *arg)
 		err = sg_sem_meet(k->v, &k->sem[0], k->c, SG_SEM_NEVER);
 		CHECK(err == 0 || err == 1);
 		sg_add64(&serial, (u64)err);
-		/* all have arrived, and none is past the next barrier */
+		/* all threads have arrived, and none has passed the next barrier */
 		CHECK_EQ(sg_load64(&met[i & 1]), THREADS * (i / 2 + 1));
 	}
 	return NULL;
@@ -464,7 +468,9 @@ static void barriers(void)
 
 static u64 token;
 
-/* A token goes round: each thread waits for its number, by condition and mutex. */
+/*
+ * Passes a token round the threads: each thread waits for its number, with a condition and a mutex.
+ */
 static void *go_round(void *arg)
 {
 	struct worker *k = arg;
@@ -487,7 +493,7 @@ static void *go_round(void *arg)
 	return NULL;
 }
 
-/* Each signal wakes at least one waiter: as many signals as waiters leave no waiter. */
+/* Each signal wakes at least one waiter, so after as many signals as waiters no thread waits. */
 static void *one_each(void *arg)
 {
 	struct worker *k = arg;
@@ -582,7 +588,10 @@ static void sleeper_end(struct sleeper *s)
 	sg_sem_close(s->v, &s->sem);
 }
 
-/* A second of sleep, with or without listening, costs both less than a twentieth of a processor. */
+/*
+ * During a second of sleep, the sleeper and its system's listener together use less than 50 ms of
+ * CPU time.
+ */
 static void cheap(bool listening)
 {
 	struct sleeper s;
@@ -602,7 +611,7 @@ static void cheap(bool listening)
 	CHECK_OK(sg_sem_post(&sys[0].v, &c));
 	CHECK_OK(pthread_join(thread, NULL));
 	CHECK_OK(s.err);
-	printf("a second asleep%s: %" PRIu64 " us of a processor, and %" PRIu64 " us to listen; woken "
+	printf("a second asleep%s: %" PRIu64 " us of a processor, and %" PRIu64 " us for the listener; woken "
 	       "by another system within %" PRIu64 " us\n", listening ? ", with bells" : "",
 	       s.cpu / 1000, listened / 1000, (s.woken - start) / 1000);
 	CHECK(s.cpu + listened < 50 * MS);
@@ -622,7 +631,7 @@ static void ring_it(struct sg_vol *vol, unsigned int slot)
 			sg_sem_rung(&sys[i].v);
 }
 
-/* With a doorbell no thread has to poll: the same, sooner. */
+/* Tests the same with a doorbell: no thread has to poll, and wake-ups are faster. */
 static void doorbell(void)
 {
 	u64 turns = test_amount(20, 100, 1000), i, sum = 0;
@@ -652,7 +661,7 @@ static void doorbell(void)
 }
 
 /*
- * One of several sleepers gives up, or is cancelled, just when it is woken: the wake-up is not
+ * One of several sleepers gives up, or is cancelled, just when it is woken. The wake-up is not
  * lost.
  */
 static void cancelled(void)
@@ -678,7 +687,8 @@ static void cancelled(void)
 		start = sg_ticks();
 		sg_sleep_us((unsigned int)rng_below(&rng, 1000));
 		CHECK_OK(sg_sem_post(&sys[0].v, &c));
-		for (k = 0; k < 2; k++)		/* they end in any case */
+		/* these two end after the post or after their time limit */
+		for (k = 0; k < 2; k++)
 			CHECK_OK(pthread_join(thread[k], NULL));
 		/* the remaining sleeper takes both posts soon */
 		while (sg_load64(sg_sem_word(&sys[0].v, &c)) & SG_SEMW_VALUE) {
@@ -704,7 +714,7 @@ static void cancelled(void)
 	end();
 }
 
-/* A system that sleeps through its turn (its VM is paused) loses the turn: others continue. */
+/* A system that is paused in its turn loses the turn: other systems continue. */
 static void paused(void)
 {
 	struct sg_sem m[SYSTEMS];
@@ -720,7 +730,7 @@ static void paused(void)
 		c[i] = caller_of(&sys[i].v, i);
 	}
 	word = sg_sem_word(&sys[0].v, &m[0]);
-	/* it has asked, it is its turn, and it is paused */
+	/* system 1 has requested the lock, has the turn, and is paused */
 	sg_or64(&sg_sem_record(&sys[0].v, &m[0])->waits.waiters, 1ULL << sys[1].v.slot);
 	sg_store64(&sg_sem_record(&sys[0].v, &m[0])->waits.last, (u64)sys[0].v.slot);
 	sg_store64(word, SG_SEMW_ASKED | SG_SEMW_WAITERS);
@@ -740,8 +750,8 @@ static void paused(void)
 }
 
 /*
- * While no other system has the object open, no system looks for rings. One that opens it later is
- * heard.
+ * While no other system has the object open, no system polls for rings of the bell. A post by a
+ * system that opens it later still wakes the sleeper.
  */
 static void opened_later(void)
 {
@@ -768,7 +778,7 @@ static void opened_later(void)
 	end();
 }
 
-/* An urgent waiter comes before others of its system. */
+/* An urgent waiter gets its turn before other waiters of its system. */
 static void urgent(void)
 {
 	struct sleeper s[3];
@@ -785,7 +795,7 @@ static void urgent(void)
 		while (sg_load64(&sys[1].v.sems->nothers) != i + 1)
 			sg_sleep_us(50);
 	}
-	sg_sleep_us(30000);	/* all have asked */
+	sg_sleep_us(30000);	/* all three wait */
 	CHECK_OK(sg_sem_post(&sys[0].v, &c));
 	CHECK_OK(pthread_join(thread[2], NULL));
 	CHECK_EQ(sg_load64(&s[0].woken) | sg_load64(&s[1].woken), 0);

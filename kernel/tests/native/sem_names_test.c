@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores by name: valid names, what can be created, how long each object lasts when
- * threads, processes or systems die; many objects, and none on a full volume.
+ * Shared semaphores by name: valid names, valid objects, the life of objects when threads,
+ * processes or systems die, many objects, and refusals on a full volume.
  */
 #include "sem_pair.h"
 
-/* pages of the file: members of two systems, bells, and the tables over them */
+/* pages of the file without objects: members of two systems, bells, and their tables */
 #define NO_OBJECTS	8
 
 static u64 pages_of_file(void)
@@ -58,8 +58,8 @@ static void names(void)
 }
 
 /*
- * The object was replaced after the lookup: the call finds its own gone, and leaves the new one
- * alone.
+ * The named object was replaced after the lookup: the call fails, and does not touch the new
+ * object.
  */
 static void meant(void)
 {
@@ -105,7 +105,7 @@ static void refused(void)
 
 		CHECK_EQ(try_create(&t.v, "bad", new, true, &sem), -EINVAL);
 	}
-	/* one object, and the pages that all share */
+	/* an object, and the pages that all objects share */
 	sem = sem_make(&t.v, "event", SG_SEM_EVENT, 0, 0);
 	CHECK_EQ(sg_sem_lock(&t.v, &sem, me, 0), -EINVAL);
 	CHECK_EQ(sg_sem_unlock(&t.v, &sem, me), -EINVAL);
@@ -128,7 +128,7 @@ static void refused(void)
 	end();
 }
 
-/* An open object stays. A removed name can be given to another object at once. */
+/* A removed object stays while it is open. Its name can immediately be given to another object. */
 static void lifetimes(void)
 {
 	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 3);
@@ -154,11 +154,11 @@ static void lifetimes(void)
 	CHECK_OK(sg_sem_post(&other, &b));
 	CHECK_OK(sg_sem_wait(&other, &b, they, 0));
 	sg_sem_close(&other, &b);
-	CHECK(pages_of_file() < pages);	/* the page of its words, and the table over it */
+	CHECK(pages_of_file() < pages);	/* frees the page of the object's words, and its table */
 	sg_sem_close(&t.v, &c);
 	CHECK(sem_there(&other, "kept"));
 
-	/* until its last user, in either system, has closed it */
+	/* this object stays until its last user, on any system, has closed it */
 	new.life = SG_SEM_LAST_USER;
 	CHECK_OK(try_create(&t.v, "brief", new, true, &a));
 	CHECK_OK(try_create(&t.v, "brief", new, false, &b));
@@ -172,7 +172,7 @@ static void lifetimes(void)
 	end();
 }
 
-/* An object that a dead system had open does not last longer for that. */
+/* The death of a system that has an object open does not extend the object's life. */
 static void lifetimes_of_the_dead(void)
 {
 	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 3);
@@ -186,17 +186,18 @@ static void lifetimes_of_the_dead(void)
 		CHECK_OK(try_create(&other, "removed", new_of(SG_SEM_RWLOCK, 0, 0), true, &b));
 		CHECK_OK(sem_rm(&t.v, "removed"));
 		kill_other(false);
-		CHECK(sem_there(&t.v, "brief"));	/* kept until it has been recovered */
+		/* the object stays until the dead system is recovered */
+		CHECK(sem_there(&t.v, "brief"));
 		CHECK(sg_recover_slot(&t.v, (unsigned int)(t.v.slot + 1)));
 		CHECK(!sem_there(&t.v, "brief"));
-		if (turn == 0) {		/* noticed by a system that wants the name */
+		if (turn == 0) {		/* a create of the name detects the free slot */
 			CHECK_OK(try_create(&t.v, "brief", new, true, &a));
 			CHECK_EQ(stat_of(&t.v, "brief").value, 3);
 			sg_sem_close(&t.v, &a);
-		} else if (turn == 1) {		/* ... by a system that opens it */
+		} else if (turn == 1) {		/* an open by another system detects it */
 			CHECK_EQ(try_open(&t.v, "brief", 0, false, &a), -ENOENT);
 		}
-		join_other();			/* ... by the next system in the slot */
+		join_other();			/* the next system in the slot detects it */
 		CHECK_EQ(pages_of_file(), NO_OBJECTS);
 		end();
 	}
@@ -240,8 +241,8 @@ static void many(void)
 		sg_sem_close(&t.v, &sem);
 		*(i < n / 4 ? &first : &last) += i < n / 4 || i >= n - n / 4 ? sg_ticks() - start : 0;
 	}
-	printf("%" PRIu64 " objects: made, the first quarter in %" PRIu64 " us each, the last one in %"
-	       PRIu64 " us\n", n, first / (n / 4) / 1000, last / (n / 4) / 1000);
+	printf("%" PRIu64 " objects made; in the first quarter %" PRIu64 " us each, in the last "
+	       "quarter %" PRIu64 " us\n", n, first / (n / 4) / 1000, last / (n / 4) / 1000);
 	CHECK(last < 4 * first + 100 * MS);
 	cookie = 0;
 	CHECK_OK(sg_sem_list(&t.v, &cookie, see, &s));
@@ -266,7 +267,7 @@ static void many(void)
 	tvol_drop(&t);
 }
 
-/* A listing that stops continues where it was. */
+/* A listing that was stopped continues at the same position. */
 static void list_in_pieces(void)
 {
 	u64 cookie = 0, chain = ~0ULL;
@@ -276,7 +277,8 @@ static void list_in_pieces(void)
 	char name[24];
 
 	begin();
-	for (i = 0; have < 20; i++) {	/* several objects in one page, and more than it holds */
+	/* makes more objects of one chain than a page has room for */
+	for (i = 0; have < 20; i++) {
 		u64 in;
 
 		sprintf(name, "%u", i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two systems on one volume, and callers of both, for tests that take one step at a time. */
+/* Two systems on one volume, and callers of both, for tests that run step by step. */
 #ifndef SG_SEM_PAIR_H
 #define SG_SEM_PAIR_H
 
@@ -36,7 +36,7 @@ static inline void end(void)
 	tvol_drop(&t);
 }
 
-/* The other system dies: its slot stays until a system recovers it. */
+/* Kills the other system. Without @recover, its slot stays until a system recovers it. */
 static inline void kill_other(bool recover)
 {
 	unsigned int slot = (unsigned int)other.slot;

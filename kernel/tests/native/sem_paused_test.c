@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores beside a paused system. It holds a lock that callers need, or it is fenced for
- * its silence while its processes may still store.
+ * Shared semaphores while another system is paused. That system holds a lock that callers need, or
+ * it is fenced for its silence while its processes may still store.
  */
 #include <time.h>
 #include "sem_pair.h"
@@ -10,7 +10,7 @@ extern u64 (*sg_ticks_hook)(void);
 
 static u64 paused_at;
 
-/* From the pause of the other system on, seconds pass as fast as milliseconds. */
+/* Returns the time. Since the pause of the other system, the clock runs 1000 times as fast. */
 static u64 fast_ticks(void)
 {
 	struct timespec ts;
@@ -27,7 +27,7 @@ static void *meet_in_vain(void *arg)
 	return NULL;
 }
 
-/* The other system is paused with the lock. A caller that gives up is not counted for ever. */
+/* The other system is paused with the lock. A caller that gives up is not counted forever. */
 static void barrier_behind_paused(void)
 {
 	pthread_t thread;
@@ -54,7 +54,7 @@ static void barrier_behind_paused(void)
 	end();
 }
 
-/* A volume as earlier software leaves it: without a page of bells, since no thread has waited. */
+/* Removes the page of bells. Earlier software leaves such a volume if no thread has waited. */
 static void without_bells(void)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -87,8 +87,8 @@ static void areas(bool taken)
 }
 
 /*
- * Opening an object makes the page for rings. A sleeper does without the page while a paused system
- * holds what a transaction needs: its time limit covers the whole wait.
+ * Opening an object makes the page of bells. A sleeper works without the page while a paused system
+ * holds locks that a transaction needs: the time limit covers the complete wait.
  */
 static void sleep_without_bells(void)
 {
@@ -107,7 +107,8 @@ static void sleep_without_bells(void)
 	CHECK(sg_ticks() - start < SEC);
 	test_within(0, NULL);
 	areas(false);
-	sg_store64(&t.v.sems->bells, SG_SEM_BELLS_WANTED);	/* as if opening had found no room */
+	/* the state after an open that found no room */
+	sg_store64(&t.v.sems->bells, SG_SEM_BELLS_WANTED);
 	sg_settle(&t.v);
 	CHECK(sg_sem_page_at(&t.v, SG_SEM_BELLS_PAGE, &err) && !err);
 	CHECK_EQ(sg_load64(&t.v.sems->bells), SG_SEM_BELLS_MADE);
@@ -115,7 +116,7 @@ static void sleep_without_bells(void)
 	end();
 }
 
-/* No other object gets the words of a semaphore while a fenced system may still store into them. */
+/* No other object gets a semaphore's words while a fenced system may still store into them. */
 static void lapsed_user(void)
 {
 	struct sg_sem_new new = new_of(SG_SEM_COUNT, 0, 1);
@@ -129,7 +130,7 @@ static void lapsed_user(void)
 	kill_other(true);
 	sg_or64(sg_at(&t.v, SG_HOT(lapsed)), bit);
 	CHECK_EQ(try_create(&t.v, "s", new, true, &s), -EEXIST);
-	CHECK_OK(try_open(&t.v, "s", 0, false, &s));	/* not even when this system closes it */
+	CHECK_OK(try_open(&t.v, "s", 0, false, &s));	/* nor when this system closes the object */
 	sg_sem_close(&t.v, &s);
 	CHECK_EQ(try_create(&t.v, "s", new, true, &s), -EEXIST);
 	sg_and64(sg_at(&t.v, SG_HOT(lapsed)), ~bit);
@@ -139,7 +140,7 @@ static void lapsed_user(void)
 	end();
 }
 
-/* No other process gets the cell of a reader that may still store into it. */
+/* No other process gets a reader's cell while a fenced system may still store into it. */
 static void lapsed_reader(void)
 {
 	struct sg_sem_new new = new_of(SG_SEM_RWLOCK, SG_SEM_MAPPED, 0);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores beside those of POSIX. The same steps are done with a process-shared object of
- * the C library and with an object of StargateFS. Three threads do them, of one system or of two,
- * each by itself or by its kernel (sem_kernel.h). Both objects must return what is expected. The
- * expectation is POSIX.1-2017 on sem_*, on robust and recursive pthread_mutex_*, pthread_rwlock_*,
- * pthread_cond_* and pthread_barrier_*. Random steps follow, for which the C library's answer is
- * the expected one.
+ * Shared semaphores compared with those of POSIX. The same steps run on a process-shared object of
+ * the C library and on an object of StargateFS. Three threads run them, on one system or on two,
+ * each directly or through its kernel (sem_kernel.h). Both objects must return the expected
+ * results. The expectation is POSIX.1-2017 on sem_*, on robust and recursive pthread_mutex_*,
+ * pthread_rwlock_*, pthread_cond_* and pthread_barrier_*. Random steps follow, for which the C
+ * library's result is the expected one.
  *
  * Some differences are intended. EBUSY of POSIX is EAGAIN here, and EDEADLK if the caller itself
- * has the lock. A thread that dies gives up its write locks and read locks of a reader-writer lock.
+ * has the lock. The death of a thread releases its write locks and read locks of a reader-writer
+ * lock.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -16,7 +17,7 @@
 #include "sem_kernel.h"
 
 #define ACTORS		3
-#define BLOCKED_MS	10	/* a call that has not returned by then waits */
+#define BLOCKED_MS	10	/* a call that takes longer counts as waiting */
 
 /* --- objects of both kinds -------------------------------------------------------------------- */
 
@@ -31,7 +32,7 @@ static struct {
 } posix;
 static stargate_sem *kept[2];
 static enum kind kind;
-static u64 serial;		/* how many threads were the serial one of a barrier */
+static u64 serial;		/* how often a barrier has returned "serial" to a thread */
 static const struct timespec past;
 
 static void posix_mutex(int type)
@@ -91,7 +92,7 @@ static void ours_drop(void)
 
 struct step;
 /**
- * struct actor - a thread that does as it is told
+ * struct actor - a thread that runs the steps that the test gives it
  * @ours: on our object, else on that of POSIX; @seat: its handle, from have().
  * @reads, @writes: how often it has a reader-writer lock; @told: its mutex came from a dead owner.
  */
@@ -117,7 +118,9 @@ static int by_errno(int ret)
 	return ret ? errno : 0;
 }
 
-/* POSIX has one error for a busy lock on trying; ours also tells whether the caller has it. */
+/*
+ * Translates our error of a failed try. POSIX returns EBUSY also if the caller itself has the lock.
+ */
 static int tried(int err)
 {
 	return err == EAGAIN || err == EDEADLK ? EBUSY : err;
@@ -179,7 +182,7 @@ static int p_latewrite(struct actor *a)
 	return pthread_rwlock_timedwrlock(&posix.rw, &past);
 }
 
-/* A waiter releases the mutex afterwards, so that the next one can return. */
+/* Waits for the condition, then releases the mutex, so that the next waiter can return. */
 static int p_cwait(struct actor *a)
 {
 	int err = pthread_cond_wait(&posix.c, &posix.m);
@@ -371,7 +374,7 @@ static void tell(struct actor *a, const struct step *step)
 	CHECK_OK(pthread_mutex_unlock(&a->lock));
 }
 
-/* Returns whether the call returns within that time. */
+/* Returns whether the actor's call returns within @ms. */
 static bool returns(struct actor *a, u64 ms)
 {
 	struct timespec until;
@@ -411,89 +414,106 @@ static void actor_end(struct actor *a)
 /* --- the expectations ------------------------------------------------------------------------- */
 
 /*
- * "A take 0": A does it, and it returns 0. "A take ...": it waits. "A done 0": it has waited, and
- * returns 0. "A done ...": it still waits. "A die": the thread ends. "BC one 0": of these waiters
- * exactly one returns; it is X from then on, and the other one Y.
+ * "A take 0": A calls take, which returns 0. "A take ...": the call waits. "A done 0": A's waiting
+ * call returns 0. "A done ...": A's call still waits. "A die": A's thread ends. "BC one 0": exactly
+ * one of the waiters B and C returns; from then on X means that one, and Y the other one.
  */
 static const struct script {
 	enum kind kind;
 	u64 value;
 	const char *what, *steps;
 } scripts[] = {
-	{ MUTEX, 0, "free: at once, late or not",
+	{ MUTEX, 0, "a free lock needs no wait, even after the time limit",
 	  "A take 0;A give 0;B try 0;B give 0;C late 0;C give 0" },
-	{ MUTEX, 0, "another's", "A take 0;B try EBUSY;B late ETIMEDOUT;A give 0" },
-	{ MUTEX, 0, "one's own", "A take 0;A take EDEADLK;A try EBUSY;A late EDEADLK;A give 0" },
-	{ MUTEX, 0, "given back by its owner only",
+	{ MUTEX, 0, "a lock of another thread", "A take 0;B try EBUSY;B late ETIMEDOUT;A give 0" },
+	{ MUTEX, 0, "a lock of the caller",
+	  "A take 0;A take EDEADLK;A try EBUSY;A late EDEADLK;A give 0" },
+	{ MUTEX, 0, "only the owner can release it",
 	  "A give EPERM;A take 0;B give EPERM;A give 0;A give EPERM" },
-	{ MUTEX, 0, "a waiter gets it", "A take 0;B take ...;A give 0;B done 0;A try EBUSY;B give 0" },
+	{ MUTEX, 0, "a waiter gets it",
+	  "A take 0;B take ...;A give 0;B done 0;A try EBUSY;B give 0" },
 	{ MUTEX, 0, "one of the waiters gets it",
 	  "A take 0;B take ...;C take ...;A give 0;BC one 0;A try EBUSY;X give 0;Y done 0;Y give 0" },
-	{ MUTEX, 0, "its owner dies, and the next one is told",
+	{ MUTEX, 0, "the next owner after a death gets EOWNERDEAD",
 	  "A take 0;A die;B take EOWNERDEAD;B consistent 0;B give 0;C take 0;C give 0" },
-	{ MUTEX, 0, "... who waits for it", "A take 0;B take ...;A die;B done EOWNERDEAD;B consistent 0;"
+	{ MUTEX, 0, "... if it waits", "A take 0;B take ...;A die;B done EOWNERDEAD;B consistent 0;"
 	  "B give 0;C try 0;C give 0" },
-	{ MUTEX, 0, "... who tries, or is late", "A take 0;A die;B try EOWNERDEAD;C try EBUSY;"
+	{ MUTEX, 0, "... if it tries, or its time limit has passed",
+	  "A take 0;A die;B try EOWNERDEAD;C try EBUSY;"
 	  "B consistent 0;B give 0;C take 0;C die;B late EOWNERDEAD;B consistent 0;B give 0" },
-	{ MUTEX, 0, "... and the next one, until it is repaired",
+	{ MUTEX, 0, "... and each next owner, until the mutex is consistent",
 	  "A take 0;A die;B take EOWNERDEAD;B die;C take EOWNERDEAD;C consistent 0;C give 0" },
-	{ MUTEX, 0, "given back as it was, it is lost", "A take 0;A die;B take EOWNERDEAD;B give 0;"
+	{ MUTEX, 0, "a release without repair makes it unusable",
+	  "A take 0;A die;B take EOWNERDEAD;B give 0;"
 	  "C take ENOTRECOVERABLE;B try ENOTRECOVERABLE;C give EPERM" },
-	{ MUTEX, 0, "... late", "A take 0;A die;B take EOWNERDEAD;B give 0;C late ENOTRECOVERABLE" },
-	{ MUTEX, 0, "... for all who wait", "A take 0;A die;B take EOWNERDEAD;C take ...;B give 0;"
+	{ MUTEX, 0, "... also after the time limit",
+	  "A take 0;A die;B take EOWNERDEAD;B give 0;C late ENOTRECOVERABLE" },
+	{ MUTEX, 0, "... for all waiters", "A take 0;A die;B take EOWNERDEAD;C take ...;B give 0;"
 	  "C done ENOTRECOVERABLE" },
-	{ MUTEX, 0, "in order, it cannot be repaired", "A take 0;A consistent EINVAL;A give 0" },
-	{ MUTEX, 0, "... nor twice", "A take 0;A die;B take EOWNERDEAD;B consistent 0;"
+	{ MUTEX, 0, "a consistent mutex cannot be repaired",
+	  "A take 0;A consistent EINVAL;A give 0" },
+	{ MUTEX, 0, "... nor repaired twice", "A take 0;A die;B take EOWNERDEAD;B consistent 0;"
 	  "B consistent EINVAL;B give 0" },
-	{ MUTEX, 0, "repaired, it may be left by the dead again", "A take 0;A die;B take EOWNERDEAD;"
+	{ MUTEX, 0, "after a repair, the owner may die again", "A take 0;A die;B take EOWNERDEAD;"
 	  "B consistent 0;B die;C take EOWNERDEAD;C consistent 0;C give 0" },
-	{ MUTEX, 0, "a former owner may die", "A take 0;A give 0;A die;B take 0;B give 0" },
-	{ RECURSIVE, 0, "as often given back as taken", "A take 0;A try 0;A late 0;B try EBUSY;A give 0;"
+	{ MUTEX, 0, "the death of a former owner has no effect",
+	  "A take 0;A give 0;A die;B take 0;B give 0" },
+	{ RECURSIVE, 0, "it is free after as many releases as locks",
+	  "A take 0;A try 0;A late 0;B try EBUSY;A give 0;"
 	  "A give 0;B late ETIMEDOUT;A give 0;B take 0;B give 0;A give EPERM" },
-	{ RECURSIVE, 0, "a waiter gets it in the end",
+	{ RECURSIVE, 0, "a waiter gets it after the last release",
 	  "A take 0;A take 0;B take ...;A give 0;B done ...;A give 0;B done 0;B give 0" },
-	{ RECURSIVE, 0, "from the dead it is had once", "A take 0;A take 0;A die;B take EOWNERDEAD;"
+	{ RECURSIVE, 0, "after a death, the next owner has locked it once",
+	  "A take 0;A take 0;A die;B take EOWNERDEAD;"
 	  "B consistent 0;B give 0;C take 0;C give 0;C give EPERM" },
 	{ SEMAPHORE, 2, "down to none", "A take 0;B take 0;C try EAGAIN;C late ETIMEDOUT;A value 0;"
 	  "A give 0;A value 1;C late 0;C value 0" },
 	{ SEMAPHORE, 0, "a waiter gets it", "A take ...;B give 0;A done 0;B value 0" },
-	{ SEMAPHORE, 0, "one for each that is given",
+	{ SEMAPHORE, 0, "each post wakes one waiter",
 	  "A take ...;B take ...;C give 0;AB one 0;C value 0;C give 0;Y done 0;C value 0" },
-	{ SEMAPHORE, 0, "given by anybody", "A give 0;A give 0;B value 2;B take 0;C take 0;A try EAGAIN" },
-	{ SEMAPHORE, 1, "a dead process gives nothing back", "A take 0;A die;B try EAGAIN;B give 0;C take 0" },
-	{ SEMAPHORE, SEM_VALUE_MAX, "as many as there can be", "A give EOVERFLOW;A value 2147483647;"
+	{ SEMAPHORE, 0, "any thread can post",
+	  "A give 0;A give 0;B value 2;B take 0;C take 0;A try EAGAIN" },
+	{ SEMAPHORE, 1, "a death posts nothing", "A take 0;A die;B try EAGAIN;B give 0;C take 0" },
+	{ SEMAPHORE, SEM_VALUE_MAX, "the value has a limit", "A give EOVERFLOW;A value 2147483647;"
 	  "A take 0;A give 0;B give EOVERFLOW" },
 	{ RWLOCK, 0, "many read", "A read 0;B read 0;C tryread 0;A give 0;B give 0;C give 0" },
-	{ RWLOCK, 0, "one writes", "A write 0;B tryread EBUSY;B trywrite EBUSY;B lateread ETIMEDOUT;"
+	{ RWLOCK, 0, "one writes",
+	  "A write 0;B tryread EBUSY;B trywrite EBUSY;B lateread ETIMEDOUT;"
 	  "B latewrite ETIMEDOUT;A give 0;B tryread 0;B give 0" },
-	{ RWLOCK, 0, "readers keep a writer out", "A read 0;B trywrite EBUSY;B latewrite ETIMEDOUT;"
+	{ RWLOCK, 0, "readers exclude a writer", "A read 0;B trywrite EBUSY;B latewrite ETIMEDOUT;"
 	  "A trywrite EBUSY;A give 0;B trywrite 0;B give 0" },
-	{ RWLOCK, 0, "read as often as one likes", "A read 0;A read 0;B trywrite EBUSY;A give 0;"
+	{ RWLOCK, 0, "a thread can read-lock it several times",
+	  "A read 0;A read 0;B trywrite EBUSY;A give 0;"
 	  "B trywrite EBUSY;A give 0;B trywrite 0;B give 0" },
-	{ RWLOCK, 0, "one's own", "A write 0;A write EDEADLK;A read EDEADLK;A tryread EBUSY;"
+	{ RWLOCK, 0, "a write lock of the caller",
+	  "A write 0;A write EDEADLK;A read EDEADLK;A tryread EBUSY;"
 	  "A trywrite EBUSY;A lateread EDEADLK;A latewrite EDEADLK;A give 0;B write 0;B give 0" },
-	{ RWLOCK, 0, "free: at once, late or not", "A lateread 0;A give 0;A latewrite 0;A give 0" },
-	{ RWLOCK, 0, "a writer waits for all who read",
+	{ RWLOCK, 0, "a free lock needs no wait, even after the time limit",
+	  "A lateread 0;A give 0;A latewrite 0;A give 0" },
+	{ RWLOCK, 0, "a writer waits for all readers",
 	  "A read 0;B read 0;C write ...;A give 0;C done ...;B give 0;C done 0;C give 0" },
-	{ RWLOCK, 0, "after a writer all read", "A write 0;B read ...;C read ...;A give 0;B done 0;"
+	{ RWLOCK, 0, "after a writer, all readers get it",
+	  "A write 0;B read ...;C read ...;A give 0;B done 0;"
 	  "C done 0;A trywrite EBUSY;B give 0;C give 0" },
 	{ RWLOCK, 0, "one writer at a time", "A write 0;B write ...;C write ...;A give 0;BC one 0;"
 	  "A tryread EBUSY;X give 0;Y done 0;Y give 0" },
 	{ COND, 0, "a signal wakes", "A take 0;A cwait ...;B take 0;B signal 0;B give 0;A done 0" },
-	{ COND, 0, "a waiter has given the mutex back",
+	{ COND, 0, "a waiter has released the mutex",
 	  "A take 0;A cwait ...;B try 0;B give 0;B signal 0;A done 0" },
 	{ COND, 0, "a broadcast wakes all", "A take 0;A cwait ...;B take 0;B cwait ...;C take 0;"
 	  "C broadcast 0;C give 0;A done 0;B done 0" },
-	{ COND, 0, "late, the mutex is had all the same", "A take 0;A clate ETIMEDOUT;B try EBUSY;A give 0" },
-	{ COND, 0, "a signal for nobody is gone",
+	{ COND, 0, "after a time-out, the waiter has the mutex",
+	  "A take 0;A clate ETIMEDOUT;B try EBUSY;A give 0" },
+	{ COND, 0, "a signal without a waiter is lost",
 	  "A signal 0;A take 0;A clate ETIMEDOUT;A cwait ...;B signal 0;A done 0" },
-	{ COND, 0, "without the mutex", "A take 0;B clate EPERM;A give 0" },
-	{ COND, 0, "the mutex's owner dies meanwhile", "A take 0;A cwait ...;B take 0;B signal 0;B die;"
+	{ COND, 0, "a wait without the mutex fails", "A take 0;B clate EPERM;A give 0" },
+	{ COND, 0, "the mutex's owner dies during the wait",
+	  "A take 0;A cwait ...;B take 0;B signal 0;B die;"
 	  "A done EOWNERDEAD;A consistent 0;A give 0" },
-	{ BARRIER, 3, "all meet, and one of them is told",
+	{ BARRIER, 3, "all threads meet, and one of them is the serial thread",
 	  "A meet ...;B meet ...;C meet 0;A done 0;B done 0;A serial 1;"
 	  "C meet ...;A meet ...;B meet 0;A done 0;C done 0;A serial 2" },
-	{ BARRIER, 1, "alone", "A meet 0;A serial 1;A meet 0;A serial 2" },
+	{ BARRIER, 1, "a barrier of one thread", "A meet 0;A serial 1;A meet 0;A serial 2" },
 };
 
 static const struct {
@@ -590,7 +610,7 @@ static void follow(const struct script *s, bool ours, const unsigned int seats[A
 		ours_drop();
 }
 
-/* Where each actor is. 1: in the other system; 2: by the kernel. */
+/* The seat of each actor, as bits. 1: on the other system; 2: through the kernel. */
 static const unsigned int seats[][ACTORS] = {
 	{ 0, 0, 0 }, { 2, 2, 2 }, { 0, 1, 2 }, { 3, 0, 1 },
 };
@@ -604,15 +624,17 @@ static void all_scripts(void)
 		for (k = 0; k < SG_ARRAY_SIZE(seats); k++)
 			follow(&scripts[i], true, seats[k]);
 	}
-	printf("%zu scripts, with POSIX's objects and in %zu ways with ours\n", SG_ARRAY_SIZE(scripts),
-	       SG_ARRAY_SIZE(seats));
+	printf("%zu scripts, with POSIX's objects and with ours in %zu placements of the actors\n",
+	       SG_ARRAY_SIZE(scripts), SG_ARRAY_SIZE(seats));
 }
 
 /* --- random steps ----------------------------------------------------------------------------- */
 
 static struct actor both[2][ACTORS];		/* POSIX's actors, ours */
 
-/* Leaves out steps that POSIX leaves undefined, or that our objects handle better. */
+/*
+ * Returns a random step that POSIX defines, and for which our objects do not intend another result.
+ */
 static const struct step *any_step(struct rng *rng, const struct actor *a)
 {
 	static const char *const of_lock[] = { "try", "late", "try", "give", "give", "consistent" };
@@ -623,7 +645,7 @@ static const struct step *any_step(struct rng *rng, const struct actor *a)
 		name = "value";
 	else if (!strcmp(name, "consistent") && !a->told)
 		name = "late";
-	/* locked again and released as often: the C library loses track of its owner */
+	/* after further locks and as many releases, the C library has a wrong owner */
 	if (kind == RECURSIVE && a->told && strcmp(name, "give"))
 		name = "consistent";
 	if (kind == RWLOCK && !strcmp(name, "give") && !a->reads && !a->writes)
@@ -672,7 +694,7 @@ static void walk(struct rng *rng, unsigned int length)
 			continue;
 		}
 		same_step(n, any_step(rng, &both[0][n]));
-		/* the C library's trylock leaves it locked by the caller that is told so */
+		/* the C library's trylock returns this error, but locks the mutex anyway */
 		if (both[0][n].result == ENOTRECOVERABLE)
 			break;
 	}
@@ -686,7 +708,7 @@ static void walk(struct rng *rng, unsigned int length)
 static void at_random(void)
 {
 	static const enum kind kinds[] = { MUTEX, RECURSIVE, SEMAPHORE,
-#ifndef __SANITIZE_THREAD__	/* TSan does not know timed reader-writer locks */
+#ifndef __SANITIZE_THREAD__	/* TSan does not support timed reader-writer locks */
 		RWLOCK
 #endif
 	};
@@ -700,7 +722,7 @@ static void at_random(void)
 			walk(&rng, 50);
 		}
 	}
-	printf("%" PRIu64 " random steps of each kind, the same as POSIX's\n", 50 * walks);
+	printf("%" PRIu64 " random steps of each kind, with the results of POSIX\n", 50 * walks);
 }
 
 /* --- names: sem_open(3), sem_unlink(3) -------------------------------------------------------- */
@@ -710,7 +732,7 @@ struct named {
 	stargate_sem *o;
 };
 
-/* Opens both; the error must be the same. */
+/* Opens both semaphores, and checks that the errors are the same. */
 static int open_both(struct named *n, const char *name, int flags, unsigned int value)
 {
 	const struct stargate_new what = { .type = STARGATE_SEMAPHORE, .mode = 0600, .initial = value };
@@ -745,7 +767,7 @@ static int unlink_both(const char *name)
 	return o;
 }
 
-/* Takes @value times; then it would have to wait. */
+/* Checks that both semaphores have the value @value, and takes it down to 0. */
 static void has(struct named *n, unsigned int value)
 {
 	unsigned int i;
@@ -773,7 +795,8 @@ static void by_name(void)
 	CHECK_EQ(open_both(&a, name, O_CREAT | O_EXCL, (unsigned int)SEM_VALUE_MAX + 1), EINVAL);
 	CHECK_OK(open_both(&a, name, O_CREAT | O_EXCL, 2));
 	CHECK_EQ(open_both(&b, name, O_CREAT | O_EXCL, 1), EEXIST);
-	CHECK_OK(open_both(&b, name, O_CREAT, 7));	/* the existing one, with its value */
+	/* opens the existing semaphore, with its value */
+	CHECK_OK(open_both(&b, name, O_CREAT, 7));
 	has(&b, 2);
 	CHECK_OK(sem_post(a.p));
 	CHECK_OK(stargate_sem_post(a.o));
@@ -781,7 +804,7 @@ static void by_name(void)
 	CHECK_OK(unlink_both(name));
 	CHECK_EQ(unlink_both(name), ENOENT);
 	CHECK_EQ(open_both(&c, name, 0, 0), ENOENT);
-	CHECK_OK(open_both(&c, name, O_CREAT, 0));	/* a new one */
+	CHECK_OK(open_both(&c, name, O_CREAT, 0));	/* creates a new semaphore */
 	CHECK_OK(sem_post(a.p));
 	CHECK_OK(stargate_sem_post(a.o));
 	has(&c, 0);
@@ -792,7 +815,7 @@ static void by_name(void)
 	close_both(&c);
 }
 
-/* ThreadSanitizer would report what this test tries on purpose: to unlock another thread's lock. */
+/* This test unlocks another thread's lock on purpose, which ThreadSanitizer would report. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
