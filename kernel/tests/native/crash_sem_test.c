@@ -271,7 +271,7 @@ int main(void)
 		crash_end(&c);
 		memcpy(before, after, sizeof(before));
 	}
-	printf("%" PRIu64 " images, %" PRIu64 " images with an open object that has no name\n", c.images,
+	printf("%" PRIu64 " images, %" PRIu64 " with an open object that has no name\n", c.images,
 	       orphans);
 	CHECK(c.images > 10 * ops);
 	crash_free(&c);

@@ -90,7 +90,8 @@ static void still_held(u8 found[FILES][OWNERS][CELLS])
 
 				if (found[f][o][i] < least)
 					test_fail(__FILE__, __LINE__, "file %u, owner %u, byte %u: "
-						  "lock mode %u, expected %u or more", f, o, i, found[f][o][i], least);
+						  "lock mode %u, expected %u or more",
+						  f, o, i, found[f][o][i], least);
 			}
 		}
 	}

@@ -241,7 +241,7 @@ static void fair(void)
 	CHECK_OK(pthread_create(&timer, NULL, end_it, (void *)(uintptr_t)us));
 	run(THREADS, hog, names);
 	CHECK_OK(pthread_join(timer, NULL));
-	printf("fairness, turns of %u threads that hold a lock for 100 us and immediately take it again:",
+	printf("fairness, turns of %u threads that hold a lock for 100 us and take it again:",
 	       THREADS);
 	for (i = 0; i < THREADS; i++) {
 		printf(" %" PRIu64, w[i].done);
@@ -611,8 +611,8 @@ static void cheap(bool listening)
 	CHECK_OK(sg_sem_post(&sys[0].v, &c));
 	CHECK_OK(pthread_join(thread, NULL));
 	CHECK_OK(s.err);
-	printf("a second asleep%s: %" PRIu64 " us of a processor, and %" PRIu64 " us for the listener; woken "
-	       "by another system within %" PRIu64 " us\n", listening ? ", with bells" : "",
+	printf("a second asleep%s: %" PRIu64 " us of a processor, and %" PRIu64 " us for the listener; "
+	       "woken by another system within %" PRIu64 " us\n", listening ? ", with bells" : "",
 	       s.cpu / 1000, listened / 1000, (s.woken - start) / 1000);
 	CHECK(s.cpu + listened < 50 * MS);
 	CHECK(s.woken - start < 500 * MS);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared semaphores, one step at a time: what each kind of object promises to its callers, as POSIX
- * defines semaphores, robust mutexes and reader-writer locks. The state of an object after its
- * owner's death: a thread, a process, or a system. Words that any member may have forged.
+ * Shared semaphores, step by step. The test checks the guarantees of each kind of object, as POSIX
+ * defines semaphores, robust mutexes and reader-writer locks. It checks the state of an object
+ * after the death of its owner: a thread, a process, or a system. It also checks words that a
+ * member may have forged.
  */
 #include "sem_pair.h"
 
@@ -35,7 +36,7 @@ static void mutex(void)
 	CHECK_OK(sg_sem_unlock(&t.v, &m, me));
 	CHECK_EQ(stat_of(&other, "m").slot, -1);
 	CHECK_OK(sg_sem_lock(&other, &m2, they, 0));
-	/* processes that lock by themselves do the same */
+	/* the same for processes that lock without the kernel */
 	CHECK(!sg_semw_take(sg_sem_word(&t.v, &m), me->me));
 	CHECK(sg_semw_give(sg_sem_word(&other, &m2), they->me));
 	CHECK(sg_semw_take(sg_sem_word(&t.v, &m), me->me));
@@ -62,7 +63,7 @@ static void recursive(void)
 	CHECK_EQ(sg_sem_unlock(&t.v, &m, me), -EPERM);
 	CHECK_OK(sg_sem_lock(&t.v, &m, you, 0));
 	CHECK_OK(sg_sem_lock(&t.v, &m, you, 0));
-	/* an owner that dies may have locked it several times */
+	/* the owner dies after it has locked the mutex several times */
 	caller_end(&t.v, you);
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, 0), -EOWNERDEAD);
 	CHECK_OK(sg_sem_consistent(&t.v, &m, me));
@@ -71,11 +72,14 @@ static void recursive(void)
 	you = caller_of(&t.v, 2);
 	sg_store64((u64 *)sg_at(&t.v, m.words) + 1, SG_SEMW_VALUE);
 	CHECK_OK(sg_sem_lock(&t.v, &m, you, 0));
-	CHECK_EQ(sg_sem_lock(&t.v, &m, you, 0), -EAGAIN);	/* the count is at its limit */
+	CHECK_EQ(sg_sem_lock(&t.v, &m, you, 0), -EAGAIN);	/* sets the count to its limit */
 	end();
 }
 
-/* As with pthread_mutex_consistent(), and without it. */
+/*
+ * Tests a mutex after an owner's death, with pthread_mutex_consistent()'s counterpart and without
+ * it.
+ */
 static void robust(void)
 {
 	struct sg_sem m, m2;
@@ -85,13 +89,16 @@ static void robust(void)
 	m2 = sem_of(&other, "m");
 	CHECK_OK(sg_sem_lock(&t.v, &m, me, 0));
 	caller_end(&t.v, me);
-	me = caller_of(&t.v, 1);	/* the same member, another owner */
+	me = caller_of(&t.v, 1);	/* the same member with another owner number */
 	CHECK_EQ(sg_sem_unlock(&t.v, &m, me), -EPERM);
 	CHECK(!sg_semw_take(sg_sem_word(&t.v, &m), me->me));
 	CHECK_EQ(sg_sem_lock(&other, &m2, they, 0), -EOWNERDEAD);
 	CHECK(stat_of(&t.v, "m").died);
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, 0), -EAGAIN);
-	/* the owner dies before it made it consistent: the next one is told as well */
+	/*
+	 * the next owner dies before it makes the mutex consistent: its successor gets EOWNERDEAD
+	 * as well
+	 */
 	caller_end(&other, they);
 	they = caller_of(&other, 3);
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, 0), -EOWNERDEAD);
@@ -100,7 +107,7 @@ static void robust(void)
 	CHECK_OK(sg_sem_unlock(&t.v, &m, me));
 	CHECK_OK(sg_sem_lock(&other, &m2, they, 0));
 	CHECK_OK(sg_sem_unlock(&other, &m2, they));
-	/* unlocked without being made consistent: no caller gets it any more */
+	/* the owner unlocks an inconsistent mutex: no caller can lock it any more */
 	CHECK_OK(sg_sem_lock(&t.v, &m, me, 0));
 	caller_end(&t.v, me);
 	me = caller_of(&t.v, 1);
@@ -127,17 +134,19 @@ static void system_dies(void)
 	rw2 = sem_of(&other, "rw");
 	CHECK_OK(sg_sem_lock(&other, &m2, they, 0));
 	CHECK_OK(sg_sem_read_lock(&other, &rw2, they, 0));
-	CHECK_EQ(sg_sem_lock(&t.v, &m, me, in_ms(30)), -ETIMEDOUT);	/* it may be paused */
+	/* the other system may only be paused */
+	CHECK_EQ(sg_sem_lock(&t.v, &m, me, in_ms(30)), -ETIMEDOUT);
 	CHECK_EQ(sg_sem_write_lock(&t.v, &rw, me, in_ms(30)), -ETIMEDOUT);
 	kill_other(false);
 	/* a caller that wants the lock recovers the system itself */
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, in_ms(1000)), -EOWNERDEAD);
 	CHECK_EQ(SG_SLOT_STATE(sg_load64(sg_state_word(&t.v, (unsigned int)t.v.slot + 1))),
 		 SG_SLOT_FREE);
-	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));	/* readers leave nothing behind */
+	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));	/* dead readers leave no state */
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));
 	/*
-	 * a process that counted itself leaves nothing either, once its slot has a new incarnation
+	 * a dead process that read without the kernel leaves no state after its slot has a new
+	 * incarnation
 	 */
 	join_other();
 	CHECK_OK(try_open(&other, "rw", 0, true, &rw2));
@@ -147,12 +156,12 @@ static void system_dies(void)
 	join_other();
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));
-	/* processes see the reader until ... */
+	/* processes see a dead reader until ... */
 	CHECK(!sg_semw_no_readers(sg_sem_word(&t.v, &rw)));
 	sg_sem_close(&t.v, &rw);
 	rw = sem_of(&t.v, "rw");
 	CHECK(sg_semw_no_readers(sg_sem_word(&t.v, &rw)));	/* ... the next system opens it */
-	/* the same slot, the same member: a new incarnation */
+	/* the same slot and member with a new incarnation */
 	m2 = sem_of(&other, "m");
 	rw2 = sem_of(&other, "rw");
 	CHECK_EQ(sg_sem_read_unlock(&other, &rw2), -EPERM);
@@ -160,7 +169,7 @@ static void system_dies(void)
 	kill_other(false);
 	CHECK_EQ(sg_sem_read_lock(&t.v, &rw, me, in_ms(1000)), -EOWNERDEAD);
 	CHECK_OK(sg_sem_read_unlock(&t.v, &rw));
-	/* readers are told of the death until a writer makes it consistent */
+	/* readers get EOWNERDEAD until a writer makes the lock consistent */
 	CHECK_EQ(sg_sem_read_lock(&t.v, &rw, me, 0), -EOWNERDEAD);
 	CHECK_OK(sg_sem_read_unlock(&t.v, &rw));
 	CHECK_EQ(sg_sem_write_lock(&t.v, &rw, me, 0), -EOWNERDEAD);
@@ -172,7 +181,7 @@ static void system_dies(void)
 	end();
 }
 
-/* A fenced system has no locks, and stores nothing. */
+/* A fenced system owns no locks, and stores nothing. */
 static void declared_dead(void)
 {
 	struct sg_sem m, m2, c2;
@@ -202,7 +211,7 @@ static void declared_dead(void)
 	end();
 }
 
-/* --- all users are gone ----------------------------------------------------------------------- */
+/* --- after the last user has closed the object or died ---------------------------------------- */
 
 static void closed_in_order(void)
 {
@@ -217,7 +226,7 @@ static void closed_in_order(void)
 	CHECK_OK(sg_sem_lock(&t.v, &m, me, 0));
 	sg_sem_close(&t.v, &c);
 	sg_sem_close(&t.v, &e);
-	sg_sem_close(&t.v, &m);		/* while it holds the lock */
+	sg_sem_close(&t.v, &m);		/* closes a mutex that it holds */
 	CHECK_EQ(stat_of(&t.v, "c").value, 4);
 	caller_end(&t.v, me);
 	caller_end(&t.v, you);
@@ -233,7 +242,9 @@ static void closed_in_order(void)
 	tvol_drop(&t);
 }
 
-/* Not closed: it is as after its creation, except that locks tell of the death, and counts stay. */
+/*
+ * All users died: objects are as after creation, but locks report the death, and some keep counts.
+ */
 static void all_died(void)
 {
 	struct sg_sem c, m, e, rw, b;
@@ -268,7 +279,7 @@ static void all_died(void)
 	b = sem_of(&t.v, "b");
 	CHECK_EQ(stat_of(&t.v, "b").value, 0);
 	CHECK_EQ(sg_sem_meet(&t.v, &b, me, in_ms(5)), -ETIMEDOUT);
-	/* the state stays while one system has it open */
+	/* the state stays while one system has the object open */
 	join_other();
 	c = sem_of(&other, "c");
 	CHECK_OK(sg_sem_wait(&other, &c, they, 0));
@@ -279,7 +290,7 @@ static void all_died(void)
 	tvol_drop(&t);
 }
 
-/* Its only user has died, and another system has the user's slot before the object is opened. */
+/* The only user has died, and another system gets its slot before the object is opened again. */
 static void all_died_long_ago(void)
 {
 	struct sg_sem c;
@@ -289,13 +300,13 @@ static void all_died_long_ago(void)
 	CHECK_OK(sg_sem_wait(&other, &c, they, 0));
 	kill_other(true);
 	join_other();
-	CHECK_EQ(stat_of(&t.v, "c").value, 4);	/* no system has opened it since */
+	CHECK_EQ(stat_of(&t.v, "c").value, 4);	/* no system has opened the object since */
 	c = sem_of(&t.v, "c");
 	CHECK_EQ(stat_of(&t.v, "c").value, 5);
 	CHECK_OK(sg_sem_wait(&t.v, &c, me, 0));
 	sg_sem_close(&t.v, &c);
 	c = sem_of(&other, "c");
-	CHECK_EQ(stat_of(&t.v, "c").value, 4);	/* closed in order */
+	CHECK_EQ(stat_of(&t.v, "c").value, 4);	/* a close keeps the value */
 	end();
 }
 
@@ -316,7 +327,7 @@ static void semaphore(void)
 	CHECK_EQ(sg_sem_wait(&t.v, &c, me, in_ms(25)), -ETIMEDOUT);
 	CHECK(sg_ticks() - start >= 25 * MS);
 	CHECK_EQ(sg_sem_wait(&t.v, &c, me, 1), -ETIMEDOUT);	/* the time has passed */
-	CHECK(!sg_semw_up(sg_sem_word(&t.v, &c)));	/* the flag: a thread has slept */
+	CHECK(!sg_semw_up(sg_sem_word(&t.v, &c)));	/* fails because of the flag of a sleeper */
 	CHECK_OK(sg_sem_post(&t.v, &c));
 	CHECK(sg_semw_up(sg_sem_word(&t.v, &c)));
 	CHECK_EQ(stat_of(&t.v, "c").value, 2);
@@ -328,7 +339,7 @@ static void semaphore(void)
 	end();
 }
 
-/* Operations beyond a store of one word are left to the kernel. */
+/* Calls without the kernel fail for operations that need more than a store of one word. */
 static void at_once(void)
 {
 	struct sg_sem m, r, c;
@@ -406,7 +417,7 @@ static void rwlock(void)
 	CHECK_EQ(sg_sem_read_unlock(&other, &b), -EPERM);
 	CHECK_OK(sg_sem_read_unlock(&t.v, &a));
 	CHECK_OK(sg_sem_read_unlock(&t.v, &a));
-	/* the process still reads */
+	/* the process still holds its read lock */
 	CHECK_EQ(sg_sem_write_lock(&other, &b, they, 0), -EAGAIN);
 	CHECK_EQ(sg_sem_write_lock(&other, &b, they, in_ms(10)), -ETIMEDOUT);
 	sg_semw_unread(word, cell);
@@ -419,7 +430,7 @@ static void rwlock(void)
 	CHECK_EQ(sg_load64(cell), 0);
 	CHECK_EQ(sg_sem_write_unlock(&t.v, &a, me), -EPERM);
 	CHECK_OK(sg_sem_write_unlock(&other, &b, they));
-	/* a process that has locked the word itself, and one that dies while it reads */
+	/* a process write-locks without the kernel, and another one dies while it reads */
 	CHECK(sg_semw_take(word, me->me));
 	CHECK(sg_semw_no_readers(word));
 	CHECK_OK(sg_sem_drain(&t.v, &u, me, 0));
@@ -432,7 +443,7 @@ static void rwlock(void)
 	CHECK(sg_semw_no_readers(word));
 	CHECK_OK(sg_sem_write_lock(&other, &b, they, 0));
 	CHECK_OK(sg_sem_write_unlock(&other, &b, they));
-	/* a process that has read by its kernel leaves no reader either */
+	/* nor does a process that read through its kernel leave a reader */
 	CHECK_OK(sg_sem_read_lock(&t.v, &a, me, 0));
 	u = sem_of(&t.v, "rw");
 	CHECK_OK(sg_sem_read_lock(&t.v, &u, you, 0));
@@ -444,8 +455,9 @@ static void rwlock(void)
 }
 
 /*
- * A mount is frozen, or has become read-only. Closing an object with read locks lets writers in at
- * once; the rest of the close follows when the mount can be changed again.
+ * A mount is frozen, or has become read-only. A close immediately releases the object's read locks,
+ * so that writers continue. The remaining work of the close is done when the mount can be changed
+ * again.
  */
 static void closed_while_read_only(void)
 {
@@ -477,7 +489,10 @@ static void closed_while_read_only(void)
 	end();
 }
 
-/* A forced reset while a process reads: what the process releases later does not exist any more. */
+/*
+ * A forced reset comes while a process reads. The process later releases a lock that no longer
+ * exists.
+ */
 static void reset_beside_readers(void)
 {
 	struct sg_sem rw, rw2;
@@ -498,7 +513,7 @@ static void reset_beside_readers(void)
 }
 
 
-/* More processes than cells: the others read by their kernel. */
+/* With more processes than cells, the processes without a cell read through their kernel. */
 static void cells_run_out(void)
 {
 	static struct sg_sem u[SG_SEM_CELLS];
@@ -536,7 +551,7 @@ static void barrier(void)
 	sg_sem_close(&t.v, &b);
 	b = sem_make(&t.v, "b2", SG_SEM_BARRIER, 0, 2);
 	b2 = sem_of(&other, "b2");
-	/* it would have to wait, and does not count as arrived */
+	/* a caller that may not wait does not count as arrived */
 	CHECK_EQ(sg_sem_meet(&t.v, &b, me, 0), -EAGAIN);
 	CHECK_EQ(stat_of(&t.v, "b2").value, 0);
 	CHECK_EQ(sg_sem_meet(&other, &b2, they, in_ms(5)), -ETIMEDOUT);
@@ -555,16 +570,17 @@ static void condition(void)
 	CHECK_EQ(sg_sem_cond_wait(&t.v, &c, me, seen, in_ms(5)), -ETIMEDOUT);
 	CHECK_OK(sg_sem_cond_prepare(&t.v, &c, &seen));
 	CHECK_OK(sg_sem_cond_signal(&t.v, &c, false));
-	CHECK_OK(sg_sem_cond_wait(&t.v, &c, me, seen, SG_SEM_NEVER));	/* before it waited */
+	/* the signal came before the wait */
+	CHECK_OK(sg_sem_cond_wait(&t.v, &c, me, seen, SG_SEM_NEVER));
 	CHECK_OK(sg_sem_cond_prepare(&t.v, &c, &seen));
 	CHECK_EQ(sg_sem_cond_wait(&t.v, &c, me, seen, 0), -EAGAIN);
 	end();
 }
 
 /*
- * A releasing thread looks for sleepers, releases, and looks again. A thread that came in between
- * has gone to sleep, and its flag was just cleared. The flag must be restored, for the next
- * release.
+ * A releasing thread checks for sleepers, releases, and checks again. Between the checks another
+ * thread went to sleep, and the release has cleared its flag. The release must restore the flag,
+ * for the next release.
  */
 static void flag_comes_back(void)
 {
@@ -588,7 +604,10 @@ static void flag_comes_back(void)
 	end();
 }
 
-/* A system that died asleep leaves a bit. The next release clears it, on each type. */
+/*
+ * A system that dies while it sleeps leaves a bit. The next release clears the bit, for each type
+ * of object.
+ */
 static void bit_of_the_dead(void)
 {
 	static const unsigned int types[] = { SG_SEM_MUTEX, SG_SEM_COUNT, SG_SEM_RWLOCK, SG_SEM_COND,
@@ -620,7 +639,7 @@ static void bit_of_the_dead(void)
 
 /* --- forged words ----------------------------------------------------------------------------- */
 
-/* Whatever a word is: each call returns in time, and damages nothing but the word. */
+/* With any word, each call returns in time, and changes nothing but the word. */
 static void forged(void)
 {
 	static const u64 base[] = {
@@ -690,7 +709,7 @@ static void forged(void)
 	tlog_clear();
 	CHECK_EQ(sg_sem_lock(&t.v, &sem[0], me, 0), -EOWNERDEAD);
 	CHECK(tlog_has("its owner never existed"));
-	/* a word that names a live owner counts until that owner ends, or a reset */
+	/* a forged word that names a live owner is valid until that owner ends, or until a reset */
 	sg_store64(sg_sem_word(&t.v, &sem[0]), they->me);
 	CHECK_EQ(sg_sem_lock(&t.v, &sem[0], me, in_ms(5)), -ETIMEDOUT);
 	CHECK_OK(sg_sem_reset(&t.v, "0", 1, SG_SEM_ANY));
@@ -699,7 +718,7 @@ static void forged(void)
 	end();
 }
 
-/* Values in cells count as readers, whatever stored them, until a reset. */
+/* Forged values in cells count as readers until a reset. */
 static void forged_cells(void)
 {
 	unsigned int i;
@@ -714,7 +733,7 @@ static void forged_cells(void)
 	CHECK_EQ(sg_sem_write_lock(&t.v, &rw, me, in_ms(5)), -ETIMEDOUT);
 	CHECK_OK(sg_sem_reset(&t.v, "rw", 2, SG_SEM_ANY));
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));
-	/* a reader from before the reset has nothing to release, now or when it ends */
+	/* a reader from before the reset has no lock to release, now or at its end */
 	CHECK_OK(sg_sem_read_unlock(&other, &rw2));
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));
@@ -737,7 +756,7 @@ static const struct sg_sem *given;
 extern u64 (*sg_ticks_hook)(void);	/* kernel/tools/lib/os_user.c */
 extern void (*sg_sleep_hook)(u64 ns);
 
-/* Each look at the clock takes a microsecond; at some time the other system releases. */
+/* Returns the time. Each call takes a microsecond; at a set time the other system releases. */
 static u64 clock_of_looks(void)
 {
 	clock_now += 1000;
@@ -755,7 +774,7 @@ static void sleep_of_looks(u64 ns)
 	clock_of_looks();
 }
 
-/* Waits once, for a release after @us microseconds. Returns how often the wait slept. */
+/* Waits for a release after @us microseconds. Returns how often the wait slept. */
 static unsigned int sleeps_for(struct sg_sem *s, unsigned int us)
 {
 	slept = 0;
@@ -784,17 +803,17 @@ static void patience(void)
 	/* a release within the polling time: the waiter does not sleep */
 	for (i = 0; i < 20; i++)
 		CHECK_EQ(sleeps_for(&s, 50 + i), 0);
-	/* later releases: after a few vain attempts it stops polling */
+	/* later releases: after a few unsuccessful attempts the waiter stops polling */
 	for (i = 0; i < 8; i++)
 		n += sleeps_for(&s, 100000) > 0;
 	CHECK_EQ(n, 8);
 	CHECK_EQ(sg_sem_patience(t.v.sems, s.rec)->ns, 0);
-	for (i = 0, n = 0; i < 8; i++)	/* but it polls now and then, and so starts again */
+	for (i = 0, n = 0; i < 8; i++)	/* it still polls sometimes, and so starts polling again */
 		n += sleeps_for(&s, 250) > 0;
 	CHECK(n > 0 && n < 8);
 	for (i = 0; i < 20; i++)
 		CHECK_EQ(sleeps_for(&s, 50), 0);
-	given = &o2;	/* another object has a state of its own */
+	given = &o2;	/* another object has its own state */
 	for (i = 0; i < 8; i++)
 		CHECK(sleeps_for(&o, 100000) > 0);
 	given = &s2;
@@ -803,7 +822,10 @@ static void patience(void)
 	slept = 0;
 	CHECK_EQ(sg_sem_lock(&t.v, &m, me, clock_now + 10 * MS), -ETIMEDOUT);
 	CHECK(slept > 0 && !sg_sem_patience(t.v.sems, m.rec)->missed);
-	/* a wait with a shorter time limit than the polling time is not counted as vain */
+	/*
+	 * a wait with a shorter time limit than the polling time does not count as an unsuccessful
+	 * attempt
+	 */
 	CHECK_EQ(sg_sem_wait(&t.v, &s, me, clock_now + 20000), -ETIMEDOUT);
 	CHECK_EQ(sleeps_for(&s, 250), 0);
 	sg_ticks_hook = NULL;

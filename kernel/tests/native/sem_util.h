@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the tests of shared semaphores: systems that listen for bells, objects in one line. */
+/*
+ * Helpers for the tests of shared semaphores: systems that listen for bells, objects made in one
+ * line.
+ */
 #ifndef SG_SEM_UTIL_H
 #define SG_SEM_UTIL_H
 
@@ -12,7 +15,7 @@
 #define SEC	1000000000ULL
 
 /**
- * struct listener - the thread of a system that a doorbell would save.
+ * struct listener - a system's thread that listens for bells, which a doorbell would replace.
  */
 struct listener {
 	struct sg_vol *v;

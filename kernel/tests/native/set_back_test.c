@@ -19,7 +19,7 @@ static void make_name(char name[16], unsigned int i)
 	snprintf(name, 16, "f%u", i);
 }
 
-/* Defers frees of @s; other files get the pages later. */
+/* Defers frees of @s. Other files later get these pages. */
 static void defer_frees(struct tsys *s)
 {
 	static u8 buf[4096] = { 1 };
@@ -63,7 +63,7 @@ static void fill(struct tsys *s)
 	}
 }
 
-/* Runs @run in the saved state, when the parent says so. */
+/* Saves the state in a child, which runs @run when the parent sends a byte. */
 static pid_t save(void (*run)(void), int *go)
 {
 	int ends[2];
@@ -94,7 +94,7 @@ static void resume(pid_t pid, int go)
 	close(go);
 }
 
-/* The first heartbeat detects it; the system stores nothing from then on. */
+/* The first heartbeat detects the saved state. From then on the system stores nothing. */
 static void beats(void)
 {
 	CHECK(sg_is_ours(&a.v));
@@ -104,7 +104,9 @@ static void beats(void)
 	sg_leave(&a.v);
 }
 
-/* The worst order: it reclaims deferred frees before its first heartbeat. It reports no damage. */
+/*
+ * The worst order: the saved state reclaims before its first heartbeat. It must report no damage.
+ */
 static void reclaims(void)
 {
 	CHECK_EQ(sg_reclaim(&a.v, ~0u), -EIO);
@@ -130,7 +132,8 @@ static void set_back_after(void (*run)(void))
 	CHECK_EQ(sg_ledger_reclaimable(&a.v), 0);
 	fill(&b);
 	resume(pid, go);
-	CHECK_EQ(tsys_state(&b, slot), SG_SLOT_LIVE);	/* the next mount of its VM fences it */
+	/* only the next mount of its VM fences it */
+	CHECK_EQ(tsys_state(&b, slot), SG_SLOT_LIVE);
 	sg_abandon(&a.v);
 	CHECK_OK(sg_fence_slot(&b.v, slot, inc));
 	CHECK(sg_maintain(&b.v) >= 0);
@@ -142,8 +145,8 @@ static void set_back_after(void (*run)(void))
 }
 
 /*
- * The original continues, and sends a heartbeat between the copy's end and its unmount: it stays
- * LIVE.
+ * The original VM continues, and sends a heartbeat between the copy's end and the copy's unmount.
+ * The original stays live.
  */
 static int copy_found, original_beat;
 

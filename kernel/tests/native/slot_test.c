@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Copies of slots, while other systems join and leave between any two instructions of the copying
- * system. The processor is stopped behind each instruction in turn (simple on x86 only). A copy
+ * system. Single-stepping stops the processor after each instruction (simple on x86 only). A copy
  * never combines one system's slot with another system's identity.
  */
 #define _GNU_SOURCE
@@ -40,7 +40,8 @@ static void trap(bool on)
 }
 
 /*
- * Machine, boot and host are made from the incarnation, so a copy shows which one they belong to.
+ * Derives machine, boot and host from the incarnation, so that a copy shows to which incarnation
+ * they belong.
  */
 static void say_who(u32 inc)
 {
@@ -102,7 +103,7 @@ static void copied(struct sg_vol *v, u32 state_of, u32 who, void (*what)(void))
 		if (steps < stop_at)
 			break;
 		is_of_one(&copy);
-		/* an unchanging slot is copied completely */
+		/* a slot that does not change is copied completely */
 		CHECK_OK(sg_slot_read(v, SLOT, &copy));
 		CHECK_EQ(copy.named, SG_SLOT_INC(copy.state));
 		CHECK_EQ(copy.hosted, SG_SLOT_INC(copy.state));

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl snapshot, as a user calls it: of an unused file, and beside processes that use it as
-# systems (machine.c), one of which does not freeze.
+# stargatectl snapshot, as a user calls it: of an unused file, and of a file that processes use as
+# systems (machine.c). One of them does not freeze.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
@@ -20,9 +20,9 @@ says '^v.img: copied to c1, 64 MiB; all systems paused for [0-9.]+ ms$'
 expect 0 "$fsck" -n c1
 expect 0 "$ctl" get c1 /bytes got
 cmp bytes got || fail "the copy has other bytes"
-[[ $(stat -c %s c1) -eq $((64 << 20)) ]] || fail "the copy is not as large as the volume"
-(($(stat -c %b c1) * 512 < 8 << 20)) || fail "zeros take space: $(stat -c %b c1) blocks"
-[[ $(stat -c %a c1) == 600 ]] || fail "others may read the copy"
+[[ $(stat -c %s c1) -eq $((64 << 20)) ]] || fail "the copy's size differs from the volume's size"
+(($(stat -c %b c1) * 512 < 8 << 20)) || fail "zeros take space in the copy: $(stat -c %b c1) blocks"
+[[ $(stat -c %a c1) == 600 ]] || fail "the copy's mode is not 600"
 expect 0 "$ctl" -j snapshot --stall 10000 v.img c2
 says '"file": "c2"'
 says '"size": 67108864'
@@ -50,17 +50,17 @@ expect 0 "$ctl" snapshot --stall 10000 v.img c4
 expect 0 "$fsck" -n c4
 [[ ! -e c4.part ]] || fail "c4.part is there"
 
-# A file that others have put there is not used: they could read the copy.
+# snapshot does not use a partial file of another user, who could read the copy.
 if [[ $(id -u) -eq 0 ]]; then
 	install -o 65534 -m 666 /dev/null c4b.part
 	refuses 1 'c4b.part: exists, and is not a private file of yours' "$ctl" snapshot v.img c4b
-	[[ ! -e c4b && ! -s c4b.part ]] || fail "another one's file was taken over"
+	[[ ! -e c4b && ! -s c4b.part ]] || fail "snapshot has used a file of another user"
 	rm c4b.part
 fi
 echo mine >mine
 ln mine c4b.part
 refuses 1 'c4b.part: exists, and is not a private file of yours' "$ctl" snapshot v.img c4b
-[[ $(cat mine) == mine ]] || fail "a file was stored to by its other name"
+[[ $(cat mine) == mine ]] || fail "snapshot has changed a file through a hard link"
 rm c4b.part
 mkfifo c4b.part
 refuses 1 'c4b.part: exists, and is not a private file of yours' timeout 20 "$ctl" snapshot v.img c4b
@@ -70,9 +70,10 @@ echo old >c4b.part
 chmod 644 c4b.part
 exec 8<c4b.part
 expect 0 "$ctl" snapshot --stall 10000 v.img c4b
-[[ $(cat <&8) == old && $(stat -c %a c4b) == 600 ]] || fail "the copy is in a file that was open"
+[[ $(cat <&8) == old && $(stat -c %a c4b) == 600 ]] ||
+	fail "a process that had the old file open can read the copy"
 exec 8<&-
-# Another command completes the copy while this one begins: this one does not start again.
+# Another command completes the copy while this one begins: this one does not copy again.
 if [[ $swaps ]]; then
 	for swap_skip in 0 1; do
 		rm -f c4c c4c.part
@@ -96,7 +97,7 @@ expect 0 "$ctl" snapshot --stall 4000 v.img c5
 say 1 mkdir 0 after
 expect 0 "$ctl" ls c5
 says '^before$'
-grep -q '^after$' out && fail "the copy has what came later"
+grep -q '^after$' out && fail "the copy has a file that was made later"
 expect 0 "$fsck" -n c5
 say 2 still 0
 refuses 7 'v.img: machine-11111111 \(slot 1\) does not freeze' "$ctl" snapshot --stall 4000 v.img c6
@@ -119,7 +120,7 @@ say 1 mkdir 0 after-the-kill
 say 2 mkdir 0 there-too
 for try in 1 2 3 4 5 6; do
 	"$ctl" snapshot --stall 4000 v.img c7 >out 2>said && break
-	[[ $try != 6 ]] || fail "cannot be copied any more: $(cat said)"
+	[[ $try != 6 ]] || fail "no snapshot succeeds after a killed one: $(cat said)"
 	# a joiner fences the silent tool after five seconds
 	sleep 2
 done
@@ -132,7 +133,7 @@ echo "exit 0" >&"${to[2]}"
 wait "${pid[1]}" "${pid[2]}" || true
 expect 0 "$fsck" -n v.img
 
-# --- file systems that cannot rename without replacing, nor give second names (NFS, FUSE) ---
+# --- file systems without renameat2() and hard links (NFS, FUSE) ---
 if [[ $swaps ]]; then
 	cat >rename.c <<-'END'
 		#include <errno.h>
@@ -159,7 +160,7 @@ if [[ $swaps ]]; then
 		refuses 1 'n1: exists already' env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO=22 LINK_ERRNO=0 \
 			"$ctl" snapshot v.img n1
 	done
-	# a complete copy is not deleted because it cannot be renamed
+	# a complete copy that cannot be renamed is not deleted
 	rm -f n1
 	expect 1 env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO=5 LINK_ERRNO=0 \
 		"$ctl" snapshot --stall 10000 v.img n1

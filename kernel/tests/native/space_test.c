@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Hints of free space (docs/protocol.md, section 9). A joiner trusts the hints and examines no
- * chunk. Missing hints are set later, and wrong ones cleared. Neither causes ENOSPC. Also
- * formatting: mkfs does not touch memory that no reader looks at.
+ * chunk. Missing hints are set later, and wrong hints cleared. Neither causes ENOSPC. The test also
+ * covers formatting: mkfs does not touch memory that no reader reads.
  */
 #include <sys/mman.h>
 #include <time.h>
@@ -42,7 +42,7 @@ static struct sg_chunk *chunk_at(const struct sg_vol *vol, u64 chunk)
 	return (void *)(vol->base + sg_chunk_off(vol, chunk));
 }
 
-/* Compares the hints with every chunk's map. */
+/* Checks that the hints agree with every chunk's map. */
 static void expect_exact(const struct sg_vol *vol)
 {
 	u64 c;
@@ -62,13 +62,13 @@ static void expect_exact(const struct sg_vol *vol)
 	test_counted();
 }
 
-/* Sets all hints to this byte: none, or both hints of every chunk. */
+/* Sets all bytes of the hints to @byte: 0 for none, 0xff for both hints of every chunk. */
 static void set_hints(const struct sg_vol *vol, u8 byte)
 {
 	memset(hints(vol), byte, 2 * half(vol));
 }
 
-/* Takes all pages, except in chunk @but, by writing the maps; restoring @maps undoes that. */
+/* Marks all pages as used in the maps, except in chunk @but. A copy of the maps undoes that. */
 static void take_all_but(const struct sg_vol *vol, u64 but)
 {
 	u64 c;
@@ -96,7 +96,7 @@ static void put_back(const struct sg_vol *vol, void *copy)
 
 /* --- formatting ------------------------------------------------------------------------------ */
 
-/* All memory is full of garbage before, and the room to grow still is afterwards. */
+/* All memory is full of garbage before. Afterwards the room to grow still has its garbage. */
 static void made_where_it_counts(void)
 {
 	struct tvol t;
@@ -114,7 +114,7 @@ static void made_where_it_counts(void)
 	CHECK_OK(sg_grow(&t.v, 256 * MIB, 0, why));
 	expect_exact(&t.v);
 	tvol_drop(&t);
-	printf("ok made where it counts\n");
+	printf("ok formatted where needed\n");
 }
 
 static u64 resident(const u8 *mem, u64 size)
@@ -131,7 +131,8 @@ static u64 resident(const u8 *mem, u64 size)
 }
 
 /*
- * mkfs writes by the size, not by the size to grow to: on sparse memory that would be most of it.
+ * mkfs writes metadata for the present size only. For the maximum size it would fill most of a
+ * sparse memory.
  */
 static void made_in_little(void)
 {
@@ -141,7 +142,7 @@ static void made_in_little(void)
 	CHECK(used > sg_chunks(vol) * sizeof(struct sg_chunk) / SG_PAGE);
 	CHECK(used < (vol->sb.chunk_off + sg_chunks(vol) * sizeof(struct sg_chunk)) / SG_PAGE + 16);
 	vol_end(vol);
-	printf("ok made in little\n");
+	printf("ok formatted with few stores\n");
 }
 
 /* --- mending --------------------------------------------------------------------------------- */
@@ -175,7 +176,7 @@ static void joined_then_mended(void)
 	printf("ok joined, then mended\n");
 }
 
-/* The same for a system with exclusive access. */
+/* Tests the same for a system with exclusive access. */
 static void alone_then_mended(void)
 {
 	struct tvol t;
@@ -191,7 +192,7 @@ static void alone_then_mended(void)
 	printf("ok alone, then mended\n");
 }
 
-/* A dead system's commits are in place, by itself or by replay, but it has set no hints. */
+/* A dead system's commits are in place, by its own stores or by replay, but it has set no hints. */
 static void what_the_dead_freed(void)
 {
 	struct tsys a, b;
@@ -204,7 +205,7 @@ static void what_the_dead_freed(void)
 	chunk = sg_chunks(&a.v) - 2;
 	while (sg_space_mend_hints(&a.v))
 		;
-	/* all of a chunk but one word of its map is free already: b frees that word */
+	/* a chunk is free except for one word of its map, which b frees */
 	k = chunk_at(&a.v, chunk);
 	k->map[3] = ~0ULL;
 	set_hints(&a.v, 0);
@@ -218,7 +219,7 @@ static void what_the_dead_freed(void)
 	tsys_leave(&a);
 	test_clean(mem, 64 * MIB);
 	test_unmap(mem, 64 * MIB);
-	printf("ok what the dead freed\n");
+	printf("ok pages that a dead system freed\n");
 }
 
 /* --- no ENOSPC too early --------------------------------------------------------------------- */
@@ -231,7 +232,7 @@ static struct sg_tx *begin(struct sg_vol *vol)
 	return tx;
 }
 
-/* The only free chunk comes last but one in mending, and there are no hints at all. */
+/* The only free chunk is the last but one that mending examines, and no hint is set. */
 static void found_in_doubt(void)
 {
 	struct sg_vol *vol = vol_new(LARGE);
@@ -260,7 +261,7 @@ static void found_in_doubt(void)
 	set_hints(vol, 0);
 	sg_space_rebuild_hints(vol);
 	vol_end(vol);
-	printf("ok found in doubt\n");
+	printf("ok space without hints\n");
 }
 
 /* Hints are missing although mending is complete: all chunks are examined before ENOSPC. */
@@ -282,15 +283,12 @@ static void found_beyond_doubt(void)
 	put_back(vol, maps);
 	sg_space_rebuild_hints(vol);
 	vol_end(vol);
-	printf("ok found beyond doubt\n");
+	printf("ok space with missing hints\n");
 }
 
 /* --- wrong hints ----------------------------------------------------------------------------- */
 
-/*
- * As after a power cut that restored the hints of mkfs: such chunks are examined once, not for
- * ever.
- */
+/* Sets the hints of mkfs again, like a power cut. Chunks with such hints are examined once only. */
 static void false_promises_end(void)
 {
 	struct sg_vol *vol = vol_new(64 * MIB);
@@ -311,7 +309,7 @@ static void false_promises_end(void)
 	put_back(vol, maps);
 	sg_space_rebuild_hints(vol);
 	vol_end(vol);
-	printf("ok false promises end\n");
+	printf("ok wrong hints are cleared\n");
 }
 
 /* --- free space that another system has locked ------------------------------------------------ */
@@ -325,7 +323,7 @@ static bool killed(void)
 	return true;
 }
 
-/* CPU time of this thread, which other programs do not affect. */
+/* Returns the CPU time of this thread, which other programs do not affect. */
 static double cpu_seconds(void)
 {
 	struct timespec t;
@@ -334,7 +332,7 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* As a paused system does: locks the only chunk with room. */
+/* Acts as a paused system that has locked the only chunk with room, or releases the lock. */
 static void lock_chunk(const struct sg_vol *vol, u64 chunk, bool on)
 {
 	sg_store64(sg_state_word(vol, 9), on ? SG_SLOT_WORD(SG_SLOT_LIVE, 77) : 0);
@@ -359,7 +357,7 @@ static void *free_another(void *arg)
 	return NULL;
 }
 
-/* A chunk stays locked, and another one gets room meanwhile. */
+/* A chunk stays locked, and meanwhile another chunk gets free pages. */
 static void room_elsewhere(void)
 {
 	struct sg_vol *vol = vol_new(64 * MIB);
@@ -383,10 +381,10 @@ static void room_elsewhere(void)
 	put_back(vol, maps);
 	sg_space_rebuild_hints(vol);
 	vol_end(vol);
-	printf("ok room elsewhere\n");
+	printf("ok room in another chunk\n");
 }
 
-/* The ledger cannot grow while the chunk is locked. Only the first attempt waits for that. */
+/* The ledger cannot grow while the chunk is locked. Only the first attempt to grow it waits. */
 static void growth_in_vain(void)
 {
 	struct sg_vol *vol = vol_new(64 * MIB);
@@ -411,12 +409,12 @@ static void growth_in_vain(void)
 	sg_abandon(vol);
 	test_unmap(vol->base, 64 * MIB);
 	free(vol);
-	printf("ok growth in vain\n");
+	printf("ok the ledger cannot grow\n");
 }
 
 /*
- * A thread to be killed gives up soon, with or without a chunk of its own. Others wait for a
- * bounded time, and find room if the lock becomes free.
+ * A thread with a fatal signal gives up soon, with or without a locked chunk. Other threads wait
+ * for a bounded time, and find room if the chunk's lock is released.
  */
 static void room_is_locked(void)
 {
@@ -486,7 +484,7 @@ static void *doubter(void *arg)
 	return NULL;
 }
 
-/* No system gets a page of another one, whatever the hints are. */
+/* With any hints, no system gets a page of another system. */
 static void others_meanwhile(void)
 {
 	static u8 buf[3 << 20];
@@ -508,10 +506,10 @@ static void others_meanwhile(void)
 	while (sg_space_mend_hints(&t.v))
 		;
 	tvol_drop(&t);
-	printf("ok others meanwhile\n");
+	printf("ok several systems\n");
 }
 
-/* Takes a run of up to @want pages, and gives it back. Returns its length. */
+/* Takes a run of up to @want pages, frees it again, and returns its length. */
 static u64 taken(struct sg_vol *vol, u64 want, u64 *chunk)
 {
 	struct sg_tx *tx = begin(vol);
@@ -524,9 +522,9 @@ static u64 taken(struct sg_vol *vol, u64 want, u64 *chunk)
 }
 
 /*
- * Every second page is in use. An allocator that wants a long run looks at few chunks, and takes
- * the longest run there. Each search begins where the last one ended, so the only long run is found
- * in the end.
+ * Every second page is in use. A request for a long run examines few chunks, and gets the longest
+ * run there. Each search begins where the previous one ended, so a later request finds the only
+ * long run.
  */
 static void fragmented(void)
 {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The bindings of libstargate, without a mounted volume. The wheel for Python is built twice with
-# the same bytes, and returns what C returns. The package for Go (if Go is installed) has the
-# numbers of the kernel's header. With mounts: e2e/scenarios/sem.sh.
+# The bindings of libstargate, without a mounted volume. Two builds of the wheel for Python have the
+# same bytes. Its functions return the same results as in C. The package for Go (if Go is installed)
+# has the numbers of the kernel's header. e2e/scenarios/sem.sh tests the bindings on mounts.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -34,7 +34,7 @@ int main(void)
 	return 0;
 }
 END
-gcc -I"$top" -o sizes sizes.c || fail "sizes.c"
+gcc -I"$top" -o sizes sizes.c || fail "sizes.c cannot be compiled"
 cat >check.py <<'END'
 import errno, sys
 sys.path.insert(0, sys.argv[1])
@@ -68,8 +68,8 @@ assert issubclass(stargate._kinds[errno.EOWNERDEAD], stargate.Error)
 END
 STARGATE_LIBRARY=$lib/libstargate.so.1 expect 0 python3 -W error check.py "one/$wheel" "$(./sizes)"
 
-# The binding itself, on a library with prescribed answers: a wait continues after a signal; a lock
-# whose repair fails is released; a closed object gives an error; a name has no NUL.
+# The Python binding, on a library with prescribed results: a wait continues after a signal; a lock
+# whose repair fails is released; calls on a closed object fail; a name with NUL is refused.
 cat >fake.c <<'END'
 #include <errno.h>
 #include <stdint.h>
@@ -202,7 +202,8 @@ mutex.release()
 waits(stargate.Semaphore(None, "s").acquire)
 waits(lambda: stargate.Event(None, "e").wait(3))
 waits(stargate.Barrier(None, "b", 2).wait)
-waits(lambda: stargate.Condition(None, "c").wait(mutex), 1) # its signal may have come meanwhile
+# the condition's signal may have come during the interruption
+waits(lambda: stargate.Condition(None, "c").wait(mutex), 1)
 cursor = stargate.Cursor(None, "r", 100)
 waits(cursor.publish_at)
 waits(cursor.consume_at)
@@ -213,11 +214,11 @@ assert var("held").value == 0, "the record is kept"
 var("interrupts").value = 0
 assert ring.recv() == (9, b"a record")
 assert ring.recv_many(2) == [(9, b"a record")] * 2 and len(ring.recv_many()) == 3
-assert var("held").value == 0, "the records are kept"
+assert var("held").value == 0, "the ring still has its records claimed"
 var("interrupts").value = 2
-assert ring.send_many([(5, b"hi")] * 5) == 5, "it continues behind what has been sent"
+assert ring.send_many([(5, b"hi")] * 5) == 5, "send_many does not send the remaining records"
 var("interrupts").value, var("answer").value = 0, errno.ETIMEDOUT
-assert ring.send_many([(5, b"hi")] * 3) == 2, "a part of them in time"
+assert ring.send_many([(5, b"hi")] * 3) == 2, "send_many returns a wrong number"
 var("answer").value = 0
 memory = ring.reserve(8)
 memory[:4] = b"data"
@@ -240,7 +241,7 @@ stream = stargate.Stream.join(None, "j")
 waits(lambda: stream.write(b"abcd"))
 waits(stream.shut)
 var("interrupts").value = 0
-assert stream.read(4) == b"some" and stream.read() == b"", "and then the end"
+assert stream.read(4) == b"some" and stream.read() == b"", "the stream does not end after its bytes"
 lines = io.BufferedReader(stargate.Stream.join(None, "j"))
 assert lines.read(1) == b"", "a raw file for io"
 for code, kind in ((errno.ECONNRESET, ConnectionResetError), (errno.EPIPE, BrokenPipeError),
@@ -266,7 +267,7 @@ try:
 except ValueError:
     pass
 else:
-    raise AssertionError("a stream that has been closed")
+    raise AssertionError("a call on a closed stream raises no error")
 
 class Broken(Exception):
     pass
@@ -279,22 +280,22 @@ var("answer").value = errno.EOWNERDEAD
 for lock in (stargate.Mutex(None, "m", repair=repair), stargate.RWLock(None, "l", repair=repair).write):
     try:
         with lock:
-            raise AssertionError("it has not been repaired")
+            raise AssertionError("a lock was returned without a successful repair")
     except Broken:
         pass
-    assert var("held").value == 0, "the lock is kept"
+    assert var("held").value == 0, "the lock is still held"
     assert var("consistent").value == 0
 mended = stargate.Mutex(None, "m", repair=lambda: None)
 with mended:
     assert var("held").value == 1 and var("consistent").value == 1
 assert var("held").value == 0
-# The fake wait gives the mutex back and takes it again: its owner died meanwhile.
+# The fake wait releases the mutex and takes it again: an owner died meanwhile.
 condition = stargate.Condition(None, "c")
 condition.wait(mended)
 assert var("consistent").value == 2, "the mutex was not repaired"
 try:
     condition.wait(stargate.Mutex(None, "m"))
-    raise AssertionError("a mutex without repair is its caller's to repair")
+    raise AssertionError("wait() does not raise OwnerDied for a mutex without a repair function")
 except stargate.OwnerDied:
     pass
 var("answer").value = 0
@@ -308,7 +309,7 @@ for call in (cursor.publish_at, cursor.consume_at, lambda: cursor.publish(1), la
     except ValueError as error:
         assert "has been closed" in str(error)
     else:
-        raise AssertionError("an object that has been closed")
+        raise AssertionError("a call on a closed object raises no error")
 
 before = var("opens").value
 for call in (lambda name: stargate.Mutex(None, name), lambda name: stargate.Mutex(None, name, create=False),
@@ -329,6 +330,6 @@ STARGATE_LIBRARY=$dir/fake.so expect 0 python3 -W error behaviour.py "one/$wheel
 if command -v go >/dev/null; then
 	expect 0 env -C "$top/go" HOME="${HOME:-$dir}" CGO_ENABLED=0 GOTOOLCHAIN=local go test -count=1 ./...
 else
-	echo "no go here: its binding is not tried"
+	echo "Go is not installed: its package is not tested"
 fi
 echo "$checks checks"

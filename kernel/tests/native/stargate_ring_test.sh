@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargate-ring without a mounted volume: help, manual page, completion, refusals. With mounts:
-# e2e/scenarios/ring.sh; the library's functions: ring_test.c.
+# stargate-ring without a mounted volume: help, manual page, completion, refusals.
+# e2e/scenarios/ring.sh uses it on mounts; ring_test.c tests the library's functions.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -16,7 +16,7 @@ refuses_ring() {
 	local want=$1 pattern=$2
 	shift 2
 	expect "$want" "$ring" "$@"
-	[[ $(wc -l <err) -eq 1 && ! -s out ]] || fail "not one line of complaint"
+	[[ $(wc -l <err) -eq 1 && ! -s out ]] || fail "the refusal is not exactly one line"
 	says "^stargate-ring: .*$pattern" err
 }
 refuses_ring 2 'there is no command'
@@ -60,7 +60,8 @@ for command in list create rm show stat reset send recv pipe listen dial bench; 
 	same out help
 done
 expect 0 "$ring" help create
-! grep -q -- '--count\|--block\|--json\|^  rm\|^  help\|Exit status' out || fail "more than is about create"
+! grep -q -- '--count\|--block\|--json\|^  rm\|^  help\|Exit status' out ||
+	fail "the help on create has lines on other commands"
 refuses_ring 2 "there is no command 'nothing'" help nothing
 
 echo "$checks checks"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # stargate-sem without a mounted volume: help, manual page, refusals. Also the files of libstargate
-# for programs: a header for C and C++, symbols with a version, a .pc file, a manual page. With
-# mounts: e2e/scenarios/sem.sh; the library's functions: libstargate_test.c.
+# for programs: a header for C and C++, symbols with a version, a .pc file, a manual page.
+# e2e/scenarios/sem.sh uses it on mounts; libstargate_test.c tests the library's functions.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -21,7 +21,7 @@ refuses_sem() {
 	local want=$1 pattern=$2
 	shift 2
 	expect "$want" "$sem" "$@"
-	[[ $(wc -l <err) -eq 1 && ! -s out ]] || fail "not one line of complaint"
+	[[ $(wc -l <err) -eq 1 && ! -s out ]] || fail "the refusal is not exactly one line"
 	says "^stargate-sem: .*$pattern" err
 }
 refuses_sem 2 'there is no command'
@@ -47,7 +47,7 @@ done
 refuses_sem 125 'not on a mounted StargateFS volume' --volume "$dir" lock a -- true
 refuses_sem 1 'not on a mounted StargateFS volume' --volume /nowhere list
 
-# A name may begin with a hyphen, behind "--"; "-" is always a name.
+# Behind "--", a name may begin with a hyphen; "-" is always a name.
 for name in -x --help - --; do
 	refuses_sem 1 'not on a mounted StargateFS volume' --volume "$dir" rm -- "$name"
 	refuses_sem 125 'not on a mounted StargateFS volume' --volume "$dir" lock -- "$name" -- true
@@ -68,12 +68,13 @@ done
 expect 0 "$sem" help create
 says '^      --type TYPE'
 says '^                         event; else a semaphore$'
-! grep -q -- '--count\|--by\|--json\|^  rm\|^  help\|Exit status' out || fail "more than is about create"
+! grep -q -- '--count\|--by\|--json\|^  rm\|^  help\|Exit status' out ||
+	fail "the help on create has lines on other commands"
 expect 0 "$sem" help
 says '^  -j, --json'
 refuses_sem 2 "there is no command 'nothing'" help nothing
 
-# --- the tool over a library with prescribed answers -------------------------------------------
+# --- the tool on a library with prescribed results ---------------------------------------------
 
 cat >yes.c <<'END'
 #include "stargate.h"
@@ -134,18 +135,20 @@ expect 0 "$yes" list --names
 printf '%s\n' 'a`id`' 'b\x1b[2J\x0a c' >want
 same out want
 expect 0 "$yes" list
-[[ $(wc -l <out) -eq 2 ]] || fail "a name is more than a line"
+[[ $(wc -l <out) -eq 2 ]] || fail "a name takes more than one line"
 expect 127 sh -c "exec '$yes' lock a -- /nowhere/at/all 2>&-"
 expect 126 sh -c "exec '$yes' lock a -- / 2>&-"
 expect 7 "$yes" lock -- -x -- sh -c 'exit 7'
-# The command gets the signals as the tool got them, without those that only the tool ignores.
+# The command inherits the tool's signal settings, without signals that only the tool ignores.
 ignored() { # COMMAND...: prints which of SIGINT (2), SIGQUIT (3), SIGXFSZ (25) its child ignores
 	local set
 	set=$("$@" "$yes" lock a -- sed -n 's/^SigIgn:\t//p' /proc/self/status)
 	echo $((0x$set & 0x1000006))
 }
-[[ $(ignored env --default-signal) -eq 0 ]] || fail "the command ignores what was not ignored"
-[[ $(ignored env --ignore-signal=XFSZ,INT) -eq $((0x1000002)) ]] || fail "the command does not ignore what was"
+[[ $(ignored env --default-signal) -eq 0 ]] ||
+	fail "the command ignores signals that were not ignored"
+[[ $(ignored env --ignore-signal=XFSZ,INT) -eq $((0x1000002)) ]] ||
+	fail "the command does not ignore signals that were ignored"
 
 # --- its completion ---------------------------------------------------------------------------
 # Names come from other members. The completion offers them quoted, and runs nothing in them.
@@ -162,7 +165,7 @@ mkdir fake
 } >fake/stargate-sem
 chmod +x fake/stargate-sem
 
-# complete_sem WORD: the offers for WORD as the NAME of rm.
+# complete_sem WORD: the completion's offers for WORD as the NAME of rm.
 complete_sem() {
 	expect 0 env PATH="$dir/fake:$PATH" bash -c "source '$completion/stargate-sem'
 		compopt() { :; }
@@ -173,23 +176,23 @@ complete_sem() {
 
 if command -v compgen >/dev/null; then
 	complete_sem ''
-	[[ ! -e pwned ]] || fail "a command that stands in a name was run"
+	[[ ! -e pwned ]] || fail "the completion has run a command in a name"
 	# shellcheck disable=SC2016
 	printf '%q\n' plain 'x`id>pwned`' '$(id>pwned)' '<(id>pwned)' 'two words' $'a\nb' 'back\slash' ';id>pwned' >want
 	same out want
-	# an offer, put into a command line, gives the name again
+	# an offer in a command line expands to the name
 	while read -r offered; do
 		bash -c "printf '%s\\0' $offered"
 	done <out >again
 	# shellcheck disable=SC2016
 	printf '%s\0' plain 'x`id>pwned`' '$(id>pwned)' '<(id>pwned)' 'two words' $'a\nb' 'back\slash' ';id>pwned' >want
 	same again want
-	[[ ! -e pwned ]] || fail "a command that stands in a name was run"
+	[[ ! -e pwned ]] || fail "the completion has run a command in a name"
 	complete_sem 'tw'
 	printf '%q\n' 'two words' >want
 	same out want
 
-	# The completion asks the volume of the command line, however it is quoted there.
+	# The completion queries the volume of the command line, with any quotes.
 	mkdir elsewhere
 	cat >elsewhere/stargate-sem <<-END
 		#!/bin/bash
@@ -197,8 +200,8 @@ if command -v compgen >/dev/null; then
 		[[ \$* != *list*--names ]] || echo one
 	END
 	chmod +x elsewhere/stargate-sem
-	# complete_words WORD...: the offers behind "stargate-sem WORD..."; the last word is
-	# incomplete.
+	# complete_words WORD...: the completion's offers for the last, incomplete word of
+	# "stargate-sem WORD...".
 	complete_words() {
 		rm -f asked
 		expect 0 env PATH="$dir/elsewhere:$PATH" HOME=/home/me bash -uc "source '$completion/stargate-sem'
@@ -207,8 +210,8 @@ if command -v compgen >/dev/null; then
 			_stargate_sem
 			((\${#COMPREPLY[@]} == 0)) || printf '%s\n' \"\${COMPREPLY[@]}\"" - "$@"
 	}
-	# asks VOLUME WORD...: the completion asks VOLUME for names, once; an empty VOLUME: it asks
-	# none.
+	# asks VOLUME WORD...: the completion lists the names of VOLUME once. An empty VOLUME: of no
+	# volume.
 	asks() {
 		local volume=$1
 		shift
@@ -221,7 +224,7 @@ if command -v compgen >/dev/null; then
 	asks /mnt/a -v /mnt/a rm
 	asks /mnt/a -v/mnt/a rm
 	asks /mnt/a --volume /mnt/a rm
-	asks /mnt/a --volume = /mnt/a lock # as the shell splits it
+	asks /mnt/a --volume = /mnt/a lock # the words into which the shell splits --volume=/mnt/a
 	asks /mnt/a --volume=/mnt/a lock
 	asks /mnt/b -v /mnt/a -v /mnt/b show
 	asks /mnt/a rm -v /mnt/a
@@ -234,14 +237,15 @@ if command -v compgen >/dev/null; then
 	asks '/mnt/$(id>pwned)' -v "'/mnt/\$(id>pwned)'" rm
 	# shellcheck disable=SC2088 # the shell expands it when the line is run
 	asks /home/me/a -v '~/a' rm
-	asks '' lock -- # no options behind --
-	# A word that the shell would expand is not looked up, and no name is guessed.
+	asks '' lock -- # words behind -- are no options
+	# The completion does not use a volume's word that the shell would expand, and offers no
+	# names.
 	# shellcheck disable=SC2016
 	for word in '$HOME' '$(id>pwned)' '"`id>pwned`"'; do
 		complete_words -v "$word" rm ''
 		[[ ! -s out && ! -e asked ]] || fail "names are offered behind -v $word"
 	done
-	[[ ! -e pwned ]] || fail "a command that stands in the name of a volume was run"
+	[[ ! -e pwned ]] || fail "the completion has run a command in the name of a volume"
 	mkdir -p place/folder
 	for words in '-v' '--volume' '--volume ='; do
 		# shellcheck disable=SC2086 # words
@@ -266,13 +270,15 @@ fi
 # The header declares exactly the functions of the library, and the manual page describes each.
 grep -oE '\bstargate_[a-z_]+\(' "$top/stargate.h" | tr -d '(' | sort -u >offered
 nm -D --defined-only "$lib/libstargate.so" | grep -oE 'stargate_[a-z_]+@@STARGATE_1$' | sed 's/@.*//' | sort >has
-diff offered has >err || fail "in the header (<) and in the library (>)"
-[[ $(nm -D --defined-only "$lib/libstargate.so" | wc -l) -eq $(($(wc -l <has) + 1)) ]] || fail "it has other symbols"
+diff offered has >err || fail "functions only in the header (<) or only in the library (>)"
+[[ $(nm -D --defined-only "$lib/libstargate.so" | wc -l) -eq $(($(wc -l <has) + 1)) ]] ||
+	fail "the library exports other symbols"
 while read -r name; do
-	grep -q "$name(" "$top/man/libstargate.3" || fail "libstargate.3 says nothing of $name"
+	grep -q "$name(" "$top/man/libstargate.3" || fail "libstargate.3 does not describe $name"
 	checks=$((checks + 1))
 done <has
 # shellcheck disable=SC2016 # a variable of pkg-config
-grep -qx 'Libs: -L${libdir} -lstargate' "$lib/stargate.pc" || fail "stargate.pc"
+grep -qx 'Libs: -L${libdir} -lstargate' "$lib/stargate.pc" ||
+	fail "stargate.pc has no Libs line for libstargate"
 
 echo "$checks checks"
