@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Epochs (docs/protocol.md, section 4): freed pages are reused once all live systems have
- * acknowledged two epochs since, and not earlier.
+ * Epochs (docs/protocol.md, section 4): freed pages are reused after all live systems have
+ * acknowledged two further epochs, and not earlier.
  */
 #include <sys/stat.h>
 #include "internal.h"
 #include "systems.h"
 
 #define SIZE	TEST_SMALL
-#define PAGES	50	/* of the files that are freed */
+#define PAGES	50	/* pages of each file that is freed */
 
 static u8 *mem;
 
@@ -80,7 +80,10 @@ static void leave(struct tsys *s, unsigned int n)
 	test_clean(mem, SIZE);
 }
 
-/* Manual steps. Nothing is reclaimed after one epoch, or while any system is one behind. */
+/*
+ * Goes through epochs step by step. Pages are not reclaimed after one epoch, or while any system is
+ * one epoch behind.
+ */
 static void two_epochs_of_all(void)
 {
 	struct tsys s[3];
@@ -91,7 +94,7 @@ static void two_epochs_of_all(void)
 	e = epoch_now();
 	free_file(&s[0], "f");
 	CHECK(!reclaims(&s[0]));
-	CHECK_EQ(epoch_now(), e + 1);	/* all had acknowledged that epoch */
+	CHECK_EQ(epoch_now(), e + 1);	/* all systems had acknowledged the previous epoch */
 	acknowledge(&s[0]);
 	acknowledge(&s[1]);
 	CHECK(!reclaims(&s[0]));
@@ -109,7 +112,7 @@ static void two_epochs_of_all(void)
 	leave(s, 3);
 }
 
-/* Many rounds, so that the epochs of deferred frees wrap. */
+/* Runs so many rounds that the epochs of deferred frees wrap. */
 static void around(void)
 {
 	struct tsys s[2];
@@ -138,7 +141,7 @@ static void around(void)
 	leave(s, 2);
 }
 
-/* A dead system looks at nothing; a later joiner has seen nothing. */
+/* Reclaim waits neither for a dead system nor for a later joiner, as neither can read the pages. */
 static void not_the_dead(void)
 {
 	struct tsys s[4];
@@ -153,7 +156,7 @@ static void not_the_dead(void)
 	acknowledge(&s[1]);
 	tsys_fence(&s[0], &s[2]);
 	sg_abandon(&s[2].v);
-	CHECK(!reclaims(&s[0]));		/* pushes the epoch */
+	CHECK(!reclaims(&s[0]));		/* advances the epoch */
 	CHECK_EQ(epoch_now(), e + 2);
 	acknowledge(&s[0]);
 	tsys_join(&s[2], mem, SIZE, 4);
@@ -164,7 +167,7 @@ static void not_the_dead(void)
 	leave(s, 3);
 }
 
-/* A dead system's deferred frees count from the epoch in which they are taken over. */
+/* A dead system's deferred frees count from the epoch in which another system takes them over. */
 static void deferred_by_fenced(void)
 {
 	struct tsys s[3];
@@ -190,9 +193,10 @@ static void deferred_by_fenced(void)
 		sg_epoch_push(&s[2].v);
 		acknowledge(&s[2]);
 	}
-	/* ... also by the next system in its slot */
+	/* ... also if the next system in its slot takes them over */
 	CHECK_EQ(tsys_state(&s[2], 0), SG_SLOT_FREE);
-	*sg_state_word(&s[2].v, 0) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);	/* not of that slot */
+	/* a live owner keeps the joiner out of slot 0 */
+	*sg_state_word(&s[2].v, 0) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);
 	*(u64 *)sg_at(&s[2].v, sg_slot_off(&s[2].v, 0) + offsetof(struct sg_slot, epoch)) =
 		epoch_now();
 	tsys_join(&s[1], mem, SIZE, 7);
@@ -236,7 +240,7 @@ static void transactions_are_waited_for(void)
 	acknowledge(&s[0]);
 	CHECK(!reclaims(&s[1]));
 	CHECK_EQ(epoch_now(), e + 2);
-	/* ... but it does not wait for a later one */
+	/* ... but does not wait for a later transaction */
 	CHECK_OK(sg_write_begin(&s[0].v, &f, 2 * SG_PAGE, 100, 0, &w));
 	acknowledge(&s[1]);
 	acknowledge(&s[0]);
@@ -265,7 +269,10 @@ static void quiesce(struct sg_vol *v)
 	}
 }
 
-/* A single system reclaims at once, after its own readers; unless another one joins just then. */
+/*
+ * A single system reclaims immediately after its own readers, unless another system joins just
+ * then.
+ */
 static void alone(void)
 {
 	struct tsys s;
@@ -296,7 +303,7 @@ static void alone(void)
 	leave(&s, 1);
 }
 
-/* --- a reader that takes long ----------------------------------------------------------------- */
+/* --- a slow reader ---------------------------------------------------------------------------- */
 
 static struct {
 	u64 step, off;
@@ -323,8 +330,8 @@ static void looker(void *arg)
 	while (__atomic_load_n(&stage->step, __ATOMIC_SEQ_CST) < RELEASE) {
 		for (i = 0; i < SG_PAGE; i++)
 			if (mem[run.off + i] != 0x42)
-				test_fail(__FILE__, __LINE__, "byte %u of a page that is looked at is %x", i,
-					  mem[run.off + i]);
+				test_fail(__FILE__, __LINE__, "byte %u of a page in use is %x",
+					  i, mem[run.off + i]);
 		sg_sleep_us(100);
 	}
 	sg_look_end();
@@ -333,7 +340,7 @@ static void looker(void *arg)
 	tadvance(&stage->step, LEFT);
 }
 
-/* Writes until the volume is full. Returns the pages written. */
+/* Writes until the volume is full. Returns the number of pages written. */
 static u64 fill(struct tsys *s, const char *name, int byte)
 {
 	struct sg_iref f = test_create(&s->v, &s->root, name, S_IFREG | 0600);
@@ -395,7 +402,7 @@ static void nothing_is_reused(void)
 
 /* --- a system that leaves --------------------------------------------------------------------- */
 
-#define REMOVED	400	/* files of a page: reclaimed 64 at a time */
+#define REMOVED	400	/* number of files of one page, which are reclaimed 64 at a time */
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -410,8 +417,8 @@ static bool in_last_wait(void)
 }
 
 /*
- * It reclaims pages that others hold up, until its end. Until its slot is free, it sends
- * heartbeats.
+ * A system that leaves tries to reclaim pages that other systems delay. It sends heartbeats until
+ * its slot is free.
  */
 static void leaver_sends_heartbeats(void)
 {
@@ -444,7 +451,7 @@ static void leaver_sends_heartbeats(void)
 
 /* --- deferred frees of other systems ---------------------------------------------------------- */
 
-/* Full, except for another system's deferred frees: it is worth waiting for those. */
+/* The volume is full, except for another system's deferred frees: a writer waits for those. */
 static void deferred_by_others(void)
 {
 	struct tsys s[2];
@@ -469,7 +476,7 @@ static void deferred_by_others(void)
 	test_clean(mem, SIZE);
 }
 
-/* The space is requested at once, before anything is written. */
+/* An allocation reserves all its space first, before it writes. */
 static void what_is_allocated(void)
 {
 	struct tsys s[2];
@@ -496,7 +503,7 @@ static void what_is_allocated(void)
 	test_clean(mem, SIZE);
 }
 
-/* The inode is locked. Leaves the file in the state after the first transaction of a truncation. */
+/* Locks the inode, and leaves the file in the state after the first transaction of a truncation. */
 static void begin_cut(struct tsys *s, const struct sg_iref *f)
 {
 	struct sg_tx *tx = sg_tx_begin(&s->v);
@@ -518,7 +525,7 @@ static bool deferred(const struct tsys *s)
 	return false;
 }
 
-/* Full, except for a truncation by another system: that, too, is worth waiting for. */
+/* The volume is full, except for another system's truncation: a writer waits for that as well. */
 static void what_is_being_cut(void)
 {
 	struct tsys s[2];
@@ -538,7 +545,7 @@ static void what_is_being_cut(void)
 		sg_sleep_us(1000);
 	begin_cut(&s[1], &f);
 	CHECK_OK(pthread_create(&id, NULL, write_some, &s[0]));
-	sg_sleep_us(300000);	/* it finds no page, and waits */
+	sg_sleep_us(300000);	/* the writer finds no page, and waits */
 	sg_iunlock(&s[1].v, &f);
 	CHECK_OK(sg_finish_cut(&s[1].v, &f));
 	CHECK_OK(pthread_join(id, NULL));
@@ -551,8 +558,8 @@ static void what_is_being_cut(void)
 }
 
 /*
- * Full, except for a dead system's deferred frees: the system that needs them takes them over
- * itself.
+ * The volume is full, except for a dead system's deferred frees: the writing system takes them
+ * over.
  */
 static void deferred_by_dead(void)
 {
@@ -575,8 +582,8 @@ static void deferred_by_dead(void)
 }
 
 /*
- * Full, except for a removed file that its last user has just closed: the system whose ledger names
- * it frees it.
+ * The volume is full, except for a removed file that its last user has just closed. The system
+ * whose ledger names the file frees it.
  */
 static void what_is_left(void)
 {
@@ -588,7 +595,7 @@ static void what_is_left(void)
 		tsys_join(&s[i], mem, SIZE, i + 1);
 		tsys_maintain(&s[i]);
 	}
-	/* first the system that needs the space has deferred it, then another system */
+	/* first the writing system has deferred the file, then another system */
 	for (i = 0; i < 2; i++) {
 		f = make_file(&s[0], "left", 4 * PAGES, 1);
 		CHECK_OK(sg_open_inode(&s[1].v, &f, false));
@@ -606,7 +613,10 @@ static void what_is_left(void)
 
 /* --- free space that another system has locked ------------------------------------------------ */
 
-/* A system stops, or dies, with all free space locked. That is not the same as a full volume. */
+/*
+ * A system stops, or dies, with all free space locked. A writer must not treat that as a full
+ * volume.
+ */
 static void what_is_locked(bool dies)
 {
 	struct tsys s[2];
@@ -653,8 +663,8 @@ static void *make_in(void *arg)
 }
 
 /*
- * The system that wants space has a directory locked. Another one has locked the free space, and
- * wants that directory. Neither waits for the other for ever.
+ * A system that needs space has a directory locked. Another system has locked the free space, and
+ * needs that directory. Neither waits forever for the other.
  */
 static void what_is_left_is_locked(void)
 {
@@ -664,7 +674,7 @@ static void what_is_left_is_locked(void)
 	pthread_t id;
 	unsigned int i;
 
-	mem = tsys_volume(SIZE);	/* incarnations increase */
+	mem = tsys_volume(SIZE);	/* a new volume, as incarnations only increase */
 	for (i = 0; i < 2; i++) {
 		tsys_join(&s[i], mem, SIZE, i + 1);
 		tsys_maintain(&s[i]);
@@ -684,7 +694,7 @@ static void what_is_left_is_locked(void)
 	sg_iunlock(&s[1].v, &m.dir);
 	CHECK_OK(pthread_join(id, NULL));
 	CHECK_EQ(m.err, -ENOSPC);
-	/* blocked only briefly: a retry succeeds */
+	/* the other system blocks only briefly: a retry succeeds */
 	CHECK_OK(pthread_create(&id, NULL, make_in, &m));
 	while (!sg_is_locked(&s[1].v, SG_IOFF(&m.dir, lock)))
 		sg_sleep_us(10);
@@ -711,7 +721,7 @@ static void *join_second(void *joined)
 }
 
 /*
- * The joiner waits for a lock, whose holder waits for an epoch: the joiner acknowledges it itself.
+ * The joiner waits for a lock whose holder waits for an epoch. The joiner acknowledges that epoch.
  */
 static void who_joins_acknowledges(void)
 {

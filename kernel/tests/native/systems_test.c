@@ -25,7 +25,7 @@ static void try(struct tsys *s, unsigned int machine, unsigned int boot, int wan
 	CHECK_EQ(tsys_try(s, mem, TEST_SMALL, &id, 300, false), want);
 }
 
-/* Each system sees the others' changes at once, even without periodic work. */
+/* Each system immediately sees changes of other systems, even without periodic work. */
 static void see_each_other(void)
 {
 	struct tsys s[4];
@@ -59,7 +59,7 @@ static void see_each_other(void)
 	test_clean(mem, TEST_SMALL);
 }
 
-/* The next joiner gets a slot that has been left, under another incarnation. */
+/* The next joiner gets a slot that another system has left, with a new incarnation. */
 static void slots_are_used_again(void)
 {
 	struct tsys a, b, c;
@@ -72,7 +72,7 @@ static void slots_are_used_again(void)
 	tsys_join(&c, mem, TEST_SMALL, 3);
 	CHECK_EQ(c.v.slot, 0);
 	CHECK(c.v.incarnation > b.v.incarnation && b.v.incarnation > first);
-	CHECK_EQ(sg_fence_slot(&b.v, 0, first), -ESTALE);	/* a late guard */
+	CHECK_EQ(sg_fence_slot(&b.v, 0, first), -ESTALE);	/* a delayed guard's fence */
 	CHECK_EQ(sg_fence_slot(&b.v, SG_SLOTS, 1), -EINVAL);
 	CHECK_EQ(tsys_state(&b, 0), SG_SLOT_LIVE);
 	tsys_leave(&b);
@@ -99,9 +99,7 @@ static void *join_one(void *arg)
 	return NULL;
 }
 
-/*
- * While a live system has exclusive access, a joiner recovers no slot, though it finds none free.
- */
+/* While a live system has exclusive access, a joiner without a free slot recovers no slot. */
 static void none_while_alone(struct tsys *s)
 {
 	u64 *alone = sg_at(&s[0].v, SG_HOT(alone_lock.word));
@@ -115,7 +113,7 @@ static void none_while_alone(struct tsys *s)
 	sg_store64(alone, 0);
 }
 
-/* Two systems want the only dead slot, and one of them gets it. */
+/* Two systems join, with one dead slot and no free slot: one of them gets the dead slot. */
 static void two_want_one(struct tsys *s)
 {
 	struct tsys two[2];
@@ -137,7 +135,7 @@ static void two_want_one(struct tsys *s)
 	tsys_join(&s[40], mem, TEST_SMALL, 41);
 }
 
-/* A tool that was killed with exclusive access keeps no system out. 64 such tools do not either. */
+/* A tool that was killed with exclusive access does not prevent joins. Nor do 64 such tools. */
 static void killed_tools(void)
 {
 	struct sg_identity id = tsys_identity(9, 1);
@@ -183,7 +181,7 @@ static struct sg_slot *forged(unsigned int i)
 	return (struct sg_slot *)(mem + sb->slot_off) + 20 + i;
 }
 
-/* The systems send heartbeats in turn, each just before it would be fenced. */
+/* Advances the clock. The systems send heartbeats in turn, each just before it would be fenced. */
 static void sleep_ns(u64 ns)
 {
 	u64 before = now / EACH_NS;
@@ -193,7 +191,7 @@ static void sleep_ns(u64 ns)
 		forged((unsigned int)before % FORGED)->heartbeat++;
 }
 
-/* A mount watches all silent tools together, not one after the other. */
+/* A mount watches all silent tools at the same time, not one after the other. */
 static void beating_tools(void)
 {
 	struct tsys s;
@@ -248,7 +246,8 @@ static void sixty_five(void)
 /* --- identity --------------------------------------------------------------------------------- */
 
 /*
- * The machine's last boot cannot be live, if its heartbeat has stopped and the number is its own.
+ * A machine's previous boot cannot be live if its heartbeat has stopped. A copied UUID is the
+ * exception.
  */
 static void other_boot(void)
 {
@@ -257,17 +256,21 @@ static void other_boot(void)
 	tsys_join(&old, mem, TEST_SMALL, 1);
 	tsys_maintain(&old);
 	try(&next, 1, 2, 0);
-	CHECK_EQ(tsys_state(&next, 0), SG_SLOT_LIVE);		/* a copied number, then */
+	/* both send heartbeats, so the UUID was copied */
+	CHECK_EQ(tsys_state(&next, 0), SG_SLOT_LIVE);
 	tsys_pause(&old, true);
 	sg_sleep_us(20000);
-	try(&third, 1, 3, 0);	/* fences both: neither sends heartbeats */
+	try(&third, 1, 3, 0);	/* fences both, as neither sends heartbeats */
 	CHECK_EQ(tsys_state(&third, 0), SG_SLOT_FREE);
 	CHECK_EQ(tsys_state(&third, 1), SG_SLOT_FREE);
 	tsys_die(&old);
 	tsys_die(&next);
 	tsys_leave(&third);
 	test_lapses_over(mem);
-	/* another machine, the same boot, and a machine without a number are left alone */
+	/*
+	 * systems of another machine, of the same boot, and of a machine without a UUID are not
+	 * fenced
+	 */
 	tsys_join(&old, mem, TEST_SMALL, 1);
 	try(&next, 2, 2, 0);
 	CHECK_EQ(tsys_state(&next, 0), SG_SLOT_LIVE);
@@ -295,7 +298,7 @@ static void *guard_other(void *arg)
 	return NULL;
 }
 
-/* The guard of a rebooting machine sees it run all the time, and knows nothing of boots. */
+/* The guard of a rebooting machine sees its process run all the time, and does not detect boots. */
 static void guarded_boot(void)
 {
 	struct sg_identity id = tsys_identity(1, 2);
@@ -317,8 +320,8 @@ static void guarded_boot(void)
 }
 
 /*
- * A host that reboots ends its machines: those that it has noted, and no others. If a note is
- * wrong, a heartbeat shows it.
+ * A host's reboot ends its machines: those that it has recorded in their slots, and no others. A
+ * heartbeat shows that a record is wrong.
  */
 static void host_boots(void)
 {
@@ -334,10 +337,10 @@ static void host_boots(void)
 	sg_lock(&vm.v, SG_HOT(rename_lock));
 	tsys_die(&vm);
 	tsys_die(&other);
-	try(&next, 9, 2, 0);		/* another machine's next boot proves nothing */
+	try(&next, 9, 2, 0);		/* another machine's next boot is no proof */
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, vm.v.incarnation));
 	tsys_leave(&next);
-	try(&next, 1, 1, 0);		/* another mount of the same boot does not either */
+	try(&next, 1, 1, 0);		/* nor is another mount of the same boot */
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, vm.v.incarnation));
 	tsys_leave(&next);
 	tsys_die(&host);
@@ -348,7 +351,9 @@ static void host_boots(void)
 	CHECK(sg_trylock(&host.v, SG_HOT(rename_lock)));
 	sg_unlock(&host.v, SG_HOT(rename_lock));
 	test_lapses_over(mem);
-	/* the note is the last owner's, with its incarnation, until it is made again */
+	/*
+	 * the record belongs to the slot's last owner and its incarnation, until it is made again
+	 */
 	tsys_join(&vm, mem, TEST_SMALL, 6);
 	CHECK_EQ(vm.v.slot, 0);
 	tsys_join(&next, mem, TEST_SMALL, 7);
@@ -357,7 +362,7 @@ static void host_boots(void)
 	id = tsys_identity(1, 3);
 	CHECK_OK(tsys_try(&host, mem, TEST_SMALL, &id, 100, false));
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, next.v.incarnation));
-	/* it lives, whatever the note says */
+	/* the system lives, so the record is wrong */
 	sg_guard(&host.v, vm_id.machine);
 	CHECK_EQ(slot->hosted, next.v.incarnation);
 	tsys_maintain(&next);
@@ -374,7 +379,7 @@ static void host_boots(void)
 	test_clean(mem, TEST_SMALL);
 }
 
-/* Between its swap and its identity, a joiner's slot has the identity of the slot's last owner. */
+/* Until a joiner has stored its identity, its slot has the identity of the slot's last owner. */
 static void named(void)
 {
 	struct tsys before, next;
@@ -388,7 +393,7 @@ static void named(void)
 	tsys_leave(&before);
 	*(u64 *)(mem + SG_HOT(incarnation)) = inc;
 	slot->state = SG_SLOT_WORD(SG_SLOT_LIVE, inc);
-	/* would fence the boot before, if the slot were that one's */
+	/* would fence the previous boot, if the slot belonged to it */
 	try(&next, 1, 2, 0);
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, inc));
 	slot->state = SG_SLOT_WORD(SG_SLOT_FREE, inc);
@@ -419,7 +424,7 @@ static void alone_or_not(void)
 	says(&a.v, "process 4711 on system-9 (slot 0) has exclusive access");
 	CHECK_EQ(sg_slots_taken(&alone), 1);
 	sg_leave(&alone);
-	/* a tool that dies with exclusive access keeps no system out, once its death is known */
+	/* a tool that dies with exclusive access prevents no join after its death is known */
 	CHECK_OK(sg_join_alone(&alone, &id, 2000, false));
 	CHECK_OK(sg_fence_slot(&alone, 0, alone.incarnation));
 	sg_abandon(&alone);
@@ -430,10 +435,10 @@ static void alone_or_not(void)
 
 static struct {
 	u64 stop, joined, refused, alone, alone_refused;
-	u64 inside;	/* tools with exclusive access */
+	u64 inside;	/* number of tools with exclusive access */
 } *race;
 
-/* Joins and leaves again and again. While it is a member, no tool has exclusive access. */
+/* Joins and leaves repeatedly. While this system is a member, no tool has exclusive access. */
 static void joiner(void *arg)
 {
 	struct sg_identity id = tsys_identity((unsigned int)(uintptr_t)arg, 1);
@@ -451,7 +456,7 @@ static void joiner(void *arg)
 			bool alone = __atomic_load_n(&race->inside, __ATOMIC_SEQ_CST);
 
 			sg_beat(&s.v);
-			/* a member that was fenced meanwhile does not count */
+			/* except if the member was fenced meanwhile */
 			CHECK(!alone || sg_may_write(&s.v));
 			sg_sleep_us(50);
 		}
@@ -489,7 +494,7 @@ static void only_one(void *arg)
 	}
 }
 
-/* Many joiners against two tools that want exclusive access. */
+/* Many joiners compete with two tools that request exclusive access. */
 static void raced(u64 rounds)
 {
 	u64 start = sg_ticks();
@@ -512,9 +517,9 @@ static void raced(u64 rounds)
 }
 
 /*
- * A joiner recovers a slot in that slot's own name, and sends heartbeats there. So a system that
- * has watched the dead owner does not fence the joiner as silent; and the late guard of the dead
- * owner is not believed.
+ * A joiner recovers a slot, acts for that slot, and sends heartbeats in it. So a system that has
+ * watched the dead owner does not fence the joiner as silent. The dead owner's delayed guard cannot
+ * fence the joiner either.
  */
 static void in_the_slots_name(void)
 {
@@ -544,7 +549,7 @@ static void in_the_slots_name(void)
 
 /* --- a repair that is paused ------------------------------------------------------------------ */
 
-#define TAKEN	100		/* pages */
+#define TAKEN	100		/* number of pages */
 
 static struct {
 	bool holds, marks_free;
@@ -559,7 +564,7 @@ static int held(void *ctx, struct sg_vol *v)
 	return 0;
 }
 
-/* The process is stopped here for so long that others have fenced it and gone on. */
+/* Acts as a long pause of the process: other systems fence it, and continue. */
 static void stop_here(void *ctx, const char *phase, u64 done, u64 total)
 {
 	static u8 bytes[TAKEN * SG_PAGE];
@@ -584,7 +589,7 @@ static void note_finding(void *ctx, const char *what, u64 ino, u64 off, bool fix
 	stopped.marks_free |= strstr(what, "are marked free") != NULL;
 }
 
-/* Its findings are outdated: it stores nothing more, and ends with an error. */
+/* A repair that was paused has outdated findings: it stores nothing more, and fails. */
 static void stopped_repair(void)
 {
 	struct sg_identity id = tsys_identity(6, 1);
@@ -598,7 +603,8 @@ static void stopped_repair(void)
 
 	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
 	c = (void *)(mem + sg_chunk_off(&v, sg_chunks(&v) - 2));
-	c->map[7] |= 1ULL << 62;	/* in use and without an owner: a finding to repair */
+	/* a used page without an owner, which is a finding to repair */
+	c->map[7] |= 1ULL << 62;
 	CHECK_EQ(sg_check(mem, TEST_SMALL, &opts, &res), -EIO);
 	CHECK(stopped.f.ino && strstr(res.why, "was fenced by another system"));
 	tsys_leave(&stopped.other);
@@ -615,7 +621,8 @@ static void joiner_counts(void *addr, bool behind)
 {
 	if (addr == mem + SG_HOT(incarnation) && behind && joins) {
 		joins--;
-		++*(volatile u64 *)addr;	/* TSan holds a lock of its own in an atomic access */
+		/* not atomic, as TSan holds an internal lock in an atomic access */
+		++*(volatile u64 *)addr;
 	}
 }
 
@@ -629,7 +636,7 @@ static void found_newest(void *ctx, const char *what, u64 ino, u64 off, bool fix
 		joins = 20;
 }
 
-/* Joiners take incarnations while fsck mends that very word. fsck does not count as fenced. */
+/* Joiners take incarnations while fsck repairs that word. fsck must not regard itself as fenced. */
 static void mends_beside_joiners(void)
 {
 	struct sg_identity id = tsys_identity(6, 1);
@@ -643,7 +650,7 @@ static void mends_beside_joiners(void)
 	test_trap(mem + SG_HOT_OFF, joiner_counts);
 	CHECK_OK(sg_check(mem, TEST_SMALL, &opts, &res));
 	test_trap_end();
-	CHECK_EQ(joins, 0);	/* each made a swap come to nothing */
+	CHECK_EQ(joins, 0);	/* each joiner made one compare-and-swap of fsck fail */
 	CHECK_EQ(res.found, res.fixed);
 	test_clean(mem, TEST_SMALL);
 }

@@ -20,16 +20,16 @@ static void test_entries(void)
 	CHECK(sg_entry_kind(vol, sg_leaf(vol, vol->sb.data_off - SG_PAGE, 1), 1, &off) ==
 	      SG_ENTRY_BAD);
 	CHECK(sg_entry_kind(vol, sg_leaf(vol, -SG_PAGE, 1) & ~SG_PTE_NX, 1, &off) == SG_ENTRY_BAD);
-	/* the backup superblock lies in the last 2 MiB */
+	/* the last 2 MiB contain the backup superblock */
 	CHECK(sg_entry_kind(vol, sg_leaf(vol, vol->size - SG_CHUNK, 2), 2, &off) == SG_ENTRY_BAD);
 	CHECK(sg_entry_kind(vol, large + SG_PAGE, 2, &off) == SG_ENTRY_BAD);
 	for (level = 1; level <= 4; level++) {
 		CHECK((sg_entry_kind(vol, leaf, level, &off) == SG_ENTRY_LEAF) == (level == 1));
 		CHECK((sg_entry_kind(vol, link, level, &off) == SG_ENTRY_TABLE) == (level > 1));
 	}
-	CHECK(sg_entry_kind(vol, large, 3, &off) == SG_ENTRY_BAD);	/* not 1 GiB aligned */
+	CHECK(sg_entry_kind(vol, large, 3, &off) == SG_ENTRY_BAD);	/* not aligned to 1 GiB */
 	CHECK(sg_entry_kind(vol, large, 4, &off) == SG_ENTRY_BAD);
-	/* every flag counts */
+	/* an entry with any other flag is invalid */
 	for (bit = 0; bit < 64; bit++) {
 		if (SG_PTE_ADDR >> bit & 1)
 			continue;
@@ -103,14 +103,14 @@ static void test_growth(void)
 	expect(vol, &f, 2, 100, b, 3, 1);
 	expect(vol, &f, 3, 1, b + SG_PAGE, 1, 1);
 	expect(vol, &f, 5, 10000, 0, 10000, 1);
-	/* a whole chunk at an aligned position: one entry */
+	/* a complete chunk at an aligned position takes one entry */
 	c = add(vol, &f, 1024, 512);
 	CHECK(height(vol, &f) == 2 && sg_iget(vol, &f, blocks) == 5 + 513);
 	expect(vol, &f, 1024, 512, c, 512, 2);
 	expect(vol, &f, 1030, 10, c + 6 * SG_PAGE, 10, 2);
 	expect(vol, &f, 1024, 10000, c, 512, 2);
 	expect(vol, &f, 5, 10000, 0, 1019, 1);
-	/* across the end of a table, and directly to the full height */
+	/* adds pages across the end of a table, then a page that needs the full height */
 	d = add(vol, &f, 511, 2);
 	expect(vol, &f, 511, 10, d, 2, 1);
 	e = add(vol, &f, SG_FILE_PAGES - 1, 1);
@@ -128,7 +128,7 @@ static void test_growth(void)
 	printf("ok growth\n");
 }
 
-/* A high table at once, two large leaves in a row, and the fit. */
+/* Tests a high table made in one step, two consecutive large leaves, and sg_table_fit(). */
 static void test_fit(void)
 {
 	struct sg_vol *vol = vol_new(64 * MIB);
@@ -142,7 +142,7 @@ static void test_fit(void)
 	CHECK(sg_table_fit(tx, &f, 512, 511) == 511);
 	CHECK(!sg_take_run(tx, SG_USE_DATA, 0, 200, &off, &got) && got == 200);
 	CHECK(!sg_table_add(tx, &f, 100 * 512ULL * 512, off, 200));
-	/* visible to the transaction that builds it, and added to again */
+	/* the transaction that builds a table sees it, and can add to it again */
 	CHECK(sg_table_fit(tx, &f, 100 * 512ULL * 512 + 200, 100) > 0);
 	CHECK(sg_table_fit(tx, &f, 100 * 512ULL * 512 + 512, 512) == 512);
 	CHECK(!sg_take_run(tx, SG_USE_DATA, off + 200 * SG_PAGE, 100, &off2, &got));
@@ -152,12 +152,14 @@ static void test_fit(void)
 	CHECK(!sg_tx_commit(tx));
 	expect(vol, &f, 100 * 512ULL * 512, 200, off, 200, 1);
 	expect(vol, &f, 100 * 512ULL * 512 + 200, got, off2, got, 1);
-	/* an old table: words are necessary, and counted */
+	/*
+	 * for an existing table, entries need words of the record, and sg_table_fit() counts them
+	 */
 	tx = sg_tx_begin(vol);
 	got = sg_table_fit(tx, &f, 100 * 512ULL * 512 + 300, 212);
 	CHECK(got > 100 && got <= 212 && got < sg_tx_room(tx));
 	sg_tx_abort(tx);
-	/* a smaller run in a table of level 1: no large leaf, however large the hole */
+	/* a small run in a table of level 1 gets no large leaf, even in a large hole */
 	tx = sg_tx_begin(vol);
 	CHECK(!sg_take_chunk(tx, 0, &off));
 	CHECK(!sg_table_add(tx, &g, 512, off, 512));
@@ -171,7 +173,7 @@ static void test_fit(void)
 	both[0] = f;
 	both[1] = g;
 	account_volume(vol, both, 2, NULL);
-	/* an abort leaves nothing behind */
+	/* an abort frees all pages that the transaction took */
 	tx = sg_tx_begin(vol);
 	CHECK(!sg_take_run(tx, SG_USE_DATA, 0, 50, &off, &got));
 	CHECK(!sg_table_add(tx, &g, 1ULL << 30, off, got));
@@ -237,12 +239,14 @@ static void test_cut(void)
 	expect(vol, &f, 12, 100, 0, 2, 1);
 	expect(vol, &f, 14, 100, b + 4 * SG_PAGE, 16, 1);
 	account_volume(vol, &f, 1, NULL);
-	/* the last entries of a table are removed with the table */
+	/* removal of the last entries of a table removes the table as well */
 	cut(vol, &f, 5, 200);
 	CHECK(!sg_iget(vol, &f, table) && !sg_iget(vol, &f, blocks));
 	account_volume(vol, &f, 1, NULL);
 
-	/* large leaves: a whole one takes one word; others must be split before */
+	/*
+	 * removal of a complete large leaf takes one word; for a part, the leaf must be split first
+	 */
 	a = add(vol, &f, 512, 512);
 	add(vol, &f, 1024, 512);
 	add(vol, &f, 0, 5);
@@ -256,7 +260,7 @@ static void test_cut(void)
 	expect(vol, &f, 512, 512, a, 512, 1);
 	account_volume(vol, &f, 1, &acc);
 	CHECK(acc.large == 1 && acc.tables == 3);
-	/* 8 pages stay, and more go than one transaction has words for */
+	/* 8 pages stay; the removed ones need more words than a transaction has */
 	CHECK(cut(vol, &f, 520, 1024) > 2);
 	expect(vol, &f, 512, 1000, a, 8, 1);
 	CHECK(cut(vol, &f, 520, 1536) == 1);
@@ -294,7 +298,7 @@ static void test_cut(void)
 
 /* --- reclaim --------------------------------------------------------------------------------- */
 
-/* Each page is in another chunk than the previous one, so one step never frees all. */
+/* Each page is in another chunk than the previous one, so one step never frees all pages. */
 static void test_reclaim(void)
 {
 	struct sg_vol *vol = vol_new(256 * MIB);
@@ -325,7 +329,7 @@ static void test_reclaim(void)
 	printf("ok reclaim\n");
 }
 
-/* Takes all free pages, by writing the maps; then gives them back. */
+/* Marks all free pages as used in the maps, or restores the maps. */
 static void fill(struct sg_vol *vol, bool full)
 {
 	static u64 was_free[4 * GIB >> SG_CHUNK_SHIFT][8];
@@ -347,8 +351,8 @@ static void fill(struct sg_vol *vol, bool full)
 }
 
 /*
- * 1 GiB leaves are valid, though no engine makes them today: built manually, split, truncated,
- * freed.
+ * Leaves of 1 GiB are valid, although no engine makes them today. The test builds, splits,
+ * truncates and frees them.
  */
 static void test_giant(void)
 {
@@ -360,7 +364,7 @@ static void test_giant(void)
 	int turn;
 
 	for (turn = 0; turn < 4; turn++) {
-		/* its pages are taken manually, too: at 1 GiB, where nothing else is yet */
+		/* marks the leaf's pages as used, at 1 GiB, where no page is in use yet */
 		for (c = gib >> SG_CHUNK_SHIFT; c < 2 * gib >> SG_CHUNK_SHIFT; c++) {
 			struct sg_chunk *chunk = (void *)(vol->base + sg_chunk_off(vol, c));
 
@@ -386,18 +390,22 @@ static void test_giant(void)
 		expect(vol, &f, page + 77777, 5, gib + 77777 * SG_PAGE, 5, 3);
 		account_volume(vol, &f, 1, &acc);
 		CHECK(acc.large == 1 && acc.leaves == 1 + (1 << 18));
-		if (turn == 0) {	/* freed as it is */
+		if (turn == 0) {	/* frees the complete file */
 			tx = sg_tx_begin(vol);
 			sg_table_drop(tx, &f);
 			CHECK(!sg_tx_commit(tx));
-		} else if (turn == 1) {	/* truncated as it is */
+		} else if (turn == 1) {	/* truncates the complete file */
 			cut(vol, &f, 0, SG_TABLE_PAGES);
-		} else if (turn == 2) {	/* on a full volume: the small page in front of it helps */
+		/*
+		 * punches the complete file on a full volume: freeing the small page first makes
+		 * that possible
+		 */
+		} else if (turn == 2) {
 			CHECK_OK(sg_reclaim(vol, ~0u));
 			fill(vol, true);
 			CHECK_OK(sg_punch(vol, &f, 0, SG_FILE_MAX, 1));
 			fill(vol, false);
-		} else {		/* in part */
+		} else {		/* truncates a part of the leaf */
 			split(vol, &f, page + 1000);
 			account_volume(vol, &f, 1, &acc);
 			CHECK(acc.large == 511);
@@ -435,7 +443,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* Whatever the words are, no access leaves the volume, and every call ends. */
+/* With any words, no access leaves the volume, and every call returns. */
 static void test_hostile(void)
 {
 	unsigned int i, k, n = (unsigned int)test_amount(500, 4000, 40000);
@@ -497,7 +505,8 @@ static void test_hostile(void)
 			sg_seek(vol, &f, 0, rnd(2));
 			sg_flush(vol, &f, 0, 1000);
 		}
-		if (i % 64 == 0) {	/* changed, freed, reclaimed: now restore the volume */
+		/* the volume was changed, and its pages freed and reclaimed: restores it */
+		if (i % 64 == 0) {
 			struct sg_tx *tx;
 			u64 pos = rnd(4096) << SG_PAGE_SHIFT;
 
@@ -537,8 +546,8 @@ static void test_hostile(void)
 }
 
 /*
- * The tables for growth may leave less than 2 MiB for data. A large leaf of such a volume is
- * invalid, wherever it points. A walk for one page has its own check for that.
+ * Metadata for later growth may leave less than 2 MiB for data. Any large leaf of such a volume is
+ * invalid. A walk for one page has its own check for that.
  */
 static void test_little_room(void)
 {
@@ -567,7 +576,7 @@ static void test_little_room(void)
 		CHECK_EQ(sg_walk(vol, &f, 0, 1, &run), -EUCLEAN);
 		CHECK_EQ(sg_walk(vol, &f, 0, 2, &run), -EUCLEAN);
 	}
-	/* the same as the table of all inodes: records would lie outside */
+	/* the same in the table of all inodes: records would be outside the volume */
 	for (i = 0; i < SG_ARRAY_SIZE(far); i++) {
 		u64 was = sg_iget(vol, &sys, table);
 

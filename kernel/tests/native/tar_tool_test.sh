@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl get --tar and put --tar: everything that belongs to a tree goes into an archive and
-# comes back. GNU tar reads the archive (here: Python's tarfile, if tar has no ACLs), and
-# stargatectl reads archives of other programs.
+# stargatectl get --tar and put --tar: an archive keeps all properties of a tree. GNU tar reads the
+# archives (Python's tarfile, if tar has no ACLs), and stargatectl reads archives of other programs.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# make PYTHON: makes archives with another program.
+# make PYTHON: makes the archive in.tar with Python's tarfile.
 make() {
 	"${python[@]}" -c 'import io, os, struct, sys, tarfile
 def member(name, type=tarfile.REGTYPE, data=b"", **more):
@@ -20,15 +19,15 @@ def member(name, type=tarfile.REGTYPE, data=b"", **more):
     archive.addfile(m, io.BytesIO(data))
 archive = tarfile.open("in.tar", "w", format=tarfile.PAX_FORMAT)
 exec(sys.argv[1])
-archive.close()' "$1" || fail "python3"
+archive.close()' "$1" || fail "python3 cannot make the archive"
 }
 
-# has EXPRESSION: evaluates it on out.tar; m[NAME] are its members.
+# has EXPRESSION: EXPRESSION is true for out.tar, with its members as m[NAME].
 has() {
 	"${python[@]}" -c 'import sys, tarfile
 archive = tarfile.open("out.tar")
 m = {e.name: e for e in archive.getmembers()}
-sys.exit(not eval("(" + sys.argv[1] + ")"))' "$1" || fail "archive: not $1"
+sys.exit(not eval("(" + sys.argv[1] + ")"))' "$1" || fail "not true for the archive: $1"
 	checks=$((checks + 1))
 }
 
@@ -57,7 +56,7 @@ member("d/'"$long"'/'"$long"'", data=b"long")
 member("d/\udcff\nodd", data=b"odd")
 '
 expect 0 "$ctl" put --tar v.img in.tar
-[[ ! -s out && ! -s err ]] || fail "something is said"
+[[ ! -s out && ! -s err ]] || fail "put --tar prints something"
 expect 0 "$fsck" -n v.img
 expect 0 "$ctl" -j stat v.img /d/file
 json 'd["mode"] == "04751" and d["uid"] == 4711 and d["gid"] == 815 and d["links"] == 2 and d["modified"] == 1000000000125000000'
@@ -75,7 +74,7 @@ says '^long$'
 # --- out, and in again: all is kept ---------------------------------------------------------------
 
 expect 0 "$ctl" get --tar v.img / out.tar
-[[ ! -s err && $(stat -c %a out.tar) == 600 ]] || fail "the archive is for others, too"
+[[ ! -s err && $(stat -c %a out.tar) == 600 ]] || fail "the archive's mode is not 600"
 has 'm["./d/file"].pax_headers["SCHILY.acl.access"] == "'"$acl"'"'
 has 'm["./d"].pax_headers["SCHILY.acl.default"] == "'"$acl"'"'
 has 'm["./d/file"].pax_headers["SCHILY.xattr.user.a b"] == "value"'
@@ -90,7 +89,7 @@ has 'm["."].uid == 5 and m["./d/'"$long/$long"'"].size == 4 and "./d/\udcff\nodd
 cp empty.img back.img
 expect 0 sh -c "'$ctl' get --tar v.img / | '$ctl' put --tar back.img -"
 expect 0 "$ctl" get --tar back.img / back.tar
-# all except the times of last access
+# compares all attributes except the times of last access
 strip() {
 	"${python[@]}" -c 'import sys, tarfile
 for e in tarfile.open(sys.argv[1]):
@@ -103,7 +102,7 @@ strip back.tar >back.list
 same out.list back.list
 expect 0 "$fsck" -n back.img
 
-# A file, and a part of the tree.
+# Archives of one file, and of a part of the tree.
 expect 0 "$ctl" get --tar v.img /d/z-again out.tar
 has 'list(m) == ["z-again"] and archive.extractfile("z-again").read() == b"contents\n"'
 expect 0 "$ctl" get --tar v.img /made/ out.tar
@@ -130,14 +129,15 @@ for format in posix gnu; do
 	expect 0 "$ctl" put --tar v.img gnu.tar
 	expect 0 "$fsck" -n v.img
 	expect 0 "$ctl" get --tar v.img / out.tar
-	[[ $(stat -c %s out.tar) -lt 100000 || $format != posix ]] || fail "holes are stored"
+	[[ $(stat -c %s out.tar) -lt 100000 || $format != posix ]] ||
+		fail "the archive has the bytes of holes"
 	rm -rf got
 	mkdir got
 	tar -C got -xf out.tar 2>err || fail "GNU tar does not read it"
-	[[ ! -s err ]] || fail "GNU tar complains"
-	diff -r outside got >out || fail "$format: not the same"
+	[[ ! -s err ]] || fail "GNU tar prints a warning"
+	diff -r outside got >out || fail "$format: the tree differs"
 	[[ $(stat -c %h got/full) -eq 2 && $(stat -c %Y got/full) -eq $(stat -c %Y outside/full) ]] ||
-		fail "$format: links, or times"
+		fail "$format: the link count or the time differs"
 done
 
 # Attributes and ACLs, as GNU tar writes and reads them, if this file system has them.
@@ -162,9 +162,11 @@ if [[ $(id -u) -eq 0 ]] && tar --help | grep -q -- --acls && attributes set outs
 	expect 0 "$ctl" get --tar v.img / out.tar
 	rm -rf got
 	mkdir got
-	tar -C got --xattrs --acls --numeric-owner -xf out.tar 2>err || fail "GNU tar does not read it"
-	[[ ! -s err && $(stat -c %u:%g got/full) == 4711:815 ]] || fail "GNU tar complains, or has another owner"
-	attributes get got || fail "attributes, by GNU tar"
+	tar -C got --xattrs --acls --numeric-owner -xf out.tar 2>err ||
+		fail "GNU tar does not read it"
+	[[ ! -s err && $(stat -c %u:%g got/full) == 4711:815 ]] ||
+		fail "GNU tar prints a warning, or the owner differs"
+	attributes get got || fail "attributes that GNU tar restores differ"
 fi
 
 mkdir -p "old/${long:120}/${long:130}"
@@ -181,7 +183,7 @@ expect 1 "$ctl" put --tar v.img in.tar
 complains 'link: the volume has a symlink of that name'
 expect 0 "$ctl" cat v.img /full
 says '^new$'
-expect 0 "$ctl" cat v.img "/$long" # the other name keeps its contents
+expect 0 "$ctl" cat v.img "/$long" # another name of a replaced file keeps the old contents
 says '^x{9000}$'
 expect 0 "$ctl" cat v.img /z
 
@@ -218,8 +220,8 @@ expect 1 "$ctl" put --tar v.img in.tar
 says 'an entry: SCHILY.acl.access: Invalid argument' err
 says 'an entry: SCHILY.xattr.system.x: volumes have no such attributes' err
 
-# Truncated anywhere, or with changed bytes: one line, never more data than there is, an intact
-# volume.
+# Archives that are truncated anywhere, or have changed bytes: put prints one line, stores no more
+# data than the archive has, and leaves an intact volume.
 tar -C outside --format=posix --sparse -cf gnu.tar .
 size=$(stat -c %s gnu.tar)
 cp empty.img v.img
@@ -255,7 +257,7 @@ expect 0 "$ctl" put --tar a.img in.tar
 : >open.tar
 chmod 666 open.tar
 expect 0 "$ctl" get --tar a.img / open.tar
-[[ $(stat -c %a open.tar) == 600 ]] || fail "others may read it: $(stat -c %a open.tar)"
+[[ $(stat -c %a open.tar) == 600 ]] || fail "the archive's mode is $(stat -c %a open.tar), not 600"
 mkfifo pipe.tar
 refuses 1 'pipe.tar: No such device' timeout 20 "$ctl" get --tar a.img / pipe.tar
 for path in /f /d; do

@@ -2,7 +2,7 @@
 /*
  * Threads of one system on the same directories, files and pages, with readers that take no lock.
  * Each thread knows the state of its own files. On contested names, only some errors are correct.
- * Each listing meets an unchanged name exactly once. A reader of a file gets bytes of that file
+ * Each listing returns an unchanged name exactly once. A reader of a file gets bytes of that file
  * only.
  */
 #define _GNU_SOURCE
@@ -14,7 +14,7 @@
 #define CONTESTED	6	/* names that all threads compete for, in each directory */
 #define STABLE		150	/* names that no thread changes */
 #define DIRS		3
-#define WORDS		2048	/* of a block of data */
+#define WORDS		2048	/* words in a block of data */
 
 static struct tvol t;
 static struct sg_iref dir[DIRS], stable[STABLE], common;
@@ -30,7 +30,10 @@ struct thread {
 	u64 buf[WORDS], got[WORDS];
 };
 
-/* D7: pages are not reused while a thread walks. A kernel has its own way to know that. */
+/*
+ * Waits for walks of threads, so that pages are not reused meanwhile (D7). A kernel does this in
+ * another way.
+ */
 static void quiesce(struct sg_vol *v)
 {
 	(void)v;
@@ -165,10 +168,14 @@ static void fight_for_name(struct thread *th)
 		break;
 	}
 	if (met)
-		CHECK_OK(sg_evict(&t.v, &ref));		/* if that was its last name */
+		/* frees the file if this was its last name */
+		CHECK_OK(sg_evict(&t.v, &ref));
 }
 
-/* All threads write and truncate one file: each word was written at that place, or is zero. */
+/*
+ * Writes, truncates or reads one file of all threads: each word was written at its place, or is
+ * zero.
+ */
 static void fight_for_data(struct thread *th)
 {
 	u64 first = rng_below(&th->rng, 16 * WORDS), n = 1 + rng_size(&th->rng, WORDS - 1), i;
@@ -215,7 +222,7 @@ static void fight_for_attributes(struct thread *th)
 	case 1:
 		CHECK_OK(sg_xattr_set(&t.v, ref, SG_XATTR_USER, "x", 1, value, sizeof(value), 0, 1));
 		break;
-	case 2:	/* one of the values, as a whole */
+	case 2:	/* the read returns one complete value */
 		walk_begin();
 		n = sg_xattr_get(&t.v, ref, SG_XATTR_USER, "x", 1, value, sizeof(value));
 		walk_end();
@@ -243,7 +250,7 @@ static bool meet(void *ctx, const char *name, u32 len, u64 ino, unsigned int typ
 	(void)ino;
 	(void)type;
 	if (l->names++ % 50 == 49)
-		return false;	/* this name comes again */
+		return false;	/* stops the listing, which continues with this name */
 	CHECK(cookie > l->last);
 	l->last = cookie;
 	if (len > 7 && !memcmp(name, "stable-", 7)) {
@@ -360,7 +367,8 @@ int main(void)
 		CHECK_OK(pthread_join(id[i], NULL));
 	printf("%" PRIu64 " operations, %" PRIu64 " commits, %" PRIu64 " waits for a lock\n", ops,
 	       sg_counters(&t.v).commits, t.v.stat.lock_waits);
-	test_clean(t.mem, t.size);	/* as a crash now would leave it */
+	/* checks the volume in the state that a crash would leave now */
+	test_clean(t.mem, t.size);
 	tvol_drop(&t);
 	return test_done();
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The tools as a user calls them: output, refusals and exit statuses. The options of mkfs and
-# stargatectl one by one: mkfs_test.sh, stargatectl_test.sh.
+# The tools as a user calls them: output, refusals and exit statuses. mkfs_test.sh and
+# stargatectl_test.sh test the single options of mkfs and stargatectl.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -14,10 +14,10 @@ for tool in "$mkfs" "$fsck" "$ctl"; do
 	expect 0 "$tool" --version
 	says '^[a-z.]+ [0-9.]+ \(format [0-9]+\)$'
 done
-# The options in --help, in the manual page and in the completion are the same, and exist.
+# --help, the manual page and the completion have the same options, and all of them exist.
 for tool in "$mkfs" "$fsck" "$ctl"; do
 	name=$(basename "$tool")
-	silent=--none # its help leaves this out
+	silent=--none # an option that the help does not list
 	[[ $tool != "$mkfs" ]] || silent=--base
 	help_agrees "$tool" 8 "$silent"
 	while read -r option; do
@@ -32,31 +32,33 @@ for tool in "$mkfs" "$fsck" "$ctl"; do
 done
 refuses 2 "there is no option '--bogus'" "$mkfs" --bogus
 
-# stargatefs(5) describes all that the module's source has: each mount option with its values,
+# stargatefs(5) describes all interfaces in the module's source: each mount option with its values,
 # each file in sysfs with its keys, each tracepoint.
 module=$src/../module
 page=$man/stargatefs.5
 tr -s ' (),{}|"=.' '\n' <"$page" | sed 's/\\-/-/g; s/^\\f.//' | sort -u >words
 
-# explained FILE: the page has each line of FILE as a word.
+# explained FILE LEAST: FILE has at least LEAST lines, and the page has each of them as a word.
 explained() {
-	[[ $(wc -l <"$1") -ge $2 ]] || fail "not found in the source: $1"
+	[[ $(wc -l <"$1") -ge $2 ]] || fail "too few $1 found in the source"
 	! comm -23 <(sort -u "$1") words | grep . >err || fail "missing in stargatefs.5: $1"
 	: >err
 	checks=$((checks + $(wc -l <"$1")))
 }
 
 sed -nE 's/^\tfsparam_[a-z0-9]+\("([a-z_]+)".*/\1/p' "$module/options.c" >options
-[[ $(wc -l <options) -eq $(grep -c 'fsparam_' "$module/options.c") ]] || fail "a parameter not read"
+[[ $(wc -l <options) -eq $(grep -c 'fsparam_' "$module/options.c") ]] ||
+	fail "the test has missed a mount option in options.c"
 explained options 8
 while read -r option; do
-	grep -qE "^\.B[RI]* $option(= |$)" "$page" || fail "stargatefs.5 has no paragraph on $option"
+	grep -qE "^\.B[RI]* $option(= |$)" "$page" ||
+		fail "stargatefs.5 has no paragraph on $option"
 done <options
 sed -nE 's/^\t\{ "([a-z-]+)", SGFS_.*/\1/p' "$module/options.c" >values
 explained values 6
 sed -nE 's/^(ATTRIBUTE|PRIVATE|COMMAND|SETTING)\(([a-z_]+)\);.*/\2/p' "$module/sysfs.c" >attributes
 [[ $(wc -l <attributes) -eq $(grep -o '[a-z]*_attribute\.attr' "$module/sysfs.c" | wc -l) ]] ||
-	fail "an attribute not read"
+	fail "the test has missed an attribute in sysfs.c"
 explained attributes 15
 while read -r attribute; do
 	grep -qx "\.B $attribute" "$page" || fail "stargatefs.5 has no paragraph on $attribute"
@@ -88,14 +90,14 @@ expect 2 "$mkfs" --size 32M --phys 4097 v.img
 complains "--phys '4097': must be 2M to 4095T, a multiple of 2M"
 expect 2 "$mkfs" --size 1M --phys 16G v.img
 complains "--size '1M': must be 16M to 64T"
-[[ ! -e v.img ]] || fail "a file was made"
+[[ ! -e v.img ]] || fail "a refused command has made the file"
 expect 0 "$mkfs" -n --size 32M --phys 16G v.img
 says 'as it would be made'
-[[ ! -e v.img ]] || fail "a dry run made the file"
+[[ ! -e v.img ]] || fail "a dry run has made the file"
 expect 0 "$mkfs" --size 32M --phys 16G -L first -U 12345678-9abc-def0-1234-56789abcdef0 v.img
 says 'base +0x400000000'
 says 'label +first'
-[[ $(stat -c %s v.img) -eq $((32 << 20)) ]] || fail "size"
+[[ $(stat -c %s v.img) -eq $((32 << 20)) ]] || fail "the volume has a wrong size"
 cp v.img made.img
 expect 1 "$mkfs" --phys 16G v.img
 complains 'holds a StargateFS \(first, 12345678-9abc-def0-1234-56789abcdef0\); give -f'
@@ -146,11 +148,12 @@ expect 0 "$fsck" -n v.img
 says 'v.img: clean; 508 inodes'
 expect 0 "$ctl" get -r v.img /tree back
 diff -r tree back >/dev/null || fail "the tree differs after put and get"
-[[ $(readlink back/sub/link) == ../hello ]] || fail "link"
-[[ $(stat -c '%a %y' back/hello) == $(stat -c '%a %y' tree/hello) ]] || fail "mode and time"
-[[ $(stat -c %b back/sub/holes) -lt 100 ]] || fail "holes were filled"
+[[ $(readlink back/sub/link) == ../hello ]] || fail "the link has a wrong target"
+[[ $(stat -c '%a %y' back/hello) == $(stat -c '%a %y' tree/hello) ]] ||
+	fail "mode or time differ after put and get"
+[[ $(stat -c %b back/sub/holes) -lt 100 ]] || fail "get has filled holes"
 expect 0 "$ctl" cat v.img /tree/hello /tree/sub/link
-printf 'hello\nhello\n' | cmp -s - out || fail "cat"
+printf 'hello\nhello\n' | cmp -s - out || fail "cat prints other bytes"
 expect 0 "$ctl" cat v.img /tree/sub/random
 same out tree/sub/random
 expect 1 "$ctl" cat v.img /tree
@@ -163,9 +166,9 @@ expect 0 "$ctl" put v.img tree/sub/random /tree/hello
 expect 0 "$ctl" cat v.img /tree/hello
 same out tree/sub/random
 expect 0 "$ctl" put -r v.img tree/sub/. /new
-[[ ! -s err ]] || fail "complaint"
+[[ ! -s err ]] || fail "put -r prints an error"
 expect 0 "$ctl" ls v.img /tree
-printf 'hello\nsub\n' | cmp -s - out || fail "ls"
+printf 'hello\nsub\n' | cmp -s - out || fail "ls prints other names"
 expect 0 "$ctl" ls -l v.img /tree/sub
 says '^lrwxrwxrwx .* link -> ../hello$'
 says '^-rw-r--r-- .* 5000000 .* random$'
@@ -191,7 +194,7 @@ expect 0 "$ctl" rm -r v.img /tree /a
 expect 1 "$ctl" ls v.img /tree
 expect 0 "$ctl" label v.img 'other name'
 expect 0 "$ctl" label v.img
-[[ $(cat out) == 'other name' ]] || fail "label"
+[[ $(cat out) == 'other name' ]] || fail "label prints another label"
 expect 0 "$fsck" -n v.img
 says clean
 expect 0 "$ctl" --json info v.img
@@ -237,7 +240,7 @@ chmod 400 v.img # a check needs no write permission
 expect 0 "$fsck" v.img
 chmod 600 v.img
 
-# record PATH [IMAGE]: prints where the inode's record is.
+# record PATH [IMAGE]: prints the offset of the inode's record.
 record() {
 	"$ctl" --json dump "${2:-v.img}" inode "$1" |
 		"${python[@]}" -c 'import json, sys; print(json.load(sys.stdin)["record"])'
@@ -246,7 +249,8 @@ record() {
 # A finding that needs a decision: a file of unknown type.
 poke v.img "$(record /new/random) + 25" '\0'
 cp v.img damaged.img
-# If the output cannot be written, the status says so; the output never goes into the volume.
+# If the output cannot be written, the exit status reports that. The output never goes into the
+# volume.
 for where in '>/dev/full' '>&-' '>&- 2>&-'; do
 	for how in -n '-n --json'; do
 		expect 12 sh -c "'$fsck' $how v.img $where"
@@ -258,7 +262,7 @@ for where in '>/dev/full' '>&-' '>&- 2>&-'; do
 		expect 9 sh -c "'$fsck' $how closed.img $where"
 		[[ $where == *2* ]] || complains 'the output cannot be written: '
 		expect 0 "$fsck" -n closed.img
-		[[ ! -s err ]] || fail "$how $where: what was printed is in the volume"
+		[[ ! -s err ]] || fail "$how $where: the output was written into the volume"
 	done
 done
 expect 4 "$fsck" -n v.img
@@ -282,7 +286,7 @@ expect 0 "$fsck" --json -n v.img
 json 'd["found"] == 0 and d["status"] == 0 and d["findings"] == []'
 expect 0 "$ctl" label v.img
 
-# A directory's name is lost: its contents are saved.
+# A directory's name is lost: fsck saves the directory's contents.
 poke v.img "$offset + 64" "$(printf '\\0%.0s' $(seq 1024))"
 expect 4 "$fsck" --json -n v.img
 json 'd["found"] > 0 and d["repaired"] == 0 and d["status"] == 4 and "inode" in d["findings"][0]'
@@ -293,7 +297,7 @@ says '^#[0-9]+$'
 expect 0 "$ctl" cat v.img "/lost+found/$(cat out)/random"
 same out tree/sub/random
 
-# A volume on a larger file: its backup is in the middle of the file.
+# The volume is smaller than its file, so the backup superblock is in the middle of the file.
 truncate -s 50M v.img
 expect 0 "$fsck" -n v.img
 poke v.img 8 'gone'
@@ -302,7 +306,7 @@ says 'using one of a volume of 32 MiB' err
 refuses 1 'first superblock is damaged: fsck.stargatefs -y can repair it' "$ctl" info v.img
 cp v.img damaged.img
 poke v.img 0 "$(printf '\\0%.0s' $(seq 4096))"
-for how in '' -n; do # mkfs makes no new volume where fsck would find the old one
+for how in '' -n; do # mkfs refuses to make a new volume where fsck would find the old one
 	refuses 1 'first superblock is damaged; fsck.stargatefs -y can repair it' "$mkfs" $how \
 		--phys 16G v.img
 	refuses 1 'first superblock is damaged; fsck.stargatefs -y can repair it' "$mkfs" $how \
@@ -315,14 +319,15 @@ expect 1 "$fsck" -y v.img
 expect 0 "$ctl" cat v.img "/lost+found/$("$ctl" ls v.img /lost+found)/random"
 same out tree/sub/random
 expect 0 "$fsck" -n v.img
-[[ ! -s err ]] || fail "still going by the backup"
+[[ ! -s err ]] || fail "fsck still uses the backup superblock"
 truncate -s 32M v.img
 
-# A hopeless case: one line that says what is there, without advice that cannot work or was tried.
+# quietly_hopeless PATTERN: the error is one line that matches PATTERN, without advice that cannot
+# help.
 quietly_hopeless() {
 	complains "$1"
-	! grep -q 'mkfs\|run fsck' err || fail "useless advice"
-	[[ ! -s out ]] || fail "says more"
+	! grep -q 'mkfs\|run fsck' err || fail "the error has advice that cannot help"
+	[[ ! -s out ]] || fail "the command prints more than the error"
 }
 cp v.img cut.img
 truncate -s 20M cut.img
@@ -336,7 +341,7 @@ truncate -s 32M ext4.img
 poke ext4.img 0x438 '\x53\xef'
 expect 8 "$fsck" -y ext4.img
 quietly_hopeless 'holds ext2, ext3 or ext4, not a StargateFS'
-# A new file system over a volume leaves its backup superblock, which does not count any more.
+# A new file system over a volume leaves the volume's backup superblock, which is not used any more.
 cp clean.img over.img
 poke over.img 0 "$(printf '\\0%.0s' $(seq 4096))"
 poke over.img 0x438 '\x53\xef'
@@ -372,7 +377,7 @@ complains 'smallest volume is 16 MiB'
 
 # --- another system -------------------------------------------------------------------------
 
-# A killed tool leaves its slot; a live one excludes others.
+# A killed tool leaves its slot taken; a live tool excludes other tools.
 cp clean.img v.img
 mkfifo pipe
 "$ctl" put v.img pipe /piped >put.out 2>&1 &
@@ -383,19 +388,19 @@ for _ in $(seq 100); do
 	sleep 0.05
 done
 json 'd["taken"] == 1 and d["slots"][0]["kind"] == "tool" and d["slots"][0]["state"] == "live"'
-# A version that would reverse the rest of the line is not shown.
+# systems does not show a version that would reverse the rest of the line.
 cp v.img turned.img
 poke turned.img 0x20b8 '1\xe2\x80\xae2\0'
 expect '*' "$ctl" systems turned.img
 says '^ *0 '
-! grep -q $'\xe2\x80\xae' out || fail "the version turns the row round"
+! grep -q $'\xe2\x80\xae' out || fail "the version reverses the direction of the row"
 expect 1 "$ctl" mkdir v.img /refused
 complains 'in use by process [0-9]+ on'
 expect 0 "$ctl" ls v.img /
 says 'shown as recovery would leave it' err
 expect 0 "$fsck" -n v.img
 says 'clean after recovery'
-# Other checkers have a harmless -f: it does not fence a live system.
+# The option -f is harmless in other checkers. Here it does not fence a live system either.
 for how in -p -y '-p -f' '-y -f' '-f -a'; do
 	# shellcheck disable=SC2086 # words
 	expect 8 "$fsck" $how v.img
@@ -410,7 +415,7 @@ expect 1 "$fsck" -y --force-live live.img
 says 'warning: live.img: fences all systems that use it' err
 expect 1 "$mkfs" -f --phys 16G v.img
 complains 'give --force-live'
-for how in '' -f -n; do # a system that uses the volume is reported first, whatever else is missing
+for how in '' -f -n; do # mkfs reports a system that uses the volume before missing options
 	# shellcheck disable=SC2086 # none, or a word
 	expect 1 "$mkfs" $how v.img
 	complains '1 system\(s\) use this StargateFS'
@@ -431,7 +436,8 @@ rm -f w.img
 expect 0 "$mkfs" --size 16M --phys 16G w.img
 expect 0 "$ctl" put -r w.img many /many
 cp w.img whole.img
-root=0x1430 copy=$(((16 << 20) - 4096 + 1024)) # its root word in the hot page; its copy
+# the offsets of its root word in the hot page, and of the copy
+root=0x1430 copy=$(((16 << 20) - 4096 + 1024))
 zeros='\0\0\0\0\0\0\0\0'
 
 all_there() {
@@ -441,7 +447,7 @@ all_there() {
 	for i in $(seq 100); do same "many/$i" "back/$i"; done
 }
 
-# One of the two words is enough, for preening, too, whatever the other one is.
+# One valid word is enough for any repair, also for preening. The other one may have any value.
 for at in $root $copy; do
 	for bytes in "$zeros" '\x77' '\x63\x0f\xff'; do
 		cp whole.img w.img
@@ -455,8 +461,8 @@ for at in $root $copy; do
 	done
 done
 
-# Without both, a repair frees no page of a lost file, and gives no advice that cannot help. If the
-# word is restored, all files are back.
+# Without both words, a repair frees no page of a lost file, and gives no advice that cannot help.
+# When the test restores the word, all files are accessible again.
 cp whole.img w.img
 poke w.img $root "$zeros"
 poke w.img $copy "$zeros"
@@ -466,12 +472,12 @@ for _ in 1 2; do
 	says 'the inode file is lost'
 	says '^102 inodes cannot be reached'
 	says 'damaged beyond repair; restore it from a backup'
-	! grep -q 'with -y\|use -y' out || fail "advises what has just failed"
-	! grep -q 'belong to nothing.*repaired' out || fail "pages of files out of sight were given back"
+	! grep -q 'with -y\|use -y' out || fail "fsck advises the option that has just failed"
+	! grep -q 'belong to nothing.*repaired' out || fail "fsck has freed pages of lost files"
 done
 expect 4 "$fsck" -n w.img
 says 'damaged beyond repair'
-! grep -q 'with -y' out || fail "advises what cannot help"
+! grep -q 'with -y' out || fail "fsck advises an option that cannot help"
 dd if=whole.img of=w.img bs=1 skip=$((root)) seek=$((root)) count=8 conv=notrunc status=none
 expect 1 "$fsck" -y w.img
 all_there
@@ -480,7 +486,7 @@ all_there
 
 cp whole.img w.img
 offset=$(record / w.img)
-poke w.img "$offset & ~4095" "$(printf '\\0%.0s' $(seq 4096))" # 15 inodes
+poke w.img "$offset & ~4095" "$(printf '\\0%.0s' $(seq 4096))" # zeroes the records of 15 inodes
 expect 4 "$fsck" -n w.img
 says '^14 inodes are lost: '
 expect 1 "$fsck" -y w.img

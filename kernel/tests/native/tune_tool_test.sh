@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl tune --uuid and --label, as a user calls them: on an unused file, beside a system
-# (machine.c), by two tools at once, and killed at any time. For the lease see guard_test.sh.
+# stargatectl tune --uuid and --label, as a user calls them: on an unused file, on a file that a
+# system uses (machine.c), by two tools at the same time, and killed at any time. guard_test.sh
+# covers the lease.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/machines.sh
 source "$(dirname "$0")/../lib/machines.sh"
@@ -28,14 +29,14 @@ says "^uuid: +$uuid\$"
 says '^label: +first$'
 says '^lease: +never$'
 expect 0 "$ctl" tune v.img --uuid random
-[[ ! -s out && ! -s err ]] || fail "it says something"
+[[ ! -s out && ! -s err ]] || fail "tune prints something"
 new=$(info 'd["uuid"]')
 [[ $new != "$uuid" && $new =~ ^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$ ]] ||
-	fail "no other UUID: $new"
+	fail "the new UUID is not random: $new"
 is "$new" first
-[[ $(info 'd["created"]') == "$created" ]] || fail "it is another volume"
+[[ $(info 'd["created"]') == "$created" ]] || fail "tune has changed the volume's creation time"
 expect 0 "$ctl" tune v.img --uuid random
-[[ $(info 'd["uuid"]') != "$new" ]] || fail "twice the same UUID"
+[[ $(info 'd["uuid"]') != "$new" ]] || fail "a second random UUID equals the first"
 expect 0 "$ctl" tune v.img --uuid 01234567-89AB-cdef-0123-456789abcdef
 is 01234567-89ab-cdef-0123-456789abcdef first
 expect 0 "$ctl" tune v.img --uuid ffffffffffffffffffffffffffffffff --label $'caf\303\251'
@@ -50,7 +51,8 @@ expect 0 "$ctl" -j tune v.img
 json "d == {'uuid': '$uuid', 'label': 'third', 'lease_ms': 7000}"
 expect 0 "$ctl" cat v.img /file
 same out file
-# Both copies of the superblock have it: without the first copy it is the same volume.
+# Both copies of the superblock have the new UUID: without the first copy, the volume has the same
+# UUID.
 cp v.img whole.img
 dd if=/dev/zero of=v.img bs=4096 count=1 conv=notrunc status=none
 expect 1 "$fsck" -y v.img
@@ -92,7 +94,7 @@ expect 0 "$ctl" -j tune v.img
 json "d == {'uuid': '$uuid', 'label': 'third', 'lease_ms': 7000}"
 for at in 0 $(((32 << 20) - 4096)); do
 	cmp <(tail -c +$((at + 1)) v.img | head -c 4096) <(tail -c +$((at + 1)) before | head -c 4096) ||
-		fail "the superblock has changed under a system that uses the volume"
+		fail "tune has changed the superblock while a system uses the volume"
 done
 expect 0 "$ctl" tune v.img --lease never # the system continues as before
 # The system dies: the next tune first recovers its slot.
@@ -105,7 +107,7 @@ says '^dir$'
 echo "exit 0" >&"${to[1]}"
 wait "${pid[1]}" || true
 
-# --- two at once: one after the other, or one reports the other ---
+# --- two tools at the same time: both succeed one after the other, or one reports the other ---
 refused=0 was=$(info 'd["uuid"][:4] + d["label"]')
 for try in $(seq 12); do
 	"$ctl" tune v.img --uuid 11111111-1111-1111-1111-111111111111 --label one 2>err1 & one=$!
@@ -115,18 +117,19 @@ for try in $(seq 12); do
 	wait $two || s2=$?
 	refused=$((refused + s1 + s2))
 	now=$(info 'd["uuid"][:4] + d["label"]')
-	if ((s1 && s2)); then # each has seen the other
-		[[ $now == "$was" ]] || fail "both are refused, and it has changed: $(cat err1 err2)"
+	if ((s1 && s2)); then # each tool has detected the other
+		[[ $now == "$was" ]] ||
+			fail "refused commands have changed the volume: $(cat err1 err2)"
 		continue
 	fi
 	was=$now
 	case $now in
 	1111one) ((s1 == 0)) || fail "a refused command has changed it" ;;
 	2222two) ((s2 == 0)) || fail "a refused command has changed it" ;;
-	*) fail "half of one and half of the other: $(info 'd["uuid"], d["label"]') (try $try)" ;;
+	*) fail "a mixture of both commands: $(info 'd["uuid"], d["label"]') (try $try)" ;;
 	esac
 done
-((refused <= 18)) || fail "$refused of 24 are refused: one of two should do it"
+((refused <= 18)) || fail "$refused of 24 commands are refused; most pairs should have one success"
 echo "$refused of 24 refused"
 expect 0 "$fsck" -n v.img
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Forged records of users' locks. They are no locks, and other systems clear them even while the
- * system lives that they name.
+ * Forged records of users' locks. They are no valid locks, and other systems clear them even while
+ * the named system lives.
  */
 #include "userlock_util.h"
 
-static u64 head;	/* of a lock that a system here may have */
+static u64 head;	/* head of a record, for a lock that a live system may have */
 
 /* Forges a record of each range that no process can request. */
 static void forge(struct sg_userlock_page *page)
@@ -31,7 +31,7 @@ static void found(void *ctx, struct sg_userlock_record *r)
 	*(struct sg_userlock_page **)ctx = page_of(r);
 }
 
-/* The next system that locks the chain clears them, so the chain does not grow. */
+/* The next system that locks the chain clears the forged records, so the chain does not grow. */
 static void cleared_by_the_next(void)
 {
 	struct sg_userlock_page *page = NULL;
@@ -46,7 +46,7 @@ static void cleared_by_the_next(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* fsck finds them, beside records of systems that are gone, which are none of its business. */
+/* fsck finds the forged records. It does not report records of dead systems. */
 static void found_by_fsck(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_PREEN, .id = &test_identity, .force = true };

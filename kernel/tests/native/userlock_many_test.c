@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Locks of users, by many at once: threads of several systems that lock in order or in any order;
- * readers that return at once, and a writer; processes as systems that are killed (SIGKILL) with
- * locks held, while others continue.
+ * Locks of users, with many users at the same time: threads of several systems that lock in order
+ * or in any order; readers that immediately lock again, and a writer; processes that act as
+ * systems, and are killed (SIGKILL) with locks held while others continue.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -21,7 +21,7 @@ static struct {
 	u64 inside[THINGS], rounds, deadlocks, ordered, busy;
 } sh;
 
-/* Blocks. Returns 0 or -EDEADLK. */
+/* Waits for a lock. Returns 0 or -EDEADLK. */
 static int wait_for(struct sg_vol *v, const struct sg_iref *ref, struct sg_userlock l)
 {
 	struct sg_userlock_wait w = { 0 };
@@ -35,7 +35,7 @@ static int wait_for(struct sg_vol *v, const struct sg_iref *ref, struct sg_userl
 		if (turn > 20)
 			sg_sleep_us(50);
 	}
-	test_fail(__FILE__, __LINE__, "a lock that never comes");
+	test_fail(__FILE__, __LINE__, "a waiter does not get its lock in time");
 }
 
 static void come(unsigned int thing)
@@ -49,8 +49,8 @@ static void go(unsigned int thing)
 }
 
 /*
- * Locks two files at a time, in order or in any order. In the latter case one waiter of a cycle
- * gets -EDEADLK, and releases.
+ * Locks two files at a time, in order or in any order. With any order, one waiter of a cycle gets
+ * -EDEADLK, and releases its lock.
  */
 static void *lock_two(void *arg)
 {
@@ -100,8 +100,8 @@ static struct {
 } ring;
 
 /*
- * Each thread has one lock before any asks for the next one: all wait in a cycle, and one gets
- * -EDEADLK.
+ * Each thread has one lock before any thread requests the next one: all wait in a cycle, and one
+ * gets -EDEADLK.
  */
 static void *lock_next(void *arg)
 {
@@ -164,7 +164,7 @@ static void circles(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* Readers that lock again at once, so that there is always one; and a writer. */
+/* Counters for readers that immediately lock again, so that one always reads, and for a writer. */
 static u64 writer_waits, overtaken, readings, over;
 
 static void *read_all_the_time(void *arg)
@@ -229,7 +229,10 @@ static void starvation(void)
 #define CHILDREN	3
 #define MANY		10000
 
-/* Notes of the processes beside the volume: which one is inside; which ones have been killed. */
+/*
+ * Shared state of the processes, outside the volume: which process holds which lock, and which are
+ * dead.
+ */
 struct shared {
 	u64 inside[THINGS];	/* number of the process, or 0 */
 	u64 dead[MANY];
@@ -273,7 +276,7 @@ static void child(u64 me)
 
 		CHECK_OK(wait_for(&v, &file[a % 2], la));
 		enter_thing(me, a);
-		/* the lock is split and merged again; its first byte stays locked */
+		/* splits the lock and merges it again; its first byte stays locked */
 		if (rng_chance(&rng, 50))
 			CHECK_OK(sg_userlock_clear(&v, &file[a % 2], &mid));
 		if (rng_chance(&rng, 50))
@@ -308,7 +311,9 @@ static void kill_child(pid_t pid, u64 me)
 	CHECK_OK(kill(pid, SIGKILL));
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	/* its locks stay until it has been recovered: any other holder would be noticed here */
+	/*
+	 * the dead process's locks stay until recovery: the test would detect any other holder here
+	 */
 	sg_sleep_us(1000);
 	sg_store64(&ps->dead[me], 1);
 	if (ps->inc[me])
@@ -316,7 +321,7 @@ static void kill_child(pid_t pid, u64 me)
 	sg_recover_all(&t.v);
 }
 
-/* Stops a process that is inside a lock. Returns which one. */
+/* Stops a process that holds a lock, and returns its index. */
 static u64 stop_inside(const pid_t pid[CHILDREN], const u64 number[CHILDREN])
 {
 	u64 start = sg_ticks();
@@ -333,10 +338,10 @@ static u64 stop_inside(const pid_t pid[CHILDREN], const u64 number[CHILDREN])
 		CHECK_OK(kill(pid[k], SIGCONT));
 		usleep(500);
 	}
-	test_fail(__FILE__, __LINE__, "nobody ever has a lock");
+	test_fail(__FILE__, __LINE__, "no process gets a lock");
 }
 
-/* The remaining processes get its locks. */
+/* Checks that the remaining processes get the dead process's locks. */
 static void others_go_on(u64 lost)
 {
 	u64 start = sg_ticks();
@@ -348,7 +353,7 @@ static void others_go_on(u64 lost)
 }
 
 /*
- * A process was killed in its join, before its slot was known: fences any taken slot without a
+ * A process was killed in its join, before its slot was known. Fences each taken slot without a
  * process.
  */
 static void fence_unknown(const u64 number[CHILDREN])
@@ -408,7 +413,7 @@ static void kills(void)
 	printf("%" PRIu64 " killed, %" PRIu64 " of them inside; %" PRIu64 " locks, %" PRIu64
 	       " circles\n", n, ps->lost, ps->got, ps->deadlocks);
 	CHECK(ps->lost > 0);
-	/* no lock or wait of a killed process is in the way */
+	/* no lock or request of a killed process blocks others */
 	for (k = 0; k < 2; k++) {
 		CHECK_OK(try(0, k, POSIX(1, true)));
 		drop(0, k, POSIX(1, true));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Locks of users beside a system that is paused and has a lock of the lock file: searches for
- * circles of waiting requests, and processes that end.
+ * Locks of users while a paused system has a lock of the lock file: searches for cycles of waiting
+ * requests, and processes that exit.
  */
 #include "userlock_util.h"
 
 /*
- * Two requests close a circle while another system has @lock, and is paused. The search waits for
- * neither of its locks, and finds the circle as soon as that lock is free.
+ * Two requests close a cycle while another system has @lock, and is paused. The search does not
+ * wait for the paused system, and finds the cycle as soon as @lock is free.
  */
 static void circle_behind(u64 lock)
 {
@@ -16,7 +16,7 @@ static void circle_behind(u64 lock)
 
 	CHECK_EQ(ask(0, 1, POSIX(1, true), &a), -EAGAIN);
 	CHECK_OK(sg_lock(&sys[2], lock));
-	test_within(20, "a search for circles, while another system has a lock that it needs");
+	test_within(20, "a search for cycles, while another system has a lock that it needs");
 	for (turn = 0; turn < 3; turn++)
 		CHECK_EQ(ask(1, 0, POSIX(2, true), &b), -EAGAIN);
 	test_within(0, NULL);
@@ -28,7 +28,7 @@ static void circle_behind(u64 lock)
 
 /* --- a process that ends ---------------------------------------------------------------------- */
 
-/* All chains that exist are locked by a paused system, or no longer. */
+/* Locks all existing chains for a paused system, or releases them. */
 static void pause_chains(bool on)
 {
 	unsigned int nr;
@@ -45,7 +45,7 @@ static void pause_chains(bool on)
 	}
 }
 
-/* As the module does when a process ends. */
+/* Releases a lock, like the module when a process exits. */
 static void release(unsigned int f, struct sg_userlock l)
 {
 	l.brief = true;
@@ -53,9 +53,13 @@ static void release(unsigned int f, struct sg_userlock l)
 	CHECK_OK(sg_userlock_clear_later(&sys[0], &file[f], &l));
 }
 
-#define MANY	200u	/* 20 ms for each would be 4 s; 100 s for each, hours */
+/* number of locks; waits of 20 ms for each would take 4 s, waits of 100 s would take hours */
+#define MANY	200u
 
-/* It does not wait for the paused system, however much it has. Later, all of it is released. */
+/*
+ * An exiting process with many locks does not wait for the paused system. All its locks are
+ * released later.
+ */
 static void ends(void)
 {
 	struct sg_userlock_wait w = { 0 };
@@ -72,7 +76,7 @@ static void ends(void)
 		release(i % 8, OFD(i + 1, false));
 	sg_userlock_give_up(&sys[0], &file[0], &w);
 	CHECK(sg_ticks() - start < 1000 * MS);
-	sg_settle(&sys[0]);		/* it does not wait either */
+	sg_settle(&sys[0]);		/* settling does not wait either */
 	CHECK_EQ(each_record(NULL, NULL), MANY + 1);
 	pause_chains(false);
 	sg_settle(&sys[0]);
@@ -82,7 +86,7 @@ static void ends(void)
 	drop(1, 0, OFD(1, true));
 }
 
-/* Another process may get the number of an owner that has ended. It keeps its lock. */
+/* Another process may get the number of an owner that has exited. The new owner keeps its lock. */
 static void same_owner_again(void)
 {
 	CHECK_OK(try(0, 0, FLOCK(1, true)));
@@ -94,7 +98,7 @@ static void same_owner_again(void)
 	CHECK_EQ(each_record(NULL, NULL), 1);
 	CHECK_EQ(try(1, 0, FLOCK(1, true)), -EAGAIN);
 	drop(0, 0, FLOCK(1, true));
-	/* for others of this system the file is free at once */
+	/* for other owners of this system the file is immediately free */
 	CHECK_OK(try(0, 0, FLOCK(1, true)));
 	pause_chains(true);
 	release(0, FLOCK(1, true));
@@ -113,8 +117,8 @@ static void on_release(struct sg_vol *v)
 }
 
 /*
- * Settling is stopped, as before a freeze, or waits for something else. Releases do not wait for
- * it.
+ * Settling is stopped, as before a freeze, or waits for another lock. Releases do not wait for
+ * settling.
  */
 static void without_settling(void)
 {
@@ -145,7 +149,7 @@ static void *unpause(void *arg)
 	return NULL;
 }
 
-/* The chain is locked, as it always is if others ask for it all the time. The release queues. */
+/* The chain is always locked, as with many competing systems. The release queues for the lock. */
 static void queued(void)
 {
 	pthread_t id;
@@ -161,7 +165,7 @@ static void queued(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* The chain's page has become bad. No release waits for it for ever. */
+/* The chain's page has become bad. No release waits for it forever. */
 static void never(void)
 {
 	struct sg_userlock_page *page;
@@ -182,7 +186,7 @@ static void never(void)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* It leaves first: nothing of it counts any more. */
+/* The system leaves before its locks are released: none of its records is a valid lock any more. */
 static void leaves_first(void)
 {
 	CHECK_OK(try(0, 0, FLOCK(1, true)));

@@ -2,17 +2,17 @@
 /*
  * Locks of users (flock, fcntl, open-file locks) between systems on one mapping.
  *
- * A model of 64 bytes, with an owner and a type each, predicts what can be locked, which holder is
- * named as the conflict, and, byte for byte, the contents of the lock file. Then what a waiter can
- * rely on: turns, and the detection of cycles. Then systems that may not lock, room, and damage.
+ * A model of 64 bytes, with owner and type of each, predicts which requests succeed, which holder
+ * is named as the conflict, and the exact contents of the lock file. Further cases are turns of
+ * waiters, the detection of cycles, systems that may not lock, room, and damage.
  */
 #include "userlock_util.h"
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-#define CELLS	64	/* bytes; the last one represents all behind it */
-#define OWNERS	9	/* three of each system */
-#define FILES	3	/* two of them in one chain, if necessary by construction */
+#define CELLS	64	/* number of bytes; the last one stands for all bytes behind it */
+#define OWNERS	9	/* three owners on each system */
+#define FILES	3	/* two of the files share a chain */
 
 enum { NONE, SHARED, EXCLUSIVE };
 static u8 model[FILES][OWNERS][CELLS];
@@ -50,7 +50,7 @@ static bool model_allows(unsigned int f, unsigned int o, bool exclusive, unsigne
 	return true;
 }
 
-/* No conflict begins before @start. */
+/* Checks that no conflict begins before @start. */
 static void check_first(unsigned int f, unsigned int asker, bool exclusive, unsigned int a,
 			unsigned int b, unsigned int start)
 {
@@ -67,7 +67,7 @@ static void check_first(unsigned int f, unsigned int asker, bool exclusive, unsi
 	}
 }
 
-/* The named holder does have a conflicting lock on all of the named range. */
+/* Checks that the named holder has a conflicting lock on the complete named range. */
 static void check_holder(unsigned int f, unsigned int asker, bool exclusive, unsigned int a,
 			 unsigned int b, const struct sg_userlock *h)
 {
@@ -93,7 +93,7 @@ struct sums {
 	u64 records, bytes;
 };
 
-/* A record is a maximal range of one owner and type. */
+/* Checks that a record is a maximal range of one owner and type. */
 static void check_record(void *ctx, struct sg_userlock_record *r)
 {
 	unsigned int o, f, type = r->head & SG_USERLOCK_EXCLUSIVE ? EXCLUSIVE : SHARED, i;
@@ -128,7 +128,8 @@ static void compare(void)
 		for (o = 0; o < OWNERS; o++)
 			for (i = 0; i < CELLS; i++)
 				bytes += model[f][o][i] != NONE;
-	CHECK_EQ(sums.bytes, bytes);	/* each byte once: ranges of one type do not overlap */
+	/* counts each byte once, so ranges of one type do not overlap */
+	CHECK_EQ(sums.bytes, bytes);
 }
 
 static void model_step(struct rng *rng)
@@ -205,7 +206,7 @@ static void flocks(void)
 	CHECK_OK(try(1, 0, FLOCK(1, false)));
 	CHECK_OK(try(1, 0, FLOCK(1, false)));
 	CHECK_EQ(each_record(NULL, NULL), 2);
-	CHECK_OK(try(2, 0, POSIX(1, true)));	/* by itself */
+	CHECK_OK(try(2, 0, POSIX(1, true)));	/* a POSIX lock does not conflict with flock */
 	drop(2, 0, POSIX(1, true));
 	/* a conversion that fails loses the old lock, as on Linux */
 	CHECK_EQ(try(0, 0, FLOCK(1, true)), -EAGAIN);
@@ -231,7 +232,10 @@ static int no_memory(void *arg)
 	return *(int *)arg;
 }
 
-/* Takes @l on a system whose own table answers @answer; @waits: with a place in the queue. */
+/*
+ * Takes @l on a system whose own lock table returns @answer. @waits: the request gets a place in
+ * the queue.
+ */
 static int followed(unsigned int s, struct sg_userlock l, int answer, bool waits)
 {
 	struct sg_userlock_wait w = { 0 };
@@ -259,7 +263,7 @@ static u64 all_records(void)
 	return sum;
 }
 
-/* Whatever is requested, all held locks stay held, and no others are added. */
+/* Checks that a request without room keeps all held locks, and adds none. */
 static void nothing_changes(unsigned int s, struct sg_userlock l)
 {
 	u64 before = all_records();
@@ -284,7 +288,7 @@ static void unfollowed(void)
 	nothing_changes(0, lock_of(SG_USERLOCK_POSIX, 1, false, 100, 199));
 	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_POSIX, 1, true, 99, 99)), -EAGAIN);
 	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_POSIX, 1, false, 250, 250)), -EAGAIN);
-	/* the own table is not asked for what is refused anyway */
+	/* a request that conflicts in the volume is not passed to the system's own table */
 	n = follows;
 	CHECK_EQ(followed(1, lock_of(SG_USERLOCK_POSIX, 1, true, 0, 0), 0, false), -EAGAIN);
 	CHECK_EQ(follows, n);
@@ -306,7 +310,10 @@ static void unfollowed(void)
 
 /* --- turns ------------------------------------------------------------------------------------ */
 
-/* A later request does not overtake, unless it only tries, or has waited for too long. */
+/*
+ * A later request does not overtake, except for an attempt without a wait, or after too long a
+ * wait.
+ */
 static void turns(void)
 {
 	struct sg_userlock_wait writer = { 0 }, reader = { 0 }, other = { 0 }, none = { 0 };
@@ -319,9 +326,9 @@ static void turns(void)
 	CHECK_EQ(each_record(NULL, NULL), 4);
 	CHECK_OK(try(2, 0, POSIX(3, false)));
 	drop(2, 0, POSIX(3, false));
-	/* not in conflict with each other */
+	/* this request conflicts with no waiter */
 	CHECK_OK(ask(0, 1, POSIX(1, true), &none));
-	/* the holder that the writer waits for: a place behind the writer would not help */
+	/* the writer waits for this holder, so the holder may overtake the writer */
 	CHECK_OK(ask(0, 0, POSIX(1, true), &none));
 	CHECK_OK(ask(0, 0, POSIX(1, false), &none));
 	drop(0, 0, POSIX(1, false));
@@ -333,7 +340,7 @@ static void turns(void)
 	CHECK_OK(ask(2, 0, OFD(2, false), &other));
 	CHECK_EQ(each_record(NULL, NULL), 3);
 	drop(2, 0, OFD(2, false));
-	/* a queue that does not move is overtaken after a second */
+	/* a request overtakes a queue that has not moved for a second */
 	memset(&writer, 0, sizeof(writer));
 	memset(&reader, 0, sizeof(reader));
 	CHECK_EQ(ask(1, 0, FLOCK(1, true), &writer), 0);
@@ -343,7 +350,7 @@ static void turns(void)
 	while (ask(0, 0, POSIX(2, false), &reader))
 		sg_sleep_us(5000);
 	CHECK(sg_ticks() - start >= 900 * MS);
-	/* a request that was given up delays no other */
+	/* an abandoned request delays no other request */
 	sg_userlock_give_up(&sys[1], &file[0], &writer);
 	memset(&reader, 0, sizeof(reader));
 	CHECK_OK(ask(1, 0, POSIX(9, false), &reader));
@@ -355,8 +362,8 @@ static void turns(void)
 }
 
 /*
- * The search for a queue that waits for the caller is limited to this many pairs, because the chain
- * is locked meanwhile. An owner with more locks is served at once.
+ * The search for a queue that waits for the caller checks a limited number of pairs, because the
+ * chain is locked meanwhile. An owner with more locks immediately gets the lock.
  */
 static void many_pairs(void)
 {
@@ -384,7 +391,10 @@ static void many_pairs(void)
 
 /* --- cycles ----------------------------------------------------------------------------------- */
 
-/* Owner i holds byte i, wants i + 1, on different files and systems. The last one gets EDEADLK. */
+/*
+ * Owner i holds byte i and requests byte i + 1, on different files and systems. The last one gets
+ * EDEADLK.
+ */
 static void ring(unsigned int n, unsigned int kind, int expect)
 {
 	struct sg_userlock_wait *w = calloc(n, sizeof(*w));
@@ -399,7 +409,8 @@ static void ring(unsigned int n, unsigned int kind, int expect)
 		CHECK_EQ(ask(i % SYSTEMS, next % 5, lock_of(kind, i, true, next, next), &w[i]),
 			 i < n - 1 ? -EAGAIN : expect);
 	}
-	for (i = 0; i < n; i++) {	/* no other owner gets it, and that owner has left the cycle */
+	/* no other owner gets EDEADLK, as the last owner has left the cycle */
+	for (i = 0; i < n; i++) {
 		unsigned int next = (i + 1) % n;
 
 		if (i < n - 1 || expect == -EAGAIN)
@@ -407,7 +418,7 @@ static void ring(unsigned int n, unsigned int kind, int expect)
 				     &w[i]), -EAGAIN);
 	}
 	CHECK_EQ(each_record(NULL, NULL), expect == -EDEADLK ? 2 * n - 1 : 2 * n);
-	/* it releases, and all are served, one after the other */
+	/* the last owner releases its lock, and all others get theirs, one after the other */
 	drop((n - 1) % SYSTEMS, (n - 1) % 5, lock_of(kind, n - 1, true, n - 1, n - 1));
 	for (i = n - 1; i-- > 0; ) {
 		CHECK_OK(ask(i % SYSTEMS, (i + 1) % 5, lock_of(kind, i, true, i + 1, i + 1),
@@ -420,7 +431,7 @@ static void ring(unsigned int n, unsigned int kind, int expect)
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
 
-/* Two owners have it shared, and both want it exclusively. */
+/* Two owners have a shared lock, and both request an exclusive one. */
 static void upgrades(void)
 {
 	struct sg_userlock_wait a = { 0 }, b = { 0 };
@@ -435,8 +446,8 @@ static void upgrades(void)
 }
 
 /*
- * The conflict changes while a request waits: no request closes the cycle, and a request that waits
- * in it detects it.
+ * The conflict changes while a request waits. No new request closes the cycle, so a waiting request
+ * has to detect it.
  */
 static void closed_by_release(void)
 {
@@ -461,8 +472,9 @@ static void circles(void)
 	ring(2, SG_USERLOCK_POSIX, -EDEADLK);
 	ring(5, SG_USERLOCK_POSIX, -EDEADLK);
 	ring(64, SG_USERLOCK_POSIX, -EDEADLK);
-	ring(70, SG_USERLOCK_POSIX, -EAGAIN);	/* longer than the search goes */
-	ring(3, SG_USERLOCK_OFD, -EAGAIN);	/* unknown which process waits: not searched */
+	ring(70, SG_USERLOCK_POSIX, -EAGAIN);	/* a cycle beyond the limit of the search */
+	/* OFD locks have no process, so cycles are not searched */
+	ring(3, SG_USERLOCK_OFD, -EAGAIN);
 	upgrades();
 	closed_by_release();
 }
@@ -470,8 +482,8 @@ static void circles(void)
 /* --- room ------------------------------------------------------------------------------------- */
 
 /*
- * One owner with as many locks as a chain can have. The first hundred are taken as users do; the
- * rest, which would take long, is stored directly.
+ * Gives one owner as many locks as a chain can have. Takes the first hundred by calls, and stores
+ * the remaining records directly, because calls would take long.
  */
 static void fill_chain(unsigned int nr)
 {
@@ -510,7 +522,7 @@ static void full_chain(void)
 	CHECK_EQ(ask(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 0, 0), &w), -ENOLCK);
 	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 0, 0)), -EAGAIN);
 	CHECK_EQ(try(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 2 * most - 2, 2 * most)), -EAGAIN);
-	/* a request without more records still works */
+	/* a request that needs no further record still works */
 	drop(0, 0, lock_of(SG_USERLOCK_OFD, 1, true, 10, 10));
 	CHECK_OK(try(1, 0, lock_of(SG_USERLOCK_OFD, 1, true, 10, 10)));
 	drop(0, 0, OFD(1, true));
@@ -543,8 +555,8 @@ static void *await(void *arg)
 }
 
 /*
- * Another system has the chain's lock, and does not release it. A brief call ends all the same, and
- * changes nothing. It ends at once if a thread has already waited for long.
+ * Another system has the chain's lock, and does not release it. A brief call still returns, and
+ * changes nothing. It returns immediately if another thread has already waited for long.
  */
 static void brief_never_waits(void)
 {
@@ -557,7 +569,7 @@ static void brief_never_waits(void)
 
 	CHECK_OK(try(0, 0, POSIX(1, true)));
 	nr = chain_with(file[0].ino);
-	test_within(20, "a brief call, while another system has the chain");
+	test_within(20, "a brief call, while another system has the chain's lock");
 	CHECK_OK(sg_userlock_enter(&sys[1], nr, &c, SG_USERLOCK_PATIENT));
 	CHECK_EQ(try(0, 0, brief(FLOCK(1, true))), -EBUSY);
 	CHECK_EQ(ask(0, 0, brief(FLOCK(1, true)), &w), -EBUSY);
@@ -568,7 +580,7 @@ static void brief_never_waits(void)
 	while (!sg_load64(&sys[0].stuck))
 		sg_sleep_us(1000);
 	start = sg_ticks();
-	for (i = 0; i < 100; i++)	/* 20 ms each, if that were not known */
+	for (i = 0; i < 100; i++)	/* each would take 20 ms if the long wait were not known */
 		CHECK_EQ(brief_clear(0, POSIX(1, true)), -EBUSY);
 	CHECK(sg_ticks() - start < 1000 * MS);
 	CHECK(!sg_load64(&awaited));
@@ -580,7 +592,7 @@ static void brief_never_waits(void)
 	CHECK_OK(brief_clear(0, POSIX(1, true)));
 	CHECK_OK(brief_clear(0, FLOCK(1, true)));
 	CHECK_EQ(each_record(NULL, NULL), 0);
-	/* a brief call makes no room either */
+	/* nor does a brief call make room in the chain */
 	for (i = 0; (err = try(0, 6, brief(lock_of(SG_USERLOCK_OFD, 1, true, 2 * i, 2 * i)))) == 0; i++)
 		CHECK(i < SG_USERLOCK_RECORDS);
 	CHECK_EQ(err, -ENOBUFS);
@@ -590,7 +602,7 @@ static void brief_never_waits(void)
 	drop(0, 6, OFD(1, true));
 }
 
-/* A brief request searches for its cycle after its call. */
+/* The search for a brief request's cycle runs after the call. */
 static void brief_circle(void)
 {
 	struct sg_userlock_wait a = { 0 }, b = { 0 };
@@ -686,7 +698,7 @@ static void *unlock_soon(void *arg)
 	return arg;
 }
 
-/* All locks that it needs are held elsewhere for a moment. */
+/* Briefly holds all locks that the killed thread needs, in another thread. */
 static pthread_t busy(void)
 {
 	pthread_t id;
@@ -696,7 +708,7 @@ static pthread_t busy(void)
 	return id;
 }
 
-/* It gets no more locks and does not wait; its locks are released a little later. */
+/* A killed thread gets no more locks, and does not wait. Its locks are released a little later. */
 static void killed(void)
 {
 	struct sg_userlock a = whole(SG_USERLOCK_POSIX, 1, true), b = whole(SG_USERLOCK_POSIX, 2, true);
@@ -742,7 +754,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* Fenced: it may not store, and others get its locks once it has been recovered. */
+/* A fenced system may not store, and others get its locks after its recovery. */
 static void declared_dead(void)
 {
 	struct sg_userlock l = POSIX(1, true);
@@ -767,7 +779,7 @@ static void declared_dead(void)
 
 /* --- damage ----------------------------------------------------------------------------------- */
 
-/* Returns a word that names no live system: a wait for it must end. */
+/* Returns a random word that names no live system, so that a wait for it must end. */
 static u64 hostile(struct rng *rng)
 {
 	u64 head = SG_USERLOCK_HEAD(rng_below(rng, 16), rng_below(rng, 4),
@@ -825,7 +837,7 @@ static void hostile_bytes(void)
 	}
 }
 
-/* The check resets invalid words, also when it preens. Words of a dead system are not invalid. */
+/* The checker resets invalid words, also when it preens. Words of a dead system are valid. */
 static void checked(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_PREEN, .id = &test_identity, .force = true };

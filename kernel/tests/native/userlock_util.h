@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the tests of users' locks: systems on one volume, locks in one line. */
+/* Helpers for the tests of users' locks: systems on one volume, locks made in one line. */
 #ifndef SG_USERLOCK_UTIL_H
 #define SG_USERLOCK_UTIL_H
 
@@ -85,7 +85,7 @@ static inline u64 each_record(void (*fn)(void *ctx, struct sg_userlock_record *r
 	return n;
 }
 
-/* Returns the chain that has the records of inode @ino, as the engine finds it. */
+/* Returns the chain that the engine uses for locks of inode @ino. */
 static inline unsigned int chain_with(u64 ino)
 {
 	unsigned int nr, k;
@@ -101,7 +101,7 @@ static inline unsigned int chain_with(u64 ino)
 	return SG_USERLOCK_CHAINS;
 }
 
-/* --- short forms for what follows ------------------------------------------------------------- */
+/* --- short forms for the tests ---------------------------------------------------------------- */
 
 static inline int try(unsigned int s, unsigned int f, struct sg_userlock l)
 {

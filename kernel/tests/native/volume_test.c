@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Formatting, finding, opening and joining volumes: what is refused, and with which reason. */
+/* Formatting, finding, opening and joining volumes: refusals and their reasons. */
 #include <sys/stat.h>
 #include <time.h>
 #include "internal.h"
@@ -57,7 +57,8 @@ static void format_refusals(void)
 	refuses(TEST_SMALL, (struct sg_format_opts){ .chunk_cap = ~0ULL }, "room to grow");
 	refuses(TEST_SMALL, (struct sg_format_opts){ .params = 1ULL << 40 }, "unknown parameters");
 	refuses(TEST_SMALL, (struct sg_format_opts){ .label = long_label }, "label is longer");
-	CHECK(mem[0] == 0x5a && !memcmp(mem, mem + 1, TEST_SMALL - 1));	/* nothing was stored */
+	/* the refused call has stored nothing */
+	CHECK(mem[0] == 0x5a && !memcmp(mem, mem + 1, TEST_SMALL - 1));
 }
 
 static void format_takes_what_it_is_given(void)
@@ -71,7 +72,7 @@ static void format_takes_what_it_is_given(void)
 	struct sg_attr a;
 	struct sg_vol v;
 
-	/* the remainder is unused */
+	/* a remainder of less than a chunk is not used */
 	CHECK_OK(sg_format(mem, TEST_SMALL + SG_PAGE, &opts, why));
 	CHECK_OK(sg_open(&v, mem, TEST_SMALL + SG_PAGE, true, NULL));
 	CHECK_EQ(v.size, TEST_SMALL);
@@ -94,7 +95,7 @@ static void cannot_open(int err, const char *reason)
 		test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", v.why, reason);
 }
 
-/* Each new volume can have atomic writes; with the parameter its root has the flag. */
+/* Each new volume supports atomic writes. With the parameter, its root directory has the flag. */
 static void atomic_volume(void)
 {
 	struct sg_format_opts opts = { .phys = TEST_PHYS, .params = SG_PARAM_DATA_ATOMIC };
@@ -162,13 +163,17 @@ static void damaged_superblocks(void)
 	CHECK(p.stargate && !p.valid);
 	cannot_open(-EUCLEAN, "superblock and backup are damaged");
 	format();
-	super(0)->data_off += SG_PAGE;	/* with a valid checksum, but a wrong geometry */
+	/* superblocks with a valid checksum, but a wrong geometry */
+	super(0)->data_off += SG_PAGE;
 	super(1)->data_off += SG_PAGE;
 	seal_both();
 	cannot_open(-EUCLEAN, "damaged");
 }
 
-/* A volume that is smaller than its memory: the backup superblock is found, but not used. */
+/*
+ * The volume is smaller than its memory. The search finds the backup superblock, but does not use
+ * it.
+ */
 static void backup_in_the_middle(void)
 {
 	const u64 more = TEST_SMALL + SG_CHUNK;
@@ -236,7 +241,10 @@ static void one_at_a_time(void)
 	CHECK(strstr(b.why, "process 77 on other (slot 0)"));
 	stop(&a, id);
 	sg_leave(&a);
-	/* a kernel has another kind of identity, and its own next boot need not wait for it */
+	/*
+	 * the identity of a kernel is of another kind, and the kernel's next boot need not wait for
+	 * it
+	 */
 	CHECK_OK(sg_open(&a, mem, TEST_SMALL, false, NULL));
 	CHECK_OK(sg_join(&a, &other, 0, false));
 	pthread_create(&id, NULL, beat, &a);
@@ -269,7 +277,7 @@ static bool no_memory(size_t len)
 	return true;
 }
 
-/* There is just enough memory to take a slot. */
+/* Fails one allocation, so that memory suffices only to take a slot. */
 static bool little_memory(size_t len)
 {
 	return len != SG_HELD * sizeof(u64);
@@ -286,7 +294,7 @@ static void lacks_memory(struct sg_vol *v, bool (*hook)(size_t len))
 	sg_no_memory_hook = NULL;
 }
 
-/* Only damage is a case for fsck: each other refusal names its reason. */
+/* Only damage needs fsck: each other refusal names its reason. */
 static void why_not_entered(void)
 {
 	struct sg_lock *lock = (void *)(mem + SG_HOT(slot_lock));
@@ -359,14 +367,19 @@ static void all_slots_taken(void)
 	CHECK(strstr(v.why, "all 64 slots"));
 	CHECK_EQ(sg_join(&v, &test_identity, 500, false), -EBUSY);	/* silence is not death */
 	start = sg_ticks();
-	CHECK_OK(sg_join_alone(&v, &test_identity, 500, false));	/* now it succeeds */
-	CHECK(sg_ticks() - start < 8 * 500000000ULL);	/* watched together, not one by one */
+	/* with exclusive access, the watch leads to a fence */
+	CHECK_OK(sg_join_alone(&v, &test_identity, 500, false));
+	/* all slots are watched at the same time, not one by one */
+	CHECK(sg_ticks() - start < 8 * 500000000ULL);
 	sg_leave(&v);
-	sg_leave(&v);	/* no longer a member: no effect */
+	sg_leave(&v);	/* leaves again, which has no effect */
 	test_clean(mem, TEST_SMALL);
 }
 
-/* It was only paused, and continues. Others own its slot and locks by now, so it stores nothing. */
+/*
+ * A fenced system was only paused, and continues. Other systems own its slot and locks by now, so
+ * it stores nothing.
+ */
 static void taken_for_dead(void)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -388,9 +401,11 @@ static void taken_for_dead(void)
 	CHECK_EQ(sg_create(&a, &root, "b", 1, &new, &ref), -EIO);
 	CHECK_EQ(sg_write(&a, &ref, 0, "x", 1, 1), -EIO);
 	CHECK_EQ(sg_touch(&a, &root, SG_SET_MTIME, 1, 1, 1), -EIO);
-	sg_beat(&a);	/* a system that saw this heartbeat would take the dead one for live */
+	/* other systems would regard the dead system as live if this stored a heartbeat */
+	sg_beat(&a);
 	CHECK(a.shut_down && !memcmp(before, mem, TEST_SMALL));
-	a.shut_down = false;	/* a read-only mount that has not noticed it leaves as well */
+	/* a read-only mount that has not detected its fence leaves as well */
+	a.shut_down = false;
 	a.read_only = true;
 	sg_leave(&a);
 	CHECK(!memcmp(before, mem, TEST_SMALL));
@@ -418,7 +433,9 @@ static void join_new(struct sg_vol *v, struct sg_iref *root)
 	CHECK_OK(sg_iref(v, SG_INO_ROOT, root));
 }
 
-/* It waited for a lock when it was paused: the lock that it gets does not count. */
+/*
+ * A fenced system was paused while it waited for a lock. The lock that it gets later is not valid.
+ */
 static void taken_for_dead_while_waiting(void)
 {
 	u64 mtime, *word;
@@ -439,7 +456,9 @@ static void taken_for_dead_while_waiting(void)
 	sg_abandon(&v);
 }
 
-/* It was paused between the first word of its change and the last: none of them counts. */
+/*
+ * A fenced system was paused between the first and the last word of its change: no word is stored.
+ */
 static void taken_for_dead_while_changing(void)
 {
 	struct sg_iref root;
@@ -458,7 +477,9 @@ static void taken_for_dead_while_changing(void)
 	test_clean(mem, TEST_SMALL);
 }
 
-/* Pages full of one entry for an inode in use; @last follows the last page. */
+/*
+ * Fills ledger pages with one entry for an inode in use. Stores @last as the link of the last page.
+ */
 static void fill_ledger(const struct sg_super *sb, unsigned int pages, u64 last)
 {
 	u64 page = sb->ledger_off, next = sb->data_off + TEST_SMALL / 2;
@@ -475,7 +496,7 @@ static void fill_ledger(const struct sg_super *sb, unsigned int pages, u64 last)
 	}
 }
 
-/* However long and repetitive a hostile ledger is, it takes almost no time. */
+/* A long hostile ledger with repeated entries takes almost no time. */
 static void hostile_ledger(void)
 {
 	const u64 pages[] = { 3, SG_LEDGER_PAGES, SG_LEDGER_PAGES }, loop[] = { 1, 1, 0 };
@@ -539,7 +560,7 @@ static void read_only_and_shut_down(void)
 	no_changes(&v, -EIO);
 	sg_leave(&v);
 	CHECK_OK(sg_open(&v, mem, TEST_SMALL, false, NULL));
-	CHECK(sg_needs_recovery(&v));	/* a mount that was shut down does not leave in order */
+	CHECK(sg_needs_recovery(&v));	/* a mount that was shut down does not leave cleanly */
 	CHECK_OK(sg_join(&v, &test_identity, 0, true));
 	v.read_only = true;
 	no_changes(&v, -EROFS);
@@ -568,7 +589,7 @@ static void superblock_rewritten(void)
 	CHECK(!strcmp(v.sb.label, "another"));
 }
 
-/* A copy becomes a volume of its own; its contents stay. */
+/* sg_renew() makes a copy a separate volume, and keeps its contents. */
 static void renewed(void)
 {
 	char longest[64], too_long[65];
@@ -592,13 +613,13 @@ static void renewed(void)
 	tvol_recheck(&t);
 	test_lookup(&t.v, &t.root, "f");
 	was = t.v.sb;
-	CHECK_OK(sg_renew(&t.v, "", why));	/* nothing of the long label is left */
+	CHECK_OK(sg_renew(&t.v, "", why));	/* no byte of the long label remains */
 	CHECK(!t.v.sb.label[0] && !memcmp(t.v.sb.label, t.v.sb.label + 1, 63));
 	CHECK(memcmp(t.v.sb.uuid, was.uuid, 16));
 	tvol_drop(&t);
 }
 
-/* The same volume with another UUID, another label, or both; an omitted one stays. */
+/* sg_relabel() changes the UUID, the label, or both. The omitted one stays. */
 static void relabelled(void)
 {
 	static const u8 uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
@@ -616,7 +637,7 @@ static void relabelled(void)
 	CHECK_OK(sg_relabel(&t.v, uuid, NULL, why));
 	CHECK(!memcmp(t.v.sb.uuid, uuid, 16) && !strcmp(t.v.sb.label, "label"));
 	CHECK(t.v.sb.created == was.created && t.v.sb.phys == was.phys);
-	CHECK_OK(sg_relabel(&t.v, NULL, "l", why));	/* nothing of the longer label is left */
+	CHECK_OK(sg_relabel(&t.v, NULL, "l", why));	/* no byte of the longer label remains */
 	CHECK(!memcmp(t.v.sb.uuid, uuid, 16) && !strcmp(t.v.sb.label, "l"));
 	CHECK(!memcmp(t.v.sb.label + 2, t.v.sb.label + 1, 62) && !t.v.sb.label[1]);
 	CHECK(!memcmp(t.mem, t.mem + TEST_SMALL - SG_PAGE, sizeof(was)));
@@ -624,7 +645,7 @@ static void relabelled(void)
 	tvol_drop(&t);
 }
 
-/* Refused while another system uses the volume, or may still use it. */
+/* Both calls are refused while another system uses the volume, or may still use it. */
 static void renewed_only_alone(void)
 {
 	struct sg_super was;
@@ -648,7 +669,8 @@ static void renewed_only_alone(void)
 }
 
 /*
- * It had another UUID when it was opened: what is known of it is outdated, and the join is refused.
+ * The volume had another UUID when it was opened. The opener's data is outdated, and the join is
+ * refused.
  */
 static void opened_before(void)
 {

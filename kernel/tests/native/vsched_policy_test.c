@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The policy of stargate-vsched (kernel/vsched/policy.h), with simulated processors, vCPUs and
- * interrupts. The queues here behave as those of vsched.bpf.c; each decision is the policy's own.
- * Each VM must get its share of the processors, whatever it claims, and an interrupt must reach
- * its vCPU soon, although all processors are in use.
+ * interrupts. The queues here behave like those of vsched.bpf.c; each decision is the policy's own.
+ * Each VM must get its share of the processors, with any claims, and an interrupt must reach its
+ * vCPU soon, even if all processors are in use.
  */
 #include "test.h"
 #include "../../vsched/policy.h"
 
-#define STEP	50000ULL	/* ns */
+#define STEP	50000ULL	/* ns of a simulated step */
 #define CPUS	4
 
 enum kind { IDLE, HOG, WAITER, MIXED };
 
-/* A vCPU: WAITER sleeps until an interrupt, and then works; MIXED computes and has interrupts. */
+/*
+ * struct work - the load of a vCPU. WAITER sleeps until an interrupt, and then works; MIXED
+ * computes and has interrupts.
+ */
 struct work {
 	enum kind kind;
 	unsigned int per_mille;	/* chance of an interrupt in a step */
-	u64 length, left;	/* of the work after an interrupt */
-	u64 begins;		/* it sleeps until then */
+	u64 length, left;	/* length and rest of the work after an interrupt */
+	u64 begins;		/* end of the first sleep */
 };
 
 struct queue {
@@ -170,7 +173,7 @@ static void wake(u32 at)
 	enqueue(at, true, false);
 }
 
-/* The kernel queues all waiting vCPUs of a VM again; the wanted ones leave its queue. */
+/* Acts as the kernel: queues all waiting vCPUs of a VM again, and removes those that are to run. */
 static void requeue(u32 vm)
 {
 	struct queue old = s.queue[vm];
@@ -286,7 +289,10 @@ static void budgets(u32 percent)
 		s.vms[i].budget = vs_budget_of(&s.cfg, s.vms[i].weight, all, s.cpus, percent);
 }
 
-/* Runs until so many interrupts have come, for 5 s at least: shares are right in the long run. */
+/*
+ * Runs until @events interrupts have come, for at least 5 s: shares become right only in the long
+ * run.
+ */
 static void run_events(u64 events)
 {
 	u64 end = s.now + 5000000000;
@@ -319,7 +325,7 @@ static u64 percentile(const struct vs_vm *m, unsigned int percent)
 	return ~0ULL;
 }
 
-/* Each VM has had its share of all the time that was used, within 3 %. */
+/* Checks that each VM has had its share of the used time, within 3 %. */
 static void fair(void)
 {
 	u64 ran = 0, weights = 0, share, own;
@@ -363,7 +369,7 @@ static void hogs_share(void)
 	fair();
 }
 
-/* One VM computes and has interrupts, four compute (P5, figure 5). */
+/* Runs one VM that computes and has interrupts, and four that compute (P5, figure 5). */
 static u64 mixed(u64 events, u32 percent, u64 *late99)
 {
 	u32 one, i;
@@ -387,15 +393,15 @@ static void interrupts_are_quick(u64 events)
 	without = mixed(events, 0, &without99);
 	CHECK_EQ(s.vms[0].boosts, 0);
 	with = mixed(events, 80, &with99);
-	printf("an interrupt of a mixed VM beside four others waits %" PRIu64 " us (median), %" PRIu64
-	       " us (99 %%); without boosts %" PRIu64 " us, %" PRIu64 " us\n", with, with99, without,
+	printf("an interrupt of a mixed VM, next to four computing VMs, waits %" PRIu64
+	       " us (median), %" PRIu64 " us (99 %%); without boosts %" PRIu64 " us, %" PRIu64 " us\n", with, with99, without,
 	       without99);
 	CHECK(s.vms[0].boosts > 0);
 	CHECK(with * 5 <= without);
 	CHECK(with99 < without99);
 }
 
-/* A VM whose vCPUs have an interrupt at each moment, and one that has few. */
+/* A VM with constant interrupts gains nothing over a VM with few. */
 static void liars_gain_nothing(u64 events)
 {
 	u32 cpus, liar, honest, i;
@@ -424,8 +430,8 @@ static void liars_gain_nothing(u64 events)
 }
 
 /*
- * Budgets that are far too large: the daemon thinks that the VMs have all of the processors, or
- * that others sleep, and it is not so.
+ * Budgets are far too large, because the daemon wrongly assumes that the VMs have all processors,
+ * or that other VMs sleep.
  */
 static void wrong_budgets_are_harmless(u64 events)
 {
@@ -442,7 +448,7 @@ static void wrong_budgets_are_harmless(u64 events)
 	CHECK(s.vms[0].refused > 0);
 }
 
-/* A VM with more weight has more boosts, and no more than its weight. */
+/* A VM with more weight gets more boosts, but no more time than its weight allows. */
 static void weights_hold(u64 events)
 {
 	u32 i;
@@ -462,7 +468,7 @@ static void weights_hold(u64 events)
 		CHECK(s.vms[i].boosted > s.vms[i - 1].boosted);
 }
 
-/* The boosts of one vCPU take the time of the others in turn. */
+/* The boosts of one vCPU take time of the VM's other vCPUs in turn. */
 static void victims_take_turns(u64 events)
 {
 	u64 most = 0, least = ~0ULL, ran, all = 0;
@@ -485,7 +491,7 @@ static void victims_take_turns(u64 events)
 	}
 	CHECK(s.vms[one].victims > 0);
 	CHECK(most * 100 <= least * 105);
-	/* Their turns were shortened by as much. */
+	/* The victims' turns were shortened by the same time. */
 	CHECK(all < s.vms[one].boosted / 100 + 10 * s.cfg.slice);
 }
 
@@ -505,22 +511,25 @@ static void victims(void)
 		s.vcpus[at].cpu = 0;
 		s.vcpus[at].state = VS_RUNS;
 	}
-	/* In turn, and on the same processor: never itself, nor one of another VM. */
+	/*
+	 * Victims are on the same processor, and change in turn. A vCPU is never its own victim,
+	 * and another VM's vCPU is none.
+	 */
 	CHECK_EQ(vs_victim(s.vcpus, &s.vms[2], x), x + 2);
 	CHECK_EQ(vs_victim(s.vcpus, &s.vms[2], x), x + 4);
 	CHECK_EQ(vs_victim(s.vcpus, &s.vms[2], x), x + 2);
-	/* One that sleeps has no time to give. */
+	/* A sleeping vCPU cannot be a victim. */
 	s.vcpus[x + 4].state = VS_SLEEPS;
 	CHECK_EQ(vs_victim(s.vcpus, &s.vms[2], x), x + 2);
 	s.vcpus[x + 2].tid = 0;
-	/* None on the same processor: any. */
+	/* Without a vCPU on the same processor, any other one is the victim. */
 	CHECK_EQ(vs_victim(s.vcpus, &s.vms[2], x), x + 3);
 	CHECK_EQ(vs_victim(s.vcpus, &s.vms[2], x), x + 5);
 	CHECK_EQ(vs_victim(s.vcpus, &s.vms[2], x), x + 1);
 	for (i = 0; i < 6; i++)
 		s.vcpus[x + i].state = VS_SLEEPS;
 	CHECK_EQ(vs_victim(s.vcpus, &s.vms[2], x), x);
-	/* The boost is deducted from turns of the victim, and counts as time that the VM used. */
+	/* The boost is deducted from the victim's turns, and counts as used time of the VM. */
 	s.vcpus[x].boost = VS_BOOSTED;
 	s.vcpus[x].victim = x + 3;
 	s.vcpus[x].start = s.now;
@@ -530,7 +539,7 @@ static void victims(void)
 	CHECK_EQ(s.vms[2].vtime, 100000);
 }
 
-/* A VM that slept for long does not keep the others waiting when it wakes. */
+/* A VM that wakes after a long sleep does not delay other VMs. */
 static void sleep_saves_nothing(void)
 {
 	u32 i, late, at;
@@ -547,7 +556,7 @@ static void sleep_saves_nothing(void)
 	run_seconds(1);
 	for (i = 0; i < 4; i++)
 		CHECK(s.worst_wait[i] <= 6 * s.cfg.slice);
-	/* From its waking on it has had a quarter. */
+	/* Since it woke, the VM has had a quarter of the time. */
 	CHECK(s.vcpus[at].ran < 2000000000 / 4 + 4 * s.cfg.slice);
 }
 
@@ -563,7 +572,7 @@ static void small_rules(void)
 	CHECK_EQ(vs_bucket(999), 0);
 	CHECK_EQ(vs_bucket(1000), 1);
 	CHECK_EQ(vs_bucket(~0ULL), VS_BUCKETS - 1);
-	/* A victim has half of its turn at least. */
+	/* A victim keeps at least half of its turn. */
 	vs_turn(&cfg, &v);
 	CHECK_EQ(v.turn, 1500000);
 	CHECK_EQ(v.owes, 500000);
@@ -571,21 +580,23 @@ static void small_rules(void)
 	CHECK_EQ(v.turn, 2500000);
 	vs_turn(&cfg, &v);
 	CHECK_EQ(v.turn, cfg.slice);
-	/* Timers and plain interrupts between vCPUs give no boost; one that runs needs none. */
+	/* Timers and plain interrupts between vCPUs give no boost; a running vCPU needs none. */
 	CHECK(!vs_event(&cfg, &m, &v, false, 0, 1000));
 	v.state = VS_RUNS;
 	CHECK(!vs_event(&cfg, &m, &v, true, 0, 1000));
 	CHECK_EQ(m.events, 1);
 	v.state = VS_WAITS;
 	CHECK(vs_event(&cfg, &m, &v, true, 0, 1000));
-	CHECK(!vs_event(&cfg, &m, &v, true, 0, 1000));	/* it has one already */
+	CHECK(!vs_event(&cfg, &m, &v, true, 0, 1000));	/* the vCPU has a boost already */
 	CHECK_EQ(v.event, 1000);
-	/* The last boost of a period has the rest; the next period has a new budget. */
+	/*
+	 * The last boost of a period gets the rest of the budget; the next period has a new budget.
+	 */
 	CHECK_EQ(vs_boost(&cfg, &m, &v, 0, 0, 1000), cfg.boost);
 	CHECK_EQ(vs_boost(&cfg, &m, &v, 0, 0, 2000), 200000);
 	CHECK_EQ(vs_boost(&cfg, &m, &v, 0, 0, 3000), 0);
 	CHECK_EQ(v.boost, VS_PLAIN);
-	/* The unused rest of a boost goes back, unless the period is another one. */
+	/* The unused rest of a boost returns to the budget, except in a new period. */
 	m.spent = 0;
 	v.boost = VS_WANTED;
 	CHECK_EQ(vs_boost(&cfg, &m, &v, 0, 0, 4000), cfg.boost);

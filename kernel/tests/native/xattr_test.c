@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Extended attributes: limits and errors, random changes compared with a plain list, readers beside
- * a writer, damage, full volumes, pages that are freed again.
+ * Extended attributes: limits and errors, random changes compared with a plain list, readers during
+ * writes, damage, full volumes, pages that are freed again.
  */
 #include <pthread.h>
 #include "internal.h"
@@ -54,7 +54,7 @@ static void test_errors(void)
 	CHECK_EQ(get(&t.v, &ref, "on", buf, 5), -ENODATA);
 	CHECK_EQ(get(&t.v, &ref, "onE", buf, 5), -ENODATA);
 	CHECK_EQ(sg_xattr_get(&t.v, &ref, SG_XATTR_TRUSTED, L("one"), buf, 5), -ENODATA);
-	/* empty is not the same as missing */
+	/* an empty value differs from a missing attribute */
 	CHECK_OK(set(&t.v, &ref, "one", "", 0, SG_XATTR_REPLACE));
 	CHECK_EQ(get(&t.v, &ref, "one", buf, 5), 0);
 	CHECK_EQ(sg_xattr_set(&t.v, &ref, SG_XATTR_USER, name, 256, "x", 1, 0, 1), -ERANGE);
@@ -67,7 +67,7 @@ static void test_errors(void)
 	CHECK_OK(set(&t.v, &ref, "big", value, SG_XATTR_VALUE_MAX, 0));
 	CHECK_EQ(get(&t.v, &ref, "big", buf, sizeof(buf)), SG_XATTR_VALUE_MAX);
 	CHECK(!memcmp(buf, value, sizeof(buf)));
-	for (i = 0; i < 14; i++) {	/* up to 1 MiB in all */
+	for (i = 0; i < 14; i++) {	/* attributes of up to 1 MiB in total */
 		sprintf(name, "more%02" PRIu64, i);
 		CHECK_OK(set(&t.v, &ref, name, value, SG_XATTR_VALUE_MAX, 0));
 	}
@@ -104,7 +104,7 @@ static void test_acl(void)
 	CHECK_EQ(sg_xattr_get(&t.v, &ref, SG_XATTR_ACL_DEFAULT, "", 0, buf, 16), -ENODATA);
 	CHECK_OK(sg_xattr_set_mode(&t.v, &ref, SG_XATTR_ACL_ACCESS, NULL, 0, 0640, 70));
 	CHECK_EQ(sg_xattr_get(&t.v, &ref, SG_XATTR_ACL_ACCESS, "", 0, buf, 16), -ENODATA);
-	/* nothing to remove: the mode still changes */
+	/* without an ACL to remove, the mode still changes */
 	CHECK_OK(sg_xattr_set_mode(&t.v, &ref, SG_XATTR_ACL_ACCESS, NULL, 0, 0600, 80));
 	CHECK_OK(sg_getattr(&t.v, &ref, &a));
 	CHECK(a.mode == (SG_S_IFREG | 0600) && a.ctime == 80);
@@ -161,7 +161,7 @@ static int list_one(void *ctx, unsigned int space, const char *name, u32 name_le
 		l->n++;
 		return 0;
 	}
-	test_fail(__FILE__, __LINE__, "listed a name that was never set");
+	test_fail(__FILE__, __LINE__, "the list has a name that was never set");
 }
 
 static void expect_plain(struct sg_vol *v, const struct sg_iref *ref, const struct plain *p)
@@ -341,7 +341,7 @@ static void test_race(void)
 
 		memset(value, byte, sizeof(value));
 		CHECK_OK(set(&r->t.v, &r->ref, "value", value, 1 + byte * 70u, 0));
-		if (i % 16 == 0)	/* pages of old blobs become pages of new ones */
+		if (i % 16 == 0)	/* pages of old blobs are reused for new ones */
 			CHECK(sg_reclaim(&r->t.v, ~0u) == 0);
 	}
 	__atomic_store_n(&r->stop, true, __ATOMIC_RELAXED);
@@ -381,7 +381,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 	(void)line;
 }
 
-/* A blob with any changed bit is reported as damage, and as nothing else. */
+/* Any changed bit of a blob is reported as damage, and has no other effect. */
 static void test_damage(void)
 {
 	extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
@@ -391,7 +391,7 @@ static void test_damage(void)
 	struct sg_iref ref;
 	struct tvol t;
 
-	rng_fill(&rng, value, sizeof(value));	/* all its pages differ */
+	rng_fill(&rng, value, sizeof(value));	/* all pages of the value differ */
 	sg_log_hook = quiet;
 	tvol_make(&t, TEST_SMALL);
 	t.v.on_damage = on_damage;
@@ -401,7 +401,7 @@ static void test_damage(void)
 		u64 *word, old, bit = rng_below(&rng, 64);
 		int got;
 
-		if (i == rounds / 2)	/* from now on a blob of several pages */
+		if (i == rounds / 2)	/* makes the blob take several pages */
 			CHECK_OK(set(&t.v, &ref, "large", value, sizeof(value), 0));
 		head = sg_iget(&t.v, &ref, xattr);
 		size = sg_get(&t.v, head + offsetof(struct sg_xattr_head, size));
@@ -409,7 +409,7 @@ static void test_damage(void)
 			size = 8 * SG_ALIGN_UP(size, SG_PAGE) / SG_PAGE;
 		word = sg_at(&t.v, head + rng_below(&rng, (64 + size) / 8) * 8);
 		if ((u64)((u8 *)word - t.mem) - head >= 32 && (u64)((u8 *)word - t.mem) - head < 64)
-			continue;	/* reserved: not checked */
+			continue;	/* reserved words are not checked */
 		old = *word;
 		*word ^= 1ULL << bit;
 		test_note("word at %" PRId64 ", bit %" PRIu64, (s64)((u8 *)word - t.mem) - (s64)head,
@@ -459,7 +459,8 @@ static void test_full(void)
 		err = set(&t.v, &ref, "value", value, sizeof(value), 0);
 	}
 	CHECK_EQ(err, -ENOSPC);
-	CHECK_EQ(get(&t.v, &last, "value", buf, sizeof(buf)), -ENODATA);	/* all or nothing */
+	/* the failed call has stored no part */
+	CHECK_EQ(get(&t.v, &last, "value", buf, sizeof(buf)), -ENODATA);
 	for (k = 0; !set(&t.v, &last, "value", "v", 1, 0); k++)
 		if (k == 1000)
 			break;
@@ -472,7 +473,7 @@ static void test_full(void)
 		CHECK_EQ(get(&t.v, &ref, "value", buf, sizeof(buf)), sizeof(buf));
 		CHECK(buf[0] == (u8)(k + 1) && !memcmp(buf, buf + 1, sizeof(buf) - 1));
 	}
-	/* there is room again */
+	/* the volume has room again */
 	CHECK_OK(set(&t.v, &last, "value", value, sizeof(value) / 2, 0));
 	for (k = 1; k < n; k++) {
 		sprintf(name, "f%" PRIu64, k);
@@ -486,14 +487,14 @@ static void test_full(void)
 /* --- a blob in many extents ------------------------------------------------------------------- */
 
 #define WIDE	(64ULL << 20)
-#define APART	32		/* pages between free pages: sixteen in a chunk */
+#define APART	32		/* distance of free pages: sixteen in a chunk */
 
 static u64 chunk_lock(struct sg_vol *v, u64 off)
 {
 	return sg_chunk_off(v, off >> SG_CHUNK_SHIFT) + offsetof(struct sg_chunk, lock);
 }
 
-/* Locks or unlocks all chunks but those of the blob's head and of its last page. */
+/* Locks or unlocks all chunks, except those of the blob's head and last page. */
 static void hold_chunks(struct sg_vol *v, u64 head, u64 last, bool hold)
 {
 	u64 c;
@@ -511,8 +512,9 @@ static void hold_chunks(struct sg_vol *v, u64 head, u64 last, bool hold)
 }
 
 /*
- * Other transactions hold most chunks of a blob with more extents than one transaction can defer
- * one by one. The other chunks' extents are freed, and a reader finds the rest intact.
+ * A blob has more extents than one transaction can defer one by one, and other transactions have
+ * locked most of its chunks. The extents in other chunks are freed, and a reader finds the
+ * remaining blob intact.
  */
 static void test_pieces(void)
 {

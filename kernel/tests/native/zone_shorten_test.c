@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A growth that failed gives memory back. No system can mount the volume between the look at it and
- * LVM's truncation. The test plays LVM, the device and the file system; for the real ones see
- * e2e/scenarios/zone-resize.sh.
+ * A failed growth returns memory to the zone. No system can mount the volume between the tool's
+ * check and LVM's truncation. The test acts as LVM, the device and the file system;
+ * e2e/scenarios/zone-resize.sh uses the real ones.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -59,7 +59,9 @@ bool engine_look(const char *path, struct sg_probe *out, bool say)
 	return world.readable;
 }
 
-/* After this, the memory that a mount would have mapped belongs to another volume. */
+/*
+ * Acts as LVM: afterwards the memory that a mount would have mapped may belong to another volume.
+ */
 static int fake_lvm(const char *const *words)
 {
 	CHECK(world.held);
@@ -91,7 +93,8 @@ int main(void)
 	run();
 	CHECK_EQ(world.cuts, 1);
 
-	world.probe.sb.size = 32 << 20;	/* it has grown in spite of the error */
+	/* the volume has grown although the tool reported an error */
+	world.probe.sb.size = 32 << 20;
 	run();
 	CHECK_EQ(world.cuts, 0);
 	world.probe.sb.size = 16 << 20;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Zones as LVM reports them: how a report is read, and where in physical memory a volume is placed.
- * With LVM and DAX devices of a real kernel: e2e/scenarios/zone.sh.
+ * Zones as LVM reports them: parsing of reports, and the placement of volumes in physical memory.
+ * e2e/scenarios/zone.sh uses LVM and DAX devices of a real kernel.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define MIB	(1ULL << 20)
 #define GIB	(1ULL << 30)
 
-/* As lvm2 2.03 prints it; '@' marks a row's end. */
+/* A report in the format of lvm2 2.03. '@' marks a row's end. */
 static const char real[] =
 "  {\n      \"report\": [\n          {\n              \"pvseg\": [\n"
 "  {\"vg_name\":\"z\", \"vg_uuid\":\"Ab-1\", \"vg_tags\":\"a,stargate\", \"vg_extent_size\":\"2097152\","
@@ -30,7 +30,7 @@ static const char real[] =
 " \"segtype\":\"linear\"}\n"
 "              ]\n          }\n      ]\n      ,\n      \"log\": [\n      ]\n  }\n";
 
-/* /dev/pmem0 begins half a MiB before 16 GiB, /dev/pmem1 at 64 GiB; other paths are unknown. */
+/* Describes the devices: /dev/pmem0 begins half a MiB before 16 GiB, /dev/pmem1 at 64 GiB. */
 static void look(const char *path, struct zone_device *dev)
 {
 	dev->known = dev->dax = !strncmp(path, "/dev/pmem", 9);
@@ -61,7 +61,7 @@ static void test_real(void)
 
 	read_it(&z, real);
 	CHECK_EQ(z.report.rows, 4);
-	CHECK_EQ(z.zones, 1);	/* the other one has a tag with the same beginning */
+	CHECK_EQ(z.zones, 1);	/* the other volume group's tag only has the same beginning */
 	zone = zones_find(&z, "z", 1);
 	CHECK(zone && !zones_find(&z, "other", 5) && !zones_find(&z, "zz", 2));
 	CHECK_EQ(zone->devices, 1);
@@ -78,7 +78,10 @@ static void test_real(void)
 	zones_free(&z);
 }
 
-/* Truncated anywhere, or with one byte changed: read or refused, and nothing else (ASan checks). */
+/*
+ * Reports that are truncated anywhere, or have one changed byte: each is read or refused (ASan
+ * checks).
+ */
 static void test_broken(void)
 {
 	size_t i, refused = 0, n = strlen(real);
@@ -167,13 +170,14 @@ static void test_places(void)
 {
 	struct zone_place p;
 
-	fits(16, 2 * MIB, 0, 16 * GIB + 82 * MIB);	/* the tightest */
+	fits(16, 2 * MIB, 0, 16 * GIB + 82 * MIB);	/* the smallest free range that fits */
 	fits(32, 2 * MIB, 0, 16 * GIB + 82 * MIB);
-	fits(34, 2 * MIB, 1, 64 * GIB + 4 * MIB);	/* on another device */
+	fits(34, 2 * MIB, 1, 64 * GIB + 4 * MIB);	/* a range on another device */
 	fits(50, 2 * MIB, 0, 16 * GIB + 2 * MIB);
 	fits(66, 2 * MIB, 0, 16 * GIB + 130 * MIB);
 	fits(2500, 2 * MIB, 0, 16 * GIB + 130 * MIB);
-	CHECK(!zone_fit(&map, 2502 * MIB, 2 * MIB, &p));	/* missing fields do not count */
+	/* the report has no field for a larger range */
+	CHECK(!zone_fit(&map, 2502 * MIB, 2 * MIB, &p));
 	CHECK_EQ(zone_largest(&map, 2 * MIB), 2500 * MIB);
 	fits(64, GIB, 0, 17 * GIB);
 	fits(1606, GIB, 0, 17 * GIB);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl zone and volume: arguments that are refused before the tool looks at anything. With
-# LVM, and memory to divide: e2e/scenarios/zone.sh; how LVM's reports are read: zone_test.c.
+# stargatectl zone and volume: the tool refuses arguments before it calls LVM. e2e/scenarios/zone.sh
+# uses LVM and real memory; zone_test.c tests the parsing of LVM's reports.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
@@ -57,7 +57,8 @@ done
 
 # --- a closed terminal ------------------------------------------------------------------------
 
-# A command that changes a zone, or a volume in one, goes on to its end; with or without LVM here.
+# A command that changes a zone, or a volume in a zone, runs to its end. This holds with and without
+# LVM here.
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	cat >signals.c <<-'END'
 		#define _GNU_SOURCE
@@ -86,7 +87,8 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 		# shellcheck disable=SC2086 # words
 		expect '*' env LD_PRELOAD="$dir/signals.so" IGNORED="$dir/ignored" "$ctl" $words
 		for number in 1 13; do # SIGHUP, SIGPIPE
-			grep -qx "$number" ignored || fail "$words: signal $number ends it half way"
+			grep -qx "$number" ignored ||
+				fail "$words: signal $number would end the command half way"
 			checks=$((checks + 1))
 		done
 	done
@@ -147,7 +149,7 @@ fi
 
 # --- reasons for programs ----------------------------------------------------------------------
 
-# no zone has that name, and LVM need not be installed
+# no zone has this name; LVM need not be installed
 if [[ $(id -u) -eq 0 ]]; then
 	for command in 'zone show no-such' 'zone destroy no-such' 'volume list no-such' \
 		'volume show no-such/a' 'volume activate no-such/a' 'volume delete no-such/a' \
