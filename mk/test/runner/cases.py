@@ -35,6 +35,7 @@ class Case:
     cost: int = 10  # the expected seconds: the longest case starts first
     needs: tuple = ()
     after: tuple = ()  # cases that end before this one starts
+    brings: tuple = ()  # cases without which this one cannot run: chosen together with it
     env: dict = dataclasses.field(default_factory=dict)
     inputs: tuple = ()  # paths whose content decides its result
     parts: tuple = ()  # cases that its command runs and reports one by one

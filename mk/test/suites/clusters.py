@@ -67,7 +67,7 @@ def cluster(suite_name):
     listing = subprocess.run(["e2e/cluster/case", *listed.split()], check=True, text=True,
                              stdout=subprocess.PIPE).stdout
     limit = int(env.get("CLUSTER_LIMIT") or os.environ.get("CLUSTER_LIMIT") or 2400)
-    before = ()
+    before, installs = (), ()
     for joined in listing.split():
         names = joined.split("+")  # these cases mostly wait for Kubernetes and run at the same time
         group = []
@@ -75,9 +75,13 @@ def cluster(suite_name):
             beside = {"BESIDE": " ".join(names[1:])}
             group.append(Case(f"{suite_name}/{name}", ["e2e/cluster/case", name], limit=limit,
                               weight=1 if len(names) > 1 else 2 * WHOLE, needs=(up,),
-                              after=before, env={**env, **beside}, inputs=CLUSTER))
+                              after=before, brings=installs,
+                              env={**env, **beside}, inputs=CLUSTER))
         yield from group
-        before = tuple(case.name for case in group)
+        # All earlier cases, as ONLY= may leave out some of them.
+        before += tuple(case.name for case in group)
+        # The first case installs the chart; others install KubeVirt and CDI.
+        installs = before[:1] + tuple(name for name in before if name.endswith("operator"))
 
 
 for cluster_suite in CLUSTERS:
