@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any volume is checked without a store, then repaired. If the repair says that it has repaired
- * everything, a check finds nothing, and a system that uses the volume meets no damage.
+ * Checks any volume without a store, then repairs it. If the repair reports that it has repaired
+ * everything, a check finds nothing, and a system that uses the volume reports no damage.
  */
 #include "fuzz.h"
 
@@ -35,10 +35,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	sg_check(mem, FUZZ_SIZE, &only, &res);
 	fuzz_protect(false);
 	if (sg_check(mem, FUZZ_SIZE, &repair, &res) || res.found > res.fixed)
-		return 0;	/* beyond repair, and reported so */
+		return 0;	/* the repair reports that it cannot repair everything */
 	test_clean(mem, FUZZ_SIZE);
 	if (!fuzz_join(&v, mem, false))
-		test_fail(__FILE__, __LINE__, "repaired, but cannot be joined: %s", v.why);
+		test_fail(__FILE__, __LINE__, "the repaired volume cannot be joined: %s", v.why);
 	v.on_damage = met_damage;
 	fuzz_read_all(&v);
 	fuzz_names(&v, fuzz_script(data, size));

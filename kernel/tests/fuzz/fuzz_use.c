@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #define INODES	48
-#define NAMES	400	/* listed per directory */
+#define NAMES	400	/* names listed per directory */
 
 static u8 buf[1 << 16];
 
@@ -30,7 +30,7 @@ static int emit_xattr(void *ctx, unsigned int space, const char *name, u32 name_
 {
 	u32 sum = sg_crc32c(sg_crc32c(space, name, name_len), value, value_len);
 
-	*(u32 *)ctx ^= sum;	/* so that every byte is read */
+	*(u32 *)ctx ^= sum;	/* reads every byte */
 	return 0;
 }
 
@@ -136,7 +136,7 @@ void fuzz_names(struct sg_vol *v, u8 script)
 	sg_statfs(v, &st);
 }
 
-/* With the lock, so it waits for no other system. */
+/* Appends atomically, with the file's lock, so that it waits for no other system. */
 static void append_atomic(struct sg_vol *v, const struct sg_iref *f, u64 len)
 {
 	bool filled = false;

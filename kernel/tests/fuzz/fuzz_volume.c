@@ -8,10 +8,10 @@
 #include "sem/sem.h"
 
 #define PAGES_MAX	64
-#define INODES		40	/* targets of changes */
+#define INODES		40	/* most pages of a kind that changes can name */
 #define COPIES		(FUZZ_SIZE - SG_PAGE + offsetof(struct sg_last, sys))
 
-/* The places of each kind of structure: pages that changes and references name by number. */
+/* The pages of one kind of structure, which changes and references name by number. */
 struct places {
 	u64 page[PAGES_MAX];
 	unsigned int n;
@@ -25,7 +25,7 @@ static struct image {
 
 static u8 *mem;
 
-/* FUZZ_TALK=1: for a person who examines a find. */
+/* Prints a log line if FUZZ_TALK is set, for the analysis of a failing input. */
 void fuzz_say(const char *line)
 {
 	if (getenv("FUZZ_TALK"))
@@ -48,7 +48,7 @@ static void xattr(struct sg_vol *v, const struct sg_iref *f, const char *name, u
 	CHECK_OK(sg_xattr_set(v, f, SG_XATTR_USER, name, (u32)strlen(name), value, len, 0, 1));
 }
 
-/* Inode numbers from 2 on, in this order; fuzz_use.c knows the names. */
+/* The files get inode numbers from 2 on, in this order. fuzz_use.c uses the names. */
 static void populate(struct sg_vol *v, const struct sg_iref *root)
 {
 	struct sg_iref dir, many, f;
@@ -63,7 +63,8 @@ static void populate(struct sg_vol *v, const struct sg_iref *root)
 	f = test_create(v, root, "table", S_IFREG | 0644);
 	test_fill(v, &f, 0, 50000);
 	xattr(v, &f, "small", 30);
-	f = test_create(v, &dir, "large", S_IFREG | 0644);		/* a large leaf and some more */
+	/* a large leaf and some more */
+	f = test_create(v, &dir, "large", S_IFREG | 0644);
 	test_fill(v, &f, 0, SG_CHUNK + 9000);
 	f = test_create(v, &dir, "sparse", S_IFREG | 0644);		/* tables of all levels */
 	test_fill(v, &f, 8192, 5000);
@@ -80,8 +81,8 @@ static void populate(struct sg_vol *v, const struct sg_iref *root)
 }
 
 /*
- * Deferred frees of every kind, as a system leaves them that dies with files open and pages not
- * reclaimed.
+ * Leaves deferred frees of every kind, like a system that dies with open files and pages that it
+ * has not reclaimed.
  */
 static void leave_deferred(struct sg_vol *v, const struct sg_iref *root)
 {
@@ -110,8 +111,8 @@ static void leave_deferred(struct sg_vol *v, const struct sg_iref *root)
 }
 
 /*
- * Shared semaphores. One system dies with objects open and locks held. Another system has closed
- * its objects: some of them have no name any more, and some have no other user.
+ * Makes shared semaphores. One system dies with open objects and held locks. Another system has
+ * closed its objects: some of them have no name any more, and some have no other user.
  */
 static void make_objects(struct sg_vol *v, bool crashed)
 {
@@ -243,9 +244,7 @@ static u64 in_places(const struct places *p, u16 index)
 	return p->page[(index >> 9) % p->n] + (index & 511) * 8;
 }
 
-/*
- * The superblock before any change: the engine checks its superblock before use, as this does.
- */
+/* The superblock before any change. Like the engine, the fuzzer uses only a checked superblock. */
 static struct sg_super victim;
 
 static u64 inode_word(u16 index)
@@ -260,14 +259,15 @@ static u64 inode_word(u16 index)
 	return off + (index & 31) * 8;
 }
 
-/* Returns the word that a change is made to. */
+/* Returns the offset of the word that a change applies to. */
 static u64 place_of(const struct image *img, const struct sg_super *sb, const struct fuzz_change *c)
 {
 	u64 i = c->index;
 
 	switch (c->class) {
 	case FZ_SUPER:
-		if (i & 0x4000)		/* the copies behind the backup */
+		/* the copies of system words behind the backup superblock */
+		if (i & 0x4000)
 			return COPIES + i % (SG_SYS_COUNT * sizeof(struct sg_sys_copy) / 8) * 8;
 		return i % 64 * 8 + (i & 0x8000 ? FUZZ_SIZE - SG_PAGE : 0);
 	case FZ_HOT:
@@ -297,7 +297,7 @@ static u64 place_of(const struct image *img, const struct sg_super *sb, const st
 	}
 }
 
-/* A word that refers to some structure, in one of the ways in which words do. */
+/* Returns a word that refers to some structure, in one of the valid forms. */
 static u64 reference(const struct image *img, const struct sg_super *sb, u64 value)
 {
 	const struct places *all[] = { &img->table, &img->dir, &img->xattr };
@@ -340,7 +340,9 @@ static u64 reference(const struct image *img, const struct sg_super *sb, u64 val
 	}
 }
 
-/* Adds a word to the record of an area, which is valid then: replay believes it. */
+/*
+ * Adds a word to the record of an area, and makes the record valid, so that replay stores the word.
+ */
 static void add_to_record(const struct image *img, const struct sg_super *sb,
 			  const struct fuzz_change *c)
 {
@@ -402,7 +404,7 @@ static void raw(const u8 *data, size_t size)
 	}
 }
 
-/* --- checksums, and changes that would only cost time ---------------------------------------- */
+/* --- checksums, and changes that would only take time ---------------------------------------- */
 
 static void mend_super(u64 off)
 {
@@ -452,7 +454,9 @@ static void mend(const struct image *img, const struct sg_super *sb)
 		mend_xattr(img->xattr.page[i]);
 }
 
-/* An unfinished change makes readers wait (20 s), which shows nothing new each time. */
+/*
+ * Completes unfinished changes, which would make readers wait 20 s each time without new results.
+ */
 static void end_changes(void)
 {
 	unsigned int i;
@@ -480,7 +484,7 @@ u8 *fuzz_volume(const u8 *data, size_t size, unsigned int classes)
 	if (size < 2)
 		return NULL;
 	img = &images[data[0] & FUZZ_CRASHED ? 1 : 0];
-	/* fresh private pages over the file: a reset costs only the pages stored to */
+	/* maps fresh private pages over the file: a reset costs only the pages with stores */
 	CHECK(mmap(mem, FUZZ_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, img->fd, 0) == mem);
 	memcpy(&victim, mem, sizeof(victim));
 	if (data[0] & FUZZ_RAW)
@@ -497,7 +501,7 @@ u8 *fuzz_volume(const u8 *data, size_t size, unsigned int classes)
 	return mem;
 }
 
-/* --- changes beside a reader ----------------------------------------------------------------- */
+/* --- changes during reads -------------------------------------------------------------------- */
 
 #define RACE_WORDS	4096
 
@@ -510,7 +514,8 @@ static struct race {
 } race;
 
 /*
- * The input's changes: the words in which the two volumes differ. The undamaged one is mapped now.
+ * Notes the input's changes, the words in which the two volumes differ, and maps the undamaged
+ * volume.
  */
 u8 *fuzz_race_volume(const u8 *data, size_t size, unsigned int classes)
 {

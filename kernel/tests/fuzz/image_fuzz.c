@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A metadata image of any volume: a check of the image gives the same findings, in the same order,
- * as a check of the volume. With hidden names, and with names kept. The image can be read.
+ * Makes metadata images of any volume, with hidden and with kept names. A check of an image gives
+ * the same findings, in the same order, as a check of the volume. Each image can be read.
  */
 #include <sys/mman.h>
 #include "fuzz.h"
@@ -57,7 +57,7 @@ static void compare(const struct findings *a, const struct findings *b)
 {
 	unsigned int i;
 
-	/* the part behind a comma quotes attributes, which are hidden */
+	/* ignores the part behind a comma, which quotes attributes; the image hides them */
 	for (i = 0; i < a->n && i < b->n; i++)
 		if (a->list[i].ino != b->list[i].ino || a->list[i].off != b->list[i].off ||
 		    strcspn(a->list[i].what, ",") != strcspn(b->list[i].what, ",") ||
@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	CHECK(image != MAP_FAILED);
 	wanted = (struct findings){ .of = "volume" };
 	if (sg_check(mem, FUZZ_SIZE, &only, &res))
-		return 0;	/* of such a volume there is no image either */
+		return 0;	/* nor can an image be made of such a volume */
 	fuzz_protect(true);
 	try(mem, false, &res, &wanted);
 	try(mem, true, &res, &wanted);

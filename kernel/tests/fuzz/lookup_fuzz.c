@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Damaged directories and their inodes: looked up, listed, changed. */
+/* Looks up, lists and changes names in damaged directories with damaged inodes. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * make_corpus DIRECTORY: makes seeds for the fuzz targets, a folder for each. The volumes
- * themselves are in the targets (fuzz_volume.c). A seed is a change to one of them, of each kind to
- * each structure, so that the fuzzer begins with changes that have an effect.
+ * themselves are in the targets (fuzz_volume.c). A seed is one change to a volume. Seeds cover each
+ * kind of change to each structure, so that the fuzzer begins with changes that have an effect.
  */
 #include <sys/stat.h>
 #include "fuzz.h"
@@ -34,7 +34,7 @@ static void seed(const char *target, const char *name, u8 flags, u8 script,
 	made++;
 }
 
-/* Each kind of change to each class that the target looks at. */
+/* Makes seeds with each kind of change to each class of structure that the target uses. */
 static void seeds_for(const char *target, unsigned int classes)
 {
 	static const u64 values[] = { 0x21, 0xffffffffffffffffULL, 8, 0x1d2, 0xab03 };
@@ -58,7 +58,7 @@ static void seeds_for(const char *target, unsigned int classes)
 	}
 }
 
-/* The copy of the inode file's root word, or both words: another root, with a valid checksum. */
+/* Makes seeds that change the inode file's root word, its copy, or both, with valid checksums. */
 static void seeds_of_copies(const char *target)
 {
 	const struct fuzz_change word = { FZ_INODE, FZ_REFER, offsetof(struct sg_inode, table) / 8,
@@ -74,7 +74,7 @@ static void seeds_of_copies(const char *target)
 	seed(target, "copy-damaged", FUZZ_FLAWED, 5, &copy, 1);
 }
 
-/* Entries and root words with the mark of a move, where they are counted from either base. */
+/* Makes seeds with the mark of a move in entries and root words, relative to either base. */
 static void seeds_of_moves(const char *target)
 {
 	const struct fuzz_change entry = { FZ_TABLE, FZ_XOR, 5, SG_PTE_MOVED };
@@ -90,7 +90,10 @@ static void seeds_of_moves(const char *target)
 	}
 }
 
-/* A word of each page of the semaphores: an owner, users, a type, a length, a generation. */
+/*
+ * Makes seeds that change a word in each page of the semaphores: owner, users, type, length,
+ * generation.
+ */
 static void seeds_of_objects(const char *target)
 {
 	static const struct {
@@ -121,7 +124,9 @@ static void ring_step(FILE *f, u8 op, u8 word, u16 len, u64 value)
 	CHECK(fwrite(&len, sizeof(len), 1, f) == 1 && fwrite(&value, sizeof(value), 1, f) == 1);
 }
 
-/* Steps of ring_fuzz.c: records, and between them one word after the other is forged. */
+/*
+ * Makes seeds for ring_fuzz.c: records, and between them each word of the ring is forged in turn.
+ */
 static void seeds_of_rings(void)
 {
 	static const u8 ops[] = { 2, 4, 3, 5, 3, 0, 4, 5, 6, 2, 1, 5, 7, 4 };
@@ -141,7 +146,7 @@ static void seeds_of_rings(void)
 		CHECK_OK(fclose(f));
 		made++;
 	}
-	/* the first record says that it is longer */
+	/* the first record has a forged length */
 	for (i = 0; i < 4; i++) {
 		sprintf(name, "length-%u", i);
 		f = begin_seed("ring", name);

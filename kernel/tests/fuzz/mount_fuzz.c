@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any volume is mounted: read-only first, when nothing may be stored; then joined, used and left.
+ * Mounts any volume: first read-only, when the engine may store nothing; then joins, uses and
+ * leaves it.
  */
 #include "fuzz.h"
 

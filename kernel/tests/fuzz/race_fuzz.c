@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An attacker changes the volume while it is read: a value may change after its check (D10). A
- * reader may get any data, but returns, and never accesses memory outside the volume.
+ * An attacker changes the volume during reads: a value may change after its check (D10). A reader
+ * may get any data, but returns, and never accesses memory outside the volume.
  */
 #include "fuzz.h"
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Damaged records, ledgers and slots of a dead system: recovered, used, left, recovered again. */
+/*
+ * Recovers damaged records, ledgers and slots of a dead system; then uses the volume, leaves it,
+ * and recovers again.
+ */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

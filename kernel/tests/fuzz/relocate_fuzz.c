@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any volume is moved to another base: from the beginning, or half moved in some way. The move
- * ends. If it reports success, nothing is half moved any more. After a repair, the volume can be
- * used.
+ * Moves any volume to another base. The volume is not moved yet, or half moved in some way. The
+ * move ends. If it reports success, no part of the volume is half moved. After a repair, the volume
+ * can be used.
  */
 #include "internal.h"
 #include "fuzz.h"
 
-/* The bits of the script. */
+/* Bits of the input's script number. */
 #define HALF	1	/* a move has begun */
-#define SETTLE	2	/* the move has moved everything: only the marks are left */
-#define MARKS	4	/* root words have the mark already */
+#define SETTLE	2	/* the move has adapted all words: only the marks remain */
+#define MARKS	4	/* the root words have the mark already */
 #define FAR	8	/* the ranges do not overlap */
 #define DOWN	16
-#define BEGUN	32	/* without a target */
+#define BEGUN	32	/* the new base is SG_BASE_BEGUN, that of the begun move */
 
 static u64 base_for(u8 script, u64 phys)
 {
@@ -22,7 +22,7 @@ static u64 base_for(u8 script, u64 phys)
 	return script & DOWN && phys >= by ? phys - by : phys + by;
 }
 
-/* Both superblocks say that the volume is half moved. */
+/* Marks the volume as half moved in both superblocks. */
 static void say_half_moved(u8 *mem, struct sg_super *sb, u8 script, u64 to)
 {
 	sb->incompat |= SG_INCOMPAT_MOVING;
@@ -35,7 +35,7 @@ static void say_half_moved(u8 *mem, struct sg_super *sb, u8 script, u64 to)
 	memcpy(mem + FUZZ_SIZE - SG_PAGE, sb, sizeof(*sb));
 }
 
-/* The move has reached the root words of the system inodes. */
+/* Marks the root words of the system inodes, as if the move had adapted them. */
 static void mark_roots(u8 *mem, u64 by)
 {
 	struct sg_hot *hot = (void *)(mem + SG_HOT_OFF);
@@ -71,10 +71,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		CHECK(probe.valid && !(probe.sb.incompat & SG_INCOMPAT_MOVING));
 	}
 	if (sg_check(mem, FUZZ_SIZE, &repair, &res) || res.found > res.fixed)
-		return 0;	/* beyond repair, and reported so */
+		return 0;	/* the repair reports that it cannot repair everything */
 	test_clean(mem, FUZZ_SIZE);
 	if (!fuzz_join(&v, mem, false))
-		test_fail(__FILE__, __LINE__, "repaired, but cannot be joined: %s", v.why);
+		test_fail(__FILE__, __LINE__, "the repaired volume cannot be joined: %s", v.why);
 	fuzz_read_all(&v);
 	sg_leave(&v);
 	return 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Runs a fuzz target on files and directories given as arguments, without libFuzzer. So seeds, and
- * inputs that once crashed it, become ordinary tests that any compiler builds. A path that does not
- * exist is skipped, so that a target needs neither seeds nor past crashes. Without any input it
- * fails.
+ * Runs a fuzz target without libFuzzer, on the files and directories of its arguments. So seeds,
+ * and inputs that once crashed the target, become ordinary tests that any compiler builds. A path
+ * that does not exist is skipped, so that a target needs neither seeds nor past crashes. A run
+ * without any input fails.
  */
 #include <dirent.h>
 #include <stdint.h>

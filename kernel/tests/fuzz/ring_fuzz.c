@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A ring that a hostile process has mapped, too: what a sender and a receiver do by themselves
- * (uapi/ringword.h). An input is a list of steps of 12 bytes: words and data that are forged, and
- * records that are sent and received in between. No step leaves the ring's memory, which lies
- * between pages that cannot be touched, and each one ends.
+ * A ring that a hostile process has mapped as well. The target runs the operations of a sender and
+ * a receiver without a kernel (uapi/ringword.h). An input is a list of steps of 12 bytes: forged
+ * words and data, and records that are sent and received in between. Each step returns, and
+ * accesses only the ring's memory, which lies between inaccessible pages.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -24,7 +24,7 @@ struct step {
 
 enum { STORE, SPOIL, SEND, BATCH_SEND, RECV, BATCH_RECV, GIVE, WANT, OPS };
 
-static u8 *base;	/* the page, then the data twice */
+static u8 *base;	/* the page of words, then the data, mapped twice */
 
 static void map_ring(void)
 {

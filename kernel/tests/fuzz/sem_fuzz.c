@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Damaged shared semaphores: their records, their words, their owners. Listed, opened, used in
- * every way, removed and made. Each call may fail, but must return soon.
+ * Damages records, words and owners of shared semaphores. Then lists, opens, uses, removes and
+ * makes objects. Each call may fail, but must return soon.
  */
 #include "fuzz.h"
 

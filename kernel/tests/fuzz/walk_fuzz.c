@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Damaged file tables, root words and sizes: walked, read, written, truncated, moved. */
+/* Walks, reads, writes, truncates and moves files with damaged tables, root words and sizes. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The stores of an attacker that knows the format: it aims at structures, and many of its values
- * look valid there.
+ * The stores of an attacker that knows the format: it chooses words of structures, and many of its
+ * values look valid there.
  */
 #include "hostile.h"
 
@@ -101,7 +101,7 @@ static u64 a_page(struct attacker *a)
 	switch (below(a, 6)) {
 	case 0:		/* metadata, which is never allocated */
 		return below(a, victim.sb.data_off / SG_PAGE) * SG_PAGE;
-	case 1:		/* at the end, and behind it */
+	case 1:		/* pages at the end of the volume, and behind it */
 		return H_SIZE - 2 * SG_PAGE + below(a, 4) * SG_PAGE;
 	case 2:
 		return H_ROOM - SG_PAGE + below(a, 4) * SG_PAGE;
@@ -154,7 +154,7 @@ static u64 a_limit(struct attacker *a)
 	return all[below(a, sizeof(all) / sizeof(all[0]))];
 }
 
-/* A value as words of that kind have it. */
+/* Returns a value that looks valid for some kind of word. */
 static u64 fitting(struct attacker *a)
 {
 	switch (below(a, 11)) {
@@ -179,7 +179,8 @@ static u64 fitting(struct attacker *a)
 		return SG_AREA_HEAD(1, below(a, 260)) | SG_AREA_SEQS(below(a, 8)) |
 		       (below(a, 4) ? 0 : SG_AREA_LOGS(below(a, 256)));
 	case 9:
-		return (u64)below(a, 5) << 32 | (below(a, 16) << 12 | 0600);	/* mode and links */
+		/* a mode with a link count */
+		return (u64)below(a, 5) << 32 | (below(a, 16) << 12 | 0600);
 	default:
 		return SG_USERLOCK_HEAD(below(a, 32), a_slot(a), an_incarnation(a));
 	}
@@ -288,7 +289,7 @@ void attack_store(struct attacker *a, u64 off, u64 val)
 	__atomic_store_n(word_at(off), val, __ATOMIC_RELAXED);
 }
 
-/* Adds a word to a record, which replay then believes. */
+/* Adds a word to a record, and makes the record valid, so that replay stores the word. */
 static void add_to_record(struct attacker *a)
 {
 	u64 off = area(a);
@@ -324,7 +325,7 @@ static void whole_page(struct attacker *a)
 	}
 }
 
-/* Many equal words: of locks, or of slots. */
+/* Stores many equal words, for example into all locks of a kind, or all slots. */
 static void a_row(struct attacker *a)
 {
 	u64 i, word = rng_chance(&a->rng, 50) ? a_lock(a) : fitting(a);
@@ -364,17 +365,17 @@ void attack_once(struct attacker *a)
 	case 2:
 		add_to_record(a);
 		break;
-	case 3:		/* a byte */
+	case 3:		/* stores a byte */
 		if (a->spares && off == state_off(a->slot))
 			break;
 		volume[off + below(a, 8)] = (u8)rng_next(&a->rng);
 		break;
-	case 4:		/* the previous value */
+	case 4:		/* restores a previous value */
 		i = below(a, SG_MIN(a->stores, (u64)A_HISTORY));
 		if (a->stores)
 			attack_store(a, a->old[i].off, a->old[i].val);
 		break;
-	case 5:		/* words side by side */
+	case 5:		/* stores consecutive words */
 		n = 1 + below(a, 8);
 		for (i = 0; i < n && off + 8 * i < H_ROOM; i++)
 			attack_store(a, off + 8 * i, attack_value(a, off + 8 * i));

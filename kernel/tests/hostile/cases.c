@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Defects that were found, each with the store that caused it, at the load where it was made. */
+/*
+ * Past defects. Each case repeats the store that caused the defect, at the same load of the engine.
+ */
 #include <sys/stat.h>
 #include "hostile.h"
 
@@ -31,7 +33,7 @@ static struct {
 	u64 off, val, loads, from;
 } fickle;
 
-/* From load @from on (the first is 1), the word reads @val. */
+/* Makes the word have the value @val from load number @from on (the first is 1). */
 static void change_later(u64 off)
 {
 	if (off == fickle.off && ++fickle.loads >= fickle.from)
@@ -48,8 +50,8 @@ static void at_load(u64 off, u64 from, u64 val)
 }
 
 /*
- * A record's head is loaded several times, and changes: then it has more change counters than
- * words.
+ * The engine loads a record's head several times. Meanwhile it changes, and has more change
+ * counters than words.
  */
 static void replay_head(u64 from)
 {
@@ -76,7 +78,7 @@ static void case_replay_head(void)
 	}
 }
 
-/* So many inodes, then more than can exist: a loop over all of them ends. */
+/* The count of inodes is large, then larger than possible: a loop over all inodes ends. */
 static void case_holdings(void)
 {
 	static struct sg_holding all[SG_SLOTS];
@@ -101,7 +103,9 @@ static bool emit(void *ctx, const char *name, u32 len, const struct sg_sem_stat 
 	return true;
 }
 
-/* Reset, and locked by another system, between the look at the owner and the release. */
+/*
+ * The mutex is reset, and locked by another system, between the check of the owner and the release.
+ */
 static void case_sem_unlock(void)
 {
 	struct sg_sem_new new = { .type = SG_SEM_MUTEX, .mode = 0600 };
@@ -125,7 +129,7 @@ static void case_sem_unlock(void)
 	sg_leave(&v);
 }
 
-/* Objects that are reset by force, and taken by another system, during an operation on them. */
+/* Objects are reset by force, and taken by another system, during an operation on them. */
 static struct {
 	u64 at, word, word_val, more_val, cell;
 } reset;
@@ -185,7 +189,7 @@ static void mutex_reset(struct sg_sem_caller *c, struct sg_sem_caller *other)
 	sg_sem_close(&v, &sem);
 }
 
-/* A reader withdraws because a writer has come. Its cell has been cleared by then. */
+/* A reader withdraws because a writer waits. Its cell has been cleared meanwhile. */
 static void readers_reset(struct sg_sem_caller *c, struct sg_sem_caller *other)
 {
 	struct sg_sem_new new = { .type = SG_SEM_RWLOCK, .mode = 0600 };
@@ -226,7 +230,7 @@ static void case_sem_list(void)
 	set(sem.words, SG_SEMW_ID(125, 1, 1));
 	CHECK_OK(sg_sem_list(&v, &cookie, emit, &n));
 	CHECK(n);
-	set(sem.rec, 0x7f);		/* of an invalid type */
+	set(sem.rec, 0x7f);		/* makes the object's type invalid */
 	sg_sem_fstat(&v, &sem, &(struct sg_sem_stat){ 0 });
 	sg_sem_close(&v, &sem);
 	sg_leave(&v);
@@ -255,8 +259,8 @@ static bool is_used(u64 page)
 }
 
 /*
- * A deferred free of a directory says that more has been freed than exists. A record changes it, in
- * a page that the checker has a copy of.
+ * A deferred free of a directory counts more freed pages than exist. A record changes that word, in
+ * a page of which the checker has a copy.
  */
 static void case_dir_deferred(void)
 {
@@ -276,7 +280,10 @@ static void case_dir_deferred(void)
 	CHECK(res.found);
 }
 
-/* A table that has just been filled is gone when it is examined for a large leaf. */
+/*
+ * A table that has just been filled does not exist any more when the engine examines it for a large
+ * leaf.
+ */
 static void case_merge(void)
 {
 	static const u64 later[] = { 0, SG_PTE_TABLE, ~0ULL };
@@ -301,8 +308,8 @@ static void case_merge(void)
 }
 
 /*
- * A collapse counts something else than it finds when it builds, without a change of the change
- * counter. It stores only into pages that it has taken.
+ * A collapse counts other entries than it finds when it builds the table, without a new change
+ * counter. It stores only into pages that it has allocated.
  */
 static void case_more_than_counted(void)
 {
@@ -336,7 +343,7 @@ static void case_more_than_counted(void)
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-/* A size that no file has. A sum with it would be an unknown error code, or no error. */
+/* An impossible file size. A sum with this size would be an unknown error code, or no error. */
 static void case_sizes(void)
 {
 	struct sg_iref f;
@@ -368,7 +375,7 @@ static void case_epochs(void)
 
 static u64 loads;
 
-/* From now on the word has these bits whenever it is loaded. */
+/* Sets the same bits in a word before each load of it. */
 static void keep_bits(u64 off)
 {
 	if (off == fickle.off) {
@@ -377,7 +384,7 @@ static void keep_bits(u64 off)
 	}
 }
 
-/* Another system begins a truncation again as soon as it is complete. */
+/* Another system begins a truncation again each time it is complete. */
 static void case_cut(void)
 {
 	struct sg_write w;
@@ -398,7 +405,7 @@ static void case_cut(void)
 	sg_leave(&v);
 }
 
-/* A change counter advances at each load. */
+/* Advances a change counter at each load. */
 static void never_rests(u64 off)
 {
 	if (off == fickle.off)
@@ -406,7 +413,7 @@ static void never_rests(u64 off)
 	loads++;
 }
 
-/* A long attribute is read beside changes of other kinds, however frequent they are. */
+/* Reads a long attribute during constant changes of other kinds. */
 static void read_long(const struct sg_iref *f, int expected)
 {
 	static char value[SG_XATTR_VALUE_MAX];
@@ -418,8 +425,8 @@ static void read_long(const struct sg_iref *f, int expected)
 }
 
 /*
- * An attribute whose bytes are wrong as well is read fewer times than a word would be: the limit is
- * one of time.
+ * An attribute with wrong bytes is read fewer times than a word would be, because the limit is one
+ * of time.
  */
 static void case_no_rest(void)
 {
@@ -431,7 +438,8 @@ static void case_no_rest(void)
 	CHECK_OK(sg_xattr_set(&v, &f, SG_XATTR_USER, "long", 4, value, sizeof(value), 0, 1));
 	fickle.off = SG_IOFF(&f, seq);
 	read_long(&f, sizeof(value));
-	set(sg_iget(&v, &f, xattr), SG_XATTR_MAGIC);	/* and no checksum */
+	/* makes the attributes' checksum wrong as well */
+	set(sg_iget(&v, &f, xattr), SG_XATTR_MAGIC);
 	read_long(&f, -EUCLEAN);
 	CHECK(loads > 100000 && loads < 20000000);
 	sg_leave(&v);
@@ -443,7 +451,7 @@ static bool emit_all(void *ctx, const char *name, u32 len, u64 ino, unsigned int
 	return true;
 }
 
-/* The same for a directory that differs at each look. */
+/* Tests the same for a directory that changes at each read. */
 static void case_dir_no_rest(void)
 {
 	u64 cookie = 0;
@@ -469,7 +477,7 @@ static void count_load(u64 off)
 	loads++;
 }
 
-/* Makes the ledger of a free slot, of @pages pages, full of entries without effect. */
+/* Fills the ledger of a free slot with entries without effect. */
 static void junk_ledger(unsigned int slot)
 {
 	u64 page = sg_ledger_off(&v, slot), next = H_SIZE - 2 * SG_PAGE, i, n;
@@ -486,7 +494,7 @@ static void junk_ledger(unsigned int slot)
 	set(page, 0);
 }
 
-/* Taking over a long ledger takes time, but ends when the mount is to leave. */
+/* Taking over a long ledger takes time, but ends when the system leaves. */
 static void case_ledger(void)
 {
 	CHECK_OK(host_join(&v, true));
@@ -503,7 +511,10 @@ static void case_ledger(void)
 	sg_leave(&v);
 }
 
-/* Another page stands in the ledger than the one whose free was deferred: neither is freed. */
+/*
+ * The ledger's entry changes to another page than the one whose free was deferred: neither page is
+ * freed.
+ */
 static void case_ledger_entry(void)
 {
 	u64 off, at, word, errors;
@@ -533,11 +544,11 @@ static void case_ledger_entry(void)
 	sg_leave(&v);
 }
 
-/* --- several systems at once ------------------------------------------------------------------ */
+/* --- several systems at the same time --------------------------------------------------------- */
 
 static u64 turn;
 
-/* At this load another system settles the same ledger. */
+/* Lets another system settle the same ledger at a certain load. */
 static void settle_beside(u64 off)
 {
 	(void)off;
@@ -572,7 +583,7 @@ static void case_reclaimed_twice(void)
 	sg_leave(&v);
 }
 
-/* A table that has just been hooked in is gone at the next look. */
+/* Removes a table that the engine has just stored, before the next load of its entry. */
 static void unhook(u64 off)
 {
 	u64 e = *(u64 *)(volume + off);
@@ -603,7 +614,7 @@ static void hold_areas(u64 word)
 		    offsetof(struct sg_area, lock), word);
 }
 
-/* The deferred frees are invalid, and cannot be removed either: a reclaim ends all the same. */
+/* The deferred frees are invalid, and cannot be removed either: a reclaim still ends. */
 static void case_deferred_stays(void)
 {
 	u64 areas = (u64)SG_SLOTS * victim.sb.areas;
@@ -627,7 +638,7 @@ static void case_deferred_stays(void)
 	sg_leave(&v);
 }
 
-/* --- locks of a system that seems to be live -------------------------------------------------- */
+/* --- locks of a system that seems live -------------------------------------------------------- */
 
 static void hold_all(u64 word)
 {
@@ -642,7 +653,7 @@ static void hold_all(u64 word)
 			set(SG_HOT_OFF + i * 8, i & 1 ? 0 : word);
 }
 
-/* A leaving system does not wait for such a lock for ever, whatever it protects. */
+/* A leaving system does not wait forever for any lock of a system that only seems live. */
 static void case_leave(void)
 {
 	struct sg_iref root;
@@ -650,7 +661,8 @@ static void case_leave(void)
 
 	CHECK_OK(host_join(&v, true));
 	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
-	CHECK_OK(sg_unlink(&v, &root, "one", 3, 1));	/* open nowhere: to be freed */
+	/* no system has the file open, so it has to be freed */
+	CHECK_OK(sg_unlink(&v, &root, "one", 3, 1));
 	hold_all(SG_LOCK_WORD(9, 77));
 	start = sg_ticks();
 	sg_leave(&v);
@@ -693,7 +705,7 @@ static void take_later(u64 off)
 	}
 }
 
-/* A leaving system sees that an inode is unlocked; then a system that seems live locks it. */
+/* A leaving system finds an inode unlocked. Then a system that seems live locks the inode. */
 static void case_leave_inode(void)
 {
 	extern bool (*sg_interrupt_hook)(void);
@@ -714,7 +726,7 @@ static void case_leave_inode(void)
 	CHECK(sg_ticks() < killed_at);
 }
 
-/* A dying process releases a lock in the table of locks: the call ends. */
+/* A dying process releases a lock in the table of locks: the call returns. */
 static void case_give_back(void)
 {
 	struct sg_userlock lock = {
@@ -749,14 +761,17 @@ static struct {
 	u64 word, lock, loads;
 } barred;
 
-/* The barrier's lock is taken while the caller waits for the others, and never released. */
+/* Takes the barrier's lock while the caller waits for other callers, and never releases it. */
 static void bar(u64 off)
 {
 	if (off == barred.word && ++barred.loads > 4)
 		set(barred.lock, SG_LOCK_WORD(9, 77));
 }
 
-/* A caller's time at a barrier is over: it withdraws, also if its lock never becomes free. */
+/*
+ * A caller's time limit at a barrier passes: the caller withdraws, even if the barrier's lock is
+ * never released.
+ */
 static void case_barrier(void)
 {
 	struct sg_sem_new new = { .type = SG_SEM_BARRIER, .mode = 0600, .initial = 2 };
@@ -792,17 +807,17 @@ static const struct {
 	{ "head of a record", case_replay_head },
 	{ "holdings", case_holdings },
 	{ "list of semaphores", case_sem_list },
-	{ "a mutex given back", case_sem_unlock },
+	{ "the release of a mutex", case_sem_unlock },
 	{ "semaphores that are reset", case_sem_reset },
-	{ "a filled table that is gone", case_merge },
+	{ "a filled table that disappears", case_merge },
 	{ "more entries than counted", case_more_than_counted },
 	{ "name", case_name },
 	{ "deferred free of a directory", case_dir_deferred },
 	{ "sizes", case_sizes },
-	{ "leaving, and an inode", case_leave_inode },
+	{ "leaving while an inode is locked", case_leave_inode },
 	{ "epochs", case_epochs },
 	{ "leaving", case_leave },
-	{ "killed", case_killed },
+	{ "a killed thread", case_killed },
 	{ "release of locks", case_give_back },
 	{ "a barrier whose lock is never released", case_barrier },
 	{ "a split lock", case_split_lock },
@@ -811,7 +826,7 @@ static const struct {
 	{ "a ledger", case_ledger },
 	{ "an entry of a ledger", case_ledger_entry },
 	{ "a deferred free reclaimed twice", case_reclaimed_twice },
-	{ "a deferred free that stays", case_deferred_stays },
+	{ "a deferred free that cannot be removed", case_deferred_stays },
 	{ "a table being freed", case_table_gone },
 	{ "an inode whose change never ends", case_no_rest },
 	{ "a directory whose change never ends", case_dir_no_rest },
@@ -819,11 +834,11 @@ static const struct {
 	{ "a cycle of parents", case_parent_circle },
 	{ "pages without end", case_allocate },
 	{ "a list of bad memory", case_bad_list },
-	{ "an entry of that list that changes all the time", case_bad_changes },
+	{ "an entry of the bad memory list that always changes", case_bad_changes },
 	{ "no area for a transaction", case_no_place },
 	{ "a moved range", case_move_range },
 	{ "a split bucket", case_split },
-	{ "a semaphore that is over", case_sem_over },
+	{ "a removed semaphore that stays", case_sem_over },
 };
 
 void cases_run(void)

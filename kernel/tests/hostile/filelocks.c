@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records of users' locks that another system changes between two looks at them. */
+/* Records of users' locks that another system changes between two loads of the engine. */
 #include "hostile.h"
 
 static struct sg_vol v;
@@ -12,7 +12,7 @@ static struct sg_iref inode(const char *name)
 	return test_lookup(&v, &root, name);
 }
 
-/* The record of this system's lock of "one": the first of its owner's. */
+/* Returns the first record of the owner's locks in a chain. */
 static struct sg_userlock_record *own_record(unsigned int nr, u64 owner)
 {
 	int err = 0;
@@ -46,7 +46,7 @@ static struct {
 	u64 loads, from;
 } widened;
 
-/* Between two looks at it, this system's lock at the end of the range becomes one of everything. */
+/* Extends this system's lock at the end of the range to all bytes, between two loads of it. */
 static void widen(u64 off)
 {
 	if (off != (u64)((u8 *)&widened.rec->start - volume) || ++widened.loads != widened.from)
@@ -56,8 +56,8 @@ static void widen(u64 off)
 }
 
 /*
- * The call finds out whether a lock is split before it changes anything. It keeps no record for
- * that if there is no split. A live system has all other records of the chain.
+ * A call checks whether it splits a lock before it changes any record. Without a split, it reserves
+ * no record for that. A live system has all other records of the chain.
  */
 static void split_lock(u64 from, bool set_other)
 {
@@ -115,7 +115,7 @@ static struct {
 	u64 start, last, loads, from;
 } inverted;
 
-/* The range changes at one of the looks at it: in the survey of the chain, or after it. */
+/* Changes the range at one of its loads: in the survey of the chain, or after it. */
 static void invert(u64 off)
 {
 	if (off != (u64)((u8 *)&inverted.rec->start - volume) || ++inverted.loads != inverted.from)
@@ -125,8 +125,8 @@ static void invert(u64 off)
 }
 
 /*
- * Users are told where a lock begins and ends: the numbers are always valid. The survey of the
- * chain removes a record with an invalid range, so each round has a lock of its own.
+ * Users get the start and the end of a conflicting lock: these numbers must always be valid. The
+ * survey of the chain removes a record with an invalid range, so each round uses another lock.
  */
 static void lock_range(u64 start, u64 last, u64 from)
 {

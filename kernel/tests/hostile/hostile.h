@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hostile guests: an attacker stores anything into the volume while the host uses it (D10). It can
- * always harm the contents of the volume. But every call of the host returns, in time, and never
+ * always harm the contents of the volume. But every call of the host returns in time, and never
  * loads or stores outside the volume.
  *
  *   volume.c	the volume, between canaries, and its restoration
@@ -25,25 +25,26 @@
 /* --- volume.c --------------------------------------------------------------------------------- */
 
 #define H_SIZE		SG_VOLUME_MIN
-#define H_ROOM		(H_SIZE + 4 * SG_CHUNK)	/* it can grow to that */
+#define H_ROOM		(H_SIZE + 4 * SG_CHUNK)	/* maximum size of the volume */
 #define H_PLACES	96
 
-/* Pages of each kind in the undamaged volume: the attacker's targets. */
+/* Pages of one kind in the undamaged volume, as targets of the attacker. */
 struct places {
 	u64 page[H_PLACES];
 	unsigned int n;
 };
 struct victim {
 	struct sg_super sb;
-	u32 incarnation;	/* the last one given out */
+	u32 incarnation;	/* the last incarnation that the volume has assigned */
 	struct places inode, table, dir, xattr, sem, lock;
 };
 extern struct victim victim;
 extern u8 *volume;		/* H_ROOM bytes */
 
 void volume_setup(void);
-void volume_reset(void);	/* restored, with a dead system that has deferred frees */
-void volume_reset_shared(void);	/* likewise, with memory that processes share */
+/* restores the volume, with a dead system that has deferred frees */
+void volume_reset(void);
+void volume_reset_shared(void);	/* does the same in memory that processes share */
 void volume_check_canaries(void);
 
 /* --- attack.c --------------------------------------------------------------------------------- */
@@ -52,9 +53,10 @@ void volume_check_canaries(void);
 
 /**
  * struct attacker - the attacker's state
- * @slot, @incarnation: of the host
- * @spares: leaves the host's state alone: else the host soon finds itself fenced, and does nothing
- * @old: the values before its last stores
+ * @slot, @incarnation: the host's slot and incarnation
+ * @spares: does not change the host's state word; otherwise the host soon regards itself as fenced,
+ * and does nothing
+ * @old: the values before the attacker's last stores
  */
 struct attacker {
 	struct rng rng;
@@ -67,18 +69,19 @@ struct attacker {
 	u64 stores;
 };
 
-u64 attack_place(struct attacker *a);		/* offset of some word of some structure */
-u64 attack_value(struct attacker *a, u64 off);	/* a value for it */
+u64 attack_place(struct attacker *a);		/* returns the offset of a word of some structure */
+u64 attack_value(struct attacker *a, u64 off);	/* returns a value for the word at @off */
 void attack_store(struct attacker *a, u64 off, u64 val);
-void attack_once(struct attacker *a);		/* stores a word, several, or a page */
-/* Makes checksums valid for the present contents: superblocks, records, copies. */
+void attack_once(struct attacker *a);		/* stores a word, several words, or a page */
+/* Makes the checksum over @off valid for the present contents: of a superblock, record or copy. */
 void attack_mend(u64 off);
 
 /* --- use.c ------------------------------------------------------------------------------------ */
 
 /**
  * struct host - one thread of a system under attack
- * @v: shared with the other threads. @note: its operation, for reports. @since: by sg_ticks().
+ * @v: the system, shared with other threads. @op: the current operation, for reports. @since: its
+ * begin, by sg_ticks().
  */
 struct host {
 	struct sg_vol *v;
@@ -92,13 +95,14 @@ struct host {
 
 void host_begin(struct host *h, struct sg_vol *v, u64 seed);
 void host_end(struct host *h);
-void host_step(struct host *h);			/* one operation, beside others */
+/* runs one operation, possibly next to other threads */
+void host_step(struct host *h);
 int host_join(struct sg_vol *v, bool force);	/* opens and joins */
-/* Operations that need exclusive access, or no mount at all: checks, repairs, moves, reads. */
+/* Runs an operation that needs exclusive access, or no mount: a check, repair, move or read. */
 void host_alone(struct host *h);
-extern void (*host_interlude)(struct host *h);	/* called before each operation */
+extern void (*host_interlude)(struct host *h);	/* a function that runs before each operation */
 
-/* After the attack: the volume can be left, repaired, used, and formatted. */
+/* Checks after an attack that the volume can be repaired, used, and formatted. */
 void volume_afterwards(void);
 
 /* --- modes ------------------------------------------------------------------------------------ */
@@ -107,16 +111,16 @@ void step_round(u64 seed);
 void sweep_round(u64 seed);
 void race_round(u64 seed);
 void cases_run(void);
-/* step.c: a clock that advances only when it is read. */
+/* Starts or stops a clock that advances only when it is read (step.c). */
 void step_clock(bool on);
-/* cases.c: called before each load of the engine. */
+/* A function that runs before each load of the engine (cases.c). */
 extern void (*hook_load)(u64 off);
 
-/* filelocks.c: run by cases.c. */
+/* filelocks.c, called by cases.c: */
 void case_split_lock(void);
 void case_lock_range(void);
 
-/* loops.c: likewise. */
+/* loops.c, called by cases.c: */
 void case_table_of_itself(void);
 void case_parent_circle(void);
 void case_allocate(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Loops whose end depends on the volume, where an attacker has removed it. Each has a limit of
- * loads: a limit of time that does not depend on the machine.
+ * Loops whose end depends on words of the volume, which an attacker has changed so that no end
+ * comes. The test limits the number of loads, which unlike time does not depend on the machine.
  */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,7 +54,7 @@ static u64 some_free_page(void)
 	return page;
 }
 
-/* sg_holdings() only reads, and counts deferred frees up to a limit. */
+/* A table contains itself. sg_holdings() only reads, and counts deferred frees up to a limit. */
 void case_table_of_itself(void)
 {
 	static struct sg_holding all[SG_SLOTS];
@@ -74,7 +74,7 @@ void case_table_of_itself(void)
 	sg_leave(&v);
 }
 
-/* --- for a thread that is killed -------------------------------------------------------------- */
+/* --- a killed thread -------------------------------------------------------------------------- */
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -94,8 +94,8 @@ static struct sg_iref inode(const char *name)
 /* --- parents ---------------------------------------------------------------------------------- */
 
 /*
- * Directories that are each other's parents, in a cycle of @n that begins @before steps above the
- * target of a rename. The count of inodes is the largest that fits in its word.
+ * Tests directories that are each other's parents, in a cycle of @n that begins @before steps above
+ * the target of a rename. The count of inodes is the largest that fits in its word.
  */
 static void parent_circle(unsigned int before, unsigned int n)
 {
@@ -136,8 +136,8 @@ void case_parent_circle(void)
 /* --- a file with endless pages ---------------------------------------------------------------- */
 
 /*
- * Three levels of tables: each upper one names the next in all entries. No run is longer than a
- * page.
+ * Makes three levels of tables: all entries of an upper table name the same next table. No run is
+ * longer than a page.
  */
 static u64 forge_table(void)
 {
@@ -152,7 +152,7 @@ static u64 forge_table(void)
 	return SG_ROOT((victim.sb.phys + at[2]) | SG_PTE_TABLE, 3);
 }
 
-/* It maps more pages than exist. A thread that counts them can be killed. */
+/* A file maps more pages than exist. A thread that counts them can be killed. */
 void case_allocate(void)
 {
 	const u64 pages = 1ULL << 27;
@@ -176,7 +176,7 @@ void case_allocate(void)
 
 /* --- bad pages -------------------------------------------------------------------------------- */
 
-/* A full list of bad extents, each as large as the volume, and a query. */
+/* Queries a full list of bad extents, each as large as the volume. */
 void case_bad_list(void)
 {
 	struct sg_statfs st;
@@ -224,7 +224,10 @@ void case_no_place(void)
 
 /* --- truncating and moving -------------------------------------------------------------------- */
 
-/* Three levels of tables; all entries name one table of the lowest level: empty, or with a run. */
+/*
+ * Makes three levels of tables. All entries name one table of the lowest level, which is empty or
+ * has a run.
+ */
 static u64 forge_same(bool empty)
 {
 	u64 at = some_free_page(), low = at - SG_PAGE, mid = low - SG_PAGE, i;
@@ -238,7 +241,7 @@ static u64 forge_same(bool empty)
 	return SG_ROOT((victim.sb.phys + at) | SG_PTE_TABLE, 3);
 }
 
-/* Pages are counted when they are moved. A thread that searches endless holes can be killed. */
+/* A move counts pages. A killed thread stops its search through endless holes. */
 void case_move_range(void)
 {
 	struct sg_iref f;
@@ -259,11 +262,12 @@ void case_move_range(void)
 	sg_leave(&v);
 }
 
-/* --- names that are distributed --------------------------------------------------------------- */
+/* --- the split of a bucket -------------------------------------------------------------------- */
 
-static u64 empty[H_SIZE / SG_PAGE / 64];	/* pages that were free when it began */
+/* bit map of the pages that were free at the begin */
+static u64 empty[H_SIZE / SG_PAGE / 64];
 
-/* Loads from the slots of a bucket in a formerly free page never find an empty slot. */
+/* Fills each slot of a bucket in a formerly free page before the engine loads it. */
 static void fill_slots(u64 off)
 {
 	u64 in = off % SG_PAGE, page = off / SG_PAGE;
@@ -284,7 +288,7 @@ static void note_free_pages(void)
 			empty[page / SG_PAGE / 64] |= 1ULL << page / SG_PAGE % 64;
 }
 
-/* A full bucket is split into fresh ones, whose slots all seem to be taken. */
+/* A full bucket is split into fresh buckets, whose slots all seem to be taken. */
 void case_split(void)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -313,7 +317,7 @@ void case_split(void)
 
 static u64 over_at, over_head;
 
-/* Its record never goes away: at each look it is one that has been removed. */
+/* Makes an object's record look removed at each load, so that freeing it never ends. */
 static void keep_over(u64 off)
 {
 	if (off == over_at)
@@ -336,7 +340,9 @@ static int create_over(bool (*interrupted)(void))
 	return err;
 }
 
-/* Creating one of that name first frees the old record, again and again, but not for ever. */
+/*
+ * Creating an object of the same name first frees the old record, several times, but not forever.
+ */
 void case_sem_over(void)
 {
 	struct sg_sem_new new = { .type = SG_SEM_MUTEX, .mode = 0600 };
@@ -349,7 +355,8 @@ void case_sem_over(void)
 	over_at = sem.rec;
 	over_head = SG_SEM_HEAD(SG_SEM_MUTEX, SG_SEM_PERSISTENT, SG_SEM_REMOVED, 1);
 	next = over_at + sizeof(struct sg_sem_record);
-	set(next, SG_SEM_HEAD(SG_SEM_MUTEX, SG_SEM_PERSISTENT, 0, 77));	/* so the page stays */
+	/* another object keeps the page */
+	set(next, SG_SEM_HEAD(SG_SEM_MUTEX, SG_SEM_PERSISTENT, 0, 77));
 	CHECK_EQ(create_over(NULL), -EBUSY);
 	CHECK_EQ(create_over(killed), -EINTR);
 	set(next, 0);
@@ -358,7 +365,7 @@ void case_sem_over(void)
 	sg_leave(&v);
 }
 
-/* An entry of the list changes before each load of it, and there is always room for the rest. */
+/* Changes an entry of the list before each load, so that the list always seems to have room. */
 static void change_bad(u64 off)
 {
 	static u64 n;

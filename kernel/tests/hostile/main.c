@@ -14,7 +14,7 @@
 
 static u64 first, rounds;
 
-/* On a failure, or a hang, the stack is printed. */
+/* Makes ASan print the stack on a failure or a hang. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -26,7 +26,7 @@ const char *__ubsan_default_options(void)
 	return "print_stacktrace=1";
 }
 
-/* Includes processes that have ended. */
+/* Returns the processor time of this process and its ended children. */
 static double cpu_seconds(void)
 {
 	struct rusage self, children;
@@ -39,7 +39,7 @@ static double cpu_seconds(void)
 			children.ru_stime.tv_usec) / 1e6;
 }
 
-/* For the reader: the first round, and how much has been done. */
+/* Prints the first round, the number of rounds, and the time. */
 static void tell(const char *mode, u64 seed)
 {
 	printf("%s: %" PRIu64 " rounds from %" PRIu64 ", next %" PRIu64 ", %.1f s of processor time\n", mode,
@@ -56,7 +56,7 @@ static void run(const char *mode, void (*round)(u64 seed), u64 quick, u64 normal
 	first = test_seed();
 	rounds = test_amount(quick, normal, slow);
 	for (seed = first; limit ? cpu_seconds() < seconds : seed < first + rounds; seed++) {
-		/* the last printed round is the one that failed */
+		/* after a failure, the last printed round is the failed one */
 		printf("round %" PRIu64 "\n", seed);
 		fflush(stdout);
 		round(seed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The attacker is a process that has mapped the volume, as a virtual machine has; the host is a
- * system with threads. Each of them is repeatable by its seed, both together are not.
+ * The attacker is a process that has mapped the volume, like a virtual machine; the host is a
+ * system with threads. The seed makes each of them repeatable, but not both together.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -11,9 +11,11 @@
 #define THREADS		3
 #define LIVES		2
 #define STEPS		60
-#define KILL_AFTER	(100ULL * 1000000000)	/* by a clock that runs ten times as fast */
+/* by the test's clock, which runs ten times as fast */
+#define KILL_AFTER	(100ULL * 1000000000)
 #define LOOK_US		100000
-#define LOOKS_MAX	900			/* looks of the watchdog until it ends the test */
+/* number of late checks after which the watchdog ends the test */
+#define LOOKS_MAX	900
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -21,13 +23,13 @@ static struct shared {		/* shared with the attacker */
 	u64 stop, slot, incarnation;
 } *shared;
 
-static struct host hosts[THREADS + 1];	/* the last one joins, and has exclusive access */
+static struct host hosts[THREADS + 1];	/* the last one joins, and gets exclusive access */
 static pthread_t threads[THREADS + 1];
 static __thread struct host *current;
 
 /* --- the attacker ----------------------------------------------------------------------------- */
 
-/* Changes a word again and again for a while. */
+/* Changes a word repeatedly for a while. */
 static void shake(struct attacker *a)
 {
 	u64 off = attack_place(a), v[2] = { attack_value(a, off), attack_value(a, off) }, i;
@@ -57,7 +59,10 @@ static void attack(void *arg)
 
 /* --- the watchdog ----------------------------------------------------------------------------- */
 
-/* Returns whether a waiting thread is to count as killed. It then still completes what it must. */
+/*
+ * Returns whether a waiting thread counts as killed. Even then it completes work that it must not
+ * abort.
+ */
 static bool interrupted(void)
 {
 	return current && sg_ticks() - sg_load64(&current->since) > KILL_AFTER;
@@ -71,7 +76,10 @@ static void bite(unsigned int i, unsigned int looks)
 	pause();
 }
 
-/* Counts its own looks: while it gets no processor time, no thread counts as late. */
+/*
+ * Detects hanging threads. Counts its own checks: while it gets no processor time, no thread counts
+ * as late.
+ */
 static void *watchdog(void *arg)
 {
 	unsigned int looks[THREADS + 1] = { 0 }, i;

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One thread. The attacker acts at loads and stores of the engine, as another processor would: at
- * any of them, and in any structure. More often than a processor could, it changes the word that is
- * about to be loaded, or has just been loaded. Time advances when the clock is read, or in a sleep.
- * So time-outs cost nothing, and the same seed gives the same round.
+ * One thread. The attacker acts at loads and stores of the engine, like another processor: at any
+ * of them, and on any structure. More often than a real processor, it changes the word that the
+ * engine is about to load, or has just loaded. Time advances when the clock is read, or in a sleep.
+ * So time-outs take no real time, and the same seed gives the same round.
  */
 #include <stdlib.h>
 #include <unistd.h>
 #include "hostile.h"
 
 #define MS		((u64)1000000)
-/* Per operation: the longest ones are SG_READ_TURNS, each past a full list of bad pages. */
+/*
+ * Limit of loads per operation. The longest ones take SG_READ_TURNS, each with a full list of bad
+ * pages.
+ */
 #define LOADS_MAX	1000000000ULL
-/* likewise, by the clock that advances when it is read */
+/* limit of time per operation, by the clock that advances when it is read */
 #define SECONDS_MAX	900ULL
-#define KILL_AFTER	(40 * 1000 * MS)	/* a user loses patience: SIGKILL */
+#define KILL_AFTER	(40 * 1000 * MS)	/* time after which a user sends SIGKILL */
 #define HELD		8
 
 extern u64 (*sg_ticks_hook)(void);
@@ -23,7 +26,7 @@ extern void (*sg_sleep_hook)(u64 ns);
 void (*hook_load)(u64 off);
 
 static u64 now, loads;
-static struct host *host;		/* the host that runs */
+static struct host *host;		/* the host whose operation runs */
 
 /* --- the clock -------------------------------------------------------------------------------- */
 
@@ -51,14 +54,14 @@ void step_clock(bool on)
 
 /* --- the attacker ----------------------------------------------------------------------------- */
 
-/* A word that differs at each load, @left times more. */
+/* struct fickle - a word that changes at each load, @left more times. */
 struct fickle {
 	u64 off, val[2], left;
 };
 
 /*
- * struct round - the attacker's part of it
- * @mean: loads between its stores; @left: stores that it has left; @waits: until a system has
+ * struct round - the attacker's state in a round
+ * @mean: loads between stores; @left: number of remaining stores; @waits: waits until a system has
  * joined
  */
 static struct round {
@@ -121,7 +124,7 @@ static void check_bounds(void)
 		  (u64)((now - host->since) / (1000 * MS)));
 }
 
-/* One store in the whole run, at this load. */
+/* The load at which the only store of a run happens, and the number of loads so far. */
 static u64 sweep_at, sweep_loads;
 
 static void sweep(u64 off)
@@ -187,7 +190,7 @@ static void attacker_begin(struct rng *rng)
 	r.on = true;
 }
 
-/* The attacker reads the host's identity, as every member can. */
+/* Reads the host's identity for the attacker, as every member can. */
 static void attacker_knows(const struct sg_vol *v)
 {
 	if (v->slot < 0)
@@ -215,7 +218,7 @@ static void be_host(struct rng *rng)
 	v.alone = false;
 	host_begin(&h, &v, rng_next(rng));
 	if (rng_chance(rng, 30) && !host_join(&second, false)) {
-		peer = &second;		/* an ordinary system, which only stays live */
+		peer = &second;		/* a well-behaved system, which only stays live */
 		second.space_wait_ms = 20;
 	}
 	for (i = 0; i < n; i++) {
@@ -271,10 +274,13 @@ void step_round(u64 seed)
 
 /* --- a sweep ---------------------------------------------------------------------------------- */
 
-#define SWEEP_PLACES	300	/* of an operation's loads, evenly spread if there are more */
+#define SWEEP_PLACES	300	/* most loads of an operation that are tried, evenly spread */
 #define SWEEP_VALUES	3
 
-/* One operation on the undamaged volume, always the same, except for the store at load @at. */
+/*
+ * Runs an operation on the undamaged volume, which is always the same, except for a store at load
+ * @at.
+ */
 static void sweep_once(u64 seed, u64 at, u64 value)
 {
 	struct host h = { .op = "join" };
@@ -302,7 +308,10 @@ static void sweep_once(u64 seed, u64 at, u64 value)
 	volume_check_canaries();
 }
 
-/* Every load of an operation, or some hundreds of them: each once with a changed word. */
+/*
+ * Runs an operation once for each of its loads, or for some hundreds of them, and changes the
+ * loaded word.
+ */
 void sweep_round(u64 seed)
 {
 	u64 at, all, value;

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include "hostile.h"
 
-#define INODES	180	/* inode numbers that are used */
+#define INODES	180	/* number of inode numbers that operations use */
 #define NAMES	3000	/* names per listing */
 
 void (*host_interlude)(struct host *h);
@@ -31,7 +31,7 @@ static u64 a_pos(struct host *h)
 	return below(h, 2) ? at[below(h, 7)] : below(h, 1 << 17);
 }
 
-/* Each error of the engine is one that a user can get. */
+/* Checks that the engine's error is one that a user may get. */
 static s64 said(s64 ret)
 {
 	if (ret < -133)
@@ -96,7 +96,7 @@ static int emit_xattr(void *ctx, unsigned int space, const char *name, u32 name_
 {
 	u32 *sum = ctx;
 
-	/* every byte is readable */
+	/* reads every byte */
 	*sum ^= sg_crc32c(sg_crc32c(space, name, name_len), value, value_len);
 	return 0;
 }
@@ -146,7 +146,7 @@ static void op_write(struct host *h)
 		CHECK(said(sg_write(h->v, &ref, a_pos(h), h->buf, len, 2)) <= (s64)len);
 }
 
-/* As the module does: asks for the place first, and stores there. */
+/* Writes like the module: first gets the place for the bytes, then stores there. */
 static void op_pieces(struct host *h)
 {
 	static const unsigned int flags[] = { 0, SG_WRITE_KEEP_SIZE, SG_WRITE_IN_PLACE, SG_WRITE_LOCKED };
@@ -167,7 +167,10 @@ static void op_pieces(struct host *h)
 		sg_append_end(h->v, &ref);
 }
 
-/* Seldom without the lock: the first write to a file then waits for systems that do not exist. */
+/*
+ * Writes atomically, seldom without the lock, because the first such write waits for systems that
+ * do not exist.
+ */
 static void op_atomic(struct host *h)
 {
 	u64 len = 1 + rng_size(&h->rng, SG_MIN(HOST_BUF, SG_ATOMIC_MAX) - 1), size;

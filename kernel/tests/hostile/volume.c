@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The volume under attack, between canaries, with no memory beyond them. */
+/* The volume under attack, between canaries and inaccessible memory. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -45,7 +45,7 @@ static void make_tree(struct sg_vol *v, const struct sg_iref *root)
 	}
 }
 
-/* Deferred frees of all kinds, a file without a name, locks: all of a dead system. */
+/* Leaves a dead system with deferred frees of all kinds, a file without a name, and locks. */
 static void leave_behind(struct sg_vol *v, const struct sg_iref *root)
 {
 	const struct sg_userlock lock = {
@@ -153,7 +153,8 @@ static void find_places(const struct sg_vol *v)
 
 	find_pages(v, SG_SYS_INODES, 16, &victim.inode);
 	find_pages(v, SG_SYS_LOCKS, 1 << 15, &victim.lock);
-	find_pages(v, SG_SYS_SEMS, SG_SEM_RINGS_PAGE, &victim.sem);	/* no data of rings */
+	/* without the data of rings */
+	find_pages(v, SG_SYS_SEMS, SG_SEM_RINGS_PAGE, &victim.sem);
 	for (ino = 1; ino < 20; ino++)
 		if (!sg_iref(v, ino, &ref))
 			find_file(v, &ref);
@@ -238,7 +239,7 @@ void volume_setup(void)
 	volume_reset();
 }
 
-/* Maps fresh private pages over the image: this costs only the pages stored to. */
+/* Maps fresh private pages over the image: a reset costs only the pages with stores. */
 void volume_reset(void)
 {
 	CHECK(mmap(volume, H_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, image, 0) ==
@@ -271,8 +272,7 @@ void volume_afterwards(void)
 	int err = check(SG_CHECK_REPAIR, &res);
 
 	/*
-	 * damage that the checker repaired must be gone, and it must report damage that it cannot
-	 * repair
+	 * the checker's repairs must be complete, and it must report damage that it cannot repair
 	 */
 	if (!err && res.fixed == res.found) {
 		err = check(SG_CHECK_ONLY, &res);
