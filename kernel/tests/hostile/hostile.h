@@ -95,7 +95,7 @@ struct host {
 
 void host_begin(struct host *h, struct sg_vol *v, u64 seed);
 void host_end(struct host *h);
-/* runs one operation, possibly next to other threads */
+/* runs one operation that needs no exclusive access */
 void host_step(struct host *h);
 int host_join(struct sg_vol *v, bool force);	/* opens and joins */
 /* Runs an operation that needs exclusive access, or no mount: a check, repair, move or read. */

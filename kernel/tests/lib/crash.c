@@ -2,10 +2,11 @@
 /* Crash images. crash.h lists the kinds. */
 #include "crash.h"
 
-#define ALL_SUBSETS	4	/* with at most this many open lines, all subsets are tried */
-/* of stores of a whole line, one in this many is a point to judge */
+/* with at most this many open lines, all their subsets are judged */
+#define ALL_SUBSETS	4
+/* one in this many stores of a complete line is a point to judge */
 #define BULK		32
-/* with at most this many lines: each line alone, and all but each line */
+/* with at most this many lines, judges each line alone, and all lines except each one */
 #define EACH_LINE	48
 
 /* --- images --------------------------------------------------------------------------------- */
@@ -31,7 +32,7 @@ static void image_reset(struct crash_image *img, const u8 *base, u64 size)
 	rec_forget_pages(&img->rec);
 }
 
-/* Applies a store to an image and to the image that it is a copy of. */
+/* Applies a store to an image, and to the base of which it is a copy. */
 static void image_store(struct crash_image *img, const struct rec_event *e)
 {
 	memcpy(img->mem + e->off, e->bytes, e->len);
@@ -132,7 +133,7 @@ static void line_wb(struct crash *c, u64 off)
 		l->wb = l->stores;
 }
 
-/* The stores that were written back before the fence are durable now. */
+/* Makes the stores that were written back before the fence durable. */
 static void line_fenced(struct crash *c, struct crash_line *l)
 {
 	u32 s;
@@ -153,7 +154,7 @@ static void lines_fenced(struct crash *c)
 
 		line_fenced(c, &l);
 		c->at[l.off / REC_LINE] = 0;
-		/* swap the lines, so that each keeps its own buffer */
+		/* swaps the lines, so that each keeps its own buffer */
 		c->line[i] = c->line[k];
 		c->line[k] = l;
 		if (l.stores)
@@ -230,7 +231,7 @@ static void cuts(struct crash *c)
 
 /* --- a log ---------------------------------------------------------------------------------- */
 
-/* Bulk stores go to data, or to pages that nothing refers to yet: a sample of them is enough. */
+/* Bulk stores go to data, or to pages without references yet, so judging a sample is enough. */
 static bool chosen(struct crash *c, const struct rec_event *e)
 {
 	u64 every = c->every * (e->len == REC_LINE ? BULK : 1);

@@ -15,12 +15,12 @@
 
 struct crash_line {
 	u64 off;
-	/* stores that may not be durable; how many of them precede the last write-back */
+	/* number of stores that may not be durable, and of those before the last write-back */
 	u32 stores, room, wb;
 	struct rec_event *store;
 };
 
-/* An image, and the base it is a copy of. Restoring it copies only the pages that changed. */
+/* An image, and the base of which it is a copy. Restoring the image copies only changed pages. */
 struct crash_image {
 	u8 *mem, *ref;
 	struct rec rec;
@@ -28,8 +28,8 @@ struct crash_image {
 
 /**
  * struct crash - the images of a run, up to one event in its log.
- * @every: judge one in this many points after a store; 1: all points.
- * @samples: random power cuts per fence, besides the systematic ones.
+ * @every: judges one in this many points after a store; 1: all points.
+ * @samples: random power cuts per fence, in addition to the systematic ones.
  * @killed_only: no power cuts, because other systems continue.
  * @done: the operation has returned, so only its result is correct.
  */
@@ -48,9 +48,13 @@ struct crash {
 };
 
 void crash_init(struct crash *c, const u8 *base, u64 size);
-void crash_reset(struct crash *c, const u8 *base);	/* new contents, no pending stores */
+/* sets new contents, without pending stores */
+void crash_reset(struct crash *c, const u8 *base);
 void crash_free(struct crash *c);
-/* Runs through a log and judges at each point. crash_end() judges after the operation returned. */
+/*
+ * Goes through a log and judges each point. crash_end() judges the state after the operation
+ * returned.
+ */
 void crash_run(struct crash *c, const struct rec_event *ev, u64 n);
 void crash_end(struct crash *c);
 

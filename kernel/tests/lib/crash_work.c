@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operations under the recorder. crash_work.h says which results are correct. */
+/* Operations under the recorder. crash_work.h describes the correct results. */
 #include <sys/stat.h>
 #include "crash_work.h"
 #include "internal.h"
@@ -28,7 +28,7 @@ static void judge_data(struct cw *w, struct sg_vol *v)
 	CHECK_OK(sg_iref(v, w->ino, &ref));
 	CHECK_OK(sg_getattr(v, &ref, &a));
 	if (a.size < lo || a.size > (w->old_size > w->new_size ? w->old_size : w->new_size))
-		wrong(w, v, "size is neither old nor new");
+		wrong(w, v, "the size is neither the old nor the new one");
 	CHECK_EQ(sg_read(v, &ref, 0, got, a.size), a.size);
 	if (w->done) {
 		if (a.size != w->new_size || memcmp(got, w->new, a.size))
@@ -50,7 +50,7 @@ static void judge_data(struct cw *w, struct sg_vol *v)
 			continue;
 		fprintf(stderr, "byte %" PRIu64 " is 0x%02x, was 0x%02x, becomes 0x%02x\n", i, got[i],
 			w->old[i], w->new[i]);
-		wrong(w, v, "data that nobody wrote");
+		wrong(w, v, "the file has data that was never written");
 	}
 	test_counted();
 }
@@ -63,7 +63,7 @@ static void judge_tree(struct cw *w, struct sg_vol *v)
 	if (w->done && sum != w->after)
 		wrong(w, v, "an operation that had returned is lost");
 	if (sum != w->after && sum != w->before)
-		wrong(w, v, "the tree is neither old nor new");
+		wrong(w, v, "the tree is neither the old nor the new one");
 	if (w->ino)
 		judge_data(w, v);
 }
@@ -90,7 +90,7 @@ static void judge_mount(struct cw *w, struct crash_image *img)
 
 /* --- the surviving system ------------------------------------------------------------------- */
 
-/* Restores the survivor as it was when the image was made: between two operations. */
+/* Restores the survivor in the state of the image's moment: between two operations. */
 static void survive(const struct cw *w, struct crash_image *img, struct sg_vol *v)
 {
 	CHECK_OK(sg_open(v, img->mem, w->t.size, false, NULL));
@@ -122,7 +122,8 @@ static void work_in(struct sg_vol *v, const struct sg_iref *dir)
 }
 
 /*
- * Works on the survivor's own file and names. That needs no inode, which a dead system might hold.
+ * Works on the survivor's own file and names. This needs no new inode, whose lock a dead system
+ * might hold.
  */
 static void work_on_own(const struct cw *w, struct sg_vol *v)
 {
@@ -135,7 +136,10 @@ static void work_on_own(const struct cw *w, struct sg_vol *v)
 	CHECK_OK(sg_resize(v, f, 0, 1));
 }
 
-/* Works beside a silent system, then fences it, and needs locks and inodes that it holds. */
+/*
+ * Works while the other system is silent, then fences it, and works with locks and inodes that it
+ * had locked.
+ */
 static void go_on(const struct cw *w, struct sg_vol *v)
 {
 	struct sg_iref root;
@@ -179,7 +183,9 @@ static void crash_recovery(struct cw *w, struct crash_image *img)
 	crash_reset(&w->nested, img->mem);
 	rec_init(&log, img->mem, w->t.size, true);
 	rec_to(&log);
-	/* the recoverer does everything itself, so that the tree is old or new */
+	/*
+	 * the recoverer completes the recovery itself, so that the tree is the old or the new one
+	 */
 	if (w->beside.slot >= 0) {
 		survive(w, img, &t.v);
 		sg_fence_slots(&t.v, sg_slots_taken(&t.v));
@@ -215,7 +221,7 @@ static void judge_image(struct crash *c, struct crash_image *img)
 
 /* --- operations ----------------------------------------------------------------------------- */
 
-/* Finds the directory of a path, and the last name of the path. */
+/* Finds the directory and the last name of a path. */
 static bool find_dir(struct cw *w, const char *path, struct sg_iref *dir, const char **name)
 {
 	struct sg_iref next;
@@ -312,7 +318,7 @@ static int do_names(struct cw *w, const struct cw_op *op)
 	}
 }
 
-/* Writes bytes that depend on when they were written, so that no stale byte matches by chance. */
+/* Writes bytes that depend on the time of the write, so that no stale byte matches by chance. */
 static s64 do_write(struct cw *w, const struct cw_op *op, const struct sg_iref *ref)
 {
 	static u8 buf[BYTES];
@@ -445,7 +451,7 @@ void cw_fill(struct cw *w, u64 leave)
 	struct sg_statfs st;
 
 	CHECK_OK(sg_statfs(&w->t.v, &st));
-	/* ten pages are for the tables of the file */
+	/* keeps ten pages for the tables of the file */
 	CHECK_OK(sg_allocate(&w->t.v, &f, 0, st.free_pages - leave - 10));
 	crash_reset(&w->c, w->t.mem);
 }

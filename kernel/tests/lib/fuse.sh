@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Shared by the tests of stargatefs-fuse (native/fuse*_test.sh). Each runs in a mount namespace of
-# its own, so that no other process of the machine keeps its mounts busy. Volumes are in $memory,
-# which is a tmpfs. A machine without /dev/fuse, or a user that may not open it, is told so.
+# Functions for the tests of stargatefs-fuse (native/fuse*_test.sh). Each test runs in its own mount
+# namespace, so that no other process of the machine keeps its mounts busy. Volumes are in $memory,
+# which is a tmpfs. On a machine without /dev/fuse, or for a user that may not open it, the test
+# checks only the refusal.
 if [[ -z ${SG_FUSE_INSIDE:-} ]]; then
 	if { : <>/dev/fuse; } 2>/dev/null; then
 		user=(--user --map-root-user)
@@ -21,13 +22,13 @@ fuse=$tools/stargatefs-fuse
 memory=$dir/memory
 servers=()
 
-# Without /dev/fuse there is one thing to see: that the refusal says so.
+# Without /dev/fuse the test checks only that the refusal gives the reason.
 if [[ -z ${SG_FUSE_INSIDE:-} ]]; then
 	expect 0 "$mkfs" -q --size 16M --phys 16G v.img
 	mkdir m
 	expect 1 "$fuse" v.img m
 	says '^stargatefs-fuse: .*(/dev/fuse|may not mount)' err
-	echo "no /dev/fuse here: nothing else is tested"
+	echo "this machine has no /dev/fuse: only the refusal was tested"
 	echo "$checks checks"
 	exit 0
 fi
@@ -52,7 +53,7 @@ end_all() {
 }
 trap end_all EXIT
 
-# make_volume NAME SIZE [OPTION...]
+# make_volume NAME SIZE [OPTION...]: makes a volume $memory/NAME.
 make_volume() {
 	expect 0 "$mkfs" -q --size "$2" --phys 16G "${@:3}" "$memory/$1"
 }
@@ -60,12 +61,13 @@ make_volume() {
 # serve NAME VOLUME [OPTION...]: mounts VOLUME at NAME; the server's messages go to NAME.log.
 serve() {
 	mkdir -p "$1"
-	"$fuse" "${@:3}" "$memory/$2" "$dir/$1" 2>>"$1.log" || fail "$1 is not mounted: $(cat "$1.log")"
+	"$fuse" "${@:3}" "$memory/$2" "$dir/$1" 2>>"$1.log" ||
+		fail "$1 is not mounted: $(cat "$1.log")"
 	servers+=("$1")
 	checks=$((checks + 1))
 }
 
-# pids_of NAME: the keeper of that mount, and its server.
+# pids_of NAME: prints the process ids of the mount's keeper and server.
 pids_of() {
 	pgrep -f "^[^ ]*stargatefs-fuse .* $dir/$1\$" || true
 }
@@ -74,14 +76,14 @@ server_of() {
 	pids_of "$1" | tail -n 1
 }
 
-# ended NAME: its processes are gone within 10 s.
+# ended NAME: the mount's processes exit within 10 s.
 ended() {
 	local i
 	for ((i = 0; i < 200; i++)); do
 		[[ -n $(pids_of "$1") ]] || { checks=$((checks + 1)); return 0; }
 		sleep 0.05
 	done
-	fail "the server of $1 has not ended: $(pids_of "$1")"
+	fail "the server of $1 has not exited: $(pids_of "$1")"
 }
 
 leave() {
@@ -89,13 +91,13 @@ leave() {
 	ended "$1"
 }
 
-# clean VOLUME: fsck finds a volume that all systems have left.
+# clean VOLUME: fsck reports a volume without findings that all systems have left.
 clean() {
 	expect 0 "$fsck" -n "$memory/$1"
 	says ': clean;'
 }
 
-# is WHAT EXPECTED GOT
+# is WHAT EXPECTED GOT: checks that EXPECTED equals GOT.
 is() {
 	[[ $2 == "$3" ]] || fail "$1: '$3', not '$2'"
 	checks=$((checks + 1))
@@ -113,7 +115,7 @@ end() {
 	wait "$1" 2>/dev/null || true
 }
 
-# soon WHAT SECONDS COMMAND...: COMMAND succeeds within that time.
+# soon WHAT SECONDS COMMAND...: COMMAND succeeds within SECONDS.
 soon() {
 	local end=$((SECONDS + $2 + 1))
 	until "${@:3}" 2>/dev/null; do

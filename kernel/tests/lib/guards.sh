@@ -16,9 +16,10 @@ b=bbbbbbbb-0000-4000-8000-000000000002
 
 # --- virtual machines -----------------------------------------------------------------------
 
-declare -A feed pid lines # by name: its input, its process, the lines read of its output
+# by NAME: its input, its process id, and the number of lines read from its output
+declare -A feed pid lines
 
-# start NAME COMMAND...: runs COMMAND in the background; ask() sends it lines.
+# start NAME COMMAND...: runs COMMAND in the background; ask() sends lines to it.
 start() {
 	local name=$1 fd
 	shift
@@ -63,17 +64,17 @@ trap cleanup EXIT
 
 ask() { echo "$2" >&"${feed[$1]}"; }
 
-# answers NAME PATTERN [SECONDS]: the next line of NAME comes within that time and matches.
+# answers NAME PATTERN [SECONDS]: NAME prints its next line within SECONDS, and the line matches.
 answers() {
 	local name=$1 pattern=$2 end said
 	end=$(now)
 	lines[$name]=$((lines[$name] + 1))
 	until [[ $(wc -l <"$name.out") -ge ${lines[$name]} ]]; do
-		[[ $(since "$end") -lt $((${3:-10} * 1000)) ]] || fail "$name says nothing"
+		[[ $(since "$end") -lt $((${3:-10} * 1000)) ]] || fail "$name does not answer"
 		sleep 0.01
 	done
 	said=$(sed -n "${lines[$name]}p" "$name.out")
-	[[ $said =~ ^$pattern$ ]] || fail "$name says '$said', not '$pattern'"
+	[[ $said =~ ^$pattern$ ]] || fail "$name answers '$said', not '$pattern'"
 	checks=$((checks + 1))
 }
 
@@ -88,7 +89,7 @@ silent() {
 	checks=$((checks + 1))
 }
 
-# ends NAME STATUS [PATTERN]: NAME ends with STATUS, and its standard error matches PATTERN.
+# ends NAME STATUS [PATTERN]: NAME exits with STATUS, and its standard error matches PATTERN.
 ends() {
 	local name=$1 want=$2 got=0 fd=${feed[$1]}
 	{ wait "${pid[$name]}"; } 2>/dev/null || got=$?
@@ -99,7 +100,7 @@ ends() {
 	if [[ $# -gt 2 ]]; then
 		says "$3" "$name.err"
 	elif [[ -s $name.err ]]; then
-		fail "$name says: $(cat "$name.err")"
+		fail "$name prints an error: $(cat "$name.err")"
 	fi
 }
 
@@ -115,7 +116,7 @@ soon() {
 	checks=$((checks + 1))
 }
 
-# who VOLUME: prints the systems of VOLUME, name and state each, in one line.
+# who VOLUME: prints name and state of each system of VOLUME, in one line.
 who() {
 	"$ctl" systems -j "$1" |
 		pick '" ".join(s["name"][8:9] + ":" + s["state"] for s in d["systems"])'

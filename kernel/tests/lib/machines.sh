@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Processes that use a volume as systems (machine.c), besides all that tools.sh provides; sourced by
-# tests of tools that change a volume in use.
+# Processes that use a volume as systems (machine.c), and all functions of tools.sh. Tests of tools
+# that change a volume in use source this file.
 set -euo pipefail
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
@@ -14,8 +14,8 @@ m1=11111111-2222-3333-4444-555555555501
 # shellcheck disable=SC2034
 m2=11111111-2222-3333-4444-555555555502
 
-# start N starts a process that can use volumes. say N LINE sends it a command; the answer must be
-# ok.
+# start N starts a process that can use volumes. say N LINE sends process N a command; the answer
+# must be ok.
 declare -A to from pid
 start() {
 	local in out

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The model: its inodes and names, and the course of a run. model.h says what the model is for. */
+/*
+ * The model: its inodes and names, and the course of a run. model.h describes the purpose of the
+ * model.
+ */
 #include <sys/mman.h>
 #include "model.h"
 
@@ -25,7 +28,7 @@ static bool full(struct model *m, u64 need)
 
 	CHECK_OK(sg_statfs(&m->t.v, &st));
 	m->full++;
-	/* other systems may have used pages that they have freed since */
+	/* other systems may have used further pages, and freed them since */
 	return st.free_pages <= need + (m->shared ? st.pages / 4 : 0);
 }
 
@@ -201,7 +204,7 @@ struct m_inode *m_pick_any(struct model *m)
 	return pick(m, 0);
 }
 
-/* Chooses among so few names that they often exist already; some are long, some are unusual. */
+/* Chooses a name from so few that it often exists already. Some names are long or unusual. */
 u32 m_new_name(struct model *m, char name[SG_NAME_MAX + 2])
 {
 	u64 n = rng_below(&m->rng, 1u << rng_below(&m->rng, 14));
@@ -227,9 +230,9 @@ void model_make(struct model *m, u64 size, u64 memory, u64 seed)
 	tvol_make_in(&m->t, size, memory);
 	m->t.v.in_use = model_in_use;
 	/*
-	 * The model stores nothing in the first page; a store there would fault. The model stores
-	 * nothing in the other superblock either, but its page holds other data too. The checker
-	 * compares the two.
+	 * The first page is read-only, because no operation of the model stores into it. Nor does
+	 * any operation change the other superblock, but its page also holds other data. The
+	 * checker compares the two superblocks.
 	 */
 	CHECK_OK(mprotect(m->t.mem, SG_PAGE, PROT_READ));
 	m->rng.state = seed;
@@ -249,7 +252,10 @@ void model_share(struct model *m, const struct sg_iref *dir, u64 seed)
 	m->got = must(malloc(M_IO));
 }
 
-/* Grows until the volume is full, or until chance ends it; then shrinks for a while. */
+/*
+ * Sets the aim: growth until the volume is full, or until a random moment; then shrinking for a
+ * while.
+ */
 static void set_aim(struct model *m)
 {
 	struct sg_statfs st;

@@ -6,7 +6,7 @@
 
 /* --- attributes ----------------------------------------------------------------------------- */
 
-/* The attribute data=atomic. With other systems each change would wait for them. */
+/* Sets or clears the attribute data=atomic. With other systems, each change would wait for them. */
 static void step_atomic_flag(struct model *m, struct m_inode *in)
 {
 	bool on = rng_chance(&m->rng, 60);
@@ -104,7 +104,8 @@ static void step_xattr_set(struct model *m, struct m_inode *in)
 {
 	u32 len = (u32)rng_size(&m->rng, rng_chance(&m->rng, 10) ? SG_XATTR_VALUE_MAX : 300), name_len;
 	unsigned int space, flags = (unsigned int)rng_below(&m->rng, 12);
-	struct m_expect e = { .need = len / SG_PAGE + 400 };	/* the other values move as well */
+	/* a change also moves the other values */
+	struct m_expect e = { .need = len / SG_PAGE + 400 };
 	struct m_xattr *x;
 	char name[256];
 

@@ -5,7 +5,7 @@
 #define NOW(m)	((s64)(m)->ops + 1)
 #define TABLES	24	/* pages of file tables that one operation may need */
 
-/* Chooses a position in the file: near its data, or far out, where tables grow. */
+/* Chooses a position in the file: near its data, or far behind, where tables grow. */
 static u64 some_pos(struct model *m, const struct m_inode *in)
 {
 	u64 dice = rng_below(&m->rng, 100), pos;
@@ -28,7 +28,7 @@ static u64 some_pos(struct model *m, const struct m_inode *in)
 static u64 some_len(struct model *m)
 {
 	if (rng_chance(&m->rng, m->t.size > (64u << 20) ? 2 : 1))
-		return rng_range(&m->rng, 1, M_IO);	/* room for a whole 2 MiB leaf */
+		return rng_range(&m->rng, 1, M_IO);	/* enough for a complete 2 MiB leaf */
 	return 1 + rng_size(&m->rng, 40000);
 }
 
@@ -37,7 +37,9 @@ static u64 pages_for(u64 pos, u64 len)
 	return (pos % SG_PAGE + len + SG_PAGE - 1) / SG_PAGE + TABLES;
 }
 
-/* An atomic write takes pages for a log, or in place of old ones, which become free only later. */
+/*
+ * An atomic write takes pages for a log, or new pages for old ones, which become free only later.
+ */
 static u64 pages_to_write(const struct m_inode *in, u64 pos, u64 len)
 {
 	return pages_for(pos, len) + (in->atomic ? 2 * SG_ATOMIC_PAGES : 0);
@@ -64,7 +66,7 @@ static void step_write(struct model *m, struct m_inode *in)
 	if (!m_check(m, &e, done))
 		return;
 	if ((u64)done < len) {
-		m_check(m, &e, -ENOSPC);	/* a write is short for this reason only */
+		m_check(m, &e, -ENOSPC);	/* only ENOSPC makes a write short */
 		e.need = 0;
 	}
 	sparse_write(&in->data, pos, m->buf, (u64)done);
@@ -72,12 +74,12 @@ static void step_write(struct model *m, struct m_inode *in)
 }
 
 /*
- * All of it, or nothing. Anybody may write so, also to a file that others write in place. With
- * other systems the first such write would wait for them.
+ * Writes atomically. This is allowed for any file, also for one that other writers change in place.
+ * With other systems, the first such write would wait for them.
  */
 static void step_atomic(struct model *m, struct m_inode *in)
 {
-	bool whole = rng_chance(&m->rng, 30);	/* pages */
+	bool whole = rng_chance(&m->rng, 30); /* complete pages */
 	u64 pos = some_pos(m, in), len = whole ? SG_PAGE * rng_range(&m->rng, 1, 16) :
 						 1 + rng_size(&m->rng, SG_ATOMIC_MAX - 1);
 	struct m_expect e = { .need = pages_for(pos, len) + 2 * SG_ATOMIC_PAGES };
@@ -96,7 +98,7 @@ static void step_atomic(struct model *m, struct m_inode *in)
 	grown(in, pos + len);
 }
 
-/* A write in several parts, by the calls that the module uses. Some parts are given up. */
+/* Writes in several parts, by the calls that the module uses. Aborts some parts. */
 static void step_pieces(struct model *m, struct m_inode *in)
 {
 	u64 pos = some_pos(m, in), len = some_len(m) & 0xffff, done;
@@ -106,7 +108,7 @@ static void step_pieces(struct model *m, struct m_inode *in)
 
 	if (!len || len > SG_FILE_MAX - pos)
 		return;
-	m_may(&e, in->atomic, -EMEDIUMTYPE);	/* it is to be written in units */
+	m_may(&e, in->atomic, -EMEDIUMTYPE);	/* such a file must be written in units */
 	test_note("op %" PRIu64 ": piece of %" PRIu64 " at %" PRIu64 " of %" PRIu64 ", size %" PRIu64
 		  "%s", m->ops, len, pos, in->ref.ino, in->size, keep ? ", keep size" : "");
 	if (!m_check(m, &e, sg_write_begin(&m->t.v, &in->ref, pos, len, keep ? SG_WRITE_KEEP_SIZE : 0,
@@ -192,7 +194,10 @@ static void step_allocate(struct model *m, struct m_inode *in)
 
 /* --- moving --------------------------------------------------------------------------------- */
 
-/* Inserting and collapsing build a second table beside the first, and a list of leftover pages. */
+/*
+ * Inserting and collapsing build a second table in addition to the first, and a list of leftover
+ * pages.
+ */
 static u64 pages_to_move(struct model *m, const struct m_inode *in)
 {
 	struct sg_attr a;
@@ -235,7 +240,7 @@ static void step_insert(struct model *m, struct m_inode *in)
 	in->size += len;
 }
 
-/* --- looking -------------------------------------------------------------------------------- */
+/* --- reading and seeking ------------------------------------------------------------------- */
 
 static bool mapped(struct model *m, const struct m_inode *in, u64 page)
 {
@@ -267,7 +272,8 @@ static void step_seek(struct model *m, struct m_inode *in)
 	CHECK((u64)at >= pos && (u64)at <= in->size);
 	if ((u64)at < in->size)
 		CHECK_EQ(mapped(m, in, (u64)at / SG_PAGE), !hole);
-	for (i = 0; !hole && i < in->data.cap; i++) {	/* no data was skipped */
+	/* checks that the search has skipped no data */
+	for (i = 0; !hole && i < in->data.cap; i++) {
 		u64 page = in->data.e[i].page - 1;
 
 		if (in->data.e[i].page && page >= pos / SG_PAGE && page < (u64)at / SG_PAGE)

@@ -46,7 +46,7 @@ static u32 some_target(struct model *m, char *target)
 	return len;
 }
 
-/* @dir: the directory from which it inherits, or NULL. */
+/* Adds a new inode to the model. @dir: the directory from which the inode inherits, or NULL. */
 static struct m_inode *added(struct model *m, const struct m_inode *dir, const struct sg_iref *ref,
 			     const struct sg_new *new)
 {
@@ -167,7 +167,10 @@ static void step_link(struct model *m)
 
 /* --- remove --------------------------------------------------------------------------------- */
 
-/* Removes the name of @in from @dir in the model: the link count, and perhaps the inode. */
+/*
+ * Removes the name of @in from @dir in the model: decrements the link count, and may remove the
+ * inode.
+ */
 static void lost_name(struct model *m, struct m_inode *dir, struct m_inode *in)
 {
 	if (is_dir(in)) {
@@ -323,14 +326,14 @@ static void step_rename(struct model *m)
 	ret = sg_rename(&m->t.v, &r.odir->ref, r.oname, r.olen, &r.ndir->ref, r.nname, r.nlen, r.flags,
 			&whiteout, NOW(m));
 	if (!m_check(m, &e, ret) || r.from == r.to)
-		return;	/* two names of one inode: POSIX requires that rename does nothing */
+		return;	/* for two names of one inode, POSIX requires that rename does nothing */
 	if (r.flags & SG_RENAME_EXCHANGE)
 		did_exchange(&r);
 	else
 		did_rename(m, &r, &whiteout);
 }
 
-/* --- look ----------------------------------------------------------------------------------- */
+/* --- lookup and listing --------------------------------------------------------------------- */
 
 static void step_lookup(struct model *m)
 {

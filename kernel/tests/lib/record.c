@@ -66,7 +66,7 @@ static struct rec_event *event(struct rec *r, enum rec_kind kind)
 	return &r->ev[r->n++];
 }
 
-/* Finds the part of [p, p + len) inside the range, as [*off, *end). */
+/* Finds the part of [p, p + len) inside the range, and returns it in [*off, *end). */
 static bool inside(const struct rec *r, const void *p, size_t len, u64 *off, u64 *end)
 {
 	const u8 *b = p;

@@ -127,7 +127,9 @@ void sparse_read(const struct sparse *s, u64 pos, void *buf, u64 len)
 	}
 }
 
-/* Drops whole pages of the range. It visits only pages that exist, so the range may be huge. */
+/*
+ * Zeroes a range, and drops complete pages. Visits only existing pages, so the range may be huge.
+ */
 void sparse_zero(struct sparse *s, u64 pos, u64 len)
 {
 	u64 end = len > ~0ULL - pos ? ~0ULL : pos + len, i;
@@ -147,7 +149,7 @@ void sparse_zero(struct sparse *s, u64 pos, u64 len)
 			s->e[i].bytes = NULL;
 		}
 	}
-	if (dropped) {	/* open addressing allows no gaps: close them */
+	if (dropped) {	/* closes gaps in the table, which open addressing does not allow */
 		struct sparse old = *s;
 
 		s->e = must(calloc(old.cap, sizeof(*s->e)));

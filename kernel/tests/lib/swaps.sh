@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A library that changes a path at the very moment when a tool has looked at it; for tests that have
-# sourced tools.sh. $swaps is empty where the library cannot be loaded.
+# A library that changes a path immediately after a tool has used it, for tests that have sourced
+# tools.sh. $swaps is empty where the library cannot be loaded.
 # shellcheck disable=SC2034,SC2154 # set or used by the sourcing scripts
 
 # The library runs $SWAP_SCRIPT once, after a $SWAP_CALL on a path whose last name is $SWAP_NAME. It
@@ -114,14 +114,14 @@ DIR *opendir(const char *path)
 END
 swaps=
 if nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
-	echo "a sanitizer wants to be loaded first: nothing is swapped"
+	echo "a sanitizer's library must be loaded first: tests with swapped paths are skipped"
 else
 	gcc -shared -fPIC -O1 -Wno-nonnull -o swap.so swap.c -ldl || fail "cannot compile swap.c"
 	swaps=yes
 fi
 
-# swapped CALL NAME SCRIPT STATUS COMMAND...: COMMAND ends with STATUS; SCRIPT ran after CALL on
-# NAME.
+# swapped CALL NAME SCRIPT STATUS COMMAND...: runs COMMAND, which exits with STATUS, and SCRIPT
+# after CALL on NAME.
 swapped() {
 	local call=$1 name=$2 script=$3
 	shift 3

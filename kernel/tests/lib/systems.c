@@ -14,7 +14,7 @@
 
 static void damaged(struct sg_vol *vol, u64 ino, u64 off)
 {
-	test_fail(__FILE__, __LINE__, "damage seen by the system of slot %d: inode %" PRIu64
+	test_fail(__FILE__, __LINE__, "damage reported by the system in slot %d: inode %" PRIu64
 		  ", offset 0x%" PRIx64, vol->slot, ino, off);
 }
 
@@ -39,7 +39,7 @@ void tsys_grow(struct sg_vol *v, u64 by)
 	int err = sg_grow(v, to, 500, why);
 
 	if (err == -EINVAL && sg_size(v) > to)
-		return;		/* another system has grown it first */
+		return;		/* another system has grown the volume first */
 	if (err && err != -EBUSY)
 		test_fail(__FILE__, __LINE__, "cannot grow from %" PRIu64 " to %" PRIu64
 			  ": %d, %s", had, to, err, why);
@@ -140,16 +140,16 @@ void tkeeper_start(struct tkeeper *k, struct sg_vol *v)
 	CHECK_OK(pthread_create(&k->acknowledger, NULL, acknowledge, k));
 	CHECK_OK(pthread_create(&k->settler, NULL, settle, k));
 	/*
-	 * A starting thread holds the lock of ASan's allocator. A process forked meanwhile would
-	 * have this lock held for ever.
+	 * A starting thread holds the lock of ASan's allocator. In a process forked meanwhile, this
+	 * lock would never be released.
 	 */
 	while (sg_load64_acquire(&k->begun) < 4)
 		sg_yield();
 }
 
 /*
- * The settling thread waits for the other threads: a frozen system must learn of the end of the
- * freeze.
+ * The settling thread ends before the other threads: while it waits in a freeze, they must detect
+ * the end of the freeze.
  */
 void tkeeper_end(struct tkeeper *k)
 {

@@ -62,7 +62,7 @@ pid_t test_fork(void)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != maker)
-		_exit(1);	/* the parent has ended already */
+		_exit(1);	/* the parent has already ended */
 	return 0;
 }
 
@@ -172,11 +172,11 @@ void test_hasten(bool on)
 /*
  * Suppressions for ThreadSanitizer. All words of a volume are loaded and stored as atomics, and the
  * engine itself orders them (sequence counters, locks between systems). ThreadSanitizer reports two
- * kinds of races that are none:
+ * kinds of false races:
  *
- * - Bytes in bulk. A read of a file beside a write to it gets old or new bytes, as in any file
- *   system. Names and xattrs are copied first, and the change counter decides afterwards.
- * - Memory fences. ThreadSanitizer does not know them, nor the order that they impose.
+ * - Bytes in bulk. A read of a file during a write gets old or new bytes, as in any file system.
+ * The engine first copies names and xattrs, and then checks the change counter.
+ * - Memory fences. ThreadSanitizer does not support them, and misses the order that they impose.
  *
  * It also reports a false misuse: one thread may freeze a mount's calls, and another thread thaw
  * them.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by test programs: checks that print what failed, reproducible random numbers, and volumes
- * in anonymous memory. docs/testing.md describes how tests use it.
+ * Helpers for test programs: checks that print the failed condition, reproducible random numbers,
+ * and volumes in anonymous memory. docs/testing.md describes their use.
  */
 #ifndef SG_TEST_H
 #define SG_TEST_H
@@ -16,17 +16,17 @@
 
 extern unsigned long test_checks;
 
-/* Prints the place, the message, the seed and this thread's notes, and ends the program. */
+/* Prints the file and line, the message, the seed and this thread's notes, and ends the program. */
 void test_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));
-/* Notes what this thread is doing, for the line that test_fail() prints. */
+/* Notes the present work of this thread, for the line that test_fail() prints. */
 void test_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /*
- * Fails unless test_within(0, NULL) is called within @seconds. For calls that must not wait for
- * ever.
+ * Fails the test unless test_within(0, NULL) is called within @seconds. For calls that must not
+ * wait forever.
  */
 void test_within(unsigned int seconds, const char *what);
-/* Prints "N checks"; returns the exit status of main. */
+/* Prints "N checks", and returns the exit status for main(). */
 int test_done(void);
 
 static inline void test_counted(void)
@@ -54,14 +54,16 @@ static inline void test_counted(void)
 /* Receives the engine's log lines, for tests that expect damage. */
 extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
 
-/* Timeouts take many seconds: makes the clock run ten times as fast, or ends that. */
+/* Makes the clock run ten times as fast, or ends that. For time-outs of many seconds. */
 void test_hasten(bool on);
 
-/* Calls @told before and after each access of this thread to that page, until the end (trap.c). */
+/*
+ * Calls @told before and after each access of this thread to @page, until test_trap_end() (trap.c).
+ */
 void test_trap(u8 *page, void (*told)(void *addr, bool behind));
 void test_trap_end(void);
 
-/* fork(2). The child ends with the thread that called it. */
+/* Calls fork(2). The child is killed when the calling thread ends. */
 pid_t test_fork(void);
 
 /* --- amounts and random numbers ------------------------------------------------------------ */
@@ -78,7 +80,7 @@ u64 rng_next(struct rng *r);			/* splitmix64 */
 u64 rng_below(struct rng *r, u64 n);		/* 0..n-1; 0 for n == 0 */
 u64 rng_range(struct rng *r, u64 lo, u64 hi);	/* lo..hi */
 bool rng_chance(struct rng *r, unsigned int percent);
-/* small numbers are frequent: uniform in magnitude */
+/* uniform in magnitude, so small numbers are frequent */
 u64 rng_size(struct rng *r, u64 max);
 void rng_fill(struct rng *r, void *buf, size_t len);
 
@@ -89,7 +91,7 @@ void rng_fill(struct rng *r, void *buf, size_t len);
 
 /**
  * struct tvol - a volume in shared anonymous memory, with unmapped pages around it. Its pages are
- * full of garbage before mkfs, so that none is zero by luck. @size: of the memory.
+ * full of garbage before mkfs, so that none is zero by chance. @size: size of the memory.
  */
 struct tvol {
 	u8 *mem;
@@ -100,32 +102,35 @@ struct tvol {
 
 extern const struct sg_identity test_identity;
 
-u8 *test_map(u64 size);				/* shared, between guard pages */
+u8 *test_map(u64 size);				/* shared memory between guard pages */
 void test_unmap(u8 *mem, u64 size);
-void tvol_make(struct tvol *t, u64 size);	/* mapped, formatted, joined */
-void tvol_make_in(struct tvol *t, u64 size, u64 memory);	/* with room to grow to @memory */
-/* The systems fenced for silence had really stopped: their slots and pages are free at once. */
+void tvol_make(struct tvol *t, u64 size);	/* maps, formats and joins */
+void tvol_make_in(struct tvol *t, u64 size, u64 memory);	/* leaves room to grow to @memory */
+/*
+ * Ends all lapses, because the fenced systems have really stopped: their slots and pages are free
+ * immediately.
+ */
 void test_lapses_over(u8 *mem);
 void tvol_join(struct tvol *t);			/* opens, and joins by force */
 void tvol_leave(struct tvol *t);
-void tvol_crash(struct tvol *t);		/* the slot stays LIVE, as after a kill */
-void tvol_recheck(struct tvol *t);		/* leave, check, join */
-void tvol_drop(struct tvol *t);			/* leave, check, unmap */
+void tvol_crash(struct tvol *t);		/* the slot stays live, as after a kill */
+void tvol_recheck(struct tvol *t);		/* leaves, checks, joins */
+void tvol_drop(struct tvol *t);			/* leaves, checks, unmaps */
 
-/* sg_check() must find nothing; it prints what it finds. */
+/* Fails the test if sg_check() has findings, and prints them. */
 void test_clean(void *base, u64 size);
-/* The same, but returns whether the volume is clean. */
+/* Prints the findings of sg_check(), and returns whether the volume is clean. */
 bool test_is_clean(void *base, u64 size, struct sg_check_result *res);
 
-/* Creates in one line; names are C strings. */
+/* Create or look up in one line. Names are C strings. */
 struct sg_iref test_create(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 mode);
 struct sg_iref test_lookup(struct sg_vol *v, const struct sg_iref *dir, const char *name);
-/* Stores a name for any number, as only damage or an attacker does. */
+/* Stores a name for any inode number, like damage or an attacker. */
 void test_forge_name(struct sg_vol *v, const struct sg_iref *dir, const char *name, u64 ino,
 		     unsigned int type);
 /* Makes a symbolic link whose target has @len bytes. */
 void test_symlink(struct sg_vol *v, const struct sg_iref *dir, const char *name, u32 len);
-/* Writes @len bytes to a file, 3 MiB at most. */
+/* Writes @len bytes to a file, at most 3 MiB. */
 void test_fill(struct sg_vol *v, const struct sg_iref *f, u64 pos, u64 len);
 
 #endif

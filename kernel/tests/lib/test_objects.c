@@ -27,7 +27,7 @@ void test_use_ring(struct sg_vol *v, struct sg_sem *ring, struct sg_sem_caller *
 	sg_sem_ring_sweep(v, ring);
 	if (!err || err == -EOWNERDEAD) {
 		sg_sem_consistent(v, &part, c);
-		sg_sem_unlock(v, &part, c);	/* a peer may have taken it away */
+		sg_sem_unlock(v, &part, c);	/* fails if a peer has cleared the lock */
 	}
 	if (!sg_sem_ring_reader(v, ring, until))
 		CHECK(ring->cell >= SG_SEM_CELL_FIRST && ring->cell < SG_SEM_CELLS);
@@ -40,5 +40,5 @@ void test_use_ring(struct sg_vol *v, struct sg_sem *ring, struct sg_sem_caller *
 		off = sg_sem_ring_at(v, ring, i);
 		CHECK(off < size && !(off % SG_PAGE));
 	}
-	CHECK_EQ(off, 0);	/* there is no page behind the last one */
+	CHECK_EQ(off, 0);	/* no page exists behind the last one */
 }

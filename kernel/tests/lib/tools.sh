@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Shared by tests of the tools (native/*_test.sh). Each test works in a directory of its own. At the
+# Functions for tests of the tools (native/*_test.sh). Each test works in its own directory. At the
 # end the directory is removed, and the processes in $beater are killed.
 set -euo pipefail
 
@@ -18,8 +18,8 @@ trap '[[ -z $beater ]] || kill "$beater" 2>/dev/null; chmod -R u+rwx "$dir"; rm 
 cd "$dir"
 checks=0
 input=/dev/null
-# Tests start it often, so its start time counts: use the interpreter itself, if the runner names
-# it, without the packages of this machine.
+# Tests start Python often, so its start must be fast. Uses the interpreter that the runner names,
+# if any, without the packages of this machine.
 python=("${SG_PYTHON:-python3}" -IS)
 
 fail() {
@@ -29,7 +29,8 @@ fail() {
 	exit 1
 }
 
-# expect STATUS COMMAND...: COMMAND ends with STATUS (*: any). It reads $input, writes out and err.
+# expect STATUS COMMAND...: COMMAND exits with STATUS (*: any). It reads $input, and writes out and
+# err.
 expect() {
 	local want=$1 got=0
 	shift
@@ -38,15 +39,15 @@ expect() {
 	checks=$((checks + 1))
 }
 
-# says PATTERN [FILE]: the output of the last command matches.
+# says PATTERN [FILE]: the output of the last command, or FILE, matches PATTERN.
 says() {
-	grep -qE -- "$1" "${2:-out}" || fail "${2:-out} does not say '$1'"
+	grep -qE -- "$1" "${2:-out}" || fail "${2:-out} does not match '$1'"
 	checks=$((checks + 1))
 }
 
-# The error is one line, and begins with the tool's name.
+# complains PATTERN: the error is one line, begins with the tool's name, and matches PATTERN.
 complains() {
-	[[ $(wc -l <err) -eq 1 ]] || fail "not one line of complaint"
+	[[ $(wc -l <err) -eq 1 ]] || fail "the error is not exactly one line"
 	says "$1" err
 	says '^(mkfs|fsck)\.stargatefs: |^stargatectl: ' err
 }
@@ -60,13 +61,14 @@ refuses() {
 	[[ ! -s out ]] || fail "something on standard output"
 }
 
-# options_in FILE: its options, one a line.
+# options_in FILE: prints the options in FILE, one a line.
 options_in() {
 	grep -oE -- '(^|[^-[:alnum:]])-(-[a-z][a-z-]+|[A-Za-z])\b' "$1" | grep -oE -- '-.*' | sort -u
 }
 
 # help_agrees TOOL SECTION [OPTION]: --help fits into 80 columns. It has the same options as the
-# manual page and the completion, except OPTION, which it leaves out. They are in in-help then.
+# manual page and the completion, except OPTION, which --help omits. Leaves the options in the file
+# in-help.
 help_agrees() {
 	local tool=$1 name silent=${3:---none}
 	name=$(basename "$tool")
@@ -90,28 +92,28 @@ same() {
 	checks=$((checks + 1))
 }
 
-# json EXPRESSION: evaluates it on the last output, which must be JSON.
+# json EXPRESSION: the last output is JSON, and EXPRESSION is true for it, as d.
 json() {
 	"${python[@]}" -c 'import json, sys
 d = json.load(open("out", encoding="utf-8", errors="strict"))
-sys.exit(not eval("(" + sys.argv[1] + ")"))' "$1" || fail "JSON: not $1"
+sys.exit(not eval("(" + sys.argv[1] + ")"))' "$1" || fail "not true for the JSON output: $1"
 	checks=$((checks + 1))
 }
 
-# pick EXPRESSION: evaluates it on the JSON d from standard input.
+# pick EXPRESSION: prints EXPRESSION, evaluated with d set to the JSON from standard input.
 pick() {
 	"${python[@]}" -c 'import json, sys
 d = json.load(sys.stdin)
 print(eval(sys.argv[1]))' "$1"
 }
 
-# poke FILE OFFSET BYTES: overwrites bytes (in the notation of printf).
+# poke FILE OFFSET BYTES: stores BYTES (in the notation of printf) at OFFSET.
 poke() {
 	# shellcheck disable=SC2059
 	printf "$3" | dd of="$1" bs=1 seek="$(($2))" conv=notrunc status=none
 }
 
-# A prefix for commands: runs them as a user whom permissions restrict.
+# A prefix that runs a command as a user whom permissions restrict.
 unprivileged=()
 # shellcheck disable=SC2034
 [[ $(id -u) -ne 0 ]] || unprivileged=(setpriv --reuid=65534 --regid=65534 --clear-groups)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Lets a test act between two loads of the engine: a function of the test runs before and after
- * each access to one page of a volume. The page is made inaccessible. The fault makes it accessible
- * for one instruction, and the trap behind that makes it inaccessible again. x86-64 only, as the
- * engine is.
+ * each access to one page of a volume. The page is inaccessible. The handler of the fault makes it
+ * accessible for one instruction, and the handler of the trap after that makes it inaccessible
+ * again. x86-64 only, as the engine is.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include "internal.h"
 #include "test.h"
 
-#define TRAP_FLAG	0x100	/* of the processor: stop behind the next instruction */
+#define TRAP_FLAG	0x100	/* flag of the processor to trap after the next instruction */
 
 static struct {
 	u8 *page;

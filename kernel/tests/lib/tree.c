@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Digests of trees. Times do not count, because they are not journalled (docs/engine.md). */
+/* Digests of trees. They do not include times, which are not journalled (docs/engine.md). */
 #include <sys/stat.h>
 #include "tree.h"
 
@@ -30,7 +30,7 @@ static u64 digest_data(struct sg_vol *v, const struct sg_iref *ref, u64 size, u6
 			u64 at = page + i, n = SG_PAGE;
 
 			if (at == size / SG_PAGE)
-				n = size % SG_PAGE;	/* bytes behind the end do not count */
+				n = size % SG_PAGE;	/* ignores bytes behind the end */
 			if (!memcmp(p, zero, n))
 				continue;
 			sum = mix(sum, &at, 8);

@@ -14,14 +14,14 @@ struct tree {
 	struct sg_vol *v;
 	u64 skip;
 	FILE *text;
-	u64 inodes;		/* names found */
+	u64 inodes;		/* number of names found */
 };
 
 u64 tree_digest(struct tree *t);
 u64 tree_of(struct sg_vol *v, u64 skip);
-/* The digest below a directory of the root. */
+/* Returns the digest of the tree below a directory of the root. */
 u64 tree_below(struct sg_vol *v, const char *name);
-/* The whole text; the caller frees it. */
+/* Returns the tree as text, which the caller frees. */
 char *tree_text(struct sg_vol *v);
 
 #endif

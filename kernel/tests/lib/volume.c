@@ -73,7 +73,7 @@ void tvol_make_in(struct tvol *t, u64 size, u64 memory)
 
 void test_lapses_over(u8 *mem)
 {
-	*(u64 *)(mem + SG_HOT(lapsed)) = 0;	/* no store that a recorder has to know of */
+	*(u64 *)(mem + SG_HOT(lapsed)) = 0;	/* a recorder need not see this store */
 }
 
 void tvol_join(struct tvol *t)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A worker on files of its own, which may be killed at any moment. */
+/* A worker on its own files, which may be killed at any moment. */
 #include <sys/stat.h>
 #include "workman.h"
 
@@ -38,10 +38,11 @@ static bool find(struct workman *th, u32 f, struct sg_iref *ref)
 	return !err;
 }
 
-/* --- what is there -------------------------------------------------------------------------- */
+/* --- the present state of files ------------------------------------------------------------- */
 
 /*
- * Returns whether file @f is as @want says. A rename carries along the data of another file number.
+ * Returns whether file @f has the state @want. After a rename, a file has the data of another file
+ * number.
  */
 static bool matches(struct workman *th, u32 f, const struct work_content *want)
 {
@@ -65,7 +66,7 @@ static bool matches(struct workman *th, u32 f, const struct work_content *want)
 	       sg_read(th->v, &ref, 0, got, a.size) == (s64)a.size && !memcmp(buf, got, a.size);
 }
 
-/* Returns whether the bytes are ones that an interrupted write may leave: old, new, or zero. */
+/* Returns whether an interrupted write may leave these bytes: each is old, new, or zero. */
 static bool is_mix(struct workman *th, u32 f, const struct work_content *old, const struct work_content *new)
 {
 	static __thread u8 got[WORK_MAX], was[WORK_MAX], is[WORK_MAX];
@@ -91,7 +92,10 @@ static bool is_mix(struct workman *th, u32 f, const struct work_content *old, co
 	return true;
 }
 
-/* Settles the intent of a killed worker. It only reads the volume, so it may itself be killed. */
+/*
+ * Finds out whether the intent of a killed worker was done. Only reads the volume, so the caller
+ * may be killed as well.
+ */
 static void settle(struct workman *th)
 {
 	struct work_intent in = th->w->intent;
@@ -107,7 +111,7 @@ static void settle(struct workman *th)
 			*b = in.to_b;
 	} else if (!(matches(th, in.a, a) && matches(th, in.b, b))) {
 		if (in.a != in.b || !is_mix(th, in.a, a, &in.to_a))
-			test_fail(__FILE__, __LINE__, "half done: files %u and %u, states %u and %u",
+			test_fail(__FILE__, __LINE__, "half done change: files %u and %u, states %u and %u",
 				  in.a, in.b, a->state, b->state);
 		a->state = MIXED;
 	}
@@ -143,7 +147,7 @@ static void did(struct workman *th)
 {
 	struct work_intent *in = &th->w->intent;
 
-	/* after a kill between these two stores, both entries match the volume */
+	/* after a kill between these two stores, both old and new entries match the volume */
 	th->w->file[in->a] = in->to_a;
 	if (in->a != in->b)
 		th->w->file[in->b] = in->to_b;

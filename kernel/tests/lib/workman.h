@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker on files of its own, half of them in a directory that other workers use, too. It may be
- * killed at any moment. Its log, in memory that outlives it, records its completed and intended
- * steps. A change that had returned must be there for its successor; any other is done or not done.
+ * A worker on its own files, half of them in a directory that other workers use as well. The worker
+ * may be killed at any moment. Its log, in memory that outlives it, records its completed and
+ * intended steps. Its successor must find each change that had returned. Any other change is
+ * complete or missing.
  */
 #ifndef SG_TEST_WORKMAN_H
 #define SG_TEST_WORKMAN_H
 
 #include "test.h"
 
-#define WORK_FILES	12	/* half of them in the shared directory */
+#define WORK_FILES	12	/* number of files, half of them in the shared directory */
 
 struct work_content {
 	u32 state, version;
 };
 
-/* The intent: files a and b (or none) change to these contents. */
+/* struct work_intent - the next step: files @a and @b change to these contents. */
 struct work_intent {
 	u32 active, a, b;
 	struct work_content to_a, to_b;
 };
 
-/* In shared memory. All zeroes at first: no file exists. */
+/* struct work_book - a worker's log in shared memory. It begins with zeroes: no file exists. */
 struct work_book {
 	struct work_content file[WORK_FILES];
 	struct work_intent intent;
@@ -30,8 +31,8 @@ struct work_book {
 };
 
 /**
- * struct workman - the worker that has the book now.
- * @n: its number, part of its file names. @own, @common: directories.
+ * struct workman - the worker that uses the log now.
+ * @n: the worker's number, part of its file names. @own, @common: the directories of its files.
  */
 struct workman {
 	struct sg_vol *v;
@@ -41,7 +42,7 @@ struct workman {
 	struct sg_iref own, common;
 };
 
-/* Settles the predecessor's intent, and checks that all files are as the book says. */
+/* Finds out whether the predecessor's last step was done, and checks all files against the log. */
 void workman_verify(struct workman *th);
 void workman_step(struct workman *th);
 
