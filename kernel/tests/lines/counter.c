@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A model of the caches of up to 64 cores, behind the calls that -fsanitize=thread puts before each
- * load and store. This file takes the place of the sanitizer's runtime. So it sees all accesses of
- * the engine, which is compiled as it is; one thread plays the cores in turn.
+ * A model of the caches of up to 64 cores, behind the calls that -fsanitize=thread inserts before
+ * each load and store. This file replaces the sanitizer's runtime. So the model sees all accesses
+ * of the engine, whose source is not changed; one thread acts as all cores in turn.
  *
- * A line is in any number of caches, or changed in one. Caches are as large as they need to be, and
- * a line that is written back stays. The model has neither waiting nor memory: it counts the lines
- * that cores take from each other. Stacks do not count. A line that no core had is no transfer.
+ * A line is in any number of caches, or changed in one. Caches have no size limit, and a line that
+ * is written back stays in its cache. The model has neither waiting nor memory: it counts the lines
+ * that cores take from each other. It ignores stacks. A line that no core had is not counted as a
+ * transfer.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -17,15 +18,15 @@
 #include "counter.h"
 
 #define LINE	64
-#define PLACES	(1u << 22)	/* more than the lines that a set of systems touches */
+#define PLACES	(1u << 22)	/* more than the lines that a set of systems accesses */
 #define STACK	(64ULL << 20)
 #define NOBODY	(-1)
 
 struct line {
-	uintptr_t at;		/* 0: unused */
-	u64 holders;		/* bit per core */
+	uintptr_t at;		/* address of the line; 0: unused */
+	u64 holders;		/* a bit per core that has the line */
 	int owner;		/* the core that has changed it, or NOBODY */
-	u32 round;		/* the sums below are of this count */
+	u32 round;		/* the count to which the sums below belong */
 	u32 moved, rmws;
 };
 
@@ -83,7 +84,7 @@ static struct line *line_at(uintptr_t at)
 		if (l->at)
 			continue;
 		if (++lines_used > PLACES / 4 * 3) {
-			fprintf(stderr, "lines: more lines than the model has places for\n");
+			fprintf(stderr, "lines: the model has too few places: increase PLACES\n");
 			exit(2);
 		}
 		*l = (struct line){ .at = at, .owner = NOBODY };
@@ -176,7 +177,7 @@ static void access_to(const volatile void *p, size_t len, bool store, bool rmw)
 	}
 }
 
-/* --- what the compiler calls --------------------------------------------------------------- */
+/* --- functions that the compiler calls ----------------------------------------------------- */
 
 void __tsan_init(void);
 void __tsan_func_entry(void *pc);
@@ -216,7 +217,7 @@ void __tsan_write_range(void *p, size_t len)
 	access_to(p, len, true, false);
 }
 
-/* The order of accesses does not matter here: only one thread runs. */
+/* Memory order has no effect here, because only one thread runs. */
 #define RMW(bits, type, name, op)						\
 	type __tsan_atomic##bits##_##name(volatile type *p, type v, int order);	\
 	type __tsan_atomic##bits##_##name(volatile type *p, type v, int order)	\
@@ -290,7 +291,7 @@ void __tsan_atomic_signal_fence(int order);
 void __tsan_atomic_thread_fence(int order) { (void)order; }
 void __tsan_atomic_signal_fence(int order) { (void)order; }
 
-/* --- what the compiler does not see (linked with --wrap) ------------------------------------- */
+/* --- accesses that the compiler does not report (linked with --wrap) ------------------------- */
 
 void *__real_memcpy(void *dst, const void *src, size_t len);
 void *__real_memset(void *dst, int c, size_t len);
@@ -311,7 +312,7 @@ void *__wrap_memset(void *dst, int c, size_t len)
 }
 
 /*
- * --- the interface under the engine: nothing of it depends on time, chance or the machine ------
+ * --- the interface under the engine, without dependence on time, chance or the machine ---------
  */
 
 void __wrap_sg_wb(const void *p, size_t len);
@@ -363,7 +364,7 @@ void __wrap_sg_random(void *buf, size_t len)
 	}
 }
 
-/* A kernel has these in memory of each processor. */
+/* These cost nothing: a kernel keeps this state in memory of each processor. */
 void __wrap_sg_look_begin(void) {}
 void __wrap_sg_look_end(void) {}
 
@@ -372,7 +373,7 @@ void __wrap_sg_look_wait(void)
 	sum.graces += counting;
 }
 
-/* As a kernel's allocator: objects larger than a line begin with one. */
+/* Allocates like a kernel: objects larger than a line begin at a line. */
 void *__wrap_sg_alloc(size_t len)
 {
 	size_t whole = (len + LINE - 1) & ~(size_t)(LINE - 1);

@@ -11,8 +11,8 @@
 
 /**
  * struct lines_set - N systems with one processor each, or one system with N processors
- * @mem: the volume. @v: the systems; with @threads only the first one.
- * @dir, @file: of each processor. @shared, @shared_dir: of all.
+ * @mem: the volume. @v: the systems; with @threads only v[0].
+ * @dir, @file: separate ones for each processor. @shared, @shared_dir: used by all.
  */
 struct lines_set {
 	u8 *mem;
@@ -23,19 +23,20 @@ struct lines_set {
 };
 extern struct lines_set lines;
 
-extern unsigned int lines_cpu;	/* what sg_cpu() returns */
+extern unsigned int lines_cpu;	/* the number that sg_cpu() returns */
 
 static inline struct sg_vol *lines_vol(unsigned int c)
 {
 	return lines.v[lines.threads ? 0 : c];
 }
-void lines_play(unsigned int c);	/* the rest runs on processor @c */
+void lines_play(unsigned int c);	/* the following calls run on processor @c */
 
 void lines_make(unsigned int n, bool threads);
 void lines_drop(void);
 
 /**
- * struct lines_op - what each processor does @rounds times, after @warm times that do not count
+ * struct lines_op - an operation that each processor runs @rounds times, after @warm times without
+ * counting
  */
 struct lines_op {
 	const char *name;
@@ -48,6 +49,6 @@ extern const unsigned int lines_nops;
 #define LINES_NAME	64
 /* Stores the name of the object to which the line belongs. */
 void lines_name(const void *line, char name[LINES_NAME]);
-void lines_names_learn(void);	/* where inodes are, before that */
+void lines_names_learn(void);	/* finds the inodes; must be called before lines_name() */
 
 #endif

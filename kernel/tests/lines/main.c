@@ -2,23 +2,23 @@
 /*
  * lines [-v] [BASELINE]: counts the cache lines that systems and threads take from each other in
  * each operation, and compares the counts with committed figures (kernel/tests/lines/baseline).
- * UPDATE=1 writes them instead: commit them together with the change that altered the cost, and
- * give the reason. -v: also prints the objects whose lines move. docs/performance explains the
+ * UPDATE=1 writes new figures instead: commit them together with the change that altered the cost,
+ * and give the reason. -v: also prints the objects whose lines move. docs/performance explains the
  * columns.
  */
 #include <stdlib.h>
 #include "lines.h"
 
 #define TRANSFER_NS	145	/* one line from core to core: measured on two cores of a Xeon */
-#define SHOWN		8	/* objects, with -v */
-#define SLACK		0.05	/* a count may be higher by that, and by */
-#define PERCENT		2	/* so much: compilers load a word once or twice */
+#define SHOWN		8	/* number of objects that -v prints */
+#define SLACK		0.05	/* a count may be higher by this, and by */
+#define PERCENT		2	/* this percentage: compilers load a word once or twice */
 
 extern u64 (*sg_ticks_hook)(void);
 extern void (*sg_sleep_hook)(u64 ns);
 
 /*
- * --- time: a clock that only the engine's own looks move, so that counts repeat -----------------
+ * --- time: only the engine's reads advance the clock, so that counts repeat ---------------------
  */
 
 static u64 now = 1000000000ULL;
@@ -33,7 +33,7 @@ static void sleep_ns(u64 ns)
 	now += ns;
 }
 
-/* Systems here acknowledge epochs seldom, and the engine says so. */
+/* Drops log lines. The engine reports that systems acknowledge epochs seldom here. */
 static void say_nothing(void *owner, enum sg_level level, const char *line)
 {
 	(void)owner;
@@ -52,8 +52,8 @@ static const char *const column[COLUMNS] = {
 };
 
 /**
- * struct count - an operation of a set of systems, on average
- * @most: what the line that moved most belongs to.
+ * struct count - the average cost of an operation of a set of systems
+ * @most: the object with the line that moved most.
  */
 struct count {
 	char set[24], op[24], most[LINES_NAME];
@@ -122,7 +122,10 @@ static void print_head(void)
 	printf("%-11s %-20s %7s %9s %7s %6s %6s %9s\n", "", "", "", "", "", "", "back", "one line");
 }
 
-/* However many cores there are, a line is in one place at a time: that bounds all of them. */
+/*
+ * Prints a count, and the bound of throughput: with any number of cores, a line is in one cache at
+ * a time.
+ */
 static void print_count(const struct count *c)
 {
 	printf("%-11s %-20s %7.2f %9.2f %7.2f %6.2f %6.1f %9.2f", c->set, c->op, c->of[RMWS],
@@ -191,7 +194,7 @@ static void baseline_read(const char *path)
 	char line[256];
 
 	if (!f) {
-		fprintf(stderr, "lines: cannot read %s: run it in the project's folder\n", path);
+		fprintf(stderr, "lines: cannot read %s: run lines in the project's folder\n", path);
 		exit(2);
 	}
 	while (fgets(line, sizeof(line), f)) {
@@ -203,7 +206,7 @@ static void baseline_read(const char *path)
 		CHECK(nwas < SG_ARRAY_SIZE(was));
 		if (sscanf(line, "%23s %23s %lf %lf %lf %lf %lf %lf %lf", c->set, c->op, &v[RMWS],
 			   &v[MOVED], &v[INVAL], &v[FENCES], &v[BACKS], &v[GRACES], &v[MOST]) != 9) {
-			fprintf(stderr, "lines: %s: a line with other than nine columns: %s", path, line);
+			fprintf(stderr, "lines: %s: a line does not have nine columns: %s", path, line);
 			exit(2);
 		}
 		nwas++;
@@ -241,7 +244,7 @@ static bool is_worse(double is, double before)
 	return is > before * (1 + PERCENT / 100.0) + SLACK;
 }
 
-/* One line for each operation that got worse: its first such column. */
+/* Compares a count with the baseline. Prints the first worse column of an operation. */
 static bool compare(const struct count *c)
 {
 	unsigned int i, k;
@@ -258,9 +261,9 @@ static bool compare(const struct count *c)
 		test_counted();
 		if (!is_worse(c->of[k], was[i].of[k]))
 			continue;
-		fprintf(stderr, "lines: failed: %s %s: %.2f %s, before it were %.2f%s%s; "
-			"if that is meant, commit what UPDATE=1 writes\n", c->set, c->op, c->of[k],
-			column[k], was[i].of[k], c->most[0] ? "; the line that moves most: " : "",
+		fprintf(stderr, "lines: failed: %s %s: %.2f %s, the baseline has %.2f%s%s; "
+			"if this is intended, write the baseline with UPDATE=1\n", c->set, c->op, c->of[k],
+			column[k], was[i].of[k], c->most[0] ? "; the line with most transfers: " : "",
 			c->most);
 		return false;
 	}

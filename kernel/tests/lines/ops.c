@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Operations of the systems. Each has a directory and files of its own, unless the name says
- * "shared". A file's bytes are not copied: only the engine's own accesses count.
+ * Operations of the systems. Each system has its own directory and files, except in operations with
+ * "shared" in the name. File data is not copied: only the engine's own accesses count.
  */
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -95,7 +95,7 @@ static void op_open_close_shared(unsigned int c, unsigned int i)
 {
 	(void)i;
 	CHECK_OK(sg_open_inode(lines_vol(c), &lines.shared, false));
-	if (!lines.threads)	/* one system's bit is for all its threads */
+	if (!lines.threads)	/* all threads of a system share one bit */
 		CHECK(!sg_close_inode(lines_vol(c), &lines.shared));
 }
 
@@ -187,7 +187,7 @@ static void op_statfs(unsigned int c, unsigned int i)
 static void op_maintain(unsigned int c, unsigned int i)
 {
 	(void)i;
-	if (c && lines.threads)		/* a system has one thread for this */
+	if (c && lines.threads)		/* in a system, one thread does this */
 		return;
 	CHECK(sg_maintain(lines_vol(c)) >= 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The volume and its systems; to which object a line belongs. */
+/* The volume and its systems, and the names of the objects to which lines belong. */
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include "lines.h"
@@ -34,8 +34,8 @@ static void fill(unsigned int c, const struct sg_iref *ref)
 
 static void damaged(struct sg_vol *v, u64 ino, u64 off)
 {
-	test_fail(__FILE__, __LINE__, "damage seen by slot %d: inode %" PRIu64 ", offset 0x%" PRIx64,
-		  v->slot, ino, off);
+	test_fail(__FILE__, __LINE__, "damage reported by the system in slot %d: inode %" PRIu64
+		  ", offset 0x%" PRIx64, v->slot, ino, off);
 }
 
 static void join(struct sg_vol **at)
@@ -82,7 +82,7 @@ void lines_make(unsigned int n, bool threads)
 	}
 }
 
-/* The systems end without leaving, as after a crash: only the memory has to be free again. */
+/* Ends the systems without leaving, like a crash, and frees their memory. */
 void lines_drop(void)
 {
 	unsigned int c;
@@ -108,7 +108,8 @@ static const struct {
 	FIELD(cursor), FIELD(hints_left),
 };
 
-static u8 *inode_page;		/* per page of the volume: it has inode records */
+/* a byte per page of the volume: whether the page has inode records */
+static u8 *inode_page;
 
 void lines_names_learn(void)
 {
@@ -126,7 +127,7 @@ void lines_names_learn(void)
 	}
 }
 
-/* A part of a record: which of the caller's inodes, or any. */
+/* Names the inode whose record has this offset: a known inode of the test, or "an inode". */
 static void name_inode(u64 off, char *name)
 {
 	const char *whose = "an inode";

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * scale size GIB | files N | names N | systems N: measures the cost of the engine at that scale, in
+ * scale size GIB | files N | names N | systems N: measures the cost of the engine at this scale, in
  * this process, on sparse memory. It prints lines "WHAT N UNIT VALUE"; e2e/bench/scale makes a page
  * of them.
  *
- * Times are processor time of the only thread, so other programs affect them only by the caches. A
- * cheap time is the median of several runs. The engine's own memory is counted at sg_alloc() and
- * sg_free() (linked with --wrap); the touched part of the volume, by the blocks of its file.
+ * Times are processor time of the only thread, so other programs affect them only through the
+ * caches. A short time is the median of several runs. The engine's own memory is counted in
+ * sg_alloc() and sg_free() (linked with --wrap). The number of blocks of the volume's file gives
+ * the used part of the volume.
  */
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -137,7 +138,7 @@ static struct sg_iref root_of(struct sg_vol *v)
 	return root;
 }
 
-/* Prints the time of a check, and its largest memory. */
+/* Prints the time and the peak memory of a check. */
 static void check(struct disk *d, const char *time, const char *memory)
 {
 	const struct sg_check_opts opts = { .mode = SG_CHECK_ONLY };
@@ -263,7 +264,7 @@ static u64 pages_free(struct sg_vol *v)
 	return s.free_pages;
 }
 
-/* As sg_settle() does once a second; its time is included. */
+/* Settles once a second, like a kernel. The measured time includes this. */
 static void settle_sometimes(struct sg_vol *v)
 {
 	static u64 last;
@@ -274,7 +275,7 @@ static void settle_sometimes(struct sg_vol *v)
 	last = sg_ticks();
 }
 
-/* The cost of many names: @dirs of them are directories, or none, all in the root directory. */
+/* Prints the cost of many names, which are all in the root directory or in @dirs directories. */
 static void names_made(struct sg_vol *v, const struct sg_iref *dir, u64 dirs, const char *what)
 {
 	u64 free_before = pages_free(v), start = spent(), i;
@@ -430,7 +431,7 @@ static void maintain(struct member *m, u64 now)
 	}
 }
 
-/* By wall-clock time, as in a kernel. */
+/* Does the periodic work of all systems by wall-clock time, like a kernel. */
 static void maintain_all(struct member *m, u64 n)
 {
 	u64 now = sg_ticks(), i;
@@ -459,7 +460,7 @@ static void join_all(struct member *m, struct disk *d)
 	    ((double)(mem_now - before) / (double)scale + sizeof(struct sg_vol)) / 1024);
 }
 
-/* One system works, the others are only joined. */
+/* Measures reads of one system, while the others are only joined. */
 static void one_reads(struct member *m)
 {
 	static u8 buf[SG_PAGE];
@@ -471,8 +472,8 @@ static void one_reads(struct member *m)
 }
 
 /*
- * Each system creates in turn, in a directory of its own or all in one; all systems do their
- * periodic work meanwhile.
+ * Measures creates. The systems create in turn, each in its own directory or all in one. All
+ * systems do their periodic work meanwhile.
  */
 static void all_create(struct member *m, bool together, const char *what)
 {
@@ -489,7 +490,7 @@ static void all_create(struct member *m, bool together, const char *what)
 	say(what, "ns", each(start, OPS));
 }
 
-/* The work of all systems for one epoch: each acknowledges at once. */
+/* Measures the work of all systems for one epoch, which each acknowledges immediately. */
 static void epochs(struct member *m)
 {
 	u64 first = sg_get(&m->v, SG_HOT(epoch)), start, i;
@@ -509,8 +510,9 @@ static void epochs(struct member *m)
 }
 
 /*
- * The most that a dead system can leave: a record in each of its journals, of the largest size. Its
- * words lie in a page of its own file, so replay changes nothing else.
+ * Leaves the largest possible work of a dead system: a record of maximum size in each of its
+ * journals. The record's words are in a page of the system's own file, so replay changes no other
+ * data.
  */
 static void fill_journals(struct member *m)
 {
@@ -529,7 +531,7 @@ static void fill_journals(struct member *m)
 	}
 }
 
-/* The last system dies, and the first one recovers it. */
+/* Measures a recovery: the last system dies, and the first one recovers it. */
 static void one_dies(struct member *m)
 {
 	struct member *dead = &m[scale - 1];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /proc/sem_user, for tests. Each open file of it has one object. A written line is an operation on
- * that object, by the writing thread. The write fails as the operation does.
+ * that object, by the writing thread. The write returns the operation's error.
  *
  *   open KIND NAME		opens an object
  *   make KIND NAME VALUE	creates it
@@ -23,14 +23,14 @@
 
 static char *volume = "/mnt/sg";
 module_param(volume, charp, 0444);
-MODULE_PARM_DESC(volume, "where the volume is mounted");
+MODULE_PARM_DESC(volume, "mount point of the volume");
 
 static struct proc_dir_entry *entry;
 
 /**
- * struct session - of one open file
- * @lock: for changes of the session; operations wait without it. @sem: never changes once it is
- * set.
+ * struct session - the state of an open file
+ * @lock: held during changes of the session, but not by operations that wait. @sem: does not change
+ * after it is set.
  */
 struct session {
 	struct mutex lock;
@@ -77,8 +77,8 @@ static int open_object(struct session *s, const char *kind, const char *name, bo
 /* --- one operation ---------------------------------------------------------------------------- */
 
 /*
- * @numbers: how many follow its name: if two, the value comes first; @ms: the last one is a time
- * limit.
+ * @numbers: how many numbers follow the operation's name; of two, the first is the value. @ms: the
+ * last number is a time limit.
  */
 static const struct operation {
 	const char *name;
@@ -159,7 +159,7 @@ static bool is(const char *word, const char *name, int argc, int want)
 	return argc == want && !strcmp(word, name);
 }
 
-/* Operations that change the session. Returns 1 for any other line. */
+/* Runs an operation that changes the session. Returns 1 for any other line. */
 static int change(struct session *s, int argc, char **argv)
 {
 	u64 value;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A module that uses shared semaphores as any other module can: by stargate_sem.h only.
+ * A module that uses shared semaphores like any other module, only through stargate_sem.h.
  *
  *   main.c	the file /proc/sem_user, to which a test writes operations
  *   threads.c	kernel threads that hold locks
@@ -11,7 +11,7 @@
 #include <linux/ktime.h>
 #include "stargate_sem.h"
 
-/* One operation by the calling thread; @ms: the time limit of operations that wait. */
+/* Runs one operation by the calling thread. @ms: the time limit of operations that wait. */
 static inline int su_do(struct stargate_sem *sem, u32 what, u64 ms, u64 value)
 {
 	struct sg_ioc_sem_op op = {
@@ -24,13 +24,16 @@ static inline int su_do(struct stargate_sem *sem, u32 what, u64 ms, u64 value)
 /* --- threads.c --- */
 struct su_holder;
 /*
- * Starts a thread that locks the mutex, or the reader-writer lock for writing. It holds it on
- * return.
+ * Starts a thread that locks the mutex, or write-locks the reader-writer lock. On return the thread
+ * holds the lock.
  */
 struct su_holder *su_hold(struct stargate_sem *sem, bool write, u64 ms);
-/* Ends the thread, after it has unlocked, or without. Returns the result of the unlock. */
+/* Ends the thread, after or without an unlock. Returns the result of the unlock. */
 int su_let_go(struct su_holder *h, bool unlock);
-/* @threads threads lock the mutex @rounds times each, and add 1 to two words of a file. */
+/*
+ * Starts @threads threads, each of which locks the mutex @rounds times, and adds 1 to two words of
+ * a file.
+ */
 int su_count(struct stargate_sem *sem, unsigned int threads, u64 rounds, const char *path);
 
 #endif

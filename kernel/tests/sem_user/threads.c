@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kernel threads that hold locks. Each is an owner of its own. A lock that it holds when it ends
- * has a dead owner, as with a thread of a process.
+ * Kernel threads that hold locks. Each is a separate owner. A lock that a thread still holds at its
+ * end has a dead owner, like a lock of a process's thread.
  */
 #include <linux/completion.h>
 #include <linux/err.h>
@@ -101,7 +101,10 @@ static int put(struct file *file, u64 word, loff_t pos)
 	return n == 8 ? 0 : n < 0 ? (int)n : -EIO;
 }
 
-/* With the lock held, the words are equal, unless another thread is inside, too. */
+/*
+ * Adds 1 to both words. The caller holds the lock, so the words are equal unless another thread
+ * also has it.
+ */
 static int count_both(struct file *file)
 {
 	u64 words[2];

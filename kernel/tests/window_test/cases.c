@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Cases with one thread: what a window shows, and when. */
+/* Cases with one thread: the contents of a window after each kind of change. */
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -63,7 +63,7 @@ static void make_file(struct wt_file *f, unsigned int height, u32 tag)
 	u64 p;
 
 	wt_file_init(f, height, tag);
-	for (p = 0; p < 64; p++)	/* scattered */
+	for (p = 0; p < 64; p++)	/* maps scattered pages */
 		wt_map_fresh(f, (p * 37) % 64, 1);
 	wt_map_fresh(f, pages - 1, 1);
 	if (height < SG_WINDOW_1G)
@@ -82,14 +82,14 @@ static void check_contents(struct sg_window *w, struct wt_file *f, enum wt_iter 
 	CHECK(read_ok(w, 0, 64 * SG_PAGE, f->tag, kind));
 	CHECK(read_ok(w, 5 * SG_PAGE - 8, 16, f->tag, kind));
 	CHECK(read_ok(w, size - SG_PAGE, SG_PAGE, f->tag, kind));
-	/* The next slot may be hooked as well: a copy stops at the end of its own window. */
+	/* A copy stops at the end of its own window, even if the next slot is hooked as well. */
 	CHECK(wt_read(w, size - SG_PAGE, 2 * SG_PAGE, kind) == SG_PAGE);
 	if (f->height >= SG_WINDOW_1G) {
 		CHECK(read_ok(w, SZ_4M, SZ_4M, f->tag, kind));
 		CHECK(read_ok(w, size / 2, 16 * SG_PAGE, f->tag, kind));
 	}
 
-	/* A write goes where the table says, and is read back. */
+	/* A write stores into the pages that the table names, and is read back. */
 	memset(wt_buf, 0xa5, SG_PAGE + 24);
 	CHECK(wt_write(w, 3 * SG_PAGE + 8, SG_PAGE + 24, kind) == SG_PAGE + 24);
 	word = wt_virt(*wt_entry(f, 4, 1) & SG_PTE_ADDR);
@@ -160,7 +160,7 @@ void case_holes(void)
 			CHECK(wt_write(w, 0, 4 * SG_PAGE, kind) == 3 * SG_PAGE);
 			CHECK(wt_write(w, 3 * SG_PAGE, SG_PAGE, kind) == 0);
 			CHECK(read_ok(w, 0, 3 * SG_PAGE, f.tag, kind));
-			sg_window_wb(w, 0, 16 * SG_PAGE);	/* over holes: no fault */
+			sg_window_wb(w, 0, 16 * SG_PAGE);	/* no fault over holes */
 			sg_windows_stats(ws, &st);
 			CHECK(st.shorts);
 		}
@@ -169,7 +169,7 @@ void case_holes(void)
 	sg_windows_destroy(ws);
 }
 
-/* Entries added to a hooked table are visible at once. */
+/* Entries that are added to a hooked table are visible immediately. */
 void case_growth(void)
 {
 	struct sg_windows *ws = wt_windows(0);
@@ -193,7 +193,7 @@ void case_growth(void)
 			CHECK(read_ok(w, p * SG_PAGE, SG_PAGE, f.tag, WT_USER));
 		}
 		CHECK(read_ok(w, 0, 512 * SG_PAGE, f.tag, WT_USER));
-		/* New tables are seen, too, at each level. */
+		/* New tables at each level are visible as well. */
 		for (level = 2; level <= height; level++) {
 			p = 3ULL << (9 * (level - 1));
 			CHECK(wt_read(w, p * SG_PAGE, 8, WT_KVEC) == 0);
@@ -208,7 +208,8 @@ void case_growth(void)
 }
 
 /*
- * Removed entries are gone after a flush (D7). Without it, stale data would be read now and then.
+ * After a flush, removed entries are not visible any more (D7). Without the flush, reads would
+ * sometimes return stale data.
  */
 void case_removal(void)
 {
@@ -222,7 +223,7 @@ void case_removal(void)
 		u64 old, new;
 
 		wt_file_init(&f, height, 50 + height);
-		wt_file_init(&g, height, 60 + height);	/* only for its pages */
+		wt_file_init(&g, height, 60 + height);	/* used only for its pages */
 		old = wt_fresh(&f, 0, 1);
 		new = wt_fresh(&g, 0, 1);
 		w = get_hooked(ws, &f);
@@ -243,7 +244,7 @@ void case_removal(void)
 		CHECK(!stale);
 		sg_window_put(w);
 
-		/* Removes a whole table, one level below the root. */
+		/* Removes a complete table, one level below the root. */
 		if (height == SG_WINDOW_2M)
 			continue;
 		wt_map(&f, 0, old, 1);
@@ -259,7 +260,7 @@ void case_removal(void)
 	sg_windows_destroy(ws);
 }
 
-/* A file whose root changes: after a flush, the window shows neither table. */
+/* The root of a file changes: after a flush, the window shows neither table. */
 void case_lost(void)
 {
 	struct sg_windows *ws = wt_windows(0);
@@ -328,7 +329,7 @@ void case_read_only(void)
 
 /*
  * A peer removes the write permission from an entry. The kernel's fault handler then reads the
- * entry by itself, through its linear mapping: so this case needs a range that has one.
+ * entry through the linear mapping, so this case needs a range with a linear mapping.
  */
 void case_no_write(void)
 {
@@ -338,7 +339,7 @@ void case_no_write(void)
 	enum wt_iter kind;
 
 	if (!pfn_valid(PHYS_PFN(wt_range_phys()))) {
-		pr_info("window_test: no struct pages here, case no_write left out\n");
+		pr_info("window_test: the range has no struct pages, case no_write skipped\n");
 		return;
 	}
 	ws = wt_windows(0);
@@ -397,7 +398,7 @@ void case_pool(void)
 
 /* --- shadows -------------------------------------------------------------------------------- */
 
-/* Replaces the engine's checked walk: runs of a file, made manually. */
+/* struct runs - a file's runs, made by the test in place of the engine's checked walk. */
 struct runs {
 	unsigned int count;
 	struct {
@@ -472,7 +473,7 @@ static void shadow_of_height(struct sg_windows *ws, unsigned int height)
 		}
 	}
 
-	/* Growth: the new part is filled, existing entries stay. */
+	/* Growth: a fill adds the new part, and existing entries stay. */
 	add_run(&r, &f, 100, 32);
 	CHECK(wt_read(w, 100 * SG_PAGE, 8, WT_USER) == 0);
 	CHECK(!sg_shadow_fill(sh, 90, 60));
@@ -480,8 +481,8 @@ static void shadow_of_height(struct sg_windows *ws, unsigned int height)
 	CHECK(read_ok(w, 0, SG_PAGE, f.tag, WT_USER));
 
 	/*
-	 * Change: the shadow shows the old pages until it is cleared, then nothing, then the new
-	 * pages.
+	 * Change: the shadow shows the old pages until it is cleared, then no pages, and after a
+	 * fill the new pages.
 	 */
 	keep = r.run[1].phys;
 	r.run[1].phys = wt_fresh(&g, 2, 16);
@@ -500,7 +501,7 @@ static void shadow_of_height(struct sg_windows *ws, unsigned int height)
 	CHECK(read_ok(w, 2 * SG_PAGE, 16 * SG_PAGE, f.tag, WT_USER));
 	CHECK(read_ok(w, last * SG_PAGE, SG_PAGE, f.tag, WT_USER));
 
-	/* A walk that fails, or returns pages outside the volume. */
+	/* Fills fail if the walk fails, or returns pages outside the volume. */
 	r.err = -EIO;
 	CHECK(sg_shadow_fill(sh, 0, 1) == -EIO);
 	r.err = 0;

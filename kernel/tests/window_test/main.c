@@ -3,8 +3,8 @@
  * Tests of the windows on a real kernel, on file tables built manually in a shared range.
  *
  * Loading the module runs the cases; the module loads only if all of them pass. With no_flush=1 the
- * windows omit all flushes, and the cases that look for stale translations must fail. Run both, to
- * detect a test that finds nothing.
+ * windows omit all flushes, and the cases that detect stale translations must fail. Run the test
+ * with and without no_flush=1, to be sure that it can fail.
  */
 #include <linux/err.h>
 #include <linux/io.h>
@@ -23,19 +23,19 @@ module_param(phys, ulong, 0444);
 MODULE_PARM_DESC(phys, "physical address of the range; its contents are destroyed");
 static unsigned long size;
 module_param(size, ulong, 0444);
-MODULE_PARM_DESC(size, "its size, 64 MiB or more");
+MODULE_PARM_DESC(size, "size of the range, 64 MiB or more");
 static char *only;
 module_param(only, charp, 0444);
-MODULE_PARM_DESC(only, "run the case of this name only");
+MODULE_PARM_DESC(only, "run only the case with this name");
 bool wt_no_flush;
 module_param_named(no_flush, wt_no_flush, bool, 0444);
-MODULE_PARM_DESC(no_flush, "leave all flushes out");
+MODULE_PARM_DESC(no_flush, "omit all flushes");
 bool wt_need_512g;
 module_param_named(need_512g, wt_need_512g, bool, 0444);
-MODULE_PARM_DESC(need_512g, "fail when there is no window of 512 GiB");
+MODULE_PARM_DESC(need_512g, "fail if no window of 512 GiB is possible");
 unsigned int wt_cycles = 20000;
 module_param_named(cycles, wt_cycles, uint, 0444);
-MODULE_PARM_DESC(cycles, "how often to hook and unhook beside a reader");
+MODULE_PARM_DESC(cycles, "number of times to hook and unhook during reads");
 
 u8 *wt_buf;
 static unsigned long user_buf;
@@ -65,7 +65,7 @@ struct sg_window *wt_get(struct sg_windows *ws, unsigned int height)
 	struct sg_window *w = sg_window_get(ws, height);
 
 	if (!w && height == SG_WINDOW_512G && !wt_need_512g) {
-		pr_info_once("window_test: no window of 512 GiB here\n");
+		pr_info_once("window_test: this machine has no window of 512 GiB\n");
 		return NULL;
 	}
 	CHECK(w);

@@ -9,7 +9,7 @@ static struct {
 	phys_addr_t phys;
 	u64 size;
 	void *linear;
-	/* the free range: single pages are taken from its start, large ones from its end */
+	/* the free range: single pages are allocated from its start, large ones from its end */
 	u64 low, high;
 } range;
 

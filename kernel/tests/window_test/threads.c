@@ -22,12 +22,12 @@ static struct task_struct *start(int (*fn)(void *), void *arg, const char *name)
 	return t;
 }
 
-/* --- hooking and unhooking beside a reader -------------------------------------------------- */
+/* --- hooking and unhooking during reads ----------------------------------------------------- */
 
 struct cycles {
 	struct rw_semaphore lock;	/* held for writing while @w changes */
 	struct sg_window *w;
-	u32 tag;			/* the number that its contents show */
+	u32 tag;			/* the number in the contents of the hooked file */
 	u64 reads, bad;
 };
 
@@ -125,7 +125,7 @@ struct torn {
 };
 
 #define TORN_PAGES	256
-#define TORN_ENOUGH	100	/* interrupted copies, of each kind */
+#define TORN_ENOUGH	100	/* wanted number of interrupted copies of each kind */
 
 static int torn_peer(void *arg)
 {
@@ -143,7 +143,7 @@ static int torn_peer(void *arg)
 	return 0;
 }
 
-/* Copies everything, skipping each missing page. Returns how many were missing. */
+/* Copies all pages, and skips each missing page. Returns the number of missing pages. */
 static unsigned int torn_copy(struct sg_window *w, u32 tag, bool write, enum wt_iter kind)
 {
 	size_t len = TORN_PAGES * SG_PAGE, pos = 0;
@@ -215,7 +215,7 @@ out:
 
 void case_torn(void)
 {
-	/* This case looks for a crash. Without flushes it can show nothing. */
+	/* This case can only fail by a crash, which does not depend on flushes. */
 	if (wt_no_flush)
 		return;
 	torn_of_height(SG_WINDOW_2M);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Shared by the parts of the window test. */
+/* Declarations for the parts of the window test. */
 #ifndef WT_H
 #define WT_H
 
@@ -10,16 +10,16 @@
 
 /* --- tables.c: file tables, built manually in the shared range ------------------------------ */
 
-/* The range under test. Each page is handed out once, and is not freed. */
+/* The range under test. Each page is allocated at most once, and is not freed. */
 int wt_range_open(phys_addr_t phys, u64 size);
 void wt_range_close(void);
 phys_addr_t wt_range_phys(void);
 u64 wt_range_size(void);
 void *wt_range_linear(void);
 void *wt_virt(u64 phys);
-u64 wt_alloc(u64 size);			/* aligned to @size; physical address */
+u64 wt_alloc(u64 size);			/* returns a physical address, aligned to @size */
 
-/* A file: a table of level @height, and a number that its contents show. */
+/* struct wt_file - a table of level @height. The file's contents have the number @tag. */
 struct wt_file {
 	unsigned int height;
 	u32 tag;
@@ -28,14 +28,14 @@ struct wt_file {
 };
 
 void wt_file_init(struct wt_file *f, unsigned int height, u32 tag);
-u64 wt_file_root(const struct wt_file *f);		/* root word */
+u64 wt_file_root(const struct wt_file *f);		/* returns the root word */
 u64 *wt_entry(struct wt_file *f, u64 page, unsigned int level);	/* makes the upper tables */
-/* pages with contents for @page and the following ones */
+/* allocates pages with the contents of @page and the following ones */
 u64 wt_fresh(struct wt_file *f, u64 page, u64 pages);
 void wt_map(struct wt_file *f, u64 page, u64 phys, unsigned int level);
 void wt_map_fresh(struct wt_file *f, u64 page, unsigned int level);
-void wt_pattern(u64 *words, u32 tag, u64 page);		/* one page */
-bool wt_matches(const void *buf, u64 pos, size_t len, u32 tag);	/* whole words */
+void wt_pattern(u64 *words, u32 tag, u64 page);		/* fills one page */
+bool wt_matches(const void *buf, u64 pos, size_t len, u32 tag);	/* compares complete words */
 
 /* --- main.c --------------------------------------------------------------------------------- */
 
@@ -43,19 +43,22 @@ extern bool wt_no_flush;
 extern bool wt_need_512g;
 extern unsigned int wt_cycles;
 
-struct sg_windows *wt_windows(unsigned int max);	/* honours wt_no_flush */
-/* Takes a window; NULL if this machine cannot have one, or after a failure, which is reported. */
+struct sg_windows *wt_windows(unsigned int max);	/* without flushes if wt_no_flush is set */
+/* Takes a window. Returns NULL if this machine cannot have one, or after a reported failure. */
 struct sg_window *wt_get(struct sg_windows *ws, unsigned int height);
 
 enum wt_iter { WT_USER, WT_KVEC, WT_ITERS };
-#define WT_BUF	(4u << 20)	/* longest copy */
+#define WT_BUF	(4u << 20)	/* length of the longest copy */
 extern u8 *wt_buf;
 
-/* To and from wt_buf, through the window, by either kind of iterator. Return bytes copied. */
+/*
+ * Copy to and from wt_buf through the window, with either kind of iterator. Return the bytes
+ * copied.
+ */
 size_t wt_read(struct sg_window *w, u64 pos, size_t len, enum wt_iter kind);
 size_t wt_write(struct sg_window *w, u64 pos, size_t len, enum wt_iter kind);
 
-/* Counts a check, and prints the failed one. */
+/* Counts a check, and prints it if it failed. */
 bool wt_check(bool ok, const char *what, const char *func, int line);
 #define CHECK(x)	wt_check(!!(x), #x, __func__, __LINE__)
 
