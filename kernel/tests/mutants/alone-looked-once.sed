@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A system that was the only one when it began to reclaim does not check that again.
+# A system without other systems begins to reclaim, and does not check again that no other has
+# joined.
 # file: kernel/core/deferred/reclaim.c
 # test: systems_epoch_test
 s/if (alone \&\& !sg_alone(vol))/if (0)/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The bytes of a log are in place, but not durable, when the record is cleared.
+# The record is cleared before the bytes of its log are durable in place.
 # file: kernel/core/data/redo.c
 # test: crash_atomic_test
 s/^\t\tsg_wb(to, n);$/\t\t;/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A write without the lock goes to a file whose pages may be replaced.
+# A write without the lock stores into a file whose pages may be replaced.
 # file: kernel/core/data/write.c
 # test: atomic_test
 s/!(sg_iget(vol, ref, genflags) >> 32 \& (SG_FL_ATOMIC | SG_FL_WHOLE))) {/true) {/

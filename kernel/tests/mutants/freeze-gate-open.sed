@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A system says that it is frozen, and continues to make transactions.
+# A system reports that it is frozen, but continues to make transactions.
 # file: kernel/core/member/freeze.c
 # test: freeze_test
 /sg_store64(&vol->still.closed, 1);/d

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A grower that is dead keeps out systems with less memory.
+# A dead grower prevents joins of systems with less memory.
 # file: kernel/core/member/volume_grow.c
 # test: grow_death_test
 /^static bool grower_lives(/,/^}/s/return word \&\& .*/return word;/

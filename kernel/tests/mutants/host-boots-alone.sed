@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# After a host's reboot, the machines that ended with it are not fenced.
+# After a host's reboot, its former machines are not fenced.
 # file: kernel/core/member/machine.c
 # test: systems_test
 /^static bool was_hosted(/,/^}/s/SG_SLOT_STATE(slot->state) == SG_SLOT_LIVE &&/false \&\& SG_SLOT_LIVE \&\&/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The part of the budget that a lower table has used is used again.
+# The part of a budget that a lower table has used can be used again.
 # file: kernel/core/volume/slot_usage.c
 # test: hostile
 s/i < SG_TABLE_ENTRIES \&\& c->budget; i++/i < SG_TABLE_ENTRIES; i++/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A leaving system waits for ever for a lock of a system that seems to be live.
+# A leaving system waits forever for a lock of a system that seems live.
 # file: kernel/core/lock/lock.c
 # test: hostile
 s/(vol->hurry ? SG_MIN(limit, HURRY_NS) : limit)/limit/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# All systems that see an entry for an inode at the same time free that inode.
+# Several systems that find an entry for an inode at the same time all free that inode.
 # file: kernel/core/journal/ledger.c
 # test: hostile
 /ours = /s/e->state == DEFERRED && e->word == word/e->word || word/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A search for the root takes as many steps as there can be inodes.
+# A search for the root takes up to as many steps as inodes can exist.
 # file: kernel/core/dir/rename.c
 # test: hostile
 s/at\.ino != kept/(at.ino | kept)/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A thread to be killed waits for the holder of a transaction area.
+# A killed thread waits for the holder of a transaction area.
 # file: kernel/core/journal/tx.c
 # test: hostile
 s/err ? sg_alloc(sizeof(\*spare)) : NULL/NULL/

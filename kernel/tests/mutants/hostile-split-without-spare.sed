@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A user's lock that another member has changed is split, although no record was reserved for that.
+# A user's lock that another member has changed is split without a record reserved for that.
 # file: kernel/core/filelock/lock_table.c
 # test: hostile
 s/^	if (left \&\& right \&\& c->spares) {/	if (left \&\& right) {/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A free record that a fenced system was filling is used at once.
+# A free record that a fenced system was filling is used immediately.
 # file: kernel/core/lock/lock.c
 # test: lapse_test
 s/(fills \&\& sg_holder_lapses(vol, word))/(fills \&\& word == 1)/

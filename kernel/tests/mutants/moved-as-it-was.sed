@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume that has grown by the record of the last dead system is moved with its old size.
+# A move uses the old size of a volume that has grown by the record of the last dead system.
 # file: kernel/core/volume/relocate.c
 # test: relocate_test
 s/^	return sg_size_take(vol, sg_get(vol, SG_HOT(size)));/	return 0;/

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A new inode is unlocked before its creator's record is void: replay undoes later changes of
-# others.
+# A new inode is unlocked before its creator's record is cleared: replay undoes later changes of
+# other systems.
 # file: kernel/core/inode/inode_record.c
 # test: crash_reach_test
 /^static int lock_record/,/^}/{

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The record of a transaction is not written back before it counts as durable.
+# A transaction's record counts as durable before it is written back.
 # file: kernel/core/journal/tx.c
 # test: crash_test
 /offsetof(struct sg_area, word) + n \* sizeof/d

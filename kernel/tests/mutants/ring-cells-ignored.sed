@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A writer overwrites a record that a slow reader still has, once the head has passed it.
+# After the head has passed a record, a writer overwrites it although a slow reader still has it.
 # file: kernel/core/uapi/ringword.h
 # test: ring_test
 s/if (cell \&\& SG_RING_CELL_POS(cell) < low/if (0 \&\& SG_RING_CELL_POS(cell) < low/

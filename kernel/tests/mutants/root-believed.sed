@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Anything that the root word of the inode file names is accepted as inodes.
+# The checker accepts any pages that the inode file's root word names as inodes.
 # file: kernel/core/check/check_sys.c
 # test: check_test
 s/^	alone = leads_somewhere(c, which, said, false);$/	alone = leads_somewhere(c, which, said, false) || said;/

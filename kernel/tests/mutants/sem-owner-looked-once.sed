@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The owner of a mutex is checked once, and then the mutex is unlocked even for another owner.
+# The owner of a mutex is checked once, and the mutex is unlocked even if it has another owner by
+# then.
 # file: kernel/core/sem/sem_mutex.c
 # test: hostile
 /^int sg_sem_unlock/,/^}/{

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Records that were freed elsewhere are never taken: each new file makes the inode file longer.
+# Records that another system has freed are never taken, so each new file extends the inode file.
 # file: kernel/core/inode/inode_record.c
 # test: surplus_test
 s/if (steal_surplus(tx, stolen))/if (0 \&\& steal_surplus(tx, stolen))/

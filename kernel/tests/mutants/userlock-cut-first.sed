@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The locks that a new one replaces are removed before it exists: a death in between loses both.
+# Locks are removed before the new lock that replaces them exists: a death in between loses both.
 # file: kernel/core/filelock/lock_table.c
 # test: crash_userlock_test
 /^static int lock_table_change/,/^}/ {

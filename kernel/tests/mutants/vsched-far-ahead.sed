@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Boosts bring a VM as far ahead of the others as its budget allows.
+# Boosts advance a VM before the others as far as its budget allows.
 # file: kernel/vsched/policy.h
 # test: vsched_policy_test
 s/if (vs_before(clock + VS_AHEAD \* cfg->slice, vm->vtime))/if (!cfg->slice \&\& clock)/

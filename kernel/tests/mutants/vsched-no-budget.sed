@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Boosts have no cap: a VM with an interrupt at each moment has all processors.
+# Boosts have no limit: a VM with constant interrupts gets all processors.
 # file: kernel/vsched/policy.h
 # test: vsched_policy_test
 s/return spent < vm->budget ? vm->budget - spent : 0;/return vm->budget ? cfg->period : spent;/

@@ -160,7 +160,7 @@ static void read_block(struct member *m, const struct sg_iref *f, u64 at)
 	crc = k->crc;
 	k->crc = 0;
 	if (sg_crc32c(~0u, bytes, k->len) != crc)
-		test_fail(__FILE__, __LINE__, "not so: block %" PRIu64 " is whole", at);
+		test_fail(__FILE__, __LINE__, "block %" PRIu64 " has parts of several writes", at);
 	m->b->blocks++;
 	test_counted();
 }

@@ -54,7 +54,8 @@ static int refused(u64 phys, bool force, const char *why)
 	int err = sg_relocate(t.mem, SIZE, &opts, &res);
 
 	if (!err || !strstr(res.why, why))
-		test_fail(__FILE__, __LINE__, "not so: refused for '%s' (%d, %s)", why, err, res.why);
+		test_fail(__FILE__, __LINE__, "the move was not refused with '%s' (%d, %s)", why,
+			  err, res.why);
 	return err;
 }
 

@@ -21,7 +21,7 @@ static inline struct sg_relocate_result moved_to(u8 *mem, u64 size, u64 phys)
 	int err = sg_relocate(mem, size, &opts, &res);
 
 	if (err)
-		test_fail(__FILE__, __LINE__, "not so: moved to 0x%" PRIx64 " (%d, %s)", phys, err,
+		test_fail(__FILE__, __LINE__, "cannot move to 0x%" PRIx64 " (%d, %s)", phys, err,
 			  res.why);
 	return res;
 }

@@ -72,7 +72,7 @@ static void recursive(void)
 	you = caller_of(&t.v, 2);
 	sg_store64((u64 *)sg_at(&t.v, m.words) + 1, SG_SEMW_VALUE);
 	CHECK_OK(sg_sem_lock(&t.v, &m, you, 0));
-	CHECK_EQ(sg_sem_lock(&t.v, &m, you, 0), -EAGAIN);	/* sets the count to its limit */
+	CHECK_EQ(sg_sem_lock(&t.v, &m, you, 0), -EAGAIN);	/* the count is at its limit */
 	end();
 }
 
