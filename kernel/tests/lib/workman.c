@@ -111,7 +111,7 @@ static void settle(struct workman *th)
 			*b = in.to_b;
 	} else if (!(matches(th, in.a, a) && matches(th, in.b, b))) {
 		if (in.a != in.b || !is_mix(th, in.a, a, &in.to_a))
-			test_fail(__FILE__, __LINE__, "half done change: files %u and %u, states %u and %u",
+			test_fail(__FILE__, __LINE__, "half done: files %u and %u, states %u and %u",
 				  in.a, in.b, a->state, b->state);
 		a->state = MIXED;
 	}

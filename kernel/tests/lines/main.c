@@ -206,7 +206,7 @@ static void baseline_read(const char *path)
 		CHECK(nwas < SG_ARRAY_SIZE(was));
 		if (sscanf(line, "%23s %23s %lf %lf %lf %lf %lf %lf %lf", c->set, c->op, &v[RMWS],
 			   &v[MOVED], &v[INVAL], &v[FENCES], &v[BACKS], &v[GRACES], &v[MOST]) != 9) {
-			fprintf(stderr, "lines: %s: a line does not have nine columns: %s", path, line);
+			fprintf(stderr, "lines: %s: a line without nine columns: %s", path, line);
 			exit(2);
 		}
 		nwas++;
@@ -262,9 +262,9 @@ static bool compare(const struct count *c)
 		if (!is_worse(c->of[k], was[i].of[k]))
 			continue;
 		fprintf(stderr, "lines: failed: %s %s: %.2f %s, the baseline has %.2f%s%s; "
-			"if this is intended, write the baseline with UPDATE=1\n", c->set, c->op, c->of[k],
-			column[k], was[i].of[k], c->most[0] ? "; the line with most transfers: " : "",
-			c->most);
+			"if this is intended, write the baseline with UPDATE=1\n", c->set, c->op,
+			c->of[k], column[k], was[i].of[k],
+			c->most[0] ? "; the line with most transfers: " : "", c->most);
 		return false;
 	}
 	return true;

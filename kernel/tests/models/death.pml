@@ -3,31 +3,32 @@
  * Slots, an owned lock, a journal, and deaths (docs/protocol.md, sections 1 to 3).
  *
  * Three systems and three slots, so that slots run out when systems that died come back. A system
- * joins, makes one transaction of two words under the lock, recovers dead systems, and leaves.
- * Killer ends it before any of its steps. Fencer fences it, soon or late.
+ * joins, makes one transaction of two words under the lock, recovers dead systems, and leaves. The
+ * process Killer ends a system before any of its steps. The process Fencer fences a dead system, at
+ * any later time.
  *
- * Checked: a store under the lock is made by the lock's holder. A system that gets the lock sees
- * exactly what was committed. Each store of a replay is made by the only recoverer. Waiting blocks
- * in this model, and a live system does not leave before all dead ones have been recovered. So
- * anything that stays held or left behind for ever is a deadlock. Every loop uses up a death, so a
- * run cannot go on for ever in another way.
+ * Checked: only the lock's holder stores under the lock. A system that gets the lock sees exactly
+ * the committed values. Only one recoverer makes the stores of a replay. Waiting blocks in this
+ * model, and a live system does not leave before all dead ones have been recovered. So a lock or
+ * slot that is never released is a deadlock. Every loop uses up a death, so a run cannot be endless
+ * in another way.
  *
- * DEATHS is how many systems die in one run. Options that cost more states:
+ * DEATHS is the number of systems that die in one run. Options that cost more states:
  *   REBOOT  a dead system boots again, as a new incarnation; otherwise it stays dead
  *   ALL_AT_ONCE  the first death kills all systems; two of them boot again
- *   LEASE  a paused system may be fenced, too, except between a look and its stores
+ *   LEASE  a paused system may be fenced as well, except between a check and its stores
  *          (docs/protocol.md, "Limits of the lease"): it continues, detects the fence, and joins
  *          again
  *   NAMES  guards: a guard that finds the name of its machine in a slot fences that slot when the
- *          machine has ended; checked: no live system is fenced
- *   REACH  system 0's transaction also makes an inode: with the second word it has a name, and then
- *          others lock and change it; checked: no replay stores its old word of the record again
+ *          machine has exited; checked: no live system is fenced
+ *   REACH  system 0's transaction also makes an inode: with the second word it gets a name, and
+ *          then other systems lock and change it; checked: no replay stores the old word again
  *   BITS   checked: a bit that a dead waiter left, or that a dead system was about to clear, costs
- *          one hand-over in vain
+ *          one useless hand-over
  *
- * Sequentially consistent memory is enough here. Every change of a slot and every taking of the
- * lock is a locked instruction. x86 keeps all stores of one CPU in their order. Where a store must
- * be seen before a load (waiters, HANDED), waiters look again and again.
+ * Sequentially consistent memory is enough here. Every change of a slot and every lock operation is
+ * a locked instruction. x86 keeps all stores of one CPU in their order. Where a store must be
+ * visible before a load (waiters, HANDED), waiters check repeatedly.
  *
  * check: DEATHS=3
  * long: DEATHS=2 REBOOT BITS
@@ -66,13 +67,12 @@ bool handed;
 
 /*
  * The two words that the lock protects, and one record per slot for both. The model keeps the age
- * of a value instead of the value: how many commits (2: or more) have been made since it was
- * current.
+ * of a value instead of the value: the number of commits (2: or more) since it was current.
  */
 byte word_a, word_b, area_val[N];
 bool area_head[N];
 
-/* The position of each system, for the checks, and for Killer and Fencer, which know it. */
+/* The state of each system, for the checks, and for Killer and Fencer, which use it. */
 bool running[N] = true;
 byte my_slot[N], my_inc[N];	/* slot + 1 */
 byte deaths;
@@ -100,7 +100,7 @@ byte deaths;
 #define RECOVERABLE(s)	(state[s] == DEAD || (state[s] == RECOVERING && !BY_ITSELF(s) && BY_GONE(s)))
 #define BEING_RECOVERED	(state[r] == RECOVERING && by[r] == my_slot[p] && by_inc[r] == my_inc[p])
 
-/* A joiner without a slot recovers a dead slot, in the slot's own name. */
+/* A joiner without a slot recovers a dead slot, and acts for that slot. */
 #ifdef MUTANT_ANY_JOINER
 #define TAKEABLE(s)	(state[s] == DEAD || BY_ITSELF(s))
 #else
@@ -116,7 +116,7 @@ byte deaths;
 #define OLDER(age)	age = (age < 2 -> age + 1 : 2)
 #define OLDER_IN(s)	area_val[s] = (area_head[s] && area_val[s] < 2 -> area_val[s] + 1 : area_val[s])
 
-/* LEASE: between the look at its slot and the stores that follow, no system is paused for long. */
+/* LEASE: between the check of its slot and the following stores, no system is paused for long. */
 #ifdef LEASE
 bool storing[N];
 #define STORES(yes)	storing[p] = yes
@@ -146,7 +146,7 @@ inline introduce() {
 #define introduce()	skip
 #endif
 
-/* BITS: bits in waiters without a waiting system, and what they have cost. */
+/* BITS: bits in waiters without a waiting system, and the number of useless hand-overs. */
 #ifdef BITS
 bool waiting[N], clearing[N];
 byte stale_bits, in_vain;
@@ -245,8 +245,11 @@ inline take_lock() {
 }
 
 proctype System(byte p) {
-	byte r;			/* the slot that it recovers */
-	/* slot + 1: sg_unlock(): successor; when waiting: the one that does not come */
+	byte r;			/* the slot that the system recovers */
+	/*
+	 * slot + 1: the successor in sg_unlock(); during a wait, the system that does not take the
+	 * lock
+	 */
 	byte next, next_inc;
 	bool done, wants, waited, left;
 
@@ -256,7 +259,7 @@ boot:	{
 		:: atomic { !my_slot[p] -> goto join }
 		fi;
 
-declared_dead:	/* unmounted, and mounted again */
+declared_dead:	/* the system is unmounted, and mounted again */
 		atomic { forget(p); done = false; waited = false; wants = false; r = 0; next = 0; next_inc = 0 };
 join:
 		if
@@ -334,7 +337,7 @@ recovered:
 		:: atomic { !wants -> goto idle }
 		fi;
 
-lock:		/* sg_trylock(): GONE stays true, so that loading and swapping are as one step */
+lock:		/* sg_trylock(): GONE stays true, so load and swap can be one step */
 		if
 		:: atomic { MAY_TAKE && !waited -> take_lock(); goto locked }
 		:: atomic { MAY_TAKE && waited -> take_lock(); goto got }
@@ -345,7 +348,7 @@ lock:		/* sg_trylock(): GONE stays true, so that loading and swapping are as one
 		fi;
 		if
 		:: atomic { MAY_TAKE -> take_lock(); goto got }
-		:: atomic {	/* handed to a system that does not come */
+		:: atomic {	/* handed to a system that does not take it */
 				!MAY_TAKE && handed -> count_in_vain(); next = lock_slot; take_lock();
 				CLEARS(true)
 			};
@@ -375,7 +378,8 @@ locked:
 #endif
 		/* sg_tx_commit(): make_valid, apply, make_invalid, release */
 		atomic {
-			assert(HOLDS && !word_a && !word_b);	/* exactly what was committed */
+			/* checks that both words have the last committed values */
+			assert(HOLDS && !word_a && !word_b);
 			d_step {
 				OLDER(word_a); OLDER(word_b); OLDER_IN(0); OLDER_IN(1); OLDER_IN(2);
 				area_val[my_slot[p] - 1] = 0; area_head[my_slot[p] - 1] = true;
@@ -421,7 +425,7 @@ leave:
 		if
 		:: atomic { !MINE -> goto declared_dead }
 #ifdef MUTANT_PLAIN_LEAVE
-		:: MINE;	/* looks, then stores */
+		:: MINE;	/* checks first, then stores */
 			d_step { state[my_slot[p] - 1] = FREE; left = true; running[p] = false }
 #else
 		:: d_step { MINE -> state[my_slot[p] - 1] = FREE; left = true; running[p] = false }

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Epochs: nothing is reused while a system may still see it (docs/protocol.md, section 4).
+ * Epochs: no page is reused while a system may still read it (docs/protocol.md, section 4).
  *
  * One file of one page, and three systems, each with a slot. At any time a system does one of these
- * steps. It looks (loads the file's entry, uses the page for as long as it likes, ends its look),
- * or retires the page in a transaction (which defers a free). It acknowledges, pushes the epoch,
- * reclaims, or takes over the deferred free of a free slot. It joins, leaves, or dies. A pause is a
- * system that takes no step. A reclaimed page is reused at once: it is the file's again, and the
- * same begins anew.
+ * steps. It looks (loads the file's entry, uses the page for any time, ends its look), or retires
+ * the page in a transaction (which defers a free). It acknowledges, advances the epoch, reclaims,
+ * or takes over the deferred free of a free slot. It joins, leaves, or dies. A paused system takes
+ * no step. A reclaimed page is immediately reused in the file, and the run continues.
  *
- * Checked: when a page is reused, no live system uses it from before; no deferred free is reclaimed
- * twice.
+ * Checked: when a page is reused, no live system still uses it as the old page; no deferred free is
+ * reclaimed twice.
  *
- * Only the distances of epochs matter. So the model keeps no epochs, but ages: how often hot.epoch
- * has grown since, with FAR for all larger ages. So runs have no end and no bound, neither on
- * epochs nor on deaths. A value that is loaded first and used later has an age of its own. Loops
- * over slots are one step, in which a system that is still joining may or may not be seen. It may
- * have joined after the loop has passed its slot. The same holds for a system that has joined
- * completely since: its epoch is not older than the one that the loop compares with.
+ * Only the distances of epochs matter. So the model keeps ages instead of epochs: how often
+ * hot.epoch has grown since, with FAR for all larger ages. So runs are endless, without a bound on
+ * epochs or deaths. A value that is loaded first and used later has its own age. A loop over slots
+ * is one step, which may or may not include a system that is still joining: that system may have
+ * joined after the loop has passed its slot. The same holds for a system that has completed its
+ * join since: its epoch is not older than the one with which the loop compares.
  *
- * System 0 retires, systems 0 and 1 look; all three do everything else. For a wrong reuse one
- * system must look: the retiring system or another one.
+ * System 0 retires, systems 0 and 1 look; all three take all other steps. A wrong reuse needs one
+ * looking system: the retiring system or another one.
  *
  * Sequentially consistent memory is enough here. A look and the quiesce that waits for it are
  * ordered by sg_look_wait(), which is a full fence. Joining, pushing and taking over are locked
- * instructions. Everything else is a store of one word, released, that others acquire.
+ * instructions. All other communication is a release store of one word that other systems acquire.
  *
  * check: BFS
  * mutant: PLUS_ONE BFS
@@ -39,7 +38,7 @@
 
 mtype = { FREE, LIVE, DEAD };		/* sg_slot.state; death.pml has RECOVERING */
 mtype = { NONE, YOUNG, OLD };		/* a look or transaction; OLD: begun before the quiesce */
-mtype = { OUT, SWAPPED, LOADED, IN };	/* a system while it joins */
+mtype = { OUT, SWAPPED, LOADED, IN };	/* phases of a join */
 
 /* Shared */
 mtype state[3] = FREE;
@@ -54,9 +53,11 @@ mtype phase[3] = OUT;
 mtype look[3] = NONE;
 bool uses[3];
 bool acks[3];			/* between seeing an epoch and acknowledging it */
-byte age[3];			/* of the epoch that it has loaded, to join or to acknowledge */
-bool reclaimable[3];		/* it knows of a deferred free in its ledger */
-byte alone[3];			/* other slots that it has seen free; 3: and it has quiesced */
+/* age of the epoch that the system has loaded, to join or to acknowledge */
+byte age[3];
+bool reclaimable[3];		/* the system has chosen a deferred free of its ledger */
+/* number of other slots that it has found free; 3: it has also quiesced */
+byte alone[3];
 
 /* The transaction that holds the inode's lock, of system 0 */
 mtype tx = NONE;
@@ -72,7 +73,8 @@ byte tx_age;
 #else
 #define AHEAD		2
 #endif
-#ifdef MUTANT_SKIP_SILENT		/* does not wait for a system that seems not to look */
+/* does not wait for a system that is not about to acknowledge */
+#ifdef MUTANT_SKIP_SILENT
 #define COUNTS(s)	(state[s] == LIVE && phase[s] == IN && acks[s])
 #else
 #define COUNTS(s)	(state[s] == LIVE && phase[s] != SWAPPED && phase[s] != LOADED)
@@ -87,7 +89,7 @@ byte tx_age;
 #else
 #define LOOKS_OVER(p)	(look[p] != OLD)
 #endif
-/* looks whether it is the only system, then chooses its deferred frees */
+/* checks whether it is the only system, then chooses its deferred frees */
 #ifdef MUTANT_ALONE_FIRST
 #define CHOSEN(p)	true
 #else
@@ -221,7 +223,7 @@ inline takes_over(p, s) {
 	fi
 }
 
-/* Its memory stays as it is. Another system fences and replays it, and frees the slot. */
+/* A system dies, and its stores stay. Another system fences and replays it, and frees the slot. */
 inline dies(p) {
 	if
 	:: d_step { phase[p] != OUT -> forget(p) }

@@ -2,16 +2,16 @@
 /*
  * A freeze while a system copies the volume (docs/snapshots.md).
  *
- * Three systems; two of them want to copy. All work, join, leave, die, are recovered, and follow
- * what is announced. A frozen system continues at any moment, as if its time had run out just then.
- * So the model covers all clocks, and every fate of the copying system.
+ * Three systems; two of them copy. All work, join, leave, die, are recovered, and follow
+ * announcements. A frozen system continues at any moment, as if its time limit had passed just
+ * then. So the model covers all clocks, and any end of the copying system.
  *
- * Checked: while a valid copy is made, no system stores, neither in an operation begun before or
+ * Checked: during a valid copy no system stores, neither in an operation that began before or
  * meanwhile, nor in the recovery of another system.
  *
  * Memory is sequentially consistent. x86 keeps loads in order and stores in order. Where a load
- * must not come before a store (a system freezes, or joins, and looks at the other side), there is
- * a full fence.
+ * must not come before a store (a system freezes or joins, and then loads words of others), the
+ * code has a full fence.
  *
  * check: BFS
  * check: JOINS=4 DEATHS=1 ATTEMPTS=1 BFS
@@ -41,15 +41,12 @@
 mtype = { WORKS, CLOSED, STANDS };			/* a system that follows */
 mtype = { IDLE, HOLDS, ANNOUNCED, COPIES, LOOKS };	/* a system that copies */
 
-/*
- * Shared: the slots' state words, the announcement, its lock, which systems say that they are
- * frozen
- */
+/* Shared: the slots' state words, the announcement, its lock, and the answers of frozen systems */
 byte state[3], inc[3], by[3];
 byte lock;
 bool on;
 byte attempt, frozen[3], frozen_inc[3];
-bool record[3];			/* of a dead system: an operation was in progress */
+bool record[3];			/* true for a dead system that had an operation in progress */
 
 /*
  * Of a system: its present step, the attempt for which it is frozen, the last attempt that it has
@@ -59,9 +56,7 @@ mtype at[3] = WORKS, holder[3] = IDLE;
 bool op[3];
 byte mine[3], answered[3];
 
-/*
- * Of a copying system: the next slot, the value seen in each, whether another system has stored
- */
+/* Of a copying system: the next slot, the value seen in each, whether another system has stored */
 byte i[2], tries[2], saw_state[6], saw_inc[6];
 bool overlapped[2];
 
@@ -73,24 +68,25 @@ byte deaths, joins;
 #define STORED		{ overlapped[0] = overlapped[0] || holder[0] == COPIES; \
 			  overlapped[1] = overlapped[1] || holder[1] == COPIES }
 
-/* says that it is frozen while an operation is in progress */
+/* reports that it is frozen while an operation is in progress */
 #ifdef MUTANT_NOT_ENDED
 #define ENDED(p)	true
 #else
 #define ENDED(p)	(!op[p])
 #endif
-#ifdef MUTANT_STORES_FIRST		/* continues, then takes its answer back */
+#ifdef MUTANT_STORES_FIRST		/* continues, and withdraws its answer only afterwards */
 #define MAY_STORE(p)	(at[p] == WORKS || (at[p] == STANDS && !mine[p]))
 #else
 #define MAY_STORE(p)	(at[p] == WORKS)
 #endif
-/* believes that a system frozen at the beginning was frozen to the end */
+/* assumes that a system frozen at the beginning was frozen until the end */
 #ifdef MUTANT_NOT_LOOKED
 #define STILL(h, q)	true
 #else
 #define STILL(h, q)	(frozen[q] == tries[h] && frozen_inc[q] == inc[q])
 #endif
-#ifdef MUTANT_JOINER_UNSEEN		/* looks again only at systems that were there before */
+/* checks again only systems that existed at the first check */
+#ifdef MUTANT_JOINER_UNSEEN
 #define COMPARED(h, q)	(saw_state[3 * h + q] == LIVE)
 #else
 #define COMPARED(h, q)	true
@@ -100,13 +96,13 @@ byte deaths, joins;
 #else
 #define OF_NOW(q)	(frozen_inc[q] == inc[q])
 #endif
-/* answers the same attempt again, having continued meanwhile */
+/* answers the same attempt again, although it has continued meanwhile */
 #ifdef MUTANT_ANSWERS_AGAIN
 #define NEW(p)		true
 #else
 #define NEW(p)		(answered[p] != attempt)
 #endif
-/* assumes that a dead system does not store: its recoverer does */
+/* assumes that no store comes for a dead system, although its recoverer stores */
 #ifdef MUTANT_RECOVERER_UNSEEN
 #define SETTLED(q)	(state[q] != LIVE)
 #else
@@ -138,8 +134,8 @@ inline lives(p) {
 }
 
 /*
- * The system's own thread: closes, waits for operations in progress, answers; continues at any
- * moment.
+ * The system's own thread closes the gate, waits for operations in progress, and answers. It
+ * continues at any moment.
  */
 inline follows(p) {
 	if
@@ -171,7 +167,7 @@ inline ends(h) {
 	saw_inc[3 * h] = 0; saw_inc[3 * h + 1] = 0; saw_inc[3 * h + 2] = 0
 }
 
-/* It may give up at any time; the freeze ends in any case. */
+/* The copying system may give up at any time; the freeze ends in any case. */
 inline copies(h) {
 	if
 	:: d_step { RUNS(h) && holder[h] == IDLE && !HELD && attempt < ATTEMPTS ->
@@ -193,7 +189,7 @@ inline copies(h) {
 	fi
 }
 
-/* At any point. The recovery frees what it held. */
+/* A system dies at any point. Its recovery releases its locks. */
 inline dies(p) {
 	if
 	:: d_step { deaths < DEATHS && RUNS(p) ->

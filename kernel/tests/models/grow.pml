@@ -2,16 +2,16 @@
 /*
  * Growth in place, while systems work, join, die and are recovered (docs/protocol.md, section 7).
  *
- * Three systems, one growth. System 2 has no memory behind the old end, the others have. Any system
- * may grow the volume, use the new part once it has seen it, and meet references to it in an
- * operation begun at any time, with the bound of that time. Two epochs are modelled by what they
- * guarantee (epoch.pml): operations begun before have ended.
+ * Three systems, one growth. System 2 has no memory behind the old end; the others have. Any system
+ * may grow the volume, and use the new part after it has seen the growth. An operation that began
+ * at any earlier time, with the bound of that time, may find references to the new part. Two epochs
+ * are modelled by their guarantee (epoch.pml): earlier operations have ended.
  *
- * Checked: no live system meets a reference behind its bound, or replays a record that reaches
- * there. No system has a size above its bound. A system without the memory never joins a volume
- * that needs it. The model goes on until the volume has grown (otherwise there is a deadlock).
+ * Checked: no live system finds a reference behind its bound, or replays a record with one. No
+ * system has a size above its bound. A system without the memory never joins a volume that needs
+ * it. The volume grows in each run (otherwise the model reports a deadlock).
  *
- * Memory is sequentially consistent: the two places that need it, announcing and joining, have a
+ * Memory is sequentially consistent: the two steps that need this, announcing and joining, have a
  * full fence each.
  *
  * check: BFS
@@ -33,14 +33,14 @@ mtype = { OUT, OPENED, TAKEN, IN };				/* a joiner */
 mtype state[3] = FREE;
 byte lock;
 bool announced, size, cannot[3], reach[3];
-bool used;			/* there are references to the new part */
+bool used;			/* references to the new part exist */
 bool record[3];			/* the journal of a dead system has such a reference */
 
 /* Of a system */
 mtype at[3] = OUT, grower[3] = IDLE;
 bool known[3], bound[3];
-byte op[3];			/* an operation in progress: 1 + the bound that it began with */
-byte i[3];			/* the slot that a grower looks at next */
+byte op[3];			/* an operation in progress: 1 + the bound at its begin */
+byte i[3];			/* the slot that a grower checks next */
 byte deaths;
 
 #define MEMORY(p)	((p) != 2)
@@ -57,7 +57,7 @@ byte deaths;
 #else
 #define OVER(q)		(state[q] != LIVE || op[q] != 1)
 #endif
-#ifdef MUTANT_LOOKED_FIRST		/* looks at the slots, and announces afterwards */
+#ifdef MUTANT_LOOKED_FIRST		/* checks the slots, and announces afterwards */
 #define FIRST_ANNOUNCED	false
 #else
 #define FIRST_ANNOUNCED	true
@@ -67,13 +67,13 @@ byte deaths;
 #else
 #define SEES		true
 #endif
-#ifdef MUTANT_RECOVERED_BLINDLY		/* recovers without having looked at the size */
+#ifdef MUTANT_RECOVERED_BLINDLY		/* recovers before it has checked the size */
 #define MAY_REPLAY(p)	(at[p] == IN || at[p] == TAKEN)
 #else
 #define MAY_REPLAY(p)	((at[p] == IN || at[p] == TAKEN) && bound[p] >= size)
 #endif
 
-/* Reads the superblock, takes a slot, then looks at the size again. */
+/* Reads the superblock, takes a slot, then checks the size again. */
 inline joins(p) {
 	if
 	:: d_step { at[p] == OUT && state[p] == FREE && (MEMORY(p) || !size) ->
@@ -135,7 +135,7 @@ inline grows(p) {
 		announced = true; cannot[0] = false; cannot[1] = false; cannot[2] = false;
 		bound[p] = true; reach[p] = true; grower[p] = ANNOUNCED }
 	:: d_step { RUNS(p) && grower[p] == HOLDS && !FIRST_ANNOUNCED &&
-		    (i[p] == 2 || state[2] != LIVE) ->	/* only systems with the memory are there */
+		    (i[p] == 2 || state[2] != LIVE) ->	/* only systems with the memory exist */
 		announced = true; bound[p] = true; reach[p] = true; i[p] = 0; grower[p] = ANSWERED }
 	:: d_step { RUNS(p) && grower[p] == ANNOUNCED && (i[p] == p || READY(i[p])) ->
 		looks(p, ANSWERED) }
@@ -149,7 +149,8 @@ inline grows(p) {
 }
 
 /*
- * At any point. A system that used the new part may leave a record of it. Any live system recovers.
+ * A system dies at any point. If it used the new part, it may leave a record with references to it.
+ * Any live system recovers it.
  */
 inline dies(p) {
 	if

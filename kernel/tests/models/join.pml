@@ -3,16 +3,16 @@
  * A joiner stores its identity (docs/protocol.md, section 1, "Identity"; join.c, introduce()).
  *
  * One slot and three systems. Each takes the slot, stores the epoch with which it begins, its
- * identity, and the incarnation for which the identity is valid. Then it acknowledges epochs.
- * Fencer takes the slot away from a system that has not stored its identity, at any step. That
- * system is only paused, and continues while another system has the slot.
+ * identity, and the incarnation for which the identity is valid. Then it acknowledges epochs. The
+ * process Fencer fences a system that has not stored its identity, at any step. That system is only
+ * paused, and continues while another system has the slot.
  *
  * Checked: no system that has stored its identity is fenced. No epoch counts as acknowledged by a
  * live system that has not acknowledged it. When no join is in progress, the identity in the slot
- * is that of its owner (otherwise there is a deadlock).
+ * is that of its owner (otherwise the model reports a deadlock).
  *
- * The identity is one word here: in the code each of its words is stored and mended by itself.
- * death.pml has the recovery: here the slot of a fenced system is free at once. Memory is
+ * The identity is one word here: in the code, each of its words is stored and corrected separately.
+ * death.pml has the recovery: here the slot of a fenced system is free immediately. Memory is
  * sequentially consistent: the swaps are locked instructions, and loads of one CPU keep their
  * order.
  *
@@ -27,7 +27,7 @@
 #define FENCES	2
 
 bool live;
-byte owner, inc, incs;			/* of the slot; owner: the system that has it */
+byte owner, inc, incs;			/* of the slot; owner: the system that owns it */
 byte epoch = 1, named, machine;		/* of the slot */
 byte hot = 1;
 byte acked[N];				/* the last epoch that a system has acknowledged */
@@ -37,7 +37,10 @@ byte fences;
 #define MINE	(live && inc == mine)
 #define OTHERS_OVER	((p == 0 || over[0]) && (p == 1 || over[1]) && (p == 2 || over[2]))
 
-/* It has not acknowledged this epoch then. */
+/*
+ * Loads the epoch. The system reads nothing of an earlier epoch, so it counts as having
+ * acknowledged this one.
+ */
 inline load_epoch() {
 	d_step { val = hot; acked[p] = hot }
 }
@@ -47,7 +50,7 @@ proctype System(byte p) {
 
 	atomic {
 		!live -> incs++; mine = incs; inc = incs; owner = p; live = true;
-		acked[p] = hot		/* it has looked at nothing yet */
+		acked[p] = hot		/* the system has read no page yet */
 	};
 
 	/* the epoch: one that is too old only delays others */
@@ -97,7 +100,7 @@ idle:	/* sg_maintain() */
 		MINE && named == mine && machine == mine && OTHERS_OVER ->
 		live = false; goto dead
 	}
-	/* it leaves without waiting: the next system may join */
+	/* the system leaves without a wait: the next system may join */
 	:: atomic { MINE && named == mine && !OTHERS_OVER -> live = false; goto dead }
 	fi;
 dead:

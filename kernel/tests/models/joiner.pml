@@ -3,16 +3,16 @@
  * Joiners that find no free slot, and are paused for long (docs/protocol.md, section 1).
  *
  * A system died in the middle of a transaction of two words: it left a lock, and a journal record.
- * Two joiners want its slot. A third system, in another slot, recovers it, or uses the lock once
- * that is free. A joiner recovers the slot in the slot's own name. Fencer fences such a joiner,
- * PAUSES times, although it is only paused. The joiner continues at any time after that, detects
- * the fence when it next looks at the slot's word, and joins again. Between a look and the store
- * that follows, no system is paused for long (docs/protocol.md, "Limits of the lease").
+ * Two joiners request its slot. A third system, in another slot, recovers it, or uses the lock when
+ * that is free. A joiner that recovers the slot acts for the slot. The process Fencer fences such a
+ * joiner, PAUSES times, although it is only paused. The joiner continues at any time after that,
+ * detects the fence at its next check of the slot's word, and joins again. Between a check and the
+ * following store, no system is paused for long (docs/protocol.md, "Limits of the lease").
  *
  * death.pml has systems that die, and waits for locks; its joiners are not paused.
  *
- * Checked: each store of a replay, and freeing the slot, is done by the only recoverer. A system
- * that gets the lock sees exactly what was committed. The slot's recovery ends.
+ * Checked: only one recoverer makes the stores of a replay and frees the slot. A system that gets
+ * the lock sees exactly the committed values. The slot's recovery ends.
  *
  * check: PAUSES=1
  * check: PAUSES=4
@@ -35,7 +35,7 @@ byte inc = 1, by_inc, drawn = 1;
 
 /*
  * The words, and the record of the slot. The model keeps the age of a value instead of the value:
- * how many commits (2: or more) have been made since it was current.
+ * the number of commits (2: or more) since it was current.
  */
 byte word_a = 1, word_b = 1, area_val;
 bool area_head = true;
@@ -46,7 +46,7 @@ bool storing[JOINERS], joined;
 
 #define GONE	(state == FREE || state == LIVE)	/* the dead system's locks are free */
 
-/* The word that @p stores while it recovers the slot in the slot's own name. */
+/* The word that joiner @p stores while it recovers the slot and acts for it. */
 #ifdef MUTANT_SAME_WORD
 #define OUR_WORD	inc
 #else
@@ -79,12 +79,13 @@ proctype Joiner(byte p) {
 	byte my_inc;
 	bool looked;
 
-join:	/* sg_slot_take() draws an incarnation, whatever it finds */
+join:	/* sg_slot_take() always takes an incarnation */
 	atomic { looked = false; drawn++; my_inc = drawn };
 	if
 	:: d_step { state == FREE -> state = LIVE; inc = my_inc; joined = true }; goto end
 	:: d_step { state == DEAD -> swap(p, true, OUR_WORD) }
-	:: atomic { joined -> goto end }	/* the other joiner has it: all slots are in use */
+	/* the other joiner has the slot: all slots are in use */
+	:: atomic { joined -> goto end }
 	fi;
 	/* sg_tx_replay() */
 	if
@@ -109,7 +110,7 @@ join:	/* sg_slot_take() draws an incarnation, whatever it finds */
 end:	false
 }
 
-/* Recovers a dead slot. With the lock, which is free then, it makes transactions of its own. */
+/* Recovers a dead slot. Then makes its own transactions with the lock, which is free now. */
 proctype Other() {
 	byte commits;
 

@@ -3,16 +3,16 @@
  * Open files that other systems unlink (docs/protocol.md, section 5, "Opens").
  *
  * One inode record and three systems. Two threads of system 0 and one of system 1 look the file up,
- * open it, close it. Every system unlinks it, evicts it, makes another file of the record,
+ * open it, and close it. Every system unlinks it, evicts it, makes another file in the record,
  * withdraws bits of its past incarnations, and is killed, recovered and joined again.
  *
- * Checked: a file is never freed while a live system has it open. When all have done what they
- * wanted and a system lives, a file without links is freed (otherwise there is a deadlock).
+ * Checked: a file is never freed while a live system has it open. When all have taken their steps
+ * and a system lives, a file without links is freed (otherwise the model reports a deadlock).
  *
- * Here the memory model matters. Locked instructions (setting and clearing a bit, taking a lock)
- * take effect at once, after all earlier stores of the same CPU. The link count, however, is a
- * plain store. It waits in the store buffer of its CPU while that CPU goes on to load other words.
- * Other stores of that CPU, including that of unlocking, come after it. A buffer of one entry is
+ * The memory model matters here. Locked instructions (setting and clearing a bit, taking a lock)
+ * take effect immediately, after all earlier stores of the same CPU. The link count, however, is a
+ * plain store. It waits in the store buffer of its CPU while that CPU loads other words. Other
+ * stores of that CPU, including the one that unlocks, come after it. A buffer of one entry is
  * enough for the only store that is followed by a load of another word.
  *
  * check: BFS
@@ -27,21 +27,22 @@
 #define DEATHS 1
 #endif
 #define REUSES 1
-#define OPENS 2			/* of each thread */
+#define OPENS 2 /* of each thread */
 
 mtype = { FREE, LIVE, DEAD };		/* sg_slot.state; death.pml has RECOVERING */
 mtype = { IDLE, FOUND, SET, LINKED, SAME, OPEN };	/* a thread that opens */
-mtype = { FILLED, LOCKED, UNLINKED, FENCED, SCANS };	/* one that changes the inode */
+mtype = { FILLED, LOCKED, UNLINKED, FENCED, SCANS };	/* a system that changes the inode */
 
 /* Shared: the slots, the record, its lock */
 mtype state[3] = LIVE;
 bool used = true, linked = true;
 byte generation, openers;
-byte lock, deferred_by;		/* slot + 1: the holder; the slot whose ledger has the inode */
+/* slot + 1 of the lock's holder, and of the ledger that has the inode */
+byte lock, deferred_by;
 
 /* Of a system */
 bool running[3] = true;
-byte count[3];			/* openers of the record, of whatever generation */
+byte count[3];			/* openers of the record, of any generation */
 mtype change[3] = IDLE;
 byte seen[3];			/* openers, as loaded */
 bool withdraws[3];
@@ -52,9 +53,9 @@ byte buffer;
 /* Of a thread */
 #define SYSTEM(t)	((t) / 2)	/* threads 0 and 1 are system 0's, thread 2 is system 1's */
 mtype thread[3] = IDLE;
-byte wants[3], opens[3];	/* generation; how often it has tried */
+byte wants[3], opens[3];	/* generation of the wanted file; number of attempts to open */
 
-bool gone[3];			/* it never comes back */
+bool gone[3];			/* the system never joins again */
 byte deaths, reuses;
 
 #define RUNS(p)		(running[p] && state[p] == LIVE)
@@ -69,7 +70,7 @@ byte deaths, reuses;
 #else
 #define STORED(p)	(buffer != p + 1)
 #endif
-#ifdef MUTANT_LOOK_FIRST		/* looks at the links, then sets the bit */
+#ifdef MUTANT_LOOK_FIRST		/* checks the links, then sets the bit */
 #define FIRST_SET	false
 #else
 #define FIRST_SET	true
@@ -90,7 +91,8 @@ byte deaths, reuses;
 #define WITHDRAWN	true
 #endif
 
-#ifdef MUTANT_BLIND			/* looks which systems have it open, then withdraws */
+/* checks which systems have the file open, then withdraws bits */
+#ifdef MUTANT_BLIND
 #define BLIND		true
 #else
 #define BLIND		false
@@ -108,7 +110,10 @@ inline leave(t) {
 }
 inline enter(t) { count[SYSTEM(t)]++; openers = openers | BIT(SYSTEM(t)) }
 
-/* A file found by name may be gone before it is opened. One that is being evicted is waited for. */
+/*
+ * A file found by name may be freed before it is opened. A thread waits for the end of its own
+ * system's eviction.
+ */
 inline opens_and_closes(t) {
 	if
 	:: d_step {
@@ -134,7 +139,7 @@ inline opens_and_closes(t) {
 		:: else -> thread[t] = (FIRST_SET && FIRST_LINKS -> OPEN : SAME)
 		fi
 	}
-	:: d_step {	/* the last step of a thread that did it in another order */
+	:: d_step {	/* the last step of a thread with the other order of steps */
 		RUNS(SYSTEM(t)) && thread[t] == SAME && change[SYSTEM(t)] != SCANS ->
 		if
 		:: !FIRST_SET -> enter(t); thread[t] = OPEN
@@ -148,7 +153,7 @@ inline opens_and_closes(t) {
 
 inline unlock(p) { lock = 0; change[p] = IDLE; seen[p] = 0 }
 
-/* Unlinks, and evicts at once if the system does not have it open; or evicts later. */
+/* Unlinks the file, and evicts it immediately if the system does not have it open, or later. */
 inline unlinks_and_evicts(p) {
 	if
 	:: d_step { RUNS(p) && change[p] == IDLE && !lock && LINKS(p) && used -> lock = p + 1; change[p] = LOCKED }
@@ -179,7 +184,8 @@ inline unlinks_and_evicts(p) {
 }
 
 /*
- * Makes another file of the record: first its generation, then its links. A name can be found then.
+ * Makes another file in the record: first its generation, then its links. Then lookups can find its
+ * name.
  */
 inline makes(p) {
 	if
@@ -191,7 +197,7 @@ inline makes(p) {
 	fi
 }
 
-/* sg_maintain(): under a lock that opening and closing take as well */
+/* sg_maintain(), under a lock that opens and closes take as well */
 inline withdraws_bits(p) {
 	if
 	:: d_step { STALE(p) && !BLIND -> openers = openers & ~BIT(p) }
@@ -201,7 +207,8 @@ inline withdraws_bits(p) {
 }
 
 /*
- * A store buffer drains; a system dies, with its store buffer, or after it is drained; and so on.
+ * Events at any time: a store buffer drains; a system dies, with its store buffer or after it has
+ * drained; and further ones.
  */
 inline happens(p) {
 	if

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring with several readers, of which some die (docs/channels.md, 2 and 3; uapi/ringword.h).
+ * A ring with several readers, some of which die (docs/channels.md, 2 and 3; uapi/ringword.h).
  *
- * READERS readers and a sequence of writers, of which one at a time has the lock: here one process
- * that may lose its life in a record and goes on as the next one. The ring has SIZE grains; RECORDS
- * records of one grain pass through it. A record's content is its position. How the lock is taken
- * and how sleepers are woken is in sem.pml. Here a process that waits for ROOM is blocked until the
- * count has grown.
+ * The model has READERS readers and a sequence of writers, one of which has the lock at a time. The
+ * writers are one process here, which may die in a record and continues as the next writer. The
+ * ring has SIZE grains; RECORDS records of one grain pass through it. A record's content is its
+ * position. sem.pml models the lock and the wake-up of sleepers. Here a process that waits for room
+ * is blocked until the count has grown.
  *
- * Checked: a reader sees a record whole, from its first look until it gives the record back. No
- * record comes twice. A claim counts as lost exactly if its reader died with it. The writer always
- * goes on; otherwise this would be a deadlock.
+ * Checked: a reader sees a complete record, from its first load until it releases the record. No
+ * record arrives twice. A claim counts as lost exactly if its reader died with it. The writer
+ * always continues (otherwise the model reports a deadlock).
  *
- *   DEATHS  this many readers die, anywhere
+ *   DEATHS  number of readers that die, at any point
  *   SINGLE  the form for one reader
  *
- * Memory is sequentially consistent here. On x86 only a load may overtake an earlier store. The
- * cell is stored, and ASKED is set, by locked instructions before the loads that follow.
+ * Memory is sequentially consistent here. On x86 only a load may overtake an earlier store. Locked
+ * instructions store the cell and set ASKED before the following loads.
  *
  * check: RECORDS=4 READERS=2
  * check: RECORDS=3 READERS=2 DEATHS=1
@@ -49,7 +49,7 @@
 #define TRIES	1
 #define CLAIMED	2
 
-byte data[SIZE];		/* the position of the record + 1; 0: a part of one */
+byte data[SIZE];		/* the position of the record + 1; 0: an incomplete record */
 byte head, tail, freed;
 byte head_cell = READERS;	/* no reader */
 byte cell_pos[READERS], cell_how[READERS];
@@ -69,7 +69,7 @@ byte consumed;
 #define USED(i)		cell_how[i]
 #endif
 
-/* Without readers, a writer may wait for ever. */
+/* Without readers, a writer may wait forever. */
 #define WAIT		if :: room > seen :: deaths == READERS -> goto stuck fi
 
 /* One locked instruction, or one load or store, each. */
@@ -82,7 +82,7 @@ proctype Reader(byte r) {
 look:	if
 	:: atomic { head < tail -> pos = head }
 #ifndef MUTANT_CELL_KEPT
-	/* a claim that failed: its cell is given back before the reader waits for a record */
+	/* after a failed claim, the reader releases its cell before it waits for a record */
 	:: atomic { head == tail && cell_how[r] -> goto back }
 	:: atomic { head == RECORDS && !cell_how[r] -> ended++; goto done }
 #else
@@ -112,7 +112,7 @@ look:	if
 #endif
 	assert(data[pos % SIZE] == pos + 1);
 #ifndef MUTANT_NO_HELP
-	/* the head that this reader has loaded: if it has moved on since, the swap below fails */
+	/* the head that this reader has loaded: if it has moved since, the swap below fails */
 	STEP {
 		other = READERS;
 		if
@@ -189,7 +189,7 @@ proctype Kernel() {
 
 	do
 	:: i < READERS ->
-		/* whichever dies first */
+		/* waits for the first reader that dies */
 #ifdef MUTANT_SWEPT_ALIVE
 		i = 0;
 #else
@@ -224,7 +224,7 @@ again:		skip;
 	od
 }
 
-/* Up to where data may be overwritten. */
+/* Sets low to the position up to which data may be overwritten. */
 inline find_room() {
 #ifdef MUTANT_FREED_BY_COUNT
 	low = consumed;
@@ -297,7 +297,7 @@ again:		if
 		if
 		:: data[tail % SIZE] = tail + 1;
 			tail++
-		:: skip		/* it died, and another writer has the lock */
+		:: skip		/* the writer has died, and another one has the lock */
 		fi
 #endif
 	od;

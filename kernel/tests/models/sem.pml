@@ -3,23 +3,23 @@
  * A shared semaphore: one word, its waiters, their turns (docs/semaphores.md).
  *
  * Three systems with a thread each, which locks a mutex ROUNDS times (the third one once, the
- * second one twice at most). It locks by itself if it can, as a process does that has mapped the
- * word; otherwise by its kernel. A semaphore of value 1 is the same, but has no owner. Each step is
- * one load, one store or one locked instruction.
+ * second one twice at most). A thread locks directly if possible, like a process that has mapped
+ * the word; otherwise through its kernel. A semaphore of value 1 is the same, but has no owner.
+ * Each step is one load, one store or one locked instruction.
  *
- * Checked: one thread at a time has the lock. A thread that gets it after a death is told so, and
- * not before the dead system has been recovered. A thread that has asked (ASKED) waits for each
- * other system once at most. No thread sleeps for ever, which would be a deadlock here. Sleepers
- * wake only when they are rung for, so that each ring shows its effect. Only after a death they
- * also look by themselves (LOOK_NS), because no system rings for a dead one.
+ * Checked: one thread at a time has the lock. A thread that gets it after a death gets EOWNERDEAD,
+ * and not before the dead system has been recovered. A thread that has requested its turn (ASKED)
+ * waits for each other system at most once. No thread sleeps forever, which would be a deadlock
+ * here. Sleepers wake only by a ring of the bell, so that each ring shows its effect. After a death
+ * they also check without a ring (LOOK_NS), because no system rings for a dead one.
  *
- *   DEATHS    this many systems die, anywhere; some are recovered late
- *   REBOOT    a dead system comes back, in the same slot, as the same member, and wants it again
- *   TIMEOUTS  this many times a sleeper gives up, perhaps just when it is rung for
- *   PATIENT   no thread asks: any thread may take a free lock
- *   EAGER     all threads ask, at once, and none takes it by itself
+ *   DEATHS    number of systems that die, at any point; some are recovered late
+ *   REBOOT    a dead system joins again, in the same slot, as the same member, and locks again
+ *   TIMEOUTS  how often a sleeper gives up, perhaps just when the bell rings for it
+ *   PATIENT   no thread requests a turn: any thread may take a free lock
+ *   EAGER     all threads immediately request a turn, and none locks without the kernel
  *
- * Memory is sequentially consistent here: locked instructions do all that matters, and there is
+ * Memory is sequentially consistent here: all relevant steps are locked instructions, and there is
  * always one between a store and a load of another word.
  *
  * check: ROUNDS=2
@@ -58,17 +58,18 @@
 #define HAS_OWNER(w)	(OWNER(w) != 0)
 
 byte word, waiters;
-byte last = N - 1;		/* had its turn last */
+byte last = N - 1;		/* the system that had its turn last */
 
 mtype = { LIVE, DEAD, FREE };	/* a slot: RECOVERING counts as DEAD */
 mtype state[N] = LIVE;
 bool running[N] = true;
-bit gen[N];			/* of the member: differs from life to life */
+bit gen[N];			/* of the member: differs in each life */
 bool rung[N];
 
 /* For the checks only */
 byte inside;			/* slot + 1 */
-bool dirty;			/* a thread died inside, and no other has been told */
+/* a thread died with the lock, and no thread has got EOWNERDEAD yet */
+bool dirty;
 byte turns[9];			/* [p * 3 + q]: q has had its turn since p's bit was set */
 byte deaths, timeouts;
 
@@ -86,7 +87,7 @@ byte deaths, timeouts;
 #define LEFT(w)		(HAS_OWNER(w) && (!SAME(w) || state[OWNER(w) - 1] == FREE))
 #endif
 
-/* The first live system with sleepers, behind the one that had its turn last; N: none */
+/* The first live system with sleepers behind the one that had its turn last. N: none. */
 #define W(i)		(waiters & BIT((last + (i)) % N) && state[(last + (i)) % N] == LIVE)
 #define NEXT		(W(1) -> (last + 1) % N : (W(2) -> (last + 2) % N : (W(3) -> last : N)))
 
@@ -95,20 +96,20 @@ byte deaths, timeouts;
 #else
 #define MAY_TAKE	(!(seen & ASKED) || (queued && NEXT == p))
 #endif
-#ifdef MUTANT_TURN_OF_ANYBODY		/* ... any taking counts as a turn */
+#ifdef MUTANT_TURN_OF_ANYBODY		/* ... each time a thread takes the lock counts as a turn */
 #define WAS_TURN	queued
 #else
 #define WAS_TURN	(queued && seen & ASKED)
 #endif
 
-/* Inside, and out again: with a step in between, in which the system may die. */
+/* Takes and leaves the critical section, with a step in between, in which the system may die. */
 inline enter(told) {
 	assert(inside == 0 || (dirty && told));
 	assert(!dirty || told);
 	inside = p + 1; dirty = false
 }
 
-/* A system has its turn: all waiters see it. */
+/* Records that a system has its turn, for all waiters. */
 inline note_turn() {
 	if
 	:: seen & ASKED && queued ->
@@ -142,7 +143,7 @@ begin:
 	:: round == ROUNDS -> goto done
 	:: round < ROUNDS ->
 #ifndef EAGER
-		/* sg_semw_take(): by itself */
+		/* sg_semw_take(): without the kernel */
 		if
 		:: d_step { RUNS && word == 0 -> word = ME; told = false; enter(told) }
 			goto have
@@ -183,7 +184,8 @@ look:		/* look_mutex() */
 		:: else -> goto not_yet
 		fi;
 
-not_yet:	/* queue(), then sg_sem_not_yet(): the bit, one more look, the flag, sleep */
+/* queue(), then sg_sem_not_yet(): sets the bit, checks again, sets the flag, sleeps */
+not_yet:
 #ifdef MUTANT_BIT_AFTER_FLAG
 		if
 		:: queued = true
@@ -292,7 +294,7 @@ give:		if
 			goto give
 		:: !RUNS -> goto dead
 		fi;
-/* believes that the waiters seen before the release are all */
+/* assumes that no waiter has come since the check before the release */
 #ifdef MUTANT_NO_SECOND_LOOK
 		if
 		:: RUNS && left -> ring_next()
@@ -301,8 +303,8 @@ give:		if
 		fi;
 #else
 		/*
-		 * a thread that came in between sleeps, and its flag is cleared now: set it again,
-		 * then ring
+		 * a thread that came in between sleeps, but its flag is cleared now: sets the flag
+		 * again, then rings
 		 */
 #ifndef MUTANT_FLAG_STAYS_AWAY
 		if
@@ -325,7 +327,9 @@ dead:	skip;
 		seen = 0; left = 0; to = 0; queued = false; told = false; rung[p] = false
 	}
 #ifdef REBOOT
-	/* joins once its slot has been recovered; withdraws its bit, and has another generation */
+	/*
+	 * joins after its slot has been recovered, withdraws its bit, and gets another generation
+	 */
 	state[p] == FREE;
 	d_step { waiters = waiters & ~BIT(p); gen[p] = 1 - gen[p]; state[p] = LIVE; running[p] = true }
 	round = ROUNDS - 1;
@@ -352,7 +356,7 @@ active proctype Fate() {
 			deaths++
 		}
 		state[p] = DEAD;	/* fenced */
-		/* recovered, by another system or by the next one to join */
+		/* recovered, by another system or by the next joiner */
 		state[p] = FREE
 	:: true -> break
 	od

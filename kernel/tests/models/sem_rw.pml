@@ -2,17 +2,17 @@
 /*
  * Readers that count themselves in cells, and a writer that takes the word (docs/semaphores.md, 5).
  *
- * Two readers, each with a cell of its own, and two writers, ROUNDS times each. How they wait, and
- * in which order, is in sem.pml; here a thread that cannot go on is blocked until it can. A reader
- * may find that it has to wait only after it has counted itself; then it withdraws.
+ * Two readers, each with its own cell, and two writers, ROUNDS times each. sem.pml models their
+ * waits and the order of waiters; here a thread that cannot continue is blocked until it can. A
+ * reader detects only after it has counted itself that it must wait; then it withdraws.
  *
- * Checked: a writer is alone. No thread is told of a death that did not happen, and each death is
- * told to the next one. Nothing stays held by dead threads, which would be a deadlock.
+ * Checked: a writer has the lock alone. The next owner after a death gets EOWNERDEAD, and no other
+ * one. Dead threads keep no lock, which would be a deadlock.
  *
- *   DEATHS  this many of them die, anywhere, and are recovered, sooner or later
+ *   DEATHS  number of threads that die, at any point, and are recovered at any later time
  *
  * Memory is sequentially consistent here: a reader counts itself, and a writer takes the word, by a
- * locked instruction, before either looks at what the other has done.
+ * locked instruction, before either loads the other one's word.
  *
  * check: ROUNDS=2
  * check: ROUNDS=2 DEATHS=2
@@ -25,7 +25,7 @@
 #ifndef DEATHS
 #define DEATHS 0
 #endif
-#define N	4		/* 0 and 1 read, 2 and 3 write; each in a system of its own */
+#define N	4		/* 0 and 1 read, 2 and 3 write; each on its own system */
 
 mtype = { LIVE, DEAD, FREE };
 mtype state[N] = LIVE;
@@ -38,15 +38,15 @@ byte cell[2];
 
 /* For the checks only */
 bool inside[N];
-bool dirty;			/* a writer died inside */
+bool dirty;			/* a writer died with the lock */
 byte deaths;
 
 #define RUNS		(running[p] && state[p] == LIVE)
 #define LEFT(w)		(OWNER(w) && state[OWNER(w) - 1] == FREE)
 
-#ifdef MUTANT_CELLS_OF_THE_DEAD		/* count for ever */
+#ifdef MUTANT_CELLS_OF_THE_DEAD		/* readers of dead systems count forever */
 #define COUNTS(q)	(cell[q] != 0)
-#elif defined(MUTANT_CELLS_LET_GO)	/* stop counting before they have been recovered */
+#elif defined(MUTANT_CELLS_LET_GO)	/* readers of dead systems stop counting before recovery */
 #define COUNTS(q)	(cell[q] && running[q])
 #else
 #define COUNTS(q)	(cell[q] && state[q] != FREE)

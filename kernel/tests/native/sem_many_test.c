@@ -613,7 +613,8 @@ static void cheap(bool listening)
 	CHECK_OK(s.err);
 	printf("a second asleep%s: %" PRIu64 " us of a processor, and %" PRIu64 " us for the "
 	       "listener; woken by another system within %" PRIu64 " us\n",
-	       listening ? ", with bells" : "", s.cpu / 1000, listened / 1000, (s.woken - start) / 1000);
+	       listening ? ", with bells" : "", s.cpu / 1000, listened / 1000,
+	       (s.woken - start) / 1000);
 	CHECK(s.cpu + listened < 50 * MS);
 	CHECK(s.woken - start < 500 * MS);
 	sleeper_end(&s);

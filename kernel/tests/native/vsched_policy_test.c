@@ -394,8 +394,8 @@ static void interrupts_are_quick(u64 events)
 	CHECK_EQ(s.vms[0].boosts, 0);
 	with = mixed(events, 80, &with99);
 	printf("an interrupt of a mixed VM, next to four computing VMs, waits %" PRIu64
-	       " us (median), %" PRIu64 " us (99 %%); without boosts %" PRIu64 " us, %" PRIu64 " us\n",
-	       with, with99, without, without99);
+	       " us (median), %" PRIu64 " us (99 %%); without boosts %" PRIu64 " us, %" PRIu64
+	       " us\n", with, with99, without, without99);
 	CHECK(s.vms[0].boosts > 0);
 	CHECK(with * 5 <= without);
 	CHECK(with99 < without99);
