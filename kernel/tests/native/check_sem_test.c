@@ -179,7 +179,7 @@ static void data_alone(bool made_smaller)
 		u64 *e = data_entry[1] + 1;
 
 		e[0] = *data_entry[0];
-		*data_entry[0] = 0; /* so no page has two owners; the ring lacks one page */
+		*data_entry[0] = 0;	/* so no page has two owners; the ring lacks one page */
 		check(SG_CHECK_REPAIR, &said);
 		others_stay(RING);
 		return;

@@ -137,7 +137,7 @@ static void hurt_shared(struct work *w)
 			SG_LEDGER_ENTRY(rng_below(&w->rng, 8), rng_below(&w->rng, 4096), 3, 0);
 		break;
 	case 4:
-		*word(w, 16) ^= 1; /* makes the superblock's checksum wrong */
+		*word(w, 16) ^= 1;	/* makes the superblock's checksum wrong */
 		break;
 	case 5:
 		*word(w, SG_HOT(inodes)) += 16;

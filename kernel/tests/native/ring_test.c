@@ -27,8 +27,8 @@ static void feature(void)
 	*knows = 0;
 	CHECK_EQ(stargate_ring_create(&r, at[0], "old", &what, 0), EOPNOTSUPP);
 	CHECK_EQ(sb->ro_compat, 0);
-	*knows = SG_SLOT_KNOWS(SG_RO_COMPAT_RINGS, old.v.incarnation - 1); /* announced by the
-	*slot's last owner */
+	/* announced by the slot's last owner */
+	*knows = SG_SLOT_KNOWS(SG_RO_COMPAT_RINGS, old.v.incarnation - 1);
 	CHECK_EQ(stargate_ring_create(&r, at[0], "old", &what, 0), EOPNOTSUPP);
 	tsys_leave(&old);
 	CHECK_OK(stargate_ring_create(&r, at[0], "old", &what, 0));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Free inode records go where files are made. One system makes files and another one removes them,
- * as with a queue in a directory: the inode file does not grow with each file. Systems that remove
- * their own files take no records from each other.
+ * Free inode records move to the system that makes files. One system makes files and another one
+ * removes them, as with a queue in a directory: the inode file does not grow with each file.
+ * Systems that remove their own files take no records from each other.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -44,7 +44,10 @@ static u64 records(void)
 	return sg_get(&a.v, SG_HOT(inodes));
 }
 
-/* The first rounds find out where the records go. Then there are enough of them. */
+/*
+ * During the first rounds, systems learn which system needs records. After that, the free records
+ * are enough.
+ */
 static void one_makes_another_removes(struct tsys *from, struct tsys *to)
 {
 	unsigned int i, learn = test_amount(60, 100, 300), rounds = test_amount(100, 300, 3000);
@@ -68,7 +71,7 @@ static u64 *word_of(struct tsys *s, unsigned int area, size_t field)
 }
 #define WORD(s, area, field)	word_of(s, area, offsetof(struct sg_area, field))
 
-/* While each removes its own files, nothing is taken from the other. */
+/* While each system removes its own files, no records move to the other system. */
 static void each_its_own(void)
 {
 	unsigned int i, k;
@@ -97,8 +100,8 @@ static bool has_list(struct tsys *s)
 }
 
 /*
- * Without a free page, the records of an area that has no surplus serve, too. B uses its own list
- * first; the names of @dir fit into the page that it has.
+ * Without a free page, a system also takes records of an area without a surplus. B uses its own
+ * list first; the names of @dir fit into its existing page.
  */
 static void full(void)
 {
@@ -109,7 +112,7 @@ static void full(void)
 	char name[16];
 	u64 at, last;
 
-	for (k = 0; k < a.v.sb.areas; k++) {	/* the sum stays */
+	for (k = 0; k < a.v.sb.areas; k++) {	/* the sum of the counts stays the same */
 		*WORD(&a, k, used_inodes) += 1 << 20;
 		*(u64 *)sg_at(&a.v, sg_area_off(&a.v, 9, k) +
 			      offsetof(struct sg_area, used_inodes)) -= 1 << 20;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Transaction areas that another system has locked, as a search for free records does; that system
- * is paused just then. The owner's threads continue with the other areas. One thread plays all
- * systems; other events happen while it sleeps.
+ * Another system has locked transaction areas, as in a search for free records, and is paused. The
+ * owner's threads continue with the other areas. One thread acts as all systems; other events
+ * happen while it sleeps.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -47,7 +47,7 @@ static bool killed(void)
 	return now > kill_at;
 }
 
-/* All areas are in use at first; then all but one, whose holder is paused. */
+/* First all areas are locked; later only one area, whose holder is paused. */
 static void one_stays(unsigned int k)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -74,8 +74,8 @@ static void one_stays(unsigned int k)
 }
 
 /*
- * B seems to have freed many inodes, and the list that A takes over from B names no record. A drops
- * it once, not with each new file.
+ * B seems to have freed many inodes, but the list that A takes from B names no valid record. A
+ * drops the list once, and does not take it again for each new file.
  */
 static void damaged_list(void)
 {

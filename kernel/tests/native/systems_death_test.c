@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Death (docs/protocol.md, sections 2 and 3): which systems count as dead, and what becomes of
- * their locks and records. For fenced systems that still run see systems_declared_test.
+ * Death (docs/protocol.md, sections 2 and 3): which systems count as dead, and what happens to
+ * their locks and records. systems_declared_test covers fenced systems that still run.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 static u8 *mem;
 
-/* A word that replay may store, and nothing else uses: on the last data page, which is free. */
+/* Offset of a word that replay may store and that has no other use, on the last, free data page. */
 static u64 spare_word(const struct sg_vol *v, unsigned int i)
 {
 	return v->size - 2 * SG_PAGE + i * 8;
@@ -30,7 +30,7 @@ static u64 state_of(const struct sg_vol *v, unsigned int slot)
 	return sg_load64(sg_state_word(v, slot));
 }
 
-/* --- systems that need what a dead one holds ------------------------------------------------ */
+/* --- systems that need locks of a dead one ---------------------------------------------------- */
 
 static void *wait_for_lock(void *arg)
 {
@@ -40,7 +40,7 @@ static void *wait_for_lock(void *arg)
 	return NULL;
 }
 
-/* A waiter recovers it by itself, with a lock of its own, and not before the death is known. */
+/* A waiter that holds a lock itself recovers the dead holder, but not before the death is known. */
 static void waiter_recovers(void)
 {
 	struct tsys a, b;
@@ -63,7 +63,8 @@ static void waiter_recovers(void)
 	CHECK_OK(pthread_join(id, NULL));
 	CHECK(sg_ticks() - start < 2000000000);
 	CHECK_EQ(tsys_state(&b, 0), SG_SLOT_FREE);
-	CHECK_EQ(spare_value(&b.v, 0), 42);	/* replayed before it was released */
+	/* the record was replayed before the lock was released */
+	CHECK_EQ(spare_value(&b.v, 0), 42);
 	CHECK_EQ(sg_get(&b.v, LOCK), SG_LOCK_WORD(1, b.v.incarnation));
 	sg_iunlock(&b.v, &f);
 	sg_unlock(&b.v, LOCK);
@@ -80,7 +81,7 @@ static void *recover_it(void *arg)
 	return NULL;
 }
 
-/* A system that gets a dead system's lock sees all that was committed under it. */
+/* A system that gets a dead system's lock sees all changes that were committed under the lock. */
 static void no_lock_before_replay(u64 rounds)
 {
 	struct tsys a, b, c;
@@ -144,7 +145,10 @@ static void recovering(struct sg_vol *v, unsigned int slot, u32 inc, const struc
 				  SG_SLOT_BY_WORD(by->v.slot, by->v.incarnation);
 }
 
-/* While the recoverer is not gone, no other system touches the slot; afterwards each may. */
+/*
+ * While the recoverer lives, no other system touches the slot. After its death, each system may
+ * recover the slot.
+ */
 static void recoverer_dies(void)
 {
 	struct tsys a, b, c;
@@ -159,7 +163,7 @@ static void recoverer_dies(void)
 	CHECK(!sg_recover_slot(&c.v, 0));
 	CHECK(!sg_trylock(&c.v, LOCK));
 	tsys_fence(&c, &b);
-	CHECK(!sg_trylock(&c.v, LOCK));		/* the recovery comes first */
+	CHECK(!sg_trylock(&c.v, LOCK));		/* the lock is released only after recovery */
 	CHECK(sg_maintain(&c.v) >= 0);
 	CHECK_EQ(sg_slots_taken(&c.v), 1ULL << 2);
 	CHECK_EQ(spare_value(&c.v, 1), 1);
@@ -168,7 +172,10 @@ static void recoverer_dies(void)
 	sg_unlock(&c.v, LOCK);
 	tsys_die(&a);
 	tsys_die(&b);
-	/* it may live again under another incarnation: the slot names the former one */
+	/*
+	 * the recoverer has joined again with another incarnation, but the slot names its former
+	 * incarnation
+	 */
 	tsys_join(&a, mem, SIZE, 1);
 	tsys_join(&b, mem, SIZE, 2);
 	recovering(&c.v, 0, a.v.incarnation, &b);
@@ -181,7 +188,7 @@ static void recoverer_dies(void)
 	test_clean(mem, SIZE);
 }
 
-/* After 65,536 joins the low half of an incarnation comes back, here in the same slot. */
+/* After 65,536 joins, incarnations have the same low half again, here in the same slot. */
 static void recoverer_comes_back(void)
 {
 	struct tsys a, b, c, next;
@@ -195,7 +202,7 @@ static void recoverer_comes_back(void)
 	recovering(&c.v, 0, a.v.incarnation, &b);
 	inc = b.v.incarnation;
 	tsys_fence(&c, &b);
-	CHECK(sg_recover_slot(&c.v, 1));	/* it died during that */
+	CHECK(sg_recover_slot(&c.v, 1));	/* the system died during a recovery */
 	tsys_die(&a);
 	tsys_die(&b);
 	sg_store64(sg_at(&c.v, SG_HOT(incarnation)), inc + 0xffff);
@@ -206,7 +213,10 @@ static void recoverer_comes_back(void)
 	CHECK_EQ(spare_value(&c.v, 1), 7);
 	CHECK(sg_trylock(&c.v, LOCK));
 	sg_unlock(&c.v, LOCK);
-	/* the slot is left to its recoverer, even one with the same low half of the incarnation */
+	/*
+	 * only the slot's recoverer completes the recovery, even if another incarnation has the
+	 * same low half
+	 */
 	*sg_state_word(&c.v, 0) = SG_SLOT_WORD(SG_SLOT_RECOVERING, a.v.incarnation) |
 				  SG_SLOT_BY_WORD(c.v.slot, c.v.incarnation);
 	sg_recover_none_yet(&next.v);
@@ -217,7 +227,10 @@ static void recoverer_comes_back(void)
 	test_clean(mem, SIZE);
 }
 
-/* In whatever order they recover each other, a waiter gets its lock, without any periodic work. */
+/*
+ * Dead systems were recovering each other. In any order, a waiter gets its lock, without periodic
+ * work.
+ */
 static void circle_of_recoverers(void)
 {
 	struct tsys s[4];
@@ -258,12 +271,12 @@ static void replay_given_up(void)
 	tsys_fence(&c, &b);
 	CHECK_EQ(sg_tx_replay(&b.v, 0, held), -EIO);
 	CHECK_EQ(spare_value(&a.v, 3), was);
-	CHECK(sg_maintain(&c.v) >= 0);	/* the record is still there */
+	CHECK(sg_maintain(&c.v) >= 0);	/* the record still exists, and is replayed now */
 	CHECK_EQ(spare_value(&a.v, 3), ~was);
 	CHECK_EQ(sg_slots_taken(&c.v), 1ULL << 2);
 	tsys_die(&a);
 	tsys_die(&b);
-	/* a record does not show either which system lives */
+	/* a record that stores the state of a slot changes no system's state */
 	tsys_join(&a, mem, SIZE, 1);
 	held = state_of(&c.v, 2);
 	tsys_record(&a.v, 0, 0, sg_slot_off(&c.v, 2) + offsetof(struct sg_slot, state), 0);
@@ -275,7 +288,7 @@ static void replay_given_up(void)
 	test_clean(mem, SIZE);
 }
 
-/* --- slots that other systems need not look at ------------------------------------------------ */
+/* --- slots that other systems can skip -------------------------------------------------------- */
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -284,7 +297,7 @@ static bool dying(void)
 	return true;
 }
 
-/* A join that fails leaves nothing that other systems would wait for. */
+/* A join that fails leaves no lock or slot for which other systems would wait. */
 static void join_given_up(void)
 {
 	struct sg_identity id = tsys_identity(2, 1);
@@ -323,7 +336,10 @@ static void waits_in_vain(const struct tsys *holder, bool tried)
 	CHECK_EQ(sg_slots_taken(&holder->v), 1);
 }
 
-/* The holder of a lock that a joiner needs may be paused for ever: the joiner's error names it. */
+/*
+ * The holder of a lock that a joiner needs may be paused forever: the joiner's error names the
+ * holder.
+ */
 static void join_held_up(void)
 {
 	const struct sg_iref sems = sg_sys_ref(SG_SYS_SEMS);
@@ -343,7 +359,7 @@ static void join_held_up(void)
 	CHECK_OK(sg_ilock(&a.v, &sems));
 	waits_in_vain(&a, false);
 	sg_iunlock(&a.v, &sems);
-	/* work that can be done later does not prevent the join */
+	/* a lock that only deferrable work needs does not prevent the join */
 	tsys_join(&b, mem, SIZE, 3);
 	CHECK_OK(sg_tmpfile(&b.v, &tmp, &f));
 	tsys_fence(&a, &b);
@@ -360,7 +376,7 @@ static void join_held_up(void)
 	test_clean(mem, SIZE);
 }
 
-/* A free slot whose ledger has a chain without deferred frees is skipped. */
+/* Settling skips a free slot whose ledger has a chain of pages without deferred frees. */
 static void long_ledger(void)
 {
 	struct tsys a, b, c;
@@ -377,7 +393,8 @@ static void long_ledger(void)
 	sg_interrupt_hook = dying;
 	CHECK_OK(sg_settle_free(&a.v, true));
 	*(u64 *)(mem + page + 8) = SG_LEDGER_ENTRY(SG_LEDGER_INODE, SG_INO_ROOT, 0, 0);
-	CHECK_EQ(sg_settle_free(&a.v, true), -EINTR);	/* it waits for that slot's turn */
+	/* now settling waits for the lock of the slots */
+	CHECK_EQ(sg_settle_free(&a.v, true), -EINTR);
 	sg_interrupt_hook = NULL;
 	sg_unlock(&c.v, SG_HOT(slot_lock));
 	CHECK_OK(sg_settle_free(&a.v, true));
@@ -396,7 +413,7 @@ static bool no_memory(size_t len)
 }
 
 /*
- * Without memory for its mirror, a ledger gets no new page: the slot's next system would replace
+ * Without memory for its mirror, a ledger gets no new page, as the slot's next system would replace
  * that page.
  */
 static void ledger_without_memory(void)
@@ -413,7 +430,7 @@ static void ledger_without_memory(void)
 	test_clean(mem, SIZE);
 }
 
-/* All die: the next system to join replays for all of them, even if no slot is free. */
+/* All systems die: the next joiner replays for all of them, even if no slot is free. */
 static void all_die(unsigned int n)
 {
 	static struct tsys s[SG_SLOTS], next;
@@ -434,7 +451,7 @@ static void all_die(unsigned int n)
 	test_clean(mem, SIZE);
 }
 
-/* An invalid state counts as dead, an invalid recoverer as gone. */
+/* A slot with an invalid state counts as dead; an invalid recoverer counts as dead as well. */
 static void wild_states(void)
 {
 	struct tsys a;
@@ -459,7 +476,7 @@ static u64 own_clock(void)
 	return clock_now;
 }
 
-/* The clock advances only when the test moves it: nothing waits, and nothing is late. */
+/* Runs periodic work for @ms. The test moves the clock, so no step waits, and none is late. */
 static void maintain_for(struct tsys *s, unsigned int ms, u64 *beats, unsigned int n)
 {
 	unsigned int i;
@@ -486,7 +503,7 @@ static void lease(void)
 	tsys_join(&joiner, mem, SIZE, 5);
 	beats[0] = sg_slot_off(&a.v, 2) + offsetof(struct sg_slot, guard);
 	beats[1] = sg_slot_off(&a.v, 3) + offsetof(struct sg_slot, heartbeat);
-	/* a joiner that recovers the slot that it wants sends heartbeats in it */
+	/* a joiner recovers the slot that it will use, and sends heartbeats in it */
 	*sg_state_word(&a.v, 4) = SG_SLOT_WORD(SG_SLOT_RECOVERING, joiner.v.incarnation) |
 				  SG_SLOT_BY_WORD(4, joiner.v.incarnation);
 	beats[2] = sg_slot_off(&a.v, 4) + offsetof(struct sg_slot, heartbeat);
@@ -496,8 +513,9 @@ static void lease(void)
 	*(u64 *)(mem + SG_HOT(lease_ms)) = 1500;
 	tlog_clear();
 	maintain_for(&a, 500, beats, 3);
-	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);	/* silent for less than the lease */
-	clock_now += 60000000000;	/* the whole machine was paused */
+	/* these systems were silent for less than the lease */
+	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);
+	clock_now += 60000000000;	/* the complete machine was paused */
 	CHECK(sg_maintain(&a.v) >= 0);
 	CHECK_EQ(sg_slots_taken(&a.v), 0x1f);
 	maintain_for(&a, 1800, beats, 3);
@@ -507,9 +525,7 @@ static void lease(void)
 	maintain_for(&a, 1700, beats, 2);
 	CHECK_EQ(sg_slots_taken(&a.v), 0xd);	/* the joiner is silent now */
 	*(u64 *)(mem + SG_HOT(lease_ms)) = 0;
-	/*
-	 * also without a lease: no guard can know a system that died before it stored its identity
-	 */
+	/* also without a lease a nameless system is fenced: no guard can detect its death */
 	*sg_state_word(&a.v, 1) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);
 	maintain_for(&a, 4900, beats, 2);
 	CHECK_EQ(sg_slots_taken(&a.v), 0xf);
@@ -525,8 +541,8 @@ static void lease(void)
 }
 
 /*
- * A system fenced for silence may still have pages mapped: these and its slot stay unused for a
- * while.
+ * A system that was fenced for silence may still map pages: these pages and its slot stay unused
+ * for a while.
  */
 static void lapse(void)
 {
@@ -536,7 +552,7 @@ static void lapse(void)
 
 	clock_now = sg_ticks();
 	sg_ticks_hook = own_clock;
-	*(u64 *)(mem + SG_HOT(lapsed)) = 0;	/* lease() has left some */
+	*(u64 *)(mem + SG_HOT(lapsed)) = 0;	/* clears lapses that lease() has left */
 	tsys_join(&a, mem, SIZE, 1);
 	tsys_join(&silent, mem, SIZE, 2);
 	f = test_create(&a.v, &a.root, "f", S_IFREG | 0600);
@@ -560,7 +576,7 @@ static void lapse(void)
 	tsys_join(&next, mem, SIZE, 3);
 	CHECK_EQ(next.v.slot, 1);
 	tsys_leave(&next);
-	/* a fence by an operator does not delay a join either */
+	/* nor does a fence by an operator delay a join */
 	tsys_join(&next, mem, SIZE, 3);
 	CHECK_OK(sg_fence_lapsed(&a.v, 1, next.v.incarnation));
 	CHECK(sg_maintain(&a.v) >= 0);
@@ -598,9 +614,7 @@ static u64 guard_of(const struct sg_vol *v, unsigned int slot)
 	return sg_get(v, sg_slot_off(v, slot) + offsetof(struct sg_slot, guard));
 }
 
-/*
- * Fences all systems of that machine, whatever their boot; no other system, and never the caller's.
- */
+/* A fence of a machine fences its systems of all boots, but no other system, and not the caller. */
 static void machine_goes(void)
 {
 	struct sg_identity gone = tsys_identity(7, 1), next = tsys_identity(7, 2), nobody = { 0 };
@@ -627,7 +641,7 @@ static void machine_goes(void)
 	CHECK_EQ(tsys_state(&host, 1), SG_SLOT_DEAD);
 	CHECK_EQ(tsys_state(&host, 2), SG_SLOT_LIVE);
 	CHECK_EQ(tsys_state(&host, 3), SG_SLOT_LIVE);
-	/* a slot that is dead already does not count */
+	/* slots that are dead already are not counted */
 	CHECK_EQ(sg_fence_machine(&host.v, gone.machine), 0);
 	sg_recover_all(&host.v);
 	CHECK_OK(tsys_try(&two, mem, SIZE, &next, 0, false));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Fenced systems that still run (docs/protocol.md, section 1, "Own life"). Whatever was in
- * progress, they store nothing more, and do not report as damage what others do.
+ * Fenced systems that still run (docs/protocol.md, section 1, "Own life"). With any operation in
+ * progress, they store nothing more, and do not report changes of other systems as damage.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -63,7 +63,7 @@ static int perform(struct world *w, enum deed deed)
 	case EVICT:	return sg_evict(v, &w->gone);
 	case RECLAIM:	return sg_reclaim(v, ~0u);
 	case UNLOCK:
-		err = sg_may_change(v, &w->f);	/* the test took the lock beforehand */
+		err = sg_may_change(v, &w->f);	/* the test has taken the lock before */
 		sg_iunlock(v, &w->f);
 		return err;
 	case HELP:
@@ -80,7 +80,10 @@ static void world_make(struct world *w)
 
 	memset(w, 0, sizeof(*w));
 	tsys_join(&w->s, mem, SIZE, 1);
-	/* otherwise a waiter would send heartbeats, and complete one that it has begun */
+	/*
+	 * otherwise a waiter would send heartbeats itself, and complete a begun heartbeat after the
+	 * fence
+	 */
 	w->s.v.maintained = true;
 	w->s.v.on_death = on_death;
 	w_dead = w;
@@ -116,7 +119,7 @@ static void same_bytes(const u8 *before, enum deed deed, const char *when)
 				  *(const u64 *)(before + i));
 }
 
-/* Copies by words, as the engine loads them, because others may store meanwhile. */
+/* Copies single words, like loads of the engine, because other systems may store meanwhile. */
 static void snapshot(u8 *to)
 {
 	u64 i;
@@ -125,7 +128,10 @@ static void snapshot(u8 *to)
 		*(u64 *)(to + i) = sg_load64((u64 *)(mem + i));
 }
 
-/* Fenced before it begins. Its slot is dead, being recovered, free, or another system's. */
+/*
+ * The system is fenced before the operation. Its slot is dead, in recovery, free, or has a new
+ * owner.
+ */
 static void dead_before(enum deed deed, unsigned int how, u8 *before)
 {
 	struct tsys by, other;
@@ -143,8 +149,8 @@ static void dead_before(enum deed deed, unsigned int how, u8 *before)
 	if (how > 1)
 		tsys_join(&other, mem, SIZE, 3);
 	snapshot(before);
-	test_note("deed %d, fenced before, turn %u", deed, how);
-	/* the next system in the slot has evicted its deferred inodes */
+	test_note("operation %d, system fenced before, slot state %u", deed, how);
+	/* the slot's next owner has freed the deferred inodes */
 	CHECK_EQ(perform(&w, deed), -EIO);
 	same_bytes(before, deed, "fenced before");
 	CHECK_EQ(sg_maintain(&w.s.v), -EIO);
@@ -154,11 +160,11 @@ static void dead_before(enum deed deed, unsigned int how, u8 *before)
 	same_bytes(before, deed, "leaving");
 	CHECK_EQ(w.deaths, 1);
 	sg_recover_all(&by.v);
-	/* leaves first, so that no system waits for its acknowledgement later */
+	/* leaves now, so that no system later waits for its acknowledgement */
 	tsys_leave(&by);
 	if (how > 1)
 		tsys_leave(&other);
-	tsys_join(&w.s, mem, SIZE, 1);	/* and can join again */
+	tsys_join(&w.s, mem, SIZE, 1);	/* the fenced system can join again */
 	unmake(&w.s);
 	tsys_leave(&w.s);
 	test_clean(mem, SIZE);
@@ -173,8 +179,8 @@ static void *perform_there(void *arg)
 }
 
 /*
- * Takes a lock for which @s will wait, or releases it. The bit of @s and the flag ASKED are set
- * beforehand, so that the wait itself stores nothing.
+ * Takes a lock for which @s will wait, or releases it. Sets the bit of @s and the flag ASKED in
+ * advance, so that the wait itself stores nothing.
  */
 static void have(struct tsys *by, const struct tsys *s, u64 off, bool take)
 {
@@ -201,7 +207,7 @@ static void all_locks(struct tsys *by, const struct world *w, bool take)
 	have(by, s, SG_HOT(inode_lock), take);
 }
 
-/* Fenced while it waits for a lock of another system. */
+/* The system is fenced while it waits for another system's lock. */
 static void dead_while_waiting(enum deed deed, u8 *before)
 {
 	struct tsys by;
@@ -212,10 +218,10 @@ static void dead_while_waiting(enum deed deed, u8 *before)
 	world_make(&w);
 	w.deed = deed;
 	all_locks(&by, &w, true);
-	test_note("deed %d, fenced while waiting", deed);
+	test_note("operation %d, system fenced while it waits", deed);
 	CHECK_OK(pthread_create(&id, NULL, perform_there, &w));
 	tawait(&w.s.v.stat.lock_waits, 1);
-	sg_sleep_us(5000);	/* it sleeps by now */
+	sg_sleep_us(5000);	/* the waiter sleeps by now */
 	tsys_fence(&by, &w.s);
 	CHECK(sg_recover_slot(&by.v, (unsigned int)w.s.v.slot));
 	snapshot(before);
@@ -233,7 +239,7 @@ static void dead_while_waiting(enum deed deed, u8 *before)
 static struct tsys *fencer;
 static u64 waiters_word;
 
-/* Fences the system that asks, and sets the bit of its slot, as the slot's next owner may. */
+/* Fences the calling system, and sets the bit of its slot, as the slot's next owner may do. */
 static bool fence_it(const struct sg_vol *vol)
 {
 	if (sg_is_ours(vol)) {
@@ -244,7 +250,7 @@ static bool fence_it(const struct sg_vol *vol)
 	return true;
 }
 
-/* Fenced at the moment when it gives up waiting: the bit of its slot is not its own any more. */
+/* The system is fenced just when it stops waiting: the bit of its slot no longer belongs to it. */
 static void dead_when_it_gives_up(void)
 {
 	struct tsys by;
@@ -270,7 +276,7 @@ static void dead_when_it_gives_up(void)
 	test_clean(mem, SIZE);
 }
 
-/* The other operations need no lock that another system could hold. */
+/* Returns whether the operation needs a lock that another system can hold. */
 static bool may_wait(enum deed deed)
 {
 	return deed != TMPFILE && deed != COLLAPSE && deed != INSERT && deed < RECLAIM;
@@ -291,8 +297,8 @@ static void declared_dead(void)
 }
 
 /*
- * Fenced while it waits in the middle of a transaction. Meanwhile its area has another owner, whose
- * words stay.
+ * The system is fenced while it waits in the middle of a transaction. Its area has another owner
+ * meanwhile, whose words must stay.
  */
 static void dead_in_transaction(void)
 {
@@ -307,11 +313,13 @@ static void dead_in_transaction(void)
 
 	tsys_join(&by, mem, SIZE, 2);
 	world_make(&w);
-	for (n = 0, left = true; left; n++) {	/* so that the next file needs new records */
+	/* uses up all free records, so that the next file needs new ones */
+	for (n = 0, left = true; left; n++) {
 		sprintf(name, "x%u", n);
 		test_create(&w.s.v, &w.dir, name, S_IFREG | 0600);
 		for (i = 0, left = false; i < SG_SLOTS * w.s.v.sb.areas; i++)
-			left |= (int)(i % SG_SLOTS) != by.v.slot &&	/* that one is live */
+			/* skips the slot of the live system */
+			left |= (int)(i % SG_SLOTS) != by.v.slot &&
 				sg_get(&by.v, sg_area_off(&by.v, i % SG_SLOTS, i / SG_SLOTS) +
 				       offsetof(struct sg_area, free_ino)) != 0;
 	}
@@ -321,7 +329,7 @@ static void dead_in_transaction(void)
 	tawait(&w.s.v.stat.lock_waits, 1);
 	sg_sleep_us(5000);
 	tsys_fence(&by, &w.s);
-	tsys_join(&next, mem, SIZE, 3);		/* recovers it */
+	tsys_join(&next, mem, SIZE, 3);		/* recovers the fenced system */
 	CHECK_EQ(tsys_state(&by, 1), SG_SLOT_FREE);
 	for (i = 0; i < w.s.v.sb.areas; i++)
 		sg_store64(sg_at(&by.v, sg_area_off(&by.v, 1, i) + offsetof(struct sg_area, word)),
@@ -364,8 +372,8 @@ static u64 list_of(const struct sg_tx *tx)
 }
 
 /*
- * Returns a transaction of a system that has taken an area, was fenced, and does not know it yet.
- * The area's list is @head.
+ * Returns a transaction of a system that has taken an area, was fenced, and has not detected that
+ * yet. The area's list begins at @head.
  */
 static struct sg_tx *dead_with_area(struct tsys *by, struct world *w, u64 head, u64 *was, u8 *before)
 {
@@ -381,8 +389,8 @@ static struct sg_tx *dead_with_area(struct tsys *by, struct world *w, u64 head, 
 }
 
 /*
- * Fenced in the middle of a transaction, without a wait: it reports neither damage nor ENOSPC when
- * others change its former lists and pages, and stores into none of them.
+ * The system is fenced in the middle of a transaction, without a wait. Other systems change its
+ * former lists and pages: it reports neither damage nor ENOSPC, and stores into none of them.
  */
 static void dead_sees_others_work(void)
 {
@@ -405,7 +413,7 @@ static void dead_sees_others_work(void)
 		x = test_create(&by.v, &by.root, "x", S_IFREG | 0600);
 		CHECK_OK(sg_unlink(&by.v, &by.root, "x", 1, 1));
 		CHECK_OK(sg_evict(&by.v, &x));
-		/* a record that is in use by now, or seems to be free */
+		/* the list's first record is in use by now, or seems to be free */
 		tx = dead_with_area(&by, &w, i == DAMAGED_LIST ? w.f.ino : x.ino, &was, before);
 		if (i == PAGES)
 			err = sg_take_page(tx, SG_USE_META, &off);
@@ -430,7 +438,7 @@ static void dead_sees_others_work(void)
 	test_unmap(before, SIZE);
 }
 
-#define CROWD	6	/* more than there are areas */
+#define CROWD	6	/* more threads than areas */
 
 struct worker {
 	struct tsys *s;
@@ -440,7 +448,7 @@ struct worker {
 	int err;
 };
 
-/* Creates and unlinks. When all threads are ready and may go on, it does one more step. */
+/* Creates and unlinks files. After all threads are ready, each does one more step. */
 static void *work_until_dead(void *arg)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -491,9 +499,9 @@ static void clear_away(struct tsys *by, struct worker *w, struct sg_iref *dir)
 }
 
 /*
- * Each thread is in the middle of a change, has a lock of its own, and waits for an area; all get
- * one at once. A system that is fenced between a look and a store would still store. A fencer must
- * therefore be sure that the system is stopped, and this one is.
+ * Each thread is in the middle of a change, holds its own lock, and waits for an area; all get an
+ * area at the same time. A system that is fenced between its check and its store would still store.
+ * So a fencer must be certain that the system is stopped, as it is here.
  */
 static void crowd_dies_once(struct tsys *by, struct rng *rng, u8 *before)
 {
@@ -516,7 +524,7 @@ static void crowd_dies_once(struct tsys *by, struct rng *rng, u8 *before)
 	tawait(&ready, CROWD);
 	have_areas(by, &s, true);
 	tadvance(&go, 1);
-	for (i = 0; i < CROWD; i++)	/* the last store of each thread */
+	for (i = 0; i < CROWD; i++)	/* waits for the last store of each thread */
 		tawait(sg_at(&by->v, w[i].dir.off), SG_LOCK_WORD(s.v.slot, s.v.incarnation));
 	tsys_fence(by, &s);
 	CHECK(sg_recover_slot(&by->v, (unsigned int)s.v.slot));
@@ -534,7 +542,7 @@ static void crowd_dies_once(struct tsys *by, struct rng *rng, u8 *before)
 
 extern u64 (*sg_ticks_hook)(void);
 
-/* No wait for an area times out: it would clear its bit, and set that of the next area. */
+/* Stops the clock. A wait with a time-out would clear its bit, and set that of the next area. */
 static u64 stopped_clock(void)
 {
 	return 1000000000ULL;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes as systems, all working on one volume. Each is killed (SIGKILL) again and again,
- * anywhere: at work, while it recovers another, joins, maintains or settles. This program acts as
- * the guard, and fences the dead systems. The others recover them and continue. The effect of
- * each call that had returned is there for the successor.
+ * Processes act as systems that all work on one volume. Each is killed (SIGKILL) repeatedly, at any
+ * point: at work, while it recovers another system, joins, maintains or settles. This program acts
+ * as the guard, and fences the dead systems. The others recover them and continue. The successor
+ * finds the effect of each call that had returned.
  */
 #include <signal.h>
 #include <sys/stat.h>
@@ -15,10 +15,11 @@
 
 #define SYSTEMS	4
 #define PRIZES	4	/* names that all systems compete for */
-#define LINKS	5	/* of each system, to one file */
+#define LINKS	5	/* links of each system to one file */
 
 struct contest {
-	u64 want;		/* prize + 1 that it is about to take, or has */
+	/* number + 1 of the prize that the system has, or is about to take */
+	u64 want;
 	u64 won;
 };
 
@@ -30,7 +31,7 @@ static struct shared {
 } *sh;
 
 static u8 *mem;
-static u64 size, seed;		/* of the memory; the volume grows into it */
+static u64 size, seed;		/* @size: size of the memory, into which the volume grows */
 
 struct member {
 	struct tsys s;
@@ -67,7 +68,10 @@ static void give_up(struct member *m, u64 prize, const struct sg_iref *ref)
 	CHECK_OK(sg_evict(&m->s.v, ref));
 }
 
-/* A prize that the predecessor wanted belongs to this process if it bears its mark. */
+/*
+ * Finds out whether the predecessor got the prize that it wanted: its file then has the
+ * predecessor's mark.
+ */
 static void settle_prize(struct member *m)
 {
 	u64 want = sh->contest[m->n].want, prize = want - 1, owner;
@@ -159,7 +163,9 @@ static u64 count_links(struct member *m)
 
 /* --- growth ----------------------------------------------------------------------------------- */
 
-/* Grows by a step while there is memory; then requests what is always refused. */
+/*
+ * Grows the volume by a step while memory remains. Then requests a growth that is always refused.
+ */
 static void grow(struct member *m)
 {
 	u64 had = sg_size(&m->s.v);
@@ -262,8 +268,8 @@ static bool runs(u64 who)
 }
 
 /*
- * Fences all slots in which no running process is. If all have stored their identity (@all), also
- * those without an identity.
+ * Fences all slots without a running process. If all processes have stored their identity (@all),
+ * also fences slots without an identity.
  */
 static void fence_dead(bool all)
 {
@@ -287,18 +293,21 @@ static void kill_one(unsigned int n, u64 round, struct rng *rng)
 	tproc_kill(pid[n]);
 	pid[n] = 0;
 	if (!was_ready)
-		fence_dead(false);	/* others may wait for what it held */
-	for (i = 0; i < SYSTEMS && !was_ready; i++)	/* it may not have stored its identity */
+		fence_dead(false);	/* other processes may wait for its locks */
+	/* the dead process may not have stored its identity */
+	for (i = 0; i < SYSTEMS && !was_ready; i++)
 		if (i != n)
 			tawait(&sh->ready[i], 1);
 	if (rng_chance(rng, 30))
 		sg_sleep_us((unsigned int)rng_below(rng, 3000));
 	if (was_ready)
-		/* it had stored its identity; a process that has just been started may not have */
+		/*
+		 * the dead process had stored its identity, but a just started process may not have
+		 */
 		fence_dead(false);
 	else if (rng_chance(rng, 50))
 		fence_dead(true);
-	/* the next boot, which also fences the previous one itself */
+	/* starts the next boot, which also fences the previous one */
 	start(n, round);
 	if (!was_ready) {
 		tawait(&sh->ready[n], 1);

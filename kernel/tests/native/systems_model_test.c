@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Four systems on one volume. Each compares what is below its directory with a model of its own
+ * Four systems on one volume. Each compares the tree below its directory with its own model
  * (kernel/tests/lib/model*.c), while all use the same pages, records and locks. They also work in a
- * directory that all share. They die between two operations, with locks held, and join again. Every
- * operation that had returned is there, inodes without a name are gone, and no page is lost.
+ * shared directory. They die between two operations, with locks held, and join again. The effect of
+ * each operation that had returned exists, inodes without a name are freed, and no page is lost.
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -11,10 +11,10 @@
 #include "systems.h"
 
 #define SYSTEMS	4
-#define NAMES	6	/* of each system in the shared directory */
+#define NAMES	6	/* names of each system in the shared directory */
 
 static u8 *mem;
-static u64 size, ops, every, seed;	/* size: of the memory; the volume grows into it */
+static u64 size, ops, every, seed;	/* @size: size of the memory, into which the volume grows */
 
 struct player {
 	struct model m;
@@ -22,7 +22,7 @@ struct player {
 	struct rng rng;
 	unsigned int n;
 	struct sg_iref own, common, hub;
-	bool linked[NAMES];	/* its links to the hub */
+	bool linked[NAMES];	/* the names under which this system has linked the hub */
 	u64 deaths;
 };
 
@@ -30,7 +30,7 @@ static struct sg_vol guard;
 
 static void damaged(struct sg_vol *vol, u64 ino, u64 off)
 {
-	test_fail(__FILE__, __LINE__, "damage seen by the system of slot %d: inode %" PRIu64
+	test_fail(__FILE__, __LINE__, "damage reported by the system in slot %d: inode %" PRIu64
 		  ", offset 0x%" PRIx64, vol->slot, ino, off);
 }
 
@@ -99,7 +99,7 @@ static void die(struct player *p)
 	if (rng_chance(&p->rng, 50))
 		sg_sleep_us((unsigned int)rng_below(&p->rng, 10000));
 	CHECK_OK(sg_fence_slot(&guard, slot, inc));
-	/* the others do the rest by themselves, if any are left; otherwise the next joiner does */
+	/* other live systems recover it; if there are none, the next joiner does */
 	if (rng_chance(&p->rng, 50))
 		for (start = sg_ticks(); SG_SLOT_STATE(sg_load64(sg_state_word(&guard, slot))) !=
 		     SG_SLOT_FREE && sg_ticks() - start < 50000000;)
@@ -174,7 +174,7 @@ static void setup(struct player *p)
 	}
 }
 
-/* Counts by one system: as many inodes and links as all models together. */
+/* Checks that one system counts as many inodes and links as all models together. */
 static void count_all(struct player *p)
 {
 	u64 inodes = 1 + 2, links = 1, start = sg_ticks();
@@ -187,7 +187,7 @@ static void count_all(struct player *p)
 		for (k = 0; k < NAMES; k++)
 			links += p[i].linked[k];
 	}
-	do {	/* inodes without a name when a system died are freed in time */
+	do {	/* waits until inodes without a name of dead systems are freed */
 		CHECK_OK(sg_statfs(&p[0].m.t.v, &st));
 	} while (st.used_inodes != inodes && sg_ticks() - start < 10000000000ULL);
 	CHECK_EQ(st.used_inodes, inodes);
@@ -197,7 +197,10 @@ static void count_all(struct player *p)
 	CHECK_EQ(a.entries, links - 1);
 }
 
-/* No system reclaims now: the check reads deferred frees first, and free pages later. */
+/*
+ * Checks the volume. No system reclaims meanwhile, as the check reads deferred frees first, and
+ * free pages later.
+ */
 static void check_at_rest(struct player *p)
 {
 	unsigned int i;
@@ -209,7 +212,7 @@ static void check_at_rest(struct player *p)
 		tkeeper_start(&p[i].keeper, &p[i].m.t.v);
 }
 
-/* The last systems to leave have reclaimed all deferred frees. */
+/* Ends the test. The last systems to leave reclaim all deferred frees. */
 static void end(struct player *p, u64 free_at_first)
 {
 	struct sg_statfs st;
@@ -230,7 +233,7 @@ static void end(struct player *p, u64 free_at_first)
 	sg_settle(&p[0].m.t.v);
 	CHECK_OK(sg_statfs(&p[0].m.t.v, &st));
 	CHECK_EQ(st.used_inodes, 1 + 2 + SYSTEMS);
-	/* except for what grew and stays: the inode file, ledgers, buckets */
+	/* all pages are free again, except those of the inode file, ledgers and buckets */
 	free_at_first += (sg_size(&p[0].m.t.v) - size / 4 * 3) / SG_PAGE;
 	CHECK(st.free_pages <= free_at_first && st.free_pages > free_at_first * 9 / 10);
 	leave(&p[0]);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which systems have a file open, and which file an inode number means (docs/protocol.md, section
- * 5).
+ * Which systems have a file open, and which file has an inode number (docs/protocol.md, section 5).
  */
 #include <sys/stat.h>
 #include "internal.h"
@@ -60,14 +59,14 @@ static void leave(struct tsys *s, unsigned int n)
 		if (i + 1 == n) {
 			sg_settle(&s[i].v);
 			CHECK_OK(sg_statfs(&s[i].v, &st));
-			CHECK_EQ(st.used_inodes, 1);	/* no inode without a name is left */
+			CHECK_EQ(st.used_inodes, 1);	/* no inode without a name remains */
 		}
 		tsys_leave(&s[i]);
 	}
 	test_clean(mem, SIZE);
 }
 
-/* Makes a file, and gets its generation as a lookup does. */
+/* Makes a file, and gets its generation like a lookup. */
 static struct sg_iref make(struct tsys *s, const char *name)
 {
 	struct sg_iref f = test_create(&s->v, &s->root, name, S_IFREG | 0600);
@@ -93,15 +92,15 @@ static void last_close_frees(void)
 	CHECK_OK(sg_open_inode(&s[0].v, &f, false));
 	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
 	CHECK_OK(unlink_by(&s[2], "f"));
-	/* the unlinking system does not use it, but others do */
+	/* the unlinking system does not use the file, but other systems do */
 	CHECK_OK(sg_evict(&s[2].v, &f));
 	sg_settle(&s[2].v);
 	holds(&s[0], &f, 7);
-	write_all(&s[1], &f, 8);		/* still a file like any other */
+	write_all(&s[1], &f, 8);		/* the file can still be used */
 	holds(&s[0], &f, 8);
-	/* but no other system can open it now */
+	/* no other system can open the unlinked file */
 	CHECK_EQ(sg_open_inode(&s[2].v, &f, false), -ESTALE);
-	/* a system that has it open may open it twice */
+	/* a system that has the file open may open it again */
 	CHECK_OK(sg_open_inode(&s[1].v, &f, true));
 	sg_close_inode(&s[1].v, &f);
 	CHECK_OK(sg_evict(&s[1].v, &f));
@@ -117,7 +116,7 @@ static void last_close_frees(void)
 	leave(s, 3);
 }
 
-/* Death counts as close, and as unlink. Live systems take over what a dead one deferred. */
+/* A death closes files. Live systems take over the deferred inodes of a dead one. */
 static void death_closes(void)
 {
 	struct tsys s[3];
@@ -130,7 +129,8 @@ static void death_closes(void)
 	CHECK_OK(sg_open_inode(&s[0].v, &g, false));
 	CHECK_OK(unlink_by(&s[0], "f"));
 	CHECK_OK(sg_evict(&s[0].v, &f));
-	CHECK_OK(unlink_by(&s[1], "g"));	/* deferred by the dying system, open here */
+	/* the dying system defers this file, which is open here */
+	CHECK_OK(unlink_by(&s[1], "g"));
 	sg_settle(&s[0].v);
 	CHECK(!gone(&s[0], &f));
 	tsys_fence(&s[0], &s[1]);
@@ -144,7 +144,7 @@ static void death_closes(void)
 	sg_close_inode(&s[0].v, &g);
 	CHECK_OK(sg_evict(&s[0].v, &g));
 	CHECK(gone(&s[0], &g));
-	/* a system that dies with the file unlinked and open frees it, too */
+	/* the death of a system that has an unlinked file open frees the file as well */
 	f = make(&s[0], "f");
 	CHECK_OK(sg_open_inode(&s[0].v, &f, false));
 	CHECK_OK(unlink_by(&s[0], "f"));
@@ -157,7 +157,7 @@ static void death_closes(void)
 	leave(s, 1);
 }
 
-/* A system that was fenced and continues cannot close, open or unmap for its slot's next owner. */
+/* A fenced system that continues cannot close, open or unmap files of its slot's next owner. */
 static void the_dead_close_nothing(void)
 {
 	struct tsys s[2], next;
@@ -175,7 +175,7 @@ static void the_dead_close_nothing(void)
 	sg_set_mapper(&next.v, &f, false, true);
 	sg_set_mapper(&s[1].v, &f, false, false);
 	CHECK_EQ(sg_iget(&s[0].v, &f, mappers), 1ULL << next.v.slot);
-	s[1].v.shut_down = false;	/* each is the first to find out */
+	s[1].v.shut_down = false;	/* makes each call the first to detect the fence */
 	sg_set_mapper(&s[1].v, &g, false, true);
 	CHECK_EQ(sg_iget(&s[0].v, &g, mappers), 0);
 	s[1].v.shut_down = false;
@@ -207,8 +207,8 @@ static u64 deferred_of(struct sg_vol *v, unsigned int slot, u64 ino)
 }
 
 /*
- * One thread takes over a dead system's deferred inodes. Another thread closes such a file and
- * frees it meanwhile. The entry that is still being moved is left alone in any case.
+ * One thread takes over a dead system's deferred inodes. Meanwhile another thread closes and frees
+ * such a file. It must not touch the entry that the first thread is still moving.
  */
 static void closed_while_taken_over(bool comes)
 {
@@ -238,7 +238,7 @@ static void closed_while_taken_over(bool comes)
 	sg_settle(&s[0].v);
 	CHECK_EQ(sg_ledger_reclaimable(&s[0].v), 0);
 	CHECK(sg_ledger_empty(&s[0].v, 0));
-	make(&s[0], "f");	/* entries can still be made, each in a place of its own */
+	make(&s[0], "f");	/* new entries still get separate places */
 	make(&s[0], "g");
 	CHECK_OK(unlink_by(&s[0], "f"));
 	CHECK_OK(unlink_by(&s[0], "g"));
@@ -256,8 +256,8 @@ static bool in_use(struct sg_vol *vol, u64 ino, u32 generation)
 }
 
 /*
- * A deferred inode may be locked by a paused system, or by one that waits for space that this
- * system has deferred. Neither settling nor a join into the slot waits for it.
+ * A paused system may have locked a deferred inode, or a system that waits for space that this
+ * system has deferred. Neither settling nor a join into the slot waits for that lock.
  */
 static void locked_is_left_for_later(void)
 {
@@ -311,7 +311,7 @@ static struct sg_iref make_unlinked(struct tsys *s)
 	return f;
 }
 
-/* Once no lock is held, s[0] settles the inodes that it could not free before. */
+/* Checks that s[0] frees the inode after the locks are released. */
 static void settled_later(struct tsys *s, const struct sg_iref *f, u64 used)
 {
 	CHECK(!gone(&s[0], f));
@@ -321,9 +321,9 @@ static void settled_later(struct tsys *s, const struct sg_iref *f, u64 used)
 }
 
 /*
- * The last user of a file may be memory reclaim, or an exiting process. It must not
- * wait for the file's lock, for a transaction area or for the end of a freeze, however long these
- * last. Another call frees the file later.
+ * The last user of a file may be memory reclaim, or an exiting process. It must not wait for the
+ * file's lock, for a transaction area or for the end of a freeze, which may take very long. A later
+ * call frees the file.
  */
 static void the_last_user_never_waits(void)
 {
@@ -334,7 +334,7 @@ static void the_last_user_never_waits(void)
 	join(s, 2);
 	used = sg_used_inodes(&s[0].v);
 	f = make_unlinked(s);
-	test_within(20, "evicting, while another system has what that needs");
+	test_within(20, "evicting, while another system has locks that this needs");
 	CHECK_OK(sg_evict_try(&s[0].v, &f));	/* no lock is held */
 	CHECK(gone(&s[0], &f));
 	f = make_unlinked(s);
@@ -345,8 +345,9 @@ static void the_last_user_never_waits(void)
 	f = make_unlinked(s);
 	seize_areas(s, true);
 	CHECK_EQ(sg_evict_try(&s[0].v, &f), -EBUSY);
-	CHECK(!sg_is_locked(&s[1].v, SG_IOFF(&f, lock)));	/* it has kept no lock */
-	/* once a thread is known to wait long, later threads do not even retry */
+	/* the failed call has kept no lock */
+	CHECK(!sg_is_locked(&s[1].v, SG_IOFF(&f, lock)));
+	/* while another thread is known to wait long, a call fails without a retry */
 	sg_store64(&s[0].v.stuck, 1);
 	start = sg_ticks();
 	CHECK_EQ(sg_evict_try(&s[0].v, &f), -EBUSY);
@@ -373,8 +374,8 @@ static void *settle_once(void *arg)
 }
 
 /*
- * s[0] settles, and waits for a lock of s[1]. Told to stop, it ends, and no other thread is
- * affected.
+ * s[0] settles, and waits for a lock of s[1]. A request to stop ends the settling, and affects no
+ * other thread.
  */
 static void stopped_while_it_waits(struct tsys *s, u64 lock, const struct sg_iref *f)
 {
@@ -389,15 +390,15 @@ static void stopped_while_it_waits(struct tsys *s, u64 lock, const struct sg_ire
 	sg_settle_stop(&s[0].v, true);
 	CHECK_OK(pthread_join(id, NULL));
 	CHECK_EQ(sg_load64(&s[0].v.stuck), 0);
-	CHECK_OK(sg_ilock(&s[0].v, &s[0].root));	/* other threads wait as before */
+	CHECK_OK(sg_ilock(&s[0].v, &s[0].root));	/* other threads can still take locks */
 	sg_iunlock(&s[0].v, &s[0].root);
 	sg_unlock(&s[1].v, lock);
-	sg_settle(&s[0].v);	/* not before it may */
+	sg_settle(&s[0].v);	/* settling does nothing before it is allowed again */
 	CHECK(!gone(&s[0], f));
 	sg_settle_stop(&s[0].v, false);
 }
 
-/* Whatever settling waits for, it ends when it is told to stop, for a freeze or an unmount. */
+/* A request to stop, for a freeze or an unmount, ends settling in any wait. */
 static void settling_can_be_stopped(void)
 {
 	struct tsys s[3];
@@ -408,7 +409,7 @@ static void settling_can_be_stopped(void)
 	f = make(&s[0], "f");
 	write_all(&s[0], &f, 7);
 	CHECK_OK(unlink_by(&s[0], "f"));
-	test_within(20, "settling that has been told to stop");
+	test_within(20, "settling with a request to stop");
 	for (i = 1; i < s[0].v.sb.areas; i++)
 		CHECK(sg_trylock(&s[1].v, sg_area_off(&s[1].v, 0, i) + offsetof(struct sg_area, lock)));
 	stopped_while_it_waits(s, sg_area_off(&s[0].v, 0, 0) + offsetof(struct sg_area, lock), &f);
@@ -430,7 +431,8 @@ static void settling_can_be_stopped(void)
 }
 
 /*
- * A bit of the slot's last owner: the slot's present system finds it when the file loses its name.
+ * The slot's last owner left the bit of an open file. The slot's present owner detects that when
+ * the file loses its name.
  */
 static void stale_bits(void)
 {
@@ -453,7 +455,7 @@ static void stale_bits(void)
 	CHECK_OK(unlink_by(&s[0], "g"));
 	CHECK_OK(sg_evict(&s[0].v, &f));
 	CHECK_OK(sg_evict(&s[0].v, &g));
-	CHECK(!gone(&s[0], &f));	/* it could be open */
+	CHECK(!gone(&s[0], &f));	/* another system could have the file open */
 	sg_settle(&s[1].v);
 	sg_settle(&s[0].v);
 	CHECK(gone(&s[0], &f));
@@ -462,7 +464,7 @@ static void stale_bits(void)
 	sg_settle(&s[1].v);
 	sg_settle(&s[0].v);
 	CHECK(gone(&s[0], &g));
-	/* a joiner withdraws the bit of an inode that was deferred when the slot changed hands */
+	/* a joiner clears the bit for an inode that was deferred when the slot got a new owner */
 	f = make(&s[0], "f");
 	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
 	CHECK_OK(unlink_by(&s[0], "f"));
@@ -478,7 +480,7 @@ static void stale_bits(void)
 
 /* --- the file of an inode number -------------------------------------------------------------- */
 
-/* Makes @n more files, so that the number of a freed one comes back. */
+/* Makes files, and adds their number to @n, until one of them gets the number of a freed file. */
 static struct sg_iref reuse(struct tsys *s, const struct sg_iref *old, unsigned int *n)
 {
 	struct sg_iref f;
@@ -490,7 +492,7 @@ static struct sg_iref reuse(struct tsys *s, const struct sg_iref *old, unsigned 
 		if (f.ino == old->ino)
 			return f;
 	}
-	test_fail(__FILE__, __LINE__, "inode %" PRIu64 " does not come back", old->ino);
+	test_fail(__FILE__, __LINE__, "inode %" PRIu64 " is not reused", old->ino);
 }
 
 static void remove_all(struct tsys *s, unsigned int n)
@@ -506,7 +508,7 @@ static void remove_all(struct tsys *s, unsigned int n)
 	}
 }
 
-/* Calls that come too late, when the number belongs to another file, change nothing. */
+/* Late calls, when the number belongs to another file, change nothing. */
 static void late_changes(struct tsys *s, const struct sg_iref *old)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
@@ -530,7 +532,7 @@ static void late_changes(struct tsys *s, const struct sg_iref *old)
 	CHECK_EQ(sg_link(v, old, &s->root, "late", 4, 5), -ESTALE);
 	CHECK_EQ(sg_open_inode(v, old, false), -ESTALE);
 	CHECK(sg_create(v, old, "late", 4, &new, &out) < 0);
-	CHECK_OK(sg_evict(v, old));		/* nothing to do */
+	CHECK_OK(sg_evict(v, old));		/* finds nothing to free */
 }
 
 static void numbers_come_back(void)
@@ -550,11 +552,11 @@ static void numbers_come_back(void)
 	CHECK(g.generation != f.generation);
 	write_all(&s[1], &g, 2);
 	CHECK_OK(sg_getattr(&s[1].v, &g, &was));
-	late_changes(&s[0], &f);		/* ... and another file's */
+	late_changes(&s[0], &f);		/* ... and then belongs to another file */
 	CHECK_OK(sg_getattr(&s[1].v, &g, &is));
 	CHECK(!memcmp(&was, &is, sizeof(is)));
 	holds(&s[0], &g, 2);
-	/* a late opener does not close the file that has the number now */
+	/* a close of the old file does not close the new file with its number */
 	CHECK_OK(sg_open_inode(&s[0].v, &g, false));
 	CHECK_EQ(sg_open_inode(&s[0].v, &f, false), -ESTALE);
 	sg_close_inode(&s[0].v, &f);
@@ -579,14 +581,14 @@ static void becomes(struct tsys *s, const struct sg_iref *old, u32 mode, const c
 		sprintf(name, "again-%u", n);
 		CHECK_OK(sg_create(&s->v, &s->root, name, (u32)strlen(name), &new, &f));
 	}
-	/* a directory has an index by then */
+	/* gives a directory an index */
 	if (sg_is_dir(mode))
 		test_create(&s->v, &f, "inside", S_IFREG | 0600);
 }
 
 /*
- * A call with an old number finds words of another inode in the place of the file's. That is no
- * damage; stores through a mapping are gone with the file.
+ * A call with an old reference finds words of another inode in the file's record. That is no
+ * damage. A flush succeeds, as the stores through a mapping were freed with the file.
  */
 static void late_looks(u32 mode, const char *target)
 {
@@ -623,11 +625,11 @@ static void temporary_files(void)
 	used_ino = 0;
 	CHECK_OK(sg_tmpfile(&s[0].v, &new, &f));
 	write_all(&s[0], &f, 3);
-	sg_settle(&s[0].v);	/* before the kernel around the engine knows of it */
+	sg_settle(&s[0].v);	/* settles before the kernel reports the file as in use */
 	sg_settle(&s[1].v);
 	CHECK(!gone(&s[1], &f));
 	used_ino = f.ino;
-	/* it was given a name, and unlinked elsewhere: it gets no second name */
+	/* a file that got a name, and was unlinked on another system, cannot get another name */
 	CHECK_OK(sg_link(&s[0].v, &f, &s[0].root, "named", 5, 1));
 	holds(&s[1], &f, 3);
 	CHECK_OK(unlink_by(&s[1], "named"));
@@ -637,7 +639,7 @@ static void temporary_files(void)
 	sg_close_inode(&s[0].v, &f);
 	CHECK_OK(sg_evict(&s[0].v, &f));
 	CHECK(gone(&s[1], &f));
-	/* a system that dies with one */
+	/* a system dies while it has a file without a name */
 	CHECK_OK(sg_tmpfile(&s[0].v, &new, &f));
 	tsys_fence(&s[1], &s[0]);
 	tsys_die(&s[0]);
@@ -649,8 +651,8 @@ static void temporary_files(void)
 }
 
 /*
- * Files that the engine makes while it works are not settled: neither those of this system,
- * whatever its kernel says is in use, nor those of a system that had deferred the number before.
+ * Settling does not free a file that the engine is just making. That holds although the kernel does
+ * not report the file as in use yet, and although the number was deferred before.
  */
 static bool enough;
 
@@ -713,7 +715,7 @@ static struct sg_check_result check(enum sg_check_mode mode)
 
 /*
  * The unlinking system defers the inode, and the last close frees it. The entry stays until its
- * system looks at it. A check before that, of a dead slot or a free one, finds no damage.
+ * system settles. A check before that, of a dead or a free slot, finds no damage.
  */
 static void deferred_for_nothing(bool leaves, enum sg_check_mode mode)
 {
@@ -743,7 +745,7 @@ static void deferred_for_nothing(bool leaves, enum sg_check_mode mode)
 	CHECK(res.unclean);
 	res = check(SG_CHECK_ONLY);
 	CHECK_EQ(res.found, 0);
-	CHECK(!res.unclean);	/* it has been removed */
+	CHECK(!res.unclean);	/* the entry has been removed */
 	test_lapses_over(mem);
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One system walks a file's table without its lock, step by step. Between two steps another system
- * changes the file, and its former tables become pages of another file. No step may take that for
- * damage: damage makes a mount read-only, and any user can cause this.
+ * One system walks a file's table without the file's lock, step by step. Between two steps another
+ * system changes the file, and the former tables become pages of another file. No step may report
+ * that as damage: damage makes a mount read-only, and any user can cause this.
  */
 #include <sys/stat.h>
 #include "internal.h"
 #include "systems.h"
 
 #define SIZE	TEST_SMALL
-#define PAGES	3200		/* of a file: three quarters of the volume */
+#define PAGES	3200		/* size of a file: three quarters of the volume */
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -18,7 +18,10 @@ static struct sg_iref fa, fb;
 static u64 turns, first_at, step;
 static void (*between)(void);
 
-/* Called every SG_TURNS steps of a; acts at @first_at, and after each @step from there. */
+/*
+ * System a calls this every SG_TURNS steps. Acts at call @first_at, and at each @step-th call after
+ * that.
+ */
 static bool at_turn(void)
 {
 	bool now = ++turns >= first_at && (turns == first_at || (step && !((turns - first_at) % step)));
@@ -55,7 +58,7 @@ static void leave(void)
 	tsys_leave(&b);
 }
 
-/* Writes the last page first, so that no two pages are contiguous: each is a step. */
+/* Writes the last page first, so that no two pages are contiguous: each page is a step. */
 static void make(u64 pages, u64 apart)
 {
 	u8 byte = 1;
@@ -68,11 +71,11 @@ static void make(u64 pages, u64 apart)
 
 /* --- tables that become pages of another file ------------------------------------------------- */
 
-#define KEPT	12		/* free pages that are left */
+#define KEPT	12		/* free pages that remain */
 
 static u64 evil_pages;
 
-/* All free pages become pages that look like tables; each names one page 512 times. */
+/* Writes a file over all free pages. Its pages look like tables; each names one page 512 times. */
 static void write_tables(void)
 {
 	u64 buf[SG_TABLE_ENTRIES], i;
@@ -115,12 +118,13 @@ static void collapse(void)
 	u64 i;
 
 	join();
-	/* upper tables, so that there are many to list */
+	/* makes upper tables, so that the walk has to list many */
 	make(1100, 2);
 	for (i = 0; i < 20; i++)
 		CHECK_EQ(sg_write(&a.v, &fa, i << 31, &byte, 1, 1), 1);
 	at_turns(1, 0, truncate_and_reuse);
-	CHECK_EQ(sg_collapse(&a.v, &fa, 0, SG_PAGE, 5), -EINVAL);	/* of an empty file */
+	/* collapses a file that is empty meanwhile */
+	CHECK_EQ(sg_collapse(&a.v, &fa, 0, SG_PAGE, 5), -EINVAL);
 	at_turns(0, 0, NULL);
 	CHECK(evil_pages);
 	leave();
@@ -132,7 +136,7 @@ static void collapse(void)
 
 static u64 grown;
 
-/* Gets large leaves where the count has seen two pages. */
+/* Allocates large leaves where the count has seen two pages. */
 static void get_large(void)
 {
 	CHECK_OK(sg_allocate(&b.v, &fb, SG_CHUNK_PAGES, 2 * SG_CHUNK_PAGES));
@@ -140,8 +144,9 @@ static void get_large(void)
 }
 
 /*
- * A collapse counts the pages of its table, then builds it. Pages that the file gets in between
- * have no place in the table, and must not go elsewhere: least of all into the volume's first page.
+ * A collapse counts the pages of its table, then builds the table. Pages that the file gets in
+ * between have no room in the table. They must not be stored elsewhere, in particular not in the
+ * volume's first page.
  */
 static void more_than_counted(u64 at)
 {
@@ -168,7 +173,7 @@ static void more_than_counted(u64 at)
 static u64 all_size;
 static struct sg_iref all;
 
-/* All free pages, but at most @most bytes, become a file of that system. */
+/* Writes a file of system @s over all free pages, with at most @most bytes. */
 static void take_all(struct tsys *s, u64 most)
 {
 	static u8 buf[16 * SG_PAGE];
@@ -183,7 +188,7 @@ static void take_all(struct tsys *s, u64 most)
 	CHECK(all_size);
 }
 
-/* No byte of that file has changed. */
+/* Checks that no byte of this file has changed. */
 static void check_all(struct tsys *s)
 {
 	static u8 buf[SG_PAGE];
@@ -198,7 +203,7 @@ static void check_all(struct tsys *s)
 	CHECK_EQ(wrong, 0);
 }
 
-/* The pages that a has taken for its tables are freed, and all free pages become a file of b. */
+/* Fences a, which frees the pages of its new tables, and writes a file of b over all free pages. */
 static void fence_and_take_all(void)
 {
 	unsigned int i;
@@ -212,13 +217,13 @@ static void fence_and_take_all(void)
 	take_all(&b, SIZE);
 }
 
-/* Returns false if the build was complete before. */
+/* Fences a at call @at of its build. Returns false if the build was complete before. */
 static bool fenced_in_build(u64 at)
 {
 	int err;
 
 	join();
-	a.v.maintained = true;	/* it sends no heartbeat, which would detect the fence */
+	a.v.maintained = true;	/* a sends no heartbeat, which would detect the fence */
 	make(2800, 2);
 	all_size = 0;
 	at_turns(at, 0, fence_and_take_all);
@@ -241,7 +246,7 @@ static bool fenced_in_build(u64 at)
 static struct sg_iref spare;
 static unsigned int found;
 
-/* The inode without links. False: it has no pages yet, or is gone. */
+/* Finds the inode without links. Returns false if it has no pages yet, or is freed. */
 static bool find_spare(void)
 {
 	u64 n = sg_get(&a.v, SG_HOT(inodes)), ino, mode;
@@ -258,7 +263,10 @@ static bool find_spare(void)
 	return false;
 }
 
-/* A file handle of a leads to it. Then all that is free becomes a file of a. */
+/*
+ * Lets a find the spare inode by a file handle, and evict it. Then writes a file of a over all free
+ * pages.
+ */
 static void handle_leads_there(void)
 {
 	unsigned int i;
@@ -276,7 +284,7 @@ static void handle_leads_there(void)
 	take_all(&a, SIZE);
 }
 
-/* b takes a's bit away, so that it can free the inode. It gets the record, and reuses no page. */
+/* System b clears a's bit, so that b can free the inode. b gets the record, and reuses no page. */
 static void hostile_frees_it(void)
 {
 	if (!find_spare())
@@ -287,7 +295,7 @@ static void hostile_frees_it(void)
 	CHECK_EQ(all.ino, spare.ino);
 }
 
-/* All free pages are single ones. */
+/* Leaves only single free pages. */
 static void scatter(void)
 {
 	struct sg_iref f = test_create(&a.v, &a.root, "scattered", S_IFREG | 0600);
@@ -304,7 +312,7 @@ static void scatter(void)
 	}
 }
 
-/* Returns whether the spare inode was there, with pages. */
+/* Returns whether the spare inode existed, with pages. */
 static bool found_at(u64 at, bool lists, bool hostile)
 {
 	u8 *mem;
@@ -342,14 +350,14 @@ static void found_in_build(bool lists, bool hostile)
 
 /* --- pages that are inserted before the walk -------------------------------------------------- */
 
-#define AHEAD	SG_TURNS	/* pages: as many as the walk has visited by then */
+#define AHEAD	SG_TURNS	/* number of pages that the walk has visited by then */
 
 static void move_ahead(void)
 {
 	CHECK_OK(sg_insert(&b.v, &fb, 0, (u64)AHEAD << SG_PAGE_SHIFT, 3));
 }
 
-/* Visited pages are visited again, behind pages that have been inserted before them. */
+/* Pages are inserted before the walk's position, so an allocation visits some pages again. */
 static void allocate(void)
 {
 	join();
@@ -363,7 +371,7 @@ static void allocate(void)
 
 #define MOVES	6
 
-/* Up to the requested end, and no further. */
+/* A flush ends at the requested end, also if pages are inserted before its position. */
 static void flush(void)
 {
 	join();
