@@ -25,7 +25,7 @@ struct tkeeper {
 void tkeeper_start(struct tkeeper *k, struct sg_vol *v);
 void tkeeper_end(struct tkeeper *k);	/* does nothing without threads */
 
-/* /* struct tsys - a system with its threads. */
+/* struct tsys - a system with its threads. */
 struct tsys {
 	struct sg_vol v;
 	struct sg_iref root;

@@ -49,11 +49,11 @@ struct hands {
 	int (*read)(struct hands *h, unsigned int i);
 	void (*unread)(struct hands *h, unsigned int i);
 	void (*other)(struct hands *h);
-	/* /* for a system */
+	/* for a system */
 	struct sg_vol *v;
 	struct sg_sem sem[LOCKS];
 	struct sg_sem_caller *c;
-	/* /* for a process */
+	/* for a process */
 	int fd;
 	u64 me;
 };
