@@ -160,6 +160,17 @@ func (s *scrapes) Scrape(context.Context, *corev1.Pod) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(text)), nil
 }
 
+func TestPortOfMetrics(t *testing.T) {
+	pod := newWorld().serves
+	if _, err := portOf(pod); err == nil || !strings.Contains(err.Error(), "metrics.port") {
+		t.Errorf("%v", err)
+	}
+	pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "other", ContainerPort: 1}, {Name: metricsPort, ContainerPort: 9810}}
+	if port, err := portOf(pod); err != nil || port != 9810 {
+		t.Errorf("%d, %v", port, err)
+	}
+}
+
 func TestTop(t *testing.T) {
 	f := newWorld().facts(t)
 	metrics := func(reads, writes int) string {

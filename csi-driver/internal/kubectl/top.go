@@ -28,8 +28,24 @@ type Proxy struct{ Client kubernetes.Interface }
 
 // Scrape needs the right to get pods/proxy.
 func (p Proxy) Scrape(ctx context.Context, pod *corev1.Pod) (io.ReadCloser, error) {
+	port, err := portOf(pod)
+	if err != nil {
+		return nil, err
+	}
 	return p.Client.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").
-		Name(pod.Name + ":" + metricsPort).SubResource("proxy").Suffix("metrics").Stream(ctx)
+		Name(fmt.Sprintf("%s:%d", pod.Name, port)).SubResource("proxy").Suffix("metrics").Stream(ctx)
+}
+
+// portOf returns the number of the port with metrics. The API server knows no names of pods' ports.
+func portOf(pod *corev1.Pod) (int32, error) {
+	for _, c := range pod.Spec.Containers {
+		for _, p := range c.Ports {
+			if p.Name == metricsPort {
+				return p.ContainerPort, nil
+			}
+		}
+	}
+	return 0, errors.New("the driver has no port for metrics (the chart's metrics.port)")
 }
 
 // Use is the use that a node makes of a volume: per second, except Systems and Used.
