@@ -138,7 +138,7 @@ refuses 1 'none: cannot be opened' "$ctl" info --export none
 refuses 1 'is a directory' "$ctl" info --export .
 head -c 4096 /dev/zero >small
 refuses 1 'small: has 4096 bytes' "$ctl" info --export small
-refuses 2 'info: either --export or --json' "$ctl" -j info --export v.img
+refuses 2 'info: give only one of --export and --json' "$ctl" -j info --export v.img
 refuses 2 'df: takes no --export' "$ctl" df --export v.img
 refuses 2 'info: takes VOLUME' "$ctl" info --export v.img v.img
 head -c 24M v.img >cut.img

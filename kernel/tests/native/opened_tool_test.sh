@@ -119,7 +119,7 @@ END
 expect 0 "$ctl" systems --open lie.img
 ! grep -q $'\e' out || fail "a system's name reaches the terminal as it is"
 [[ $(wc -l <out) -gt 64 ]] || fail "the list does not show the files of the hostile volume"
-awk 'NR > 1 && !/^ +[0-9]+ - / { exit 1 }' out || fail "a name forges a line of the list"
+awk 'NR > 1 && !/^ +[0-9]+  -  / { exit 1 }' out || fail "a name forges a line of the list"
 expect 0 "$ctl" -j systems --open lie.img
 json 'len(d["open"]) % 64 == 0 and not d["truncated"]'
 

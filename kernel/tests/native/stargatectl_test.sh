@@ -165,7 +165,7 @@ printf 'dir\nfile\nold\ntree\n' | cmp -s - <(names /) || fail "put to /.. goes t
 refuses 1 'name the target' "$ctl" get -r v.img /
 refuses 1 'name the target' "$ctl" get -r v.img '<1>'
 refuses 1 'name the target' "$ctl" get -r v.img /dir/..
-refuses 1 'for standard output use cat' "$ctl" get v.img /old -
+refuses 1 'to write to standard output, use cat' "$ctl" get v.img /old -
 refuses 1 '/none: No such file' "$ctl" get v.img /none
 refuses 1 'stargatectl: /dir: Is a directory; give -r' "$ctl" get v.img /dir
 [[ ! -e none ]] || fail "get made a file of nothing"
