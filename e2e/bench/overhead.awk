@@ -42,7 +42,7 @@ END {
 				ours ? "`map=" system_name[s] "`" : system_name[s], b, a, more, \
 				!ours ? "" : (more > allowed) ? "missed" : "met"
 		}
-	print "\nEach figure was measured twice, and the smaller one counts. tmpfs and ext4-dax have the same code in"
+	print "\nEach figure is the smaller one of two measurements. tmpfs and ext4-dax have the same code in"
 	print "both columns. Their difference is the error of the measurement."
 	exit bad
 }

@@ -15,24 +15,24 @@ BEGIN {
 	title["write-together"] = "overwrite 4 KiB; files of one directory"
 	title["write-same"] = "overwrite 4 KiB; one file"
 	waits = split("pass ring-flock ring-posix cut cut-mapped cut-mapped-churn", wait_row)
-	title["pass"] = "8 bytes written by one, seen by the other, who reads all the time"
-	title["ring-flock"] = "flock: released by one, had by the other"
-	title["ring-posix"] = "fcntl: released by one, had by the other"
-	title["cut"] = "truncate by 64 KiB; nobody maps the file"
-	title["cut-mapped"] = "truncate by 64 KiB; another system maps the file, and looks"
-	title["cut-mapped-churn"] = "the same, while two others make and remove names"
+	title["pass"] = "write of 8 bytes, until another system that always reads sees them"
+	title["ring-flock"] = "flock: one system releases the lock; another one gets it"
+	title["ring-posix"] = "fcntl: one system releases the lock; another one gets it"
+	title["cut"] = "truncate by 64 KiB; no system maps the file"
+	title["cut-mapped"] = "truncate by 64 KiB; another system maps the file and reads it"
+	title["cut-mapped-churn"] = "the same, while two other systems create and remove names"
 	properties = split("lock-flock lock-posix absent-then-made present-then-removed contents size " \
 		"append store cut-mapping orphan", property)
-	title["lock-flock"] = "`flock` of one excludes the other"
-	title["lock-posix"] = "`fcntl` lock of one excludes the other"
-	title["absent-then-made"] = "a name that was absent is there when the other has made it"
-	title["present-then-removed"] = "... and absent when the other has removed it"
-	title["contents"] = "an open file has the contents that the other wrote"
-	title["size"] = "... and the size"
-	title["append"] = "`O_APPEND` of two at once loses nothing"
-	title["store"] = "a store into a shared mapping is seen in the other's"
-	title["cut-mapping"] = "a mapping faults behind the end that the other has cut"
-	title["orphan"] = "an open file is whole after the other has removed its last name"
+	title["lock-flock"] = "`flock` of one system excludes the other system"
+	title["lock-posix"] = "`fcntl` lock of one system excludes the other system"
+	title["absent-then-made"] = "an absent name appears when the other system creates it"
+	title["present-then-removed"] = "a name disappears when the other system removes it"
+	title["contents"] = "an open file has the contents that the other system wrote"
+	title["size"] = "an open file has the size after a write of the other system"
+	title["append"] = "concurrent `O_APPEND` writes of two systems lose no bytes"
+	title["store"] = "a store into a shared mapping is visible in the other system's mapping"
+	title["cut-mapping"] = "a mapping faults past the end after a truncation by the other system"
+	title["orphan"] = "an open file stays complete when the other system removes its name"
 }
 
 $1 == "rate" { value[$2, $3, $4, ++rounds[$2, $3, $4]] = $5 }
@@ -106,8 +106,8 @@ function wait_cells(fs, op,    part) {
 }
 
 function write_waits(    w, s, name) {
-	print "### Waiting for each other, microseconds\n"
-	print "| what | on | median | 99 % | longest |"
+	print "### Waits for other systems, microseconds\n"
+	print "| operation | file system | median | 99 % | longest |"
 	print "|---|---|---:|---:|---:|"
 	for (w = 1; w <= waits; w++)
 		for (s = 1; s <= systems; s++) {
@@ -117,11 +117,11 @@ function write_waits(    w, s, name) {
 			else if (s == 1)
 				missing_figure(wait_row[w])
 		}
-	print "\nWhere a lock does not exclude the other system, there is nothing to hand over.\n"
+	print "\nThere are no times for locks that do not exclude the other system.\n"
 }
 
 function write_answers(    p, s, text) {
-	print "### What one system sees of what another has done\n"
+	print "### Changes of one system that another one sees\n"
 	text = "| |"
 	for (s = 1; s <= systems; s++)
 		text = text " " system_name[s] " |"
