@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which vCPUs the scheduler has. Threads come by an announcement, and go when they end. */
+/*
+ * The vCPUs that the scheduler manages. A BPF program reports new vCPU threads; the daemon removes
+ * threads that have ended.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fnmatch.h>
@@ -31,7 +34,10 @@ static bool ours_to_take(pid_t tid)
 	return policy == SCHED_OTHER || policy == SCHED_EXT;
 }
 
-/* Returns the place of a VM, a new one if there is none, or -1. */
+/*
+ * Returns the index of a VM in the table, and adds the VM if necessary. Returns -1 if the table is
+ * full.
+ */
 static int place_of(const struct vs_options *o, struct vs_kernel *k, pid_t tgid)
 {
 	struct vs_guest *g;
@@ -57,7 +63,10 @@ static int place_of(const struct vs_options *o, struct vs_kernel *k, pid_t tgid)
 	return i;
 }
 
-/* A VM with one thread that must stay stays as a whole: its vCPUs wait for each other. */
+/*
+ * Leaves all vCPUs of a VM to the kernel's scheduler, even if only one of them must stay there: the
+ * vCPUs of a VM wait for each other.
+ */
 static void leave(struct vs_kernel *k, u32 vm, const char *why)
 {
 	u32 i, tid;
@@ -144,7 +153,10 @@ bool vs_guests_look(const struct vs_options *o, struct vs_kernel *k)
 		any = true;
 		bpf_map_delete_elem(k->found, &tid);
 	}
-	/* Threads that a vCPU thread has started have its policy; they belong to the kernel. */
+	/*
+	 * A thread started by a vCPU thread inherits its policy; return it to the kernel's
+	 * scheduler.
+	 */
 	for (rounds = 1024; rounds && !bpf_map_get_next_key(k->strays, NULL, &tid); rounds--) {
 
 		if (bpf_map_lookup_elem(k->by_tid, &tid, &at))
@@ -170,7 +182,7 @@ void vs_guests_sample(const struct vs_options *o, struct vs_kernel *k, double se
 		vs_guests[i].share = (ran - vs_guests[i].ran) / (seconds * 1e9 * cpus);
 		vs_guests[i].ran = ran;
 		k->vms[i].weight = vs_weight(vs_guests[i].tgid);
-		/* A VM that sleeps, and does not wait, takes nothing from the budgets of others. */
+		/* An idle VM does not reduce the budgets of other VMs. */
 		busy[i] = vs_guests[i].share * cpus > 0.01 || k->vms[i].active;
 		weights += busy[i] ? k->vms[i].weight : 0;
 	}

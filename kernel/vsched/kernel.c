@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The BPF programs: loaded, attached, and ended with the daemon. */
+/* Loads, attaches and ends the BPF programs. */
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static struct vsched_bpf *skel;
 static struct bpf_link *scheduler, *entries, *programs[2];
 static char said[4096];
 
-/* libbpf explains at length, and the verifier at more length: the first line is enough. */
+/* Keeps only the first line of a message of libbpf or of the verifier, which can be very long. */
 static int keep(enum libbpf_print_level level, const char *fmt, va_list args)
 {
 	if (level == LIBBPF_WARN && !said[0]) {
@@ -32,7 +32,7 @@ static int trouble(const char *what, int err)
 	return VS_TROUBLE;
 }
 
-/* The name of the scheduler that the kernel has already. */
+/* Returns whether the kernel already has another scheduler of sched_ext, with its name in @name. */
 static bool another(char *name, size_t size)
 {
 	FILE *file = fopen(ROOT "root/ops", "re");
@@ -50,13 +50,14 @@ static int possible(const struct vs_options *o)
 	char name[128];
 
 	if (!o->watch && access(ROOT "state", F_OK)) {
-		fprintf(stderr, "stargate-vsched: this kernel has no sched_ext: vCPUs stay with its own "
-			"scheduler; boot a kernel with CONFIG_SCHED_CLASS_EXT, or use 'watch'\n");
+		fprintf(stderr, "stargate-vsched: this kernel has no sched_ext, so its own "
+			"scheduler runs the vCPUs; boot a kernel with CONFIG_SCHED_CLASS_EXT, "
+			"or use 'watch'\n");
 		return VS_NO_SCHED_EXT;
 	}
 	if (!o->watch && another(name, sizeof(name))) {
-		fprintf(stderr, "stargate-vsched: the scheduler '%s' is loaded, and the kernel takes "
-			"one: end it first\n", name);
+		fprintf(stderr, "stargate-vsched: the scheduler '%s' is loaded, and the kernel "
+			"allows only one: end that scheduler first\n", name);
 		return VS_TROUBLE;
 	}
 	if (access("/sys/module/kvm", F_OK)) {
@@ -71,10 +72,10 @@ static int attach(const struct vs_options *o)
 {
 	programs[0] = bpf_program__attach(skel->progs.on_interrupt);
 	if (!programs[0])
-		return trouble("KVM's interrupts cannot be followed", -errno);
+		return trouble("cannot trace KVM's interrupts", -errno);
 	if (o->watch) {
 		programs[1] = bpf_program__attach(skel->progs.on_switch);
-		return programs[1] ? VS_OK : trouble("switches cannot be followed", -errno);
+		return programs[1] ? VS_OK : trouble("cannot trace context switches", -errno);
 	}
 	scheduler = bpf_map__attach_struct_ops(skel->maps.vsched);
 	return scheduler ? VS_OK : trouble("the kernel refused the scheduler", -errno);
@@ -90,7 +91,7 @@ int vs_kernel_start(const struct vs_options *o, struct vs_kernel *k)
 	libbpf_set_print(keep);
 	skel = vsched_bpf__open();
 	if (!skel)
-		return trouble("BPF programs cannot be opened", -errno);
+		return trouble("cannot open the BPF programs", -errno);
 	skel->rodata->watch_only = o->watch;
 	bpf_program__set_autoload(skel->progs.on_switch, o->watch);
 	if (o->watch) {

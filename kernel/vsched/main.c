@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stargate-vsched: vCPUs with an interrupt to handle run at once (docs/vcpu-scheduling.md). */
+/* stargate-vsched runs vCPUs with a pending interrupt immediately (docs/vcpu-scheduling.md). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,23 +16,23 @@
 
 static const char usage[] =
 "Usage: stargate-vsched [OPTION]... run|watch|status\n"
-"Runs vCPUs that have an interrupt to handle before others, in time of their own VM.\n"
+"Runs vCPUs with a pending interrupt before others, in the time of their own VM.\n"
 "\n"
 "  run                schedule all vCPUs of this host, until it is ended\n"
 "  watch              measure latencies under the kernel's own scheduler\n"
 "  status             show each VM: share, boosts, victims, latencies\n"
 "\n"
-"      --slice US     (run) length of a turn: 500 to 100000; else 3000\n"
-"      --boost US     (run) the longest boost: 50 to 10000; else 500\n"
+"      --slice US     (run) length of a turn: 500 to 100000; default 3000\n"
+"      --boost US     (run) the longest boost: 50 to 10000; default 500\n"
 "      --percent N    (run) part of a VM's share that boosts may use: 0 to 100;\n"
-"                     else 80\n"
-"      --plain PATTERN (run) give VMs with such names no boosts; may be repeated\n"
-"  -j, --json         (status) as JSON\n"
+"                     default 80\n"
+"      --plain PATTERN (run) no boosts for VMs with such names; may be repeated\n"
+"  -j, --json         (status) print JSON\n"
 "  -h, --help\n"
 "  -V, --version\n"
 "\n"
-"Exit status: 0; 1 trouble; 2 wrong usage; 3 no sched_ext in this kernel;\n"
-"4 the scheduler has ended, and the vCPUs are back with the kernel's own.\n"
+"Exit status: 0 success; 1 failure; 2 wrong usage; 3 no sched_ext in this kernel;\n"
+"4 the scheduler has ended, and the kernel's own scheduler runs the vCPUs.\n"
 "See stargate-vsched(8).\n";
 
 #define STARVED	15000000000ULL
@@ -71,7 +71,10 @@ static bool number(const char *text, u64 least, u64 most, u64 *n)
 	return *text >= '0' && *text <= '9' && !*rest && !errno && *n >= least && *n <= most;
 }
 
-/* One daemon at a time: the lock ends with the process, however that ends. */
+/*
+ * Takes the lock that allows only one daemon at a time. The kernel releases the lock when the
+ * process ends.
+ */
 static int only_one(void)
 {
 	int fd = open(VS_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -82,35 +85,40 @@ static int only_one(void)
 	}
 	if (!flock(fd, LOCK_EX | LOCK_NB))
 		return fd;
-	fprintf(stderr, "stargate-vsched: another daemon runs here: 'stargate-vsched status' asks it\n");
+	fprintf(stderr, "stargate-vsched: another daemon runs here: "
+		"see 'stargate-vsched status'\n");
 	close(fd);
 	return -1;
 }
 
-/* Returns an exit status once the kernel has thrown the scheduler out, or has to be asked to. */
+/*
+ * Returns VS_ENDED if the kernel has ended the scheduler, or if the daemon must end because a vCPU
+ * starves.
+ */
 static int still_runs(struct vs_kernel *k, u64 now)
 {
 	const struct vs_vcpu *v;
 
 	if (k->ended->kind) {
-		fprintf(stderr, "stargate-vsched: the kernel ended the scheduler: %s%s%s; vCPUs are back "
-			"with its own\n", (const char *)k->ended->reason,
+		fprintf(stderr, "stargate-vsched: the kernel ended the scheduler: %s%s%s; its own "
+			"scheduler runs the vCPUs\n", (const char *)k->ended->reason,
 			k->ended->message[0] ? ": " : "", (const char *)k->ended->message);
 		return VS_ENDED;
 	}
 	v = vs_guests_starved(k, now, STARVED);
 	if (v) {
-		fprintf(stderr, "stargate-vsched: vCPU %u of process %u found no processor for 15 s, "
-			"because other processes of this host come first; all vCPUs go back to "
-			"the kernel's own scheduler\n", v->id, v->tgid);
+		fprintf(stderr, "stargate-vsched: vCPU %u of process %u got no processor for 15 s, "
+			"because other processes of this host have priority; the kernel's own "
+			"scheduler runs all vCPUs again\n", v->id, v->tgid);
 		return VS_ENDED;
 	}
 	return VS_OK;
 }
 
 /*
- * New vCPUs are looked for in the first 100 ms of each 2 s, and for as long as there are any. A VM
- * may keep silent, but it does not run without entering its guest.
+ * Serves requests until the daemon ends. It searches for new vCPUs in the first 100 ms of each 2 s,
+ * and continues the search while it finds any. Each vCPU that runs enters its guest, so the search
+ * finds it.
  */
 static int serve(const struct vs_options *o, struct vs_kernel *k, int fd)
 {
@@ -227,9 +235,9 @@ int main(int argc, char **argv)
 	if (!command)
 		return wrong("stargate-vsched: %s", "no command");
 	if (optind < argc)
-		return wrong("stargate-vsched: '%s' is one word too many", argv[optind]);
+		return wrong("stargate-vsched: '%s' is an extra argument", argv[optind]);
 	if (!strcmp(command, "status"))
-		return tuned ? wrong("stargate-vsched: %s takes --json only", command) :
+		return tuned ? wrong("stargate-vsched: %s takes only --json", command) :
 			vs_status_ask(json);
 	o.watch = !strcmp(command, "watch");
 	if (!o.watch && strcmp(command, "run"))

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR Apache-2.0) */
 /*
  * The policy of stargate-vsched, as plain C: the BPF scheduler and its native test compile the same
- * functions. docs/vcpu-scheduling.md explains the rules (P5, "vSMP Internal").
+ * functions. docs/vcpu-scheduling.md explains these rules (P5, "vSMP Internal").
  *
- * The caller defines u32, s32, u64, s64 and bool. All processors call at the same time and without
- * a lock: sums are atomic, and each other value may be one event old.
+ * The including file defines u32, s32, u64, s64 and bool. All processors call these functions
+ * concurrently and without a lock: sums are atomic, and every other value may be one event old.
  */
 #ifndef SG_VSCHED_POLICY_H
 #define SG_VSCHED_POLICY_H
 
-#define VS_VMS		64	/* powers of two: BPF masks indexes */
+#define VS_VMS		64	/* these limits are powers of two: BPF masks indexes */
 #define VS_VM_VCPUS	32
 #define VS_VCPUS	(VS_VMS * VS_VM_VCPUS)
 #define VS_CPUS		1024
-#define VS_WEIGHT	100	/* of a cgroup, unless it is set */
+#define VS_WEIGHT	100	/* the default weight of a cgroup */
 #define VS_BUCKETS	32
-#define VS_AHEAD	5	/* turns by which boosts may bring a VM ahead of the others */
+#define VS_AHEAD	5	/* turns that a VM may use more than others by boosts */
 #define VS_NONE		0xffffffffU
 
 #define VS_ADD(x, n)	__sync_fetch_and_add(&(x), (n))
@@ -23,34 +23,34 @@
 enum vs_state { VS_SLEEPS, VS_WAITS, VS_RUNS };
 enum vs_boost { VS_PLAIN, VS_WANTED, VS_BOOSTED };
 
-/* Times are in nanoseconds. */
+/* Parameters of the scheduler. All times are in nanoseconds. */
 struct vs_config {
-	u64 slice;	/* of a turn */
-	u64 boost;	/* the longest boost */
-	u64 period;	/* of the budgets of VMs */
+	u64 slice;	/* length of a turn */
+	u64 boost;	/* length of the longest boost */
+	u64 period;	/* after which a VM's budget is full again */
 };
 
 struct vs_vm {
 	u32 used, vcpus, weight, last_victim;
 	u32 active, pad;	/* vCPUs that run or wait */
-	u64 vtime;	/* processor time used, by weight; the lowest has the next turn */
-	u64 budget;	/* of boosts in a period; the daemon computes it from the weights */
+	u64 vtime;	/* processor time used, by weight; the VM with the lowest runs next */
+	u64 budget;	/* for boosts in a period; the daemon computes it from the weights */
 	u64 period, spent;
-	/* for `status` */
+	/* statistics for `status` */
 	u64 ran, events, boosts, boosted, refused, victims;
-	u64 late[VS_BUCKETS];	/* events by time until the vCPU ran: bucket n is below 2^n us */
+	u64 late[VS_BUCKETS];	/* events by time until the vCPU ran; bucket n: below 2^n us */
 };
 
 struct vs_vcpu {
 	u32 vm, tid, tgid, id;
 	u32 state, boost, victim;
-	s32 cpu;	/* where it ran last */
-	u64 start;	/* of its run */
-	u64 waits;	/* since when */
-	u64 event;	/* time of the first interrupt that it has not seen, or 0 */
-	u64 owes;	/* boosts that took its time: its next turns are shorter */
+	s32 cpu;	/* the processor on which it ran last */
+	u64 start;	/* time when its last run began */
+	u64 waits;	/* time when it began to wait */
+	u64 event;	/* time of its first pending interrupt, or 0 */
+	u64 owes;	/* time that boosts have taken from it: its next turns are shorter */
 	u64 turn;	/* length of its turn */
-	u64 rest, period;	/* of its boost, and the VM's period in which it began */
+	u64 rest, period;	/* rest of its boost; the VM's period in which it began */
 	u64 ran;
 };
 
@@ -61,8 +61,9 @@ static inline bool vs_before(u64 a, u64 b)
 }
 
 /*
- * A VM that slept has saved nothing up, except for one turn. Without this rule it could later keep
- * the others waiting for as long as it had slept. @clock: the time of the VM that ran last.
+ * Counts a vCPU that wakes, and limits the credit that its VM has gained by sleeping to one turn.
+ * Without this limit, the VM could later delay other VMs for as long as it had slept. @clock: the
+ * vtime of the VM that ran last.
  */
 static inline void vs_wake(const struct vs_config *cfg, struct vs_vm *vm, u64 clock)
 {
@@ -78,7 +79,7 @@ static inline void vs_sleep(struct vs_vm *vm)
 		VS_ADD(vm->active, -1);
 }
 
-/* Returns whether a VM that wakes runs before one that has used a turn more. */
+/* Returns whether a waking VM runs before a VM that has used more than one turn more. */
 static inline bool vs_preempts(const struct vs_config *cfg, const struct vs_vm *waking,
 			       const struct vs_vm *running)
 {
@@ -86,8 +87,9 @@ static inline bool vs_preempts(const struct vs_config *cfg, const struct vs_vm *
 }
 
 /*
- * Returns the rest of the VM's budget of boosts in this period. A VM that is some turns ahead of
- * the others has none. A budget is a part of the processors' time, and VMs may not get all of that.
+ * Returns the rest of the VM's budget of boosts in this period. A VM that is VS_AHEAD turns ahead
+ * of the others gets 0: the budget is a part of the processors' time, but VMs may get less than all
+ * of this time.
  */
 static inline u64 vs_budget(const struct vs_config *cfg, struct vs_vm *vm, u64 clock, u64 now)
 {
@@ -104,9 +106,9 @@ static inline u64 vs_budget(const struct vs_config *cfg, struct vs_vm *vm, u64 c
 }
 
 /*
- * An interrupt for vCPU @v. @device: a device sent it, or a vCPU that runs by a boost. Interrupts
- * of other vCPUs, and timers, are work of the VM like any other. Returns whether @v is to run at
- * once.
+ * Handles an interrupt for vCPU @v, and returns whether @v should run immediately. @device: the
+ * sender is a device, or a vCPU that runs because of a boost. Interrupts by other vCPUs and by
+ * timers get no boost.
  */
 static inline bool vs_event(const struct vs_config *cfg, struct vs_vm *vm, struct vs_vcpu *v,
 			    bool device, u64 clock, u64 now)
@@ -129,9 +131,9 @@ static inline bool vs_event(const struct vs_config *cfg, struct vs_vm *vm, struc
 }
 
 /*
- * Returns the index of the vCPU whose time a boost of @all[@x] takes: another one of the same VM
- * that runs or waits, first one on the same processor, in turn after the last victim. If there is
- * none, it is @x itself.
+ * Returns the index of the victim: the vCPU from whose time a boost of @all[@x] is taken. This is
+ * another vCPU of the same VM that runs or waits, preferably on the same processor, the next one
+ * after the last victim. If there is no such vCPU, it is @x itself.
  */
 static inline u32 vs_victim(struct vs_vcpu *all, struct vs_vm *vm, u32 x)
 {
@@ -156,9 +158,9 @@ static inline u32 vs_victim(struct vs_vcpu *all, struct vs_vm *vm, u32 x)
 }
 
 /*
- * Returns the length of the boost of a vCPU that is to have one, and 0 if the budget is used up.
- * The length leaves the budget at once, so that several boosts at the same time have no more than
- * one after the other. vs_stop() gives back the rest.
+ * Starts a boost of a vCPU. Returns its length, or 0 if the budget is used up. The length is taken
+ * from the budget immediately, so that concurrent boosts cannot exceed the budget. vs_stop()
+ * returns the unused rest to the budget.
  */
 static inline u64 vs_boost(const struct vs_config *cfg, struct vs_vm *vm, struct vs_vcpu *v,
 			   u32 victim, u64 clock, u64 now)
@@ -181,7 +183,8 @@ static inline u64 vs_boost(const struct vs_config *cfg, struct vs_vm *vm, struct
 	return length;
 }
 
-/* Sets the length of a turn. A victim loses half of each turn at most, so it never starves. */
+/* Sets the length of a vCPU's turn. A victim loses at most half of each turn, so it never starves.
+ * */
 static inline void vs_turn(const struct vs_config *cfg, struct vs_vcpu *v)
 {
 	u64 owes = v->owes, pays = owes < cfg->slice / 2 ? owes : cfg->slice / 2;
@@ -201,7 +204,7 @@ static inline u32 vs_bucket(u64 ns)
 	return n;
 }
 
-/* The vCPU runs now; it sees its interrupts. */
+/* Records that the vCPU starts to run on @cpu, and how long its first interrupt has waited. */
 static inline void vs_start(struct vs_vm *vm, struct vs_vcpu *v, s32 cpu, u64 now)
 {
 	u64 event = v->event;
@@ -216,8 +219,9 @@ static inline void vs_start(struct vs_vm *vm, struct vs_vcpu *v, s32 cpu, u64 no
 }
 
 /*
- * The vCPU has run. All of it counts as used by the VM, boosts included, so a VM gains no time by
- * them. @over: of a boost; it may go on after an interruption. @all: for the victim.
+ * Records that the vCPU has stopped. All of the run time is charged to the VM, also boosts, so a
+ * VM gains no time by boosts. @over: the boost has ended; otherwise it may continue after an
+ * interruption. @all: all vCPUs, to find the victim.
  */
 static inline void vs_stop(struct vs_vcpu *all, struct vs_vm *vm, struct vs_vcpu *v, u32 self,
 			   bool over, u64 now)

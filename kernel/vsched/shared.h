@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR Apache-2.0) */
-/* Messages of the BPF programs to the daemon, besides the tables of policy.h. */
+/* Messages of the BPF programs to the daemon, in addition to the tables of policy.h. */
 #ifndef SG_VSCHED_SHARED_H
 #define SG_VSCHED_SHARED_H
 
@@ -9,7 +9,7 @@ struct vs_found {
 	u32 tgid, id;
 };
 
-/* Why the kernel ended our scheduler. */
+/* The reason for which the kernel ended our scheduler. */
 struct vs_exit {
 	u32 kind;
 	char reason[128], message[256];

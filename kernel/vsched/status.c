@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* `status`: a connection to the daemon's socket gets the tables as text or as JSON. */
+/*
+ * The command `status`: the daemon writes its tables as text or as JSON to each connection to its
+ * socket.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -17,7 +20,7 @@ int vs_status_listen(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t mask = umask(0077);
 
-	/* The lock says that the daemon which made an older one has ended. */
+	/* This daemon has the lock, so an old socket belongs to a daemon that has ended. */
 	unlink(VS_SOCKET);
 	if (fd >= 0 && (bind(fd, (const void *)&address, sizeof(address)) || listen(fd, 8))) {
 		close(fd);
@@ -29,7 +32,8 @@ int vs_status_listen(void)
 	return fd;
 }
 
-/* Returns the upper end, in us, of the bucket below which that part of all events lies. */
+/* Returns the upper bound, in us, of the bucket that contains the given percentile of all events.
+ * */
 static u64 below(const u64 *late, unsigned int percent)
 {
 	u64 all = 0, seen = 0;
@@ -97,7 +101,7 @@ static void print_text(FILE *out, const struct vs_options *o, const struct vs_ke
 
 void vs_status_answer(int fd, const struct vs_options *o, const struct vs_kernel *k)
 {
-	/* A client that is slow must not hold the daemon up. */
+	/* A slow client must not delay the daemon. */
 	const struct timeval patience = { .tv_usec = 200000 };
 	int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 	char word = 0;

@@ -10,7 +10,10 @@
 
 #define CGROUPS	"/sys/fs/cgroup"
 
-/* Returns false if there is no such file; a line of it is in @line. */
+/*
+ * Copies the first line that begins with @start from the file to @line. Returns false if there is
+ * none.
+ */
 static bool first_line(const char *path, const char *start, char *line, size_t size)
 {
 	FILE *file = fopen(path, "re");
@@ -25,7 +28,7 @@ static bool first_line(const char *path, const char *start, char *line, size_t s
 	return there;
 }
 
-/* The control group of a thread, as a path. */
+/* Writes the path of a thread's control group to @path. */
 static bool group_of(pid_t tgid, pid_t tid, char *path, size_t size)
 {
 	char file[64], line[PATH_MAX];
@@ -35,7 +38,10 @@ static bool group_of(pid_t tgid, pid_t tid, char *path, size_t size)
 		snprintf(path, size, "%s%s", CGROUPS, line + 3) < (int)size;
 }
 
-/* libvirt puts the threads of a VM into groups of their own, below the one that has the weight. */
+/*
+ * Reports whether libvirt created the group. libvirt puts each thread of a VM into its own group,
+ * below the group that has the weight.
+ */
 static bool of_libvirt(const char *path)
 {
 	const char *name = strrchr(path, '/') + 1;
@@ -73,7 +79,7 @@ bool vs_limited(pid_t tgid, pid_t tid)
 	return false;
 }
 
-/* Dedicated processors: the thread has one, of several. */
+/* Reports whether the thread may use only one processor of several (a dedicated processor). */
 bool vs_pinned(pid_t tid)
 {
 	cpu_set_t set;
@@ -82,7 +88,8 @@ bool vs_pinned(pid_t tid)
 		CPU_COUNT(&set) == 1;
 }
 
-/* The name that QEMU was given by -name, else that of its program. */
+/* Writes the VM's name to @name: the value of QEMU's option -name, or else the name of the program.
+ * */
 void vs_name(pid_t tgid, char *name, size_t size)
 {
 	char path[64], words[8192];
@@ -109,7 +116,10 @@ void vs_name(pid_t tgid, char *name, size_t size)
 		if (!first_line(path, "", name, size))
 			snprintf(name, size, "?");
 	}
-	/* The name comes from another program, and is printed on terminals and in JSON. */
+	/*
+	 * Replace characters that are not safe on terminals or in JSON: the name comes from another
+	 * program.
+	 */
 	for (; *name; name++)
 		if (*name < ' ' || *name > '~' || *name == '"' || *name == '\\')
 			*name = '?';

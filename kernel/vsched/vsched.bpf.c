@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The part of stargate-vsched that runs in the kernel: a scheduler of sched_ext in partial mode,
- * which has only the vCPU threads that the daemon gave to it, and a program at KVM's delivery of
- * interrupts. All decisions are in policy.h.
+ * The part of stargate-vsched that runs in the kernel. It consists of a scheduler of sched_ext in
+ * partial mode, which schedules only the vCPU threads that the daemon has assigned to it, and a
+ * program that runs when KVM delivers an interrupt. All decisions are in policy.h.
  *
- * Queues: one of each VM, in which its vCPUs take turns; one of boosted vCPUs; and one of threads
- * that vCPU threads have started, until the daemon gives them back.
+ * There is one queue for each VM, from which its vCPUs run one after the other, and one queue for
+ * boosted vCPUs. Another queue has threads that vCPU threads have started, until the daemon returns
+ * them to the kernel's scheduler.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -16,7 +17,7 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* Types of kvm.ko; the suffix is not a part of their names. */
+/* Types of kvm.ko. BPF ignores the suffix ___sg of their names. */
 struct kvm_vcpu___sg {
 	int vcpu_id;
 } __attribute__((preserve_access_index));
@@ -32,45 +33,48 @@ struct kvm_lapic___sg {
 #define FIXED		0
 #define LOWEST		1
 
-/* Nobody takes over the threads: latencies are measured under the kernel's own scheduler. */
+/* Do not schedule any thread; only measure latencies under the kernel's own scheduler. */
 const volatile bool watch_only = false;
 
 struct vs_config cfg;
 struct vs_vm vms[VS_VMS];
 struct vs_vcpu vcpus[VS_VCPUS];
-u32 on_cpu[VS_CPUS];	/* index of the vCPU that runs there, plus 1 */
+u32 on_cpu[VS_CPUS];	/* index of the vCPU that runs on each processor, plus 1 */
 u64 clock;
 struct vs_exit ended;
 
-struct {	/* thread: index in vcpus */
+struct {	/* maps a thread to its index in vcpus */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, VS_VCPUS);
 	__type(key, u32);
 	__type(value, u32);
 } by_tid SEC(".maps");
 
-struct {	/* struct kvm_vcpu: index in vcpus, or VS_NONE for one that is left to the kernel */
+struct {	/* maps a struct kvm_vcpu to an index in vcpus; VS_NONE: left to the kernel */
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4 * VS_VCPUS);
 	__type(key, u64);
 	__type(value, u32);
 } by_vcpu SEC(".maps");
 
-struct {	/* thread: a vCPU that the daemon has not seen */
+struct {	/* maps a thread to a vCPU that the daemon has not read yet */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4 * VS_VCPUS);
 	__type(key, u32);
 	__type(value, struct vs_found);
 } found SEC(".maps");
 
-struct {	/* threads that are not vCPUs and have our policy */
+struct {	/* threads with our policy that are not vCPUs */
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
 	__type(key, u32);
 	__type(value, u32);
 } strays SEC(".maps");
 
-/* The verifier must see the bound at the access; the compiler would move the two apart. */
+/*
+ * The verifier must see the bound directly at the access. Without the barrier, the compiler would
+ * separate the two.
+ */
 static __always_inline struct vs_vcpu *vcpu_at(u32 at)
 {
 	barrier_var(at);
@@ -88,7 +92,10 @@ static __always_inline struct vs_vm *vm_of(struct vs_vcpu *v)
 	return vm_at(v->vm);
 }
 
-/* Returns VS_NONE for a thread that is not a vCPU of ours. */
+/*
+ * Returns the index of a thread in vcpus, or VS_NONE if this scheduler does not manage it as a
+ * vCPU.
+ */
 static __always_inline u32 index_of(u32 tid)
 {
 	u32 *at = bpf_map_lookup_elem(&by_tid, &tid);
@@ -102,8 +109,9 @@ static __always_inline u32 running_on(s32 cpu)
 }
 
 /*
- * Queues @p at the head of a processor, which runs it at once. A boost that is under way there ends
- * first, because two boosts would otherwise cut each other short for ever.
+ * Queues @p at the head of a processor's queue, so that it runs immediately. If a boost is in
+ * progress on the processor, @p waits for its end: otherwise two boosts could interrupt each other
+ * forever.
  */
 static __always_inline void run_now(struct task_struct *p, s32 cpu, u64 length, u64 flags)
 {
@@ -130,7 +138,10 @@ s32 BPF_PROG(vs_init)
 	return err ? err : scx_bpf_create_dsq(QUEUE_STRAY, -1);
 }
 
-/* A thread has come to us: either the daemon gave it, or a vCPU thread has started it. */
+/*
+ * Called when this scheduler gets a thread: either the daemon assigned it, or a vCPU thread started
+ * it.
+ */
 SEC("struct_ops/vs_enable")
 void BPF_PROG(vs_enable, struct task_struct *p)
 {
@@ -149,7 +160,7 @@ s32 BPF_PROG(vs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 
 	if (!idle)
 		return cpu;
-	/* It takes nobody's time. */
+	/* The processor is idle, so no boost is needed. */
 	at = index_of(p->pid);
 	if (at != VS_NONE)
 		vcpu_at(at)->boost = VS_PLAIN;
@@ -234,7 +245,10 @@ void BPF_PROG(vs_dispatch, s32 cpu, struct task_struct *prev)
 		if (at != VS_NONE)
 			own = vcpu_at(at)->vm;
 	}
-	/* The VM that has used least; the next one if none of its vCPUs may run here. */
+	/*
+	 * Choose the VM with the lowest vtime, or the next VM if none of its vCPUs may run on this
+	 * processor.
+	 */
 	bpf_for(tries, 0, VS_VMS) {
 		best = VS_NONE;
 		bpf_for(i, 0, VS_VMS) {
@@ -246,7 +260,7 @@ void BPF_PROG(vs_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		if (best == VS_NONE)
 			return;
-		/* The vCPU that has run goes on if its VM still has used less. */
+		/* The last vCPU continues if its VM still has used less time. */
 		if (own != VS_NONE && own != best &&
 		    vs_before(vm_at(own)->vtime, vm_at(best)->vtime) &&
 		    scx_bpf_dsq_nr_queued(QUEUE_VM(own)) <= 0) {
@@ -273,7 +287,7 @@ void BPF_PROG(vs_running, struct task_struct *p)
 	v = vcpu_at(at);
 	vm = vm_of(v);
 	vs_start(vm, v, cpu, bpf_ktime_get_ns());
-	if (v->boost == VS_WANTED)	/* it came to run by itself */
+	if (v->boost == VS_WANTED)	/* it runs without a boost */
 		v->boost = VS_PLAIN;
 	if (v->boost == VS_PLAIN && vs_before(clock, vm->vtime))
 		clock = vm->vtime;
@@ -322,8 +336,8 @@ struct sched_ext_ops vsched = {
 };
 
 /*
- * KVM gives an interrupt to a vCPU. The current thread tells where it comes from: the vCPU itself
- * (its timer), another vCPU of the VM, or anything else, which is a device.
+ * Called when KVM delivers an interrupt to a vCPU. The current thread shows the sender: the vCPU
+ * itself (its timer), another vCPU of the VM, or a device (any other thread).
  */
 SEC("fentry/__apic_accept_irq")
 int BPF_PROG(on_interrupt, struct kvm_lapic___sg *apic, int mode, int vector)
@@ -354,15 +368,18 @@ int BPF_PROG(on_interrupt, struct kvm_lapic___sg *apic, int mode, int vector)
 		return 0;
 	}
 	/*
-	 * If it sleeps, the interrupt wakes it, and vs_enqueue() does the rest. If it waits, only
-	 * the kernel may take it out of its queue.
+	 * If the vCPU sleeps, the interrupt wakes it, and vs_enqueue() boosts it. If the vCPU
+	 * waits, only the kernel may remove it from its queue.
 	 */
 	if (v->state == VS_WAITS)
 		scx_bpf_dsq_reenq(QUEUE_VM(v->vm), 0);
 	return 0;
 }
 
-/* A vCPU enters its guest; attached for a moment now and then, as this happens often. */
+/*
+ * Reports a vCPU that enters its guest. This happens often, so the daemon attaches the program only
+ * for short periods.
+ */
 SEC("raw_tp/kvm_entry")
 int on_entry(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -378,7 +395,7 @@ int on_entry(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Under the kernel's own scheduler: the same measurements, taken at each switch. */
+/* Takes the same measurements at each context switch under the kernel's own scheduler. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)

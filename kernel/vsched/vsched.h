@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stargate-vsched, the daemon: what its files share. */
+/* Declarations that the files of the daemon stargate-vsched share. */
 #ifndef SG_VSCHED_H
 #define SG_VSCHED_H
 
@@ -24,8 +24,8 @@ enum { VS_OK, VS_TROUBLE, VS_USAGE, VS_NO_SCHED_EXT, VS_ENDED };
 
 /**
  * struct vs_options - the command line of `run` and `watch`.
- * @plain: patterns of names of VMs that have no boosts.
- * @percent: of a VM's share of the processors that boosts may use.
+ * @plain: patterns of names of VMs that get no boosts.
+ * @percent: the percentage of a VM's share of the processors that its boosts may use.
  */
 struct vs_options {
 	bool watch;
@@ -38,10 +38,10 @@ struct vs_options {
 struct vs_guest {
 	pid_t tgid;
 	char name[64];
-	bool plain;		/* it has no boosts */
-	const char *left;	/* why it is left to the kernel's scheduler, or NULL */
-	u64 ran;		/* up to the last sample */
-	double share;		/* of all processors, in the last second */
+	bool plain;		/* gets no boosts */
+	const char *left;	/* why the kernel's scheduler runs it, or NULL */
+	u64 ran;		/* run time up to the last sample */
+	double share;		/* share of all processors in the last second */
 };
 
 /* The programs and tables in the kernel (kernel.c). */
@@ -53,17 +53,17 @@ struct vs_kernel {
 	volatile struct vs_exit *ended;
 	int by_tid, by_vcpu, found, strays;
 };
-/* Loads and starts them. Prints why not, and returns an exit status. */
+/* Loads and starts the BPF programs. Returns an exit status, and prints the reason of a failure. */
 int vs_kernel_start(const struct vs_options *o, struct vs_kernel *k);
-/* While @on, vCPUs that the daemon does not know announce themselves. */
+/* Attaches (@on) or detaches the program that reports vCPUs unknown to the daemon. */
 void vs_kernel_look(bool on);
 void vs_kernel_stop(void);
 
-/* Guests by their places in the tables (guests.c). */
+/* The VMs, by their index in the table of VMs (guests.c). */
 extern struct vs_guest vs_guests[VS_VMS];
-/* Takes new vCPUs, and drops those that have ended. Returns whether there were new ones. */
+/* Adds new vCPUs to the scheduler, and removes ended vCPUs. Returns whether it has added any. */
 bool vs_guests_look(const struct vs_options *o, struct vs_kernel *k);
-/* Weights, budgets and shares; @seconds since the last call. */
+/* Updates weights, budgets and shares; @seconds have passed since the last call. */
 void vs_guests_sample(const struct vs_options *o, struct vs_kernel *k, double seconds);
 /* Returns a vCPU that has waited for longer than @ns, or NULL. */
 const struct vs_vcpu *vs_guests_starved(struct vs_kernel *k, u64 now, u64 ns);
