@@ -30,7 +30,7 @@ function part(op, of) { return grouped(whose[op, of] / all[op] * cost[op]) }
 END {
 	if (!operations)
 		exit 1
-	print "\n| operation | instructions | the program | the kernel | StargateFS | functions that have 2 % or more |"
+	print "\n| operation | instructions | the program | the kernel | StargateFS | functions with 2 % or more |"
 	print "|---|---:|---:|---:|---:|---|"
 	for (i = 1; i <= operations; i++) {
 		op = operation[i]

@@ -46,7 +46,7 @@ function line(text) { print text }
 
 # The parts of a read: the bare system call, the data path, the copy.
 function write_parts(    s, name) {
-	line("| a read of 4 KiB, taken apart | entering and leaving the kernel | the way to the bytes | the copy |")
+	line("| parts of a read of 4 KiB | entry to and exit from the kernel | path to the bytes | the copy |")
 	line("|---|---:|---:|---:|")
 	for (s = 1; s <= systems; s++) {
 		name = system_name[s]

@@ -153,7 +153,7 @@ function consider(key, at) {
 }
 
 function modelled(    i, key, at, sep) {
-	print "| by a line through that | measured up to | that is | the line is off by | at | it would be | bound | reached at |"
+	print "| extrapolation by a line | measured up to | measured value | error of the line | predicted for | predicted value | bound | bound reached at |"
 	print "|---|---:|---:|---:|---:|---:|---:|---:|"
 	for (i = 1; i <= models; i++) {
 		key = order[i]

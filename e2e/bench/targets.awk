@@ -106,7 +106,7 @@ function make_targets(    small, large, key, part, how) {
 }
 
 function write_targets(    i) {
-	print "| case | `map=walk` | compared with | that has | share | at most | |"
+	print "| case | `map=walk` | compared with | its count | ratio | target | |"
 	print "|---|---:|---|---:|---:|---:|---|"
 	for (i = 1; i <= all; i++)
 		print targets[i]
@@ -153,7 +153,7 @@ function until(way, op,    more) {
 
 function write_ways(    ops, op, i) {
 	ops = split("read-4k read-64k read-1m write-4k write-16k write-64k write-1m append-4k create", op)
-	print "\n| instructions that are saved beside `map=walk` | `map=splice` | `map=shadow` |"
+	print "\n| instructions saved compared with `map=walk` | `map=splice` | `map=shadow` |"
 	print "|---|---:|---:|"
 	for (i = 1; i <= ops; i++)
 		printf "| %s | %s | %s |\n", title[op[i]], grouped(saved("splice", op[i])), grouped(saved("shadow", op[i]))
