@@ -13,9 +13,9 @@ BEGIN {
 	model("size.mkfs", "mkfs", "s", 1000, "total", 65536, 60)
 	model("size.mkfs-touched", "memory that mkfs touches", "GiB", 1024, "total", 65536, 0)
 	model("size.join", "mount", "s", 1e6, "total", 65536, 1)
-	model("size.mend", "hints mended, in steps meanwhile", "s", 1000, "total", 65536, 0)
+	model("size.mend", "completion of all hints, in steps", "s", 1000, "total", 65536, 0)
 	model("size.largest-free", "largest free piece (`space` in sysfs)", "s", 1000, "total", 65536, 1)
-	model("size.check", "fsck, nothing in it", "s", 1000, "total", 65536, 600)
+	model("size.check", "fsck of an empty volume", "s", 1000, "total", 65536, 600)
 	model("size.check-memory", "memory of that fsck", "GiB", 1024, "total", 65536, 4)
 	model("files.create", "creating them", "s", 1e9, "each", 1e8, 0)
 	model("files.remove", "removing them", "s", 1e9, "each", 1e8, 0)
@@ -24,10 +24,10 @@ BEGIN {
 	model("files.holdings", "`stargatectl systems`, a look at all inodes", "s", 1000, "total", 1e8, 5)
 	model("files.check", "fsck", "s", 1000, "total", 1e8, 600)
 	model("files.check-memory", "memory of that fsck", "GiB", 1024, "total", 1e8, 4)
-	model("systems.join", "the last one mounts", "s", 1e6, "total", 64, 1)
-	model("systems.epoch", "an epoch, all systems' work", "s", 1e6, "total", 64, 0.05)
-	model("systems.recover", "one that dies with all journals full is recovered", "s", 1e6, "total", 64, 1)
-	model("systems.memory", "memory of all", "GiB", 1048576, "each", 64, 4)
+	model("systems.join", "mount of the last system", "s", 1e6, "total", 64, 1)
+	model("systems.epoch", "one epoch, work of all systems", "s", 1e6, "total", 64, 0.05)
+	model("systems.recover", "recovery of a system that died with all journals full", "s", 1e6, "total", 64, 1)
+	model("systems.memory", "memory of all systems", "GiB", 1048576, "each", 64, 4)
 	of["size"] = "GiB"
 	of["files"] = "files"
 	of["names"] = "names in a directory"

@@ -158,7 +158,7 @@ function write_ways(    ops, op, i) {
 	for (i = 1; i <= ops; i++)
 		printf "| %s | %s | %s |\n", title[op[i]], grouped(saved("splice", op[i])), grouped(saved("shadow", op[i]))
 	for (i = 1; i <= ops - 2; i++)
-		printf "| a new file has that back after: %s | %s | %s |\n", title[op[i]], \
+		printf "| uses of a new file until it has saved its extra cost: %s | %s | %s |\n", title[op[i]], \
 			until("splice", op[i]), until("shadow", op[i])
 }
 

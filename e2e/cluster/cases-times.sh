@@ -104,9 +104,9 @@ case_times() {
 		side "the same with a folder of the node (hostPath), without a driver" "$host"
 		row "CreateVolume of $size MiB" "$(<"$logs/$ns.large") ms"
 		row "processor time of the driver's pod in 30 s without calls" "$((rest[0] - before[0])) ms"
-		row "the same while 5 claims with pods are created and deleted at once" "$((load[0] - rest[0])) ms"
-		row "memory of the driver before that; of its pod with sidecars" "$((rest[2] >> 10)) MiB, $((rest[1] >> 10)) MiB"
-		row "memory of the driver after that; of its pod with sidecars" "$((load[2] >> 10)) MiB, $((load[1] >> 10)) MiB"
+		row "processor time while 5 claims with pods are created and deleted together" "$((load[0] - rest[0])) ms"
+		row "memory of the driver before these claims; of its pod with sidecars" "$((rest[2] >> 10)) MiB, $((rest[1] >> 10)) MiB"
+		row "memory of the driver after these claims; of its pod with sidecars" "$((load[2] >> 10)) MiB, $((load[1] >> 10)) MiB"
 	} | tee "$logs/times.md"
 }
 
