@@ -8,8 +8,8 @@ static unsigned int sgfs_space_of(int type)
 }
 
 /*
- * Read an attribute of unknown size. Another task may change it between the question for its size
- * and the read. If it has grown in between, the next try has room for the largest attribute.
+ * Read an attribute of unknown size. Another task may change it between the query of its size and
+ * the read. If it has grown in between, the next attempt has room for the largest attribute.
  */
 static int sgfs_read_whole(struct inode *inode, unsigned int space, void **out)
 {
@@ -73,7 +73,10 @@ int sgfs_set_acl_common(struct mnt_idmap *idmap, struct inode *inode, struct pos
 	if (type == ACL_TYPE_DEFAULT && !S_ISDIR(mode))
 		return acl ? -EACCES : 0;
 	if (type == ACL_TYPE_ACCESS && acl) {
-		/* Turn an ACL that says no more than a mode into that mode: acl is NULL then. */
+		/*
+		 * Replace an ACL that is equivalent to a mode by that mode, and set the ACL to
+		 * NULL.
+		 */
 		err = posix_acl_update_mode(idmap, inode, &mode, &acl);
 		if (err)
 			return err;
@@ -92,7 +95,7 @@ int sgfs_set_acl_common(struct mnt_idmap *idmap, struct inode *inode, struct pos
 	kfree(value);
 	if (err == -ENODATA && !acl)
 		err = 0;	/* no ACL existed */
-	/* Do not cache from here: another system may have set an ACL since. */
+	/* Do not cache the new ACL here, because another system may have set one since. */
 	sgfs_refresh(inode);
 	return err;
 }

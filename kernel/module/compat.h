@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Every difference between the supported kernels is in this file, and nowhere else. The code is
+ * This file, and no other, contains the differences between the supported kernels. The code is
  * written for the newest kernel. The definitions below make older kernels look like it.
  */
 #ifndef SG_COMPAT_H
@@ -68,7 +68,8 @@ static inline struct timespec64 inode_set_mtime_to_ts(struct inode *inode, struc
 
 /*
  * ->update_time(): 6.1 passes the time, 6.12 lets the file system take it, 7.2 names a type.
- * sgfs_update_time() turns all into sgfs_update_time_common(inode, atime, mtime and ctime, now).
+ * sgfs_update_time() calls sgfs_update_time_common(inode, atime, mtime and ctime, now) in all
+ * cases.
  */
 int sgfs_update_time_common(struct inode *inode, bool atime, bool cmtime, struct timespec64 now);
 
@@ -142,7 +143,10 @@ static inline struct dentry *sgfs_mkdir(struct mnt_idmap *idmap, struct inode *d
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Does the dentry still agree with the volume? 1: yes. 0: no. -ECHILD: the answer needs sleep. */
+/*
+ * Check whether the dentry still agrees with the volume. 1: yes. 0: no. -ECHILD: the check must
+ * sleep.
+ */
 int sgfs_revalidate_rcu(struct inode *dir, struct dentry *dentry);
 int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct dentry *dentry,
 			   unsigned int flags);
@@ -214,7 +218,9 @@ static inline int sgfs_acl_chmod(struct mnt_idmap *idmap, struct dentry *dentry)
 }
 #endif
 
-/* An ACL as the value of an extended attribute, allocated, with ids of the initial namespace. */
+/*
+ * Return an ACL as the allocated value of an extended attribute, with ids of the initial namespace.
+ */
 static inline void *sgfs_acl_to_xattr(const struct posix_acl *acl, size_t *size, gfp_t gfp)
 {
 #if SGFS_KERNEL_AT_LEAST(7, 0)
@@ -301,7 +307,7 @@ static inline int sgfs_thaw_super(struct super_block *sb)
 }
 #endif
 
-/* Since 6.6 a fault in a file may have the lock of its mapping, and not mmap_lock. */
+/* Since 6.6 a fault in a file may hold the lock of its mapping instead of mmap_lock. */
 static inline void sgfs_release_fault_lock(const struct vm_fault *vmf)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 6)
@@ -311,7 +317,7 @@ static inline void sgfs_release_fault_lock(const struct vm_fault *vmf)
 #endif
 }
 
-/* Pages that can be accessed from @page on, at most @pages; or -errno. */
+/* Return the number of pages that can be accessed from @page on, at most @pages; or -errno. */
 static inline long sgfs_dax_access(struct dax_device *dax, pgoff_t page, long pages, void **kaddr,
 				 phys_addr_t *phys)
 {
@@ -372,8 +378,8 @@ static inline struct dev_pagemap *sgfs_hold_pages(phys_addr_t phys)
 
 /*
  * MAP_SYNC, and buffered writes that must not wait, are flags of the operations since 6.12. The
- * like flag for reads would be a promise to call io_uring back (IOCB_WAITQ). A read that waits for
- * another system calls nobody, and would wait in the task that submits it. Without the flag a
+ * similar flag for reads would promise a callback to io_uring (IOCB_WAITQ). A read that waits for
+ * another system makes no callback, and would block the task that submits it. Without the flag a
  * thread of io_uring waits.
  */
 #if SGFS_KERNEL_AT_LEAST(6, 12)
@@ -396,7 +402,7 @@ static inline bool sgfs_iocb_is_atomic(const struct kiocb *iocb)
 #endif
 }
 
-/* The user's memory is one range, as RWF_ATOMIC asks for. */
+/* Report whether the user's memory is one range, as RWF_ATOMIC requires. */
 static inline bool sgfs_iter_is_one(const struct iov_iter *iter)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 11)
@@ -406,7 +412,7 @@ static inline bool sgfs_iter_is_one(const struct iov_iter *iter)
 #endif
 }
 
-/* Atomic writes in the answer of statx(). */
+/* Atomic writes in the result of statx(). */
 static inline void sgfs_stat_atomic(struct kstat *stat, u32 mask, u32 min, u32 max)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 11)
@@ -441,9 +447,9 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 #endif
 
 /*
- * S_DAX allows large faults up to 6.11. Since 6.15 it promises struct pages behind large entries,
- * and the kernel then looks at these pages. Without S_DAX, special mappings have large faults too,
- * unless the system's setting of transparent huge pages is `never`.
+ * Up to 6.11, S_DAX allows large faults. Since 6.15 it promises struct pages for large entries, and
+ * the kernel then accesses these struct pages. Without S_DAX, special mappings have large faults
+ * too, unless the system's setting of transparent huge pages is `never`.
  */
 #if SGFS_KERNEL_AT_LEAST(6, 15)
 #define SGFS_S_DAX		0
@@ -451,7 +457,7 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 #define SGFS_S_DAX		S_DAX
 #endif
 
-/* Enter a page as special: the kernel looks at no struct page, and none needs to exist. */
+/* Enter a page as special: the kernel then accesses no struct page, so none needs to exist. */
 static inline vm_fault_t sgfs_insert_page(struct vm_area_struct *vma, unsigned long address,
 					  unsigned long pfn)
 {
@@ -472,8 +478,8 @@ static inline pte_t sgfs_pte_mkwrite(pte_t pte)
 }
 
 /*
- * Large entries. Much of the kernel looks at the struct page behind a large entry without a check
- * that one exists: get_user_pages(), MADV_COLD and smaps, for example. Memory without struct pages
+ * Large entries. Much code of the kernel accesses the struct page of a large entry without a check
+ * that it exists: get_user_pages(), MADV_COLD and smaps, for example. Memory without struct pages
  * therefore gets no large entries. Up to 6.11 no memory gets any, because no large entry can be
  * marked as special.
  */
@@ -489,7 +495,7 @@ static inline vm_fault_t sgfs_insert_huge(struct vm_fault *vmf, unsigned long pf
 #endif
 }
 
-/* The size for which a fault asks, and the smallest size. */
+/* The size that a fault requests, and the smallest size. */
 #if SGFS_KERNEL_AT_LEAST(6, 6)
 typedef unsigned int sgfs_fault_order;
 #define SGFS_FAULT_PTE		0
@@ -499,8 +505,8 @@ typedef enum page_entry_size sgfs_fault_order;
 #endif
 
 /*
- * Something holds a page of region that no process maps. dax_layout_busy_page() answers the same
- * question, but up to 6.14 it examines nothing in this case.
+ * Report whether a page of region that no process maps is still held. dax_layout_busy_page()
+ * reports the same, but up to 6.14 it examines nothing in this case.
  */
 static inline bool sgfs_page_is_pinned(struct page *page)
 {
@@ -512,8 +518,8 @@ static inline bool sgfs_page_is_pinned(struct page *page)
 }
 
 /*
- * Drop what the kernel's DAX code has recorded of an inode's pages, including the size at which
- * they were mapped. Nothing holds any of the pages.
+ * Drop the records of the kernel's DAX code about an inode's pages, including the size at which
+ * they were mapped. The caller makes sure that no page is held.
  */
 static inline void sgfs_dax_forget(struct inode *inode)
 {
@@ -524,7 +530,7 @@ static inline void sgfs_dax_forget(struct inode *inode)
 #endif
 }
 
-/* The same, before the inode is freed. Up to 6.14 truncation does it. */
+/* Drop these records before the inode is freed. Up to 6.14 truncation does this. */
 static inline void sgfs_dax_evict(struct inode *inode)
 {
 #if SGFS_KERNEL_AT_LEAST(6, 15)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes, and zeroes for fresh pages, past the caches: no line needs write-back afterwards. The
- * kernel has the same (_copy_from_iter_flushcache()). This copy has less around it, and stores 32
- * bytes at a time instead of 8 for large amounts. It needs a third of the instructions.
+ * Writes, and zeroes for fresh pages, with stores that bypass the caches: no line needs write-back
+ * afterwards. The kernel has such a copy (_copy_from_iter_flushcache()). This one has less
+ * overhead, and for large amounts stores 32 bytes at a time instead of 8. It needs a third of the
+ * instructions.
  *
- * Vector registers belong to user space. Their use costs one save, and one load on the way out, per
- * system call: together as long as it takes to store 2 KiB. The time that memory takes hardly
- * depends on the width of a store, so a small copy does not make up for this cost. From 256 KiB on,
- * vectors are as fast within some per cent (docs/decisions/0006).
+ * Vector registers belong to user space. Their use costs one save and one restore per system call,
+ * together the time of storing 2 KiB. The speed of memory hardly depends on the width of a store,
+ * so vectors are not worth this cost for a small copy. From 256 KiB on, vectors are as fast within
+ * some per cent (docs/decisions/0006).
  */
 #include <linux/sizes.h>
 #include <linux/uaccess.h>
@@ -20,9 +21,10 @@
 #include "copy_wide.h"
 
 #define STEP	128UL
-#define LEAST	SZ_4K	/* below, the kernel's own copy is as good */
-#define VECTORS	SZ_256K	/* from here on, if the processor has them */
-#define MOST	SZ_64K	/* at once: with vectors, no other task gets the processor meanwhile */
+#define LEAST	SZ_4K	/* for smaller copies, the kernel's own copy is as fast */
+#define VECTORS	SZ_256K	/* from this size on vectors are used, if the processor has them */
+/* most bytes of one step: with vectors, no other task gets the processor meanwhile */
+#define MOST	SZ_64K
 
 static bool sgfs_usable(void)
 {
@@ -31,10 +33,10 @@ static bool sgfs_usable(void)
 }
 
 /*
- * @len is a multiple of STEP, and not 0. The code loads a whole step before it stores any of it. If
- * a load faults, all steps before it are complete. If a store faults (in a window whose entry has
- * gone), the step is not counted. The vector registers belong to the kernel here: gcc keeps nothing
- * in them.
+ * @len is a multiple of STEP, and not 0. The code loads a complete step before it stores any byte
+ * of it. If a load faults, all earlier steps are complete. If a store faults (in a window whose
+ * entry was removed), that step is not counted. The vector registers belong to the kernel here: gcc
+ * keeps nothing in them.
  */
 static __always_inline size_t sgfs_steps(void *to, const void __user *from, size_t len)
 {
@@ -64,7 +66,7 @@ static __always_inline size_t sgfs_steps(void *to, const void __user *from, size
 #define WORD_LOAD(label, at, reg)	#label ":	movq	" #at "(%[from], %[left]), %%" #reg "\n"
 #define WORD_STORE(label, at, reg)	#label ":	movnti	%%" #reg ", " #at "(%[to], %[left])\n"
 
-/* The same by words, a line at a time. Of a step that ends early, a line may have been stored. */
+/* Copy by words, a line at a time. If a step ends early, one of its lines may have been stored. */
 static __always_inline size_t sgfs_word_steps(void *to, const void __user *from, size_t len)
 {
 	long left = -(long)len;

@@ -14,9 +14,9 @@ struct iov_iter;
  * @from: advanced by what has been copied
  *
  * Never sleeps. Source and target pages may be absent: the caller disables page faults. The copied
- * bytes need no write-back, only a fence. Where a page is absent, up to a line beyond the returned
- * count may have been stored, of bytes that could be read. The caller continues from the returned
- * count by other means, and stores that line again.
+ * bytes need no write-back, only a fence. If a page is absent, up to one line after the returned
+ * count may have been stored. The caller continues from the returned count by other means, and
+ * stores that line again.
  *
  * Return: bytes copied. Fewer than @len, or none, when a page is absent, when the rest is too
  * small, or when processor, iterator or alignment do not allow it. The caller copies the rest by

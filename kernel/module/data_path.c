@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The three data paths (D5), chosen per mount by map=. walk needs nothing from this file. For
- * splice and shadow a file has a window from its first open to its last close. The window is as
- * large as the height of the file's table requires. Reads and writes walk where the window has
- * nothing: a hole, the part beyond the window's end, a fault.
+ * splice and shadow a file has a window from its first open to its last close. The height of the
+ * file's table determines the size of the window. Reads and writes walk where the window has no
+ * page: in a hole, beyond the window's end, and after a fault.
  *
  * Reads and writes run with i_rwsem held, so a task that holds it exclusively may exchange a
  * window. Open and close do not hold it, but no task reads a file that is not open. Another system
  * may cut pages off, or set another root. The next user of the window then exchanges it, after a
- * wait for copies under way. Each copy is a look, as a walk is (D7).
+ * wait for running copies. Each copy is a look, as a walk is (D7).
  */
 #include <linux/pagemap.h>
 #include <linux/uio.h>
@@ -26,8 +26,8 @@ static int sgfs_make_pool(struct sgfs *fs)
 	mutex_lock(&fs->windows_lock);
 	if (!fs->windows) {
 		/*
-		 * The pool covers all that the volume may grow into: the engine's bound is below
-		 * this.
+		 * The pool covers all memory into which the volume may grow: the engine's bound is
+		 * below its end.
 		 */
 		ws = sg_windows_create(fs->mem.phys, fs->mem.size, fs->mem.base, 0);
 		err = PTR_ERR_OR_ZERO(ws);
@@ -50,7 +50,9 @@ int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why)
 	return sgfs_make_pool(fs);
 }
 
-/* Pages are about to be reused: remove every translation of this system that leads there (D7). */
+/*
+ * Called before pages are reused: remove every translation of this system that leads to them (D7).
+ */
 void sgfs_map_quiesce(struct sgfs *fs)
 {
 	struct sg_windows *ws = smp_load_acquire(&fs->windows);
@@ -58,7 +60,7 @@ void sgfs_map_quiesce(struct sgfs *fs)
 	if (!ws)
 		return;
 	WRITE_ONCE(fs->windows_age, fs->windows_age + 1);
-	synchronize_rcu_expedited();	/* copies that have not seen the change */
+	synchronize_rcu_expedited();	/* waits for copies that have not seen the change */
 	sg_windows_flush(ws);
 }
 
@@ -93,7 +95,7 @@ static int sgfs_walk_for_shadow(void *ctx, u64 page, u64 want, struct sg_shadow_
 	return 0;
 }
 
-/* The word of the volume that names the file's table. */
+/* Return the word of the volume that names the file's table. */
 static const u64 *sgfs_root_word(const struct inode *inode)
 {
 	const struct sg_inode *record = (void *)(sgfs_vol(inode)->base + sgfs_ref(inode)->off);
@@ -125,9 +127,9 @@ void sgfs_map_attach(struct inode *inode)
 	height = sgfs_height_of(inode);
 	si->map = READ_ONCE(fs->opt.map);
 	/*
-	 * Pages of a file of atomic writes may be replaced, and no system then looks for windows
-	 * that show the old ones. A store may not go around the lock of such a file either. The
-	 * flag was set after @map_cuts was loaded, or it is seen.
+	 * Report whether the file has atomic writes. These replace pages, and no system then checks
+	 * for windows that show the old pages. A store may not bypass the lock of such a file
+	 * either. Either the flag was set after @map_cuts was loaded, or this function sees it.
 	 */
 	if (si->map == SGFS_MAP_WALK || !ws || sg_is_read_whole(&fs->vol, &si->ref))
 		return;
@@ -150,7 +152,7 @@ static u64 sgfs_window_size(const struct sgfs_inode *si)
 	return si->window ? sg_window_size(si->window) : 0;
 }
 
-/* The table became higher, or the mount got another map=: take a window that fits. */
+/* Take a window that fits, because the table became higher, or the mount got another map=. */
 void sgfs_map_grown(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -196,8 +198,8 @@ void sgfs_map_evict(struct inode *inode)
 /* --- copies ----------------------------------------------------------------------------------- */
 
 /*
- * Is the table that the window follows still the same? Every read asks this, so the code only
- * compares the words, and does not check their content.
+ * Report whether the window still follows the file's table. Every read calls this, so the code only
+ * compares words, and does not check their content.
  */
 static bool sgfs_data_path_is_same(const struct inode *inode)
 {
@@ -215,7 +217,8 @@ static bool sgfs_data_path_is_current(const struct inode *inode)
 }
 
 /*
- * i_rwsem is held shared: other tasks may be copying. The old window is freed after their copies.
+ * Exchange the window. i_rwsem is held shared, so other tasks may be copying. The old window is
+ * freed after their copies.
  */
 static void sgfs_data_path_exchange(struct inode *inode)
 {
@@ -251,7 +254,7 @@ static bool sgfs_catch_up(struct inode *inode)
 	return true;
 }
 
-/* The file's window, if the mount still wants it: a remount with another map= counts at once. */
+/* Return the file's window, unless a remount with another map= has just made it obsolete. */
 static struct sg_window *sgfs_window_of(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -267,8 +270,8 @@ static struct sg_window *sgfs_window_of(struct inode *inode)
 }
 
 /*
- * The copy ended early. A shadow is filled at first use: fill the 2 MiB in which the copy ended. A
- * splice cannot be filled.
+ * Called when a copy ended early. A shadow is filled at first use, so fill the 2 MiB in which the
+ * copy ended. A splice cannot be filled.
  */
 static void sgfs_fill_shadow(struct inode *inode, u64 pos)
 {
@@ -291,7 +294,7 @@ struct direction {
 	size_t (*fault_in)(const struct iov_iter *iter, size_t len);
 };
 
-/* One look, which the user's memory cannot delay: an absent page ends it early. */
+/* Copy in one look. The user's memory cannot delay it, because an absent page ends the copy. */
 static __always_inline size_t sgfs_copy_piece(struct inode *inode, u64 pos, size_t len,
 					      struct iov_iter *iter, const struct direction *way,
 					      bool *any)
@@ -321,7 +324,7 @@ static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len
 	    SGFS_I(inode)->flags & (SG_FL_ATOMIC | SG_FL_WHOLE))
 		return 0;
 	if (sg_has_bad(sgfs_vol(inode)))
-		return 0;	/* a window still leads there, but a walk is checked */
+		return 0;	/* a window still leads to a bad page, but a walk checks for it */
 	while (done < len) {
 		piece = min_t(size_t, len - done, SGFS_PIECE);
 		n = sgfs_copy_piece(inode, pos + done, piece, iter, way, &any);
@@ -338,7 +341,7 @@ static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len
 			if (again || way->fault_in(iter, piece - n) == piece - n)
 				break;
 			sgfs_fill_shadow(inode, pos + done);
-			again = true;	/* a second try at the same place cannot succeed */
+			again = true;	/* a second attempt at the same position cannot succeed */
 		}
 		if (done < len)
 			cond_resched();

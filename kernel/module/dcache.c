@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Names that the VFS caches, also absent ones, and changes to them by other systems (D9).
+ * Names in the cache of the VFS, also absent ones, and changes to them by other systems (D9).
  *
- * A dentry carries the change counter that its directory had when the name was looked up (d_time).
- * The directory remembers the last counter seen, @known, and an older one, @base: since @base, all
- * changes have come from this system. The VFS has applied these changes to its dentries itself. So
- * a name is valid while the counter is @known and the name is not older than @base. Otherwise it is
- * looked up again, which costs no more than the lookup if nothing changed.
+ * A dentry has the change counter of its directory at the time of the lookup (d_time). The
+ * directory stores the last counter seen, @known, and an older one, @base: this system has made all
+ * changes since @base. The VFS has applied these changes to its dentries itself. So a name is valid
+ * while the counter is @known and the name is not older than @base. Otherwise the code looks it up
+ * again, which costs no more than the lookup if nothing changed.
  */
 #include <linux/namei.h>
 #include <linux/wait_bit.h>
@@ -31,7 +31,8 @@ u64 sgfs_dir_look(struct inode *dir)
 	if (likely(seq == READ_ONCE(si->known)))
 		return seq;
 	spin_lock(&dir->i_lock);
-	if (!si->changing)	/* the task that changes the mount will find all other changes */
+	/* the task that changes the directory will find all other changes */
+	if (!si->changing)
 		sgfs_move_on(si, seq, false);
 	spin_unlock(&dir->i_lock);
 	return seq;
@@ -55,7 +56,7 @@ u64 sgfs_dir_end(struct inode *dir, unsigned int commits)
 	sgfs_move_on(si, seq, own);
 	WRITE_ONCE(si->changing, false);
 	spin_unlock(&dir->i_lock);
-	smp_mb();	/* a task that still sees the old value is found among the waiters */
+	smp_mb();	/* a task that still sees the old value is among the waiters */
 	wake_up_var(&si->changing);
 	return own ? seq : 0;
 }
@@ -73,7 +74,7 @@ static bool sgfs_dcache_is_current(const struct inode *dir, const struct dentry 
 	       READ_ONCE(dentry->d_time) >= READ_ONCE(si->base);
 }
 
-/* Checks whether the name still leads to the dentry's inode. */
+/* Check whether the name still leads to the dentry's inode. */
 static int sgfs_dcache_is_same(struct inode *dir, const struct qstr *name, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(dentry);
@@ -99,8 +100,8 @@ static int sgfs_look_again(struct inode *dir, const struct qstr *name, struct de
 		if (same || !changing)
 			return same;
 		/*
-		 * A task of this system changes the directory, and the VFS has not applied the
-		 * change yet.
+		 * Report whether a task of this system is changing the directory, and the VFS has
+		 * not yet applied the change.
 		 */
 		if (wait_var_event_killable(&si->changing, !READ_ONCE(si->changing)))
 			return -EINTR;
@@ -114,8 +115,8 @@ static bool sgfs_dcache_is_virtual(const struct inode *dir, const struct inode *
 }
 
 /*
- * Refresh the inode here as well: the VFS looks at its flags (immutable, append-only) before it
- * asks for permission.
+ * Refresh the inode here as well, because the VFS reads its flags (immutable, append-only) before
+ * it checks permissions.
  */
 int sgfs_revalidate_rcu(struct inode *dir, struct dentry *dentry)
 {
@@ -145,7 +146,10 @@ int sgfs_revalidate_common(struct inode *dir, const struct qstr *name, struct de
 	return err ?: ret;
 }
 
-/* The end of a path that no name led to: a descriptor's link, or the working directory. */
+/*
+ * Check the end of a path that was not reached by name: a descriptor's link, or the working
+ * directory.
+ */
 static int sgfs_weak_revalidate(struct dentry *dentry, unsigned int flags)
 {
 	struct inode *inode = d_inode(dentry);

@@ -55,7 +55,7 @@ static int sgfs_map_device(struct fs_context *fc, struct super_block *sb, struct
 		return -EINVAL;
 	}
 	mem->pages = sgfs_hold_pages(mem->phys);
-	if (!mem->pages) {	/* a DAX device has struct pages, until its driver lets it go */
+	if (!mem->pages) {	/* a DAX device has struct pages until its driver removes them */
 		errorfc(fc, "%s: its device is being removed", sb->s_id);
 		return -ENODEV;
 	}
@@ -63,9 +63,9 @@ static int sgfs_map_device(struct fs_context *fc, struct super_block *sb, struct
 }
 
 /*
- * The case of every VM: an NVDIMM whose namespace has no struct pages. Its driver sets no DAX flag
- * then, but the module needs no pages. The namespace's own device is the parent of the disk; it has
- * the address.
+ * Find the memory of an NVDIMM whose namespace has no struct pages, as in every VM. Its driver sets
+ * no DAX flag then, but the module needs no struct pages. The namespace's device is the parent of
+ * the disk, and has the address.
  */
 static const struct resource *sgfs_raw_namespace(struct block_device *bdev)
 {
@@ -102,7 +102,7 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 
 	mem->size = bdev_nr_bytes(sb->s_bdev) & PAGE_MASK;
 	mem->read_only = bdev_read_only(sb->s_bdev);
-	/* memory_failure() tells the holder; two partitions share one holder (poison.c). */
+	/* memory_failure() calls the holder; two partitions share one holder (poison.c). */
 	mem->dax = fs_dax_get_by_bdev(sb->s_bdev, &mem->start, mem, &sgfs_dax_holder) ?:
 		   fs_dax_get_by_bdev(sb->s_bdev, &mem->start, NULL, NULL);
 	if (!mem->dax) {
@@ -118,7 +118,10 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 	return err;
 }
 
-/* Does the wanted range begin at the right address? The first extent found ends the search. */
+/*
+ * Check whether the wanted range begins at the right address. The first extent found ends the
+ * search.
+ */
 struct piece {
 	u64 start, end;
 };
@@ -133,9 +136,9 @@ static int sgfs_take_piece(struct resource *res, void *arg)
 }
 
 /*
- * Is the range reserved on purpose? Either by memmap=SIZE$ADDRESS or firmware, or announced as
- * persistent or specific purpose memory that no driver has taken, without a gap. A range that
- * is merely not RAM does not count.
+ * Report whether the range is reserved on purpose, without a gap: by memmap=SIZE$ADDRESS or
+ * firmware, or as persistent or specific purpose memory without a driver. A range that is merely
+ * not RAM does not count.
  */
 static bool sgfs_is_reserved(u64 phys, u64 size)
 {
@@ -149,7 +152,7 @@ static bool sgfs_is_reserved(u64 phys, u64 size)
 	if (region_intersects(phys, size, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
 	    REGION_DISJOINT)
 		return false;
-	while (i < ARRAY_SIZE(kinds)) {	/* follow one kind after the other, up to a hole */
+	while (i < ARRAY_SIZE(kinds)) {	/* follow adjacent ranges of all kinds, up to a hole */
 		p.end = p.start;
 		walk_iomem_res_desc(kinds[i++], IORESOURCE_MEM, p.start, phys + size - 1, &p,
 				    sgfs_take_piece);
@@ -211,8 +214,9 @@ void sgfs_memory_release(struct sgfs_memory *mem)
 }
 
 /*
- * The device is being removed. The module keeps the memory, and loses the functions of the kernel's
- * DAX code: region gets no more pages. The device below LVM sends no notice, so the module asks.
+ * Check whether the device is being removed. The module then keeps the memory, but can no longer
+ * use the kernel's DAX code: region gets no more pages. A device below LVM sends no notice, so the
+ * module polls.
  */
 void sgfs_memory_watch(struct sgfs *fs)
 {

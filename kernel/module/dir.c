@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Read directories. A position is the engine's cookie; 0 and 1 are "." and "..". */
+/* Reading directories. A position is the engine's cookie; 0 and 1 are "." and "..". */
 #include "stargatefs.h"
 
 static bool sgfs_dir_emit(void *ctx, const char *name, u32 len, u64 ino, unsigned int type,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * File handles, for NFS and open_by_handle_at(): inode number and generation. The parent's are
- * added where the caller wants to reconnect a file.
+ * File handles, for NFS and open_by_handle_at(): inode number and generation. If the caller wants
+ * to reconnect a file, the handle also has those of the parent.
  */
 #include <linux/exportfs.h>
 
@@ -39,8 +39,8 @@ static int sgfs_encode(struct inode *inode, u32 *words, int *len, struct inode *
 }
 
 /*
- * A process of this system has the file open. Without links it stays until the last close
- * (sgfs_open()).
+ * Report whether a process of this system has the file open: without links it remains until the
+ * last close (sgfs_open()).
  */
 static bool sgfs_is_open(struct inode *inode)
 {
@@ -54,15 +54,15 @@ static bool sgfs_is_open(struct inode *inode)
 }
 
 /*
- * A handle may be stale, or forged. It never leads to an inode of another file that has the number
- * now: the engine may be using that one.
+ * Find the inode of a handle, which may be stale or forged. The handle never leads to another file
+ * that has the number now, because the engine may be using that file.
  */
 static struct dentry *sgfs_decode(struct super_block *sb, const struct handle *h)
 {
 	u32 generation = le32_to_cpu(h->generation);
 	struct inode *inode = ERR_PTR(-ESTALE);
 
-	if (generation)		/* 0 would mean any */
+	if (generation)		/* 0 would match any generation */
 		inode = sgfs_iget_number(sb, le64_to_cpu(h->ino), generation);
 	if (!IS_ERR(inode) && !inode->i_nlink && !sgfs_is_open(inode)) {
 		iput(inode);

@@ -10,7 +10,8 @@
 
 /**
  * struct sgfs_request - a call of fallocate()
- * @punched: how far a hole is punched. A brief attempt may end in the middle (sgfs_change_pages()).
+ * @punched: the position up to which a hole is punched. A brief attempt may end in the middle
+ * (sgfs_change_pages()).
  */
 struct sgfs_request {
 	int mode;
@@ -18,7 +19,7 @@ struct sgfs_request {
 	u64 punched;
 };
 
-/* All modes change a file's pages: the caller holds i_rwsem and invalidate_lock. */
+/* Change a file's pages, in any mode. The caller holds i_rwsem and invalidate_lock. */
 
 static int sgfs_touch_now(struct inode *inode)
 {
@@ -38,7 +39,7 @@ static int sgfs_allocate(struct inode *inode, int mode, loff_t pos, loff_t len)
 	if (err)
 		return err;
 	err = sg_allocate(vol, sgfs_ref(inode), first, end - first);
-	sgfs_unmap(inode, pos, len, false);	/* zero pages that were mapped for holes */
+	sgfs_unmap(inode, pos, len, false);	/* removes zero pages that were mapped for holes */
 	if (err)
 		return err;
 	if (!(mode & FALLOC_FL_KEEP_SIZE))
@@ -115,7 +116,8 @@ long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 	struct inode *inode = file_inode(file);
 	int err;
 
-	if (mode & ~MODES_KNOWN)	/* first: a refusal must keep the set-ID bits */
+	/* this check is first, because a failed call must keep the set-ID bits */
+	if (mode & ~MODES_KNOWN)
 		return -EOPNOTSUPP;
 	inode_lock(inode);
 	err = sgfs_refresh(inode) ?: sgfs_remove_privs(file);
@@ -133,7 +135,7 @@ long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 
 /* --- FIEMAP ----------------------------------------------------------------------------------- */
 
-/* An extent is reported when the next one begins elsewhere. */
+/* Report an extent when the next one is not adjacent to it. */
 struct extent {
 	u64 page, off, pages;
 };
@@ -147,9 +149,9 @@ static int sgfs_tell(struct fiemap_extent_info *fi, const struct extent *x, u32 
 }
 
 /*
- * The last extent of the file is marked, so the part beyond the range matters: the search continues
- * until the next extent begins. Pages beyond the end of the file (FALLOC_FL_KEEP_SIZE) are shown
- * too.
+ * List the extents of a file. The last extent of the file has a mark, so the search continues
+ * beyond the range until the next extent begins. Pages beyond the end of the file
+ * (FALLOC_FL_KEEP_SIZE) are listed, too.
  */
 static int sgfs_map_extents(struct inode *inode, struct fiemap_extent_info *fi, u64 page, u64 end)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Growth of a mounted volume, either on request (an ioctl of any of its directories) or because
- * another member asks this system to follow. A device that has become larger, as LVM makes it, and
- * shows this at the same addresses, is used up to its new end. Existing mappings stay.
+ * Growth of a mounted volume, either on request (an ioctl on any of its directories) or because
+ * another member makes it grow. If a device has become larger at the same addresses, as with LVM,
+ * the module uses it up to its new end. Existing mappings remain.
  */
 #include <linux/blkdev.h>
 #include <linux/dax.h>
@@ -12,7 +12,10 @@
 #include "uapi/ioctl.h"
 #include "stargatefs.h"
 
-/* The bytes of the device now, as one contiguous range that begins where the mount's does. */
+/*
+ * Return the current size of the device, as one contiguous range from the first byte of the mount
+ * on.
+ */
 static u64 sgfs_device_size(const struct sgfs *fs)
 {
 	long want = bdev_nr_bytes(fs->sb->s_bdev) >> PAGE_SHIFT, got;
@@ -29,7 +32,7 @@ static u64 sgfs_device_size(const struct sgfs *fs)
 	return got > 0 && base == mem->base && phys == mem->phys ? (u64)got << PAGE_SHIFT : 0;
 }
 
-/* Windows first: after this system's answer, tables may lead to the new part. */
+/* Extend the windows first, because after this system's answer tables may lead to the new part. */
 u64 sgfs_memory_follow(struct sgfs *fs)
 {
 	struct sgfs_memory *mem = &fs->mem;

@@ -7,7 +7,7 @@
 
 #include "stargatefs.h"
 
-#define MAKING_TURNS	50	/* of an inode that this system is creating */
+#define MAKING_TURNS	50	/* the number of an inode that this system is creating */
 #define MAKING_US	1000
 
 static struct kmem_cache *inode_cache;
@@ -75,14 +75,14 @@ void sgfs_inode_cache_exit(void)
 	kmem_cache_destroy(inode_cache);
 }
 
-/* Do not keep an inode that has changed meanwhile for the next user. i_lock is held. */
+/* Do not keep an inode in the cache if it has changed meanwhile. i_lock is held. */
 int sgfs_drop_inode(struct inode *inode)
 {
 	return !inode->i_nlink || inode_unhashed(inode) || sgfs_is_lost(inode) ||
 	       READ_ONCE(sgfs_record(inode)->seq) != SGFS_I(inode)->seq;
 }
 
-/* The file has no links, and no other user has it by now. The nlink here may be old. */
+/* Report whether the file has no links and no other user now. The VFS inode's nlink may be old. */
 static bool sgfs_is_removed(struct inode *inode)
 {
 	const struct sg_inode *record = sgfs_record(inode);
@@ -95,7 +95,7 @@ static bool sgfs_is_removed(struct inode *inode)
 	       (u32)READ_ONCE(record->genflags) == (u32)sgfs_ref(inode)->generation;
 }
 
-/* The last user has gone. If the file has no links, free it. */
+/* Called after the last user: free the file if it has no links. */
 void sgfs_evict_inode(struct inode *inode)
 {
 	struct super_block *sb = inode->i_sb;
@@ -114,10 +114,10 @@ void sgfs_evict_inode(struct inode *inode)
 	if (!removed)
 		return;
 	/*
-	 * Wait for nothing: memory reclaim and exiting processes come here, which cannot be
-	 * killed. A wait for the thaw could hold up the freeze itself. Another system may hold a
-	 * lock for long. An inode that is not freed here stays a deferred free, and sg_settle()
-	 * frees it (membership.c).
+	 * Evict an inode without waiting: memory reclaim and exiting processes call this, and
+	 * cannot be killed. A wait for the thaw could delay the freeze itself. Another system may
+	 * hold a lock for long. An inode that is not freed here stays a deferred free, and
+	 * sg_settle() frees it (membership.c).
 	 */
 	if (!sb_start_intwrite_trylock(sb))
 		return;
@@ -129,8 +129,9 @@ void sgfs_evict_inode(struct inode *inode)
 /* --- open and closed -------------------------------------------------------------------------- */
 
 /*
- * While the file is open here, it keeps its number and its contents, even if another system removes
- * its last name. -ESTALE: the file was removed before that; the VFS looks its name up again.
+ * Declare the file open. While it is open here, it keeps its number and its contents, even if
+ * another system removes its last name. -ESTALE: the file was removed before this call; the VFS
+ * looks its name up again.
  */
 int sgfs_open(struct inode *inode)
 {
@@ -141,7 +142,7 @@ int sgfs_open(struct inode *inode)
 	if (!si->opens)
 		err = sg_open_inode(sgfs_vol(inode), sgfs_ref(inode), si->kept);
 	if (!err && !si->opens++) {
-		if (list_empty(&si->kept_at))	/* created without links: kept for this */
+		if (list_empty(&si->kept_at))	/* created without links, and kept for this open */
 			si->kept = false;
 		if (S_ISREG(inode->i_mode))
 			sgfs_map_attach(inode);
@@ -150,7 +151,9 @@ int sgfs_open(struct inode *inode)
 	return err;
 }
 
-/* The file has lost these names: left in the cache, they would keep it until memory gets short. */
+/*
+ * Drop names that the file has lost. In the cache they would keep the file until memory gets short.
+ */
 void sgfs_forget_names(struct inode *inode)
 {
 	struct dentry *alias;
@@ -158,7 +161,7 @@ void sgfs_forget_names(struct inode *inode)
 
 	while (known && (alias = d_find_alias(inode))) {
 		known = !d_unhashed(alias);	/* a directory's alias is found even if unhashed */
-		d_invalidate(alias);	/* and the dentries and mounts below it */
+		d_invalidate(alias);	/* drops also the dentries and mounts below it */
 		dput(alias);
 	}
 }
@@ -204,7 +207,7 @@ static u32 sgfs_to_ioctl_flags(u32 flags)
 
 /*
  * Drop caches that were derived from attributes that may have changed: ACLs, security labels, and
- * S_NOSEC, the note that a write need not look for privileges to remove.
+ * S_NOSEC, which means that a write need not check for privileges to remove.
  */
 static void sgfs_forget_derived(struct inode *inode, const struct sg_attr *attr)
 {
@@ -250,7 +253,10 @@ static void sgfs_inode_show(struct inode *inode, const struct sg_attr *attr)
 	smp_store_release(&si->seq, attr->seq);
 }
 
-/* Several tasks may refresh at once and install snapshots out of order: the newest one stays. */
+/*
+ * Several tasks may refresh at the same time, and apply snapshots out of order: the newest snapshot
+ * remains.
+ */
 int sgfs_refresh_slow(struct inode *inode)
 {
 	struct sg_attr attr;
@@ -260,7 +266,7 @@ int sgfs_refresh_slow(struct inode *inode)
 		return -EIO;
 	err = sg_getattr(sgfs_vol(inode), sgfs_ref(inode), &attr);
 	if (err == -ESTALE || (!err && attr.generation != (u32)sgfs_ref(inode)->generation))
-		return -ESTALE;		/* the number belongs to another file by now, or to none */
+		return -ESTALE;		/* the number belongs to another file now, or to none */
 	if (err)
 		return err;
 	if ((attr.mode ^ inode->i_mode) & S_IFMT)
@@ -358,8 +364,9 @@ static int sgfs_become(struct inode *inode, void *p)
 }
 
 /*
- * The VFS returns no inode in two cases: this system is still creating it (another system has given
- * it the name that led here), or memory is short. The retry shows the case.
+ * The VFS returns no inode in two cases: memory is short, or this system is still creating the
+ * inode, and another system has already given it the name that led here. The retry distinguishes
+ * the cases.
  */
 static struct inode *sgfs_find_or_new(struct super_block *sb, const struct sg_iref *ref)
 {
@@ -392,7 +399,7 @@ struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 	}
 	err = sgfs_inode_fill(inode, ref);
 	if (err) {
-		SGFS_I(inode)->ref.ino = 0;	/* not to be freed here */
+		SGFS_I(inode)->ref.ino = 0;	/* this inode must not be freed here */
 		iget_failed(inode);
 		return ERR_PTR(err);
 	}
@@ -400,7 +407,10 @@ struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 	return inode;
 }
 
-/* The file that has the number now. @generation: only this one; 0: whichever it is. */
+/*
+ * Return the inode of the file that has the number now. @generation: only a file with this
+ * generation; 0: any file.
+ */
 struct inode *sgfs_iget_number(struct super_block *sb, u64 ino, u32 generation)
 {
 	struct sg_vol *vol = &SGFS(sb)->vol;
@@ -418,7 +428,9 @@ struct inode *sgfs_iget_number(struct super_block *sb, u64 ino, u32 generation)
 
 /* --- attributes ------------------------------------------------------------------------------- */
 
-/* For directories: a path may begin at one, without a check that it is up to date. */
+/*
+ * Check permissions for a directory. A path may begin at one without a check that it is up to date.
+ */
 int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask)
 {
 	int err;
@@ -442,8 +454,8 @@ static int sgfs_set_size_once(struct inode *inode, void *arg)
 }
 
 /*
- * Remove all that the file has beyond the new size, even if another system added it just now. No
- * fault enters a page behind the size, so pages that are left there are cut off without
+ * Remove everything that the file has beyond the new size, even if another system has just added
+ * it. No fault enters a page behind the size, so remaining pages there are cut off without
  * invalidate_lock.
  */
 static int sgfs_set_size(struct inode *inode, loff_t size)
@@ -459,7 +471,10 @@ static int sgfs_set_size(struct inode *inode, loff_t size)
 	return err;
 }
 
-/* The part of struct iattr that the volume is to keep. The VFS inode has the new values already. */
+/*
+ * Return the part of struct iattr that the volume must store. The VFS inode already has the new
+ * values.
+ */
 static unsigned int sgfs_gather(const struct inode *inode, unsigned int valid, struct sg_attr *attr)
 {
 	static const struct {
@@ -491,7 +506,7 @@ static int sgfs_set_others(struct mnt_idmap *idmap, struct inode *inode, struct 
 	unsigned int set;
 	int err;
 
-	/* a refresh in between would put back the old values before they are gathered */
+	/* a refresh in between would restore the old values before they are collected */
 	spin_lock(&inode->i_lock);
 	setattr_copy(idmap, inode, iattr);
 	set = sgfs_gather(inode, iattr->ia_valid, &attr);
@@ -510,8 +525,8 @@ static int sgfs_set_others(struct mnt_idmap *idmap, struct inode *inode, struct 
 }
 
 /*
- * With a descriptor, the VFS has checked the flags, but the flags as they were at that time. It
- * does not check the change that it makes itself (ATTR_FORCE).
+ * Check the flags again. With a descriptor, the VFS has checked them only at the time of the open.
+ * It does not check its own changes (ATTR_FORCE).
  */
 static int sgfs_still_may(struct mnt_idmap *idmap, struct inode *inode, unsigned int valid)
 {
@@ -580,7 +595,10 @@ int sgfs_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat 
 	if (S_ISREG(inode->i_mode) && sgfs_knows_atomic(inode->i_sb))
 		sgfs_stat_atomic(stat, mask, SGFS_ATOMIC_MIN, SG_ATOMIC_MAX);
 	if (mask & STATX_DIOALIGN && S_ISREG(inode->i_mode)) {
-		/* Every access is direct, and none needs alignment. */
+		/*
+		 * Report the alignment for direct I/O: every access is direct, and none needs
+		 * alignment.
+		 */
 		stat->result_mask |= STATX_DIOALIGN;
 		stat->dio_mem_align = cache_line_size();
 		stat->dio_offset_align = PAGE_SIZE;
@@ -606,8 +624,8 @@ int sgfs_update_time_common(struct inode *inode, bool atime, bool cmtime, struct
 }
 
 /*
- * The VFS records that nothing is left to remove, in one store to flags that other tasks also
- * change. Another system may have set privileges or flags that this system learned meanwhile. The
+ * The VFS records that no privileges remain, by one store to flags that other tasks also change.
+ * Another system may have set privileges or flags that a refresh has stored there meanwhile. That
  * store loses them, so refresh the inode again.
  */
 int sgfs_remove_privs(struct file *file)

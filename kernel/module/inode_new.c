@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Creation of inodes. All initial state of a new inode (owner, mode, inherited ACLs, security
- * labels) is known before the call of the engine. The inode therefore comes into being in one
+ * labels) is known before the call of the engine. The inode is therefore created in one
  * transaction: no crash leaves a file without its ACL. The VFS inode is allocated first, so that
  * nothing can fail once the name exists.
  */
@@ -34,7 +34,7 @@ static int sgfs_add_acl(struct sgfs_payload *p, unsigned int space, const struct
 	return err;
 }
 
-/* The mode of the new inode follows from the directory's default ACL, or the umask. */
+/* Compute the mode of the new inode from the directory's default ACL, or the umask. */
 static int sgfs_inherit_acls(struct inode *dir, struct inode *inode, struct sgfs_payload *p)
 {
 	struct posix_acl *def, *acl;
@@ -56,7 +56,10 @@ static int sgfs_inherit_acls(struct inode *dir, struct inode *inode, struct sgfs
 	return err;
 }
 
-/* Symbolic links and special files have no use for most flags, nor for attributes of data. */
+/*
+ * Select the flags to inherit: symbolic links and special files do not use most flags, nor
+ * attributes of data.
+ */
 static u32 sgfs_inherit_flags(const struct inode *dir, umode_t mode)
 {
 	u32 flags = SGFS_I(dir)->flags &
@@ -103,7 +106,7 @@ int sgfs_creation_begin(struct mnt_idmap *idmap, struct inode *dir, const struct
 	return 0;
 }
 
-/* The engine has made @ref: give it to the VFS inode, which stays new and locked. */
+/* Attach @ref, which the engine has made, to the VFS inode, which remains new and locked. */
 int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref)
 {
 	struct inode *inode = c->inode;
@@ -114,7 +117,8 @@ int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref)
 	inode->i_ino = ref->ino;
 	err = sgfs_refresh_slow(inode);
 	/*
-	 * Busy: another system has given it a second name, and a lookup of this name found it here.
+	 * The number is in use: another system has given the inode a second name, and a lookup of
+	 * this name found it here.
 	 */
 	if (!err && insert_inode_locked4(inode, ref->ino, sgfs_is_inode, (void *)ref))
 		err = -ESTALE;

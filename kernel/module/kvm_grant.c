@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The volume as identity memory of VMs (D3), where KVM has the project's patches. A VMM can have
- * the volume opened to its VM through .stargate/region, without a mapping. The host can also revoke
- * the volume from a running VM, at once, which fences the VM (D6). With a stock KVM this file does
- * nothing, and VMMs map the file.
+ * The volume as identity memory of VMs (D3), where KVM has the project's patches. Through
+ * .stargate/region, a VMM can request that the volume is opened to its VM without a mapping. The
+ * host can also revoke the volume from a running VM immediately, which fences the VM (D6). With a
+ * stock KVM this file does nothing, and VMMs map the file.
  *
- * A grant holds the file through which it was requested, so the volume stays mounted, as with a
- * mapping of the VMM. The VMM counts as a holder (region_holders.c) for the machine for which the
- * file was opened, also as with a mapping.
+ * A grant holds the file through which it was requested, so the volume remains mounted, as with a
+ * mapping of the VMM. As with a mapping, the VMM counts as a holder (region_holders.c) for the
+ * machine for which the file was opened.
  */
 #include <linux/completion.h>
 #include <linux/err.h>
@@ -33,33 +33,34 @@ struct kvm_functions {
 struct sgfs_identity {
 	struct kvm_functions kvm;
 	struct kvm_identity_range *range;
-	u64 size;			/* of @range */
-	u64 opened;			/* number of grants so far; identity_lock guards it */
-	spinlock_t lock;		/* guards @grants */
+	u64 size;			/* operations of @range */
+	u64 opened;			/* number of grants so far; protected by identity_lock */
+	spinlock_t lock;		/* protects @grants */
 	struct list_head grants;
 };
 
-/* A VM to which the volume is open. */
+/* A grant: a VM to which the volume is open. */
 struct grant {
 	struct list_head node;
-	refcount_t refs;		/* of KVM, and of each task that revokes the grant */
+	/* references of KVM, and of each task that revokes the grant */
+	refcount_t refs;
 	struct sgfs_identity *identity;
 	u64 number;			/* its number, from @opened */
 	struct file *file;
 	struct pid *pid;		/* of the VMM */
-	struct mm_struct *mm;		/* of the VMM; its pages are not held */
+	struct mm_struct *mm;		/* address space of the VMM; its pages are not held */
 	struct sgfs_holder *holder;	/* the VMM, as a holder of the volume */
-	u8 machine[16];			/* for which @file was opened */
+	u8 machine[16];			/* the machine for which @file was opened */
 	bool writable;
 	bool revoked;			/* a task is revoking it */
-	struct completion over;		/* KVM has finished with it */
+	struct completion over;		/* KVM has ended the grant */
 };
 
 /*
- * Held during an open, and during the search for grants to revoke, so that each sees the work that
- * the other has begun. One lock serves all mounts, because both are rare. sgfs_grant_ended() does
- * not take it, because KVM may call that at any time. It is not held while KVM revokes: that waits
- * for one VM, and must not delay the others.
+ * Held while the volume is opened to a VM, and while grants to revoke are searched, so that each
+ * sees what the other has begun. One lock serves all mounts, because both are rare.
+ * sgfs_grant_ended() does not take it, because KVM may call that function at any time. No task
+ * holds it while KVM revokes: a revocation waits for one VM, and must not delay the others.
  */
 static DEFINE_MUTEX(identity_lock);
 
@@ -100,8 +101,8 @@ static void sgfs_put_grant(struct grant *grant)
 }
 
 /*
- * KVM's last call for the grant: nothing of the VM stores there any more, so its machine may have
- * ended. Dropping the file may end the mount, so it comes last.
+ * KVM's last call for the grant: the VM cannot store into the volume any more, so its machine may
+ * have ended. Drop the file last, because that may end the mount.
  */
 static void sgfs_grant_ended(void *data)
 {
@@ -158,7 +159,8 @@ static struct sgfs_identity *sgfs_get_identity(struct sgfs *fs)
 }
 
 /*
- * The volume may have grown since KVM learned its end. Grants that are open keep their size then.
+ * Update the end of the volume for KVM, because the volume may have grown. Existing grants keep
+ * their size.
  */
 static int sgfs_follow_growth(struct sgfs_identity *id, u64 size)
 {
@@ -202,9 +204,8 @@ static struct grant *sgfs_make_grant(struct sgfs_identity *id, struct file *file
 }
 
 /*
- * Once KVM has the grant, it may end at any time, so it is listed before. A grant that KVM refuses
- * ends like a mapping that failed. A process that named a machine counts as
- * its holder all the same.
+ * List the grant before KVM gets it, because then it may end at any time. A grant that KVM refuses
+ * ends like a mapping that failed. A process that named a machine still counts as its holder.
  */
 static int sgfs_open_to_vm(struct file *file, struct file *vm, bool read_only)
 {
@@ -251,7 +252,7 @@ static int sgfs_open_to(struct file *file, const struct sg_ioc_kvm_open *args)
 struct victim {
 	const u8 *machine;
 	pid_t pid;
-	u64 before;			/* only grants with a lower number */
+	u64 before;			/* revoke only grants with a lower number */
 };
 
 static bool sgfs_is_meant(const struct grant *grant, const struct victim *of)
@@ -294,7 +295,7 @@ static struct grant *sgfs_next_to_revoke(struct sgfs *fs, const struct victim *o
 	return grant;
 }
 
-/* A grant in the making reaches KVM and the list before the lock is free. */
+/* The lock is free only after a new grant has reached KVM and the list. */
 static u64 sgfs_opened(struct sgfs *fs)
 {
 	u64 n;
@@ -306,9 +307,9 @@ static u64 sgfs_opened(struct sgfs *fs)
 }
 
 /*
- * On return none of the grants that existed at the call is left, whichever task ended it. The
- * result counts those that this call revoked. A VMM that opens the volume again and again cannot
- * keep this loop busy.
+ * Revoke the selected grants. On return none of those that existed at the call remains, whichever
+ * task ended it. The result counts the grants that this call revoked. A VMM that opens the volume
+ * again and again cannot keep this loop busy.
  */
 static long sgfs_kvm_grant_revoke(struct sgfs *fs, struct victim of)
 {
@@ -328,7 +329,7 @@ static long sgfs_kvm_grant_revoke(struct sgfs *fs, struct victim of)
 	return n;
 }
 
-/* A revoked holder gets no new grant, so this misses none that is being opened. */
+/* Revoke the grants of revoked holders. Such a holder gets no new grant, so no grant is missed. */
 void sgfs_identity_revoke_held(struct sgfs *fs, const u8 machine[16])
 {
 	sgfs_kvm_grant_revoke(fs, (struct victim){ .machine = machine });
@@ -357,7 +358,10 @@ long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	}
 }
 
-/* No process has the file open any more, so no grant is open, but a grant may just be ending. */
+/*
+ * Called at the unmount. No process has the file open, so no grant is open, but a grant may be
+ * ending now.
+ */
 void sgfs_identity_release(struct sgfs *fs)
 {
 	struct sgfs_identity *id = fs->identity;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The interface that a KVM with kvm-patches offers to an owner of memory for VMs. It repeats its
- * <linux/kvm_identity.h>, because stock headers have none. The module is not linked with it:
- * kvm_grant.c looks the functions up.
+ * The interface that a KVM with kvm-patches offers to an owner of memory for VMs. It repeats
+ * <linux/kvm_identity.h> of that KVM, because stock headers do not have this file. The module is
+ * not linked with KVM: kvm_grant.c looks up the functions.
  */
 #ifndef SGFS_KVM_IDENTITY_H
 #define SGFS_KVM_IDENTITY_H

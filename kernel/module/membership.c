@@ -3,10 +3,10 @@
  * This system's membership of a volume that many systems use (docs/protocol.md). There are three
  * threads. The first maintains the slot and waits for nothing, because other systems count its
  * heartbeats. The second acknowledges epochs; it waits for readers of this system, but takes no
- * lock of the volume. The third settles what has to wait for locks. Its queue belongs to this
- * mount, because another system may keep a lock for as long as it likes. No other volume may wait
- * for that. Users' locks are released by a work of their own, because processes of other systems
- * wait for them. Neither settling nor a freeze of this mount may delay that.
+ * lock of the volume. The third does the work that may wait for locks (settling). Its queue belongs
+ * to this mount, because another system may keep a lock without a time limit, and other volumes
+ * must not wait for that. A separate work item releases users' locks, because processes of other
+ * systems wait for them. Neither settling nor a freeze of this mount may delay these releases.
  */
 #include <linux/delay.h>
 #include <linux/workqueue.h>
@@ -14,9 +14,9 @@
 #include "stargatefs.h"
 
 #define SETTLE_MS	1000
-#define PAUSE_MS	10000	/* a freeze waits no longer than this for the end of settling */
-#define RELEASE_MS	100	/* between attempts to release users' locks, at most */
-#define WORKS		3	/* @settle, @freeze_watch and @release may run at once */
+#define PAUSE_MS	10000	/* the longest time that a freeze waits for the end of settling */
+#define RELEASE_MS	100	/* longest time between attempts to release users' locks */
+#define WORKS		3	/* @settle, @freeze_watch and @release may run at the same time */
 
 static void sgfs_watch(struct work_struct *work)
 {
@@ -85,9 +85,9 @@ static void sgfs_quiesce(struct sg_vol *vol)
 }
 
 /*
- * An inode is in use from the moment when the VFS knows it. An inode that is being created without
- * a name is not known yet, although it exists in the volume. A reader that has seen it there sees
- * it counted, or known.
+ * Report whether an inode is in use: from the moment when the VFS has it. An inode that is being
+ * created without a name is in the volume before the VFS has it. A thread that has seen such an
+ * inode in the volume finds it in @creations, or in the VFS.
  */
 static bool sgfs_in_use(struct sg_vol *vol, u64 ino, u32 generation)
 {
@@ -109,7 +109,7 @@ static u64 sgfs_reach(struct sg_vol *vol)
 	return sgfs_memory_follow(container_of(vol, struct sgfs, vol));
 }
 
-/* Any code may detect that this system was fenced, with any lock held. */
+/* Called when any code detects that this system was fenced, with any lock held. */
 static void sgfs_on_death(struct sg_vol *vol)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
@@ -117,7 +117,9 @@ static void sgfs_on_death(struct sg_vol *vol)
 	queue_work(sgfs_wq, &fs->death);
 }
 
-/* System calls find the fence themselves. Stores through mappings end by removing the entries. */
+/*
+ * Stop stores through mappings by removing the entries; system calls detect the fence themselves.
+ */
 static void sgfs_death(struct work_struct *work)
 {
 	struct sgfs *fs = container_of(work, struct sgfs, death);
@@ -159,7 +161,7 @@ void sgfs_membership_exit(struct sgfs *fs)
 		destroy_workqueue(fs->watcher);
 }
 
-/* Before the join: after it, the engine may call back. */
+/* Called before the join, because after it the engine may call back. */
 void sgfs_membership_prepare(struct sgfs *fs)
 {
 	fs->vol.quiesce = sgfs_quiesce;
@@ -182,8 +184,8 @@ void sgfs_membership_start(struct sgfs *fs)
 }
 
 /*
- * Slow work is done while this system still maintains its slot. A task that waits here for locks
- * cannot be killed.
+ * Leave the volume. Slow work is done while this system still maintains its slot. A task that waits
+ * here for locks cannot be killed.
  */
 void sgfs_membership_stop(struct sgfs *fs)
 {
@@ -191,7 +193,7 @@ void sgfs_membership_stop(struct sgfs *fs)
 	WRITE_ONCE(fs->vol.hurry, true);
 	sgfs_settle_end(fs);
 	cancel_delayed_work_sync(&fs->release);	/* no file is open that has locks */
-	sg_settle_stop(&fs->vol, false);	/* the last run, which nothing stops */
+	sg_settle_stop(&fs->vol, false);	/* the last run, which cannot be stopped */
 	if (fs->joined)
 		sg_settle(&fs->vol);
 	cancel_delayed_work_sync(&fs->acknowledge);
@@ -199,7 +201,7 @@ void sgfs_membership_stop(struct sgfs *fs)
 	fs->vol.maintained = false;
 }
 
-/* After the leave, which may still detect that this system was fenced. */
+/* Called after the leave, which may still detect that this system was fenced. */
 void sgfs_membership_end(struct sgfs *fs)
 {
 	cancel_work_sync(&fs->death);
@@ -213,8 +215,8 @@ void sgfs_watch_now(struct sgfs *fs)
 
 /*
  * A freeze holds s_umount and cannot be killed. Settling may wait for a lock that another system
- * never releases. So it is told to stop, and checks for that wherever it waits (sg_settle_stop()).
- * -EBUSY: it has not ended in time, and continues.
+ * never releases. So sg_settle_stop() requests its end, for which settling checks wherever it
+ * waits. -EBUSY: it has not ended in time, and continues.
  */
 int sgfs_settle_pause(struct sgfs *fs)
 {
@@ -228,7 +230,7 @@ int sgfs_settle_pause(struct sgfs *fs)
 		}
 		msleep(1);
 	}
-	mutex_unlock(&fs->settle_lock);	/* from now on it sees the request to stop */
+	mutex_unlock(&fs->settle_lock);	/* from now on settling sees the request to stop */
 	return 0;
 }
 

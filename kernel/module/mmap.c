@@ -2,9 +2,10 @@
 /*
  * Mappings: user space sees the volume's own pages, so mmap, read and write always agree.
  *
- * The page at a place in a file may change under a mapping in two ways. Pages are cut off:
- * invalidate_lock is held exclusively then, and they are removed from all mappings first. Holes are
- * filled: a process that only read a hole has a page of zeroes, which is removed afterwards.
+ * The page at a place in a file may change under a mapping in two ways. First, pages are cut off:
+ * the task holds invalidate_lock exclusively, and removes them from all mappings before that.
+ * Second, holes are filled: a process that only read a hole maps a page of zeroes, which is removed
+ * afterwards.
  *
  * Entries are special, also where struct pages exist, so get_user_pages() refuses them. It also
  * refuses the whole mapping (VM_IO), because it does not know large special entries. A pin of this
@@ -20,8 +21,8 @@
 #include "trace.h"
 
 /*
- * A fault also enters the pages around it, within this many bytes: this costs less than a fault for
- * each.
+ * A fault also enters the pages around it, within this many bytes, because that costs less than a
+ * fault for each page.
  */
 #define AROUND		(16 * PAGE_SIZE)
 
@@ -31,9 +32,9 @@
 /*
  * At one place of a page table an entry of 2 MiB and a table for small entries exclude each other.
  * The kernel warns if another entry was made meanwhile at the place of a large entry. The kernel's
- * own lock cannot be held around a look and an entry. So a fault holds this lock when it enters a
- * large entry, or anything at an empty place. A place shows one file, so each mount has its own
- * locks. A process may take long under one if its cgroup is out of memory.
+ * own lock cannot be held from the check of a place until the entry is made. So a fault holds this
+ * lock when it makes a large entry, or any entry at an empty place. A place shows one file, so each
+ * mount has its own locks. A process may hold such a lock for long if its cgroup is out of memory.
  */
 static struct mutex *sgfs_mmap_place_of(const struct vm_fault *vmf)
 {
@@ -42,7 +43,7 @@ static struct mutex *sgfs_mmap_place_of(const struct vm_fault *vmf)
 	return &fs->places[hash_ptr(vmf->pmd, SGFS_PLACE_BITS)];
 }
 
-/* Pages that holes show: 4 KiB, and 2 MiB after the first use of it. */
+/* Zero pages for holes: one of 4 KiB, and one of 2 MiB, made at its first use. */
 static struct page *zeroes, *huge_zeroes;
 
 void sgfs_mmap_prepare(struct sgfs *fs)
@@ -66,7 +67,7 @@ void sgfs_mmap_exit(void)
 	__free_page(zeroes);
 }
 
-/* NULL: no such memory exists, or none for a fault that must not wait. */
+/* Return the page of zeroes. NULL: there is no memory for it, or none without waiting. */
 static struct page *sgfs_find_huge_zeroes(void)
 {
 	struct page *new, *there = smp_load_acquire(&huge_zeroes);
@@ -96,15 +97,16 @@ void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows)
 
 /* --- pages ------------------------------------------------------------------------------------ */
 
-/* Ask the volume: the size in the VFS inode may be old. */
+/* Read the size from the volume, because the size in the VFS inode may be old. */
 static bool sgfs_beyond_end(struct inode *inode, pgoff_t page)
 {
 	return page >= DIV_ROUND_UP_ULL(READ_ONCE(sgfs_record(inode)->size), PAGE_SIZE);
 }
 
 /*
- * A write fault in a hole. Nobody keeps the page of zeroes. -EINTR: not within SGFS_BRIEF_NS.
- * -EBUSY, if @brief: invalidate_lock is taken, and its holder may have much to do.
+ * Handle a write fault in a hole. No process keeps the page of zeroes. -EINTR: the hole could not
+ * be filled within SGFS_BRIEF_NS. -EBUSY, if @brief: invalidate_lock is taken, and its holder may
+ * have much to do.
  */
 static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 {
@@ -118,7 +120,7 @@ static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 		if (down_write_killable(lock))
 			return -EINTR;
 	}
-	/* in any case: a repeated fault must not spin */
+	/* done in any case, because a repeated fault must not spin */
 	sgfs_begin_waiting(SGFS(inode->i_sb), &w, SGFS_BRIEF_NS);
 	if (!sgfs_beyond_end(inode, page))
 		err = sg_allocate(sgfs_vol(inode), sgfs_ref(inode), page, 1);
@@ -166,9 +168,9 @@ void sgfs_end_entering(struct inode *inode, struct sgfs_entering e)
 }
 
 /*
- * A system that fills a hole from now on waits until this system no longer shows it. The hole may
- * have been filled meanwhile, even if another thread has already stored that this system shows
- * holes. So look again.
+ * Declare that this system shows holes: a system that later fills one waits until this system no
+ * longer shows it. The hole may have been filled meanwhile, even if another thread has already
+ * stored this. So check the table again.
  */
 static int sgfs_look_at_hole(struct inode *inode, pgoff_t page, u64 want, struct sg_run *run)
 {
@@ -191,7 +193,8 @@ int sgfs_mmap_look(struct inode *inode, pgoff_t page, u64 want, bool write, stru
 	if (!sgfs_alive(inode->i_sb) || sgfs_is_lost(inode))
 		return -EIO;
 	if (write && READ_ONCE(sgfs_vol(inode)->read_only))
-		return -EROFS;	/* damage was found; the freeze has removed its faults */
+		/* damage was found, and a freeze removes entries that allow stores */
+		return -EROFS;
 	if (sgfs_beyond_end(inode, page))
 		return -EFAULT;
 	smp_mb();	/* pairs with the one in show_filled() */
@@ -206,7 +209,7 @@ static unsigned long sgfs_pfn_of(const struct inode *inode, u64 off)
 	return PHYS_PFN(SGFS(inode->i_sb)->mem.phys + off);
 }
 
-/* On a live system, EIO means bad pages: the process is told so. */
+/* On a live system, EIO means bad pages, so the process gets the signal for bad memory. */
 static vm_fault_t sgfs_fault_error(struct inode *inode, int err)
 {
 	return err == -EIO && sgfs_alive(inode->i_sb) ? VM_FAULT_HWPOISON : vmf_error(err);
@@ -223,15 +226,15 @@ static u64 sgfs_neighbours(const struct vm_fault *vmf)
 	return (end - vmf->address) >> PAGE_SHIFT;
 }
 
-/* The frame that shows page @i of a run, which may be a hole. */
+/* Return the frame that shows page @i of a run, which may be a hole. */
 static unsigned long sgfs_shown_by(const struct inode *inode, const struct sg_run *run, u64 i)
 {
 	return run->off ? sgfs_pfn_of(inode, run->off) + i : page_to_pfn(zeroes);
 }
 
 /*
- * Enter the pages behind the faulting page, up to the end of the file. A failure to enter them is
- * no error.
+ * Enter the pages after the faulting page, up to the end of the file. A failure to enter them is no
+ * error.
  */
 static void sgfs_enter_neighbours(struct inode *inode, const struct vm_fault *vmf,
 				  const struct sg_run *run)
@@ -257,9 +260,9 @@ static vm_fault_t sgfs_insert_small(struct inode *inode, struct vm_fault *vmf,
 }
 
 /*
- * A place for 2 MiB belongs to small pages once it has a table for them. With CONFIG_PT_RECLAIM,
- * MADV_DONTNEED frees an empty table under mmap_lock, which faults hold in the same way. A table
- * that exists then proves nothing for the next moment.
+ * Report whether a place for 2 MiB has a table, and so belongs to small pages. With
+ * CONFIG_PT_RECLAIM, MADV_DONTNEED frees an empty table under mmap_lock, which faults also hold in
+ * shared mode. So a table that exists now may be gone a moment later.
  */
 static vm_fault_t sgfs_insert_pages(struct inode *inode, struct vm_fault *vmf,
 				    const struct sg_run *run)
@@ -271,7 +274,7 @@ static vm_fault_t sgfs_insert_pages(struct inode *inode, struct vm_fault *vmf,
 	    (!IS_ENABLED(CONFIG_PT_RECLAIM) && !pmd_none(READ_ONCE(*vmf->pmd))))
 		return sgfs_insert_small(inode, vmf, run);
 	if (mutex_lock_killable(place))
-		return VM_FAULT_SIGBUS;		/* of a process that is about to die */
+		return VM_FAULT_SIGBUS;		/* the process is about to die */
 	ret = sgfs_insert_small(inode, vmf, run);
 	mutex_unlock(place);
 	return ret;
@@ -294,7 +297,7 @@ static bool sgfs_may_let_go(const struct vm_fault *vmf)
 
 /*
  * Without mmap_lock a fault cannot report why the hole was not filled. So only the first attempt
- * goes without the lock.
+ * drops the lock.
  */
 static bool sgfs_lets_go(const struct vm_fault *vmf)
 {
@@ -302,8 +305,8 @@ static bool sgfs_lets_go(const struct vm_fault *vmf)
 }
 
 /*
- * As when filemap_fault() reads a page, mmap_lock or the lock of the mapping is released, and the
- * fault is repeated. @vmf still exists then, but its mapping may not.
+ * Release mmap_lock or the lock of the mapping, as filemap_fault() does to read a page; the fault
+ * is then repeated. @vmf still exists after that, but its mapping may not.
  */
 static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 {
@@ -314,10 +317,10 @@ static struct file *sgfs_mmap_let_go(const struct vm_fault *vmf)
 }
 
 /*
- * A system is replacing pages, and may have begun before it could see that this system maps the
- * file. It has the inode's lock until the pages are replaced. The first wait is without mmap_lock,
- * and then the fault is retried. The second one is brief: 0, if the lock was free, because no
- * system replaces pages any more. Otherwise the fault is repeated.
+ * Wait for a system that is replacing pages, and may have begun before it could see that this
+ * system maps the file. It holds the inode's lock until the pages are replaced. The first wait is
+ * without mmap_lock, and then the fault is retried. The second wait is brief. It returns 0 if the
+ * lock was free, because then no system replaces pages. Otherwise the fault is repeated.
  */
 static vm_fault_t sgfs_await_replaced(struct inode *inode, const struct vm_fault *vmf,
 				      struct file **kept)
@@ -340,9 +343,9 @@ static vm_fault_t sgfs_await_replaced(struct inode *inode, const struct vm_fault
 
 /*
  * Take invalidate_lock. Its holder waits only briefly for other systems, but may have much to do.
- * So the first wait is without mmap_lock, and then the fault is retried. A second attempt queues up
- * with mmap_lock: truncations in a row cannot keep it out. The few faults that cannot be
- * retried (futexes of the kernel) queue up, too.
+ * So the first wait is without mmap_lock, and then the fault is retried. A second attempt queues
+ * with mmap_lock held, so that consecutive truncations cannot keep it out. The few faults that
+ * cannot be retried (futexes of the kernel) queue, too.
  */
 static vm_fault_t sgfs_lock_pages(struct inode *inode, const struct vm_fault *vmf,
 				  struct file **kept)
@@ -368,9 +371,9 @@ static vm_fault_t sgfs_lock_pages(struct inode *inode, const struct vm_fault *vm
 }
 
 /*
- * Entries are read-only at first, for any access. sgfs_pfn_mkwrite() makes a shared one writable,
- * and the kernel copies a private one, each at the second fault. So entries of neighbours may exist
- * before any access to them.
+ * Handle a fault for a small page. Entries are read-only at first, for any access. At the second
+ * fault, sgfs_pfn_mkwrite() makes a shared entry writable, and the kernel copies a private one. So
+ * entries of neighbouring pages may exist before any access to them.
  */
 static vm_fault_t sgfs_enter_page(struct inode *inode, struct vm_fault *vmf, bool write, bool *hole,
 				  struct file **kept)
@@ -391,7 +394,7 @@ static vm_fault_t sgfs_enter_page(struct inode *inode, struct vm_fault *vmf, boo
 	else if (!*hole)
 		ret = sgfs_insert_pages(inode, vmf, &run);
 	if (ret == VM_FAULT_OOM && pmd_leaf(READ_ONCE(*vmf->pmd)))
-		ret = VM_FAULT_NOPAGE;	/* a large page was entered meanwhile: look again */
+		ret = VM_FAULT_NOPAGE;	/* a large page was entered meanwhile: check again */
 	sgfs_end_entering(inode, e);
 	return ret;
 }
@@ -409,8 +412,9 @@ static int sgfs_mmap_fill(struct inode *inode, pgoff_t page, bool brief)
 }
 
 /*
- * The fault has given way with mmap_lock held. A fault from within the kernel is repeated at once
- * and would keep the lock. So the lock is released before the wait for the other system.
+ * Handle a fault that has given way with mmap_lock held. A fault from within the kernel is repeated
+ * immediately, and would keep the lock. So the lock is released before the wait for the other
+ * system.
  */
 static vm_fault_t sgfs_come_again(struct inode *inode, const struct vm_fault *vmf,
 				  struct file **kept)
@@ -465,11 +469,10 @@ static int sgfs_make_entry_writable(pte_t *pte, void *arg)
 }
 
 /*
- * Make the entry of the fault writable, if it still is what the fault found; otherwise it stays,
- * and the fault is retried. This is done here, and not by the kernel after the return. After
- * sb_end_pagefault() a freeze could remove all entries, and another thread could read in one that
- * looks the same. Made writable, that entry would allow stores to frozen data, and no mark would
- * name the page.
+ * Make the entry of the fault writable if it has not changed since the fault; otherwise the fault
+ * is retried. The kernel must not do this after the return. After sb_end_pagefault() a freeze could
+ * remove all entries, and a read by another thread could make an equal entry. If that entry became
+ * writable, it would allow stores to frozen data, and no mark would name the page.
  */
 static void sgfs_mmap_make_writable(struct vm_fault *vmf)
 {
@@ -477,7 +480,7 @@ static void sgfs_mmap_make_writable(struct vm_fault *vmf)
 }
 
 /*
- * A shared, readable entry is about to become writable. If it shows a page of zeroes, or a page
+ * Called before a shared, readable entry becomes writable. If it shows a page of zeroes, or a page
  * that the file has lost, remove it, and let the kernel retry.
  */
 static vm_fault_t sgfs_pfn_mkwrite(struct vm_fault *vmf)
@@ -496,7 +499,7 @@ static vm_fault_t sgfs_pfn_mkwrite(struct vm_fault *vmf)
 		sb_end_pagefault(inode->i_sb);
 		if (kept)
 			fput(kept);
-		return ret | VM_FAULT_NOPAGE;	/* the kernel must not go on with the entry */
+		return ret | VM_FAULT_NOPAGE;	/* the kernel must not use the entry any more */
 	}
 	e = sgfs_begin_entering(inode);
 	err = sgfs_mmap_look(inode, vmf->pgoff, 1, true, &run);
@@ -513,7 +516,9 @@ static vm_fault_t sgfs_pfn_mkwrite(struct vm_fault *vmf)
 
 /* --- 2 MiB ------------------------------------------------------------------------------------ */
 
-/* The first page of the 2 MiB around the fault, if all of them are in the mapping, aligned. */
+/*
+ * Return the first page of the aligned 2 MiB around the fault, if all of them are in the mapping.
+ */
 static bool sgfs_huge_place(const struct vm_fault *vmf, pgoff_t *page)
 {
 	unsigned long start = vmf->address & PMD_MASK;
@@ -549,7 +554,10 @@ static bool sgfs_find_huge(struct inode *inode, pgoff_t page, bool write, unsign
 	return true;
 }
 
-/* This task holds the place: no other task enters anything there, but the content may go. */
+/*
+ * This task holds the lock of the place: no other task makes an entry there, but entries may be
+ * removed.
+ */
 static vm_fault_t sgfs_mmap_insert_huge(struct inode *inode, struct vm_fault *vmf, pgoff_t page,
 					unsigned long pfn, const struct sgfs_layout *seen)
 {
@@ -557,9 +565,9 @@ static vm_fault_t sgfs_mmap_insert_huge(struct inode *inode, struct vm_fault *vm
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
 
 	if (!pmd_none(pmd) && !pmd_leaf(pmd))
-		return 0;	/* small pages were entered meanwhile: look again */
+		return 0;	/* small pages were entered meanwhile: check again */
 	if (!pmd_none(pmd) && pmd_pfn(pmd) != pfn) {
-		/* Another system has put other pages there: remove this one, then look again. */
+		/* Another system has put other pages there: remove this one, then check again. */
 		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PMD_SIZE, false);
 		return 0;
 	}
@@ -620,7 +628,9 @@ vm_fault_t sgfs_huge_fault_common(struct vm_fault *vmf, unsigned int order)
 
 /* --- mappers of a file ------------------------------------------------------------------------ */
 
-/* The volume names this system as a mapper of the file, from the first mapping to the last. */
+/*
+ * Keep this system's bit as a mapper of the file in the volume, from the first mapping to the last.
+ */
 static void sgfs_mmap_count_mapping(struct inode *inode, int by)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -630,7 +640,7 @@ static void sgfs_mmap_count_mapping(struct inode *inode, int by)
 	mutex_lock(&fs->mappers_lock);
 	was = si->vmas;
 	if (!was)
-		sgfs_written_look(inode);	/* no task has asked for it meanwhile */
+		sgfs_written_look(inode);	/* no task has needed it meanwhile */
 	WRITE_ONCE(si->vmas, si->vmas + by);
 	if (!was) {
 		sg_set_mapper(&fs->vol, &si->ref, false, true);
@@ -647,9 +657,9 @@ static void sgfs_mmap_count_mapping(struct inode *inode, int by)
 }
 
 /*
- * A child's shared mapping starts empty: faults find its entries. fork() would copy entries of 2
- * MiB after a look without a lock. The child would then keep an entry that a truncation removes at
- * that moment. fork() tests this flag after this call.
+ * A child's shared mapping starts empty: faults make its entries. fork() would copy entries of 2
+ * MiB after a check without a lock. The child would then keep an entry that a truncation removes at
+ * the same time. fork() tests this flag after this call.
  */
 static void sgfs_mmap_open_mapping(struct vm_area_struct *vma)
 {
@@ -666,8 +676,9 @@ static void sgfs_mmap_close_mapping(struct vm_area_struct *vma)
 /* --- removal of entries ----------------------------------------------------------------------- */
 
 /*
- * Another system has cut pages off, or filled a hole that this system shows as zeroes. A later
- * fault notes its hole anew. Wait for faults under way before any entry is removed.
+ * Remove mappings after another system has cut pages off, or filled a hole that this system shows
+ * as zeroes. A later fault declares its hole again. Wait for running faults before any entry is
+ * removed.
  */
 static bool sgfs_must_go(struct inode *inode)
 {
@@ -689,7 +700,10 @@ static bool sgfs_must_go(struct inode *inode)
 	return go;
 }
 
-/* Private copies concern only the process; beyond the end there are none, either. */
+/*
+ * Private copies remain, because they concern only the process; beyond the end of the file they are
+ * removed, too.
+ */
 static void sgfs_mmap_take_away(struct inode *inode)
 {
 	u64 end;
@@ -703,7 +717,8 @@ static void sgfs_mmap_take_away(struct inode *inode)
 }
 
 /*
- * An inode in the list is mapped, and its mappings end under the lock that is held here: it stays.
+ * An inode in the list is mapped. Its mappings end only under the lock that is held here, so the
+ * inode remains.
  */
 static void sgfs_take_away_from(struct sgfs *fs, bool all)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Access to a process's mappings by other processes: debuggers, and /proc/PID/mem. get_user_pages()
- * refuses these mappings, and the kernel asks here instead.
+ * refuses these mappings, so the kernel calls these functions instead.
  */
 #include <linux/pagemap.h>
 #include <linux/uaccess.h>
@@ -9,8 +9,8 @@
 #include "mmap_priv.h"
 
 /*
- * Not only debuggers use this path. Any process reads another's arguments in /proc through it, and
- * no mapping may delay that. So nothing is waited for here, and no hole is filled.
+ * Not only debuggers use this path. A process that reads another one's arguments in /proc uses it,
+ * too, and no mapping may delay that. So this code waits for nothing, and fills no hole.
  */
 static int sgfs_access_page(struct inode *inode, u64 pos, void *buf, int len, int write)
 {
@@ -38,7 +38,7 @@ static int sgfs_access_page(struct inode *inode, u64 pos, void *buf, int len, in
 			err = -EIO;
 	}
 	sgfs_end_entering(inode, e);
-	if (err == -EIO && !write && run.off)	/* this waits for faults that are entering */
+	if (err == -EIO && !write && run.off)	/* this waits for faults that make an entry */
 		sgfs_poison_met(SGFS(inode->i_sb), run.off + offset_in_page(pos), len);
 	return err;
 }
@@ -52,11 +52,12 @@ struct sgfs_own {
 	int len, offset, write;
 };
 
-#define COPY_TURNS	8	/* of a page that is paged out again at once */
+#define COPY_TURNS	8	/* for a page that is paged out again immediately */
 
 /*
- * 0: the process has no copy, so the file's page is the one it sees; 1: done; -EAGAIN: the copy is
- * not in memory; -EFAULT: the process itself would need a fault to store.
+ * Access the process's own copy of the page. 0: there is no copy, so the process sees the file's
+ * page. 1: done. -EAGAIN: the copy is not in memory. -EFAULT: the process itself would need a fault
+ * to store.
  */
 static int sgfs_access_own(pte_t *pte, void *arg)
 {
@@ -78,7 +79,7 @@ static int sgfs_access_own(pte_t *pte, void *arg)
 	return 1;
 }
 
-/* mmap_lock is held: tables of the mapping's part of the address space stay. */
+/* mmap_lock is held, so page tables of the mapping's part of the address space remain. */
 static pmd_t *sgfs_place_at(struct mm_struct *mm, unsigned long address)
 {
 	pgd_t *pgd = pgd_offset(mm, address);
@@ -89,9 +90,9 @@ static pmd_t *sgfs_place_at(struct mm_struct *mm, unsigned long address)
 }
 
 /*
- * get_user_pages() refuses a private mapping as well, with the copies that it has. Only a copy that
- * was paged out is waited for. No copy is made here: for a special entry, the kernel would copy
- * from the address space of the running task. Return 0, 1, or an error.
+ * Access a private mapping, for which get_user_pages() refuses even existing copies. Wait only for
+ * a copy that was paged out. Make no copy here: for a special entry, the kernel would copy from the
+ * address space of the running task. Return 0, 1, or an error.
  */
 static int sgfs_access_copy(struct vm_area_struct *vma, unsigned long address, void *buf, int len,
 			    int write)
@@ -127,9 +128,9 @@ static int sgfs_access_piece(struct vm_area_struct *vma, unsigned long address, 
 }
 
 /*
- * For mappings, which get_user_pages() refuses. The kernel asks for all that the caller wants, also
- * beyond the end of the mapping. A forced store into memory that the process itself may not write
- * is refused.
+ * Access a mapping for another process. The kernel passes the complete range that the caller wants,
+ * also beyond the end of the mapping. A forced store into memory that the process itself may not
+ * write fails.
  */
 int sgfs_mmap_access(struct vm_area_struct *vma, unsigned long addr, void *buf, int len, int write)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The pages to which mappings may have stored: fsync(), msync(), sync() and a freeze have to write
- * them back. A page is marked when an entry of it becomes writable. It stays marked as long as any
- * process maps the file writably: without a struct page, nothing shows a later store.
+ * them back. A page is marked when an entry of it becomes writable. It remains marked as long as
+ * any process maps the file writably: without a struct page, a later store cannot be detected.
  *
- * A mark names a place in the file. When a range is collapsed or inserted, here or in another
- * system, pages get other places. Then all pages of the file are written back, and marking begins
- * anew. The table gets another root by that. The same root page can return to the file only in two
- * cases. Either this system has acknowledged that the page left the file, and has then compared the
- * roots (sgfs_written_look()). Or this system did not map the file meanwhile.
+ * A mark names a position in the file. When a range is collapsed or inserted, here or in another
+ * system, pages get other positions, and the table gets another root. Then all pages of the file
+ * are written back, and the marks start again. The same root page can return to the file only in
+ * two cases. Either this system has acknowledged that the page left the file, and has then compared
+ * the roots (sgfs_written_look()). Or this system did not map the file meanwhile.
  */
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
@@ -66,7 +66,7 @@ struct sgfs_layout sgfs_layout_of(const struct inode *inode)
 	};
 }
 
-/* Pages may have other places than when the marks were made. */
+/* Report whether pages may have changed their positions since the marks were made. */
 static bool sgfs_has_moved(const struct inode *inode)
 {
 	const struct sgfs_inode *si = SGFS_I(inode);
@@ -87,9 +87,9 @@ void sgfs_written_look(struct inode *inode)
 }
 
 /*
- * invalidate_lock is held shared, so no flush runs meanwhile. A task that finds a mark may store at
- * once and call sync(), which uses the list. So the inode enters the list before its first mark. If
- * two marks know different layouts, one of them may name an old place.
+ * Mark pages. invalidate_lock is held shared, so no flush runs meanwhile. A task that finds a mark
+ * may store immediately and call sync(), which uses the list. So the inode enters the list before
+ * its first mark. If two tasks saw different layouts, one of their marks may name an old position.
  */
 int sgfs_written_mark(struct inode *inode, u64 first, u64 pages, const struct sgfs_layout *seen)
 {
@@ -162,7 +162,7 @@ int sgfs_written_flush(struct inode *inode, u64 first, u64 last, bool wait)
 	int err;
 
 	if (xa_empty(&si->written[0]) && xa_empty(&si->written[1]))
-		return 0;	/* the case of most files: no store through a mapping */
+		return 0;	/* most files: no process has stored through a mapping */
 	if (!sgfs_has_moved(inode)) {
 		err = sgfs_flush_kind(inode, 0, first, last) ?:
 		      sgfs_flush_kind(inode, 1, first, last);
@@ -170,7 +170,7 @@ int sgfs_written_flush(struct inode *inode, u64 first, u64 last, bool wait)
 		if (err != -EBUSY && (err || !sgfs_has_moved(inode)))
 			return err;
 	}
-	/* a page of the range may be at any place by now */
+	/* a page of the range may now be at any position */
 	return sg_flush_moving(sgfs_vol(inode), sgfs_ref(inode), 0, U64_MAX, wait);
 }
 
@@ -188,7 +188,10 @@ void sgfs_written_forget(struct inode *inode)
 	WRITE_ONCE(SGFS_I(inode)->moved, false);
 }
 
-/* A wait that ends for other tasks (sgfs_gives_way()) was interrupted by no signal. */
+/*
+ * Change the error of a wait that ended because of other tasks (sgfs_gives_way()), not because of a
+ * signal.
+ */
 static int sgfs_written_flush_outside(struct inode *inode)
 {
 	int err = sgfs_written_flush(inode, 0, U64_MAX, true);
@@ -197,12 +200,12 @@ static int sgfs_written_flush_outside(struct inode *inode)
 }
 
 /*
- * Faults are kept out and no writable entry is left, so pages flushed now need no mark any more. A
- * task that holds invalidate_lock may have much to do, and may wait briefly for another system.
- * sync() covers all volumes of the node, so it waits for none of these tasks. Like fsync(), it
- * flushes the marked pages and keeps the marks. Marks that name other places are of no use: the
- * entries go, and are marked anew. If pages move all the time, the flush waits for the file's lock
- * without invalidate_lock.
+ * Flush a file. invalidate_lock keeps faults out, and no writable entry remains, so pages flushed
+ * now need no mark any more. A task that holds invalidate_lock may have much to do, and may wait
+ * briefly for another system. sync() covers all volumes of the node, so it waits for none of these
+ * tasks: like fsync(), it flushes the marked pages and keeps the marks. Marks with old positions
+ * are useless: the entries are removed, and later faults mark pages again. If pages move all the
+ * time, the flush waits for the file's lock without invalidate_lock.
  */
 static int sgfs_flush_file(struct inode *inode, bool revoke)
 {
@@ -258,7 +261,10 @@ static int sgfs_for_all(struct sgfs *fs, int (*visit)(struct inode *inode))
 	int err = 0, e;
 	LIST_HEAD(todo);
 
-	/* A limit for all of them: deferred times may be many, and sync() waits for this pass. */
+	/*
+	 * One time limit for all inodes, because there may be many deferred times, and sync() waits
+	 * for this pass.
+	 */
 	sgfs_begin_waiting(fs, &w, sgfs_brief_ns(fs));
 	spin_lock(&fs->mapped_lock);
 	list_splice_init(&fs->mapped, &todo);

@@ -8,10 +8,10 @@
 #include "stargatefs.h"
 
 /*
- * Between these two calls, a fault may enter the pages that it has found. invalidate_lock, which is
- * held, excludes changes by this system. For changes by other systems, quiesce waits for the end of
- * the fault. So code in between may not sleep on the volume, nor reclaim memory by evicting inodes
- * of this file system.
+ * Begin and end the part of a fault that enters the pages that it has found. invalidate_lock is
+ * held, and excludes changes by this system. Quiesce waits for the end of the fault before it
+ * acknowledges changes by other systems. So code in between may neither wait for the volume, nor
+ * reclaim memory by evicting inodes of this file system.
  */
 struct sgfs_entering {
 	int srcu;
@@ -28,8 +28,9 @@ int sgfs_mmap_look(struct inode *inode, pgoff_t page, u64 want, bool write, stru
  * Call @act with the entry of @address in the table at @pmd, if there is a table, with its lock
  * held. Return the result of @act, or @none.
  *
- * A table that is removed meanwhile is freed after a grace period. Once its lock is held, it is no
- * longer at its place (as in the kernel's pte_offset_map_lock(), which is not exported).
+ * A table that is removed meanwhile is freed after a grace period. With its lock held, a check
+ * shows that it is no longer at its place (as in the kernel's pte_offset_map_lock(), which is not
+ * exported).
  */
 static __always_inline int sgfs_at_entry(struct mm_struct *mm, const pmd_t *pmd,
 					 unsigned long address,

@@ -3,10 +3,10 @@
  * Tasks that hold locks for which page faults wait, and that may have to wait for another system.
  * Also the times of stores by mappings.
  *
- * Another system may keep a lock for as long as it likes. A fault that stores delays each freeze
+ * Another system may keep a lock without a time limit. A fault for a store delays each freeze
  * (sb_start_pagefault()). The freeze holds s_umount, which sync(2) needs for all mounts. The fault
- * also holds mmap_lock, as a call of mmap() does: a task that looks at the process, as ps does,
- * waits for it. And it waits for invalidate_lock.
+ * also holds mmap_lock, as a call of mmap() does, and a task that examines the process, as ps does,
+ * waits for that lock. The fault may also wait for invalidate_lock.
  *
  * So no fault waits in this way during a freeze: it ends, and is retried, to wait for the thaw. No
  * fault that can be retried waits long with mmap_lock either: it drops mmap_lock first (mmap.c). No
@@ -19,8 +19,8 @@
 #include "stargatefs.h"
 
 /*
- * Waiting threads, by task: a process may have very many, and each looks about once a millisecond.
- * So a look goes through few of them, with preemption off.
+ * Waiting threads, hashed by task. A process may have very many, and each of them checks this table
+ * about once a millisecond, with preemption off. So each chain must be short.
  */
 #define WAITERS_BITS	12
 static struct hlist_bl_head sgfs_waiters[1 << WAITERS_BITS];
@@ -53,11 +53,11 @@ void sgfs_end_waiting(struct sgfs_waiting *w)
 	hlist_bl_unlock(head);
 }
 
-#define LOOK_NS	NSEC_PER_MSEC	/* the longest time between two looks of one wait */
+#define LOOK_NS	NSEC_PER_MSEC	/* the longest time between two checks of one wait */
 
 /*
- * The time since the last look counts. A longer time was spent with work, or without a processor,
- * and counts only in part. So an attempt that has much to do may still wait.
+ * Count the time since the last check. If it is longer, the thread has worked, or had no processor,
+ * and only a part counts. So an attempt that has much to do may still wait.
  */
 static bool sgfs_has_waited(struct sgfs_waiting *w)
 {
@@ -103,14 +103,14 @@ void sgfs_room_locked(const struct sg_vol *vol, u64 lock)
 
 /* --- invalidate_lock -------------------------------------------------------------------------- */
 
-#define AT_ONCE		4	/* attempts without a pause */
-#define LONGER_MOST	4	/* doublings of the time that an attempt may wait */
-#define PAUSE_MOST	8	/* doublings of the pause, from 1 ms on */
+#define AT_ONCE		4	/* number of attempts without a pause */
+#define LONGER_MOST	4	/* number of doublings of the time that an attempt may wait */
+#define PAUSE_MOST	8	/* number of doublings of the pause, from 1 ms on */
 
 /*
- * The task waits for the inode's lock. If another one was in the way, of an area or a chunk, the
- * next attempt waits for it. Attempts in a row must not keep page faults out, nor leave many spare
- * inodes (collapse.c). So there is a pause between them.
+ * Wait for the inode's lock. If the attempt failed because of another lock, of an area or a chunk,
+ * the next attempt waits for that one. Consecutive attempts must not keep page faults out, nor
+ * leave many spare inodes (collapse.c). So there is a pause between them.
  */
 int sgfs_wait_outside(struct inode *inode, unsigned int *turns)
 {
@@ -123,11 +123,11 @@ int sgfs_wait_outside(struct inode *inode, unsigned int *turns)
 	return err;
 }
 
-#define ROOM_NS		(100 * NSEC_PER_MSEC)	/* for one chunk; pages may become free elsewhere */
+/* wait for one chunk at a time, because pages may become free in others */
+#define ROOM_NS		(100 * NSEC_PER_MSEC)
 
 /*
- * The attempt needed pages, and the only free ones are in a chunk that is locked. 0: another
- * attempt makes sense.
+ * Wait for the locked chunk that has the only free pages. 0: another attempt makes sense.
  */
 static int sgfs_wait_room(struct inode *inode, u64 lock, u64 *room_ns)
 {
@@ -140,8 +140,9 @@ static int sgfs_wait_room(struct inode *inode, u64 lock, u64 *room_ns)
 }
 
 /*
- * A change counter that stays odd is waited for here, too: the refresh finds it. Each attempt may
- * wait longer than the one before: a collapse begins from nothing each time, and needs many locks.
+ * Call @change until it succeeds. The refresh also waits for a change counter that remains odd.
+ * Each attempt may wait longer than the one before, because a collapse starts from the beginning
+ * each time, and needs many locks.
  */
 int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, void *arg),
 		      void *arg, u64 room_ns)
@@ -170,11 +171,12 @@ int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, vo
 /* --- times of stores -------------------------------------------------------------------------- */
 
 /*
- * Times of stores by mappings. The store to come makes no fault, and cannot wait for another system
- * to let its time be stored. So a time that cannot be stored now is deferred: stat() here shows it.
- * fsync() stores it, or the maintenance of each second does (membership.c). Until then a reference
- * keeps the inode in memory: its eviction may be part of memory reclaim, which cannot wait either.
- * A system that keeps many files locked cannot pin any number of inodes so.
+ * Times of stores by mappings. The coming store makes no further fault, and cannot wait until
+ * another system permits storing its time. So a time that cannot be stored now is deferred, and
+ * stat() here shows it. fsync() stores it, or the maintenance of each second does (membership.c).
+ * Until then a reference keeps the inode in memory: its eviction may be part of memory reclaim,
+ * which cannot wait either. The number of such inodes is limited, so a system that keeps many files
+ * locked cannot pin any number of them.
  */
 #define DEFERRED_MAX	4096	/* deferred times of a mount; later ones are not recorded */
 
@@ -190,7 +192,7 @@ static void sgfs_defer_time(struct inode *inode, s64 time)
 		seen = READ_ONCE(*deferred);
 	} while (time > seen && cmpxchg(deferred, seen, time) != seen);
 	if (seen)
-		iput(inode);	/* it has its reference; the caller's file has another one */
+		iput(inode);	/* the inode has its reference; the caller's file has another one */
 	else
 		atomic_inc(&fs->deferred_times);
 	sgfs_written_track(inode);
@@ -205,8 +207,9 @@ void sgfs_forget_time(struct inode *inode, s64 time)
 }
 
 /*
- * The caller has the inode locked: utimes() then comes before or after, never between. A later time
- * in the record stays. -EINTR: another system is in the way, or the mount is frozen.
+ * Store a time. The caller has the inode locked, so a utimes() call is before or after it, not in
+ * between. A later time in the record remains. -EINTR: another system holds a lock, or the mount is
+ * frozen.
  */
 static int sgfs_store_deferred_locked(struct inode *inode)
 {
@@ -216,7 +219,7 @@ static int sgfs_store_deferred_locked(struct inode *inode)
 	s64 time;
 
 	time = READ_ONCE(SGFS_I(inode)->deferred_time);
-	if (!time)	/* utimes() came first */
+	if (!time)	/* utimes() was first */
 		return 0;
 	if (sgfs_is_lost(inode)) {
 		sgfs_forget_time(inode, time);
@@ -237,8 +240,8 @@ static int sgfs_store_deferred_locked(struct inode *inode)
 }
 
 /*
- * The data is durable even without the time. So a read-only or frozen mount is no error: the time
- * waits.
+ * Store the deferred time of a file for fsync(). The data is durable even without the time, so a
+ * read-only or frozen mount is no error: the time remains deferred.
  */
 int sgfs_store_deferred_time(struct inode *inode)
 {
@@ -254,7 +257,7 @@ int sgfs_store_deferred_time(struct inode *inode)
 	return err == -EROFS || (err == -EINTR && !fatal_signal_pending(current)) ? 0 : err;
 }
 
-/* sgfs_written_*() limit the wait of all such calls of a pass. */
+/* Store a deferred time in a pass; sgfs_written_*() limit the total wait of these calls. */
 void sgfs_store_time_soon(struct inode *inode)
 {
 	if (READ_ONCE(SGFS_I(inode)->deferred_time) && inode_trylock(inode)) {

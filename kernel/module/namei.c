@@ -9,8 +9,8 @@
 #include "stargatefs.h"
 #include "trace.h"
 
-#define TURNS	1000	/* of names that get another file at each look */
-#define MOVE_TURNS	50	/* of a directory that the VFS cannot move at present */
+#define TURNS	1000	/* attempts, if a name refers to another file each time */
+#define MOVE_TURNS	50	/* attempts, if the VFS cannot move a directory at present */
 #define MOVE_US		1000
 
 /* Return the inode of a name, or NULL. *@seq: the directory's counter at that moment. */
@@ -39,8 +39,8 @@ static struct inode *sgfs_namei_find(struct inode *dir, const struct qstr *name,
 		    sg_seq(sgfs_vol(dir), sgfs_ref(dir)) != *seq)
 			continue;
 		/*
-		 * Any member may have made that name: it must not start a line of its own in the
-		 * log.
+		 * Report a name without an inode. Any member may have made the name, so it is
+		 * escaped: it must not start a new line in the log.
 		 */
 		sg_log(dir->i_sb, SG_ERR, "name in directory %llu without an inode: %*pE",
 		       (u64)dir->i_ino, (int)name->len, name->name);
@@ -50,9 +50,9 @@ static struct inode *sgfs_namei_find(struct inode *dir, const struct qstr *name,
 }
 
 /*
- * A directory has only one place. If the VFS knows another place, another system has moved the
- * directory. Forget it there if it is not in use: then no move is needed, which a running rename of
- * this system would prevent (sgfs_place()).
+ * A directory has only one place. If the VFS has it at another place, another system has moved the
+ * directory. Drop it there if it is not in use: then the VFS need not move it, which a running
+ * rename of this system would prevent (sgfs_place()).
  */
 static void sgfs_forget_old_place(struct inode *inode)
 {
@@ -67,8 +67,9 @@ static void sgfs_forget_old_place(struct inode *inode)
 }
 
 /*
- * For the VFS the directory lies above the place where it was found: the VFS has the state from
- * before another system's moves. It would report a loop. A new lookup of the path repairs this.
+ * Check whether the VFS has the directory above the place where it was found. The VFS then has the
+ * state before moves by another system, and would report a loop. A new lookup of the path repairs
+ * this.
  */
 static bool sgfs_seems_above(struct inode *inode, struct dentry *dentry)
 {
@@ -81,9 +82,9 @@ static bool sgfs_seems_above(struct inode *inode, struct dentry *dentry)
 
 /*
  * The directory is in use at its old place, so the VFS moves it here. It returns -ESTALE while a
- * task of this system renames between directories, or changes the old place. Such a task may take
- * as long as it waits for the volume. Wait for it, but not for long: it may wait for a lock that
- * the caller has. After the failure here that task continues, and the VFS asks a second time.
+ * task of this system renames between directories, or changes the old place. Such a task may wait
+ * long for the volume. Wait for it, but not long, because it may wait for a lock of the caller.
+ * After the failure here that task continues, and the VFS makes a second attempt.
  */
 static struct dentry *sgfs_place(struct inode *inode, struct dentry *dentry)
 {
@@ -169,7 +170,10 @@ static int sgfs_namei_create(struct mnt_idmap *idmap, struct inode *dir, struct 
 {
 	int err = sgfs_namei_make(idmap, dir, dentry, mode, 0, NULL);
 
-	/* Another system was faster: that file is to be opened, and the VFS has to look it up. */
+	/*
+	 * Another system has created the file first: the caller must open that file, so the VFS has
+	 * to look it up.
+	 */
 	return err == -EEXIST && !excl ? -ESTALE : err;
 }
 
@@ -193,7 +197,10 @@ static int sgfs_symlink(struct mnt_idmap *idmap, struct inode *dir, struct dentr
 	return sgfs_namei_make(idmap, dir, dentry, S_IFLNK | 0777, 0, target);
 }
 
-/* O_TMPFILE: no name, no links; the engine frees it at eviction, or after a crash. */
+/*
+ * O_TMPFILE: create an inode without name and links, which the engine frees at eviction, or after a
+ * crash.
+ */
 static int sgfs_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file, umode_t mode)
 {
 	struct sgfs_creation c;
@@ -202,7 +209,7 @@ static int sgfs_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file 
 
 	if (err)
 		return finish_open_simple(file, err);
-	atomic_inc(&SGFS(dir->i_sb)->creations);	/* until the VFS knows it (membership.c) */
+	atomic_inc(&SGFS(dir->i_sb)->creations);	/* until the VFS has it (membership.c) */
 	smp_mb__after_atomic();
 	err = sg_tmpfile(sgfs_vol(dir), &c.new, &ref);
 	if (err) {
@@ -250,10 +257,10 @@ static int sgfs_link(struct dentry *old, struct inode *dir, struct dentry *dentr
 /* --- removing --------------------------------------------------------------------------------- */
 
 /*
- * Tell the engine which inode the VFS has looked up. Another inode may have the name by now. If it
- * were a directory, the VFS would regard it as removed afterwards. If its owner matters, the VFS
- * has checked the owner of the first one. In these cases the result is -ESTALE, and the VFS looks
- * again.
+ * Pass to the engine the inode that the VFS has looked up, because another inode may have the name
+ * now. If that were a directory, the VFS would regard the wrong directory as removed. If the owner
+ * matters, the VFS has checked only the owner of the first inode. In these cases the result is
+ * -ESTALE, and the VFS looks the name up again.
  */
 static bool sgfs_must_be_that(const struct inode *dir, const struct inode *seen)
 {
@@ -311,7 +318,7 @@ static int sgfs_rename_seen(struct inode *old_dir, struct dentry *old, struct in
 			      new->d_name.len, flags, whiteout, &seen, now);
 }
 
-/* RENAME_WHITEOUT leaves a character device 0/0, which overlayfs reads as "deleted". */
+/* RENAME_WHITEOUT leaves a character device 0/0, which overlayfs interprets as "deleted". */
 static int sgfs_rename_leaving_whiteout(struct mnt_idmap *idmap, struct inode *old_dir,
 					struct dentry *old, struct inode *new_dir,
 					struct dentry *new, unsigned int flags)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Mount options: the accepted ones, and how they are shown. */
+/* Mount options: parsing, checking and showing them. */
 #include <linux/ctype.h>
 #include <linux/fs_context.h>
 #include <linux/fs_parser.h>
@@ -45,7 +45,7 @@ const struct fs_parameter_spec sgfs_parameters[] = {
 	{}
 };
 
-/* memparse() would wrap silently: a value beyond 64 bits is -ERANGE here. */
+/* Parse a size. memparse() would wrap without an error; here a value beyond 64 bits is -ERANGE. */
 static int sgfs_to_bytes(const char *text, u64 *out)
 {
 	static const char units[] = "KMGTPE";
@@ -59,7 +59,7 @@ static int sgfs_to_bytes(const char *text, u64 *out)
 		return -EINVAL;
 	unit = strchr(units, toupper(text[len - 1]));
 	if (unit && *unit == 'E' && strncasecmp(text, "0x", 2) == 0)
-		unit = NULL;	/* a digit there */
+		unit = NULL;	/* a digit follows */
 	shift = unit ? 10 * (unit - units + 1) : 0;
 	len -= unit ? 1 : 0;
 	if (len >= sizeof(digits))
@@ -88,7 +88,7 @@ static int sgfs_parse_bytes(struct fs_context *fc, const struct fs_parameter *pa
 	return 0;
 }
 
-/* Which users may open .stargate/region and volume.json. */
+/* Parse the options for the users that may open .stargate/region and volume.json. */
 static int sgfs_parse_region(struct fs_context *fc, const struct fs_parameter *param, int id)
 {
 	struct sgfs_options *opt = fc->fs_private;
@@ -118,8 +118,8 @@ static int sgfs_parse_region(struct fs_context *fc, const struct fs_parameter *p
 }
 
 /*
- * Find which of two or three names is given. Any other name is refused with a list of them. Or
- * -errno.
+ * Return the index of the given name among two or three. Any other name is an error that lists
+ * them. Otherwise -errno.
  */
 static int sgfs_parse_name(struct fs_context *fc, const struct fs_parameter *param,
 			   const struct constant_table names[])
@@ -240,7 +240,7 @@ const char *sgfs_map_name(enum sgfs_map map)
 	return map_names[map].name;
 }
 
-/* Options with their default value are left out. */
+/* Show the options, except those with their default value. */
 static void sgfs_show_region(struct seq_file *m, const struct sgfs_options *opt)
 {
 	if (!uid_eq(opt->region_uid, GLOBAL_ROOT_UID))

@@ -17,9 +17,10 @@
 #define LINE	64UL
 
 /*
- * The best of clwb, clflushopt and clflush that the processor has, patched in, as the kernel's
- * clwb() is. The kernel removes pages that a machine check found bad from its linear mapping,
- * before it tells any driver: a line of such a page goes to @unmapped.
+ * The best of clwb, clflushopt and clflush that the processor supports. The kernel patches it in at
+ * boot, as its own clwb(). When a machine check finds a bad page, the kernel removes it from the
+ * linear mapping before it notifies any driver. The access to a line of such a page jumps to
+ * @unmapped.
  */
 #define WB_LINE(at, disp8)								\
 	"1: " ALTERNATIVE_2(".byte 0x3e; clflush " at,					\
@@ -27,7 +28,7 @@
 			    ".byte 0x66, 0x0f, 0xae, " disp8, X86_FEATURE_CLWB) "\n"	\
 	_ASM_EXTABLE(1b, %l[unmapped])
 
-/* Return false if the line's page is not mapped. */
+/* Write a line back. Return false if its page is not mapped. */
 static __always_inline bool sgfs_wb_line(unsigned long a)
 {
 	asm goto(WB_LINE("(%[a])", "0x30") : : [a] "a" (a) : "memory" : unmapped);
@@ -36,7 +37,7 @@ unmapped:
 	return false;
 }
 
-/* This line and the next one. Return false if the page of either is not mapped. */
+/* Write back this line and the next one. Return false if the page of either is not mapped. */
 static __always_inline bool sgfs_wb_two_lines(unsigned long a)
 {
 	asm goto(WB_LINE("(%[a])", "0x30") WB_LINE("64(%[a])", "0x70, 0x40")
@@ -46,7 +47,7 @@ unmapped:
 	return false;
 }
 
-/* A page that is not mapped needs no write-back: its bytes are lost. */
+/* A page that is not mapped needs no write-back, because its bytes are lost. */
 void sg_wb(const void *p, size_t len)
 {
 	unsigned long a = (unsigned long)p & ~(LINE - 1), end = (unsigned long)p + len;
@@ -60,7 +61,7 @@ void sg_wb(const void *p, size_t len)
 	}
 }
 
-/* The fence: a page that is given back unused must not be zeroed once another file has it. */
+/* The fence: a page that is freed unused must not be zeroed after another file has got it. */
 void sg_os_clear(void *dst, size_t len)
 {
 	size_t done = sg_zero_wide(dst, len);
@@ -99,8 +100,8 @@ int sg_bell_wait(struct sg_bell *b, u64 ns)
 }
 
 /*
- * Processors below SSE 4.2 have no such instruction, and are in no machine with memory for
- * StargateFS.
+ * Processors without SSE 4.2 do not have this instruction, but no machine with memory for
+ * StargateFS has such a processor.
  */
 static u32 sgfs_crc32c_slow(u32 crc, const u8 *p, size_t len)
 {
@@ -129,7 +130,10 @@ u32 sg_crc32c(u32 crc, const void *buf, size_t len)
 	return crc;
 }
 
-/* Locks of the volume may be held: the allocation must not evict inodes of this file system. */
+/*
+ * The caller may hold locks of the volume, so the allocation must not evict inodes of this file
+ * system.
+ */
 void *sg_alloc(size_t len)
 {
 	return kvzalloc(len, GFP_NOFS);
@@ -143,7 +147,7 @@ void sg_free(void *p)
 void sg_log(void *owner, enum sg_level level, const char *fmt, ...)
 {
 	static const char *const prefix[] = { KERN_ERR, KERN_WARNING, KERN_INFO };
-	/* Other members can cause many of these messages, at will: they must not drown the log. */
+	/* Other members can cause any number of these messages, so their rate is limited. */
 	static DEFINE_RATELIMIT_STATE(limit, 10 * HZ, 200);
 	const struct super_block *sb = owner;
 	struct va_format vaf;

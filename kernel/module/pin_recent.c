@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Inodes that count as open for a second or two. The case: the file was replaced at the moment of a
- * lookup by name, and may be replaced again, while the VFS looks up twice at most. An open and
- * close by another task does not end this state: the task that looks up a second time may not have
- * arrived yet. The state does not last longer either: otherwise a file that another system has
- * removed would keep its space until memory gets short here.
+ * Inodes that count as open for a second or two. They were replaced during a lookup by name, and
+ * may be replaced again, while the VFS looks up twice at most. An open and close by another task
+ * does not end this state, because the task that looks up a second time may not yet have opened the
+ * file. The state does not last longer, because a file that another system has removed would then
+ * keep its space until memory gets short here.
  */
 #include "stargatefs.h"
 
@@ -68,7 +68,7 @@ static void sgfs_pin_recent_let_go(struct inode *inode)
 	bool removed = false;
 
 	mutex_lock(&si->window_lock);
-	if (si->kept && list_empty(&si->kept_at)) {	/* and not kept again meanwhile */
+	if (si->kept && list_empty(&si->kept_at)) {	/* the inode was not kept again meanwhile */
 		si->kept = false;
 		removed = !si->opens && sg_close_inode(sgfs_vol(inode), sgfs_ref(inode));
 	}

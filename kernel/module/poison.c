@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bad pages: how this system learns of them (docs/bad-memory.md).
+ * Bad pages: how this system detects them (docs/bad-memory.md).
  *
  *	memory_failure() calls the holder of a DAX device: this module, if no other device is
  *	in between.
@@ -9,8 +9,8 @@
  *	A copy out of the volume ends early (file.c).
  *	Another system enters the page in the list of the volume.
  *
- * The first three enter the page in the volume, so that all systems learn of it. Then the mappings
- * of the page are removed: a process that accesses it again gets SIGBUS.
+ * In the first three cases this system enters the page in the list, so that all systems see it.
+ * Then it removes the mappings of the page: a process that accesses the page again gets SIGBUS.
  */
 #include <linux/dax.h>
 #include <linux/mm.h>
@@ -29,8 +29,8 @@ static DEFINE_MUTEX(volumes_lock);
 static LIST_HEAD(volumes);
 
 /*
- * Bad pages found since the module was loaded. The kernel may have unmapped them for good, and
- * members can change the list of a volume. A mount therefore begins with the pages known here.
+ * Bad pages found since the module was loaded. The kernel may have unmapped them permanently, and
+ * members can change the list of a volume. A new mount therefore starts with these pages.
  */
 struct found {
 	struct list_head list;
@@ -54,7 +54,7 @@ static void sgfs_remember(phys_addr_t phys, u64 bytes)
 	list_add(&f->list, &found);
 }
 
-/* The part of [phys, phys + bytes) that is in the volume, as an offset in it. */
+/* Compute the part of [phys, phys + bytes) that is in the volume, as a volume offset. */
 static bool sgfs_in_volume(const struct sgfs *fs, phys_addr_t phys, u64 bytes, u64 *off, u64 *len)
 {
 	u64 low = max(phys, fs->mem.phys);
@@ -76,7 +76,7 @@ static void sgfs_poison_take_away(struct work_struct *work)
 	sgfs_map_quiesce(fs);
 }
 
-/* A bad page became known, from any source. */
+/* Handle a bad page, reported by any source. */
 static void sgfs_on_bad(struct sg_vol *vol)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
@@ -84,7 +84,10 @@ static void sgfs_on_bad(struct sg_vol *vol)
 	queue_work(sgfs_wq, &fs->bad);
 }
 
-/* A process that maps region maps the page itself. Each such process is told, as for any memory. */
+/*
+ * A process that maps region maps the page itself. The kernel signals each such process, as for any
+ * memory.
+ */
 static void sgfs_tell_holders(struct sgfs *fs, u64 off, u64 len, int flags)
 {
 #if defined(CONFIG_MEMORY_FAILURE) && defined(CONFIG_FS_DAX)
@@ -94,7 +97,10 @@ static void sgfs_tell_holders(struct sgfs *fs, u64 off, u64 len, int flags)
 #endif
 }
 
-/* Bad memory at @phys, found here. volumes_lock is held. Return true if a volume has it. */
+/*
+ * Handle bad memory at @phys that this system has found. volumes_lock is held. Return true if a
+ * volume contains it.
+ */
 static bool sgfs_note(phys_addr_t phys, u64 bytes, int flags)
 {
 	bool ours = false;
@@ -118,7 +124,7 @@ static bool sgfs_note(phys_addr_t phys, u64 bytes, int flags)
 /* --- from the device -------------------------------------------------------------------------- */
 
 /*
- * A volume on @dax knows where @dax is in memory: one contiguous range, from its start to its end.
+ * Return the physical address of @dax from a volume on it: the device is one contiguous range.
  */
 static bool sgfs_poison_place_of(struct dax_device *dax, u64 offset, phys_addr_t *phys)
 {
@@ -140,7 +146,7 @@ static int sgfs_notify_failure(struct dax_device *dax, u64 offset, u64 len, int 
 	int err = -EOPNOTSUPP;
 	phys_addr_t phys;
 
-	if (len == U64_MAX)	/* the device is being removed, and its memory is good (device.c) */
+	if (len == U64_MAX)	/* the device is being removed, but its memory is good (device.c) */
 		return err;
 	mutex_lock(&volumes_lock);
 	if (sgfs_poison_place_of(dax, offset, &phys) && sgfs_note(phys, len, flags))
@@ -154,7 +160,9 @@ const struct dax_holder_operations sgfs_dax_holder = { .notify_failure = sgfs_no
 /* --- from the processor ----------------------------------------------------------------------- */
 
 #ifdef CONFIG_X86_MCE
-/* Intel's processors report the length of the bad range; others mean a line. */
+/*
+ * Return the length of the bad range. Intel's processors report it; other reports concern one line.
+ */
 static u64 sgfs_extent_of(const struct mce *m)
 {
 	unsigned int lsb = MCI_MISC_ADDR_LSB(m->misc);
@@ -175,14 +183,15 @@ static int sgfs_machine_check(struct notifier_block *nb, unsigned long val, void
 	bytes = sgfs_extent_of(m);
 	addr = m->addr & GENMASK_ULL(boot_cpu_data.x86_phys_bits - 1, 0) & ~(bytes - 1);
 	mutex_lock(&volumes_lock);
-	sgfs_note(addr, bytes, -1);	/* the kernel has told its mappers already, if it can */
+	/* the kernel has already signalled its mappers, if it can */
+	sgfs_note(addr, bytes, -1);
 	mutex_unlock(&volumes_lock);
 	return NOTIFY_DONE;
 }
 
 static struct notifier_block checks = {
 	.notifier_call	= sgfs_machine_check,
-	.priority	= MCE_PRIO_NFIT,	/* after the kernel's own */
+	.priority	= MCE_PRIO_NFIT,	/* called after the kernel's own notifiers */
 };
 #endif
 
@@ -208,7 +217,10 @@ void sgfs_poison_exit(void)
 
 #define LINE	64
 
-/* A copy from there ended early. Return true if bad memory was the reason; it has been noted. */
+/*
+ * Called after a copy ended early. Return true if bad memory was the reason; it has then been
+ * recorded.
+ */
 bool sgfs_poison_met(struct sgfs *fs, u64 off, size_t len)
 {
 	u64 at = off, end = off + min_t(size_t, len, PAGE_SIZE - offset_in_page(off));
@@ -245,7 +257,9 @@ ssize_t sgfs_poison_show(struct sgfs *fs, char *buf)
 	return len;
 }
 
-/* The kernel does not touch them again before the next boot, so the module must not either. */
+/*
+ * The kernel does not access these pages again before the next boot, so the module must not either.
+ */
 static bool sgfs_is_poisoned(const struct sgfs *fs, u64 page, u64 pages)
 {
 	phys_addr_t start = fs->mem.phys + (page << PAGE_SHIFT);
@@ -294,7 +308,7 @@ void sgfs_poison_prepare(struct sgfs *fs)
 	INIT_LIST_HEAD(&fs->volumes);
 }
 
-/* The volume is open, and not in use yet: pages known here are bad from the beginning. */
+/* Called when the volume is open but not yet in use: marks the pages known here as bad. */
 void sgfs_poison_start(struct sgfs *fs)
 {
 	struct found *f;
@@ -316,7 +330,7 @@ void sgfs_poison_stop(struct sgfs *fs)
 	mutex_unlock(&volumes_lock);
 }
 
-/* After the leave: no source reports any more. */
+/* Called after the leave: no source reports bad pages of this volume any more. */
 void sgfs_poison_end(struct sgfs *fs)
 {
 	cancel_work_sync(&fs->bad);

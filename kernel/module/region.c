@@ -5,21 +5,22 @@
  *
  *	region	the volume's memory from its first byte to its last, for a VMM to map as memory
  *		of a VM (D3, D11): a regular file, since containers may not open devices.
- *	region@UUID	the same file by a name that listings leave out. An opener names with it the
- *		machine for which it maps the file, and the host is this machine's fence
+ *	region@UUID
+ *		the same file by a name that listings leave out. An opener uses it to name the
+ *		machine for which it maps the file; the host can then fence this machine
  *		(region_holders.c).
  *
  * and always
  *
- *	volume.json	what the VMM has to know: the place and the size (volume_json.c).
+ *	volume.json	data for the VMM: the place and the size (volume_json.c).
  *	semaphores	shared semaphores (sem_file.c).
  *
- * To the kernel, region is a file of one extent on a DAX device. Its faults are the kernel's own:
- * 2 MiB at once, with pages that KVM can get. MADV_POPULATE_WRITE stores nothing into them, so a
- * VMM that allocates its memory in advance does not overwrite bytes that others use.
+ * For the kernel, region is a file of one extent on a DAX device. The kernel handles its faults: 2
+ * MiB at a time, with pages that KVM can use. MADV_POPULATE_WRITE stores nothing into them, so a
+ * VMM that allocates its memory in advance does not overwrite bytes that other systems use.
  *
  * These inodes are no inodes of the volume: sgfs_is_virtual() keeps the engine away from them. They
- * are in no hash, so nothing writes them back: a machine flushes its own stores.
+ * are in no hash, so the kernel does not write them back: a machine flushes its own stores.
  */
 #include <linux/dax.h>
 #include <linux/iomap.h>
@@ -85,7 +86,10 @@ static const struct iomap_ops extents = {
 	.iomap_begin	= sgfs_find_extent,
 };
 
-/* The range that a fault would map. A large page with a bad one in it is mapped by small ones. */
+/*
+ * Report whether the range that a fault would map has a bad page. Such a large page is mapped by
+ * small pages.
+ */
 static bool sgfs_region_has_bad(const struct vm_fault *vmf, sgfs_fault_order order)
 {
 	const struct sg_vol *vol = &SGFS(file_inode(vmf->vma->vm_file)->i_sb)->vol;
@@ -116,8 +120,8 @@ static vm_fault_t sgfs_region_fault(struct vm_fault *vmf)
 }
 
 /*
- * An extent that was once mapped by small pages would get no large one again. So the first mapping
- * drops the pages that earlier mappings have left, unless something still holds one of them.
+ * An extent that was once mapped by small pages would not get a large page again. So the first
+ * mapping drops the pages of earlier mappings, unless one of them is still held.
  */
 static void sgfs_region_count_mapping(struct inode *inode, int by)
 {
@@ -166,9 +170,9 @@ static const struct vm_operations_struct vm_operations = {
  * A private mapping would give a machine its own copies, which no other system ever sees. For a
  * file that is open for reading, the kernel makes a mapping that can never become writable.
  *
- * The flags stay as they came. If they changed here, Linux 6.12 would merge the mapping into its
- * neighbour after this call, and free it without ->close(). Its hold would never end. DAX mappings
- * have large entries without VM_HUGEPAGE.
+ * The flags do not change here. Otherwise Linux 6.12 would merge the mapping into its neighbour
+ * after this call, and free it without ->close(), so its hold would never end. DAX mappings have
+ * large entries without VM_HUGEPAGE.
  */
 static int sgfs_map_region(struct file *file, struct vm_area_struct *vma)
 {
@@ -196,7 +200,7 @@ static ssize_t sgfs_read_region(struct kiocb *iocb, struct iov_iter *to)
 
 	inode_lock_shared(inode);
 	if (iocb->ki_pos < i_size_read(inode)) {
-		/* The part beyond is in no extent, and must not be asked for. */
+		/* The part beyond the end is in no extent, and the code must not query it. */
 		iov_iter_truncate(to, i_size_read(inode) - iocb->ki_pos);
 		beyond -= iov_iter_count(to);
 		done = dax_iomap_rw(iocb, to, &extents);
@@ -206,7 +210,7 @@ static ssize_t sgfs_read_region(struct kiocb *iocb, struct iov_iter *to)
 	return done;
 }
 
-/* A volume may be large: a task that waits for all of it can be killed. */
+/* A volume may be large, so a task that waits for all of it can be killed. */
 static int sgfs_sync_region(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	const struct sgfs_memory *mem = &SGFS(file_inode(file)->i_sb)->mem;
@@ -249,7 +253,7 @@ static int sgfs_open_region(struct inode *inode, struct file *file)
 	u8 machine[16];
 
 	/*
-	 * Refuse an overlay: the user that made it chose the attributes of that mount, and its
+	 * Refuse an overlay: the user who made it chose the attributes of that mount, and its
 	 * names.
 	 */
 	if (file->f_path.mnt->mnt_sb != inode->i_sb || !sgfs_region_may_open(file))
@@ -277,9 +281,10 @@ static const struct file_operations region_operations = {
 };
 
 /*
- * The administrator decides which user may map region. Its size cannot change, and its mode has
- * only permission bits. All mounts have the same inode, and root of a container owns it. With the
- * capabilities of an owner, one container could close region for the others, or open it to them.
+ * Allow only the administrator to change owner and mode of region, because they determine who may
+ * map it. Its size cannot change, and its mode has only permission bits. All mounts have the same
+ * inode, and the root user of a container can own it. With the capabilities of an owner, one
+ * container could deny or allow region to the others.
  */
 static int sgfs_set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
@@ -296,7 +301,7 @@ static int sgfs_set_attributes(struct mnt_idmap *idmap, struct dentry *dentry, s
 	return err;
 }
 
-/* The length of the description changes with its content. */
+/* Update the length of the description, which changes with its content. */
 static int sgfs_get_attributes(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat,
 			       u32 mask, unsigned int flags)
 {
@@ -402,8 +407,8 @@ static struct inode *sgfs_region_make(struct super_block *sb, u64 ino, umode_t m
 }
 
 /*
- * No file can be created, renamed or removed in it, and the directory itself cannot be renamed or
- * removed.
+ * Make .stargate: no file can be created, renamed or removed in it, and the directory itself cannot
+ * be renamed or removed.
  */
 static struct inode *sgfs_make_dir(struct super_block *sb)
 {
@@ -444,7 +449,7 @@ static struct inode *sgfs_make_about(struct super_block *sb)
 	return inode;
 }
 
-/* Open to all users: each object has its own permissions. */
+/* The file is open to all users, because each object has its own permissions. */
 static struct inode *sgfs_make_semaphores(struct super_block *sb)
 {
 	struct inode *inode = sgfs_region_make(sb, SEMAPHORES_INO, S_IFREG | 0666);
@@ -494,7 +499,9 @@ int sgfs_virtual_make(struct sgfs *fs)
 	return 0;
 }
 
-/* Existing mappings keep their size; later ones can cover the new size. */
+/*
+ * Update the size of region. Existing mappings keep their size; later ones can cover the new size.
+ */
 void sgfs_virtual_resize(struct sgfs *fs)
 {
 	if (!fs->region)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Holders of .stargate/region. A holder is a process that maps region, or has had it opened to a VM
- * (kvm_grant.c). It holds region for a machine, if the machine is known. By its holders the host
+ * Holders of .stargate/region. A holder is a process that maps region, or has opened it to a VM
+ * (kvm_grant.c). It holds region for a machine, if the machine is known. With the holders the host
  * can fence its machines (D6; docs/protocol.md, section 3). As long as a machine's process holds
  * region, the host confirms that the machine's systems may still store. When the last hold through
- * which the machine could store has gone, the host fences them.
+ * which the machine could store has ended, the host fences these systems.
  *
- * A hold ends when nothing stores through it any more. For a mapping, the kernel has removed the
- * entries from the page tables, and KVM's with them, before it calls vm_ops->close(). For a grant,
- * KVM reports the end when it has removed its own entries.
+ * A hold ends when no store is possible through it any more. For a mapping, the kernel has removed
+ * the entries from the page tables, and KVM's with them, before it calls vm_ops->close(). For a
+ * grant, KVM reports the end when it has removed its own entries.
  */
 #include <linux/ctype.h>
 #include <linux/pid.h>
@@ -19,9 +19,11 @@
 #include "stargatefs.h"
 
 #define GUARD_MS	500
-/* Bounds on holders: each look at them holds a lock that the end of a machine needs. */
+/*
+ * Bounds on holders, because each search among them holds a lock that the end of a machine needs.
+ */
 #define MOST		(4 * SG_SLOTS)
-#define MOST_OF_ONE	16u	/* of one address space: its machines */
+#define MOST_OF_ONE	16u	/* number of machines of one address space */
 
 /**
  * struct sgfs_holder - an address space that holds region, for one machine
@@ -33,8 +35,8 @@
  * @maps: its mappings, and grants
  * @writable: those of them that allow stores, now or after mprotect()
  * @revoked: it gets no page any more
- * @kept: revoked, and listed until its address space has ended: @mm is held. So it cannot start
- *	again by dropping all its holds, while its guest still runs.
+ * @kept: revoked, and listed until its address space has ended (@mm is held). So a process whose
+ *   guest still runs cannot start again by dropping all its holds.
  * @inherited: made by fork(), which cannot be refused: not counted in MOST.
  * @surplus: beyond MOST holders. It is in no list, and gets no page.
  */
@@ -61,7 +63,7 @@ bool sgfs_is_revoked(const struct sgfs_holder *h)
 
 /* --- map=splice ------------------------------------------------------------------------------- */
 
-/* Guests of the volume may direct where their host's processor looks (D5). */
+/* Guests of the volume may control which memory their host's processor reads (D5). */
 static bool sgfs_made_for_splice(const struct sgfs *fs)
 {
 	return fs->vol.sb.params & SG_PARAM_HOST_SPLICE;
@@ -79,7 +81,7 @@ static bool sgfs_has_machines(const struct sgfs *fs)
 
 /*
  * The host's MMU follows a table that guests may write only if the volume was made for this. A
- * kernel that is no guest may be a host; a kernel that has given the volume to machines is one.
+ * kernel that is no guest may be a host. A kernel that has opened the volume to machines is one.
  */
 static bool sgfs_region_holders_may_splice(const struct sgfs *fs, const char **why)
 {
@@ -142,8 +144,8 @@ static void sgfs_unmake(struct sgfs_holder *h)
 }
 
 /*
- * Forget kept holders that need not be kept any more. @all: the mount ends, and no process can hold
- * its region.
+ * Free kept holders that are not needed any more. @all: free all, because the mount ends, and no
+ * process can hold its region.
  */
 static void sgfs_forget_kept(struct sgfs *fs, bool all)
 {
@@ -175,7 +177,7 @@ static struct sgfs_holder *sgfs_region_holders_find(struct sgfs *fs, const struc
 	return NULL;
 }
 
-/* Add a hold: to a holder that exists, or to @fresh. The lock is held. */
+/* Add a hold to an existing holder, or to @fresh. The lock is held. */
 static struct sgfs_holder *sgfs_region_holders_hold(struct sgfs *fs, struct sgfs_holder *fresh,
 						    bool writable)
 {
@@ -190,7 +192,7 @@ static struct sgfs_holder *sgfs_region_holders_hold(struct sgfs *fs, struct sgfs
 	return h;
 }
 
-/* Is there room for one more holder? The lock is held. */
+/* Report whether there is room for one more holder. The lock is held. */
 static bool sgfs_may_begin(struct sgfs *fs, const struct sgfs_holder *fresh)
 {
 	unsigned int all = 0, own = 0;
@@ -205,7 +207,7 @@ static bool sgfs_may_begin(struct sgfs *fs, const struct sgfs_holder *fresh)
 	return all < MOST && own < MOST_OF_ONE;
 }
 
-/* Not while this system's processor follows tables that the machine could write. */
+/* Refuse this while this system's processor follows tables that the machine could write. */
 static bool sgfs_is_trusted(const struct sgfs *fs, const u8 machine[16], bool writable)
 {
 	return !writable || !sg_machine_known(machine) || sgfs_made_for_splice(fs) ||
@@ -249,7 +251,7 @@ struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 ma
 	return ERR_PTR(-EPERM);
 }
 
-/* The list stays short, however often a process forks. The lock is held. */
+/* Limit the list, however often a process forks. The lock is held. */
 static bool sgfs_is_surplus(struct sgfs *fs, const struct sgfs_holder *parent)
 {
 	unsigned int inherited = 0;
@@ -260,7 +262,7 @@ static bool sgfs_is_surplus(struct sgfs *fs, const struct sgfs_holder *parent)
 	return parent->surplus || inherited >= MOST;
 }
 
-/* A holder for the mappings of a child, like its parent's. The lock is held. */
+/* Return a holder for the mappings of a child, like that of its parent. The lock is held. */
 static struct sgfs_holder *sgfs_inherit(struct sgfs *fs, struct sgfs_holder *parent,
 					struct sgfs_holder *fresh, bool writable)
 {
@@ -282,9 +284,10 @@ static struct sgfs_holder *sgfs_inherit(struct sgfs *fs, struct sgfs_holder *par
 }
 
 /*
- * The holder that forked stays listed even if only its child is left: the child maps for the same
- * machine. A child begins without entries (region has none that fork() copies). So it stores
- * nothing before a fault, and the fault checks for revocation.
+ * Add the mapping of a child. The holder that forked remains listed even if only its child remains,
+ * because the child maps for the same machine. A child starts without page table entries, as fork()
+ * does not copy those of region. So it cannot store before a fault, and the fault checks for
+ * revocation.
  */
 struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, struct mm_struct *mm,
 				    bool writable)
@@ -294,7 +297,7 @@ struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, stru
 	if (h->mm != mm)
 		fresh = sgfs_region_holders_make(mm, h->machine, GFP_KERNEL | __GFP_NOFAIL);
 	spin_lock(&fs->holders_lock);
-	if (fresh) {	/* before the lock is free again the child is revoked as well */
+	if (fresh) {	/* the child is also revoked before the lock is free */
 		h = sgfs_inherit(fs, h, fresh, writable);
 	} else {
 		h->maps++;
@@ -308,7 +311,7 @@ struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, stru
 
 /* --- end -------------------------------------------------------------------------------------- */
 
-/* Does any process hold region for the machine, with the right to store? */
+/* Report whether any process holds region for the machine with the right to store. */
 static bool sgfs_is_held(struct sgfs *fs, const u8 machine[16])
 {
 	struct sgfs_holder *h;
@@ -320,7 +323,8 @@ static bool sgfs_is_held(struct sgfs *fs, const u8 machine[16])
 }
 
 /*
- * Nothing of the machine stores any more. The lock is held, so that the machine cannot start again.
+ * Fence a machine that cannot store any more. The lock is held, so that the machine cannot start
+ * again.
  */
 static void sgfs_machine_gone(struct sgfs *fs, const u8 machine[16])
 {
@@ -352,10 +356,10 @@ void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable)
 }
 
 /*
- * Return 1 if a holder was revoked. The caller keeps faults away, and removes the pages. -ESTALE:
- * the machine's system is not in the slot any more. It has ended, and a present holder of region
- * may run the machine's next incarnation. The end of a machine is noted in its slot with this lock
- * held (sgfs_machine_gone()).
+ * Revoke the holders of a machine. Return 1 if a holder was revoked. The caller blocks faults, and
+ * removes the pages. -ESTALE: the machine's system is not in the slot any more. It has ended, and a
+ * current holder of region may run the machine's next incarnation. The end of a machine is stored
+ * in its slot with this lock held (sgfs_machine_gone()).
  */
 static int sgfs_revoke_holders(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)
 {
@@ -377,10 +381,10 @@ static int sgfs_revoke_holders(struct sgfs *fs, unsigned int slot, const struct 
 }
 
 /*
- * The machine is live, but may not store any more. The process keeps its mappings, and gets SIGBUS
- * for each access to them. The machine's next access ends in its VMM, as an error. All processes
- * that map region lose their entries; those that may have them get them again by faults. Grants of
- * the revoked holders end here.
+ * Fence a live machine. The process keeps its mappings, and gets SIGBUS for each access to them.
+ * The machine's next access causes an error in its VMM. All processes that map region lose their
+ * page table entries; those that are not revoked get them again by faults. Grants of the revoked
+ * holders end here.
  */
 static int sgfs_region_holders_revoke(struct sgfs *fs, unsigned int slot, const struct sg_slot *was)
 {
@@ -430,8 +434,8 @@ int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld)
 /* --- meanwhile -------------------------------------------------------------------------------- */
 
 /*
- * Called by the heartbeat's thread, slot by slot: each machine has one slot at most, however many
- * processes hold region for it. The lock is free in between.
+ * Called by the heartbeat's thread for one slot after another: each machine has one slot at most,
+ * however many processes hold region for it. The lock is free in between.
  */
 void sgfs_holders_guard(struct sgfs *fs)
 {
@@ -459,7 +463,7 @@ static const char *sgfs_mode_of(const struct sgfs_holder *h)
 	return h->revoked ? "revoked" : h->writable ? "rw" : "ro";
 }
 
-/* The last line counts the holders that do not fit into one page. */
+/* List the holders. The last line counts those that do not fit into one page. */
 ssize_t sgfs_holders_show(struct sgfs *fs, char *buf)
 {
 	struct sgfs_holder *h;
@@ -469,7 +473,7 @@ ssize_t sgfs_holders_show(struct sgfs *fs, char *buf)
 
 	spin_lock(&fs->holders_lock);
 	list_for_each_entry(h, &fs->holders, list) {
-		if (!h->maps)	/* only its revocation is left */
+		if (!h->maps)	/* a kept holder, which has no mapping any more */
 			continue;
 		if (len > PAGE_SIZE - 128) {
 			more++;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of region that no process maps any more, but that something still holds (get_user_pages):
- * direct I/O in progress into a former mapping, or a pipe. Such a pin outlives the mapping. Its
- * owner reads and writes these addresses, even if another volume has them by then. So the mount
- * stays as long as the pin: nothing under it is unmounted, unloaded, deleted or recreated (D10).
+ * Pages of region that no process maps any more, but that are still pinned (get_user_pages): by
+ * direct I/O in progress into a former mapping, or by a pipe. Such a pin outlives the mapping. Its
+ * owner reads and writes these addresses, even if another volume then has them. So the mount
+ * remains as long as the pin: the memory under it is not unmounted, unloaded, deleted or recreated
+ * (D10).
  */
 #include <linux/file.h>
 
@@ -11,7 +12,7 @@
 
 #define LOOK_MS	100
 
-/* A page fault would change the pages examined here: invalidate_lock of @region is held. */
+/* invalidate_lock of @region is held, because a page fault would change the pages examined here. */
 bool sgfs_is_lent(struct inode *region)
 {
 	struct xarray *pages = &region->i_mapping->i_pages;
@@ -43,10 +44,11 @@ static void sgfs_region_pins_look(struct work_struct *work)
 	if (stays)
 		queue_delayed_work(sgfs_wq, &fs->look_lent, msecs_to_jiffies(LOOK_MS));
 	else
-		fput(file);	/* in a kernel thread, the release is deferred to another one */
+		/* in a kernel thread, fput() defers the release to another thread */
+		fput(file);
 }
 
-/* After the last mapping has gone. */
+/* Called after the last mapping has ended. */
 void sgfs_keep_lent(struct sgfs *fs, struct file *file)
 {
 	struct inode *region = file_inode(file);
@@ -71,7 +73,9 @@ void sgfs_lent_init(struct sgfs *fs)
 	INIT_DELAYED_WORK(&fs->look_lent, sgfs_region_pins_look);
 }
 
-/* Nothing keeps the mount now; the last user that did may still be returning. */
+/*
+ * Called when nothing keeps the mount any more; the last user that kept it may still be returning.
+ */
 void sgfs_lent_end(struct sgfs *fs)
 {
 	cancel_delayed_work_sync(&fs->look_lent);

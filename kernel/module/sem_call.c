@@ -10,7 +10,10 @@
 #include "sem_priv.h"
 #include "stargate_sem.h"
 
-/* A caller that opened an object only to look may not change anything for others, and may read. */
+/*
+ * Report whether a caller that opened an object only to read (SG_SEM_LOOK) may use this operation:
+ * one that changes nothing for others.
+ */
 static bool sgfs_is_for_looking(u32 op)
 {
 	switch (op) {
@@ -25,7 +28,7 @@ static bool sgfs_is_for_looking(u32 op)
 	}
 }
 
-/* Operations that do not wait, and own nothing. */
+/* Execute operations that do not wait, and that own nothing. */
 static int sgfs_do_at_once(struct sgfs_sem *s, struct sg_sem *sem, struct sg_ioc_sem_op *op)
 {
 	struct sg_vol *vol = &s->fs->vol;
@@ -87,7 +90,7 @@ static int sgfs_do_as(struct sgfs_sem *s, struct sg_sem *sem, struct sg_ioc_sem_
 	}
 }
 
-/* Operations that make an owner, or need one. */
+/* Execute operations that make the caller an owner, or that only an owner may use. */
 static bool sgfs_is_owners(u32 op)
 {
 	switch (op) {
@@ -103,7 +106,10 @@ static bool sgfs_is_owners(u32 op)
 	}
 }
 
-/* Operate as the descriptor. It waits in one place at a time; an unlock is no wait. */
+/*
+ * Execute an operation with the descriptor as owner. Only one call for it may wait at a time; an
+ * unlock does not wait.
+ */
 static int sgfs_do_as_itself(struct sgfs_sem *s, struct sg_sem *sem, struct sg_ioc_sem_op *op)
 {
 	bool waits = op->op == SG_SEM_OP_LOCK || op->op == SG_SEM_OP_WRITE ||
@@ -120,9 +126,9 @@ static int sgfs_do_as_itself(struct sgfs_sem *s, struct sg_sem *sem, struct sg_i
 	return ret;
 }
 
-#define FROZEN_LOOK_MS	20	/* between looks for the thaw */
+#define FROZEN_LOOK_MS	20	/* between checks for the thaw */
 
-/* -EINPROGRESS: the volume is frozen, so no system is recovered, and no cell given out. */
+/* -EINPROGRESS: the volume is frozen, so no system can be recovered, and no cell assigned. */
 static int sgfs_take_cell(struct sgfs_sem *s, u64 until)
 {
 	int err;
@@ -137,9 +143,9 @@ static int sgfs_take_cell(struct sgfs_sem *s, u64 until)
 }
 
 /*
- * The descriptor's cell is given out once: @lock guards it until the file is closed. A thread does
- * not sleep with @lock during a freeze: the freeze may wait for a task that waits for @lock
- * (sgfs_sem_bind()).
+ * Assign the descriptor's cell, once until the file is closed; @lock protects it. A thread does not
+ * sleep with @lock held during a freeze, because the freeze may wait for a task that waits for
+ * @lock (sgfs_sem_bind()).
  */
 static int sgfs_be_reader(struct sgfs_sem *s, u64 *cell, u64 until)
 {
@@ -161,7 +167,10 @@ static int sgfs_be_reader(struct sgfs_sem *s, u64 *cell, u64 until)
 	}
 }
 
-/* This needs a recovered system, so nothing while frozen. Its caller comes again. */
+/*
+ * Sweep a ring. It needs recovery of dead systems, so it does nothing during a freeze; the caller
+ * calls again.
+ */
 static int sgfs_sweep(struct sgfs_sem *s)
 {
 	int err;
@@ -210,7 +219,7 @@ int sgfs_sem_do(struct sgfs_sem *s, struct sg_ioc_sem_op *op)
 	return err ?: sgfs_do(s, &part, op);
 }
 
-/* Operations open to any caller that may do more than look. */
+/* Execute operations for callers that opened the object for more than reading. */
 static bool sgfs_is_done_at_once(struct sgfs_sem *s, unsigned int op, const struct sg_sem_caller *c)
 {
 	struct sg_vol *vol = &s->fs->vol;

@@ -2,12 +2,12 @@
 /*
  * The file .stargate/semaphores: a process gives each descriptor one object of the volume
  * (uapi/semctl.h). The object is open as long as the descriptor is open or mapped. So the kernel
- * knows when no process here uses the object any more, however the processes ended. The mount stays
- * meanwhile.
+ * detects when no process here uses the object any more, however the processes ended. The mount
+ * remains meanwhile.
  *
- * Objects have the permissions of files in the volume's root: a user that may create and remove
- * files there may create and remove objects. The owner and mode of an object decide which user may
- * open it.
+ * Objects have the permissions of files in the volume's root: a user who may create and remove
+ * files there may create and remove objects. The owner and mode of an object determine which users
+ * may open it.
  */
 #include <linux/fs_struct.h>
 #include <linux/mount.h>
@@ -17,7 +17,7 @@
 
 #include "sem_priv.h"
 
-#define LIST_MAX	64	/* at once */
+#define LIST_MAX	64	/* objects per call */
 
 /* --- permissions ------------------------------------------------------------------------------ */
 
@@ -57,7 +57,7 @@ static int sgfs_may_make(struct file *file)
 static int sgfs_may_remove(struct file *file, const struct sg_sem_stat *st)
 {
 	struct inode *root = sgfs_root_of(file);
-	int err = sgfs_may_make(file);	/* first: it refreshes the root */
+	int err = sgfs_may_make(file);	/* this check is first, because it refreshes the root */
 
 	if (err)
 		return err;
@@ -70,8 +70,7 @@ static int sgfs_may_remove(struct file *file, const struct sg_sem_stat *st)
 /* --- one object ------------------------------------------------------------------------------- */
 
 /*
- * Length of a name from user space; or an error. The engine reports the causes that it knows
- * itself.
+ * Return the length of a name from user space, or an error. The engine itself checks the name.
  */
 static int sgfs_length_of(const char name[SG_SEM_NAME_ROOM])
 {
@@ -98,7 +97,7 @@ static int sgfs_make_object(struct file *file, struct sgfs_sem *s, const struct 
 	struct sg_sem_new new;
 
 	/*
-	 * As for a file: an object needs an owner, so an idmapped mount must know the caller's ids.
+	 * An object needs an owner, as a file does, so an idmapped mount must map the caller's ids.
 	 */
 	if (!fsuidgid_has_mapping(file_inode(file)->i_sb, file_mnt_idmap(file)))
 		return -EOVERFLOW;
@@ -107,7 +106,9 @@ static int sgfs_make_object(struct file *file, struct sgfs_sem *s, const struct 
 	       sg_sem_create(&s->fs->vol, o->name, len, &new, true, s->mapped, &s->sem);
 }
 
-/* Open first, check permission second: the name may stand for another object at any time. */
+/*
+ * Open first, then check the permission, because the name may belong to another object at any time.
+ */
 static int sgfs_open_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
 			    int len)
 {
@@ -124,7 +125,8 @@ static int sgfs_open_object(struct file *file, struct sgfs_sem *s, const struct 
 	return err;
 }
 
-#define FIND_TURNS	100	/* turns between which the object may come and go */
+/* number of attempts, if the object is created and removed in between */
+#define FIND_TURNS	100
 
 static int sgfs_find_object(struct file *file, struct sgfs_sem *s, const struct sg_ioc_sem_open *o,
 			    int len)
@@ -154,7 +156,7 @@ static bool sgfs_makes_sense(const struct sg_ioc_sem_open *o)
 	return !(o->how & SG_SEM_EXCL) && !o->flags && !o->life && !o->mode && !o->initial;
 }
 
-/* The handle will own what it locks. Nothing sees it yet; the mount is writable. */
+/* Make the descriptor an owner of locks. No other task sees it yet, and the mount is writable. */
 static int sgfs_be_owner(struct sgfs_sem *s)
 {
 	char comm[TASK_COMM_LEN];
@@ -308,8 +310,8 @@ static int sgfs_list_objects(struct sgfs_sem *s, struct sg_ioc_sem_list *io)
 /* --- by name ---------------------------------------------------------------------------------- */
 
 /*
- * The caller may change this one object, so change it or none. At any moment the name may stand for
- * another user's object. -ESTALE: it does by now, so look again.
+ * Change only the object for which the caller's permission was checked: at any time the name may
+ * belong to another user's object. -ESTALE: it does now, so check again.
  */
 static int sgfs_remove_object(struct file *file, struct sg_vol *vol, const char *name, int len)
 {
@@ -364,8 +366,9 @@ static int sgfs_operate(struct sgfs_sem *s, void __user *user)
 	    put_user(op.value, (u64 __user *)(user + offsetof(struct sg_ioc_sem_op, value))))
 		return -EFAULT;
 	/*
-	 * All time-outs are absolute, so an interrupted call can be restarted. But a caller that
-	 * could not wait for the end of readers has already released the word.
+	 * Choose the error of an interrupted call. All timeouts are absolute, so it can be
+	 * restarted. But a caller that stopped waiting for the end of readers has already released
+	 * the word.
 	 */
 	return err == -EINTR && op.op != SG_SEM_OP_DRAIN ? -ERESTARTSYS : err;
 }
@@ -380,7 +383,7 @@ static int sgfs_who_am_i(struct sgfs_sem *s, u64 __user *user)
 	return IS_ERR(c) ? PTR_ERR(c) : put_user(c->me, user);
 }
 
-/* The other operations: copy a structure in, and the changed structure out. */
+/* Execute the other operations: copy a structure in, and the changed structure out. */
 static int sgfs_sem_file_exchange(struct file *file, unsigned int cmd, void __user *user)
 {
 	struct sgfs_sem *s = file->private_data;
@@ -415,7 +418,7 @@ static long sgfs_sem_file_ioctl(struct file *file, unsigned int cmd, unsigned lo
 	switch (cmd) {
 	case SG_IOC_SEM_OP:
 		return sgfs_operate(file->private_data, user);
-	case SG_IOC_SEM_ME:	/* this makes the thread known in the volume: a store */
+	case SG_IOC_SEM_ME:	/* this registers the thread in the volume, which is a store */
 		return file->f_mode & FMODE_WRITE ? sgfs_who_am_i(file->private_data, user) :
 		       -EBADF;
 	case SG_IOC_SEM_STAT:
@@ -424,7 +427,7 @@ static long sgfs_sem_file_ioctl(struct file *file, unsigned int cmd, unsigned lo
 	case SG_IOC_SEM_OPEN:
 	case SG_IOC_SEM_REMOVE:
 	case SG_IOC_SEM_RESET:
-		/* And while such a descriptor is open, the mount stays writable. */
+		/* While such a descriptor is open, the mount also remains writable. */
 		return file->f_mode & FMODE_WRITE ? sgfs_sem_file_exchange(file, cmd, user) :
 		       -EBADF;
 	default:
@@ -433,7 +436,7 @@ static long sgfs_sem_file_ioctl(struct file *file, unsigned int cmd, unsigned lo
 }
 
 /*
- * Advice that is not StargateFS's own goes to the generic function, which readers of any file use.
+ * Pass advice that is not StargateFS's own to the generic function, which serves all files.
  */
 static int sgfs_advise(struct file *file, loff_t offset, loff_t len, int advice)
 {
@@ -445,13 +448,16 @@ static int sgfs_advise(struct file *file, loff_t offset, loff_t len, int advice)
 
 /* --- mapping ---------------------------------------------------------------------------------- */
 
-/* Page 0 has the words; the data of a ring follows. 0: there is none. */
+/*
+ * Return the volume offset of a page. Page 0 has the words; the data of a ring follows. 0: the page
+ * does not exist.
+ */
 static u64 sgfs_sem_file_page(const struct sgfs_sem *s, pgoff_t i)
 {
 	return i ? sg_sem_ring_at(&s->fs->vol, &s->sem, i - 1) : s->sem.words;
 }
 
-#define AROUND	16	/* pages of a ring that one fault enters */
+#define AROUND	16	/* number of pages of a ring that one fault enters */
 
 static void sgfs_enter_around(const struct sgfs_sem *s, struct vm_fault *vmf)
 {
@@ -468,7 +474,10 @@ static void sgfs_enter_around(const struct sgfs_sem *s, struct vm_fault *vmf)
 	}
 }
 
-/* A fenced system gets no page any more, and no system gets a bad page (sgfs_sems_revoke()). */
+/*
+ * Handle a fault. A fenced system gets no page any more, and no system gets a bad page
+ * (sgfs_sems_revoke()).
+ */
 static vm_fault_t sgfs_sem_file_fault(struct vm_fault *vmf)
 {
 	const struct sgfs_sem *s = vmf->vma->vm_file->private_data;
@@ -493,12 +502,12 @@ static const struct vm_operations_struct vm_operations = {
 };
 
 /*
- * Only words of their own page can be mapped, and a ring's data behind them. A child does not
- * inherit the mapping: it would count readers in its parent's cell, and pass for one of its
- * parent's threads.
+ * Map the page of words of an object, and a ring's data after it. A child does not inherit the
+ * mapping, because it would count readers in its parent's cell, and look like one of its parent's
+ * threads.
  *
- * A mixed map of special entries, as for files: VFIO would map bare frames (VM_PFNMAP) for a device
- * without a pin.
+ * The mapping is a mixed map of special entries, as for files: VFIO would map bare frames
+ * (VM_PFNMAP) for a device without a pin.
  */
 static int sgfs_map_words(struct file *file, struct vm_area_struct *vma)
 {
@@ -534,7 +543,8 @@ static int sgfs_open_file(struct inode *inode, struct file *file)
 	struct sgfs_sem *s;
 
 	if (!SGFS(inode->i_sb)->joined)
-		return -EROFS;	/* device not writable: no system would see this one */
+		/* the device is not writable, so other systems would not see this one */
+		return -EROFS;
 	s = kzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
 	if (!s)
 		return -ENOMEM;
@@ -545,8 +555,8 @@ static int sgfs_open_file(struct inode *inode, struct file *file)
 }
 
 /*
- * Threads that have ended give up their locks first: as left by a dead owner, not as unlocked. The
- * process may be exiting, and cannot be killed: it does not wait for a thaw.
+ * Close a descriptor. Threads that have ended release their locks first, as a dead owner, not by an
+ * unlock. The process may be exiting, and cannot be killed, so it does not wait for a thaw.
  */
 static int sgfs_close_file(struct inode *inode, struct file *file)
 {

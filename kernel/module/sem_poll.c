@@ -4,14 +4,14 @@
  * record, and writable while half of the ring is free. The bell of a watch (core/sem/sem_watch.c)
  * is the queue on which they wait. Bells of other systems are polled, so this takes up to 4 ms.
  *
- * Locks and semaphores do not wait in this way. One waiter gets what is given back, in turn, and a
- * watch would have its turn without taking anything.
+ * There is no poll() for locks and semaphores: one waiter gets a released object, in turn, and a
+ * watch would have its turn without taking the object.
  */
 #include <linux/poll.h>
 
 #include "sem_priv.h"
 
-/* @lock: one look at a time. */
+/* @lock: allows only one check at a time. */
 struct sgfs_sem_watch {
 	struct mutex lock;
 	struct sg_sem_watch w;
@@ -35,7 +35,7 @@ static struct sgfs_sem_watch *sgfs_sem_watch_of(struct sgfs_sem *s, bool room)
 	return first;
 }
 
-/* A poller that wants one event asks anew for the next one, so it looks then. */
+/* A poller that waits for one event polls again for the next one, and so checks then. */
 static bool sgfs_is_edge(const struct poll_table_struct *pt)
 {
 	return (poll_requested_events(pt) & (EPOLLET | EPOLLONESHOT)) == EPOLLET;
@@ -57,7 +57,7 @@ static __poll_t sgfs_sem_poll_one(struct file *file, struct poll_table_struct *p
 	return ret < 0 ? EPOLLERR | EPOLLHUP : ret ? says : 0;
 }
 
-/* Room has to be asked for, so only a caller that wants it does that. */
+/* A wait for room needs a request to the readers, so only a caller that wants room makes it. */
 __poll_t sgfs_sem_poll(struct file *file, struct poll_table_struct *pt)
 {
 	struct sgfs_sem *s = file->private_data;
@@ -74,7 +74,7 @@ __poll_t sgfs_sem_poll(struct file *file, struct poll_table_struct *pt)
 	return mask;
 }
 
-/* No process polls the descriptor any more. */
+/* Called when no process polls the descriptor any more. */
 void sgfs_sem_poll_end(struct sgfs_sem *s)
 {
 	unsigned int i;

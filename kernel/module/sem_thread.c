@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Threads that own locks of the volume. Each is one of the engine's callers, registered at its
- * first request. A thread ends in many ways, and few of them notify a module. So the module looks
- * for threads that have ended, or have become another program, whenever a descriptor is closed. All
- * are closed when a process ends. The thread that listens for rings looks from time to time as
- * well.
+ * first request. A thread ends in many ways, and few of them notify a module. So whenever a
+ * descriptor is closed, the module searches for threads that have ended, or that execute another
+ * program. All descriptors are closed when a process ends. The thread that polls the bell also
+ * searches from time to time.
  */
 #include <linux/kthread.h>
 #include <linux/sched.h>
 
 #include "sem_priv.h"
 
-#define REAP_MS		250	/* while rings may come in; a second when none can */
+/* time between searches while rings are possible; otherwise a second */
+#define REAP_MS		250
 
 /**
  * struct sgfs_sem_thread - a thread that can own locks
@@ -42,7 +43,7 @@ static bool sgfs_is_gone(const struct sgfs_sem_thread *t)
 	return gone;
 }
 
-/* It is in no list any more. One store releases all its locks. */
+/* Frees a thread that is in no list any more. One store releases all its locks. */
 static void sgfs_sem_thread_forget(struct sgfs *fs, struct sgfs_sem_thread *t)
 {
 	sg_sem_exit(&fs->vol, &t->caller);
@@ -76,8 +77,8 @@ void sgfs_sem_reap(struct sgfs *fs)
 }
 
 /*
- * The thread as it runs this program. Its state from a program before has gone, and may be
- * forgotten at any time.
+ * Finds the thread with its current program. Its state from an earlier program is dead, and may be
+ * freed at any time.
  */
 static struct sgfs_sem_thread *sgfs_sem_thread_find(struct sgfs_sems *s)
 {
@@ -89,7 +90,8 @@ static struct sgfs_sem_thread *sgfs_sem_thread_find(struct sgfs_sems *s)
 		if (t->pid == pid && t->exec == current->self_exec_id)
 			break;
 	spin_unlock(&s->lock);
-	return t;	/* this thread's own: it stays while the thread runs */
+	/* this belongs to the calling thread, so it remains while the thread runs */
+	return t;
 }
 
 static struct sgfs_sem_thread *sgfs_introduce(struct sgfs *fs)
@@ -103,7 +105,7 @@ static struct sgfs_sem_thread *sgfs_introduce(struct sgfs *fs)
 	get_task_comm(comm, current);
 	err = sg_sem_enter_as_is(&fs->vol, task_tgid_nr(current), task_pid_nr(current), comm,
 				 &t->caller);
-	if (err == -EAGAIN) {	/* it needs a page, or all numbers are taken */
+	if (err == -EAGAIN) {	/* the call needs a page, or all numbers are taken */
 		sb_start_write(fs->sb);
 		err = sg_sem_enter(&fs->vol, task_tgid_nr(current), task_pid_nr(current), comm,
 				   &t->caller);
@@ -132,7 +134,7 @@ struct sg_sem_caller *sgfs_sem_me(struct sgfs *fs)
 
 /* --- listening -------------------------------------------------------------------------------- */
 
-/* Sleep as long as no thread of this system waits; then look for rings (docs/semaphores.md, 4). */
+/* Sleep as long as no thread of this system waits; then poll the bell (docs/semaphores.md, 4). */
 static int sgfs_listen(void *data)
 {
 	struct sgfs *fs = data;
@@ -183,7 +185,7 @@ void sgfs_sems_init(struct sgfs *fs)
 	spin_lock_init(&fs->sems.lock);
 }
 
-/* No process has the file open any more. */
+/* Called when no process has the file open any more. */
 void sgfs_sems_stop(struct sgfs *fs)
 {
 	struct sgfs_sems *s = &fs->sems;

@@ -27,9 +27,9 @@
 /* --- volume memory ------------------------------------------------------------------------ */
 
 /*
- * To each other, systems are CPUs of one coherent machine, however many CPUs this kernel sees. So
- * the locked operations have a plain lock prefix, which is never patched out for a guest with a
- * single CPU. The kernel does patch its own atomics.
+ * All systems together are CPUs of one coherent machine, even if this kernel has only one CPU. So
+ * the locked operations have a plain lock prefix. The kernel's own atomics lose theirs by patching
+ * in a guest with a single CPU.
  */
 static inline u64 sg_load64(const u64 *p)
 {
@@ -51,7 +51,7 @@ static inline void sg_store64_release(u64 *p, u64 v)
 	smp_store_release(p, v);
 }
 
-/* Return the old value; store @new if the old value equals @old. Full barrier. */
+/* Store @new if the old value equals @old, and return the old value. Full barrier. */
 static inline u64 sg_cas64(u64 *p, u64 old, u64 new)
 {
 	asm volatile("lock; cmpxchgq %2, %1"
@@ -84,7 +84,7 @@ static inline u64 sg_and64(u64 *p, u64 v)
 	return old;
 }
 
-/* All systems see the stores before it before the loads after it are made. */
+/* All systems see earlier stores before this system makes later loads. */
 static inline void sg_full_fence(void)
 {
 	mb();		/* mfence, on a single CPU too */
@@ -100,14 +100,14 @@ static inline void sg_release_fence(void)
 	barrier();	/* x86 reorders stores with no earlier loads or stores */
 }
 
-/* Bulk stores. Not yet durable: sg_wb() and sg_fence() follow. */
-/* As memcpy(): the memory here is no file whose holes a load could fill. */
+/* Bulk stores. The caller makes them durable by sg_wb() and sg_fence(). */
+/* As memcpy(), because the memory here is not a file with holes that a load could fill. */
 static inline void sg_os_peek(void *dst, const void *src, size_t len)
 {
 	memcpy(dst, src, len);
 }
 
-/* Reads content of files: -EIO, and no panic, at memory that turns out to be bad. */
+/* Copies content of files. At bad memory it returns -EIO, and does not panic. */
 static inline int sg_os_read(void *dst, const void *src, size_t len)
 {
 	return copy_mc_to_kernel(dst, src, len) ? -EIO : 0;
@@ -169,7 +169,7 @@ static inline void sg_yield(void)
 	cond_resched();
 }
 
-/* The waiting task is about to die: the result of its wait is of no use any more. */
+/* Report whether the waiting task is about to die, so that the result of its wait is useless. */
 static inline u64 sg_self(void)		/* the running thread; never 0 */
 {
 	return (u64)(uintptr_t)current;
@@ -181,8 +181,8 @@ static inline bool sg_interrupted(void)
 }
 
 /*
- * A look at data that may be taken out of use meanwhile; short, and never sleeps. sg_look_wait()
- * waits for all looks under way (D7).
+ * Begin and end a look at data that may be taken out of use meanwhile. A look is short, and never
+ * sleeps. sg_look_wait() waits for all running looks (D7).
  */
 static inline void sg_look_begin(void)
 {
@@ -212,7 +212,7 @@ static inline unsigned int sg_ctz64(u64 v)	/* v != 0 */
 	return __ffs64(v);
 }
 
-/* Guards a few instructions on the system's own memory. */
+/* Protects a few instructions on the system's own memory. */
 struct sg_spin {
 	spinlock_t s;
 };
@@ -229,8 +229,8 @@ static inline void sg_spin_unlock(struct sg_spin *x)
 }
 
 /*
- * One task sleeps until a ring, or for @ns at most; a ring that comes before is not lost. -EINTR: a
- * signal came.
+ * A bell, at which one task sleeps until a ring, or for @ns at most. An earlier ring is not lost.
+ * -EINTR: after a signal.
  */
 struct sg_bell {
 	wait_queue_head_t q;

@@ -14,7 +14,10 @@
 
 #include "window_priv.h"
 
-/* Files are opened and grow under locks of this file system; without memory the caller walks. */
+/*
+ * Files are opened and grow under locks of this file system, so the allocation must not wait for
+ * them; without memory the caller walks.
+ */
 #define SHADOW_GFP	(GFP_NOFS | __GFP_ACCOUNT | __GFP_NOWARN)
 
 /**
@@ -33,7 +36,7 @@ struct sg_shadow {
 	void *ctx;
 };
 
-/* File pages that one entry of a table of @level maps. */
+/* Return the number of file pages that one entry of a table of @level maps. */
 static u64 sgfs_entry_pages(unsigned int level)
 {
 	return 1ULL << (9 * (level - 1));
@@ -102,8 +105,8 @@ static void sgfs_table_free(u64 *table, unsigned int level)
 }
 
 /*
- * Empty the entries of [page, page + pages). A table that lies in the range as a whole is cut off
- * and put on @dead, unchanged: until the flush a CPU may still follow it.
+ * Empty the entries of [page, page + pages). A table that lies completely in the range is cut off
+ * and put on @dead, unchanged, because a CPU may still follow it until the flush.
  */
 static void sgfs_table_clear(u64 *table, unsigned int level, u64 page, u64 pages,
 			     struct list_head *dead)

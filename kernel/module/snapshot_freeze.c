@@ -4,17 +4,20 @@
  * and for a copy through this mount. A work item does it, because it may sleep for long, which the
  * maintenance thread must not.
  *
- * The VFS's freeze keeps calls away, and stores through mappings. A frozen superblock has one more
- * active reference, and the task that thaws it may drop the last one if it was unmounted meanwhile.
- * So the module takes a reference around the freeze. A separate work item drops it, and no task
- * waits for that one.
+ * The VFS's freeze blocks system calls, and stores through mappings. A frozen superblock has one
+ * more active reference. If it was unmounted meanwhile, the task that thaws it drops the last
+ * reference. So the module takes a reference around the freeze. A separate work item drops it, and
+ * no task waits for this item.
  */
 #include <linux/uaccess.h>
 
 #include "uapi/ioctl.h"
 #include "stargatefs.h"
 
-/* Only one freeze exists at a time, a user's or the module's, and neither can undo the other. */
+/*
+ * Handle a freeze by a user: only one freeze exists at a time, a user's or the module's, and
+ * neither can undo the other.
+ */
 int sgfs_user_freeze(struct super_block *sb, bool thaw, unsigned int who, const void *owner)
 {
 	struct sgfs *fs = SGFS(sb);
@@ -80,8 +83,8 @@ static void sgfs_unpin(struct sgfs *fs)
 }
 
 /*
- * Not before the mount is complete: mounting holds locks that a freeze needs, and waits for this
- * work if it fails.
+ * Do nothing before the mount is complete: a mount in progress holds locks that a freeze needs, and
+ * waits for this work if it fails.
  */
 static void sgfs_freeze_watch_work(struct work_struct *work)
 {

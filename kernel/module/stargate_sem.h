@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Shared semaphores for other modules: the operations that processes have by ioctls
- * (uapi/semctl.h), with the same errors. One difference: a signal ends a wait with -EINTR. Threads
- * are their own owners, kernel threads too: the thread that has locked unlocks. A lock that a
- * thread still holds when it ends counts as left by a dead owner. Call in process context, with no
- * lock held that the volume's own work needs.
+ * (uapi/semctl.h), with the same errors. One difference: a signal ends a wait with -EINTR. Each
+ * thread is its own owner, also a kernel thread: the thread that has locked must unlock. A lock
+ * that a thread still holds when it ends counts as a lock of a dead owner. Call in process context,
+ * with no lock held that the volume's own work needs.
  */
 #ifndef STARGATE_SEM_H
 #define STARGATE_SEM_H

@@ -35,8 +35,8 @@
 #define SGFS_NAME	"stargatefs"
 
 /*
- * The length of one copy: the engine's locks may be held meanwhile, and other tasks wait for the
- * processor.
+ * The length of one copy, limited because locks of the engine may be held meanwhile, and other
+ * tasks wait for the processor.
  */
 #define SGFS_PIECE	SZ_2M
 
@@ -51,12 +51,12 @@ enum sgfs_errors { SGFS_ERRORS_CONTINUE, SGFS_ERRORS_REMOUNT_RO, SGFS_ERRORS_PAN
  * @data: data=
  * @phys: phys=, when there is no block device
  * @size: size=, likewise
- * @relocate: relocate: for this mount only, whatever the next one asks for
+ * @relocate: relocate: for this mount only; it does not apply to the next one
  * @nojoin: nojoin: no member of the volume, as if its memory could not be written
  * @region_uid, @region_gid, @region_mode: region_uid= and so on: owner and mode of the files in
  *	.stargate
  * @region_marked: region_nodiratime: region can be opened only through mounts with that attribute
- * @set: which of them were given (a remount keeps the others)
+ * @set: which options were given (a remount keeps the others)
  */
 struct sgfs_options {
 	enum sgfs_map map;
@@ -78,9 +78,9 @@ struct sgfs_options {
 #define SGFS_SET_GID	32u
 #define SGFS_SET_MODE	64u
 #define SGFS_SET_DATA	128u
-#define SGFS_REGION_MODE	0600	/* without the option, and root owns the files */
+#define SGFS_REGION_MODE	0600	/* mode without the option; root owns the files */
 
-/* Counted per CPU; a read in sysfs.c sums them up. */
+/* Counters per CPU; a read in sysfs.c sums them up. */
 enum sgfs_count {
 	SGFS_READS, SGFS_READ_BYTES, SGFS_WRITES, SGFS_WRITE_BYTES, SGFS_WALKED_BYTES,
 	SGFS_WINDOW_BYTES, SGFS_FAULTS, SGFS_HUGE_FAULTS, SGFS_LOOKUPS, SGFS_CREATES, SGFS_REMOVES,
@@ -95,7 +95,7 @@ struct sgfs_counts {
  * @dax: the block device's memory, or NULL for a bare range
  * @pages: its struct pages, with a reference: the driver waits for this mount before it removes the
  *	pages and the memory
- * @going: that the driver waits has been logged
+ * @going: the wait of the driver has been logged
  * @resource: a bare range, claimed
  * @base: linear mapping
  * @phys: physical address of the first byte
@@ -115,10 +115,11 @@ struct sgfs_memory {
 
 /**
  * struct sgfs_sems - this system's users of shared semaphores
- * @start: starts @listener, once
- * @lock: guards @threads
- * @threads: those that can own locks, by hash
- * @listener: receives the rings of other systems; @stop: it is to end
+ * @start: starts
+ * @listener, once
+ * @lock: protects @threads
+ * @threads: threads that can own locks, by hash
+ * @listener: the thread that polls this system's bell; @stop: it must end
  */
 #define SGFS_SEM_THREAD_BITS	6
 struct sgfs_sems {
@@ -142,8 +143,9 @@ struct sgfs_sems {
  * @damaged: damage was found
  * @failed: damage was found since the volume was last made writable, and errors=remount-ro has made
  *	it read-only
- * @watcher, @acknowledger: each for the one work of that name, which nothing else delays
- * @waiter: for works that may wait for other systems, or must not wait for such works: @settle,
+ * @watcher, @acknowledger: each for one work item of that name, which no other item delays
+ * @waiter: for work items that may wait for other systems, or that must not wait for such items:
+ * @settle,
  *	@freeze_watch, @release
  * @watch, @acknowledge: periodic work of a member of the volume (membership.c)
  * @settle: work that may wait for locks: frees what was deleted; @settle_lock: held while it runs
@@ -155,17 +157,17 @@ struct sgfs_sems {
  * @freeze_lock: serializes that freeze and freezes by users
  * @pinned: the freeze holds a reference on the mount; @unpin: drops it
  * @creations: inodes without a name that the VFS does not know yet
- * @faults: page faults between a look at a file's table and the entry of the page
+ * @faults: page faults between the read of a file's table and the entry of the page
  * @places: locks of page-table places, by hash, for large entries and tables (mmap.c)
  * @mappers_lock: guards @mappers, and sgfs_inode.vmas
  * @mappers: inodes that processes of this system map
- * @windows: pool of windows, or NULL (no map= that needs them yet)
- * @windows_lock: makes @windows once
- * @windows_age: +1 when windows may be out of date: each is checked before its next use
+ * @windows: pool of windows, or NULL (no map= has needed them yet)
+ * @windows_lock: held to make @windows, once
+ * @windows_age: incremented when windows may be out of date; each is checked before its next use
  * @mapped_lock: guards @mapped
  * @mapped: inodes with pages that user space may be writing to (mmap_dirty.c)
- * @flush_lock: one at a time goes through @mapped
- * @deferred_times: so many inodes in @mapped have a deferred time
+ * @flush_lock: only one task at a time walks @mapped
+ * @deferred_times: number of inodes in @mapped with a deferred time
  * @awaiting: held by the one task that waits for another system's file lock (filelock.c)
  * @kept_lock: guards the two lists
  * @kept_young, @kept_old: inodes that sgfs_keep() has kept since the last second, and before
@@ -176,13 +178,13 @@ struct sgfs_sems {
  * @identity: VMs to which the volume is open, or NULL (kvm_grant.c)
  * @holders_lock: guards @holders
  * @holders: holders of @region (region_holders.c)
- * @lent: for pages that are pinned though no process maps them: a file of @region that keeps the
- *	mount (region_pins.c); @look_lent: drops it
+ * @lent: a file of @region that keeps the mount while pages are pinned that no process maps
+ * (region_pins.c); @look_lent: checks, and drops it
  * @guarded_at: when this system last confirmed their machines (jiffies)
  * @kobj: /sys/fs/stargatefs/<id>
- * @kobj_gone: no reader of it is left
+ * @kobj_gone: completed when it has no reader any more
  * @counts: statistics
- * @volumes: in the list of volumes that are told of bad pages (poison.c)
+ * @volumes: in the list of volumes that get reports of bad pages (poison.c)
  * @bad: removes mappings that show bad pages, and after damage those that allow stores
  */
 struct sgfs {
@@ -229,9 +231,10 @@ struct sgfs {
 };
 
 /**
- * struct sgfs_layout - the places of a file's pages: they are the same as long as these are
+ * struct sgfs_layout - identifies the positions of a file's pages, which are unchanged while both
+ * fields are
  * @root: root of its table, or 1: it has none
- * @cuts: how often pages have been cut out of it
+ * @cuts: how often pages have been cut out of the file
  */
 struct sgfs_layout {
 	u64 root, cuts;
@@ -244,19 +247,19 @@ struct sgfs_layout {
  * @btime: birth, ns
  * @flags: SG_FL_*
  * @has_xattr: there are extended attributes
- * @known: directory: its change counter at the last look (dcache.c)
+ * @known: directory: its change counter at the last check (dcache.c)
  * @base: directory: names looked up since this counter are still valid
  * @changing: directory: this system is changing it
  * @kept: counts as open: it was made without links, or is about to be opened
- * @kept_at: in one of sgfs.kept_*, if sgfs_keep() did that
+ * @kept_at: in one of sgfs.kept_*, if sgfs_keep() set @kept
  * @vmas: mappings; @mappers depends on it (mmap.c, region.c)
  * @mappers: in sgfs.mappers
  * @cuts: of the file, when its mappings were last removed
  * @holer: pages of zeroes are mapped where it has holes
- * @hole_seq: change counter before the first of them was
+ * @hole_seq: change counter before the first of these was mapped
  * @zap: mappings are about to be removed
  * @written: pages that mappings may write to, and extents of 2 MiB (mmap_dirty.c)
- * @written_in: the file's layout before the first of them was marked; its @root is 0: none is
+ * @written_in: the file's layout before the first page was marked; @root 0: no page is marked
  * @moved: pages have changed their places since then
  * @mapped: in sgfs.mapped
  * @deferred_time: of the last store by a mapping whose time could not be stored; 0: none.
@@ -276,7 +279,9 @@ struct sgfs_inode {
 	u64 seq;
 	s64 btime;
 	u32 flags;
-	/* small members together: the size decides how many inodes a slab has */
+	/*
+	 * small members are adjacent, because the size determines how many inodes fit into a slab
+	 */
 	unsigned int vmas, opens;
 	bool has_xattr, changing, kept, holer, zap, moved;
 	u64 known, base;
@@ -317,25 +322,31 @@ static inline const struct sg_iref *sgfs_ref(const struct inode *inode)
 	return &SGFS_I(inode)->ref;
 }
 
-/* An inode of this mount, and not of the volume (region.c): it has no record. */
+/*
+ * Report whether the inode belongs to this mount, and not to the volume (region.c): then it has no
+ * record.
+ */
 static inline bool sgfs_is_virtual(const struct inode *inode)
 {
 	return !sgfs_ref(inode)->ino;
 }
 
-/* The inode's record in the volume: words that other systems change at any time. */
+/* Return the inode's record in the volume, whose words other systems may change at any time. */
 static inline struct sg_inode *sgfs_record(const struct inode *inode)
 {
 	return (struct sg_inode *)(sgfs_vol(inode)->base + sgfs_ref(inode)->off);
 }
 
-/* The record is in a bad page: the inode can only be evicted. */
+/* Report whether the record is in a bad page: then the inode can only be evicted. */
 static inline bool sgfs_is_lost(const struct inode *inode)
 {
 	return sg_is_lost(sgfs_vol(inode), sgfs_ref(inode)->off);
 }
 
-/* False: this system was fenced, and its view of the volume no longer counts. */
+/*
+ * Report whether this system is live. False: it was fenced, and its view of the volume is no longer
+ * valid.
+ */
 static inline bool sgfs_alive(const struct super_block *sb)
 {
 	const struct sg_vol *vol = &SGFS(sb)->vol;
@@ -365,7 +376,9 @@ static inline s64 sgfs_now(struct inode *inode)
 }
 
 /* super.c */
-/* Of all mounts: for works that do not wait for other systems, except at an unmount. */
+/*
+ * The queue of all mounts, for work items that do not wait for other systems, except at an unmount.
+ */
 extern struct workqueue_struct *sgfs_wq;
 void sgfs_identify(struct sg_identity *id);
 /* After damage: show users that the mount is read-only, as soon as possible. */
@@ -378,14 +391,14 @@ void sgfs_membership_prepare(struct sgfs *fs);
 void sgfs_membership_start(struct sgfs *fs);
 void sgfs_membership_stop(struct sgfs *fs);
 void sgfs_membership_end(struct sgfs *fs);
-/* A system has just died: look at the slots at once. Does not sleep. */
+/* Check the slots immediately, because a system has just died. Does not sleep. */
 void sgfs_watch_now(struct sgfs *fs);
-/* Nothing is settled while the volume is frozen. */
-int sgfs_settle_pause(struct sgfs *fs);	/* -EBUSY: it does not end in time */
+/* Stop and restart settling, for the time of a freeze. */
+int sgfs_settle_pause(struct sgfs *fs);	/* -EBUSY: settling does not end in time */
 void sgfs_settle_resume(struct sgfs *fs);
-void sgfs_settle_end(struct sgfs *fs);		/* for good */
+void sgfs_settle_end(struct sgfs *fs);		/* permanently */
 
-/* pin_recent.c: count as open, for a second or two. Settling may sleep. */
+/* pin_recent.c: make an inode count as open for a second or two. Releasing may sleep. */
 void sgfs_kept_init(struct sgfs *fs);
 int sgfs_keep(struct inode *inode);
 void sgfs_kept_evict(struct inode *inode);
@@ -400,16 +413,19 @@ long sgfs_snapshot_ioctl(struct file *file, unsigned int cmd, void __user *user)
 /* options.c */
 extern const struct fs_parameter_spec sgfs_parameters[];
 int sgfs_parse(struct fs_context *fc, struct fs_parameter *param);
-/* The volume is mounted already, with options @now: refuse the mount if others were asked for. */
-/* Can atomic writes be the default of this volume's mount? */
+/*
+ * Refuse a mount of a volume that is already mounted with options @now, if other options were
+ * requested.
+ */
+/* Check whether atomic writes can be the default of this volume's mount. */
 int sgfs_data_usable(struct fs_context *fc, const struct sgfs *fs, enum sgfs_data data);
 int sgfs_options_agree(struct fs_context *fc, const struct sgfs_options *now);
-/* Does a remount change owner or mode of region? */
+/* Report whether a remount changes owner or mode of region. */
 bool sgfs_region_differs(const struct sgfs_options *asked, const struct sgfs_options *now);
 int sgfs_show_options(struct seq_file *m, struct dentry *root);
 const char *sgfs_map_name(enum sgfs_map map);
 
-/* device.c: errors reach the user through fc */
+/* device.c: reports errors to the user through fc */
 int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct sgfs_memory *mem);
 int sgfs_memory_of_range(struct fs_context *fc, u64 phys, u64 size, bool read_only,
 			 struct sgfs_memory *mem);
@@ -417,14 +433,15 @@ void sgfs_memory_release(struct sgfs_memory *mem);
 void sgfs_memory_watch(struct sgfs *fs);
 
 /* grow.c */
-u64 sgfs_memory_follow(struct sgfs *fs);	/* bytes: the device may have become larger */
+/* returns its size in bytes; the device may have become larger */
+u64 sgfs_memory_follow(struct sgfs *fs);
 long sgfs_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
-/* For directories: requests that concern the volume as a whole. */
+/* ioctls of directories, for requests that concern the complete volume. */
 #define SGFS_IOCTL_OPS	.unlocked_ioctl = sgfs_ioctl, .compat_ioctl = compat_ptr_ioctl
 
 /* inode.c */
 int sgfs_refresh_slow(struct inode *inode);
-/* Does the VFS inode show the current state of the volume's inode? */
+/* Report whether the VFS inode shows the current state of the volume's inode. */
 static inline bool sgfs_is_fresh(const struct inode *inode)
 {
 	return likely(!sgfs_is_lost(inode)) &&
@@ -435,13 +452,13 @@ static inline int sgfs_refresh(struct inode *inode)
 {
 	return sgfs_is_fresh(inode) ? 0 : sgfs_refresh_slow(inode);
 }
-/* Which inode a VFS inode is: number and generation. */
+/* The identity of a VFS inode: number and generation. */
 int sgfs_is_inode(struct inode *inode, void *ref);
-/* -ESTALE: no such inode exists, or the number belongs to another one by now. */
+/* -ESTALE: no such inode exists, or the number now belongs to another inode. */
 struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref);
 struct inode *sgfs_iget_number(struct super_block *sb, u64 ino, u32 generation);
 int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask);
-/* Called for the first open and the last close. */
+/* Called at the first open and at the last close. */
 int sgfs_open(struct inode *inode);
 void sgfs_close(struct inode *inode);
 void sgfs_forget_names(struct inode *inode);
@@ -469,20 +486,22 @@ int sgfs_creation_begin(struct mnt_idmap *idmap, struct inode *dir, const struct
 int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref);
 void sgfs_creation_abort(struct sgfs_creation *c);
 
-/* dcache.c: names that are known, and whether they are still valid (D9) */
+/* dcache.c: cached names, and checks that they are still valid (D9) */
 extern const struct dentry_operations sgfs_dentry_operations;
-/* The directory's change counter; names looked up before it changed have to be looked up again. */
+/*
+ * Return the directory's change counter. Names looked up before it changed must be looked up again.
+ */
 u64 sgfs_dir_look(struct inode *dir);
 /*
  * Between these two calls this system changes a directory, with i_rwsem held exclusively; @commits:
- * how often. The second returns its change counter. It returns 0 if another system has also changed
- * the directory, because the VFS then does not know all changes.
+ * how often. The second call returns its change counter. It returns 0 if another system has also
+ * changed the directory, because the VFS then has not seen all changes.
  */
 void sgfs_dir_begin(struct inode *dir);
 u64 sgfs_dir_end(struct inode *dir, unsigned int commits);
 /*
- * The name was valid when the directory had this counter, which may have changed since; 0: look
- * again.
+ * Store in a dentry the directory's counter for which the name was valid; the counter may have
+ * changed since. 0: look up again.
  */
 void sgfs_name_known(struct dentry *dentry, u64 seq);
 
@@ -508,20 +527,20 @@ int sgfs_mmap(struct file *file, struct vm_area_struct *vma);
 /* region.c: inodes that are not in the volume */
 int sgfs_virtual_make(struct sgfs *fs);
 void sgfs_virtual_release(struct sgfs *fs);
-void sgfs_virtual_resize(struct sgfs *fs);	/* windows_lock is held */
+void sgfs_virtual_resize(struct sgfs *fs);	/* the caller holds windows_lock */
 void sgfs_virtual_give(struct sgfs *fs);
-/* The machine for which region was opened, from the name used; zeroes: none. */
+/* Return the machine for which region was opened, from the name used; zeroes: none. */
 void sgfs_region_machine(const struct file *file, u8 machine[16]);
 /*
- * NULL: the name in @dir belongs to the volume. Otherwise the dentry of a virtual file: usually
- * @dentry.
+ * Look up a virtual file. Return its dentry, usually @dentry. NULL: the name in @dir belongs to the
+ * volume.
  */
 struct dentry *sgfs_virtual_lookup(struct inode *dir, struct dentry *dentry);
 
-/* region_pins.c: pages of region that are in use, though no process maps them */
+/* region_pins.c: pages of region that are in use although no process maps them */
 void sgfs_lent_init(struct sgfs *fs);
 bool sgfs_is_lent(struct inode *region);	/* invalidate_lock is held */
-/* The last mapping of @file is gone: keeps the mount for as long as pages of it are pinned. */
+/* Called after the last mapping of @file: keeps the mount while pages of the file are pinned. */
 void sgfs_keep_lent(struct sgfs *fs, struct file *file);
 void sgfs_lent_report(struct sgfs *fs);
 void sgfs_lent_end(struct sgfs *fs);
@@ -532,29 +551,29 @@ loff_t sgfs_about_size(const struct super_block *sb);
 
 /*
  * region_holders.c: holders of region, each for a machine (zeroes: unknown). A holder without a
- * mapping (kvm_grant.c) is counted in the same way, and makes sure that @mm stays.
+ * mapping (kvm_grant.c) is counted in the same way, and keeps @mm.
  */
 struct sgfs_holder;
 void sgfs_holders_init(struct sgfs *fs);
 void sgfs_holders_end(struct sgfs *fs);
-/* Add a mapping, or a grant, of @mm. Errors: -EPERM, it has been revoked; -ENOMEM. */
+/* Add a mapping, or a grant, of @mm. Errors: -EPERM, the holder has been revoked; -ENOMEM. */
 struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 machine[16],
 			      bool writable);
 /* Add a mapping of the same kind as @h for @mm, which usually is the address space of @h. */
 struct sgfs_holder *sgfs_hold_again(struct sgfs *fs, struct sgfs_holder *h, struct mm_struct *mm,
 				    bool writable);
-/* Remove one. With the last writable one of a machine, its systems are fenced. */
+/* Remove a mapping or grant. After the last writable one of a machine, fence its systems. */
 void sgfs_let_go(struct sgfs *fs, struct sgfs_holder *h, bool writable);
-/* For a mapping, ask with invalidate_lock of region held. */
+/* Report whether the holder is revoked. For a mapping, invalidate_lock of region is held. */
 bool sgfs_is_revoked(const struct sgfs_holder *h);
 /*
- * Fence a live system. First its machine's memory is revoked. -ENXIO: no process here holds region
- * for it; with @unheld it is fenced even so. -ESTALE: it is not in the slot any more.
+ * Fence a live system, after revoking its machine's memory. -ENXIO: no process here holds region
+ * for it; with @unheld it is still fenced. -ESTALE: it is not in the slot any more.
  */
 int sgfs_fence(struct sgfs *fs, unsigned int slot, u32 incarnation, bool unheld);
-/* Confirm in the volume that the holders' machines are present; acts twice a second. */
+/* Confirm in the volume that the holders' machines exist, at most twice a second. */
 void sgfs_holders_guard(struct sgfs *fs);
-/* False, or -EPERM: @why has the reason why map=splice is not possible. */
+/* Check whether map=splice is possible. False, or -EPERM: @why has the reason. */
 bool sgfs_may_splice(struct sgfs *fs, const char **why);
 int sgfs_set_map(struct sgfs *fs, enum sgfs_map map, const char **why);
 ssize_t sgfs_holders_show(struct sgfs *fs, char *buf);
@@ -570,7 +589,7 @@ void sgfs_identity_release(struct sgfs *fs);
 extern const struct file_operations sgfs_sem_operations;
 void sgfs_sems_init(struct sgfs *fs);
 void sgfs_sems_stop(struct sgfs *fs);
-/* No mapping of words shows anything any more. */
+/* Remove all entries of mappings of words. */
 void sgfs_sems_revoke(struct sgfs *fs);
 
 /* filelock.c */
@@ -587,13 +606,13 @@ static inline bool sgfs_writes_atomic(const struct kiocb *iocb, const struct ino
 	       SGFS(inode->i_sb)->opt.data == SGFS_DATA_ATOMIC;
 }
 int sgfs_atomic_refusal(const struct kiocb *iocb, const struct iov_iter *from, size_t asked);
-/* May the bytes left of @asked be written as a whole? For RWF_ATOMIC. */
+/* Check for RWF_ATOMIC whether the bytes that remain of @asked can be one atomic write. */
 static inline int sgfs_atomic_allowed(const struct kiocb *iocb, const struct iov_iter *from,
 				      size_t asked)
 {
 	return sgfs_iocb_is_atomic(iocb) ? sgfs_atomic_refusal(iocb, from, asked) : 0;
 }
-/* Room for the next unit of the write; kvfree() frees it. */
+/* Allocate room for the next unit of the write; kvfree() frees it. */
 void *sgfs_atomic_buffer(const struct iov_iter *from);
 ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from);
 ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf, s64 now,
@@ -604,7 +623,7 @@ static inline bool sgfs_is_read_whole(const struct inode *inode)
 }
 
 /*
- * Since it had change counter @seq, the file has changed, and other systems write to it as a whole.
+ * Report whether the file has changed since change counter @seq, and has atomic writes.
  */
 static inline bool sgfs_is_torn(const struct inode *inode, u64 seq)
 {
@@ -614,7 +633,7 @@ ssize_t sgfs_read_alone(struct inode *inode, u64 pos, struct iov_iter *to);
 long sgfs_atomic_ioctl(struct file *file, void __user *user);
 long sgfs_file_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
-/* file.c: holes have been filled, which mappings may show as zeroes. */
+/* file.c: called after holes were filled that mappings may show as zeroes. */
 void sgfs_show_filled(struct inode *inode, u64 pos, size_t len);
 
 /* xattr.c: a payload of struct sg_xattr_entry under construction */
@@ -630,13 +649,13 @@ int sgfs_mmap_init(void);
 void sgfs_mmap_exit(void);
 void sgfs_mmap_prepare(struct sgfs *fs);
 /*
- * Pages of [pos, pos + len) are about to be freed, or holes in it were filled: remove them from all
- * mappings.
+ * Remove [pos, pos + len) from all mappings, before its pages are freed, or after holes in it were
+ * filled.
  */
 void sgfs_unmap(struct inode *inode, loff_t pos, loff_t len, bool cows);
-/* No mapping of this system shows pages any longer that have been cut off by now (D7). */
+/* Remove from all mappings of this system pages that have been cut off (D7). */
 void sgfs_mmap_quiesce(struct sgfs *fs);
-/* No mapping of this system shows anything any more. */
+/* Remove all entries of all mappings of this system. */
 void sgfs_mmap_revoke(struct sgfs *fs);
 
 /* mmap_wait.c */
@@ -646,10 +665,10 @@ void sgfs_mmap_revoke(struct sgfs *fs);
 #define SGFS_BRIEF_NS	(20 * NSEC_PER_MSEC)
 #define SGFS_ANY_NS	U64_MAX
 /**
- * struct sgfs_waiting - a thread that may be about to wait. On its stack.
- * @left: it may wait for so long (ns), all waits together; SGFS_ANY_NS: without a limit
- * @last: when that was last computed (ktime_get_ns())
- * @room_in: it has given way to the holder of this chunk's lock; 0: to none
+ * struct sgfs_waiting - a thread that may be about to wait; on its stack
+ * @left: how long it may still wait (ns), all waits together; SGFS_ANY_NS: without a limit
+ * @last: when @left was last computed (ktime_get_ns())
+ * @room_in: the lock of the chunk to whose holder it has given way, or 0
  */
 struct sgfs_waiting {
 	struct hlist_bl_node node;
@@ -659,35 +678,41 @@ struct sgfs_waiting {
 };
 void sgfs_begin_waiting(const struct sgfs *fs, struct sgfs_waiting *w, u64 ns);
 void sgfs_end_waiting(struct sgfs_waiting *w);
-/* A lock that was kept for long is not about to be released: then do not wait. */
+/* Do not wait for a lock that was held for long, because it will not be released soon. */
 static inline u64 sgfs_brief_ns(const struct sgfs *fs)
 {
 	return READ_ONCE(fs->vol.stuck) ? 0 : SGFS_BRIEF_NS;
 }
 /*
- * Waits for other systems after a brief attempt that ended with -EINTR. The caller holds nothing
- * that page faults wait for. 0: try again. *turns: 0 at first.
+ * Wait for other systems after a brief attempt that ended with -EINTR. The caller holds no lock for
+ * which page faults wait. 0: try again. *turns: 0 at first.
  */
 int sgfs_wait_outside(struct inode *inode, unsigned int *turns);
 /*
- * Call @change, which changes the file's pages, with invalidate_lock held exclusively. It waits
- * briefly for other systems, and is called again: after -EINTR it has changed nothing, or continues
- * what it has begun. Each attempt may wait twice as long as the one before, up to 320 ms. If the
- * only free pages are in a locked chunk, the attempts wait for that chunk for @room_ns in all:
- * -ENOSPC.
+ * Call @change, which changes the file's pages, with invalidate_lock held exclusively. @change
+ * waits only briefly for other systems, and is called again after -EINTR. It has then changed
+ * nothing, or continues what it has begun. Each attempt may wait twice as long as the one before,
+ * up to 320 ms. If the only free pages are in a locked chunk, the attempts wait for that chunk for
+ * @room_ns in total, then return -ENOSPC.
  */
 #define SGFS_ROOM_NS	NSEC_PER_SEC
 int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, void *arg),
 		      void *arg, u64 room_ns);
-/* A store by a mapping is to come: its time is stored, or deferred. */
+/* Store, or defer, the time of a coming store by a mapping. */
 void sgfs_note_store(struct file *file);
-/* For the engine: other tasks of this system now wait for a lock that the waiting thread holds. */
+/*
+ * Callback of the engine: reports whether other tasks of this system now wait for a lock that the
+ * waiting thread holds.
+ */
 bool sgfs_gives_way(const struct sg_vol *vol);
-/* For the engine: what the waiting thread has given way to, if it looks (struct sgfs_waiting). */
+/*
+ * Callback of the engine: stores the chunk's lock to which the waiting thread has given way (struct
+ * sgfs_waiting).
+ */
 void sgfs_room_locked(const struct sg_vol *vol, u64 lock);
 int sgfs_store_deferred_time(struct inode *inode);
-void sgfs_store_time_soon(struct inode *inode);	/* or later, if another system is in the way */
-/* Unless a later one has come. The caller has a reference of the inode. */
+void sgfs_store_time_soon(struct inode *inode);	/* or later, if another system holds a lock */
+/* Store the deferred time, unless there is a later one. The caller has a reference to the inode. */
 void sgfs_forget_time(struct inode *inode, s64 time);
 static inline int sgfs_store_time(struct inode *inode)
 {
@@ -699,28 +724,35 @@ static inline int sgfs_store_time(struct inode *inode)
 /* mmap_dirty.c */
 struct sgfs_layout sgfs_layout_of(const struct inode *inode);
 /*
- * A mapping may store to these pages from now on. @seen: the layout before they were looked for.
+ * Mark pages to which a mapping may store from now on. @seen: the layout before they were looked
+ * up.
  */
 int sgfs_written_mark(struct inode *inode, u64 first, u64 pages, const struct sgfs_layout *seen);
 /* Called before a page that has left the file may be used again (D7). */
 void sgfs_written_look(struct inode *inode);
 /* Write back stores through mappings to these pages; durable on return. */
 int sgfs_written_sync(struct inode *inode, u64 first, u64 last);
-/* The same. Without @wait it waits for no other system: memory reclaim may come here. */
+/*
+ * Write back stores through mappings; without @wait it waits for no other system, because memory
+ * reclaim may call it.
+ */
 int sgfs_written_flush(struct inode *inode, u64 first, u64 last, bool wait);
-/* ... of all inodes; @revoke: each further store needs a fault first. */
+/*
+ * Write back stores through mappings of all inodes; @revoke: each further store needs a fault
+ * first.
+ */
 int sgfs_written_flush_all(struct sgfs *fs, bool revoke);
-void sgfs_written_track(struct inode *inode);	/* it is in sgfs.mapped from now on */
+void sgfs_written_track(struct inode *inode);	/* adds the inode to sgfs.mapped */
 void sgfs_written_store_times(struct sgfs *fs);	/* each second */
-void sgfs_written_forget_times(struct sgfs *fs);	/* the last try, for an unmount */
+void sgfs_written_forget_times(struct sgfs *fs);	/* the last attempt, for an unmount */
 void sgfs_written_forget(struct inode *inode);
 
 /* data_path.c: the data paths (D5) */
 int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why);
-/* window_lock is held. */
+/* The caller holds window_lock. */
 void sgfs_map_attach(struct inode *inode);
 void sgfs_map_detach(struct inode *inode);
-/* i_rwsem is held exclusively: the file got longer, or pages of it were cut off. */
+/* Called after the file got longer, or pages of it were cut off; i_rwsem is held exclusively. */
 void sgfs_map_grown(struct inode *inode);
 void sgfs_map_cut(struct inode *inode, u64 pos, u64 len);
 void sgfs_map_evict(struct inode *inode);
@@ -729,7 +761,7 @@ void sgfs_map_quiesce(struct sgfs *fs);
 size_t sgfs_map_read(struct inode *inode, u64 pos, size_t len, struct iov_iter *to);
 size_t sgfs_map_write(struct inode *inode, u64 pos, size_t len, struct iov_iter *from);
 
-/* poison.c: bad pages, and how this system learns of them */
+/* poison.c: bad pages, and how this system detects them */
 extern const struct dax_holder_operations sgfs_dax_holder;
 void sgfs_poison_init(void);
 void sgfs_poison_exit(void);

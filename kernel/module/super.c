@@ -16,8 +16,10 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-#define PATIENCE_MS	1000	/* to see whether the slot's owner with this machine's id is live */
-#define RELOCATE_MS	5000	/* to see whether any system is live, before a relocation */
+/* time to find out whether the slot's owner with this machine's id is live */
+#define PATIENCE_MS	1000
+/* time to find out whether any system is live, before a relocation */
+#define RELOCATE_MS	5000
 
 struct workqueue_struct *sgfs_wq;
 
@@ -45,9 +47,9 @@ void sgfs_identify(struct sg_identity *id)
 /*
  * The VFS also reads SB_RDONLY at the thaw. With this flag, the VFS treats the superblock as
  * read-only since before the freeze. It then never releases the writers, and does not call the
- * module. So the flag is set while nothing is frozen or about to be, or by the thaw itself
- * (sgfs_unfreeze_fs()). This function does not sleep: if s_umount is held, the next settling sets
- * the flag. Until then the engine refuses changes.
+ * module. So the flag may be set only while no freeze is in effect or about to begin, or by the
+ * thaw itself (sgfs_unfreeze_fs()). This function does not sleep: if s_umount is held, the next
+ * settling sets the flag. Until then the engine refuses changes.
  */
 void sgfs_show_failed(struct sgfs *fs)
 {
@@ -60,7 +62,10 @@ void sgfs_show_failed(struct sgfs *fs)
 	up_write(&sb->s_umount);
 }
 
-/* The engine has logged the damage and its place. Engine locks may be held: nothing here sleeps. */
+/*
+ * Handle damage whose place the engine has already logged. Engine locks may be held, so this code
+ * does not sleep.
+ */
 static void sgfs_on_damage(struct sg_vol *vol, u64 ino, u64 off)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
@@ -76,17 +81,18 @@ static void sgfs_on_damage(struct sg_vol *vol, u64 ino, u64 off)
 		break;
 	}
 	/*
-	 * Several tasks may find damage at the same moment. A mount that was read-only before stays
-	 * so.
+	 * Several tasks may find damage at the same time. A mount that was read-only before remains
+	 * read-only.
 	 */
 	if (xchg(&fs->failed, true))
 		return;
 	/*
-	 * Set this before the look: in a remount to writable the VFS still has the read-only flag.
+	 * Set this before the check: in a remount to writable the VFS still has the read-only flag.
 	 */
 	WRITE_ONCE(vol->read_only, true);
-	WRITE_ONCE(fs->failed, true);	/* again: sgfs_let_engine_write() may have cleared it */
-	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings come by faults, and are refused */
+	/* set again, because sgfs_let_engine_write() may have cleared it */
+	WRITE_ONCE(fs->failed, true);
+	queue_work(sgfs_wq, &fs->bad);	/* stores by mappings now need faults, which fail */
 	if (sb_rdonly(fs->sb))
 		return;		/* sgfs_show_failed() does the rest if it becomes writable */
 	sgfs_show_failed(fs);
@@ -117,16 +123,19 @@ static int sgfs_statfs(struct dentry *dentry, struct kstatfs *st)
 	return 0;
 }
 
-/* All changes but stores through mappings are durable when their system call returns. */
+/*
+ * Sync the volume. All changes except stores through mappings are durable when their system call
+ * returns.
+ */
 static int sgfs_sync_fs(struct super_block *sb, int wait)
 {
 	return wait ? sgfs_written_flush_all(SGFS(sb), false) : 0;
 }
 
 /*
- * The VFS blocks writers by system call; stores through mappings need a new fault. The engine's own
- * changes (reclaim when asked for free space) wait as well. For a brief freeze they wait at a gate
- * of their own (snapshot_freeze.c).
+ * Freeze the mount. The VFS blocks writers by system call; stores through mappings need a new
+ * fault. The engine's own changes (a reclaim in statfs, for example) must wait, too. For a brief
+ * freeze they wait at a separate gate (snapshot_freeze.c).
  */
 static int sgfs_freeze_fs(struct super_block *sb)
 {
@@ -142,7 +151,10 @@ static int sgfs_freeze_fs(struct super_block *sb)
 	return 0;
 }
 
-/* Damage may be met at any moment. It makes the engine read-only even if it comes during this. */
+/*
+ * Let the engine write again. Damage may be found at any time; it makes the engine read-only even
+ * during this call.
+ */
 static void sgfs_let_engine_write(struct sgfs *fs)
 {
 	WRITE_ONCE(fs->vol.read_only, false);
@@ -191,7 +203,7 @@ static void sgfs_put_super(struct super_block *sb)
 	sgfs_unmount(SGFS(sb));
 }
 
-/* umount -f: log the tasks in the way, because the error cannot name them. */
+/* umount -f: log the processes that keep the mount, because the error cannot name them. */
 static void sgfs_umount_begin(struct super_block *sb)
 {
 	sgfs_holders_report(SGFS(sb));
@@ -234,12 +246,12 @@ static int sgfs_open_here(struct sgfs *fs)
 
 	if (err != -EROFS || !sb_rdonly(fs->sb) || fs->mem.read_only)
 		return err;
-	/* The volume has features that only writers have to know. */
+	/* Report whether the volume has features that only writers must support. */
 	fs->mem.read_only = true;
 	return sg_open(vol, fs->mem.base, fs->mem.size, true, fs->sb);
 }
 
-/* The volume was made for another place, or a relocation of it has begun. */
+/* Report whether the volume was made for another address, or a relocation of it has begun. */
 static bool sgfs_is_displaced(const struct sgfs *fs, int err)
 {
 	const struct sg_super *vol = &fs->vol.sb;
@@ -248,13 +260,16 @@ static bool sgfs_is_displaced(const struct sgfs *fs, int err)
 		     vol->phys != fs->mem.phys;
 }
 
-/* The reason why nothing can be stored here. */
+/* Return the reason why the mount cannot store. */
 static const char *sgfs_unwritable(const struct sgfs *fs)
 {
 	return fs->opt.nojoin ? "this mount does not join (nojoin)" : "the device is read-only";
 }
 
-/* The user has asked for it: all systems that had the volume mounted must have left, or be dead. */
+/*
+ * Relocate the volume at the user's request. All systems that had the volume mounted must have
+ * left, or be dead.
+ */
 static int sgfs_relocate(struct fs_context *fc, struct sgfs *fs)
 {
 	struct sg_relocate_result res;
@@ -289,8 +304,8 @@ static int sgfs_open_volume(struct fs_context *fc, struct sgfs *fs)
 	if (err) {
 		errorfc(fc, "%s", vol->why);
 		/*
-		 * After EROFS mount(8) would silently mount read-only: only the user may ask for
-		 * that.
+		 * After EROFS mount(8) would silently mount read-only, which only the user may
+		 * request.
 		 */
 		return err == -EROFS ? -EINVAL : err;
 	}
@@ -311,9 +326,10 @@ static int sgfs_open_volume(struct fs_context *fc, struct sgfs *fs)
 
 /*
  * A read-only mount takes a slot in the mount table too, if the device can be written. So it does
- * recovery that is due, and no system reuses a page that it may be reading. With a device that
- * cannot be written, or with nojoin, it sees changes by others and stays unseen. On a node, nojoin
- * serves a volume that all only read: machines have its memory read-only.
+ * necessary recovery, and no system reuses a page that it may be reading. With a device that cannot
+ * be written, or with nojoin, the mount sees changes by other systems, but they do not see the
+ * mount. On a node, nojoin serves a volume that all systems only read: machines have its memory
+ * read-only.
  */
 static int sgfs_join(struct fs_context *fc, struct sgfs *fs)
 {
@@ -432,9 +448,9 @@ out:
 }
 
 /*
- * The search may find a device's superblock until sgfs_kill_sb() has returned, and its sgfs is
- * freed before. The superblock has the device's number from the beginning, and the device itself
- * only if that could be opened.
+ * Compare a superblock with the device. A search may find it until sgfs_kill_sb() has returned, but
+ * its sgfs is freed before that. The superblock has the device's number from the beginning, but the
+ * device itself only if that could be opened.
  */
 static int sgfs_test_range(struct super_block *sb, struct fs_context *fc)
 {
@@ -510,7 +526,10 @@ static struct sgfs *sgfs_alloc_fs(const struct sgfs_options *opt)
 	return fs;
 }
 
-/* A second mount of a mounted volume: both share their options, so it cannot have its own. */
+/*
+ * Handle a second mount of a mounted volume: both share the options, so it cannot have different
+ * ones.
+ */
 static int sgfs_join_mount(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
@@ -658,7 +677,7 @@ static void sgfs_kill_sb(struct super_block *sb)
 	struct sgfs *fs = SGFS(sb);
 
 	/*
-	 * The maintenance and deferred times hold inodes, which have to be evicted now. The
+	 * Unmount. The maintenance and deferred times hold inodes, which must be evicted now. The
 	 * maintenance may wait for a system that does not release a lock.
 	 */
 	WRITE_ONCE(fs->vol.hurry, true);

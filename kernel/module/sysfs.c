@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /sys/fs/stargatefs/<id>/: properties, state and statistics of a mounted volume; holders of its
- * memory; fencing. Every container of a node sees this folder. So only root can read files that
- * tell of others (the place of the memory, its holders, their activity) or that take long to
- * compute.
+ * memory; fencing. Every container of a node sees this folder. So only root can read files about
+ * other containers (the place of the memory, its holders, their activity), and files that take long
+ * to compute.
  */
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
@@ -32,8 +32,8 @@ struct attribute_of {
 /* --- properties ------------------------------------------------------------------------------- */
 
 /*
- * Tools find the mount of a device by this, because any member can change the volume's own
- * description.
+ * Tools use this to find the mount of a device, because any member can change the description in
+ * the volume.
  */
 static ssize_t sgfs_dev_show(struct sgfs *fs, char *buf)
 {
@@ -65,7 +65,7 @@ static ssize_t sgfs_size_show(struct sgfs *fs, char *buf)
 }
 ATTRIBUTE(size);
 
-/* The largest size that `stargatectl grow` could give it. */
+/* Show the largest size that `stargatectl grow` could give the volume. */
 static ssize_t sgfs_max_size_show(struct sgfs *fs, char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", sg_grow_limit(&fs->vol));
@@ -192,7 +192,8 @@ ATTRIBUTE(windows);
 PRIVATE(holders);	/* region_holders.c */
 
 /*
- * "SLOT INCARNATION", and "unheld" if no process here may be known to hold region for that system.
+ * Parse "SLOT INCARNATION", with "unheld" to fence the system even if no process here holds region
+ * for it.
  */
 static int sgfs_fence_store(struct sgfs *fs, const char *text)
 {

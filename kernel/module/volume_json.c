@@ -9,7 +9,7 @@
 
 #define ROOM	320
 
-/* The largest pages that can map it: up to 1 GiB. */
+/* Return the size of the largest pages that can map the volume, up to 1 GiB. */
 static u64 sgfs_alignment(const struct sgfs_memory *mem)
 {
 	u64 lowest = mem->phys & -mem->phys;
@@ -18,8 +18,8 @@ static u64 sgfs_alignment(const struct sgfs_memory *mem)
 }
 
 /*
- * With bad pages, faults of region fail there. MADV_POPULATE_WRITE of all of it fails, too
- * (region.c).
+ * Report whether the volume has bad pages. Faults of region fail at these pages, and
+ * MADV_POPULATE_WRITE of the complete file fails, too (region.c).
  */
 static bool sgfs_volume_json_has_bad(const struct sgfs *fs)
 {

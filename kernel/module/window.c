@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Windows (D5): how a table gets into one and out again. window_arena.c describes the origin of the
- * addresses and page table entries. Here they belong to this pool, and hooking a table is one
- * store.
+ * Windows (D5): hooking a table into a window, and unhooking it. window_arena.c describes the
+ * origin of the addresses and page table entries. Here they belong to this pool, and hooking a
+ * table is one store.
  *
- * All processes see an edit, because the levels below the first that the kernel shares are the same
- * pages for all of them. The kernel allocates the upper levels of the vmalloc area at boot. With
- * 4-level paging, windows of 512 GiB therefore have no entry of their own. That entry would be in
- * the page of which each process has a copy. They are *mirrored*: the 512 entries of the file's
- * level 3 table are copied into the 512 entries below, each of which maps 1 GiB.
+ * All processes see a change, because they share the pages of the levels below the kernel's first
+ * level. The kernel allocates the upper levels of the vmalloc area at boot. With 4-level paging,
+ * windows of 512 GiB therefore have no entry of their own. That entry would be in the page of which
+ * each process has a copy. They are *mirrored*: the 512 entries of the file's level 3 table are
+ * copied into the 512 entries below, each of which maps 1 GiB.
  *
  * No entry of a window is global, so the translations live in each address space (PCID) of each
- * CPU: INVLPG would reach only one of them. sg_windows_flush() drops all.
+ * CPU: INVLPG would reach only one of them. sg_windows_flush() drops all translations on all CPUs.
  */
 #include <linux/cc_platform.h>
 #include <linux/err.h>
@@ -79,8 +79,8 @@ void sg_windows_flush_cpus(struct sg_windows *ws, bool globals)
 /* --- entries -------------------------------------------------------------------------------- */
 
 /*
- * The entry to hook for @e: it takes only the address, and only if the target lies inside the
- * volume. @height is that of the table named, or of a leaf of that size.
+ * Return the entry to hook for @e, with only the address of @e, and only if its target lies inside
+ * the volume. @height: of the table that @e names, or of a leaf of that size.
  */
 static u64 sgfs_checked_entry(const struct sg_windows *ws, u64 e, unsigned int height, bool write)
 {
@@ -123,7 +123,7 @@ static void sgfs_window_empty(struct sg_window *w)
 		WRITE_ONCE(w->entry[i], 0);
 }
 
-/* Before a flush: remove the entries whose translations the processors are to forget. */
+/* Called before a flush: remove the entries whose translations the processors must drop. */
 static void sgfs_window_catch_up(struct sg_window *w)
 {
 	if (w->root && READ_ONCE(*w->root) != w->word) {
@@ -259,7 +259,7 @@ static bool sgfs_have_stale(struct sg_windows *ws, unsigned int height)
 	return found;
 }
 
-/* No clean slot was there: flush the used ones, or else make new ones. */
+/* Called when there is no clean slot: flush the used ones, or make new ones. */
 static struct sg_window *sgfs_window_get_slow(struct sg_windows *ws, unsigned int height)
 {
 	unsigned int nofs = memalloc_nofs_save();	/* files are opened under locks of this file
@@ -267,7 +267,7 @@ static struct sg_window *sgfs_window_get_slow(struct sg_windows *ws, unsigned in
 	struct sg_window *w;
 
 	mutex_lock(&ws->grow);
-	/* An earlier owner of the lock may have made some. */
+	/* An earlier owner of the lock may have made slots. */
 	w = sgfs_take_clean(ws, height);
 	if (!w && sgfs_have_stale(ws, height)) {
 		sg_windows_flush(ws);
@@ -296,7 +296,7 @@ struct sg_window *sg_window_get(struct sg_windows *ws, unsigned int height)
 
 /* --- one window ----------------------------------------------------------------------------- */
 
-/* Nothing may be hooked into a slot while a CPU remembers its earlier content. */
+/* Nothing may be hooked into a slot while a CPU has translations of its earlier content. */
 static int sgfs_window_ready(struct sg_window *w)
 {
 	if (WARN_ON_ONCE(w->hooked))
@@ -321,7 +321,7 @@ static void sgfs_window_show(struct sg_window *w, u64 e, const u64 *mirror, bool
 		w->bounded = bounded;
 		sgfs_window_mirror(w);
 	} else {
-		smp_wmb();	/* the table's content is visible before the table */
+		smp_wmb();	/* the table's content must be visible before the table */
 		WRITE_ONCE(*w->entry, e);
 	}
 	atomic64_inc(&w->ws->hooks);
@@ -339,13 +339,13 @@ static int sgfs_window_hook(struct sg_window *w, u64 entry, const u64 *root)
 	spin_lock(&ws->lock);
 	/*
 	 * Read under the lock: either the flush has seen this window, or this read sees the change
-	 * that the flush was for.
+	 * that caused the flush.
 	 */
 	if (root)
 		entry = READ_ONCE(*root);
 	height = SG_ROOT_HEIGHT(entry);
 	e = sgfs_checked_entry(ws, entry, w->height, true);
-	/* In a root word the height stands in bits that are 0 in a plain entry. */
+	/* A root word has the height in bits that are 0 in a plain entry. */
 	if (e && (!height || entry & SG_PTE_NX || height == w->height)) {
 		w->root = root;
 		w->word = entry;

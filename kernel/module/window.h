@@ -33,8 +33,8 @@ struct sg_shadow;
 #define SG_WINDOW_SIZE(height)	(1ULL << (12 + 9 * (height)))
 
 /**
- * sg_windows_supported() - can this kernel, on this machine, have windows at all?
- * @why: if not, set to the reason, in words that fit behind "map=splice is not possible: "
+ * sg_windows_supported() - report whether this kernel, on this machine, can have windows
+ * @why: if not, set to the reason, as text that follows "map=splice is not possible: "
  *
  * Xen PV guests do not own their page tables. With memory encryption (SME, SEV, TDX) the address
  * field of an entry means something else on each system.
@@ -47,9 +47,9 @@ bool sg_windows_supported(const char **why);
  * @size: its size in bytes; only tables and leaves inside [@base, @base + @size) are hooked
  * @linear: linear, write-back mapping of the whole volume, for reading the entries of tables that
  *	cannot be hooked as a whole (see window.c)
- * @max: how many windows of 2 MiB there may be, and as many of 1 GiB; a few of 512 GiB. 0: default
+ * @max: limit of windows of 2 MiB, and of windows of 1 GiB (of 512 GiB there are a few). 0: default
  *
- * Cheap: the first sg_window_get() of a size makes slots, many at once, and they stay pooled.
+ * The call is cheap: the first sg_window_get() of a size makes many slots, which stay in the pool.
  * Return: the pool, or ERR_PTR: -EOPNOTSUPP (see sg_windows_supported()), -ENOSPC (no unused
  * physical addresses to borrow), -ENOMEM.
  */
@@ -59,18 +59,18 @@ struct sg_windows *sg_windows_create(phys_addr_t base, u64 size, void *linear, u
 void sg_windows_extend(struct sg_windows *ws, u64 size);
 
 /**
- * sg_windows_destroy() - give all addresses back to the kernel
+ * sg_windows_destroy() - return all addresses to the kernel
  * @ws: pool whose windows and shadows have all been put; NULL is fine
  */
 void sg_windows_destroy(struct sg_windows *ws);
 
 /**
- * sg_windows_flush() - forget, on all CPUs, every translation that has been removed
+ * sg_windows_flush() - drop, on all CPUs, every translation whose entry has been removed
  * @ws: the pool
  *
  * D7 requires it: a system calls this after it has seen an epoch that freed pages or table pages,
  * and before it acknowledges that epoch. Closing a window does not flush by itself (a slot is not
- * reused before the next flush), so a system also calls this before it frees tables of its own.
+ * reused before the next flush), so a system also calls this before it frees private tables.
  *
  * Also empties the windows whose root has changed (sg_window_hook_root()): the pages that they show
  * may be about to be reused.
@@ -102,21 +102,21 @@ void sg_windows_stats(struct sg_windows *ws, struct sg_windows_stats *st);
  * @ws: the pool
  * @height: SG_WINDOW_2M, SG_WINDOW_1G or SG_WINDOW_512G; any other value returns NULL
  *
- * Return: a window, or NULL if none is free now, or this machine has none of that height. The
- * caller then walks; that is no error.
+ * Return: a window, or NULL if none is free now, or this machine has none of that height. NULL is
+ * no error: the caller then walks.
  */
 struct sg_window *sg_window_get(struct sg_windows *ws, unsigned int height);
 
 /**
- * sg_window_hook() - let a file table appear in a window: one store, no flush
+ * sg_window_hook() - hook a file table into a window: one store, no flush
  * @w: an empty window
  * @entry: entry or root word (sg_root()) naming a table of the window's height, or a leaf as large
  *	as the window (SG_PTE_HUGE). Without SG_PTE_WRITE the window is read-only, whatever the
- *	table says. Only the address and these two flags are taken over.
+ *	table's flags are. Only the address and these two flags are used.
  *
- * The table is used as it is: any system that can write it directs reads and writes of this one
- * (D5, D10). Entries that a peer adds later are visible at once; entries that it removes disappear
- * only after sg_windows_flush().
+ * The table is not checked: any system that can write it determines which memory this one reads and
+ * writes (D5, D10). Entries that a peer adds later are visible immediately; entries that it removes
+ * disappear only after sg_windows_flush().
  * Return: 0; -EINVAL when the table is not inside the volume; -EBUSY when @w is hooked.
  */
 int sg_window_hook(struct sg_window *w, u64 entry);
@@ -128,29 +128,29 @@ int sg_window_hook(struct sg_window *w, u64 entry);
  *	readable while the window is hooked
  *
  * A flush of a table's translations has no effect while the table itself stays hooked. So the first
- * sg_windows_flush() after the root word has changed empties the window. Copies then end at once,
- * and sg_window_lost() reports it. Use this function to hook a file of the volume.
+ * sg_windows_flush() after the root word has changed empties the window. Copies then end
+ * immediately, and sg_window_lost() reports it. Use this function to hook a file of the volume.
  */
 int sg_window_hook_root(struct sg_window *w, const u64 *root);
 
 /**
- * sg_window_lost() - has a flush emptied the window?
+ * sg_window_lost() - report whether a flush has emptied the window
  * @w: a window from sg_window_hook_root()
  *
- * If so, put it, and get one that fits the new root.
+ * If so, put the window, and get one that fits the new root.
  */
 bool sg_window_lost(const struct sg_window *w);
 
 /**
  * sg_window_unhook() - empty a window
- * @w: the window; no copy through it may be under way, and none may start
+ * @w: the window; no copy through it may be running, and none may start
  *
  * The table's pages must not be freed before sg_windows_flush() (on this system; D7 for others).
  */
 void sg_window_unhook(struct sg_window *w);
 
 /**
- * sg_window_put() - unhook if need be, and return a window to its pool
+ * sg_window_put() - unhook a window if necessary, and return it to its pool
  * @w: the window, or NULL
  */
 void sg_window_put(struct sg_window *w);
@@ -198,8 +198,8 @@ void sg_window_wb(struct sg_window *w, u64 pos, size_t len);
 
 /*
  * Shadows (D5): a table in the system's own RAM, filled with checked leaves, hooked into a window.
- * Later changes of the volume's bytes do not affect it: it is safe against any peer, as the walk
- * is.
+ * Later changes of the volume's bytes do not affect it, so it is as safe against any peer as the
+ * walk.
  */
 
 /**
@@ -216,15 +216,15 @@ struct sg_shadow_run {
  * typedef sg_shadow_walk_t - finds the run that starts at a page of the file
  * @ctx: the @ctx of sg_shadow_open()
  * @page: page number in the file
- * @want: how many pages are of interest
- * @run: the answer
+ * @want: number of wanted pages
+ * @run: the result
  *
  * Return: 0 or -errno, which ends sg_shadow_fill().
  */
 typedef int (*sg_shadow_walk_t)(void *ctx, u64 page, u64 want, struct sg_shadow_run *run);
 
 /**
- * sg_shadow_open() - an empty private table, hooked into a window of its own
+ * sg_shadow_open() - make an empty private table, hooked into its own window
  * @ws: the pool
  * @height: of the window
  * @walk: called by sg_shadow_fill()
@@ -239,7 +239,7 @@ struct sg_shadow *sg_shadow_open(struct sg_windows *ws, unsigned int height, sg_
  * sg_shadow_fill() - copy checked leaves of [@first, @first + @pages) into the empty entries there
  * @sh: the shadow
  * @first: page number
- * @pages: count; the part beyond the window's end is left out
+ * @pages: count; pages beyond the window's end are ignored
  *
  * Leaves are large where the run's address and length allow. Present entries are kept: after pages
  * of a file were *replaced* or removed, call sg_shadow_clear() first. Calls for one shadow must
@@ -250,9 +250,9 @@ struct sg_shadow *sg_shadow_open(struct sg_windows *ws, unsigned int height, sg_
 int sg_shadow_fill(struct sg_shadow *sh, u64 first, u64 pages);
 
 /**
- * sg_shadow_clear() - forget the leaves of [@first, @first + @pages), and flush
+ * sg_shadow_clear() - remove the leaves of [@first, @first + @pages), and flush
  * @sh: the shadow
- * @first: page number; a large leaf that overlaps the range is removed as a whole
+ * @first: page number; a large leaf that overlaps the range is removed completely
  * @pages: count; U64_MAX for all
  *
  * Copies that run meanwhile end early and continue by walking. Refill with sg_shadow_fill().
@@ -264,7 +264,7 @@ struct sg_window *sg_shadow_window(const struct sg_shadow *sh);
 
 /**
  * sg_shadow_close() - unhook, flush, free the table
- * @sh: a shadow without copies under way, or NULL
+ * @sh: a shadow without running copies, or NULL
  */
 void sg_shadow_close(struct sg_shadow *sh);
 

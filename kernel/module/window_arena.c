@@ -2,15 +2,15 @@
 /*
  * The source of the addresses of windows.
  *
- * A stock kernel exports nothing that hands out bare kernel addresses, nor the functions that edit
- * its page table. But ioremap() hands out addresses, aligned to the size up to 1 GiB. The entries
+ * A stock kernel exports no function that allocates only kernel addresses, and none that changes
+ * its page table. But ioremap() allocates addresses, aligned to their size up to 1 GiB. The entries
  * that map them have no other user until iounmap(). So the code makes a slot in these steps. It
  * borrows *physical* addresses that are unused (it takes them from the resource tree, so that they
  * stay unused). It calls ioremap() for them, finds the entries by a walk down from CR3, saves them,
- * and stores 0. The memory type of the borrowed addresses does not matter: nothing ever uses them,
- * and uncached addresses are not read ahead either. From then on the entries belong to the slot.
- * Before the addresses go back, each entry gets its saved value back. Otherwise the kernel would
- * mistake file tables for its own, and zero and free them.
+ * and stores 0. The memory type of the borrowed addresses does not matter: no code ever uses them,
+ * and processors do not prefetch from uncached addresses. From then on the entries belong to the
+ * slot. Before the addresses are returned, each entry gets its saved value again. Otherwise the
+ * kernel would treat file tables as its own, and zero and free them.
  */
 #include <linux/io.h>
 #include <linux/ioport.h>
@@ -49,9 +49,9 @@ static struct {
 } borrow;
 
 /*
- * The word that maps @addr at @level of the kernel's page table, or NULL when the table ends above.
- * The top of the table belongs to an mm, which a kernel thread may only have borrowed until it is
- * preempted. The levels below it belong to the kernel, and stay.
+ * Return the word that maps @addr at @level of the kernel's page table, or NULL if the table ends
+ * above. The top of the table belongs to an mm, which a kernel thread may have borrowed only until
+ * it is preempted. The levels below belong to the kernel, and remain.
  */
 static u64 *sgfs_walk_kernel(unsigned long addr, unsigned int level)
 {
@@ -80,7 +80,7 @@ static u64 *sgfs_table_word(unsigned long addr, unsigned int level)
 	return word;
 }
 
-/* Does ioremap() use large entries here (no nohugeiomap, uniform memory type)? */
+/* Report whether ioremap() uses large entries here (no nohugeiomap, uniform memory type). */
 static bool sgfs_borrow_is_huge(void)
 {
 	void __iomem *area = ioremap(borrow.res.start, PMD_SIZE);
@@ -96,8 +96,8 @@ static bool sgfs_borrow_is_huge(void)
 }
 
 /*
- * Take unused physical addresses, as high as possible: memory and devices that are plugged in later
- * get lower ones.
+ * Take unused physical addresses, as high as possible, because memory and devices that are plugged
+ * in later get lower ones.
  */
 static int sgfs_borrow_find(void)
 {
@@ -148,8 +148,8 @@ void sg_borrow_put(void)
 }
 
 /*
- * ioremap() of 512 GiB, aligned to 512 GiB. ioremap() aligns to 1 GiB at most, but searches the
- * same free space upwards. So fill the gap up to the next boundary, and try again.
+ * Call ioremap() for 512 GiB, aligned to 512 GiB. It aligns to 1 GiB at most, but always searches
+ * free space upwards. So fill the gap up to the next boundary, and try again.
  */
 static void __iomem *sgfs_ioremap_512g(void)
 {
@@ -165,7 +165,7 @@ static void __iomem *sgfs_ioremap_512g(void)
 		if (!area || IS_ALIGNED((__force u64)area, size))
 			break;
 		fill[n++] = area;
-		/* The guard page behind an area costs the GiB in which it is. */
+		/* The guard page behind an area makes the GiB that contains it unusable. */
 		next = (__force u64)area + size + SZ_1G;
 		gap = ALIGN(next, size) - next;
 		if (gap > SZ_1G)
@@ -181,15 +181,17 @@ static void __iomem *sgfs_ioremap_512g(void)
 	return area;
 }
 
-/* The number of slots to make at once; 0: this machine has none of that height. */
+/* Return the number of slots to make together; 0: this machine has none of that height. */
 static unsigned int sgfs_arena_slots(unsigned int height)
 {
-	/* KASAN backs an eighth of all vmalloc addresses with memory, even if unused. */
+	/*
+	 * KASAN allocates memory for an eighth of all vmalloc addresses, even if they are unused.
+	 */
 	if (IS_ENABLED(CONFIG_KASAN_VMALLOC))
 		return height == SG_WINDOW_2M ? 16 : height == SG_WINDOW_1G;
 	if (height == SG_WINDOW_2M)
 		return 64;
-	/* Without large entries the kernel fills a table page per 2 MiB, and keeps it. */
+	/* Without large entries the kernel fills one table page for each 2 MiB, and keeps it. */
 	if (height == SG_WINDOW_1G)
 		return !borrow.huge ? 1 : min_t(u64, 16, resource_size(&borrow.res) >> 30);
 	return borrow.huge && resource_size(&borrow.res) >= SG_WINDOW_SIZE(SG_WINDOW_512G);
@@ -204,7 +206,7 @@ unsigned int sg_slots_max(const struct sg_windows *ws, unsigned int height)
 	return ws->max;
 }
 
-/* Put the kernel's entries back, so that it finds its own page table when it unmaps the area. */
+/* Restore the kernel's entries, so that it finds its own page table when it unmaps the area. */
 static void sgfs_arena_free(struct sg_windows *ws, struct sg_arena *arena)
 {
 	unsigned int i, k;

@@ -4,9 +4,9 @@
  *
  * A peer may clear an entry at any time, and a plain memcpy over it would crash the kernel. The
  * kernel's copies from and to user space recover from a fault on either side, so user iterators use
- * these directly. (_copy_to_iter() and not copy_to_iter(): the latter looks the address up in the
- * list of vmalloc areas, in every call, for a check that is not needed here.) All other iterators
- * go through a bounce page: their copy is a plain memcpy.
+ * these directly. The code calls _copy_to_iter(), because copy_to_iter() searches the list of
+ * vmalloc areas in every call, for a check that is not needed here. All other iterators use a
+ * bounce page, because their copy is a plain memcpy.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -18,7 +18,7 @@
 #include "copy_wide.h"
 #include "window_priv.h"
 
-/* The part of [pos, pos + len) that the window can show. */
+/* Return the part of [pos, pos + len) that the window can show. */
 static size_t sgfs_window_clip(const struct sg_window *w, u64 pos, size_t len)
 {
 	u64 size = SG_WINDOW_SIZE(w->height);
@@ -26,13 +26,13 @@ static size_t sgfs_window_clip(const struct sg_window *w, u64 pos, size_t len)
 	return pos >= size ? 0 : min_t(u64, len, size - pos);
 }
 
-/* Bytes up to the end of the page, so that one copy uses one translation. */
+/* Return the bytes up to the end of the page, so that one copy uses one translation. */
 static size_t sgfs_page_piece(const void *addr, size_t len)
 {
 	return min_t(size_t, len, PAGE_SIZE - offset_in_page(addr));
 }
 
-/* False: part of it may have been stored. @len is within a page. */
+/* Copy @len bytes within a page. False: a part of them may have been stored. */
 static bool sgfs_put_nofault(void *dst, const void *src, size_t len)
 {
 	size_t i = 0;
@@ -122,8 +122,7 @@ size_t sg_window_copy_from_iter(struct sg_window *w, u64 pos, size_t len, struct
 
 	/*
 	 * Check this here, and do not rely on the MMU. On a write to a read-only entry the kernel's
-	 * fault handler looks for the entry itself, and expects every table in its own linear
-	 * mapping.
+	 * fault handler reads the entry, and expects every table in the kernel's linear mapping.
 	 */
 	if (!w->write)
 		return 0;

@@ -21,7 +21,7 @@
  * @arenas: the source of the slots, under @grow
  * @lock: guards everything below
  * @clean: empty slots by height - 1, ready to be hooked
- * @stale: empty slots whose last table some CPU may still remember
+ * @stale: empty slots for whose last table some CPU may still have translations
  * @hooked: windows that show a table
  * @slots: windows made, by height - 1
  * @used: windows handed out, by height - 1
@@ -29,7 +29,7 @@
  * @flushes: counter
  * @refused: counter
  * @shorts: counter
- * @no_flush: tests only: leave all flushes out, to show that the tests notice it
+ * @no_flush: tests only: omit all flushes, to show that the tests detect this
  */
 struct sg_windows {
 	phys_addr_t base;
@@ -62,13 +62,13 @@ struct sg_windows {
  * @ws: the pool
  * @addr: first address
  * @entry: @entries consecutive words of the kernel's page table
- * @saved: the kernel's values, to be put back before the addresses are
+ * @saved: the kernel's values, to be restored before the addresses are returned
  * @entries: 1, or 512 where a window of 512 GiB has no entry of its own
  * @height: SG_WINDOW_2M, ...
  * @mirror: the level 3 table that a mirrored window shows
- * @root: where the volume names the table, or NULL
- * @word: the value there when the table was hooked
- * @bounded: entries of @mirror are only taken when they stay inside the volume
+ * @root: the file's root word in the volume, or NULL
+ * @word: the value of @root when the table was hooked
+ * @bounded: entries of @mirror are used only if they lead inside the volume
  * @write: whether the window is writable
  * @hooked: whether it shows a table
  * @lost: hooked, but emptied by a flush because @root has changed
@@ -92,7 +92,7 @@ struct sg_window {
 	bool stale;
 };
 
-/* Is [phys, phys + len) inside the volume? */
+/* Report whether [phys, phys + len) is inside the volume. */
 static inline bool sg_windows_hold(const struct sg_windows *ws, phys_addr_t phys, u64 len)
 {
 	u64 size = READ_ONCE(ws->size);
@@ -107,12 +107,12 @@ int sg_arena_make(struct sg_windows *ws, unsigned int height);
 void sg_arenas_free(struct sg_windows *ws);
 unsigned int sg_slots_max(const struct sg_windows *ws, unsigned int height);
 
-/* Make all CPUs forget the windows' translations, and with @globals the kernel's too. */
+/* Make all CPUs drop the windows' translations, and with @globals the kernel's, too. */
 void sg_windows_flush_cpus(struct sg_windows *ws, bool globals);
 
-/* Hook a private table of this system (of level w->height), which is not inside the volume. */
+/* Hook a private table of this system (of level w->height), which lies outside the volume. */
 int sg_window_hook_private(struct sg_window *w, u64 *table);
-/* Take over entries that a mirrored window's table has got since; false: there are none. */
+/* Copy entries that a mirrored window's table has got since; false: there are none. */
 bool sg_window_refresh(struct sg_window *w);
 
 #endif
