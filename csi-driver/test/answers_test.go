@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// While other systems of a volume do not answer, changes that need them fail with Aborted. They
-// succeed once the systems answer.
+// While other systems of a volume do not answer, changes that need their answers fail with Aborted.
+// When the systems answer, the changes succeed.
 func TestSystemDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "512m")
@@ -26,7 +26,7 @@ func TestSystemDoesNotAnswer(t *testing.T) {
 	wants(t, "snapshot", err, codes.Aborted, "slot", "does not freeze")
 	tell("go 0")
 	_, err = n.ControllerExpandVolume(background, larger)
-	wants(t, "more than the machine has", err, codes.FailedPrecondition, "uses the volume")
+	wants(t, "a growth that the machine cannot follow", err, codes.FailedPrecondition, "uses the volume")
 	if _, err := n.CreateSnapshot(background, snapshot); err != nil {
 		t.Error(err)
 	}
@@ -35,8 +35,8 @@ func TestSystemDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A system that does not answer, and no longer has the file open, was killed. Changes do not wait
-// for it.
+// If a system does not answer and no longer has the file open, it was killed. Changes do not wait
+// for such a system.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "512m")

@@ -15,9 +15,9 @@ import (
 	"stargate/csi-driver/internal/app"
 )
 
-// A killed driver leaves its socket's name, and for a moment a child may still listen there. A
-// child has the driver's open files until it runs its own program. A connection in its queue is no
-// answer, so a test waits for the next driver.
+// A killed driver leaves its socket's name. A child of the driver has the driver's open files until
+// it runs its own program, so it may still listen at the socket for a moment. A connection in this
+// child's queue gets no answer, so a test must wait for the next driver.
 func TestAwaitSuccessor(t *testing.T) {
 	needsRoot(t)
 	n := bareNode(t)
@@ -35,7 +35,7 @@ func TestAwaitSuccessor(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		time.Sleep(100 * time.Millisecond) // meanwhile a caller sends a request that is never read
+		time.Sleep(100 * time.Millisecond) // the test waits while a caller sends a request that no process reads
 		first.Close()
 		left.Close()
 		done <- app.Run(ctx, n.config)

@@ -30,7 +30,8 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// With these in its environment the test program is a driver, which kills itself at a step.
+// With these variables in its environment, the test program is a driver that kills itself at a
+// step.
 const (
 	envConfig = "SG_CSI_TEST_DRIVER"
 	envDieAt  = "SG_CSI_TEST_DIE_AT"
@@ -62,7 +63,7 @@ func beDriver() int {
 			if reached.Add(1) == dieAt {
 				fmt.Fprintf(os.Stderr, "dies at step %d: %s\n", dieAt, name)
 				syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {} // until the signal arrives
+				select {} // wait until the signal arrives
 			}
 		})
 	}
@@ -79,7 +80,7 @@ func beDriver() int {
 // patience is the limit on a busy machine.
 const patience = 10 * time.Minute
 
-// process is a driver of its own.
+// process is a driver in a separate process.
 type process struct {
 	n    *node
 	cmd  *exec.Cmd
@@ -105,7 +106,7 @@ func (n *node) run(dieAt int) *process {
 	return p
 }
 
-// stop ends it as kubelet would.
+// stop stops the driver with the same signal as kubelet.
 func (p *process) stop() {
 	p.n.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -128,14 +129,14 @@ func (p *process) dead() string {
 	select {
 	case <-p.done:
 	case <-time.After(patience):
-		p.n.t.Fatal("a call reports that the driver has ended, and it runs")
+		p.n.t.Fatal("a call reports that the driver has ended, but the driver still runs")
 	}
 	_, at, _ := strings.Cut(p.log.String(), "dies at step ")
 	at, _, _ = strings.Cut(at, "\n")
 	return at
 }
 
-// call is one call in the life of a volume.
+// call is one call in a volume's life.
 type call struct {
 	name string
 	do   func(ctx context.Context) error
@@ -147,10 +148,10 @@ func (c call) inTime() error {
 	return c.do(ctx)
 }
 
-// again repeats the call as kubelet and the provisioner do. The answer is Aborted while a tool of
-// the killed driver still works, and while half-made objects are being removed. The call is also
-// Aborted while a tool starts: until the child runs its program, it has the driver's open files,
-// among them files of the mount.
+// again repeats the call, like kubelet and the provisioner, while the code is Aborted. The code is
+// Aborted while a tool of the killed driver still works, and while the driver removes incomplete
+// objects. It is also Aborted while a tool starts: until the child runs its program, it has the
+// driver's open files, among them files of the mount.
 func (c call) again() error {
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 		if err := c.inTime(); status.Code(err) != codes.Aborted || time.Now().After(end) {
@@ -159,7 +160,7 @@ func (c call) again() error {
 	}
 }
 
-// inlineID is an id as kubelet makes it for a pod's inline volume.
+// inlineID is an id like those that kubelet creates for inline volumes.
 func inlineID(volume string) string { return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(volume))) }
 
 func life(n *node, volume string) []call {
@@ -259,7 +260,7 @@ func (n *node) deleteSnapshotCall(what, name string) call {
 	}}
 }
 
-// filesSound checks the files that a killed driver has left, before any call is repeated.
+// filesSound checks the files that a killed driver has left, before the test repeats a call.
 func (n *node) filesSound(when string) {
 	n.t.Helper()
 	files := n.left()
@@ -278,12 +279,12 @@ func (n *node) filesSound(when string) {
 	}
 }
 
-// filesWritable fails if a pod can write into a view where its data would be lost.
+// filesWritable fails if a pod can write to a path at which its data would be lost.
 func (n *node) filesWritable(when string) {
 	n.t.Helper()
 	for _, pod := range []string{"a", "b", "inline"} {
 		if err := os.WriteFile(filepath.Join(n.target(pod), "lost"), nil, 0o600); err == nil {
-			n.t.Errorf("%s: a pod can write beside the volume", when)
+			n.t.Errorf("%s: a pod can write to the directory outside the volume", when)
 		}
 	}
 	if f, err := os.OpenFile(filepath.Join(n.target("b"), ".stargate", "region"), os.O_RDWR, 0); err == nil {
@@ -292,8 +293,9 @@ func (n *node) filesWritable(when string) {
 	}
 }
 
-// The driver is killed at each step of each call of a volume's life in turn. After a restart it
-// continues from the state on the node: the repeated call succeeds, and nothing is left.
+// The test kills the driver at each step of each call in a volume's life, one step at a time. After
+// a restart, the driver continues from the state on the node: the repeated call succeeds, and
+// nothing is left.
 func TestKillAtEachStep(t *testing.T) {
 	const least = 35
 	deathAtEachStep(newNode(t, gib, "512m"), least)
@@ -313,13 +315,13 @@ func deathAtEachStep(n *node, least int) {
 		}
 	}
 	if len(met) < least {
-		n.t.Errorf("%d steps only, there were at least %d: %v", len(met), least, met)
+		n.t.Errorf("only %d steps, and at least %d are expected: %v", len(met), least, met)
 	}
 	fmt.Println(len(met), "checks")
 }
 
-// lifeWithDeaths is a volume's life in which the driver is killed at that step of each call: once
-// in the first call, and once in a repeated call after success.
+// lifeWithDeaths runs a volume's life. It kills the driver at the given step of each call: once in
+// the first call, and once in a repeated call after success.
 func (n *node) lifeWithDeaths(at int, met map[string]bool) {
 	n.t.Helper()
 	p := n.run(at)
@@ -349,7 +351,8 @@ func (n *node) lifeWithDeaths(at int, met map[string]bool) {
 	p.stop()
 }
 
-// The driver is killed at any time, also while its tools run. The tools continue after its death.
+// The test kills the driver at random times, also while its tools run. The tools continue after the
+// driver's death.
 func TestKillAtAnyTime(t *testing.T) {
 	deathAtAnyTime(newNode(t, gib, "512m"), 12, time.Second)
 }

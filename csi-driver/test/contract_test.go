@@ -14,7 +14,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// A real zone with its tools fulfils the same contract as the zone in memory (package pooltest).
+// A real zone with its tools fulfils the same contract as the simulated zone (package pooltest).
 func TestContract(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)

@@ -14,9 +14,10 @@ import (
 )
 
 // BenchmarkCreate measures CreateVolume of 1 GiB, over the driver's socket and with the tools. For
-// comparison it zeroes the same number of bytes on the same tmpfs: by writes (like dd), and by
-// stores to a mapping (memset). It runs the three in turn, and reports medians. In a zone of files
-// the kernel allocates all memory when the volume is made, so a running VM never lacks memory.
+// comparison, it zeroes the same number of bytes on the same tmpfs: by writes (like dd), and by
+// stores to a mapping (memset). It alternates between the three, and reports medians. In a zone of
+// files, the kernel allocates all memory when the volume is created, so a running VM never lacks
+// memory.
 //
 //	make build && cd csi-driver
 //	unshare --mount ../mk/tools/go test -run '^$' -bench Create -benchtime 9x ./test
@@ -90,7 +91,7 @@ func (n *node) storeZeroes() {
 	}
 }
 
-// empty frees the memory, so that each measurement gets its memory from the kernel.
+// empty frees the file's memory, so that each measurement gets its memory from the kernel.
 func (n *node) empty() {
 	n.t.Helper()
 	if _, err := n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"}); err != nil {

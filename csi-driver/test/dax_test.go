@@ -32,8 +32,8 @@ import (
 // These tests use a zone of reserved memory, real mounts and the real program. They run in the VM
 // of e2e/scenarios/csi.sh, which passes the paths.
 const (
-	envZone   = "SG_CSI_ZONE"   // its name
-	envBinary = "SG_CSI_BINARY" // stargate-csi
+	envZone   = "SG_CSI_ZONE"   // name of the zone
+	envBinary = "SG_CSI_BINARY" // path of stargate-csi
 )
 
 func newDAXNode(t testing.TB) *node {
@@ -42,12 +42,12 @@ func newDAXNode(t testing.TB) *node {
 	n.config.ZoneKind, n.config.ZoneName = "dax", os.Getenv(envZone)
 	n.left, n.sound, n.writable = n.volumesLeft, n.volumesSound, n.volumesWritable
 	if n.config.ZoneName == "" {
-		t.Fatalf("%s: the name of a zone, whose volumes are lost", envZone)
+		t.Fatalf("%s must be the name of a zone, whose volumes the test deletes", envZone)
 	}
 	return n
 }
 
-// binary runs the program that is shipped.
+// binary runs the released program.
 func (n *node) binary() *process {
 	n.t.Helper()
 	p := &process{n: n, done: make(chan error, 1)}
@@ -101,8 +101,8 @@ func (n *node) volumes() []shownVolume {
 	return shown.Volumes
 }
 
-// volumesSound checks the volumes that a killed driver has left: whole ones, and half-made ones
-// that the next change of the zone removes.
+// volumesSound checks the volumes that a killed driver has left: complete volumes, and incomplete
+// volumes that the next change of the zone removes.
 func (n *node) volumesSound(when string) {
 	n.t.Helper()
 	for _, v := range n.volumes() {
@@ -127,7 +127,7 @@ func (n *node) volumesWritable(when string) {
 	}
 }
 
-// nothingLeft is for the end of a test.
+// nothingLeft checks at the end of a test that no objects are left.
 func (n *node) nothingLeft() {
 	n.t.Helper()
 	if left := n.rest(); len(left) > 0 {
@@ -142,7 +142,8 @@ func TestDAXSanity(t *testing.T) {
 	p.stop()
 }
 
-// Pods and the memory of VMs have the same files. Growth reaches the mounts.
+// Pods and VMs (by the volume's memory) see the same files. When a volume grows, its mounts grow,
+// too.
 func TestDAXPods(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -170,7 +171,7 @@ func TestDAXPods(t *testing.T) {
 		}
 	}
 	_, err := n.NodePublishVolume(background, n.publishRequest("v", "w", rwx, true))
-	wants(t, "the same in another way", err, codes.AlreadyExists)
+	wants(t, "a second publication with other attributes", err, codes.AlreadyExists)
 	_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
 	wants(t, "deleting what is mounted", err, codes.FailedPrecondition, n.kubelet)
 
@@ -214,9 +215,10 @@ func TestDAXPods(t *testing.T) {
 	n.nothingLeft()
 }
 
-// The module itself decides on opens of a volume's memory. Without VMs it refuses all. With VMs, a
-// member of QEMU's group opens it through the mount of a VM's pod, and through no other. The driver
-// guards a volume that was staged before when it publishes it to the next pod.
+// The module decides whether a process may open a volume's memory. Without VMs, it always refuses.
+// With VMs, a member of QEMU's group can open the memory only through the mount of a VM's pod. If a
+// volume was staged before the driver knew VMs, the driver protects it when it publishes the volume
+// to the next pod.
 func TestDAXRegion(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -250,7 +252,7 @@ func TestDAXRegion(t *testing.T) {
 	if o := super("pod"); !strings.Contains(o, "region_nodiratime") || strings.Contains(o, "region_gid") {
 		t.Errorf("without machines: %s", o)
 	}
-	// A driver with VMs finds the volume staged.
+	// A driver with VMs starts, and the volume is already staged.
 	v := pool.Volume{Name: "v", Path: "/dev/" + n.config.ZoneName + "/v"}
 	show := publish.NewDAX(mounts.New(), 107, true)
 	for pod, o := range map[string]publish.Options{"machine": {Machine: true}, "reader": {Machine: true, ReadOnly: true}, "other": {}} {
@@ -271,7 +273,7 @@ func TestDAXRegion(t *testing.T) {
 	if have, err := show.Machines(v); err != nil || len(have) != 2 {
 		t.Errorf("machines at %v, %v", have, err)
 	}
-	// A pod's mount that is bound again, alone, as kubelet does for a subPath.
+	// This binds a part of a pod's mount again, like kubelet for a subPath.
 	again := n.target("again")
 	if err := os.Mkdir(again, 0o755); err != nil {
 		t.Fatal(err)
@@ -296,8 +298,8 @@ func TestDAXRegion(t *testing.T) {
 }
 
 // The node does not join a volume that all pods only read, so that VMs without write access can
-// mount it. It can be copied, it grows while it is unused, and an earlier fenced system has been
-// recovered.
+// mount it. Such a volume can be copied, and can grow while it is unused. A system that was fenced
+// earlier has been recovered.
 func TestDAXReaders(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -346,15 +348,15 @@ func TestDAXReaders(t *testing.T) {
 	n.nothingLeft()
 }
 
-// recovered checks that a volume which a dead system has left is recovered, and is then staged for
-// readers.
+// recovered checks that the driver recovers a volume that a dead system has left, and then stages
+// the volume for readers.
 func (n *node) recovered(id string) {
 	n.t.Helper()
 	fifo := filepath.Join(n.dir, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		n.t.Fatal(err)
 	}
-	// The tool has joined once it opens its input.
+	// When the tool opens its input, it has joined the volume.
 	cmd := exec.Command("stargatectl", "put", "/dev/"+n.config.ZoneName+"/"+id, fifo, "/f")
 	if err := cmd.Start(); err != nil {
 		n.t.Fatal(err)
@@ -376,8 +378,9 @@ func (n *node) recovered(id string) {
 	n.unstage(id)
 }
 
-// fence fences this node as another system does. The module does not fence itself, and the tool
-// asks the module if it sees one. So the tool runs without a view of the module.
+// fence fences this node, like another system. The module does not fence itself, and the tool uses
+// the module if it finds it in sysfs. So the tool runs with an empty directory in place of the
+// module's directory in sysfs.
 func (n *node) fence(path string) {
 	n.t.Helper()
 	region := filepath.Join(path, ".stargate", "region")
@@ -397,7 +400,7 @@ func (n *node) fence(path string) {
 	}
 }
 
-// A fenced mount is of no use, and is still unmounted. The next pod has a new one.
+// A fenced mount cannot be used, but the driver can unmount it. The next pod gets a new mount.
 func TestDAXFenced(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -446,8 +449,8 @@ func TestDAXOnePod(t *testing.T) {
 	n.nothingLeft()
 }
 
-// An operator changes things without the driver. The driver names the obstacle, with the right
-// code.
+// An operator changes the zone or mounts without the driver. The driver then reports the obstacle
+// with the right code.
 func TestDAXManualChanges(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -455,12 +458,12 @@ func TestDAXManualChanges(t *testing.T) {
 	n.create("v", 32*mib)
 	run(t, "lvcreate", "-y", "-q", "-n", "other", "-l", "8", zone)
 	_, err := n.CreateVolume(background, createRequest("other", 32*mib))
-	wants(t, "a name that somebody else has", err, codes.AlreadyExists, "foreign")
+	wants(t, "a name that another program has used", err, codes.AlreadyExists, "foreign")
 	_, err = n.ControllerGetVolume(background, &csi.ControllerGetVolumeRequest{VolumeId: "other"})
 	wants(t, "a volume of another program", err, codes.NotFound)
 	n.delete("other")
 	if left := n.left(); len(left) != 2 {
-		t.Errorf("an object of another program is deleted: %v", left)
+		t.Errorf("the driver deletes an object of another program: %v", left)
 	}
 	run(t, "lvremove", "-y", "-q", zone+"/other")
 	at := filepath.Join(n.dir, "by-hand")
@@ -469,10 +472,10 @@ func TestDAXManualChanges(t *testing.T) {
 	}
 	run(t, "mount", "-t", "stargatefs", "/dev/"+zone+"/v", at)
 	_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
-	wants(t, "one that somebody has mounted", err, codes.FailedPrecondition, at)
+	wants(t, "a volume that another program has mounted", err, codes.FailedPrecondition, at)
 	run(t, "umount", at)
 	run(t, "vgchange", "-q", "-an", zone)
-	n.stage("v", rwx) // makes the device again
+	n.stage("v", rwx) // creates the device again
 	n.unstage("v")
 	run(t, "vgchange", "-q", "-an", zone)
 	if v := n.create("v", 32*mib); v.GetCapacityBytes() != 32*mib {
@@ -483,7 +486,7 @@ func TestDAXManualChanges(t *testing.T) {
 	n.nothingLeft()
 }
 
-// The largest contiguous range counts. A volume of the reported size can be made.
+// GetCapacity reports the largest contiguous range. A volume of this size can be created.
 func TestDAXCapacity(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -496,7 +499,7 @@ func TestDAXCapacity(t *testing.T) {
 		t.Errorf("largest %d of %d, before %d of %d", largest, free, before, all)
 	}
 	_, err := n.CreateVolume(background, createRequest("c", largest+2*mib))
-	wants(t, "more than the largest", err, codes.ResourceExhausted, fmt.Sprint(largest))
+	wants(t, "a volume larger than the reported size", err, codes.ResourceExhausted, fmt.Sprint(largest))
 	n.create("c", largest)
 	if largest, _ := capacity(t, n, "2Mi"); largest != 64*mib {
 		t.Errorf("largest %d; should be 64 MiB", largest)
@@ -510,7 +513,7 @@ func TestDAXCapacity(t *testing.T) {
 	n.nothingLeft()
 }
 
-// swept waits until nothing is half made. A driver that starts again needs no call for that.
+// swept waits until no incomplete objects are left. A restarted driver removes them without a call.
 func (n *node) swept() {
 	n.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
@@ -519,13 +522,13 @@ func (n *node) swept() {
 			return
 		}
 		if time.Now().After(end) {
-			n.t.Fatal("something is half made, and stays so")
+			n.t.Fatal("the driver does not remove an incomplete object")
 		}
 	}
 }
 
-// A driver that starts removes a volume that a killed driver has half deleted. It does not wait for
-// a change, because no call may come while that volume takes all the room.
+// When the driver starts, it removes a volume that a killed driver has not completely deleted. It
+// does not wait for a change, because there may be no call while that volume takes all the room.
 func TestDAXSwept(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -542,8 +545,8 @@ func TestDAXSwept(t *testing.T) {
 	n.nothingLeft()
 }
 
-// A zone whose volumes the kernel cannot mount, because its module was unloaded, has no room.
-// Existing volumes can be deleted.
+// If the module was unloaded, the kernel cannot mount volumes. The zone then has no room, but
+// existing volumes can be deleted.
 func TestDAXWithoutModule(t *testing.T) {
 	n := newDAXNode(t)
 	n.config.HTTP = freePort(t)
@@ -560,21 +563,22 @@ func TestDAXWithoutModule(t *testing.T) {
 	}
 	_, metrics := get(t, "http://"+n.config.HTTP+"/metrics")
 	if !strings.Contains(metrics, `stargate_zone_up{kind="dax"} 0`) {
-		t.Error("its metrics say that the zone is of use")
+		t.Error("the metrics report that the zone can be used")
 	}
 	n.delete("old")
 	p.stop()
 	n.nothingLeft()
 }
 
-// A volume grows into its reserve, also as a copy, though another one comes behind it.
+// A volume grows into its reserve, even if another volume follows it in memory. This also holds for
+// a copy.
 func TestDAXReserve(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
 	parameters := map[string]string{"reserve": "32Mi"}
 	before, _ := n.room(nil)
 	if less, _ := n.room(parameters); less != before-32*mib {
-		t.Errorf("of %d bytes %d are left with a reserve", before, less)
+		t.Errorf("of %d bytes, %d are free after the creation of a volume with a reserve", before, less)
 	}
 	made := createRequest("v", 32*mib)
 	copied := copyRequest("w", 32*mib, ofVolume("v"))
@@ -607,8 +611,8 @@ func TestDAXReserve(t *testing.T) {
 	n.nothingLeft()
 }
 
-// While a pod writes and the zone is full, a snapshot goes to the folder, and later becomes a
-// volume of the zone again.
+// While a pod writes and the zone is full, the driver stores a snapshot in the folder. Later, the
+// snapshot is copied to a volume of the zone.
 func TestDAXOutside(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -645,7 +649,7 @@ func TestDAXOutside(t *testing.T) {
 	n.nothingLeft()
 }
 
-// writes writes to a file until it is told to stop.
+// writes writes to a file until stop is called.
 func writes(path string, stop chan struct{}) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -664,7 +668,7 @@ func writes(path string, stop chan struct{}) error {
 	}
 }
 
-// Many calls compete for LVM's locks, stargatectl's and the driver's.
+// Many calls compete for the locks of LVM, stargatectl and the driver.
 func TestDAXMany(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -684,7 +688,7 @@ func TestDAXMany(t *testing.T) {
 	n.nothingLeft()
 }
 
-// Two hundred claims of one node, each asked for twice, compete in the same way.
+// Two hundred claims of one node, each requested twice, compete in the same way.
 func TestDAXAtOnce(t *testing.T) {
 	n := newDAXNode(t)
 	p := n.binary()
@@ -702,8 +706,8 @@ func TestDAXAtOnce(t *testing.T) {
 	n.nothingLeft()
 }
 
-// LVM's files on the node do not grow with the number of deleted volumes. The test makes few,
-// because LVM takes seconds for each under emulation.
+// LVM's files on the node do not grow with the number of deleted volumes. The test creates few
+// volumes, because LVM takes seconds for each volume under emulation.
 func TestDAXOverTime(t *testing.T) {
 	n := newDAXNode(t)
 	n.config.HTTP = freePort(t)
@@ -711,14 +715,14 @@ func TestDAXOverTime(t *testing.T) {
 	before := lvmFiles(t)
 	n.overTime(p, 20, demand(20, 200), 100)
 	if after := lvmFiles(t); len(after) > len(before)+1 {
-		t.Errorf("LVM keeps %d files, and kept %d: %v", len(after), len(before), after)
+		t.Errorf("LVM now keeps %d files, and kept %d before: %v", len(after), len(before), after)
 	}
 	if devices := run(t, "dmsetup", "ls"); strings.Contains(devices, n.config.ZoneName+"-") {
 		t.Errorf("devices are left: %s", devices)
 	}
 }
 
-// lvmFiles are LVM's files about volume groups: the last state of each, and older ones.
+// lvmFiles returns LVM's files about volume groups: the last state of each group, and older states.
 func lvmFiles(t testing.TB) []string {
 	t.Helper()
 	var files []string
@@ -742,8 +746,8 @@ func TestDAXKillAtAnyTime(t *testing.T) {
 	deathAtAnyTime(newDAXNode(t), 6, 20*time.Second)
 }
 
-// The node's power is cut while volumes are made, deleted and grown, and one is written. The second
-// half of the test runs after the next boot.
+// The node's power is cut while the driver creates, deletes and grows volumes, and a pod writes to
+// a volume. The second half of the test runs after the next boot.
 func TestDAXPowerCutBefore(t *testing.T) {
 	n := newDAXNode(t)
 	n.binary()
@@ -774,7 +778,7 @@ func TestDAXPowerCutBefore(t *testing.T) {
 func TestDAXPowerCutAfter(t *testing.T) {
 	n := newDAXNode(t)
 	for _, v := range n.volumes() {
-		fmt.Printf("left by the cut: %s is %s, %d bytes\n", v.Volume, v.State, v.Size)
+		fmt.Printf("after the power cut: %s is %s, %d bytes\n", v.Volume, v.State, v.Size)
 	}
 	p := n.binary()
 	n.swept()
@@ -791,7 +795,7 @@ func TestDAXPowerCutAfter(t *testing.T) {
 	res, err := n.NodeExpandVolume(background, &csi.NodeExpandVolumeRequest{
 		VolumeId: "kept", VolumePath: n.target("a"), CapacityRange: &csi.CapacityRange{RequiredBytes: 96 * mib},
 	})
-	if err != nil && status.Code(err) != codes.OutOfRange { // another call may have made a half-sized volume first
+	if err != nil && status.Code(err) != codes.OutOfRange { // another call may have created a volume of half the size first
 		t.Errorf("expand: %v, %v", res, err)
 	}
 	n.create("half", 256*mib)

@@ -14,7 +14,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// Two hundred claims of one node at once, each asked for twice.
+// Two hundred claims of one node are requested at the same time, each of them twice.
 func TestDemandAtOnce(t *testing.T) {
 	const volumes = 200
 	n := newNode(t, 4*gib, "4g")
@@ -26,7 +26,8 @@ func TestDemandAtOnce(t *testing.T) {
 	}
 }
 
-// demand is how many volumes come and go: SG_VOLUMES, or SG_TEST_SCALE, as for the engine's tests.
+// demand returns the number of volumes that the test creates and deletes. SG_VOLUMES sets it, or
+// SG_TEST_SCALE as for the engine's tests.
 func demand(quick, normal int) int {
 	if volumes, err := strconv.Atoi(os.Getenv("SG_VOLUMES")); err == nil && volumes > 0 {
 		return volumes
@@ -40,7 +41,7 @@ func demand(quick, normal int) int {
 	return normal
 }
 
-// holding are resources that a process could leak.
+// holding has the sizes of resources that a process could leak.
 type holding struct{ files, goroutines, kib int }
 
 func (p *process) holds(t testing.TB) holding {
@@ -58,7 +59,7 @@ func (p *process) holds(t testing.TB) holding {
 	return holding{len(files), number(t, metrics, "go_goroutines "), number(t, string(status), "VmRSS:")}
 }
 
-// number is the number behind the word with which a line begins.
+// number returns the number after the word with which a line begins.
 func number(t testing.TB, text, word string) int {
 	t.Helper()
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -102,8 +103,8 @@ func (n *node) comeAndGo(volumes int) {
 	g.Wait()
 }
 
-// whole makes all calls of a volume's life, and repeats them as their callers do. A system without
-// processor time does not freeze in time for a copy: the call is Aborted then.
+// whole makes all calls of a volume's life, and repeats them like their callers. A system that gets
+// no processor time does not freeze in time for a copy, and the call then fails with Aborted.
 func (n *node) whole(lives int) {
 	n.t.Helper()
 	for i := range lives {
@@ -115,15 +116,16 @@ func (n *node) whole(lives int) {
 	}
 }
 
-// A driver holds the same resources after many calls as after few.
+// After many calls, a driver holds as many resources as after few calls.
 func TestDemandOverTime(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.config.HTTP = freePort(t)
 	n.overTime(n.run(0), 100, demand(200, 1000), 20)
 }
 
-// overTime compares the driver's resources after few volumes, and after many more. One volume in
-// oneIn goes through all calls, which take many times longer than its creation and deletion.
+// overTime compares the driver's resources after few volumes and after many more volumes. It makes
+// all calls only for one of oneIn volumes, because they take many times longer than creation and
+// deletion.
 func (n *node) overTime(p *process, few, many, oneIn int) {
 	t := n.t
 	t.Helper()
@@ -138,7 +140,7 @@ func (n *node) overTime(p *process, few, many, oneIn int) {
 	// The limits allow for some connections, for a round of a collector, and for the runtime's
 	// own memory.
 	if after.files > before.files+8 || after.goroutines > before.goroutines+16 || after.kib > before.kib+32<<10 {
-		t.Errorf("%d volumes have left something behind: before %+v, after %+v", many, before, after)
+		t.Errorf("%d volumes have left resources: before %+v, after %+v", many, before, after)
 	}
 	if left := n.rest(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

@@ -33,13 +33,14 @@ import (
 	"stargate/csi-driver/internal/keeper"
 )
 
-// With these in its environment the test program is a keeper of mounts, or a pod that writes.
+// With these variables in its environment, the test program is a keeper of mounts, or a pod that
+// writes.
 const (
 	envKeeper = "SG_CSI_TEST_KEEPER"
 	envWriter = "SG_CSI_TEST_WRITER"
 )
 
-// keeperConfig is that of a keeper of its own.
+// keeperConfig is the configuration of a keeper in a separate process.
 type keeperConfig struct{ Endpoint, Dir, Program string }
 
 func beKeeper() int {
@@ -63,7 +64,7 @@ func beKeeper() int {
 	return 0
 }
 
-// keeping is a keeper as a process of its own.
+// keeping is a keeper in a separate process.
 type keeping struct {
 	n   *node
 	cmd *exec.Cmd
@@ -105,7 +106,7 @@ func (k *keeping) kill() {
 	}
 }
 
-// soon waits for something.
+// soon waits until a condition holds.
 func (n *node) soon(what string, is func() bool) {
 	n.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
@@ -115,7 +116,7 @@ func (n *node) soon(what string, is func() bool) {
 	}
 }
 
-// servers are the processes that serve files of the node's zone.
+// servers returns the processes that serve files of the node's zone.
 func (n *node) servers() (pids []int) {
 	n.t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -135,7 +136,7 @@ func (n *node) servers() (pids []int) {
 	return pids
 }
 
-// server is the only one.
+// server returns the only server.
 func (n *node) server() int {
 	n.t.Helper()
 	all := n.servers()
@@ -145,7 +146,7 @@ func (n *node) server() int {
 	return all[0]
 }
 
-// inPod reads and writes a pod's files.
+// inPod returns the path of a file in a pod.
 func (n *node) inPod(pod, file string) string { return filepath.Join(n.target(pod), file) }
 
 func (n *node) store(pod, file, text string) {
@@ -162,7 +163,7 @@ func (n *node) stored(pod, file, text string) {
 	}
 }
 
-// as runs a command as a user of a pod.
+// as runs a command as a given user.
 func as(uid, gid uint32, words ...string) error {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
@@ -173,8 +174,8 @@ func as(uid, gid uint32, words ...string) error {
 	return nil
 }
 
-// Pods of a zone of files have the volume mounted, like pods of reserved memory: they share its
-// files with each other and with other systems, and nothing is left behind.
+// Pods in a zone of files have the volume mounted, like pods with reserved memory. They share its
+// files with each other and with other systems. At the end, nothing is left.
 func TestFUSEPods(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.keep()
@@ -182,7 +183,7 @@ func TestFUSEPods(t *testing.T) {
 	n.create("v", 32*mib)
 	n.stage("v", rwx)
 	if all := n.servers(); len(all) != 0 {
-		t.Errorf("no pod has the volume, and there are servers: %v", all)
+		t.Errorf("no pod has the volume yet, but there are servers: %v", all)
 	}
 	group := capability(csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)
 	group.GetMount().VolumeMountGroup = "2000"
@@ -190,12 +191,12 @@ func TestFUSEPods(t *testing.T) {
 	n.publish("v", "a", group, false)
 	n.publish("v", "b", group, false)
 	n.publish("v", "r", group, true)
-	n.publish("v", "a", group, false) // again
+	n.publish("v", "a", group, false) // a repeated call
 	if err := os.Chmod(n.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := as(1000, 2000, "sh", "-c", "echo 'by user 1000' >"+n.inPod("a", "f")); err != nil {
-		t.Errorf("a pod that is not root cannot write: %v", err)
+		t.Errorf("a pod that does not run as root cannot write: %v", err)
 	}
 	if err := as(1001, 2001, "sh", "-c", "echo no >"+n.inPod("a", "g")); err == nil {
 		t.Error("a user of another group can write")
@@ -223,7 +224,7 @@ func TestFUSEPods(t *testing.T) {
 		t.Errorf("the server's memory has no limit: %v\n%s", err, limits)
 	}
 	n.another("v", pid)
-	// Growth.
+	// // The volume grows.
 	size := func() int64 {
 		var fs unix.Statfs_t
 		if err := unix.Statfs(n.target("b"), &fs); err != nil {
@@ -237,15 +238,15 @@ func TestFUSEPods(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	n.soon("the pods see the growth", func() bool { return size() >= before+30*mib })
+	n.soon("the pods see the new size", func() bool { return size() >= before+30*mib })
 	if err := os.WriteFile(n.inPod("b", "large"), make([]byte, 40*mib), 0o644); err != nil {
-		t.Errorf("the new room cannot be used: %v", err)
+		t.Errorf("a pod cannot use the new room: %v", err)
 	}
 	stats, err := n.NodeGetVolumeStats(background, &csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: n.target("b")})
 	if err != nil || len(stats.GetUsage()) != 2 || stats.GetUsage()[0].GetUsed() < 40*mib || stats.GetUsage()[0].GetTotal() < 60*mib {
 		t.Errorf("stats: %v, %v", stats, err)
 	}
-	// The last pod ends the server; the next one finds the files.
+	// When the last pod ends, the server ends. The next pod finds the files.
 	open, err := os.Open(n.inPod("r", "f"))
 	if err != nil {
 		t.Fatal(err)
@@ -279,8 +280,8 @@ func TestFUSEPods(t *testing.T) {
 	}
 }
 
-// Another mount namespace may have copies of pods' mounts, which follow no unmount: a container
-// that has kubelet's folder without propagation. The servers end all the same.
+// Another mount namespace may have copies of pods' mounts that remain after an unmount, as in a
+// container that has kubelet's folder without propagation. The servers still end.
 func TestFUSEPodsCopied(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.keep()
@@ -309,7 +310,7 @@ func TestFUSEPodsCopied(t *testing.T) {
 	n.delete("v")
 }
 
-// another is a second system: what it stores, pods see at once, and the other way round.
+// another starts a second system, and checks that pods immediately see its files, and the reverse.
 func (n *node) another(id string, pid int) {
 	n.t.Helper()
 	at := filepath.Join(n.dir, "another")
@@ -331,11 +332,11 @@ func (n *node) another(id string, pid int) {
 		n.t.Error(err)
 	}
 	if n.server() != pid {
-		n.t.Error("the pods' server is another one now")
+		n.t.Error("the pods' server is a different process now")
 	}
 }
 
-// optionsOf are the options of the mount at a path.
+// optionsOf returns the options of the mount at a path.
 func (n *node) optionsOf(path string) []string {
 	n.t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
@@ -351,15 +352,16 @@ func (n *node) optionsOf(path string) []string {
 	return nil
 }
 
-// record is one write of a pod: its number again and again, so that a torn one shows.
+// record returns the bytes of one write of a pod. They repeat the record's number, so that a torn
+// record can be detected.
 const recordBytes = 4096
 
 func record(n uint64) []byte {
 	return bytes.Repeat(binary.LittleEndian.AppendUint64(nil, n), recordBytes/8)
 }
 
-// beWriter is a pod's process. It appends records to a file, makes and removes names, and says
-// which record is complete. Any error ends it.
+// beWriter is the main function of a pod's process. It appends records to a file, creates and
+// removes names, and prints the number of each complete record. It exits at any error.
 func beWriter() int {
 	dir := os.Getenv(envWriter)
 	fail := func(err error) int {
@@ -394,7 +396,7 @@ func beWriter() int {
 		}
 		got := make([]byte, recordBytes)
 		if _, err := f.ReadAt(got, int64(i)*recordBytes); err != nil || !bytes.Equal(got, record(i)) {
-			return fail(fmt.Errorf("record %d is not as it was written: %w", i, err))
+			return fail(fmt.Errorf("record %d differs from the written record: %w", i, err))
 		}
 		fmt.Println(i)
 		if i >= 12000 { // 47 MiB
@@ -403,12 +405,12 @@ func beWriter() int {
 	}
 }
 
-// writer is such a process, and the last record that it has completed.
+// writer is such a process, with the last record that it has completed.
 type writer struct {
 	n    *node
 	cmd  *exec.Cmd
 	said bytes.Buffer
-	last chan uint64 // the latest only
+	last chan uint64 // holds only the latest number
 	done chan error
 }
 
@@ -479,8 +481,8 @@ func (w *writer) stop(pod string) {
 	}
 }
 
-// A server that is killed under load is replaced: no call fails, and nothing that was complete is
-// lost.
+// If a server is killed under load, the keeper replaces it. No call fails, and no complete record
+// is lost.
 func TestFUSEServerKilled(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.keep()
@@ -494,7 +496,7 @@ func TestFUSEServerKilled(t *testing.T) {
 		w.further(50)
 		pid, sig := n.server(), syscall.SIGKILL
 		if i%2 == 1 {
-			sig = syscall.SIGTERM // to the server alone: the keeper's mount has not ended
+			sig = syscall.SIGTERM // only the server gets the signal: the keeper's mount has not ended
 		}
 		if err := syscall.Kill(pid, sig); err != nil {
 			t.Fatal(err)
@@ -510,7 +512,8 @@ func TestFUSEServerKilled(t *testing.T) {
 	n.delete("v")
 }
 
-// The driver's end, or the keeper's, ends no mount. Only both at once do.
+// No mount ends when only the driver or only the keeper ends. Mounts end when both end at the same
+// time.
 func TestFUSEProcessesKilled(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	k := n.keep()
@@ -521,18 +524,18 @@ func TestFUSEProcessesKilled(t *testing.T) {
 	pid := n.server()
 	w := n.write("a")
 	w.further(20)
-	// The driver is killed, and another one starts.
+	// The test kills the driver, and starts another driver.
 	_ = p.cmd.Process.Kill()
 	<-p.done
 	w.further(50)
 	p = n.run(0)
 	n.publish("v", "b", rwx, false)
 	if n.server() != pid {
-		t.Error("the new driver has made another server")
+		t.Error("the new driver has started another server")
 	}
 	w.further(20)
-	// The keeper is killed, and another one starts. The driver, which has not started the
-	// server, has its descriptors.
+	// The test kills the keeper, and starts another keeper. The present driver has not started
+	// the server, but has the server's descriptors.
 	k.kill()
 	n.soon("its server has ended", func() bool { return len(n.servers()) == 0 })
 	k = n.keep()
@@ -541,13 +544,13 @@ func TestFUSEProcessesKilled(t *testing.T) {
 	if again := n.server(); again == pid {
 		t.Error("the server has survived its keeper")
 	}
-	// Also a keeper that is told to end.
+	// The same holds for a keeper that is stopped by a signal.
 	_ = k.cmd.Process.Signal(syscall.SIGTERM)
 	_ = k.cmd.Wait()
 	k = n.keep()
 	w.further(50)
 	w.stop("c")
-	// Both at once: the pods' calls end, and a new pod gets a new mount.
+	// Both end at the same time. The pods' calls end, and a new pod gets a new mount.
 	_ = p.cmd.Process.Kill()
 	<-p.done
 	k.kill()
@@ -569,7 +572,7 @@ func TestFUSEProcessesKilled(t *testing.T) {
 	p.stop()
 }
 
-// Without a keeper a pod waits, and says for what.
+// Without a keeper, a pod waits, and the error names the keeper.
 func TestFUSEWithoutKeeper(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	k := n.keep()
@@ -585,7 +588,8 @@ func TestFUSEWithoutKeeper(t *testing.T) {
 	k = n.keep()
 	n.publish("v", "a", rwx, false)
 	n.store("a", "f", "text")
-	// It goes while a pod has the volume. FUSE has no timeout, so no call may ask the mount.
+	// The keeper ends while a pod has the volume. FUSE has no timeout, so no call of the driver
+	// may access the mount.
 	k.kill()
 	n.soon("its server has ended", func() bool { return len(n.servers()) == 0 })
 	ctx, cancel := context.WithTimeout(background, 20*time.Second)
@@ -595,7 +599,7 @@ func TestFUSEWithoutKeeper(t *testing.T) {
 	_, err = n.NodePublishVolume(ctx, n.publishRequest("v", "b", group, false))
 	wants(t, "no keeper any more", err, codes.Unavailable, "keeper")
 	if _, err = n.NodePublishVolume(ctx, n.publishRequest("v", "a", rwx, false)); err != nil {
-		t.Errorf("the first pod's call again: %v", err)
+		t.Errorf("the repeated call of the first pod: %v", err)
 	}
 	for _, pod := range []string{"b", "a"} {
 		if _, err = n.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: "v", TargetPath: n.target(pod)}); err != nil {
@@ -613,7 +617,7 @@ func TestFUSEWithoutKeeper(t *testing.T) {
 	n.delete("v")
 }
 
-// csi-sanity, with mounts by FUSE.
+// This test runs csi-sanity with mounts by FUSE.
 func TestFUSESanity(t *testing.T) {
 	n := newNode(t, 2*gib, "1g")
 	n.keep()
@@ -624,14 +628,14 @@ func TestFUSESanity(t *testing.T) {
 	}
 }
 
-// The driver is killed at each step of each call of a volume's life, with mounts by FUSE. The
-// repeated call succeeds, and nothing is left: no mount, no server, no system of the volume.
+// The test kills the driver at each step of each call of a volume's life, with mounts by FUSE. The
+// repeated call succeeds, and no mount, no server and no system of the volume is left.
 func TestFUSEKillAtEachStep(t *testing.T) {
 	const least = 40
 	n := newNode(t, gib, "512m")
 	n.keep()
 	n.sound = func(when string) {
-		if len(n.servers()) == 0 { // fsck checks what no system has
+		if len(n.servers()) == 0 { // fsck checks only volumes without systems
 			n.filesSound(when)
 		}
 	}

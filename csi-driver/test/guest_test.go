@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Members can write labels. A VM mounts neither of two devices with the same label, in any order.
+// Members can write labels. If two devices have the same label, a VM mounts neither of them,
+// whatever their order.
 func TestGuestLabels(t *testing.T) {
 	needsRoot(t)
 	script, err := filepath.Abs("../../kubevirt-manifests/guest/stargate-mount")
@@ -24,7 +25,7 @@ func TestGuestLabels(t *testing.T) {
 	stubs := t.TempDir()
 	for name, text := range map[string]string{
 		"stargatectl": `exec cat "$STUBS/${2#/dev/}.label"`,
-		"mount":       `exec "$MOUNT" -t tmpfs "$5" "$6"`, // in the place of a volume
+		"mount":       `exec "$MOUNT" -t tmpfs "$5" "$6"`, // a stand-in for a volume
 	} {
 		if err := os.WriteFile(filepath.Join(stubs, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
 			t.Fatal(err)
@@ -69,7 +70,8 @@ mounted: /dev/pmem1 /mnt/stargate/input /dev/pmem0 /mnt/stargate/output
 	}
 }
 
-// A VM's mount point cannot be written without a mounted volume. The volume can be written.
+// A user in a VM cannot write to the mount point without a mounted volume, but can write to the
+// volume.
 func TestGuestMountPoint(t *testing.T) {
 	needsRoot(t)
 	block, err := filepath.Glob("/sys/class/block/*/ro")
@@ -94,7 +96,7 @@ func TestGuestMountPoint(t *testing.T) {
 	stubs := t.TempDir()
 	for name, text := range map[string]string{
 		"stargatectl": "echo data",
-		"mount":       `echo "$4" >"$0.options"; exec "$MOUNT" -t tmpfs volume "$6"`, // in the place of a volume
+		"mount":       `echo "$4" >"$0.options"; exec "$MOUNT" -t tmpfs volume "$6"`, // a stand-in for a volume
 	} {
 		if err := os.WriteFile(filepath.Join(stubs, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
 			t.Fatal(err)

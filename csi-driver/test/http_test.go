@@ -25,7 +25,7 @@ func get(t testing.TB, url string) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-// Prometheus gets the metrics, and kubelet's probes get their answers.
+// The driver serves metrics for Prometheus and answers kubelet's probes.
 func TestMetricsAndProbes(t *testing.T) {
 	n := newNode(t, 256*mib, "512m")
 	n.config.HTTP = freePort(t)
@@ -33,7 +33,7 @@ func TestMetricsAndProbes(t *testing.T) {
 	n.create("seen", 32*mib)
 	n.mounted("seen", "shut down")
 	if _, err := n.CreateVolume(background, &csi.CreateVolumeRequest{}); err == nil {
-		t.Error("a request without a name is met")
+		t.Error("a request without a name succeeds")
 	}
 	code, text := get(t, "http://"+n.config.HTTP+"/metrics")
 	for _, line := range []string{

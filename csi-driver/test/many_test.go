@@ -15,17 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of a look at a node with 1,000 volumes. The number of programs does not depend on the
-// number of volumes. The limit is one of processor time, because other tests use the processors,
-// too.
+// Limits of a read of a node with 1,000 volumes. The number of programs does not depend on the
+// number of volumes. The limit is for processor time, because other tests also use the processors.
 const (
 	manyVolumes = 1000
 	scrapeLimit = 2 * time.Second
-	// Processor time of the look itself, and of the looks that the driver makes meanwhile.
+	// Processor time of the scrape, and of the reads that the driver makes meanwhile.
 	mostPrograms = 8
 )
 
-// processorTime is the processor time of this process, which includes the driver, and of its
+// processorTime returns the processor time of this process, which includes the driver, and of its
 // programs.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
@@ -40,7 +39,7 @@ func processorTime(t *testing.T) time.Duration {
 	return all
 }
 
-// counted are the tools, each of whose calls is a line of a log.
+// counted installs tools that write a line to a log at each call.
 func counted(t *testing.T, tools string) (dir string, calls func() []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -84,8 +83,8 @@ func TestManyVolumes(t *testing.T) {
 		}
 	}
 	n.start()
-	// The driver itself looks when it starts. That look has ended when no program has begun for
-	// 5 s.
+	// The driver reads the zone when it starts. This read has ended when no program has begun
+	// for 5 s.
 	for quiet := 0; quiet < 10; time.Sleep(500 * time.Millisecond) {
 		if quiet++; len(calls()) > 0 {
 			quiet = 0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package test drives the whole driver over its socket, on a zone of files, with the tools that
-// `make build` has built and with real mounts. It needs root, and should run in a mount namespace
-// of its own, as in `make test SUITE=csi`. Without root or tools `go test` skips these tests; with
-// SG_TOOLS set, as by mk/test/csi, they fail instead.
+// Package test tests the complete driver over its socket, with a zone of files, real mounts and the
+// tools that `make build` has built. It needs root, and should run in a separate mount namespace,
+// as in `make test SUITE=csi`. Without root or tools, `go test` skips these tests. If SG_TOOLS is
+// set, as by mk/test/csi, they fail instead.
 package test
 
 import (
@@ -32,15 +32,15 @@ const (
 	gib = int64(1) << 30
 )
 
-// node is a node with a zone and kubelet's folder.
+// node is a test node with a zone and a folder for kubelet's paths.
 type node struct {
 	t       testing.TB
 	config  app.Config
 	dir     string
 	zoneDir string
 	kubelet string
-	// Parts that depend on the kind of zone: its objects; a check after a killed driver; the
-	// pods' files.
+	// These functions depend on the kind of zone. They list its objects, check it after a
+	// driver was killed, and check the pods' files.
 	left     func() []string
 	sound    func(when string)
 	writable func(when string)
@@ -49,7 +49,7 @@ type node struct {
 	csi.NodeClient
 }
 
-// needs skips a test on a machine without its requirements. If the run names the tools, the test
+// needs skips a test if the machine does not meet its requirements. If SG_TOOLS is set, the test
 // fails instead.
 func needs(t testing.TB, err error, what string) {
 	t.Helper()
@@ -62,7 +62,7 @@ func needs(t testing.TB, err error, what string) {
 	}
 }
 
-// needsRoot is for tests that mount.
+// needsRoot skips a test that mounts if the process is not root.
 func needsRoot(t testing.TB) {
 	t.Helper()
 	var err error
@@ -72,7 +72,7 @@ func needsRoot(t testing.TB) {
 	needs(t, err, "mounts need root")
 }
 
-// toolsDir is where the real tools are.
+// toolsDir returns the folder of the real tools.
 func toolsDir(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("SG_TOOLS")
@@ -88,7 +88,8 @@ func toolsDir(t testing.TB) string {
 	return abs
 }
 
-// newNode has folders and a file system in memory of that size for its zone, and no driver yet.
+// newNode returns a node with its folders, and a file system of the given size in memory for its
+// zone. The driver does not run yet.
 func newNode(t testing.TB, size int64, memory string) *node {
 	t.Helper()
 	tools := toolsDir(t)
@@ -104,11 +105,11 @@ func newNode(t testing.TB, size int64, memory string) *node {
 	return n
 }
 
-// bareNode has folders, and no zone yet.
+// bareNode returns a node with its folders, without a zone.
 func bareNode(t testing.TB) *node {
 	t.Helper()
 	needsRoot(t)
-	// Sockets have short names.
+	// The path of a socket must be short.
 	dir, err := os.MkdirTemp("/tmp", "sgcsi")
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +142,7 @@ func (n *node) end() {
 	}
 }
 
-// mounts are the mounts in the node's folder, in the order of their making.
+// mounts returns the mounts in the node's folder, in the order of their creation.
 func (n *node) mounts() []string {
 	n.t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
@@ -157,7 +158,7 @@ func (n *node) mounts() []string {
 	return at
 }
 
-// shown are the mounts that kubelet sees.
+// shown returns the mounts in kubelet's folder.
 func (n *node) shown() []string {
 	var at []string
 	for _, m := range n.mounts() {
@@ -168,19 +169,19 @@ func (n *node) shown() []string {
 	return at
 }
 
-// rest is all that a node's calls have left: in its zone, outside of it, and mounted.
+// rest returns all objects that calls have left: in the zone, outside of it, and mounts.
 func (n *node) rest() []string {
 	n.t.Helper()
 	return slices.Concat(n.left(), n.outside(), n.shown())
 }
 
-// outside are snapshots in the folder for them.
+// outside returns the snapshots in their folder.
 func (n *node) outside() []string {
 	n.t.Helper()
 	return filesOf(n.t, n.config.SnapshotDir, ".stargate-snapshots")
 }
 
-// filesLeft are the files of the zone.
+// filesLeft returns the files of the zone.
 func (n *node) filesLeft() []string {
 	n.t.Helper()
 	files := filesOf(n.t, n.zoneDir, ".stargate-zone")
@@ -190,7 +191,8 @@ func (n *node) filesLeft() []string {
 	})
 }
 
-// filesOf are the files of a folder, without its lock file. There are none without a folder.
+// filesOf returns the files of a folder, without its lock file. It returns none if the folder does
+// not exist.
 func filesOf(t testing.TB, dir, lock string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -246,9 +248,9 @@ func (n *node) start() (stop func()) {
 }
 
 // await waits until the driver answers. If the driver ends instead, the test fails with its
-// message. Each try has its own connection, because gRPC waits a second after a failed one. An
-// accepted connection is no answer yet: a child of a killed driver may still have the socket, until
-// it runs its own program.
+// message. Each try uses its own connection, because gRPC waits a second after a failed connection.
+// An accepted connection is no answer yet: a child of a killed driver may still have the socket
+// open, until it runs its own program.
 func (n *node) await(done <-chan error) {
 	n.t.Helper()
 	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -287,7 +289,7 @@ func createRequest(name string, size int64) *csi.CreateVolumeRequest {
 	}
 }
 
-// create makes a volume that the test needs.
+// create creates a volume that the test needs.
 func (n *node) create(name string, size int64) *csi.Volume {
 	n.t.Helper()
 	res, err := n.CreateVolume(context.Background(), createRequest(name, size))
@@ -297,7 +299,8 @@ func (n *node) create(name string, size int64) *csi.Volume {
 	return res.GetVolume()
 }
 
-// mounted makes the module report a volume, which it never does in a zone of files.
+// mounted simulates a report of the module about a volume, because the module reports no volumes in
+// a zone of files.
 func (n *node) mounted(id, state string) {
 	n.t.Helper()
 	dir := filepath.Join(n.config.Sysfs, id)
@@ -321,7 +324,7 @@ func (n *node) delete(id string) {
 	}
 }
 
-// staging is kubelet's path, made as kubelet does.
+// staging creates kubelet's staging path like kubelet, and returns it.
 func (n *node) staging(id string) string {
 	n.t.Helper()
 	path := filepath.Join(n.kubelet, "staging-"+id)
@@ -371,7 +374,8 @@ func (n *node) unstage(id string) {
 	}
 }
 
-// wants fails unless the call was refused with that code, and with a message that has the words.
+// wants fails the test unless the call has returned the given code, and a message that contains the
+// words.
 func wants(t testing.TB, what string, err error, code codes.Code, words ...string) {
 	t.Helper()
 	s, _ := status.FromError(err)

@@ -21,7 +21,7 @@ import (
 
 const podUID = "11111111-2222-4333-8444-555555555555"
 
-// hooked is a node that KubeVirt calls, with a volume named data.
+// hooked returns a node with a volume named data, whose node hooks can be called.
 func hooked(t *testing.T) (n *node, ask func(point, vmi string) error) {
 	t.Helper()
 	n = newNode(t, gib, "512m")
@@ -40,7 +40,7 @@ func hooked(t *testing.T) (n *node, ask func(point, vmi string) error) {
 	}
 }
 
-// vmi is a VM's object, as KubeVirt sends it.
+// vmi returns a VM's object in the form that KubeVirt sends.
 func vmi(t *testing.T, volumes, memory, node string) string {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -56,7 +56,7 @@ func vmi(t *testing.T, volumes, memory, node string) string {
 	return string(text)
 }
 
-// toPod publishes the volume data where the pod's claim is.
+// toPod publishes the volume data at the path of the pod's claim.
 func (n *node) toPod() *csi.NodePublishVolumeRequest {
 	n.t.Helper()
 	return n.toPodAs("data")
@@ -76,7 +76,7 @@ func (n *node) toPodAs(volume string) *csi.NodePublishVolumeRequest {
 	return r
 }
 
-// A VM that cannot have its volumes is not started, and the error has the reason.
+// The hook refuses the start of a VM that cannot have its volumes, with the reason.
 func TestNodeHookStart(t *testing.T) {
 	n, ask := hooked(t)
 	err := ask("PreVMStart", vmi(t, "data", "1Gi", "n1"))
@@ -91,7 +91,7 @@ func TestNodeHookStart(t *testing.T) {
 		{"no memory said", vmi(t, "data", "", "n1"), codes.OK, nil},
 		{"one is missing", vmi(t, "data,more:ro", "1Gi", "n1"), codes.FailedPrecondition, []string{"names 2 claims", "has 1 volumes"}},
 		{"its pod is elsewhere", vmi(t, "data", "1Gi", "n2"), codes.FailedPrecondition, []string{"has 0 volumes"}},
-		{"its memory lies there", vmi(t, "data", "100Gi", "n1"), codes.FailedPrecondition, []string{"claim data lies at 64Gi", "at most 62Gi"}},
+		{"the VM's memory lies there", vmi(t, "data", "100Gi", "n1"), codes.FailedPrecondition, []string{"claim data lies at 64Gi", "at most 62Gi"}},
 		{"no size", vmi(t, "data", "much", "n1"), codes.InvalidArgument, []string{"spec.domain.memory.guest"}},
 		{"less than nothing", vmi(t, "data", "-1Gi", "n1"), codes.InvalidArgument, []string{"spec.domain.memory.guest"}},
 		{"no name", vmi(t, "data,", "1Gi", "n1"), codes.InvalidArgument, []string{"ns/vm", "empty name"}},
@@ -109,12 +109,12 @@ func TestNodeHookStart(t *testing.T) {
 		wants(t, c.what, err, c.code, c.words...)
 	}
 	if err := ask("PreVMStop", vmi(t, "data,more", "1Gi", "n1")); err != nil {
-		t.Errorf("a point at which nothing is to be done: %v", err)
+		t.Errorf("a point at which the hook does nothing: %v", err)
 	}
 }
 
-// When KubeVirt reports the end of a VM, its volumes become free, even if its pod is deleted
-// already. Live systems are left alone.
+// When KubeVirt reports the end of a VM, the driver fences the VM on its volumes, even if its pod
+// is already deleted. It does not fence live systems.
 func TestNodeHookEnd(t *testing.T) {
 	t.Parallel()
 	n, ask := hooked(t)
@@ -137,7 +137,7 @@ func TestNodeHookEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 2 { // KubeVirt may report it again
+		for range 2 { // KubeVirt may repeat the report
 			if err := ask(c.point, vmi(t, "data", "1Gi", "n1")); err != nil {
 				t.Errorf("%s: %v", c.point, err)
 			}
@@ -147,10 +147,11 @@ func TestNodeHookEnd(t *testing.T) {
 	}
 }
 
-// A killed VM with the largest number of volumes is started again while KubeVirt waits: the driver
-// examines all volumes at once. In a second call it does not examine fenced systems again.
+// A killed VM with the largest number of volumes can start again within KubeVirt's time limit,
+// because the driver examines all volumes at the same time. In a second call, it does not examine
+// fenced systems again.
 func TestNodeHookManySilent(t *testing.T) {
-	const volumes, most = 16, 15 * time.Second // a look takes a second at least
+	const volumes, most = 16, 15 * time.Second // a check of one volume takes at least a second
 	n, ask := hooked(t)
 	var names []string
 	for i := range volumes {
@@ -173,6 +174,6 @@ func TestNodeHookManySilent(t *testing.T) {
 	}
 	for _, name := range names {
 		tell := n.machine(name, machineB)
-		tell("take 0") // the lock that the dead system held
+		tell("take 0") // the dead system held this lock
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"stargate/csi-driver/internal/sanity"
 )
 
-// The whole csi-sanity on a real zone; internal/csi/driver runs it on a zone in memory.
+// This test runs all of csi-sanity on a real zone. internal/csi/driver runs it on a simulated zone.
 func TestSanity(t *testing.T) {
 	n := newNode(t, 2*gib, "1g")
 	n.start()

@@ -98,8 +98,8 @@ func TestCreateRefusals(t *testing.T) {
 	}
 }
 
-// Names that LVM does not take are different volumes. A name that looks like a derived name is also
-// a separate volume.
+// Different names that LVM does not accept lead to different volumes. A name that looks like a
+// derived name also leads to a separate volume.
 func TestNames(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -110,10 +110,10 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q is %q, and then %q", name, v.GetVolumeId(), again.GetVolumeId())
 		}
 		ids[pool.NameOf(v.GetVolumeId())] = true
-		n.create(pool.NameOf(v.GetVolumeId()), 16*mib) // may be the same volume, or another one
+		n.create(pool.NameOf(v.GetVolumeId()), 16*mib) // may lead to the same volume, or to another one
 	}
 	if !ids["pvc-1"] {
-		t.Error("pvc-1 has not kept its name")
+		t.Error("volume pvc-1 has another name in the zone")
 	}
 	for _, f := range n.left() {
 		n.delete(strings.TrimSuffix(f, ".stargate"))
@@ -123,8 +123,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A volume whose name contains this node is the same volume as one that an older chart's driver
-// made without the node in its name. With a long node the name has more bytes than CSI allows.
+// A name that contains this node leads to the same volume as the name without the node, which an
+// older chart used. If the node's name is long, the complete name has more bytes than CSI allows.
 func TestNamesOfNode(t *testing.T) {
 	const uid = "0b5e55ed-0000-4000-8000-00000000beef"
 	n := newNode(t, gib, "512m")
@@ -136,10 +136,10 @@ func TestNamesOfNode(t *testing.T) {
 	}
 	name := "pvc-stargate.csi.dev--" + n.config.Driver.NodeID + "-" + uid
 	if again := n.create(name, 16*mib); again.GetVolumeId() != v.GetVolumeId() {
-		t.Errorf("%q, and with the node in its name %q", v.GetVolumeId(), again.GetVolumeId())
+		t.Errorf("the volume is %q, and with the node in its name %q", v.GetVolumeId(), again.GetVolumeId())
 	}
 	_, err := n.CreateVolume(background, createRequest(name+strings.Repeat("u", 128), 16*mib))
-	wants(t, "the rest is too long", err, codes.InvalidArgument)
+	wants(t, "a name that is too long without the node", err, codes.InvalidArgument)
 }
 
 func capacity(t testing.TB, n *node, align string) (largest, all int64) {
@@ -151,7 +151,8 @@ func capacity(t testing.TB, n *node, align string) (largest, all int64) {
 	return res.GetMaximumVolumeSize().GetValue(), res.GetAvailableCapacity()
 }
 
-// The largest free range counts, and not the sum. A volume of the reported size can be made.
+// GetCapacity reports the largest free range, not the sum of free ranges. A volume of this size can
+// be created.
 func TestCapacity(t *testing.T) {
 	n := newNode(t, 320*mib, "1g")
 	n.start()
@@ -159,7 +160,7 @@ func TestCapacity(t *testing.T) {
 		n.create(fmt.Sprintf("v%d", i), 64*mib)
 	}
 	if largest, all := capacity(t, n, "2Mi"); largest != 0 || all != 0 {
-		t.Errorf("full, and there are %d, %d", largest, all)
+		t.Errorf("the zone is full, but %d and %d bytes are reported", largest, all)
 	}
 	for _, id := range []string{"v0", "v2", "v3"} {
 		n.delete(id)
@@ -168,11 +169,11 @@ func TestCapacity(t *testing.T) {
 		t.Errorf("largest %d of %d; should be 128 of 192 MiB", largest, all)
 	}
 	if largest, _ := capacity(t, n, "1Gi"); largest != 64*mib {
-		t.Errorf("largest at a multiple of 1 GiB %d; should be 64 MiB", largest)
+		t.Errorf("the largest volume at a multiple of 1 GiB has %d bytes; should be 64 MiB", largest)
 	}
 	_, err := n.CreateVolume(background, createRequest("big", 130*mib))
-	wants(t, "more than the largest", err, codes.ResourceExhausted, fmt.Sprint(128*mib))
-	n.create("small", 64*mib) // goes into the tighter gap
+	wants(t, "a volume larger than the reported size", err, codes.ResourceExhausted, fmt.Sprint(128*mib))
+	n.create("small", 64*mib) // gets the smaller gap
 	n.create("big", 128*mib)
 	res, err := n.GetCapacity(background, &csi.GetCapacityRequest{AccessibleTopology: &csi.Topology{
 		Segments: map[string]string{n.config.Driver.TopologyKey(): "n2"},
@@ -211,7 +212,7 @@ func TestExpansion(t *testing.T) {
 	if res, err := expand(64*mib - 1); err != nil || res.GetCapacityBytes() != 64*mib || res.GetNodeExpansionRequired() {
 		t.Fatalf("%v, %v", res, err)
 	}
-	n.create("b", 32*mib) // may or may not lie behind a
+	n.create("b", 32*mib) // the volume may lie behind volume a
 	n.create("c", 16*mib)
 	n.delete("b")
 	_, err := expand(240 * mib)
@@ -239,7 +240,7 @@ func TestExpansion(t *testing.T) {
 	wants(t, "none", err, codes.NotFound)
 }
 
-// A pod, and a VM in it, has the volume's bytes, read-only if requested.
+// A pod and a VM in it can access the volume's bytes, read-only if requested.
 func TestPublished(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -273,10 +274,10 @@ func TestPublished(t *testing.T) {
 		}
 	}
 	if err := os.WriteFile(filepath.Join(n.target("w"), "stray"), nil, 0o600); err == nil {
-		t.Error("a pod may write beside the volume")
+		t.Error("a pod can write to the directory outside the volume")
 	}
 	_, err = n.NodePublishVolume(background, n.publishRequest("v", "w", rwx, true))
-	wants(t, "the same in another way", err, codes.AlreadyExists)
+	wants(t, "a second publication with other attributes", err, codes.AlreadyExists)
 	_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
 	wants(t, "deleting what is mounted", err, codes.FailedPrecondition, n.kubelet)
 	stats, err := n.NodeGetVolumeStats(background, &csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: n.target("w")})
@@ -293,14 +294,14 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// uses makes a tool use a volume until leave is called.
+// uses starts a tool that uses a volume until leave is called.
 func (n *node) uses(id string) (leave func()) {
 	n.t.Helper()
 	fifo := filepath.Join(n.dir, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		n.t.Fatal(err)
 	}
-	// It has joined, and reads until the other end is closed.
+	// The tool has joined the volume, and reads until the other end of the pipe is closed.
 	cmd := exec.Command(filepath.Join(n.config.ToolsDir, "stargatectl"), "put", filepath.Join(n.zoneDir, id+".stargate"), fifo, "/f")
 	if err := cmd.Start(); err != nil {
 		n.t.Fatal(err)
@@ -323,15 +324,15 @@ const (
 	machineB = "bbbbbbbb-0000-4000-8000-000000000001"
 )
 
-// machine is a process that uses a volume like a VM of that UUID (kernel/tests/native/machine.c).
-// tell sends it a command.
+// machine starts a process that uses a volume like a VM with the given UUID
+// (kernel/tests/native/machine.c). tell sends a command to the process.
 func (n *node) machine(id, uuid string) (tell func(line string)) {
 	n.t.Helper()
 	tell, _ = n.mortal(id, uuid)
 	return tell
 }
 
-// mortal is such a process that can be killed, with its open files.
+// mortal starts such a process. kill kills the process, which closes its files.
 func (n *node) mortal(id, uuid string) (tell func(line string), kill func()) {
 	n.t.Helper()
 	program := filepath.Join(n.config.ToolsDir, "..", "tests", "machine")
@@ -363,7 +364,7 @@ func (n *node) mortal(id, uuid string) (tell func(line string), kill func()) {
 	return tell, kill
 }
 
-// A volume that a system has mounted is not deleted, and the error names the system.
+// The driver refuses to delete a volume that a system has mounted. The error names the system.
 func TestDeleteInUse(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -375,7 +376,7 @@ func TestDeleteInUse(t *testing.T) {
 	n.delete("v")
 }
 
-// A path whose files a pod has open is not unmounted.
+// The driver does not unmount a path while a pod has files of it open.
 func TestUnpublishInUse(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -407,7 +408,8 @@ func TestUnpublishInUse(t *testing.T) {
 	}
 }
 
-// A request may name any path in kubelet's folder. Mounts of others there, or below, stay.
+// A request may name any path in kubelet's folder. The driver does not unmount other programs'
+// mounts at this path or below.
 func TestUnpublishOfOthers(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -436,7 +438,7 @@ func TestUnpublishOfOthers(t *testing.T) {
 		}
 	}
 	if after := n.shown(); strings.Join(after, " ") != strings.Join(before, " ") {
-		t.Errorf("mounted are %v, and were %v", after, before)
+		t.Errorf("the mounts are %v, and were %v", after, before)
 	}
 	if _, err := n.NodeUnpublishVolume(background, &csi.NodeUnpublishVolumeRequest{VolumeId: "v", TargetPath: one}); err != nil {
 		t.Error(err)
@@ -460,7 +462,7 @@ func TestOnePod(t *testing.T) {
 	wants(t, "not staged", err, codes.FailedPrecondition, "not staged")
 }
 
-// Paths of requests lead nowhere but into kubelet's folder.
+// The driver refuses paths of requests that lead out of kubelet's folder.
 func TestPaths(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -526,11 +528,12 @@ func TestInline(t *testing.T) {
 	wants(t, "no size", err, codes.InvalidArgument, "lots")
 }
 
-// The scheduler puts pods with inline volumes on any node. On a node without a zone they cannot
-// start, but they can end. A volume in a zone that cannot be seen now is not forgotten.
+// The scheduler may choose any node for pods with inline volumes. On a node without a zone, such
+// pods cannot start, but they can end. If the zone cannot be read now, the driver does not report a
+// volume in it as deleted.
 func TestInlineWithoutZone(t *testing.T) {
 	n := newNode(t, gib, "512m")
-	broken := t.TempDir() // tools that fail: LVM, the device mapper, or all of the zone is missing
+	broken := t.TempDir() // these tools fail: LVM, the device mapper, or the complete zone is missing
 	for _, tool := range []string{"stargatectl", "mkfs.stargatefs"} {
 		if err := os.Symlink("/bin/false", filepath.Join(broken, tool)); err != nil {
 			t.Fatal(err)
@@ -567,7 +570,7 @@ func TestInlineWithoutZone(t *testing.T) {
 	stop()
 	stop = as(without)
 	if err := unpublish(); err == nil {
-		t.Error("forgotten in a zone that is not to be seen")
+		t.Error("the volume is reported as deleted although the zone cannot be read")
 	}
 	stop()
 	as(whole)
@@ -577,8 +580,8 @@ func TestInlineWithoutZone(t *testing.T) {
 	}
 }
 
-// atOnce makes each call twice at the same time. One of the two may be Aborted because of the
-// other, and is repeated.
+// atOnce makes each call twice at the same time. One of the two calls may fail with Aborted because
+// of the other call, and is then repeated.
 func (n *node) atOnce(volumes int, what string, do func(name string) error) {
 	n.t.Helper()
 	var g sync.WaitGroup
@@ -663,7 +666,7 @@ func TestPages(t *testing.T) {
 		if token = res.GetNextToken(); token == "" {
 			break
 		}
-		n.delete(seen[len(seen)-1]) // the token is still good
+		n.delete(seen[len(seen)-1]) // the token is still valid
 	}
 	if strings.Join(seen, " ") != "v0 v1 v2 v3 v4" {
 		t.Errorf("seen: %v", seen)
@@ -672,7 +675,7 @@ func TestPages(t *testing.T) {
 	wants(t, "token", err, codes.Aborted)
 }
 
-// A damaged volume is reported, is not used, and can be deleted.
+// The driver reports a damaged volume, refuses to use it, and can delete it.
 func TestHealth(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -693,7 +696,7 @@ func TestHealth(t *testing.T) {
 	}
 	n.mounted("v", "shut down")
 	if h := health(); len(h) != 1 || h[0].GetStatus() != csi.VolumeHealthErrorType_INACCESSIBLE || h[0].GetReason() != "ShutDown" {
-		t.Errorf("its mount is shut down, and it is said to be %v", h)
+		t.Errorf("the volume's mount is shut down, but its health is %v", h)
 	}
 	file := filepath.Join(n.zoneDir, "v.stargate")
 	if err := os.WriteFile(file, bytes.Repeat([]byte{0x5a}, int(32*mib)), 0o660); err != nil {
@@ -713,8 +716,8 @@ func TestHealth(t *testing.T) {
 	n.delete("v")
 }
 
-// A node without a zone has a driver that offers nothing. A driver whose zone is missing reports
-// that.
+// On a node without a zone, the driver has no capacity. If the configured zone is missing, the
+// driver reports this.
 func TestNoZone(t *testing.T) {
 	for _, kind := range []string{"none", "dax"} {
 		n := newNode(t, gib, "16m")
@@ -725,7 +728,8 @@ func TestNoZone(t *testing.T) {
 		}
 		_, err := n.CreateVolume(background, createRequest("v", 32*mib))
 		wants(t, kind, err, codes.ResourceExhausted, "n1")
-		// The node may have had a zone, and the caller would forget the volume.
+		// The node may have had a zone, and after a success the caller would drop the
+		// volume.
 		_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
 		wants(t, kind+": delete", err, codes.Unavailable, "zone")
 		_, err = n.DeleteSnapshot(background, &csi.DeleteSnapshotRequest{SnapshotId: pool.SnapshotName("s")})
@@ -739,7 +743,7 @@ func TestNoZone(t *testing.T) {
 	}
 }
 
-// kubelet finds the driver without help; only root can open the sockets.
+// The driver registers itself with kubelet. Only root can open its sockets.
 func TestRegistration(t *testing.T) {
 	n := newNode(t, gib, "64m")
 	n.config.Registration, n.config.KubeletEndpoint = n.dir, "/var/lib/kubelet/plugins/stargate/csi.sock"
@@ -765,8 +769,8 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
-// If the driver cannot make one of its sockets, it ends with a message and removes the others.
-// Kubelet and the sidecars would wait at a socket without a server.
+// If the driver cannot create one of its sockets, it exits with a message and removes the other
+// sockets. Otherwise kubelet and the sidecars would wait at a socket without a server.
 func TestAllSocketsOrNone(t *testing.T) {
 	for what, spoil := range map[string]func(n *node){
 		"metrics: ":                   func(n *node) { n.config.HTTP = "127.0.0.1:99999" },
@@ -795,7 +799,7 @@ func TestAllSocketsOrNone(t *testing.T) {
 	}
 }
 
-// freePort is a port without a listener at present.
+// freePort returns a port that has no listener at present.
 func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -806,8 +810,8 @@ func freePort(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// A volume grows into its reserve even with another volume behind it. The reserve counts as taken,
-// in addresses and in memory.
+// A volume grows into its reserve even if another volume follows it. The reserve occupies addresses
+// and memory.
 func TestReserve(t *testing.T) {
 	n := newNode(t, 256*mib, "192m")
 	n.config.HTTP = freePort(t)
@@ -822,20 +826,20 @@ func TestReserve(t *testing.T) {
 	}
 	var made unix.Stat_t
 	if err := unix.Stat(filepath.Join(n.zoneDir, "v.stargate"), &made); err != nil || made.Blocks*512 < 96*mib {
-		t.Errorf("of 96 MiB that a machine allocates, %d bytes have memory, %v", made.Blocks*512, err)
+		t.Errorf("a machine allocates 96 MiB, but only %d bytes are allocated, %v", made.Blocks*512, err)
 	}
 	if res, err := n.CreateVolume(background, r); err != nil || res.GetVolume().GetVolumeContext()["memory"] != fmt.Sprint(96*mib) {
-		t.Errorf("its memory is not told: %v, %v", res, err)
+		t.Errorf("the volume's memory is not reported: %v, %v", res, err)
 	}
 	if largest, _ := n.room(nil); largest != 96*mib {
 		t.Errorf("there is room for %d bytes", largest)
 	}
 	if largest, _ := n.room(map[string]string{"reserve": "64Mi"}); largest != 32*mib {
-		t.Errorf("with a reserve there is room for %d bytes", largest)
+		t.Errorf("after a volume with a reserve, there is room for %d bytes", largest)
 	}
 	n.create("w", 32*mib)
 	if largest, _ := n.room(map[string]string{"reserve": "64Mi"}); largest != 0 {
-		t.Errorf("there is no memory for another reserve, and room for %d bytes", largest)
+		t.Errorf("there is no memory for another reserve, but the reported room is %d bytes", largest)
 	}
 	more := createRequest("x", 32*mib)
 	more.Parameters = map[string]string{"reserve": "64Mi"}
@@ -866,7 +870,7 @@ func TestReserve(t *testing.T) {
 	if err := grow(96 * mib); err != nil {
 		t.Error(err)
 	}
-	wants(t, "more than its reserve", grow(98*mib), codes.OutOfRange, fmt.Sprint(96*mib))
+	wants(t, "growth beyond the reserve", grow(98*mib), codes.OutOfRange, fmt.Sprint(96*mib))
 	n.unpublish("v", "a")
 	n.unstage("v")
 	n.sound("grown")
@@ -880,10 +884,10 @@ func TestReserve(t *testing.T) {
 	wants(t, "no addresses", err, codes.ResourceExhausted)
 	r.Parameters = map[string]string{"reserve": "64Mi", "maxSize": "64Mi"}
 	_, err = n.CreateVolume(background, r)
-	wants(t, "more than it may become", err, codes.InvalidArgument, "maxSize")
+	wants(t, "growth beyond the largest size", err, codes.InvalidArgument, "maxSize")
 }
 
-// room is the size of the largest volume, and of all free memory.
+// room returns the size of the largest possible volume, and of all free memory.
 func (n *node) room(parameters map[string]string) (largest, all int64) {
 	n.t.Helper()
 	res, err := n.GetCapacity(background, &csi.GetCapacityRequest{Parameters: parameters})

@@ -77,7 +77,7 @@ func (n *node) copyOf(name string, size int64, source *csi.VolumeContentSource) 
 	return res.GetVolume()
 }
 
-// ctl calls stargatectl on a volume's file.
+// ctl runs stargatectl on a volume's file.
 func (n *node) ctl(args ...string) string {
 	n.t.Helper()
 	out, err := exec.Command(filepath.Join(n.config.ToolsDir, "stargatectl"), args...).CombinedOutput()
@@ -98,7 +98,7 @@ func (n *node) put(id, name, text string) {
 	n.ctl("put", n.zoneFile(id), from, "/"+name)
 }
 
-// holds checks a clean volume, which has a file with this text.
+// holds checks that a volume is clean and has a file with the given text.
 func (n *node) holds(id, name, text string) {
 	n.t.Helper()
 	if out, err := exec.Command(filepath.Join(n.config.ToolsDir, "fsck.stargatefs"), "-n", n.zoneFile(id)).CombinedOutput(); err != nil {
@@ -109,7 +109,8 @@ func (n *node) holds(id, name, text string) {
 	}
 }
 
-// A snapshot has the content of its moment, can be copied, and deleted in any order.
+// A snapshot has the volume's content at its moment, and can be copied. Volumes, snapshots and
+// copies can be deleted in any order.
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "512m")
@@ -123,7 +124,7 @@ func TestSnapshots(t *testing.T) {
 	}
 	n.put("source", "file", "second")
 	if again := n.takeSnapshot("snapshot-1", "source"); again.GetSnapshotId() != s.GetSnapshotId() || !again.GetCreationTime().AsTime().Equal(s.GetCreationTime().AsTime()) {
-		t.Errorf("the same snapshot is %v, and then %v", s, again)
+		t.Errorf("the first call returned %v, and the repeated call %v", s, again)
 	}
 
 	restored := n.copyOf("restored", 64*mib, ofSnapshot(s.GetSnapshotId()))
@@ -157,13 +158,13 @@ func TestSnapshots(t *testing.T) {
 		{SnapshotId: "none"}, {SourceVolumeId: "none"}, {SnapshotId: other.GetSnapshotId(), SourceVolumeId: "source"}, {SourceVolumeId: "../source"},
 	} {
 		if ids := n.snapshots(r); len(ids) != 0 {
-			t.Errorf("snapshots that there are not, %v: %v", r, ids)
+			t.Errorf("a list of absent snapshots returns %v: %v", r, ids)
 		}
 	}
 	if got, err := n.GetSnapshot(background, &csi.GetSnapshotRequest{SnapshotId: s.GetSnapshotId()}); err != nil || pool.NameOf(got.GetSnapshot().GetSourceVolumeId()) != "source" {
-		t.Errorf("the snapshot is %v, and then %v, %v", s, got, err)
+		t.Errorf("the snapshot was %v, and is now %v, %v", s, got, err)
 	} else if got.Snapshot.SourceVolumeId = s.GetSourceVolumeId(); !proto.Equal(got.GetSnapshot(), s) { // the request named the source by its old id
-		t.Errorf("the snapshot is %v, and then %v", s, got)
+		t.Errorf("the snapshot was %v, and is now %v", s, got)
 	}
 	for id, code := range map[string]codes.Code{"": codes.InvalidArgument, "source": codes.NotFound, "s-none": codes.NotFound, "../x": codes.NotFound} {
 		_, err := n.GetSnapshot(background, &csi.GetSnapshotRequest{SnapshotId: id})
@@ -176,7 +177,7 @@ func TestSnapshots(t *testing.T) {
 	n.deleteSnapshot(s.GetSnapshotId())
 	n.deleteSnapshot(s.GetSnapshotId())
 	n.holds("later", "file", "first")
-	n.copyOf("restored", 64*mib, ofSnapshot(s.GetSnapshotId())) // made before, so it is found
+	n.copyOf("restored", 64*mib, ofSnapshot(s.GetSnapshotId())) // created before, so the call finds it
 	n.delete("restored")
 	n.deleteSnapshot(other.GetSnapshotId())
 	n.delete("cloned")
@@ -244,7 +245,7 @@ func TestSnapshotRefusals(t *testing.T) {
 	}
 }
 
-// If there is no room for a copy, the error has figures, and nothing is left.
+// If there is no room for a copy, the error names the sizes, and nothing is left.
 func TestSnapshotNoMemory(t *testing.T) {
 	n := newNode(t, gib, "72m")
 	n.start()
@@ -259,8 +260,8 @@ func TestSnapshotNoMemory(t *testing.T) {
 	}
 }
 
-// A snapshot goes to the node's folder if the class says so, or if the zone has no room. It takes
-// as much room there as the volume uses.
+// The driver stores a snapshot in the node's folder if the class requires this, or if the zone has
+// no room. The snapshot takes as much room there as the volume uses.
 func TestSnapshotsOutside(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, gib, "72m")
@@ -309,7 +310,7 @@ func (n *node) snapshotsOutside(size int64, source string, leave func()) {
 	}
 }
 
-// A node without a folder reports that.
+// A node without a folder reports that it has none.
 func TestNowhereOutside(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.config.SnapshotDir = ""
@@ -323,7 +324,8 @@ func TestNowhereOutside(t *testing.T) {
 	}
 }
 
-// If many calls ask for one name, one of them makes the object. The others are Aborted, or find it.
+// If many calls request the same name, one of them creates the object. The other calls fail with
+// Aborted, or find the object.
 func TestSnapshotsAtOnce(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.start()
@@ -346,11 +348,11 @@ func TestSnapshotsAtOnce(t *testing.T) {
 		}
 	}
 	if ids := n.snapshots(&csi.ListSnapshotsRequest{}); took == 0 || len(ids) != 1 {
-		t.Errorf("%d calls took it, and there are %v", took, ids)
+		t.Errorf("%d calls took the snapshot, and there are %v", took, ids)
 	}
 }
 
-// The next driver removes half-made snapshots of a killed one.
+// The next driver removes incomplete snapshots of a killed driver.
 func TestSnapshotsLeftHalfMade(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	for _, name := range []string{".making-a@", ".making-a@.part", ".deleting-s-1", ".from-b"} {

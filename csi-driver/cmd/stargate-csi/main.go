@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-csi is the CSI driver of one node: Identity, Controller and Node on one socket.
+// stargate-csi is the CSI driver of one node. It serves Identity, Controller and Node on one
+// socket.
 package main
 
 import (
@@ -17,7 +18,7 @@ import (
 	"stargate/csi-driver/internal/app"
 )
 
-// The build sets it.
+// The build sets the version.
 var version = "unversioned"
 
 const usage = 2
@@ -44,7 +45,7 @@ func main() {
 		os.Exit(usage)
 	}
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(*verbose)))
-	klog.SetLogger(logger) // for libraries without a logger of their own
+	klog.SetLogger(logger) // for libraries that use the default logger
 	ctx, stop := signal.NotifyContext(klog.NewContext(context.Background(), logger), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := app.Run(ctx, config); err != nil {

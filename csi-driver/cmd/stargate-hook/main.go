@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-hook runs beside a VM of KubeVirt. It gives the VM the volumes that the VM names, as
-// memory at their own addresses.
+// stargate-hook runs in the pod of a KubeVirt VM. It adds the volumes that the VM names to its
+// domain, as memory at their own addresses.
 package main
 
 import (
@@ -25,12 +25,12 @@ import (
 	"stargate/csi-driver/internal/kubevirt/hookproto"
 )
 
-// The build sets it.
+// The build sets the version.
 var version = "unversioned"
 
 const (
 	usage = 2
-	// KubeVirt itself waits half a minute or a minute.
+	// KubeVirt's own limit is half a minute or a minute.
 	callLimit = 20 * time.Second
 )
 

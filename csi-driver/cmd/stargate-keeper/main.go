@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-keeper runs the servers of mounts that have no kernel module, on one node. The driver
-// asks it for them.
+// stargate-keeper runs the FUSE servers of one node, which serve mounts without the kernel module.
+// The driver requests the servers.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"stargate/csi-driver/internal/keeper"
 )
 
-// The build sets it.
+// The build sets the version.
 var version = "unversioned"
 
 const (
@@ -42,9 +42,9 @@ func main() {
 	flags.StringVar(&c.dir, "zone-dir", "", "folder of the volumes")
 	flags.StringVar(&c.program, "server", "stargatefs-fuse", "the program of a server")
 	flags.StringVar(&c.memory, "server-memory", "512Mi", "limit of the memory that a server allocates for itself; the volume does not count")
-	flags.IntVar(&c.workers, "workers", 32, "calls that a server handles at a time, 2 to 64")
+	flags.IntVar(&c.workers, "workers", 32, "calls that a server handles at the same time, 2 to 64")
 	verbose := flags.Int("v", 2, "log level, 0 to 6")
-	check := flags.Bool("check", false, "ask the keeper at the socket whether it answers, and end")
+	check := flags.Bool("check", false, "check whether the keeper at the socket answers, and exit")
 	show := flags.Bool("version", false, "print the version")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		os.Exit(usage)
@@ -69,7 +69,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "stargate-keeper:", err)
 		os.Exit(usage)
 	}
-	// The servers end with this process: the driver has their mounts served by the next one.
+	// The servers end with this process. The driver then passes their mounts to the next
+	// keeper.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	l, err := grpcserver.Listen(c.endpoint)

@@ -40,9 +40,9 @@ func main() {
 	flags.StringVar(&c.Sources, "sources", "", "folder of the module's sources (default: the image's)")
 	flags.StringVar(&c.Prebuilt, "prebuilt", "/usr/lib/stargate/modules", "folder of prebuilt modules, RELEASE/stargatefs.ko; not used if empty")
 	flags.StringVar(&c.Release, "kernel", "", "release of the kernel; the running one if empty")
-	flags.BoolVar(&c.Build, "build", true, "let the node's DKMS build the module if there is none")
+	flags.BoolVar(&c.Build, "build", true, "make the node's DKMS build the module if none exists")
 	flags.StringVar(&driver, "driver-name", "stargate.csi.dev", "name of the CSI driver")
-	flags.StringVar(&name, "node", "", "name of the Node that gets the result as an annotation and an Event; none if empty")
+	flags.StringVar(&name, "node", "", "name of the Node that gets the result as an annotation and an Event; if empty, no Node")
 	if err := flags.Parse(os.Args[1:]); err != nil || flags.NArg() > 0 {
 		if err == nil {
 			fmt.Fprintf(os.Stderr, "stargate-module: %q is not a flag\n", flags.Arg(0))
@@ -70,7 +70,7 @@ func main() {
 	}
 }
 
-// complete fills in what no flag has set.
+// complete fills in the values that no flag has set.
 func complete(c *install.Config) error {
 	if c.Release == "" {
 		var u unix.Utsname

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// stargate-release contains the chart's hooks. Before an uninstall it reports volumes and snapshots
-// that are left. Before an upgrade or a rollback that turns KubeVirt off, it reports VMs that are
-// left. It removes from nodes what the driver has left on them. For helm test, it checks whether a
-// pod can use its volume.
+// stargate-release contains the chart's hooks. Before an uninstallation, it fails if volumes or
+// snapshots still exist. Before an upgrade or a rollback that turns KubeVirt off, it fails if VMs
+// still name volumes. After an uninstallation, it removes the driver's labels and annotations from
+// nodes. For helm test, it checks whether a pod can use its volume.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 const (
 	usage = 2
 	limit = time.Minute
-	// kubectl describe shows this file for a container that has ended.
+	// kubectl describe shows the content of this file for a container that has ended.
 	message = "/dev/termination-log"
 )
 
@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string) (string, error) {
 	return "", errUsage
 }
 
-// asking connects a question to the cluster in which the program runs.
+// asking returns a command that runs the given query in the program's own cluster.
 func asking(question func(*rest.Config) error) error {
 	config, err := rest.InClusterConfig()
 	if err != nil {

@@ -24,12 +24,12 @@ import (
 	"stargate/csi-driver/internal/monitoring"
 )
 
-// The build sets it.
+// The build sets the version.
 var version = "unversioned"
 
 const usage = 2
 
-// watchEvery is the time between warnings in the log about a certificate that ends soon.
+// watchEvery is the time between the log's warnings about a certificate that ends soon.
 const watchEvery = 24 * time.Hour
 
 type config struct {
@@ -49,7 +49,7 @@ func (c *config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.admission.Image, "hook-image", "", "image with stargate-hook")
 	fs.StringVar(&c.admission.PullPolicy, "hook-pull-policy", "IfNotPresent", "pull policy of that image")
 	fs.StringVar(&c.admission.PluginName, "plugin", "", "name of the Plugin object (plugin)")
-	fs.BoolVar(&c.admission.ZoneOfFiles, "zone-of-files", false, "volumes are files in memory, and the launchers' pods are charged for them")
+	fs.BoolVar(&c.admission.ZoneOfFiles, "zone-of-files", false, "volumes are files in memory, and the kernel charges their memory to the launchers' pods")
 	fs.StringVar(&c.folder, "certificates", "", "folder with tls.crt and tls.key, which may be replaced at any time")
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; if empty, the pod's service account")
 }
@@ -124,7 +124,8 @@ func run(ctx context.Context, c *config) error {
 	return g.Wait()
 }
 
-// serveHTTP serves probes and metrics at a port of their own. The pod is ready with a certificate.
+// serveHTTP serves probes and metrics at a separate port. The pod is ready when it can read its
+// certificate.
 func serveHTTP(ctx context.Context, g *errgroup.Group, address string, r *webhook.Reviewer, folder webhook.Folder) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {

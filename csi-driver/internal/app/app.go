@@ -40,7 +40,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Run serves until ctx is done.
+// Run starts the driver, which serves until ctx is done.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -94,19 +94,19 @@ func Run(ctx context.Context, c Config) error {
 	return serve(ctx, c, at, p)
 }
 
-// parts are the components that serve calls, or report to the cluster.
+// parts has the components that serve calls or report to the cluster.
 type parts struct {
 	driver *driver.Driver
 	zone   pool.Zone
 	module *kernelmodule.Module
 	hooks  *nodehook.Hooks
-	// servers are of mounts by FUSE; nil if there are none.
+	// servers runs the servers of mounts by FUSE; nil without such mounts.
 	servers *keeper.Client
-	node    *cluster.Node // nil if nothing is reported to the cluster
+	node    *cluster.Node // nil if the driver does not report to the cluster
 }
 
-// serve fails early unless all of the driver can serve: kubelet and probes find the whole driver,
-// or none.
+// serve starts all services. It fails early unless all of them can serve, so that kubelet and
+// probes never see an incomplete driver.
 func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	own, err := grpc.NewClient("unix://"+strings.TrimPrefix(c.Endpoint, "unix://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -145,8 +145,7 @@ func serve(ctx context.Context, c Config, at *sockets, p parts) error {
 	return g.Wait()
 }
 
-// openZone opens a zone of the kind that the operator has chosen, with the presenter of its
-// volumes.
+// openZone opens a zone of the configured kind, and returns the presenter of its volumes, too.
 func openZone(ctx context.Context, c Config, m *mounts.Mounter, servers *keeper.Client) (pool.Zone, publish.Presenter, func(), error) {
 	if pool.Kind(c.ZoneKind) == pool.None {
 		return pool.Nothing{}, publish.NewDAX(m, c.File.Group, c.Machines), func() {}, nil
@@ -188,10 +187,10 @@ func openZoneWith(
 	return z, publish.NewFile(m, z), func() { z.Close() }, nil
 }
 
-// reportLimit ends a look at the zone for which no caller waits.
+// reportLimit is the time limit of a read of the zone for which no caller waits.
 const reportLimit = 2 * time.Minute
 
-// reported is the content of a zone, for the log.
+// reported returns the content of a zone, for the log.
 type reported interface {
 	Kind() pool.Kind
 	Status(ctx context.Context) (pool.Status, error)
@@ -199,8 +198,9 @@ type reported interface {
 	Strays(ctx context.Context) ([]string, error)
 }
 
-// report logs the content of the zone while calls are served, because the driver does not wait for
-// a zone that does not answer. Unknown objects are named and left alone.
+// report logs the content of the zone. It runs while the driver serves calls, because the driver
+// does not wait for a zone that does not answer. The log names unknown objects; the driver does not
+// change them.
 func report(ctx context.Context, z reported) {
 	ctx, cancel := context.WithTimeout(ctx, reportLimit)
 	defer cancel()
@@ -214,7 +214,7 @@ func report(ctx context.Context, z reported) {
 	if strays, err := z.Strays(ctx); err != nil {
 		logger.Error(err, "Strays cannot be listed")
 	} else if len(strays) > 0 {
-		logger.Info("The zone has objects that the driver has not made; it leaves them alone", "strays", strays)
+		logger.Info("The zone has objects that the driver has not created; it does not change them", "strays", strays)
 	}
 	volumes, err := z.List(ctx)
 	if err != nil {
@@ -227,25 +227,25 @@ func report(ctx context.Context, z reported) {
 	}
 }
 
-// sweepEvery bounds how long memory stays lost after a crash in the middle of an allocation or a
+// sweepEvery limits the time that memory remains lost after a crash during an allocation or a
 // release.
 const sweepEvery = 10 * time.Minute
 
-// sweeper removes objects that a killed call has left half made or half deleted.
+// sweeper removes incomplete objects that killed calls have left.
 type sweeper interface {
 	Sweep(ctx context.Context) error
 }
 
-// sweep removes half-made objects while calls are served. The next change of the zone would do
-// that, too, but there may be none. The objects reduce the capacity, and the scheduler then sends
-// no claims.
+// sweep removes incomplete objects while the driver serves calls. The next change of the zone would
+// also remove them, but there may be no further change. Incomplete objects reduce the capacity, so
+// that the scheduler sends no claims.
 func sweep(ctx context.Context, z sweeper, every, limit time.Duration) {
 	for {
 		within, cancel := context.WithTimeout(stargatectl.Changing(ctx), limit)
 		err := z.Sweep(within)
 		cancel()
 		if err != nil && ctx.Err() == nil && !errkind.Is(err, errkind.NoZone) {
-			klog.FromContext(ctx).Error(err, "Files of calls that were cut off cannot be removed")
+			klog.FromContext(ctx).Error(err, "Files of interrupted calls cannot be removed")
 		}
 		select {
 		case <-ctx.Done():
@@ -255,7 +255,7 @@ func sweep(ctx context.Context, z sweeper, every, limit time.Duration) {
 	}
 }
 
-// serveHTTP also probes the driver's own socket: the driver is alive if that answers.
+// serveHTTP serves metrics and probes. The driver is alive if its own socket answers.
 func serveHTTP(ctx context.Context, g *errgroup.Group, l net.Listener, conn *grpc.ClientConn, p parts, calls metrics.CSIMetricsManager) {
 	own := prometheus.NewRegistry()
 	var of monitoring.Cluster

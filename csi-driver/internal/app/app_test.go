@@ -18,9 +18,9 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// A driver answers, and can be ended, while LVM does not answer.
+// The driver answers calls and can be stopped while LVM does not answer.
 func TestServesWhileTheZoneHangs(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "sgapp") // names of sockets are short
+	dir, err := os.MkdirTemp("/tmp", "sgapp") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (z swept) Sweep(context.Context) error {
 	return errkind.New(errkind.Internal, "broken")
 }
 
-// The driver removes half-made objects when it starts, and not only at the next change.
+// The driver removes incomplete objects when it starts, and does not wait for the next change.
 func TestSweeps(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	z, done := swept{calls: make(chan struct{})}, make(chan struct{})
@@ -86,7 +86,7 @@ func TestSweeps(t *testing.T) {
 	cancel()
 	for {
 		select {
-		case <-z.calls: // a sweep that was about to begin
+		case <-z.calls: // one more sweep may have begun
 		case <-done:
 			return
 		}

@@ -26,8 +26,8 @@ import (
 type Config struct {
 	Driver   request.Config
 	Endpoint string
-	// Registration is the folder in which kubelet looks for sockets; KubeletEndpoint is the
-	// path of Endpoint for kubelet. Without a folder the driver is not registered.
+	// Registration is the folder in which kubelet searches for sockets. KubeletEndpoint is the
+	// path of Endpoint for kubelet. Without the folder, the driver does not register.
 	Registration    string
 	KubeletEndpoint string
 	KubeletDir      string
@@ -38,28 +38,29 @@ type Config struct {
 	ZoneKind  string
 	ZoneName  string
 	File      file.Config
-	// Mount says how pods get volumes: by Mount... below.
+	// Mount is the way in which pods get volumes: one of the constants Mount... below.
 	Mount string
 	// Keeper is the socket of the keeper of mounts by FUSE.
 	Keeper string
-	// SnapshotDir is outside of the zone; without one snapshots go nowhere else.
+	// SnapshotDir is a folder outside of the zone. Without it, all snapshots are in the zone.
 	SnapshotDir string
 	Cluster     bool
 	Contents    bool
-	// Machines lets pods of KubeVirt's VMs have the volumes' memory.
+	// Machines gives pods of KubeVirt's VMs access to the volumes' memory.
 	Machines bool
-	// OrphanLimit is how long a volume may be without a PersistentVolume (cluster.OrphanLimit).
+	// OrphanLimit is the time that a volume may be without a PersistentVolume
+	// (cluster.OrphanLimit).
 	OrphanLimit time.Duration
 	CallLimit   time.Duration
 	StopLimit   time.Duration
-	// Sysfs replaces module.Sysfs in tests, with volumes' files in place of their devices'
-	// numbers.
+	// Sysfs replaces module.Sysfs in tests. Paths of volumes' files replace the numbers of
+	// their devices.
 	Sysfs string
 	// Call wraps the context of each call in tests.
 	Call func(context.Context) context.Context `json:"-"`
 }
 
-// Ways in which pods get volumes. MountAuto is the only way that the zone's kind allows.
+// Ways in which pods get volumes. MountAuto chooses the way by the kind of the zone.
 const (
 	MountAuto   = "auto"
 	MountModule = "module"
@@ -72,7 +73,7 @@ var (
 	nodeName   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?$`)
 )
 
-// bytes is a flag's value like 16Gi.
+// bytes is the type of a flag's value like 16Gi.
 type bytes struct{ n *int64 }
 
 func (b bytes) String() string {
@@ -87,7 +88,7 @@ func (b bytes) Set(s string) error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", s, err)
 	}
-	n := q.Value() // rounded up; AsInt64 does not take 127Ti
+	n := q.Value() // rounded up, because AsInt64 fails for 127Ti
 	if n <= 0 || q.CmpInt64(n) != 0 {
 		return fmt.Errorf("%q: must be a number of bytes, like 16Gi", s)
 	}
@@ -95,7 +96,7 @@ func (b bytes) Set(s string) error {
 	return nil
 }
 
-// pairs is a flag with names and values.
+// pairs is the type of a flag with names and values.
 type pairs struct{ of *map[string]string }
 
 func (p pairs) String() string {
@@ -121,7 +122,7 @@ func (p pairs) Set(s string) error {
 	return nil
 }
 
-// notes is the folder for notes, beside the socket, in a folder of the node that only the driver
+// notes returns the path of a file next to the socket, in a folder of the node that only the driver
 // uses.
 func (c *Config) notes() string {
 	if c.NodeHooks == "" {
@@ -137,14 +138,14 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.Driver.Name, "driver-name", "stargate.csi.dev", "name of the CSI driver")
 	fs.StringVar(&c.Driver.NodeID, "node", "", "name of this node")
 	fs.Var(bytes{&c.Driver.DefaultSize}, "default-size", "size of a volume without a requested size")
-	fs.BoolVar(&c.Driver.AllowHostSplice, "allow-host-splice", false, "let this node's kernel follow file tables that VMs write")
-	fs.BoolVar(&c.Driver.AllowSuidDev, "allow-suid-dev", false, "let a StorageClass have the mount options suid and dev; other volumes are mounted with nosuid and nodev")
-	fs.Var(pairs{&c.Driver.Inline}, "inline-parameters", "hostMode, lease and rootOwner of inline volumes, as rootOwner=1000:107,lease=30: a pod's author does not choose them")
+	fs.BoolVar(&c.Driver.AllowHostSplice, "allow-host-splice", false, "allow this node's kernel to follow file tables that VMs write")
+	fs.BoolVar(&c.Driver.AllowSuidDev, "allow-suid-dev", false, "allow the mount options suid and dev in a StorageClass; otherwise the driver mounts volumes with nosuid and nodev")
+	fs.Var(pairs{&c.Driver.Inline}, "inline-parameters", "hostMode, lease and rootOwner of inline volumes, like rootOwner=1000:107,lease=30; a pod's author cannot set them")
 	fs.BoolVar(&c.Driver.ControllerExpand, "controller-expand", false, "serve ControllerExpandVolume; only if its calls reach the volume's node")
 	fs.StringVar(&c.Endpoint, "endpoint", "unix:///csi/csi.sock", "socket of the CSI services")
 	fs.StringVar(&c.Registration, "registration-dir", "", "kubelet's folder for sockets of plugins (usually /registration)")
 	fs.StringVar(&c.KubeletEndpoint, "kubelet-endpoint", "", "path at which kubelet sees the socket of the CSI services")
-	fs.StringVar(&c.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "kubelet's folder: paths of requests have to be in it")
+	fs.StringVar(&c.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "kubelet's folder, which must contain the paths of requests")
 	fs.StringVar(&c.HTTP, "http", "", "address of /metrics, /healthz and /readyz; none if empty")
 	fs.StringVar(&c.NodeHooks, "node-hooks", "", "socket of KubeVirt's node hooks (1.9); none if empty")
 	fs.StringVar(&c.ToolsDir, "tools", "", "folder of stargatectl and mkfs.stargatefs; from PATH if empty")
@@ -163,16 +164,16 @@ func (c *Config) Flags(fs *flag.FlagSet) {
 		c.Driver.GoneZones = append(c.Driver.GoneZones, s)
 		return nil
 	})
-	fs.StringVar(&c.SnapshotDir, "snapshot-dir", "", "folder for snapshots that are not to go into the zone (snapshotTarget); none if empty")
+	fs.StringVar(&c.SnapshotDir, "snapshot-dir", "", "folder for snapshots outside of the zone (snapshotTarget); none if empty")
 	fs.BoolVar(&c.Cluster, "cluster", false, "label this node in Kubernetes, remove its start-up taint, publish Events")
 	fs.BoolVar(&c.Contents, "claim-contents", false, "label VolumeSnapshotContents that a user wrote, if the snapshot is in this node's zone, because the snapshotter needs the label; with --cluster")
-	fs.BoolVar(&c.Machines, "machines", false, "give the memory of volumes to pods of KubeVirt's VMs that name them; requires the webhook, which admits such pods from KubeVirt alone")
+	fs.BoolVar(&c.Machines, "machines", false, "give pods of KubeVirt's VMs access to the memory of the volumes that they name; requires the webhook, which admits such pods only from KubeVirt")
 	fs.DurationVar(&c.OrphanLimit, "orphan-limit", cluster.OrphanLimit, "time after which the driver reports a volume or snapshot that Kubernetes will not delete; with --cluster")
-	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "time limit of a call that changes something, even if its caller has gone; a call that only looks ends with its caller")
-	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "time that calls in progress have when the driver is told to end")
+	fs.DurationVar(&c.CallLimit, "call-limit", time.Hour, "time limit of a call that changes something, even after its caller has ended; a call that only reads ends with its caller")
+	fs.DurationVar(&c.StopLimit, "stop-limit", 20*time.Second, "time that calls in progress have to end when the driver is stopped")
 }
 
-// Check checks all that does not depend on the node.
+// Check checks the parts of the configuration that do not depend on the node.
 func (c *Config) Check() error {
 	switch {
 	case !driverName.MatchString(c.Driver.Name):
@@ -213,7 +214,7 @@ func (c *Config) Check() error {
 	return fmt.Errorf("--zone-kind %q: must be dax, file or none", c.ZoneKind)
 }
 
-// checkMount refuses ways to mount that the zone does not have.
+// checkMount refuses ways to mount that do not work with the kind of the zone.
 func (c *Config) checkMount() error {
 	kind := pool.Kind(c.ZoneKind)
 	switch c.Mount {
@@ -241,7 +242,7 @@ func (c *Config) checkMount() error {
 	return fmt.Errorf("--mount %q: auto, module, fuse or none", c.Mount)
 }
 
-// byFUSE reports whether pods get mounts by servers.
+// byFUSE reports whether pods get mounts by FUSE servers.
 func (c *Config) byFUSE() bool {
 	return pool.Kind(c.ZoneKind) == pool.File && c.Keeper != "" && c.Mount != MountNone
 }

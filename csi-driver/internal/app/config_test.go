@@ -9,11 +9,12 @@ import (
 	"stargate/csi-driver/internal/pool/file"
 )
 
-// A way to mount that a kind of zone does not have is refused, in one line that says what to use.
+// Check refuses a way to mount that does not work with the kind of zone. The error has one line
+// that names an alternative.
 func TestWaysToMount(t *testing.T) {
 	for _, c := range []struct {
 		kind, mount, keeper string
-		words               string // of the refusal; none: it is allowed
+		words               string // words of the error; empty: allowed
 		fuse                bool
 	}{
 		{"dax", "", "", "", false},

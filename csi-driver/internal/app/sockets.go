@@ -10,11 +10,12 @@ import (
 	"stargate/csi-driver/internal/grpcserver"
 )
 
-// sockets are all listeners of the driver; nil if the configuration has none.
+// sockets has all listeners of the driver. A listener is nil if it is not configured.
 type sockets struct{ web, csi, hooks, registration net.Listener }
 
-// listen opens all of them, or none. A connection waits until the driver serves it. Kubelet's
-// socket comes last: kubelet looks for the others as soon as it sees that one.
+// listen opens all listeners, or none. A connection waits until the driver serves it. listen opens
+// kubelet's socket last, because kubelet connects to the other sockets as soon as it detects this
+// socket.
 func listen(c Config) (*sockets, error) {
 	s := &sockets{}
 	if err := s.open(c); err != nil {
@@ -47,7 +48,7 @@ func (s *sockets) open(c Config) (err error) {
 	return nil
 }
 
-// close closes sockets that are not served; a server closes its own.
+// close closes the sockets that no server serves. A server closes its own socket.
 func (s *sockets) close() {
 	for _, l := range []net.Listener{s.registration, s.hooks, s.csi, s.web} {
 		if l != nil {

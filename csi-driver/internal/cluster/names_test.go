@@ -85,13 +85,13 @@ func TestKeeps(t *testing.T) {
 		all  []runtime.Object
 		want []string
 	}{
-		"none":                      {nil, nil},
-		"one to delete":             {[]runtime.Object{is(own, released, deletes)}, nil},
+		"none":                       {nil, nil},
+		"one to delete":              {[]runtime.Object{is(own, released, deletes)}, nil},
 		"one with a failed deletion": {[]runtime.Object{is(own, failed, deletes)}, nil},
-		"one that is bound":         {[]runtime.Object{is(own, bound, deletes)}, []string{"pvc-1 (Bound, Delete)"}},
-		"one that stays":            {[]runtime.Object{is(own, released, retains)}, []string{"pvc-1 (Released, Retain)"}},
-		"one that is new":           {[]runtime.Object{is(own, corev1.VolumeAvailable, deletes)}, []string{"pvc-1 (Available, Delete)"}},
-		"two to delete":             {[]runtime.Object{is(own, released, deletes), is(named("copy", driver, "n1", id), released, deletes)}, nil},
+		"one that is bound":          {[]runtime.Object{is(own, bound, deletes)}, []string{"pvc-1 (Bound, Delete)"}},
+		"one that stays":             {[]runtime.Object{is(own, released, retains)}, []string{"pvc-1 (Released, Retain)"}},
+		"one that is new":            {[]runtime.Object{is(own, corev1.VolumeAvailable, deletes)}, []string{"pvc-1 (Available, Delete)"}},
+		"two to delete":              {[]runtime.Object{is(own, released, deletes), is(named("copy", driver, "n1", id), released, deletes)}, nil},
 		"a copy that is bound": {[]runtime.Object{is(own, released, deletes), is(named("copy", driver, "n1", "pvc-1"), bound, deletes)},
 			[]string{"copy (Bound, Delete)"}},
 		"a static one":      {[]runtime.Object{is(own, released, deletes), is(static, bound, retains)}, []string{"static (Bound, Retain)"}},

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// crowd is a listener with at most so many connections. A further one takes the place of the oldest
-// from the address that has the most. So a client that makes or holds connections does not end
-// those of other addresses, nor take the memory of the program.
+// crowd is a listener with a limited number of connections. A further connection replaces the
+// oldest connection of the address that has the most. So a client that opens many connections
+// neither closes those of other addresses nor uses up the program's memory.
 type crowd struct {
 	net.Listener
 	most int
@@ -19,7 +19,7 @@ type crowd struct {
 	open []*member // the oldest first
 }
 
-// Limit returns a listener with at most so many connections.
+// Limit returns a listener that accepts at most the given number of connections.
 func Limit(l net.Listener, most int) net.Listener { return &crowd{Listener: l, most: most} }
 
 type member struct {
@@ -28,7 +28,7 @@ type member struct {
 	from string
 }
 
-// Accept closes a connection if there are too many.
+// Accept accepts a connection, and closes another one if there are too many.
 func (c *crowd) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 	}
 	from, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {
-		from = "" // no TCP: all are one client
+		from = "" // without TCP, all connections count as one client's
 	}
 	m := &member{conn, c, from}
 	c.mu.Lock()
@@ -49,12 +49,12 @@ func (c *crowd) Accept() (net.Conn, error) {
 	}
 	c.mu.Unlock()
 	if one != nil {
-		one.Conn.Close() // its server sees a broken connection, and closes it again
+		one.Conn.Close() // the connection's server gets an error, and closes it again
 	}
 	return m, nil
 }
 
-// tooMany is the place of the oldest connection from the address that has the most.
+// tooMany returns the index of the oldest connection from the address that has the most.
 func (c *crowd) tooMany() (at int) {
 	of := map[string]int{}
 	for _, m := range c.open {
@@ -68,7 +68,7 @@ func (c *crowd) tooMany() (at int) {
 	return at
 }
 
-// Close makes room for another connection.
+// Close closes the connection and makes room for another one.
 func (m *member) Close() error {
 	m.of.mu.Lock()
 	if at := slices.Index(m.of.open, m); at >= 0 {

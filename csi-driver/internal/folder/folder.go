@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package folder has the files that both kinds of zone share: snapshots, each with the name
-// NAME@VOLUME.snapshot. A file that is being made or deleted has another name. The next process
-// that opens the folder removes it, or Sweep does when no call uses it any more. One process at a
-// time has the folder.
+// Package folder manages the files that both kinds of zone use for snapshots. Each file has the
+// name NAME@VOLUME.snapshot. While a file is being created or deleted, it has another name. Such a
+// file is removed by the next process that opens the folder, or by Sweep when no call uses the
+// file. Only one process at a time can open the folder.
 package folder
 
 import (
@@ -26,7 +26,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Prefixes of half-made and half-deleted files.
+// Prefixes of incomplete files.
 const (
 	Making   = ".making-"
 	Deleting = ".deleting-"
@@ -40,14 +40,14 @@ const (
 // Folder is one folder.
 type Folder struct {
 	Dir string
-	// Own distinguishes the folder from all others, also from one that is mounted in its place.
-	// pool.Identity is made of it.
+	// Own distinguishes the folder from all other folders, also from a folder that is mounted
+	// in its place. pool.Identity is computed from it.
 	Own  string
 	lock *os.File
 	work *work
 }
 
-// Place is the place of a folder, and its properties.
+// Place has the path of a folder, and its properties.
 type Place struct {
 	Dir  string
 	Lock string // the name of its lock's file
@@ -55,18 +55,20 @@ type Place struct {
 	// Left reports which other files are leftovers, in addition to half-made and half-deleted
 	// ones.
 	Left func(file string) bool
-	// Fits checks the lock's file before anything else is touched; nil: any folder will do.
+	// Fits checks the lock's file before anything else is changed. If Fits is nil, any folder
+	// is accepted.
 	Fits func(lock *os.File) error
 }
 
-// work has the names in use by calls: half-made files of other names are leftovers.
+// work has the names that calls use. Incomplete files with other names are leftovers.
 type work struct {
 	mu    sync.Mutex
 	names map[string]bool
-	room  map[string]int64 // for copies under way, by name
+	room  map[string]int64 // room reserved for copies in progress, by name
 }
 
-// Begin is Busy while another call, or Sweep, uses that name; otherwise the caller has to call end.
+// Begin locks a name. It fails with Busy while another call or Sweep uses that name. Otherwise the
+// caller must call end.
 func (f Folder) Begin(name string) (end func(), err error) {
 	f.work.mu.Lock()
 	defer f.work.mu.Unlock()
@@ -81,8 +83,8 @@ func (f Folder) Begin(name string) (end func(), err error) {
 	}, nil
 }
 
-// Open makes the folder if it does not exist, waits until no other process has it, and removes
-// half-finished files. It is held until lock is closed.
+// Open opens a folder, and creates it if it does not exist. It waits until no other process has the
+// folder open, and removes incomplete files. Other processes have to wait until lock is closed.
 func Open(ctx context.Context, p Place) (f Folder, lock *os.File, err error) {
 	f = Folder{Dir: p.Dir, work: &work{names: map[string]bool{}, room: map[string]int64{}}}
 	if err := os.MkdirAll(p.Dir, 0o750); err != nil {
@@ -107,9 +109,9 @@ func Open(ctx context.Context, p Place) (f Folder, lock *os.File, err error) {
 	return f, f.lock, nil
 }
 
-// Entries are its content, as long as it is the folder that Open has found. If a file system was
-// mounted or unmounted there since, the lock differs or is missing, and the driver does not know
-// the folder's content.
+// Entries returns the folder's content, if it still is the folder that Open has opened. If a file
+// system was mounted or unmounted there since, the lock's file differs or is missing. Entries then
+// fails, because the folder's content is unknown.
 func (f Folder) Entries() ([]os.DirEntry, error) {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
@@ -125,18 +127,18 @@ func (f Folder) same() error {
 	}
 	there, err := os.Lstat(f.lock.Name())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(held, there) {
-		return errkind.New(errkind.NoAnswer, "%s is no longer the folder that was there when the driver started: mount that folder again, or restart the driver", f.Dir)
+		return errkind.New(errkind.NoAnswer, "%s is no longer the same folder as when the driver started: mount that folder again, or restart the driver", f.Dir)
 	}
 	return err
 }
 
-// Half reports whether a file is half made or half deleted.
+// Half reports whether a file is incomplete: being created or deleted.
 func Half(file string) bool {
 	return strings.HasPrefix(file, Making) || strings.HasPrefix(file, Deleting)
 }
 
-// Sweep removes half-made and half-deleted files, and those for which left is true, unless a call
-// uses them. It returns an error for each file that it cannot remove.
+// Sweep removes incomplete files, and files for which left returns true, unless a call uses them.
+// It returns an error for each file that it cannot remove.
 func (f Folder) Sweep(ctx context.Context, left func(file string) bool) error {
 	entries, err := f.Entries()
 	if err != nil {
@@ -154,10 +156,10 @@ func (f Folder) Sweep(ctx context.Context, left func(file string) bool) error {
 func (f Folder) sweep(ctx context.Context, file string, left func(file string) bool) error {
 	end, err := f.Begin(nameIn(file))
 	if err != nil {
-		return nil // a call uses it
+		return nil // a call uses the file
 	}
 	defer end()
-	// The call that used it may have ended since: with a complete file, or with nothing.
+	// The call that used the file may have ended since, with a complete file or without a file.
 	if !Half(file) && !left(file) {
 		return nil
 	}
@@ -166,29 +168,30 @@ func (f Folder) sweep(ctx context.Context, file string, left func(file string) b
 		return nil
 	}
 	if err == nil {
-		klog.FromContext(ctx).Info("Removed a half-made or half-deleted file", "file", file)
+		klog.FromContext(ctx).Info("Removed an incomplete file", "file", file)
 	}
 	return err
 }
 
-// nameIn is the name in such a file's name: all prefixes begin with a dot, and end with a dash.
+// nameIn returns the object's name in the name of such a file. All prefixes begin with a dot and
+// end with a dash.
 func nameIn(file string) string {
 	_, name, _ := strings.Cut(file, "-")
 	name, _, _ = strings.Cut(name, of)
 	return name
 }
 
-// Path is the path of a file with that prefix and name.
+// Path returns the path of a file with a prefix and a name.
 func (f Folder) Path(prefix, name string) string { return filepath.Join(f.Dir, prefix+name) }
 
-// Copying is where a copy is made: under a name that no volume or snapshot has. The tool itself
-// uses a further name, which is left if the tool is ended.
+// Copying returns the path at which a copy is created. No volume or snapshot has this name. The
+// tool also uses a further name, which remains if the tool is killed.
 func (f Folder) Copying(name string) (file, part string) {
 	file = f.Path(Making, name+of)
 	return file, file + ".part"
 }
 
-// Free is the space that the file system has left.
+// Free returns the space that the file system has left.
 func (f Folder) Free() (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(f.Dir, &st); err != nil {
@@ -197,7 +200,7 @@ func (f Folder) Free() (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
-// Sync makes the folder durable, if the file system is.
+// Sync makes the folder durable, if the file system supports this.
 func (f Folder) Sync() error {
 	dir, err := os.Open(f.Dir)
 	if err != nil {
@@ -225,8 +228,8 @@ func Snapshot(file string) (name, source string, ok bool) {
 	return name, source, ok && two && pool.ValidName(name) && pool.ValidName(source)
 }
 
-// Snapshots returns all snapshots, sorted by name. If one cannot be read, it returns the others
-// with the error.
+// Snapshots returns all snapshots, sorted by name. If one snapshot cannot be read, it returns the
+// other snapshots with the error.
 func (f Folder) Snapshots() ([]pool.Snapshot, error) {
 	entries, err := f.Entries()
 	if err != nil {
@@ -255,7 +258,7 @@ func (f Folder) Snapshots() ([]pool.Snapshot, error) {
 	return all, unread
 }
 
-// Snapshot returns the snapshot of that name.
+// Snapshot returns the snapshot with a name.
 func (f Folder) Snapshot(name string) (pool.Snapshot, error) {
 	all, err := f.Snapshots()
 	if err != nil {
@@ -269,16 +272,16 @@ func (f Folder) Snapshot(name string) (pool.Snapshot, error) {
 	return pool.Snapshot{}, errkind.New(errkind.NotFound, "there is no snapshot %q", name)
 }
 
-// Called is the path of a snapshot's file.
+// Called returns the path of a snapshot's file.
 func (f Folder) Called(name, source string) string { return f.Path("", name+of+source+suffix) }
 
-// Source copies its volumes to files. pool.Zone has the contract of each method.
+// Source is a zone that copies volumes to files. pool.Zone documents the contract of each method.
 type Source interface {
 	Space(ctx context.Context, v pool.Volume) (stargatectl.Space, error)
 	CopyOut(ctx context.Context, source pool.Volume, file string) error
 }
 
-// Take copies a volume to a file of the snapshot's name. Unused parts of the volume are holes.
+// Take copies a volume to a file with the snapshot's name. Unused parts of the volume become holes.
 func (f Folder) Take(ctx context.Context, z Source, name string, source pool.Volume) (pool.Snapshot, error) {
 	end, err := f.Begin(name)
 	if err != nil {
@@ -309,8 +312,8 @@ func (f Folder) Take(ctx context.Context, z Source, name string, source pool.Vol
 	return f.Snapshot(name)
 }
 
-// reserve takes room for a copy. Other copies in progress keep the room that they have not written
-// yet.
+// reserve reserves room for a copy. Other copies in progress keep the room that they have reserved
+// and not written yet.
 func (f Folder) reserve(ctx context.Context, z Source, name string, source pool.Volume) error {
 	space, err := z.Space(ctx, source)
 	if err != nil {
@@ -327,7 +330,7 @@ func (f Folder) reserve(ctx context.Context, z Source, name string, source pool.
 	}
 	used := source.Size - space.Free
 	if used > free {
-		return errkind.New(errkind.NoSpace, "%d bytes of volume %s are in use; there is room for %d", used, source.Name, max(0, free))
+		return errkind.New(errkind.NoSpace, "%d bytes of volume %s are in use, and the folder has room for %d", used, source.Name, max(0, free))
 	}
 	f.work.room[name] = used
 	return nil
@@ -339,7 +342,7 @@ func (f Folder) release(name string) {
 	delete(f.work.room, name)
 }
 
-// written is the space that an unfinished copy has taken.
+// written returns the space that an unfinished copy uses.
 func (f Folder) written(name string) int64 {
 	file, part := f.Copying(name)
 	for _, path := range []string{part, file} {
@@ -351,8 +354,8 @@ func (f Folder) written(name string) int64 {
 	return 0
 }
 
-// NotCopied wraps a failed copy: a known kind stays, and the tool's own message is passed on. left
-// is the error of the cleanup.
+// NotCopied wraps the error of a failed copy. It keeps a known kind and the tool's message. left is
+// the error of the cleanup.
 func NotCopied(err, left error, what string) error {
 	var known *errkind.Error
 	if errors.As(err, &known) {
@@ -361,15 +364,16 @@ func NotCopied(err, left error, what string) error {
 	return NotCleaned(errkind.Wrap(pool.KindOf(err), err, "%s", what), left)
 }
 
-// NotCleaned is a failure, joined with that of its cleanup, if any: Sweep retries the cleanup.
+// NotCleaned joins an error with the error of its cleanup, if any. Sweep retries the cleanup.
 func NotCleaned(err, left error) error {
 	if left == nil {
 		return err
 	}
-	return errkind.Wrap(errkind.KindOf(err), err, "a half-made file is left for now (%v)", left)
+	return errkind.Wrap(errkind.KindOf(err), err, "an incomplete file remains until the next cleanup (%v)", left)
 }
 
-// Delete removes the name first. Deleting an absent one is no error.
+// Delete deletes a snapshot. It renames the file first. The deletion of an absent snapshot is no
+// error.
 func (f Folder) Delete(ctx context.Context, name string) error {
 	end, err := f.Begin(name)
 	if err != nil {

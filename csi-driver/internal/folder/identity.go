@@ -16,10 +16,11 @@ import (
 
 const identityBytes = 16
 
-// own returns the identity of a folder. If the folder's bytes outlive the node's boot, the identity
-// is a random word in the lock's file. Another file system that is mounted there is then another
-// folder. In the kernel's own memory the folder ends with its bytes, so the identity consists of
-// the names of the node and of the folder. Other nodes may have a folder of the same name.
+// own returns the identity of a folder. If the folder's bytes survive a boot, the identity is a
+// random word in the lock's file. Another file system that is mounted there then has another
+// identity. A folder in the kernel's own memory does not survive a boot, so its identity consists
+// of the names of the node and of the folder. The node's name is needed because other nodes may
+// have a folder of the same name.
 func own(lock *os.File, p Place) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(lock.Fd()), &st); err != nil {
@@ -35,11 +36,12 @@ func own(lock *os.File, p Place) (string, error) {
 	return "word " + word, nil
 }
 
-// Volatile reports whether a type of file system (statfs) is the kernel's own memory.
+// Volatile reports whether a type of file system (statfs) stores its files in the kernel's own
+// memory.
 func Volatile(kind int64) bool { return kind == unix.TMPFS_MAGIC || kind == unix.HUGETLBFS_MAGIC }
 
-// ownWord reads the word from the file, or writes one. A zone with an incomplete word is still
-// empty: the writer has the lock, and waits until the word survives a power cut.
+// ownWord reads the word from the file, or writes a new word. If the word is incomplete, the zone
+// is still empty: the writer holds the lock until the word survives a power cut.
 func ownWord(lock *os.File) (string, error) {
 	text := make([]byte, 2*identityBytes+1)
 	n, err := lock.ReadAt(text, 0)

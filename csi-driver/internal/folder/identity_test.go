@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// If its bytes outlive the node, a folder is the same as long as its lock is the same file,
-// whichever process opens it. A torn word is written again. In memory it is the same as long as the
-// node and it keep their names.
+// If a folder's bytes survive a boot, its identity remains the same while its lock is the same
+// file, whichever process opens it. Open writes a torn word again. In memory, the identity remains
+// the same while the node and the folder keep their names.
 func TestOwn(t *testing.T) {
 	memory, err := os.MkdirTemp("/dev/shm", "folder")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestOwn(t *testing.T) {
 			t.Errorf("%s is no file system in memory", in)
 		}
 		if other := open("n2"); (other == first) == volatile {
-			t.Errorf("another node's is %s, and this one's %s", other, first)
+			t.Errorf("another node's identity is %s, and this node's %s", other, first)
 		}
 		for what, text := range map[string]string{"torn": "0123", "of an earlier driver": "", "none": "not a word of its own, as it should be"} {
 			if err := os.WriteFile(filepath.Join(dir, ".lock"), []byte(text), 0o600); err != nil {
@@ -58,7 +58,7 @@ func TestOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if made := open("n1"); (made == first) != volatile {
-			t.Errorf("another folder of that name is %s, too", made)
+			t.Errorf("another folder of that name also has the identity %s", made)
 		}
 	}
 }

@@ -14,8 +14,9 @@ import (
 
 const retry = 50 * time.Millisecond
 
-// hold locks a file. The driver's tools inherit the descriptor. So after the driver's death the
-// lock is free only once the last tool has ended, and no tool runs beside the next owner.
+// hold locks a file. The driver's tools inherit the descriptor. So after the driver's death, the
+// lock is released only when the last tool has ended. The next owner therefore never runs at the
+// same time as an old tool.
 func hold(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -32,7 +33,7 @@ func hold(ctx context.Context, path string) (*os.File, error) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		if !said {
-			klog.FromContext(ctx).Info("Another process has the folder; waiting until it ends", "lock", path)
+			klog.FromContext(ctx).Info("Another process has the folder open; waiting until that process ends", "lock", path)
 			said = true
 		}
 		select {

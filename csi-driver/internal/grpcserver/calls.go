@@ -19,7 +19,7 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Frequent calls are logged only at this level.
+// The server logs frequent calls only at this level.
 const chatty = 5
 
 var quiet = map[string]bool{
@@ -27,11 +27,11 @@ var quiet = map[string]bool{
 	"GetPluginCapabilities": true, "NodeGetVolumeStats": true, "NodeGetVolumeHealth": true, "NodeGetInfo": true,
 }
 
-// lookLimit ends a call that only looks: the caller retries, and the next call would wait behind
-// it.
+// lookLimit is the time limit of a call that only reads. The caller retries, and the next call
+// would have to wait for this call.
 const lookLimit = 2 * time.Minute
 
-// looks reports whether a method changes nothing, by CSI's names.
+// looks reports by CSI's name of a method whether the method only reads.
 func looks(method string) bool {
 	rest := strings.TrimPrefix(strings.TrimPrefix(method, "Controller"), "Node")
 	return rest == "Probe" || strings.HasPrefix(rest, "Get") || strings.HasPrefix(rest, "List") || strings.HasPrefix(rest, "Validate")
@@ -43,9 +43,9 @@ type caller struct {
 	number atomic.Uint64
 }
 
-// detach gives a call a context that ends with the server, and not with the caller's time limit. A
-// call that only reads keeps its caller's limit. Without a limit, such calls would accumulate while
-// the zone does not answer, and no caller would get their answers.
+// detach returns a context for a call that ends with the server, and not with the caller's time
+// limit. A call that only reads keeps its caller's limit. Without a limit, such calls would
+// accumulate while the zone does not answer, although no caller waits for their answers.
 func (c *caller) detach(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	of, limit := stargatectl.Changing(context.WithoutCancel(ctx)), c.config.CallLimit
@@ -63,7 +63,7 @@ func (c *caller) detach(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	return handler(detached, req)
 }
 
-// observe logs, without secrets, and counts.
+// observe logs a call without secrets, and counts it.
 func (c *caller) observe(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	logger, level := klog.FromContext(ctx), 2
 	if quiet[path.Base(info.FullMethod)] {
@@ -86,7 +86,7 @@ func (c *caller) observe(ctx context.Context, req any, info *grpc.UnaryServerInf
 	return res, nil
 }
 
-// survive turns a panic into a failed call: calls for the node's other volumes continue.
+// survive turns a panic into an error of the call. Calls for the node's other volumes continue.
 func (c *caller) survive(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (res any, err error) {
 	defer func() {
 		if p := recover(); p != nil {

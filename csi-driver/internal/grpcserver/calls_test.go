@@ -14,7 +14,8 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// within makes a call, and reports whether its context ends with the caller, and with the server.
+// within makes a call, and reports whether the call's context ends with the caller, and whether it
+// ends with the server.
 func within(t *testing.T, method string) (left time.Duration, changes, withCaller, withServer bool) {
 	t.Helper()
 	work, end := context.WithCancel(context.Background())
@@ -41,8 +42,8 @@ func within(t *testing.T, method string) (left time.Duration, changes, withCalle
 	return left, changes, withCaller, withServer
 }
 
-// A call that changes something continues without its caller. A call that only looks ends with its
-// caller, and soon in any case. The test names each method of CSI.
+// A call that changes something continues after its caller has ended. A call that only reads ends
+// with its caller, or at its own short limit. The test covers each method of CSI.
 func TestCallers(t *testing.T) {
 	changes := []string{
 		"CreateVolume", "DeleteVolume", "ControllerPublishVolume", "ControllerUnpublishVolume", "ControllerExpandVolume",
@@ -63,7 +64,7 @@ func TestCallers(t *testing.T) {
 		}
 	}
 	if met != len(changes) {
-		t.Errorf("of %d calls that change something there are %d", len(changes), met)
+		t.Errorf("%d calls that change something were expected, and there are %d", len(changes), met)
 	}
 	if left, _, withCaller, _ := within(t, "NotifyRegistrationStatus"); withCaller || left <= lookLimit {
 		t.Errorf("of another service: %v, %v", left, withCaller)

@@ -14,33 +14,34 @@ import (
 
 // Config describes a server.
 type Config struct {
-	// CallLimit ends a call that does not end. It is long: a caller's own limit ends its wait
-	// and not the work. So a large volume that takes longer than any caller waits is made in
-	// the end. A call that only looks ends with its caller.
+	// CallLimit is the time limit of a call that changes something. It is long, because a
+	// caller's own limit ends only the caller's wait, not the work. So the driver also
+	// completes a large volume that takes longer than any caller waits. A call that only reads
+	// ends with its caller.
 	CallLimit time.Duration
-	// StopLimit is how long calls have to end when the server stops.
+	// StopLimit is the time in which calls must end when the server stops.
 	StopLimit time.Duration
-	// Record is told about each call.
+	// Record is called after each call.
 	Record func(method string, err error, took time.Duration)
-	// Status makes a gRPC status of an error.
+	// Status converts an error to a gRPC status.
 	Status func(error) error
 	// Context, if set, wraps the context of each call.
 	Context func(context.Context) context.Context
-	// Show selects the parts of a request or response for the log; if nil, those without
-	// secrets by CSI's rules.
+	// Show selects the parts of a request or response for the log. If it is nil, the log has
+	// the parts that are not secret by CSI's rules.
 	Show func(message any) any
-	// Options are further ones of gRPC.
+	// Options has further options of gRPC.
 	Options []grpc.ServerOption
 }
 
-// Server serves one socket.
+// Server is a gRPC server for one socket.
 type Server struct {
 	config Config
 	grpc   *grpc.Server
 	stop   context.CancelFunc
 }
 
-// New makes a server; register adds its services. Calls log to the logger in ctx.
+// New returns a server. The function register adds its services. Calls log to the logger in ctx.
 func New(ctx context.Context, config Config, register func(grpc.ServiceRegistrar)) *Server {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	if config.Show == nil {
@@ -53,7 +54,7 @@ func New(ctx context.Context, config Config, register func(grpc.ServiceRegistrar
 	return s
 }
 
-// Serve serves until ctx is done; calls that have begun may end then.
+// Serve handles calls until ctx is done. Calls that have begun then have StopLimit to end.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer s.stop()
 	done := make(chan error, 1)
@@ -78,7 +79,7 @@ func (s *Server) finish() {
 		return
 	case <-time.After(s.config.StopLimit):
 	}
-	s.stop() // the calls stop waiting; each can be repeated
+	s.stop() // the remaining calls are cancelled; callers can repeat them
 	select {
 	case <-ended:
 	case <-time.After(s.config.StopLimit):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package grpcserver serves gRPC on sockets that root alone can open.
+// Package grpcserver serves gRPC on sockets that only root can open.
 package grpcserver
 
 import (
@@ -29,9 +29,9 @@ func placeOf(endpoint string) (string, error) {
 	return path, nil
 }
 
-// ListenAlone makes a socket in a folder where every name counts as a socket: it never has another
-// name. Its mode comes from the process's umask, which this function sets, so no other thread may
-// create files meanwhile.
+// ListenAlone creates a socket in a folder where every name counts as a socket, so the socket never
+// has a temporary name. The socket's mode comes from the process's umask, which this function sets.
+// So no other thread may create files meanwhile.
 func ListenAlone(endpoint string) (net.Listener, error) {
 	path, err := placeOf(endpoint)
 	if err != nil {
@@ -48,8 +48,9 @@ func ListenAlone(endpoint string) (net.Listener, error) {
 	return l, nil
 }
 
-// named is a socket that removes its name when it is closed, unless a successor has the name by
-// then. A missing name tells kubelet that a driver has gone; a restarted driver keeps it.
+// named is a socket that removes its name when it is closed, unless a successor has taken the name.
+// From a missing name, kubelet concludes that the driver has ended. A restarted driver keeps the
+// name.
 type named struct {
 	net.Listener
 	path string
@@ -57,7 +58,8 @@ type named struct {
 	once sync.Once
 }
 
-// Close removes the name once: a successor's file may have the inode number of the removed one.
+// Close closes the socket. It removes the name only once, because a successor's file may have the
+// same inode number as the removed file.
 func (n *named) Close() error {
 	n.once.Do(n.takeName)
 	return n.Listener.Close()
@@ -65,12 +67,13 @@ func (n *named) Close() error {
 
 func (n *named) takeName() {
 	if now, err := os.Lstat(n.path); err == nil && os.SameFile(now, n.file) {
-		os.Remove(n.path) // a remaining file does no harm: a killed driver leaves one, too
+		os.Remove(n.path) // a remaining file does no harm; a killed driver also leaves its file
 	}
 }
 
-// Listen makes a socket, and replaces one that a killed driver has left. It gets its name when its
-// mode is right; until then its name begins with a dot, so that kubelet ignores it.
+// Listen creates a socket, and replaces a socket that a killed driver has left. The new socket gets
+// its name after its mode is set. Until then, its name begins with a dot, so that kubelet ignores
+// it.
 func Listen(endpoint string) (net.Listener, error) {
 	path, err := placeOf(endpoint)
 	if err != nil {

@@ -28,12 +28,12 @@ func TestSocketGoesWithItsServer(t *testing.T) {
 	first := listen(t, path)
 	st, err := os.Lstat(path)
 	if err != nil || st.Mode().Perm() != 0o600 {
-		t.Fatalf("%v %v: not for root alone", st, err)
+		t.Fatalf("%v %v: not only root can open the socket", st, err)
 	}
 	second := listen(t, path)
 	first.Close()
 	if !there(path) {
-		t.Error("the successor's socket is gone with its predecessor")
+		t.Error("the predecessor has removed the successor's socket")
 	}
 	second.Close()
 	second.Close() // as gRPC may

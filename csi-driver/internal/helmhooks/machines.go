@@ -18,12 +18,12 @@ import (
 	"stargate/csi-driver/internal/kubevirt/annotation"
 )
 
-// naming are KubeVirt's kinds that name volumes, and the places of that annotation. KubeVirt gives
-// a VM the annotations of its instance type and its preference when it starts, so these represent
-// VMs that are stopped.
+// naming has KubeVirt's kinds that can name volumes, and the places of the annotation in them. When
+// a VM starts, KubeVirt copies the annotations of its instance type and its preference to the VM.
+// So these objects stand for VMs that are stopped.
 var naming = []struct {
 	kind        schema.GroupResource
-	versions    []string // the first version that the API server has is enough to list all objects
+	versions    []string // the first version that the API server has lists all objects
 	annotations []string
 }{
 	{machineKind("virtualmachines"), machineVersions, []string{"spec", "template", "metadata", "annotations"}},
@@ -44,8 +44,8 @@ func typeKind(resource string) schema.GroupResource {
 	return schema.GroupResource{Group: "instancetype.kubevirt.io", Resource: resource}
 }
 
-// listed are all objects of a kind. There are none if the API server has none of the versions:
-// KubeVirt is not installed, or does not have the kind.
+// listed returns all objects of a kind. It returns none if the API server has none of the versions.
+// KubeVirt is then not installed, or does not have this kind.
 func listed(ctx context.Context, objects dynamic.Interface, kind schema.GroupResource, versions []string) ([]unstructured.Unstructured, error) {
 	for _, version := range versions {
 		list, err := objects.Resource(kind.WithVersion(version)).List(ctx, metav1.ListOptions{})
@@ -59,8 +59,8 @@ func listed(ctx context.Context, objects dynamic.Interface, kind schema.GroupRes
 	return nil, nil
 }
 
-// NoMachines fails if KubeVirt's webhooks of the release exist and VMs name volumes. A revision
-// without webhooks would remove them, and the VMs would start without their volumes.
+// NoMachines fails if the release has webhooks for KubeVirt and VMs name volumes. A revision
+// without these webhooks would remove them, and the VMs would start without their volumes.
 func NoMachines(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface, driver, webhooks string) error {
 	_, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhooks, metav1.GetOptions{})
 	if errors.IsNotFound(err) {

@@ -15,9 +15,9 @@ import (
 	"stargate/csi-driver/internal/nodemeta"
 )
 
-// ForgetNodes removes the driver's marks from all nodes, and returns their number. Call it after
-// the deletion of the driver's role: a driver that still runs cannot change nodes any more, and so
-// puts nothing back. If one node cannot be changed, the others still are.
+// ForgetNodes removes the driver's labels, annotations and taints from all nodes, and returns the
+// number of changed nodes. Call it after the deletion of the driver's role, so that a driver that
+// still runs cannot set them again. If one node cannot be changed, the other nodes still are.
 func ForgetNodes(ctx context.Context, client kubernetes.Interface, driver string) (string, error) {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -31,7 +31,7 @@ func ForgetNodes(ctx context.Context, client kubernetes.Interface, driver string
 		switch {
 		case did:
 			changed++
-		case err != nil && !apierrors.IsNotFound(err): // a node that has gone has nothing
+		case err != nil && !apierrors.IsNotFound(err): // the node was deleted meanwhile
 			failed = append(failed, err)
 		}
 	}

@@ -21,7 +21,8 @@ import (
 	"stargate/csi-driver/internal/nodemeta/nodemetatest"
 )
 
-// marked is a node with all that a driver leaves, and something of others beside each of it.
+// marked returns a node with all labels, annotations and taints of a driver, and with some of other
+// programs.
 func marked(name, driver string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -83,7 +84,7 @@ func TestForgetNodes(t *testing.T) {
 	}
 }
 
-// Changes of a node between the list and its turn stay.
+// ForgetNodes keeps changes that other programs make between its list and its change of the node.
 func TestForgetNodesMeanwhile(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(marked("n1", "this.example"), marked("n2", "this.example"))
@@ -104,8 +105,7 @@ func TestForgetNodesMeanwhile(t *testing.T) {
 	}
 }
 
-// A node that cannot be changed, and one that was deleted meanwhile, do not keep the hook from the
-// others.
+// If one node cannot be changed, or was deleted meanwhile, the hook still changes the other nodes.
 func TestForgetNodesFails(t *testing.T) {
 	ctx := context.Background()
 	client := fake.NewClientset(marked("n1", "this.example"), marked("n2", "this.example"), marked("n3", "this.example"))

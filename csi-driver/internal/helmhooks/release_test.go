@@ -85,7 +85,7 @@ func TestNoSnapshots(t *testing.T) {
 	}
 }
 
-// named is an object of KubeVirt's with an annotation at that place.
+// named returns an object of KubeVirt with the annotation at a given place.
 func named(kind, name, key string, at ...string) runtime.Object {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubevirt.io/v1", "kind": kind}}
 	u.SetNamespace("ns")
@@ -96,8 +96,8 @@ func named(kind, name, key string, at ...string) runtime.Object {
 	return u
 }
 
-// An upgrade or a rollback to a revision without KubeVirt's webhooks is refused while a VM names
-// volumes.
+// NoMachines refuses an upgrade or a rollback to a revision without KubeVirt's webhooks while a VM
+// names volumes.
 func TestNoMachines(t *testing.T) {
 	const driver = "this.example"
 	ctx := context.Background()
@@ -110,7 +110,7 @@ func TestNoMachines(t *testing.T) {
 			kinds[naming[i].kind.WithVersion(version)] = list
 		}
 	}
-	version := "" // of types, that this KubeVirt has
+	version := "" // the kinds that this KubeVirt has
 	look := func(webhooks string, objects ...runtime.Object) error {
 		of := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...)
 		of.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -155,7 +155,7 @@ func TestNoMachines(t *testing.T) {
 	}
 	answer = errors.NewForbidden(naming[0].kind, "", nil)
 	if err := NoMachines(ctx, fake.NewClientset(there), gone, driver, "rel-webhook"); err == nil {
-		t.Error("it is unknown whether there are VMs, and nothing is refused")
+		t.Error("NoMachines succeeds although the VMs could not be listed")
 	}
 }
 
@@ -187,7 +187,7 @@ func TestTry(t *testing.T) {
 	}
 	put(description, "{")
 	want("unexpected end", true)
-	// The module's description of a mount. A pod may not open region there.
+	// This is the module's description of a mount. A pod may not open the region in a mount.
 	put(description, `{"version": 1, "size": 1048577, "mode": "rw", "joined": true}`)
 	if err := os.Remove(filepath.Join(dir, region)); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Files that a volume shows to VMs (D11), in each kind of zone.
+// Files that a volume has for VMs (D11), in each kind of zone.
 const (
 	region      = ".stargate/region"
 	description = ".stargate/volume.json"
@@ -25,12 +25,12 @@ const (
 // The first bytes of a formatted volume.
 const tried = 1 << 20
 
-// Try uses the volume that a pod sees in a folder. It writes a file and reads it or, where volumes
-// are files for VMs, checks that the volume has memory for them. It reports its findings.
+// Try tests the volume that is mounted in a folder of a pod. It writes a file and reads it. If
+// volumes are files for VMs, it checks that the volume has memory for VMs. It reports its results.
 func Try(dir string) (string, error) {
 	info, err := os.Stat(filepath.Join(dir, region))
 	if errors.Is(err, fs.ErrNotExist) {
-		// By FUSE a volume has files alone.
+		// A volume that is mounted by FUSE has only files.
 		if at, err := mounts.New().At(dir); err == nil && at != nil && at.FsType == mounts.Served {
 			return tryFiles(dir)
 		}
@@ -39,8 +39,8 @@ func Try(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Both kinds of zone have a description. In a mount it is the module's, which names no
-	// kind, and a pod may not open the memory beside it.
+	// Both kinds of zone have a description. In a mount, the module writes the description,
+	// without a kind, and a pod may not open the memory there.
 	text, err := os.ReadFile(filepath.Join(dir, description))
 	if errors.Is(err, fs.ErrNotExist) {
 		return tryFiles(dir)
@@ -58,14 +58,14 @@ func Try(dir string) (string, error) {
 	return tryRegion(dir, t, info.Size())
 }
 
-// told is the content of a volume's description.
+// told has the content of a volume's description.
 type told struct {
 	Kind   pool.Kind `json:"kind"`
 	Volume string    `json:"volume"`
 	Size   int64     `json:"size"`
 }
 
-// tryFiles is for a volume that is mounted.
+// tryFiles tests a volume that is mounted as a file system.
 func tryFiles(dir string) (string, error) {
 	f, err := os.CreateTemp(dir, "helm-test-")
 	if err != nil {
@@ -93,7 +93,7 @@ func tryFiles(dir string) (string, error) {
 	return fmt.Sprintf("%s: %d bytes written and read", dir, tried), nil
 }
 
-// tryRegion tries a volume that pods see only as memory for VMs.
+// tryRegion tests a volume that pods get only as memory for VMs.
 func tryRegion(dir string, t told, size int64) (string, error) {
 	if t.Size != size {
 		return "", fmt.Errorf("%s: has %d bytes, not the %d that %s says", region, size, t.Size, description)

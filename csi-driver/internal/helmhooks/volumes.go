@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package helmhooks has the chart's hooks. They check whether the release may be uninstalled, or go
-// to a revision without KubeVirt. They clear nodes after an uninstallation, and try a volume after
-// an installation.
+// Package helmhooks implements the chart's hooks. They check whether the release may be
+// uninstalled, or may change to a revision without KubeVirt. They remove the driver's marks from
+// nodes after an uninstallation, and test a volume after an installation.
 package helmhooks
 
 import (
@@ -21,8 +21,8 @@ import (
 
 const shown = 5
 
-// NoVolumes fails if volumes of the driver exist: without the driver they cannot be deleted, and
-// pods with one can neither start nor end.
+// NoVolumes fails if volumes of the driver exist. Without the driver, these volumes cannot be
+// deleted, and pods that use them can neither start nor end.
 func NoVolumes(ctx context.Context, client kubernetes.Interface, driver string) error {
 	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -42,7 +42,7 @@ func NoVolumes(ctx context.Context, client kubernetes.Interface, driver string) 
 	return left("volumes of "+driver, "delete their claims first", names)
 }
 
-// Snapshots are of a kind that a cluster has been given, or not.
+// The kind of snapshots exists only in clusters in which it was installed.
 var snapshots = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
 
 // NoSnapshots fails if snapshots of the driver exist, which only the driver can delete.
@@ -69,17 +69,17 @@ func NoSnapshots(ctx context.Context, client dynamic.Interface, driver string) e
 	return left("snapshots of "+driver, "delete them first", names)
 }
 
-// left is an error that names the objects that are left; nil if there are none.
+// left returns an error that names the remaining objects, or nil if there are none.
 func left(what, remedy string, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
 	slices.Sort(names)
-	return fmt.Errorf("%d %s are left (%s): %s, or uninstall with --no-hooks: they and their data then stay "+
+	return fmt.Errorf("%d %s are left (%s): %s, or uninstall with --no-hooks: they and their data then remain "+
 		"until the chart is installed again", len(names), what, few(names), remedy)
 }
 
-// few returns the first names, for a message.
+// few returns the first few names, for a message.
 func few(names []string) string {
 	list := strings.Join(names[:min(shown, len(names))], ", ")
 	if len(names) > shown {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernelmodule reads the files of stargatefs.ko in sysfs about the volumes that this node
-// has mounted (stargatefs(5)). It changes nothing.
+// Package kernelmodule reads the files in sysfs in which stargatefs.ko describes this node's
+// mounted volumes (stargatefs(5)). It changes nothing.
 package kernelmodule
 
 import (
@@ -21,19 +21,21 @@ import (
 // Sysfs is the module's folder.
 const Sysfs = "/sys/fs/stargatefs"
 
-// Module is the kernel's side, which need not exist.
+// Module reads the module's folder, which need not exist.
 type Module struct {
 	dir    string
 	device func(path string) string
 }
 
-// New reads in a folder: Sysfs, except in tests.
+// New returns a Module that reads a folder: Sysfs, except in tests.
 func New(dir string) *Module { return NewFor(dir, Device) }
 
-// NewFor is for tests, whose volumes have no devices: device returns the number for a path.
+// NewFor returns a Module for tests, whose volumes have no devices. The function device returns the
+// number for a path.
 func NewFor(dir string, device func(path string) string) *Module { return &Module{dir, device} }
 
-// Device is the number of the block device at a path, as sysfs has it; "" if there is none.
+// Device returns the number of the block device at a path, in the format of sysfs. It returns "" if
+// there is no block device.
 func Device(path string) string {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFBLK {
@@ -44,14 +46,14 @@ func Device(path string) string {
 
 const shutDown = "shut down"
 
-// Mount is one volume of this node.
+// Mount describes one mounted volume of this node.
 type Mount struct {
 	State    string
-	Joined   bool                        // it has a slot, as a writer has
-	counters map[string]map[string]int64 // by file and name
+	Joined   bool                        // the mount has a slot, so it may write
+	counters map[string]map[string]int64 // by the file's and the counter's name
 }
 
-// WhyShutDown describes a mount that is shut down.
+// WhyShutDown is the message about a mount that is shut down.
 const WhyShutDown = "every call to this node's mount of it fails until it is unmounted: another system has " +
 	"fenced this node, or essential pages of the volume are bad (the kernel's log names them). " +
 	"Delete the volume's pods on this node"
@@ -60,20 +62,20 @@ const WhyShutDown = "every call to this node's mount of it fails until it is unm
 // Every operation on the mount then fails until it is unmounted.
 func (m *Mount) ShutDown() bool { return m.State == shutDown }
 
-// Counter is 0 if this module has none of that name.
+// Counter returns a counter of the mount, or 0 if this module does not have the counter.
 func (m *Mount) Counter(file, name string) int64 { return m.counters[file][name] }
 
 var files = []string{"epoch", "operations", "journal", "errors"}
 
-// Mounts finds the mount of the volume on the device at a path; nil: this node has not mounted it.
-// It does not search by UUID, because any member of a volume can write another volume's UUID into
-// it.
+// Mounts returns the mount of the volume on the device at a path. It returns nil if this node has
+// not mounted the volume. It does not search by UUID, because any member of a volume can write
+// another volume's UUID into its own volume.
 type Mounts func(path string) *Mount
 
-// None has no mounts.
+// None finds no mounts.
 func None(string) *Mount { return nil }
 
-// Mounted is the mount of one volume, as Mounts finds it.
+// Mounted returns the mount of one volume, by the rules of Mounts.
 func (m *Module) Mounted(path string) (*Mount, error) {
 	device := m.device(path)
 	if device == "" {
@@ -83,7 +85,7 @@ func (m *Module) Mounted(path string) (*Mount, error) {
 	return all[device], err
 }
 
-// All are the volumes that this node has mounted; it reads each once, for questions about many.
+// All reads all mounts of this node once, and returns a function that finds them.
 func (m *Module) All() (Mounts, error) {
 	all, err := m.read(func(string) bool { return true })
 	if err != nil {
@@ -106,7 +108,7 @@ func (m *Module) read(wanted func(device string) bool) (map[string]*Mount, error
 		dir := filepath.Join(m.dir, e.Name())
 		device, err := word(dir, "dev")
 		if err != nil || !wanted(device) {
-			continue // unmounted meanwhile, or another one
+			continue // unmounted meanwhile, or another volume's mount
 		}
 		mount, err := read(dir)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
@@ -138,7 +140,7 @@ func read(dir string) (*Mount, error) {
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if m.ShutDown() && errors.Is(err, unix.EIO) {
-			continue // it describes memory that cannot be read any more
+			continue // the file describes memory that can no longer be read
 		}
 		if err != nil {
 			return nil, err
@@ -148,7 +150,8 @@ func read(dir string) (*Mount, error) {
 	return m, nil
 }
 
-// parse takes lines of a name and a number; other lines are from a later module.
+// parse reads lines that consist of a name and a number. It ignores other lines, which a later
+// module may write.
 func parse(text []byte) map[string]int64 {
 	counters := map[string]int64{}
 	lines := bufio.NewScanner(bytes.NewReader(text))

@@ -10,7 +10,7 @@ import (
 
 const uuid, volume = "11111111-2222-3333-4444-555555555555", "/dev/zone/v"
 
-// at is the device of a path, for the test's volumes.
+// at returns the device number for a path of the test's volumes.
 func at(path string) string {
 	return map[string]string{volume: "252:1", "/dev/zone/other": "252:0"}[path]
 }
@@ -68,7 +68,7 @@ func TestMounted(t *testing.T) {
 	if err := os.Remove(epoch); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("/proc/self/mem", epoch); err != nil { // where a read is EIO
+	if err := os.Symlink("/proc/self/mem", epoch); err != nil { // a read of this path fails with EIO
 		t.Fatal(err)
 	}
 	if m, err := module.Mounted(volume); err != nil || !m.ShutDown() || m.Counter("epoch", "volume") != 0 || m.Counter("errors", "count") != 2 {
@@ -87,7 +87,8 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// A member writes the UUID of another volume into its own. The two volumes stay distinct.
+// A member may write another volume's UUID into its own volume. The package still distinguishes the
+// two volumes.
 func TestForgedUUID(t *testing.T) {
 	dir := t.TempDir()
 	for name, is := range map[string][2]string{"dm-0": {"252:0", "shut down"}, "dm-1": {"252:1", "writable"}} {
@@ -110,7 +111,7 @@ func TestForgedUUID(t *testing.T) {
 		}
 	}
 	if m, err := module.Mounted("/zone/file"); m != nil || err != nil || all("/zone/file") != nil {
-		t.Errorf("a path without a device is mounted: %+v, %v", m, err)
+		t.Errorf("a path without a device has a mount: %+v, %v", m, err)
 	}
 }
 

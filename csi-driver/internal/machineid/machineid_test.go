@@ -23,6 +23,6 @@ func TestCanonical(t *testing.T) {
 		}
 	}
 	if Same("u", "u") || Same("", "") {
-		t.Error("two texts that are no UUIDs count as one VM's")
+		t.Error("Same returns true for two texts that are no UUIDs")
 	}
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring shows to Prometheus and kubelet's probes how driver, zone and volumes are.
+// Package monitoring reports the state of driver, zone and volumes to Prometheus and kubelet's
+// probes.
 package monitoring
 
 import (
@@ -17,13 +18,14 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// The collector keeps its readings for these times, because a look at all volumes runs programs.
+// The collector keeps its results for these times, because a read of all volumes runs programs.
 const (
 	fresh = 15 * time.Second
-	// A look may take this time: less than Prometheus waits (podMonitor.interval of the chart).
+	// The time limit of a read. It is shorter than Prometheus's timeout (podMonitor.interval of
+	// the chart).
 	lookLimit = 20 * time.Second
-	// An observation stays valid for this time when the zone does not answer: one failed look
-	// is a busy node.
+	// When the zone does not answer, the last result remains valid for this time. A single
+	// failed read may come from a busy node.
 	stands = 5 * time.Minute
 )
 
@@ -31,7 +33,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("stargate_"+name, help, labels, nil)
 }
 
-// Zone is the source of the metrics. pool.Zone has the contract of each method.
+// Zone is the source of the metrics. pool.Zone documents the contract of each method.
 type Zone interface {
 	Kind() pool.Kind
 	Status(ctx context.Context) (pool.Status, error)
@@ -40,7 +42,7 @@ type Zone interface {
 	Taken(ctx context.Context, v pool.Volume) (int, error)
 }
 
-// Collector reads the zone on request.
+// Collector collects the metrics of the node's zone. It reads the zone at a scrape.
 type Collector struct {
 	zone   Zone
 	module *kernelmodule.Module
@@ -54,17 +56,17 @@ type Collector struct {
 	shown                                                   []shown
 
 	mu       sync.Mutex
-	last     time.Time // of a look
-	answered time.Time // of a successful look
+	last     time.Time // time of the last read
+	answered time.Time // time of the last successful read
 	seen     []prometheus.Metric
 }
 
-// shown is a number that the module has of each volume that the node has mounted.
+// shown is a metric from a counter that the module has for each mounted volume.
 type shown struct {
 	desc       *prometheus.Desc
 	kind       prometheus.ValueType
 	file, name string
-	less       string // another number to subtract; a non-member has none
+	less       string // another counter to subtract; a non-member does not have it
 }
 
 func moduleShows() []shown {
@@ -87,14 +89,15 @@ func moduleShows() []shown {
 	}
 }
 
-// Cluster is the source of the metrics about Kubernetes. cluster.Node has the contract of each
-// method.
+// Cluster is the source of the metrics about Kubernetes. cluster.Node documents the contract of
+// each method.
 type Cluster interface {
 	Orphans() map[string]int64
 	Unbound() int64
 }
 
-// NewCollector is for one zone. Without a cluster (nil) the metrics about it are missing.
+// NewCollector returns a Collector for one zone. If the cluster is nil, the metrics about
+// Kubernetes are missing.
 func NewCollector(z Zone, k *kernelmodule.Module, of Cluster, log klog.Logger) *Collector {
 	return &Collector{
 		zone: z, module: k, log: log, of: of, shown: moduleShows(),
@@ -102,11 +105,11 @@ func NewCollector(z Zone, k *kernelmodule.Module, of Cluster, log klog.Logger) *
 		up:          desc("zone_up", "1: the node's zone can be read, no device is missing, and the kernel has the file system.", "kind"),
 		zoneSize:    desc("zone_size_bytes", "Size of the node's zone."),
 		zoneFree:    desc("zone_free_bytes", "Free bytes of the node's zone, in all free ranges."),
-		zoneLargest: desc("zone_largest_volume_bytes", "Size of the largest volume that can be made.", "alignment"),
+		zoneLargest: desc("zone_largest_volume_bytes", "Size of the largest volume that can be created.", "alignment"),
 		volumes:     desc("zone_volumes", "Volumes in the zone."),
-		others:      desc("zone_strays", "Objects in the zone that the driver's tools have not made."),
+		others:      desc("zone_strays", "Objects in the zone that the driver's tools have not created."),
 		orphans:     desc("zone_orphans", "Volumes of claims and of pods, and snapshots, that Kubernetes will not delete.", "kind"),
-		unbound:     desc("claims_unbound", "Claims that do not get the volume that was made for them: Kubernetes refuses the PersistentVolume, or the binding."),
+		unbound:     desc("claims_unbound", "Claims that do not get the volume that was created for them: Kubernetes refuses the PersistentVolume, or the binding."),
 		size:        desc("volume_size_bytes", "Size of a volume.", "volume"),
 		used:        desc("volume_used_bytes", "Bytes in use in a volume.", "volume"),
 		inodes:      desc("volume_inodes", "Inodes that a volume can have.", "volume"),
@@ -117,7 +120,7 @@ func NewCollector(z Zone, k *kernelmodule.Module, of Cluster, log klog.Logger) *
 	}
 }
 
-// Describe names all.
+// Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.up, c.zoneSize, c.zoneFree, c.zoneLargest, c.volumes, c.others, c.orphans, c.unbound,
@@ -130,7 +133,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect reads the zone, unless it did so a moment ago.
+// Collect sends the metrics. It reads the zone, unless the last result is recent.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +158,7 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// refresh keeps the last observation for a while after a failed look.
+// refresh reads the zone. After a failed read, it keeps the last result for a while.
 func (c *Collector) refresh(ctx context.Context) {
 	seen, err := c.look(ctx)
 	c.last = time.Now()
@@ -167,7 +170,7 @@ func (c *Collector) refresh(ctx context.Context) {
 	}
 }
 
-// look fails if the existence of a zone, or its content, is unknown.
+// look reads the zone. It fails if the zone's existence or content is unknown.
 func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 	kind := string(c.zone.Kind())
 	s, err := c.zone.Status(ctx)
@@ -202,7 +205,7 @@ func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 	for _, g := range volumes {
 		seen = append(seen, c.volume(ctx, g, mounts)...)
 	}
-	return seen, ctx.Err() // the last answers may be missing
+	return seen, ctx.Err() // if the context has ended, the last answers may be missing
 }
 
 func (c *Collector) volume(ctx context.Context, g pool.Glance, mounts kernelmodule.Mounts) []prometheus.Metric {
@@ -229,7 +232,7 @@ func (c *Collector) volume(ctx context.Context, g pool.Glance, mounts kernelmodu
 	return append(seen, c.mount(v, mounts(v.Path))...)
 }
 
-// mount has the module's numbers of a volume that is mounted here.
+// mount sends the module's counters of a volume that this node has mounted.
 func (c *Collector) mount(v pool.Volume, m *kernelmodule.Mount) []prometheus.Metric {
 	if m == nil {
 		return nil
@@ -239,7 +242,7 @@ func (c *Collector) mount(v pool.Volume, m *kernelmodule.Mount) []prometheus.Met
 		if s.less != "" && !m.Joined {
 			continue
 		}
-		// The two numbers are read one after the other.
+		// The counters are read one after the other, so the difference may be negative.
 		n := max(0, m.Counter(s.file, s.name)-m.Counter(s.file, s.less))
 		seen = append(seen, prometheus.MustNewConstMetric(s.desc, s.kind, float64(n), v.Name))
 	}

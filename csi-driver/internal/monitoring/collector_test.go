@@ -30,7 +30,7 @@ func (s *silent) Status(context.Context) (pool.Status, error) {
 	return pool.Status{Size: pool.Gigabyte}, s.err
 }
 
-// told is what the cluster is known to have.
+// told is a Cluster with given numbers.
 type told struct {
 	orphans map[string]int64
 	unbound int64
@@ -39,8 +39,8 @@ type told struct {
 func (o *told) Orphans() map[string]int64 { return o.orphans }
 func (o *told) Unbound() int64            { return o.unbound }
 
-// After a failed look the earlier metrics stay for a while. The absence of a zone is a result, not
-// a failure.
+// After a failed read, the collector keeps the earlier metrics for a while. The absence of a zone
+// is a result, not a failure.
 func TestFailedLooks(t *testing.T) {
 	z := &silent{}
 	of := &told{}
@@ -69,7 +69,7 @@ func TestFailedLooks(t *testing.T) {
 	}
 	is("there", 1, float64(pool.Gigabyte))
 	if n, shown := look()["stargate_zone_orphans"]; shown {
-		t.Errorf("the number is unknown, and the metric is %v", n)
+		t.Errorf("the number is unknown, but the metric is %v", n)
 	}
 	of.orphans, of.unbound = map[string]int64{"claim": 3}, 2
 	if seen := look(); seen["stargate_zone_orphans"] != 3 || seen["stargate_claims_unbound"] != 2 {
@@ -85,7 +85,7 @@ func TestFailedLooks(t *testing.T) {
 	is("gone", 0, 0)
 }
 
-// full is a zone with a volume, which may not be listed, and may take its time.
+// full is a zone with a volume. Its list of volumes may fail or take long.
 type full struct {
 	silent
 	list error
@@ -106,7 +106,7 @@ func (f *full) Space(ctx context.Context, _ pool.Volume) (stargatectl.Space, err
 
 func (f *full) Taken(ctx context.Context, _ pool.Volume) (int, error) { return 2, ctx.Err() }
 
-// families are the metrics of a look, by name.
+// families returns the metrics of a scrape, by name.
 func families(t *testing.T, seen []prometheus.Metric) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
@@ -121,7 +121,7 @@ func families(t *testing.T, seen []prometheus.Metric) map[string]float64 {
 	return values
 }
 
-// A look that is cut off has failed: the metrics of volumes stay.
+// An interrupted read counts as failed. The metrics of volumes remain.
 func TestFailedLooksAtVolumes(t *testing.T) {
 	z := &full{}
 	c := NewCollector(z, kernelmodule.New(t.TempDir()), nil, klog.Background())
@@ -143,7 +143,7 @@ func TestFailedLooksAtVolumes(t *testing.T) {
 	used("not listed for long", 0, time.Minute)
 }
 
-// A mount that only reads acknowledges nothing, and nothing waits for it.
+// A mount that only reads acknowledges no epochs, and no epoch waits for it.
 func TestEpochsBehind(t *testing.T) {
 	sysfs := t.TempDir()
 	dir := filepath.Join(sysfs, "dm-0")

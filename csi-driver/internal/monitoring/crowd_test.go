@@ -13,7 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A client that holds any number of connections keeps no probe waiting, and has few of them left.
+// A client that holds many connections does not delay probes. The server closes most of these
+// connections.
 func TestProbeInACrowd(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,8 +64,8 @@ func TestProbeInACrowd(t *testing.T) {
 	}
 }
 
-// A client that makes connections all the time ends none of another address, however slow the
-// answer to that one is.
+// A client that opens connections all the time does not end a connection of another address, even
+// if that connection's answer is slow.
 func TestScrapeInACrowd(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

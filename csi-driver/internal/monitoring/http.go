@@ -21,15 +21,15 @@ const (
 	headLimit  = 10 * time.Second
 	idleLimit  = time.Minute
 	stopLimit  = 2 * time.Second
-	// A look at a zone that does not answer ends earlier.
+	// A read of a zone that does not answer ends earlier.
 	metricsLimit = lookLimit + 5*time.Second
 	scrapes      = 4       // at once
 	mostConns    = 64      // far more than kubelet and monitors need
 	mostHeader   = 4 << 10 // Go adds as much, for each connection
 )
 
-// Handler serves /metrics, /healthz (is the driver alive? if not, restart it) and /readyz (can it
-// serve?).
+// Handler serves /metrics, /healthz (the driver is alive; otherwise kubelet restarts it) and
+// /readyz (the driver can serve).
 func Handler(metrics prometheus.Gatherer, alive, ready func(context.Context) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
@@ -40,8 +40,8 @@ func Handler(metrics prometheus.Gatherer, alive, ready func(context.Context) err
 	return mux
 }
 
-// kept runs one check for all requests of about the same time. Any client that reaches the port may
-// ask, and each answer runs a program that examines the zone. A request that waits ends with its
+// kept runs one check for all requests that arrive at about the same time. Any client can reach the
+// port, and each check runs a program that examines the zone. A waiting request ends with its
 // client.
 func kept(check func(context.Context) error) func(context.Context) error {
 	var (
@@ -57,7 +57,7 @@ func kept(check func(context.Context) error) func(context.Context) error {
 			return ctx.Err()
 		}
 		if last.IsZero() || time.Since(last) > fresh {
-			// The client may go away, and others still get the answer.
+			// The client may disconnect, but other clients still get the answer.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeLimit)
 			defer cancel()
 			said = check(ctx)
@@ -79,8 +79,8 @@ func probe(check func(context.Context) error) http.Handler {
 	})
 }
 
-// Serve serves until ctx is done. Any pod may reach the port, so all that a client causes is
-// bounded.
+// Serve handles requests until ctx is done. Any pod can reach the port, so Serve limits what a
+// client can use.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{
 		Handler: h, MaxHeaderBytes: mostHeader, ReadHeaderTimeout: headLimit, ReadTimeout: headLimit,
@@ -97,7 +97,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	defer cancel()
 	err := s.Shutdown(end)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = s.Close() // a client that still waits can ask the next driver
+		err = s.Close() // a waiting client can retry with the next driver
 	}
 	if err != nil {
 		return fmt.Errorf("metrics at %s: %w", l.Addr(), err)

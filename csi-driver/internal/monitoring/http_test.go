@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The server ends without an error while a client reads the metrics.
+// The server stops without an error while a client reads the metrics.
 func TestEndsDuringAScrape(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,13 +44,13 @@ func TestEndsDuringAScrape(t *testing.T) {
 	}
 }
 
-// stuck does not answer until it is released.
+// stuck is a check that does not end until it is released.
 type stuck chan struct{}
 
 func (stuck) Describe(ch chan<- *prometheus.Desc) { ch <- desc("stuck", "Nothing.") }
 func (s stuck) Collect(chan<- prometheus.Metric)  { <-s }
 
-// Some of the concurrent requests wait, and the others get an answer to try again.
+// Some of the concurrent requests wait. The server tells the rest to retry.
 func TestScrapesAtOnce(t *testing.T) {
 	s, r := make(stuck), prometheus.NewRegistry()
 	r.MustRegister(s)
@@ -69,7 +69,7 @@ func TestScrapesAtOnce(t *testing.T) {
 	select {
 	case code := <-codes:
 		if code != http.StatusServiceUnavailable {
-			t.Errorf("one too many is told %d", code)
+			t.Errorf("a request above the limit gets status %d", code)
 		}
 	case <-time.After(30 * time.Second):
 		t.Error("all wait")
@@ -78,8 +78,9 @@ func TestScrapesAtOnce(t *testing.T) {
 	g.Wait()
 }
 
-// Any number of requests cause one look at the zone in an interval. A client that leaves during the
-// look does not change the answers to others. One that leaves while it waits waits no longer.
+// Any number of requests cause one check of the zone in an interval. A client that disconnects
+// during the check does not change the answers to other clients. The request of a client that
+// disconnects while it waits ends immediately.
 func TestReadyIsKept(t *testing.T) {
 	var asked atomic.Int32
 	begun, release := make(chan struct{}), make(chan struct{})
@@ -95,7 +96,7 @@ func TestReadyIsKept(t *testing.T) {
 	<-begun
 	leave()
 	if err := ready(leaves); err == nil {
-		t.Error("a client that is gone has waited")
+		t.Error("the request of a disconnected client still waits")
 	}
 	for range 20 {
 		go func() { answers <- ready(context.Background()) }()

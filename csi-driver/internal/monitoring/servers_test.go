@@ -11,7 +11,7 @@ import (
 	"stargate/csi-driver/internal/keeper"
 )
 
-// The metrics show what the driver knows of the keeper and its servers.
+// The metrics show the driver's status of the keeper and its servers.
 func TestServers(t *testing.T) {
 	status := keeper.Status{Up: true, Held: 2, Restarts: map[string]int{"v": 3}}
 	own := prometheus.NewRegistry()

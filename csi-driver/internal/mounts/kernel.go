@@ -17,7 +17,7 @@ const (
 	types = "/proc/filesystems"
 )
 
-// kernel is the System of this node's kernel.
+// kernel is the System that changes the mounts of this node's kernel.
 type kernel struct{ m mount.Interface }
 
 var _ System = kernel{}
@@ -33,7 +33,7 @@ func (kernel) Entries() ([]mount.MountInfo, error) {
 	return entries, nil
 }
 
-// Mount is mount(8).
+// Mount runs mount(8).
 func (k kernel) Mount(source, target, fstype string, options []string) error {
 	if err := k.m.Mount(source, target, fstype, options); err != nil {
 		return fmt.Errorf("mount %s at %s: %w", source, target, err)
@@ -48,11 +48,11 @@ var servedFlags = map[string]uintptr{
 
 const (
 	selinux = "/sys/fs/selinux"
-	// maxRead is IO_MAX of kernel/tools/fuse.
+	// maxRead must be equal to IO_MAX in kernel/tools/fuse.
 	maxRead = 1 << 20
 )
 
-// MountServed is mount(2): mount(8) would look for a program that mounts this type.
+// MountServed calls mount(2), because mount(8) would search for a program that mounts this type.
 func (kernel) MountServed(source, target string, fuse *os.File, options []string) error {
 	_, err := os.Stat(selinux)
 	flags, more := served(options, err == nil)
@@ -63,7 +63,8 @@ func (kernel) MountServed(source, target string, fuse *os.File, options []string
 	return nil
 }
 
-// served converts options of mount(8). Without SELinux a context has no effect, as with mount(8).
+// served converts options of mount(8) to those of mount(2). Without SELinux, a context has no
+// effect, as with mount(8).
 func served(options []string, labels bool) (flags uintptr, data string) {
 	for _, o := range options {
 		flags |= servedFlags[o]
@@ -74,16 +75,17 @@ func served(options []string, labels bool) (flags uintptr, data string) {
 	return flags, data
 }
 
-// Bind does not use mount(8): that and mount-utils need two steps for a read-only mount. A crash
-// between them would leave a pod's mount writable, and nothing would show it. So the mount is made
-// detached with all its attributes, and attached in one step.
+// Bind creates a bind mount. It does not use mount(8) or mount-utils, which need two steps for a
+// read-only mount. A crash between these steps would leave a pod's mount writable without a trace.
+// So Bind creates a detached mount with all its attributes, and attaches it in one step.
 func (kernel) Bind(source, target string, attributes uint64) error {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("bind %s: %w", source, err)
 	}
 	defer unix.Close(tree)
-	// The source may carry the mark of a VM's mount. The new mount must not inherit it.
+	// The source may have the attribute of a VM's mount. The new mount must not inherit this
+	// attribute.
 	attr := unix.MountAttr{Attr_set: attributes, Attr_clr: unix.MOUNT_ATTR_NODIRATIME &^ attributes, Propagation: unix.MS_PRIVATE}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 		return fmt.Errorf("bind %s with attributes %#x: %w", source, attributes, err)
@@ -94,8 +96,8 @@ func (kernel) Bind(source, target string, attributes uint64) error {
 	return nil
 }
 
-// Takes asks the kernel as a mount would, and mounts nothing. An answer that is not about the
-// option is left to the mount itself.
+// Takes passes the option to the kernel like a mount, but mounts nothing. It ignores errors that do
+// not concern the option; the mount itself reports them.
 func (kernel) Takes(fstype, option string) bool {
 	fd, err := unix.Fsopen(fstype, unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -105,7 +107,8 @@ func (kernel) Takes(fstype, option string) bool {
 	return !errors.Is(unix.FsconfigSetFlag(fd, option), unix.EINVAL)
 }
 
-// Reconfigure does not use mount(8)'s remount, which would also set other options.
+// Reconfigure sets the options. It does not use the remount of mount(8), which would also set other
+// options.
 func (kernel) Reconfigure(path string, options []string) error {
 	fd, err := unix.Fspick(unix.AT_FDCWD, path, unix.FSPICK_CLOEXEC|unix.FSPICK_SYMLINK_NOFOLLOW|unix.FSPICK_NO_AUTOMOUNT)
 	if err != nil {
@@ -129,7 +132,7 @@ func (kernel) Reconfigure(path string, options []string) error {
 	return nil
 }
 
-// Close sets one attribute.
+// Close sets the read-only attribute of a mount.
 func (kernel) Close(path string) error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	if err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &attr); err != nil {
@@ -138,21 +141,21 @@ func (kernel) Close(path string) error {
 	return nil
 }
 
-// Unmount does not use umount(8), which reports failures only in words.
+// Unmount calls umount2(2). It does not use umount(8), which reports failures only as text.
 func (kernel) Unmount(path string) error { return unix.Unmount(path, unix.UMOUNT_NOFOLLOW) }
 
-// Known reports whether the kernel has a file system of that name, or a module that it loads for
-// it.
+// Known reports whether the kernel has a file system with the given name, or a module that it can
+// load for it.
 func Known(fstype string) bool {
 	list, err := os.ReadFile(types)
 	if err != nil {
-		list = nil // the kernel is asked instead
+		list = nil // the kernel decides below
 	}
 	return known(string(list), fstype, unix.Fsopen)
 }
 
-// Opening the file system lets the kernel load its module, as mount does. It is missing only if the
-// kernel says so: without permission, or on an old kernel, the answer is unknown.
+// fsopen makes the kernel load the file system's module, like mount. The file system is missing
+// only if the error says so. Without permission, or on an old kernel, the answer is unknown.
 func known(list, fstype string, open func(string, int) (int, error)) bool {
 	for line := range strings.Lines(list) {
 		if f := strings.Fields(line); len(f) > 0 && f[len(f)-1] == fstype {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file system counts as missing only if the kernel says so.
+// A file system counts as missing only if the kernel reports that it is unknown.
 func TestKnown(t *testing.T) {
 	const list = "nodev\tproc\n\text4\nnodev\tstargatefs\n"
 	for _, c := range []struct {
@@ -39,8 +39,8 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// Options of mount(8) become those of mount(2). Others, and a context without SELinux, are left
-// out.
+// served converts options of mount(8) to those of mount(2). It leaves out other options, and a
+// context on a node without SELinux.
 func TestServedOptions(t *testing.T) {
 	options := []string{"ro", "noatime", "nosuid", "nodev", "map=walk", "errors=continue", "relatime", "context=u:r:t:s0"}
 	flags, data := served(options, true)

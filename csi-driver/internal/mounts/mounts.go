@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mounts changes this node's mounts, and brings a volume to a path. The kernel's own table
-// is the only record of it.
+// Package mounts changes this node's mounts. The kernel's own table is the only record of the
+// mounts.
 package mounts
 
 import (
@@ -14,24 +14,26 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// System has the mounts: this node's kernel, or in tests a table (package mountstest).
+// System reads and changes mounts. It is this node's kernel, or in tests a table (package
+// mountstest).
 type System interface {
-	// Entries are all mounts, in the order of their making.
+	// Entries returns all mounts, in the order of their creation.
 	Entries() ([]mount.MountInfo, error)
 	// Mount mounts a file system.
 	Mount(source, target, fstype string, options []string) error
-	// MountServed mounts a file system whose calls a process answers by that descriptor of
-	// /dev/fuse. Options that only such a process knows are left out.
+	// MountServed mounts a file system whose calls a process answers by the given descriptor of
+	// /dev/fuse. It leaves out the options that are for this process.
 	MountServed(source, target string, fuse *os.File, options []string) error
-	// Bind shows source at target, with these attributes from the first moment.
+	// Bind mounts source at target, with the given attributes from the first moment.
 	Bind(source, target string, attributes uint64) error
-	// Takes reports whether the kernel's file system of that type has an option.
+	// Takes reports whether the kernel's file system of a type supports an option.
 	Takes(fstype, option string) bool
-	// Reconfigure gives the file system that is mounted at a path further options.
+	// Reconfigure sets further options of the file system that is mounted at a path.
 	Reconfigure(path string, options []string) error
-	// Close makes a mount read-only: this one, not its file system.
+	// Close makes a mount read-only, but not its file system.
 	Close(path string) error
-	// Unmount removes the uppermost mount; EBUSY while it is in use, EINVAL if there is none.
+	// Unmount removes the uppermost mount at a path. It fails with EBUSY while the mount is in
+	// use, and with EINVAL if there is none.
 	Unmount(path string) error
 }
 
@@ -41,13 +43,13 @@ const Served = "fuse.stargatefs"
 // Mounter mounts and unmounts.
 type Mounter struct{ System }
 
-// New is for this node: it needs mount(8).
+// New returns a Mounter for this node's kernel. It needs mount(8).
 func New() *Mounter { return On(newKernel()) }
 
-// On is for another system than the kernel.
+// On returns a Mounter for a given System, as in tests.
 func On(s System) *Mounter { return &Mounter{s} }
 
-// At is the uppermost mount at a path; nil if there is none.
+// At returns the uppermost mount at a path, or nil if there is none.
 func (m *Mounter) At(path string) (*mount.MountInfo, error) {
 	entries, err := m.Entries()
 	if err != nil {
@@ -61,7 +63,7 @@ func (m *Mounter) At(path string) (*mount.MountInfo, error) {
 	return nil, nil
 }
 
-// Marked reports whether a mount has the attribute that Bind gives for unix.MOUNT_ATTR_NODIRATIME.
+// Marked reports whether a mount has the attribute that Bind sets for unix.MOUNT_ATTR_NODIRATIME.
 func Marked(e *mount.MountInfo) bool { return slices.Contains(e.MountOptions, "nodiratime") }
 
 // Attributes are the attributes of a bind mount.
@@ -75,8 +77,8 @@ func Attributes(readOnly bool, more uint64) uint64 {
 // ReadOnly reports whether this mount allows no writes.
 func ReadOnly(e *mount.MountInfo) bool { return slices.Contains(e.MountOptions, "ro") }
 
-// Clear unmounts the driver's mounts at a path, and all mounts in them, the last first. Other
-// mounts there, or below, are not the driver's and stay.
+// Clear unmounts the driver's mounts at a path and all mounts in them, starting with the last
+// mount. It does not unmount other programs' mounts at the path or below.
 func (m *Mounter) Clear(path string, ours func(*mount.MountInfo) bool) error {
 	entries, err := m.Entries()
 	if err != nil {
@@ -94,8 +96,8 @@ func (m *Mounter) Clear(path string, ours func(*mount.MountInfo) bool) error {
 	return nil
 }
 
-// within are those mounts, in the order of their making. Another user's mount on top of one is an
-// error, because its purpose is unknown.
+// within returns these mounts, in the order of their creation. A mount of another program on top of
+// one of them is an error, because its purpose is unknown.
 func within(entries []mount.MountInfo, path string, ours func(*mount.MountInfo) bool) ([]mount.MountInfo, error) {
 	in := map[int]bool{}
 	var all []mount.MountInfo
@@ -118,7 +120,7 @@ func (m *Mounter) unmount(at string) error {
 	err := m.Unmount(at)
 	if errors.Is(err, unix.EINVAL) {
 		if left, lerr := m.At(at); lerr == nil && left == nil {
-			return nil // another process was faster
+			return nil // another process has unmounted it
 		}
 	}
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// The driver's mounts at a path are removed, with all mounts in them. Mounts of others stay: at the
-// path, below it, or of the same kind.
+// Clear removes the driver's mounts at a path, with all mounts in them. It does not remove mounts
+// of other programs at the path, below it, or of the same kind.
 func TestWithin(t *testing.T) {
 	entries := []mount.MountInfo{
 		{ID: 1, MountPoint: "/", FsType: "ext4"},
@@ -43,6 +43,6 @@ func TestWithin(t *testing.T) {
 		}
 	}
 	if all, err := within(entries, "/pods/e", ours); err == nil || !strings.Contains(err.Error(), "nfs") {
-		t.Errorf("another user's mount on top would be removed: %v, %v", all, err)
+		t.Errorf("Clear would remove another program's mount on top: %v, %v", all, err)
 	}
 }

@@ -20,7 +20,7 @@ type Folder struct {
 	open       func(dirfd int, path string, how *unix.OpenHow) (int, error)
 }
 
-// OpenFolder trusts the operator's path, links included.
+// OpenFolder opens the folder. It trusts the operator's path, which may contain links.
 func OpenFolder(path string) (*Folder, error) {
 	if !filepath.IsAbs(path) {
 		return nil, errkind.New(errkind.Invalid, "kubelet's folder %q is not an absolute path", path)
@@ -33,11 +33,11 @@ func OpenFolder(path string) (*Folder, error) {
 	return &Folder{said: path, real: real, open: unix.Openat2}, nil
 }
 
-// Inside resolves a path of a request. It is Invalid if it is not in the folder, or if a link is on
-// the way. An existing link must not decide where the driver mounts. The path is used by its name
-// afterwards. Only root can put a link into the path meanwhile: kubelet's directories belong to
-// root, and no path of the driver goes through a directory that a pod can write to (README,
-// Security).
+// Inside checks a path of a request. It fails with Invalid if the path is not in the folder, or
+// leads through a link. An existing link must not decide where the driver mounts. Later, the driver
+// uses the path by its name. Only root can put a link into the path meanwhile. The reason is that
+// kubelet's directories belong to root, and no path of the driver leads through a directory that a
+// pod can write to (README, Security).
 func (f *Folder) Inside(path string) (string, error) {
 	below, ok := strings.CutPrefix(path, f.said+"/")
 	if !ok || filepath.Clean(path) != path || strings.ContainsAny(path, " \t\n\\") {
@@ -49,9 +49,9 @@ func (f *Folder) Inside(path string) (string, error) {
 	return filepath.Join(f.real, below), nil
 }
 
-// linkless checks the existing part of the path. Its last part may be the mount of a fenced system,
-// which fails when it is entered. Such a file system must still be unmounted, so the check does not
-// access it.
+// linkless checks that the existing part of the path contains no links. The last part of the path
+// may be the mount of a fenced system, in which every access fails. The driver must still be able
+// to unmount it, so the check does not access this file system.
 func (f *Folder) linkless(whole string) error {
 	root, err := unix.Open(f.real, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -66,7 +66,7 @@ func (f *Folder) linkless(whole string) error {
 			unix.Close(fd)
 			return nil
 		case err == unix.ENOENT:
-		case (err == unix.EIO || err == unix.ESTALE) && below == whole: // links are found before it is entered
+		case (err == unix.EIO || err == unix.ESTALE) && below == whole: // the open finds a link before it enters the last part
 		case err == unix.ELOOP || err == unix.EXDEV || err == unix.ENOTDIR:
 			return errkind.New(errkind.Invalid, "path %q in %s leads through a link, or through a file that is not a directory", below, f.said)
 		default:
@@ -76,8 +76,8 @@ func (f *Folder) linkless(whole string) error {
 	return nil
 }
 
-// MakeDir makes the last part of a path; kubelet makes the parts before it. The directory may be
-// the mount of a server that does not answer, so its file system is not asked.
+// MakeDir creates the last part of a path; kubelet creates the parts before it. The directory may
+// be the mount of a server that does not answer, so MakeDir does not access its file system.
 func MakeDir(path string) error {
 	if err := os.Mkdir(path, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 		return errkind.Wrap(errkind.Internal, err, "directory to mount at")
@@ -93,13 +93,14 @@ func MakeDir(path string) error {
 	return nil
 }
 
-// DirThere reports whether MakeDir's directory exists; if it cannot be examined, it may exist.
+// DirThere reports whether MakeDir's directory exists. If the directory cannot be examined,
+// DirThere returns true.
 func DirThere(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// RemoveDir removes an empty directory. An absent one is no error.
+// RemoveDir removes an empty directory. It succeeds if the directory does not exist.
 func RemoveDir(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errkind.Wrap(errkind.Internal, err, "directory that was mounted at")

@@ -76,8 +76,8 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// A fenced mount fails when it is entered (EIO of the module). Its own path can be unmounted, and
-// paths in it are refused.
+// In a fenced mount, every access fails (EIO of the module). Inside accepts the path of the mount,
+// so that it can be unmounted, but refuses paths in it.
 func TestInsideFencedMount(t *testing.T) {
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "pods", "dead"), 0o755); err != nil {

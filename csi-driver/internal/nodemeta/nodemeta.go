@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodemeta has the names of labels, taints and attributes that the driver writes on Nodes
-// and PersistentVolumes. It also changes Nodes.
+// Package nodemeta defines the names of labels, taints and attributes that the driver writes on
+// Nodes and PersistentVolumes. It also changes Nodes.
 package nodemeta
 
 import (
@@ -20,29 +20,31 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Size is the label with the zone's size in MiB. It is a number, so that affinities can compare it.
+// Size returns the label for the zone's size in MiB. The value is a number, so that affinities can
+// compare it.
 func Size(driver string) string { return driver + "/zone-mib" }
 
-// Topology is the label that distinguishes nodes. kubelet sets it when the driver registers.
+// Topology returns the label that distinguishes nodes. kubelet sets it when the driver registers.
 func Topology(driver string) string { return "topology." + driver + "/node" }
 
-// Module is the annotation with the state of the node's module.
+// Module returns the annotation for the state of the node's module.
 func Module(driver string) string { return driver + "/module" }
 
-// Names in volumes' contexts and in classes.
+// Names of attributes in volume contexts, and of parameters in classes.
 const (
-	// ReserveParameter is of a StorageClass: memory behind the volume that is kept for it.
+	// ReserveParameter is a parameter of a StorageClass: the size of the memory that is
+	// reserved behind the volume.
 	ReserveParameter = "reserve"
-	// MemoryAttribute is of a PersistentVolume: all memory that the volume owns, in bytes, its
-	// reserve included.
+	// MemoryAttribute is an attribute of a PersistentVolume: the size of the volume's memory in
+	// bytes, including its reserve.
 	MemoryAttribute = "memory"
 )
 
-// NotReady is the taint that an operator may give to nodes. The driver removes it when they can
-// have volumes.
+// NotReady returns the taint that an operator may set on nodes. The driver removes the taint when
+// the node can have volumes.
 func NotReady(driver string) string { return driver + "/not-ready" }
 
-// Clear removes all of these from a Node in memory.
+// Clear removes all of these labels, annotations and taints from a Node in memory.
 func Clear(node *corev1.Node, driver string) {
 	delete(node.Labels, Size(driver))
 	delete(node.Labels, Topology(driver))
@@ -50,14 +52,15 @@ func Clear(node *corev1.Node, driver string) {
 	Ready(node, driver)
 }
 
-// Ready removes the taint from it.
+// Ready removes the taint from a Node in memory.
 func Ready(node *corev1.Node, driver string) {
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == NotReady(driver) })
 }
 
-// Change applies change to a Node, patches only the differences, and reports whether there were
-// any. A patch of taints contains all of them, including those of others. So it is valid only for
-// that version of the Node, and a Node that has changed since then is read again.
+// Change applies the function change to a Node, patches only the differences, and reports whether
+// there were any. A patch of taints contains all taints, including those of other programs. So the
+// patch is valid only for one version of the Node. If the Node has changed meanwhile, Change reads
+// it again and retries.
 func Change(
 	ctx context.Context, client kubernetes.Interface, was *corev1.Node, change func(*corev1.Node),
 ) (bool, error) {

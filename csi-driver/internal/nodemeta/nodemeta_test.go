@@ -21,7 +21,8 @@ var other = corev1.Taint{Key: "other.example/not-ready", Effect: corev1.TaintEff
 
 func ready(node *corev1.Node) { Ready(node, driver) }
 
-// world has a Node with the driver's taint and another one, which it returns as it is.
+// world creates a Node with the driver's taint and another taint. It returns the Node in its
+// present state.
 func world(t *testing.T) (*fake.Clientset, *corev1.Node) {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "1"},
@@ -47,7 +48,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// A change of an old copy does not restore taints that others have removed.
+// A change that starts from an old copy does not restore taints that other programs have removed.
 func TestChangeOfAnOldCopy(t *testing.T) {
 	ctx := context.Background()
 	for what, c := range map[string]struct {
@@ -55,9 +56,9 @@ func TestChangeOfAnOldCopy(t *testing.T) {
 		differs bool
 		left    int
 	}{
-		"others' taint has gone": {func(node *corev1.Node) { node.Spec.Taints = node.Spec.Taints[:1] }, true, 0},
-		"both taints have gone":  {func(node *corev1.Node) { node.Spec.Taints = nil }, false, 0},
-		"a label has come":       {func(node *corev1.Node) { node.Labels = map[string]string{"new": "yes"} }, true, 1},
+		"another program has removed its taint":   {func(node *corev1.Node) { node.Spec.Taints = node.Spec.Taints[:1] }, true, 0},
+		"another program has removed both taints": {func(node *corev1.Node) { node.Spec.Taints = nil }, false, 0},
+		"a label has come":                        {func(node *corev1.Node) { node.Labels = map[string]string{"new": "yes"} }, true, 1},
 	} {
 		client, was := world(t)
 		nodemetatest.Others(t, client, "n1", c.others)
@@ -71,7 +72,7 @@ func TestChangeOfAnOldCopy(t *testing.T) {
 	}
 }
 
-// A change that is overtaken each time fails, and overwrites nothing.
+// If another program changes the Node before each try, Change fails and overwrites nothing.
 func TestChangeIsOvertaken(t *testing.T) {
 	client, was := world(t)
 	changed, err := Change(context.Background(), client, was, func(node *corev1.Node) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registrar registers the driver with kubelet, in place of a sidecar.
+// Package registrar registers the driver with kubelet, so that no sidecar is needed.
 package registrar
 
 import (
@@ -10,20 +10,21 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// Registrar answers kubelet, which watches the folder with its socket.
+// Registrar answers kubelet's calls. kubelet watches the folder that contains its socket.
 type Registrar struct {
 	registration.UnimplementedRegistrationServer
 	name, endpoint string
 	failed         func(reason string)
 }
 
-// NewRegistrar is for the driver of that name; endpoint is the path of its socket for kubelet.
-// failed is called if kubelet refuses. It asks again only when the socket is recreated.
+// NewRegistrar returns a Registrar for the driver with a name. endpoint is the path of the driver's
+// socket for kubelet. The Registrar calls failed if kubelet refuses the driver. kubelet repeats its
+// call only when the socket is recreated.
 func NewRegistrar(name, endpoint string, failed func(reason string)) *Registrar {
 	return &Registrar{name: name, endpoint: endpoint, failed: failed}
 }
 
-// GetInfo names the driver.
+// GetInfo returns the driver's name and its socket.
 func (r *Registrar) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{
 		Type: registration.CSIPlugin, Name: r.name, Endpoint: r.endpoint, SupportedVersions: []string{"1.0.0"},

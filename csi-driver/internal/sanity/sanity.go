@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sanity runs all of csi-sanity against a driver: one in this process with a zone in
-// memory, and the real driver on each kind of zone.
+// Package sanity runs all of csi-sanity against a driver. Tests use it with a driver in the test's
+// process, which has a simulated zone, and with the real driver on each kind of zone.
 package sanity
 
 import (
@@ -18,26 +18,26 @@ import (
 
 const mib = int64(1) << 20
 
-// notClaimed has the reasons why csi-sanity skips tests, with their numbers: calls that the driver
-// does not claim.
+// notClaimed has the reasons why csi-sanity skips tests, with the number of tests: the driver does
+// not support these calls.
 var notClaimed = map[string]int{
 	// Volumes are not attached.
 	"ControllerPublishVolume not supported":             7,
 	"ControllerUnpublishVolume not supported":           1,
 	"Controller Publish, UnpublishVolume not supported": 2,
-	// A volume can be changed in its size only.
+	// Only the size of a volume can be changed.
 	"ControllerModifyVolume not supported": 6,
 	"Modify Volume not supported":          1,
 	"Modify volume not supported":          1,
 	"GroupControllerService not supported": 6,
-	// A test that csi-sanity itself has disabled (kubernetes-csi/csi-test, pagination), and
-	// broken.
+	// csi-sanity itself has disabled one test (kubernetes-csi/csi-test, pagination). The second
+	// test is broken.
 	"": 2,
 }
 
-// broken compares a message with a sent one, byte for byte. The sent message has its size cached,
-// so no driver with a topology passes (csi-test 5.6). Package csi/driver has the same test with
-// proto.Equal.
+// broken is a test that compares a message with a sent message, byte for byte. The sent message has
+// its size cached, so no driver with a topology can pass (csi-test 5.6). Package csi/driver has the
+// same test with proto.Equal.
 const broken = "should succeed when creating a snapshot with accessibility requirements"
 
 // names are valid for the driver, which has rules for volumes' names.
@@ -49,7 +49,7 @@ func (g *names) GenerateInvalidVolumeID() string     { return "_no/name" }
 func (g *names) GenerateUniqueValidNodeID() string   { return g.next("node") }
 func (g *names) GenerateInvalidNodeID() string       { return "no node" }
 
-// leftOut counts the tests that csi-sanity has skipped, by reason.
+// leftOut returns the number of tests that csi-sanity has skipped, by reason.
 func leftOut() *map[string]int {
 	left := map[string]int{}
 	ginkgo.ReportAfterSuite("specs that are left out", func(report ginkgo.Report) {
@@ -62,8 +62,8 @@ func leftOut() *map[string]int {
 	return &left
 }
 
-// Run tests the driver at an endpoint, with a folder in place of kubelet's. It can run once in a
-// process. It fails if csi-sanity skips a test that is not in notClaimed.
+// Run tests the driver at an endpoint. A given folder replaces kubelet's folder. Run can be called
+// only once in a process. It fails if csi-sanity skips a test that is not in notClaimed.
 func Run(t testing.TB, endpoint, kubelet string) {
 	t.Helper()
 	config := sanity.NewTestConfig()
@@ -80,6 +80,6 @@ func Run(t testing.TB, endpoint, kubelet string) {
 	ginkgo.RunSpecs(t, "csi-sanity", suite, reporter)
 	run.Finalize()
 	if !maps.Equal(*left, notClaimed) {
-		t.Errorf("left out are %v; should be %v", *left, notClaimed)
+		t.Errorf("the skipped tests are %v, and should be %v", *left, notClaimed)
 	}
 }

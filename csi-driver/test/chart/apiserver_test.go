@@ -15,7 +15,7 @@ import (
 
 type written = map[string]any
 
-// resources are the kinds that the server knows. It serves a version of KubeVirt's only if an
+// resources are the kinds that the server has. It serves a version of KubeVirt's API only if an
 // object has that version.
 var resources = []struct {
 	group, version, plural, kind string
@@ -38,8 +38,9 @@ var resources = []struct {
 	{"instancetype.kubevirt.io", "v1beta1", "virtualmachineclusterpreferences", "VirtualMachineClusterPreference", false},
 }
 
-// answering starts a server that answers as an API server with these objects (YAML). Helm's
-// `lookup` asks it for kinds, lists and objects. It changes nothing, and asks for no credentials.
+// answering starts a server that answers like an API server with these objects (YAML). Helm's
+// `lookup` requests kinds, lists and objects from it. The server changes nothing, and requires no
+// credentials.
 func answering(t *testing.T, objects []string) string {
 	t.Helper()
 	var all []written

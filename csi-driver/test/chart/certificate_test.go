@@ -30,7 +30,8 @@ const (
 	expiresAt = "stargate.csi.dev/certificate-expires"
 )
 
-// verified checks that a bundle of authorities verifies the first certificate of a text at a time.
+// verified checks that a bundle of authorities verifies the first certificate of a text at a given
+// time.
 func verified(t *testing.T, what string, certificate, bundle []byte, when time.Time) {
 	t.Helper()
 	trusted := x509.NewCertPool()
@@ -50,7 +51,7 @@ func verified(t *testing.T, what string, certificate, bundle []byte, when time.T
 	check(t, !leaf.IsCA, "%s: the webhook's key signs further certificates", what)
 }
 
-// bundled is the number of authorities in a bundle.
+// bundled returns the number of authorities in a bundle.
 func bundled(bundle []byte) (n int) {
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		n++
@@ -58,7 +59,7 @@ func bundled(bundle []byte) (n int) {
 	return n
 }
 
-// serves checks that the webhook shows a certificate that each of the bundles verifies.
+// serves checks that the webhook uses a certificate that each of the bundles verifies.
 func serves(t *testing.T, what string, data map[string][]byte, bundles ...[]byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,7 +77,7 @@ func serves(t *testing.T, what string, data map[string][]byte, bundles ...[]byte
 	}
 }
 
-// seconds are the seconds in an annotation.
+// seconds returns the time in an annotation, which has seconds since 1970.
 func seconds(t *testing.T, s *corev1.Secret, name string) time.Time {
 	t.Helper()
 	n, err := strconv.ParseInt(s.Annotations[name], 10, 64)
@@ -86,8 +87,8 @@ func seconds(t *testing.T, s *corev1.Secret, name string) time.Time {
 	return time.Unix(n, 0)
 }
 
-// upgraded is the chart's Secret after an upgrade in a cluster with these objects. It checks that
-// the webhook's pod has the Secret, and that the webhooks trust its authorities.
+// upgraded returns the chart's Secret after an upgrade in a cluster with these objects. It checks
+// that the webhook's pod mounts the Secret, and that the webhooks trust its authorities.
 func upgraded(t *testing.T, objects ...string) (*rendering, *corev1.Secret) {
 	t.Helper()
 	s := set("kubevirt.enabled=true")
@@ -127,7 +128,7 @@ func upgraded(t *testing.T, objects ...string) (*rendering, *corev1.Secret) {
 	return r, secret
 }
 
-// stored is a Secret as the cluster has it.
+// stored returns a Secret as YAML.
 func stored(t *testing.T, name string, data map[string][]byte, created time.Time, notes map[string]string) string {
 	t.Helper()
 	text, err := json.Marshal(written{"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": data, "metadata": written{
@@ -138,7 +139,7 @@ func stored(t *testing.T, name string, data map[string][]byte, created time.Time
 	return string(text)
 }
 
-// trusting are webhooks that trust the authorities of a bundle.
+// trusting returns webhooks (YAML) that trust the authorities of a bundle.
 func trusting(t *testing.T, bundle []byte) string {
 	t.Helper()
 	text, err := json.Marshal(written{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": written{"name": "rel-webhook"},
@@ -149,14 +150,15 @@ func trusting(t *testing.T, bundle []byte) string {
 	return string(text)
 }
 
-// times are annotations of a certificate that was made so long ago, and lasts so much longer.
+// times returns the annotations of a certificate with a given age that remains valid for a given
+// time.
 func times(ago, lasts time.Duration) map[string]string {
 	return map[string]string{madeAt: strconv.FormatInt(time.Now().Add(-ago).Unix(), 10), expiresAt: strconv.FormatInt(time.Now().Add(lasts).Unix(), 10)}
 }
 
-// TestOwnCertificate: an upgrade keeps the certificate until a third of its life is left. Helm
-// makes another one if it is gone, or not whole. cert-manager puts its authority into the webhooks
-// itself.
+// TestOwnCertificate checks that an upgrade keeps the certificate until a third of its validity
+// remains. Helm creates another certificate if the present one is missing or incomplete. With
+// cert-manager, the chart writes no authority into the webhooks.
 func TestOwnCertificate(t *testing.T) {
 	const name = "rel-webhook-tls"
 	now := time.Now()
@@ -173,7 +175,7 @@ func TestOwnCertificate(t *testing.T) {
 	damaged := maps.Clone(first.Data)
 	delete(damaged, "tls.key")
 	_, repaired := upgraded(t, stored(t, name, damaged, now, first.Annotations))
-	check(t, !bytes.Equal(repaired.Data["ca.crt"], first.Data["ca.crt"]), "a certificate without a key is kept")
+	check(t, !bytes.Equal(repaired.Data["ca.crt"], first.Data["ca.crt"]), "an upgrade keeps a certificate without a key")
 
 	for _, c := range []struct {
 		what    string
@@ -182,12 +184,12 @@ func TestOwnCertificate(t *testing.T) {
 		renewed bool
 	}{
 		{"a new one", now, first.Annotations, false},
-		{"more than a third is left", now, times(700*day, 395*day), false},
-		{"less than a third is left", now, times(740*day, 355*day), true},
+		{"more than a third remains", now, times(700*day, 395*day), false},
+		{"less than a third remains", now, times(740*day, 355*day), true},
 		{"it has ended", now, times(1100*day, -5*day), true},
 		{"renewed by a person", now, map[string]string{madeAt: first.Annotations[madeAt], expiresAt: "0"}, true},
-		{"of the chart before, for ten years", now.Add(-365 * day), nil, false},
-		{"of the chart before, of which three years are left", now.Add(-2555 * day), nil, true},
+		{"of an older chart, valid for ten years", now.Add(-365 * day), nil, false},
+		{"of an older chart, three years remain", now.Add(-2555 * day), nil, true},
 	} {
 		_, next := upgraded(t, stored(t, name, first.Data, c.created, c.notes))
 		if !c.renewed {
@@ -196,15 +198,15 @@ func TestOwnCertificate(t *testing.T) {
 			continue
 		}
 		check(t, seconds(t, next, madeAt).Sub(now).Abs() < time.Minute, "%s: it is made at %v", c.what, seconds(t, next, madeAt))
-		// The API server trusts the certificate that it is shown, both before and after it
-		// has the new bundle.
+		// The API server trusts the webhook's certificate, both before and after it has the
+		// new bundle.
 		serves(t, c.what, next.Data, first.Data["ca.crt"], next.Data["ca.crt"])
 		verified(t, c.what+": the new one", next.Data["tls.crt"], next.Data["ca.crt"], now.Add(life-day))
 		equal(t, c.what+": the one before", string(next.Data["previous.crt"])+string(next.Data["previous.key"]),
 			string(first.Data["tls.crt"])+string(first.Data["tls.key"]))
 		_, soon := upgraded(t, stored(t, name, next.Data, c.created, times(2*time.Hour, life)))
 		equal(t, c.what+": an upgrade of the same day", soon.Data, next.Data)
-		// Pods may still show the certificate before this one, so there is no third one
+		// Pods may still use the previous certificate, so Helm creates no third certificate
 		// yet.
 		hasty := map[string]string{madeAt: times(20*time.Minute, 0)[madeAt], expiresAt: "0"}
 		_, third := upgraded(t, stored(t, name, next.Data, c.created, hasty))
@@ -213,7 +215,7 @@ func TestOwnCertificate(t *testing.T) {
 		hasty[madeAt] = times(2*day, 0)[madeAt]
 		_, third = upgraded(t, stored(t, name, next.Data, c.created, hasty))
 		serves(t, c.what+": a person renews it two days later", third.Data, third.Data["ca.crt"])
-		check(t, !bytes.Equal(third.Data["tls.crt"], next.Data["tls.crt"]), "%s: it is not renewed two days later", c.what)
+		check(t, !bytes.Equal(third.Data["tls.crt"], next.Data["tls.crt"]), "%s: the certificate is not renewed two days later", c.what)
 		_, later := upgraded(t, stored(t, name, next.Data, c.created, times(2*day, life)))
 		equal(t, c.what+": keys of a later upgrade", len(later.Data), 3)
 		equal(t, c.what+": certificate of a later upgrade", string(later.Data["tls.crt"]), string(next.Data["tls.crt"]))
@@ -225,12 +227,13 @@ func TestOwnCertificate(t *testing.T) {
 	equal(t, "Secret of cert-manager", podOf(t, r, webhookOwner).spec.Volumes[0].Secret.SecretName, "rel-webhook")
 }
 
-// TestCertificateOfOlderCharts: older charts let the webhook make its certificate, in another
-// Secret. While their pods still run, the API server trusts them and the new pods. The Secret goes.
+// TestCertificateOfOlderCharts checks an upgrade from older charts, whose webhook created its
+// certificate in another Secret. While the old pods still run, the API server trusts them and the
+// new pods. Helm deletes the old Secret.
 func TestCertificateOfOlderCharts(t *testing.T) {
 	_, first := upgraded(t)
 	_, other := upgraded(t)
-	// Such a Secret has the authority before, too.
+	// Such a Secret also has the previous authority.
 	old := maps.Clone(first.Data)
 	old["ca.crt"] = slices.Concat(first.Data["ca.crt"], other.Data["ca.crt"])
 	trusts := trusting(t, old["ca.crt"])
@@ -241,19 +244,19 @@ func TestCertificateOfOlderCharts(t *testing.T) {
 	hook := get[*corev1.Secret](t, r, "rel-webhook")
 	equal(t, "when Helm deletes the old Secret", hook.Annotations["helm.sh/hook"], "post-upgrade")
 	equal(t, "how", hook.Annotations["helm.sh/hook-delete-policy"], "before-hook-creation,hook-succeeded")
-	equal(t, "keys of the Secret that Helm makes in its place", len(hook.Data), 0)
-	// An upgrade that finds both leaves the new one alone.
+	equal(t, "keys of the Secret with which Helm replaces the old Secret", len(hook.Data), 0)
+	// An upgrade that finds both Secrets does not change the new Secret.
 	_, kept := upgraded(t, trusts, stored(t, "rel-webhook", old, time.Now(), nil), stored(t, "rel-webhook-tls", next.Data, time.Now(), next.Annotations))
 	equal(t, "data of the next upgrade", kept.Data, next.Data)
 	r, _ = upgraded(t, stored(t, "rel-webhook-tls", next.Data, time.Now(), next.Annotations))
 	equal(t, "Secrets without an old one", len(list[*corev1.Secret](r)), 1)
 
-	// cert-manager's is left when it is turned off.
+	// Helm does not delete cert-manager's Secret when cert-manager is turned off.
 	r, _ = upgraded(t, stored(t, "rel-webhook", first.Data, time.Now(), map[string]string{"cert-manager.io/certificate-name": "rel-webhook"}))
 	equal(t, "Secrets after cert-manager", len(list[*corev1.Secret](r)), 2)
 }
 
-// TestNotesOfTheCertificate: Helm's last words say when its certificate ends.
+// TestNotesOfTheCertificate checks that Helm's notes say when its certificate ends.
 func TestNotesOfTheCertificate(t *testing.T) {
 	_, first := upgraded(t)
 	ends := func(s settings) string {
@@ -275,7 +278,8 @@ func TestNotesOfTheCertificate(t *testing.T) {
 	equal(t, "without KubeVirt", ends(settings{}), "")
 }
 
-// TestSecretOfAnother: a Secret that has the old name by chance is neither deleted nor trusted.
+// TestSecretOfAnother checks that the chart neither deletes nor trusts a Secret that has the old
+// name by chance.
 func TestSecretOfAnother(t *testing.T) {
 	_, first := upgraded(t)
 	_, other := upgraded(t)

@@ -49,13 +49,13 @@ func TestSnapshotClass(t *testing.T) {
 	equal(t, "deletionPolicy", held.DeletionPolicy, "Retain")
 	equal(t, "parameters", held.Parameters, map[string]string{"snapshotTarget": "either"})
 	equal(t, "default", held.Metadata.Annotations["snapshot.storage.kubernetes.io/is-default-class"], "true")
-	// Each node makes and deletes its own snapshots.
+	// Each node creates and deletes its own snapshots.
 	contains(t, "the snapshotter's flags", container(t, r, driverSet, "snapshotter").Args, "--node-deployment")
 	contains(t, "the provisioner's flags", container(t, r, driverSet, "provisioner").Args, "--node-deployment")
 	equal(t, "flags --node-deployment", strings.Count(r.text, "--node-deployment"), 2)
 }
 
-// TestRefusedValues: the schema or a template refuses each of these values.
+// TestRefusedValues checks that the schema or a template refuses each of these values.
 func TestRefusedValues(t *testing.T) {
 	class := func(pair string) []string {
 		return []string{"storageClasses[0].name=a", "storageClasses[0]." + pair}
@@ -94,8 +94,8 @@ func TestRefusedValues(t *testing.T) {
 		{"sidecars", []string{"kubevirt.sidecars=1"}},
 		{"tolerations", []string{"kubevirt.webhook.tolerations=all"}},
 		{"driverName", []string{"driverName=Not_A_Name"}},
-		{"driverName", []string{"driverName=a--b.example"}}, // two dashes end the name in those of volumes
-		{"driverName", []string{"driverName=stargate"}},     // webhooks' names need three parts
+		{"driverName", []string{"driverName=a--b.example"}}, // two dashes separate the driver's name from the rest of a volume's name
+		{"driverName", []string{"driverName=stargate"}},     // a webhook's name must have three parts
 		{"onceTolerations", []string{"onceTolerations=all"}},
 		{"apiServerPorts", []string{"apiServerPorts={https}"}},
 		{"apiServers", []string{"kubevirt.webhook.apiServers={192.0.2.1}"}},

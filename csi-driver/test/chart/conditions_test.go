@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// These tests evaluate the chart's CEL expressions as an API server does. A condition that fails,
-// or matches too much, blocks objects that have nothing to do with the driver.
+// These tests evaluate the chart's CEL expressions like an API server. A condition that fails or
+// matches too much would block objects that have nothing to do with the driver.
 
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(ext.Strings(), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
 		cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType))
 })
 
-// programs are the compiled expressions.
+// programs has the compiled expressions.
 var programs = map[string]cel.Program{}
 
-// evaluate is one expression's value.
+// evaluate returns the value of one expression.
 func evaluate(t *testing.T, expression string, in map[string]any) (any, error) {
 	t.Helper()
 	program, compiled := programs[expression]
@@ -49,7 +49,8 @@ func evaluate(t *testing.T, expression string, in map[string]any) (any, error) {
 	return v.Value(), nil
 }
 
-// all evaluates match conditions like an API server: a false one decides, even if others fail.
+// all evaluates match conditions like an API server: if one condition is false, the result is
+// false, even if other conditions fail.
 func all(t *testing.T, conditions []admission.MatchCondition, in map[string]any) bool {
 	t.Helper()
 	var failed error
@@ -78,7 +79,7 @@ func read(t *testing.T, text string) any {
 	return v
 }
 
-// TestWebhooks: which objects they are asked about.
+// TestWebhooks checks which objects the API server sends to the webhooks.
 func TestWebhooks(t *testing.T) {
 	const (
 		ours, theirs = `annotations: {stargate.csi.dev/volumes: data}`, `annotations: {other: x}`
@@ -95,16 +96,16 @@ func TestWebhooks(t *testing.T) {
 	}{
 		{"Validating", "templates", "made", "", named, true},
 		{"Validating", "templates", "made without", "", vm("", "spec: {}"), false},
-		{"Validating", "templates", "made with another annotation", "", vm("", "metadata: {"+theirs+"}"), false},
+		{"Validating", "templates", "created with another annotation", "", vm("", "metadata: {"+theirs+"}"), false},
 		{"Validating", "templates", "labelled", named, strings.Replace(named, "metadata: {", "metadata: {labels: {a: b}", 1), false},
 		{"Validating", "templates", "stopped", named, strings.Replace(named, "Always", "Halted", 1), false},
 		{"Validating", "templates", "changed", named, strings.Replace(named, "cores: 2", "cores: 3", 1), true},
 		{"Validating", "templates", "named", vm("", "spec: {}"), named, true},
-		{"Validating", "templates", "without a template until now", `{metadata: {}, spec: {}}`, named, true},
+		{"Validating", "templates", "gets its first template", `{metadata: {}, spec: {}}`, named, true},
 		{"Validating", "templates", "going away", named, strings.NewReplacer("{metadata: {}", "{metadata: {"+gone+"}", "cores: 2", "cores: 3").Replace(named), false},
-		{"Validating", "templates", "named in the wrong place", "", vm(ours, "spec: {}"), true},
+		{"Validating", "templates", "annotation in the wrong place", "", vm(ours, "spec: {}"), true},
 		{"Validating", "templates", "named there later", vm("", "spec: {}"), vm(ours, "spec: {}"), true},
-		{"Validating", "templates", "stopped, and named there", vm(ours, "spec: {}"), strings.Replace(vm(ours, "spec: {}"), "Always", "Halted", 1), false},
+		{"Validating", "templates", "stopped, annotation in the wrong place", vm(ours, "spec: {}"), strings.Replace(vm(ours, "spec: {}"), "Always", "Halted", 1), false},
 		{"Validating", "machines", "made", "", running, true},
 		{"Validating", "machines", "made without", "", vmi(""), false},
 		{"Validating", "machines", "noted", running, strings.Replace(running, "status: {}", "status: {phase: Running}", 1), false},
@@ -135,7 +136,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// conditionsOf are the match conditions of the webhook of a name.
+// conditionsOf returns the match conditions of the webhook with a name.
 func conditionsOf(t *testing.T, kind, name string) ([]admission.MatchCondition, bool) {
 	t.Helper()
 	r := rendered(t, "sidecar")
@@ -155,7 +156,7 @@ func conditionsOf(t *testing.T, kind, name string) ([]admission.MatchCondition, 
 	return nil, false
 }
 
-// refusals are the policy's messages about a VM.
+// refusals returns the policy's messages about a VM.
 func refusals(t *testing.T, machine string) []string {
 	t.Helper()
 	return refusalsOf(t, "rel-webhook", map[string]any{
@@ -163,7 +164,7 @@ func refusals(t *testing.T, machine string) []string {
 	})
 }
 
-// refusalsOf are a policy's messages about a request.
+// refusalsOf returns a policy's messages about a request.
 func refusalsOf(t *testing.T, policy string, in map[string]any) []string {
 	t.Helper()
 	spec := get[*admission.ValidatingAdmissionPolicy](t, rendered(t, "sidecar"), policy).Spec
@@ -191,7 +192,8 @@ func refusalsOf(t *testing.T, policy string, in map[string]any) []string {
 	return said
 }
 
-// fits checks the messages: one with these words, or none if words is empty.
+// fits checks the messages. One message must contain words; if words is empty, there must be no
+// message.
 func fits(t *testing.T, said []string, words, what string, about ...any) {
 	t.Helper()
 	ok := len(said) == 0
@@ -201,7 +203,7 @@ func fits(t *testing.T, said []string, words, what string, about ...any) {
 	check(t, ok, what+": %q, and not %q", append(about, said, words)...)
 }
 
-// TestPolicy: the policy has a message for each refusal.
+// TestPolicy checks that the policy has a message for each refusal.
 func TestPolicy(t *testing.T) {
 	for _, c := range []struct{ volumes, spec, words string }{
 		{"data,models:ro", `domain: {devices: {}}`, ""},
@@ -232,8 +234,8 @@ func TestPolicy(t *testing.T) {
 	fits(t, refusals(t, `{metadata: {}, spec: {architecture: arm64, domain: {}}}`), "", "a VM without volumes")
 }
 
-// TestBindings: the API server gives a pod the annotations of its binding. None of them makes it a
-// VM's pod.
+// TestBindings checks annotations of a pod's binding, which the API server copies to the pod. They
+// must not turn the pod into a VM's pod.
 func TestBindings(t *testing.T) {
 	for _, c := range []struct {
 		what, metadata string

@@ -22,7 +22,7 @@ func TestDriverPod(t *testing.T) {
 		check(t, kubelet != nil && kubelet.MountPropagation != nil &&
 			*kubelet.MountPropagation == corev1.MountPropagationBidirectional,
 			"the node does not see the driver's mounts: %v", kubelet)
-		// A driver on a node without a zone is ready, too. So no probe asks for /readyz.
+		// A driver on a node without a zone also counts as ready. So no probe uses /readyz.
 		for what, probe := range map[string]*corev1.Probe{"alive": driver.LivenessProbe, "ready": driver.ReadinessProbe} {
 			check(t, probe != nil && probe.HTTPGet != nil && probe.HTTPGet.Path == "/healthz",
 				"whether the driver is %s: %v", what, probe)
@@ -31,7 +31,7 @@ func TestDriverPod(t *testing.T) {
 	})
 }
 
-// TestDriverOptions: a value of the chart becomes a flag of the driver.
+// TestDriverOptions checks which flags of the driver the chart sets for its values.
 func TestDriverOptions(t *testing.T) {
 	for _, c := range []struct {
 		name, what string
@@ -47,7 +47,7 @@ func TestDriverOptions(t *testing.T) {
 		{"more", "splice allowed", []string{"--allow-host-splice"}, []string{"--allow-suid-dev", "--gone-zone"}},
 		{"more", "another name of the driver", []string{"--driver-name=other.example",
 			"--kubelet-endpoint=/var/lib/kubelet/plugins/other.example/csi.sock"}, nil},
-		{"gone", "zones that are gone", []string{"--gone-zone=0123456789abcdef", "--gone-zone=1111222233334444"}, nil},
+		{"gone", "zones that are lost", []string{"--gone-zone=0123456789abcdef", "--gone-zone=1111222233334444"}, nil},
 		{"suid", "setuid programs allowed", []string{"--allow-suid-dev"}, nil},
 		{"snapshots", "a folder of snapshots", []string{"--snapshot-dir=/var/lib/snapshots", "--claim-contents"}, nil},
 		{"inline", "parameters of inline volumes", []string{"--inline-parameters=lease=never,rootOwner=1000:107"}, nil},
@@ -64,8 +64,8 @@ func TestDriverOptions(t *testing.T) {
 	}
 }
 
-// TestDriverTakesItsFlags: the real program parses the flags, and the check that it makes at its
-// start accepts them.
+// TestDriverTakesItsFlags checks that the real program parses the flags, and that its check of the
+// configuration accepts them.
 func TestDriverTakesItsFlags(t *testing.T) {
 	for _, name := range []string{"dax", "file", "none", "group", "more", "gone", "suid", "snapshots", "inline", "owner",
 		"bare", "sidecar", "plugin", "memory", "fuse"} {
@@ -74,7 +74,7 @@ func TestDriverTakesItsFlags(t *testing.T) {
 			takes(t, "build/csi/stargate-csi", args, 6)
 			var flags []string
 			for _, a := range args {
-				if !strings.HasPrefix(a, "-v=") { // the logger's
+				if !strings.HasPrefix(a, "-v=") { // a flag of the logger
 					flags = append(flags, strings.ReplaceAll(a, "$(NODE)", "node-a"))
 				}
 			}
@@ -87,7 +87,8 @@ func TestDriverTakesItsFlags(t *testing.T) {
 	})
 }
 
-// takes runs a program with these flags. The program prints its version if it accepts them.
+// takes runs a program with the given flags. The program prints its version if it accepts the
+// flags.
 func takes(t *testing.T, program string, args []string, least int) {
 	t.Helper()
 	check(t, len(args) >= least, "%s has few flags: %q", program, args)
@@ -102,7 +103,7 @@ func TestModule(t *testing.T) {
 	}{
 		{"dax", "built if the node lacks it", []string{"/usr/local/bin/stargate-module", "--build=true"}, nil},
 		{"load", "loaded, and never built", []string{"--build=false"}, []string{"--prebuilt"}},
-		{"nodes", "modules of the nodes alone", []string{"--prebuilt=", "--build=true"}, nil},
+		{"nodes", "only modules of the nodes", []string{"--prebuilt=", "--build=true"}, nil},
 		{"file", "no module for a zone of files", nil, []string{"stargate-module"}},
 		{"none", "no module without a zone", nil, []string{"stargate-module"}},
 		{"own", "the operator loads it", nil, []string{"stargate-module"}},
@@ -114,12 +115,13 @@ func TestModule(t *testing.T) {
 			}
 			lacks(t, r, c.lacks...)
 			_, whole := podOf(t, r, driverSet).hostPaths()["/"]
-			check(t, whole == (c.has != nil), "the pod has the root of the node: %v", whole)
+			check(t, whole == (c.has != nil), "the pod mounts the root directory of the node: %v", whole)
 		})
 	}
 }
 
-// TestFoldersOfTheNode: the driver has only the folders of the node that its kind of zone needs.
+// TestFoldersOfTheNode checks that the driver mounts only those folders of the node that its kind
+// of zone needs.
 func TestFoldersOfTheNode(t *testing.T) {
 	t.Run("a zone of files", func(t *testing.T) {
 		r := rendered(t, "file")
@@ -146,8 +148,8 @@ func TestFoldersOfTheNode(t *testing.T) {
 	})
 }
 
-// TestMemoryLimit: the kernel charges files of a zone to the driver. So the driver has no limit in
-// a zone of files.
+// TestMemoryLimit checks the driver's memory limit. In a zone of files there is no limit, because
+// the kernel charges the files to the driver.
 func TestMemoryLimit(t *testing.T) {
 	limits := container(t, rendered(t, "dax"), driverSet, "driver").Resources.Limits
 	equal(t, "the limit with reserved memory", limits.Memory().String(), "256Mi")
@@ -171,7 +173,7 @@ func TestImage(t *testing.T) {
 	lacks(t, r, "csi-resizer") // the option is off by default
 }
 
-// TestPullSecrets: each pod has the secrets, directly or by its service account.
+// TestPullSecrets checks that each pod has the secrets, directly or by its service account.
 func TestPullSecrets(t *testing.T) {
 	r := rendered(t, "more")
 	secrets := []corev1.LocalObjectReference{{Name: "secret"}}
@@ -182,8 +184,8 @@ func TestPullSecrets(t *testing.T) {
 		}
 		equal(t, "the secrets of "+p.owner, has, secrets)
 	}
-	// Four service accounts (the driver and three Jobs), and the pod of helm test, which has no
-	// account.
+	// These are four service accounts (of the driver and three Jobs), and the pod of helm test,
+	// which has no account.
 	equal(t, "places that name the secret", strings.Count(r.text, "- name: secret\n"), 5)
 }
 

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Helm deletes the objects of a hook before it runs the hook again, and after the hook succeeded. A
-// Job that failed stays for its log; its account and role do not.
+// Helm deletes the objects of a hook before it runs the hook again, and after the hook has
+// succeeded. A failed Job remains because of its log, but its account and role do not.
 const (
 	jobStays     = "before-hook-creation,hook-succeeded"
 	accountStays = "before-hook-creation,hook-succeeded,hook-failed"
@@ -33,7 +33,7 @@ func command(words ...string) []string {
 	return append([]string{"/usr/local/bin/stargate-release"}, words...)
 }
 
-// A rollback evaluates no template. It runs the hooks of the revision that it restores.
+// A rollback evaluates no templates. It runs the hooks of the revision that it restores.
 var machinesHook = hook{"rel-csi-machines", "pre-upgrade,pre-rollback", `
 - {apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], resourceNames: [rel-webhook], verbs: [get]}
 - {apiGroups: [kubevirt.io], resources: [virtualmachines, virtualmachineinstances], verbs: [list]}
@@ -76,8 +76,8 @@ func TestHooks(t *testing.T) {
 	lacks(t, rendered(t, "sidecar"), "rel-csi-machines")
 }
 
-// runs checks one hook. Its service account is for this Job alone, is made before the Job, and has
-// exactly these rules.
+// runs checks one hook. The hook's service account is only for this Job, is created before the Job,
+// and has exactly these rules.
 func runs(t *testing.T, r *rendering, h hook) {
 	job := get[*batchv1.Job](t, r, h.name)
 	role := get[*rbacv1.ClusterRole](t, r, h.name)
@@ -97,7 +97,7 @@ func runs(t *testing.T, r *rendering, h hook) {
 	equal(t, "user", *spec.SecurityContext.RunAsUser, int64(65532))
 	check(t, *spec.SecurityContext.RunAsNonRoot, "the Job may run as root")
 	// A node may have to pull the image first. Helm shows the log of a Job only if the Job ends
-	// before Helm gives up.
+	// before Helm's timeout.
 	var deadline time.Duration
 	if s := job.Spec.ActiveDeadlineSeconds; s != nil {
 		deadline = time.Duration(*s) * time.Second
@@ -115,15 +115,15 @@ func runs(t *testing.T, r *rendering, h hook) {
 		equal(t, kind+": deletion policy", notes["helm.sh/hook-delete-policy"], stays)
 		equal(t, kind+": weight", notes["helm.sh/hook-weight"], weight)
 	}
-	// Helm shows the log of a Job that failed.
+	// Helm shows the log of a failed Job.
 	equal(t, "output log policy", job.Annotations["helm.sh/hook-output-log-policy"], "hook-failed")
-	// Selectors of the driver's pods must not select this one.
+	// Selectors of the driver's pods must not select this pod.
 	check(t, strings.HasPrefix(job.Spec.Template.Labels["app.kubernetes.io/name"], "stargate-csi-"),
 		"the pod has the label of the driver's pods: %v", job.Spec.Template.Labels)
 }
 
-// TestHelmTest: helm test uses a class whose volumes are deleted with their claims, if there is
-// one.
+// TestHelmTest checks that helm test uses a class whose volumes are deleted with their claims, if
+// such a class exists.
 func TestHelmTest(t *testing.T) {
 	for name, class := range map[string]string{"dax": "stargate", "file": "stargate", "none": "stargate",
 		"classes": "first", "kept": "kept"} {

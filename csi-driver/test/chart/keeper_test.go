@@ -13,8 +13,8 @@ import (
 
 const keeperSet = "DaemonSet rel-keeper"
 
-// TestKeeper: in a zone of files a DaemonSet of its own keeps pods' mounts. It is where the driver
-// is, has no rights but to the volumes, and no upgrade replaces it.
+// TestKeeper checks the DaemonSet that serves pods' mounts in a zone of files. Its pods run on the
+// driver's nodes and can access only the volumes. No upgrade replaces them.
 func TestKeeper(t *testing.T) {
 	for _, name := range []string{"file", "fuse"} {
 		t.Run(name, func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestKeeper(t *testing.T) {
 			check(t, zone != nil && zone.MountPropagation != nil &&
 				*zone.MountPropagation == corev1.MountPropagationHostToContainer, "the zone: %v", zone)
 			equal(t, "its mounts", len(c.VolumeMounts), 2)
-			// Both have the same folder for the socket, in which the driver's own is
-			// not.
+			// The driver and the keeper mount the same folder for the keeper's socket.
+			// The driver's own socket is not in this folder.
 			driverName := map[string]string{"file": "stargate.csi.dev", "fuse": "other.example"}[name]
 			socket := "/var/lib/kubelet/plugins/" + driverName + "/keeper"
 			for what, p := range map[string]map[string]string{"keeper": asText(pod.hostPaths()), "driver": asText(driver.hostPaths())} {
@@ -53,7 +53,7 @@ func TestKeeper(t *testing.T) {
 	for _, name := range []string{"dax", "none", "memory"} {
 		lacks(t, rendered(t, name), "rel-keeper", "--keeper")
 	}
-	// An upgrade with the values of an older chart (--reuse-values).
+	// This is an upgrade with the values of an older chart (--reuse-values).
 	older, err := template(set("zone.kind=file", "mount=null", "keeper=null"))
 	check(t, err == nil && strings.Contains(older, "--mount=auto") && strings.Contains(older, "--workers=32"), "without the values: %v", err)
 	contains(t, "the driver's flags", container(t, rendered(t, "memory"), driverSet, "driver").Args, "--mount=none")
@@ -67,7 +67,8 @@ func asText[T ~string](all map[string]T) map[string]string {
 	return texts
 }
 
-// TestMountRefused: a way to mount that the kind of zone does not have is refused in one line.
+// TestMountRefused checks that the chart refuses a way to mount that does not work with the kind of
+// zone, with one line.
 func TestMountRefused(t *testing.T) {
 	for _, c := range []struct{ kind, mount, words string }{
 		{"file", "module", "Set mount to fuse or auto"},
@@ -84,7 +85,7 @@ func TestMountRefused(t *testing.T) {
 	}
 }
 
-// TestNotesOfFiles: Helm's last words say who uses a zone of files.
+// TestNotesOfFiles checks that Helm's notes say who can use a zone of files.
 func TestNotesOfFiles(t *testing.T) {
 	const machinesAlone = "for virtual machines. Pods see no files in them."
 	for mount, words := range map[string]string{"auto": "for pods and virtual machines.", "none": machinesAlone} {

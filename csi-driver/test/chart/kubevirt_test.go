@@ -15,7 +15,7 @@ import (
 
 const webhookOwner = "Deployment rel-webhook"
 
-// TestWebhookTakesItsFlags: the real program parses the flags.
+// TestWebhookTakesItsFlags checks that the real program accepts the chart's flags.
 func TestWebhookTakesItsFlags(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -31,8 +31,8 @@ func TestWebhookTakesItsFlags(t *testing.T) {
 	lacks(t, rendered(t, "plugin"), "image: hook:") // the webhook runs the driver's image
 }
 
-// TestWebhookProbes: probes have a port of their own, because any pod can hold all connections of
-// the other one, and kubelet would restart the webhook.
+// TestWebhookProbes checks that probes use a separate port. Any pod can hold all connections of the
+// webhook's port, and kubelet would then restart the webhook.
 func TestWebhookProbes(t *testing.T) {
 	c := container(t, rendered(t, "sidecar"), webhookOwner, "webhook")
 	ports := map[string]int32{}
@@ -67,13 +67,13 @@ func TestWebhookProbes(t *testing.T) {
 				open = append(open, strings.Repeat("from ", 1-min(i, 1))+peer.IPBlock.CIDR)
 			}
 		}
-		equal(t, "ports that others reach, with "+with, strings.Join(open, " "), want)
+		equal(t, "ports that other pods can reach, with "+with, strings.Join(open, " "), want)
 	}
 }
 
-// TestWebhookLeaves: API servers hear a moment later that a pod of the webhook ends, and have
-// connected to it until then. Without this time they would refuse VMs at each upgrade, and when a
-// node is drained.
+// TestWebhookLeaves checks the time that the webhook waits before it ends. API servers get to know
+// with a delay that a pod of the webhook ends, and still connect to it. Without this time, they
+// would refuse VMs at each upgrade, and when a node is drained.
 func TestWebhookLeaves(t *testing.T) {
 	p := podOf(t, rendered(t, "sidecar"), webhookOwner)
 	stop := container(t, rendered(t, "sidecar"), webhookOwner, "webhook").Lifecycle
@@ -108,7 +108,7 @@ func TestPlugin(t *testing.T) {
 	equal(t, "the sidecar's socket", p.Spec.DomainHooks[0].Sidecar.SocketPath, "/var/run/kubevirt-plugin/rel-csi/hook.sock")
 	const socket = "/var/run/kubevirt/plugins/other.example.sock"
 	const asked = "has(vmi.metadata.annotations) && 'other.example/volumes' in vmi.metadata.annotations"
-	// A VM that has ended is deleted even if the driver does not run.
+	// A VM that has ended can be deleted even if the driver does not run.
 	equal(t, "hooks of a node", p.Spec.NodeHooks, []hook{{socket, asked, "Fail", []string{"PreVMStart"}},
 		{socket, asked, "Ignore", []string{"PostVMStop"}}})
 	lacks(t, rendered(t, "sidecar"), "kind: Plugin")
@@ -139,22 +139,22 @@ func TestCertificate(t *testing.T) {
 	lacks(t, rendered(t, "sidecar"), "kind: Certificate")
 }
 
-// asks says whether a condition has this name, and these words in its expression.
+// asks reports whether a condition has this name, and these words in its expression.
 func asks(conditions []admission.MatchCondition, name, words string) bool {
 	return slices.ContainsFunc(conditions, func(c admission.MatchCondition) bool {
 		return c.Name == name && strings.Contains(c.Expression, words)
 	})
 }
 
-// TestConditions: a webhook or policy that can fail matches objects of the driver alone.
+// TestConditions checks that a webhook or policy that can fail matches only objects of the driver.
 func TestConditions(t *testing.T) {
 	r := rendered(t, "sidecar")
 	const annotation = "'stargate.csi.dev/volumes' in object.metadata.annotations"
 	named, fails := 0, 0
 	webhook := func(name string, failure admission.FailurePolicyType, seconds int32, conditions []admission.MatchCondition) {
 		if strings.HasPrefix(name, "migrations.") {
-			// A migration does not name the volumes of its VM. Without the webhook,
-			// migrations continue.
+			// A migration does not name the volumes of its VM. So if the webhook fails,
+			// the API server admits migrations.
 			equal(t, name+": failure policy", failure, admission.Ignore)
 			equal(t, name+": timeout", seconds, int32(2))
 			return
@@ -195,9 +195,9 @@ func TestConditions(t *testing.T) {
 	equal(t, "webhooks and policies that can fail", fails, 17)
 }
 
-// TestPoliciesAreInForce: each kind of object that the driver's or the resizer's role lets it write
-// has a policy, and a binding denies what the policy refuses. TestNodeToken, TestResizerToken,
-// TestOwners and TestBound try the policies.
+// TestPoliciesAreInForce checks that there is a policy for each kind of object that the driver's or
+// the resizer's role may write. A binding must deny what the policy refuses. TestNodeToken,
+// TestResizerToken, TestOwners and TestBound test the policies.
 func TestPoliciesAreInForce(t *testing.T) {
 	r := rendered(t, "sidecar")
 	var names []string
@@ -211,13 +211,13 @@ func TestPoliciesAreInForce(t *testing.T) {
 	contains(t, "policies", names, "rel-csi-volumes", "rel-csi-volume-changes", "rel-csi-claims", "rel-csi-capacities",
 		"rel-csi-nodes", "rel-csi-contents", "rel-csi-snapshots", "rel-csi-sizes", "rel-csi-claim-sizes", "rel-csi-bound",
 		"rel-webhook", "rel-webhook-bindings")
-	// The role allows no change of nodes here, so there is no policy about them.
+	// In this rendering, the role allows no change of nodes, so there is no policy about nodes.
 	for _, p := range list[*admission.ValidatingAdmissionPolicy](rendered(t, "bare")) {
 		check(t, p.Name != "rel-csi-nodes", "there is a policy about nodes")
 	}
 }
 
-// told is what a webhook or a policy is asked about.
+// told describes the requests that the API server sends to a webhook or a policy.
 func told(rules []admission.RuleWithOperations) string {
 	var all []string
 	for _, r := range rules {
@@ -231,8 +231,9 @@ func told(rules []admission.RuleWithOperations) string {
 	return strings.Join(all, "; ")
 }
 
-// TestRules: the API server asks about each request by which such an object can come to be, or to
-// change. A subresource is one of them: pods/status accepts annotations, and a binding brings some.
+// TestRules checks that the webhooks and policies cover each request that can create or change such
+// an object. Subresources count, too: pods/status accepts annotations, and a binding adds
+// annotations.
 func TestRules(t *testing.T) {
 	r := rendered(t, "sidecar")
 	got := map[string]string{}
@@ -240,14 +241,14 @@ func TestRules(t *testing.T) {
 		equal(t, name+": path", *c.Service.Path, path)
 		equal(t, name+": service", c.Service.Namespace+"/"+c.Service.Name, "ns/rel-webhook")
 		for _, s := range selectors {
-			check(t, s == nil, "%s is not asked about all objects: %v", name, s)
+			check(t, s == nil, "%s does not cover all objects: %v", name, s)
 		}
 	}
 	for _, w := range get[*admission.MutatingWebhookConfiguration](t, r, "rel-webhook").Webhooks {
 		webhook("mutating "+w.Name, "/mutate", w.ClientConfig, w.NamespaceSelector)
 		got["mutating "+w.Name] = told(w.Rules)
-		// KubeVirt labels each launcher. The validating webhook is asked about pods without
-		// the label, too.
+		// KubeVirt sets a label on each launcher. The validating webhook also covers pods
+		// without the label.
 		if strings.HasPrefix(w.Name, "launchers.") {
 			equal(t, w.Name+": pods", w.ObjectSelector, &metav1.LabelSelector{MatchLabels: map[string]string{"kubevirt.io": "virt-launcher"}})
 		}
@@ -263,7 +264,7 @@ func TestRules(t *testing.T) {
 		check(t, m.NamespaceSelector == nil && m.ObjectSelector == nil && len(m.ExcludeResourceRules) == 0, "%s is not for all objects", p.Name)
 		rules := make([]admission.RuleWithOperations, 0, len(m.ResourceRules))
 		for _, rule := range m.ResourceRules {
-			check(t, len(rule.ResourceNames) == 0, "%s is for some names alone: %v", p.Name, rule.ResourceNames)
+			check(t, len(rule.ResourceNames) == 0, "%s covers only some names: %v", p.Name, rule.ResourceNames)
 			rules = append(rules, rule.RuleWithOperations)
 		}
 		got[p.Name] = told(rules)

@@ -12,7 +12,7 @@ import (
 	"stargate/csi-driver/internal/csi/request"
 )
 
-// driverTakes parses and checks flags as the driver does at its start.
+// driverTakes parses and checks flags like the driver at its start.
 func driverTakes(flags []string) error {
 	var c app.Config
 	set := flag.NewFlagSet("stargate-csi", flag.ContinueOnError)
@@ -24,8 +24,8 @@ func driverTakes(flags []string) error {
 	return c.Check()
 }
 
-// same checks that chart and driver both take a value, or both refuse it. A value that the chart
-// alone takes would end the driver on each node, or make it refuse each claim.
+// same checks that chart and driver both accept a value, or both refuse it. If only the chart
+// accepted a value, the driver would exit on each node, or refuse each claim.
 func same(t *testing.T, taken bool, driverSays error, pairs ...string) {
 	t.Helper()
 	_, err := template(texts(pairs...))
@@ -58,7 +58,7 @@ func TestChartAndDriverTakeTheSame(t *testing.T) {
 		same(t, r.taken, driverTakes(flags), "zone.kind=file", "zone."+r.name+"="+r.value)
 	})
 	cases(t, "the name of a zone", []row{
-		{"", "snapper", true}, {"", "snapshots", false}, {"", "pvmove0", false}, // LVM has these itself
+		{"", "snapper", true}, {"", "snapshots", false}, {"", "pvmove0", false}, // LVM reserves these names
 	}, func(t *testing.T, r row) {
 		same(t, r.taken, driverTakes([]string{"--node=n", "--zone=" + r.value}), "zone.name="+r.value)
 	})
@@ -73,7 +73,7 @@ func TestChartAndDriverTakeTheSame(t *testing.T) {
 	}, func(t *testing.T, r row) {
 		same(t, r.taken, request.CheckClass(map[string]string{r.name: r.value}),
 			"storageClasses[0].name=a", "storageClasses[0].parameters."+r.name+"="+r.value)
-		if r.name == "lease" || r.name == "rootOwner" { // inline volumes have these, too
+		if r.name == "lease" || r.name == "rootOwner" { // inline volumes have these parameters, too
 			pair := r.name + "=" + r.value
 			same(t, r.taken, driverTakes([]string{"--node=n", "--inline-parameters=" + pair}), "inlineVolumes.parameters."+pair)
 		}

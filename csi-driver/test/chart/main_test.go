@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// home is the root of the tree.
+// home returns the root of the source tree.
 const home = "../../.."
 
 var checked atomic.Int64
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	fmt.Println(checked.Load(), "checks")
 	lists := flag.Lookup("test.list").Value.String() != ""
 	if checked.Load() == 0 && !lists {
-		fmt.Fprintln(os.Stderr, "the chart's tests ran, and checked nothing")
+		fmt.Fprintln(os.Stderr, "the chart's tests ran without a check")
 		status = max(status, 1)
 	}
 	os.Exit(status)
@@ -57,7 +57,7 @@ func equal(t *testing.T, what string, got, want any) {
 	check(t, reflect.DeepEqual(got, want), "%s:\n got %#v\nwant %#v", what, got, want)
 }
 
-// contains checks that each of these is in the list.
+// contains checks that each of the given elements is in the list.
 func contains(t *testing.T, what string, list []string, wanted ...string) {
 	t.Helper()
 	for _, w := range wanted {
@@ -65,7 +65,7 @@ func contains(t *testing.T, what string, list []string, wanted ...string) {
 	}
 }
 
-// lacks checks that none of these words is anywhere in the rendered text.
+// lacks checks that the rendered text contains none of the given words.
 func lacks(t *testing.T, r *rendering, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -73,7 +73,7 @@ func lacks(t *testing.T, r *rendering, words ...string) {
 	}
 }
 
-// sorted is a copy in order.
+// sorted returns a sorted copy.
 func sorted(list []string) []string {
 	list = slices.Clone(list)
 	slices.Sort(list)

@@ -56,12 +56,12 @@ func alertsOf(t *testing.T, name string) (alerts, all []rule) {
 	return alerts, all
 }
 
-// measured are the names of the driver's metrics.
+// measured returns the names of the driver's metrics.
 func measured() []string {
 	return namesOf(monitoring.NewCollector(nil, nil, nil, klog.Background()), monitoring.NewServers(nil))
 }
 
-// measuredByWebhook are the names of the webhook's metrics.
+// measuredByWebhook returns the names of the webhook's metrics.
 func measuredByWebhook() []string {
 	return namesOf(webhook.New(webhook.Config{}, &webhook.Cluster{}).Metrics(webhook.Folder{}, klog.Background())...)
 }
@@ -83,7 +83,7 @@ func namesOf(collectors ...prometheus.Collector) []string {
 
 var ourMetrics = regexp.MustCompile(`\bstargate_[a-z_0-9]+`)
 
-// shown are the dashboard's queries.
+// shown returns the dashboard's queries.
 func shown(t *testing.T) []string {
 	t.Helper()
 	var dashboard any
@@ -119,15 +119,15 @@ func TestPodMonitor(t *testing.T) {
 	}
 	endpoints := other[monitor](t, rendered(t, "more"), "PodMonitor").Spec.PodMetricsEndpoints
 	equal(t, "endpoints", len(endpoints), 1)
-	// The driver takes long to read a zone of many volumes.
+	// The timeout is long, because the driver takes long to read a zone with many volumes.
 	equal(t, "scrapeTimeout", endpoints[0]["scrapeTimeout"], "30s")
-	// Dashboard and alerts name nodes, not addresses of pods.
+	// Dashboard and alerts show names of nodes, not addresses of pods.
 	equal(t, "instance", endpoints[0]["relabelings"], []any{map[string]any{
 		"sourceLabels": []any{"__meta_kubernetes_pod_node_name"}, "targetLabel": "instance"}})
 }
 
-// TestWebhookMonitor: a monitor of its own reads the webhook's metrics, because its pods have other
-// labels, and are not one on each node.
+// TestWebhookMonitor checks the separate monitor of the webhook's metrics. The webhook's pods have
+// other labels than the driver's pods, and do not run on each node.
 func TestWebhookMonitor(t *testing.T) {
 	r := rendered(t, "monitored")
 	at := slices.IndexFunc(r.objects, func(o object) bool {
@@ -203,8 +203,9 @@ func TestAlerts(t *testing.T) {
 	lacks(t, rendered(t, "linked"), "StargateDriverDown", "StargateWebhookDown")
 }
 
-// TestPrometheus: promtool parses the rules, and each alert fires as charts/tests expects. It
-// parses the dashboard's queries, too, with values in place of Grafana's variables.
+// TestPrometheus checks with promtool that the rules can be parsed, and that each alert fires as
+// charts/tests expects. It also parses the dashboard's queries, with values in place of Grafana's
+// variables.
 func TestPrometheus(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, what any) string {

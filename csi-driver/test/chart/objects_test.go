@@ -31,14 +31,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object has a Go type of Kubernetes. An object of another project is an
-// *unstructured.Unstructured.
+// object is an object of the chart. It has a Go type of Kubernetes, or is an
+// *unstructured.Unstructured of another project.
 type object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// others are the API groups of other projects. kubeconform checks their objects by schemas.
+// others are the API groups of other projects. kubeconform checks the objects of these groups by
+// schemas.
 var others = []string{"monitoring.coreos.com", "snapshot.storage.k8s.io", "cert-manager.io", "plugin.kubevirt.io"}
 
 var decoder = func() runtime.Decoder {
@@ -54,9 +55,8 @@ var decoder = func() runtime.Decoder {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }()
 
-// decode reads manifests as strictly as an API server. These are errors: an unknown kind, an
-// unknown key, a key that is there twice, a value of another type, and a number or quantity that
-// cannot be parsed.
+// decode reads manifests as strictly as an API server. Errors are an unknown kind, an unknown or
+// repeated key, a value of another type, and a number or quantity that cannot be parsed.
 func decode(text string) ([]object, error) {
 	var all []object
 	err := each(text, func(one []byte) error {
@@ -80,7 +80,7 @@ func decode(text string) ([]object, error) {
 
 var onlyComments = regexp.MustCompile(`^(\s*(#.*)?\n?)*$`)
 
-// each calls a function with each document that has more than comments.
+// each calls a function with each document that does not consist only of comments.
 func each(text string, do func(one []byte) error) error {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
 	for {
@@ -160,7 +160,7 @@ func other[T any](t *testing.T, r *rendering, kind string) T {
 
 // pod is a Pod, or the template of pods in another object.
 type pod struct {
-	owner  string // its kind and name
+	owner  string // kind and name of the owner
 	labels map[string]string
 	spec   corev1.PodSpec
 }
@@ -189,7 +189,7 @@ func pods(r *rendering) []pod {
 
 const driverSet = "DaemonSet rel-csi"
 
-// podOf returns the pod of this owner.
+// podOf returns the pod of the given owner.
 func podOf(t *testing.T, r *rendering, owner string) pod {
 	t.Helper()
 	for _, p := range pods(r) {
@@ -206,7 +206,7 @@ func (p pod) all() []corev1.Container {
 	return slices.Concat(p.spec.InitContainers, p.spec.Containers)
 }
 
-// container returns a pod's container of this name.
+// container returns a pod's container with the given name.
 func container(t *testing.T, r *rendering, owner, name string) corev1.Container {
 	t.Helper()
 	for _, c := range podOf(t, r, owner).all() {

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestPrivileges: only the driver is privileged, and no pod has the node's network or processes.
+// TestPrivileges checks that only the driver is privileged, and that no pod has the node's network
+// or processes.
 func TestPrivileges(t *testing.T) {
 	for name := range renderings {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +34,7 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// confined checks a security context, and says whether it is privileged.
+// confined checks a security context, and reports whether it is privileged.
 func confined(t *testing.T, who string, s *corev1.SecurityContext) bool {
 	t.Helper()
 	check(t, s != nil, "%s has no security context", who)
@@ -50,7 +51,7 @@ func confined(t *testing.T, who string, s *corev1.SecurityContext) bool {
 	return false
 }
 
-// TestContainers: these and no others.
+// TestContainers checks that the chart has exactly these containers.
 func TestContainers(t *testing.T) {
 	usual := []string{driverSet + ", driver", driverSet + ", provisioner", "Deployment rel-resizer, csi",
 		"Deployment rel-resizer, resizer", "Job rel-csi-machines, machines", "Job rel-csi-volumes, volumes",
@@ -73,8 +74,8 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// TestPlacement: only the driver tolerates every taint. A Job or Deployment must not go to a node
-// that is dead. All pods need an amd64 processor.
+// TestPlacement checks where pods may run. Only the driver tolerates every taint: a Job or
+// Deployment must not run on a dead node. All pods need an amd64 processor.
 func TestPlacement(t *testing.T) {
 	platform := map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
 	once := []corev1.Toleration{
@@ -116,7 +117,7 @@ func TestPlacement(t *testing.T) {
 	})
 }
 
-// TestCommonLabels: each object and each pod has the common labels.
+// TestCommonLabels checks that each object and each pod has the common labels.
 func TestCommonLabels(t *testing.T) {
 	r := rendered(t, "more")
 	for _, o := range r.objects {
@@ -127,7 +128,7 @@ func TestCommonLabels(t *testing.T) {
 	}
 }
 
-// TestNetwork: the policies let pods reach the ports of the API server, and DNS.
+// TestNetwork checks that the policies allow pods to reach the ports of the API server, and DNS.
 func TestNetwork(t *testing.T) {
 	for name, want := range map[string]struct {
 		policies int
@@ -147,7 +148,7 @@ func TestNetwork(t *testing.T) {
 			equal(t, name+": types of "+p.Name, p.Spec.PolicyTypes,
 				[]networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress})
 			if p.Name == "rel-keeper" {
-				continue // it reaches nothing (TestKeeper)
+				continue // the keeper may reach nothing (TestKeeper)
 			}
 			var ports []intstr.IntOrString // a number in quotes would be a name
 			for _, e := range p.Spec.Egress {
@@ -161,7 +162,7 @@ func TestNetwork(t *testing.T) {
 	lacks(t, rendered(t, "sidecar"), "port: 16443}")
 }
 
-// TestNothingElse: options that are off by default add no objects.
+// TestNothingElse checks that options that are off by default add no objects.
 func TestNothingElse(t *testing.T) {
 	forEachZone(t, func(t *testing.T, r *rendering) {
 		for _, kind := range []string{"PodMonitor", "PrometheusRule", "ConfigMap"} {

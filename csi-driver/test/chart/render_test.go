@@ -20,7 +20,8 @@ import (
 
 const folder = home + "/charts/stargate"
 
-// oldest is the oldest Kubernetes that the chart is for. Helm's default is a newer one.
+// oldest is the oldest version of Kubernetes that the chart supports. Helm's default is a newer
+// version.
 var oldest = sync.OnceValue(func() string {
 	c, err := loader.LoadDir(folder)
 	if err != nil {
@@ -42,15 +43,16 @@ type settings struct {
 	apis    []string // --api-versions
 }
 
-// set returns settings with these pairs for --set.
+// set returns settings with the given pairs for --set.
 func set(pairs ...string) settings { return settings{values: values.Options{Values: pairs}} }
 
-// texts returns settings with these pairs for --set-string.
+// texts returns settings with the given pairs for --set-string.
 func texts(pairs ...string) settings {
 	return settings{values: values.Options{StringValues: pairs}}
 }
 
-// cluster tells Helm the address of an API server. Helm calls no other method of the interface.
+// cluster returns the address of an API server to Helm. Helm calls no other method of the
+// interface.
 type cluster struct {
 	action.RESTClientGetter
 	url string
@@ -60,7 +62,7 @@ func (c cluster) ToRESTConfig() (*rest.Config, error) {
 	return &rest.Config{Host: c.url, QPS: -1}, nil
 }
 
-// install returns the release that `helm install` would make.
+// install returns the release that `helm install` would create.
 func install(s settings) (*release.Release, error) {
 	c, err := loader.LoadDir(folder)
 	if err != nil {
@@ -102,17 +104,17 @@ func template(s settings) (string, error) {
 	return text, nil
 }
 
-// renderings are the settings that tests share. Each one is rendered once.
+// renderings are the settings that tests share. The tests render each of them only once.
 var renderings = map[string]settings{
 	"dax":  set("zone.kind=dax"),
 	"file": set("zone.kind=file"),
 	"none": set("zone.kind=none"),
-	// Files without mounts for pods, and with other values of the keeper.
+	// A zone of files without mounts for pods, and with other values of the keeper.
 	"memory": set("zone.kind=file", "mount=none"),
 	"fuse": set("zone.kind=file", "mount=fuse", "driverName=other.example", "keeper.workers=8", "keeper.serverMemory=1Gi",
 		"keeper.resources.limits.memory=64Mi", "nodeSelector.pool=fast", "imagePullSecrets[0].name=secret"),
-	// The module is loaded in three ways: by the operator, by the pod, or by the pod from the
-	// nodes' own modules alone.
+	// There are three ways to load the module. The operator loads it, or the pod loads it, or
+	// the pod loads it but uses only modules that the nodes already have.
 	"own":   set("module.manage=none"),
 	"load":  set("module.manage=load"),
 	"nodes": set("module.prebuilt=false"),
@@ -129,7 +131,7 @@ var renderings = map[string]settings{
 		"sidecars.resizer.enabled=false", "driverName=other.example",
 		"image.digest=sha256:"+strings.Repeat("0", 64), "imagePullSecrets[0].name=secret"),
 	"monitored": set("kubevirt.enabled=true", "metrics.podMonitor.enabled=true", "metrics.rules.enabled=true", "driverName=other.example"),
-	// Without quotes, YAML takes digits for a number.
+	// Without quotes, YAML parses digits as a number.
 	"gone": texts("goneZones={0123456789abcdef,1111222233334444}"),
 	"suid": set("allowSuidDev=true", "storageClasses[0].name=a", "storageClasses[0].mountOptions[0]=suid"),
 	"snapshots": set("sidecars.snapshotter.enabled=true", "snapshotClasses[0].name=held",
@@ -160,7 +162,7 @@ type rendering struct {
 
 var done sync.Map
 
-// rendered returns the rendering of this name, with its objects decoded strictly.
+// rendered returns the rendering with the given name, with its objects decoded strictly.
 func rendered(t *testing.T, name string) *rendering {
 	t.Helper()
 	s, known := renderings[name]
@@ -191,7 +193,7 @@ func forEachZone(t *testing.T, test func(t *testing.T, r *rendering)) {
 	}
 }
 
-// readFile returns the text of a file of the tree.
+// readFile returns the text of a file of the source tree.
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(home, path))

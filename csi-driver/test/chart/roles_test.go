@@ -9,8 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rules of the driver's service account, whose tokens are on each node. They exclude the work of
-// the resizer.
+// Rules of the driver's service account, whose tokens are on each node. They do not include the
+// resizer's rules.
 const (
 	ofVolumes = `
 - {apiGroups: [""], resources: [persistentvolumes], verbs: [get, list, watch, create, patch, delete]}
@@ -22,7 +22,7 @@ const (
 	ofNodesBare = `
 - {apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}
 `
-	// The driver asks whether a pod belongs to a VM.
+	// The driver reads a pod to decide whether it belongs to a VM.
 	ofPods = `
 - {apiGroups: [""], resources: [pods], verbs: [get]}
 `
@@ -30,7 +30,7 @@ const (
 - {apiGroups: [""], resources: [events], verbs: [get, list, watch, create, update, patch]}
 - {apiGroups: [storage.k8s.io], resources: [storageclasses, csinodes, volumeattributesclasses], verbs: [get, list, watch]}
 `
-	// The provisioner protects a snapshot while it makes a volume from it.
+	// The provisioner protects a snapshot while it creates a volume from the snapshot.
 	ofSnapshots = `
 - {apiGroups: [snapshot.storage.k8s.io], resources: [volumesnapshotclasses], verbs: [get, list, watch]}
 - {apiGroups: [snapshot.storage.k8s.io], resources: [volumesnapshots], verbs: [get, list, watch, update]}
@@ -54,7 +54,7 @@ const (
 `
 )
 
-// TestClusterRoles: each role has exactly these rules.
+// TestClusterRoles checks that each role has exactly these rules.
 func TestClusterRoles(t *testing.T) {
 	for _, c := range []struct{ name, role, what, rules string }{
 		{"dax", "rel-csi", "the driver", ofVolumes + ofNodes + ofRest},
@@ -78,7 +78,8 @@ func TestClusterRoles(t *testing.T) {
 	}
 }
 
-// TestRoles: roles in the release's namespace. The resizer may take the lease, the driver may not.
+// TestRoles checks the roles in the release's namespace. The resizer may use leases, but the driver
+// may not.
 func TestRoles(t *testing.T) {
 	const own = `
 - {apiGroups: [storage.k8s.io], resources: [csistoragecapacities], verbs: [get, list, watch, create, update, patch, delete]}
@@ -107,21 +108,20 @@ func TestRoles(t *testing.T) {
 	for _, name := range []string{"sidecar", "plugin"} {
 		r := rendered(t, name)
 		for _, role := range list[*rbacv1.Role](r) {
-			check(t, role.Name != "rel-webhook", "%s: the webhook has a role that it does not need: %v", name, role.Rules)
+			check(t, role.Name != "rel-webhook", "%s: the webhook has a role, which it does not need: %v", name, role.Rules)
 		}
 		lacks(t, r, "resources: [secrets]")
 	}
 }
 
-// bound checks that a binding gives a role to the service account of the same name, and to no
-// other.
+// bound checks that a binding grants a role only to the service account of the same name.
 func bound(t *testing.T, ref rbacv1.RoleRef, kind, name string, subjects []rbacv1.Subject) {
 	t.Helper()
 	equal(t, "the role", ref, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name})
 	equal(t, "its account", subjects, []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: "ns"}})
 }
 
-// allRoles are the rules of each role of a rendering.
+// allRoles returns the rules of each role of a rendering.
 func allRoles(r *rendering) map[string][]rbacv1.PolicyRule {
 	roles := map[string][]rbacv1.PolicyRule{}
 	for _, role := range list[*rbacv1.ClusterRole](r) {
@@ -133,7 +133,7 @@ func allRoles(r *rendering) map[string][]rbacv1.PolicyRule {
 	return roles
 }
 
-// TestNoWildcards: no role has a wildcard.
+// TestNoWildcards checks that no role has a wildcard.
 func TestNoWildcards(t *testing.T) {
 	for name := range renderings {
 		for role, rules := range allRoles(rendered(t, name)) {
@@ -145,8 +145,8 @@ func TestNoWildcards(t *testing.T) {
 	}
 }
 
-// TestNoAdmission: no role may write webhooks or policies. With one's own webhook an account is
-// sent every object of the cluster, and changes it; no policy is asked about that.
+// TestNoAdmission checks that no role may write webhooks or policies. With its own webhook, an
+// account would get every object of the cluster and could change it, without a check by any policy.
 func TestNoAdmission(t *testing.T) {
 	found := 0
 	for name := range renderings {
@@ -160,11 +160,11 @@ func TestNoAdmission(t *testing.T) {
 			}
 		}
 	}
-	check(t, found > 0, "no role reads webhooks: the Job of an upgrade should")
+	check(t, found > 0, "no role may read webhooks, but the Job of an upgrade needs this")
 }
 
-// TestAccounts: no two pods share a service account, and none has a token of the namespace's
-// default account.
+// TestAccounts checks that no two pods share a service account, and that no pod has a token of the
+// namespace's default account.
 func TestAccounts(t *testing.T) {
 	for name := range renderings {
 		r := rendered(t, name)

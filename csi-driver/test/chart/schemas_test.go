@@ -14,9 +14,10 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// TestLint is `helm lint --strict`.
+// TestLint runs `helm lint --strict`.
 func TestLint(t *testing.T) {
-	// The cluster tests use the helm command (mk/tools/helm). Both are of one version.
+	// The cluster tests use the helm command (mk/tools/helm). The command and the library must
+	// have the same version.
 	program := regexp.MustCompile(`(?m)^HELM_VERSION=(.*)$`).FindStringSubmatch(readFile(t, "versions.env"))
 	library := regexp.MustCompile(`(?m)^\thelm.sh/helm/v3 (\S+)$`).FindStringSubmatch(readFile(t, "csi-driver/test/chart/go.mod"))
 	equal(t, "the version of Helm", library[1], program[1])
@@ -31,14 +32,15 @@ func TestLint(t *testing.T) {
 	check(t, len(result.Errors) == 0, "%v", result.Errors)
 }
 
-// TestTableOfValues: charts/VALUES.md fits values.yaml and its schema.
+// TestTableOfValues checks that charts/VALUES.md matches values.yaml and its schema.
 func TestTableOfValues(t *testing.T) {
 	table, err := run("mk/tools/chart-values")
 	check(t, err == nil && table == readFile(t, "charts/VALUES.md"),
 		"charts/VALUES.md is old; run mk/tools/chart-values >charts/VALUES.md: %v", err)
 }
 
-// TestStrictReading: each rendering decodes strictly, and decoding finds mistakes.
+// TestStrictReading checks that each rendering can be decoded strictly, and that decoding finds
+// mistakes.
 func TestStrictReading(t *testing.T) {
 	for name := range renderings {
 		check(t, len(rendered(t, name).objects) > 10, "%s has few objects", name)
@@ -54,7 +56,7 @@ func TestStrictReading(t *testing.T) {
 		_, err := decode(changed(t, "dax", c.kind, c.from, c.to))
 		check(t, err != nil, "%s is taken", c.what)
 		if c.to == "fsGroupPolice:" {
-			check(t, strings.Contains(fmt.Sprint(err), "fsGroupPolice"), "a wrong key is not named: %v", err)
+			check(t, strings.Contains(fmt.Sprint(err), "fsGroupPolice"), "the error does not name the wrong key: %v", err)
 		}
 	}
 }
@@ -72,7 +74,7 @@ func documents(t *testing.T, text string) []string {
 	return all
 }
 
-// changed returns the first object of a kind, with the first match of a pattern replaced.
+// changed returns the first object of a kind, in which the first match of a pattern is replaced.
 func changed(t *testing.T, name, kind, from, to string) string {
 	t.Helper()
 	for _, one := range documents(t, rendered(t, name).text) {
@@ -93,8 +95,9 @@ func replaced(t *testing.T, text, from, to string) string {
 	return text[:at[0]] + to + text[at[1]:]
 }
 
-// TestSchemas: each object of the chart and of kubevirt-manifests fits the schemas of Kubernetes
-// and of the other projects (mk/tools/kubeconform). The schemas find each of some mistakes.
+// TestSchemas checks that each object of the chart and of kubevirt-manifests matches the schemas of
+// Kubernetes and of the other projects (mk/tools/kubeconform). It also checks that the schemas
+// detect some mistakes.
 func TestSchemas(t *testing.T) {
 	versions := regexp.MustCompile(`(?m)^SCHEMAS_KUBERNETES=(.*)$`).FindStringSubmatch(readFile(t, "versions.env"))
 	kubernetes := strings.Split(versions[1], ",")
@@ -109,7 +112,7 @@ func TestSchemas(t *testing.T) {
 		}
 		*to = append(*to, path)
 	}
-	// An object that several renderings have is written once.
+	// If several renderings have the same object, the test writes it once.
 	written := map[string]bool{}
 	for name := range renderings {
 		text := ""
@@ -128,7 +131,7 @@ func TestSchemas(t *testing.T) {
 	var minimal string
 	for _, path := range examples {
 		text := readFile(t, filepath.Join("kubevirt-manifests", filepath.Base(path)))
-		// There is no schema of CDI here.
+		// The test has no schema of CDI.
 		text = regexp.MustCompile(`(?ms)^apiVersion: cdi.*?(^---$|\z)`).ReplaceAllString(text, "")
 		write(&right, "example-"+strings.TrimSuffix(filepath.Base(path), ".yaml"), text)
 		if filepath.Base(path) == "minimal.yaml" {
@@ -170,7 +173,7 @@ func TestSchemas(t *testing.T) {
 		for i, m := range mistakes {
 			check(t, strings.Contains(about(wrong[i]), m.words), "%s: %s: without %q: %s", version, m.what, m.words, about(wrong[i]))
 		}
-		// kubeconform read all files, and no schema was missing.
+		// kubeconform must have read all files, and found all schemas.
 		summary := regexp.MustCompile(`Summary: (\d+) resources found in (\d+) files - Valid: \d+, Invalid: (\d+), Errors: (\d+), Skipped: 0`).
 			FindStringSubmatch(part)
 		if summary == nil {

@@ -27,7 +27,7 @@ const (
 	roomN1 = `{metadata: {name: r}, nodeTopology: {matchLabels: {topology.stargate.csi.dev/node: n1}}, storageClassName: stargate, capacity: 1Gi}`
 )
 
-// change is an object in which these words have been replaced.
+// change returns an object in which the given words are replaced.
 func change(object string, words ...string) string {
 	changed := strings.NewReplacer(words...).Replace(object)
 	if changed == object {
@@ -36,8 +36,8 @@ func change(object string, words ...string) string {
 	return changed
 }
 
-// TestNodeToken: the policies limit the changes by the token of the driver's pod on a node. RBAC
-// allows each of these.
+// TestNodeToken checks how the policies limit the token of the driver's pod on a node. RBAC allows
+// each of these changes.
 func TestNodeToken(t *testing.T) {
 	const driver = "system:serviceaccount:ns:rel-csi"
 	grown := change(volumeN1, "1Gi", "2Gi", "annotations: {", "annotations: {volume.alpha.kubernetes.io/pre-resize-capacity: 1Gi, ")
@@ -50,13 +50,13 @@ func TestNodeToken(t *testing.T) {
 		{"volumes", "made by a token of no node", "", "", volumeN1, "names no node"},
 		{"volumes", "made for any node", "n1", "", change(volumeN1, "nodeAffinity: {required", "other: {required"), "of its own node only"},
 		{"volumes", "made for two nodes", "n1", "", change(volumeN1, "[n1]", "[n1, n2]"), "of its own node only"},
-		{"volumes", "made for another by a second term", "n1", "", change(volumeN1, "values: [n1]}]}]", "values: [n1]}]}, {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n2]}]}]"), "of its own node only"},
-		{"volumes", "made for all but one", "n1", "", change(volumeN1, "operator: In", "operator: NotIn"), "of its own node only"},
+		{"volumes", "made for another node by a second term", "n1", "", change(volumeN1, "values: [n1]}]}]", "values: [n1]}]}, {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n2]}]}]"), "of its own node only"},
+		{"volumes", "made for all nodes except one", "n1", "", change(volumeN1, "operator: In", "operator: NotIn"), "of its own node only"},
 		{"volumes", "made of the node's own files", "n1", "", change(volumeN1, "csi: {driver: stargate.csi.dev, volumeHandle: pvc-1}", "hostPath: {path: /}"), "of the driver only"},
 		{"volumes", "made of another driver", "n1", "", change(volumeN1, "driver: stargate", "driver: other"), "of the driver only"},
-		{"volumes", "made for a claim that it knows by name alone", "n1", "", change(volumeN1, ", uid: 0b5e55ed-0000-4000-8000-00000000beef", ""), "for a claim that exists"},
+		{"volumes", "made for a claim without a UID", "n1", "", change(volumeN1, ", uid: 0b5e55ed-0000-4000-8000-00000000beef", ""), "for a claim that exists"},
 		{"volumes", "made for no claim", "n1", "", change(volumeN1, "claimRef: {namespace: a, name: data, uid: 0b5e55ed-0000-4000-8000-00000000beef}, ", ""), "for a claim that exists"},
-		{"volumes", "made for another claim than its name says", "n1", "", change(volumeN1, "uid: 0b", "uid: 1b"), "for a claim that exists"},
+		{"volumes", "made for a claim that does not match its name", "n1", "", change(volumeN1, "uid: 0b", "uid: 1b"), "for a claim that exists"},
 		{"volumes", "made for no UID", "n1", "", change(volumeN1, "0b5e55ed-0000-4000-8000-00000000beef", "u"), "for a claim that exists"},
 		{"volumes", "called as another driver's", "n1", "", change(volumeN1, "name: pvc-stargate.csi.dev--n1-", "name: pvc-"), "for a claim that exists"},
 		{"volumes", "called as another node's", "n1", "", change(volumeN1, "name: pvc-stargate.csi.dev--n1-", "name: pvc-stargate.csi.dev--n2-"), "for a claim that exists"},
@@ -68,18 +68,18 @@ func TestNodeToken(t *testing.T) {
 		{"volumes", "made with the Secret controllerExpand", "n1", "", change(volumeN1, "volumeHandle: pvc-1", "volumeHandle: pvc-1, controllerExpandSecretRef: {namespace: kube-system, name: s}"), "volume that names a Secret"},
 		{"volumes", "made as the provisioner does", "n1", "", change(volumeN1, "annotations: {", `annotations: {volume.kubernetes.io/provisioner-deletion-secret-name: "", volume.kubernetes.io/provisioner-deletion-secret-namespace: "", `), ""},
 		{"volumes", "made without annotations", "n1", "", change(volumeN1, "annotations: {pv.kubernetes.io/provisioned-by: stargate.csi.dev}, ", ""), ""},
-		{"volumes", "made for another driver to delete", "n1", "", change(volumeN1, "provisioned-by: stargate.csi.dev", "provisioned-by: ceph.example"), "that another driver deletes"},
-		{"volumes", "made as if another driver had it", "n1", "", change(volumeN1, "annotations: {", "annotations: {pv.kubernetes.io/migrated-to: ceph.example, "), "that another driver deletes"},
-		{"volumes", "made with the name of a Secret to delete it by", "n1", "", change(volumeN1, "annotations: {", "annotations: {volume.kubernetes.io/provisioner-deletion-secret-name: s, "), "that another driver deletes"},
-		{"volumes", "made with the namespace of that Secret", "n1", "", change(volumeN1, "annotations: {", "annotations: {volume.kubernetes.io/provisioner-deletion-secret-namespace: a, "), "that another driver deletes"},
+		{"volumes", "made so that another driver deletes it", "n1", "", change(volumeN1, "provisioned-by: stargate.csi.dev", "provisioned-by: ceph.example"), "that another driver deletes"},
+		{"volumes", "made as if migrated to another driver", "n1", "", change(volumeN1, "annotations: {", "annotations: {pv.kubernetes.io/migrated-to: ceph.example, "), "that another driver deletes"},
+		{"volumes", "made with the name of a Secret for its deletion", "n1", "", change(volumeN1, "annotations: {", "annotations: {volume.kubernetes.io/provisioner-deletion-secret-name: s, "), "that another driver deletes"},
+		{"volumes", "made with the namespace of a Secret for its deletion", "n1", "", change(volumeN1, "annotations: {", "annotations: {volume.kubernetes.io/provisioner-deletion-secret-namespace: a, "), "that another driver deletes"},
 		{"volumes", "made with an unknown annotation", "n1", "", change(volumeN1, "annotations: {", "annotations: {x: y, "), "that another driver deletes"},
 		{"volumes", "deleted", "n1", volumeN1, "", ""},
 		{"volumes", "of an older release deleted", "n1", change(volumeN1, "name: pvc-stargate.csi.dev--n1-", "name: pvc-"), "", ""},
-		{"volumes", "of the release before deleted", "n1", older, "", ""},
+		{"volumes", "of the previous release, deleted", "n1", older, "", ""},
 		{"volumes", "deleted by another node", "n2", volumeN1, "", "of its own node only"},
 		{"volumes", "of another driver deleted", "n1", change(volumeN1, "driver: stargate", "driver: other"), "", "of the driver only"},
 		{"volume-changes", "released", "n1", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), ""},
-		{"volume-changes", "of the release before released", "n1", older, change(older, "[kubernetes.io/pv-protection]", "[]"), ""},
+		{"volume-changes", "of the previous release, released", "n1", older, change(older, "[kubernetes.io/pv-protection]", "[]"), ""},
 		{"volume-changes", "grown by another node", "n2", volumeN1, grown, "of its own node only"},
 		{"volume-changes", "released by another node", "n2", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), "of its own node only"},
 		{"volume-changes", "taken by another node", "n2", volumeN1, change(volumeN1, "[n1]", "[n2]"), "of its own node only"},
@@ -88,23 +88,23 @@ func TestNodeToken(t *testing.T) {
 		{"volume-changes", "given to another claim", "n2", volumeN1, change(volumeN1, "name: data", "name: mine"), "of its own node only"},
 		{"volume-changes", "given a Secret", "n1", volumeN1, change(volumeN1, "volumeHandle: pvc-1", "volumeHandle: pvc-1, controllerExpandSecretRef: {namespace: kube-system, name: s}"), "a Secret or another handle"},
 		{"volume-changes", "released, and has had a Secret", "n1", secret, change(secret, "[kubernetes.io/pv-protection]", "[]"), ""},
-		{"volume-changes", "left to another driver to delete", "n1", volumeN1, change(volumeN1, "provisioned-by: stargate.csi.dev", "provisioned-by: ceph.example"), "may not change annotations"},
-		{"volume-changes", "as if another driver had it", "n1", volumeN1, change(volumeN1, "annotations: {", "annotations: {pv.kubernetes.io/migrated-to: ceph.example, "), "may not change annotations"},
-		{"volume-changes", "with a Secret to delete it by", "n1", volumeN1, change(volumeN1, "annotations: {", "annotations: {volume.kubernetes.io/provisioner-deletion-secret-name: s, "), "may not change annotations"},
+		{"volume-changes", "changed so that another driver deletes it", "n1", volumeN1, change(volumeN1, "provisioned-by: stargate.csi.dev", "provisioned-by: ceph.example"), "may not change annotations"},
+		{"volume-changes", "as if migrated to another driver", "n1", volumeN1, change(volumeN1, "annotations: {", "annotations: {pv.kubernetes.io/migrated-to: ceph.example, "), "may not change annotations"},
+		{"volume-changes", "with a Secret for its deletion", "n1", volumeN1, change(volumeN1, "annotations: {", "annotations: {volume.kubernetes.io/provisioner-deletion-secret-name: s, "), "may not change annotations"},
 		{"volume-changes", "without its provisioner", "n1", volumeN1, change(volumeN1, "pv.kubernetes.io/provisioned-by: stargate.csi.dev", ""), "may not change annotations"},
 		{"volume-changes", "bound by Kubernetes, and released", "n1", change(volumeN1, "annotations: {", "annotations: {pv.kubernetes.io/bound-by-controller: 'yes', "), change(volumeN1, "annotations: {", "annotations: {pv.kubernetes.io/bound-by-controller: 'yes', ", "[kubernetes.io/pv-protection]", "[]"), ""},
-		{"volume-changes", "kept for good", "n2", volumeN1, change(volumeN1, "Policy: Delete", "Policy: Retain"), "of its own node only"},
+		{"volume-changes", "kept permanently", "n2", volumeN1, change(volumeN1, "Policy: Delete", "Policy: Retain"), "of its own node only"},
 		{"volume-changes", "annotated", "n2", volumeN1, change(volumeN1, "annotations: {", "annotations: {x: y, "), "of its own node only"},
 		{"volume-changes", "labelled", "n2", volumeN1, change(volumeN1, "labels: {", "labels: {x: y"), "of its own node only"},
 		{"volume-changes", "no longer annotated", "n2", volumeN1, change(volumeN1, "pv.kubernetes.io/provisioned-by: stargate.csi.dev", ""), "of its own node only"},
 		{"volume-changes", "of another driver", "n1", change(volumeN1, "driver: stargate", "driver: other"), change(volumeN1, "driver: stargate", "driver: other", "1Gi", "2Gi"), "of the driver only"},
-		{"claims", "sent to where there is room", "n1", claimN1, change(claimN1, ", volume.kubernetes.io/selected-node: n1", ""), ""},
+		{"claims", "released for a node with room", "n1", claimN1, change(claimN1, ", volume.kubernetes.io/selected-node: n1", ""), ""},
 		{"claims", "taken by a node", "n1", change(claimN1, ", volume.kubernetes.io/selected-node: n1", ""), claimN1, ""},
 		{"claims", "taken for another node", "n1", claimN1, change(claimN1, "selected-node: n1", "selected-node: n2"), "for its own node"},
 		{"claims", "taken from another node", "n2", claimN1, change(claimN1, ", volume.kubernetes.io/selected-node: n1", ""), "for its own node"},
 		{"claims", "another driver's taken", "n1", change(claimN1, ", volume.kubernetes.io/selected-node: n1", "", "stargate.csi.dev", "ceph.example"), change(claimN1, "stargate.csi.dev", "ceph.example"), "that the driver serves"},
-		{"claims", "one taken that nobody is to make yet", "n1", change(claimN1, "{volume.kubernetes.io/storage-provisioner: stargate.csi.dev, volume.kubernetes.io/selected-node: n1}", "{}"), change(claimN1, "volume.kubernetes.io/storage-provisioner: stargate.csi.dev, ", ""), "that the driver serves"},
-		{"claims", "another driver's sent away", "n1", change(claimN1, "stargate.csi.dev", "ceph.example"), change(claimN1, "stargate.csi.dev", "ceph.example", ", volume.kubernetes.io/selected-node: n1", ""), "that the driver serves"},
+		{"claims", "taken although it names no provisioner", "n1", change(claimN1, "{volume.kubernetes.io/storage-provisioner: stargate.csi.dev, volume.kubernetes.io/selected-node: n1}", "{}"), change(claimN1, "volume.kubernetes.io/storage-provisioner: stargate.csi.dev, ", ""), "that the driver serves"},
+		{"claims", "another driver's claim released", "n1", change(claimN1, "stargate.csi.dev", "ceph.example"), change(claimN1, "stargate.csi.dev", "ceph.example", ", volume.kubernetes.io/selected-node: n1", ""), "that the driver serves"},
 		{"claims", "protected while it is cloned", "n2", claimN1, change(claimN1, "pvc-protection]", "pvc-protection, provisioner.storage.kubernetes.io/cloning-protection]"), ""},
 		{"claims", "without protection", "n1", claimN1, change(claimN1, "[kubernetes.io/pvc-protection]", "[]"), "nothing else"},
 		{"claims", "bound", "n1", claimN1, change(claimN1, "spec: {", "spec: {volumeName: pvc-2, "), "nothing else"},
@@ -124,7 +124,7 @@ func TestNodeToken(t *testing.T) {
 		{"nodes", "ready, with addresses of pods", "n1", change(nodeN1, "spec: {", "spec: {podCIDR: 192.0.2.0/24, podCIDRs: [192.0.2.0/24], providerID: 'cloud://this', "), change(change(nodeN1, "spec: {", "spec: {podCIDR: 192.0.2.0/24, podCIDRs: [192.0.2.0/24], providerID: 'cloud://this', "), ", {key: stargate.csi.dev/not-ready, effect: NoSchedule}", ""), ""},
 		{"nodes", "closed", "n1", nodeN1, change(nodeN1, "spec: {", "spec: {unschedulable: true, "), "the driver's taint"},
 		{"contents", "ready", "n1", contentN1, change(contentN1, "spec: {", "status: {readyToUse: true}, spec: {"), ""},
-		{"contents", "written by a user, and found", "n1", change(contentN1, "snapshot.storage.kubernetes.io/managed-by: n1", ""), contentN1, ""},
+		{"contents", "written by a user, claimed by the node with the snapshot", "n1", change(contentN1, "snapshot.storage.kubernetes.io/managed-by: n1", ""), contentN1, ""},
 		{"contents", "taken by another node", "n2", contentN1, change(contentN1, "managed-by: n1", "managed-by: n2"), "of its own node only"},
 		{"contents", "given to another node", "n1", contentN1, change(contentN1, "managed-by: n1", "managed-by: n2"), "of its own node only"},
 		{"contents", "changed by another node", "n2", contentN1, change(contentN1, "name: c", "name: c, annotations: {a: b}"), "of its own node only"},
@@ -166,9 +166,9 @@ func TestNodeToken(t *testing.T) {
 	}
 }
 
-// TestBound: a volume that a node has made is bound to claims of its driver that are for this node
-// alone, by any user. The binder goes by the claim that the volume names, before it looks at
-// classes and nodes.
+// TestBound checks that, for any user, a volume that a node has created can be bound only to a
+// claim of its driver for this node. Kubernetes' binder uses the claim that the volume names,
+// before it checks classes and nodes.
 func TestBound(t *testing.T) {
 	const (
 		ours   = `volume.kubernetes.io/storage-provisioner: stargate.csi.dev`
@@ -191,22 +191,22 @@ func TestBound(t *testing.T) {
 	}
 	for _, c := range []struct{ what, was, is, words string }{
 		{"ours", claim(ours+here, ""), claim(ours+here, made), ""},
-		{"ours, as older releases of Kubernetes say it", claim(before+here, ""), claim(before+here, made), ""},
+		{"ours, in the form of older releases of Kubernetes", claim(before+here, ""), claim(before+here, made), ""},
 		{"ours, on a node with a domain", claim(ours+here+".example.org", ""), claim(ours+here+".example.org", "pvc-stargate.csi.dev--n1.example.org-"+uid), ""},
 		{"ours, for another node", claim(ours+there, ""), claim(ours+there, made), "for another node"},
 		{"ours, for no node yet", claim(ours, ""), claim(ours, made), "for another node"},
-		{"ours, for a node whose name begins as the maker's", claim(ours+here+"-2", ""), claim(ours+here+"-2", made), "for another node"},
-		{"ours, for a node whose name ends as the maker's", claim(ours+", volume.kubernetes.io/selected-node: x-n1", ""), claim(ours+", volume.kubernetes.io/selected-node: x-n1", made), "for another node"},
+		{"ours, for a node whose name begins with the volume's node", claim(ours+here+"-2", ""), claim(ours+here+"-2", made), "for another node"},
+		{"ours, for a node whose name ends with the volume's node", claim(ours+", volume.kubernetes.io/selected-node: x-n1", ""), claim(ours+", volume.kubernetes.io/selected-node: x-n1", made), "for another node"},
 		{"another driver's", claim(theirs+here, ""), claim(theirs+here, made), "belongs to another driver"},
-		{"one that nobody has been asked to make", claim("a: b"+here, ""), claim("a: b"+here, made), "belongs to another driver"},
+		{"a claim without a provisioner", claim("a: b"+here, ""), claim("a: b"+here, made), "belongs to another driver"},
 		{"one without annotations", claim("", ""), claim("", made), "belongs to another driver"},
 		{"another volume", claim(theirs, ""), claim(theirs, "pvc-u"), ""},
 		{"a volume of an older chart", claim(ours+here, ""), claim(ours+here, "pvc-stargate.csi.dev-"+uid), ""},
-		{"one that was made for another claim, and is kept", claim("", ""), claim("", kept), ""},
-		{"a volume of a driver whose name begins as ours", claim(theirs, ""), claim(theirs, "pvc-stargate.csi.dev-two.x--n1-"+uid), ""},
+		{"a kept volume that was made for another claim", claim("", ""), claim("", kept), ""},
+		{"a volume of a driver whose name begins with our driver's", claim(theirs, ""), claim(theirs, "pvc-stargate.csi.dev-two.x--n1-"+uid), ""},
 		{"none", claim(theirs, ""), claim(theirs+", a: b", ""), ""},
 		{"bound long ago", claim(theirs, made), claim(theirs+", a: b", made), ""},
-		{"bound to another one now", claim(theirs+here, "pvc-u"), claim(theirs+here, made), "belongs to another driver"},
+		{"bound to another volume now", claim(theirs+here, "pvc-u"), claim(theirs+here, made), "belongs to another driver"},
 	} {
 		said := refusalsOf(t, "rel-csi-bound", map[string]any{"object": read(t, c.is), "oldObject": read(t, c.was), "request": map[string]any{
 			"operation": "UPDATE", "userInfo": map[string]any{"username": "system:serviceaccount:kube-system:persistent-volume-binder"}}})
@@ -214,7 +214,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestResizerToken: the resizer's token may change the size of a volume on any node.
+// TestResizerToken checks that the resizer's token may only change the size of volumes, on any
+// node.
 func TestResizerToken(t *testing.T) {
 	grown := change(volumeN1, "1Gi", "2Gi", "annotations: {", "annotations: {volume.alpha.kubernetes.io/pre-resize-capacity: 1Gi, ")
 	for _, c := range []struct{ what, was, is, words string }{
@@ -223,7 +224,7 @@ func TestResizerToken(t *testing.T) {
 		{"released", volumeN1, change(volumeN1, "[kubernetes.io/pv-protection]", "[]"), "change the size of a volume"},
 		{"given to another node", volumeN1, change(volumeN1, "[n1]", "[n2]"), "change the size of a volume"},
 		{"given to another claim", volumeN1, change(volumeN1, "name: data", "name: mine"), "change the size of a volume"},
-		{"kept for good", volumeN1, change(volumeN1, "Policy: Delete", "Policy: Retain"), "change the size of a volume"},
+		{"kept permanently", volumeN1, change(volumeN1, "Policy: Delete", "Policy: Retain"), "change the size of a volume"},
 		{"annotated", volumeN1, change(volumeN1, "annotations: {", "annotations: {x: y, "), "change the size of a volume"},
 		{"labelled", volumeN1, change(volumeN1, "labels: {", "labels: {x: y"), "change the size of a volume"},
 		{"no longer annotated", volumeN1, change(volumeN1, "pv.kubernetes.io/provisioned-by: stargate.csi.dev", ""), "change the size of a volume"},
@@ -236,8 +237,8 @@ func TestResizerToken(t *testing.T) {
 	}
 }
 
-// TestResizerTokenClaims: it may change the size in a claim's status. With that the API server
-// takes metadata, too.
+// TestResizerTokenClaims checks that the resizer may change only the size in a claim's status. In
+// the same request, the API server would also accept metadata.
 func TestResizerTokenClaims(t *testing.T) {
 	bound := change(claimN1, "spec: {", "status: {phase: Bound, accessModes: [ReadWriteMany], capacity: {storage: 1Gi}}, spec: {")
 	for _, c := range []struct{ what, is, words string }{
@@ -258,9 +259,9 @@ func TestResizerTokenClaims(t *testing.T) {
 	}
 }
 
-// TestOwners: no token gives an object an owner, nor takes one from it. The garbage collector
-// deletes an object whose owners do not exist. The capacity of a node is deleted with the pod that
-// has reported it.
+// TestOwners checks that no token can set or remove the owner of an object. The garbage collector
+// deletes an object whose owners do not exist. The exception is a node's capacity, which is deleted
+// with the pod that has reported it.
 func TestOwners(t *testing.T) {
 	const owner = "metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: none, uid: 00000000-0000-4000-8000-000000000001}], "
 	things := map[string]string{"volumes": volumeN1, "volume-changes": volumeN1, "sizes": volumeN1, "claim-sizes": claimN1, "claims": claimN1, "nodes": nodeN1, "contents": contentN1, "snapshots": snapshotA,

@@ -11,12 +11,12 @@ import (
 	"helm.sh/helm/v3/pkg/cli/values"
 )
 
-// upgrade is an upgrade of the release, in a cluster that has these objects.
+// upgrade is an upgrade of the release in a cluster with the given objects.
 type upgrade struct {
 	what    string
 	objects []string
 	values  string // for --set, separated by spaces
-	refused string // words of the refusal; Helm accepts the upgrade, if empty
+	refused string // words of the refusal; empty: Helm accepts the upgrade
 }
 
 func tryUpgrades(t *testing.T, apis []string, all []upgrade) {
@@ -50,13 +50,14 @@ var machines = []string{
 	machine("VirtualMachineInstance", "alone", ", annotations: {stargate.csi.dev/volumes: data}", ""),
 }
 
-// plain are VMs without volumes.
+// plain has VMs without volumes.
 var plain = []string{
 	machine("VirtualMachine", "plain", "", "template: {metadata: {annotations: {other: x}}}"),
 	machine("VirtualMachineInstance", "plain", "", ""),
 }
 
-// TestTurningMachinesOff: KubeVirt would start VMs without their volumes.
+// TestTurningMachinesOff checks that KubeVirt cannot be turned off while VMs name volumes. KubeVirt
+// would start these VMs without their volumes.
 func TestTurningMachinesOff(t *testing.T) {
 	both := slices.Concat([]string{hooked}, machines, plain)
 	tryUpgrades(t, []string{"kubevirt.io/v1"}, []upgrade{
@@ -69,7 +70,8 @@ func TestTurningMachinesOff(t *testing.T) {
 	tryUpgrades(t, []string{"v1"}, []upgrade{{"KubeVirt has gone", []string{hooked}, next, ""}})
 }
 
-// TestKeeperStays: without the keeper the mounts of running pods end.
+// TestKeeperStays checks that an upgrade does not remove the keeper, because the mounts of running
+// pods would end.
 func TestKeeperStays(t *testing.T) {
 	of := func(name string) []string {
 		return []string{"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: " + name + ", namespace: ns}}"}
@@ -85,8 +87,8 @@ func TestKeeperStays(t *testing.T) {
 	})
 }
 
-// TestTypesOfMachines: a VM gets the annotations of its type when it starts. KubeVirt serves types
-// in one of these versions, or in both.
+// TestTypesOfMachines checks types of VMs, whose annotations a VM gets when it starts. KubeVirt
+// serves types in one or both of these versions.
 func TestTypesOfMachines(t *testing.T) {
 	for _, version := range []string{"instancetype.kubevirt.io/v1", "instancetype.kubevirt.io/v1beta1"} {
 		apis := []string{"kubevirt.io/v1"}
@@ -110,8 +112,8 @@ func TestTypesOfMachines(t *testing.T) {
 	}
 }
 
-// TestAnotherDriverName: another name would leave volumes without a driver, and VMs without
-// webhooks. Objects of other releases do not count.
+// TestAnotherDriverName checks that the driver's name cannot change. Otherwise volumes would have
+// no driver, and VMs no webhooks. Objects of other releases do not count.
 func TestAnotherDriverName(t *testing.T) {
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
 		there := []string{fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1, kind: %s, metadata: {name: rel-webhook},
@@ -138,7 +140,8 @@ func TestAnotherDriverName(t *testing.T) {
 	})
 }
 
-// TestInlineVolumesOfACSIDriver: Kubernetes does not let this field of a CSIDriver be changed.
+// TestInlineVolumesOfACSIDriver checks changes of inline volumes in an upgrade. Kubernetes does not
+// allow a change of this field of a CSIDriver.
 func TestInlineVolumesOfACSIDriver(t *testing.T) {
 	there := func(modes string) []string {
 		return []string{"{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: stargate.csi.dev}, spec: {volumeLifecycleModes: [" +
@@ -152,8 +155,8 @@ func TestInlineVolumesOfACSIDriver(t *testing.T) {
 	})
 }
 
-// TestExistingStorageClass: Kubernetes does not let parameters and reclaim policy of a class be
-// changed.
+// TestExistingStorageClass checks changes of classes in an upgrade. Kubernetes does not allow
+// changes of a class's parameters and reclaim policy.
 func TestExistingStorageClass(t *testing.T) {
 	there := func(more string) []string {
 		return []string{"{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, provisioner: stargate.csi.dev, " + more + "}"}
@@ -165,7 +168,7 @@ func TestExistingStorageClass(t *testing.T) {
 	tryUpgrades(t, []string{"v1"}, []upgrade{
 		{"without a parameter", leased, mode, "has another parameters.lease. "},
 		{"without two", leased, fast, "has another parameters.lease, parameters.rootMode. "},
-		{"the refusal says what to do", leased, mode + " storageClasses[0].parameters.label=x", "kubectl delete storageclass fast"},
+		{"the refusal names the remedy", leased, mode + " storageClasses[0].parameters.label=x", "kubectl delete storageclass fast"},
 		{"another class", leased, "storageClasses[0].name=slow", ""},
 		{"another reclaim policy", kept, fast, "has another reclaimPolicy. "},
 		{"the same reclaim policy", kept, fast + " storageClasses[0].reclaimPolicy=Retain", ""},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// chartvalues VALUES SCHEMA writes a chart's values as a table: each with its default and comment
-// from values.yaml, and its allowed values from values.schema.json. Long comments are a list below
-// the table. A value that the schema lacks is an error.
+// chartvalues VALUES SCHEMA writes a chart's values as a table. Each row has the default and the
+// comment from values.yaml, and the allowed values from values.schema.json. Long comments form a
+// list below the table. A value that is missing in the schema is an error.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// rule is a schema's part about one value.
+// rule is the part of a schema about one value.
 type rule struct {
 	Type       string           `json:"type"`
 	Enum       []any            `json:"enum"`
@@ -29,7 +29,7 @@ type rule struct {
 	Items      *rule            `json:"items"`
 }
 
-// A comment of more words, or a line or row of more bytes, does not fit.
+// A comment with more words, or a line or row with more bytes, does not fit into the table.
 const (
 	mostWords = 12
 	columns   = 100
@@ -68,7 +68,7 @@ func write(values, schema string) error {
 	}
 	var t table
 	if len(document.Content) != 1 {
-		return errors.New("values are one document")
+		return errors.New("values.yaml is one document")
 	}
 	if err := t.object("", document.Content[0], &root); err != nil {
 		return err
@@ -79,7 +79,7 @@ func write(values, schema string) error {
 	return nil
 }
 
-// object has one row for each key that has no keys below, or a comment.
+// object returns one row for each key that has a comment or no keys below it.
 func (t *table) object(path string, n *yaml.Node, r *rule) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -120,7 +120,7 @@ func (t *table) row(path, value, allowed, words string) {
 	t.rows = append(t.rows, "| `"+path+"` | "+escaped(value)+" | "+escaped(allowed)+" | "+escaped(words)+" |")
 }
 
-// wrapped breaks an item of a list into lines.
+// wrapped splits a list item into lines.
 func wrapped(item string) string {
 	words := strings.Fields(item)
 	lines := words[:1:1]
@@ -158,7 +158,7 @@ func shown(n *yaml.Node) string {
 	return code("", string(text))
 }
 
-// code is text as code, or none if it is empty.
+// code formats text as code, or none if text is empty.
 func code(none, text string) string {
 	if text == "" {
 		text = none
@@ -188,7 +188,7 @@ func allowed(r *rule) string {
 	return r.Type
 }
 
-// keys are the keys of an object, with the allowed values of each.
+// keys returns the keys of an object, each with its allowed values.
 func keys(r *rule) string {
 	if len(r.Properties) == 0 {
 		return r.Type

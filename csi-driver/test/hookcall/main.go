@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// hookcall SOCKET DOMAIN VOLUMES calls a hook as KubeVirt would, and prints the answer's domain.
+// hookcall SOCKET DOMAIN VOLUMES calls a hook like KubeVirt, and prints the domain in the answer.
 package main
 
 import (

@@ -18,8 +18,8 @@ type (
 	efiConfiguration = converter.EFIConfiguration
 )
 
-// complete adds fields that not every version's context has. KVM is not set here: the converter
-// looks for its device, and mk/test/kubevirt gives the test a /dev of its own.
+// complete adds fields that exist only in some versions' contexts. It does not set a field for KVM:
+// the converter checks for the device, and mk/test/kubevirt runs the test with a separate /dev.
 func complete(t *testing.T, c *converterContext, emulate, encrypted bool) {
 	t.Helper()
 	encrypt(c, encrypted)
@@ -28,7 +28,7 @@ func complete(t *testing.T, c *converterContext, emulate, encrypted bool) {
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 	case err == nil && !i.Mode().IsRegular():
-		t.Fatalf("%s is a real one: mk/test/kubevirt runs this", device)
+		t.Fatalf("%s is a real device: run this test by mk/test/kubevirt", device)
 	case emulate && err == nil:
 		err = os.Remove(device)
 	case !emulate && err != nil:

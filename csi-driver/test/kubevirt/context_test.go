@@ -16,7 +16,7 @@ type (
 	efiConfiguration = types.EFIConfiguration
 )
 
-// complete adds fields that not every version's context has.
+// complete adds fields that exist only in some versions' contexts.
 func complete(_ *testing.T, c *converterContext, emulate, encrypted bool) {
 	c.HypervisorDeviceAvailable, c.HypervisorName = !emulate, v1.KvmHypervisorName
 	c.UseLaunchSecuritySEV = encrypted

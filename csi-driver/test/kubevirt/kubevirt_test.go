@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kubevirt tests the real stargate-hook with KubeVirt's own code. The converter of
-// virt-launcher makes domains from a table of VMs (vms), and KubeVirt's own client of hooks sends
-// them. Each answer goes through KubeVirt's own types and then back to the hook, as in
-// virt-launcher. The same sources are compiled with each version of KubeVirt: go.mod has 1.8,
-// go-VERSION.mod another (mk/test/kubevirt).
+// virt-launcher creates domains from the VMs in folder vms, and KubeVirt's own client of hooks
+// sends them. Each answer is converted to KubeVirt's own types and then sent back to the hook, as
+// in virt-launcher. The same sources are compiled with each version of KubeVirt: go.mod has 1.8,
+// and go-VERSION.mod has another version (mk/test/kubevirt).
 package kubevirt
 
 import (
@@ -28,9 +28,9 @@ import (
 
 var (
 	hookProgram = flag.String("hook", "", "stargate-hook")
-	domains     = flag.String("domains", "", "folder in which the domains are to be, as they came and as they went")
-	update      = flag.Bool("update", false, "store what KubeVirt makes where the driver's own tests read it")
-	stored      = flag.String("stored", "", "folder of what the driver's own tests read")
+	domains     = flag.String("domains", "", "folder in which the test stores the domains before and after the hook")
+	update      = flag.Bool("update", false, "store KubeVirt's domains in the folder of the driver's own tests")
+	stored      = flag.String("stored", "", "folder of the domains that the driver's own tests read")
 )
 
 const (
@@ -40,7 +40,7 @@ const (
 	size       = uint64(32) << 20
 )
 
-// machines returns all VMs of the table, as an API server would have completed them.
+// machines returns all VMs of folder vms, completed like by an API server.
 func machines(t *testing.T) map[string]*v1.VirtualMachineInstance {
 	t.Helper()
 	files, err := filepath.Glob("vms/*.yaml")
@@ -75,7 +75,7 @@ func machines(t *testing.T) map[string]*v1.VirtualMachineInstance {
 	return all
 }
 
-// taps returns what virt-handler reports of a VM's interfaces.
+// taps returns virt-handler's report about a VM's interfaces.
 func taps(vmi *v1.VirtualMachineInstance) map[string]string {
 	all := map[string]string{}
 	for _, i := range vmi.Spec.Domain.Devices.Interfaces {
@@ -86,7 +86,7 @@ func taps(vmi *v1.VirtualMachineInstance) map[string]string {
 	return all
 }
 
-// convert makes a domain as virt-launcher does, with a context like its own.
+// convert creates a domain like virt-launcher, with a similar context.
 func convert(t *testing.T, vmi *v1.VirtualMachineInstance, emulate bool) *api.DomainSpec {
 	t.Helper()
 	c := &converterContext{
@@ -108,7 +108,7 @@ func convert(t *testing.T, vmi *v1.VirtualMachineInstance, emulate bool) *api.Do
 	return &d.Spec
 }
 
-// lay makes claims as the node plugin mounts them (D14).
+// lay creates the folders of claims like the mounts of the node plugin (D14).
 func lay(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -166,7 +166,7 @@ func startProgram(t *testing.T, program, socket string, args ...string) {
 	t.Fatalf("no %s: %s", filepath.Base(program), said.String())
 }
 
-// again is an answer after it has gone through KubeVirt's types.
+// again converts an answer to KubeVirt's types and back.
 func again(t *testing.T, text string) *api.DomainSpec {
 	t.Helper()
 	spec := &api.DomainSpec{}
@@ -193,7 +193,7 @@ type element struct {
 	Nodes   []element  `xml:",any"`
 }
 
-// paths counts each element by its path, with attributes and text.
+// paths returns the number of elements with each path, attributes and text.
 func paths(t *testing.T, text string) map[string]int {
 	t.Helper()
 	var root element
@@ -222,7 +222,7 @@ func paths(t *testing.T, text string) map[string]int {
 	return all
 }
 
-// kept is an error unless the answer has everything that KubeVirt has sent.
+// kept returns an error unless the answer has all elements that KubeVirt has sent.
 func kept(t *testing.T, in, out string) {
 	t.Helper()
 	answer := paths(t, out)
@@ -233,7 +233,7 @@ func kept(t *testing.T, in, out string) {
 	}
 }
 
-// given checks what the hook must have added.
+// given checks the elements that the hook must have added.
 func given(t *testing.T, out, claims string) {
 	t.Helper()
 	all := strings.Count(claims, ",") + 1
@@ -255,7 +255,7 @@ func given(t *testing.T, out, claims string) {
 		}
 	}
 	if n := strings.Count(out, "0x1000000000"); n != 1 && strings.Contains(claims, "data") {
-		t.Errorf("data is at its address %d times", n)
+		t.Errorf("the domain has claim data at its address %d times", n)
 	}
 }
 
@@ -270,7 +270,7 @@ func keep(t *testing.T, name, text string) {
 	}
 }
 
-// TestStored checks that the domains in the driver's own tests are those that this KubeVirt makes.
+// TestStored checks that the domains in the driver's own tests are equal to those of this KubeVirt.
 func TestStored(t *testing.T) {
 	for name, vmi := range machines(t) {
 		text := marshal(t, convert(t, vmi, strings.Contains(name, "emulated"))) + "\n"
@@ -286,15 +286,15 @@ func TestStored(t *testing.T) {
 		}
 		have, err := os.ReadFile(path)
 		if err != nil || string(have) != text {
-			t.Errorf("%s is not what KubeVirt makes (%v): mk/test/kubevirt update", path, err)
+			t.Errorf("%s differs from KubeVirt's domain (%v): run mk/test/kubevirt update", path, err)
 		}
 	}
 }
 
-// define is one call of the hook by KubeVirt's code.
+// define calls the hook once, with KubeVirt's code.
 type define func(spec *api.DomainSpec, vmi *v1.VirtualMachineInstance) (string, error)
 
-// arrives is the text of a domain as the hook gets it.
+// arrives returns the text of a domain that the hook gets.
 type arrives func(t *testing.T, spec *api.DomainSpec) string
 
 // throughHook sends the domains of all VMs through the hook.
@@ -306,7 +306,7 @@ func throughHook(t *testing.T, version string, sent arrives, call define) {
 			first, err := call(spec, vmi)
 			if words := vmi.Annotations[expected]; words != "" {
 				if err == nil || !strings.Contains(err.Error(), words) {
-					t.Fatalf("taken, or refused in other words than %q: %v", words, err)
+					t.Fatalf("the hook accepts the domain, or its error does not contain %q: %v", words, err)
 				}
 				return
 			}
@@ -324,7 +324,7 @@ func throughHook(t *testing.T, version string, sent arrives, call define) {
 			kept(t, in, second)
 			third, err := call(again(t, second), vmi)
 			if err != nil || third != second {
-				t.Errorf("the third time is another: %v", err)
+				t.Errorf("the third answer differs: %v", err)
 			}
 			keep(t, version+"-"+name+".in.xml", in)
 			keep(t, version+"-"+name+".out.xml", first)

@@ -36,8 +36,8 @@ func handler(t *testing.T, p pluginv1alpha1.Plugin) handlerplugins.NodeHookExecu
 	return h
 }
 
-// TestNodeHooks: virt-handler, the chart's Plugin and the driver work together. Package
-// csi-driver/test tests what the driver does with volumes.
+// TestNodeHooks checks that virt-handler, the chart's Plugin and the driver work together. Package
+// csi-driver/test tests the driver's work on volumes.
 func TestNodeHooks(t *testing.T) {
 	p := thePlugin(t)
 	points := map[pluginv1alpha1.NodeHookPoint]pluginv1alpha1.NodeHook{}
@@ -47,7 +47,7 @@ func TestNodeHooks(t *testing.T) {
 		}
 	}
 	if len(points) != 2 || points["PreVMStart"].FailureStrategy != "Fail" || points["PostVMStop"].FailureStrategy != "Ignore" {
-		t.Fatalf("the plugin's node hooks are others: %+v", p.Spec.NodeHooks)
+		t.Fatalf("the plugin has unexpected node hooks: %+v", p.Spec.NodeHooks)
 	}
 	h, vmi, other := handler(t, p), machines(t)["minimal"], machines(t)["minimal"]
 	other.Annotations = nil
@@ -64,7 +64,7 @@ func TestNodeHooks(t *testing.T) {
 		}
 	}
 	wants("no driver", ask("PreVMStart", vmi), "failed to dial")
-	wants("no driver, and it has ended", ask("PostVMStop", vmi), "")
+	wants("no driver runs, and the VM has ended", ask("PostVMStop", vmi), "")
 	wants("no driver, and no volumes", ask("PreVMStart", other), "")
 	dir := t.TempDir()
 	startProgram(t, *driverProgram, points["PreVMStart"].Socket, "--node-hooks", "unix://"+points["PreVMStart"].Socket, "--node", "n1",

@@ -57,8 +57,8 @@ func TestPlugin(t *testing.T) {
 	})
 }
 
-// TestPluginBehindSidecar has a VM that was made for hook sidecars, and gets its pod when the
-// Plugin exists. KubeVirt calls both, and the result is the same as with one.
+// TestPluginBehindSidecar uses a VM that was created for hook sidecars, and gets its pod when the
+// Plugin exists. KubeVirt calls both hooks, and the result is the same as with one hook.
 func TestPluginBehindSidecar(t *testing.T) {
 	p := thePlugin(t)
 	volumes := lay(t, "data", "models", "logs")
@@ -78,7 +78,8 @@ func TestPluginBehindSidecar(t *testing.T) {
 	})
 }
 
-// translated is the domain after libvirtxml, through which KubeVirt sends it here.
+// translated returns the domain after a conversion by libvirtxml, which KubeVirt makes in this
+// version.
 func translated(t *testing.T, spec *api.DomainSpec) string {
 	t.Helper()
 	d, err := translate.ToLibvirtDomain(spec)
@@ -102,7 +103,8 @@ func TestPluginMigration(t *testing.T) {
 	}
 }
 
-// TestPluginConditions: VMs without the annotation are not changed, and need no socket.
+// TestPluginConditions checks that the Plugin does not change VMs without the annotation, and needs
+// no socket for them.
 func TestPluginConditions(t *testing.T) {
 	p := thePlugin(t)
 	vmi := machines(t)["minimal"]

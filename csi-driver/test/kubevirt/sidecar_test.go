@@ -23,7 +23,7 @@ func startSidecar(t *testing.T, i int, driver string, more ...string) {
 	startProgram(t, *hookProgram, filepath.Join(folder, driver+".sock"), args...)
 }
 
-// TestSidecars has a VM with volumes of two drivers. KubeVirt distinguishes sockets only by their
+// TestSidecars uses a VM with volumes of two drivers. KubeVirt distinguishes sockets only by their
 // names.
 func TestSidecars(t *testing.T) {
 	startSidecar(t, 0, "stargate.csi.dev")
@@ -33,8 +33,8 @@ func TestSidecars(t *testing.T) {
 	}
 }
 
-// TestSidecar tests hook sidecars: KubeVirt looks for the socket in its own folder, asks which hook
-// is there, takes the newest version, and sends each domain.
+// TestSidecar tests hook sidecars. KubeVirt searches for the socket in its own folder, queries the
+// hook's description, chooses the newest version, and sends each domain.
 func TestSidecar(t *testing.T) {
 	volumes := lay(t, "data", "models", "logs")
 	startSidecar(t, 0, "stargate.csi.dev", "--volumes", volumes)

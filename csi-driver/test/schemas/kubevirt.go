@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Kinds of KubeVirt that charts and examples use, by the names in KubeVirt's file.
+// Kinds of KubeVirt that charts and examples use. The keys are the names in KubeVirt's file.
 var virtual = map[string]struct{ kind, group, version string }{
 	"plugin":                 {"Plugin", "plugin.kubevirt.io", "v1alpha1"},
 	"virtualmachine":         {"VirtualMachine", "kubevirt.io", "v1"},
 	"virtualmachineinstance": {"VirtualMachineInstance", "kubevirt.io", "v1"},
 }
 
-// kubevirt reads a Go file with a map from names of kinds to YAML. KubeVirt's operator makes
-// CustomResourceDefinitions from it.
+// kubevirt reads a Go file with a map from names of kinds to YAML. KubeVirt's operator creates
+// CustomResourceDefinitions from this map.
 func (w *writer) kubevirt(path string) error {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {
@@ -52,7 +52,8 @@ func (w *writer) kubevirt(path string) error {
 	return err
 }
 
-// literal is the value of a string literal in a program; any other node has none.
+// literal returns the value of a string literal in a program. For any other node, it returns an
+// empty string.
 func literal(e ast.Expr) string {
 	basic, is := e.(*ast.BasicLit)
 	if !is || basic.Kind != token.STRING {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // schemas -out FOLDER -openapi FILE [-kubevirt FILE] CRD... writes a JSON schema for each described
-// kind, as kubeconform reads them: FOLDER/KIND-GROUP-VERSION.json. The schemas allow no other keys.
-// -openapi is Kubernetes' own description, and -kubevirt is KubeVirt's Go file with the
-// descriptions of its kinds.
+// kind to FOLDER/KIND-GROUP-VERSION.json, where kubeconform reads it. The schemas allow only
+// described keys. -openapi is Kubernetes' own description, and -kubevirt is KubeVirt's Go file with
+// the descriptions of its kinds.
 package main
 
 import (
@@ -28,13 +28,13 @@ type node = map[string]any
 const (
 	here = "#/definitions/"
 	meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-	// Kubernetes takes more for these than their definitions say.
+	// Kubernetes accepts more values for these types than their definitions allow.
 	intOrString = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 	quantity    = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 )
 
 func main() {
-	out := flag.String("out", "", "folder for the schemas, which is made")
+	out := flag.String("out", "", "folder for the schemas; created if it does not exist")
 	openapi := flag.String("openapi", "", "Kubernetes' api/openapi-spec/swagger.json")
 	kubevirt := flag.String("kubevirt", "", "KubeVirt's components/validations_generated.go")
 	flag.Parse()
@@ -67,7 +67,7 @@ func run(out, openapi, kubevirt string, crds []string) error {
 	return nil
 }
 
-// put writes the schema of a kind, with the definitions that it refers to.
+// put writes the schema of a kind, with the definitions to which it refers.
 func put(out, kind, group, version string, schema, definitions node) error {
 	needed := node{}
 	if err := gather(schema, definitions, needed); err != nil {
@@ -80,7 +80,7 @@ func put(out, kind, group, version string, schema, definitions node) error {
 	if err != nil {
 		return err
 	}
-	// The core group has no name: kubeconform uses its version in place of the group.
+	// The core group has no name, so kubeconform uses the version in place of the group.
 	name := fmt.Sprintf("%s-%s-%s.json", strings.ToLower(kind), cmp.Or(group, version), version)
 	return os.WriteFile(filepath.Join(out, name), text, 0o644)
 }
@@ -116,7 +116,7 @@ func gather(from any, definitions, needed node) error {
 	return nil
 }
 
-// tighten forbids keys that are not described, wherever an object describes any.
+// tighten forbids undescribed keys in each object that describes keys.
 func tighten(schema any) {
 	switch v := schema.(type) {
 	case node:
@@ -139,8 +139,8 @@ func tighten(schema any) {
 	}
 }
 
-// kubernetes writes the kinds of Kubernetes' own description. Its definitions also serve the
-// metadata of other projects' kinds.
+// kubernetes writes the schemas of the kinds in Kubernetes' own description. The definitions in it
+// also describe the metadata of other projects' kinds.
 func kubernetes(out, path string) (node, int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -159,7 +159,7 @@ func kubernetes(out, path string) (node, int, error) {
 	for name, def := range spec.Definitions {
 		schema, _ := def.(node)
 		kinds, _ := schema["x-kubernetes-group-version-kind"].([]any)
-		if len(kinds) != 1 { // a kind of all groups is no object of its own
+		if len(kinds) != 1 { // a kind that belongs to all groups is no separate object
 			continue
 		}
 		one, _ := kinds[0].(node)
@@ -184,7 +184,7 @@ type writer struct {
 	written     int
 }
 
-// custom writes one version of a kind that is not Kubernetes' own.
+// custom writes the schema of one version of another project's kind.
 func (w *writer) custom(kind, group, version string, schema node) error {
 	properties, _ := schema["properties"].(node)
 	if properties == nil {

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Chroot runs programs in the node's root.
+// Chroot runs programs in the node's root directory.
 type Chroot struct{ Dir string }
 
 var _ Runner = Chroot{}
 
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Bound on the wait for children of an ended program that keep its output open.
+// The time limit of the wait for children of an ended program that keep its output open.
 const grace = 5 * time.Second
 
-// Run looks the program up in that root. When ctx ends, it ends the program with all its children,
-// such as DKMS's compiler.
+// Run finds the program in that root and runs it. When ctx ends, Run ends the program with all its
+// children, such as DKMS's compiler.
 func (c Chroot) Run(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "/usr/bin/env", append([]string{"--", program}, args...)...)
 	cmd.Dir, cmd.Env = "/", []string{"PATH=" + path, "LC_ALL=C"}

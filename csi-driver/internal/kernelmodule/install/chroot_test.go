@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A program that hangs in a child, as DKMS would in a compiler, ends with it.
+// Run ends a program together with a child that hangs, like DKMS with its compiler.
 func TestRunEndsAll(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

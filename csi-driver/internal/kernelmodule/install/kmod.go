@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install loads the module of this image on a node. The module comes from the node, from
-// the image, which has it for some kernels, or from the node's DKMS, which builds the sources in
-// the image. Another loaded release is replaced as soon as it is unused. A node without a module is
-// no failure: the package reports the reason.
+// Package install loads the module of this image on a node. The module may be installed on the
+// node, or prebuilt in the image for some kernels. Otherwise the node's DKMS builds it from the
+// image's sources. The package replaces another loaded release if nothing uses it. A node without a
+// module is no failure: the package reports the reason.
 package install
 
 import (
@@ -18,28 +18,28 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Name is the name of the module, and of the package in DKMS.
+// Name is the name of the module, and of its package in DKMS.
 const Name = "stargatefs"
 
-// Runner runs a program of the node, in the node's own root.
+// Runner runs a program of the node, in the node's own root directory.
 type Runner interface {
 	Run(ctx context.Context, program string, args ...string) (string, error)
 }
 
 // Config has the paths and the permission to build.
 type Config struct {
-	// Host is the node's root in this container.
+	// Host is the node's root directory in this container.
 	Host string
-	// Sources is the folder stargatefs-VERSION of the image; Prebuilt has
-	// RELEASE/stargatefs.ko; an empty one is not used.
+	// Sources is the folder stargatefs-VERSION of the image. Prebuilt is a folder with
+	// RELEASE/stargatefs.ko. An empty path is not used.
 	Sources, Prebuilt string
 	// Release is the release of the running kernel.
 	Release string
-	// Build allows a build; without it, only existing modules are loaded.
+	// Build allows a build. Without it, the package loads only existing modules.
 	Build bool
 }
 
-// How is how the kernel got its module.
+// How is the way in which the kernel got its module.
 type How string
 
 const (
@@ -53,12 +53,12 @@ const (
 // Result is the report to the operator.
 type Result struct {
 	How     How
-	Release string // of the kernel
+	Release string // release of the kernel
 	Version string // of the loaded module, as it reports itself
 	Why     string // why there is none, or why this image's module cannot be loaded yet
 }
 
-// String is the result in one line.
+// String returns the result in one line.
 func (r Result) String() string {
 	s := fmt.Sprintf("%s, kernel %s", r.How, r.Release)
 	if r.Version != "" {
@@ -104,7 +104,7 @@ func (n *node) read(p string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// loaded reports whether the kernel has the file system, as a module or built in.
+// loaded reports whether the kernel has the file system, in a module or built in.
 func (n *node) loaded() bool {
 	for line := range strings.Lines(n.read("/proc/filesystems")) {
 		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == Name {
@@ -116,19 +116,19 @@ func (n *node) loaded() bool {
 
 func (n *node) version() string { return n.read("/sys/module/" + Name + "/version") }
 
-// The sources have two versions: one for DKMS, and one that the module itself reports.
+// The sources have two versions: one for DKMS, and one that the module reports when it is loaded.
 func (n *node) packageVersion() string { return n.between("dkms.conf", `PACKAGE_VERSION="`, `"`) }
 func (n *node) sourceVersion() string {
 	return n.between("core/format/version.h", "#define SG_RELEASE\t\"", `"`)
 }
 
-// other reports whether that is not the version of this image.
+// other reports whether a version differs from the version of this image.
 func (n *node) other(version string) bool {
 	has := n.sourceVersion()
 	return has != "" && version != "" && version != has
 }
 
-// between is the text between two words in a file of the sources.
+// between returns the text between two words in a file of the sources.
 func (n *node) between(name, before, behind string) string {
 	text, err := os.ReadFile(filepath.Join(n.Sources, name))
 	if err != nil {
@@ -139,7 +139,8 @@ func (n *node) between(name, before, behind string) string {
 	return found
 }
 
-// load loads this image's module, or at least one: why is the reason against this image's.
+// load loads this image's module, or else a module of another release. why is the reason why it has
+// not loaded this image's module.
 func (n *node) load(ctx context.Context) (how How, why string, err error) {
 	switch {
 	case n.loaded() && !n.other(n.version()):
@@ -157,15 +158,16 @@ func (n *node) load(ctx context.Context) (how How, why string, err error) {
 	if err == nil {
 		return how, "", nil
 	}
-	// Another release is better than none.
+	// A module of another release is better than no module.
 	if version, there := n.installed(ctx); there && n.other(version) && n.modprobe(ctx) == nil {
 		return Installed, err.Error(), nil
 	}
 	return None, "", err
 }
 
-// exchange replaces another loaded module by this image's, if it is unused: the kernel removes none
-// that is in use. If it is in use, this image's is ready for the next boot, or for after a drain.
+// exchange replaces a loaded module of another release by this image's module. The kernel does not
+// remove a module that is in use. In this case, this image's module is installed for the next boot,
+// or for the time after a drain.
 func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 	err = n.takesModules()
 	if err == nil {
@@ -177,7 +179,7 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 	if n.locked() { // the node could lose a working module
 		return WasLoaded, "drain the node, unmount its volumes, rmmod " + Name + " and modprobe " + Name + " (the kernel takes only signed modules, and may refuse that)", nil
 	}
-	// Not modprobe -r, which knows only installed modules.
+	// This does not use modprobe -r, which finds only installed modules.
 	if said, err := n.run.Run(ctx, "rmmod", Name); err != nil {
 		return WasLoaded, fmt.Sprintf("drain the node, unmount its volumes, then restart the driver's pod there (%v)",
 			failed("rmmod "+Name, said, err)), nil
@@ -192,7 +194,7 @@ func (n *node) exchange(ctx context.Context) (how How, why string, err error) {
 	return None, "", err
 }
 
-// provide puts this image's module in a place from which it can be loaded.
+// provide installs or finds this image's module in a place from which it can be loaded.
 func (n *node) provide(ctx context.Context) (How, error) {
 	if version, there := n.installed(ctx); there && !n.other(version) {
 		return Installed, nil
@@ -208,8 +210,8 @@ func (n *node) provide(ctx context.Context) (How, error) {
 	return Built, err
 }
 
-// take loads the provided module. If the kernel refuses a module that was built for a kernel of
-// that name, the node may have to build one for its own.
+// take loads the provided module. The kernel may refuse a prebuilt module although its release has
+// the same name. The node then has to build the module for its own kernel.
 func (n *node) take(ctx context.Context, how How) (How, error) {
 	if how != Prebuilt {
 		return how, n.modprobe(ctx)
@@ -231,13 +233,13 @@ func (n *node) modprobe(ctx context.Context) error {
 	return nil
 }
 
-// installed reports whether the node has a module for this kernel, and its version.
+// installed reports whether the node has a module for this kernel, and returns its version.
 func (n *node) installed(ctx context.Context) (version string, there bool) {
 	said, err := n.run.Run(ctx, "modinfo", "-k", n.Release, "-F", "version", Name)
 	return strings.TrimSpace(said), err == nil
 }
 
-// takesModules is the reason why the kernel would refuse a module built here.
+// takesModules returns the reason why the kernel would refuse a module that this node builds.
 func (n *node) takesModules() error {
 	if !n.has("/proc/modules") {
 		return errors.New("the kernel was built without loadable modules")
@@ -248,7 +250,8 @@ func (n *node) takesModules() error {
 	return nil
 }
 
-// locked reports whether only signed modules are accepted: those built here are not signed.
+// locked reports whether the kernel accepts only signed modules. Modules that this package builds
+// are not signed.
 func (n *node) locked() bool {
 	lockdown := n.read("/sys/kernel/security/lockdown")
 	return strings.Contains(lockdown, "[integrity]") || strings.Contains(lockdown, "[confidentiality]") ||
@@ -258,11 +261,11 @@ func (n *node) locked() bool {
 const signed = "the kernel takes only signed modules (secure boot): sign it with a key that the node's firmware knows " +
 	"(DKMS does with a machine owner key), or turn secure boot off"
 
-// prebuilt is the path of the module for exactly this kernel.
+// prebuilt returns the path of the prebuilt module for exactly this kernel.
 func (n *node) prebuilt() string { return filepath.Join(n.Config.Prebuilt, n.Release, Name+".ko") }
 
-// hasPrebuilt reports whether it exists, and whether this kernel may accept it. If only signed ones
-// are accepted, the module that the node's DKMS builds and signs is.
+// hasPrebuilt reports whether the prebuilt module exists and this kernel may accept it. A kernel
+// that accepts only signed modules may accept a module that the node's DKMS builds and signs.
 func (n *node) hasPrebuilt() (there, usable bool) {
 	if n.Config.Prebuilt == "" {
 		return false, false
@@ -274,7 +277,7 @@ func (n *node) hasPrebuilt() (there, usable bool) {
 	return true, !n.locked() || bytes.HasSuffix(text, []byte(signature))
 }
 
-// signature is the end of a signed module.
+// signature is the text at the end of a signed module.
 const signature = "~Module signature appended~\n"
 
 func (n *node) insmod(ctx context.Context) error {
@@ -282,7 +285,7 @@ func (n *node) insmod(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Programs of the node see the node's files.
+	// Programs of the node can open only the node's files.
 	const dir = "/run/stargatefs"
 	if err := os.MkdirAll(n.path(dir), 0o755); err != nil {
 		return err
@@ -298,7 +301,7 @@ func (n *node) insmod(ctx context.Context) error {
 	return nil
 }
 
-// refused is the reason why a program has not loaded the module.
+// refused returns the reason why a program has not loaded the module.
 func (n *node) refused(what, said string, err error) error {
 	if n.locked() {
 		return errors.New(signed)
@@ -309,7 +312,7 @@ func (n *node) refused(what, said string, err error) error {
 	return failed(what, said, err)
 }
 
-// failed is the error of a program, with its last line of output.
+// failed returns the error of a program, with its last line of output.
 func failed(what, said string, err error) error {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
@@ -318,8 +321,8 @@ func failed(what, said string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// build runs the node's DKMS: it knows the node's compiler and keys, and builds again for later
-// kernels.
+// build runs the node's DKMS, which knows the node's compiler and keys, and builds the module again
+// for later kernels.
 func (n *node) build(ctx context.Context) error {
 	if !n.Build {
 		return fmt.Errorf("kernel %s has no module %s %s installed, and it may not be built: run make install PART=module there", n.Release, Name, n.sourceVersion())
@@ -331,8 +334,8 @@ func (n *node) build(ctx context.Context) error {
 	if _, err := n.run.Run(ctx, "dkms", "--version"); err != nil {
 		return fmt.Errorf("the node has no DKMS to build %s for kernel %s: apt-get install dkms linux-headers-%s", Name, n.Release, n.Release)
 	}
-	// The node must look itself: this is a link, to a place in its root and not in this
-	// container's.
+	// A program of the node must check the path: it is a link to a path in the node's root
+	// directory, not in this container's.
 	if _, err := n.run.Run(ctx, "test", "-e", "/lib/modules/"+n.Release+"/build/Makefile"); err != nil {
 		return fmt.Errorf("the node has no headers of kernel %s: apt-get install linux-headers-%s", n.Release, n.Release)
 	}

@@ -22,7 +22,7 @@ import (
 
 const release = "6.12.0-test"
 
-// machine is a node: its root folder, and its programs.
+// machine is a fake node, with a root directory and programs.
 type machine struct {
 	root string
 	does map[string]func() (string, error)
@@ -40,7 +40,8 @@ func (m *machine) Run(_ context.Context, program string, args ...string) (string
 	return program + ": not found", errors.New("exit status 127")
 }
 
-// there checks for a file in the node's root, where links lead to places of the node.
+// there reports whether a file exists in the node's root directory. Links lead to paths in that
+// directory.
 func (m *machine) there(path string) error {
 	at := filepath.Join(m.root, path)
 	if to, err := os.Readlink(filepath.Dir(at)); err == nil {
@@ -78,7 +79,7 @@ const (
 	with    = without + "\tstargatefs\n"
 )
 
-// loads is a program after which the kernel has the module.
+// loads returns a program that makes the kernel have the module.
 func loads(t *testing.T, root string) func() (string, error) {
 	return func() (string, error) {
 		put(t, root, map[string]string{"proc/filesystems": with, "sys/module/stargatefs/version": "0.1.0\n"})
@@ -128,10 +129,10 @@ func TestEnsure(t *testing.T) {
 		prebuilt string // its content
 		notThat  bool   // none of them may be used
 		noBuild  bool
-		link     string // of the headers
+		link     string // state of the kernel's headers
 		how      How
 		words    string
-		built    bool // by DKMS, whatever is loaded
+		built    bool // built by DKMS, even if another module is loaded
 	}{
 		{name: "is there", files: []map[string]string{{"proc/filesystems": with, "sys/module/stargatefs/version": "0.1.0"}}, how: WasLoaded, words: "version 0.1.0"},
 		{name: "another is there, in use", files: []map[string]string{old, headers}, does: does{"dkms": always(works), "rmmod": inUse}, how: WasLoaded,
@@ -276,6 +277,6 @@ func TestTell(t *testing.T) {
 		t.Errorf("%v", events)
 	}
 	if err := Tell(ctx, client, now, "d.example", "other", Result{}); err == nil {
-		t.Error("a node that there is not")
+		t.Error("a node that does not exist")
 	}
 }

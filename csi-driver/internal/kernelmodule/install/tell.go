@@ -16,8 +16,8 @@ import (
 	"stargate/csi-driver/internal/nodemeta"
 )
 
-// Tell writes the result to the annotation DRIVER/module of the Node, and as an Event of it if
-// there is no module or a wrong one.
+// Tell writes the result to the Node's annotation DRIVER/module. If the module is missing, or has
+// another release, Tell also writes an Event on the Node.
 func Tell(ctx context.Context, client kubernetes.Interface, c clock.PassiveClock, driver, name string, r Result) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{nodemeta.Module(driver): r.String()}}})
 	if err != nil {

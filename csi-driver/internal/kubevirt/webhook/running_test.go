@@ -42,13 +42,13 @@ func TestRunningMachines(t *testing.T) {
 		was, is string
 		allowed bool
 	}{
-		"labelled":               {named("data"), named("data") + other, true},
-		"other volumes":          {named("data"), named("models:ro"), false},
-		"one more":               {named("data"), named("data,models:ro"), false},
-		"no volumes any more":    {named("data"), "", false},
+		"labelled":                {named("data"), named("data") + other, true},
+		"other volumes":           {named("data"), named("models:ro"), false},
+		"one more":                {named("data"), named("data,models:ro"), false},
+		"no volumes any more":     {named("data"), "", false},
 		"volumes where none were": {"", named("data"), false},
-		"an empty text":          {"", named(""), false},
-		"going away":             {named("data"), going, true},
+		"an empty text":           {"", named(""), false},
+		"going away":              {named("data"), going, true},
 	} {
 		q := request("virtualmachineinstances", admissionv1.Update, vmi(c.is))
 		q.OldObject.Raw = vmi(c.was)

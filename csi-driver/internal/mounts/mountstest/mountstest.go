@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mountstest has mounts in a table, so that tests need neither root nor a kernel that
-// mounts.
+// Package mountstest simulates mounts in a table, so that tests need neither root nor real mounts.
 package mountstest
 
 import (
@@ -18,8 +17,8 @@ import (
 	"stargate/csi-driver/internal/mounts"
 )
 
-// Table is a mounts.System. Files below a mount point are in the folder itself, and are removed
-// with the mount, like those of a tmpfs. They do not appear at targets of bind mounts.
+// Table is a mounts.System. Files below a mount point are in the real folder, and are removed with
+// the mount, like those of a tmpfs. They do not appear at targets of bind mounts.
 type Table struct {
 	mu      sync.Mutex
 	entries []mount.MountInfo
@@ -31,13 +30,13 @@ type Table struct {
 
 var _ mounts.System = (*Table)(nil)
 
-// New makes a table with a root mount.
+// New returns a table with a root mount.
 func New() *Table {
 	root := mount.MountInfo{ID: 1, MountPoint: "/", Root: "/", FsType: "ext4", Source: "root"}
 	return &Table{entries: []mount.MountInfo{root}, last: root.ID, own: map[int]bool{}, fails: map[Call]*failure{}, lacks: map[string]bool{}}
 }
 
-// Call is a call that a test can make fail.
+// Call is the name of a method that a test can make fail.
 type Call string
 
 const (
@@ -50,23 +49,23 @@ const (
 	Unmount     Call = "unmount"
 )
 
-// failure comes once, after so many calls that succeed.
+// failure is a planned failure. It happens once, after a number of calls that succeed.
 type failure struct {
 	after int
 	err   error
 }
 
-// Fail makes the next call of a kind fail before it does anything.
+// Fail makes the next call of a method fail before it does anything.
 func (t *Table) Fail(c Call, err error) { t.FailAt(c, 1, err) }
 
-// FailAt does so for the nth call from now on.
+// FailAt does the same for the nth call from now on.
 func (t *Table) FailAt(c Call, n int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.fails[c] = &failure{n - 1, err}
 }
 
-// Disarm forgets failures that have not come, and reports whether there were any.
+// Disarm removes the planned failures that have not happened, and reports whether there were any.
 func (t *Table) Disarm() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +87,7 @@ func (t *Table) failLocked(c Call) error {
 	return f.err
 }
 
-// Shown are the points where something is mounted, but for the root.
+// Shown returns all mount points except the root.
 func (t *Table) Shown() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +98,7 @@ func (t *Table) Shown() []string {
 	return points
 }
 
-// Entries are copies.
+// Entries returns copies of all mounts.
 func (t *Table) Entries() ([]mount.MountInfo, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,12 +108,12 @@ func (t *Table) Entries() ([]mount.MountInfo, error) {
 	return slices.Clone(t.entries), nil
 }
 
-// Mount fails unless the directory is empty, because the table cannot cover files.
+// Mount adds a mount. It fails unless the directory is empty, because the table cannot hide files.
 func (t *Table) Mount(source, target, fstype string, options []string) error {
 	return t.mount(Mount, source, target, fstype, options)
 }
 
-// MountServed needs no descriptor: nobody answers calls in a table.
+// MountServed adds a mount. It does not use the descriptor, because a table has no calls to answer.
 func (t *Table) MountServed(source, target string, _ *os.File, options []string) error {
 	return t.mount(MountServed, source, target, mounts.Served, options)
 }
@@ -137,7 +136,7 @@ func (t *Table) mount(call Call, source, target, fstype string, options []string
 	return nil
 }
 
-// Bind mounts the file system that contains source at a second place.
+// Bind mounts the file system that contains source at target, too.
 func (t *Table) Bind(source, target string, attributes uint64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +168,8 @@ func (t *Table) Lack(option string) {
 	t.lacks[option] = true
 }
 
-// Takes reports whether an option is known: all are, except those of Lack.
+// Takes reports whether file systems support an option. They support all options except those of
+// Lack.
 func (t *Table) Takes(_, option string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,7 +204,7 @@ func (t *Table) Reconfigure(path string, options []string) error {
 	return nil
 }
 
-// Close sets ro.
+// Close sets the option ro of a mount.
 func (t *Table) Close(path string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -220,7 +220,7 @@ func (t *Table) Close(path string) error {
 	return nil
 }
 
-// Unmount takes the uppermost away.
+// Unmount removes the uppermost mount at a path.
 func (t *Table) Unmount(path string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -261,7 +261,7 @@ func (t *Table) addLocked(e mount.MountInfo) {
 	t.entries = append(t.entries, e)
 }
 
-// at is the index of the uppermost mount at a path; -1 if there is none.
+// at returns the index of the uppermost mount at a path, or -1 if there is none.
 func (t *Table) at(path string) int {
 	for i, e := range slices.Backward(t.entries) {
 		if e.MountPoint == path {
@@ -271,8 +271,8 @@ func (t *Table) at(path string) int {
 	return -1
 }
 
-// in is the index of the mount that contains a path: the longest mount point counts, and there the
-// uppermost mount.
+// in returns the index of the mount that contains a path: the uppermost mount at the longest
+// matching mount point.
 func (t *Table) in(path string) int {
 	in := 0
 	for i, e := range t.entries {

@@ -30,7 +30,7 @@ func TestTable(t *testing.T) {
 	must(m.Mount("shell", staged, "tmpfs", []string{"size=64k"}))
 	must(os.WriteFile(filepath.Join(staged, "file"), nil, 0o600))
 	if err := m.Mount("over", staged, "tmpfs", nil); !errors.Is(err, unix.ENOTEMPTY) {
-		t.Errorf("files that a mount would have to cover: %v", err)
+		t.Errorf("Mount on a folder with files: %v", err)
 	}
 	must(m.Bind(staged, bound, mounts.Attributes(true, 0)))
 	must(m.Bind("/volume", filepath.Join(bound, "region"), 0))
@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A planned failure comes once, at the planned call.
+// A planned failure happens once, at the planned call.
 func TestFail(t *testing.T) {
 	table := New()
 	for c, do := range map[Call]func() error{

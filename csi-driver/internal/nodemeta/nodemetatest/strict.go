@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodemetatest adds versions of Nodes to client-go's fake. A patch that names another
-// version than the Node's is refused.
+// Package nodemetatest adds versions of Nodes to client-go's fake client. The client then refuses a
+// patch that names another version than the Node's.
 package nodemetatest
 
 import (
@@ -35,7 +35,8 @@ func Strict(t *testing.T, client *fake.Clientset) {
 	})
 }
 
-// Others change a Node, which gets a new version. Reactors of the client may call this.
+// Others changes a Node as another program would. The Node gets a new version. Reactors of the
+// client may call this.
 func Others(t *testing.T, client *fake.Clientset, name string, change func(*corev1.Node)) {
 	t.Helper()
 	node := get(t, client, name)

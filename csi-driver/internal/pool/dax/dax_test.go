@@ -223,10 +223,10 @@ func TestNoZoneAndNoAnswer(t *testing.T) {
 	end()
 	for what, look := range looks {
 		for answer, kind := range map[string]errkind.Kind{
-			`echo '{"reason": "no-zone"}'; echo "there is no zone" >&2; exit 9`:  errkind.NoZone,
-			`echo '{"reason": "failed"}'; echo "Input/output error" >&2; exit 1`: errkind.NoAnswer,
-			`echo '{"reason": "busy"}'; echo "somebody is at work" >&2; exit 7`:  errkind.NoAnswer,
-			`echo "stargatectl: killed" >&2; kill -9 $$`:                         errkind.NoAnswer,
+			`echo '{"reason": "no-zone"}'; echo "there is no zone" >&2; exit 9`:        errkind.NoZone,
+			`echo '{"reason": "failed"}'; echo "Input/output error" >&2; exit 1`:       errkind.NoAnswer,
+			`echo '{"reason": "busy"}'; echo "another command is running" >&2; exit 7`: errkind.NoAnswer,
+			`echo "stargatectl: killed" >&2; kill -9 $$`:                               errkind.NoAnswer,
 			`echo "[]"`: errkind.NoAnswer,
 		} {
 			s := newStand(t, "0")

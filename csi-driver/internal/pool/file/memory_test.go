@@ -94,7 +94,7 @@ func TestAnotherFolder(t *testing.T) {
 	_, status := z.Status(background)
 	_, create := z.Create(background, small)
 	for what, err := range map[string]error{"status": status, "create": create, "delete": z.Delete(background, "v"), "sweep": z.Sweep(background)} {
-		if err == nil || !strings.Contains(err.Error(), "no longer the folder") {
+		if err == nil || !strings.Contains(err.Error(), "no longer the same folder") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package core replaces a package that the module proxy does not have. KubeVirt 1.9 compiles names
-// of it into an informer for templates of VMs, in a package that its converter needs for other
-// things. The tested code never starts that informer.
+// Package core replaces a package that the module proxy does not have. KubeVirt 1.9 uses names of
+// that package in an informer for templates of VMs. The informer is in a package that the converter
+// needs for other reasons. The tested code never starts the informer.
 package core
 
 const (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package virttemplate replaces a package that the module proxy does not have. It compiles, and
-// provides no client.
+// Package virttemplate replaces a package that the module proxy does not have. It can be compiled,
+// but provides no client.
 package virttemplate
 
 import (
@@ -10,18 +10,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client is never made.
+// Client is never created.
 type Client struct{}
 
 // Group is one group of the API.
 type Group struct{}
 
-// NewForConfig refuses.
+// NewForConfig always fails.
 func NewForConfig(*rest.Config) (*Client, error) {
 	return nil, errors.New("there is no client for templates of VMs in this test")
 }
 
-// TemplateV1beta1 is never called, as there is no Client.
+// TemplateV1beta1 is never called, because there is no Client.
 func (*Client) TemplateV1beta1() *Group { return &Group{} }
 
 // RESTClient is never called either.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ConditionReady is a condition's name.
+// ConditionReady is the name of a condition.
 const ConditionReady = "Ready"
 
 // VirtualMachineTemplate has the fields that KubeVirt's code uses.
@@ -32,7 +32,7 @@ type Parameter struct {
 	Value string `json:"value,omitempty"`
 }
 
-// VirtualMachineTemplateStatus says whether the template can be used.
+// VirtualMachineTemplateStatus reports whether the template can be used.
 type VirtualMachineTemplateStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
@@ -49,5 +49,5 @@ func (t *VirtualMachineTemplate) DeepCopy() *VirtualMachineTemplate {
 	return c
 }
 
-// DeepCopyObject makes it a runtime.Object.
+// DeepCopyObject implements runtime.Object.
 func (t *VirtualMachineTemplate) DeepCopyObject() runtime.Object { return t.DeepCopy() }
