@@ -55,13 +55,13 @@ func TestGuestLabels(t *testing.T) {
 	if status, ok := err.(*exec.ExitError); ok && status.ExitCode() == 77 {
 		t.Skipf("no device can be made here: %s", out)
 	}
-	const want = `stargate-mount: /dev/pmem0: /dev/pmem1 has the label 'output', too: neither is mounted. Give one of them another (stargatectl label)
+	const want = `stargate-mount: /dev/pmem0: /dev/pmem1 has the label 'output', too: neither is mounted. Set another label on one of them (stargatectl label)
 pmem0: refused
-stargate-mount: /dev/pmem1: /dev/pmem0 has the label 'output', too: neither is mounted. Give one of them another (stargatectl label)
+stargate-mount: /dev/pmem1: /dev/pmem0 has the label 'output', too: neither is mounted. Set another label on one of them (stargatectl label)
 pmem1: refused
 stargate-mount: /dev/pmem1 is mounted at /mnt/stargate/input
 stargate-mount: /dev/pmem0 is mounted at /mnt/stargate/output
-stargate-mount: /dev/pmem0: /dev/pmem1 has the label 'input', too: neither is mounted. Give one of them another (stargatectl label)
+stargate-mount: /dev/pmem0: /dev/pmem1 has the label 'input', too: neither is mounted. Set another label on one of them (stargatectl label)
 pmem0: refused
 mounted: /dev/pmem1 /mnt/stargate/input /dev/pmem0 /mnt/stargate/output
 `

@@ -1,18 +1,20 @@
 {{/* SPDX-License-Identifier: Apache-2.0 */}}
 
 {{/*
-The data of the Secret with the webhook's certificate, and the times of that certificate in seconds
-since 1970, as YAML: data, made, expires. Helm makes the certificate, and its authority signs nothing
-else: no key of the authority is kept. The webhook only reads it. So it needs no right to write
-Secrets, or its own configuration, with which it could be sent every object of the cluster.
+Returns YAML with the fields data, made and expires: the data of the Secret with the webhook's
+certificate, and the times of that certificate in seconds since 1970. Helm creates the certificate.
+Its authority signs nothing else, because Helm does not keep the authority's key. The webhook only
+reads the certificate. So the webhook needs no right to write Secrets or its own configuration. With
+the latter right, it could get every object of the cluster.
 
-An upgrade makes another certificate when less than a third of the life of the first one is left. The
-Secret then has both, and API servers trust the authorities of both. The webhook serves the earlier
-one for another hour (internal/kubevirt/webhook/folder.go), because Helm's certificates begin at the
-time of the machine that makes them. So there is no moment at which an API server trusts another
-certificate than the one that it is shown. An upgrade of the next day or later leaves the earlier one
-out, and until then no further one is made: pods may still show the first of three. The same happens
-with the Secret of charts whose webhook made its certificate itself.
+An upgrade creates another certificate when less than a third of the validity of the first
+certificate remains. The Secret then has both certificates, and API servers trust the authorities of
+both. The webhook uses the earlier certificate for another hour
+(internal/kubevirt/webhook/folder.go), because a new certificate begins at the time of the machine
+on which Helm runs. So an API server trusts the webhook's certificate at every moment. An upgrade on
+the next day or later removes the earlier certificate. Until then, Helm creates no third
+certificate, because pods may still use the first one. The same happens with the Secret of charts
+whose webhook created its own certificate.
 */}}
 {{- define "stargate.certificate" -}}
 {{- $name := include "stargate.webhook" . -}}
@@ -26,7 +28,10 @@ with the Secret of charts whose webhook made its certificate itself.
 {{- $made := $now -}}
 {{- $expires := add $now (mul $life $day) -}}
 {{- if $whole -}}
-{{- /* The first charts that made a certificate gave it ten years, and no annotations. */ -}}
+{{- /*
+The first charts with such a certificate set no annotations. Their certificate is valid for ten
+years.
+*/ -}}
 {{- $notes := $had.metadata.annotations | default dict -}}
 {{- $born := $had.metadata.creationTimestamp | default "1970-01-01T00:00:00Z" | toDate "2006-01-02T15:04:05Z07:00" | unixEpoch -}}
 {{- $made = get $notes (printf "%s/certificate-made" .Values.driverName) | default $born | int64 -}}
@@ -60,9 +65,10 @@ with the Secret of charts whose webhook made its certificate itself.
 {{- end -}}
 
 {{/*
-The data of the Secret of a chart whose webhook made its certificate itself, or of cert-manager, as
-YAML. A person may have a Secret of that name for something else, so it counts only if the API server
-trusts its authority for the webhook, or cert-manager says so. It has no labels.
+Returns YAML with the data of the Secret of cert-manager, or of a chart whose webhook created its
+own certificate. The Secret has no labels, and a user may have a Secret of that name for another
+purpose. So the Secret counts only if API servers trust its authority for the webhook, or if it has
+an annotation of cert-manager.
 */}}
 {{- define "stargate.oldCertificate" -}}
 {{- $name := include "stargate.webhook" . -}}

@@ -20,10 +20,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{/*
-Volumes and VMs name the driver for ever. An upgrade whose values leave driverName out would remove
-its CSIDriver and its webhooks from all of them: KubeVirt would start VMs without a volume, and no
-error would say so. So the release's objects in the cluster must belong to the same driver. helm
-template has no cluster, and finds nothing.
+Volumes and VMs name the driver permanently. An upgrade whose values do not contain driverName would
+remove the CSIDriver and the webhooks of these volumes and VMs. KubeVirt would then start VMs
+without their volumes, and without an error. So the release's objects in the cluster must belong to
+the same driver. helm template has no cluster, so it does not check this.
 */}}
 {{- define "stargate.sameDriver" -}}
 {{- $had := list -}}
@@ -48,16 +48,19 @@ template has no cluster, and finds nothing.
 {{- end -}}
 
 {{/*
-The prefix of the names of the driver's PersistentVolumes. The node's name, a dash, and the UID of
-the claim follow. A bound claim has only the name of its volume, so the name identifies driver and
-node (node-policy.yaml). No driver's name has two dashes in a row (values.schema.json), so no other
-driver's volumes have this prefix.
+Returns the prefix of the names of the driver's PersistentVolumes. The node's name, a dash, and the
+UID of the claim follow. A bound claim has only the name of its volume, so the name must identify
+driver and node (node-policy.yaml). No driver's name has two dashes in a row (values.schema.json),
+so no other driver's volumes have this prefix.
 */}}
 {{- define "stargate.volumePrefix" -}}
 pvc-{{ .Values.driverName }}--
 {{- end -}}
 
-{{/* The bytes of a size like 16Gi. A longer number would overflow, and no volume is so large. */}}
+{{/*
+Returns the number of bytes of a size like 16Gi. A longer number would overflow, but no volume is so
+large.
+*/}}
 {{- define "stargate.bytes" -}}
 {{- if regexMatch "^([0-9]{1,17}|[0-9]{1,14}Ki|[0-9]{1,11}Mi|[0-9]{1,8}Gi|[0-9]{1,5}Ti)$" . -}}
 {{- $unit := get (dict "B" 1 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776) (regexFind "[KMGT]i$" . | default "B") -}}
@@ -68,8 +71,8 @@ pvc-{{ .Values.driverName }}--
 {{- end -}}
 
 {{/*
-dict what, is: a size; least, most, step: bytes; allowed: the driver's words. With another size the
-driver would exit, or refuse each claim.
+Checks a size. Argument: dict with what; is: the size; least, most, step: bytes; allowed: the
+allowed values, for the message. With another size, the driver would exit, or refuse each claim.
 */}}
 {{- define "stargate.checkSize" -}}
 {{- $n := include "stargate.bytes" .is | int64 -}}
@@ -78,12 +81,18 @@ driver would exit, or refuse each claim.
 {{- end -}}
 {{- end -}}
 
-{{/* The number of a string of digits. A leading zero would make it octal. */}}
+{{/*
+Returns the number in a string of digits. It removes leading zeros, which would make the number
+octal.
+*/}}
 {{- define "stargate.number" -}}
 {{- regexReplaceAll "^0+" . "" | default "0" -}}
 {{- end -}}
 
-{{/* dict what, is: parameters of a class, or of all inline volumes. */}}
+{{/*
+Checks the parameters of a class, or of all inline volumes. Argument: dict with what; is: the
+parameters.
+*/}}
 {{- define "stargate.checkParameters" -}}
 {{- $of := .is | default dict -}}
 {{- with $of.lease -}}
@@ -104,8 +113,8 @@ driver would exit, or refuse each claim.
 {{- end -}}
 
 {{/*
-Checks of numbers that a schema cannot express. internal/app/config.go, internal/pool/file and
-internal/csi/request have the same checks.
+Makes the checks of numbers that a schema cannot express. internal/app/config.go, internal/pool/file
+and internal/csi/request have the same checks.
 */}}
 {{- define "stargate.checkNumbers" -}}
 {{- $least := 16777216 -}}
@@ -140,20 +149,23 @@ internal/csi/request have the same checks.
 {{- end -}}
 {{- end -}}
 
-{{/* The nodes that can run the image: it is for one kind of processor. */}}
+{{/* Returns the selector of nodes that can run the image, which is for one kind of processor. */}}
 {{- define "stargate.platform" -}}
 kubernetes.io/os: linux
 kubernetes.io/arch: amd64
 {{- end -}}
 
-{{/* The nodes selected by the user; a label that both name appears once. */}}
+{{/*
+Returns this selector with the user's labels. If both have the same label, it appears once.
+*/}}
 {{- define "stargate.nodeSelector" -}}
 {{- merge (include "stargate.platform" . | fromYaml) .Values.nodeSelector | toYaml -}}
 {{- end -}}
 
 {{/*
-Tolerations of pods that run once and end. With the driver's own tolerations they could be placed on
-dead nodes. A cluster may have only control planes, or nodes that still wait for the driver.
+Returns the tolerations of pods that run once and end. With the driver's tolerations, such pods
+could be scheduled to dead nodes. But a cluster may have only control planes, or nodes that still
+wait for the driver, so the pods tolerate the taints of these nodes.
 */}}
 {{- define "stargate.onceTolerations" -}}
 - {key: node-role.kubernetes.io/control-plane, operator: Exists}
@@ -163,7 +175,10 @@ dead nodes. A cluster may have only control planes, or nodes that still wait for
 {{- end }}
 {{- end -}}
 
-{{/* The driver's socket belongs to root; a sidecar needs no other right. */}}
+{{/*
+Returns the security context of a sidecar. A sidecar runs as root, because the driver's socket
+belongs to root. It needs no other right.
+*/}}
 {{- define "stargate.sidecarSecurity" -}}
 runAsUser: 0
 allowPrivilegeEscalation: false
@@ -210,17 +225,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end -}}
 
-{{/* The way that pods get volumes. `helm upgrade --reuse-values` from an older chart has no such value. */}}
+{{/*
+Returns the way in which pods get volumes. After `helm upgrade --reuse-values` from an older chart,
+the value is missing.
+*/}}
 {{- define "stargate.mount" -}}
 {{ .Values.mount | default "auto" }}
 {{- end -}}
 
-{{/* Not empty: pods get mounts by servers, which a keeper runs. */}}
+{{/* Returns a text that is not empty if pods get mounts by servers, which a keeper runs. */}}
 {{- define "stargate.keeps" -}}
 {{- if and (eq .Values.zone.kind "file") (ne (include "stargate.mount" .) "none") -}}yes{{- end -}}
 {{- end -}}
 
-{{/* Ways to mount that a kind of zone does not have. internal/app/config.go has the same check. */}}
+{{/*
+Refuses ways to mount that do not work with the kind of zone. internal/app/config.go has the same
+check.
+*/}}
 {{- define "stargate.checkMount" -}}
 {{- $mount := include "stargate.mount" . -}}
 {{- if and (eq .Values.zone.kind "file") (eq $mount "module") -}}
@@ -259,12 +280,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* The key of a VM's annotation, and the CEL expression for an object that has it. */}}
+{{/*
+Returns the key of a VM's annotation, or the CEL expression for an object that has this annotation.
+*/}}
 {{- define "stargate.volumesKey" -}}
 {{ .Values.driverName }}/volumes
 {{- end -}}
 
-{{/* Allowed targets of pods: the API server, and DNS for its name. */}}
+{{/*
+Returns the targets that pods may reach: the API server, and DNS for the API server's name.
+*/}}
 {{- define "stargate.egress" -}}
 {{- range .Values.apiServerPorts -}}
 - {protocol: TCP, port: {{ . }}}
