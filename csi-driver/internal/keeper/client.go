@@ -19,47 +19,48 @@ import (
 	"stargate/csi-driver/internal/errkind"
 )
 
-// Client is the driver's side. It holds the descriptors of all mounts, and gives them to the next
-// keeper.
+// Client is the driver's side of the connection to the keeper. It holds the descriptors of all
+// mounts, and passes them to the next keeper.
 type Client struct {
 	socket string
 	log    klog.Logger
 
 	mu       sync.Mutex
 	held     map[string]*held
-	restarts map[string]int // of servers of earlier keepers, by volume
-	patience time.Duration  // with keepers that refuse a mount
+	restarts map[string]int // restarts of servers by a new keeper, by volume
+	patience time.Duration  // how long a keeper may refuse a mount
 	up       bool
 	servers  []Server
 }
 
-// held is a mount with the descriptors that the driver has of it.
+// held is a mount, with the driver's descriptors of it.
 type held struct {
 	spec          Spec
-	id, instance  string // of server and keeper
+	id, instance  string // identities of the mount's server and of its keeper
 	mount, memory *os.File
 	since         time.Time
-	adopting      bool      // a call that gives it to a keeper is in progress
-	refused       time.Time // since then the keeper refuses it; zero: it does not
+	adopting      bool      // a call that passes the mount to a keeper is in progress
+	refused       time.Time // when the keeper began to refuse the mount; zero: it does not refuse
 }
 
 const (
 	followEvery = time.Second
 	askLimit    = 10 * time.Second
-	// serveLimit is long: a server that joins may have to recover a large volume.
+	// serveLimit is long, because a server that joins may have to recover a large volume.
 	serveLimit = 2 * time.Minute
 	goneLimit  = 30 * time.Second
-	// A keeper may refuse a mount for a while: its last server is still ending, or the node
-	// lacks memory.
+	// A keeper may refuse a mount for a while, because the mount's last server still ends, or
+	// because the node lacks memory.
 	refusedLimit = 5 * time.Minute
 )
 
-// NewClient is for the keeper at a socket (unix:///...). Run follows that keeper.
+// NewClient returns a Client for the keeper at a socket (unix:///...). Run then follows the
+// keeper's state.
 func NewClient(socket string, log klog.Logger) *Client {
 	return &Client{socket: strings.TrimPrefix(socket, "unix://"), log: log, held: map[string]*held{}, restarts: map[string]int{}, patience: refusedLimit}
 }
 
-// refusal is an answer of the keeper. Other errors are calls without an answer.
+// refusal is an error in the keeper's answer. All other errors mean that there was no answer.
 type refusal struct{ reply }
 
 func (r refusal) Error() string { return r.reply.Error }
@@ -92,8 +93,8 @@ func (c *Client) call(ctx context.Context, limit time.Duration, r request, files
 	return a, got, err
 }
 
-// Serve has a mount served; its caller keeps its own descriptor. It returns when the server has
-// joined the volume.
+// Serve makes the keeper start a server for a mount. It returns when the server has joined the
+// volume. The caller keeps its own descriptor.
 func (c *Client) Serve(ctx context.Context, name, volume string, options []string, mount *os.File) error {
 	mine, err := copies(mount)
 	if err != nil {
@@ -113,7 +114,8 @@ func (c *Client) Serve(ctx context.Context, name, volume string, options []strin
 	return nil
 }
 
-// give calls the keeper; h is not in the table, or is marked as adopting.
+// give passes a mount to the keeper. The mount h must not be in the table, or must be marked as
+// adopting.
 func (c *Client) give(ctx context.Context, h *held, files ...*os.File) error {
 	a, got, err := c.call(ctx, serveLimit, request{Call: callServe, Spec: h.spec}, files...)
 	if err != nil {
@@ -121,7 +123,7 @@ func (c *Client) give(ctx context.Context, h *held, files ...*os.File) error {
 	}
 	if len(got) != 1 || len(a.Servers) != 1 {
 		closeAll(got)
-		return errors.New("the keeper's answer is not understood")
+		return errors.New("the keeper's answer has an unexpected number of descriptors or servers")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,22 +134,23 @@ func (c *Client) give(ctx context.Context, h *held, files ...*os.File) error {
 	return nil
 }
 
-// explained is the error of a call that starts a server.
+// explained returns the error for a failed call that starts a server.
 func (c *Client) explained(name string, err error) error {
 	var r refusal
 	if !errors.As(err, &r) {
 		return errkind.Wrap(errkind.NoAnswer, err, "volume %s: the keeper of mounts on this node does not answer at %s", name, c.socket)
 	}
 	if r.Protocol != Protocol {
-		return errkind.New(errkind.InUse, "volume %s: the keeper of mounts on this node is of release %s, which this driver cannot ask for new mounts: delete the keeper's pod on this node; mounted volumes go on", name, r.Release)
+		return errkind.New(errkind.InUse, "volume %s: the keeper of mounts on this node is of release %s, which cannot start new mounts for this driver: delete the keeper's pod on this node; mounted volumes continue to work", name, r.Release)
 	}
 	return errkind.Wrap(errkind.Internal, err, "volume %s: no server", name)
 }
 
 func (h *held) close() { closeAll([]*os.File{h.mount, h.memory}) }
 
-// Follow compares what the driver holds with what the keeper serves. It takes descriptors that it
-// has not, closes those of mounts that have ended, and gives the mounts to a new keeper.
+// Follow compares the driver's mounts with the keeper's servers. It gets missing descriptors from
+// the keeper, closes the descriptors of mounts that have ended, and passes the mounts to a new
+// keeper.
 func (c *Client) Follow(ctx context.Context) error {
 	began := time.Now()
 	a, _, err := c.call(ctx, askLimit, request{Call: callList})
@@ -195,7 +198,7 @@ func (c *Client) dropLocked(h *held) {
 func (c *Client) take(ctx context.Context, name string) {
 	a, got, err := c.call(ctx, askLimit, request{Call: callHold, Spec: Spec{Name: name}})
 	if err != nil || len(got) != 2 || len(a.Servers) != 1 {
-		closeAll(got) // it may have ended meanwhile
+		closeAll(got) // the server may have ended meanwhile
 		return
 	}
 	s := a.Servers[0]
@@ -211,7 +214,7 @@ func (c *Client) take(ctx context.Context, name string) {
 	c.held[name] = &held{spec: s.Spec, id: s.ID, instance: a.Instance, mount: got[0], memory: got[1], since: time.Now()}
 }
 
-// adopt gives a mount to a keeper that has not started its server.
+// adopt passes a mount to a keeper that has not started the mount's server.
 func (c *Client) adopt(ctx context.Context, h *held) {
 	files, err := copies(h.mount, h.memory)
 	if err == nil {
@@ -230,14 +233,15 @@ func (c *Client) adopt(ctx context.Context, h *held) {
 		log.Info("A new keeper has started the server of a mount again")
 	case errors.As(err, &r) && r.Protocol != Protocol:
 		h.refused = time.Time{}
-		// A driver of the keeper's release, or the next keeper, may agree.
-		log.V(4).Info("The keeper does not know this driver's calls", "release", r.Release, "reason", r.Error())
+		// A driver of the keeper's release may succeed, or the next keeper may accept the
+		// mount.
+		log.V(4).Info("The keeper does not support this driver's calls", "release", r.Release, "reason", r.Error())
 	case errors.As(err, &r) && h.refused.IsZero():
 		h.refused = time.Now()
-		log.Info("The keeper refuses a mount of its predecessor: it is asked again", "reason", r.Error())
+		log.Info("The keeper refuses a mount of its predecessor: the driver retries", "reason", r.Error())
 	case errors.As(err, &r):
 		if time.Since(h.refused) >= c.patience {
-			log.Error(err, "The keeper refuses a mount of its predecessor: it is given up, and its pods have to start anew")
+			log.Error(err, "The keeper refuses a mount of its predecessor: the driver drops the mount, and its pods must be restarted")
 			c.dropLocked(h)
 		}
 	default:
@@ -246,7 +250,7 @@ func (c *Client) adopt(ctx context.Context, h *held) {
 	}
 }
 
-// Run follows the keeper until ctx is done.
+// Run calls Follow repeatedly until ctx is done.
 func (c *Client) Run(ctx context.Context) {
 	up := true
 	for {
@@ -269,8 +273,9 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// Serving reports whether the mount of a volume has a server, or will soon have one again. It is an
-// error if the keeper does not answer: calls of the mount would then wait for the next keeper.
+// Serving reports whether the mount of a volume has a server, or will soon have one again. It
+// returns an error if the keeper does not answer, because calls on the mount would then wait for
+// the next keeper.
 func (c *Client) Serving(ctx context.Context, name string) (bool, error) {
 	if err := c.Follow(ctx); err != nil {
 		return false, errkind.Wrap(errkind.NoAnswer, err, "volume %s: the keeper of mounts on this node does not answer at %s", name, c.socket)
@@ -280,14 +285,14 @@ func (c *Client) Serving(ctx context.Context, name string) (bool, error) {
 	return c.held[name] != nil, nil
 }
 
-// Gone waits until the server of a volume that is no longer mounted has left the volume.
+// Gone waits until the server of an unmounted volume has left the volume.
 func (c *Client) Gone(ctx context.Context, name string) error {
 	for end := time.Now().Add(goneLimit); ; {
 		err := c.Follow(ctx)
 		c.mu.Lock()
 		h := c.held[name]
 		if h != nil && err != nil {
-			// Nobody can use the mount, and no keeper has to serve it.
+			// No process can use the mount, so no keeper has to serve it.
 			c.dropLocked(h)
 			h = nil
 		}
@@ -296,20 +301,20 @@ func (c *Client) Gone(ctx context.Context, name string) error {
 			return nil
 		}
 		if time.Now().After(end) || ctx.Err() != nil {
-			return errkind.New(errkind.Busy, "volume %s: its server has not ended yet", name)
+			return errkind.New(errkind.Busy, "volume %s: the server of its last mount has not ended yet", name)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// Status is the keeper as the driver saw it last.
+// Status is the last known state of the keeper.
 type Status struct {
 	Up       bool
 	Held     int            // mounts
-	Restarts map[string]int // of their servers, by volume
+	Restarts map[string]int // restarts of the mounts' servers, by volume
 }
 
-// Status is for metrics.
+// Status returns the last known state, for metrics.
 func (c *Client) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -326,13 +331,13 @@ func (c *Client) Status() Status {
 	return s
 }
 
-// Check asks the keeper whether it answers.
+// Check returns an error unless the keeper answers.
 func Check(ctx context.Context, socket string) error {
 	_, _, err := NewClient(socket, klog.FromContext(ctx)).call(ctx, askLimit, request{Call: callList})
 	return err
 }
 
-// Device opens the device of FUSE.
+// Device opens /dev/fuse.
 func Device() (*os.File, error) {
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil && slices.Contains([]error{unix.ENOENT, unix.ENXIO, unix.ENODEV}, err) {

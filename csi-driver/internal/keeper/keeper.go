@@ -23,25 +23,27 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// A mount whose servers end so often is given up: its files answer ENOTCONN.
+// If the servers of a mount end this often, the keeper drops the mount. Calls on its files then
+// fail with ENOTCONN.
 const (
 	mostRestarts = 10
 	withinTime   = time.Minute
 )
 
-// Run runs one server of a mount until it ends. It calls began when the process exists, and joined
-// when the server is a system of the volume. The result is nil if the mount has ended.
+// Run runs one server of a mount until the server ends. It calls began when the process exists, and
+// joined when the server has joined the volume. It returns nil if the mount has ended.
 type Run func(s Spec, mount, memory *os.File, began func(pid int), joined func()) error
 
 // Config is the operator's configuration of the keeper.
 type Config struct {
-	// Dir has the volumes' files; the keeper serves no others.
+	// Dir has the volumes' files. The keeper serves only files in it.
 	Dir     string
 	Release string
 	Run     Run
 }
 
-// Keeper runs the servers. Its end ends them, and the driver hands their mounts to the next keeper.
+// Keeper runs the servers. When the keeper ends, its servers end, too, and the driver passes their
+// mounts to the next keeper.
 type Keeper struct {
 	config   Config
 	instance string
@@ -56,12 +58,12 @@ type server struct {
 	id            string
 	mount, memory *os.File
 
-	// Keeper.mu guards these.
+	// Keeper.mu guards these fields.
 	pid, restarts int
-	began         []time.Time // the last starts
+	began         []time.Time // times of the last starts
 }
 
-// New has no servers yet.
+// New returns a Keeper without servers.
 func New(c Config, log klog.Logger) *Keeper {
 	return &Keeper{config: c, instance: unique(), log: log, servers: map[string]*server{}}
 }
@@ -72,7 +74,7 @@ func unique() string {
 	return hex.EncodeToString(id)
 }
 
-// Serve answers calls until ctx is done.
+// Serve handles calls until ctx is done.
 func (k *Keeper) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
@@ -88,7 +90,7 @@ func (k *Keeper) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// patience bounds how long a caller may take for its request.
+// patience is the time in which a caller must send its request.
 const patience = 10 * time.Second
 
 func (k *Keeper) answer(c net.Conn) {
@@ -113,7 +115,7 @@ func (k *Keeper) answer(c net.Conn) {
 		files, answer.Servers, err = k.hold(r.Spec.Name)
 	case callServe:
 		if r.Protocol != Protocol {
-			err = fmt.Errorf("the call has version %d, and this keeper knows version %d", r.Protocol, Protocol)
+			err = fmt.Errorf("the call has version %d, and this keeper supports version %d", r.Protocol, Protocol)
 			break
 		}
 		files, answer.Servers, err = k.serve(r.Spec, got)
@@ -167,7 +169,7 @@ func copies(files ...*os.File) ([]*os.File, error) {
 	return all, nil
 }
 
-// options are those that the driver may give a server.
+// options are the options that the driver may set for a server.
 var options = []string{"ro", "noatime", "errors=continue", "errors=remount-ro"}
 
 func (k *Keeper) check(s Spec) error {
@@ -185,8 +187,8 @@ func (k *Keeper) check(s Spec) error {
 	return nil
 }
 
-// serve starts the server of a mount, and returns when it has joined its volume. The files are the
-// mount's descriptor, and the memory of its last server if there was one.
+// serve starts the server of a mount, and returns when the server has joined its volume. files has
+// the mount's descriptor, and the memory of the mount's last server if there was one.
 func (k *Keeper) serve(spec Spec, files []*os.File) ([]*os.File, []Server, error) {
 	if err := k.check(spec); err != nil || len(files) == 0 || len(files) > mostAtOnce {
 		closeAll(files)
@@ -206,7 +208,7 @@ func (k *Keeper) serve(spec Spec, files []*os.File) ([]*os.File, []Server, error
 		}
 		s.memory = os.NewFile(uintptr(fd), "memory")
 	}
-	mine, err := copies(s.memory) // the server may end, and close its own
+	mine, err := copies(s.memory) // the server may end and close its descriptors
 	if err == nil {
 		err = k.add(s)
 	}
@@ -236,10 +238,11 @@ func (k *Keeper) add(s *server) error {
 	return nil
 }
 
-// keep runs the servers of one mount, one after another. began gets the fate of the first one.
+// keep runs the servers of one mount, one after another. It sends the result of the first start to
+// began.
 func (k *Keeper) keep(s *server, began chan<- error) {
-	// The kernel kills a server when the thread that has started it ends. This one ends with
-	// the goroutine, because it is not unlocked.
+	// The kernel kills a server when the thread that has started it ends. This thread stays
+	// locked, so it ends with the goroutine.
 	runtime.LockOSThread()
 	defer k.remove(s)
 	log := k.log.WithValues("volume", s.spec.Name)
@@ -265,10 +268,10 @@ func (k *Keeper) keep(s *server, began chan<- error) {
 			log.Info("The mount has ended")
 			return
 		case !k.mayRestart(s, started):
-			log.Error(err, "The servers end again and again: the mount is given up, and its pods have to start anew")
+			log.Error(err, "The servers of a mount end repeatedly: the keeper drops the mount, and its pods must be restarted")
 			return
 		}
-		log.Info("A server has ended: another one goes on", "reason", err.Error())
+		log.Info("A server has ended: the keeper starts another one", "reason", err.Error())
 		if time.Since(started) < time.Second {
 			time.Sleep(time.Second / 2)
 		}
@@ -295,8 +298,8 @@ func (k *Keeper) mayRestart(s *server, started time.Time) bool {
 	return true
 }
 
-// remove closes the descriptors. When the driver has closed its own, too, the kernel ends the
-// mount's calls.
+// remove removes a server and closes its descriptors. When the driver has also closed its
+// descriptors, the kernel ends the mount's calls.
 func (k *Keeper) remove(s *server) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -21,13 +21,13 @@ import (
 	"stargate/csi-driver/internal/errkind"
 )
 
-// servers are processes that a test ends.
+// servers simulates processes that a test ends.
 type servers struct {
 	mu      sync.Mutex
 	started []Spec
-	seen    []byte            // the first byte of the memory at each start
-	ends    []chan error      // of running ones
-	refuse  func(n int) error // of the nth start, before it joins
+	seen    []byte            // first byte of the memory at each start
+	ends    []chan error      // functions that end the running servers
+	refuse  func(n int) error // error of the nth start, before the server joins
 }
 
 func (s *servers) run(of Spec, _, memory *os.File, began func(int), joined func()) error {
@@ -64,7 +64,7 @@ func (s *servers) count() int {
 	return len(s.started)
 }
 
-// world is a keeper on a socket, and the driver's side of it.
+// world is a keeper at a socket, with a Client of it.
 type world struct {
 	t      *testing.T
 	socket string
@@ -75,7 +75,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sgkeep") // names of sockets are short
+	dir, err := os.MkdirTemp("", "sgkeep") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// begin starts a keeper; stop ends it without its servers, as nothing can kill these here.
+// begin starts a keeper. stop ends the keeper, but not its servers, which this test cannot kill.
 func (w *world) begin() {
 	w.t.Helper()
 	os.Remove(w.socket)
@@ -107,7 +107,7 @@ func (w *world) begin() {
 	})
 }
 
-// mount is a mount's descriptor: ended reports whether nobody has it any more.
+// mount returns a mount's descriptor. ended reports whether all copies of it are closed.
 func (w *world) mount() (mount *os.File, ended func() bool) {
 	w.t.Helper()
 	r, mount, err := os.Pipe()
@@ -127,7 +127,7 @@ func (w *world) mount() (mount *os.File, ended func() bool) {
 	}
 }
 
-// served has a volume served, as package publish does.
+// served starts a server for a volume, like package publish.
 func (w *world) served(name string) (ended func() bool) {
 	w.t.Helper()
 	mount, ended := w.mount()
@@ -148,7 +148,7 @@ func (w *world) soon(what string, is func() bool) {
 	}
 }
 
-// A mount has one server until it ends. Then nobody has its descriptor.
+// A mount has one server until the mount ends. Then no process has the mount's descriptor.
 func TestServe(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	ended := w.served("v")
@@ -176,7 +176,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// A server that dies is replaced by one with its memory; one that dies again and again is not.
+// If a server dies, the keeper starts another server with the same memory. If servers die
+// repeatedly, it does not.
 func TestReplaced(t *testing.T) {
 	w := newWorld(t)
 	ended := w.served("v")
@@ -185,12 +186,12 @@ func TestReplaced(t *testing.T) {
 		w.soon(fmt.Sprintf("server %d", n), func() bool { return w.count() == n })
 	}
 	if got := w.Status(); got.Restarts["v"] != mostRestarts || got.Held != 1 || !got.Up {
-		w.soon("the restarts are counted", func() bool { return w.Status().Restarts["v"] == mostRestarts })
+		w.soon("the status counts the restarts", func() bool { return w.Status().Restarts["v"] == mostRestarts })
 	}
 	w.withServers(func() {
 		for i, first := range w.seen {
 			if first != byte(i) {
-				t.Errorf("server %d finds %d in its memory", i+1, first)
+				t.Errorf("server %d has %d in its memory", i+1, first)
 			}
 		}
 	})
@@ -209,7 +210,7 @@ func (w *world) withServers(do func()) {
 
 func (w *world) refuses(is func(n int) error) { w.withServers(func() { w.refuse = is }) }
 
-// A server that cannot join gives its reason, and nothing is left.
+// If a server cannot join, Serve returns the reason, and nothing is left.
 func TestNotServed(t *testing.T) {
 	w := newWorld(t)
 	w.refuses(func(int) error { return errors.New("/zone/v: is no volume") })
@@ -225,7 +226,7 @@ func TestNotServed(t *testing.T) {
 	}
 }
 
-// A new driver takes the descriptors of a keeper's mounts, and a new keeper gets them from it.
+// A new driver gets the descriptors of the mounts from the keeper, and passes them to a new keeper.
 func TestSuccessors(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	ended := w.served("v")
@@ -246,9 +247,9 @@ func TestSuccessors(t *testing.T) {
 		t.Errorf("without a keeper: %+v", got)
 	}
 	refused := 0
-	w.refuses(func(int) error { // the last server has not ended yet
+	w.refuses(func(int) error { // the mount's last server has not ended yet
 		if refused++; refused <= 2 {
-			return errors.New("the last server still runs")
+			return errors.New("a server starts while the last server still runs")
 		}
 		return nil
 	})
@@ -256,7 +257,7 @@ func TestSuccessors(t *testing.T) {
 	w.soon("another server", func() bool { return w.count() == 4 && w.Status().Restarts["v"] == 1 })
 	w.withServers(func() {
 		if w.seen[3] != 3 || !slices.Equal(w.started[3].Options, []string{"noatime"}) || w.started[3].Volume != "/zone/v" {
-			t.Errorf("the new server has %d in its memory, and is %+v", w.seen[3], w.started[3])
+			t.Errorf("the new server has %d in its memory, and its state is %+v", w.seen[3], w.started[3])
 		}
 	})
 	if ended() {
@@ -264,7 +265,8 @@ func TestSuccessors(t *testing.T) {
 	}
 }
 
-// A mount that every keeper refuses is given up in the end, so that its pods do not wait for ever.
+// The driver drops a mount that every keeper refuses after a time, so that the mount's pods do not
+// wait forever.
 func TestRefusedForGood(t *testing.T) {
 	w := newWorld(t)
 	ended := w.served("v")
@@ -286,11 +288,11 @@ func TestRefusedForGood(t *testing.T) {
 	w.patience = 0
 	w.Client.mu.Unlock()
 	w.soon("it is given up", func() bool { return w.Status().Held == 0 })
-	w.withServers(func() { w.ends[0] <- nil }) // the first keeper's server, which nothing kills here
+	w.withServers(func() { w.ends[0] <- nil }) // ends the first keeper's server, which the keeper's end does not kill in this test
 	w.soon("nobody has the mount", ended)
 }
 
-// Serve is refused by a keeper of another protocol; it still lists its mounts.
+// A keeper with another protocol refuses Serve, but still lists its mounts.
 func TestSkew(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
@@ -329,7 +331,7 @@ func TestSkew(t *testing.T) {
 	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "9.9.9") || !strings.Contains(err.Error(), "delete the keeper's pod") {
 		t.Errorf("%v", err)
 	}
-	// A mount of an earlier keeper waits for a driver that this one understands.
+	// A mount of an earlier keeper waits for a driver whose protocol the new keeper supports.
 	files, err := copies(mount, mount)
 	if err != nil {
 		t.Fatal(err)
@@ -345,7 +347,7 @@ func TestSkew(t *testing.T) {
 	h.close()
 }
 
-// The keeper starts nothing for a request that the driver never makes.
+// The keeper starts no server for a request that the driver would never send.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	for _, of := range []Spec{

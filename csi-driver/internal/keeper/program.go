@@ -16,19 +16,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Program runs servers: the real Run.
+// Program runs real server processes. Its method Run is the Run of the real keeper.
 type Program struct {
-	// Path is stargatefs-fuse.
+	// Path is the path of stargatefs-fuse.
 	Path string
-	// Memory limits what a server may allocate for itself. The volume's own memory does not
-	// count.
+	// Memory limits the memory that a server may allocate for itself. The volume's memory does
+	// not count.
 	Memory int64
-	// Workers is the number of calls that a server handles at a time.
+	// Workers is the number of calls that a server handles at the same time.
 	Workers int
 	Log     klog.Logger
 }
 
-// Descriptors of the server, as exec.Cmd.ExtraFiles numbers them.
+// Numbers of the server's descriptors, in the order of exec.Cmd.ExtraFiles.
 const kept = "3,4"
 
 // Run runs one server.
@@ -41,7 +41,8 @@ func (p Program) Run(s Spec, mount, memory *os.File, began func(pid int), joined
 	cmd := exec.Command(p.Path, append(args, "--", s.Volume)...)
 	cmd.ExtraFiles = []*os.File{mount, memory}
 	cmd.Stdout, cmd.Stderr = &first{does: joined}, said
-	// The next keeper starts another server for the mount: two would answer the same calls.
+	// The server must end with the keeper. The next keeper starts another server for the mount,
+	// and two servers would answer the same calls.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -58,7 +59,7 @@ func (p Program) Run(s Spec, mount, memory *os.File, began func(pid int), joined
 	return err
 }
 
-// first calls a function at the first byte.
+// first calls a function when the first byte is written.
 type first struct {
 	once sync.Once
 	does func()
@@ -69,7 +70,7 @@ func (f *first) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// lines logs what a server says, and remembers the last line.
+// lines logs the lines that a server prints, and keeps the last line.
 type lines struct {
 	log  klog.Logger
 	mu   sync.Mutex

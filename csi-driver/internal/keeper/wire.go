@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keeper keeps the mounts of a node whose pods have no kernel module: for each of them a
-// server (stargatefs-fuse --kept) runs below the keeper, which replaces one that ends. The driver
-// is the keeper's only caller, and holds the same descriptors: /dev/fuse of the mount, and the
-// memory that servers inherit. So either process may end, and its successor gets them from the
-// other one (docs/decisions/0011-keeper-of-mounts.md).
+// Package keeper serves the FUSE mounts of a node. For each mount, a server (stargatefs-fuse
+// --kept) runs as a child of the keeper, which replaces a server that ends. The driver is the
+// keeper's only caller. Driver and keeper hold the same descriptors: /dev/fuse of the mount, and
+// the memory that servers inherit. So either process may end, and its successor gets the
+// descriptors from the other process (docs/decisions/0011-keeper-of-mounts.md).
 package keeper
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 // Protocol is the version of the call that starts a server. The other calls never change, so that a
-// driver gets the descriptors from a keeper of any release.
+// driver can get the descriptors from a keeper of any release.
 const Protocol = 1
 
 // Calls of the keeper.
@@ -31,20 +31,21 @@ const (
 	callList  = "list"
 )
 
-// Spec says what a server serves.
+// Spec describes the mount that a server serves.
 type Spec struct {
-	// Name is the volume's, and the server's: a volume has one.
+	// Name is the name of the volume. It also identifies the server, because a volume has at
+	// most one.
 	Name string `json:"name"`
-	// Volume is the volume's file.
+	// Volume is the path of the volume's file.
 	Volume string `json:"volume"`
-	// Options are those of stargatefs-fuse -o.
+	// Options are the options for stargatefs-fuse -o.
 	Options []string `json:"options,omitempty"`
 }
 
-// Server is a server as the keeper sees it.
+// Server describes a server of the keeper.
 type Server struct {
 	Spec
-	// ID is another one for each mount.
+	// ID differs for each mount.
 	ID       string `json:"id"`
 	Pid      int    `json:"pid"`
 	Restarts int    `json:"restarts"`
@@ -53,21 +54,21 @@ type Server struct {
 type request struct {
 	Protocol int    `json:"protocol"`
 	Call     string `json:"call"`
-	Spec     Spec   `json:"spec"` // of hold, only its name
+	Spec     Spec   `json:"spec"` // for callHold, only its name
 }
 
 type reply struct {
 	Protocol int    `json:"protocol"`
 	Release  string `json:"release"`
-	// Instance is another one for each process of the keeper.
+	// Instance differs for each process of the keeper.
 	Instance string   `json:"instance"`
 	Error    string   `json:"error,omitempty"`
 	Servers  []Server `json:"servers,omitempty"`
 }
 
 const (
-	longest     = 4 << 20 // bytes of one message
-	mostAtOnce  = 2       // descriptors with it
+	longest     = 4 << 20 // length of a message in bytes
+	mostAtOnce  = 2       // number of descriptors with a message
 	messageEnds = '\n'
 )
 
@@ -94,7 +95,8 @@ func send(c *net.UnixConn, message any, files ...*os.File) error {
 	return err
 }
 
-// receive reads a message, and the descriptors that came with it. The caller closes these.
+// receive reads a message, and the descriptors that came with it. The caller must close the
+// descriptors.
 func receive(c *net.UnixConn, message any) (files []*os.File, err error) {
 	defer func() {
 		if err != nil {

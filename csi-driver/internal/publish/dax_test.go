@@ -19,7 +19,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Mounts on the node and in pods are nosuid and nodev, unless the class took that away.
+// Mounts on the node and in pods have nosuid and nodev, unless the class removes these options.
 func TestNoSetuidNoDevices(t *testing.T) {
 	for _, c := range []struct {
 		o     Options
@@ -63,22 +63,22 @@ func TestNoSetuidNoDevices(t *testing.T) {
 	}
 }
 
-// The memory of a volume is opened only through mounts of VMs' pods, which have the mark. This
-// holds for any stage, and for any class.
+// A volume's memory can be opened only through mounts of VMs' pods, which have the mark. This holds
+// for any stage and any class.
 func TestMemoryForMachines(t *testing.T) {
 	const open, closed = "region_gid=107,region_mode=0660,region_nodiratime", "region_nodiratime"
 	for _, c := range []struct {
 		what     string
-		machines bool // the driver serves them
+		machines bool // the driver gives VMs the memory
 		before   string
-		lacks    bool // the module is an earlier one
+		lacks    bool // the module is older than the mark
 		want     string
 	}{
 		{"staged by this driver", true, "", false, open},
 		{"without machines", false, "", false, closed},
 		{"staged by an earlier driver", true, "map=walk,region_gid=107,region_mode=0660", false, "map=walk," + open},
-		{"staged when there were no machines", true, closed, false, "region_nodiratime,region_gid=107,region_mode=0660"},
-		{"staged by an earlier driver, and there are no machines", false, "region_gid=107,region_mode=0660", false, open},
+		{"staged without machines", true, closed, false, "region_nodiratime,region_gid=107,region_mode=0660"},
+		{"staged by an earlier driver, without machines", false, "region_gid=107,region_mode=0660", false, open},
 		{"an earlier module", true, "", true, "region_gid=107,region_mode=0660"},
 	} {
 		dir, ctx, table := t.TempDir(), context.Background(), mountstest.New()
@@ -120,8 +120,9 @@ func TestMemoryForMachines(t *testing.T) {
 	}
 }
 
-// A volume that an earlier driver has staged without nosuid and nodev is published with them. A
-// setuid program of root in it makes no user root, and a device node in it has no effect.
+// If an earlier driver has staged a volume without nosuid and nodev, this driver publishes it with
+// these options. So a setuid program of root in it makes no user root, and a device node in it has
+// no effect.
 func TestSetuidPlanted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounts need root")
@@ -169,7 +170,7 @@ func TestSetuidPlanted(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	if as := runsAs(staging); as != "0" {
-		t.Skipf("a setuid program runs as %s even where it may: this machine cannot show it", as)
+		t.Skipf("a setuid program runs as %s even without nosuid, so this machine cannot run the test", as)
 	}
 	if err := NewDAX(m, 107, true).Publish(ctx, pool.Volume{Name: "v"}, staging, target, Options{}); err != nil {
 		t.Fatal(err)

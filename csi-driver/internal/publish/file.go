@@ -23,16 +23,16 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Files for a VM's side (D11): the volume's memory, and its address.
+// Files for VMs (D11): the volume's memory, and its address.
 const (
 	hidden      = ".stargate"
 	region      = "region"
 	description = "volume.json"
-	stage       = "files" // of the mount that pods get, if there are servers
+	stage       = "files" // folder of the mount for pods, if there are servers
 )
 
-// A tiny file system for these two names; the name of its source is enough to recognise it. It is
-// read-only: a pod that mistook it for the volume would lose data.
+// The shell is a small file system for these names. Its source's name identifies it. It is
+// read-only, because a pod that mistook it for the volume would lose data.
 const (
 	shellType   = "tmpfs"
 	shellSource = "stargate/"
@@ -40,18 +40,18 @@ const (
 
 var shellOptions = []string{"size=64k", "nr_inodes=16", "mode=0755", "nodev", "nosuid", "noexec"}
 
-// spacer reports the usage of a volume that is not mounted here.
+// spacer reports the usage of a volume that this node has not mounted.
 type spacer interface {
 	Space(ctx context.Context, v pool.Volume) (stargatectl.Space, error)
 }
 
-// File shows a folder with the volume's file in it (D14). With servers only VMs' pods get this
-// folder; the others get a mount of the volume. That is made when the first such pod comes, and
-// unmounted after the last one, so that a volume of VMs alone has no server.
+// File presents a volume as a folder that contains the volume's file (D14). With servers, only VMs'
+// pods get this folder, and all other pods get a mount of the volume. The mount is created for the
+// first such pod, and removed after the last one. So a volume that only VMs use has no server.
 type File struct {
 	m    *mounts.Mounter
 	zone spacer
-	by   *served  // nil: no pod can mount
+	by   *served  // nil: pods cannot mount volumes
 	pods *Mounted // by those servers
 
 	mu         sync.Mutex
@@ -62,7 +62,7 @@ type File struct {
 
 var _ Presenter = (*File)(nil)
 
-// NewFile is for zones of files, without mounts for pods.
+// NewFile returns the Presenter for zones of files without mounts for pods.
 func NewFile(m *mounts.Mounter, z spacer) *File { return &File{m: m, zone: z} }
 
 // NewServedFile gives pods mounts by servers. group is QEMU's; device opens /dev/fuse.
@@ -110,8 +110,8 @@ func (f *File) count(calls map[string]int, name string, by int) {
 	}
 }
 
-// mayBe refuses a read-only volume to pods and VMs at once: a server is a member, and VMs cannot
-// mount their read-only memory beside one.
+// mayBe refuses to give a read-only volume to pods and VMs at the same time. A pod's server is a
+// member, and VMs cannot mount read-only memory while the volume has a member.
 func (f *File) mayBe(v pool.Volume, o Options) error {
 	if f.pods == nil || !o.Unwritten {
 		return nil
@@ -144,7 +144,7 @@ func (f *File) give(ctx context.Context, v pool.Volume, staging, target string, 
 	if err != nil {
 		return err
 	}
-	if at != nil { // the call comes again, and needs no server
+	if at != nil { // this is a repeated call, which needs no server
 		return f.pods.Publish(ctx, v, staging, target, o)
 	}
 	at, err = f.m.At(staging)
@@ -158,7 +158,7 @@ func (f *File) give(ctx context.Context, v pool.Volume, staging, target string, 
 	if err := mounts.MakeDir(path); err != nil {
 		return err
 	}
-	// One pod's mount may be read-only; the stage is only if all are.
+	// A pod's mount may be read-only. The stage is read-only only if all pods' mounts are.
 	common := o
 	common.ReadOnly = o.Unwritten
 	if err := f.pods.Stage(ctx, v, path, common); err != nil {
@@ -251,8 +251,8 @@ func isShell(v pool.Volume, at *mount.MountInfo) bool {
 	return at.FsType == shellType && at.Source == shellSource+v.Name && at.Root == "/"
 }
 
-// Stage makes the shell at kubelet's own path; pods get it read-only. The shell is complete when it
-// has a description.
+// Stage creates the shell at kubelet's staging path. Pods get it read-only. The shell is complete
+// when it has a description.
 func (f *File) Stage(ctx context.Context, v pool.Volume, path string, _ Options) error {
 	at, err := f.m.At(path)
 	if err != nil {
@@ -282,14 +282,14 @@ func fill(v pool.Volume, path string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// The volume's file is bound over it where it is published.
+	// Publish binds the volume's file over this empty file.
 	if err := os.WriteFile(filepath.Join(dir, region), nil, 0o660); err != nil {
 		return err
 	}
 	return write(v, path)
 }
 
-// A new description takes the place of the old one, so that there always is a whole one.
+// The new description is renamed over the old one, so that a complete description always exists.
 func write(v pool.Volume, path string) error {
 	text, err := json.MarshalIndent(described{pool.File, v.Name, v.UUID, v.Base, v.Memory, v.Alignment}, "", "  ")
 	if err != nil {
@@ -302,8 +302,8 @@ func write(v pool.Volume, path string) error {
 	return os.Rename(name+".new", name)
 }
 
-// Publish binds the shell and, upon the file in it, the volume; or a mount of the volume. A pod
-// that has one of the two keeps it when another driver repeats the call.
+// Publish binds the shell and the volume's file in it, or a mount of the volume. If a pod already
+// has one of the two, it keeps this one when another driver repeats the call.
 func (f *File) Publish(ctx context.Context, v pool.Volume, staging, target string, o Options) error {
 	if err := f.mayBe(v, o); err != nil {
 		return err
@@ -327,9 +327,9 @@ func (f *File) Publish(ctx context.Context, v pool.Volume, staging, target strin
 	return f.bindRegion(ctx, v, target, o.ReadOnly)
 }
 
-// region binds the volume's memory for a pod. It may be read-only for one pod and writable for
-// another. A pod may already use the mount of an earlier call, so that mount stays if this call
-// fails.
+// region binds the volume's memory for a pod. The memory may be read-only for one pod and writable
+// for another. A pod may already use the mount of an earlier call, so this mount remains if this
+// call fails.
 func (f *File) region(ctx context.Context, v pool.Volume, target string, readOnly bool) error {
 	path := filepath.Join(target, hidden, region)
 	at, err := f.m.At(path)
@@ -345,8 +345,8 @@ func (f *File) region(ctx context.Context, v pool.Volume, target string, readOnl
 	return f.bindRegion(ctx, v, target, readOnly)
 }
 
-// bindRegion is for a shell that has no region yet. If the bind fails, the shell at target is
-// removed, because it is no volume.
+// bindRegion binds the region in a shell that has none yet. If this fails, it removes the shell at
+// target, because the shell alone is no volume.
 func (f *File) bindRegion(ctx context.Context, v pool.Volume, target string, readOnly bool) error {
 	const bare = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
 	if err := f.m.Bind(v.Path, filepath.Join(target, hidden, region), mounts.Attributes(readOnly, bare)); err != nil {
@@ -356,8 +356,8 @@ func (f *File) bindRegion(ctx context.Context, v pool.Volume, target string, rea
 	return nil
 }
 
-// Direct makes a shell for one pod alone, which is done when it is closed and has its region; or a
-// mount of the volume.
+// Direct creates a shell for one pod, or a mount of the volume. The shell is complete when it is
+// read-only and has its region.
 func (f *File) Direct(ctx context.Context, v pool.Volume, target string, o Options) error {
 	at, err := f.m.At(target)
 	if err != nil {
@@ -379,7 +379,7 @@ func (f *File) Direct(ctx context.Context, v pool.Volume, target string, o Optio
 			return undone(f.m, v, target, err)
 		}
 		failpoint.Reached(ctx, "shell: closed")
-		return f.bindRegion(ctx, v, target, o.ReadOnly) // first closed, then given its region
+		return f.bindRegion(ctx, v, target, o.ReadOnly) // the shell becomes read-only before it gets its region
 	}
 	if !isShell(v, at) {
 		return inTheWay(target)
@@ -387,13 +387,13 @@ func (f *File) Direct(ctx context.Context, v pool.Volume, target string, o Optio
 	return f.region(ctx, v, target, o.ReadOnly)
 }
 
-// Shown are its shells, and its mounts for pods.
+// Shown returns the paths of the volume's shells, and of its mounts for pods.
 func (f *File) Shown(v pool.Volume) ([]string, error) {
 	all, err := f.ShownAll([]pool.Volume{v})
 	return all[v.Name], err
 }
 
-// ShownAll reads the table once.
+// ShownAll returns these paths for many volumes. It reads the table of mounts once.
 func (f *File) ShownAll(volumes []pool.Volume) (map[string][]string, error) {
 	entries, err := f.m.Entries()
 	if err != nil {
@@ -416,7 +416,7 @@ func (f *File) ShownAll(volumes []pool.Volume) (map[string][]string, error) {
 	return all, nil
 }
 
-// Machines are the shells with the mark.
+// Machines returns the paths of the shells with the mark.
 func (f *File) Machines(v pool.Volume) ([]string, error) {
 	shown, err := f.Shown(v)
 	if err != nil {
@@ -425,13 +425,13 @@ func (f *File) Machines(v pool.Volume) ([]string, error) {
 	return markedOf(f.m, shown)
 }
 
-// Usage asks the volume.
+// Usage reads the usage from the volume.
 func (f *File) Usage(ctx context.Context, v pool.Volume, _ string) (Usage, error) {
 	s, err := f.zone.Space(ctx, v)
 	return usageOf(s), err
 }
 
-// Grown writes the new size into the descriptions. Pods see the description at the staging path.
+// Grown writes the new size into the descriptions. Pods read the description at the staging path.
 func (f *File) Grown(_ context.Context, v pool.Volume) error {
 	entries, err := f.m.Entries()
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// A failure after a mount leaves no mount, because kubelet does not call again after a final error.
+// A call that fails after a mount removes the mount, because kubelet does not repeat the call after
+// a final error.
 func TestFailuresLeaveNoMount(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounts need root")
@@ -45,8 +46,8 @@ func TestFailuresLeaveNoMount(t *testing.T) {
 	}
 	none("publish", target, f.Publish(ctx, v, staging, target, Options{}))
 	none("direct", direct, f.Direct(ctx, v, direct, Options{}))
-	// A busy mount cannot be removed: the error makes kubelet call again, and the mount goes in
-	// the end.
+	// A busy mount cannot be removed. The error makes kubelet repeat the call, and a later call
+	// removes the mount.
 	if err := m.Bind(staging, target, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestFailuresLeaveNoMount(t *testing.T) {
 	none("stage", tiny, f.Stage(ctx, v, tiny, Options{}))
 }
 
-// Pods see a read-only shell, and in it a file that is memory and no program. This holds for any
+// Pods get a read-only shell with a file that is memory and cannot be executed. This holds for any
 // class.
 func TestBareShells(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {

@@ -17,11 +17,11 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// A pod's group can write to the root of a new volume. A root with a chosen owner, or with files,
-// stays as it is.
+// A pod's group can write to the root directory of a new volume. A root directory with a chosen
+// owner, or with files, does not change.
 func TestGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("to give a directory away takes root")
+		t.Skip("only root can change the group of a directory")
 	}
 	const others = 1000
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestGroup(t *testing.T) {
 			}
 			d, v := NewDAX(mounts.On(table), 107, true), pool.Volume{Name: "v", Path: "/dev/sm/v"}
 			staged := c.o
-			if published { // the first pod has no group, the second one does
+			if published { // the first pod has no fsGroup, and the second pod has one
 				staged.Group = 0
 			}
 			err := os.Chown(staging, c.uid, c.gid)
@@ -67,7 +67,7 @@ func TestGroup(t *testing.T) {
 				err = os.WriteFile(filepath.Join(staging, "file"), nil, 0o600)
 			}
 			if err == nil && !published && c.full {
-				continue // nothing can be in it before it is mounted: the table wants an empty directory
+				continue // the files are created after the mount, because the table requires an empty directory
 			}
 			if err == nil {
 				err = d.Publish(ctx, v, staging, target, c.o)
@@ -86,10 +86,10 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// A call that cannot give the root to the group leaves no mount of its own.
+// A call that cannot set the group of the root directory removes its own mount.
 func TestGroupNotGiven(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("a file system that cannot be written takes a mount")
+		t.Skip("only root can mount a read-only file system")
 	}
 	path, ctx, m := t.TempDir(), context.Background(), mounts.On(mountstest.New())
 	if err := unix.Mount("none", path, "tmpfs", unix.MS_RDONLY, "mode=0755"); err != nil {

@@ -21,19 +21,20 @@ const fsType = "stargatefs"
 // Mountable reports whether this node's kernel has the file system.
 func Mountable() bool { return mounts.Known(fsType) }
 
-// marked opens the volume's memory only through mounts with the attribute nodiratime: those of VMs'
-// pods. Owner and mode are the same in all mounts, so they alone would give it to every pod of
-// QEMU's group.
+// With the mount option marked, the volume's memory can be opened only through mounts with the
+// attribute nodiratime, which only VMs' pods have. Owner and mode are the same in all mounts, so
+// without the option every pod of QEMU's group would have access.
 const marked = "region_nodiratime"
 
-// module mounts devices.
+// module mounts devices by the kernel's module.
 type module struct {
 	m *mounts.Mounter
-	// region are mount options with owner and mode of the volume's memory.
+	// region has the mount options that set owner and mode of the volume's memory.
 	region []string
 }
 
-// options are those that this node's module has. A module older than the mark is served as before.
+// options returns the mount options that this node's module supports. For a module that is older
+// than the mark, it leaves out marked.
 func (d *module) options() []string {
 	all := slices.Clone(d.region)
 	if d.m.Takes(fsType, marked) {
@@ -42,12 +43,12 @@ func (d *module) options() []string {
 	return all
 }
 
-// guard limits a volume's memory to VMs, also if the volume was staged by an earlier driver, or by
-// this one without VMs.
+// guard restricts a volume's memory to VMs. The volume may have been staged by an earlier driver,
+// or by this driver without VMs.
 func (d *module) guard(v pool.Volume, staging string) error {
 	at, err := d.m.At(staging)
 	if err != nil || at == nil || at.FsType != fsType {
-		return err // a volume that is not staged is not published
+		return err // the caller refuses a volume that is not staged
 	}
 	missing := slices.DeleteFunc(d.options(), func(o string) bool { return slices.Contains(at.SuperOptions, o) })
 	if len(missing) == 0 {
@@ -59,8 +60,8 @@ func (d *module) guard(v pool.Volume, staging string) error {
 	return nil
 }
 
-// noJoin keeps the node out of the volume, so that VMs can have its memory read-only: they could
-// not mount it beside a member.
+// With the mount option noJoin, the node does not join the volume. VMs with read-only memory cannot
+// mount a volume that has members.
 const noJoin = "nojoin"
 
 func (d *module) mount(ctx context.Context, v pool.Volume, path string, o Options) error {
@@ -89,8 +90,8 @@ func (d *module) join(ctx context.Context, v pool.Volume, path string, o Options
 }
 
 // unwritten mounts a volume without joining it. If the last writer has left work for recovery, the
-// node joins first and recovers. It stays a member if another system is one, or if the module is
-// older than nojoin.
+// node first joins and recovers. The node remains a member if another system is a member, or if the
+// module is older than nojoin.
 func (d *module) unwritten(ctx context.Context, v pool.Volume, path string, o Options) error {
 	if d.join(ctx, v, path, o, noJoin) == nil {
 		return nil
@@ -98,8 +99,8 @@ func (d *module) unwritten(ctx context.Context, v pool.Volume, path string, o Op
 	if err := d.join(ctx, v, path, o); err != nil {
 		return err
 	}
-	// A member's mount would work as well. The unmount may fail because the mount is in use.
-	// That passes, so the caller retries.
+	// The unmount may fail because the mount is in use. This is temporary, so the error makes
+	// the caller retry.
 	if err := d.m.Clear(path, ours); err != nil {
 		return errkind.Wrap(errkind.Busy, err, "volume %s", v.Name)
 	}
@@ -110,13 +111,13 @@ func (d *module) unwritten(ctx context.Context, v pool.Volume, path string, o Op
 	return d.join(ctx, v, path, o)
 }
 
-// outdated is a member's mount of a volume that nobody is to write any more. It stays if it is in
-// use.
+// outdated removes a member's mount of a volume that no system may write any more. It does not
+// remove a mount in use.
 func (d *module) outdated(_ context.Context, _ pool.Volume, at *mount.MountInfo, o Options) (bool, error) {
 	return o.Unwritten && !slices.Contains(at.SuperOptions, noJoin) && d.m.Clear(at.MountPoint, ours) == nil, nil
 }
 
-// fits compares the data paths.
+// fits reports whether a mount has the requested data path.
 func (d *module) fits(at *mount.MountInfo, o Options) bool {
 	for _, f := range o.Flags {
 		if strings.HasPrefix(f, "map=") && !slices.Contains(at.SuperOptions, f) && f != "map=walk" {
@@ -135,7 +136,7 @@ func (d *module) of(v pool.Volume, at *mount.MountInfo) (bool, error) {
 		int(unix.Major(st.Rdev)) == at.Major && int(unix.Minor(st.Rdev)) == at.Minor, nil
 }
 
-// points looks at each device once.
+// points returns the mount points of volumes. It reads the number of each device once.
 func (d *module) points(entries []mount.MountInfo, volumes []pool.Volume) map[string][]string {
 	type device struct{ major, minor int }
 	points := map[device][]string{}

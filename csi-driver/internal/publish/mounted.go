@@ -20,20 +20,21 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// mounter mounts volumes as file systems: the kernel's module does it, or servers do.
+// mounter mounts volumes as file systems. There are two kinds: by the kernel's module, and by
+// servers.
 type mounter interface {
 	// mount mounts a volume at a path where nothing is mounted.
 	mount(ctx context.Context, v pool.Volume, path string, o Options) error
-	// of reports whether a mount is one of the volume.
+	// of reports whether a mount belongs to the volume.
 	of(v pool.Volume, at *mount.MountInfo) (bool, error)
-	// fits reports whether a mount of the volume has those options.
+	// fits reports whether a mount of the volume has the given options.
 	fits(at *mount.MountInfo, o Options) bool
-	// outdated removes a mount of the volume that is to be made again, and reports whether it
-	// has done so.
+	// outdated removes a mount of the volume that must be created again. It reports whether it
+	// has removed the mount.
 	outdated(ctx context.Context, v pool.Volume, at *mount.MountInfo, o Options) (bool, error)
-	// guard completes the options of a stage of an earlier driver.
+	// guard adds missing options to a stage of an earlier driver.
 	guard(v pool.Volume, staging string) error
-	// points are the mount points of volumes, by their names.
+	// points returns the mount points of volumes, by the volumes' names.
 	points(entries []mount.MountInfo, volumes []pool.Volume) map[string][]string
 }
 
@@ -41,14 +42,15 @@ type mounter interface {
 type Mounted struct {
 	m  *mounts.Mounter
 	by mounter
-	// group is QEMU's.
+	// group is the group of QEMU.
 	group int
 }
 
 var _ Presenter = (*Mounted)(nil)
 
-// NewDAX is for zones of reserved memory, which the kernel's module mounts. Processes of that group
-// have a volume's memory for VMs, if machines is set: it is .stargate/region of the mount.
+// NewDAX returns the Presenter for zones of reserved memory, which mounts by the kernel's module.
+// If machines is set, processes of the given group can open a volume's memory for VMs:
+// .stargate/region of the mount.
 func NewDAX(m *mounts.Mounter, group int, machines bool) *Mounted {
 	by := &module{m: m}
 	if machines {
@@ -80,7 +82,7 @@ func (d *Mounted) Stage(ctx context.Context, v pool.Volume, path string, o Optio
 	return nil
 }
 
-// same checks that an existing mount is the wanted one; otherwise the mount is in the way.
+// same checks that an existing mount is the requested mount, and returns an error otherwise.
 func (d *Mounted) same(v pool.Volume, at *mount.MountInfo, o Options) error {
 	ours, err := d.by.of(v, at)
 	if err != nil {
@@ -92,13 +94,14 @@ func (d *Mounted) same(v pool.Volume, at *mount.MountInfo, o Options) error {
 	return nil
 }
 
-// give lets a pod's group write to a volume's root as long as the volume is as it was made: empty,
-// with a root that belongs to root. It never walks through files, because others may use them, and
-// never changes a user's choice. A VM's pod has QEMU's group for the volume's memory; it needs no
-// files, and is often the first.
+// give sets a pod's group as the group of a volume's root directory, so that the pod can write. It
+// does this only for a new volume, which is empty and whose root directory belongs to root. It
+// never walks through files, because other systems may use them, and never changes a user's choice.
+// It ignores QEMU's group, which a VM's pod has for the volume's memory.
 //
-// The mount's server may die meanwhile, and nothing ends a call that waits for the next one. So the
-// caller leaves that call behind: otherwise it would also delay the end of the volume's pods.
+// The mount's server may die meanwhile, and a call that waits for the next server cannot be
+// cancelled. So give returns at its time limit, and the call continues in its goroutine. Otherwise
+// the call would also delay the end of the volume's pods.
 func (d *Mounted) give(ctx context.Context, path string, o Options) error {
 	if o.Group == 0 || o.Group == d.group || o.ReadOnly {
 		return nil
@@ -137,24 +140,24 @@ func giveNew(ctx context.Context, path string, group int) error {
 		return nil
 	}
 	if _, err := root.Readdirnames(1); !errors.Is(err, io.EOF) {
-		return err // nil, if there is something in it
+		return err // nil if the directory has files
 	}
-	// The mode comes first: a call that was cut off between the two leaves root's group, and
-	// the next one continues.
+	// The mode is set first. If a call is interrupted between the two steps, the directory
+	// still has root's group, and the next call continues.
 	if err := unix.Fchmod(int(root.Fd()), givenRoot); err != nil {
 		return err
 	}
 	return unix.Fchown(int(root.Fd()), -1, group)
 }
 
-// Modes of a volume's root: newRoot if the class names none, givenRoot once a pod's group owns it.
-// New files in a root with givenRoot belong to that group, too.
+// Modes of a volume's root directory: newRoot if the class names no mode, givenRoot after a pod's
+// group was set. New files in a directory with givenRoot also belong to that group.
 const (
 	newRoot   = 0o755
 	givenRoot = 0o2775
 )
 
-// Publish binds.
+// Publish binds the staged mount at target.
 func (d *Mounted) Publish(ctx context.Context, v pool.Volume, staging, target string, o Options) error {
 	at, err := d.m.At(target)
 	if err != nil {
@@ -173,7 +176,7 @@ func (d *Mounted) Publish(ctx context.Context, v pool.Volume, staging, target st
 	if err := d.by.guard(v, staging); err != nil {
 		return err
 	}
-	// An earlier driver, without this step, may have staged it.
+	// An earlier driver, which did not have this step, may have staged the volume.
 	if err := d.give(ctx, staging, o); err != nil {
 		return errkind.Wrap(errkind.KindOf(err), err, "volume %s", v.Name)
 	}
@@ -184,18 +187,18 @@ func (d *Mounted) Publish(ctx context.Context, v pool.Volume, staging, target st
 	return nil
 }
 
-// Direct mounts the volume for one pod alone.
+// Direct mounts the volume for only one pod.
 func (d *Mounted) Direct(ctx context.Context, v pool.Volume, target string, o Options) error {
 	return d.Stage(ctx, v, target, o)
 }
 
-// Shown are its mounts.
+// Shown returns the mount points of the volume.
 func (d *Mounted) Shown(v pool.Volume) ([]string, error) {
 	all, err := d.ShownAll([]pool.Volume{v})
 	return all[v.Name], err
 }
 
-// ShownAll reads the table once.
+// ShownAll returns the mount points of many volumes. It reads the table of mounts once.
 func (d *Mounted) ShownAll(volumes []pool.Volume) (map[string][]string, error) {
 	entries, err := d.m.Entries()
 	if err != nil {
@@ -204,7 +207,7 @@ func (d *Mounted) ShownAll(volumes []pool.Volume) (map[string][]string, error) {
 	return d.by.points(entries, volumes), nil
 }
 
-// Machines are its mounts with the mark.
+// Machines returns the volume's mount points with the mark.
 func (d *Mounted) Machines(v pool.Volume) ([]string, error) {
 	shown, err := d.Shown(v)
 	if err != nil {
@@ -213,10 +216,10 @@ func (d *Mounted) Machines(v pool.Volume) ([]string, error) {
 	return markedOf(d.m, shown)
 }
 
-// Withdraw unmounts.
+// Withdraw unmounts the driver's mounts at a path.
 func (d *Mounted) Withdraw(ctx context.Context, path string) error { return withdraw(ctx, d.m, path) }
 
-// Usage is the mount's.
+// Usage reads the usage from the mount.
 func (d *Mounted) Usage(_ context.Context, v pool.Volume, path string) (Usage, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
@@ -229,8 +232,9 @@ func (d *Mounted) Usage(_ context.Context, v pool.Volume, path string) (Usage, e
 	}, nil
 }
 
-// signed is a counter that the volume's members can write.
+// signed converts a counter to a signed number. The volume's members can write any value to the
+// counter.
 func signed(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// Grown has nothing to do: the mount has followed.
+// Grown does nothing, because the kernel has already grown the mount.
 func (d *Mounted) Grown(context.Context, pool.Volume) error { return nil }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package publish mounts volumes at kubelet's paths, for each kind of zone in its own way (D11,
+// Package publish mounts volumes at kubelet's paths. The way depends on the kind of zone (D11,
 // D14).
 package publish
 
@@ -20,19 +20,19 @@ import (
 	"stargate/csi-driver/internal/stargatectl"
 )
 
-// Options are of one mount.
+// Options has the options of one mount.
 type Options struct {
 	ReadOnly  bool
-	Unwritten bool     // no system stores to the volume, here or elsewhere, by its access modes
-	Flags     []string // of mount(8), checked
-	Setuid    bool     // programs in the volume may run as their owners, which its writers choose
-	Devices   bool     // its device nodes are devices
+	Unwritten bool     // by the access modes, no system stores to the volume
+	Flags     []string // options of mount(8), already checked
+	Setuid    bool     // allows setuid programs; the volume's writers choose their owners
+	Devices   bool     // allows device nodes
 	Machine   bool     // the pod runs a VM that has the volume's memory
-	Group     int      // may write a new volume's root; 0: as it was made
+	Group     int      // group that may write to a new volume's root; 0: not changed
 }
 
-// attributes are those of the pod's mount. Any member of a volume's group can forge any inode, so
-// no inode may make a user root, or act as a device.
+// attributes returns the attributes of the pod's mount. Any member of the volume's trust group can
+// forge any inode. So by default, no inode may make a user root, or act as a device.
 func (o Options) attributes() uint64 {
 	var a uint64
 	if o.ReadOnly {
@@ -47,7 +47,7 @@ func (o Options) attributes() uint64 {
 	return a | o.mark()
 }
 
-// mark is the attribute that marks mounts of VMs' pods.
+// mark returns the attribute that marks mounts of VMs' pods, or 0.
 func (o Options) mark() uint64 {
 	if o.Machine {
 		return unix.MOUNT_ATTR_NODIRATIME
@@ -55,7 +55,7 @@ func (o Options) mark() uint64 {
 	return 0
 }
 
-// markedOf are the mount points with the mark, of the given ones.
+// markedOf returns those of the given mount points that have the mark.
 func markedOf(m *mounts.Mounter, points []string) ([]string, error) {
 	entries, err := m.Entries()
 	if err != nil {
@@ -70,40 +70,41 @@ func markedOf(m *mounts.Mounter, points []string) ([]string, error) {
 	return marked, nil
 }
 
-// Usage is how full a volume is.
+// Usage has a volume's size, and its used and free space and inodes.
 type Usage struct{ Size, Used, Free, Inodes, InodesUsed, InodesFree int64 }
 
-// Presenter mounts volumes of one kind of zone. Each call can be repeated, also after one that was
-// cut off.
+// Presenter mounts volumes of one kind of zone. Each call can be repeated, even if the earlier call
+// was interrupted.
 type Presenter interface {
-	// Stage mounts the volume at a path, once on the node. It fails with Exists if another
-	// mount, or one with other options, is there.
+	// Stage mounts the volume once on the node, at a path. It fails with Exists if the path has
+	// another mount, or a mount with other options.
 	Stage(ctx context.Context, v pool.Volume, path string, o Options) error
 	// Publish mounts a staged volume at target, for a pod.
 	Publish(ctx context.Context, v pool.Volume, staging, target string, o Options) error
 	// Direct mounts a volume at target without a stage.
 	Direct(ctx context.Context, v pool.Volume, target string, o Options) error
-	// Shown are all paths at which the volume is mounted.
+	// Shown returns all paths at which the volume is mounted.
 	Shown(v pool.Volume) ([]string, error)
-	// ShownAll are the same for many volumes, by their names.
+	// ShownAll returns these paths for many volumes, by the volumes' names.
 	ShownAll(volumes []pool.Volume) (map[string][]string, error)
-	// Machines are the paths in VMs' pods. The mounts carry a mark.
+	// Machines returns the paths in VMs' pods. The mounts at these paths have the mark.
 	Machines(v pool.Volume) ([]string, error)
-	// Withdraw undoes the others' work at a path, whatever volume is there.
+	// Withdraw unmounts whatever volume the other methods have mounted at a path.
 	Withdraw(ctx context.Context, path string) error
-	// Usage is the use of the volume, from its mount or from the volume itself.
+	// Usage returns the usage of the volume, from its mount or from the volume itself.
 	Usage(ctx context.Context, v pool.Volume, path string) (Usage, error)
-	// Grown makes the mounts follow a volume that has grown.
+	// Grown updates the mounts of a volume that has grown.
 	Grown(ctx context.Context, v pool.Volume) error
 }
 
-// ours reports whether a Presenter has made a mount, of any volume: the zone may be gone by now.
+// ours reports whether any Presenter has created a mount, for any volume. The zone may no longer
+// exist.
 func ours(at *mount.MountInfo) bool {
 	return at.FsType == fsType || (at.FsType == shellType || at.FsType == mounts.Served) && strings.HasPrefix(at.Source, shellSource) && at.Root == "/"
 }
 
-// withdraw undoes the work of any Presenter at a path. Nothing else is touched, there or below: the
-// caller chooses the path, and others may have volumes there.
+// withdraw removes the mounts of any Presenter at a path. It does not change other mounts at the
+// path or below, because the caller may name any path, and other programs may have mounts there.
 func withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
 	err := m.Clear(path, ours)
 	if errors.Is(err, unix.EBUSY) {
@@ -116,8 +117,9 @@ func withdraw(ctx context.Context, m *mounts.Mounter, path string) error {
 	return nil
 }
 
-// undone unmounts a path after a failure: kubelet does not call again after a final error, and the
-// mount would stay. If the unmount fails, the error is Busy, so that kubelet calls again.
+// undone unmounts a path after a failure, because kubelet does not repeat the call after a final
+// error, and the mount would remain. If the unmount fails, the error is Busy, so that kubelet
+// repeats the call.
 func undone(m *mounts.Mounter, v pool.Volume, path string, err error) error {
 	if left := m.Clear(path, ours); left != nil {
 		return errkind.Wrap(errkind.Busy, err, "volume %s: a mount is left after a failure (%v)", v.Name, left)

@@ -18,15 +18,15 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// Servers answer the calls of mounts that have no kernel module (package keeper).
+// Servers starts the servers that answer the calls of FUSE mounts (package keeper).
 type Servers interface {
-	// Serve has the mount with this descriptor served, and returns when the server has joined
-	// the volume. The caller closes its descriptor.
+	// Serve starts a server for the mount with this descriptor, and returns when the server has
+	// joined the volume. The caller closes its descriptor.
 	Serve(ctx context.Context, name, volume string, options []string, mount *os.File) error
 	// Serving reports whether the volume's mount has a server, or will soon have one again. It
-	// is an error if nothing is there to start one.
+	// returns an error if the keeper does not answer.
 	Serving(ctx context.Context, name string) (bool, error)
-	// Gone waits until the server of a volume that is no longer mounted has left it.
+	// Gone waits until the server of an unmounted volume has left the volume.
 	Gone(ctx context.Context, name string) error
 }
 
@@ -34,14 +34,14 @@ type Servers interface {
 type served struct {
 	m       *mounts.Mounter
 	servers Servers
-	device  func() (*os.File, error) // /dev/fuse
+	device  func() (*os.File, error) // opens /dev/fuse
 }
 
-// serverOptions are those options of a mount that a server has to know.
+// serverOptions are the mount options that the driver passes to a server.
 var serverOptions = []string{"noatime", "errors=continue", "errors=remount-ro"}
 
 func (s *served) mount(ctx context.Context, v pool.Volume, path string, o Options) error {
-	// The server of a mount that has just gone may not have left yet.
+	// After an unmount, the server of the old mount may not have left the volume yet.
 	if err := s.servers.Gone(ctx, v.Name); err != nil {
 		return err
 	}
@@ -83,11 +83,11 @@ func isServed(name string, at *mount.MountInfo) bool {
 	return at.FsType == mounts.Served && at.Source == shellSource+name && at.Root == "/"
 }
 
-// fits has nothing to compare: a server has one data path.
+// fits returns true, because a server has only one data path.
 func (s *served) fits(*mount.MountInfo, Options) bool { return true }
 
-// outdated is a mount that no server will serve any more. Pods that use it have to start anew;
-// others get a new one.
+// outdated removes a mount that no server will serve any more. Pods that use this mount must be
+// restarted. New pods get a new mount.
 func (s *served) outdated(ctx context.Context, v pool.Volume, at *mount.MountInfo, _ Options) (bool, error) {
 	serving, err := s.servers.Serving(ctx, v.Name)
 	if err != nil || serving {
@@ -99,10 +99,11 @@ func (s *served) outdated(ctx context.Context, v pool.Volume, at *mount.MountInf
 	return true, nil
 }
 
-// guard has nothing to do: such a mount has no .stargate/region.
+// guard does nothing, because such a mount has no .stargate/region.
 func (s *served) guard(pool.Volume, string) error { return nil }
 
-// points leave out the mounts in shells, which no pod uses.
+// points returns the mount points of volumes. It leaves out the mounts in shells, which no pod
+// uses.
 func (s *served) points(entries []mount.MountInfo, _ []pool.Volume) map[string][]string {
 	points := map[string][]string{}
 	for i := range entries {
@@ -114,14 +115,14 @@ func (s *served) points(entries []mount.MountInfo, _ []pool.Volume) map[string][
 	return points
 }
 
-// inShell reports whether a mount is below a shell: it is the stage of the pods' mounts.
+// inShell reports whether a mount is in a shell. Such a mount is the stage of the pods' mounts.
 func inShell(entries []mount.MountInfo, e *mount.MountInfo) bool {
 	return slices.ContainsFunc(entries, func(of mount.MountInfo) bool {
 		return of.ID == e.ParentID && of.FsType == shellType && strings.HasPrefix(of.Source, shellSource)
 	})
 }
 
-// servedAt are the volumes with mounts by servers at a path, or in a shell there.
+// servedAt returns the volumes that have a server's mount at a path, or in a shell at this path.
 func servedAt(entries []mount.MountInfo, path string) []string {
 	var names []string
 	for i := range entries {
@@ -137,8 +138,8 @@ func servedAt(entries []mount.MountInfo, path string) []string {
 	return names
 }
 
-// tidy unmounts stages that no pod uses, except those of volumes that are being published, and
-// returns the volumes that are mounted nowhere any more.
+// tidy unmounts stages that no pod uses, except those of volumes that are being published. It
+// returns the volumes that are no longer mounted.
 func (s *served) tidy(publishing map[string]int) (gone []string, err error) {
 	entries, err := s.m.Entries()
 	if err != nil {
@@ -163,9 +164,10 @@ func (s *served) tidy(publishing map[string]int) (gone []string, err error) {
 	return gone, nil
 }
 
-// dropCopies removes the directory of a mount that has gone. With it go the copies of that mount in
-// other namespaces, which would keep its server: a container may have kubelet's folder without
-// propagation. A directory that something is in, or is mounted on again, stays.
+// dropCopies removes the directory of a former mount. The kernel then also removes the copies of
+// the mount in other namespaces, such as a container that has kubelet's folder without propagation.
+// Such copies would keep the mount's server alive. dropCopies does not remove a directory that has
+// files, or that is a mount point again.
 func dropCopies(path string) error {
 	if err := mounts.RemoveDir(path); err != nil && !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENOTEMPTY) {
 		return err
@@ -173,7 +175,7 @@ func dropCopies(path string) error {
 	return nil
 }
 
-// left are the volumes that were mounted at a path and are mounted nowhere now.
+// left returns those of the given volumes that are no longer mounted.
 func (s *served) left(names []string) (gone []string, err error) {
 	entries, err := s.m.Entries()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"stargate/csi-driver/internal/pool"
 )
 
-// servers are names.
+// servers is a fake of Servers that records the names of volumes.
 type servers struct {
 	serving map[string]string // options, by volume
 	started int
@@ -54,7 +54,7 @@ func (s *servers) Gone(_ context.Context, name string) error {
 	return nil
 }
 
-// servedWorld is a zone of files whose pods get mounts, with mounts in a table.
+// servedWorld is a zone of files whose pods get mounts. The mounts are simulated in a table.
 type servedWorld struct {
 	t   *testing.T
 	dir string
@@ -108,7 +108,7 @@ func (w *servedWorld) withdraw(pod string) {
 	}
 }
 
-// mounted are the mount points with their types.
+// mounted returns the mount points with their types.
 func (w *servedWorld) mounted() string {
 	w.t.Helper()
 	entries, err := w.table.Entries()
@@ -128,12 +128,12 @@ func (w *servedWorld) want(when, mounted string, started int) {
 		w.t.Errorf("%s: mounted is %s; should be %s", when, got, mounted)
 	}
 	if w.started != started {
-		w.t.Errorf("%s: %d servers were started; should be %d", when, w.started, started)
+		w.t.Errorf("%s: %d servers have started, and %d should have", when, w.started, started)
 	}
 }
 
-// Pods get mounts, VMs' pods the memory, of one volume. The mounts begin with the first pod and end
-// with the last.
+// Of one volume, pods get mounts, and VMs' pods get the memory. The mounts exist from the first pod
+// to the last pod.
 func TestPodsAndMachines(t *testing.T) {
 	w := newServedWorld(t)
 	w.stage(Options{})
@@ -152,7 +152,7 @@ func TestPodsAndMachines(t *testing.T) {
 	w.published("b", Options{ReadOnly: true})
 	w.want("and another one", vm+files+" b:fuse.stargatefs", 1)
 	if err := w.publish("b", Options{}); !errkind.Is(err, errkind.Exists) {
-		t.Errorf("the same path in another way: %v", err)
+		t.Errorf("the same path with other options: %v", err)
 	}
 	shown, err := w.Shown(w.v)
 	if err != nil || len(shown) != 4 {
@@ -177,7 +177,8 @@ func TestPodsAndMachines(t *testing.T) {
 	w.want("all have", "", 2)
 }
 
-// A call that was cut off between a pod's mount and the stage's is made up for by the next one.
+// If a call is interrupted between the unmount of a pod's mount and of the stage, the next call
+// completes it.
 func TestCutOff(t *testing.T) {
 	w := newServedWorld(t)
 	w.stage(Options{})
@@ -197,7 +198,8 @@ func TestCutOff(t *testing.T) {
 	}
 	w.withdraw("staging")
 	w.want("unstaged", "", 3)
-	// While a call publishes a volume, another one's end does not take its stage away.
+	// While a call publishes a volume, the end of another pod does not unmount the volume's
+	// stage.
 	w.stage(Options{})
 	w.published("a", Options{})
 	if err := w.table.Unmount(w.path("a")); err != nil {
@@ -267,8 +269,8 @@ func TestEndsOnlyThatServer(t *testing.T) {
 	end()
 }
 
-// A mount whose server will not come back is replaced for new pods. One whose keeper does not
-// answer is left alone.
+// For new pods, the driver replaces a mount whose server will not be restarted. It does not replace
+// a mount while the keeper does not answer.
 func TestServerLost(t *testing.T) {
 	w := newServedWorld(t)
 	w.stage(Options{})
@@ -318,8 +320,8 @@ func TestServedFailures(t *testing.T) {
 	}
 }
 
-// All pods of a read-only volume or all its VMs have it: VMs cannot mount memory that they must not
-// write beside a server.
+// Either pods or VMs can have a read-only volume, but not both: VMs with read-only memory cannot
+// mount a volume that has a server.
 func TestReadOnlyForAll(t *testing.T) {
 	w, rox := newServedWorld(t), Options{ReadOnly: true, Unwritten: true}
 	w.stage(rox)
@@ -339,7 +341,7 @@ func TestReadOnlyForAll(t *testing.T) {
 	}
 }
 
-// A pod keeps what it has from a driver without mounts.
+// A pod keeps the shell that it got from a driver without mounts.
 func TestShellsStay(t *testing.T) {
 	w := newServedWorld(t)
 	w.stage(Options{})
