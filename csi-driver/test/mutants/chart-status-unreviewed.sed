@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A status makes a pod the pod of a VM.
+# A change of the status can turn a pod into the pod of a VM.
 # file: charts/stargate/templates/kubevirt-webhook.yaml
 # test: test/chart/TestRules
 s/resources: \[pods, pods\/status\]}/resources: [pods]}/

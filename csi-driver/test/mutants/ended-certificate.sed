@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The webhook shows a certificate that has ended.
+# The webhook uses an expired certificate.
 # file: csi-driver/internal/kubevirt/webhook/folder.go
 # test: internal/kubevirt/webhook/TestCertificateBefore
 s/berr == nil && now\.Before(before\.Leaf\.NotAfter)/berr == nil/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume is deleted whose PersistentVolume is to stay.
+# The driver deletes a volume whose PersistentVolume must remain.
 # file: csi-driver/internal/csi/controller/cluster.go
 # test: internal/csi/driver/TestTwoNames
 s/\tif len(keep) > 0 {/	if len(keep) > 99 {/

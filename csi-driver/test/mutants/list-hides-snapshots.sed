@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A list of volumes that fails hides lost snapshots.
+# If the list of volumes fails, orphaned snapshots are not reported.
 # file: csi-driver/internal/cluster/orphans.go
 # test: internal/cluster/TestOrphansOfOneSourceUnread
 s/if !s\.looks || err == nil {/if err == nil {/

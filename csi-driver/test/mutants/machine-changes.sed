@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A VM that runs may name other volumes.
+# A user may change the volumes that a running VM names.
 # file: csi-driver/internal/kubevirt/webhook/review.go
 # test: internal/kubevirt/webhook/TestRunningMachines
 s/(was != is || had != has)/(was != is \&\& had != has)/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A pod is published while nobody knows whether it is a VM.
+# A pod is published although the cluster did not answer whether it runs a VM.
 # file: csi-driver/internal/csi/node/machines.go
 # test: internal/csi/driver/TestMachinesPods
 s/\tif err != nil {/	if err != nil \&\& is {/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The memory of a volume is open through mounts of all pods.
+# A volume's memory can be opened through mounts of all pods.
 # file: csi-driver/internal/publish/module.go
 # test: internal/publish/TestMemoryForMachines
 s/\tif d\.m\.Takes(fsType, marked) {/	if !d.m.Takes(fsType, marked) {/

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A claim is reported before Kubernetes can bind it.
+# The driver reports a claim before Kubernetes can bind it.
 # file: csi-driver/internal/cluster/unbound.go
 # test: internal/cluster/TestUnbound
 s/u\.looks >= unboundLooks/u.looks >= 0/

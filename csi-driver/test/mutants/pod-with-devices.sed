@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A device node in a volume is a device for a pod.
+# A pod can use a device node in a volume as a device.
 # file: csi-driver/internal/publish/publish.go
 # test: internal/publish/TestNoSetuidNoDevices
 s/a |= unix\.MOUNT_ATTR_NODEV/a |= 0/

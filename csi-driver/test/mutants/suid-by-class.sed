@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A class takes nosuid away without the consent of the node.
+# A class removes nosuid without the node's permission.
 # file: csi-driver/internal/csi/request/capabilities.go
 # test: internal/csi/driver/TestSuidDevAllowed
 s/(o\.Setuid || o\.Devices) && !c\.AllowSuidDev/(o.Setuid \&\& o.Devices) \&\& !c.AllowSuidDev/

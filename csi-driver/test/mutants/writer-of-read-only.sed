@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A VM writes a claim that is ReadOnlyMany.
+# A VM gets write access to a claim that is ReadOnlyMany.
 # file: csi-driver/internal/kubevirt/webhook/validate.go
 # test: internal/kubevirt/webhook/TestRefusals
 s/case o\.readersOnly() && !c\.ReadOnly:/case o.readersOnly() \&\& !c.ReadOnly \&\& c.Name == "":/
