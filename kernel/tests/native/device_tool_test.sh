@@ -186,7 +186,7 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	between() {
 		expect 1 env LD_PRELOAD="$dir/between.so" WHEN="$1" AT="$at" MOMENT="$2" \
 			"$ctl" mkdir "$loop" /between
-		says 'nothing more is stored; try again' err
+		says 'no more changes are stored; try again' err
 		mv err between.err
 		expect 1 "$ctl" stat v.img /between
 	}
@@ -277,7 +277,7 @@ sleep 4
 expect 0 "$ctl" mkdir --force v.img /forced
 echo lost >&"$hold"
 let_go 1
-says 'nothing more is stored' tool.err
+says 'no more changes are stored' tool.err
 expect 0 "$fsck" -n v.img
 expect 0 "$ctl" stat v.img /forced
 expect 1 "$ctl" stat v.img /lost

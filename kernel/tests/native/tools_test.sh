@@ -397,7 +397,7 @@ says '^ *0 '
 expect 1 "$ctl" mkdir v.img /refused
 complains 'in use by process [0-9]+ on'
 expect 0 "$ctl" ls v.img /
-says 'shown as recovery would leave it' err
+says 'shown as it would be after recovery' err
 expect 0 "$fsck" -n v.img
 says 'clean after recovery'
 # The option -f is harmless in other checkers. Here it does not fence a live system either.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * crc32c (Castagnoli), no final inversion: by the instruction if the processor has it, else by a
- * table.
+ * Computes crc32c (Castagnoli) without final inversion, with the processor's instruction if it has
+ * one, otherwise with a table.
  */
 #include <nmmintrin.h>
 #include <sg_os.h>
@@ -12,7 +12,8 @@ static u32 by_table(u32 crc, const u8 *p, size_t len)
 	unsigned int i, k;
 
 	if (!__atomic_load_n(&table[1], __ATOMIC_ACQUIRE))
-		for (i = 256; i-- > 0;) {	/* entry 1 last but one: its presence says "ready" */
+		/* stores entry 1 last: a value there means that the table is complete */
+		for (i = 256; i-- > 0;) {
 			u32 c = i;
 
 			for (k = 0; k < 8; k++)

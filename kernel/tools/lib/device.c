@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A block device that a tool changes while other systems may mount it.
+ * Changes a block device while other systems may mount it.
  *
  * Its page cache is not shared memory: other systems use the memory behind it. So the tool works on
- * a private copy (TARGET_HOLD), and only device_store() writes it to the device. Words that other
- * systems have to see at once go to the device alone, past the cache:
+ * a private copy (TARGET_HOLD), and only device_store() writes this copy to the device. The tool
+ * writes some words immediately to the device, around the cache, because other systems must read
+ * them:
  *
- *   1. device_watch() has seen for some seconds that no slot moves, and notes all slots.
+ *   1. device_watch() watches the slots for some seconds. If no slot changes, it remembers all
+ *      slots.
  *   2. device_hold() checks that the slots and the last incarnation have not changed. Then it
- *      stores the tool's slot and alone_lock, in this order, and reads all again. A system that
- *      joins from then on meets alone_lock. A system that came in between is seen now, or by the
- *      next look.
+ *      stores the tool's slot and alone_lock, in this order, and reads all slots again. A system
+ *      that joins later finds alone_lock taken. This read, or the next look, detects a system that
+ *      has joined before.
  *   3. device_beat() stores the tool's heartbeat, and checks that slot and alone_lock are
  *      unchanged.
- *   4. device_store() looks once more, and stores all changes: slots and hot page last, when the
- *      rest is durable. A tool that is killed before leaves a slot that is not free.
+ *   4. device_store() reads the slots once more, and stores all changes. It stores slots and hot
+ *      page last, after the rest is durable. A tool that is killed before the end leaves its slot
+ *      taken.
  *
- * If another system has come, nothing is stored, and the tool names it. See docs/tools.md, "Block
- * devices".
+ * If another system has joined, the tool stores nothing, and prints the name of the system. See
+ * docs/tools.md, "Block devices".
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -30,20 +33,20 @@
 #include "internal.h"
 #include "tool.h"
 
-#define LEAVE_MS	3000	/* until a system that came and met alone_lock leaves */
+#define LEAVE_MS 3000 /* until a system that found alone_lock taken leaves */
 #define RELIEVE_BYTES	(256ULL << 20)
-#define MAP_ENTRIES	4096	/* of /proc/self/pagemap, read at a time */
+#define MAP_ENTRIES 4096 /* entries of /proc/self/pagemap in one read */
 #define BEGAN		"began to use the volume meanwhile"
 
 /**
- * struct device - the tool's knowledge of the device's own bytes.
- * @slots, @incarnation: as last seen, or stored by the tool.
- * @slot: the tool's, or -1; @alive, @alone: its word while the tool has it, and that of alone_lock.
- * @held: changes may be stored: the tool has a slot, or needs none.
- * @forced: every system there is fenced. @lost: another system has come, see @why.
- * @left: all changes are stored, and that the tool has left; it may hold the device once more.
- * @begun: more than the slot has been stored since the hold. @bytes: put into the private copy
- *	since the last store.
+ * struct device - the tool's last state of the device. @slots, @incarnation: as last read, or
+ * stored by the tool. @slot: the tool's slot, or -1; @alive, @alone: the slot's word while the tool
+ * has it, and the word of alone_lock.
+ * @held: the tool may store changes: it has a slot, or needs none. @forced: fence every system in
+ * the mount table. @lost: another system has joined, see @why. @left: all changes are stored, and
+ * the tool has left the volume; it may hold the device again.
+ * @begun: the tool has stored more than the slot since the hold. @bytes: number of bytes changed in
+ * the private copy since the last store.
  */
 struct device {
 	struct sg_super sb;
@@ -52,7 +55,8 @@ struct device {
 	int slot;
 	bool watched, forced, held, lost, left, said, begun;
 	char why[200];
-	pthread_mutex_t lock;	/* of writers of slots: the heartbeat's thread, or device_store() */
+	/* protects slots from two writers: the heartbeat's thread and device_store() */
+	pthread_mutex_t lock;
 };
 
 struct device *device_new(void)
@@ -89,8 +93,8 @@ static int write_page(int fd, u64 off, const u8 *page)
 }
 
 /*
- * Read a page past the cache, change it, and store it at once: words of other systems stay. A
- * change that fails stores nothing.
+ * Reads a page around the cache, changes it, and stores it immediately, so that words of other
+ * systems are not changed. If @change fails, stores nothing.
  */
 static int edit(const struct target *t, u64 off, int (*change)(const struct target *t, u64 off,
 							       u8 *page))
@@ -113,7 +117,7 @@ static int read_table(const struct target *t, struct sg_slot *slots, struct sg_h
 
 /* --- other systems --------------------------------------------------------------------------- */
 
-/* @slot: SG_SLOTS if it is not known. */
+/* @slot: SG_SLOTS if unknown. */
 static int lose(struct device *d, const char *name, unsigned int slot, const char *what)
 {
 	char legible[64], in[24] = "";
@@ -126,13 +130,13 @@ static int lose(struct device *d, const char *name, unsigned int slot, const cha
 	if (slot < SG_SLOTS)
 		snprintf(in, sizeof(in), " (slot %u)", slot);
 	if (!d->lost)
-		snprintf(d->why, sizeof(d->why), "%s%s %s: nothing more is stored; try again",
+		snprintf(d->why, sizeof(d->why), "%s%s %s: no more changes are stored; try again",
 			 *legible ? legible : "another system", in, what);
 	d->lost = true;
 	return -EBUSY;
 }
 
-/* *came: a system in a slot that was free, or another's, at the last look; SG_SLOTS: none. */
+/* *Returns the slot of a system that was not in this slot at the last look, or SG_SLOTS. */
 static void who_came(const struct device *d, const struct sg_slot *now, unsigned int *came)
 {
 	unsigned int i;
@@ -151,7 +155,8 @@ static void who_came(const struct device *d, const struct sg_slot *now, unsigned
 }
 
 /*
- * Does the tool still own slot and lock: 0, or -EBUSY. Wait for a system that joins and is refused.
+ * Checks that the tool still owns slot and lock: returns 0, or -EBUSY. Waits for a system that
+ * joins and is refused.
  */
 static int look(const struct target *t)
 {
@@ -178,7 +183,7 @@ static int look(const struct target *t)
 			return lose(d, now[came].name, came, "uses the volume meanwhile");
 		usleep(50000);
 	}
-	/* A system that came and was refused has used up a number, which is not given again. */
+	/* A refused system has used an incarnation, which no other system gets. */
 	inc = (u64 *)((u8 *)t->base + SG_HOT(incarnation));
 	if (sg_load64(inc) < hot.incarnation)
 		sg_store64(inc, hot.incarnation);
@@ -201,10 +206,10 @@ int device_watch(const struct target *t, const struct sg_super *sb, const struct
 	d->incarnation = hot.incarnation;
 	d->watched = true;
 	d->forced = force;
-	/* Bytes read so far may be out of date. */
+	/* The bytes that were read before may be out of date. */
 	if (madvise(t->base, t->size, MADV_DONTNEED))
 		return -errno;
-	if (ioctl(t->fd, BLKFLSBUF, 0))		/* only root may do this */
+	if (ioctl(t->fd, BLKFLSBUF, 0))		/* needs root */
 		posix_fadvise(t->fd, 0, 0, POSIX_FADV_DONTNEED);
 	return 0;
 }
@@ -212,9 +217,10 @@ int device_watch(const struct target *t, const struct sg_super *sb, const struct
 /* --- the hold -------------------------------------------------------------------------------- */
 
 /*
- * The tool's slot is stored as the private copy has it, unless another system has taken that slot.
- * All that were silent during the watch are dead from now on. Other slots stay noted as they were:
- * look() has to see a system that took one since then, even if its heartbeat never moves.
+ * Stores the tool's slot from the private copy, unless another system has taken that slot. From now
+ * on, all systems that were silent during the watch are dead. Does not update the other remembered
+ * slots: look() must detect a system that has taken one since then, even if its heartbeat never
+ * moves.
  */
 static int change_slots(const struct target *t, u64 off, u8 *page)
 {
@@ -252,7 +258,10 @@ static int change_slot(const struct target *t, u64 off, u8 *page)
 	return 0;
 }
 
-/* A system that joins takes its incarnation first: one given out since then tells of it. */
+/*
+ * A system that joins takes its incarnation first, so a new incarnation shows that a system has
+ * begun to join.
+ */
 static int change_hot(const struct target *t, u64 off, u8 *page)
 {
 	struct sg_hot *hot = (void *)page;
@@ -266,7 +275,7 @@ static int change_hot(const struct target *t, u64 off, u8 *page)
 	return 0;
 }
 
-/* Only valid while nothing but the slot has been stored (give_back()). */
+/* Only valid while the tool has stored nothing but the slot (give_back()). */
 static int change_back(const struct target *t, u64 off, u8 *page)
 {
 	struct device *d = t->device;
@@ -286,8 +295,9 @@ static u64 slot_page(const struct target *t)
 }
 
 /*
- * The tool could not get the volume. Its slot is freed, if nothing else has been stored, so that no
- * system waits for it. Otherwise the slot stays: the next system recovers its changes.
+ * Handles a failed hold. Frees the tool's slot if the tool has stored nothing else, so that no
+ * system waits for it. Otherwise the slot remains taken, and the next system recovers the tool's
+ * changes.
  */
 static void give_back(const struct target *t)
 {
@@ -299,7 +309,7 @@ static void give_back(const struct target *t)
 	d->slot = -1;
 }
 
-/* All earlier changes are complete on the device, and its slot is free there. */
+/* Marks that all earlier changes are complete on the device, where the tool's slot is free. */
 static void begin_anew(struct device *d)
 {
 	d->slot = -1;
@@ -373,7 +383,7 @@ void device_beat(const struct target *t)
 	if (!device_held(t))
 		return;
 	pthread_mutex_lock(&d->lock);
-	/* Not after the leave: the rest has to be stored before that shows. */
+	/* Not after the leave: all other changes must be stored before other systems can see it. */
 	if (!has_left(t) && !d->lost && !look(t))
 		edit(t, slot_page(t), change_slot);
 	pthread_mutex_unlock(&d->lock);
@@ -381,7 +391,7 @@ void device_beat(const struct target *t)
 
 /* --- storing --------------------------------------------------------------------------------- */
 
-/* A page that has been stored to is no longer a page of the device; in /proc/self/pagemap: */
+/* A changed page of the private copy is no longer a page of the device. In /proc/self/pagemap: */
 #define IS_PRESENT	(1ULL << 63)
 #define IS_SWAPPED	(1ULL << 62)
 #define IS_FILES	(1ULL << 61)
@@ -391,7 +401,7 @@ static bool is_changed(u64 entry)
 	return entry & IS_SWAPPED || (entry & IS_PRESENT && !(entry & IS_FILES));
 }
 
-/* Mount table and hot page decide what the rest is worth. */
+/* Mount table and hot page make the other changes valid. */
 static bool is_last(const struct device *d, u64 off)
 {
 	return off == SG_HOT_OFF ||
@@ -461,7 +471,7 @@ int device_store(const struct target *t)
 	struct device *d = t->device;
 	int err = 0;
 
-	if (!d->held || d->left)	/* there is nothing to store, or all is stored */
+	if (!d->held || d->left)	/* there are no changes, or all changes are stored */
 		return 0;
 	pthread_mutex_lock(&d->lock);
 	if (!d->lost)
@@ -482,13 +492,13 @@ int device_drain(const struct target *t)
 	int err;
 
 	/*
-	 * Before the hold, changes in the private copy are on no device. After the leave all slots
-	 * can be taken, and the copy would hide another system's stores.
+	 * Before the hold, changes are only in the private copy. After the leave any system can
+	 * take any slot, and the copy would hide its stores.
 	 */
 	if (!device_held(t) || !t->device->held)
 		return 0;
 	err = device_store(t);
-	/* This may drop a heartbeat; the next one follows. */
+	/* This may lose a heartbeat, and the next one follows soon. */
 	return err ?: madvise(t->base, t->size, MADV_DONTNEED) ? -errno : 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Recognize other formats on a device, so that they are not overwritten by mistake. */
+/* Recognizes other formats on a device, so that a tool does not overwrite them by mistake. */
 #include "tool.h"
 
 static const struct {
@@ -36,7 +36,10 @@ static const struct {
 	{ "an nvdimm namespace's own data", 0x1000, "BTT_ARENA_INFO", 14 },
 };
 
-/* A boot sector without a known file system: partitions, if one entry has a type. */
+/*
+ * Reports a partition table if a boot sector has no known file system, and one of its entries has a
+ * type.
+ */
 static bool has_partitions(const u8 *base)
 {
 	unsigned int i;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Output of the tools, from one description: as JSON, or as lines for people. It is written at
- * once: no tree, no buffer.
+ * Prints the output of the tools as JSON or as lines for people, from the same calls. It prints
+ * each value immediately, without a tree or a buffer.
  *
- * For people an object is a block of "key: value" lines, deeper ones indented; a row is an object
- * that fits on one line, as "key value  key value".
+ * For people an object is a block of "key: value" lines; inner objects are indented. A row is an
+ * object on one line, as "key value key value".
  */
 #include "tool.h"
 
@@ -177,7 +177,7 @@ void json_time(struct json *j, const char *key, s64 ns)
 		json_s64(j, key, ns);
 }
 
-/* False: some of it is no UTF-8, and has been replaced. */
+/* Prints text. Returns false if some bytes are not UTF-8, and were replaced. */
 static bool put_string(struct json *j, const unsigned char *s, size_t len)
 {
 	bool whole = true;

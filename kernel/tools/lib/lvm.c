@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * LVM through its program: an administrator could run the same commands, and sees their effects.
- * It uses the machine's settings (/etc/lvm), and does not inherit the caller's environment.
+ * Calls the program `lvm`. So an administrator could run the same commands, and can read their
+ * results. `lvm` uses the machine's settings (/etc/lvm), and does not inherit the caller's
+ * environment.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 /* --- requirements -------------------------------------------------------------------------- */
 
 /*
- * Distributions load the module when a process opens its device, which need not have happened yet.
+ * Distributions load the module when a process first opens its device.
  */
 static bool has_device_mapper(void)
 {
@@ -51,7 +52,7 @@ int lvm_ready(void)
 
 /* --- messages ------------------------------------------------------------------------------ */
 
-/* LVM's errors in one line; warnings only if there is nothing else. */
+/* Prints LVM's errors as one line; prints warnings only if there are no errors. */
 static void explain(const char *command, int status, const char *said)
 {
 	char line[1024] = "";
@@ -79,8 +80,8 @@ static void explain(const char *command, int status, const char *said)
 }
 
 /*
- * LVM archives the state before each change, for 30 days. A deleted volume is wiped, so no user
- * needs that state, and thousands of archives would fill /etc/lvm. LVM still keeps a copy of the
+ * LVM archives the state before each change for 30 days. A deleted volume is wiped, so no user
+ * needs its old state, and thousands of archives would fill /etc/lvm. LVM still keeps a copy of the
  * present state, and archives for changes of the zone itself.
  */
 static const char *const no_archive[] = { "--config", "backup/archive=0" };
@@ -91,8 +92,8 @@ static bool changes_volume(const char *command)
 }
 
 /*
- * Without udevd only LVM itself makes device nodes, and nothing answers if it waits for them. LVM
- * must not complain of descriptors that this tool has inherited.
+ * Without udevd, LVM must make the device nodes itself, and must not wait for udevd. LVM must not
+ * warn of descriptors that this tool has inherited.
  */
 static int call(const char *const *command, struct said *said)
 {
@@ -136,7 +137,7 @@ int lvm_report(const char *const *words, struct report *out)
 		explain(words[0], status, said.err.bytes);
 	} else {
 		read = said.out.bytes && report_read(out, said.out.bytes);
-		said.out.bytes = NULL;	/* it belongs to the report now */
+		said.out.bytes = NULL;	/* the report now owns this text */
 		if (!read)
 			tool_error("%s: its report cannot be read; lvm2 2.02.158 or later is "
 				   "needed", words[0]);

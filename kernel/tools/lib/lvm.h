@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LVM, which cuts a zone into volumes (D2). */
+/* Calls of LVM, which divides a zone into volumes (D2). */
 #ifndef SG_LVM_H
 #define SG_LVM_H
 
 #include "report.h"
 
-/* Check that LVM can be used: permission, program, kernel support. Reports what is missing. */
+/*
+ * Checks that LVM can be used: permission, program, kernel support. Reports a missing requirement.
+ *
+ */
 int lvm_ready(void);
-/* Run a command. 0, or an error that has been reported. */
+/* Runs a command. Returns 0, or an error that it has reported. */
 int lvm_run(const char *const *words);
 #define LVM(...)	lvm_run((const char *const[]){ __VA_ARGS__, NULL })
-/* The same, for a command that reports. */
+/* The same, for a command that prints a report. */
 int lvm_report(const char *const *words, struct report *out);
 
 #endif

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A tool as one of the systems: its identity, its heartbeat, its time in the mount table. */
+/*
+ * Makes a tool one of the systems: its identity, its heartbeat, joining and leaving the mount
+ * table.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <unistd.h>
 #include "tool.h"
 
 #define BEAT_MS		100
-#define DEVICE_BEATS	5	/* this many heartbeats for one on a device (device.c) */
+#define DEVICE_BEATS 5 /* number of heartbeats for each heartbeat on a device (device.c) */
 
 /* --- identity ------------------------------------------------------------------------------ */
 
@@ -57,7 +60,7 @@ int member_watch(const struct target *t, const struct sg_super *sb, unsigned int
 			if (!changed(&then[i], &now[i]))
 				continue;
 			snprintf(why, 200, "in use by %.63s (slot %u); %s", now[i].name, i,
-				 now[i].pid ? "wait for its tool to end" :
+				 now[i].pid ? "wait until its tool ends" :
 				 "unmount it there first");
 			return -EBUSY;
 		}
@@ -109,7 +112,7 @@ static int join(struct member *m, bool look, bool force)
 	member_identity(&id);
 	if (!look && m->target.kind == TARGET_BLOCK) {
 		err = member_watch(&m->target, &m->vol.sb, force ? 0 : MEMBER_WAIT_MS, m->vol.why);
-		force = true;	/* the mapping shows no heartbeats */
+		force = true;	/* heartbeats do not change in the mapping */
 	}
 	if (!err)
 		err = sg_join_alone(&m->vol, &id, MEMBER_WAIT_MS, look || force);
@@ -124,7 +127,7 @@ static int join(struct member *m, bool look, bool force)
 	return err;
 }
 
-/* The private copy of a volume in order needs no recovery, so the tool need not join. */
+/* The private copy of a correct volume needs no recovery, so the tool does not join. */
 static int start(struct member *m, bool change, bool force)
 {
 	int err = change ? sg_open(&m->vol, m->target.base, m->target.size, false, NULL) :
@@ -136,16 +139,16 @@ static int start(struct member *m, bool change, bool force)
 	if (change)
 		return join(m, false, force);
 	if (m->target.use == TARGET_READ) {
-		tool_warn("%s: not left cleanly, shown without recovery", m->target.path);
+		tool_warn("%s: not cleanly unmounted; shown without recovery", m->target.path);
 		return 0;
 	}
-	tool_warn("%s: in use or not left cleanly; shown as recovery would leave it",
+	tool_warn("%s: in use or not cleanly unmounted; shown as it would be after recovery",
 		  m->target.path);
 	m->vol.read_only = false;
 	return join(m, true, true);
 }
 
-/* A user that wanted to examine another file system is not told to make a StargateFS there. */
+/* Does not advise mkfs to a user who wanted to examine another file system. */
 static void refuse(const struct target *t, const struct sg_vol *vol, int err)
 {
 	const char *other = foreign_signature(t->base, t->size);

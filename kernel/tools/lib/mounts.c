@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Mount points of devices: /proc/self/mountinfo. */
+/* Finds the mount points of devices in /proc/self/mountinfo. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <sys/sysmacros.h>
 #include "tool.h"
 
-/* "\040" for a blank, and so on. */
+/* Decodes "\040" to a blank, and other octal escapes. */
 static void unescape(const char *from, size_t len, char *to, size_t room)
 {
 	size_t i;
@@ -25,8 +25,8 @@ static void unescape(const char *from, size_t len, char *to, size_t room)
 }
 
 /*
- * "ID PARENT MAJOR:MINOR ROOT WHERE ... - TYPE SOURCE ..."; a bind mount of a part of it has
- * another root.
+ * Reads a line "ID PARENT MAJOR:MINOR ROOT WHERE ... - TYPE SOURCE ...". A bind mount of a part of
+ * a file system has another ROOT.
  */
 static bool mount_line(const char *line, dev_t *dev, char where[PATH_MAX], char source[PATH_MAX])
 {
@@ -48,7 +48,7 @@ static bool mount_line(const char *line, dev_t *dev, char where[PATH_MAX], char 
 	return true;
 }
 
-/* Another file system may have been mounted over it. */
+/* Checks that no other file system is mounted over it. */
 static bool is_seen(const char *where, dev_t dev)
 {
 	struct stat st;
@@ -63,7 +63,7 @@ bool mounted_read_only(const char *where)
 	return !statvfs(where, &st) && st.f_flag & ST_RDONLY;
 }
 
-/* The table of mounts, sorted by device. Entries of one device keep their order. */
+/* Returns the table of mounts, sorted by device. Entries of one device keep their order. */
 struct mount {
 	dev_t dev;
 	size_t at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs whose commands are about objects by name: stargate-sem and stargate-ring. The command
- * line, help, lists, and what went wrong. They are linked with libstargate.
+ * Common parts of stargate-sem and stargate-ring, whose commands work on named objects: the command
+ * line, help, lists, and error messages. Both programs are linked with libstargate.
  */
 #ifndef SG_OBJECTS_H
 #define SG_OBJECTS_H
@@ -14,8 +14,9 @@
 
 /**
  * struct object_call - the arguments that both programs have
- * @name: of the object. @rest: arguments behind "--", ended by NULL. @until: --timeout, the end of
- * all waits. @flags, @mode: of a new object; @how: to open it.
+ * @name: name of the object. @rest: arguments after "--", terminated by NULL. @until: time from
+ * --timeout at which all waits end. @flags, @mode: properties of a new object; @how: flags for
+ * opening it.
  */
 struct object_call {
 	const char *volume, *name;
@@ -25,12 +26,12 @@ struct object_call {
 	bool json, names;
 };
 
-struct call;	/* of the program: it begins with a struct object_call */
+struct call;	/* the program's own structure, which begins with a struct object_call */
 
 /**
  * struct object_command - a command
- * @options: the letters of those that it takes, besides those of all commands. @named: it needs
- * NAME. @more: further arguments, for the usage; else NULL, and there are none.
+ * @options: the letters of its options, in addition to those of all commands. @named: it needs
+ * NAME. @more: its other arguments, for the usage message, or NULL without others.
  */
 struct object_command {
 	const char *name, *options;
@@ -39,7 +40,7 @@ struct object_command {
 	const char *more;
 };
 
-/* The values that an option may have. @size: parse_size() reads it. */
+/* The allowed values of an option. @size: parse_size() reads the value. */
 struct object_rule {
 	int option;
 	const char *allowed;
@@ -48,9 +49,9 @@ struct object_rule {
 
 /**
  * struct object_program - a program
- * @short_options: for getopt_long(). @commands, @rules: ended by an empty one. @value: takes the
- * value of an option, unless it is --timeout or --mode; false: that is not possible. @flag: notes
- * an option without a value, unless both programs have it.
+ * @short_options: for getopt_long(). @commands, @rules: terminated by an empty entry. @value:
+ * stores the value of an option other than --timeout and --mode; returns false if the value is
+ * invalid. @flag: stores an option without a value that only this program has.
  */
 struct object_program {
 	const char *name, *usage, *short_options;
@@ -60,16 +61,22 @@ struct object_program {
 	bool (*value)(struct call *c, int option, const char *text);
 	void (*flag)(struct call *c, int option);
 };
-/* Letters of the options that both have: v t m L(ast user) X(exclusive) (names) O j h V. */
+/*
+ * Letters of the options that both programs have: v t m L(ast user) X(exclusive) (names) O j h V.
+ *
+ */
 
 int object_main(const struct object_program *p, struct call *c, int argc, char **argv);
 
-/* Reports it. Returns @status, or STATUS_TIMEOUT after a time limit. @why: instead of the usual. */
+/*
+ * Reports an error. Returns @status, or STATUS_TIMEOUT after a time limit. @why: replaces the usual
+ * message.
+ */
 int object_trouble(const struct object_call *c, int err, const char *why, int status);
 
 /**
  * struct object_list - how a program lists its objects
- * @array: name of the JSON array. @lists: is it one of its objects?
+ * @array: name of the JSON array. @lists: reports whether the program lists an object.
  */
 struct object_list {
 	const char *array;
@@ -77,7 +84,7 @@ struct object_list {
 	void (*json)(struct json *j, const struct stargate_stat *st);
 	void (*line)(const struct stargate_stat *st);
 };
-/* By name, as --names and --json say. */
+/* Lists the objects, sorted by name, in the form of --names or --json. */
 int object_list(const struct object_call *c, const struct object_list *how);
 
 #endif

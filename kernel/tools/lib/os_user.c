@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The user-space side of the interface under the engine. */
+/* The user-space implementation of sg_os.h, the interface on which the engine runs. */
 #define _GNU_SOURCE
 #include <immintrin.h>
 #include <sched.h>
@@ -13,10 +13,10 @@
 #define LINE 64
 
 /*
- * A reader without a lock may look at a page that was freed and reused; the change counter shows
- * this (D9). ThreadSanitizer reports a race unless every store is atomic. Stores are of whole words
- * where possible, as a processor's are, because a concurrent reader is promised the old word or the
- * new one.
+ * A reader without a lock may read a page that was freed and reused, and detects this with the
+ * change counter (D9). ThreadSanitizer reports a race unless every store is atomic. These functions
+ * store complete words where possible, as a processor does. A concurrent reader is guaranteed to
+ * read the old or the new word.
  */
 #ifdef __SANITIZE_THREAD__
 static void fill(u8 *dst, const u8 *src, size_t len)
@@ -87,7 +87,7 @@ void sg_os_peek(void *dst, const void *src, size_t len)
 
 		if (!m->base || at < m->base || (u64)(at - m->base) >= m->size)
 			continue;
-		/* a range behind the end of the file has no data, either */
+		/* a range behind the end of the file has no data either */
 		if (pread(m->fd, dst, len, at - m->base) != (ssize_t)len)
 			memset(dst, 0, len);
 		return;
@@ -115,10 +115,13 @@ void sg_os_clear(void *dst, size_t len)
 	sg_wb(dst, len);
 }
 
-/* The volume's memory ends with the machine: a write-back would save nothing. */
+/* The volume's memory is lost with the machine's power, so a write-back is useless. */
 bool sg_os_forgets;
 
-/* Every x86-64 processor has clflush; that it also evicts costs time, not correctness. */
+/*
+ * Every x86-64 processor has clflush. It also evicts the cache line, which costs time but is
+ * correct.
+ */
 void sg_wb(const void *p, size_t len)
 {
 	uintptr_t a = (uintptr_t)p & ~(uintptr_t)(LINE - 1);
@@ -138,8 +141,8 @@ void sg_fence(void)
 	sg_rec_fence();
 }
 
-u64 (*sg_ticks_hook)(void);	/* for tests of time-outs: a clock of their own */
-void (*sg_sleep_hook)(u64 ns);	/* with such a clock no sleep is needed */
+u64 (*sg_ticks_hook)(void);	/* for tests of time-outs: a clock that the test sets */
+void (*sg_sleep_hook)(u64 ns);	/* with such a clock the function does not sleep */
 
 static u64 clock_ns(clockid_t id)
 {
@@ -174,7 +177,7 @@ unsigned int sg_cpu(void)
 	static __thread unsigned int id;
 	static unsigned int threads;
 
-	if (!id)	/* in order of the first call: the same in each run of a single thread */
+	if (!id)	/* order of first calls: the same in each run */
 		id = 1 + __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED);
 	return id;
 }
@@ -257,7 +260,7 @@ int sg_bell_wait(struct sg_bell *b, u64 ns)
 	return 0;
 }
 
-/* Two counters in turn, so that looks that begin later do not delay a waiter. */
+/* Two counters are used alternately, so that looks that begin later do not delay a waiter. */
 static struct {
 	pthread_mutex_t waiting;
 	u64 turn, inside[2];
@@ -278,7 +281,10 @@ void sg_look_end(void)
 		__atomic_fetch_sub(&looks.inside[look_turn], 1, __ATOMIC_SEQ_CST);
 }
 
-/* Twice: a look may have read the turn before the first change, and counted itself after it. */
+/*
+ * Waits twice, because a look may have read the index before the first change, and incremented the
+ * counter after it.
+ */
 void sg_look_wait(void)
 {
 	unsigned int i, old;

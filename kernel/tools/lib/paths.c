@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Paths of the inodes in findings. An inode does not know its name. So the first finding that needs
- * a path causes a read of the whole tree, from the root. A clean volume is not read twice.
+ * Finds the paths of inodes in findings. An inode does not store its name. So the first finding
+ * that needs a path causes a read of the complete tree, from the root. A clean volume is not read a
+ * second time.
  *
- * The tree is damaged, and may be changed by a hostile member (D10). The engine reads it and leaves
- * out invalid names. Each directory is read once, however many names it has, and all names together
- * are no more than a correct volume can hold.
+ * The tree is damaged, and a hostile member may change it (D10). The engine reads it and skips
+ * invalid names. This code reads each directory once, however many names it has. It stops at the
+ * number of names that a correct volume can hold.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -15,19 +16,18 @@
 #define PARTS_MAX	1024	/* of a path */
 
 /**
- * struct known - a name. @ino: its inode; 0: this entry is free. @dir: its directory, where it
- * follows @cookie of sg_readdir().
+ * struct known - a name. @ino: its inode; 0: the entry is free. @dir: its directory, in which the
+ * name follows position @cookie of sg_readdir().
  */
 struct known {
 	u64 ino, dir, cookie;
 };
 
 /**
- * struct paths - the names that have been read.
- * @known: by number of the inode, open addressing, a power of two. @secret: random per run. The
- *	volume has chosen the numbers: a member that could predict their places could make them all
- *	collide.
- * @dirs: directories in the order in which they were met; the first @done have been read.
+ * struct paths - the names that have been read. @known: hash table by inode number, with open
+ * addressing; its size is a power of two. @secret: random in each run, because a member could
+ * otherwise choose inode numbers that all collide. @dirs: directories in the order in which the
+ * walk met them; the first @done have been read.
  */
 struct paths {
 	void *base;
@@ -65,7 +65,7 @@ void paths_end(struct paths *p)
 
 /* --- known names ----------------------------------------------------------------------------- */
 
-/* Its place, or the place for it. */
+/* Returns the entry of an inode, or the free entry for it. */
 static struct known *place_of(const struct paths *p, u64 ino)
 {
 	u64 i = (ino ^ p->secret[0]) * (p->secret[1] | 1);
@@ -112,7 +112,7 @@ static bool add_dir(struct paths *p, u64 ino)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* The first name of an inode is the one that is shown. */
+/* Keeps the first name of an inode, which the messages show. */
 static bool note(void *ctx, const char *name, u32 len, u64 ino, unsigned int type, u64 cookie)
 {
 	struct paths *p = ctx;
@@ -120,7 +120,7 @@ static bool note(void *ctx, const char *name, u32 len, u64 ino, unsigned int typ
 
 	(void)name;
 	(void)len;
-	if (ino <= SG_INO_ROOT || ino >= p->limit)	/* no record can have that number */
+	if (ino <= SG_INO_ROOT || ino >= p->limit)	/* no inode can have that number */
 		return true;
 	p->full |= p->n >= p->limit || !more_room(p);
 	if (p->full)
@@ -156,7 +156,8 @@ static bool read_all(struct paths *p)
 	p->open = !sg_open_to_look(&p->vol, p->base, p->size, NULL);
 	if (!p->open)
 		return false;
-	p->vol.alone = true;	/* do not wait: locks there belong to dead systems */
+	/* does not wait, because locks in the volume belong to dead systems */
+	p->vol.alone = true;
 	p->limit = (p->size >> SG_PAGE_SHIFT) * SG_INODES_PER_PAGE;
 	if (!more_room(p) || !add_dir(p, SG_INO_ROOT))
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths of inodes, for findings of fsck and files that systems have open. */
+/* Paths of inodes, for findings of fsck and for lists of open files. */
 #ifndef SG_PATHS_H
 #define SG_PATHS_H
 
@@ -7,11 +7,11 @@
 
 struct paths;
 
-/* Nothing is read before the first question. NULL: no memory. */
+/* Reads nothing before the first call of paths_find(). Returns NULL without memory. */
 struct paths *paths_begin(void *base, u64 size);
 /*
- * One path that leads to @ino, as the volume was at the first question; to be freed. NULL: none
- * leads there from the root.
+ * Returns one path to @ino at the time of the first call; the caller frees it. Returns NULL if no
+ * path from the root leads to @ino.
  */
 char *paths_find(struct paths *p, u64 ino);
 void paths_end(struct paths *p);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The physical address of a device's first byte (D3). The kernel's drivers know it. sysfs has the
- * address of a pmem disk; a partition adds its start, and a linear device-mapper table (LVM) its
- * offset. A device that is not one contiguous range of such a device has no base.
+ * Finds the physical address of a device's first byte (D3). sysfs has the address of a pmem disk.
+ * The address of a partition is higher by the partition's start, and that of a linear device-mapper
+ * table (LVM) by its offset. A device that is not one contiguous range of such a device has no
+ * base.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 #include "tool.h"
 
-#define DEPTH	8	/* devices upon devices */
+#define DEPTH 8 /* limit for devices on top of devices */
 #define SECTOR	512
 
 static int read_number(const char *dir, const char *name, u64 *out)
@@ -36,7 +37,7 @@ static int base_of(dev_t dev, u64 *phys, unsigned int depth);
 
 /* --- device mapper ------------------------------------------------------------------------- */
 
-/* The kernel's tables of @dev. To be freed. */
+/* Returns the kernel's tables of @dev, which the caller frees. */
 static struct dm_ioctl *dm_table(dev_t dev)
 {
 	size_t len = 64 << 10;
@@ -61,7 +62,7 @@ fail:
 	return NULL;
 }
 
-/* One target: "linear", with "MAJOR:MINOR SECTOR" as its parameters. */
+/* Reads one target "linear", with "MAJOR:MINOR SECTOR" as its parameters. */
 static int target_base(const struct dm_target_spec *spec, u64 *phys, unsigned int depth)
 {
 	unsigned int maj, min;
@@ -78,8 +79,8 @@ static int target_base(const struct dm_target_spec *spec, u64 *phys, unsigned in
 }
 
 /*
- * Only one target. With several the kernel returns memory one target at a time, and does not mount
- * them, even if they are adjacent.
+ * Accepts only one target. With several targets, the kernel returns the memory of one target at a
+ * time. So it does not mount the device, even if the targets are adjacent.
  */
 static int dm_base(dev_t dev, u64 *phys, unsigned int depth)
 {
@@ -125,8 +126,8 @@ int device_phys(dev_t dev, u64 *phys)
 }
 
 /*
- * A partition uses the queue of its disk. Without this flag the kernel copies blocks, and maps
- * nothing.
+ * Reads the flag `dax` of the queue; a partition uses the queue of its disk. Without this flag the
+ * kernel copies blocks instead of mapping memory.
  */
 bool device_is_dax(dev_t dev)
 {

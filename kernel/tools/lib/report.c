@@ -36,7 +36,7 @@ static bool pass(struct reader *r, char what)
 	return true;
 }
 
-/* In place: decoded text is never longer than its encoding. */
+/* Decodes in place, because decoded text is never longer than its encoding. */
 static const char *string(struct reader *r)
 {
 	char *start, *to;
@@ -45,7 +45,7 @@ static const char *string(struct reader *r)
 		return NULL;
 	for (start = to = r->at; *r->at != '"'; *to++ = *r->at++) {
 		if (*r->at == '\\' && !strchr("\"\\/", *++r->at))
-			return NULL;	/* LVM's names have no other characters */
+			return NULL;	/* names in LVM have no other characters */
 		if (!*r->at)
 			return NULL;
 	}

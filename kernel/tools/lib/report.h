@@ -14,10 +14,13 @@ struct report {
 	struct report_field *field;
 	size_t fields, room, rows;
 };
-/* @text belongs to the report from now on. False: it is no report, and all is freed. */
+/*
+ * Parses a report, which then owns @text. Returns false, and frees everything, if @text is not a
+ * report.
+ */
 bool report_read(struct report *report, char *text);
 void report_free(struct report *report);
-/* "" if the row has no such key. */
+/* Returns "" if the row has no such key. */
 const char *report_text(const struct report *report, size_t row, const char *key);
 bool report_number(const struct report *report, size_t row, const char *key, u64 *out);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Other programs: found at fixed places, called without a shell, in an environment of their own. So
- * their effects and output do not depend on the caller's environment.
+ * Runs other programs: finds them in fixed folders, and calls them without a shell, in an
+ * environment of their own. So their effects and output do not depend on the caller's environment.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static bool take(int fd, struct text *t)
 	return n > 0;
 }
 
-/* Read both at once: a program that waits on a full pipe would never close the other. */
+/* Reads both pipes together: a program that waits on one full pipe would never close the other. */
 static void listen_to(int out, int err, struct said *said)
 {
 	struct pollfd p[2] = { { .fd = out, .events = POLLIN }, { .fd = err, .events = POLLIN } };
@@ -92,13 +92,13 @@ void said_free(struct said *said)
 
 /* --- running ------------------------------------------------------------------------------- */
 
-/* @out, @err: descriptors for its output, or -1: those of this process. */
+/* @out, @err: descriptors for its output, or -1 for those of this process. */
 static void become(const char *path, const char *const *words, const char *const *env, int out,
 		   int err)
 {
 	int null = open("/dev/null", O_RDONLY);
 
-	signal(SIGBUS, SIG_DFL);	/* tool_begin() has changed them */
+	signal(SIGBUS, SIG_DFL);	/* restores the handlers that tool_begin() has changed */
 	signal(SIGXFSZ, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);
 	if (null >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other programs, called without a shell. */
+/* Runs other programs without a shell. */
 #ifndef SG_RUN_H
 #define SG_RUN_H
 
@@ -16,16 +16,22 @@ struct said {
 };
 void said_free(struct said *said);
 
-/* The path of a program of the system; and of one that was installed together with this one. */
+/*
+ * These return the path of a program of the system, and of a program that was installed together
+ * with this one.
+ */
 bool program_find(const char *name, char path[PATH_MAX]);
 bool program_beside(const char *name, char path[PATH_MAX]);
 
 /*
- * The exit status; 127: it could not be started. Its output goes to that of this process; @quiet:
- * only to stderr.
+ * Runs a program. Returns its exit status, or 127 if it could not be started. Its output goes to
+ * the output of this process; with @quiet, only to stderr.
  */
 int program_show(const char *path, const char *const *words, bool quiet);
-/* The same with the output in @said, which is to be freed, and @env as its whole environment. */
+/*
+ * The same with the output in @said, which the caller frees, and with @env as its complete
+ * environment.
+ */
 int program_hear(const char *path, const char *const *words, const char *const *env,
 		 struct said *said);
 

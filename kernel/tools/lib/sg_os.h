@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The user-space side of the interface under the engine. kernel/module/sg_os.h is the kernel's
- * side: same names, same semantics. The engine includes <sg_os.h> and nothing else from outside.
+ * The user-space version of the interface on which the engine runs. kernel/module/sg_os.h is the
+ * kernel's version, with the same names and semantics. From outside, the engine includes only
+ * <sg_os.h>.
  *
- * All stores to a volume go through the functions of the first group, so that tests see each of
- * them (SG_RECORD: kernel/tests/lib/record.h) and no store bypasses the journal.
+ * All stores to a volume use the functions of the first group. So tests can record each store
+ * (SG_RECORD: kernel/tests/lib/record.h), and no store bypasses the journal.
  */
 #ifndef SG_OS_H
 #define SG_OS_H
@@ -18,7 +19,7 @@
 #include <pthread.h>
 #include "format/format.h"
 
-/* Hooks of the crash recorder: called after each store, write-back and fence. */
+/* Hooks of the crash recorder, called after each store, write-back and fence. */
 #ifdef SG_RECORD
 void sg_rec_store(const void *p, size_t len);
 void sg_rec_wb(const void *p, size_t len);
@@ -68,7 +69,7 @@ static inline void sg_store64_release(u64 *p, u64 v)
 	sg_hostile_store(p);
 }
 
-/* Return the old value; store @new if the old value equals @old. Full barrier. */
+/* Returns the old value, and stores @new if the old value equals @old. Full barrier. */
 static inline u64 sg_cas64(u64 *p, u64 old, u64 new)
 {
 	__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -105,7 +106,7 @@ static inline u64 sg_and64(u64 *p, u64 v)
 	return old;
 }
 
-/* All systems see the stores before it before the loads after it are made. */
+/* Orders all earlier stores, as seen by all systems, before all later loads. */
 static inline void sg_full_fence(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -121,7 +122,7 @@ static inline void sg_release_fence(void)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* Reads content of files. In the kernel it can fail, at memory that turns out to be bad. */
+/* Reads content of files. In the kernel this can fail if the memory is bad. */
 static inline int sg_os_read(void *dst, const void *src, size_t len)
 {
 	memcpy(dst, src, len);
@@ -131,17 +132,20 @@ static inline int sg_os_read(void *dst, const void *src, size_t len)
 /* Bulk stores. They are not durable before sg_wb() and sg_fence(). */
 void sg_os_write(void *dst, const void *src, size_t len);
 void sg_os_zero(void *dst, size_t len);
-/* As sg_os_zero() and sg_wb(), for pages that no system sees yet. */
+/* As sg_os_zero() and sg_wb(), for pages that no system can reach yet. */
 void sg_os_clear(void *dst, size_t len);
-/* As memcpy(), and fills no hole of a file, as a load through a mapping does on tmpfs. */
+/*
+ * As memcpy(), but does not fill a hole of a file. On tmpfs, a load through a mapping would fill
+ * it.
+ */
 void sg_os_peek(void *dst, const void *src, size_t len);
-/* For that: the mapping at @base is of this file, until it is forgotten. */
+/* Registers the file of the mapping at @base for sg_os_peek(), until a call removes it. */
 void sg_os_mapped(const void *base, u64 size, int fd);
 void sg_os_unmapped(const void *base);
 
-/* The volume's memory ends with the machine (tmpfs): sg_wb() then does nothing. */
+/* If the volume's memory is lost with the machine's power (tmpfs), sg_wb() does nothing. */
 extern bool sg_os_forgets;
-/* Start write-back of the cache lines of a range; sg_fence() waits until it is durable. */
+/* Starts write-back of the cache lines of a range; sg_fence() waits until it is durable. */
 void sg_wb(const void *p, size_t len);
 void sg_fence(void);
 
@@ -150,26 +154,28 @@ void sg_fence(void);
 u64 sg_now(void);		/* ns since the epoch, signed range */
 u64 sg_ticks(void);		/* monotonic ns */
 void sg_random(void *buf, size_t len);
-unsigned int sg_cpu(void);	/* a hint, for spreading */
+unsigned int sg_cpu(void);	/* a hint, to spread the load */
 void sg_relax(void);		/* one turn of a spin loop */
-bool sg_wanted(void);		/* does another task need this processor? programs cannot tell */
+/* whether another task needs this processor; user space cannot detect this */
+bool sg_wanted(void);
 void sg_yield(void);
 u64 sg_self(void);		/* the running thread; never 0 */
-bool sg_interrupted(void);	/* the waiting task is about to die; in programs a signal ends it */
+/* whether the waiting task must die; in user space a signal kills it directly */
+bool sg_interrupted(void);
 void sg_sleep_us(unsigned int us);
 /* A tool's process (sg_slot.pid) of such a boot has ended for certain. False: or cannot be seen. */
 bool sg_os_has_ended(const u8 boot[16], u64 process);
 u32 sg_crc32c(u32 crc, const void *buf, size_t len);
 
 /*
- * A look at data that may be taken out of use meanwhile; may be nested. sg_look_wait() waits for
- * all looks under way in this process (D7).
+ * Begins and ends a look: a read of data that another thread may free. Looks may be nested.
+ * sg_look_wait() waits for all looks in progress in this process (D7).
  */
 void sg_look_begin(void);
 void sg_look_end(void);
 void sg_look_wait(void);
 
-void *sg_alloc(size_t len);	/* zeroed; NULL when there is none */
+void *sg_alloc(size_t len);	/* zeroed; NULL without memory */
 void sg_free(void *p);
 
 static inline unsigned int sg_popcount64(u64 v)
@@ -182,9 +188,12 @@ static inline unsigned int sg_ctz64(u64 v)	/* v != 0 */
 	return (unsigned int)__builtin_ctzll(v);
 }
 
-/* Guards a few instructions on the system's own memory. */
+/* Protects a few instructions on the system's own memory. */
 #ifdef SG_LINES
-/* One thread plays all processors (kernel/tests/lines): as long as a kernel's, and always free. */
+/*
+ * In kernel/tests/lines, one thread emulates all processors. This lock is as long as the kernel's,
+ * and always free.
+ */
 struct sg_spin {
 	u32 v;
 };
@@ -207,8 +216,8 @@ static inline void sg_spin_unlock(struct sg_spin *s) { pthread_mutex_unlock(&s->
 #endif
 
 /*
- * One task sleeps until a ring, or for @ns at most; a ring that comes before is not lost. -EINTR: a
- * signal came (never in programs).
+ * A bell: one task sleeps until another rings, or for at most @ns. A ring before the sleep is not
+ * lost. Returns -EINTR after a signal (never in user space).
  */
 struct sg_bell {
 	pthread_mutex_t m;
@@ -222,7 +231,8 @@ int sg_bell_wait(struct sg_bell *b, u64 ns);
 
 enum sg_level { SG_ERR, SG_WARN, SG_INFO };
 /*
- * @owner is sg_vol.owner: an object of this side of the interface, so that a line names its volume.
+ * Prints a line. @owner is sg_vol.owner, an object of the engine's caller that names the volume in
+ * the line.
  */
 void sg_log(void *owner, enum sg_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

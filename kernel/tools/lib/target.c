@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The file or device that holds a volume, mapped.
+ * Maps the file or device that holds a volume.
  *
- * A plain file (on tmpfs, hugetlbfs, a DAX file system) and a device-dax node are mapped shared:
- * all processes that map them see one memory. A block device is different: its mapping goes through
- * the page cache, also for /dev/pmemN, and shows the state of the first read. A mounted file system
- * uses the memory itself: neither side sees the stores of the other. So for a block device
- *  - the cache is dropped before it is mapped, and dropped again after each write-back;
- *  - a change opens it exclusively: no mount, LVM or other tool has it meanwhile;
- *  - a volume that others may mount is changed in a private copy (TARGET_HOLD, device.c);
- *  - a check for live systems reads past the cache (target_read_now(), member.c);
- *  - no store to it is visible to others at once, so TARGET_SHARE is refused.
+ * The tool maps a regular file (on tmpfs, hugetlbfs, a DAX file system) and a device-dax node
+ * shared, so that all processes that map them use the same memory. A block device is different:
+ * its mapping uses the page cache, also for /dev/pmemN, and keeps the state of the first read. A
+ * mounted file system uses the memory itself, so neither side sees the stores of the other. So for
+ * a block device
+ *  - the tool drops the cache before it maps the device, and after each write-back;
+ *  - a change opens the device exclusively: no mount, LVM or other tool can use it meanwhile;
+ *  - the tool changes a volume that others may mount in a private copy (TARGET_HOLD, device.c);
+ *  - a check for live systems reads around the cache (target_read_now(), member.c);
+ *  - other processes do not see a store immediately, so the tool refuses TARGET_SHARE.
+ *
  * The kernel decides the order within a write-back. A power cut in the middle of it may leave more
- * than the journal expects, which fsck.stargatefs then repairs. Files and device-dax have no such
- * gap.
+ * than the journal expects, which fsck.stargatefs then repairs. This cannot happen with files and
+ * device-dax.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -54,7 +56,7 @@ static int dax_size(struct target *t)
 	return n == 1 ? 0 : -ENODEV;
 }
 
-/* Kind and size. The engine rounds sizes down to whole chunks; this code does not. */
+/* Finds kind and size. Does not round the size down to complete chunks, which the engine does. */
 static int look_at(struct target *t)
 {
 	struct stat st;
@@ -102,9 +104,9 @@ static int open_flags(enum target_use use, bool block)
 }
 
 /*
- * For a block device the kernel also reads neighbours of the accessed pages. The engine accesses no
- * page in the list of bad pages. But a neighbour may be in it, and not every processor survives
- * that (docs/bad-memory.md). So with such a list, read-ahead is off.
+ * From a block device the kernel also reads pages near the accessed ones. The engine never accesses
+ * a bad page, but a page near an accessed one may be bad, and some processors crash when they read
+ * it (docs/bad-memory.md). So for a volume with a list of bad pages, switches read-ahead off.
  */
 static void keep_to_it(const struct target *t)
 {
@@ -117,7 +119,7 @@ static void keep_to_it(const struct target *t)
 		posix_fadvise(t->fd, 0, 0, POSIX_FADV_NORMAL);
 }
 
-/* For a writable private mapping, the kernel may count each page as memory. */
+/* For a writable private mapping, the kernel may charge each page as memory. */
 static const char *private_refused(const struct target *t, char why[200])
 {
 	char size[32];
@@ -192,8 +194,8 @@ bool target_follow(struct target *t)
 }
 
 /*
- * Objects that can hold no volume are not opened at all. A FIFO would wait for a peer, and opening
- * a device (a tape, a watchdog) may have effects that the user did not ask for.
+ * Does not open objects that cannot hold a volume. Opening a FIFO would wait for a peer, and
+ * opening a device (a tape, a watchdog) may have unwanted effects.
  */
 static int refuse_kind(const char *path, const struct stat *st)
 {
@@ -267,7 +269,10 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	err = look_at(t);
 	if (err)
 		return failed(t, "its size is unknown", -err);
-	/* An empty file grows later: a tool makes a volume there, or a machine's memory. */
+	/*
+	 * Accepts an empty file, in which a tool may later make a volume, or a machine its memory.
+	 *
+	 */
 	if (t->size < SG_VOLUME_MIN && (use != TARGET_SHARE || t->size)) {
 		tool_error("%s: has %llu bytes; the smallest volume is 16 MiB", path,
 			   (unsigned long long)t->size);
@@ -296,8 +301,8 @@ int target_open(struct target *t, const char *path, enum target_use use)
 /* --- a new file ---------------------------------------------------------------------------- */
 
 /*
- * Allocate bytes that will be stored to before any process maps them. In a full file system the
- * first store would otherwise be a SIGBUS. For a @sparse volume: its metadata.
+ * Allocates bytes before any process stores to them. In a full file system the first store would
+ * otherwise cause SIGBUS. For a @sparse volume, allocates only its metadata.
  */
 static int reserve(const struct target *t, const struct sg_super *sb, bool sparse)
 {
@@ -310,7 +315,10 @@ static int reserve(const struct target *t, const struct sg_super *sb, bool spars
 	return 0;
 }
 
-/* Asking first spares a full tmpfs, and other users of the machine, the attempt. */
+/*
+ * First checks the free space, so that an attempt does not fill the tmpfs, and with it the
+ * machine's memory.
+ */
 static int fits(const struct target *t, const struct sg_super *sb, bool sparse)
 {
 	u64 want = sparse ? sb->data_off : t->size, have, left;
@@ -339,8 +347,8 @@ int target_create(struct target *t, const char *path, const struct sg_super *sb,
 		t->fd = open(target_path(path), O_RDWR | O_CLOEXEC);
 	} else {
 		/*
-		 * The file did not exist before, so a file that has the name now has not been
-		 * checked.
+		 * The file did not exist before. So if a file has the name now, no check has
+		 * examined it.
 		 */
 		t->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		t->made = t->fd >= 0;
@@ -367,8 +375,8 @@ undo:
 }
 
 /*
- * A process that finds the volume larger stores to these bytes at once: without memory for them it
- * would get SIGBUS.
+ * A process that reads the new size may immediately store to these bytes: without memory for them
+ * it would receive SIGBUS.
  */
 int target_lengthen(const char *path, u64 had, u64 size)
 {
@@ -401,7 +409,7 @@ void target_undo(struct target *t)
 		unmap(t, t->size);
 	if ((t->made && file_is_named(t->fd, t->path) && unlink(t->path)) ||
 	    (!t->made && t->grown && ftruncate(t->fd, (off_t)t->was)))
-		tool_warn("%s: a change that was begun cannot be undone: %s", t->path, strerror(errno));
+		tool_warn("%s: an interrupted change cannot be undone: %s", t->path, strerror(errno));
 	close(t->fd);
 	t->fd = -1;
 }
@@ -432,7 +440,7 @@ int target_close(struct target *t)
 		unmap(t, t->size);
 	if (t->kind == TARGET_BLOCK)
 		ioctl(t->fd, BLKFLSBUF, 0);
-	if (err && err != -EBUSY)	/* another system has come: that has been reported */
+	if (err && err != -EBUSY)	/* another system has joined, which has been reported */
 		tool_error("%s: only a part could be written: %s", t->path, strerror(-err));
 	if (err && t->made && file_is_named(t->fd, t->path))
 		unlink(t->path);
@@ -447,7 +455,7 @@ int device_past_cache(const struct target *t, int flags)
 	char path[32];
 	int fd;
 
-	/* The same device, whichever has its name by now. */
+	/* Opens the same device, even if another device now has its name. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", t->fd);
 	fd = open(path, flags | O_DIRECT | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;

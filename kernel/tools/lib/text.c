@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Untrusted text: names and labels of a volume, arguments of a script. Output for people must not
- * control their terminal, must be one line whatever the text has, and must identify its bytes.
- * Bytes that are not printable UTF-8, or change the direction of what follows, are shown as \xNN,
+ * Prints untrusted text: names and labels of a volume, arguments of a script. Output for people
+ * must not control their terminal, must be one line for any text, and must identify all bytes.
+ * Bytes that are not printable UTF-8, or that change the direction of text, are printed as \xNN,
  * and a backslash as two.
  */
 #include "tool.h"
@@ -36,15 +36,15 @@ static unsigned int code_of(const unsigned char *s, size_t n)
 	return c;
 }
 
-/* Including those from U+0080 to U+009F: some terminals obey them. */
+/* Includes control characters from U+0080 to U+009F, which some terminals obey. */
 static bool is_control(unsigned int c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }
 
 /*
- * A character that ends a line, or reverses the direction of the text after it: one line then looks
- * like another.
+ * Detects a character that ends a line, or reverses the direction of text. With such a character,
+ * one line could look like another.
  */
 static bool is_layout(unsigned int c)
 {

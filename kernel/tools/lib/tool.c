@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Messages, numbers, and how they are shown. */
+/* Prints messages, reads numbers, and formats numbers. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <fcntl.h>
@@ -22,14 +22,14 @@ static void engine_says(void *owner, enum sg_level level, const char *line)
 	if (level == SG_INFO || tool_quiet)
 		return;
 	fprintf(stderr, "%s: %s", tool_name, level == SG_WARN ? "warning: " : "");
-	put_text(stderr, line, strlen(line));	/* it may quote names of systems */
+	put_text(stderr, line, strlen(line));	/* the message may contain names of systems */
 	fputc('\n', stderr);
 }
 
 /*
- * If the caller closed an output (>&-), the next opened file would get its number, and output would
- * be stored in the volume. So this code occupies the number with a descriptor that cannot be
- * written.
+ * If the caller has closed an output (>&-), the next opened file would get its number, and messages
+ * would overwrite the volume. So this code opens a descriptor that cannot be written for this
+ * number.
  */
 static void hold_closed_outputs(void)
 {
@@ -43,8 +43,8 @@ static void hold_closed_outputs(void)
 }
 
 /*
- * A store to the volume has found no memory: a sparse file in a full tmpfs, a file that was
- * truncated meanwhile, or a bad page. As after any death, the next system recovers.
+ * Handles SIGBUS: a store to the volume has found no memory. The cause is a sparse file in a full
+ * tmpfs, a truncated file, or a bad page. As after any death, the next system recovers.
  */
 static void no_memory(int sig)
 {
@@ -54,11 +54,11 @@ static void no_memory(int sig)
 	(void)sig;
 	if (write(STDERR_FILENO, tool_name, strlen(tool_name)) < 0 ||
 	    write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-		_exit(tool_trouble);	/* there is no process to report to */
+		_exit(tool_trouble);	/* the caller has closed standard error */
 	_exit(tool_trouble);
 }
 
-static void (*file_limit)(int) = SIG_DFL;	/* as inherited */
+static void (*file_limit)(int) = SIG_DFL;	/* the inherited handlers */
 
 void tool_signals_back(void)
 {
@@ -75,14 +75,14 @@ void tool_begin(const char *name, char **argv)
 {
 	signal(SIGBUS, no_memory);
 	hold_closed_outputs();
-	/* The limit of file sizes becomes an error like others: EFBIG. */
+	/* Ignores SIGXFSZ, so that a write above the limit of file sizes fails with EFBIG. */
 	file_limit = signal(SIGXFSZ, SIG_IGN);
 	tool_name = name;
-	argv[0] = (char *)name;	/* for messages of getopt_long() */
+	argv[0] = (char *)name;	/* getopt_long() prints this name */
 	sg_log_hook = engine_says;
 }
 
-/* The message is one line, whatever the names that it quotes. */
+/* Prints the message as one line, even if names in it contain line ends. */
 static void say(const char *kind, const char *hint, const char *fmt, va_list ap)
 {
 	char *text;
@@ -128,7 +128,7 @@ int tool_usage_error(const char *fmt, ...)
 	return 2;
 }
 
-/* Forms of numbers that users know from other tools, and that are wrong here. */
+/* Explains forms of numbers that other tools accept, but this one does not. */
 static const char *number_fault(const char *text)
 {
 	if (*text == '+' || *text == '-')
@@ -144,7 +144,7 @@ int tool_value_error(const char *option, const char *text, bool size, const char
 				size ? number_fault(text) : "");
 }
 
-/* optopt has a short option, which may be one of several in a word; @argv has a long one. */
+/* optopt has a short option, which may be one of several in a word; @argv has a long option. */
 int tool_option_error(int found, char **argv)
 {
 	const char *word = argv[optind - 1];
@@ -159,7 +159,7 @@ int tool_option_error(int found, char **argv)
 	return tool_usage_error("there is no option '-%c'", optopt);
 }
 
-/* A reader that stops has seen enough: no message is needed. */
+/* A reader that has closed the pipe needs no message. */
 int tool_output_error(void)
 {
 	static bool said;
@@ -231,13 +231,13 @@ bool parse_number(const char *text, unsigned int radix, u64 max, u64 *out)
 	char *end;
 
 	if (!isdigit((unsigned char)*text))
-		return false;	/* strtoull() would accept signs and blanks, too */
+		return false;	/* strtoull() would also accept signs and blanks */
 	errno = 0;
 	*out = strtoull(text, &end, (int)radix);
 	return !*end && !errno && *out <= max;
 }
 
-/* 32 digits; dashes at all of their four places, or at none. */
+/* Reads 32 digits, with all four dashes of a UUID or with none. */
 bool parse_base(const char *text, u64 *out)
 {
 	return parse_size(text, out) && *out >= SG_VOLUME_ALIGN && *out <= 4095ULL << 40 &&

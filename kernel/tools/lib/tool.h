@@ -17,43 +17,53 @@
 /* --- tool.c -------------------------------------------------------------------------------- */
 
 extern const char *tool_name;	/* prefix of all messages */
-extern bool tool_quiet;		/* the user need not see the engine's warnings */
-extern int tool_trouble;	/* exit status when memory of the volume is missing */
+extern bool tool_quiet;		/* suppresses the engine's warnings */
+extern int tool_trouble;	/* exit status if memory of the volume is missing */
 
 void tool_begin(const char *name, char **argv);
-/* From now on neither a closed pipe nor a closed terminal ends the tool half way; SIGINT does. */
+/* From now on a closed pipe or a closed terminal does not interrupt the tool; SIGINT still does. */
 void tool_goes_on(void);
-void tool_signals_back(void);	/* before another program: undo the changes of tool_begin() */
-/* One line on stderr with the error and the action to take. */
+/* undoes the changes of tool_begin(), before the start of another program */
+void tool_signals_back(void);
+/* Prints one line on stderr with the error and the action to take. */
 void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /*
- * The same, for errors of the command line: with a hint. The functions below return the exit
- * status.
+ * The same for errors of the command line, with a hint at --help. The functions below return the
+ * exit status.
  */
 int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* An option's argument is none of those @allowed. @size: parse_size() reads it. */
+/* Reports that an option's argument is not one of those @allowed. @size: parse_size() reads it. */
 int tool_value_error(const char *option, const char *text, bool size, const char *allowed);
-/* getopt_long() has returned ':' or '?' (its own messages are off: opterr is 0). */
+/*
+ * Reports the error of a getopt_long() that has returned ':' or '?' (opterr 0 suppresses its own
+ * messages).
+ */
 int tool_option_error(int found, char **argv);
 int tool_help(const char *usage);
 int tool_version(void);
-/* A write to standard output has failed (errno): report it, once. -errno. */
+/* Reports, only once, that a write to standard output has failed (errno). Returns -errno. */
 int tool_output_error(void);
-/* All output has been written; if not, that is reported. */
+/* Returns whether all output has been written; reports a failure. */
 bool tool_output_whole(void);
-/* The exit status: @status, or 1 if the output could not be written, which is reported. */
+/* Returns the exit status: @status, or 1, after a message, if the output could not be written. */
 int tool_end(int status);
 
-/* Digits in @radix, and nothing else; false: it is no such number, or above @max. */
+/*
+ * Reads a number of only digits in @radix. Returns false for other text, or for a number above
+ * @max.
+ */
 bool parse_number(const char *text, unsigned int radix, u64 max, u64 *out);
-/* "64M", "0x240000000", "1G"; false: not a number, or too large. */
+/*
+ * Reads "64M", "0x240000000" or "1G". Returns false for other text, or for a number that is too
+ * large.
+ */
 bool parse_size(const char *text, u64 *out);
-/* An address at which a volume may begin. */
+/* Reads an address at which a volume may begin. */
 bool parse_base(const char *text, u64 *out);
 #define BASE_RULE	"2M to 4095T, a multiple of 2M"
 bool parse_uuid(const char *text, u8 uuid[16]);
-/* "never" or "0", or seconds; in ms, and 0 is never. */
+/* Reads "never", "0", or seconds into milliseconds; 0 means never. */
 bool parse_lease(const char *text, u64 *ms);
 #define LEASE_RULE	"never (0), or 2 to 86400 (seconds)"
 bool label_valid(const char *label);
@@ -64,20 +74,20 @@ const char *show_time(s64 ns, char buf[48]);
 
 /* --- text.c -------------------------------------------------------------------------------- */
 
-/* For people: unambiguous, harmless to terminals, one line. */
+/* Prints text for people: unambiguous, harmless to terminals, on one line. */
 void put_text(FILE *out, const char *text, size_t len);
 void print_text(const char *text);		/* the same for a string, to standard output */
 bool text_plain(const char *text, size_t len);	/* UTF-8 without control characters */
-/* Length of the UTF-8 character at @s, 0 when it is none. */
+/* Returns the length of the UTF-8 character at @s, or 0 if it is not one. */
 size_t utf8_len(const unsigned char *s, size_t left);
-/* For such a character: its number if it must not reach a terminal unchanged, else 0. */
+/* Returns the number of such a character if it must not reach a terminal unchanged, otherwise 0. */
 unsigned int utf8_hidden(const unsigned char *s, size_t n);
 
 /* --- json.c -------------------------------------------------------------------------------- */
 
 /**
- * struct json - a description being written, for programs (JSON) or for people (@plain). Keys are
- * NULL within arrays.
+ * struct json - an output in progress, for programs (JSON) or for people (@plain). Keys are NULL
+ * within arrays.
  */
 struct json {
 	FILE *out;
@@ -88,17 +98,19 @@ void json_begin(struct json *j, FILE *out, bool plain);
 void json_end(struct json *j);
 void json_object(struct json *j, const char *key);
 void json_array(struct json *j, const char *key);
-void json_row(struct json *j, const char *key);	/* an object on one line; holds no others */
+void json_row(struct json *j, const char *key);	/* an object on one line, without inner objects */
 void json_close(struct json *j, char bracket);	/* '}' or ']' */
 void json_u64(struct json *j, const char *key, u64 value);
 void json_s64(struct json *j, const char *key, s64 value);
 void json_bool(struct json *j, const char *key, bool value);
-void json_hex(struct json *j, const char *key, u64 value);	/* in JSON a string: "0x..." */
+/* in JSON it is a string: "0x..." */
+void json_hex(struct json *j, const char *key, u64 value);
 void json_size(struct json *j, const char *key, u64 bytes);
-void json_time(struct json *j, const char *key, s64 ns);	/* in JSON ns since the epoch */
+/* in JSON it is ns since the epoch */
+void json_time(struct json *j, const char *key, s64 ns);
 /*
- * Bytes that are no UTF-8 become U+FFFD; then "KEY_hex" follows, with all bytes. For people, as
- * put_text().
+ * Prints bytes. In JSON, bytes that are not UTF-8 become U+FFFD, and a member "KEY_hex" with all
+ * bytes follows. For people, prints as put_text() does.
  */
 void json_str(struct json *j, const char *key, const char *value);
 void json_bytes(struct json *j, const char *key, const char *value, size_t len);
@@ -109,17 +121,16 @@ enum target_kind { TARGET_FILE, TARGET_BLOCK, TARGET_DAX };
 enum target_use {
 	TARGET_LOOK,		/* private copy: stores to it stay in this process */
 	TARGET_READ,		/* read-only mapping */
-	TARGET_CHANGE,		/* shared; no other process here may have the device open for use */
+	TARGET_CHANGE,		/* shared; no other process here may use the device */
 	TARGET_HOLD,		/* the same, for a volume; a block device: see device.c */
 	TARGET_CHECK,		/* the same, read-only until target_change() */
-	TARGET_SHARE,		/* shared with present users; it need not be a volume yet */
+	TARGET_SHARE,		/* shared with present users; need not be a volume yet */
 };
 
 /**
- * struct target - a mapped volume.
- * @fd: of the file or device; @base, @size: its mapping.
- * @made, @grown, @was: the work of target_create(): it made the file, or grew one of that size.
- * @device: for a block device that is held, see device.c.
+ * struct target - a mapped volume. @fd: descriptor of the file or device; @base, @size: its
+ * mapping. @made, @grown, @was: set by target_create(), which has made the file, or has grown it
+ * from size @was. @device: for a held block device, see device.c.
  */
 struct device;
 struct target {
@@ -135,85 +146,98 @@ struct target {
 	struct device *device;
 };
 /*
- * From now on @path is the file behind @fd, whichever file has the name. In a folder that another
- * user can write to, that user may exchange the file.
+ * Makes @path mean the file behind @fd from now on, because a user with write permission for the
+ * folder may exchange the file.
  */
 void target_pin(const char *path, int fd);
-const char *target_path(const char *path);	/* the path by which to open it */
-bool file_is_named(int fd, const char *path);	/* it has this name now, and no other one */
+const char *target_path(const char *path);	/* returns the path with which to open it */
+bool file_is_named(int fd, const char *path);	/* sets its only name */
 /* Both report errors. */
 int target_open(struct target *t, const char *path, enum target_use use);
 int target_create(struct target *t, const char *path, const struct sg_super *sb, bool sparse);
 /*
- * A target of TARGET_CHECK becomes one of TARGET_HOLD, mapped at the same address. 0 or -errno,
- * with @why. Only from then on does the mapping of a block device count as memory of this process.
+ * Changes a target from TARGET_CHECK to TARGET_HOLD, mapped at the same address. Returns 0, or
+ * -errno and sets @why. From then on the kernel charges the mapping of a block device as memory of
+ * this process.
  */
 int target_change(struct target *t, char why[200]);
 /*
- * Call this before each look at a target of TARGET_SHARE, which may grow, shrink, or become a
- * volume meanwhile: its mapping follows. False: it is too small for a volume now, and base is NULL.
+ * Adapts the mapping of a TARGET_SHARE target, which may grow, shrink, or become a volume at any
+ * time. Call it before each read. Returns false if the target is now too small for a volume; base
+ * is then NULL.
  */
 bool target_follow(struct target *t);
-/* Instead of target_close(): restores the file to its state before target_create(). */
+/*
+ * Closes the target, as target_close(), and restores the file to its state before target_create().
+ *
+ */
 void target_undo(struct target *t);
-/* A file of @had bytes gets @size, all allocated; and loses them again. Report errors. */
+/* These extend a file of @had bytes to @size, all allocated, and undo this. They report errors. */
 int target_lengthen(const char *path, u64 had, u64 size);
 void target_shorten(const char *path, u64 had);
-/* Make stores durable, also through a page cache. 0 or -errno. */
+/* Makes stores durable, also through a page cache. Returns 0 or -errno. */
 int target_flush(const struct target *t);
-int target_drain(const struct target *t);	/* the same; and free the memory kept for it */
-/* The same, with errors reported, and close it. */
+int target_drain(const struct target *t);	/* the same, and frees the reserved memory */
+/* The same, reports errors, and closes the target. */
 int target_close(struct target *t);
-/* Physical address of a device's first byte: 0, or -errno (-ENODATA: it has none). */
+/*
+ * Finds the physical address of a device's first byte. Returns 0, or -errno (-ENODATA if it has
+ * none).
+ */
 int target_phys(const struct target *t, u64 *phys);
 int device_phys(dev_t dev, u64 *phys);	/* the same for a block device */
 bool device_read_only(int fd);
-int device_writable(int fd, const char *path);	/* -EROFS, reported: a block device that is not */
-bool device_is_dax(dev_t dev);		/* the kernel maps its memory itself */
-/* Read the device's bytes as they are now, past any cache. */
+/* returns -EROFS, after a message, for a read-only block device */
+int device_writable(int fd, const char *path);
+bool device_is_dax(dev_t dev);		/* whether the kernel maps the device's memory directly */
+/* Reads the device's present bytes, around any cache. */
 int target_read_now(const struct target *t, u64 off, void *buf, size_t len);
-int device_past_cache(const struct target *t, int flags);	/* opened anew; or -errno */
+/* opens it again; returns a descriptor, or -errno */
+int device_past_cache(const struct target *t, int flags);
 
-/* --- device.c: a block device that is changed while others may mount it -------------------- */
+/* --- device.c: changes a block device while others may mount it ----------------------------- */
 
-bool device_held(const struct target *t);	/* false: the functions below do nothing */
-bool device_has_told(const struct target *t);	/* that another system has come */
+bool device_held(const struct target *t);	/* if false, the functions below do nothing */
+bool device_has_told(const struct target *t);	/* whether another system has joined */
 struct device *device_new(void);
 void device_free(struct target *t);
 /*
- * Notes @slots, which were read while no heartbeat moved. @force: a system whose heartbeat moves is
- * fenced. Returns 0 or -errno.
+ * Remembers @slots, which were read while no heartbeat moved. @force: fence a system whose
+ * heartbeat moves. Returns 0 or -errno.
  */
 int device_watch(const struct target *t, const struct sg_super *sb, const struct sg_slot *slots,
 		 bool force);
 /*
- * Shows other systems on the device that @vol has joined and has the volume exclusively. Until now
- *	only the private copy says so. @vol NULL: no system can join this volume. Before this call
- *	nothing is stored. -EBUSY: another system has come meanwhile; nothing is stored any more.
+ * Stores on the device, for other systems, that @vol has joined and has the volume exclusively.
+ * Until now only the private copy has this, and nothing is stored. @vol NULL: no system can join
+ * this volume. Returns -EBUSY if another system has joined; nothing more is stored then.
  */
 int device_hold(const struct target *t, const struct sg_vol *vol, char why[200]);
 void device_beat(const struct target *t);
-/* Store all changes; -EBUSY, reported: another system has come, and nothing is stored. */
+/*
+ * Stores all changes. Returns -EBUSY, after a message, if another system has joined; nothing is
+ * stored then.
+ */
 int device_store(const struct target *t);
-/* The same, and start a new private copy: the next store has only later changes. */
+/* The same, and starts a new private copy, so that the next store has only later changes. */
 int device_drain(const struct target *t);
-/* @bytes more have been put into the private copy: from time to time they are stored. */
+/* Counts @bytes more bytes in the private copy, and stores them after a certain number. */
 int device_relieve(const struct target *t, u64 bytes);
 
-/* Name of another file system or container on the device, or NULL. */
+/* Returns the name of another file system or container on the device, or NULL. */
 const char *foreign_signature(const void *base, u64 size);
 const char *foreign_besides_lvm(const void *base, u64 size);	/* besides LVM, which may be there,
 								 * too */
 
 /* --- mounts.c ------------------------------------------------------------------------------- */
 
-/* The place where the StargateFS on that device is mounted here; one place of several. */
+/* Returns a directory where the StargateFS on that device is mounted here. */
 bool mounted_at(dev_t dev, char where[PATH_MAX]);
 
-/* Keep the present table from now on, for questions about many devices at one moment. */
+/* Keeps the present table from now on, so that all later calls use the same one. */
 void mounts_keep(void);
-bool mounted_read_only(const char *where);	/* that mount writes nothing */
-/* For a directory of a StargateFS: the file or device that has all of its volume. */
+bool mounted_read_only(const char *where);	/* whether that mount is read-only */
+/* Returns, for a directory of a StargateFS, the file or device that has the complete volume. */
 bool mounted_memory(const char *dir, char path[PATH_MAX]);
 
 /* --- process.c ----------------------------------------------------------------------------- */
@@ -226,14 +250,15 @@ u64 process_self(void);		/* SG_SLOT_PROCESS() */
 
 void member_identity(struct sg_identity *id);
 /*
- * -EBUSY, reported, if some system is live. Call this before a change of a block device. Its
- * mapping shows the state of the first read, so the engine sees no heartbeat in it.
+ * Returns -EBUSY, after a message, if some system is live. Call this before a change of a block
+ * device. Its mapping keeps the state of the first read, so the engine cannot detect a heartbeat in
+ * it.
  */
 int member_watch(const struct target *t, const struct sg_super *sb, unsigned int wait_ms,
 		 char why[200]);
 #define MEMBER_WAIT_MS	2500
 
-/* The heartbeat of a joined volume, in a thread of its own. */
+/* The heartbeat of a joined volume, in its own thread. */
 struct beater {
 	struct sg_vol *vol;
 	const struct target *target;
@@ -250,16 +275,16 @@ struct member {
 	bool joined;
 };
 /*
- * Open the volume at @path. For reading only: nothing on the device is changed, and dead systems
- * are recovered in the private copy. To change: join, with a heartbeat. Reports errors.
+ * Opens the volume at @path. For reading, changes nothing on the device, and recovers dead systems
+ * in the private copy. For a change, joins with a heartbeat. Reports errors.
  */
 int member_open(struct member *m, const char *path, bool change, bool force);
-/* The same for a change, together with all users, on a file or device-dax node. */
+/* The same for a change on a file or device-dax node, together with all other systems. */
 int member_join(struct member *m, const char *path);
 int member_close(struct member *m);
 /*
- * The volume as it is at this moment, used or not: nothing is changed, recovered or joined. End it
- * with target_close(). Reports errors.
+ * Opens the volume in its present state, even if it is in use. Changes, recovers and joins nothing.
+ * Close it with target_close(). Reports errors.
  */
 int member_look_on(struct target *t, struct sg_vol *vol, const char *path);
 

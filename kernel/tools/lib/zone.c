@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* LVM's report of zones as a map of physical memory, and the search for a place in it. */
+/* Makes a map of physical memory from LVM's report of zones, and searches it for a place. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "lvm.h"
 #include "zone.h"
 
-/* One row for each run of extents, also for free ones. */
+/* The report has one row for each run of extents, also for free ones. */
 const char *const zone_report[] = {
 	"pvs", "--segments", "--reportformat", "json", "--units", "b", "--nosuffix", "-o",
 	"vg_name,vg_uuid,vg_tags,vg_extent_size,pv_name,pe_start,pvseg_start,pvseg_size,lv_name,lv_tags,"
@@ -17,8 +17,8 @@ const char *const zone_report[] = {
 /* --- names --------------------------------------------------------------------------------- */
 
 /*
- * The names that LVM accepts, without those that it keeps for itself: with '_' it names parts of
- * its own.
+ * Accepts the names that LVM accepts, without those that it uses itself: LVM's internal volumes
+ * have '_' in their names.
  */
 bool zone_name_valid(const char *name, size_t len)
 {
@@ -76,7 +76,7 @@ struct zone *zones_find(const struct zones *z, const char *name, size_t len)
 	return NULL;
 }
 
-/* Room for one more, zeroed; NULL: no memory. */
+/* Returns space for one more element, zeroed, or NULL without memory. */
 static void *one_more(void *list, unsigned int *n, size_t size)
 {
 	void **p = list, *more = realloc(*p, (*n + 1) * size);
@@ -217,7 +217,10 @@ struct zone_piece *zone_find(const struct zone *z, const char *volume)
 	return first;
 }
 
-/* The kernel returns memory of two adjacent extents one at a time (phys.c). */
+/*
+ * A volume needs one extent, because the kernel returns memory of two adjacent extents separately
+ * (phys.c).
+ */
 bool zone_contiguous(const struct zone *z, const struct zone_piece *first)
 {
 	unsigned int i, n = 0;
@@ -227,7 +230,7 @@ bool zone_contiguous(const struct zone *z, const struct zone_piece *first)
 	return n == 1 && !strcmp(first->type, "linear");
 }
 
-/* @room: the space for a volume with this alignment; 0: none. */
+/* @room: the space for a volume with this alignment, or 0. */
 static u64 usable(const struct zone *z, const struct zone_piece *p, u64 align, u64 *start)
 {
 	*start = (p->base + align - 1) & ~(align - 1);

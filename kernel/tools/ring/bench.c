@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bench: the cost of a record that one process sends and receives, beside that of the two copies
- * that this takes at least. The clock of a VM with an instruction counter (-icount) makes it the
- * number of instructions. Then the throughput of one, two and four processes that send, and as many
- * that receive at once (P4).
+ * bench: measures the cost of a record that one process sends and receives, and the cost of the two
+ * copies that this needs at least. In a VM with an instruction counter (-icount), the time is the
+ * number of instructions. Then measures the throughput of one, two and four senders with as many
+ * receivers (P4).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,7 +53,7 @@ static int one(struct call *c, stargate_ring *r, struct json *j, size_t len)
 	double ring = 0, plain = 0;
 	int err = room && block ? 0 : ENOMEM;
 
-	if (!err)	/* all pages are there before anything is measured */
+	if (!err)	/* allocates all pages before the measurement */
 		err = rounds(r, block, len, RING / len + 16, &ring);
 	if (!err)
 		err = rounds(r, block, len, n, &ring);
@@ -80,7 +80,7 @@ static int one(struct call *c, stargate_ring *r, struct json *j, size_t len)
 /* --- throughput ------------------------------------------------------------------------------- */
 
 #define RUN_NS	500000000ULL
-#define MOST	64u	/* processes of a kind */
+#define MOST 64u /* number of senders, and of receivers */
 
 struct shared {
 	uint64_t ready, go, stop, records, err;
@@ -143,7 +143,7 @@ static int start(struct call *c, struct shared *sh, const char *name, size_t len
 	return 0;
 }
 
-/* Records that were received in one second. */
+/* Returns the number of records received in one second. */
 static int run(struct call *c, const char *name, size_t len, unsigned int writers,
 	       unsigned int readers, double *rate)
 {

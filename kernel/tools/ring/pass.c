@@ -59,8 +59,8 @@ int cmd_send(struct call *c)
 /* --- recv ------------------------------------------------------------------------------------- */
 
 /*
- * Waits for a record, and for the end of the process that reads the output: `recv | head` ends when
- * head does, also if no record comes any more.
+ * Waits for a record, or for the end of the process that reads the output. So `recv | head` ends
+ * when head ends, even if no more records arrive.
  */
 static int await(struct call *c, stargate_ring *r)
 {
@@ -87,7 +87,7 @@ static int print_one(struct call *c, stargate_ring *r)
 	size_t len;
 	int err;
 
-	/* another receiver may be first: then it is EAGAIN again */
+	/* another receiver may take the record first, which gives EAGAIN again */
 	while ((err = stargate_ring_peek(r, &tag, &at, &len, STARGATE_TRY))) {
 		if (err != EAGAIN || !c->o.until)
 			return err;

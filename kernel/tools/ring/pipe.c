@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pipe, listen, dial: two processes of any systems, joined both ways by a stream. pipe needs no
- * order; programs of other languages may dial what listens, and listen to what dials.
+ * pipe, listen, dial: connects two processes of any systems in both directions by a stream. With
+ * pipe, either process may start first. Programs in other languages may dial a listener, and listen
+ * for a dialer.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +33,7 @@ static void *send_all(void *arg)
 	while (!err && (err = stargate_shut(s, STARGATE_FOREVER)) == EINTR)
 		err = 0;
 	free(block);
-	/* the other end has died: the receiver reports that */
+	/* the other end has died, which the receiver reports */
 	return (void *)(intptr_t)(err == EPIPE ? 0 : err);
 }
 
@@ -67,7 +68,7 @@ static int pass_all(struct call *c, stargate_stream *s)
 	err = print_all(s);
 	if (err == EPIPE)
 		return tool_output_error() ? 1 : 0;
-	/* otherwise the sender may wait for its input for ever, and ends with the process */
+	/* otherwise the sender may wait for its input without end, and ends with the process */
 	if (err)
 		return trouble(c, err);
 	pthread_join(sender, &sent);

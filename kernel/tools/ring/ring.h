@@ -7,8 +7,8 @@
 
 /**
  * struct call - the arguments of the command line
- * @size: --size, of a ring. @block: --block. @count: --count, of records; 0: no limit. @tag: --tag.
- * @readers, @writers: of bench; 0: several numbers.
+ * @size: --size, size of a ring. @block: --block. @count: --count, number of records; 0: no limit.
+ * @tag: --tag. @readers, @writers: for bench; 0: measure several numbers.
  */
 struct call {
 	struct object_call o;
@@ -29,7 +29,7 @@ int cmd_listen(struct call *c);
 int cmd_dial(struct call *c);
 int cmd_bench(struct call *c);
 
-/* 1, or 124 after a time limit; reported. */
+/* Reports an error. Returns 1, or 124 after a time limit. */
 int trouble(const struct call *c, int err);
 
 #endif

@@ -32,7 +32,7 @@ int cmd_reset(struct call *c)
 	return err ? trouble(c, err, 1) : 0;
 }
 
-/* @type: the object's type. The types that can be waited for are those that can be posted. */
+/* @type: the object's type. `wait` and `post` accept the same types. */
 static int open_any(struct call *c, stargate_sem **s, enum stargate_type *type)
 {
 	struct stargate_stat st;
@@ -47,7 +47,10 @@ static int open_any(struct call *c, stargate_sem **s, enum stargate_type *type)
 	return err;
 }
 
-/* Wait for a later signal: the condition itself is elsewhere, in a file for example. */
+/*
+ * Waits for a later signal. The state that the condition describes is elsewhere, for example in a
+ * file.
+ */
 static int wait_signal(struct call *c, stargate_sem *s)
 {
 	uint64_t seen;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lock: run a command with the lock. This process owns the lock, not the command. If this process
- * dies, the lock becomes free; the command is then killed, so that it does not continue without the
- * lock.
+ * lock: runs a command with the lock. This process owns the lock, not the command. If this process
+ * dies, the lock becomes free, and the kernel kills the command, so that it does not continue
+ * without the lock.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +27,10 @@ static int take(struct call *c, stargate_sem *s, enum stargate_type type)
 		err = EPROTOTYPE;
 	if (err != EOWNERDEAD)
 		return err;
-	/* The command has to check the protected data: a shell cannot be told later. */
+	/*
+	 * Warns the command before it starts: it must check the protected data, and a shell script
+	 * cannot receive this message later.
+	 */
 	tool_warn("%s: %s", c->o.name, stargate_why(err));
 	setenv("STARGATE_OWNER_DIED", "1", 1);
 	return c->read ? 0 : stargate_consistent(s);
@@ -43,8 +46,8 @@ static int give(struct call *c, stargate_sem *s, enum stargate_type type)
 typedef void (*handler)(int);
 
 /*
- * The command gets the signal handlers that this process inherited: ignored signals stay ignored,
- * and no others are.
+ * The command gets the signal handlers that this process has inherited. It ignores the same
+ * signals, and no others.
  */
 static void run_child(struct call *c, pid_t parent, handler on_int, handler on_quit)
 {
@@ -62,7 +65,7 @@ static void run_child(struct call *c, pid_t parent, handler on_int, handler on_q
 	_exit(err == ENOENT ? 127 : 126);
 }
 
-/* Signals from the terminal go to the command, which decides. */
+/* Passes signals from the terminal only to the command, which decides. */
 static int run(struct call *c)
 {
 	handler on_int = signal(SIGINT, SIG_IGN), on_quit = signal(SIGQUIT, SIG_IGN);

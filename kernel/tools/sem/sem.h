@@ -5,12 +5,15 @@
 
 #include "objects.h"
 
-/* For `lock`, and STATUS_TIMEOUT; otherwise its status is its command's. */
+/*
+ * Statuses of `lock`, in addition to STATUS_TIMEOUT; otherwise it exits with the status of its
+ * command.
+ */
 #define STATUS_TROUBLE	125
 
 /**
- * struct call - the arguments of the command line
- * @o.rest: what `lock` runs. @at: --count: the value to wait for; @by: --by.
+ * struct call - the arguments of the command line @o.rest: the command of `lock`. @at: --count, the
+ * value to wait for; @by: --by.
  */
 struct call {
 	struct object_call o;
@@ -30,7 +33,7 @@ int cmd_post(struct call *c);
 int cmd_lock(struct call *c);
 
 const char *type_name(enum stargate_type type);
-/* 1, or @status, reported. */
+/* Reports an error. Returns 1, or @status. */
 int trouble(const struct call *c, int err, int status);
 
 #endif

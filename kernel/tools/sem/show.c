@@ -10,7 +10,7 @@ static bool is_lock(const struct stargate_stat *st)
 	return st->type == STARGATE_MUTEX || st->type == STARGATE_RWLOCK;
 }
 
-/* The state in a few words. */
+/* Describes the state in a few words. */
 static void put_state(const struct stargate_stat *st, char *buf, size_t room)
 {
 	if (!is_lock(st))

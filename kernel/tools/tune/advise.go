@@ -71,7 +71,7 @@ func (o *options) input() (advice.Input, error) {
 		}
 		var kind struct{ Kind string }
 		if err := json.Unmarshal(data, &kind); err != nil {
-			return in, fmt.Errorf("%s is no measurement: %w", path, err)
+			return in, fmt.Errorf("%s is not a measurement: %w", path, err)
 		}
 		switch kind.Kind {
 		case "guest":

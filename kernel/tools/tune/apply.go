@@ -41,7 +41,7 @@ func (o *options) needRoot(what string) error {
 func apply(o *options, names []string) error {
 	for _, name := range names {
 		if !slices.Contains(advice.Rules(), name) {
-			return usagef("%q is no rule: use some of %s", name, strings.Join(advice.Rules(), ", "))
+			return usagef("%q is not a rule: use some of %s", name, strings.Join(advice.Rules(), ", "))
 		}
 	}
 	if !o.dryRun {

@@ -66,7 +66,7 @@ const inDomain = "/spec/template/spec/domain"
 func Patch(object []byte, dedicated bool) ([]Advice, []Step, error) {
 	var vm definition
 	if err := json.Unmarshal(object, &vm); err != nil {
-		return nil, nil, fmt.Errorf("it is no JSON of a VirtualMachine: %w", err)
+		return nil, nil, fmt.Errorf("not JSON of a VirtualMachine: %w", err)
 	}
 	if vm.Kind != "VirtualMachine" || vm.Spec.Template.Spec.Domain == nil {
 		return nil, nil, errors.New("not a VirtualMachine with a domain: use the output of `kubectl get vm NAME -o json`")

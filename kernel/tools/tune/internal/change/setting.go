@@ -84,10 +84,10 @@ func (s Setting) check() error {
 		return fmt.Errorf("%q is not a kernel argument: it has a space or a quote", s.Name)
 	}
 	if s.Kind == Attribute && !strings.HasPrefix(s.Name, "/sys/") {
-		return fmt.Errorf("%q is no attribute of sysfs", s.Name)
+		return fmt.Errorf("%q is not an attribute of sysfs", s.Name)
 	}
 	if !slices.Contains([]Kind{Sysctl, Attribute, Argument}, s.Kind) {
-		return fmt.Errorf("%q is no kind of setting", s.Kind)
+		return fmt.Errorf("%q is not a kind of setting", s.Kind)
 	}
 	return nil
 }
