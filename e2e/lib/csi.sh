@@ -5,11 +5,11 @@
 # `make build PART=csi-tests`), for scenarios. Sourced.
 # shellcheck disable=SC2154 # scenario.sh has the rest
 
-# No udev is in these guests: LVM must not wait for it.
+# These guests have no udev, so LVM must not wait for it.
 environment="export SG_CSI_ZONE=sm SG_CSI_BINARY=/root/in/csi/stargate-csi DM_DISABLE_UDEV=1"
 environment+=" SG_TEST_SCALE=${SG_TEST_SCALE:-normal} SG_VOLUMES=${SG_VOLUMES:-}"
 
-# tests NAMES: runs the tests of csi-test that match the pattern, and shows their output.
+# tests NAMES: runs the tests of csi-test that match the pattern NAMES, and prints their output.
 tests() {
 	local status=0 said
 	said=$RIG_DIR/csi-$checks.log
@@ -24,7 +24,7 @@ tests() {
 	checks=$((checks + $(grep -c -- '--- PASS' "$said")))
 }
 
-# dax_tests NAME...: runs them one after another, each as a step of its own.
+# dax_tests NAME...: runs these tests one after the other, each as a separate step.
 dax_tests() {
 	local name
 	for name; do
@@ -34,7 +34,7 @@ dax_tests() {
 	done
 }
 
-# only NAME: SG_ONLY, a pattern, may select some of the tests.
+# only NAME: succeeds if the pattern SG_ONLY, which may select some tests, matches NAME.
 only() {
 	# shellcheck disable=SC2254 # it is a pattern
 	case $1 in ${SG_ONLY:-*}) ;; *) return 1 ;; esac

@@ -35,13 +35,13 @@ for system in "${systems[@]}"; do
 	start=$EPOCHREALTIME
 	sum=$(on "$system" 'sha256sum </mnt/sg/big' </dev/null)
 	timed "$system reads 16 MiB that g2 wrote: SHA-256" "$start"
-	[[ $sum == "$first" ]] || fail "$system does not see the bytes that g2 wrote"
+	[[ $sum == "$first" ]] || fail "$system does not read the bytes that g2 has written"
 	printf '  %-5s SHA-256 of /mnt/sg/big: %s\n' "$system" "${sum%% *}"
 done
 
 # --- 3 ---
 title "3. One copy, at one physical address"
-tell "A file's index is a page table: its entries hold physical addresses. Each system asks" \
+tell "A file's index is a page table: its entries hold physical addresses. Each system reads" \
 	"the file where it is:"
 address='stargatectl --json stat /dev/pmem0 /hello 2>/dev/null |
 	sed -nE "s/.*\"phys\": \"(0x[0-9a-f]+)\", \"leaf\".*/\1/p" | head -n 1'
@@ -51,7 +51,7 @@ for system in "${systems[@]}"; do
 	printf '  %-5s /mnt/sg/hello lies at the physical address %s\n' "$system" "${phys[$system]}"
 done
 [[ -n ${phys[host]} && ${phys[host]} == "${phys[g1]}" && ${phys[host]} == "${phys[g2]}" ]] ||
-	fail "they do not have the file at the same address"
+	fail "the systems report different addresses for the file"
 tell "So the text must be there in each system's own memory (/dev/mem), without any file system:"
 compile region
 for system in "${systems[@]}"; do
@@ -67,9 +67,9 @@ vm host 'echo "KVM maps $(cat /sys/kernel/debug/kvm/pages_2m) pages of 2 MiB"'
 
 # --- 4 ---
 title "4. A VM is killed while it writes"
-tell "g1 writes orders: each into a new file, which is renamed when it is complete. Every completed" \
-	"one is noted here. It also holds a lock that the host waits for. Then its QEMU gets SIGKILL." \
-	"No guard runs: the host's module itself sees that no process maps the volume's memory for" \
+tell "g1 writes orders, each into a new file, and renames the file when it is complete. Every completed" \
+	"order is recorded here. g1 also holds a lock for which the host waits. Then its QEMU gets SIGKILL." \
+	"No guard runs: the host's module itself detects that no process maps the volume's memory for" \
 	"that VM any more."
 notes=$(mktemp)
 trap 'rm -f "$notes"' EXIT
@@ -97,8 +97,8 @@ vm host 'dmesg | grep -o "g1 (slot.*"; cat /mnt/sg/orders/order-1 | sha256sum | 
 vm host "stargatectl systems $region"
 for system in host g2; do
 	on "$system" 'cd /mnt/sg/orders && sha256sum --quiet -c -' <"$notes" ||
-		fail "$system: a completed order is missing or not what was written"
-	echo "  all $completed completed orders are there, bit for bit, as $system sees them"
+		fail "$system: a completed order is missing or has other bytes"
+	echo "  $system reads all $completed completed orders, bit for bit"
 done
 vm g2 "rm -r /mnt/sg/orders; echo 'on it goes' >>/mnt/sg/hello"
 vm host 'cat /mnt/sg/hello; ls /mnt/sg'

@@ -11,7 +11,7 @@ fail() {
 	exit 1
 }
 
-# vm SYSTEM COMMAND: shows a command, then its output.
+# vm SYSTEM COMMAND: prints a command, runs it in the system, and prints its output.
 vm() {
 	printf '  %s#   %s\n' "$1" "$2"
 	on "$1" "$2" </dev/null | sed 's/^/        /' || fail "in $1: $2"
@@ -31,9 +31,9 @@ took() {
 	echo
 }
 
-# A program for a system: it writes orders without end, each into a new file, which it renames when
-# complete. It prints a line for each complete order.
-# shellcheck disable=SC2016,SC2034 # for a system's shell; run by the demos
+# A program for a system: it writes orders in an endless loop, each into a new file, which it
+# renames when the order is complete. It prints a line for each complete order. shellcheck
+# disable=SC2016,SC2034 # for a system's shell; run by the demos
 orders='mkdir -p /mnt/sg/orders; cd /mnt/sg/orders; n=0
 	while n=$((n + 1)); do
 		head -c $((1 + RANDOM)) /dev/urandom >new

@@ -10,7 +10,7 @@ source "$(dirname "$0")/demo-words.sh"
 # Drop the tool's warning that the volume is in use: that is intended here.
 ctl() { "$SG_TOOLS/stargatectl" "$@" 2> >(grep -v 'in use or not left cleanly' >&2); }
 
-# host COMMAND...: the same as vm, on this machine.
+# host COMMAND...: as vm, but runs the command on this machine.
 host() {
 	local shown="$*"
 	shown=${shown/#ctl /stargatectl }
@@ -19,7 +19,7 @@ host() {
 	"$@" | sed 's/^/        /' || fail "outside: $shown"
 }
 
-# The physical address of a file's first page, according to the file's own table.
+# Prints the physical address of a file's first page, from the file's table.
 address_of() {
 	ctl --json stat "$RIG_RANGE" "$1" | sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' |
 		head -n 1
@@ -37,7 +37,7 @@ vm g2 "grep -i persistent /proc/iomem; grep stargatefs /proc/mounts"
 host ctl systems "$RIG_RANGE"
 
 # --- 2 ---
-title "2. One writes, the other sees it at once"
+title "2. One VM writes, and the other reads the bytes immediately"
 vm g2 "cat /mnt/sg/hello 2>&1 || true"
 vm g1 "echo 'Hello from inside of g1.' >/mnt/sg/hello"
 vm g2 "cat /mnt/sg/hello; echo 'And from g2.' >>/mnt/sg/hello"
@@ -49,14 +49,14 @@ first=$(on g1 'sha256sum </mnt/sg/data/big')
 start=$EPOCHREALTIME
 second=$(on g2 'sha256sum </mnt/sg/data/big')
 timed "g2 reads them and computes SHA-256" "$start"
-[[ $first == "$second" ]] || fail "g1 and g2 do not see the same bytes"
+[[ $first == "$second" ]] || fail "g1 and g2 read different bytes"
 printf '  SHA-256 of /data/big, in g1 and in g2:  %s\n' "${first%% *}"
 tell "Names, absent names, attributes, locks: each call of one shows what has returned in the" \
 	"other. How soon? g1 counts up in a file; g2 reads it as fast as it can:"
 on g1 'for i in $(seq 2000); do echo $i >/mnt/sg/count; done' </dev/null &
 counting=$!
 vm g2 'for i in $(seq 2000); do read -r n </mnt/sg/count; case $n in "$last" | "") ;; *) seen=$((seen + 1)) last=$n ;; esac
-	done 2>/dev/null; echo "$seen different numbers seen, the last one $last"'
+	done 2>/dev/null; echo "g2 read $seen different numbers, the last one $last"'
 wait "$counting" || fail "g1 cannot count"
 
 # --- 3 ---
@@ -71,14 +71,14 @@ tell "So the text must lie at $phys, which is byte $offset of the range, without
 host dd if="$RIG_RANGE" bs=1 skip="$offset" count=38 status=none
 [[ $(bytes_at "$offset" 24) == "Hello from inside of g1." ]] ||
 	fail "the bytes at $phys are not the file's"
-tell "There is one copy only. When a VM overwrites it, the same bytes change:"
+tell "There is only one copy. When a VM overwrites it, these bytes change:"
 vm g2 "printf 'HELLO' | dd of=/mnt/sg/hello conv=notrunc status=none"
 [[ $(bytes_at "$offset" 5) == HELLO ]] ||
-	fail "the overwritten bytes are not seen at $phys"
+	fail "the new bytes are not at $phys"
 host dd if="$RIG_RANGE" bs=1 skip="$offset" count=38 status=none
 host ctl cat "$RIG_RANGE" /hello
 outside=$(ctl cat "$RIG_RANGE" /data/big | sha256sum)
-[[ $outside == "$first" ]] || fail "inside and outside do not see the same bytes"
+[[ $outside == "$first" ]] || fail "the file has different bytes inside and outside of the VMs"
 printf '  SHA-256 of /data/big outside:           %s\n' "${outside%% *}"
 
 # --- 4 ---
@@ -100,7 +100,7 @@ for ((tries = 0; tries < 600; tries++)); do
 	sleep 0.1
 done
 [[ $(wc -l <"$notes") -ge 40 ]] || fail "g1 writes no orders"
-[[ $(wc -l <"$log") -ge 40 ]] || fail "g2 does not work beside g1: $(tail -n 1 "$log")"
+[[ $(wc -l <"$log") -ge 40 ]] || fail "g2 cannot work at the same time as g1: $(tail -n 1 "$log")"
 start=$EPOCHREALTIME
 kill_guest g1
 before=$(wc -l <"$log")
@@ -109,13 +109,13 @@ timed "from SIGKILL of g1 to the next step of g2" "$start"
 wait "$writer" || true
 completed=$(noted "$notes")
 last=$(tail -n 1 "$notes")
-echo "  noted until then: $completed completed orders, the last one ${last##* }"
+echo "  recorded until then: $completed completed orders, the last one ${last##* }"
 on g2 'touch /run/enough' </dev/null
-wait "$other" || fail "g2 was refused something: $(tail -n 1 "$log")"
+wait "$other" || fail "an operation of g2 failed: $(tail -n 1 "$log")"
 echo "  g2 went on: $before steps until then, $(tail -n 1 "$log") in the end"
 on g2 'cd /mnt/sg/orders && sha256sum --quiet -c -' <"$notes" ||
-	fail "a completed order is missing or not what was written"
-echo "  all $completed completed orders are there, bit for bit, as g2 sees them"
+	fail "a completed order is missing or has other bytes"
+echo "  g2 reads all $completed completed orders, bit for bit"
 vm g2 "rm /mnt/sg/orders/count-of-g2; ls /mnt/sg; df -h /mnt/sg"
 host ctl systems "$RIG_RANGE"
 
@@ -124,12 +124,12 @@ title "5. It starts again"
 start=$EPOCHREALTIME
 start_guest g1
 timed "g1 boots and mounts, as a new system" "$start"
-on g1 'cd /mnt/sg/orders && sha256sum --quiet -c -' <"$notes" || fail "g1 does not see its orders"
+on g1 'cd /mnt/sg/orders && sha256sum --quiet -c -' <"$notes" || fail "g1 cannot read its orders"
 there=$(on g1 "cd /mnt/sg/orders && ls | grep -c '^order-'")
 [[ $there -ge $completed ]] || fail "$there orders are there, $completed were completed"
 again=$(on g1 'sha256sum </mnt/sg/data/big')
 [[ $again == "$first" ]] || fail "/data/big has changed"
-echo "  its orders and /data/big are what they were"
+echo "  its orders and /data/big are unchanged"
 vm g1 "echo 'and on it goes' >>/mnt/sg/hello"
 vm g2 "cat /mnt/sg/hello"
 

@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 #
 # Common parts of scenarios in which the node has KVM with kvm-patches, and VMs have a volume as
-# identity memory (e2e/programs/vmm.c). Read after scenario.sh; $base: the volume's physical
-# address.
-# shellcheck disable=SC2016,SC2154 # quoted text is for the node's shell; $base is the scenario's
+# identity memory (e2e/programs/vmm.c). A scenario sources this file after scenario.sh. $base: the
+# volume's physical address. shellcheck disable=SC2016,SC2154 # quoted text is for the node's shell;
+# $base is the scenario's
 
 series=6.12
 kvm_modules=$(dirname "$0")/../../build/kvm/$series
@@ -15,8 +15,8 @@ for file in kvm.ko kvm-amd.ko kvm-intel.ko kvm_identity_owner.ko identity_memory
 	put "$kvm_modules/$file" "/root/$file" host
 done
 
-# kvm PARAMETERS: loads our KVM on the node, with these parameters of kvm.ko and, after a slash, of
-# its part for the processor.
+# kvm PARAMETERS: loads the patched KVM on the node, with these parameters of kvm.ko and, after a
+# slash, of kvm-intel.ko or kvm-amd.ko.
 kvm() {
 	on host "part=\$(lsmod | sed -nE 's/^(kvm_(amd|intel)) .*/\1/p')
 		rmmod \"\$part\" kvm && insmod /root/kvm.ko force_emulation_prefix=1 ${1%/*} && insmod /root/\${part/_/-}.ko ${1#*/}" ||
@@ -26,13 +26,13 @@ kvm() {
 
 show() { printf '   | %s\n' "${said//$'\n'/$'\n   | '}"; }
 
-# vmm WORD...: runs it in the node; its output is in $said, and shown.
+# vmm WORD...: runs vmm in the node; stores its output in $said, and prints it.
 vmm() {
 	said=$(on host "VOLUME_BASE=$base /root/vmm $*" 2>&1 </dev/null) || fail "vmm $*: $said"
 	show
 }
 
-# says WHAT PATTERN: the output of the last vmm matches.
+# says WHAT PATTERN: checks that the output of the last vmm matches.
 says() {
 	grep -qE -- "$2" <<<"$said" || fail "$1: no '$2'"
 	passed "$1"
@@ -50,7 +50,7 @@ spin() {
 		fail "it does not start"
 }
 
-# await_end: waits for the end of that VM; its output is in $said.
+# await_end: waits for the end of that VM; stores its output in $said.
 await_end() {
 	on host 'touch /run/go'
 	wait "$background" || fail "it failed: $(on host 'cat /run/vmm' </dev/null)"
@@ -58,8 +58,8 @@ await_end() {
 	show
 }
 
-# in_time WHAT COMMAND: COMMAND succeeds in the node within a minute. If not, it is left running:
-# not even SIGKILL ends a wait in the kernel.
+# in_time WHAT COMMAND: checks that COMMAND succeeds in the node within a minute. Otherwise leaves
+# it running, because not even SIGKILL ends a wait in the kernel.
 in_time() {
 	said=$(on host "rm -f /run/timed; (set +e; $2) >/run/timed.said 2>&1 && touch /run/timed &
 		for i in \$(seq 600); do [ ! -e /run/timed ] || break; sleep 0.1; done

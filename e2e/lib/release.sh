@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Common parts of scenarios with another release of the module. That is this release, built with
-# another version in it. Read after scenario.sh, in the project's folder.
+# Common parts of scenarios with another release of the module, which is this release built with
+# another version number. A scenario sources this file after scenario.sh, in the project's folder.
 
 other=9.9.9
 
-# other_release: compiles it, as $next; $now is the version of this one.
+# other_release: compiles the other release as $next; sets $now to the version of this one.
 other_release() {
-	local work dir=build/e2e/next-$SG_KERNEL # kept: what has not changed is not compiled again
+	local work dir=build/e2e/next-$SG_KERNEL # keeps object files, so that make compiles only changed sources again
 	now=$(sed -n 's/^#define SG_RELEASE.*"\(.*\)"$/\1/p' kernel/core/format/version.h)
 	work=$(mktemp -d)
 	cp -a kernel/core kernel/module "$work"
@@ -20,9 +20,9 @@ other_release() {
 	next=$dir/stargatefs.ko
 }
 
-# has_other SYSTEM: copies it there; modinfo must tell the two apart.
+# has_other SYSTEM: copies the other release to the system; modinfo must print different versions.
 has_other() {
 	on "$1" 'cat >/root/next.ko' <"$next" || fail "$1 does not get it"
-	same "$1: modinfo tells them apart" "$now $other" "$(on "$1" \
+	same "$1: modinfo prints different versions for the two modules" "$now $other" "$(on "$1" \
 		'modinfo -F version /root/stargatefs.ko /root/next.ko | xargs' </dev/null)"
 }

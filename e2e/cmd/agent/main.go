@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command agent is the first program of a guest. As process 1 it brings the system up, then it
-// starts itself once more to serve the rig. In a node it also connects the rig with the VMs inside.
+// Command agent is the first program of a guest. As process 1 it initialises the system, then it
+// starts itself again to serve the rig. In a node it also connects the rig with the VMs in the
+// node.
 package main
 
 import (
@@ -44,7 +45,7 @@ func serve() error {
 	return agent.Serve(channel)
 }
 
-// fail reports on the console, where the rig looks, and ends the VM.
+// fail prints an error on the console, which the rig reads, and ends the VM.
 func fail(err error) {
 	fmt.Printf("rig-agent: %v\n", err)
 	if os.Getpid() == 1 {

@@ -14,8 +14,8 @@ import (
 	"stargate/e2e/internal/kernel"
 )
 
-// misuse is an invalid command line: its message is one line, printed before anything is fetched,
-// made or started.
+// misuse is an invalid command line. Its message is one line, which the rig prints before it
+// fetches, makes or starts anything.
 type misuse string
 
 func (m misuse) Error() string { return string(m) }
@@ -24,8 +24,8 @@ func misused(format string, args ...interface{}) error {
 	return misuse(strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
 }
 
-// parse reads the flags of a sub-command. rest names its other arguments: at least least of them,
-// and at most most, unless most is negative.
+// parse reads the flags of a sub-command. rest names its other arguments. There must be at least
+// `least` of them and at most `most`, unless most is negative.
 func parse(flags *flag.FlagSet, rest string, least, most int, args []string) error {
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
@@ -49,9 +49,8 @@ func parse(flags *flag.FlagSet, rest string, least, most int, args []string) err
 	return nil
 }
 
-// operands returns the words behind the flags, without the first "--". Before that, a word that
-// looks like a flag is refused. It was meant for the rig, which reads no flags after the first
-// other word.
+// operands returns the words after the flags, without the first "--". It refuses a word before "--"
+// that looks like a flag, because the rig reads no flags after the first other word.
 func operands(name string, words []string) ([]string, error) {
 	for i, word := range words {
 		if word == "--" {
@@ -64,7 +63,7 @@ func operands(name string, words []string) ([]string, error) {
 	return words, nil
 }
 
-// checkKernel fails if the rig knows no such kernel.
+// checkKernel returns an error for an unknown kernel.
 func (r rig) checkKernel(name string) error {
 	if name == kernel.DebugName {
 		return nil
@@ -81,7 +80,8 @@ func (r rig) checkKernel(name string) error {
 	return nil
 }
 
-// checkFolder requires a folder with one of these files, if any are named.
+// checkFolder returns an error unless the path is a folder. If files are named, the folder must
+// have one of them.
 func checkFolder(what, path string, files ...string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// toolNames are the programs that every guest has.
+// toolNames lists the programs that every guest has.
 var toolNames = []string{"mkfs.stargatefs", "fsck.stargatefs", "stargatectl", "stargate-sem", "stargate-ring"}
 
-// project is the folder of the whole project.
+// project returns the top folder of the project.
 func (r rig) project() string { return filepath.Dir(r.home) }
 
 func (r rig) tool(name string) string { return filepath.Join(r.project(), "build/tools", name) }
 
-// build brings module and tools up to date and puts them into the payload.
+// build compiles module and tools if necessary, and adds them to the payload.
 func (s *session) build(payload image.Payload) error {
 	for _, k := range s.kernels {
 		module, err := s.buildModule(k)
@@ -58,7 +58,7 @@ func (s *session) buildModule(k kernel.Kernel) (string, error) {
 	return filepath.Join(output, "stargatefs.ko"), nil
 }
 
-// buildTools lets make bring the tools up to date, independently of a make that called the rig.
+// buildTools compiles the tools with make, independently of a make that called the rig.
 func (s *session) buildTools() error {
 	cmd := exec.Command("make", "--no-print-directory", "tools")
 	cmd.Dir = s.project()
@@ -75,8 +75,8 @@ func (s *session) buildTools() error {
 	return nil
 }
 
-// format makes the volume, once for all guests. In a node the host must be able to use all map
-// modes, too.
+// format makes the volume, once for all guests. In a node the volume allows all map modes for the
+// host, too.
 func (s *session) format() error {
 	s.fsck = s.tool("fsck.stargatefs")
 	args := []string{"--phys", fmt.Sprintf("%#x", vm.Base), s.shared.Path()}

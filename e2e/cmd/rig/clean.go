@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// clean removes cached entries, and folders of runs that have ended. Entries that another rig uses
-// or makes at this moment stay.
+// clean removes cached entries, and folders of ended runs. It keeps entries that another rig uses
+// or makes at this moment.
 func clean(r rig, args []string) error {
 	if err := parse(flag.NewFlagSet("clean", flag.ContinueOnError), "", 0, 0, args); err != nil {
 		return err
@@ -58,8 +58,8 @@ func clean(r rig, args []string) error {
 // young is the age below which a folder may not have its pid file yet.
 const young = time.Minute
 
-// leftFolders returns the folders with logs of a rig that has ended, and those in which a rig was
-// being compiled.
+// leftFolders returns the folders with logs of ended rigs, and the unfinished folders in which a
+// rig was compiled.
 func leftFolders(cache string) ([]string, error) {
 	runs, err := filepath.Glob(filepath.Join(os.TempDir(), "stargate-rig-*"))
 	if err != nil {
@@ -79,7 +79,7 @@ func leftFolders(cache string) ([]string, error) {
 	return over, nil
 }
 
-// alive tells whether the process that a file names exists.
+// alive reports whether the process that a file names exists.
 func alive(path string) bool {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -21,12 +21,12 @@ import (
 // clientCommand is the hidden sub-command that implements a script's functions.
 const clientCommand = "__client"
 
-// statusGone is the status of on when the guest was not running, as with ssh.
+// statusGone is the status of `on` if the guest does not run, as with ssh.
 const statusGone = 255
 
 func socketPath(dir string) string { return filepath.Join(dir, "socket") }
 
-// client carries out one call of a script's function.
+// client executes one call of a script's function.
 func client(args []string) int {
 	code, err := clientCall(args)
 	if err != nil {
@@ -56,7 +56,7 @@ func shellCommand(words []string) []string {
 	return []string{"bash", "-c", strings.Join(words, " ")}
 }
 
-// ask sends a request to the rig that runs in dir and passes streams through.
+// ask sends a request to the rig that runs in dir, and passes the streams through.
 func ask(dir string, request wire.Request, stdin io.Reader) (int, error) {
 	conn, err := net.Dial("unix", socketPath(dir))
 	if err != nil {
@@ -77,7 +77,7 @@ func ask(dir string, request wire.Request, stdin io.Reader) (int, error) {
 	return wire.Converse(out, 0, wire.Frames(conn), stdin, os.Stdout, os.Stderr)
 }
 
-// followSize tells the guest when the terminal changes its size.
+// followSize sends each new size of the terminal to the guest.
 func followSize(out *wire.Writer) (stop func()) {
 	changes := make(chan os.Signal, 1)
 	signal.Notify(changes, syscall.SIGWINCH)
@@ -98,7 +98,7 @@ func attach(_ rig, args []string) error {
 	if err := parse(flags, "FOLDER GUEST [COMMAND]... (the run's folder is in its messages and in $RIG_DIR)", 2, -1, args); err != nil {
 		return err
 	}
-	if err := checkFolder("attach: no run is in progress there", flags.Arg(0), filepath.Base(socketPath(""))); err != nil {
+	if err := checkFolder("attach: no run is in progress in that folder", flags.Arg(0), filepath.Base(socketPath(""))); err != nil {
 		return err
 	}
 	code, err := enter(flags.Arg(0), flags.Arg(1), flags.Args()[2:])

@@ -19,7 +19,7 @@ import (
 	"stargate/e2e/internal/lab"
 )
 
-// doctor prints what this host offers, and what is missing.
+// doctor prints the capabilities of this host, and the missing requirements.
 func doctor(r rig, args []string) error {
 	if err := parse(flag.NewFlagSet("doctor", flag.ContinueOnError), "", 0, 0, args); err != nil {
 		return err
@@ -40,7 +40,7 @@ func doctor(r rig, args []string) error {
 	case len(missing) == 0:
 		fmt.Println("packages:    all there")
 	case os.Getuid() == 0:
-		fmt.Printf("packages:    missing, will be installed when needed: %s\n", strings.Join(missing, " "))
+		fmt.Printf("packages: missing; the rig installs them when it needs them: %s\n", strings.Join(missing, " "))
 	default:
 		fmt.Printf("packages:    missing; as root: apt-get install %s\n", strings.Join(missing, " "))
 	}
@@ -51,7 +51,7 @@ func doctor(r rig, args []string) error {
 		return err
 	}
 	if len(missing) > 0 && os.Getuid() != 0 {
-		return errors.New("the accelerator cannot be tried without these packages")
+		return errors.New("the rig cannot test the accelerator without these packages")
 	}
 	k, err := r.stock(r.versions["KERNEL_DEFAULT"])
 	if err != nil {
@@ -99,10 +99,10 @@ func (r rig) doctorCache() error {
 	return nil
 }
 
-// diskUsage counts blocks, since disks of guests are sparse.
+// diskUsage returns the size of allocated blocks, because disks of guests are sparse.
 func diskUsage(dir string) int64 {
 	var total int64
-	// Unreadable files are not counted.
+	// Does not count unreadable files.
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil

@@ -16,10 +16,10 @@ import (
 	"stargate/e2e/internal/say"
 )
 
-// noLimit is the limit of a run whose scripts have their own.
+// noLimit is the limit of a run whose scripts have limits of their own.
 const noLimit = 1000 * time.Hour
 
-// scriptLimit is the limit of a script whose header has none.
+// scriptLimit is the limit of a script without a limit in its header.
 const scriptLimit = 15 * time.Minute
 
 // oneOf is one of several scripts that use the guests one after the other.
@@ -59,7 +59,7 @@ func (o *options) scripts() ([]oneOf, error) {
 
 var limitLine = regexp.MustCompile(`^# limit: *(.*)$`)
 
-// limitOf reads the limit, in seconds, from a script's header: the comment that it begins with.
+// limitOf reads the limit, in seconds, from a script's header, which is the comment at its top.
 func limitOf(script string) (time.Duration, error) {
 	for _, line := range strings.Split(script, "\n") {
 		if line != "" && line[0] != '#' {
@@ -77,7 +77,7 @@ func limitOf(script string) (time.Duration, error) {
 }
 
 // eachScript runs one script after the other, each on guests and a volume in their first state, and
-// reports each result at once.
+// reports each result immediately.
 func (s *session) eachScript() (int, error) {
 	list, err := s.scripts()
 	if err != nil {
@@ -110,8 +110,8 @@ func (s *session) eachScript() (int, error) {
 	return code, nil
 }
 
-// runOne runs a script and judges the state that it left. It returns the number of checks, or a
-// short description of the failure; the log has the full text.
+// runOne runs a script, and checks guests and volume afterwards. It returns the number of checks,
+// or a short description of the failure; the log has the full text.
 func (s *session) runOne(one oneOf) (checks, wrong string, err error) {
 	log, err := os.Create(filepath.Join(s.each, one.name+".log"))
 	if err != nil {
@@ -163,23 +163,23 @@ func (s *session) runOne(one oneOf) (checks, wrong string, err error) {
 	return checks, wrong, nil
 }
 
-// endScript ends a script that is over its limit, and guests that it may wait for.
+// endScript ends a script that has exceeded its limit, and the guests for which it may wait.
 func (s *session) endScript(pid int, ended <-chan struct{}) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		// It may have ended by now, which is fine.
+		// An error only means that the script has already ended.
 		_ = syscall.Kill(-pid, sig)
 		s.lab.KillAll()
 		select {
 		case <-ended:
 			return
-		case <-time.After(5 * time.Second): // its keeper ends everything it has started
+		case <-time.After(5 * time.Second): // the script's keeper ends all processes of the script
 		}
 	}
 }
 
 var checksLine = regexp.MustCompile(`(?m)^([1-9][0-9]* checks)\b`)
 
-// checksIn returns the script's last line with a number of checks.
+// checksIn returns the last line of a script's output that has a number of checks.
 func checksIn(output []byte) string {
 	all := checksLine.FindAll(bytes.TrimSpace(output), -1)
 	if len(all) == 0 {

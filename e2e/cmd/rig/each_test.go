@@ -38,7 +38,7 @@ func TestChecksOfAScript(t *testing.T) {
 		"== a step\n   ok that\n12 checks, 3.4 s\n":       "12 checks",
 		"5 checks, 1 s\nand on\n17 checks, 2 s\nrig: x\n": "17 checks",
 		"0 checks, 1 s\n":       "",
-		"   12 checks\n":        "12 checks", // trimmed, as nothing else precedes it
+		"   12 checks\n":        "12 checks", // only this text, without a line end before it
 		"more than 12 checks\n": "",
 		"12 checksums\n":        "",
 		"":                      "",

@@ -11,7 +11,8 @@ import (
 	"stargate/e2e/internal/klog"
 )
 
-// judge examines kernel logs as the end of a run does, for runs that do not get there.
+// judge searches kernel logs as the rig does at the end of a run, for VMs that the rig does not
+// run.
 func judge(_ rig, args []string) error {
 	flags := flag.NewFlagSet("judge", flag.ContinueOnError)
 	if err := parse(flags, "LOG...", 1, -1, args); err != nil {

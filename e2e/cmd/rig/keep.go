@@ -15,8 +15,8 @@ import (
 )
 
 // keeperCommand is the hidden sub-command between the rig and a script. It ends all processes that
-// the script started, even after a SIGKILL of the rig: the kernel tells the keeper of the rig's
-// end.
+// the script has started, even after a SIGKILL of the rig, because the kernel sends the keeper a
+// signal when the rig ends.
 const keeperCommand = "__keep"
 
 // keeper makes cmd run under a keeper.
@@ -25,7 +25,7 @@ func keeper(args ...string) (*exec.Cmd, error) {
 	return exec.Command(self, append([]string{keeperCommand}, args...)...), err
 }
 
-// keep runs a program, and ends all processes that it leaves.
+// keep runs a program, and then ends all processes that the program has left.
 func keep(args []string) int {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -49,10 +49,10 @@ func keep(args []string) int {
 	select {
 	case code = <-ended:
 	case <-signals:
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended just now
+		_ = cmd.Process.Signal(syscall.SIGTERM) // the process may have ended just now
 		select {
 		case code = <-ended:
-		case <-time.After(time.Second): // for its traps
+		case <-time.After(time.Second): // so that its traps can run
 		}
 	}
 	proc.KillChildren()

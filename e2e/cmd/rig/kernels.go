@@ -15,7 +15,7 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// needForRoots are the programs that make Debian roots, by package.
+// needForRoots maps packages to the programs that make Debian roots.
 var needForRoots = map[string]string{
 	"mmdebstrap":   "mmdebstrap",
 	"mke2fs":       "e2fsprogs",
@@ -23,7 +23,7 @@ var needForRoots = map[string]string{
 	debian.Keyring: "debian-archive-keyring", // missing on Ubuntu
 }
 
-// stock provides a stock kernel with everything needed to build for it.
+// stock returns a stock kernel, with the headers and compiler for its modules.
 func (r rig) stock(series string) (kernel.Kernel, error) {
 	if err := debian.Need(needForRoots); err != nil {
 		return kernel.Kernel{}, err
@@ -31,7 +31,7 @@ func (r rig) stock(series string) (kernel.Kernel, error) {
 	return kernel.Stock(r.cache, r.versions, series)
 }
 
-// kernel provides the kernel that a user names: a series, debug, or a path.
+// kernel returns the kernel that a user names: a series, `debug`, or a path.
 func (r rig) kernel(name string) (kernel.Kernel, error) {
 	if name == kernel.DebugName {
 		if err := debian.Need(needForRoots); err != nil {
@@ -45,7 +45,7 @@ func (r rig) kernel(name string) (kernel.Kernel, error) {
 	return r.stock(name)
 }
 
-// fetch fills the caches, so that later commands need no network.
+// fetch fills the caches, so that later commands work without a network.
 func fetch(r rig, args []string) error {
 	flags := flag.NewFlagSet("fetch", flag.ContinueOnError)
 	var packages list

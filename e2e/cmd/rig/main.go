@@ -33,28 +33,28 @@ type command struct {
 func commands() map[string]command {
 	return map[string]command{
 		"run":              {"run a scenario on guests with a shared volume", run},
-		"shell":            {"start the same guests, and a shell in the first", shell},
+		"shell":            {"start the same guests, and open a shell in the first", shell},
 		"attach":           {"run a shell or a command in a guest of a run in progress", attach},
-		"doctor":           {"show what this machine offers and what is missing", doctor},
-		"clean":            {"remove what the rig has cached", clean},
-		"fetch":            {"fill the caches, to work without a network later", fetch},
+		"doctor":           {"print the machine's capabilities and missing requirements", doctor},
+		"clean":            {"remove the rig's caches", clean},
+		"fetch":            {"fill the caches, so that later runs need no network", fetch},
 		"build-module":     {"compile a module for a kernel; a warning is an error", buildModule},
 		"debug-kernel":     {"build the kernel of --kernel debug: KASAN, lockdep, kmemleak", debugKernel},
-		"kernel-build-dir": {"where modules build against", kernelBuildDir},
-		"qemu":             {"the emulator, for machines that are not the rig's guests", qemu},
+		"kernel-build-dir": {"print the folder against which modules are built", kernelBuildDir},
+		"qemu":             {"run the emulator, for machines that are not the rig's guests", qemu},
 		"judge":            {"find lines in kernel logs that tests forbid", judge},
 	}
 }
 
-// status ends the rig with an exit status and without a message.
+// status is an error that ends the rig with an exit status and without a message.
 type status int
 
 func (s status) Error() string { return fmt.Sprintf("status %d", int(s)) }
 
-// The rig's own statuses; otherwise a run ends with its script's.
+// The rig's own exit statuses. Otherwise a run ends with the status of its script.
 const (
 	statusMisuse  = 2
-	statusUnsound = 123 // the script succeeded, but a kernel log or the volume was unsound
+	statusUnsound = 123 // the script succeeded, but a kernel log or the volume had an error
 	statusTimeout = 124
 	statusRig     = 125 // the rig could not do its work
 )
@@ -84,7 +84,7 @@ func main() {
 	}
 }
 
-// dispatch calls the sub-command that is named first.
+// dispatch calls the sub-command that the first argument names.
 func dispatch(args []string) error {
 	if len(args) == 0 {
 		usage(os.Stderr)
@@ -119,7 +119,7 @@ func open() (rig, error) {
 	if err != nil {
 		return rig{}, err
 	}
-	// The program lives in the cache, too: one folder for each state of its sources.
+	// The program itself is in the cache, in one folder for each state of its sources.
 	if own := filepath.Dir(self); filepath.Dir(own) == string(dir) {
 		if err := dir.Hold(own); err != nil {
 			return rig{}, err

@@ -17,14 +17,14 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// options are the flags of run and shell.
+// options has the values of the flags of run and shell.
 type options struct {
 	guests    int
 	node      bool
 	nodeOn    string // the node's kernel
 	zone      string // the kind of the node's memory
 	size      size
-	kernels   []string // used by the guests in turn
+	kernels   []string // the guests have them in turn
 	cpus      int
 	memory    size
 	mountOpts list
@@ -54,7 +54,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	o := &options{size: 256 << 20, timeout: limit(30 * time.Minute)}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.IntVar(&o.guests, "guests", 1, "number of guests: g1, g2, ...")
-	flags.BoolVar(&o.node, "node", false, "the guests run under the KVM of a node called host, which also mounts the volume")
+	flags.BoolVar(&o.node, "node", false, "run the guests under the KVM of a node called host, which also mounts the volume")
 	flags.StringVar(&o.nodeOn, "node-kernel", r.versions["KERNEL_DEFAULT"], "kernel of the node")
 	flags.StringVar(&o.zone, "zone", zoneNVM, "effect of a power cut on the node's range: "+zoneNVM+" keeps the bytes, "+zoneDRAM+" loses them")
 	flags.Var(&o.size, "size", "size of the shared range, a multiple of 2M")
@@ -64,22 +64,22 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.Var(&o.mountOpts, "mount-opts", "options of the volume's mount (may be repeated)")
 	flags.Var(&o.packages, "pkgs", "Debian packages to install in the guests (may be repeated)")
 	flags.Var(&o.copyIn, "copy-in", "file or folder to copy to /root/in in the guests (may be repeated)")
-	flags.Var(&o.shares, "share", "a folder of this machine, mounted in all guests at /mnt/KIND: "+strings.Join(vm.ShareKinds, ", ")+" (may be repeated)")
+	flags.Var(&o.shares, "share", "mount a folder of this machine in all guests at /mnt/KIND: "+strings.Join(vm.ShareKinds, ", ")+" (may be repeated)")
 	flags.BoolVar(&o.net, "net", false, "connect all guests by an Ethernet: g1 is 10.115.103.1")
-	flags.StringVar(&o.tap, "tap", "", "a tap of this machine, the other end of g1's Ethernet")
-	flags.StringVar(&o.disk, "disk", "", "file of a disk that g1 keeps when its power is cut; there it has the serial number kept")
-	flags.BoolVar(&o.nested, "nested", false, "KVM can be loaded in the guests, too")
-	flags.BoolVar(&o.pages, "pages", false, "give the range struct pages, as a node's zone has, instead of a VM's NVDIMM without")
+	flags.StringVar(&o.tap, "tap", "", "connect g1's Ethernet to this tap of the machine")
+	flags.StringVar(&o.disk, "disk", "", "file of a disk of g1 that keeps its content over power cuts; its serial number is "kept"")
+	flags.BoolVar(&o.nested, "nested", false, "make it possible to load KVM in the guests")
+	flags.BoolVar(&o.pages, "pages", false, "give the range struct pages, as in a node's zone; without this it is an NVDIMM, as in a VM")
 	flags.BoolVar(&o.labels, "labels", false, "give that NVDIMM a label area, behind the range (implies --no-mount)")
 	flags.BoolVar(&o.noMount, "no-mount", false, "load the module, but neither format nor mount")
 	flags.BoolVar(&o.noModule, "no-module", false, "guests without module and tools (implies --no-mount)")
-	flags.BoolVar(&o.noGuard, "no-guard", false, "run no guard for the guests: the end of a guest is not reported")
+	flags.BoolVar(&o.noGuard, "no-guard", false, "run no guards, so that nothing reports the end of a guest")
 	flags.BoolVar(&o.icount, "icount", false, "repeatable instruction counts: one guest nanosecond is one instruction")
-	flags.StringVar(&o.append, "append", "", "further words for the guests' kernel command line")
-	flags.Var(&o.timeout, "timeout", "limit of the whole run (default with --each: none, but each script has its own)")
-	flags.BoolVar(&o.keepLogs, "keep-logs", false, "keep the logs of a run that succeeded, too")
+	flags.StringVar(&o.append, "append", "", "more words for the guests' kernel command line")
+	flags.Var(&o.timeout, "timeout", "limit of the run (default with --each: none, but each script has its own)")
+	flags.BoolVar(&o.keepLogs, "keep-logs", false, "keep the logs also if the run succeeds")
 	if name == "run" {
-		flags.StringVar(&o.text, "c", "", "the script itself, instead of its path")
+		flags.StringVar(&o.text, "c", "", "the text of the script, instead of a path")
 		flags.StringVar(&o.each, "each", "", "run several scripts, one after the other, on the same guests; the output of each goes into this folder")
 	}
 	if err := parse(flags, rest, 0, -1, args); err != nil {
@@ -128,7 +128,7 @@ func kernelNames(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// given tells whether the user has set a flag.
+// given reports whether the user has set a flag.
 func given(flags *flag.FlagSet, name string) bool {
 	found := false
 	flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
@@ -155,8 +155,8 @@ func defaultMemory(kernels []string, node bool) size {
 	return 512 << 20
 }
 
-// Values of --zone: memory of the node that keeps its bytes without power, and memory that loses
-// them.
+// Values of --zone: nvm is memory of the node that keeps its bytes over a power cut, dram is memory
+// that loses them.
 const (
 	zoneNVM  = "nvm"
 	zoneDRAM = "dram"
@@ -213,7 +213,7 @@ func (o *options) check() error {
 	return err
 }
 
-// checkMember checks the options of a guest that belongs to something larger.
+// checkMember checks the options of a guest that is the node of a cluster.
 func (o *options) checkMember() error {
 	switch {
 	case o.nested && (o.node || o.cpus > 1 || o.icount):
@@ -241,7 +241,7 @@ func (o *options) checkMember() error {
 
 var deviceName = regexp.MustCompile(`^[a-z][a-z0-9.-]{0,14}$`)
 
-// mostNodeMemory is the most memory of a node and its guests: the range lies above it.
+// mostNodeMemory is the maximum memory of a node and its guests, because the range lies above it.
 const mostNodeMemory = 12 << 30
 
 func (o *options) checkNode() error {
@@ -281,8 +281,8 @@ func (o *options) checkShares() error {
 	return nil
 }
 
-// checkEach checks guests that several scripts use one after the other: these options add state
-// that cannot be restored.
+// checkEach refuses options that the rig cannot combine with --each, because they add state that it
+// cannot restore.
 func (o *options) checkEach() error {
 	if o.each != "" && (o.node || o.labels || len(o.shares) > 0 || o.tap != "" || o.disk != "" || o.noModule) {
 		return fmt.Errorf("--each: not with --node, --labels, --share, --tap, --disk, --no-module")
@@ -301,7 +301,7 @@ func checkPackages(names []string) error {
 
 var packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 
-// copies returns the paths of --copy-in, by their paths in the guests.
+// copies maps paths in the guests to the paths of --copy-in.
 func (o *options) copies() (map[string]string, error) {
 	list := map[string]string{}
 	for _, path := range o.copyIn {
@@ -393,7 +393,7 @@ func (s size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// limit is a time, which always has a unit.
+// limit is a flag with a duration, which always has a unit.
 type limit time.Duration
 
 func (l *limit) Set(text string) error {
@@ -407,7 +407,7 @@ func (l *limit) Set(text string) error {
 
 func (l *limit) String() string { return time.Duration(*l).String() }
 
-// list is a flag that takes several items at once and may be repeated.
+// list is a flag that takes several items, and may be repeated.
 type list []string
 
 func (l *list) Set(text string) error { *l = append(*l, versions.Split(text)...); return nil }

@@ -63,7 +63,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A flag behind the script would go to the script, and change the meaning of the run.
+// The rig would pass a flag after the script to the script, and so ignore it.
 func TestFlagsAfterTheScript(t *testing.T) {
 	for _, args := range [][]string{
 		{"script", "--kernel", "debug"}, {"script", "argument", "-h"}, {"-", "--pages"}, {"-c", "true", "argument", "--pages"},
@@ -127,7 +127,7 @@ func TestNode(t *testing.T) {
 		t.Errorf("a node alone: %v", err)
 	}
 	if _, err := parseNode("--node", "--no-mount", "--size", "2M"); err != nil {
-		t.Errorf("a node where the script mounts: %v", err)
+		t.Errorf("a node in which the script mounts the volume: %v", err)
 	}
 	for _, args := range [][]string{
 		{"--zone", "dram"}, {"--node-kernel", "6.12"}, {"--node", "--zone", "disk"}, {"--node", "--no-module"},

@@ -10,8 +10,8 @@ import (
 	"stargate/e2e/internal/lab"
 )
 
-// qemu runs the rig's emulator, with this host's accelerator, for VMs that are not the rig's
-// guests: an unchanged Debian, with a disk and a network of its own.
+// qemu runs the rig's emulator with this host's accelerator. It is for VMs that are not the rig's
+// guests, for example an unchanged Debian with its own disk and network.
 func qemu(r rig, args []string) error {
 	flags := flag.NewFlagSet("qemu", flag.ContinueOnError)
 	if err := parse(flags, "-- ARGUMENT...", 1, -1, args); err != nil {

@@ -45,17 +45,17 @@ type session struct {
 	rig
 	*options
 	dir     string
-	kernels []kernel.Kernel // used by the guests in turn; the node's is the last one
+	kernels []kernel.Kernel // the guests have them in turn; the last one is the node's
 	lab     *lab.Lab
 	shared  *vm.Range
 	fsck    string // path of the checker, if there is a volume
 
 	mu      sync.Mutex
-	aborted int // the status to end with, once the run is cut short
+	aborted int // the exit status of an aborted run
 	main    *exec.Cmd
 }
 
-// withLab starts the guests of these options, calls work, and judges the result.
+// withLab starts the guests of these options, calls work, and checks the result.
 func (r rig) withLab(o *options, work func(*session) (int, error)) error {
 	if err := proc.Adopt(); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (r rig) withLab(o *options, work func(*session) (int, error)) error {
 	return s.close(code, err)
 }
 
-// prepare fills caches and builds; it prints the machine of this run.
+// prepare fills the caches and compiles. It prints a description of the machine.
 func (s *session) prepare() (*lab.Assets, error) {
 	var releases []string
 	for _, name := range s.options.kernels {
@@ -119,7 +119,8 @@ func (s *session) prepare() (*lab.Assets, error) {
 	return assets, nil
 }
 
-// prepareNode fills the node's caches; its kernel is one more to build for.
+// prepareNode fills the node's caches. It adds the node's kernel to the kernels for which the rig
+// compiles.
 func (s *session) prepareNode(assets *lab.Assets) error {
 	k, err := s.rig.kernel(s.nodeOn)
 	if err != nil {
@@ -129,7 +130,7 @@ func (s *session) prepareNode(assets *lab.Assets) error {
 	return assets.PrepareNode(k)
 }
 
-// inLab makes range, volume, payload and guests, and does the work.
+// inLab makes range, volume, payload and guests, and then calls work.
 func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (int, error) {
 	payload, err := s.payload()
 	if err != nil {
@@ -139,7 +140,7 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 		return 0, err
 	}
 	if free, err := vm.RangeRoom(); err == nil && free < int64(s.size) {
-		say.Line("only %d MiB are free in /dev/shm: a guest that writes more than that to the range ends", free>>20)
+		say.Line("only %d MiB are free in /dev/shm: a guest that writes more to the range is killed", free>>20)
 	}
 	if !s.noMount {
 		if err := s.format(); err != nil {
@@ -170,13 +171,13 @@ func (s *session) inLab(assets *lab.Assets, work func(*session) (int, error)) (i
 		return 0, err
 	}
 	code, err := work(s)
-	if err != nil || s.abortStatus() != 0 || s.each != "" { // each script was judged by itself
+	if err != nil || s.abortStatus() != 0 || s.each != "" { // the rig has checked each script separately
 		return code, err
 	}
 	return code, s.judge()
 }
 
-// network is the network of --net, this run's own, or the network behind --tap.
+// network returns the network of --net, which only this run uses, or the network of --tap.
 func (s *session) network() *vm.Net {
 	if !s.net && s.tap == "" {
 		return nil
@@ -184,7 +185,7 @@ func (s *session) network() *vm.Net {
 	return &vm.Net{Run: s.dir, Tap: s.tap}
 }
 
-// sharesDir holds the shares; processes outside of this run see it empty.
+// sharesDir is the folder of the shares; for processes outside of this run it is empty.
 func (s *session) sharesDir() string { return filepath.Join(s.dir, "shares") }
 
 // makeShares makes the folders of --share.
@@ -210,7 +211,7 @@ func (s *session) makeShares() ([]vm.Share, error) {
 	return shares, nil
 }
 
-// unsound lists errors of a run besides its script's.
+// unsound returns the errors of a run other than those of its script.
 type unsound []string
 
 func (u unsound) Error() string { return strings.Join(u, "\n") }
@@ -223,10 +224,10 @@ func (s *session) judge() error {
 	return unsound(wrong)
 }
 
-// close ends the run's folder and decides the rig's status.
+// close removes the run's folder, except logs, and returns the rig's status.
 func (s *session) close(code int, err error) error {
 	if aborted := s.abortStatus(); aborted != 0 {
-		code, err = aborted, nil // failures from here on follow from the abort
+		code, err = aborted, nil // the abort causes the failures from here on
 	}
 	var wrong unsound
 	switch {
@@ -257,7 +258,7 @@ func (s *session) close(code int, err error) error {
 	return status(code)
 }
 
-// watch cuts the run short at its limit, or at a signal.
+// watch aborts the run at its limit, or at a signal.
 func (s *session) watch() (stop func()) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -280,7 +281,7 @@ func (s *session) watch() (stop func()) {
 	return func() { close(done); timer.Stop() }
 }
 
-// abort ends script and guests until the run has noticed.
+// abort ends script and guests repeatedly until the run stops.
 func (s *session) abort(code int, done <-chan struct{}) {
 	s.mu.Lock()
 	s.aborted = code
@@ -289,7 +290,7 @@ func (s *session) abort(code int, done <-chan struct{}) {
 	sig := syscall.SIGTERM
 	for {
 		if main != nil {
-			// It may have ended by now, which is fine.
+			// An error only means that the script has already ended.
 			_ = syscall.Kill(-main.Process.Pid, sig)
 		}
 		if l := s.currentLab(); l != nil {

@@ -15,7 +15,7 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// functions are for scripts; bash reads them before every script.
+// functions are the functions that scripts can call; bash reads them before the script.
 const functions = `on() { "$RIG_PROGRAM" __client run "$@"; }
 kill_guest() { "$RIG_PROGRAM" __client kill_guest "$@"; }
 start_guest() { "$RIG_PROGRAM" __client start_guest "$@"; }
@@ -32,7 +32,7 @@ expect_damage() { "$RIG_PROGRAM" __client expect_damage volume "$@"; }
 console() { "$RIG_PROGRAM" __client console "$@"; }
 `
 
-// script runs the user's script to its end.
+// script runs the user's script until it ends.
 func (s *session) script() (int, error) {
 	path, args, err := s.scriptFile()
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *session) start(words []string, stdin, stdout, stderr *os.File) (*exec.C
 	return cmd, nil
 }
 
-// environment is the user's own, with variables that describe the run to a script.
+// environment returns the user's environment, with variables that describe the run.
 func (s *session) environment(prelude string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {

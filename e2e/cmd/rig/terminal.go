@@ -21,7 +21,7 @@ func isTerminal(f *os.File) bool {
 	return terminalCall(f, syscall.TCGETS, unsafe.Pointer(&state)) == nil
 }
 
-// terminalSize returns 24 by 80 if the terminal reports no size.
+// terminalSize returns the terminal's size, or 24 by 80 if it reports none.
 func terminalSize(f *os.File) (rows, columns uint32) {
 	var size [4]uint16
 	if terminalCall(f, syscall.TIOCGWINSZ, unsafe.Pointer(&size)) != nil || size[0] == 0 {
@@ -30,7 +30,7 @@ func terminalSize(f *os.File) (rows, columns uint32) {
 	return uint32(size[0]), uint32(size[1])
 }
 
-// rawTerminal passes every key to the guest; restore undoes that.
+// rawTerminal makes the terminal pass every key to the guest; restore undoes this.
 func rawTerminal(f *os.File) (restore func(), err error) {
 	var old syscall.Termios
 	if err := terminalCall(f, syscall.TCGETS, unsafe.Pointer(&old)); err != nil {
@@ -45,6 +45,6 @@ func rawTerminal(f *os.File) (restore func(), err error) {
 	if err := terminalCall(f, syscall.TCSETS, unsafe.Pointer(&raw)); err != nil {
 		return nil, err
 	}
-	// A terminal that no longer exists needs no restoring.
+	// An error means that the terminal no longer exists.
 	return func() { _ = terminalCall(f, syscall.TCSETS, unsafe.Pointer(&old)) }, nil
 }

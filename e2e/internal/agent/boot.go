@@ -36,7 +36,7 @@ const newRoot = "/newroot"
 // off.
 const ProbeAnswer = "rig-agent: this machine boots guests"
 
-// Probe tells whether this is such a guest.
+// Probe reports whether this is such a guest.
 func Probe() bool { return option("rig.probe") == "1" }
 
 // Boot turns the initramfs into the guest's system.
@@ -85,7 +85,7 @@ func switchRoot() error {
 	return os.Chdir("/")
 }
 
-// system does the work of an init system for a VM that only runs tests.
+// system performs the steps of an init system that a VM for tests needs.
 func system() error {
 	late := []mount{
 		{"tmpfs", "/run", "tmpfs", 0, "mode=755"},
@@ -163,7 +163,7 @@ func loadModules(dir string) error {
 	sort.Strings(names)
 	for _, name := range names {
 		if skip := option("rig.skip"); skip != "" && strings.HasSuffix(name, "-"+skip+".ko") {
-			continue // the range belongs to another driver
+			continue // the kernel gives the range to another driver
 		}
 		if err := loadModule(name); err != nil {
 			return fmt.Errorf("loading %s: %w", name, err)
@@ -235,7 +235,7 @@ func loopbackUp() error {
 	return nil
 }
 
-// Reap is the remaining duty of process 1: restart the agent, and reap orphans.
+// Reap does the remaining work of process 1: it restarts the agent, and reaps orphans.
 func Reap(args ...string) error {
 	agent := exec.Command("/proc/self/exe", args...)
 	agent.Stdout, agent.Stderr = os.Stdout, os.Stderr

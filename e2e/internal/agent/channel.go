@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// channel is the guest's end of the virtio serial port. Plain blocking calls read and write it,
-// because the driver's poll does not help here.
+// channel is the guest's end of the virtio serial port. The agent uses blocking reads and writes,
+// because the driver's poll does not work for it.
 type channel int
 
 // OpenChannel finds the port by its name and opens it.

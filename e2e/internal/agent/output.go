@@ -12,17 +12,17 @@ import (
 	"unsafe"
 )
 
-// grace is how long the agent waits, after a command has ended, for output of children that it left
-// behind with its streams open.
+// grace is how long the agent waits, after a command has ended, for output of its children that
+// still have its streams open.
 const grace = 200 * time.Millisecond
 
-// mostLeftBehind is the most output that such children can have written in that time: twice the
-// capacity of a pipe or a terminal. Output of a child that never stops is cut off there.
+// mostLeftBehind is the maximum output that the agent reads from such children: twice the capacity
+// of a pipe or a terminal. The agent drops further output.
 const mostLeftBehind = 128 << 10
 
-// fullRead is the most that a terminal returns at once. A shorter read has emptied the stream. It
-// counts as a tenth of the grace. So a slow client does not wait for ever for a child that keeps
-// writing a little.
+// fullRead is the maximum that one read of a terminal returns. A shorter read has emptied the
+// stream, and counts as a tenth of the grace. So a slow client does not wait endlessly for a child
+// that writes a little at a time.
 const fullRead = 4095
 
 // output is one stream of a command. Its end does not depend on children that the command leaves
@@ -44,10 +44,10 @@ type output struct {
 	more int           // bytes read behind what was held
 }
 
-// commandEnded makes a waiting reader find out how much output is left.
+// commandEnded makes a waiting reader check how much output remains.
 func (o *output) commandEnded() {
 	o.ended.Store(true)
-	_ = o.file.SetReadDeadline(time.Unix(1, 0)) // it may have been closed, which is fine
+	_ = o.file.SetReadDeadline(time.Unix(1, 0)) // an error means that it is already closed
 }
 
 // Read is for one reader.
@@ -86,7 +86,7 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hold finds out how much the stream holds after the end of the command.
+// hold reads how many bytes the stream holds after the end of the command.
 func (o *output) hold() error {
 	var held int32
 	if err := ioctl(o.file, syscall.TIOCINQ, unsafe.Pointer(&held)); err != nil {

@@ -12,11 +12,11 @@ import (
 	"strconv"
 )
 
-// A payload's files come as extents, so that holes cost nothing. Each extent is an entry of the
+// A payload has its files as extents, so that holes take no space. Each extent is an entry of the
 // archive with these records; the first one of a file is at 0.
 const (
-	PieceAt = "STARGATE.at" // where in the file it belongs
-	PieceOf = "STARGATE.of" // the whole file's size
+	PieceAt = "STARGATE.at" // offset of the extent in the file
+	PieceOf = "STARGATE.of" // size of the complete file
 )
 
 // Unpack unpacks a payload, a tar archive on a disk of its own, into a root.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the rig's part inside a guest. It brings the system up as process 1, and then
-// runs commands that come through the channel.
+// Package agent is the part of the rig that runs in a guest. It initialises the system as process
+// 1, and then runs the commands that it receives from the channel.
 package agent
 
 import (
@@ -33,7 +33,7 @@ type server struct {
 	sessions map[uint32]*session
 }
 
-// handle never blocks: the credits bound what a session's queue must hold.
+// handle never blocks: the credits limit the length of a session's queue.
 func (s *server) handle(f wire.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,12 +46,12 @@ func (s *session) handle(f wire.Frame) {
 	}
 }
 
-// signal reaches the command and all its children: they are one process group.
+// signal sends a signal to the command and all its children, which are one process group.
 func (s *session) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process != nil {
-		// It may have ended just now, which is fine.
+		// An error means that it has just ended.
 		_ = syscall.Kill(-s.process.Pid, sig)
 	} else if sig == syscall.SIGKILL {
 		s.killed = true
@@ -62,7 +62,7 @@ func (s *session) resize(rows, columns uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tty != nil {
-		// A wrong terminal size is not worth a failure.
+		// Ignores an error, because a wrong terminal size does no harm.
 		_ = setSize(s.tty, rows, columns)
 	}
 }
@@ -133,12 +133,12 @@ func (s *session) runPipes(request wire.Request) (int, error) {
 	return s.finish(cmd, map[*os.File]wire.Kind{outR: wire.Stdout, errR: wire.Stderr}), nil
 }
 
-// start starts the command, unless the client has gone already.
+// start starts the command, unless the client has already disconnected.
 func (s *session) start(cmd *exec.Cmd) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.killed {
-		return fmt.Errorf("the client has gone")
+		return fmt.Errorf("the client has disconnected")
 	}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -174,8 +174,8 @@ func (s *session) finish(cmd *exec.Cmd, outputs map[*os.File]wire.Kind) int {
 	return status
 }
 
-// feed passes input to the command. Input that the command does not read is acknowledged all the
-// same, as with a closed pipe.
+// feed passes input to the command. It also acknowledges input that the command does not read, as
+// with a closed pipe.
 func (s *session) feed(to *os.File) {
 	defer to.Close()
 	for {
@@ -194,7 +194,7 @@ func (s *session) feed(to *os.File) {
 	}
 }
 
-// exitStatus is the status in a shell's form.
+// exitStatus returns the exit status as a shell reports it.
 func exitStatus(err error) int {
 	if err == nil {
 		return 0

@@ -19,7 +19,7 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// newLink joins a rig's end with an agent that runs commands right here.
+// newLink connects a rig's end with an agent that runs commands on this machine.
 func newLink(t *testing.T) *wire.Link {
 	t.Helper()
 	// Commands start in /root in a guest.
@@ -100,7 +100,7 @@ func TestOneStuckReaderStopsNobodyElse(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// Its status does not matter: head ends first.
+		// Ignores its status, because head ends first.
 		_, _ = link.Run([]string{"bash", "-c", "yes | head -c 5000000"}, nil, block, block)
 	}()
 	for i := 0; i < 20; i++ {
@@ -140,14 +140,14 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// All output of a command arrives, whenever the client reads it. That includes the content of the
-// window and of the pipe behind it, long after the command has ended.
+// All output of a command arrives, even if the client reads it long after the command's end. This
+// includes the content of the window and of the pipe behind it.
 func TestSlowReaderGetsAllOutput(t *testing.T) {
 	for what, script := range map[string]string{
 		"a pipe that is full":             "head -c 320000 /dev/zero | tr '\\0' x",
 		"both streams":                    "head -c 300000 /dev/zero | tr '\\0' x; head -c 20000 /dev/zero >&2",
 		"children that hold it":           "sleep 30 & head -c 320000 /dev/zero | tr '\\0' x",
-		"children that write behind it":   "head -c 320000 /dev/zero | tr '\\0' x; (while echo y; do sleep 0.01; done) &",
+		"children that write after the command's end":   "head -c 320000 /dev/zero | tr '\\0' x; (while echo y; do sleep 0.01; done) &",
 		"a command that ends by a signal": "head -c 320000 /dev/zero | tr '\\0' x; kill -9 $$",
 	} {
 		what, script := what, script
@@ -185,7 +185,7 @@ func TestSlowReaderOfATerminal(t *testing.T) {
 	}
 }
 
-// Output of children that a command has left behind is cut off, however much it is.
+// The agent cuts off output of children that a command has left running, however much they write.
 func TestChildrenAreCutOff(t *testing.T) {
 	link := newLink(t)
 	for _, child := range []string{"yes", "while echo y; do sleep 0.01; done"} {
@@ -214,7 +214,7 @@ func TestClientGoesAway(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("the command lives on without its client")
+		t.Error("the command continues without its client")
 	}
 }
 
@@ -245,8 +245,8 @@ func TestChannelEnds(t *testing.T) {
 	}
 }
 
-// No byte is lost that either side sends before the other one is there, or after that has sent its
-// last byte.
+// No byte is lost, even if one side sends it before the other has connected, or after the other has
+// sent its last byte.
 func TestJoin(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	in, ours := io.Pipe()

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cache keeps results that are expensive to make, in folders named after their inputs. An
-// entry appears complete or not at all, so an interrupted fill is repeated cleanly, and two
-// processes never fill the same entry at once. Unused entries can be removed at any time
-// (clean.go).
+// entry appears complete or not at all, so that an interrupted fill can be repeated. Two processes
+// never fill the same entry at the same time. Unused entries can be removed at any time (clean.go).
 package cache
 
 import (
@@ -21,11 +20,11 @@ import (
 type Dir string
 
 const (
-	part  = ".part" // ends the name of an entry that is being made
+	part  = ".part" // suffix of the name of an unfinished entry
 	locks = "locks" // folder with two locks for each entry: for users, and for its maker
 )
 
-// Default is $STARGATE_CACHE, or ~/.cache/stargate.
+// Default returns $STARGATE_CACHE, or ~/.cache/stargate.
 func Default() (Dir, error) {
 	if dir := os.Getenv("STARGATE_CACHE"); dir != "" {
 		abs, err := filepath.Abs(dir)
@@ -38,14 +37,14 @@ func Default() (Dir, error) {
 	return Dir(filepath.Join(home, ".cache", "stargate")), nil
 }
 
-// Entry returns the folder of kind for these inputs, calling fill with an
-// empty temporary folder first when there is none yet.
+// Entry returns the folder of kind for these inputs. If there is none, it first calls fill with an
+// empty temporary folder.
 func (d Dir) Entry(kind string, inputs []string, fill func(tmp string) error) (string, error) {
 	return d.entry(kind, inputs, false, fill)
 }
 
-// Resume is Entry for very long fills: fill finds in its folder the files of an earlier,
-// interrupted or failed, fill for the same inputs.
+// Resume is Entry for very long fills. The folder of fill has the files of an earlier fill for the
+// same inputs that was interrupted or failed.
 func (d Dir) Resume(kind string, inputs []string, fill func(tmp string) error) (string, error) {
 	return d.entry(kind, inputs, true, fill)
 }
@@ -66,7 +65,7 @@ func (d Dir) entry(kind string, inputs []string, resume bool, fill func(tmp stri
 	}
 }
 
-// fill makes the entry final, unless another process has done so by now.
+// fill fills the entry and gives it its final name, unless another process has already done this.
 func (d Dir) fill(final string, resume bool, fill func(tmp string) error) error {
 	filling, err := d.lock(filepath.Base(final)+part, syscall.LOCK_EX)
 	if err != nil {
@@ -122,7 +121,7 @@ func addRoom(failure error, dir string, free int64) error {
 	return fmt.Errorf("%w (only %d MiB are free in %s: $STARGATE_CACHE may name another place)", failure, free>>20, dir)
 }
 
-// Path is where the entry of kind for these inputs is, or will be.
+// Path returns the path of the entry of kind for these inputs, which need not exist.
 func (d Dir) Path(kind string, inputs []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(inputs, "\n")))
 	return filepath.Join(string(d), kind+"-"+hex.EncodeToString(sum[:6]))
@@ -137,8 +136,8 @@ func (d Dir) lock(name string, how int) (*os.File, error) {
 	return lockFile(filepath.Join(dir, name), how)
 }
 
-// Lock waits until this process alone holds the lock that the file at path stands for; the returned
-// function releases it. The kernel drops the lock with the process, so nothing can stay locked.
+// Lock takes an exclusive lock on the file at path; the returned function releases it. The kernel
+// releases the lock when the process ends.
 func Lock(path string) (func(), error) {
 	f, err := lockFile(path, syscall.LOCK_EX)
 	if err != nil {
@@ -147,8 +146,8 @@ func Lock(path string) (func(), error) {
 	return func() { f.Close() }, nil
 }
 
-// lockFile locks a file that its holder may remove: the file locked in the end is the one at that
-// path.
+// lockFile locks a file that a holder of the lock may remove. It returns only when the locked file
+// is the one at that path.
 func lockFile(path string, how int) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)

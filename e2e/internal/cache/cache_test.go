@@ -146,7 +146,7 @@ func TestOldEntriesGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exists(unused) {
-		t.Error("the one that nobody uses is still there")
+		t.Error("the unused entry still exists")
 	}
 	for _, path := range append(young, inUse, again, stranger) {
 		if !exists(path) {
@@ -192,7 +192,7 @@ func TestWhatIsUsedIsNotRemoved(t *testing.T) {
 	}
 }
 
-// mmdebstrap, for one, does not report a full disk.
+// For example, mmdebstrap does not report a full disk.
 func TestNoRoomIsTold(t *testing.T) {
 	failure := errors.New("exit status 25")
 	err := addRoom(failure, "/cache", 60<<20)

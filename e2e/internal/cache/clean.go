@@ -14,16 +14,15 @@ import (
 	"time"
 )
 
-// keep is the number of entries of a kind that stay when another one is made: the most recently
-// used ones. Of most kinds, one entry is in use at a time; an older entry helps when an older
-// checkout is used again. Of the following kinds several are in use, for kernels and lists of
-// packages.
+// keep returns how many of the most recently used entries of a kind remain when a new one is made.
+// For most kinds, one entry is in use at a time, and an older entry is useful for an older
+// checkout. For the listed kinds several are in use, for different kernels and lists of packages.
 var keep = map[string]int{"guest": 16, "initramfs": 8, "modules": 8}
 
 const keepOthers = 3
 
-// held are the entries that this process uses, each with its lock. Other users share the lock, and
-// it ends with the process.
+// held has the entries that this process uses, each with its shared lock, which ends with the
+// process.
 var held struct {
 	sync.Mutex
 	locks map[string]*os.File
@@ -35,7 +34,7 @@ func (d Dir) Hold(path string) error {
 	return err
 }
 
-// hold tells whether there is an entry at path, and holds it.
+// hold reports whether there is an entry at path, and holds it.
 func (d Dir) hold(path string) (bool, error) {
 	held.Lock()
 	defer held.Unlock()
@@ -49,7 +48,7 @@ func (d Dir) hold(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !exists(path) { // removed while we waited
+	if !exists(path) { // another process has removed it during the wait
 		f.Close()
 		return false, nil
 	}
@@ -83,7 +82,7 @@ func (d Dir) Entries(kind string) ([]string, error) {
 		}
 		info, err := item.Info()
 		if err != nil {
-			continue // removed just now
+			continue // another process has just removed it
 		}
 		path := filepath.Join(string(d), item.Name())
 		found = append(found, path)
@@ -118,7 +117,7 @@ func (d Dir) Prune(kind string) error {
 	return nil
 }
 
-// Remove removes an entry, unless a process uses it or is making it.
+// Remove removes an entry, unless a process uses or makes it.
 func (d Dir) Remove(path string) (removed bool, err error) {
 	name := strings.TrimSuffix(filepath.Base(path), part)
 	for _, lock := range []string{name + part, name} {

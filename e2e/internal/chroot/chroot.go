@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chroot runs a command inside a Debian root, in mount and process namespaces of its own.
-// Its mounts are not visible outside, and they and all its processes end with the command, however
-// that ends.
+// Its mounts are not visible outside. The mounts and all processes end with the command, even if
+// the command is killed.
 package chroot
 
 import (
@@ -24,8 +24,8 @@ type Command struct {
 	Env   []string
 }
 
-// hidden is the rig's own sub-command that becomes the command. A fresh process enters the
-// namespace first, because Go's threads share theirs.
+// hidden is an internal sub-command of the rig that enters the namespace and then executes the
+// command. It is a new process, because Go's threads share their namespaces.
 const hidden = "__chroot"
 
 // Run runs the command with its output going to out.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// If the rig is killed while it fills its caches, no process goes on filling them.
+// If the rig is killed while it fills its caches, no process continues to fill them.
 func TestRunEndsWithTheRig(t *testing.T) {
 	if beat := os.Getenv("BEAT"); beat != "" {
 		_ = Run(alone("sh", "-c", `(while touch "$0"; do sleep 0.05; done) & wait`, beat)) // killed by then

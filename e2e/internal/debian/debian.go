@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package debian makes Debian roots with mmdebstrap, whatever suite the host runs.
+// Package debian makes Debian roots of any suite with mmdebstrap.
 package debian
 
 import (
@@ -27,7 +27,7 @@ type Root struct {
 	Hooks    []string // customize hooks
 }
 
-// Inputs are what a root depends on, for the cache's key.
+// Inputs returns all inputs of a root, for the cache's key.
 func (r Root) Inputs() []string {
 	return append([]string{r.Suite, r.Variant, strings.Join(r.Packages, ",")}, r.Hooks...)
 }
@@ -57,7 +57,7 @@ func (r Root) makeFrom(sources []string, dir string) error {
 	args := []string{"--quiet", "--variant=" + r.Variant, "--include=" + strings.Join(r.Packages, ","),
 		`--aptopt=Acquire::Retries "3"`}
 	if r.base() != r.Suite {
-		// apt takes backports only on request; request them.
+		// apt installs packages of backports only on request.
 		args = append(args, fmt.Sprintf("--aptopt=APT::Default-Release %q", r.Suite))
 	}
 	for _, hook := range r.Hooks {
@@ -83,9 +83,9 @@ func scratch() (string, error) {
 	return dir, os.WriteFile(filepath.Join(dir, "pid"), []byte(fmt.Sprint(os.Getpid())), 0o644)
 }
 
-// alone runs a program in namespaces of its own. Without them, a folder with mounts of a killed
-// program could not be removed. A process that the killed program has started would also go on
-// filling the folder during the next attempt.
+// alone runs a program in namespaces of its own. Without them, the rig could not remove a folder in
+// which a killed program has mounts. Also, children of a killed program would continue to fill the
+// folder during the next attempt.
 func alone(program string, args ...string) *exec.Cmd {
 	return exec.Command("unshare", append([]string{
 		"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", program}, args...)...)
@@ -109,12 +109,13 @@ func sources(v versions.Set, ring, suite string) ([]string, error) {
 	return lines, nil
 }
 
-// source returns one such line. It names the keyring, because apt's own on Ubuntu is Ubuntu's.
+// source returns one such line. It names the keyring, because on Ubuntu apt's own keyring has only
+// Ubuntu's keys.
 func source(ring, mirror, suite string) string {
 	return fmt.Sprintf("deb [signed-by=%s] %s %s main", ring, mirror, suite)
 }
 
-// Run runs a command, which ends with the rig, and shows its output only if it fails.
+// Run runs a command, which ends with the rig, and prints its output only if it fails.
 func Run(cmd *exec.Cmd) error {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -146,7 +147,7 @@ func Need(programs map[string]string) error {
 	}
 	defer say.Step("%s", install)()
 	script := "export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; exec " + install
-	// dpkg must finish its work on this host, with the rig or without it.
+	// dpkg must finish its work on this host even if the rig is killed.
 	cmd := exec.Command("sh", "-c", script)
 	out, err := cmd.CombinedOutput()
 	return shown(cmd, out, err)
@@ -156,7 +157,7 @@ func Need(programs map[string]string) error {
 func Missing(programs map[string]string) []string {
 	names := map[string]bool{}
 	for program, pkg := range programs {
-		// With a slash this only looks at that path, which need not be a program.
+		// With a slash this only checks that the path exists; it need not be a program.
 		if _, err := exec.LookPath(program); errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 			names[pkg] = true
 		}

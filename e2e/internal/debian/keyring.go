@@ -81,7 +81,7 @@ func (k keyrings) of(release string) (string, error) {
 // have the keys of the release wanted.
 func (k keyrings) from(release, trusted, wanted string) (string, error) {
 	if strings.ContainsAny(string(k.cache), " \t,[]\"%") {
-		return "", fmt.Errorf("apt takes no keyring from a folder named like %s: set STARGATE_CACHE to another", k.cache)
+		return "", fmt.Errorf("apt cannot use a keyring in the folder %s: set STARGATE_CACHE to another folder", k.cache)
 	}
 	content, err := os.ReadFile(trusted)
 	if err != nil {
@@ -89,7 +89,7 @@ func (k keyrings) from(release, trusted, wanted string) (string, error) {
 	}
 	inputs := []string{k.mirror, release, wanted, fmt.Sprintf("%x", sha256.Sum256(content))}
 	dir, err := k.cache.Entry("keyring", inputs, func(tmp string) error {
-		defer say.Step("fetching the keys of Debian %s (from %s, whose keys are known)", wanted, release)()
+		defer say.Step("fetching the keys of Debian %s (from %s, whose keys are installed)", wanted, release)()
 		root := filepath.Join(tmp, "root")
 		if err := k.fetch(release, trusted, root); err != nil {
 			return err

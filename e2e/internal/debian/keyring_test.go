@@ -23,8 +23,8 @@ func ring(releases ...string) string {
 	return text
 }
 
-// archive stands for Debian's: it has the keyring of each release, and records the keyring of each
-// request.
+// archive replaces Debian's archive: it has the keyring of each release, and records the keyring of
+// each request.
 type archive struct {
 	t       *testing.T
 	rings   map[string]string
@@ -116,7 +116,7 @@ func TestAFolderThatAptCannotBeTold(t *testing.T) {
 	}
 }
 
-// Nothing is fetched for other releases, and apt decides.
+// For other releases nothing is fetched, and apt uses the installed keyring.
 func TestOtherReleasesHaveWhatIsInstalled(t *testing.T) {
 	a := newArchive(t)
 	k := a.keyrings(ring("buster"))
@@ -160,7 +160,7 @@ func TestReleasesOfTheProject(t *testing.T) {
 	}
 }
 
-// A keyring as Debian makes it is read like those above.
+// The code can also read a real keyring of Debian.
 func TestTheInstalledKeyring(t *testing.T) {
 	content, err := os.ReadFile(Keyring)
 	if err != nil {

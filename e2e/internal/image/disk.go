@@ -11,8 +11,8 @@ import (
 	"stargate/e2e/internal/debian"
 )
 
-// Ext4 makes a file system with the content of dir and room free bytes. It has no journal, because
-// guests only write to a throw-away copy.
+// Ext4 makes a file system with the content of dir and `room` free bytes. It has no journal,
+// because guests write only to a temporary copy.
 func Ext4(dir, path string, room int64) error {
 	size, files, err := measure(dir)
 	if err != nil {

@@ -75,7 +75,7 @@ func addOne(archive *tar.Writer, path, name string) error {
 			return err
 		}
 	} else if !info.Mode().IsRegular() && !info.IsDir() {
-		return nil // sockets and the like have no content to copy
+		return nil // sockets and other special files have no content to copy
 	}
 	header, err := tar.FileInfoHeader(info, link)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // DebugName is the debug kernel's name for users.
 const DebugName = "debug"
 
-// Debug provides the debug kernel, and builds it from Debian's source with the configuration file
-// at config. That takes long, so an interrupted build is resumed.
+// Debug returns the debug kernel. If necessary, it builds the kernel from Debian's source with the
+// configuration file at config, and resumes an interrupted build.
 func Debug(c cache.Dir, v versions.Set, config string) (Kernel, error) {
 	fragment, err := os.ReadFile(config)
 	if err != nil {
@@ -40,8 +40,8 @@ func Debug(c cache.Dir, v versions.Set, config string) (Kernel, error) {
 	return Own(dir)
 }
 
-// debugRoot provides a root with the compiler and the kernel's source; the returned path is the
-// source's archive.
+// debugRoot returns a root with the compiler and the kernel's source, and the path of the source's
+// archive.
 func debugRoot(c cache.Dir, v versions.Set) (root, source string, err error) {
 	suite, err := v.Get("KERNEL_DEBUG_SUITE")
 	if err != nil {
@@ -79,7 +79,8 @@ func buildDebug(dir, root, source, config string) error {
 		{"configure", "make -s tinyconfig && scripts/kconfig/merge_config.sh -m .config rig.config && make -s olddefconfig && " + checkConfig},
 		{"compile", fmt.Sprintf("make -j%d bzImage modules", runtime.NumCPU())},
 		{"install", "rm -rf rig.modules && make -s modules_install INSTALL_MOD_PATH=$PWD/rig.modules && cp arch/x86/boot/bzImage rig.bzImage"},
-		// Files that modules build against stay; the kernel's own objects do not.
+		// Keeps the files that a build of a module needs, and removes the kernel's own
+		// objects.
 		{"prune", "find . -name '*.o' ! -path './scripts/*' ! -path './tools/*' -delete; rm -f vmlinux vmlinux.unstripped"},
 	}
 	if err := os.WriteFile(filepath.Join(tree, "rig.config"), fragment, 0o644); err != nil {
@@ -100,8 +101,8 @@ func buildDebug(dir, root, source, config string) error {
 	return arrange(dir, root)
 }
 
-// checkConfig fails if a line of the fragment is missing in the result: a checker that is silently
-// off would never report an error.
+// checkConfig fails if a line of the fragment is missing in the result. Otherwise a checker could
+// be off without notice, and never report an error.
 const checkConfig = `
 lost=$(grep -E '^CONFIG_|is not set' rig.config | grep -vxFf .config || true)
 if [ -n "$lost" ]; then echo "not in the configuration: $lost"; exit 1; fi`
@@ -128,7 +129,7 @@ func runStep(k Kernel, dir, name, script string) error {
 	return nil
 }
 
-// progress passes output on and reports now and then that there is some.
+// progress passes output on, and from time to time prints that the build continues.
 type progress struct {
 	out   io.Writer
 	what  string
@@ -144,7 +145,7 @@ func (p *progress) Write(data []byte) (int, error) {
 	return p.out.Write(data)
 }
 
-// arrange puts the results where Own looks for them.
+// arrange puts the results into the files that Own reads.
 func arrange(dir, root string) error {
 	release, err := onlyModules(filepath.Join(dir, "build/rig.modules"))
 	if err != nil {

@@ -52,7 +52,7 @@ func (b Build) Run(messages io.Writer) error {
 	if err := mirror.Sources(tree, work); err != nil {
 		return fmt.Errorf("copying the sources of %s: %w", tree, err)
 	}
-	// Sparse checks every file each time. A tree for building kernels may have changed by now.
+	// Sparse checks every file each time. The tree for building modules may have changed since.
 	lasting := !b.Sparse && b.Kernel.Tree == ""
 	if lasting && b.done(name, work, output) {
 		return nil
@@ -76,11 +76,11 @@ func (b Build) Run(messages io.Writer) error {
 	return b.note(name, work, output)
 }
 
-// noteName is the file beside the products of a build that lists their inputs. If nothing has
-// changed since, make is not run: it would take seconds to find that there is nothing to do.
+// noteName is a file next to the products of a build that lists their inputs. If nothing has
+// changed since, the rig does not run make, which would take seconds to detect this.
 const noteName = ".made-of"
 
-// done tells whether the output is what the build would make.
+// done reports whether the output is up to date.
 func (b Build) done(name, work, output string) bool {
 	noted, err := os.ReadFile(filepath.Join(output, noteName))
 	if err != nil {
@@ -99,7 +99,7 @@ func (b Build) undone(output string) error {
 	return err
 }
 
-// note is written when the output is complete.
+// note writes the note when the output is complete.
 func (b Build) note(name, work, output string) error {
 	now, err := b.madeOf(name, work, output)
 	if err != nil {
@@ -144,8 +144,8 @@ func (b Build) madeOf(name, work, output string) (string, error) {
 	return text.String(), nil
 }
 
-// compile runs make on the copy of the sources and returns its output. A make that was killed may
-// have left a half-written object that looks complete: its products are dropped.
+// compile runs make on the copy of the sources and returns its output. A killed make may have left
+// an incomplete object that looks complete, so compile removes the products of such a make.
 func (b Build) compile(tree, name, work string, messages io.Writer) ([]byte, error) {
 	busy := filepath.Join(work, ".busy")
 	if _, err := os.Stat(busy); err == nil {
@@ -206,7 +206,7 @@ func firstWarning(log []byte) string {
 	return string(warning.Find(log))
 }
 
-// pathFilter makes messages name the user's files instead of their copies.
+// pathFilter replaces paths of the copies in messages by the user's paths.
 type pathFilter struct {
 	out      io.Writer
 	from, to string

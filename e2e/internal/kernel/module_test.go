@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A build is left out only where make would find nothing to do: not after a change of a source, a
-// product or the call of make.
+// The rig skips a build only if make would have nothing to do. A change of a source, a product or
+// the call of make causes a build.
 func TestBuildIsLeftOut(t *testing.T) {
 	b := Build{Kernel: Kernel{Release: "6.12", Root: "/root-1"}}
 	for what, change := range map[string]func(work, output string) Build{
@@ -44,7 +44,7 @@ func TestBuildIsLeftOut(t *testing.T) {
 		}
 		same := what == "nothing" || what == "a product of a build"
 		if change(work, output).done("module", work, output) != same {
-			t.Errorf("%s has changed: not seen, or seen without need", what)
+			t.Errorf("%s has changed: wrong answer whether a build is needed", what)
 		}
 		if err := b.undone(output); err != nil {
 			t.Error(err)

@@ -20,7 +20,7 @@ type Module struct {
 }
 
 // ModulesInOrder returns the named modules and all their dependencies, each after those it needs.
-// Names without a module are left out: the kernel has them built in, or does without.
+// It skips names without a module, which the kernel has built in or does not need.
 func (k Kernel) ModulesInOrder(names []string) ([]Module, error) {
 	if k.Modules == "" {
 		return nil, nil

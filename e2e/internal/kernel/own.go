@@ -13,8 +13,8 @@ import (
 
 // Own opens a self-built kernel: the path of a bzImage, or of a folder with one. Next to it there
 // may be modules/, build/ and root. modules/ is the result of make modules_install, under
-// lib/modules/RELEASE. build/ is a tree that out-of-tree modules build against. root is a link to a
-// Debian root with the compiler for that.
+// lib/modules/RELEASE. build/ is a tree for building out-of-tree modules. root is a link to a
+// Debian root with the compiler for them.
 func Own(path string) (Kernel, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernel provides the kernels of guests: Debian's stock kernels, with everything needed to
-// build a module for them, and self-built ones.
+// Package kernel provides the kernels of guests: self-built kernels, and Debian's stock kernels
+// with the headers and compiler for modules.
 package kernel
 
 import (
@@ -35,7 +35,7 @@ type Kernel struct {
 	Ccache  string // folder where compiled objects of modules are kept, or empty
 }
 
-// BuildDir is the folder, inside the root, that modules build against.
+// BuildDir returns the folder in the root against which modules are built.
 func (k Kernel) BuildDir() string {
 	if k.Tree != "" {
 		return "/mnt/build"
@@ -43,7 +43,7 @@ func (k Kernel) BuildDir() string {
 	return filepath.Join("/usr/src", "linux-headers-"+k.Release)
 }
 
-// Stock provides the kernel of that series, filling the cache if needed.
+// Stock returns the kernel of that series, and fills the cache if necessary.
 func Stock(c cache.Dir, v versions.Set, series string) (Kernel, error) {
 	headers, image, err := roots(v, series)
 	if err != nil {
@@ -71,7 +71,7 @@ func Stock(c cache.Dir, v versions.Set, series string) (Kernel, error) {
 	}, nil
 }
 
-// Known fails if versions.env has no such series.
+// Known returns an error if versions.env has no such series.
 func Known(v versions.Set, series string) error {
 	_, _, err := roots(v, series)
 	return err
@@ -151,8 +151,8 @@ func modulesGlob(root string) string {
 	return "lib/modules"
 }
 
-// take moves image, configuration and modules to their places. Since 7.x they are next to the
-// modules, before that in /boot.
+// take moves image, configuration and modules to their places. From 7.x on, image and configuration
+// are next to the modules, before that in /boot.
 func take(unpacked, release, dir string) error {
 	modules := filepath.Join(unpacked, modulesGlob(unpacked), release)
 	for name, places := range map[string][]string{
@@ -175,7 +175,8 @@ func moveFirst(from []string, to string) error {
 	return fmt.Errorf("the kernel's packages have none of %v", from)
 }
 
-// depmod writes the indexes for modprobe in the guest; packages leave that to their installation.
+// depmod writes the indexes for modprobe in the guest. Unpacked packages do not have them, because
+// their installation would write them.
 func depmod(root, dir, release string) error {
 	mounted := filepath.Join("/mnt/lib/modules", release)
 	if err := os.MkdirAll(filepath.Join(root, mounted), 0o755); err != nil {

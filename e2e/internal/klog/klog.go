@@ -10,10 +10,10 @@ import (
 
 // patterns are the beginnings of reports, as worded by kernels 6.1 to 7.2. They follow the lists
 // with which kernel developers search their own logs: xfstests' _check_dmesg, and syzkaller's.
-// Those lists leave out a report whose first line has BUG: or WARNING: anyway. It is listed here,
-// because a console may miss a line.
+// Those lists do not have a report whose first line also has BUG: or WARNING:. This list has it,
+// because a console may lose a line.
 var patterns = []string{
-	// Any code.
+	// Reports of any code.
 	`\bWARNING:`,
 	`\bBUG:`,
 	`\bBUG at `,
@@ -90,7 +90,7 @@ var patterns = []string{
 
 var bad = regexp.MustCompile(strings.Join(patterns, "|"))
 
-// benign are lines that match, but only report that the module is not the distribution's.
+// benign matches lines that only report that the module is not the distribution's.
 var benign = regexp.MustCompile(strings.Join([]string{
 	`loading out-of-tree module taints kernel`,
 	`module verification failed: signature and/or required key missing`,
@@ -108,7 +108,7 @@ type Report []string
 // hundred lines.
 const maxReport = 120
 
-// quiet is the number of lines without a bad one after which a report is over.
+// quiet is the number of lines without a bad one that ends a report.
 const quiet = 25
 
 // Find returns the reports in a log.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab makes a run's guests, operates them and judges them.
+// Package lab makes the guests of a run, operates them, and checks them for errors.
 package lab
 
 import (
@@ -21,14 +21,14 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// Assets are the cached files that guests are made of.
+// Assets are the cached files from which guests are made.
 type Assets struct {
 	Cache    cache.Dir
 	Versions versions.Set
 	QEMU     vm.QEMU
 	Accel    vm.Accel
 
-	systems []system // used by the guests in turn
+	systems []system // the guests have them in turn
 	root    string
 	node    nodeAssets
 }
@@ -92,7 +92,7 @@ func makeInitramfs(c cache.Dir, k kernel.Kernel) (string, error) {
 	return filepath.Join(dir, "initramfs"), err
 }
 
-// agentBinary is next to the rig's own program.
+// agentBinary returns the path of the agent, which is next to the rig's own program.
 func agentBinary() (string, error) {
 	self, err := os.Executable()
 	return filepath.Join(filepath.Dir(self), "agent"), err
@@ -145,7 +145,7 @@ func makeModules(c cache.Dir, k kernel.Kernel) (string, error) {
 // probeLimit is the time limit of an idle guest: with a working accelerator it takes two seconds.
 const probeLimit = 20 * time.Second
 
-// probe tries whether guests boot under KVM: /dev/kvm may exist and not run them.
+// probe tests whether guests boot under KVM. They may not, even if /dev/kvm exists.
 func (a *Assets) probe() (vm.Accel, error) {
 	tcg := vm.Accel{Name: "tcg"}
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
@@ -162,11 +162,11 @@ func (a *Assets) probe() (vm.Accel, error) {
 		return tcg, err
 	}
 	dir, err := a.Cache.Entry("accelerator", []string{string(host), string(boot)}, func(tmp string) error {
-		defer say.Step("finding out whether guests boot under KVM (at most %s)", probeLimit)()
+		defer say.Step("testing whether guests boot under KVM (at most %s)", probeLimit)()
 		answer := "kvm"
 		if err := a.boots(vm.Accel{Name: "kvm"}, tmp); err != nil {
 			answer = "tcg"
-			say.Line("/dev/kvm is there, but of no use: %v", err)
+			say.Line("/dev/kvm exists, but does not work: %v", err)
 		}
 		return os.WriteFile(filepath.Join(tmp, "name"), []byte(answer), 0o644)
 	})
@@ -177,7 +177,7 @@ func (a *Assets) probe() (vm.Accel, error) {
 	return vm.Accel{Name: string(name)}, err
 }
 
-// boots fails unless a guest answers.
+// boots returns an error unless a guest answers.
 func (a *Assets) boots(accel vm.Accel, dir string) error {
 	console := filepath.Join(dir, "console")
 	g, err := vm.Start(a.QEMU, vm.Spec{

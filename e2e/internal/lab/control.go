@@ -30,22 +30,22 @@ const (
 	VerbReboot    = "await_reboot"
 )
 
-// NoMount as an argument of VerbStart only boots. At and an address let a guest outside of a node
-// see the range there. The words behind -- are for the QEMU of a guest in a node: they describe the
-// range, or another one.
+// Arguments of VerbStart. With NoMount the guest only boots. At and an address place the range of a
+// guest outside of a node at that address. The words after -- go to the QEMU of a guest in a node,
+// and describe this range or another one.
 const (
 	NoMount = "--no-mount"
 	At      = "--at"
 )
 
-// Life is how a guest is to be booted.
+// Life describes how to boot a guest.
 type Life struct {
 	NoMount bool
 	At      int64    // the address of its range; 0: the usual one
 	Words   []string // for QEMU, in a node: its range; nil: the usual one
 }
 
-// startArguments are those of VerbStart.
+// startArguments reads the arguments of VerbStart.
 func startArguments(args []string) (life Life, err error) {
 	for len(args) > 0 {
 		switch {
@@ -67,7 +67,7 @@ func startArguments(args []string) (life Life, err error) {
 	return life, nil
 }
 
-// Serve answers the script's functions until the listener is closed.
+// Serve executes the calls of the script's functions until the listener is closed.
 func (l *Lab) Serve(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
@@ -81,13 +81,13 @@ func (l *Lab) Serve(listener net.Listener) {
 	}
 }
 
-// gone is the status of a command whose guest was not running, as with ssh.
+// gone is the status of a command whose guest does not run, as with ssh.
 const gone = 255
 
 func (l *Lab) answer(conn net.Conn) {
 	first, err := wire.Read(conn)
 	if err != nil {
-		return // the client has gone
+		return // the client has disconnected
 	}
 	request, err := first.Request()
 	if err == nil && request.Verb == "" {
@@ -191,7 +191,7 @@ func finish(conn net.Conn, status uint32, err error) {
 	}
 	_ = out.Send(wire.Frame{Kind: wire.Exit, Data: wire.Numbers(status)})
 	// The client closes. Reading its acknowledgements prevents a reset of the connection before
-	// it has read the above.
+	// the client has read the result.
 	if conn.SetReadDeadline(time.Now().Add(10*time.Second)) != nil {
 		return
 	}

@@ -16,8 +16,8 @@ import (
 	"stargate/e2e/internal/wire"
 )
 
-// guard is the `stargatectl guard` of one life of a guest: it tells the other systems that the
-// guest is dead, or only paused.
+// guard is the `stargatectl guard` of one life of a guest. It shows the other systems whether the
+// guest is dead or only paused.
 type guard struct {
 	log       string
 	terminate func()        // asks it to end
@@ -26,8 +26,8 @@ type guard struct {
 	err       error         // the result; read it after ended
 }
 
-// startGuards starts guards for a VM that has just been started. A VM in a node has a guard in the
-// node. A second guard, here, watches for the end of the node, which also ends the VM.
+// startGuards starts guards for a VM that has just started. A VM in a node has a guard in the node,
+// and a second guard on this host, which watches the node, because the VM ends with the node.
 func (l *Lab) startGuards(m *member, log string) (err error) {
 	if !l.inNode(m) {
 		m.guard, err = l.guardHere(m.guest.PID(), m.guest.UUID, log)
@@ -52,7 +52,7 @@ func (l *Lab) guardHere(pid int, uuid, log string) (*guard, error) {
 		return nil, fmt.Errorf("starting the guard: %w", err)
 	}
 	g := &guard{log: log, ended: make(chan struct{})}
-	// It may have ended by itself, which await reports.
+	// An error means that it has ended by itself, which await reports.
 	g.terminate = func() { _ = cmd.Process.Signal(syscall.SIGTERM) }
 	go func() {
 		g.err = cmd.Wait()
@@ -61,7 +61,7 @@ func (l *Lab) guardHere(pid int, uuid, log string) (*guard, error) {
 	return g, nil
 }
 
-// guardInNode watches the QEMU of a VM in the node, from there.
+// guardInNode runs in the node, and watches the QEMU of a VM there.
 func (l *Lab) guardInNode(name, uuid, log string) (*guard, error) {
 	out, err := os.Create(log)
 	if err != nil {
@@ -121,7 +121,7 @@ func (g *guard) gone() error {
 	}
 }
 
-// dismiss ends a guard; the VM goes on without.
+// dismiss ends a guard; the VM continues without it.
 func (g *guard) dismiss() error {
 	if g == nil || g.dismissed {
 		return nil
@@ -131,8 +131,8 @@ func (g *guard) dismiss() error {
 	return g.await()
 }
 
-// guardsDone waits until the guards of an ended guest have reported. The guard that watches its
-// node has nothing to report while the node runs.
+// guardsDone waits until the guards of an ended guest have reported. The guard that watches the
+// node reports nothing while the node runs.
 func (l *Lab) guardsDone(m *member) error {
 	err := m.guard.await()
 	if err == nil && l.inNode(m) && l.current(l.host).Alive() {
@@ -147,7 +147,7 @@ func (l *Lab) guardsDone(m *member) error {
 	return nil
 }
 
-// Unguard removes a guest's guards: only the other systems can then tell whether it is live.
+// Unguard removes a guest's guards. Then only the guest's heartbeat shows whether it is live.
 func (l *Lab) Unguard(name string) error {
 	return l.withRunning(name, func(m *member) error {
 		if m.guard == nil || m.guard.dismissed {

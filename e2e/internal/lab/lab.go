@@ -40,10 +40,10 @@ type Options struct {
 	Shared       bool       // several scripts use the guests, one after the other
 }
 
-// ModulePath is the module's path in a guest; the payload has one for each kernel.
+// ModulePath is the module's path in a guest; the payload has a module for each kernel.
 const ModulePath = "/root/stargatefs.ko"
 
-// ModuleFor is the path of the module for a kernel in the payload.
+// ModuleFor returns the path of the module for a kernel in the payload.
 func ModuleFor(release string) string { return ModulePath + "-" + release }
 
 // Lab is a run's guests and their shared range.
@@ -56,10 +56,10 @@ type Lab struct {
 	names   []string // of guests
 	host    *member  // the node, or nil
 	members map[string]*member
-	lost    bool // the range's bytes went with the node's power; guarded by the node's lock
+	lost    bool // a power cut of the node has lost the range's bytes; protected by the node's lock
 
 	mu       sync.Mutex
-	damage   bool // the script expects that systems meet damage in the volume
+	damage   bool // the script expects that systems find damage in the volume
 	doing    map[int]activity
 	activity int
 }
@@ -85,7 +85,7 @@ type member struct {
 	panics    map[string]bool // those of them that end in a panic expected by the script
 }
 
-// activity is an operation that a script waits for.
+// activity is an operation for which a script waits.
 type activity struct {
 	what  string
 	since time.Time
@@ -108,7 +108,7 @@ func New(a *Assets, o Options, r *vm.Range, dir string) *Lab {
 	return l
 }
 
-// Guests are the guests' names.
+// Guests returns the guests' names.
 func (l *Lab) Guests() []string { return l.names }
 
 // Systems returns the names of all systems that mount the volume: the node comes first.
@@ -127,9 +127,9 @@ func (l *Lab) member(name string) (*member, error) {
 	return m, nil
 }
 
-// StartAll boots the node, if there is one, then all guests at once, and then mounts in one after
-// the other. In a node that mounts nothing there is no memory yet for guests: the script starts
-// them.
+// StartAll boots the node, if there is one, then all guests at the same time. Then it mounts the
+// volume in one guest after the other. A node without a mount has no memory for guests yet, so the
+// script starts them.
 func (l *Lab) StartAll() error {
 	if l.host != nil {
 		if err := l.StartNode(); err != nil || !l.Mount {
@@ -147,7 +147,7 @@ func (l *Lab) StartAll() error {
 	return nil
 }
 
-// together calls do for all guests at once.
+// together calls do for all guests at the same time.
 func (l *Lab) together(do func(*member) error) error {
 	if failures := l.failures(do); failures != nil {
 		return errors.New(strings.Join(failures, "; "))
@@ -178,7 +178,7 @@ func (l *Lab) failures(do func(*member) error) []string {
 	return failures
 }
 
-// Start boots a stopped guest, and mounts there, which recovers the volume if necessary.
+// Start boots a stopped guest, and mounts the volume there, which recovers it if necessary.
 func (l *Lab) Start(name string, life Life) error {
 	if err := l.notTheNode(name, "start_node boots it"); err != nil {
 		return err
@@ -214,8 +214,8 @@ const bootLimit = 5 * time.Minute
 // bootTries is how often QEMU may fail by an assertion of its own before the module is loaded.
 const bootTries = 3
 
-// boot starts a guest and loads the module. An assertion of QEMU that fails before the agent
-// answers says nothing about the module, so the guest is started again.
+// boot starts a guest and loads the module. If an assertion of QEMU fails before the agent answers,
+// the module is not the cause, so boot starts the guest again.
 func (l *Lab) boot(m *member) error {
 	for try := 1; ; try++ {
 		err := l.bootOnce(m)
@@ -235,7 +235,7 @@ func (l *Lab) bootOnce(m *member) error {
 	console := l.logName(m, "console")
 	m.consoles, m.judged = append(m.consoles, console), 0
 	m.expected, m.paused, m.spent = false, false, false
-	if m.guest != nil { // the life before, if it ended by itself
+	if m.guest != nil { // the previous life, if it ended by itself
 		if err := l.guardsDone(m); err != nil {
 			return err
 		}
@@ -366,7 +366,7 @@ func (l *Lab) inGuest(m *member, script string, args ...string) error {
 
 // Kill cuts a guest's power, and waits until its guard has reported it.
 func (l *Lab) Kill(name string) error {
-	if err := l.notTheNode(name, "kill_node takes its power"); err != nil {
+	if err := l.notTheNode(name, "use kill_node"); err != nil {
 		return err
 	}
 	return l.withRunning(name, func(m *member) error {
@@ -379,8 +379,8 @@ func (l *Lab) Kill(name string) error {
 // panicLimit is the time for an expected panic to begin, and then to be printed.
 const panicLimit = time.Minute
 
-// AwaitPanic waits until a guest's kernel has ended by a panic with that text in its message, as
-// the script expects. Its log before the panic must be sound.
+// AwaitPanic waits until a guest's kernel has panicked with that text in its message, as the script
+// expects. Its log before the panic must have no errors.
 func (l *Lab) AwaitPanic(name, text string) error {
 	m, err := l.member(name)
 	if err != nil {
@@ -414,7 +414,7 @@ func (l *Lab) AwaitPanic(name, text string) error {
 
 // Stop unmounts and then ends a guest.
 func (l *Lab) Stop(name string) error {
-	if err := l.notTheNode(name, "it ends with the run, or by kill_node"); err != nil {
+	if err := l.notTheNode(name, "it ends at the end of the run, or with kill_node"); err != nil {
 		return err
 	}
 	return l.withRunning(name, func(m *member) error {
@@ -430,7 +430,8 @@ func (l *Lab) Pause(name string) error {
 	})
 }
 
-// MachineCheck makes a guest's processor find an error in memory, or elsewhere.
+// MachineCheck injects a machine check for an error in memory or elsewhere into a guest's
+// processor.
 func (l *Lab) MachineCheck(name string, words []string) error {
 	if len(words) != 5 {
 		return errors.New("usage: machine_check GUEST BANK STATUS GLOBAL-STATUS ADDRESS MISC")
@@ -468,7 +469,7 @@ func (l *Lab) Console(name string) ([]byte, error) {
 	return m.unjudged(console, log), nil
 }
 
-// Running returns a guest that can be spoken to.
+// Running returns a guest whose agent answers.
 func (l *Lab) Running(name string) (*vm.Guest, error) {
 	var guest *vm.Guest
 	err := l.withRunning(name, func(m *member) error {
@@ -509,7 +510,7 @@ func (l *Lab) current(m *member) *vm.Guest {
 	return m.guest
 }
 
-// ExpectDamage is for a script whose systems find damage in the volume.
+// ExpectDamage records that the script's systems will find damage in the volume.
 func (l *Lab) ExpectDamage() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ const Host = "host"
 // regionPath is the path of the volume's memory in the node, for its guests.
 const regionPath = MountPoint + "/.stargate/region"
 
-// Paths in the node of the files that its guests are made of.
+// Paths in the node of the files from which its guests are made.
 const (
 	nodeQEMU  = "/rig/qemu"
 	nodeBoots = "/rig/boot" // a folder in it for each kernel, with these files
@@ -31,7 +31,7 @@ const (
 	bootInit  = "initramfs"
 )
 
-// nodeAssets are the files of a node, beside those of its guests.
+// nodeAssets are the files of a node, in addition to those of its guests.
 type nodeAssets struct {
 	system system
 	qemu   string   // disk with QEMU's root
@@ -101,16 +101,16 @@ func copyFiles(dir string, files map[string]string) error {
 	return nil
 }
 
-// nodeMemory is for the node's own kernel and programs, machineMemory for QEMU's needs beside the
-// memory of a VM.
+// nodeMemory is the memory for the node's own kernel and programs, machineMemory that for each QEMU
+// in addition to the memory of its VM.
 const (
 	nodeMemory    = 768
 	machineMemory = 128
 )
 
-// hostSpec has one CPU, because with more of them the node's memory gets corrupted under TCG. The
-// node gets the range as memory with struct pages (D1). The guests' disks are disks of the node:
-// its own root a second time, and for each kernel its boot files and its modules.
+// hostSpec describes the node's VM. It has one CPU, because with more CPUs TCG corrupts the node's
+// memory. The node gets the range as memory with struct pages (D1). The guests' disks are disks of
+// the node: its own root a second time, and for each kernel its boot files and its modules.
 func (l *Lab) hostSpec() vm.Spec {
 	s := vm.Spec{
 		Name:      Host,
@@ -190,8 +190,8 @@ func (l *Lab) planInNode(m *member) (vm.Place, vm.Spec, error) {
 	return vm.Node{Link: host.Link, QEMU: vm.At(nodeQEMU), Memory: regionPath}, spec, nil
 }
 
-// StartNode boots the node, mounts the volume there and prepares it for guests. A volume that was
-// lost with the power is made anew.
+// StartNode boots the node, mounts the volume there and prepares it for guests. If a power cut has
+// lost the volume, it makes a new one.
 func (l *Lab) StartNode() error {
 	if l.host == nil {
 		return errNoNode
@@ -244,7 +244,7 @@ for device; do
 done`
 
 // KillNode cuts the power of the node, which also ends everything inside. It returns when guards
-// have reported each system; the range's content is then lost, if its memory forgets.
+// have reported the end of each system. With --zone dram the range's content is then lost.
 func (l *Lab) KillNode() error {
 	if l.host == nil {
 		return errNoNode
@@ -277,8 +277,8 @@ func (l *Lab) KillNode() error {
 // rebootLimit is the time for a node's kernel to shut devices and VMs down.
 const rebootLimit = time.Minute
 
-// AwaitReboot waits until the node has ended, with everything inside, because a program in it
-// requested a reboot, as the script expects. StartNode is that reboot.
+// AwaitReboot waits until the node has ended, with all its guests, because a program in it has
+// requested a reboot, as the script expects. StartNode then boots it.
 func (l *Lab) AwaitReboot() error {
 	if l.host == nil {
 		return errNoNode

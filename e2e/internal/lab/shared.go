@@ -13,11 +13,11 @@ import (
 	"stargate/e2e/internal/say"
 )
 
-// Several scripts use the same guests, one after the other: Verdict judges the state after a
+// Several scripts use the same guests, one after the other. Verdict checks the state after a
 // script, and Renew restores guests and volume to their first state.
 
-// Verdict lists the errors since the guests were started, or since the last verdict. Guests that
-// still run have neither volume nor module afterwards.
+// Verdict returns the errors since the start of the guests, or since the last verdict. It unmounts
+// the volume and unloads the module in guests that still run.
 func (l *Lab) Verdict(fsck string) []string {
 	wrong := l.judge(fsck, l.settleAndUnguard)
 	l.forget()
@@ -33,7 +33,7 @@ func (l *Lab) settleAndUnguard(m *member) error {
 	return m.guard.dismiss()
 }
 
-// forget leaves only logs that are yet to be judged.
+// forget removes the logs that have already been checked.
 func (l *Lab) forget() {
 	l.mu.Lock()
 	l.damage = false
@@ -50,11 +50,11 @@ func (l *Lab) forget() {
 	}
 }
 
-// Renew makes the volume anew, and restores each guest to its first state. A guest that cannot be
-// tidied reboots; all do, if anew is set.
+// Renew makes a new volume, and restores each guest to its first state. It reboots a guest whose
+// state it cannot restore, or all guests if anew is set.
 func (l *Lab) Renew(anew bool) error {
 	if anew {
-		l.KillAll() // also those that the request of another one waits for
+		l.KillAll() // also those for which the request of another guest waits
 		l.forget()
 	}
 	if err := l.together(func(m *member) error { return l.tidyOrEnd(m, anew) }); err != nil {
@@ -83,7 +83,7 @@ func (l *Lab) Renew(anew bool) error {
 // the range is cleared: file systems of the last script may still be mounted there.
 func (l *Lab) tidyOrEnd(m *member, anew bool) error {
 	if m.guest == nil || anew {
-		err := m.guard.gone() // it stores its findings in the volume
+		err := m.guard.gone() // its agent has stored findings in the volume
 		m.guard = nil
 		return err
 	}
@@ -242,7 +242,7 @@ func (s guestState) undo(now guestState) []string {
 		switch {
 		case key.kind == "mount" && len(is) > len(was):
 			for range is[len(was):] {
-				umount = append([]string{"umount", key.name}, umount...) // mounts below come first
+				umount = append([]string{"umount", key.name}, umount...) // a mount below another one comes first
 			}
 		case key.kind == "block" && added:
 			devices = []string{"devices", ""}
@@ -268,7 +268,7 @@ func (l *Lab) load(m *member) error {
 	return nil
 }
 
-// unjudged returns the part of a log that is yet to be judged.
+// unjudged returns the part of a log that has not been checked yet.
 func (m *member) unjudged(console string, log []byte) []byte {
 	if m.guest != nil && console == m.guest.Console && m.judged <= int64(len(log)) {
 		return log[m.judged:]

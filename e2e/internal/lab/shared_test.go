@@ -71,17 +71,17 @@ func TestNothingIsLeftOver(t *testing.T) {
 	}
 }
 
-// Changes that cannot be undone are found: such a guest reboots.
+// The rig detects changes that it cannot undo, and reboots the guest.
 func TestChangesThatStayAreSeen(t *testing.T) {
 	booted := parseState(bootedState)
 	for what, c := range map[string]struct{ from, to string }{
-		"a file of the rig's is another one": {"f 644 0:0 5 1000.5", "f 644 0:0 6 1700.5"},
+		"a file of the rig was replaced": {"f 644 0:0 5 1000.5", "f 644 0:0 6 1700.5"},
 		"a file is gone":                     {"file\t/root/in/data\tf 644 0:0 5 1000.5\n", ""},
 		"a folder's mode":                    {"d 700 0:0", "d 777 0:0"},
 		"a file system is gone":              {"mount\t/tmp\ttmpfs tmpfs\n", ""},
 		"a disk has another size":            {"vda\t8388608", "vda\t16"},
 		"an interface more":                  {"link\tlo\n", "link\tlo\nlink\teth0\n"},
-		"a setting that does not go back":    {"hostname\tg1", "hostname\tg7"},
+		"a setting that cannot be restored":    {"hostname\tg1", "hostname\tg7"},
 	} {
 		now := parseState(strings.Replace(bootedState, c.from, c.to, 1))
 		if booted.differs(now) == "" {
@@ -90,7 +90,7 @@ func TestChangesThatStayAreSeen(t *testing.T) {
 	}
 }
 
-// Only the part that a script's own time has added to a log is judged, or shown to the script.
+// The rig checks, and shows to a script, only the part of a log that was written during the script.
 func TestOnlyTheUnjudgedPartCounts(t *testing.T) {
 	l := testLab()
 	m := l.members["g1"]

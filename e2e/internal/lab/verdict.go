@@ -14,11 +14,11 @@ import (
 	"stargate/e2e/internal/vm"
 )
 
-// Finish ends the guests cleanly and lists the errors of the run. fsck is the checker's path, or
+// Finish shuts the guests down, and returns the errors of the run. fsck is the checker's path, or
 // empty.
 func (l *Lab) Finish(fsck string) []string { return l.judge(fsck, l.shutDown) }
 
-// judge ends the guests' work, by calling end for each running one, and lists the errors.
+// judge calls end for each running guest, and returns the errors.
 func (l *Lab) judge(fsck string, end func(*member) error) []string {
 	wrong := l.failures(func(m *member) error { return l.end(m, end) })
 	if l.host != nil { // after those in it
@@ -65,7 +65,7 @@ func (l *Lab) end(m *member, by func(*member) error) error {
 // endLimit is the time for a guest to unmount.
 const endLimit = 2 * time.Minute
 
-// shutDown settles a guest and ends it.
+// shutDown settles a guest and shuts it down.
 func (l *Lab) shutDown(m *member) error {
 	err := l.settle(m)
 	m.expected = true
@@ -104,7 +104,7 @@ const endScript = `set -e
 for dir in /proc/[0-9]*; do
 	pid=${dir#/proc/}
 	case $pid in 1|$$|$PPID) continue;; esac
-	if [ -e $dir/exe ]; then kill -9 $pid 2>/dev/null || true; fi # the kernel's own have none
+	if [ -e $dir/exe ]; then kill -9 $pid 2>/dev/null || true; fi # kernel threads have none
 done
 while mountpoint -q "$1"; do umount "$1"; done
 leaks=/sys/kernel/debug/kmemleak
@@ -118,8 +118,8 @@ echo "<5>` + endMarker + `" >/dev/kmsg`
 // logLimit is the time for a kernel to print messages that it has already logged.
 const logLimit = time.Minute
 
-// awaitText waits until a file has a text behind its known part. A console that does not show it
-// within the limit cannot be judged.
+// awaitText waits until a file has a text after its known part. If the text does not appear within
+// the limit, it returns an error, because the log is then incomplete.
 func awaitText(path string, known int64, text string, limit time.Duration) error {
 	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
 		data, err := os.ReadFile(path)
@@ -135,12 +135,12 @@ func awaitText(path string, known int64, text string, limit time.Duration) error
 	}
 }
 
-// reports returns the complaints of a guest's kernel in all its lives.
+// reports returns the errors in the kernel logs of all lives of a guest.
 func reports(m *member) []string {
 	var wrong []string
 	for _, console := range m.consoles {
 		if m.panics[console] {
-			continue // AwaitPanic has judged it
+			continue // AwaitPanic has checked it
 		}
 		log, err := os.ReadFile(console)
 		if err != nil {
@@ -155,8 +155,8 @@ func reports(m *member) []string {
 	return wrong
 }
 
-// Where describes what a hanging run waits for: pending requests by guest and time, and the places
-// where the guests' tasks are blocked.
+// Where describes the state of a run that has reached its limit: the pending requests by guest and
+// time, and the stacks of the guests' blocked tasks.
 func (l *Lab) Where() string {
 	var text strings.Builder
 	l.mu.Lock()

@@ -13,14 +13,14 @@ import (
 func TestLogThatDoesNotEnd(t *testing.T) {
 	console := filepath.Join(t.TempDir(), "console")
 	if err := awaitText(console, 0, endMarker, time.Millisecond); err == nil {
-		t.Error("a log that is not there has been read to its end")
+		t.Error("awaitText succeeded on a log that does not exist")
 	}
 	if err := os.WriteFile(console, []byte("[    1.0] WARN"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	err := awaitText(console, 0, endMarker, 20*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "within 20ms") {
-		t.Errorf("a log without an end has been read to its end: %v", err)
+		t.Errorf("awaitText succeeded on a log without an end: %v", err)
 	}
 }
 

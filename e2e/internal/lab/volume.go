@@ -32,7 +32,7 @@ type finding struct {
 type fsckResult struct {
 	Findings []finding `json:"findings"`
 	Found    int       `json:"found"`
-	Unclean  bool      `json:"unclean"` // some system has not left
+	Unclean  bool      `json:"unclean"` // some system has not unmounted it
 }
 
 // checkVolume checks a volume without users against the engine's promises, however its systems
@@ -60,7 +60,7 @@ func checkVolume(fsck, volume string, damageSeen bool) error {
 	return err
 }
 
-// runFsck fails if fsck finds an error, or cannot run.
+// runFsck returns an error if fsck finds an error, or cannot run.
 func runFsck(fsck, mode, volume string, damageSeen bool) (fsckResult, error) {
 	var out, errs bytes.Buffer
 	var result fsckResult
@@ -84,8 +84,8 @@ func runFsck(fsck, mode, volume string, damageSeen bool) (fsckResult, error) {
 	return result, nil
 }
 
-// wrong lists the findings, without the count of errors if that is allowed. A number of unlisted
-// findings is an error, too.
+// wrong returns the findings, without the count of errors if the script allows it. Findings that
+// fsck counts but does not list are an error, too.
 func (r fsckResult) wrong(damageSeen bool) string {
 	var lines []string
 	allowed := 0

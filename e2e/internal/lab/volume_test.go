@@ -71,7 +71,7 @@ func (v volume) put(offset int64, word uint64) {
 	}
 }
 
-// die leaves the volume like a system whose power was cut.
+// die changes the volume as a power cut of its system would.
 func (v volume) die() {
 	v.put(4096+3*16, 1) // the newest incarnation, which that system has
 	v.put(slotsAt+5*slotSize, slotDead|1<<32)
@@ -85,11 +85,11 @@ func (v volume) leak() {
 
 func (v volume) check(damageSeen bool) error { return checkVolume(v.fsck, v.path, damageSeen) }
 
-// wants fails unless the verdict on the volume has all these words.
+// wants fails the test unless the error of checkVolume has all these words.
 func wants(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("the volume passes, without a word of %q", words)
+		t.Fatalf("checkVolume accepts the volume, instead of reporting %q", words)
 	}
 	for _, word := range words {
 		if !strings.Contains(err.Error(), word) {
@@ -119,7 +119,7 @@ func TestVolumeOfADeadSystemPasses(t *testing.T) {
 	}
 }
 
-// Damage that recovery or preening would repair silently is an error all the same.
+// Damage that recovery or preening would repair silently is still an error.
 func TestLeakedPagesAreSeen(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		v := newVolume(t)
@@ -167,7 +167,8 @@ func TestNoVolume(t *testing.T) {
 	wants(t, v.check(false), "fsck.stargatefs -n", "holds no superblock of a StargateFS")
 }
 
-// fakeFsck answers each mode with a result and an exit status; a second -n is -n2.
+// fakeFsck makes a program that prints a result and exits with a status for each mode; a second
+// call with -n uses the result -n2.
 func fakeFsck(t *testing.T, answers map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

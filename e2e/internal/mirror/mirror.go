@@ -13,11 +13,12 @@ import (
 	"strings"
 )
 
-// marker is in every copy. A copy may lie inside the tree that is copied: it is no part of that
-// tree, and other copies are none either.
+// marker is a file in every copy. A copy may be inside the copied tree; the marker shows that it is
+// not a part of this tree.
 const marker = ".copy-of-sources"
 
-// Sources makes to contain the source files of from. Products of a build in the copy stay.
+// Sources makes the folder `to` a copy of the source files of `from`. It keeps products of a build
+// in the copy.
 func Sources(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
@@ -52,8 +53,8 @@ func Sources(from, to string) error {
 	return dropOthers(to, seen)
 }
 
-// IsSource tells whether a file is part of a kernel module's sources: written by people, not by the
-// build, or symbols of another module that it needs.
+// IsSource reports whether a file belongs to a kernel module's sources. It does if people have
+// written it, not the build, or if it has the symbols of another needed module.
 func IsSource(name string) bool {
 	base := filepath.Base(name)
 	if strings.HasSuffix(base, ".mod.c") || strings.HasPrefix(base, ".") {
@@ -80,7 +81,7 @@ func dropOthers(dir string, keep map[string]bool) error {
 	})
 }
 
-// update copies a file unless the copy has its size and time already.
+// update copies a file unless the copy already has its size and time.
 func update(from, to string) error {
 	have, err := os.Stat(to)
 	if err == nil {

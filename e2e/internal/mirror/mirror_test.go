@@ -77,7 +77,7 @@ func TestUnchangedFilesKeepTheirCopies(t *testing.T) {
 	}
 }
 
-// A copy may lie in the tree that it is a copy of, with another one beside it.
+// A copy may be inside the copied tree, next to another copy.
 func TestCopiesAreNotCopied(t *testing.T) {
 	from := t.TempDir()
 	put(t, from+"/module/a.c", "a")
@@ -91,7 +91,7 @@ func TestCopiesAreNotCopied(t *testing.T) {
 	}
 	for _, to := range []string{one, other} {
 		if !has(to+"/module/a.c") || has(to+"/out") || has(to+"/module/other") {
-			t.Errorf("%s is not the sources alone", to)
+			t.Errorf("%s has other files than the sources", to)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// starts carries work to the one thread that starts children. The kernel sends the parent-death
-// signal when the thread that forked ends, and Go may end any thread except this one.
+// starts is the queue of work for the one thread that starts children. The kernel sends the
+// parent-death signal when the thread that forked ends, and Go may end any thread except this one.
 var starts = make(chan func())
 
 func init() {
@@ -59,7 +59,8 @@ func Adopt() error {
 	return nil
 }
 
-// KillChildren ends all children of the rig, and theirs, which become its own.
+// KillChildren kills all children of the rig, and their children, which then become children of the
+// rig.
 func KillChildren() {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		children := children()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package versions reads versions.env, the one file that holds every version
-// the project depends on.
+// Package versions reads versions.env, the file with all versions on which the project depends.
 package versions
 
 import (

@@ -28,7 +28,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("got %v, %v, %v", set, list, err)
 	}
 	if _, err := set.Get("B"); err == nil {
-		t.Error("a missing key was found")
+		t.Error("Get returned no error for a missing key")
 	}
 }
 

@@ -16,11 +16,12 @@ type Accel struct {
 	Node   bool   // the guest must be able to run VMs itself
 }
 
-// ForNode is the accelerator of a node on this host. KVM runs VMs inside it only where nesting is
-// enabled; QEMU's emulation always does.
+// ForNode returns the accelerator of a node on this host. Under KVM a node can run VMs only if
+// nesting is enabled; under QEMU's emulation it always can.
 func (a Accel) ForNode() Accel { return a.forNode(nestedParameters) }
 
-// nestedParameters say whether KVM offers nesting, by processor.
+// nestedParameters are the files that show whether KVM offers nesting, one for each kind of
+// processor.
 const nestedParameters = "/sys/module/kvm_*/parameters/nested"
 
 func (a Accel) forNode(parameters string) Accel {
@@ -38,8 +39,9 @@ func (a Accel) forNode(parameters string) Accel {
 	return Accel{Name: "tcg", Node: true}
 }
 
-// args are QEMU's. Without erms and fsrm kernels copy by words: rep movsb is slow under TCG. With
-// icount no input of the guest may differ between runs: seed, clock, random numbers.
+// args returns QEMU's arguments. Without erms and fsrm, kernels copy by words; with them they use
+// rep movsb, which is slow under TCG. With icount no input of the guest may differ between runs:
+// seed, clock, random numbers.
 func (a Accel) args() []string {
 	switch {
 	case a.ICount:

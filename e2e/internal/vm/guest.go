@@ -31,7 +31,7 @@ type Place interface {
 	launch(spec Spec, uuid, console string) (machine, error)
 }
 
-// machine is a running QEMU at any place, with its connections to us. Both connections end with it.
+// machine is a running QEMU at any place, with its two connections to the rig, which end with it.
 type machine struct {
 	pid              int // its process, if on this host; else 0
 	monitor, channel net.Conn
@@ -56,7 +56,7 @@ func Start(p Place, spec Spec, console string) (*Guest, error) {
 	return g, nil
 }
 
-// ErrAssertion means that QEMU found an error in itself. QEMU 10.0 does so rarely when it
+// ErrAssertion means that an assertion of QEMU has failed. QEMU 10.0 does so rarely when it
 // translates a guest with several processors (iotlb_to_section).
 var ErrAssertion = errors.New("QEMU failed by an assertion of its own")
 
