@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	CHECK(image != MAP_FAILED);
 	wanted = (struct findings){ .of = "volume" };
 	if (sg_check(mem, FUZZ_SIZE, &only, &res))
-		return 0;	/* nor can an image be made of such a volume */
+		return 0;	/* an image of such a volume is not possible either */
 	fuzz_protect(true);
 	try(mem, false, &res, &wanted);
 	try(mem, true, &res, &wanted);

@@ -230,9 +230,9 @@ void model_make(struct model *m, u64 size, u64 memory, u64 seed)
 	tvol_make_in(&m->t, size, memory);
 	m->t.v.in_use = model_in_use;
 	/*
-	 * The first page is read-only, because no operation of the model stores into it. Nor does
-	 * any operation change the other superblock, but its page also holds other data. The
-	 * checker compares the two superblocks.
+	 * The first page is read-only, because no operation of the model stores into it. The
+	 * operations do not change the other superblock either, but its page also holds other data.
+	 * The checker compares the two superblocks.
 	 */
 	CHECK_OK(mprotect(m->t.mem, SG_PAGE, PROT_READ));
 	m->rng.state = seed;

@@ -443,7 +443,7 @@ static void rwlock(void)
 	CHECK(sg_semw_no_readers(word));
 	CHECK_OK(sg_sem_write_lock(&other, &b, they, 0));
 	CHECK_OK(sg_sem_write_unlock(&other, &b, they));
-	/* nor does a process that read through its kernel leave a reader */
+	/* a process that read through its kernel leaves no reader either */
 	CHECK_OK(sg_sem_read_lock(&t.v, &a, me, 0));
 	u = sem_of(&t.v, "rw");
 	CHECK_OK(sg_sem_read_lock(&t.v, &u, you, 0));

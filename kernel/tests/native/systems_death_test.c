@@ -576,7 +576,7 @@ static void lapse(void)
 	tsys_join(&next, mem, SIZE, 3);
 	CHECK_EQ(next.v.slot, 1);
 	tsys_leave(&next);
-	/* nor does a fence by an operator delay a join */
+	/* a fence by an operator does not delay a join either */
 	tsys_join(&next, mem, SIZE, 3);
 	CHECK_OK(sg_fence_lapsed(&a.v, 1, next.v.incarnation));
 	CHECK(sg_maintain(&a.v) >= 0);

@@ -135,7 +135,9 @@ static void two_want_one(struct tsys *s)
 	tsys_join(&s[40], mem, TEST_SMALL, 41);
 }
 
-/* A tool that was killed with exclusive access does not prevent joins. Nor do 64 such tools. */
+/*
+ * A tool that was killed with exclusive access does not prevent joins. Even 64 such tools do not.
+ */
 static void killed_tools(void)
 {
 	struct sg_identity id = tsys_identity(9, 1);
@@ -340,7 +342,7 @@ static void host_boots(void)
 	try(&next, 9, 2, 0);		/* another machine's next boot is no proof */
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, vm.v.incarnation));
 	tsys_leave(&next);
-	try(&next, 1, 1, 0);		/* nor is another mount of the same boot */
+	try(&next, 1, 1, 0);		/* another mount of the same boot is no proof either */
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, vm.v.incarnation));
 	tsys_leave(&next);
 	tsys_die(&host);

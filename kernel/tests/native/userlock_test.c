@@ -592,7 +592,7 @@ static void brief_never_waits(void)
 	CHECK_OK(brief_clear(0, POSIX(1, true)));
 	CHECK_OK(brief_clear(0, FLOCK(1, true)));
 	CHECK_EQ(each_record(NULL, NULL), 0);
-	/* nor does a brief call make room in the chain */
+	/* a brief call does not make room in the chain either */
 	for (i = 0; (err = try(0, 6, brief(lock_of(SG_USERLOCK_OFD, 1, true, 2 * i, 2 * i)))) == 0; i++)
 		CHECK(i < SG_USERLOCK_RECORDS);
 	CHECK_EQ(err, -ENOBUFS);
