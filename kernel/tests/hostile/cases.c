@@ -558,7 +558,10 @@ static void settle_beside(u64 off)
 	CHECK_OK(sg_ledger_settle_inodes(&v));
 }
 
-/* An entry for an inode that does not exist has no lock, so two systems may free it at once. */
+/*
+ * An entry for an inode that does not exist has no lock, so two systems may free it at the same
+ * time.
+ */
 static void case_reclaimed_twice(void)
 {
 	unsigned int room;

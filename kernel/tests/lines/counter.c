@@ -25,7 +25,7 @@
 struct line {
 	uintptr_t at;		/* address of the line; 0: unused */
 	u64 holders;		/* a bit per core that has the line */
-	int owner;		/* the core that has changed it, or NOBODY */
+	int owner;		/* the core that has changed the line, or NOBODY */
 	u32 round;		/* the count to which the sums below belong */
 	u32 moved, rmws;
 };

@@ -83,7 +83,7 @@ expect 0 "$ctl" bad v.img remove 0x400003000
 expect 0 "$fsck" -n v.img
 expect 0 "$ctl" put v.img file /again
 
-# --- beside a system that has it ---
+# --- while a system uses the volume ---
 machine=$tools/../tests/machine
 [[ -x $machine ]] || fail "no $machine: make build PART=test-programs"
 mkfifo in out.m

@@ -139,7 +139,7 @@ off=$((phys + 4096 - (16 << 30)))
 [[ -z $(tail -c +$((off + 1)) c9 | head -c 4096 | tr -d '\0' | head -c 1) ]] ||
 	fail "bad memory was read"
 
-# --- beside other systems, and clones of a snapshot ---
+# --- while other systems use the volume, and clones of a snapshot ---
 start 1
 start 2
 say 1 join v.img $m1 1

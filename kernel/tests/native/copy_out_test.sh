@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# put and get beside an attacker that owns the tree outside. During the copy, the attacker replaces
-# files and directories by links. The tools must neither read nor write through these links. The
-# test also covers entries that exist at the target: FIFOs, set-ID bits, paths of any length.
+# put and get while an attacker owns the tree outside the volume. During the copy, the attacker
+# replaces files and directories by links. The tools must neither read nor write through these
+# links. The test also covers entries that exist at the target: FIFOs, set-ID bits, paths of any
+# length.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 # shellcheck source=kernel/tests/lib/swaps.sh

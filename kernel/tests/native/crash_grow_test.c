@@ -136,7 +136,7 @@ static void next_mount(struct crash *c, struct crash_image *img)
 	left(&s.v, img);
 }
 
-/* --- beside a live system --------------------------------------------------------------------- */
+/* --- with a second, live system --------------------------------------------------------------- */
 
 /* Restores the other system in an image, with the size that it has announced. */
 static void survive(struct sg_vol *v, struct crash_image *img)

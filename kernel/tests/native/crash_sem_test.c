@@ -32,9 +32,9 @@ static bool has_orphan;
 static const char *name_of(unsigned int n)
 {
 	static const char *const names[NAMES] = {
-		"a", "b", "c", "d", "of a length that a transaction has to take many words for, and "
-		"in which it is easy to see whether there is only half of it, as it may happen to who "
-		"does not do such things in one transaction", "e",
+		"a", "b", "c", "d", "a name whose length needs many words of a transaction, so that a "
+		"crash would leave a part of the old name and a part of the new one if the engine did "
+		"not store the complete name in a single transaction", "e",
 	};
 
 	return names[n];

@@ -415,7 +415,7 @@ static void withdrawn(void)
 	leave(&a);
 }
 
-/* --- all systems at once ---------------------------------------------------------------------- */
+/* --- all systems at the same time ------------------------------------------------------------- */
 
 #define THREADS	2	/* per system */
 #define LEFT_OPEN	200u	/* number of files that a thread leaves open */

@@ -67,7 +67,7 @@ expect 0 "$ctl" bad "$loop" remove $((base + 0x3000))
 expect 0 "$fsck" -n v.img
 cp v.img whole.img
 
-# --- beside a system --------------------------------------------------------------------------
+# --- while a system uses the volume -----------------------------------------------------------
 
 start 1
 say 1 join v.img "$m1" 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Directories: cost by size, order and stability of listings, readers beside writers, space that is
- * freed again, damage.
+ * Directories: cost by size, order and stability of listings, readers during writes, reuse of freed
+ * space, damage.
  */
 #include <pthread.h>
 #include "count.h"
@@ -208,7 +208,7 @@ static void test_million(void)
 	tvol_drop(&t);
 }
 
-/* --- listings beside changes ------------------------------------------------------------------ */
+/* --- listings during changes ------------------------------------------------------------------ */
 
 /*
  * Names below @keep stay; other names are added and removed during the listing. Each name that
@@ -253,7 +253,7 @@ static void test_stable(void)
 	printf("ok listings are stable\n");
 }
 
-/* --- readers beside a writer ------------------------------------------------------------------ */
+/* --- readers during writes -------------------------------------------------------------------- */
 
 #define FIXED 500
 

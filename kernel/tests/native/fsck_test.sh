@@ -112,7 +112,7 @@ for ino in $(<first); do # zeroes the pages of their records, except the page of
 	dd if=/dev/zero of=many.img bs=4096 seek=$((at / 4096)) count=1 conv=notrunc status=none
 done
 expect 4 "$fsck" -n many.img
-grep -qE '^\.\.\. and [0-9]+ more findings$' out || fail "does not say that there are more findings"
+grep -qE '^\.\.\. and [0-9]+ more findings$' out || fail "fsck does not report more findings"
 expect 4 "$fsck" --json -n many.img
 grep -q '"truncated": true' out || fail "the JSON output does not report that more findings exist"
 [[ $(grep -c '"what"' out) -eq 1000 ]] || fail "not 1,000 findings in JSON"

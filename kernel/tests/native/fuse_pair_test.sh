@@ -61,7 +61,7 @@ rm a/log
 echo still >a/open
 exec 8<a/open
 rm b/open
-is "the removed names are gone" "" "$(find a -name 'open*')"
+is "the removed names do not exist any more" "" "$(find a -name 'open*')"
 is "a removed file is readable while open" still "$(cat <&8)"
 exec 8<&-
 

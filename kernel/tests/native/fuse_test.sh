@@ -138,7 +138,7 @@ exec 9>&-
 soon "the server exits when its last user closes the file" 10 \
 	bash -c "! kill -0 $(tail -n 1 <<<"$pids")"
 clean v
-is "the removed file is gone" "" "$("$ctl" ls "$memory/v" | grep open || true)"
+is "the removed file does not exist any more" "" "$("$ctl" ls "$memory/v" | grep open || true)"
 
 # --- servers that die one after the other: the keeper ends the mount --------------------------
 

@@ -188,7 +188,7 @@ static void made_anew(void)
 	test_clean(mem, ROOM);
 }
 
-/* --- beside other systems --------------------------------------------------------------------- */
+/* --- while other systems use the volume ------------------------------------------------------- */
 
 static struct {
 	struct tsys s;

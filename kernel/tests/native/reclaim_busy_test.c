@@ -165,7 +165,7 @@ static void each_chunk(void)
 	tvol_drop(&t);
 }
 
-/* --- beside a paused system ------------------------------------------------------------------- */
+/* --- transactions while another system is paused ---------------------------------------------- */
 
 static struct tsys s[2];
 static u8 *mem;
@@ -249,7 +249,7 @@ static void each_transaction(void)
 	leave_both();
 }
 
-/* --- out of space beside a paused system ------------------------------------------------------ */
+/* --- out of space while another system is paused ---------------------------------------------- */
 
 #define LARGE	1200		/* number of pages, in more than two chunks */
 
@@ -306,7 +306,7 @@ static void out_of_space(void)
 
 	/* this system is paused, and does not acknowledge */
 	CHECK(sg_trylock(&s[1].v, lock));
-	test_within(60, "writes beside a paused system");
+	test_within(60, "writes while another system is paused");
 	start = sg_ticks();
 	CHECK_EQ(append(&s[0].v, &f, 100), 100);
 	CHECK(sg_ticks() - start < SOON);
@@ -333,7 +333,7 @@ static void out_of_space(void)
 	leave_both();
 }
 
-/* --- a cut beside a locked chunk, with a full ledger ------------------------------------------ */
+/* --- a cut while a chunk is locked, with a full ledger ---------------------------------------- */
 
 /* number of runs, more than the first page of the ledger has room for */
 #define CUTS	600u

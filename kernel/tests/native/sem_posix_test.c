@@ -93,8 +93,9 @@ static void ours_drop(void)
 struct step;
 /**
  * struct actor - a thread that runs the steps that the test gives it
- * @ours: on our object, else on that of POSIX; @seat: its handle, from have().
- * @reads, @writes: how often it has a reader-writer lock; @told: its mutex came from a dead owner.
+ * @ours: the thread uses our object, otherwise that of POSIX; @seat: its handle, from have().
+ * @reads, @writes: how often the thread has a reader-writer lock; @told: its last lock returned
+ * EOWNERDEAD.
  */
 struct actor {
 	bool ours, alive, busy, quit, writes, told;
@@ -666,7 +667,8 @@ static void same_step(unsigned int n, const struct step *step)
 	tell(o, step);
 	CHECK(returns(p, 10000) && returns(o, 10000));
 	if (p->result != o->result)
-		test_fail(__FILE__, __LINE__, "%c %s of kind %d: POSIX says %d (%s), ours %d (%s)",
+		test_fail(__FILE__, __LINE__,
+			  "%c %s of kind %d: POSIX returns %d (%s), ours %d (%s)",
 			  'A' + (int)n, step->name, (int)kind, p->result, strerror(p->result), o->result,
 			  strerror(o->result));
 	test_counted();

@@ -87,7 +87,7 @@ if [[ $swaps ]]; then
 	swap_skip=0
 fi
 
-# --- beside other systems ---
+# --- while other systems use the volume ---
 start 1
 start 2
 say 1 join v.img $m1 1

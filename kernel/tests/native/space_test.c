@@ -466,7 +466,7 @@ static void room_is_locked(void)
 	printf("ok room is locked\n");
 }
 
-/* --- several systems at once ----------------------------------------------------------------- */
+/* --- several systems at the same time -------------------------------------------------------- */
 
 static u64 stop;
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatectl on full, foreign, broken and used volumes, and with wrong arguments: each error is one
-# line with the right status, and nothing is lost.
+# stargatectl on full, foreign, damaged and used volumes, and with wrong arguments: each error is
+# one line with the right exit status, and no data is lost.
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# make_volume FILE SIZE
+# make_volume FILE SIZE: makes a volume.
 make_volume() {
 	rm -f "$1"
 	expect 0 "$mkfs" -q --size "$2" --phys 16G "$1"
@@ -156,22 +156,23 @@ refuses 1 'is a number, not a name' "$ctl" put v.img old '<99>'
 refuses 1 'socket: is a socket' "$ctl" put v.img socket
 clean
 [[ $("$ctl" ls -r v.img | sort | md5sum) == $("$ctl" ls -r before | sort | md5sum) ]] ||
-	fail "something was changed"
+	fail "a refused command has changed the volume"
 expect 0 "$ctl" put v.img old /..
 expect 0 "$ctl" put v.img old /dir/.
 expect 0 "$ctl" put v.img old '<1>'
-printf 'dir\nfile\nold\ntree\n' | cmp -s - <(names /) || fail "put to /.. goes to the root"
-[[ $(names /dir) == old ]] || fail "put to /dir/."
+printf 'dir\nfile\nold\ntree\n' | cmp -s - <(names /) ||
+	fail "put to /.. does not store into the root directory"
+[[ $(names /dir) == old ]] || fail "put to /dir/. does not store into /dir"
 refuses 1 'name the target' "$ctl" get -r v.img /
 refuses 1 'name the target' "$ctl" get -r v.img '<1>'
 refuses 1 'name the target' "$ctl" get -r v.img /dir/..
 refuses 1 'to write to standard output, use cat' "$ctl" get v.img /old -
 refuses 1 '/none: No such file' "$ctl" get v.img /none
 refuses 1 'stargatectl: /dir: Is a directory; give -r' "$ctl" get v.img /dir
-[[ ! -e none ]] || fail "get made a file of nothing"
+[[ ! -e none ]] || fail "get has made a file without a source"
 clean
 
-# --- a file is replaced once the new one is complete ----------------------------------------
+# --- put replaces a file only after the new one is complete ----------------------------------
 
 make_volume v.img 32M
 expect 0 "$ctl" put v.img old /file
@@ -184,17 +185,17 @@ inside /big big
 refuses 1 'No space left in the volume' "$ctl" put v.img bigger /none
 input=bigger refuses 1 '-: No space left in the volume' "$ctl" put v.img - /big
 inside /big big
-[[ $(names /) == $'big\nfile' ]] || fail "a put that failed leaves something"
+[[ $(names /) == $'big\nfile' ]] || fail "a failed put leaves a name"
 [[ $("$ctl" -j df v.img | pick 'd["used"], d["inodes_used"]') == "$used" ]] ||
-	fail "a put that failed costs space"
+	fail "a failed put costs space"
 clean
 
-# A put that is killed during the transfer.
+# A put is killed during the transfer.
 mkfifo slow
 exec 9<>slow
 "$ctl" put v.img slow /big >/dev/null 2>&1 &
 beater=$!
-head -c 3M bigger >&9 # more than a pipe holds: most of it has been read
+head -c 3M bigger >&9 # more than a pipe's capacity, so put has read most of it
 kill -9 "$beater"
 wait "$beater" 2>/dev/null || true
 beater=
@@ -204,17 +205,17 @@ same out big
 expect 1 "$fsck" -y v.img
 says 'clean, recovered'
 inside /big big
-[[ $(names /) == $'big\nfile' ]] || fail "a put that was killed leaves something"
+[[ $(names /) == $'big\nfile' ]] || fail "a killed put leaves a name"
 [[ $("$ctl" -j df v.img | pick 'd["used"], d["inodes_used"]') == "$used" ]] ||
-	fail "a put that was killed costs space"
+	fail "a killed put costs space"
 
-# Attributes that stay, and attributes that come with the new contents.
+# Some attributes stay, and others change with the new contents.
 chmod 604 old
 touch -d '2001-02-03 04:05:06.7 UTC' new
 expect 0 "$ctl" put v.img old /file
 before=$(number_of /file)
 "$ctl" -j stat v.img /file >out
-json "d['mode'] == '0644'" # the mode is the first file's: 604 came to a file that was there
+json "d['mode'] == '0644'" # the mode of the first file stays, and does not become 604
 expect 0 "$ctl" put v.img new /file
 inside /file new
 "$ctl" -j stat v.img /file >out
@@ -226,7 +227,8 @@ clean
 
 # --- trees ----------------------------------------------------------------------------------
 
-# Hard links stay hard links, also when put again. Other names of a replaced file keep its contents.
+# Hard links stay hard links, also after a second put. Other names of a replaced file keep its
+# contents.
 make_volume v.img 32M
 rm -rf tree && mkdir -p tree/sub
 echo one >tree/a
@@ -242,23 +244,25 @@ for turn in 1 2 3; do
 	[[ $(number_of /tree/a) == "$(number_of /tree/sub/b)" &&
 		$(number_of /tree/a) == "$(number_of /tree/c)" &&
 		$(number_of /tree/link) == "$(number_of /tree/sub/link)" &&
-		$(number_of /tree/a) != "$(number_of /tree/d)" ]] || fail "turn $turn: links"
+		$(number_of /tree/a) != "$(number_of /tree/d)" ]] ||
+			fail "put number $turn: wrong hard links"
 	"$ctl" -j df v.img >out
-	json 'd["inodes_used"] == 6' # / tree sub a link d
+	json 'd["inodes_used"] == 6' # inodes of / tree sub a link d
 	clean
 done
 expect 0 "$ctl" get -r v.img /tree back
 [[ $(stat -c %i back/a) == "$(stat -c %i back/sub/b)" && $(stat -c %h back/a) -eq 3 ]] ||
-	fail "links that come back"
-expect 0 "$ctl" get -r v.img /tree/. back # once more, over the first copy
-[[ $(stat -c %h back/a) -eq 3 ]] || fail "links that come back again"
+	fail "get does not restore hard links"
+expect 0 "$ctl" get -r v.img /tree/. back # a second get, over the first copy
+[[ $(stat -c %h back/a) -eq 3 ]] || fail "a second get does not restore hard links"
 diff -r --no-dereference tree back >/dev/null || fail "the tree differs after put and get"
 expect 0 "$ctl" put v.img new /tree/a
 inside /tree/c tree/a
 inside /tree/a new
 clean
 
-# Putting a tree over itself needs room for one more file only: each old file is freed at once.
+# Putting a tree over itself needs room for one more file only, as each old file is freed
+# immediately.
 make_volume v.img 32M
 rm -rf tree && mkdir tree
 for i in 1 2 3; do head -c 6M /dev/urandom >"tree/$i"; done
@@ -267,7 +271,7 @@ inside /tree/2 tree/2
 clean
 expect 0 "$ctl" rm -r v.img /tree
 
-# Times out of range, with one warning; times in range, also of directories and links.
+# Times out of range cause one warning. Times in range are kept, also of directories and links.
 rm -rf tree && mkdir -p tree/dir
 for i in 1 2 3; do touch -d '2500-01-01 UTC' "tree/late$i"; done
 touch -d '1600-01-01 UTC' tree/early
@@ -288,7 +292,7 @@ json "d['fits'] == $(date -d '2200-01-01 UTC' +%s) and d['link'] == $(date -d '1
 json "d['dir'] == $(date -d '1985-05-05 UTC' +%s)"
 expect 0 "$ctl" get -r v.img /times back2
 [[ $(stat -c %Y back2/link) == "$(stat -c %Y tree/link)" &&
-	$(stat -c %Y back2/dir) == "$(stat -c %Y tree/dir)" ]] || fail "times that come back"
+	$(stat -c %Y back2/dir) == "$(stat -c %Y tree/dir)" ]] || fail "get does not restore times"
 
 # Sparse files stay sparse. A huge hole takes no space, and a file of unknown size has data.
 rm -rf tree && mkdir tree
@@ -299,14 +303,14 @@ expect 0 "$ctl" put -r v.img tree /sparse
 json 'd["size"] == 1 << 30 and d["pages"] < 10'
 expect 0 "$ctl" get v.img /sparse/hole hole
 same hole tree/hole
-[[ $(stat -c %b hole) -lt 100 ]] || fail "a hole was filled"
+[[ $(stat -c %b hole) -lt 100 ]] || fail "get has filled a hole"
 expect 0 "$ctl" put v.img /proc/version /version
 cat /proc/version >version
 inside /version version
 expect 0 "$ctl" put v.img /dev/null /empty
 expect 0 "$ctl" rm -r v.img /sparse
 
-# All types besides regular files: made within a tree, and again over the first copy.
+# All other types of files: put as parts of a tree, and again over the first copy.
 rm -rf tree && mkdir tree
 mkfifo tree/fifo
 cp -a socket tree/socket
@@ -324,41 +328,43 @@ if [[ -e tree/device ]]; then
 	json 'd["type"] == "character device" and d["major"] == 10 and d["minor"] == 200'
 	rm -rf back3
 	refuses 1 'back3/device: is a character device; devices are not' "$ctl" get -r v.img /special back3
-	[[ ! -e back3/device && -p back3/fifo && -S back3/socket ]] || fail "special files"
+	[[ ! -e back3/device && -p back3/fifo && -S back3/socket ]] ||
+		fail "get has made wrong special files"
 fi
 
-# Files that are in the way are reported; the rest of the tree is copied.
+# put reports names that already exist with another type, and copies the rest of the tree.
 rm -rf tree && mkdir -p tree
 echo a >tree/a && mkdir tree/b && echo c >tree/c
 expect 0 "$ctl" mkdir -p v.img /way/tree/a
 expect 0 "$ctl" put v.img new /way/tree/b
 expect 1 "$ctl" put -r v.img tree /way
-[[ $(wc -l <err) -eq 2 ]] || fail "not two lines"
+[[ $(wc -l <err) -eq 2 ]] || fail "the errors are not two lines"
 says 'tree/a: the volume has a directory of that name' err
 says 'tree/b: the volume has a file of that name' err
 inside /way/tree/c tree/c
 inside /way/tree/b new
 
-# A file leaves the volume without set-ID bits; a link met outside is not followed.
+# get copies a file without set-ID bits, and does not follow a link in the target.
 cp new suid && chmod 6755 suid
 expect 0 "$ctl" put v.img suid /suid
 expect 0 "$ctl" get v.img /suid suid.back
-[[ $(stat -c %a suid.back) == 755 ]] || fail "set-ID bits"
+[[ $(stat -c %a suid.back) == 755 ]] || fail "get has kept set-ID bits"
 mkdir -p trap victim
 ln -s ../victim trap/way
 expect 0 "$ctl" mkdir -p v.img /trap/way
 expect 0 "$ctl" put v.img new /trap/way/file
 refuses 1 'trap/way: Not a directory' "$ctl" get -r v.img /trap/. trap
-[[ -z $(ls victim) ]] || fail "a link was followed"
+[[ -z $(ls victim) ]] || fail "get has followed a link"
 clean
 
-# The volume becomes full in the middle of a tree: all files that exist are complete.
+# The volume becomes full in the middle of a tree: all copied files are complete.
 make_volume v.img 16M
 rm -rf tree && mkdir -p tree/sub
 for i in $(seq 60); do head -c 400000 /dev/urandom >"tree/sub/$i"; done
 refuses 1 'tree/sub/[0-9]+: No space left in the volume' "$ctl" put -r v.img tree /
 there=$("$ctl" ls v.img /tree/sub)
-[[ $(wc -l <<<"$there") -gt 20 && $(wc -l <<<"$there") -lt 60 ]] || fail "how many: $there"
+[[ $(wc -l <<<"$there") -gt 20 && $(wc -l <<<"$there") -lt 60 ]] ||
+	fail "wrong number of copied files: $there"
 for name in $there; do inside "/tree/sub/$name" "tree/sub/$name"; done
 clean
 expect 0 "$ctl" rm -r v.img /tree
@@ -373,13 +379,15 @@ weird=($'new\nline' 'new\x0aline' $'\xff\xfe' 'a -> b' ' blank ' $'\e[31mred' 'Ã
 for name in "${weird[@]}"; do echo x >"tree/$name"; done
 ln -s 'x -> y' 'tree/l -> m'
 expect 0 "$ctl" put -r v.img tree /
-[[ $(find tree -type f -printf x | wc -c) -eq ${#weird[@]} ]] || fail "the test's own names"
+[[ $(find tree -type f -printf x | wc -c) -eq ${#weird[@]} ]] ||
+	fail "the test could not make all files"
 expect 0 "$ctl" ls v.img /tree
-[[ $(wc -l <out) -eq $((${#weird[@]} + 1)) ]] || fail "a line for each name"
-! grep -q $'\e\|\xff\|\xc2\x9b' out || fail "bytes that command a terminal"
+[[ $(wc -l <out) -eq $((${#weird[@]} + 1)) ]] || fail "ls does not print one line for each name"
+! grep -q $'\e\|\xff\|\xc2\x9b' out || fail "ls prints bytes that command a terminal"
 while IFS= read -r line; do
 	printf -v name %b "$line"
-	[[ -e tree/$name || -L tree/$name ]] || fail "'$line' is none of the names"
+	[[ -e tree/$name || -L tree/$name ]] ||
+		fail "ls prints '$line', which is no name in the tree"
 	checks=$((checks + 1))
 done <out
 expect 0 "$ctl" ls -lr v.img /
@@ -411,9 +419,10 @@ expect 1 "$ctl" dump v.img dir /tree/-rf
 complains '/tree/-rf: Not a directory'
 refuses 1 'tree/new\\x0aline/x: Not a directory' "$ctl" cat v.img $'tree/new\nline/x'
 
-# The manual page names the same commands for an option as the help does.
+# The manual page and --help name the same commands for each option.
 "$ctl" --help >help
-python3 - help "$man/stargatectl.8" <<'PY' || fail "commands of an option: help and manual page differ"
+python3 - help "$man/stargatectl.8" <<'PY' ||
+	fail "--help and the manual page name different commands for an option"
 import re, sys
 text, page = open(sys.argv[1]).read(), open(sys.argv[2]).read()
 page = page[page.index(".SH OPTIONS"):]
@@ -424,7 +433,7 @@ for option in ("json", "watch", "lease", "stall", "open", "export", "keep-names"
     assert said == told, (option, said ^ told)
 PY
 
-# An option's value before the command is not the command.
+# The completion does not take an option's value for the command.
 refuses 2 'find: takes no --size' "$ctl" --size 4G find v.img -name x
 refuses 2 'find: takes no --size' "$ctl" --siz 4G find v.img -name x
 refuses 2 'find: takes no --label' "$ctl" find --label -name v.img -name x
@@ -432,7 +441,7 @@ refuses 2 'du: takes no --watch' "$ctl" --watch 5 du -h v.img
 refuses 2 'which command' "$ctl" --watch 5
 
 if command -v compgen >/dev/null; then
-	# offered WORD...: what the completion offers for the last one.
+	# offered WORD...: writes the completion's offers for the last word to out.
 	offered() {
 		expect 0 env PATH="$tools:$PATH" bash -c "source '$completion/stargatectl'
 			compopt() { :; }
@@ -440,7 +449,7 @@ if command -v compgen >/dev/null; then
 			_stargatectl
 			printf '%s\n' \"\${COMPREPLY[@]}\"" - "$@"
 	}
-	# The completion gets --watch=5 as three words, and takes none of them for the command.
+	# The completion gets --watch=5 as three words, and mistakes none of them for the command.
 	offered --watch 5 systems v.img ''
 	says '^fence$'
 	offered --watch = 5 systems v.img ''
@@ -455,7 +464,7 @@ if command -v compgen >/dev/null; then
 	says '^dump$'
 fi
 
-# The completion offers names as they are.
+# The completion offers names without quotes.
 if command -v compgen >/dev/null; then
 	expect 0 env PATH="$tools:$PATH" bash -c "source '$completion/stargatectl'
 		compopt() { :; }
@@ -464,7 +473,7 @@ if command -v compgen >/dev/null; then
 		printf '%q\n' \"\${COMPREPLY[@]}\" | sort"
 	printf '%q\n' $'/tree/new\nline' '/tree/new\x0aline' | sort >want
 	same out want
-	# The completion offers volumes' names quoted, and runs nothing in them.
+	# The completion quotes names of volumes, and does not run commands in them.
 	mkdir fake
 	# shellcheck disable=SC2016 # part of a name
 	printf '#!/bin/sh\ncat <<"END"\nNAME SIZE\nx`id>pwned` 1M\ngood 2M\nEND\n' >fake/stargatectl
@@ -474,13 +483,13 @@ if command -v compgen >/dev/null; then
 		COMP_WORDS=(stargatectl volume show '') COMP_CWORD=3
 		_stargatectl
 		printf '%s\n' \"\${COMPREPLY[@]}\""
-	[[ ! -e pwned ]] || fail "a command that stands in a volume's name was run"
+	[[ ! -e pwned ]] || fail "the completion has run a command in a volume's name"
 	# shellcheck disable=SC2016
 	printf '%q\n' 'x`id>pwned`' good >want
 	same out want
 fi
 
-# --- damaged names: each is told of, and what else is there is listed and copied ---------------
+# --- damaged names: each one is reported, and all other names are listed and copied -------------
 
 make_volume v.img 16M
 rm -rf tree && mkdir -p tree/sub/deep
@@ -489,7 +498,7 @@ echo deep >tree/sub/deep/file
 ln -s name1 tree/sub/link
 expect 0 "$ctl" put -r v.img tree /
 cp v.img whole.img
-# where NAME EXPRESSION: of its dirent e and bucket b in /tree/sub.
+# where NAME EXPRESSION: evaluates EXPRESSION with NAME's dirent e and bucket b in /tree/sub.
 where() {
 	"$ctl" -j dump whole.img dir /tree/sub | pick "next($2 for b in d['tree']
 		for e in b['slots'] if e['name'] == '$1')"
@@ -497,8 +506,8 @@ where() {
 bytes_at="int(b['bucket'], 16) + int(e['word'], 16) % 4096 + 16"
 slot_at="int(b['bucket'], 16) + 64 + 8 * e['slot']"
 
-# told COUNT PATTERN COMMAND...: status 1, so many lines of complaint, and besides them only the
-# engine's, which knows offsets and no paths.
+# told COUNT PATTERN COMMAND...: COMMAND exits with 1, and prints COUNT lines that match PATTERN.
+# Other lines come only from the engine, which reports offsets instead of paths.
 told() {
 	local count=$1 pattern=$2
 	shift 2
@@ -519,23 +528,24 @@ done
 rm -rf back
 told 2 '^stargatectl: back/sub: a name in it is damaged and left out' "$ctl" get -r v.img /tree back
 rm -rf want && cp -a tree want && rm want/sub/name[24]
-diff -r --no-dereference want back >/dev/null || fail "an undamaged file did not come back"
+diff -r --no-dereference want back >/dev/null || fail "get has not copied all undamaged files"
 expect 0 "$ctl" ls v.img /tree
 told 3 'a name in it is damaged|Directory not empty' "$ctl" rm -r v.img /tree
 
-# ls notices by the directory's count that a name is missing of which no trace is left.
+# A name without any trace is missing: ls detects that by the directory's count of names.
 cp whole.img v.img
 poke v.img "$(where name3 "$slot_at")" '\xff\xff\xff\xff\xff\xff\xff\xff'
 told 1 '/tree/sub: a name in it is damaged and left out|/tree/sub: counts 8 names, and 7' \
 	"$ctl" ls -r v.img
 cp whole.img v.img
-poke v.img "$(where name3 "$slot_at")" '\1\0\0\0\0\0\0\0' # removed, it says
+poke v.img "$(where name3 "$slot_at")" '\1\0\0\0\0\0\0\0' # marks the name as removed
 told 1 '/tree/sub: counts 8 names, and 7 were found; run fsck' "$ctl" ls v.img /tree/sub
 rm -rf back
 told 1 'back/sub: counts 8 names, and 7 were found' "$ctl" get -r v.img /tree back
-[[ ! -e back/sub/name3 && -e back/sub/deep/file ]] || fail "the wrong files came back"
+[[ ! -e back/sub/name3 && -e back/sub/deep/file ]] || fail "get has copied wrong files"
 
-# A name without an inode, a link without a target: the name is there, and it is said.
+# A name without an inode, and a link without a target: the name is listed, and the damage is
+# reported.
 cp whole.img v.img
 poke v.img "$("$ctl" -j dump v.img inode /tree/sub/name5 | pick 'int(d["record"], 16)')" \
 	"$(printf '\\0%.0s' $(seq 256))"
@@ -548,11 +558,11 @@ done
 told 1 '/tree/sub/link: damaged' "$ctl" -j stat v.img /tree/sub/link
 rm -rf back
 told 2 'sub/name5: there is no such inode|sub/link: damaged' "$ctl" get -r v.img /tree back
-[[ ! -L back/sub/link && -e back/sub/name6 ]] || fail "half a link came back"
+[[ ! -L back/sub/link && -e back/sub/name6 ]] || fail "get has copied a link without a target"
 
-# A directory that its name calls a file is gone into all the same.
+# The commands still enter a directory whose dirent has the type of a file.
 cp whole.img v.img
-poke v.img "$(where deep "$bytes_at") - 2" '\x08' # the type in its ref: a file
+poke v.img "$(where deep "$bytes_at") - 2" '\x08' # sets the type in the dirent to "file"
 for how in '' -l -j; do
 	# shellcheck disable=SC2086
 	expect 0 "$ctl" $how ls -r v.img
@@ -574,7 +584,8 @@ rm -rf place && mkdir -p place/old
 refuses 1 '^stargatectl: place/old: Is a directory' "$ctl" get v.img /old place/
 refuses 1 '^stargatectl: place/old: Is a directory' "$ctl" get -r v.img / place/
 
-# No memory behind a sparse volume: a line, and the next one finds a volume that is in order.
+# A sparse volume gets no memory: the command prints one line, and the next command finds an intact
+# volume.
 if mkdir small-tmpfs && mount -t tmpfs -o size=4M none small-tmpfs 2>/dev/null; then
 	expect 0 "$mkfs" -q --sparse --size 32M --phys 16G small-tmpfs/v.img
 	head -c 8M /dev/urandom >big
@@ -585,7 +596,7 @@ if mkdir small-tmpfs && mount -t tmpfs -o size=4M none small-tmpfs 2>/dev/null; 
 	expect 0 "$fsck" -n full.img
 fi
 
-# --- output that goes nowhere ---------------------------------------------------------------
+# --- output that cannot be written ------------------------------------------------------------
 
 make_volume v.img 32M
 head -c 5M /dev/urandom >big
@@ -598,7 +609,8 @@ for command in info 'ls /' '-j ls -r /' 'stat /big' 'dump chunks' 'label'; do
 	expect 1 sh -c "'$ctl' ${words[0]} v.img ${words[*]:1} >/dev/full" sh
 	complains 'the output cannot be written: No space left on device'
 done
-# Like other filters: SIGPIPE ends it silently; if SIGPIPE is ignored, it fails silently.
+# stargatectl behaves like other filters: SIGPIPE kills it silently; with SIGPIPE ignored, it fails
+# silently.
 expect 0 bash -c "'$ctl' cat v.img /big 2>noise | head -c 1 >/dev/null
 	[[ \${PIPESTATUS[0]} -eq 141 ]]"
 [[ ! -s noise ]] || fail "noise when nobody reads on"
@@ -634,7 +646,7 @@ wait "$beater" 2>/dev/null || true
 beater=
 expect 0 "$ctl" put --force v.img old /forced
 expect 0 "$ctl" cat v.img /forced
-[[ ! -s err ]] || fail "complaint after recovery"
+[[ ! -s err ]] || fail "cat prints an error after recovery"
 same out old
 clean
 

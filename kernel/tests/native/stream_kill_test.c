@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Streams, and SIGKILL. Processes are systems, each with a slot of its own, and with libstargate
- * over its own engine. One dials and writes, and is killed anywhere; the program, which listens,
- * fences it, as a guard does. It reads what had been written, in order, and then has an error in
- * time. The next one dials. Both directions are tried: the writer, and the reader in the middle of
- * a write.
+ * Streams, and SIGKILL. Processes act as systems, each with its own slot, and with libstargate over
+ * its own engine. A client dials and writes, and is killed at any point. The program listens, and
+ * fences the client, like a guard. It reads the bytes that the client had written, in order, and
+ * then gets an error in time. Then the next client dials. The test kills writers, and readers in
+ * the middle of the program's write.
  */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/wait.h>
 #include "sem_kernel.h"
 
-#define TOO_LONG	(30 * SEC)	/* two seconds, on a machine that does much else */
+/* expected are two seconds; allows for a machine with much other work */
+#define TOO_LONG	(30 * SEC)
 
 static const struct stargate_streams small = { 65536, 0600, 0 };
 
@@ -66,7 +67,7 @@ static void kill_client(pid_t pid)
 	CHECK_OK(sg_fence_slot(&sys[0].v, SG_LOCK_SLOT(word), SG_LOCK_INC(word)));
 }
 
-/* Until the client is dead: its bytes, in order. */
+/* Reads and checks the client's bytes until the client is dead. */
 static u64 read_all(stargate_stream *s, struct rng *rng, pid_t pid, u64 ms)
 {
 	u64 pos = 0, end = in_ms(ms), i, killed = 0;

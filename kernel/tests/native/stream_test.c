@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Streams of libstargate between two systems, over the engine (sem_kernel.h): listen, dial, join,
- * order and content, half-close, time limits, the death of an end, hostile clients.
+ * order and content, half-close, time limits, the death of one side, hostile clients.
  */
 #define _GNU_SOURCE
 #include "sem_kernel.h"
@@ -53,9 +53,10 @@ static void names(void)
 	CHECK_EQ(stargate_listen(&other, at[1], "s", &small), EADDRINUSE);
 	CHECK_EQ(stargate_accept(l, &server, STARGATE_TRY), EAGAIN);
 	CHECK_EQ(stargate_accept(l, &server, stargate_in(MS)), ETIMEDOUT);
-	/* nobody accepts; then the listener ends */
+	/* a dial without an accept times out; then the listener closes */
 	CHECK_EQ(stargate_dial(&client, at[1], "s", stargate_in(50 * MS)), ETIMEDOUT);
-	CHECK_EQ(stargate_accept(l, &server, STARGATE_TRY), EAGAIN);	/* that client has gone */
+	/* the client has withdrawn its request */
+	CHECK_EQ(stargate_accept(l, &server, STARGATE_TRY), EAGAIN);
 	stargate_listener_close(l);
 	CHECK_EQ(stargate_dial(&client, at[1], "s", STARGATE_FOREVER), ECONNREFUSED);
 	memset(name, 'n', sizeof(name));
@@ -84,7 +85,7 @@ static void both_ways(stargate_listener *l)
 	CHECK_EQ(stargate_read(server, &c, 1, &got, stargate_in(MS)), ETIMEDOUT);
 	say(server, "yes");
 	hear(client, 100, "yes");
-	/* half-close: the other direction goes on */
+	/* half-close: the other direction still works */
 	say(client, "last");
 	CHECK_OK(stargate_shut(client, STARGATE_TRY));
 	CHECK_OK(stargate_shut(client, STARGATE_TRY));
@@ -99,7 +100,10 @@ static void both_ways(stargate_listener *l)
 	stargate_stream_close(client);
 }
 
-/* As its kernel sees it: the descriptors are closed, and nothing is said. */
+/*
+ * Acts as the kernel of a dead process: closes the descriptors, without a message to the other
+ * side.
+ */
 static void dies(stargate_stream *s)
 {
 	struct {
@@ -160,7 +164,7 @@ static void *writes_all(void *arg)
 	return NULL;
 }
 
-/* The same numbers, in whatever parts they come. */
+/* Reads the expected numbers, which arrive in parts of any size. */
 static void *reads_all(void *arg)
 {
 	static __thread u8 block[100000], want[100000];
@@ -202,18 +206,20 @@ static void many(void)
 		CHECK_OK(pthread_join(t[i], NULL));
 	stargate_stream_close(a);
 	stargate_stream_close(b);
-	CHECK_OK(stargate_join(&a, at[0], "j", &small));	/* the name is free again */
+	CHECK_OK(stargate_join(&a, at[0], "j", &small));	/* the name can be used again */
 	stargate_stream_close(a);
 }
 
 /* --- hostile ---------------------------------------------------------------------------------- */
 
-/* A client sends nonsense to the listener's ring, and into its own. */
+/*
+ * A hostile client sends invalid requests to the listener's ring, and invalid records into its own.
+ */
 static void hostile(stargate_listener *l)
 {
 	const struct stargate_new any = { .type = STARGATE_RING, .mode = 0600, .flags = STARGATE_LAST_USER };
 	static const char *const lines[] = { "", "0", "../../../../x/y", "0123456789ABCDEF",
-		"0123456789abcdef", "this one is longer than a number has any need to be" };
+		"0123456789abcdef", "this one is much longer than any valid number could be" };
 	stargate_ring *requests, *one, *two;
 	unsigned int i;
 	size_t got;
@@ -223,12 +229,12 @@ static void hostile(stargate_listener *l)
 	for (i = 0; i < SG_ARRAY_SIZE(lines); i++)
 		CHECK_OK(stargate_ring_send(requests, i, lines[i], strlen(lines[i]), STARGATE_TRY));
 	CHECK_EQ(stargate_accept(l, &server, STARGATE_TRY), EAGAIN);
-	/* rings whose client does not receive */
+	/* rings of a client that does not receive */
 	CHECK_OK(stargate_ring_create(&one, at[1], "s.0123456789abcdef.1", &any, 0));
 	CHECK_OK(stargate_ring_create(&two, at[1], "s.0123456789abcdef.2", &any, 0));
 	CHECK_OK(stargate_ring_send(requests, 0, "0123456789abcdef", 16, STARGATE_TRY));
 	CHECK_EQ(stargate_accept(l, &server, STARGATE_TRY), EAGAIN);
-	/* one that receives, and sends what no stream has */
+	/* a client that receives, and sends records with an invalid tag */
 	CHECK_EQ(stargate_ring_recv(one, NULL, &c, 1, &got, STARGATE_TRY), EAGAIN);
 	CHECK_OK(stargate_ring_send(requests, 0, "0123456789abcdef", 16, STARGATE_TRY));
 	CHECK_OK(stargate_accept(l, &server, STARGATE_TRY));

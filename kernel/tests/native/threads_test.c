@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Threads of one system on the same directories, files and pages, with readers that take no lock.
- * Each thread knows the state of its own files. On contested names, only some errors are correct.
- * Each listing returns an unchanged name exactly once. A reader of a file gets bytes of that file
- * only.
+ * Each thread compares its own files with their expected state. On contested names, only some
+ * errors are correct. Each listing returns an unchanged name exactly once. A reader of a file gets
+ * bytes of that file only.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>

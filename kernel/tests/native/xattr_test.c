@@ -295,7 +295,7 @@ static void test_birth(void)
 	printf("ok attributes at birth\n");
 }
 
-/* --- readers beside a writer ------------------------------------------------------------------ */
+/* --- readers during writes -------------------------------------------------------------------- */
 
 struct race {
 	struct tvol t;
