@@ -120,8 +120,8 @@ static void check_bounds(void)
 	if (++loads < LOADS_MAX && now - host->since < SECONDS_MAX * 1000 * MS)
 		return;
 	r.on = false;
-	test_fail(__FILE__, __LINE__, "does not come to an end: %" PRIu64 " loads, %" PRIu64 " s", loads,
-		  (u64)((now - host->since) / (1000 * MS)));
+	test_fail(__FILE__, __LINE__, "the operation does not end: %" PRIu64 " loads, %" PRIu64 " s",
+		  loads, (u64)((now - host->since) / (1000 * MS)));
 }
 
 /* The load at which the only store of a run happens, and the number of loads so far. */

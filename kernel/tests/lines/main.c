@@ -11,8 +11,8 @@
 
 #define TRANSFER_NS	145	/* one line from core to core: measured on two cores of a Xeon */
 #define SHOWN		8	/* number of objects that -v prints */
-#define SLACK		0.05	/* a count may be higher by this, and by */
-#define PERCENT		2	/* this percentage: compilers load a word once or twice */
+#define SLACK		0.05	/* a count may be higher by this number plus */
+#define PERCENT		2	/* this percentage: a compiler may load a word once or twice */
 
 extern u64 (*sg_ticks_hook)(void);
 extern void (*sg_sleep_hook)(u64 ns);

@@ -62,7 +62,7 @@ static void make_bytes(u64 stamp, u8 *buf, u64 len)
 
 /* --- the own part --------------------------------------------------------------------------- */
 
-/* Finds out how many units a killed system's last write has stored, and notes them. */
+/* Finds out how many units a killed system's last write has stored, and records the number. */
 static void settle(struct member *m)
 {
 	static u8 bytes[OWN], got[OWN];

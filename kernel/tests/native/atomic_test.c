@@ -253,13 +253,13 @@ static void in_fragments(void)
 	CHECK_EQ(sg_reclaim(vol, ~0u), 0);
 	test_note("%" PRIu64 " free pages", sg_free_pages(vol));
 	CHECK(sg_free_pages(vol) > 3 * SG_ATOMIC_PAGES && sg_free_pages(vol) <= sizeof(seen));
-	CHECK_OK(put(vol, &f, 100, 64 * KIB));			/* logged */
+	CHECK_OK(put(vol, &f, 100, 64 * KIB));			/* written through the log */
 	has(vol, &f, 100, 64 * KIB);
-	CHECK_OK(put(vol, &f, 200 * KIB + 1, 64 * KIB));	/* in holes */
+	CHECK_OK(put(vol, &f, 200 * KIB + 1, 64 * KIB));	/* written to holes */
 	has(vol, &f, 200 * KIB + 1, 64 * KIB);
 	CHECK_OK(sg_set_atomic(vol, &f, true, 1));
 	c = sg_counters(vol);
-	CHECK_OK(put(vol, &f, 0, 64 * KIB));			/* replaced */
+	CHECK_OK(put(vol, &f, 0, 64 * KIB));			/* written to new pages */
 	has(vol, &f, 0, 64 * KIB);
 	CHECK_EQ(sg_counters(vol).atomic_replaced - c.atomic_replaced, 64 * KIB);
 	CHECK_EQ(sg_counters(vol).atomic_logged, c.atomic_logged);

@@ -372,7 +372,7 @@ static void test_fsck(void)
 	printf("ok fsck\n");
 }
 
-/* --- pages that the whole volume needs -------------------------------------------------------- */
+/* --- pages that the complete volume needs ----------------------------------------------------- */
 
 static unsigned int deaths, told;
 
@@ -803,7 +803,7 @@ int main(void)
 	test_vital();
 	test_hot();
 	test_looking_on(SG_HOT_OFF);
-	test_looking_on(2 * SG_PAGE);	/* the mount table */
+	test_looking_on(2 * SG_PAGE);	/* a bad page in the mount table */
 	test_waiting();
 	test_full_list();
 	test_replay();

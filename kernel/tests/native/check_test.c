@@ -309,7 +309,8 @@ static void test_random(struct rng *rng)
 	for (i = 0; i < n; i++)
 		*word(off[i]) = val[i];
 	if (sg_check(t.mem, SIZE, &opts, &res))
-		return;		/* no superblock, or none that counts: reported, not repaired */
+		/* no superblock, or no valid one: the checker reports this and repairs nothing */
+		return;
 	if (res.found == res.fixed)
 		CHECK_EQ(check(SG_CHECK_ONLY).found, 0);
 	test_counted();
@@ -399,7 +400,7 @@ static void test_recovery(void)
 	recovers("directories");
 }
 
-/* The checker sees a committed transaction as if its words had been stored in place. */
+/* The checker sees a committed transaction as if the words of the transaction had been stored. */
 static void test_committed(void)
 {
 	struct sg_vol v;

@@ -23,7 +23,7 @@ static const struct cw_op script[] = {
 	OP(ALLOCATE, "f", .pos = 132 * KIB, .len = 64 * KIB),
 	OP(ATOMIC, "f", .pos = 140 * KIB + 5, .len = 5000), OP(RESIZE, "f", .len = 8 * KIB + 9),
 	OP(ATOMIC, "f", .pos = 8 * KIB + 1000, .len = 70), OP(RESIZE, "f", .len = 128 * KIB),
-	/* with the flag from the beginning: whole pages are replaced */
+	/* a file that has the flag from its creation: complete pages are replaced */
 	OP(UNLINK, "f"), OP(EVICT), OP(CREATE, "f", .flags = SG_FL_ATOMIC),
 	OP(ATOMIC, "f", .len = 64 * KIB), OP(ATOMIC, "f", .pos = 64 * KIB, .len = 64 * KIB),
 	OP(ATOMIC, "f", .len = 4 * KIB), OP(ATOMIC, "f", .len = 16 * KIB),
@@ -38,7 +38,7 @@ static const struct cw_op script[] = {
 	/* the end of the first table, and its first entries */
 	OP(ATOMIC, "f", .pos = 2 * MIB - 30 * KIB, .len = 60 * KIB),
 	OP(ATOMIC, "f", .pos = 2 * MIB - 29 * KIB, .len = 57 * KIB),
-	/* a file of one page, replaced */
+	/* a file of one page; each write replaces the page */
 	OP(CREATE, "one", .flags = SG_FL_ATOMIC), OP(ATOMIC, "one", .len = 4096),
 	OP(ATOMIC, "one", .len = 4096), OP(ATOMIC, "one", .pos = 10, .len = 8 * KIB),
 	/* a large leaf stays */

@@ -212,7 +212,7 @@ static void beats_on(void)
 	world_end();
 }
 
-/* The heartbeat stops before the time-out. Then the whole machine is paused. */
+/* The heartbeat stops before the time-out. Then the complete machine is paused. */
 static void stops_beating(void)
 {
 	beats_from = now;
@@ -449,7 +449,10 @@ static void writer_comes_back(void)
 	logged_world_end();
 }
 
-/* The log has one part, or two with a hole between them. The fence comes in a part's last step. */
+/*
+ * The log has one part, or two with a hole between them. The paused system is fenced during the
+ * last step of a part.
+ */
 static void fenced_at_end(unsigned int parts, u64 end)
 {
 	test_note("%s: parts: %u, end: %u", __func__, parts, (unsigned int)end);

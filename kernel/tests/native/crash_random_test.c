@@ -60,7 +60,7 @@ static void some_op(struct rng *r, struct cw_op *op)
 		break;
 	case CW_ATOMIC:
 		op->len = op->len % SG_ATOMIC_MAX + 1;
-		if (rng_chance(r, 50)) {	/* whole pages */
+		if (rng_chance(r, 50)) {	/* complete pages */
 			op->pos &= ~(SG_PAGE - 1);
 			op->len = (op->len | (SG_PAGE - 1)) + 1;
 			op->len = op->len > SG_ATOMIC_MAX ? SG_ATOMIC_MAX : op->len;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A system dies at each store of a commit that makes a new inode. From some store on, other systems
- * see the new name. As soon as they get the inode's lock, they link it or fill the directory.
- * Replay must undo neither the link count nor the change counter that they have stored.
+ * A system dies at each store of a commit that makes a new inode. After one of these stores, other
+ * systems see the new name. As soon as they get the inode's lock, they link it or fill the
+ * directory. Replay must undo neither the link count nor the change counter that they have stored.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -87,7 +87,7 @@ static int change(struct tsys *s, const struct kind *k, const struct sg_iref *x)
 	return sg_create(&s->v, x, "sub", 3, &new, &ref);
 }
 
-/* Finds the new inode by its name. The file that was "x" before a whiteout does not count. */
+/* Finds the new inode by its name. Ignores the file that was "x" before the whiteout. */
 static bool see(struct tsys *s, const struct kind *k, struct sg_iref *x, struct sg_attr *attr)
 {
 	if (sg_lookup(&s->v, &s->root, "x", 1, x, NULL))

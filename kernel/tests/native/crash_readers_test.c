@@ -25,7 +25,7 @@ static bool has(struct sg_vol *v, const char *name)
 	return !err;
 }
 
-/* The locks of the dead system are free when its slot is. */
+/* The locks of the dead system become free together with its slot. */
 static void released_after_replay(const struct sg_vol *v)
 {
 	unsigned int slot = (unsigned int)dies.v.slot, i, log;

@@ -12,7 +12,7 @@
 
 struct work {
 	u64 base, to, sum;
-	struct crash again;	/* crashes of the completion */
+	struct crash again;	/* crashes while the relocation is completed */
 	u64 nest, judged;
 };
 

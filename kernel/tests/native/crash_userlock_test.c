@@ -70,7 +70,7 @@ static void look(struct sg_vol *v, u8 found[FILES][OWNERS][CELLS])
 
 /* --- judging ---------------------------------------------------------------------------------- */
 
-/* Moves a surviving system to the image. Locks need nothing of its private memory. */
+/* Moves a surviving system to the image. Locks keep no state in its private memory. */
 static void go_on(struct sg_vol *v, const struct sg_vol *who, u8 *mem)
 {
 	*v = *who;

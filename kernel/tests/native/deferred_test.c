@@ -417,7 +417,7 @@ static void withdrawn(void)
 
 /* --- all systems at the same time ------------------------------------------------------------- */
 
-#define THREADS	2	/* per system */
+#define THREADS	2	/* number of threads of each system */
 #define LEFT_OPEN	200u	/* number of files that a thread leaves open */
 
 struct worker {

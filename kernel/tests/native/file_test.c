@@ -5,7 +5,7 @@
  */
 #include "data_util.h"
 
-/* --- the model: a few windows of a sparse file, everything else is a hole -------------------- */
+/* --- the model: a few windows of a sparse file; everything else is a hole -------------------- */
 
 #define WINDOW	(6 * MIB)
 static const u64 window[] = { 0, GIB - 2 * MIB, SG_FILE_MAX - WINDOW };
@@ -360,7 +360,7 @@ static void test_same_size(void)
 		CHECK(!sg_resize(vol, &f, sizes[i], 3));
 		CHECK(!sg_walk(vol, &f, first, SG_TABLE_PAGES - first, &run));
 		CHECK(!run.off && sg_iget(vol, &f, size) == sizes[i]);
-		CHECK(sg_iget(vol, &f, blocks) <= blocks + 5);	/* tables */
+		CHECK(sg_iget(vol, &f, blocks) <= blocks + 5);	/* new tables */
 		CHECK(sg_iget(vol, &f, mtime) == 3 && sg_iget(vol, &f, ctime) == 3);
 		CHECK(sg_read(vol, &f, 0, got, sizes[i]) == (s64)sizes[i]);
 		CHECK(!memcmp(got, buf, sizes[i]));
@@ -698,7 +698,7 @@ static void test_move_large(void)
 	}
 	CHECK_OK(sg_collapse(vol, &f, 4096, 4096, 1));
 	account_volume(vol, &f, 1, &after);
-	/* except for the first 2 MiB, which consist of two runs */
+	/* the first 2 MiB are the exception: they consist of two runs */
 	CHECK(after.large == 49 && after.tables == 2 && after.leaves == before.leaves);
 	/* moves complete chunks: their large leaves stay large */
 	CHECK_OK(sg_collapse(vol, &f, 10 * SG_CHUNK, 30 * SG_CHUNK, 1));

@@ -541,7 +541,8 @@ static void who_joins(void)
 	make(16 * MIB, 0);
 	join(&a, ROOM, 1);
 	grow = sg_at(&a.v, SG_HOT(grow));
-	CHECK_OK(sg_open(&b.v, mem, 20 * MIB, false, NULL));	/* opened before the growth */
+	/* b opens the volume before it grows */
+	CHECK_OK(sg_open(&b.v, mem, 20 * MIB, false, NULL));
 	CHECK_OK(sg_open(&c.v, mem, ROOM, false, NULL));
 	*grow = SG_SIZE_WORD(24 * MIB, 7);
 	CHECK_OK(sg_lock(&a.v, SG_HOT(grow_lock)));
@@ -563,7 +564,7 @@ static void who_joins(void)
 	fill(&a, "f");
 	CHECK_EQ(sg_join(&b.v, &id, 0, false), -EUCLEAN);
 	says(b.v.why, "cut short: the volume has grown to 24 MiB, and only 20 are here");
-	/* opened before the growth, joined after it */
+	/* c opened the volume before it grew, and joins now */
 	CHECK_OK(sg_join(&c.v, &id, 0, false));
 	CHECK_EQ(sg_size(&c.v), 24 * MIB);
 	CHECK_OK(sg_iref(&c.v, SG_INO_ROOT, &c.root));
@@ -643,7 +644,8 @@ static void finished_by_others(void)
 			tsys_leave(&t);
 			tsys_leave(&s);
 			test_clean(mem, ROOM);
-			if (by == 2) {			/* the next mount */
+			/* case 2: the next mount completes the growth */
+			if (by == 2) {
 				unwritten(&old, torn);
 				join(&s, ROOM, 1);
 				tsys_leave(&s);

@@ -238,7 +238,7 @@ static void alone_by_silence(void)
 	CHECK_OK(sg_evict(&v, &f));
 	CHECK(sg_reclaim(&v, ~0u) > 0);
 	start = sg_ticks();
-	CHECK_OK(sg_statfs(&v, &free));		/* does not wait for the end of the lapse */
+	CHECK_OK(sg_statfs(&v, &free));		/* the call returns before the lapse ends */
 	CHECK(sg_ticks() - start < 150000000);
 	*lapsed() = 0;
 	CHECK_EQ(sg_reclaim(&v, ~0u), 0);

@@ -578,7 +578,7 @@ static void test_full(void)
 		moved[i] = !err;
 	}
 	tvol_recheck(&t);
-	for (i = 0; i < n + links; i++) {	/* removing a name needs no page */
+	for (i = 0; i < n + links; i++) {	/* a removed name needs no page */
 		const char *was = NAME(i);
 
 		sprintf(to, "to%" PRIu64, i);

@@ -80,7 +80,7 @@ static void only_addresses(u64 by, u64 entries)
 		n++;
 		CHECK_EQ(is[i] - was[i], by);
 	}
-	/* the others are root words of system inodes */
+	/* the remaining words are root words of system inodes */
 	CHECK(n <= entries && n + SG_SYS_COUNT >= entries);
 }
 
@@ -333,7 +333,7 @@ static void case_half_moved(void)
 		CHECK(r.resumed);
 		CHECK_EQ(base_now(), TEST_PHYS - 3 * SG_CHUNK);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
-		/* back to the old base */
+		/* returns to the old base */
 		again();
 		half_move(t.mem, SIZE, to, phases[i / 2], i % 2);
 		moved_to(t.mem, SIZE, TEST_PHYS);
@@ -423,7 +423,7 @@ static void power_cut(struct cache *c, unsigned int percent)
 		if (memcmp(c->durable + off, t.mem + off, 512) && rng_chance(&c->rng, percent))
 			memcpy(c->image + off, t.mem + off, 512);
 	moved_to(c->image, SIZE, SG_BASE_BEGUN);
-	CHECK_OK(sg_check(c->image, SIZE, &preen, &res));	/* superblocks may differ */
+	CHECK_OK(sg_check(c->image, SIZE, &preen, &res));	/* the superblocks may differ */
 	CHECK(res.found <= 1 && res.fixed == res.found);
 	CHECK_OK(sg_probe(c->image, SIZE, &probe));
 	CHECK(probe.sb.phys == c->from || probe.sb.phys == c->to);

@@ -631,7 +631,7 @@ static void all_scripts(void)
 
 /* --- random steps ----------------------------------------------------------------------------- */
 
-static struct actor both[2][ACTORS];		/* POSIX's actors, ours */
+static struct actor both[2][ACTORS];		/* the actors of POSIX, and those of StargateFS */
 
 /*
  * Returns a random step that POSIX defines, and for which our objects do not intend another result.

@@ -10,7 +10,7 @@
 #include "deferred/deferred.h"
 #include "data_util.h"
 
-#define LARGE	(40 * GIB)	/* hints are completed in several steps, the last one short */
+#define LARGE	(40 * GIB)	/* hints are completed in several steps; the last step is shorter */
 #define STEP	8192
 
 static u64 half(const struct sg_vol *vol)
@@ -167,7 +167,8 @@ static void joined_then_mended(void)
 		CHECK_EQ(promised(&again, true, 0, left), 0);
 		sg_settle(&again);
 		left -= step;
-		CHECK(promised(&again, true, left, left + step) >= step - 32);	/* the metadata */
+		/* 32 for the metadata */
+		CHECK(promised(&again, true, left, left + step) >= step - 32);
 	}
 	expect_exact(&again);
 	CHECK(!sg_space_mend_hints(&again));

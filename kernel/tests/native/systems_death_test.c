@@ -523,7 +523,7 @@ static void lease(void)
 	CHECK(tlog_has("system-2 (slot 1) has been silent"));
 	CHECK(!tlog_has("system-3") && !tlog_has("system-4") && !tlog_has("system-5"));
 	maintain_for(&a, 1700, beats, 2);
-	CHECK_EQ(sg_slots_taken(&a.v), 0xd);	/* the joiner is silent now */
+	CHECK_EQ(sg_slots_taken(&a.v), 0xd);	/* the joiner no longer stores heartbeats */
 	*(u64 *)(mem + SG_HOT(lease_ms)) = 0;
 	/* also without a lease a nameless system is fenced: no guard can detect its death */
 	*sg_state_word(&a.v, 1) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);

@@ -335,7 +335,7 @@ static void the_last_user_never_waits(void)
 	used = sg_used_inodes(&s[0].v);
 	f = make_unlinked(s);
 	test_within(20, "evicting, while another system has locks that this needs");
-	CHECK_OK(sg_evict_try(&s[0].v, &f));	/* no lock is held */
+	CHECK_OK(sg_evict_try(&s[0].v, &f));	/* succeeds: no system holds the lock */
 	CHECK(gone(&s[0], &f));
 	f = make_unlinked(s);
 	CHECK_OK(sg_ilock(&s[1].v, &f));
@@ -567,7 +567,7 @@ static void numbers_come_back(void)
 	leave(s, 2);
 }
 
-/* Gives the old number to another inode of @mode, with a target if there is one. */
+/* Gives the old number to another inode of @mode. A symbolic link gets @target. */
 static void becomes(struct tsys *s, const struct sg_iref *old, u32 mode, const char *target)
 {
 	struct sg_new new = { .mode = mode, .now = 1, .target = target,

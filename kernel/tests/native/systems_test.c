@@ -218,7 +218,10 @@ static void beating_tools(void)
 	test_clean(mem, TEST_SMALL);
 }
 
-/* The 65th join is refused, unless one of the 64 systems is fenced. Silence is not death. */
+/*
+ * The 65th join is refused, unless one of the 64 systems is fenced. A silent system counts as
+ * alive.
+ */
 static void sixty_five(void)
 {
 	static struct tsys s[MANY + 1];

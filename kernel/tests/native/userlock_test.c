@@ -453,7 +453,8 @@ static void closed_by_release(void)
 {
 	struct sg_userlock_wait a = { 0 }, b = { 0 };
 
-	CHECK_OK(try(0, 0, lock_of(SG_USERLOCK_POSIX, 1, true, 0, 0)));	/* the first conflict */
+	/* the search ends at the first conflict */
+	CHECK_OK(try(0, 0, lock_of(SG_USERLOCK_POSIX, 1, true, 0, 0)));
 	CHECK_OK(try(1, 0, lock_of(SG_USERLOCK_POSIX, 2, true, 1, 1)));
 	CHECK_OK(try(2, 1, POSIX(3, true)));
 	CHECK_EQ(ask(2, 0, lock_of(SG_USERLOCK_POSIX, 3, true, 0, 1), &a), -EAGAIN);
