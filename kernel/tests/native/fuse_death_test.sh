@@ -87,8 +87,90 @@ interrupted "a wait for a lock" 73 ./locks wait flock ex 0 0 m/l
 end $holder
 is "it has left no lock" got "$(timeout 20 ./locks wait flock ex 0 0 m/l)"
 is "it has written nothing" 0 "$(stat -c %s m/f)"
-say leave 0
 rm m/f m/l
+leave m
+
+# --- locks, while another system is paused ---------------------------------------------------
+
+# It has the table of locks locked. The next server serves all calls that need none, and nobody gets
+# a lock that a process here has.
+serve m v
+rm -f held
+./locks hold flock ex 0 0 m/l >held &
+holder=$!
+soon "held" 5 grep -q held held
+say jam 0
+kill -KILL "$(server_of m)"
+timeout -s KILL 20 touch m/new || fail "the next server serves nothing"
+: >got
+./locks wait flock ex 0 0 m/l >got &
+waiter=$!
+soon "it waits" 20 grep -q '^73 ' "/proc/$waiter/syscall"
+say free 0
+sleep 0.5
+is "the lock is still held" "" "$(cat got)"
+is "for all" EAGAIN "$(./locks try flock sh 0 0 m/l)"
+end $holder
+soon "the lock is handed over" 20 grep -q got got
+wait $waiter
+
+# Jammed, and released meanwhile: it is not taken again.
+rm -f held
+./locks hold flock ex 0 0 m/l >held &
+holder=$!
+soon "held" 5 grep -q held held
+say jam 0
+kill -KILL "$(server_of m)"
+timeout -s KILL 20 touch m/new || fail "the next server serves nothing"
+end $holder
+say free 0
+is "it is free" got "$(timeout 20 ./locks wait flock ex 0 0 m/l)"
+say leave 0
+rm m/l m/new
+leave m
+
+# --- a full chain of locks ------------------------------------------------------------------
+
+# A process changes the middle of its lock. That makes two more of it, and the last page of the
+# file's chain (63 records) has room for one: the chain grows.
+serve m v
+cat >chain.py <<'END'
+import fcntl, os, sys, time
+EX, SH, UN = fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_UN
+def run(body):
+    r, w = os.pipe()
+    pid = os.fork()
+    if not pid:
+        fd = os.open("m/chain", os.O_RDWR | os.O_CREAT)
+        body(fd, lambda: os.write(w, b"x"))
+        os._exit(0)
+    os.close(w)
+    assert os.read(r, 1)
+    return pid, r
+def waiter(fd, said):
+    fcntl.lockf(fd, SH, 1001, 0)
+    said()
+    fcntl.lockf(fd, EX, 1, 500)
+    said()
+def filler(fd, said):
+    for i in range(60):
+        fcntl.lockf(fd, EX, 1, 2000 + 2 * i)
+    said()
+    time.sleep(60)
+fd = os.open("m/chain", os.O_RDWR | os.O_CREAT)
+fcntl.lockf(fd, SH, 1, 500)
+pid, r = run(waiter)
+while not open(f"/proc/{pid}/syscall").read().startswith("72 "):
+    time.sleep(0.01)
+other, _ = run(filler)
+fcntl.lockf(fd, UN, 1, 500)
+print(os.read(r, 1) == b"x")
+os.kill(other, 9)
+os.waitpid(other, 0)
+END
+timeout -s KILL 20 "${python[@]}" chain.py >got || fail "it does not get the lock"
+is "the middle" True "$(cat got)"
+rm m/chain
 leave m
 
 # --- signals to the keeper -------------------------------------------------------------------

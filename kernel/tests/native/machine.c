@@ -13,6 +13,7 @@
  *                              volume pass the turns
  *   take N, give N             takes and releases the lock for renaming, which transactions need
  *   hold N NAME, let N NAME    takes and releases the lock of a file
+ *   jam N, free N             takes and releases the locks of all chains of users' locks
  *   record N OFFSET VALUE      commits a change, without storing it in place
  *   word N OFFSET              prints a word
  *   still N, go N              stops and continues the heartbeat
@@ -128,6 +129,22 @@ static int hold(struct tsys *s, const char *name, bool on)
 	return 0;
 }
 
+static int jam(struct tsys *s, bool on)
+{
+	struct sg_userlock_page *page;
+	unsigned int nr;
+	int err = 0;
+
+	for (nr = 0; nr < SG_USERLOCK_CHAINS && !err; nr++) {
+		page = sg_userlock_page(&s->v, nr, 0, &err);
+		if (page && on)
+			err = sg_lock(&s->v, (u64)((u8 *)&page->lock - s->v.base));
+		else if (page)
+			sg_unlock(&s->v, (u64)((u8 *)&page->lock - s->v.base));
+	}
+	return err;
+}
+
 static int open_file(struct tsys *s, const char *path)
 {
 	struct sg_iref at = s->root;
@@ -200,6 +217,8 @@ static int obey(const char *verb, struct tsys *s, const char *a, u64 b)
 		return remove_file(s, a);
 	if (!strcmp(verb, "hold") || !strcmp(verb, "let"))
 		return hold(s, a, *verb == 'h');
+	if (!strcmp(verb, "jam") || !strcmp(verb, "free"))
+		return jam(s, *verb == 'j');
 	if (!strcmp(verb, "take"))
 		return sg_lock(&s->v, SG_HOT(rename_lock));
 	if (!strcmp(verb, "give"))

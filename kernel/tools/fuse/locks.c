@@ -5,7 +5,11 @@
  * A table in inherited memory has the locks of this system. The list says which locks to release
  * when a file is closed. From it, the next server takes the same locks again. A request that waits
  * holds no thread: one thread tries all of them in turn, soon after a release here, and every 20 ms
- * at least.
+ * at least. It waits for no other system. A second thread does, where a chain of locks is full.
+ *
+ * Another system may be paused while it has a chain locked. Then the next server serves all calls,
+ * and takes the locks of that chain again when it can. Meanwhile each call for a lock of such a file
+ * waits: nobody gets what a process here has.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,9 +33,18 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct waiter *first;
-	pthread_t thread;
-	bool running, stop, again;
-} waits = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+	pthread_t thread, patient;
+	bool running, patience, stop, again;
+	/* for the patient thread: the node whose chain is to grow; and what came of it the last time */
+	pthread_cond_t wanted;
+	u64 grow, grown;
+	int grow_err;
+} waits = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+	.wanted = PTHREAD_COND_INITIALIZER,
+};
+static __thread bool is_patient;
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -123,6 +136,133 @@ static bool table_find(u64 id, unsigned int kind, const u64 *owner, const u64 *f
 	return found;
 }
 
+/* --- locks of the last server ----------------------------------------------------------------- */
+
+/* Held while such a lock is taken, so that no process releases it meanwhile. Before table_lock. */
+static pthread_mutex_t behind_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool any_behind;
+
+static void note_taken(const struct kept_lock *l)
+{
+	struct inherited *k = fs.kept;
+	u64 i;
+
+	pthread_mutex_lock(&table_lock);
+	for (i = 0; i < k->locks; i++)
+		if (same_owner(&k->lock[i], l) && k->lock[i].start == l->start &&
+		    k->lock[i].last == l->last)
+			k->lock[i].behind = 0;
+	pthread_mutex_unlock(&table_lock);
+}
+
+/* Another system was faster: that is said, and the process goes on without its lock. */
+static void note_lost(const struct kept_lock *l, bool gone)
+{
+	pthread_mutex_lock(&table_lock);
+	table_cut(l);
+	pthread_mutex_unlock(&table_lock);
+	if (!gone)
+		tool_warn("a lock of process %u on inode %llu is lost: another system took it while the server restarted",
+			  l->pid, (unsigned long long)(l->id & SG_INO_MAX));
+}
+
+/* behind_lock is held. -EBUSY, -ENOBUFS: another system would have to be waited for. */
+static int take_again(const struct kept_lock *l)
+{
+	struct sg_userlock want = {
+		.kind = l->kind, .exclusive = l->exclusive, .pid = l->pid, .owner = l->owner,
+		.start = l->start, .last = l->last, .slot = -1, .brief = true,
+	};
+	struct sg_iref ref;
+	bool gone = node_ref(l->id, &ref);
+	int err = gone ? 0 : sg_userlock_set(VOL, &ref, &want, NULL, NULL);
+
+	if (err == -EBUSY || err == -ENOBUFS || err == -EINTR)
+		return err;
+	if (err || gone)
+		note_lost(l, gone);
+	else
+		note_taken(l);
+	return 0;
+}
+
+/* The next one from *@at on; of that node, unless @id is 0. */
+static bool next_behind(u64 id, u64 *at, struct kept_lock *l)
+{
+	const struct inherited *k = fs.kept;
+	bool found = false;
+
+	pthread_mutex_lock(&table_lock);
+	for (; *at < k->locks && !found; (*at)++) {
+		*l = k->lock[*at];
+		found = l->behind && (!id || l->id == id);
+	}
+	pthread_mutex_unlock(&table_lock);
+	return found;
+}
+
+static int try_those_of(u64 id, struct kept_lock *l)
+{
+	int err = 0;
+	u64 at = 0;
+
+	pthread_mutex_lock(&behind_lock);
+	while (!err && next_behind(id, &at, l)) {
+		err = take_again(l);
+		at = 0;		/* one that was lost has changed the order */
+	}
+	pthread_mutex_unlock(&behind_lock);
+	return err;
+}
+
+/* Before anything is done with locks of that node. -EINTR: the caller has given up. */
+static int take_those_of(u64 id)
+{
+	struct kept_lock l;
+	struct sg_iref ref;
+	int err;
+
+	if (!__atomic_load_n(&any_behind, __ATOMIC_ACQUIRE))
+		return 0;
+	while ((err = try_those_of(id, &l))) {
+		if (err != -EINTR && node_ref(id, &ref))
+			continue;	/* it is gone, and its locks with it */
+		if (err != -EINTR)
+			err = sg_userlock_await(VOL, &ref, err);
+		if (err == -EINTR)
+			return err;
+		if (err) {	/* the chain can neither be read nor grow */
+			pthread_mutex_lock(&behind_lock);
+			note_lost(&l, false);
+			pthread_mutex_unlock(&behind_lock);
+		}
+	}
+	return 0;
+}
+
+/* All that can be had without a wait. Returns a node whose chain has to grow for that, or 0. */
+static u64 take_some(void)
+{
+	struct kept_lock l;
+	u64 at = 0, full = 0;
+	bool left = false;
+	int err;
+
+	if (!__atomic_load_n(&any_behind, __ATOMIC_ACQUIRE))
+		return 0;
+	pthread_mutex_lock(&behind_lock);
+	while (next_behind(0, &at, &l)) {
+		err = take_again(&l);
+		left |= err;
+		full = err == -ENOBUFS ? l.id : full;
+	}
+	at = 0;
+	if (!left && !next_behind(0, &at, &l))
+		__atomic_store_n(&any_behind, false, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&behind_lock);
+	return full;
+}
+
 /* --- requests ------------------------------------------------------------------------------- */
 
 static struct sg_userlock lock_of(const struct fuse_lk_in *in)
@@ -174,11 +314,14 @@ static void release_found(const struct kept_lock *l)
 	};
 	struct sg_iref ref;
 
+	/* first here: then nobody takes it again */
+	pthread_mutex_lock(&behind_lock);
+	table_note(l->id, l->fh, &range, false);
+	pthread_mutex_unlock(&behind_lock);
 	if (!node_ref(l->id, &ref) && sg_userlock_clear(VOL, &ref, &range) == -EINTR) {
 		range.brief = true;
 		sg_userlock_clear_later(VOL, &ref, &range);
 	}
-	table_note(l->id, l->fh, &range, false);
 	look_again();
 }
 
@@ -214,6 +357,8 @@ int op_getlk(void)
 	struct sg_iref ref;
 	int err = in ? node_ref(IN->nodeid, &ref) : -EINVAL;
 
+	if (!err)
+		err = take_those_of(IN->nodeid);
 	if (err)
 		return err;
 	want = lock_of(in);
@@ -298,6 +443,8 @@ int op_setlk(void)
 	struct sg_iref ref;
 	int err = in ? node_ref(IN->nodeid, &ref) : -EINVAL;
 
+	if (!err)
+		err = take_those_of(IN->nodeid);
 	if (err)
 		return err;
 	want = lock_of(in);
@@ -356,10 +503,26 @@ bool locks_interrupt(u64 unique)
 	return w;
 }
 
+/* The patient thread is asked to. -EAGAIN: it does; otherwise why it could not. waits.lock is held. */
+static int grow_chain(u64 id)
+{
+	int err = waits.grown == id ? waits.grow_err : 0;
+
+	waits.grown = waits.grown == id ? 0 : waits.grown;
+	if (err || !waits.patience)
+		return err ? err : -ENOLCK;
+	if (!waits.grow) {
+		waits.grow = id;
+		pthread_cond_signal(&waits.wanted);
+	}
+	return -EAGAIN;
+}
+
 /* The answer to a request that waits, or -EAGAIN: it waits on. */
 static int try_again(struct waiter *w)
 {
 	struct sg_iref ref;
+	struct kept_lock l;
 	int err = node_ref(w->kept->id, &ref);
 
 	if (err)
@@ -368,9 +531,16 @@ static int try_again(struct waiter *w)
 		sg_userlock_give_up(VOL, &ref, &w->wait);
 		return -EINTR;
 	}
-	err = table_has_room() ? sg_userlock_set(VOL, &ref, &w->want, &w->wait, NULL) : -ENOLCK;
-	if (err == -EBUSY || err == -ENOBUFS)
+	if (__atomic_load_n(&any_behind, __ATOMIC_ACQUIRE) && try_those_of(w->kept->id, &l))
 		return -EAGAIN;
+	err = table_has_room() ? sg_userlock_set(VOL, &ref, &w->want, &w->wait, NULL) : -ENOLCK;
+	if (err == -EBUSY)
+		return -EAGAIN;
+	if (err == -ENOBUFS) {
+		err = grow_chain(w->kept->id);
+		if (err == -EAGAIN)
+			return err;
+	}
 	if (err == -EAGAIN)
 		err = sg_userlock_deadlock(VOL, &ref, &w->want, &w->wait);
 	if (err == -EAGAIN)
@@ -425,6 +595,65 @@ static void nap(unsigned int ms)
 	pthread_cond_timedwait(&waits.changed, &waits.lock, &until);
 }
 
+bool locks_end_wait(void)
+{
+	return is_patient && __atomic_load_n(&waits.stop, __ATOMIC_RELAXED);
+}
+
+static int grow_patiently(u64 id)
+{
+	bool behind = __atomic_load_n(&any_behind, __ATOMIC_ACQUIRE);
+	struct sg_iref ref;
+	int err = node_ref(id, &ref);
+
+	if (!err)
+		err = change_begin();
+	if (err)
+		return 0;	/* the request finds that out itself, or is tried again */
+	err = take_those_of(id);
+	if (!err && !behind)
+		err = sg_userlock_await(VOL, &ref, -ENOBUFS);
+	change_end();
+	return err == -EINTR ? 0 : err;
+}
+
+static void *be_patient(void *arg)
+{
+	int err;
+
+	(void)arg;
+	is_patient = true;
+	pthread_mutex_lock(&waits.lock);
+	while (!waits.stop) {
+		if (!waits.grow) {
+			pthread_cond_wait(&waits.wanted, &waits.lock);
+			continue;
+		}
+		pthread_mutex_unlock(&waits.lock);
+		err = grow_patiently(waits.grow);
+		pthread_mutex_lock(&waits.lock);
+		waits.grown = waits.grow;
+		waits.grow_err = err;
+		waits.grow = 0;
+		waits.again = true;
+		pthread_cond_signal(&waits.changed);
+	}
+	pthread_mutex_unlock(&waits.lock);
+	return NULL;
+}
+
+/* waits.lock is held, but not while this looks for locks of the last server. */
+static void try_those_behind(void)
+{
+	u64 full;
+
+	pthread_mutex_unlock(&waits.lock);
+	full = take_some();
+	pthread_mutex_lock(&waits.lock);
+	if (full)
+		grow_chain(full);
+}
+
 static void *serve_waits(void *arg)
 {
 	unsigned int ms = NAP_MS_MIN;
@@ -432,7 +661,7 @@ static void *serve_waits(void *arg)
 	(void)arg;
 	pthread_mutex_lock(&waits.lock);
 	while (!waits.stop) {
-		if (!waits.first) {
+		if (!waits.first && !__atomic_load_n(&any_behind, __ATOMIC_ACQUIRE)) {
 			pthread_cond_wait(&waits.changed, &waits.lock);
 			ms = NAP_MS_MIN;
 			continue;
@@ -441,6 +670,7 @@ static void *serve_waits(void *arg)
 			ms = NAP_MS_MIN;
 		waits.again = false;
 		if (change_try()) {
+			try_those_behind();
 			if (try_all())
 				ms = NAP_MS_MIN;
 			change_end();
@@ -455,20 +685,6 @@ static void *serve_waits(void *arg)
 
 /* --- the next server ------------------------------------------------------------------------- */
 
-/* Another system may have been faster: that is said, and the process goes on without its lock. */
-static void take_again(const struct kept_lock *l)
-{
-	struct sg_userlock want = {
-		.kind = l->kind, .exclusive = l->exclusive, .pid = l->pid, .owner = l->owner,
-		.start = l->start, .last = l->last, .slot = -1,
-	};
-	struct sg_iref ref;
-
-	if (!node_ref(l->id, &ref) && sg_userlock_set(VOL, &ref, &want, NULL, NULL))
-		tool_warn("a lock of process %u on inode %llu is lost: another system took it while the server restarted",
-			  l->pid, (unsigned long long)ref.ino);
-}
-
 void locks_start(void)
 {
 	struct inherited *k = fs.kept;
@@ -477,7 +693,12 @@ void locks_start(void)
 	u64 i;
 
 	for (i = 0; i < k->locks; i++)
-		take_again(&k->lock[i]);
+		k->lock[i].behind = 1;
+	any_behind = k->locks;
+	if (change_try()) {
+		take_some();
+		change_end();
+	}
 	pthread_mutex_lock(&waits.lock);
 	for (w = k->wait; w < k->wait + WAITS_KEPT; w++) {
 		struct sg_userlock want = lock_of(&w->in);
@@ -495,16 +716,18 @@ void locks_start(void)
 void locks_serve(void)
 {
 	waits.running = !pthread_create(&waits.thread, NULL, serve_waits, NULL);
+	waits.patience = !pthread_create(&waits.patient, NULL, be_patient, NULL);
 }
 
 void locks_stop(void)
 {
-	if (!waits.running)
-		return;
 	pthread_mutex_lock(&waits.lock);
-	waits.stop = true;
+	__atomic_store_n(&waits.stop, true, __ATOMIC_RELAXED);
 	pthread_cond_signal(&waits.changed);
+	pthread_cond_signal(&waits.wanted);
 	pthread_mutex_unlock(&waits.lock);
-	pthread_join(waits.thread, NULL);
-	waits.running = false;
+	if (waits.running)
+		pthread_join(waits.thread, NULL);
+	if (waits.patience)
+		pthread_join(waits.patient, NULL);
 }

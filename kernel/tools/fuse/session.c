@@ -82,7 +82,7 @@ s64 call_time(void)
 
 static bool interrupted(void)
 {
-	if (sg_load64(&fs.stopping))
+	if (sg_load64(&fs.stopping) || locks_end_wait())
 		return true;
 	return self && self->unique && sg_load64(&self->call->interrupted) == self->unique &&
 	       sg_ticks() - self->since > HEED_NS;
