@@ -25,6 +25,49 @@ for signal in TERM:42 USR1:43 KILL:137 HUP:129; do
 	fi
 	ends vm "${signal#*:}"
 done
+# The guard passes on no signal after it has waited for the machine: another process may have the
+# machine's process ID by then.
+cat >late.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pid_t gone;
+
+pid_t waitpid(pid_t pid, int *status, int options)
+{
+	pid_t (*real)(pid_t, int *, int) = (__typeof__(real))dlsym(RTLD_NEXT, "waitpid");
+	pid_t r = real(pid, status, options);
+
+	if (r > 0) {
+		gone = r;
+		close(open("waited", O_CREAT | O_WRONLY, 0600));
+		raise(SIGTERM);
+	}
+	return r;
+}
+
+int kill(pid_t pid, int sig)
+{
+	int (*real)(pid_t, int) = (__typeof__(real))dlsym(RTLD_NEXT, "kill");
+
+	if (pid > 0 && pid == gone)
+		close(open("signalled", O_CREAT | O_WRONLY, 0600));
+	return real(pid, sig);
+}
+END
+symbols=$(nm -D "$ctl" 2>/dev/null || true)
+if [[ $symbols == *' waitpid@'* && $symbols != *san_* ]]; then
+	gcc -shared -fPIC -O1 -Wall -Werror -o late.so late.c -ldl || fail "cannot compile late.c"
+	rm -f waited signalled
+	LD_PRELOAD="$dir/late.so" expect 0 "$ctl" guard v.img -- true -uuid $a
+	[[ -e waited ]] || fail "no signal came after the wait"
+	[[ ! -e signalled ]] || fail "a signal went to a process that has been waited for"
+	checks=$((checks + 1))
+fi
 # With few file descriptors the guard either watches or starts no machine: no machine runs
 # unguarded.
 few=0

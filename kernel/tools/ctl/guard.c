@@ -109,7 +109,7 @@ static int find_machine(struct guard *g)
 
 /* --- its process --------------------------------------------------------------------------- */
 
-static pid_t passing_to;
+static volatile pid_t passing_to;
 
 static void pass_on(int sig)
 {
@@ -118,6 +118,17 @@ static void pass_on(int sig)
 	if (passing_to > 0)
 		kill(passing_to, sig);
 	errno = err;
+}
+
+/*
+ * Waits for the child. From then on another process may have the child's PID, so no signal is passed
+ * on.
+ */
+static void wait_for_child(pid_t pid, int *status)
+{
+	passing_to = 0;
+	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+		;
 }
 
 /*
@@ -208,8 +219,7 @@ static int watch_child(struct guard *g)
 	if (!err)
 		return 0;
 	kill(g->pid, SIGKILL);	/* the child's PID stays valid until the wait */
-	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	wait_for_child(g->pid, NULL);
 	return err;
 }
 
@@ -270,8 +280,7 @@ static int watch(struct guard *g)
 		guarded_fence(&g->volume[i], g->machine);
 	if (!g->child)
 		return 0;
-	while (waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	wait_for_child(g->pid, &status);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
