@@ -314,8 +314,10 @@ static __always_inline size_t sgfs_copy_piece(struct inode *inode, u64 pos, size
 	return n;
 }
 
+/* @nowait: where the window is not ready, end the copy: a walk, which waits for nothing, goes on. */
 static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len,
-					struct iov_iter *iter, const struct direction *way)
+					struct iov_iter *iter, const struct direction *way,
+					bool nowait)
 {
 	bool again = false, late = false, any;
 	size_t done = 0, piece, n;
@@ -329,7 +331,7 @@ static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len
 		piece = min_t(size_t, len - done, SGFS_PIECE);
 		n = sgfs_copy_piece(inode, pos + done, piece, iter, way, &any);
 		if (unlikely(!any)) {
-			if (late || !sgfs_catch_up(inode))
+			if (late || nowait || !sgfs_catch_up(inode))
 				break;
 			late = true;	/* a reader that is late twice walks instead */
 			continue;
@@ -338,7 +340,7 @@ static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len
 		if (n)
 			again = false;
 		if (n < piece) {
-			if (again || way->fault_in(iter, piece - n) == piece - n)
+			if (again || nowait || way->fault_in(iter, piece - n) == piece - n)
 				break;
 			sgfs_fill_shadow(inode, pos + done);
 			again = true;	/* a second attempt at the same position cannot succeed */
@@ -351,16 +353,16 @@ static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len
 	return done;
 }
 
-size_t sgfs_map_read(struct inode *inode, u64 pos, size_t len, struct iov_iter *to)
+size_t sgfs_map_read(struct inode *inode, u64 pos, size_t len, struct iov_iter *to, bool nowait)
 {
 	static const struct direction out = { sg_window_copy_to_iter, fault_in_iov_iter_writeable };
 
-	return sgfs_copy(inode, pos, len, to, &out);
+	return sgfs_copy(inode, pos, len, to, &out, nowait);
 }
 
 size_t sgfs_map_write(struct inode *inode, u64 pos, size_t len, struct iov_iter *from)
 {
 	static const struct direction in = { sg_window_copy_from_iter, fault_in_iov_iter_readable };
 
-	return sgfs_copy(inode, pos, len, from, &in);
+	return sgfs_copy(inode, pos, len, from, &in, false);
 }

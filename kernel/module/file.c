@@ -60,12 +60,13 @@ static ssize_t sgfs_read_piece(struct inode *inode, u64 pos, size_t *want, struc
 
 /* The same for an iterator that allocates during the copy: through a bounce page. */
 static ssize_t sgfs_read_bounced(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,
-				 u64 *stop)
+				 u64 *stop, bool nowait)
 {
-	void *page = (void *)__get_free_page(GFP_KERNEL);
+	gfp_t gfp = nowait ? GFP_NOWAIT | __GFP_NOWARN : GFP_KERNEL;
+	void *page = (void *)__get_free_page(gfp);
 	struct kvec vec = { .iov_base = page };
 	struct iov_iter bounce;
-	ssize_t n = -ENOMEM;
+	ssize_t n = nowait ? -EAGAIN : -ENOMEM;
 
 	*want = min_t(size_t, *want, PAGE_SIZE);
 	if (page) {
@@ -90,7 +91,7 @@ static ssize_t sgfs_read_walking(struct inode *inode, u64 pos, size_t len, struc
 
 	while (done < len) {
 		want = len - done;
-		n = bounce ? sgfs_read_bounced(inode, pos + done, &want, to, &stop) :
+		n = bounce ? sgfs_read_bounced(inode, pos + done, &want, to, &stop, nowait) :
 			     sgfs_read_piece(inode, pos + done, &want, to, &stop);
 		if (n < 0)
 			return done ?: n;
@@ -125,7 +126,7 @@ static ssize_t sgfs_read_once(struct inode *inode, u64 pos, struct iov_iter *to,
 	if (pos >= size)
 		return 0;
 	len = min_t(u64, iov_iter_count(to), size - pos);
-	done = sgfs_map_read(inode, pos, len, to);
+	done = sgfs_map_read(inode, pos, len, to, nowait);
 	if (done < len) {
 		walked = sgfs_read_walking(inode, pos + done, len - done, to, nowait);
 		if (walked > 0)

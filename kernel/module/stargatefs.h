@@ -758,7 +758,7 @@ void sgfs_map_cut(struct inode *inode, u64 pos, u64 len);
 void sgfs_map_evict(struct inode *inode);
 void sgfs_map_quiesce(struct sgfs *fs);
 /* Return the bytes that went through a window: the caller walks the rest. */
-size_t sgfs_map_read(struct inode *inode, u64 pos, size_t len, struct iov_iter *to);
+size_t sgfs_map_read(struct inode *inode, u64 pos, size_t len, struct iov_iter *to, bool nowait);
 size_t sgfs_map_write(struct inode *inode, u64 pos, size_t len, struct iov_iter *from);
 
 /* poison.c: bad pages, and how this system detects them */
