@@ -314,7 +314,7 @@ static __always_inline size_t sgfs_copy_piece(struct inode *inode, u64 pos, size
 	return n;
 }
 
-/* @nowait: where the window is not ready, end the copy: a walk, which waits for nothing, goes on. */
+/* @nowait: where the window is not ready, end the copy: a walk goes on, and waits for nothing. */
 static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len,
 					struct iov_iter *iter, const struct direction *way,
 					bool nowait)

@@ -375,8 +375,8 @@ struct sg_slot {
 	u64 knows;
 };
 /*
- * A tool's process id, and the inode number of the name space to which the id belongs (0: not known).
- * Earlier software stores the id alone.
+ * A tool's process id, and the inode number of the id's name space (0: not known). Earlier software
+ * stores the id alone.
  */
 #define SG_SLOT_PROCESS(pid, space) ((u64)(u32)(pid) | (u64)(u32)(space) << 32)
 #define SG_SLOT_PID(w)		((u32)(w))

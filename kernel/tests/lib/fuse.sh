@@ -15,6 +15,7 @@ if [[ -z ${SG_FUSE_INSIDE:-} ]]; then
 fi
 
 programs=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../../e2e/programs" && pwd)
+# shellcheck disable=SC2034 # used by the sourcing scripts
 sources=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tools.sh"

@@ -26,7 +26,7 @@ done
 
 # --- calls that cannot be done twice ----------------------------------------------------------
 
-# repeated WHAT OPCODE PYTHON: the server dies when it has done that call, and the next one repeats it.
+# repeated WHAT OPCODE PYTHON: the server dies when it has done that call; the next one repeats it.
 repeated() {
 	serve_to_die "done:$2" m v
 	timeout -s KILL 20 "${python[@]}" -c "import os; $3" || fail "$1, repeated"
@@ -48,7 +48,7 @@ leave m
 
 # --- interrupts -----------------------------------------------------------------------------
 
-# The kernel sends an interrupt once. A server that has read it dies, and the next one heeds it.
+# The kernel sends an interrupt once. A server that has read it dies, and the next one acts on it.
 program locks
 machine=$tools/../tests/machine
 [[ -x $machine ]] || fail "no $machine: make build PART=test-programs"
@@ -61,7 +61,8 @@ say() {
 	[[ $answer == ok ]] || fail "$*: $answer"
 	checks=$((checks + 1))
 }
-# interrupted WHAT NUMBER COMMAND...: COMMAND waits in the system call with that number, and ends by a signal although the server dies.
+# interrupted WHAT NUMBER COMMAND...: COMMAND waits in the system call with that number. A signal
+# ends it although the server dies.
 interrupted() {
 	local pid
 	: >death
@@ -195,8 +196,8 @@ umount m
 exec 9>&-
 ended m
 
-# A second signal ends the server while calls are in progress, and one of them is slow. It leaves the
-# volume after that one: no thread finds the volume gone, and no slot stays.
+# A second signal ends the server while calls are in progress, and one of them is slow. It leaves
+# the volume after that one: no thread finds the volume gone, and no slot stays.
 : >death
 mkdir -p m
 LD_PRELOAD="$dir/death.so" DEATH_AT=late:$WRITE DEATH_FILE="$dir/death" \

@@ -65,8 +65,8 @@ struct handle {
 #define HANDLE_DIR	1u
 
 /*
- * A user's lock that this system holds, and a request for one that waits (locks.c). @behind: the last
- * server had this lock, and this one has not taken it again yet.
+ * A user's lock that this system holds, and a request for one that waits (locks.c). @behind: the
+ * last server had this lock, and this one has not taken it again yet.
  */
 #define LOCKS_KEPT	16384
 #define WAITS_KEPT	4096
@@ -75,7 +75,7 @@ struct kept_lock {
 	u32 pid;
 	u8 kind, exclusive, behind;
 };
-/* @unique: 0: unused. @answered: @err is the answer, and the table has the lock if it is granted. */
+/* @unique: 0: unused. @answered: @err is the answer; the table has the lock if it is granted. */
 struct kept_wait {
 	u64 unique, id;
 	u32 interrupted, answered;
@@ -263,7 +263,7 @@ int op_setlk(void);
 int op_flush(void);
 void locks_release(u64 id, u64 fh, u64 flock_owner, bool flock);
 bool locks_interrupt(u64 unique);
-bool locks_end_wait(void);	/* this thread waits for the volume, and locks_stop() wants its end */
+bool locks_end_wait(void);	/* locks_stop() wants the end of this thread's wait */
 bool locks_wait(u64 unique);	/* this request waits for a lock */
 void locks_start(void);		/* takes what the last server had; nothing is granted yet */
 void locks_serve(void);

@@ -8,8 +8,8 @@
  * at least. It waits for no other system. A second thread does, where a chain of locks is full.
  *
  * Another system may be paused while it has a chain locked. Then the next server serves all calls,
- * and takes the locks of that chain again when it can. Meanwhile each call for a lock of such a file
- * waits: nobody gets what a process here has.
+ * and takes the locks of that chain again when it can. Meanwhile each call for a lock of such a
+ * file waits: nobody gets what a process here has.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +35,7 @@ static struct {
 	struct waiter *first;
 	pthread_t thread, patient;
 	bool running, patience, stop, again;
-	/* for the patient thread: the node whose chain is to grow; and what came of it the last time */
+	/* for the patient thread: the node whose chain is to grow; the last one, and its result */
 	pthread_cond_t wanted;
 	u64 grow, grown;
 	int grow_err;
@@ -503,7 +503,7 @@ bool locks_interrupt(u64 unique)
 	return w;
 }
 
-/* The patient thread is asked to. -EAGAIN: it does; otherwise why it could not. waits.lock is held. */
+/* Asks the patient thread. -EAGAIN: it tries; otherwise why it could not. waits.lock is held. */
 static int grow_chain(u64 id)
 {
 	int err = waits.grown == id ? waits.grow_err : 0;

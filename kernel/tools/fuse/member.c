@@ -146,7 +146,7 @@ static u64 reach(struct sg_vol *vol)
 static struct {
 	pthread_t thread[4];
 	unsigned int n;
-	bool stop, settled;	/* settled: the last of them, which frees removed files, ends first */
+	bool stop, settled;	/* settled: the last of them, which frees removed files, ends */
 } threads;
 
 static bool stopped(void)

@@ -485,7 +485,7 @@ static bool read_call(bool *got)
 	return n >= 0 || errno == EINTR || errno == ENOENT || errno == EAGAIN;
 }
 
-/* Another thread ends the server (session_stop()): nothing may be done any more. pool.lock is held. */
+/* Another thread ends the server (session_stop()): this one does no more. pool.lock is held. */
 static void stay_out(void)
 {
 	pthread_mutex_unlock(&pool.lock);
@@ -672,7 +672,7 @@ static bool is_left(const struct call *c)
 		!is_quick(head_of(c)->opcode) && head_of(c)->opcode != FUSE_INIT);
 }
 
-/* A request of an earlier server, which has read the interrupt, too, and not heeded it. */
+/* A request of an earlier server, which has read the interrupt, too, and not acted on it. */
 static void interrupt_left(u64 unique)
 {
 	unsigned int i;
