@@ -94,7 +94,7 @@ fuzz-bins   := $(fuzz-src:kernel/tests/fuzz/%.c=build/fuzz/bin/%)
 core: $(lib-core)
 tools: $(tool-bins)
 lib: $(lib-user) $(lib-shared) $(B)/lib/stargate.pc
-test-programs: $(test-bins) $(machine) $(replay-bins)
+test-programs: $(test-bins) $(machine) $(replay-bins) $(if $(SAN),,$(B)/tests/make_corpus)
 
 deps-native:
 	@mk/tools/deps native $(filter fuzz,$(SAN))
