@@ -511,7 +511,7 @@ static enum sg_userlock_patience release_patience(const struct sg_vol *vol)
 	return sg_load64(&vol->nreleases) ? SG_USERLOCK_TRY : SG_USERLOCK_BRIEF;
 }
 
-/* After -ENOMEM the record stays: until this system unmounts, others find it. */
+/* After -ENOMEM a lock stays: until this system unmounts, others find it. */
 static int release_later(struct sg_vol *vol, const struct sg_userlock_release *what)
 {
 	struct sg_userlock_release *r = sg_alloc(sizeof(*r)), **at;
@@ -620,6 +620,18 @@ void sg_userlock_forget(struct sg_vol *vol)
 		forget_releases(vol, nr);
 }
 
+/*
+ * Without the chain's lock: no other system clears a request of a live one, and its head is that of
+ * no later system in the slot. This thread's record has no other user here.
+ */
+static void leave_line_unlocked(struct sg_vol *vol, const struct sg_userlock_wait *wait)
+{
+	struct sg_userlock_record *rec = place(vol, wait);
+
+	if (rec)
+		sg_cas64(&rec->head, wait->head, 0);
+}
+
 void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
 			 struct sg_userlock_wait *wait)
 {
@@ -633,8 +645,8 @@ void sg_userlock_give_up(struct sg_vol *vol, const struct sg_iref *ref,
 	if (!err) {
 		leave_line(vol, wait);
 		sg_userlock_leave(&c);
-	} else if (err == -EBUSY) {
-		release_later(vol, &later);
+	} else if (err == -EBUSY && release_later(vol, &later)) {
+		leave_line_unlocked(vol, wait);
 	}
 	wait->off = 0;
 }

@@ -86,6 +86,36 @@ static void ends(void)
 	drop(1, 0, OFD(1, true));
 }
 
+extern bool (*sg_no_memory_hook)(size_t len);
+
+static bool no_memory(size_t len)
+{
+	(void)len;
+	return true;
+}
+
+/*
+ * A thread gives up a request while the chain is locked, and has no memory to note that. No request
+ * remains that would block later ones.
+ */
+static void given_up_without_memory(void)
+{
+	struct sg_userlock_wait w = { 0 };
+
+	CHECK_OK(try(1, 0, OFD(1, false)));
+	CHECK_EQ(ask(0, 0, OFD(2, true), &w), -EAGAIN);
+	CHECK_EQ(each_record(NULL, NULL), 2);
+	pause_chains(true);
+	sg_no_memory_hook = no_memory;
+	sg_userlock_give_up(&sys[0], &file[0], &w);
+	sg_no_memory_hook = NULL;
+	pause_chains(false);
+	CHECK_EQ(w.off, 0);
+	CHECK_EQ(each_record(NULL, NULL), 1);
+	drop(1, 0, OFD(1, false));
+	CHECK_EQ(each_record(NULL, NULL), 0);
+}
+
 /* Another process may get the number of an owner that has exited. The new owner keeps its lock. */
 static void same_owner_again(void)
 {
@@ -217,6 +247,7 @@ int main(void)
 	drop(1, 1, POSIX(2, true));
 	CHECK_EQ(each_record(NULL, NULL), 0);
 	ends();
+	given_up_without_memory();
 	same_owner_again();
 	without_settling();
 	queued();
