@@ -18,16 +18,18 @@ static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
 
 /*
  * Frees an inode. @begin: sg_tx_begin() or sg_tx_try(). An inode that this system has made and uses
- * remains, even if the caller used a stale or forged file handle.
+ * remains, even if the caller used a stale or forged file handle. @settles: the caller is not the
+ * last user here, so an inode with users remains. It may have got users after a look without the
+ * lock: another system has made a file with this inode number meanwhile, and this one has opened it.
  */
 static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref,
-			struct sg_tx *(*begin)(struct sg_vol *vol))
+			struct sg_tx *(*begin)(struct sg_vol *vol), bool settles)
 {
 	u64 mode = sg_iget(vol, ref, mode);
 	struct sg_tx *tx;
 
 	if (!mode || sg_nlink(mode) || !sg_is_same(vol, ref) || sg_ledger_keeps(vol, ref) ||
-	    sg_open_elsewhere(vol, ref))
+	    sg_open_elsewhere(vol, ref) || (settles && sg_open_here(vol, ref)))
 		return 0;
 	tx = begin(vol);
 	if (!tx)
@@ -38,25 +40,30 @@ static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref,
 	return sg_tx_commit(tx);
 }
 
-static int evict_once(struct sg_vol *vol, const struct sg_iref *ref)
+static int evict_once(struct sg_vol *vol, const struct sg_iref *ref, bool settles)
 {
 	int err = sg_ilock(vol, ref);
 
 	if (err)
 		return err;
-	err = evict_locked(vol, ref, sg_tx_begin);
+	err = evict_locked(vol, ref, sg_tx_begin, settles);
 	sg_iunlock(vol, ref);
+	return err;
+}
+
+static int evict(struct sg_vol *vol, const struct sg_iref *ref, bool settles)
+{
+	struct sg_nospace nospace = {};
+	int err = evict_once(vol, ref, settles);
+
+	while (err == -ENOSPC && sg_more_space(vol, &nospace))	/* the ledger was full */
+		err = evict_once(vol, ref, settles);
 	return err;
 }
 
 int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
 {
-	struct sg_nospace nospace = {};
-	int err = evict_once(vol, ref);
-
-	while (err == -ENOSPC && sg_more_space(vol, &nospace))	/* the ledger was full */
-		err = evict_once(vol, ref);
-	return err;
+	return evict(vol, ref, false);
 }
 
 /*
@@ -73,7 +80,7 @@ int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref)
 		return -EIO;
 	if (!sg_trylock(vol, SG_IOFF(ref, lock)))
 		return -EBUSY;
-	err = evict_locked(vol, ref, sg_tx_try);
+	err = evict_locked(vol, ref, sg_tx_try, false);
 	sg_iunlock(vol, ref);
 	return err;
 }
@@ -91,7 +98,7 @@ int sg_inode_settle(struct sg_vol *vol, u64 ino)
 	if (!mode)
 		return 0;
 	if (!sg_nlink(mode))
-		return sg_open_here(vol, &ref) ? 0 : sg_evict(vol, &ref);
+		return sg_open_here(vol, &ref) ? 0 : evict(vol, &ref, true);
 	if ((u32)(sg_iget(vol, &ref, genflags) >> 32) & SG_FL_CUTTING)
 		return sg_finish_cut(vol, &ref);
 	return 0;
@@ -108,7 +115,7 @@ bool sg_inode_settle_left(struct sg_vol *vol, u64 ino)
 		return true;
 	if (!sg_trylock(vol, SG_IOFF(&ref, lock)))
 		return false;
-	evict_locked(vol, &ref, sg_tx_begin);
+	evict_locked(vol, &ref, sg_tx_begin, true);
 	sg_iunlock(vol, &ref);
 	return true;
 }

@@ -478,6 +478,79 @@ static void stale_bits(void)
 	leave(s, 2);
 }
 
+static struct {
+	struct tsys s[2];	/* the one that settles, and another one */
+	struct sg_iref f;
+	u64 asked;
+} turned;
+
+/*
+ * The system has been asked whether it uses the inode, and is stopped with the answer: it does not.
+ * Meanwhile the inode gets a name, is opened here, and loses the name.
+ */
+static bool named_and_opened(struct sg_vol *vol, u64 ino, u32 generation)
+{
+	struct tsys *by = &turned.s[1];
+
+	if (ino != turned.f.ino || generation != (u32)turned.f.generation)
+		return false;
+	if (turned.asked++)
+		return true;
+	CHECK_OK(sg_link(&by->v, &turned.f, &by->root, "named", 5, 1));
+	CHECK(!sg_close_inode(&by->v, &turned.f));
+	CHECK_OK(sg_open_inode(vol, &turned.f, false));
+	CHECK_OK(unlink_by(by, "named"));
+	CHECK_OK(sg_evict(&by->v, &turned.f));
+	CHECK(!gone(by, &turned.f));
+	return false;
+}
+
+/*
+ * A ledger or list names an inode that another system has freed, and made anew without a name. Its
+ * system looks at the openers, and then does not free what it has opened since.
+ */
+static void opened_since_the_look(bool on_lists, bool short_of_space)
+{
+	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1 };
+	struct tsys *s = turned.s;
+	struct sg_iref f, spare[100];
+	unsigned int n = 0;
+
+	join(s, 2);
+	s[0].v.deferred_on_lists = on_lists;
+	f = make(&s[1], "f");
+	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
+	CHECK_OK(unlink_by(&s[0], "f"));
+	sg_close_inode(&s[1].v, &f);
+	CHECK_OK(sg_evict(&s[1].v, &f));
+	CHECK(gone(&s[1], &f));
+	do {
+		CHECK(n < SG_ARRAY_SIZE(spare));
+		CHECK_OK(sg_tmpfile(&s[1].v, &new, &spare[n]));
+	} while (spare[n++].ino != f.ino);
+	turned.f = spare[--n];
+	turned.f.generation = (u32)sg_iget(&s[1].v, &turned.f, genflags);
+	write_all(&s[1], &turned.f, 3);
+	turned.asked = 0;
+	s[0].v.in_use = named_and_opened;
+	if (short_of_space)
+		CHECK(sg_inode_settle_left(&s[0].v, f.ino));
+	else
+		CHECK_OK(sg_inode_settle(&s[0].v, f.ino));
+	CHECK(turned.asked);
+	CHECK(!gone(&s[0], &turned.f));
+	holds(&s[0], &turned.f, 3);
+	s[0].v.in_use = NULL;
+	sg_close_inode(&s[0].v, &turned.f);
+	CHECK_OK(sg_evict(&s[0].v, &turned.f));
+	CHECK(gone(&s[0], &turned.f));
+	while (n--) {
+		sg_close_inode(&s[1].v, &spare[n]);
+		CHECK_OK(sg_evict(&s[1].v, &spare[n]));
+	}
+	leave(s, 2);
+}
+
 /* --- the file of an inode number -------------------------------------------------------------- */
 
 /* Makes files, and adds their number to @n, until one of them gets the number of a freed file. */
@@ -762,6 +835,9 @@ int main(void)
 	the_last_user_never_waits();
 	settling_can_be_stopped();
 	stale_bits();
+	opened_since_the_look(false, false);
+	opened_since_the_look(true, false);
+	opened_since_the_look(false, true);
 	numbers_come_back();
 	temporary_files();
 	deferred_for_nothing(false, SG_CHECK_PREEN);
