@@ -200,6 +200,8 @@ struct walk {
  * been reported.
  */
 int walk_tree(struct call *c, const char *path, const struct sg_iref *ref, const struct walk *w);
+/* A command that lists what a walk from its argument on finds; with --json in an array @title. */
+int walk_list(struct call *c, const char *title, const struct walk *w);
 
 /* --- rename.c ------------------------------------------------------------------------------ */
 

@@ -88,21 +88,6 @@ int cmd_du(struct call *c)
 {
 	static struct sum sums[DEPTH_MAX + 1];
 	const struct walk w = { .see = count, .leave = leave, .ctx = sums, .depth = UINT_MAX };
-	const char *path = c->argc ? c->argv[0] : "/";
-	struct sg_attr attr;
-	struct sg_iref ref;
-	int err = path_find(call_vol(c), path, false, &ref, &attr);
 
-	if (err)
-		return err;
-	if (c->json) {
-		json_begin(&c->j, stdout, false);
-		json_array(&c->j, "used");
-	}
-	err = walk_tree(c, path, &ref, &w);
-	if (c->json) {
-		json_close(&c->j, ']');
-		json_end(&c->j);
-	}
-	return err;
+	return walk_list(c, "used", &w);
 }

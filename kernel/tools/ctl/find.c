@@ -236,21 +236,6 @@ static int find_one(struct call *c, const struct visit *v, void *ctx)
 int cmd_find(struct call *c)
 {
 	const struct walk w = { .see = find_one, .depth = query.depth };
-	const char *path = c->argc ? c->argv[0] : "/";
-	struct sg_attr attr;
-	struct sg_iref ref;
-	int err = path_find(call_vol(c), path, false, &ref, &attr);
 
-	if (err)
-		return err;
-	if (c->json) {
-		json_begin(&c->j, stdout, false);
-		json_array(&c->j, "found");
-	}
-	err = walk_tree(c, path, &ref, &w);
-	if (c->json) {
-		json_close(&c->j, ']');
-		json_end(&c->j);
-	}
-	return err;
+	return walk_list(c, "found", &w);
 }

@@ -134,3 +134,24 @@ int walk_tree(struct call *c, const char *path, const struct sg_iref *ref, const
 	links_free(&c->links);
 	return k.err;
 }
+
+int walk_list(struct call *c, const char *title, const struct walk *w)
+{
+	const char *path = c->argc ? c->argv[0] : "/";
+	struct sg_attr attr;
+	struct sg_iref ref;
+	int err = path_find(call_vol(c), path, false, &ref, &attr);
+
+	if (err)
+		return err;
+	if (c->json) {
+		json_begin(&c->j, stdout, false);
+		json_array(&c->j, title);
+	}
+	err = walk_tree(c, path, &ref, w);
+	if (c->json) {
+		json_close(&c->j, ']');
+		json_end(&c->j);
+	}
+	return err;
+}
