@@ -19,6 +19,18 @@ import (
 
 // Create creates a file under a temporary name, and renames it when it is complete.
 func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) {
+	return z.added(ctx, spec, func() error {
+		temporary := z.folder.Path(folder.Making, spec.Name)
+		if err := z.make(ctx, spec, temporary); err != nil {
+			// A failed mkfs leaves no file. A later failure leaves the temporary file.
+			return folder.NotCleaned(err, folder.Remove(temporary))
+		}
+		return nil
+	})
+}
+
+// added makes a volume by add. No other volume gets its addresses meanwhile.
+func (z *Zone) added(ctx context.Context, spec pool.Spec, add func() error) (pool.Volume, error) {
 	if err := z.reserve(ctx, spec); err != nil {
 		return pool.Volume{}, err
 	}
@@ -28,10 +40,8 @@ func (z *Zone) Create(ctx context.Context, spec pool.Spec) (pool.Volume, error) 
 		return pool.Volume{}, err
 	}
 	defer end()
-	temporary := z.folder.Path(folder.Making, spec.Name)
-	if err := z.make(ctx, spec, temporary); err != nil {
-		// A failed mkfs leaves no file. A later failure leaves the temporary file.
-		return pool.Volume{}, folder.NotCleaned(err, folder.Remove(temporary))
+	if err := add(); err != nil {
+		return pool.Volume{}, err
 	}
 	return z.Get(ctx, spec.Name)
 }

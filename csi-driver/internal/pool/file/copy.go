@@ -52,20 +52,13 @@ func (z *Zone) DeleteSnapshot(ctx context.Context, of pool.ID) error {
 
 // Clone runs the tool, which copies a volume or a snapshot to a new volume with its own address.
 func (z *Zone) Clone(ctx context.Context, spec pool.Spec, source pool.Volume) (pool.Volume, error) {
-	if err := z.reserve(ctx, spec); err != nil {
-		return pool.Volume{}, err
-	}
-	defer z.release(spec.Name)
-	end, err := z.folder.Begin(spec.Name)
-	if err != nil {
-		return pool.Volume{}, err
-	}
-	defer end()
-	file, part := z.folder.Copying(spec.Name)
-	if err := z.clone(ctx, spec, source, file); err != nil {
-		return pool.Volume{}, folder.NotCopied(err, folder.Remove(file, part), "volume "+spec.Name)
-	}
-	return z.Get(ctx, spec.Name)
+	return z.added(ctx, spec, func() error {
+		file, part := z.folder.Copying(spec.Name)
+		if err := z.clone(ctx, spec, source, file); err != nil {
+			return folder.NotCopied(err, folder.Remove(file, part), "volume "+spec.Name)
+		}
+		return nil
+	})
 }
 
 func (z *Zone) clone(ctx context.Context, spec pool.Spec, source pool.Volume, file string) error {
