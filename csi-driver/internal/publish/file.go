@@ -389,8 +389,7 @@ func (f *File) Direct(ctx context.Context, v pool.Volume, target string, o Optio
 
 // Shown returns the paths of the volume's shells, and of its mounts for pods.
 func (f *File) Shown(v pool.Volume) ([]string, error) {
-	all, err := f.ShownAll([]pool.Volume{v})
-	return all[v.Name], err
+	return shown(f.ShownAll, v)
 }
 
 // ShownAll returns these paths for many volumes. It reads the table of mounts once.
@@ -418,11 +417,7 @@ func (f *File) ShownAll(volumes []pool.Volume) (map[string][]string, error) {
 
 // Machines returns the paths of the shells with the mark.
 func (f *File) Machines(v pool.Volume) ([]string, error) {
-	shown, err := f.Shown(v)
-	if err != nil {
-		return nil, err
-	}
-	return markedOf(f.m, shown)
+	return withMark(f.m, f.ShownAll, v)
 }
 
 // Usage reads the usage from the volume.

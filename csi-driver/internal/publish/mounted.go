@@ -194,8 +194,7 @@ func (d *Mounted) Direct(ctx context.Context, v pool.Volume, target string, o Op
 
 // Shown returns the mount points of the volume.
 func (d *Mounted) Shown(v pool.Volume) ([]string, error) {
-	all, err := d.ShownAll([]pool.Volume{v})
-	return all[v.Name], err
+	return shown(d.ShownAll, v)
 }
 
 // ShownAll returns the mount points of many volumes. It reads the table of mounts once.
@@ -209,11 +208,7 @@ func (d *Mounted) ShownAll(volumes []pool.Volume) (map[string][]string, error) {
 
 // Machines returns the volume's mount points with the mark.
 func (d *Mounted) Machines(v pool.Volume) ([]string, error) {
-	shown, err := d.Shown(v)
-	if err != nil {
-		return nil, err
-	}
-	return markedOf(d.m, shown)
+	return withMark(d.m, d.ShownAll, v)
 }
 
 // Withdraw unmounts the driver's mounts at a path.

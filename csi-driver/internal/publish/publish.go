@@ -55,19 +55,29 @@ func (o Options) mark() uint64 {
 	return 0
 }
 
-// markedOf returns those of the given mount points that have the mark.
-func markedOf(m *mounts.Mounter, points []string) ([]string, error) {
+// shown returns the mount points of a volume from the lists that all returns.
+func shown(all func([]pool.Volume) (map[string][]string, error), v pool.Volume) ([]string, error) {
+	points, err := all([]pool.Volume{v})
+	return points[v.Name], err
+}
+
+// withMark returns those of the mount points that have the mark.
+func withMark(m *mounts.Mounter, all func([]pool.Volume) (map[string][]string, error), v pool.Volume) ([]string, error) {
+	points, err := shown(all, v)
+	if err != nil {
+		return nil, err
+	}
 	entries, err := m.Entries()
 	if err != nil {
 		return nil, err
 	}
-	var marked []string
+	var with []string
 	for i := range entries {
 		if e := &entries[i]; mounts.Marked(e) && slices.Contains(points, e.MountPoint) {
-			marked = append(marked, e.MountPoint)
+			with = append(with, e.MountPoint)
 		}
 	}
-	return marked, nil
+	return with, nil
 }
 
 // Usage has a volume's size, and its used and free space and inodes.
