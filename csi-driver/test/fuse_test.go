@@ -146,6 +146,25 @@ func (n *node) server() int {
 	return all[0]
 }
 
+// give makes a volume, stages it, and publishes it to pods.
+func (n *node) give(id string, size int64, pods ...string) {
+	n.t.Helper()
+	n.create(id, size)
+	n.stage(id, rwx)
+	for _, pod := range pods {
+		n.publish(id, pod, rwx, false)
+	}
+}
+
+// take ends what give has begun, except the volume.
+func (n *node) take(id string, pods ...string) {
+	n.t.Helper()
+	for _, pod := range pods {
+		n.unpublish(id, pod)
+	}
+	n.unstage(id)
+}
+
 // inPod returns the path of a file in a pod.
 func (n *node) inPod(pod, file string) string { return filepath.Join(n.target(pod), file) }
 
@@ -180,8 +199,7 @@ func TestFUSEPods(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.keep()
 	n.start()
-	n.create("v", 32*mib)
-	n.stage("v", rwx)
+	n.give("v", 32*mib)
 	if all := n.servers(); len(all) != 0 {
 		t.Errorf("no pod has the volume yet, but there are servers: %v", all)
 	}
@@ -272,8 +290,7 @@ func TestFUSEPods(t *testing.T) {
 	n.stored("c", "f", "by user 1000\n")
 	_, err = n.DeleteVolume(background, &csi.DeleteVolumeRequest{VolumeId: "v"})
 	wants(t, "deleting what is mounted", err, codes.FailedPrecondition)
-	n.unpublish("v", "c")
-	n.unstage("v")
+	n.take("v", "c")
 	n.delete("v")
 	if left := n.rest(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -286,9 +303,7 @@ func TestFUSEPodsCopied(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.keep()
 	n.start()
-	n.create("v", 32*mib)
-	n.stage("v", rwx)
-	n.publish("v", "a", rwx, false)
+	n.give("v", 32*mib, "a")
 	other := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", "echo; exec sleep 600")
 	other.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := other.StdoutPipe()
@@ -487,10 +502,7 @@ func TestFUSEServerKilled(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	n.keep()
 	n.start()
-	n.create("v", 128*mib)
-	n.stage("v", rwx)
-	n.publish("v", "a", rwx, false)
-	n.publish("v", "b", rwx, false)
+	n.give("v", 128*mib, "a", "b")
 	w := n.write("a")
 	for i := range 6 {
 		w.further(50)
@@ -505,9 +517,7 @@ func TestFUSEServerKilled(t *testing.T) {
 		w.further(50)
 	}
 	w.stop("b")
-	n.unpublish("v", "a")
-	n.unpublish("v", "b")
-	n.unstage("v")
+	n.take("v", "a", "b")
 	n.filesSound("after killed servers")
 	n.delete("v")
 }
@@ -518,9 +528,7 @@ func TestFUSEProcessesKilled(t *testing.T) {
 	n := newNode(t, gib, "512m")
 	k := n.keep()
 	p := n.run(0)
-	n.create("v", 128*mib)
-	n.stage("v", rwx)
-	n.publish("v", "a", rwx, false)
+	n.give("v", 128*mib, "a")
 	pid := n.server()
 	w := n.write("a")
 	w.further(20)
@@ -561,10 +569,7 @@ func TestFUSEProcessesKilled(t *testing.T) {
 	if _, err := os.Stat(n.inPod("d", "log")); err != nil {
 		t.Error(err)
 	}
-	for _, pod := range []string{"a", "b", "c", "d"} {
-		n.unpublish("v", pod)
-	}
-	n.unstage("v")
+	n.take("v", "a", "b", "c", "d")
 	n.delete("v")
 	if left := n.rest(); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -578,8 +583,7 @@ func TestFUSEWithoutKeeper(t *testing.T) {
 	k := n.keep()
 	k.kill()
 	n.start()
-	n.create("v", 32*mib)
-	n.stage("v", rwx)
+	n.give("v", 32*mib)
 	_, err := n.NodePublishVolume(background, n.publishRequest("v", "a", rwx, false))
 	wants(t, "no keeper", err, codes.Unavailable, "keeper")
 	if shown := n.shown(); !slices.Equal(shown, []string{"staging-v"}) {
@@ -612,8 +616,7 @@ func TestFUSEWithoutKeeper(t *testing.T) {
 	n.keep()
 	n.publish("v", "b", group, false)
 	n.stored("b", "f", "text")
-	n.unpublish("v", "b")
-	n.unstage("v")
+	n.take("v", "b")
 	n.delete("v")
 }
 

@@ -8,7 +8,8 @@
 # Cases joined by a + run in parallel: they look only at their own objects.
 cases=(
 	install helm-test share+readonly pod-once+block+expand
-	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left placed full quota kubectl inline
+	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left placed full quota kubectl
+	inline
 	plugin-killed kubelet-restarted forced driver-deleted driver-ends start-up orphans
 	fuse many times
 	upgrade rollback uninstall-refused uninstall-data uninstall

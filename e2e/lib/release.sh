@@ -8,7 +8,8 @@ other=9.9.9
 
 # other_release: compiles the other release as $next; sets $now to the version of this one.
 other_release() {
-	local work dir=build/e2e/next-$SG_KERNEL # keeps object files, so that make compiles only changed sources again
+	# The folder keeps object files, so that make compiles only changed sources again.
+	local work dir=build/e2e/next-$SG_KERNEL
 	now=$(sed -n 's/^#define SG_RELEASE.*"\(.*\)"$/\1/p' kernel/core/format/version.h)
 	work=$(mktemp -d)
 	cp -a kernel/core kernel/module "$work"

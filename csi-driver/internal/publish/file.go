@@ -75,8 +75,8 @@ func NewServedFile(m *mounts.Mounter, z spacer, group int, servers Servers, devi
 // mounts reports whether a pod gets a mount.
 func (f *File) mounts(o Options) bool { return f.pods != nil && !o.Machine }
 
-// begin keeps the stage of a volume until end is called. It waits for calls that end the volume's last
-// server: they know the server by the volume's name, and would end the next one.
+// begin keeps the stage of a volume until end is called. It waits for calls that end the volume's
+// last server. They know the server by the volume's name, and would end the next server.
 func (f *File) begin(ctx context.Context, v pool.Volume) (end func(), err error) {
 	for {
 		busy := f.begun(v.Name)

@@ -20,7 +20,7 @@ static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
  * Frees an inode. @begin: sg_tx_begin() or sg_tx_try(). An inode that this system has made and uses
  * remains, even if the caller used a stale or forged file handle. @settles: the caller is not the
  * last user here, so an inode with users remains. It may have got users after a look without the
- * lock: another system has made a file with this inode number meanwhile, and this one has opened it.
+ * lock: another system has made a file with this inode number, and this one has opened it.
  */
 static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref,
 			struct sg_tx *(*begin)(struct sg_vol *vol), bool settles)

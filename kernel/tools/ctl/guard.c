@@ -121,8 +121,8 @@ static void pass_on(int sig)
 }
 
 /*
- * Waits for the child. From then on another process may have the child's PID, so no signal is passed
- * on.
+ * Waits for the child. Another process may have the child's PID afterwards, so the guard passes on
+ * no more signals.
  */
 static void wait_for_child(pid_t pid, int *status)
 {
