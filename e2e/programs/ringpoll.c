@@ -48,36 +48,69 @@ static void by_epoll(int fd)
 	close(ep);
 }
 
-/* One POLL_ADD, without a library. */
-static void by_uring(int fd)
-{
-	struct io_uring_params p = { 0 };
-	int ring = (int)syscall(SYS_io_uring_setup, 1, &p);
-	struct io_uring_sqe *sqe;
+/* One request in a ring of io_uring, without a library. */
+struct uring {
+	int fd;
+	struct io_uring_params p;
 	unsigned char *sq, *cq;
+};
+
+static void uring_begin(struct uring *u, int fd, unsigned int flags)
+{
+	struct io_uring_params *p = &u->p;
+	struct io_uring_sqe *sqe;
 	unsigned int *tail;
 
-	if (ring < 0)
+	memset(u, 0, sizeof(*u));
+	p->flags = IORING_SETUP_CQSIZE;
+	p->cq_entries = 64;
+	u->fd = (int)syscall(SYS_io_uring_setup, 1, p);
+	if (u->fd < 0)
 		fail("io_uring_setup", errno);
-	sq = mmap(NULL, p.sq_off.array + 4 * p.sq_entries, PROT_READ | PROT_WRITE, MAP_SHARED, ring,
-		  IORING_OFF_SQ_RING);
-	cq = mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe),
-		  PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_CQ_RING);
-	sqe = mmap(NULL, p.sq_entries * sizeof(*sqe), PROT_READ | PROT_WRITE, MAP_SHARED, ring,
+	u->sq = mmap(NULL, p->sq_off.array + 4 * p->sq_entries, PROT_READ | PROT_WRITE, MAP_SHARED,
+		     u->fd, IORING_OFF_SQ_RING);
+	u->cq = mmap(NULL, p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe),
+		     PROT_READ | PROT_WRITE, MAP_SHARED, u->fd, IORING_OFF_CQ_RING);
+	sqe = mmap(NULL, p->sq_entries * sizeof(*sqe), PROT_READ | PROT_WRITE, MAP_SHARED, u->fd,
 		   IORING_OFF_SQES);
-	if (sq == MAP_FAILED || cq == MAP_FAILED || (void *)sqe == MAP_FAILED)
+	if (u->sq == MAP_FAILED || u->cq == MAP_FAILED || (void *)sqe == MAP_FAILED)
 		fail("io_uring", errno);
-	*sqe = (struct io_uring_sqe){ .opcode = IORING_OP_POLL_ADD, .fd = fd,
+	*sqe = (struct io_uring_sqe){ .opcode = IORING_OP_POLL_ADD, .fd = fd, .len = flags,
 		.poll32_events = POLLIN };
-	*(unsigned int *)(sq + p.sq_off.array) = 0;
-	tail = (void *)(sq + p.sq_off.tail);
+	*(unsigned int *)(u->sq + p->sq_off.array) = 0;
+	tail = (void *)(u->sq + p->sq_off.tail);
 	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
-	alarm(LIMIT_MS / 1000);
-	if (syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0)
+	if (syscall(SYS_io_uring_enter, u->fd, 1, 0, 0, NULL, 0) != 1)
 		fail("io_uring_enter", errno);
-	if (((struct io_uring_cqe *)(cq + p.cq_off.cqes))->res != POLLIN)
+}
+
+/* Returns the flags of the next answer, which says that there is a record. */
+static unsigned int uring_next(struct uring *u)
+{
+	unsigned int *head = (void *)(u->cq + u->p.cq_off.head), flags;
+	unsigned int *tail = (void *)(u->cq + u->p.cq_off.tail);
+	struct io_uring_cqe *cqe = (void *)(u->cq + u->p.cq_off.cqes);
+
+	alarm(LIMIT_MS / 1000);
+	while (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE))
+		if (syscall(SYS_io_uring_enter, u->fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0)
+			fail("io_uring_enter", errno);
+	alarm(0);
+	cqe += *head & (u->p.cq_entries - 1);
+	if (cqe->res != POLLIN)
 		fail("io_uring", EPROTO);
-	close(ring);
+	flags = cqe->flags;
+	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
+	return flags;
+}
+
+static void by_uring(int fd, unsigned int flags)
+{
+	struct uring u;
+
+	uring_begin(&u, fd, flags);
+	uring_next(&u);
+	close(u.fd);
 }
 
 static void by_many(const char *volume, const char *name, unsigned int n)
@@ -107,25 +140,50 @@ static void by_many(const char *volume, const char *name, unsigned int n)
 	printf("%u records\n", got);
 }
 
+static unsigned int take_all(stargate_ring *r)
+{
+	unsigned int got = 0;
+	char buf[100];
+	size_t len;
+	int err;
+
+	while (!(err = stargate_ring_recv(r, NULL, buf, sizeof(buf), &len, STARGATE_TRY)))
+		got++;
+	if (err != EAGAIN)
+		fail("a receive", err);
+	return got;
+}
+
 /* After each event it takes all that there is. */
 static void by_edge(stargate_ring *r, unsigned int n)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
-	int ep = epoll_create1(0), err;
+	int ep = epoll_create1(0);
 	unsigned int got = 0;
-	char buf[100];
-	size_t len;
 
 	if (ep < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, stargate_ring_fd(r), &e))
 		fail("epoll", errno);
 	while (got < n) {
 		if (epoll_wait(ep, &e, 1, LIMIT_MS) != 1)
 			fail("epoll", ETIMEDOUT);
-		while (!(err = stargate_ring_recv(r, NULL, buf, sizeof(buf), &len, STARGATE_TRY)))
-			got++;
-		if (err != EAGAIN)
-			fail("a receive", err);
+		got += take_all(r);
 	}
+	printf("%u records\n", got);
+}
+
+/* One request stays, and answers for each event. */
+static void by_multishot(stargate_ring *r, unsigned int n)
+{
+	unsigned int got = 0;
+	struct uring u;
+
+	uring_begin(&u, stargate_ring_fd(r), IORING_POLL_ADD_MULTI);
+	while (got < n) {
+		if (!(uring_next(&u) & IORING_CQE_F_MORE))
+			fail("the request has ended", EPROTO);
+		got += take_all(r);
+	}
+	close(u.fd);
 	printf("%u records\n", got);
 }
 
@@ -161,7 +219,8 @@ int main(int argc, char **argv)
 
 	if (argc < 4) {
 		fprintf(stderr,
-			"Usage: ringpoll VOLUME RING poll|epoll|uring|room|edge N|frozen FILE|many N\n");
+			"Usage: ringpoll VOLUME RING poll|epoll|uring|level|room\n"
+			"                            |edge N|multishot N|frozen FILE|many N\n");
 		return 2;
 	}
 	if (!strcmp(argv[3], "many") && argc == 5) {
@@ -179,13 +238,19 @@ int main(int argc, char **argv)
 		by_edge(r, (unsigned int)atoi(argv[4]));
 		return 0;
 	}
+	if (!strcmp(argv[3], "multishot") && argc == 5) {
+		by_multishot(r, (unsigned int)atoi(argv[4]));
+		return 0;
+	}
 	begun = stargate_in(0);
 	if (!strcmp(argv[3], "poll"))
 		by_poll(stargate_ring_fd(r), POLLIN);
 	else if (!strcmp(argv[3], "epoll"))
 		by_epoll(stargate_ring_fd(r));
 	else if (!strcmp(argv[3], "uring"))
-		by_uring(stargate_ring_fd(r));
+		by_uring(stargate_ring_fd(r), 0);
+	else if (!strcmp(argv[3], "level"))
+		by_uring(stargate_ring_fd(r), IORING_POLL_ADD_MULTI | IORING_POLL_ADD_LEVEL);
 	else if (!strcmp(argv[3], "room"))
 		by_poll(stargate_ring_fd(r), POLLOUT);
 	fprintf(stderr, "%.1f ms\n", (double)(stargate_in(0) - begun) / 1e6);

@@ -96,7 +96,7 @@ done
 
 step "poll, epoll, io_uring"
 at g1 'stargate-ring create p --size 64K'
-for how in poll epoll uring; do
+for how in poll epoll uring level; do
 	for from in g1 g2; do
 		on g1 "/root/ringpoll /mnt/sg p $how" >"$work/out" 2>"$work/took" </dev/null & first=$!
 		sleep 1
@@ -120,6 +120,10 @@ on g1 '/root/ringpoll /mnt/sg p edge 6' >"$work/out" 2>&1 </dev/null & first=$!
 at g2 'sleep 1; for i in $(seq 6); do echo $i; sleep 0.2; done | stargate-ring send p'
 wait "$first" || fail "edge-triggered: $(cat "$work/out")"
 same "edge-triggered" "6 records" "$(cat "$work/out")"
+on g1 '/root/ringpoll /mnt/sg p multishot 6' >"$work/out" 2>&1 </dev/null & first=$!
+at g2 'sleep 1; for i in $(seq 6); do echo $i; sleep 0.2; done | stargate-ring send p'
+wait "$first" || fail "multishot: $(cat "$work/out")"
+same "a multishot request of io_uring" "6 records" "$(cat "$work/out")"
 at g1 'mkfifo /tmp/pipe; setsid sh -c "stargate-ring recv p >/tmp/pipe; echo ended >/tmp/ended" >/dev/null 2>&1 </dev/null &
 	head -n 1 /tmp/pipe >/tmp/head & sleep 1; echo line | stargate-ring send p
 	for i in $(seq 100); do [ -e /tmp/ended ] && exit 0; sleep 0.1; done; exit 1'
