@@ -204,7 +204,8 @@ func TestDoctor(t *testing.T) {
 		}, "does not grow: no room behind it", "zones", true},
 		{"no such claim", pod, func(w *world) {
 			w.waits("").claim = nil
-			w.pod.Spec.Volumes = append(w.pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: testDriver}}})
+			inline := corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: testDriver}}
+			w.pod.Spec.Volumes = append(w.pod.Spec.Volumes, corev1.Volume{VolumeSource: inline})
 		}, "claim data does not exist", "get pvc", true},
 		{"a cordoned node", pod, func(w *world) { w.waits("").node.Spec.Unschedulable = true }, "no pod may be scheduled", "uncordon n1", true},
 		{"not scheduled", pod, func(w *world) { w.waits("").event("Pod", "default", "web", "FailedScheduling", "0/1 nodes") }, "not scheduled: 0/1 nodes", "describe pod", true},

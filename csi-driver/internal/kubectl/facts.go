@@ -89,7 +89,9 @@ func Gather(ctx context.Context, client kubernetes.Interface, driver, namespace 
 		}},
 		{"PersistentVolumes", func() error {
 			list, err := client.CoreV1().PersistentVolumes().List(ctx, all)
-			f.Volumes = slices.DeleteFunc(list.Items, func(v corev1.PersistentVolume) bool { return v.Spec.CSI == nil || v.Spec.CSI.Driver != driver })
+			f.Volumes = slices.DeleteFunc(list.Items, func(v corev1.PersistentVolume) bool {
+				return v.Spec.CSI == nil || v.Spec.CSI.Driver != driver
+			})
 			return err
 		}},
 		{"PersistentVolumeClaims", func() error {

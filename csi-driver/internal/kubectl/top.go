@@ -173,7 +173,10 @@ func PrintUses(out io.Writer, uses []Use) error {
 	t := newTable(out, "NAMESPACE", "CLAIM", "NODE", "SYSTEMS", "USED", "READS/S", "READ/S", "WRITES/S", "WRITTEN/S", "COMMITS/S", "LOCK-WAITS/S")
 	for _, u := range uses {
 		cells := []string{cmp.Or(u.Namespace, "-"), cmp.Or(u.Claim, "-"), u.Node, fmt.Sprint(u.Systems), printSize(u.Used)}
-		for _, value := range []string{printRate(u.Reads), printSize(int64(u.ReadBytes)), printRate(u.Writes), printSize(int64(u.Written)), printRate(u.Commits), printRate(u.LockWaits)} {
+		for _, value := range []string{
+			printRate(u.Reads), printSize(int64(u.ReadBytes)), printRate(u.Writes), printSize(int64(u.Written)),
+			printRate(u.Commits), printRate(u.LockWaits),
+		} {
 			if !u.Mounted {
 				value = "-"
 			}
