@@ -67,7 +67,7 @@ func parseOptions(r rig, name, rest string, args []string) (*options, error) {
 	flags.Var(&o.shares, "share", "mount a folder of this machine in all guests at /mnt/KIND: "+strings.Join(vm.ShareKinds, ", ")+" (may be repeated)")
 	flags.BoolVar(&o.net, "net", false, "connect all guests by an Ethernet: g1 is 10.115.103.1")
 	flags.StringVar(&o.tap, "tap", "", "connect g1's Ethernet to this tap of the machine")
-	flags.StringVar(&o.disk, "disk", "", "file of a disk of g1 that keeps its content over power cuts; its serial number is "kept"")
+	flags.StringVar(&o.disk, "disk", "", "file of a disk of g1 that keeps its content over power cuts; its serial number is kept")
 	flags.BoolVar(&o.nested, "nested", false, "make it possible to load KVM in the guests")
 	flags.BoolVar(&o.pages, "pages", false, "give the range struct pages, as in a node's zone; without this it is an NVDIMM, as in a VM")
 	flags.BoolVar(&o.labels, "labels", false, "give that NVDIMM a label area, behind the range (implies --no-mount)")

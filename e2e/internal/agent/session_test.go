@@ -144,11 +144,11 @@ func (s *slow) Write(p []byte) (int, error) {
 // includes the content of the window and of the pipe behind it.
 func TestSlowReaderGetsAllOutput(t *testing.T) {
 	for what, script := range map[string]string{
-		"a pipe that is full":             "head -c 320000 /dev/zero | tr '\\0' x",
-		"both streams":                    "head -c 300000 /dev/zero | tr '\\0' x; head -c 20000 /dev/zero >&2",
-		"children that hold it":           "sleep 30 & head -c 320000 /dev/zero | tr '\\0' x",
-		"children that write after the command's end":   "head -c 320000 /dev/zero | tr '\\0' x; (while echo y; do sleep 0.01; done) &",
-		"a command that ends by a signal": "head -c 320000 /dev/zero | tr '\\0' x; kill -9 $$",
+		"a pipe that is full":                         "head -c 320000 /dev/zero | tr '\\0' x",
+		"both streams":                                "head -c 300000 /dev/zero | tr '\\0' x; head -c 20000 /dev/zero >&2",
+		"children that hold it":                       "sleep 30 & head -c 320000 /dev/zero | tr '\\0' x",
+		"children that write after the command's end": "head -c 320000 /dev/zero | tr '\\0' x; (while echo y; do sleep 0.01; done) &",
+		"a command that ends by a signal":             "head -c 320000 /dev/zero | tr '\\0' x; kill -9 $$",
 	} {
 		what, script := what, script
 		t.Run(what, func(t *testing.T) {

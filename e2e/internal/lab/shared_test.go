@@ -75,13 +75,13 @@ func TestNothingIsLeftOver(t *testing.T) {
 func TestChangesThatStayAreSeen(t *testing.T) {
 	booted := parseState(bootedState)
 	for what, c := range map[string]struct{ from, to string }{
-		"a file of the rig was replaced": {"f 644 0:0 5 1000.5", "f 644 0:0 6 1700.5"},
-		"a file is gone":                     {"file\t/root/in/data\tf 644 0:0 5 1000.5\n", ""},
-		"a folder's mode":                    {"d 700 0:0", "d 777 0:0"},
-		"a file system is gone":              {"mount\t/tmp\ttmpfs tmpfs\n", ""},
-		"a disk has another size":            {"vda\t8388608", "vda\t16"},
-		"an interface more":                  {"link\tlo\n", "link\tlo\nlink\teth0\n"},
-		"a setting that cannot be restored":    {"hostname\tg1", "hostname\tg7"},
+		"a file of the rig was replaced":    {"f 644 0:0 5 1000.5", "f 644 0:0 6 1700.5"},
+		"a file is gone":                    {"file\t/root/in/data\tf 644 0:0 5 1000.5\n", ""},
+		"a folder's mode":                   {"d 700 0:0", "d 777 0:0"},
+		"a file system is gone":             {"mount\t/tmp\ttmpfs tmpfs\n", ""},
+		"a disk has another size":           {"vda\t8388608", "vda\t16"},
+		"an interface more":                 {"link\tlo\n", "link\tlo\nlink\teth0\n"},
+		"a setting that cannot be restored": {"hostname\tg1", "hostname\tg7"},
 	} {
 		now := parseState(strings.Replace(bootedState, c.from, c.to, 1))
 		if booted.differs(now) == "" {
