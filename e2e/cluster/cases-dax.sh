@@ -9,7 +9,7 @@
 
 dax_cases=(
 	install-dax helm-test files+readonly+pod-once+block+quota grow expand
-	clone+snapshot+snapshot-outside+snapshot-by-hand nothing-left full
+	clone+snapshot+snapshot-outside+snapshot-by-hand nothing-left full kubectl
 	plugin-killed kubelet-restarted forced+inline-nowhere driver-deleted inline
 	times power-nvm power-dram node-replaced
 	upgrade rollback uninstall-refused uninstall-data uninstall
