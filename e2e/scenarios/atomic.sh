@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Atomic writes on running kernels: RWF_ATOMIC by pwritev2() and io_uring, statx(), the attribute
-# and its inheritance, data=atomic. Two systems write and read the same blocks at once; one is
-# killed in the middle; a process maps the pages while they are replaced; the volume is full.
+# and its inheritance, data=atomic. Two systems write and read the same blocks at the same time, and
+# one is killed during its writes. A process maps the pages while writes replace them. The last case
+# is a full volume.
 #
 # rig: --guests 2 --size 128M
 # kernels: 6.12 7.2
@@ -16,7 +17,8 @@ source "$(dirname "$0")/../lib/scenario.sh"
 seconds=$(scaled 3 6 120)
 program_everywhere atomic
 
-# together NAME COMMAND1 COMMAND2: in g1 and g2 at the same time; both succeed.
+# together NAME COMMAND1 COMMAND2: runs the commands in g1 and g2 at the same time; both must
+# succeed.
 together() {
 	local job
 	on g2 "$3" >"$RIG_DIR/second" 2>&1 </dev/null &

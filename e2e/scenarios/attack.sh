@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Misuse of a mounted volume, for several rounds: it is unmounted and its module unloaded under
-# load, it is mounted over and over, and random words are stored all over it. The kernel must not
-# oops or hang, every process that waits can be killed, and the volume can be unmounted at the end
-# of each round.
+# Misuse of a mounted volume, for several rounds. The scenario unmounts it and unloads its module
+# under load, mounts it many times over itself, and stores random words in all parts of it. The
+# kernel must not oops or hang. At the end of each round every waiting process can be killed, and
+# the volume can be unmounted.
 #
 # rig: --size 32M --cpus 2 --pkgs "acl attr"
 # maps: inside
@@ -63,7 +63,7 @@ holds "$rounds rounds" "rm -f /run/stop; for k in 1 2 3; do ($looking) </dev/nul
 	done; touch /run/stop; wait; cmp /etc/host.conf /mnt/sg/tree/host.conf"
 
 step "access lists at their limits"
-entries() { # N: an access list with that many users
+entries() { # N: prints an access list with that many users
 	on g1 "for id in \$(seq 10001 $((10000 + $1))); do echo user:\$id:rw-; done |
 		cat - <(printf 'user::rw-\ngroup::r--\nmask::rw-\nother::---\n') >/run/acl" </dev/null
 }
@@ -94,8 +94,9 @@ holds "a tree of everything" 'cd /mnt/sg && cp -a /etc/. . 2>/dev/null; mkfifo f
 	for i in $(seq 300); do echo $i >many-$i; setfattr -n user.k -v $i many-$i; done
 	head -c 5M /dev/urandom >big; truncate -s 1G sparse; cd /; umount /mnt/sg'
 cat "$RIG_RANGE" >"$saved/volume"
-# wild SEED COUNT: stores words all over the range: noise, small numbers, and copies of words from
-# elsewhere in it. 70 % of the stores hit the first 2 MiB, where metadata is.
+# wild SEED COUNT: stores words at random places of the range: random numbers, small numbers, and
+# copies of other words of the range. 70 % of the stores change the first 2 MiB, which have
+# metadata.
 wild() {
 	python3 - "$RIG_RANGE" "$1" "$2" <<-'END'
 		import random, struct, sys
@@ -119,7 +120,7 @@ wild() {
 		        word(at, value)
 	END
 }
-# Ordinary user commands. Each may fail, none may hang.
+# Ordinary user commands. Each may fail, but none may hang.
 load='cd /mnt/sg || exit
 	t() { timeout -s KILL 20 "$@" >/dev/null 2>&1; [ $? != 137 ] || echo "$*" >>/run/late; }
 	t ls -lR .; t cat big sparse; t touch many-*; t rm many-1*; t mv big sparse new; t mkdir new
@@ -128,7 +129,7 @@ load='cd /mnt/sg || exit
 	t fallocate -p -o 4096 -l 8192 fresh; t sync -f .'
 rounds=$(scaled 4 8 300)
 late=0
-# A splice follows any table, whatever was stored in it (docs/limitations.md): leave it out.
+# map=splice is not tested, because a splice follows any table without checks (docs/limitations.md).
 read -ra maps <<<"$(map_modes | sed 's/splice//')"
 for ((round = 1; round <= rounds; round++)); do
 	dd if="$saved/volume" of="$RIG_RANGE" bs=1M conv=notrunc status=none

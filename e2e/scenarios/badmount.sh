@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Mounts that must be refused. Each error names the reason and what to do, and no byte of the volume
-# changes.
+# Mounts that the module must refuse. Each error gives the reason and the action to take, and no
+# byte of the volume changes.
 #
 # rig: --guests 2 --size 32M
 # maps: walk
@@ -47,8 +47,8 @@ passed "g2 has not noticed"
 said=$("$tools/mkfs.stargatefs" -f --phys "$RIG_BASE" "$RIG_RANGE" 2>&1) &&
 	fail "mkfs overwrites a volume that g2 has mounted"
 passed "mkfs refuses: $said"
-# No system has the volume mounted from here on, so no heartbeat changes it and bytes can be
-# compared.
+# From here on no system has the volume mounted. So no heartbeat changes it, and the scenario can
+# compare its bytes.
 on g2 'umount /mnt/sg' </dev/null || fail "g2 cannot unmount"
 save
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A stock compiler builds a real program, this project's tools, on the volume and in parallel. The
-# tools must work, make must find them up to date, and each map mode must read the same bytes.
+# A stock compiler builds this project's tools on the volume, in parallel. The tools must work, make
+# must find them up to date, and each map mode must read the same bytes.
 #
 # rig: --size 256M --mem 1G --cpus 2 --pkgs "gcc libc6-dev make"
 # maps: inside

@@ -15,13 +15,14 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# of VOLUME KEY: the value that `volume show` prints.
+# of VOLUME KEY: prints the value in the output of `volume show`.
 of() {
 	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin).get(sys.argv[1], "none"))' "$2"
 }
 
-# because STATUS REASON COMMAND: COMMAND fails with that status, and its JSON gives the reason.
+# because STATUS REASON COMMAND: checks that COMMAND fails with that status, and that its JSON has
+# the reason.
 because() {
 	local status=0 why
 	why=$(on g1 "stargatectl -j $3 2>/dev/null" </dev/null | tr -s '\n ' ' '; exit "${PIPESTATUS[0]}") || status=$?
@@ -34,7 +35,7 @@ bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
 # zeroes WHAT BASE SIZE
 zeroes() { same "$1" 0 "$(bytes "$2" "$3" | tr -d '\0' | head -c 1 | wc -c)"; }
 
-# counts SYSTEM: writes numbers into a file, one after the other, until /run/enough is there.
+# counts SYSTEM: writes numbers into a file, one after the other, until /run/enough exists.
 counts() {
 	on "$1" "rm -f /run/enough; : >/mnt/a/$1; (i=0; while [ ! -e /run/enough ]; do
 		i=\$((i + 1)); echo \$i >>/mnt/a/$1; done) >/dev/null 2>&1 &" </dev/null ||
@@ -42,8 +43,8 @@ counts() {
 }
 counted() { on "$1" "tail -n 1 /mnt/a/$1" </dev/null; }
 
-# holds_numbers VOLUME LEAST1 LEAST2: fsck finds nothing, and each file has 1, 2, ... up to at least
-# that number.
+# holds_numbers VOLUME LEAST1 LEAST2: checks that fsck finds nothing, and that each file has the
+# numbers from 1 up to at least LEAST1 or LEAST2.
 holds_numbers() {
 	holds "$1 is sound" "stargatectl volume check $1"
 	holds "$1 has what there was" "mkdir -p /mnt/$1 && mount -t stargatefs /dev/sm/$1 /mnt/$1 &&

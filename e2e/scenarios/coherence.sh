@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Systems share one volume. Once a call has returned in one system, the others see its effect,
-# although they looked before and cached what they saw: names (absent ones too), attributes,
-# contents, open files, mappings. Each system does everything while its neighbour looks. Two systems
-# do so in both directions.
+# Systems share one volume. When a call has returned in one system, the other systems see its
+# effect, even if they have cached the old state. This state is names, absent names, attributes,
+# contents, open files and mappings. Each system makes all changes while its neighbour reads. Two
+# systems do so in both directions.
 #
 # rig: --guests 2 --size 256M --mem 384M --pkgs "acl attr"
 # test: walk
@@ -23,7 +23,8 @@ program_everywhere observer
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# --- a process in each system that has looked all the time ----------------------------------------
+# --- an observer: a process in each system that has read the state before
+# ----------------------------------------
 
 declare -A hand ear
 for system in "${systems[@]}"; do
@@ -43,13 +44,13 @@ ask() {
 	IFS= read -r -t 120 said <&"${ear[$system]}" || fail "$system does not answer: $*"
 }
 
-# tell SYSTEM WORD...: its observer carries the order out, without an error.
+# tell SYSTEM WORD...: checks that the system's observer executes the order without an error.
 tell() {
 	ask "$@"
 	[[ $said == ok ]] || fail "$*: $said"
 }
 
-# sees SYSTEM EXPECTED WHAT WORD...: the observer in SYSTEM answers EXPECTED.
+# sees SYSTEM EXPECTED WHAT WORD...: checks that the observer in SYSTEM answers EXPECTED.
 sees() {
 	local system=$1 expected=$2 what=$3
 	shift 3
@@ -58,19 +59,20 @@ sees() {
 	passed "$what"
 }
 
-# run SYSTEM COMMAND: runs COMMAND by a shell in the volume; the output is in $said.
+# run SYSTEM COMMAND: runs COMMAND with a shell in the volume; stores the output in $said.
 run() {
 	said=$(on "$1" "cd /mnt/sg && $2" 2>&1 </dev/null) || fail "$1: $2: status $?: $said"
 }
 
-# shows SYSTEM EXPECTED WHAT COMMAND: the same as sees, by a shell.
+# shows SYSTEM EXPECTED WHAT COMMAND: as sees, but with the output of a shell command.
 shows() {
 	run "$1" "$4"
 	[[ $said == "$2" ]] || fail "$3: $1: $4: '$said' instead of '$2'"
 	passed "$3"
 }
 
-# --- what the neighbour sees ----------------------------------------------------------------------
+# --- changes that the neighbour must see
+# ----------------------------------------------------------------------
 
 names() {
 	local a=$1 b=$2 d=$3
@@ -230,7 +232,7 @@ open_files() {
 	run "$a" "rm $d/other* $d/another*"
 }
 
-# $1 makes names, $2 removes them. The VFS of $2 learns nothing from $1 about them.
+# $1 makes names, and $2 removes them. No notification tells the VFS of $2 about the new names.
 tmpfiles() {
 	local a=$1 b=$2 d=$3
 	run "$a" "mkdir $d/t && for i in \$(seq 20); do echo \$i >$d/t/\$i; done"
@@ -347,7 +349,7 @@ reading() {
 	same "cut while it is read: no byte but those written" 0 "$(cat "$work/foreign")"
 }
 
-# Both create the same names without O_EXCL: each opens the file that is there.
+# Both create the same names without O_EXCL: each opens the existing file.
 together() {
 	local a=$1 b=$2 d=$3
 	for system in "$a" "$b"; do
@@ -363,8 +365,8 @@ together() {
 
 subjects=(names attributes contents open_files tmpfiles together reading mappings large_holes)
 
-# everything: runs all cases in both directions, and then all space is free again. A quick run takes
-# one direction, because both systems are alike then.
+# everything: runs all cases in both directions, and checks that then all space is free again. A
+# quick run uses one direction, because both systems then have the same kernel.
 everything() {
 	local actor observer subject length
 	while read -r actor observer <&3; do
@@ -389,8 +391,8 @@ everything() {
 	passed "$said KiB in use"
 }
 
-# Each system uses each map mode once, and its neighbour another one. In a node one turn must do,
-# because all systems share one processor there.
+# Each system uses each map mode once, and its neighbour another one. In a node it runs only one
+# turn, because all systems share one processor.
 read -ra maps <<<"$(map_modes)"
 turns=${#maps[@]}
 ! in_a_node || turns=$(scaled 1 1 "$turns")

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# How a program's bytes get into a file (copy_wide.c): every size and alignment, sources that are
-# missing, partly missing or not yet present. Vector registers keep the program's values. Three
-# programs write at once.
+# Copies of a program's bytes into a file (copy_wide.c): every size and alignment, and sources that
+# are missing, partly missing or not yet present. Vector registers keep the program's values. Three
+# programs write at the same time.
 #
 # rig: --size 64M --cpus 2
 # maps: inside

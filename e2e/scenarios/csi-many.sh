@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The CSI driver on a zone of reserved memory with many volumes. Two hundred volumes are made, and
-# deleted, at once. Others follow one after another (SG_VOLUMES; SG_TEST_SCALE=long: ten thousand).
-# Afterwards driver and node hold no more than they did after a few volumes.
+# The CSI driver on a zone of reserved memory with many volumes. The test makes two hundred volumes
+# at the same time, and deletes them in the same way. More volumes follow one after another
+# (SG_VOLUMES; SG_TEST_SCALE=long: ten thousand). At the end driver and node use no more resources
+# than after a few volumes.
 #
 # suite: csi-vm
 # rig: --guests 1 --cpus 2 --mem 1G --pages --no-mount --size 3328M --pkgs lvm2 --copy-in build/csi

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The program that loads the module on a cluster's node (stargate-module), on a kernel without the
-# module. Cases: the image's module for that kernel, an installed one, a loaded one, a loaded one of
-# another release, a node that cannot build, a kernel that accepts none. The program always
+# Tests stargate-module, the program that loads the module on a cluster's node, on a kernel without
+# the module. Cases: the image's module for that kernel, an installed one, a loaded one, a loaded
+# one of another release, a node that cannot build, a kernel that accepts none. The program always
 # succeeds, and prints which module it used.
 #
 # suite: csi-vm
@@ -23,7 +23,7 @@ release=$(on g1 'uname -r' </dev/null)
 mk/image/modules "$work/modules" "$SG_KERNEL"
 module=$work/modules/$release/stargatefs.ko
 of="the image"
-if [[ ! -e $module ]]; then # the archive has a newer update of the kernel than the rig has kept
+if [[ ! -e $module ]]; then # the archive has a newer update of the kernel than the rig's cache
 	mk/build/module "$SG_KERNEL"
 	module=build/module/$SG_KERNEL/stargatefs.ko
 	of="the rig, as the image has $(ls "$work/modules")"

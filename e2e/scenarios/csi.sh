@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The CSI driver on a zone of reserved memory. LVM, the module and mounts are real, and stargate-csi
-# is the shipped program. csi-sanity runs in full. Further cases: several pods, growth while
+# is the shipped program. csi-sanity runs completely. More cases: several pods, growth while
 # mounted, one pod at a time, manual work of an administrator, capacity. The driver is killed at
 # each step and at random times. The node's power is cut in the middle of several calls. One case is
 # a kernel without the module.
@@ -24,7 +24,7 @@ dax_tests Pods Region Readers Fenced OnePod ManualChanges Capacity Swept Reserve
 cut_power() {
 	local before try
 	step "power cut after $1 s"
-	: >"$RIG_DIR/before.log" # so that nothing of the last cut is taken for this one's output
+	: >"$RIG_DIR/before.log" # so that the test does not read output of the previous cut
 	on g1 "$environment; /root/in/csi/csi-test -test.v -test.run TestDAXPowerCutBefore" \
 		>"$RIG_DIR/before.log" 2>&1 </dev/null &
 	before=$!

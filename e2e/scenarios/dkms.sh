@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The module as a user installs it. `make install PART=module` runs on a Debian of the kernel's own
-# release with that kernel's headers; after a boot mount(8) finds the module by itself.
-# `mk/build/dkms remove` leaves nothing. DKMS builds in the rig's root for the kernel, at native
+# Installs the module as a user does. `make install PART=module` runs on a Debian of the kernel's
+# own release with that kernel's headers. After a boot, mount(8) loads the module automatically.
+# `mk/build/dkms remove` leaves no file. DKMS builds in the rig's root for the kernel, at native
 # speed. The built modules are then copied into the guest, which boots that kernel.
 #
 # rig: --no-mount --size 64M
@@ -21,7 +21,7 @@ eval "$(e2e/rig kernel-build-dir "$SG_KERNEL")" # root=, dir=, release=
 modules=/lib/modules/${release:?}
 machine=$work/root
 
-# inside WHAT COMMAND...: the command succeeds in that root.
+# inside WHAT COMMAND...: checks that the command succeeds in that root.
 inside() {
 	local what=$1
 	shift
@@ -38,7 +38,7 @@ files() {
 }
 
 step "a machine with DKMS and the headers of $release"
-# Leave /tmp out: other builds in that root make and remove files there.
+# Skip /tmp, because other builds in that root make and remove files there.
 mkdir -p "$machine"
 find "${root:?}" -mindepth 1 -maxdepth 1 ! -name tmp -exec cp -a --reflink=auto -t "$machine" {} +
 mkdir "$machine/tmp"

@@ -6,9 +6,9 @@
 # limit: 900
 # rig: --no-module
 #
-# Scripts that share guests (e2e/rig run --each). Each script finds the guests and a volume in their
-# first state, whatever the script before it did, and has a result of its own. The scenario starts
-# its own rig. To run it directly: e2e/scenarios/each-selftest.sh [KERNEL]
+# Tests scripts that share guests (e2e/rig run --each). Each script has guests and a volume in their
+# first state, even if the previous script has changed them, and has a separate result. The scenario
+# starts its own rig. To run it directly: e2e/scenarios/each-selftest.sh [KERNEL]
 set -euo pipefail
 
 kernel=${1:-${SG_KERNEL:-6.12}}

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A structure turns out to be damaged while the volume is mounted. The process that meets it gets
-# EUCLEAN, the log reports it once, with inode and offset, and errors= decides what happens then.
-# Everything else works on, and fsck repairs the structure afterwards. A wild store into counters
-# and locks costs a process a bounded time, during which it can be killed.
+# A structure is damaged while the volume is mounted. A process that reads it gets EUCLEAN, the log
+# reports it once, with inode and offset, and the option errors= decides what follows. All other
+# operations still work, and fsck repairs the structure later. A random store into counters and
+# locks delays a process for a limited time, during which it can be killed.
 #
 # rig: --size 32M
 # test: walk
@@ -26,7 +26,7 @@ reports() { console g1 | grep -c 'stargatefs (pmem0): damaged: .*(inode [0-9]*, 
 # word OFFSET: prints eight bytes of the volume as a number.
 word() { od -An -t u8 -N 8 -j "$1" "$RIG_RANGE" | tr -d ' '; }
 
-# put_word OFFSET VALUE: stores from outside, like a wild store.
+# put_word OFFSET VALUE: stores a word from outside, which simulates a random store.
 put_word() {
 	python3 -c 'import sys; sys.stdout.buffer.write(int(sys.argv[1], 0).to_bytes(8, "little"))' \
 		"$2" | dd of="$RIG_RANGE" bs=8 seek=$(($1 / 8)) conv=notrunc status=none
@@ -62,7 +62,7 @@ for errors in continue remount-ro; do
 			echo $? >/tmp/end; } >/dev/null 2>&1 </dev/null &
 		for try in $(seq 100); do [ -s /mnt/sg/well/m ] && exit 0; sleep 0.1; done; exit 1'
 	printf 'XXXXXXXX' | dd of="$RIG_RANGE" bs=1 seek="$place" conv=notrunc status=none
-	# All at once, so that several find it at the same moment.
+	# The processes run at the same time, so that several find the damage together.
 	refused "listing" 'needs cleaning' \
 		'for i in 1 2 3 4; do ls /mnt/sg/hurt & done; wait; ls /mnt/sg/hurt'
 	refused "looking up" 'needs cleaning' 'stat /mnt/sg/hurt/a'
@@ -117,19 +117,19 @@ same "a file written before is there" precious "$(on g1 'cat /mnt/sg/well/kept' 
 holds "and nothing hurt" 'ls /mnt/sg/hurt/c && umount /mnt/sg'
 restore
 
-# wild FIELD VALUE: stores VALUE into the record of /victim, as a wild store would, while the volume
-# is mounted.
+# wild FIELD VALUE: stores VALUE into a field of the inode of /victim while the volume is mounted,
+# which simulates a random store.
 record=$("$tools/stargatectl" -j dump "$RIG_RANGE" inode /victim |
 	python3 -c 'import json, sys; print(int(json.load(sys.stdin)["record"], 0))')
 wild() { put_word $((record + $1)) "$2"; }
-# takes AT_MOST WHAT PATTERN COMMAND: COMMAND fails with PATTERN within AT_MOST seconds.
+# takes AT_MOST WHAT PATTERN COMMAND: checks that COMMAND fails with PATTERN within AT_MOST seconds.
 takes() {
 	local begin=$SECONDS most=$1
 	shift
 	refused "$@"
 	[[ $((SECONDS - begin)) -le $most ]] || fail "$1: took $((SECONDS - begin)) s"
 }
-# killed WHAT COMMAND: COMMAND waits, and ends when it is killed.
+# killed WHAT COMMAND: checks that COMMAND waits, and ends after a SIGKILL.
 killed() {
 	holds "$1" "$2"' & sleep 0.5; kill -9 $!; begin=$SECONDS; wait $!
 		[ $? = 137 ] && [ $((SECONDS - begin)) -le 1 ]'

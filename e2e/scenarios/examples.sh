@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The examples (docs/examples), and the bindings for Go and Python on a mount. Programs in C, Go and
-# Python stream between systems, in any combination. A robust lock elects leaders, and the leaders
-# die. Every class of the Python binding runs. All three languages share a counter.
+# Tests the examples (docs/examples), and the bindings for Go and Python on a mount. Programs in C,
+# Go and Python send streams between systems, in any combination. A robust lock elects leaders, and
+# the leaders die. Every class of the Python binding runs. All three languages share a counter.
 #
 # rig: --guests 2 --size 128M --mem 384M --pkgs python3
 # node: --guests 2 --size 128M --pkgs python3
@@ -45,7 +45,7 @@ done
 export_wheel='export PYTHONPATH=/root/stargate-1.0.0-py3-none-any.whl PYTHONDONTWRITEBYTECODE=1;'
 
 at() { on "$1" "$export_wheel $2" </dev/null || fail "$1: $2"; }
-# both WHAT SYSTEM COMMAND SYSTEM COMMAND: runs both at once.
+# both WHAT SYSTEM COMMAND SYSTEM COMMAND: runs both commands at the same time.
 both() {
 	local first
 	on "$2" "$export_wheel $3" >"$work/1" 2>&1 </dev/null & first=$!

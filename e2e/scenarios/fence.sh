@@ -1,15 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The host as fence, with processes in place of VMs. Each process maps .stargate/region under its
-# VM's name and joins the volume as a system, through the engine itself. Only the module guards
-# them. A killed process is dead at once, and what it held is free. A stopped one is not dead. A
-# process that may only read, or is not the last one of its VM, ends without a fence. A process that
-# is fenced while it runs gets no further byte.
-# rig: --size 64M --pages
-# maps: walk
-# limit: 900
-# shellcheck disable=SC2016 # quoted text is for the VM's shell
+# The host fences systems, which are processes instead of VMs. Each process maps .stargate/region
+# under the name of its VM, and joins the volume as a system by calls of the engine. Only the module
+# guards them. A killed process is fenced immediately, and its locks become free. A stopped process
+# is not fenced. A process with read access only, or one that is not the last of its VM, ends
+# without a fence. A process that is fenced while it runs can no longer read a byte. rig: --size 64M
+# --pages maps: walk limit: 900 shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
@@ -44,29 +41,29 @@ tell() {
 # signal SIGNAL NAME
 signal() { on g1 "kill -$1 \$(cat /run/$2.pid)" </dev/null; }
 
-# gone NAME: waits until it has ended.
+# gone NAME: waits until the process has ended.
 gone() {
 	on g1 "for i in \$(seq 500); do
 		grep -qs '^State:.[^ZX]' /proc/\$(cat /run/$1.pid)/status || exit 0
 		sleep 0.02; done; exit 1" </dev/null || fail "$1 is still there"
 }
 
-# who: names and states of all systems, as the volume has them.
+# who: prints the names and states of all systems from the volume.
 who() {
 	on g1 "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
 print(" ".join(sorted(s["name"][-8:] + ":" + s["state"] for s in json.load(sys.stdin)["systems"]
 	if s["name"].startswith("machine-"))))'
 }
 
-# of KEY NAME: the value of KEY for that system.
+# of KEY NAME: prints the value of KEY for that system.
 of() {
 	on g1 "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
 print([s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[2]][0])' "$1" "$2"
 }
 
-# host_wants: the host asks for the rename lock and does not get it. host_has WHAT: the host got it
-# within 2 s of the time in /run/killed, which is just before the command that freed the lock. A
-# busy host has longer: ten times the time of two renames that need not wait.
+# host_wants: makes the host wait for the rename lock. host_has WHAT: checks that the host got the
+# lock within 2 s of the time in /run/killed, which is just before the command that freed the lock.
+# A busy host may take longer: ten times the time of two renames without a wait.
 on g1 'mkdir -p /mnt/sg/one/x /mnt/sg/two'
 host_wants() {
 	on g1 'cd /mnt/sg
@@ -143,7 +140,7 @@ host_has "from going on to the host's lock"
 holds "(no lease)" "stargatectl tune $region --lease never"
 
 step "not the last one who may store"
-# hold VERB NAME: maps for VM a, until /run/enough.NAME is there.
+# hold VERB NAME: maps region for VM a, until /run/enough.NAME exists.
 hold() {
 	on g1 "/root/region $1 $region@$a /run/enough.$2 >/run/held 2>&1 </dev/null &
 		until [ -s /run/held ]; do sleep 0.05; done; rm /run/held" </dev/null
@@ -204,8 +201,8 @@ grep -q 'machine-aaaaaaaa (slot [0-9]*): fenced' <<<"$said" || fail "fence says:
 host_has "from the word to the host's lock"
 gone a
 passed "it has no byte of the volume any more, and ends"
-# The process may still run a guest that does not know that it is fenced: opening again gives it
-# nothing.
+# The process may still run a guest that has not detected the fence. If the process opens region
+# again, it gets no access.
 holds "a revoked process gets no mapping again" 'touch /run/enough.again
 	for try in $(seq 100); do pgrep -x region >/dev/null || break; sleep 0.1; done
 	cat /run/again

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fio, which checks a checksum of every block that it wrote, with each kind of I/O of programs:
-# plain calls, direct, vectors, io_uring, mappings. Several jobs run at once. Each is verified while
-# it runs and again at its end.
+# fio writes with each kind of I/O of programs: plain calls, direct I/O, vectors, io_uring,
+# mappings. It verifies a checksum of every written block, during each job and again at its end.
+# Several jobs run at the same time.
 #
 # rig: --size 256M --mem 768M --cpus 2 --pkgs "fio"
 # maps: inside

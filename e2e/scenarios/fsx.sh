@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Random operations on files, by calls and by mappings, compared with a copy in memory. One file is
-# small (one page and a bit), one has 4 KiB leaves, and one has 2 MiB leaves that come and go.
+# small (a little more than a page), one has 4 KiB leaves, and one has 2 MiB leaves that appear and
+# disappear.
 #
 # rig: --size 256M --cpus 2
 # maps: inside

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume without a free page. An operation that needs space fails with ENOSPC and changes nothing;
-# one that needs none works; deleting works, and afterwards all space is free again. Large files,
-# small files and directories fill the volume, each more than once, because a leak shows only the
-# second time.
+# A volume without a free page. An operation that needs space fails with ENOSPC and changes nothing.
+# Other operations work. Deleting works, and then all space is free again. Large files, small files
+# and directories fill the volume, each more than once, because a leak shows only the second time.
 #
 # rig: --size 32M
 # maps: inside
@@ -39,7 +38,7 @@ round() {
 fill_and_empty() {
 	local before kind
 	holds "a file from before" 'head -c 8192 /dev/urandom >/mnt/sg/keep && sync'
-	# Pages that hold inodes stay with the volume: allocate them before measuring.
+	# Pages with inodes are never freed: allocate them before the measurement.
 	for kind in small directories; do
 		fill "$kind" >/dev/null
 		holds "it can be emptied of $kind" 'rm -rf /mnt/sg/full'

@@ -3,9 +3,9 @@
 #
 # Counts the instructions of single operations and compares them with the counts committed in
 # e2e/bench/baseline. A count fails if it is higher by more than 2 % plus twice the spread of its
-# repeats (e2e/bench/gate.awk). UPDATE=1 writes the baseline instead: commit it together with the
-# change that altered the cost, and give the reason. Each run also checks that the gate can fail,
-# and that a second count gives the same numbers.
+# repeats (e2e/bench/gate.awk). UPDATE=1 writes the baseline instead. Commit it together with the
+# change of the code, and give the reason for the new cost. Each run also checks that the gate can
+# fail, and that a second count gives the same numbers.
 #
 # rig: --icount --size 256M --pages
 # test: walk splice shadow
@@ -21,9 +21,9 @@ all=(read-1 read-4k read-1m read-hole-4k write-1 write-4k write-1m append-64 app
 	fsync fstat stat stat-absent lookup open-close create unlink mkdir rmdir rename rename-over
 	rename-across link symlink readlink list-100 grow-and-cut allocate-1m write-and-punch
 	seek-data map-read map-write map-huge setxattr getxattr chmod utimens flock posix-lock)
-by_map=(read-4k read-1m write-4k write-1m open-close) # all others are the same with any map=
-# Leave out operations that take pages or inodes: the place of the next one depends on earlier
-# operations. Each run repeats those, but one run does not count them twice alike.
+by_map=(read-4k read-1m write-4k write-1m open-close) # the other operations are the same with any map=
+# Skip operations that allocate pages or inodes, because the place of the next free one depends on
+# earlier operations. Two runs give the same counts of them, but two counts in one run do not.
 again=(read-4k write-4k stat open-close unlink)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -35,8 +35,8 @@ count() {
 	printf '%s\n' "$1 ${said//$'\n'/$'\n'$1 }"
 }
 
-# Counts depend on these besides our sources. For the kernel its series is enough: no update by
-# Debian within a series has changed a count yet.
+# The counts also depend on these versions. For the kernel its series is enough, because no update
+# of Debian within a series has changed a count yet.
 machine() {
 	echo "on: kernel $(cut -d . -f 1,2 <<<"$RIG_KERNEL")"
 	# shellcheck disable=SC2016 # for the VM's shell
@@ -45,7 +45,7 @@ machine() {
 			/root/stargatefs.ko* | head -n 1 | sed "s/.*GCC: //")"' </dev/null
 }
 
-# The hash of a volume's names has a random seed; here it is always the same.
+# The hash of a volume's names has a random seed; here the seed is fixed.
 volume() {
 	on g1 'umount /mnt/sg' </dev/null || fail "umount"
 	"$SG_TOOLS/mkfs.stargatefs" --quiet -f --phys "$RIG_BASE" "$RIG_RANGE" || fail "mkfs"

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A volume grows while two systems use it. g1 has it on a logical volume of the volume's size; g2
-# has more memory behind it from the beginning. The volume can grow once the logical volume has
-# grown, and mounts and mappings go on. The error names a system that cannot follow or does not
-# answer, and nothing changes then. If a system dies during the growth, the volume has either size.
+# has more memory behind it from the beginning. The volume can grow after the logical volume has
+# grown, and mounts and mappings continue to work. If a system has no memory for the growth, or does
+# not answer, the error names it and nothing changes. If a system dies during the growth, the volume
+# has the old or the new size.
 #
 # rig: --guests 2 --no-mount --size 256M --mem 320M --pages --pkgs dmsetup
 # kernels: 6.12
@@ -20,7 +21,7 @@ read -ra maps <<<"$(map_modes)"
 program_everywhere mapped
 
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
-# sized GUEST: the size of its mount in MiB, metadata included.
+# sized GUEST: prints the size of its mount in MiB, with metadata.
 sized() { at "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))'; }
 same_everywhere() {
 	local guest

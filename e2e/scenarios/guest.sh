@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The guest side of a KubeVirt VM (kubevirt-manifests/guest). systemd and udev find the memory
-# devices, also those that appear later, and mount each volume at /mnt/stargate/LABEL. A device
-# without a volume is left alone. The unit's state reports a label that cannot be a directory, a
-# label of two devices, and a directory that is in use. A read-only device is mounted read-only.
-# udev also makes links by UUID and label (kernel/tools/udev). lsblk and mount find volumes by these
-# links.
+# devices, also those that appear later, and mount each volume at /mnt/stargate/LABEL. They ignore a
+# device without a volume. The unit's state reports a label that cannot be a directory, a label of
+# two devices, and a directory that is in use. They mount a read-only device read-only. udev also
+# makes links by UUID and label (kernel/tools/udev). lsblk and mount find volumes by these links.
 #
 # rig: --no-mount --size 256M --mem 1G --pages --pkgs "systemd udev fdisk"
 # kernels: 6.12
@@ -16,9 +15,10 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# system COMMAND: runs it where systemd is the first process, as in any VM.
+# system COMMAND: runs the command in a namespace in which systemd is the first process, as in any
+# VM.
 system() { on g1 "nsenter -t \$(cat /run/systemd.pid) -a sh -c '$1'" </dev/null; }
-# soon WHAT COMMAND: COMMAND succeeds there within a short time.
+# soon WHAT COMMAND: checks that COMMAND succeeds in that namespace within a short time.
 soon() {
 	local try said
 	for ((try = 0; try < 150; try++)); do
@@ -27,9 +27,10 @@ soon() {
 	done
 	fail "$1: $2: $said: $(system 'systemctl list-units --all "stargate*"; journalctl -n 40 --no-pager')"
 }
-# tried DEVICE RESULT STATE: its unit has ended with that result and is in that state.
+# tried DEVICE RESULT STATE: checks that the device's unit has ended with that result and is in that
+# state.
 tried() { soon "$1: $2" "[ \$(systemctl show -p Result --value stargate-mount@$1) = $2 ] && systemctl is-$3 stargate-mount@$1"; }
-# anew PARTITIONS: the partitions disappear and appear again.
+# anew PARTITIONS: makes the partitions disappear and appear again.
 anew() {
 	system "udevadm settle"
 	on g1 "partx -d --nr $1 /dev/pmem0 && partx -a --nr $1 /dev/pmem0" </dev/null ||

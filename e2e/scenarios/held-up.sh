@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A live member of a volume holds locks and does not release them. Code that cannot be killed must
-# not wait for such a lock. The cases: memory reclaim, a process that exits, execve(), sync, the
-# flush before a freeze, a freeze behind a fault that stores, a look at a process (ps). A wait in
-# one volume must not delay another volume of the same node.
+# not wait for such a lock. The cases: memory reclaim, exit of a process, execve(), sync, the flush
+# before a freeze, a freeze during a write fault, and a read of a process' data (ps). A wait in one
+# volume must not delay another volume of the same node.
 #
 # rig: --guests 2 --size 64M --mem 512M --append 'memmap=64M$256M'
 # maps: walk
@@ -21,7 +21,7 @@ put "$compiled/waiters" /root/waiters g2
 files=256
 held=
 
-# g2_holds WHAT...: marks locks of the volume as held by g2, until let_go.
+# g2_holds WHAT...: marks locks of the volume as held by g2, until a call of let_go.
 g2_holds() {
 	"$compiled/hostile" hold "$RIG_RANGE" 0 "$RIG_SIZE" g2 1000 "$@" >"$work/held" 2>&1 &
 	held=$!
@@ -37,7 +37,7 @@ let_go() {
 	"$compiled/hostile" hold "$RIG_RANGE" 0 "$RIG_SIZE" g2 0.001 "$@" >/dev/null
 }
 number() { on g1 "stat -c %i $1" </dev/null; }
-# in_time SECONDS WHAT COMMAND: COMMAND succeeds in g1 within that time.
+# in_time SECONDS WHAT COMMAND: checks that COMMAND succeeds in g1 within that time.
 in_time() { holds "$2 within $1 s" "timeout -s KILL $1 sh -c '$3'"; }
 
 step "memory reclaim"
@@ -167,7 +167,7 @@ holds "thawed, nobody here has it open" 'fsfreeze -u /mnt/sg
 	for try in $(seq 100); do stargate-sem rm rw 2>/dev/null && exit 0; sleep 0.1; done; exit 1'
 
 step "users of semaphores"
-# sem_users NAME...: processes in g1 that have them open.
+# sem_users NAME...: starts processes in g1 that have these semaphores open.
 sem_users() {
 	holds "processes read: $*" "for name in $*; do stargate-sem create \$name --type rwlock || exit
 		setsid stargate-sem lock --read \$name -- sleep 3601 >/dev/null 2>&1 </dev/null &

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Hostile guests: a process stores arbitrary data into a volume through .stargate/region, as a VM
-# can, while the host uses the volume in all ways. The same is done from outside while the volume is
-# mounted, unmounted and repaired. The kernel must not oops or hang, every process that waits can be
-# killed, and the volumes before and behind it in the same memory keep every byte. On the debug
-# kernel KASAN and lockdep watch (`make fuzz SUITE=hostile`); 6.12 has a short round in `make test`.
+# can, while the host uses the volume in all ways. A second attack stores from outside while the
+# host mounts, unmounts and repairs the volume. The kernel must not oops or hang. Every waiting
+# process can be killed, and the volumes before and behind it in the same memory keep every byte. On
+# the debug kernel KASAN and lockdep watch (`make fuzz SUITE=hostile`); 6.12 has a short round in
+# `make test`.
 #
 # rig: --size 96M --cpus 2 --pages --no-mount --pkgs "dmsetup attr"
 # maps: walk
@@ -26,7 +27,7 @@ program hostile # also sets $compiled
 # shellcheck disable=SC2154
 hostile=$compiled/hostile
 
-# part NR: the bytes of the volume in the middle (1), or of its neighbours (0, 2).
+# part NR: prints the bytes of the volume in the middle (1), or of its neighbours (0, 2).
 part() { dd if="$RIG_RANGE" bs=1M skip=$(($1 * 32)) count=32 status=none; }
 neighbours() { { part 0; part 2; } | sha256sum; }
 
@@ -44,13 +45,14 @@ holds "a tree" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/mapper/part1 /mnt/s
 part 1 >"$saved/made"
 kept=$(neighbours)
 
-# made_again: restores the volume as it was made.
+# made_again: restores the new volume.
 made_again() {
 	dd if="$saved/made" of="$RIG_RANGE" bs=1M seek=32 conv=notrunc status=none
 	# the device's cache is out of date
 	on g1 'sync; echo 3 >/proc/sys/vm/drop_caches' </dev/null
 }
-# gone: it is unmounted, in time. Asks the kernel's list: a damaged root does not look like a mount.
+# gone: checks that the volume is unmounted within the limit. Reads the kernel's list of mounts,
+# because a damaged root does not look like a mount.
 gone() {
 	on g1 "cd /; there() { grep -q ' /mnt/sg ' /proc/mounts; }
 		for i in 1 2 3; do
@@ -99,7 +101,7 @@ for ((round = seed; round < seed + rounds; round++)); do
 	status=0
 	timeout "$((2 * bound))" "$tools/fsck.stargatefs" -y --force-live --force-foreign "$saved/volume" \
 		>"$saved/fsck" 2>&1 || status=$?
-	# The attacker may have overwritten both superblocks: then there is nothing to check.
+	# If the attacker has overwritten both superblocks, fsck cannot check the volume.
 	[[ $status -lt 8 ]] || grep -q "holds no superblock of a StargateFS\|superblock and backup are damaged" "$saved/fsck" ||
 		fail "round $round: fsck ends with $status: $(tail -n 3 "$saved/fsck")"
 done

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A kernel that is not a guest, and so may be the host of guests. Its processor follows tables that
-# guests write only if the volume was made for that and the mount asks for it (D5).
+# A kernel that is not a guest, and so may be the host of guests. It uses map=splice, and so follows
+# tables that guests write, only if the volume's parameter allows this and the mount requests it
+# (D5).
 #
 # rig: --size 32M --append clearcpuid=hypervisor
 # kernels: 6.12
@@ -11,7 +12,7 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# map: the map mode of the mount.
+# map: prints the map mode of the mount.
 map() { on g1 'cat /sys/fs/stargatefs/pmem0/map' </dev/null; }
 
 step "a volume like any other"

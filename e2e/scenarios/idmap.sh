@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Idmapped mounts and user namespaces: the owner of a file depends on the mount and namespace of the
-# process that asks, and no process gets more rights than it has.
+# Idmapped mounts and user namespaces: the owner of a file depends on the mount and on the namespace
+# of the reading process, and no process gains rights.
 #
 # rig: --pkgs "acl attr"
 # maps: inside

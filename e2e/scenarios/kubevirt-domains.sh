@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # KubeVirt VMs without KubeVirt. The domains come from virt-launcher's converter of 1.6, 1.7, 1.8
-# and 1.9 (mk/test/kubevirt stores them). They go by gRPC through the real stargate-hook, for
-# volumes that are mounted on a node. A real libvirtd defines and starts the result, with QEMU as
-# the user that it has in KubeVirt. The VMs mount the volumes, among them one with a bad page.
+# and 1.9 (mk/test/kubevirt stores them). The scenario sends them by gRPC to the real stargate-hook,
+# for volumes that are mounted on a node. A real libvirtd defines and starts the result, with QEMU
+# under the same user as in KubeVirt. The VMs mount the volumes, one of which has a bad page.
 #
-# One thing in a domain changes before the hook gets it: a kernel to boot is added, as KubeVirt's
-# kernelBoot does, because there are no disks. Disks, sockets, network, processor, emulator and the
-# domain's type stay as KubeVirt has them; one domain gets another type before it starts. The rest
-# is as in a launcher's pod: user 107 for hook and QEMU, no security driver in libvirt, no daemon
-# that would give files to that user, the folder of the sockets, and each claim at a path of its
-# own.
+# The scenario changes a domain in one way before it sends the domain to the hook: it adds a kernel
+# to boot, as KubeVirt's kernelBoot does, because there are no disks. Disks, sockets, network,
+# processor, emulator and the domain's type stay as KubeVirt has them; one domain gets another type
+# before it starts. The rest is as in a launcher's pod: user 107 for hook and QEMU, no security
+# driver in libvirt, no daemon that would give files to that user, the folder of the sockets, and
+# each claim at a path of its own.
 #
 # suite: kubevirt
 # node: --guests 1 --mem 640M --no-mount --size 128M --pkgs "libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 lvm2"
@@ -32,7 +32,7 @@ size=$((16 << 20)) # of each volume
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# here WHAT COMMAND: COMMAND succeeds on the node.
+# here WHAT COMMAND: checks that COMMAND succeeds on the node.
 here() { in_one host "$@"; }
 
 step "KubeVirt's domains"
@@ -82,15 +82,16 @@ with_hook() {
 }
 # about VERSION KIND: selects the domain.
 about() { name=default_$2 && cd "/run/domains/$1/$2"; }
-# ask DOMAIN: prints the hook's version of it, for the claims of this folder.
+# ask DOMAIN: prints the hook's version of the domain, for the claims of this folder.
 ask() { /run/programs/hookcall /run/hook/socket "$1" "$(cat claims)"; }
-# define DOMAIN: defines it and prints libvirt's version of it.
+# define DOMAIN: defines the domain and prints libvirt's version of it.
 define() { virsh -q define "$1" >/dev/null && virsh dumpxml --inactive "$name"; }
 undefine() { virsh -q undefine "$name" >/dev/null; }
-# but_for_chance FILE: leaves out the addresses of network cards, which libvirt makes up.
+# but_for_chance FILE: removes the random addresses of network cards, which libvirt makes.
 but_for_chance() { sed '/<mac address=/d' "$1"; }
 
-# defined VERSION KIND: defines the hook's output; a second pass through the hook changes nothing.
+# defined VERSION KIND: defines the hook's output, and checks that a second call of the hook changes
+# nothing.
 defined() {
 	about "$@"
 	ask in >out
@@ -101,7 +102,7 @@ defined() {
 	define back >second
 	cmp first second
 }
-# repeatedly VERSION KIND: defines it again from nothing, with the same result.
+# repeatedly VERSION KIND: defines the domain again, and checks that the result is the same.
 repeatedly() {
 	local round
 	defined "$@"
@@ -115,7 +116,8 @@ repeatedly() {
 	virt-xml-validate back domain
 }
 addresses() { grep -oE "base='0x[^']*'|addr=0x[^,]*" "$1"; }
-# edited VERSION KIND: converts it anew with more memory, and goes back with `virsh edit`.
+# edited VERSION KIND: converts the domain again with more memory, and restores it with `virsh
+# edit`.
 edited() {
 	defined "$@"
 	sed -e 's/268435456</402653184</' -e 's/cores="1"/cores="2"/' \
@@ -139,7 +141,7 @@ edited() {
 	cmp first edited
 	undefine
 }
-# started VERSION KIND: starts it and records QEMU's user and its mappings.
+# started VERSION KIND: starts the domain, and records QEMU's user and mappings.
 started() {
 	local process
 	defined "$@"
@@ -153,7 +155,7 @@ NODE
 tar -C "$work" -c domains programs boot node | on host 'tar -C /run -x --no-same-owner'
 
 step "claims, mounted as the driver does it"
-# A claim that is only read has a volume that no system joins.
+# No system joins the volume of a read-only claim.
 here "volumes" "for try in \$(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
 	stargatectl zone create sm /dev/pmem0 &&
 	for name in data logs models data-ro models-ro; do
@@ -201,7 +203,7 @@ declare -A first
 for kind in "$work"/domains/1.9/*; do
 	kind=${kind##*/}
 	for version in $versions; do
-		# Text that several versions share is tested once.
+		# A text that is equal in several versions is tested once.
 		text=$kind:$(sha256sum <"$work/domains/$version/$kind/in")
 		if [[ -n ${first[$text]:-} ]]; then
 			echo "   $version: $kind: is what ${first[$text]} makes"
@@ -254,13 +256,13 @@ step "edited"
 on_node "1.6: minimal" minimal edited 1.6 minimal
 on_node "1.9: mixed" mixed edited 1.9 mixed
 
-# says WORDS: the VM prints them in a line of its own.
+# says WORDS: checks that the VM prints the words on a separate line.
 says() {
 	grep -qxF "SG $1" "$work/console" || fail "the machine does not say '$1': $(<"$work/console")"
 	passed "$1"
 }
 
-# runs VERSION KIND: the VM starts, mounts its volumes, and writes an answer into each.
+# runs VERSION KIND: checks that the VM starts, mounts its volumes, and writes an answer into each.
 runs() {
 	local kind=$2 claim how at region written=() before="" after="" mapped=() memory=()
 	local word=$RANDOM$RANDOM read=()

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# KVM with kvm-patches, on a node: a volume grows while a VM has it as identity memory. That VM
-# keeps its memory unchanged. A VM that has the volume opened later has all of it.
+# KVM with kvm-patches, on a node: a volume grows while a VM has it as identity memory. The memory
+# of that VM does not change. A VM for which the volume is opened later gets the complete volume.
 #
 # node: --guests 0 --no-mount --size 128M --pkgs lvm2
 # limit: 900
@@ -19,7 +19,7 @@ mib=$((1 << 20))
 
 stored() { on host "od -An -tu8 -j $((word - base)) -N 8 $region" </dev/null | xargs; }
 
-# page_of FILE: the physical address of its last page.
+# page_of FILE: prints the physical address of the file's last page.
 page_of() {
 	on host "stargatectl --json stat /dev/sm/a $1 2>/dev/null" </dev/null | python3 -c 'import json, sys
 run = json.load(sys.stdin)["table"]["runs"][-1]

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # KVM with kvm-patches, on a node: a volume as identity memory of a VM whose monitor maps nothing.
-# In each mode of the processor, the guest reads and writes what the host has at that physical
-# address. Memory that was not opened is refused. Revoked memory is gone at once, and the guest
-# exits rather than crashes. The host knows the VM's system: it guards the system, and fences it on
-# request and when its monitor is killed. The cases run with the TDP MMU, without it, and with
+# In each mode of the processor, the guest reads and writes the host's bytes at that physical
+# address. KVM refuses memory that was not opened. The guest loses revoked memory immediately, and
+# exits instead of crashing. The host detects the VM's system: it guards the system, and fences it
+# on request or when its monitor is killed. The cases run with the TDP MMU, without it, and with
 # shadow paging. Stock KVM runs for comparison, and the times of each give the table of
 # kvm-patches/README.md.
 #
@@ -27,17 +27,18 @@ env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$project" build/t
 put "$project/build/tests/machine" /root/machine host
 on host 'mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug'
 
-# denied WHAT PATTERN COMMAND: COMMAND fails in the node, with PATTERN in its output.
+# denied WHAT PATTERN COMMAND: checks that COMMAND fails in the node, with PATTERN in its output.
 denied() {
 	if said=$(on host "$3" 2>&1 </dev/null); then fail "$1: not refused: $said"; fi
 	grep -qE -- "$2" <<<"$said" || fail "$1: refused without '$2': $said"
 	passed "$1: $(grep -E -m 1 -- "$2" <<<"$said")"
 }
 
-# value NAME: a value of the last vmm's stats.
+# value NAME: prints a value of the last vmm's statistics.
 value() { sed -nE "s/^stats .*\b$1=([0-9]+).*/\1/p" <<<"$said" | tail -n 1; }
 
-# page_of FILE: the physical address of its first page, if the next 511 are contiguous with it.
+# page_of FILE: prints the physical address of the file's first page, if the next 511 pages follow
+# it contiguously.
 page_of() {
 	"$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" "$1" 2>/dev/null |
 		sed -nE 's/.*"page": 0, "pages": 512, .*"phys": "(0x[0-9a-f]+)".*/\1/p'
@@ -49,8 +50,9 @@ holds_in_node() {
 	passed "$1"
 }
 
-# Joins the VM's system to the volume without a VM, because the guest of `vmm` is no system. The
-# process maps region under no VM's name, so that only the monitor holds the volume for the VM.
+# Starts a process that joins the volume as the VM's system, because the guest of `vmm` does not
+# join. The process maps region without a VM's name, so that only the monitor holds the volume for
+# the VM.
 start_member() {
 	on host 'rm -f /run/member.*; mkfifo /run/member.in; : >/run/member.out
 		(exec 9<>/run/member.in; exec /root/machine <&9 >/run/member.out 2>&1) &
@@ -64,7 +66,7 @@ end_member() {
 		done; exit 1' </dev/null || fail "the system's process does not end"
 }
 
-# tell WHAT: gives that process an order.
+# tell WHAT: sends an order to that process.
 tell() {
 	local said
 	said=$(on host "n=\$(wc -l </run/member.out); echo '$1' >/run/member.in
@@ -80,19 +82,19 @@ tell() {
 declare -A seen # KEY/COLUMN of the table: the values
 repeats=$(scaled 3 5 20)
 
-# note KEY VALUE: adds the value to the column that is being measured.
+# note KEY VALUE: adds the value to the current column.
 note() { seen[$1/$column]+=" $2"; }
 
-# gained NAME: the difference between the first and the last of the last vmm's stats.
+# gained NAME: prints the difference between the first and the last of the last vmm's statistics.
 gained() {
 	sed -nE "s/^stats .*\b$1=([0-9]+).*/\1/p" <<<"$said" |
 		awk 'NR == 1 { a = $1 } { b = $1 } END { print b - a }'
 }
 
-# took NAME: the duration of the last vmm's action, in us.
+# took NAME: prints the duration of the last vmm's action, in us.
 took() { sed -nE "s/^$1 (-?[0-9]+) .*/\1/p" <<<"$said"; }
 
-# untouched: makes all memory untouched, so that the host outside must allocate it.
+# untouched: discards all memory, so that the host outside must allocate it.
 untouched() {
 	on host 'umount /mnt/sg' || fail "not unmounted"
 	fallocate --dig-holes "$RIG_RANGE"
@@ -106,7 +108,7 @@ populate() {
 	note "$1" "$(took sum)"
 }
 
-# fence_by WAY: a new VM, whose guest writes the time, is fenced.
+# fence_by WAY: fences a new VM, whose guest writes the time.
 fence_by() {
 	local round fence=/sys/fs/stargatefs/pmem0/fence
 	[[ $1 == alive ]] || fence=$1
@@ -121,7 +123,7 @@ fence_by() {
 	end_member
 }
 
-# revoke: the volume is taken from a monitor that holds it for no VM.
+# revoke: takes the volume from a monitor that holds it without a VM's name.
 revoke() {
 	local round
 	for ((round = 0; round < repeats; round++)); do
@@ -155,7 +157,7 @@ measure() {
 	[[ $kind == stock* ]] || revoke
 }
 
-# spread DIVISOR VALUE...: prints the median, and in brackets least and most.
+# spread DIVISOR VALUE...: prints the median, and minimum and maximum in brackets.
 spread() {
 	local divisor=$1
 	shift
@@ -296,8 +298,8 @@ await_left() {
 		grep -q "^leave" /run/vmm && exit; sleep 0.05; done; exit 1'
 }
 
-# of KEY: the value of KEY for that system, as the host's tool prints it; nothing without the
-# system.
+# of KEY: prints the value of KEY for that system from the host's tool, or nothing if there is no
+# such system.
 of() {
 	on host "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
 print(*[s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[2]])' "$1" "$member"
@@ -315,7 +317,8 @@ until_system() {
 
 word() { on host "od -An -tu8 -j $offset -N 8 $region" </dev/null | xargs; }
 
-# start_held: starts a VM whose guest stores, opened by its UUID; its monitor is in $pid.
+# start_held: starts a VM whose guest stores, and which is opened by its UUID; sets $pid to its
+# monitor.
 start_held() {
 	local before
 	opened=$region@$machine
@@ -368,7 +371,7 @@ fencing() {
 	end_member
 }
 
-# The patch series' own test. A part of the volume is its memory, and gets its bytes back
+# Runs the test of the patch series. Its memory is a part of the volume, whose bytes are restored
 # afterwards.
 selftest() {
 	local saved

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # KVM with kvm-patches, on a node: a bad page in a volume that VMs have as identity memory. When KVM
-# itself reads or writes there for a guest, the guest gets an error, as in other slots, although the
-# host's kernel has no such page any more. While KVM accesses the memory for one VM, however long,
-# the volume can be taken from other VMs at once.
+# itself reads or writes such a page for a guest, the guest gets an error, as in other slots,
+# although the host's kernel has no mapping of the page any more. Even during a long access of KVM
+# for one VM, the host can immediately take the volume from other VMs.
 #
 # node: --guests 0 --size 64M
 # limit: 900
@@ -18,13 +18,13 @@ source "$(dirname "$0")/../lib/kvm.sh"
 region=/mnt/sg/.stargate/region
 hold=/sys/module/kvm_identity_owner/parameters/hold
 
-# in_one WHAT COMMAND: COMMAND succeeds in the node.
+# in_one WHAT COMMAND: checks that COMMAND succeeds in the node.
 in_one() {
 	said=$(on host "$2" 2>&1 </dev/null) || fail "$1: $2: $said"
 	passed "$1"
 }
 
-# own ACTION PATTERN WHAT: KVM itself accesses page 3 of the file, in a new VM.
+# own ACTION PATTERN WHAT: makes KVM itself access page 3 of the file, in a new VM.
 own() {
 	vmm run identity $region "$1" "$bad"
 	says "$3" "^$1 [0-9]+ $2"
@@ -63,7 +63,7 @@ in_time "the volume is taken from a machine" "VOLUME_BASE=$base /root/vmm revoke
 await_end
 says "which is told so" '^spin .* memory fault, revoked,'
 
-# The test module owns an address range without memory. It keeps an access from ending.
+# The test module owns an address range without memory, and can block an access.
 step "an access that does not end"
 in_one "(the owner of the identity memory is loaded)" "insmod /root/kvm_identity_owner.ko start=$((base + (64 << 30))) size=2097152 &&
 	echo Y >$hold"

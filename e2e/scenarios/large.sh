@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume of 512 GiB, half of what an emulated processor can address, on sparse memory. It is made,
-# mounted, written at both ends, examined, checked and unmounted like a small one. Mounting and
-# unmounting, programs included, take at most 30 million instructions (counted: a nanosecond of the
-# guest is one), so nothing scans the 512 GiB.
+# A volume of 512 GiB, half of what an emulated processor can address, on sparse memory. All
+# operations work as on a small volume: make, mount, write at both ends, examine, check, unmount.
+# Mounting and unmounting, with their programs, take at most 30 million instructions, so no code
+# scans the 512 GiB. (With --icount a nanosecond of the guest is one instruction.)
 #
 # rig: --icount --size 512G --mem 1G --no-mount
 # kernels: 6.12 7.2
@@ -16,7 +16,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 used() { echo $(($(stat -L -c '%b * %B' "$RIG_RANGE") >> 20)); }
 
-# timed COMMAND: the least of five runs, with UNDO after each.
+# timed COMMAND: prints the minimum of five runs, and runs UNDO after each.
 timed() {
 	on g1 "best=0
 		for try in 1 2 3 4 5; do

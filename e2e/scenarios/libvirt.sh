@@ -3,8 +3,9 @@
 #
 # A volume through libvirt. A real libvirtd on a node defines and starts the output of `stargatectl
 # volume libvirt-xml`, with QEMU as an unprivileged user. The VM has the volume at its own physical
-# address. libvirt makes QEMU allocate all of it in advance. The kernel satisfies that request, so
-# QEMU itself stores nothing, while other processes write to files of the volume all the time.
+# address. libvirt makes QEMU allocate the complete volume in advance. The kernel satisfies that
+# request, so QEMU itself stores nothing, while other processes continuously write to files of the
+# volume.
 #
 # node: --guests 1 --no-mount --size 64M --pkgs "libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 lvm2"
 # limit: 1200
@@ -12,7 +13,7 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# here WHAT COMMAND: COMMAND succeeds on the node.
+# here WHAT COMMAND: checks that COMMAND succeeds on the node.
 here() {
 	local said
 	said=$(on host "$2" 2>&1 </dev/null) || fail "$1: $2: $said"
@@ -35,7 +36,7 @@ at=$("$SG_TOOLS/stargatectl" -j stat "$work/copy" /page 2>/dev/null |
 	python3 -c 'import json, sys; print(json.load(sys.stdin)["table"]["runs"][0]["phys"])')
 
 step "libvirtd"
-# There is no udev here, which would make /dev/kvm accessible and tell libvirt of it.
+# Without udev, the scenario itself must make /dev/kvm accessible and register it with libvirt.
 here "it runs" 'printf "stdio_handler = \"file\"\nnamespaces = []\n" >>/etc/libvirt/qemu.conf
 	chmod 666 /dev/kvm
 	mkdir -p /run/libvirt && libvirtd -d &&
@@ -107,7 +108,7 @@ here "(it is over)" 'for try in $(seq 600); do
 
 step "the result of allocating"
 on host "echo 0 >$tracing/tracing_on; cat $tracing/trace" </dev/null >"$work/trace"
-# By thread: QEMU's madvise() with MADV_POPULATE_WRITE (0x17), and its result.
+# Traces QEMU's madvise() with MADV_POPULATE_WRITE (0x17) by thread, and its result.
 asked=$(awk '/sys_madvise\(.*behavior: 17\)/ { split($0, a, "len_in: "); sub(/,.*/, "", a[2]); len[$1] = a[2] }
 	/sys_madvise -> / && $1 in len { print len[$1], $NF; delete len[$1] }' <"$work/trace")
 [[ -n $asked ]] || fail "nobody asked for memory in advance"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # flock, fcntl and open-file locks: within one system as on any file system, and between systems.
-# Unlock, close, exit and death release them. All systems use sqlite at once, with a rollback
-# journal and with WAL.
+# Unlock, close, exit and death release them. All systems use sqlite at the same time, with a
+# rollback journal and with WAL.
 #
 # rig: --guests 2 --size 256M --mem 384M --pkgs "sqlite3"
 # test: walk
@@ -21,7 +21,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 program_everywhere locks
 file=/mnt/sg/file
 
-# says SYSTEM EXPECTED ARGUMENT...: `locks` prints EXPECTED there.
+# says SYSTEM EXPECTED ARGUMENT...: checks that `locks` prints EXPECTED in the system.
 says() {
 	local system=$1 want=$2 said
 	shift 2
@@ -30,7 +30,8 @@ says() {
 	checks=$((checks + 1))
 }
 
-# holder SYSTEM ARGUMENT...: runs `locks hold` there until `let_go`; returns once it holds the lock.
+# holder SYSTEM ARGUMENT...: runs `locks hold` in the system until `let_go`; returns when it has the
+# lock.
 holder() {
 	local system=$1
 	shift
@@ -47,7 +48,7 @@ for system in "${systems[@]}"; do
 	passed "$system: $said"
 done
 
-# excludes ONE TWO: a lock that ONE holds is refused to TWO.
+# excludes ONE TWO: checks that TWO cannot get a lock that ONE holds.
 excludes() {
 	local one=$1 two=$2 kind pid
 	on "$one" "echo 0 >$file" </dev/null
@@ -136,7 +137,7 @@ says "$two" got wait posix ex 0 0 "$file"
 says "$one" got wait flock ex 0 0 "$file"
 passed "given up by death"
 
-# All insert, each in its own transactions. WAL also shares an index by mmap.
+# All systems insert rows, each in its own transactions. WAL also shares an index by mmap.
 rows=$(scaled 8 60 1000)
 for mode in delete wal; do
 	step "sqlite, journal_mode=$mode"

@@ -31,7 +31,8 @@ first=0
 declare -A job
 one=${systems[0]} two=${systems[1]} three=${systems[2]}
 
-# stress SYSTEM SECONDS DIR: runs in the background, with numbers that no other process has had.
+# stress SYSTEM SECONDS DIR: runs the load in the background, with process numbers that were not
+# used before.
 stress() {
 	on "$1" "/root/stress -s $seed -x work -f $first -p 2 -t $2 /mnt/sg/$3" </dev/null \
 		>"$work/$1" 2>&1 &
@@ -39,7 +40,7 @@ stress() {
 	first=$((first + 2))
 }
 
-# ends_well SYSTEM WHAT: its load found no error.
+# ends_well SYSTEM WHAT: checks that the system's load found no error.
 ends_well() {
 	wait "${job[$1]}" || fail "$2: $1: $(cat "$work/$1")"
 	passed "$2: $1: $(cat "$work/$1")"
@@ -52,7 +53,7 @@ inside() {
 	passed "$2"
 }
 
-# slot SYSTEM: its entry as `stargatectl systems` prints it: state, guarded.
+# slot SYSTEM: prints state and `guarded` of the system from `stargatectl systems`.
 slot() {
 	"$SG_TOOLS/stargatectl" --json systems "$RIG_RANGE" | python3 -c 'import json, sys
 for s in json.load(sys.stdin)["systems"]:
@@ -60,7 +61,7 @@ for s in json.load(sys.stdin)["systems"]:
 		print(s["state"], "guarded" if s["guarded"] else "unguarded")' "$1"
 }
 
-# until_blocked SYSTEM: waits until flock in the system waits.
+# until_blocked SYSTEM: waits until flock in the system is blocked.
 until_blocked() {
 	on "$1" 'for try in $(seq 100); do pgrep -x flock >/dev/null && exit 0; sleep 0.1; done
 		exit 1' </dev/null || fail "$1 does not ask for the lock"
@@ -80,8 +81,8 @@ refused "no tuning by one in use" "is mounted or in use here" \
 	"stargatectl tune /dev/pmem0 --lease 9"
 
 # The first system waits for a lock of the third. The time runs from the SIGKILL until the first
-# system has the lock. It includes the guard, the replay, and the intervals at which the systems
-# look at each other.
+# system has the lock. It includes the guard, the replay, and the intervals between checks of the
+# slots.
 step "one loses its power, with a lock in its hand"
 for system in "${systems[@]}"; do stress "$system" "$((seconds + 10))" storm; done
 sleep "$(scaled 2 4 20)"

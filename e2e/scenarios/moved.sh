@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A process stores to a page through a mapping. Then a range of the file is collapsed or inserted
-# before that page, in this system or in another one, and the page gets another place in the file.
-# fsync() has to write it back there. A probe in the kernel shows the pages that it writes back.
+# A process stores to a page through a mapping. Then this or another system collapses or inserts a
+# range before that page, which moves the page in the file. fsync() must write it back at the new
+# offset. A probe in the kernel records the pages that fsync() writes back.
 #
 # rig: --guests 2 --size 64M
 # maps: walk
@@ -19,12 +19,12 @@ holds "a probe of each write-back" 'mountpoint -q /sys/kernel/tracing || mount -
 	cd /sys/kernel/tracing && echo "p:flushed stargatefs:sg_flush first=%dx:u64 pages=%cx:u64" >kprobe_events &&
 	echo 1 >events/kprobes/flushed/enable'
 
-# flushed: ranges of pages that were written back since the last call: FIRST PAGES.
+# flushed: prints the ranges of pages written back since the last call: FIRST PAGES.
 flushed() {
 	on g1 'cd /sys/kernel/tracing && sed -n "s/.*first=\([0-9]*\) pages=\([0-9]*\).*/\1 \2/p" trace
 		echo >trace' </dev/null
 }
-# covers PAGE: one of the ranges on standard input has it.
+# covers PAGE: succeeds if one of the ranges on standard input contains the page.
 covers() { awk -v page="$1" '$1 <= page && page - $1 < $2 { found = 1 } END { exit !found }'; }
 
 # moves WHERE PAGE COMMAND: COMMAND in that system moves the page that was stored to.
@@ -43,7 +43,8 @@ moves() {
 	covers "$page" <"$RIG_DIR/flushed" ||
 		fail "$where: $command: page $page was not written back: $(xargs <"$RIG_DIR/flushed")"
 	passed "$where: $command: page $page is written back"
-	# the second fsync() writes back what was stored since, and not the whole file once more
+	# the second fsync() writes back only pages with stores since the first, not the complete
+	# file
 	[[ $page = "$at" ]] ||
 		same "then only the page that was stored to" "0 1" "$(tail -n 1 "$RIG_DIR/flushed")"
 	on g1 'rm /mnt/sg/file' </dev/null

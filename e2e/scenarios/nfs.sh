@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The kernel's NFS server exports the volume, and it is mounted over the loopback, with versions 4.2
-# and 3. The subject is file handles: a handle still names its file after all caches are dropped,
-# and after the server and the volume's own mount were restarted. It never names another file that
-# got the same inode, and disturbs no change that uses that inode.
+# The kernel's NFS server exports the volume, and a client on the same VM mounts it with versions
+# 4.2 and 3. The subject is file handles. A handle still identifies its file after all caches are
+# dropped, and after restarts of the server and of the volume's mount. It never identifies another
+# file that has the same inode, and disturbs no change that uses that inode.
 #
 # rig: --size 128M --mem 768M --pkgs "nfs-kernel-server nfs-common attr"
 # kernels: 6.12
@@ -32,7 +32,7 @@ down)
 	exportfs -ua
 	exportfs -f
 	;;
-restart) # with its mount everything goes that the volume has in memory
+restart) # the unmount drops all data that the kernel has cached for the volume
 	$0 down
 	umount /mnt/sg
 	mount -t stargatefs /dev/pmem0 /mnt/sg
@@ -57,9 +57,9 @@ EOT
 on g1 'cat >/usr/local/bin/stale && chmod 755 /usr/local/bin/stale' <<'EOT'
 #!/usr/bin/perl
 # stale ROUNDS: each round removes files on the server, whose handles a client has, then moves the
-# pages of /mnt/sg/moved up and down 40 times. Meanwhile the client asks for the removed files. The
-# engine takes their inodes for the tables that it builds. 1: a move failed. 2: a file was not
-# stale.
+# pages of /mnt/sg/moved up and down 40 times. At the same time the client opens the removed files.
+# The engine uses their inodes for the tables that it builds. Status 1: a move failed. Status 2: a
+# file was not stale.
 use Errno;
 my ($fallocate, $collapse, $insert, $page) = (285, 0x08, 0x20, 4096);
 open(my $moved, "+<", "/mnt/sg/moved") or die $!;
@@ -143,7 +143,8 @@ handles() {
 		(cd / && server restart) && cat <&3 >/tmp/got &&
 		grep -qx kept /tmp/got && ls . | grep -qx g && echo again >>g &&
 		grep -qx again /mnt/sg/z/b/c/g'
-	# With version 4 the server has its clients' files open. Version 3 does not tell it of them.
+	# With version 4 the server has its clients' files open. With version 3 clients do not
+	# report their open files.
 	if [ "$1" = 3 ]; then
 		refused "a file that is gone is stale" 'stale' 'cd /nfs/z && echo x >gone &&
 			exec 3<gone && rm /mnt/sg/z/gone &&

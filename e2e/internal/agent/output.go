@@ -29,11 +29,11 @@ const fullRead = 4095
 // behind.
 //
 // A stream keeps the order of writes. So at the end of the command the pipe contains all remaining
-// output of the command. It is read without a time limit, however slow the client is. Behind that
-// point only children can have written, and time and bytes are limited.
+// output of the command. The agent reads it without a time limit, even for a slow client. Output
+// after that point can only come from children, and the agent limits its time and bytes.
 //
-// A terminal may pass on a part of the output a moment later. That part comes within the grace,
-// because it is there without a wait.
+// A terminal may pass on a part of the output a moment later. That part arrives within the grace,
+// because the command has already written it.
 type output struct {
 	file  *os.File
 	ended atomic.Bool // the command has ended
