@@ -88,8 +88,8 @@ static inline bool vs_preempts(const struct vs_config *cfg, const struct vs_vm *
 
 /*
  * Returns the rest of the VM's budget of boosts in this period. A VM that is VS_AHEAD turns ahead
- * of the others gets 0: the budget is a part of the processors' time, but VMs may get less than all
- * of this time.
+ * of the others gets 0. This limit is needed because VMs may get less of the processors' time than
+ * the budgets assume.
  */
 static inline u64 vs_budget(const struct vs_config *cfg, struct vs_vm *vm, u64 clock, u64 now)
 {

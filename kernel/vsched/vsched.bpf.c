@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The part of stargate-vsched that runs in the kernel. It consists of a scheduler of sched_ext in
- * partial mode, which schedules only the vCPU threads that the daemon has assigned to it, and a
- * program that runs when KVM delivers an interrupt. All decisions are in policy.h.
+ * The part of stargate-vsched that runs in the kernel. It has a scheduler of sched_ext in partial
+ * mode, which schedules only the vCPU threads that the daemon has assigned to it. Another program
+ * runs when KVM delivers an interrupt. All decisions are in policy.h.
  *
  * There is one queue for each VM, from which its vCPUs run one after the other, and one queue for
  * boosted vCPUs. Another queue has threads that vCPU threads have started, until the daemon returns
