@@ -120,7 +120,7 @@ static void check_bounds(void)
 	if (++loads < LOADS_MAX && now - host->since < SECONDS_MAX * 1000 * MS)
 		return;
 	r.on = false;
-	test_fail(__FILE__, __LINE__, "the operation does not end: %" PRIu64 " loads, %" PRIu64 " s",
+	test_fail(__FILE__, __LINE__, "the operation never ends: %" PRIu64 " loads, %" PRIu64 " s",
 		  loads, (u64)((now - host->since) / (1000 * MS)));
 }
 

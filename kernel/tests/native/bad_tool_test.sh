@@ -70,7 +70,7 @@ says '^0x401000000  16 KiB  free$'
 says '^0x401005000  44 KiB  free$'
 expect 0 "$ctl" bad v.img remove $base 32M
 
-# --- pages that the whole volume needs ---
+# --- pages that the complete volume needs ---
 expect 0 "$ctl" bad v.img add 0x400003000
 expect 0 "$ctl" bad v.img
 says '^0x400003000  4 KiB  mount table$'

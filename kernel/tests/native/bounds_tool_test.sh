@@ -7,7 +7,7 @@
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# soon STATUS COMMAND...: COMMAND ends with STATUS, in time and with little memory.
+# soon STATUS COMMAND...: checks that COMMAND exits with STATUS, in time and with little memory.
 soon() {
 	local want=$1
 	shift

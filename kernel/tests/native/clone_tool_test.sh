@@ -18,7 +18,7 @@ own() {
 	says ': clean'
 	expect 0 "$ctl" -j info "$1"
 	json "int(d['base'], 16) == $2 and d['label'] == '$3'"
-	[[ $(info "$1" 'd["uuid"]') != "$uuid" ]] || fail "$1 has the UUID of the other one"
+	[[ $(info "$1" 'd["uuid"]') != "$uuid" ]] || fail "$1 has the UUID of the copied volume"
 	expect 0 "$ctl" -j slots "$1"
 	json 'd["taken"] == 0'
 }
@@ -48,7 +48,8 @@ holds c1
 cmp v.img before || fail "the copied volume has changed"
 [[ $(stat -c %a c1) == 600 ]] || fail "the copy's mode is not 600"
 (($(stat -c %b c1) * 512 >= 32 << 20)) || fail "the copy is sparse: its memory is not allocated"
-expect 0 "$ctl" -j clone --base 16G --size 48M v.img c2 # the same base, and larger
+# the copy has the same base and a larger size
+expect 0 "$ctl" -j clone --base 16G --size 48M v.img c2
 says '"file": "c2"'
 json 'd["base"] == "0x400000000" and d["size"] == 48 << 20 and d["tries"] == 0'
 own c2 $((16 << 30)) ''

@@ -415,7 +415,7 @@ fi
 # --- a repair ---------------------------------------------------------------------------------
 
 cp whole.img v.img
-poke v.img 0x1040 '\1\0\0\0' # damage was seen
+poke v.img 0x1040 '\1\0\0\0' # sets the count of reported damage
 expect 1 "$fsck" -y "$loop"
 expect 0 "$fsck" -n v.img
 expect 0 "$ctl" relocate "$loop" --base 20G

@@ -27,7 +27,7 @@ fail() {
 	exit 1
 }
 
-# expect STATUS COMMAND...: COMMAND ends with STATUS; its output goes to out.
+# expect STATUS COMMAND...: checks that COMMAND exits with STATUS; its output goes to out.
 expect() {
 	local want=$1 got=0
 	shift

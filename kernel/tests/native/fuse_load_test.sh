@@ -46,9 +46,9 @@ for ((i = 0; i < 20; i++)); do
 	done
 done
 head -c 24M /dev/urandom >a/large
-cmp a/large b/large || fail "the other system shows other bytes"
+cmp a/large b/large || fail "the other system reads wrong bytes"
 kib=$(awk '/^(RssAnon|RssShmem)/ { sum += $2 } END { print sum }' "/proc/$(server_of a)/status")
-# RssShmem includes the volume's own pages, which are the tmpfs's.
+# RssShmem includes the volume's own pages, which belong to the tmpfs.
 [[ $kib -lt $(((48 + 112) * 1024)) ]] || fail "the server has $kib KiB"
 checks=$((checks + 2))
 rm -r a/many b/large

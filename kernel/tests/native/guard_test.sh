@@ -56,7 +56,7 @@ tell vm "leave 0"
 ask vm "exit 7"
 ends vm 7
 
-# The same without a guard: the lease ends the wait.
+# Without a guard, the lease ends the same wait.
 start lone "$machine" -uuid $a
 tell lone "join v.img $a 3"
 tell lone "take 0"

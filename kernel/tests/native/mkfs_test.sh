@@ -56,7 +56,7 @@ refuses 2 'one volume at a time' "$mkfs" --size 16M --phys 16G v.img w.img
 refuses 2 'name of the device or file is empty' "$mkfs" --size 16M --phys 16G ''
 refuses 2 '--sparse goes with --size' "$mkfs" --sparse --phys 16G v.img
 
-# Arguments that exclude each other.
+# Each of these arguments excludes another one.
 refuses 1 'room to grow to 16777216 bytes \(allowed: the volume.s 33554432' "$mkfs" --size 32M \
 	--max-size 16M --phys 16G v.img
 refuses 1 'does not fit into 16777216 bytes' "$mkfs" --size 16M --max-size 1T \
@@ -65,7 +65,7 @@ refuses 1 'invalid base 0x[0-9a-f]+ \(allowed' "$mkfs" --size 64T --phys 4080T -
 refuses 1 'give the address where VMs map it' "$mkfs" --size 16M v.img
 [[ ! -e v.img ]] || fail "a refused command has made the file"
 
-# The limits of what is allowed.
+# The smallest and largest allowed values.
 expect 0 "$mkfs" -n --size 64T --phys 2M --sparse v.img
 expect 0 "$mkfs" -n --size 16M --phys 4095T --areas 16 --max-size 16M --root-mode 7777 v.img
 expect 0 "$mkfs" -n --size 0x1000000 --phys 020000000 --root-owner 4294967294:0 --json v.img
@@ -124,11 +124,12 @@ refuses 1 'does not fit there: 64 TiB are needed, and .* free' "$mkfs" --size 64
 # A failed command restores the previous state. Here a limit prevents so large a file.
 refuses 1 'cannot be made that large: File too large' bash -c "ulimit -f 8192
 	exec '$mkfs' --size 16M --phys 16G v.img"
-[[ ! -e v.img ]] || fail "the file is still there"
+[[ ! -e v.img ]] || fail "the failed command has left the file"
 truncate -s 4M small
 refuses 1 'cannot be made that large' bash -c "ulimit -f 8192
 	exec '$mkfs' --size 16M --phys 16G small"
-[[ $(stat -c %s small) -eq $((4 << 20)) ]] || fail "the file has another size"
+[[ $(stat -c %s small) -eq $((4 << 20)) ]] ||
+	fail "the failed command has changed the size of the file"
 # Here the file can become large enough, but the address space is too small. (Sanitizers need more
 # address space.)
 # shellcheck disable=SC2016 # for the inner shell
@@ -136,10 +137,11 @@ few='ulimit -v 300000; exec "$0" "$@"'
 if bash -c "$few" "$mkfs" --version >out 2>&1; then
 	refuses 1 'cannot be made that large: Cannot allocate memory' bash -c "$few" "$mkfs" \
 		--size 512M --phys 16G v.img
-	[[ ! -e v.img ]] || fail "the file is still there"
+	[[ ! -e v.img ]] || fail "the failed command has left the file"
 	refuses 1 'cannot be made that large: Cannot allocate memory' bash -c "$few" "$mkfs" \
 		--size 512M --phys 16G small
-	[[ $(stat -c %s small) -eq $((4 << 20)) ]] || fail "the file has another size"
+	[[ $(stat -c %s small) -eq $((4 << 20)) ]] ||
+		fail "the failed command has changed the size of the file"
 fi
 refuses 1 'has 4194304 bytes; the smallest volume is 16 MiB: --size 16M' "$mkfs" --phys 16G small
 refuses 1 'has 4194304 bytes; the smallest' "$mkfs" -f --phys 16G small

@@ -86,7 +86,7 @@ say 3 leave 0
 	say 4 join v.img $m2 4
 	say 4 open 0 one
 	expect 0 "$ctl" systems --open v.img
-	! grep -q $'\e' out || fail "a system's name reaches the terminal as it is"
+	! grep -q $'\e' out || fail "a system's name reaches the terminal unescaped"
 	[[ $(wc -l <out) -eq 3 ]] ||
 		fail "a name forges a line, or files of the slot's last owner are listed"
 	opened 'd["open"][0]["name"].startswith("g\x1b[31m\n")'
@@ -117,7 +117,7 @@ struct.pack_into("<Q", b, 4096 + 80, 1 << 61)
 open(sys.argv[2], "wb").write(b)
 END
 expect 0 "$ctl" systems --open lie.img
-! grep -q $'\e' out || fail "a system's name reaches the terminal as it is"
+! grep -q $'\e' out || fail "a system's name reaches the terminal unescaped"
 [[ $(wc -l <out) -gt 64 ]] || fail "the list does not show the files of the hostile volume"
 awk 'NR > 1 && !/^ +[0-9]+  -  / { exit 1 }' out || fail "a name forges a line of the list"
 expect 0 "$ctl" -j systems --open lie.img

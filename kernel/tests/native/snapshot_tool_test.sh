@@ -19,7 +19,7 @@ expect 0 "$ctl" snapshot --stall 10000 v.img c1
 says '^v.img: copied to c1, 64 MiB; all systems paused for [0-9.]+ ms$'
 expect 0 "$fsck" -n c1
 expect 0 "$ctl" get c1 /bytes got
-cmp bytes got || fail "the copy has other bytes"
+cmp bytes got || fail "the copied file has wrong bytes"
 [[ $(stat -c %s c1) -eq $((64 << 20)) ]] || fail "the copy's size differs from the volume's size"
 (($(stat -c %b c1) * 512 < 8 << 20)) || fail "zeros take space in the copy: $(stat -c %b c1) blocks"
 [[ $(stat -c %a c1) == 600 ]] || fail "the copy's mode is not 600"
@@ -82,7 +82,7 @@ if [[ $swaps ]]; then
 		[[ -e swapped ]] || fail "nothing was swapped"
 		complains 'c4c: exists already'
 		cmp c4 c4c || fail "a finished copy was replaced"
-		[[ ! -e c4c.part ]] || fail "c4c.part is there"
+		[[ ! -e c4c.part ]] || fail "c4c.part still exists"
 	done
 	swap_skip=0
 fi

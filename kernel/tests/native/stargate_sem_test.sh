@@ -243,7 +243,7 @@ if command -v compgen >/dev/null; then
 	# shellcheck disable=SC2016
 	for word in '$HOME' '$(id>pwned)' '"`id>pwned`"'; do
 		complete_words -v "$word" rm ''
-		[[ ! -s out && ! -e asked ]] || fail "names are offered behind -v $word"
+		[[ ! -s out && ! -e asked ]] || fail "the completion offers names after -v $word"
 	done
 	[[ ! -e pwned ]] || fail "the completion has run a command in the name of a volume"
 	mkdir -p place/folder

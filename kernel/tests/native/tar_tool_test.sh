@@ -133,7 +133,7 @@ for format in posix gnu; do
 		fail "the archive has the bytes of holes"
 	rm -rf got
 	mkdir got
-	tar -C got -xf out.tar 2>err || fail "GNU tar does not read it"
+	tar -C got -xf out.tar 2>err || fail "GNU tar cannot read the archive"
 	[[ ! -s err ]] || fail "GNU tar prints a warning"
 	diff -r outside got >out || fail "$format: the tree differs"
 	[[ $(stat -c %h got/full) -eq 2 && $(stat -c %Y got/full) -eq $(stat -c %Y outside/full) ]] ||
@@ -163,7 +163,7 @@ if [[ $(id -u) -eq 0 ]] && tar --help | grep -q -- --acls && attributes set outs
 	rm -rf got
 	mkdir got
 	tar -C got --xattrs --acls --numeric-owner -xf out.tar 2>err ||
-		fail "GNU tar does not read it"
+		fail "GNU tar cannot read the archive"
 	[[ ! -s err && $(stat -c %u:%g got/full) == 4711:815 ]] ||
 		fail "GNU tar prints a warning, or the owner differs"
 	attributes get got || fail "attributes that GNU tar restores differ"

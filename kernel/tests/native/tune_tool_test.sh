@@ -124,8 +124,8 @@ for try in $(seq 12); do
 	fi
 	was=$now
 	case $now in
-	1111one) ((s1 == 0)) || fail "a refused command has changed it" ;;
-	2222two) ((s2 == 0)) || fail "a refused command has changed it" ;;
+	1111one) ((s1 == 0)) || fail "a refused command has changed the volume" ;;
+	2222two) ((s2 == 0)) || fail "a refused command has changed the volume" ;;
 	*) fail "a mixture of both commands: $(info 'd["uuid"], d["label"]') (try $try)" ;;
 	esac
 done

@@ -88,7 +88,7 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 		expect '*' env LD_PRELOAD="$dir/signals.so" IGNORED="$dir/ignored" "$ctl" $words
 		for number in 1 13; do # SIGHUP, SIGPIPE
 			grep -qx "$number" ignored ||
-				fail "$words: signal $number would end the command half way"
+				fail "$words: signal $number would end the command too early"
 			checks=$((checks + 1))
 		done
 	done
