@@ -2,28 +2,32 @@
 /*
  * Space: a bitmap per chunk of 2 MiB, each under its own lock.
  *
- * A transaction keeps the locks of the chunks that it changes. It waits for its first chunk only,
- * and only to take pages. If it holds one, it passes over busy chunks. So transactions cannot wait
- * for each other in a circle, and parallel writers drift to different chunks and stay there
+ * A transaction keeps the locks of the chunks that it changes. It waits only for its first chunk,
+ * and only to take pages. If it holds one, it skips busy chunks. So transactions cannot wait for
+ * each other in a circle, and parallel writers move to different chunks and remain there
  * (sg_vol.cursor). A transaction that frees pages waits for no chunk, because its holder may be
  * paused (reclaim.c).
  *
  * Two advisory bitmaps hint which chunks have room, and which are empty; they are not journalled. A
- * false hint costs a look, which clears it. Missing hints are completed step by step
- * (sg_space_mend_hints()). Without any hint, the allocator looks at every chunk before it returns
- * ENOSPC. docs/protocol.md, section 9.
+ * false hint costs a look at the chunk, which clears the hint. Missing hints are completed step by
+ * step (sg_space_mend_hints()). Without any hint, the allocator checks every chunk before it
+ * returns ENOSPC (docs/protocol.md, section 9).
  */
 #include "internal.h"
 
 #define MAP_WORDS	8
-#define MEND_STEP	8192	/* chunks, 16 GiB: takes less than a millisecond */
-#define SEARCH		256	/* chunks with room in which to look for a long run, */
-#define VAIN_MAX	4	/* half as many after each vain search, at most so often */
-#define BUSY_NS		1000000ULL	/* to look at a busy chunk before waiting for its lock */
-#define BUSY_HELD_NS	100000000ULL	/* or before an allocator that may not wait gives up */
-#define BUSY_LOCK_NS	1000000000ULL	/* or one that waits for its lock does */
-#define BUSY_SLICE_NS	50000000ULL	/* of that, between looks at all chunks */
-/* the ledger's entries, and the transaction's words, that passing over a busy chunk leaves */
+#define MEND_STEP	8192	/* number of chunks per step, 16 GiB: less than a millisecond */
+#define SEARCH		256	/* number of chunks with room to search for a long run, */
+#define VAIN_MAX	4	/* halved after each vain search, at most this often */
+#define BUSY_NS		1000000ULL	/* time to poll a busy chunk before a wait for its lock */
+/* time after which an allocator that may not wait gives up */
+#define BUSY_HELD_NS	100000000ULL
+#define BUSY_LOCK_NS	1000000000ULL	/* time after which one that waits for the lock gives up */
+#define BUSY_SLICE_NS	50000000ULL	/* part of that time between checks of all chunks */
+/*
+ * entries of the ledger, and words of the transaction, that must remain free when a busy chunk is
+ * skipped
+ */
 #define PASS_ROOM	SG_AREA_WORDS
 #define PASS_WORDS	8
 
@@ -64,7 +68,10 @@ static void hint_set(struct sg_vol *vol, enum hint kind, u64 chunk, bool on)
 		sg_and64(w, ~bit);
 }
 
-/* @all: the bits that are set in all words; @any: in any word. Loads each word once. */
+/*
+ * Combines hint words: @all has the bits that are set in all words, @any those in any word. Loads
+ * each word once.
+ */
 static void map_sum(const struct sg_vol *vol, u64 chunk, u64 *all, u64 *any)
 {
 	unsigned int i;
@@ -79,7 +86,7 @@ static void map_sum(const struct sg_vol *vol, u64 chunk, u64 *all, u64 *any)
 	}
 }
 
-/* With the chunk's lock, or exclusive access: sets and clears the hints as the map says. */
+/* Sets and clears the hints according to the map; needs the chunk's lock, or exclusive access. */
 static void hints_follow(struct sg_vol *vol, u64 chunk)
 {
 	u64 all, any;
@@ -90,7 +97,7 @@ static void hints_follow(struct sg_vol *vol, u64 chunk)
 }
 
 /*
- * Sets hints without the lock. A hint may be false by the time it is set; the next system that
+ * Sets hints without the lock. A hint may already be false when it is set; the next system that
  * follows it clears it. Clearing here could remove a hint that another system has just set.
  */
 static void hints_promise(struct sg_vol *vol, u64 from, u64 to)
@@ -125,8 +132,8 @@ void sg_space_doubt_hints(struct sg_vol *vol)
 }
 
 /*
- * From the end towards the first chunk. hints_left shrinks only after the chunks have been looked
- * at.
+ * Completes hints from the last chunk towards the first. hints_left decreases only after the chunks
+ * have been checked.
  */
 bool sg_space_mend_hints(struct sg_vol *vol)
 {
@@ -147,7 +154,7 @@ void sg_chunk_release(struct sg_tx *tx, u64 lock)
 	sg_unlock(tx->vol, lock);
 }
 
-/* The first chunk >= @from that is hinted, or chunks when there is none. */
+/* Returns the first chunk >= @from with the hint, or the number of chunks if there is none. */
 static u64 next_hinted(const struct sg_vol *vol, enum hint kind, u64 from)
 {
 	u64 chunks = sg_chunks(vol), c = from & ~63ULL;
@@ -174,13 +181,16 @@ static bool holds(const struct sg_tx *tx, u64 lock)
 	return false;
 }
 
-/* For the lock of another chunk. The last place is for inode_lock. */
+/*
+ * Reports whether the transaction has a place for the lock of another chunk. The last place is for
+ * inode_lock.
+ */
 static bool has_place(const struct sg_tx *tx)
 {
 	return tx->nlocks + 1 < tx->most_locks;
 }
 
-/* True: the chunk is locked; *kept: the transaction had its lock before. */
+/* Locks a chunk. True: it is locked; *kept: the transaction had its lock before. */
 static bool chunk_enter(struct sg_tx *tx, u64 chunk, bool *kept)
 {
 	u64 lock = chunk_lock(tx->vol, chunk);
@@ -209,7 +219,8 @@ static void chunk_load(struct sg_tx *tx, u64 chunk, struct map *m)
 }
 
 /*
- * Allocates no bad page, whatever its bit says. So no system has to keep the bits of bad pages set.
+ * Masks bad pages, so that none is allocated even if its bit is clear. So no system has to keep the
+ * bits of bad pages set.
  */
 static void chunk_load_good(struct sg_tx *tx, u64 chunk, struct map *m)
 {
@@ -217,7 +228,9 @@ static void chunk_load_good(struct sg_tx *tx, u64 chunk, struct map *m)
 	sg_bad_mask(tx->vol, chunk, m->w);
 }
 
-/* The pages that could be taken from a chunk now; loads the map without its lock. */
+/*
+ * Returns the pages that could be taken from a chunk now; loads the map without the chunk's lock.
+ */
 static void map_look(const struct sg_vol *vol, u64 chunk, struct map *m)
 {
 	unsigned int i;
@@ -227,7 +240,7 @@ static void map_look(const struct sg_vol *vol, u64 chunk, struct map *m)
 	sg_bad_mask(vol, chunk, m->w);
 }
 
-/* First bit >= from with the wanted value, or 512. */
+/* Returns the first bit >= @from with the wanted value, or 512. */
 static unsigned int next_bit(const struct map *m, unsigned int from, bool used)
 {
 	while (from < SG_CHUNK_PAGES) {
@@ -241,7 +254,10 @@ static unsigned int next_bit(const struct map *m, unsigned int from, bool used)
 	return SG_CHUNK_PAGES;
 }
 
-/* A free run of @need to @want pages, at or behind @from if there is one, otherwise before it. */
+/*
+ * Finds a free run of @need to @want pages, at or behind @from if there is one, otherwise before
+ * it.
+ */
 static unsigned int find_run(const struct map *m, unsigned int from, unsigned int need,
 			     unsigned int want, unsigned int *start)
 {
@@ -263,10 +279,13 @@ static unsigned int find_run(const struct map *m, unsigned int from, unsigned in
 	return 0;
 }
 
-/* The largest power of two of pages that are free in a row; 0: no page is free. */
+/*
+ * Returns the largest power of two for which that many contiguous pages are free; 0: no page is
+ * free.
+ */
 static unsigned int longest_run(const struct map *m)
 {
-	struct map begins;	/* here begin @len free pages */
+	struct map begins;	/* @len free pages begin here */
 	unsigned int len, i;
 	u64 any = 0;
 
@@ -282,7 +301,7 @@ static unsigned int longest_run(const struct map *m)
 
 			if (bits && at + 1 < MAP_WORDS)
 				behind |= begins.w[at + 1] << (64 - bits);
-			/* the words behind this one are still those of @len */
+			/* the words behind this one still have the bits for @len */
 			begins.w[i] &= behind;
 			any |= begins.w[i];
 		}
@@ -337,7 +356,10 @@ static struct sg_cursor *cursor(struct sg_tx *tx, enum sg_use use)
 	return &vol->cursor[(sg_cpu() * 2 + use) % SG_ARRAY_SIZE(vol->cursor)];
 }
 
-/* Spreads systems and CPUs over the volume, and keeps data and metadata apart. */
+/*
+ * Returns where a search begins: spreads systems and CPUs over the volume, and separates data from
+ * metadata.
+ */
 static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
 {
 	u64 key = (u64)vol->slot * 32 + (sg_cpu() & 15) * 2 + use;
@@ -345,7 +367,7 @@ static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
 	return key * 0x9e3779b97f4a7c15ULL % sg_chunks(vol);
 }
 
-/* As sg_turn(), for a look at all chunks. False: tx->err has the reason. */
+/* As sg_turn(), for a check of all chunks. False: tx->err has the reason. */
 static bool alloc_go_on(struct sg_tx *tx, u64 *turns)
 {
 	int err = sg_turn(turns);
@@ -376,9 +398,10 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 }
 
 /*
- * Looks for a run of @need pages in a limited number of chunks with room, without their locks.
- * Without such a run it takes the longest one that it saw. To look at all chunks of a fragmented
- * volume would take longer than many short runs cost. The next search begins behind a vain one.
+ * Searches a run of @need pages in a limited number of chunks with room, without their locks. If
+ * there is none, it takes the longest run that it saw, because a search of all chunks of a
+ * fragmented volume costs more than many short runs. After a vain search, the next one begins at
+ * its end.
  */
 static bool search_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
 			unsigned int want, u64 *off, u64 *got)
@@ -416,7 +439,7 @@ static bool search_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 	return best && take_in(tx, at, 0, SG_MIN(best, need), want, off, got);
 }
 
-/* Mostly the chunk where this system took its last pages has a long run. */
+/* Tries the chunk where this system took its last pages, which usually has a long run. */
 static bool take_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
 		      unsigned int want, u64 *off, u64 *got)
 {
@@ -430,8 +453,8 @@ static bool take_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int 
 }
 
 /*
- * Before it gives up, it completes the missing hints: the next allocation need not look at all
- * chunks again.
+ * Completes missing hints before it gives up, so that the next allocation need not check all chunks
+ * again.
  */
 static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int big,
 			  unsigned int want, u64 *off, u64 *got)
@@ -445,7 +468,7 @@ static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned 
 }
 
 /*
- * Without any hint: looks at all chunks, and sets missing hints. *busy: the lock of a chunk that
+ * Checks all chunks when there is no hint, and sets missing hints. *busy: the lock of a chunk that
  * has room, or 0.
  */
 static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got, u64 *busy)
@@ -473,8 +496,8 @@ static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *go
 }
 
 /*
- * The only chunks with room are locked. Mostly their holders are about to commit. So this looks at
- * one of these chunks alone, until its lock is free or the time @until is reached.
+ * Waits when the only chunks with room are locked; usually their holders are about to commit. It
+ * polls only one of these chunks, until its lock is free or the time @until is reached.
  */
 static void await_chunk(struct sg_tx *tx, u64 lock, u64 until)
 {
@@ -487,7 +510,7 @@ static void await_chunk(struct sg_tx *tx, u64 lock, u64 until)
 	} while (sg_is_locked(tx->vol, lock));
 }
 
-/* Returns how the wait for that lock has ended. */
+/* Waits for that lock, and returns the result. */
 static int room_waited(struct sg_vol *vol, u64 lock, int err)
 {
 	if (err == -EINTR && vol->room_locked)
@@ -505,8 +528,8 @@ int sg_wait_room(struct sg_vol *vol, u64 lock, u64 ns)
 }
 
 /*
- * The chunk has been locked for a while, by a system that is paused or dead. A transaction may wait
- * for its first chunk.
+ * Waits for a chunk that has been locked for a while, by a system that is paused or dead. Only a
+ * transaction without a chunk may wait.
  */
 static bool lock_chunk(struct sg_tx *tx, u64 lock)
 {
@@ -529,9 +552,9 @@ static u64 busy_limit(const struct sg_tx *tx)
 }
 
 /*
- * There is no hint: looks at all chunks. It looks again whenever the lock of a busy chunk becomes
- * free, or the wait for it has lasted for a while, because another chunk may have room meanwhile.
- * The wait ends, because the caller holds an inode for which others wait.
+ * Checks all chunks when there is no hint. It checks again whenever the lock of a busy chunk
+ * becomes free, or the wait for it has lasted for a while, because another chunk may have room
+ * then. The wait is limited, because the caller holds an inode for which other threads wait.
  */
 static bool take_last(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got)
 {
@@ -702,7 +725,8 @@ u64 sg_largest_free(const struct sg_vol *vol)
 		struct map m;
 
 		/*
-		 * the thread is being killed, or the system has stopped: no caller needs the result
+		 * the thread is being killed, or the system has stopped, so no caller needs the
+		 * result
 		 */
 		if (sg_turn(&turns) || sg_has_stopped(vol))
 			break;

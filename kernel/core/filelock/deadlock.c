@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deadlocks of POSIX locks: a request waits for an owner that waits, perhaps through others, for
- * the request's own owner. docs/protocol.md, section 6.
+ * Deadlocks of POSIX locks: a request waits for an owner that waits, perhaps through other owners,
+ * for the request's own owner (docs/protocol.md, section 6).
  *
- * No record says for which owner a waiter waits. It follows from requests and locks, looked up
- * chain by chain. So one step may be outdated when the next is taken. But an owner that waits does
+ * No record names the owner for which a waiter waits. The search derives it from requests and
+ * locks, chain by chain, so one step may be outdated at the next. But an owner that waits does
  * nothing else, and a request keeps its ticket. If the same requests are found twice in the same
  * order, all of them waited at the moment in between, and held their locks.
  */
 #include "internal.h"
 
-#define STEPS	64	/* Linux follows 10 */
+#define STEPS	64	/* Linux follows 10 steps */
 
 /*
  * Finds, in one chain, the lock for which @who waits there. A ticket names one of its requests, for
@@ -34,7 +34,8 @@ static bool waits_in(struct sg_userlock_chain *c, const struct sg_userlock_recor
 
 /*
  * A paused system may keep chains locked. The search waits briefly for the first such chain, and
- * passes over it and others. It is then not @sure: the request searches again at its next attempt.
+ * skips it and all others. The result is then not @sure, and the request searches again at its next
+ * attempt.
  */
 static bool waits_for(struct sg_vol *vol, const struct sg_userlock_record *who,
 		      struct sg_userlock_record *by, u64 *mark, bool *sure)
@@ -82,8 +83,8 @@ static unsigned int deadlock_follow(struct sg_vol *vol, const struct sg_userlock
 }
 
 /*
- * -EDEADLK; or -EAGAIN, and *sure: an owner on the path does not wait, and will look itself when it
- * does.
+ * Returns -EDEADLK for a deadlock, otherwise -EAGAIN. *sure: an owner on the path does not wait
+ * now, and will search itself when it waits.
  */
 static int deadlock_look(struct sg_vol *vol, const struct sg_userlock_record *want, bool *sure)
 {
@@ -102,8 +103,9 @@ static int deadlock_look(struct sg_vol *vol, const struct sg_userlock_record *wa
 }
 
 /*
- * One thread looks at a time, and gives up before the next one looks. So if several requests close
- * a circle together, only one fails. A request looks again when another lock is in its way.
+ * Searches for a deadlock. Only one thread searches at a time, and withdraws its request before the
+ * next one searches. So if several requests close a circle together, only one fails. A request
+ * searches again when another lock excludes it.
  */
 int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
 		       const struct sg_userlock_record *want, struct sg_userlock_wait *wait)
@@ -121,12 +123,12 @@ int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
 	page = sg_userlock_page(vol, 0, 0, &err);
 	if (!page) {
 		err = err ? err : sg_userlock_grow(vol, 0, 0);
-		return err ? err : -EAGAIN;	/* the next attempt finds it */
+		return err ? err : -EAGAIN;	/* the next attempt finds the deadlock */
 	}
 	lock = (u64)((u8 *)&page->circle - vol->base);
 	err = sg_lock_brief(vol, lock);
 	if (err)
-		return err == -EBUSY ? -EAGAIN : err;	/* the request looks again */
+		return err == -EBUSY ? -EAGAIN : err;	/* the request searches again */
 	err = deadlock_look(vol, &ours, &sure);
 	if (err == -EDEADLK)
 		sg_userlock_give_up(vol, ref, wait);

@@ -5,7 +5,8 @@
 
 #include "data/data.h"
 
-#define SG_USERLOCK_SPARES	3	/* records that one change may need: two locks, a request */
+/* number of records that one change may need: two locks, and a request */
+#define SG_USERLOCK_SPARES	3
 
 /**
  * struct sg_userlock_chain - a locked chain of the lock file
@@ -24,7 +25,7 @@ struct sg_userlock_at {			/* position of a search through a chain; zeroes at fir
 	unsigned int page, i;
 };
 
-/* Page @k of a chain; NULL with *err 0: it does not exist. */
+/* Returns page @k of a chain. NULL with *err 0: the page does not exist. */
 struct sg_userlock_page *sg_userlock_page(struct sg_vol *vol, unsigned int nr, unsigned int k,
 					  int *err);
 int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k);
@@ -42,14 +43,14 @@ int sg_userlock_enter(struct sg_vol *vol, unsigned int nr, struct sg_userlock_ch
 		      enum sg_userlock_patience patience);
 void sg_userlock_leave(struct sg_userlock_chain *c);
 void sg_userlock_forget(struct sg_vol *vol);	/* owned by a system that has left */
-/* The next record in use, and a copy of it; NULL at the end. */
+/* Returns the next record in use, and a copy of it; NULL at the end. */
 struct sg_userlock_record *sg_userlock_next(const struct sg_userlock_chain *c,
 					    struct sg_userlock_at *at,
 					    struct sg_userlock_record *copy);
-/* Another owner holds a lock that excludes @want; @by: that lock. */
+/* Reports whether another owner holds a lock that excludes @want; @by: that lock. */
 bool sg_userlock_held(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
 		      struct sg_userlock_record *by);
-/* The same kind, by the same owner. */
+/* Reports whether two locks have the same kind and owner. */
 static inline bool sg_userlock_same_owner(const struct sg_userlock_record *a,
 					  const struct sg_userlock_record *b)
 {
@@ -58,8 +59,8 @@ static inline bool sg_userlock_same_owner(const struct sg_userlock_record *a,
 }
 /*
  * @want waits for the lock that @wait names. -EDEADLK: the owner of that lock waits, perhaps
- *   through other owners, for the owner of @want; the request has been given up. No chain is
- *   locked.
+ * through other owners, for the owner of @want; the request has been withdrawn. The caller has no
+ * chain locked.
  */
 int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
 		       const struct sg_userlock_record *want, struct sg_userlock_wait *wait);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks of users: flock, fcntl and open-file locks between systems. docs/protocol.md, section 6.
+ * Locks of users: flock, fcntl and open-file locks between systems (docs/protocol.md, section 6).
  *
- * A record belongs to its system until it is unused again. Other systems read it, and clear it once
- * that system is gone; all of them under the chain's lock. So nothing has to be durable. Only one
- * thing matters when a change is interrupted. A system that dies inside a change still has all that
- * it held before, until it has been recovered. So new records are stored before old ones are cut.
+ * A record belongs to its system until it is unused again. Other systems read it, and clear it
+ * after that system has ended; all of this needs the chain's lock. So nothing has to be durable.
+ * Only one thing matters when a change is interrupted: a system that dies during a change must keep
+ * all its earlier locks until it has been recovered. So new records are stored before old ones are
+ * cut.
  */
 #include "internal.h"
 
-#define QUEUE_NS	20000000ULL	/* for a chain, in the queue of its waiters */
+#define QUEUE_NS	20000000ULL	/* longest wait for a chain, in the queue of its waiters */
 
-#define COURTESY_NS	1000000000ULL	/* how long a request steps back behind earlier ones */
+#define COURTESY_NS	1000000000ULL	/* how long a request yields to earlier ones */
 
 /* --- chains ----------------------------------------------------------------------------------- */
 
@@ -41,7 +42,10 @@ int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k)
 	return err == -ENOSPC || err == -EROFS ? -ENOLCK : err;
 }
 
-/* Requests count while their system is live; locks until it has been recovered (D6). */
+/*
+ * Reports whether a record counts: a request while its system is live, a lock until the system has
+ * been recovered (D6).
+ */
 static bool lock_table_counts(const struct sg_vol *vol, u64 head)
 {
 	unsigned int slot = SG_USERLOCK_SLOT(head);
@@ -59,7 +63,7 @@ static bool lock_table_counts(const struct sg_vol *vol, u64 head)
 	return SG_SLOT_STATE(state) != SG_SLOT_FREE;
 }
 
-/* A range that can be reported to users, and with which this code can calculate. */
+/* Reports whether a range can be shown to users, and used in calculations here. */
 static bool has_range(const struct sg_userlock_record *r)
 {
 	u64 start = sg_load64(&r->start), last = sg_load64(&r->last);
@@ -67,7 +71,7 @@ static bool has_range(const struct sg_userlock_record *r)
 	return start <= last && last <= SG_USERLOCK_MAX;
 }
 
-/* Clears records that have no meaning; finds unused ones; counts waiting requests. */
+/* Clears invalid records, finds unused ones, and counts waiting requests. */
 static void lock_table_survey_page(struct sg_userlock_chain *c, struct sg_userlock_page *page,
 				   u64 *waiting)
 {
@@ -162,10 +166,10 @@ static void lock_table_put(struct sg_userlock_record *rec, const struct sg_userl
 	sg_store64(&rec->start, r->start);
 	sg_store64(&rec->last, r->last);
 	sg_store64(&rec->ticket, r->ticket);
-	sg_store64_release(&rec->head, r->head);	/* from here on it counts */
+	sg_store64_release(&rec->head, r->head);	/* from here on the record counts */
 }
 
-/* Any system may have stored the record. One that makes no sense is no lock. */
+/* Copies a record, which any system may have stored. An invalid record is no lock. */
 static bool plausible(const struct sg_userlock_record *r)
 {
 	return SG_USERLOCK_KIND(r->head) && SG_USERLOCK_SLOT(r->head) < SG_SLOTS &&
@@ -229,8 +233,8 @@ bool sg_userlock_held(const struct sg_userlock_chain *c, const struct sg_userloc
 }
 
 /*
- * Returns the held lock that excludes @want and begins first. So a program that asks again behind
- * each answer finds all of them, wherever they are in the chain.
+ * Returns the held lock that excludes @want and begins first. So a program that queries again
+ * behind each result finds all of them, in any order in the chain.
  */
 static bool first_in_the_way(const struct sg_userlock_chain *c,
 			     const struct sg_userlock_record *want, struct sg_userlock_record *by)
@@ -249,7 +253,7 @@ static bool first_in_the_way(const struct sg_userlock_chain *c,
 	return found;
 }
 
-/* The owner's own locks of the file, without requests. */
+/* Visits the owner's own locks of the file, without requests. */
 static struct sg_userlock_record *next_own(const struct sg_userlock_chain *c,
 					   struct sg_userlock_at *at,
 					   const struct sg_userlock_record *want,
@@ -267,9 +271,9 @@ static struct sg_userlock_record *next_own(const struct sg_userlock_chain *c,
 #define QUEUE_LOOKS	16384	/* about one pass over the longest chain */
 
 /*
- * Does a request wait for a lock of @want's owner? The chain is locked, and this compares each pair
- * of records. So after too many comparisons the answer is yes: letting an earlier request go first
- * is optional.
+ * Reports whether a request waits for a lock of @want's owner. The chain is locked, and the
+ * function compares each pair of records. So after too many comparisons it returns true: yielding
+ * to an earlier request is optional.
  */
 static bool queue_waits_for(const struct sg_userlock_chain *c,
 			    const struct sg_userlock_record *want)
@@ -289,11 +293,11 @@ static bool queue_waits_for(const struct sg_userlock_chain *c,
 }
 
 /*
- * Must this request step back behind an earlier one that it would overtake? Otherwise a stream of
- * readers would keep a writer out for ever. It does not step back if the queue waits for its owner:
- * that would help no request. A converted flock does, because the conversion gives its lock up. A
- * request steps back only for a while. Its owner may hold other locks, or users may wait for it in
- * ways that are not recorded here.
+ * Reports whether this request must yield to an earlier one that it would overtake. Otherwise a
+ * stream of readers would block a writer forever. The request does not yield if the queue waits for
+ * its owner, because that would help no request. A converted flock yields, because the conversion
+ * releases its lock. A request yields only for a limited time, because its owner may hold other
+ * locks, or users may wait for it in ways that are not recorded here.
  */
 static bool steps_back(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
 		       const struct sg_userlock_wait *wait, struct sg_userlock_record *behind)
@@ -318,13 +322,13 @@ struct request {
 	int (*follow)(void *arg);
 	void *arg;
 	bool clear, brief;
-	/* -EAGAIN: because the lock is held; otherwise another request came first */
+	/* -EAGAIN: the lock is held; otherwise another request was first */
 	bool held;
 };
 
 /*
- * The caller's own table gets the lock first, while the chain is locked. If it has no memory for
- * that, nothing has been stored yet, and the owner still has its earlier locks.
+ * Enters the lock in the caller's own table first, while the chain is locked. If there is no memory
+ * for that, nothing has been stored yet, and the owner still has its earlier locks.
  */
 static int lock_table_follow(const struct request *q)
 {
@@ -337,8 +341,8 @@ static bool same_type(const struct sg_userlock_record *a, const struct sg_userlo
 }
 
 /*
- * @all: the lock that @want becomes, with the owner's locks of its type that it touches. Returns
- *   whether it splits another lock.
+ * Computes @all: @want merged with the owner's locks of the same type that it touches. Returns
+ * whether it splits another lock.
  */
 static bool grow_by_own(const struct sg_userlock_chain *c, const struct sg_userlock_record *want,
 			bool clear, struct sg_userlock_record *all)
@@ -360,9 +364,9 @@ static bool grow_by_own(const struct sg_userlock_chain *c, const struct sg_userl
 }
 
 /*
- * Takes [want->start, want->last] out of a lock. If the lock extends beyond both ends, its end
- * first goes into a spare record. There is one, unless another system has stored into the owner's
- * records since they were counted: then that end is lost.
+ * Takes [want->start, want->last] out of a lock. If the lock extends beyond both ends, its end is
+ * first stored in a spare record. If another system has changed the owner's records since they were
+ * counted, there may be no spare record, and that end is lost.
  */
 static void cut(struct sg_userlock_chain *c, struct sg_userlock_record *rec,
 		const struct sg_userlock_record *r, const struct sg_userlock_record *want)
@@ -385,7 +389,7 @@ static void cut(struct sg_userlock_chain *c, struct sg_userlock_record *rec,
 		sg_store64(&rec->head, 0);
 }
 
-/* Changes the owner's locks as requested. -ENOBUFS: the chain has to grow first. */
+/* Changes the owner's locks as requested. -ENOBUFS: the chain must grow first. */
 static int lock_table_change(struct sg_userlock_chain *c, const struct request *q)
 {
 	const struct sg_userlock_record *want = &q->want;
@@ -408,7 +412,7 @@ static int lock_table_change(struct sg_userlock_chain *c, const struct request *
 		if (rec == made)
 			continue;
 		if (!clear && same_type(&r, want)) {
-			if (overlap(&r, &all))	/* it lies inside @all completely */
+			if (overlap(&r, &all))	/* the lock lies completely inside @all */
 				sg_store64(&rec->head, 0);
 		} else if (overlap(&r, want)) {
 			cut(c, rec, &r, want);
@@ -417,7 +421,7 @@ static int lock_table_change(struct sg_userlock_chain *c, const struct request *
 	return 0;
 }
 
-/* Does the owner have a flock of this type? */
+/* Reports whether the owner has a flock of this type. */
 static bool has_same(const struct sg_userlock_chain *c, const struct sg_userlock_record *want)
 {
 	struct sg_userlock_at at = {};
@@ -429,7 +433,7 @@ static bool has_same(const struct sg_userlock_chain *c, const struct sg_userlock
 	return false;
 }
 
-/* A flock whose conversion fails is lost (flock(2)). */
+/* Removes a flock whose conversion fails (flock(2)). */
 static void drop_own(const struct sg_userlock_chain *c, const struct sg_userlock_record *want)
 {
 	struct sg_userlock_at at = {};
@@ -442,8 +446,8 @@ static void drop_own(const struct sg_userlock_chain *c, const struct sg_userlock
 /* --- wait ------------------------------------------------------------------------------------- */
 
 /*
- * The request's record, if it still exists. It never moves, and no system clears it while this
- * system is live.
+ * Returns the request's record, if it still exists. The record never moves, and no system clears it
+ * while this system is live.
  */
 static struct sg_userlock_record *place(const struct sg_vol *vol,
 					const struct sg_userlock_wait *wait)
@@ -493,8 +497,8 @@ static void leave_line(struct sg_vol *vol, struct sg_userlock_wait *wait)
 /* --- releases that wait ----------------------------------------------------------------------- */
 
 /**
- * struct sg_userlock_release - what is to be released as soon as its chain can be had
- * @want: all locks of its owner in its file. @wait: instead of these, this request.
+ * struct sg_userlock_release - a release to make as soon as its chain can be locked
+ * @want: all locks of its owner in its file. @wait: this request instead of the locks.
  */
 struct sg_userlock_release {
 	struct sg_userlock_release *next;
@@ -503,15 +507,16 @@ struct sg_userlock_release {
 };
 
 /*
- * A process that ends may have many locks, and waits for none. So only the first of its releases
- * waits briefly; while one waits to be made, the next ones are only tried.
+ * Returns how to wait for a chain. A process that ends may have many locks, and must not wait for
+ * each. So only the first of its releases waits briefly; while a release is pending, later ones
+ * only try the lock.
  */
 static enum sg_userlock_patience release_patience(const struct sg_vol *vol)
 {
 	return sg_load64(&vol->nreleases) ? SG_USERLOCK_TRY : SG_USERLOCK_BRIEF;
 }
 
-/* After -ENOMEM a lock stays: until this system unmounts, others find it. */
+/* After -ENOMEM a lock remains, and other systems see it until this system unmounts. */
 static int release_later(struct sg_vol *vol, const struct sg_userlock_release *what)
 {
 	struct sg_userlock_release *r = sg_alloc(sizeof(*r)), **at;
@@ -546,9 +551,9 @@ static struct sg_userlock_release *take_releases(struct sg_vol *vol, unsigned in
 }
 
 /*
- * Before anything else is done with the chain. The same owner may have asked for a lock since, or
- * another one that has the owner's number by now. A release of whole files splits no lock, so it
- * needs no room. Returns how many were made.
+ * Makes pending releases before any other use of the chain: the same owner, or a new one with the
+ * same number, may have requested a lock since. A release of complete files splits no lock, so it
+ * needs no room. Returns the number of releases made.
  */
 static unsigned int make_releases(struct sg_userlock_chain *c)
 {
@@ -588,7 +593,7 @@ static void forget_releases(struct sg_vol *vol, unsigned int nr)
 	}
 }
 
-/* If the chain cannot be read, no system finds these locks in it. */
+/* Drops releases whose chain cannot be read, because no system finds these locks in it. */
 static void release_now(struct sg_vol *vol, unsigned int nr, enum sg_userlock_patience patience)
 {
 	struct sg_userlock_chain c;
@@ -716,8 +721,8 @@ static int lock_table_attempt(struct sg_userlock_chain *c, struct request *q)
 }
 
 /*
- * Tries; makes the chain longer and tries again, as often as a chain can grow. If brief, tries
- * once.
+ * Tries a change; if necessary makes the chain longer and tries again, as often as a chain can
+ * grow. If brief, tries once.
  */
 static int try_request(struct sg_vol *vol, struct request *q)
 {
@@ -762,7 +767,7 @@ int sg_userlock_await(struct sg_vol *vol, const struct sg_iref *ref, int err)
 	return grow ? sg_userlock_grow(vol, nr, pages) : 0;
 }
 
-/* Keeps in @wait the POSIX lock that excludes @q, for sg_userlock_circle(). */
+/* Stores in @wait the POSIX lock that excludes @q, for sg_userlock_circle(). */
 static void note_holder(struct sg_userlock_wait *wait, const struct request *q, int err)
 {
 	if (err == -EAGAIN && q->held && SG_USERLOCK_KIND(q->want.head) == SG_USERLOCK_POSIX) {

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fencing (D6): which systems are dead. A system watches the heartbeats of the others.
- * docs/protocol.md, section 3.
+ * Fencing (D6) decides which systems are dead: each system watches the heartbeats of the others
+ * (docs/protocol.md, section 3).
  */
 #include "internal.h"
 
 #define WATCH_STEP_MS	10
-#define UNNAMED_MS	5000	/* for a system with a slot to store its identity: a few stores */
+/* time for a system with a slot to store its identity, by a few stores */
+#define UNNAMED_MS	5000
 
 /**
- * struct sg_watch - what this system has seen of the others, by its own clock
- * @beat: sum of heartbeat and guard word: changes while either does
- * @silent: how long this sum has not moved (ns), as far as this system looked; @looked: its last
- *   look
- * @inc: incarnation to which this belongs
+ * struct sg_watch - observations of the other systems, by this system's clock
+ * @beat: sum of heartbeat and guard word, which changes while either does
+ * @silent: how long this sum has not changed (ns), as far as this system checked; @looked: the last
+ *   check
+ * @inc: incarnation of the observed system
  * @lapsed: how long this system has seen the slot lapsed (ns)
  */
 struct sg_watch {
@@ -26,7 +27,7 @@ struct sg_watch *sg_watch_make(void)
 	return sg_alloc(sizeof(struct sg_watch));
 }
 
-/* @guarded: a moving guard word counts, too: the system is live, though it may be paused. */
+/* @guarded: a moving guard word counts, too: the system is live, although it may be paused. */
 static u64 beat_of(const struct sg_vol *vol, unsigned int slot, bool guarded)
 {
 	const struct sg_slot *s = sg_at(vol, sg_slot_off(vol, slot));
@@ -37,8 +38,8 @@ static u64 beat_of(const struct sg_vol *vol, unsigned int slot, bool guarded)
 /* --- fencing ---------------------------------------------------------------------------------- */
 
 /*
- * True if a system sends, or sent, heartbeats in this slot: its owner, or a joiner that recovers
- * the slot for itself.
+ * Reports whether a system sends, or sent, heartbeats in this slot: its owner, or a joiner that
+ * recovers the slot for itself.
  */
 static bool may_be_fenced(unsigned int slot, u64 state)
 {
@@ -73,7 +74,10 @@ int sg_fence_slot(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 	return fence(vol, slot, SG_SLOT_WORD(SG_SLOT_LIVE, incarnation));
 }
 
-/* Before the fence: a system that sees the slot dead also sees the lapsed bit (epoch.c). */
+/*
+ * Called before the fence, so that a system that sees the slot dead also sees the lapsed bit
+ * (epoch.c).
+ */
 static void note_lapse(struct sg_vol *vol, unsigned int slot)
 {
 	u64 *word = sg_at(vol, SG_HOT(lapsed));
@@ -83,7 +87,10 @@ static void note_lapse(struct sg_vol *vol, unsigned int slot)
 	sg_fence();
 }
 
-/* If another system fences first, the bit is one too many: a leaving system clears it (join.c). */
+/*
+ * If another system fences the slot first, this bit is not needed; a leaving system clears it
+ * (join.c).
+ */
 static int fence_lapsed(struct sg_vol *vol, unsigned int slot, u64 seen)
 {
 	int err = can_fence(vol, slot) ?: sg_is_lost(vol, SG_HOT_OFF) ? -EIO : 0;
@@ -104,9 +111,9 @@ int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 }
 
 /*
- * That system may continue, and store into pages of the volume: its processes have them mapped, or
- * it is a tool that was stopped in a copy. A system without a name has stored nothing into pages
- * that it took, and a joiner that recovers a slot for itself has not either.
+ * Reports whether that system may continue and store into pages of the volume. Its processes may
+ * have them mapped, or it may be a tool that was stopped in a copy. A system without a name has
+ * stored into no pages that it took. The same is true of a joiner that recovers a slot for itself.
  */
 static bool may_continue(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
@@ -118,8 +125,8 @@ static bool may_continue(const struct sg_vol *vol, unsigned int slot, u64 state)
 }
 
 /*
- * Fences any silent owner, also a joiner that recovers the slot in its own name, which no guard
- * knows. Silence is no proof that a system has stopped: it may continue later.
+ * Fences any silent owner, also a joiner that recovers the slot in its own name, and therefore has
+ * no guard. Silence does not prove that a system has stopped: it may continue later.
  */
 static void fence_silent(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 {
@@ -158,7 +165,7 @@ u64 sg_slots_of_tools(const struct sg_vol *vol)
 	return bits;
 }
 
-/* Logs for which systems the caller waits. */
+/* Logs the systems for which the caller waits. */
 static void report_watch(struct sg_vol *vol, u64 bits, unsigned int wait_ms)
 {
 	unsigned int first = sg_ctz64(bits), more = sg_popcount64(bits) - 1;
@@ -185,9 +192,9 @@ static u64 silent_still(const struct sg_vol *vol, u64 bits, bool guarded,
 }
 
 /*
- * Watches slots, all at once, for @wait_ms. Fences the slots whose heartbeat does not move
- * meanwhile, and whose system is the same at the end. With @live: only if all are silent; otherwise
- * -EBUSY, and *live is the first live one. -EINTR: the thread is being killed.
+ * Watches several slots together for @wait_ms. Fences the slots whose heartbeat does not move
+ * meanwhile, and whose system is the same at the end. With @live, it fences only if all are silent;
+ * otherwise it returns -EBUSY, and *live is the first live one. -EINTR: the thread is being killed.
  */
 static int fence_those_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, bool guarded,
 			      unsigned int *live)
@@ -224,8 +231,8 @@ static int fence_those_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms
 }
 
 /*
- * Without @live, the slots belong to this machine's earlier boots. A guard's word does not count:
- * the guard sees the machine run, and cannot tell its boots apart.
+ * Without @live, the slots belong to this machine's earlier boots. A guard's word does not count
+ * then, because the guard sees that the machine runs, but cannot distinguish its boots.
  */
 int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live)
 {
@@ -271,9 +278,9 @@ static bool is_named(const struct sg_vol *vol, unsigned int slot, u64 state)
 }
 
 /*
- * How long a system may be silent. No guard knows a system that died before it stored its identity.
- * It would hold up all epochs for ever. A joiner that was recovering the slot that it wanted would
- * also hold up the dead system's locks.
+ * Returns how long a system may be silent. A system that died before it stored its identity has no
+ * guard. Without this limit it would delay all epochs forever. A joiner that was recovering the
+ * slot that it wanted would also block the dead system's locks.
  */
 static u64 fence_patience(const struct sg_vol *vol, unsigned int slot, u64 state)
 {
@@ -285,8 +292,8 @@ static u64 fence_patience(const struct sg_vol *vol, unsigned int slot, u64 state
 }
 
 /*
- * Returns the time since the last look, as far as silence in it counts. It is limited: if this
- * system was stopped, most likely the whole machine was, and the others with it.
+ * Returns the time since the last check that counts as silence. It is limited: if this system was
+ * stopped, probably the complete machine was, with the other systems.
  */
 static u64 time_seen(u64 *looked)
 {
@@ -308,9 +315,9 @@ void sg_end_lapse(struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * Each live system measures this time by its own clock, from when it saw the slot lapsed and
- * fenced. The first one to have seen it long enough clears the bit. No system joins in that slot
- * meanwhile.
+ * Measures a lapse. Each live system measures it by its own clock, from the time when it first saw
+ * the slot lapsed and fenced. The first system whose time is over clears the bit. No system joins
+ * in that slot meanwhile.
  */
 static void see_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 passed)
 {
@@ -329,7 +336,7 @@ static void see_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 pass
 		return;
 	/*
 	 * While this system was stopped, another one may have ended this lapse, and the slot's next
-	 * owner may have a lapse of its own. So the state is loaded again after the bit.
+	 * owner may have a new lapse. So the state is loaded again after the bit.
 	 */
 	if (sg_load64_acquire(sg_state_word(vol, slot)) != state)
 		return;
@@ -337,16 +344,16 @@ static void see_lapse(struct sg_vol *vol, unsigned int slot, u64 state, u64 pass
 	sg_end_lapse(vol, slot);
 }
 
-/* Free slots that no system may take yet. */
+/* Returns the free slots that no system may take yet. */
 static u64 lapsing(const struct sg_vol *vol)
 {
 	return sg_get(vol, SG_HOT(lapsed)) & ~sg_slots_taken(vol);
 }
 
 /*
- * For a joiner that finds only lapsed slots, and for a repair that reclaims what a fenced system
- * may have mapped. No live system may be there to end the lapses, so the caller measures the time
- * itself. 0: look again. -EBUSY: no slot has lapsed.
+ * Waits for the end of a lapse: for a joiner that finds only lapsed slots, and for a repair that
+ * reclaims pages that a fenced system may have mapped. There may be no live system that ends
+ * lapses, so the caller measures the time itself. 0: check again. -EBUSY: no slot has lapsed.
  */
 int sg_wait_for_lapse(struct sg_vol *vol)
 {
@@ -368,7 +375,8 @@ int sg_wait_for_lapse(struct sg_vol *vol)
 		sg_sleep_us(WATCH_STEP_MS * 1000);
 		seen += time_seen(&looked);
 		if (bits & ~lapsing(vol))
-			return 0;	/* another system has ended one, or has taken it */
+			/* another system has ended a lapse, or has taken the slot */
+			return 0;
 	}
 	for (i = 0; i < SG_SLOTS; i++)
 		if (bits >> i & 1 && sg_load64(sg_state_word(vol, i)) == state[i])
@@ -377,7 +385,7 @@ int sg_wait_for_lapse(struct sg_vol *vol)
 }
 
 /*
- * One look at all slots: recovers the dead systems, and fences the silent ones whose lease is over.
+ * Checks all slots once: recovers dead systems, and fences silent systems whose lease is over.
  */
 static void watch_others(struct sg_vol *vol)
 {
@@ -415,7 +423,7 @@ int sg_watch(struct sg_vol *vol)
 {
 	if (vol->slot < 0)
 		return SG_MAINTAIN_MS;
-	/* first: this slot's page may be bad, and must not be loaded then */
+	/* this check is first: this slot's page may be bad, and then must not be read */
 	sg_bad_look(vol);
 	if (sg_is_fenced(vol))
 		return sg_declared_dead(vol);

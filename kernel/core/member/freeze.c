@@ -2,18 +2,18 @@
 /*
  * Freeze: all systems pause their changes while one of them copies the volume. docs/snapshots.md.
  *
- * A frozen system says so in its slot, and withdraws that before it stores anything again. A copy
- * counts if all live systems were frozen before it began, and are still frozen after it ended. In
- * addition, no system may have joined, died or been recovered meanwhile. No system stays frozen for
+ * A frozen system sets a word in its slot, and clears it before it stores anything again. A copy is
+ * valid if all live systems were frozen before it began, and are still frozen after it ended. In
+ * addition, no system may have joined, died or been recovered meanwhile. No system remains frozen
  * longer than the announced limit, whatever happens to the copying system.
  */
 #include "internal.h"
 
-#define LOOK_US		500		/* between looks at systems that have not answered */
+#define LOOK_US		500		/* between checks of systems that have not answered */
 #define FREEZE_MS	5		/* until the next sg_freeze_watch() while frozen */
 #define MS		1000000ULL
 #define MOST_NS		(SG_FREEZE_MAX_MS * MS)
-/* at most one part in REST of the time is spent frozen */
+/* a system is frozen for at most 1/REST of the time */
 #define REST		6
 
 static struct sg_slot *freeze_slot_at(const struct sg_vol *vol, unsigned int slot)
@@ -26,7 +26,7 @@ static u64 freeze_word(const struct sg_vol *vol)
 	return sg_load64_acquire(sg_at(vol, SG_HOT(freeze)));
 }
 
-/* The limit is bounded after loading, because the word is hostile input (D10). */
+/* Returns the limit in the word, bounded after the load because the word is hostile input (D10). */
 static u64 limit_ns(u64 word)
 {
 	return SG_MIN(SG_FREEZE_LIMIT(word), SG_FREEZE_MAX_MS) * MS;
@@ -41,7 +41,9 @@ static bool holder_lives(const struct sg_vol *vol)
 
 /* --- a frozen system ------------------------------------------------------------------------ */
 
-/* From now on no transaction begins, and those that had begun have ended. */
+/*
+ * Closes the gate: no transaction begins any more, and on return those that had begun have ended.
+ */
 static int close_gate(struct sg_vol *vol, u64 end)
 {
 	unsigned int i;
@@ -61,7 +63,8 @@ static int close_gate(struct sg_vol *vol, u64 end)
 }
 
 /*
- * The copying system sees that this system is not frozen any more, or nothing of its later stores.
+ * Opens the gate. The copying system either sees that this system is not frozen any more, or sees
+ * none of its later stores.
  */
 static void freeze_go_on(struct sg_vol *vol)
 {
@@ -79,8 +82,8 @@ static void freeze_go_on(struct sg_vol *vol)
 }
 
 /*
- * Not while a call of this system waits for another system. That system may be paused, so the call
- * would not end, and all threads here would wait for it.
+ * Reports whether this system can freeze: not while one of its calls waits for another system. That
+ * system may be paused, so the call would not end, and all threads here would wait for it.
  */
 static void stand_still(struct sg_vol *vol, u64 word)
 {
@@ -100,7 +103,10 @@ static void stand_still(struct sg_vol *vol, u64 word)
 		freeze_go_on(vol);
 }
 
-/* A member that asks for freezes again and again gets only a limited part of the time. */
+/*
+ * Limits the part of the time that this system is frozen, if a member requests freezes again and
+ * again.
+ */
 static bool may_spend(struct sg_vol *vol, u64 ns)
 {
 	struct sg_still *s = &vol->still;
@@ -156,8 +162,8 @@ static bool is_still(const struct sg_vol *vol, unsigned int slot, u64 state)
 }
 
 /*
- * Returns the first slot whose system may store; SG_SLOTS: none. A dead system does not store, but
- * its recoverer does.
+ * Returns the first slot whose system may store; SG_SLOTS: there is none. A dead system does not
+ * store, but its recoverer does.
  */
 static unsigned int somebody_moves(struct sg_vol *vol)
 {
@@ -175,9 +181,9 @@ static unsigned int somebody_moves(struct sg_vol *vol)
 }
 
 /*
- * The first slot of a system that was fenced for its silence: its processes may still store;
- * SG_SLOTS: none. Called after somebody_moves(): a slot that was seen dead, or recovered, had its
- * bit before.
+ * Returns the first slot of a system that was fenced for silence, whose processes may still store;
+ * SG_SLOTS: there is none. Called after somebody_moves(): a slot that was seen dead, or recovered,
+ * had its lapsed bit before.
  */
 static unsigned int somebody_lapses(const struct sg_vol *vol)
 {
@@ -191,7 +197,7 @@ static unsigned int somebody_lapses(const struct sg_vol *vol)
 	return SG_SLOTS;
 }
 
-/* A lapse lasts longer than the wait for a freeze, so no system pauses until its end. */
+/* Refuses the freeze during a lapse, which lasts longer than the wait for a freeze. */
 static int freeze_lapses(struct sg_vol *vol, unsigned int who, char *why)
 {
 	struct sg_slot slot;
@@ -216,13 +222,16 @@ static int freeze_no_answer(struct sg_vol *vol, unsigned int who, char *why)
 	return -EBUSY;
 }
 
-/* The systems that answered first have their limit: half of it is for waiting for the others. */
+/*
+ * Returns how long to wait for all systems. The limit of the first frozen system is already
+ * running, so the wait takes at most half of it.
+ */
 static int wait_for_all(struct sg_vol *vol, u64 end, char *why)
 {
 	unsigned int who, lapsed;
 
 	for (;;) {
-		if (!sg_is_ours(vol))	/* first: the slots may be on bad pages by now */
+		if (!sg_is_ours(vol))	/* this check is first: the slots may now be on bad pages */
 			return sg_declared_dead(vol);
 		who = somebody_moves(vol);
 		lapsed = somebody_lapses(vol);
@@ -248,7 +257,7 @@ static int freeze(struct sg_vol *vol, unsigned int limit_ms, char *why)
 	u64 start = sg_ticks();
 	int err;
 
-	sg_store64(&f->until, start + limit_ms * MS);	/* thaw_late() may read it at once */
+	sg_store64(&f->until, start + limit_ms * MS);	/* thaw_late() may read it immediately */
 	f->word = SG_FREEZE(limit_ms, SG_FREEZE_NR(freeze_word(vol)) + 1);
 	store_freeze(vol, f->word);
 	err = wait_for_all(vol, start + limit_ms * MS / 2, why);
@@ -268,7 +277,7 @@ static void say_busy(struct sg_vol *vol, char *why)
 	sg_snprintf(why, 200, "%.60s (slot %u) is copying the volume: try again", slot.name, who);
 }
 
-/* The volume must not grow meanwhile: growth stores outside transactions, too. */
+/* Blocks growth meanwhile, because growth also stores outside transactions. */
 static int take_locks(struct sg_vol *vol, char *why)
 {
 	int err = sg_lock_soon(vol, SG_HOT(freeze_lock));
@@ -294,7 +303,7 @@ static void give_back(struct sg_vol *vol)
 int sg_freeze(struct sg_vol *vol, unsigned int limit_ms, char why[200])
 {
 	struct sg_freezing *f = &vol->freezing;
-	int err = sg_is_member(vol); /* a read-only system can arrange a freeze as well */
+	int err = sg_is_member(vol); /* a read-only system can also arrange a freeze */
 
 	why[0] = 0;
 	if (!limit_ms || limit_ms > SG_FREEZE_MAX_MS) {
@@ -322,8 +331,8 @@ int sg_freeze(struct sg_vol *vol, unsigned int limit_ms, char why[200])
 }
 
 /*
- * No system has joined, left, died or been recovered, and the live ones have been frozen
- * throughout.
+ * Reports whether no system has joined, left, died or been recovered, and all live ones were frozen
+ * all the time.
  */
 static bool all_stood(const struct sg_vol *vol)
 {
@@ -356,7 +365,7 @@ int sg_thaw(struct sg_vol *vol)
 	return freeze_watched ? 0 : -EAGAIN;
 }
 
-/* The caller of sg_freeze() has gone without sg_thaw(). */
+/* Ends a freeze whose caller of sg_freeze() has ended without sg_thaw(). */
 static void thaw_late(struct sg_vol *vol)
 {
 	if (sg_load64_acquire(&vol->freezing.phase) == 2 &&

@@ -8,10 +8,11 @@
 /* --- take a slot ------------------------------------------------------------------------------ */
 
 /*
- * A system without an identity is fenced when it has been silent for some seconds, although it may
- * only be paused (fence.c). Then another system gets the slot, and the remaining stores must not
- * reach its words. So a system looks at its slot before each store. It swaps each word for the
- * value that it loaded before the look: so a replaced incarnation is never stored again.
+ * Stores words of a slot. A system without an identity is fenced when it has been silent for some
+ * seconds, although it may only be paused (fence.c). Then another system gets the slot, and the
+ * remaining stores of this one must not change its words. So a system checks its slot before each
+ * store. It then swaps each word against the value that it loaded before the check, so that an old
+ * incarnation is never stored again.
  */
 static void say_word(struct sg_vol *vol, u64 *word, u64 val)
 {
@@ -47,7 +48,7 @@ static void say_who(struct sg_vol *vol)
 	sg_fence();
 }
 
-/* From here on this system owns what its incarnation names. */
+/* Takes the slot: from here on this system owns everything that its incarnation names. */
 static void join_introduce(struct sg_vol *vol, unsigned int i, u32 inc,
 			   const struct sg_identity *id)
 {
@@ -60,9 +61,9 @@ static void join_introduce(struct sg_vol *vol, unsigned int i, u32 inc,
 	vol->id = *id;
 	sg_make_legible(vol->id.name, sizeof(vol->id.name));
 	/*
-	 * First: until then other systems wait for the last owner's acknowledgement. The epoch is
-	 * loaded before the look at the slot. So it is no later than the one with which the slot's
-	 * next owner begins.
+	 * Stores the epoch first, because until then other systems wait for the last owner's
+	 * acknowledgement. The epoch is loaded before the slot is checked. So it is not later than
+	 * the epoch with which the slot's next owner begins.
 	 */
 	say_word(vol, &slot->epoch, sg_get(vol, SG_HOT(epoch)));
 	say_word(vol, &slot->joined, (u64)sg_now());
@@ -85,7 +86,7 @@ void sg_slot_mend(struct sg_vol *vol)
 		say_who(vol);
 }
 
-/* Locks need this memory (lock.c), from the moment when the system has a slot. */
+/* Allocates the memory that locks need (lock.c) as soon as the system has a slot. */
 static bool can_hold(struct sg_vol *vol)
 {
 	if (!vol->held)
@@ -98,22 +99,24 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 	u32 inc = (u32)sg_add64(sg_at(vol, SG_HOT(incarnation)), 1) + 1;
 	unsigned int i;
 
-	/* without a slot: names a joiner that recovers a slot for itself (fence.c) */
+	/* heartbeat word for a joiner without a slot, which recovers a slot for itself (fence.c) */
 	vol->incarnation = inc;
 	if (!can_hold(vol)) {
 		sg_snprintf(vol->why, sizeof(vol->why), "not enough memory");
 		return -ENOMEM;
 	}
 	/*
-	 * durable before any slot has it: an incarnation that is given out twice would own a dead
-	 * system's locks
+	 * durable before any slot has it, because an incarnation that is assigned twice would own a
+	 * dead system's locks
 	 */
 	sg_wb(sg_at(vol, SG_HOT(incarnation)), 8);
 	sg_fence();
 	for (i = 0; i < SG_SLOTS; i++) {
 		u64 *word = sg_state_word(vol, i), seen = sg_load64_acquire(word);
 
-		/* its last owner may still run: its bits in semaphores stay for a while */
+		/*
+		 * the slot's last owner may still run, so its bits in semaphores remain for a while
+		 */
 		if (SG_SLOT_STATE(seen) != SG_SLOT_FREE || sg_get(vol, SG_HOT(lapsed)) >> i & 1 ||
 		    sg_cas64(word, seen, SG_SLOT_WORD(SG_SLOT_LIVE, inc)) != seen)
 			continue;
@@ -128,14 +131,14 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 }
 
 /*
- * First all work in the slot is durable, then the slot is free. Not if this system was fenced: then
- * another system may be replaying its records.
+ * Frees the slot after all work in it is durable. If this system was fenced, it does nothing,
+ * because another system may be replaying its records.
  */
 static void set_free(struct sg_vol *vol)
 {
 	u64 *word = sg_state_word(vol, (unsigned int)vol->slot);
 
-	/* a fence that failed may have left the bit; this system has nothing mapped any more */
+	/* a failed fence may have left the lapsed bit; this system has nothing mapped any more */
 	if (sg_is_ours(vol))
 		sg_end_lapse(vol, (unsigned int)vol->slot);
 	sg_fence();
@@ -154,8 +157,9 @@ static void join_forget(struct sg_vol *vol)
 }
 
 /*
- * Nothing is in progress: either nothing has been changed yet, or only by whole transactions. A
- * live system takes over the ledger's deferred frees. A slot left LIVE would hold up all epochs.
+ * Gives up the slot after a failed join. No change is in progress: there was none yet, or only
+ * complete transactions. A live system takes over the ledger's deferred frees. A slot that remained
+ * LIVE would delay all epochs.
  */
 static void step_back(struct sg_vol *vol)
 {
@@ -163,11 +167,12 @@ static void step_back(struct sg_vol *vol)
 	join_forget(vol);
 }
 
-#define JOIN_WAIT_MS	10000	/* for locks: their holders may be paused without end */
+/* limit of waits for locks, whose holders may be paused without end */
+#define JOIN_WAIT_MS	10000
 
 /*
- * The parts of a join that may fail: the slot's ledger, from which another system may just be
- * taking over deferred frees, and withdrawing the slot's bits in semaphores.
+ * Does the parts of a join that may fail: opening the slot's ledger, from which another system may
+ * be taking over deferred frees, and clearing the slot's bits in semaphores.
  */
 static int enter(struct sg_vol *vol)
 {
@@ -200,7 +205,10 @@ int sg_slot_enter(struct sg_vol *vol)
 	err = enter(vol);
 	if (!err) {
 		err = sg_settle_free(vol, true) ?: sg_ledger_settle_inodes(vol);
-		/* no room: without a mount nothing can be deleted; sg_settle() tries again */
+		/*
+		 * no room: the mount must succeed, because otherwise nothing could be deleted;
+		 * sg_settle() tries again
+		 */
 		if (err == -ENOSPC || err == -EBUSY)
 			err = 0;
 	}
@@ -226,7 +234,8 @@ void sg_slot_exit(struct sg_vol *vol)
 /* --- join ------------------------------------------------------------------------------------- */
 
 /*
- * A joiner and a system that needs exclusive access both have a slot first, so one sees the other.
+ * Checks for a system with exclusive access. A joiner and such a system both take a slot first, so
+ * one of them sees the other.
  */
 static int anybody_alone(struct sg_vol *vol)
 {
@@ -247,7 +256,7 @@ static int anybody_alone(struct sg_vol *vol)
 	return -EBUSY;
 }
 
-/* Names the systems that have the slots: some in the error, all in the log. */
+/* Names the systems that have the slots: some of them in the error, all in the log. */
 static void say_all_taken(struct sg_vol *vol)
 {
 	char names[100] = "";
@@ -266,7 +275,10 @@ static void say_all_taken(struct sg_vol *vol)
 		    "all %u slots are in use: %s... (stargatectl systems lists them)", SG_SLOTS, names);
 }
 
-/* All slots are taken: recovers dead systems for a slot. Silence alone is not death here. */
+/*
+ * Recovers dead systems to get a slot when all slots are taken. Silence alone does not count as
+ * death here.
+ */
 static int take_some_slot(struct sg_vol *vol, const struct sg_identity *id)
 {
 	int err = sg_slot_take(vol, id);
@@ -284,11 +296,12 @@ static int take_some_slot(struct sg_vol *vol, const struct sg_identity *id)
 	return err;
 }
 
-/* A killed tool may have had exclusive access, or one of the 64 slots. */
+/* Fences silent tools: a killed tool may have exclusive access, or one of the 64 slots. */
 #define TOOL_MS		5000	/* silence after which a tool is fenced */
 
 /*
- * Recovery may show that the volume has grown, and the new size may show what has to be recovered.
+ * Recovers all dead systems. Recovery may show that the volume has grown, and the new size may show
+ * further systems to recover.
  */
 static int recover_and_follow(struct sg_vol *vol)
 {
@@ -300,7 +313,10 @@ static int recover_and_follow(struct sg_vol *vol)
 	return sg_size_join(vol);
 }
 
-/* A system holds a lock that joining needs. It may be paused, and continue at any time. */
+/*
+ * Explains that a system holds a lock that the join needs. The holder may be paused, and may
+ * continue at any time.
+ */
 static void say_who_holds(struct sg_vol *vol)
 {
 	struct sg_slot info;
@@ -313,8 +329,8 @@ static void say_who_holds(struct sg_vol *vol)
 }
 
 /*
- * Only a damaged volume needs fsck, and so exclusive access. The other reasons pass, or are this
- * system's own.
+ * Explains why the join failed. Only a damaged volume needs fsck; the other reasons are temporary,
+ * or concern only this system.
  */
 static void say_not_entered(struct sg_vol *vol, int err)
 {
@@ -411,8 +427,8 @@ static int fence_all(struct sg_vol *vol, unsigned int wait_ms, bool force)
 }
 
 /*
- * Also taken from a dead holder that has not been recovered. The lock only keeps joiners away, and
- * a system with exclusive access (fsck) checks the records before it trusts them.
+ * Takes the lock, also from a dead holder that has not been recovered. The lock only blocks
+ * joiners, and a system with exclusive access (fsck) checks the records before it trusts them.
  */
 static int claim_alone(struct sg_vol *vol)
 {
@@ -427,15 +443,15 @@ static int claim_alone(struct sg_vol *vol)
 }
 
 /*
- * Takes exclusive access. From the moment when this system holds alone_lock, no joiner gets past
- * anybody_alone(), and this system sees all that were there before.
+ * Takes exclusive access. From the time when this system holds alone_lock, no joiner passes
+ * anybody_alone(), and this system sees all earlier joiners.
  */
 int sg_slot_take_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_ms,
 		       bool force)
 {
 	int err = sg_bad_refuse(vol) ?: take_some_slot(vol, id);
 
-	if (err == -EBUSY)	/* all 64 may be silent */
+	if (err == -EBUSY)	/* the owners of all 64 slots may be silent */
 		err = fence_all(vol, wait_ms, force) ?: take_some_slot(vol, id);
 	if (err)
 		return err;
@@ -474,7 +490,7 @@ int sg_join_alone(struct sg_vol *vol, const struct sg_identity *id, unsigned int
 
 /* --- leave ------------------------------------------------------------------------------------ */
 
-/* for deferred frees that other systems hold up; a live system takes over the rest */
+/* limit of waits for deferred frees that other systems delay; a live system takes over the rest */
 #define LAST_PUSH_MS	200
 
 void sg_leave(struct sg_vol *vol)
@@ -483,7 +499,7 @@ void sg_leave(struct sg_vol *vol)
 		return;
 	sg_freeze_watch_end(vol);
 	vol->hurry = true;
-	sg_beat(vol);		/* finds out whether this system was set back */
+	sg_beat(vol);		/* detects whether this system was set back */
 	if (!sg_may_write(vol) && vol->ledger) {
 		sg_sem_settle(vol);
 		sg_ledger_settle_inodes(vol);

@@ -2,12 +2,12 @@
 /*
  * Machines, by the number that their systems store in their slots: functions for a system that sees
  * machines from outside, as a host sees VMs (D6; docs/protocol.md, section 3). The number in a slot
- * is as untrusted as all words of the volume. A member that names another machine gets what that
- * machine gets (D10).
+ * is as untrusted as all words of the volume. A member that stores the number of another machine is
+ * treated as a part of that machine (D10).
  */
 #include "internal.h"
 
-/* Firmware says all zeroes or all ones for a machine without a number. */
+/* Firmware reports all zeroes or all ones for a machine without a number. */
 bool sg_machine_known(const u8 machine[16])
 {
 	unsigned int i;
@@ -24,7 +24,7 @@ bool sg_slot_of_machine(const struct sg_slot *slot, const u8 machine[16])
 	       slot->named == SG_SLOT_INC(slot->state) && !memcmp(slot->machine, machine, 16);
 }
 
-/* The machine ran on this host, in an earlier boot. */
+/* Reports whether the machine ran on this host in an earlier boot. */
 static bool was_hosted(const struct sg_slot *slot, const struct sg_identity *id)
 {
 	return SG_SLOT_STATE(slot->state) == SG_SLOT_LIVE &&
@@ -33,8 +33,8 @@ static bool was_hosted(const struct sg_slot *slot, const struct sg_identity *id)
 }
 
 /*
- * Slots of this machine, or of a VM on it, from another boot. They cannot be live, if the machine's
- * number is unique.
+ * Returns the slots of this machine, or of a VM on it, from another boot. They cannot be live if
+ * the machine's number is unique.
  */
 u64 sg_slots_of_machine(const struct sg_vol *vol, const struct sg_identity *id)
 {
@@ -51,15 +51,15 @@ u64 sg_slots_of_machine(const struct sg_vol *vol, const struct sg_identity *id)
 	return bits;
 }
 
-/* After a fence the slot is not this system's any more. */
+/* Stores a word of the slot, but not after a fence, when the slot is not this system's any more. */
 static bool is_ourselves(const struct sg_vol *vol, unsigned int i, const struct sg_slot *slot)
 {
 	return (int)i == vol->slot && slot->state == vol->alive;
 }
 
 /*
- * A machine that this host sees ends with this host. This host's next boot has no other way to know
- * that. So it is noted in the machine's slot, once for each incarnation there.
+ * Stores this host and its boot in the slot of a machine that it sees, once for each incarnation.
+ * Such a machine ends with this host, and the host's next boot has no other way to find that out.
  */
 static void note_host(struct sg_vol *vol, struct sg_slot *shared, u32 inc)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Work of each second that may wait for locks. */
+/* The work of each second that may wait for locks. */
 #include "internal.h"
 
 void sg_settle(struct sg_vol *vol)
 {
 	if (vol->slot < 0 || sg_load64(&vol->settle_stop) || sg_is_member(vol))
 		return;
-	sg_userlock_settle(vol, false);	/* locks hold on a read-only mount, too */
+	sg_userlock_settle(vol, false);	/* users' locks are valid on a read-only mount, too */
 	if (sg_may_write(vol))
 		return;
 	sg_store64(&vol->settler, sg_self());

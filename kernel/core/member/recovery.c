@@ -31,10 +31,10 @@ static bool recoverer_gone(const struct sg_vol *vol, unsigned int slot, u64 stat
 }
 
 /*
- * The word has room for half of an incarnation, which comes back after 65,536 joins. Suppose an
- * earlier owner of this slot, with the same half, had begun a recovery. It would pass for this
- * system's, and stay for as long as this system is live. So this sets such slots back to DEAD,
- * before this system recovers any slot.
+ * Sets slots back to DEAD whose recovery an earlier owner of this slot had begun. The word has room
+ * for only half of an incarnation, which is repeated after 65,536 joins. If that owner had the same
+ * half, its recovery would look like one of this system, and would never end while this system is
+ * live. So this is done before this system recovers any slot.
  */
 void sg_recover_none_yet(struct sg_vol *vol)
 {
@@ -66,8 +66,9 @@ static bool may_recover(const struct sg_vol *vol, unsigned int slot, u64 state)
 }
 
 /*
- * The dead system's stores may lie in a part that the volume has got only lately. A joiner may just
- * have recovered the grower, so the volume may be larger than the memory of this system.
+ * Reads the volume's size again, because stores of the dead system may lie in a part that growth
+ * has added recently. A joiner may just have recovered the system that made it grow, so the volume
+ * may be larger than the memory of this system.
  */
 static bool sees_all(struct sg_vol *vol)
 {
@@ -82,7 +83,8 @@ static bool sees_all(struct sg_vol *vol)
 bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 {
 	u64 *beats = sg_at(vol, sg_slot_off(vol, slot) + offsetof(struct sg_slot, heartbeat));
-	u64 beat = sg_load64_acquire(beats);	/* before the look at the state word: see below */
+	/* loaded before the state word is checked: see below */
+	u64 beat = sg_load64_acquire(beats);
 	u64 *word = sg_state_word(vol, slot), seen = sg_load64_acquire(word), ours;
 	struct sg_slot info;
 
@@ -92,8 +94,9 @@ bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 	       (vol->slot < 0 ? SG_SLOT_BY_WORD(slot, vol->incarnation) :
 		SG_SLOT_BY_WORD(vol->slot, vol->incarnation));
 	/*
-	 * First: systems that have watched the slot must not take this one for silent, too. By a
-	 * swap, so that the heartbeats of a system that has taken the slot meanwhile are not lost.
+	 * Sends a heartbeat first, because systems that have watched the slot must not regard this
+	 * one as silent, too. It is a swap, so that the heartbeats of a system that has taken the
+	 * slot meanwhile are not lost.
 	 */
 	if (vol->slot < 0)
 		sg_cas64(beats, beat, beat + 1);
@@ -126,7 +129,7 @@ bool sg_recover_slot(struct sg_vol *vol, unsigned int slot)
 	return true;
 }
 
-/* Until nothing is left to recover: one recovery may set another slot back. */
+/* Repeats until nothing remains to recover, because one recovery may set another slot back. */
 void sg_recover_all(struct sg_vol *vol)
 {
 	unsigned int i, turn;

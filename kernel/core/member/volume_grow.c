@@ -2,19 +2,20 @@
 /*
  * Growth in place, while other systems use the volume. docs/protocol.md, section 7.
  *
- * One word, hot.size, makes the space behind the volume a part of it, in a transaction. Before
- * that, all live systems have answered that they reach the new part and believe references to it.
- * They have also ended all operations that began earlier. After it, the first superblock is
- * written, by any system that gets to it.
+ * A store of one word, hot.size, in a transaction, makes the space behind the volume a part of it.
+ * Before that, all live systems have answered that they have memory for the new part and accept
+ * references to it. They have also ended all operations that began earlier. Afterwards, the first
+ * system that notices the growth writes the first superblock.
  */
 #include "internal.h"
 
-#define PIECE		(64ULL << 10)	/* bytes of the chunk table, made at a time */
-#define LOOK_US		500		/* between looks at systems that have not answered */
-#define JOIN_LOOKS	10		/* at a changing size: more only if a member is hostile */
+#define PIECE		(64ULL << 10)	/* number of bytes of the chunk table to make at a time */
+#define LOOK_US		500		/* between checks of systems that have not answered */
+/* attempts at a changing size; only a hostile member makes more necessary */
+#define JOIN_LOOKS	10
 #define MIB_OF(bytes)	((unsigned long long)(bytes) >> 20)
 
-/* Such a word never becomes smaller, in whichever order threads store it. */
+/* Stores a word that never becomes smaller, in whatever order threads store it. */
 static void raise(u64 *word, u64 to)
 {
 	u64 seen = sg_load64(word), was;
@@ -46,7 +47,7 @@ static u64 most(const struct sg_vol *vol)
 	return vol->sb.chunk_cap << SG_CHUNK_SHIFT;
 }
 
-/* Bytes of memory that this system has for the volume; @want of them are requested. */
+/* Returns the bytes of memory that this system has for the volume; @want bytes are requested. */
 static u64 room_for(struct sg_vol *vol, u64 want)
 {
 	if (vol->reach && sg_load64(&vol->room) < want)
@@ -56,7 +57,10 @@ static u64 room_for(struct sg_vol *vol, u64 want)
 
 /* --- follow --------------------------------------------------------------------------------- */
 
-/* A grower stores a size only after this system has answered that it reaches so far. */
+/*
+ * Follows a new size. A grower stores a size only after this system has answered that it has memory
+ * for it.
+ */
 static void take_size(struct sg_vol *vol, u64 size)
 {
 	if (size % SG_VOLUME_ALIGN || size > sg_bound(vol) || size > most(vol)) {
@@ -82,7 +86,7 @@ static void say_how_far(struct sg_vol *vol)
 }
 
 /*
- * Answers @grow, an announcement. From here on this system believes references to the new part,
+ * Answers the announcement @grow. From here on this system accepts references to the new part,
  * before any exists.
  */
 static void answer(struct sg_vol *vol, u64 grow)
@@ -107,7 +111,7 @@ static void follow_size(struct sg_vol *vol)
 		take_size(vol, size);
 }
 
-/* The present announcement, which this has answered. */
+/* Returns the current announcement, after answering it. */
 static u64 follow_grow(struct sg_vol *vol)
 {
 	u64 grow = grow_word(vol);
@@ -142,8 +146,9 @@ static int volume_grow_cut_short(struct sg_vol *vol, u64 size)
 }
 
 /*
- * The superblock at the new end counts from now on. So it must not differ in what sg_open() has
- * checked. The volume may have been moved as well, or these bytes may be a hostile member's.
+ * Checks the superblock at the new end, which is the valid backup from now on. It must not differ
+ * in the fields that sg_open() has checked. The volume may also have been moved, or a hostile
+ * member may have written these bytes.
  */
 int sg_size_take(struct sg_vol *vol, u64 size)
 {
@@ -164,7 +169,7 @@ int sg_size_take(struct sg_vol *vol, u64 size)
 	return 0;
 }
 
-/* A dead grower does nothing more: the joiner recovers it, then sees whether it has finished. */
+/* Handles a dead grower: the joiner recovers it, then checks whether the growth is complete. */
 static bool grower_lives(const struct sg_vol *vol)
 {
 	u64 word = sg_get(vol, SG_HOT(grow_lock.word));
@@ -179,16 +184,16 @@ int sg_size_join(struct sg_vol *vol)
 	int err;
 
 	/*
-	 * A grower may have looked at the slots before this one was LIVE. The grower may then store
-	 * the size and withdraw the announcement between the two loads here. In that case, load the
-	 * size again.
+	 * A grower may have read the slots before this one was LIVE. The grower may then store the
+	 * size and clear the announcement between the two loads here. In that case, load the size
+	 * again.
 	 */
 	for (turn = 0; turn < JOIN_LOOKS; turn++) {
 		size = hot_size(vol);
 		err = sg_size_take(vol, size);
 		if (err || vol->slot < 0)
 			return err;
-		/* one word for both: any later grower waits for this system's answer */
+		/* one word has both, so any later grower waits for this system's answer */
 		grow = follow_grow(vol);
 		if (hot_size(vol) == size)
 			break;
@@ -197,7 +202,7 @@ int sg_size_join(struct sg_vol *vol)
 	say_how_far(vol);
 	if (SG_SIZE_OF(grow) <= sg_bound(vol) || !grower_lives(vol))
 		return 0;
-	/* the grower has not seen this system, or sees that it cannot follow */
+	/* the grower has not seen this system, or sees that it has too little memory */
 	sg_snprintf(vol->why, sizeof(vol->why),
 		    "the volume is growing to %llu MiB, and only %llu are here: try again",
 		    MIB_OF(SG_SIZE_OF(grow)), MIB_OF(sg_load64(&vol->room)));
@@ -228,7 +233,7 @@ static u64 memory_of(const struct sg_vol *vol, unsigned int slot)
 	return SG_SIZE_OF(memory);
 }
 
-/* The other system with the least memory; SG_SLOTS: all have @least. */
+/* Returns the other system with the least memory; SG_SLOTS: all have at least @least. */
 static u64 limit_of_others(const struct sg_vol *vol, u64 least, unsigned int *who)
 {
 	unsigned int i;
@@ -245,7 +250,7 @@ static u64 limit_of_others(const struct sg_vol *vol, u64 least, unsigned int *wh
 	return least;
 }
 
-/* SG_SLOTS: only the volume itself limits growth. */
+/* Finds the system that limits growth; SG_SLOTS: only the volume itself limits it. */
 static u64 limit(struct sg_vol *vol, unsigned int *who)
 {
 	return limit_of_others(vol, SG_MIN(room_for(vol, most(vol)), most(vol)), who);
@@ -307,7 +312,7 @@ static void store_grow(struct sg_vol *vol, u64 word)
 	sg_store64_release(grow, word);
 	sg_wb(grow, 8);
 	sg_fence();
-	/* either a joiner sees this, or this system sees the joiner */
+	/* either a joiner sees this word, or this system sees the joiner */
 	sg_full_fence();
 }
 
@@ -325,8 +330,8 @@ static void end_announcement(struct sg_vol *vol)
 }
 
 /*
- * Returns the slot of a live system that does not reach @g->to; SG_SLOTS: none. A system that
- * cannot follow comes first.
+ * Returns the slot of a live system without memory for @g->to; SG_SLOTS: there is none. A system
+ * that has answered so comes before one that has not answered.
  */
 static unsigned int somebody_behind(const struct growth *g, bool *cannot)
 {
@@ -365,7 +370,8 @@ static int wait_for_answers(struct growth *g, u64 end)
 	int err;
 
 	for (;;) {
-		err = sg_may_write(g->vol);	/* first: the slots may be on bad pages by now */
+		/* this check is first: the slots may now be on bad pages */
+		err = sg_may_write(g->vol);
 		if (err)
 			return err;
 		who = somebody_behind(g, &cannot);
@@ -383,8 +389,8 @@ static int wait_for_answers(struct growth *g, u64 end)
 }
 
 /*
- * Waits until all operations are over that had begun with the old bound: two epochs, as in D7.
- * Operations that begin from now on may meet references to the new part.
+ * Waits two epochs, as in D7, until all operations have ended that had begun with the old bound.
+ * Operations that begin from now on may find references to the new part.
  */
 static int wait_for_ends(struct growth *g, u64 end)
 {
@@ -402,9 +408,10 @@ static int wait_for_ends(struct growth *g, u64 end)
 /* --- the new part --------------------------------------------------------------------------- */
 
 /*
- * This system may be stopped here, fenced, and continue when another one has made the volume grow.
- * Then the chunks are in use. So it loads a word, looks at its slot, and swaps the word. It writes
- * all of them back: an earlier grower may have cleared words without that.
+ * Clears chunks. This system may be stopped here, fenced, and continue when another one has made
+ * the volume grow, and the chunks are in use. So it loads each word, checks its slot, and swaps the
+ * word. It writes back all words, because an earlier grower may have cleared words without
+ * write-back.
  */
 static int clear_words(struct sg_vol *vol, u64 off, u64 len)
 {
@@ -424,7 +431,7 @@ static int clear_words(struct sg_vol *vol, u64 off, u64 len)
 	return 0;
 }
 
-/* Makes the new chunks free: no system has read their entries in the table so far. */
+/* Makes the new chunks free; no system has read their entries in the table so far. */
 static int make_chunks(struct growth *g)
 {
 	u64 off = sg_chunk_off(g->vol, g->from >> SG_CHUNK_SHIFT), n;
@@ -445,8 +452,9 @@ static int make_chunks(struct growth *g)
 }
 
 /*
- * A growth copies each superblock over the other one. So both must still have the values that
- * sg_open() has checked: a checksum proves nothing about a hostile member.
+ * Checks both superblocks, because a growth copies each of them over the other one. Both must still
+ * have the values that sg_open() has checked: a checksum gives no protection against a hostile
+ * member.
  */
 static bool reads_as_opened(struct sg_vol *vol, u64 off, u64 size, struct sg_super *out)
 {
@@ -454,8 +462,8 @@ static bool reads_as_opened(struct sg_vol *vol, u64 off, u64 size, struct sg_sup
 }
 
 /*
- * From here on the size says where the backup superblock is, even if this growth fails. Only the
- * first growth has to store it.
+ * Stores the old size. From then on the size says where the backup superblock is, even if this
+ * growth fails. Only the first growth has to store it.
  */
 static void note_size(const struct sg_vol *vol, u64 size)
 {
@@ -467,7 +475,9 @@ static void note_size(const struct sg_vol *vol, u64 size)
 	sg_fence();
 }
 
-/* The backup superblock in the new last page, which counts as soon as the volume has grown. */
+/*
+ * Stores the backup superblock in the new last page; it is valid as soon as the volume has grown.
+ */
 static int make_last(struct growth *g)
 {
 	struct sg_super sb;
@@ -505,7 +515,7 @@ static void forget_last(struct sg_vol *vol, u64 size)
 
 /* --- the commit ----------------------------------------------------------------------------- */
 
-/* The old last page becomes an ordinary free page. */
+/* Makes the old last page an ordinary free page. */
 static void free_old_last(struct sg_tx *tx, u64 size)
 {
 	u64 chunk = sg_chunk_off(tx->vol, (size >> SG_CHUNK_SHIFT) - 1);
@@ -520,9 +530,9 @@ static void free_old_last(struct sg_tx *tx, u64 size)
 }
 
 /*
- * Only words of the old part: so a system that replays the record need not reach the new part. All
- * locks are held under which the system inodes' root words change. So their copies are right from
- * now on until the commit is done.
+ * Commits the growth. The record has only words of the old part, so a system that replays it needs
+ * no memory for the new part. All locks under which the system inodes' root words change are held.
+ * So the copies of these words remain right until the commit is complete.
  */
 static int commit(struct growth *g)
 {
@@ -561,7 +571,8 @@ static int commit_locked(struct growth *g)
 /* --- the rest ------------------------------------------------------------------------------- */
 
 /*
- * Writes the size to the first superblock, too. Until then the backup counts, and hot.grow says so.
+ * Writes the size to the first superblock, too. Until then the backup is the valid one, and
+ * hot.grow shows that.
  */
 static void write_down(struct sg_vol *vol)
 {
@@ -586,7 +597,7 @@ static void volume_grow_withdraw(struct sg_vol *vol, u64 size)
 	end_announcement(vol);
 }
 
-/* Finishes the growth of a grower that died. grow_lock is held. */
+/* Completes the growth of a system that died meanwhile. grow_lock is held. */
 static void volume_grow_finish(struct sg_vol *vol)
 {
 	u64 size;
@@ -602,7 +613,7 @@ static void volume_grow_finish(struct sg_vol *vol)
 
 void sg_grow_settle(struct sg_vol *vol)
 {
-	if (vol->reach) {	/* for a system that asks how large the volume could become */
+	if (vol->reach) {	/* for a caller that queries how large the volume could become */
 		room_for(vol, most(vol));
 		say_how_far(vol);
 	}
@@ -631,7 +642,10 @@ static int refuse_size(struct growth *g)
 	return 0;
 }
 
-/* The chunks are made before the announcement, because that may take a while. */
+/*
+ * Makes the volume grow. It makes the chunks before the announcement, because that may take a
+ * while.
+ */
 static int volume_grow_to(struct growth *g, unsigned int wait_ms)
 {
 	u64 end;
