@@ -119,8 +119,7 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 }
 
 /*
- * Check whether the wanted range begins at the right address. The first extent found ends the
- * search.
+ * A search for the first extent of the wanted range, which must begin at the right address.
  */
 struct piece {
 	u64 start, end;

@@ -135,7 +135,7 @@ long sgfs_fallocate(struct file *file, int mode, loff_t pos, loff_t len)
 
 /* --- FIEMAP ----------------------------------------------------------------------------------- */
 
-/* Report an extent when the next one is not adjacent to it. */
+/* An extent, which is reported when the next one is not adjacent to it. */
 struct extent {
 	u64 page, off, pages;
 };

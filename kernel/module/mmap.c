@@ -67,7 +67,7 @@ void sgfs_mmap_exit(void)
 	__free_page(zeroes);
 }
 
-/* Return the page of zeroes. NULL: there is no memory for it, or none without waiting. */
+/* Return the 2 MiB of zeroes. NULL: there is no memory for them, or none without waiting. */
 static struct page *sgfs_find_huge_zeroes(void)
 {
 	struct page *new, *there = smp_load_acquire(&huge_zeroes);
@@ -260,7 +260,7 @@ static vm_fault_t sgfs_insert_small(struct inode *inode, struct vm_fault *vmf,
 }
 
 /*
- * Report whether a place for 2 MiB has a table, and so belongs to small pages. With
+ * Enter small pages. A place for 2 MiB belongs to small pages once it has a table for them. With
  * CONFIG_PT_RECLAIM, MADV_DONTNEED frees an empty table under mmap_lock, which faults also hold in
  * shared mode. So a table that exists now may be gone a moment later.
  */
@@ -676,9 +676,9 @@ static void sgfs_mmap_close_mapping(struct vm_area_struct *vma)
 /* --- removal of entries ----------------------------------------------------------------------- */
 
 /*
- * Remove mappings after another system has cut pages off, or filled a hole that this system shows
- * as zeroes. A later fault declares its hole again. Wait for running faults before any entry is
- * removed.
+ * Report whether mappings must be removed, because another system has cut pages off, or filled a
+ * hole that this system shows as zeroes. A later fault declares its hole again. Wait for running
+ * faults before any entry is removed.
  */
 static bool sgfs_must_go(struct inode *inode)
 {

@@ -124,7 +124,7 @@ static bool sgfs_note(phys_addr_t phys, u64 bytes, int flags)
 /* --- from the device -------------------------------------------------------------------------- */
 
 /*
- * Return the physical address of @dax from a volume on it: the device is one contiguous range.
+ * Find the physical address of @dax from a volume on it: the device is one contiguous range.
  */
 static bool sgfs_poison_place_of(struct dax_device *dax, u64 offset, phys_addr_t *phys)
 {

@@ -207,7 +207,10 @@ static bool sgfs_may_begin(struct sgfs *fs, const struct sgfs_holder *fresh)
 	return all < MOST && own < MOST_OF_ONE;
 }
 
-/* Refuse this while this system's processor follows tables that the machine could write. */
+/*
+ * Report whether the machine may hold region: not while this system's processor follows tables that
+ * the machine could write.
+ */
 static bool sgfs_is_trusted(const struct sgfs *fs, const u8 machine[16], bool writable)
 {
 	return !writable || !sg_machine_known(machine) || sgfs_made_for_splice(fs) ||
@@ -251,7 +254,10 @@ struct sgfs_holder *sgfs_hold(struct sgfs *fs, struct mm_struct *mm, const u8 ma
 	return ERR_PTR(-EPERM);
 }
 
-/* Limit the list, however often a process forks. The lock is held. */
+/*
+ * Report whether a new holder is surplus: the list is limited, however often a process forks. The
+ * lock is held.
+ */
 static bool sgfs_is_surplus(struct sgfs *fs, const struct sgfs_holder *parent)
 {
 	unsigned int inherited = 0;

@@ -219,8 +219,8 @@ static void chunk_load(struct sg_tx *tx, u64 chunk, struct map *m)
 }
 
 /*
- * Masks bad pages, so that none is allocated even if its bit is clear. So no system has to keep the
- * bits of bad pages set.
+ * Loads a chunk's map with bad pages masked, so that none is allocated even if its bit is clear. So
+ * no system has to keep the bits of bad pages set.
  */
 static void chunk_load_good(struct sg_tx *tx, u64 chunk, struct map *m)
 {
@@ -229,7 +229,7 @@ static void chunk_load_good(struct sg_tx *tx, u64 chunk, struct map *m)
 }
 
 /*
- * Returns the pages that could be taken from a chunk now; loads the map without the chunk's lock.
+ * Loads into @m the pages that could be taken from a chunk now, without the chunk's lock.
  */
 static void map_look(const struct sg_vol *vol, u64 chunk, struct map *m)
 {
@@ -510,7 +510,7 @@ static void await_chunk(struct sg_tx *tx, u64 lock, u64 until)
 	} while (sg_is_locked(tx->vol, lock));
 }
 
-/* Waits for that lock, and returns the result. */
+/* Returns the result of a wait for that lock, which ended with @err. */
 static int room_waited(struct sg_vol *vol, u64 lock, int err)
 {
 	if (err == -EINTR && vol->room_locked)

@@ -106,7 +106,7 @@ u64 sg_bad_pages(const struct sg_vol *vol)
 	return SG_MIN(sum, sg_bound(vol) / SG_PAGE);
 }
 
-/* Returns the word of the chunk table that has the bit of @page. */
+/* Returns the offset of the word of the chunk table that has the bit of @page. */
 static u64 used_word_off(const struct sg_vol *vol, u64 page)
 {
 	u64 off = sg_chunk_off(vol, page / SG_CHUNK_PAGES) + offsetof(struct sg_chunk, map);
@@ -122,8 +122,8 @@ static bool page_used(const struct sg_vol *vol, u64 page)
 }
 
 /*
- * Returns the bits from @page on in its word of the chunk table, at most *n; sets *n to their
- * number.
+ * Returns a mask of the bits from @page on in its word of the chunk table, at most *n; sets *n to
+ * their number.
  */
 static u64 bits_from(u64 page, u64 *n)
 {
@@ -190,7 +190,7 @@ u64 sg_bad_free(const struct sg_vol *vol)
 	return sum;
 }
 
-/* Names the role of pages in the areas at fixed places, and of the last page. */
+/* Reports whether the pages are vital: in the areas at fixed places, or the last page. */
 static bool is_vital(const struct sg_vol *vol, struct sg_run p)
 {
 	u64 last = sg_size(vol) / SG_PAGE - 1;

@@ -29,9 +29,10 @@ void sg_make_legible(char *name, size_t len)
 }
 
 /*
- * A joiner stores its state, then its identity, then the word that makes the identity valid. A
- * reader loads in the opposite order: named and hosted first, the state last. If the state equals
- * the copied one, the identity belongs to that state's owner. If not, the copy mixes two owners.
+ * Reads a slot. A joiner stores its state, then its identity, then the word that makes the identity
+ * valid. A reader loads in the opposite order: named and hosted first, the state last. If the state
+ * equals the copied one, the identity belongs to that state's owner. If not, the copy mixes two
+ * owners.
  */
 int sg_slot_read(const struct sg_vol *vol, unsigned int slot, struct sg_slot *out)
 {
@@ -117,10 +118,10 @@ static void set_back(struct sg_vol *vol)
 }
 
 /*
- * Any thread of this system may send a heartbeat. It first counts the heartbeat in private memory,
- * then stores it in the slot. So the slot's counter is never ahead of the private count, unless
- * another run of this system has sent heartbeats. The swap fails if another system has got the slot
- * since the load, so that system's count remains exact.
+ * Sends a heartbeat, from any thread of this system. The thread first counts the heartbeat in
+ * private memory, then stores it in the slot. So the slot's counter is never ahead of the private
+ * count, unless another run of this system has sent heartbeats. The swap fails if another system
+ * has got the slot since the load, so that system's count remains exact.
  */
 void sg_beat(struct sg_vol *vol)
 {

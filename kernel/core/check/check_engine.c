@@ -88,9 +88,9 @@ static u32 name_number(char *name, size_t size, const char *first, unsigned int 
 }
 
 /*
- * Finds or makes the directory for orphans. Only root may read it, because an orphan may come from
- * a private directory. A user who may create names in the root may have made a directory that looks
- * like lost+found.
+ * Reports whether only root may read a directory, as orphans need it: they may come from a private
+ * directory. A user who may create names in the root may have made a directory that looks like
+ * lost+found.
  */
 static bool is_private(struct sg_vol *vol, const struct sg_iref *dir)
 {
@@ -122,7 +122,7 @@ static int lost_found(struct sg_ck *c, struct sg_iref *out)
 	return err ? err : -EEXIST;
 }
 
-/* Finds an unused name for @ref: #NUMBER, as in other file systems. */
+/* Finds an unused name for inode @ino: #NUMBER, as in other file systems. */
 static int free_name(struct sg_vol *vol, const struct sg_iref *dir, u64 ino, char name[40],
 		     u32 *len)
 {

@@ -187,7 +187,7 @@ static u64 check_special(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 }
 
 /*
- * Reports whether no name can restore the record's type, not even a name that the next pass reads.
+ * Clears a record whose type no name can restore, not even a name that the next pass reads.
  */
 static void clear_typeless(struct sg_ck *c, u64 ino)
 {

@@ -254,7 +254,7 @@ static void inode_leaf(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages)
 	c->inodes = SG_MAX(c->inodes, (page + pages) * SG_INODES_PER_PAGE);
 }
 
-/* Counts records after the last page that still exists, up to the number in the copy. */
+/* Handles lost records after the last page that still exists, up to the number in the copy. */
 static void lost_end(struct sg_ck *c, u64 root)
 {
 	u64 at = sg_sys_copy_off(&c->vol, SG_SYS_INODES);
@@ -320,7 +320,7 @@ static void check_size(struct sg_ck *c, unsigned int which)
 		ck_set(c, records_off(which), ck_get(c, at));
 }
 
-/* Stores the three words of a copy; the last word makes the others valid. */
+/* Checks a copy, and repairs it by three stores; the last word makes the others valid. */
 static void check_copy(struct sg_ck *c, unsigned int which)
 {
 	u64 at = sg_sys_copy_off(&c->vol, which);

@@ -350,7 +350,7 @@ static bool may_reclaim(const struct sg_tx *tx)
 }
 
 /*
- * Reports whether everything except the page itself is free; a last index word of 0 records this.
+ * Records, by a last index word of 0, that everything except the page itself is free.
  */
 static unsigned int dir_index_page_left(struct sg_tx *tx, u64 page)
 {

@@ -169,7 +169,10 @@ static void lock_table_put(struct sg_userlock_record *rec, const struct sg_userl
 	sg_store64_release(&rec->head, r->head);	/* from here on the record counts */
 }
 
-/* Copies a record, which any system may have stored. An invalid record is no lock. */
+/*
+ * Reports whether a record is valid: any system may have stored it, and an invalid record is no
+ * lock.
+ */
 static bool plausible(const struct sg_userlock_record *r)
 {
 	return SG_USERLOCK_KIND(r->head) && SG_USERLOCK_SLOT(r->head) < SG_SLOTS &&
@@ -593,7 +596,7 @@ static void forget_releases(struct sg_vol *vol, unsigned int nr)
 	}
 }
 
-/* Drops releases whose chain cannot be read, because no system finds these locks in it. */
+/* Makes the releases of a chain. If the chain cannot be read, no system finds these locks in it. */
 static void release_now(struct sg_vol *vol, unsigned int nr, enum sg_userlock_patience patience)
 {
 	struct sg_userlock_chain c;

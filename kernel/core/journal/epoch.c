@@ -170,7 +170,8 @@ static void push(struct sg_vol *vol, bool lapsed)
 }
 
 /*
- * A new epoch that a lapsed system does not acknowledge makes no deferred free reclaimable sooner.
+ * Tries to advance the epoch. A new epoch that a lapsed system does not acknowledge makes no
+ * deferred free reclaimable sooner.
  */
 void sg_epoch_push(struct sg_vol *vol)
 {

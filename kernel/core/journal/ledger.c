@@ -181,9 +181,9 @@ u64 sg_ledger_behind(const struct sg_vol *vol)
 }
 
 /*
- * Reports whether reclaim should try again entries that wait for a locked chunk: after a number of
- * new entries, or when the chunk is unlocked. Otherwise each transaction would begin with these
- * entries.
+ * Reports whether to reclaim before deferring more. Entries that wait for a locked chunk count
+ * again after a number of new entries, or when the chunk is unlocked. Otherwise each transaction
+ * would begin with these entries.
  */
 bool sg_ledger_is_tight(const struct sg_vol *vol)
 {

@@ -330,7 +330,7 @@ static int lock_slow(struct sg_vol *vol, u64 off, bool killable, u64 limit)
 }
 
 /*
- * Checks that this system still holds the lock. If it was fenced during the wait, the lock's word
+ * Takes a lock, with a limited wait. If this system was fenced during the wait, the lock's word
  * does not name it, and the lock protects nothing.
  */
 static int lock_limited(struct sg_vol *vol, u64 off, bool killable, u64 limit)

@@ -82,8 +82,8 @@ static void freeze_go_on(struct sg_vol *vol)
 }
 
 /*
- * Reports whether this system can freeze: not while one of its calls waits for another system. That
- * system may be paused, so the call would not end, and all threads here would wait for it.
+ * Freezes this system, but not while one of its calls waits for another system. That system may be
+ * paused, so the call would not end, and all threads here would wait for it.
  */
 static void stand_still(struct sg_vol *vol, u64 word)
 {
@@ -223,8 +223,8 @@ static int freeze_no_answer(struct sg_vol *vol, unsigned int who, char *why)
 }
 
 /*
- * Returns how long to wait for all systems. The limit of the first frozen system is already
- * running, so the wait takes at most half of it.
+ * Waits until all systems are frozen. The limit of the first frozen system is already running, so
+ * the wait takes at most half of it.
  */
 static int wait_for_all(struct sg_vol *vol, u64 end, char *why)
 {

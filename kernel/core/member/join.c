@@ -86,7 +86,7 @@ void sg_slot_mend(struct sg_vol *vol)
 		say_who(vol);
 }
 
-/* Allocates the memory that locks need (lock.c) as soon as the system has a slot. */
+/* Allocates the memory for locks (lock.c), which the system needs as soon as it has a slot. */
 static bool can_hold(struct sg_vol *vol)
 {
 	if (!vol->held)
@@ -99,7 +99,9 @@ int sg_slot_take(struct sg_vol *vol, const struct sg_identity *id)
 	u32 inc = (u32)sg_add64(sg_at(vol, SG_HOT(incarnation)), 1) + 1;
 	unsigned int i;
 
-	/* heartbeat word for a joiner without a slot, which recovers a slot for itself (fence.c) */
+	/*
+	 * also without a slot it names this joiner, which may recover a slot for itself (fence.c)
+	 */
 	vol->incarnation = inc;
 	if (!can_hold(vol)) {
 		sg_snprintf(vol->why, sizeof(vol->why), "not enough memory");

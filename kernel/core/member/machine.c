@@ -51,7 +51,9 @@ u64 sg_slots_of_machine(const struct sg_vol *vol, const struct sg_identity *id)
 	return bits;
 }
 
-/* Stores a word of the slot, but not after a fence, when the slot is not this system's any more. */
+/*
+ * Reports whether the slot is that of this system. After a fence it is not this system's any more.
+ */
 static bool is_ourselves(const struct sg_vol *vol, unsigned int i, const struct sg_slot *slot)
 {
 	return (int)i == vol->slot && slot->state == vol->alive;

@@ -15,7 +15,7 @@
 #define JOIN_LOOKS	10
 #define MIB_OF(bytes)	((unsigned long long)(bytes) >> 20)
 
-/* Stores a word that never becomes smaller, in whatever order threads store it. */
+/* Raises a word to @to; it never becomes smaller, in whatever order threads store it. */
 static void raise(u64 *word, u64 to)
 {
 	u64 seen = sg_load64(word), was;
@@ -169,7 +169,10 @@ int sg_size_take(struct sg_vol *vol, u64 size)
 	return 0;
 }
 
-/* Handles a dead grower: the joiner recovers it, then checks whether the growth is complete. */
+/*
+ * Reports whether the grower is live. The joiner recovers a dead one, then checks whether the
+ * growth is complete.
+ */
 static bool grower_lives(const struct sg_vol *vol)
 {
 	u64 word = sg_get(vol, SG_HOT(grow_lock.word));
@@ -233,7 +236,10 @@ static u64 memory_of(const struct sg_vol *vol, unsigned int slot)
 	return SG_SIZE_OF(memory);
 }
 
-/* Returns the other system with the least memory; SG_SLOTS: all have at least @least. */
+/*
+ * Returns the least memory of another system, and that system in *who; SG_SLOTS: all have at least
+ * @least.
+ */
 static u64 limit_of_others(const struct sg_vol *vol, u64 least, unsigned int *who)
 {
 	unsigned int i;
@@ -250,7 +256,10 @@ static u64 limit_of_others(const struct sg_vol *vol, u64 least, unsigned int *wh
 	return least;
 }
 
-/* Finds the system that limits growth; SG_SLOTS: only the volume itself limits it. */
+/*
+ * Returns the limit of growth, and in *who the system that causes it; SG_SLOTS: only the volume
+ * itself.
+ */
 static u64 limit(struct sg_vol *vol, unsigned int *who)
 {
 	return limit_of_others(vol, SG_MIN(room_for(vol, most(vol)), most(vol)), who);

@@ -165,7 +165,7 @@ static u64 lock_of(const struct sg_sem *sem)
 	return sem->rec + offsetof(struct sg_sem_record, lock);
 }
 
-/* Returns 1 if all threads have arrived, and may continue. */
+/* Arrives at a barrier. Returns 1 if all threads have arrived, and may continue. */
 static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
 {
 	int err = sg_lock(vol, lock_of(sem));

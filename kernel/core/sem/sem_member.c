@@ -88,8 +88,8 @@ static bool is_bad_page(struct sg_vol *vol, u64 page)
 }
 
 /*
- * Returns the number of a free record of this system. A record on a bad page remains taken, and is
- * never used. -EAGAIN: the record's page does not exist yet, and may not be made (@make).
+ * Finds a free record of this system. A record on a bad page remains taken, and is never used.
+ * -EAGAIN: the record's page does not exist yet, and may not be made (@make).
  */
 static int take_member(struct sg_vol *vol, bool make, struct sg_sem_member **m)
 {
@@ -185,8 +185,8 @@ bool sg_sem_member_read(const struct sg_vol *vol, u64 word, struct sg_sem_member
 }
 
 /*
- * Reports whether the owner's slot has been recovered: until then even a dead owner counts, as a
- * lock's holder does (lock.c).
+ * Reports whether the owner's system counts: until its slot has been recovered, even if it is dead,
+ * as with a lock's holder (lock.c).
  */
 static bool system_there(const struct sg_vol *vol, unsigned int slot, u32 inc)
 {
@@ -215,7 +215,10 @@ enum sg_sem_life sg_sem_owner(struct sg_vol *vol, u64 word)
 	return system_there(vol, slot, (u32)(id >> 32)) ? SG_SEM_LIVE : SG_SEM_DEAD;
 }
 
-/* Limits the lines in the log, which a process that maps a word could otherwise fill. */
+/*
+ * Reports whether to log a line: only now and then, because a process that maps a word could fill
+ * the log.
+ */
 static bool worth_a_line(struct sg_sems *s)
 {
 	u64 now = sg_ticks(), said = sg_load64(&s->said);

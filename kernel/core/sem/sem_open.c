@@ -87,8 +87,8 @@ bool sg_sem_is_meant(const struct sg_vol *vol, const struct sg_sem_spot *s, u64 
 }
 
 /*
- * Reports whether a process of a fenced system may still store into these words, so that no other
- * object may get them.
+ * Returns the lapsed systems among the users: their processes may still store into these words, so
+ * no other object may get them.
  */
 static u64 lapsed_users(const struct sg_vol *vol, const struct sg_sem_spot *s)
 {

@@ -128,7 +128,7 @@ void sg_sem_end(struct sg_vol *vol)
 
 /* --- remove ----------------------------------------------------------------------------------- */
 
-/* Removes an object. @tx: a transaction that has just begun. */
+/* Prepares a transaction on the file. @tx: a transaction that has just begun. */
 static struct sg_tx *of_file(struct sg_tx *tx)
 {
 	const struct sg_iref file = sg_sem_file();

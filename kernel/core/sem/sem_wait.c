@@ -456,7 +456,7 @@ static int sem_wait_look(struct sg_sem_want *w)
 	return err == SG_SEM_CHANGED ? -EAGAIN : err;
 }
 
-/* Returns how long to spin: as long as was successful recently. */
+/* Spins before a sleep, as long as was successful recently. */
 static int spin(struct sg_sem_want *w)
 {
 	struct sg_sems *s = w->vol->sems;

@@ -26,8 +26,8 @@ static void cut_bad(struct sg_tx *tx, const struct sg_iref *ref, u64 page)
 }
 
 /*
- * Bounds a cut by the number of pages that a file can have. Without this, the cut of a table that
- * names itself would not end.
+ * Subtracts cut pages from the file's number of pages, which bounds the cut: the cut of a table
+ * that names itself would not end otherwise.
  */
 static void cut_blocks(struct sg_tx *tx, const struct sg_iref *ref, u64 pages)
 {
@@ -142,9 +142,9 @@ static void cut_table(struct cut *c, u64 table, unsigned int level, u64 base)
 static bool cut_in(struct cut *c, u64 table, unsigned int level, u64 base);
 
 /*
- * Cuts a leaf of 1 GiB, which is more than one deferred free can name. So it first makes a table of
- * 2 MiB leaves, which is one deferred free. If there is no page for the table, the transaction ends
- * here, as its cut pages may later provide the missing page. False: there is no table.
+ * Splits a leaf of 1 GiB before it is cut, because one deferred free cannot name so many pages. A
+ * table of 2 MiB leaves is one deferred free. If there is no page for the table, the transaction
+ * ends here, as its cut pages may later provide the missing page. False: there is no table.
  */
 static bool without_giant(struct cut *c, u64 at, u64 *e, unsigned int level, u64 first)
 {
@@ -359,8 +359,7 @@ static bool reclaim_child(struct sg_tx *tx, u64 table, unsigned int level)
 }
 
 /*
- * Handles the case that the last entry is free but the table is not: the entry must not be freed
- * again.
+ * Records that the last entry is free but the table is not, so that the entry is not freed again.
  */
 static unsigned int table_cut_page_left(struct sg_tx *tx, u64 table)
 {

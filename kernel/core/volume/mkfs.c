@@ -162,8 +162,8 @@ static void mkfs_write_back(void *p, size_t len)
 }
 
 /*
- * Clears old superblocks: none may remain valid if the call is interrupted. The new ones are stored
- * last.
+ * Makes the volume. It first clears old superblocks, because none may remain valid if it is
+ * interrupted. It stores the new ones last.
  */
 static void make_volume(struct sg_vol *vol, const struct sg_format_opts *opts)
 {

@@ -153,8 +153,8 @@ static void look_at_leaf(struct move *m, unsigned int level)
 }
 
 /*
- * Ends a relocation that is being killed. The move may then be incomplete, as after a crash; the
- * next relocation continues it.
+ * Ends the step if the thread is being killed. The move may then be incomplete, as after a crash;
+ * the next relocation continues it.
  */
 static void rest(struct move *m)
 {
@@ -193,7 +193,9 @@ static void relocate_walk_entry(struct move *m, const struct tree *t, u64 at, un
 	}
 }
 
-/* Reports a page that has been walked with all its targets: its entries may have been rewritten. */
+/*
+ * Called for a page that has been walked with all its targets; its entries may have been rewritten.
+ */
 static void page_done(struct move *m, u64 off)
 {
 	const struct sg_relocate_opts *o = m->opts;
@@ -246,8 +248,8 @@ static void walk_root(struct move *m, const struct tree *t, u64 at)
 /* --- roots ------------------------------------------------------------------------------------ */
 
 /*
- * Handles an inode record. A record without a valid type may be a file that has lost its type: fsck
- * restores the type from its name.
+ * Reports whether an inode has a file table. A record without a valid type may be a file that has
+ * lost its type: fsck restores the type from its name.
  */
 static bool has_table(struct move *m, u64 ino, u64 off)
 {
