@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Snapshots and clones as volumes of a zone. The source is a volume that two systems have mounted
-# and write to, or an unused one. Copies may be larger than the source; their contents are checked;
-# they are deleted in any order; invalid requests are refused. The command is killed while it makes
-# a copy, and the node's power is cut.
+# and write to, or an unused one. Copies may be larger than the source. The scenario checks their
+# contents, deletes them in any order, and makes invalid requests. It kills the command while it
+# makes a copy, and cuts the node's power.
 #
-# g2 has the same memory, like another system that has a volume mounted.
+# g2 has the same memory, and acts as another system that has a volume mounted.
 #
 # rig: --guests 2 --pages --no-mount --size 1152M --pkgs lvm2
 # maps: walk

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Three systems, each with another kernel and map mode, work in the same directories. One loses its
-# power in the middle, with a lock that another waits for. One does so unguarded, one is paused, and
-# one is fenced while it is paused. The others go on, no completed operation is lost, and each
-# absent system comes back. In a node no VM is unguarded, because the host knows which VM has ended
-# (node-fence.sh). There one loses its power, and one is paused.
+# power in the middle, while it holds a lock for which another system waits. Later a system loses
+# its power without a guard, one is paused, and one is fenced while it is paused. The other systems
+# continue, no completed operation is lost, and each absent system joins again. In a node no VM is
+# unguarded, because the host knows which VM has ended (node-fence.sh). There one loses its power,
+# and one is paused.
 #
 # The volume has room for pages that cannot be freed before the dead system is fenced (D7).
 #

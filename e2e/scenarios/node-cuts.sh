@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The power of a whole node is cut at random moments, and its memory keeps what was stored (NVM).
-# The host works at that moment, or mounts and unmounts; at each tenth cut two guests work, too.
-# Each completed step of a writer is noted outside. The volume's memory is checked as the cut left
-# it, in a copy. Then the node boots and mounts, which recovers the volume, and exactly the
-# completed steps must be there.
+# The power of a complete node is cut at random moments, and its memory keeps its bytes (NVM). The
+# host works at that moment, or mounts and unmounts; at each tenth cut two guests also work. A file
+# outside records each completed step of a writer. After a cut, fsck checks a copy of the volume's
+# memory. Then the node boots and mounts, which recovers the volume, and exactly the completed steps
+# must be there.
 #
 # SG_CUTS=N: the number of cuts. `make test SUITE=node-cuts` runs many.
 #
@@ -22,7 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 storms=0 # processes that have made names so far
 steps_in_all=0
-kept= # the directory that an earlier cut left, with its sums
+kept= # the directory of an earlier cut, with the digests of its files
 echo "SG_SEED=$seed repeats the steps, though not the moments; $cuts cuts"
 
 between() { # a random number
@@ -35,10 +35,11 @@ at() {
 	said=$(on "$1" "$2" 2>&1 </dev/null) || fail "$1: $2: $said"
 }
 
-# The last whole line that a writer printed.
+# Prints the last complete line of a writer's output.
 last_step() { sed -nE 's/^([0-9]+)$/\1/p' <<<"$(head -c -1 "$1")" | tail -n 1; }
 
-# begin_work CUT SYSTEM...: each writes its own files, and makes names in a common directory.
+# begin_work CUT SYSTEM...: makes each system write its own files, and make names in a common
+# directory.
 begin_work() {
 	local cut=$1 system
 	shift
@@ -57,7 +58,7 @@ begin_work() {
 	done
 }
 
-# comes_and_goes: from now on the host mounts and unmounts all the time.
+# comes_and_goes: makes the host mount and unmount repeatedly from now on.
 comes_and_goes() {
 	at host 'pkill -KILL powercut; pkill -KILL stress
 		for i in $(seq 100); do umount /mnt/sg 2>/dev/null && break; sleep 0.1; done
@@ -67,8 +68,9 @@ comes_and_goes() {
 	jobs+=($!)
 }
 
-# power_fails CUT: cuts the power. Recovery alone must make the volume clean: fsck -n, which reads
-# it as recovery would leave it, finds nothing. fsck -p, which recovers it, finds nothing either.
+# power_fails CUT: cuts the power, and checks that recovery alone makes the volume clean. fsck -n,
+# which checks the state after recovery, must find nothing, and neither must fsck -p, which recovers
+# the volume.
 power_fails() {
 	local status=0
 	kill_node
@@ -91,7 +93,8 @@ power_fails() {
 
 sums() { on host "cd /mnt/sg/lives && find $1 -type f | sort | xargs sha256sum" </dev/null; }
 
-# recovered CUT SYSTEM...: after the next boot every step is there that the systems had completed.
+# recovered CUT SYSTEM...: checks after the next boot that every completed step of the systems is
+# there.
 recovered() {
 	local cut=$1 system steps said begin=$EPOCHREALTIME
 	shift

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node's host fences its VMs without any guard process, because it knows which VMM holds the
-# volume for which VM. A VM whose VMM is killed is fenced at once, a stopped VM is not, and a fenced
-# VM stores no more even while it runs. A guest's kernel cannot write to memory that it may only
-# read.
+# A node's host fences its VMs without a guard process, because its module knows which VMM holds the
+# volume for which VM. It fences a VM immediately when the VMM is killed, and does not fence a
+# stopped VM. A fenced VM can store nothing more, even while it runs. A guest's kernel cannot write
+# to read-only memory.
 #
 # node: --guests 2 --size 128M --no-guard
 # node-kernels: 6.12 7.2
@@ -15,8 +15,8 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 region=/mnt/sg/.stargate/region
 
-# here WHAT COMMAND: COMMAND succeeds on the host. never WHAT PATTERN COMMAND: COMMAND fails, with
-# PATTERN.
+# here WHAT COMMAND: checks that COMMAND succeeds on the host. never WHAT PATTERN COMMAND: checks
+# that COMMAND fails, with PATTERN.
 here() { on host "$2" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: $(cat "$RIG_DIR/said")"; passed "$1"; }
 never() {
 	! on host "$3" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: not refused: $(cat "$RIG_DIR/said")"
@@ -25,18 +25,19 @@ never() {
 }
 pid_of() { on host "cat /run/rig/$1.pid" </dev/null; }
 
-# of KEY NAME: the value of KEY for a system, as the host's tool prints it.
+# of KEY NAME: prints the value of KEY for a system, from the host's tool.
 of() {
 	on host "stargatectl --json systems $region" </dev/null | python3 -c 'import json, sys
 print(*[s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[2]])' "$1" "$2"
 }
 
-# mark NAME: stores the host's time, in us. since NAME NAME: the difference, in ms.
+# mark NAME: stores the host's time, in us. since NAME NAME: prints the difference of two such
+# times, in ms.
 mark() { on host "echo \"\${EPOCHREALTIME/[.,]/}\" >/run/$1" </dev/null; }
 since() { on host "echo \$(((\$(cat /run/$2) - \$(cat /run/$1)) / 1000))" </dev/null; }
 
-# guarded_at GUEST: `systems` shows it as guarded if the host checks the VM twice within a second,
-# which it does unless it is too busy or too slow under emulation.
+# guarded_at GUEST: waits until `systems` shows the guest as guarded. This is so while the host
+# checks the VM twice within a second, which a busy or emulated host may not do.
 guarded_at() {
 	local try
 	for ((try = 0; try < 10; try++)); do
@@ -63,7 +64,7 @@ phys=$("$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" /page 2>/dev/null |
 	sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' | head -n 1)
 [[ -n $phys ]] || fail "stargatectl stat does not say where the file is"
 at=$((phys - RIG_BASE))
-# vm HOW: the accesses of a VM that has this page, and then the page's first byte.
+# vm HOW: prints the accesses of a VM that has this page, and then the page's first byte.
 vm() { on host "/root/tinyvm $1 $region $at 2>&1; head -c 1 /mnt/sg/page" </dev/null | paste -sd' '; }
 same "a kernel that stores where it may not: it leaves its machine as an access to no memory" \
 	"read A mmio A" "$(vm ro)"
@@ -119,9 +120,9 @@ on g2 'while :; do echo x >>/mnt/sg/log; sleep 0.05; done' </dev/null >/dev/null
 writer=$!
 on g2 '/root/paced /mnt/sg/count 300' </dev/null >/dev/null 2>&1 &
 mapper=$!
-# written: how much g2 has written by calls and in its mapping, as the host sees it.
+# written: prints how much g2 has written by calls and in its mapping, as read on the host.
 written() { on host 'stat -c %s /mnt/sg/log; od -An -tu4 /mnt/sg/count' </dev/null | xargs; }
-# writes_on SINCE: both writers have gone on since then.
+# writes_on SINCE: checks that both writers have continued since then.
 writes_on() {
 	local log count more_log more_count
 	read -r log count <<<"$1"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node's volume is to grow while a VM has it mounted whose memory ends where the volume did. The
-# error names the VM, and nothing changes, neither in the zone nor in what host and VM have
-# recorded. Once the VM has unmounted it, the volume grows, and after a restart with all of it the
-# VM sees the new size. No system ever sees the former content of the memory behind the volume.
+# A command tries to grow a node's volume while a VM has it mounted, and the VM's memory ends at the
+# old end of the volume. The error names the VM, and nothing changes in the zone, on the host or in
+# the VM. After the VM has unmounted the volume, it grows. A VM that restarts with the complete
+# volume reads the new size. No system ever reads the former content of the memory behind the
+# volume.
 #
 # node: --guests 1 --no-mount --size 128M --pkgs lvm2
 # limit: 900
@@ -16,17 +17,19 @@ source "$(dirname "$0")/../lib/zone.sh"
 
 mib=$((1 << 20))
 
-# sized SYSTEM DIR MIB: the size of its mount, by the module and by df, which leaves out metadata.
+# sized SYSTEM DIR MIB: checks the size of the mount, as reported by the module and by df, which
+# does not count metadata.
 sized() {
 	same "$1 has $3 MiB" "$3" "$(on "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))' </dev/null)"
 	in_one "$1" "and so says df" "mb=\$(df -BM --output=size $2 | tail -n 1 | tr -dc 0-9) &&
 		[ \$mb -le $3 ] && [ \$mb -gt $(($3 * 9 / 10)) ] || { df $2; exit 1; }"
 }
 
-# zone: LVM's record of it. shown: everything that the host's mount tells about its size.
+# zone: prints LVM's record of the zone. shown: prints everything that the host's mount reports
+# about its size.
 zone() { on host 'lvs --noheadings -o lv_name,lv_size,lv_tags,seg_pe_ranges sm' </dev/null; }
 shown() { on host 'cd /mnt/a/.stargate && stat -c %s region && cat volume.json' </dev/null; }
-# told FROM END: the number of lines there that hold the secret.
+# told FROM END: prints the number of lines with the secret in that range.
 told() { memory "$1" "$2" | grep -ac 'a secret of others' || true; }
 behind() { bytes $end $((end + 32 * mib)); }
 

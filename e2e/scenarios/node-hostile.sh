@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A hostile VM on a node: root of a guest under the host's KVM stores arbitrary data through the
-# guest's physical memory, while the host and another guest use the volume. First it seizes all
-# transaction areas: a process that waits for them can be killed, and when the VM has ended, all go
-# on. Then it stores anything anywhere, while the others read, write, list and map, and are killed
-# and recovered. Every operation ends in time, the log names the damage that was met, and no byte
-# outside of the volume changes. There are several rounds, each on a new volume. When the VMs have
-# ended, the host unmounts and checks in time, and the volume can be made anew.
+# guest's physical memory, while the host and another guest use the volume. First it takes all
+# transaction areas: a process that waits for them can be killed, and when the VM has ended, all
+# systems continue. Then it stores random data at random places, while the other systems read,
+# write, list and map, and are killed and recovered. Every operation ends within its limit, the log
+# names the damage that a system has found, and no byte outside of the volume changes. There are
+# several rounds, each on a new volume. When the VMs have ended, the host unmounts and checks within
+# its limit, and can format the volume again.
 #
 # node: --guests 2 --no-mount --size 96M --pkgs lvm2 --append iomem=relaxed
 # limit: 1200
@@ -34,11 +35,11 @@ mounts() {
 	in_one "$1" "$1 has it mounted" \
 		'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ -s /mnt/sg/one ]'
 }
-# around: a digest of the zone outside of the volume.
+# around: prints a digest of the zone outside of the volume.
 around() { { memory "$RIG_BASE" "$base"; memory "$end" $((RIG_BASE + RIG_SIZE)); } | sha256sum; }
 
-# in_time WHAT COMMAND: on the host. It ends within the bound, with any status, or can then be
-# killed.
+# in_time WHAT COMMAND: checks that COMMAND on the host ends within the limit, with any status, or
+# can then be killed.
 in_time() {
 	local start=$EPOCHSECONDS
 	on host "gone() { for try in \$(seq $((10 * bound))); do
@@ -89,7 +90,7 @@ in_one host "it has ended: the host goes on" 'timeout 20 touch /mnt/v/goes-on'
 in_one g2 "so does g2" 'timeout 20 touch /mnt/sg/goes-on && [ -e /mnt/sg/goes-on ]'
 same "the log says who has gone" 1 "$(on host 'dmesg | grep -c "g1 (slot [0-9]*): its VM has ended: fenced"' </dev/null)"
 
-# attacked ROUND: g1 stores and the others work, for some time.
+# attacked ROUND: lets g1 attack and the other systems work for some time.
 attacked() {
 	local who system
 	local -A users
@@ -113,7 +114,7 @@ attacked() {
 	kill -0 "$attacker" || fail "round $1: nobody has attacked"
 	same "the zone around it has not lost a byte" "$kept" "$(around)"
 }
-# attacker_ends: its VM is killed.
+# attacker_ends: kills the attacker's VM.
 attacker_ends() {
 	kill_guest g1
 	wait "$attacker" || true

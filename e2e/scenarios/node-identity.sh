@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Identity (D3), shown from outside the file system. One system marks each page of a volume at the
-# page's physical address, and the other one finds the mark at that address, host and guest alike.
-# KVM maps the whole volume in pages of 2 MiB. The processor of one system follows file tables that
-# the other one built. A volume that a VMM has placed at another address is not mounted.
+# Tests identity (D3) without the file system. One system writes a mark into each page of a volume
+# at the page's physical address, and the other one finds the mark at that address; this works from
+# host to guest and from guest to host. KVM maps the complete volume in pages of 2 MiB. The
+# processor of one system follows file tables that the other one built. The module does not mount a
+# volume that a VMM has placed at another address.
 #
 # node: --guests 1 --size 64M --append iomem=relaxed
 # limit: 900
@@ -12,13 +13,14 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# in_one SYSTEM WHAT COMMAND: COMMAND succeeds there; its output is in $said.
+# in_one SYSTEM WHAT COMMAND: checks that COMMAND succeeds in the system; stores its output in
+# $said.
 in_one() {
 	said=$(on "$1" "$3" 2>&1 </dev/null) || fail "$2: $1: $3: $said"
 	passed "$2"
 }
 
-# counter SYSTEM FILE NAME: a counter of its mount.
+# counter SYSTEM FILE NAME: prints a counter of the system's mount.
 counter() { on "$1" "awk '\$1 == \"$3\" { print \$2 }' /sys/fs/stargatefs/pmem0/$2" </dev/null; }
 
 # --- at another address ---------------------------------------------------------------------------
@@ -47,10 +49,10 @@ compile pages
 for system in host g1; do put "$compiled/pages" /root/pages "$system"; done
 pages=$((RIG_SIZE / 4096))
 
-# marks SYSTEM KEY: the marks that it finds at the volume's physical addresses.
+# marks SYSTEM KEY: prints the marks that the system finds at the volume's physical addresses.
 marks() { on "$1" "/root/pages count /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE $2" </dev/null; }
 
-# mapped SIZE: the number of pages of that size that KVM has for g1.
+# mapped SIZE: prints how many pages of that size KVM has mapped for g1.
 mapped() { on host "cat /sys/kernel/debug/kvm/\$(cat /run/rig/g1.pid)-*/pages_$1" </dev/null; }
 
 in_one host "(the host is frozen)" 'fsfreeze -f /mnt/sg'
@@ -68,7 +70,7 @@ same "none of its own" 0 "$(marks host 0x1dea5a5a00000000 | cut -d' ' -f2)"
 in_one host "(they are as they were)" \
 	"/root/pages restore /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE /run/saved"
 more_small=$(($(mapped 4k) - small)) more_large=$(($(mapped 2m) - large))
-# At both ends its kernel had looked for signatures before.
+# The guest's kernel has already searched both ends for signatures.
 [[ $more_large -ge $((RIG_SIZE / 2097152 - 2)) && $more_small -lt 64 ]] ||
 	fail "not by pages of 2 MiB: $more_large more of them, $more_small more of 4 KiB"
 passed "KVM has taken the $((RIG_SIZE >> 20)) MiB by $more_large pages of 2 MiB and $more_small of 4 KiB"
@@ -85,13 +87,13 @@ build() {
 			head -c 8K /dev/urandom | dd of=holes bs=1M seek=\$at conv=notrunc status=none; done"
 }
 
-# pieces BY OF: digests of ranges of the file with holes, some of which hold data.
+# pieces BY OF: prints digests of ranges of the file with holes; some ranges have data.
 pieces() {
 	on "$1" "for at in 0 1 3 511 512 513 700 1023 2000; do
 		dd if=/mnt/sg/of-$2/holes bs=1M skip=\$at count=1 status=none | sha256sum; done" </dev/null
 }
 
-# spliced BY OF: BY reads OF's files through windows into which its own tables are not hooked.
+# spliced BY OF: checks that BY reads OF's files through windows that use the tables of the files.
 spliced() {
 	local by=$1 of=$2 file size hooks window walked sum
 	for file in small large; do

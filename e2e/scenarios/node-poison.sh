@@ -3,7 +3,8 @@
 #
 # A bad page under a zone. A node's processor finds bad memory in a volume on LVM, which forwards no
 # notice, while the host and a VM under its KVM use the volume. Both get EIO for that page.
-# Everything else goes on, the VM included, and the other volume of the zone has lost nothing.
+# Everything else, including the VM, continues to work, and the other volume of the zone has lost
+# nothing.
 #
 # node: --guests 1 --no-mount --size 64M --pkgs lvm2
 # limit: 900

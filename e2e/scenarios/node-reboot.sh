@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node reboots, and its memory keeps its bytes (NVM): zone and volumes are found again at their
-# places, with their contents. The first reboot is clean except for one VM, which is killed during a
-# write. The other one has been shut down, the host unmounts, and the mount table is empty. The
-# second reboot is not clean: the host's kernel reboots while host and VMs have the volume mounted
-# and hold its locks. No guard process runs. The host's next mount knows that all of them are gone,
-# and recovers what they held before any VM is back.
+# A node reboots, and its memory keeps its bytes (NVM). After the boot zone and volumes have the
+# same places and contents. The first reboot is clean except for one VM, which is killed during a
+# write. The other VM shuts down, the host unmounts, and the mount table is empty. The second reboot
+# is not clean: the host's kernel reboots while host and VMs have the volume mounted and hold its
+# locks. No guard process runs. The host's next mount detects that all of them are dead, and
+# recovers their slots before any VM starts again.
 #
 # node: --guests 2 --no-mount --size 64M --pkgs lvm2
 # limit: 900
@@ -20,7 +20,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 compile reboot
 
-# members: names and states of volume a's systems, read from its memory, from outside.
+# members: prints names and states of volume a's systems, read from its memory outside of the node.
 members() {
 	memory "$base" "$end" >"$work/volume"
 	"$SG_TOOLS/stargatectl" -j systems "$work/volume" 2>/dev/null | python3 -c 'import json, sys
@@ -33,7 +33,7 @@ machine() {
 	in_one "$1" "$1 has it mounted" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ -s /mnt/sg/data ]'
 }
 
-# orders GUEST: it makes files until it ends; each complete file is noted outside.
+# orders GUEST: makes files in the guest until it ends; a file outside records each complete file.
 orders() {
 	: >"$work/$1.$2"
 	on "$1" "mkdir /mnt/sg/$1.$2; cd /mnt/sg/$1.$2; n=0; while n=\$((n + 1)); do
@@ -45,7 +45,8 @@ orders() {
 	fail "$1 writes nothing"
 }
 
-# all_there NAME: every noted file is there, as the host sees it. The last line may be incomplete.
+# all_there NAME: checks that the host can read every recorded file. The last line may be
+# incomplete.
 all_there() {
 	local n
 	n=$(($(wc -l <"$work/$1") - 1))
@@ -53,7 +54,7 @@ all_there() {
 		"for n in \$(seq $n); do [ \"\$(cat /mnt/a/$1/\$n)\" = \$n ] || exit 1; done; rm -r /mnt/a/$1"
 }
 
-# boots: makes the kernel reboot at once, whatever is mounted.
+# boots: makes the kernel reboot immediately, without unmounting.
 boots() {
 	put "$compiled/reboot" /root/reboot host
 	on host /root/reboot </dev/null >/dev/null 2>&1 || true
@@ -61,8 +62,8 @@ boots() {
 	wait || true
 }
 
-# back STATE: the node has rebooted. The zone is found with everything in it: its volumes are ready
-# or, by their mount tables, in use.
+# back STATE: checks a rebooted node. It finds the zone with all volumes, which are ready or,
+# according to their mount tables, in use.
 back() {
 	start_node
 	in_one host "the zone is there" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done

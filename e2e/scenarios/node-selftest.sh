@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The rig's promises about nodes: where guests cannot run in a node, it gives the reason. A kernel
-# error in the node, or in a guest in it, fails the run. The scenario starts its own rigs.
+# Tests the rig's behaviour with nodes. If guests cannot run in a node, the rig prints the reason. A
+# kernel error in the node, or in a guest in it, makes the run fail. The scenario starts its own
+# rigs.
 #
 # node: --guests 0 --size 32M
 # limit: 900
@@ -14,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export TMPDIR=$work
 
-# rig_run STATUS TEXT ARGUMENT...: a run ends with that status and prints that text.
+# rig_run STATUS TEXT ARGUMENT...: checks that a run ends with that status and prints that text.
 rig_run() {
 	local wanted=$1 text=$2 status=0
 	shift 2

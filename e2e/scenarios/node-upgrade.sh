@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A node with a zone gets another release of the module. Its host has two volumes mounted, and a VM
-# has one of them as its memory. The errors name what must end first, and no more than necessary:
-# the VMs that have volumes as their memory, and the host's own mounts. For the other volume that is
-# only the mount, and for the zone nothing. Afterwards everything is as before. A VM with the
-# earlier release and the host work together, and the host is its fence. The same is then done in
-# the other direction.
+# has one of them as its memory. The errors name only the users that must end first: the VMs that
+# have volumes as their memory, and the host's own mounts. For the other volume this is only the
+# mount. The zone has no such user. After the upgrade everything works as before. A VM with the
+# earlier release and the host work together, and the host can fence the VM. Then the scenario
+# repeats this in the other direction.
 #
 # node: --guests 1 --no-mount --size 64M --pkgs lvm2
 # limit: 1200
@@ -21,13 +21,13 @@ source e2e/lib/release.sh
 
 region=/mnt/a/.stargate/region
 
-# members: the systems of volume a, with their versions.
+# members: prints the systems of volume a, with their versions.
 members() {
 	on host "stargatectl -j systems $region" </dev/null | python3 -c 'import json, sys
 print(*sorted(s["name"] + "=" + s["version"] for s in json.load(sys.stdin)["systems"]))'
 }
 
-# zone: everything that is recorded about it; files: everything in the volumes.
+# zone: prints all records of the zone. files: prints the content of the volumes.
 zone() {
 	on host 'stargatectl -j zone show sm
 		lvs --noheadings -o lv_name,lv_attr,lv_size,lv_tags sm' </dev/null
@@ -43,7 +43,7 @@ machine() {
 	in_one g1 "g1 has a mounted" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 }
 
-# stays WHY: the module cannot be unloaded.
+# stays WHY: checks that the module cannot be unloaded.
 stays() { denied host "the module stays: $1" 'in use' 'rmmod stargatefs'; }
 
 # exchanged MODULE VERSION: exchanges the module on the host, which has nothing mounted; no byte of
@@ -104,7 +104,7 @@ in_one g1 "it writes" 'head -c 3M /dev/urandom >/mnt/sg/of.g1 && sha256sum </mnt
 in_one host "the host reads that, and writes" 'sha256sum </mnt/a/of.g1 | cmp - /mnt/a/sum &&
 	head -c 3M /dev/urandom >/mnt/a/of.host && sha256sum </mnt/a/of.host >/mnt/a/sum'
 in_one g1 "which it reads" 'sha256sum </mnt/sg/of.host | cmp - /mnt/sg/sum'
-# It works on, with a lock, until it is killed.
+# It continues to work, with a lock, until it is killed.
 on g1 'exec 9>/mnt/sg/lock; flock 9; touch /mnt/sg/has; while :; do
 	mkdir /mnt/sg/d.$((n += 1)); done' </dev/null >/dev/null 2>&1 &
 holder=$!

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The node: a host with KVM and two VMs in it, on one volume. Each sees the writes of the others,
-# the same bytes at the same physical address. A VM dies, and then the whole node.
+# The node: a host with KVM and two VMs in it, on one volume. Each system reads the writes of the
+# others, and the same bytes at the same physical address. A VM dies, and then the complete node.
 #
 # rig: --node --guests 2 --size 128M --append iomem=relaxed
 # node: --guests 2 --size 128M --append iomem=relaxed
@@ -17,7 +17,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 read -ra systems <<<"$RIG_SYSTEMS"
 same "three systems" "host g1 g2" "$RIG_SYSTEMS"
 
-# in_each WHAT COMMAND: COMMAND succeeds in all systems.
+# in_each WHAT COMMAND: checks that COMMAND succeeds in all systems.
 in_each() {
 	local system said
 	for system in "${systems[@]}"; do
@@ -26,13 +26,14 @@ in_each() {
 	passed "$1"
 }
 
-# Names of the systems that have the volume mounted, read from its memory, from outside.
+# Prints the names of the systems that have the volume mounted, read from its memory outside of the
+# node.
 members() {
 	"$SG_TOOLS/stargatectl" --json systems "$RIG_RANGE" 2>/dev/null |
 		sed -nE 's/.*"name": "([^"]*)".*/\1/p' | sort | tr '\n' ' '
 }
 
-# The physical address of a file's first page, according to its table.
+# Prints the physical address of a file's first page, from the file's table.
 address_of() {
 	"$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" "$1" 2>/dev/null |
 		sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' | head -n 1
@@ -44,7 +45,7 @@ for system in "${systems[@]}"; do
 	on "$system" "uname -r >/mnt/sg/$system && head -c 1M /dev/urandom >/mnt/sg/$system.data"
 done
 in_each "a file written by one is read by the others" 'for s in host g1 g2; do [ -s /mnt/sg/$s ] || exit 1; done'
-# sums SYSTEM: digests of the files that all have written, as it sees them.
+# sums SYSTEM: prints digests of the files of all systems, as read in this system.
 sums() { on "$1" 'cd /mnt/sg && sha256sum host host.data g1 g1.data g2 g2.data' </dev/null; }
 sums=$(sums host)
 for system in g1 g2; do
@@ -58,7 +59,7 @@ phys=$(address_of /page)
 echo "   host-physical $phys"
 compile region
 for system in "${systems[@]}"; do put "$compiled/region" /root/region "$system"; done
-# there TEXT: it is at that address in each system, read through /dev/mem.
+# there TEXT: checks that each system reads the text at that address through /dev/mem.
 there() { in_each "$1" "[ \"\$(/root/region read /dev/mem $phys ${#2})\" = '$2' ]"; }
 store() { on "$1" "printf '%s' '$2' | /root/region write /dev/mem $phys ${#2}" </dev/null; }
 store host 'stored by the host'

@@ -18,7 +18,7 @@ mib=$((1 << 20))
 
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 
-# of VOLUME KEY: the value that `volume show` prints.
+# of VOLUME KEY: prints the value in the output of `volume show`.
 of() {
 	at g1 "stargatectl -j volume show $1" | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
@@ -27,8 +27,8 @@ print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 # bytes BASE SIZE: reads the memory from outside the VM.
 bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
 
-# namespace ARGUMENT...: makes a namespace with ndctl; $device is its device. With -f and a name it
-# changes that namespace.
+# namespace ARGUMENT...: makes a namespace with ndctl, and sets $device to its device. With -f and a
+# name it changes that namespace.
 namespace() {
 	local said
 	said=$(on g1 "ndctl create-namespace $* 2>/run/said || { cat /run/said; exit 1; }" </dev/null) ||
@@ -38,11 +38,11 @@ namespace() {
 	passed "ndctl $*: $device"
 }
 
-# begins: the address of the namespace's memory, behind the part that it keeps for itself.
+# begins: prints the address of the namespace's memory, after the reserved part.
 begins() { at g1 "cat /sys/block/${device#/dev/}/device/resource"; }
 
-# volume NAME: makes and mounts a volume with bytes in it, at a multiple of 2 MiB. From outside the
-# VM the bytes are found in the memory there.
+# volume NAME: makes and mounts a volume with bytes in it, at a multiple of 2 MiB. Checks from
+# outside the VM that the memory at this address has the bytes.
 volume() {
 	local base
 	holds "$1" "stargatectl volume create $1 --size 64M && mkdir -p /mnt/$1 &&
@@ -76,7 +76,7 @@ for how in "-M mem -a 4K" "-M dev -a 4K" "-M mem -a 2M" "-M dev -a 2M"; do
 	same "it begins behind LVM's own 2 MiB" $((first + 2 * mib)) \
 		$(($(at g1 'stargatectl -j zone show sm' | grep -oP '"base": "\K0x[0-9a-f]+')))
 	volume a
-	# Leave out the front, where the heartbeat is stored.
+	# Skip the front, which contains the heartbeat.
 	same "region is that memory" "$(bytes $(($(of a base) + 4 * mib)) $((60 * mib)) | sha256sum)" \
 		"$(at g1 "/root/region read /mnt/a/.stargate/region $((4 * mib)) $((60 * mib)) | sha256sum")"
 	faults=$(at g1 '/root/region touch /mnt/a/.stargate/region')
@@ -88,7 +88,7 @@ for how in "-M mem -a 4K" "-M dev -a 4K" "-M mem -a 2M" "-M dev -a 2M"; do
 done
 
 step "another boot"
-# found: namespace and zone, and the places of volumes.
+# found: checks namespace and zone, and the places of volumes.
 found() {
 	at g1 'ndctl list -N; stargatectl -j zone show sm
 		lvs --noheadings -o lv_name,lv_size,lv_tags sm'

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# SIGSTOP stops QEMU of one guest in the midst of a change: a change counter is odd, and the guest
-# holds locks. QEMU stays stopped for longer than a reader waits for a counter of a live system.
-# That is no damage: the other guest waits for locks of the stopped guest, goes on with everything
-# else, and stays read-write. Calls that wait can be killed, and the mount can be frozen, also
-# behind a page fault that waits. When QEMU goes on, both guests go on.
+# SIGSTOP stops QEMU of one guest in the middle of a change: a change counter is odd, and the guest
+# holds locks. QEMU stays stopped for longer than a reader waits for a counter of a live system. The
+# other guest must not treat this as damage. It waits for locks of the stopped guest, continues with
+# all other operations, and stays read-write. Waiting calls can be killed, and the mount can be
+# frozen, even during a page fault that waits. When QEMU continues, both guests continue.
 #
 # rig: --guests 2 --size 256M
 # kernels: 6.12
@@ -15,21 +15,21 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-seconds=30 # a counter that stays odd while its system's heartbeat goes on is damage after 20
+seconds=30 # a counter that stays odd while its system's heartbeat moves is damage after 20
 
 slot_of() {
 	"$SG_TOOLS/stargatectl" --json systems "$RIG_RANGE" | python3 -c 'import json, sys
 print(*[s["slot"] for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[1]])' "$1"
 }
 
-# in_background NAME COMMAND: runs it in g1; its output and its status are in $RIG_DIR/NAME.
+# in_background NAME COMMAND: runs the command in g1, with its output and status in $RIG_DIR/NAME.
 in_background() {
 	{ on g1 "$2" </dev/null >"$RIG_DIR/$1" 2>&1; echo "status $?" >>"$RIG_DIR/$1"; } &
 	job[$1]=$!
 }
 declare -A job
 
-# stop_g2: stops its QEMU in the midst of a change. begin: when that was.
+# stop_g2: stops g2's QEMU in the middle of a change, and sets $begin to the time.
 stop_g2() {
 	local said
 	said=$("$compiled/midapply" "$RIG_RANGE" "$(slot_of g2)" "$monitor") || fail "$said"
@@ -83,11 +83,11 @@ holds "a process maps it" 'echo x >/mnt/sg/hole
 	for try in $(seq 100); do grep -q stored /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 holds "another one has it open, to read" '/root/nowait submit /mnt/sg/hole /tmp/submit >/tmp/read 2>&1 </dev/null &
 	for try in $(seq 100); do grep -q open /tmp/read && exit 0; sleep 0.1; done; exit 1'
-# gone: $p is gone, or a zombie, within 10 s.
+# gone: checks that process $p ends, or becomes a zombie, within 10 s.
 gone='for try in $(seq 100); do
 	grep -q "^State:.*[ZX]" /proc/$p/status 2>/dev/null || [ ! -e /proc/$p ] && exit 0; sleep 0.1; done
 	cat /proc/$p/task/*/stack; exit 1'
-# change_and_stop: g2 changes the file all the time, and is stopped.
+# change_and_stop: makes g2 change the file continuously, and stops it.
 change_and_stop() {
 	on g2 'exec /root/midapply modes /mnt/sg/hole' </dev/null >"$RIG_DIR/load" 2>&1 &
 	load=$!

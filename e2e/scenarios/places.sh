@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Three systems with different kernels and map modes make, remove and rename the same few
-# directories in and over each other, all at once. Afterwards they agree on every directory's place,
-# and each can work in every directory. A directory that one system creates in the place of a
-# removed one does not look removed to another system.
+# directories at the same time, into and over each other. At the end all systems report the same
+# place of every directory, and each can work in every directory. A directory that one system
+# creates in the place of a removed one does not look removed to another system.
 #
 # rig: --guests 3 --size 64M --mem 320M
 # mixed: 6.1,6.12,7.2
@@ -22,7 +22,8 @@ program_everywhere places
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# view SYSTEM: inode and path of everything, and the directories in which it cannot work.
+# view SYSTEM: prints inode and path of each directory, and the directories in which the system
+# cannot work.
 view() {
 	on "$1" 'cd /mnt/sg && find . -mindepth 1 -printf "%i %p\n" | sort
 		find . -type d | while read -r d; do

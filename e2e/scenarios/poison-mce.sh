@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A VM learns of bad pages by a machine check. Its memory has no struct pages, so the kernel itself
-# can do nothing for it. QEMU's monitor makes the processor find the page.
+# A machine check reports bad pages to a VM. Its memory has no struct pages, so the kernel itself
+# cannot handle the error. QEMU's monitor injects the machine check.
 #
 # rig: --guests 2 --size 64M
 # kernels: 6.12

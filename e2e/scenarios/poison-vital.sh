@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A bad page that the whole volume depends on: a page of the mount table. A machine check tells the
-# kernel, which removes the page from its own mapping, so a later access there ends in an oops. The
-# whole mount must fail. It must still be possible to read its state and to unmount it.
+# A bad page in the mount table, on which the complete volume depends. A machine check reports it to
+# the kernel, which removes the page from its own mapping, so that a later access would cause an
+# oops. All operations of the mount must fail. It must still be possible to read its state and to
+# unmount it.
 #
 # rig: --guests 1 --size 64M --pages
 # kernels: 6.12

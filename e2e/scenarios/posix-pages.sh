@@ -3,9 +3,9 @@
 #
 # The POSIX matrix on memory that has struct pages, as on a node with memmap=: the volume is found
 # through its DAX device, and mappings must not allow access to those pages. A child inherits no
-# entries of 2 MiB, because fork() might copy an entry that is being taken away. Large and small
-# entries may meet without a kernel warning. While the volume is frozen, no mapping stores into it,
-# whatever is read at that time.
+# entries of 2 MiB, because fork() might copy an entry that the module is removing. Large and small
+# entries may be next to each other without a kernel warning. While the volume is frozen, no mapping
+# can store into it, even if programs read it.
 #
 # rig: --size 256M --cpus 2 --pages
 # maps: walk

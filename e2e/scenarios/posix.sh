@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The POSIX matrix: every operation that users expect, with each errno, permission and time rule, in
-# all map modes. Then cases that need a second process or a tool: programs run from the volume, a
-# freeze, an io_uring.
+# The POSIX matrix: all operations that users expect, with each errno, permission and rule for
+# times, in all map modes. Then cases that need a second process or a tool: programs run from the
+# volume, a freeze, an io_uring.
 #
 # rig: --size 256M
 # test: walk
@@ -59,7 +59,8 @@ counted() {
 	holds "16 pages come with one fault" 'head -c 1M /dev/urandom >/mnt/sg/megabyte &&
 		faults=$(/root/region touch /mnt/sg/megabyte) && rm /mnt/sg/megabyte &&
 		echo "$faults faults" && [ "$faults" -le 20 ]'
-	# Up to 6.11 there are no large entries for memory with struct pages, such as the zero page.
+	# Kernels up to 6.11 have no large entries for memory with struct pages, such as the zero
+	# page.
 	holds "a large hole comes with few faults" 'truncate -s 64M /mnt/sg/hole && most=40
 		case $(uname -r) in 6.1.*) most=1100;; esac
 		faults=$(/root/region touch /mnt/sg/hole) && rm /mnt/sg/hole &&

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The VM's power is cut at random moments while files change. Each completed step is noted outside
-# of the VM. After the next mount exactly these steps must be there, plus at most one half of the
-# next write. Processes that create, rename and remove names run at the same time, so that the whole
-# journal is in use. Files of earlier rounds must never change.
+# The VM's power is cut at random moments while files change. A file outside of the VM records each
+# completed step. After the next mount exactly these steps must be there, and at most a part of the
+# next write. Processes that create, rename and remove names run at the same time, so that all areas
+# of the journal are in use. Files of earlier rounds must never change.
 #
 # rig: --size 256M --cpus 2
 # maps: inside
@@ -16,11 +16,11 @@ source "$(dirname "$0")/../lib/scenario.sh"
 seed=$(seed)
 echo "SG_SEED=$seed repeats the steps, though not the moments"
 rounds=$(scaled 2 3 30)
-read -ra maps <<<"$(map_modes)" # one map mode a round, in turn
+read -ra maps <<<"$(map_modes)" # each round uses the next map mode
 notes=$(mktemp -d)
 trap 'rm -rf "$notes"' EXIT
 
-# The last whole line that a writer printed.
+# Prints the last complete line of a writer's output.
 last_step() { sed -nE 's/^([0-9]+)$/\1/p' <<<"$(head -c -1 "$1")" | tail -n 1; }
 
 sums() { on g1 "cd /mnt/sg && find $1 -type f | sort | xargs sha256sum" </dev/null; }
@@ -76,6 +76,6 @@ for ((round = 1; round <= rounds; round++)); do
 	holds "round $round: what the storm left can be removed" 'rm -r /mnt/sg/storm'
 done
 
-# After the cut the volume is checked as it is, and by the rig after a clean unmount.
+# Checks the volume directly after the cut; the rig checks it again after a clean unmount.
 holds "everything can be removed" 'rm -r /mnt/sg/round*'
 finish

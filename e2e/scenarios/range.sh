@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A volume in a bare physical range, without any block device: memory that the kernel reserves by
-# memmap=. It is mounted and used in all map modes, and several mounts share one instance. A range
-# that is not reserved memory, or only partly, is refused with a reason.
+# memmap=. It is mounted and used in all map modes, and several mounts share one instance. The
+# module refuses a range that is not completely reserved memory, and gives the reason.
 #
 # rig: --size 32M --cpus 2 --append 'memmap=64M$256M,16M$256G'
 # maps: inside

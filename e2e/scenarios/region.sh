@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# .stargate/region, the volume's memory as a regular file. Its bytes are those of the files, in both
-# directions, large pages map it, and allocating it in advance changes no byte. Further cases: which
-# users may open it, which processes have it, and volume.json, which gives its address. It does not
-# affect the rest of the directory tree.
+# Tests .stargate/region, the volume's memory as a regular file. A store through region changes
+# files, and a write to a file changes region. Large pages map it, and allocating it in advance
+# changes no byte. More cases: which users may open it, which processes have it open, and
+# volume.json, which gives its address. It does not affect the rest of the directory tree.
 #
 # rig: --size 64M --pages --pkgs attr
 # maps: walk
@@ -17,7 +17,7 @@ region=/mnt/sg/.stargate/region
 about=/mnt/sg/.stargate/volume.json
 program region
 
-# The offset of a file's first bytes in the volume.
+# Prints the offset of a file's first bytes in the volume.
 place_of() {
 	local phys
 	phys=$("$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" "$1" 2>/dev/null |
@@ -39,7 +39,7 @@ holds "which lasts" "sync; echo 2 >/proc/sys/vm/drop_caches; [ \"\$(stat -c %u $
 
 step "volume.json"
 uuid=$(on g1 'cat /sys/fs/stargatefs/pmem0/uuid')
-# says KEY: the value as JSON has it.
+# says KEY: prints the value of the key in JSON.
 says() { on g1 "cat $about" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
 same "base" "$(printf '0x%x' $((RIG_BASE)))" "$(says base)"
@@ -205,9 +205,9 @@ holds "absent names are absent, twice" '! ls /mnt/sg/.stargate/y && ! ls /mnt/sg
 step "holders"
 machine=12345678-9abc-4def-8000-0123456789ab
 holders=/sys/fs/stargatefs/pmem0/holders
-# held: the content of sysfs, without process numbers.
+# held: prints the list of holders in sysfs, without process numbers.
 held() { on g1 "cut -d' ' -f2- $holders | sort | paste -sd,"; }
-# hold VERB FILE: maps it until /run/enough is there.
+# hold VERB FILE: maps the file until /run/enough exists.
 hold() { on g1 "/root/region $1 $2 /run/enough >/run/held 2>&1 </dev/null &
 	until [ -s /run/held ]; do sleep 0.05; done; rm /run/held" </dev/null; }
 enough() {

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume lies at another physical address than the one it was made for. Mounting fails and names
-# both addresses. The tool or a mount moves the volume, also to an overlapping range, and also after
-# an earlier move was killed. Then it is read in each map mode, written and checked. A volume in use
-# is not moved.
+# A volume is at another physical address than its base. A mount fails and prints both addresses.
+# The tool or a mount option relocates the volume, also to an overlapping range, and also after an
+# earlier relocation was killed. Then the scenario reads it in each map mode, writes and checks it.
+# The tool refuses to relocate a volume in use.
 #
 # rig: --size 160M --pages --pkgs "dmsetup"
 # kernels: 6.12 7.2
@@ -25,7 +25,7 @@ pieces='for i in '$at'; do
 
 hex() { printf '0x%x' "$1"; }
 
-# cut_device NAME MIB: makes a device of the 48 MiB of the range from there on.
+# cut_device NAME MIB: makes a device of the 48 MiB of the range that begin at that offset.
 cut_device() {
 	on g1 "dmsetup --noudevsync create $1 --table '0 98304 linear /dev/pmem0 $(($2 * 2048))' &&
 		dmsetup mknodes" </dev/null || fail "no device-mapper"
@@ -39,7 +39,7 @@ copy() {
 		fail "no copy from $1 to $2"
 }
 
-# fill: makes files of all kinds in the mount, and a record of them outside.
+# fill: makes files of all kinds in the mount, and records them outside of the volume.
 fill() {
 	holds "filled" 'cd /mnt/sg && cp -r /etc/. . && head -c 5M /dev/urandom >large &&
 		echo page >page && head -c 70000 /dev/urandom >table &&
@@ -55,7 +55,8 @@ fill() {
 		cd / && umount /mnt/sg'
 }
 
-# whole DEVICE: mounts the device in each map mode. Every file is unchanged, and the volume works.
+# whole DEVICE: mounts the device in each map mode, and checks that every file is unchanged and that
+# the volume works.
 whole() {
 	local map
 	for map in $(map_modes); do
@@ -111,7 +112,8 @@ holds "and does it" 'stargatectl relocate /dev/mapper/three | grep "moved from"'
 whole /dev/mapper/three
 
 step "killed in the middle"
-# The volume of the third device, outside; the move to the place of the second one is killed.
+# The volume of the third device, in a copy outside; the relocation to the address of the second one
+# is killed.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 moving() { (($(od -An -tu1 -j32 -N1 "$work/half") & 1)); } # the superblock has other features, too

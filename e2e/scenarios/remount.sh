@@ -71,7 +71,7 @@ read_only() {
 }
 each_map read_only
 
-# The progress of the two writers.
+# Prints the progress of the two writers.
 progress() { on g1 'stat -c %s /mnt/sg/log && od -An -tu8 -N8 /mnt/sg/mapped' </dev/null; }
 
 frozen() {
@@ -99,7 +99,7 @@ frozen() {
 }
 each_map frozen
 
-# A read-only system that is no member: it leaves no trace in the volume.
+# A read-only mount that is not a member changes nothing in the volume.
 memory() { sha256sum <"$RIG_RANGE"; }
 step "nojoin"
 refused "a member stays one" 'nojoin: a remount does not leave' 'mount -o remount,ro,nojoin /mnt/sg'

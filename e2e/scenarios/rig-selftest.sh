@@ -14,7 +14,7 @@ kernel=${1:-${SG_KERNEL:-6.12}}
 rig=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../rig
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export TMPDIR=$work # so that files which a run leaves behind are seen
+export TMPDIR=$work # so that the test finds files that a run leaves behind
 
 passed=0 failed=0
 ok() {
@@ -26,7 +26,8 @@ not_ok() {
 	echo "FAIL  $1: $2"
 	sed 's/^/      /' "$work/err" | tail -n 40
 }
-# rig_run ARGUMENT...: a run; its output in $out and $work/err, its status in $status
+# rig_run ARGUMENT...: runs the rig, with its output in $out and $work/err, and its status in
+# $status
 rig_run() {
 	status=0
 	rm -rf "$work"/stargate-rig-* # logs of an earlier run that failed on purpose
@@ -35,10 +36,10 @@ rig_run() {
 is() { # is NAME GOT WANTED
 	if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', wanted '$3'"; fi
 }
-says() { # says NAME TEXT: the rig's messages contain it
+says() { # says NAME TEXT: checks that the rig's messages contain the text
 	if grep -qF -- "$2" "$work/err"; then ok "$1"; else not_ok "$1" "no '$2' among the messages"; fi
 }
-# No process, shared memory or mount outlives a run.
+# No process, shared memory or mount remains after a run.
 leaves_nothing() {
 	local left=
 	left+=$(pgrep -f "$work/stargate-rig" || true)

@@ -3,9 +3,9 @@
 #
 # Rings between two guests: by name; records in order; a pipe between two shells, both ways, with
 # checksums; two receivers that share the records of two senders; a receiver, a sender and a guest
-# that are killed while they work. The others go on, nothing comes twice, and lost claims are
-# counted. Processes that wait by poll, epoll and io_uring; streams between programs in C and Go; a
-# frozen mount, also with several threads on one descriptor.
+# that are killed while they work. The other processes continue, no record arrives twice, and the
+# lost claims are counted. Processes that wait by poll, epoll and io_uring; streams between programs
+# in C and Go; a frozen mount, also with several threads on one descriptor.
 #
 # rig: --guests 2 --size 256M --mem 384M
 # kernels: 6.12
@@ -65,7 +65,8 @@ same "nothing is left of it" 'box' "$(at g2 'stargate-ring list --names')"
 
 step "streams"
 bytes=$(scaled 500000 4000000 $((256 << 20)))
-# streams WHAT COMMAND-IN-G1 COMMAND-IN-G2: each of them gets what the other one has.
+# streams WHAT COMMAND-IN-G1 COMMAND-IN-G2: checks that each command receives the input of the other
+# one.
 streams() {
 	on g1 "head -c $bytes /dev/urandom >/tmp/in; $2 </tmp/in >/tmp/out" >"$work/1" 2>&1 </dev/null & first=$!
 	at g2 "head -c $bytes /dev/urandom >/tmp/in; for i in \$(seq 100); do [ \"\$(stargate-ring list --names)\" = 'box
@@ -130,7 +131,7 @@ at g1 'mkfifo /tmp/pipe; setsid sh -c "stargate-ring recv p >/tmp/pipe; echo end
 passed "recv ends with the process that reads its output"
 
 step "a frozen mount"
-# says LINE: the process in g1 has written this line.
+# says LINE: checks that the process in g1 has written this line.
 says() { at g1 "for i in \$(seq 100); do grep -qx '$1' /tmp/frozen && exit 0; sleep 0.1; done; exit 1"; }
 on g1 '/root/ringpoll /mnt/sg p frozen /tmp/go >/tmp/frozen 2>&1' >"$work/out" 2>&1 </dev/null & first=$!
 says open
@@ -184,7 +185,7 @@ passed "each freeze ends, whatever one descriptor is asked for: $said"
 
 step "deaths"
 at g1 'stargate-ring create d --size 64K'
-# g2 fills it, and its sender waits for room with the lock; then it is killed
+# g2 fills the ring, and its sender waits for space while it holds the lock; then g2 is killed
 at g2 'setsid sh -c "seq -f %06.0f 100000 | stargate-ring send d" >/dev/null 2>&1 </dev/null &
 	for i in $(seq 100); do [ "$(stargate-ring stat d | grep -oE "\"used\": *[0-9]+" | grep -oE "[0-9]+$")" -gt 65000 ] && exit 0; sleep 0.1; done; exit 1'
 at g2 'pkill -9 -x stargate-ring; sleep 0.2; true'
@@ -206,7 +207,7 @@ step "a guest is killed"
 at g1 'stargate-ring create v --size 64K'
 on g2 'seq -f %06.0f 100000000 | stargate-ring send v' >"$work/victim" 2>&1 </dev/null & victim=$!
 at g1 'stargate-ring recv -t 20 -n 3000 v >/tmp/before && sort -c /tmp/before'
-# a stream on which nobody says anything
+# a stream without data
 on g2 'sleep 1000 | stargate-ring listen t >/dev/null' >"$work/listens" 2>&1 </dev/null & listens=$!
 at g1 'for i in $(seq 100); do stargate-ring list --names | grep -qx t && break; sleep 0.1; done
 	setsid sh -c "sleep 1000 | { stargate-ring dial -t 20 t >/dev/null 2>/tmp/left; echo \$? >>/tmp/left; }" >/dev/null 2>&1 </dev/null &

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Shared semaphores for other modules. A foreign module, built against the exports of stargatefs.ko
-# (kernel/tests/sem_user), takes and gives beside processes and kernel threads of two guests. It
-# waits, another guest wakes it, and it learns of owners that died, kernel threads among them. Its
-# counts are exact.
+# Shared semaphores for other modules. Another module, built against the exports of stargatefs.ko
+# (kernel/tests/sem_user), acquires and releases them at the same time as processes and kernel
+# threads of two guests. It waits, another guest wakes it, and it gets an error for owners that
+# died, including kernel threads. Its counts are exact.
 #
 # rig: --guests 2 --size 128M --mem 384M
 # maps: walk
@@ -45,7 +45,7 @@ does() {
 	said=$(by_module "$@" 2>&1) || fail "$what: $said"
 	passed "$what"
 }
-# gives WHAT ERROR GUEST LINE...: the last line fails with that error.
+# gives WHAT ERROR GUEST LINE...: checks that the last line fails with that error.
 gives() {
 	local what=$1 error=$2 said
 	shift 2
@@ -88,7 +88,7 @@ start=$EPOCHREALTIME
 gives "in vain" 'Connection timed out' g1 'make semaphore s 0' 'wait 300'
 took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
 [[ $took -ge 300 ]] || fail "after $took ms already"
-# woken WHAT NAME OPEN LINE COMMAND...: g1's module waits in LINE until COMMAND has run.
+# woken WHAT NAME OPEN LINE COMMAND...: checks that g1's module waits in LINE until COMMAND has run.
 woken() {
 	local what=$1 name=$2 waiter
 	by_module g1 "$3" "$4" >"$work/said" 2>&1 & waiter=$!

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # P1's producer and consumer: one system writes much data through a small file, and another system
-# reads it. Two semaphores keep them in step. All block sizes and both interfaces run, and the
-# output equals the input. In a node the host is one of the two.
+# reads it. Two semaphores synchronise them. The scenario uses all block sizes and both interfaces,
+# and the output equals the input. In a node the host is one of the two.
 #
 # rig: --guests 2 --size 128M --mem 384M
 # node: --guests 2 --size 128M

@@ -24,7 +24,7 @@ for guest in g1 g2; do put "$work/sem" /root/sem "$guest"; done
 
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 make() { at g1 "stargate-sem create $* && echo made" >/dev/null; }
-# both WHAT COMMAND1 COMMAND2: in g1 and g2 at once.
+# both WHAT COMMAND1 COMMAND2: runs the commands in g1 and g2 at the same time.
 both() {
 	local first
 	on g1 "$2" >"$work/1" 2>&1 </dev/null & first=$!
@@ -32,7 +32,7 @@ both() {
 	wait "$first" || fail "$1: g1: $(cat "$work/1")"
 	passed "$1"
 }
-# held GUEST ARGUMENT...: runs `sem ARGUMENT` there, and returns once it has its lock.
+# held GUEST ARGUMENT...: runs `sem ARGUMENT` in the guest, and returns when it has its lock.
 held() {
 	local guest=$1
 	shift

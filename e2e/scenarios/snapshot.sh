@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Copies of a volume that three systems write to, by calls and mappings, each in its own map mode.
-# Each copy passes fsck, and holds a prefix of each system's stores, with every store that had
-# returned. Further cases: how long the systems are paused; a system that does not pause is named;
-# the system that pauses the others dies, or never resumes them; unmounting, remounting and freezing
-# at that time.
+# Each copy passes fsck, and has a prefix of each system's stores, with every store that had
+# returned before the copy. More cases: the length of the pause; a system that does not pause, which
+# the error must name; a system that dies after it has paused the others, or never resumes them;
+# unmounting, remounting and freezing during a pause.
 #
 # rig: --guests 3 --size 64M --pages
 # maps: inside
@@ -16,7 +16,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 program_everywhere sequence
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
-# refuses WHAT PATTERN COMMAND: COMMAND fails in g1, with PATTERN in one line.
+# refuses WHAT PATTERN COMMAND: checks that COMMAND fails in g1, with PATTERN in one line.
 refuses() {
 	local said
 	said=$(on g1 "$3" 2>&1 </dev/null) && fail "$1: not refused: $said"
@@ -24,7 +24,7 @@ refuses() {
 	[[ $(wc -l <<<"$said") -eq 1 ]] || fail "$1: more than a line: $said"
 	passed "$1: $said"
 }
-# goes_on SYSTEM: it can store.
+# goes_on SYSTEM: checks that the system can store.
 goes_on() { at "$1" "timeout 20 sh -c 'echo on >/mnt/sg/on-$1 && rm /mnt/sg/on-$1'"; }
 stored() { at "$1" "cd /mnt/sg/$1 && ls | sed -n s/^k-//p | sort -n | head -n 1"; }
 # writes SYSTEM: starts writing a sequence.
@@ -33,7 +33,7 @@ writes() {
 		/root/sequence store /mnt/sg/$1 /run/enough >/run/sequence.log 2>&1 &"
 	at "$1" "until [ -s /mnt/sg/$1/log ]; do sleep 0.1; done"
 }
-# ended SYSTEM: its steps, and the duration of the longest one (ms).
+# ended SYSTEM: prints the number of the system's steps, and the duration of the longest one (ms).
 ended() {
 	at "$1" 'touch /run/enough
 		until [ -s /run/sequence.log ]; do sleep 0.1; done; cat /run/sequence.log'

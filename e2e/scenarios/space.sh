@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A full volume with a file that was removed while another system has it open. With the last close
-# there the file is freed at once. Its space is then available to the system that removed it and to
-# the one that closed it. The same holds when the system that has it open dies.
+# A full volume with a file that one system has removed while another system has it open. The last
+# close there frees the file immediately. Its space is then available to both systems. The same
+# holds if the system that has it open dies.
 #
 # rig: --guests 2 --size 64M --mem 320M
 # mixed: 6.1,7.2
@@ -19,14 +19,15 @@ source "$(dirname "$0")/../lib/scenario.sh"
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 inodes() { at "$1" 'df --output=iused /mnt/sg | tail -n 1 | tr -d " "'; }
 
-# left_open REMOVER USER: 24 MiB without a name, open at USER; all other space is taken.
+# left_open REMOVER USER: makes a file of 24 MiB that REMOVER has removed and USER has open, and
+# fills all other space.
 left_open() {
 	at "$1" 'dd if=/dev/zero of=/mnt/sg/left bs=1M count=24 status=none'
 	at "$2" 'sleep 1000 </mnt/sg/left >/dev/null 2>&1 & echo $! >/run/user'
 	at "$1" 'rm /mnt/sg/left; ! dd if=/dev/zero of=/mnt/sg/filler bs=64k status=none 2>/dev/null'
 }
 
-# found SYSTEM WHAT: the space is available at the first request.
+# found SYSTEM WHAT: checks that the system gets the space at its first request.
 found() {
 	at "$1" 'dd if=/dev/zero of=/mnt/sg/found bs=1M count=20 status=none'
 	at "$1" 'rm /mnt/sg/found /mnt/sg/filler'
@@ -53,7 +54,7 @@ step "one that is replaced all the time, and only looked at elsewhere"
 at "$two" 'while [ ! -e /run/enough ]; do stat /mnt/sg/turn; done >/dev/null 2>&1 &'
 at "$one" "for i in \$(seq $(scaled 200 500 3000)); do
 	echo \$i >/mnt/sg/new && mv /mnt/sg/new /mnt/sg/turn; done; rm /mnt/sg/turn"
-at "$two" 'touch /run/enough; sleep 4' # it may be kept for two seconds there
+at "$two" 'touch /run/enough; sleep 4' # that system may keep it for two seconds
 same "nothing is left of it" "$before" "$(inodes "$one")"
 
 step "the opener dies"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# One system reads a range of a file all the time, by calls and in a mapping. Another one frees the
-# range's pages, in each possible way, and another file gets them at once. No reader may see that
-# file's bytes (D7): e2e/programs/stale.c. e2e/mutants show that the test fails if a flush, an
-# unmapping or the announcement of a reader is missing.
+# One system continuously reads a range of a file, by calls and in a mapping. Another system frees
+# the range's pages, in each possible way, and immediately gives them to another file. No reader may
+# read that file's bytes (D7): e2e/programs/stale.c. e2e/mutants show that the test fails if a
+# flush, an unmapping or the announcement of a reader is missing.
 #
 # The volume is small and full, so that freed pages are the next ones allocated. preempt=full lets
 # the kernel preempt a reader in the middle of a copy, so that copies last longer. The second range
@@ -28,7 +28,7 @@ rounds=$(scaled 3 10 200)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# window_bytes: the number of bytes that the reader has read through windows so far.
+# window_bytes: prints the number of bytes that the reader has read through windows so far.
 window_bytes() {
 	on "$looks" "awk '/^window_bytes/ { print \$2 }' /sys/fs/stargatefs/pmem0/operations" </dev/null
 }

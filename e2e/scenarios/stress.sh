@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Many processes in the same directories, where names come, go and move (e2e/programs/stress.c lists
-# the invariants). At the end all space is free again.
+# Many processes create, remove and rename names in the same directories (e2e/programs/stress.c
+# lists the invariants). At the end all space is free again.
 #
 # rig: --size 256M --cpus 2
 # maps: inside
@@ -30,8 +30,9 @@ storm() {
 	same "map=$map: no page and no inode is lost" "$before" "$after"
 }
 
-# The possible and the free inodes. Pages that hold inodes stay with the volume, and free pages
-# count as the inodes they could hold. So both numbers come back if no page is lost.
+# Prints the numbers of possible and of free inodes. Pages with inodes are never freed, and free
+# pages count as the inodes that they could hold. So both numbers are the same again if no page is
+# lost.
 used() { on g1 "stat -f -c '%c %d' /mnt/sg" </dev/null; }
 
 # The first inodes also need a page of the table that finds them.

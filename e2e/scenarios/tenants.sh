@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Two tenants on one zone (D10): each has a VM with a volume of its own, and the VM's kernel is
-# hostile. It reads every page of the zone, stores to it, and forges a file table that names the
-# other tenant's memory, for the host to follow. It reads nothing, changes nothing, and reaches
-# nothing outside its volume. Then a VM has a volume to read only: its stores do not arrive.
+# hostile. The kernel tries to read every page of the zone and to store to it. It also forges a file
+# table with the other tenant's memory, so that the host would follow it. None of this may read or
+# change a byte outside of the tenant's volume. Then a VM has a read-only volume, and its stores
+# have no effect.
 #
 # node: --guests 2 --no-mount --size 64M --pkgs lvm2 --append iomem=relaxed
 # limit: 1200
@@ -14,10 +15,10 @@ source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/lib/zone.sh
 source "$(dirname "$0")/../lib/zone.sh"
 
-# sees GUEST FROM END: the content that its kernel finds in the pages there.
+# sees GUEST FROM END: prints the content that the guest's kernel reads from the pages of the range.
 sees() { on "$1" "/root/pages count /dev/mem $2 $2 $(($3 - $2)) 0" </dev/null; }
 
-# nothing WHO WHAT FROM END: every page there is empty.
+# nothing WHO WHAT FROM END: checks that every page of the range is empty.
 nothing() {
 	local said
 	said=$(sees "$1" "$3" "$4")
@@ -25,7 +26,7 @@ nothing() {
 	passed "$1 sees nothing of $2: of $((($4 - $3) / 4096)) pages $said"
 }
 
-# attack WHO WHAT FROM END: its kernel stores to each page there.
+# attack WHO WHAT FROM END: makes the guest's kernel store to each page of the range.
 attack() {
 	in_one "$1" "$1 stores to each page of $2" \
 		"/root/pages spoil /dev/mem $3 $3 $(($4 - $3)) 0x6666666600000000"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The tools on block devices. They find the base by themselves, also through device-mapper; they
-# read what the file system wrote, and vice versa; they refuse a mounted volume.
+# Tests the tools on block devices. They detect the base, also through device-mapper. They read the
+# writes of the mounted file system, which reads theirs. They refuse a mounted volume.
 #
 # rig: --size 128M --pages --pkgs "dmsetup attr"
 # kernels: 6.12
@@ -67,7 +67,7 @@ holds "clean again, and mounted" \
 	'fsck.stargatefs -n /dev/pmem0 && mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg'
 
 step "where a device is"
-# base_of DEVICE: the base that mkfs finds.
+# base_of DEVICE: prints the base that mkfs detects.
 base_of() {
 	on g1 "mkfs.stargatefs -n -f --json '$1'" </dev/null |
 		python3 -c 'import json, sys; print(json.load(sys.stdin)["phys"])'

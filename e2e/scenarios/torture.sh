@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Systems die at random moments, and the others go on. Each guest has one life after the other. It
-# writes its own files, noting each completed step outside of the VM, and makes and moves names in
-# common directories. Then its power is cut. Some systems are paused before that, some leave
-# cleanly, some are cut off while they mount and unmount. A live system checks that exactly the
-# completed steps are there; sometimes there is no live one. In a node the host works like a guest,
+# Systems die at random moments, and the other systems continue. Each guest has one life after the
+# other. It writes its own files, records each completed step outside of the VM, and makes and
+# renames names in common directories. Then its power is cut. Some systems are paused before, some
+# unmount cleanly, and some lose their power while they mount and unmount. A live system, if there
+# is one, checks that exactly the completed steps are there. In a node the host works like a guest,
 # but does not die alone: in node-cuts.sh it dies with all.
 #
 # SG_KILLS=N: the number of deaths, in all guests together. `make test SUITE=torture` runs many.
@@ -24,7 +24,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 seed=$(seed)
 usual=$(scaled 12 50 200)
 patience=15000 # ms: it may wait for a paused system
-if in_a_node; then # where all share one processor with a system that boots
+if in_a_node; then # in a node, where all share one processor with a booting system
 	usual=$(scaled 3 6 50)
 	patience=60000
 fi
@@ -46,7 +46,7 @@ between() { # a random number
 }
 ms_since() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", 1000 * (b - a) }'; }
 
-# Systems that answer, in any order. One may be gone when it is asked.
+# Prints the systems that answer, in random order. A system may have died when the caller uses it.
 up() { echo "$EPOCHREALTIME" >"$work/up.$1"; }
 down() { rm -f "$work/up.$1"; }
 alive() {
@@ -56,8 +56,8 @@ alive() {
 	done
 }
 
-# ask GUEST COMMAND: its status in $status, its output in $said. Fails if the guest has gone
-# meanwhile, even if it is back by now.
+# ask GUEST COMMAND: runs the command, with its status in $status and its output in $said. Fails if
+# the guest has died during the command, even if it already runs again.
 ask() {
 	local since
 	since=$(cat "$work/up.$1" 2>/dev/null) || return
@@ -66,8 +66,8 @@ ask() {
 	[[ $status -eq 0 || $status -ne 255 && $(cat "$work/up.$1" 2>/dev/null) == "$since" ]]
 }
 
-# progress DEAD SINCE: the time until another system has worked in all directories of the dead one.
-# Measured from outside, so it includes the way into the guest.
+# progress DEAD SINCE: prints the time until another system has worked in all directories of the
+# dead one. The time is measured from outside, so it includes calls into the guest.
 progress() {
 	local other took
 	for other in $(alive); do
@@ -81,8 +81,9 @@ progress() {
 	done
 }
 
-# verified LIFE STEPS: a live system verifies the life, or waits for one. It moves verified files
-# away, so that its own death right afterwards does not spoil them for the next system.
+# verified LIFE STEPS: lets a live system verify the life, and waits for such a system if necessary.
+# The system moves verified files to another directory, so that its own death does not affect the
+# next verification.
 verified() {
 	local other tried=false turns
 	for ((turns = 0; turns < 600; turns++)); do
@@ -104,7 +105,7 @@ verified() {
 
 # --- a life -----------------------------------------------------------------------------------
 
-# The last whole line that a writer printed.
+# Prints the last complete line of a writer's output.
 last_step() { sed -nE 's/^([0-9]+)$/\1/p' <<<"$(head -c -1 "$1")" | tail -n 1; }
 
 cut_off() {
@@ -124,7 +125,7 @@ stands_still() {
 	sleep "$(between 0 1)"
 }
 
-# The unmount is repeated: a request that still runs in this guest keeps the mount busy.
+# Repeats the unmount, because a running request in this guest keeps the mount busy.
 unmounted='for i in $(seq 100); do umount /mnt/sg 2>/dev/null && break; sleep 0.1; done
 	! mountpoint -q /mnt/sg'
 
@@ -133,19 +134,19 @@ leaves() {
 		fail "$1 cannot leave"
 }
 
-# While VMs have the volume's memory, their host cannot leave.
+# The host cannot unmount while VMs have the volume's memory.
 rests() {
 	on "$1" 'pkill -KILL powercut; pkill -KILL stress
 		while pgrep "powercut|stress"; do sleep 0.1; done' </dev/null >/dev/null ||
 		fail "$1 cannot rest"
 }
 
-# One system lives longer, so that mostly a survivor is there.
+# One system lives longer, so that there is usually a live system.
 lifetime() {
 	if [[ $1 == "${systems[0]}" ]]; then between 10 40; else between 0.5 4; fi
 }
 
-# works GUEST LIFE HOW: until it is cut off, or leaves.
+# works GUEST LIFE HOW: lets the guest work until it loses its power or unmounts.
 works() {
 	local guest=$1 life=$2 steps jobs=()
 	on "$guest" "mkdir /mnt/sg/lives/$life" </dev/null || fail "$guest: no place for life $life"
@@ -171,7 +172,7 @@ works() {
 	rm "$work/$life".*
 }
 
-# Mounts and unmounts all the time, and is cut off in between.
+# Mounts and unmounts repeatedly, until the guest loses its power.
 comes_and_goes() {
 	local job
 	down "$1"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargate-tune in a node and in a guest of its KVM. The node sees the guest's exits by reason, by
-# function and by port. In the guest, advice is applied, acts at the next boot as well, and is
-# undone: the tree is as before, also if the program is killed at any moment. Exits fall.
+# Tests stargate-tune in a node and in a guest of its KVM. The node measures the guest's exits by
+# reason, by function and by port. In the guest, the program applies its advice, which also takes
+# effect at the next boot, and undoes it: all files are as before, even if the program is killed at
+# any moment. With the advice there are fewer exits.
 #
 # node: --guests 1 --size 64M --pkgs udev
 # node-kernels: 6.1 6.12 7.2
@@ -31,12 +32,12 @@ true_of() {
 	[[ $is == True ]] || fail "$1: $2 is $is: $said"
 	passed "$1"
 }
-# in_guest WHAT COMMAND: it succeeds; its output is in $said.
+# in_guest WHAT COMMAND: checks that the command succeeds; stores its output in $said.
 in_guest() {
 	said=$(on g1 "$2" 2>&1 </dev/null) || fail "$1: status $?: $said"
 	passed "$1"
 }
-# seen_by_host SECONDS [OPTION]...: a measurement of the node, in $said.
+# seen_by_host SECONDS [OPTION]...: measures on the node; stores the result in $said.
 seen_by_host() {
 	said=$(on host "/root/stargate-tune measure --json --seconds $*" </dev/null) ||
 		fail "the node does not measure: $said"
@@ -120,7 +121,7 @@ awk -v a="$timer" -v b="$timer_after" 'BEGIN { exit !(a > 10 && b < a / 10) }' |
 	fail "the timer took $timer exits a second, and takes $timer_after"
 passed "exits by the timer fall to less than a tenth"
 
-# A boot loses values; udev and sysctl read our files.
+# A boot resets the values; then udev and sysctl read the files of stargate-tune.
 on g1 "echo $slow >/sys/devices/system/clocksource/clocksource0/current_clocksource
 	udevadm trigger --type=all --action=add; udevadm settle; sleep 1" </dev/null
 same "udev sets it again" "$better" \

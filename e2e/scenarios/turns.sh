@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Random operations on one file, taken in turns by systems with different kernels and map modes.
-# Each system keeps the file and a mapping open, and knows the operations of the others. Before its
-# own operation, a system checks that the file shows those operations. It looks by calls, and in the
-# mappings that it made earlier. Each system also works on a file of its own.
+# Each system keeps the file and a mapping open, and computes the operations of the others from the
+# same random numbers. Before its own operation, a system checks the results of the other operations
+# in the file. It reads by calls, and through its earlier mappings. Each system also works on a file
+# of its own.
 #
 # rig: --guests 3 --size 384M --mem 320M
 # mixed: 6.1,6.12,7.2
@@ -26,10 +27,10 @@ work=$(mktemp -d)
 declare -A to job
 trap 'rm -rf "$work"' EXIT
 
-# If a system that gets an order has died, its last output tells so, not a broken pipe.
+# If a system has died, the scenario reports its last output instead of a broken pipe.
 trap : PIPE
 
-# tell SYSTEM TURN LINE: gives the order and waits for the answer.
+# tell SYSTEM TURN LINE: sends the order and waits for the answer.
 tell() {
 	echo "$3" >&"${to[$1]}" || fail "$1 has ended before turn $2 ($3), \
 SG_SEED=$seed: $(cat "$work/$1")"
@@ -41,7 +42,7 @@ SG_SEED=$seed: $(cat "$work/$1")"
 	done
 }
 
-# in_turns BYTES: all work on one file of at most that size.
+# in_turns BYTES: lets all systems work on one file of at most that size.
 in_turns() {
 	local system turn actor other fd own=()
 	for system in "${systems[@]}"; do

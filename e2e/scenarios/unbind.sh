@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Root unbinds the driver from the device under a mounted volume. The unbinding waits until the
-# volume is unmounted. Until then the memory stays, for files and for processes that map region.
-# Then it goes, and comes back with all its contents. The same is tested below LVM.
+# volume is unmounted. Until then files, and processes that map region, can use the memory. Then the
+# device disappears, and later appears again with all its contents. The scenario tests the same
+# below LVM.
 #
 # rig: --guests 1 --pages --no-mount --size 128M --pkgs lvm2
 # maps: walk

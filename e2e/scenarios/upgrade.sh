@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The systems get another release of the module, one after the other, while the others go on with
-# the volume: unmount, rmmod, insmod, mount. Each also reboots cleanly. A module in use stays.
+# The systems change to another release of the module, one after the other, while the other systems
+# continue to use the volume: unmount, rmmod, insmod, mount. Each also reboots cleanly. A module in
+# use cannot be unloaded.
 #
 # rig: --guests 2 --size 64M
 # kernels: 6.12
@@ -15,7 +16,7 @@ cd "$(dirname "$0")/../.."
 # shellcheck source=e2e/lib/release.sh
 source e2e/lib/release.sh
 
-# versions: of all systems that have it mounted.
+# versions: prints the versions of all systems that have the volume mounted.
 versions() {
 	"$SG_TOOLS/stargatectl" --json systems "$RIG_RANGE" 2>/dev/null | tr -d ' \n' |
 		grep -oE '"name":"g[0-9]"[^}]*"version":"[^"]*"' |
@@ -45,7 +46,7 @@ grep -q 'in use' "$RIG_DIR/said" || fail "a file that is open does not keep it: 
 passed "a file that is open, of a mount that has been taken away lazily"
 holds "(mounted again)" 'mount -t stargatefs /dev/pmem0 /mnt/sg && grep -q text /mnt/sg/open'
 
-# made GUEST: the number of files that its work has made.
+# made GUEST: prints the number of files that the guest's work has made.
 made() { on "$1" "ls /mnt/sg/of.$1 | wc -l" </dev/null; }
 
 # upgrade GUEST OTHER: upgrades GUEST while OTHER works, from before until after.
@@ -67,7 +68,8 @@ work() {
 	worker=$!
 }
 
-# done_working GUEST: it went on all the time, and the other guest sees all its files.
+# done_working GUEST: checks that the guest has worked without interruption, and that the other
+# guest can read all its files.
 done_working() {
 	on "$1" 'touch /root/stop' </dev/null
 	wait "$worker" || fail "$1: did not go on"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargate-vsched beside small VMs that share one processor. One VM computes and answers interrupts.
-# A second one answers them on another vCPU than takes them. A third one has more interrupts than it
-# can use. Two compute. The same load runs under the kernel's own scheduler and under ours, and the
-# figures of both are printed. With ours, each VM has its share, whatever it claims, and boosts take
-# place. The daemon is killed under load, started again, and ended; the VMs go on. Where it must not
-# run, one line says why.
+# Tests stargate-vsched with small VMs that share one processor. One VM computes and answers
+# interrupts. A second VM receives interrupts on one vCPU and answers them on another. A third one
+# has more interrupts than it can handle. Two compute. The same load runs under the kernel's own
+# scheduler and under stargate-vsched, and the scenario prints the figures of both. With
+# stargate-vsched each VM has its share, regardless of its interrupts, and boosts occur. The
+# scenario kills the daemon under load, starts it again, and ends it; the VMs continue. On an
+# unsuitable system the daemon prints one line with the reason.
 #
 # rig: --guests 1 --nested --no-module --pkgs "libbpf1 libelf1t64 zlib1g"
 # kernels: 7.2
@@ -23,7 +24,7 @@ put "$here/build/vsched/stargate-vsched" /root/stargate-vsched
 window=$(scaled 8 20 120)
 
 # daemon COMMAND OPTION...: starts it. Its exit status goes to /run/vsched.status. The VMs are
-# stopped meanwhile, because it starts slowly beside them.
+# stopped during its start, which would otherwise be slow.
 daemon() {
 	on g1 "rm -f /run/vsched.status; pkill -STOP -x busyvm
 		(status=0; /root/stargate-vsched $* >/run/vsched.log 2>&1 || status=\$?
@@ -33,7 +34,7 @@ daemon() {
 			[ ! -e /run/vsched.status ] || { cat /run/vsched.log; exit 1; }
 			sleep 0.1
 		done; exit 1" </dev/null || fail "stargate-vsched $* does not start"
-	# It finds the VMs, and knows their shares.
+	# The daemon must find the VMs and their shares.
 	on g1 'pkill -CONT -x busyvm; sleep 5' </dev/null
 }
 
@@ -71,8 +72,8 @@ for vm in json.loads(sys.argv[3])["vms"]:
         print(vm[sys.argv[2]])' "$@"
 }
 
-# late VM PERCENT BEFORE AFTER: so many of the interrupts in between reached their vCPU within that
-# time, in microseconds.
+# late VM PERCENT BEFORE AFTER: prints the time in microseconds within which that percentage of the
+# interrupts between BEFORE and AFTER reached their vCPU.
 late() {
 	python3 -c 'import json, sys
 was, now = ({vm["name"]: vm["late"] for vm in json.loads(text)["vms"]} for text in sys.argv[3:5])
@@ -85,7 +86,7 @@ for bucket, n in enumerate(late):
         break' "$@"
 }
 
-# shares BEFORE AFTER: of each VM in the time that all had, in per cent.
+# shares BEFORE AFTER: prints each VM's share of the processor time of all VMs, in per cent.
 shares() {
 	python3 -c 'import json, sys
 was, now = ({vm["name"]: vm["ran_ns"] for vm in json.loads(text)["vms"]} for text in sys.argv[1:3])
@@ -93,7 +94,8 @@ ran = {name: now[name] - was[name] for name in sorted(now)}
 print(*(f"{name}={100 * ns / sum(ran.values()):.1f}" for name, ns in ran.items()))' "$@"
 }
 
-# shared WHAT SHARES VM=PERCENT...: each has that share, within 3 % of all.
+# shared WHAT SHARES VM=PERCENT...: checks that each VM has that share, with a tolerance of 3 % of
+# the total.
 shared() {
 	local what=$1 split=$2
 	shift 2
@@ -106,7 +108,7 @@ sys.exit(len(has) != len(wants) or
 	passed "$what: $split"
 }
 
-# policies NUMBER: so many threads have the policy of sched_ext.
+# policies NUMBER: checks that this number of threads has the policy of sched_ext.
 policies() {
 	same "threads with the policy of sched_ext" "$1" "$(on g1 \
 		'cat /proc/[0-9]*/task/[0-9]*/sched 2>/dev/null | grep -cE "^policy *: *7$"' </dev/null ||

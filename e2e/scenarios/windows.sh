@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Windows (D5) by themselves, on hand-built file tables: what they show and refuse, no stale
-# translation after a flush (D7), no oops over an entry that a peer removed. One run leaves out all
-# flushes, and the test must notice.
+# Windows (D5) without a volume, on hand-built file tables: which bytes they map and which tables
+# they refuse; no stale translation after a flush (D7); no oops at an entry that a peer has removed.
+# One run makes no flushes, which the test must detect.
 #
 # rig: --no-module --cpus 2
 # maps: walk
@@ -19,8 +19,8 @@ words=$(on g1 'cat /proc/cmdline')
 need=1
 [[ $words != *nohugeiomap* ]] || need=0
 
-# load PARAMETERS: the module loads only when every case passed; its messages are shown, and in
-# $said.
+# load PARAMETERS: loads the module, which succeeds only if every case passed; prints its messages,
+# and stores them in $said.
 load() {
 	local status=0
 	on g1 "dmesg -C; insmod /root/window_test.ko phys=$RIG_BASE size=$RIG_SIZE $*" || status=$?

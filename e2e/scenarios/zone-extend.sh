@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A zone gets more memory, by another device or by a longer one, while one of its volumes is
+# A zone gets more memory from another device or from a longer one, while one of its volumes is
 # mounted. Volumes are renamed, except volumes in use. A command that is killed at any time leaves
 # the old or the new state.
 #
-# g2 has the same memory, like another system that has a volume mounted.
+# g2 has the same memory, and acts as another system that has a volume mounted.
 #
 # rig: --guests 2 --pages --no-mount --size 256M --pkgs "lvm2 fdisk"
 # kernels: 6.12
@@ -15,7 +15,7 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# of VOLUME KEY: the value in `volume show`. zone KEY: the value in `zone show`.
+# of VOLUME KEY: prints the value in `volume show`. zone KEY: prints the value in `zone show`.
 of() {
 	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
@@ -34,7 +34,8 @@ refuses_with() {
 	same "$2: status" "$1" "$status"
 }
 
-# shape SIZE: resizes the first partition. The table is in use, so it is not read again.
+# shape SIZE: resizes the first partition. The kernel does not read the table again, because it is
+# in use.
 shape() {
 	on g1 "echo 'size=$1' | sfdisk -q --no-reread --force -N 1 /dev/pmem0 && partx -u --nr 1 /dev/pmem0" </dev/null ||
 		fail "the first partition does not get $1"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A zone whose memory lies in two places, or in a partition. A volume whose bytes have moved to
-# another address, which is refused with both addresses until it is relocated. The size of VMs' own
-# address space: up to the last step QEMU starts with the output of `qemu-args`, and one step
-# further both refuse.
+# A zone whose memory is in two places, or in a partition. A volume whose bytes have moved to
+# another address: a mount fails with both addresses until the volume is relocated. The address
+# space of VMs: up to the limit QEMU starts with the output of `qemu-args`, and one step beyond it
+# both refuse.
 #
 # The second place is 64 MiB of g1's own memory. There is no memory for a volume of a terabyte: a
 # sparse file covers its region, and /proc/cpuinfo is replaced to name another processor.
@@ -20,13 +20,13 @@ source "$(dirname "$0")/../lib/scenario.sh"
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 hex() { printf '0x%x' "$1"; }
 
-# of VOLUME KEY: the value that `volume show` prints.
+# of VOLUME KEY: prints the value in the output of `volume show`.
 of() {
 	at g1 "stargatectl -j volume show $1" | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 }
 
-# device ADDRESS: the device of the memory that begins there.
+# device ADDRESS: prints the device whose memory begins at that address.
 device() { at g1 "grep -lix $1 /sys/block/pmem*/device/resource | cut -d/ -f4"; }
 
 # --- in which places ------------------------------------------------------------------------
@@ -105,11 +105,11 @@ moved() {
 		stargatectl volume check old && stargatectl volume delete old"
 }
 
-# --- the room in a VM's address space ---------------------------------------------------------
+# --- the limit of a VM's address space ---------------------------------------------------------
 
 qemu="qemu-system-x86_64 -nodefaults -no-user-config -display none -S -monitor stdio -M q35 -accel tcg"
 
-# recipe MIB [OPTION...]: the output of qemu-args for a VM with that memory, in one line.
+# recipe MIB [OPTION...]: prints the output of qemu-args for a VM with that memory, in one line.
 recipe() { at g1 "stargatectl volume qemu-args a --memory $1M ${*:2} | xargs"; }
 
 # larger RECIPE KEY MIB: adds MIB to the number of KEY in it.
@@ -124,7 +124,7 @@ starts() { # WHAT CPU RECIPE
 		grep -q 'addr: $(of a base)'"
 }
 
-# beyond WHAT PATTERN MIB: our tool refuses it in each kind of recipe.
+# beyond WHAT PATTERN MIB: checks that stargatectl refuses it in each kind of recipe.
 beyond() {
 	local recipe
 	for recipe in qemu-args libvirt-xml; do
@@ -136,7 +136,7 @@ stops() { # WHAT PATTERN CPU RECIPE
 	refused "$1: QEMU stops, too" "$2" "echo quit | $qemu -cpu $3 $4"
 }
 
-# Of the 16 GiB below the volume the VM's devices take 2.
+# The VM's devices use 2 of the 16 GiB below the volume.
 memory() {
 	local most
 	most=$(recipe 14336)
@@ -153,7 +153,7 @@ large() {
 		mount --bind /run/large /mnt/a/.stargate/region"
 }
 
-# processor VENDOR: makes this one look like that make, with 40 bits for addresses.
+# processor VENDOR: makes /proc/cpuinfo show a processor of that vendor, with 40 address bits.
 processor() {
 	at g1 "umount /proc/cpuinfo 2>/dev/null; printf '%s\\n' 'vendor_id : $1' \
 		'address sizes : 40 bits physical, 48 bits virtual' >/run/cpuinfo &&

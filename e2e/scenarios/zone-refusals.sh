@@ -11,7 +11,8 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# refuses_with STATUS WHAT PATTERN COMMAND: COMMAND fails with that status, and PATTERN in one line.
+# refuses_with STATUS WHAT PATTERN COMMAND: checks that COMMAND fails with that status, and with
+# PATTERN in one line.
 refuses_with() {
 	local status=0
 	on g1 "$4" >/dev/null 2>&1 </dev/null || status=$?
@@ -21,14 +22,14 @@ refuses_with() {
 
 line() { on g1 "$1 | xargs" </dev/null; }
 
-# kept WHAT: the volume is unchanged.
+# kept WHAT: checks that the volume is unchanged.
 kept() {
 	same "$1: the tag is" stargate "$(line 'lvs --noheadings -o lv_tags sm/a')"
 	holds "$1: the bytes are as before" 'stargatectl volume check a &&
 		mount -t stargatefs -o ro /dev/sm/a /mnt/a && grep -q "^kept" /mnt/a/file && umount /mnt/a'
 }
 
-# sum: the digest of the device.
+# sum: prints the digest of the device.
 sum() { line 'head -c 64M /dev/pmem0 | sha256sum | cut -c 1-64'; }
 
 step "a device that does not become a zone"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume of a zone grows over memory that another one has left, and none of the old content shows.
-# It grows while it is unmounted, while its host has it mounted, and while a second system follows.
-# A system that cannot follow is named, and nothing changes. If one does not answer, the volume
-# keeps the memory that the mount here has seen. A terminal shows the progress of wiping.
+# A volume of a zone grows over memory of a deleted volume, and no old content is readable. It grows
+# while it is unmounted, while its host has it mounted, and while a second system has it mounted,
+# too. If a system has no memory for the growth, the error names it and nothing changes. If a system
+# does not answer, the volume keeps the memory whose size the host's mount has already read. A
+# terminal shows the progress of wiping.
 #
 # g2 has the same memory, like another system that has a volume mounted.
 #
@@ -22,10 +23,11 @@ at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 # bytes BASE MIB: reads the memory from outside the VM.
 bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c $(($2 * mib)) || true; }
 
-# told BASE MIB: the number of lines there that hold the secret.
+# told BASE MIB: prints the number of lines with the secret in that memory.
 told() { bytes "$1" "$2" | grep -ac 'a secret of others' || true; }
 
-# secret FROM MIB: cuts an LVM volume behind FROM MiB, fills it, and gives it back unwiped.
+# secret FROM MIB: makes an LVM volume after FROM MiB, fills it with the secret, and removes it
+# without wiping.
 secret() {
 	holds "(others have $2 MiB behind it)" "export DM_DISABLE_UDEV=1
 		lvcreate -y -q -W n -Z n --addtag others -L $2M -n others sm && vgmknodes &&
@@ -34,10 +36,11 @@ secret() {
 	[[ $(told $((base + $1 * mib)) "$2") -gt $(($2 * mib / 20)) ]] || fail "the secret is not there"
 }
 
-# clean FROM MIB: the volume has none of the secret in its new memory.
+# clean FROM MIB: checks that the volume's new memory has no secret.
 clean() { same "nothing is left of what was in these $2 MiB" 0 "$(told $((base + $1 * mib)) "$2")"; }
 
-# sized SYSTEM MIB: the size of its mount, by the module and by df, which leaves out metadata.
+# sized SYSTEM MIB: checks the size of the mount, as reported by the module and by df, which does
+# not count metadata.
 sized() {
 	same "$1 has $2 MiB" "$2" "$(at "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))')"
 	at "$1" "mb=\$(df -BM --output=size /mnt/a | tail -n 1 | tr -dc 0-9) &&
@@ -53,7 +56,8 @@ grows() {
 		done; exit 7"
 }
 
-# wiped COMMAND: a terminal shows progress from 0 to 100 %, and the line is cleared afterwards.
+# wiped COMMAND: checks that a terminal shows progress from 0 to 100 %, and that the command then
+# clears the line.
 wiped() {
 	local said last=0 now
 	said=$(at g1 "script -qec 'stargatectl volume $1' /run/said >/dev/null; tr '\\r' '\\n' </run/said")
@@ -119,8 +123,8 @@ refused "one that could, and does not answer, is named" 'g2 .*does not answer' \
 	"stargatectl volume resize a --size 128M"
 resume_guest g2
 sized g1 96
-# The mount has seen the memory behind the volume, and cannot shrink. A user of the volume can make
-# the mount use it, so no other volume may get it (D10).
+# The mount has read the new size, and cannot shrink. A user of the volume can make the mount access
+# the new memory, so no other volume may get it (D10).
 same "the memory that the mount has seen stays the volume's" "128.00m stargate $((128 * mib))" \
 	"$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a; stat -c %s /mnt/a/.stargate/region' | xargs)"
 clean 96 32

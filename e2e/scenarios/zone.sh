@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A node's zone: LVM on reserved memory, with volumes at physical addresses that VMs can use, too.
-# Volumes are made, found again after a power cut, and deleted, but never while any system uses
-# them. No content of one volume appears in the next. LVM's own tools show the whole zone.
+# The scenario makes volumes, finds them again after a power cut, and deletes them. stargatectl
+# refuses to delete a volume while any system uses it. No content of one volume appears in the next.
+# LVM's own tools show the complete zone.
 #
-# g2 has the same memory, like another system that has a volume mounted.
+# g2 has the same memory, and acts as another system that has a volume mounted.
 #
 # rig: --guests 2 --pages --no-mount --size 1152M --pkgs "lvm2 qemu-system-x86"
 # maps: walk
@@ -14,20 +15,20 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# of VOLUME KEY: the value that `volume show` prints.
+# of VOLUME KEY: prints the value in the output of `volume show`.
 of() {
 	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 }
 
-# largest WHAT: a value of the zone: "largest_volume", "largest_volume_1g", "uuid".
+# largest WHAT: prints a value of the zone: "largest_volume", "largest_volume_1g", "uuid".
 largest() {
 	on g1 'stargatectl -j zone show sm' </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)["zones"][0][sys.argv[1]])' "$1"
 }
 
-# because STATUS REASON COMMAND: COMMAND fails with that status, and its JSON gives the reason; $why
-# has all of it.
+# because STATUS REASON COMMAND: checks that COMMAND fails with that status, and that its JSON has
+# the reason; $why has the complete JSON.
 because() {
 	local status=0
 	why=$(on g1 "stargatectl -j $3 2>/dev/null" </dev/null | tr -s '\n ' ' '; exit "${PIPESTATUS[0]}") || status=$?
@@ -37,7 +38,7 @@ because() {
 # bytes BASE SIZE: reads the memory from outside the VM.
 bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
 
-# line COMMAND: its output in g1, with single blanks.
+# line COMMAND: prints the command's output in g1, with single blanks.
 line() { on g1 "$1 | xargs" </dev/null; }
 
 # zeroes WHAT BASE SIZE
@@ -45,7 +46,7 @@ zeroes() {
 	same "$1" 0 "$(bytes "$2" "$3" | tr -d '\0' | head -c 1 | wc -c)"
 }
 
-# secret VOLUME: fills it with a secret text and prints its place, if that is known.
+# secret VOLUME: fills the volume with a secret text, and prints its address if known.
 secret() {
 	local base
 	holds "$1 has a secret" "mkdir -p /mnt/$1 && mount -t stargatefs /dev/sm/$1 /mnt/$1 &&
@@ -178,8 +179,9 @@ holds "is gone with the next change" "stargatectl volume create next --size 16M 
 zeroes "and its bytes" "$((place + (16 << 20)))" $((32 << 20))
 holds "(that too)" "stargatectl volume delete next"
 
-# A wipe takes minutes. The command has read the list of volumes before, so a volume that another
-# command makes meanwhile looks half made. The test stops that command where this matters.
+# A wipe takes minutes. The command has read the list of volumes before the wipe, so a volume that
+# another command makes during the wipe looks incomplete. The test stops that command where this
+# matters.
 step "made while somebody wipes what is left"
 holds "a full volume that is to stay" "stargatectl volume create left --size 192M &&
 	yes | dd of=/dev/sm/left bs=1M count=192 iflag=fullblock conv=notrunc status=none"
