@@ -193,7 +193,7 @@ case_machine-bad() {
 told_to_relocate() {
 	local name=data
 	[[ $1 == claim ]] || name=$(launcher first)
-	has_event "$name" "another address than it was made for: run stargatectl volume relocate"
+	has_event "$name" "another address than the one for which it was created: run stargatectl volume relocate"
 }
 # After a boot with another memmap= the zone lies at another address. The VM waits until its volume
 # is relocated. The node stays like this, so later cases use volumes at the new address.

@@ -144,12 +144,12 @@ func (n *Node) whyUnbound(ctx context.Context, pv string, u *unbound) (c *corev1
 	_, err = n.client.CoreV1().PersistentVolumes().Get(ctx, pv, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return c, notSaved, fmt.Sprintf("volume %s is made on node %s, and its PersistentVolume %s is missing: "+
-			"the log of the container provisioner in the driver's pod on that node says why", u.volume, n.name, pv), nil
+		return c, notSaved, fmt.Sprintf("volume %s was created on node %s, but its PersistentVolume %s is missing: "+
+			"the log of the container provisioner in the driver's pod on that node has the reason", u.volume, n.name, pv), nil
 	case err != nil:
 		return nil, "", "", fmt.Errorf("PersistentVolume %s: %w", pv, err)
 	}
-	return c, notBound, fmt.Sprintf("PersistentVolume %s on node %s is made for this claim, and Kubernetes does not bind the claim to it: %s", pv, n.name, n.whyNot(c)), nil
+	return c, notBound, fmt.Sprintf("PersistentVolume %s on node %s was created for this claim, but Kubernetes does not bind the claim to it: %s", pv, n.name, n.whyNot(c)), nil
 }
 
 // whyNot returns the reason why the chart's policy refuses to bind a claim.
@@ -161,5 +161,5 @@ func (n *Node) whyNot(c *corev1.PersistentVolumeClaim) string {
 	case by != "" && by != n.driver:
 		return fmt.Sprintf("the claim is for the driver %s now", by)
 	}
-	return "the log of kube-controller-manager says why"
+	return "the log of kube-controller-manager has the reason"
 }

@@ -49,7 +49,7 @@ func TestUnbound(t *testing.T) {
 		n.Made("v", pv, types.NamespacedName{Namespace: "ns", Name: name})
 	}
 	looks(1, 0)
-	looks(1, 1, "Warning VolumeNotSaved volume v is made on node n1, and its PersistentVolume pv-u1 is missing")
+	looks(1, 1, "Warning VolumeNotSaved volume v was created on node n1, but its PersistentVolume pv-u1 is missing")
 	n.Made("v", "pv-u1", types.NamespacedName{Namespace: "ns", Name: "refused"}) // the provisioner repeats its call
 	looks(3, 1)
 	if len(n.made.all) != 1 {
@@ -58,7 +58,7 @@ func TestUnbound(t *testing.T) {
 	if _, err := client.CoreV1().PersistentVolumes().Create(ctx, claimed("pv-u1", driver, "refused"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	looks(2, 1, "Warning VolumeNotBound PersistentVolume pv-u1 on node n1 is made for this claim, and Kubernetes does not bind the claim to it: the log of")
+	looks(2, 1, "Warning VolumeNotBound PersistentVolume pv-u1 on node n1 was created for this claim, but Kubernetes does not bind the claim to it: the log of")
 	change := func(f func(c *corev1.PersistentVolumeClaim)) {
 		t.Helper()
 		c := of("refused", "u1", "")

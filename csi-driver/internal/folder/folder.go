@@ -50,10 +50,9 @@ type Folder struct {
 // Place has the path of a folder, and its properties.
 type Place struct {
 	Dir  string
-	Lock string // the name of its lock's file
-	Node string // the node of the folder
-	// Left reports which other files are leftovers, in addition to half-made and half-deleted
-	// ones.
+	Lock string // name of the lock's file
+	Node string // name of the node
+	// Left reports which other files are leftovers, in addition to incomplete files.
 	Left func(file string) bool
 	// Fits checks the lock's file before anything else is changed. If Fits is nil, any folder
 	// is accepted.

@@ -96,7 +96,7 @@ func tryFiles(dir string) (string, error) {
 // tryRegion tests a volume that pods get only as memory for VMs.
 func tryRegion(dir string, t told, size int64) (string, error) {
 	if t.Size != size {
-		return "", fmt.Errorf("%s: has %d bytes, not the %d that %s says", region, size, t.Size, description)
+		return "", fmt.Errorf("%s: has %d bytes, not the %d bytes in %s", region, size, t.Size, description)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, region), os.O_RDWR, 0)
 	if err != nil {

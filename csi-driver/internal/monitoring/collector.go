@@ -200,7 +200,7 @@ func (c *Collector) look(ctx context.Context) ([]prometheus.Metric, error) {
 	}
 	mounts, err := c.module.All()
 	if err != nil {
-		c.log.Error(err, "The module cannot be asked")
+		c.log.Error(err, "The module's files in sysfs cannot be read")
 	}
 	for _, g := range volumes {
 		seen = append(seen, c.volume(ctx, g, mounts)...)

@@ -23,9 +23,9 @@ const (
 	stopLimit  = 2 * time.Second
 	// A read of a zone that does not answer ends earlier.
 	metricsLimit = lookLimit + 5*time.Second
-	scrapes      = 4       // at once
-	mostConns    = 64      // far more than kubelet and monitors need
-	mostHeader   = 4 << 10 // Go adds as much, for each connection
+	scrapes      = 4       // concurrent requests for metrics
+	mostConns    = 64      // kubelet and monitors need far fewer
+	mostHeader   = 4 << 10 // Go adds the same size for each connection
 )
 
 // Handler serves /metrics, /healthz (the driver is alive; otherwise kubelet restarts it) and

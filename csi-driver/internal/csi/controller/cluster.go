@@ -49,7 +49,7 @@ func (d *Controller) onlyName(ctx context.Context, volume string, r *csi.CreateV
 	for _, other := range names {
 		if other != r.GetName() {
 			return errkind.New(errkind.InUse, "volume %s has the PersistentVolume %s already, and gets no second one: "+
-				"Kubernetes binds the claim to it, or delete it", volume, other)
+				"wait until Kubernetes binds the claim to it, or delete it", volume, other)
 		}
 	}
 	return nil
@@ -67,14 +67,14 @@ func (d *Controller) nobodyKeeps(ctx context.Context, volume pool.ID) error {
 		return unasked(volume.Name, err)
 	}
 	if len(keep) > 0 {
-		return errkind.New(errkind.InUse, "volume %s is not deleted, because PersistentVolume %s names it: if another one is to be deleted and the volume is to stay, "+
-			"set persistentVolumeReclaimPolicy of that one to Retain, and delete it", volume.Name, strings.Join(keep, " and "))
+		return errkind.New(errkind.InUse, "volume %s is not deleted, because PersistentVolume %s names it: to delete another PersistentVolume and keep the volume, "+
+			"set persistentVolumeReclaimPolicy of that PersistentVolume to Retain, and delete it", volume.Name, strings.Join(keep, " and "))
 	}
 	return nil
 }
 
 func unasked(volume string, err error) error {
-	return errkind.Wrap(errkind.NoAnswer, err, "the cluster cannot be asked for the PersistentVolumes of volume %s", volume)
+	return errkind.Wrap(errkind.NoAnswer, err, "the PersistentVolumes of volume %s cannot be read from the cluster", volume)
 }
 
 // tellMade passes the claim of a new volume to the Cluster.

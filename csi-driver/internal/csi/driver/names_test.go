@@ -51,8 +51,8 @@ func TestTwoNames(t *testing.T) {
 	n.all, n.keep = []string{newer, older}, []string{older + " (Bound, Delete)"}
 	w.wants("delete", w.delete(ctx, id), codes.FailedPrecondition, "because PersistentVolume "+older+" (Bound, Delete) names it", "Retain")
 	n.all, n.keep, n.err = nil, nil, errors.New("no answer")
-	w.wants("delete", w.delete(ctx, id), codes.Unavailable, "the cluster cannot be asked")
-	w.wants("create", w.create(ctx, newer, nil), codes.Unavailable, "the cluster cannot be asked")
+	w.wants("delete", w.delete(ctx, id), codes.Unavailable, "cannot be read from the cluster")
+	w.wants("create", w.create(ctx, newer, nil), codes.Unavailable, "cannot be read from the cluster")
 	if after := w.left(); !slices.Equal(before, after) {
 		t.Errorf("there was %q, and is %q", before, after)
 	}

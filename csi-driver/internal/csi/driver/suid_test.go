@@ -42,7 +42,7 @@ func TestSuidDevAllowed(t *testing.T) {
 			t.Errorf("%s: %s, %v", c.option, code, err)
 		}
 		if c.code != codes.OK && (err == nil || !strings.Contains(err.Error(), "--allow-suid-dev")) {
-			t.Errorf("%s: %v does not say what allows it", c.option, err)
+			t.Errorf("%s: %v does not name the option that allows this", c.option, err)
 		}
 	}
 }

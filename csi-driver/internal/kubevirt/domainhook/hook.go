@@ -106,7 +106,7 @@ func (h *Hook) defineDomain(ctx context.Context, request hookproto.Message) (hoo
 func (h *Hook) mutateDomain(ctx context.Context, request hookproto.Message) (hookproto.Message, error) {
 	const kind, xml, vmi, about, invocation, result = 1, 2, 3, 4, 1, 1
 	if k := string(request.Get(kind)); k != "libvirt" {
-		return nil, status.Errorf(codes.FailedPrecondition, "the domain is of type %.40q, and volumes are for libvirt's", k)
+		return nil, status.Errorf(codes.FailedPrecondition, "the domain is of type %.40q, but volumes need libvirt's type", k)
 	}
 	sidecar, err := hookproto.Decode(request.Get(about))
 	if err != nil {

@@ -167,7 +167,7 @@ func TestRefusals(t *testing.T) {
 		call  func() (hookproto.Message, error)
 		words string
 	}{
-		{func() (hookproto.Message, error) { return mutate("xen", "Boot") }, "volumes are for libvirt's"},
+		{func() (hookproto.Message, error) { return mutate("xen", "Boot") }, "but volumes need libvirt's type"},
 		{func() (hookproto.Message, error) { return mutate("libvirt", "MigrationTarget") }, "cannot migrate"},
 		{func() (hookproto.Message, error) { return mutate("libvirt", "MigrationSource") }, "cannot migrate"},
 		{func() (hookproto.Message, error) { return define(domainXML, []byte("{")) }, "object cannot be read"},

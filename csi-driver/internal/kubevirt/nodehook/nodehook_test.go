@@ -113,8 +113,8 @@ func (n *node) Ended(_ context.Context, v pool.Volume, _ string) ([]string, erro
 	return nil, nil
 }
 
-// said makes one call about a VM, as KubeVirt does. All VMs in these tests have the same UUID. said
-// returns the volumes for which the hook reported the VM's end to the zone.
+// said makes one call about a VM, as KubeVirt does. All VMs in these tests have the same UUID. The
+// result is the volumes for which the hook reported the VM's end to the zone.
 func (n *node) said(t *testing.T, h *Hooks, point, namespace, uid, pod string) (forgot []string, err error) {
 	t.Helper()
 	vmi, err := json.Marshal(map[string]any{

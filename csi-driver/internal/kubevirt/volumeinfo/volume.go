@@ -171,7 +171,7 @@ func (v *Volume) look() error {
 	}
 	defer f.Close()
 	if st.Size() < 0 || uint64(st.Size()) != v.Size {
-		return fmt.Errorf("%s has %d bytes, and %s says %d", region, st.Size(), description, v.Size)
+		return fmt.Errorf("%s has %d bytes, but %s has size %d", region, st.Size(), description, v.Size)
 	}
 	if !v.ReadOnly && !v.Bad {
 		if err := allocates(f); err != nil {
@@ -210,7 +210,7 @@ func notAllocated(err error) error {
 	case errors.Is(err, unix.EINVAL):
 		return fmt.Errorf("this node's kernel does not allocate %s in advance (MADV_POPULATE_WRITE: %w), so QEMU would store over what others have written: Linux 5.14 or later is needed", region, err)
 	case errors.Is(err, unix.EHWPOISON):
-		return fmt.Errorf("the memory of %s is bad (EHWPOISON, %w): a page of it has had a hardware error; stargatectl bad shows what is known of the volume's", region, err)
+		return fmt.Errorf("the memory of %s is bad (EHWPOISON, %w): a page of it has had a hardware error; stargatectl bad lists the known bad pages of the volume", region, err)
 	case errors.Is(err, unix.EFAULT):
 		return fmt.Errorf("a page of %s is not available (%w): it is bad memory, or its file system has no room for it", region, err)
 	default:

@@ -113,7 +113,7 @@ func TestRefusals(t *testing.T) {
 		{t.TempDir(), "is no volume of StargateFS"},
 		{lay(t, "", int64(size)), "is no volume of StargateFS"},
 		{lay(t, good, -1), "no struct pages"},
-		{lay(t, good, int64(size)-1), "region has 4194303 bytes, and volume.json says 4194304"},
+		{lay(t, good, int64(size)-1), "region has 4194303 bytes, but volume.json has size 4194304"},
 		{lay(t, "{", int64(size)), "volume.json: "},
 		{lay(t, `[]`, int64(size)), "volume.json: "},
 		{lay(t, `{"size": -1}`, int64(size)), "volume.json: "},

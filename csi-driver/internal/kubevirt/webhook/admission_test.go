@@ -323,7 +323,7 @@ func TestOthers(t *testing.T) {
 		t.Errorf("template: %+v", res)
 	}
 	if res := template("later", nil); !res.Allowed || len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "no claim later") {
-		t.Errorf("template whose claim is to come: %+v", res)
+		t.Errorf("template whose claim does not exist yet: %+v", res)
 	}
 	if res := template("data", map[string]any{"domain": map[string]any{"memory": map[string]any{"guest": "1Gi", "maxGuest": "4Gi"}}}); res.Allowed ||
 		!strings.Contains(res.Result.Message, "maxGuest is 4Gi") {
@@ -358,7 +358,7 @@ func TestDriverIsExchanged(t *testing.T) {
 	}
 }
 
-// Two drivers would give the same names to volumes of a pod and to devices of a domain.
+// Two drivers would use the same names for volumes of a pod and for devices of a domain.
 func TestTwoDrivers(t *testing.T) {
 	labels := func(name string) map[string]string { return map[string]string{"app.kubernetes.io/name": name} }
 	r := usual().reviewer(t,
@@ -528,7 +528,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// sidecar returns the hook's container as KubeVirt makes it from the annotation.
+// sidecar returns the hook's container that KubeVirt creates from the annotation.
 func sidecar(image string) corev1.Container {
 	return corev1.Container{Name: "hook-sidecar-0", Image: image, Command: []string{hookProgram}, Args: []string{"--driver-name=" + driver}}
 }

@@ -87,7 +87,7 @@ type unanswered struct {
 }
 
 func (u unanswered) Error() string {
-	return fmt.Sprintf("the cluster cannot be asked now, try again: %s: %v", u.question, u.error)
+	return fmt.Sprintf("the API server did not answer, try again: %s: %v", u.question, u.error)
 }
 
 func (u unanswered) Unwrap() error { return u.error }

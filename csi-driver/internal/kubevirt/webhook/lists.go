@@ -184,7 +184,7 @@ func (l *listed) over() bool { return l.Status.Phase == "Succeeded" || l.Status.
 func (l *listed) sharer(claims []annotation.Claim) sharer {
 	s := sharer{name: l.Metadata.Name, uid: l.Metadata.UID, created: l.Metadata.Created, claims: claims}
 	if l.Spec.Domain.Firmware != nil {
-		s.uuid, _ = machineid.Canonical(l.Spec.Domain.Firmware.UUID) // another text is nobody's, and may be long
+		s.uuid, _ = machineid.Canonical(l.Spec.Domain.Firmware.UUID) // an invalid UUID matches no VM, and may be long
 	}
 	return s
 }
