@@ -179,7 +179,7 @@ case_files() {
 		  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 	EOF
 	soon 60 "one of QEMU's group, with the name of a machine's pod, runs" running virt-launcher-mine
-	check "it is of that group" contains " 107" in_pod virt-launcher-mine id
+	check "it is of that group" contains " 107" in_pod virt-launcher-mine id -G
 	check "it does not, either" closed virt-launcher-mine
 	check "nor by another mount of the same" closed virt-launcher-mine /again
 	k -n "$ns" delete pod virt-launcher-mine --wait >/dev/null
