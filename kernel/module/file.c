@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Read and write. There is no page cache: a read is one copy out of the volume. A write is one copy
- * into it, durable when the call returns. So every file behaves as if opened with O_DIRECT.
+ * into the volume, durable when the call returns. So every file behaves as if opened with O_DIRECT.
  */
 #include <linux/mount.h>
 #include <linux/pagemap.h>
@@ -19,9 +19,10 @@ static u64 sgfs_pages_spanned(u64 pos, size_t len)
 
 /* --- read ------------------------------------------------------------------------------------- */
 
-#define TRIES	16	/* to copy, where a try copies nothing */
-#define CUT_TRIES	4	/* to read a file that another system cuts */
-#define WHOLE_TRIES	16	/* ... or writes to as a whole */
+#define TRIES	16	/* attempts to copy, if an attempt copies nothing */
+#define CUT_TRIES	4	/* attempts to read a file that another system cuts */
+/* attempts to read a file that another system writes by atomic writes */
+#define WHOLE_TRIES	16
 #define SECONDS_A_DAY	(24 * 60 * 60)
 
 static size_t sgfs_copy_run(const struct sg_vol *vol, const struct sg_run *run, u64 pos, size_t n,
@@ -58,7 +59,7 @@ static ssize_t sgfs_read_piece(struct inode *inode, u64 pos, size_t *want, struc
 	return n;
 }
 
-/* The same for an iterator that allocates during the copy: through a bounce page. */
+/* Copy through a bounce page, for an iterator that allocates during the copy. */
 static ssize_t sgfs_read_bounced(struct inode *inode, u64 pos, size_t *want, struct iov_iter *to,
 				 u64 *stop, bool nowait)
 {
@@ -105,8 +106,8 @@ static ssize_t sgfs_read_walking(struct inode *inode, u64 pos, size_t len, struc
 		if (nowait)
 			return done ?: -EAGAIN;
 		/*
-		 * Either the user's memory was absent, and a fault brings it, or the volume's page
-		 * is bad (poison.c).
+		 * Handle a copy that ended early: either the user's memory was absent, and a fault
+		 * brings it in, or the volume's page is bad (poison.c).
 		 */
 		if (stop && sgfs_poison_met(SGFS(inode->i_sb), stop, want - n))
 			return done ?: -EIO;
@@ -139,9 +140,9 @@ static ssize_t sgfs_read_once(struct inode *inode, u64 pos, struct iov_iter *to,
 }
 
 /*
- * A call that must not wait (RWF_NOWAIT, the first try of io_uring) uses cached attributes. Another
- * system decides how long its change of the inode takes. -EAGAIN: the caller retries, and may wait
- * then.
+ * Refresh the inode. A call that must not wait (RWF_NOWAIT, the first attempt of io_uring) uses
+ * cached attributes, because a change of the inode by another system may take any time. -EAGAIN:
+ * the caller retries, and may wait then.
  */
 static int sgfs_file_look(struct inode *inode, bool nowait)
 {
@@ -151,8 +152,8 @@ static int sgfs_file_look(struct inode *inode, bool nowait)
 }
 
 /*
- * The same for the time of the last access: the module stores it with the file locked between
- * systems. It is due as the VFS judges, or more often.
+ * Report whether the time of the last access must be stored, which needs the file's lock between
+ * systems. It is due when the VFS would store it, or more often.
  */
 static bool sgfs_atime_is_due(const struct file *file)
 {
@@ -169,9 +170,9 @@ static bool sgfs_atime_is_due(const struct file *file)
 }
 
 /*
- * Another system may cut the file during the read. The read then returns zeroes from beyond the new
- * end, which the file never had. So read again, up to the current end. In a file of atomic writes,
- * the read may have a part of a write by another system. Then read again, too.
+ * Another system may cut the file during the read. The read then returns zeroes for bytes beyond
+ * the new end, which the file never had. So read again, up to the current end. In a file of atomic
+ * writes, the read may have a part of a write by another system. Then read again, too.
  */
 static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
 {
@@ -186,8 +187,8 @@ static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *t
 		seq = READ_ONCE(SGFS_I(inode)->seq);
 		n = sgfs_read_once(inode, pos, to, nowait);
 		/*
-		 * This system was fenced. Other systems no longer wait for it: the page may belong
-		 * to another file.
+		 * Check after a copy whether this system was fenced. Other systems then do not wait
+		 * for it any more, and the page may belong to another file.
 		 */
 		err = sgfs_file_look(inode, nowait);
 		if (err || n <= 0)
@@ -209,8 +210,8 @@ static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *t
 }
 
 /*
- * A file of atomic writes is read in the parts that are whole. So a write by another system has one
- * part read again, not all before it.
+ * Read a file of atomic writes in the parts that one atomic write can change. So after a write by
+ * another system only one part is read again.
  */
 static ssize_t sgfs_read_parts(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
 {
@@ -259,9 +260,9 @@ static ssize_t sgfs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 /* --- write ------------------------------------------------------------------------------------ */
 
 /*
- * A hole has been filled. A process that read it through a mapping has a page of zeroes there. The
- * barrier pairs with the one in the fault handler: either this task sees the mapping, or the fault
- * sees the new page.
+ * Called after a hole was filled. A process that read it through a mapping has a page of zeroes
+ * there. The barrier pairs with the one in the fault handler: either this task sees the mapping, or
+ * the fault sees the new page.
  */
 void sgfs_show_filled(struct inode *inode, u64 pos, size_t len)
 {
@@ -291,7 +292,7 @@ static size_t sgfs_file_copy_in(struct inode *inode, const struct sg_write *w, s
 
 /*
  * Write in place without a lock, as one look; otherwise with the inode locked, so that the file
- * keeps its pages. In both cases no page may be faulted in.
+ * keeps its pages. In both cases page faults are not allowed.
  */
 static int sgfs_begin_piece(struct inode *inode, u64 pos, size_t want, struct iov_iter *from,
 			    struct sg_write *w, size_t *copied)
@@ -312,7 +313,7 @@ static int sgfs_begin_piece(struct inode *inode, u64 pos, size_t want, struct io
 	return err;
 }
 
-/* Return the bytes written; 0: the source has to be faulted in again. */
+/* Return the bytes written; 0: the source must be faulted in again. */
 static ssize_t sgfs_write_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
 				bool *filled)
 {
@@ -348,7 +349,7 @@ static ssize_t sgfs_write_walking(struct inode *inode, u64 pos, struct iov_iter 
 		tries = n ? 0 : tries + 1;
 		if (tries == TRIES)
 			n = -EFAULT;
-		if (n == -EMEDIUMTYPE)	/* the attribute has been set meanwhile */
+		if (n == -EMEDIUMTYPE)	/* the attribute was set meanwhile */
 			n = sgfs_write_atomic(inode, pos + done, from);
 		if (n < 0)
 			break;
@@ -361,7 +362,7 @@ static ssize_t sgfs_write_walking(struct inode *inode, u64 pos, struct iov_iter 
 			break;
 		}
 	}
-	/* After an early end the file has kept pages beyond the written bytes. */
+	/* After an early end, the file may have pages beyond the written bytes. */
 	if (filled)
 		sgfs_show_filled(inode, pos, iov_iter_count(from) ? done + SGFS_PIECE : done);
 	if (done)
@@ -370,8 +371,8 @@ static ssize_t sgfs_write_walking(struct inode *inode, u64 pos, struct iov_iter 
 }
 
 /*
- * Write in place through a window, as far as pages exist. The times come first: they may be
- * refused.
+ * Write in place through a window, as far as pages exist. The times are stored first, because that
+ * may fail.
  */
 static ssize_t sgfs_write_windowed(struct inode *inode, u64 pos, struct iov_iter *from, s64 now)
 {
@@ -410,9 +411,11 @@ static ssize_t sgfs_write_locked(struct inode *inode, u64 pos, struct iov_iter *
 	return n < 0 ? done ?: n : done + n;
 }
 
-/* --- appending: a call's bytes are contiguous, whatever its length ---------------------------- */
+/*
+ * --- appending: the bytes of one call are contiguous, for any length ----------------------------
+ */
 
-/* The first part is written as a whole or not at all: 0, and the source is faulted in again. */
+/* Write the first part completely or not at all: after 0 the source is faulted in again. */
 static ssize_t sgfs_append_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
 				 bool first)
 {
@@ -452,7 +455,7 @@ static ssize_t sgfs_append_pieces(struct inode *inode, u64 pos, struct iov_iter 
 	return done ?: n;
 }
 
-/* Append with the file locked between systems; 0: the source has to be faulted in again. */
+/* Append with the file locked between systems; 0: the source must be faulted in again. */
 static ssize_t sgfs_append_once(struct kiocb *iocb, struct iov_iter *from, void *buf, s64 now)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
@@ -501,7 +504,7 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 	}
 	do {
 		n = sgfs_append_once(iocb, from, buf, now);
-		if (n == -EMEDIUMTYPE) {	/* the attribute has been set meanwhile */
+		if (n == -EMEDIUMTYPE) {	/* the attribute was set meanwhile */
 			buf = sgfs_atomic_buffer(from);
 			n = buf ? 0 : -ENOMEM;
 		}
@@ -549,7 +552,7 @@ static ssize_t sgfs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t n;
 
 	/*
-	 * Even the times alone are stored with the file locked between systems: each write may
+	 * Even the times alone are stored with the file locked between systems, so each write may
 	 * wait.
 	 */
 	if (iocb->ki_flags & IOCB_NOWAIT)
@@ -568,7 +571,7 @@ static ssize_t sgfs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 
 /* --- the rest --------------------------------------------------------------------------------- */
 
-/* Only stores through mappings are not durable yet. */
+/* Make stores through mappings durable; all other writes already are. */
 int sgfs_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);
@@ -652,7 +655,7 @@ const struct inode_operations sgfs_file_inode_operations = {
 	SGFS_GET_ACL_OP,
 };
 
-/* No page of a file is ever in the page cache, but the VFS calls these functions. */
+/* No page of a file is ever in the page cache, but the VFS calls these functions anyway. */
 const struct address_space_operations sgfs_address_operations = {
 	.dirty_folio	= noop_dirty_folio,
 	.direct_IO	= noop_direct_IO,

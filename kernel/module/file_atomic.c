@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Atomic writes (docs/atomic-data.md): with RWF_ATOMIC, to files with the attribute, and through a
- * mount with data=atomic. The bytes are copied into memory of this system first: the engine then
- * has all of them, whatever becomes of the user's memory.
+ * mount with data=atomic. The module first copies the bytes into memory of this system, so that the
+ * engine has all of them even if the user's memory changes or disappears.
  *
- * Reads of such files: a read of up to SG_ATOMIC_MAX bytes has all of a write or nothing of it,
- * also while another system writes.
+ * A read of up to SG_ATOMIC_MAX bytes of such a file has all of a write or nothing of it, also
+ * while another system writes.
  */
 #include <linux/log2.h>
 #include <linux/mount.h>
@@ -24,7 +24,10 @@ bool sgfs_knows_atomic(const struct super_block *sb)
 
 /* --- writes ----------------------------------------------------------------------------------- */
 
-/* The kernel's rules for RWF_ATOMIC: one segment, a power of two, at a multiple of it. */
+/*
+ * Check the kernel's rules for RWF_ATOMIC: one segment, whose length is a power of two, at a
+ * multiple of this length.
+ */
 int sgfs_atomic_refusal(const struct kiocb *iocb, const struct iov_iter *from, size_t asked)
 {
 	size_t len = iov_iter_count(from);
@@ -40,7 +43,7 @@ void *sgfs_atomic_buffer(const struct iov_iter *from)
 	return kvmalloc(min_t(size_t, iov_iter_count(from), SG_ATOMIC_MAX), GFP_KERNEL);
 }
 
-/* All of the unit, or nothing: 0. */
+/* Copy all of the unit, or nothing (0). */
 static size_t sgfs_copy_unit(void *buf, u64 want, struct iov_iter *from)
 {
 	size_t copied = copy_from_iter(buf, want, from);
@@ -83,7 +86,7 @@ static ssize_t sgfs_write_units(struct inode *inode, u64 pos, struct iov_iter *f
 			break;
 		}
 	}
-	/* bad memory: the unit that failed may have filled holes, too */
+	/* bad memory: the failed unit may have filled holes, too */
 	if (filled)
 		sgfs_show_filled(inode, pos,
 				 done + sg_atomic_unit(pos + done, iov_iter_count(from)));
@@ -108,8 +111,8 @@ ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from)
 }
 
 /*
- * A part of an append: the file is locked between systems, so no page of @from may be faulted in.
- * 0: one is absent.
+ * Write a part of an append. The file is locked between systems, so page faults on @from are not
+ * allowed. 0: a page is absent.
  */
 ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf, s64 now,
 			 bool *filled)
@@ -133,7 +136,10 @@ ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, vo
 
 /* --- reads ------------------------------------------------------------------------------------ */
 
-/* The engine could not copy some of these bytes. If bad memory is the reason, all are told. */
+/*
+ * Called if the engine could not copy some of these bytes: report bad memory to all systems if that
+ * is the reason.
+ */
 static void sgfs_poison_in(struct inode *inode, u64 pos, size_t len)
 {
 	struct sg_run run;
@@ -150,7 +156,9 @@ static void sgfs_poison_in(struct inode *inode, u64 pos, size_t len)
 	}
 }
 
-/* The file changed during each try. The engine reads with the file locked, into memory. */
+/*
+ * Read a file that changed during each attempt: the engine reads into memory with the file locked.
+ */
 ssize_t sgfs_read_alone(struct inode *inode, u64 pos, struct iov_iter *to)
 {
 	void *buf = sgfs_atomic_buffer(to);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * flock, fcntl and open-file locks. The volume's table decides (core/filelock/lock_table.c), also
- * between processes of this system. The VFS's own lists follow the table. /proc/locks then shows
+ * flock, fcntl and open-file locks. The volume's table grants locks (core/filelock/lock_table.c),
+ * also between processes of this system. The VFS's own lists follow the table. So /proc/locks shows
  * the locks, and the VFS releases a process's locks when it closes the file or ends.
  *
- * A mount that is no member of the volume (read-only, of a device that cannot be written) uses the
- * VFS's lists alone. Its locks hold in this system.
+ * A mount that is no member of the volume (read-only, of a device that cannot be written) uses only
+ * the VFS's lists. Its locks are valid only in this system.
  */
 #include <linux/once.h>
 #include <linux/random.h>
@@ -17,12 +17,13 @@
 #include "stargatefs.h"
 
 #define NAP_MS_MIN	1
-#define NAP_MS_MAX	20	/* bound on the delay until another system's release is noticed */
+#define NAP_MS_MAX	20	/* longest delay until another system's release is detected */
 
 /*
  * Both tables of an inode change under its @tables (struct sgfs_inode), so that no reader sees them
- * differ. Its @changes counts, for tasks that wait for a change by this system. No task waits for
- * another system under @tables: a process that exits waits for this lock, and cannot be killed.
+ * differ. Its @changes counts these changes, for tasks that wait for a change by this system. No
+ * task waits for another system under @tables, because a process that exits waits for this lock,
+ * and cannot be killed.
  */
 static void sgfs_changed(struct sgfs_inode *si)
 {
@@ -31,7 +32,10 @@ static void sgfs_changed(struct sgfs_inode *si)
 	wake_up_var(&si->changes);
 }
 
-/* Other systems compare owners; they need not learn addresses of this kernel. */
+/*
+ * Hide the address of an owner: other systems compare owners, but must not see addresses of this
+ * kernel.
+ */
 static u64 sgfs_scrambled(const void *owner)
 {
 	static siphash_key_t key;
@@ -40,7 +44,10 @@ static u64 sgfs_scrambled(const void *owner)
 	return siphash_1u64((u64)(uintptr_t)owner, &key);
 }
 
-/* When the VFS drops an open file's locks, it does not name the kind: the owner shows it. */
+/*
+ * Derive the kind of a lock from its owner, because the VFS does not name the kind when it drops an
+ * open file's locks.
+ */
 static unsigned int sgfs_filelock_kind_of(const struct file *file, const struct file_lock *fl)
 {
 	if (sgfs_fl(fl, flags) & FL_FLOCK)
@@ -63,7 +70,7 @@ static struct sg_userlock sgfs_lock_of(const struct file *file, const struct fil
 
 /* --- changing both tables --------------------------------------------------------------------- */
 
-/* Change the VFS's lists without a wait: a lock that the volume has granted is free there, too. */
+/* Change the VFS's lists without a wait: they allow any lock that the volume has granted. */
 static int sgfs_change_local(struct file *file, struct file_lock *fl, unsigned char type)
 {
 	unsigned char was_type = sgfs_fl(fl, type);
@@ -78,23 +85,27 @@ static int sgfs_change_local(struct file *file, struct file_lock *fl, unsigned c
 	return err;
 }
 
-/* The operation would have had to wait for another system. */
+/* Report whether @err means that the operation would have to wait for another system. */
 static bool sgfs_is_put_off(int err)
 {
 	return err == -EBUSY || err == -ENOBUFS;
 }
 
 /*
- * execve() closes descriptors with this mutex held, for which ptrace() waits. Some kernels also
- * hold exec_update_lock then, and a reader of /proc/PID waits for it. Tracers take the mutex as
- * well, so it tells nothing about this task.
+ * Report whether the task may be in execve(), which closes descriptors with this mutex held, for
+ * which ptrace() waits. Some kernels also hold exec_update_lock then, and a reader of /proc/PID
+ * waits for it. Tracers take the mutex as well, so a held mutex does not prove that this task
+ * executes a program.
  */
 static bool sgfs_executes(void)
 {
 	return current->in_execve;
 }
 
-/* A task that ends can be killed no more, and the VFS closes files in kernel threads, too. */
+/*
+ * Report whether the task is ending, and so cannot be killed any more; the VFS also closes files in
+ * kernel threads.
+ */
 static bool sgfs_ends(void)
 {
 	return current->flags & (PF_EXITING | PF_KTHREAD) || fatal_signal_pending(current);
@@ -106,8 +117,8 @@ static bool sgfs_must_not_wait(const struct file_lock *fl)
 }
 
 /*
- * Has the owner a lock in the VFS's lists, which have each lock of this system? While a file has
- * any lock, the VFS unlocks it at the close of each descriptor, whoever owns that.
+ * Report whether the owner has a lock in the VFS's lists, which have each lock of this system.
+ * While a file has any lock, the VFS unlocks it at the close of each descriptor, for any owner.
  */
 static bool sgfs_has_lock(struct inode *inode, const struct file_lock *fl)
 {
@@ -129,8 +140,8 @@ static bool sgfs_has_lock(struct inode *inode, const struct file_lock *fl)
 }
 
 /*
- * @whole: of the whole file. If the volume's table cannot be had at once, and the task must not
- * wait, the engine releases the lock later.
+ * Release a lock; @whole: of the complete file. If the volume's table is not available immediately,
+ * and the task must not wait, the engine releases the lock later.
  */
 static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
 			    const struct sg_userlock *range, bool whole)
@@ -146,12 +157,12 @@ static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
 	}
 	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
 	if (sgfs_is_put_off(err) && whole && sgfs_must_not_wait(fl)) {
-		/* Without memory a task that lives on waits. Others leave the lock. */
+		/* Without memory, a task that continues waits. A task that ends leaves the lock. */
 		if (!sg_userlock_clear_later(sgfs_vol(inode), sgfs_ref(inode), range) ||
 		    sgfs_ends())
 			err = 0;
 	}
-	/* No room to split a lock: nothing has changed. After other errors no lock is left. */
+	/* No room to split a lock: nothing has changed. After other errors no lock remains. */
 	if (err != -ENOLCK && !sgfs_is_put_off(err))
 		err = sgfs_change_local(file, fl, F_UNLCK);
 	mutex_unlock(&si->tables);
@@ -159,8 +170,8 @@ static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
 }
 
 /*
- * A task that waits for another system looks at its lock every millisecond. So one task at a time
- * waits, for all lock files with the same hash.
+ * A task that waits for another system polls its lock every millisecond. So only one task at a time
+ * waits, for all locked files with the same hash.
  */
 static int sgfs_await(struct inode *inode, int err)
 {
@@ -176,8 +187,8 @@ static int sgfs_await(struct inode *inode, int err)
 }
 
 /*
- * A task that can be killed waits until the volume's table has changed, and other systems can see
- * that. Otherwise the whole file is unlocked: the engine does that as soon as it can.
+ * Unlock. A task that can be killed waits until the volume's table has changed, and other systems
+ * can see that. Otherwise the complete file is unlocked, by the engine as soon as possible.
  */
 static int sgfs_unlock(struct file *file, struct file_lock *fl)
 {
@@ -205,9 +216,9 @@ struct granted {
 };
 
 /*
- * The volume grants a lock only once the VFS's lists have it: the VFS would never release a lock
- * that they lack. Only these lists may fail for lack of memory. They then change nothing. The
- * allocation evicts nothing of this file system, because other systems wait for the chain of locks
+ * Enter a lock in the VFS's lists before the volume grants it: the VFS would never release a lock
+ * that is not in its lists. These lists may fail for lack of memory, and then do not change. The
+ * allocation evicts no inode of this file system, because other systems wait for the chain of locks
  * meanwhile.
  */
 static int sgfs_follow(void *arg)
@@ -240,7 +251,7 @@ static int sgfs_try_once(struct file *file, struct file_lock *fl, struct sg_user
 	return err;
 }
 
-/* If the state of the lock depends on another system's answer, wait for that answer here. */
+/* Try a lock. If its state depends on another system's answer, wait for that answer here. */
 static int sgfs_try_lock(struct file *file, struct file_lock *fl, struct sg_userlock *want,
 			 struct sg_userlock_wait *wait)
 {
@@ -262,7 +273,7 @@ static int sgfs_try_lock(struct file *file, struct file_lock *fl, struct sg_user
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-/* Wait for a change in this system, or for a while. */
+/* Wait for a change by this system, for a limited time. */
 static int sgfs_nap(struct sgfs_inode *si, int seen, unsigned int ms)
 {
 	long left = ___wait_var_event(&si->changes,
@@ -300,7 +311,7 @@ static int sgfs_filelock_lock(struct file *file, struct file_lock *fl, bool may_
 	int err = may_wait ? sgfs_wait_and_lock(file, fl, &want) :
 		sgfs_try_lock(file, fl, &want, NULL);
 
-	/* A lock may have become weaker, or a place in the queue may be free. */
+	/* Wake waiters: a lock may have become weaker, or a place in the queue may be free. */
 	sgfs_changed(SGFS_I(file_inode(file)));
 	return err;
 }
@@ -316,8 +327,8 @@ void sgfs_userlocks_init(struct sgfs *fs)
 /* --- operations ------------------------------------------------------------------------------- */
 
 /*
- * Report the conflicting lock. A process of another system is shown as a negative number, as other
- * file systems with locks between machines do.
+ * Report the conflicting lock. A process of another system has a negative number, as in other file
+ * systems with locks between machines.
  */
 static int sgfs_test(struct file *file, struct file_lock *fl)
 {
@@ -348,7 +359,7 @@ static bool sgfs_member(const struct file *file)
 int sgfs_lock(struct file *file, int cmd, struct file_lock *fl)
 {
 	if (cmd == F_CANCELLK)
-		return 0;	/* by a lock manager, which this code never tells to wait */
+		return 0;	/* a request by a lock manager, for which this code never waits */
 	if (!sgfs_member(file) && cmd == F_GETLK) {
 		posix_test_lock(file, fl);
 		return 0;

@@ -2,13 +2,12 @@
 /*
  * Atomic writes (P3): one transaction per write. docs/atomic-data.md has the order of the stores.
  *
- *   holes          fresh pages, as in any write
- *   whole pages    fresh pages replace the old ones, where no system can store past the switch
- *   all else       in place, under a log (redo.c)
+ *   holes fresh pages, as in any write whole pages fresh pages replace the old ones, where no
+ *   system can still store to these all else in place, under a log (redo.c)
  */
 #include "internal.h"
 
-/* entries that replacing pages leaves in the ledger */
+/* entries of the ledger that must remain free when pages are replaced */
 #define LEDGER_ROOM	(4 * SG_ATOMIC_PAGES)
 
 enum kind { KIND_HOLE, KIND_WHOLE, KIND_LOG };
@@ -17,8 +16,8 @@ enum kind { KIND_HOLE, KIND_WHOLE, KIND_LOG };
  * struct atomic - one atomic write.
  * @first, @pages: the pages that it touches; @kind: of each.
  * @append: the caller has the inode locked. @size: of the file before.
- * @replace: whole pages may be replaced; @replacing: it has said so.
- * @fills: the transaction has pages for holes; @filled: they are in the file.
+ * @replace: whole pages may be replaced; @replacing: the inode's word for that is set.
+ * @fills: the transaction has pages for holes; @filled: these are in the file.
  */
 struct atomic {
 	struct sg_vol *vol;
@@ -34,7 +33,9 @@ struct atomic {
 
 /* --- which pages are written in which way --------------------------------------------------- */
 
-/* The bytes of pages [i, i + n) that the write has: from its byte *at on; returns their number. */
+/*
+ * Returns the number of bytes that the write has in pages [i, i + n), which begin at its byte *at.
+ */
 static u64 bytes_of(const struct atomic *w, unsigned int i, unsigned int n, u64 *at)
 {
 	u64 begin = SG_MAX(w->pos, (w->first + i) << SG_PAGE_SHIFT);
@@ -75,9 +76,10 @@ static unsigned int whole_pages(const struct atomic *w)
 }
 
 /*
- * Pages are replaced only if nobody can store to the old ones meanwhile: all systems know that
- * writes need the inode's lock (SG_FL_REPLACE), and no process maps the file. A paused system may
- * keep the old pages from becoming free; then the ledger fills up, and pages are logged.
+ * Decides whether to replace pages: only if no system can store to the old ones meanwhile. All
+ * systems must have seen that writes need the inode's lock (SG_FL_REPLACE), and no process may map
+ * the file. If a paused system prevents old pages from becoming free, the ledger fills up, and
+ * pages are logged instead.
  */
 static void choose(struct atomic *w)
 {
@@ -146,7 +148,7 @@ static int replace_pages(struct atomic *w, struct sg_tx *tx, unsigned int i, uns
 	int err;
 
 	for (; n; i += (unsigned int)got, n -= (unsigned int)got) {
-		/* near the old page: the file's pages stay together */
+		/* near the old page, so that the file's pages remain together */
 		err = sg_walk(w->vol, w->ref, w->first + i, 1, &run) ?:
 		      sg_take_run(tx, SG_USE_DATA, run.off, n, &off, &got);
 		if (err)
@@ -217,7 +219,7 @@ static int atomic_commit(struct atomic *w)
 		sg_count(&tx->stat.atomic_replaced, (u64)whole_pages(w) << SG_PAGE_SHIFT);
 		sg_count(&tx->stat.atomic_logged, w->log.bytes);
 		err = sg_tx_commit(tx);
-		/* -EIO: a page of the log is bad, and all else has been stored */
+		/* -EIO: a page of the log is bad, and everything else has been stored */
 		w->filled = w->fills && (!err || err == -EIO);
 		return err;
 	}
@@ -240,7 +242,7 @@ static int atomic_locked(struct atomic *w)
 		     sg_iget(w->vol, w->ref, genflags) >> 32 & SG_FL_REPLACE;
 	w->replacing = false;
 	err = sg_note_whole(w->vol, w->ref) ?: sort_pages(w);
-	/* these bytes become visible, and are behind the size until then */
+	/* these bytes are behind the size, and become visible */
 	if (!err && w->size < w->pos)
 		err = sg_zero_mapped(w->vol, w->ref, w->size,
 				     SG_MIN(w->pos, sg_stale_end(w->size)));
@@ -271,7 +273,7 @@ static bool log_helps(const struct atomic *w, int err)
 	return err == -ENOSPC && w->replacing && sg_ledger_room(w->vol) <= LEDGER_ROOM;
 }
 
-/* After a failure: 0, if another attempt makes sense. */
+/* Called after a failure: 0 if another attempt makes sense. */
 static int atomic_again(struct atomic *w, int err, struct sg_nospace *nospace, unsigned int *turns)
 {
 	if (err == -EAGAIN)

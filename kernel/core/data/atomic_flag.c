@@ -2,17 +2,20 @@
 /* The flag that makes each write to a file atomic (P3). docs/atomic-data.md */
 #include "internal.h"
 
-/* for the acknowledgement of all systems; a paused one may not come in this time */
+/* longest wait for the acknowledgement of all systems; that of a paused one may be later */
 #define KNOWN_MS	2000
-/* one of these is there before the first byte of an atomic write */
+/* one of these flags is set before the first byte of an atomic write is stored */
 #define NOTED		(SG_FL_ATOMIC | SG_FL_WHOLE)
 /*
- * These count only beside one of NOTED: software that does not know SG_FL_TOLD leaves it when it
- * clears the others.
+ * These flags are valid only together with one of NOTED: software without SG_FL_TOLD does not clear
+ * it when it clears the others.
  */
 #define TOLD		(SG_FL_REPLACE | SG_FL_TOLD)
 
-/* @cut: what other systems keep of the table is to be looked at again. */
+/*
+ * Stores the inode's flags. @cut: also makes other systems check again their windows, shadows and
+ * mappings of the file.
+ */
 static int store_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 flags, bool cut, s64 now)
 {
 	struct sg_tx *tx = sg_tx_begin(vol);
@@ -27,9 +30,9 @@ static int store_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 flags,
 }
 
 /*
- * The flag is there before any byte of the write. So a reader that sees such a byte also sees the
- * flag, and looks at the change counter. A writer without the lock that sees it takes the lock, and
- * windows are dropped.
+ * Sets the flag before any byte of the write is stored. So a reader that sees such a byte also sees
+ * the flag, and checks the change counter. A writer without the lock that sees the flag takes the
+ * lock, and windows are dropped.
  */
 int sg_note_whole(struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -47,7 +50,7 @@ bool sg_is_told(const struct sg_vol *vol, const struct sg_iref *ref)
 	return flags & NOTED && flags & TOLD;
 }
 
-/* *cuts: of the file, once the flag is there. */
+/* *cuts: the file's count of cuts after the flag is set. */
 static int note_whole_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 *cuts)
 {
 	int err = sg_ilock(vol, ref);
@@ -61,8 +64,9 @@ static int note_whole_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 
 }
 
 /*
- * Others may have cleared the flags since sg_cuts() was @cuts, and even set them again, which has
- * moved the cuts. Then a write may have begun in between, without the lock: the next writer waits.
+ * Marks that all systems have seen the flag, if sg_cuts() is still @cuts. Other systems may have
+ * cleared the flags since, and even set them again, which has incremented the cuts. A write without
+ * the lock may have begun in between, so then the next writer waits.
  */
 static int note_told(struct sg_vol *vol, const struct sg_iref *ref, u64 cuts)
 {
@@ -80,8 +84,8 @@ static int note_told(struct sg_vol *vol, const struct sg_iref *ref, u64 cuts)
 }
 
 /*
- * The first atomic write, and each one that begins meanwhile, waits until no system writes without
- * the lock any more. A paused system holds them up for KNOWN_MS, and no later ones.
+ * Makes the first atomic write, and each one that begins meanwhile, wait until no system writes
+ * without the lock any more. A paused system delays these writes for KNOWN_MS, and no later ones.
  */
 int sg_note_whole_first(struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -99,7 +103,7 @@ int sg_note_whole_first(struct sg_vol *vol, const struct sg_iref *ref)
 	return note_told(vol, ref, cuts);
 }
 
-/* Sets and clears flags. *cuts: of the file afterwards. */
+/* Sets and clears flags. *cuts: the file's count of cuts afterwards. */
 static int change_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 set, u64 clear,
 			s64 now, u64 *cuts)
 {
@@ -124,9 +128,9 @@ static int change_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 set, 
 }
 
 /*
- * Pages may be replaced once no system writes in place without the lock: such a write looks at the
- * flag, and may have begun before it was set. If a system does not acknowledge, all writes are
- * logged, until somebody sets the flag again.
+ * Pages may be replaced as soon as no system writes in place without the lock: such a write checks
+ * the flag, but may have begun before it was set. If a system does not acknowledge, all writes are
+ * logged until a caller sets the flag again.
  */
 static int replace_too(struct sg_vol *vol, const struct sg_iref *ref, u64 cuts)
 {
@@ -140,7 +144,7 @@ static int replace_too(struct sg_vol *vol, const struct sg_iref *ref, u64 cuts)
 		return err;
 	err = sg_may_change(vol, ref);
 	flags = sg_iget(vol, ref, genflags) >> 32;
-	/* if others have cleared the flag and set it again, that has moved the cuts */
+	/* if other systems have cleared the flag and set it again, that has incremented the cuts */
 	if (!err && flags & SG_FL_ATOMIC && !(flags & SG_FL_REPLACE) && sg_cuts(vol, ref) == cuts)
 		err = store_flags(vol, ref, flags | SG_FL_REPLACE, false, 0);
 	sg_iunlock(vol, ref);

@@ -2,28 +2,28 @@
 /*
  * Removing a range from a file (collapse) and opening a hole in it (insert), atomic at any size.
  *
- * This builds a second table beside the one in use, with the same pages in their new places. One
- * transaction replaces the first table by it. Until then the new table's pages need an owner. After
- * that the old table's pages and the removed pages need one. The owner is a spare inode without a
- * name, which is deferred and therefore freed in any case. Its data pages become the new table. The
- * transaction swaps: the file gets the new table, and the spare inode gets a table that lists all
- * remaining pages. A crash before it leaves the old file, a crash after it the new one; nothing is
- * lost.
+ * The code builds a second table next to the one in use, with the same pages in their new places.
+ * One transaction then replaces the first table by the second. Before this transaction the new
+ * table's pages need an owner. Afterwards the old table's pages and the removed pages need one. The
+ * owner is a spare inode without a name, which is deferred and therefore freed in any case. Its
+ * data pages become the new table. The transaction swaps: the file gets the new table, and the
+ * spare inode gets a table that lists all remaining pages. After a crash before that transaction
+ * the file is the old one, after a later crash the new one; nothing is lost.
  *
  * The build takes no lock; if the file changes meanwhile, the build restarts. The file's old tables
- * may hold any bytes by then. So nothing is damage once the file differs from the one that was
- * read.
+ * may then have any bytes. So nothing counts as damage after the file has changed.
  */
 #include "internal.h"
 
 #define ATTEMPTS	16
-#define SLACK		32	/* extra pages of the pool for rounding, besides one in 128 */
+/* extra pages of the pool for rounding, in addition to one in 128 */
+#define SLACK		32
 
 /* --- tables being built, in ascending order of pages ----------------------------------------- */
 
 /**
  * struct pool - pages that become tables: the data of the spare inode.
- * @run: the run of it in use, from page @run_at on.
+ * @run: the run of these pages in use, from page @run_at on.
  */
 struct pool {
 	struct sg_vol *vol;
@@ -32,7 +32,7 @@ struct pool {
 	struct sg_run run;
 };
 
-/* The file being read; @seq: its change counter at the beginning. */
+/* the file being read; @seq: its change counter at the beginning */
 struct source {
 	struct sg_vol *vol;
 	const struct sg_iref *ref;
@@ -40,8 +40,8 @@ struct source {
 };
 
 /**
- * struct build - a table under construction; without @pool it is only counted.
- * @table, @covers: per level, the table being filled, and the number of the range that it maps.
+ * struct build - a table under construction; without @pool its pages are only counted. @table,
+ * @covers: for each level, the table being filled, and the number of the range that it maps.
  * @tables: number of tables of each level. @large: level of the largest leaf above 1, or 0.
  */
 struct build {
@@ -54,8 +54,9 @@ struct build {
 };
 
 /*
- * A system that changes the file stores its counter before any page of the file is reused (D7). So
- * an equal counter proves that the bytes that were read belonged to the file.
+ * Reports whether the file is unchanged. A system that changes the file stores the change counter
+ * before any page of the file is reused (D7). So an equal counter proves that the bytes read
+ * belonged to the file.
  */
 static int still_same(const struct source *from)
 {
@@ -69,8 +70,8 @@ static int collapse_too_large(const struct source *from, u64 off)
 }
 
 /*
- * Finds the next run. If a hostile member has freed the spare inode, its record may be another
- * file's by now, with pages that must not become tables.
+ * Finds the next run. If a hostile member has freed the spare inode, its record may now belong to
+ * another file, whose pages must not become tables.
  */
 static int pool_next_run(struct pool *p)
 {
@@ -130,9 +131,9 @@ static void set_entry(struct build *b, unsigned int level, u64 page, u64 e)
 }
 
 /*
- * Makes the tables over @page, from the root down to @level, the ones being filled. With a pool,
- * only tables for which the counted height has room. The file may have grown since then, and a
- * missing table must not be stored to.
+ * Makes the tables for @page, from the root down to @level, and fills these from now on. With a
+ * pool, it makes only tables that fit into the counted height. The file may have grown since the
+ * count, and the code must not store to a missing table.
  */
 static int collapse_reach(struct build *b, u64 page, unsigned int level)
 {
@@ -180,7 +181,7 @@ static int put_leaf(struct build *b, u64 page, u64 off, unsigned int level)
 		return err;
 	if (b->height)
 		set_entry(b, level, page, sg_leaf(b->from->vol, off, level));
-	else	/* a single page needs no table */
+	else	/* one page alone needs no table */
 		b->root = SG_ROOT(sg_leaf(b->from->vol, off, 1), 0);
 	return 0;
 }
@@ -210,7 +211,7 @@ struct plan {
 	u64 from, end, to;
 };
 
-/* A list under construction: a table whose only purpose is to own the pages in it. */
+/* A list under construction: a table whose only purpose is to own its pages. */
 struct list {
 	struct build b;
 	u64 next;
@@ -254,8 +255,8 @@ static int collapse_move(const struct source *from, const struct plan *plan, str
 }
 
 /*
- * Lists the pages of a table itself. *@tables counts them: at most the volume's pages, unless a
- * table is named twice. Recurses once per level.
+ * Lists the pages of the table itself. *@tables counts them; they are more than the volume's pages
+ * only if a table is named twice. Recurses once per level.
  */
 static int list_tables(const struct source *from, struct list *l, u64 table, unsigned int level,
 		       u64 *tables)
@@ -291,8 +292,8 @@ static int list_tables_of(const struct source *from, struct list *l, u64 root)
 
 /**
  * struct job - one collapse or insert.
- * @keep: the file's pages in their new order; @gone: the pages that leave it.
- * @root, @size: of the file as it was read. @left: number of its pages that go to the list.
+ * @keep: the file's pages in their new order; @gone: the pages that leave the file.
+ * @root, @size: of the file when it was read. @left: number of its pages that go to the list.
  */
 struct job {
 	struct source from;
@@ -326,7 +327,7 @@ static int list_rest(struct job *j)
 }
 
 /*
- * Lists the rest of the pool, and the tables that hold the pool. The last page may become a table.
+ * Lists the rest of the pool, and the tables of the pool. The last page may become a table.
  */
 static int list_pool(struct job *j)
 {
@@ -345,8 +346,7 @@ static int list_pool(struct job *j)
 }
 
 /*
- * First counts the pages that both tables need, and computes their heights. Then builds both
- * tables.
+ * Counts the pages that both tables need, and computes their heights; then builds both tables.
  */
 static int build(struct job *j)
 {
@@ -355,14 +355,14 @@ static int build(struct job *j)
 	u64 need, more;
 	int err;
 
-	/* counts with full height; tables above the needed height are then not needed */
+	/* the count assumes full height; tables above the needed height are subtracted */
 	start_build(j, &j->file, NULL, SG_TABLE_LEVELS);
 	start_build(j, &j->rest.b, NULL, SG_TABLE_LEVELS);
 	j->rest.next = 0;
 	err = build_file(j) ?: list_rest(j);
 	if (err)
 		return err;
-	/* a large leaf needs a table of its own level, even if it is the only leaf */
+	/* a large leaf needs a table of the leaf's level, even if it is the only leaf */
 	height = j->file.leaves ? SG_MAX(collapse_height_for(j->file.last), j->file.large) : 0;
 	need = tables_upto(&j->file, height) + tables_upto(&j->rest.b, SG_TABLE_LEVELS);
 	more = need / 128 + SLACK;
@@ -378,7 +378,7 @@ static int build(struct job *j)
 	return err ?: sg_flush(vol, &j->pool.spare, 0, j->pool.pages);
 }
 
-/* The transaction that swaps the tables, if the file is still the one that was read. */
+/* Swaps the tables in one transaction, if the file has not changed since it was read. */
 static int collapse_exchange(struct job *j, u64 size, s64 now)
 {
 	const struct sg_iref *ref = j->from.ref, *spare = &j->pool.spare;
@@ -391,7 +391,9 @@ static int collapse_exchange(struct job *j, u64 size, s64 now)
 	err = sg_may_change(vol, ref) ?: sg_may_change(vol, spare);
 	if (!err && sg_iget(vol, ref, seq) != j->from.seq)
 		err = -EAGAIN;
-	/* pages get other distances from the size: none may keep stale bytes behind it */
+	/*
+	 * the distances of pages from the size change, so no stale bytes may remain behind the size
+	 */
 	if (!err)
 		err = sg_zero_mapped(vol, ref, j->size, sg_stale_end(j->size));
 	sg_fence();
@@ -421,7 +423,7 @@ static int make_spare(struct sg_vol *vol, s64 now, struct sg_iref *spare)
 	struct sg_tx *tx = sg_tx_begin(vol);
 
 	if (!sg_inode_take(tx, &new, 0, 0, spare)) {
-		/* neither other systems nor this system may free it before its close */
+		/* neither this system nor others may free the inode before its close */
 		sg_tmpfile_open(vol, spare);
 		sg_defer_kept(tx, spare);
 	}
@@ -480,8 +482,8 @@ static int collapse_attempt(struct job *j, bool insert, u64 pos, u64 len, s64 no
 	if (!err)
 		err = collapse_exchange(j, (u64)size, now);
 	/*
-	 * its use ends here: frees what it owns now, in either case; if that fails, it stays
-	 * deferred
+	 * the use of the spare inode ends here: frees everything that it owns now; if that fails,
+	 * it remains deferred
 	 */
 	sg_close_inode(vol, &j->pool.spare);
 	vol->up->evict(vol, &j->pool.spare);

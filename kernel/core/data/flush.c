@@ -2,13 +2,15 @@
 /* Flush of a file whose pages other systems move meanwhile (docs/file-tables.md, "Moves"). */
 #include "internal.h"
 
-#define TRIES	3		/* flushes without the file's lock, before one with it */
+/* number of flushes without the file's lock before one with the lock */
+#define TRIES	3
 
 /**
  * struct places - the places of the file's pages
- * @root: of its table, which each move changes first
- * @cuts: of the file: each move or cut counts one then
- * @acknowledged: by this system; without that, no page that left the file is used again
+ * @root: of its table; each move changes it first
+ * @cuts: of the file; each move or cut then increments it
+ * @acknowledged: epoch acknowledged by this system; before its acknowledgement no page that left
+ *   the file is used again
  */
 struct places {
 	u64 root, cuts, acknowledged;
@@ -22,7 +24,7 @@ static u64 acknowledged(const struct sg_vol *vol)
 		      offsetof(struct sg_slot, epoch));
 }
 
-/* The root comes last: a move that changes it later counts its cut later, too. */
+/* Loads the places. The root is last: a move that changes it later also counts its cut later. */
 static struct places places_before(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	struct places p = { 0 };
@@ -33,14 +35,14 @@ static struct places places_before(const struct sg_vol *vol, const struct sg_ire
 	sg_acquire_fence();
 	if (!sg_is_lost(vol, ref->off))
 		p.root = sg_iget(vol, ref, table);
-	sg_acquire_fence();	/* the table is read after it */
+	sg_acquire_fence();	/* the table is read after this fence */
 	return p;
 }
 
 /*
- * And here it comes first: of two moves, the first has counted its cut before the second changes
- * the root. The second can bring the first root back only after an acknowledgement. A cut that
- * moves no page leaves the root as it was.
+ * Compares the places. Here the root is first: of two moves, the first has counted its cut before
+ * the second changes the root. The second can restore the first root only after an acknowledgement.
+ * A cut that moves no page does not change the root.
  */
 static bool same_places(const struct sg_vol *vol, const struct sg_iref *ref,
 			const struct places *before)
@@ -49,7 +51,7 @@ static bool same_places(const struct sg_vol *vol, const struct sg_iref *ref,
 
 	if (sg_is_lost(vol, ref->off))
 		return !before->root;
-	sg_acquire_fence();	/* the table was read before */
+	sg_acquire_fence();	/* the table was read before this fence */
 	root = sg_iget(vol, ref, table);
 	sg_acquire_fence();
 	if (root != before->root)
@@ -60,7 +62,10 @@ static bool same_places(const struct sg_vol *vol, const struct sg_iref *ref,
 	return vol->slot >= 0 && acknowledged(vol) == before->acknowledged;
 }
 
-/* A system that is paused moves no page, so a further flush without the lock is enough then. */
+/*
+ * Flushes, in the end with the file's lock. If a paused system holds that lock, it moves no page,
+ * so a further flush without the lock is enough.
+ */
 int sg_flush_moving(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages, bool wait)
 {
 	struct places before;

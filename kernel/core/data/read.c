@@ -2,8 +2,9 @@
 /* File data: read, seek, flush. These functions use the walk (D5). */
 #include "internal.h"
 
-#define WHOLE_TURNS	32	/* to read between two changes, before the reader takes the lock */
-#define MET_ANEW	16	/* restarts of the count for a file that changes */
+/* attempts to read between two changes, before the reader takes the lock */
+#define WHOLE_TURNS	32
+#define MET_ANEW	16	/* number of restarts of the count for a file that changes */
 
 int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_met *m)
 {
@@ -20,7 +21,7 @@ int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_m
 	return 0;
 }
 
-/* Counts a hole as one page: it ends at a mapped page, or took the walk over many tables. */
+/* Counts a hole as one page: it ends at a mapped page, or the walk has crossed many tables. */
 static int met(const struct sg_vol *vol, const struct sg_iref *ref, const struct sg_run *run,
 	       struct sg_met *m)
 {
@@ -59,7 +60,7 @@ static s64 read_plain(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, vo
 	return (s64)done;
 }
 
-/* The file changes all the time: reads with the inode locked. */
+/* Reads with the inode locked, because the file changes all the time. */
 static s64 read_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u64 len)
 {
 	s64 n;
@@ -106,7 +107,7 @@ s64 sg_read(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, void *buf, u
 
 	if (!is_read_whole(vol, ref)) {
 		n = read_plain(vol, ref, pos, buf, len);
-		/* the first atomic write to the file may have come during the read */
+		/* the first atomic write to the file may have been during the read */
 		sg_acquire_fence();
 		if (!is_read_whole(vol, ref))
 			return n;
@@ -143,12 +144,12 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 			return (s64)SG_MAX(pos, page << SG_PAGE_SHIFT);
 		page += run.pages;
 	}
-	return hole ? (s64)size : -ENXIO;	/* there is always a hole at the end */
+	return hole ? (s64)size : -ENXIO;	/* there is always a hole at the end of the file */
 }
 
 /*
- * @killable: a signal that kills the thread ends the flush. Otherwise the thread continues to the
- * end, because it may flush for others.
+ * Flushes. @killable: a signal that kills the thread ends the flush. Otherwise the thread continues
+ * to the end, because it may flush for other threads.
  */
 static int flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages, bool killable)
 {
@@ -161,7 +162,7 @@ static int flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 p
 	while (first < end) {
 		err = sg_walk_bad(vol, ref, first, end - first, &run) ?:
 		      met(vol, ref, &run, &sum);
-		if (err)	/* the pages may have gone with their file */
+		if (err)	/* the pages may have been freed with their file */
 			return err == -ESTALE ? 0 : err;
 		pages = run.pages;
 		if (run.off) {

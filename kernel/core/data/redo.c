@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The log of a transaction: bytes that it stores into pages in which other systems may store, too.
- * docs/atomic-data.md.
+ * The log of a transaction: bytes that it stores into pages to which other systems may store, too
+ * (docs/atomic-data.md).
  *
- * Short logs are in the record itself, behind its words. Longer ones are in free pages of chunks
- * that the transaction keeps locked until the record is void: no other system takes such a page
- * before, not even after a crash, and nothing is left to free.
+ * Short logs are in the record itself, behind its words. Longer logs are in free pages of chunks
+ * that the transaction keeps locked until the record is invalid. No other system takes such a page
+ * before that, not even after a crash, and no page has to be freed.
  *
- * Replay finds the pages of the file as a write does, by its table. So no log, whatever its bytes,
- * leads to any other place than the pages of the one file whose change counter is in the record
- * (D10).
+ * Replay finds the pages of the file as a write does, by its table. So even a forged log can only
+ * change pages of the one file whose change counter is in the record (D10).
  */
 #include "internal.h"
 
@@ -18,20 +17,23 @@ static struct sg_log *log_of(const struct sg_redo *redo)
 	return (struct sg_log *)((u8 *)redo - offsetof(struct sg_log, redo));
 }
 
-/* bytes between two looks of a system that may have been fenced meanwhile */
+/* number of bytes between two checks whether this system has been fenced */
 #define STEP	256u
 #define PAGE_IS_BAD	(-ENODATA)
 
 /*
- * Where bytes of a log are: in private memory or in the record; or (@poison) in other pages of the
- * volume, whose memory may be bad although no system knows it.
+ * The place of a log's bytes: private memory or the record; or (@poison) other pages of the volume,
+ * whose memory may be bad without being listed.
  */
 struct source {
 	const u8 *at;
 	bool poison;
 };
 
-/* Stores bytes, @r: for a replay. -EIO: fenced; others may write there by now. Or -ENODATA. */
+/*
+ * Stores bytes; @r: for a replay. -EIO: this system was fenced, and other systems may write there
+ * now. -ENODATA: the bytes are lost.
+ */
 static int store_run(struct sg_vol *vol, const struct sg_replay *r, u8 *to, struct source from,
 		     u64 len)
 {
@@ -60,9 +62,9 @@ static bool overlap(const struct sg_vol *vol, const struct sg_run *run, struct s
 }
 
 /*
- * Stores @len bytes into pages of the file, or looks whether that can be done (!@store). Bad pages
- * are left out, -ENODATA in the end: their content is lost in any case. -EUCLEAN: the file does not
- * have all these pages. -EIO: fenced, stopped in the middle.
+ * Stores @len bytes into pages of the file, or checks whether that is possible (!@store). It skips
+ * bad pages and then returns -ENODATA: their content is lost in any case. -EUCLEAN: the file does
+ * not have all these pages. -EIO: this system was fenced, and stopped in the middle.
  */
 static int store_in_place(struct sg_vol *vol, const struct sg_replay *r, const struct sg_iref *ref,
 			  u64 pos, struct source from, u64 len, bool store)
@@ -139,7 +141,7 @@ static int log_apply(struct sg_tx *tx, const struct sg_redo *redo)
 				     log->part[i].len, true);
 		all = all ?: err;
 	}
-	/* fenced in the last step: nothing above has looked since */
+	/* this system may have been fenced in the last step, after the last check above */
 	if (!sg_is_ours(tx->vol))
 		return -EIO;
 	return all == PAGE_IS_BAD ? -EIO : all;
@@ -165,8 +167,9 @@ void sg_log_add(struct sg_log *log, u64 at, u64 len)
 /* --- room for the bytes --------------------------------------------------------------------- */
 
 /**
- * struct scratch - free pages that the bytes of a log lie in until the record is void.
- * @run: the runs taken; @n: how many. @left: bytes that still fit into the last one, from @off on.
+ * struct scratch - free pages with the bytes of a log until the record is invalid.
+ * @run: the runs taken; @n: their number. @left: bytes that still fit into the last run, from @off
+ * on.
  */
 struct scratch {
 	struct sg_run run[SG_ATOMIC_PAGES];
@@ -189,8 +192,8 @@ static int scratch_more(struct sg_tx *tx, struct scratch *s, u64 bytes)
 }
 
 /*
- * The pages go back within the transaction, so their bits never change. Its lock of the chunk keeps
- * them from others.
+ * Returns the pages within the transaction, so their bits never change. The transaction's lock of
+ * the chunk keeps other systems from taking them.
  */
 static void scratch_give(struct sg_tx *tx, const struct scratch *s)
 {
@@ -200,7 +203,7 @@ static void scratch_give(struct sg_tx *tx, const struct scratch *s)
 		sg_give_run(tx, s->run[i].off, s->run[i].pages);
 }
 
-/* Puts the bytes of one part there; the part is cut where a run of pages ends. */
+/* Writes the bytes of one part into these pages; the part is divided where a run of pages ends. */
 static int scratch_write(struct sg_tx *tx, struct scratch *s, struct sg_log *log,
 			 struct sg_log_part part, u64 *bytes)
 {
@@ -261,10 +264,12 @@ int sg_log_place(struct sg_tx *tx, struct sg_log *log)
 static int log_damaged(struct sg_vol *vol, u64 ino, u64 off)
 {
 	sg_damaged(vol, ino, off, "log of a write");
-	return 0;	/* the rest of the record counts */
+	return 0;	/* the rest of the record is valid */
 }
 
-/* The words before the log are change counters: is that of the inode among them? */
+/*
+ * Reports whether the inode's change counter is among those in the record, which precede the log.
+ */
 static bool log_is_locked(const struct sg_iref *ref, const struct sg_word *log, unsigned int seqs)
 {
 	unsigned int i;
@@ -275,7 +280,10 @@ static bool log_is_locked(const struct sg_iref *ref, const struct sg_word *log, 
 	return false;
 }
 
-/* Bytes of a piece outside the record: false, if no log could have them there. */
+/*
+ * Checks the place of a piece whose bytes are outside the record. False: no log can have them
+ * there.
+ */
 static bool is_outside(struct sg_vol *vol, u64 from, u64 len, u32 crc, bool store)
 {
 	u64 in = from & (SG_PAGE - 1), pages = sg_pages_of(in + len), n;
@@ -294,7 +302,7 @@ static bool is_outside(struct sg_vol *vol, u64 from, u64 len, u32 crc, bool stor
 	return store || sum == crc;
 }
 
-/* Checks a piece, or stores it. @bytes, @left: of the record, behind the pieces. */
+/* Checks a piece, or stores it. @bytes, @left: the bytes of the record behind the pieces. */
 static int replay_piece(const struct sg_replay *r, const struct sg_iref *ref,
 			const struct sg_log_piece *p, const u8 **bytes, u64 *left, bool store)
 {
@@ -346,7 +354,10 @@ int sg_redo_replay(const struct sg_replay *r, const struct sg_word *log, unsigne
 	    !sg_is_reg(sg_iget(r->vol, &ref, mode)))
 		return log_damaged(r->vol, ino, ref.off);
 	left = (n - sg_log_words(count, 0)) * sizeof(*log);
-	/* A log that is not right as a whole stores nothing: the old bytes may still be there. */
+	/*
+	 * Checks the complete log before it stores anything: with an invalid log the old bytes may
+	 * still exist.
+	 */
 	err = replay_pieces(r, &ref, piece, count, left, false) ?:
 	      replay_pieces(r, &ref, piece, count, left, true);
 	return err == -EUCLEAN ? log_damaged(r->vol, ino, ref.off) : err;

@@ -5,7 +5,10 @@
 
 #include "journal/tx.h"
 
-/* A part of a write: @len bytes from its byte @at on. @from: where the log has them; 0: record. */
+/*
+ * A part of a write: @len bytes from its byte @at on. @from: place of the bytes in the volume; 0:
+ * in the record.
+ */
 struct sg_log_part {
 	u32 at, len;
 	u64 from;
@@ -13,8 +16,8 @@ struct sg_log_part {
 
 /**
  * struct sg_log - the log of one write, as it is made.
- * @buf, @pos: the bytes of the write, and the place of the first one in the file.
- * @part: the parts to log; @n: how many; @bytes: all together.
+ * @buf, @pos: the bytes of the write, and the position of the first one in the file.
+ * @part: the parts to log; @n: their number; @bytes: their total length.
  */
 struct sg_log {
 	struct sg_redo redo;
@@ -37,7 +40,7 @@ void sg_log_add(struct sg_log *log, u64 at, u64 len);
  * afterwards. -ENOSPC: no pages are free.
  */
 int sg_log_place(struct sg_tx *tx, struct sg_log *log);
-/* For replay: stores a log in place. 0 also if it is damaged, which is reported. */
+/* Stores a log in place, for replay. Returns 0 also if the log is damaged, which it reports. */
 int sg_redo_replay(const struct sg_replay *r, const struct sg_word *log, unsigned int n,
 		   unsigned int seqs);
 

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Truncate, extend, punch. Protocol, and what a crash leaves: docs/file-tables.md.
+ * Truncate, extend, punch. docs/file-tables.md has the protocol, and the state after a crash.
  *
- * A cut needs no page, so it works on a full volume. Exception: a large leaf that lies half in the
- * range is split, which takes a page for the smaller table. If there is none, the bytes are zeroed
- * instead of freed.
+ * A cut needs no page, so it works on a full volume. There is one exception: a large leaf that lies
+ * partly in the range is split, which needs a page for the smaller table. If there is no page, the
+ * bytes are zeroed instead of freed.
  *
  * A full ledger needs a page to grow. If the only one is in a chunk that a paused system has
  * locked, a cut waits for that chunk, with no other lock held.
  */
 #include "internal.h"
 
-#define LOOK_NS	100000000ULL	/* of a wait for a chunk; then the ledger may have room again */
+/* longest wait for a chunk; after that time the ledger may have room again */
+#define LOOK_NS	100000000ULL
 
 /* --- large leaves over the ends of the range ------------------------------------------------- */
 
 /*
- * Inode locked. Makes @page the start of a leaf, if it is mapped. It does not wait for a locked
- * chunk: the caller has another way.
+ * Makes @page the start of a leaf, if it is mapped, with the inode locked. It does not wait for a
+ * locked chunk, because the caller can use another method.
  */
 static int split_at(struct sg_vol *vol, const struct sg_iref *ref, u64 page, struct sg_run *run)
 {
@@ -47,8 +48,8 @@ static int zero_pages(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u
 }
 
 /*
- * Inode locked. Splits the leaves that lie half in [*page, *end). With @zero, if there is no page
- * for a split, the part is zeroed and left out of the range.
+ * Splits the leaves that lie partly in [*page, *end), with the inode locked. With @zero, if there
+ * is no page for a split, that part is zeroed and excluded from the range.
  */
 static int trim_ends(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, u64 *end, bool zero)
 {
@@ -82,7 +83,10 @@ static void set_cutting(struct sg_tx *tx, const struct sg_iref *ref, bool on)
 	sg_tx_iset(tx, ref, genflags, on ? word | flag : word & ~flag);
 }
 
-/* Inode locked. One bounded step of the cut behind the size; the last step ends it. */
+/*
+ * Makes one bounded step of the cut behind the size, with the inode locked; the last step ends the
+ * cut.
+ */
 static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero, bool *done)
 {
 	u64 page = sg_pages_of(sg_iget(vol, ref, size)), end = SG_TABLE_PAGES, next;
@@ -109,8 +113,8 @@ static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero,
 }
 
 /*
- * After -ENOSPC: 0 if another step makes sense. The last steps of a mount, and settling, do not
- * wait for a chunk: the rest of the cut stays deferred.
+ * Called after -ENOSPC: 0 if another step makes sense. The last steps of a mount, and settling, do
+ * not wait for a chunk: the rest of the cut remains deferred.
  */
 static int space_for_cut(struct sg_vol *vol, struct sg_nospace *nospace)
 {
@@ -128,7 +132,10 @@ static int space_for_cut(struct sg_vol *vol, struct sg_nospace *nospace)
 	return err == -ENOSPC ? 0 : err;
 }
 
-/* Called with the result of a step: 0 if another step makes sense, also after a lack of space. */
+/*
+ * Called with the result of a step. Returns 0 if another step makes sense, also after a lack of
+ * space.
+ */
 static int after_piece(struct sg_vol *vol, int err, struct sg_nospace *nospace)
 {
 	if (err == -ENOSPC)
@@ -142,8 +149,9 @@ static int after_piece(struct sg_vol *vol, int err, struct sg_nospace *nospace)
 }
 
 /*
- * Between steps. Each step cuts something, or passes many entries. So there are no more steps than
- * pages in the volume, unless another system adds again what has been cut. The rest stays deferred.
+ * Called between steps. Each step cuts a page, or skips many entries. So there are no more steps
+ * than pages in the volume, unless another system adds new pages all the time; the rest then
+ * remains deferred.
  */
 static int next_piece(struct sg_vol *vol, const struct sg_iref *ref, u64 *pieces)
 {
@@ -176,7 +184,8 @@ int sg_finish_cut(struct sg_vol *vol, const struct sg_iref *ref)
 	return err;
 }
 
-#define CUT_TURNS	1000	/* other systems truncate, too, but so often only to do harm */
+/* other systems truncate, too, but only hostile ones do it so often */
+#define CUT_TURNS	1000
 
 int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned int *turns)
 {
@@ -190,8 +199,8 @@ int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned 
 /* --- size ------------------------------------------------------------------------------------ */
 
 /*
- * Inode locked. Sets the size and cuts in one transaction. The rest is left to sg_finish_cut(); the
- * deferred inode records it.
+ * Sets the size and cuts in one transaction, with the inode locked. sg_finish_cut() does the rest,
+ * which the deferred inode records.
  */
 static int shrink(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
 {
@@ -239,7 +248,7 @@ static int truncate_grow(struct sg_vol *vol, const struct sg_iref *ref, u64 size
 	return err;
 }
 
-/* 1: pages are mapped behind @size, as fallocate() leaves them on request. */
+/* Returns 1 if pages are mapped behind @size, as after fallocate() with FALLOC_FL_KEEP_SIZE. */
 static int has_more(struct sg_vol *vol, const struct sg_iref *ref, u64 size)
 {
 	u64 page = sg_pages_of(size), turns = 0;
@@ -255,7 +264,7 @@ static int has_more(struct sg_vol *vol, const struct sg_iref *ref, u64 size)
 	return 0;
 }
 
-/* Inode locked. Truncates to the present size: frees the pages allocated behind it. */
+/* Truncates to the current size, with the inode locked: frees the pages allocated behind it. */
 static int keep_size(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now, bool zero)
 {
 	int more = has_more(vol, ref, size);
@@ -339,7 +348,7 @@ int sg_resize(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now)
 
 /* --- punch ----------------------------------------------------------------------------------- */
 
-/* Inode locked. Cuts a part of [*page, end). */
+/* Cuts a part of [*page, end), with the inode locked. */
 static int punch_some(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, u64 end, bool zero)
 {
 	u64 from = *page, to = end, next;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writing: in place where pages exist, otherwise into fresh pages. Order of stores, and what a
- * crash between them leaves: docs/file-tables.md.
+ * Writing: in place where pages exist, otherwise into fresh pages. docs/file-tables.md has the
+ * order of stores, and the state after a crash between them.
  */
 #include "internal.h"
 
@@ -16,7 +16,7 @@ void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 {
 	struct sg_inode *in = sg_at(vol, ref->off);
 
-	sg_fence();	/* the bytes before the size that exposes them */
+	sg_fence();	/* the bytes are stored before the size that exposes them */
 	sg_store64(&in->size, size);
 	if (now) {
 		sg_store64(&in->mtime, (u64)now);
@@ -28,7 +28,7 @@ void sg_publish(struct sg_vol *vol, const struct sg_iref *ref, u64 size, s64 now
 
 /* --- fresh pages ----------------------------------------------------------------------------- */
 
-/* The best offset for the file's next page: behind the page before it. */
+/* Returns the best offset for the file's next page: behind the page before it. */
 static u64 goal_for(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 {
 	struct sg_run run;
@@ -40,8 +40,9 @@ static u64 goal_for(struct sg_vol *vol, const struct sg_iref *ref, u64 page)
 
 /*
  * Pages for an aligned 2 MiB of a file come from the start of an empty chunk, even if not all are
- * needed yet. The following pages most likely fit behind them, and later all of them become one
- * large leaf. Not for the first 2 MiB: small files would use up all empty chunks.
+ * needed yet. The following pages will probably fit behind them, and later all of them become one
+ * large leaf. This is not done for the first 2 MiB, because small files would use up all empty
+ * chunks.
  */
 static bool take_aligned(struct sg_tx *tx, u64 page, u64 goal, u64 want, u64 *off)
 {
@@ -112,7 +113,10 @@ static int walk_piece(struct sg_vol *vol, const struct sg_iref *ref, const struc
 		       sg_pages_of((w->pos & (SG_PAGE - 1)) + len), run);
 }
 
-/* In place and beyond the size: at most as far as sg_stale_end() allows. Inode locked. */
+/*
+ * Limits a write in place beyond the size to the end that sg_stale_end() allows; the inode is
+ * locked.
+ */
 static void in_place_beyond(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write *w)
 {
 	if (w->pos >= sg_stale_end(w->size)) {
@@ -122,7 +126,10 @@ static void in_place_beyond(struct sg_vol *vol, const struct sg_iref *ref, struc
 	w->len = SG_MIN(w->len, sg_stale_end(w->pos) - w->pos);
 }
 
-/* Inode locked. First zeroes the gap between the old size and @w->pos, which becomes visible. */
+/*
+ * Extends the size, with the inode locked. It first zeroes the gap between the old size and
+ * @w->pos, which becomes visible.
+ */
 static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, struct sg_write *w)
 {
 	u64 size = sg_iget(vol, ref, size), flags;
@@ -152,7 +159,7 @@ static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, 
 	return 0;
 }
 
-/* Does not reclaim for space: that takes locks of other inodes. */
+/* Takes pages, but does not reclaim for them, because that takes locks of other inodes. */
 static int append_piece(struct sg_vol *vol, const struct sg_iref *ref, u64 len, struct sg_write *w)
 {
 	int err;
@@ -256,8 +263,10 @@ static int end_fresh(struct sg_vol *vol, const struct sg_iref *ref, struct sg_wr
 		sg_tx_abort(tx);
 		return 0;
 	}
-	/* the file keeps the pages that the caller did not fill: the caller most likely
-	 * continues there */
+	/*
+	 * the file keeps the pages that the caller did not fill, because the caller will probably
+	 * continue there
+	 */
 	sg_fresh_zero(vol, w->off + done, w->len - done);
 	sg_tx_inode(tx, ref);
 	if (w->size != NO_SIZE && w->pos + done > w->size)
@@ -267,7 +276,9 @@ static int end_fresh(struct sg_vol *vol, const struct sg_iref *ref, struct sg_wr
 	return sg_tx_commit(tx);
 }
 
-/* With a coarse clock many writes have the same time: then there is nothing to store. */
+/*
+ * Reports whether times must be stored: with a coarse clock many writes have the same time.
+ */
 static bool times_differ(const struct sg_vol *vol, const struct sg_iref *ref, s64 now)
 {
 	return now && (sg_iget(vol, ref, mtime) != (u64)now ||
@@ -283,7 +294,7 @@ int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write 
 	done = SG_MIN(done, w->len);
 	if (!w->locked) {
 		sg_fence();
-		/* fenced: the written pages may belong to another file */
+		/* this system was fenced, so the written pages may belong to another file */
 		err = sg_may_write(vol);
 		if (err || !done || !times_differ(vol, ref, now))
 			return err;
@@ -306,7 +317,7 @@ int sg_write_end(struct sg_vol *vol, const struct sg_iref *ref, struct sg_write 
 	return err;
 }
 
-/* A file of atomic writes: in units. */
+/* Writes to a file of atomic writes, in units. */
 static s64 write_units(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const u8 *buf,
 		       u64 len, s64 now)
 {
@@ -331,7 +342,7 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 	s64 err = 0;
 
 	while (done < len && !err) {
-		/* so callers of sg_write() need no lock of their own against cuts */
+		/* so callers of sg_write() need no other lock against cuts */
 		err = sg_write_begin(vol, ref, pos + done, len - done, SG_WRITE_LOCKED, &w);
 		if (err)
 			break;
@@ -383,8 +394,9 @@ int sg_allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u6
 }
 
 /*
- * -ENOSPC: the holes of [first, end) need more pages than are free; nothing is taken then. An
- * undamaged file maps no page twice: so it has no more runs than the volume has pages.
+ * Checks that the holes of [first, end) do not need more pages than are free. -ENOSPC: they do;
+ * nothing is taken. An undamaged file maps no page twice, so it has no more runs than the volume
+ * has pages.
  */
 static int has_room(const struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 end)
 {
@@ -432,14 +444,14 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 	if (first > SG_FILE_PAGES || pages > SG_FILE_PAGES - first)
 		return -EFBIG;
 	end = first + pages;
-	/* the sum of free pages takes a cache line from each thread that changes one */
+	/* the sum of free pages moves a cache line from each thread that changes one */
 	if (!err && pages >= SG_CHUNK_PAGES)
 		err = has_room(vol, ref, first, end);
 	if (err == -ENOSPC) {
-		vol->up->reclaim(vol, ~0u);	/* as in statfs: deferred frees count as free */
+		vol->up->reclaim(vol, ~0u);	/* as in statfs, deferred frees count as free */
 		err = has_room(vol, ref, first, end);
 	}
-	/* also what other systems have deferred */
+	/* also the deferred frees of other systems */
 	while (err == -ENOSPC && vol->up->more_space(vol, &nospace))
 		err = has_room(vol, ref, first, end);
 	while (!err && first < end) {

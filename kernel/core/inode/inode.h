@@ -8,15 +8,17 @@
 #include "table/table.h"
 
 /*
- * Takes a free record and fills it from @new (links, size 0). The inode is in @tx, and locked until
- * @tx ends. Call it before @tx takes any page.
+ * Takes a free record and fills it from @new (links, size 0). The inode is part of @tx, and locked
+ * until @tx ends. The caller must not have taken any page in @tx.
  */
 int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 special,
 		  struct sg_iref *out);
-/* The new inode @ref, of that mode, gets what it inherits from its directory: SG_FL_ATOMIC. */
+/*
+ * Gives the new inode @ref of this mode the flag that it inherits from its directory: SG_FL_ATOMIC.
+ */
 void sg_inode_inherit(struct sg_tx *tx, const struct sg_iref *dir, u32 mode,
 		      const struct sg_iref *ref);
-/* Frees the record. This transaction has cut off its table, index and xattrs. */
+/* Frees the record. The transaction must have cut off its table, index and xattrs. */
 void sg_inode_give(struct sg_tx *tx, const struct sg_iref *ref);
 static inline struct sg_iref sg_sys_ref(unsigned int which)
 {
@@ -27,11 +29,15 @@ static inline unsigned int sg_sys_which(const struct sg_iref *sys)
 	return (unsigned int)((sys->off - SG_HOT(sys)) / sizeof(struct sg_inode));
 }
 /*
- * Before a change in place, with the inode locked. 0: this system is live (otherwise the wait for
- * the lock may have ended without the lock), and @ref still means this file (D9).
+ * Checks before a change in place, with the inode locked. 0: this system is live, and @ref still
+ * names this file (D9). If the system is not live, the wait for the lock may have ended without the
+ * lock.
  */
 int sg_may_change(const struct sg_vol *vol, const struct sg_iref *ref);
-/* Words of an inode were stored in place, with its lock held: readers notice, write-back starts. */
+/*
+ * Called after words of an inode were stored in place, with its lock held: readers detect the
+ * change, and write-back starts.
+ */
 void sg_inode_changed(struct sg_vol *vol, const struct sg_iref *ref);
 void sg_tx_times(struct sg_tx *tx, const struct sg_iref *ref, s64 mtime, s64 ctime); /* 0: keep */
 static inline u32 sg_mode(u64 word) { return (u32)word; }
@@ -52,12 +58,17 @@ static inline bool sg_is_lnk(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == S
 
 /* --- readers without a lock (seqread.c) -------------------------------------------------- */
 
-/* Begin, read, retry while it returns true (D9). Bounded: -EUCLEAN; -EINTR: being killed. */
+/*
+ * A reader calls begin, reads, and repeats this while retry returns true (D9). The wait is bounded:
+ * -EUCLEAN; -EINTR: the thread is being killed.
+ */
 int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq);
 bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq);
-/* Turns of a reader that finds the inode changed each time, until it gives up (-EUCLEAN). */
+/*
+ * Number of turns after which a reader that finds the inode changed each time gives up (-EUCLEAN).
+ */
 #define SG_READ_TURNS	1000000u
-/* A page that is searched in a turn counts as so many turns, because the bound is one of time. */
+/* A page that is searched in a turn counts as this many turns, because the bound is on time. */
 #define SG_READ_PAGE	100u
 
 /* --- copies of the system inodes (inode_backup.c) ---------------------------------------- */
@@ -65,14 +76,14 @@ bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq)
 u64 sg_sys_check(unsigned int which, u64 table, u64 records);	/* sg_sys_copy.check */
 /* Writes all copies from the system inodes, for a volume of @size: for mkfs, move and growth. */
 void sg_sys_copies_write(struct sg_vol *vol, u64 size);
-/* The inode file has got another root word, or more records, in this transaction. */
+/* Called in a transaction that gives the inode file another root word, or more records. */
 void sg_sys_copy(struct sg_tx *tx, unsigned int which);
 
 /* --- replaced pages (mappers.c) ---------------------------------------------------------- */
 
 /*
- * Inode locked. From now on a system that begins to map the file waits. False: a process maps it.
- * The word is cleared by the transaction that replaces pages, or by sg_replace_end().
+ * Makes systems that begin to map the file wait, with the inode locked. False: a process maps the
+ * file. The transaction that replaces pages, or sg_replace_end(), ends this.
  */
 bool sg_replace_begin(struct sg_vol *vol, const struct sg_iref *ref);
 void sg_replace_end(struct sg_vol *vol, const struct sg_iref *ref);
@@ -80,20 +91,21 @@ void sg_replace_end(struct sg_vol *vol, const struct sg_iref *ref);
 /* --- opens (opens.c) --------------------------------------------------------------------- */
 
 bool sg_open_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref);
-bool sg_is_left(const struct sg_vol *vol, u64 ino);	/* without a name, and open in no system */
-/* @ref has its generation. */
+/* reports whether the inode has no name, and no system has it open */
+bool sg_is_left(const struct sg_vol *vol, u64 ino);
+/* @ref must have its generation. */
 bool sg_open_here(struct sg_vol *vol, const struct sg_iref *ref);
-/* a new inode, made by this system */
+/* for a new inode, made by this system */
 void sg_tmpfile_open(struct sg_vol *vol, const struct sg_iref *ref);
-/* @all: this system has just joined, so it has nothing open, whatever the bits say. */
+/* @all: this system has just joined, so it has nothing open, and clears all its bits. */
 void sg_withdraw_opens(struct sg_vol *vol, bool all);
 
 /* --- lists of deferred inodes (deferred_walk.c) ------------------------------------------ */
 
 /**
  * struct sg_deferred_walk - a walk along a list that other systems may change meanwhile.
- * @at: word that names the next record. @ref: the present one. @n: number of records passed.
- * @mark: a record passed before; if the walk comes to it again, the list is a circle.
+ * @at: word that names the next record. @ref: the current one. @n: number of records passed.
+ * @mark: a record passed before; if the walk reaches it again, the list is a circle.
  */
 struct sg_deferred_walk {
 	u64 at;
@@ -103,15 +115,16 @@ struct sg_deferred_walk {
 struct sg_deferred_walk sg_deferred_walk(const struct sg_vol *vol, unsigned int slot,
 					 unsigned int area);
 /*
- * False: the end, or a record that should be on the list and is not, or the thread is being killed.
+ * False: the end of the list, or a record without the flag of a list, or the thread is being
+ * killed.
  */
 bool sg_deferred_walk_next(const struct sg_vol *vol, struct sg_deferred_walk *w);
 
 /* --- extended attributes (xattr_blob.c) -------------------------------------------------- */
 
-/* the blob becomes a deferred free */
+/* makes the blob a deferred free */
 void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref);
-/* Frees pages of a blob, as many as one transaction can; *done: those were all. */
+/* Frees as many pages of a blob as one transaction can; *done: no page remains. */
 int sg_xattr_reclaim(struct sg_tx *tx, u64 head, bool *done);
 /* Writes a payload into fresh pages; *head: offset for sg_inode.xattr (0 for an empty payload). */
 int sg_xattr_build(struct sg_tx *tx, u64 ino, const void *payload, u32 len, u64 *head, u64 *pages);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The second copy of the words by which the system inodes' pages are found (struct sg_sys_copy).
- * Nothing else names the inode file, and a volume without it has no files. The copy is in the last
- * page, far from the hot page. Only the checker reads it.
+ * The second copy of the words that locate the system inodes' pages (struct sg_sys_copy). Nothing
+ * else names the inode file, and a volume without it has no files. The copy is in the last page,
+ * far from the hot page. Only the checker reads it.
  */
 #include "internal.h"
 
@@ -31,7 +31,7 @@ void sg_sys_copies_write(struct sg_vol *vol, u64 size)
 	sg_fence();
 }
 
-/* Call it after the transaction has set both words. */
+/* Sets the copy's words; called after the transaction has set the two original words. */
 void sg_sys_copy(struct sg_tx *tx, unsigned int which)
 {
 	const struct sg_iref sys = sg_sys_ref(which);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Inodes: records of the inode file, found by number. A transaction takes them from, and gives them
- * to, the free list of its own area, so that parallel creators do not meet.
+ * Inodes: records of the inode file, found by number. A transaction takes free records from the
+ * list of its own area, and returns them to that list, so that parallel creators do not use the
+ * same list.
  */
 #include "internal.h"
 
-#define GROW_PAGES	4	/* 64 records at a time */
-#define BUSY_RECORDS	8	/* busy records that are passed over before new ones are made */
-#define SURPLUS		256	/* records that an area has got beyond those that it used */
-#define LOOKS		32	/* areas without a live system, looked at for free records */
+#define GROW_PAGES	4	/* the file grows by 64 records at a time */
+#define BUSY_RECORDS	8	/* number of busy records to skip before new ones are made */
+/* surplus of records in an area before another one takes over its list */
+#define SURPLUS		256
+/* number of areas without a live system to search for free records */
+#define LOOKS		32
 
 /* --- find ----------------------------------------------------------------------------------- */
 
@@ -123,7 +126,7 @@ static void set_genflags(struct sg_tx *tx, const struct sg_iref *ref, unsigned i
 	u64 old = sg_tx_iget(tx, ref, genflags);
 	u32 gen = (u32)old, flags = (u32)(old >> 32);
 
-	if (set & SG_SET_GENERATION && attr->generation)	/* 0 means any */
+	if (set & SG_SET_GENERATION && attr->generation)	/* 0 matches any generation */
 		gen = attr->generation;
 	if (set & SG_SET_FLAGS)
 		flags = (flags & SG_FL_ENGINE) | (attr->flags & SG_FL_KNOWN & ~SG_FL_ENGINE);
@@ -172,7 +175,7 @@ int sg_may_change(const struct sg_vol *vol, const struct sg_iref *ref)
 
 	if (err)
 		return err;
-	/* system inodes have no number, and some no mode */
+	/* system inodes have no number, and some have no mode */
 	return sg_is_same(vol, ref) && (!ref->ino || sg_iget(vol, ref, mode)) ? 0 : -ESTALE;
 }
 
@@ -202,8 +205,8 @@ static bool times_are(const struct sg_vol *vol, const struct sg_iref *ref, unsig
 }
 
 /*
- * Each time is one word, and none depends on another: the journal is not needed. With a coarse
- * clock many writes have the same time: then there is nothing to store.
+ * Stores times without the journal, because each time is one word, and none depends on another.
+ * With a coarse clock many writes have the same time, and nothing has to be stored.
  */
 int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set, s64 mtime,
 	     s64 ctime, s64 atime)
@@ -251,8 +254,9 @@ static bool lives_elsewhere(const struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * The area's count of inodes in use moves with its list, and the sum of all areas stays. So a count
- * below zero says that at least so many records have come to that area's list since.
+ * Takes over an area's list. The area's count of inodes in use moves with the list, and the sum of
+ * all areas does not change. So a count below zero shows that at least this many records have been
+ * added to that area's list since.
  */
 static bool steal_from(struct sg_tx *tx, u64 area)
 {
@@ -274,7 +278,10 @@ static bool steal_from(struct sg_tx *tx, u64 area)
 	return true;
 }
 
-/* No thread of this system has used that own area since the last look, or since it joined. */
+/*
+ * Reports whether no thread has used that area of this system since the last check, or since the
+ * join.
+ */
 static bool is_idle(struct sg_vol *vol, unsigned int which)
 {
 	struct sg_tx *tx = &vol->tx[which];
@@ -288,7 +295,7 @@ static bool is_idle(struct sg_vol *vol, unsigned int which)
 
 /*
  * Takes over the list of an area that is idle, or that has freed more inodes than it has made.
- * Areas are counted from the first one of this system, round the mount table.
+ * Areas are numbered from the first one of this system on, in the circle of the mount table.
  */
 static bool steal_surplus_of(struct sg_tx *tx, unsigned int nth, u64 *from)
 {
@@ -309,10 +316,10 @@ static bool steal_surplus_of(struct sg_tx *tx, unsigned int nth, u64 *from)
 }
 
 /*
- * A look at the area of a live system takes a cache line from that system's thread. If creators
- * looked at all areas, they would also take lists from each other. So each call looks at three
- * areas: the area that had a list last time, one of this system, and one of another live system.
- * The next call looks at two different ones.
+ * Searches other areas for free records. To read the area of a live system moves a cache line from
+ * that system's thread. If creators read all areas, they would also take lists from each other. So
+ * each call reads three areas: the area that had a list last time, one of this system, and one of
+ * another live system. The next call reads two different ones.
  */
 static bool steal_surplus(struct sg_tx *tx, u64 *from)
 {
@@ -337,8 +344,9 @@ static bool steal_surplus(struct sg_tx *tx, u64 *from)
 }
 
 /*
- * Out of space: takes over the list of any area that no thread uses now. Areas of live systems come
- * last: if this system is paused, they lack that area. *from: the area that had the list.
+ * Takes over the list of any area that no thread uses now, when there is no space. Areas of live
+ * systems are last, because they lack their area while this system is paused. *from: the area that
+ * had the list.
  */
 static bool steal_list(struct sg_tx *tx, u64 *from)
 {
@@ -360,8 +368,8 @@ static bool steal_list(struct sg_tx *tx, u64 *from)
 }
 
 /*
- * Adds records to the inode file, linked to each other. The area names the first one, and the last
- * one names the area's old list. -ENOSPC without tx->err: nothing was done.
+ * Adds records to the inode file, linked to each other. The area names the first record, and the
+ * last record names the area's old list. -ENOSPC without tx->err: nothing was done.
  */
 static int grow_list(struct sg_tx *tx)
 {
@@ -397,7 +405,10 @@ static int grow_list(struct sg_tx *tx)
 
 #define BAD_LIST	"list of free inodes is damaged"
 
-/* The record of a number from the free list; records of grow_list() are not in the table yet. */
+/*
+ * Returns the record of a number from the free list; records of grow_list() are not in the table
+ * yet.
+ */
 static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 {
 	int err;
@@ -416,7 +427,10 @@ static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 	return 0;
 }
 
-/* Of a new inode: no system writes to it yet, so its pages may be replaced from the start. */
+/*
+ * Returns the flags of a new inode: no system writes to it yet, so its pages may be replaced from
+ * the start.
+ */
 static u32 atomic_flags(const struct sg_vol *vol, u32 mode)
 {
 	if (!sg_knows_atomic(vol))
@@ -425,14 +439,15 @@ static u32 atomic_flags(const struct sg_vol *vol, u32 mode)
 }
 
 /*
- * No other system can see a free record, so it is filled like a fresh page. The words that make it
- * free, mode and next_free, stay as they are until commit.
+ * Fills a free record like a fresh page, because no other system can see it. The words that make it
+ * free, mode and next_free, do not change until the commit.
  */
 static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const struct sg_new *new,
 			u64 special)
 {
 	struct sg_inode *rec = sg_at(vol, ref->off);
-	u32 gen = (u32)sg_load64(&rec->genflags) + 1 ?: 1;	/* 0 means any (sg_is_same()) */
+	/* 0 matches any generation (sg_is_same()) */
+	u32 gen = (u32)sg_load64(&rec->genflags) + 1 ?: 1;
 	u32 flags = new->flags & SG_FL_KNOWN & ~SG_FL_ENGINE;
 
 	if (new->flags & SG_FL_ATOMIC)
@@ -458,11 +473,11 @@ static void fill_record(struct sg_vol *vol, const struct sg_iref *ref, const str
 
 /*
  * Finds the first record of this list whose lock is free, and takes that lock. The lock is held
- * until this transaction's journal record is void. The commit makes the inode reachable, and the
+ * until this transaction's journal record is invalid. The commit makes the inode reachable, and the
  * journal record has its link count and change counter. Without the lock, a replay would undo later
- * stores of other systems. The area is locked, so a busy lock is only tried. The lock's holder has
- * just freed the inode, or looks at it by an old reference; or it was fenced while it filled the
- * record, and may continue. *from: the word that names the inode's record.
+ * stores of other systems. The area is locked, so the function only tries a lock. The holder of a
+ * busy one has just freed the inode, or reads it by an old reference; or it was fenced while it
+ * filled the record, and may continue. *from: the word that names the inode's record.
  */
 static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 {
@@ -479,8 +494,7 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 		err = free_record(tx, ino, out);
 		if (sg_is_bad_memory(vol, err)) {
 			/*
-			 * its successor is unreadable: new records come in front of it, or replace
-			 * the list
+			 * its successor cannot be read: new records precede it, or replace the list
 			 */
 			if (!passed)
 				sg_tx_set(tx, *from, 0);
@@ -491,7 +505,8 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 		if (sg_trylock_filled(vol, SG_IOFF(out, lock))) {
 			sg_tx_keep_lock(tx, SG_IOFF(out, lock), NULL);
 			/*
-			 * damage: it was on two lists, and may have been taken from the other one
+			 * damage: the record was on two lists, and may have been taken from the
+			 * other one
 			 */
 			if (sg_iget(vol, out, mode))
 				return sg_damaged(vol, ino, tx->area, BAD_LIST);
@@ -508,7 +523,7 @@ static int lock_record(struct sg_tx *tx, struct sg_iref *out, u64 *from)
 	return -EBUSY;
 }
 
-/* The area's list has no record: takes over another one, or makes records. */
+/* Takes over another area's list, or makes records, because the area's own list is empty. */
 static int refill_list(struct sg_tx *tx, u64 *stolen)
 {
 	int err;
@@ -540,7 +555,7 @@ int sg_inode_take(struct sg_tx *tx, const struct sg_new *new, u32 nlink, u64 spe
 	if (err == -EBUSY && !tx->fresh_ino)
 		err = grow_list(tx) ?: lock_record(tx, out, &from);
 	if (err) {
-		/* the rest of a damaged list is lost until fsck: better than a loop */
+		/* the rest of a damaged list is lost until fsck, which is better than a loop */
 		if (err == -EUCLEAN && stolen && from == free_list(tx->area))
 			from = free_list(stolen);
 		if (err == -EUCLEAN)

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which systems' processes have a file mapped: two words in the inode with a bit per slot. Epochs
- * ensure that no page is reused while it may be mapped. These words are for systems whose change
- * must be visible in all mappings when the call returns. docs/protocol.md, section 5.
+ * Mappers: two words in the inode record, with one bit for each slot, which systems have processes
+ * that map the file. Epochs ensure that no page is reused while it may be mapped. These words are
+ * for systems whose change must be visible in all mappings when the call returns (docs/protocol.md,
+ * section 5).
  *
- * A mapping system sets its bit, then looks at the table. A cutting system has changed the table,
- * then looks at the bits. Both make a full fence in between. So either the mapping system sees the
- * cut, or the cutting system waits for it.
+ * A mapping system sets its bit, then reads the table. A cutting system changes the table, then
+ * reads the bits. Both execute a full fence in between. So either the mapping system sees the cut,
+ * or the cutting system waits for it.
  *
- * A system that replaces pages (data/atomic.c) must not meet a store to the old page. So it says so
- * first, and then looks at the bits; a mapping system sets its bit, and then looks at that word
- * (docs/atomic-data.md).
+ * While a system replaces pages (data/atomic.c), no process may store to the old page. So it first
+ * sets a word in the inode, and then reads the bits; a mapping system sets its bit, and then reads
+ * that word (docs/atomic-data.md).
  */
 #include "internal.h"
 
@@ -36,7 +37,10 @@ void sg_set_mapper(struct sg_vol *vol, const struct sg_iref *ref, bool holes, bo
 	sg_full_fence();
 }
 
-/* A bit that a dead system left, and the slot's next owner did not set, only costs time. */
+/*
+ * Waits for mappers. A bit that a dead system left, and that the slot's next owner did not set,
+ * only costs time.
+ */
 void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes)
 {
 	if (vol->slot < 0 || sg_is_lost(vol, ref->off))
@@ -48,7 +52,9 @@ void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes)
 
 /* --- replaced pages -------------------------------------------------------------------------- */
 
-/* Processes of some system map the file. Stores of a system that is not live are of no account. */
+/*
+ * Reports whether processes of a live system map the file; stores of other systems do not matter.
+ */
 static bool is_mapped(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 left = sg_iget(vol, ref, mappers);
@@ -71,7 +77,7 @@ void sg_replace_end(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 own = SG_LOCK_WORD((unsigned int)vol->slot, vol->incarnation);
 
-	/* fenced meanwhile: the word may belong to the next writer */
+	/* fenced meanwhile, so the word may belong to the next writer */
 	if (sg_is_ours(vol))
 		sg_cas64(sg_at(vol, SG_IOFF(ref, replacing)), own, 0);
 }

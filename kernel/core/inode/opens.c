@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Openers of a file: a bit per slot in the inode, which keeps the inode after its last link is
- * gone. A bit counts while its slot is LIVE. docs/protocol.md, section 5.
+ * Openers of a file: one bit for each slot in the inode, which keeps the inode after its last link
+ * was removed. A bit counts while its slot is LIVE (docs/protocol.md, section 5).
  *
- * An opener sets its bit, then looks at the links. An evicting system has seen the links go, then
- * looks at the bits. Both make a full fence in between, so at least one sees the other.
+ * An opener sets its bit, then reads the link count. An evicting system has seen that no link
+ * remains, then reads the bits. Both execute a full fence in between, so at least one of them sees
+ * the other.
  */
 #include "internal.h"
 
-#define LISTED_AT_A_TIME	1024	/* records on lists that are looked at each second */
+#define LISTED_AT_A_TIME	1024	/* number of records on lists to check each second */
 
 static u64 own_bit(const struct sg_vol *vol)
 {
@@ -21,13 +22,13 @@ static u64 *openers(const struct sg_vol *vol, const struct sg_iref *ref)
 }
 
 /*
- * The bit is a system's for all files that have had this number. An opener that sets it, and finds
- * that another file has the number now, withdraws it. It must not withdraw a bit that the other
- * file's opener has set.
+ * Returns the lock that protects the bit of an inode number. A system has one bit for all files
+ * that have had this number. An opener that sets it, and finds that another file has the number
+ * now, clears it again. It must not clear a bit that an opener of that other file has set.
  */
 static struct sg_spin *spin_of(struct sg_vol *vol, u64 ino)
 {
-	/* creators have 64 numbers in a row, and mostly use the same ones of them */
+	/* creators have 64 consecutive numbers, and usually use the same ones of them */
 	return &vol->opening[(ino ^ ino >> 6) % SG_OPENING].spin;
 }
 
@@ -71,7 +72,8 @@ int sg_open_inode(struct sg_vol *vol, const struct sg_iref *ref, bool again)
 }
 
 /*
- * Ends with a full fence, so that the caller then reads the same link count as an evicting system.
+ * Clears this system's bit, with a full fence at the end, so that the caller then reads the same
+ * link count as an evicting system.
  */
 bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -79,7 +81,7 @@ bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref)
 
 	if (vol->slot < 0 || sg_is_silenced(vol) || sg_is_lost(vol, ref->off))
 		return false;
-	/* first: without the bit, another system may free the inode at once */
+	/* done first, because without the bit another system may free the inode immediately */
 	if (!sg_nlink(sg_iget(vol, ref, mode)))
 		sg_ledger_let_go(vol, ref);
 	sg_spin_lock(spin_of(vol, ref->ino));
@@ -109,7 +111,7 @@ static bool anybody_lives(const struct sg_vol *vol, u64 bits)
 	return false;
 }
 
-/* Does another live system have it open? The inode is locked, and without links. */
+/* Reports whether another live system has the inode open. The inode is locked, and has no links. */
 bool sg_open_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 bits;
@@ -130,7 +132,7 @@ bool sg_is_left(const struct sg_vol *vol, u64 ino)
 	return mode && !sg_nlink(mode) && !anybody_lives(vol, sg_load64(openers(vol, &ref)));
 }
 
-/* Does this system use it? */
+/* Reports whether this system uses the inode. */
 bool sg_open_here(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	if (sg_ledger_keeps(vol, ref))
@@ -191,8 +193,8 @@ static void next_list(const struct sg_vol *vol, struct sg_deferred_at *c)
 }
 
 /*
- * Lists may be long: this looks at some records at a time, one list after the other. If a list has
- * changed at the saved position, the next round begins at its start.
+ * Checks some records of the lists at a time, one list after the other, because lists may be long.
+ * If a list has changed at the saved position, the next round begins at its start.
  */
 static void withdraw_some(struct sg_vol *vol, struct sg_deferred_at *c)
 {

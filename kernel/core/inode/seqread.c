@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Reading without a lock (D9). A reader begins with an even change counter, and reads again if the
- * counter has changed. Odd means that a change is being stored. That takes microseconds, unless the
- * storing system is paused. While that system's heartbeat has stopped, or until it has been
- * recovered, a reader waits as for a lock. A counter that stays odd beside a moving heartbeat is
- * damage. The reader that finds this out has waited, and records it for all other readers of this
+ * counter has changed. An odd counter means that a system is storing a change, which takes
+ * microseconds, unless that system is paused. While its heartbeat has stopped, or until it has been
+ * recovered, a reader waits as for a lock. A counter that remains odd while the heartbeat moves is
+ * damage. The reader that detects this has waited, and records it for all other readers of this
  * system.
  */
 #include "internal.h"
@@ -14,14 +14,18 @@
 #define PATIENCE_HELD_NS 20000000000ULL
 #define PATIENCE_NS	2000000000ULL	/* the lock is not held: a wild store */
 #define HASTE		6
-#define CALM_NS		60000000000ULL	/* without a finding: the patience is full again */
+/* after this time without a finding, the patience is full again */
+#define CALM_NS		60000000000ULL
 /* a heartbeat that has not moved for this time has stopped */
 #define BEATS_NS	1000000000ULL
-/* a longer step: this system was stopped, and perhaps others with it */
+/* after a longer step, this system was stopped, and perhaps others with it */
 #define STEP_NS		200000000ULL
 #define HURRY_NS	10000000000ULL	/* for a system that is about to leave */
 
-/* Compares the counter's value, too: it differs if the change has ended after all. */
+/*
+ * Reports whether a counter was judged damaged. Compares its value, too, which differs if the
+ * change has ended later.
+ */
 static bool is_judged(struct sg_vol *vol, u64 off, u64 seq)
 {
 	bool found = false;
@@ -49,8 +53,9 @@ static int judge(struct sg_vol *vol, const struct sg_iref *ref, u64 seq)
 }
 
 /*
- * Each finding shortens the patience for the next one: many of them are no coincidence. Not while
- * the lock is held: a busy processor may be all that delays the holder.
+ * Returns the time to wait before a counter counts as damaged. Each finding shortens it for the
+ * next one, because many of them are no coincidence. It is not shortened while the lock is held,
+ * because the holder may only lack a processor.
  */
 static u64 haste(const struct sg_vol *vol)
 {
@@ -61,8 +66,8 @@ static u64 haste(const struct sg_vol *vol)
 
 /**
  * struct odd_wait - a reader that waits for an even counter
- * @last: when it looked last; @counted: the time that counts towards damage
- * @word, @beat: the holder's lock word and heartbeat, as last seen; @beaten: when the heartbeat
+ * @last: time of the last check; @counted: the time that counts towards damage
+ * @word, @beat: the holder's lock word and heartbeat at the last check; @beaten: when the heartbeat
  *   changed, 0: not yet
  */
 struct odd_wait {
@@ -71,7 +76,7 @@ struct odd_wait {
 	struct sg_long_wait wait;
 };
 
-/* Does the heartbeat of the holder of lock @word move? */
+/* Reports whether the heartbeat of the holder of lock @word moves. */
 static bool heart_beats(const struct sg_vol *vol, struct odd_wait *w, u64 word, u64 now)
 {
 	u64 beat = sg_get(vol, sg_slot_off(vol, SG_LOCK_SLOT(word)) +
@@ -86,9 +91,9 @@ static bool heart_beats(const struct sg_vol *vol, struct odd_wait *w, u64 word, 
 }
 
 /*
- * Does the time count towards damage? Not while the change belongs to a system that is paused, or
- * is being recovered. A system without a slot recovers nothing, and no other system may be there to
- * do so.
+ * Reports whether the time counts towards damage: not while the change belongs to a system that is
+ * paused, or is being recovered. A system without a slot recovers nothing, and there may be no
+ * other system to do so.
  */
 static bool seqread_counts(struct sg_vol *vol, const struct sg_iref *ref, struct odd_wait *w,
 			   u64 now)
@@ -158,7 +163,7 @@ static int look_until_even(struct sg_vol *vol, const struct sg_iref *ref, struct
  */
 static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *seq)
 {
-	/* the list of findings, not the bytes of the volume */
+	/* changes the list of findings, not the bytes of the volume */
 	struct sg_vol *vol = (struct sg_vol *)cvol;
 	u64 now = sg_ticks();
 	struct odd_wait w = { .last = now, .wait.start = now };

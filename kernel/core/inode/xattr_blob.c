@@ -2,21 +2,22 @@
 /*
  * Extended attributes: one blob per inode, never changed, only replaced.
  *
- * A reader copies the whole payload into its own memory. The inode's change counter shows that the
- * blob was not replaced meanwhile, and the checksum that it is right. After that the reader loads
- * nothing of the volume. Most blobs have a few dozen bytes; most inodes have none.
+ * A reader copies the complete payload into its own memory. The inode's change counter shows that
+ * the blob was not replaced meanwhile, and the checksum shows that the copy is right. After that
+ * the reader loads nothing from the volume. Most blobs have a few dozen bytes; most inodes have
+ * none.
  */
 #include "internal.h"
 
 #define SMALL		256	/* payloads up to this size need no allocated memory */
 #define HEAD_WORDS	(offsetof(struct sg_xattr_head, page) / 8)
 #define RECLAIM_WORDS	(8 * 2)
-#define RECLAIM_RESERVE	8	/* for the head, the deferred free and counters */
+#define RECLAIM_RESERVE	8	/* words for the head, the deferred free and counters */
 
 /* --- read ------------------------------------------------------------------------------------- */
 
 struct blob {
-	u64 head;		/* offset of its head page, 0: there is no blob */
+	u64 head;		/* offset of its head page; 0: there is no blob */
 	u64 pages;		/* number of its pages, including the head */
 	u32 len;
 	u8 *data;		/* the payload: small, or allocated */
@@ -30,7 +31,7 @@ static void blob_free(struct blob *b)
 	b->data = NULL;
 }
 
-/* The fields of a head, each loaded once. */
+/* The fields of a head, each of them loaded once. */
 struct head {
 	u32 magic, crc;
 	u64 ino, size, pages;
@@ -65,7 +66,10 @@ static u64 page_word(u64 head, u64 i)
 	return head + offsetof(struct sg_xattr_head, page) + i * 8;
 }
 
-/* Relaxed loads of one word each: without a lock, the pages may be reused meanwhile. */
+/*
+ * Copies by relaxed loads of one word each, because without a lock the pages may be reused
+ * meanwhile.
+ */
 static void copy_words(const struct sg_vol *vol, u64 from, u8 *to, u64 len)
 {
 	u64 i, word;
@@ -114,7 +118,10 @@ static u32 entry_size(u32 name_len, u32 value_len)
 	return (u32)SG_ALIGN_UP(sizeof(struct sg_xattr_entry) + name_len + value_len, 8);
 }
 
-/* Steps through a payload in private memory: each entry lies inside, and the last one ends it. */
+/*
+ * Reports whether the entries of a payload in private memory are valid: each lies inside, and the
+ * last one ends the payload.
+ */
 static bool xattr_blob_entries_valid(const u8 *data, u32 len)
 {
 	u32 pos = 0;
@@ -131,7 +138,10 @@ static bool xattr_blob_entries_valid(const u8 *data, u32 len)
 	return true;
 }
 
-/* One try. -EUCLEAN, not reported: a change in progress may look like damage. */
+/*
+ * Makes one attempt to copy a blob. -EUCLEAN, not reported: a change in progress may look like
+ * damage.
+ */
 static int copy_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct blob *b)
 {
 	struct head h;
@@ -142,7 +152,7 @@ static int copy_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct
 	if (!b->head)
 		return 0;
 	if (!sg_iget(vol, ref, mode))
-		return -ESTALE;		/* a free record: its words mean nothing */
+		return -ESTALE;		/* the words of a free record have no meaning */
 	if (!sg_data_page(vol, b->head))
 		return -EUCLEAN;
 	h = read_head(vol, b->head);
@@ -160,7 +170,10 @@ static int copy_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct
 	return 0;
 }
 
-/* A blob never changes: while it is still the inode's, the copy is right. */
+/*
+ * Reports whether the blob was replaced. A blob never changes, so the copy is right while the blob
+ * still belongs to the inode.
+ */
 static bool is_replaced(const struct sg_vol *vol, const struct sg_iref *ref, const struct blob *b)
 {
 	sg_acquire_fence();
@@ -168,8 +181,8 @@ static bool is_replaced(const struct sg_vol *vol, const struct sg_iref *ref, con
 }
 
 /*
- * The caller frees the blob, whatever this returns. Other changes of the inode do not restart a
- * long copy: they may come faster than the copy can be made.
+ * Copies a blob, which the caller frees after any result. Other changes of the inode do not restart
+ * a long copy, because they may be faster than the copy.
  */
 static int load_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct blob *b)
 {
@@ -338,7 +351,7 @@ void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref)
 
 		pages = xattr_blob_head_valid(&h) ? 1 + h.pages : 0;
 	}
-	if (pages)	/* otherwise they are lost until fsck finds them */
+	if (pages)	/* otherwise these pages are lost until fsck finds them */
 		sg_defer_free(tx, SG_LEDGER_XATTR, head >> SG_PAGE_SHIFT, 0);
 	else
 		sg_damaged(tx->vol, ref->ino, head, "extended attributes");
@@ -347,7 +360,7 @@ void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref)
 
 /* --- reclaim ---------------------------------------------------------------------------------- */
 
-/* False: not in this transaction. */
+/* Frees a run. False: not possible in this transaction. */
 static bool reclaim_run(struct sg_tx *tx, u64 off, u64 pages)
 {
 	return tx->n + RECLAIM_WORDS + RECLAIM_RESERVE <= SG_AREA_WORDS &&
@@ -355,8 +368,8 @@ static bool reclaim_run(struct sg_tx *tx, u64 off, u64 pages)
 }
 
 /*
- * How many pages at the end of the first @n are contiguous in a chunk; *off: the first of them. 0:
- * damage.
+ * Returns how many pages at the end of the first @n are contiguous in a chunk; *off: the first of
+ * them. 0: damage.
  */
 static u64 last_run(const struct sg_vol *vol, u64 head, u64 n, u64 *off)
 {
@@ -375,10 +388,10 @@ static u64 last_run(const struct sg_vol *vol, u64 head, u64 n, u64 *off)
 }
 
 /*
- * The pages may lie in more chunks than a transaction can lock. So it frees some at the end of the
- * list, and makes the blob smaller by as much in the head. No reader looks at the blob any more; a
- * system that continues after a crash, and the checker, trust the head. The head itself is freed
- * last.
+ * Reclaims a blob. Its pages may lie in more chunks than a transaction can lock. So a transaction
+ * frees some at the end of the list, and removes them from the head. No reader uses the blob any
+ * more; a system that continues after a crash, and the checker, use the head. The head itself is
+ * freed last.
  */
 int sg_xattr_reclaim(struct sg_tx *tx, u64 head, bool *done)
 {
@@ -414,8 +427,8 @@ int sg_xattr_reclaim(struct sg_tx *tx, u64 head, bool *done)
 
 /**
  * struct change - a change of one attribute.
- * @value: NULL removes. @optional: removing an absent attribute is no error.
- * @mode: 0, or the permissions that the inode gets as well.
+ * @value: NULL removes the attribute. @optional: removing an absent attribute is no error.
+ * @mode: 0, or the permissions that the inode also gets.
  */
 struct change {
 	unsigned int space;
@@ -449,7 +462,7 @@ static void put_entry(u8 *to, const struct change *c)
 	memcpy(e->name + c->name_len, c->value, c->len);
 }
 
-/* The payload after the change, in memory of its own. *len 0: no attribute is left. */
+/* Returns the payload after the change, in newly allocated memory. *len 0: no attribute remains. */
 static int changed_payload(const struct blob *b, const struct sg_xattr_entry *old,
 			   const struct change *c, u8 **out, u32 *len)
 {
