@@ -8,8 +8,8 @@
 
 with_cdi() { k get crd datavolumes.cdi.kubevirt.io >/dev/null 2>&1; }
 
-# cdi_generator ARGUMENT...: runs CDI's generator with our image names. Images for cloning,
-# uploading and other clouds are not made.
+# cdi_generator ARGUMENT...: runs CDI's generator with the names of the cluster's images. The
+# cluster has no images for cloning, uploading and other clouds.
 cdi_generator() {
 	local name images=()
 	for name in operator controller importer cloner apiserver uploadproxy uploadserver; do
@@ -19,7 +19,7 @@ cdi_generator() {
 		-operator-version="$(cdi_release)" -deploy-cluster-resources=true -verbosity=3 \
 		-pull-policy=IfNotPresent -cr-name=cdi -namespace=cdi "$@"
 }
-# cdi_objects NAME: one of a release's files, with our images.
+# cdi_objects NAME: prints a file of a release, with the cluster's images.
 cdi_objects() {
 	local source work
 	source=$(cd "$here/cdi" && "$home/mk/tools/go" list -m -f '{{.Dir}}' kubevirt.io/containerized-data-importer)
@@ -40,7 +40,7 @@ case_cdi-operator() {
 	soon 60 "there is a kind DataVolume" with_cdi
 }
 
-# root_disks FOLDER: a class for the node's own disk, which is the cluster's default, and one
+# root_disks FOLDER: makes a class for the node's own disk, which is the cluster's default, and one
 # volume.
 root_disks() {
 	k delete pv root-disk --ignore-not-found --wait >/dev/null

@@ -2,9 +2,8 @@
 # shellcheck shell=bash
 #
 # Copies are made on the node of their source. These are the cases of a cluster whose two nodes both
-# have a zone, of files in memory. One more case is for a single node, with a Node object that no
-# machine stands for. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2154 # e2e/cluster/case has the rest
+# have a zone, of files in memory. One more case has a single node, and a Node object without a
+# machine. Sourced by e2e/cluster/case. shellcheck disable=SC2154 # e2e/cluster/case has the rest
 
 both=("$node" "$vm")
 both_args=(--namespace "$release_ns" --create-namespace --values "$here/values.yaml" --wait --timeout 3m)
@@ -20,7 +19,7 @@ case_install-both() {
 	for on in "${both[@]}"; do soon 60 "$on says what it has room for" equals 1024 largest "$on"; done
 }
 
-# Pods prefer the other node, which has as much room. A copy is still made on the node of its
+# Pods prefer the other node, which has the same capacity. A copy is still made on the node of its
 # source, and its pod runs there. The other node's driver refuses, and the driver with the source
 # reports that the claim is for its node.
 case_copies() {
@@ -61,7 +60,7 @@ case_copies() {
 
 case_uninstall-both() { case_uninstall; }
 
-# prefers NODE: part of a pod's spec, which prefers that node and tolerates all taints.
+# prefers NODE: prints a part of a pod's spec that prefers that node and tolerates all taints.
 prefers() {
 	local other="[{weight: 100, preference: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [$1]}]}}]"
 	echo "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: $other}}"

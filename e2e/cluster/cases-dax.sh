@@ -21,7 +21,8 @@ module_cases=(module-built module-prebuilt uninstall)
 
 ! with_vm || install_args+=(--values "$here/values-dax.yaml")
 
-# node_says NODE REASON SINCE: it has an Event with that reason, at that time or later.
+# node_says NODE REASON SINCE: checks that the node has an Event with that reason, at that time or
+# later.
 node_says() {
 	local last
 	last=$(k -n default get events --field-selector "involvedObject.kind=Node,involvedObject.name=$1,reason=$2" \
@@ -35,11 +36,11 @@ placed() { equals "$2" k -n "$ns" get pod "$1" -o 'jsonpath={.spec.nodeName}'; }
 # LVM keeps some memory of each device for itself.
 zone_mib=$(((zone_bytes >> 20) - 2))
 
-# make_zone: the command of an operator on a node with reserved memory.
+# make_zone: runs an operator's command on a node with reserved memory.
 make_zone() { on_vm stargatectl zone create "$zone_name" "$zone_device"; }
 
-# Nodes without a zone have a driver, and report what is missing. Pods wait for the node that gets
-# one.
+# Nodes without a zone have a driver, and report the missing parts. Pods wait until a node has a
+# zone.
 case_install-dax() {
 	local on began
 	began=$(now)
@@ -61,7 +62,7 @@ case_install-dax() {
 	check "the operator makes a zone" make_zone
 	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
 	soon 90 "the node has the label with its zone's size" node_label "$zone_mib"
-	soon 120 "the pod runs" running first # the scheduler looks again within five minutes
+	soon 120 "the pod runs" running first # the scheduler tries again within five minutes
 	check "on the node with the zone" placed first "$vm"
 	check "and says so" node_says "$vm" ZoneReady "$began"
 	check "nothing had to be started twice" equals "" restarts
@@ -92,8 +93,9 @@ case_module-built() {
 # image_has_module RELEASE: whether the image has the module for that kernel.
 image_has_module() { grep -qF "\"/usr/lib/stargate/modules/$1/stargatefs.ko\"" "$images/stargate-csi.spdx.json"; }
 
-# The module that DKMS built is removed, and the image brings its own; the zone stays. The image has
-# a module for Debian's current kernel: if the rig has kept another kernel, run e2e/rig clean.
+# The case removes the module that DKMS has built; the image has its own module. The zone remains.
+# The image has a module for Debian's current kernel: if the rig's cache has another kernel, run
+# e2e/rig clean.
 case_module-prebuilt() {
 	local package
 	package=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$home/kernel/module/dkms.conf")
@@ -113,7 +115,7 @@ case_module-prebuilt() {
 	check "stored" store first /greeting hello
 }
 
-# same_files POD OTHER: OTHER has the files that POD has made, byte for byte.
+# same_files POD OTHER: checks that OTHER has the files that POD has made, byte for byte.
 digests() {
 	in_pod "$1" sh -c 'cd /data && find . -path ./.stargate -prune -o -type f -print | sort |
 		xargs sha256sum'
@@ -121,8 +123,8 @@ digests() {
 same_files() { [[ -n $(digests "$1") ]] && equals "$(digests "$1")" digests "$2"; }
 on_stargatefs() { contains "stargatefs" in_pod "$1" sh -c 'grep " /data " /proc/mounts'; }
 
-# closed POD [PATH]: the volume's memory cannot be opened there, by either name, for reading or for
-# writing.
+# closed POD [PATH]: checks that the pod cannot open the volume's memory, by either name, for
+# reading or for writing.
 closed() {
 	local name
 	for name in region region@00000000-1111-2222-3333-444444444444; do
@@ -191,7 +193,7 @@ case_files() {
 	check "it has the files" stored third /greeting hello
 }
 
-# size_kib POD: the size of the volume, as its pod sees it.
+# size_kib POD: prints the size of the volume in the pod.
 size_kib() { in_pod "$1" df -Pk /data | awk 'END { print $2 }'; }
 df_grown() { [[ $(size_kib "$1") -gt $2 ]]; }
 
@@ -223,21 +225,22 @@ case_inline-nowhere() {
 	soon 60 "it ends" gone pod first
 }
 
-# boot_of NODE: the value by which the kubelet tells a node's boots apart.
+# boot_of NODE: prints the kubelet's ID of the node's boot.
 boot_of() { k get node "$1" -o 'jsonpath={.status.nodeInfo.bootID}'; }
 node_is_ready() { equals True k get node "$vm" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'; }
 another_boot() { [[ $(boot_of "$vm") != "$1" ]] && node_is_ready; }
 power_cut() { in_rig bash -c 'kill_guest g1'; }
-# power_back [--at ADDRESS]: starts it again, with its memory at that address.
+# power_back [--at ADDRESS]: starts the node again, with its memory at that address.
 power_back() { in_rig bash -c 'start_guest g1 --no-mount "$@"' power_back "$@" && in_rig "$here/vm" boot; }
-# container_of POD: its container. runs_anew POD CONTAINER: it runs in another container. The status
-# from before a power cut stays until the kubelet has looked, even if the node is ready.
+# container_of POD: prints the pod's container. runs_anew POD CONTAINER: checks that the pod runs in
+# another container. After a power cut the old status remains until the kubelet has checked the pod,
+# even if the node is ready.
 container_of() { k -n "$ns" get pod "$1" -o 'jsonpath={.status.containerStatuses[0].containerID}'; }
 runs_anew() { running "$1" && [[ $(container_of "$1") != "$2" ]]; }
 # lose_memory: loses the memory's content, as DRAM does in a power cut.
 lose_memory() { in_rig bash -c 'truncate -s 0 "$RIG_RANGE" && truncate -s "$RIG_SIZE" "$RIG_RANGE"'; }
 
-# Memory that keeps its bytes: durable data is there again, and the pods come back.
+# Memory that keeps its bytes: durable data is still there, and the pods start again.
 case_power-nvm() {
 	local before container
 	claim data 64Mi
@@ -296,11 +299,11 @@ case_power-dram() {
 	check "and can be used" store first /greeting hello
 }
 
-# another_machine: gives the node empty memory, and a disk with its programs only.
+# another_machine: gives the node empty memory, and a disk with only its programs.
 another_machine() { lose_memory && cp --sparse=always "$run/$vm/disk.new" "$run/$vm/disk"; }
 none_elsewhere() { has_event "$1" "didn't match PersistentVolume's node affinity"; }
 
-# A node is gone for good, with all its data, and another machine gets its name.
+# A node is lost permanently, with all its data, and another machine gets its name.
 case_node-replaced() {
 	local volume began
 	claim data 64Mi

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Cases of the driver itself: a node gets its first driver, a driver ends in the middle of a call,
-# and volumes that no call deletes. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2154 # e2e/cluster/case has the rest; some is quoted for other shells
+# Cases of the driver itself: the first driver of a node, a driver that ends in the middle of a
+# call, and volumes that no call deletes. Sourced by e2e/cluster/case. shellcheck
+# disable=SC2016,SC2154 # e2e/cluster/case has the rest; some is quoted for other shells
 
-# change_driver PATCH: changes the template of its pods.
+# change_driver PATCH: changes the template of the driver's pods.
 change_driver() { k -n "$release_ns" patch daemonset "$release-csi" --type json -p "$1" >/dev/null; }
 no_driver() { equals "" k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi -o name; }
 taints() { k get node "$zoned" -o 'jsonpath={.spec.taints[*].key}'; }
 
-# placed_after POD: the scheduler placed it after the driver had started.
+# placed_after POD: checks that the scheduler placed the pod after the driver had started.
 placed_after() {
 	local placed began
 	placed=$(k -n "$ns" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].lastTransitionTime}')
@@ -45,7 +45,7 @@ case_start-up() {
 hold=/var/lib/kubelet/plugins/$driver/hold # in the driver's container /csi/hold
 
 # hold_mkfs: makes this driver's mkfs wait until let_go. The image has no shell for that script, so
-# the script brings one.
+# the function adds one.
 hold_mkfs() {
 	on_zoned sh -euc '
 		pid=$(pgrep -o "$2" "$3")
@@ -78,17 +78,17 @@ end_driver() {
 	k -n "$release_ns" delete pod "$pod" --wait=false >/dev/null
 }
 ends_well() { wait "$ending" && wait "$following" && ! grep -F 'The driver has failed' "$logs/$ns.driver"; }
-# has_logged WORDS METHOD [CODE]: of a call.
+# has_logged WORDS METHOD [CODE]: checks that the driver has logged the words for a call.
 has_logged() { grep -F "\"$1\" method=\"$2\"" "$logs/$ns.driver" | grep -F "${3:+code=\"$3\"}" >/dev/null; }
 
-# complaints SINCE: warnings in this namespace, at that time or later.
+# complaints SINCE: prints the warnings in this namespace, at that time or later.
 complaints() {
 	k -n "$ns" get events --field-selector type=Warning \
 		-o 'jsonpath={range .items[*]}{.lastTimestamp} {.reason} {.message}{"\n"}{end}' | awk -v since="$1" '$1 >= since'
 }
 
 # The driver's pod is deleted in the middle of a call. A call that has enough time ends. A longer
-# one is cut off, and made again with the next driver. A pod ends meanwhile.
+# call is aborted, and repeated with the next driver. A pod ends during this time.
 case_driver-ends() {
 	local volume since
 	claim data 64Mi
@@ -131,7 +131,7 @@ case_driver-ends() {
 	check "with that volume" equals "$volume" volume_of two
 	check "which can be used" store third /greeting hello
 	since=$(now)
-	sleep 15 # kubelet looks at each pod every ten seconds
+	sleep 15 # kubelet checks each pod every ten seconds
 	check "nobody complains any more" equals "" complaints "$since"
 	on_zoned rm -r "$hold"
 }
@@ -158,7 +158,8 @@ told_of() {
 		--field-selector "involvedObject.kind=Node,involvedObject.name=$zoned,reason=VolumeOrphaned"
 }
 
-# A volume loses its PersistentVolume in two ways; each volume is then taken back or deleted.
+# A volume loses its PersistentVolume in two ways; the case then uses each volume again, or deletes
+# it.
 case_orphans() {
 	local kept forced pvs=() both volume
 	claim kept 64Mi
@@ -219,9 +220,9 @@ keeper_ready() {
 	equals True k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-keeper \
 		-o 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}'
 }
-# servers: the servers of pods' mounts, as the node sees them.
+# servers: prints the servers of pods' mounts on the node.
 servers() { on_zoned pgrep -c -f '^/usr/local/sbin/stargatefs-fuse --kept ' || true; }
-# counts POD: its loop has written another line.
+# counts POD: checks that the pod's loop has written another line.
 counts() {
 	local before
 	before=$(in_pod "$1" sh -c 'wc -l </data/count')
@@ -229,8 +230,8 @@ counts() {
 	(($(in_pod "$1" sh -c 'wc -l </data/count') > before))
 }
 
-# Two pods that are not root mount a volume of a zone of files. Their mounts go on when the driver's
-# pod, and then the keeper's, is replaced.
+# Two pods that are not root mount a volume of a zone of files. Their mounts continue to work when
+# the driver's pod, and then the keeper's pod, is replaced.
 case_fuse() {
 	local user='securityContext: {runAsUser: 1000, runAsGroup: 1000, fsGroup: 2000}'
 	check "pods mount by FUSE from now on" helm upgrade "$release" "$chart" "${install_args[@]}" --set mount=fuse

@@ -17,7 +17,8 @@ external_cases=(
 
 # The list lacks suites for features that the driver does not claim (fsgroupchangepolicy,
 # selinux-mount, volumeLimits, volume-modify, volume-group-snapshottable). It also lacks suites that
-# measure (volume-lifecycle-performance, pvc-deletion-performance). All suites skip these tests:
+# only measure times (volume-lifecycle-performance, pvc-deletion-performance). All suites skip these
+# tests:
 external_skip=(
 	'\[Disruptive\]'      # they stop kubelet by ssh, or by systemd, which no node here has
 	'\[Feature:Windows\]' # other nodes
@@ -48,7 +49,8 @@ case_install-external() {
 	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
 }
 
-# external FOCUS: runs the tests whose names match, several at once, and prints each result.
+# external FOCUS: runs the tests whose names match, several at the same time, and prints each
+# result.
 external() {
 	local out=$logs/$ns programs registry status=0 skip
 	programs=$("$here/build-tests")
@@ -57,7 +59,7 @@ external() {
 	for registry in promoterE2eRegistry dockerLibraryRegistry gcRegistry; do
 		echo "$registry: $external_images"
 	done >"$out/images.yaml"
-	# It must not be started in /.
+	# Its working folder must not be /.
 	inside env -C "$out" KUBE_TEST_REPO_LIST="$out/images.yaml" "$programs/ginkgo" \
 		--procs="${EXTERNAL_PROCS:-3}" --no-color --timeout=3h \
 		--output-dir="$out" --json-report=report.json \

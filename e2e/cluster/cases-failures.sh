@@ -11,7 +11,7 @@ kubevirt_failure_cases=(
 	install-dax operator
 	machine-virtiofs machine-killed machine-paused machine-drained
 	machine-failures machine-module machine-bad
-	machine-moved # afterwards the zone lies at another address
+	machine-moved # afterwards the zone is at another address
 	uninstall
 )
 
@@ -29,7 +29,7 @@ driver_there() {
 }
 going_away() { [[ -n $(k -n "$ns" get pvc "$1" -o 'jsonpath={.metadata.deletionTimestamp}') ]]; }
 
-# The rows of the matrix in docs/kubevirt.md that have no case of their own.
+# Tests the rows of the matrix in docs/kubevirt.md that have no separate case.
 case_machine-failures() {
 	claim data 128Mi ReadWriteMany
 	pod beside data
@@ -81,7 +81,7 @@ case_machine-failures() {
 	soon 120 "and then it does" gone pvc data
 }
 
-# The node's power is cut: node, VM and pod come back, with the stored data.
+# After a power cut of the node, node, VM and pod start again, with the stored data.
 case_machine-power() {
 	local before container pod
 	claim data 128Mi ReadWriteMany
@@ -102,10 +102,10 @@ case_machine-power() {
 	check "it stores, and the pod sees it" goes_on
 	check "nothing failed" well first
 }
-# other_pod POD [NAME]: the VM has another pod.
+# other_pod POD [NAME]: checks that the VM has another pod.
 other_pod() { local now; now=$(launcher "${2:-first}"); [[ -n $now && $now != "$1" ]]; }
 
-# other_module: another release of the module, which is this one with another version in it.
+# other_module: makes another release of the module, which is this one with another version number.
 other_module() {
 	(cd "$home" && SG_KERNEL=$vm_kernel bash -c 'source e2e/lib/scenario.sh
 		source e2e/lib/release.sh
@@ -116,15 +116,15 @@ takes_other() {
 	other_module | in_rig bash -c 'on g1 "cat >/run/other.ko && rmmod stargatefs && insmod /run/other.ko"'
 }
 module_is() { equals "$1" on_vm cat /sys/module/stargatefs/version; }
-# driver_anew: replaces its pod on the node, so that the new one looks at the module.
+# driver_anew: replaces the driver's pod on the node, so that the new one checks the module.
 driver_anew() {
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
 	soon 120 "the driver's pod is another one" driver_ready
 }
 
-# A node has another release of the module than the image, and gets the image's. While a VM and a
-# pod have a volume, the module stays, and they go on. When they have left and come back, all data
-# is there.
+# A node has another release of the module than the image, and must get the image's. While a VM and
+# a pod use a volume, the old module remains loaded, and both continue. After both have ended and
+# started again, all data is there.
 case_machine-module() {
 	local began count image
 	image=$(on_vm cat /sys/module/stargatefs/version)
@@ -160,13 +160,13 @@ case_machine-module() {
 	check "nothing failed" well first
 }
 
-# page_of DEVICE FILE: the address of its first page.
+# page_of DEVICE FILE: prints the address of the file's first page.
 page_of() {
 	on_vm stargatectl -j stat "$1" "$2" |
 		python3 -c 'import json, sys; print(json.load(sys.stdin)["table"]["runs"][0]["phys"])'
 }
-# A volume with a known bad page. QEMU cannot have all of it allocated in advance, as libvirt
-# requests. The VM starts all the same, and node and VM work without that page.
+# A volume with a known bad page. QEMU cannot allocate all of it in advance, as libvirt requests.
+# The VM still starts, and node and VM work without that page.
 case_machine-bad() {
 	local at device
 	claim data 128Mi ReadWriteMany
@@ -189,14 +189,15 @@ case_machine-bad() {
 	check "nothing failed" well first
 }
 
-# told_to_relocate KIND: an Event of the claim, or of the VM's current pod, says so.
+# told_to_relocate KIND: checks that an Event of the claim, or of the VM's current pod, requests the
+# relocation.
 told_to_relocate() {
 	local name=data
 	[[ $1 == claim ]] || name=$(launcher first)
 	has_event "$name" "another address than the one for which it was created: run stargatectl volume relocate"
 }
-# After a boot with another memmap= the zone lies at another address. The VM waits until its volume
-# is relocated. The node stays like this, so later cases use volumes at the new address.
+# After a boot with another memmap= the zone is at another address. The VM waits until its volume is
+# relocated. The node keeps this address, so later cases use volumes at the new address.
 case_machine-moved() {
 	local before pod volume
 	claim data 128Mi ReadWriteMany
@@ -222,16 +223,16 @@ case_machine-moved() {
 	check "nothing failed" well first
 }
 
-# is_now NAME PHASE READY: the state of a VM in `kubectl get vmi`.
+# is_now NAME PHASE READY: checks the state of a VM in `kubectl get vmi`.
 is_now() { equals "$2 $3" k -n "$ns" get vmi "$1" -o 'jsonpath={.status.phase} {.status.conditions[?(@.type=="Ready")].status}'; }
 # launcher_killed NAME: kills the program whose child is the VM's QEMU.
 launcher_killed() { on_zoned pkill -KILL -f "^[^ ]*virt-launcher .*--name $1 "; }
 # sound_file CLAIM: checks a volume in a zone of files, which no system may have in use.
 sound_file() { k -n "$release_ns" exec "$(driver_pod)" -c driver -- fsck.stargatefs -n "$zone_dir/$(volume_of "$1").stargate"; }
 
-# A VM's kernel panics, and is not set to reboot. QEMU goes on, so the VM does not count as dead
-# until it is restarted. Then its launcher is killed. Another VM stores all the time, and gets the
-# lock each time the first VM has ended.
+# A VM's kernel panics, and is not set to reboot. QEMU continues, so the VM does not count as dead
+# until somebody restarts it. Then the case kills its launcher. Another VM stores continuously, and
+# gets the lock each time the first VM has ended.
 case_machine-lost() {
 	local pod panics=
 	claim data 128Mi ReadWriteMany
@@ -267,7 +268,8 @@ case_machine-lost() {
 	check "the volume is sound" sound_file data
 }
 
-# handler SIGNAL: to virt-handler, KubeVirt's program on the node that makes launchers start VMs.
+# handler SIGNAL: sends the signal to virt-handler, KubeVirt's program on the node that makes
+# launchers start VMs.
 handler() { on_zoned pkill "-$1" -f '^[^ ]*virt-handler '; }
 
 # Helpers of a VM end: the driver, between its mount and the start of the VM, and the hook, while
@@ -308,7 +310,7 @@ case_machine-helpers() {
 	check "nothing failed" well first
 }
 
-# growing_class: its claims have 64 MiB of spare memory behind them.
+# growing_class: makes a class whose claims have 64 MiB of reserved memory behind them.
 growing_class() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: storage.k8s.io/v1
@@ -320,14 +322,15 @@ growing_class() {
 		parameters: {reserve: 64Mi}
 	EOF
 }
-# told_by_claim NAME CONDITION WORDS: the condition's message, as `kubectl describe pvc` shows it.
+# told_by_claim NAME CONDITION WORDS: checks the condition's message, as `kubectl describe pvc`
+# shows it.
 told_by_claim() {
 	contains "$3" k -n "$ns" get pvc "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"
 }
-# to_grow CLAIM SIZE: requests that size.
+# to_grow CLAIM SIZE: requests that size for the claim.
 to_grow() { k -n "$ns" patch pvc "$1" -p "{\"spec\": {\"resources\": {\"requests\": {\"storage\": \"$2\"}}}}" >/dev/null; }
 
-# The VM has had the reserve in its memory since it started: it grows into that, and no further.
+# The VM has the reserve in its memory since its start. So it can grow only over the reserve.
 case_machine-grown() {
 	growing_class
 	claim data 64Mi ReadWriteMany Filesystem '' growing
@@ -345,7 +348,8 @@ case_machine-grown() {
 	check "the machine goes on" goes_on
 	check "with what it had" refused says first "has 256 MiB"
 	no_machines
-	# Kubelet retries once it has forgotten the claim, which happens when no pod has it.
+	# Kubelet tries again after it has dropped the claim from its state, which happens when no
+	# pod has it.
 	k -n "$ns" delete pod beside --wait >/dev/null
 	soon 60 "nobody has the volume" no_node_mounts
 	pod after data
@@ -355,7 +359,7 @@ case_machine-grown() {
 	k delete storageclass growing >/dev/null
 }
 
-# upgraded: all of KubeVirt has the target version.
+# upgraded: checks that all programs of KubeVirt have the target version.
 upgraded() {
 	deployed && equals "$(kubevirt_release)" k -n kubevirt get kubevirt kubevirt -o 'jsonpath={.status.observedKubeVirtVersion}'
 }
@@ -364,13 +368,13 @@ import_next() {
 	for archive in "$next_images"/*.tar; do ctr images import --digests "$archive"; done
 	tag_kubevirt
 }
-# by_sidecar NAME: it has its volume from a hook sidecar.
+# by_sidecar NAME: checks that the VM has its volume from a hook sidecar.
 by_sidecar() {
 	contains hook-sidecar k -n "$ns" get pod "$(launcher "$1")" -o 'jsonpath={.spec.containers[*].name}'
 }
 
-# KubeVirt is upgraded while a VM runs, and the VM goes on. New VMs start with hook sidecars as
-# before. Once the chart has followed, VMs that start get their volumes from a Plugin.
+# An upgrade of KubeVirt does not affect a running VM. New VMs start with hook sidecars as before.
+# After an upgrade of the chart, new VMs get their volumes from a Plugin.
 case_kubevirt-upgraded() {
 	local pod
 	claim data 128Mi ReadWriteMany

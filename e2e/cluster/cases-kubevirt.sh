@@ -3,8 +3,8 @@
 #
 # Cases of VMs with KubeVirt itself, in their order. The VMs run on this machine's node, emulated by
 # QEMU, with a zone of files. Or they run on the second node under KVM (e2e/cluster/up --kvm), with
-# reserved memory, which pods have mounted, too. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
+# reserved memory, which pods also have mounted. Sourced by e2e/cluster/case. shellcheck
+# disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
 
 kubevirt_cases=(
 	install cdi-operator operator manifests
@@ -12,7 +12,7 @@ kubevirt_cases=(
 	machine-reader machine-killed machine-paused machine-refused machine-restarted
 	machine-drained machine-lost machine-helpers machine-grown
 )
-# The next version comes after all cases of this one.
+# All cases of one version run before those of the next version.
 [[ $kubevirt != kubevirt-1.8 ]] || kubevirt_cases+=(kubevirt-upgraded)
 kubevirt_cases+=(uninstall)
 kubevirt_kvm_cases=(
@@ -22,7 +22,8 @@ kubevirt_kvm_cases=(
 	uninstall
 )
 
-# The operator as KubeVirt releases it, with our images. Its templates take two passes.
+# Installs the operator as KubeVirt releases it, with the cluster's images. Its templates take two
+# passes.
 operator_objects() {
 	local source programs tag work
 	programs=$(programs "$kubevirt")
@@ -61,7 +62,8 @@ kubevirt_object() {
 		  imagePullPolicy: IfNotPresent
 		  infra: {replicas: 1}
 		  workloads: {nodePlacement: {nodeSelector: {kubernetes.io/hostname: $zoned}}}
-		  # An upgrade should migrate running VMs. VMs with our volumes cannot migrate.
+		  # An upgrade should migrate running VMs. VMs with StargateFS volumes cannot
+		  # migrate.
 		  workloadUpdateStrategy: {workloadUpdateMethods: [LiveMigrate]}
 		  configuration:
 		    imagePullPolicy: IfNotPresent
@@ -75,7 +77,7 @@ kubevirt_object() {
 	EOF
 }
 
-# virtual NAME VOLUMES: a VM; the rest of its template's spec comes on standard input.
+# virtual NAME VOLUMES: makes a VM; it reads the rest of the template's spec from standard input.
 virtual() {
 	local rest
 	rest=$(cat)
@@ -96,8 +98,8 @@ virtual() {
 
 # Makes the kernel of a VM reboot one second after a panic.
 panics=panic=1
-# machine NAME VOLUMES ROLE [MEMORY] [CLAIM]: a VM that boots e2e/cluster/images/machine-init. By
-# virtiofs it has CLAIM, which is of another class.
+# machine NAME VOLUMES ROLE [MEMORY] [CLAIM]: a VM that boots e2e/cluster/images/machine-init. It
+# mounts CLAIM, which is of another class, by virtiofs.
 machine() {
 	local names=${2//[^,]/} processor='' words other='' volume=''
 	[[ -z ${5:-} ]] || {
@@ -110,7 +112,7 @@ machine() {
 		      domain:
 		        memory: {guest: ${4:-256Mi}}
 		        $processor
-		        # The node has no more memory for a VM that is to be refused.
+		        # The node has no memory for the VM that KubeVirt must refuse.
 		        resources: {requests: {memory: 256Mi}}
 		        devices:
 		          autoattachPodInterface: false
@@ -135,20 +137,22 @@ launcher() {
 		-o 'jsonpath={.items[-1:].metadata.name}'
 }
 console() { k -n "$ns" logs "$(launcher "$1")" -c guest-console-log; }
-# prints NAME WORDS: on the console of the VM; says NAME WORDS: in a line of machine-init.
+# prints NAME WORDS: checks that the VM's console has the words. says NAME WORDS: checks that a line
+# of machine-init has them.
 prints() { console "$1" | tr -d '\r' | grep -F "$2" >/dev/null; } # reads to the end: no SIGPIPE
 says() { prints "$1" "SG $2"; }
-# said NAME WORDS: how often the VM has said that, in its current pod.
+# said NAME WORDS: prints how often the VM has printed the words in its current pod.
 said() { console "$1" | tr -d '\r' | grep -cF "SG $2" || true; }
 well() { ! console "$1" | grep -E 'SG failed|cut here|Oops|BUG:|Kernel panic'; }
 condition() { contains "$3" k -n "$ns" get vmi "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].message}"; }
-# at_its_address NAME CLAIM: the VM has it mounted at the same address as the node.
+# at_its_address NAME CLAIM: checks that the VM has the volume mounted at the same address as the
+# node.
 at_its_address() {
-	local base=0x10 # of a zone of files, in which it is the first one
+	local base=0x10 # for a zone of files, in which the volume is the first one
 	! with_vm || base=$(on_vm stargatectl -j volume show "$zone_name/$(volume_of "$2")" | sed -n 's/.*"base": "\([^"]*\)".*/\1/p')
 	[[ -n $base ]] && says "$1" "mounted $2 at $base"
 }
-# qemu NAME: a pattern for the process of a VM, as the node sees it.
+# qemu NAME: prints a pattern for the VM's process on the node.
 qemu() { echo "^[^ ]*qemu[^ ]* .*guest=${ns}_$1,"; }
 by_kvm() { contains "-accel kvm" on_zoned pgrep -af "$(qemu "$1")"; }
 webhook_ready() { k -n "$release_ns" wait deployment -l app.kubernetes.io/name=stargate-webhook --for condition=Available --timeout 1s; }
@@ -169,9 +173,9 @@ chart_for() {
 		--set kubevirt.enabled=true --set "kubevirt.api=$1" --timeout 6m
 }
 
-# The examples unchanged, as far as this cluster knows their kinds: it may have no CDI. Their images
-# are missing here, so the test is a dry run at the API server, with all its admission: nothing
-# starts.
+# Tests the unchanged examples whose kinds this cluster has; it may have no CDI. The cluster has no
+# images for them, so the test is a dry run at the API server, with all admission checks, and starts
+# nothing.
 example() {
 	local unknown='/^apiVersion: cdi/,/^---/d'
 	! with_cdi || unknown=''
@@ -219,7 +223,7 @@ check_sound() {
 	fi
 }
 
-# On reserved memory a pod on the node has the same files, by the node's own mount.
+# On reserved memory a pod on the node has the same files through the node's own mount.
 case_machine-pod() {
 	local holder
 	claim data 128Mi ReadWriteMany
@@ -253,7 +257,8 @@ case_machine-pod() {
 }
 
 guest_password=of-a-test
-# guest NAME CLAIM COMMAND: a Debian (kubevirt-manifests/images), configured by cloud-init.
+# guest NAME CLAIM COMMAND: makes a VM with Debian (kubevirt-manifests/images), configured by
+# cloud-init.
 guest() {
 	virtual "$1" "$2" <<-EOF
 		      domain:
@@ -286,7 +291,7 @@ guest() {
 	EOF
 }
 
-# mounts NAME: how often a Debian has mounted the volume of its first device.
+# mounts NAME: prints how often a Debian has mounted the volume of its first device.
 mounts() { console "$1" | grep -c 'stargate-mount: /dev/pmem0 is mounted at /mnt/stargate/' || true; }
 
 # at_console NAME COMMAND LINE: logs in on a Debian's console like a user, types COMMAND and expects
@@ -330,7 +335,7 @@ case_machine-guest() {
 	k -n "$ns" delete vm first debian --wait >/dev/null
 }
 
-# tagged IMAGE NAME: the node also has it by that name.
+# tagged IMAGE NAME: gives the image this name on the node, too.
 tagged() { ctr images tag --force "$1" "$2" >/dev/null; }
 # example_started NAME: starts an example of kubevirt-manifests as users do, with these changes:
 # sizes that fit zone and node, the place of images, and a processor that QEMU can emulate. The pod
@@ -346,8 +351,8 @@ example_started() {
 }
 no_machines() { k -n "$ns" delete vm --all --wait >/dev/null; }
 
-# In place of the stock Debian of the examples, this image already has the packages that cloud-init
-# would install, because pods reach no archive. mk/test/guest tests that installation.
+# Unlike the stock Debian of the examples, this image already has the packages that cloud-init would
+# install, because pods cannot reach an archive. mk/test/guest tests that installation.
 case_machine-examples() {
 	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
 	tagged localhost/pod:1 docker.io/library/debian:13
@@ -375,7 +380,8 @@ runcmd:
 	no_machines
 }
 
-# of SIDE LOAD: the figures that a VM has printed for it, by round. cell SIDE LOAD: a table cell.
+# of SIDE LOAD: prints the figures of a VM for this load, by round. cell SIDE LOAD: prints a table
+# cell.
 of() { console rival | tr -d '\r' | sed -n "s/.*SG figure $1 $2 \([0-9]*\)\$/\1/p"; }
 cell() { of "$@" | median | sed 's/\(.*\) \(.*\) \(.*\)/\1 (\2 to \3)/'; }
 virtiofs_table() {
@@ -392,8 +398,8 @@ virtiofs_table() {
 	done
 }
 
-# One VM has a folder of the node by virtiofs, which KubeVirt's users have today. The VM does the
-# same work there and on a claim, in turn.
+# One VM has a folder of the node by virtiofs, as KubeVirt's users do today. The VM runs the same
+# loads there and on a claim, in turn.
 case_machine-virtiofs() {
 	claim data 128Mi
 	on_zoned mkdir -p -m 777 /dev/shm/host-rival
@@ -412,9 +418,8 @@ case_machine-virtiofs() {
 	on_zoned rm -r /dev/shm/host-rival
 }
 
-# A volume that is only read: a copy of data that a pod has written. Two VMs and the node have it at
-# once, and none of them can store. A read-only VM does not start while a writer may have the
-# volume.
+# A read-only volume: a copy of data that a pod has written. Two VMs and the node use it at the same
+# time, and none of them can store. A read-only VM does not start while a writer may use the volume.
 case_machine-reader() {
 	local reader
 	claim data 128Mi ReadWriteMany
@@ -457,17 +462,17 @@ case_machine-killed() {
 	check "nothing failed" well heir
 	soon 240 "it is started again" other_pod "$pod" holder
 	soon 240 "and has the volume" says holder "mounted data"
-	# On reserved memory the node has seen the VM's memory go before any program could report
-	# it.
+	# On reserved memory the node detects the end of the VM's memory before any program can
+	# report it.
 	[[ $api == sidecar ]] || with_vm ||
 		soon 60 "the driver has been told of its end" contains "Fenced a VM" k -n "$release_ns" logs "$(driver_pod)" -c driver
 }
 
-# count: the number that a counting VM has stored, as a pod sees it.
+# count: prints the number that a counting VM has stored, as read in a pod.
 count() {
 	if with_vm; then in_pod beside cat /data/count; else in_pod beside stargatectl cat "$region" /count; fi
 }
-# counted: that number. While the VM stores it anew, the file is empty for an instant.
+# counted: prints that number. The file is empty for an instant when the VM writes the next number.
 counted() {
 	local n i
 	for i in {1..9}; do
@@ -493,8 +498,8 @@ restarted() { # NAME: the same API call as virtctl makes
 is_paused() { equals True k -n "$ns" get vmi "$1" -o 'jsonpath={.status.conditions[?(@.type=="Paused")].status}'; }
 machine_saved() { equals true k -n "$ns" get vmsnapshot "$1" -o 'jsonpath={.status.readyToUse}'; }
 
-# A paused VM keeps its locks, and continues where it was. A snapshot of the VM covers only what
-# KubeVirt knows of the VM, and disturbs nothing.
+# A paused VM keeps its locks, and continues where it was. A snapshot of the VM has only KubeVirt's
+# data about the VM, and disturbs nothing.
 case_machine-paused() {
 	claim data 128Mi ReadWriteMany
 	pod beside data
@@ -526,7 +531,8 @@ case_machine-paused() {
 	check "nothing failed" well heir
 }
 
-# had_within SECONDS TIME: the waiting pod got the lock at most SECONDS after TIME on that node.
+# had_within SECONDS TIME: checks that the waiting pod got the lock at most SECONDS after TIME on
+# that node.
 had_within() {
 	local at
 	at=$(in_pod beside cat /data/had) || return
@@ -534,7 +540,7 @@ had_within() {
 	((at - $2 <= $1))
 }
 # free_after PATTERN: kills a process on the node of the VM. The lock of the VM is free within
-# seconds, because the node sees the memory of the VM go.
+# seconds, because the node detects the end of the VM's memory.
 free_after() {
 	local killed
 	in_pod beside sh -c 'rm -f /data/had; : >/data/waiting; flock /data/lock sh -c "date +%s >/data/had"' &
@@ -585,9 +591,10 @@ case_machine-refused() {
 	check "the first goes on" well owner
 }
 
-# nothing_mounted UID: of a claim's volume on the node, neither a file nor a device of LVM.
+# nothing_mounted UID: checks that the node has no mount of the claim's volume, neither of a file
+# nor of a device of LVM.
 nothing_mounted() { refused on_zoned grep -qF -e "$1" -e "${1//-/--}" /proc/mounts; }
-# A VM with volumes does not migrate: draining its node ends it, and it waits for the node.
+# A VM with volumes does not migrate: a drain of its node ends it, and it waits for the node.
 case_machine-drained() {
 	local pod uid
 	claim data 128Mi ReadWriteMany
@@ -604,9 +611,9 @@ case_machine-drained() {
 	check "nothing failed" well first
 }
 
-# When a pod is deleted by force, KubeVirt records what it left on the node. On a slow node it then
-# refuses the next pod of the VM, because the record belongs to another pod. So this case needs a
-# fast node.
+# When a user deletes a pod by force, KubeVirt keeps a record of the pod on the node. On a slow node
+# it then refuses the next pod of the VM, because the record belongs to the deleted pod. So this
+# case needs a fast node.
 case_machine-restarted() {
 	claim data 128Mi ReadWriteMany
 	machine first data holder >/dev/null

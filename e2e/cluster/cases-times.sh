@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Measures how long users wait, and what the driver uses at that time. The table goes unchanged into
-# docs/performance/kubernetes.md. Sourced by e2e/cluster/case.
-# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case has the rest
+# Measures how long users wait, and which resources the driver uses at that time. The table goes
+# unchanged into docs/performance/kubernetes.md. Sourced by e2e/cluster/case. shellcheck
+# disable=SC2016,SC2034,SC2154 # e2e/cluster/case has the rest
 
-# host_claim NAME [FOLDER]: a claim for a folder of the node, without any driver.
+# host_claim NAME [FOLDER]: makes a claim for a folder of the node, without any driver.
 host_claim() {
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1
@@ -34,8 +34,8 @@ host_claim() {
 	EOF
 }
 
-# waited CLAIM NAME [ARGUMENT]...: ms from the request for the claim, by function CLAIM, until a pod
-# has it.
+# waited CLAIM NAME [ARGUMENT]...: prints the ms from the request for the claim, by function CLAIM,
+# until a pod has it.
 waited() {
 	local began
 	began=$(date +%s%3N)
@@ -45,8 +45,8 @@ waited() {
 	echo $(($(date +%s%3N) - began))
 }
 
-# spent: of all containers of the node's driver pod, processor time so far (ms) and memory (KiB);
-# memory of the driver container.
+# spent: prints processor time so far (ms) and memory (KiB) of all containers of the node's driver
+# pod, and memory of the driver container.
 spent() {
 	k get --raw "/api/v1/nodes/$zoned/proxy/stats/summary" | python3 -c '
 import json, sys
@@ -57,7 +57,7 @@ for pod in json.load(sys.stdin)["pods"]:
         print(sum(c["cpu"]["usageCoreNanoSeconds"] for c in all) // 10**6,
               sum(c["memory"]["rssBytes"] for c in all) >> 10, own["memory"]["rssBytes"] >> 10)' "$(driver_pod)"
 }
-# driver_called METHOD: the number of calls, and their total time in ms.
+# driver_called METHOD: prints the number of calls, and their total time in ms.
 driver_called() {
 	k get --raw "/api/v1/namespaces/$release_ns/pods/$(driver_pod):9810/proxy/metrics" |
 		awk -v m="method_name=\"$1\"" 'index($0, m) && /_count/ { n += $NF } index($0, m) && /_sum/ { s += $NF }
@@ -67,7 +67,7 @@ driver_called() {
 median() { sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)], a[1], a[NR] }'; }
 row() { printf '| %s | %s |\n' "$@"; }
 
-# side NAME FILE: a row with the output of waited.
+# side NAME FILE: prints a row with the output of waited.
 side() {
 	local of least most
 	read -r of least most < <(median <"$2")

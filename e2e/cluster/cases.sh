@@ -5,7 +5,7 @@
 # (cases-dax.sh). Sourced by e2e/cluster/case.
 # shellcheck disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
 
-# Cases joined by a + run in parallel: they look only at their own objects.
+# Cases joined by a + run in parallel, and check only their own objects.
 cases=(
 	install helm-test share+readonly pod-once+block+expand
 	snapshot+clone snapshot-outside+snapshot-by-hand nothing-left placed full quota kubectl
@@ -189,7 +189,7 @@ inline_pod() {
 	EOF
 }
 
-# The scheduler does not check the room for it: the pod itself selects a node that has a zone.
+# The scheduler does not check the capacity for it, so the pod itself selects a node with a zone.
 case_inline() {
 	local terms="[{matchExpressions: [{key: $driver/zone-mib, operator: Exists}]}]"
 	local must=requiredDuringSchedulingIgnoredDuringExecution
@@ -202,7 +202,7 @@ case_inline() {
 }
 
 # A restored volume has the content from the time of the snapshot, and may be larger. The source may
-# be deleted by then.
+# already be deleted.
 case_snapshot() {
 	claim data 64Mi
 	pod first data
@@ -244,7 +244,7 @@ outside() {
 		"$snapshot_dir" | awk '$1 < 131072'
 }
 
-# A snapshot goes into a folder of the node, and comes back into the zone as a volume.
+# A snapshot is stored in a folder of the node, and restored into the zone as a volume.
 case_snapshot-outside() {
 	claim data 64Mi
 	pod first data
@@ -264,10 +264,10 @@ case_snapshot-outside() {
 	check "the restored file stays" stored second /greeting hello
 }
 
-# content_of SNAPSHOT: its content object, which names the driver's snapshot.
+# content_of SNAPSHOT: prints its content object, which names the driver's snapshot.
 content_of() { k -n "$ns" get volumesnapshot "$1" -o 'jsonpath={.status.boundVolumeSnapshotContentName}'; }
 
-# A snapshot without an object is given to a new one, by a content written manually.
+# A manually written content object makes a new VolumeSnapshot from a snapshot without an object.
 case_snapshot-by-hand() {
 	local content handle
 	claim data 64Mi
@@ -348,7 +348,7 @@ case_nothing-left() {
 	soon 60 "no snapshot is left" no_snapshots
 }
 
-# kill -9 again and again while six volumes are made, mounted and deleted.
+# Repeated kill -9 of the driver while six volumes are made, mounted and deleted.
 case_plugin-killed() {
 	local i kills=0 end
 	for i in {1..6}; do
@@ -411,7 +411,7 @@ case_forced() {
 	soon 60 "the volume is gone" no_volumes
 }
 
-# The driver's pod is deleted, as a helpless operator may do.
+# Deletes the driver's pod, as an operator may do as a last resort.
 case_driver-deleted() {
 	claim data 64Mi
 	pod first data
@@ -425,7 +425,7 @@ case_driver-deleted() {
 	check "with what is in it" stored second /greeting hello
 }
 
-# Twenty at once, twice.
+# Makes twenty at the same time, twice.
 case_many() {
 	local round i
 	for round in 1 2; do
@@ -446,7 +446,7 @@ driver_images() {
 }
 uses_image() { equals "$1" driver_images; }
 
-# The same image by another name: the release is upgraded, with a volume in use.
+# Upgrades the release while a volume is in use; the image is the same under another name.
 case_upgrade() {
 	claim data 64Mi
 	pod first data
@@ -505,16 +505,17 @@ case_uninstall-refused() {
 	check "the driver works on" driver_ready
 }
 
-# not_uninstalled WORDS: helm fails to uninstall, and its output has the words.
+# not_uninstalled WORDS: checks that helm fails to uninstall, and that its output has the words.
 not_uninstalled() {
 	local said
 	! said=$(helm uninstall "$release" --namespace "$release_ns" --timeout 2m 2>&1) && [[ $said == *"$1"* ]]
 }
 
-# revision: helm's number of the installed revision.
+# revision: prints helm's number of the installed revision.
 revision() { helm history "$release" --namespace "$release_ns" --max 1 -o json | sed -n 's/.*"revision":\([0-9]*\).*/\1/p'; }
 
-# Uninstalled in spite of volumes: their data stays, and is there when the driver comes back.
+# An uninstall in spite of volumes keeps their data, which is there when the driver is installed
+# again.
 case_uninstall-data() {
 	local name
 	claim data 64Mi

@@ -58,7 +58,7 @@ tag_kubevirt() {
 # programs MODULE: the folder of the programs that e2e/cluster/build has compiled.
 programs() { "$here/build" "$1"; }
 
-# inside COMMAND...: runs it in the cluster's namespaces.
+# inside COMMAND...: runs the command in the cluster's namespaces.
 inside() {
 	[[ -e $run/pid ]] || { echo "there is no cluster: e2e/cluster/up" >&2; return 1; }
 	nsenter --target "$(<"$run/pid")" --mount --net --pid --uts --ipc --wd=/ -- "$@"
@@ -71,9 +71,9 @@ in_rig() {
 	mapfile -t settings <"$run/$vm/rig"
 	inside env "${settings[@]}" "$@"
 }
-# on_vm COMMAND...: runs it there, without input.
+# on_vm COMMAND...: runs the command in the VM, without input.
 on_vm() { in_rig bash -c 'on g1 "$1"' on_vm "$(printf '%q ' "$@")" </dev/null; }
-# on_zoned COMMAND...: runs it on the node that has the zone.
+# on_zoned COMMAND...: runs the command on the node that has the zone.
 on_zoned() { if with_vm; then on_vm "$@"; else inside "$@"; fi; }
 
 k() { inside "$run/bin/kubectl" --kubeconfig "$run/admin.conf" "$@"; }

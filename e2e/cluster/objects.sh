@@ -16,8 +16,8 @@ region=/data/.stargate/region
 zoned=$node # the node that has the zone
 ! with_vm || zoned=$vm
 
-# check WORDS COMMAND...: COMMAND succeeds, or the case has failed. The log has the time, which
-# shows what takes long.
+# check WORDS COMMAND...: fails the case unless COMMAND succeeds. The log has the time, which shows
+# slow steps.
 check() {
 	local words=$1
 	shift
@@ -25,8 +25,8 @@ check() {
 	checks=$((checks + 1))
 	echo "$SECONDS s: $words" >&2
 }
-# soon SECONDS WORDS COMMAND...: COMMAND succeeds within that time; an emulated node gets three
-# times as long.
+# soon SECONDS WORDS COMMAND...: checks that COMMAND succeeds within that time; an emulated node
+# gets three times as long.
 soon() {
 	local limit=$1
 	! with_vm || limit=$((3 * limit))
@@ -82,15 +82,16 @@ pod() {
 running() { equals True k -n "$ns" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'; }
 bound() { equals Bound k -n "$ns" get pvc "$1" -o 'jsonpath={.status.phase}'; }
 pending() { equals Pending k -n "$ns" get "$1" "$2" -o 'jsonpath={.status.phase}'; }
-# volume_of CLAIM: the name of its volume in the zone. pv_of CLAIM: its PersistentVolume.
+# volume_of CLAIM: prints the name of its volume in the zone. pv_of CLAIM: prints its
+# PersistentVolume.
 volume_of() { k get pv "$(pv_of "$1")" -o 'jsonpath={.spec.csi.volumeHandle}' | cut -d@ -f1; }
 pv_of() { k -n "$ns" get pvc "$1" -o 'jsonpath={.spec.volumeName}'; }
 has_event() { contains "$2" k -n "$ns" get events --field-selector "involvedObject.name=$1" -o 'jsonpath={.items[*].message}'; }
 in_pod() { k -n "$ns" exec "$1" -- "${@:2}"; }
 gone() { refused k -n "$ns" get "$1" "$2"; }
 
-# store POD FILE TEXT: writes the text to a file in the pod's volume. stored POD FILE TEXT: that
-# file has the text. In a zone of files, stargatectl in the pod writes and reads the file.
+# store POD FILE TEXT: writes the text to a file in the pod's volume. stored POD FILE TEXT: checks
+# that the file has the text. In a zone of files, stargatectl in the pod writes and reads the file.
 store() {
 	if with_vm; then
 		in_pod "$1" sh -c "echo '$3' >'/data$2'"
@@ -105,7 +106,8 @@ stored() {
 		equals "$3" in_pod "$1" stargatectl cat "$region" "$2"
 	fi
 }
-# read_only POD: the pod cannot open the volume's memory for writing, and cannot make a file.
+# read_only POD: checks that the pod cannot open the volume's memory for writing, and cannot make a
+# file.
 read_only() {
 	refused in_pod "$1" sh -c ": 3<>$region" && refused in_pod "$1" sh -c ': >/data/file'
 }
@@ -121,8 +123,8 @@ driver_ready() {
 		-o 'jsonpath={range .items[*]}{.metadata.deletionTimestamp}{range .status.conditions[?(@.type=="Ready")]}{.status}{end} {end}')
 	if with_vm; then [[ $all == "True True " ]]; else [[ $all == "True " ]]; fi
 }
-# The driver's process, as the node sees it.
-# The resizer's pod has a driver as well, which belongs to no node.
+# Options of pgrep for the driver's process on the node. The resizer's pod also has a driver, which
+# belongs to no node.
 driver_process=(-f '^/usr/local/bin/stargate-csi .*--registration-dir=')
 # ours: the words of lines "NAMESPACE WORD..."; beside parallel cases (BESIDE) only for this case.
 ours() { awk -v only="${BESIDE:+$ns}" 'only == "" || $1 == only { sub(/^[^ ]* ?/, ""); print }'; }
@@ -137,7 +139,7 @@ volume_kept() {
 		inside test -e "$zone_dir/$1.stargate"
 	fi
 }
-# largest [NODE]: the largest volume that the node reports room for, in MiB.
+# largest [NODE]: prints the size of the largest possible volume that the node reports, in MiB.
 largest() {
 	local size
 	size=$(k -n "$release_ns" get csistoragecapacities -o \
@@ -147,8 +149,8 @@ largest() {
 	echo $(($(numfmt --from=auto "$size") >> 20))
 }
 
-# The node's mounts of volumes: none is left when no pod has one. Beside parallel cases this looks
-# only at the volumes that this case had at its end.
+# Prints the node's mounts of volumes; when no pod has a volume, there must be none. With parallel
+# cases this checks only the volumes that this case had at its end.
 had=()
 no_node_mounts() {
 	local name mounts volumes of=()
@@ -166,18 +168,19 @@ zone_empty() {
 	fi
 }
 zone_there() { if with_vm; then on_vm vgs "$zone_name" >/dev/null 2>&1; else inside test -d "$zone_dir"; fi; }
-# The kernel of the second node has reported no error, in any of its boots.
+# Checks that the kernel of the second node has reported no error, in any of its boots.
 sound() { ! with_vm || "$home/e2e/rig" judge "$logs"/stargate-rig-*/g1.*.console; }
 
-# finish: deletes the objects of the case, and waits until everything made for them is gone.
+# finish: deletes the objects of the case, and waits until their volumes and mounts have
+# disappeared.
 finish() {
 	local machines volumes
 	machines=$(k -n "$ns" get virtualmachineinstances -o name 2>/dev/null || true)
 	volumes=$(volumes_of_driver)
 	read -ra had <<<"${volumes//$'\n'/ }"
 	k delete namespace "$ns" --wait=false >/dev/null
-	# Its content goes at once; the namespace itself waits for ten seconds, in which others may
-	# go on.
+	# The content is deleted immediately; the namespace itself remains for ten seconds, in which
+	# other cases may continue.
 	[[ -z $machines ]] || soon 90 "the namespace is gone" refused k get namespace "$ns"
 	soon 60 "no volume is left" no_volumes
 	soon 60 "nothing of a volume is mounted" no_node_mounts
@@ -185,7 +188,7 @@ finish() {
 	check "no kernel has complained" sound
 }
 
-# post_mortem: prints the state that helps to find the reason.
+# post_mortem: prints the cluster's state, which helps to find the cause of a failure.
 post_mortem() {
 	set +e
 	echo "--- objects"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume is mounted at any address, not only at its own.
+# The module mounts a volume at any address, not only at its base.
 # file: kernel/module/super.c
 # scenario: node-identity
 # maps: walk

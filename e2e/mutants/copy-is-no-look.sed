@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# No system knows of a copy through a window.
-# A read does not notice either that the file was cut meanwhile: a second read would hide the fault.
+# A copy through a window does not count as a look. A read also does not detect that the file was
+# truncated during the read, because a second read would hide the fault.
 # file: kernel/module/data_path.c kernel/module/file.c
 # scenario: stale
 # maps: shadow

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The host finds that a machine is dead, and tells no system.
+# The host detects that a machine is dead, but does not fence its systems.
 # file: kernel/core/member/machine.c
 # scenario: node-fence
 # maps: walk

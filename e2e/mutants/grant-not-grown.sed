@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# KVM is not told that the volume has grown.
+# KVM does not get the new size of a grown volume.
 # file: kernel/module/kvm_grant.c
 # scenario: kvm-grow
 # maps: walk

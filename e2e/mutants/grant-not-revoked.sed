@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A machine that is fenced keeps what was opened to it as identity memory.
+# A fenced machine keeps its identity memory.
 # file: kernel/module/region_holders.c
 # scenario: kvm-identity
 # maps: walk

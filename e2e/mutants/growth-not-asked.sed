@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A mount answers yes, without asking, whether all other systems have memory for a growth.
+# A mount reports, without a check, that all other systems have memory for a growth.
 # file: kernel/module/grow.c
 # scenario: zone-resize
 # maps: walk

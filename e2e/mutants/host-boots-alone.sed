@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A host that boots anew knows nothing of the machines that ended with it.
+# A rebooted host does not detect that its machines have ended with it.
 # file: kernel/core/member/machine.c
 # scenario: node-reboot
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A VM gets the volume's memory by small pages.
+# A VM gets the volume's memory in small pages.
 # file: kernel/module/region.c
 # scenario: node-identity
 # maps: walk

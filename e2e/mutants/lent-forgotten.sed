@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A page of region that somebody has, though nobody maps it, is nobody's.
+# The module ignores a page of region that a process has pinned but does not map.
 # file: kernel/module/region_pins.c
 # scenario: region
 # maps: walk

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# An epoch is acknowledged while somebody copies what was freed before it.
-# A read does not notice either that the file was cut meanwhile: a second read would hide the fault.
+# A system acknowledges an epoch while a thread still copies from pages that were freed before it. A
+# read also does not detect that the file was truncated during the read, because a second read would
+# hide the fault.
 # file: kernel/core/journal/epoch.c kernel/module/file.c
 # scenario: stale
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# An epoch is acknowledged while mappings show pages that were freed before it.
+# A system acknowledges an epoch while its mappings still have pages that were freed before it.
 # file: kernel/module/mmap.c
 # scenario: stale
 # maps: walk

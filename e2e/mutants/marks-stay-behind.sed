@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Marks of stores by mappings count for the places that the pages had, also after they have moved.
+# Marks of stores through mappings keep the old offset of a page after the page has moved.
 # file: kernel/module/mmap_dirty.c
 # scenario: moved
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The host does not show that it guards a VM: a stopped VM is fenced.
+# The host does not change the guard's word of a VM, so other systems fence a stopped VM.
 # file: kernel/module/membership.c
 # scenario: fence
 # maps: walk

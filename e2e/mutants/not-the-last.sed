@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# With the first of its holders that ends a machine is dead.
+# A machine counts as dead when the first of its holders ends, not the last.
 # file: kernel/module/region_holders.c
 # scenario: fence
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A holder that may only read passes for one that stores for the VM.
+# The module treats a read-only holder as one that stores for the VM.
 # file: kernel/module/region.c
 # scenario: fence
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A VM may get a private copy of the volume's memory, which no other system sees.
+# A VM may map a private copy of the volume's memory, which no other system sees.
 # file: kernel/module/region.c
 # scenario: region
 # maps: walk

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Wide registers are used as if they belonged to the kernel.
+# The module uses wide registers without saving the program's values.
 # file: kernel/module/copy_wide.c
 # scenario: copies
 # maps: walk

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The volume is taken from one machine after the other, however long the first takes.
+# The module revokes the volume from one machine after the other, and waits for each, however long
+# it takes.
 # file: kernel/module/kvm_grant.c
 # scenario: kvm-poison
 # maps: walk

@@ -5,10 +5,10 @@
 # power in the middle, while it holds a lock for which another system waits. Later a system loses
 # its power without a guard, one is paused, and one is fenced while it is paused. The other systems
 # continue, no completed operation is lost, and each absent system joins again. In a node no VM is
-# unguarded, because the host knows which VM has ended (node-fence.sh). There one loses its power,
-# and one is paused.
+# unguarded, because the host detects which VM has ended (node-fence.sh). There one VM loses its
+# power, and one is paused.
 #
-# The volume has room for pages that cannot be freed before the dead system is fenced (D7).
+# The volume has space for pages that cannot be freed before the dead system is fenced (D7).
 #
 # rig: --guests 3 --size 1G --mem 320M
 # test: walk

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A zone on an NVDIMM that ndctl has set up: with struct pages (fsdax), on the NVDIMM itself or in
-# the system's own memory, at each alignment. The namespace keeps a part at its beginning for
-# itself, and volumes still lie at multiples of 2 MiB of physical memory. A reboot finds namespace
-# and zone again. Other modes of a namespace are refused, each in one line.
+# the system's own memory, at each alignment. The namespace reserves a part at its beginning, but
+# volumes still begin at multiples of 2 MiB of physical memory. After a reboot the namespace and the
+# zone still exist. The tool refuses other modes of a namespace, each with one line.
 #
 # The NVDIMM has labels: at the end it has two namespaces, and the zone uses both.
 #

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A bad page of a file while two systems use the volume. Reading it gives EIO and SIGBUS in both,
-# everything else goes on, and no file gets the page again.
+# A bad page of a file while two systems use the volume. A read gives EIO or SIGBUS in both,
+# everything else continues to work, and no file gets the page again.
 #
-# The kernel of one system finds it, on the path of machine checks (memory_failure()).
+# The kernel of one system detects the page in the code for machine checks (memory_failure()).
 #
 # rig: --guests 2 --size 128M --pages --mem 384M
 # kernels: 6.12
