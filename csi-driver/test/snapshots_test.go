@@ -240,7 +240,7 @@ func TestSnapshotRefusals(t *testing.T) {
 	if _, err := n.CreateSnapshot(background, &csi.CreateSnapshotRequest{Name: "of-it", SourceVolumeId: "source"}); err != nil {
 		t.Errorf("deleted as a snapshot: %v", err)
 	}
-	if files := n.left(); len(files) != 6 { // with the link to the source of the copy
+	if files := n.left(); len(files) != 6 { // one of the files is the link to the source of the copy
 		t.Errorf("left behind: %v", files)
 	}
 }

@@ -59,8 +59,8 @@ type Node struct {
 	snapshots    dynamic.NamespaceableResourceInterface // nil if contents is nil
 	mounted      func() (kernelmodule.Mounts, error)    // the mounts of this node
 	shown        func([]pool.Volume) (map[string][]string, error)
-	watchAgain   wait.Backoff  // of PlaceCopies
-	watchSilent  time.Duration // of PlaceCopies
+	watchAgain   wait.Backoff  // delays of PlaceCopies after failed watches
+	watchSilent  time.Duration // longest silence of a watch in PlaceCopies
 
 	zone    string             // the last report about the zone
 	vain    int                // failed checks of the zone, in a row

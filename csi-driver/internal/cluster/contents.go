@@ -35,7 +35,7 @@ func (n *Node) claimContents(ctx context.Context, z Zone) error {
 	if err != nil {
 		return err
 	}
-	handles := map[string]string{} // by the contents' names
+	handles := map[string]string{} // snapshot handles by the names of their contents
 	for _, c := range list.Items {
 		of, _, _ := unstructured.NestedString(c.Object, "spec", "driver")
 		handle, _, _ := unstructured.NestedString(c.Object, "spec", "source", "snapshotHandle")

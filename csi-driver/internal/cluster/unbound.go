@@ -34,7 +34,7 @@ const (
 // logs.
 type made struct {
 	mu  sync.Mutex
-	all map[string]*unbound // by the name of the PersistentVolume
+	all map[string]*unbound // volumes by the names of their PersistentVolumes
 }
 
 type unbound struct {

@@ -50,7 +50,7 @@ type Keeper struct {
 	log      klog.Logger
 
 	mu      sync.Mutex
-	servers map[string]*server // by the name of the volume
+	servers map[string]*server // servers by the names of their volumes
 }
 
 type server struct {

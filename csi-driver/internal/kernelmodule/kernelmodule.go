@@ -50,7 +50,7 @@ const shutDown = "shut down"
 type Mount struct {
 	State    string
 	Joined   bool                        // the mount has a slot, so it may write
-	counters map[string]map[string]int64 // by the file's and the counter's name
+	counters map[string]map[string]int64 // counters by the names of their file and of the counter
 }
 
 // WhyShutDown is the message about a mount that is shut down.

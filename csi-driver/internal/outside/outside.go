@@ -114,7 +114,7 @@ func (z *Zone) Snapshots(ctx context.Context) ([]pool.Snapshot, error) {
 	}
 	// The next page of a list begins after a name, so the complete list must be sorted.
 	slices.SortFunc(all, func(a, b pool.Snapshot) int { return strings.Compare(a.Name, b.Name) })
-	if herr != nil { // callers look at the first kind of failure, and a missing zone (NoZone) is not one
+	if herr != nil { // callers check the first kind, and NoZone would count as no failure
 		err = errors.Join(herr, err)
 	}
 	return all, err
@@ -203,7 +203,7 @@ func (z *Zone) Sweep(ctx context.Context) error {
 	if err != nil && !errkind.Is(err, errkind.NoAnswer) {
 		err = errkind.Wrap(errkind.Internal, err, "folder of snapshots")
 	}
-	return errors.Join(err, z.Zone.Sweep(ctx)) // callers look at the first kind of failure, and a missing zone (NoZone) is not one
+	return errors.Join(err, z.Zone.Sweep(ctx)) // callers check the first kind, and NoZone would count as no failure
 }
 
 // Snapshot searches in the place that the id names. For an id without a place, it searches first in

@@ -23,7 +23,7 @@ type lost struct {
 	pool.Zone
 	err     error
 	asked   int
-	copying func() // in the middle of a copy
+	copying func() // called in the middle of a copy
 }
 
 func (l *lost) Snapshot(context.Context, pool.ID) (pool.Snapshot, error) {

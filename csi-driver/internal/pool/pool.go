@@ -57,7 +57,7 @@ func (s State) Whole() bool { return s == Ready || s == InUse || s == Inactive }
 type Spec struct {
 	Name       string
 	Size       int64
-	Align      int64  // of its address
+	Align      int64  // alignment of the address
 	Label      string // empty: its name
 	MaxSize    int64  // 0: the tool's default
 	Reserve    int64  // memory behind the volume, into which it can grow
@@ -116,12 +116,12 @@ type Volume struct {
 	Name      string
 	Zone      string // the identity of its zone, if known
 	State     State
-	Path      string // of the device or file
+	Path      string // path of the device or file
 	Base      stargatectl.Address
 	Size      int64
-	Memory    int64 // its size and its reserve
+	Memory    int64 // sum of size and reserve
 	CanGrowTo int64
-	Alignment int64 // of its address
+	Alignment int64 // alignment of the address
 	UUID      string
 	Label     string
 	Origin    string // source of a copy: a volume or snapshot

@@ -52,7 +52,7 @@ type File struct {
 	m    *mounts.Mounter
 	zone spacer
 	by   *served  // nil: pods cannot mount volumes
-	pods *Mounted // by those servers
+	pods *Mounted // mounts by these servers
 
 	mu         sync.Mutex
 	publishing map[string]int // calls, by the name of their volume

@@ -15,7 +15,7 @@ import (
 type upgrade struct {
 	what    string
 	objects []string
-	values  string // for --set, separated by spaces
+	values  string // values for --set, separated by spaces
 	refused string // words of the refusal; empty: Helm accepts the upgrade
 }
 

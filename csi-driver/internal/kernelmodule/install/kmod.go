@@ -54,7 +54,7 @@ const (
 type Result struct {
 	How     How
 	Release string // release of the kernel
-	Version string // of the loaded module, as it reports itself
+	Version string // version that the loaded module reports
 	Why     string // why there is none, or why this image's module cannot be loaded yet
 }
 

@@ -126,7 +126,7 @@ func TestEnsure(t *testing.T) {
 		name     string
 		files    []map[string]string
 		does     does
-		prebuilt string // its content
+		prebuilt string // content of the prebuilt module
 		notThat  bool   // none of them may be used
 		noBuild  bool
 		link     string // state of the kernel's headers

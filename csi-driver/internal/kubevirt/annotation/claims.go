@@ -60,7 +60,7 @@ func Parse(value string) ([]Claim, error) {
 			return nil, fmt.Errorf("volumes: a VM can have at most %d claims", Most)
 		}
 		seen[claim] = true
-		all = append(all, Claim{Name: strings.Clone(claim), ReadOnly: mode == "ro"}) // without the rest of value
+		all = append(all, Claim{Name: strings.Clone(claim), ReadOnly: mode == "ro"}) // the copy does not keep the rest of value in memory
 	}
 	return all, nil
 }

@@ -88,7 +88,7 @@ func change(d *libvirtxml.Domain, volumes []volumeinfo.Volume, host Host) error 
 // suitable checks that the domain can have volumes.
 func suitable(d *libvirtxml.Domain) error {
 	if d.OS == nil || d.OS.Type == nil {
-		return errors.New("the domain has no os type")
+		return errors.New("the domain has no element os/type")
 	}
 	arch, machine := d.OS.Type.Arch, d.OS.Type.Machine
 	switch {

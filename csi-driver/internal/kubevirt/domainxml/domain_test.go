@@ -255,7 +255,7 @@ func TestRefusals(t *testing.T) {
 		{small(func(d *libvirtxml.Domain) { d.OS.Type.Arch = "aarch64" }), one, intel, "x86_64 only"},
 		{small(func(d *libvirtxml.Domain) { d.OS.Type.Arch = "a\nb" }), one, intel, `architecture "a\nb"`},
 		{small(func(d *libvirtxml.Domain) { d.OS.Type.Machine = "microvm" }), one, intel, "machine.type to q35"},
-		{small(func(d *libvirtxml.Domain) { d.OS = nil }), one, intel, "no os type"},
+		{small(func(d *libvirtxml.Domain) { d.OS = nil }), one, intel, "no element os/type"},
 		{small(func(d *libvirtxml.Domain) { d.Memory = nil }), one, intel, "no memory element"},
 		{small(func(d *libvirtxml.Domain) { d.Memory.Unit = "acres" }), one, intel, "no unit"},
 		{small(func(d *libvirtxml.Domain) { d.Memory.Value = 1 << 63 }), one, intel, "is impossible"},

@@ -185,7 +185,7 @@ func TestTwins(t *testing.T) {
 	n.wants(t, h, preVMStart, "one", "1", "pod-1", "a") // KubeVirt repeats the call
 	forgot, err := n.said(t, h, preVMStart, "two", "2", "pod-2")
 	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "VM one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
-		t.Errorf("its twin's volume is given: %v, %v", forgot, err)
+		t.Errorf("the hook gives the VM its twin's volume: %v, %v", forgot, err)
 	}
 	n.wants(t, h, postVMStop, "two", "2", "pod-2", "b")
 	// The first VM's pod no longer exists, but KubeVirt has not reported the VM's end.
@@ -205,7 +205,7 @@ func TestTwinsAfterTheDriver(t *testing.T) {
 	n.wants(t, New(config, n, n), preVMStart, "one", "1", "pod-1", "a")
 	forgot, err := n.said(t, New(config, n, n), preVMStart, "two", "2", "pod-2")
 	if !errkind.Is(err, errkind.InUse) || !strings.Contains(err.Error(), "VM one/vm has its firmware UUID") || slices.Contains(forgot, "a") {
-		t.Errorf("its twin's volume is given: %v, %v", forgot, err)
+		t.Errorf("the hook gives the VM its twin's volume: %v, %v", forgot, err)
 	}
 	n.wants(t, New(config, n, n), postVMStop, "one", "1", "pod-1", "a")
 	n.wants(t, New(config, n, n), preVMStart, "two", "2", "pod-2", "a", "b")

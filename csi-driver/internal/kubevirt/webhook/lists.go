@@ -195,7 +195,7 @@ func (l *listed) instance(driver string) *instance {
 	m.Name, m.UID, m.CreationTimestamp = l.Metadata.Name, l.Metadata.UID, l.Metadata.Created
 	m.Spec.Domain.Firmware = l.Spec.Domain.Firmware
 	if _, has := l.Metadata.Notes[annotation.Annotation(driver)]; has {
-		m.Annotations = map[string]string{annotation.Annotation(driver): ""} // its text is not read
+		m.Annotations = map[string]string{annotation.Annotation(driver): ""} // callers do not read the annotation's text
 	}
 	return m
 }
@@ -265,7 +265,7 @@ func (s storage) list() corev1.ResourceList {
 func (a *claimed) claim() *corev1.PersistentVolumeClaim {
 	p := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: a.Metadata.Name, DeletionTimestamp: a.Metadata.Deletion}}
 	p.Spec.VolumeName, p.Spec.StorageClassName, p.Spec.VolumeMode = a.Spec.Volume, a.Spec.Class, a.Spec.Mode
-	p.Spec.AccessModes = slices.Clone(a.Spec.Modes[:min(len(a.Spec.Modes), 1)]) // origin.is reads the first
+	p.Spec.AccessModes = slices.Clone(a.Spec.Modes[:min(len(a.Spec.Modes), 1)]) // origin.is reads only the first mode
 	p.Spec.Resources.Requests, p.Status.Capacity = a.Spec.Resources.Requests.list(), a.Status.Capacity.list()
 	return p
 }

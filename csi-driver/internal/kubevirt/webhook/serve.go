@@ -28,7 +28,7 @@ const (
 	// An object has up to 1.5 MiB (etcd's limit), and a review of an update has two versions of
 	// it.
 	mostReview = 4 << 20
-	mostBytes  = mostReview // of all reviews in memory
+	mostBytes  = mostReview // limit for all reviews in memory
 	// The limit of values in lists and objects, for all reviews in memory. Go allocates a
 	// complete struct for each value, however short its text is.
 	mostValues = 1 << 15

@@ -241,7 +241,7 @@ func TestCertificateBefore(t *testing.T) {
 	before := []string{"previous.crt", "previous.key"}
 	for _, c := range []struct {
 		what       string
-		age        time.Duration // of the new certificate
+		age        time.Duration // age of the new certificate
 		previous   time.Duration // validity of the previous certificate, which began two hours ago
 		isPrevious bool
 	}{

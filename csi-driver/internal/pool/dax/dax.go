@@ -356,7 +356,7 @@ func (z *Zone) Grow(ctx context.Context, name string, size int64) (pool.Volume, 
 	}
 	err = z.change(ctx, "resize", z.volume(name), "--size", decimal(size))
 	if errkind.Is(err, errkind.NoSpace) {
-		return v, errkind.Wrap(errkind.OutOfRange, err, "the volume cannot become so large") // it does not move
+		return v, errkind.Wrap(errkind.OutOfRange, err, "the volume cannot become so large") // a volume is not moved to grow
 	}
 	if err != nil {
 		return v, err
