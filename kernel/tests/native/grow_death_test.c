@@ -108,10 +108,61 @@ static void joined_with_less(void)
 	}
 }
 
+/* --- the backup superblock of a growth that did not come about -------------------------------- */
+
+static void dies_before_commit(struct tsys *by, struct tsys *grower)
+{
+	struct sg_super *sb = (void *)(mem + 20 * MIB - SG_PAGE);
+
+	CHECK_OK(sg_lock(&grower->v, SG_HOT(grow_lock)));
+	sg_store64(sg_at(&grower->v, SG_HOT(grow)), SG_SIZE_WORD(20 * MIB, 3));
+	memcpy(sb, mem, sizeof(*sb));
+	sb->size = 20 * MIB;
+	sb->chunks = 20 * MIB / SG_CHUNK;
+	sb->generation++;
+	sg_super_sign(sb);
+	tsys_fence(by, grower);
+	tsys_die(grower);
+	sg_recover_all(&by->v);
+	sg_settle(&by->v);
+	CHECK_EQ(SG_SIZE_OF(sg_get(&by->v, SG_HOT(grow))), 0);
+}
+
+/*
+ * A growth has failed, or its grower has died before the commit. The memory ends where the new part
+ * would, and the first superblock is damaged: the backup at the old end counts, no other.
+ */
+static void not_grown(bool dies)
+{
+	struct tsys a, b;
+	struct sg_probe p;
+
+	make();
+	tsys_join(&a, mem, ROOM, 1);
+	tsys_join(&b, mem, ROOM, 2);
+	if (dies) {
+		dies_before_commit(&a, &b);
+	} else {
+		CHECK_EQ(sg_grow(&a.v, 20 * MIB, 300, why), -EAGAIN);
+		tsys_leave(&b);
+	}
+	tsys_leave(&a);
+	mem[100] ^= 1;
+	sg_search(mem, 20 * MIB, &p);
+	CHECK(p.valid && p.from_backup && p.sb.size == 16 * MIB);
+	mem[100] ^= 1;
+	tsys_join(&a, mem, ROOM, 1);
+	CHECK_OK(sg_grow(&a.v, 22 * MIB, 0, why));
+	tsys_leave(&a);
+	test_clean(mem, ROOM);
+}
+
 int main(void)
 {
 	mem = test_map(ROOM);
 	continues();
 	joined_with_less();
+	not_grown(false);
+	not_grown(true);
 	return test_done();
 }

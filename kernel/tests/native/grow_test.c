@@ -838,49 +838,6 @@ static void forged(void (*change)(struct sg_super *sb))
 	repaired(0);
 }
 
-/*
- * A growth has failed, or its grower has died before the commit. The memory ends where the new part
- * would, and the first superblock is damaged: the backup at the old end counts, no other.
- */
-static void not_grown(bool dies)
-{
-	struct sg_super *last = (void *)(mem + 20 * MIB - SG_PAGE);
-	struct tsys a, b;
-	struct sg_probe p;
-
-	make(16 * MIB, 0);
-	join(&a, ROOM, 1);
-	join(&b, ROOM, 2);
-	if (dies) {
-		struct sg_super sb = first_super();
-
-		CHECK_OK(sg_lock(&b.v, SG_HOT(grow_lock)));
-		sg_store64(sg_at(&b.v, SG_HOT(grow)), SG_SIZE_WORD(20 * MIB, 3));
-		sb.size = 20 * MIB;
-		sb.chunks = 10;
-		sb.generation++;
-		sg_super_sign(&sb);
-		*last = sb;
-		tsys_fence(&a, &b);
-		tsys_die(&b);
-		sg_recover_all(&a.v);
-		sg_settle(&a.v);
-		CHECK_EQ(SG_SIZE_OF(sg_get(&a.v, SG_HOT(grow))), 0);
-	} else {
-		refused(&a, 20 * MIB, -EAGAIN, "system-2 (slot 1) does not answer");
-		tsys_leave(&b);
-	}
-	tsys_leave(&a);
-	mem[100] ^= 1;
-	sg_search(mem, 20 * MIB, &p);
-	CHECK(p.valid && p.from_backup && p.sb.size == 16 * MIB);
-	mem[100] ^= 1;
-	join(&a, ROOM, 1);
-	grows(&a, 22 * MIB);
-	tsys_leave(&a);
-	test_clean(mem, ROOM);
-}
-
 /* Growth refuses a volume whose superblock is damaged. */
 static void damaged_super(void)
 {
@@ -927,8 +884,6 @@ int main(void)
 	forged(change_features);
 	forged(change_move);
 	forged(change_seed);
-	not_grown(false);
-	not_grown(true);
 	damaged_super();
 	return test_done();
 }
