@@ -108,7 +108,7 @@ static bool sgfs_beyond_end(struct inode *inode, pgoff_t page)
  * be filled within SGFS_BRIEF_NS. -EBUSY, if @brief: invalidate_lock is taken, and its holder may
  * have much to do.
  */
-static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief)
+static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief, u64 *room_in)
 {
 	struct rw_semaphore *lock = &inode->i_mapping->invalidate_lock;
 	struct sgfs_waiting w;
@@ -125,6 +125,7 @@ static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 	if (!sgfs_beyond_end(inode, page))
 		err = sg_allocate(sgfs_vol(inode), sgfs_ref(inode), page, 1);
 	sgfs_end_waiting(&w);
+	*room_in = w.room_in;
 	if (!err)
 		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PAGE_SIZE, false);
 	filemap_invalidate_unlock(inode->i_mapping);
@@ -134,16 +135,29 @@ static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief)
 	return err;
 }
 
+/*
+ * A brief attempt has no time to wait for systems that are to free pages. -ENOSPC: the caller knows
+ * whether it may wait.
+ */
+static bool sgfs_found_no_room(const struct inode *inode, bool brief, u64 room_in)
+{
+	return brief && room_in == SG_ROOM_OTHERS &&
+	       READ_ONCE(inode->i_sb->s_writers.frozen) < SB_FREEZE_PAGEFAULT;
+}
+
 static int sgfs_fill_hole(struct inode *inode, pgoff_t page, bool brief)
 {
-	unsigned int turns = 0;
+	struct sgfs_attempts a = {};
+	u64 room_in = 0;
 	int err;
 
 	do {
-		err = sgfs_try_to_fill(inode, page, brief);
+		err = sgfs_try_to_fill(inode, page, brief, &room_in);
 		if (err != -EINTR)
 			break;
-		err = sgfs_wait_outside(inode, &turns);
+		if (sgfs_found_no_room(inode, brief, room_in))
+			return -ENOSPC;
+		err = sgfs_wait_outside(inode, &a, room_in);
 	} while (!err);
 	return err;
 }
@@ -429,7 +443,7 @@ static vm_fault_t sgfs_come_again(struct inode *inode, const struct vm_fault *vm
 static vm_fault_t sgfs_mmap_fault(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
-	bool write = sgfs_is_shared_write(vmf), hole = true;
+	bool write = sgfs_is_shared_write(vmf), hole = true, brief;
 	struct file *kept = NULL;
 	vm_fault_t ret = 0;
 	int err;
@@ -443,11 +457,17 @@ static vm_fault_t sgfs_mmap_fault(struct vm_fault *vmf)
 			break;
 		if (sgfs_lets_go(vmf))
 			kept = sgfs_mmap_let_go(vmf);
-		err = sgfs_mmap_fill(inode, vmf->pgoff, !kept && sgfs_can_come_again(vmf));
+		brief = !kept && sgfs_can_come_again(vmf);
+		err = sgfs_mmap_fill(inode, vmf->pgoff, brief);
+		/* with mmap_lock: without it, the fault could not report that no page came free */
+		if (err == -ENOSPC && brief && sgfs_may_let_go(vmf))
+			err = sgfs_mmap_fill(inode, vmf->pgoff, false);
 		if (kept)
 			ret = VM_FAULT_RETRY;
 		else if (err == -EBUSY || (err == -EINTR && !fatal_signal_pending(current)))
 			ret = sgfs_come_again(inode, vmf, &kept);
+		else if (err == -ENOSPC && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+			ret = VM_FAULT_RETRY;	/* a fault that may wait finds out */
 		else if (err)
 			ret = sgfs_fault_error(inode, err);
 	}

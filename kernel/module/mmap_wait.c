@@ -108,16 +108,35 @@ void sgfs_room_locked(const struct sg_vol *vol, u64 lock)
 #define PAUSE_MOST	8	/* number of doublings of the pause, from 1 ms on */
 
 /*
+ * Waits for pages that other systems must free, after an attempt that needed them. Calls without
+ * such a lock wait in the same way. The time starts again if the file has got pages since.
+ */
+static int sgfs_wait_frees(struct inode *inode, struct sgfs_attempts *a)
+{
+	u64 blocks = READ_ONCE(sgfs_record(inode)->blocks);
+
+	if (blocks != a->blocks)
+		a->nospace.since = 0;
+	a->blocks = blocks;
+	if (sg_more_space(sgfs_vol(inode), &a->nospace))
+		return 0;
+	return a->nospace.gives_way ? -EINTR : -ENOSPC;
+}
+
+/*
  * Wait for the inode's lock. If the attempt failed because of another lock, of an area or a chunk,
  * the next attempt waits for that one. Consecutive attempts must not keep page faults out, nor
  * leave many spare inodes (collapse.c). So there is a pause between them.
  */
-int sgfs_wait_outside(struct inode *inode, unsigned int *turns)
+int sgfs_wait_outside(struct inode *inode, struct sgfs_attempts *a, u64 room_in)
 {
-	unsigned int turn = (*turns)++;
-	int err = fatal_signal_pending(current) ? -EINTR :
-		  sg_wait_inode(sgfs_vol(inode), sgfs_ref(inode));
+	unsigned int turn = a->turns++;
+	int err = fatal_signal_pending(current) ? -EINTR : 0;
 
+	if (!err && room_in == SG_ROOM_OTHERS)
+		err = sgfs_wait_frees(inode, a);
+	if (!err)
+		err = sg_wait_inode(sgfs_vol(inode), sgfs_ref(inode));
 	if (!err && turn >= AT_ONCE)
 		schedule_timeout_killable(msecs_to_jiffies(1 << min(turn - AT_ONCE, PAUSE_MOST)));
 	return err;
@@ -147,23 +166,23 @@ static int sgfs_wait_room(struct inode *inode, u64 lock, u64 *room_ns)
 int sgfs_change_pages(struct inode *inode, int (*change)(struct inode *inode, void *arg),
 		      void *arg, u64 room_ns)
 {
+	struct sgfs_attempts a = {};
 	struct sgfs_waiting w;
-	unsigned int turns = 0;
 	int err;
 
 	do {
 		filemap_invalidate_lock(inode->i_mapping);
 		sgfs_begin_waiting(SGFS(inode->i_sb), &w,
-				   (u64)SGFS_BRIEF_NS << min_t(unsigned int, turns, LONGER_MOST));
+				   (u64)SGFS_BRIEF_NS << min_t(unsigned int, a.turns, LONGER_MOST));
 		err = change(inode, arg);
 		sgfs_end_waiting(&w);
 		filemap_invalidate_unlock(inode->i_mapping);
 		sgfs_refresh_slow(inode);
 		if (err != -EINTR)
 			break;
-		err = w.room_in && !fatal_signal_pending(current) ?
+		err = w.room_in && w.room_in != SG_ROOM_OTHERS && !fatal_signal_pending(current) ?
 		      sgfs_wait_room(inode, w.room_in, &room_ns) : 0;
-		err = err ?: sgfs_wait_outside(inode, &turns);
+		err = err ?: sgfs_wait_outside(inode, &a, w.room_in);
 	} while (!err);
 	return err;
 }

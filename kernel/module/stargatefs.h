@@ -668,7 +668,8 @@ void sgfs_mmap_revoke(struct sgfs *fs);
  * struct sgfs_waiting - a thread that may be about to wait; on its stack
  * @left: how long it may still wait (ns), all waits together; SGFS_ANY_NS: without a limit
  * @last: when @left was last computed (ktime_get_ns())
- * @room_in: the lock of the chunk to whose holder it has given way, or 0
+ * @room_in: the lock of the chunk to whose holder it has given way; SG_ROOM_OTHERS: it has given way
+ *   to systems with deferred frees; 0: to none
  */
 struct sgfs_waiting {
 	struct hlist_bl_node node;
@@ -683,11 +684,21 @@ static inline u64 sgfs_brief_ns(const struct sgfs *fs)
 {
 	return READ_ONCE(fs->vol.stuck) ? 0 : SGFS_BRIEF_NS;
 }
-/*
- * Wait for other systems after a brief attempt that ended with -EINTR. The caller holds no lock for
- * which page faults wait. 0: try again. *turns: 0 at first.
+/**
+ * struct sgfs_attempts - brief attempts of one call. {} at first.
+ * @turns: how many. @nospace: of those that needed pages. @blocks: of the file, after the last one.
  */
-int sgfs_wait_outside(struct inode *inode, unsigned int *turns);
+struct sgfs_attempts {
+	unsigned int turns;
+	struct sg_nospace nospace;
+	u64 blocks;
+};
+/*
+ * Waits for other systems after a brief attempt that ended with -EINTR. The caller holds no lock for
+ * which page faults wait. @room_in: of its struct sgfs_waiting. 0: try again. -ENOSPC: for 2 s in
+ * total, no other system has freed pages.
+ */
+int sgfs_wait_outside(struct inode *inode, struct sgfs_attempts *a, u64 room_in);
 /*
  * Call @change, which changes the file's pages, with invalidate_lock held exclusively. @change
  * waits only briefly for other systems, and is called again after -EINTR. It has then changed

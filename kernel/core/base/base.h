@@ -276,6 +276,14 @@ static inline bool sg_wait_ends(const struct sg_vol *vol)
 	return sg_settle_ends(vol) || (vol->gives_way && vol->gives_way(vol));
 }
 
+/* Called when a call has found no space. 0: try again. -EINTR: the thread must give way. */
+static inline int sg_space_again(struct sg_vol *vol, struct sg_nospace *nospace)
+{
+	if (vol->up->more_space(vol, nospace))
+		return 0;
+	return nospace->gives_way ? -EINTR : -ENOSPC;
+}
+
 /* Adds to a statistic: never stores half a word, but is deliberately not exact across CPUs. */
 static inline void sg_count(u64 *counter, u64 n)
 {

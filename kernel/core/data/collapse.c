@@ -495,8 +495,8 @@ static int move_range(struct sg_vol *vol, const struct sg_iref *ref, bool insert
 {
 	struct job j = { .from = { .vol = vol, .ref = ref } };
 	struct sg_nospace nospace = {};
+	int err = sg_may_write(vol), wait;
 	unsigned int tries;
-	int err = sg_may_write(vol);
 
 	if (err)
 		return err;
@@ -504,8 +504,13 @@ static int move_range(struct sg_vol *vol, const struct sg_iref *ref, bool insert
 		return -EINVAL;
 	for (tries = 0; tries < ATTEMPTS; tries++) {
 		err = collapse_attempt(&j, insert, pos, len, now);
-		if (err != -EAGAIN && (err != -ENOSPC || !vol->up->more_space(vol, &nospace)))
+		if (err == -EAGAIN)
+			continue;
+		if (err != -ENOSPC)
 			break;
+		wait = sg_space_again(vol, &nospace);
+		if (wait)
+			return wait;
 	}
 	return err;
 }

@@ -113,23 +113,23 @@ static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero,
 }
 
 /*
- * Called after -ENOSPC: 0 if another step makes sense. The last steps of a mount, and settling, do
- * not wait for a chunk: the rest of the cut remains deferred.
+ * Called after -ENOSPC: 0 if another step makes sense. If the ledger could grow behind a lock, a
+ * thread that gives way gets that lock. The last steps of a mount, and settling, do not wait for a
+ * chunk: the rest of the cut remains deferred.
  */
 static int space_for_cut(struct sg_vol *vol, struct sg_nospace *nospace)
 {
-	u64 lock;
-	int err;
+	int err = sg_space_again(vol, nospace), waited;
+	u64 lock = err ? sg_ledger_room_in(vol) : 0;
 
-	if (vol->up->more_space(vol, nospace))
-		return 0;
-	lock = sg_ledger_room_in(vol);
 	if (!lock || vol->hurry || sg_is_settler(vol))
-		return -ENOSPC;
-	err = sg_wait_room(vol, lock, LOOK_NS);
-	if (!err)
+		return err;
+	waited = sg_wait_room(vol, lock, LOOK_NS);
+	if (!waited)
 		sg_ledger_room_free(vol);
-	return err == -ENOSPC ? 0 : err;
+	if (err == -EINTR)
+		return err;
+	return waited == -ENOSPC ? 0 : waited;
 }
 
 /*

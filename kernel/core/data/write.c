@@ -246,8 +246,8 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 		w->locked = false;
 		if (err == -EAGAIN) {
 			err = sg_finish_cut_again(vol, ref, &turns);
-		} else if (err == -ENOSPC && vol->up->more_space(vol, &nospace)) {
-			err = 0;
+		} else if (err == -ENOSPC) {
+			err = sg_space_again(vol, &nospace);
 		}
 		if (err)
 			return err;
@@ -452,8 +452,12 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 		err = has_room(vol, ref, first, end);
 	}
 	/* also the deferred frees of other systems */
-	while (err == -ENOSPC && vol->up->more_space(vol, &nospace))
+	while (err == -ENOSPC) {
+		err = sg_space_again(vol, &nospace);
+		if (err)
+			return err;
 		err = has_room(vol, ref, first, end);
+	}
 	while (!err && first < end) {
 		if (sg_wanted())
 			sg_yield();
@@ -467,8 +471,8 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 			nospace.since = 0;
 		} else if (err == -EAGAIN) {
 			err = sg_finish_cut_again(vol, ref, &turns);
-		} else if (err == -ENOSPC && vol->up->more_space(vol, &nospace)) {
-			err = 0;
+		} else if (err == -ENOSPC) {
+			err = sg_space_again(vol, &nospace);
 		}
 	}
 	return err;

@@ -83,11 +83,20 @@ static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wai
 
 	while (!sg_may_write(vol) && sg_free_pages(vol) <= free_pages &&
 	       !sg_ledger_reclaimable(vol) && others_defer(vol) &&
-	       sg_ticks() - start < wait_ms * 1000000ULL) {
+	       sg_ticks() - start < wait_ms * 1000000ULL && !sg_wait_ends(vol)) {
 		sg_epoch_urge(vol);
 		sg_sleep_us(1000);
 		make_reclaimable(vol);
 	}
+}
+
+/* The thread would try again, but other threads here wait for what it holds. */
+static bool ends_for_others(struct sg_vol *vol, struct sg_nospace *nospace)
+{
+	nospace->gives_way = sg_wait_ends(vol);
+	if (nospace->gives_way && vol->room_locked)
+		vol->room_locked(vol, SG_ROOM_OTHERS);
+	return nospace->gives_way;
 }
 
 /*
@@ -98,9 +107,10 @@ bool sg_more_space(struct sg_vol *vol, struct sg_nospace *nospace)
 {
 	u64 now = sg_ticks(), before = sg_free_pages(vol), passed;
 	unsigned int wait_ms = vol->space_wait_ms ?: SPACE_WAIT_MS;
-	bool first = !nospace->since, soon;
+	bool first = !nospace->since, soon, more, again;
 	int left;
 
+	nospace->gives_way = false;
 	vol->up->follow(vol);
 	if (first)
 		nospace->since = now;
@@ -119,6 +129,8 @@ bool sg_more_space(struct sg_vol *vol, struct sg_nospace *nospace)
 		/* another thread of this system is reclaiming, or a lock is about to become free */
 		sg_sleep_us(200);
 	}
-	return left >= 0 && (first || left || soon || sg_free_pages(vol) > before ||
-			     sg_ledger_reclaimable(vol) || others_defer(vol));
+	more = sg_free_pages(vol) > before;
+	again = left >= 0 && (first || left || soon || more || sg_ledger_reclaimable(vol) ||
+			      others_defer(vol));
+	return again && (more || !ends_for_others(vol, nospace));
 }

@@ -56,8 +56,12 @@ static int evict(struct sg_vol *vol, const struct sg_iref *ref, bool settles)
 	struct sg_nospace nospace = {};
 	int err = evict_once(vol, ref, settles);
 
-	while (err == -ENOSPC && sg_more_space(vol, &nospace))	/* the ledger was full */
+	while (err == -ENOSPC) {	/* the ledger was full */
+		err = sg_space_again(vol, &nospace);
+		if (err)
+			return err;
 		err = evict_once(vol, ref, settles);
+	}
 	return err;
 }
 

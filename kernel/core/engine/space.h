@@ -28,16 +28,21 @@ struct sg_counters sg_counters(const struct sg_vol *vol);
 u64 sg_largest_free(const struct sg_vol *vol);
 /* Reclaims up to @budget deferred frees; returns the number that remains, or -errno. */
 int sg_reclaim(struct sg_vol *vol, unsigned int budget);
-/*
- * struct sg_nospace - the time when a caller first found no space; 0 before that, and after
- * progress
+/**
+ * struct sg_nospace - a caller that has found no space
+ * @since: the time when it first found none; 0 before that, and after progress.
+ * @gives_way: sg_more_space() has ended its wait for other threads here: -EINTR.
  */
 struct sg_nospace {
 	u64 since;
+	bool gives_way;
 };
+/* For sg_vol.room_locked: not a lock, but other systems' deferred frees are waited for. */
+#define SG_ROOM_OTHERS	(~0ULL)
 /*
  * For a caller that got -ENOSPC: reclaims, and waits for other systems, up to 2 s in total. True:
- * the caller may try again. False: no page will become free.
+ * the caller may try again. False: no page will become free, or the thread gives way
+ * (sg_vol.gives_way).
  */
 bool sg_more_space(struct sg_vol *vol, struct sg_nospace *nospace);
 /*

@@ -244,7 +244,7 @@ static bool wait_ahead(struct sg_vol *vol, unsigned int ahead, bool lapsed, unsi
 	if (sg_alone(vol))
 		return true;
 	while (!sg_has_stopped(vol) && (s64)(horizon_of(vol, lapsed) - target) < 0) {
-		if (!lapsed && sg_interrupted())
+		if (lapsed ? sg_wait_ends(vol) : sg_interrupted())
 			return false;
 		if (sg_ticks() - start > wait_ms * 1000000ULL || sg_may_write(vol)) {
 			report_laggard(vol, sg_get(vol, SG_HOT(epoch)), lapsed);
