@@ -47,7 +47,8 @@ chosen = $(if $(filter $(1),$(MAKECMDGOALS)),$(call known,$(2),$(3))$(or $($(2))
 
 parts := tools lib csi csi-tests kubectl module kvm-modules tune vsched test-programs corpus
 build: $(call chosen,build,PART,$(parts),tools lib) ## tools and libstargate (PART=: other parts)
-install: $(patsubst %,install-%,$(call chosen,install,PART,tools kubectl module tune vsched,tools)) ## \
+installs := tools kubectl module tune vsched
+install: $(patsubst %,install-%,$(call chosen,install,PART,$(installs),tools)) ## \
 	install tools, man pages, libstargate (PART=module: by DKMS; PART=kubectl, tune, vsched)
 
 demo: ## a host and two VMs share one volume; one VM is killed

@@ -21,7 +21,8 @@ all=(read-1 read-4k read-1m read-hole-4k write-1 write-4k write-1m append-64 app
 	fsync fstat stat stat-absent lookup open-close create unlink mkdir rmdir rename rename-over
 	rename-across link symlink readlink list-100 grow-and-cut allocate-1m write-and-punch
 	seek-data map-read map-write map-huge setxattr getxattr chmod utimens flock posix-lock)
-by_map=(read-4k read-1m write-4k write-1m open-close) # the other operations are the same with any map=
+# the other operations are the same with any map=
+by_map=(read-4k read-1m write-4k write-1m open-close)
 # Skip operations that allocate pages or inodes, because the place of the next free one depends on
 # earlier operations. Two runs give the same counts of them, but two counts in one run do not.
 again=(read-4k write-4k stat open-close unlink)

@@ -199,7 +199,8 @@ func TestDoctor(t *testing.T) {
 		{"the node was fenced", claim, func(w *world) { w.event("PersistentVolumeClaim", "default", "data", "MountShutDown", "fenced") },
 			"MountShutDown: fenced", "describe pvc", true},
 		{"it does not grow", claim, func(w *world) {
-			w.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue}}
+			w.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+				Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue}}
 			w.event("Pod", "default", "web", "FileSystemResizeFailed", "no room behind it")
 		}, "does not grow: no room behind it", "zones", true},
 		{"no such claim", pod, func(w *world) {

@@ -3,4 +3,4 @@
 # A size may be durable before the bytes that it covers.
 # file: kernel/core/data/write.c
 # test: crash_test
-s,^\tsg_fence();	/\* the bytes before the size.*,\t;,
+s,^\tsg_fence();	/\* the bytes are stored before the size.*,\t;,
