@@ -668,8 +668,8 @@ void sgfs_mmap_revoke(struct sgfs *fs);
  * struct sgfs_waiting - a thread that may be about to wait; on its stack
  * @left: how long it may still wait (ns), all waits together; SGFS_ANY_NS: without a limit
  * @last: when @left was last computed (ktime_get_ns())
- * @room_in: the lock of the chunk to whose holder it has given way; SG_ROOM_OTHERS: it has given way
- *   to systems with deferred frees; 0: to none
+ * @room_in: the lock of the chunk to whose holder it has given way; SG_ROOM_OTHERS: it has given
+ *   way to systems with deferred frees; 0: to none
  */
 struct sgfs_waiting {
 	struct hlist_bl_node node;
@@ -694,9 +694,9 @@ struct sgfs_attempts {
 	u64 blocks;
 };
 /*
- * Waits for other systems after a brief attempt that ended with -EINTR. The caller holds no lock for
- * which page faults wait. @room_in: of its struct sgfs_waiting. 0: try again. -ENOSPC: for 2 s in
- * total, no other system has freed pages.
+ * Waits for other systems after a brief attempt that ended with -EINTR. The caller holds no lock
+ * for which page faults wait. @room_in: of its struct sgfs_waiting. 0: try again. -ENOSPC: for 2 s
+ * in total, no other system has freed pages.
  */
 int sgfs_wait_outside(struct inode *inode, struct sgfs_attempts *a, u64 room_in);
 /*
