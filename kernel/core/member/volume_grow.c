@@ -10,6 +10,7 @@
 #include "internal.h"
 
 #define PIECE		(64ULL << 10)	/* number of bytes of the chunk table to make at a time */
+#define STEP		256u		/* number of bytes to clear between checks for a fence */
 #define LOOK_US		500		/* between checks of systems that have not answered */
 /* attempts at a changing size; only a hostile member makes more necessary */
 #define JOIN_LOOKS	10
@@ -485,11 +486,30 @@ static void note_size(const struct sg_vol *vol, u64 size)
 }
 
 /*
+ * Clears the new last page. This system may be stopped here, fenced, and continue when another one
+ * has made the volume grow further; the page is in use then. So a look at the slot precedes each
+ * step.
+ */
+static int clear_last(struct sg_vol *vol, u64 off)
+{
+	u64 at;
+	int err = 0;
+
+	for (at = 0; at < SG_PAGE && !err; at += STEP) {
+		err = sg_may_write(vol);
+		if (!err)
+			sg_fresh_zero(vol, off + at, STEP);
+	}
+	return err ?: sg_may_write(vol);
+}
+
+/*
  * Stores the backup superblock in the new last page; it is valid as soon as the volume has grown.
  */
 static int make_last(struct growth *g)
 {
 	struct sg_super sb;
+	int err;
 
 	if (!reads_as_opened(g->vol, 0, g->from, &sb)) {
 		sg_snprintf(g->why, 200, "the superblock is damaged: run fsck.stargatefs");
@@ -498,10 +518,13 @@ static int make_last(struct growth *g)
 	sb.size = g->to;
 	sb.chunks = g->to >> SG_CHUNK_SHIFT;
 	sb.generation++;
-	if (sg_may_write(g->vol))
-		return sg_may_write(g->vol);
+	err = sg_may_write(g->vol);
+	if (err)
+		return err;
 	note_size(g->vol, g->from);
-	sg_fresh_zero(g->vol, g->to - SG_PAGE, SG_PAGE);
+	err = clear_last(g->vol, g->to - SG_PAGE);
+	if (err)
+		return err;
 	sg_super_store(g->vol, g->to - SG_PAGE, &sb);
 	return 0;
 }

@@ -76,6 +76,44 @@ static void continues(void)
 	test_clean(mem, ROOM);
 }
 
+/* The same when it stores the new last page. That page is in use by a file when it continues. */
+static void on_last_page(void *addr, bool behind)
+{
+	u8 *last = mem + 24 * MIB - SG_PAGE;
+
+	if (behind || late.stopped || (u8 *)addr < last || (u8 *)addr >= last + SG_PAGE)
+		return;
+	late.stopped = true;
+	tsys_fence(&late.next, &late.grower);
+	CHECK_OK(sg_grow(&late.next.v, 32 * MIB, 0, why));
+	fill(&late.next);
+	memset(last, 0x77, SG_PAGE);
+	memcpy(late.table, last, SG_PAGE);
+}
+
+#define STEP	256u		/* bytes between two looks of a system that may be fenced */
+
+static void continues_at_the_end(void)
+{
+	u8 *last = mem + 24 * MIB - SG_PAGE;
+	int err;
+
+	make();
+	late.stopped = false;
+	tsys_join(&late.grower, mem, ROOM, 1);
+	tsys_join(&late.next, mem, ROOM, 2);
+	tsys_maintain(&late.next);
+	test_trap(last, on_last_page);
+	err = sg_grow(&late.grower.v, 24 * MIB, 0, why);
+	test_trap_end();
+	CHECK(late.stopped);
+	CHECK(!memcmp(late.table + STEP, last + STEP, SG_PAGE - STEP));
+	CHECK_EQ(err, -EIO);
+	tsys_die(&late.grower);
+	tsys_leave(&late.next);
+	test_clean(mem, ROOM);
+}
+
 /* --- a joiner with less memory ---------------------------------------------------------------- */
 
 /*
@@ -161,6 +199,7 @@ int main(void)
 {
 	mem = test_map(ROOM);
 	continues();
+	continues_at_the_end();
 	joined_with_less();
 	not_grown(false);
 	not_grown(true);
