@@ -192,6 +192,21 @@ is "the other mount continues" on "$(cat b/on)"
 serve a v
 is "the volume can be mounted again" on "$(cat a/on)"
 
+# --- a tool is killed: the next server of this machine sees that its process has gone ----------
+
+machine=$tools/../tests/machine
+[[ -x $machine ]] || fail "no $machine: make build PART=test-programs"
+coproc tool { exec "$machine"; }
+echo "tool $memory/v" >&"${tool[1]}"
+read -r -t 60 -u "${tool[0]}" answer
+is "a tool joins" ok "$answer"
+slots() { "$ctl" -j systems "$memory/v" | pick 'len(d["systems"])'; }
+is "systems" 3 "$(slots)"
+# shellcheck disable=SC2154 # of the coprocess
+{ kill -KILL "$tool_PID" && wait "$tool_PID"; } 2>/dev/null || true
+gone() { [[ $(slots) -eq 2 ]]; }
+soon "the tool is fenced" 10 gone
+
 # --- a system is paused ---------------------------------------------------------------------
 
 mkdir b/work

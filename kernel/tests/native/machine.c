@@ -4,6 +4,7 @@
  * itself. guard_test.sh and other scripts (and e2e/bench) start it, and send one command per line:
  *
  *   join VOLUME MACHINE BOOT   adds a system (0, 1, ...) of the machine with this UUID
+ *   tool VOLUME                adds a system that is a tool: this process
  *   mkdir N NAME               makes a directory, which needs locks and a transaction
  *   fill N NAME, remove N NAME makes and removes a file of 1 MiB
  *   open N PATH                opens a file until the system leaves
@@ -82,6 +83,22 @@ static int join(const char *path, const char *machine, unsigned int boot)
 		snprintf(v->id.name, sizeof(v->id.name), "%s", getenv("MACHINE_NAME"));
 		sg_slot_mend(v);
 	}
+	if (!err)
+		tsys_maintain(&system_of[systems++]);
+	return err;
+}
+
+static int join_as_tool(const char *path)
+{
+	struct sg_identity id;
+	u64 size;
+	u8 *mem = systems == MOST ? NULL : map_volume(path, &size);
+	int err;
+
+	if (!mem)
+		return -EINVAL;
+	member_identity(&id);
+	err = tsys_try(&system_of[systems], mem, size, &id, 300, false);
 	if (!err)
 		tsys_maintain(&system_of[systems++]);
 	return err;
@@ -245,6 +262,8 @@ static void do_line(const char *line)
 		return answer("line", -EINVAL);
 	if (!strcmp(verb, "join"))
 		return answer(verb, join(a, b, (unsigned int)atoi(c)));
+	if (!strcmp(verb, "tool"))
+		return answer(verb, join_as_tool(a));
 	n = strtoull(a, NULL, 0);
 	if (!strcmp(verb, "exit"))
 		_exit((int)n);

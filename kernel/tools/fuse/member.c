@@ -171,7 +171,8 @@ static void sleep_ms(int ms)
  * Each server locks a byte of the volume's file that its slot's number chooses. The kernel drops
  * that lock with the process. So if a server has seen the byte locked, and finds it free while the
  * slot is still live, the process has certainly ended. The server fences the slot at once. This
- * holds for processes of this boot only, and needs no common name space of processes.
+ * holds for processes of this boot only, and needs no common name space of processes. A tool locks
+ * no byte; in a common name space the kernel tells whether there is its process.
  */
 static u64 seen_locked[SG_SLOTS];	/* state words of slots whose byte was locked */
 
@@ -190,23 +191,31 @@ static void witness_begin(void)
 		fcntl(fs.target.fd, F_OFD_SETLK, &l);
 }
 
-static void look_at_slot(struct sg_vol *vol, unsigned int i)
+/* Has the server of that slot certainly ended, by its byte? */
+static bool witness_is_gone(unsigned int i, const struct sg_slot *slot)
 {
 	struct flock l = witness_of(i);
+
+	if (fs.target.kind != TARGET_FILE || fcntl(fs.target.fd, F_OFD_GETLK, &l))
+		return false;
+	if (l.l_type != F_UNLCK) {
+		seen_locked[i] = slot->state;
+		return false;
+	}
+	return seen_locked[i] == slot->state;
+}
+
+static void look_at_slot(struct sg_vol *vol, unsigned int i)
+{
 	struct sg_slot slot;
 
 	if (sg_slot_read(vol, i, &slot) || SG_SLOT_STATE(slot.state) != SG_SLOT_LIVE ||
-	    slot.named != SG_SLOT_INC(slot.state) || memcmp(slot.boot, vol->id.boot, 16) ||
-	    fcntl(fs.target.fd, F_OFD_GETLK, &l))
+	    slot.named != SG_SLOT_INC(slot.state) || memcmp(slot.boot, vol->id.boot, 16))
 		return;
-	if (l.l_type != F_UNLCK) {
-		seen_locked[i] = slot.state;
-		return;
-	}
-	if (seen_locked[i] != slot.state)
+	if (!witness_is_gone(i, &slot) && !sg_os_has_ended(slot.boot, slot.pid))
 		return;
 	seen_locked[i] = 0;
-	/* It may have left, which frees the slot before the lock. */
+	/* It may have left, which frees the slot before its process ends. */
 	if (!sg_fence_slot(vol, i, SG_SLOT_INC(slot.state)))
 		tool_warn("%s: process %u of this machine (slot %u) has ended without leaving: fenced",
 			  fs.opt.volume, SG_SLOT_PID(slot.pid), i);
@@ -216,7 +225,7 @@ static void look_for_the_dead(struct sg_vol *vol)
 {
 	unsigned int i;
 
-	for (i = 0; i < SG_SLOTS && fs.target.kind == TARGET_FILE; i++)
+	for (i = 0; i < SG_SLOTS; i++)
 		if ((int)i != vol->slot)
 			look_at_slot(vol, i);
 }
@@ -434,9 +443,9 @@ static int join(void)
 	err = sg_join(VOL, &id, MEMBER_WAIT_MS, false);
 	if (err)
 		return err;
+	witness_begin();	/* first: without it the next server would take this one for dead */
 	fs.kept->incarnation = fs.vol.incarnation;
 	fs.kept->slot = (u64)fs.vol.slot + 1;
-	witness_begin();
 	return start_threads();
 }
 
