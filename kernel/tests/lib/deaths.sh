@@ -8,6 +8,7 @@
 # $DEATH_AT is MOMENT:OPCODE. The server kills itself there as long as it can remove $DEATH_FILE.
 #   read     it has read a request of that kind, and has done nothing yet
 #   done     it has done the call, and has not noted its reply
+#            first it runs $DEATH_SCRIPT, if there is one, while its other threads go on
 #   reply    it has noted the reply, and has not sent it
 #   replied  it has sent the reply
 # With late:OPCODE it does not die: it stops in that call until the volume has been unmapped, or for
@@ -112,6 +113,8 @@ ssize_t write(int fd, const void *buf, size_t len)
 	ssize_t n;
 
 	if (opcode && is_now("done", opcode)) {
+		if (getenv("DEATH_SCRIPT") && system(getenv("DEATH_SCRIPT")))
+			abort();
 		((struct call *)((char *)buf - offsetof(struct call, reply)))->state = CALL_RUNNING;
 		die();
 	}

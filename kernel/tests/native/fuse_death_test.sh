@@ -46,6 +46,36 @@ print(os.listxattr("m/f"), os.getxattr("m/f", "user.y"))')"
 rm m/f
 leave m
 
+# --- appends: what is there is not appended again --------------------------------------------
+
+# append PYTHON: a process appends "0123456789". The server dies when it has done that, and PYTHON
+# has changed the file by then, as another system, or a death in the middle, may do.
+append() {
+	rm -f m/log
+	echo begin >m/log
+	leave m
+	DEATH_SCRIPT="cd $dir; unset LD_PRELOAD; ${python[*]} -c 'import os; now = os.stat(\"other/log\").st_mtime_ns
+$1'" serve_to_die done:$WRITE m v
+	timeout -s KILL 30 "${python[@]}" -c 'import os
+f = os.open("m/log", os.O_WRONLY | os.O_APPEND)
+rest = b"0123456789"
+while rest: rest = rest[os.write(f, rest):]' || fail "an append, repeated"
+	died
+	cat m/log
+}
+serve other v
+serve m v
+is "all was done" "begin 0123456789" "$(append 'pass' | xargs)"
+is "a part was done" "begin 0123456789" \
+	"$(append 'os.truncate("other/log", 10); os.utime("other/log", ns=(now, now))' | xargs)"
+is "another system has appended" "begin 0123456789more" \
+	"$(append 'os.write(os.open("other/log", os.O_WRONLY | os.O_APPEND), b"more")' | xargs)"
+is "the same bytes, and not this call's" "begin 01234567890123456789" \
+	"$(append 'os.utime("other/log", ns=(now, now + 1))' | xargs)"
+rm m/log
+leave m
+leave other
+
 # --- interrupts -----------------------------------------------------------------------------
 
 # The kernel sends an interrupt once. A server that has read it dies, and the next one acts on it.

@@ -185,19 +185,25 @@ static s64 write_some(const struct sg_iref *ref, u64 pos, const u8 *from, u64 le
 }
 
 /*
- * Was this call's append done before the last server ended? It noted the place, and nothing else
- * would have the same bytes there.
+ * How much of this call's append was done before the last server ended? It noted the place, which
+ * has these bytes then. Another system may have appended the same bytes: what is at the end of the
+ * file is this call's only if the file has its time. A part counts only there.
  */
-static bool appended_before(const struct sg_iref *ref, const u8 *from, u64 len)
+static u64 appended_before(const struct sg_iref *ref, const u8 *from, u64 len)
 {
-	u64 pos = self->call->note[0] - 1;
+	u64 pos = self->call->note[0] - 1, size = size_of(ref), n;
 	u8 *room = out_room();
 
-	return is_repeated() && self->call->note[0] && room && len <= IO_MAX &&
-	       sg_read(VOL, ref, pos, room, len) == (s64)len && !memcmp(room, from, len);
+	if (!is_repeated() || !self->call->note[0] || !room || len > IO_MAX || size <= pos)
+		return 0;
+	if (size <= pos + len && (s64)sg_load64(&node_record(ref)->mtime) != call_time())
+		return 0;
+	n = size - pos < len ? size - pos : len;
+	return sg_read(VOL, ref, pos, room, n) == (s64)n && !memcmp(room, from, n) ? n : 0;
 }
 
-static s64 append_once(const struct sg_iref *ref, const u8 *from, u64 len, s64 now)
+/* @before: so much of the call is there already; its place stays noted. */
+static s64 append_once(const struct sg_iref *ref, const u8 *from, u64 len, u64 before, s64 now)
 {
 	bool filled = false;
 	struct sg_write w;
@@ -206,7 +212,12 @@ static s64 append_once(const struct sg_iref *ref, const u8 *from, u64 len, s64 n
 
 	if (err)
 		return err;
-	self->call->note[0] = pos + 1;
+	if (before && pos != self->call->note[0] - 1 + before) {
+		sg_append_end(VOL, ref);	/* another system was faster: that part is all */
+		return 0;
+	}
+	if (!before)
+		self->call->note[0] = pos + 1;
 	while (done < len && !err) {
 		err = sg_write_begin(VOL, ref, pos + done, len - done, SG_WRITE_APPEND, &w);
 		if (err)
@@ -230,13 +241,16 @@ static s64 append_once(const struct sg_iref *ref, const u8 *from, u64 len, s64 n
 static s64 append(const struct sg_iref *ref, const u8 *from, u64 len, s64 now)
 {
 	struct sg_nospace nospace = { 0 };
+	u64 before = appended_before(ref, from, len);
 	s64 n;
 
-	if (appended_before(ref, from, len))
+	if (before == len)
 		return (s64)len;
 	do
-		n = append_once(ref, from, len, now);
+		n = append_once(ref, from + before, len - before, before, now);
 	while (n == -ENOSPC && sg_more_space(VOL, &nospace));
+	if (before)
+		return (s64)before + (n > 0 ? n : 0);
 	return n;
 }
 

@@ -15,7 +15,7 @@
  *   a name to remove is gone    or it leads to another file than the one that the call noted
  *   an attribute is as wanted   the inode has the time of this very call
  *   a renaming                  the new name leads to the file that the call noted
- *   an append                   the noted place has these bytes
+ *   an append                   the noted place has these bytes, or the first of them
  */
 #define _GNU_SOURCE
 #include <errno.h>
