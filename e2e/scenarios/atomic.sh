@@ -35,7 +35,7 @@ step "the attribute"
 holds "set on a directory" 'mkdir /mnt/sg/db && stargatectl attr /mnt/sg data=atomic db'
 holds "inherited by a file and a directory" 'cd /mnt/sg && mkdir db/sub && touch db/file db/sub/file
 	stargatectl attr . db db/file db/sub db/sub/file | grep -c data=atomic | grep -x 4'
-same "seen in the other system" "data=atomic   db/file" \
+same "the other system sees the change" "data=atomic   db/file" \
 	"$(on g2 'stargatectl attr /mnt/sg db/file' </dev/null)"
 holds "not by others" 'touch /mnt/sg/plain && stargatectl attr /mnt/sg plain | grep data=inplace'
 holds "set and cleared" 'cd /mnt/sg && stargatectl attr . data=atomic plain &&
@@ -99,7 +99,7 @@ sleep 3
 kill_guest g1
 wait "$job" || true
 on g2 '/root/atomic check /mnt/sg/db/attr' </dev/null >/dev/null || fail "g2 after the death of g1"
-passed "the first system dies"
+passed "the power of the first system is cut"
 start_guest g1
 program_everywhere atomic
 
@@ -108,7 +108,7 @@ holds "filled" 'head -c 262144 /dev/urandom >/mnt/sg/db/full
 	dd if=/dev/zero of=/mnt/sg/filler bs=64K 2>/dev/null || true
 	dd if=/dev/zero of=/mnt/sg/filler2 bs=4K 2>/dev/null || true; sync'
 holds "old or new" '/root/atomic full /mnt/sg/db/full'
-holds "room again" 'rm /mnt/sg/filler*'
+holds "there is free space again" 'rm /mnt/sg/filler*'
 
 step "mount and volume"
 mount_with "${SG_MAP:+map=$SG_MAP,}data=atomic"

@@ -90,7 +90,7 @@ holds "all of it can be removed" 'setfacl -b /mnt/sg/f && [ $(stat -c %a /mnt/sg
 	rm -r /mnt/sg/f /mnt/sg/d'
 
 step "wild stores"
-holds "a tree of everything" 'cd /mnt/sg && cp -a /etc/. . 2>/dev/null; mkfifo fifo; ln -s fifo link
+holds "a tree with all kinds of files can be made" 'cd /mnt/sg && cp -a /etc/. . 2>/dev/null; mkfifo fifo; ln -s fifo link
 	for i in $(seq 300); do echo $i >many-$i; setfattr -n user.k -v $i many-$i; done
 	head -c 5M /dev/urandom >big; truncate -s 1G sparse; cd /; umount /mnt/sg'
 cat "$RIG_RANGE" >"$saved/volume"

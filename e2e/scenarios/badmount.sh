@@ -40,10 +40,10 @@ said=$("$tools/mkfs.stargatefs" -f --phys "$RIG_BASE" "$RIG_RANGE" 2>&1) &&
 passed "mkfs refuses: $said"
 said=$("$tools/fsck.stargatefs" -y "$RIG_RANGE" 2>&1) && fail "fsck repairs a mounted volume"
 passed "fsck refuses: ${said##*$'\n'}"
-holds "g1 has not noticed" 'echo x >/mnt/sg/file && rm /mnt/sg/file'
+holds "g1 is not affected" 'echo x >/mnt/sg/file && rm /mnt/sg/file'
 holds "g1 unmounts" 'umount /mnt/sg'
 on g2 'echo x >/mnt/sg/file && rm /mnt/sg/file' </dev/null || fail "g2 has noticed"
-passed "g2 has not noticed"
+passed "g2 is not affected"
 said=$("$tools/mkfs.stargatefs" -f --phys "$RIG_BASE" "$RIG_RANGE" 2>&1) &&
 	fail "mkfs overwrites a volume that g2 has mounted"
 passed "mkfs refuses: $said"
@@ -77,7 +77,7 @@ restore
 
 step "a volume of ours, and something wrong with it"
 "$tools/mkfs.stargatefs" --quiet -f --phys 0x500000000 "$RIG_RANGE"
-refuses "a volume for another address: both are named" '0x500000000.*0x400000000'
+refuses "a volume for another address: the error has both addresses" '0x500000000.*0x400000000'
 restore
 damage 0
 damage $((pages - 1))

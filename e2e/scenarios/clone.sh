@@ -78,7 +78,7 @@ on g2 "true" </dev/null || fail "g2 is gone"
 before=$(counted g2)
 sleep 0.5
 ((before < $(counted g2))) || fail "g2 has not gone on"
-passed "both go on"
+passed "both systems continue"
 
 step "and stays as it is"
 refused "not mounted" "wrong base|made for" "mkdir -p /mnt/s1 && mount -t stargatefs /dev/sm/s1 /mnt/s1"
@@ -99,7 +99,7 @@ holds "(the zone is filled)" "stargatectl volume create filler --size \$(stargat
 	sed -nE 's/.*\"largest_volume\": ([0-9]+).*/\\1/p')"
 because 5 no-room "volume snapshot a s2"
 because 5 no-room "volume clone s1 c"
-holds "there is room outside" "stargatectl -j volume snapshot --stall 8000 a /run/out@a.snapshot"
+holds "there is enough memory outside" "stargatectl -j volume snapshot --stall 8000 a /run/out@a.snapshot"
 same "free pages take no space there" yes "$(on g1 'set -- $(stat -c "%s %b" /run/out@a.snapshot)
 	[ "$1" = 67108864 ] && [ "$2" -lt 40000 ] && echo yes || echo "$@"' </dev/null)"
 because 5 no-room "volume clone /run/out@a.snapshot c"
@@ -111,7 +111,7 @@ refused "a name of nothing" "the name of a volume is" "stargatectl volume clone 
 because 9 no-zone "volume clone /run/out@a.snapshot other/c"
 on g1 'mkdir /run/full && mount -t tmpfs -o size=64k none /run/full' </dev/null || fail "no small file system"
 because 5 no-room "volume snapshot a /run/full/a"
-same "nothing is left of it" "" "$(on g1 'ls -A /run/full' </dev/null)"
+same "nothing of it remains" "" "$(on g1 'ls -A /run/full' </dev/null)"
 holds "(no more)" "stargatectl volume delete filler"
 
 step "clones"
@@ -160,7 +160,7 @@ for after in 0.1 0.5 1 2; do
 			exit 1
 		if lvs sm/k >/dev/null 2>&1; then stargatectl volume check k && stargatectl volume delete k; fi"
 done
-holds "the copy is sound" "stargatectl volume check c3"
+holds "the copy passes fsck" "stargatectl volume check c3"
 on g1 'stargatectl volume snapshot c3 k' >/dev/null 2>&1 </dev/null &
 making=$!
 holds "(it is being made)" 'for try in $(seq 300); do

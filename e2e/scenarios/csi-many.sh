@@ -19,6 +19,6 @@ source "$(dirname "$0")/../lib/csi.sh"
 holds "a zone" "stargatectl zone create sm /dev/pmem0"
 holds "the driver's metrics can be reached" "ip link set lo up"
 dax_tests AtOnce OverTime
-holds "nothing is left: the zone can go" "stargatectl zone destroy sm"
+holds "no volume remains, so the zone can be destroyed" "stargatectl zone destroy sm"
 [[ -z ${SG_VOLUMES:-} ]] || passed "$SG_VOLUMES volumes have come and gone"
 finish

@@ -42,7 +42,7 @@ folder=/usr/lib/stargate/modules # the default place for modules
 on g1 "mkdir -p $folder/$release && cat >$folder/$release/stargatefs.ko" <"$module" || fail "copying"
 
 step "a node without"
-holds "the rig's own module is away" 'rmmod stargatefs'
+holds "the rig's own module is unloaded" 'rmmod stargatefs'
 says "it cannot build" "none, kernel" --prebuilt /none
 says "it says what is missing" "apt-get install dkms linux-headers-" --prebuilt /none
 says "it is not to build" "may not be built" --prebuilt /none --build=false
@@ -71,9 +71,9 @@ holds "it works" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg && rm
 step "one that does not fit"
 holds "one of another kernel" 'sed -i "s/ SMP preempt / SMP PREEMPT /" '$folder'/*/stargatefs.ko &&
 	rm -r "/lib/modules/$(uname -r)/updates" && depmod'
-says "the kernel's reason is told" "Invalid module format"
+says "the rig prints the kernel's reason" "Invalid module format"
 
 step "a kernel that takes no more"
 holds "from now on" 'sysctl -qw kernel.modules_disabled=1'
-says "it says so" "takes no more modules"
+says "it prints a message" "takes no more modules"
 finish

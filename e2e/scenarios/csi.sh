@@ -46,7 +46,7 @@ if only PowerCut; then
 	done
 fi
 dax_tests KillAtAnyTime KillAtEachStep Sanity
-holds "the module is away" "rmmod stargatefs"
+holds "the module is unloaded" "rmmod stargatefs"
 dax_tests WithoutModule
-holds "nothing is left: the zone can go" "stargatectl zone destroy sm"
+holds "no volume remains, so the zone can be destroyed" "stargatectl zone destroy sm"
 finish

@@ -97,7 +97,7 @@ refused "listing" 'needs cleaning' 'ls /mnt/sg/hurt'
 holds "the thaw" 'fsfreeze -u /mnt/sg'
 holds "leaves it read-only" 'grep -q "stargatefs ro," /proc/mounts'
 refused "for all" 'read-only' 'touch /mnt/sg/well/g'
-same "the log says it, once" "$((switched + 1))" "$(said 'now read-only')"
+same "the log has the message once" "$((switched + 1))" "$(said 'now read-only')"
 holds "made writable again by a remount" 'mount -o remount,rw /mnt/sg && touch /mnt/sg/well/g && rm /mnt/sg/well/g'
 holds "unmount" 'umount /mnt/sg'
 restore
@@ -165,7 +165,7 @@ mode=$(word $((record + 24)))
 wild 24 0
 holds "mount" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
 refused "it leads to no inode" 'needs cleaning' 'ls -l /mnt/sg/well'
-same "the log has it" 1 "$(said 'without an inode: x.*forged')"
+same "the log has the message" 1 "$(said 'without an inode: x.*forged')"
 same "in no line of its own" 0 "$(console g1 | grep 'stargatefs (pmem0): forged' | grep -vc 'without an inode' || true)"
 wild 24 "$mode"
 

@@ -96,7 +96,7 @@ for system in "$one" "$two"; do
 done
 at "$one" 'stargate-sem create b --type barrier --value 2'
 both "at a barrier" "$one" 'python3 /root/sem.py meet b 20' "$two" 'python3 /root/sem.py meet b 20'
-same "one of them is told each time" 20 "$(($(cat "$work/1") + $(cat "$work/2")))"
+same "each time one of them gets the error" 20 "$(($(cat "$work/1") + $(cat "$work/2")))"
 
 step "locks in Go are owned by their handle"
 for system in "$one" "$two"; do
@@ -109,7 +109,7 @@ at "$one" 'stargate-sem create m --type mutex && /root/sem count m user /mnt/sg/
 both "C, Go and Python on both" \
 	"$one" "python3 /root/sem.py count m /mnt/sg/n $n & /root/semgo count m /mnt/sg/n 4 $n & wait -n && wait -n" \
 	"$two" "/root/sem count m user /mnt/sg/n $n & /root/semgo count m /mnt/sg/n 2 $n & wait -n && wait -n"
-same "none is lost" "$((8 * n + 1)) $((8 * n + 1))" "$(at "$two" '/root/sem words /mnt/sg/n')"
+same "no record is lost" "$((8 * n + 1)) $((8 * n + 1))" "$(at "$two" '/root/sem words /mnt/sg/n')"
 at "$two" "setsid python3 /root/sem.py hold m >/tmp/held 2>&1 </dev/null &
 	for i in \$(seq 200); do grep -q held /tmp/held && exit 0; sleep 0.05; done; cat /tmp/held; exit 1"
 at "$two" 'pkill -KILL python3'

@@ -111,7 +111,7 @@ host_has "from SIGKILL to the host's lock"
 tell b "word 0 $word" 'ok 77' # replayed before the lock became free
 tell b "mkdir 0 after"
 same "one is left" "bbbbbbbb:alive" "$(who)"
-holds "the log says it" 'dmesg | grep "machine-aaaaaaaa (slot [0-9]*): its VM has ended: fenced"'
+holds "the log has the message" 'dmesg | grep "machine-aaaaaaaa (slot [0-9]*): its VM has ended: fenced"'
 
 step "its next life, begun at once"
 for life in 2 3 4; do
@@ -185,11 +185,11 @@ hold look reader
 on g1 'touch /run/enough.reader' </dev/null
 until_holders 1
 tell a "mkdir 0 read"
-same "it lives" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
+same "the system is live" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
 
 step "fenced alive"
 refused "not the host itself" 'is this system itself' "stargatectl systems $region fence 0"
-refused "nobody who is not there" "no live system 'nobody'" "stargatectl systems $region fence nobody"
+refused "a system that does not exist cannot be fenced" "no live system 'nobody'" "stargatectl systems $region fence nobody"
 tell a "take 0"
 host_wants
 refused "no system whose heartbeat moves" 'its heartbeat moves.*--force' "stargatectl systems $region fence machine-aaaaaaaa"
@@ -208,7 +208,7 @@ holds "a revoked process gets no mapping again" 'touch /run/enough.again
 	cat /run/again
 	grep -q "Operation not permitted" /run/again && ! grep -q "mapped again" /run/again'
 same "a process without a mapping is not listed" 0 "$(holders)"
-same "the other one goes on" "bbbbbbbb:alive" "$(who)"
+same "the other system continues" "bbbbbbbb:alive" "$(who)"
 tell b "mkdir 0 goeson"
 start a
 tell a "join $region@$a $a 7"
@@ -231,7 +231,7 @@ start c
 tell c "join $region $a 8"
 signal KILL c
 gone c
-same "nobody knows that it is dead" 2 "$(who | tr ' ' '\n' | grep -c aaaaaaaa)"
+same "no system has detected its death" 2 "$(who | tr ' ' '\n' | grep -c aaaaaaaa)"
 signal KILL a
 gone a
 same "with its machine it is" "bbbbbbbb:alive" "$(who)"

@@ -65,7 +65,7 @@ soon "once more changes nothing" "systemctl restart stargate-mount@pmem0 && cat 
 step "found by UUID and label"
 soon "udev finds nothing wrong with the rule" "! udevadm verify --help >/dev/null 2>&1 || udevadm verify $rule"
 soon "a link by its label" '[ $(readlink -f /dev/disk/by-label/shared) = /dev/pmem0 ]'
-soon "lsblk knows it" 'lsblk -nfo FSTYPE,LABEL /dev/pmem0 | grep "^stargatefs *shared$"'
+soon "lsblk shows the file system" 'lsblk -nfo FSTYPE,LABEL /dev/pmem0 | grep "^stargatefs *shared$"'
 soon "and a link by its UUID" \
 	'[ $(readlink -f /dev/disk/by-uuid/$(lsblk -nfo UUID /dev/pmem0)) = /dev/pmem0 ]'
 soon "(unmounted)" "umount /mnt/stargate/shared"

@@ -54,7 +54,7 @@ holds "it has a removed file open" 'echo x >/mnt/sg/open && exec 3</mnt/sg/open 
 	rm /mnt/sg/open'
 ino=$(on g1 'cat /tmp/ino' </dev/null)
 g2_holds "$ino"
-holds "killed, it is gone within 10 s" 'kill -KILL $(cat /tmp/pid)
+holds "after SIGKILL the process ends within 10 s" 'kill -KILL $(cat /tmp/pid)
 	for try in $(seq 100); do [ -e /proc/$(cat /tmp/pid) ] || exit 0; sleep 0.1; done
 	cat /proc/$(cat /tmp/pid)/stack; exit 1'
 let_go "$ino"
@@ -77,7 +77,7 @@ holds "it waits for the thaw" '! grep filled /tmp/filled && fsfreeze -u /mnt/sg'
 holds "and for g2 again" 'sleep 1; ! grep filled /tmp/filled'
 in_time 10 "and everybody can see who it is" 'cat /proc/$(pgrep -x waiters)/cmdline >/dev/null'
 let_go "$ino"
-holds "then it goes on" 'for try in $(seq 100); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
+holds "then the process continues" 'for try in $(seq 100); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 
 step "a truncation"
 holds "a process maps the file" 'rm -f /tmp/go && echo x >/mnt/sg/cut
@@ -91,7 +91,7 @@ holds "the first one has a fault" 'touch /tmp/go; sleep 2; ! grep filled /tmp/cu
 holds "it can map memory meanwhile" 'grep mapped /tmp/cut'
 in_time 10 "everybody can see who it is" 'cat /proc/$(pgrep -x waiters)/cmdline >/dev/null'
 let_go "$ino"
-holds "then it goes on" 'for try in $(seq 100); do grep -q filled /tmp/cut && exit 0; sleep 0.1; done; exit 1'
+holds "then the process continues" 'for try in $(seq 100); do grep -q filled /tmp/cut && exit 0; sleep 0.1; done; exit 1'
 
 step "a page that is removed again and again"
 holds "a process stores to it" '/root/waiters again /mnt/sg/again >/tmp/again 2>&1 </dev/null &
@@ -103,8 +103,8 @@ for turn in {1..30}; do # a lock at any moment of its removals
 		fail "turn $turn: what it has mapped cannot be seen"
 	let_go "$ino"
 done
-passed "everybody can see what it has mapped, within 10 s"
-holds "it goes on, and can be killed" '! grep -v again /tmp/again && pkill -KILL -x waiters
+passed "any process can read what it has mapped, within 10 s"
+holds "the process continues, and can be killed" '! grep -v again /tmp/again && pkill -KILL -x waiters
 	for try in $(seq 100); do pgrep -x waiters >/dev/null || exit 0; sleep 0.1; done; exit 1'
 
 step "the time of a store by a mapping"
@@ -158,12 +158,12 @@ holds "it reads" 'stargate-sem create rw --type rwlock &&
 	{ setsid stargate-sem lock --read rw -- sleep 600 >/dev/null 2>&1 </dev/null & } &&
 	for try in $(seq 100); do pgrep -x sleep >/dev/null && exit 0; sleep 0.1; done; exit 1'
 holds "frozen" 'fsfreeze -f /mnt/sg'
-holds "killed, it is gone within 5 s" 'p=$(pgrep -x stargate-sem); kill -KILL $p
+holds "after SIGKILL the process ends within 5 s" 'p=$(pgrep -x stargate-sem); kill -KILL $p
 	for try in $(seq 50); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
 	cat /proc/$p/stack; exit 1'
 on g2 'stargate-sem lock -t 5 rw -- true' </dev/null || fail "g2 waits for a reader that is gone"
-passed "a writer of another system goes on"
-holds "thawed, nobody here has it open" 'fsfreeze -u /mnt/sg
+passed "a writer of another system continues"
+holds "after the thaw no process here has the file open" 'fsfreeze -u /mnt/sg
 	for try in $(seq 100); do stargate-sem rm rw 2>/dev/null && exit 0; sleep 0.1; done; exit 1'
 
 step "users of semaphores"
@@ -177,7 +177,7 @@ sem_users() {
 	done; exit 1"
 }
 sem_users_end() {
-	holds "killed, they are gone within 10 s" 'p=$(pgrep -x stargate-sem); kill -KILL $p
+	holds "after SIGKILL the processes end within 10 s" 'p=$(pgrep -x stargate-sem); kill -KILL $p
 		for try in $(seq 100); do
 			pgrep -x stargate-sem >/dev/null || exit 0; sleep 0.1
 		done
@@ -199,7 +199,7 @@ holds "the second one can be killed" 'p=$(sed -n "s/^second //p" /tmp/bind); kil
 	done
 	cat /proc/$p/stack; exit 1'
 let_go semaphores
-holds "the first one goes on" 'for try in $(seq 100); do grep -q "first: bound" /tmp/bind && exit 0; sleep 0.1; done
+holds "the first process continues" 'for try in $(seq 100); do grep -q "first: bound" /tmp/bind && exit 0; sleep 0.1; done
 	cat /tmp/bind; exit 1'
 holds "then it can be removed" 'for try in $(seq 100); do
 	stargate-sem rm rw 2>/dev/null && exit 0; sleep 0.1; done; exit 1'
@@ -234,7 +234,7 @@ holds "a process has many locks in the first one" 'mkdir /mnt/sg/e
 	for try in $(seq 100); do grep -q locks /tmp/keep && exit 0; sleep 0.1; done; exit 1'
 g2_holds chains
 in_time 10 "a process without a lock can close a file that has one" 'cat /mnt/sg/e/0'
-holds "killed, it is gone within 10 s" 'p=$(cat /tmp/pid); kill -KILL $p
+holds "after SIGKILL the process ends within 10 s" 'p=$(cat /tmp/pid); kill -KILL $p
 	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
 	cat /proc/$p/stack; exit 1'
 holds "many wait in the first one" "/root/waiters flock /mnt/sg/d $files wait >/tmp/wait 2>&1 </dev/null &
@@ -277,7 +277,7 @@ holds "it has locks" 'mkdir /mnt/sg/f
 	for try in $(seq 100); do grep -q locks /tmp/keep && exit 0; sleep 0.1; done; exit 1'
 holds "frozen" 'fsfreeze -f /mnt/sg'
 g2_holds chains
-holds "killed, it is gone within 10 s" 'p=$(cat /tmp/pid); kill -KILL $p
+holds "after SIGKILL the process ends within 10 s" 'p=$(cat /tmp/pid); kill -KILL $p
 	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
 	cat /proc/$p/stack; exit 1'
 let_go chains

@@ -322,7 +322,7 @@ here "(a file)" "head -c 64K /dev/urandom >$hurt/hurt && sync -f $hurt"
 at=$(on host "stargatectl -j stat /dev/sm/data /hurt 2>/dev/null" </dev/null |
 	python3 -c 'import json, sys; print(json.load(sys.stdin)["table"]["runs"][0]["phys"])')
 at=$((at + 3 * 4096))
-here "(the kernel looks each second)" 'echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval'
+here "(the kernel checks each second)" 'echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval'
 machine_check host 4 0x9400100000080000 0 "$(printf '0x%x' $((at + 128)))" 0
 here "it is noted, and told" "for try in \$(seq 300); do
 		! stargatectl bad $hurt/.stargate/region | grep -q none || { sleep 0.1; continue; }
@@ -339,11 +339,11 @@ done
 on_node "1.9: mixed, with it" mixed repeatedly 1.9 mixed
 runs 1.8 minimal
 says "read of hurt in data: 12288 bytes, and then: Input/output error"
-same "the node goes on, too" "Input/output error" "$(on host \
+same "the node continues to run, too" "Input/output error" "$(on host \
 	"dd if=$hurt/hurt of=/dev/null bs=4096 skip=3 count=1 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'" </dev/null)"
 
 step "it ends"
-here "the volumes are sound" 'umount /run/pods/*/* && for volume in logs models data-ro models-ro; do
+here "the volumes pass fsck" 'umount /run/pods/*/* && for volume in logs models data-ro models-ro; do
 	stargatectl volume check $volume || exit; done'
 here "(libvirtd ends)" 'kill $(cat /run/libvirtd.pid)'
 finish

@@ -45,7 +45,7 @@ same "region has them" $((64 * mib)) "$(on host "stat -c %s $region" </dev/null)
 before=$(stored)
 sleep 1
 [[ $(stored) -gt $before ]] || fail "the machine's guest does not store any more"
-passed "the machine's guest stores on"
+passed "the machine's guest continues to store"
 in_one host "a file in the new part" 'head -c 40M /dev/urandom >/mnt/a/new'
 [[ $(page_of /new) -ge $((base + 32 * mib)) ]] || fail "it is not there"
 vmm run identity $region sum write64 "$(page_of /new)" 1
@@ -60,13 +60,13 @@ spin identity $region "$page"
 in_time "it is taken from both machines, the old one and the new one" \
 	"VOLUME_BASE=$base /root/vmm revoke $region 0 | grep ' 2 machines'"
 await_end
-says "the new one is told so" '^spin .* memory fault, revoked,'
+says "the new monitor gets an error" '^spin .* memory fault, revoked,'
 wait "$first" || fail "the old one failed: $(on host 'cat /run/first' </dev/null)"
 said=$(on host 'cat /run/first' </dev/null)
 show
-says "the old one is told so" '^spin .* memory fault, revoked,'
+says "the old monitor gets an error" '^spin .* memory fault, revoked,'
 says "opened anew, it is for a new slot" '^write64 [0-9]+ done'
 vmm run identity $region sum
-says "all of it is there" '^sum [0-9]+ same'
+says "the complete volume is mapped" '^sum [0-9]+ same'
 in_one host "it is sound" 'umount /mnt/a && stargatectl volume check a && rmmod stargatefs'
 finish

@@ -347,11 +347,11 @@ fencing() {
 	holds_in_node "and its monitor said to be revoked" "grep -q '^process $pid (vmm), revoked\$' /run/said"
 	before=$(word)
 	sleep 1
-	same "it stores no more" "$before" "$(word)"
+	same "the system can store nothing more" "$before" "$(word)"
 	await_end
-	says "its monitor is told so" '^spin .* memory fault, revoked,'
+	says "its monitor gets an error" '^spin .* memory fault, revoked,'
 	until_system state "" "its slot is free"
-	same "nobody holds the volume for it" 0 \
+	same "no process holds the volume for this VM" 0 \
 		"$(on host "grep -c $machine /sys/fs/stargatefs/pmem0/holders" </dev/null || true)"
 
 	tell "join $region $machine 2"
@@ -363,7 +363,7 @@ fencing() {
 		grep -q '^[0-9]* ro $machine vmm\$' /sys/fs/stargatefs/pmem0/holders && exit; sleep 0.05; done; exit 1"
 	on host 'touch /run/enough' </dev/null
 	wait "$reader" || fail "the reader failed"
-	same "its end says nothing" alive "$(of state)"
+	same "the end of the process fences no system" alive "$(of state)"
 	on host "kill -KILL $pid" </dev/null
 	! wait "$background" || fail "the monitor is not killed"
 	until_system state "" "the monitor is killed: its system is dead, though its heartbeat moves"

@@ -61,7 +61,7 @@ says "the pages beside it are as before" '^write64 [0-9]+ done'
 spin identity $region "$page"
 in_time "the volume is taken from a machine" "VOLUME_BASE=$base /root/vmm revoke $region 0 | grep ' 1 machines'"
 await_end
-says "which is told so" '^spin .* memory fault, revoked,'
+says "which gets an error" '^spin .* memory fault, revoked,'
 
 # The test module owns an address range without memory, and can block an access.
 step "an access that does not end"
@@ -77,7 +77,7 @@ spin identity $region "$page"
 in_time "but none for another" \
 	"VOLUME_BASE=$base /root/vmm revoke $region \$(sed -n 's/^spinning //p' /run/vmm) | grep ' 1 machines'"
 await_end
-says "which is told so" '^spin .* memory fault, revoked,'
+says "which gets an error" '^spin .* memory fault, revoked,'
 spin identity $region "$page"
 in_time "others are given it as well, and their end is seen" "pid=\$(sed -n 's/^spinning //p' /run/vmm)
 	grep \"^\$pid rw\" /sys/fs/stargatefs/*/holders && kill -KILL \$pid

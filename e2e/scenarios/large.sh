@@ -48,5 +48,5 @@ holds "a file of 300 GiB with bytes at its ends" 'cd /mnt/large && truncate -s 3
 	echo first | dd of=file conv=notrunc status=none &&
 	echo last | dd of=file bs=1 seek=$((300 * (1 << 30) - 5)) conv=notrunc status=none &&
 	[ "$(head -c 5 file)" = first ] && [ "$(tail -c 5 file)" = last ] && [ "$(du -k file | cut -f 1)" -le 64 ]'
-holds "is sound" 'umount /mnt/large && fsck.stargatefs -n /dev/pmem0'
+holds "the volume passes fsck" 'umount /mnt/large && fsck.stargatefs -n /dev/pmem0'
 finish

@@ -84,7 +84,7 @@ here "it takes the recipe" 'virt-xml-validate /run/domain domain && virsh -q def
 
 step "it starts the machine, while others write"
 tracing=/sys/kernel/tracing
-here "(the kernel notes who asks for memory in advance)" "cd $tracing &&
+here "(the kernel records requests for memory in advance)" "cd $tracing &&
 	echo 1 >events/syscalls/sys_enter_madvise/enable && echo 1 >events/syscalls/sys_exit_madvise/enable"
 here "(writers)" '(/root/tally /mnt/data/tally /run/enough >/run/tallied 2>&1 </dev/null &)
 	(cd /mnt/data; while [ ! -e /run/enough ]; do
@@ -121,7 +121,7 @@ rounds=$(on host 'cat /run/tallied' </dev/null)
 [[ $rounds =~ ^[0-9]+$ && $rounds -gt 1 ]] || fail "a count was stored over: $rounds"
 passed "2048 counts were counted up $rounds times meanwhile, and none was stored over"
 here "no file has other bytes than were written" '[ ! -e /run/lost ]'
-here "nobody holds the volume any more" '[ -z "$(cat /sys/fs/stargatefs/*/holders)" ] &&
+here "no process holds the volume any more" '[ -z "$(cat /sys/fs/stargatefs/*/holders)" ] &&
 	umount /mnt/data && stargatectl volume check data'
 here "(libvirtd ends)" 'kill $(cat /run/libvirtd.pid)'
 finish

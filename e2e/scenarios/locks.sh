@@ -112,7 +112,7 @@ crossing=$!
 sleep 1
 on "$two" "/root/locks cross $file 2 1 4000" </dev/null >"$RIG_DIR/cross2" || true
 wait "$crossing"
-same "one of the two is told" $'first\nEDEADLK\nfirst\ngot' "$(cat "$RIG_DIR/cross2" "$RIG_DIR/cross1")"
+same "one of the two gets the error" $'first\nEDEADLK\nfirst\ngot' "$(cat "$RIG_DIR/cross2" "$RIG_DIR/cross1")"
 
 step "counting together"
 n=$(scaled 50 200 3000)
@@ -151,7 +151,7 @@ for mode in delete wal; do
 		done" </dev/null &
 	done
 	wait
-	same "all rows are there" $((${#systems[@]} * rows)) "$(on "$one" "sqlite3 $db 'select count(*) from t'" </dev/null)"
+	same "the table has all rows" $((${#systems[@]} * rows)) "$(on "$one" "sqlite3 $db 'select count(*) from t'" </dev/null)"
 	same "the database is sound" ok "$(on "$two" "sqlite3 $db 'pragma integrity_check'" </dev/null)"
 done
 

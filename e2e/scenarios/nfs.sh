@@ -104,7 +104,7 @@ holds "daemons" 'modprobe nfsd && echo 10 >/proc/sys/fs/nfs/nlm_grace_period && 
 through() {
 	local version=$1
 	holds "NFS $version: mount" "mount -t nfs -o $2 127.0.0.1:/mnt/sg /nfs && df /nfs"
-	holds "a tree comes and goes" 'mkdir /nfs/tree && cp -a /etc /nfs/tree/ &&
+	holds "a tree can be made and removed" 'mkdir /nfs/tree && cp -a /etc /nfs/tree/ &&
 		diff -r --no-dereference /etc /mnt/sg/tree/etc && drop &&
 		diff -r --no-dereference /etc /nfs/tree/etc && rm -r /nfs/tree'
 	holds "links, names, owners, sizes" 'cd /nfs && mkdir d && echo a >f && ln f d/g &&

@@ -94,11 +94,11 @@ wait "$holder" || true
 took=$(since killed host.has)
 [[ $took -lt 2000 ]] || fail "$took ms from SIGKILL to the host's lock"
 passed "$took ms from SIGKILL to the lock that the VM had"
-same "its slot is free" "" "$(of state g1)"
-here "the log says it" 'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
+same "its slot in the mount table is free" "" "$(of state g1)"
+here "the log has the message" 'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
 here "its files are there and can be removed" 'rm -r /mnt/sg/d.* /mnt/sg/has'
 start_guest g1
-same "it comes back" alive "$(of state g1)"
+same "the system joins again" alive "$(of state g1)"
 
 step "a VMM is stopped, for longer than the lease"
 # Longer than a busy or emulated host takes to check on the VM.
@@ -151,10 +151,10 @@ took=$(since word host.has)
 passed "$took ms from the word to the lock that the VM had"
 before=$(written)
 sleep 2
-same "it stores no more" "$before" "$(written)"
-same "g1 goes on" yes "$(on g1 'echo yes >/mnt/sg/after && cat /mnt/sg/after' </dev/null)"
+same "the system can store nothing more" "$before" "$(written)"
+same "g1 continues" yes "$(on g1 'echo yes >/mnt/sg/after && cat /mnt/sg/after' </dev/null)"
 kill_guest g2
 wait "$writer" "$mapper" "$holder" || true
 start_guest g2
-same "it comes back" "alive" "$(of state g2)"
+same "the system joins again" "alive" "$(of state g2)"
 finish

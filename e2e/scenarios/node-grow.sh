@@ -57,7 +57,7 @@ for _ in 1 2; do
 	denied host "it is named" 'no more than 32 MiB while g1 .*uses the volume.*unmount it there' \
 		'stargatectl volume resize a --size 64M'
 done
-same "programs are told" '"in-use" 6' "$(on host 'set -o pipefail; stargatectl -j volume resize a \
+same "programs get the reason as JSON" '"in-use" 6' "$(on host 'set -o pipefail; stargatectl -j volume resize a \
 	--size 64M 2>/dev/null | grep -o "\"in-use\""; echo $?' </dev/null | xargs -d '\n')"
 denied g1 "the machine does not make it grow" 'no more than 32 MiB: this system has no memory' 'stargatectl grow --size 64M /mnt/sg'
 denied host "nor the host by its mount" 'no more than 32 MiB' 'stargatectl grow --size 64M /mnt/a'
@@ -79,7 +79,7 @@ in_one g1 "unmounted" 'umount /mnt/sg'
 same "the host believes in no more than it has" $((32 * mib)) "$(on host 'cat /sys/fs/stargatefs/*/max_size' </dev/null)"
 in_one host "it grows" 'stargatectl volume resize a --size 64M'
 sized host /mnt/a 64
-same "of the secret nothing is left" 0 "$(told "$base" $((base + 64 * mib)))"
+same "nothing of the secret remains" 0 "$(told "$base" $((base + 64 * mib)))"
 in_one host "a file in the new part" \
 	'head -c 40M /dev/urandom >/mnt/a/new && sha256sum </mnt/a/new >/mnt/a/sum'
 denied g1 "with the memory that it has it does not come back" 'has 64 MiB, and only 32 are here' \

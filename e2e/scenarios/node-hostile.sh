@@ -88,7 +88,7 @@ kill_guest g1
 wait "$attacker" || true
 in_one host "it has ended: the host goes on" 'timeout 20 touch /mnt/v/goes-on'
 in_one g2 "so does g2" 'timeout 20 touch /mnt/sg/goes-on && [ -e /mnt/sg/goes-on ]'
-same "the log says who has gone" 1 "$(on host 'dmesg | grep -c "g1 (slot [0-9]*): its VM has ended: fenced"' </dev/null)"
+same "the log names the system that has ended" 1 "$(on host 'dmesg | grep -c "g1 (slot [0-9]*): its VM has ended: fenced"' </dev/null)"
 
 # attacked ROUND: lets g1 attack and the other systems work for some time.
 attacked() {
@@ -123,7 +123,7 @@ attacker_ends() {
 made_anew() {
 	attacker_ends
 	kill_guest g2
-	in_time "the host leaves" 'umount /mnt/v || umount /mnt/v'
+	in_time "the host unmounts" 'umount /mnt/v || umount /mnt/v'
 	in_one host "the volume is made anew" "mkfs.stargatefs -q -f /dev/sm/v && $tree"
 	machine g2
 	mounts g2

@@ -108,7 +108,7 @@ spliced() {
 			"$(($(counter "$by" operations window_bytes) - window)) $(($(counter "$by" operations walked_bytes) - walked))"
 	done
 	same "and with holes" "$(pieces "$of" "$of")" "$(pieces "$by" "$of")"
-	same "none is refused" 0 "$(counter "$by" windows refused)"
+	same "no request fails" 0 "$(counter "$by" windows refused)"
 }
 
 step "tables that another system built"

@@ -59,7 +59,7 @@ for system in host g1; do
 		sed 1d /root/said'
 	sees "$system" "the rest goes on" "$system" "echo $system >/mnt/sg/$system && cat /mnt/sg/$system"
 done
-same "the machine lives" alive "$(on host \
+same "the machine is live" alive "$(on host \
 	'stargatectl --json systems /mnt/sg/.stargate/region' </dev/null |
 	python3 -c 'import json, sys
 print(*[s["state"] for s in json.load(sys.stdin)["systems"] if s["name"] == "g1"])')"

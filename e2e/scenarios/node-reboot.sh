@@ -73,7 +73,7 @@ back() {
 	in_one host "they are mounted" 'mkdir -p /mnt/a /mnt/b &&
 		mount -t stargatefs /dev/sm/a /mnt/a && mount -t stargatefs /dev/sm/b /mnt/b'
 	same "with the same bytes" "$sums" "$(sums)"
-	same "nobody but the host is a member" host "$(members)"
+	same "only the host is a member" host "$(members)"
 }
 sums() { on host 'sha256sum /mnt/a/data /mnt/b/data; stat -c "%n %i %s %y %a" /mnt/a/data' </dev/null; }
 
@@ -99,7 +99,7 @@ denied host "not unmounted under g2" busy 'umount /mnt/a'
 in_one host "the host ends g2, unmounts, and lets the zone go" 'pid=$(cat /run/rig/g2.pid); kill -KILL $pid
 	for try in $(seq 600); do [ -d /proc/$pid ] || break; sleep 0.1; done
 	umount /mnt/a && umount /mnt/b && DM_DISABLE_UDEV=1 vgchange -qq -an sm && rmmod stargatefs'
-same "nobody is left in the mount table" "" "$(members)"
+same "the mount table is empty" "" "$(members)"
 "$SG_TOOLS/fsck.stargatefs" -n "$work/volume" >"$work/said" 2>&1 ||
 	fail "a volume that all have left is not sound: $(cat "$work/said")"
 passed "there is nothing to recover, nothing to repair"
@@ -107,7 +107,7 @@ boots
 back ready
 all_there g2.1
 same "what g1 wrote" mine "$(on host 'cat /mnt/a/g1' </dev/null)"
-same "the log of the mount says nothing of recovery" 0 "$(on host 'dmesg | grep -c "stargatefs.*recovered"' </dev/null || true)"
+same "the log of the mount has no message about recovery" 0 "$(on host 'dmesg | grep -c "stargatefs.*recovered"' </dev/null || true)"
 
 step "in no order: the kernel boots while all work"
 machine g1
@@ -127,9 +127,9 @@ for guest in g1 g2; do
 	all_there "$guest.2"
 done
 machine g1
-same "a machine comes back" "g1 host" "$(members)"
+same "a machine starts again" "g1 host" "$(members)"
 in_one g1 "and goes on" 'echo more >/mnt/sg/more && [ "$(cat /mnt/sg/g1)" = mine ]'
-same "as the host sees" more "$(on host 'cat /mnt/a/more' </dev/null)"
+same "as read on the host" more "$(on host 'cat /mnt/a/more' </dev/null)"
 stop_guest g1
 
 step "in the end"

@@ -55,7 +55,7 @@ exchanged() {
 	in_one host "it is exchanged while LVM has the volumes" \
 		"[ -e /dev/sm/a ] && rmmod stargatefs && ! grep -q ^stargatefs /proc/modules && insmod /root/$1"
 	same "it is that one" "$2" "$(on host 'cat /sys/module/stargatefs/version' </dev/null)"
-	same "the zone is as it was" "$zone" "$(zone)"
+	same "the zone is unchanged" "$zone" "$(zone)"
 	same "to the last byte" "$bytes" "$(bytes "$RIG_BASE" $((RIG_BASE + RIG_SIZE)))"
 	in_one host "both are mounted" \
 		'mount -t stargatefs /dev/sm/a /mnt/a && mount -t stargatefs /dev/sm/b /mnt/b'

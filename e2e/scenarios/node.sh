@@ -88,7 +88,7 @@ holds_in g2 "g2 goes on: all of $last orders are there" \
 	"for n in \$(seq $((last - 1))); do [ \"\$(cat /mnt/sg/orders/\$n)\" = \$n ] || exit 1; done; rm -r /mnt/sg/orders"
 same "two are left" "g2 host " "$(members)"
 start_guest g1
-same "it comes back" "g1 g2 host " "$(members)"
+same "the system joins again" "g1 g2 host " "$(members)"
 same "to the same bytes" "$sums" "$(sums g1)"
 
 step "the node's power is cut"
@@ -98,8 +98,8 @@ holds_in host "(g1 writes)" 'until [ -s /mnt/sg/g1.log ]; do sleep 0.1; done'
 kill_node
 wait "$writer" || true
 start_node
-same "the bytes are there" "$sums" "$(sums host)"
-same "nobody else is" "host " "$(members)"
+same "the file has the bytes" "$sums" "$(sums host)"
+same "no other system is a member" "host " "$(members)"
 start_guest g2
 same "a guest sees them again" "$sums" "$(sums g2)"
 holds_in g2 "and goes on" 'echo more >/mnt/sg/page && rm /mnt/sg/g1.log'

@@ -83,7 +83,7 @@ for how in "-M mem -a 4K" "-M dev -a 4K" "-M mem -a 2M" "-M dev -a 2M"; do
 	[[ $faults -le 40 ]] || fail "$faults faults for 64 MiB"
 	passed "64 MiB are mapped by $faults faults"
 	holds "and allocated in advance" "/root/region populate /mnt/a/.stargate/region"
-	[[ $how == "-M dev -a 2M" ]] || holds "sound, and away" "umount /mnt/a && stargatectl volume check a &&
+	[[ $how == "-M dev -a 2M" ]] || holds "the volume passes fsck and is deleted" "umount /mnt/a && stargatectl volume check a &&
 		stargatectl volume delete a && stargatectl zone destroy sm"
 done
 
@@ -101,14 +101,14 @@ boots() {
 	"$1" g1
 	start_guest g1 --no-mount
 	holds "the device is there" "for try in \$(seq 500); do [ -b $device ] && exit; sleep 0.02; done; exit 1"
-	same "namespace and zone are as they were" "$before" "$(found)"
+	same "namespace and zone are unchanged" "$before" "$(found)"
 	holds "its volumes are mounted" "DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
 		for v in a b; do mkdir -p /mnt/\$v && mount -t stargatefs /dev/sm/\$v /mnt/\$v || exit 1; done"
 	same "with the same bytes" "$sums" "$(at g1 'sha256sum /mnt/*/words')"
 }
 volume b
 boots kill_guest
-holds "both are sound, and away" "for v in a b; do umount /mnt/\$v &&
+holds "both volumes pass fsck and are deleted" "for v in a b; do umount /mnt/\$v &&
 		stargatectl volume check \$v && stargatectl volume delete \$v || exit 1
 	done; stargatectl zone destroy sm"
 
@@ -126,6 +126,6 @@ volume b
 	fail "both are in the same one: $(of a base), $(of b base)"
 passed "one volume in each"
 boots stop_guest
-holds "both are sound" \
+holds "both volumes pass fsck" \
 	"for v in a b; do umount /mnt/\$v && stargatectl volume check \$v || exit 1; done"
 finish

@@ -56,7 +56,7 @@ while ((EPOCHSECONDS - begin < seconds)); do
 		fail "g1 cannot go on elsewhere"
 	sleep 1
 done
-passed "g1 goes on elsewhere"
+passed "g1 continues in other files"
 kill -0 "${job[writer]}" || fail "g1 did not wait for g2: $(<"$RIG_DIR/writer")"
 passed "g1 waits for what g2 holds"
 holds "g1 is read-write" 'grep -q " /mnt/sg stargatefs rw[, ]" /proc/mounts'
@@ -125,7 +125,7 @@ for turn in 1 2 3; do # stopped at any moment of that
 		done; exit 1'
 	change_and_stop
 	holds "one of them can be killed" 'sleep 1; p=$(cat /tmp/pid.1); kill -KILL $p; '"$gone"
-	holds "the other can be killed" 'p=$(cat /tmp/pid.2); kill -KILL $p; '"$gone"
+	holds "the other process can be killed" 'p=$(cat /tmp/pid.2); kill -KILL $p; '"$gone"
 	holds "then the mount freezes within 20 s, and thaws" \
 		'timeout -s KILL 20 fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
 	go_on

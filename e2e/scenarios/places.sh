@@ -53,6 +53,6 @@ for ((round = 1; round <= $(scaled 2 3 50); round++)); do
 	for system in "${systems[@]}"; do
 		[[ -z $(on "$system" 'ls /mnt/sg' </dev/null) ]] || fail "$system still sees something"
 	done
-	passed "which all see"
+	passed "which all systems see"
 done
 finish

@@ -40,7 +40,7 @@ holds "the holder ends" 'kill -KILL $(cat /tmp/pid) 2>/dev/null
 	for try in $(seq 50); do [ -e /proc/$(cat /tmp/pid) ] || exit 0; sleep 0.1; done
 	cat /proc/$(cat /tmp/pid)/stack; exit 1'
 holds "it is unmounted within a minute" 'timeout -s KILL 60 umount /mnt/sg'
-same "the kernel has nothing to complain of" "" "$(on g1 'dmesg | grep -E "BUG:|Oops|WARNING:|general protection"' </dev/null || true)"
+same "the kernel reports no error" "" "$(on g1 'dmesg | grep -E "BUG:|Oops|WARNING:|general protection"' </dev/null || true)"
 
 step "the memory is good again"
 page=$(printf '0x%x' $((RIG_BASE + 0x2000)))

@@ -72,14 +72,14 @@ sees g2 "all of the file that filled it can be read" "" 'cat /mnt/sg/full | tr -
 sees g2 "and goes" "" 'rm /mnt/sg/full'
 
 step "later"
-refused "the kernel that found it does not forget" 'found that memory to be bad' "stargatectl bad /dev/pmem0 remove $phys"
+refused "the kernel that found the page keeps it marked as bad" 'found that memory to be bad' "stargatectl bad /dev/pmem0 remove $phys"
 holds "mounted again" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 sees g1 "it is known" "$phys 4 KiB free" 'stargatectl bad /dev/pmem0 | tr -s " "'
 sees g2 "a system that knows it only by the list may strike it out" none \
 	"stargatectl bad /dev/pmem0 remove $phys && stargatectl bad /dev/pmem0"
 sees g2 "then it says so" '"bad": false' 'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
 sees g1 "and the one who found it does not" '"bad": true' 'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
-holds "the one who found it does not use it all the same" \
+holds "the system that found the page does not use it" \
 	"! cat /dev/zero >/mnt/sg/full 2>/dev/null; rm /mnt/sg/full && stargatectl bad /dev/pmem0 add $phys"
 
 step "a page that finds everything else"

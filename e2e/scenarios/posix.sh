@@ -18,7 +18,7 @@ run_matrix() {
 	local said
 	said=$(on g1 '/root/posix /mnt/sg' </dev/null) || fail "map=$1: $said"
 	passed "map=$1: ${said##*$'\n'}"
-	holds "nothing stays behind" '[ -z "$(ls -A /mnt/sg)" ]'
+	holds "nothing remains" '[ -z "$(ls -A /mnt/sg)" ]'
 }
 
 programs_run() {

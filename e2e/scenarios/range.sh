@@ -58,7 +58,7 @@ refuses "less than the volume" 'run fsck.stargatefs|cut short' 'phys=256M,size=1
 refuses "reserved memory without a volume" 'no StargateFS here' 'phys=288M,size=32M'
 holds "(a copy of the volume, moved)" \
 	'dd if=/run/bare/after of=/dev/mem bs=1M seek=288 conv=notrunc status=none'
-refuses "a volume of another place: both are named" '0x10000000.*0x12000000' \
+refuses "a volume of another place: the error has both addresses" '0x10000000.*0x12000000' \
 	'phys=288M,size=32M'
 holds "after all that, it mounts" "$(at phys=256M,size=32M) && cat /mnt/bare/f && umount /mnt/bare"
 finish

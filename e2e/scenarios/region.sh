@@ -126,7 +126,7 @@ for name in region volume.json semaphores; do
 			"unshare -Urm $change /mnt/pod/.stargate/$name"
 	done
 done
-same "all are as they were" "$was" "$(modes)"
+same "all files are unchanged" "$was" "$(modes)"
 refused "the owner of region gives it to nobody" "not permitted" \
 	"chown 1000 $region && $member chmod 666 /mnt/pod/.stargate/region"
 holds "root of the system takes it back" "chown 0 $region"
@@ -198,7 +198,7 @@ refused "something in its place" "not permitted|cannot overwrite|Directory not e
 refused "an exchange" "not permitted" "mv -T --exchange /mnt/sg/d /mnt/sg/.stargate"
 refused "a file in it" "not permitted" "touch /mnt/sg/.stargate/x"
 refused "attributes" "not supported" "setfattr -n user.a -v b $region"
-holds "the name is free elsewhere" 'mkdir -p /mnt/sg/d/.stargate && touch /mnt/sg/d/.stargate/region &&
+holds "another zone can have the same name" 'mkdir -p /mnt/sg/d/.stargate && touch /mnt/sg/d/.stargate/region &&
 	rm -r /mnt/sg/d'
 holds "absent names are absent, twice" '! ls /mnt/sg/.stargate/y && ! ls /mnt/sg/.stargate/y'
 
@@ -229,7 +229,7 @@ print(", ".join(sorted(" ".join(map(str, (h["mode"], h.get("machine"), h["comman
 	for h in json.load(sys.stdin)["holders"])))')"
 refused "the module stays" 'in use' 'rmmod stargatefs'
 refused "umount -f fails" 'busy' 'umount -f /mnt/sg'
-holds "and the log says who is in the way" 'dmesg | grep "stays mounted: process [0-9]* (region) holds"'
+holds "and the log names the process that prevents it" 'dmesg | grep "stays mounted: process [0-9]* (region) holds"'
 enough
 hold child "$region@$machine"
 same "a child that has it from one who has ended holds it" "rw $machine region" "$(held)"
@@ -267,11 +267,11 @@ enough
 
 step "a page that somebody has, though nobody maps it"
 hold lend "$region"
-same "nobody holds a mapping" "" "$(held)"
+same "no process has a mapping" "" "$(held)"
 refused "the volume stays mounted" "busy" "umount /mnt/sg"
 refused "the module stays" 'in use' 'rmmod stargatefs'
 refused "umount -f fails" 'busy' 'umount -f /mnt/sg'
-holds "and the log says why" 'dmesg | grep "stays mounted: no process maps .stargate/region, but pages of it"'
+holds "and the log has the reason" 'dmesg | grep "stays mounted: no process maps .stargate/region, but pages of it"'
 holds "others map it meanwhile" "/root/region read $region $at 4096 | cmp - /run/page"
 refused "which lets nothing go" "busy" "umount /mnt/sg"
 holds "given back, it is unmounted" 'touch /run/enough
@@ -286,7 +286,7 @@ refused "the volume stays mounted" "busy" "umount /mnt/sg"
 on g1 'touch /run/enough'
 wait "$holder"
 holds "and is unmounted then" 'umount /mnt/sg'
-holds "the bytes are there again" "mount -t stargatefs /dev/pmem0 /mnt/sg && cmp -n 4096 /mnt/sg/f /run/page &&
+holds "the file has its bytes again" "mount -t stargatefs /dev/pmem0 /mnt/sg && cmp -n 4096 /mnt/sg/f /run/page &&
 	/root/region read $region $at 4096 | cmp - /run/page"
 holds "a mount that is read-only gives it to readers only" "mount -o remount,ro /mnt/sg &&
 	! /root/region write $region 0 1 </dev/null && grep -q '\"mode\": \"ro\"' $about && [ \$(dd if=$region bs=4096 count=1 status=none | wc -c) = 4096 ]"

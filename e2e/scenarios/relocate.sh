@@ -77,10 +77,10 @@ said=$("$tools/stargatectl" relocate --base "$elsewhere" "$RIG_RANGE" 2>&1) &&
 	fail "a volume is moved under a mount"
 grep -q 'mounted by g1' <<<"$said" || fail "not by name: $said"
 passed "refused: $said"
-holds "the mount has not noticed" 'echo x >/mnt/sg/file && cat /mnt/sg/file && rm /mnt/sg/file'
+holds "the mount is not affected" 'echo x >/mnt/sg/file && cat /mnt/sg/file && rm /mnt/sg/file'
 
 step "a volume with all kinds of tables"
-holds "nobody has the device" 'umount /mnt/sg && modprobe dm-mod'
+holds "no process has the device open" 'umount /mnt/sg && modprobe dm-mod'
 cut_device one 0
 cut_device two 64
 cut_device three 66
@@ -128,7 +128,7 @@ done
 moving || fail "never caught in the middle"
 passed "caught after $try tries"
 dd if="$work/half" of="$RIG_RANGE" bs=2M seek=32 conv=notrunc status=none
-refused "nobody mounts it" "half moved to base $there: .*stargatectl relocate" \
+refused "no system can mount it" "half moved to base $there: .*stargatectl relocate" \
 	'mount -t stargatefs /dev/mapper/two /mnt/sg'
 refused "nor read-only" 'half moved' 'mount -t stargatefs -o ro /dev/mapper/two /mnt/sg'
 holds "a mount with -o relocate goes on" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg'

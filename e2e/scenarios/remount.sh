@@ -62,7 +62,7 @@ read_only() {
 	refused "nothing is created" 'Read-only' 'touch /mnt/sg/new'
 	refused "nothing is written" 'Read-only' 'echo more >>/mnt/sg/file'
 	refused "nothing is removed" 'Read-only' 'rm /mnt/sg/file'
-	holds "reading goes on" '[ "$(cat /mnt/sg/file)" = text ]'
+	holds "reading continues" '[ "$(cat /mnt/sg/file)" = text ]'
 	holds "read-write again" \
 		'mount -o remount,rw /mnt/sg && echo more >>/mnt/sg/file && rm /mnt/sg/file'
 	refused "not read-only while a file is open for writing" 'busy' \
@@ -91,7 +91,7 @@ frozen() {
 	after=$(progress)
 	[[ ${before%%$'\n'*} != "${after%%$'\n'*}" && ${before##*$'\n'} != "${after##*$'\n'}" ]] ||
 		fail "map=$map: after the thaw a writer does not go on: $before, then $after"
-	passed "both writers go on"
+	passed "both writers continue"
 	holds "the load ends" 'touch /run/stop; pkill -f "sg/[l]og"; true'
 	wait "$writer" || true
 	wait "$mapper" || fail "map=$map: the mapping's writer"

@@ -63,7 +63,7 @@ echo "$RIG_GUESTS $1"
 exit 5
 S
 rig_run "$work/streams" argument
-is "streams and statuses" "$out" "a line
+is "streams and exit statuses pass through" "$out" "a line
 to-stderr
 status 7
 status 137
@@ -73,8 +73,8 @@ a child left behind holds nobody
 status 255
 g1 argument"
 is "the script's status is the rig's" "$status" 5
-says "logs are named on failure" "the logs are in $work/stargate-rig-"
-says "the accelerator is stated" "accelerator "
+says "on a failure the rig prints the path of the logs" "the logs are in $work/stargate-rig-"
+says "the rig prints the accelerator" "accelerator "
 
 cat >"$work/many" <<'S'
 start=$SECONDS
@@ -82,7 +82,7 @@ for i in 1 2 3 4 5 6 7 8; do on g1 "sleep 3; echo $i" & done | sort | tr -d '\n'
 echo; [ $((SECONDS - start)) -lt 15 ] && echo 'at once'
 S
 rig_run "$work/many"
-is "many commands at once in one guest" "$out" "12345678
+is "many commands run at the same time in one guest" "$out" "12345678
 at once"
 is "a good run's status" "$status" 0
 is "a good run keeps no logs" "$(find "$work" -name 'stargate-rig-*')" ""
@@ -114,7 +114,7 @@ mkdir "$work/copied"
 echo "in a folder" >"$work/copied/file"
 echo "alone" >"$work/single"
 rig_run --guests 2 --copy-in "$work/copied" --copy-in "$work/single" "$work/lives"
-is "lives of guests, shared memory, copies" "$out" "shared
+is "guests can be killed and started, share memory, and have the copied files" "$out" "shared
 shared
 1
 cut off: 255
@@ -155,20 +155,20 @@ is "a good run with shares keeps no logs" "$(find "$work" -name 'stargate-rig-*'
 rig_run -c 'on g1 "echo \"WARNING: CPU: 0 PID: 1 at the self-test\" >/dev/kmsg"; echo last'
 is "a kernel warning fails the run" "$status" 123
 is "the script's last line is the last" "$out" last
-says "the warning is printed" "WARNING: CPU: 0 PID: 1 at the self-test"
+says "the rig prints the warning" "WARNING: CPU: 0 PID: 1 at the self-test"
 
 rig_run -c 'on g1 "echo c >/proc/sysrq-trigger"; true'
 is "a panic fails the run" "$status" 123
-says "the panic is printed" "sysrq triggered crash"
+says "the rig prints the panic" "sysrq triggered crash"
 
 rig_run --timeout 75s -c 'on g1 "sleep 1000"'
-is "a hang is ended" "$status" 124
-says "the hang's place is told" 'on g1 "bash -c sleep 1000"'
+is "the rig ends a guest that hangs" "$status" 124
+says "the rig prints where the guest hangs" 'on g1 "bash -c sleep 1000"'
 leaves_nothing "hang"
 
 rig_run - <<<'on g1 "echo from standard input" </dev/null; kill -9 $$'
 is "a script from standard input" "$out" "from standard input"
-is "a killed script" "$status" 137
+is "the status of a killed script is that of its signal" "$status" 137
 
 # A signal ends the rig itself, SIGTERM and SIGKILL.
 for signal in TERM KILL; do
@@ -189,7 +189,7 @@ for signal in TERM KILL; do
 done
 
 "$rig" run --kernel "$kernel" --no-module --icount -c 'on g1 "grep -o nokaslr /proc/cmdline"' >"$work/out" 2>"$work/err" || true
-is "icount boots" "$(cat "$work/out")" nokaslr
+is "a guest boots with --icount" "$(cat "$work/out")" nokaslr
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

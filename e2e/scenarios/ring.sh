@@ -35,7 +35,7 @@ done
 
 step "by name"
 at g1 'stargate-ring create box --size 64K && stargate-ring create box --size 64K'
-same "seen by the other one" box "$(at g2 'stargate-ring list --names')"
+same "the other guest sees the change" box "$(at g2 'stargate-ring list --names')"
 refuses "not twice" 'already' g2 'stargate-ring create box --exclusive'
 refuses "not larger" 'must be 64K to 64M' g2 'stargate-ring create large --size 65M'
 refuses "no such" 'no object of that name' g2 'stargate-ring recv nobody'
@@ -45,7 +45,7 @@ refuses "a mutex is not removed" 'of another kind' g2 'stargate-ring rm lock'
 refuses "not by owner and mode" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-ring recv box'
 refuses "nothing in it" 'no record' g2 'stargate-ring recv -t 0 box'
 at g1 'printf "one\ntwo\n\nfour\n" | stargate-ring send --tag 7 box'
-same "records come in order" $'7 one\n7 two\n7 \n7 four' "$(at g2 'stargate-ring recv -n 4 --tags -t 20 box')"
+same "records arrive in order" $'7 one\n7 two\n7 \n7 four' "$(at g2 'stargate-ring recv -n 4 --tags -t 20 box')"
 refuses "it is full at some time" 'no room' g1 'yes 0123456789 | stargate-ring send -t 0 box'
 at g2 'stargate-ring reset box'
 same "empty again" 0 "$(ring_is box used)"
@@ -61,7 +61,7 @@ at g2 'stargate-ring pipe shells </tmp/in >/tmp/out'
 wait "$first" || fail "g1: $(cat "$work/1")"
 same "g1's bytes are in g2" "$(at g1 'md5sum </tmp/in')" "$(at g2 'md5sum </tmp/out')"
 same "g2's bytes are in g1" "$(at g2 'md5sum </tmp/in')" "$(at g1 'md5sum </tmp/out')"
-same "nothing is left of it" 'box' "$(at g2 'stargate-ring list --names')"
+same "nothing of it remains" 'box' "$(at g2 'stargate-ring list --names')"
 
 step "streams"
 bytes=$(scaled 500000 4000000 $((256 << 20)))
@@ -78,8 +78,8 @@ s' ] && break; sleep 0.1; done; $3 </tmp/in >/tmp/out"
 streams "C listens, C dials" 'stargate-ring listen s' 'stargate-ring dial s -t 20'
 streams "C listens, Go dials" 'stargate-ring listen s' '/root/stream dial /mnt/sg s'
 streams "Go listens, C dials" '/root/stream listen /mnt/sg s' 'stargate-ring dial s -t 20'
-same "nothing is left of them" 'box' "$(at g2 'stargate-ring list --names')"
-refuses "nobody listens" 'no process listens' g2 'stargate-ring dial s'
+same "nothing of them remains" 'box' "$(at g2 'stargate-ring list --names')"
+refuses "no process listens" 'no process listens' g2 'stargate-ring dial s'
 for end in '/root/stream dial /mnt/sg s' 'stargate-ring dial s -t 20'; do
 	on g1 'stargate-ring listen s <>/dev/zero >/dev/null' >"$work/1" 2>&1 </dev/null & first=$!
 	at g2 'for i in $(seq 100); do
@@ -165,7 +165,7 @@ for sender in "${senders[@]}"; do wait "$sender" || fail "a sender: $(cat "$work
 wait
 at g1 'cat /tmp/got' >"$work/got-1"
 at g2 'cat /tmp/got' >"$work/got-2"
-same "each record came once" "$((2 * n)) $((2 * n))" \
+same "each record arrived once" "$((2 * n)) $((2 * n))" \
 	"$(cat "$work"/got-? | wc -l) $(sort -u "$work"/got-? | wc -l)"
 for got in "$work"/got-?; do
 	for guest in g1 g2; do
@@ -192,7 +192,7 @@ at g2 'pkill -9 -x stargate-ring; sleep 0.2; true'
 at g1 'stargate-ring recv -t 5 -n 2000 d >/tmp/d && sort -c /tmp/d'
 passed "a sender was killed, and its records are whole and in order"
 at g1 'echo after | stargate-ring send -t 5 d'
-same "another one goes on" after "$(at g2 'stargate-ring recv -t 1 d | tail -n 1; true')"
+same "another process continues" after "$(at g2 'stargate-ring recv -t 1 d | tail -n 1; true')"
 # a receiver is killed while it prints a record that is longer than a pipe: its claim is counted
 at g1 'stargate-ring create e; head -c 400000 /dev/zero | stargate-ring send --block 200000 e
 	mkfifo /tmp/fifo; setsid sh -c "stargate-ring recv e >/tmp/fifo" >/dev/null 2>&1 </dev/null & exec 3</tmp/fifo; sleep 1
@@ -201,7 +201,7 @@ same "a lost claim is counted" 1 "$(ring_is e claims_lost)"
 same "the next record is whole" 200001 "$(at g2 'stargate-ring recv -t 5 -n 1 e | wc -c')"
 at g2 'head -c 20000000 /dev/zero | stargate-ring send -t 60 --block 100000 e &
 	stargate-ring recv -t 60 --raw -n 200 e | wc -c | grep -qx 20000000 && wait'
-passed "others go on after it"
+passed "other processes continue after it"
 
 step "a guest is killed"
 at g1 'stargate-ring create v --size 64K'
@@ -218,7 +218,7 @@ wait "$victim" "$listens" || true
 at g1 'for i in $(seq 600); do grep -qx 1 /tmp/left && break; sleep 0.1; done; grep -q "other end has died" /tmp/left'
 passed "the other end of a stream says so $(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }') later"
 at g1 'stargate-ring recv -t 3 v >/tmp/after; test "$(cat /tmp/before /tmp/after | sort -u | wc -l)" = "$(cat /tmp/before /tmp/after | wc -l)" && cat /tmp/before /tmp/after | sort -c'
-passed "its records came once, whole and in order"
+passed "its records arrived once, complete and in order"
 start=$EPOCHREALTIME
 at g1 'echo alive | stargate-ring send -t 20 v && stargate-ring recv -t 20 -n 1 v | grep -qx alive'
 passed "the other guest sends again $(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }') later"

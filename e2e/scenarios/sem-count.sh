@@ -34,6 +34,6 @@ for ((i = 0; i < 4; i++)); do
 	wait "${jobs[i]}" || fail "${systems[i]}: $(cat "$work/$i")"
 done
 took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
-same "none is lost" "$((4 * n + 1)) $((4 * n + 1))" "$(at g2 '/root/sem words /mnt/sg/n')"
+same "no record is lost" "$((4 * n + 1)) $((4 * n + 1))" "$(at g2 '/root/sem words /mnt/sg/n')"
 passed "$((4 * n)) acquisitions by 4 systems in $took s"
 finish

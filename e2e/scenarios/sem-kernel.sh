@@ -57,7 +57,7 @@ gives() {
 step "as processes have it"
 refused "stargatefs.ko is in use by it" 'in use by: sem_user' 'rmmod stargatefs'
 does "a mutex" g1 'make mutex m 0' 'lock 0' 'unlock'
-same "others see it" 'mutex      600 free                   m' "$(at g2 'stargate-sem list')"
+same "other systems see the change" 'mutex      600 free                   m' "$(at g2 'stargate-sem list')"
 gives "no such" 'No such file or directory' g2 'open mutex nobody'
 gives "of another kind" 'Protocol wrong type for socket' g2 'open semaphore m'
 gives "not locked" 'Operation not permitted' g2 'open mutex m' 'unlock'
@@ -71,13 +71,13 @@ gives "a process" 'Owner died' g1 'open mutex twice' 'lock 5000'
 gives "and the next one, as it was not repaired" 'Owner died' g2 'open mutex twice' 'lock 5000'
 said=$(at g1 'stargate-sem lock -t 5 twice -- true 2>&1')
 [[ $said == *'inconsistent'* ]] || fail "a process is not told: $said"
-passed "a process is told as well"
+passed "a process gets the error, too"
 does "a kernel thread has it" g1 'open mutex m' 'hold 0' \
 	'!stargate-sem show m | grep -q "owner_command.*sem_user-hold"' 'free' 'lock 1000' 'unlock'
 gives "it is locked" 'Resource temporarily unavailable' g1 'make mutex held 0' 'hold 0' 'lock 0'
 gives "it has ended" 'Owner died' g2 'make mutex left 0' 'hold 0' 'abandon' 'lock 5000'
 gives "the next owner has ended, too" 'Owner died' g1 'open mutex left' 'lock 5000'
-does "repaired" g2 'open mutex left' '!try "lock 5000"' 'consistent' 'unlock' 'lock 0' 'unlock'
+does "the mutex is consistent again after its repair" g2 'open mutex left' '!try "lock 5000"' 'consistent' 'unlock' 'lock 0' 'unlock'
 gives "not repaired" 'State not recoverable' g2 'open mutex left' 'hold 0' 'abandon' '!try "lock 5000"' \
 	'unlock' 'lock 0'
 gives "a writer of a reader-writer lock" 'Owner died' g1 'make rwlock rw 0' 'hold-write 0' 'abandon' \
@@ -122,7 +122,7 @@ on g2 "/root/sem count m kernel /mnt/sg/n $n" >"$work/4" 2>&1 </dev/null & four=
 for who in "$one" "$two" "$three" "$four"; do
 	wait "$who" || fail "one of them: $(cat "$work"/[1234])"
 done
-same "none is lost" "$((7 * n + 1)) $((7 * n + 1))" "$(at g2 '/root/sem words /mnt/sg/n')"
+same "no record is lost" "$((7 * n + 1)) $((7 * n + 1))" "$(at g2 '/root/sem words /mnt/sg/n')"
 
 step "a guest dies with it"
 at g1 'setsid sh -c "exec 3>/proc/sem_user; echo open mutex m >&3; echo hold 0 >&3; echo held >/tmp/held; sleep 600" >/dev/null 2>&1 </dev/null &

@@ -43,7 +43,7 @@ held() {
 
 step "by name"
 make sem-a --value 3
-same "seen by the other one" 'semaphore  600 3                      sem-a' "$(at g2 'stargate-sem list')"
+same "the other guest sees the change" 'semaphore  600 3                      sem-a' "$(at g2 'stargate-sem list')"
 refuses "not twice" 'already' g2 'stargate-sem create sem-a --exclusive'
 refuses "no such" 'no object of that name' g2 'stargate-sem show nobody'
 refuses "a wrong name" 'invalid name .1 to 255 bytes, no slash' g2 'stargate-sem create a/b'
@@ -57,7 +57,7 @@ refuses "nor removed" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups starga
 refuses "read-only" 'read-only' g2 'mount -o remount,ro /mnt/sg && stargate-sem create b'
 at g2 'mount -o remount,rw /mnt/sg'
 for i in 1 2 3; do at g2 'stargate-sem wait sem-a'; done
-refuses "none is left" 'at this moment' g1 'stargate-sem wait -t 0 sem-a'
+refuses "a semaphore with value 0 cannot be acquired" 'at this moment' g1 'stargate-sem wait -t 0 sem-a'
 [[ $(on g1 'stargate-sem wait -t 0.2 sem-a 2>/dev/null; echo $?' </dev/null) == 124 ]] ||
 	fail "a wait that ends in time has another status"
 both "given by one, taken by the other" 'sleep 0.5; stargate-sem post sem-a' 'stargate-sem wait -t 30 sem-a'
@@ -73,7 +73,7 @@ for faces in "user user" "kernel user" "kernel kernel"; do
 	both "$n each, $one and $two" \
 		"for i in 1 2; do /root/sem count m $one /mnt/sg/n $n & done; wait -n && wait -n" \
 		"for i in 1 2; do /root/sem count m $two /mnt/sg/n $n & done; wait -n && wait -n"
-	same "none is lost" "$((4 * n)) $((4 * n))" "$(at g1 '/root/sem words /mnt/sg/n')"
+	same "no record is lost" "$((4 * n)) $((4 * n))" "$(at g1 '/root/sem words /mnt/sg/n')"
 done
 at g1 'for f in user kernel; do
 	/root/sem errors m && /root/sem thread m $f && /root/sem fork m $f || exit 1; done'
@@ -112,7 +112,7 @@ at g1 'pkill -KILL stargate-sem; sleep 0.5; ! pgrep -x sleep'
 passed "the command ends with its parent"
 said=$(on g2 'stargate-sem lock -t 10 m -- sh -c "echo \$STARGATE_OWNER_DIED"' 2>&1 </dev/null) || fail "$said"
 [[ $said == *'may be inconsistent'*1 ]] || fail "the next one is not told: $said"
-passed "the next one is told"
+passed "the next owner gets the error"
 
 step "waiting"
 make s
@@ -163,6 +163,6 @@ passed "the next one is told, after $took ms"
 at g2 '/root/sem count m user /mnt/sg/n 100 && stargate-sem rm m'
 start_guest g1
 at g1 'stargate-sem lock -t 0 rw -- true'
-passed "and it comes back"
+passed "and the system joins again"
 
 finish

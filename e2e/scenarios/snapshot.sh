@@ -113,7 +113,7 @@ at g3 '/root/sequence freeze /mnt/sg 4000'
 kill_guest g3
 goes_on g1
 goes_on g2
-passed "the others go on"
+passed "the other systems continue"
 at g1 'stargatectl snapshot --stall 1500 /mnt/sg /run/copy >/dev/null &&
 	fsck.stargatefs -n /run/copy >/dev/null'
 passed "and it can be copied"

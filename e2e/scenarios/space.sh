@@ -55,7 +55,7 @@ at "$two" 'while [ ! -e /run/enough ]; do stat /mnt/sg/turn; done >/dev/null 2>&
 at "$one" "for i in \$(seq $(scaled 200 500 3000)); do
 	echo \$i >/mnt/sg/new && mv /mnt/sg/new /mnt/sg/turn; done; rm /mnt/sg/turn"
 at "$two" 'touch /run/enough; sleep 4' # that system may keep it for two seconds
-same "nothing is left of it" "$before" "$(inodes "$one")"
+same "nothing of it remains" "$before" "$(inodes "$one")"
 
 step "the opener dies"
 left_open "$one" "$two"

@@ -62,7 +62,7 @@ on g1 'head -c 4096 /dev/zero | dd of=/dev/pmem0 bs=4096 conv=notrunc,fsync stat
 said=$(on g1 'fsck.stargatefs -n /dev/pmem0' </dev/null) && fail "damage is not found"
 passed "found: ${said%%$'\n'*}"
 on g1 'fsck.stargatefs -y /dev/pmem0; test $? -eq 1' </dev/null || fail "not repaired"
-passed "repaired"
+passed "fsck repairs the damage"
 holds "clean again, and mounted" \
 	'fsck.stargatefs -n /dev/pmem0 && mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg'
 

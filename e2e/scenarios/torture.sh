@@ -245,5 +245,5 @@ holds "everything can be removed" 'rm -r /mnt/sg/*'
 for guest in "${systems[@]}"; do
 	[[ -z $(on "$guest" 'ls /mnt/sg' </dev/null) ]] || fail "$guest still sees something"
 done
-passed "which all see"
+passed "which all systems see"
 finish

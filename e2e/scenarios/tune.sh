@@ -75,7 +75,7 @@ echo "   exits: $(json '[(r["name"], round(r["per_second"])) for r in vm["reason
 echo "   functions: $(json '[(a.get("symbol") or a["address"], round(a["per_second"])) for a in vm["addresses"][:5]]')"
 echo "   the measurement took $(json 'round(d["own_processor_percent"], 2)') % of the node's processor"
 same "the picture is one" 1 "$(on host 'grep -c "</svg>" /root/exits.svg' </dev/null)"
-same "no tracing is left" 0 "$(on host 'ls /sys/kernel/tracing/instances | wc -l' </dev/null)"
+same "no tracing remains active" 0 "$(on host 'ls /sys/kernel/tracing/instances | wc -l' </dev/null)"
 on host '/root/stargate-tune measure --seconds 30 >/dev/null & sleep 2; kill -KILL $!; wait $! || :
 	/root/stargate-tune measure --seconds 0.2 >/dev/null' </dev/null
 same "nor by one that was killed, after the next" 0 \
@@ -129,7 +129,7 @@ same "udev sets it again" "$better" \
 in_guest "status" '/root/stargate-tune status --json'
 true_of "all is applied" 'd["phase"] == "applied" and all(s["state"] == "applied" for s in d["settings"])'
 in_guest "it is undone" '/root/stargate-tune undo'
-same "all is as before, byte by byte" "$(cat "$RIG_DIR/before")" "$(on g1 "$files" </dev/null)"
+same "all files have the same bytes as before" "$(cat "$RIG_DIR/before")" "$(on g1 "$files" </dev/null)"
 
 step "it is killed at any moment"
 for ((i = 0; i < $(scaled 5 15 60); i++)); do
@@ -142,7 +142,7 @@ for ((i = 0; i < $(scaled 5 15 60); i++)); do
 		fail "round $i left something"
 	}
 done
-passed "all is as before, each time"
+passed "each undo restores all files"
 
 step "refusals"
 refuses "a system that it does not know" 'unknown system "other 1": nothing was changed' g1 \

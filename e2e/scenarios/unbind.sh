@@ -23,7 +23,7 @@ removal() {
 		{ /root/region use $region /run/stop >/run/mapped 2>&1 </dev/null &
 			echo \$! >/run/user; } &&
 		until [ -s /run/mapped ]; do sleep 0.1; done && grep mapped /run/mapped"
-	holds "the driver is unbound, which waits" "dmesg -C
+	holds "unbinding the driver waits" "dmesg -C
 		(exec &>/dev/null; echo $namespace >$driver/unbind; touch /run/unbound) &
 		for i in \$(seq 100); do
 			dmesg | grep -q 'is being removed' && break
@@ -37,13 +37,13 @@ removal() {
 		mv /mnt/a/more /mnt/a/moved &&
 		[ \"\$(sort -u /mnt/a/moved)\" = more ] && sync"
 	holds "a process that has mapped region has its pages" "sleep 1; kill -0 \$(cat /run/user)"
-	refused "nobody gets it anew" "Bus error|status 135|core dumped" \
+	refused "no process can open it again" "Bus error|status 135|core dumped" \
 		"/root/region touch $region; [ \$? = 135 ] && { echo Bus error; exit 1; }"
 	refused "it stays mounted as long as region is" "busy" "umount /mnt/a"
 	holds "(that ends)" "touch /run/stop
 		while kill -0 \$(cat /run/user) 2>/dev/null; do sleep 0.1; done
 		rm /run/stop /run/mapped; [ ! -e /run/unbound ]"
-	holds "unmounted, the device goes" "umount /mnt/a &&
+	holds "after the unmount the device disappears" "umount /mnt/a &&
 		for i in \$(seq 100); do [ -e /run/unbound ] && break; sleep 0.1; done
 		rm /run/unbound && [ ! -e $driver/$namespace ]"
 }
@@ -53,7 +53,7 @@ namespace=$(on g1 'basename $(readlink -f /sys/block/pmem0/device)' </dev/null)
 holds "(a volume on $namespace)" "[ -e $driver/$namespace ] && mkfs.stargatefs -q /dev/pmem0 &&
 	mkdir -p /mnt/a && mount -t stargatefs /dev/pmem0 /mnt/a"
 removal pmem0
-holds "it comes back" "echo $namespace >$driver/bind && mount -t stargatefs /dev/pmem0 /mnt/a"
+holds "the device can be bound and mounted again" "echo $namespace >$driver/bind && mount -t stargatefs /dev/pmem0 /mnt/a"
 holds "with all that was in it" "[ \"\$(sort -u /mnt/a/file)\" = kept ] &&
 	[ \"\$(sort -u /mnt/a/moved)\" = more ] && umount /mnt/a && fsck.stargatefs -n /dev/pmem0"
 
@@ -64,7 +64,7 @@ holds "(it is)" "stargatectl zone create --force sm /dev/pmem0 &&
 removal 'dm-[0-9]*'
 refused "it cannot be mounted meanwhile" "cannot be accessed|special device|can't read" \
 	"mount -t stargatefs /dev/sm/a /mnt/a"
-holds "it comes back" "DM_DISABLE_UDEV=1 dmsetup remove sm-a &&
+holds "the device can be bound and mounted again" "DM_DISABLE_UDEV=1 dmsetup remove sm-a &&
 	echo $namespace >$driver/bind && vgscan -q &&
 	stargatectl volume activate a && mount -t stargatefs /dev/sm/a /mnt/a"
 holds "with all that was in it" "[ \"\$(sort -u /mnt/a/file)\" = kept ] &&

@@ -160,7 +160,7 @@ daemon watch
 measure stock
 policies 0
 on g1 'pkill -TERM -x stargate-vsched' </dev/null
-same "the daemon ends when it is told to" 0 "$(ended)"
+same "the daemon ends on SIGTERM" 0 "$(ended)"
 
 step "the same with ours"
 daemon run
@@ -189,11 +189,11 @@ on g1 'pkill -KILL -x stargate-vsched' </dev/null
 same "it has no exit status of its own" 137 "$(ended)"
 on g1 'for i in $(seq 100); do [ "$(cat /sys/kernel/sched_ext/state)" != disabled ] || exit 0
 	sleep 0.1; done; exit 1' </dev/null || fail "its scheduler stays"
-passed "the kernel's own scheduler is back"
+passed "the kernel's own scheduler is active again"
 window=2
 requests mixed
 requests chain
-passed "the VMs go on"
+passed "the VMs continue to run"
 
 step "started again, it takes all of them, and one that is to be plain has no boosts"
 daemon run --plain "'m[ix]*'"
@@ -213,11 +213,11 @@ for _ in $(seq 60); do
 	[[ -z $left ]] || break
 	sleep 1
 done
-same "the reason" cpu.max "$left"
+same "the daemon reports cpu.max as the reason" cpu.max "$left"
 same "the VM that was killed has left its place" "" "$(figure hog2 pid "$(table)")"
 policies 5
 on g1 'pkill -TERM -x stargate-vsched' </dev/null
-same "the daemon ends when it is told to" 0 "$(ended)"
+same "the daemon ends on SIGTERM" 0 "$(ended)"
 policies 0
 requests mixed
 finish

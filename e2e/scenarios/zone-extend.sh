@@ -58,7 +58,7 @@ refuses_with 2 "a device named twice" "is named twice" "stargatectl zone extend 
 refuses_with 9 "a zone there is none of" "no zone 'none'" "stargatectl zone extend none /dev/pmem0p2"
 holds "(a StargateFS)" "mkfs.stargatefs -q /dev/pmem0p2"
 refuses_with 4 "a device with content" "holds a StargateFS; give --force" "stargatectl zone extend sm /dev/pmem0p2"
-same "it has stayed as it was" "$small" "$(zone size)"
+same "it is unchanged" "$small" "$(zone size)"
 holds "by nothing, and nothing has become longer: as it is" "stargatectl zone extend sm"
 same "it is" "$small" "$(zone size)"
 
@@ -127,13 +127,13 @@ same "nothing of it has changed" "a stargate" "$(line 'lvs --noheadings -o lv_na
 step "renamed"
 uuid=$(of a uuid) base=$(of a base)
 holds "it gets another name" "stargatectl volume rename a c"
-same "of the old one there is nothing" "" "$(on g1 'lvs --noheadings sm/a 2>/dev/null; ls /dev/sm/a 2>/dev/null' </dev/null)"
+same "nothing of the old content remains" "" "$(on g1 'lvs --noheadings sm/a 2>/dev/null; ls /dev/sm/a 2>/dev/null' </dev/null)"
 same "it is the same volume" "$uuid $base ready" "$(of c uuid) $(of c base) $(of c state)"
 same "with the label that it had" a "$(of c label)"
 same "and its tag" stargate "$(line 'lvs --noheadings -o lv_tags sm/c')"
 holds "and its bytes" "stargatectl volume check c && mount -t stargatefs /dev/sm/c /mnt/a && grep -q beat /mnt/a/beats &&
 	umount /mnt/a"
-holds "the old name is free" "stargatectl volume create a --size 16M && stargatectl volume delete a"
+holds "the old name can be used again" "stargatectl volume create a --size 16M && stargatectl volume delete a"
 holds "a snapshot, too" "stargatectl volume rename b.snap kept && stargatectl volume clone kept d --size 16M"
 same "(it is one)" snapshot "$(of kept state)"
 holds "for Kubernetes, if that is meant" "stargatectl volume rename --force c pvc-0"

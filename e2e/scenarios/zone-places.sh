@@ -49,7 +49,7 @@ two_places() {
 		done; cmp /bin/bash /mnt/small/bash && cmp /bin/bash /mnt/large/bash"
 	refuses "below 4 GiB no machine can have one" "from 4 GiB on" g1 \
 		"stargatectl volume qemu-args small --memory 256M"
-	holds "sound, and away" "umount /mnt/small /mnt/large && for v in small large; do
+	holds "the volume passes fsck and is deleted" "umount /mnt/small /mnt/large && for v in small large; do
 			stargatectl volume check \$v && stargatectl volume delete \$v || exit 1
 		done; stargatectl zone destroy sm"
 }
@@ -189,6 +189,6 @@ limit AuthenticAMD 1012 'all of its memory moves to 1 TiB when they reach 1012 G
 limit GenuineIntel 1024 '40 bits for them \(as this processor has\) reach to 1 TiB'
 
 step "the end"
-holds "it is sound after all that" "umount /proc/cpuinfo /mnt/a/.stargate/region /mnt/a &&
+holds "after all these changes the volume passes fsck" "umount /proc/cpuinfo /mnt/a/.stargate/region /mnt/a &&
 	stargatectl volume check a && stargatectl volume delete a && stargatectl zone destroy sm"
 finish

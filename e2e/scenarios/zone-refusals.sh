@@ -66,7 +66,7 @@ refuses_with 7 "while another one is made" "another stargatectl is at work" \
 	flock /run/stargatefs/_/_ stargatectl zone create sm /dev/pmem0'
 refuses_with 7 "or destroyed" "another stargatectl is at work" \
 	'flock /run/stargatefs/_/_ stargatectl zone destroy sm'
-holds "one of them has it" 'for try in 1 2 3; do
+holds "one of the two commands gets the device" 'for try in 1 2 3; do
 		stargatectl zone create one /dev/pmem0 >/run/one 2>&1 & first=$!
 		stargatectl zone create two /dev/pmem0 >/run/two 2>&1; s=$?
 		wait $first; f=$?

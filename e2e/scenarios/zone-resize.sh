@@ -78,7 +78,7 @@ holds "a volume" "stargatectl volume create a --size 32M -- --max-size 256M"
 base=$(($(at g1 'stargatectl -j volume show a' | grep -oP '"base": "?\K0x[0-9a-f]+')))
 secret 32 32
 grows 64
-holds "and is sound" "stargatectl volume check a"
+holds "and the volume passes fsck" "stargatectl volume check a"
 clean 32 32
 
 step "while it is mounted"
@@ -97,9 +97,9 @@ at g2 'mkdir -p /mnt/a && modprobe dm_mod && DM_DISABLE_UDEV=1 vgchange -qq -ay 
 	mount -t stargatefs /dev/sm/a /mnt/a'
 sized g2 96
 secret 96 32
-refused "that one is named" 'no more than 96 MiB while g2 .*uses the volume' \
+refused "the error names that system" 'no more than 96 MiB while g2 .*uses the volume' \
 	"stargatectl volume resize a --size 128M"
-same "programs are told" '"in-use" 6' "$(on g1 'set -o pipefail; stargatectl -j volume resize a \
+same "programs get the reason as JSON" '"in-use" 6' "$(on g1 'set -o pipefail; stargatectl -j volume resize a \
 	--size 128M 2>/dev/null | grep -o "\"in-use\""; echo $?' </dev/null | xargs -d '\n')"
 same "LVM has it as it was" "96.00m stargate" "$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a | xargs')"
 same "and nothing else" 1 "$(at g1 'lvs --noheadings sm | wc -l')"
@@ -119,7 +119,7 @@ at g2 "umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm &&
 sized g2 96
 secret 96 32
 pause_guest g2
-refused "one that could, and does not answer, is named" 'g2 .*does not answer' \
+refused "the error names a system that does not answer" 'g2 .*does not answer' \
 	"stargatectl volume resize a --size 128M"
 resume_guest g2
 sized g1 96
@@ -139,7 +139,7 @@ sized g2 128
 holds "(a file in the new part)" "head -c 90M /dev/urandom >/mnt/a/new && sha256sum </mnt/a/new >/mnt/a/sum && sync"
 at g2 'sha256sum </mnt/a/new | cmp - /mnt/a/sum && umount /mnt/a'
 passed "it reads what the first one writes there"
-holds "it is sound" "umount /mnt/a && stargatectl volume check a"
+holds "the volume passes fsck" "umount /mnt/a && stargatectl volume check a"
 
 step "into a reserve of its own"
 holds "a volume with a reserve" "stargatectl volume delete a && stargatectl volume create c --size 32M --reserve 64M"
@@ -164,7 +164,7 @@ holds "it grows into that, and nothing has to be cut" "stargatectl volume resize
 sized g1 96
 sized g2 96
 refused "and no further" "largest possible size is 96 MiB" "stargatectl volume resize c --size 98M"
-same "its other neighbour is as it was" "ready $((32 * mib))" "$(at g1 'stargatectl -j volume show d' |
+same "its other neighbour is unchanged" "ready $((32 * mib))" "$(at g1 'stargatectl -j volume show d' |
 	python3 -c 'import json, sys
 v = json.load(sys.stdin)
 print(v["state"], v["size"])')"

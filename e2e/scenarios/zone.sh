@@ -105,7 +105,7 @@ for place in base phys; do
 done
 refused "one that makes nothing" "has made nothing" \
 	"stargatectl volume create a --size 16M -- --help"
-same "nothing of them is left" "" "$(on g1 'lvs --noheadings; ls /run/pwned 2>/dev/null' </dev/null)"
+same "nothing of them remains" "" "$(on g1 'lvs --noheadings; ls /run/pwned 2>/dev/null' </dev/null)"
 holds "one of 64 MiB" "stargatectl volume create a --size 64M -- --root-mode 1777"
 same "LVM shows it" "a sm 64.00m stargate linear 1" \
 	"$(line 'lvs --noheadings -o lv_name,vg_name,lv_size,lv_tags,segtype,seg_count')"
@@ -118,7 +118,7 @@ holds "it is mounted by its own physical address" "mkdir -p /mnt/a && mount -t s
 	[ \$(stat -c %a /mnt/a) = 1777 ] &&
 	yes kept | head -n 200000 >/mnt/a/file && sync"
 bytes "$base" 67108864 | grep -qa '^kept' || fail "the bytes are not in the memory that it should be"
-passed "the bytes are there"
+passed "the file has the bytes"
 refused "another of that name" "exists already" "stargatectl volume create a --size 16M"
 holds "one at a multiple of 1 GiB" "stargatectl volume create sm/big --size 32M --align 1G"
 same "it is there" $((RIG_BASE + (1 << 30))) $(($(of big base)))
@@ -197,7 +197,7 @@ holds "another one is left, and is wiped" 'lvchange -q --deltag stargate --addta
 holds "meanwhile the first one is whole" 'kill -CONT $(cat /run/maker)
 	for try in $(seq 300); do [ -e /proc/$(cat /run/maker) ] || break; sleep 0.1; done
 	stargatectl volume list | grep "sm/made *ready"'
-holds "the wiper goes on" 'kill -CONT $(cat /run/wiper)
+holds "the wiping command continues" 'kill -CONT $(cat /run/wiper)
 	for try in $(seq 600); do [ -e /proc/$(cat /run/wiper) ] || break; sleep 0.1; done
 	! lvs sm/left && stargatectl volume list | grep "sm/next *ready"'
 holds "and lets be what is whole" "stargatectl volume check made"
@@ -288,17 +288,17 @@ same "and the volume, where it was" "$((base)) ready" "$(($(of a base))) $(of a 
 holds "with what was in it" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a && [ \"\$(sort -u /mnt/a/file)\" = kept ] &&
 	umount /mnt/a"
 holds "the deletion is finished" "stargatectl volume delete gone && ! lvs sm/gone"
-holds "and it is sound" "stargatectl volume check a"
+holds "and the volume passes fsck" "stargatectl volume check a"
 zeroes "its bytes are gone" "$place" $((256 << 20))
 
 step "the end"
-holds "a device that is not made by itself is made" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && stargatectl volume list | grep 'sm/a *inactive' &&
+holds "stargatectl makes a device that LVM has not made" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && stargatectl volume list | grep 'sm/a *inactive' &&
 	stargatectl volume check a"
 holds "or on demand" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && [ ! -e /dev/sm/a ] && stargatectl volume activate a &&
 	stargatectl volume activate a && [ -b /dev/sm/a ]"
 holds "no volumes" "stargatectl volume delete a && stargatectl volume delete big"
 refused "a missing volume" "there is no such volume" "stargatectl volume delete a"
 holds "no zone" "stargatectl zone destroy sm"
-same "nothing is left of LVM" "" "$(on g1 'pvs --noheadings' </dev/null)"
+same "LVM has left nothing on the device" "" "$(on g1 'pvs --noheadings' </dev/null)"
 refused "no zone again" "there is no zone 'sm'|there is no zone" "stargatectl zone show sm"
 finish
