@@ -270,7 +270,11 @@ void nodes_settle(void)
 	pthread_mutex_unlock(&kept.lock);
 }
 
-/* For the engine: an inode without links that this system has deferred. */
+/*
+ * For the engine: an inode without links that this system has deferred. It must not wait: the caller
+ * has the engine's lock of openers, which opens and closes take while they have a chain's lock. If
+ * one of them is at work in this chain, the inode counts as in use.
+ */
 bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation)
 {
 	struct sg_iref ref = { .ino = ino, .generation = generation };
@@ -279,7 +283,9 @@ bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation)
 	bool used;
 
 	(void)vol;
-	lock = lock_chain(node_id(&ref));
+	lock = &chain_lock[hash_of(node_id(&ref)) % LOCKS];
+	if (pthread_mutex_trylock(lock))
+		return true;
 	n = find(node_id(&ref));
 	used = n && (n->lookups || n->opens);
 	pthread_mutex_unlock(lock);
