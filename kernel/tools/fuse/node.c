@@ -271,9 +271,9 @@ void nodes_settle(void)
 }
 
 /*
- * For the engine: an inode without links that this system has deferred. It must not wait: the caller
- * has the engine's lock of openers, which opens and closes take while they have a chain's lock. If
- * one of them is at work in this chain, the inode counts as in use.
+ * For the engine: an inode without links that this system has deferred. It must not wait, because
+ * the caller has the engine's lock of openers. Opens and closes take that lock while they have a
+ * chain's lock. If one of them is at work in this chain, the inode counts as in use.
  */
 bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation)
 {
