@@ -271,12 +271,14 @@ case_power-nvm() {
 
 # Memory that loses its bytes: there is no zone. The operator makes one, and the user deletes and
 # creates the volume again.
+refuses_deletion() { contains "start the driver with --gone-zone" k describe pv "$1"; }
 case_power-dram() {
-	local before began
+	local before began volume zone
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
 	check "stored" store first /greeting hello
+	volume=$(pv_of data) zone=$(k get pv "$volume" -o 'jsonpath={.spec.csi.volumeHandle}')
 	before=$(boot_of "$vm") began=$(now)
 	check "the power is cut" power_cut
 	check "and the bytes are lost" lose_memory
@@ -290,7 +292,11 @@ case_power-dram() {
 	check "it does not run" refused running first
 	k -n "$ns" delete pod first --wait >/dev/null
 	k -n "$ns" delete pvc data --wait >/dev/null
-	soon 60 "the lost volume is given up" no_volumes
+	soon 60 "the driver does not delete a volume of another zone" refuses_deletion "$volume"
+	check "the operator names the zone whose memory is lost" helm upgrade "$release" "$chart" \
+		"${install_args[@]}" --set "goneZones={${zone#*@}}"
+	soon 200 "the driver is ready" driver_ready
+	soon 120 "the lost volume is deleted" no_volumes
 	soon 90 "the node has room again" has_capacity "$zone_mib"
 	claim data 64Mi
 	pod first data
