@@ -104,11 +104,11 @@ static unsigned int uring_next(struct uring *u)
 	return flags;
 }
 
-static void by_uring(int fd, unsigned int flags)
+static void by_uring(int fd)
 {
 	struct uring u;
 
-	uring_begin(&u, fd, flags);
+	uring_begin(&u, fd, 0);
 	uring_next(&u);
 	close(u.fd);
 }
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4) {
 		fprintf(stderr,
-			"Usage: ringpoll VOLUME RING poll|epoll|uring|level|room\n"
+			"Usage: ringpoll VOLUME RING poll|epoll|uring|room\n"
 			"                            |edge N|multishot N|frozen FILE|many N\n");
 		return 2;
 	}
@@ -248,9 +248,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(argv[3], "epoll"))
 		by_epoll(stargate_ring_fd(r));
 	else if (!strcmp(argv[3], "uring"))
-		by_uring(stargate_ring_fd(r), 0);
-	else if (!strcmp(argv[3], "level"))
-		by_uring(stargate_ring_fd(r), IORING_POLL_ADD_MULTI | IORING_POLL_ADD_LEVEL);
+		by_uring(stargate_ring_fd(r));
 	else if (!strcmp(argv[3], "room"))
 		by_poll(stargate_ring_fd(r), POLLOUT);
 	fprintf(stderr, "%.1f ms\n", (double)(stargate_in(0) - begun) / 1e6);

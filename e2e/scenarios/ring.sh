@@ -97,7 +97,7 @@ done
 
 step "poll, epoll, io_uring"
 at g1 'stargate-ring create p --size 64K'
-for how in poll epoll uring level; do
+for how in poll epoll uring; do
 	for from in g1 g2; do
 		on g1 "/root/ringpoll /mnt/sg p $how" >"$work/out" 2>"$work/took" </dev/null & first=$!
 		sleep 1
