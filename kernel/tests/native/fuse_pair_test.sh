@@ -171,7 +171,7 @@ wait $waiter
 is "a waiter outlives its server" got "$(cat got)"
 end "$holder"
 is "the lock is free after the holder's end" got "$(timeout 60 ./locks wait posix ex 0 0 b/l)"
-says 'signal 9 ended the server: another server goes on' a.log
+says 'signal 9 ended the server: another server continues' a.log
 
 # --- keeper and server are killed: the other system recovers --------------------------------
 

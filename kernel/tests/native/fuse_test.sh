@@ -149,7 +149,7 @@ for ((i = 0; i < 11; i++)); do
 	sleep 0.2
 done
 ended m
-says 'has ended 10 times within a minute: the mount is given up' m.log
+says 'has ended 10 times within a minute: no other one starts, and the mount ends' m.log
 expect '*' "$fsck" -p "$memory/v"
 says ': clean'
 

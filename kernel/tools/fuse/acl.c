@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * POSIX access control lists. The kernel checks them, and keeps none of them: it leaves the rest to
- * the file system. A new inode inherits the default list of its directory. A list that says no more
- * than a mode becomes that mode. chmod() changes the list.
+ * POSIX access control lists. The kernel checks them, but does not store or change them: the file
+ * system does. A new inode inherits the default list of its directory. A list that grants nothing
+ * beyond a mode is stored as that mode. chmod() changes the list.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include "fuse.h"
 
-/* The form of the lists in extended attributes is the kernel's interface. */
+/* The format of the lists in extended attributes is part of the kernel's interface. */
 #define ACL_VERSION	2
 #define USER_OBJ	0x01
 #define USER		0x02
@@ -18,7 +18,7 @@
 #define GROUP		0x08
 #define MASK		0x10
 #define OTHER		0x20
-#define ENTRIES_MAX	8191	/* fit into the largest attribute */
+#define ENTRIES_MAX	8191	/* as many as the largest attribute holds */
 
 struct acl {
 	u32 version;
@@ -49,7 +49,10 @@ static struct acl_entry *acl_find(struct acl *a, u32 len, uint16_t tag)
 	return NULL;
 }
 
-/* The list of an inode, to be freed. Its length, 0: there is none, or -errno. */
+/*
+ * Reads the list of an inode into new memory, which the caller frees. Returns the length of the
+ * list, 0 if the inode has none, or -errno.
+ */
 static int acl_read(const struct sg_iref *ref, unsigned int space, struct acl **out)
 {
 	int len;
@@ -71,7 +74,7 @@ static int acl_read(const struct sg_iref *ref, unsigned int space, struct acl **
 
 /* --- a mode and a list ---------------------------------------------------------------------- */
 
-/* The entry that the group bits of the mode show. */
+/* Returns the entry that corresponds to the group bits of the mode. */
 static struct acl_entry *group_bits(struct acl *a, u32 len)
 {
 	struct acl_entry *mask = acl_find(a, len, MASK);
@@ -131,7 +134,9 @@ static int payload_add(struct payload *p, unsigned int space, const void *value,
 	return 0;
 }
 
-/* A directory's default list replaces the umask. */
+/*
+ * Gives a new inode the default list of its directory. Applies the umask if there is no such list.
+ */
 int acl_inherit(const struct sg_iref *dir, u32 *mode, u32 umask, struct payload *p)
 {
 	struct acl *a = NULL;
@@ -194,7 +199,7 @@ static int set_access(const struct sg_iref *ref, const void *value, u32 len, boo
 	return err == -ENODATA ? 0 : err;
 }
 
-/* @value NULL: removes the list. */
+/* Sets a list, or removes it if @value is NULL. */
 int acl_set(const struct sg_iref *ref, unsigned int space, const void *value, u32 len,
 	    bool drop_gid, s64 now)
 {

@@ -25,7 +25,7 @@ static u64 seconds(s64 ns, u32 *nsec)
 	return (u64)sec;
 }
 
-/* Of this file, and not of one that has its number by now. */
+/* Reads the attributes of this file. Returns -ESTALE if another file has its inode number now. */
 static int read_attr(const struct sg_iref *ref, struct sg_attr *attr)
 {
 	int err = sg_getattr(VOL, ref, attr);
@@ -148,7 +148,7 @@ bool is_fixed(const struct sg_iref *ref, u32 flags)
 	return node_flags(ref) & flags;
 }
 
-/* The time of the last access follows as `relatime` says. */
+/* Updates the time of the last access by the rules of the mount option `relatime`. */
 void touch_atime(const struct sg_iref *ref)
 {
 	const struct sg_inode *rec = node_record(ref);
@@ -171,7 +171,10 @@ static u32 mode_of(const struct sg_iref *ref)
 	return (u32)sg_load64(&node_record(ref)->mode);
 }
 
-/* Set-group-ID without execution by the group means something else, and stays. */
+/*
+ * Clears the set-ID bits of a mode. Set-group-ID stays if the group may not execute the file: then
+ * the bit has another meaning.
+ */
 static u32 without_ids(u32 mode)
 {
 	mode &= ~(u32)S_ISUID;
@@ -220,7 +223,7 @@ static s64 time_of(u64 sec, u32 nsec)
 	return (s64)sec * NS + nsec;
 }
 
-/* May these be set on a file with such flags? */
+/* Checks whether the flags of the file (chattr) allow these changes. */
 static int may_set(const struct sg_iref *ref, const struct fuse_setattr_in *in)
 {
 	u32 flags = node_flags(ref);
@@ -273,7 +276,7 @@ static int set_others(const struct sg_iref *ref, const struct fuse_setattr_in *i
 		err = drop_capabilities(ref, now);
 	if (!err && in->valid & FATTR_MODE)
 		err = acl_chmod(ref, attr.mode, now, &done);
-	if (done)	/* with the ACL, in one transaction */
+	if (done)	/* acl_chmod() has set the mode with the ACL, in one transaction */
 		set &= ~SG_SET_MODE;
 	if (!err && set & ~(SG_SET_ATIME | SG_SET_MTIME | SG_SET_CTIME))
 		err = sg_setattr(VOL, ref, set, &attr);
@@ -369,7 +372,7 @@ static int set_flags(const struct sg_iref *ref, u32 flags)
 	return sg_setattr(VOL, ref, SG_SET_FLAGS | SG_SET_CTIME, &attr);
 }
 
-/* The kernel has checked that the caller may set them. */
+/* The kernel has already checked that the caller may set these flags. */
 static int ioctl_set(const struct sg_iref *ref, const struct fuse_ioctl_in *in, const void *data)
 {
 	struct fuse_ioctl_out out = { 0 };
@@ -381,7 +384,7 @@ static int ioctl_set(const struct sg_iref *ref, const struct fuse_ioctl_in *in, 
 		if (x->fsx_extsize || x->fsx_cowextsize || x->fsx_projid)
 			return -EOPNOTSUPP;
 		err = flags_in(x->fsx_xflags, true, &flags);
-		flags |= node_flags(ref) & SG_FL_DIRSYNC;	/* fsxattr has no bit for it */
+		flags |= node_flags(ref) & SG_FL_DIRSYNC;	/* no such bit in fsxattr */
 	} else {
 		err = flags_in(*(const u32 *)data, false, &flags);
 	}

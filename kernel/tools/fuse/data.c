@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Contents of files. There is no page cache of a file's own: each read is a read of the volume. */
+/* Contents of files. read() uses no page cache of the file: each read goes to the volume. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ int op_open(void)
 	return reply(&out, sizeof(out));
 }
 
-/* Of a directory, too. */
+/* Closes a file or a directory. */
 int op_release(void)
 {
 	const struct fuse_release_in *in = ARG(struct fuse_release_in);
@@ -74,9 +74,9 @@ static u64 size_of(const struct sg_iref *ref)
 }
 
 /*
- * Another system may cut the file meanwhile: then zeroes were read that never existed, so read
- * again. If this system was fenced, no other system waits for its reads any more, and the pages may
- * belong to another file.
+ * Reads again if another system has cut the file meanwhile: the first read may have returned zeroes
+ * that the file never had. If this system was fenced, other systems no longer wait for its reads.
+ * Then the pages may belong to another file.
  */
 static s64 read_some(const struct sg_iref *ref, u64 pos, void *buf, u64 len)
 {
@@ -124,7 +124,10 @@ static void copy_in(const struct sg_write *w, const void *from)
 	sg_wb(VOL->base + w->off, w->len);
 }
 
-/* In place without a lock, as one look; otherwise with the inode locked. */
+/*
+ * Writes in place without a lock, within one look. Where that is not possible, it locks the inode
+ * first.
+ */
 static int begin_piece(const struct sg_iref *ref, u64 pos, const void *from, u64 len,
 		       struct sg_write *w)
 {
@@ -143,7 +146,10 @@ static int begin_piece(const struct sg_iref *ref, u64 pos, const void *from, u64
 	return err;
 }
 
-/* A file of atomic writes: in units (docs/atomic-data.md). @flags: as of sg_write_atomic(). */
+/*
+ * Writes to a file of atomic writes, unit by unit (docs/atomic-data.md). @flags: those of
+ * sg_write_atomic().
+ */
 static s64 write_units(const struct sg_iref *ref, u64 pos, const u8 *from, u64 len, u32 flags,
 		       s64 now, bool *filled)
 {
@@ -179,15 +185,16 @@ static s64 write_some(const struct sg_iref *ref, u64 pos, const u8 *from, u64 le
 		err = write_units(ref, pos + done, from + done, len - done, 0, now, &filled);
 		done += err > 0 ? (u64)err : 0;
 	}
-	if (filled)	/* processes of other systems may have zeroes mapped there */
+	if (filled)	/* processes of other systems may have mapped zeroes there */
 		sg_wait_mappers(VOL, ref, true);
 	return done ? (s64)done : err;
 }
 
 /*
- * How much of this call's append was done before the last server ended? It noted the place, which
- * has these bytes then. Another system may have appended the same bytes: what is at the end of the
- * file is this call's only if the file has its time. A part counts only there.
+ * Returns how many bytes of this append the last server wrote before it ended. That server noted
+ * the position of the append: the bytes must be there. Another system may have appended the same
+ * bytes. So bytes at the end of the file count only if the file has the time of this call. A part
+ * of the bytes counts only at the end of the file.
  */
 static u64 appended_before(const struct sg_iref *ref, const u8 *from, u64 len)
 {
@@ -202,7 +209,10 @@ static u64 appended_before(const struct sg_iref *ref, const u8 *from, u64 len)
 	return sg_read(VOL, ref, pos, room, n) == (s64)n && !memcmp(room, from, n) ? n : 0;
 }
 
-/* @before: so much of the call is there already; its place stays noted. */
+/*
+ * Appends the rest of a call. @before: bytes that the last server has appended. The note of their
+ * position remains.
+ */
 static s64 append_once(const struct sg_iref *ref, const u8 *from, u64 len, u64 before, s64 now)
 {
 	bool filled = false;
@@ -213,7 +223,7 @@ static s64 append_once(const struct sg_iref *ref, const u8 *from, u64 len, u64 b
 	if (err)
 		return err;
 	if (before && pos != self->call->note[0] - 1 + before) {
-		sg_append_end(VOL, ref);	/* another system was faster: that part is all */
+		sg_append_end(VOL, ref);	/* another system has appended since */
 		return 0;
 	}
 	if (!before)
@@ -227,17 +237,17 @@ static s64 append_once(const struct sg_iref *ref, const u8 *from, u64 len, u64 b
 		if (!err)
 			done += w.len;
 	}
-	if (err == -EMEDIUMTYPE) {	/* the inode is locked: with the first part, or never */
+	if (err == -EMEDIUMTYPE) {	/* the inode is locked: no part was written */
 		err = write_units(ref, pos, from, len, SG_WRITE_APPEND, now, &filled);
 		done = err > 0 ? (u64)err : 0;
 	}
 	sg_append_end(VOL, ref);
-	if (done || filled)	/* filled: also by a unit that then met bad memory */
+	if (done || filled)	/* filled: possibly by a unit that then failed on bad memory */
 		sg_wait_mappers(VOL, ref, true);
 	return done ? (s64)done : err;
 }
 
-/* The bytes of one call are contiguous, whatever other systems append. */
+/* Appends the bytes of one call contiguously, even if other systems append at the same time. */
 static s64 append(const struct sg_iref *ref, const u8 *from, u64 len, s64 now)
 {
 	struct sg_nospace nospace = { 0 };
@@ -280,7 +290,10 @@ int op_write(void)
 
 /* --- the rest ------------------------------------------------------------------------------- */
 
-/* Each write is in the volume's memory already. A file on a disk has a cache of its own. */
+/*
+ * Syncs a volume that is a file on a disk: the host caches such a file. In other volumes each write
+ * has already reached the volume's memory.
+ */
 int op_fsync(void)
 {
 	sg_fence();
@@ -367,7 +380,7 @@ static u64 least(u64 a, u64 b)
 	return a < b ? a : b;
 }
 
-/* Holes become zeroes, as with a copy by read and write. */
+/* Copies a range. Holes of the source become zeroes, as they do in a copy by read() and write(). */
 static s64 copy_some(const struct sg_iref *from, u64 pos, const struct sg_iref *to, u64 at,
 		     u64 len, s64 now)
 {

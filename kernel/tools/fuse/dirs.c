@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Listing directories. A position is the engine's cookie; 0 and 1 are "." and "..". */
+/*
+ * Listing directories. A position in a directory is the engine's cookie. Positions 0 and 1 are "."
+ * and "..".
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +30,8 @@ int op_opendir(void)
 
 /**
  * struct list - a reply under construction.
- * @plus: with attributes. @last: the entry before, whose position is the next entry's cookie.
+ * @plus: entries have attributes. @last: the previous entry. Its position is set to the cookie of
+ * the next entry.
  */
 struct list {
 	u8 *out;
@@ -56,7 +60,10 @@ static bool add(struct list *l, const char *name, u32 len, u64 ino, unsigned int
 	return true;
 }
 
-/* The kernel counts each entry with attributes as a look-up. An entry without is just a name. */
+/*
+ * Adds attributes to an entry. The kernel counts an entry with attributes as a look-up, and one
+ * without attributes only as a name.
+ */
 static void add_attributes(struct list *l, u64 ino)
 {
 	struct fuse_direntplus *plus;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stargatefs-fuse: a system in user space. It joins a volume as any system does, and serves its
- * files to the kernel by the FUSE protocol. docs/fuse.md has the design.
+ * stargatefs-fuse: a system in user space. It joins a volume like any other system, and serves the
+ * volume's files to the kernel by the FUSE protocol. docs/fuse.md describes the design.
  */
 #ifndef SG_FUSE_H
 #define SG_FUSE_H
@@ -11,19 +11,20 @@
 #include "wire.h"
 
 #define IO_MAX		(1u << 20)	/* bytes of one READ or WRITE */
-#define CALL_BYTES	(IO_MAX + 8192)	/* a request: its heads, and the bytes of a WRITE */
+#define CALL_BYTES	(IO_MAX + 8192)	/* a request: its headers, and the data of a WRITE */
 #define WORKERS_MAX	64
 #define WORKERS		32		/* by default */
 #define SPARE_CALLS	32		/* requests that may wait for a worker */
 /*
- * And so many of closed files: what a refused one would have released stays. The kernel has no more
- * of them in progress.
+ * Further requests that may wait for a worker: those that release closed files. The kernel has at
+ * most this many of them in progress. The server must not refuse such a request, or the file would
+ * never be released.
  */
 #define SPARE_RELEASES	64
 #define CALLS		(WORKERS_MAX + SPARE_CALLS + SPARE_RELEASES)
 #define HANDLES		(1u << 20)	/* open files and directories */
-#define STATUS_AGAIN	75		/* the server ends, and another one is to go on */
-#define REPLY_KEPT	256		/* bytes of a reply that is kept for a repetition */
+#define STATUS_AGAIN	75		/* exit status: the keeper shall start another server */
+#define REPLY_KEPT	256		/* largest reply that is kept, in bytes */
 
 enum errors { ERRORS_REMOUNT_RO, ERRORS_CONTINUE };
 
@@ -32,7 +33,7 @@ struct options {
 	bool foreground, read_only, noatime, others, alone, mappings;
 	unsigned int workers;
 	unsigned long flags;	/* MS_... */
-	u64 cache_ns;		/* how long the kernel may believe names and attributes */
+	u64 cache_ns;		/* how long the kernel may cache names and attributes */
 	enum errors errors;
 	bool kept;		/* another program is the keeper, with these descriptors: */
 	int kept_mount, kept_memory;
@@ -43,13 +44,14 @@ struct options {
 enum { CALL_FREE, CALL_READING, CALL_QUEUED, CALL_RUNNING, CALL_DONE };
 
 /**
- * struct call - a request of the kernel, from the read until the reply.
- * @state: CALL_...; @now: time of what it changes.
- * @repeated: an earlier server has begun it, and may have done it. @note: what the handler wants to
- *   know about that attempt.
- * @interrupted: the number of the request whose caller wants to end it: this one, or an older one.
- * @reply, @reply_len: the reply, while it is CALL_DONE.
- * @in: the request, with its head.
+ * struct call - a request of the kernel, from its read() until its reply.
+ * @state: CALL_...; @now: the time that its changes get.
+ * @repeated: an earlier server has begun the call, and may have finished it. @note: data of that
+ * attempt, stored by the handler for a repetition.
+ * @interrupted: the number of the last request that was interrupted here: this request, or an older
+ * one in the same memory.
+ * @reply, @reply_len: the reply, valid in the state CALL_DONE.
+ * @in: the request, with its header.
  */
 struct call {
 	u64 state, now, note[4], interrupted;
@@ -59,14 +61,14 @@ struct call {
 };
 
 struct handle {
-	u64 id;			/* of the node; 0: free */
+	u64 id;			/* of the node; 0: this handle is free */
 	u64 flags;		/* HANDLE_... */
 };
 #define HANDLE_DIR	1u
 
 /*
- * A user's lock that this system holds, and a request for one that waits (locks.c). @behind: the
- * last server had this lock, and this one has not taken it again yet.
+ * A user's lock that this system holds (locks.c). @behind: the last server had this lock, and this
+ * server has not taken it again yet.
  */
 #define LOCKS_KEPT	16384
 #define WAITS_KEPT	4096
@@ -75,7 +77,10 @@ struct kept_lock {
 	u32 pid;
 	u8 kind, exclusive, behind;
 };
-/* @unique: 0: unused. @answered: @err is the answer; the table has the lock if it is granted. */
+/*
+ * A request for a lock that waits. @unique: 0 if this entry is unused. @answered: the result is in
+ * @err. If @err is 0, the table of locks contains the lock.
+ */
 struct kept_wait {
 	u64 unique, id;
 	u32 interrupted, answered;
@@ -83,15 +88,15 @@ struct kept_wait {
 	struct fuse_lk_in in;
 };
 
-/* Another number for each change of what follows, or of its meaning. */
+/* This number changes with each change of the layout or the meaning of struct inherited. */
 #define KEPT_LAYOUT	2
 
 struct inherited {
 	u64 layout;		/* KEPT_LAYOUT, once a server has used it */
 	u64 begun;		/* INIT is done, with these flags: */
 	u64 flags;
-	u64 slot, incarnation;	/* of the last server, while it is joined: slot + 1 */
-	u64 handles;		/* no handle above this one has been used */
+	u64 slot, incarnation;	/* of the last server, while it is joined (slot + 1, or 0) */
+	u64 handles;		/* all handles from this number on are unused */
 	struct call call[CALLS];
 	u64 locks;
 	struct kept_lock lock[LOCKS_KEPT];
@@ -103,8 +108,8 @@ struct inherited {
 
 /**
  * struct worker - a thread that handles calls.
- * @call: its present call; @unique: its number, 0: none; @since: when it began (sg_ticks()).
- * @out: room for a reply with data, made by the first one.
+ * @call: its current call; @unique: the number of that call, or 0; @since: its start (sg_ticks()).
+ * @out: buffer for replies with data, allocated for the first such reply.
  */
 struct worker {
 	pthread_t thread;
@@ -127,53 +132,53 @@ struct server {
 extern struct server fs;
 #define VOL	(&fs.vol)
 
-/* mount.c: the descriptor of a new mount, or -1, reported */
+/* mount.c: returns the descriptor of a new mount, or -1 after it has reported the error */
 int mount_fuse(const struct options *opt);
 void mount_end(const struct options *opt, bool lazy);
 int fd_send(int socket, int fd);
 int fd_receive(int socket);	/* or -1 */
 
-void *reserve_room(size_t len);	/* memory that is taken when it is used; NULL: there is none */
+void *reserve_room(size_t len);	/* memory is allocated on first use; NULL: failure */
 
-/* member.c: the server as a system */
+/* member.c: the server as a system of the volume */
 int system_join(void);
 void system_leave(void);
 /*
- * Around everything that changes the volume: no such call is in progress while the volume is
- * frozen. -EINTR: the caller has given up.
+ * change_begin() and change_end() enclose everything that changes the volume. So no change is in
+ * progress while the volume is frozen. change_begin() returns -EINTR if the caller was interrupted.
  */
 int change_begin(void);
-bool change_try(void);		/* false: it is frozen */
+bool change_try(void);		/* false: the volume is frozen */
 void change_end(void);
 bool system_alive(void);
 
 /* session.c: calls and replies */
 int session_run(void);
-void session_prepare(void);	/* from now on fs.stopping ends waits for other systems */
+void session_prepare(void);	/* after it, fs.stopping ends waits for other systems */
 /*
- * Begins no further call, and lets no thread do anything after its present one. False: some have
- * not ended within that time.
+ * Lets no thread begin another call, and waits for the calls in progress. Returns false if some of
+ * them have not ended within that time.
  */
 bool session_stop(unsigned int seconds);
 extern __thread struct worker *self;
 #define IN	((const struct fuse_in_header *)self->call->in)
 #define ARG(type) ((const type *)call_arg(sizeof(type)))
-const void *call_arg(size_t len);	/* NULL: it is shorter */
-/* The next string of the request at *@at; NULL: there is none. */
+const void *call_arg(size_t len);	/* NULL: the request is shorter */
+/* Returns the string of the request at offset @at, or NULL if there is none. */
 const char *call_name(size_t at, size_t *next);
 u8 *out_room(void);
 int reply(const void *data, size_t len);
 int reply_large(const void *data, size_t len);
-void reply_none(void);			/* FORGET: there is nobody to tell */
-void reply_later(void);			/* another thread answers: with answer() */
+void reply_none(void);			/* FORGET has no reply */
+void reply_later(void);			/* another thread replies by answer() */
 void answer(u64 unique, int err, const void *data, size_t len);
-s64 call_time(void);			/* of what this call changes */
+s64 call_time(void);			/* the time that changes of this call get */
 static inline bool is_repeated(void)
 {
 	return self->call->repeated;
 }
 
-/* node.c: what the kernel knows of the volume */
+/* node.c: the inodes that the kernel has looked up */
 u64 node_id(const struct sg_iref *ref);
 int node_ref(u64 id, struct sg_iref *ref);
 int node_of(u64 ino, struct sg_iref *ref);
@@ -183,8 +188,9 @@ int node_open(u64 id, const struct sg_iref *ref, bool again, bool made);
 void node_close(u64 id);
 bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation);
 /*
- * A file that the kernel has looked up was replaced before its use. The kernel looks again, once;
- * the files that it finds soon stay for a second or two.
+ * For a file that was replaced between the kernel's look-up and its use. The kernel repeats the
+ * look-up only once. So the files of all look-ups within the next second count as open for a second
+ * or two.
  */
 void nodes_keep_for_a_while(void);
 int node_keep(const struct sg_iref *ref);
@@ -205,7 +211,7 @@ int attr_of(const struct sg_iref *ref, struct fuse_attr *out);
 void valid_for(u64 *sec, u32 *nsec);
 int drop_privileges(const struct sg_iref *ref, bool ids, s64 now);
 void touch_atime(const struct sg_iref *ref);
-bool is_fixed(const struct sg_iref *ref, u32 flags);	/* one of SG_FL_... is set */
+bool is_fixed(const struct sg_iref *ref, u32 flags);	/* true: one of these SG_FL_... is set */
 int truncate_to(const struct sg_iref *ref, u64 size, bool ids, s64 now);
 int op_getattr(void);
 int op_statx(void);
@@ -263,9 +269,9 @@ int op_setlk(void);
 int op_flush(void);
 void locks_release(u64 id, u64 fh, u64 flock_owner, bool flock);
 bool locks_interrupt(u64 unique);
-bool locks_end_wait(void);	/* locks_stop() wants the end of this thread's wait */
-bool locks_wait(u64 unique);	/* this request waits for a lock */
-void locks_start(void);		/* takes what the last server had; nothing is granted yet */
+bool locks_end_wait(void);	/* true: locks_stop() ends the wait of this thread */
+bool locks_wait(u64 unique);	/* true: this request waits for a lock */
+void locks_start(void);		/* takes over the last server's locks, before new ones */
 void locks_serve(void);
 void locks_stop(void);
 

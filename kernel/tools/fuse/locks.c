@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * flock, fcntl and open-file locks: they hold between systems, because the volume's table decides.
+ * flock, fcntl and open-file locks. They exclude processes of all systems, because each lock is in
+ * the volume's table.
  *
- * A table in inherited memory has the locks of this system. The list says which locks to release
- * when a file is closed. From it, the next server takes the same locks again. A request that waits
- * holds no thread: one thread tries all of them in turn, soon after a release here, and every 20 ms
- * at least. It waits for no other system. A second thread does, where a chain of locks is full.
+ * A second table, in inherited memory, lists the locks of this system. It shows which locks to
+ * release when a file is closed. From it, the next server takes the same locks again. A request
+ * that waits occupies no thread. One thread retries all waiting requests, soon after a release in
+ * this system, and at least every 20 ms. That thread waits for no other system. A second thread,
+ * the patient thread, does so to lengthen a full chain of locks.
  *
- * Another system may be paused while it has a chain locked. Then the next server serves all calls,
- * and takes the locks of that chain again when it can. Meanwhile each call for a lock of such a
- * file waits: nobody gets what a process here has.
+ * Another system may be paused while it has a chain locked. Then the next server still serves all
+ * calls, and takes the locks of that chain again as soon as it can. Until then, each call for a
+ * lock of such a file waits. So no process gets a lock that a process of this system already has.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +37,10 @@ static struct {
 	struct waiter *first;
 	pthread_t thread, patient;
 	bool running, patience, stop, again;
-	/* for the patient thread: the node whose chain is to grow; the last one, and its result */
+	/*
+	 * for the patient thread: the node whose chain must grow; the previous such node; its
+	 * result
+	 */
 	pthread_cond_t wanted;
 	u64 grow, grown;
 	int grow_err;
@@ -66,7 +71,7 @@ static bool same_owner(const struct kept_lock *a, const struct kept_lock *b)
 	return a->id == b->id && a->owner == b->owner && a->kind == b->kind;
 }
 
-/* The owner loses @range; up to two parts of each lock stay. */
+/* Removes @range from the locks of its owner. Up to two parts of each lock remain. */
 static void table_cut(const struct kept_lock *range)
 {
 	struct inherited *k = fs.kept;
@@ -110,13 +115,16 @@ static void table_note(u64 id, u64 fh, const struct sg_userlock *want, bool held
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* There must be room before a lock is taken: for it, and for the parts of one that it splits. */
+/*
+ * Checks, before a lock is taken, that the table has room for it and for the parts of a lock that
+ * it splits.
+ */
 static bool table_has_room(void)
 {
 	return __atomic_load_n(&fs.kept->locks, __ATOMIC_ACQUIRE) + 2 <= LOCKS_KEPT;
 }
 
-/* The first lock of that node and owner, or (@fh) taken through that handle. */
+/* Finds the first lock of a node that has this owner, or that was taken through the handle @fh. */
 static bool table_find(u64 id, unsigned int kind, const u64 *owner, const u64 *fh,
 		       struct kept_lock *out)
 {
@@ -138,7 +146,10 @@ static bool table_find(u64 id, unsigned int kind, const u64 *owner, const u64 *f
 
 /* --- locks of the last server ----------------------------------------------------------------- */
 
-/* Held while such a lock is taken, so that no process releases it meanwhile. Before table_lock. */
+/*
+ * Held while this server takes a lock of the last server again. So no process releases that lock
+ * meanwhile. Taken before table_lock.
+ */
 static pthread_mutex_t behind_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool any_behind;
 
@@ -155,7 +166,10 @@ static void note_taken(const struct kept_lock *l)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* Another system was faster: that is said, and the process goes on without its lock. */
+/*
+ * Removes a lock that another system took first, and logs the loss. The process continues without
+ * its lock.
+ */
 static void note_lost(const struct kept_lock *l, bool gone)
 {
 	pthread_mutex_lock(&table_lock);
@@ -166,7 +180,10 @@ static void note_lost(const struct kept_lock *l, bool gone)
 			  l->pid, (unsigned long long)(l->id & SG_INO_MAX));
 }
 
-/* behind_lock is held. -EBUSY, -ENOBUFS: another system would have to be waited for. */
+/*
+ * Takes a lock of the last server again. Returns -EBUSY or -ENOBUFS if it would have to wait for
+ * another system. The caller holds behind_lock.
+ */
 static int take_again(const struct kept_lock *l)
 {
 	struct sg_userlock want = {
@@ -186,7 +203,10 @@ static int take_again(const struct kept_lock *l)
 	return 0;
 }
 
-/* The next one from *@at on; of that node, unless @id is 0. */
+/*
+ * Finds the next lock of the last server, from *@at on. If @id is not 0, only locks of that node
+ * count.
+ */
 static bool next_behind(u64 id, u64 *at, struct kept_lock *l)
 {
 	const struct inherited *k = fs.kept;
@@ -209,13 +229,16 @@ static int try_those_of(u64 id, struct kept_lock *l)
 	pthread_mutex_lock(&behind_lock);
 	while (!err && next_behind(id, &at, l)) {
 		err = take_again(l);
-		at = 0;		/* one that was lost has changed the order */
+		at = 0;		/* the removal of a lost lock changes the order */
 	}
 	pthread_mutex_unlock(&behind_lock);
 	return err;
 }
 
-/* Before anything is done with locks of that node. -EINTR: the caller has given up. */
+/*
+ * Takes the last server's locks of a node again, before any other operation on its locks. Returns
+ * -EINTR if the caller was interrupted.
+ */
 static int take_those_of(u64 id)
 {
 	struct kept_lock l;
@@ -226,12 +249,12 @@ static int take_those_of(u64 id)
 		return 0;
 	while ((err = try_those_of(id, &l))) {
 		if (err != -EINTR && node_ref(id, &ref))
-			continue;	/* it is gone, and its locks with it */
+			continue;	/* the node has been freed, with its locks */
 		if (err != -EINTR)
 			err = sg_userlock_await(VOL, &ref, err);
 		if (err == -EINTR)
 			return err;
-		if (err) {	/* the chain can neither be read nor grow */
+		if (err) {	/* the chain is unreadable, or cannot grow */
 			pthread_mutex_lock(&behind_lock);
 			note_lost(&l, false);
 			pthread_mutex_unlock(&behind_lock);
@@ -240,7 +263,10 @@ static int take_those_of(u64 id)
 	return 0;
 }
 
-/* All that can be had without a wait. Returns a node whose chain has to grow for that, or 0. */
+/*
+ * Takes all locks of the last server again that need no wait. Returns a node whose chain must grow
+ * for such a lock, or 0.
+ */
 static u64 take_some(void)
 {
 	struct kept_lock l;
@@ -306,7 +332,7 @@ static int release(u64 id, const struct sg_iref *ref, u64 fh, const struct sg_us
 	return err;
 }
 
-/* A process has closed the file: whatever it has locked there is free. */
+/* Releases all locks of a process on a file that it has closed. */
 static void release_found(const struct kept_lock *l)
 {
 	struct sg_userlock range = {
@@ -314,7 +340,7 @@ static void release_found(const struct kept_lock *l)
 	};
 	struct sg_iref ref;
 
-	/* first here: then nobody takes it again */
+	/* first in this table: then the server does not take the lock again */
 	pthread_mutex_lock(&behind_lock);
 	table_note(l->id, l->fh, &range, false);
 	pthread_mutex_unlock(&behind_lock);
@@ -332,8 +358,8 @@ void locks_release(u64 id, u64 fh, u64 flock_owner, bool flock)
 	if (flock && table_find(id, SG_USERLOCK_FLOCK, &flock_owner, NULL, &l))
 		release_found(&l);
 	/*
-	 * Each process that had the file has closed it, and with that has lost its own locks. What
-	 * is left are locks of the open file itself.
+	 * Each process has closed this open file, and lost its own locks by that. Only locks of the
+	 * open file itself remain.
 	 */
 	while (table_find(id, SG_USERLOCK_POSIX, NULL, &fh, &l))
 		release_found(&l);
@@ -368,7 +394,7 @@ int op_getlk(void)
 		out.lk.type = by.exclusive ? F_WRLCK : F_RDLCK;
 		out.lk.start = by.start;
 		out.lk.end = by.last;
-		/* a process of another system has no number here */
+		/* a process of another system has no number in this one */
 		out.lk.pid = by.slot < 0 ? by.pid : 0;
 		err = 0;
 	}
@@ -393,7 +419,7 @@ static struct kept_wait *keep_wait(u64 unique, u64 id, const struct fuse_lk_in *
 	return w;
 }
 
-/* waits.lock is held */
+/* Adds a request to those that wait. The caller holds waits.lock. */
 static bool stand_by(struct kept_wait *kept, const struct sg_userlock *want,
 		     const struct sg_userlock_wait *wait)
 {
@@ -457,17 +483,17 @@ int op_setlk(void)
 	err = sg_userlock_set(VOL, &ref, &want, waits_for ? &wait : NULL, NULL);
 	if (!err)
 		table_note(IN->nodeid, in->fh, &want, true);
-	else if (err == -EAGAIN && want.kind == SG_USERLOCK_FLOCK)	/* the old one is lost */
+	else if (err == -EAGAIN && want.kind == SG_USERLOCK_FLOCK)	/* it lost its old lock */
 		table_note(IN->nodeid, in->fh, &want, false);
 	if (err == -EAGAIN && waits_for)
 		return wait_for_lock(in, &ref, &want, &wait);
 	if (waits_for)
 		sg_userlock_give_up(VOL, &ref, &wait);
-	look_again();	/* it may have become weaker */
+	look_again();	/* the lock may have become weaker */
 	return err ? err : reply(NULL, 0);
 }
 
-/* waits.lock is held */
+/* Finds a waiting request. The caller holds waits.lock. */
 static struct waiter *find_waiter(u64 unique)
 {
 	struct waiter *w = waits.first;
@@ -494,7 +520,7 @@ bool locks_interrupt(u64 unique)
 	pthread_mutex_lock(&waits.lock);
 	w = find_waiter(unique);
 	if (w) {
-		w->kept->interrupted = 1;	/* also for the next server */
+		w->kept->interrupted = 1;	/* the next server reads this, too */
 		w->interrupted = true;
 		waits.again = true;
 		pthread_cond_signal(&waits.changed);
@@ -503,7 +529,10 @@ bool locks_interrupt(u64 unique)
 	return w;
 }
 
-/* Asks the patient thread. -EAGAIN: it tries; otherwise why it could not. waits.lock is held. */
+/*
+ * Lets the patient thread lengthen the chain of a node. Returns -EAGAIN while that thread tries,
+ * and the reason if it has failed. The caller holds waits.lock.
+ */
 static int grow_chain(u64 id)
 {
 	int err = waits.grown == id ? waits.grow_err : 0;
@@ -518,7 +547,7 @@ static int grow_chain(u64 id)
 	return -EAGAIN;
 }
 
-/* The answer to a request that waits, or -EAGAIN: it waits on. */
+/* Retries a request that waits. Returns its result, or -EAGAIN if it must wait longer. */
 static int try_again(struct waiter *w)
 {
 	struct sg_iref ref;
@@ -552,8 +581,8 @@ static int try_again(struct waiter *w)
 }
 
 /*
- * If the server dies in here, the next one only answers again: a process that has its answer may
- * have released that lock by then.
+ * Sends the reply to a request. If the server dies meanwhile, the next server only repeats the
+ * reply. It does not take the lock: a process that has the reply may have released it by then.
  */
 static void end_wait(struct kept_wait *w)
 {
@@ -561,7 +590,9 @@ static void end_wait(struct kept_wait *w)
 	__atomic_store_n(&w->unique, 0, __ATOMIC_RELEASE);
 }
 
-/* waits.lock is held. True: a request has been answered. */
+/*
+ * Retries all waiting requests. Returns true if it has replied to one. The caller holds waits.lock.
+ */
 static bool try_all(void)
 {
 	struct waiter **at = &waits.first, *w;
@@ -609,7 +640,7 @@ static int grow_patiently(u64 id)
 	if (!err)
 		err = change_begin();
 	if (err)
-		return 0;	/* the request finds that out itself, or is tried again */
+		return 0;	/* the next retry of the request detects a lasting error */
 	err = take_those_of(id);
 	if (!err && !behind)
 		err = sg_userlock_await(VOL, &ref, -ENOBUFS);
@@ -642,7 +673,10 @@ static void *be_patient(void *arg)
 	return NULL;
 }
 
-/* waits.lock is held, but not while this looks for locks of the last server. */
+/*
+ * Takes the last server's locks again. The caller holds waits.lock, which this function releases
+ * meanwhile.
+ */
 static void try_those_behind(void)
 {
 	u64 full;

@@ -2,8 +2,8 @@
 /*
  * stargatefs-fuse: the command line, and the keeper.
  *
- * Two processes: the server does the work, and may die. The keeper has the descriptor of the mount
- * and the memory that servers inherit, and does nothing but start the next server. So a mount
+ * There are two processes. The server handles all calls, and may die. The keeper has the descriptor
+ * of the mount and the memory that servers inherit. It only starts the next server. So a mount
  * outlives its server.
  */
 #define _GNU_SOURCE
@@ -23,10 +23,10 @@
 #include <unistd.h>
 #include "fuse.h"
 
-#define RESTARTS	10	/* within RESTARTS_S: then the mount is given up */
+#define RESTARTS	10	/* with so many within RESTARTS_S, the keeper unmounts */
 #define RESTARTS_S	60
-#define LEAVE_S		10	/* for calls in progress, at the end */
-#define JOINED		"joined\n"	/* to a keeper that is another program */
+#define LEAVE_S		10	/* time for calls in progress when the server ends */
+#define JOINED		"joined\n"	/* to a keeper that is another program (--kept) */
 
 struct server fs = { .fd = -1 };
 
@@ -36,18 +36,18 @@ static const char usage[] =
 "Mount a StargateFS without its kernel module, by a server in user space.\n"
 "\n"
 "  -f, --foreground       stay in the foreground\n"
-"  -o, --options LIST     as mount(8): ro, noatime, nosuid, nodev, noexec,\n"
+"  -o, --options LIST     as in mount(8): ro, noatime, nosuid, nodev, noexec,\n"
 "                         allow_other, and the options below as NAME=VALUE\n"
-"      --cache MS         the kernel may believe names and attributes for so long,\n"
-"                         whatever other systems do meanwhile (default 0)\n"
-"      --shared-mmap      allow shared mappings, which other systems do not see\n"
-"                         at once\n"
+"      --cache MS         the kernel may cache names and attributes for this time,\n"
+"                         even if other systems change them (default 0)\n"
+"      --shared-mmap      allow shared mappings, whose stores other systems\n"
+"                         see later\n"
 "      --workers N        calls that may be in progress (2-64, default 32)\n"
 "      --errors WHAT      after damage: remount-ro (default) or continue\n"
 "      --only-me          no other user may use the mount, if root mounts\n"
 "      --kept MOUNT,MEMORY\n"
-"                         serve a mount that the calling program has made and keeps;\n"
-"                         it passes these descriptors, of /dev/fuse and of a memfd\n"
+"                         serve a mount that the calling program has made; these are\n"
+"                         its open descriptors of /dev/fuse and of a memfd\n"
 "  -h, --help\n"
 "  -V, --version\n"
 "\n"
@@ -55,7 +55,7 @@ static const char usage[] =
 
 /* --- the command line ----------------------------------------------------------------------- */
 
-/* Those from OPT_CACHE on are also words of -o. */
+/* Options from OPT_CACHE on can also be given with -o. */
 enum { OPT_KEPT = 256, OPT_CACHE, OPT_MMAP, OPT_WORKERS, OPT_ERRORS, OPT_ME };
 
 static const struct option options[] = {
@@ -78,7 +78,7 @@ static bool take_errors(struct options *opt, const char *arg)
 	return opt->errors == ERRORS_CONTINUE || !strcmp(arg, "remount-ro");
 }
 
-/* Two descriptors, as 3,4. */
+/* Parses two descriptors, such as 3,4. */
 static bool take_kept(struct options *opt, const char *arg)
 {
 	char mount[16];
@@ -127,7 +127,8 @@ static int take(struct options *opt, int c, const char *arg)
 		return 0;
 	case OPT_KEPT:
 		return take_kept(opt, arg) ? 0 :
-		       tool_value_error("kept", arg, false, "two open descriptors above 2, as 3,4");
+		       tool_value_error("kept", arg, false,
+					"two open descriptors above 2, such as 3,4");
 	}
 	return tool_usage_error("there is no such option");
 }
@@ -193,7 +194,7 @@ static int take_list(struct options *opt, const char *list)
 	return status;
 }
 
-/* Status, or -1: go on. */
+/* Parses the command line. Returns an exit status, or -1 if the program shall continue. */
 static int parse(int argc, char **argv, struct options *opt)
 {
 	int c, status = 0;
@@ -211,7 +212,7 @@ static int parse(int argc, char **argv, struct options *opt)
 	if (status)
 		return status;
 	if (opt->kept && argc - optind != 1)
-		return tool_usage_error("--kept: takes DEVICE|FILE alone");
+		return tool_usage_error("--kept: takes only DEVICE|FILE");
 	if (!opt->kept && argc - optind != 2)
 		return tool_usage_error("takes DEVICE|FILE and DIRECTORY");
 	opt->volume = argv[optind];
@@ -219,7 +220,7 @@ static int parse(int argc, char **argv, struct options *opt)
 	return -1;
 }
 
-/* After the fork into the background these must still lead there. */
+/* Makes both paths absolute: the background process changes its directory. */
 static int make_absolute(struct options *opt)
 {
 	static char volume[PATH_MAX], dir[PATH_MAX];
@@ -244,7 +245,10 @@ static int make_absolute(struct options *opt)
 
 /* --- the server ----------------------------------------------------------------------------- */
 
-/* Two threads may want that at once: the mount has ended, and a signal came. */
+/*
+ * Leaves the volume once. Two threads may call it at the same time: one after the end of the mount,
+ * and one after a signal.
+ */
 static void leave_once(void)
 {
 	static bool begun;
@@ -257,8 +261,9 @@ static void leave_once(void)
 }
 
 /*
- * The volume is left when no thread uses it any more. If a call does not end, this is a death like
- * any other: the next system replays what was committed.
+ * Ends the server on a signal. The server leaves the volume when no thread uses it any more. If a
+ * call does not end, the server exits without leaving, as after a crash: the next system replays
+ * committed changes.
  */
 static void *stop_on_signal(void *arg)
 {
@@ -266,13 +271,13 @@ static void *stop_on_signal(void *arg)
 
 	sigwait(arg, &sig);
 	if (fs.opt.kept)
-		_exit(STATUS_AGAIN);	/* to the keeper, 0 would mean that the mount has ended */
+		_exit(STATUS_AGAIN);	/* 0 would tell the keeper that the mount has ended */
 	if (!session_stop(LEAVE_S)) {
-		tool_warn("%s: calls have not ended within %d s: the server ends without leaving",
+		tool_warn("%s: calls have not ended within %d s: the server exits without leaving the volume",
 			  fs.opt.volume, LEAVE_S);
 		_exit(0);
 	}
-	/* a join, if it is one, ends with the interruption, and the server with it */
+	/* an unfinished join ends by the interruption, and then the server exits */
 	if (!__atomic_load_n(&fs.joined, __ATOMIC_ACQUIRE))
 		sleep(LEAVE_S);
 	leave_once();
@@ -291,8 +296,8 @@ static void catch_signals(void)
 }
 
 /*
- * @keeper: to it goes the word that the volume is joined; from it comes the mount. -1: it is there
- * already.
+ * Runs a server. @keeper: socket to the keeper. The server reports there that it has joined the
+ * volume, and receives the mount. @keeper is -1 if the mount already exists.
  */
 static int serve(int keeper)
 {
@@ -335,7 +340,10 @@ static void on_signal(int sig)
 	asked += sig != SIGCHLD;
 }
 
-/* The first signal takes the mount away; the server ends with its last user. The second ends it. */
+/*
+ * Handles a signal. The first signal unmounts, and the server ends after its last user. The second
+ * signal ends the server.
+ */
 static void obey(const struct options *opt, int before)
 {
 	if (!before)
@@ -357,13 +365,15 @@ static int start_server(int keeper)
 	_exit(serve(keeper));
 }
 
-/* From now on signals come only while the keeper waits: so none is lost between look and wait. */
+/*
+ * Blocks signals except while the keeper waits. So no signal is lost between a check and the wait.
+ */
 static void block_signals(void)
 {
 	struct sigaction act = { .sa_handler = on_signal };
 	sigset_t set;
 
-	sigaction(SIGCHLD, &act, NULL);	/* ends the wait */
+	sigaction(SIGCHLD, &act, NULL);	/* SIGCHLD ends the wait */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
@@ -376,7 +386,7 @@ static void block_signals(void)
 
 static int wait_for_server(const struct options *opt)
 {
-	static int obeyed;	/* also of earlier servers: the mount is taken away once */
+	static int obeyed;	/* counts over all servers: the keeper unmounts once */
 	int status;
 
 	for (;;) {
@@ -388,7 +398,9 @@ static int wait_for_server(const struct options *opt)
 	}
 }
 
-/* Is another start worth a try? The parent gives up if servers die one after the other. */
+/*
+ * Reports whether the keeper may start another server: not if too many have died within RESTARTS_S.
+ */
 static bool may_restart(void)
 {
 	static time_t began[RESTARTS];
@@ -412,13 +424,13 @@ static int keep(const struct options *opt)
 		if (asked > 1)
 			return 1;
 		if (!may_restart()) {
-			tool_error("%s: the server has ended %d times within a minute: the mount is given up",
+			tool_error("%s: the server has ended %d times within a minute: no other one starts, and the mount ends",
 				   opt->dir, RESTARTS);
 			mount_end(opt, true);
 			return 1;
 		}
 		if (WIFSIGNALED(status))
-			tool_warn("%s: signal %d ended the server: another server goes on",
+			tool_warn("%s: signal %d ended the server: another server continues",
 				  opt->dir, WTERMSIG(status));
 		else if (WEXITSTATUS(status) != STATUS_AGAIN)
 			usleep(500000);
@@ -429,7 +441,10 @@ static int keep(const struct options *opt)
 	return 0;
 }
 
-/* The mount is made when the volume is joined: a refusal leaves nothing behind. */
+/*
+ * Starts the first server, and mounts after the server has joined the volume. So a failed join
+ * leaves no mount.
+ */
 static int start(const struct options *opt)
 {
 	int pair[2], err;
@@ -440,7 +455,7 @@ static int start(const struct options *opt)
 	err = start_server(pair[0]);
 	close(pair[0]);
 	if (!err && read(pair[1], &byte, 1) != 1)
-		err = -EIO;	/* the server has said why */
+		err = -EIO;	/* the server has reported the reason */
 	if (!err) {
 		fs.fd = mount_fuse(opt);
 		err = fs.fd < 0 ? -EIO : fd_send(pair[1], fs.fd);
@@ -470,10 +485,10 @@ static void close_outputs(void)
 		return;
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	/* standard error stays: it has the server's messages */
+	/* standard error stays open for the server's messages */
 }
 
-/* @ready: for the status of the start; -1: nobody waits. */
+/* Runs the keeper. @ready: a pipe to the caller that waits for the start, or -1. */
 static int run(const struct options *opt, int ready)
 {
 	int err;
@@ -482,7 +497,7 @@ static int run(const struct options *opt, int ready)
 	fs.kept = mmap(NULL, sizeof(*fs.kept), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (fs.kept == MAP_FAILED) {
-		tool_error("no memory for calls in progress");
+		tool_error("cannot allocate memory for calls in progress");
 		return 1;
 	}
 	watch_signals();
@@ -491,7 +506,7 @@ static int run(const struct options *opt, int ready)
 		return 1;
 	if (ready >= 0) {
 		if (write(ready, "", 1) < 0)
-			tool_warn("the caller has gone");
+			tool_warn("cannot report the start: the calling process has exited");
 		close(ready);
 		close_outputs();
 	}
@@ -526,8 +541,8 @@ static int run_in_background(const struct options *opt)
 /* --- a keeper that is another program --------------------------------------------------------- */
 
 /*
- * The memory is empty at the first start. A server of another release may have left it: its calls
- * and locks would be misread.
+ * Maps the inherited memory, which is empty at the first start. Refuses memory from a server of
+ * another release: this server would misread the calls and locks.
  */
 static int take_memory(int fd)
 {
@@ -535,7 +550,7 @@ static int take_memory(int fd)
 	u64 unused = 0;
 
 	if (fstat(fd, &st) || (!st.st_size && ftruncate(fd, sizeof(*fs.kept)))) {
-		tool_error("--kept: descriptor %d is no memory: %s", fd, strerror(errno));
+		tool_error("--kept: descriptor %d cannot be used as memory: %s", fd, strerror(errno));
 		return -1;
 	}
 	if (st.st_size && st.st_size != sizeof(*fs.kept))
@@ -550,11 +565,14 @@ static int take_memory(int fd)
 	    unused == KEPT_LAYOUT)
 		return 0;
 other:
-	tool_error("--kept: a server of another release has left this memory: unmount the volume, and mount it again");
+	tool_error("--kept: this memory is from a server of another release: unmount the volume, and mount it again");
 	return -1;
 }
 
-/* The keeper starts this program again, with the same descriptors, unless it exits with 0. */
+/*
+ * Serves a mount for a keeper that is another program. The keeper starts this program again, with
+ * the same descriptors, unless the exit status is 0.
+ */
 static int run_kept(struct options *opt)
 {
 	static char volume[PATH_MAX];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The server as a system of the volume: its memory, its slot, its heartbeat, and the engine's
- * callbacks. The same threads as in the module (kernel/module/membership.c): the first waits for
- * nothing, because other systems count its heartbeats.
+ * callbacks. It runs the same threads as the module (kernel/module/membership.c). The first thread
+ * never waits, because other systems count its heartbeats.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,10 +16,10 @@
 #include "fuse.h"
 
 #define SETTLE_MS	1000
-#define FREEZE_MS	500		/* a freeze waits no longer for the end of calls */
+#define FREEZE_MS	500		/* a freeze fails if calls take longer */
 #define TMPFS		0x01021994	/* statfs.f_type */
 #define HUGETLBFS	0x958458f6
-#define WITNESS		(1LL << 61)	/* offset of the first lock that shows a live process */
+#define WITNESS		(1LL << 61)	/* file offset of the witness of slot 0 */
 
 /* --- changes, and the freeze ------------------------------------------------------------------ */
 
@@ -78,7 +78,10 @@ void change_end(void)
 	pthread_mutex_unlock(&gate.lock);
 }
 
-/* For the engine: while another system copies the volume, no call here stores into it. */
+/*
+ * Freezes or thaws this mount for the engine. While another system copies the volume, no call of
+ * this system stores into it.
+ */
 static int freeze(struct sg_vol *vol, bool on)
 {
 	struct timespec t = in_ms(FREEZE_MS);
@@ -120,10 +123,11 @@ static void on_damage(struct sg_vol *vol, u64 ino, u64 off)
 static void on_death(struct sg_vol *vol)
 {
 	(void)vol;
-	tool_error("%s: another system has fenced this one: it joins again", fs.opt.volume);
+	tool_error("%s: another system has fenced this server: the server restarts, and joins again",
+		   fs.opt.volume);
 }
 
-/* The file may have become longer: its new part is mapped behind the old one. */
+/* Maps the new part of the file if the file has become longer. The new part follows the old one. */
 static u64 reach(struct sg_vol *vol)
 {
 	struct stat st;
@@ -146,7 +150,7 @@ static u64 reach(struct sg_vol *vol)
 static struct {
 	pthread_t thread[4];
 	unsigned int n;
-	bool stop, settled;	/* settled: the last of them, which frees removed files, ends */
+	bool stop, settled;	/* settled: the last thread, which frees removed files, shall end */
 } threads;
 
 static bool stopped(void)
@@ -168,11 +172,12 @@ static void sleep_ms(int ms)
 /* --- processes of this machine that have died ------------------------------------------------ */
 
 /*
- * Each server locks a byte of the volume's file that its slot's number chooses. The kernel drops
- * that lock with the process. So if a server has seen the byte locked, and finds it free while the
- * slot is still live, the process has certainly ended. The server fences the slot at once. This
- * holds for processes of this boot only, and needs no common name space of processes. A tool locks
- * no byte; in a common name space the kernel tells whether there is its process.
+ * Each server locks one byte of the volume's file, its witness. The number of its slot determines
+ * the byte. The kernel releases that lock when the process ends. Another server may see the byte
+ * locked, and later unlocked while the slot is still live. Then the process has certainly ended,
+ * and that server fences the slot immediately. This works only for processes of the same boot, and
+ * needs no common PID namespace. A tool locks no byte. In a common PID namespace, a server checks
+ * by its PID whether a tool's process still exists.
  */
 static u64 seen_locked[SG_SLOTS];	/* state words of slots whose byte was locked */
 
@@ -191,7 +196,7 @@ static void witness_begin(void)
 		fcntl(fs.target.fd, F_OFD_SETLK, &l);
 }
 
-/* Has the server of that slot certainly ended, by its byte? */
+/* Reports whether the server of a slot has certainly ended, judged by its witness. */
 static bool witness_is_gone(unsigned int i, const struct sg_slot *slot)
 {
 	struct flock l = witness_of(i);
@@ -215,7 +220,10 @@ static void look_at_slot(struct sg_vol *vol, unsigned int i)
 	if (!witness_is_gone(i, &slot) && !sg_os_has_ended(slot.boot, slot.pid))
 		return;
 	seen_locked[i] = 0;
-	/* It may have left, which frees the slot before its process ends. */
+	/*
+	 * The process may have left the volume before it ended. Then the slot is free, and fencing
+	 * fails.
+	 */
 	if (!sg_fence_slot(vol, i, SG_SLOT_INC(slot.state)))
 		tool_warn("%s: process %u of this machine (slot %u) has ended without leaving: fenced",
 			  fs.opt.volume, SG_SLOT_PID(slot.pid), i);
@@ -326,7 +334,10 @@ void *reserve_room(size_t len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* Address space for all that the volume can become, so that it grows without a move. */
+/*
+ * Reserves address space for the largest size of the volume. So the volume can grow without a new
+ * address.
+ */
 static int map_with_room(u64 most)
 {
 	struct target *t = &fs.target;
@@ -349,7 +360,10 @@ static int map_with_room(u64 most)
 	return 0;
 }
 
-/* Memory that ends with the machine needs no write-back, and no fsync() either. */
+/*
+ * Checks whether the volume needs write-back. Memory that is lost with the machine needs neither
+ * write-back nor fsync().
+ */
 static void judge_memory(void)
 {
 	struct statfs st;
@@ -385,9 +399,12 @@ static int open_volume(void)
 
 /* --- joining and leaving ---------------------------------------------------------------------- */
 
-#define LAST_MS		5000	/* a keeper's servers end when it does, within this time */
+#define LAST_MS		5000	/* servers of a keeper end within this time after it */
 
-/* Is its witness still locked, in the incarnation that it had? */
+/*
+ * Reports whether the last server still runs: its slot has the same incarnation, and its witness is
+ * locked.
+ */
 static bool last_is_alive(void)
 {
 	unsigned int slot = (unsigned int)fs.kept->slot - 1;
@@ -402,8 +419,9 @@ static bool last_is_alive(void)
 }
 
 /*
- * The last server of this mount has ended: the keeper has seen it. A keeper that is another program
- * may have died itself, and its successor has seen nothing: the witness tells.
+ * Fences the last server of this mount. The keeper has seen that server end. A keeper that is
+ * another program may have died itself, and its successor has not seen the end. Then the witness
+ * shows whether the server has ended.
  */
 static int fence_last(void)
 {
@@ -415,7 +433,7 @@ static int fence_last(void)
 		if (ms <= 0) {
 			tool_error("%s: the last server of this mount still runs: end it first",
 				   fs.opt.volume);
-			return -EINVAL;	/* reported */
+			return -EINVAL;	/* already reported */
 		}
 		usleep(10000);
 		ms -= 10;
@@ -443,7 +461,7 @@ static int join(void)
 	err = sg_join(VOL, &id, MEMBER_WAIT_MS, false);
 	if (err)
 		return err;
-	witness_begin();	/* first: without it the next server would take this one for dead */
+	witness_begin();	/* must precede kept->slot: see last_is_alive() */
 	fs.kept->incarnation = fs.vol.incarnation;
 	fs.kept->slot = (u64)fs.vol.slot + 1;
 	return start_threads();
@@ -475,7 +493,7 @@ void system_leave(void)
 {
 	if (!fs.joined)
 		return;
-	stop_settling();	/* it has nodes, too */
+	stop_settling();	/* the settling thread uses nodes, too */
 	node_close_all();
 	system_stop_threads();
 	sg_leave(VOL);

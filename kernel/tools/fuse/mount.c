@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The mount itself: by mount(2) if this process may, as root, or as any user in a user namespace of
- * its own. Otherwise by fusermount3, which Debian installs for all users.
+ * Makes the mount. A process of root, or of any user in its own user namespace, calls mount(2).
+ * Other processes run fusermount3, which Debian installs for all users.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -66,7 +66,10 @@ int fd_receive(int socket)
 
 /* --- mounting ------------------------------------------------------------------------------- */
 
-/* mount(2) takes the text after the last comma literally; fusermount3 needs commas escaped. */
+/*
+ * Copies a string, and escapes the special characters. fusermount3 needs escaped commas. mount(2)
+ * takes the text after the last comma literally.
+ */
 static void escape(char *out, const char *in, const char *special)
 {
 	for (; *in; in++) {
@@ -114,7 +117,7 @@ static int run_helper(const char *const argv[], int fd)
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
-		sigemptyset(&none);	/* the keeper blocks signals */
+		sigemptyset(&none);	/* the keeper's mask blocks signals */
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		snprintf(number, sizeof(number), "%d", fd);
 		if (fd >= 0) {

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include "fuse.h"
 
-#define TURNS		100	/* of a name that gets another file at each look */
-#define VIRTUAL		".stargate"	/* of the root: the module shows its own files there */
+#define TURNS		100	/* look-ups of a name that gets another file each time */
+#define VIRTUAL		".stargate"	/* in the root: control files of a mount by the module */
 
 static int name_length(const char *name, u32 *len)
 {
@@ -24,7 +24,7 @@ static int name_length(const char *name, u32 *len)
 	return 0;
 }
 
-/* A new name: there must be none that a mount by the module would hide. */
+/* Checks a new name. Refuses a name that a mount by the module would hide. */
 static int new_name(const struct sg_iref *dir, const char *name, u32 *len)
 {
 	int err = name_length(name, len);
@@ -62,7 +62,10 @@ static int reply_entry(const struct sg_iref *ref)
 	return reply(&out, sizeof(out));
 }
 
-/* For file handles, as NFS has them: a node itself, and the directory above one. */
+/*
+ * Replies to a look-up of "." or "..", which file handles of NFS need: the node, or its parent
+ * directory.
+ */
 static int reply_relative(const struct sg_iref *ref, bool up)
 {
 	struct sg_iref there = *ref;
@@ -100,7 +103,7 @@ int op_lookup(void)
 			err = node_keep(&ref);
 		if (!err)
 			err = reply_entry(&ref);
-		/* the file and its name were removed just now */
+		/* -ESTALE: the file was removed after the look-up of its name */
 		if (err != -ESTALE || sg_seq(VOL, &dir) == seq)
 			break;
 	}
@@ -120,7 +123,7 @@ static u32 inherited_flags(const struct sg_iref *dir, u32 mode)
 	return flags;
 }
 
-/* Owner, mode and ACLs of a new inode, all known before it comes into being. */
+/* Determines owner, mode and ACLs of a new inode before it is created. */
 static int prepare(const struct sg_iref *dir, u32 mode, u32 umask, struct sg_new *new,
 		   struct payload *p)
 {
@@ -142,7 +145,10 @@ static int prepare(const struct sg_iref *dir, u32 mode, u32 umask, struct sg_new
 	return err;
 }
 
-/* Did the last server make this file for the same call? It has the time of the call. */
+/*
+ * Checks whether the last server has created this file for the same call: then the file has the
+ * time of the call. Otherwise returns -EEXIST.
+ */
 static int made_before(const struct sg_iref *dir, const char *name, u32 len, struct sg_iref *ref)
 {
 	struct sg_attr attr;
@@ -219,7 +225,7 @@ struct created {
 	struct fuse_open_out open;
 };
 
-/* The new file is open. @made: the engine counts it as open already. */
+/* Replies with a new file, which is open. @made: the engine already counts the file as open. */
 static int reply_created(const struct sg_iref *ref, bool made)
 {
 	struct created out = { 0 };
@@ -229,7 +235,7 @@ static int reply_created(const struct sg_iref *ref, bool made)
 		err = node_open(node_id(ref), ref, true, made);
 	if (err) {
 		if (made)
-			sg_close_inode(VOL, ref);	/* sg_settle() frees it */
+			sg_close_inode(VOL, ref);	/* sg_settle() frees the file */
 		return err;
 	}
 	err = handle_new(node_id(ref), 0, &out.open.fh);
@@ -251,7 +257,10 @@ int op_create(void)
 	if (!err)
 		err = make(&dir, call_name(sizeof(*in), NULL), S_IFREG | (in->mode & 07777),
 			   in->umask, 0, NULL, &ref);
-	/* Another system was faster: the kernel looks that file up, and checks permissions. */
+	/*
+	 * Another system has just created the file. The kernel looks the file up, and checks
+	 * permissions.
+	 */
 	if (err == -EEXIST && !(in->flags & O_EXCL))
 		return -ESTALE;
 	return err ? err : reply_created(&ref, false);
@@ -311,8 +320,8 @@ int op_link(void)
 /* --- removing ------------------------------------------------------------------------------- */
 
 /*
- * The file that is to lose its name. It is noted, so that a repetition removes no other one.
- * 0 with *gone: the last server has removed it.
+ * Finds and notes the file whose name is to be removed. So a repeated call removes the name of no
+ * other file. Returns 0 and sets *gone if the last server has removed the name.
  */
 static int victim(const struct sg_iref *dir, const char *name, u32 len, struct sg_iref *ref,
 		  bool *gone)
@@ -378,7 +387,10 @@ static int may_lose(const struct sg_iref *dir, const char *name, u32 len, struct
 	return err;
 }
 
-/* The last server has renamed it: the new name leads to the file that had the old one. */
+/*
+ * Reports whether the last server has done this rename: the new name leads to the file that had the
+ * old name.
+ */
 static bool renamed_before(const struct sg_iref *ndir, const char *nname, u32 nlen)
 {
 	const u64 *note = self->call->note;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Nodes: what the kernel knows of the volume's inodes, and which of them it has open.
+ * Nodes: the inodes of the volume that the kernel has looked up or has open.
  *
- * A node's number has the inode's number, and 28 bits of its generation: so it needs no table, and
- * stays valid for the next server. The table below has only counts: how often the kernel has looked
- * the node up, and how many open files it has. The volume learns of the first open file and of the
- * last close.
+ * A node's number consists of the inode's number and 28 bits of the inode's generation. So nodes
+ * need no table of numbers, and their numbers stay valid for the next server. The table below has
+ * only two counts of each node: the kernel's look-ups, and the open files. This file reports the
+ * first open and the last close of a node to the volume.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@ struct node {
 	struct node *next;
 	u64 id, lookups;
 	u32 opens;
-	bool counted;		/* by the volume: it knows of the open files */
+	bool counted;		/* the volume counts this node as open */
 };
 
 static struct node *chain[CHAINS];
@@ -29,7 +29,7 @@ static pthread_mutex_t chain_lock[LOCKS] = { [0 ... LOCKS - 1] = PTHREAD_MUTEX_I
 
 static struct {
 	pthread_mutex_t lock;
-	u64 *free, nfree;	/* handles that have been used */
+	u64 *free, nfree;	/* used handles that are free again */
 } handles = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* --- numbers -------------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ u64 node_id(const struct sg_iref *ref)
 	return ref->ino | (ref->generation & GENERATION_MASK) << INO_BITS;
 }
 
-/* The inode that has this number now. */
+/* Finds the inode that has this number now. */
 int node_of(u64 ino, struct sg_iref *ref)
 {
 	int err = sg_iref(VOL, ino, ref);
@@ -58,7 +58,10 @@ int node_of(u64 ino, struct sg_iref *ref)
 	return err;
 }
 
-/* The kernel's node is an inode of the volume. -ESTALE: another file has its number by now. */
+/*
+ * Finds the inode of a node of the kernel. Returns -ESTALE if another file has the inode number
+ * now.
+ */
 int node_ref(u64 id, struct sg_iref *ref)
 {
 	u64 ino = id == FUSE_ROOT_ID ? SG_INO_ROOT : id & SG_INO_MAX;
@@ -110,7 +113,7 @@ static struct node *find_or_new(u64 id)
 	return n;
 }
 
-/* True: it is gone. */
+/* Frees the entry of a node without look-ups and open files. Returns true if it has. */
 static bool drop_unused(u64 id)
 {
 	struct node **at = &chain[hash_of(id)], *n;
@@ -125,7 +128,10 @@ static bool drop_unused(u64 id)
 	return true;
 }
 
-/* Without memory the count is lost: a removed file may then be freed while a process sits in it. */
+/*
+ * Counts a look-up. Without memory the count is lost. Then a removed directory may be freed while
+ * it is the working directory of a process.
+ */
 void node_known(u64 id)
 {
 	pthread_mutex_t *lock = lock_chain(id);
@@ -137,8 +143,8 @@ void node_known(u64 id)
 }
 
 /*
- * The kernel has forgotten the inode, or closed its last open file. If it has no links, free it. Do
- * not wait for another system: sg_settle() tries again.
+ * Frees an inode without links after the kernel has forgotten it or closed its last open file.
+ * Waits for no other system: sg_settle() tries again.
  */
 static void evict(u64 id)
 {
@@ -148,7 +154,7 @@ static void evict(u64 id)
 		return;
 	if (!sg_load64(&node_record(&ref)->mode) || fs.vol.read_only || !system_alive())
 		return;
-	if (!change_try())	/* frozen: sg_settle() frees it later */
+	if (!change_try())	/* the volume is frozen: sg_settle() frees the inode later */
 		return;
 	sg_evict_try(VOL, &ref);
 	change_end();
@@ -158,7 +164,7 @@ void node_forget(u64 id, u64 n)
 {
 	pthread_mutex_t *lock = lock_chain(id);
 	struct node *node = find(id);
-	bool gone = !node;	/* known to the last server only */
+	bool gone = !node;	/* only the last server had an entry */
 
 	if (node) {
 		node->lookups -= n < node->lookups ? n : node->lookups;
@@ -170,8 +176,8 @@ void node_forget(u64 id, u64 n)
 }
 
 /*
- * @again: the file may have lost its links, because it was open here before, or was made here.
- * @made: the volume has counted it already (sg_tmpfile()).
+ * Counts an open file of a node. @again: the file may have no links, because this system had it
+ * open before, or has created it. @made: the volume already counts the file as open (sg_tmpfile()).
  */
 int node_open(u64 id, const struct sg_iref *ref, bool again, bool made)
 {
@@ -216,7 +222,7 @@ void node_close(u64 id)
 
 static struct {
 	pthread_mutex_t lock;
-	u64 until;		/* look-ups until then keep their results */
+	u64 until;		/* files of look-ups until then count as open */
 	unsigned int n;
 	struct {
 		u64 id, since;
@@ -294,7 +300,7 @@ bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation)
 
 /* --- handles -------------------------------------------------------------------------------- */
 
-/* Takes over the count of an open node. */
+/* Makes a handle, which then owns one open count of the node. */
 int handle_new(u64 id, unsigned int flags, u64 *fh)
 {
 	struct inherited *k = fs.kept;
@@ -315,7 +321,7 @@ int handle_new(u64 id, unsigned int flags, u64 *fh)
 	return err;
 }
 
-/* Returns the node, or 0: there is no such handle. */
+/* Frees a handle. Returns its node, or 0 if there is no such handle. */
 u64 handle_end(u64 fh)
 {
 	u64 id = 0;
@@ -330,7 +336,10 @@ u64 handle_end(u64 fh)
 	return id;
 }
 
-/* Before the join: the engine asks what is in use. The volume learns of it afterwards. */
+/*
+ * Counts the open files of the last server before the join, because the engine then checks which
+ * nodes are in use. node_inherit() reports them to the volume later.
+ */
 int node_prepare(void)
 {
 	struct inherited *k = fs.kept;
@@ -355,7 +364,10 @@ int node_prepare(void)
 	return 0;
 }
 
-/* After the join. A file that was removed meanwhile is stale for its users. */
+/*
+ * Reports inherited open files to the volume, after the join. Users of a file that was removed
+ * meanwhile get ESTALE.
+ */
 void node_inherit(void)
 {
 	struct sg_iref ref;
@@ -368,7 +380,7 @@ void node_inherit(void)
 				     !sg_open_inode(VOL, &ref, true);
 }
 
-/* Before the leave: removed files that were open are freed now. */
+/* Closes all files before the system leaves, and frees removed files that were open. */
 void node_close_all(void)
 {
 	struct sg_iref ref;

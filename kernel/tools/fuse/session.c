@@ -3,13 +3,14 @@
  * Calls of the kernel, and the threads that handle them.
  *
  * At least one thread reads /dev/fuse at any time, so that an INTERRUPT always reaches the server.
- * A thread that takes a call, and leaves no reader behind, starts another thread. If the greatest
- * number of threads runs, because all wait for another system, it puts the call into a queue
- * instead, and reads on.
+ * A thread that takes a call, and leaves no reader behind, starts another thread. If the maximum
+ * number of threads runs, because all wait for another system, the thread queues the call and reads
+ * the next one.
  *
  * Calls are in memory that the next server inherits. If this server is killed, the next server
- * handles the calls that this one had begun, so their callers only wait a moment longer. The change
- * may have been made already. Most calls can be done twice. For the others the handlers look:
+ * handles the calls that this server had begun. Their callers only wait a moment longer. A killed
+ * server may already have made the change of a call. Most calls can be done twice. For the other
+ * calls, the handler checks whether the change was made:
  *
  *   a new name exists           the file has the time of this very call, to the nanosecond
  *   a name to remove is gone    or it leads to another file than the one that the call noted
@@ -28,8 +29,8 @@
 #include "fuse.h"
 
 #define STACK_BYTES	(512u << 10)
-#define READERS		3	/* so many threads read; the kernel takes them in turn, cold */
-#define HEED_NS		100000000ULL	/* a call that takes no longer is not interrupted */
+#define READERS		3	/* further readers end: the kernel wakes them all in turn */
+#define HEED_NS		100000000ULL	/* a shorter call is not interrupted */
 
 extern bool (*sg_interrupt_hook)(void);
 
@@ -98,11 +99,11 @@ static void put(u64 unique, int err, const void *data, size_t len)
 	struct iovec v[2] = { { &out, sizeof(out) }, { (void *)data, len } };
 
 	/*
-	 * ENOENT: the caller was killed and waits no more. The server can do nothing else for the
-	 * call.
+	 * ENOENT means that the caller was killed, and no longer waits. Other errors are ignored:
+	 * the server can do nothing more for the call.
 	 */
 	if (writev(fs.fd, v, len ? 2 : 1) < 0 && errno == EINVAL)
-		tool_warn("the kernel refuses a reply to its request %llu",
+		tool_warn("the kernel has refused the reply to its request %llu",
 			  (unsigned long long)unique);
 }
 
@@ -117,7 +118,10 @@ static void finished(void)
 	sg_store64(&self->unique, 0);
 }
 
-/* Kept, so that the next server gives the same reply if this one ends just now. */
+/*
+ * Keeps a reply, and sends it. If this server ends in between, the next server sends the same
+ * reply.
+ */
 static void keep(int err, const void *data, size_t len)
 {
 	struct call *c = self->call;
@@ -130,7 +134,7 @@ static void keep(int err, const void *data, size_t len)
 	c->reply_len = out->len;
 	__atomic_store_n(&c->state, CALL_DONE, __ATOMIC_RELEASE);
 	if (write(fs.fd, c->reply, c->reply_len) < 0 && errno == EINVAL)
-		tool_warn("the kernel refuses a reply to operation %u", IN->opcode);
+		tool_warn("the kernel has refused the reply to a request of operation %u", IN->opcode);
 	finished();
 }
 
@@ -199,7 +203,7 @@ static int op_destroy(void)
 	return reply(NULL, 0);
 }
 
-/* The kernel does not ask again: it needs none of these. */
+/* Refuses an operation that the kernel can do without. The kernel then does not send it again. */
 static int op_unsupported(void)
 {
 	return -ENOSYS;
@@ -310,7 +314,10 @@ static void give_call(struct call *c)
 	pool.taken[c - fs.kept->call] = false;
 }
 
-/* One that an earlier server has begun may be done: only its handler knows. */
+/*
+ * Interrupts a queued call. A call that an earlier server has begun may be finished: only its
+ * handler can check that, so the call stays queued.
+ */
 static bool interrupt_queued(u64 unique)
 {
 	bool repeated = false;
@@ -334,7 +341,10 @@ static bool interrupt_queued(u64 unique)
 	return c;
 }
 
-/* -EAGAIN: the kernel sends it again, if the call has not ended; a thread may just have read it. */
+/*
+ * Interrupts a call. If no thread has that call yet, the reply is -EAGAIN. Then the kernel repeats
+ * the interrupt unless the call has ended.
+ */
 static void interrupt(void)
 {
 	const struct fuse_interrupt_in *i = ARG(struct fuse_interrupt_in);
@@ -356,7 +366,7 @@ static void interrupt(void)
 
 static void *work(void *arg);
 
-/* pool.lock is held */
+/* Takes an unused call of the inherited memory. The caller holds pool.lock. */
 static struct call *free_call(void)
 {
 	unsigned int i;
@@ -370,7 +380,7 @@ static struct call *free_call(void)
 	return NULL;
 }
 
-/* pool.lock is held */
+/* Starts another thread, if there may be one. The caller holds pool.lock. */
 static bool start_worker(void)
 {
 	struct worker *w = pool.worker;
@@ -410,8 +420,8 @@ static unsigned int queue_room(u32 opcode)
 }
 
 /*
- * This thread has a call. Another one has to read. False: there is none, so this one reads, and the
- * call waits, or is refused.
+ * Decides whether this thread may handle its call: another thread must read meanwhile. If no other
+ * thread can, returns false. Then the call is queued or refused, and this thread reads.
  */
 static bool may_handle(void)
 {
@@ -436,7 +446,7 @@ static bool may_handle(void)
 	return may;
 }
 
-/* Instead of reading, handle a call that waits. */
+/* Takes a call from the queue, if there is one, for this thread to handle before it reads again. */
 static bool take_waiting(void)
 {
 	struct call *c;
@@ -465,7 +475,7 @@ static bool is_quick(u32 opcode)
 	return opcode == FUSE_INTERRUPT || opcode == FUSE_FORGET || opcode == FUSE_BATCH_FORGET;
 }
 
-/* False: the mount has ended. True: there may be a call, or none: *got. */
+/* Reads a call. Returns false if the mount has ended. *got is set to whether there is a call. */
 static bool read_call(bool *got)
 {
 	struct call *c = self->call;
@@ -485,7 +495,10 @@ static bool read_call(bool *got)
 	return n >= 0 || errno == EINTR || errno == ENOENT || errno == EAGAIN;
 }
 
-/* Another thread ends the server (session_stop()): this one does no more. pool.lock is held. */
+/*
+ * Stops this thread while another thread ends the server (session_stop()). The caller holds
+ * pool.lock.
+ */
 static void stay_out(void)
 {
 	pthread_mutex_unlock(&pool.lock);
@@ -518,7 +531,7 @@ bool session_stop(unsigned int seconds)
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += seconds;
-	sg_store64(&fs.stopping, 1);	/* waits for other systems end with EINTR */
+	sg_store64(&fs.stopping, 1);	/* ends waits for other systems with EINTR */
 	pthread_mutex_lock(&pool.lock);
 	pool.closed = true;
 	while (pool.busy && !err)
@@ -544,7 +557,7 @@ static void serve_one(void)
 	busy_end();
 }
 
-/* Calls that an earlier server has left. One thread goes on reading. */
+/* Handles unfinished calls of an earlier server, if another thread can read meanwhile. */
 static void serve_left(void)
 {
 	bool may;
@@ -561,7 +574,10 @@ static void serve_left(void)
 	busy_end();
 }
 
-/* Enough others read: a burst of calls is over, and this thread ends. It counts no more. */
+/*
+ * Reports whether this thread shall end, because enough other threads read after a burst of calls.
+ * A thread that shall end no longer counts as a reader.
+ */
 static bool is_spare(void)
 {
 	bool spare;
@@ -633,7 +649,7 @@ static int greet(const struct fuse_in_header *in)
 		return -EPROTO;
 	}
 	if (fs.opt.mappings && !out.flags2)
-		tool_warn("this kernel has no shared mappings of such files: Linux 6.6 or later has");
+		tool_warn("--shared-mmap has no effect on this kernel: it needs Linux 6.6 or later");
 	put(in->unique, 0, &out, sizeof(out));
 	fs.kept->flags = out.flags | (u64)out.flags2 << 32;
 	__atomic_store_n(&fs.kept->begun, 1, __ATOMIC_RELEASE);
@@ -641,8 +657,9 @@ static int greet(const struct fuse_in_header *in)
 }
 
 /*
- * The kernel sends INIT once, and everything else after the reply. So it is kept like any call: a
- * server that follows before `begun` is set gives the same reply, once more if need be.
+ * Handles INIT. The kernel sends INIT once, and other requests only after the reply. So INIT is
+ * kept like any call. If a server ends before it has set `begun`, the next server sends the same
+ * reply, possibly for the second time.
  */
 static int begin(void)
 {
@@ -672,7 +689,10 @@ static bool is_left(const struct call *c)
 		!is_quick(head_of(c)->opcode) && head_of(c)->opcode != FUSE_INIT);
 }
 
-/* A request of an earlier server, which has read the interrupt, too, and not acted on it. */
+/*
+ * Interrupts an unfinished call of an earlier server. That server had read the interrupt, too, but
+ * not handled it.
+ */
 static void interrupt_left(u64 unique)
 {
 	unsigned int i;
@@ -697,7 +717,7 @@ static void take_interrupts(void)
 	}
 }
 
-/* Give the replies that an earlier server has kept, and queue the calls that it had begun. */
+/* Sends the replies that an earlier server has kept, and queues the calls that it had begun. */
 static void take_over(void)
 {
 	unsigned int i;
@@ -708,7 +728,8 @@ static void take_over(void)
 
 		if (c->state == CALL_DONE && write(fs.fd, c->reply, c->reply_len) < 0 &&
 		    errno != ENOENT)
-			tool_warn("a reply of the last server is lost: %s", strerror(errno));
+			tool_warn("cannot send a reply that the last server has left: %s",
+				  strerror(errno));
 		if (is_left(c) && !locks_wait(head_of(c)->unique)) {
 			c->repeated = 1;
 			pool.taken[i] = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocol of /dev/fuse, as far as <linux/fuse.h> of the oldest supported build system lacks
- * it. Numbers and layouts are the kernel's interface and never change.
+ * Parts of the protocol of /dev/fuse that <linux/fuse.h> of the oldest supported build system
+ * lacks. Numbers and layouts are part of the kernel's interface and never change.
  */
 #ifndef SG_FUSE_WIRE_H
 #define SG_FUSE_WIRE_H
@@ -9,7 +9,10 @@
 #include <linux/fuse.h>
 #include <stdint.h>
 
-/* The names of opcodes are enumerators, which no #ifdef sees. */
+/*
+ * These opcodes have new names: <linux/fuse.h> defines opcodes as enumerators, which #ifdef cannot
+ * test.
+ */
 #define OP_SYNCFS	50
 #define OP_TMPFILE	51
 #define OP_STATX	52
@@ -18,9 +21,9 @@
 #define FOPEN_PARALLEL_DIRECT_WRITES	(1 << 6)
 #endif
 #define INIT_EXT		(1u << 30)
-#define INIT2_DIRECT_MMAP	(1u << (36 - 32))	/* mappings beside direct_io */
+#define INIT2_DIRECT_MMAP	(1u << (36 - 32))	/* mappings of files with direct_io */
 
-/* struct fuse_init_in and fuse_init_out; older headers have no second word of flags */
+/* struct fuse_init_in and struct fuse_init_out. Older headers lack the second word of flags. */
 struct wire_init_in {
 	uint32_t major, minor, max_readahead, flags, flags2;
 };
@@ -50,7 +53,7 @@ struct wire_statx_out {
 	uint64_t attr_valid;
 	uint32_t attr_valid_nsec, flags;
 	uint64_t unused[2];
-	/* the answer itself, struct fuse_statx */
+	/* from here on: struct fuse_statx */
 	uint32_t mask, blksize;
 	uint64_t attributes;
 	uint32_t nlink, uid, gid;

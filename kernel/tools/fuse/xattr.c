@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Extended attributes: from the kernel's prefixes to the engine's name spaces and back. */
+/*
+ * Extended attributes. This file translates between the kernel's prefixes of names and the engine's
+ * name spaces.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/xattr.h>
 #include "fuse.h"
 
-#define LIST_MAX	65536u	/* the kernel's limit of a list of names */
+#define LIST_MAX	65536u	/* the kernel's limit for a list of names */
 
 static const struct {
 	const char *prefix;
@@ -24,7 +27,7 @@ static bool is_acl(unsigned int space)
 	return space == SG_XATTR_ACL_ACCESS || space == SG_XATTR_ACL_DEFAULT;
 }
 
-/* The rest of the name, behind the prefix. */
+/* Finds the name space of an attribute. @rest: the name without its prefix. */
 static int find_space(const char *name, unsigned int *space, const char **rest)
 {
 	size_t i, n;
@@ -68,7 +71,10 @@ int op_getxattr(void)
 	return reply(&out, sizeof(out));
 }
 
-/* The last server has done this very call: the inode has its time, to the nanosecond. */
+/*
+ * Reports whether the last server has finished this call: then the inode has the time of the call,
+ * to the nanosecond.
+ */
 static bool set_before(const struct sg_iref *ref)
 {
 	return is_repeated() && (s64)sg_load64(&node_record(ref)->ctime) == call_time();
