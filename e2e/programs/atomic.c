@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Atomic writes, as programs see them (docs/atomic-data.md).
+ * Checks of atomic writes from the view of a program (docs/atomic-data.md).
  *
- *   atomic rules FILE                  what statx(), pwritev2() and io_uring say of RWF_ATOMIC
- *   atomic blocks FILE HOW SECONDS     writes and reads blocks that describe themselves, together
- *                                      with others; HOW: rwf (RWF_ATOMIC) or attr (any write)
- *   atomic check FILE                  each block is whole
+ *   atomic rules FILE                  checks statx(), pwritev2() and io_uring with RWF_ATOMIC
+ *   atomic blocks FILE HOW SECONDS     writes and reads blocks that describe themselves, while
+ *                                      other processes do the same; HOW: rwf (RWF_ATOMIC) or
+ *                                      attr (any write)
+ *   atomic check FILE                  checks that no block is torn
  *   atomic stamps FILE SECONDS         writes the pages of a file, each time with a higher number
- *   atomic mapped FILE SECONDS         maps the file again and again meanwhile: a mapping never
- *                                      shows older bytes than read() does
- *   atomic full FILE                   overwrites until no page is free: what fails leaves the old
+ *   atomic mapped FILE SECONDS         maps the file again and again during `stamps`: a mapping
+ *                                      never shows older bytes than read() does
+ *   atomic full FILE                   overwrites until no page is free: a failed write leaves the
+ *                                      old bytes
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -85,7 +87,7 @@ static int open_file(const char *path)
 
 /* --- rules ---------------------------------------------------------------------------------- */
 
-/* struct statx of old headers has no such fields: they follow stx_dio_offset_align. */
+/* Old headers lack these fields of struct statx. They follow stx_dio_offset_align. */
 struct new_statx {
 	uint8_t before[0x98];
 	uint32_t dio_mem_align, dio_offset_align;
@@ -142,7 +144,7 @@ static void rules_refused(int fd, const char *path)
 	is("memory that is not there", atomic_write(fd, (void *)4096, 4096, 0), -EFAULT);
 }
 
-/* One request by io_uring, without a library. */
+/* Makes one request by io_uring, without a library. */
 static long by_uring(int fd, const void *buf, unsigned int len, uint64_t pos)
 {
 	struct io_uring_params p = { 0 };

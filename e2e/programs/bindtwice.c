@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bindtwice FILE: two processes share one descriptor of FILE, .stargate/semaphores. Both bind an
- * object to it, one half a second after the other. Prints the number of each process first.
+ * bindtwice FILE: two processes share one descriptor of FILE, .stargate/semaphores. Each process
+ * binds an object to it: the second process half a second after the first. Both print their process
+ * number before that.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A VM with a few instructions, whose vCPUs compute all the time. Interrupts reach it as those of a
- * device do: another thread of this process sends them to its APIC.
+ * Runs a VM with a few instructions, whose vCPUs compute all the time. Another thread of this
+ * process sends interrupts to the VM's APIC, as a device does.
  *
  *   busyvm -name NAME hog             it computes, with interrupts disabled
  *   busyvm -name NAME io SOCKET       it sleeps until an interrupt, and answers it
  *   busyvm -name NAME mixed SOCKET    it computes, and answers interrupts
  *   busyvm -name NAME chain SOCKET    its first vCPU takes interrupts, and passes them to the
  *                                     second one, which answers; both compute
- *   busyvm -name NAME liar            it computes, and has an interrupt each millisecond
- *   busyvm ask SOCKET SECONDS         one request at a time for so long, to io, mixed or chain:
- *                                     prints their number in a second, the median and the 99th
+ *   busyvm -name NAME liar            it computes, and gets an interrupt each millisecond
+ *   busyvm ask SOCKET SECONDS         sends one request at a time to io, mixed or chain:
+ *                                     prints the requests per second, the median and the 99th
  *                                     percentile in microseconds
  */
 #define _GNU_SOURCE
@@ -35,12 +35,15 @@
 #define MEMORY		0x4000
 #define CODE		0x1000
 #define TAKE		0x1100	/* the handler of vector 0x40 */
-#define PASSED		0x1200	/* ... and of vector 0x41 */
+#define PASSED		0x1200	/* the handler of vector 0x41 */
 #define STACK		0x3000
 #define ANSWER_PORT	0x10
 #define MOST		1000000
 
-/* Real mode: prefix 0x66 makes operands 32 bits wide. MSRs 0x800 and up are the APIC. */
+/*
+ * In real mode, prefix 0x66 makes operands 32 bits wide. MSRs from 0x800 on are the APIC's
+ * registers.
+ */
 #define MSR(msr, eax, edx)								\
 	0x66, 0xb9, (msr) & 0xff, (msr) >> 8, 0, 0,	/* mov ecx, msr */		\
 	0x66, 0xb8, (eax) & 0xff, (eax) >> 8, 0, 0,	/* mov eax, ... */		\
@@ -244,7 +247,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: busyvm -name NAME hog|liar|io|mixed|chain [SOCKET]\n");
 		return 2;
 	}
-	signal(SIGPIPE, SIG_IGN); /* one that asks may go away */
+	signal(SIGPIPE, SIG_IGN); /* `busyvm ask` may exit */
 	start(argv[3]);
 	if (argc == 5)
 		serve(argv[4]);

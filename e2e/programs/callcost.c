@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Times of single calls in several directories, one after the other in turns, so that a busy moment
- * of the machine hits all of them.
+ * Measures the times of single calls in several directories. The directories take turns, so that a
+ * busy moment of the machine affects all of them.
  *
  *   callcost ROUNDS DIR...       prints "OPERATION DIRECTORY NANOSECONDS", the median of the rounds
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writes of every size and alignment, from memory that is partly missing or not yet present, and a
- * check that the writer's vector registers keep their values.
+ * Checks writes of every size and alignment, from memory that is partly missing or not yet present.
+ * Also checks that the writer's vector registers keep their values.
  *
  *   copies DIR SEED TURNS      prints "N checks", or the error and exits with 1
  *
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define PAGE	4096ul
-#define MIB	(1ul << 20)	/* larger than the least size that is copied by vectors */
+#define MIB	(1ul << 20)	/* larger than the smallest write that is copied by vectors */
 #define ROOM	(4 * MIB)	/* of the file, and of the source */
 
 static unsigned char *source, *expected, *seen;
@@ -47,7 +47,7 @@ static void fill(void)
 		*(uint64_t *)(source + i) = (chance(1ul << 31) << 32 | chance(1ul << 31)) + i;
 }
 
-/* The file contains the written bytes, at any offset. */
+/* Writes at a random offset: the file then contains the written bytes. */
 static void compare(const char *what, size_t at, size_t len, long ret)
 {
 	ssize_t n = pread(file, seen, ROOM, 0);
@@ -98,8 +98,8 @@ static void write_somewhere(void)
 }
 
 /*
- * A page within the source is missing: exactly the bytes before it are written, or fewer, and
- * nothing behind them changes.
+ * Writes from a source with a missing page. The call may write the bytes before that page, or fewer
+ * of them, and nothing behind them.
  */
 static void write_up_to_a_hole(void)
 {
@@ -114,13 +114,16 @@ static void write_up_to_a_hole(void)
 	if (mprotect(source + hole * PAGE, PAGE, PROT_READ | PROT_WRITE))
 		wrong("mprotect", at, len, -1);
 	if (ret > (long)there || (ret <= 0 && !(ret == -1 && errno == EFAULT)))
-		wrong("a source that ends early", at, len, ret);
+		wrong("a write from a source that ends early", at, len, ret);
 	if (ret > 0)
 		memcpy(expected + at, source + from, (size_t)ret);
-	compare("a source that ends early", at, len, ret);
+	compare("a write from a source that ends early", at, len, ret);
 }
 
-/* Pages of the source must first be read from a file: everything is written. */
+/*
+ * Writes from a source whose pages the kernel must first read from a file. All bytes are written.
+ *
+ */
 static void write_what_is_not_there_yet(const char *path)
 {
 	int other = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -135,14 +138,14 @@ static void write_what_is_not_there_yet(const char *path)
 		wrong("mmap", 0, len, -1);
 	ret = pwrite(file, p, len, 0);
 	if (ret != (long)len)
-		wrong("a source that is not there yet", 0, len, ret);
+		wrong("a write from a source that is not in memory yet", 0, len, ret);
 	memcpy(expected, source, len);
-	compare("a source that is not there yet", 0, len, ret);
+	compare("a write from a source that is not in memory yet", 0, len, ret);
 	munmap(p, len);
 	close(other);
 }
 
-/* Vector registers belong to the program: a write leaves their values unchanged. */
+/* Checks that a write leaves the values of the program's vector registers unchanged. */
 __attribute__((target("avx"))) static void keep_registers(void)
 {
 	uint64_t before[16 * 4], after[16 * 4];

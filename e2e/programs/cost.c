@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Instructions of one operation, measured so that a second count gives the same number.
+ * Counts the instructions of one operation in a way that gives the same number each time.
  *
  *   cost DIR REPEATS OPERATION...      prints "OPERATION INSTRUCTIONS SPREAD" for each
  *
- * Each repeat begins with an empty folder, does some operations to warm up, and counts the others
- * in one run, which is short enough that most runs have no timer interrupt in them. The lowest of
- * the repeats counts, because other work of the kernel can only add. SPREAD is the excess of the
- * median, in hundredths of a per cent. The cost of an empty loop is subtracted.
+ * Each repeat begins with an empty folder, and does some operations to warm up. Then it counts the
+ * other operations in one run. The run is so short that most runs contain no timer interrupt. The
+ * result is the lowest count of all repeats, because other work of the kernel can only add
+ * instructions. SPREAD is the excess of the median, in hundredths of a per cent. The cost of an
+ * empty loop is subtracted.
  *
  *   cost --where DIR REPEATS OPERATION...
  *
- * prints where they are spent instead: "where OPERATION SAMPLES WHOSE FUNCTION" (samples.h).
+ * prints the functions that execute these instructions: "where OPERATION SAMPLES WHOSE FUNCTION"
+ * (samples.h).
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -40,7 +42,7 @@
 
 static char *buffer, *other;	/* MIB each, present */
 static char *large, *large_other;	/* LARGE each, present */
-static char *mapped;		/* an aligned place for HUGE */
+static char *mapped;		/* aligned address range of HUGE bytes */
 static int file = -1;
 static char names[2048][16];	/* made before the first count */
 
@@ -204,7 +206,7 @@ static int do_memcpy_4m(unsigned int i)
 	return 0;
 }
 
-/* The C library's, which uses vectors where there is no fast `rep movsb`. */
+/* Copies by the C library, which uses vectors on processors without fast `rep movsb`. */
 static int do_libc_4k(unsigned int i)
 {
 	memcpy(other + i % 256 * 4096, buffer + i % 256 * 4096, 4096);
@@ -451,7 +453,7 @@ static int do_seek_data(unsigned int i)
 	return sys(SYS_lseek, file, 0, SEEK_DATA) != 0;
 }
 
-/* Map, one access, unmap. */
+/* Maps the file, makes one access, and unmaps it. */
 static int touch(int prot, size_t len, long pos)
 {
 	volatile char *p = mapped;
@@ -555,7 +557,7 @@ static void with_thread_files(unsigned int all)
 	}
 }
 
-/* @turns of each of @n threads. Starting and ending them is not counted. */
+/* Counts @turns operations of each of @n threads, without the start and the end of the threads. */
 static uint64_t threads(unsigned int n, long call, unsigned int turns)
 {
 	pthread_t thread[THREADS];
@@ -579,7 +581,7 @@ static uint64_t threads(unsigned int n, long call, unsigned int turns)
 	return start;
 }
 
-/* The same number of operations by one thread as by four. */
+/* One thread makes as many operations as four threads together. */
 #define THREAD_TURNS	8000
 
 static uint64_t by_one_read(void) { return threads(1, SYS_pread64, THREAD_TURNS); }
@@ -594,7 +596,7 @@ static const struct op {
 	void (*prepare)(unsigned int all);
 	int (*run)(unsigned int i);
 	unsigned int warm, count;
-	uint64_t (*whole)(void);	/* instead of run: a whole repeat, of @count */
+	uint64_t (*whole)(void);	/* instead of run: counts @count operations */
 } ops[] = {
 	{ "call", with_empty, do_call, 50, 1000, NULL },
 	{ "memcpy-4k", with_empty, do_memcpy_4k, 50, 500, NULL },
@@ -707,7 +709,7 @@ static uint64_t once(const struct op *op)
 	unsigned int all = op->warm + op->count;
 	uint64_t took, empty;
 
-	settle(); /* pages that the repeat before removed must be free */
+	settle(); /* frees pages that the previous repeat has removed */
 	op->prepare(all);
 	if (!op->whole)
 		loop(op->name, op->run, 0, op->warm);
@@ -738,7 +740,7 @@ static void measure(const char *name, unsigned int repeats)
 		if (strcmp(name, ops[o].name))
 			continue;
 		if (where && ops[o].whole)
-			break;	/* of several threads: samples cannot cover all of them */
+			break;	/* samples cannot cover the threads of such an operation */
 		for (unsigned int r = 0; where && r < repeats; r++)
 			sampled(&ops[o], r);
 		if (where) {
@@ -756,7 +758,7 @@ static void measure(const char *name, unsigned int repeats)
 	exit(2);
 }
 
-/* Memory that is present, so that no count includes its page faults. */
+/* Allocates memory and touches it, so that no count includes page faults. */
 static char *memory(size_t len)
 {
 	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,

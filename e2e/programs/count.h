@@ -45,8 +45,9 @@ __attribute__((noreturn)) static inline void die(const char *what)
 }
 
 /*
- * Deferred work (RCU callbacks, work queues, pages and inodes that wait for other systems) is done
- * now, not during a measurement. A guest that sleeps takes no time.
+ * Sleeps until deferred work is done, so that this work does not run during a measurement. Deferred
+ * work is RCU callbacks, work queues, and pages and inodes that wait for other systems. Sleep of a
+ * guest does not count as time.
  */
 static inline void settle(void)
 {
@@ -56,8 +57,8 @@ static inline void settle(void)
 }
 
 /*
- * A loop of two million instructions must count as two million, apart from an interrupt. Otherwise
- * the figures would be nonsense.
+ * Checks that a loop of two million instructions counts as two million, plus at most one interrupt.
+ * Otherwise all figures would be meaningless.
  */
 static inline void must_count(void)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The size from which on stores past the caches, and by vectors, are faster on this processor.
+ * Measures from which size on this processor stores faster past its caches, and by vectors.
  *
  *   crossover [ROUNDS]     prints "copy WAY SIZE NS-WRITTEN NS-WRITTEN-AND-READ", medians of rounds
  *

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Takes space until none is left.
+ * Allocates space until the volume is full.
  *
  *   fill large|small|directories|append|allocate DIR     prints the number of successful requests
  *
- * Any other final error than ENOSPC, or a file longer than the written bytes, is a failure.
+ * The program fails if the final error is not ENOSPC, or if a file is longer than the written
+ * bytes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 static char buffer[LARGE];
 
-/* Writes a file of len bytes; bytes that did not fit must not count in its size. */
+/* Writes a file of len bytes. The file's size must not include bytes that did not fit. */
 static int write_file(const char *name, int flags, size_t len)
 {
 	struct stat before, after;

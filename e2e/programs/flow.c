@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One file is read or written for a while, past page caches where there are any.
+ * Reads or writes one file for some time, without page caches if there are any.
  *
  *   flow KIND FILE BLOCK MIB MS [cached] [together]
  *   flow map FILE            read one byte of each page of it, mapped, and exit
@@ -8,7 +8,7 @@
  * KIND: read, write, randread, randwrite. The file has MIB mebibytes, and is written before. With
  * `together` the program prints "ready" and begins when it reads a line, so that several systems
  * begin at the same moment. With `cached` page caches may answer. Prints "BYTES NANOSECONDS P50 P99
- * P99.9": of all calls, and percentiles of one call's nanoseconds.
+ * P99.9": the sums of all calls, and percentiles of the nanoseconds of one call.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -49,7 +49,7 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The next number of a sequence that is the same in each run. */
+/* Returns the next number of a sequence that is the same in each run. */
 static uint64_t next(void)
 {
 	static uint64_t state = 0x5eed;
@@ -58,7 +58,7 @@ static uint64_t next(void)
 	return state >> 33;
 }
 
-/* The whole file exists before the measurement: completely written, by large writes. */
+/* Writes the complete file before the measurement, by large writes. */
 static void lay_out(int file, const char *path, char *buffer, size_t size)
 {
 	off_t have = lseek(file, 0, SEEK_END);
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 		die(argv[2]);
 	memset(buffer, 0x5a, room);
 	lay_out(file, argv[2], buffer, size);
-	memset(took, 1, sizeof(took)); /* no page of it is new during the measurement */
+	memset(took, 1, sizeof(took)); /* makes the array present before the measurement */
 	if (together)
 		wait_for_line();
 	flow(file, buffer, block, size, strtoull(argv[5], NULL, 10), writes, random);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * frozen FOLDER SECONDS: a thread stores into a mapped page without end, and another one removes
- * the entry and reads a new one in. Meanwhile the file system is frozen and thawed again and again:
- * its content does not change while it is frozen. Prints the number of freezes.
+ * frozen FOLDER SECONDS: one thread stores into a mapped page without end. Another thread removes
+ * the page table entry again and again, so that a page fault makes a new one. Meanwhile the program
+ * freezes and thaws the file system again and again. The content must not change while the file
+ * system is frozen. Prints the number of freezes.
  */
 #define _GNU_SOURCE
 #include <errno.h>

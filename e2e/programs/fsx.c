@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random operations on one file, compared with a copy in memory after each read, and as a whole now
- * and then. Bytes that went in by any way (write, mapping, copy) must show by each way out, and
- * bytes that were never written must be zero.
+ * Makes random operations on one file, and the same changes to a copy in memory. It compares both
+ * after each read, and sometimes completely. Bytes that were stored in any way (write, mapping,
+ * copy) must show in each way of reading. Bytes that were never written must be zero.
  *
  *   fsx [-s SEED] [-n OPERATIONS] [-l BYTES] [-t SECONDS] [-x OP,...] FILE
  *   fsx -i [-s SEED] [-l BYTES] [-x OP,...] FILE
  *
- * Everything follows from SEED. An operation that the file system refuses as unsupported
+ * SEED determines all operations. An operation that the file system refuses as unsupported
  * (EOPNOTSUPP) ends the run with an error, unless -x excludes it.
  *
- * With -i it takes turns with the same program, with the same SEED, on other systems. A line "do N"
- * on standard input makes it do the next N operations; "skip N" makes it only note their results,
- * because another system has done them. It answers "ok". The file and a mapping of all of it stay
- * open over all turns.
+ * With -i, the program takes turns with the same program on other systems, with the same SEED. The
+ * line "do N" on standard input makes it do the next N operations. The line "skip N" makes it only
+ * note their results, because another system has done them. It answers "ok". The file and a mapping
+ * of the complete file stay open during all turns.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,7 +38,7 @@ static int fd = -1;
 static unsigned char *good, *buffer;	/* expected content of the file; scratch */
 static size_t size, limit = 6ul << 20;
 static int stored_beyond;	/* a mapping has stored behind the end in the last page */
-static int skipping;		/* another one has done it: only update the copy */
+static int skipping;		/* another system has done it: only update the copy */
 static uint64_t seed = 1;
 static unsigned long op_number;
 static char log_lines[LOG_LINES][96];
@@ -75,7 +75,10 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 	va_end(args);
 }
 
-/* Sizes of all orders of magnitude: single bytes, pages, and beyond 2 MiB leaves. */
+/*
+ * Returns a size of a random order of magnitude: single bytes, pages, or more than a leaf of 2 MiB.
+ *
+ */
 static size_t any_length(void)
 {
 	size_t most = 1ul << (1 + below(23));
@@ -83,7 +86,7 @@ static size_t any_length(void)
 	return 1 + below(most < limit ? most : limit);
 }
 
-/* A range inside of [0, end), often at page boundaries, where errors are likely. */
+/* Chooses a range within [0, end), often at page boundaries, where errors are likely. */
 static void any_range(size_t end, size_t *pos, size_t *len)
 {
 	*pos = below(end);
@@ -183,8 +186,8 @@ static void op_write(void)
 }
 
 /*
- * A mapping shows the bytes of its range, and zeros behind the end in the last page, unless another
- * mapping has stored there.
+ * Checks a mapping. It must show the bytes of its range. In the last page it must show zeros behind
+ * the end of the file, unless another mapping has stored there.
  */
 static void op_mapread(void)
 {
@@ -346,7 +349,7 @@ static void op_copy(void)
 	grown_to(to + len);
 }
 
-/* Stores behind the end, in the last page, must not show when the file grows. */
+/* Stores behind the end, in the last page. These bytes must not show when the file grows. */
 static void op_beyond(void)
 {
 	size_t start = size & ~(PAGE - 1), to = size + 1 + below(2 * PAGE);
@@ -391,7 +394,7 @@ static void op_reopen(void)
 		die("open");
 }
 
-/* Ranges found by SEEK_DATA and SEEK_HOLE: a hole must be zeros. */
+/* Checks the ranges that SEEK_DATA and SEEK_HOLE find: a hole must read as zeros. */
 static void op_seek(void)
 {
 	size_t pos = below(size + 1);
@@ -478,7 +481,10 @@ static void one(void)
 		check_size();
 }
 
-/* Turns with other systems. Their operations must show: by calls, and in our earlier mappings. */
+/*
+ * Takes turns with other systems. Their operations must show by calls, and in earlier mappings of
+ * this process.
+ */
 static int in_turns(void)
 {
 	unsigned char *map = mmap(NULL, limit, PROT_READ, MAP_SHARED, fd, 0);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One system writes and another one reads, block after block, in turns by two shared semaphores (P1
- * 5.3). The semaphores are StargateFS's, on whatever file system the file is.
+ * One system writes a file, and another system reads it, block by block in turns. Two shared
+ * semaphores of StargateFS order the turns (P1 5.3). The file may be on any file system.
  *
  *   handover write|read FILE BLOCK COUNT [direct] [turns=PATH:OFFSET]     "BYTES NANOSECONDS"
  *
- * The semaphores handover-full (0) and handover-empty (1) exist. With `turns` two words of memory
- * at that place replace them; both sides poll them: P1's user face, for a system without a mounted
- * volume. With `direct` page caches do not answer (O_DIRECT). Each block contains its number. FILE
- * -: there is no file, only the turns.
+ * The semaphores handover-full (0) and handover-empty (1) must exist. With `turns`, two words of
+ * memory at that offset replace them, and both sides poll these words. That is P1's user face, for
+ * a system without a mounted volume. With `direct`, calls bypass page caches (O_DIRECT). Each block
+ * contains its number. If FILE is -, there are only turns and no file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -63,13 +63,14 @@ static void take(int file, char *block, size_t len, uint64_t i)
 		die("read", strerror(errno));
 	memcpy(&seen, block, sizeof(seen));
 	if (seen != i)
-		die("read", "not what the other one wrote");
+		die("read", "the block differs from what the other system wrote");
 }
 
 /* --- whose turn it is ------------------------------------------------------------------------- */
 
 /*
- * In shared memory: the number of blocks that may be read, and written. Each on its own cache line.
+ * Two numbers in shared memory: blocks that may be read, and blocks that may be written. Each
+ * number has its own cache line.
  */
 struct words {
 	_Alignas(64) _Atomic int64_t full;
@@ -106,7 +107,7 @@ static void turns_at(char *place)
 	must("handover-empty", stargate_open(&empty, VOLUME, "handover-empty", STARGATE_SEMAPHORE, 0));
 }
 
-#define LOOKS	200	/* before it yields the processor to others */
+#define LOOKS	200	/* polls before the process yields the processor */
 
 static bool came(_Atomic int64_t *word)
 {
@@ -123,7 +124,7 @@ static void await_word(_Atomic int64_t *word)
 	while (!came(word)) {
 		sched_yield();
 		if (now() > end)
-			die("wait", "the other one does not go on");
+			die("wait", "the other system made no progress for 60 s");
 	}
 	atomic_fetch_sub(word, 1);
 }

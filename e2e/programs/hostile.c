@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Hostile guests, for a host that is a kernel.
+ * Acts as a hostile guest against a host kernel.
  *
  *   hostile attack FILE OFFSET SIZE SEED SECONDS
  *	stores into the volume at that place: words of every structure, changed a little or a lot,
@@ -17,7 +17,7 @@
  *	runs processes with usual operations of users. Any operation may fail; none may take
  *	longer than BOUND seconds and still run after it was killed
  *
- * The seed repeats the stores, but not the moments.
+ * The same seed repeats the stores, but not their times.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -76,9 +76,9 @@ static void die(const char *what)
 
 static u8 *mem;
 static u64 size;
-static struct sg_super sb;	/* as it was at the start */
+static struct sg_super sb;	/* copy from the start */
 
-/* Pages by their content, found by its look. */
+/* Pages by the kind of their content, which the program guesses from the content. */
 static struct places {
 	u64 page[PLACES];
 	unsigned int n;
@@ -156,7 +156,7 @@ static u64 in(const struct places *p, u64 words)
 	return p->n ? p->page[below(p->n)] + 8 * below(words) : below(size);
 }
 
-/* Mostly the first systems: the host is one of them. */
+/* Chooses a slot, mostly one of the first three: the host has one of them. */
 static u64 slot(void)
 {
 	return below(below(4) ? 3 : SG_SLOTS);
@@ -274,7 +274,10 @@ static u64 value(u64 off)
 	}
 }
 
-/* A word, several words in a row, one that keeps changing, a restored one, a page. */
+/*
+ * Stores a word, several adjacent words, a word that changes repeatedly, an earlier value, or a
+ * page.
+ */
 static void attack_once(bool gentle)
 {
 	u64 off = target(gentle), i, n, v[2];
@@ -306,7 +309,7 @@ static void attack_once(bool gentle)
 	}
 }
 
-/* The host has taken the memory away. */
+/* Ends the process when the host has revoked the memory. */
 static void revoked(int sig)
 {
 	static const char said[] = "no more memory to attack\n";
@@ -333,7 +336,10 @@ static void map_volume(char **argv)
 	signal(SIGBUS, revoked);
 }
 
-/* The word of a lock held by the live system of that name; 0 if there is none. */
+/*
+ * Returns the word of a lock that the live system of that name holds, or 0 if there is no such
+ * system.
+ */
 static u64 word_of(const char *who)
 {
 	const struct sg_slot *slot = (const void *)(mem + sb.slot_off);
@@ -366,7 +372,7 @@ static int seize(char **argv)
 
 /* --- locks that are held ---------------------------------------------------------------------- */
 
-/* The page @nr of a system file; 0: none. */
+/* Returns the offset of page @nr of a system file, or 0 if there is no such page. */
 static u64 page_of(unsigned int which, u64 nr)
 {
 	u64 root = load(SG_PAGE + offsetof(struct sg_hot, sys) + which * SG_INODE_SIZE +
@@ -387,7 +393,7 @@ static u64 page_of(unsigned int which, u64 nr)
 	return at - sb.phys;
 }
 
-/* A current holder releases it soon. */
+/* Takes or releases a lock. A current holder releases it soon. */
 static void hold_lock(u64 off, u64 word, bool on)
 {
 	u64 seen = on ? 0 : word;
@@ -549,13 +555,13 @@ static void write_file(int flags)
 		n += fsync(fd);
 	if (!below(4))
 		n += ftruncate(fd, (off_t)below(1 << 21));
-	if (!below(4))	/* plain, or holes, collapse, insert */
+	if (!below(4))	/* allocate, punch a hole, collapse or insert */
 		n += fallocate(fd, (int[]){ 0, 3, 8, 0x20 }[below(4)], (off_t)below(512) << 12,
 			       (off_t)(1 + below(600)) << 12);
 	close(fd);
 }
 
-/* A mapping may lose its pages, or access may be an error. */
+/* Accesses a mapping, which may have lost its pages: then the access raises a signal. */
 static void map_file(void)
 {
 	int fd = open(name(), O_RDWR | O_NONBLOCK);
@@ -691,7 +697,7 @@ static void use_loop(struct user *u, u64 seed, double seconds)
 	_exit(0);
 }
 
-/* Where a process is stuck that SIGKILL does not end. */
+/* Prints the kernel stack of a process that SIGKILL does not end. */
 static void show_stack(pid_t pid)
 {
 	char path[64], line[256];
@@ -715,7 +721,10 @@ static bool gone_within(pid_t pid, double seconds)
 	return false;
 }
 
-/* 0: all have returned; otherwise prints a line for each one that has not. */
+/*
+ * Runs the processes. Returns 0 if all have ended. Otherwise prints a line for each process that
+ * has not.
+ */
 static int use(char **argv)
 {
 	double seconds = atof(argv[2]), bound = atof(argv[3]), since[USERS];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Instructions of one operation on a file system, in a guest where one nanosecond is one
- * instruction (e2e/rig run --icount).
+ * Counts the instructions of one operation on a file system, in a guest in which one instruction
+ * takes one nanosecond (e2e/rig run --icount).
  *
  *   icount DIR OPERATION...      prints "OPERATION INSTRUCTIONS" for each
  *
- * Each operation runs often enough to warm up, then COUNT times between two readings of the clock;
- * the cost of the empty loop is subtracted. Other work of the kernel for the operations in that
- * time (of a journal's thread, for example) is part of the figure, because the operations need it.
+ * Each operation first runs often enough to warm up, and then COUNT times between two readings of
+ * the clock. The cost of an empty loop is subtracted. The figure includes other work of the kernel
+ * for these operations, such as that of a journal's thread, because the operations need it.
  */
 #define _GNU_SOURCE
 #include <errno.h>

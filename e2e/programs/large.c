@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Entries of 2 MiB in shared mappings of a file.
+ * Checks page table entries of 2 MiB in shared mappings of a file.
  *
- *   large fork FILE           a child inherits no entry: prints the number of faults of its first
- *   read
+ *   large fork FILE           a child inherits no entry: prints the page faults of its first read
  *   large race FILE SECONDS   entries of 4 KiB and of 2 MiB are made at the same place at the same
  *                             moment, while the file's last 2 MiB are removed and added again
  */
@@ -78,7 +77,7 @@ static int in_child(void)
 	case -1:
 		return fail("fork");
 	case 0:
-		faults();	/* memory of this function itself is present */
+		faults();	/* makes this function's own memory present */
 		before = faults();
 		(void)base[0];
 		after = faults();

@@ -88,7 +88,7 @@ static unsigned int checks;
 	}										\
 } while (0)
 
-/* The result of a request by another process, without waiting. */
+/* Returns the result of a request by another process, which does not wait. */
 static int other(const char *path, const char *kind, short type, long start, long len)
 {
 	pid_t pid = fork();
@@ -108,7 +108,7 @@ static struct flock asked(int fd, short type, long start, long len)
 	return l;
 }
 
-/* In a child, because a process never conflicts with itself. */
+/* Queries a lock from a child, because a process never conflicts with itself. */
 static void check_asked(const char *path, short type, long start, long len, short want, long at,
 			long n)
 {
@@ -152,8 +152,8 @@ static void ranges(const char *path)
 }
 
 /*
- * By FUSE a server does not learn which kind of lock it is asked for. It hears of the end of an
- * open file after close() has returned, or after the process has ended.
+ * With FUSE, the kernel does not report the kind of a lock to the server. It reports the end of an
+ * open file only after close() has returned, or after the process has ended.
  */
 static bool by_fuse;
 
@@ -166,7 +166,7 @@ static void look_for_fuse(const char *path)
 	close(fd);
 }
 
-/* The lock is free now; by FUSE, soon. */
+/* Checks that the lock is free: immediately, or soon with FUSE. */
 #define CHECK_FREE(attempt) do { \
 	int tries = by_fuse ? 500 : 1, err; \
 	while ((err = (attempt)) == EAGAIN && --tries) \
@@ -188,7 +188,7 @@ static void open_files(const char *path)
 	CHECK(asked(a, EXCLUSIVE, 15, 1).l_pid == -1 || by_fuse);
 	close(b);
 	CHECK_FREE(lock(a, "ofd", EXCLUSIVE, 0, 20, 0));
-	close(a);	/* not the last one: the duplicate keeps the lock */
+	close(a);	/* the duplicated descriptor keeps the lock */
 	CHECK(other(path, "ofd", SHARED, 0, 1) == EAGAIN);
 	close(c);
 	CHECK_FREE(other(path, "ofd", EXCLUSIVE, 0, 0));
@@ -200,9 +200,9 @@ static void flocks(const char *path)
 
 	CHECK(!lock(a, "flock", SHARED, 0, 0, 0));
 	CHECK(!lock(b, "flock", SHARED, 0, 0, 0));
-	CHECK(!other(path, "posix", EXCLUSIVE, 0, 0));	/* one does not know the other */
+	CHECK(!other(path, "posix", EXCLUSIVE, 0, 0));	/* the two kinds of locks are independent */
 	CHECK(lock(a, "flock", EXCLUSIVE, 0, 0, 0) == EWOULDBLOCK);
-	CHECK(!lock(b, "flock", EXCLUSIVE, 0, 0, 0));	/* as flock(2) warns: a has lost its own */
+	CHECK(!lock(b, "flock", EXCLUSIVE, 0, 0, 0));	/* a has lost its own lock: see flock(2) */
 	CHECK(lock(a, "flock", SHARED, 0, 0, 0) == EWOULDBLOCK);
 	CHECK(!lock(b, "flock", SHARED, 0, 0, 0));
 	CHECK(!lock(a, "flock", SHARED, 0, 0, 0));
@@ -222,7 +222,7 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-/* A signal ends the wait. The request is gone then, and leaves no lock behind. */
+/* Checks that a signal ends the wait for a lock. The request must not get the lock later. */
 static void interrupted(const char *path, const char *kind)
 {
 	struct sigaction sa = { .sa_handler = nothing };
@@ -276,7 +276,10 @@ static void killed(const char *path, const char *kind)
 	close(to[1]);
 }
 
-/* A lease is for this system only. The kernel's FUSE does not ask the file system for one. */
+/*
+ * Checks leases, which are valid in this system only. With FUSE, the kernel grants a lease without
+ * the file system.
+ */
 static int no_lease(int fd, int type)
 {
 	return by_fuse || (fcntl(fd, F_SETLEASE, type) == -1 && errno == EINVAL);

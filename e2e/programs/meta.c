@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The cost of names, in time.
+ * Measures the time of operations on names.
  *
  *   meta DIR NAME FILES DIRS MS [together]
  *
- * Makes DIRS directories in DIR/NAME, and files in them, in turn. Then it examines each file, opens
- * it, lists it with the others of its directory, renames it, and unlinks it. It makes files until
- * there are FILES, or for MS. Each later operation may take as long, and then leaves some files
- * out. Prints "OPERATION NANOSECONDS" of one, and removes everything it has made. With `together`
- * it prints "ready" and begins when it reads a line, so that several systems begin at the same
- * moment.
+ * Makes DIRS directories in DIR/NAME, and files in these directories in turn, until there are FILES
+ * files or MS milliseconds have passed. Then it runs each of these operations on the files: stat,
+ * open, list, rename and unlink. Each of these may also take MS milliseconds, and then omits the
+ * remaining files. Prints "OPERATION NANOSECONDS" for one file, and removes everything it has made.
+ * With `together`, it prints "ready" and begins when it reads a line, so that several systems begin
+ * at the same moment.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -120,7 +120,10 @@ static void destroy(unsigned int i)
 		die("unlink");
 }
 
-/* Calls @each for [0, most), for a while; returns the count. @units: the weight of one of them. */
+/*
+ * Calls @each for numbers from 0 to most - 1, until the time is over. Returns the number of calls.
+ * @units: the number of operations in one call.
+ */
 static unsigned int timed(const char *what, void (*each)(unsigned int i), unsigned int most,
 			  unsigned int units)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * midapply load FOLDER: renames a file in it back and forth without end. midapply modes FILE:
- * changes its mode back and forth without end. midapply VOLUME SLOT PID: stops the process PID in
- * the middle of a change by the system in that slot: a record of its journal is valid, and a change
- * counter in it is odd. Repeats for up to two minutes until it succeeds. Runs outside; VOLUME is
- * the range. Prints the odd counter.
+ * midapply load FOLDER: renames a file in the folder back and forth without end. midapply modes
+ * FILE: changes the file's mode back and forth without end. midapply VOLUME SLOT PID: stops the
+ * process PID in the middle of a change by the system in that slot. Then a record of the system's
+ * journal is valid, and a change counter in the record is odd. The program tries for up to two
+ * minutes. It runs on the host; VOLUME is the volume's memory. Prints the offset of the odd
+ * counter.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +22,13 @@
 #include "../../kernel/core/format/format.h"
 
 #define SECONDS		120
-#define SETTLE_US	20000	/* until a process of several threads has stopped */
+#define SETTLE_US	20000	/* time until all threads of a process have stopped */
 #define LOOKS		5
 
 static const unsigned char *base;
 static size_t size;
 
-/* The offset of an odd change counter, from a valid record; 0: there is none. */
+/* Returns the offset of an odd change counter of a valid record, or 0 if there is none. */
 static u64 odd_counter(const struct sg_area *a)
 {
 	u64 head = *(volatile const u64 *)&a->head, off;
@@ -52,7 +53,10 @@ static u64 find(const struct sg_area *area, u64 areas)
 	return off;
 }
 
-/* The odd counter, if it is still odd once the process has stopped, and stays so. */
+/*
+ * Returns the offset of the odd counter if the counter stays odd after the process has stopped, or
+ * 0.
+ */
 static u64 stays(const struct sg_area *area, u64 areas)
 {
 	u64 first, off;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Instructions of finding one name of a large directory that the kernel has not cached.
+ * Counts the instructions of a look-up of one name in a large directory that the kernel has not
+ * cached.
  *
  *   names COUNT      in a folder with the files name-000000000 to COUNT - 1: prints
  *                    "lookup-COUNT INSTRUCTIONS SPREAD", and absent-COUNT for absent names
  *
- * 200 names, spread over all, dropped from the cache before each of seven repeats; the least
- * counts.
+ * It looks up 200 names, spread over the directory, in each of seven repeats. Before each repeat it
+ * drops the names from the cache. The result is the lowest count.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls that must not wait (RWF_NOWAIT), each printed with its result.
+ * Makes calls that must not wait (RWF_NOWAIT), and prints each with its result.
  *
  *   nowait read|write|append FILE   one byte at 0, or at the end
  *   nowait fill FILE                one page behind the end
@@ -95,5 +95,5 @@ int main(int argc, char **argv)
 	printf("%s%s\n", n < 0 ? strerror(errno) : "done",
 	       end.tv_sec - begin.tv_sec > 1 ? ", after a while" : "");
 	fflush(stdout);
-	_exit(0);	/* a request that waits is left behind */
+	_exit(0);	/* exits while the request waits */
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Holds files open and mapped, and carries out one order a line. So a test can examine what a
- * system sees that has cached the state before. Answers each line with a line.
+ * Keeps files open and mapped, and executes one command per input line. So a test can examine the
+ * view of a system that has cached an earlier state. The program answers each line with a line.
  *
  *   open K PATH        read and write; K is 0 to 15     map K LENGTH    shared
  *   create K PATH      O_CREAT, not O_EXCL              mapp K LENGTH   private

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * oneobject FOLDER SECONDS: some threads ask to receive from a ring, and others ask for an object,
- * all by one descriptor. Meanwhile the file system is frozen and thawed again and again. Each
- * freeze ends within LIMIT_S. Prints the number of freezes.
+ * oneobject FOLDER SECONDS: some threads request to receive from a ring, and other threads request
+ * an object, all by one descriptor. Meanwhile the file system is frozen and thawed again and again.
+ * Each freeze ends within LIMIT_S. Prints the number of freezes.
  */
 #define _GNU_SOURCE
 #include <errno.h>

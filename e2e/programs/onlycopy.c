@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Only the copies of reads and writes. This library is loaded before the C library (LD_PRELOAD). A
- * program's pread() and pwrite() copy from and to memory that is present since the program began,
- * without any system call. ONLYCOPY=words: as kernels do on a processor without fast `rep movsb`;
- * otherwise as the C library does. ONLYCOPY_MIB: the memory for each file.
+ * Reduces reads and writes to their copies. This library is loaded before the C library
+ * (LD_PRELOAD). Then pread() and pwrite() of a program make no system call. They copy from and to
+ * memory that is present since the start of the program. With ONLYCOPY=words they copy as kernels
+ * do on a processor without fast `rep movsb`, and otherwise as the C library does. ONLYCOPY_MIB:
+ * the memory for each file.
  *
- * A descriptor selects one of FILES areas. Two files that share an area cost as much as with
- * separate ones, where there are no caches.
+ * A descriptor selects one of FILES areas. On a machine without caches, two files that share an
+ * area cost as much as two files with separate areas.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void copy(void *to, const void *from, size_t len)
 static char *place(int fd, off_t at, size_t len)
 {
 	if (at < 0 || (size_t)at + len > each)
-		abort();	/* beyond the memory of a file */
+		abort();	/* the access is beyond the memory of a file */
 	return memory + (size_t)fd % FILES * each + at;
 }
 

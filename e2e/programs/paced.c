@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * paced FILE HZ: counts in the first bytes of FILE, by stores through a mapping, HZ times a second
- * until it is killed. It yields the processor between two stores: a program that never yields
- * starves other VMs on the same processor.
+ * until it is killed. The program sleeps between two stores: a program that never yields starves
+ * other VMs on the same processor.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Marks the last word of each page of physical memory, and counts marks. The memory is /dev/mem, or
- * a file that is that memory.
+ * a file that maps the same memory.
  *
  *   pages mark FILE AT BASE SIZE KEY SAVED   each gets its own mark, the old words go to SAVED
  *   pages restore FILE AT BASE SIZE SAVED    restores them
@@ -9,8 +9,8 @@
  *                                            with all bits set, with none, with another value
  *   pages spoil FILE AT BASE SIZE KEY        marks without reading the old word
  *
- * The pages are SIZE bytes from AT on, which are physical memory from BASE on. KEY and the address
- * of a page make its mark, so a mark at another address does not count.
+ * The pages are SIZE bytes of the file from AT on, at the physical address BASE. The mark of a page
+ * is computed from KEY and from the page's address. So a mark at another address does not count.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@
 #define PAGE	4096
 #define LAST	(PAGE / sizeof(uint64_t) - 1)
 
-static volatile uint64_t *words;	/* of all pages */
+static volatile uint64_t *words;	/* counts over all pages */
 static uint64_t base, pages, key;
 
 static int fail(const char *what)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The smallest file system by FUSE that hands each call on to another directory: the rival of
- * stargatefs-fuse in e2e/bench/fuse. As the server does, it asks for everything again and caches
- * nothing. So the difference between the two is the cost of the file system itself.
+ * A minimal FUSE file system that forwards each call to another directory. e2e/bench/fuse compares
+ * stargatefs-fuse with it. Like stargatefs-fuse, it caches nothing and makes the kernel repeat each
+ * query. So the difference between the two is the cost of StargateFS itself.
  *
  *   passthrough FROM DIR      serves FROM at DIR until DIR is unmounted; prints "ready"
  *
- * One flat directory of regular files, named by their paths; several threads; enough for a
- * benchmark and for nothing else.
+ * It supports one flat directory of regular files, and runs several threads. That is enough only
+ * for a benchmark.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +27,7 @@
 #define NODES 65536
 
 static int dev, from;
-static char *names[NODES];	/* node n is names[n - 2] */
+static char *names[NODES];	/* names[n - 2] is the name of node n */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void die(const char *what)

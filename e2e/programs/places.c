@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * places SEED CALLS DIR: makes, removes and renames the same few directories in and over each
- * other, as fast as it can, while other systems do the same. Each call may fail because of the
- * other systems; any other error is printed, and is a failure.
+ * places SEED CALLS DIR: makes and removes a few directories, and renames them into and over each
+ * other, as fast as it can. Other systems do the same with the same directories. A call may fail
+ * because of the other systems. The program prints any other error, and fails.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ static unsigned int below(unsigned int n)
 	return (unsigned int)(state >> 33) % n;
 }
 
-/* One of 3 names, or below it, or below that. */
+/* Chooses a path of one to three components. Each component is one of three names. */
 static void some_path(char path[32])
 {
 	int len = sprintf(path, "p%u", below(3));
@@ -30,7 +30,7 @@ static void some_path(char path[32])
 		len += sprintf(path + len, "/%c", 'a' + (int)below(2));
 }
 
-/* ESTALE: another system has changed a name while it was used (docs/limitations.md). */
+/* ESTALE: another system has changed a name during its use (docs/limitations.md). */
 static int expected(int err)
 {
 	static const int known[] = { 0, ENOENT, EEXIST, ENOTEMPTY, EINVAL, EBUSY, ESTALE };

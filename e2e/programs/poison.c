@@ -63,7 +63,7 @@ static void look(volatile char *base, size_t size)
 	}
 }
 
-/* A process that has a page mapped when it is found to be bad may get a signal at once. */
+/* A process may get a signal as soon as the kernel detects that one of its mapped pages is bad. */
 static void wait_for(const char *path)
 {
 	sigsetjmp(back, 1);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The states that a power cut may leave behind.
+ * Checks the state of files after a power cut.
  *
  *   powercut run DIR SEED         change files in DIR for ever, a line "N" after each step
  *   powercut verify DIR SEED N    after the cut: N was the last line received
  *
- * The steps follow from SEED alone, so `verify` repeats them on a model. Each is one system call. A
- * step that returned is durable, so the files must be in their state after step N or a later one
- * (lines may be lost on their way out): exactly, names, links, sizes, bytes, modes, attributes.
- * Only the bytes of a write that was cut off may be partly old and partly new, and a write behind
- * the end may be partly done.
+ * SEED determines all steps, so `verify` repeats them on a model. Each step is one system call. A
+ * step that has returned is durable. So the files must be in their state after step N, or after a
+ * later step whose line was lost. Names, links, sizes, bytes, modes and attributes must match
+ * exactly. There are two exceptions: the bytes of an interrupted write may be partly old and partly
+ * new, and an interrupted write behind the end may be partly done.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,7 +33,7 @@ struct inode {
 };
 
 static struct inode inodes[NAMES];	/* the model */
-static int names[NAMES];		/* the inode of each name, or -1 */
+static int names[NAMES];		/* the model: the inode of each name, or -1 */
 static unsigned char fresh[BYTES];
 
 enum kind { CREATE, WRITE, TRUNCATE, UNLINK, RENAME, EXCHANGE, LINK, CHMOD, ATTRIBUTE, SYNC };
@@ -284,7 +284,7 @@ static void look(void)
 	}
 }
 
-/* Can f be the result of the write s to inode, partly done? */
+/* Reports whether f can be the result of a part of the write s to the inode. */
 static int partly_written(const struct inode *inode, const struct inode *f, const struct step *s)
 {
 	unsigned int end = s->pos + s->len;
@@ -302,7 +302,10 @@ static int partly_written(const struct inode *inode, const struct inode *f, cons
 	return 1;
 }
 
-/* Why the files differ from the model, or NULL. next: the step that may have been cut off. */
+/*
+ * Returns why the files differ from the model, or NULL. next: the step that the power cut may have
+ * interrupted.
+ */
 static const char *differs(const struct step *next)
 {
 	static char why[120];
@@ -330,7 +333,7 @@ static const char *differs(const struct step *next)
 		for (int other = 0; !what && other < n; other++)
 			if (found[other].present &&
 			    (found[other].ino == f->ino) != (names[other] == names[n]))
-				what = "which names are one file";
+				what = "names that must lead to the same file";
 		if (what) {
 			snprintf(why, sizeof(why), "%s: %s", name_of(n), what);
 			return why;

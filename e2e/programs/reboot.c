@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* reboot: the last action of an init system: tells the kernel to reboot, whatever is running. */
+/*
+ * reboot: makes the kernel reboot immediately, even if processes run, as an init system does at its
+ * end.
+ */
 #include <stdio.h>
 #include <sys/reboot.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file that is memory, used like a VMM does; or, in the first and third form, /dev/mem.
+ * Uses a file of memory as a VMM does. `read` and `write` can also use /dev/mem.
  *
  *   region read FILE AT LENGTH    bytes of a shared mapping to standard output
- *   region pinned FILE AT LENGTH  the same, through the kernel: it gets the pages
+ *   region pinned FILE AT LENGTH  the same, by the kernel, which pins the pages
  *   region write FILE AT LENGTH   standard input to a shared mapping
  *   region touch FILE             loads of each page: prints the number of faults
  *   region populate FILE          MADV_POPULATE_WRITE for all of it
@@ -11,16 +11,15 @@
  *   region hold FILE STOP         a mapping until STOP appears
  *   region use FILE STOP          the same, with loads of all its pages again and again
  *   region look FILE STOP         the same, with the file open for reading
- *   region child FILE STOP        the same, by a child whose parent has made the mapping and ended
- *   region neighbours FILE STOP   the same, of two adjacent halves, each mapped by a call of its
- *   own
+ *   region child FILE STOP        the same, by a child; the parent made the mapping and exited
+ *   region neighbours FILE STOP   the same, with two adjacent halves, mapped by two calls
  *   region again FILE STOP        a mapping until STOP appears, then a new one
- *   region many FILE N            FILE@UUID by N processes, as many as each gets: the total
- *   region forks FILE N           FILE@UUID by a process and N children; then by another one
+ *   region many FILE N            maps FILE@UUID in N processes until no more fits: the total
+ *   region forks FILE N           maps FILE@UUID in a process and N children; then in another
  *   region lend FILE STOP         a page of it in a pipe, and no mapping, until STOP appears
  *   region longterm FILE          a page of it pinned for an unlimited time, as by VFIO for DMA
- *   region sendfile FILE          a page of it by that call into a file in memory
- *   region splice FILE            ... into a pipe
+ *   region sendfile FILE          sends a page by sendfile() to a file in memory
+ *   region splice FILE            sends a page by splice() to a pipe
  *   region readonly FILE          a mapping of a file open for reading never becomes writable
  */
 #define _GNU_SOURCE
@@ -46,7 +45,7 @@
 #endif
 #define PAGE 4096
 
-static char *base;	/* of the mapped part */
+static char *base;	/* length of the mapped part */
 static size_t size;
 
 static int fail(const char *what)
@@ -55,7 +54,7 @@ static int fail(const char *what)
 	return 1;
 }
 
-/* @len bytes from @at on; 0: all of the file. */
+/* Maps @len bytes of the file from @at on, or all of it if @len is 0. */
 static int map(const char *path, int share, int flags, size_t at, size_t len)
 {
 	size_t lead = at % PAGE;
@@ -86,7 +85,7 @@ static int put(const char *from)
 	return 0;
 }
 
-/* The kernel gets the pages for that, as KVM does; it cannot get pages without struct pages. */
+/* Makes the kernel pin the pages, as KVM does. It cannot pin memory without struct pages. */
 static int pinned(void)
 {
 	int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
@@ -148,7 +147,10 @@ static bool map_for(const char *path, int process, int i)
 	return !map(name, MAP_SHARED, O_RDWR, 0, PAGE);
 }
 
-/* Each process stays until all have reported their number. The call ends behind the last one. */
+/*
+ * Each process stays until all have reported their number. The call returns after the last report.
+ *
+ */
 static int many(const char *path, int processes)
 {
 	int up[2], down[2], i, n, total = 0;
@@ -176,7 +178,7 @@ static int many(const char *path, int processes)
 	return 0;
 }
 
-/* Children share their parent's mapping: that takes no room from others. */
+/* Children share their parent's mapping, and so reduce the limit of no other process. */
 static int forks(const char *path, int children)
 {
 	int go[2], stay[2], i;
@@ -211,7 +213,7 @@ static int forks(const char *path, int children)
 	return 0;
 }
 
-/* When it reports, every page has been present once. */
+/* Reports after it has touched every page once. */
 static int use(const char *stop)
 {
 	bool said = false;
@@ -229,8 +231,8 @@ static int use(const char *stop)
 }
 
 /*
- * Both halves come from one open file, with matching flags and offsets: the kernel may merge them
- * into one mapping. They replace the earlier mapping.
+ * Maps both halves from one open file, with matching flags and offsets, so that the kernel may
+ * merge the mappings. They replace the earlier mapping.
  */
 static int neighbours(const char *path, const char *stop)
 {
@@ -247,7 +249,7 @@ static int neighbours(const char *path, const char *stop)
 	return hold(stop);
 }
 
-/* The pipe has the page itself; a reader gets its content at the time of the read. */
+/* The pipe refers to the page itself. A reader gets the page's content at the time of the read. */
 static int lend(const char *stop)
 {
 	struct iovec page = { base, PAGE };

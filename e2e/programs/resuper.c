@@ -23,7 +23,7 @@ static u32 crc32c(const void *data, size_t len)
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
 	}
-	return crc;	/* the engine has it without the final inversion */
+	return crc;	/* the engine's checksum lacks the final inversion */
 }
 
 static void set(struct sg_super *sb, const char *field, u64 value)
@@ -38,10 +38,10 @@ static void set(struct sg_super *sb, const char *field, u64 value)
 		sb->version = value;
 	else if (!strcmp(field, "data_off"))
 		sb->data_off = value;
-	else if (!strcmp(field, "hash_seed"))	/* of an empty volume: it decides the places of names */
+	else if (!strcmp(field, "hash_seed"))	/* only in an empty volume */
 		sb->hash_seed[0] = sb->hash_seed[1] = value;
 	else {
-		fprintf(stderr, "resuper: which field is %s?\n", field);
+		fprintf(stderr, "resuper: %s is not the name of a field\n", field);
 		exit(2);
 	}
 	sb->crc = 0;
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	memcpy(&before, base, sizeof(before));
 	before.crc = 0;
 	if (crc32c(&before, sizeof(before)) != ((struct sg_super *)base)->crc) {
-		fprintf(stderr, "resuper: the checksum is not computed as here\n");
+		fprintf(stderr, "resuper: the checksum of the superblock is wrong\n");
 		return 1;
 	}
 	set((struct sg_super *)base, argv[2], strtoull(argv[3], NULL, 0));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * ringcost ring|single|batch|place|copies BYTES N: sends and receives N records of BYTES bytes by
- * libstargate: one by one, BATCH at a time, or in the ring's memory, where the program writes and
- * reads them itself. Memory of its own stands for the ring. Or it copies them twice, the least that
- * this takes for a program that has them elsewhere.
- * e2e/bench/ring counts the instructions. No call reaches a kernel.
+ * libstargate. It does so one by one, in batches, or in place: then the program itself writes and
+ * reads the ring's memory. The program's own memory serves as the ring. `copies` only copies each
+ * record twice: the minimum for a program whose records are elsewhere. e2e/bench/ring counts the
+ * instructions. No call reaches a kernel.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -68,7 +68,7 @@ static int pass_batches(struct stargate_ring *r, char *block, size_t len, long n
 	return err;
 }
 
-/* The program writes the memory, and reads it: that counts as two copies. */
+/* The program itself writes and reads the memory, so this costs as much as two copies. */
 static int pass_in_place(struct stargate_ring *r, char *block, size_t len, long n)
 {
 	const void *from;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ringpoll VOLUME RING HOW: waits for a ring by poll, epoll or io_uring, and says how long it took.
+ * ringpoll VOLUME RING HOW: waits for a ring by poll, epoll or io_uring, and prints how long the
+ * wait took.
  *
  *   poll, epoll, uring	until there is a record, which it receives and prints
  *   room		until half of the ring is free
@@ -48,7 +49,7 @@ static void by_epoll(int fd)
 	close(ep);
 }
 
-/* One request in a ring of io_uring, without a library. */
+/* Submits one request to io_uring, without a library. */
 struct uring {
 	int fd;
 	struct io_uring_params p;
@@ -84,7 +85,7 @@ static void uring_begin(struct uring *u, int fd, unsigned int flags)
 		fail("io_uring_enter", errno);
 }
 
-/* Returns the flags of the next answer, which says that there is a record. */
+/* Waits for the next completion, which must report a record, and returns the completion's flags. */
 static unsigned int uring_next(struct uring *u)
 {
 	unsigned int *head = (void *)(u->cq + u->p.cq_off.head), flags;
@@ -154,7 +155,7 @@ static unsigned int take_all(stargate_ring *r)
 	return got;
 }
 
-/* After each event it takes all that there is. */
+/* After each event it receives all available records. */
 static void by_edge(stargate_ring *r, unsigned int n)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
@@ -171,7 +172,7 @@ static void by_edge(stargate_ring *r, unsigned int n)
 	printf("%u records\n", got);
 }
 
-/* One request stays, and answers for each event. */
+/* One request remains submitted, and completes once for each event. */
 static void by_multishot(stargate_ring *r, unsigned int n)
 {
 	unsigned int got = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where instructions are spent: QEMU's icount clock ticks with instructions, so the function
- * running at each tick is a sample of them. Code that runs without interrupts is sampled at its
- * end.
+ * Samples which functions execute the instructions. QEMU's icount clock advances by instructions,
+ * so the function that runs at each tick is a sample. Code that runs with interrupts disabled is
+ * sampled at its end.
  */
 #ifndef SAMPLES_H
 #define SAMPLES_H
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define SAMPLES_PAGES	256	/* a power of two */
-#define SAMPLES_LEAST	10007	/* ns; the kernel takes no less than 10 000 */
+#define SAMPLES_LEAST	10007	/* ns; the kernel's minimum is 10 000 */
 
 struct symbol {
 	uint64_t at;
@@ -58,7 +58,7 @@ static void samples_setting(const char *path, const char *value)
 	}
 }
 
-/* The symbols of the kernel and its modules. */
+/* Reads the symbols of the kernel and its modules. */
 static void samples_load(void)
 {
 	FILE *f = fopen("/proc/kallsyms", "r");
@@ -73,7 +73,8 @@ static void samples_load(void)
 		    !strchr("tTwW", type))
 			continue;
 		snprintf(s.of, sizeof(s.of), "%s", of[0] ? of : "kernel");
-		s.name[strcspn(s.name, ".")] = '\0';	/* parts of one function belong together */
+		/* counts parts of a function as one function */
+		s.name[strcspn(s.name, ".")] = '\0';
 		if (samples.symbols == room) {
 			room = room ? 2 * room : 65536;
 			samples.symbol = realloc(samples.symbol, room * sizeof(s));
@@ -81,14 +82,14 @@ static void samples_load(void)
 		samples.symbol[samples.symbols++] = s;
 	}
 	if (!f || !samples.symbols || !samples.symbol[samples.symbols / 2].at) {
-		fprintf(stderr, "samples: /proc/kallsyms tells no addresses\n");
+		fprintf(stderr, "samples: /proc/kallsyms shows no addresses\n");
 		exit(1);
 	}
 	fclose(f);
 	qsort(samples.symbol, samples.symbols, sizeof(samples.symbol[0]), samples_by_address);
 }
 
-/* Another period each time, so that ticks do not always hit a loop at the same places. */
+/* Uses another period each time, so that ticks do not always hit a loop at the same instruction. */
 static void samples_open(unsigned int turn)
 {
 	struct perf_event_attr attr = {
@@ -146,7 +147,7 @@ static void samples_close(void)
 
 	ioctl(samples.fd, PERF_EVENT_IOC_DISABLE, 0);
 	end = __atomic_load_n(&samples.ring->data_head, __ATOMIC_ACQUIRE);
-	while (at + 16 <= end) {	/* a part of 8 bytes is never at both ends of the ring */
+	while (at + 16 <= end) {	/* 8 aligned bytes never wrap around the ring's end */
 		struct perf_event_header h;
 		uint64_t ip;
 
@@ -164,7 +165,10 @@ static void samples_close(void)
 	close(samples.fd);
 }
 
-/* "where NAME SAMPLES WHOSE FUNCTION", the most first; one line per name. */
+/*
+ * Prints a line "where NAME SAMPLES WHOSE FUNCTION" for each function, those with most samples
+ * first.
+ */
 static void samples_print(const char *name)
 {
 	struct symbol *s = samples.symbol;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * sem ROLE NAME FACE ...: uses shared semaphores through libstargate, in the process (FACE user) or
- * by the kernel (FACE kernel). Exits with 0 on success, otherwise prints the error.
+ * by the kernel (FACE kernel). Exits with 0 on success. Otherwise it prints the error.
  *
  *   count NAME FACE FILE N	N times, with a mutex: two words of FILE + 1, which must be equal
  *   forever NAME FACE FILE	the same without end
@@ -15,7 +15,7 @@
  *   write, read NAME FACE FILE N	a reader-writer lock: a reader never sees words that differ
  *   meet NAME FACE FILE I N	N times with the others at a barrier; I is our word in FILE
  *   produce, consume NAME FACE FILE BYTES	a ring in FILE; prints the sum of all bytes
- *   put, get NAME FACE FILE BYTES BLOCK	as P1 5.3: one writes FILE, four blocks long,
+ *   put, get NAME FACE FILE BYTES BLOCK	as in P1 5.3: one writes FILE, four blocks long,
  *				the other one reads, ordered by two semaphores; prints the sum of
  *				all bytes, and the time in ms
  *   forge NAME			stores invalid words, then uses and resets the object
@@ -56,7 +56,7 @@ static void must(const char *what, int err)
 		fail(what, err);
 }
 
-/* Exactly the expected error. */
+/* Fails unless the call returned exactly the expected error. */
 static void gives(const char *what, int expected, int err)
 {
 	if (err != expected) {
@@ -90,14 +90,17 @@ static void say(const char *what)
 
 /* --- mutex ------------------------------------------------------------------------------------ */
 
-/* A process that died in between left the first word ahead: only that may need a repair. */
+/*
+ * Locks the mutex, and adds one to both words. A process that died between the two stores has left
+ * the first word greater by one. No other difference may occur.
+ */
 static void step(stargate_sem *s, volatile uint64_t *w)
 {
 	int err = stargate_mutex_lock(s, STARGATE_FOREVER);
 
 	if (err == EOWNERDEAD) {
 		if (w[0] != w[1] && w[0] != w[1] + 1)
-			fail("more than one was at it", 0);
+			fail("more than one owner had the mutex", 0);
 		w[1] = w[0];
 		must("consistent", stargate_consistent(s));
 	} else if (err) {
@@ -159,20 +162,21 @@ static void fork_with(const char *name, const char *face)
 
 	must("lock", stargate_mutex_lock(s, STARGATE_TRY));
 	if (!fork()) {
-		gives("the child does not have it", EPERM, stargate_mutex_unlock(s));
-		gives("... nor gets it", EAGAIN, stargate_mutex_lock(s, STARGATE_TRY));
+		gives("the child of the owner unlocks", EPERM, stargate_mutex_unlock(s));
+		gives("the child of the owner locks", EAGAIN, stargate_mutex_lock(s, STARGATE_TRY));
 		exit(0);
 	}
 	wait(&status);
 	if (status)
 		exit(1);
-	must("it is still the parent's", stargate_mutex_unlock(s));
+	must("the parent unlocks after the child's attempts", stargate_mutex_unlock(s));
 	if (!fork()) {
 		must("the child locks", stargate_mutex_lock(s, STARGATE_TRY));
 		_exit(0);
 	}
 	wait(&status);
-	gives("after the child", EOWNERDEAD, stargate_mutex_lock(s, stargate_in(3000 * MS)));
+	gives("the parent locks after the owner, a child, has died", EOWNERDEAD,
+	      stargate_mutex_lock(s, stargate_in(3000 * MS)));
 	must("consistent", stargate_consistent(s));
 	must("unlock", stargate_mutex_unlock(s));
 }
@@ -189,16 +193,17 @@ static void errors(const char *name)
 	stargate_sem *s = have(name, "user", STARGATE_MUTEX);
 	stargate_sem *k = have(name, "kernel", STARGATE_MUTEX);
 
-	gives("not locked", EPERM, stargate_mutex_unlock(s));
-	must("by the one face", stargate_mutex_lock(s, STARGATE_TRY));
-	gives("by the other", EDEADLK, stargate_mutex_lock(k, STARGATE_TRY));
-	gives("nobody died", EINVAL, stargate_consistent(k));
-	must("given back by the other", stargate_mutex_unlock(k));
-	gives("once", EPERM, stargate_mutex_unlock(s));
-	gives("no semaphore", EINVAL, stargate_sem_post(s));
-	gives("no event", EINVAL, stargate_event_advance(k, 1));
+	gives("unlock without a lock", EPERM, stargate_mutex_unlock(s));
+	must("lock by one face", stargate_mutex_lock(s, STARGATE_TRY));
+	gives("lock by the other face", EDEADLK, stargate_mutex_lock(k, STARGATE_TRY));
+	gives("mark as consistent, although no owner has died", EINVAL, stargate_consistent(k));
+	must("unlock by the other face", stargate_mutex_unlock(k));
+	gives("unlock a second time", EPERM, stargate_mutex_unlock(s));
+	gives("post a mutex", EINVAL, stargate_sem_post(s));
+	gives("advance a mutex", EINVAL, stargate_event_advance(k, 1));
 	stargate_close(k);
-	gives("looked at", EBADF, stargate_open(&k, VOLUME, name, STARGATE_ANY, STARGATE_LOOK) ?:
+	gives("open for reading", EBADF,
+	      stargate_open(&k, VOLUME, name, STARGATE_ANY, STARGATE_LOOK) ?:
 	      stargate_mutex_lock(k, STARGATE_TRY));
 }
 
@@ -230,7 +235,7 @@ static void reread(const char *name, const char *face, const char *file, uint64_
 		b = w[1];
 		must("unlock", stargate_read_unlock(s));
 		if (a != b)
-			fail("a writer was at it", 0);
+			fail("a reader saw the words of an unfinished writer", 0);
 	}
 }
 
@@ -245,7 +250,7 @@ static void meet(const char *name, const char *face, const char *file, uint64_t 
 		must("barrier", stargate_barrier_wait(s, stargate_in(60000 * MS), NULL));
 		other = w[8 * !me];
 		if (other != i && other != i + 1)
-			fail("met without the other one", 0);
+			fail("the barrier opened without the other process", 0);
 	}
 }
 
@@ -289,7 +294,10 @@ static uint64_t word(uint64_t i)
 	return i ^ i >> 29;
 }
 
-/* The written words are known, and the reader checks them; the sum depends on their order. */
+/*
+ * Both sides compute the written words, so the reader checks each one. The sum depends on the order
+ * of the words.
+ */
 static uint64_t sum_of(const uint64_t *block, uint64_t words, uint64_t sum)
 {
 	uint64_t i;
@@ -349,8 +357,8 @@ static uint64_t *map_raw(const char *name, int *fd, uint32_t how)
 }
 
 /*
- * No bare frames (VM_PFNMAP, "pf"): VFIO would map those for a device without requesting a pin, and
- * keep them after the object's page has another owner.
+ * The mapping must not consist of bare page frames (VM_PFNMAP, "pf"). VFIO would map such frames
+ * for a device without a pin, and keep them after the object's page has another owner.
  */
 static void is_mixed(void)
 {
@@ -458,35 +466,39 @@ static void by_handle(const char *name)
 	mine = who(a);
 	if (mine == who(b) || mine != who(a))
 		fail("the owner is not the descriptor", 0);
-	must("locked by it", ask(a, SG_SEM_OP_LOCK, 0));
+	must("lock by the descriptor", ask(a, SG_SEM_OP_LOCK, 0));
 	if ((page[0] & SG_SEMW_OWNER) != mine)
 		fail("the word names another owner", 0);
-	gives("again by it", EDEADLK, ask(a, SG_SEM_OP_LOCK, 0));
-	gives("by another one", EAGAIN, ask(b, SG_SEM_OP_LOCK, 0));
-	gives("given back by another one", EPERM, ask(b, SG_SEM_OP_UNLOCK, 0));
-	gives("given back by the thread", EPERM, stargate_mutex_unlock(s));
-	/* One thread waits by the handle; others cannot, but may query and release it. */
+	gives("lock again by the same descriptor", EDEADLK, ask(a, SG_SEM_OP_LOCK, 0));
+	gives("lock by another descriptor", EAGAIN, ask(b, SG_SEM_OP_LOCK, 0));
+	gives("unlock by another descriptor", EPERM, ask(b, SG_SEM_OP_UNLOCK, 0));
+	gives("unlock by the thread", EPERM, stargate_mutex_unlock(s));
+	/*
+	 * One thread waits by the handle. Other threads cannot wait by it meanwhile, but may query
+	 * and release the lock.
+	 */
 	pthread_create(&t, NULL, wait_by, (void *)(intptr_t)b);
 	for (tries = 0; tries < 200 && ask(b, SG_SEM_OP_LOCK, 0) != EBUSY; tries++)
 		usleep(10000);
-	gives("somebody waits by it", EBUSY, ask(b, SG_SEM_OP_LOCK, 0));
-	gives("... and does not have it", EPERM, ask(b, SG_SEM_OP_UNLOCK, 0));
-	must("given back", ask(a, SG_SEM_OP_UNLOCK, 0));
+	gives("lock by a descriptor whose thread waits", EBUSY, ask(b, SG_SEM_OP_LOCK, 0));
+	gives("unlock by the descriptor that waits", EPERM, ask(b, SG_SEM_OP_UNLOCK, 0));
+	must("unlock by the owner", ask(a, SG_SEM_OP_UNLOCK, 0));
 	pthread_join(t, &err);
 	must("the waiter has the lock", (int)(intptr_t)err);
-	/* A thread that ends leaves nothing, and another one releases the lock. */
+	/* The end of a thread does not release the handle's lock. Another thread can release it. */
 	pthread_create(&t, NULL, unlock_by, (void *)(intptr_t)b);
 	pthread_join(t, &err);
-	must("given back by another thread", (int)(intptr_t)err);
+	must("unlock by another thread", (int)(intptr_t)err);
 	if (__sync_val_compare_and_swap(page, 0, mine))
-		fail("it is not free", 0);
-	gives("taken by itself: it is the descriptor's", EAGAIN, stargate_mutex_lock(s, STARGATE_TRY));
+		fail("the mutex is not free after the unlock", 0);
+	gives("lock by the thread, while a descriptor has the mutex", EAGAIN,
+	      stargate_mutex_lock(s, STARGATE_TRY));
 	munmap(page, 4096);
 	close(a);
-	gives("it has been closed", EOWNERDEAD, stargate_mutex_lock(s, STARGATE_TRY));
+	gives("lock after the owner's close", EOWNERDEAD, stargate_mutex_lock(s, STARGATE_TRY));
 	must("consistent", stargate_consistent(s));
 	must("unlock", stargate_mutex_unlock(s));
-	must("by a handle again", ask(b, SG_SEM_OP_LOCK, 0));
+	must("lock by a descriptor again", ask(b, SG_SEM_OP_LOCK, 0));
 	close(b);
 	gives("... closed as well", EOWNERDEAD, stargate_mutex_lock(s, STARGATE_TRY));
 	must("consistent", stargate_consistent(s));

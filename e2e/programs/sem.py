@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""sem.py ROLE ...: uses shared semaphores of /mnt/sg by the binding for Python.
+"""sem.py ROLE ...: uses shared semaphores of /mnt/sg by the Python binding.
 
   all                    every kind of object, as its class promises
   count NAME FILE N      N times, with a mutex: two words of FILE + 1, as `sem count` does
@@ -34,7 +34,7 @@ def raises(kind: Type[BaseException], call: Callable[[], object], number: int = 
 
 
 def in_child(work: Callable[[], object]) -> int:
-    """The status of a child that does it; -N: signal N ended it."""
+    """Returns the exit status of a child that runs work, or -N if signal N ended it."""
     pid = os.fork()
     if not pid:
         try:
@@ -106,7 +106,7 @@ def semaphores() -> None:
     with s:
         s.acquire(0)
         raises(stargate.Busy, lambda: s.acquire(0))
-        # A waiter does not keep other threads of the interpreter from running.
+        # While one thread waits, other threads of the interpreter run.
         waiter = threading.Thread(target=s.acquire, args=(20,))
         waiter.start()
         while not s.stat().value == 0:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The cost of taking a lock and releasing it: shared semaphores compared with other means.
+ * Measures the cost of taking and releasing a lock: shared semaphores compared with other locks.
  *
  *   sembench cost KIND PATH N
  *	ns for each of N, without contention: "NS"
@@ -50,7 +50,8 @@
 #define VOLUME	"/mnt/sg"
 #define LOCKS	3
 #define SECOND	1000000000ull
-#define BUDGET	(10 * SECOND)	/* for all turns; if each takes long, there are fewer */
+#define BUDGET	(10 * SECOND)	/* limit for all turns: the program makes fewer turns if each takes
+#long */
 
 __attribute__((noreturn)) static void die(const char *what, int err)
 {
@@ -80,7 +81,7 @@ static uint64_t now(void)
 /* --- locks ---------------------------------------------------------------------------------- */
 
 /*
- * Words that processes of one system, or of several, have mapped, more than a cache line per lock.
+ * Words that processes of one or several systems have mapped. Each lock has more than a cache line.
  */
 struct words {
 	uint32_t spin, futex, made;
@@ -195,7 +196,7 @@ static void open_words(struct lock *l, const char *path)
 		usleep(1000);
 }
 
-/* As over ivshmem, the systems have only the memory. */
+/* A spin lock, for systems that share only memory, as with ivshmem. */
 static int take_spin(struct lock *l)
 {
 	while (__atomic_exchange_n(&l->w->spin, 1, __ATOMIC_ACQUIRE))
@@ -210,7 +211,7 @@ static int give_spin(struct lock *l)
 	return 0;
 }
 
-/* 0: free; 1: taken; 2: and there may be sleepers. */
+/* The word of a futex. 0: free; 1: taken; 2: taken, and threads may sleep. */
 static int take_futex(struct lock *l)
 {
 	uint32_t *w = &l->w->futex, free = 0;
@@ -268,7 +269,10 @@ static int give_sysv_undo(struct lock *l) { return step(l, 1, SEM_UNDO); }
 
 /* --- a server --- */
 
-/* A byte names a lock to take (or to release); the server sends one back when the lock is taken. */
+/*
+ * The client sends a byte that names a lock to take or to release. The server replies with a byte
+ * when the lock is taken.
+ */
 static void open_tcp(struct lock *l, const char *address)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
@@ -525,8 +529,8 @@ static int ascending(const void *a, const void *b)
 }
 
 /*
- * Each thread takes the next lock before it releases one, so the other thread waits and never
- * overtakes.
+ * Each thread takes the next lock before it releases the previous one. So the other thread waits,
+ * and never overtakes.
  */
 static void turn(const char *path, unsigned int who, uint64_t count, const char *barrier)
 {
@@ -550,7 +554,7 @@ static void turn(const char *path, unsigned int who, uint64_t count, const char 
 	       (unsigned long long)took[n * 99 / 100], (unsigned long long)took[n - 1]);
 }
 
-/* Of all processors, from the idle time in /proc/stat. */
+/* Returns the busy time of all processors, from the idle time in /proc/stat. */
 static uint64_t idle_ns(void)
 {
 	unsigned long long idle = 0, waiting = 0;

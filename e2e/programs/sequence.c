@@ -138,14 +138,15 @@ static int check(uint64_t done)
 	if (a - high > 1 || high - low > 1 || (a != high && low != high))
 		return wrong("not one sequence", a, high << 32 | low);
 	if (high < done)
-		return wrong("something had returned, and is not there", high, done);
+		return wrong("the call for a step had returned, but its data is missing",
+			     high, done);
 	printf("%llu\n", (unsigned long long)high);
 	return 0;
 }
 
 /* --- a pause of all systems ---------------------------------------------------------------- */
 
-struct freeze {		/* as kernel/core/uapi/ioctl.h has it */
+struct freeze {		/* as in kernel/core/uapi/ioctl.h */
 	uint32_t limit_ms, reserved;
 	char why[200];
 };

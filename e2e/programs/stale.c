@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Does a reader see another file's bytes in pages that belonged to its file (D7)?
+ * Checks that a reader never sees another file's bytes in pages that belonged to its own file (D7).
  *
  *   stale look [-m] [-b] [-c CPU] [-n THREADS] FILE OFFSET LENGTH
  *   stale cut [-r ROUNDS] [-w MS] FILE OFFSET LENGTH
  *
- * `look`, in one system, reads the same range of FILE over and over, until SIGTERM: by read, with
- * several threads, or (-m) in a mapping. It may meet FILE's own bytes, zeroes, and its end. Any
- * other byte belongs to another file: it prints that and fails. It never sleeps by itself, and its
- * threads have one address space and one processor: only a flush makes that processor forget a
- * translation. With -b another thread is busy there with a higher priority than the readers. They
- * lose the processor in the middle of a copy, long enough for other files to use a page again.
+ * `look`, in one system, reads the same range of FILE again and again, until SIGTERM. Several
+ * threads read by read(), or (-m) in a mapping. They may read FILE's own bytes, zeroes, or the end
+ * of the file. Any other byte belongs to another file: `look` prints that byte and fails. The
+ * threads never sleep, and have one address space and one processor. So only a flush removes a
+ * translation from that processor's TLB. With -b, another thread with a higher priority than the
+ * readers is busy on that processor. Then readers lose the processor in the middle of a copy, long
+ * enough for other files to reuse a page.
  *
  * `cut`, in another system, frees those pages in each possible way, and makes another file use them
- * at once. The volume is so full that it has no other free pages. It counts the pages that were in
- * both files, and fails if there were none, because then the test shows nothing. Before it cuts it
- * waits for MS, so that all readers have begun.
+ * immediately. The volume is so full that it has no other free pages. `cut` counts the pages that
+ * were in both files. It fails if there were none, because then the test shows nothing. It waits
+ * for MS before the first cut, so that all readers have begun.
  *
- * Nothing here depends on clocks: in guests on a busy host they run at any speed.
+ * The check does not depend on clocks: in guests on a busy host, clocks run at any speed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,14 +45,14 @@
 
 #define PAGE	4096
 #define OWN	'o'		/* the content of FILE */
-#define OTHERS	'x'		/* the content of the file that gets its pages */
+#define OTHERS	'x'		/* the content of the file that gets FILE's pages */
 #define GLANCE	64		/* bytes read of each page of a mapping */
 #define THREADS	16
 
 static const char *file;
 static off_t offset;
 static size_t length;
-static volatile sig_atomic_t ended;	/* by SIGTERM */
+static volatile sig_atomic_t ended;	/* set by SIGTERM */
 
 __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *format, ...)
 {
@@ -80,10 +81,16 @@ static void pause_ms(long ms)
 
 /* --- look ------------------------------------------------------------------------------------- */
 
-/* The words found, by kind; and how often the file ended before the range did. */
+/*
+ * Counters of words by kind, and of reads that met the end of the file before the end of the range.
+ *
+ */
 static uint64_t reads, own, zeroes, ends;
 
-/* Compare odd words byte by byte: a write of FILE itself may be in progress in the word. */
+/*
+ * Compares unexpected words byte by byte, because a write to FILE may have stored only a part of
+ * the word.
+ */
 static void judge_word(const unsigned char *word, off_t at)
 {
 	for (unsigned int i = 0; i < 8; i++)
@@ -100,7 +107,7 @@ static void judge(const void *bytes, size_t n, off_t at)
 	uint64_t met_own = 0, met_zero = 0;
 
 	for (size_t i = 0; i < n / 8; i++) {
-		uint64_t w = word[i];	/* once: in a mapping it changes */
+		uint64_t w = word[i];	/* one load only: in a mapping the word may change */
 
 		met_own += w == mine;
 		met_zero += !w;
@@ -116,7 +123,7 @@ static void count(uint64_t *what)
 	__atomic_add_fetch(what, 1, __ATOMIC_RELAXED);
 }
 
-/* It may be missing for a moment, while it is replaced. */
+/* Opens the file, which may be missing for a moment while it is replaced. */
 static int open_file(void)
 {
 	int fd;
@@ -138,7 +145,7 @@ static bool is_removed(int fd)
 
 static bool beside_busy;
 
-/* The priority of one thread, as Linux has it. */
+/* Sets the priority of one thread: in Linux, each thread has its own. */
 static void go_behind(void)
 {
 	if (setpriority(PRIO_PROCESS, 0, 19))
@@ -252,7 +259,7 @@ struct extents {
 	struct fiemap_extent extent[EXTENTS];
 };
 
-/* The range's place in memory. */
+/* Finds the pages of the range. */
 static void locate(int fd, off_t from, struct extents *e)
 {
 	memset(e, 0, sizeof(*e));
@@ -263,7 +270,7 @@ static void locate(int fd, off_t from, struct extents *e)
 		die("FIEMAP");
 }
 
-/* The number of pages in both. */
+/* Returns the number of pages that are in both lists. */
 static uint64_t common(const struct extents *a, const struct extents *b)
 {
 	uint64_t bytes = 0;
@@ -282,7 +289,7 @@ static uint64_t common(const struct extents *a, const struct extents *b)
 	return bytes / PAGE;
 }
 
-/* A write to a full volume waits until no reader uses the freed pages any more. */
+/* Writes a file. On a full volume the write waits until no reader uses the freed pages any more. */
 static int fill(const char *path, off_t from, size_t len, char with)
 {
 	static char *bytes;
@@ -306,7 +313,10 @@ static int fill(const char *path, off_t from, size_t len, char with)
 	return fd;
 }
 
-/* Takes all space except half of the range: a file of the range's size must wait for its pages. */
+/*
+ * Fills the volume except for half of the range's size. So a file of the range's size must wait for
+ * the freed pages.
+ */
 static void fill_volume(const char *ballast)
 {
 	int fd = open(ballast, O_CREAT | O_EXCL | O_RDWR, 0644);
@@ -331,7 +341,10 @@ static void truncate_it(int fd)
 		die("truncating %s", file);
 }
 
-/* Moves the hole behind the range to its place, or makes a hole if there is no room for that. */
+/*
+ * Collapses the range, so that the hole behind it moves to its place. Punches a hole if there is no
+ * space for the collapse.
+ */
 static void collapse(int fd)
 {
 	off_t size = offset + 2 * (off_t)length;
@@ -386,26 +399,29 @@ static int do_cut(unsigned int rounds, long wait_ms)
 	snprintf(other, sizeof(other), "%s.other", file);
 	snprintf(ballast, sizeof(ballast), "%s.ballast", file);
 	for (unsigned int round = 0; round < rounds; round++) {
-		/* A page behind it, which a hole leaves: the file's root stays what it is. */
+		/*
+		 * Writes a page behind the range, which a hole in the range does not free. So the
+		 * root of the file's tree stays the same.
+		 */
 		int fd = fill(file, offset, length + PAGE, OWN), got;
 
 		if (!round)
 			fill_volume(ballast);
 		locate(fd, offset, &before);
-		pause_ms(wait_ms);	/* readers look at it */
+		pause_ms(wait_ms);	/* time for readers to read the range */
 		ways[round % (sizeof(ways) / sizeof(ways[0]))](fd);
 		close(fd);
 		got = fill(other, 0, length, OTHERS);
 		locate(got, 0, &after);
 		again += common(&before, &after);
-		pause_ms(30);	/* and at those, if they see them */
+		pause_ms(30);	/* time to read the other file's pages, if readers can see them */
 		close(got);
 		if (unlink(other))
 			die("removing %s", other);
 	}
 	if (unlink(ballast))
 		die("removing %s", ballast);
-	printf("stale: cut %u times, %llu pages used again at once\n", rounds,
+	printf("stale: cut %u times, %llu pages reused immediately\n", rounds,
 	       (unsigned long long)again);
 	return !again;
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Several processes in the same few directories at once: make, remove, rename, exchange, link,
- * list. These rules must hold at that time and afterwards:
+ * Several processes work in the same few directories at the same time: they make, remove, rename,
+ * exchange, link and list names. These rules must hold meanwhile and afterwards:
  *
  * - a call fails only for a reason that another process may have made;
  * - a name that exists all the time is found by each lookup and shown exactly once by each listing;
- * - a name that is replaced by rename exists at any moment, with whole content of one writer;
- * - a file that got its name when it was complete is complete for each process that opens it;
+ * - a name that is replaced by rename exists at any moment, with complete content of one writer;
+ * - a file that was complete before it got its name is complete for each process that opens it;
  * - at the end, each inode has as many names as its link count says, and each directory's link
  *   count follows from its sub-directories.
  *
  *   stress [-s SEED] [-p PROCESSES] [-t SECONDS] [-o] [-f FIRST] [-x prepare|work|check] DIR
  *
- * -o: all work on one name only, which is replaced and read.
+ * -o: all processes use only one name, which they replace and read.
  *
- * Several systems do it together: one prepares, all work, each with its own numbers for its
- * processes (from FIRST on), one checks.
+ * Several systems can run the test together: one system prepares, all work, and one checks. Each
+ * system numbers its processes from its own FIRST on.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -38,11 +38,12 @@
 #define DIRS 4
 #define NAMES 12		/* contended names per directory */
 #define ANCHORS 40		/* names per directory that never go away */
-#define WORDS 1500		/* of content: several pages, not a whole number */
+#define WORDS 1500		/* size of the content: several pages and a part of a page */
 
 static uint64_t seed = 1;
 static unsigned int me, first;
-static struct { unsigned long done, refused, stale; } *counts;	/* shared, one per process */
+/* shared memory, one entry per process */
+static struct { unsigned long done, refused, stale; } *counts;
 static bool others;		/* other systems work, too */
 static bool one_name;		/* "token" is the only name in use */
 
@@ -65,7 +66,10 @@ __attribute__((format(printf, 1, 2), noreturn)) static void die(const char *form
 	exit(1);
 }
 
-/* Counts a call; a failed one must have returned one of the listed errors, which end with 0. */
+/*
+ * Counts a call. A failed call must have returned one of the listed errors. The list ends with 0.
+ *
+ */
 static int result(const char *what, const char *name, int answer, ...)
 {
 	int allowed;
@@ -88,8 +92,8 @@ static int result(const char *what, const char *name, int answer, ...)
 
 /*
  * A call may return ESTALE for a name in a directory that another system has moved, or for a name
- * that is made and removed all the time (docs/limitations.md). Without other systems, or when the
- * call is repeated, it may not.
+ * that other systems make and remove all the time (docs/limitations.md). A repeated call, or a call
+ * without other systems, must not return ESTALE.
  */
 static bool ask_again(int answer, unsigned int *turn)
 {
@@ -116,7 +120,7 @@ static void contended(char *to)
 	in_dir(to, below(DIRS), "n", below(NAMES));
 }
 
-/* --- content that names its writer, and shows whether it is whole ----------------------------- */
+/* --- content that names its writer, and shows whether it is complete -------------------------- */
 
 static void write_content(int fd, const char *name)
 {
@@ -140,7 +144,7 @@ static void check_content(int fd, const char *name)
 			die("%s is not of one piece: word %u", name, i);
 }
 
-/* A complete file of our own, under a name that no other process uses. */
+/* Makes a complete file, under a name that no other process uses. */
 static void make_private(char *name)
 {
 	in_dir(name, below(DIRS), "private-", me);
@@ -253,7 +257,10 @@ static void do_rename(void)
 	       EISDIR, ENOTDIR, ENOTEMPTY, 0);
 }
 
-/* Names in contended directories: when a directory moves, all see their new paths. */
+/*
+ * Makes names in contended directories. When a directory moves, all processes must see the new
+ * paths.
+ */
 static void do_nested(void)
 {
 	char dir[64], name[80];
@@ -404,7 +411,7 @@ static void count_names(const void *node, VISIT which, int depth)
 		    s->name, (unsigned long)s->names, (unsigned long)s->links);
 }
 
-/* Examines every name below, and removes it if requested. */
+/* Examines every name below a directory, and removes the names if requested. */
 static void walk(const char *path, int remove)
 {
 	struct dirent *e;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Counts in the first word of each page of a file, by a mapping, until STOP appears. A count that
- * differs from the last stored one was overwritten by another program.
+ * Counts in the first word of each page of a file, through a mapping, until STOP appears. If a
+ * count differs from the last stored one, another program has overwritten it.
  *
  *   tally FILE STOP
  */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A VM with one page of code. Its memory is a part of a file, mapped as a VMM maps it. The program
- * tests what a hostile kernel in the VM can do.
+ * Runs a VM with one page of code. The VM's memory is a part of a file, mapped as a VMM maps it.
+ * The program tests what a hostile kernel in the VM can do.
  *
  *   tinyvm rw FILE AT          it stores there
- *   tinyvm ro FILE AT          the file is open for reading, and KVM is told so
- *   tinyvm lie FILE AT         the file is open for reading, and KVM is told that it is writable
+ *   tinyvm ro FILE AT          the file is open for reading, and KVM maps it read-only
+ *   tinyvm lie FILE AT         the file is open for reading, and KVM maps it as writable
  *   tinyvm loop FILE AT STOP   it stores there all the time, until STOP appears
  *
  * Prints the byte that it read there, and the result of the store: "stored", "mmio" (it left the VM
@@ -86,7 +86,7 @@ static int make_cpu(int vm)
 	return cpu;
 }
 
-/* False: it has ended, and the reason is printed. */
+/* Runs the VM. Returns false, after printing the reason, if the VM has ended. */
 static int goes_on(int cpu, struct kvm_run *run, const char *stop)
 {
 	if (ioctl(cpu, KVM_RUN, 0)) {

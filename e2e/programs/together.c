@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The cost that several systems on one file system cause each other. Each system runs one process,
- * and one signal starts all: each prints "ready" when it is prepared, and begins when it reads a
- * line.
+ * Measures the costs that several systems on one file system cause each other. Each system runs one
+ * process. The process prints "ready" when it is prepared, and begins when it reads a line, so that
+ * all begin together.
  *
  *   together rate OPERATION DIR NAME MS      repeats it for that many milliseconds:
  *                                            "CALLS NANOSECONDS"
@@ -39,8 +39,9 @@
 #define BLOCKS	256
 #define LOCKS	3
 #define SECOND	1000000000ull
-#define PATIENCE (5 * SECOND) /* a change that has not shown by then never shows */
-#define BUDGET	(15 * SECOND) /* for all turns; if each takes long, there are fewer */
+#define PATIENCE (5 * SECOND) /* a change that is not visible by then never becomes visible */
+#define BUDGET	(15 * SECOND) /* limit for all turns: the program makes fewer turns if each takes
+#long */
 
 static char block[BLOCK];
 
@@ -204,8 +205,8 @@ static void turn(unsigned int which, int on)
 }
 
 /*
- * A system takes the lock that the other one has just released: each step waits for the other
- * one's.
+ * Each system takes the lock that the other system has just released. So each step of a system
+ * waits for a step of the other one.
  */
 static void ring(const char *kind, const char *path, unsigned int who)
 {
@@ -279,7 +280,7 @@ static void fill(size_t len)
 			die("write");
 }
 
-/* Systems that map it get time to read it again. */
+/* Gives systems that map the file time to read it again. */
 static void cut(const char *path, size_t len)
 {
 	file = opened(path);

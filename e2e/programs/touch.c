@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Instructions of the first touch of every page of a mapped file.
+ * Counts the instructions of the first access to every page of a mapped file.
  *
  *   touch make FILE MIB             a file of that size, written 1 MiB at a time
  *   touch read|write FILE MIB       map it, touch each page of 4 KiB once: "PAGES INSTRUCTIONS" of
  *                                   all touches
  *   touch read-4k|write-4k ...      the same, mapped where no large page can be: not at 2 MiB
  *
- * The cost of the loop itself, with pages present, is measured in the same way and subtracted.
+ * The program measures the cost of the loop with present pages in the same way, and subtracts it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

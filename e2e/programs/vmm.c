@@ -21,7 +21,7 @@
  *         drop | slot     removes the slot | makes it again, with a new opening if necessary
  *         pairing|out|in|exchange|tables ADDRESS    for the guest, KVM itself writes there | reads
  *                    | writes | compares and exchanges | finds the guest's topmost table
- *         leave      closes REGION, for good
+ *         leave      closes REGION permanently
  *         await FILE      waits until FILE exists
  *         stats      its cost so far
  *
@@ -51,7 +51,7 @@
 
 #include "../../kernel/core/format/format.h"
 
-/* From kvm-patches, and from kernels newer than the headers here. */
+/* Definitions of kvm-patches, and of kernels that are newer than the build system's headers. */
 #define MEM_IDENTITY		(1u << 15)
 #define CAP_IDENTITY		1000
 #define EXIT_MEMORY_FAULT	39
@@ -77,19 +77,19 @@ struct open_to_vm {
 #define GIB			(1ull << 30)
 #define KEY			0x5347000000000000ull
 
-/* The guest's addresses in its first slot. */
+/* Addresses of the guest in its first slot. */
 enum { LOW_SIZE = 2 << 20, PML4 = 0x1000, PDPT = 0x2000, PAE_PDPT = 0x3000, PD_LOW = 0x4000,
        PD_WINDOW = 0x5000, CODE = 0x10000, PDS = 0x20000 };
-#define WINDOW			0xc0000000u	/* of 32-bit code, onto the volume */
+#define WINDOW			0xc0000000u	/* address at which 32-bit code sees the volume */
 #define GIBS_MAX		((LOW_SIZE - PDS) / 4096)
 
-/* At each of ecx addresses from edi, edx apart. They end with ecx being 0. */
+/* These routines access ecx addresses from edi on, in steps of edx. They end with ecx = 0. */
 asm(".pushsection .rodata\n"
     "write64: 1: lea (%rdi,%rsi), %rax; mov %rax, (%rdi); add %rdx, %rdi; dec %rcx; jnz 1b; hlt\n"
     "sum64: xor %eax, %eax; 1: add (%rdi), %rax; add %rdx, %rdi; dec %rcx; jnz 1b; hlt\n"
     "spin64: 1: incq (%rdi); jmp 1b\n"
     "stamp64: 1: rdtsc; shl $32, %rdx; or %rdx, %rax; mov %rax, (%rdi); jmp 1b\n"
-    /* With rdi or rsi being the address, and rcx 1. */
+    /* These routines get the address in rdi or rsi, and rcx = 1. */
     "pairing64: mov $9, %eax; mov %rdi, %rbx; xor %ecx, %ecx; vmmcall; hlt\n"
     "out64: mov %rdi, %rsi; mov $0x80, %dx; rep outsb; hlt\n"
     "in64: mov $0x80, %dx; rep insb; hlt\n"
@@ -108,8 +108,8 @@ extern const char pairing64[], out64[], in64[], exchange64[], tables64[];
 static struct machine {
 	int kvm, vm, vcpu, region;
 	char kind;			/* s, i or r */
-	uint64_t base;			/* of the volume: physical */
-	uint64_t from, size;		/* of the slot: in the volume */
+	uint64_t base;			/* physical address of the volume */
+	uint64_t from, size;		/* offset of the slot in the volume */
 	uint64_t volume;
 	uint8_t *low, *mapping;
 	struct kvm_run *run;
@@ -189,7 +189,10 @@ static void map_gib(unsigned int pd, uint64_t gpa)
 		entries[i] = (gpa + i * 2 * MIB) | 0x83;
 }
 
-/* The first GiB and, for 64-bit code, the volume are at their own addresses. */
+/*
+ * Makes page tables. The first GiB, and for 64-bit code the volume, are mapped to equal addresses.
+ *
+ */
 static void make_page_tables(void)
 {
 	uint64_t *pml4 = (void *)(m.low + PML4), *pdpt = (void *)(m.low + PDPT);
@@ -289,7 +292,7 @@ static struct kvm_regs registers(void)
 	return regs;
 }
 
-/* Runs until the guest halts (NULL) or cannot go on (the reason). */
+/* Runs until the guest halts (returns NULL) or cannot continue (returns the reason). */
 static const char *run(void)
 {
 	const struct memory_fault *fault = (const void *)&m.run->hw;
@@ -335,7 +338,7 @@ static uint64_t read_word(uint64_t at)
 	return word;
 }
 
-/* The host finds the guest's pattern there, by its own access. */
+/* Checks by an access of the host that the guest's pattern is in memory. */
 static void verify(int bits, uint64_t gpa, uint64_t pages)
 {
 	uint64_t mask = bits == 64 ? ~0ull : ~0u, i, at;
@@ -388,7 +391,10 @@ static void do_prefault(void)
 	printf("prefault %.0f %s\n", now() - start, r ? strerror(errno) : "done");
 }
 
-/* Maps every address at which a monitor might expect a slot that has no addresses. */
+/*
+ * Makes mappings at all addresses that a monitor might use for a slot without an address of its
+ * own.
+ */
 static void do_churn(void)
 {
 	double start = now();
@@ -401,7 +407,7 @@ static void do_churn(void)
 			p = mmap((void *)at, PAGE, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 			if (p == MAP_FAILED)
-				continue; /* this program's own */
+				continue; /* memory of this program */
 			*p = 1;
 			munmap(p, PAGE);
 		}
@@ -418,7 +424,7 @@ static void do_spin(uint64_t gpa)
 	printf("spin %.0f %s\n", now() - start, run() ?: "done");
 }
 
-/* The ports' device: accepts writes, returns 0x5a, and is read once. */
+/* Runs the guest with a device that accepts writes to ports, and returns 0x5a for one read. */
 static const char *run_with_port(void)
 {
 	const char *why = run();
@@ -431,7 +437,8 @@ static const char *run_with_port(void)
 }
 
 /*
- * The emulator requests bytes that it cannot read: with the expected value it goes on to exchange.
+ * The emulator requests bytes that it cannot read. With the expected value, it continues with the
+ * exchange.
  */
 static const char *run_exchange(void)
 {
@@ -529,7 +536,7 @@ static void do_stats(void)
 
 /* --- commands --------------------------------------------------------------------------------- */
 
-/* The volume's file; @kind: [FROM,SIZE in MiB]. Its superblock has the address. */
+/* Opens the volume's file, whose superblock has the address. @kind may contain FROM,SIZE in MiB. */
 static void open_region(const char *kind, const char *path)
 {
 	const char *part = strchr(kind, ':');
@@ -637,7 +644,7 @@ static int run_machine(char **argv)
 	return 0;
 }
 
-/* The guest's clock equals ours. */
+/* Gives the guest the same time stamp counter as this process. */
 static void share_clock(void)
 {
 	uint64_t none = 0;
@@ -648,7 +655,7 @@ static void share_clock(void)
 		die("the guest's clock");
 }
 
-/* A VM in a process of its own; returns when its guest writes the time. */
+/* Starts a VM in its own process, and returns when the guest writes the time. */
 static pid_t start_writing(uint64_t at)
 {
 	uint64_t before = read_word(at), start = __rdtsc();
@@ -718,7 +725,10 @@ static struct member find_member(const char *path)
 	return found;
 }
 
-/* From the moment when its system's state changes, nothing of the VM may write any more. */
+/*
+ * Begins to fence a VM. After the state of its system has changed, no part of the VM may write any
+ * more.
+ */
 static void begin_to_fence(const char *way, pid_t child, const struct member *member)
 {
 	int fd;
@@ -740,7 +750,10 @@ static void begin_to_fence(const char *way, pid_t child, const struct member *me
 
 #define FENCED_WITHIN_US	10e6
 
-/* On one processor the processes to be ended need it: look only at each tick of the clock. */
+/*
+ * Waits until the state of the VM's system changes. On a machine with one processor, the processes
+ * that must end need that processor. So this function checks only once per tick of the clock.
+ */
 static double await_death(const struct member *member, double start)
 {
 	while (read_word(member->at) == member->state) {

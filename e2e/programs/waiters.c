@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes that other systems may keep waiting.
+ * Runs processes that other systems may keep waiting.
  *
  *   waiters flock DIR COUNT wait|each|keep
  *	locks DIR/0, DIR/1, ...: from COUNT threads, which wait; or one after the other, without
@@ -113,7 +113,10 @@ static int trace(pid_t pid)
 	return 0;
 }
 
-/* A writer of mmap_lock: if a fault keeps it waiting, each look at the process waits as well. */
+/*
+ * Takes mmap_lock as a writer. If a page fault keeps this thread waiting, each reader of the
+ * process's state in /proc waits, too.
+ */
 static void *map_something(void *arg)
 {
 	usleep(500000);
@@ -123,7 +126,7 @@ static void *map_something(void *arg)
 	return arg;
 }
 
-/* The file contains our command line as ps shows it. */
+/* Moves this process's command line, as ps shows it, into the file. */
 static void show_as_name(volatile unsigned char *p)
 {
 	p[0] = 'x';
@@ -166,7 +169,7 @@ static void *remove_again(void *arg)
 	return arg;
 }
 
-/* Each call waits for faults that keep mmap_lock, and keeps others waiting. */
+/* Each call waits for page faults that hold mmap_lock, and keeps other threads waiting. */
 static void *map_again(void *arg)
 {
 	for (;; usleep(1000)) {
@@ -196,7 +199,7 @@ static int store_again(const char *file)
 	return 0;
 }
 
-/* By a mapping, to a page that is there. */
+/* Stores through a mapping, to a page that is present. */
 static int store_to(const char *file)
 {
 	int fd = open(file, O_RDWR);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Permissions, times, flags, statx, statfs. */
+/* Tests of permissions, times, flags, statx() and statfs(). */
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/statvfs.h>
@@ -62,7 +62,7 @@ TEST("attributes", owners)
 	OK(chmod("f", 06755));
 	OK(chown("f", 1000, 2000));
 	CHECK(stat_of("f").st_uid == 1000 && stat_of("f").st_gid == 2000);
-	CHECK((stat_of("f").st_mode & 07777) == 0755);	/* set-id bits do not survive */
+	CHECK((stat_of("f").st_mode & 07777) == 0755);	/* a write clears set-ID bits */
 	OK(chown("f", (uid_t)-1, 3000));
 	CHECK(stat_of("f").st_uid == 1000 && stat_of("f").st_gid == 3000);
 	OK(symlink("f", "l"));
@@ -179,7 +179,8 @@ TEST("attributes", access_time)
 	char c;
 
 	OK(futimens(fd, old));
-	CHECK(pread(fd, &c, 1, 0) == 1);	/* relatime: older than the modification */
+	/* relatime: the time of access is older than the modification */
+	CHECK(pread(fd, &c, 1, 0) == 1);
 	CHECK(stat_of("f").st_atim.tv_sec > 1000);
 	close(fd);
 	OK(utimensat(AT_FDCWD, "f", old, 0));
@@ -321,6 +322,6 @@ TEST("attributes", statvfs_counts)
 	CHECK(a.f_bfree - b.f_bfree >= 1024 && a.f_bfree - b.f_bfree < 1064);
 	OK(unlink("f"));
 	OK(statvfs(".", &b));
-	CHECK(a.f_bfree - b.f_bfree < 32);	/* freed space counts at once */
+	CHECK(a.f_bfree - b.f_bfree < 32);	/* freed space counts immediately */
 	free(buf);
 }

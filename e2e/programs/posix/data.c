@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Contents: reading, writing, truncating, holes, fallocate, copying in the kernel. */
+/* Tests of contents: reading, writing, truncating, holes, fallocate() and copies by the kernel. */
 #include <linux/falloc.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
@@ -430,7 +430,7 @@ TEST("data", full_volume)
 	int fd = make_file("big", "", 0), i;
 	ssize_t n;
 
-	/* More than a test needs would depend on the volume's size, which the scenario sets. */
+	/* Larger sizes would need a larger volume. The scenario sets the volume's size. */
 	while ((n = write(fd, buf, MIB)) > 0)
 		;
 	CHECK(n == -1 && errno == ENOSPC);

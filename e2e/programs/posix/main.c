@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME | -NAME]...: runs all tests, or those of a
- * subject, or one. !NAME: this test has to fail, because its calls are to be refused here. -NAME
- * comes first: the test is left out.
+ * posix_matrix DIRECTORY [SUBJECT | NAME | !NAME | -NAME]...: runs all tests, the tests of a
+ * subject, or one test. !NAME: this test must fail, because the file system must refuse its calls.
+ * -NAME: omits this test; such arguments come first.
  */
 #include <ftw.h>
 #include <grp.h>
@@ -97,7 +97,8 @@ bool exists(const char *name)
 
 void wait_tick(void)
 {
-	struct timespec t = { 0, 20000000 };	/* stamps are as fine as the kernel's tick */
+	/* the resolution of time stamps is the kernel's tick */
+	struct timespec t = { 0, 20000000 };
 
 	nanosleep(&t, NULL);
 }
@@ -228,7 +229,7 @@ static bool to_fail(const struct test *t, char **names)
 	return false;
 }
 
-/* A test that is to fail passes by that. */
+/* A test that must fail passes if it fails. */
 static int judge(const struct test *t, int result, char **names)
 {
 	if (!to_fail(t, names) || result == SKIPPED)

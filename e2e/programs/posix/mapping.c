@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mmap: coherence with read and write, holes, the end of the file, private copies. */
+/*
+ * Tests of mmap(): coherence with read() and write(), holes, the end of the file, private copies.
+ *
+ */
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <signal.h>
@@ -74,7 +77,7 @@ TEST("mmap", hole_filled_through_another_mapping)
 	CHECK(stat_of("f").st_blocks == 8);
 }
 
-/* Larger than the largest page of zeroes; stores into the hole show at once. */
+/* Maps a hole larger than the largest page of zeroes. Stores into the hole show immediately. */
 TEST("mmap", large_hole)
 {
 	const size_t len = 2048 * PAGE;
@@ -203,7 +206,7 @@ static void touch_spare(void)
 	printf("%d", p[3 * PAGE]);
 }
 
-/* Pages that came with the fault of another page look as if each had its own fault. */
+/* Pages that were mapped by the fault of another page look as if each had its own fault. */
 TEST("mmap", neighbours_of_a_page)
 {
 	char *p, *q, *own;
@@ -213,7 +216,8 @@ TEST("mmap", neighbours_of_a_page)
 	OK(fallocate(beyond_fd, FALLOC_FL_KEEP_SIZE, 0, 16 * PAGE));
 	for (i = 0; i < 3; i++)
 		CHECK(pwrite(beyond_fd, "shared" + i, 1, i * PAGE) == 1);
-	dies_of(SIGBUS, touch_spare);		/* it has pages there, but its size is smaller */
+	/* the file has pages there, but its size is smaller */
+	dies_of(SIGBUS, touch_spare);
 	OK(ftruncate(beyond_fd, 16 * PAGE));
 	p = map(beyond_fd, 16 * PAGE, RW, MAP_SHARED);
 	own = map(beyond_fd, 16 * PAGE, RW, MAP_PRIVATE);
@@ -412,9 +416,9 @@ static long locked_kb(void)
 }
 
 /*
- * According to docs/limitations.md: the kernel locks no mapping of device memory (VM_IO), returns 0
- * and counts nothing. So msync(MS_INVALIDATE) finds no lock, and invalidates nothing: there is no
- * copy.
+ * See docs/limitations.md: for a mapping of device memory (VM_IO), mlock() returns 0, but locks and
+ * counts nothing. So msync(MS_INVALIDATE) finds no lock. It invalidates nothing, because there is
+ * no copy.
  */
 TEST("mmap", locking_does_nothing)
 {
@@ -482,8 +486,8 @@ TEST("mmap", other_process_looks_in)
 	CHECK(read(go[0], buf, 1) == 1);
 	theirs = (struct iovec){ p, 4 };
 	/*
-	 * It uses get_user_pages(), which special entries refuse: a documented limitation. Kernels
-	 * without CONFIG_CROSS_MEMORY_ATTACH do not have the call.
+	 * process_vm_readv() uses get_user_pages(), which fails for special entries: a documented
+	 * limitation. Kernels without CONFIG_CROSS_MEMORY_ATTACH lack the call.
 	 */
 	if (process_vm_readv(pid, &mine, 1, &theirs, 1, 0) != -1 || errno != ENOSYS)
 		FAILS(process_vm_readv(pid, &mine, 1, &theirs, 1, 0), EFAULT);
@@ -499,7 +503,7 @@ TEST("mmap", other_process_looks_in)
 	OK(kill(pid, SIGKILL));
 }
 
-/* A debugger sees the process's own copies, and its stores go there. */
+/* A debugger reads the process's private copies, and stores into them. */
 TEST("mmap", other_process_looks_at_copies)
 {
 	int fd = make_file("f", "", 0), go[2], mem;
@@ -536,7 +540,10 @@ TEST("mmap", other_process_looks_at_copies)
 	OK(kill(pid, SIGKILL));
 }
 
-/* Memory behind the mapping is not the file, whatever the file has there. */
+/*
+ * Memory behind the mapping does not belong to the file, even if the file has data at that offset.
+ *
+ */
 TEST("mmap", other_process_looks_beyond)
 {
 	char buf[20], *room = OK(mmap(NULL, 2 * PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -564,7 +571,7 @@ static void read_all(const char *path)
 	OK(close(fd));
 }
 
-/* Some calls look for pages, or large pages, behind a mapping. They find none, and do no harm. */
+/* Some calls search a mapping for pages or large pages. They find none, and do no harm. */
 static void looked_at(char *p, size_t len)
 {
 	struct iovec mine = { NULL, 8 }, theirs = { p + 10 * PAGE, 8 };
@@ -579,11 +586,11 @@ static void looked_at(char *p, size_t len)
 	FAILS(vmsplice(go[1], &theirs, 1, 0), EFAULT);
 	close(go[0]);
 	close(go[1]);
-	madvise(p, len, MADV_COLD);		/* may be refused */
+	madvise(p, len, MADV_COLD);		/* the kernel may refuse this */
 	madvise(p, len, MADV_PAGEOUT);
 	madvise(p, len, MADV_FREE);
 	madvise(p, len, MADV_COLLAPSE);
-	FAILS(madvise(p, len, MADV_POPULATE_READ), EINVAL);	/* documented, too */
+	FAILS(madvise(p, len, MADV_POPULATE_READ), EINVAL);	/* see docs/limitations.md */
 	fd = OK(open("/proc/self/pagemap", O_RDONLY));
 	CHECK(pread(fd, &entry, 8, (off_t)((uintptr_t)p / PAGE * 8)) == 8);
 	OK(close(fd));

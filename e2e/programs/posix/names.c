@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Names: making, linking, removing, renaming, listing. */
+/* Tests of names: creating, linking, removing, renaming and listing. */
 #include <dirent.h>
 #include <limits.h>
 #include <linux/fs.h>
@@ -176,7 +176,7 @@ TEST("names", rename_replaces)
 	fd = OK(open("b", O_RDONLY));
 	CHECK(read(fd, buf, 1) == 1 && *buf == 'a');
 	OK(link("b", "c"));
-	OK(rename("b", "c"));		/* the same file: nothing happens */
+	OK(rename("b", "c"));		/* both names lead to the same file: nothing happens */
 	CHECK(exists("b") && exists("c"));
 }
 
@@ -192,7 +192,7 @@ TEST("names", rename_errors)
 	FAILS(rename("e", "d"), ENOTEMPTY);
 	FAILS(rename("d", "d/sub/x"), EINVAL);
 	FAILS(rename("d/sub", "d"), ENOTEMPTY);
-	OK(rename("d/sub", "e"));		/* an empty one is replaced */
+	OK(rename("d/sub", "e"));		/* rename() replaces an empty directory */
 	CHECK(!exists("d/sub") && stat_of("d").st_nlink == 2);
 }
 
@@ -305,7 +305,7 @@ TEST("names", listing_is_complete)
 		i = atoi(e->d_name);
 		CHECK(e->d_type == DT_REG && !seen[i]++);
 		if (i % 3 == 0)
-			OK(unlink(e->d_name));	/* removing names does not move others */
+			OK(unlink(e->d_name));	/* a removal of names does not move other names */
 	}
 	closedir(d);
 	for (i = 0; i < N; i++)
@@ -412,7 +412,8 @@ TEST("names", handle_of_a_forgotten_directory)
 	fd = OK(open_by_handle_at(mount_fd, &fh.h, O_RDONLY | O_DIRECTORY));
 	OK(faccessat(fd, "f", F_OK, 0));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = OK(readlink(path, back, sizeof(back) - 1));	/* its parents were found by name */
+	/* the look-up by name also cached the parent directories */
+	n = OK(readlink(path, back, sizeof(back) - 1));
 	back[n] = 0;
 	CHECK(!strncmp(back, here, strlen(here)) && !strcmp(back + strlen(here), "/a/b/c"));
 }

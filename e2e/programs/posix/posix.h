@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A POSIX matrix: the expectations of users of a file system, one small test each. A test runs in a
+ * The POSIX matrix: one small test for each expectation of a file system's users. A test runs in a
  * process and a new directory of its own. It ends at the first failed check.
  */
 #ifndef POSIX_H
@@ -39,7 +39,7 @@ void add_test(struct test *t);
 void failed(const char *file, int line, const char *what) __attribute__((noreturn));
 
 #define CHECK(x) ((x) ? (void)0 : failed(__FILE__, __LINE__, #x))
-/* The value of a call that must not return -1. */
+/* Returns the value of a call that must not return -1. */
 #define OK(x) __extension__ ({						\
 	__typeof__(x) value_ = (x);					\
 	if (value_ == (__typeof__(value_))-1)				\
@@ -50,7 +50,7 @@ void failed(const char *file, int line, const char *what) __attribute__((noretur
 	if ((long)(x) != -1 || errno != (err))				\
 		failed(__FILE__, __LINE__, #x " is to fail with " #err); })
 
-/* Missing on this kernel: counted, and reported. */
+/* Counts and reports a feature that this kernel lacks. */
 void skip(const char *why) __attribute__((noreturn));
 
 int make_file(const char *name, const void *data, size_t len);	/* open, read and write */
@@ -60,7 +60,7 @@ bool is_zero(const void *buf, size_t len);
 struct stat stat_of(const char *name);
 off_t size_of(const char *name);
 bool exists(const char *name);
-void wait_tick(void);			/* until a time stamp taken now differs from earlier ones */
+void wait_tick(void);			/* sleeps until new time stamps differ from earlier ones */
 bool later(struct timespec a, struct timespec b);
 bool same_time(struct timespec a, struct timespec b);
 /* Runs @fn in a child as this user, without capabilities; it must succeed. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Extended attributes and access control lists. */
+/* Tests of extended attributes and access control lists. */
 #include <sys/xattr.h>
 
 #include "posix.h"
@@ -110,7 +110,7 @@ TEST("xattr", change_time_follows)
 	CHECK(same_time(stat_of("f").st_mtim, before.st_mtim));
 }
 
-/* An ACL as the kernel takes it. */
+/* An ACL in the kernel's format. */
 struct acl_entry {
 	uint16_t tag, perm;
 	uint32_t id;
@@ -146,7 +146,8 @@ TEST("xattr", access_acl)
 	OK(setxattr("f", "system.posix_acl_access", &for_1000, sizeof(for_1000), 0));
 	as_user(1000, 1000, may);
 	as_user(1001, 1001, may_not);
-	CHECK((stat_of("f").st_mode & 0777) == 0660);		/* the mask shows as the group */
+	/* the group bits of the mode show the mask */
+	CHECK((stat_of("f").st_mode & 0777) == 0660);
 	CHECK(getxattr("f", "system.posix_acl_access", &back, sizeof(back)) == sizeof(back));
 	CHECK(!memcmp(&back, &for_1000, sizeof(back)));
 	OK(chmod("f", 0600));					/* removes the mask */
@@ -165,7 +166,8 @@ TEST("xattr", default_acl_is_inherited)
 	OK(mkdir("d", 0755));
 	OK(setxattr("d", "system.posix_acl_default", &for_1000, sizeof(for_1000), 0));
 	close(OK(open("d/f", O_CREAT | O_RDWR, 0666)));
-	CHECK((stat_of("d/f").st_mode & 0777) == 0660);		/* not the umask, but the ACL */
+	/* the ACL applies instead of the umask */
+	CHECK((stat_of("d/f").st_mode & 0777) == 0660);
 	CHECK(getxattr("d/f", "system.posix_acl_access", &back, sizeof(back)) == sizeof(back));
 	CHECK(back.e[1].id == 1000 && back.e[1].perm == 6);
 	FAILS(getxattr("d/f", "system.posix_acl_default", NULL, 0), ENODATA);

@@ -45,7 +45,7 @@ func mutex(name string, o stargate.Options) *stargate.Mutex {
 	return m
 }
 
-// elsewhere calls f on another goroutine, which has ended when it returns.
+// elsewhere calls f on another goroutine, and returns after that goroutine has ended.
 func elsewhere(f func() error) error {
 	done := make(chan error)
 	go func() { done <- f() }()
@@ -72,7 +72,7 @@ func locks(o stargate.Options) {
 	time.AfterFunc(50*time.Millisecond, func() { must(other.Unlock()) })
 	must(m.Lock(20 * time.Second))
 	time.AfterFunc(50*time.Millisecond, func() { must(m.Unlock()) })
-	must(m.Lock(20 * time.Second)) // from a goroutine of the same handle
+	must(m.Lock(20 * time.Second)) // by another goroutine with the same handle
 	must(m.Unlock())
 	must(other.Lock(stargate.Try))
 	must(other.Close())
@@ -84,7 +84,7 @@ func locks(o stargate.Options) {
 	must(stargate.Remove(volume, name))
 }
 
-// A recursive mutex counts for a thread.
+// A recursive mutex counts its owner thread's locks.
 func recursive() {
 	const name = "go-recursive"
 	m := mutex(name, stargate.Options{Recursive: true, Exclusive: true})
@@ -117,7 +117,7 @@ func rwlock() {
 	must(stargate.Remove(volume, "go-rw"))
 }
 
-// dies starts a process that takes the lock; this program is that process, too.
+// dies starts this program again, as a process that takes the lock and dies.
 func dies() {
 	m := mutex("go-dies", stargate.Options{})
 	self, err := os.Executable()
@@ -140,7 +140,7 @@ func words(path string) *[2]uint64 {
 	return (*[2]uint64)(unsafe.Pointer(&b[0]))
 }
 
-// count counts with all goroutines by one handle.
+// count lets all goroutines count by one handle.
 func count(name, path string, goroutines, n int) {
 	m, err := stargate.OpenMutex(volume, name)
 	must(err)
@@ -173,7 +173,8 @@ func perLock(m *stargate.Mutex, n int) int64 {
 	return time.Since(start).Nanoseconds() / int64(n)
 }
 
-// measure also measures a recursive object, for which the package asks the kernel for its thread.
+// measure also measures a recursive object, for which the package queries the thread from the
+// kernel.
 func measure(name string, n int) {
 	handle := mutex(name, stargate.Options{LastUser: true})
 	thread := mutex(name+"-r", stargate.Options{LastUser: true, Recursive: true})
