@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # bars.awk: draws grouped bars (SVG), on a linear or, after a line "log<TAB>LEAST", a logarithmic
-# scale. Lines are "title<TAB>TEXT" or "GROUP<TAB>SERIES<TAB>VALUE". Groups and series come in the
-# order in which they are first named. The picture has a line at 1.
+# scale. Lines are "title<TAB>TEXT" or "GROUP<TAB>SERIES<TAB>VALUE". Groups and series appear in the
+# order of their first lines. The picture has a line at the value 1.
 
 BEGIN {
 	FS = "\t"

@@ -14,7 +14,8 @@ $1 == "copy" && NF == 5 {
 
 function name(n) { return n >= 1048576 ? n / 1048576 " MiB" : n >= 1024 ? n / 1024 " KiB" : n " bytes" }
 
-# The least size from which on all @figures of vectors are below the others; 0: there is none.
+# Returns the smallest size from which on all figures of vectors are below the others, or 0 if there
+# is none.
 function wins(figures, against,    i, from) {
 	for (i = 1; i <= sizes; i++)
 		if (figures["saved", size[i]] >= figures[against, size[i]])

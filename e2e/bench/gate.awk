@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # gate.awk -v tolerance=PERCENT BASELINE NOW: compares counts with earlier ones. Both files have
-# lines "on: WHAT" (kernel, machine, compiler: counts depend on these besides our sources) and lines
-# "MAP OPERATION INSTRUCTIONS SPREAD". A count that differs between repeats may differ as much
-# between runs: each operation is allowed PERCENT and twice the SPREAD in BASELINE (hundredths of a
-# per cent, at most 300). Exit status:
+# lines "on: WHAT" and lines "MAP OPERATION INSTRUCTIONS SPREAD". WHAT is the kernel, the machine or
+# the compiler: counts also depend on these. A count that differs between repeats may differ as much
+# between runs. So each operation may increase by PERCENT plus twice the SPREAD in BASELINE
+# (hundredths of a per cent, at most 300). Exit status:
 #   0  no operation takes more than that
 #   1  an operation takes more, or is in only one of the two files
 #   3  the counts were taken on something else, or never: take a new baseline

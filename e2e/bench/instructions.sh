@@ -8,7 +8,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 operations=(call read-1 read-4k read-1m write-4k write-1m append-4k append-4k-fsync
 	open-close stat lookup create create-fsync unlink)
 
-# Twice, so that the report can check that a count repeats.
+# Counts each operation twice, so that the report can check that both counts agree.
 measure() {
 	on g1 "/root/icount $2 ${operations[*]} ${operations[*]}" </dev/null | sed "s/^/$1 /" ||
 		fail "icount in $1"

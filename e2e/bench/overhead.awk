@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # overhead.awk BEFORE AFTER: compares results of e2e/bench/quick ("SYSTEM OPERATION INSTRUCTIONS",
-# each figure twice). The lower one of the two counts, because other work of the kernel can only add
-# to it. Exits with 1 if a figure is missing or StargateFS has over 5 % more.
+# each figure twice). It uses the lower of the two counts, because other work of the kernel can only
+# add instructions. Exits with 1 if a figure is missing, or if StargateFS needs over 5 % more
+# instructions.
 
 BEGIN {
 	systems = split("walk splice shadow tmpfs ext4-dax", system_name)

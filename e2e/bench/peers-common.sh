@@ -3,8 +3,8 @@
 #
 # Common parts of the sections of e2e/bench/peers. The last guest serves NFS and Samba over an
 # Ethernet that all guests share, from ext4 on a DAX device of its own memory. The host outside
-# serves 9p and virtiofs from memory. With nfs-loop and smb-loop the guest serves itself over its
-# loopback. Every section prints these lines
+# serves 9p and virtiofs from memory. With nfs-loop and smb-loop, the last guest is also the client,
+# over its loopback. Every section prints these lines
 #
 #   load NUMBER                                       of the machine, before and after
 #   not SYSTEM WHAT REASON...                         unsupported there
@@ -46,7 +46,7 @@ ext4_dax() { # GUEST
 		chmod 777 /mnt/ext4 && grep -q " /mnt/ext4 .*dax=always" /proc/mounts' "ext4 with DAX"
 }
 
-# The guests set the size of network frames: many small frames cost more than few large ones.
+# Each guest uses large network frames, because many small frames cost more than a few large ones.
 wire() {
 	local guest
 	for guest in "${guests[@]}"; do at "$guest" "ip link set eth0 mtu ${SG_MTU:-9000}"; done
@@ -94,7 +94,7 @@ smb_client() { # GUEST ADDRESS PLACE
 		-o rsize=4194304,wsize=4194304 //$2/peer $3" SMB
 }
 
-# prepare GUEST SYSTEM...: mounts the systems there, each with its folder.
+# prepare GUEST SYSTEM...: mounts the systems in the guest, and makes a folder in each.
 prepare() {
 	local guest=$1 system
 	shift
@@ -139,7 +139,8 @@ versions() {
 		"$("$root/e2e/rig" doctor 2>/dev/null | grep -o 'virtiofsd [0-9.]*' | head -n 1)"
 }
 
-# The rig unmounts the volume, and expects that the guest can shut down.
+# Unmounts the other systems. The rig later unmounts the volume, and the guest must be able to shut
+# down.
 leave() {
 	local guest
 	versions
@@ -153,8 +154,9 @@ leave() {
 
 # --- processor time -------------------------------------------------------------------------------
 
-# Processor time, in ms, of QEMU, virtiofsd and the like: of all processes that the rig has started,
-# directly or not, except the process that runs this script (e2e/cmd/rig/keep.go).
+# Prints the processor time, in ms, of QEMU, virtiofsd and all other processes that the rig has
+# started, directly or indirectly. The process that runs this script does not count
+# (e2e/cmd/rig/keep.go).
 host_ms() {
 	local rig pid stat sum=0 todo=()
 	rig=$(ps -o ppid= -p "$PPID") || fail "no process of the rig"
@@ -172,16 +174,16 @@ host_ms() {
 	echo $((sum * 1000 / $(getconf CLK_TCK)))
 }
 
-# guest_ms GUEST: the busy time of its processors, in ms.
+# guest_ms GUEST: prints the busy time of the guest's processors, in ms.
 guest_ms() {
 	on "$1" 'awk "/^cpu / { print (\$2 + \$3 + \$4 + \$7 + \$8) * 10; exit }" /proc/stat' </dev/null
 }
 
 # --- several at the same moment -------------------------------------------------------------------
 
-# start GUEST COMMAND: the command prints "ready" and then waits for a line. go: starts all at the
-# same moment and waits for their end. The last output of each is in $work/said.N, in the order in
-# which they were started.
+# start GUEST COMMAND: the command prints "ready" and then waits for a line. go: starts all commands
+# at the same moment, and waits for their end. The last output of each command is in $work/said.N,
+# in the order of their starts.
 jobs_begun=()
 declare -A ear
 start() {

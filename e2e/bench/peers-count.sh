@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section count: the same as section tail, in instructions, so that other work of the
-# machine does not count. The other system runs outside, with the same engine. Prints
+# make bench, section count: the measurements of section tail, in instructions, so that other work
+# of the machine does not count. The other system is a program on the host, with the same engine.
+# Prints
 #
 #   count SYSTEM OTHER HALF 99% 99.9% READS FILES       instructions of a read; one line a round
 #
@@ -26,7 +27,7 @@ say() {
 	[[ $answer == ok ]] || fail "the second system: $*: $answer"
 }
 
-# Makes and removes files until $work/end is there; then their number is in $work/files.
+# Makes and removes files until $work/end exists. Then writes the number of files to $work/files.
 churn() {
 	local n
 	for ((n = 0; ; n++)); do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section engines: the same as section fio, with one thread, through mappings (mmap),
+# make bench, section engines: the loads of section fio with one thread, through mappings (mmap),
 # and with eight concurrent reads or writes (io_uring). Prints
 #
 #   engine SYSTEM ENGINE LOAD BLOCK KIB-PER-SECOND      one line a round
@@ -29,7 +29,7 @@ job_file() {
 	done
 }
 
-one() { # SYSTEM ENGINE DIRECTION: one of the directions may be refused there
+one() { # SYSTEM ENGINE DIRECTION: a system may refuse one of the directions
 	local direct=1 jobs=''
 	case $1-$2 in *-mmap | 9p-loose-* | virtiofs-auto-*) direct=0 ;; esac
 	for size in "${sizes[@]}"; do jobs+=" --section=$3-$size --section=rand$3-$size"; done

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Converts fio's output (terse, version 3) to lines of e2e/bench/peers-fio.sh. Exits with 1 when fio
-# met an error or printed nothing.
+# Converts fio's output (terse, version 3) to lines of e2e/bench/peers-fio.sh. Exits with 1 if fio
+# failed or printed nothing.
 
 BEGIN { FS = ";"; OFS = " " }
 
-# Fields of one direction begin at 6 (read) or 47 (write): KiB in all, KiB/s, ..., percentiles from
-# the thirteenth on.
+# The fields of one direction begin at field 6 (read) or 47 (write): total KiB, KiB/s, ..., and
+# percentiles from the thirteenth field on.
 $1 == 3 && NF > 100 {
 	from = $6 > 0 ? 6 : 47
 	split($3, load, "-")

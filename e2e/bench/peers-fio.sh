@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, sections fio and fio-6.1: P1 5.1 and 5.2. One guest mounts everything, the other one
-# serves NFS and Samba. Block sizes are every second one of P1's: 1 KiB to 2 MiB with one thread,
-# 128 KiB to 2 MiB with two and four; more threads and larger blocks are additional. Prints
+# make bench, sections fio and fio-6.1: P1 5.1 and 5.2. One guest mounts all systems, and the other
+# guest serves NFS and Samba. The block sizes are every second size of P1: 1 KiB to 2 MiB with one
+# thread, 128 KiB to 2 MiB with two and four; more threads and larger blocks are additional. Prints
 #
 #   fio SYSTEM LOAD BLOCK JOBS KIB-PER-SECOND P50 P99 P99.9     one line a round; us of a call
 #
-# words and memcpy: the same fio, whose reads and writes only copy within its own memory, by words
-# as kernels copy, and as the C library copies (e2e/programs/onlycopy.c). They make no system call,
-# which every real file system needs.
-# Page caches are in use where they are the point of the system (9p-loose, virtiofs-auto). Elsewhere
-# fio bypasses them (O_DIRECT), because StargateFS has none before its bytes.
+# words and memcpy: the same fio, whose reads and writes only copy within its own memory: by words
+# as kernels copy, or as the C library copies (e2e/programs/onlycopy.c). They make no system call,
+# which every real file system needs. The systems that are defined by their page cache use it
+# (9p-loose, virtiofs-auto). With the other systems fio bypasses page caches (O_DIRECT), because
+# StargateFS has none.
 #
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
 
 ms=${SG_MS:-$(scaled 100 150 1000)} rounds=${SG_ROUNDS:-$(scaled 1 3 7)} mib=${SG_MIB:-16}
-budget=${SG_BUDGET:-1500} # seconds: no round begins that would end later
+budget=${SG_BUDGET:-1500} # seconds: no round begins that would take longer
 read -ra jobs <<<"${SG_JOBS:-$(scaled '1 4' '1 2 4 8' '1 2 4 8')}"
 sizes_of_one=(1k 4k 16k 64k 256k 1m 8m)
 sizes_of_several=(128k 512k 2m)
@@ -26,7 +26,7 @@ loads=(read write randread randwrite)
 read -ra order <<<"${SG_SYSTEMS:-stargatefs words memcpy 9p 9p-loose virtiofs virtiofs-auto nfs smb \
 	virtio-blk ext4-dax tmpfs nfs-loop smb-loop}"
 
-# job_file SIZE...: a job file with all loads of these sizes.
+# job_file SIZE...: prints a job file with all loads of these sizes.
 job_file() {
 	local size one
 	printf '[global]\nioengine=psync\nthread=1\ndirect=${DIRECT}\nsize=%dM\n' "$mib"
@@ -78,7 +78,7 @@ for ((round = 1; round <= rounds; round++)); do
 		for system in "${order[@]}"; do one "$system" "$n"; done
 	done
 	left=$((budget - (EPOCHSECONDS - begun)))
-	[[ $left -ge $((EPOCHSECONDS - round_begun)) ]] || break # no time for another one
+	[[ $left -ge $((EPOCHSECONDS - round_begun)) ]] || break # no time for another round
 done
 load
 leave

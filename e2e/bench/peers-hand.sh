@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section hand: P1 5.3. One system writes and another one reads, block after block; two
-# semaphores give them turns. Prints
+# make bench, section hand: P1 5.3. One system writes a file, and another system reads it, block by
+# block. Two semaphores order the turns. Prints
 #
 #   hand SYSTEM WAY BLOCK BYTES NANOSECONDS
 #
-# WAY local: as in P1, the writer runs where the file is. For 9p and virtiofs that is the host, for
-# NFS and Samba the server, on its ext4-dax; StargateFS has the file everywhere. Turns are two words
-# of memory that both poll. WAY through: two guests access the file by that system, and use
-# semaphores of StargateFS, which poll before they sleep. SYSTEM turns: only the turns. SYSTEM
-# outside: StargateFS, written on the host by the engine in a program, because the host's kernel
-# takes no module (local only).
+# WAY local: as in P1, the writer runs where the file is. For 9p and virtiofs that is the host, and
+# for NFS and Samba the server, on its ext4-dax. With StargateFS, the file is in all systems. Two
+# words of memory, which both sides poll, order the turns. WAY through: two guests access the file
+# by that system, and use semaphores of StargateFS, which poll before they sleep. SYSTEM turns:
+# turns without a file. SYSTEM outside: StargateFS, written on the host by a program with the
+# engine, because the host's kernel loads no module (only with WAY local).
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"
@@ -22,7 +22,7 @@ folder[outside]=/mnt/sg
 blocks=(1024 4096 1048576)
 export LC_ALL=C
 
-# times SYSTEM BLOCK: the number of blocks, fewer for slow systems.
+# times SYSTEM BLOCK: prints the number of blocks, which is lower for slow systems.
 times() {
 	local n=$turns
 	case $1 in
@@ -36,7 +36,8 @@ gcc -static -O2 -std=gnu11 -Wall -Wextra -Werror -pthread -I"$root/kernel/core" 
 	-o "$work/handover" "$root/e2e/programs/handover.c" "$root"/kernel/lib/*.c || fail "handover.c"
 for guest in "${guests[@]}"; do put "$work/handover" /root/handover "$guest"; done
 
-# A page of the volume, found outside by its content.
+# A page of the volume for the turns. This script finds the page in the volume's memory by its
+# content.
 mark=hand-$$-$RANDOM-$RANDOM
 at g1 "yes $mark | head -c 4096 >/mnt/sg/turns && sync /mnt/sg/turns"
 offset=$(grep -abo "$mark" "$RIG_RANGE" | awk -F : '$1 % 4096 == 0 { print $1; n++ } END { exit n != 1 }') ||
@@ -49,7 +50,7 @@ fresh_turns() {
 		fail "the page of turns is not where it was found"
 }
 
-# A process outside joins the volume as a system.
+# A process on the host joins the volume as a system.
 joined() {
 	env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -s -C "$root" build/tests/machine >&2 ||
 		fail "tests/machine does not build"
@@ -66,7 +67,8 @@ say() {
 
 file() { [[ $1 == turns ]] && echo - || echo "${folder[$1]}/hand"; }
 
-# The place of the writer, where it is not a guest with the same access as the reader.
+# Prints the file's path for the writer, if the writer is not a guest with the same access as the
+# reader.
 declare -A whose=([stargatefs]=g2 [turns]=g2 [outside]=beside
 	[9p]=outside [virtiofs]=outside [nfs]=$server [smb]=$server)
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section many: eight guests at once, each with its own file, and a single guest. Prints
+# make bench, section many: eight guests at the same time, each with its own file, and a single
+# guest. Prints
 #
 #   many SYSTEM KIND BLOCK GUESTS KIB-PER-SECOND      all together; one line a round
 #

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make bench, section memory: the memory in use after several guests have read the same file, by
-# read and by a mapping. The file itself exists once, where it is served from. Prints
+# read() or by a mapping. The file itself exists once, at its server. Prints
 #
 #   memory SYSTEM HOW GUESTS FILE-KIB CACHED-KIB USED-KIB
 #
-# the increase in all guests, the server included: in their page caches, and in total (MemTotal -
-# MemFree, which other use also changes). HOW: read, map, refused. The file is as large as the
+# the increase in all guests, including the server: in page caches, and in total (MemTotal -
+# MemFree, which other programs also change). HOW: read, map, refused. The file is as large as the
 # guests' caches can hold. StargateFS uses no cache, and its file has 1 GiB.
 #
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
@@ -16,10 +16,10 @@ source "$(dirname "$0")/peers-common.sh"
 
 cached_mib=${SG_MIB:-$(scaled 32 64 256)} large_mib=$(scaled 128 1024 1024)
 order=(stargatefs 9p 9p-loose virtiofs virtiofs-auto nfs smb)
-smb_cache=strict # its usual mount option
+smb_cache=strict # the usual mount option of that system
 export smb_cache
 
-# now: "CACHED USED" in KiB, summed over all guests.
+# now: prints "CACHED USED" in KiB, summed over all guests.
 memory_now() {
 	local guest
 	for guest in "${guests[@]}"; do
@@ -36,7 +36,7 @@ forget() {
 	for guest in "${guests[@]}"; do at "$guest" 'sync; echo 3 >/proc/sys/vm/drop_caches; sleep 0.5'; done
 }
 
-# The programs of the measurement are in memory before it begins.
+# Reads the programs of the measurement into memory before it begins.
 measured() { # SYSTEM HOW
 	local before after guest dir=${folder[$1]}
 	local -A command=([read]="dd if=$dir/shared of=/dev/null bs=1M status=none"

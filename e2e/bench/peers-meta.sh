@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section meta: the cost of names: files are made, examined, opened, listed, renamed,
-# removed. Prints
+# make bench, section meta: the cost of operations on names: create, stat, open, list, rename and
+# remove. Prints
 #
 #   meta SYSTEM WAY OPERATION NANOSECONDS      of one; one line a round
 #
@@ -41,7 +41,7 @@ for ((round = 1; round <= rounds; round++)); do
 	for way in one many two; do
 		step "round $round, $way" >&2
 		for system in "${order[@]}"; do
-			# Only one system has these.
+			# Only one guest can use these systems.
 			case $way-$system in two-ext4-dax | two-tmpfs) continue ;; esac
 			names "$system" "$way"
 		done

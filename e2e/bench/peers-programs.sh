@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# make bench, section programs: usual programs (programs/once), with page caches where the system
-# has any. Prints
+# make bench, section programs: usual programs (programs/once), with page caches on systems that
+# have them. Prints
 #
 #   program SYSTEM NAME MS          one line a round
 #   not SYSTEM NAME REASON...       it fails there
@@ -13,9 +13,10 @@ source "$(dirname "$0")/peers-common.sh"
 rounds=${SG_ROUNDS:-$(scaled 1 3 5)} files=${SG_FILES:-$(scaled 20 60 500)}
 order=(stargatefs tmpfs ext4-dax 9p 9p-loose virtiofs virtiofs-auto nfs smb)
 names=(clone status untar tar rsync compile sqlite array gotest remove)
-export smb_cache=strict # its usual mount option
+export smb_cache=strict # the usual mount option of that system
 
-# The programs' input: some of Python's modules, as files, as an archive, and as a repository.
+# The input of the programs is a part of Python's modules: as files, as an archive, and as a
+# repository.
 material() {
 	local file
 	at g1 "mkdir -p /root/tree && cd /usr/lib/python3.*/ &&
@@ -24,7 +25,7 @@ material() {
 		cd /root/tree && tar -cf /root/tree.tar . && git init -q . &&
 		git config user.name bench && git config user.email bench@localhost && git add . &&
 		git commit -q -m tree && git gc -q && du -sh --exclude=.git . && find . -name '*.py' | wc -l"
-	# The tests of Go's own package os; they run where the package's sources are.
+	# The tests of Go's package os run in the directory of the package's sources.
 	mkdir "$work/os"
 	CGO_ENABLED=0 "$root/mk/tools/go" test -c -o "$work/os/os.test" os >&2 || fail "os.test"
 	cp -r "$("$root/mk/tools/go" env GOROOT)"/src/os/. "$work/os/"
@@ -50,7 +51,7 @@ once() { # SYSTEM: all of them
 serve nfs smb
 prepare g1 "${order[@]}"
 material
-step "once, for what programs are made of" >&2
+step "one run first, which loads the programs into memory" >&2
 once tmpfs >/dev/null
 load
 for ((round = 1; round <= rounds; round++)); do

@@ -8,7 +8,7 @@
 #
 # OTHER: alone (the other system is idle), apart (it makes and removes files in its own tmpfs, and
 # so competes for the processor only), same (in the same file system). FILES: the number of files
-# that it has made meanwhile.
+# that the other system has made meanwhile.
 #
 # shellcheck source=e2e/bench/peers-common.sh
 source "$(dirname "$0")/peers-common.sh"

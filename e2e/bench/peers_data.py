@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of the sections of e2e/bench/peers: lines of words, and rounds of figures."""
+"""Reads the results of the sections of e2e/bench/peers: lines of words, and rounds of figures."""
 
 import statistics
 import sys
 
-# By the first word of a line: the number of words that identify the measurement; the rest are
-# figures.
+# For each first word of a line: the number of words that identify the measurement. The other words
+# are figures.
 SECTIONS = {"fio": 4, "fio-6.1": 4, "hand": 3, "tail": 2, "count": 2, "cpu": 3, "memory": 4, "programs": 2, "many": 4, "meta": 3, "engines": 4}
 WORD = {"programs": "program", "fio-6.1": "fio", "engines": "engine"}
 
@@ -30,7 +30,7 @@ def parse(section, path, where):
 
 
 class Section:
-    """Rounds by what they are of; figures of one round belong together, as systems took turns."""
+    """Sorts rounds by measurement. Figures of one round are comparable: systems took turns."""
 
     def __init__(self, part):
         self.where, self.load, self.refused = part["where"], part["load"], part["not"]
@@ -48,7 +48,7 @@ class Section:
         return statistics.median(self.values(key, figure))
 
     def names(self, place):
-        """The different words in that place, in the order in which they came."""
+        """Returns the different words at that position, in the order of their first lines."""
         return list(dict.fromkeys(key[place] for key in self.rows))
 
     def rounds(self):
@@ -56,7 +56,7 @@ class Section:
 
 
 def means(section, pairs):
-    """Of each round, the mean of all ratios: of (this, other) of pairs."""
+    """Returns for each round the mean of the ratios this / other of all pairs (this, other)."""
     return [statistics.mean(section.values(this)[i] / section.values(other)[i] for this, other in pairs)
             for i in range(section.rounds())]
 
@@ -72,7 +72,7 @@ def short(number):
 
 
 def spread(values):
-    """The median, and least and most."""
+    """Formats the median, the minimum and the maximum."""
     if len(values) == 1:
         return short(values[0])
     return f"{short(statistics.median(values))} ({short(min(values))}-{short(max(values))})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of what e2e/bench/peers has measured, and what is aimed at."""
+"""Formats tables of the results of e2e/bench/peers, and of the targets."""
 
 import math
 import statistics
@@ -10,7 +10,7 @@ OURS = "stargatefs"
 SHARED = ("9p", "virtiofs", "nfs", "smb")
 NAMES = {"outside": "stargatefs, written outside", "smb": "Samba", "nfs": "NFS", "words": "memcpy by words", "memcpy": "memcpy",
          "nfs-loop": "NFS, loopback", "smb-loop": "Samba, loopback", "9p-loose": "9p, cached", "virtiofs-auto": "virtiofs, cached"}
-# P1: averages over its fio tests, by threads ("all": over all of them); and of the hand-over.
+# Figures of P1: averages over its fio tests by number of threads, and figures of the hand-over.
 PAPER = {"9p": {"all": 64, "1": 59.3, "2": 61.2, "4": 71.5},
          "nfs": {"all": 191, "1": 121.6, "2": 195.5, "4": 256.8},
          "smb": {"all": 172, "1": 117.7, "2": 178.3, "4": 222.5}}
@@ -20,7 +20,7 @@ PAPER_MANY = 330.8
 PAPER_JOBS = ("1", "2", "4")
 PAPER_BLOCK = 2 << 20
 COPIES = ("words", "memcpy")
-BOUND_SHARE = 0.8   # of the speed that copying allows, where that is below P1's factor
+BOUND_SHARE = 0.8   # share of the bound that is the target where the bound is below P1's factor
 TAIL, MEMORY = 3, 1.02
 
 
@@ -42,29 +42,29 @@ def refusals(section):
 # --- fio ------------------------------------------------------------------------------------------
 
 def blocks_of(text):
-    """Bytes, of fio's word for a size."""
+    """Converts a size in fio's notation to bytes."""
     return int(text[:-1]) << {"k": 10, "m": 20}[text[-1]]
 
 
 def cells(fio, jobs=None, all_sizes=False):
-    """Loads of that many threads, in P1's range of sizes; None: of all numbers of threads that P1 has."""
+    """Returns the loads with that many threads, in P1's range of sizes (None: all of P1)."""
     return [key[1:] for key in fio.rows if key[0] == OURS and (key[3] == jobs if jobs else key[3] in PAPER_JOBS) and
             (all_sizes or blocks_of(key[2]) <= PAPER_BLOCK)]
 
 
 def factor(fio, this, other, jobs=None):
-    """Of each round: how many times as fast, on the mean over all loads."""
+    """Returns for each round how many times as fast StargateFS is, as the mean over all loads."""
     return means(fio, [((this, *cell), (other, *cell)) for cell in cells(fio, jobs)])
 
 
 def bound(fio, system, jobs=None):
-    """The same of nothing but copies, each by the faster one of the two ways to copy."""
+    """Returns the same for plain copies, each by the faster of the two ways to copy."""
     return [statistics.mean(max(fio.values((how, *cell))[i] for how in COPIES) / fio.values((system, *cell))[i]
                             for cell in cells(fio, jobs)) for i in range(fio.rounds())]
 
 
 def aim(fio, system):
-    """P1's factor, or that share of the bound which is to be reached instead; and which it is. None: P1 has none."""
+    """Returns the target and its kind: P1's factor, a share of the bound, or None."""
     most = statistics.median(bound(fio, system))
     paper = PAPER.get(system, {}).get("all")
     if not paper:
@@ -144,16 +144,16 @@ client of 6.1 is older than netfs.
 # --- from one system to another -------------------------------------------------------------------
 
 def of_a_block(hand, system, way, block):
-    """Of each round, microseconds."""
+    """Returns the microseconds of each round."""
     return [ns / 1000 / (total / int(block)) for total, ns in hand.rows[system, way, block]]
 
 
-# The file of these is outside, where no address is translated.
+# The files of these systems are on the host, where no address is translated.
 OUTSIDE = ("9p", "virtiofs")
 
 
 def handed(hand, system, way, block):
-    """Of each round, how many times as long another system takes as ours, written to in the same place."""
+    """Returns for each round: time of the system / time of StargateFS with the same writer."""
     ours = "outside" if way == "local" and system in OUTSIDE and ("outside", way, block) in hand else OURS
     return [a / b for a, b in zip(of_a_block(hand, system, way, block), of_a_block(hand, ours, way, block))]
 
@@ -267,7 +267,7 @@ def copies(memory, key):
 
 
 def cpu_seconds(cpu, key, figure):
-    """Seconds for a GiB, of the median round; what an idle machine uses in that time is not in it."""
+    """Returns the seconds for a GiB in the median round, without the use of an idle machine."""
     idle = [sum(r[i] for r in cpu.rows["idle", "-", "0"]) for i in range(5)]
     rate = idle[figure] / idle[1]
     return statistics.median(max(r[figure] - rate * r[1], 0) / 1000 / (r[0] / 2**30) for r in cpu.rows[key])
@@ -319,7 +319,7 @@ Programs read and write through page caches, on systems that have them. 9p and v
 
 
 def together(many, system, guests):
-    """Of each round: how many times as fast, on the mean over loads."""
+    """Returns for each round how many times as fast StargateFS is, as the mean over the loads."""
     return means(many, [((OURS, *k[1:]), (system, *k[1:])) for k in many.rows if k[0] == OURS and k[3] == guests])
 
 
@@ -445,7 +445,7 @@ table with each other, and nothing else."""
 
 
 def summary(data):
-    """The part that README.md shows; the rest is a page of its own."""
+    """Returns the section of README.md. The other tables are on their own page."""
     when = sorted({line.removeprefix("- ") for part in data.values() for line in part.where if ", commit " in line})
     machine = sorted({line for part in data.values() for line in part.where if line.startswith("- machine: ")
                       if "icount" not in line})

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # profile.awk RESULTS: prints the output of e2e/bench/profile.sh as a table: each operation's
-# instructions by their owner, and the functions with the most of them.
+# instructions by owner (kernel, module, program), and the functions with the most instructions.
 
 BEGIN {
-	least = 0.02	# of an operation: a function with less is not named
+	least = 0.02	# share of an operation below which a function is not listed
 	title["read-4k"] = "read 4 KiB"
 	title["write-4k"] = "overwrite 4 KiB"
 	title["append-4k"] = "append 4 KiB"

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Effects that g2 sees of g1's actions, on any file system that both have mounted, found by trying.
-# Each answer is a line "sees FILESYSTEM PROPERTY ANSWER": yes, no, or refused (ERROR).
+# Tests which effects of g1's actions g2 sees, on a file system that both have mounted. Each answer
+# is a line "sees FILESYSTEM PROPERTY ANSWER". ANSWER is yes, no, or refused (ERROR).
 
 declare -A answers hand voice
 
-# talk FILESYSTEM FOLDER: starts an observer in each guest, which has looked all the time.
+# talk FILESYSTEM FOLDER: starts an observer in each guest, which keeps its files open during all
+# tests.
 talk() {
 	local guest fd
 	for guest in g1 g2; do
@@ -31,7 +32,8 @@ hush() {
 	wait
 }
 
-# tells GUEST WORD...: without waiting for the answer. hears GUEST: waits for it, in $said.
+# tells GUEST WORD...: sends a command to the observer, without waiting for the answer. hears GUEST:
+# waits for the answer, and stores it in $said.
 tells() { printf '%s\n' "${*:2}" >&"${hand[$1]}"; }
 hears() { IFS= read -r -t 120 said <&"${voice[$1]}" || fail "$1 does not answer"; }
 ask() {
@@ -39,7 +41,7 @@ ask() {
 	hears "$1"
 }
 
-# must GUEST WORD...: an operation that works everywhere.
+# must GUEST WORD...: runs an operation that all file systems support.
 must() {
 	ask "$@"
 	[[ $said == ok ]] || fail "$*: $said"
@@ -50,8 +52,8 @@ answer() { # FILESYSTEM PROPERTY ANSWER
 	echo "sees $1 $2 $3"
 }
 
-# if_is FILESYSTEM PROPERTY EXPECTED: the answer is yes if $said is EXPECTED; a refusal counts as
-# such.
+# if_is FILESYSTEM PROPERTY EXPECTED: prints yes if $said is EXPECTED, refused if the operation was
+# refused, and otherwise no.
 if_is() {
 	case $said in
 	"$3") answer "$1" "$2" yes ;;
@@ -62,7 +64,7 @@ if_is() {
 
 excludes() { [[ ${answers[$1,lock-$2]} == yes ]]; } # FILESYSTEM KIND
 
-# lock FILESYSTEM FOLDER KIND: g1 has the lock; g2 asks for it.
+# lock FILESYSTEM FOLDER KIND: g1 has the lock, and g2 requests it.
 lock() {
 	on g1 "rm -f /tmp/held
 		setsid /root/locks hold $3 ex 0 0 $2/lock-$3 >/tmp/held 2>&1 </dev/null &
@@ -100,7 +102,7 @@ contents() { # FILESYSTEM
 	if_is "$1" size 5
 }
 
-# Both append 500 records of 64 bytes, at once.
+# Both guests append 500 records of 64 bytes at the same time.
 append() { # FILESYSTEM FOLDER
 	must g1 log 2 log
 	must g2 log 2 log
@@ -136,7 +138,7 @@ mapping() { # FILESYSTEM FOLDER
 	if_is "$1" cut-mapping SIGBUS
 }
 
-# An open file whose last name another system removes: it is read, written, and examined.
+# Reads, writes and examines an open file whose last name another system removes.
 orphan() { # FILESYSTEM FOLDER
 	must g2 create 4 orphan
 	must g2 write 4 0 alive

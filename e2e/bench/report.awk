@@ -14,7 +14,7 @@ NF == 3 && $3 ~ /^[0-9]+$/ {
 		first[$1, $2] = $3
 		next
 	}
-	# Other work of the kernel can only add.
+	# The lower count is correct, because other work of the kernel can only add instructions.
 	n[$1, $2] = $3 < first[$1, $2] ? $3 : first[$1, $2]
 	if (!($2 in shown))
 		next
@@ -44,7 +44,7 @@ function write_json(    s, r, sep) {
 
 function line(text) { print text }
 
-# The parts of a read: the bare system call, the data path, the copy.
+# The parts of a read are the bare system call, the data path and the copy.
 function write_parts(    s, name) {
 	line("| parts of a read of 4 KiB | entry to and exit from the kernel | path to the bytes | the copy |")
 	line("|---|---:|---:|---:|")

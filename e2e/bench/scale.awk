@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # scale.awk: prints the output of kernel/tests/scale ("WHAT N UNIT VALUE", "left-out MODE N") as
-# tables, with a line through each figure (least squares, of totals), and where that line passes a
-# bound. Variables: where, json and bars (files to write).
+# tables. Fits a line to the points of each figure (least squares, of totals), and prints where that
+# line exceeds a bound. Variables: where, json and bars (files to write).
 #
-# The bounds are chosen here. Beyond them a user would call the system broken: a person waits for a
-# command or a mount, a check takes ten minutes, or the memory exceeds a node's reserve.
+# This file chooses the bounds. Beyond them a user would call the system broken: a person waits for
+# a command or a mount, a check takes ten minutes, or the memory exceeds a node's reserve.
 
 BEGIN {
 	# figure, its title, unit of the total, divisor, each or total, target, bound (0: none)
-	#   "each": the figure is of one of N
+	# "each": the figure is the cost of one of N objects
 	model("size.mkfs", "mkfs", "s", 1000, "total", 65536, 60)
 	model("size.mkfs-touched", "memory that mkfs touches", "GiB", 1024, "total", 65536, 0)
 	model("size.join", "mount", "s", 1e6, "total", 65536, 1)
@@ -81,7 +81,7 @@ NF != 4 || $4 !~ /^[0-9.]+$/ {
 		$1, $2, $3, $4)
 }
 
-# The measured values: a row per figure, a column per N.
+# Prints the measured values: a row per figure, a column per N.
 function table(mode,    n, ns, k, fs, i, j) {
 	n = split(points[mode], ns, " ")
 	k = split(figures[mode], fs, " ")
@@ -107,7 +107,8 @@ function total(key, n) {
 	return value[key, n] * (each[key] ? n : 1) / by[key]
 }
 
-# A line through all points of one figure, base[key] + slope[key] * N, and its largest error.
+# Fits the line base[key] + slope[key] * N to all points of one figure, and computes its largest
+# error.
 function fit(key,    all, n, ns, j, x, y, sx, sy, sxx, sxy, off) {
 	all = split(points[mode_of(key)], at_all, " ")
 	for (j = 1; j <= all; j++)	# a single system recovers nothing
@@ -126,7 +127,7 @@ function fit(key,    all, n, ns, j, x, y, sx, sy, sxx, sxy, off) {
 	slope[key] = (n * sxy - sx * sy) / (n * sxx - sx * sx)
 	base[key] = (sy - slope[key] * sx) / n
 	most[key] = ns[n]
-	for (j = n > 2 ? n - 1 : n; j <= n; j++) {	# start-up dominates the small ones
+	for (j = n > 2 ? n - 1 : n; j <= n; j++) {	# start-up costs dominate small N
 		y = total(key, ns[j])
 		off = y ? (base[key] + slope[key] * ns[j]) / y - 1 : 0
 		off = off < 0 ? -off : off
@@ -135,7 +136,7 @@ function fit(key,    all, n, ns, j, x, y, sx, sy, sxx, sxy, off) {
 	return 1
 }
 
-# N at which the bound is reached, or 0: never.
+# Returns the N at which the line reaches the bound, or 0 if it never does.
 function broken_at(key) {
 	return limit[key] && slope[key] > 0 ? (limit[key] - base[key]) / slope[key] : 0
 }
@@ -181,7 +182,7 @@ function say_first() {
 		sprintf("%.1f times", at_first / aim[first]), grouped(aim[first]))
 }
 
-# A picture: the cost with other systems, relative to a single one.
+# Draws the cost with several systems, relative to a single system.
 function draw(    n, ns, k, fs, i, j, one) {
 	n = split(points["systems"], ns, " ")
 	k = split(figures["systems"], fs, " ")

@@ -38,7 +38,7 @@ bench_programs() {
 	done
 }
 
-# path WHERE KIND: the path of the lock.
+# path WHERE KIND: prints the path of the lock.
 path() {
 	case $1-$2 in
 	*-tcp) echo 10.115.103.1:7001 ;;
@@ -48,7 +48,7 @@ path() {
 	esac
 }
 
-# together GUESTS COMMAND: runs it in each of them from the same moment on; %w is the process's
+# together GUESTS COMMAND: starts the command in each guest at the same moment. %w is the process's
 # number.
 together() {
 	local guests=$1 command=$2 guest who=0 jobs=() job

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run by e2e/bench/sem inside the rig, where a nanosecond is an instruction. Prints "cost KIND
-# INSTRUCTIONS", twice for each, and the processor time of sleepers (sem-common.sh).
-# shellcheck source=e2e/bench/sem-common.sh
+# e2e/bench/sem runs this inside the rig, in a guest in which one instruction takes one nanosecond.
+# Prints "cost KIND INSTRUCTIONS", twice for each kind, and the processor time of sleepers
+# (sem-common.sh). shellcheck source=e2e/bench/sem-common.sh
 source "$(dirname "$0")/sem-common.sh"
 
 bench_programs

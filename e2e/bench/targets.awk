@@ -50,7 +50,8 @@ function count(fs, op) {
 	return 1
 }
 
-# A row of the table of targets: our count, the compared one, and the largest allowed share of it.
+# Prints a row of the table of targets: the count of StargateFS, the compared count, and the largest
+# allowed ratio.
 function target(what, ours, than, other, most,    share) {
 	share = ours / other
 	targets[++all] = sprintf("| %s | %s | %s | %s | %.3f | %s | %s |", what, grouped(ours), than, \
@@ -138,12 +139,13 @@ function write_table(    r, s, text, rule) {
 	print "the least (" widest_of ")."
 }
 
-# Instructions that a data path saves compared with map=walk; a negative number is extra cost.
+# Returns the instructions that a data path saves compared with map=walk. A negative number is extra
+# cost.
 function saved(way, op) {
 	return count("walk", op) - count(way, op)
 }
 
-# The number of operations that make up for a more expensive create (or open); "never" if none does.
+# Returns after how many operations a more expensive create (or open) is compensated, or "never".
 function until(way, op,    more) {
 	more = -saved(way, "create")
 	if (saved(way, op) <= 0)

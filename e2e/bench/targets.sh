@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run by e2e/bench/targets inside the rig, with a range and no volume: the compared systems use the
-# same memory, one after the other. Prints "SYSTEM OPERATION INSTRUCTIONS SPREAD". First touches are
-# instructions for a whole file, lookups for one name.
-# shellcheck disable=SC2016 # quoted text is for the VM's shell
-# shellcheck source=e2e/lib/scenario.sh
+# e2e/bench/targets runs this inside the rig, with a range and without a volume: the compared
+# systems use the same memory, one after the other. Prints "SYSTEM OPERATION INSTRUCTIONS SPREAD".
+# The count is for a complete file with first touches, and for one name with lookups. shellcheck
+# disable=SC2016 # quoted text is for the VM's shell shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 repeats=${SG_REPEATS:-7}
@@ -26,7 +25,7 @@ count() {
 	printf '%s\n' "$1 ${said//$'\n'/$'\n'$1 }"
 }
 
-# touches SYSTEM FOLDER: a mapped file, each page for the first time.
+# touches SYSTEM FOLDER: counts the first accesses to all pages of a mapped file.
 touches() {
 	local how said
 	in_guest "/root/touch make $2/large $mib" "a file of $mib MiB in $1" >&2
@@ -72,7 +71,7 @@ head -c 4M /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none # clear
 compile resuper
 "$compiled/resuper" "$RIG_RANGE" hash_seed 0x5eed5eed5eed5eed || fail resuper
 
-# Directories are filled outside, by the same engine, which is quicker.
+# A program on the host fills the directories with the same engine, which is faster.
 for n in 1000 "$names"; do
 	mkdir "$work/$n"
 	(cd "$work/$n" && seq -f 'name-%09.0f' 0 $((n - 1)) | xargs touch)
@@ -80,7 +79,8 @@ for n in 1000 "$names"; do
 	rm -rf "${work:?}/$n"
 done
 
-# lookups N: 200 names spread over a directory of N; the kernel has none of them cached.
+# lookups N: counts look-ups of 200 names that the kernel has not cached, spread over a directory of
+# N names.
 lookups() {
 	local said
 	said=$(on g1 "cd /mnt/sg/$1 && /root/names $1" </dev/null) || fail "names: $said"

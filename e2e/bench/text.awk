@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Formats figures and texts: give it with -f before the scripts that need it.
+# Formats figures and texts. Pass this file with -f before the scripts that need it.
 
-# 1 234 567: in groups of three.
+# Formats a number in groups of three digits: 1 234 567.
 function grouped(number,    text, at) {
 	if (number < 0)
 		return "-" grouped(-number)
@@ -12,7 +12,7 @@ function grouped(number,    text, at) {
 	return text
 }
 
-# A text as a JSON string.
+# Formats a text as a JSON string.
 function quoted(text) {
 	gsub(/\\/, "\\\\\\\\", text)
 	gsub(/"/, "\\\"", text)

@@ -46,7 +46,7 @@ function missing_figure(what) {
 	return "?"
 }
 
-# The median of the rounds, of which there are few.
+# Returns the median of the rounds, which are few.
 function rate(fs, op, n,    i, j, t, all, v) {
 	all = rounds[fs, op, n]
 	if (!all)

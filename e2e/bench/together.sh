@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run by e2e/bench/together inside the rig: the cost that several systems on one file system cause
-# each other, and what they see of each other. Prints lines of these kinds:
+# e2e/bench/together runs this inside the rig. Measures the costs that several systems on one file
+# system cause each other, and tests which effects of other systems they see. Prints lines of these
+# kinds:
 #
 #   rate FILESYSTEM ROW SYSTEMS CALLS-PER-SECOND        all systems together; one line a round
 #   wait FILESYSTEM ROW COUNT MEDIAN P99 LONGEST        nanoseconds
@@ -23,18 +24,19 @@ declare -A ear
 
 load() { echo "load $(cut -d ' ' -f 1 /proc/loadavg)"; }
 
-# begin GUEST ARGUMENT...: starts `together` there, which waits for its signal; several run at once.
+# begin GUEST ARGUMENT...: starts `together` in the guest, which then waits for its start signal.
+# Several guests can run it at the same time.
 jobs=()
 begin() {
 	local guest=$1 id=${#jobs[@]}
 	shift
-	: >"$work/said.$id" # `go` must not see the output of the one before
+	: >"$work/said.$id" # `go` must not read the output of the previous run
 	on "$guest" "exec /root/together $*" <"$work/start.$id" >"$work/said.$id" 2>&1 &
 	jobs+=($!)
 }
 
-# go: starts all at the same moment and waits for their end. The last output of each is in
-# $work/said.N.
+# go: starts all programs at the same moment, and waits for their end. The last output of each
+# program is in $work/said.N.
 go() {
 	local id tries
 	for id in "${!jobs[@]}"; do
@@ -89,7 +91,7 @@ rates() {
 
 # --- waiting --------------------------------------------------------------------------------------
 
-# pair FILESYSTEM ROW COMMAND...: two systems in turns; prints the times of the first one.
+# pair FILESYSTEM ROW COMMAND...: two systems take turns. Prints the times of the first system.
 pair() {
 	local row="$1 $2"
 	shift 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""array.py FILE: a data loader. An array of numbers in a mapped file; rows read at random, and written."""
+"""array.py FILE: a data loader that reads and writes random rows of an array in a mapped file."""
 
 import mmap
 import random
