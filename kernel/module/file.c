@@ -436,14 +436,14 @@ static ssize_t sgfs_append_piece(struct inode *inode, u64 pos, struct iov_iter *
 	return err ?: (ssize_t)copied;
 }
 
-/* @buf: of an atomic write, or NULL. @filled: holes were filled, in the part that failed, too. */
+/* @buf: of an atomic write, or NULL. */
 static ssize_t sgfs_append_pieces(struct inode *inode, u64 pos, struct iov_iter *from, void *buf,
-				  s64 now, bool *filled)
+				  s64 now)
 {
 	ssize_t done = 0, n = 0;
 
 	while (iov_iter_count(from)) {
-		n = buf ? sgfs_append_unit(inode, pos + done, from, buf, now, filled) :
+		n = buf ? sgfs_append_unit(inode, pos + done, from, buf, now) :
 			  sgfs_append_piece(inode, pos + done, from, now, !done);
 		if (n <= 0)
 			break;
@@ -460,7 +460,6 @@ static ssize_t sgfs_append_once(struct kiocb *iocb, struct iov_iter *from, void 
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	size_t asked = iov_iter_count(from);
-	bool filled = false;
 	ssize_t n;
 	u64 size;
 
@@ -475,12 +474,13 @@ static ssize_t sgfs_append_once(struct kiocb *iocb, struct iov_iter *from, void 
 	if (n > 0)
 		n = sgfs_atomic_allowed(iocb, from, asked) ?: n;
 	if (n > 0)
-		n = sgfs_append_pieces(inode, iocb->ki_pos, from, buf, now, &filled);
+		n = sgfs_append_pieces(inode, iocb->ki_pos, from, buf, now);
 	sg_append_end(sgfs_vol(inode), sgfs_ref(inode));
-	/* bad memory: the unit that failed has filled the hole at the old end, and made it grow */
-	if (n > 0 || filled)
-		sgfs_show_filled(inode, iocb->ki_pos,
-				 max_t(ssize_t, n, 0) + (filled ? SG_ATOMIC_MAX : 0));
+	/* bad memory: a failed atomic unit may have filled the hole at the old end, too */
+	if (unlikely(buf))
+		sgfs_show_filled(inode, iocb->ki_pos, max_t(ssize_t, n, 0) + SG_ATOMIC_MAX);
+	else if (n > 0)
+		sgfs_show_filled(inode, iocb->ki_pos, n);
 	return n;
 }
 
@@ -490,7 +490,6 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 	bool atomic = sgfs_writes_atomic(iocb, inode);
 	void *buf = atomic ? sgfs_atomic_buffer(from) : NULL;
 	struct sg_nospace nospace = {};
-	loff_t before = i_size_read(inode);
 	s64 now = sgfs_now(inode);
 	unsigned int tries = 0;
 	ssize_t n;
@@ -516,7 +515,7 @@ static ssize_t sgfs_append_locked(struct kiocb *iocb, struct iov_iter *from)
 	sgfs_refresh(inode);
 	if (n > 0)
 		sgfs_add(inode->i_sb, SGFS_WALKED_BYTES, n);
-	if (i_size_read(inode) > before)
+	if (n > 0 || unlikely(atomic))
 		sgfs_map_grown(inode);
 	return n ?: -EFAULT;
 }

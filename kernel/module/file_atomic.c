@@ -114,10 +114,10 @@ ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from)
  * Write a part of an append. The file is locked between systems, so page faults on @from are not
  * allowed. 0: a page is absent.
  */
-ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf, s64 now,
-			 bool *filled)
+ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf, s64 now)
 {
 	u64 want = sg_atomic_unit(pos, iov_iter_count(from));
+	bool filled = false;
 	size_t copied;
 	int err;
 
@@ -127,7 +127,7 @@ ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, vo
 	if (!copied)
 		return 0;
 	err = sg_write_atomic(sgfs_vol(inode), sgfs_ref(inode), pos, buf, want, SG_WRITE_APPEND,
-			      now, filled);
+			      now, &filled);
 	if (!err)
 		return want;
 	iov_iter_revert(from, want);

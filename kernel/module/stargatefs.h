@@ -615,8 +615,7 @@ static inline int sgfs_atomic_allowed(const struct kiocb *iocb, const struct iov
 /* Allocate room for the next unit of the write; kvfree() frees it. */
 void *sgfs_atomic_buffer(const struct iov_iter *from);
 ssize_t sgfs_write_atomic(struct inode *inode, u64 pos, struct iov_iter *from);
-ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf, s64 now,
-			 bool *filled);
+ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, void *buf, s64 now);
 static inline bool sgfs_is_read_whole(const struct inode *inode)
 {
 	return unlikely(SGFS_I(inode)->flags & (SG_FL_ATOMIC | SG_FL_WHOLE));
