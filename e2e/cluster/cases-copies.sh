@@ -30,7 +30,7 @@ case_copies() {
 	done
 	for on in "${both[@]}"; do
 		soon 60 "a pod runs on $on" running "first-$on"
-		check "stored there" in_pod "first-$on" sh -c "echo 'hello $on' | stargatectl put $region - /greeting"
+		check "a pod on $on stores a file" in_pod "first-$on" sh -c "echo 'hello $on' | stargatectl put $region - /greeting"
 		snapshot "kept-$on" "data-$on"
 	done
 	for on in "${both[@]}"; do
@@ -46,13 +46,13 @@ case_copies() {
 	for on in "${both[@]}"; do
 		for what in clone restored; do
 			soon 120 "the pod of $what-$on runs" running "$what-$on"
-			check "it is on $on" placed "$what-$on" "$on"
-			check "the other node has refused" has_event "$what-$on" "has another zone than the source of the copy"
-			check "$on has said so" has_event "$what-$on" "is on node $on; its copy is placed there, too"
-			check "it has what there was" equals "hello $on" in_pod "$what-$on" stargatectl cat "$region" /greeting
-			check "a file is stored in it" in_pod "$what-$on" sh -c "echo own | stargatectl put $region - /own"
+			check "the pod $what-$on is on $on" placed "$what-$on" "$on"
+			check "an Event reports why the other node refused" has_event "$what-$on" "has another zone than the source of the copy"
+			check "an Event reports the placement on $on" has_event "$what-$on" "is on node $on; its copy is placed there, too"
+			check "the copy has the source's file" equals "hello $on" in_pod "$what-$on" stargatectl cat "$region" /greeting
+			check "a pod stores a file in the copy" in_pod "$what-$on" sh -c "echo own | stargatectl put $region - /own"
 		done
-		check "the source does not have" refused in_pod "first-$on" stargatectl cat "$region" /own
+		check "the source does not have the copy's file" refused in_pod "first-$on" stargatectl cat "$region" /own
 	done
 	k -n "$ns" delete volumesnapshot --all --wait >/dev/null
 	soon 60 "the snapshots are gone" no_snapshots
@@ -114,25 +114,25 @@ case_placed() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	snapshot kept data
 	soon 90 "the snapshot is ready" ready_to_use kept
-	check "there is another node" no_one $other
+	check "another node without a driver exists" no_one $other
 	claim clone 64Mi ReadWriteOnce Filesystem PersistentVolumeClaim/data
 	claim restored 64Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
 	for what in clone restored; do pod $what $what "" "$(prefers $other)"; done
 	for what in clone restored; do
 		soon 60 "the scheduler chooses the other node" equals $other selected $what
 		soon 60 "Kubernetes says whose the claim is" equals "$driver" provisioned_by $what
-		check "the other node refuses" k -n "$ns" annotate pvc $what volume.kubernetes.io/selected-node-
+		check "the other node refuses the copy" k -n "$ns" annotate pvc $what volume.kubernetes.io/selected-node-
 		soon 90 "the pod of $what runs" running $what
-		check "on the node that has the source" placed $what "$node"
-		check "which has said so" has_event $what "is on node $node; its copy is placed there, too"
-		check "it has what there was" stored $what /greeting hello
+		check "the copy is on the node of its source" placed $what "$node"
+		check "an Event reports the placement of the copy" has_event $what "is on node $node; its copy is placed there, too"
+		check "the copy has the source's file" stored $what /greeting hello
 	done
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
 	soon 60 "the snapshot is gone" no_snapshots
 	k -n "$release_ns" delete csistoragecapacity $other-room >/dev/null
-	check "the other node goes" k delete node $other
+	check "the other node is deleted" k delete node $other
 	soon 120 "and its driver's pod" driver_ready
 }

@@ -48,25 +48,25 @@ case_install-dax() {
 	check "helm installs from the archive's image" helm install "$release" "$chart" "${install_args[@]}"
 	soon 60 "all containers are ready" driver_ready
 	soon 60 "kubelet knows the driver" registered
-	check "the module is loaded as the node has it" module_of "$vm" "installed on the node, kernel"
-	check "a node whose kernel takes none says why" module_of "$node" "none, kernel"
+	check "the installed module of the node is loaded" module_of "$vm" "installed on the node, kernel"
+	check "a node whose kernel loads no module reports why" module_of "$node" "none, kernel"
 	for on in "$node" "$vm"; do
 		soon 60 "$on says that it has no zone" node_says "$on" NoZone "$began"
-		check "$on offers nothing" offers_nothing "$on"
+		check "node $on offers no memory" offers_nothing "$on"
 	done
-	check "no node has the label" equals "" k get nodes -o "jsonpath={.items[*].metadata.labels.${driver//./\\.}/zone-mib}"
+	check "no node has the label for the size of a zone" equals "" k get nodes -o "jsonpath={.items[*].metadata.labels.${driver//./\\.}/zone-mib}"
 	claim data 64Mi
 	pod first data
 	soon 60 "a pod is told why it waits" has_event first "did not have enough free storage"
-	check "it waits" pending pod first
+	check "the pod waits" pending pod first
 	check "the operator makes a zone" make_zone
 	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
 	soon 90 "the node has the label with its zone's size" node_label "$zone_mib"
 	soon 120 "the pod runs" running first # the scheduler tries again within five minutes
-	check "on the node with the zone" placed first "$vm"
-	check "and says so" node_says "$vm" ZoneReady "$began"
-	check "nothing had to be started twice" equals "" restarts
-	check "the other node offers nothing" offers_nothing "$node"
+	check "the pod is on the node with the zone" placed first "$vm"
+	check "the node reports that its zone is ready" node_says "$vm" ZoneReady "$began"
+	check "no container of the driver was restarted" equals "" restarts
+	check "the other node offers no memory" offers_nothing "$node"
 }
 
 # In the driver's pod, with its container's permissions, the node's DKMS builds the module.
@@ -74,20 +74,20 @@ case_module-built() {
 	check "the node has no module" refused on_vm modinfo stargatefs
 	check "helm installs" helm install "$release" "$chart" "${install_args[@]}" --set module.prebuilt=false
 	soon 1500 "all containers are ready" driver_ready # QEMU translates the compiler
-	check "the module is built there" module_of "$vm" "built by the node's DKMS, kernel"
-	check "DKMS knows it" contains ": installed" on_vm dkms status stargatefs
-	check "nothing had to be started twice" equals "" restarts
+	check "the node's DKMS has built the module" module_of "$vm" "built by the node's DKMS, kernel"
+	check "DKMS lists the module as installed" contains ": installed" on_vm dkms status stargatefs
+	check "no container of the driver was restarted" equals "" restarts
 	check "the operator makes a zone" make_zone
 	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
 	claim data 64Mi
 	pod first data
 	soon 120 "a pod runs" running first
-	check "it is a mount of the module" on_stargatefs first
-	check "stored" store first /greeting hello
+	check "the pod's volume is a mount of the module" on_stargatefs first
+	check "the pod stores a file" store first /greeting hello
 	k -n "$ns" delete pod first --wait >/dev/null
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
 	soon 120 "another driver's pod" driver_ready
-	check "finds it loaded" module_of "$vm" "loaded before, kernel"
+	check "the new driver pod uses the loaded module" module_of "$vm" "loaded before, kernel"
 }
 
 # image_has_module RELEASE: whether the image has the module for that kernel.
@@ -99,20 +99,20 @@ image_has_module() { grep -qF "\"/usr/lib/stargate/modules/$1/stargatefs.ko\"" "
 case_module-prebuilt() {
 	local package
 	package=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$home/kernel/module/dkms.conf")
-	check "the image has one for the node's kernel" image_has_module "$(on_vm uname -r)"
-	check "the other one is not used" on_vm rmmod stargatefs
-	check "and DKMS forgets it" on_vm dkms remove "stargatefs/$package" --all
+	check "the image has a module for the node's kernel" image_has_module "$(on_vm uname -r)"
+	check "the built module can be unloaded" on_vm rmmod stargatefs
+	check "DKMS removes the built module" on_vm dkms remove "stargatefs/$package" --all
 	check "the node has no module" refused on_vm modinfo stargatefs
 	check "helm upgrades" helm upgrade "$release" "$chart" "${install_args[@]}"
 	soon 300 "all containers are ready" driver_ready
 	soon 60 "the image's is loaded" module_of "$vm" "prebuilt, kernel"
-	check "the node has none of its own" refused on_vm modinfo stargatefs
+	check "the node has no module of its own" refused on_vm modinfo stargatefs
 	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
 	claim data 64Mi
 	pod first data
 	soon 120 "a pod runs" running first
-	check "it is a mount of the module" on_stargatefs first
-	check "stored" store first /greeting hello
+	check "the pod's volume is a mount of the module" on_stargatefs first
+	check "the pod stores a file" store first /greeting hello
 }
 
 # same_files POD OTHER: checks that OTHER has the files that POD has made, byte for byte.
@@ -142,24 +142,24 @@ case_files() {
 	pod second data
 	soon 60 "one pod runs" running first
 	soon 60 "and another one" running second
-	check "both are where the zone is" placed second "$vm"
-	check "it is a mount of the module" on_stargatefs first
-	check "stored by one" store first /greeting hello
-	check "read by the other" stored second /greeting hello
-	check "stored by the other" store second /answer world
-	check "read by the one" stored first /answer world
-	check "a tree of random bytes" in_pod first sh -c 'mkdir -p /data/a/b && for i in 1 2 3 4 5; do
+	check "the second pod is on the node with the zone" placed second "$vm"
+	check "the pod's volume is a mount of the module" on_stargatefs first
+	check "the first pod stores a file" store first /greeting hello
+	check "the second pod reads the file" stored second /greeting hello
+	check "the second pod stores a file" store second /answer world
+	check "the first pod reads the second pod's file" stored first /answer world
+	check "the first pod makes a tree of random bytes" in_pod first sh -c 'mkdir -p /data/a/b && for i in 1 2 3 4 5; do
 		dd if=/dev/urandom of=/data/a/b/$i bs=64k count=$((i * 5)) 2>&1 || exit; done'
-	check "is the same for both" same_files first second
-	check "moved by the other" in_pod second mv /data/a/b /data/c
-	check "it is still" same_files first second
-	check "appended by both" in_pod first sh -c 'echo 1 >>/data/log'
-	check "appended by both" in_pod second sh -c 'echo 2 >>/data/log'
-	check "lines of both are there" equals $'1\n2' in_pod first cat /data/log
-	check "removed by one" in_pod first rm -r /data/c /data/log
-	check "gone for the other" refused in_pod second ls /data/c
-	check "a machine would have its memory" size_in_pod first $((64 << 20))
-	check "a pod does not, be it root" closed first
+	check "both pods read the same files" same_files first second
+	check "the second pod moves a part of the tree" in_pod second mv /data/a/b /data/c
+	check "both pods read the same files after the move" same_files first second
+	check "the first pod appends a line" in_pod first sh -c 'echo 1 >>/data/log'
+	check "the second pod appends a line" in_pod second sh -c 'echo 2 >>/data/log'
+	check "the file has the lines of both pods" equals $'1\n2' in_pod first cat /data/log
+	check "the first pod removes the files" in_pod first rm -r /data/c /data/log
+	check "the files are gone for the second pod" refused in_pod second ls /data/c
+	check "a machine would get the volume's memory" size_in_pod first $((64 << 20))
+	check "a pod of root cannot open the memory" closed first
 	k apply -f - >/dev/null <<-EOF
 		apiVersion: v1
 		kind: Pod
@@ -181,16 +181,16 @@ case_files() {
 		  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 	EOF
 	soon 60 "one of QEMU's group, with the name of a machine's pod, runs" running virt-launcher-mine
-	check "it is of that group" contains " 107" in_pod virt-launcher-mine id -G
-	check "it does not, either" closed virt-launcher-mine
-	check "nor by another mount of the same" closed virt-launcher-mine /again
+	check "the pod of the machine belongs to the group 107" contains " 107" in_pod virt-launcher-mine id -G
+	check "the pod of that group cannot open the memory" closed virt-launcher-mine
+	check "the pod cannot open it by another mount of the claim" closed virt-launcher-mine /again
 	k -n "$ns" delete pod virt-launcher-mine --wait >/dev/null
-	check "it is healthy" on_vm stargatectl volume show "$zone_name/$(volume_of data)"
+	check "the volume is healthy" on_vm stargatectl volume show "$zone_name/$(volume_of data)"
 	k -n "$ns" delete pod first second --wait >/dev/null
 	soon 60 "nothing is mounted without pods" no_node_mounts
 	pod third data
 	soon 60 "a later pod runs" running third
-	check "it has the files" stored third /greeting hello
+	check "a later pod reads the stored files" stored third /greeting hello
 }
 
 # size_kib POD: prints the size of the volume in the pod.
@@ -204,15 +204,15 @@ case_grow() {
 	pod first data
 	soon 60 "the pod runs" running first
 	before=$(size_kib first)
-	check "df is told" test "$before" -gt $((50 << 10)) -a "$before" -le $((64 << 10))
-	check "it does not hold more" refused in_pod first dd if=/dev/zero of=/data/large bs=1M count=100
+	check "df shows the size of the volume" test "$before" -gt $((50 << 10)) -a "$before" -le $((64 << 10))
+	check "the volume cannot hold a larger file" refused in_pod first dd if=/dev/zero of=/data/large bs=1M count=100
 	k -n "$ns" exec first -- sh -c 'while :; do echo x >>/data/log; sleep 0.1; done' >/dev/null 2>&1 &
 	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "160Mi"}}}}' >/dev/null
 	soon 60 "the claim has grown" grown 160Mi
-	check "df has followed" df_grown first $((140 << 10))
-	check "somebody was writing" in_pod first test -s /data/log
-	check "it holds more" in_pod first dd if=/dev/zero of=/data/large bs=1M count=100
-	check "the node's driver has the size" contains "\"size\": $((160 << 20))" \
+	check "df shows the new size" df_grown first $((140 << 10))
+	check "a process wrote during the growth" in_pod first test -s /data/log
+	check "the grown volume holds the larger file" in_pod first dd if=/dev/zero of=/data/large bs=1M count=100
+	check "the node's driver reports the new size" contains "\"size\": $((160 << 20))" \
 		on_vm stargatectl -j volume show "$zone_name/$(volume_of data)"
 }
 
@@ -220,7 +220,7 @@ case_grow() {
 case_inline-nowhere() {
 	inline_pod first "nodeName: $node"
 	soon 60 "the pod is told why it does not start" has_event first "zone $zone_name"
-	check "it waits" pending pod first
+	check "the pod waits" pending pod first
 	k -n "$ns" delete pod first --wait=false >/dev/null
 	soon 60 "it ends" gone pod first
 }
@@ -246,8 +246,8 @@ case_power-nvm() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
-	check "made durable" in_pod first sync
+	check "the pod stores a file" store first /greeting hello
+	check "the pod makes the file durable" in_pod first sync
 	claim other 32Mi
 	snapshot kept data
 	soon 60 "a snapshot is ready" ready_to_use kept
@@ -259,14 +259,14 @@ case_power-nvm() {
 	soon 120 "the node is there" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
 	soon 200 "the pod runs again" runs_anew first "$container"
-	check "with what was in it" stored first /greeting hello
-	check "which can be used" store first /more words
+	check "the file survives the power cut" stored first /greeting hello
+	check "the volume can still be used" store first /more words
 	soon 200 "a pod that was just being started runs, too" running second
-	check "its volume can be used" store second /greeting words
+	check "the second volume can be used" store second /greeting words
 	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
 	pod third same
 	soon 90 "a pod with what the snapshot had runs" running third
-	check "it has it" stored third /greeting hello
+	check "the volume of the snapshot has the file" stored third /greeting hello
 }
 
 # Memory that loses its bytes: there is no zone. The operator makes one, and the user deletes and
@@ -277,11 +277,11 @@ case_power-dram() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	volume=$(pv_of data) zone=$(k get pv "$volume" -o 'jsonpath={.spec.csi.volumeHandle}')
 	before=$(boot_of "$vm") began=$(now)
 	check "the power is cut" power_cut
-	check "and the bytes are lost" lose_memory
+	check "the bytes of the memory are lost" lose_memory
 	check "the node boots" power_back
 	soon 120 "the node is there" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
@@ -289,7 +289,7 @@ case_power-dram() {
 	soon 60 "and that it has no room" offers_nothing "$vm"
 	check "the operator makes a zone" make_zone
 	soon 120 "the pod's Events say what is missing" has_event first "there is no volume"
-	check "it does not run" refused running first
+	check "the pod does not run" refused running first
 	k -n "$ns" delete pod first --wait >/dev/null
 	k -n "$ns" delete pvc data --wait >/dev/null
 	soon 60 "the driver does not delete a volume of another zone" refuses_deletion "$volume"
@@ -301,8 +301,8 @@ case_power-dram() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs with a new one" running first
-	check "which is empty" refused in_pod first ls /data/greeting
-	check "and can be used" store first /greeting hello
+	check "the new volume is empty" refused in_pod first ls /data/greeting
+	check "the new volume can be used" store first /greeting hello
 }
 
 # another_machine: gives the node empty memory, and a disk with only its programs.
@@ -315,23 +315,23 @@ case_node-replaced() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	volume=$(pv_of data) began=$(now)
-	check "the power is cut, for good" power_cut
+	check "the node's power is cut permanently" power_cut
 	check "the operator takes the node out of the cluster" k delete node "$vm" --wait
 	soon 120 "its pods are taken away" gone pod first
 	pod second data
 	soon 60 "a pod of the claim is told where its volume was" none_elsewhere second
-	check "it waits" pending pod second
+	check "the pod waits" pending pod second
 	k -n "$ns" delete pod second --wait >/dev/null
 	k -n "$ns" delete pvc data --wait >/dev/null
 	k delete pv "$volume" --wait=false >/dev/null
 	sleep 10
-	check "the volume stays: nobody can delete it" k get pv "$volume"
-	check "until it is given up" k patch pv "$volume" --type merge -p '{"metadata": {"finalizers": null}}'
+	check "the volume stays, because nothing can delete it" k get pv "$volume"
+	check "the operator removes the volume's finalizer" k patch pv "$volume" --type merge -p '{"metadata": {"finalizers": null}}'
 	soon 30 "it is gone" no_volumes
-	check "there is another machine" another_machine
-	check "it boots" power_back
+	check "another machine replaces the node" another_machine
+	check "the new machine boots" power_back
 	soon 200 "the node is there" node_is_ready
 	soon 200 "all containers of the driver are ready" driver_ready
 	soon 60 "the node says that it has no zone" node_says "$vm" NoZone "$began"
@@ -340,6 +340,6 @@ case_node-replaced() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "with a new volume" refused in_pod first ls /data/greeting
-	check "which can be used" store first /greeting hello
+	check "the pod has a new, empty volume" refused in_pod first ls /data/greeting
+	check "the new volume can be used" store first /greeting hello
 }

@@ -25,19 +25,19 @@ case_start-up() {
 	change_driver '[{"op": "add", "path": "'$selector'", "value": {"stargate-test/no-such": "node"}}]'
 	soon 60 "the node has no driver" no_driver
 	k label node "$zoned" "$driver/zone-mib-" >/dev/null
-	check "an operator gives it the taint" k taint node "$zoned" "$driver/not-ready=:NoSchedule"
+	check "an operator taints the node" k taint node "$zoned" "$driver/not-ready=:NoSchedule"
 	claim data 64Mi
 	pod first data
 	soon 30 "a pod of a claim is told why it waits" has_event first "untolerated taint"
-	check "it waits" pending pod first
+	check "the pod waits" pending pod first
 	check "the node has no label" node_label ""
 	change_driver '[{"op": "remove", "path": "'$selector'"}]'
 	soon 90 "the driver is ready" driver_ready
 	soon 60 "the taint is gone" equals "" taints
 	soon 30 "the label with the zone's size is there" node_label 1024
 	soon 60 "the pod runs" running first
-	check "it was not placed before there was a driver" placed_after first
-	check "its volume can be used" store first /greeting hello
+	check "the pod was placed after the driver's start" placed_after first
+	check "the pod's volume can be used" store first /greeting hello
 }
 
 # --- a call that does not end ---------------------------------------------------------------
@@ -94,7 +94,7 @@ case_driver-ends() {
 	claim data 64Mi
 	pod first data
 	soon 60 "a pod runs" running first
-	check "mkfs will wait" hold_mkfs
+	check "mkfs is made to wait" hold_mkfs
 	claim one 64Mi
 	volume=pvc-stargate.csi.dev-$(k -n "$ns" get pvc one -o 'jsonpath={.metadata.uid}')
 	pod second one
@@ -102,37 +102,37 @@ case_driver-ends() {
 	check "the driver's pod is deleted" end_driver
 	k -n "$ns" delete pod first --wait=false >/dev/null
 	sleep 4
-	check "it goes on with the call" on_zoned pgrep "${driver_process[@]}"
-	check "which has not ended" refused volume_kept "$volume"
-	check "mkfs goes on" let_go
-	check "the driver ends by itself" ends_well
-	check "the call ended well" has_logged "Call done" CreateVolume
-	check "the volume is there" volume_kept "$volume"
+	check "the driver continues the call" on_zoned pgrep "${driver_process[@]}"
+	check "the volume is not finished yet" refused volume_kept "$volume"
+	check "mkfs continues" let_go
+	check "the driver exits by itself" ends_well
+	check "the call succeeded" has_logged "Call done" CreateVolume
+	check "the volume exists" volume_kept "$volume"
 	soon 90 "another driver is ready" driver_ready
 	soon 60 "kubelet knows it" registered
 	soon 90 "the pod runs" running second
-	check "with that volume" equals "$volume" volume_of one
+	check "the claim has that volume" equals "$volume" volume_of one
 	soon 90 "the one that was deleted is gone" gone pod first
 
-	check "mkfs will wait" hold_mkfs
+	check "mkfs is made to wait" hold_mkfs
 	claim two 64Mi
 	volume=pvc-stargate.csi.dev-$(k -n "$ns" get pvc two -o 'jsonpath={.metadata.uid}')
 	pod third two
 	soon 60 "a volume is being made" held "$volume"
 	check "the driver's pod is deleted" end_driver
-	check "the driver ends by itself" ends_well
-	check "nothing is half made" refused half_made
-	check "there is no volume" refused volume_kept "$volume"
-	check "nobody goes on with it" refused held "$volume"
-	check "the call was cut off, and may be made again" has_logged "Call failed" CreateVolume Canceled
+	check "the driver exits by itself" ends_well
+	check "no half-made volume is left" refused half_made
+	check "the volume does not exist" refused volume_kept "$volume"
+	check "no process continues to make the volume" refused held "$volume"
+	check "the call was interrupted, and may be repeated" has_logged "Call failed" CreateVolume Canceled
 	soon 90 "another driver is ready" driver_ready
 	soon 60 "kubelet knows it" registered
 	soon 90 "the pod runs" running third
-	check "with that volume" equals "$volume" volume_of two
-	check "which can be used" store third /greeting hello
+	check "the claim has that volume" equals "$volume" volume_of two
+	check "the volume can be used" store third /greeting hello
 	since=$(now)
 	sleep 15 # kubelet checks each pod every ten seconds
-	check "nobody complains any more" equals "" complaints "$since"
+	check "no new complaint is logged" equals "" complaints "$since"
 	on_zoned rm -r "$hold"
 }
 
@@ -168,10 +168,10 @@ case_orphans() {
 	pod second forced
 	soon 60 "a pod runs" running first
 	soon 60 "and another one" running second
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	kept=$(volume_of kept) forced=$(volume_of forced) pvs=("$(pv_of kept)" "$(pv_of forced)")
 	both=$(printf '%s\n' "$kept" "$forced" | sort)
-	check "no volume is without" equals "" without_pv
+	check "each volume has a PersistentVolume" equals "" without_pv
 	k patch pv "${pvs[0]}" -p '{"spec": {"persistentVolumeReclaimPolicy": "Retain"}}' >/dev/null
 	k -n "$ns" delete pod first second --wait >/dev/null
 	k -n "$ns" delete pvc kept --wait >/dev/null
@@ -185,21 +185,21 @@ case_orphans() {
 	soon 90 "there is a driver that looks more often" counts_orphans
 	soon 60 "it counts them" equals 2 orphans
 	for volume in "$kept" "$forced"; do
-		check "an Event of the node names each" told_of "$volume"
-		check "it stays" volume_kept "$volume"
+		check "an Event of the node names the volume without a PersistentVolume" told_of "$volume"
+		check "the volume without a PersistentVolume stays" volume_kept "$volume"
 	done
-	check "the documented commands find them" equals "$both" without_pv
+	check "the documented commands list the volumes without a PersistentVolume" equals "$both" without_pv
 
 	claim again 64Mi
 	taken_back "$kept" 64Mi again | k apply -f - >/dev/null
 	pod third again
 	soon 60 "one is taken back" running third
-	check "with what is in it" stored third /greeting hello
-	check "it is that one" equals "$kept" volume_of again
-	check "the other one is deleted" inside rm "$zone_dir/$forced.stargate"
+	check "the adopted volume has the stored file" stored third /greeting hello
+	check "the adopted volume is the kept one" equals "$kept" volume_of again
+	check "the other volume is deleted" inside rm "$zone_dir/$forced.stargate"
 	soon 60 "none is counted" equals 0 orphans
-	check "nor found" equals "" without_pv
-	check "nor left in the zone" equals "$kept" in_zone
+	check "the documented commands list no volume any more" equals "" without_pv
+	check "the zone has only the kept volume" equals "$kept" in_zone
 	k -n "$ns" delete pod third --wait >/dev/null
 	k -n "$ns" delete pvc again --wait >/dev/null
 	soon 60 "with its claim the one goes as any other" no_volumes
@@ -234,7 +234,7 @@ counts() {
 # the driver's pod, and then the keeper's pod, is replaced.
 case_fuse() {
 	local user='securityContext: {runAsUser: 1000, runAsGroup: 1000, fsGroup: 2000}'
-	check "pods mount by FUSE from now on" helm upgrade "$release" "$chart" "${install_args[@]}" --set mount=fuse
+	check "the driver mounts by FUSE from now on" helm upgrade "$release" "$chart" "${install_args[@]}" --set mount=fuse
 	soon 60 "the driver is ready" driver_ready
 	soon 60 "the keeper is ready" keeper_ready
 	claim data 64Mi ReadWriteMany
@@ -244,31 +244,31 @@ case_fuse() {
 	soon 60 "the pods run" running first
 	soon 60 "the second one does" running second
 	soon 60 "the reader does" running reader
-	check "stored by one" in_pod first sh -c 'echo hello >/data/greeting'
-	check "read by the other" equals hello in_pod second cat /data/greeting
+	check "the first pod stores a file" in_pod first sh -c 'echo hello >/data/greeting'
+	check "the second pod reads the file" equals hello in_pod second cat /data/greeting
 	check "the reader cannot store" refused in_pod reader sh -c ': >/data/file'
-	check "they have files alone" refused in_pod first test -e /data/.stargate
-	check "one server serves them" equals 1 servers
+	check "the mount has no control files of the module" refused in_pod first test -e /data/.stargate
+	check "one server serves all pods" equals 1 servers
 	in_pod first sh -c 'while echo line >>/data/count; do sleep 0.1; done; touch /tmp/failed' &
 	soon 30 "a pod writes" counts first
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
-	check "it goes on without the driver" counts first
+	check "the mount works without the driver" counts first
 	soon 60 "the driver is ready again" driver_ready
-	check "the server is the same" equals 1 servers
+	check "the server was not restarted" equals 1 servers
 	sleep 3 # until the driver has the descriptors of the mount
 	k -n "$release_ns" delete pod "$(keeper_pod)" --wait >/dev/null
 	soon 60 "the keeper is ready again" keeper_ready
 	soon 30 "the pod goes on" counts first
-	check "no call has failed" refused in_pod first test -e /tmp/failed
-	check "the file is there" equals hello in_pod second cat /data/greeting
+	check "no call of the pod has failed" refused in_pod first test -e /tmp/failed
+	check "the stored file is still there" equals hello in_pod second cat /data/greeting
 	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "128Mi"}}}}' >/dev/null
 	soon 90 "the claim has grown" grown 128Mi
-	check "the new part can be used" in_pod second dd if=/dev/zero of=/data/large bs=1M count=80
+	check "the new part of the volume can be used" in_pod second dd if=/dev/zero of=/data/large bs=1M count=80
 	k -n "$ns" delete pod first second reader --wait >/dev/null
 	soon 60 "no server is left" equals 0 servers
 	k -n "$ns" delete pvc data --wait >/dev/null
-	check "helm refuses to end mounts that nobody gave up" refused helm upgrade "$release" "$chart" "${install_args[@]}"
-	check "pods have the memory again" helm upgrade "$release" "$chart" "${install_args[@]}" \
+	check "helm refuses to end FUSE mounts that are in use" refused helm upgrade "$release" "$chart" "${install_args[@]}"
+	check "the driver gives pods the memory again" helm upgrade "$release" "$chart" "${install_args[@]}" \
 		--set keeper.endMounts=true
 	soon 60 "the driver is ready in the end" driver_ready
 }

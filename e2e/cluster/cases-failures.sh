@@ -37,45 +37,45 @@ case_machine-failures() {
 
 	machine doomed data doomed >/dev/null
 	soon 240 "a machine holds a lock" says doomed "holds the lock"
-	check "its kernel is to panic" in_pod beside touch /data/panic-now
+	check "the pod lets the machine's kernel panic" in_pod beside touch /data/panic-now
 	soon 120 "it has begun anew, and the lock is free" says doomed "came back"
-	check "in the same pod" equals 2 said doomed "holds the lock"
+	check "the machine has booted again in the same pod" equals 2 said doomed "holds the lock"
 	k -n "$ns" delete vm doomed --wait >/dev/null
 
-	check "stored" store beside /greeting hello
+	check "the pod stores a file" store beside /greeting hello
 	machine filler data filler >/dev/null
 	soon 240 "the volume is full" says filler "it is full"
-	check "for the pod, too" contains "No space left" in_pod beside sh -c 'cat /dev/zero >/data/one-more'
-	check "some space" in_pod beside sh -c 'rm /data/filler /data/one-more && touch /data/less'
+	check "the pod gets ENOSPC, too" contains "No space left" in_pod beside sh -c 'cat /dev/zero >/data/one-more'
+	check "the pod frees some space" in_pod beside sh -c 'rm /data/filler /data/one-more && touch /data/less'
 	soon 60 "the machine goes on" says filler "goes on"
-	check "nothing failed" well filler
+	check "no process of the machine failed" well filler
 	k -n "$ns" delete vm filler --wait >/dev/null
 
 	machine first data holder >/dev/null
 	soon 240 "a machine stores" says first "holds the lock"
 	check "the hook's process is killed" on_zoned pkill -KILL -f stargate-hook
-	check "the machine goes on" goes_on
+	check "the machine continues" goes_on
 	webhook 0
 	soon 60 "the webhook is down" webhook_gone
 	check "a machine with volumes is not taken" refused machine second data second
-	check "a claim without one is" claim other 16Mi
+	check "a claim without a volume is accepted" claim other 16Mi
 	pod unrelated data
 	soon 60 "a pod runs" running unrelated
 	webhook 1
 	soon 60 "the webhook is back" webhook_ready
-	check "the driver is taken away" driver_on '"true"'
+	check "the driver is removed from the node" driver_on '"true"'
 	soon 60 "it is gone" refused driver_there
 	machine second data heir >/dev/null
 	sleep 20
-	check "a machine waits for it" refused says second "waits for the lock"
-	check "the first goes on" goes_on
-	check "the driver comes back" driver_on null
+	check "a new machine waits for the driver" refused says second "waits for the lock"
+	check "the first machine continues" goes_on
+	check "the driver runs again" driver_on null
 	soon 120 "it is ready" driver_ready
 	soon 240 "the machine has the volume" says second "waits for the lock"
 
 	k -n "$ns" delete pvc data --wait=false >/dev/null
-	check "the claim goes" going_away data
-	check "not while it is used" goes_on
+	check "the claim is being deleted" going_away data
+	check "the claim stays while the machine uses it" goes_on
 	k -n "$ns" delete vm first second --wait >/dev/null
 	k -n "$ns" delete pod beside unrelated --wait >/dev/null
 	soon 120 "and then it does" gone pvc data
@@ -96,11 +96,11 @@ case_machine-power() {
 	soon 120 "the node is there" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
 	soon 200 "the pod runs again" runs_anew beside "$container"
-	check "with what was stored" stored beside /greeting hello
+	check "the durable file survives the power cut" stored beside /greeting hello
 	soon 240 "the machine has another pod" other_pod "$pod"
 	soon 240 "and has the volume and its lock" says first "holds the lock"
-	check "it stores, and the pod sees it" goes_on
-	check "nothing failed" well first
+	check "the machine stores, and the pod sees it" goes_on
+	check "no process of the machine failed" well first
 }
 # other_pod POD [NAME]: checks that the VM has another pod.
 other_pod() { local now; now=$(launcher "${2:-first}"); [[ -n $now && $now != "$1" ]]; }
@@ -128,8 +128,8 @@ driver_anew() {
 case_machine-module() {
 	local began count image
 	image=$(on_vm cat /sys/module/stargatefs/version)
-	check "the node has another release" takes_other
-	check "which is not the image's" refused module_is "$image"
+	check "the node has a module of another release" takes_other
+	check "the loaded module is not the image's" refused module_is "$image"
 	claim data 128Mi ReadWriteMany
 	pod beside data
 	soon 60 "a pod runs" running beside
@@ -137,27 +137,27 @@ case_machine-module() {
 	soon 240 "a machine holds a lock and stores" says first "holds the lock"
 	began=$(now)
 	driver_anew
-	check "the node says what has to be done" node_says "$vm" OtherModule "$began"
-	check "it is to be drained" module_of "$vm" "the image has $image: drain the node"
-	check "the other one stays" refused module_is "$image"
-	check "the machine goes on" goes_on
-	check "and the pod" store beside /greeting hello
-	check "nothing failed" well first
+	check "the node's Event reports what to do" node_says "$vm" OtherModule "$began"
+	check "the driver asks to drain the node" module_of "$vm" "the image has $image: drain the node"
+	check "the other module stays loaded" refused module_is "$image"
+	check "the machine continues" goes_on
+	check "the pod can still store files" store beside /greeting hello
+	check "no process of the machine failed" well first
 	count=$(counted)
 	k -n "$ns" delete vm first --wait >/dev/null
 	k -n "$ns" delete pod beside --wait >/dev/null
 	soon 60 "nobody has the volume" no_node_mounts
 	driver_anew
-	check "the image's is loaded" module_is "$image"
-	check "the node has nothing to say" refused module_of "$vm" "drain the node"
+	check "the image's module is loaded" module_is "$image"
+	check "the driver no longer asks to drain the node" refused module_of "$vm" "drain the node"
 	pod beside data
 	soon 60 "a pod runs" running beside
-	check "with what the other release has stored" stored beside /greeting hello
-	check "the machine's count, too" test "$(counted)" -ge "${count:-0}"
+	check "the pod reads what it stored with the other release" stored beside /greeting hello
+	check "the machine's counter did not go back" test "$(counted)" -ge "${count:-0}"
 	machine first data holder >/dev/null
 	soon 240 "a machine has the volume and its lock" says first "holds the lock"
-	check "it counts" goes_on
-	check "nothing failed" well first
+	check "the machine counts" goes_on
+	check "no process of the machine failed" well first
 }
 
 # page_of DEVICE FILE: prints the address of the file's first page.
@@ -172,21 +172,21 @@ case_machine-bad() {
 	claim data 128Mi ReadWriteMany
 	pod beside data
 	soon 60 "a pod runs" running beside
-	check "stored" store beside /greeting hello
-	check "a file of many pages" in_pod beside sh -c 'head -c 65536 /dev/urandom >/data/hurt && sync'
+	check "the pod stores a file" store beside /greeting hello
+	check "the pod stores a file of many pages" in_pod beside sh -c 'head -c 65536 /dev/urandom >/data/hurt && sync'
 	device=/dev/$zone_name/$(volume_of data) at=$(page_of "$device" /hurt)
-	check "a page of it is bad" on_vm stargatectl bad "$device" add "$at"
-	check "machines are told" contains '"bad": true' in_pod beside cat /data/.stargate/volume.json
+	check "a page of the file is marked as bad" on_vm stargatectl bad "$device" add "$at"
+	check "machines can read that memory is bad" contains '"bad": true' in_pod beside cat /data/.stargate/volume.json
 	machine first data holder >/dev/null
 	soon 240 "a machine starts, and has the volume" says first "holds the lock"
-	check "it stores, and the pod sees it" goes_on
+	check "the machine stores, and the pod sees it" goes_on
 	check "the content of that page is lost" refused in_pod beside cat /data/hurt
-	check "the rest of the file is there" in_pod beside dd if=/data/hurt of=/dev/null bs=4096 skip=1
-	check "another file is there" stored beside /greeting hello
+	check "the rest of the file can be read" in_pod beside dd if=/data/hurt of=/dev/null bs=4096 skip=1
+	check "other files can be read" stored beside /greeting hello
 	check "the file is removed" in_pod beside rm /data/hurt
-	check "there is another in its place" in_pod beside sh -c 'head -c 65536 /dev/urandom >/data/hurt'
-	check "which is whole" in_pod beside sh -c 'cat /data/hurt >/dev/null'
-	check "nothing failed" well first
+	check "a new file takes the place of the removed file" in_pod beside sh -c 'head -c 65536 /dev/urandom >/data/hurt'
+	check "the new file can be read completely" in_pod beside sh -c 'cat /data/hurt >/dev/null'
+	check "no process of the machine failed" well first
 }
 
 # told_to_relocate KIND: checks that an Event of the claim, or of the VM's current pod, requests the
@@ -206,21 +206,21 @@ case_machine-moved() {
 	soon 60 "at its address" at_its_address first data
 	pod=$(launcher first) before=$(boot_of "$vm") volume=$zone_name/$(volume_of data)
 	check "the power is cut" power_cut
-	check "the node boots, with its memory elsewhere" power_back --at 0x500000000
+	check "the node boots with its memory at another address" power_back --at 0x500000000
 	soon 120 "the node is there" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
 	soon 240 "the machine has another pod" other_pod "$pod"
 	soon 120 "its Events say what to do" told_to_relocate pod
 	soon 60 "and the claim's" told_to_relocate claim
-	check "it has not started" refused says first "holds the lock"
+	check "the machine has not started" refused says first "holds the lock"
 	check "the volume is relocated to the new address" on_vm stargatectl volume relocate "$volume"
 	soon 240 "the machine has the volume and its lock" says first "holds the lock"
-	check "at the new address" at_its_address first data
-	check "which is another" contains '"base": "0x5' on_vm stargatectl -j volume show "$volume"
+	check "the machine has the volume at the new address" at_its_address first data
+	check "the volume's address has changed" contains '"base": "0x5' on_vm stargatectl -j volume show "$volume"
 	pod beside data
 	soon 60 "a pod runs" running beside
 	check "the machine stores, and the pod sees it" goes_on
-	check "nothing failed" well first
+	check "no process of the machine failed" well first
 }
 
 # is_now NAME PHASE READY: checks the state of a VM in `kubectl get vmi`.
@@ -245,11 +245,11 @@ case_machine-lost() {
 	soon 60 "the first one's kernel panics" prints first "Kernel panic"
 	pod=$(launcher first)
 	sleep 20
-	check "KubeVirt shows nothing of it" is_now first Running True
-	check "it stands there" equals 1 said first "holds the lock"
-	check "the other goes on" goes_on
-	check "and waits for the lock" refused says other "had the lock"
-	check "it is restarted" restarted first
+	check "KubeVirt still shows the machine as running" is_now first Running True
+	check "the hung machine has not taken the lock again" equals 1 said first "holds the lock"
+	check "the other machine continues" goes_on
+	check "the other machine waits for the lock" refused says other "had the lock"
+	check "KubeVirt restarts the hung machine" restarted first
 	soon 240 "it has another pod" other_pod "$pod"
 	soon 240 "and the volume" says first "came back"
 	soon 60 "the other has had the lock" says other "had the lock, 1"
@@ -260,9 +260,9 @@ case_machine-lost() {
 	soon 240 "KubeVirt starts the machine again" other_pod "$pod"
 	soon 240 "it has the volume" says first "came back"
 	soon 60 "the other has had the lock" says other "had the lock, 2"
-	check "it counts" goes_on
-	check "nothing failed in it" well other
-	check "nor in the first" well first
+	check "the machine counts" goes_on
+	check "no process of the other machine failed" well other
+	check "no process of the first machine failed" well first
 	no_machines
 	k -n "$ns" delete pod beside --wait >/dev/null
 	check "the volume is sound" sound_file data
@@ -281,17 +281,17 @@ case_machine-helpers() {
 	check "KubeVirt's handler is stopped" handler STOP
 	machine first data holder >/dev/null
 	soon 90 "the machine's pod runs, and has its claim" is_now first Scheduled False
-	check "the driver is taken away" driver_on '"true"'
+	check "the driver is removed from the node" driver_on '"true"'
 	soon 60 "it is gone" refused driver_there
-	check "there is no machine yet" is_now first Scheduled False
-	check "the handler goes on" handler CONT
+	check "the machine is not scheduled yet" is_now first Scheduled False
+	check "KubeVirt's handler continues" handler CONT
 	if [[ $api == sidecar ]]; then
 		soon 240 "the machine starts without it" says first "holds the lock"
-		check "the driver comes back" driver_on null
+		check "the driver runs again" driver_on null
 	else
 		soon 120 "KubeVirt says why it waits" condition first Synchronized "failed to dial"
-		check "there is no machine yet" is_now first Scheduled False
-		check "the driver comes back" driver_on null
+		check "the machine is not scheduled yet" is_now first Scheduled False
+		check "the driver runs again" driver_on null
 		soon 120 "it is ready" driver_ready
 		# KubeVirt 1.9.0 does not mount the kernel of a container a second time ("file
 		# exists").
@@ -303,11 +303,11 @@ case_machine-helpers() {
 
 	check "the hook's process is killed" on_zoned pkill -KILL -f stargate-hook
 	soon 60 "the machine is not ready any more" is_now first Running False
-	check "it goes on" goes_on
-	check "it is restarted" restarted first
+	check "the machine continues" goes_on
+	check "the machine can be restarted" restarted first
 	soon 240 "it comes back" is_now first Running True
 	soon 60 "with its lock" says first "holds the lock"
-	check "nothing failed" well first
+	check "no process of the machine failed" well first
 }
 
 # growing_class: makes a class whose claims have 64 MiB of reserved memory behind them.
@@ -338,15 +338,15 @@ case_machine-grown() {
 	soon 60 "a pod runs" running beside
 	machine first data witness >/dev/null
 	soon 240 "a machine counts" says first "has 64 MiB"
-	check "the claim is to grow" to_grow data 128Mi
+	check "the claim requests 128 MiB" to_grow data 128Mi
 	soon 120 "it has" grown 128Mi
 	soon 30 "the machine sees that" says first "has 128 MiB"
 	soon 60 "and stores more than there was room for" says first "stored 64 MiB"
-	check "it is to grow further" to_grow data 256Mi
+	check "the claim requests 256 MiB" to_grow data 256Mi
 	soon 60 "that is refused, as the machine has it" \
 		told_by_claim data NodeResizeError "no more than 128 MiB while"
-	check "the machine goes on" goes_on
-	check "with what it had" refused says first "has 256 MiB"
+	check "the machine continues" goes_on
+	check "the machine still has its earlier size" refused says first "has 256 MiB"
 	no_machines
 	# Kubelet tries again after it has dropped the claim from its state, which happens when no
 	# pod has it.
@@ -355,7 +355,7 @@ case_machine-grown() {
 	pod after data
 	soon 90 "the next user makes it grow" grown 256Mi
 	soon 60 "its pod runs" running after
-	check "the stored file is there" in_pod after stargatectl cat "$region" /count
+	check "the stored file is still there" in_pod after stargatectl cat "$region" /count
 	k delete storageclass growing >/dev/null
 }
 
@@ -386,37 +386,37 @@ case_kubevirt-upgraded() {
 
 	kubevirt=kubevirt-$next_kubevirt
 	of_version
-	check "the images of $kubevirt" import_next
+	check "the images of KubeVirt $kubevirt are imported" import_next
 	gates=Sidecar
 	operator_objects | k apply --server-side --force-conflicts -f - >/dev/null
-	check "the operator is of $kubevirt" k -n kubevirt rollout status deployment virt-operator --timeout 200s
+	check "the operator has release $kubevirt" k -n kubevirt rollout status deployment virt-operator --timeout 200s
 	kubevirt_object | k apply -f - >/dev/null
 	soon 600 "KubeVirt is upgraded" upgraded
 	soon 180 "it asks for a migration, which is refused" has_event first "VM first cannot migrate"
-	check "the machine has gone on, in its pod" equals "$pod" launcher first
-	check "it counts" goes_on
+	check "the machine still runs in its pod" equals "$pod" launcher first
+	check "the machine counts" goes_on
 	machine second data heir >/dev/null
 	soon 240 "another one starts" says second "waits for the lock"
-	check "by a hook sidecar" by_sidecar second
+	check "the second machine has a hook sidecar" by_sidecar second
 	k -n "$ns" delete vm second --wait >/dev/null
 
 	of_version
 	kubevirt_object | k apply -f - >/dev/null
 	soon 300 "with plugins" upgraded
-	check "the chart follows" chart_for "$api"
+	check "the chart is upgraded for the new KubeVirt" chart_for "$api"
 	soon 90 "the webhook is ready" webhook_ready
 	soon 90 "the driver is ready" driver_ready
-	check "the machine counts on" goes_on
+	check "the machine continues to count" goes_on
 	k -n "$ns" delete vmi first --wait=false >/dev/null
 	soon 240 "restarted, it comes back" other_pod "$pod"
 	soon 240 "and has the volume and its lock" says first "holds the lock"
-	check "by the Plugin" refused by_sidecar first
-	check "it counts" goes_on
+	check "the first machine now has no hook sidecar, but the Plugin" refused by_sidecar first
+	check "the machine counts" goes_on
 	machine second data heir >/dev/null
 	soon 240 "another machine waits for the lock" says second "waits for the lock"
-	check "its process is killed" on_zoned pkill -KILL -f "$(qemu first)"
+	check "the machine's process is killed" on_zoned pkill -KILL -f "$(qemu first)"
 	soon 240 "the other has the lock" says second "has the lock"
 	soon 60 "as the Plugin has told the driver" contains "Fenced a VM" k -n "$release_ns" logs "$(driver_pod)" -c driver
-	check "nothing failed" well first
-	check "nor in the second" well second
+	check "no process of the first machine failed" well first
+	check "no process of the second machine failed" well second
 }

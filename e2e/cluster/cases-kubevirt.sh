@@ -163,7 +163,7 @@ case_operator() {
 	soon 60 "there is a kind KubeVirt" k get crd kubevirts.kubevirt.io
 	kubevirt_object | k apply -f - >/dev/null
 	soon 420 "KubeVirt is deployed" deployed
-	check "the chart's part for it" chart_for "$api"
+	check "the chart installs its part for KubeVirt" chart_for "$api"
 	soon 60 "the webhook is ready" webhook_ready
 	soon 60 "the driver is ready" driver_ready
 }
@@ -184,32 +184,32 @@ example() {
 case_manifests() {
 	local file
 	for file in "$home"/kubevirt-manifests/*.yaml; do
-		check "${file##*/} is taken" example "$file"
+		check "${file##*/} is accepted" example "$file"
 	done
-	check "the webhook has seen it" contains "there is no claim data" example "$home/kubevirt-manifests/minimal.yaml"
-	check "a machine that cannot be is not" refused example <(sed 's/volumes: data/volumes: "data,data"/' "$home/kubevirt-manifests/minimal.yaml")
+	check "the webhook has checked the example" contains "there is no claim data" example "$home/kubevirt-manifests/minimal.yaml"
+	check "an impossible machine is refused" refused example <(sed 's/volumes: data/volumes: "data,data"/' "$home/kubevirt-manifests/minimal.yaml")
 }
 
 # Two VMs have one volume at its address, as files: contents, locks and semaphores.
 case_machines() {
 	claim data 128Mi ReadWriteMany
-	check "a machine is taken" machine first data first
-	check "a second one" machine second data second
+	check "the first machine is accepted" machine first data first
+	check "the second machine is accepted" machine second data second
 	soon 240 "the first has the volume at its address" at_its_address first data
 	soon 120 "the second has it, too" at_its_address second data
-	! with_kvm || check "KVM runs it" by_kvm second
+	! with_kvm || check "KVM runs the second machine" by_kvm second
 	soon 60 "stored by the first" says first "stored hello"
 	soon 60 "read by the second" says second "read hello"
 	soon 60 "stored by the second, read by the first" says first "read world"
 	soon 60 "a lock of one keeps out the other" says second "the lock is held"
 	soon 60 "the waiting process gets it" says second "waited for the lock"
 	soon 60 "a semaphore gives a turn" says first "given its turn"
-	check "nothing failed in the first" well first
-	check "nor in the second" well second
+	check "no process of the first machine failed" well first
+	check "no process of the second machine failed" well second
 	k -n "$ns" delete vm first second --wait >/dev/null
 	pod after data
 	soon 60 "a pod has the volume afterwards" running after
-	check "the stored file is there" stored after /greeting hello
+	check "the stored file is still there" stored after /greeting hello
 	check_sound data after
 }
 # check_sound CLAIM POD: POD is the last user, which is deleted where it would prevent the check.
@@ -217,9 +217,9 @@ check_sound() {
 	if with_vm; then
 		k -n "$ns" delete pod "$2" --wait >/dev/null
 		soon 60 "nobody has the volume" no_node_mounts
-		check "it is sound" on_vm stargatectl volume check "$zone_name/$(volume_of "$1")"
+		check "the volume passes its check" on_vm stargatectl volume check "$zone_name/$(volume_of "$1")"
 	else
-		check "it is sound" in_pod "$2" sh -c "stargatectl info $region"
+		check "the volume passes its check" in_pod "$2" sh -c "stargatectl info $region"
 	fi
 }
 
@@ -229,17 +229,17 @@ case_machine-pod() {
 	claim data 128Mi ReadWriteMany
 	pod beside data
 	soon 60 "a pod runs" running beside
-	check "it is a mount of the module" on_stargatefs beside
-	check "a machine is taken" machine first data first
+	check "the pod's volume is a mount of the module" on_stargatefs beside
+	check "a machine with the volume is accepted" machine first data first
 	soon 240 "it has the volume at its address" at_its_address first data
 	soon 60 "stored by the machine" says first "stored hello"
-	check "read by the pod" stored beside /greeting hello
-	check "stored by the pod, which finds the machine's lock held, and waits for it" in_pod beside sh -c '
+	check "the pod reads the machine's file" stored beside /greeting hello
+	check "the pod waits for the machine's lock, then stores a file" in_pod beside sh -c '
 		echo world >/data/answer
 		until [ -e /data/held ]; do sleep 0.1; done
 		! flock -n /data/lock true && flock /data/lock [ ! -e /data/held ]'
-	check "read by the machine" says first "read world"
-	check "the pod gives a turn" in_pod beside sh -c '
+	check "the machine reads the pod's file" says first "read world"
+	check "the pod gives a turn to the machine" in_pod beside sh -c '
 		until [ -e /data/semaphore ]; do sleep 0.1; done
 		stargate-sem -v /data post turn'
 	soon 60 "the machine has it" says first "given its turn"
@@ -248,12 +248,12 @@ case_machine-pod() {
 	soon 30 "the pod has a lock" in_pod beside test -e /data/count
 	machine second data heir >/dev/null
 	soon 240 "a second machine waits for it" says second "waits for the lock"
-	check "it does not have it" refused says second "has the lock"
+	check "the second machine does not get the lock" refused says second "has the lock"
 	k -n "$ns" delete pod beside --force --grace-period 0 >/dev/null 2>&1
 	soon 60 "it does when the pod has ended" says second "has the lock, count 1"
 	wait "$holder" || true
-	check "nothing failed in the first" well first
-	check "nor in the second" well second
+	check "no process of the first machine failed" well first
+	check "no process of the second machine failed" well second
 }
 
 guest_password=of-a-test
@@ -321,17 +321,17 @@ at_console() {
 # works in it. A VM of the other kind, and a user who logs in, find the stored data.
 case_machine-guest() {
 	claim data 128Mi ReadWriteMany
-	check "a machine with a disk is taken" guest debian data \
+	check "a machine with a disk is accepted" guest debian data \
 		"until [ -e /mnt/stargate/data/greeting ]; do sleep 1; done; \
 		cp /mnt/stargate/data/greeting /mnt/stargate/data/answer"
 	machine first data first >/dev/null
 	soon 240 "another machine stores" says first "stored hello"
 	soon 2000 "the Debian has read that, and stored it" says first "read hello"
-	check "a user who logs in finds it mounted" at_console debian \
+	check "a user who logs in finds the volume mounted" at_console debian \
 		"findmnt -no SOURCE,FSTYPE,TARGET /mnt/stargate/data" "/dev/pmem0 stargatefs /mnt/stargate/data"
-	check "it is asked to boot again" told debian softreboot
+	check "the machine is told to reboot" told debian softreboot
 	soon 2000 "it has, and the volume again" equals 2 mounts debian
-	check "nothing failed" well first
+	check "no process of the machine failed" well first
 	k -n "$ns" delete vm first debian --wait >/dev/null
 }
 
@@ -356,9 +356,9 @@ no_machines() { k -n "$ns" delete vm --all --wait >/dev/null; }
 case_machine-examples() {
 	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
 	tagged localhost/pod:1 docker.io/library/debian:13
-	check "minimal" example_started minimal
+	check "the example minimal starts" example_started minimal
 	soon 2000 "its machine has the volume" equals 1 mounts one
-	check "reader" example_started reader
+	check "the example reader starts" example_started reader
 	soon 2000 "the reader has the copy" equals 1 mounts reader
 	no_machines
 
@@ -370,12 +370,12 @@ runcmd:
   producer) echo hello >word ;;
   consumer) until [ -e word ]; do sleep 1; done; echo "the word is $(cat word)" >/dev/console ;;
   esac' >/dev/null
-	check "two-and-a-pod" example_started two-and-a-pod
+	check "the example two-and-a-pod starts" example_started two-and-a-pod
 	soon 60 "the pod runs" running beside
 	soon 2000 "one machine reads what the other has written" prints consumer "the word is hello"
 	no_machines
 
-	check "semaphores" example_started semaphores
+	check "the example semaphores starts" example_started semaphores
 	soon 2000 "one has taken what the other has made" prints taker "the sum of 100 items is 5050"
 	no_machines
 }
@@ -405,13 +405,13 @@ case_machine-virtiofs() {
 	on_zoned mkdir -p -m 777 /dev/shm/host-rival
 	on_zoned chmod 777 /dev/shm/host-rival
 	host_claim rival /dev/shm/host-rival
-	check "a machine is taken" machine rival data rival 512Mi rival
+	check "a machine with virtiofs is accepted" machine rival data rival 512Mi rival
 	soon 240 "it has both" says rival "mounted the other"
 	soon 1200 "it has done the same in both" says rival "figures are all there"
-	check "nothing failed" well rival
+	check "no process of the machine failed" well rival
 	virtiofs_table >"$logs/virtiofs.md"
 	cat "$logs/virtiofs.md"
-	check "it has figures" grep -qE 'write.* [0-9]+ \([0-9]+ to [0-9]+\) \| [0-9]+ \(' "$logs/virtiofs.md"
+	check "the comparison has figures" grep -qE 'write.* [0-9]+ \([0-9]+ to [0-9]+\) \| [0-9]+ \(' "$logs/virtiofs.md"
 	k -n "$ns" delete vm rival --wait >/dev/null
 	k -n "$ns" delete pvc rival --wait >/dev/null
 	k delete pv rival --wait >/dev/null
@@ -425,27 +425,27 @@ case_machine-reader() {
 	claim data 128Mi ReadWriteMany
 	pod writer data
 	soon 60 "a pod runs" running writer
-	check "stored" store writer /greeting hello
-	check "beside who can write: a template is taken, with a warning" \
+	check "the writer stores a file" store writer /greeting hello
+	check "a template of a reader next to a writer is accepted, with a warning" \
 		contains "claim data can be written to" machine beside data:ro reader
 	soon 90 "its machine is not" contains "claim data can be written to" k -n "$ns" get vm beside -o 'jsonpath={.status.conditions[*].message}'
 	k -n "$ns" delete vm beside --wait >/dev/null
 	claim frozen 128Mi ReadOnlyMany Filesystem PersistentVolumeClaim/data
-	check "one that could write is not given it" contains "write it as frozen:ro" machine wrong frozen reader
+	check "a machine that could write is refused the frozen claim" contains "write it as frozen:ro" machine wrong frozen reader
 	k -n "$ns" delete vm wrong --ignore-not-found --wait >/dev/null
 	pod copy frozen
 	soon 60 "a pod has the copy" running copy
-	for reader in one two; do check "a machine is taken" machine $reader frozen:ro reader; done
+	for reader in one two; do check "a machine that only reads is accepted" machine $reader frozen:ro reader; done
 	for reader in one two; do
 		soon 240 "machine $reader has the volume, read-only" says $reader "mounted frozen read-only"
 		soon 60 "it reads" says $reader "read hello"
 		soon 60 "it cannot store" says $reader "cannot store"
-		! with_vm || check "as its memory is read-only" contains "marking pmem0 read-only" console $reader
-		check "nothing failed" well $reader
+		! with_vm || check "the memory of the reader is read-only" contains "marking pmem0 read-only" console $reader
+		check "no process of the machine failed" well $reader
 	done
-	check "the pod reads it, too" stored copy /greeting hello
-	check "and cannot write" read_only copy
-	check "the writer goes on" store writer /more words
+	check "a pod also reads the copy" stored copy /greeting hello
+	check "the pod cannot write to the copy" read_only copy
+	check "the writer continues" store writer /more words
 }
 
 # A VM dies with a lock. Its successor with that name counts as the same VM, and the lock is free.
@@ -457,9 +457,9 @@ case_machine-killed() {
 	soon 240 "one holds a lock" says holder "holds the lock"
 	soon 120 "the other waits for it" says heir "waits for the lock"
 	pod=$(launcher holder)
-	check "its process is killed" on_zoned pkill -KILL -f "$(qemu holder)"
+	check "the machine's process is killed" on_zoned pkill -KILL -f "$(qemu holder)"
 	soon 240 "the other has the lock" says heir "has the lock"
-	check "nothing failed" well heir
+	check "no process of the second machine failed" well heir
 	soon 240 "it is started again" other_pod "$pod" holder
 	soon 240 "and has the volume" says holder "mounted data"
 	# On reserved memory the node detects the end of the VM's memory before any program can
@@ -508,13 +508,13 @@ case_machine-paused() {
 	machine heir data heir >/dev/null
 	soon 240 "one holds a lock and counts" says holder "holds the lock"
 	soon 120 "the other waits for it" says heir "waits for the lock"
-	check "it is paused" told holder pause
+	check "the machine is paused" told holder pause
 	soon 60 "KubeVirt says so" is_paused holder
-	check "it counts no more" refused goes_on
-	check "the other does not have the lock" refused says heir "has the lock"
-	check "it is let go on" told holder unpause
-	check "it counts" goes_on
-	check "and has its lock" refused says heir "has the lock"
+	check "the paused machine does not count" refused goes_on
+	check "the other machine does not get the lock" refused says heir "has the lock"
+	check "the machine is resumed" told holder unpause
+	check "the resumed machine counts" goes_on
+	check "the resumed machine still has its lock" refused says heir "has the lock"
 	k -n "$ns" apply -f - >/dev/null <<-EOF
 		apiVersion: snapshot.kubevirt.io/v1beta1
 		kind: VirtualMachineSnapshot
@@ -522,13 +522,13 @@ case_machine-paused() {
 		spec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: holder}}
 	EOF
 	soon 120 "a snapshot of the machine is made" machine_saved holder
-	check "it counts" goes_on
+	check "the machine counts" goes_on
 	k -n "$ns" delete vm holder --wait >/dev/null
 	# On files only a plugin reports the end of a VM; otherwise the next mount does.
 	if with_vm || [[ $api == plugin ]]; then
 		soon 120 "when it is gone the other has the lock" says heir "has the lock"
 	fi
-	check "nothing failed" well heir
+	check "no process of the other machine failed" well heir
 }
 
 # had_within SECONDS TIME: checks that the waiting pod got the lock at most SECONDS after TIME on
@@ -545,11 +545,11 @@ free_after() {
 	local killed
 	in_pod beside sh -c 'rm -f /data/had; : >/data/waiting; flock /data/lock sh -c "date +%s >/data/had"' &
 	soon 30 "a pod waits for the lock" in_pod beside test -e /data/waiting
-	check "the machine has it" refused in_pod beside test -e /data/had
+	check "the machine has the lock, not the pod" refused in_pod beside test -e /data/had
 	killed=$(on_vm date +%s)
 	check "a process is killed" on_vm pkill -KILL -f "$1"
 	soon 60 "the pod has the lock" in_pod beside test -s /data/had
-	check "within seconds" had_within 10 "$killed"
+	check "the pod got the lock within seconds" had_within 10 "$killed"
 	wait $!
 	in_pod beside rm /data/waiting
 }
@@ -570,17 +570,17 @@ case_machine-fenced() {
 	free_after "^[^ ]*virt-launcher .*--name first "
 	soon 240 "its launcher killed, it is started again" other_pod "$pod"
 	soon 240 "and has the lock" says first "holds the lock"
-	check "nothing failed" well first
+	check "no process of the machine failed" well first
 	k -n "$ns" delete vm first --wait >/dev/null
 	check_sound data beside
 }
 
 case_machine-refused() {
 	claim data 128Mi
-	check "no such claim: a template is taken, with a warning" contains "there is no claim none" machine lacking none first
+	check "a template with a missing claim is accepted, with a warning" contains "there is no claim none" machine lacking none first
 	soon 90 "its machine is not" contains "there is no claim none" k -n "$ns" get vm lacking -o 'jsonpath={.status.conditions[*].message}'
-	check "a name that cannot be one" contains "cannot be the name of a claim" machine wrong ../x first
-	check "twice" contains "is named twice" machine twice data,data first
+	check "an impossible name of a claim is refused" contains "cannot be the name of a claim" machine wrong ../x first
+	check "a claim that is named twice is refused" contains "is named twice" machine twice data,data first
 	machine large data first 80Gi >/dev/null || true
 	soon 120 "memory where the volume lies" condition large Synchronized "has memory there"
 	k -n "$ns" delete vm large lacking --wait >/dev/null
@@ -588,7 +588,7 @@ case_machine-refused() {
 	soon 240 "a ReadWriteOnce claim has its machine" says owner "holds the lock"
 	machine second data first >/dev/null || true
 	soon 90 "and no second one" contains "ReadWriteOnce" k -n "$ns" get vm second -o 'jsonpath={.status.conditions[*].message}'
-	check "the first goes on" well owner
+	check "the first machine continues" well owner
 }
 
 # nothing_mounted UID: checks that the node has no mount of the claim's volume, neither of a file
@@ -601,14 +601,14 @@ case_machine-drained() {
 	machine first data holder >/dev/null
 	soon 240 "a machine has the volume" says first "holds the lock"
 	pod=$(launcher first) uid=$(k -n "$ns" get pvc data -o 'jsonpath={.metadata.uid}')
-	check "its node is drained of machines" k drain "$zoned" --pod-selector=vm.kubevirt.io/name --ignore-daemonsets \
+	check "the machines of the node are drained" k drain "$zoned" --pod-selector=vm.kubevirt.io/name --ignore-daemonsets \
 		--delete-emptydir-data --force --timeout 200s
 	soon 120 "its volume is mounted there no more" nothing_mounted "$uid"
 	soon 120 "a new pod waits" other_pod "$pod"
-	check "as the node takes none" contains Pending k -n "$ns" get pod "$(launcher first)" -o 'jsonpath={.status.phase}'
-	check "it takes pods again" k uncordon "$zoned"
+	check "the new pod waits, because the node accepts no pods" contains Pending k -n "$ns" get pod "$(launcher first)" -o 'jsonpath={.status.phase}'
+	check "the node accepts pods again" k uncordon "$zoned"
 	soon 240 "the machine is back, with the volume and its lock" says first "holds the lock"
-	check "nothing failed" well first
+	check "no process of the machine failed" well first
 }
 
 # When a user deletes a pod by force, KubeVirt keeps a record of the pod on the node. On a slow node
@@ -623,11 +623,11 @@ case_machine-restarted() {
 	k -n "$ns" delete vmi first --wait=false >/dev/null
 	soon 240 "restarted, it comes back" other_pod "$pod"
 	soon 240 "and has the volume and its lock" says first "holds the lock"
-	check "nothing failed" well first
+	check "no process of the machine failed" well first
 	! with_vm || return 0
 	pod=$(launcher first)
 	k -n "$ns" delete pod "$pod" --force --grace-period 0 >/dev/null 2>&1
 	soon 240 "its pod deleted by force, it comes back" other_pod "$pod"
 	soon 240 "and has the volume and its lock" says first "holds the lock"
-	check "nothing failed" well first
+	check "no process of the machine failed" well first
 }

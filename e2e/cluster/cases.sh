@@ -30,12 +30,12 @@ case_install() {
 	soon 30 "kubelet knows the driver" registered
 	soon 60 "the node says what it has room for" has_capacity 1024
 	soon 60 "the node has the label with its zone's size" node_label 1024
-	check "there is a class" k get storageclass stargate
-	check "nothing had to be started twice" equals "" restarts
+	check "the storage class stargate exists" k get storageclass stargate
+	check "no container of the driver was restarted" equals "" restarts
 }
 
 case_helm-test() {
-	check "helm test" helm test "$release" --namespace "$release_ns" --timeout 2m
+	check "the tests of the chart pass" helm test "$release" --namespace "$release_ns" --timeout 2m
 	soon 30 "it leaves no claim" refused k -n "$release_ns" get pvc "$release-csi-test"
 }
 
@@ -49,18 +49,18 @@ case_share() {
 	check "the claim is bound" bound data
 	pod second data
 	soon 60 "a second one runs" running second
-	check "stored by one" store first /greeting hello
-	check "read by the other" stored second /greeting hello
-	check "stored by the other" store second /answer world
-	check "read by the one" stored first /answer world
-	check "they see its address" contains '"base"' in_pod first cat /data/.stargate/volume.json
-	check "nobody stores beside it" refused in_pod first sh -c 'echo x >/data/file'
-	check "it is healthy" in_pod first sh -c "stargatectl info $region"
+	check "the first pod stores a file" store first /greeting hello
+	check "the second pod reads the file" stored second /greeting hello
+	check "the second pod stores a file" store second /answer world
+	check "the first pod reads the second pod's file" stored first /answer world
+	check "a pod can read the volume's address" contains '"base"' in_pod first cat /data/.stargate/volume.json
+	check "a pod cannot store files next to the region" refused in_pod first sh -c 'echo x >/data/file'
+	check "the volume is healthy" in_pod first sh -c "stargatectl info $region"
 	k -n "$ns" delete pod first second --wait >/dev/null
 	soon 30 "nothing is mounted without pods" no_node_mounts
 	pod third data
 	soon 60 "a later pod runs" running third
-	check "it has the files" stored third /greeting hello
+	check "a later pod reads the stored file" stored third /greeting hello
 }
 
 case_readonly() {
@@ -69,14 +69,14 @@ case_readonly() {
 	pod reader data readOnly
 	soon 60 "the writer runs" running writer
 	soon 60 "the reader runs" running reader
-	check "stored by the writer" store writer /greeting hello
-	check "read by the reader" stored reader /greeting hello
+	check "the writer stores a file" store writer /greeting hello
+	check "the reader reads the file" stored reader /greeting hello
 	check "the reader cannot store" read_only reader
-	check "the writer still can" store writer /more words
+	check "the writer can still store files" store writer /more words
 	claim only 64Mi ReadOnlyMany
 	pod looker only
 	soon 60 "a pod of a ReadOnlyMany claim runs" running looker
-	check "it cannot store" read_only looker
+	check "a pod with a claim to read cannot store" read_only looker
 }
 
 case_pod-once() {
@@ -85,7 +85,7 @@ case_pod-once() {
 	soon 60 "the first pod runs" running first
 	pod second data
 	soon 60 "the second is told why it waits" has_event second "ReadWriteOncePod"
-	check "it waits" pending pod second
+	check "the second pod waits" pending pod second
 	k -n "$ns" delete pod first --wait >/dev/null
 	soon 90 "it runs when the first has ended" running second
 }
@@ -94,7 +94,7 @@ case_block() {
 	claim data 64Mi ReadWriteOnce Block
 	pod first data block
 	soon 60 "the claim says why not" has_event data "volumeMode Block is not supported"
-	check "it waits" pending pvc data
+	check "the claim waits" pending pvc data
 }
 
 grown() { equals "$1" k -n "$ns" get pvc data -o 'jsonpath={.status.capacity.storage}'; }
@@ -104,17 +104,17 @@ case_expand() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
-	check "it has its size" size_in_pod first $((64 << 20))
+	check "the pod stores a file" store first /greeting hello
+	check "the pod sees the volume's size" size_in_pod first $((64 << 20))
 	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "128Mi"}}}}' >/dev/null
 	soon 90 "the claim has grown" grown 128Mi
 	check "the pod's memory has grown" size_in_pod first $((128 << 20))
-	with_vm || check "the volume says so" contains '134217728' in_pod first cat /data/.stargate/volume.json
-	check "the stored file is there" stored first /greeting hello
+	with_vm || check "the volume reports its new size" contains '134217728' in_pod first cat /data/.stargate/volume.json
+	check "the stored file is still there" stored first /greeting hello
 	check "the new part can be used" store first /more words
 	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "900Gi"}}}}' >/dev/null
 	soon 90 "too much is refused, with the largest size" has_event first "largest"
-	check "the pod goes on" stored first /more words
+	check "the pod continues to use the volume" stored first /more words
 }
 
 case_full() {
@@ -124,8 +124,8 @@ case_full() {
 	claim next 600Mi
 	pod waiting next
 	soon 90 "the next is told why it waits" has_event waiting "did not have enough free storage"
-	check "it waits" pending pvc next
-	check "the pod waits" pending pod waiting
+	check "the claim that does not fit waits" pending pvc next
+	check "the pod of that claim waits" pending pod waiting
 	claim small 64Mi
 	pod other small
 	soon 60 "a smaller one is made meanwhile" running other
@@ -139,7 +139,7 @@ case_quota() {
 	claim huge 2Ti
 	pod first huge
 	soon 60 "the reason is told" has_event first "did not have enough free storage"
-	check "it waits" pending pvc huge
+	check "the claim over the quota waits" pending pvc huge
 }
 
 # plugin ARGUMENT...: kubectl stargate; kubectl finds the plugin in its PATH, as with a user.
@@ -162,7 +162,7 @@ case_kubectl() {
 	check "volumes shows the claim's pod" contains first plugin volumes --namespace "$ns"
 	check "volumes as JSON has the volume's name" contains "\"$(volume_of data)\"" plugin volumes -n "$ns" -o json
 	check "systems reads the mount table in the driver's pod" plugin systems data --namespace "$ns"
-	check "systems as JSON" contains '"systems"' plugin systems data --namespace "$ns" --output json
+	check "systems prints JSON" contains '"systems"' plugin systems data --namespace "$ns" --output json
 	check "fence refuses a system that does not exist" refused plugin fence data nobody --namespace "$ns"
 	check "top shows the claim" contains data plugin top --namespace "$ns" --count 1 --interval 1s
 	check "a claim that does not exist is an error" contains "there is no claim" plugin systems nothing -n "$ns"
@@ -195,8 +195,8 @@ case_inline() {
 	local must=requiredDuringSchedulingIgnoredDuringExecution
 	inline_pod first "affinity: {nodeAffinity: {$must: {nodeSelectorTerms: $terms}}}"
 	soon 60 "a pod with a volume of its own runs" running first
-	check "it has the size" size_in_pod first $((32 << 20))
-	check "stored" store first /greeting hello
+	check "the inline volume has the requested size" size_in_pod first $((32 << 20))
+	check "the pod stores a file" store first /greeting hello
 	k -n "$ns" delete pod first --wait >/dev/null
 	soon 30 "the volume has gone with it" zone_empty
 }
@@ -207,35 +207,35 @@ case_snapshot() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	snapshot kept data
 	soon 90 "the snapshot is ready" ready_to_use kept
-	check "it says what a restored volume needs" equals 64Mi k -n "$ns" get volumesnapshot kept -o 'jsonpath={.status.restoreSize}'
-	check "stored afterwards" store first /greeting changed
+	check "the snapshot reports the size that a restored volume needs" equals 64Mi k -n "$ns" get volumesnapshot kept -o 'jsonpath={.status.restoreSize}'
+	check "the pod changes the file after the snapshot" store first /greeting changed
 	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
 	pod second same
 	soon 90 "a pod with the restored volume runs" running second
-	check "it has what there was" stored second /greeting hello
-	check "the first has what it stored" stored first /greeting changed
-	check "they are two volumes" store second /own words
-	check "of which one knows nothing of the other" refused stored first /own words
+	check "the restored volume has the file of the snapshot" stored second /greeting hello
+	check "the first volume keeps its changed file" stored first /greeting changed
+	check "a pod stores a file in the restored volume" store second /own words
+	check "the first volume does not show that file" refused stored first /own words
 	claim larger 128Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
 	k -n "$ns" delete pod first --wait >/dev/null
 	k -n "$ns" delete pvc data --wait >/dev/null
 	pod third larger
 	soon 90 "a larger one is restored when the first is gone" running third
-	check "it has what there was" stored third /greeting hello
-	check "it has its size" size_in_pod third $((128 << 20))
+	check "the larger restored volume has the file of the snapshot" stored third /greeting hello
+	check "the larger restored volume has its size" size_in_pod third $((128 << 20))
 	claim smaller 32Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
 	pod fourth smaller
 	soon 60 "a smaller one is refused" has_event smaller "32"
-	check "it waits" pending pvc smaller
+	check "a claim smaller than the snapshot waits" pending pvc smaller
 	k -n "$ns" delete pod fourth --wait >/dev/null
 	k -n "$ns" delete pvc smaller --wait >/dev/null
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
 	soon 60 "the snapshot is gone" no_snapshots
-	check "the restored file stays" stored second /greeting hello
-	check "and can be used" store third /more words
+	check "the restored file stays after the snapshot is deleted" stored second /greeting hello
+	check "the larger restored volume can be used" store third /more words
 }
 
 # Names of files there that take less than 64 MiB.
@@ -249,19 +249,19 @@ case_snapshot-outside() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	snapshot kept data outside
 	soon 90 "the snapshot is ready" ready_to_use kept
-	check "it is a file, which takes what is used alone" contains "@$(volume_of data).snapshot" outside
-	check "stored afterwards" store first /greeting changed
+	check "the snapshot is a file that uses only the space of its content" contains "@$(volume_of data).snapshot" outside
+	check "the pod changes the file after the snapshot" store first /greeting changed
 	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
 	pod second same
 	soon 90 "a pod with the restored volume runs" running second
-	check "it has what there was" stored second /greeting hello
+	check "the restored volume has the file of the snapshot" stored second /greeting hello
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
 	soon 60 "the snapshot is gone" no_snapshots
-	check "and its file" refused contains "@$(volume_of data).snapshot" outside
-	check "the restored file stays" stored second /greeting hello
+	check "the file of the snapshot is deleted" refused contains "@$(volume_of data).snapshot" outside
+	check "the restored file stays after the snapshot is deleted" stored second /greeting hello
 }
 
 # content_of SNAPSHOT: prints its content object, which names the driver's snapshot.
@@ -273,7 +273,7 @@ case_snapshot-by-hand() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	snapshot kept data
 	soon 90 "the snapshot is ready" ready_to_use kept
 	content=$(content_of kept)
@@ -300,7 +300,7 @@ case_snapshot-by-hand() {
 	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/again
 	pod second same
 	soon 90 "a pod with the restored volume runs" running second
-	check "it has what there was" stored second /greeting hello
+	check "the restored volume has the file of the snapshot" stored second /greeting hello
 	k -n "$ns" delete volumesnapshot again --wait >/dev/null
 	soon 60 "the snapshot is gone" no_snapshots
 }
@@ -309,13 +309,13 @@ case_clone() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	claim copy 64Mi ReadWriteOnce Filesystem PersistentVolumeClaim/data
 	pod second copy
 	soon 90 "a pod with the clone runs" running second
-	check "it has what there was" stored second /greeting hello
-	check "stored by one" store first /greeting changed
-	check "not seen by the other" stored second /greeting hello
+	check "the clone has the stored file" stored second /greeting hello
+	check "the source's pod changes the file" store first /greeting changed
+	check "the clone does not show the change" stored second /greeting hello
 }
 
 # snapshot NAME CLAIM [CLASS]
@@ -359,11 +359,11 @@ case_plugin-killed() {
 		sleep "1.$i"
 		kill_driver && kills=$((kills + 1))
 	done
-	check "it was killed" test "$kills" -gt 0
+	check "the driver was killed at least once" test "$kills" -gt 0
 	for i in {1..6}; do soon 400 "pod $i runs" running "p$i"; done
 	for i in {1..6}; do check "volume $i can be used" store "p$i" /name "$i"; done
 	soon 120 "it is killed once more" kill_driver
-	for i in {1..6}; do check "the stored file is there" stored "p$i" /name "$i"; done
+	for i in {1..6}; do check "the stored file of pod $i is there" stored "p$i" /name "$i"; done
 	end=$((SECONDS + 15))
 	k -n "$ns" delete pod,pvc --all --wait=false >/dev/null
 	while ((SECONDS < end)); do
@@ -383,16 +383,16 @@ case_kubelet-restarted() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	before=$(kubelet_pids)
-	check "it is killed" on_zoned pkill -KILL "${kubelet_process[@]}"
+	check "the kubelet is killed" on_zoned pkill -KILL "${kubelet_process[@]}"
 	soon 60 "kubelet is another one" another_kubelet "$before"
 	soon 60 "kubelet knows the driver again" registered
 	soon 60 "the pod still has it" stored first /greeting hello
-	check "the pod was not started again" equals 0 k -n "$ns" get pod first -o 'jsonpath={.status.containerStatuses[0].restartCount}'
+	check "the pod was not restarted" equals 0 k -n "$ns" get pod first -o 'jsonpath={.status.containerStatuses[0].restartCount}'
 	pod second data
 	soon 60 "another pod gets it" running second
-	check "with what is in it" stored second /greeting hello
+	check "the next pod reads the stored file" stored second /greeting hello
 }
 another_kubelet() { local now; now=$(kubelet_pids) && [[ -n $now && $now != "$1" ]]; }
 
@@ -400,12 +400,12 @@ case_forced() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	k -n "$ns" delete pod first --force --grace-period=0 >/dev/null 2>&1
 	soon 10 "the pod is no more" gone pod first
 	pod second data
 	soon 60 "the next one runs" running second
-	check "with what is in it" stored second /greeting hello
+	check "the next pod reads the stored file" stored second /greeting hello
 	k -n "$ns" delete pod second --force --grace-period=0 >/dev/null 2>&1
 	k -n "$ns" delete pvc data --wait=false >/dev/null
 	soon 60 "the volume is gone" no_volumes
@@ -417,12 +417,12 @@ case_driver-deleted() {
 	pod first data
 	soon 60 "the pod runs" running first
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
-	check "the pod's volume stays" store first /greeting hello
+	check "the pod can still use its volume" store first /greeting hello
 	soon 90 "the driver comes back" driver_ready
 	soon 60 "kubelet knows it" registered
 	pod second data
 	soon 60 "another pod gets the volume" running second
-	check "with what is in it" stored second /greeting hello
+	check "the next pod reads the stored file" stored second /greeting hello
 }
 
 # Makes twenty at the same time, twice.
@@ -451,13 +451,13 @@ case_upgrade() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	for on in inside $(! with_vm || echo on_vm); do
 		"$on" ctr --namespace k8s.io images tag --force "$driver_image:$version" "$driver_image:next" >/dev/null
 	done
-	check "helm upgrades" helm upgrade "$release" "$chart" "${install_args[@]}" --set image.tag=next --set logLevel=5
+	check "helm upgrades to the next image" helm upgrade "$release" "$chart" "${install_args[@]}" --set image.tag=next --set logLevel=5
 	soon 90 "the new one is ready" driver_ready
-	check "it is the new one" uses_image "$driver_image:next"
+	check "the driver has the next image" uses_image "$driver_image:next"
 	check "the pod has its volume" stored first /greeting hello
 	pod second data
 	soon 60 "another pod gets it" running second
@@ -469,10 +469,10 @@ case_rollback() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	check "helm rolls back" helm rollback "$release" --namespace "$release_ns" --wait --timeout 3m
 	soon 90 "the old one is ready" driver_ready
-	check "it is the old one" uses_image "$driver_image:$version"
+	check "the driver has the previous image" uses_image "$driver_image:$version"
 	check "the pod has its volume" stored first /greeting hello
 	pod second data
 	soon 60 "another pod gets it" running second
@@ -482,27 +482,27 @@ case_uninstall-refused() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "helm does not uninstall, and says why" not_uninstalled "1 volumes of $driver are left ($ns/data)"
-	check "the reason is told" contains "1 volumes of $driver are left ($ns/data)" \
+	check "helm does not uninstall, and reports the reason" not_uninstalled "1 volumes of $driver are left ($ns/data)"
+	check "the check's log has the reason" contains "1 volumes of $driver are left ($ns/data)" \
 		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
 	check "the role of the check is gone" refused k get clusterrole "$release-csi-volumes"
-	check "the driver works on" driver_ready
+	check "the driver continues to work" driver_ready
 	pod second data
 	soon 60 "another pod gets the volume" running second
 	snapshot kept data
 	soon 90 "a snapshot is ready" ready_to_use kept
 	k -n "$ns" delete pod,pvc --all --wait >/dev/null
 	soon 60 "no volume is left" no_volumes
-	check "it fails with a snapshot, too" refused helm uninstall "$release" --namespace "$release_ns" --timeout 2m
-	check "the reason is told" contains "1 snapshots of $driver are left ($ns/kept)" \
+	check "helm does not uninstall while a snapshot exists" refused helm uninstall "$release" --namespace "$release_ns" --timeout 2m
+	check "the check's log names the snapshot" contains "1 snapshots of $driver are left ($ns/kept)" \
 		k -n "$release_ns" get pods -l app.kubernetes.io/name=stargate-csi-volumes -o 'jsonpath={.items[*].status.containerStatuses[*].state.terminated.message}'
 	k -n "$ns" delete volumesnapshot kept --wait >/dev/null
 	soon 60 "the snapshot is gone" no_snapshots
 	# For helm it has counted as uninstalled since then.
-	check "it is not upgraded so" refused helm upgrade "$release" "$chart" "${install_args[@]}"
-	check "a rollback to what it is takes that back" helm rollback "$release" "$(revision)" --namespace "$release_ns" --wait --timeout 3m
-	check "and it is upgraded" helm upgrade "$release" "$chart" "${install_args[@]}"
-	check "the driver works on" driver_ready
+	check "helm does not upgrade after the refused uninstall" refused helm upgrade "$release" "$chart" "${install_args[@]}"
+	check "a rollback to the current revision ends the uninstall" helm rollback "$release" "$(revision)" --namespace "$release_ns" --wait --timeout 3m
+	check "helm upgrades again" helm upgrade "$release" "$chart" "${install_args[@]}"
+	check "the driver continues to work" driver_ready
 }
 
 # not_uninstalled WORDS: checks that helm fails to uninstall, and that its output has the words.
@@ -521,17 +521,17 @@ case_uninstall-data() {
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first
-	check "stored" store first /greeting hello
+	check "the pod stores a file" store first /greeting hello
 	name=$(volume_of data)
 	check "helm uninstalls" helm uninstall "$release" --namespace "$release_ns" --no-hooks --wait --timeout 3m
-	check "the volume is there" volume_kept "$name"
-	check "the pod has it" stored first /greeting hello
-	check "nodes keep what the driver has said of them" on_nodes "$driver/zone-mib"
+	check "the volume still exists" volume_kept "$name"
+	check "the pod still has its file" stored first /greeting hello
+	check "nodes keep the driver's annotations" on_nodes "$driver/zone-mib"
 	check "helm installs again" helm install "$release" "$chart" "${install_args[@]}"
 	soon 60 "kubelet knows the driver" registered
 	pod second data
 	soon 60 "another pod gets the volume" running second
-	check "with what is in it" stored second /greeting hello
+	check "the next pod reads the stored file" stored second /greeting hello
 }
 
 # on_nodes WORDS: a node has them.
@@ -539,7 +539,7 @@ on_nodes() { k get nodes -o json | grep -F "$1" >/dev/null; }
 
 case_uninstall() {
 	soon 90 "no namespace is left that goes" no_namespaces_going
-	check "nodes have labels of it" on_nodes "topology.$driver/node"
+	check "nodes have the driver's labels" on_nodes "topology.$driver/node"
 	check "helm uninstalls" helm uninstall "$release" --namespace "$release_ns" --wait --timeout 3m
 	soon 60 "no pod of the driver is left" equals "" k -n "$release_ns" get pods -o 'jsonpath={.items[*].metadata.name}'
 	soon 60 "kubelet has forgotten the driver" refused registered
@@ -548,7 +548,7 @@ case_uninstall() {
 		"clusterrolebinding/$release-csi-volumes" "clusterrolebinding/$release-csi-nodes"; do
 		check "$kind is gone" refused k get "$kind"
 	done
-	check "nodes have nothing of it" refused on_nodes "$driver/"
+	check "nodes have no labels of the driver" refused on_nodes "$driver/"
 	check "no socket is left" refused on_zoned sh -c 'ls /var/lib/kubelet/plugins_registry/*.sock'
 	soon 60 "nothing is said of its room" equals "" k -n "$release_ns" get csistoragecapacities -o 'jsonpath={.items[*].metadata.name}'
 }
