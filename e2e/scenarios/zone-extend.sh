@@ -41,13 +41,13 @@ shape() {
 		fail "the first partition does not get $1"
 }
 
-holds "(two partitions, far from each other)" 'printf "label: gpt\nfirst-lba: 4096\nstart=4M, size=64M\nstart=132M, size=64M\n" |
+holds "two partitions are made, far from each other" 'printf "label: gpt\nfirst-lba: 4096\nstart=4M, size=64M\nstart=132M, size=64M\n" |
 	sfdisk -q --wipe always /dev/pmem0 && ls /dev/pmem0p2'
-holds "a zone of the first one" 'stargatectl zone create sm /dev/pmem0p1'
+holds "the first partition becomes a zone" 'stargatectl zone create sm /dev/pmem0p1'
 small=$(zone size)
-holds "a volume, mounted" 'stargatectl volume create a --size 32M -- --max-size 96M && mkdir -p /mnt/a &&
+holds "a volume is made and mounted" 'stargatectl volume create a --size 32M -- --max-size 96M && mkdir -p /mnt/a &&
 	mount -t stargatefs /dev/sm/a /mnt/a'
-holds "and in use" '{ while echo beat >>/mnt/a/beats; do sleep 0.05; done & } >/dev/null 2>&1 </dev/null
+holds "a process uses the volume" '{ while echo beat >>/mnt/a/beats; do sleep 0.05; done & } >/dev/null 2>&1 </dev/null
 	echo $! >/run/writer; sleep 1; grep -q beat /mnt/a/beats'
 
 step "by what a zone cannot have"
@@ -56,25 +56,25 @@ refuses_with 2 "a disk" "is not DAX capable" 'modprobe loop; truncate -s 64M /ru
 refuses_with 6 "its own device" "pmem0p1: belongs to zone sm" "stargatectl zone extend sm /dev/pmem0p1"
 refuses_with 2 "a device named twice" "is named twice" "stargatectl zone extend sm /dev/pmem0p2 /dev/pmem0p2"
 refuses_with 9 "a zone there is none of" "no zone 'none'" "stargatectl zone extend none /dev/pmem0p2"
-holds "(a StargateFS)" "mkfs.stargatefs -q /dev/pmem0p2"
+holds "the second partition has a StargateFS" "mkfs.stargatefs -q /dev/pmem0p2"
 refuses_with 4 "a device with content" "holds a StargateFS; give --force" "stargatectl zone extend sm /dev/pmem0p2"
-same "it is unchanged" "$small" "$(zone size)"
-holds "by nothing, and nothing has become longer: as it is" "stargatectl zone extend sm"
-same "it is" "$small" "$(zone size)"
+same "the zone is unchanged" "$small" "$(zone size)"
+holds "an extension without a new device or a longer one changes nothing" "stargatectl zone extend sm"
+same "the zone has its earlier size" "$small" "$(zone size)"
 
 step "by another device"
-holds "of two at once one does it" 'stargatectl zone extend --force sm /dev/pmem0p2 >/run/one 2>&1 & one=$!
+holds "of two commands at the same time, one extends the zone" 'stargatectl zone extend --force sm /dev/pmem0p2 >/run/one 2>&1 & one=$!
 	stargatectl zone extend --force sm /dev/pmem0p2 >/run/two 2>&1; two=$?; wait $one; one=$?
 	cat /run/one /run/two; [ $((one == 0)) != $((two == 0)) ] && [ $((one + two)) -ge 6 ]'
-same "it has both" 2 "$(zone devices | grep -o "'path'" | wc -l)"
+same "the zone has both devices" 2 "$(zone devices | grep -o "'path'" | wc -l)"
 (($(zone size) > small + (60 << 20))) || fail "the zone has $(zone size)"
-holds "a volume is made there" "stargatectl volume create b --size 60M"
-same "where volumes may be" 0 $(($(of b base) % (2 << 20)))
+holds "a volume is made on the second device" "stargatectl volume create b --size 60M"
+same "the volume's address is aligned" 0 $(($(of b base) % (2 << 20)))
 (($(of b base) >= RIG_BASE + (132 << 20))) || fail "b is not in the second partition"
-holds "it holds what it is given" "mkdir -p /mnt/b && mount -t stargatefs /dev/sm/b /mnt/b && cp /bin/bash /mnt/b && sync &&
+holds "the new volume holds its files" "mkdir -p /mnt/b && mount -t stargatefs /dev/sm/b /mnt/b && cp /bin/bash /mnt/b && sync &&
 	cmp /bin/bash /mnt/b/bash && umount /mnt/b && stargatectl volume check b"
-holds "the first one has been in use all the time" 'n=$(wc -l </mnt/a/beats); sleep 1; [ $(wc -l </mnt/a/beats) -gt $n ]'
-holds "(without the second one again)" "stargatectl volume delete b && vgreduce -q sm /dev/pmem0p2 && pvremove -y -q /dev/pmem0p2"
+holds "the first volume was in use all the time" 'n=$(wc -l </mnt/a/beats); sleep 1; [ $(wc -l </mnt/a/beats) -gt $n ]'
+holds "the second device is removed again" "stargatectl volume delete b && vgreduce -q sm /dev/pmem0p2 && pvremove -y -q /dev/pmem0p2"
 refuses_with 1 "nothing is left of the StargateFS that --force has overwritten" "no StargateFS here" "stargatectl info /dev/pmem0p2"
 
 step "killed at any time"
@@ -83,30 +83,30 @@ for ms in 10 50 100 200 300 500 800; do
 		sleep 0.3; vgs >/dev/null 2>&1" </dev/null || true
 	case $(line 'vgs --noheadings -o pv_count sm') in
 	1) ;;
-	2) holds "(it was done; without it again)" "vgreduce -q sm /dev/pmem0p2 && pvremove -y -q /dev/pmem0p2" ;;
+	2) holds "the killed command had finished; the device is removed again" "vgreduce -q sm /dev/pmem0p2 && pvremove -y -q /dev/pmem0p2" ;;
 	*) fail "the zone is damaged after $ms ms" ;;
 	esac
 done
-holds "it can be done after that" "stargatectl zone extend sm /dev/pmem0p2"
-same "(it is)" 2 "$(line 'vgs --noheadings -o pv_count sm')"
+holds "the zone can be extended after that" "stargatectl zone extend sm /dev/pmem0p2"
+same "the zone has both devices" 2 "$(line 'vgs --noheadings -o pv_count sm')"
 
 step "by a device that has become longer"
 shape 120M
 both=$(zone size)
-holds "it has what that has more" "stargatectl zone extend sm"
-same "(it does)" $((both + (56 << 20))) "$(zone size)"
-holds "once more changes nothing" "stargatectl zone extend sm"
-same "(nothing)" $((both + (56 << 20))) "$(zone size)"
-holds "the volume that is in use grows into it" 'stargatectl volume resize a --size 96M && n=$(wc -l </mnt/a/beats) &&
+holds "the zone is extended by the new part of its device" "stargatectl zone extend sm"
+same "the zone has the new size" $((both + (56 << 20))) "$(zone size)"
+holds "a second extension changes nothing" "stargatectl zone extend sm"
+same "the zone still has that size" $((both + (56 << 20))) "$(zone size)"
+holds "the volume in use grows into the new part" 'stargatectl volume resize a --size 96M && n=$(wc -l </mnt/a/beats) &&
 	sleep 1 && [ $(wc -l </mnt/a/beats) -gt $n ] && df -m /mnt/a'
 shape 110M
 refuses_with 10 "one that has become smaller" "pmem0p1: has become smaller" "stargatectl zone extend sm"
 shape 120M
-holds "(as it was)" "stargatectl zone extend sm"
+holds "an extension changes nothing" "stargatectl zone extend sm"
 
 step "another name, and obstacles"
 refuses_with 6 "mounted here" "mounted or in use here" "stargatectl volume rename a c"
-holds "(unmounted)" 'kill $(cat /run/writer); sleep 0.3; umount /mnt/a && stargatectl volume check a'
+holds "the volume is unmounted" 'kill $(cat /run/writer); sleep 0.3; umount /mnt/a && stargatectl volume check a'
 refuses_with 6 "open in a program" "is open here in another program" \
 	"exec 3</dev/sm/a; stargatectl volume rename a c"
 on g2 'blockdev --rereadpt /dev/pmem0; mkdir -p /mnt/a && modprobe dm_mod &&
@@ -115,38 +115,38 @@ on g2 'blockdev --rereadpt /dev/pmem0; mkdir -p /mnt/a && modprobe dm_mod &&
 refuses_with 6 "mounted by another system, which is named" "in use by g2 .*unmount it there" "stargatectl volume rename a c"
 refuses_with 6 "also with --force" "in use by g2" "stargatectl volume rename --force a c"
 on g2 'umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm' </dev/null || fail "g2 has lost it"
-holds "(a second volume, and a snapshot)" "stargatectl volume create b --size 16M && stargatectl volume snapshot b b.snap"
+holds "a second volume and its snapshot are made" "stargatectl volume create b --size 16M && stargatectl volume snapshot b b.snap"
 refuses_with 4 "a name that is taken" "sm/b: exists already" "stargatectl volume rename a b"
 refuses_with 4 "its own" "sm/a: has this name already" "stargatectl volume rename a a"
 refuses_with 3 "none" "there is no such volume" "stargatectl volume rename none c"
 for name in pvc-0 x-1 e-2 s-3; do
 	refuses_with 10 "a name that Kubernetes gives" "is a name of the CSI driver" "stargatectl volume rename a $name"
 done
-same "nothing of it has changed" "a stargate" "$(line 'lvs --noheadings -o lv_name,lv_tags sm/a')"
+same "the refused commands have not renamed the volume" "a stargate" "$(line 'lvs --noheadings -o lv_name,lv_tags sm/a')"
 
 step "renamed"
 uuid=$(of a uuid) base=$(of a base)
-holds "it gets another name" "stargatectl volume rename a c"
-same "nothing of the old content remains" "" "$(on g1 'lvs --noheadings sm/a 2>/dev/null; ls /dev/sm/a 2>/dev/null' </dev/null)"
-same "it is the same volume" "$uuid $base ready" "$(of c uuid) $(of c base) $(of c state)"
-same "with the label that it had" a "$(of c label)"
-same "and its tag" stargate "$(line 'lvs --noheadings -o lv_tags sm/c')"
-holds "and its bytes" "stargatectl volume check c && mount -t stargatefs /dev/sm/c /mnt/a && grep -q beat /mnt/a/beats &&
+holds "the volume is renamed" "stargatectl volume rename a c"
+same "no device has the old name" "" "$(on g1 'lvs --noheadings sm/a 2>/dev/null; ls /dev/sm/a 2>/dev/null' </dev/null)"
+same "the renamed volume is unchanged" "$uuid $base ready" "$(of c uuid) $(of c base) $(of c state)"
+same "the renamed volume keeps its label" a "$(of c label)"
+same "the renamed volume keeps its tag" stargate "$(line 'lvs --noheadings -o lv_tags sm/c')"
+holds "the renamed volume keeps its files" "stargatectl volume check c && mount -t stargatefs /dev/sm/c /mnt/a && grep -q beat /mnt/a/beats &&
 	umount /mnt/a"
 holds "the old name can be used again" "stargatectl volume create a --size 16M && stargatectl volume delete a"
-holds "a snapshot, too" "stargatectl volume rename b.snap kept && stargatectl volume clone kept d --size 16M"
-same "(it is one)" snapshot "$(of kept state)"
-holds "for Kubernetes, if that is meant" "stargatectl volume rename --force c pvc-0"
+holds "a snapshot is renamed, too" "stargatectl volume rename b.snap kept && stargatectl volume clone kept d --size 16M"
+same "the renamed snapshot is still a snapshot" snapshot "$(of kept state)"
+holds "--force allows a name of Kubernetes" "stargatectl volume rename --force c pvc-0"
 refuses_with 10 "and not back by mistake" "pvc-0: has a name of the CSI driver" "stargatectl volume rename pvc-0 c"
 refuses_with 10 "nor by its zone" "sm/pvc-0: has a name of the CSI driver" "stargatectl volume rename sm/pvc-0 c"
-holds "but if that is meant" "stargatectl volume rename sm/pvc-0 c --force"
+holds "--force allows the rename of a volume of Kubernetes" "stargatectl volume rename sm/pvc-0 c --force"
 
 step "two at once"
-holds "of two names it gets one" 'stargatectl volume rename d e1 >/run/one 2>&1 & one=$!
+holds "of two new names, the volume gets one" 'stargatectl volume rename d e1 >/run/one 2>&1 & one=$!
 	stargatectl volume rename d e2 >/run/two 2>&1; two=$?; wait $one; one=$?
 	cat /run/one /run/two; [ $((one == 0)) != $((two == 0)) ] && [ $(lvs --noheadings -o lv_name sm | grep -c " e[12]") = 1 ] &&
 	lvrename -q sm $(lvs --noheadings -o lv_name sm | grep -o "e[12]") d'
-holds "of two volumes one gets the name" 'stargatectl volume rename d e >/run/one 2>&1 & one=$!
+holds "of two volumes, one gets the new name" 'stargatectl volume rename d e >/run/one 2>&1 & one=$!
 	stargatectl volume rename b e >/run/two 2>&1; two=$?; wait $one; one=$?
 	cat /run/one /run/two; [ $((one == 0)) != $((two == 0)) ] &&
 	lvs --noheadings -o lv_name sm && [ $(lvs --noheadings -o lv_name sm | grep -cwE "[bde]") = 2 ]'
@@ -162,9 +162,9 @@ for ms in 5 30 60 100 150 200 300 400 600 900; do
 	"$to") to=$was was=$found ;;
 	*) fail "after $ms ms there is '$found' of $was and $to" ;;
 	esac
-	holds "after $ms ms it is $was" "stargatectl volume activate $was && stargatectl volume check $was"
-	same "(the same)" "$uuid $base" "$(of "$was" uuid) $(of "$was" base)"
+	holds "after $ms ms the volume has the name $was" "stargatectl volume activate $was && stargatectl volume check $was"
+	same "the volume has its UUID and its address" "$uuid $base" "$(of "$was" uuid) $(of "$was" base)"
 done
-holds "it can be done after that" "stargatectl volume rename $was again && stargatectl volume check again &&
+holds "the rename can be done after that" "stargatectl volume rename $was again && stargatectl volume check again &&
 	mount -t stargatefs /dev/sm/again /mnt/a && grep -q beat /mnt/a/beats && umount /mnt/a"
 finish

@@ -32,40 +32,40 @@ device() { at g1 "grep -lix $1 /sys/block/pmem*/device/resource | cut -d/ -f4"; 
 # --- in which places ------------------------------------------------------------------------
 
 two_places() {
-	holds "of both" "stargatectl zone create sm /dev/$high /dev/$low"
-	same "the largest volume is in one of them" $((254 << 20)) \
+	holds "two devices become one zone" "stargatectl zone create sm /dev/$high /dev/$low"
+	same "the largest possible volume fits into one place" $((254 << 20)) \
 		"$(at g1 'stargatectl -j zone show sm' | grep -oP '"largest_volume": \K\d+')"
-	holds "the tightest place is taken" "stargatectl volume create small --size 62M"
-	same "(it is)" "$(hex $((0x20200000)))" "$(of small base)"
-	refused "no volume goes over both" "largest possible volume has 254 MiB" \
+	holds "a volume takes the smallest place" "stargatectl volume create small --size 62M"
+	same "the volume is in the smallest place" "$(hex $((0x20200000)))" "$(of small base)"
+	refused "no volume extends over both places" "largest possible volume has 254 MiB" \
 		"stargatectl volume create large --size 256M"
-	holds "so the next one is in the other" "stargatectl volume create large --size 128M"
-	same "(it is)" "$(hex $((RIG_BASE + (2 << 20))))" "$(of large base)"
-	refused "a volume does not grow over the end of its place" "largest possible size is 62 MiB" \
+	holds "the next volume is in the other place" "stargatectl volume create large --size 128M"
+	same "the next volume is in the larger place" "$(hex $((RIG_BASE + (2 << 20))))" "$(of large base)"
+	refused "a volume does not grow beyond the end of its place" "largest possible size is 62 MiB" \
 		"stargatectl volume resize small --size 64M"
-	holds "both hold what they are given" "mkdir -p /mnt/small /mnt/large; for v in small large; do
+	holds "both volumes hold their files" "mkdir -p /mnt/small /mnt/large; for v in small large; do
 			mount -t stargatefs /dev/sm/\$v /mnt/\$v &&
 				cp /bin/bash /mnt/\$v && sync || exit 1
 		done; cmp /bin/bash /mnt/small/bash && cmp /bin/bash /mnt/large/bash"
-	refuses "below 4 GiB no machine can have one" "from 4 GiB on" g1 \
+	refuses "a volume below 4 GiB is refused for a machine" "from 4 GiB on" g1 \
 		"stargatectl volume qemu-args small --memory 256M"
-	holds "the volume passes fsck and is deleted" "umount /mnt/small /mnt/large && for v in small large; do
+	holds "both volumes pass fsck and are deleted" "umount /mnt/small /mnt/large && for v in small large; do
 			stargatectl volume check \$v && stargatectl volume delete \$v || exit 1
 		done; stargatectl zone destroy sm"
 }
 
 # A table of one partition of 81920 sectors, from sector 72 on, where no volume may begin.
 partition() {
-	holds "(a partition)" "head -c 446 /dev/zero >/run/table &&
+	holds "the device has a partition" "head -c 446 /dev/zero >/run/table &&
 		printf '\\0\\0\\0\\0\\203\\0\\0\\0\\110\\0\\0\\0\\0\\100\\1\\0' >>/run/table &&
 		head -c 48 /dev/zero >>/run/table && printf '\\125\\252' >>/run/table &&
 		dd if=/run/table of=/dev/$low bs=512 status=none && blockdev --rereadpt /dev/$low &&
 		[ \$(cat /sys/block/$low/${low}p1/start) = 72 ]"
-	holds "of it" "stargatectl zone create part /dev/${low}p1 && stargatectl volume create p --size 16M"
-	same "a volume is where it may be" 0 $(($(of p base) % (2 << 20)))
-	holds "where its device is" "mkdir -p /mnt/p && mount -t stargatefs /dev/part/p /mnt/p &&
+	holds "the partition becomes a zone with a volume" "stargatectl zone create part /dev/${low}p1 && stargatectl volume create p --size 16M"
+	same "the volume's address is aligned" 0 $(($(of p base) % (2 << 20)))
+	holds "the volume is in the memory of its partition" "mkdir -p /mnt/p && mount -t stargatefs /dev/part/p /mnt/p &&
 		[ \$((\$(cat /sys/fs/stargatefs/*/phys))) = $(($(of p base))) ] && umount /mnt/p"
-	holds "away" "stargatectl volume delete p && stargatectl zone destroy part &&
+	holds "the volume, the zone and the partition are removed" "stargatectl volume delete p && stargatectl zone destroy part &&
 		dd if=/dev/zero of=/dev/$low bs=512 count=1 status=none && blockdev --rereadpt /dev/$low"
 }
 
@@ -73,35 +73,35 @@ partition() {
 
 moved() {
 	local from to
-	holds "a volume" "stargatectl zone create sm /dev/$high && stargatectl volume create old --size 64M &&
+	holds "a zone and a volume are made" "stargatectl zone create sm /dev/$high && stargatectl volume create old --size 64M &&
 		cp -r /etc /run/etc &&
 		mkdir -p /mnt/a && mount -t stargatefs /dev/sm/old /mnt/a &&
 		cp -r /run/etc /mnt/a &&
 		head -c 20M /dev/urandom >/mnt/a/file && sha256sum </mnt/a/file >/run/sum && umount /mnt/a"
-	holds "its bytes in another one" "export DM_DISABLE_UDEV=1
+	holds "the volume's bytes are copied to another place" "export DM_DISABLE_UDEV=1
 		lvcreate -y -q -W n -Z n --addtag stargate -L 64M -n a sm && vgmknodes &&
 		dd if=/dev/sm/old of=/dev/sm/a bs=2M iflag=direct oflag=direct status=none"
 	from=$(of old base) to=$(of a base)
 	[[ $from != "$to" ]] || fail "it is where it was"
-	same "the first one is ready" ready "$(of old state)"
-	same "that one has moved" "moved $from" "$(of a state) $(of a made_for_base)"
-	holds "as the list says" "stargatectl volume list |
+	same "the old volume is ready" ready "$(of old state)"
+	same "the copy is shown as moved" "moved $from" "$(of a state) $(of a made_for_base)"
+	holds "the list shows the copy as moved" "stargatectl volume list |
 		grep -E '^sm/a +moved +64 MiB +0x0*${to#0x} '"
-	refused "a mount says where from, where to, and what to do" \
+	refused "the error of mount has both addresses and the remedy" \
 		"made for physical address $from, but lies at $to .*relocate" \
 		"mount -t stargatefs /dev/sm/a /mnt/a 2>&1"
-	refuses "it does not grow before" \
+	refuses "a moved volume does not grow" \
 		"was made for address $from and is at $to; run stargatectl volume relocate" g1 \
 		"stargatectl volume resize a --size 80M"
-	holds "it is relocated" "stargatectl volume relocate a"
-	same "it is ready" "ready $to" "$(of a state) $(of a base)"
-	holds "again: nothing to do" "stargatectl volume relocate a"
-	holds "with what was in it" "stargatectl volume check a && mount -t stargatefs /dev/sm/a /mnt/a &&
+	holds "the moved volume is relocated" "stargatectl volume relocate a"
+	same "the relocated volume is ready" "ready $to" "$(of a state) $(of a base)"
+	holds "a second relocation changes nothing" "stargatectl volume relocate a"
+	holds "the relocated volume has its files" "stargatectl volume check a && mount -t stargatefs /dev/sm/a /mnt/a &&
 		sha256sum </mnt/a/file | cmp - /run/sum &&
 		diff -r --no-dereference /run/etc /mnt/a/etc &&
 		[ \$((\$(cat /sys/fs/stargatefs/*/phys))) = $((to)) ]"
-	refuses "in use it is left alone" "mounted|in use" g1 "stargatectl volume relocate a"
-	holds "as it was, and the first one too" "umount /mnt/a && stargatectl volume check a &&
+	refuses "a volume in use is not relocated" "mounted|in use" g1 "stargatectl volume relocate a"
+	holds "both volumes are unchanged" "umount /mnt/a && stargatectl volume check a &&
 		stargatectl volume check old && stargatectl volume delete old"
 }
 
@@ -182,13 +182,13 @@ partition
 step "moved"
 moved
 step "beside a machine's own memory"
-holds "(mounted)" "mount -t stargatefs /dev/sm/a /mnt/a && sysctl -qw vm.overcommit_memory=1"
+holds "the volume is mounted" "mount -t stargatefs /dev/sm/a /mnt/a && sysctl -qw vm.overcommit_memory=1"
 memory
 step "as far as a processor's addresses go"
 limit AuthenticAMD 1012 'all of its memory moves to 1 TiB when they reach 1012 GiB'
 limit GenuineIntel 1024 '40 bits for them \(as this processor has\) reach to 1 TiB'
 
 step "the end"
-holds "after all these changes the volume passes fsck" "umount /proc/cpuinfo /mnt/a/.stargate/region /mnt/a &&
+holds "the volume passes fsck after all these changes" "umount /proc/cpuinfo /mnt/a/.stargate/region /mnt/a &&
 	stargatectl volume check a && stargatectl volume delete a && stargatectl zone destroy sm"
 finish

@@ -33,9 +33,9 @@ kept() {
 sum() { line 'head -c 64M /dev/pmem0 | sha256sum | cut -c 1-64'; }
 
 step "a device that does not become a zone"
-holds "(a volume group that is not a zone)" 'truncate -s 64M /run/disk && modprobe loop &&
+holds "a volume group exists that is not a zone" 'truncate -s 64M /run/disk && modprobe loop &&
 	losetup /dev/loop0 /run/disk && pvcreate -y /dev/loop0 && vgcreate disks /dev/loop0'
-holds "(a StargateFS)" 'mkfs.stargatefs -q /dev/pmem0'
+holds "the device has a StargateFS" 'mkfs.stargatefs -q /dev/pmem0'
 before=$(sum)
 refuses_with 4 "the name of a volume group" "^stargatectl: disks: is the name of a volume group" \
 	'stargatectl zone create --force disks /dev/pmem0'
@@ -50,7 +50,7 @@ refuses_with 6 "one of another volume group" \
 	"loop0: belongs to the volume group disks.*vgremove disks" \
 	'stargatectl zone create --force sm /dev/loop0'
 
-holds "(one that has another system's ID, so that LVM hides it here)" 'truncate -s 64M /run/away &&
+holds "a volume group of another system ID exists, which LVM hides" 'truncate -s 64M /run/away &&
 	losetup /dev/loop2 /run/away && pvcreate -y -q /dev/loop2 &&
 	vgcreate -q --systemid elsewhere away /dev/loop2 && ! vgs away'
 refuses_with 4 "its name" "^stargatectl: away: is the name of a volume group" \
@@ -60,7 +60,7 @@ refuses_with 6 "its device" "loop2: belongs to the volume group away; see vgs --
 same "the content is still unchanged" "$before" "$(sum)"
 
 step "two at once"
-holds "(nothing is there)" 'dd if=/dev/zero of=/dev/pmem0 bs=1M count=128 oflag=direct status=none'
+holds "the device is empty" 'dd if=/dev/zero of=/dev/pmem0 bs=1M count=128 oflag=direct status=none'
 refuses_with 7 "while another one is made" "another stargatectl is at work" \
 	'mkdir -p /run/stargatefs/_ &&
 	flock /run/stargatefs/_/_ stargatectl zone create sm /dev/pmem0'
@@ -81,50 +81,50 @@ holds "one of the two commands gets the device" 'for try in 1 2 3; do
 	done'
 
 step "one that was killed while it made a zone"
-holds "(it has got so far)" 'pvcreate -y -q /dev/pmem0'
-holds "has left nothing that is worth --force" 'stargatectl zone create sm /dev/pmem0'
+holds "the killed command has made an LVM device" 'pvcreate -y -q /dev/pmem0'
+holds "a zone can be made without --force after the killed command" 'stargatectl zone create sm /dev/pmem0'
 refuses_with 6 "a device of the zone" "/dev/pmem0: belongs to zone sm.*zone destroy sm" \
 	'stargatectl zone create --force other /dev/pmem0'
 
 step "a volume that is open"
-holds "(a volume)" 'stargatectl volume create a --size 32M && mkdir -p /mnt/a &&
+holds "a volume is made and mounted" 'stargatectl volume create a --size 32M && mkdir -p /mnt/a &&
 	mount -t stargatefs /dev/sm/a /mnt/a &&
 	yes kept | head -n 100000 >/mnt/a/file && umount /mnt/a'
 refuses_with 6 "by a process that only reads it" \
 	"/dev/sm/a: is open here in another program or device; close it first" \
 	'exec 7</dev/sm/a; exec stargatectl volume delete a'
 kept "after that"
-holds "(a loop device)" 'losetup /dev/loop1 /dev/sm/a'
+holds "a loop device uses the volume" 'losetup /dev/loop1 /dev/sm/a'
 refuses_with 6 "by a loop device, --force or not" \
 	"/dev/sm/a: is open here in another program or device" \
 	'stargatectl volume delete a --force'
-holds "(away)" 'losetup -d /dev/loop1'
+holds "the loop device is detached" 'losetup -d /dev/loop1'
 kept "after that, too"
 
 step "a volume that is mounted where it cannot be seen"
-holds "(unmounted, but for a file)" 'mount -t stargatefs /dev/sm/a /mnt/a &&
+holds "the volume is unmounted while a process still has a file open" 'mount -t stargatefs /dev/sm/a /mnt/a &&
 	{ tail -f /mnt/a/file >/dev/null 2>&1 </dev/null & echo $! >/run/tail; } && sleep 1 &&
 	umount -l /mnt/a && ! grep stargatefs /proc/mounts'
 refuses_with 6 "it is not made larger" "sm/a: is in use here, but none of its mounts is visible" \
 	'stargatectl volume resize a --size 48M'
-same "(LVM has not extended it)" "32.00m stargate" "$(line 'lvs --noheadings -o lv_size,lv_tags sm')"
+same "LVM has not extended the volume" "32.00m stargate" "$(line 'lvs --noheadings -o lv_size,lv_tags sm')"
 holds "a resize to its present size does nothing" 'stargatectl volume resize a --size 32M'
-holds "mounted again it grows" 'mount -t stargatefs /dev/sm/a /mnt/a &&
+holds "the volume grows after it is mounted again" 'mount -t stargatefs /dev/sm/a /mnt/a &&
 	stargatectl volume resize a --size 40M && [ $(stat -f -c %b /mnt/a) -gt 8500 ]'
-holds "(unmounted)" 'umount /mnt/a && kill $(cat /run/tail) &&
+holds "the volume is unmounted" 'umount /mnt/a && kill $(cat /run/tail) &&
 	for i in $(seq 100); do stargatectl volume check a && exit; sleep 0.1; done; exit 1'
 kept "after that"
 
 step "a volume that is read-only"
-holds "(it is)" 'blockdev --setro /dev/sm/a'
+holds "the device is set read-only" 'blockdev --setro /dev/sm/a'
 ro='/dev/sm/a: is a read-only device.*blockdev --setrw /dev/sm/a'
 refuses_with 1 "it is not deleted" "$ro" 'stargatectl volume delete a'
 kept "after that"
 refuses_with 1 "nor made larger" "$ro" 'stargatectl volume resize a --size 48M'
-same "(it has its size)" 40.00m "$(line 'lvs --noheadings -o lv_size sm/a')"
+same "the volume has its earlier size" 40.00m "$(line 'lvs --noheadings -o lv_size sm/a')"
 refuses_with 1 "nor relocated" "$ro" 'stargatectl volume relocate a'
-refused "nor repaired" "$ro" 'stargatectl volume check a -- -y'
-holds "(it can be looked at)" 'stargatectl volume check a'
-holds "made writable it can be deleted" 'blockdev --setrw /dev/sm/a && stargatectl volume delete a &&
+refused "a read-only volume is not repaired" "$ro" 'stargatectl volume check a -- -y'
+holds "a read-only volume can be checked" 'stargatectl volume check a'
+holds "the volume can be deleted after it is set writable" 'blockdev --setrw /dev/sm/a && stargatectl volume delete a &&
 	stargatectl zone destroy sm'
 finish

@@ -29,7 +29,7 @@ told() { bytes "$1" "$2" | grep -ac 'a secret of others' || true; }
 # secret FROM MIB: makes an LVM volume after FROM MiB, fills it with the secret, and removes it
 # without wiping.
 secret() {
-	holds "(others have $2 MiB behind it)" "export DM_DISABLE_UDEV=1
+	holds "the $2 MiB behind the volume have old content" "export DM_DISABLE_UDEV=1
 		lvcreate -y -q -W n -Z n --addtag others -L $2M -n others sm && vgmknodes &&
 		yes 'a secret of others' | dd of=/dev/sm/others bs=2M count=$(($2 / 2)) \
 			iflag=fullblock oflag=direct status=none && lvremove -y -q sm/others"
@@ -37,7 +37,7 @@ secret() {
 }
 
 # clean FROM MIB: checks that the volume's new memory has no secret.
-clean() { same "nothing is left of what was in these $2 MiB" 0 "$(told $((base + $1 * mib)) "$2")"; }
+clean() { same "no old content is left in the $2 MiB" 0 "$(told $((base + $1 * mib)) "$2")"; }
 
 # sized SYSTEM MIB: checks the size of the mount, as reported by the module and by df, which does
 # not count metadata.
@@ -45,12 +45,12 @@ sized() {
 	same "$1 has $2 MiB" "$2" "$(at "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))')"
 	at "$1" "mb=\$(df -BM --output=size /mnt/a | tail -n 1 | tr -dc 0-9) &&
 		[ \$mb -le $2 ] && [ \$mb -gt $(($2 * 9 / 10)) ] || { df /mnt/a; exit 1; }" >/dev/null
-	passed "and so says df"
+	passed "df shows the same size"
 }
 
 # grows MIB: tries again on status 7 (busy), which a slow system causes on a shared host.
 grows() {
-	holds "it grows to $1 MiB" "for try in \$(seq 6); do
+	holds "the volume grows to $1 MiB" "for try in \$(seq 6); do
 			s=0; stargatectl volume resize a --size $1M || s=\$?
 			[ \$s = 7 ] || exit \$s
 		done; exit 7"
@@ -62,34 +62,34 @@ wiped() {
 	local said last=0 now
 	said=$(at g1 "script -qec 'stargatectl volume $1' /run/said >/dev/null; tr '\\r' '\\n' </run/said")
 	mapfile -t said < <(grep -aoP '^wiping b: +\K\d+(?= %)' <<<"$said")
-	same "volume $1: from 0 to 100 %" "0 100" "${said[0]:-} ${said[-1]:-}"
+	same "volume $1 reports its progress from 0 to 100 %" "0 100" "${said[0]:-} ${said[-1]:-}"
 	for now in "${said[@]}"; do
 		[[ $now -ge $last && $now -le 100 ]] || fail "it goes back: ${said[*]}"
 		last=$now
 	done
-	passed "in ${#said[@]} steps"
+	passed "the progress has ${#said[@]} steps"
 	at g1 "grep -qaP '100 %\\r\\x1b\\[K' /run/said"
-	passed "of which nothing stays on the screen"
+	passed "the terminal shows no progress afterwards"
 }
 
 step "over what others have left"
-holds "a zone" "stargatectl zone create sm /dev/pmem0"
-holds "a volume" "stargatectl volume create a --size 32M -- --max-size 256M"
+holds "a zone is made" "stargatectl zone create sm /dev/pmem0"
+holds "a volume is made" "stargatectl volume create a --size 32M -- --max-size 256M"
 base=$(($(at g1 'stargatectl -j volume show a' | grep -oP '"base": "?\K0x[0-9a-f]+')))
 secret 32 32
 grows 64
-holds "and the volume passes fsck" "stargatectl volume check a"
+holds "the volume passes fsck" "stargatectl volume check a"
 clean 32 32
 
 step "while it is mounted"
-holds "mounted" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a &&
+holds "the volume is mounted" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a &&
 	cp /bin/bash /mnt/a/bash && exec 9</mnt/a/bash"
 sized g1 64
 secret 64 32
 grows 96
 clean 64 32
 sized g1 96
-holds "with what was in it, and room for more" \
+holds "the grown volume has its files, and more space" \
 	"cmp /bin/bash /mnt/a/bash && head -c 60M /dev/zero >/mnt/a/more && sync && rm /mnt/a/more"
 
 step "while another system has it, on a device as large as it was"
@@ -101,15 +101,15 @@ refused "the error names that system" 'no more than 96 MiB while g2 .*uses the v
 	"stargatectl volume resize a --size 128M"
 same "programs get the reason as JSON" '"in-use" 6' "$(on g1 'set -o pipefail; stargatectl -j volume resize a \
 	--size 128M 2>/dev/null | grep -o "\"in-use\""; echo $?' </dev/null | xargs -d '\n')"
-same "LVM has it as it was" "96.00m stargate" "$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a | xargs')"
-same "and nothing else" 1 "$(at g1 'lvs --noheadings sm | wc -l')"
+same "LVM has not extended the volume" "96.00m stargate" "$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a | xargs')"
+same "LVM has no other volume" 1 "$(at g1 'lvs --noheadings sm | wc -l')"
 sized g1 96
 sized g2 96
 
-holds "(not mounted here)" "umount /mnt/a"
-refused "nor then" 'g2' "stargatectl volume resize a --size 128M"
-same "LVM has it as it was" "96.00m stargate" "$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a | xargs')"
-holds "(mounted again)" "mount -t stargatefs /dev/sm/a /mnt/a"
+holds "the volume is unmounted here" "umount /mnt/a"
+refused "the resize is also refused after the unmount" 'g2' "stargatectl volume resize a --size 128M"
+same "LVM has not extended the volume" "96.00m stargate" "$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a | xargs')"
+holds "the volume is mounted again" "mount -t stargatefs /dev/sm/a /mnt/a"
 
 step "while another system has it, with memory behind"
 at g2 "umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm &&
@@ -125,10 +125,10 @@ resume_guest g2
 sized g1 96
 # The mount has read the new size, and cannot shrink. A user of the volume can make the mount access
 # the new memory, so no other volume may get it (D10).
-same "the memory that the mount has seen stays the volume's" "128.00m stargate $((128 * mib))" \
+same "the volume keeps the memory that the mount has detected" "128.00m stargate $((128 * mib))" \
 	"$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a; stat -c %s /mnt/a/.stargate/region' | xargs)"
 clean 96 32
-same "programs see both sizes" "$((128 * mib)) $((96 * mib))" \
+same "programs can read both sizes" "$((128 * mib)) $((96 * mib))" \
 	"$(at g1 'stargatectl -j volume show a' | python3 -c 'import json, sys
 v = json.load(sys.stdin)
 print(v["size"], v["file_system"])')"
@@ -136,57 +136,57 @@ grows 128
 clean 96 32
 sized g1 128
 sized g2 128
-holds "(a file in the new part)" "head -c 90M /dev/urandom >/mnt/a/new && sha256sum </mnt/a/new >/mnt/a/sum && sync"
+holds "a file is written to the new part" "head -c 90M /dev/urandom >/mnt/a/new && sha256sum </mnt/a/new >/mnt/a/sum && sync"
 at g2 'sha256sum </mnt/a/new | cmp - /mnt/a/sum && umount /mnt/a'
-passed "it reads what the first one writes there"
+passed "g2 reads what g1 has written to the new part"
 holds "the volume passes fsck" "umount /mnt/a && stargatectl volume check a"
 
 step "into a reserve of its own"
-holds "a volume with a reserve" "stargatectl volume delete a && stargatectl volume create c --size 32M --reserve 64M"
-holds "another one comes as close as can be" "stargatectl volume create d --size 32M"
+holds "a volume with a reserve is made" "stargatectl volume delete a && stargatectl volume create c --size 32M --reserve 64M"
+holds "another volume is as close as possible" "stargatectl volume create d --size 32M"
 # shown KEY...: values of c in `volume show`.
 shown() {
 	at g1 "stargatectl -j volume show c" | python3 -c 'import json, sys
 v = json.load(sys.stdin)
 print(*(v.get(k) for k in sys.argv[1:]))' "$@"
 }
-same "its memory, what is in use, what it can become" "$((96 * mib)) $((32 * mib)) $((96 * mib))" \
+same "the volume shows its memory, its size and its largest size" "$((96 * mib)) $((32 * mib)) $((96 * mib))" \
 	"$(shown size file_system can_grow_to)"
-holds "it is mounted" "mount -t stargatefs /dev/sm/c /mnt/a && cp /bin/bash /mnt/a"
-same "a machine gets all of it" $((96 * mib)) "$(at g1 'stat -c %s /mnt/a/.stargate/region')"
+holds "the volume is mounted" "mount -t stargatefs /dev/sm/c /mnt/a && cp /bin/bash /mnt/a"
+same "a machine gets the memory with its reserve" $((96 * mib)) "$(at g1 'stat -c %s /mnt/a/.stargate/region')"
 base=$(($(shown base)))
 at g2 "umount -a -t stargatefs; dmsetup --noudevsync remove box; dmsetup --noudevsync create box \
 		--table '0 $((96 * 2048)) linear /dev/pmem0 $(((base - RIG_BASE) / 512))' &&
 	dmsetup mknodes && mount -t stargatefs /dev/mapper/box /mnt/a"
 sized g1 32
 sized g2 32
-holds "it grows into that, and nothing has to be cut" "stargatectl volume resize c --size 96M"
+holds "the volume grows into its reserve without a cut" "stargatectl volume resize c --size 96M"
 sized g1 96
 sized g2 96
-refused "and no further" "largest possible size is 96 MiB" "stargatectl volume resize c --size 98M"
-same "its other neighbour is unchanged" "ready $((32 * mib))" "$(at g1 'stargatectl -j volume show d' |
+refused "the volume does not grow beyond its reserve" "largest possible size is 96 MiB" "stargatectl volume resize c --size 98M"
+same "the neighbour of the volume is unchanged" "ready $((32 * mib))" "$(at g1 'stargatectl -j volume show d' |
 	python3 -c 'import json, sys
 v = json.load(sys.stdin)
 print(v["state"], v["size"])')"
 at g2 'cmp /bin/bash /mnt/a/bash && umount /mnt/a'
-holds "a clone with one" "umount /mnt/a && stargatectl volume delete d &&
+holds "a clone with a reserve is made" "umount /mnt/a && stargatectl volume delete d &&
 	stargatectl volume clone c e --reserve 16M && stargatectl volume check e"
-same "has it" "$((112 * mib)) $((96 * mib))" "$(at g1 'stargatectl -j volume show e' | python3 -c 'import json, sys
+same "the clone has its reserve" "$((112 * mib)) $((96 * mib))" "$(at g1 'stargatectl -j volume show e' | python3 -c 'import json, sys
 v = json.load(sys.stdin)
 print(v["size"], v["file_system"])')"
-refused "more than there is" "largest possible volume, with so much behind it, has" \
+refused "a reserve larger than the zone is refused" "largest possible volume, with so much behind it, has" \
 	"stargatectl volume create f --size 32M --reserve 16M"
-refused "a reserve that it could not grow into" "can grow only to 20 MiB .*its reserve reaches to 24 MiB" \
+refused "a reserve beyond the volume's largest size is refused" "can grow only to 20 MiB .*its reserve reaches to 24 MiB" \
 	"stargatectl volume create f --size 16M --reserve 8M -- --max-size 20M"
-refused "nor could a copy" "can grow only to 512 MiB .*its reserve reaches to 1.1 GiB" \
+refused "a clone's reserve beyond its largest size is refused" "can grow only to 512 MiB .*its reserve reaches to 1.1 GiB" \
 	"stargatectl volume clone c f --reserve 992M"
-refused "a reserve of nothing" "2M to 64T" "stargatectl volume create f --size 32M --reserve 0"
-holds "(no more)" "stargatectl volume delete e && stargatectl volume delete c"
+refused "a reserve of 0 is refused" "2M to 64T" "stargatectl volume create f --size 32M --reserve 0"
+holds "the volumes are deleted" "stargatectl volume delete e && stargatectl volume delete c"
 
 step "at a terminal"
 wiped "create b --size 64M"
-same "elsewhere nothing is said of that" "" "$(at g1 'stargatectl volume delete b 2>&1')"
-holds "(another one)" "stargatectl volume create b --size 32M"
+same "without a terminal no progress is shown" "" "$(at g1 'stargatectl volume delete b 2>&1')"
+holds "another volume is made" "stargatectl volume create b --size 32M"
 wiped "resize b --size 64M"
 wiped "delete b"
 finish

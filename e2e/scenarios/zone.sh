@@ -56,177 +56,177 @@ secret() {
 }
 
 step "devices that cannot be a zone"
-refused "a zone there is none of" "there is no zone" "stargatectl volume create a --size 16M"
-refused "a file" "is not a block device" "truncate -s 64M /run/file && stargatectl zone create sm /run/file"
-holds "(a disk)" "modprobe loop && losetup /dev/loop0 /run/file"
-refused "a disk" "is not DAX capable" "stargatectl zone create sm /dev/loop0"
-refused "nothing" "No such file" "stargatectl zone create sm /dev/pmem7"
-refused "no root" "run it as root" \
+refused "a volume needs a zone" "there is no zone" "stargatectl volume create a --size 16M"
+refused "a file does not become a zone" "is not a block device" "truncate -s 64M /run/file && stargatectl zone create sm /run/file"
+holds "a loop device is set up" "modprobe loop && losetup /dev/loop0 /run/file"
+refused "a device without DAX does not become a zone" "is not DAX capable" "stargatectl zone create sm /dev/loop0"
+refused "a missing device does not become a zone" "No such file" "stargatectl zone create sm /dev/pmem7"
+refused "a user who is not root cannot make a zone" "run it as root" \
 	"setpriv --reuid=65534 --regid=65534 --clear-groups stargatectl zone show"
-refused "no LVM" "install the package lvm2" \
+refused "a zone needs LVM" "install the package lvm2" \
 	"mv /usr/sbin/lvm /run/lvm; stargatectl zone show; s=\$?; mv /run/lvm /usr/sbin/lvm; exit \$s"
-holds "(a StargateFS on all of it)" "mkfs.stargatefs -q /dev/pmem0"
-refused "a StargateFS" "holds a StargateFS.*--force" "stargatectl zone create sm /dev/pmem0"
-holds "(mounted)" "mkdir -p /mnt/all && mount -t stargatefs /dev/pmem0 /mnt/all"
-refused "one that is mounted, force or not" "unmount it" \
+holds "a StargateFS fills the device" "mkfs.stargatefs -q /dev/pmem0"
+refused "a device with a StargateFS does not become a zone" "holds a StargateFS.*--force" "stargatectl zone create sm /dev/pmem0"
+holds "the StargateFS is mounted" "mkdir -p /mnt/all && mount -t stargatefs /dev/pmem0 /mnt/all"
+refused "a mounted device does not become a zone, even with --force" "unmount it" \
 	"stargatectl zone create --force sm /dev/pmem0"
-holds "(unmounted)" "umount /mnt/all"
+holds "the StargateFS is unmounted" "umount /mnt/all"
 for name in -x a/b '$(touch /run/pwned)' snapshot 'a b' ''; do
-	refused "a zone called '$name'" "name of a zone|no option" \
+	refused "a zone cannot have the name '$name'" "name of a zone|no option" \
 		"stargatectl zone create -- '$name' /dev/pmem0 2>&1 || stargatectl zone create '$name' /dev/pmem0"
 done
-same "nothing has been begun" "" "$(on g1 'pvs --noheadings' </dev/null)"
+same "LVM has changed no device" "" "$(on g1 'pvs --noheadings' </dev/null)"
 
 step "a zone"
-holds "it is made" "stargatectl zone create --force sm /dev/pmem0"
-refused "another one of it" "belongs to zone sm;.* zone destroy sm" "stargatectl zone create other /dev/pmem0"
-refused "by force, too" "belongs to zone sm" "stargatectl zone create --force other /dev/pmem0"
-refused "another of that name" "zone sm: exists already" "stargatectl zone create --force sm /dev/pmem0"
-same "LVM shows it" "sm stargate contiguous 2.00m" \
+holds "the device becomes a zone with --force" "stargatectl zone create --force sm /dev/pmem0"
+refused "the device does not become a second zone" "belongs to zone sm;.* zone destroy sm" "stargatectl zone create other /dev/pmem0"
+refused "the device does not become a second zone with --force" "belongs to zone sm" "stargatectl zone create --force other /dev/pmem0"
+refused "a second zone cannot have the same name" "zone sm: exists already" "stargatectl zone create --force sm /dev/pmem0"
+same "LVM shows the zone" "sm stargate contiguous 2.00m" \
 	"$(line 'vgs --noheadings -o vg_name,vg_tags,vg_allocation_policy,vg_extent_size')"
-same "its UUID is LVM's" "$(line 'vgs --noheadings -o vg_uuid sm')" "$(largest uuid)"
-same "its data begins where a volume may" 0 \
+same "the zone has the UUID of its volume group" "$(line 'vgs --noheadings -o vg_uuid sm')" "$(largest uuid)"
+same "the zone's data begins where a volume may begin" 0 \
 	$(((RIG_BASE + $(line 'pvs --noheadings --units b --nosuffix -o pe_start')) % 2097152))
 
 step "volumes"
 for name in -x .x _x a_b a/b/c sm/ /a 'a b' 'a;reboot' '$(touch /run/pwned)' '../../dev/vda' \
 	snapshot1 "$(printf 'n%.0s' {1..64})" "$(printf 'a\nb')" $'\303\244'; do
-	refused "one called '$name'" "name of a|no option|there is no" \
+	refused "a volume cannot have the name '$name'" "name of a|no option|there is no" \
 		"stargatectl volume create --size 16M -- '$name' 2>&1 || stargatectl volume create --size 16M '$name'"
 done
 for size in 0 1 15M 17M 65T -16M 16Q ''; do
-	refused "one of '$size'" "must be|a volume has" "stargatectl volume create a --size='$size'"
+	refused "a volume cannot have the size '$size'" "must be|a volume has" "stargatectl volume create a --size='$size'"
 done
-refused "an option of mkfs that makes no sense" "must be" \
+refused "an impossible option of mkfs is refused" "must be" \
 	"stargatectl volume create a --size 16M -- --areas 99"
 for place in base phys; do
-	refused "an address of its own" "leave --$place out" \
+	refused "the user cannot choose the volume's address" "leave --$place out" \
 		"stargatectl volume create a --size 16M -- --$place 32G"
 done
-refused "one that makes nothing" "has made nothing" \
+refused "an option with which mkfs makes no volume is refused" "has made nothing" \
 	"stargatectl volume create a --size 16M -- --help"
-same "nothing of them remains" "" "$(on g1 'lvs --noheadings; ls /run/pwned 2>/dev/null' </dev/null)"
-holds "one of 64 MiB" "stargatectl volume create a --size 64M -- --root-mode 1777"
-same "LVM shows it" "a sm 64.00m stargate linear 1" \
+same "no trace of the refused volumes remains" "" "$(on g1 'lvs --noheadings; ls /run/pwned 2>/dev/null' </dev/null)"
+holds "a volume of 64 MiB is made" "stargatectl volume create a --size 64M -- --root-mode 1777"
+same "LVM shows the volume" "a sm 64.00m stargate linear 1" \
 	"$(line 'lvs --noheadings -o lv_name,vg_name,lv_size,lv_tags,segtype,seg_count')"
 base=$(of a base)
-same "its address is aligned" 0 $((base % 2097152))
-same "it is the first there is" $((RIG_BASE + 2097152)) $((base))
-same "it is ready" ready "$(of a state)"
-holds "it is mounted by its own physical address" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a &&
+same "the volume's address is aligned" 0 $((base % 2097152))
+same "the volume has the first free address" $((RIG_BASE + 2097152)) $((base))
+same "the volume is ready" ready "$(of a state)"
+holds "the volume is mounted by its own physical address" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a &&
 	[ \$((\$(cat /sys/fs/stargatefs/*/phys))) = $((base)) ] &&
 	[ \$(stat -c %a /mnt/a) = 1777 ] &&
 	yes kept | head -n 200000 >/mnt/a/file && sync"
 bytes "$base" 67108864 | grep -qa '^kept' || fail "the bytes are not in the memory that it should be"
 passed "the file has the bytes"
-refused "another of that name" "exists already" "stargatectl volume create a --size 16M"
-holds "one at a multiple of 1 GiB" "stargatectl volume create sm/big --size 32M --align 1G"
-same "it is there" $((RIG_BASE + (1 << 30))) $(($(of big base)))
-holds "and is mounted" "mkdir -p /mnt/big && mount -t stargatefs /dev/sm/big /mnt/big &&
+refused "a second volume cannot have the same name" "exists already" "stargatectl volume create a --size 16M"
+holds "a volume at a multiple of 1 GiB is made" "stargatectl volume create sm/big --size 32M --align 1G"
+same "that volume is at the multiple of 1 GiB" $((RIG_BASE + (1 << 30))) $(($(of big base)))
+holds "that volume can be mounted" "mkdir -p /mnt/big && mount -t stargatefs /dev/sm/big /mnt/big &&
 	cp /bin/bash /mnt/big && cmp /bin/bash /mnt/big/bash && umount /mnt/big"
-refused "a second so aligned" "no free address that is a multiple of 1 GiB" \
+refused "a second volume with that alignment is refused" "no free address that is a multiple of 1 GiB" \
 	"stargatectl volume create big2 --size 128M --align 1G"
 most=$(largest largest_volume)
-refused "more than is free in one piece" "largest possible volume has .*\\($most bytes\\)" \
+refused "a volume larger than the largest free range is refused" "largest possible volume has .*\\($most bytes\\)" \
 	"stargatectl volume create large --size $((most + 2097152))"
 because 5 no-room "volume create large --size $((most + 2097152))"
-same "with the largest" "$most" "$(grep -oP '"largest": \K\d+' <<<"$why")"
+same "the error reports the largest possible size" "$most" "$(grep -oP '"largest": \K\d+' <<<"$why")"
 because 4 exists "volume create a --size 16M"
 because 3 not-found "volume delete none"
 because 9 no-zone "volume delete none/a"
 because 2 bad-argument "volume resize a --size 32M"
-holds "just that" "stargatectl volume create large --size $most && stargatectl volume delete large"
-holds "two at the same time" "stargatectl volume create p --size 16M >/run/p & stargatectl volume create q --size 16M &&
+holds "a volume of the largest possible size is made" "stargatectl volume create large --size $most && stargatectl volume delete large"
+holds "two volumes are made at the same time" "stargatectl volume create p --size 16M >/run/p & stargatectl volume create q --size 16M &&
 	wait \$! && [ \$(lvs --noheadings sm | wc -l) = 4 ]"
-holds "two of one name: one of them" "stargatectl volume create r --size 16M & stargatectl volume create r --size 16M
+holds "of two commands with one name, one makes the volume" "stargatectl volume create r --size 16M & stargatectl volume create r --size 16M
 	s=\$?; wait \$!; s=\$((s + \$?)); { [ \$s = 4 ] || [ \$s = 7 ]; } && stargatectl volume delete r"
-holds "(away with them)" "stargatectl volume delete p && stargatectl volume delete sm/q"
-holds "a list for people" "stargatectl volume list | grep -E '^sm/a +in use +64 MiB +0x[0-9a-f]+ +2 MiB +- +/mnt/a\$'"
-holds "fsck" "stargatectl volume check big && stargatectl volume check big -- -p"
+holds "both volumes are deleted" "stargatectl volume delete p && stargatectl volume delete sm/q"
+holds "the list shows the volume in use" "stargatectl volume list | grep -E '^sm/a +in use +64 MiB +0x[0-9a-f]+ +2 MiB +- +/mnt/a\$'"
+holds "the volume passes fsck" "stargatectl volume check big && stargatectl volume check big -- -p"
 
 step "a volume in use is not deleted"
-refused "mounted here" "mounted or in use here" "stargatectl volume delete a"
+refused "a volume that is mounted here is not deleted" "mounted or in use here" "stargatectl volume delete a"
 because 6 in-use "volume delete a"
-holds "(there, not here)" "umount /mnt/a"
+holds "the volume is unmounted here, and mounted there" "umount /mnt/a"
 on g2 'mkdir -p /mnt/a && modprobe dm_mod && DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
 	mount -t stargatefs /dev/sm/a /mnt/a' </dev/null || fail "g2 does not mount it"
-refused "mounted there, named" "in use by g2 .*unmount it there" "stargatectl volume delete a"
-refused "also with --force" "in use by g2" "stargatectl volume delete a --force"
+refused "the error names the system that has mounted the volume" "in use by g2 .*unmount it there" "stargatectl volume delete a"
+refused "--force does not delete a volume in use" "in use by g2" "stargatectl volume delete a --force"
 because 6 in-use "volume delete a"
 [[ $why == *'"systems": [ {"slot": '*', "name": "g2"} ]'* ]] || fail "its users: $why"
-same "it has stayed what it was" "stargate" "$(line 'lvs --noheadings -o lv_tags sm/a')"
+same "the volume's tag is unchanged" "stargate" "$(line 'lvs --noheadings -o lv_tags sm/a')"
 on g2 'cat /mnt/a/file && umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm' </dev/null >/dev/null || fail "g2 has lost it"
-refused "the zone neither, with volumes" "has volumes, .* among them" "stargatectl zone destroy sm"
+refused "a zone with volumes is not destroyed" "has volumes, .* among them" "stargatectl zone destroy sm"
 
 step "a new volume has no old content"
-holds "a volume" "stargatectl volume create old --size 48M"
+holds "a volume is made" "stargatectl volume create old --size 48M"
 secret old
 place=$(of old base)
-holds "it is deleted" "stargatectl volume delete old"
+holds "the volume is deleted" "stargatectl volume delete old"
 zeroes "and its bytes" "$place" $((48 << 20))
-holds "another one in its place" "stargatectl volume create old --size 48M"
-same "(it is)" "$place" "$(of old base)"
+holds "another volume is made in its place" "stargatectl volume create old --size 48M"
+same "the new volume has the same address" "$place" "$(of old base)"
 secret old
-holds "removed behind our back" "lvremove -y sm/old"
-holds "a new one" "stargatectl volume create new --size 48M"
-same "(in its place)" "$place" "$(of new base)"
-same "has nothing of it" 0 "$(bytes "$place" $((48 << 20)) | grep -ac secret || true)"
+holds "lvremove removes the volume without stargatectl" "lvremove -y sm/old"
+holds "a new volume is made" "stargatectl volume create new --size 48M"
+same "the new volume has the same address" "$place" "$(of new base)"
+same "the new volume has no byte of the old one" 0 "$(bytes "$place" $((48 << 20)) | grep -ac secret || true)"
 secret new
-holds "one whose deletion was cut off" "lvchange --deltag stargate --addtag stargate.wiping sm/new &&
+holds "a deletion is interrupted" "lvchange --deltag stargate --addtag stargate.wiping sm/new &&
 	stargatectl volume list | grep -q 'sm/new *unfinished'"
-holds "is gone with the next change" "stargatectl volume create next --size 16M 2>&1 |
+holds "the next change finishes the interrupted deletion" "stargatectl volume create next --size 16M 2>&1 |
 	grep -q 'sm/new: was left .* it is wiped and removed' && ! lvs sm/new"
 zeroes "and its bytes" "$((place + (16 << 20)))" $((32 << 20))
-holds "(that too)" "stargatectl volume delete next"
+holds "the new volume is deleted, too" "stargatectl volume delete next"
 
 # A wipe takes minutes. The command has read the list of volumes before the wipe, so a volume that
 # another command makes during the wipe looks incomplete. The test stops that command where this
 # matters.
 step "made while somebody wipes what is left"
-holds "a full volume that is to stay" "stargatectl volume create left --size 192M &&
+holds "a full volume is made, whose deletion will be interrupted" "stargatectl volume create left --size 192M &&
 	yes | dd of=/dev/sm/left bs=1M count=192 iflag=fullblock conv=notrunc status=none"
-holds "one is half made" 'stargatectl volume create made --size 384M >/run/made 2>&1 & echo $! >/run/maker
+holds "a command is stopped while it makes a volume" 'stargatectl volume create made --size 384M >/run/made 2>&1 & echo $! >/run/maker
 	for try in $(seq 1000); do
 		[ "$(lvs --noheadings -o lv_tags sm/made 2>/dev/null | xargs)" != stargate.wiping ] || break
 	done
 	kill -STOP $(cat /run/maker) && [ "$(lvs --noheadings -o lv_tags sm/made | xargs)" = stargate.wiping ]'
-holds "another one is left, and is wiped" 'lvchange -q --deltag stargate --addtag stargate.wiping sm/left
+holds "another command wipes the volume of the interrupted deletion" 'lvchange -q --deltag stargate --addtag stargate.wiping sm/left
 	stargatectl volume create next --size 16M >/run/next 2>&1 & echo $! >/run/wiper
 	for try in $(seq 1000); do grep -q "sm/left: was left" /run/next && break; sleep 0.01; done
 	kill -STOP $(cat /run/wiper) && lvs sm/left'
-holds "meanwhile the first one is whole" 'kill -CONT $(cat /run/maker)
+holds "the first command finishes its volume meanwhile" 'kill -CONT $(cat /run/maker)
 	for try in $(seq 300); do [ -e /proc/$(cat /run/maker) ] || break; sleep 0.1; done
 	stargatectl volume list | grep "sm/made *ready"'
 holds "the wiping command continues" 'kill -CONT $(cat /run/wiper)
 	for try in $(seq 600); do [ -e /proc/$(cat /run/wiper) ] || break; sleep 0.1; done
 	! lvs sm/left && stargatectl volume list | grep "sm/next *ready"'
-holds "and lets be what is whole" "stargatectl volume check made"
-holds "(these too)" "stargatectl volume delete made && stargatectl volume delete next"
+holds "the wiping command has not changed the finished volume" "stargatectl volume check made"
+holds "the new volumes are deleted, too" "stargatectl volume delete made && stargatectl volume delete next"
 
 step "resize"
-refused "smaller" "cannot shrink" "stargatectl volume resize a --size 32M"
-holds "as it is" "stargatectl volume resize a --size 64M"
-holds "(the tightest gap, behind the other one, is taken)" "stargatectl volume create filler --size 96M"
-holds "something behind it" "stargatectl volume create b --size 16M -- --max-size 32M"
-same "(it is)" $((base + (64 << 20))) $(($(of b base)))
-refused "no further than that" "largest possible size is 64 MiB \\(67108864 bytes\\)" \
+refused "a volume does not shrink" "cannot shrink" "stargatectl volume resize a --size 32M"
+holds "a resize to the present size changes nothing" "stargatectl volume resize a --size 64M"
+holds "a volume fills the smallest gap, behind the other volume" "stargatectl volume create filler --size 96M"
+holds "a volume is made directly behind the first one" "stargatectl volume create b --size 16M -- --max-size 32M"
+same "the volume is directly behind the first one" $((base + (64 << 20))) $(($(of b base)))
+refused "a volume does not grow into the next volume" "largest possible size is 64 MiB \\(67108864 bytes\\)" \
 	"stargatectl volume resize a --size 66M"
 because 5 no-room "volume resize b --size 64M"
-same "with the largest" 33554432 "$(grep -oP '"largest": \K\d+' <<<"$why")"
-same "which is shown" 33554432 "$(of b max_size)"
-refused "nor than it was made for" "32 MiB at most .* largest possible size \\(33554432 bytes\\)" \
+same "the error reports the largest possible size" 33554432 "$(grep -oP '"largest": \K\d+' <<<"$why")"
+same "the volume's largest size is shown" 33554432 "$(of b max_size)"
+refused "a volume does not grow beyond its --max-size" "32 MiB at most .* largest possible size \\(33554432 bytes\\)" \
 	"stargatectl volume resize b --size 64M"
-holds "(away)" "stargatectl volume delete b && stargatectl volume delete filler"
-refused "nor than there is" "largest possible size is" "stargatectl volume resize big --size 256M"
-holds "larger" "stargatectl volume resize a --size 96M"
-same "it is" 100663296 "$(of a size)"
+holds "the two volumes are deleted" "stargatectl volume delete b && stargatectl volume delete filler"
+refused "a volume does not grow beyond the zone" "largest possible size is" "stargatectl volume resize big --size 256M"
+holds "the volume grows to 96 MiB" "stargatectl volume resize a --size 96M"
+same "the volume has 96 MiB" 100663296 "$(of a size)"
 zeroes "its new part was clean" "$((base + (90 << 20)))" $((4 << 20))
-same "in one piece" "1 linear" "$(line 'lvs --noheadings -o seg_count,segtype sm/a')"
-holds "with what was in it" "stargatectl volume check a && mount -t stargatefs /dev/sm/a /mnt/a &&
+same "the volume is in one piece" "1 linear" "$(line 'lvs --noheadings -o seg_count,segtype sm/a')"
+holds "the grown volume passes fsck and has its files" "stargatectl volume check a && mount -t stargatefs /dev/sm/a /mnt/a &&
 	[ \"\$(sort -u /mnt/a/file)\" = kept ]"
 
 step "its users, by a directory of the mount"
-holds "shown" "mkdir -p /mnt/a/d && stargatectl systems /mnt/a/d | grep -E '^ +[0-9]+ +alive .*g1\$'"
+holds "the users of the volume are shown" "mkdir -p /mnt/a/d && stargatectl systems /mnt/a/d | grep -E '^ +[0-9]+ +alive .*g1\$'"
 refused "the mount itself is not fenced" "is this system itself: unmount it" \
 	"stargatectl systems /mnt/a fence 0"
 refused "a directory of another file system" "is a directory, .*name the device" \
@@ -235,70 +235,70 @@ refused "a directory of another file system" "is a directory, .*name the device"
 step "for a virtual machine"
 qemu="qemu-system-x86_64 -nodefaults -no-user-config -display none -S -monitor stdio -M q35"
 qemu+=" -cpu max -accel tcg"
-holds "QEMU takes it at its own address" "args=\$(stargatectl volume qemu-args a --memory 256M) &&
+holds "QEMU starts with the volume at its own address" "args=\$(stargatectl volume qemu-args a --memory 256M) &&
 	echo \"\$args\" && printf 'info memory-devices\\nquit\\n' | $qemu \$args | tee /dev/stderr |
 	grep -q 'addr: $(printf '0x%x' "$base")'"
-holds "also to read only" "args=\$(stargatectl volume qemu-args a --memory 256M --read-only) &&
+holds "QEMU starts with the volume read-only" "args=\$(stargatectl volume qemu-args a --memory 256M --read-only) &&
 	printf 'info memory-devices\\nquit\\n' | $qemu \$args | grep -q 'addr: $(printf '0x%x' "$base")'"
-holds "a machine that this host is to stand by" "uuid=12345678-9abc-4def-8000-0123456789ab &&
+holds "a machine can be guarded by this host" "uuid=12345678-9abc-4def-8000-0123456789ab &&
 	args=\$(stargatectl volume qemu-args a --memory 256M --machine \$uuid) &&
 	grep -q \"^-uuid \$uuid\$\" <<<\"\$args\" && grep -q \"/mnt/a/.stargate/region@\$uuid,\" <<<\"\$args\" &&
 	printf 'quit\\n' | $qemu \$args"
 own=$(on g1 'cat /sys/class/dmi/id/product_uuid' </dev/null)
-refused "a machine that has this host's own number" "machine $own: is this host's UUID" \
+refused "a machine with this host's own UUID is refused" "machine $own: is this host's UUID" \
 	"stargatectl volume qemu-args a --memory 256M --machine $own"
 for recipe in qemu-args libvirt-xml; do
-	refused "one that may store, of a mount that is read-only ($recipe)" \
+	refused "a machine that may store is refused if the mount is read-only ($recipe)" \
 		"sm/a: is mounted read-only at /mnt/a: give --read-only" \
 		"mount -o remount,ro /mnt/a && stargatectl volume $recipe a --memory 256M"
-	holds "one that may not" "stargatectl volume $recipe a --memory 256M --read-only &&
+	holds "a machine that only reads is accepted for a read-only mount" "stargatectl volume $recipe a --memory 256M --read-only &&
 		mount -o remount,rw /mnt/a"
-	refused "one that may store, of a read-only device ($recipe)" \
+	refused "a machine that may store is refused if the device is read-only ($recipe)" \
 		"sm/a: is a read-only device: give --read-only .* blockdev --setrw /dev/sm/a" \
 		"blockdev --setro /dev/sm/a && stargatectl volume $recipe a --memory 256M"
-	holds "one that may not" "stargatectl volume $recipe a --memory 256M --read-only &&
+	holds "a machine that only reads is accepted for a read-only device" "stargatectl volume $recipe a --memory 256M --read-only &&
 		blockdev --setrw /dev/sm/a && stargatectl volume $recipe a --memory 256M"
 done
-refused "a machine whose memory is there" "give it at most 14 GiB" \
+refused "a machine whose own memory would reach the volume is refused" "give it at most 14 GiB" \
 	"stargatectl volume qemu-args a --memory 15G"
-refused "one with too few bits" "35 bits for them \\(--phys-bits\\) reach to 32 GiB" \
+refused "a machine with too few address bits is refused" "35 bits for them \\(--phys-bits\\) reach to 32 GiB" \
 	"stargatectl volume qemu-args a --memory 2G --phys-bits 35"
-holds "one with just enough" "stargatectl volume qemu-args a --memory 2G --phys-bits 36"
-refused "one that is not mounted" "is not mounted here" "stargatectl volume qemu-args big --memory 1G"
-holds "libvirt" "stargatectl volume libvirt-xml a --memory 1G | grep -q \"base='$(printf '0x%x' "$base")'\" &&
+holds "a machine with enough address bits is accepted" "stargatectl volume qemu-args a --memory 2G --phys-bits 36"
+refused "a volume that is not mounted is refused" "is not mounted here" "stargatectl volume qemu-args big --memory 1G"
+holds "the XML for libvirt has the volume's address" "stargatectl volume libvirt-xml a --memory 1G | grep -q \"base='$(printf '0x%x' "$base")'\" &&
 	umount /mnt/a"
 
 step "after a power cut in the middle of a deletion"
-holds "a volume" "stargatectl volume create gone --size 256M"
+holds "a volume is made" "stargatectl volume create gone --size 256M"
 place=$(of gone base)
 secret gone
 on g1 'stargatectl volume delete gone' >/dev/null 2>&1 </dev/null &
 deleting=$!
-holds "it is being deleted" 'for try in $(seq 300); do
+holds "the volume is being deleted" 'for try in $(seq 300); do
 		[ "$(lvs --noheadings -o lv_tags sm/gone | xargs)" = stargate.wiping ] && exit
 	done; exit 1'
-refused "by nobody else at the same time (status 7: busy)" "at work on it" \
+refused "a second deletion at the same time is refused (status 7: busy)" "at work on it" \
 	"stargatectl volume delete gone; [ \$? != 7 ] || exit 7; exit 0"
 kill_guest g1
 wait "$deleting" || true
 start_guest g1 --no-mount
-holds "the zone is there" "stargatectl zone show sm && DM_DISABLE_UDEV=1 vgchange -qq -ay sm"
-holds "with a volume half deleted" "stargatectl volume list | grep 'sm/gone *unfinished'"
-same "and the volume, where it was" "$((base)) ready" "$(($(of a base))) $(of a state)"
-holds "with what was in it" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a && [ \"\$(sort -u /mnt/a/file)\" = kept ] &&
+holds "the zone exists after the power cut" "stargatectl zone show sm && DM_DISABLE_UDEV=1 vgchange -qq -ay sm"
+holds "the list shows the half-deleted volume" "stargatectl volume list | grep 'sm/gone *unfinished'"
+same "the other volume is at its address" "$((base)) ready" "$(($(of a base))) $(of a state)"
+holds "the other volume has its files" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a && [ \"\$(sort -u /mnt/a/file)\" = kept ] &&
 	umount /mnt/a"
-holds "the deletion is finished" "stargatectl volume delete gone && ! lvs sm/gone"
-holds "and the volume passes fsck" "stargatectl volume check a"
+holds "the deletion can be finished" "stargatectl volume delete gone && ! lvs sm/gone"
+holds "the other volume passes fsck" "stargatectl volume check a"
 zeroes "its bytes are gone" "$place" $((256 << 20))
 
 step "the end"
 holds "stargatectl makes a device that LVM has not made" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && stargatectl volume list | grep 'sm/a *inactive' &&
 	stargatectl volume check a"
-holds "or on demand" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && [ ! -e /dev/sm/a ] && stargatectl volume activate a &&
+holds "stargatectl makes the device on request" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && [ ! -e /dev/sm/a ] && stargatectl volume activate a &&
 	stargatectl volume activate a && [ -b /dev/sm/a ]"
-holds "no volumes" "stargatectl volume delete a && stargatectl volume delete big"
-refused "a missing volume" "there is no such volume" "stargatectl volume delete a"
-holds "no zone" "stargatectl zone destroy sm"
+holds "both volumes are deleted" "stargatectl volume delete a && stargatectl volume delete big"
+refused "the deletion of a missing volume is refused" "there is no such volume" "stargatectl volume delete a"
+holds "the zone is destroyed" "stargatectl zone destroy sm"
 same "LVM has left nothing on the device" "" "$(on g1 'pvs --noheadings' </dev/null)"
-refused "no zone again" "there is no zone 'sm'|there is no zone" "stargatectl zone show sm"
+refused "the zone no longer exists" "there is no zone 'sm'|there is no zone" "stargatectl zone show sm"
 finish
