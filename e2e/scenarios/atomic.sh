@@ -62,7 +62,7 @@ on g2 'until [ -e /tmp/stop ]; do touch /mnt/sg/db/long; done' >/dev/null 2>&1 <
 job=$!
 sleep 1
 before=$(walked)
-holds "it ends" 'for i in 1 2 3; do
+holds "each read of the file ends" 'for i in 1 2 3; do
 	dd if=/mnt/sg/db/long of=/dev/null bs=24M count=1 iflag=fullblock 2>/dev/null || exit; done'
 [[ $(($(walked) - before)) -lt $((2 * 72 << 20)) ]] || fail "$(($(walked) - before)) bytes for 72 MiB"
 passed "no more than two copies of each byte"
@@ -108,13 +108,13 @@ holds "filled" 'head -c 262144 /dev/urandom >/mnt/sg/db/full
 	dd if=/dev/zero of=/mnt/sg/filler bs=64K 2>/dev/null || true
 	dd if=/dev/zero of=/mnt/sg/filler2 bs=4K 2>/dev/null || true; sync'
 holds "old or new" '/root/atomic full /mnt/sg/db/full'
-holds "there is free space again" 'rm /mnt/sg/filler*'
+holds "the volume has free space again" 'rm /mnt/sg/filler*'
 
 step "mount and volume"
 mount_with "${SG_MAP:+map=$SG_MAP,}data=atomic"
 holds "new files of such a mount have the attribute" 'touch /mnt/sg/new &&
 	stargatectl attr /mnt/sg new | grep data=atomic && grep -w data=atomic /proc/mounts'
-holds "and writes to others are atomic" '/root/atomic blocks /mnt/sg/plain attr 2'
+holds "writes to other files are atomic" '/root/atomic blocks /mnt/sg/plain attr 2'
 holds "until a remount" 'mount -o remount,data=inplace /mnt/sg && touch /mnt/sg/new2 &&
 	stargatectl attr /mnt/sg new2 | grep data=inplace'
 refused "no other word" 'data=inplace or atomic|Invalid|wrong' \

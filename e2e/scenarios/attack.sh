@@ -23,32 +23,32 @@ program stress
 step "unmounting what is in use"
 # The writer holds its file open and counts its rounds.
 writer='exec 7>>/mnt/sg/log; while [ ! -e /run/stop ]; do echo x >&7; echo >>/run/rounds; done'
-holds "a writer" "rm -f /run/stop /run/rounds; ($writer) </dev/null >/dev/null 2>&1 & sleep 0.3"
+holds "a writer has a file open" "rm -f /run/stop /run/rounds; ($writer) </dev/null >/dev/null 2>&1 & sleep 0.3"
 goes_on() {
 	holds "$1" 'n=$(stat -c %s /run/rounds); sleep 0.5; [ $(stat -c %s /run/rounds) -gt $n ]'
 }
-refused "umount" 'busy' 'umount /mnt/sg'
+refused "umount is refused" 'busy' 'umount /mnt/sg'
 goes_on "the writer does not notice"
-refused "umount -f" 'busy' 'umount -f /mnt/sg'
+refused "umount -f is refused" 'busy' 'umount -f /mnt/sg'
 goes_on "nor that"
-refused "unloading the module" 'in use' 'rmmod stargatefs'
+refused "the module in use is not unloaded" 'in use' 'rmmod stargatefs'
 goes_on "nor that either"
-holds "umount -l" 'umount -l /mnt/sg && ! mountpoint -q /mnt/sg'
+holds "umount -l detaches the mount" 'umount -l /mnt/sg && ! mountpoint -q /mnt/sg'
 goes_on "the writer keeps what it has open"
-refused "the module stays as long" 'in use' 'rmmod stargatefs'
-holds "with the writer the mount goes" 'touch /run/stop
+refused "the module stays loaded while the writer runs" 'in use' 'rmmod stargatefs'
+holds "the mount ends with the writer" 'touch /run/stop
 	for try in $(seq 200); do [ -e /sys/fs/stargatefs/pmem0 ] || break; sleep 0.05; done
 	[ ! -e /sys/fs/stargatefs/pmem0 ]'
-holds "nothing is lost" 'mount -t stargatefs /dev/pmem0 /mnt/sg &&
+holds "no stored byte is lost" 'mount -t stargatefs /dev/pmem0 /mnt/sg &&
 	[ $(stat -c %s /mnt/sg/log) = $((2 * $(stat -c %s /run/rounds))) ] && rm /mnt/sg/log'
 
 step "mounting and unmounting while others look"
 looking='while [ ! -e /run/stop ]; do
 		find /mnt/sg; cat /mnt/sg/tree/* /sys/fs/stargatefs/*/* /proc/mounts; df /mnt/sg
 	done >/dev/null 2>&1'
-holds "a tree" 'mkdir /mnt/sg/tree && cp /etc/*.conf /mnt/sg/tree'
+holds "a tree of files is made" 'mkdir /mnt/sg/tree && cp /etc/*.conf /mnt/sg/tree'
 rounds=$(scaled 10 15 500)
-holds "$rounds rounds" "rm -f /run/stop; for k in 1 2 3; do ($looking) </dev/null & done
+holds "$rounds mounts and unmounts while processes read" "rm -f /run/stop; for k in 1 2 3; do ($looking) </dev/null & done
 	for round in \$(seq $rounds); do
 		for try in \$(seq 400); do umount /mnt/sg 2>/dev/null && break; sleep 0.02; done
 		mountpoint -q /mnt/sg && exit 1
@@ -68,25 +68,25 @@ entries() { # N: prints an access list with that many users
 		cat - <(printf 'user::rw-\ngroup::r--\nmask::rw-\nother::---\n') >/run/acl" </dev/null
 }
 entries 1000
-holds "a thousand entries, kept over a mount" 'touch /mnt/sg/f &&
+holds "a list of a thousand entries survives a remount" 'touch /mnt/sg/f &&
 	setfacl --set-file=/run/acl /mnt/sg/f &&
 	umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg &&
 	[ $(getfacl -n /mnt/sg/f 2>/dev/null | grep -c "^user:1") = 1000 ]'
-holds "chmod changes the mask alone" 'chmod 640 /mnt/sg/f && getfacl -n /mnt/sg/f 2>/dev/null |
+holds "chmod changes only the mask" 'chmod 640 /mnt/sg/f && getfacl -n /mnt/sg/f 2>/dev/null |
 	grep -q "^mask::r--" && [ $(stat -c %a /mnt/sg/f) = 640 ]'
-holds "it is inherited by what is made there" 'mkdir /mnt/sg/d &&
+holds "new files inherit the list" 'mkdir /mnt/sg/d &&
 	setfacl -d --set-file=/run/acl /mnt/sg/d &&
 	touch /mnt/sg/d/g && mkdir /mnt/sg/d/e &&
 	[ $(getfacl -n /mnt/sg/d/g 2>/dev/null | grep -c "^user:1") = 1000 ] &&
 	[ $(getfacl -dn /mnt/sg/d/e 2>/dev/null | grep -c "^user:1") = 1000 ]'
 entries 9000
-refused "more than an attribute holds" 'too long|no space|too large|invalid|file name' \
+refused "a list larger than an attribute is refused" 'too long|no space|too large|invalid|file name' \
 	'setfacl --set-file=/run/acl /mnt/sg/f'
-holds "and that has changed nothing" \
+holds "the refused list has changed nothing" \
 	'[ $(getfacl -n /mnt/sg/f 2>/dev/null | grep -c "^user:1") = 1000 ]'
-refused "bytes that are no list" 'invalid' \
+refused "bytes that are no list are refused" 'invalid' \
 	'setfattr -n system.posix_acl_access -v 0x0200000001000700ffff /mnt/sg/f'
-holds "all of it can be removed" 'setfacl -b /mnt/sg/f && [ $(stat -c %a /mnt/sg/f) = 640 ] &&
+holds "all lists can be removed" 'setfacl -b /mnt/sg/f && [ $(stat -c %a /mnt/sg/f) = 640 ] &&
 	rm -r /mnt/sg/f /mnt/sg/d'
 
 step "wild stores"
@@ -157,5 +157,5 @@ status=0
 [[ $status -lt 8 ]] || fail "fsck ends with $status: $(tail -n 3 "$saved/fsck")"
 passed "fsck comes to an end with the last of them: $(tail -n 1 "$saved/fsck")"
 dd if="$saved/volume" of="$RIG_RANGE" bs=1M conv=notrunc status=none
-holds "the volume as it was" 'mount -t stargatefs /dev/pmem0 /mnt/sg && [ -p /mnt/sg/fifo ]'
+holds "the restored volume can be mounted" 'mount -t stargatefs /dev/pmem0 /mnt/sg && [ -p /mnt/sg/fifo ]'
 finish

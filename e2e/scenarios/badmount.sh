@@ -70,9 +70,9 @@ refuses "size= that would wrap by its unit" 'out of range' "phys=$RIG_BASE,size=
 
 step "no volume of ours"
 head -c "$RIG_SIZE" /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none
-refuses "nothing but zeros" 'no StargateFS here: .*mkfs.stargatefs'
+refuses "a device full of zeros is refused" 'no StargateFS here: .*mkfs.stargatefs'
 printf '\x53\xef' | dd of="$RIG_RANGE" bs=1 seek=1080 conv=notrunc status=none
-refuses "another file system" 'no StargateFS here: .*mkfs.stargatefs'
+refuses "a device with another file system is refused" 'no StargateFS here: .*mkfs.stargatefs'
 restore
 
 step "a volume of ours, and something wrong with it"
@@ -81,7 +81,7 @@ refuses "a volume for another address: the error has both addresses" '0x50000000
 restore
 damage 0
 damage $((pages - 1))
-refuses "both superblocks damaged" 'backup are damaged.*run fsck.stargatefs'
+refuses "a volume with two damaged superblocks is refused" 'backup are damaged.*run fsck.stargatefs'
 restore
 program_here() { gcc -O2 -Wall -Wextra -Werror -o "$saved/$1" "$(dirname "$0")/../programs/$1.c"; }
 program_here resuper
@@ -107,7 +107,7 @@ damage 0
 holds "a damaged superblock with a good backup mounts" "$mount && umount /mnt/sg"
 restore
 "$saved/resuper" "$RIG_RANGE" ro_compat 0x8000
-holds "it mounts read-only" "$mount -o ro && umount /mnt/sg"
+holds "a volume with a feature that only writers need mounts read-only" "$mount -o ro && umount /mnt/sg"
 restore
 "$saved/resuper" "$RIG_RANGE" compat 0x8000
 holds "an unknown feature that does not matter mounts" "$mount && umount /mnt/sg"
@@ -120,15 +120,15 @@ holds "sysfs has free space in one piece, and not more than there is" \
 		n[\"largest_free\"] <= n[\"free_pages\"] && n[\"free_pages\"] <= n[\"pages\"]) }" \
 		/sys/fs/stargatefs/pmem0/free'
 again='mount -t stargatefs /dev/pmem0 /mnt/again'
-holds "with the same options said again, too" "$again -o map=walk,errors=remount-ro &&
+holds "a second mount with the same options is accepted" "$again -o map=walk,errors=remount-ro &&
 	umount /mnt/again"
-refused "but not with another map=" 'mounted already, with map=walk; mount -o remount,map=splice' \
+refused "a second mount with another map= is refused" 'mounted already, with map=walk; mount -o remount,map=splice' \
 	"$again -o map=splice"
-refused "nor with another errors=" 'mounted already, with errors=remount-ro; .*errors=continue' \
+refused "a second mount with another errors= is refused" 'mounted already, with errors=remount-ro; .*errors=continue' \
 	"$again -o errors=continue"
-holds "which a remount changes for all" "mount -o remount,errors=continue /mnt/sg &&
+holds "a remount changes the option for all mounts" "mount -o remount,errors=continue /mnt/sg &&
 	$again -o errors=continue && grep -c errors=continue /proc/mounts | grep -qx 2 &&
 	umount /mnt/again && mount -o remount,errors=remount-ro /mnt/sg"
-refused "nor read-only beside writable" 'busy|mounted' \
+refused "a read-only mount next to a writable one is refused" 'busy|mounted' \
 	'mount -t stargatefs -o ro /dev/pmem0 /mnt/again'
 finish

@@ -257,7 +257,7 @@ appending() {
 	sees "$a" "$((2 * n * length)) 1 644" "appended by both, $length bytes each: the size" stat 2
 	run "$b" "awk 'length != $length - 1 || !/^(A+|B+)\$/' $d/log$length | wc -l"
 	wrong=$said
-	same "... and no record inside another" 0 "$wrong"
+	same "no record is inside another" 0 "$wrong"
 	tell "$a" close 2
 	tell "$b" close 2
 	run "$a" "rm $d/log$length"

@@ -47,33 +47,33 @@ says "it cannot build" "none, kernel" --prebuilt /none
 says "it says what is missing" "apt-get install dkms linux-headers-" --prebuilt /none
 says "it is not to build" "may not be built" --prebuilt /none --build=false
 says "no prebuilt module is to be taken" "the node has no DKMS" --prebuilt=
-holds "there is none" '[ ! -e /sys/module/stargatefs ]'
+holds "the node has no module loaded" '[ ! -e /sys/module/stargatefs ]'
 
 step "one that was built for $release by $of"
 says "it is taken" "prebuilt, kernel $release, version"
-holds "a volume" 'mkfs.stargatefs -q /dev/pmem0 && mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
-holds "a file" 'cp /bin/bash /mnt/sg/ && cmp /bin/bash /mnt/sg/bash && /mnt/sg/bash -c true'
+holds "a volume is made and mounted" 'mkfs.stargatefs -q /dev/pmem0 && mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
+holds "a program is copied to the volume and runs" 'cp /bin/bash /mnt/sg/ && cmp /bin/bash /mnt/sg/bash && /mnt/sg/bash -c true'
 says "it is there" "loaded before, kernel"
-holds "another release of the sources" 'sed -i "s/^#define SG_RELEASE.*/#define SG_RELEASE\t\"9.9.9\"/" /root/stargatefs-*/core/format/version.h'
+holds "the sources get another release" 'sed -i "s/^#define SG_RELEASE.*/#define SG_RELEASE\t\"9.9.9\"/" /root/stargatefs-*/core/format/version.h'
 says "it says what has to be drained" "the image has 9.9.9: drain the node"
 says "it cannot build that" "the image has 9.9.9: the node has no DKMS" --prebuilt /none
-holds "which was not touched" 'umount /mnt/sg'
+holds "the loaded module was not replaced" 'umount /mnt/sg'
 says "an unused module is exchanged" "prebuilt, kernel"
-holds "it works" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg && rmmod stargatefs'
+holds "the new module can mount a volume" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg && rmmod stargatefs'
 
 step "one that is installed"
 holds "the kernel's modules can be changed" 'mount -o remount,rw "/lib/modules/$(uname -r)"'
-holds "it is" 'mkdir -p "/lib/modules/$(uname -r)/updates" &&
+holds "the module is installed" 'mkdir -p "/lib/modules/$(uname -r)/updates" &&
 	cp '$folder'/*/stargatefs.ko "/lib/modules/$(uname -r)/updates/" && depmod'
 says "it is taken" "installed on the node, kernel" --prebuilt /none
-holds "it works" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg && rmmod stargatefs'
+holds "the installed module can mount a volume" 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg && rmmod stargatefs'
 
 step "one that does not fit"
-holds "one of another kernel" 'sed -i "s/ SMP preempt / SMP PREEMPT /" '$folder'/*/stargatefs.ko &&
+holds "the installed module is built for another kernel" 'sed -i "s/ SMP preempt / SMP PREEMPT /" '$folder'/*/stargatefs.ko &&
 	rm -r "/lib/modules/$(uname -r)/updates" && depmod'
 says "the rig prints the kernel's reason" "Invalid module format"
 
 step "a kernel that takes no more"
-holds "from now on" 'sysctl -qw kernel.modules_disabled=1'
+holds "the kernel loads no module from now on" 'sysctl -qw kernel.modules_disabled=1'
 says "it prints a message" "takes no more modules"
 finish

@@ -59,21 +59,21 @@ inside "a kernel that comes later gets it by itself" sh -c '
 
 step "the guest with what is installed"
 holds "the rig's own module is unloaded" 'rmmod stargatefs'
-refused "the kernel does not know it" 'unknown filesystem type' \
+refused "the kernel does not have the file system yet" 'unknown filesystem type' \
 	'mount -t stargatefs /dev/pmem0 /mnt'
 holds "the kernel's modules can be changed" "mount -o remount,rw $modules"
 tar -C "$machine$modules" -c updates | on g1 "tar -x -C $modules && depmod" || fail "copying"
 holds "modprobe finds the module" "modinfo -n stargatefs | grep -qx '$modules/updates/.*/stargatefs.ko.*'"
-holds "it is for this kernel" '[ "$(modinfo -F vermagic stargatefs | cut -d " " -f 1)" = "$(uname -r)" ]'
-holds "a volume" 'mkfs.stargatefs -q /dev/pmem0'
-holds "mount loads it" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg &&
+holds "the module is built for this kernel" '[ "$(modinfo -F vermagic stargatefs | cut -d " " -f 1)" = "$(uname -r)" ]'
+holds "a volume is made" 'mkfs.stargatefs -q /dev/pmem0'
+holds "mount loads the module" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg &&
 	grep -q "^stargatefs " /proc/modules'
-holds "a file" 'cp /bin/bash /mnt/sg/ && cmp /bin/bash /mnt/sg/bash && /mnt/sg/bash -c true'
-holds "unmount and unload" 'umount /mnt/sg && modprobe -r stargatefs && [ ! -e /sys/module/stargatefs ]'
+holds "a program is copied to the volume and runs" 'cp /bin/bash /mnt/sg/ && cmp /bin/bash /mnt/sg/bash && /mnt/sg/bash -c true'
+holds "the volume is unmounted, and the module unloaded" 'umount /mnt/sg && modprobe -r stargatefs && [ ! -e /sys/module/stargatefs ]'
 holds "the volume passes fsck" 'fsck.stargatefs -n /dev/pmem0'
 
 step "mk/build/dkms remove"
 inside "removes" stargate/mk/build/dkms remove
 files >"$work/after"
-same "nothing remains" "" "$(diff "$work/before" "$work/after")"
+same "no installed file remains" "" "$(diff "$work/before" "$work/after")"
 finish

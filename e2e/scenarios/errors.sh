@@ -44,7 +44,7 @@ bucket() {
 }
 
 program mapped
-holds "two directories" 'mkdir /mnt/sg/hurt /mnt/sg/well && touch /mnt/sg/hurt/{a,b,c} &&
+holds "two directories are made" 'mkdir /mnt/sg/hurt /mnt/sg/well && touch /mnt/sg/hurt/{a,b,c} &&
 	echo x >/mnt/sg/well/f && echo y >/mnt/sg/victim'
 ino=$(on g1 'stat -c %i /mnt/sg/hurt')
 holds "unmount" 'umount /mnt/sg'
@@ -63,24 +63,24 @@ for errors in continue remount-ro; do
 		for try in $(seq 100); do [ -s /mnt/sg/well/m ] && exit 0; sleep 0.1; done; exit 1'
 	printf 'XXXXXXXX' | dd of="$RIG_RANGE" bs=1 seek="$place" conv=notrunc status=none
 	# The processes run at the same time, so that several find the damage together.
-	refused "listing" 'needs cleaning' \
+	refused "the damaged directory cannot be listed" 'needs cleaning' \
 		'for i in 1 2 3 4; do ls /mnt/sg/hurt & done; wait; ls /mnt/sg/hurt'
-	refused "looking up" 'needs cleaning' 'stat /mnt/sg/hurt/a'
-	refused "listing again" 'needs cleaning' 'ls /mnt/sg/hurt'
-	same "reported once" "$((before + 1))" "$(reports)"
-	holds "the rest can be read" '[ "$(cat /mnt/sg/well/f)" = x ]'
+	refused "a name in the damaged directory cannot be found" 'needs cleaning' 'stat /mnt/sg/hurt/a'
+	refused "a second listing is refused" 'needs cleaning' 'ls /mnt/sg/hurt'
+	same "the log reports the damage once" "$((before + 1))" "$(reports)"
+	holds "undamaged files can be read" '[ "$(cat /mnt/sg/well/f)" = x ]'
 	if [[ $errors == continue ]]; then
-		holds "and written" 'echo y >/mnt/sg/well/g && rm /mnt/sg/well/g'
+		holds "undamaged files can be written" 'echo y >/mnt/sg/well/g && rm /mnt/sg/well/g'
 		ended=0
-		holds "it is counted" '[ "$(awk "/^count/ { print \$2 }" \
+		holds "sysfs counts the error" '[ "$(awk "/^count/ { print \$2 }" \
 			/sys/fs/stargatefs/pmem0/errors)" -ge 1 ]'
 	else
-		refused "but not written" 'read-only' 'echo y >/mnt/sg/well/g'
-		holds "which /proc/mounts says" 'grep -q "stargatefs ro," /proc/mounts'
-		same "and the log, once" "$((switched + 1))" "$(said 'now read-only')"
+		refused "undamaged files cannot be written" 'read-only' 'echo y >/mnt/sg/well/g'
+		holds "/proc/mounts shows the mount as read-only" 'grep -q "stargatefs ro," /proc/mounts'
+		same "the log reports once that the mount is read-only" "$((switched + 1))" "$(said 'now read-only')"
 		ended=135	# SIGBUS
 	fi
-	same "how the process ended" "$ended" "$(on g1 '[ '"$ended"' = 135 ] || touch /tmp/stop
+	same "the storing process ends as expected" "$ended" "$(on g1 '[ '"$ended"' = 135 ] || touch /tmp/stop
 		for try in $(seq 100); do [ -s /tmp/end ] && break; sleep 0.1; done; cat /tmp/end' </dev/null)"
 	holds "unmount" 'umount /mnt/sg'
 	if "$tools/fsck.stargatefs" -n "$RIG_RANGE" >"$saved/fsck" 2>&1; then
@@ -91,12 +91,12 @@ for errors in continue remount-ro; do
 done
 step "met while the volume is frozen"
 switched=$(said 'now read-only')
-holds "mount, and freeze" 'mount -t stargatefs /dev/pmem0 /mnt/sg && fsfreeze -f /mnt/sg'
+holds "the volume is mounted and frozen" 'mount -t stargatefs /dev/pmem0 /mnt/sg && fsfreeze -f /mnt/sg'
 printf 'XXXXXXXX' | dd of="$RIG_RANGE" bs=1 seek="$place" conv=notrunc status=none
-refused "listing" 'needs cleaning' 'ls /mnt/sg/hurt'
-holds "the thaw" 'fsfreeze -u /mnt/sg'
-holds "leaves it read-only" 'grep -q "stargatefs ro," /proc/mounts'
-refused "for all" 'read-only' 'touch /mnt/sg/well/g'
+refused "the damaged directory cannot be listed" 'needs cleaning' 'ls /mnt/sg/hurt'
+holds "the volume is thawed" 'fsfreeze -u /mnt/sg'
+holds "the mount is read-only after the thaw" 'grep -q "stargatefs ro," /proc/mounts'
+refused "no process can write" 'read-only' 'touch /mnt/sg/well/g'
 same "the log has the message once" "$((switched + 1))" "$(said 'now read-only')"
 holds "made writable again by a remount" 'mount -o remount,rw /mnt/sg && touch /mnt/sg/well/g && rm /mnt/sg/well/g'
 holds "unmount" 'umount /mnt/sg'
@@ -114,7 +114,7 @@ put_word "$place" "$hurt"
 start_guest g1
 holds "the next mount recovers" 'dmesg | grep -q "recovered g1"'
 same "a file written before is there" precious "$(on g1 'cat /mnt/sg/well/kept' </dev/null)"
-holds "and nothing hurt" 'ls /mnt/sg/hurt/c && umount /mnt/sg'
+holds "no other file is damaged" 'ls /mnt/sg/hurt/c && umount /mnt/sg'
 restore
 
 # wild FIELD VALUE: stores VALUE into a field of the inode of /victim while the volume is mounted,
@@ -142,7 +142,7 @@ killed "a process that waits for it can be killed" 'stat /mnt/sg/victim'
 takes 20 "it is waited for" 'needs cleaning' 'stat /mnt/sg/victim'
 takes 5 "but not again" 'needs cleaning' \
 	'for try in $(seq 10); do stat /mnt/sg/victim && exit; done; exit 1'
-same "reported once" 1 "$(said 'a change never ends')"
+same "the log reports the odd counter once" 1 "$(said 'a change never ends')"
 holds "unmount" 'umount /mnt/sg'
 restore
 
@@ -154,19 +154,19 @@ own=$("$tools/stargatectl" -j slots "$RIG_RANGE" 2>"$saved/said" | python3 -c 'i
 		if slot["state"] == "live":
 			print(slot["slot"] + 1 | slot["incarnation"] << 8)')
 wild 0 "$own"
-holds "a writer finds that out" 'timeout 20 touch /mnt/sg/victim'
-same "reported once" 1 "$(said 'names this system, which does not hold it')"
-holds "and leaves it free" 'touch /mnt/sg/victim; chmod 600 /mnt/sg/victim'
+holds "a writer detects that this system does not hold the lock" 'timeout 20 touch /mnt/sg/victim'
+same "the log reports the lock once" 1 "$(said 'names this system, which does not hold it')"
+holds "the writer releases the lock" 'touch /mnt/sg/victim; chmod 600 /mnt/sg/victim'
 
 step "a name that would be a line of the log"
-holds "it is a link" 'touch /mnt/sg/victim; ln /mnt/sg/victim "/mnt/sg/well/x
+holds "a file gets a name that contains a line of the log" 'touch /mnt/sg/victim; ln /mnt/sg/victim "/mnt/sg/well/x
 stargatefs (pmem0): forged"; umount /mnt/sg'
 mode=$(word $((record + 24)))
 wild 24 0
 holds "mount" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
-refused "it leads to no inode" 'needs cleaning' 'ls -l /mnt/sg/well'
+refused "the name has no inode" 'needs cleaning' 'ls -l /mnt/sg/well'
 same "the log has the message" 1 "$(said 'without an inode: x.*forged')"
-same "in no line of its own" 0 "$(console g1 | grep 'stargatefs (pmem0): forged' | grep -vc 'without an inode' || true)"
+same "the log has no line that begins with the forged text" 0 "$(console g1 | grep 'stargatefs (pmem0): forged' | grep -vc 'without an inode' || true)"
 wild 24 "$mode"
 
 step "a lock of a system that lives, and does not give it back"
@@ -187,7 +187,7 @@ same "a read whose time would not be stored is done" "done" \
 	"$(on g1 'mount -o remount,noatime /mnt/sg && timeout 10 /root/nowait read /mnt/sg/victim' </dev/null)"
 wild 0 0
 put_word $((slots + 9 * 256)) 0
-holds "free again, it is there for all" 'touch /mnt/sg/victim; umount /mnt/sg'
+holds "the released lock can be taken by all systems" 'touch /mnt/sg/victim; umount /mnt/sg'
 restore
-holds "the volume as it was" 'mount -t stargatefs /dev/pmem0 /mnt/sg && ls /mnt/sg/hurt/c'
+holds "the volume can be mounted, and has its files" 'mount -t stargatefs /dev/pmem0 /mnt/sg && ls /mnt/sg/hurt/c'
 finish

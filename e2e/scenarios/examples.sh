@@ -64,10 +64,10 @@ ring | while read -r from to; do
 			"$from" "head -c $bytes /dev/urandom | tee /tmp/in | /root/ring-$first produce /mnt/sg/stream
 				sha256sum </tmp/in" \
 			"$to" "/root/ring-$second consume /mnt/sg/stream | sha256sum"
-		same "with all that went in" "$(cat "$work/1")" "$(cat "$work/2")"
+		same "the receivers print all lines of the senders" "$(cat "$work/1")" "$(cat "$work/2")"
 	done
 done
-passed "by pairs of systems and languages"
+passed "each pair of systems and languages passes the stream"
 
 step "leaders"
 # leads SYSTEM LINE: waits until the system's leader has printed LINE.
@@ -92,15 +92,15 @@ for system in "${systems[@]:1}"; do at "$system" 'pkill -KILL leader || true'; d
 
 step "every class of the binding for Python"
 for system in "$one" "$two"; do
-	same "on $system" "all of it" "$(at "$system" 'python3 -W error /root/sem.py all 2>&1')"
+	same "all classes work on $system" "all of it" "$(at "$system" 'python3 -W error /root/sem.py all 2>&1')"
 done
 at "$one" 'stargate-sem create b --type barrier --value 2'
 both "at a barrier" "$one" 'python3 /root/sem.py meet b 20' "$two" 'python3 /root/sem.py meet b 20'
-same "each time one of them gets the error" 20 "$(($(cat "$work/1") + $(cat "$work/2")))"
+same "one of the two gets the error each time" 20 "$(($(cat "$work/1") + $(cat "$work/2")))"
 
 step "locks in Go are owned by their handle"
 for system in "$one" "$two"; do
-	same "on $system" "all of it" "$(at "$system" '/root/semgo all 2>&1')"
+	same "all checks in Go pass on $system" "all of it" "$(at "$system" '/root/semgo all 2>&1')"
 done
 
 step "one counter in three languages"

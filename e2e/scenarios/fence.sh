@@ -98,9 +98,9 @@ start a
 tell a "join $region@$a $a 1"
 start b
 tell b "join $region@$b $b 1"
-same "both are there" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
-same "the host stands by them" True "$(of guarded machine-aaaaaaaa)"
-same "and knows the process" "$(on g1 'cat /run/a.pid')" "$(of held_by machine-aaaaaaaa)"
+same "both systems are alive" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
+same "the host guards both systems" True "$(of guarded machine-aaaaaaaa)"
+same "the host has the process of the system" "$(on g1 'cat /run/a.pid')" "$(of held_by machine-aaaaaaaa)"
 word=0x13f8 # hot.reserved2: no other code stores there
 tell a "mkdir 0 before"
 tell a "take 0"
@@ -110,7 +110,7 @@ killed a
 host_has "from SIGKILL to the host's lock"
 tell b "word 0 $word" 'ok 77' # replayed before the lock became free
 tell b "mkdir 0 after"
-same "one is left" "bbbbbbbb:alive" "$(who)"
+same "one system is left" "bbbbbbbb:alive" "$(who)"
 holds "the log has the message" 'dmesg | grep "machine-aaaaaaaa (slot [0-9]*): its VM has ended: fenced"'
 
 step "its next life, begun at once"
@@ -122,22 +122,22 @@ done
 start a
 tell a "join $region@$a $a 5"
 tell a "mkdir 0 again"
-same "lives" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
+same "the next instance of the system is alive" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
 
 step "stopped, for longer than any lease"
-holds "(a lease of 2 s)" "stargatectl tune $region --lease 2"
+holds "the lease is set to 2 s" "stargatectl tune $region --lease 2"
 tell a "take 0"
 signal STOP a
 host_wants
 sleep 5
 kill -0 "$wanting" || fail "the host has taken a machine that is stopped for dead"
-same "it is suspected, and stood by" "suspected True" "$(of state machine-aaaaaaaa) $(of guarded machine-aaaaaaaa)"
+same "the stopped system is suspected and guarded" "suspected True" "$(of state machine-aaaaaaaa) $(of guarded machine-aaaaaaaa)"
 signal CONT a
 tell a "mkdir 0 stopped"
 on g1 "$now" </dev/null
 tell a "give 0"
 host_has "from going on to the host's lock"
-holds "(no lease)" "stargatectl tune $region --lease never"
+holds "the lease is switched off" "stargatectl tune $region --lease never"
 
 step "not the last one who may store"
 # hold VERB NAME: maps region for VM a, until /run/enough.NAME exists.
@@ -156,7 +156,7 @@ until_holders() {
 hold look reader
 hold hold second
 hold child third
-same "four processes have it for one machine" 4 "$(holders)"
+same "four processes have the volume for one machine" 4 "$(holders)"
 on g1 'touch /run/enough.second' </dev/null
 until_holders 3
 on g1 'touch /run/enough.third' </dev/null
@@ -170,7 +170,7 @@ host_wants
 signal KILL a
 sleep 1
 kill -0 "$wanting" || fail "it is dead, though somebody may store for it"
-passed "dead is who has nobody left that may store"
+passed "a system is dead when no process may store for it any more"
 on g1 "$now; touch /run/enough.second /run/enough.fourth" </dev/null
 host_has "from the end of the last one to the host's lock, with a reader there still"
 until_holders 1
@@ -185,14 +185,14 @@ hold look reader
 on g1 'touch /run/enough.reader' </dev/null
 until_holders 1
 tell a "mkdir 0 read"
-same "the system is live" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
+same "the system is still live" "aaaaaaaa:alive bbbbbbbb:alive" "$(who)"
 
 step "fenced alive"
-refused "not the host itself" 'is this system itself' "stargatectl systems $region fence 0"
+refused "the host cannot fence itself" 'is this system itself' "stargatectl systems $region fence 0"
 refused "a system that does not exist cannot be fenced" "no live system 'nobody'" "stargatectl systems $region fence nobody"
 tell a "take 0"
 host_wants
-refused "no system whose heartbeat moves" 'its heartbeat moves.*--force' "stargatectl systems $region fence machine-aaaaaaaa"
+refused "a system with a moving heartbeat is not fenced without --force" 'its heartbeat moves.*--force' "stargatectl systems $region fence machine-aaaaaaaa"
 tell a "mkdir 0 refused"
 on g1 "rm -f /run/enough.again; /root/region again $region@$a /run/enough.again >/run/again 2>&1 </dev/null &
 	until grep -q mapped /run/again; do sleep 0.05; done" </dev/null
@@ -200,7 +200,7 @@ said=$(on g1 "$now; stargatectl systems $region fence $a --force" </dev/null) ||
 grep -q 'machine-aaaaaaaa (slot [0-9]*): fenced' <<<"$said" || fail "fence says: $said"
 host_has "from the word to the host's lock"
 gone a
-passed "it has no byte of the volume any more, and ends"
+passed "the fenced process can access no byte of the volume, and ends"
 # The process may still run a guest that has not detected the fence. If the process opens region
 # again, it gets no access.
 holds "a revoked process gets no mapping again" 'touch /run/enough.again
@@ -218,13 +218,13 @@ step "more machines than a volume has slots for"
 said=$(on g1 "/root/region many $region 20 2>/dev/null" </dev/null)
 echo "   $said" | xargs
 [[ $said =~ ([0-9]+)" of one"[[:space:]]+([0-9]+)" in all" ]] || fail "many: $said"
-same "one process has 16 of them" 16 "${BASH_REMATCH[1]}"
+same "one process can have the volume for 16 machines" 16 "${BASH_REMATCH[1]}"
 ((BASH_REMATCH[2] > 200 && BASH_REMATCH[2] <= 256)) || fail "all have ${BASH_REMATCH[2]}"
-passed "all have ${BASH_REMATCH[2]}"
-holds "they are gone with their processes" '! grep -q dddddddd /sys/fs/stargatefs/pmem0/holders'
+passed "all processes together have ${BASH_REMATCH[2]} machines"
+holds "the entries of the processes are removed when they end" '! grep -q dddddddd /sys/fs/stargatefs/pmem0/holders'
 
 same "children of one process leave room for others" mapped "$(on g1 "/root/region forks $region 300" </dev/null)"
-holds "they are gone as well" '! grep -q dddddddd /sys/fs/stargatefs/pmem0/holders'
+holds "the entries of the children are removed as well" '! grep -q dddddddd /sys/fs/stargatefs/pmem0/holders'
 
 step "for no machine that is known"
 start c
@@ -234,7 +234,7 @@ gone c
 same "no system has detected its death" 2 "$(who | tr ' ' '\n' | grep -c aaaaaaaa)"
 signal KILL a
 gone a
-same "with its machine it is" "bbbbbbbb:alive" "$(who)"
+same "the system is fenced after the end of its machine's process" "bbbbbbbb:alive" "$(who)"
 start c
 tell c "join $region cccccccc-0000-4000-8000-000000000003 1"
 tell c "take 0"

@@ -41,7 +41,7 @@ fill_and_empty() {
 	# Pages with inodes are never freed: allocate them before the measurement.
 	for kind in small directories; do
 		fill "$kind" >/dev/null
-		holds "it can be emptied of $kind" 'rm -rf /mnt/sg/full'
+		holds "a volume full of $kind can be emptied" 'rm -rf /mnt/sg/full'
 	done
 	before=$(free_pages)
 	for kind in large small directories append large allocate small; do

@@ -63,21 +63,21 @@ at g1 'cat >/root/work <<-"END"
 at g2 '/root/mapped /mnt/sg/mapped /run/enough >/run/map.log 2>&1 &'
 
 step "g1 has no memory behind it: it is named, and nothing has changed"
-refuses "from g2" 'no more than 64 MiB while .* \(slot 0\) uses the volume' g2 \
+refuses "the growth from g2 is refused" 'no more than 64 MiB while .* \(slot 0\) uses the volume' g2 \
 	'stargatectl grow --size 128M /mnt/sg'
-refuses "from g1 itself" 'no more than 64 MiB: this system has no memory beyond' g1 \
+refuses "the growth from g1 itself is refused" 'no more than 64 MiB: this system has no memory beyond' g1 \
 	"stargatectl grow --size 128M $dev"
-refuses "it does not shrink" 'a volume cannot shrink: it has 64 MiB' g1 \
+refuses "the volume does not shrink" 'a volume cannot shrink: it has 64 MiB' g1 \
 	"stargatectl grow --size 32M $dev"
 same_everywhere 64
 
 step "its logical volume becomes longer, and the mount follows"
 lengthen 128
-same "from g1, by its device" "$dev: has grown from 64 MiB to 128 MiB" "$(at g1 "stargatectl grow $dev")"
+same "g1 grows the volume by its device" "$dev: has grown from 64 MiB to 128 MiB" "$(at g1 "stargatectl grow $dev")"
 same_everywhere 128
 same "the region is as long" $((128 << 20)) "$(at g1 "stat -c %s $region")"
 lengthen 192
-same "from g2, by its mount" "/mnt/sg: has grown from 128 MiB to 160 MiB" \
+same "g2 grows the volume by its mount" "/mnt/sg: has grown from 128 MiB to 160 MiB" \
 	"$(at g2 'stargatectl grow --size 160M /mnt/sg')"
 same_everywhere 160
 at g1 'head -c 70M /dev/urandom >/mnt/sg/large; sha256sum </mnt/sg/large >/mnt/sg/large.sum'
@@ -88,18 +88,18 @@ passed "earlier files are there"
 
 step "a paused system does not answer"
 pause_guest g2
-refuses "named" '\(slot 1\) does not answer' g1 "stargatectl grow --size 170M $dev"
+refuses "the error names the system that does not answer" '\(slot 1\) does not answer' g1 "stargatectl grow --size 170M $dev"
 resume_guest g2
-same "and later it does" "$dev: has grown from 160 MiB to 170 MiB" \
+same "the growth succeeds when the system answers again" "$dev: has grown from 160 MiB to 170 MiB" \
 	"$(at g1 "stargatectl grow --size 170M $dev")"
 same_everywhere 170
 for guest in $RIG_GUESTS; do at "$guest" 'touch /run/enough'; done
 said=$(at g2 'until grep . /run/map.log; do sleep 0.2; done')
 [[ $said == *rounds ]] || fail "a mapping has lost something: $said"
-passed "in the mapping: $said"
+passed "the stores in the mapping continue: $said"
 at g1 'until [ -s /run/rounds ] || [ -s /run/work.log ]; do sleep 0.2; done'
 same "no call has failed" "" "$(at g1 'cat /run/work.log')"
-passed "by calls: $(at g1 'cat /run/rounds') rounds"
+passed "the calls continue: $(at g1 'cat /run/rounds') rounds"
 
 step "the growing system dies"
 to=170
@@ -133,7 +133,7 @@ at g1 "sleep 1; for to in $sizes; do
 		: >/mnt/sg/grown.\$to
 	done"
 wait "$seen" || fail "g2 has not seen all sizes"
-same "at once" "$sizes" "$(at g2 'paste -sd" " /run/seen; rm /mnt/sg/grown.*')"
+same "g2 sees the sizes immediately" "$sizes" "$(at g2 'paste -sd" " /run/seen; rm /mnt/sg/grown.*')"
 
 step "as large as it can be, and with the other one gone, larger"
 at g1 'stargatectl grow /mnt/sg >/dev/null'

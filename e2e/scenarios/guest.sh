@@ -41,13 +41,13 @@ guest=$(dirname "$0")/../../kubevirt-manifests/guest
 step "the guest's part is installed, before systemd starts"
 for file in stargate-mount:/usr/local/sbin stargate-mount@.service:/etc/systemd/system \
 	60-stargate.rules:/etc/udev/rules.d; do
-	holds "(${file%%:*})" "mkdir -p ${file#*:}"
+	holds "the directory for ${file%%:*} exists" "mkdir -p ${file#*:}"
 	on g1 "cat >'${file#*:}/${file%%:*}'" <"$guest/${file%%:*}"
 done
 rule=/etc/udev/rules.d/61-stargatefs.rules
 on g1 "sed \"s|@SBIN@|\$(dirname \$(command -v stargatectl))|\" >$rule" <"$guest/../../kernel/tools/udev/61-stargatefs.rules.in"
-holds "as cloud-init does" 'chmod 755 /usr/local/sbin/stargate-mount'
-holds "a volume" 'mkfs.stargatefs -q -L shared /dev/pmem0'
+holds "the script has its mode, as cloud-init sets it" 'chmod 755 /usr/local/sbin/stargate-mount'
+holds "a volume is made" 'mkfs.stargatefs -q -L shared /dev/pmem0'
 
 step "systemd and udev"
 on g1 'env -i container=vm PATH=/usr/sbin:/usr/bin \
@@ -77,10 +77,10 @@ soon "and other links" '[ $(readlink -f /dev/disk/by-uuid/01234567-89ab-cdef-012
 	[ ! -e /dev/disk/by-label/shared ]'
 
 step "devices that appear later, three of them"
-holds "(partitions)" 'printf "label: gpt\nfirst-lba: 4096\nsize=64M\nsize=64M\nsize=64M\n" | sfdisk -q --wipe always /dev/pmem0'
+holds "the device has three partitions" 'printf "label: gpt\nfirst-lba: 4096\nsize=64M\nsize=64M\nsize=64M\n" | sfdisk -q --wipe always /dev/pmem0'
 for n in 1 2 3; do tried pmem0p$n success active; done
 same "a device without a volume is not mounted" "" "$(system 'ls /mnt/stargate/ | grep -v shared' || true)"
-holds "two volumes" 'mkfs.stargatefs -q -L first /dev/pmem0p1 && mkfs.stargatefs -q -L ../up /dev/pmem0p2'
+holds "two volumes are made" 'mkfs.stargatefs -q -L first /dev/pmem0p1 && mkfs.stargatefs -q -L ../up /dev/pmem0p2'
 anew 1:3
 soon "one is mounted" "mountpoint -q /mnt/stargate/first"
 soon "a partition has links, too" '[ $(readlink -f /dev/disk/by-label/first) = /dev/pmem0p1 ]'
@@ -96,17 +96,17 @@ anew 1:1
 tried pmem0p1 exit-code failed
 soon "is left, and said" "findmnt -t tmpfs /mnt/stargate/first &&
 	journalctl -u stargate-mount@pmem0p1 | grep \"something is mounted at\""
-holds "(a device that cannot be written)" 'blockdev --setro /dev/pmem0p1'
+holds "one device is set read-only" 'blockdev --setro /dev/pmem0p1'
 soon "is mounted read-only" "umount /mnt/stargate/first && systemctl restart stargate-mount@pmem0p1 &&
 	findmnt -O ro /mnt/stargate/first"
 soon "(unmounted)" "umount /mnt/stargate/first"
 
 step "two volumes of one label"
-holds "(made)" 'for n in 2 3; do mkfs.stargatefs -q --force -L twin /dev/pmem0p$n || exit; done'
+holds "two volumes with the same label are made" 'for n in 2 3; do mkfs.stargatefs -q --force -L twin /dev/pmem0p$n || exit; done'
 anew 2:3
 for n in 2 3; do tried pmem0p$n exit-code failed; done
 same "neither is mounted" "" "$(system 'findmnt -rno SOURCE | grep /dev/pmem0p[23]' || true)"
-holds "(one gets another)" 'stargatectl label /dev/pmem0p3 other'
+holds "one volume gets another label" 'stargatectl label /dev/pmem0p3 other'
 soon "then each is mounted by its own" "systemctl restart stargate-mount@pmem0p2 stargate-mount@pmem0p3 &&
 	mountpoint -q /mnt/stargate/twin && mountpoint -q /mnt/stargate/other"
 soon "(unmounted)" "umount /mnt/stargate/twin /mnt/stargate/other"

@@ -41,14 +41,14 @@ number() { on g1 "stat -c %i $1" </dev/null; }
 in_time() { holds "$2 within $1 s" "timeout -s KILL $1 sh -c '$3'"; }
 
 step "memory reclaim"
-holds "a file that nobody has open" 'echo x >/mnt/sg/known && cat /mnt/sg/known'
+holds "a file that no process has open is made" 'echo x >/mnt/sg/known && cat /mnt/sg/known'
 ino=$(number /mnt/sg/known)
 g2_holds "$ino:unlinked"
 in_time 20 "its memory is taken back" 'echo 2 >/proc/sys/vm/drop_caches'
 let_go "$ino:unlinked"
 
 step "a process that exits"
-holds "it has a removed file open" 'echo x >/mnt/sg/open && exec 3</mnt/sg/open &&
+holds "a process has a removed file open" 'echo x >/mnt/sg/open && exec 3</mnt/sg/open &&
 	stat -c %i /mnt/sg/open >/tmp/ino &&
 	{ sleep 1000 <&3 >/dev/null 2>&1 & echo $! >/tmp/pid; } &&
 	rm /mnt/sg/open'
@@ -65,19 +65,19 @@ holds "a hole is about to be filled" 'echo x >/mnt/sg/mapped
 	for try in $(seq 100); do grep -q stored /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 ino=$(number /mnt/sg/mapped)
 g2_holds "$ino"
-holds "it waits for g2" 'touch /tmp/go; sleep 2; ! grep filled /tmp/filled'
+holds "the process waits for g2" 'touch /tmp/go; sleep 2; ! grep filled /tmp/filled'
 in_time 10 "everybody can sync" sync
 in_time 10 "everybody can see who it is, and what it has mapped" \
 	'cd /proc/$(pgrep -x waiters) && cat cmdline maps >/dev/null'
-holds "it can map memory meanwhile" 'grep mapped /tmp/filled'
+holds "the process can map memory meanwhile" 'grep mapped /tmp/filled'
 in_time 10 "another process can store to a page that is there" '/root/waiters store /mnt/sg/mapped'
 in_time 20 "the mount freezes" 'fsfreeze -f /mnt/sg'
 in_time 10 "then everybody can sync as well" sync
-holds "it waits for the thaw" '! grep filled /tmp/filled && fsfreeze -u /mnt/sg'
-holds "and for g2 again" 'sleep 1; ! grep filled /tmp/filled'
+holds "the process waits for the thaw" '! grep filled /tmp/filled && fsfreeze -u /mnt/sg'
+holds "the process waits for g2 again" 'sleep 1; ! grep filled /tmp/filled'
 in_time 10 "and everybody can see who it is" 'cat /proc/$(pgrep -x waiters)/cmdline >/dev/null'
 let_go "$ino"
-holds "then the process continues" 'for try in $(seq 100); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
+holds "the process continues after that" 'for try in $(seq 100); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 
 step "a truncation"
 holds "a process maps the file" 'rm -f /tmp/go && echo x >/mnt/sg/cut
@@ -85,13 +85,13 @@ holds "a process maps the file" 'rm -f /tmp/go && echo x >/mnt/sg/cut
 	for try in $(seq 100); do grep -q stored /tmp/cut && exit 0; sleep 0.1; done; exit 1'
 ino=$(number /mnt/sg/cut)
 g2_holds "$ino"
-holds "another one truncates it, and waits for g2" 'truncate -s 8192 /mnt/sg/cut >/dev/null 2>&1 </dev/null &
+holds "another process truncates the file, and waits for g2" 'truncate -s 8192 /mnt/sg/cut >/dev/null 2>&1 </dev/null &
 	sleep 2; kill -0 $!'
 holds "the first one has a fault" 'touch /tmp/go; sleep 2; ! grep filled /tmp/cut'
-holds "it can map memory meanwhile" 'grep mapped /tmp/cut'
+holds "the process can map memory meanwhile" 'grep mapped /tmp/cut'
 in_time 10 "everybody can see who it is" 'cat /proc/$(pgrep -x waiters)/cmdline >/dev/null'
 let_go "$ino"
-holds "then the process continues" 'for try in $(seq 100); do grep -q filled /tmp/cut && exit 0; sleep 0.1; done; exit 1'
+holds "the process continues after that" 'for try in $(seq 100); do grep -q filled /tmp/cut && exit 0; sleep 0.1; done; exit 1'
 
 step "a page that is removed again and again"
 holds "a process stores to it" '/root/waiters again /mnt/sg/again >/tmp/again 2>&1 </dev/null &
@@ -112,7 +112,7 @@ holds "a file of another day" 'head -c 4096 /dev/zero >/mnt/sg/timed && touch -d
 ino=$(number /mnt/sg/timed)
 g2_holds "$ino"
 in_time 10 "it is stored to" '/root/waiters store /mnt/sg/timed'
-holds "its owner sees that it was changed" '[ "$(stat -c %Y /mnt/sg/timed)" -gt 1000 ]'
+holds "the owner of the file sees the change" '[ "$(stat -c %Y /mnt/sg/timed)" -gt 1000 ]'
 in_time 10 "sync does not wait for g2" sync
 in_time 20 "reclaim of its inode does not wait either" 'echo 2 >/proc/sys/vm/drop_caches'
 let_go "$ino"
@@ -126,7 +126,7 @@ holds "files of another day" "mkdir /mnt/sg/many && cd /mnt/sg/many && seq $coun
 	for i in \$(seq $count); do echo x >\$i; done && touch -d @1000 *"
 mapfile -t inos < <(on g1 "stat -c %i /mnt/sg/many/*" </dev/null)
 g2_holds "${inos[@]}"
-holds "all of them are stored to" "for i in \$(seq $count); do /root/waiters store /mnt/sg/many/\$i || exit; done"
+holds "processes store to all files" "for i in \$(seq $count); do /root/waiters store /mnt/sg/many/\$i || exit; done"
 in_time 5 "sync waits for all of them together, not for each" sync
 in_time 5 "a freeze waits for all of them together, too" 'fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
 let_go "${inos[@]}"
@@ -139,7 +139,7 @@ on g1 'rm /mnt/sg/owed' </dev/null
 g2_holds areas
 sleep 2
 in_time 20 "the mount freezes" 'fsfreeze -f /mnt/sg'
-holds "and thaws" 'fsfreeze -u /mnt/sg'
+holds "the mount can be thawed" 'fsfreeze -u /mnt/sg'
 let_go areas
 in_time 20 "it can be written to" 'echo y >/mnt/sg/after'
 
@@ -154,10 +154,10 @@ let_go chunks
 in_time 20 "then there are pages" 'fallocate -l 1M /mnt/sg/longer && rm /mnt/sg/longer /mnt/sg/shorter'
 
 step "a reader of a semaphore, in a mount that is frozen"
-holds "it reads" 'stargate-sem create rw --type rwlock &&
+holds "a process holds the lock to read" 'stargate-sem create rw --type rwlock &&
 	{ setsid stargate-sem lock --read rw -- sleep 600 >/dev/null 2>&1 </dev/null & } &&
 	for try in $(seq 100); do pgrep -x sleep >/dev/null && exit 0; sleep 0.1; done; exit 1'
-holds "frozen" 'fsfreeze -f /mnt/sg'
+holds "the mount is frozen" 'fsfreeze -f /mnt/sg'
 holds "after SIGKILL the process ends within 5 s" 'p=$(pgrep -x stargate-sem); kill -KILL $p
 	for try in $(seq 50); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
 	cat /proc/$p/stack; exit 1'
@@ -201,23 +201,23 @@ holds "the second one can be killed" 'p=$(sed -n "s/^second //p" /tmp/bind); kil
 let_go semaphores
 holds "the first process continues" 'for try in $(seq 100); do grep -q "first: bound" /tmp/bind && exit 0; sleep 0.1; done
 	cat /tmp/bind; exit 1'
-holds "then it can be removed" 'for try in $(seq 100); do
+holds "the object can be removed after that" 'for try in $(seq 100); do
 	stargate-sem rm rw 2>/dev/null && exit 0; sleep 0.1; done; exit 1'
 sem_users gone
-holds "it is removed while it is open" 'stargate-sem rm gone'
+holds "an open object can be removed" 'stargate-sem rm gone'
 g2_holds areas
 sem_users_end
 in_time 10 "objects can be listed" "stargate-sem list"
 let_go areas
 
 step "locks of files in two volumes"
-holds "a second volume" 'mkdir -p /mnt/bare /run/bare /mnt/sg/d &&
+holds "a second volume is mounted" 'mkdir -p /mnt/bare /run/bare /mnt/sg/d &&
 	mkfs.stargatefs -q --phys 256M --size 32M /run/bare/volume &&
 	dd if=/run/bare/volume of=/dev/mem bs=1M seek=256 conv=notrunc status=none &&
 	mount -t stargatefs -o phys=256M,size=32M none /mnt/bare && mkdir /mnt/bare/d'
-holds "the queue of works that all volumes share has room for one" \
+holds "the shared work queue has room for one entry" \
 	'echo 1 >/sys/devices/virtual/workqueue/stargatefs/max_active'
-holds "files are removed" '{ while echo x >/mnt/sg/owed; do rm /mnt/sg/owed; done >/dev/null 2>&1 </dev/null & } &&
+holds "files are removed again and again" '{ while echo x >/mnt/sg/owed; do rm /mnt/sg/owed; done >/dev/null 2>&1 </dev/null & } &&
 	echo $! >/tmp/pid; sleep 1'
 g2_holds areas
 holds "settling in the second volume does not wait for that in the first one" 'sleep 3
@@ -228,8 +228,8 @@ holds "settling in the second volume does not wait for that in the first one" 's
 	[ "$(grep -c "function sgfs_settle" trace)" -ge 2 ]'
 let_go areas
 on g1 'kill $(cat /tmp/pid)' </dev/null
-holds "all chains are there" "/root/waiters flock /mnt/sg/d $files each && /root/waiters flock /mnt/bare/d $files each"
-holds "a process has many locks in the first one" 'mkdir /mnt/sg/e
+holds "both volumes have all chains of locks" "/root/waiters flock /mnt/sg/d $files each && /root/waiters flock /mnt/bare/d $files each"
+holds "a process has many locks in the first volume" 'mkdir /mnt/sg/e
 	/root/waiters flock /mnt/sg/e 64 keep >/tmp/keep 2>&1 </dev/null & echo $! >/tmp/pid
 	for try in $(seq 100); do grep -q locks /tmp/keep && exit 0; sleep 0.1; done; exit 1'
 g2_holds chains
@@ -237,16 +237,16 @@ in_time 10 "a process without a lock can close a file that has one" 'cat /mnt/sg
 holds "after SIGKILL the process ends within 10 s" 'p=$(cat /tmp/pid); kill -KILL $p
 	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
 	cat /proc/$p/stack; exit 1'
-holds "many wait in the first one" "/root/waiters flock /mnt/sg/d $files wait >/tmp/wait 2>&1 </dev/null &
+holds "many processes wait in the first volume" "/root/waiters flock /mnt/sg/d $files wait >/tmp/wait 2>&1 </dev/null &
 	for try in \$(seq 100); do grep -q locks /tmp/wait && sleep 1 && exit 0; sleep 0.1; done; exit 1"
 in_time 10 "all locks of the other one can be had" "/root/waiters flock /mnt/bare/d $files each"
-holds "the process that has them ends when killed" '/root/waiters flock /mnt/bare/d 64 keep >/tmp/keep 2>&1 </dev/null & p=$!
+holds "the process with locks in the second volume ends after SIGKILL" '/root/waiters flock /mnt/bare/d 64 keep >/tmp/keep 2>&1 </dev/null & p=$!
 	for try in $(seq 100); do grep -q locks /tmp/keep && break; sleep 0.1; done
 	grep locks /tmp/keep
 	kill -KILL $p
 	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
 	cat /proc/$p/stack; exit 1'
-holds "a process that waits in the first one can be killed" 'pkill -KILL -x waiters
+holds "a process that waits in the first volume can be killed" 'pkill -KILL -x waiters
 	for try in $(seq 300); do pgrep -x waiters >/dev/null || exit 0; sleep 0.1; done; exit 1'
 let_go chains
 in_time 20 "then its locks can be had" "/root/waiters flock /mnt/sg/d 8 each"
@@ -257,25 +257,25 @@ on g2 'for try in $(seq 100); do
 passed "g2 finds the locks of the killed process free"
 
 step "execve() of a process that has locks"
-holds "it closes a locked file then" 'rm -f /tmp/go
+holds "a process will close a locked file by execve()" 'rm -f /tmp/go
 	/root/waiters exec /mnt/sg/exec /tmp/go >/tmp/exec 2>&1 </dev/null & echo $! >/tmp/pid
 	for try in $(seq 100); do grep -q locked /tmp/exec && exit 0; sleep 0.1; done; exit 1'
 g2_holds chains
 in_time 10 "everybody can see what it has mapped" \
 	'touch /tmp/go; sleep 1; cat /proc/$(cat /tmp/pid)/maps'
 in_time 10 "it can be traced" '/root/waiters trace $(cat /tmp/pid)'
-holds "it goes on" '[ "$(cat /proc/$(cat /tmp/pid)/comm)" = sleep ]'
+holds "the process continues as the new program" '[ "$(cat /proc/$(cat /tmp/pid)/comm)" = sleep ]'
 let_go chains
 on g2 'for try in $(seq 20); do /root/waiters posix /mnt/sg/exec && exit 0; sleep 0.1
 	done; exit 1' </dev/null || fail "g2 finds the lock of a file that was closed"
 passed "g2 finds the file unlocked"
-holds "it ends" 'kill $(cat /tmp/pid)'
+holds "the process ends" 'kill $(cat /tmp/pid)'
 
 step "a process that ends while its mount is frozen"
-holds "it has locks" 'mkdir /mnt/sg/f
+holds "a process has locks" 'mkdir /mnt/sg/f
 	/root/waiters flock /mnt/sg/f 16 keep >/tmp/keep 2>&1 </dev/null & echo $! >/tmp/pid
 	for try in $(seq 100); do grep -q locks /tmp/keep && exit 0; sleep 0.1; done; exit 1'
-holds "frozen" 'fsfreeze -f /mnt/sg'
+holds "the mount is frozen" 'fsfreeze -f /mnt/sg'
 g2_holds chains
 holds "after SIGKILL the process ends within 10 s" 'p=$(cat /tmp/pid); kill -KILL $p
 	for try in $(seq 100); do [ -e /proc/$p ] || exit 0; sleep 0.1; done
@@ -285,7 +285,7 @@ on g2 'for try in $(seq 30); do
 	for i in $(seq 0 15); do flock -n /mnt/sg/f/$i true || break; done && [ $i = 15 ] &&
 		flock -n /mnt/sg/f/15 true && exit 0; sleep 0.1; done; exit 1' </dev/null ||
 	fail "g2 waits for the thaw of g1"
-passed "g2 finds its locks free before the thaw"
-holds "thawed" 'fsfreeze -u /mnt/sg'
-holds "both are left" 'umount /mnt/bare && umount /mnt/sg'
+passed "g2 finds the locks of the process free before the thaw"
+holds "the mount is thawed" 'fsfreeze -u /mnt/sg'
+holds "both volumes can be unmounted" 'umount /mnt/bare && umount /mnt/sg'
 finish

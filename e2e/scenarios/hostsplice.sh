@@ -16,17 +16,17 @@ source "$(dirname "$0")/../lib/scenario.sh"
 map() { on g1 'cat /sys/fs/stargatefs/pmem0/map' </dev/null; }
 
 step "a volume like any other"
-holds "(this kernel is no guest, as far as it knows)" '! grep -qw hypervisor /proc/cpuinfo'
+holds "this kernel does not run as a guest" '! grep -qw hypervisor /proc/cpuinfo'
 same "the mount uses map=walk" walk "$(map)"
 refused "a remount cannot select map=splice" "host-splice" 'mount -o remount,map=splice /mnt/sg'
-same "which changes nothing" walk "$(map)"
-holds "a private table may be had" 'mount -o remount,map=shadow /mnt/sg && head -c 5M /dev/urandom >/mnt/sg/f && cat /mnt/sg/f >/dev/null && umount /mnt/sg'
-refused "nor by a mount" "host-splice" 'mount -t stargatefs -o map=splice /dev/pmem0 /mnt/sg'
+same "the refused remount changes nothing" walk "$(map)"
+holds "the mount may use map=shadow" 'mount -o remount,map=shadow /mnt/sg && head -c 5M /dev/urandom >/mnt/sg/f && cat /mnt/sg/f >/dev/null && umount /mnt/sg'
+refused "a mount cannot select map=splice" "host-splice" 'mount -t stargatefs -o map=splice /dev/pmem0 /mnt/sg'
 
 step "one that was made for it"
-holds "made and mounted" 'mkfs.stargatefs -q -f --param host-splice /dev/pmem0 && mount -t stargatefs /dev/pmem0 /mnt/sg'
+holds "a volume with host-splice is made and mounted" 'mkfs.stargatefs -q -f --param host-splice /dev/pmem0 && mount -t stargatefs /dev/pmem0 /mnt/sg'
 same "the mount uses map=walk unless the user requests splice" walk "$(map)"
 holds "the mount may use map=splice" 'mount -o remount,map=splice /mnt/sg && head -c 5M /dev/urandom >/mnt/sg/f && cmp /mnt/sg/f /mnt/sg/f'
-same "and is" splice "$(map)"
-holds "by its windows" '! grep -q "^hooks 0" /sys/fs/stargatefs/pmem0/windows'
+same "the mount uses map=splice" splice "$(map)"
+holds "the mount uses windows" '! grep -q "^hooks 0" /sys/fs/stargatefs/pmem0/windows'
 finish

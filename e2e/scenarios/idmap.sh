@@ -24,35 +24,35 @@ EOT
 
 mapped() {
 	local map=$1
-	holds "files of several owners" 'mkdir -p /mnt/sg/tree /run/mapped && cd /mnt/sg/tree &&
+	holds "files of several owners are made" 'mkdir -p /mnt/sg/tree /run/mapped && cd /mnt/sg/tree &&
 		chmod 777 . && >root && >user && chown 1000:1000 user &&
 		>high && chown 70000:70000 high && chmod 600 *'
 	holds "$map: an idmapped mount" \
 		'mount --bind -o X-mount.idmap=b:0:100000:65536 /mnt/sg/tree /run/mapped'
-	holds "it shows owners moved" 'cd /run/mapped &&
+	holds "the mount shows mapped owners" 'cd /run/mapped &&
 		[ "$(stat -c %u:%g root user | xargs)" = "100000:100000 101000:101000" ]'
 	holds "an owner without a mapping is nobody" '[ "$(stat -c %u /run/mapped/high)" = 65534 ]'
 	holds "a file made there belongs to the mapped-back owner" \
 		'as 101000 sh -c "echo hi >/run/mapped/made" &&
 		[ "$(stat -c %u:%g /mnt/sg/tree/made)" = 1000:1000 ] &&
 		[ "$(stat -c %u:%g /run/mapped/made)" = 101000:101000 ]'
-	refused "without a mapping nothing can be made" 'Value too large|Overflow|denied' \
+	refused "a user without a mapping cannot create files" 'Value too large|Overflow|denied' \
 		'as 5 touch /run/mapped/no'
 	holds "chown is mapped back too" 'chown 100007 /run/mapped/made &&
 		[ "$(stat -c %u /mnt/sg/tree/made)" = 7 ]'
 	holds "the mapped owner may read" 'as 101000 cat /run/mapped/user'
-	refused "another may not" 'denied' 'as 101001 cat /run/mapped/user'
+	refused "another user may not read" 'denied' 'as 101001 cat /run/mapped/user'
 	holds "ACLs are mapped" 'setfacl -m u:101001:r /run/mapped/user &&
 		getfacl -cn /mnt/sg/tree/user | grep -q "^user:1001:r--" &&
 		as 101001 cat /run/mapped/user'
-	holds "renames, links, removal by the mapped owner" 'cd /run/mapped &&
+	holds "the mapped owner can rename, link and remove" 'cd /run/mapped &&
 		as 101000 mv user user2 && as 101000 ln user2 user3 && as 101000 rm user2 user3'
 	refused "a rename by a user without a mapping" 'Value too large|Overflow|denied' \
 		'cd /run/mapped && mv root elsewhere'
 
 	holds "$map: an idmapped mount of the whole volume" 'mkdir -p /run/whole &&
 		mount --bind -o X-mount.idmap=b:0:100000:65536 /mnt/sg /run/whole'
-	refused "without a mapping no semaphore is made" 'maps no owner' \
+	refused "a user without a mapping cannot create a semaphore" 'maps no owner' \
 		'stargate-sem -v /run/whole create nobody'
 	holds "no object exists" '! stargate-sem -v /mnt/sg show nobody && umount /run/whole'
 
@@ -60,13 +60,13 @@ mapped() {
 		>mine && chown 100000:100000 mine && chmod 666 mine && in_namespace sh -c "
 			[ \$(stat -c %u mine) = 0 ] && [ \$(stat -c %u root) = 65534 ] &&
 			echo x >mine && chmod 600 mine"'
-	refused "its root is nobody to others' files" 'denied' \
+	refused "root of the namespace has no access to files of other owners" 'denied' \
 		'cd /mnt/sg/tree && in_namespace cat root'
-	refused "its root may not mount the volume" 'denied|permi|must be superuser' \
+	refused "root of the namespace may not mount the volume" 'denied|permi|must be superuser' \
 		'unshare --user --map-root-user --mount mount -t stargatefs /dev/pmem0 /run/mapped'
-	refused "trusted attributes are not its own" 'not permitted|denied' \
+	refused "root of the namespace may not set trusted attributes" 'not permitted|denied' \
 		'cd /mnt/sg/tree && in_namespace setfattr -n trusted.a -v b mine'
-	holds "all can be taken away" 'umount /run/mapped && rm -r /mnt/sg/tree'
+	holds "all files and mounts can be removed" 'umount /run/mapped && rm -r /mnt/sg/tree'
 }
 
 each_map mapped

@@ -58,7 +58,7 @@ for vmi in sorted(machines.glob("*.yaml")):
         (folder / "claims").write_text(claims + "\n")
 PYTHON
 versions=$(ls "$work/domains")
-same "of these versions" "1.6 1.7 1.8 1.9" "${versions//$'\n'/ }"
+same "the test covers these versions of KubeVirt" "1.6 1.7 1.8 1.9" "${versions//$'\n'/ }"
 (cd "$home/csi-driver" && ../mk/tools/go build -trimpath -buildvcs=false -ldflags '-s -w' \
 	-o "$work/programs/" ./cmd/stargate-hook ./test/hookcall) || fail "the hook does not compile"
 "$home/e2e/cluster/machine-boot" "$work/boot" "$SG_KERNEL" || fail "the VMs' boot files cannot be made"

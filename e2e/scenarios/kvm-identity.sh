@@ -211,7 +211,7 @@ part=2,1024 # MiB of the volume: no 1 GiB page fits
 large=0,1024 # a 1 GiB page fits
 
 step "stock KVM"
-denied "it has no identity slots" "not supported" "VOLUME_BASE=$base /root/vmm run identity $region sum"
+denied "stock KVM has no identity slots" "not supported" "VOLUME_BASE=$base /root/vmm run identity $region sum"
 measure stock "stock:$part"
 
 kvm 'tdp_mmu=1/'
@@ -221,7 +221,7 @@ measure identity "identity:$part"
 vmm run "identity:$part" $region stats sum stats
 says "the guest reads at each physical address what the host has there" '^sum [0-9]+ same'
 [[ $(value 2m) -ge $((${part#*,} / 2)) && $(value 4k) -lt 20 ]] || fail "not by 2 MiB pages"
-passed "by 2 MiB pages: $(value 2m), with $(value guest-faults) faults"
+passed "KVM maps the volume by 2 MiB pages: $(value 2m), with $(value guest-faults) faults"
 vmm run "identity:$part" $region prefault stats sum stats
 says "all is mapped in advance" '^prefault [0-9]+ done'
 says "and is the same" '^sum [0-9]+ same'
@@ -245,7 +245,7 @@ exercise() {
 	done
 	on host "cmp -n 1048576 /mnt/sg/file <(tail -c +$((offset + 1)) $region)" ||
 		fail "the file is not what the guest wrote"
-	passed "as bytes of the file"
+	passed "the guest's stores are in the file"
 
 	on host 'head -c 2M /dev/urandom | dd of=/mnt/sg/file conv=notrunc status=none &&
 		sync /mnt/sg/file'
@@ -278,7 +278,7 @@ revocation() {
 	vmm revoke $region '$(sed -n "s/^spinning //p" /run/vmm)'
 	says "its volume is revoked" '^revoke [0-9]+ 1 machines'
 	await_end
-	same "that is an exit, again and again" 2 "$(grep -c '^spin .* memory fault, revoked,' <<<"$said")"
+	same "each access to a revoked slot ends in an exit" 2 "$(grep -c '^spin .* memory fault, revoked,' <<<"$said")"
 	says "a new slot is as good as the first" '^write64 [0-9]+ done'
 }
 
@@ -327,12 +327,12 @@ start_held() {
 	pid=$(on host 'sed -n "s/^spinning //p" /run/vmm' </dev/null)
 	same "the monitor is listed" "$pid rw $machine vmm" \
 		"$(on host "grep $machine /sys/fs/stargatefs/pmem0/holders" </dev/null)"
-	same "as what holds the volume for the system" "$pid" "$(of held_by)"
+	same "the monitor is shown as the holder for the system" "$pid" "$(of held_by)"
 	until_system guarded True "the host stands by it"
 	before=$(word)
 	sleep 1
 	[[ $(word) -gt $before ]] || fail "its guest does not store"
-	passed "its guest stores"
+	passed "the guest stores"
 }
 
 # A VM on identity memory, opened for its UUID, can be fenced like a VM that maps the memory.

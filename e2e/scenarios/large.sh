@@ -32,19 +32,19 @@ quick() {
 	passed "$1 takes $2 instructions"
 }
 
-holds "a device" 'mkdir -p /mnt/large
+holds "a device of 512 GiB is made" 'mkdir -p /mnt/large
 	for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done; [ -b /dev/pmem0 ]'
 step "512 GiB"
 before=$(used)
 "$SG_TOOLS/mkfs.stargatefs" --quiet -f --phys "$RIG_BASE" "$RIG_RANGE" || fail mkfs
 made=$(($(used) - before))
 [[ $made -lt 128 ]] || fail "a volume of 512 GiB that has nothing takes $made MiB"
-passed "with nothing in it, it takes $made MiB"
+passed "an empty volume takes $made MiB"
 quick mounting "$(timed 'mount -t stargatefs /dev/pmem0 /mnt/large' 'umount /mnt/large')"
-holds "it is mounted" 'mount -t stargatefs /dev/pmem0 /mnt/large'
+holds "the volume is mounted" 'mount -t stargatefs /dev/pmem0 /mnt/large'
 quick unmounting "$(timed 'umount /mnt/large' 'mount -t stargatefs /dev/pmem0 /mnt/large')"
-holds "and says its size" '[ "$(df --output=size -B1G /mnt/large | tail -n 1)" -ge 500 ]'
-holds "a file of 300 GiB with bytes at its ends" 'cd /mnt/large && truncate -s 300G file &&
+holds "df shows the volume's size" '[ "$(df --output=size -B1G /mnt/large | tail -n 1)" -ge 500 ]'
+holds "a file of 300 GiB has bytes at both ends" 'cd /mnt/large && truncate -s 300G file &&
 	echo first | dd of=file conv=notrunc status=none &&
 	echo last | dd of=file bs=1 seek=$((300 * (1 << 30) - 5)) conv=notrunc status=none &&
 	[ "$(head -c 5 file)" = first ] && [ "$(tail -c 5 file)" = last ] && [ "$(du -k file | cut -f 1)" -le 64 ]'

@@ -116,7 +116,7 @@ same "the kernel gave it whenever it was asked to" 0x0 "$(awk '{ print $2 }' <<<
 size=$(on host 'stat -c %s /mnt/data/.stargate/region' </dev/null)
 most=$(awk '{ print $1 }' <<<"$asked" | while read -r len; do echo $((16#$len)); done | sort -n | tail -n 1)
 [[ $most -ge $size ]] || fail "not for all of the volume: $asked"
-passed "for all of the volume's $size bytes"
+passed "libvirt maps all $size bytes of the volume"
 rounds=$(on host 'cat /run/tallied' </dev/null)
 [[ $rounds =~ ^[0-9]+$ && $rounds -gt 1 ]] || fail "a count was stored over: $rounds"
 passed "2048 counts were counted up $rounds times meanwhile, and none was stored over"

@@ -112,7 +112,7 @@ crossing=$!
 sleep 1
 on "$two" "/root/locks cross $file 2 1 4000" </dev/null >"$RIG_DIR/cross2" || true
 wait "$crossing"
-same "one of the two gets the error" $'first\nEDEADLK\nfirst\ngot' "$(cat "$RIG_DIR/cross2" "$RIG_DIR/cross1")"
+same "one of the two processes gets EDEADLK" $'first\nEDEADLK\nfirst\ngot' "$(cat "$RIG_DIR/cross2" "$RIG_DIR/cross1")"
 
 step "counting together"
 n=$(scaled 50 200 3000)

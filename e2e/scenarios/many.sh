@@ -171,7 +171,7 @@ taken_for_dead() {
 	done
 	[[ $(console "$two" | grep -c 'fenced by another system') -eq 1 ]] ||
 		fail "$two does not log once that it was fenced"
-	passed "it prints one message"
+	passed "the system prints one message"
 	inside "$two" "it unmounts, and mounts again" \
 		'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 	inside "$two" "and works" 'grep -q kept /mnt/sg/kept && rm /mnt/sg/kept'

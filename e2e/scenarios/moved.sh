@@ -46,7 +46,7 @@ moves() {
 	# the second fsync() writes back only pages with stores since the first, not the complete
 	# file
 	[[ $page = "$at" ]] ||
-		same "then only the page that was stored to" "0 1" "$(tail -n 1 "$RIG_DIR/flushed")"
+		same "the flush writes only the page that was stored to" "0 1" "$(tail -n 1 "$RIG_DIR/flushed")"
 	on g1 'rm /mnt/sg/file' </dev/null
 }
 

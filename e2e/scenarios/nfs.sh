@@ -95,7 +95,7 @@ for my $round (1 .. shift) {
 EOT
 
 step "server"
-holds "daemons" 'modprobe nfsd && echo 10 >/proc/sys/fs/nfs/nlm_grace_period && mkdir -p /run/rpc_pipefs /nfs /var/lib/nfs/nfsdcltrack &&
+holds "the NFS daemons start" 'modprobe nfsd && echo 10 >/proc/sys/fs/nfs/nlm_grace_period && mkdir -p /run/rpc_pipefs /nfs /var/lib/nfs/nfsdcltrack &&
 	{ mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd; } &&
 	{ mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs; } &&
 	rpcbind && nfsdcld && rpc.statd --no-notify && rpc.mountd && server up'
@@ -107,18 +107,18 @@ through() {
 	holds "a tree can be made and removed" 'mkdir /nfs/tree && cp -a /etc /nfs/tree/ &&
 		diff -r --no-dereference /etc /mnt/sg/tree/etc && drop &&
 		diff -r --no-dereference /etc /nfs/tree/etc && rm -r /nfs/tree'
-	holds "links, names, owners, sizes" 'cd /nfs && mkdir d && echo a >f && ln f d/g &&
+	holds "links, names, owners and sizes are right" 'cd /nfs && mkdir d && echo a >f && ln f d/g &&
 		ln -s d/g s && mkfifo p && mv f d/h && chmod 640 d/h && chown 7:8 d/h &&
 		truncate -s 5G d/h && cd /mnt/sg && [ "$(cat d/g | head -c 2)" = a ] &&
 		[ "$(stat -c %a:%u:%g:%h:%s d/h)" = 640:7:8:2:5368709120 ] && [ -p p ] &&
 		[ "$(readlink s)" = d/g ] && cd /nfs && rm -r d s p'
-	holds "a program runs from it" 'cp /bin/sleep /nfs/sleep && drop && /nfs/sleep 0 && rm /nfs/sleep'
-	holds "removed while open" 'cd /nfs && exec 3>open && echo x >&3 && rm open && echo y >&3 &&
+	holds "a program runs from the mount" 'cp /bin/sleep /nfs/sleep && drop && /nfs/sleep 0 && rm /nfs/sleep'
+	holds "a file that is removed while open can be used" 'cd /nfs && exec 3>open && echo x >&3 && rm open && echo y >&3 &&
 		exec 3>&- && [ -z "$(ls -A /mnt/sg)" ]'
-	holds "$names names" "mkdir /mnt/sg/many && cd /mnt/sg/many && seq -f 'name-%.0f' $names | xargs touch"
-	holds "each is listed once" "drop && ls -f /nfs/many | grep -v '^\.' | sort >/tmp/listed &&
+	holds "$names names are made" "mkdir /mnt/sg/many && cd /mnt/sg/many && seq -f 'name-%.0f' $names | xargs touch"
+	holds "each name is listed once" "drop && ls -f /nfs/many | grep -v '^\.' | sort >/tmp/listed &&
 		seq -f 'name-%.0f' $names | sort | cmp - /tmp/listed"
-	holds "and removed while others are listed" "drop && ls -f /nfs/many >/tmp/listed &
+	holds "names can be removed during a listing" "drop && ls -f /nfs/many >/tmp/listed &
 		cd /mnt/sg/many && seq -f 'name-%.0f' 2 2 $names | xargs rm && wait && drop &&
 		grep -c '^name-.*[13579]$' /tmp/listed | grep -qx $((names / 2)) &&
 		[ -z \"\$(sort /tmp/listed | uniq -d)\" ] &&
@@ -139,14 +139,14 @@ handles() {
 		cd /nfs/a/b/c && exec 3<f && drop && mv /mnt/sg/a /mnt/sg/z && drop &&
 		cat <&3 >/tmp/got &&
 		grep -qx kept /tmp/got && cat f && ls . && echo more >g && cmp g /mnt/sg/z/b/c/g'
-	holds "and server and volume being restarted" 'cd /nfs/z/b/c && exec 3<f && sync &&
+	holds "handles survive a restart of the server and the volume" 'cd /nfs/z/b/c && exec 3<f && sync &&
 		(cd / && server restart) && cat <&3 >/tmp/got &&
 		grep -qx kept /tmp/got && ls . | grep -qx g && echo again >>g &&
 		grep -qx again /mnt/sg/z/b/c/g'
 	# With version 4 the server has its clients' files open. With version 3 clients do not
 	# report their open files.
 	if [ "$1" = 3 ]; then
-		refused "a file that is gone is stale" 'stale' 'cd /nfs/z && echo x >gone &&
+		refused "the handle of a removed file is stale" 'stale' 'cd /nfs/z && echo x >gone &&
 			exec 3<gone && rm /mnt/sg/z/gone &&
 			touch /mnt/sg/z/{1..64} && drop && sleep 4 &&
 			stat -L /proc/self/fd/3 && cat <&3'
@@ -158,9 +158,9 @@ handles() {
 			perl -e "seek(STDIN, 0, 0); print <STDIN>" <&3 >/tmp/got &&
 			printf "first\nsecond\n" | cmp - /tmp/got && [ ! -e /mnt/sg/z/gone ]'
 	fi
-	refused "a folder is stale, too" 'stale' 'mkdir /nfs/z/folder && cd /nfs/z/folder && rmdir /mnt/sg/z/folder &&
+	refused "the handle of a removed folder is stale" 'stale' 'mkdir /nfs/z/folder && cd /nfs/z/folder && rmdir /mnt/sg/z/folder &&
 		mkdir /mnt/sg/z/d{1..64} && drop && sleep 4 && touch name'
-	holds "all of it goes" 'rm -r /nfs/z'
+	holds "all files can be removed" 'rm -r /nfs/z'
 }
 
 step "version 4.2"
@@ -171,7 +171,7 @@ through 3 vers=3,acregmax=3,acdirmax=3
 step "removed files and pages that move"
 # Single pages with holes between them: many tables, so that a move takes long. Page 0 is a hole:
 # the test inserts and removes this page.
-holds "a file of 4 KiB pages" 'perl -e "open(F, q(>), shift) or die; for (1 .. 6000) { seek(F, 8192 * \$_, 0); print F \$_ }" \
+holds "a file of 4 KiB pages is made" 'perl -e "open(F, q(>), shift) or die; for (1 .. 6000) { seek(F, 8192 * \$_, 0); print F \$_ }" \
 	/mnt/sg/moved && cp /mnt/sg/moved /tmp/moved'
 holds "mount" 'mount -t nfs -o vers=3,noac,lookupcache=none 127.0.0.1:/mnt/sg /nfs'
 holds "stale handles disturb no move" "taskset -c 0 stale $(scaled 5 20 100)"
@@ -179,10 +179,10 @@ holds "no byte has changed" 'cmp /tmp/moved /mnt/sg/moved && rm /mnt/sg/moved &&
 
 step "features of 4.2 only"
 holds "mount" 'mount -t nfs -o vers=4.2 127.0.0.1:/mnt/sg /nfs'
-holds "space given and taken" 'fallocate -l 1M /nfs/f && [ "$(stat -c %b /mnt/sg/f)" -ge 2048 ] &&
+holds "fallocate reserves and frees space" 'fallocate -l 1M /nfs/f && [ "$(stat -c %b /mnt/sg/f)" -ge 2048 ] &&
 	fallocate -p -o 4096 -l 524288 /nfs/f && [ "$(stat -c %b /mnt/sg/f)" -lt 2048 ]'
-holds "copied by the server" 'head -c 3M /dev/urandom >/nfs/f && cp /nfs/f /nfs/g && cmp /mnt/sg/f /mnt/sg/g'
-holds "user attributes" 'setfattr -n user.colour -v red /nfs/f &&
+holds "the server copies a file" 'head -c 3M /dev/urandom >/nfs/f && cp /nfs/f /nfs/g && cmp /mnt/sg/f /mnt/sg/g'
+holds "user attributes can be set" 'setfattr -n user.colour -v red /nfs/f &&
 	getfattr --only-values -n user.colour /mnt/sg/f | grep -q red && rm /nfs/f /nfs/g'
-holds "the end" 'umount /nfs && server down && umount /proc/fs/nfsd'
+holds "the client, the server and the daemons end" 'umount /nfs && server down && umount /proc/fs/nfsd'
 finish

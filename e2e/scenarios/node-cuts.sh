@@ -146,5 +146,5 @@ done
 passed "$cuts power cuts of the node: all of $steps_in_all completed steps were there"
 start_guest g1
 [[ $(on g1 'cd /mnt/sg/lives && find . -type f | wc -l' </dev/null) -gt 0 ]] || fail "g1 sees nothing"
-passed "and a guest joins again and finds them"
+passed "a guest joins again, and finds its files"
 finish

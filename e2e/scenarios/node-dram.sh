@@ -14,9 +14,9 @@ uuid() { on host 'cat /sys/fs/stargatefs/*/uuid' </dev/null; }
 on host 'echo lost >/mnt/sg/file && sync' </dev/null
 before=$(uuid)
 kill_node
-same "nothing of it remains" "" "$(tr -d '\0' <"$RIG_RANGE" | head -c 1 | wc -c | sed 's/^0$//')"
+same "no byte of the volume remains" "" "$(tr -d '\0' <"$RIG_RANGE" | head -c 1 | wc -c | sed 's/^0$//')"
 start_node
 same "the file is gone" "" "$(on host 'ls /mnt/sg' </dev/null)"
 [[ $(uuid) != "$before" ]] || fail "it is the old volume"
-passed "there is a new volume"
+passed "a new volume can be made"
 finish

@@ -66,12 +66,12 @@ phys=$("$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" /page 2>/dev/null |
 at=$((phys - RIG_BASE))
 # vm HOW: prints the accesses of a VM that has this page, and then the page's first byte.
 vm() { on host "/root/tinyvm $1 $region $at 2>&1; head -c 1 /mnt/sg/page" </dev/null | paste -sd' '; }
-same "a kernel that stores where it may not: it leaves its machine as an access to no memory" \
+same "a kernel that stores to read-only memory exits from its VM" \
 	"read A mmio A" "$(vm ro)"
 said=$(vm lie)
 [[ $said == "read A fault A" || $said == "read A mmio A" ]] || fail "a VMM that lies about it: $said"
-passed "one whose VMM has told KVM that it may: KVM gets no page ($said)"
-same "one that may" "read A stored X" "$(vm rw)"
+passed "a VMM that claims a writable mapping gets no page ($said)"
+same "a VM with a writable file may store" "read A stored X" "$(vm rw)"
 
 step "a VMM is killed"
 on g1 'exec 9>/mnt/sg/lock; flock 9; echo $$ >/mnt/sg/has; while :; do
@@ -93,8 +93,8 @@ wait "$g2_waits" || fail "g2 does not get g1's lock"
 wait "$holder" || true
 took=$(since killed host.has)
 [[ $took -lt 2000 ]] || fail "$took ms from SIGKILL to the host's lock"
-passed "$took ms from SIGKILL to the lock that the VM had"
-same "its slot in the mount table is free" "" "$(of state g1)"
+passed "after SIGKILL, another system had the VM's lock in $took ms"
+same "the slot of the system is free" "" "$(of state g1)"
 here "the log has the message" 'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
 here "its files are there and can be removed" 'rm -r /mnt/sg/d.* /mnt/sg/has'
 start_guest g1
@@ -105,11 +105,11 @@ step "a VMM is stopped, for longer than the lease"
 here "(a lease of 5 s)" "stargatectl tune $region --lease 5"
 on host "kill -STOP $(pid_of g1)" </dev/null
 sleep 12
-same "it is suspected" suspected "$(of state g1)"
+same "the stopped system is suspected" suspected "$(of state g1)"
 guarded_at g1
 on host "kill -CONT $(pid_of g1)" </dev/null
 on g1 'echo more >/mnt/sg/stopped' </dev/null || fail "g1 has been fenced"
-passed "it goes on"
+passed "the system continues"
 here "(no lease)" "stargatectl tune $region --lease never"
 
 step "a guest is fenced alive"
@@ -136,7 +136,7 @@ for ((i = 0; i < 100; i++)); do
 	sleep 0.2
 done
 writes_on "$before" || fail "g2 does not go on writing: $before, $(written)"
-passed "it goes on, by calls and in a mapping: $before, $(written)"
+passed "the other system continues, by calls and in a mapping: $before, $(written)"
 on g2 'exec 9>/mnt/sg/lock; flock 9; sleep 1000' </dev/null >/dev/null 2>&1 &
 holder=$!
 here "(and has a lock)" 'while flock -n /mnt/sg/lock true; do sleep 0.1; done'
@@ -148,7 +148,7 @@ grep -q "^process $vmm (.*), revoked$" "$RIG_DIR/said" || fail "fence says: $(ca
 on host 'flock -w 60 /mnt/sg/lock true; echo "${EPOCHREALTIME/[.,]/}" >/run/host.has' </dev/null
 took=$(since word host.has)
 [[ $took -lt 2000 ]] || fail "$took ms from the word to the host's lock"
-passed "$took ms from the word to the lock that the VM had"
+passed "after the fence command, another system had the VM's lock in $took ms"
 before=$(written)
 sleep 2
 same "the system can store nothing more" "$before" "$(written)"

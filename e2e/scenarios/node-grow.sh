@@ -69,7 +69,7 @@ sized g1 /mnt/sg 32
 pause_guest g1
 denied host "paused, it is named as well" 'no more than 32 MiB while g1 ' 'stargatectl volume resize a --size 64M'
 resume_guest g1
-same "and nothing has changed" "$zone $shown $behind" "$(zone) $(shown) $(behind)"
+same "the refused growth has changed nothing" "$zone $shown $behind" "$(zone) $(shown) $(behind)"
 on g1 'touch /run/enough' </dev/null
 wait "$worker" || fail "g1 did not go on"
 passed "g1 has worked all the time: $(<"$RIG_DIR/rounds") rounds"
@@ -79,7 +79,7 @@ in_one g1 "unmounted" 'umount /mnt/sg'
 same "the host believes in no more than it has" $((32 * mib)) "$(on host 'cat /sys/fs/stargatefs/*/max_size' </dev/null)"
 in_one host "it grows" 'stargatectl volume resize a --size 64M'
 sized host /mnt/a 64
-same "nothing of the secret remains" 0 "$(told "$base" $((base + 64 * mib)))"
+same "no byte of the secret remains" 0 "$(told "$base" $((base + 64 * mib)))"
 in_one host "a file in the new part" \
 	'head -c 40M /dev/urandom >/mnt/a/new && sha256sum </mnt/a/new >/mnt/a/sum'
 denied g1 "with the memory that it has it does not come back" 'has 64 MiB, and only 32 are here' \

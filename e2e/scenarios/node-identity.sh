@@ -33,11 +33,11 @@ start_guest g1 --no-mount -- -machine nvdimm=on -m "size=384M,slots=2,maxmem=$((
 	-device "nvdimm,id=range0,memdev=range,addr=$wrong"
 in_one g1 "(it is there)" 'mkdir -p /mnt/sg; for try in $(seq 500); do [ -b /dev/pmem0 ] && exit; sleep 0.02; done; exit 1'
 right=$(printf '0x%x' $((RIG_BASE)))
-refused "not mounted: both addresses, and ways out" \
+refused "a plain mount is refused, with both addresses and the remedies" \
 	"made for physical address $right, but lies at $wrong \(place it there, or move it here: -o relocate\)" \
 	'mount -t stargatefs /dev/pmem0 /mnt/sg'
-refused "nor read-only" "wrong base" 'mount -t stargatefs -o ro /dev/pmem0 /mnt/sg'
-refused "nor moved while the host uses it" "relocate: mounted by host " 'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg'
+refused "a read-only mount is refused" "wrong base" 'mount -t stargatefs -o ro /dev/pmem0 /mnt/sg'
+refused "a relocation is refused while the host uses the volume" "relocate: mounted by host " 'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg'
 in_one host "which has seen nothing of it" 'echo fine >/mnt/sg/fine && [ "$(cat /sys/fs/stargatefs/pmem0/state)" = writable ]'
 stop_guest g1
 
@@ -60,13 +60,13 @@ small=$(mapped 4k) large=$(mapped 2m)
 in_one host "the host marks the volume's physical memory" \
 	"/root/pages mark /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE 0x1dea5a5a00000000 /run/saved"
 all="same $pages ones 0 zero 0 other 0"
-same "(outside of both, they are where they should be)" "$all" \
+same "the host's marks are at the expected places of the volume" "$all" \
 	"$("$compiled/pages" count "$RIG_RANGE" 0 "$RIG_BASE" "$RIG_SIZE" 0x1dea5a5a00000000)"
 same "the guest finds each of $pages pages at the same physical address" "$all" "$(marks g1 0x1dea5a5a00000000)"
 in_one g1 "the guest marks them" \
 	"/root/pages spoil /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE 0x9e9e000000000000"
-same "the host finds each of them" "$all" "$(marks host 0x9e9e000000000000)"
-same "none of its own" 0 "$(marks host 0x1dea5a5a00000000 | cut -d' ' -f2)"
+same "the host finds each mark of the guest" "$all" "$(marks host 0x9e9e000000000000)"
+same "the host finds none of its own marks" 0 "$(marks host 0x1dea5a5a00000000 | cut -d' ' -f2)"
 in_one host "(they are as they were)" \
 	"/root/pages restore /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE /run/saved"
 more_small=$(($(mapped 4k) - small)) more_large=$(($(mapped 2m) - large))
@@ -104,11 +104,11 @@ spliced() {
 		walked=$(counter "$by" operations walked_bytes)
 		same "$by reads what $of wrote: $file" "$sum" "$(on "$by" "sha256sum </mnt/sg/of-$of/$file" </dev/null)"
 		[[ $(counter "$by" windows hooks) -gt $hooks ]] || fail "$by: $file has not been spliced"
-		same "all of it by the spliced table: bytes through the window, walked" "$size 0" \
+		same "the spliced table serves all bytes: bytes through the window, walked" "$size 0" \
 			"$(($(counter "$by" operations window_bytes) - window)) $(($(counter "$by" operations walked_bytes) - walked))"
 	done
-	same "and with holes" "$(pieces "$of" "$of")" "$(pieces "$by" "$of")"
-	same "no request fails" 0 "$(counter "$by" windows refused)"
+	same "files with holes have the same pieces on both sides" "$(pieces "$of" "$of")" "$(pieces "$by" "$of")"
+	same "no request for a window fails" 0 "$(counter "$by" windows refused)"
 }
 
 step "tables that another system built"

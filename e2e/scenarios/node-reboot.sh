@@ -68,11 +68,11 @@ back() {
 	start_node
 	in_one host "the zone is there" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
 		stargatectl zone show sm && DM_DISABLE_UDEV=1 vgchange -qq -ay sm'
-	same "its volumes, where they were" "$base $1 $base_b $1" \
+	same "the volumes are at their addresses" "$base $1 $base_b $1" \
 		"$(of a base) $(of a state) $(of b base) $(of b state)"
 	in_one host "they are mounted" 'mkdir -p /mnt/a /mnt/b &&
 		mount -t stargatefs /dev/sm/a /mnt/a && mount -t stargatefs /dev/sm/b /mnt/b'
-	same "with the same bytes" "$sums" "$(sums)"
+	same "the files have the same bytes" "$sums" "$(sums)"
 	same "only the host is a member" host "$(members)"
 }
 sums() { on host 'sha256sum /mnt/a/data /mnt/b/data; stat -c "%n %i %s %y %a" /mnt/a/data' </dev/null; }
@@ -89,7 +89,7 @@ end=$((base + $(of a size)))
 sums=$(sums)
 machine g1
 machine g2
-same "three members" "g1 g2 host" "$(members)"
+same "three systems are members" "g1 g2 host" "$(members)"
 
 step "in good order"
 in_one g1 "g1 writes" 'echo mine >/mnt/sg/g1 && mkdir /mnt/sg/open && exec 9>/mnt/sg/open/file && rm /mnt/sg/open/file'
@@ -102,11 +102,11 @@ in_one host "the host ends g2, unmounts, and lets the zone go" 'pid=$(cat /run/r
 same "the mount table is empty" "" "$(members)"
 "$SG_TOOLS/fsck.stargatefs" -n "$work/volume" >"$work/said" 2>&1 ||
 	fail "a volume that all have left is not sound: $(cat "$work/said")"
-passed "there is nothing to recover, nothing to repair"
+passed "no system needs recovery, and the volume needs no repair"
 boots
 back ready
 all_there g2.1
-same "what g1 wrote" mine "$(on host 'cat /mnt/a/g1' </dev/null)"
+same "the host reads what g1 wrote" mine "$(on host 'cat /mnt/a/g1' </dev/null)"
 same "the log of the mount has no message about recovery" 0 "$(on host 'dmesg | grep -c "stargatefs.*recovered"' </dev/null || true)"
 
 step "in no order: the kernel boots while all work"
@@ -129,7 +129,7 @@ done
 machine g1
 same "a machine starts again" "g1 host" "$(members)"
 in_one g1 "and goes on" 'echo more >/mnt/sg/more && [ "$(cat /mnt/sg/g1)" = mine ]'
-same "as read on the host" more "$(on host 'cat /mnt/a/more' </dev/null)"
+same "the machine reads the same bytes as the host" more "$(on host 'cat /mnt/a/more' </dev/null)"
 stop_guest g1
 
 step "in the end"

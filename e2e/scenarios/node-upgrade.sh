@@ -54,12 +54,12 @@ exchanged() {
 	bytes=$(bytes "$RIG_BASE" $((RIG_BASE + RIG_SIZE)))
 	in_one host "it is exchanged while LVM has the volumes" \
 		"[ -e /dev/sm/a ] && rmmod stargatefs && ! grep -q ^stargatefs /proc/modules && insmod /root/$1"
-	same "it is that one" "$2" "$(on host 'cat /sys/module/stargatefs/version' </dev/null)"
+	same "the loaded module has the expected release" "$2" "$(on host 'cat /sys/module/stargatefs/version' </dev/null)"
 	same "the zone is unchanged" "$zone" "$(zone)"
-	same "to the last byte" "$bytes" "$(bytes "$RIG_BASE" $((RIG_BASE + RIG_SIZE)))"
+	same "the bytes of the zone are unchanged" "$bytes" "$(bytes "$RIG_BASE" $((RIG_BASE + RIG_SIZE)))"
 	in_one host "both are mounted" \
 		'mount -t stargatefs /dev/sm/a /mnt/a && mount -t stargatefs /dev/sm/b /mnt/b'
-	same "with the same files" "$files" "$(files)"
+	same "the files are unchanged" "$files" "$(files)"
 }
 
 step "a zone with two volumes, one of which a machine has"
@@ -75,7 +75,7 @@ done
 files=$(files)
 machine
 has_other g1
-same "two members" "g1=$now host=$now" "$(members)"
+same "two systems are members" "g1=$now host=$now" "$(members)"
 
 step "users that must end before the module can go"
 stays "both are mounted"
@@ -93,12 +93,12 @@ in_one host "which is unmounted when g1 has ended" 'umount /mnt/a'
 
 step "another release"
 exchanged next.ko "$other"
-same "the host is alone" "host=$other" "$(members)"
+same "only the host is a member" "host=$other" "$(members)"
 
 step "a machine with the release before"
 machine
-same "both are members" "g1=$now host=$other" "$(members)"
-same "it has the same contents" "$(on host 'sha256sum </mnt/a/data' </dev/null)" \
+same "both systems are members" "g1=$now host=$other" "$(members)"
+same "the machine reads the same bytes as the host" "$(on host 'sha256sum </mnt/a/data' </dev/null)" \
 	"$(on g1 'sha256sum </mnt/sg/data' </dev/null)"
 in_one g1 "it writes" 'head -c 3M /dev/urandom >/mnt/sg/of.g1 && sha256sum </mnt/sg/of.g1 >/mnt/sg/sum'
 in_one host "the host reads that, and writes" 'sha256sum </mnt/a/of.g1 | cmp - /mnt/a/sum &&
@@ -129,10 +129,10 @@ wait "$waits" || fail "the host does not get g1's lock"
 wait "$holder" || true
 took=$(on host 'echo $((($(cat /run/has) - $(cat /run/killed)) / 1000))' </dev/null)
 [[ $took -lt 2000 ]] || fail "$took ms from SIGKILL to the host's lock"
-passed "$took ms from SIGKILL to the lock that it had"
+passed "after SIGKILL, the host had the machine's lock in $took ms"
 in_one host "the host has fenced it at once" \
 	'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
-same "it is no member" "host=$other" "$(members)"
+same "the killed machine is no member" "host=$other" "$(members)"
 in_one host "its files are there, and can be removed" \
 	'cd /mnt/a && [ -d d.9 ] && rm -r d.* of.* sum tried *has *lock'
 
@@ -142,8 +142,8 @@ has_other g1
 in_one g1 "exchanged" \
 	'umount /mnt/sg && rmmod stargatefs && insmod /root/next.ko &&
 		mount -t stargatefs /dev/pmem0 /mnt/sg'
-same "both have the other one" "g1=$other host=$other" "$(members)"
-same "the same files" "$files" "$(files)"
+same "both systems have the other release" "g1=$other host=$other" "$(members)"
+same "the files are unchanged" "$files" "$(files)"
 stop_guest g1
 
 step "and back"

@@ -40,7 +40,7 @@ address_of() {
 }
 
 step "one volume"
-same "all are members" "g1 g2 host " "$(members)"
+same "all systems are members" "g1 g2 host " "$(members)"
 for system in "${systems[@]}"; do
 	on "$system" "uname -r >/mnt/sg/$system && head -c 1M /dev/urandom >/mnt/sg/$system.data"
 done
@@ -89,7 +89,7 @@ holds_in g2 "g2 goes on: all of $last orders are there" \
 same "two are left" "g2 host " "$(members)"
 start_guest g1
 same "the system joins again" "g1 g2 host " "$(members)"
-same "to the same bytes" "$sums" "$(sums g1)"
+same "the files have the same bytes in g1" "$sums" "$(sums g1)"
 
 step "the node's power is cut"
 on g1 'while :; do echo x >>/mnt/sg/g1.log; done' </dev/null 2>/dev/null &

@@ -48,22 +48,22 @@ volume() {
 	holds "$1" "stargatectl volume create $1 --size 64M && mkdir -p /mnt/$1 &&
 		mount -t stargatefs /dev/sm/$1 /mnt/$1 && yes 'a word of $1' | head -c 8M >/mnt/$1/words"
 	base=$(of "$1" base)
-	same "it begins at a multiple of 2 MiB" 0 $((base % (2 * mib)))
-	same "as its mount says" $((base)) $(($(at g1 "cat /mnt/$1/.stargate/volume.json" | grep -oP '"base": "?\K0x[0-9a-f]+')))
+	same "the volume begins at a multiple of 2 MiB" 0 $((base % (2 * mib)))
+	same "volume.json has the same address" $((base)) $(($(at g1 "cat /mnt/$1/.stargate/volume.json" | grep -oP '"base": "?\K0x[0-9a-f]+')))
 	[[ $(bytes "$base" $((64 * mib)) | grep -ac "a word of $1") -gt 500000 ]] ||
 		fail "its words are not in the memory there"
-	passed "its content is in the memory there"
+	passed "the volume's content is in the memory at that address"
 }
 
 step "devices that are no zone"
-refuses "raw, as it comes" 'is not DAX capable.*ndctl create-namespace --mode fsdax' g1 \
+refuses "a raw namespace does not become a zone" 'is not DAX capable.*ndctl create-namespace --mode fsdax' g1 \
 	"stargatectl zone create sm /dev/pmem0"
 namespace -f -e namespace0.0 -m sector
-refuses "of sectors" 'is not DAX capable.*ndctl create-namespace --mode fsdax' g1 "stargatectl zone create sm $device"
+refuses "a namespace of sectors does not become a zone" 'is not DAX capable.*ndctl create-namespace --mode fsdax' g1 "stargatectl zone create sm $device"
 namespace -f -e namespace0.0 -m devdax
-refuses "device-dax" 'is device-dax, and no block device.*ndctl create-namespace --mode fsdax' g1 \
+refuses "a device-dax namespace does not become a zone" 'is device-dax, and no block device.*ndctl create-namespace --mode fsdax' g1 \
 	"stargatectl zone create sm $device"
-refuses "some other device" 'is not a block device' g1 'stargatectl zone create sm /dev/null'
+refuses "a device that is no block device does not become a zone" 'is not a block device' g1 'stargatectl zone create sm /dev/null'
 
 step "struct pages here and there"
 program region
@@ -72,17 +72,17 @@ for how in "-M mem -a 4K" "-M dev -a 4K" "-M mem -a 2M" "-M dev -a 2M"; do
 	first=$(begins)
 	echo "   its memory begins $(((first - RIG_BASE) / mib)) MiB further"
 	[[ $((first)) -gt $((RIG_BASE)) && $((first % (2 * mib))) -eq 0 ]] || fail "it begins at $first"
-	holds "a zone" "stargatectl zone create sm $device"
-	same "it begins behind LVM's own 2 MiB" $((first + 2 * mib)) \
+	holds "a zone is made" "stargatectl zone create sm $device"
+	same "the first volume begins behind LVM's first 2 MiB" $((first + 2 * mib)) \
 		$(($(at g1 'stargatectl -j zone show sm' | grep -oP '"base": "\K0x[0-9a-f]+')))
 	volume a
 	# Skip the front, which contains the heartbeat.
-	same "region is that memory" "$(bytes $(($(of a base) + 4 * mib)) $((60 * mib)) | sha256sum)" \
+	same "the region is the volume's memory" "$(bytes $(($(of a base) + 4 * mib)) $((60 * mib)) | sha256sum)" \
 		"$(at g1 "/root/region read /mnt/a/.stargate/region $((4 * mib)) $((60 * mib)) | sha256sum")"
 	faults=$(at g1 '/root/region touch /mnt/a/.stargate/region')
 	[[ $faults -le 40 ]] || fail "$faults faults for 64 MiB"
 	passed "64 MiB are mapped by $faults faults"
-	holds "and allocated in advance" "/root/region populate /mnt/a/.stargate/region"
+	holds "the region can be allocated in advance" "/root/region populate /mnt/a/.stargate/region"
 	[[ $how == "-M dev -a 2M" ]] || holds "the volume passes fsck and is deleted" "umount /mnt/a && stargatectl volume check a &&
 		stargatectl volume delete a && stargatectl zone destroy sm"
 done
@@ -97,14 +97,14 @@ found() {
 boots() {
 	local before sums
 	before=$(found) sums=$(at g1 'sha256sum /mnt/*/words')
-	[[ $1 == kill_guest ]] || holds "(unmounted)" "umount /mnt/a /mnt/b"
+	[[ $1 == kill_guest ]] || holds "both volumes are unmounted" "umount /mnt/a /mnt/b"
 	"$1" g1
 	start_guest g1 --no-mount
-	holds "the device is there" "for try in \$(seq 500); do [ -b $device ] && exit; sleep 0.02; done; exit 1"
+	holds "the device exists" "for try in \$(seq 500); do [ -b $device ] && exit; sleep 0.02; done; exit 1"
 	same "namespace and zone are unchanged" "$before" "$(found)"
-	holds "its volumes are mounted" "DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
+	holds "the volumes are mounted" "DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
 		for v in a b; do mkdir -p /mnt/\$v && mount -t stargatefs /dev/sm/\$v /mnt/\$v || exit 1; done"
-	same "with the same bytes" "$sums" "$(at g1 'sha256sum /mnt/*/words')"
+	same "the files have the same bytes" "$sums" "$(at g1 'sha256sum /mnt/*/words')"
 }
 volume b
 boots kill_guest
@@ -113,18 +113,18 @@ holds "both volumes pass fsck and are deleted" "for v in a b; do umount /mnt/\$v
 	done; stargatectl zone destroy sm"
 
 step "two namespaces"
-holds "(labels)" \
+holds "two namespaces are made" \
 	"ndctl disable-region region0 && ndctl init-labels -f nmem0 && ndctl enable-region region0"
 namespace -s 128M -m fsdax -M mem
 devices=$device first=$(begins)
 namespace -s 128M -m fsdax -M dev
 devices+=" $device"
-holds "a zone of both" "stargatectl zone create sm $devices"
+holds "both devices become one zone" "stargatectl zone create sm $devices"
 volume a
 volume b
 [[ $(($(of a base) < RIG_BASE + 128 * mib)) != $(($(of b base) < RIG_BASE + 128 * mib)) ]] ||
 	fail "both are in the same one: $(of a base), $(of b base)"
-passed "one volume in each"
+passed "each device has one volume"
 boots stop_guest
 holds "both volumes pass fsck" \
 	"for v in a b; do umount /mnt/\$v && stargatectl volume check \$v || exit 1; done"

@@ -16,7 +16,7 @@ mount_overlay="mount -t overlay -o $layers,redirect_dir=on,index=on overlay /run
 
 overlay_on_top() {
 	local map=$1
-	holds "a lower layer" 'mkdir -p /run/lower/dir/sub /run/lower/gone /run/merged &&
+	holds "a lower layer is made" 'mkdir -p /run/lower/dir/sub /run/lower/gone /run/merged &&
 		cd /run/lower && echo one >file && echo two >dir/file && echo 3 >dir/sub/file &&
 		echo 4 >gone/file && ln -sf file link && chmod 640 file'
 	holds "$map: it mounts as an upper layer" \
@@ -29,26 +29,26 @@ overlay_on_top() {
 		[ "$(stat -c %a /mnt/sg/upper/file)" = 640 ]'
 	holds "a removed name becomes a whiteout" 'cd /run/merged && rm link && ! [ -L link ] &&
 		[ "$(stat -c "%F %t:%T" /mnt/sg/upper/link)" = "character special file 0:0" ]'
-	holds "... which can be written over" 'cd /run/merged && echo new >link &&
+	holds "a whiteout can be replaced by a new file" 'cd /run/merged && echo new >link &&
 		[ "$(cat link)" = new ] && [ -f /mnt/sg/upper/link ]'
-	holds "a directory made anew is opaque" 'cd /run/merged && rm -r gone && mkdir gone &&
+	holds "a directory that replaces a lower one is opaque" 'cd /run/merged && rm -r gone && mkdir gone &&
 		[ -z "$(ls -A gone)" ] && getfattr -n trusted.overlay.opaque /mnt/sg/upper/gone'
 	holds "a lower directory can be renamed" 'cd /run/merged && mv dir moved &&
 		[ "$(cat moved/file moved/sub/file | xargs)" = "two 3" ] && ! [ -e dir ] &&
 		getfattr -n trusted.overlay.redirect /mnt/sg/upper/moved'
 	holds "an upper file moves over a lower name" 'cd /run/merged && mv link moved/file &&
 		[ "$(cat moved/file)" = new ]'
-	holds "hard links" 'cd /run/merged && ln file second &&
+	holds "hard links work" 'cd /run/merged && ln file second &&
 		[ "$(stat -c %h file)" = 2 ] && echo x >>second && tail -n 1 file | grep -q x'
-	holds "extended attributes go through" 'cd /run/merged &&
+	holds "extended attributes work" 'cd /run/merged &&
 		setfattr -n user.a -v b file && getfattr -n user.a --only-values file | grep -q b'
-	holds "a file that is open while it is removed" 'cd /run/merged && exec 5<>file &&
+	holds "a file that is removed while open can be used" 'cd /run/merged && exec 5<>file &&
 		rm file && echo y >&5 && exec 5>&-'
 
-	holds "all of it is there after another mount" "umount /run/merged && $mount_overlay"'
+	holds "all files are there after another mount" "umount /run/merged && $mount_overlay"'
 		cd /run/merged && [ "$(cat moved/file)" = new ] &&
 		[ "$(ls | xargs)" = "gone moved second" ]'
-	holds "and gone without a trace" \
+	holds "all files can be removed without a trace" \
 		'umount /run/merged && rm -rf /run/lower /mnt/sg/upper /mnt/sg/work'
 }
 

@@ -72,7 +72,7 @@ done
 kill -0 "$load" || fail "the load on g2 has ended: $(<"$RIG_DIR/load")"
 on g2 'touch /mnt/sg/busy/late && pkill -x midapply' </dev/null || fail "g2 cannot go on"
 wait "$load" || true
-same "all is there" "a b late new" \
+same "all files are there" "a b late new" \
 	"$(on g1 'ls /mnt/sg/busy | sed "s/^[ab]$/a b/" | xargs' </dev/null)"
 holds "g1 is read-write" 'grep -q " /mnt/sg stargatefs rw[, ]" /proc/mounts && touch /mnt/sg/busy/more'
 holds "g1 has met no damage" 'grep -qx "count 0" /sys/fs/stargatefs/pmem0/errors'
@@ -81,7 +81,7 @@ step "a hole of a file that was being changed"
 holds "a process maps it" 'echo x >/mnt/sg/hole
 	/root/waiters fill /mnt/sg/hole /tmp/go >/tmp/filled 2>&1 </dev/null &
 	for try in $(seq 100); do grep -q stored /tmp/filled && exit 0; sleep 0.1; done; exit 1'
-holds "another one has it open, to read" '/root/nowait submit /mnt/sg/hole /tmp/submit >/tmp/read 2>&1 </dev/null &
+holds "another process has the file open to read" '/root/nowait submit /mnt/sg/hole /tmp/submit >/tmp/read 2>&1 </dev/null &
 	for try in $(seq 100); do grep -q open /tmp/read && exit 0; sleep 0.1; done; exit 1'
 # gone: checks that process $p ends, or becomes a zombie, within 10 s.
 gone='for try in $(seq 100); do
@@ -111,11 +111,11 @@ holds "a read by io_uring is submitted without a wait" 'touch /tmp/submit
 	cat /tmp/read; exit 1'
 holds "the store still waits" 'sleep 1; ! grep filled /tmp/filled'
 go_on
-holds "then it is done" 'for try in $(seq 300); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
+holds "the process continues after that" 'for try in $(seq 300); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 
 step "a file that two processes store to, and punch, all the time"
 for turn in 1 2 3; do # stopped at any moment of that
-	holds "they do so, turn $turn" 'rm -f /tmp/again.*; for p in 1 2; do
+	holds "the processes begin to store and to remove, turn $turn" 'rm -f /tmp/again.*; for p in 1 2; do
 		/root/waiters again /mnt/sg/hole >/tmp/again.$p 2>&1 </dev/null &
 		echo $! >/tmp/pid.$p
 	done
@@ -124,9 +124,9 @@ for turn in 1 2 3; do # stopped at any moment of that
 			sleep 0.1
 		done; exit 1'
 	change_and_stop
-	holds "one of them can be killed" 'sleep 1; p=$(cat /tmp/pid.1); kill -KILL $p; '"$gone"
+	holds "one of the processes can be killed" 'sleep 1; p=$(cat /tmp/pid.1); kill -KILL $p; '"$gone"
 	holds "the other process can be killed" 'p=$(cat /tmp/pid.2); kill -KILL $p; '"$gone"
-	holds "then the mount freezes within 20 s, and thaws" \
+	holds "the mount freezes within 20 s after that, and thaws" \
 		'timeout -s KILL 20 fsfreeze -f /mnt/sg && fsfreeze -u /mnt/sg'
 	go_on
 done

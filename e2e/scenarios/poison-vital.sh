@@ -17,7 +17,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 program region
 machine=eeeeeeee-0000-4000-8000-000000000001
 
-holds "a file" 'echo x >/mnt/sg/f && sync'
+holds "a file is stored" 'echo x >/mnt/sg/f && sync'
 holds "a process holds region for a VM" "{ setsid /root/region hold /mnt/sg/.stargate/region@$machine /tmp/stop \
 		>/tmp/hold 2>&1 </dev/null & echo \$! >/tmp/pid; }
 	for try in \$(seq 100); do
@@ -26,24 +26,24 @@ holds "a process holds region for a VM" "{ setsid /root/region hold /mnt/sg/.sta
 
 step "a machine check about the mount table"
 memory_fails "$(printf '0x%x' $((RIG_BASE + 0x2000)))"
-holds "the system stops" 'for try in $(seq 300); do
+holds "the system shuts down its mount" 'for try in $(seq 300); do
 	dmesg | grep -q "(mount table): the volume cannot be used" && exit 0
 	sleep 0.1; done; dmesg | tail; exit 1'
-refused "calls fail" "Input/output error" 'cat /mnt/sg/f'
-holds "it is shut down, for all to see" 'grep -q "shut down" /sys/fs/stargatefs/pmem0/state'
-holds "all that is said of it can be read, or is an error" 'cd /sys/fs/stargatefs/pmem0
+refused "calls fail with an error" "Input/output error" 'cat /mnt/sg/f'
+holds "sysfs shows that the mount is shut down" 'grep -q "shut down" /sys/fs/stargatefs/pmem0/state'
+holds "each file of sysfs can be read, or returns an error" 'cd /sys/fs/stargatefs/pmem0
 	for f in *; do
 		timeout -s KILL 60 cat "$f" >/dev/null 2>/tmp/said || grep -q "rror\|denied" /tmp/said ||
 			{ echo "$f"; exit 1; }
 	done'
-holds "the holder ends" 'kill -KILL $(cat /tmp/pid) 2>/dev/null
+holds "the process that holds the region ends" 'kill -KILL $(cat /tmp/pid) 2>/dev/null
 	for try in $(seq 50); do [ -e /proc/$(cat /tmp/pid) ] || exit 0; sleep 0.1; done
 	cat /proc/$(cat /tmp/pid)/stack; exit 1'
-holds "it is unmounted within a minute" 'timeout -s KILL 60 umount /mnt/sg'
+holds "the volume can be unmounted within a minute" 'timeout -s KILL 60 umount /mnt/sg'
 same "the kernel reports no error" "" "$(on g1 'dmesg | grep -E "BUG:|Oops|WARNING:|general protection"' </dev/null || true)"
 
 step "the memory is good again"
 page=$(printf '0x%x' $((RIG_BASE + 0x2000)))
 said=$("$SG_TOOLS/stargatectl" bad "$RIG_RANGE" remove "$page" 2>&1) || fail "$said"
-passed "so the volume can be checked, and used"
+passed "the volume can be checked and used"
 finish

@@ -94,6 +94,6 @@ for guest in g1 g2; do
 done
 refused "no mount" 'bad memory at offset 0x2000 .mount table' 'mount -t stargatefs /dev/pmem0 /mnt/sg 2>&1; dmesg | tail -n 3; false'
 on g2 "stargatectl bad /dev/pmem0 remove $slots"
-holds "it was good memory after all" 'mount -t stargatefs /dev/pmem0 /mnt/sg && grep -q other /mnt/sg/other'
+holds "the page was good memory: the file can be read again" 'mount -t stargatefs /dev/pmem0 /mnt/sg && grep -q other /mnt/sg/other'
 on g2 'mount -t stargatefs /dev/pmem0 /mnt/sg'
 finish

@@ -18,7 +18,7 @@ run_matrix() {
 	local said
 	said=$(on g1 '/root/posix /mnt/sg' </dev/null) || fail "map=$1: $said"
 	passed "map=$1: ${said##*$'\n'}"
-	holds "nothing remains" '[ -z "$(ls -A /mnt/sg)" ]'
+	holds "no file remains" '[ -z "$(ls -A /mnt/sg)" ]'
 }
 
 programs_run() {
@@ -36,38 +36,38 @@ programs_run() {
 }
 
 freezing() {
-	holds "freeze" 'fsfreeze -f /mnt/sg'
+	holds "the volume is frozen" 'fsfreeze -f /mnt/sg'
 	on g1 'echo thawed >/mnt/sg/frozen' </dev/null &
 	sleep 1
-	holds "nothing is written meanwhile" '[ ! -e /mnt/sg/frozen ]'
-	holds "thaw" 'fsfreeze -u /mnt/sg'
+	holds "no process writes while the volume is frozen" '[ ! -e /mnt/sg/frozen ]'
+	holds "the volume is thawed" 'fsfreeze -u /mnt/sg'
 	wait $! || fail "the writer fails after the thaw"
-	holds "then it is" 'grep -q thawed /mnt/sg/frozen && rm /mnt/sg/frozen'
+	holds "the write finishes after the thaw" 'grep -q thawed /mnt/sg/frozen && rm /mnt/sg/frozen'
 }
 
 counted() {
-	holds "sysfs tells of the volume" 'cd /sys/fs/stargatefs/pmem0 &&
+	holds "sysfs shows the volume" 'cd /sys/fs/stargatefs/pmem0 &&
 		find . -type f -perm -0400 -exec cat {} + >/dev/null &&
 		[ "$(awk "/^writes/ { print \$2 }" operations)" -gt 0 ] &&
 		[ "$(awk "/^commits/ { print \$2 }" journal)" -gt 0 ] &&
 		[ "$(cat state)" = writable ] &&
 		[ "$(awk "/^count/ { print \$2 }" errors)" = 0 ]'
-	holds "facts about others are for root only" 'cd /sys/fs/stargatefs/pmem0 &&
+	holds "only root can read facts about other systems" 'cd /sys/fs/stargatefs/pmem0 &&
 		for file in phys free epoch operations holders bad; do
 			! setpriv --reuid 1 --regid 1 --clear-groups cat $file 2>/dev/null || exit 1
 		done; setpriv --reuid 1 --regid 1 --clear-groups cat state'
-	holds "16 pages come with one fault" 'head -c 1M /dev/urandom >/mnt/sg/megabyte &&
+	holds "one fault maps 16 pages" 'head -c 1M /dev/urandom >/mnt/sg/megabyte &&
 		faults=$(/root/region touch /mnt/sg/megabyte) && rm /mnt/sg/megabyte &&
 		echo "$faults faults" && [ "$faults" -le 20 ]'
 	# Kernels up to 6.11 have no large entries for memory with struct pages, such as the zero
 	# page.
-	holds "a large hole comes with few faults" 'truncate -s 64M /mnt/sg/hole && most=40
+	holds "few faults map a large hole" 'truncate -s 64M /mnt/sg/hole && most=40
 		case $(uname -r) in 6.1.*) most=1100;; esac
 		faults=$(/root/region touch /mnt/sg/hole) && rm /mnt/sg/hole &&
 		echo "$faults faults" && [ "$faults" -le "$most" ]'
 	holds "/proc/mounts shows the options" 'grep -q "stargatefs rw,.*map=.*,errors=remount-ro" \
 		/proc/mounts'
-	holds "tracepoints are there" 'T=/sys/kernel/tracing
+	holds "the tracepoints exist" 'T=/sys/kernel/tracing
 		mountpoint -q $T || mount -t tracefs tracefs $T
 		echo 1 >$T/events/stargatefs/enable
 		echo x >/mnt/sg/t && cat /mnt/sg/t && rm /mnt/sg/t && grep -q sgfs_write $T/trace &&

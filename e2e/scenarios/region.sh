@@ -27,52 +27,52 @@ place_of() {
 }
 
 step "its attributes"
-same "its size is the volume's" "$RIG_SIZE" "$(on g1 "stat -c %s $region")"
-same "a regular file, for root alone" "regular file 600 0:0" \
+same "the region has the volume's size" "$RIG_SIZE" "$(on g1 "stat -c %s $region")"
+same "the region is a regular file of root, closed to others" "regular file 600 0:0" \
 	"$(on g1 "stat -c '%F %a %u:%g' $region")"
-same "the directory holds nothing else but what describes it" "region semaphores volume.json" \
+same "the directory has only the region and its descriptions" "region semaphores volume.json" \
 	"$(on g1 'cd /mnt/sg/.stargate && echo *')"
-same "and is not listed" "" "$(on g1 'ls -A /mnt/sg')"
-holds "its owner and mode can be set" "chown 107:107 $region && chmod 660 $region &&
+same "the directory .stargate is not listed" "" "$(on g1 'ls -A /mnt/sg')"
+holds "the region's owner and mode can be set" "chown 107:107 $region && chmod 660 $region &&
 	[ \"\$(stat -c '%a %u:%g' $region)\" = '660 107:107' ]"
-holds "which lasts" "sync; echo 2 >/proc/sys/vm/drop_caches; [ \"\$(stat -c %u $region)\" = 107 ]"
+holds "the region's owner and mode survive a dropped cache" "sync; echo 2 >/proc/sys/vm/drop_caches; [ \"\$(stat -c %u $region)\" = 107 ]"
 
 step "volume.json"
 uuid=$(on g1 'cat /sys/fs/stargatefs/pmem0/uuid')
 # says KEY: prints the value of the key in JSON.
 says() { on g1 "cat $about" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
-same "base" "$(printf '0x%x' $((RIG_BASE)))" "$(says base)"
-same "size" "$RIG_SIZE" "$(says size)"
-same "uuid" "$uuid" "$(says uuid)"
-same "alignment, as $((RIG_BASE)) is a multiple of 1 GiB" 1073741824 "$(says alignment)"
-same "mode" rw "$(says mode)"
-same "joined" True "$(says joined)"
-same "bad" False "$(says bad)"
-same "version" 1 "$(says version)"
-same "it is as long as it says" "$(on g1 "stat -c %s $about")" "$(on g1 "cat $about" | wc -c)"
-refused "it cannot be written" "Invalid argument" "echo x >>$about"
-refused "a look from outside is for the device" "is the memory of a mounted volume; name the mounted device instead" "stargatectl info $region"
+same "volume.json has the base address" "$(printf '0x%x' $((RIG_BASE)))" "$(says base)"
+same "volume.json has the size" "$RIG_SIZE" "$(says size)"
+same "volume.json has the UUID" "$uuid" "$(says uuid)"
+same "volume.json has the alignment: $((RIG_BASE)) is a multiple of 1 GiB" 1073741824 "$(says alignment)"
+same "volume.json has the mode" rw "$(says mode)"
+same "volume.json shows that the system has joined" True "$(says joined)"
+same "volume.json shows no bad memory" False "$(says bad)"
+same "volume.json has its version" 1 "$(says version)"
+same "volume.json is as long as its size says" "$(on g1 "stat -c %s $about")" "$(on g1 "cat $about" | wc -c)"
+refused "volume.json cannot be written" "Invalid argument" "echo x >>$about"
+refused "stargatectl info refuses the region of a mounted volume" "is the memory of a mounted volume; name the mounted device instead" "stargatectl info $region"
 
 step "owner and mode by mount options"
 # attributes: of both files.
 attributes() { on g1 "stat -c '%a %u:%g' $region $about | paste -sd' '" </dev/null; }
 shown() { on g1 'grep " /mnt/sg " /proc/mounts' </dev/null; }
-holds "(chown's change stays in a remount)" 'mount -o remount,errors=remount-ro /mnt/sg'
-same "by themselves root's" "660 107:107 400 0:0" "$(attributes)"
-holds "an owner, a group and a mode" 'mount -o remount,region_uid=64055,region_gid=108,region_mode=0640 /mnt/sg'
-same "are those of both" "640 64055:108 440 64055:108" "$(attributes)"
+holds "the volume is remounted for another reason" 'mount -o remount,errors=remount-ro /mnt/sg'
+same "the remount changes neither owner nor mode" "660 107:107 400 0:0" "$(attributes)"
+holds "a remount sets owner, group and mode" 'mount -o remount,region_uid=64055,region_gid=108,region_mode=0640 /mnt/sg'
+same "both files have the new owner, group and mode" "640 64055:108 440 64055:108" "$(attributes)"
 grep -q 'region_uid=64055,region_gid=108,region_mode=0640' <<<"$(shown)" || fail "not shown: $(shown)"
-passed "and shown"
+passed "/proc/mounts shows owner, group and mode"
 holds "a remount for another reason keeps them" 'mount -o remount,map=walk /mnt/sg'
-same "all" "640 64055:108 440 64055:108" "$(attributes)"
+same "all options are kept" "640 64055:108 440 64055:108" "$(attributes)"
 for bad in "region_mode=0777:at most 0666" "region_mode=9:not an octal number" "region_mode=u+r:not an octal number" \
 	"region_uid=qemu:not an owner's number" "region_uid=-1:not an owner's number" \
 	"region_gid=4294967295:no such group" "region_gid=99999999999:not an owner's number"; do
 	refused "${bad%%:*}" "${bad#*:}" "mount -o remount,${bad%%:*} /mnt/sg"
 done
-same "which has changed nothing" "640 64055:108 440 64055:108" "$(attributes)"
-refused "a second mount with others" 'mounted already, with region_uid=64055,region_gid=108,region_mode=0640' \
+same "the refused remounts have changed nothing" "640 64055:108 440 64055:108" "$(attributes)"
+refused "a second mount with other options is refused" 'mounted already, with region_uid=64055,region_gid=108,region_mode=0640' \
 	'mkdir -p /mnt/again && mount -t stargatefs -o region_uid=1 /dev/pmem0 /mnt/again'
 
 step "which mounts it is opened through: region_nodiratime"
@@ -83,30 +83,30 @@ member="setpriv --reuid 1000 --regid 1000 --groups 107"
 # The rights of a container's root, and a few more.
 tame="setpriv --bounding-set -sys_admin --inh-caps -sys_admin"
 opens() { echo "sh -c ': <>$1/.stargate/$2'"; }
-holds "(two mounts of it, one with the attribute, and the first one bound again)" '
+holds "the volume has three mounts, one of them with the attribute" '
 	mkdir -p /mnt/pod /mnt/launcher /mnt/again
 	mount --bind /mnt/sg /mnt/pod && mount --bind /mnt/pod /mnt/again &&
 	mount --bind /mnt/sg /mnt/launcher && mount -o remount,bind,nodiratime /mnt/launcher'
-holds "a group has it by any mount" "mount -o remount,region_gid=107,region_mode=660 /mnt/sg &&
+holds "a group can open the region by any mount" "mount -o remount,region_gid=107,region_mode=660 /mnt/sg &&
 	$member $(opens /mnt/pod region) && $member $(opens /mnt/launcher region)"
-holds "until that is restricted" 'mount -o remount,region_nodiratime /mnt/sg'
+holds "region_nodiratime can be set" 'mount -o remount,region_nodiratime /mnt/sg'
 grep -q region_nodiratime <<<"$(shown)" || fail "not shown: $(shown)"
-passed "and shown"
+passed "/proc/mounts shows region_nodiratime"
 holds "a remount for another reason keeps it" 'mount -o remount,map=walk /mnt/sg && grep -q region_nodiratime /proc/mounts'
 for name in region "region@$machine"; do
-	holds "$name: by the mount with the attribute" "$member $(opens /mnt/launcher "$name")"
+	holds "$name: a group member can open it by the mount with the attribute" "$member $(opens /mnt/launcher "$name")"
 	for at in /mnt/pod /mnt/again; do
-		refused "not by $at" "Permission denied" "$member $(opens $at "$name")"
-		refused "nor as root of a container" "Permission denied" "$tame $(opens $at "$name")"
+		refused "a group member cannot open $name by $at" "Permission denied" "$member $(opens $at "$name")"
+		refused "root of a container cannot open $name by $at" "Permission denied" "$tame $(opens $at "$name")"
 	done
 done
-refused "nor after a remount in a namespace of one's own" "permission denied" \
+refused "a remount in the user's own namespace does not help" "permission denied" \
 	"$member unshare -Urm mount -o remount,bind,nodiratime /mnt/pod"
-refused "nor by a bind mount there" "Permission denied" \
+refused "a bind mount in the user's own namespace does not help" "Permission denied" \
 	"$member unshare -Urm sh -c 'mount --bind /mnt/pod /mnt/again
 		mount -o remount,bind,nodiratime /mnt/again
 		: <>/mnt/again/.stargate/region'"
-holds "the files beside it can be opened" "$member cat /mnt/pod/.stargate/volume.json && $member $(opens /mnt/pod semaphores)"
+holds "the other files of .stargate can be opened" "$member cat /mnt/pod/.stargate/volume.json && $member $(opens /mnt/pod semaphores)"
 holds "root of the system opens it by any mount" "$(opens /mnt/pod region)"
 
 step "owner and mode are changed with CAP_SYS_ADMIN of the first user namespace alone"
@@ -118,49 +118,49 @@ modes() {
 was=$(modes)
 for name in region volume.json semaphores; do
 	for change in "chmod 666" "chmod 0" "chown 1000" "chgrp 1000"; do
-		refused "$change $name: not by root of a container" "not permitted" \
+		refused "$change $name is refused for root of a container" "not permitted" \
 			"$tame $change /mnt/pod/.stargate/$name"
 	done
 	for change in "chmod 666" "chmod 0"; do
-		refused "$change $name: not by root of a user namespace" "not permitted" \
+		refused "$change $name is refused for root of a user namespace" "not permitted" \
 			"unshare -Urm $change /mnt/pod/.stargate/$name"
 	done
 done
 same "all files are unchanged" "$was" "$(modes)"
-refused "the owner of region gives it to nobody" "not permitted" \
+refused "the owner of the region cannot change its owner" "not permitted" \
 	"chown 1000 $region && $member chmod 666 /mnt/pod/.stargate/region"
-holds "root of the system takes it back" "chown 0 $region"
+holds "root of the system can change the owner back" "chown 0 $region"
 
 step "mounts before and after the option"
-refused "a second mount with the option is told of a first one without" "mounted already, without region_nodiratime" '
+refused "a second mount with the option is refused after a first one without it" "mounted already, without region_nodiratime" '
 	umount /mnt/launcher /mnt/again /mnt/pod /mnt/sg
 	mount -t stargatefs /dev/pmem0 /mnt/sg &&
 	mount -t stargatefs -o region_nodiratime /dev/pmem0 /mnt/again'
 
 step "a mount's options end with it"
-holds "they come with a mount" "umount /mnt/sg &&
+holds "a mount sets the options" "umount /mnt/sg &&
 	mount -t stargatefs -o region_gid=109,region_mode=660 /dev/pmem0 /mnt/sg"
-same "as they were asked for" "660 0:109 440 0:109" "$(attributes)"
-holds "and go with it" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
-same "altogether" "600 0:0 400 0:0" "$(attributes)"
+same "owner, group and mode are as requested" "660 0:109 440 0:109" "$(attributes)"
+holds "the volume is mounted without the options" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
+same "owner and mode are the defaults" "600 0:0 400 0:0" "$(attributes)"
 
 step "the same bytes"
 on g1 'head -c 1M /dev/urandom >/mnt/sg/f; head -c 4096 /mnt/sg/f >/run/page'
 at=$(place_of /f)
-holds "a file's bytes by a mapping" "/root/region read $region $at 4096 | cmp - /run/page"
-holds "by read(2)" "dd if=$region bs=4096 skip=$((at / 4096)) count=1 status=none | cmp - /run/page"
-holds "all of it so, to its end and not beyond" "[ \$(cat $region | wc -c) = $RIG_SIZE ] &&
+holds "a mapping has the file's bytes" "/root/region read $region $at 4096 | cmp - /run/page"
+holds "read(2) returns the file's bytes" "dd if=$region bs=4096 skip=$((at / 4096)) count=1 status=none | cmp - /run/page"
+holds "read(2) returns all bytes up to the end" "[ \$(cat $region | wc -c) = $RIG_SIZE ] &&
 	[ \$(dd if=$region bs=3M status=none | wc -c) = $RIG_SIZE ]"
-holds "and by the kernel, which gets the pages as KVM does" "/root/region pinned $region $at 4096 | cmp - /run/page"
-holds "a store there is seen in the file" "printf 'stored below' | /root/region write $region $at 12 &&
+holds "the kernel can pin the pages, as KVM does" "/root/region pinned $region $at 4096 | cmp - /run/page"
+holds "the file has what is stored through the region" "printf 'stored below' | /root/region write $region $at 12 &&
 	[ \"\$(head -c 12 /mnt/sg/f)\" = 'stored below' ] && head -c 4096 /mnt/sg/f >/run/page"
-holds "and by the next reader of the region" "/root/region read $region $at 4096 | cmp - /run/page"
+holds "the next reader of the region sees the store" "/root/region read $region $at 4096 | cmp - /run/page"
 
 step "large pages, also where there were small ones; allocation in advance"
 faults=$(on g1 "/root/region touch $region")
 [[ $faults -le $((RIG_SIZE / 2097152 + 8)) ]] || fail "$faults faults for $RIG_SIZE bytes"
 passed "$RIG_SIZE bytes are mapped by $faults faults"
-holds "while files change it is allocated again and again: no byte is lost" '
+holds "the region is allocated again while files change: no byte is lost" '
 	(while ! [ -e /run/stop ]; do /root/region populate '$region' || exit; done) &
 	cd /mnt/sg
 	for i in $(seq 40); do
@@ -170,35 +170,35 @@ holds "while files change it is allocated again and again: no byte is lost" '
 	touch /run/stop; wait $!'
 
 step "open for reading: for machines that may only read"
-holds "a mapping can be read, and never becomes writable" "/root/region readonly $region"
-holds "by the name of a machine, too" "/root/region readonly $region@00000000-1111-2222-3333-444444444444"
+holds "a read-only mapping can be read, and never becomes writable" "/root/region readonly $region"
+holds "a read-only mapping for a machine never becomes writable" "/root/region readonly $region@00000000-1111-2222-3333-444444444444"
 
 step "refusals"
-refused "a private mapping, which would be a copy" "Invalid argument" "/root/region private $region"
-refused "write(2)" "Invalid argument" "echo x >>$region"
-refused "another size" "not permitted" "truncate -s 1M $region"
+refused "a private mapping, which would be a copy, is refused" "Invalid argument" "/root/region private $region"
+refused "write(2) is refused" "Invalid argument" "echo x >>$region"
+refused "another size is refused" "not permitted" "truncate -s 1M $region"
 for mode in 4600 2600 1600 7777; do
-	refused "mode $mode: it is no program" "not permitted" "chmod $mode $region"
+	refused "mode $mode is refused, because the region is no program" "not permitted" "chmod $mode $region"
 done
-same "which has changed nothing" 600 "$(on g1 "stat -c %a $region")"
-refused "direct I/O" "Invalid argument" "dd if=$region iflag=direct bs=4096 count=1"
-refused "a pin for long, as for a device's DMA (VFIO)" "io_uring_register: Operation not supported" "/root/region longterm $region"
+same "the refused modes have changed nothing" 600 "$(on g1 "stat -c %a $region")"
+refused "direct I/O is refused" "Invalid argument" "dd if=$region iflag=direct bs=4096 count=1"
+refused "a long-term pin, as for a device's DMA (VFIO), is refused" "io_uring_register: Operation not supported" "/root/region longterm $region"
 for call in sendfile splice; do
-	refused "$call(2) from it" "$call: Invalid argument" "/root/region $call $region"
+	refused "$call(2) from the region is refused" "$call: Invalid argument" "/root/region $call $region"
 done
 holds "a copy by a program that can do without them" \
 	"cat $region | cmp -n 4096 - $region && cp $region /run/copy && cmp -n 4096 /run/copy $region &&
 	rm /run/copy"
-refused "a removal" "not permitted" "rm -f $region"
-refused "of the directory, too" "not permitted" "rmdir /mnt/sg/.stargate"
-refused "another name" "not permitted" "mv /mnt/sg/.stargate /mnt/sg/x"
-refused "a second name" "not permitted" "ln $region /mnt/sg/x"
-refused "something in its place" "not permitted|cannot overwrite|Directory not empty" \
+refused "the region cannot be removed" "not permitted" "rm -f $region"
+refused "the directory .stargate cannot be removed" "not permitted" "rmdir /mnt/sg/.stargate"
+refused "the directory .stargate cannot be renamed" "not permitted" "mv /mnt/sg/.stargate /mnt/sg/x"
+refused "the region cannot get a second name" "not permitted" "ln $region /mnt/sg/x"
+refused "the directory .stargate cannot be replaced" "not permitted|cannot overwrite|Directory not empty" \
 	"mkdir /mnt/sg/d; mv -T /mnt/sg/d /mnt/sg/.stargate"
-refused "an exchange" "not permitted" "mv -T --exchange /mnt/sg/d /mnt/sg/.stargate"
-refused "a file in it" "not permitted" "touch /mnt/sg/.stargate/x"
-refused "attributes" "not supported" "setfattr -n user.a -v b $region"
-holds "another zone can have the same name" 'mkdir -p /mnt/sg/d/.stargate && touch /mnt/sg/d/.stargate/region &&
+refused "the directory .stargate cannot be exchanged" "not permitted" "mv -T --exchange /mnt/sg/d /mnt/sg/.stargate"
+refused "no file can be created in .stargate" "not permitted" "touch /mnt/sg/.stargate/x"
+refused "no attribute can be set" "not supported" "setfattr -n user.a -v b $region"
+holds "a directory can have the name .stargate elsewhere" 'mkdir -p /mnt/sg/d/.stargate && touch /mnt/sg/d/.stargate/region &&
 	rm -r /mnt/sg/d'
 holds "absent names are absent, twice" '! ls /mnt/sg/.stargate/y && ! ls /mnt/sg/.stargate/y'
 
@@ -211,36 +211,36 @@ held() { on g1 "cut -d' ' -f2- $holders | sort | paste -sd,"; }
 hold() { on g1 "/root/region $1 $2 /run/enough >/run/held 2>&1 </dev/null &
 	until [ -s /run/held ]; do sleep 0.05; done; rm /run/held" </dev/null; }
 enough() {
-	holds "(all end)" "touch /run/enough; for i in \$(seq 200); do
+	holds "all holders end" "touch /run/enough; for i in \$(seq 200); do
 		[ \"\$(cat $holders)\" ] || { rm /run/enough; exit 0; }; sleep 0.05; done; exit 1"
 }
-same "nobody" "" "$(held)"
+same "no process holds the region" "" "$(held)"
 hold look "$region"
 hold hold "$region@$machine"
 hold hold "$region"
-same "three processes: how, and for which machine" "ro - region,rw - region,rw $machine region" "$(held)"
-holds "by the number of the process" "read -r pid mode <$holders && [ \"\$(cat /proc/\$pid/comm)\" = region ]"
+same "three processes hold the region, with their modes and machines" "ro - region,rw - region,rw $machine region" "$(held)"
+holds "the list of holders has the number of the process" "read -r pid mode <$holders && [ \"\$(cat /proc/\$pid/comm)\" = region ]"
 said=$(on g1 "stargatectl systems $region")
 grep -qE "^ +[0-9]+  rw       $machine  region$" <<<"$said" || fail "stargatectl systems says: $said"
-passed "stargatectl systems shows it"
-same "as JSON, too" "ro None region, rw $machine region, rw None region" \
+passed "stargatectl systems shows the holders"
+same "stargatectl systems shows the holders as JSON" "ro None region, rw $machine region, rw None region" \
 	"$(on g1 "stargatectl --json systems $region" | python3 -c 'import json, sys
 print(", ".join(sorted(" ".join(map(str, (h["mode"], h.get("machine"), h["command"])))
 	for h in json.load(sys.stdin)["holders"])))')"
-refused "the module stays" 'in use' 'rmmod stargatefs'
+refused "the module in use is not unloaded" 'in use' 'rmmod stargatefs'
 refused "umount -f fails" 'busy' 'umount -f /mnt/sg'
-holds "and the log names the process that prevents it" 'dmesg | grep "stays mounted: process [0-9]* (region) holds"'
+holds "the log names the process that prevents the unmount" 'dmesg | grep "stays mounted: process [0-9]* (region) holds"'
 enough
 hold child "$region@$machine"
-same "a child that has it from one who has ended holds it" "rw $machine region" "$(held)"
+same "a child holds the region after its parent has ended" "rw $machine region" "$(held)"
 enough
-same "nobody, after that" "" "$(held)"
+same "no process holds the region after the child's end" "" "$(held)"
 hold neighbours "$region@$machine"
-same "two mappings side by side are one process's" "rw $machine region" "$(held)"
+same "two adjacent mappings count as one holder" "rw $machine region" "$(held)"
 enough
-same "and end with it" "" "$(held)"
+same "both mappings end with their process" "" "$(held)"
 own=$(on g1 'cat /sys/class/dmi/id/product_uuid')
-refused "nobody has it for the machine whose host this is" 'Invalid argument' "cat $region@$own"
+refused "the region cannot be opened for the host's own machine" 'Invalid argument' "cat $region@$own"
 for bad in 1234 "$machine-" "${machine/1/g}" ''; do
 	refused "there is no region@$bad" 'No such file' "cat $region@$bad"
 done
@@ -248,46 +248,46 @@ done
 step "a host's processor follows no table of its machines (map=splice)"
 mounted_by() { on g1 'cat /sys/fs/stargatefs/pmem0/map' </dev/null; }
 hold hold "$region@$machine"
-refused "not while one may store" "host-splice" 'mount -o remount,map=splice /mnt/sg'
-same "which changes nothing" walk "$(mounted_by)"
+refused "map=splice is refused while a machine may store" "host-splice" 'mount -o remount,map=splice /mnt/sg'
+same "the refused remount changes nothing" walk "$(mounted_by)"
 enough
 hold look "$region@$machine"
-holds "one that only reads is in nobody's way" 'mount -o remount,map=splice /mnt/sg'
+holds "map=splice is accepted while a machine only reads" 'mount -o remount,map=splice /mnt/sg'
 enough
-refused "no process takes a hold while files are spliced" "not permitted" \
+refused "a process cannot hold the region while files are spliced" "not permitted" \
 	"timeout 10 /root/region hold $region@$machine /run/enough"
-holds "the log says why, and what to do" \
+holds "the log has the reason and the remedy" \
 	"dmesg | grep -F 'region@$machine: cannot be opened for writing while this host has map=splice' | grep -F map=walk"
-same "it holds nothing" "" "$(held)"
-holds "a tool's mapping is no machine's" \
+same "the refused process holds nothing" "" "$(held)"
+holds "a mapping of a tool does not count as a machine's" \
 	"stargatectl tune $region --lease never && mount -o remount,map=walk /mnt/sg"
 hold hold "$region@$machine"
-same "then it comes" "rw $machine region" "$(held)"
+same "the process can hold the region after that" "rw $machine region" "$(held)"
 enough
 
 step "a page that somebody has, though nobody maps it"
 hold lend "$region"
 same "no process has a mapping" "" "$(held)"
 refused "the volume stays mounted" "busy" "umount /mnt/sg"
-refused "the module stays" 'in use' 'rmmod stargatefs'
+refused "the module in use is not unloaded" 'in use' 'rmmod stargatefs'
 refused "umount -f fails" 'busy' 'umount -f /mnt/sg'
-holds "and the log has the reason" 'dmesg | grep "stays mounted: no process maps .stargate/region, but pages of it"'
-holds "others map it meanwhile" "/root/region read $region $at 4096 | cmp - /run/page"
-refused "which lets nothing go" "busy" "umount /mnt/sg"
-holds "given back, it is unmounted" 'touch /run/enough
+holds "the log has the reason" 'dmesg | grep "stays mounted: no process maps .stargate/region, but pages of it"'
+holds "other processes can map the page meanwhile" "/root/region read $region $at 4096 | cmp - /run/page"
+refused "the volume stays mounted after they end" "busy" "umount /mnt/sg"
+holds "the volume can be unmounted after the page is released" 'touch /run/enough
 	for i in $(seq 100); do umount /mnt/sg && exec rm /run/enough; sleep 0.1; done; exit 1'
-holds "and mounted" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
+holds "the volume is mounted again" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
 
 step "as long as it is mapped"
 on g1 "/root/region hold $region /run/enough" >/dev/null </dev/null &
 holder=$!
-holds "(it is)" "for i in \$(seq 100); do grep -q $region /proc/*/maps && exit; sleep 0.1; done; exit 1"
+holds "a process has mapped the file" "for i in \$(seq 100); do grep -q $region /proc/*/maps && exit; sleep 0.1; done; exit 1"
 refused "the volume stays mounted" "busy" "umount /mnt/sg"
 on g1 'touch /run/enough'
 wait "$holder"
-holds "and is unmounted then" 'umount /mnt/sg'
+holds "the volume can be unmounted after that" 'umount /mnt/sg'
 holds "the file has its bytes again" "mount -t stargatefs /dev/pmem0 /mnt/sg && cmp -n 4096 /mnt/sg/f /run/page &&
 	/root/region read $region $at 4096 | cmp - /run/page"
-holds "a mount that is read-only gives it to readers only" "mount -o remount,ro /mnt/sg &&
+holds "a read-only mount allows only mappings to read" "mount -o remount,ro /mnt/sg &&
 	! /root/region write $region 0 1 </dev/null && grep -q '\"mode\": \"ro\"' $about && [ \$(dd if=$region bs=4096 count=1 status=none | wc -c) = 4096 ]"
 finish

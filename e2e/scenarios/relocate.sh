@@ -41,7 +41,7 @@ copy() {
 
 # fill: makes files of all kinds in the mount, and records them outside of the volume.
 fill() {
-	holds "filled" 'cd /mnt/sg && cp -r /etc/. . && head -c 5M /dev/urandom >large &&
+	holds "the volume has files of many kinds" 'cd /mnt/sg && cp -r /etc/. . && head -c 5M /dev/urandom >large &&
 		echo page >page && head -c 70000 /dev/urandom >table &&
 		for i in '"$at"'; do
 			head -c 9000 /dev/urandom |
@@ -60,16 +60,16 @@ fill() {
 whole() {
 	local map
 	for map in $(map_modes); do
-		holds "map=$map: every file is what it was" \
+		holds "map=$map: every file is unchanged" \
 			"umount /mnt/sg; mount -t stargatefs -o map=$map $1 /mnt/sg &&
 			cd /mnt/sg && sha256sum -c --quiet /tmp/sums &&
 			[ \$(readlink long) = \$(cat /tmp/target) ] &&
 			{ $pieces; } | cmp - /tmp/pieces"
-		holds "map=$map: files are made, changed and removed" \
+		holds "map=$map: files can be made, changed and removed" \
 			"cd /mnt/sg && cp -r /etc/apt new && diff -r /etc/apt new &&
 			cp large copy && truncate -s 3M copy && cmp -n 3145728 large copy && rm -r new copy"
 	done
-	holds "and it is clean" "umount /mnt/sg && fsck.stargatefs -n $1"
+	holds "the volume is clean" "umount /mnt/sg && fsck.stargatefs -n $1"
 }
 
 step "in use"
@@ -80,11 +80,11 @@ passed "refused: $said"
 holds "the mount is not affected" 'echo x >/mnt/sg/file && cat /mnt/sg/file && rm /mnt/sg/file'
 
 step "a volume with all kinds of tables"
-holds "no process has the device open" 'umount /mnt/sg && modprobe dm-mod'
+holds "the volume is unmounted" 'umount /mnt/sg && modprobe dm-mod'
 cut_device one 0
 cut_device two 64
 cut_device three 66
-holds "made" 'mkfs.stargatefs -q -f /dev/mapper/one &&
+holds "the volume is made" 'mkfs.stargatefs -q -f /dev/mapper/one &&
 	mount -t stargatefs /dev/mapper/one /mnt/sg'
 fill
 
@@ -92,23 +92,23 @@ step "it lies elsewhere: the mount moves it"
 copy one two
 here=$(hex $((RIG_BASE)))
 there=$(hex $((RIG_BASE + 64 * mib)))
-refused "a plain mount" "made for physical address $here, but lies at $there .*-o relocate" \
+refused "a plain mount of the moved volume is refused" "made for physical address $here, but lies at $there .*-o relocate" \
 	'mount -t stargatefs /dev/mapper/two /mnt/sg'
-refused "a read-only one as well" "$here.*$there" \
+refused "a read-only mount of the moved volume is refused" "$here.*$there" \
 	'mount -t stargatefs -o ro /dev/mapper/two /mnt/sg'
-holds "with relocate it is mounted" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg &&
+holds "a mount with -o relocate moves the volume" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg &&
 	! grep -q relocate /proc/mounts'
 whole /dev/mapper/two
 
 step "moved by 2 MiB, so that the ranges overlap: the tool moves it"
 copy two three
-refused "a plain mount" "wrong base.*$there.*$(hex $((RIG_BASE + 66 * mib)))" \
+refused "a plain mount of the moved volume is refused" "wrong base.*$there.*$(hex $((RIG_BASE + 66 * mib)))" \
 	'mount -t stargatefs /dev/mapper/three /mnt/sg'
-refused "the tool knows where the device is" 'lies at .* leave --base out' \
+refused "the tool refuses --base for a device with a known address" 'lies at .* leave --base out' \
 	"stargatectl relocate --base $elsewhere /dev/mapper/three"
-holds "it tells what it would do" \
+holds "a dry run shows what the tool would do" \
 	'stargatectl relocate --dry-run /dev/mapper/three | grep -q "would be moved from 0x"'
-holds "and does it" 'stargatectl relocate /dev/mapper/three | grep "moved from"'
+holds "the tool moves the volume" 'stargatectl relocate /dev/mapper/three | grep "moved from"'
 whole /dev/mapper/three
 
 step "killed in the middle"
@@ -130,8 +130,8 @@ passed "caught after $try tries"
 dd if="$work/half" of="$RIG_RANGE" bs=2M seek=32 conv=notrunc status=none
 refused "no system can mount it" "half moved to base $there: .*stargatectl relocate" \
 	'mount -t stargatefs /dev/mapper/two /mnt/sg'
-refused "nor read-only" 'half moved' 'mount -t stargatefs -o ro /dev/mapper/two /mnt/sg'
-holds "a mount with -o relocate goes on" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg'
+refused "a read-only mount of the half-moved volume is refused" 'half moved' 'mount -t stargatefs -o ro /dev/mapper/two /mnt/sg'
+holds "a mount with -o relocate finishes the move" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg'
 whole /dev/mapper/two
 
 step "the memory itself has moved: for the guest, which has it at $here"
@@ -141,7 +141,7 @@ on g1 'for d in one two three; do dmsetup --noudevsync remove $d; done
 fill
 "$tools/stargatectl" relocate --base "$elsewhere" "$RIG_RANGE" || fail "not moved"
 refused "a plain mount" "$elsewhere.*$here" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
-holds "with relocate it comes back" 'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg'
+holds "a mount with -o relocate moves the volume back" 'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg'
 whole /dev/pmem0
 holds "relocate changes nothing in a remount, or where it is not needed" \
 	'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg && mount -o remount,relocate /mnt/sg'

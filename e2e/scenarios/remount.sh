@@ -59,15 +59,15 @@ done
 read_only() {
 	local map=$1
 	holds "map=$map: read-only" 'echo text >/mnt/sg/file && mount -o remount,ro /mnt/sg'
-	refused "nothing is created" 'Read-only' 'touch /mnt/sg/new'
-	refused "nothing is written" 'Read-only' 'echo more >>/mnt/sg/file'
-	refused "nothing is removed" 'Read-only' 'rm /mnt/sg/file'
+	refused "no file can be created" 'Read-only' 'touch /mnt/sg/new'
+	refused "no file can be written" 'Read-only' 'echo more >>/mnt/sg/file'
+	refused "no file can be removed" 'Read-only' 'rm /mnt/sg/file'
 	holds "reading continues" '[ "$(cat /mnt/sg/file)" = text ]'
 	holds "read-write again" \
 		'mount -o remount,rw /mnt/sg && echo more >>/mnt/sg/file && rm /mnt/sg/file'
 	refused "not read-only while a file is open for writing" 'busy' \
 		'exec 5>/mnt/sg/open; mount -o remount,ro /mnt/sg'
-	holds "and that has left it writable" 'rm /mnt/sg/open'
+	holds "the refused remount has left the mount writable" 'rm /mnt/sg/open'
 }
 each_map read_only
 
@@ -84,7 +84,7 @@ frozen() {
 	holds "map=$map: freeze under load" 'fsfreeze -f /mnt/sg'
 	before=$(progress) || fail "map=$map: the writers have not begun"
 	sleep 1
-	same "nothing changes while frozen, through calls or mappings" "$before" "$(progress)"
+	same "neither calls nor mappings change a file while the mount is frozen" "$before" "$(progress)"
 	refused "a second freeze" 'busy' 'fsfreeze -f /mnt/sg'
 	holds "thaw" 'fsfreeze -u /mnt/sg'
 	sleep 0.5
@@ -95,7 +95,7 @@ frozen() {
 	holds "the load ends" 'touch /run/stop; pkill -f "sg/[l]og"; true'
 	wait "$writer" || true
 	wait "$mapper" || fail "map=$map: the mapping's writer"
-	holds "all can be removed" 'rm -f /run/stop /mnt/sg/log /mnt/sg/mapped'
+	holds "all files can be removed" 'rm -f /run/stop /mnt/sg/log /mnt/sg/mapped'
 }
 each_map frozen
 
@@ -103,26 +103,26 @@ each_map frozen
 memory() { sha256sum <"$RIG_RANGE"; }
 step "nojoin"
 refused "a member stays one" 'nojoin: a remount does not leave' 'mount -o remount,ro,nojoin /mnt/sg'
-refused "another mount does not change that" 'nojoin: mounted already, as a member' \
+refused "another mount does not join" 'nojoin: mounted already, as a member' \
 	'mount -o remount,ro /mnt/sg && mkdir -p /mnt/second &&
 		mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/second'
-holds "(unmounted)" 'mount -o remount,rw /mnt/sg && echo kept >/mnt/sg/kept && umount /mnt/sg'
+holds "the volume is unmounted" 'mount -o remount,rw /mnt/sg && echo kept >/mnt/sg/kept && umount /mnt/sg'
 refused "writable" 'mount it with ro,nojoin' 'mount -t stargatefs -o nojoin /dev/pmem0 /mnt/sg'
 before=$(memory)
 holds "read-only" 'mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg &&
 	grep -q " /mnt/sg .*nojoin" /proc/mounts && [ "$(cat /sys/fs/stargatefs/pmem0/slot)" = -1 ]'
 holds "volume.json says so" 'grep "\"joined\": false" /mnt/sg/.stargate/volume.json'
-holds "it reads" '[ "$(cat /mnt/sg/kept)" = kept ] && find /mnt/sg -type f -exec cat {} + >/run/all'
-refused "and stays so" 'does not join' 'mount -o remount,rw /mnt/sg'
+holds "a mount with nojoin can read all files" '[ "$(cat /mnt/sg/kept)" = kept ] && find /mnt/sg -type f -exec cat {} + >/run/all'
+refused "a remount of it cannot become writable" 'does not join' 'mount -o remount,rw /mnt/sg'
 refused "region is for readers" 'denied|Read-only' 'exec 9<>/mnt/sg/.stargate/region'
-holds "(unmounted)" 'umount /mnt/sg'
+holds "the volume is unmounted" 'umount /mnt/sg'
 same "not a byte of the volume has changed" "$before" "$(memory)"
 
 step "nojoin after a power cut"
-holds "(a member)" 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo more >>/mnt/sg/kept'
+holds "a system joins the volume" 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo more >>/mnt/sg/kept'
 kill_guest g1
 start_guest g1 --no-mount
-refused "it recovers nothing" 'needs recovery.*does not join' \
+refused "a mount with nojoin recovers nothing" 'needs recovery.*does not join' \
 	'mkdir -p /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
 holds "a member does, and then it mounts" 'mount -t stargatefs -o ro /dev/pmem0 /mnt/sg && umount /mnt/sg &&
 	mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg && [ "$(head -n 1 /mnt/sg/kept)" = kept ]'

@@ -40,16 +40,16 @@ refuses "not twice" 'already' g2 'stargate-ring create box --exclusive'
 refuses "not larger" 'must be 64K to 64M' g2 'stargate-ring create large --size 65M'
 refuses "no such" 'no object of that name' g2 'stargate-ring recv nobody'
 at g1 'stargate-sem create lock --type mutex'
-refuses "of another kind" 'of another kind' g2 'stargate-ring recv lock'
+refuses "an object of another kind is refused" 'of another kind' g2 'stargate-ring recv lock'
 refuses "a mutex is not removed" 'of another kind' g2 'stargate-ring rm lock'
 refuses "not by owner and mode" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-ring recv box'
-refuses "nothing in it" 'no record' g2 'stargate-ring recv -t 0 box'
+refuses "an empty ring returns no record" 'no record' g2 'stargate-ring recv -t 0 box'
 at g1 'printf "one\ntwo\n\nfour\n" | stargate-ring send --tag 7 box'
 same "records arrive in order" $'7 one\n7 two\n7 \n7 four' "$(at g2 'stargate-ring recv -n 4 --tags -t 20 box')"
-refuses "it is full at some time" 'no room' g1 'yes 0123456789 | stargate-ring send -t 0 box'
+refuses "a full ring accepts no record" 'no room' g1 'yes 0123456789 | stargate-ring send -t 0 box'
 at g2 'stargate-ring reset box'
 same "empty again" 0 "$(ring_is box used)"
-refuses "too large a record" 'larger than half the ring' g1 'head -c 40000 /dev/zero | stargate-ring send --block 40000 box'
+refuses "a record larger than half the ring is refused" 'larger than half the ring' g1 'head -c 40000 /dev/zero | stargate-ring send --block 40000 box'
 
 step "a pipe between two shells"
 bytes=$(scaled $((2 << 20)) $((8 << 20)) $((512 << 20)))
@@ -61,7 +61,7 @@ at g2 'stargate-ring pipe shells </tmp/in >/tmp/out'
 wait "$first" || fail "g1: $(cat "$work/1")"
 same "g1's bytes are in g2" "$(at g1 'md5sum </tmp/in')" "$(at g2 'md5sum </tmp/out')"
 same "g2's bytes are in g1" "$(at g2 'md5sum </tmp/in')" "$(at g1 'md5sum </tmp/out')"
-same "nothing of it remains" 'box' "$(at g2 'stargate-ring list --names')"
+same "no trace of the removed ring remains" 'box' "$(at g2 'stargate-ring list --names')"
 
 step "streams"
 bytes=$(scaled 500000 4000000 $((256 << 20)))
@@ -78,7 +78,7 @@ s' ] && break; sleep 0.1; done; $3 </tmp/in >/tmp/out"
 streams "C listens, C dials" 'stargate-ring listen s' 'stargate-ring dial s -t 20'
 streams "C listens, Go dials" 'stargate-ring listen s' '/root/stream dial /mnt/sg s'
 streams "Go listens, C dials" '/root/stream listen /mnt/sg s' 'stargate-ring dial s -t 20'
-same "nothing of them remains" 'box' "$(at g2 'stargate-ring list --names')"
+same "no trace of the removed rings remains" 'box' "$(at g2 'stargate-ring list --names')"
 refuses "no process listens" 'no process listens' g2 'stargate-ring dial s'
 for end in '/root/stream dial /mnt/sg s' 'stargate-ring dial s -t 20'; do
 	on g1 'stargate-ring listen s <>/dev/zero >/dev/null' >"$work/1" 2>&1 </dev/null & first=$!
@@ -181,7 +181,7 @@ step "a freeze"
 program oneobject
 said=$(on g1 "/root/oneobject /mnt/sg $(scaled 10 30 300)" </dev/null 2>&1) ||
 	fail "a freeze does not end (status $?): $said"
-passed "each freeze ends, whatever one descriptor is asked for: $said"
+passed "each freeze ends while one descriptor has different requests: $said"
 
 step "deaths"
 at g1 'stargate-ring create d --size 64K'
@@ -192,7 +192,7 @@ at g2 'pkill -9 -x stargate-ring; sleep 0.2; true'
 at g1 'stargate-ring recv -t 5 -n 2000 d >/tmp/d && sort -c /tmp/d'
 passed "a sender was killed, and its records are whole and in order"
 at g1 'echo after | stargate-ring send -t 5 d'
-same "another process continues" after "$(at g2 'stargate-ring recv -t 1 d | tail -n 1; true')"
+same "another process receives the next record" after "$(at g2 'stargate-ring recv -t 1 d | tail -n 1; true')"
 # a receiver is killed while it prints a record that is longer than a pipe: its claim is counted
 at g1 'stargate-ring create e; head -c 400000 /dev/zero | stargate-ring send --block 200000 e
 	mkfifo /tmp/fifo; setsid sh -c "stargate-ring recv e >/tmp/fifo" >/dev/null 2>&1 </dev/null & exec 3</tmp/fifo; sleep 1

@@ -47,13 +47,13 @@ same "the other guest sees the change" 'semaphore  600 3                      se
 refuses "not twice" 'already' g2 'stargate-sem create sem-a --exclusive'
 refuses "no such" 'no object of that name' g2 'stargate-sem show nobody'
 refuses "a wrong name" 'invalid name .1 to 255 bytes, no slash' g2 'stargate-sem create a/b'
-refuses "too long" 'at most 255' g2 "stargate-sem create $(printf 'x%.0s' {1..256})"
-refuses "of another kind" 'of another kind' g2 'stargate-sem lock sem-a -- true'
+refuses "a name that is too long is refused" 'at most 255' g2 "stargate-sem create $(printf 'x%.0s' {1..256})"
+refuses "an object of another kind is refused" 'of another kind' g2 'stargate-sem lock sem-a -- true'
 refuses "not on a volume" 'not on a mounted StargateFS' g2 'stargate-sem --volume /tmp list'
 refuses "a path that is none" 'not on a mounted StargateFS' g2 'stargate-sem --volume /nowhere list'
 refuses "not by owner and mode" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem post sem-a'
-refuses "nor made" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem create b'
-refuses "nor removed" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem rm sem-a'
+refuses "a user without permission cannot create an object" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem create b'
+refuses "a user without permission cannot remove an object" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem rm sem-a'
 refuses "read-only" 'read-only' g2 'mount -o remount,ro /mnt/sg && stargate-sem create b'
 at g2 'mount -o remount,rw /mnt/sg'
 for i in 1 2 3; do at g2 'stargate-sem wait sem-a'; done
@@ -88,7 +88,7 @@ on g1 "for i in \$(seq $kills); do /root/sem forever m \$([ \$((i % 2)) = 0 ] &&
 	/mnt/sg/n & sleep 0.1; kill -9 \$!; wait \$!; done 2>/dev/null; true" >"$work/1" 2>&1 </dev/null & killer=$!
 on g2 "/root/sem count m user /mnt/sg/n $n" </dev/null || fail "g2, while others are killed"
 wait "$killer" || fail "$(cat "$work/1")"
-same "nothing was said" "" "$(cat "$work/1")"
+same "the waiting command prints nothing" "" "$(cat "$work/1")"
 at g2 '/root/sem count m kernel /mnt/sg/n 1 && set -- $(/root/sem words /mnt/sg/n) && [ $1 = $2 ]'
 passed "$kills kills"
 for face in user kernel; do
@@ -100,14 +100,14 @@ done
 
 step "a shell"
 same "exit status" 7 "$(on g1 'stargate-sem lock m -- sh -c "exit 7"; echo $?' </dev/null)"
-same "of a signal" 143 "$(on g1 'stargate-sem lock m -- sh -c "kill -TERM \$\$"; echo $?' </dev/null)"
+same "the exit status shows the signal" 143 "$(on g1 'stargate-sem lock m -- sh -c "kill -TERM \$\$"; echo $?' </dev/null)"
 at g1 'setsid stargate-sem lock m -- sleep 600 >/dev/null 2>&1 </dev/null & sleep 1'
-refuses "it is locked" 'at this moment' g2 'stargate-sem lock -t 0 m -- true'
+refuses "a mutex that is locked is refused" 'at this moment' g2 'stargate-sem lock -t 0 m -- true'
 at g2 'stargate-sem show m' >"$work/show"
 grep -qE "owner_system.*$(at g1 hostname)" "$work/show" || fail "no owner: $(cat "$work/show")"
 said=$(at g2 'stargatectl top /mnt/sg | tail -n +2')
 [[ $said == *" locked "*"stargate-sem@$(at g1 hostname)  m" ]] || fail "stargatectl top: $said"
-passed "and names its owner: $said"
+passed "the error names the owner: $said"
 at g1 'pkill -KILL stargate-sem; sleep 0.5; ! pgrep -x sleep'
 passed "the command ends with its parent"
 said=$(on g2 'stargate-sem lock -t 10 m -- sh -c "echo \$STARGATE_OWNER_DIED"' 2>&1 </dev/null) || fail "$said"
@@ -128,7 +128,7 @@ both "readers and writers" \
 	"/root/sem read rw user /mnt/sg/rw $((n / 5)) & /root/sem write rw kernel /mnt/sg/rw $((n / 5)) && wait -n"
 both "a ring" "/root/sem produce ring user /mnt/sg/ring $((n * 200))" \
 	"/root/sem consume ring user /mnt/sg/ring $((n * 200))"
-same "with all that went in" "$(cat "$work/1")" "$(cat "$work/2")"
+same "the output has all bytes of the input" "$(cat "$work/1")" "$(cat "$work/2")"
 on g1 'stargate-sem wait s' >/dev/null 2>&1 </dev/null & waiter=$!
 used='cat /proc/$(pgrep stargate-sem)/stat /proc/$(pgrep -f stargatefs-sem | head -1)/stat | cut -d" " -f14,15 | tr " \n" "++"; echo 0'
 at g1 'for i in $(seq 100); do pgrep stargate-sem >/dev/null && exit 0; sleep 0.1; done; exit 1'
@@ -163,6 +163,6 @@ passed "the next one is told, after $took ms"
 at g2 '/root/sem count m user /mnt/sg/n 100 && stargate-sem rm m'
 start_guest g1
 at g1 'stargate-sem lock -t 0 rw -- true'
-passed "and the system joins again"
+passed "the system joins again"
 
 finish

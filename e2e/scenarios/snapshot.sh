@@ -70,7 +70,7 @@ refuses "onto itself" "lies on the volume that is to be copied" "stargatectl sna
 refuses "a clone onto itself" "lies on the volume that is to be copied" \
 	"stargatectl clone /mnt/sg /mnt/sg/copy --base 64G"
 refuses "the file exists" 'exists already' 'stargatectl snapshot /mnt/sg /run/copy'
-refuses "too short a moment" 'would pause all systems for about|does not freeze' \
+refuses "a pause that is too short is refused" 'would pause all systems for about|does not freeze' \
 	'stargatectl snapshot --stall 1 /mnt/sg /run/other'
 at g2 'fsfreeze -f /mnt/sg'
 refuses "g2 is frozen by its own user" 'slot [0-9]+\) does not freeze' \
@@ -83,7 +83,7 @@ resume_guest g2
 goes_on g2
 at g1 'rm /run/copy; stargatectl snapshot /mnt/sg /run/copy && rm /run/copy
 	[ ! -e /run/copy ] && [ ! -e /run/other.part ]'
-passed "and later it is copied"
+passed "the copy succeeds later"
 
 # A system pauses for at most ten seconds in a minute, so these pauses are short.
 step "nobody tells them to go on"
@@ -98,7 +98,7 @@ goes_on g2
 goes_on g1
 took=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
 ((took < 15000)) || fail "all systems were paused for $took ms"
-passed "they have gone on by themselves, after $took ms at most"
+passed "the systems continue without a thaw, after $took ms at most"
 at g3 'for i in $(seq 50); do
 	mount -t stargatefs /dev/pmem0 /mnt/sg && exit 0
 	sleep 0.2
@@ -116,7 +116,7 @@ goes_on g2
 passed "the other systems continue"
 at g1 'stargatectl snapshot --stall 1500 /mnt/sg /run/copy >/dev/null &&
 	fsck.stargatefs -n /run/copy >/dev/null'
-passed "and it can be copied"
+passed "the volume can be copied"
 
 step "by one who only reads"
 at g1 'mount -o remount,ro /mnt/sg'
@@ -131,7 +131,7 @@ at g1 'umount /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
 said=$(at g1 'stargatectl snapshot /mnt/sg /run/alone && fsck.stargatefs -n /run/alone >/dev/null &&
 	stargatectl get -r /run/alone / /run/got && diff -r /mnt/sg /run/got && echo the same')
 [[ $said == *"the same" && $said != *"systems paused"* ]] || fail "no system has to be paused: $said"
-passed "without a member nobody has to"
+passed "a volume without members needs no freeze"
 at g2 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo later >/mnt/sg/later'
 refuses "somebody has joined meanwhile" 'in use or needs recovery' 'stargatectl snapshot /mnt/sg /run/late'
 at g1 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ "$(cat /mnt/sg/later)" = later ]'

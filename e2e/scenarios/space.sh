@@ -44,9 +44,9 @@ for role in "${roles[@]}"; do
 	read -r remover user needy <<<"$role"
 	step "$remover removes, $user closes, $needy needs the space"
 	left_open "$remover" "$user"
-	same "it is there while $user has it open" $((before + 2)) "$(inodes "$remover")"
+	same "the inode stays while $user has the file open" $((before + 2)) "$(inodes "$remover")"
 	at "$user" 'kill $(cat /run/user); while [ -e /proc/$(cat /run/user) ]; do :; done'
-	same "it is gone with the last close" $((before + 1)) "$(inodes "$remover")"
+	same "the last close frees the inode" $((before + 1)) "$(inodes "$remover")"
 	found "$needy" "$needy has the space"
 done
 
@@ -55,7 +55,7 @@ at "$two" 'while [ ! -e /run/enough ]; do stat /mnt/sg/turn; done >/dev/null 2>&
 at "$one" "for i in \$(seq $(scaled 200 500 3000)); do
 	echo \$i >/mnt/sg/new && mv /mnt/sg/new /mnt/sg/turn; done; rm /mnt/sg/turn"
 at "$two" 'touch /run/enough; sleep 4' # that system may keep it for two seconds
-same "nothing of it remains" "$before" "$(inodes "$one")"
+same "no inode of the replaced files remains" "$before" "$(inodes "$one")"
 
 step "the opener dies"
 left_open "$one" "$two"

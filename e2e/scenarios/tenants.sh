@@ -76,11 +76,11 @@ attack g2 "LVM's own" "$RIG_BASE" "$base_a"
 attack g2 "the rest" $end_b $zone_end
 attack g1 "b" "$base_b" $end_b
 nothing g2 "a, then" "$base_a" $end_a
-same "the secret of a is as it was, on the host" "$secret" "$(on host 'sha256sum </mnt/a/secret' </dev/null)"
-same "and where it belongs" "$secret" "$(on g1 'sha256sum </mnt/sg/secret' </dev/null)"
-same "that of b" "$secret_b" "$(on g2 'sha256sum </mnt/sg/secret' </dev/null)"
-same "no canary has changed" "$canary" "$(bytes $end_b $zone_end)"
-same "nor what LVM has noted" "$lvm" "$(bytes "$RIG_BASE" "$base_a")"
+same "the secret of a is unchanged on the host" "$secret" "$(on host 'sha256sum </mnt/a/secret' </dev/null)"
+same "the secret of a is unchanged in its machine" "$secret" "$(on g1 'sha256sum </mnt/sg/secret' </dev/null)"
+same "the secret of b is unchanged" "$secret_b" "$(on g2 'sha256sum </mnt/sg/secret' </dev/null)"
+same "the canaries are unchanged" "$canary" "$(bytes $end_b $zone_end)"
+same "the data of LVM is unchanged" "$lvm" "$(bytes "$RIG_BASE" "$base_a")"
 in_one host "both volumes work" 'for v in a b; do echo new >/mnt/$v/new && [ "$(cat /mnt/$v/new)" = new ] || exit 1; done'
 
 step "a forged file table, for the host to follow"
@@ -104,12 +104,12 @@ ours, theirs = [int(word, 16) for word in sys.argv[1:]]
 assert entry & 0xffffffffff000 == ours
 sys.stdout.buffer.write((entry - ours + theirs).to_bytes(8, "little"))' "$ours" "$theirs" |
 	on g2 "/root/region write /dev/mem $entry 8" || fail "g2 cannot forge it"
-same "its first entry names the other's memory" "$theirs" "$(on host "/root/region read /dev/mem $entry 8" </dev/null |
+same "the first forged entry has the address of the other's memory" "$theirs" "$(on host "/root/region read /dev/mem $entry 8" </dev/null |
 	python3 -c 'import sys
 print(hex(int.from_bytes(sys.stdin.buffer.read(), "little") & 0xffffffffff000))')"
 denied host "the host reads nothing there" "Input/output error|Structure needs cleaning" \
 	'echo 3 >/proc/sys/vm/drop_caches; cat /mnt/b/forged >/run/got'
-same "not a byte of the secret" 0 "$(on host 'grep -c secret /run/got' </dev/null || true)"
+same "no byte of the secret is read" 0 "$(on host 'grep -c secret /run/got' </dev/null || true)"
 in_one host "the log says why" 'dmesg | grep "damaged: .*(inode "'
 same "the owner of the secret is not affected" "$secret" "$(on g1 'sha256sum </mnt/sg/secret' </dev/null)"
 
@@ -117,14 +117,14 @@ step "a volume that is given to be read, while it is used"
 stop_guest g1
 start g1 a --read-only
 put "$compiled/pages" /root/pages g1
-same "its device is read-only" 1 "$(on g1 'cat /sys/block/pmem0/ro' </dev/null)"
+same "the device of the reader is read-only" 1 "$(on g1 'cat /sys/block/pmem0/ro' </dev/null)"
 denied g1 "not mounted: nobody would know of it" "in use.*read-only" 'mkdir -p /mnt/sg; mount -t stargatefs -o ro /dev/pmem0 /mnt/sg'
 before=$(sees g1 "$base_a" $end_a)
 [[ $before =~ \ other\ [1-9] ]] || fail "g1 cannot read it: $before"
 attack g1 "it" "$base_a" $end_a
-same "and it is as it was, in the machine" 0 \
+same "the file is unchanged in the machine" 0 \
 	"$(on g1 "/root/pages count /dev/mem $base_a $base_a $((end_a - base_a)) 0x6666666600000000" </dev/null | cut -d' ' -f2)"
-same "and on the host" "$secret" "$(on host 'sha256sum </mnt/a/secret' </dev/null)"
+same "the file is unchanged on the host" "$secret" "$(on host 'sha256sum </mnt/a/secret' </dev/null)"
 in_one host "which goes on" 'echo newer >/mnt/a/new && [ "$(cat /mnt/a/new)" = newer ]'
 stop_guest g1
 
@@ -139,11 +139,11 @@ denied host "a machine that could write does not get it" "denied|Read-only" 'exe
 start g1 a --read-only
 put "$compiled/pages" /root/pages g1
 in_one g1 "a machine mounts it" 'mkdir -p /mnt/sg && mount -t stargatefs -o ro /dev/pmem0 /mnt/sg'
-same "and reads" "$secret" "$(on g1 'sha256sum </mnt/sg/secret' </dev/null)"
+same "the reader can read the file" "$secret" "$(on g1 'sha256sum </mnt/sg/secret' </dev/null)"
 denied g1 "it writes nothing" "Read-only" 'echo x >/mnt/sg/new'
 attack g1 "it all the same" "$base_a" $end_a
-same "not a byte has changed" "$whole" "$(bytes "$base_a" $end_a)"
-same "and it reads what it has read" "$secret" "$(on g1 'echo 3 >/proc/sys/vm/drop_caches; sha256sum </mnt/sg/secret' </dev/null)"
+same "no byte of the volume has changed" "$whole" "$(bytes "$base_a" $end_a)"
+same "the reader still reads the same bytes" "$secret" "$(on g1 'echo 3 >/proc/sys/vm/drop_caches; sha256sum </mnt/sg/secret' </dev/null)"
 stop_guest g1
 kill_guest g2
 

@@ -14,25 +14,25 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 step "mounted: nobody but the mount changes the device"
 on g1 'echo before >/mnt/sg/file' </dev/null
-refused "fsck refuses" 'mounted or in use here' 'fsck.stargatefs -y /dev/pmem0'
-refused "mkfs refuses" 'mounted or in use here' 'mkfs.stargatefs -f /dev/pmem0'
-refused "stargatectl refuses to change" 'mounted or in use here' 'stargatectl mkdir /dev/pmem0 /new'
-same "stargatectl reads" before "$(on g1 'stargatectl cat /dev/pmem0 /file 2>/dev/null' </dev/null)"
+refused "fsck refuses a mounted device" 'mounted or in use here' 'fsck.stargatefs -y /dev/pmem0'
+refused "mkfs refuses a mounted device" 'mounted or in use here' 'mkfs.stargatefs -f /dev/pmem0'
+refused "stargatectl refuses to change a mounted device" 'mounted or in use here' 'stargatectl mkdir /dev/pmem0 /new'
+same "stargatectl reads a mounted device" before "$(on g1 'stargatectl cat /dev/pmem0 /file 2>/dev/null' </dev/null)"
 on g1 'echo after >/mnt/sg/file' </dev/null
-same "stargatectl reads what is there now" after \
+same "stargatectl reads the current content" after \
 	"$(on g1 'stargatectl cat /dev/pmem0 /file 2>/dev/null' </dev/null)"
-holds "the slot is shown" \
+holds "the slot of the mount is shown" \
 	'stargatectl slots /dev/pmem0 2>/dev/null | grep -q "state: live"'
 
 step "unmounted: each sees what the other wrote"
-holds "unmount" 'umount /mnt/sg'
-holds "clean" 'fsck.stargatefs -n /dev/pmem0'
-same "the file system's bytes" after "$(on g1 'stargatectl cat /dev/pmem0 /file' </dev/null)"
-holds "a tree is put" 'stargatectl put -r /dev/pmem0 /etc /'
-holds "it is mounted" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
+holds "the volume is unmounted" 'umount /mnt/sg'
+holds "the volume is clean" 'fsck.stargatefs -n /dev/pmem0'
+same "stargatectl reads the bytes that the kernel has written" after "$(on g1 'stargatectl cat /dev/pmem0 /file' </dev/null)"
+holds "stargatectl puts a tree" 'stargatectl put -r /dev/pmem0 /etc /'
+holds "the volume is mounted" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
 holds "the kernel sees the tree" 'diff -r --no-dereference /etc /mnt/sg/etc'
 holds "the kernel changes it" 'rm -r /mnt/sg/etc/ssl; cp -r /etc/apt /mnt/sg/; umount /mnt/sg'
-holds "fsck agrees" 'fsck.stargatefs -n /dev/pmem0'
+holds "the volume passes fsck after the kernel's changes" 'fsck.stargatefs -n /dev/pmem0'
 holds "the tools see the change" \
 	'stargatectl get -r /dev/pmem0 /apt /tmp/apt && diff -r /etc/apt /tmp/apt'
 
@@ -40,30 +40,30 @@ step "a file is replaced when the new one is whole"
 on g1 'head -c 40M /dev/urandom >/tmp/first; head -c 40M /dev/urandom >/tmp/second
 	ln /tmp/first /tmp/apt/name; ln /tmp/apt/name /tmp/apt/other' \
 	</dev/null || fail "no files to put"
-holds "it is put" 'stargatectl rm -r /dev/pmem0 /etc && stargatectl put /dev/pmem0 /tmp/first /file'
-refused "no place for another" 'No space left in the volume' \
+holds "stargatectl puts a large file" 'stargatectl rm -r /dev/pmem0 /etc && stargatectl put /dev/pmem0 /tmp/first /file'
+refused "the volume has no space for a second one" 'No space left in the volume' \
 	'head -c 130M /dev/zero | stargatectl put /dev/pmem0 - /file'
-holds "the old one is whole, nothing else is there" \
+holds "the old file is complete, and no other file exists" \
 	'stargatectl cat /dev/pmem0 /file | cmp - /tmp/first && fsck.stargatefs -n /dev/pmem0'
-holds "names of one file are put as such" 'stargatectl rm /dev/pmem0 /file &&
+holds "hard links are put as hard links" 'stargatectl rm /dev/pmem0 /file &&
 	stargatectl put -r /dev/pmem0 /tmp/apt /'
-holds "the kernel sees one file, and replaces it" 'mount -t stargatefs /dev/pmem0 /mnt/sg &&
+holds "the kernel sees one file with two names, and replaces it" 'mount -t stargatefs /dev/pmem0 /mnt/sg &&
 	[ /mnt/sg/apt/name -ef /mnt/sg/apt/other ] && cmp /mnt/sg/apt/other /tmp/first &&
 	rm /mnt/sg/apt/other && chmod 604 /mnt/sg/apt/name &&
 	setfattr -n user.kept -v value /mnt/sg/apt/name && umount /mnt/sg'
-holds "another takes its place" 'stargatectl put /dev/pmem0 /tmp/second /apt/name &&
+holds "stargatectl replaces one of the names" 'stargatectl put /dev/pmem0 /tmp/second /apt/name &&
 	stargatectl cat /dev/pmem0 /apt/name | cmp - /tmp/second && fsck.stargatefs -n /dev/pmem0'
-holds "with mode and attributes of the first" 'mount -t stargatefs /dev/pmem0 /mnt/sg &&
+holds "the new file has mode and attributes of the old one" 'mount -t stargatefs /dev/pmem0 /mnt/sg &&
 	[ "$(stat -c %a /mnt/sg/apt/name)" = 604 ] &&
 	[ "$(getfattr --only-values -n user.kept /mnt/sg/apt/name)" = value ] && umount /mnt/sg'
 
 step "repair"
 on g1 'head -c 4096 /dev/zero | dd of=/dev/pmem0 bs=4096 conv=notrunc,fsync status=none' </dev/null
 said=$(on g1 'fsck.stargatefs -n /dev/pmem0' </dev/null) && fail "damage is not found"
-passed "found: ${said%%$'\n'*}"
+passed "fsck finds the damage: ${said%%$'\n'*}"
 on g1 'fsck.stargatefs -y /dev/pmem0; test $? -eq 1' </dev/null || fail "not repaired"
 passed "fsck repairs the damage"
-holds "clean again, and mounted" \
+holds "the repaired volume is clean, and mounts" \
 	'fsck.stargatefs -n /dev/pmem0 && mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/sg'
 
 step "where a device is"
@@ -72,20 +72,20 @@ base_of() {
 	on g1 "mkfs.stargatefs -n -f --json '$1'" </dev/null |
 		python3 -c 'import json, sys; print(json.load(sys.stdin)["phys"])'
 }
-same "of the disk" "$((RIG_BASE))" "$(base_of /dev/pmem0)"
+same "the address of the disk is right" "$((RIG_BASE))" "$(base_of /dev/pmem0)"
 on g1 'modprobe dm-mod; dmsetup --noudevsync create low --table "0 65536 linear /dev/pmem0 65536"
 	dmsetup mknodes
 	dmsetup --noudevsync create upper --table "0 49152 linear /dev/mapper/low 8192"
 	dmsetup mknodes' </dev/null || fail "no device-mapper"
-same "of a linear device on a linear device" "$((RIG_BASE + (65536 + 8192) * 512))" \
+same "the address of a stack of linear devices is right" "$((RIG_BASE + (65536 + 8192) * 512))" \
 	"$(base_of /dev/mapper/upper)"
-refused "an address that is not the device's" 'lies at 0x' \
+refused "an address that is not the device's is refused" 'lies at 0x' \
 	'mkfs.stargatefs -f --phys 64G /dev/mapper/upper'
-holds "made there" 'mkfs.stargatefs -f /dev/mapper/upper'
-holds "and mounted there" 'mount -t stargatefs /dev/mapper/upper /mnt/sg && umount /mnt/sg'
+holds "a volume is made on the stacked device" 'mkfs.stargatefs -f /dev/mapper/upper'
+holds "the volume on the stacked device mounts" 'mount -t stargatefs /dev/mapper/upper /mnt/sg && umount /mnt/sg'
 on g1 'dmsetup --noudevsync create torn --table "0 16384 linear /dev/pmem0 0
 16384 32768 linear /dev/pmem0 65536"; dmsetup mknodes' </dev/null || fail "no device-mapper"
-refused "of one in two pieces" 'not one contiguous range' 'mkfs.stargatefs -f /dev/mapper/torn'
+refused "a device in two pieces is refused" 'not one contiguous range' 'mkfs.stargatefs -f /dev/mapper/torn'
 on g1 'dmsetup --noudevsync remove torn; dmsetup --noudevsync remove upper
 	dmsetup --noudevsync remove low; mkfs.stargatefs -q -f /dev/pmem0 &&
 	mount -t stargatefs /dev/pmem0 /mnt/sg' </dev/null ||

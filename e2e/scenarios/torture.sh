@@ -240,7 +240,7 @@ sort -n "$work/progress" | awk '{ ms[NR] = $1 } END {
 		ms[int((NR + 1) / 2)], ms[int(NR * 0.9 + 0.5)], ms[int(NR * 0.99 + 0.5)], ms[NR] }'
 
 step "checks at the end"
-holds "all names are whole" "/mnt/sg/bin/stress -s $seed -x check /mnt/sg/storm"
+holds "all names lead to complete files" "/mnt/sg/bin/stress -s $seed -x check /mnt/sg/storm"
 holds "everything can be removed" 'rm -r /mnt/sg/*'
 for guest in "${systems[@]}"; do
 	[[ -z $(on "$guest" 'ls /mnt/sg' </dev/null) ]] || fail "$guest still sees something"

@@ -74,11 +74,11 @@ true_of "interrupts are injected" 'vm["injected_interrupts"] > 0'
 echo "   exits: $(json '[(r["name"], round(r["per_second"])) for r in vm["reasons"][:5]]')"
 echo "   functions: $(json '[(a.get("symbol") or a["address"], round(a["per_second"])) for a in vm["addresses"][:5]]')"
 echo "   the measurement took $(json 'round(d["own_processor_percent"], 2)') % of the node's processor"
-same "the picture is one" 1 "$(on host 'grep -c "</svg>" /root/exits.svg' </dev/null)"
+same "the picture is an SVG file" 1 "$(on host 'grep -c "</svg>" /root/exits.svg' </dev/null)"
 same "no tracing remains active" 0 "$(on host 'ls /sys/kernel/tracing/instances | wc -l' </dev/null)"
 on host '/root/stargate-tune measure --seconds 30 >/dev/null & sleep 2; kill -KILL $!; wait $! || :
 	/root/stargate-tune measure --seconds 0.2 >/dev/null' </dev/null
-same "nor by one that was killed, after the next" 0 \
+same "the next run ends the tracing of a killed run" 0 \
 	"$(on host 'ls /sys/kernel/tracing/instances | wc -l' </dev/null)"
 
 step "the guest's own view"
@@ -103,14 +103,14 @@ timer=$(json '(sum(p["per_second"] for p in vm["ports"] if p["device"] == "ACPI 
 in_guest "advice about the clock" '/root/stargate-tune advise --seconds 1'
 grep -q '^clock: ' <<<"$said" || fail "no advice about the clock: $said"
 in_guest "a dry run" '/root/stargate-tune apply --dry-run --seconds 1'
-same "it changes nothing" "$(cat "$RIG_DIR/before")" "$(on g1 "$files" </dev/null)"
+same "a dry run changes nothing" "$(cat "$RIG_DIR/before")" "$(on g1 "$files" </dev/null)"
 in_guest "it is applied" '/root/stargate-tune apply --seconds 1'
 echo "$said"
 better=$(on g1 'cat /sys/devices/system/clocksource/clocksource0/current_clocksource' </dev/null)
 [[ $better == kvm-clock || $better == tsc ]] || fail "the clock source is $better"
 passed "the clock source is $better"
 in_guest "applied again" '/root/stargate-tune apply --seconds 1'
-same "nothing is to be done" "nothing to change" "$(tail -n 1 <<<"$said")"
+same "a second run finds nothing to change" "nothing to change" "$(tail -n 1 <<<"$said")"
 seen_by_host 5
 quiet
 after=$(json 'vm["exits"]')
@@ -124,7 +124,7 @@ passed "exits by the timer fall to less than a tenth"
 # A boot resets the values; then udev and sysctl read the files of stargate-tune.
 on g1 "echo $slow >/sys/devices/system/clocksource/clocksource0/current_clocksource
 	udevadm trigger --type=all --action=add; udevadm settle; sleep 1" </dev/null
-same "udev sets it again" "$better" \
+same "udev sets the clock source again" "$better" \
 	"$(on g1 'cat /sys/devices/system/clocksource/clocksource0/current_clocksource' </dev/null)"
 in_guest "status" '/root/stargate-tune status --json'
 true_of "all is applied" 'd["phase"] == "applied" and all(s["state"] == "applied" for s in d["settings"])'
@@ -145,10 +145,10 @@ done
 passed "each undo restores all files"
 
 step "refusals"
-refuses "a system that it does not know" 'unknown system "other 1": nothing was changed' g1 \
+refuses "an unknown system is refused" 'unknown system "other 1": nothing was changed' g1 \
 	'mkdir -p /tmp/other/etc; printf "ID=other\nVERSION_ID=1\n" >/tmp/other/etc/os-release
 	/root/stargate-tune apply --root /tmp/other'
-refuses "the node is no guest of KVM" 'no guest of KVM: nothing was changed' host \
+refuses "the node is refused, because it is no guest of KVM" 'no guest of KVM: nothing was changed' host \
 	'/root/stargate-tune apply'
 on g1 "echo $clock >/sys/devices/system/clocksource/clocksource0/current_clocksource" </dev/null
 finish

@@ -79,7 +79,7 @@ in_turns() {
 		wait "${own[$system]}" || fail "SG_SEED=$seed: $(cat "$work"/own.*)"
 	done
 	passed "beside it each had a file of its own"
-	holds "they can be removed" 'rm /mnt/sg/one /mnt/sg/own-*'
+	holds "the files can be removed" 'rm /mnt/sg/one /mnt/sg/own-*'
 }
 
 each_its_map

@@ -19,7 +19,7 @@ program region
 
 # removal DEVICE: removes the driver under the mount of DEVICE at /mnt/a.
 removal() {
-	holds "(files, and a mapping of region)" "yes kept | head -n 1600000 >/mnt/a/file &&
+	holds "files are made, and a process maps the region" "yes kept | head -n 1600000 >/mnt/a/file &&
 		{ /root/region use $region /run/stop >/run/mapped 2>&1 </dev/null &
 			echo \$! >/run/user; } &&
 		until [ -s /run/mapped ]; do sleep 0.1; done && grep mapped /run/mapped"
@@ -30,17 +30,17 @@ removal() {
 			sleep 0.1
 		done
 		[ ! -e /run/unbound ]"
-	holds "the log says for what" \
+	holds "the log has the reason of the wait" \
 		"dmesg | grep 'stargatefs ($1): its device is being removed, which waits for'"
-	holds "files are there" "[ \"\$(sort -u /mnt/a/file)\" = kept ]"
-	holds "and can be changed" "yes more | head -n 800000 >/mnt/a/more &&
+	holds "the files can be read" "[ \"\$(sort -u /mnt/a/file)\" = kept ]"
+	holds "the files can be changed" "yes more | head -n 800000 >/mnt/a/more &&
 		mv /mnt/a/more /mnt/a/moved &&
 		[ \"\$(sort -u /mnt/a/moved)\" = more ] && sync"
 	holds "a process that has mapped region has its pages" "sleep 1; kill -0 \$(cat /run/user)"
 	refused "no process can open it again" "Bus error|status 135|core dumped" \
 		"/root/region touch $region; [ \$? = 135 ] && { echo Bus error; exit 1; }"
-	refused "it stays mounted as long as region is" "busy" "umount /mnt/a"
-	holds "(that ends)" "touch /run/stop
+	refused "the volume stays mounted while a process maps the region" "busy" "umount /mnt/a"
+	holds "the process ends" "touch /run/stop
 		while kill -0 \$(cat /run/user) 2>/dev/null; do sleep 0.1; done
 		rm /run/stop /run/mapped; [ ! -e /run/unbound ]"
 	holds "after the unmount the device disappears" "umount /mnt/a &&
@@ -50,23 +50,23 @@ removal() {
 
 step "a volume on the device itself"
 namespace=$(on g1 'basename $(readlink -f /sys/block/pmem0/device)' </dev/null)
-holds "(a volume on $namespace)" "[ -e $driver/$namespace ] && mkfs.stargatefs -q /dev/pmem0 &&
+holds "a volume is made on $namespace" "[ -e $driver/$namespace ] && mkfs.stargatefs -q /dev/pmem0 &&
 	mkdir -p /mnt/a && mount -t stargatefs /dev/pmem0 /mnt/a"
 removal pmem0
 holds "the device can be bound and mounted again" "echo $namespace >$driver/bind && mount -t stargatefs /dev/pmem0 /mnt/a"
-holds "with all that was in it" "[ \"\$(sort -u /mnt/a/file)\" = kept ] &&
+holds "the files are unchanged" "[ \"\$(sort -u /mnt/a/file)\" = kept ] &&
 	[ \"\$(sort -u /mnt/a/moved)\" = more ] && umount /mnt/a && fsck.stargatefs -n /dev/pmem0"
 
 step "a volume of a zone"
-holds "(it is)" "stargatectl zone create --force sm /dev/pmem0 &&
+holds "a zone with a volume is made" "stargatectl zone create --force sm /dev/pmem0 &&
 	stargatectl volume create a --size 64M &&
 	mount -t stargatefs /dev/sm/a /mnt/a"
 removal 'dm-[0-9]*'
-refused "it cannot be mounted meanwhile" "cannot be accessed|special device|can't read" \
+refused "the volume cannot be mounted while the device is unbound" "cannot be accessed|special device|can't read" \
 	"mount -t stargatefs /dev/sm/a /mnt/a"
 holds "the device can be bound and mounted again" "DM_DISABLE_UDEV=1 dmsetup remove sm-a &&
 	echo $namespace >$driver/bind && vgscan -q &&
 	stargatectl volume activate a && mount -t stargatefs /dev/sm/a /mnt/a"
-holds "with all that was in it" "[ \"\$(sort -u /mnt/a/file)\" = kept ] &&
+holds "the files are unchanged" "[ \"\$(sort -u /mnt/a/file)\" = kept ] &&
 	[ \"\$(sort -u /mnt/a/moved)\" = more ] && umount /mnt/a && stargatectl volume check a"
 finish

@@ -34,17 +34,17 @@ step "another release"
 other_release
 for guest in g1 g2; do has_other "$guest"; done
 sees g1 "the kernel names the version of the loaded module" "$now" 'cat /sys/module/stargatefs/version'
-same "and the volume" "g1=$now g2=$now " "$(versions)"
+same "the volume shows the releases of its members" "g1=$now g2=$now " "$(versions)"
 
 step "in use, it stays"
-refused "mounted" 'in use' 'rmmod stargatefs'
+refused "the module is not unloaded while a volume is mounted" 'in use' 'rmmod stargatefs'
 on g1 'mkdir /mnt/sg/dir /mnt/again && mount --bind /mnt/sg/dir /mnt/again && umount /mnt/sg'
-refused "mounted elsewhere" 'in use' 'rmmod stargatefs'
+refused "the module is not unloaded while another mount exists" 'in use' 'rmmod stargatefs'
 on g1 'mount -t stargatefs /dev/pmem0 /mnt/sg && umount /mnt/again && exec 9>/mnt/sg/open
 	umount -l /mnt/sg; rmmod stargatefs 2>&1; echo text >&9; exec 9>&-' >"$RIG_DIR/said" 2>&1 </dev/null || true
 grep -q 'in use' "$RIG_DIR/said" || fail "a file that is open does not keep it: $(cat "$RIG_DIR/said")"
-passed "a file that is open, of a mount that has been taken away lazily"
-holds "(mounted again)" 'mount -t stargatefs /dev/pmem0 /mnt/sg && grep -q text /mnt/sg/open'
+passed "the module stays for an open file of a mount that was detached lazily"
+holds "the volume is mounted again" 'mount -t stargatefs /dev/pmem0 /mnt/sg && grep -q text /mnt/sg/open'
 
 # made GUEST: prints the number of files that the guest's work has made.
 made() { on "$1" "ls /mnt/sg/of.$1 | wc -l" </dev/null; }
@@ -86,7 +86,7 @@ sums=$(on g1 'cd /mnt/sg && sha256sum data && stat -c "%n %i %s %y %a" data link
 work g2
 upgrade g1 g2
 done_working g2 g1
-same "both are members" "g1=9.9.9 g2=$now " "$(versions)"
+same "both systems are members" "g1=9.9.9 g2=$now " "$(versions)"
 sees g1 "the same contents" "$sums" 'cd /mnt/sg && sha256sum data && stat -c "%n %i %s %y %a" data link dir open'
 sees g1 "locks hold between them" refused \
 	'exec 9>/mnt/sg/lock; flock 9; touch /mnt/sg/has
@@ -99,7 +99,7 @@ wait "$locker" || fail "locks between releases"
 work g1
 upgrade g2 g1
 done_working g1 g2
-same "both have the other one" "g1=9.9.9 g2=9.9.9 " "$(versions)"
+same "both systems have the other release" "g1=9.9.9 g2=9.9.9 " "$(versions)"
 sees g2 "the same contents" "$sums" 'cd /mnt/sg && sha256sum data && stat -c "%n %i %s %y %a" data link dir open'
 
 step "reboot"
@@ -108,5 +108,5 @@ stop_guest g1
 start_guest g1
 done_working g2 g1
 sees g1 "the same contents" "$sums" 'cd /mnt/sg && sha256sum data && stat -c "%n %i %s %y %a" data link dir open'
-same "and back to the release before" "g1=$now g2=9.9.9 " "$(versions)"
+same "g1 has its earlier release after the reboot" "g1=$now g2=9.9.9 " "$(versions)"
 finish

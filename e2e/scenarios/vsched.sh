@@ -132,12 +132,12 @@ measure() {
 }
 
 step "where it must not run, and wrong words"
-refuses "no daemon" 'no daemon answers on .*start one' g1 '/root/stargate-vsched status'
-refuses "no KVM" 'KVM is not loaded: modprobe' g1 '/root/stargate-vsched run'
+refuses "a status without a daemon is refused" 'no daemon answers on .*start one' g1 '/root/stargate-vsched status'
+refuses "a node without KVM is refused" 'KVM is not loaded: modprobe' g1 '/root/stargate-vsched run'
 on g1 'modprobe kvm-amd 2>/dev/null || modprobe kvm-intel' </dev/null
 without='mount -t tmpfs none /sys/kernel/sched_ext && exec /root/stargate-vsched run'
-refuses "a kernel without sched_ext" 'no sched_ext.*boot a kernel' g1 "unshare -m sh -c '$without'"
-same "its exit status" 3 "$(on g1 "unshare -m sh -c '$without' 2>/dev/null; echo \$?" </dev/null)"
+refuses "a kernel without sched_ext is refused" 'no sched_ext.*boot a kernel' g1 "unshare -m sh -c '$without'"
+same "the exit status is 3 without sched_ext" 3 "$(on g1 "unshare -m sh -c '$without' 2>/dev/null; echo \$?" </dev/null)"
 refuses "an unknown command" "unknown command 'walk'.*--help" g1 '/root/stargate-vsched walk'
 refuses "an option out of its range" '--boost 7: not 50 to 10000' g1 '/root/stargate-vsched --boost 7 run'
 refuses "an option of another command" 'watch does not take' g1 '/root/stargate-vsched --plain x watch'
@@ -186,7 +186,7 @@ shared "it has twice the time" "$(shares "$before" "$(table)")" mixed=16.7 chain
 
 step "the daemon is killed under load"
 on g1 'pkill -KILL -x stargate-vsched' </dev/null
-same "it has no exit status of its own" 137 "$(ended)"
+same "the killed daemon has the exit status of SIGKILL" 137 "$(ended)"
 on g1 'for i in $(seq 100); do [ "$(cat /sys/kernel/sched_ext/state)" != disabled ] || exit 0
 	sleep 0.1; done; exit 1' </dev/null || fail "its scheduler stays"
 passed "the kernel's own scheduler is active again"
