@@ -3,7 +3,8 @@
 #
 # e2e/bench/sem runs this inside the rig, in a guest in which one instruction takes one nanosecond.
 # Prints "cost KIND INSTRUCTIONS", twice for each kind, and the processor time of sleepers
-# (sem-common.sh). shellcheck source=e2e/bench/sem-common.sh
+# (sem-common.sh).
+# shellcheck source=e2e/bench/sem-common.sh
 source "$(dirname "$0")/sem-common.sh"
 
 bench_programs

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # e2e/bench/sem runs this inside the rig. Measures many processes of one system (for the output see
-# sem-common.sh). shellcheck source=e2e/bench/sem-common.sh
+# sem-common.sh).
+# shellcheck source=e2e/bench/sem-common.sh
 source "$(dirname "$0")/sem-common.sh"
 
 bench_programs

@@ -3,8 +3,8 @@
 #
 # Run by e2e/bench/sem inside the rig: processes of several systems (for the output see
 # sem-common.sh). "posix" is fcntl(2) over NFS. g1 runs the NFS server, and the lock server (TCP).
-# shellcheck disable=SC2016 # quoted text is for the VM's shell shellcheck
-# source=e2e/bench/sem-common.sh
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
+# shellcheck source=e2e/bench/sem-common.sh
 source "$(dirname "$0")/sem-common.sh"
 
 bench_programs

@@ -3,8 +3,9 @@
 #
 # e2e/bench/targets runs this inside the rig, with a range and without a volume: the compared
 # systems use the same memory, one after the other. Prints "SYSTEM OPERATION INSTRUCTIONS SPREAD".
-# The count is for a complete file with first touches, and for one name with lookups. shellcheck
-# disable=SC2016 # quoted text is for the VM's shell shellcheck source=e2e/lib/scenario.sh
+# The count is for a complete file with first touches, and for one name with lookups.
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
+# shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
 repeats=${SG_REPEATS:-7}

@@ -33,11 +33,11 @@ cdi_available() { equals True k get cdi cdi -o 'jsonpath={.status.conditions[?(@
 
 case_cdi-operator() {
 	cdi_objects cdi-operator | k apply --server-side -f - >/dev/null
-	soon 60 "there is a kind CDI" k get crd cdis.cdi.kubevirt.io
+	soon 60 "the kind CDI exists" k get crd cdis.cdi.kubevirt.io
 	cdi_objects cdi-cr | k apply -f - >/dev/null
 	soon 420 "CDI is deployed" cdi_deployed
-	soon 120 "all of it is available" cdi_available
-	soon 60 "there is a kind DataVolume" with_cdi
+	soon 120 "all parts of CDI are available" cdi_available
+	soon 60 "the kind DataVolume exists" with_cdi
 }
 
 # root_disks FOLDER: makes a class for the node's own disk, which is the cluster's default, and one
@@ -80,7 +80,7 @@ case_machine-datavolume() {
 	claim models-in-work 64Mi ReadWriteMany
 	pod writer models-in-work
 	soon 60 "a pod runs" running writer
-	check "stored" store writer /word hello
+	check "a pod stores a file" store writer /word hello
 	k -n "$ns" create secret generic stargate-guest --from-literal=userdata='#cloud-config
 bootcmd:
 - |
@@ -95,22 +95,22 @@ runcmd:
   tr a-z A-Z <input/word >output/word
   cp output/word models/answer 2>/dev/null && no="" || no=" not"
   echo "the word is $(cat output/word), and models are$no written to" >/dev/console' >/dev/null
-	check "full" example_started full
-	soon 600 "its root disk is imported" imported worker-root
-	check "on the node's own disk" equals root-disk pv_of worker-root
+	check "the example full starts" example_started full
+	soon 600 "the machine's root disk is imported" imported worker-root
+	check "the root disk is on the node's own disk" equals root-disk pv_of worker-root
 	soon 2000 "the machine boots from it" prints worker "boot 1 of a disk of $((8 << 30)) bytes"
-	soon 1000 "has all three volumes, one of them read-only" \
+	soon 1000 "the machine has all three volumes, one of them read-only" \
 		prints worker "the word is HELLO, and models are not written to"
 	pod=$(launcher worker)
 	k -n "$ns" delete vmi worker --wait=false >/dev/null
-	soon 400 "restarted, it comes back" other_pod "$pod" worker
-	soon 2000 "with the disk that it has stored on" prints worker "boot 2 of a disk of $((8 << 30)) bytes"
+	soon 400 "the restarted machine has another pod" other_pod "$pod" worker
+	soon 2000 "the restarted machine has the disk with its stores" prints worker "boot 2 of a disk of $((8 << 30)) bytes"
 	no_machines
 	pod after output
-	soon 60 "a pod has what it worked in" running after
-	check "with what it has stored" stored after /word HELLO
+	soon 60 "a pod has the volume of the machine" running after
+	check "the pod reads what the machine has stored" stored after /word HELLO
 	k -n "$ns" delete datavolume worker-root --wait >/dev/null
-	soon 60 "the root disk goes with its DataVolume" gone pvc worker-root
+	soon 60 "the root disk is deleted with its DataVolume" gone pvc worker-root
 	k delete storageclass root-disks >/dev/null
 	k delete pv root-disk --wait >/dev/null
 	on_zoned rm -r "$folder"

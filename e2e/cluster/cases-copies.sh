@@ -3,7 +3,8 @@
 #
 # Copies are made on the node of their source. These are the cases of a cluster whose two nodes both
 # have a zone, of files in memory. One more case has a single node, and a Node object without a
-# machine. Sourced by e2e/cluster/case. shellcheck disable=SC2154 # e2e/cluster/case has the rest
+# machine. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2154 # e2e/cluster/case has the rest
 
 both=("$node" "$vm")
 both_args=(--namespace "$release_ns" --create-namespace --values "$here/values.yaml" --wait --timeout 3m)
@@ -123,7 +124,7 @@ case_placed() {
 	for what in clone restored; do pod $what $what "" "$(prefers $other)"; done
 	for what in clone restored; do
 		soon 60 "the scheduler chooses the other node" equals $other selected $what
-		soon 60 "Kubernetes says whose the claim is" equals "$driver" provisioned_by $what
+		soon 60 "Kubernetes names the driver as the claim's provisioner" equals "$driver" provisioned_by $what
 		check "the other node refuses the copy" k -n "$ns" annotate pvc $what volume.kubernetes.io/selected-node-
 		soon 90 "the pod of $what runs" running $what
 		check "the copy is on the node of its source" placed $what "$node"
@@ -134,5 +135,5 @@ case_placed() {
 	soon 60 "the snapshot is gone" no_snapshots
 	k -n "$release_ns" delete csistoragecapacity $other-room >/dev/null
 	check "the other node is deleted" k delete node $other
-	soon 120 "and its driver's pod" driver_ready
+	soon 120 "the driver's pod of the other node is deleted" driver_ready
 }

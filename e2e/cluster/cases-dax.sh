@@ -47,20 +47,20 @@ case_install-dax() {
 	check "no module is loaded" on_vm modprobe -r stargatefs
 	check "helm installs from the archive's image" helm install "$release" "$chart" "${install_args[@]}"
 	soon 60 "all containers are ready" driver_ready
-	soon 60 "kubelet knows the driver" registered
+	soon 60 "the driver is registered with the kubelet" registered
 	check "the installed module of the node is loaded" module_of "$vm" "installed on the node, kernel"
 	check "a node whose kernel loads no module reports why" module_of "$node" "none, kernel"
 	for on in "$node" "$vm"; do
-		soon 60 "$on says that it has no zone" node_says "$on" NoZone "$began"
+		soon 60 "$on reports that it has no zone" node_says "$on" NoZone "$began"
 		check "node $on offers no memory" offers_nothing "$on"
 	done
 	check "no node has the label for the size of a zone" equals "" k get nodes -o "jsonpath={.items[*].metadata.labels.${driver//./\\.}/zone-mib}"
 	claim data 64Mi
 	pod first data
-	soon 60 "a pod is told why it waits" has_event first "did not have enough free storage"
+	soon 60 "an Event of the pod reports why the pod waits" has_event first "did not have enough free storage"
 	check "the pod waits" pending pod first
 	check "the operator makes a zone" make_zone
-	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
+	soon 90 "the node reports its free memory" has_capacity "$zone_mib"
 	soon 90 "the node has the label with its zone's size" node_label "$zone_mib"
 	soon 120 "the pod runs" running first # the scheduler tries again within five minutes
 	check "the pod is on the node with the zone" placed first "$vm"
@@ -78,7 +78,7 @@ case_module-built() {
 	check "DKMS lists the module as installed" contains ": installed" on_vm dkms status stargatefs
 	check "no container of the driver was restarted" equals "" restarts
 	check "the operator makes a zone" make_zone
-	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
+	soon 90 "the node reports its free memory" has_capacity "$zone_mib"
 	claim data 64Mi
 	pod first data
 	soon 120 "a pod runs" running first
@@ -86,7 +86,7 @@ case_module-built() {
 	check "the pod stores a file" store first /greeting hello
 	k -n "$ns" delete pod first --wait >/dev/null
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
-	soon 120 "another driver's pod" driver_ready
+	soon 120 "another pod of the driver is ready" driver_ready
 	check "the new driver pod uses the loaded module" module_of "$vm" "loaded before, kernel"
 }
 
@@ -105,9 +105,9 @@ case_module-prebuilt() {
 	check "the node has no module" refused on_vm modinfo stargatefs
 	check "helm upgrades" helm upgrade "$release" "$chart" "${install_args[@]}"
 	soon 300 "all containers are ready" driver_ready
-	soon 60 "the image's is loaded" module_of "$vm" "prebuilt, kernel"
+	soon 60 "the image's module is loaded" module_of "$vm" "prebuilt, kernel"
 	check "the node has no module of its own" refused on_vm modinfo stargatefs
-	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
+	soon 90 "the node reports its free memory" has_capacity "$zone_mib"
 	claim data 64Mi
 	pod first data
 	soon 120 "a pod runs" running first
@@ -140,8 +140,8 @@ case_files() {
 	check "a claim without a pod waits" pending pvc data
 	pod first data
 	pod second data
-	soon 60 "one pod runs" running first
-	soon 60 "and another one" running second
+	soon 60 "the first pod runs" running first
+	soon 60 "the second pod runs" running second
 	check "the second pod is on the node with the zone" placed second "$vm"
 	check "the pod's volume is a mount of the module" on_stargatefs first
 	check "the first pod stores a file" store first /greeting hello
@@ -180,14 +180,14 @@ case_files() {
 		    - {name: data, mountPath: /again, subPath: .}
 		  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 	EOF
-	soon 60 "one of QEMU's group, with the name of a machine's pod, runs" running virt-launcher-mine
+	soon 60 "a pod with QEMU's group and the name of a machine's pod runs" running virt-launcher-mine
 	check "the pod of the machine belongs to the group 107" contains " 107" in_pod virt-launcher-mine id -G
 	check "the pod of that group cannot open the memory" closed virt-launcher-mine
 	check "the pod cannot open it by another mount of the claim" closed virt-launcher-mine /again
 	k -n "$ns" delete pod virt-launcher-mine --wait >/dev/null
 	check "the volume is healthy" on_vm stargatectl volume show "$zone_name/$(volume_of data)"
 	k -n "$ns" delete pod first second --wait >/dev/null
-	soon 60 "nothing is mounted without pods" no_node_mounts
+	soon 60 "no mount remains without pods" no_node_mounts
 	pod third data
 	soon 60 "a later pod runs" running third
 	check "a later pod reads the stored files" stored third /greeting hello
@@ -219,10 +219,10 @@ case_grow() {
 # On a node without a zone the pod cannot start, and its Event gives the reason; it can be deleted.
 case_inline-nowhere() {
 	inline_pod first "nodeName: $node"
-	soon 60 "the pod is told why it does not start" has_event first "zone $zone_name"
+	soon 60 "an Event of the pod reports why the pod does not start" has_event first "zone $zone_name"
 	check "the pod waits" pending pod first
 	k -n "$ns" delete pod first --wait=false >/dev/null
-	soon 60 "it ends" gone pod first
+	soon 60 "the pod is deleted" gone pod first
 }
 
 # boot_of NODE: prints the kubelet's ID of the node's boot.
@@ -256,16 +256,16 @@ case_power-nvm() {
 	sleep 2
 	check "the power is cut" power_cut
 	check "the node boots" power_back
-	soon 120 "the node is there" another_boot "$before"
+	soon 120 "the node has booted" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
 	soon 200 "the pod runs again" runs_anew first "$container"
 	check "the file survives the power cut" stored first /greeting hello
 	check "the volume can still be used" store first /more words
-	soon 200 "a pod that was just being started runs, too" running second
+	soon 200 "a pod that was starting before the power cut runs, too" running second
 	check "the second volume can be used" store second /greeting words
 	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
 	pod third same
-	soon 90 "a pod with what the snapshot had runs" running third
+	soon 90 "a pod with the content of the snapshot runs" running third
 	check "the volume of the snapshot has the file" stored third /greeting hello
 }
 
@@ -283,12 +283,12 @@ case_power-dram() {
 	check "the power is cut" power_cut
 	check "the bytes of the memory are lost" lose_memory
 	check "the node boots" power_back
-	soon 120 "the node is there" another_boot "$before"
+	soon 120 "the node has booted" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
-	soon 60 "the node says that it has no zone" node_says "$vm" NoZone "$began"
-	soon 60 "and that it has no room" offers_nothing "$vm"
+	soon 60 "the node reports that it has no zone" node_says "$vm" NoZone "$began"
+	soon 60 "the node reports no free memory" offers_nothing "$vm"
 	check "the operator makes a zone" make_zone
-	soon 120 "the pod's Events say what is missing" has_event first "there is no volume"
+	soon 120 "an Event of the pod reports the missing volume" has_event first "there is no volume"
 	check "the pod does not run" refused running first
 	k -n "$ns" delete pod first --wait >/dev/null
 	k -n "$ns" delete pvc data --wait >/dev/null
@@ -297,10 +297,10 @@ case_power-dram() {
 		"${install_args[@]}" --set "goneZones={${zone#*@}}"
 	soon 200 "the driver is ready" driver_ready
 	soon 120 "the lost volume is deleted" no_volumes
-	soon 90 "the node has room again" has_capacity "$zone_mib"
+	soon 90 "the node has free memory again" has_capacity "$zone_mib"
 	claim data 64Mi
 	pod first data
-	soon 60 "the pod runs with a new one" running first
+	soon 60 "the pod runs with a new volume" running first
 	check "the new volume is empty" refused in_pod first ls /data/greeting
 	check "the new volume can be used" store first /greeting hello
 }
@@ -319,9 +319,9 @@ case_node-replaced() {
 	volume=$(pv_of data) began=$(now)
 	check "the node's power is cut permanently" power_cut
 	check "the operator takes the node out of the cluster" k delete node "$vm" --wait
-	soon 120 "its pods are taken away" gone pod first
+	soon 120 "the pods of the node are deleted" gone pod first
 	pod second data
-	soon 60 "a pod of the claim is told where its volume was" none_elsewhere second
+	soon 60 "an Event of the next pod names the node of its volume" none_elsewhere second
 	check "the pod waits" pending pod second
 	k -n "$ns" delete pod second --wait >/dev/null
 	k -n "$ns" delete pvc data --wait >/dev/null
@@ -329,14 +329,14 @@ case_node-replaced() {
 	sleep 10
 	check "the volume stays, because nothing can delete it" k get pv "$volume"
 	check "the operator removes the volume's finalizer" k patch pv "$volume" --type merge -p '{"metadata": {"finalizers": null}}'
-	soon 30 "it is gone" no_volumes
+	soon 30 "the lost volume is deleted" no_volumes
 	check "another machine replaces the node" another_machine
 	check "the new machine boots" power_back
-	soon 200 "the node is there" node_is_ready
+	soon 200 "the node is ready" node_is_ready
 	soon 200 "all containers of the driver are ready" driver_ready
-	soon 60 "the node says that it has no zone" node_says "$vm" NoZone "$began"
+	soon 60 "the node reports that it has no zone" node_says "$vm" NoZone "$began"
 	check "the operator makes a zone" make_zone
-	soon 90 "the node has room" has_capacity "$zone_mib"
+	soon 90 "the node has free memory" has_capacity "$zone_mib"
 	claim data 64Mi
 	pod first data
 	soon 60 "the pod runs" running first

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # Cases of the driver itself: the first driver of a node, a driver that ends in the middle of a
-# call, and volumes that no call deletes. Sourced by e2e/cluster/case. shellcheck
-# disable=SC2016,SC2154 # e2e/cluster/case has the rest; some is quoted for other shells
+# call, and volumes that no call deletes. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2016,SC2154 # e2e/cluster/case has the rest; some is quoted for other shells
 
 # change_driver PATCH: changes the template of the driver's pods.
 change_driver() { k -n "$release_ns" patch daemonset "$release-csi" --type json -p "$1" >/dev/null; }
@@ -28,13 +28,13 @@ case_start-up() {
 	check "an operator taints the node" k taint node "$zoned" "$driver/not-ready=:NoSchedule"
 	claim data 64Mi
 	pod first data
-	soon 30 "a pod of a claim is told why it waits" has_event first "untolerated taint"
+	soon 30 "an Event of a pod reports the taint" has_event first "untolerated taint"
 	check "the pod waits" pending pod first
 	check "the node has no label" node_label ""
 	change_driver '[{"op": "remove", "path": "'$selector'"}]'
 	soon 90 "the driver is ready" driver_ready
 	soon 60 "the taint is gone" equals "" taints
-	soon 30 "the label with the zone's size is there" node_label 1024
+	soon 30 "the node has the label with its zone's size" node_label 1024
 	soon 60 "the pod runs" running first
 	check "the pod was placed after the driver's start" placed_after first
 	check "the pod's volume can be used" store first /greeting hello
@@ -109,10 +109,10 @@ case_driver-ends() {
 	check "the call succeeded" has_logged "Call done" CreateVolume
 	check "the volume exists" volume_kept "$volume"
 	soon 90 "another driver is ready" driver_ready
-	soon 60 "kubelet knows it" registered
+	soon 60 "the driver is registered with the kubelet" registered
 	soon 90 "the pod runs" running second
 	check "the claim has that volume" equals "$volume" volume_of one
-	soon 90 "the one that was deleted is gone" gone pod first
+	soon 90 "the deleted pod is gone" gone pod first
 
 	check "mkfs is made to wait" hold_mkfs
 	claim two 64Mi
@@ -126,7 +126,7 @@ case_driver-ends() {
 	check "no process continues to make the volume" refused held "$volume"
 	check "the call was interrupted, and may be repeated" has_logged "Call failed" CreateVolume Canceled
 	soon 90 "another driver is ready" driver_ready
-	soon 60 "kubelet knows it" registered
+	soon 60 "the driver is registered with the kubelet" registered
 	soon 90 "the pod runs" running third
 	check "the claim has that volume" equals "$volume" volume_of two
 	check "the volume can be used" store third /greeting hello
@@ -167,7 +167,7 @@ case_orphans() {
 	pod first kept
 	pod second forced
 	soon 60 "a pod runs" running first
-	soon 60 "and another one" running second
+	soon 60 "the second pod runs" running second
 	check "the pod stores a file" store first /greeting hello
 	kept=$(volume_of kept) forced=$(volume_of forced) pvs=("$(pv_of kept)" "$(pv_of forced)")
 	both=$(printf '%s\n' "$kept" "$forced" | sort)
@@ -179,11 +179,11 @@ case_orphans() {
 	k delete pv "${pvs[1]}" --wait=false >/dev/null
 	k patch pv "${pvs[1]}" --type merge -p '{"metadata": {"finalizers": null}}' >/dev/null
 	k -n "$ns" delete pvc forced --wait >/dev/null
-	soon 30 "neither has a PersistentVolume" no_volumes
+	soon 30 "neither volume has a PersistentVolume" no_volumes
 	# The default of ten minutes is too long for a test.
 	change_driver '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--orphan-limit=30s"}]'
-	soon 90 "there is a driver that looks more often" counts_orphans
-	soon 60 "it counts them" equals 2 orphans
+	soon 90 "the driver now checks more often" counts_orphans
+	soon 60 "the driver counts both volumes" equals 2 orphans
 	for volume in "$kept" "$forced"; do
 		check "an Event of the node names the volume without a PersistentVolume" told_of "$volume"
 		check "the volume without a PersistentVolume stays" volume_kept "$volume"
@@ -193,19 +193,19 @@ case_orphans() {
 	claim again 64Mi
 	taken_back "$kept" 64Mi again | k apply -f - >/dev/null
 	pod third again
-	soon 60 "one is taken back" running third
+	soon 60 "a pod runs with the adopted volume" running third
 	check "the adopted volume has the stored file" stored third /greeting hello
 	check "the adopted volume is the kept one" equals "$kept" volume_of again
 	check "the other volume is deleted" inside rm "$zone_dir/$forced.stargate"
-	soon 60 "none is counted" equals 0 orphans
+	soon 60 "the driver counts no such volume" equals 0 orphans
 	check "the documented commands list no volume any more" equals "" without_pv
 	check "the zone has only the kept volume" equals "$kept" in_zone
 	k -n "$ns" delete pod third --wait >/dev/null
 	k -n "$ns" delete pvc again --wait >/dev/null
-	soon 60 "with its claim the one goes as any other" no_volumes
-	soon 60 "for good" refused volume_kept "$kept"
+	soon 60 "the adopted volume is deleted with its claim" no_volumes
+	soon 60 "the volume's file is deleted" refused volume_kept "$kept"
 	k -n "$release_ns" rollout undo "daemonset/$release-csi" >/dev/null
-	soon 90 "the driver is as it was" driver_as_before
+	soon 90 "the driver has its earlier options" driver_as_before
 }
 limited() { contains --orphan-limit k -n "$release_ns" get pod "$(driver_pod)" -o 'jsonpath={.spec.containers[0].args}'; }
 counts_orphans() { driver_ready && limited && [[ -n $(orphans) ]]; }
@@ -242,8 +242,8 @@ case_fuse() {
 	pod second data "" "$user"
 	pod reader data readOnly "$user"
 	soon 60 "the pods run" running first
-	soon 60 "the second one does" running second
-	soon 60 "the reader does" running reader
+	soon 60 "the second pod runs" running second
+	soon 60 "the reader's pod runs" running reader
 	check "the first pod stores a file" in_pod first sh -c 'echo hello >/data/greeting'
 	check "the second pod reads the file" equals hello in_pod second cat /data/greeting
 	check "the reader cannot store" refused in_pod reader sh -c ': >/data/file'
@@ -258,7 +258,7 @@ case_fuse() {
 	sleep 3 # until the driver has the descriptors of the mount
 	k -n "$release_ns" delete pod "$(keeper_pod)" --wait >/dev/null
 	soon 60 "the keeper is ready again" keeper_ready
-	soon 30 "the pod goes on" counts first
+	soon 30 "the pod continues to write" counts first
 	check "no call of the pod has failed" refused in_pod first test -e /tmp/failed
 	check "the stored file is still there" equals hello in_pod second cat /data/greeting
 	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "128Mi"}}}}' >/dev/null

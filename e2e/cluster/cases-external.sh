@@ -39,14 +39,14 @@ case_install-external() {
 	for as in busybox:1.37.0-1 jessie-dnsutils:1.7 nginx:1.14-4; do
 		check "the image $as is a busybox" called busybox:1 "$as"
 	done
-	check "there is an agnhost" called agnhost:1 agnhost:2.59
-	check "pods are not for a node without a zone" \
+	check "the image of agnhost exists" called agnhost:1 agnhost:2.59
+	check "pods are not scheduled to a node without a zone" \
 		k taint node "$node" --overwrite "$no_zone=:NoSchedule"
-	check "there is a zone" make_zone
+	check "the operator makes a zone" make_zone
 	check "helm installs" helm install "$release" "$chart" "${install_args[@]}" \
 		--values "$here/values-external.yaml"
 	soon 60 "all containers are ready" driver_ready
-	soon 90 "the node says what it has room for" has_capacity "$zone_mib"
+	soon 90 "the node reports its free memory" has_capacity "$zone_mib"
 }
 
 # external FOCUS: runs the tests whose names match, several at the same time, and prints each
@@ -70,7 +70,7 @@ external() {
 		>"$out/said.log" 2>&1 || status=$?
 	[[ -e $out/report.json ]] || { tail -n 60 "$out/said.log"; return 1; }
 	"$here/external/results" "$out/report.json" | tee "$out/results"
-	check "all tests of $1" test "$status" -eq 0
+	check "all tests of $1 pass" test "$status" -eq 0
 	checks=$((checks + $(grep -c '^passed' "$out/results")))
 }
 

@@ -38,7 +38,7 @@ case_machine-failures() {
 	machine doomed data doomed >/dev/null
 	soon 240 "a machine holds a lock" says doomed "holds the lock"
 	check "the pod lets the machine's kernel panic" in_pod beside touch /data/panic-now
-	soon 120 "it has begun anew, and the lock is free" says doomed "came back"
+	soon 120 "the machine has booted again, and the lock is free" says doomed "came back"
 	check "the machine has booted again in the same pod" equals 2 said doomed "holds the lock"
 	k -n "$ns" delete vm doomed --wait >/dev/null
 
@@ -64,13 +64,13 @@ case_machine-failures() {
 	webhook 1
 	soon 60 "the webhook is back" webhook_ready
 	check "the driver is removed from the node" driver_on '"true"'
-	soon 60 "it is gone" refused driver_there
+	soon 60 "the driver is gone" refused driver_there
 	machine second data heir >/dev/null
 	sleep 20
 	check "a new machine waits for the driver" refused says second "waits for the lock"
 	check "the first machine continues" goes_on
 	check "the driver runs again" driver_on null
-	soon 120 "it is ready" driver_ready
+	soon 120 "the driver is ready" driver_ready
 	soon 240 "the machine has the volume" says second "waits for the lock"
 
 	k -n "$ns" delete pvc data --wait=false >/dev/null
@@ -78,7 +78,7 @@ case_machine-failures() {
 	check "the claim stays while the machine uses it" goes_on
 	k -n "$ns" delete vm first second --wait >/dev/null
 	k -n "$ns" delete pod beside unrelated --wait >/dev/null
-	soon 120 "and then it does" gone pvc data
+	soon 120 "the claim is deleted after the machine's end" gone pvc data
 }
 
 # After a power cut of the node, node, VM and pod start again, with the stored data.
@@ -93,12 +93,12 @@ case_machine-power() {
 	pod=$(launcher first) before=$(boot_of "$vm") container=$(container_of beside)
 	check "the power is cut" power_cut
 	check "the node boots" power_back
-	soon 120 "the node is there" another_boot "$before"
+	soon 120 "the node has booted" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
 	soon 200 "the pod runs again" runs_anew beside "$container"
 	check "the durable file survives the power cut" stored beside /greeting hello
 	soon 240 "the machine has another pod" other_pod "$pod"
-	soon 240 "and has the volume and its lock" says first "holds the lock"
+	soon 240 "the machine has the volume and its lock again" says first "holds the lock"
 	check "the machine stores, and the pod sees it" goes_on
 	check "no process of the machine failed" well first
 }
@@ -119,7 +119,7 @@ module_is() { equals "$1" on_vm cat /sys/module/stargatefs/version; }
 # driver_anew: replaces the driver's pod on the node, so that the new one checks the module.
 driver_anew() {
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
-	soon 120 "the driver's pod is another one" driver_ready
+	soon 120 "another pod of the driver is ready" driver_ready
 }
 
 # A node has another release of the module than the image, and must get the image's. While a VM and
@@ -146,7 +146,7 @@ case_machine-module() {
 	count=$(counted)
 	k -n "$ns" delete vm first --wait >/dev/null
 	k -n "$ns" delete pod beside --wait >/dev/null
-	soon 60 "nobody has the volume" no_node_mounts
+	soon 60 "no process uses the volume" no_node_mounts
 	driver_anew
 	check "the image's module is loaded" module_is "$image"
 	check "the driver no longer asks to drain the node" refused module_of "$vm" "drain the node"
@@ -203,15 +203,15 @@ case_machine-moved() {
 	claim data 128Mi ReadWriteMany
 	machine first data holder >/dev/null
 	soon 240 "a machine has the volume" says first "holds the lock"
-	soon 60 "at its address" at_its_address first data
+	soon 60 "the machine has the volume at its address" at_its_address first data
 	pod=$(launcher first) before=$(boot_of "$vm") volume=$zone_name/$(volume_of data)
 	check "the power is cut" power_cut
 	check "the node boots with its memory at another address" power_back --at 0x500000000
-	soon 120 "the node is there" another_boot "$before"
+	soon 120 "the node has booted" another_boot "$before"
 	soon 200 "all containers of the driver are ready" driver_ready
 	soon 240 "the machine has another pod" other_pod "$pod"
-	soon 120 "its Events say what to do" told_to_relocate pod
-	soon 60 "and the claim's" told_to_relocate claim
+	soon 120 "an Event of the pod names the remedy" told_to_relocate pod
+	soon 60 "an Event of the claim names the remedy" told_to_relocate claim
 	check "the machine has not started" refused says first "holds the lock"
 	check "the volume is relocated to the new address" on_vm stargatectl volume relocate "$volume"
 	soon 240 "the machine has the volume and its lock" says first "holds the lock"
@@ -241,7 +241,7 @@ case_machine-lost() {
 	machine first data doomed >/dev/null
 	machine other data witness >/dev/null
 	soon 240 "a machine holds a lock" says first "holds the lock"
-	soon 120 "another one waits for it" says other "waits for the lock, 1"
+	soon 120 "the other machine waits for the lock" says other "waits for the lock, 1"
 	soon 60 "the first one's kernel panics" prints first "Kernel panic"
 	pod=$(launcher first)
 	sleep 20
@@ -250,16 +250,16 @@ case_machine-lost() {
 	check "the other machine continues" goes_on
 	check "the other machine waits for the lock" refused says other "had the lock"
 	check "KubeVirt restarts the hung machine" restarted first
-	soon 240 "it has another pod" other_pod "$pod"
-	soon 240 "and the volume" says first "came back"
-	soon 60 "the other has had the lock" says other "had the lock, 1"
+	soon 240 "the machine has another pod" other_pod "$pod"
+	soon 240 "the restarted machine has the volume" says first "came back"
+	soon 60 "the other machine had the lock" says other "had the lock, 1"
 
-	soon 60 "and waits for it again" says other "waits for the lock, 2"
+	soon 60 "the other machine waits for the lock again" says other "waits for the lock, 2"
 	pod=$(launcher first)
 	check "the launcher is killed" launcher_killed first
 	soon 240 "KubeVirt starts the machine again" other_pod "$pod"
-	soon 240 "it has the volume" says first "came back"
-	soon 60 "the other has had the lock" says other "had the lock, 2"
+	soon 240 "the restarted machine has the volume" says first "came back"
+	soon 60 "the other machine had the lock a second time" says other "had the lock, 2"
 	check "the machine counts" goes_on
 	check "no process of the other machine failed" well other
 	check "no process of the first machine failed" well first
@@ -282,21 +282,21 @@ case_machine-helpers() {
 	machine first data holder >/dev/null
 	soon 90 "the machine's pod runs, and has its claim" is_now first Scheduled False
 	check "the driver is removed from the node" driver_on '"true"'
-	soon 60 "it is gone" refused driver_there
+	soon 60 "the driver is gone" refused driver_there
 	check "the machine is not scheduled yet" is_now first Scheduled False
 	check "KubeVirt's handler continues" handler CONT
 	if [[ $api == sidecar ]]; then
-		soon 240 "the machine starts without it" says first "holds the lock"
+		soon 240 "the machine starts without the driver" says first "holds the lock"
 		check "the driver runs again" driver_on null
 	else
-		soon 120 "KubeVirt says why it waits" condition first Synchronized "failed to dial"
+		soon 120 "KubeVirt reports why the machine waits" condition first Synchronized "failed to dial"
 		check "the machine is not scheduled yet" is_now first Scheduled False
 		check "the driver runs again" driver_on null
-		soon 120 "it is ready" driver_ready
+		soon 120 "the driver is ready" driver_ready
 		# KubeVirt 1.9.0 does not mount the kernel of a container a second time ("file
 		# exists").
 		check "the machine is restarted" restarted first
-		soon 240 "it starts" says first "holds the lock"
+		soon 240 "the restarted machine has the lock" says first "holds the lock"
 	fi
 	soon 120 "the driver is ready" driver_ready
 	soon 60 "the machine runs" is_now first Running True
@@ -305,8 +305,8 @@ case_machine-helpers() {
 	soon 60 "the machine is not ready any more" is_now first Running False
 	check "the machine continues" goes_on
 	check "the machine can be restarted" restarted first
-	soon 240 "it comes back" is_now first Running True
-	soon 60 "with its lock" says first "holds the lock"
+	soon 240 "the machine is ready again" is_now first Running True
+	soon 60 "the machine has its lock again" says first "holds the lock"
 	check "no process of the machine failed" well first
 }
 
@@ -339,11 +339,11 @@ case_machine-grown() {
 	machine first data witness >/dev/null
 	soon 240 "a machine counts" says first "has 64 MiB"
 	check "the claim requests 128 MiB" to_grow data 128Mi
-	soon 120 "it has" grown 128Mi
-	soon 30 "the machine sees that" says first "has 128 MiB"
-	soon 60 "and stores more than there was room for" says first "stored 64 MiB"
+	soon 120 "the claim has grown to 128 MiB" grown 128Mi
+	soon 30 "the machine sees the growth" says first "has 128 MiB"
+	soon 60 "the machine stores more than the smaller volume could hold" says first "stored 64 MiB"
 	check "the claim requests 256 MiB" to_grow data 256Mi
-	soon 60 "that is refused, as the machine has it" \
+	soon 60 "the growth is refused while the machine has the volume" \
 		told_by_claim data NodeResizeError "no more than 128 MiB while"
 	check "the machine continues" goes_on
 	check "the machine still has its earlier size" refused says first "has 256 MiB"
@@ -351,10 +351,10 @@ case_machine-grown() {
 	# Kubelet tries again after it has dropped the claim from its state, which happens when no
 	# pod has it.
 	k -n "$ns" delete pod beside --wait >/dev/null
-	soon 60 "nobody has the volume" no_node_mounts
+	soon 60 "no process uses the volume" no_node_mounts
 	pod after data
-	soon 90 "the next user makes it grow" grown 256Mi
-	soon 60 "its pod runs" running after
+	soon 90 "the volume grows when the next pod uses it" grown 256Mi
+	soon 60 "the next pod runs" running after
 	check "the stored file is still there" in_pod after stargatectl cat "$region" /count
 	k delete storageclass growing >/dev/null
 }
@@ -392,31 +392,31 @@ case_kubevirt-upgraded() {
 	check "the operator has release $kubevirt" k -n kubevirt rollout status deployment virt-operator --timeout 200s
 	kubevirt_object | k apply -f - >/dev/null
 	soon 600 "KubeVirt is upgraded" upgraded
-	soon 180 "it asks for a migration, which is refused" has_event first "VM first cannot migrate"
+	soon 180 "KubeVirt requests a migration, which is refused" has_event first "VM first cannot migrate"
 	check "the machine still runs in its pod" equals "$pod" launcher first
 	check "the machine counts" goes_on
 	machine second data heir >/dev/null
-	soon 240 "another one starts" says second "waits for the lock"
+	soon 240 "the second machine starts" says second "waits for the lock"
 	check "the second machine has a hook sidecar" by_sidecar second
 	k -n "$ns" delete vm second --wait >/dev/null
 
 	of_version
 	kubevirt_object | k apply -f - >/dev/null
-	soon 300 "with plugins" upgraded
+	soon 300 "KubeVirt is upgraded, with plugins" upgraded
 	check "the chart is upgraded for the new KubeVirt" chart_for "$api"
 	soon 90 "the webhook is ready" webhook_ready
 	soon 90 "the driver is ready" driver_ready
 	check "the machine continues to count" goes_on
 	k -n "$ns" delete vmi first --wait=false >/dev/null
-	soon 240 "restarted, it comes back" other_pod "$pod"
-	soon 240 "and has the volume and its lock" says first "holds the lock"
+	soon 240 "the restarted machine has another pod" other_pod "$pod"
+	soon 240 "the restarted machine has the volume and its lock" says first "holds the lock"
 	check "the first machine now has no hook sidecar, but the Plugin" refused by_sidecar first
 	check "the machine counts" goes_on
 	machine second data heir >/dev/null
 	soon 240 "another machine waits for the lock" says second "waits for the lock"
 	check "the machine's process is killed" on_zoned pkill -KILL -f "$(qemu first)"
-	soon 240 "the other has the lock" says second "has the lock"
-	soon 60 "as the Plugin has told the driver" contains "Fenced a VM" k -n "$release_ns" logs "$(driver_pod)" -c driver
+	soon 240 "the second machine has the lock" says second "has the lock"
+	soon 60 "the Plugin has reported the machine's end to the driver" contains "Fenced a VM" k -n "$release_ns" logs "$(driver_pod)" -c driver
 	check "no process of the first machine failed" well first
 	check "no process of the second machine failed" well second
 }

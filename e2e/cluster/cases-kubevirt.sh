@@ -3,8 +3,8 @@
 #
 # Cases of VMs with KubeVirt itself, in their order. The VMs run on this machine's node, emulated by
 # QEMU, with a zone of files. Or they run on the second node under KVM (e2e/cluster/up --kvm), with
-# reserved memory, which pods also have mounted. Sourced by e2e/cluster/case. shellcheck
-# disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
+# reserved memory, which pods also have mounted. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2016,SC2034,SC2154 # case has the rest; some is quoted for other shells
 
 kubevirt_cases=(
 	install cdi-operator operator manifests
@@ -160,7 +160,7 @@ webhook_ready() { k -n "$release_ns" wait deployment -l app.kubernetes.io/name=s
 case_operator() {
 	k label node "$node" node-role.kubernetes.io/control-plane= --overwrite >/dev/null
 	operator_objects | k apply --server-side -f - >/dev/null
-	soon 60 "there is a kind KubeVirt" k get crd kubevirts.kubevirt.io
+	soon 60 "the kind KubeVirt exists" k get crd kubevirts.kubevirt.io
 	kubevirt_object | k apply -f - >/dev/null
 	soon 420 "KubeVirt is deployed" deployed
 	check "the chart installs its part for KubeVirt" chart_for "$api"
@@ -195,20 +195,20 @@ case_machines() {
 	claim data 128Mi ReadWriteMany
 	check "the first machine is accepted" machine first data first
 	check "the second machine is accepted" machine second data second
-	soon 240 "the first has the volume at its address" at_its_address first data
-	soon 120 "the second has it, too" at_its_address second data
+	soon 240 "the first machine has the volume at its address" at_its_address first data
+	soon 120 "the second machine has the volume at its address" at_its_address second data
 	! with_kvm || check "KVM runs the second machine" by_kvm second
-	soon 60 "stored by the first" says first "stored hello"
-	soon 60 "read by the second" says second "read hello"
-	soon 60 "stored by the second, read by the first" says first "read world"
-	soon 60 "a lock of one keeps out the other" says second "the lock is held"
-	soon 60 "the waiting process gets it" says second "waited for the lock"
-	soon 60 "a semaphore gives a turn" says first "given its turn"
+	soon 60 "the first machine stores a file" says first "stored hello"
+	soon 60 "the second machine reads the file" says second "read hello"
+	soon 60 "the first machine reads the second machine's file" says first "read world"
+	soon 60 "a lock of one machine excludes the other" says second "the lock is held"
+	soon 60 "the waiting process gets the lock" says second "waited for the lock"
+	soon 60 "a semaphore gives the first machine a turn" says first "given its turn"
 	check "no process of the first machine failed" well first
 	check "no process of the second machine failed" well second
 	k -n "$ns" delete vm first second --wait >/dev/null
 	pod after data
-	soon 60 "a pod has the volume afterwards" running after
+	soon 60 "a pod has the volume after the machines" running after
 	check "the stored file is still there" stored after /greeting hello
 	check_sound data after
 }
@@ -216,7 +216,7 @@ case_machines() {
 check_sound() {
 	if with_vm; then
 		k -n "$ns" delete pod "$2" --wait >/dev/null
-		soon 60 "nobody has the volume" no_node_mounts
+		soon 60 "no process uses the volume" no_node_mounts
 		check "the volume passes its check" on_vm stargatectl volume check "$zone_name/$(volume_of "$1")"
 	else
 		check "the volume passes its check" in_pod "$2" sh -c "stargatectl info $region"
@@ -231,8 +231,8 @@ case_machine-pod() {
 	soon 60 "a pod runs" running beside
 	check "the pod's volume is a mount of the module" on_stargatefs beside
 	check "a machine with the volume is accepted" machine first data first
-	soon 240 "it has the volume at its address" at_its_address first data
-	soon 60 "stored by the machine" says first "stored hello"
+	soon 240 "the machine has the volume at its address" at_its_address first data
+	soon 60 "the machine stores a file" says first "stored hello"
 	check "the pod reads the machine's file" stored beside /greeting hello
 	check "the pod waits for the machine's lock, then stores a file" in_pod beside sh -c '
 		echo world >/data/answer
@@ -242,15 +242,15 @@ case_machine-pod() {
 	check "the pod gives a turn to the machine" in_pod beside sh -c '
 		until [ -e /data/semaphore ]; do sleep 0.1; done
 		stargate-sem -v /data post turn'
-	soon 60 "the machine has it" says first "given its turn"
+	soon 60 "the machine gets its turn" says first "given its turn"
 	in_pod beside sh -c 'exec 9>/data/lock; flock 9; echo 1 >/data/count; exec sleep 1000' &
 	holder=$!
 	soon 30 "the pod has a lock" in_pod beside test -e /data/count
 	machine second data heir >/dev/null
-	soon 240 "a second machine waits for it" says second "waits for the lock"
+	soon 240 "a second machine waits for the lock" says second "waits for the lock"
 	check "the second machine does not get the lock" refused says second "has the lock"
 	k -n "$ns" delete pod beside --force --grace-period 0 >/dev/null 2>&1
-	soon 60 "it does when the pod has ended" says second "has the lock, count 1"
+	soon 60 "the second machine gets the lock when the pod has ended" says second "has the lock, count 1"
 	wait "$holder" || true
 	check "no process of the first machine failed" well first
 	check "no process of the second machine failed" well second
@@ -325,12 +325,12 @@ case_machine-guest() {
 		"until [ -e /mnt/stargate/data/greeting ]; do sleep 1; done; \
 		cp /mnt/stargate/data/greeting /mnt/stargate/data/answer"
 	machine first data first >/dev/null
-	soon 240 "another machine stores" says first "stored hello"
-	soon 2000 "the Debian has read that, and stored it" says first "read hello"
+	soon 240 "another machine stores a file" says first "stored hello"
+	soon 2000 "the machine with Debian reads the file, and stores one" says first "read hello"
 	check "a user who logs in finds the volume mounted" at_console debian \
 		"findmnt -no SOURCE,FSTYPE,TARGET /mnt/stargate/data" "/dev/pmem0 stargatefs /mnt/stargate/data"
 	check "the machine is told to reboot" told debian softreboot
-	soon 2000 "it has, and the volume again" equals 2 mounts debian
+	soon 2000 "the machine has rebooted, and has the volume again" equals 2 mounts debian
 	check "no process of the machine failed" well first
 	k -n "$ns" delete vm first debian --wait >/dev/null
 }
@@ -357,7 +357,7 @@ case_machine-examples() {
 	tagged localhost/kubevirt/guest:1 quay.io/containerdisks/debian:13
 	tagged localhost/pod:1 docker.io/library/debian:13
 	check "the example minimal starts" example_started minimal
-	soon 2000 "its machine has the volume" equals 1 mounts one
+	soon 2000 "the machine of the example has the volume" equals 1 mounts one
 	check "the example reader starts" example_started reader
 	soon 2000 "the reader has the copy" equals 1 mounts reader
 	no_machines
@@ -372,11 +372,11 @@ runcmd:
   esac' >/dev/null
 	check "the example two-and-a-pod starts" example_started two-and-a-pod
 	soon 60 "the pod runs" running beside
-	soon 2000 "one machine reads what the other has written" prints consumer "the word is hello"
+	soon 2000 "one machine reads what the other machine has written" prints consumer "the word is hello"
 	no_machines
 
 	check "the example semaphores starts" example_started semaphores
-	soon 2000 "one has taken what the other has made" prints taker "the sum of 100 items is 5050"
+	soon 2000 "one machine takes the items that the other machine makes" prints taker "the sum of 100 items is 5050"
 	no_machines
 }
 
@@ -406,8 +406,8 @@ case_machine-virtiofs() {
 	on_zoned chmod 777 /dev/shm/host-rival
 	host_claim rival /dev/shm/host-rival
 	check "a machine with virtiofs is accepted" machine rival data rival 512Mi rival
-	soon 240 "it has both" says rival "mounted the other"
-	soon 1200 "it has done the same in both" says rival "figures are all there"
+	soon 240 "the machine has mounted both file systems" says rival "mounted the other"
+	soon 1200 "the machine has all figures of both file systems" says rival "figures are all there"
 	check "no process of the machine failed" well rival
 	virtiofs_table >"$logs/virtiofs.md"
 	cat "$logs/virtiofs.md"
@@ -428,7 +428,7 @@ case_machine-reader() {
 	check "the writer stores a file" store writer /greeting hello
 	check "a template of a reader next to a writer is accepted, with a warning" \
 		contains "claim data can be written to" machine beside data:ro reader
-	soon 90 "its machine is not" contains "claim data can be written to" k -n "$ns" get vm beside -o 'jsonpath={.status.conditions[*].message}'
+	soon 90 "the machine of that template is refused" contains "claim data can be written to" k -n "$ns" get vm beside -o 'jsonpath={.status.conditions[*].message}'
 	k -n "$ns" delete vm beside --wait >/dev/null
 	claim frozen 128Mi ReadOnlyMany Filesystem PersistentVolumeClaim/data
 	check "a machine that could write is refused the frozen claim" contains "write it as frozen:ro" machine wrong frozen reader
@@ -438,8 +438,8 @@ case_machine-reader() {
 	for reader in one two; do check "a machine that only reads is accepted" machine $reader frozen:ro reader; done
 	for reader in one two; do
 		soon 240 "machine $reader has the volume, read-only" says $reader "mounted frozen read-only"
-		soon 60 "it reads" says $reader "read hello"
-		soon 60 "it cannot store" says $reader "cannot store"
+		soon 60 "the machine $reader reads the file" says $reader "read hello"
+		soon 60 "the machine $reader cannot store" says $reader "cannot store"
 		! with_vm || check "the memory of the reader is read-only" contains "marking pmem0 read-only" console $reader
 		check "no process of the machine failed" well $reader
 	done
@@ -454,18 +454,18 @@ case_machine-killed() {
 	claim data 128Mi ReadWriteMany
 	machine holder data holder >/dev/null
 	machine heir data heir >/dev/null
-	soon 240 "one holds a lock" says holder "holds the lock"
-	soon 120 "the other waits for it" says heir "waits for the lock"
+	soon 240 "one machine holds a lock" says holder "holds the lock"
+	soon 120 "the other machine waits for the lock" says heir "waits for the lock"
 	pod=$(launcher holder)
 	check "the machine's process is killed" on_zoned pkill -KILL -f "$(qemu holder)"
-	soon 240 "the other has the lock" says heir "has the lock"
+	soon 240 "the other machine has the lock" says heir "has the lock"
 	check "no process of the second machine failed" well heir
-	soon 240 "it is started again" other_pod "$pod" holder
-	soon 240 "and has the volume" says holder "mounted data"
+	soon 240 "the killed machine has another pod" other_pod "$pod" holder
+	soon 240 "the restarted machine has the volume" says holder "mounted data"
 	# On reserved memory the node detects the end of the VM's memory before any program can
 	# report it.
 	[[ $api == sidecar ]] || with_vm ||
-		soon 60 "the driver has been told of its end" contains "Fenced a VM" k -n "$release_ns" logs "$(driver_pod)" -c driver
+		soon 60 "the driver has got the report of the machine's end" contains "Fenced a VM" k -n "$release_ns" logs "$(driver_pod)" -c driver
 }
 
 # count: prints the number that a counting VM has stored, as read in a pod.
@@ -506,10 +506,10 @@ case_machine-paused() {
 	soon 60 "a pod runs" running beside
 	machine holder data holder >/dev/null
 	machine heir data heir >/dev/null
-	soon 240 "one holds a lock and counts" says holder "holds the lock"
-	soon 120 "the other waits for it" says heir "waits for the lock"
+	soon 240 "one machine holds a lock and counts" says holder "holds the lock"
+	soon 120 "the other machine waits for the lock" says heir "waits for the lock"
 	check "the machine is paused" told holder pause
-	soon 60 "KubeVirt says so" is_paused holder
+	soon 60 "KubeVirt shows the machine as paused" is_paused holder
 	check "the paused machine does not count" refused goes_on
 	check "the other machine does not get the lock" refused says heir "has the lock"
 	check "the machine is resumed" told holder unpause
@@ -526,7 +526,7 @@ case_machine-paused() {
 	k -n "$ns" delete vm holder --wait >/dev/null
 	# On files only a plugin reports the end of a VM; otherwise the next mount does.
 	if with_vm || [[ $api == plugin ]]; then
-		soon 120 "when it is gone the other has the lock" says heir "has the lock"
+		soon 120 "the other machine has the lock after the machine's deletion" says heir "has the lock"
 	fi
 	check "no process of the other machine failed" well heir
 }
@@ -561,15 +561,15 @@ case_machine-fenced() {
 	soon 60 "a pod runs" running beside
 	machine first data busy >/dev/null
 	soon 240 "a machine holds a lock and stores" says first "holds the lock"
-	soon 60 "files come and go" in_pod beside test -e /data/busy/20
+	soon 60 "the machine makes and removes files" in_pod beside test -e /data/busy/20
 	pod=$(launcher first)
 	free_after "$(qemu first)"
-	soon 240 "its machine is started again" other_pod "$pod"
-	soon 240 "and has the lock" says first "holds the lock"
+	soon 240 "the fenced machine has another pod" other_pod "$pod"
+	soon 240 "the restarted machine has the lock" says first "holds the lock"
 	pod=$(launcher first)
 	free_after "^[^ ]*virt-launcher .*--name first "
-	soon 240 "its launcher killed, it is started again" other_pod "$pod"
-	soon 240 "and has the lock" says first "holds the lock"
+	soon 240 "the machine with the killed launcher has another pod" other_pod "$pod"
+	soon 240 "the restarted machine has the lock" says first "holds the lock"
 	check "no process of the machine failed" well first
 	k -n "$ns" delete vm first --wait >/dev/null
 	check_sound data beside
@@ -578,16 +578,16 @@ case_machine-fenced() {
 case_machine-refused() {
 	claim data 128Mi
 	check "a template with a missing claim is accepted, with a warning" contains "there is no claim none" machine lacking none first
-	soon 90 "its machine is not" contains "there is no claim none" k -n "$ns" get vm lacking -o 'jsonpath={.status.conditions[*].message}'
+	soon 90 "the machine of that template is refused" contains "there is no claim none" k -n "$ns" get vm lacking -o 'jsonpath={.status.conditions[*].message}'
 	check "an impossible name of a claim is refused" contains "cannot be the name of a claim" machine wrong ../x first
 	check "a claim that is named twice is refused" contains "is named twice" machine twice data,data first
 	machine large data first 80Gi >/dev/null || true
-	soon 120 "memory where the volume lies" condition large Synchronized "has memory there"
+	soon 120 "a machine whose memory would reach the volume is refused" condition large Synchronized "has memory there"
 	k -n "$ns" delete vm large lacking --wait >/dev/null
 	machine owner data holder >/dev/null
-	soon 240 "a ReadWriteOnce claim has its machine" says owner "holds the lock"
+	soon 240 "a machine of a ReadWriteOnce claim runs" says owner "holds the lock"
 	machine second data first >/dev/null || true
-	soon 90 "and no second one" contains "ReadWriteOnce" k -n "$ns" get vm second -o 'jsonpath={.status.conditions[*].message}'
+	soon 90 "a second machine of that claim is refused" contains "ReadWriteOnce" k -n "$ns" get vm second -o 'jsonpath={.status.conditions[*].message}'
 	check "the first machine continues" well owner
 }
 
@@ -603,7 +603,7 @@ case_machine-drained() {
 	pod=$(launcher first) uid=$(k -n "$ns" get pvc data -o 'jsonpath={.metadata.uid}')
 	check "the machines of the node are drained" k drain "$zoned" --pod-selector=vm.kubevirt.io/name --ignore-daemonsets \
 		--delete-emptydir-data --force --timeout 200s
-	soon 120 "its volume is mounted there no more" nothing_mounted "$uid"
+	soon 120 "the volume of the machine is unmounted on the node" nothing_mounted "$uid"
 	soon 120 "a new pod waits" other_pod "$pod"
 	check "the new pod waits, because the node accepts no pods" contains Pending k -n "$ns" get pod "$(launcher first)" -o 'jsonpath={.status.phase}'
 	check "the node accepts pods again" k uncordon "$zoned"
@@ -621,13 +621,13 @@ case_machine-restarted() {
 	local pod
 	pod=$(launcher first)
 	k -n "$ns" delete vmi first --wait=false >/dev/null
-	soon 240 "restarted, it comes back" other_pod "$pod"
-	soon 240 "and has the volume and its lock" says first "holds the lock"
+	soon 240 "the restarted machine has another pod" other_pod "$pod"
+	soon 240 "the restarted machine has the volume and its lock" says first "holds the lock"
 	check "no process of the machine failed" well first
 	! with_vm || return 0
 	pod=$(launcher first)
 	k -n "$ns" delete pod "$pod" --force --grace-period 0 >/dev/null 2>&1
-	soon 240 "its pod deleted by force, it comes back" other_pod "$pod"
-	soon 240 "and has the volume and its lock" says first "holds the lock"
+	soon 240 "the machine has another pod after its pod was deleted by force" other_pod "$pod"
+	soon 240 "the restarted machine has the volume and its lock" says first "holds the lock"
 	check "no process of the machine failed" well first
 }

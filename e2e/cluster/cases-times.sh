@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # Measures how long users wait, and which resources the driver uses at that time. The table goes
-# unchanged into docs/performance/kubernetes.md. Sourced by e2e/cluster/case. shellcheck
-# disable=SC2016,SC2034,SC2154 # e2e/cluster/case has the rest
+# unchanged into docs/performance/kubernetes.md. Sourced by e2e/cluster/case.
+# shellcheck disable=SC2016,SC2034,SC2154 # e2e/cluster/case has the rest
 
 # host_claim NAME [FOLDER]: makes a claim for a folder of the node, without any driver.
 host_claim() {
@@ -80,23 +80,23 @@ case_times() {
 	own=$logs/$ns.own host=$logs/$ns.host
 	rm -f "$own" "$host"
 	for ((i = 1; i <= rounds; i++)); do
-		check "claim and pod $i" waited claim "own-$i" 64Mi >>"$own"
-		check "of a folder, without a driver" waited host_claim "host-$i" >>"$host"
+		check "the pod $i runs with a claim" waited claim "own-$i" 64Mi >>"$own"
+		check "the pod $i runs with a folder of the host, without a driver" waited host_claim "host-$i" >>"$host"
 		k -n "$ns" delete pod "own-$i" "host-$i" --wait >/dev/null
 		k -n "$ns" delete pvc "own-$i" "host-$i" --wait >/dev/null
 		k delete pv "host-$i" --wait >/dev/null
 	done
 	soon 60 "no volume is left" no_volumes
-	soon 90 "the zone is as it was" largest_is_back
+	soon 90 "the zone has its earlier free memory" largest_is_back
 	sleep 15 # kubelet counts every ten seconds
 	read -r -a before < <(spent)
 	sleep 30
 	read -r -a rest < <(spent)
-	check "volumes come and go" come_and_go 5
+	check "volumes are made and deleted" come_and_go 5
 	sleep 15
 	read -r -a load < <(spent)
 	size=$(largest)
-	check "as large as can be" large_one "$size"
+	check "a volume of the largest size can be used" large_one "$size"
 	{
 		row "figure" "value"
 		row "---" "---"

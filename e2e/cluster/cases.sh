@@ -27,8 +27,8 @@ restarts() { k -n "$release_ns" get pod "$(driver_pod)" -o 'jsonpath={.status.co
 case_install() {
 	check "helm installs from the archive's image" helm install "$release" "$chart" "${install_args[@]}"
 	soon 60 "all containers are ready" driver_ready
-	soon 30 "kubelet knows the driver" registered
-	soon 60 "the node says what it has room for" has_capacity 1024
+	soon 30 "the driver is registered with the kubelet" registered
+	soon 60 "the node reports its free memory" has_capacity 1024
 	soon 60 "the node has the label with its zone's size" node_label 1024
 	check "the storage class stargate exists" k get storageclass stargate
 	check "no container of the driver was restarted" equals "" restarts
@@ -36,7 +36,7 @@ case_install() {
 
 case_helm-test() {
 	check "the tests of the chart pass" helm test "$release" --namespace "$release_ns" --timeout 2m
-	soon 30 "it leaves no claim" refused k -n "$release_ns" get pvc "$release-csi-test"
+	soon 30 "the test leaves no claim" refused k -n "$release_ns" get pvc "$release-csi-test"
 }
 
 # Claims wait for a pod; two pods have the same files.
@@ -48,7 +48,7 @@ case_share() {
 	soon 60 "the pod runs" running first
 	check "the claim is bound" bound data
 	pod second data
-	soon 60 "a second one runs" running second
+	soon 60 "a second pod runs" running second
 	check "the first pod stores a file" store first /greeting hello
 	check "the second pod reads the file" stored second /greeting hello
 	check "the second pod stores a file" store second /answer world
@@ -57,7 +57,7 @@ case_share() {
 	check "a pod cannot store files next to the region" refused in_pod first sh -c 'echo x >/data/file'
 	check "the volume is healthy" in_pod first sh -c "stargatectl info $region"
 	k -n "$ns" delete pod first second --wait >/dev/null
-	soon 30 "nothing is mounted without pods" no_node_mounts
+	soon 30 "no mount remains without pods" no_node_mounts
 	pod third data
 	soon 60 "a later pod runs" running third
 	check "a later pod reads the stored file" stored third /greeting hello
@@ -84,16 +84,16 @@ case_pod-once() {
 	pod first data
 	soon 60 "the first pod runs" running first
 	pod second data
-	soon 60 "the second is told why it waits" has_event second "ReadWriteOncePod"
+	soon 60 "an Event of the second pod reports why the pod waits" has_event second "ReadWriteOncePod"
 	check "the second pod waits" pending pod second
 	k -n "$ns" delete pod first --wait >/dev/null
-	soon 90 "it runs when the first has ended" running second
+	soon 90 "the second pod runs after the first has ended" running second
 }
 
 case_block() {
 	claim data 64Mi ReadWriteOnce Block
 	pod first data block
-	soon 60 "the claim says why not" has_event data "volumeMode Block is not supported"
+	soon 60 "an Event of the claim reports the reason" has_event data "volumeMode Block is not supported"
 	check "the claim waits" pending pvc data
 }
 
@@ -113,32 +113,32 @@ case_expand() {
 	check "the stored file is still there" stored first /greeting hello
 	check "the new part can be used" store first /more words
 	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "900Gi"}}}}' >/dev/null
-	soon 90 "too much is refused, with the largest size" has_event first "largest"
+	soon 90 "a growth that is too large is refused, with the largest size" has_event first "largest"
 	check "the pod continues to use the volume" stored first /more words
 }
 
 case_full() {
 	claim large 700Mi
 	pod holder large
-	soon 60 "one that fits is made" running holder
+	soon 60 "a pod with a volume that fits runs" running holder
 	claim next 600Mi
 	pod waiting next
-	soon 90 "the next is told why it waits" has_event waiting "did not have enough free storage"
+	soon 90 "an Event of the next pod reports why the pod waits" has_event waiting "did not have enough free storage"
 	check "the claim that does not fit waits" pending pvc next
 	check "the pod of that claim waits" pending pod waiting
 	claim small 64Mi
 	pod other small
-	soon 60 "a smaller one is made meanwhile" running other
+	soon 60 "a pod with a smaller volume runs meanwhile" running other
 	k -n "$ns" delete pod holder --wait >/dev/null
 	k -n "$ns" delete pvc large --wait >/dev/null
-	soon 180 "when there is room, it runs" running waiting
+	soon 180 "the waiting pod runs when there is space" running waiting
 }
 
 # A claim larger than any possible volume, for which no pod is scheduled.
 case_quota() {
 	claim huge 2Ti
 	pod first huge
-	soon 60 "the reason is told" has_event first "did not have enough free storage"
+	soon 60 "an Event of the pod reports the reason" has_event first "did not have enough free storage"
 	check "the claim over the quota waits" pending pvc huge
 }
 
@@ -194,11 +194,11 @@ case_inline() {
 	local terms="[{matchExpressions: [{key: $driver/zone-mib, operator: Exists}]}]"
 	local must=requiredDuringSchedulingIgnoredDuringExecution
 	inline_pod first "affinity: {nodeAffinity: {$must: {nodeSelectorTerms: $terms}}}"
-	soon 60 "a pod with a volume of its own runs" running first
+	soon 60 "a pod with an inline volume runs" running first
 	check "the inline volume has the requested size" size_in_pod first $((32 << 20))
 	check "the pod stores a file" store first /greeting hello
 	k -n "$ns" delete pod first --wait >/dev/null
-	soon 30 "the volume has gone with it" zone_empty
+	soon 30 "the inline volume is deleted with its pod" zone_empty
 }
 
 # A restored volume has the content from the time of the snapshot, and may be larger. The source may
@@ -223,12 +223,12 @@ case_snapshot() {
 	k -n "$ns" delete pod first --wait >/dev/null
 	k -n "$ns" delete pvc data --wait >/dev/null
 	pod third larger
-	soon 90 "a larger one is restored when the first is gone" running third
+	soon 90 "a larger volume is restored after the first is deleted" running third
 	check "the larger restored volume has the file of the snapshot" stored third /greeting hello
 	check "the larger restored volume has its size" size_in_pod third $((128 << 20))
 	claim smaller 32Mi ReadWriteOnce Filesystem VolumeSnapshot/kept
 	pod fourth smaller
-	soon 60 "a smaller one is refused" has_event smaller "32"
+	soon 60 "an Event of the smaller claim reports the reason" has_event smaller "32"
 	check "a claim smaller than the snapshot waits" pending pvc smaller
 	k -n "$ns" delete pod fourth --wait >/dev/null
 	k -n "$ns" delete pvc smaller --wait >/dev/null
@@ -296,7 +296,7 @@ case_snapshot-by-hand() {
 		metadata: {name: again, namespace: $ns}
 		spec: {source: {volumeSnapshotContentName: $ns-by-hand}}
 	EOF
-	soon 60 "it is ready: the node that has it has taken it" ready_to_use again
+	soon 60 "the snapshot is ready: its node has accepted it" ready_to_use again
 	claim same 64Mi ReadWriteOnce Filesystem VolumeSnapshot/again
 	pod second same
 	soon 90 "a pod with the restored volume runs" running second
@@ -344,7 +344,7 @@ no_namespaces_going() {
 	left=$(k get namespaces -o 'jsonpath={.items[?(@.status.phase=="Terminating")].metadata.name}') && [[ -z $left ]]
 }
 case_nothing-left() {
-	soon 90 "no namespace is left that goes" no_namespaces_going
+	soon 90 "no namespace is being deleted any more" no_namespaces_going
 	soon 60 "no snapshot is left" no_snapshots
 }
 
@@ -362,7 +362,7 @@ case_plugin-killed() {
 	check "the driver was killed at least once" test "$kills" -gt 0
 	for i in {1..6}; do soon 400 "pod $i runs" running "p$i"; done
 	for i in {1..6}; do check "volume $i can be used" store "p$i" /name "$i"; done
-	soon 120 "it is killed once more" kill_driver
+	soon 120 "the driver is killed once more" kill_driver
 	for i in {1..6}; do check "the stored file of pod $i is there" stored "p$i" /name "$i"; done
 	end=$((SECONDS + 15))
 	k -n "$ns" delete pod,pvc --all --wait=false >/dev/null
@@ -386,12 +386,12 @@ case_kubelet-restarted() {
 	check "the pod stores a file" store first /greeting hello
 	before=$(kubelet_pids)
 	check "the kubelet is killed" on_zoned pkill -KILL "${kubelet_process[@]}"
-	soon 60 "kubelet is another one" another_kubelet "$before"
-	soon 60 "kubelet knows the driver again" registered
-	soon 60 "the pod still has it" stored first /greeting hello
+	soon 60 "the kubelet is another process" another_kubelet "$before"
+	soon 60 "the driver is registered with the kubelet again" registered
+	soon 60 "the pod still has its file" stored first /greeting hello
 	check "the pod was not restarted" equals 0 k -n "$ns" get pod first -o 'jsonpath={.status.containerStatuses[0].restartCount}'
 	pod second data
-	soon 60 "another pod gets it" running second
+	soon 60 "another pod gets the volume" running second
 	check "the next pod reads the stored file" stored second /greeting hello
 }
 another_kubelet() { local now; now=$(kubelet_pids) && [[ -n $now && $now != "$1" ]]; }
@@ -402,9 +402,9 @@ case_forced() {
 	soon 60 "the pod runs" running first
 	check "the pod stores a file" store first /greeting hello
 	k -n "$ns" delete pod first --force --grace-period=0 >/dev/null 2>&1
-	soon 10 "the pod is no more" gone pod first
+	soon 10 "the pod is gone" gone pod first
 	pod second data
-	soon 60 "the next one runs" running second
+	soon 60 "the next pod runs" running second
 	check "the next pod reads the stored file" stored second /greeting hello
 	k -n "$ns" delete pod second --force --grace-period=0 >/dev/null 2>&1
 	k -n "$ns" delete pvc data --wait=false >/dev/null
@@ -419,7 +419,7 @@ case_driver-deleted() {
 	k -n "$release_ns" delete pod "$(driver_pod)" --wait >/dev/null
 	check "the pod can still use its volume" store first /greeting hello
 	soon 90 "the driver comes back" driver_ready
-	soon 60 "kubelet knows it" registered
+	soon 60 "the driver is registered with the kubelet" registered
 	pod second data
 	soon 60 "another pod gets the volume" running second
 	check "the next pod reads the stored file" stored second /greeting hello
@@ -456,13 +456,13 @@ case_upgrade() {
 		"$on" ctr --namespace k8s.io images tag --force "$driver_image:$version" "$driver_image:next" >/dev/null
 	done
 	check "helm upgrades to the next image" helm upgrade "$release" "$chart" "${install_args[@]}" --set image.tag=next --set logLevel=5
-	soon 90 "the new one is ready" driver_ready
+	soon 90 "the next driver is ready" driver_ready
 	check "the driver has the next image" uses_image "$driver_image:next"
 	check "the pod has its volume" stored first /greeting hello
 	pod second data
-	soon 60 "another pod gets it" running second
+	soon 60 "another pod gets the volume" running second
 	k -n "$ns" patch pvc data -p '{"spec": {"resources": {"requests": {"storage": "96Mi"}}}}' >/dev/null
-	soon 90 "it grows" grown 96Mi
+	soon 90 "the volume grows" grown 96Mi
 }
 
 case_rollback() {
@@ -471,11 +471,11 @@ case_rollback() {
 	soon 60 "the pod runs" running first
 	check "the pod stores a file" store first /greeting hello
 	check "helm rolls back" helm rollback "$release" --namespace "$release_ns" --wait --timeout 3m
-	soon 90 "the old one is ready" driver_ready
+	soon 90 "the previous driver is ready" driver_ready
 	check "the driver has the previous image" uses_image "$driver_image:$version"
 	check "the pod has its volume" stored first /greeting hello
 	pod second data
-	soon 60 "another pod gets it" running second
+	soon 60 "another pod gets the volume" running second
 }
 
 case_uninstall-refused() {
@@ -528,7 +528,7 @@ case_uninstall-data() {
 	check "the pod still has its file" stored first /greeting hello
 	check "nodes keep the driver's annotations" on_nodes "$driver/zone-mib"
 	check "helm installs again" helm install "$release" "$chart" "${install_args[@]}"
-	soon 60 "kubelet knows the driver" registered
+	soon 60 "the driver is registered with the kubelet" registered
 	pod second data
 	soon 60 "another pod gets the volume" running second
 	check "the next pod reads the stored file" stored second /greeting hello
@@ -538,11 +538,11 @@ case_uninstall-data() {
 on_nodes() { k get nodes -o json | grep -F "$1" >/dev/null; }
 
 case_uninstall() {
-	soon 90 "no namespace is left that goes" no_namespaces_going
+	soon 90 "no namespace is being deleted any more" no_namespaces_going
 	check "nodes have the driver's labels" on_nodes "topology.$driver/node"
 	check "helm uninstalls" helm uninstall "$release" --namespace "$release_ns" --wait --timeout 3m
 	soon 60 "no pod of the driver is left" equals "" k -n "$release_ns" get pods -o 'jsonpath={.items[*].metadata.name}'
-	soon 60 "kubelet has forgotten the driver" refused registered
+	soon 60 "the driver is no longer registered with the kubelet" refused registered
 	for kind in storageclass/stargate "csidriver/$driver" "clusterrole/$release-csi" "clusterrolebinding/$release-csi" \
 		"clusterrole/$release-csi-volumes" "clusterrole/$release-csi-nodes" \
 		"clusterrolebinding/$release-csi-volumes" "clusterrolebinding/$release-csi-nodes"; do
@@ -550,5 +550,5 @@ case_uninstall() {
 	done
 	check "nodes have no labels of the driver" refused on_nodes "$driver/"
 	check "no socket is left" refused on_zoned sh -c 'ls /var/lib/kubelet/plugins_registry/*.sock'
-	soon 60 "nothing is said of its room" equals "" k -n "$release_ns" get csistoragecapacities -o 'jsonpath={.items[*].metadata.name}'
+	soon 60 "no free memory of the nodes is reported" equals "" k -n "$release_ns" get csistoragecapacities -o 'jsonpath={.items[*].metadata.name}'
 }

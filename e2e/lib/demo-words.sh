@@ -32,8 +32,8 @@ took() {
 }
 
 # A program for a system: it writes orders in an endless loop, each into a new file, which it
-# renames when the order is complete. It prints a line for each complete order. shellcheck
-# disable=SC2016,SC2034 # for a system's shell; run by the demos
+# renames when the order is complete. It prints a line for each complete order.
+# shellcheck disable=SC2016,SC2034 # for a system's shell; run by the demos
 orders='mkdir -p /mnt/sg/orders; cd /mnt/sg/orders; n=0
 	while n=$((n + 1)); do
 		head -c $((1 + RANDOM)) /dev/urandom >new

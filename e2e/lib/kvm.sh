@@ -3,8 +3,8 @@
 #
 # Common parts of scenarios in which the node has KVM with kvm-patches, and VMs have a volume as
 # identity memory (e2e/programs/vmm.c). A scenario sources this file after scenario.sh. $base: the
-# volume's physical address. shellcheck disable=SC2016,SC2154 # quoted text is for the node's shell;
-# $base is the scenario's
+# volume's physical address.
+# shellcheck disable=SC2016,SC2154 # quoted text is for the node's shell; $base is the scenario's
 
 series=6.12
 kvm_modules=$(dirname "$0")/../../build/kvm/$series

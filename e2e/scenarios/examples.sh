@@ -64,7 +64,7 @@ ring | while read -r from to; do
 			"$from" "head -c $bytes /dev/urandom | tee /tmp/in | /root/ring-$first produce /mnt/sg/stream
 				sha256sum </tmp/in" \
 			"$to" "/root/ring-$second consume /mnt/sg/stream | sha256sum"
-		same "the receivers print all lines of the senders" "$(cat "$work/1")" "$(cat "$work/2")"
+		same "the receiver gets all bytes of the sender" "$(cat "$work/1")" "$(cat "$work/2")"
 	done
 done
 passed "each pair of systems and languages passes the stream"

@@ -6,7 +6,8 @@
 # guards them. A killed process is fenced immediately, and its locks become free. A stopped process
 # is not fenced. A process with read access only, or one that is not the last of its VM, ends
 # without a fence. A process that is fenced while it runs can no longer read a byte. rig: --size 64M
-# --pages maps: walk limit: 900 shellcheck disable=SC2016 # quoted text is for the VM's shell
+# --pages maps: walk limit: 900
+# shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 

@@ -48,7 +48,7 @@ for ((round = 1; round <= $(scaled 2 3 50); round++)); do
 			fail "SG_SEED=$seed: ${systems[0]} and $system do not see the same"
 	done
 	! grep nothing "$work"/view.* || fail "SG_SEED=$seed: a directory that is none"
-	passed "all systems see the same $(wc -l <"$work/view.${systems[0]}") names"$work/view.${systems[0]}") names"
+	passed "all systems see the same $(wc -l <"$work/view.${systems[0]}") names"
 	holds "everything can be removed" 'rm -r /mnt/sg/*'
 	for system in "${systems[@]}"; do
 		[[ -z $(on "$system" 'ls /mnt/sg' </dev/null) ]] || fail "$system still sees something"

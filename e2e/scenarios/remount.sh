@@ -113,7 +113,7 @@ holds "read-only" 'mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg &&
 	grep -q " /mnt/sg .*nojoin" /proc/mounts && [ "$(cat /sys/fs/stargatefs/pmem0/slot)" = -1 ]'
 holds "volume.json says so" 'grep "\"joined\": false" /mnt/sg/.stargate/volume.json'
 holds "a mount with nojoin can read all files" '[ "$(cat /mnt/sg/kept)" = kept ] && find /mnt/sg -type f -exec cat {} + >/run/all'
-refused "a remount of it cannot become writable" 'does not join' 'mount -o remount,rw /mnt/sg'
+refused "a mount with nojoin cannot become writable" 'does not join' 'mount -o remount,rw /mnt/sg'
 refused "region is for readers" 'denied|Read-only' 'exec 9<>/mnt/sg/.stargate/region'
 holds "the volume is unmounted" 'umount /mnt/sg'
 same "not a byte of the volume has changed" "$before" "$(memory)"

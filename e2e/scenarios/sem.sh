@@ -88,7 +88,7 @@ on g1 "for i in \$(seq $kills); do /root/sem forever m \$([ \$((i % 2)) = 0 ] &&
 	/mnt/sg/n & sleep 0.1; kill -9 \$!; wait \$!; done 2>/dev/null; true" >"$work/1" 2>&1 </dev/null & killer=$!
 on g2 "/root/sem count m user /mnt/sg/n $n" </dev/null || fail "g2, while others are killed"
 wait "$killer" || fail "$(cat "$work/1")"
-same "the waiting command prints nothing" "" "$(cat "$work/1")"
+same "the killed processes report no error" "" "$(cat "$work/1")"
 at g2 '/root/sem count m kernel /mnt/sg/n 1 && set -- $(/root/sem words /mnt/sg/n) && [ $1 = $2 ]'
 passed "$kills kills"
 for face in user kernel; do
@@ -107,7 +107,7 @@ at g2 'stargate-sem show m' >"$work/show"
 grep -qE "owner_system.*$(at g1 hostname)" "$work/show" || fail "no owner: $(cat "$work/show")"
 said=$(at g2 'stargatectl top /mnt/sg | tail -n +2')
 [[ $said == *" locked "*"stargate-sem@$(at g1 hostname)  m" ]] || fail "stargatectl top: $said"
-passed "the error names the owner: $said"
+passed "stargatectl top shows the owner: $said"
 at g1 'pkill -KILL stargate-sem; sleep 0.5; ! pgrep -x sleep'
 passed "the command ends with its parent"
 said=$(on g2 'stargate-sem lock -t 10 m -- sh -c "echo \$STARGATE_OWNER_DIED"' 2>&1 </dev/null) || fail "$said"
@@ -128,7 +128,7 @@ both "readers and writers" \
 	"/root/sem read rw user /mnt/sg/rw $((n / 5)) & /root/sem write rw kernel /mnt/sg/rw $((n / 5)) && wait -n"
 both "a ring" "/root/sem produce ring user /mnt/sg/ring $((n * 200))" \
 	"/root/sem consume ring user /mnt/sg/ring $((n * 200))"
-same "the output has all bytes of the input" "$(cat "$work/1")" "$(cat "$work/2")"
+same "the consumer gets all bytes of the producer" "$(cat "$work/1")" "$(cat "$work/2")"
 on g1 'stargate-sem wait s' >/dev/null 2>&1 </dev/null & waiter=$!
 used='cat /proc/$(pgrep stargate-sem)/stat /proc/$(pgrep -f stargatefs-sem | head -1)/stat | cut -d" " -f14,15 | tr " \n" "++"; echo 0'
 at g1 'for i in $(seq 100); do pgrep stargate-sem >/dev/null && exit 0; sleep 0.1; done; exit 1'
