@@ -29,22 +29,22 @@ together() {
 }
 
 step "rules"
-holds "RWF_ATOMIC and statx" '/root/atomic rules /mnt/sg/rules'
+holds "RWF_ATOMIC and statx() follow their rules" '/root/atomic rules /mnt/sg/rules'
 
 step "the attribute"
 holds "set on a directory" 'mkdir /mnt/sg/db && stargatectl attr /mnt/sg data=atomic db'
-holds "inherited by a file and a directory" 'cd /mnt/sg && mkdir db/sub && touch db/file db/sub/file
+holds "a file and a directory inherit the attribute" 'cd /mnt/sg && mkdir db/sub && touch db/file db/sub/file
 	stargatectl attr . db db/file db/sub db/sub/file | grep -c data=atomic | grep -x 4'
 same "the other system sees the change" "data=atomic   db/file" \
 	"$(on g2 'stargatectl attr /mnt/sg db/file' </dev/null)"
-holds "not by others" 'touch /mnt/sg/plain && stargatectl attr /mnt/sg plain | grep data=inplace'
-holds "set and cleared" 'cd /mnt/sg && stargatectl attr . data=atomic plain &&
+holds "other files do not have the attribute" 'touch /mnt/sg/plain && stargatectl attr /mnt/sg plain | grep data=inplace'
+holds "the attribute can be set and cleared" 'cd /mnt/sg && stargatectl attr . data=atomic plain &&
 	stargatectl attr . plain | grep data=atomic && stargatectl attr . data=inplace plain &&
 	stargatectl attr . plain | grep data=inplace'
 holds "the rules are the same with it" '/root/atomic rules /mnt/sg/db/rules'
-refused "not by a user who does not own the file" 'not permitted' \
+refused "a user who does not own the file cannot set the attribute" 'not permitted' \
 	'setpriv --reuid 7 stargatectl attr /mnt/sg data=atomic plain'
-refused "not on a link" 'neither|Invalid' 'ln -s /dev/null /mnt/sg/null
+refused "a link cannot have the attribute" 'neither|Invalid' 'ln -s /dev/null /mnt/sg/null
 	stargatectl attr /mnt/sg data=atomic null'
 
 step "two systems write the same blocks"
@@ -56,7 +56,7 @@ for how in rwf attr; do
 done
 
 step "a long read beside a writer"
-holds "a file" 'head -c 24M /dev/urandom >/mnt/sg/db/long'
+holds "a file is made" 'head -c 24M /dev/urandom >/mnt/sg/db/long'
 walked() { on g1 "sed -n 's/^walked_bytes //p' /sys/fs/stargatefs/*/operations" </dev/null; }
 on g2 'until [ -e /tmp/stop ]; do touch /mnt/sg/db/long; done' >/dev/null 2>&1 </dev/null &
 job=$!
@@ -104,10 +104,10 @@ start_guest g1
 program_everywhere atomic
 
 step "a full volume"
-holds "filled" 'head -c 262144 /dev/urandom >/mnt/sg/db/full
+holds "the volume is filled" 'head -c 262144 /dev/urandom >/mnt/sg/db/full
 	dd if=/dev/zero of=/mnt/sg/filler bs=64K 2>/dev/null || true
 	dd if=/dev/zero of=/mnt/sg/filler2 bs=4K 2>/dev/null || true; sync'
-holds "old or new" '/root/atomic full /mnt/sg/db/full'
+holds "a failed write leaves the old bytes" '/root/atomic full /mnt/sg/db/full'
 holds "the volume has free space again" 'rm /mnt/sg/filler*'
 
 step "mount and volume"
@@ -115,8 +115,8 @@ mount_with "${SG_MAP:+map=$SG_MAP,}data=atomic"
 holds "new files of such a mount have the attribute" 'touch /mnt/sg/new &&
 	stargatectl attr /mnt/sg new | grep data=atomic && grep -w data=atomic /proc/mounts'
 holds "writes to other files are atomic" '/root/atomic blocks /mnt/sg/plain attr 2'
-holds "until a remount" 'mount -o remount,data=inplace /mnt/sg && touch /mnt/sg/new2 &&
+holds "a remount ends the default of atomic writes" 'mount -o remount,data=inplace /mnt/sg && touch /mnt/sg/new2 &&
 	stargatectl attr /mnt/sg new2 | grep data=inplace'
-refused "no other word" 'data=inplace or atomic|Invalid|wrong' \
+refused "another value of the option is refused" 'data=inplace or atomic|Invalid|wrong' \
 	'mount -o remount,data=ordered /mnt/sg'
 finish

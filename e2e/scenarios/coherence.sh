@@ -155,7 +155,7 @@ attributes() {
 	shows "$b" new "a write in place moves the times" \
 		"[ \$(stat -c %Y $d/f) -gt 1600000000 ] && echo new || stat -c %Y $d/f"
 	tell "$a" immutable 0 1
-	shows "$b" refused "immutable" "(echo x >>$d/f) 2>/dev/null || echo refused"
+	shows "$b" refused "an immutable file cannot be written" "(echo x >>$d/f) 2>/dev/null || echo refused"
 	tell "$a" immutable 0 0
 	shows "$b" "" "... and not any more" "echo x >>$d/f"
 	tell "$b" open 1 "$d/f"

@@ -16,7 +16,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/lib/csi.sh
 source "$(dirname "$0")/../lib/csi.sh"
 
-holds "a zone" "stargatectl zone create sm /dev/pmem0"
+holds "a zone is made" "stargatectl zone create sm /dev/pmem0"
 holds "the driver's metrics can be reached" "ip link set lo up"
 dax_tests AtOnce OverTime
 holds "no volume remains, so the zone can be destroyed" "stargatectl zone destroy sm"

@@ -17,7 +17,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 # shellcheck source=e2e/lib/csi.sh
 source "$(dirname "$0")/../lib/csi.sh"
 
-holds "a zone" "stargatectl zone create sm /dev/pmem0"
+holds "a zone is made" "stargatectl zone create sm /dev/pmem0"
 dax_tests Pods Region Readers Fenced OnePod ManualChanges Capacity Swept Reserve Outside Many
 
 # cut_power SECONDS: cuts the power that long after three calls have begun.

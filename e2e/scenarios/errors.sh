@@ -47,7 +47,7 @@ program mapped
 holds "two directories are made" 'mkdir /mnt/sg/hurt /mnt/sg/well && touch /mnt/sg/hurt/{a,b,c} &&
 	echo x >/mnt/sg/well/f && echo y >/mnt/sg/victim'
 ino=$(on g1 'stat -c %i /mnt/sg/hurt')
-holds "unmount" 'umount /mnt/sg'
+holds "the volume is unmounted" 'umount /mnt/sg'
 cat "$RIG_RANGE" >"$saved/volume"
 place=$(bucket "$ino")
 
@@ -55,7 +55,7 @@ for errors in continue remount-ro; do
 	step "errors=$errors"
 	before=$(reports)
 	switched=$(said 'now read-only')
-	holds "mount" "mount -t stargatefs -o errors=$errors /dev/pmem0 /mnt/sg &&
+	holds "the volume is mounted with errors=$errors" "mount -t stargatefs -o errors=$errors /dev/pmem0 /mnt/sg &&
 		grep -q errors=$errors /proc/mounts"
 	holds "a process stores through a mapping" 'rm -f /tmp/stop /tmp/end
 		{ /root/mapped /mnt/sg/well/m /tmp/stop
@@ -82,7 +82,7 @@ for errors in continue remount-ro; do
 	fi
 	same "the storing process ends as expected" "$ended" "$(on g1 '[ '"$ended"' = 135 ] || touch /tmp/stop
 		for try in $(seq 100); do [ -s /tmp/end ] && break; sleep 0.1; done; cat /tmp/end' </dev/null)"
-	holds "unmount" 'umount /mnt/sg'
+	holds "the volume is unmounted" 'umount /mnt/sg'
 	if "$tools/fsck.stargatefs" -n "$RIG_RANGE" >"$saved/fsck" 2>&1; then
 		fail "fsck finds nothing: $(<"$saved/fsck")"
 	fi
@@ -99,11 +99,11 @@ holds "the mount is read-only after the thaw" 'grep -q "stargatefs ro," /proc/mo
 refused "no process can write" 'read-only' 'touch /mnt/sg/well/g'
 same "the log has the message once" "$((switched + 1))" "$(said 'now read-only')"
 holds "made writable again by a remount" 'mount -o remount,rw /mnt/sg && touch /mnt/sg/well/g && rm /mnt/sg/well/g'
-holds "unmount" 'umount /mnt/sg'
+holds "the volume is unmounted" 'umount /mnt/sg'
 restore
 
 step "errors=panic"
-holds "mount" 'mount -t stargatefs -o errors=panic /dev/pmem0 /mnt/sg &&
+holds "the volume is mounted with errors=panic" 'mount -t stargatefs -o errors=panic /dev/pmem0 /mnt/sg &&
 	grep -q errors=panic /proc/mounts && echo precious >/mnt/sg/well/kept'
 hurt=$(word "$place")
 put_word "$place" 0x5858585858585858
@@ -136,18 +136,18 @@ killed() {
 }
 
 step "a change counter left odd"
-holds "mount" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
+holds "the volume is mounted" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
 wild 16 12345
 killed "a process that waits for it can be killed" 'stat /mnt/sg/victim'
 takes 20 "it is waited for" 'needs cleaning' 'stat /mnt/sg/victim'
 takes 5 "but not again" 'needs cleaning' \
 	'for try in $(seq 10); do stat /mnt/sg/victim && exit; done; exit 1'
 same "the log reports the odd counter once" 1 "$(said 'a change never ends')"
-holds "unmount" 'umount /mnt/sg'
+holds "the volume is unmounted" 'umount /mnt/sg'
 restore
 
 step "a lock that says it is ours"
-holds "mount" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg && cat /mnt/sg/victim'
+holds "the volume is mounted" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg && cat /mnt/sg/victim'
 own=$("$tools/stargatectl" -j slots "$RIG_RANGE" 2>"$saved/said" | python3 -c 'if True:
 	import json, sys
 	for slot in json.load(sys.stdin)["slots"]:
@@ -163,7 +163,7 @@ holds "a file gets a name that contains a line of the log" 'touch /mnt/sg/victim
 stargatefs (pmem0): forged"; umount /mnt/sg'
 mode=$(word $((record + 24)))
 wild 24 0
-holds "mount" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
+holds "the volume is mounted" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
 refused "the name has no inode" 'needs cleaning' 'ls -l /mnt/sg/well'
 same "the log has the message" 1 "$(said 'without an inode: x.*forged')"
 same "the log has no line that begins with the forged text" 0 "$(console g1 | grep 'stargatefs (pmem0): forged' | grep -vc 'without an inode' || true)"

@@ -141,7 +141,7 @@ same_everywhere 192
 same "sysfs says so before" $((192 << 20)) "$(at g2 'cat /sys/fs/stargatefs/pmem0/max_size')"
 at g1 'umount /mnt/sg'
 at g2 'stargatectl grow /dev/pmem0 >/dev/null'
-same "g2 has all" 256 "$(sized g2)"
+same "g2 sees all 256 MiB" 256 "$(sized g2)"
 refuses "g1 cannot come back with less" 'cut short: the volume has 256 MiB, and only 192 are here' g1 \
 	"mount -t stargatefs $dev /mnt/sg 2>&1 | grep cut; exit 1"
 lengthen 256
@@ -150,5 +150,5 @@ same_everywhere 256
 at g1 'sha256sum </mnt/sg/large | cmp - /mnt/sg/large.sum && umount /mnt/sg &&
 	dmsetup --noudevsync remove box'
 at g2 'umount /mnt/sg && fsck.stargatefs -n /dev/pmem0'
-passed "clean"
+passed "the volume passes fsck"
 finish

@@ -105,7 +105,7 @@ step "two volumes of one label"
 holds "two volumes with the same label are made" 'for n in 2 3; do mkfs.stargatefs -q --force -L twin /dev/pmem0p$n || exit; done'
 anew 2:3
 for n in 2 3; do tried pmem0p$n exit-code failed; done
-same "neither is mounted" "" "$(system 'findmnt -rno SOURCE | grep /dev/pmem0p[23]' || true)"
+same "neither of the two volumes is mounted" "" "$(system 'findmnt -rno SOURCE | grep /dev/pmem0p[23]' || true)"
 holds "one volume gets another label" 'stargatectl label /dev/pmem0p3 other'
 soon "then each is mounted by its own" "systemctl restart stargate-mount@pmem0p2 stargate-mount@pmem0p3 &&
 	mountpoint -q /mnt/stargate/twin && mountpoint -q /mnt/stargate/other"

@@ -44,7 +44,7 @@ step "memory reclaim"
 holds "a file that no process has open is made" 'echo x >/mnt/sg/known && cat /mnt/sg/known'
 ino=$(number /mnt/sg/known)
 g2_holds "$ino:unlinked"
-in_time 20 "its memory is taken back" 'echo 2 >/proc/sys/vm/drop_caches'
+in_time 20 "the system can reclaim the file's memory" 'echo 2 >/proc/sys/vm/drop_caches'
 let_go "$ino:unlinked"
 
 step "a process that exits"
@@ -72,10 +72,10 @@ in_time 10 "everybody can see who it is, and what it has mapped" \
 holds "the process can map memory meanwhile" 'grep mapped /tmp/filled'
 in_time 10 "another process can store to a page that is there" '/root/waiters store /mnt/sg/mapped'
 in_time 20 "the mount freezes" 'fsfreeze -f /mnt/sg'
-in_time 10 "then everybody can sync as well" sync
+in_time 10 "other processes can sync after that" sync
 holds "the process waits for the thaw" '! grep filled /tmp/filled && fsfreeze -u /mnt/sg'
 holds "the process waits for g2 again" 'sleep 1; ! grep filled /tmp/filled'
-in_time 10 "and everybody can see who it is" 'cat /proc/$(pgrep -x waiters)/cmdline >/dev/null'
+in_time 10 "other processes can read the command line of the process" 'cat /proc/$(pgrep -x waiters)/cmdline >/dev/null'
 let_go "$ino"
 holds "the process continues after that" 'for try in $(seq 100); do grep -q filled /tmp/filled && exit 0; sleep 0.1; done; exit 1'
 
@@ -111,7 +111,7 @@ step "the time of a store by a mapping"
 holds "a file of another day" 'head -c 4096 /dev/zero >/mnt/sg/timed && touch -d @1000 /mnt/sg/timed'
 ino=$(number /mnt/sg/timed)
 g2_holds "$ino"
-in_time 10 "it is stored to" '/root/waiters store /mnt/sg/timed'
+in_time 10 "a process stores to the file" '/root/waiters store /mnt/sg/timed'
 holds "the owner of the file sees the change" '[ "$(stat -c %Y /mnt/sg/timed)" -gt 1000 ]'
 in_time 10 "sync does not wait for g2" sync
 in_time 20 "reclaim of its inode does not wait either" 'echo 2 >/proc/sys/vm/drop_caches'
@@ -141,17 +141,17 @@ sleep 2
 in_time 20 "the mount freezes" 'fsfreeze -f /mnt/sg'
 holds "the mount can be thawed" 'fsfreeze -u /mnt/sg'
 let_go areas
-in_time 20 "it can be written to" 'echo y >/mnt/sg/after'
+in_time 20 "the mount can be written to" 'echo y >/mnt/sg/after'
 
 step "all chunks with free pages"
-holds "files" 'head -c 4M /dev/urandom >/mnt/sg/shorter && : >/mnt/sg/longer && sync'
+holds "two files are made" 'head -c 4M /dev/urandom >/mnt/sg/shorter && : >/mnt/sg/longer && sync'
 g2_holds chunks
 in_time 30 "fallocate() gets ENOSPC" 'fallocate -l 1M /mnt/sg/longer 2>&1 | grep -i "no space"'
 in_time 30 "a write gets ENOSPC, too" 'head -c 1M /dev/zero 2>&1 >>/mnt/sg/longer | grep -i "no space"'
 in_time 30 "a file can be truncated" 'truncate -s 5000 /mnt/sg/shorter'
 in_time 30 "a hole can be punched" 'fallocate -p -o 0 -l 4096 /mnt/sg/shorter'
 let_go chunks
-in_time 20 "then there are pages" 'fallocate -l 1M /mnt/sg/longer && rm /mnt/sg/longer /mnt/sg/shorter'
+in_time 20 "free pages are available again" 'fallocate -l 1M /mnt/sg/longer && rm /mnt/sg/longer /mnt/sg/shorter'
 
 step "a reader of a semaphore, in a mount that is frozen"
 holds "a process holds the lock to read" 'stargate-sem create rw --type rwlock &&
@@ -249,7 +249,7 @@ holds "the process with locks in the second volume ends after SIGKILL" '/root/wa
 holds "a process that waits in the first volume can be killed" 'pkill -KILL -x waiters
 	for try in $(seq 300); do pgrep -x waiters >/dev/null || exit 0; sleep 0.1; done; exit 1'
 let_go chains
-in_time 20 "then its locks can be had" "/root/waiters flock /mnt/sg/d 8 each"
+in_time 20 "the locks of the killed process can be taken" "/root/waiters flock /mnt/sg/d 8 each"
 on g2 'for try in $(seq 100); do
 	for i in $(seq 0 63); do flock -n /mnt/sg/e/$i true || break; done && [ $i = 63 ] &&
 		flock -n /mnt/sg/e/63 true && exit 0; sleep 0.1; done; exit 1' </dev/null ||
@@ -263,7 +263,7 @@ holds "a process will close a locked file by execve()" 'rm -f /tmp/go
 g2_holds chains
 in_time 10 "everybody can see what it has mapped" \
 	'touch /tmp/go; sleep 1; cat /proc/$(cat /tmp/pid)/maps'
-in_time 10 "it can be traced" '/root/waiters trace $(cat /tmp/pid)'
+in_time 10 "the process can be traced" '/root/waiters trace $(cat /tmp/pid)'
 holds "the process continues as the new program" '[ "$(cat /proc/$(cat /tmp/pid)/comm)" = sleep ]'
 let_go chains
 on g2 'for try in $(seq 20); do /root/waiters posix /mnt/sg/exec && exit 0; sleep 0.1

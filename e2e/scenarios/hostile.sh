@@ -32,11 +32,11 @@ part() { dd if="$RIG_RANGE" bs=1M skip=$(($1 * 32)) count=32 status=none; }
 neighbours() { { part 0; part 2; } | sha256sum; }
 
 step "three volumes in a row, and a tree of everything in the one that is attacked"
-holds "the parts" "modprobe dm-mod; n=$((size / 512)); for k in 0 1 2; do
+holds "the memory is divided into three devices" "modprobe dm-mod; n=$((size / 512)); for k in 0 1 2; do
 	dmsetup --noudevsync create part\$k --table \"0 \$n linear /dev/pmem0 \$((k * n))\"
 	done; dmsetup mknodes
 	for k in 0 1 2; do mkfs.stargatefs -q -f /dev/mapper/part\$k || exit 1; done"
-holds "a tree" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/mapper/part1 /mnt/sg && cd /mnt/sg &&
+holds "a tree of files is made" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/mapper/part1 /mnt/sg && cd /mnt/sg &&
 	mkdir -p dir/sub many && head -c 3000 /dev/urandom >one &&
 	head -c 50000 /dev/urandom >table && head -c 5M /dev/urandom >large &&
 	truncate -s 1T sparse && echo x >>sparse && ln -s target short &&

@@ -156,7 +156,7 @@ tar -C "$work" -c domains programs boot node | on host 'tar -C /run -x --no-same
 
 step "claims, mounted as the driver does it"
 # No system joins the volume of a read-only claim.
-here "volumes" "for try in \$(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+here "the node has volumes" "for try in \$(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
 	stargatectl zone create sm /dev/pmem0 &&
 	for name in data logs models data-ro models-ro; do
 		stargatectl volume create \$name --size 16M &&
@@ -183,7 +183,7 @@ here "each in the folder of its pod" "while read -r kind claim volume options; d
 	done <<<'$(<"$work/mounts")'"
 
 step "libvirtd"
-here "it runs" "printf '%s\n' 'user = \"+$qemu\"' 'group = \"+$qemu\"' 'dynamic_ownership = 0' \
+here "libvirtd runs" "printf '%s\n' 'user = \"+$qemu\"' 'group = \"+$qemu\"' 'dynamic_ownership = 0' \
 		'security_driver = \"none\"' 'namespaces = []' 'stdio_handler = \"file\"' \
 		>>/etc/libvirt/qemu.conf
 	install -d -o $qemu -g $qemu /run/hook /run/kubevirt-private/$pod
@@ -280,7 +280,7 @@ runs() {
 				"cannot store in $claim")
 		fi
 	done < <(tr ',' '\n' <"$work/domains/$1/$kind/claims")
-	here "(words for it)" "for folder in ${written[*]}; do
+	here "the guests get their words" "for folder in ${written[*]}; do
 		rm -f \$folder/answer && echo $word >\$folder/greeting || exit; done"
 	on_node "started" "$kind" started "$1" "$kind"
 	same "QEMU is the user that it is in a pod" $qemu "$(on host "cat /run/domains/$1/$kind/user" </dev/null)"
@@ -291,7 +291,7 @@ runs() {
 		tr -d '\r' <\$console" </dev/null >"$work/console" || fail "it has no console"
 	for claim in "${memory[@]}" "${read[@]}"; do says "$claim"; done
 	! grep -q '^SG failed' "$work/console" || fail "$(<"$work/console")"
-	same "no other memory" "${#memory[@]}" "$(grep -c '^SG has ' "$work/console")"
+	same "the guest has no other memory" "${#memory[@]}" "$(grep -c '^SG has ' "$work/console")"
 	for claim in "${written[@]}"; do
 		same "the node reads what it stored in ${claim##*/}" "$word to $machine" \
 			"$(on host "cat $claim/answer" </dev/null)"
@@ -300,7 +300,7 @@ runs() {
 		[[ -z $how ]] || after+=$(bytes "${base[$claim-ro]}" $((${base[$claim-ro]} + size)))
 	done < <(tr ',' '\n' <"$work/domains/$1/$kind/claims")
 	[[ -z $before ]] || same "the machine has changed no byte of a read-only volume" "$before" "$after"
-	here "it has ended by itself, and nobody has its volumes" ". /run/node; about $1 $kind
+	here "the guest has ended by itself, and no process has its volumes" ". /run/node; about $1 $kind
 		for try in \$(seq 600); do
 			[ \"\$(virsh -q domstate --reason \$name)\" = 'shut off (shutdown)' ] && break
 			sleep 0.5
@@ -318,13 +318,13 @@ runs 1.9 emulated-three
 
 step "a page of it is bad, which the node's processor has met"
 hurt=/run/pods/minimal/data
-here "(a file)" "head -c 64K /dev/urandom >$hurt/hurt && sync -f $hurt"
+here "a file is made" "head -c 64K /dev/urandom >$hurt/hurt && sync -f $hurt"
 at=$(on host "stargatectl -j stat /dev/sm/data /hurt 2>/dev/null" </dev/null |
 	python3 -c 'import json, sys; print(json.load(sys.stdin)["table"]["runs"][0]["phys"])')
 at=$((at + 3 * 4096))
-here "(the kernel checks each second)" 'echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval'
+here "the kernel checks the memory each second" 'echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval'
 machine_check host 4 0x9400100000080000 0 "$(printf '0x%x' $((at + 128)))" 0
-here "it is noted, and told" "for try in \$(seq 300); do
+here "the bad page is noted and reported" "for try in \$(seq 300); do
 		! stargatectl bad $hurt/.stargate/region | grep -q none || { sleep 0.1; continue; }
 		break
 	done
@@ -345,5 +345,5 @@ same "the node continues to run, too" "Input/output error" "$(on host \
 step "it ends"
 here "the volumes pass fsck" 'umount /run/pods/*/* && for volume in logs models data-ro models-ro; do
 	stargatectl volume check $volume || exit; done'
-here "(libvirtd ends)" 'kill $(cat /run/libvirtd.pid)'
+here "libvirtd ends" 'kill $(cat /run/libvirtd.pid)'
 finish

@@ -37,11 +37,11 @@ kvm 'tdp_mmu=1/'
 word=$((page + 8)) # not a word that the other VM sums up
 spin identity $region $word drop slot write64 "$page" 1
 first=$background
-in_one host "(its output)" 'mv /run/vmm /run/first'
+in_one host "the first output is kept" 'mv /run/vmm /run/first'
 
 step "it grows"
-in_one host "to 64 MiB" 'stargatectl volume resize a --size 64M'
-same "region has them" $((64 * mib)) "$(on host "stat -c %s $region" </dev/null)"
+in_one host "the volume grows to 64 MiB" 'stargatectl volume resize a --size 64M'
+same "the region has 64 MiB" $((64 * mib)) "$(on host "stat -c %s $region" </dev/null)"
 before=$(stored)
 sleep 1
 [[ $(stored) -gt $before ]] || fail "the machine's guest does not store any more"
@@ -55,7 +55,7 @@ vmm run readonly $region sum
 says "one that may only read reads all" '^sum [0-9]+ same'
 
 step "and again"
-in_one host "to 96 MiB" 'stargatectl volume resize a --size 96M'
+in_one host "the volume grows to 96 MiB" 'stargatectl volume resize a --size 96M'
 spin identity $region "$page"
 in_time "it is taken from both machines, the old one and the new one" \
 	"VOLUME_BASE=$base /root/vmm revoke $region 0 | grep ' 2 machines'"
@@ -68,5 +68,5 @@ says "the old monitor gets an error" '^spin .* memory fault, revoked,'
 says "opened anew, it is for a new slot" '^write64 [0-9]+ done'
 vmm run identity $region sum
 says "the complete volume is mapped" '^sum [0-9]+ same'
-in_one host "it is sound" 'umount /mnt/a && stargatectl volume check a && rmmod stargatefs'
+in_one host "the volume passes fsck" 'umount /mnt/a && stargatectl volume check a && rmmod stargatefs'
 finish

@@ -24,7 +24,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 step "a volume, mounted on the node"
-here "it is there" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+here "the device of the volume exists" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
 	stargatectl zone create sm /dev/pmem0 && stargatectl volume create data --size 32M &&
 	mkdir -p /mnt/data && mount -t stargatefs /dev/sm/data /mnt/data && cd /mnt/data &&
 	{ echo seen from libvirt; head -c 64K /dev/zero; } >page && fallocate -l 8M tally &&
@@ -37,7 +37,7 @@ at=$("$SG_TOOLS/stargatectl" -j stat "$work/copy" /page 2>/dev/null |
 
 step "libvirtd"
 # Without udev, the scenario itself must make /dev/kvm accessible and register it with libvirt.
-here "it runs" 'printf "stdio_handler = \"file\"\nnamespaces = []\n" >>/etc/libvirt/qemu.conf
+here "libvirtd runs" 'printf "stdio_handler = \"file\"\nnamespaces = []\n" >>/etc/libvirt/qemu.conf
 	chmod 666 /dev/kvm
 	mkdir -p /run/libvirt && libvirtd -d &&
 	for try in $(seq 200); do virsh -q list && exit; sleep 0.1; done; exit 1'
@@ -46,7 +46,7 @@ on host 'virsh version' </dev/null | sed -n 's/^/   | /; /\(Running\|library\)/p
 # The VM: the recipe's devices, and those of any VM.
 compile lookout tally
 put "$compiled/tally" /root/tally host
-here "(its kernel)" 'cp /rig/boot/0/vmlinuz /run/vmlinuz && chmod 644 /run/vmlinuz'
+here "the guest's kernel is copied" 'cp /rig/boot/0/vmlinuz /run/vmlinuz && chmod 644 /run/vmlinuz'
 python3 - "$compiled/lookout" <<'PYTHON' | on host 'cat >/run/initrd && chmod 644 /run/initrd'
 import sys
 def entry(name, mode, data):
@@ -80,13 +80,13 @@ print(f"""<domain type='kvm'>
 </domain>""")
 PYTHON
 on host 'cat >/run/domain' <"$work/domain"
-here "it takes the recipe" 'virt-xml-validate /run/domain domain && virsh -q define /run/domain'
+here "libvirt accepts the recipe" 'virt-xml-validate /run/domain domain && virsh -q define /run/domain'
 
 step "it starts the machine, while others write"
 tracing=/sys/kernel/tracing
-here "(the kernel records requests for memory in advance)" "cd $tracing &&
+here "the kernel records requests for memory in advance" "cd $tracing &&
 	echo 1 >events/syscalls/sys_enter_madvise/enable && echo 1 >events/syscalls/sys_exit_madvise/enable"
-here "(writers)" '(/root/tally /mnt/data/tally /run/enough >/run/tallied 2>&1 </dev/null &)
+here "writers run on the node" '(/root/tally /mnt/data/tally /run/enough >/run/tallied 2>&1 </dev/null &)
 	(cd /mnt/data; while [ ! -e /run/enough ]; do
 		head -c 256K /dev/urandom >/run/bytes
 		cp /run/bytes g && cmp /run/bytes g && mv g g.$((n++ % 4)) || {
@@ -102,7 +102,7 @@ here "the machine has seen the node's bytes at the address that they have here, 
 	answered() { [ "$(head -n 1 /mnt/data/page)" = "seen by the machine" ]; }
 	for try in $(seq 1200); do ! answered || break; sleep 0.1; done
 	answered && grep -a "^lookout: seen from libvirt" /run/tenant.log'
-here "(it is over)" 'for try in $(seq 600); do
+here "the machine's run has ended" 'for try in $(seq 600); do
 		[ "$(virsh -q list --state-running)" ] || break; sleep 0.1; done
 	touch /run/enough; for try in $(seq 300); do [ -s /run/tallied ] && break; sleep 0.1; done'
 
@@ -123,5 +123,5 @@ passed "2048 counts were counted up $rounds times meanwhile, and none was stored
 here "no file has other bytes than were written" '[ ! -e /run/lost ]'
 here "no process holds the volume any more" '[ -z "$(cat /sys/fs/stargatefs/*/holders)" ] &&
 	umount /mnt/data && stargatectl volume check data'
-here "(libvirtd ends)" 'kill $(cat /run/libvirtd.pid)'
+here "libvirtd ends" 'kill $(cat /run/libvirtd.pid)'
 finish

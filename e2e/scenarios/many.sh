@@ -106,7 +106,7 @@ wait "$waiter" || fail "$one does not get what the dead one held"
 took=$(awk -v a="$begin" -v b="$(<"$work/had")" 'BEGIN { printf "%.2f", b - a }')
 printf '   from SIGKILL to the first operation that needed the dead one'"'"'s lock: %s s\n' "$took"
 awk -v t="$took" 'BEGIN { exit !(t < 2) }' || fail "that is not under 2 s"
-passed "under 2 s"
+passed "the lock of the killed process was free within 2 s"
 wait "${job[$three]}" || true
 same "$three has left no slot" "" "$(slot "$three")"
 start_guest "$three"
@@ -124,7 +124,7 @@ dies_unguarded() {
 	sleep 2
 	kill_guest "$three"
 	wait "${job[$three]}" || true
-	same "$three is missed" "suspected unguarded" "$(slot "$three")"
+	same "$three is suspected" "suspected unguarded" "$(slot "$three")"
 	inside "$one" "a process that needs nothing of the dead goes on" 'echo more >>/mnt/sg/own/1'
 	start_guest "$three"
 	each_its_map

@@ -66,7 +66,7 @@ on g1 "rm -f /tmp/go /tmp/flushes; head -c $((pages * 4096)) /dev/urandom >/mnt/
 	fail "nothing was stored"
 on g2 'fallocate -c -o 0 -l 65536 /mnt/sg/file' </dev/null
 flushed >/dev/null
-holds "sync" sync
+holds "sync succeeds" sync
 flushed | covers $((at - 16)) || fail "page $((at - 16)) was not written back"
 passed "page $((at - 16)) is written back"
 finish

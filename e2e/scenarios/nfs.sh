@@ -103,7 +103,7 @@ holds "the NFS daemons start" 'modprobe nfsd && echo 10 >/proc/sys/fs/nfs/nlm_gr
 # For each version, through the mount at /nfs.
 through() {
 	local version=$1
-	holds "NFS $version: mount" "mount -t nfs -o $2 127.0.0.1:/mnt/sg /nfs && df /nfs"
+	holds "the client mounts by NFS $version" "mount -t nfs -o $2 127.0.0.1:/mnt/sg /nfs && df /nfs"
 	holds "a tree can be made and removed" 'mkdir /nfs/tree && cp -a /etc /nfs/tree/ &&
 		diff -r --no-dereference /etc /mnt/sg/tree/etc && drop &&
 		diff -r --no-dereference /etc /nfs/tree/etc && rm -r /nfs/tree'
@@ -130,7 +130,7 @@ through() {
 	holds "flock over NFS meets local flock" '>/nfs/locked && flock /nfs/locked true &&
 		! flock /nfs/locked lock /mnt/sg/locked && rm /nfs/locked'
 	handles "$version"
-	holds "unmount" 'cd / && umount /nfs && [ -z "$(ls -A /mnt/sg)" ]'
+	holds "the client unmounts, and the volume is empty" 'cd / && umount /nfs && [ -z "$(ls -A /mnt/sg)" ]'
 }
 
 # A process holds files and folders open by their handles only, while all caches are dropped.
@@ -173,12 +173,12 @@ step "removed files and pages that move"
 # the test inserts and removes this page.
 holds "a file of 4 KiB pages is made" 'perl -e "open(F, q(>), shift) or die; for (1 .. 6000) { seek(F, 8192 * \$_, 0); print F \$_ }" \
 	/mnt/sg/moved && cp /mnt/sg/moved /tmp/moved'
-holds "mount" 'mount -t nfs -o vers=3,noac,lookupcache=none 127.0.0.1:/mnt/sg /nfs'
+holds "the client mounts by NFS 3" 'mount -t nfs -o vers=3,noac,lookupcache=none 127.0.0.1:/mnt/sg /nfs'
 holds "stale handles disturb no move" "taskset -c 0 stale $(scaled 5 20 100)"
 holds "no byte has changed" 'cmp /tmp/moved /mnt/sg/moved && rm /mnt/sg/moved && umount /nfs'
 
 step "features of 4.2 only"
-holds "mount" 'mount -t nfs -o vers=4.2 127.0.0.1:/mnt/sg /nfs'
+holds "the client mounts by NFS 4.2" 'mount -t nfs -o vers=4.2 127.0.0.1:/mnt/sg /nfs'
 holds "fallocate reserves and frees space" 'fallocate -l 1M /nfs/f && [ "$(stat -c %b /mnt/sg/f)" -ge 2048 ] &&
 	fallocate -p -o 4096 -l 524288 /nfs/f && [ "$(stat -c %b /mnt/sg/f)" -lt 2048 ]'
 holds "the server copies a file" 'head -c 3M /dev/urandom >/nfs/f && cp /nfs/f /nfs/g && cmp /mnt/sg/f /mnt/sg/g'

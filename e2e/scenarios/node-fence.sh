@@ -54,7 +54,7 @@ done
 never "the module stays while it is mapped" 'in use' 'rmmod stargatefs'
 never "the mount stays, too" 'busy' 'umount /mnt/sg'
 never "umount -f says in the log who is in the way" 'busy' 'umount -f /mnt/sg'
-here "(it does)" "dmesg | grep 'stays mounted: process $(pid_of g1) '"
+here "the log names the process that prevents the unmount" "dmesg | grep 'stays mounted: process $(pid_of g1) '"
 
 step "memory that may only be read"
 compile tinyvm
@@ -77,7 +77,7 @@ step "a VMM is killed"
 on g1 'exec 9>/mnt/sg/lock; flock 9; echo $$ >/mnt/sg/has; while :; do
 	mkdir /mnt/sg/d.$((n += 1)); done' </dev/null >/dev/null 2>&1 &
 holder=$!
-here "(g1 has a lock, and works)" 'until [ -d /mnt/sg/d.9 ]; do sleep 0.1; done'
+here "g1 has a lock, and writes" 'until [ -d /mnt/sg/d.9 ]; do sleep 0.1; done'
 on host 'exec 9>>/mnt/sg/lock; flock -w 60 9 && echo "${EPOCHREALTIME/[.,]/}" >/run/host.has' </dev/null &
 host_waits=$!
 on g2 'exec 9>>/mnt/sg/lock; flock -w 60 9' </dev/null &
@@ -96,13 +96,13 @@ took=$(since killed host.has)
 passed "after SIGKILL, another system had the VM's lock in $took ms"
 same "the slot of the system is free" "" "$(of state g1)"
 here "the log has the message" 'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
-here "its files are there and can be removed" 'rm -r /mnt/sg/d.* /mnt/sg/has'
+here "the files of the killed machine can be removed" 'rm -r /mnt/sg/d.* /mnt/sg/has'
 start_guest g1
 same "the system joins again" alive "$(of state g1)"
 
 step "a VMM is stopped, for longer than the lease"
 # Longer than a busy or emulated host takes to check on the VM.
-here "(a lease of 5 s)" "stargatectl tune $region --lease 5"
+here "the lease is set to 5 s" "stargatectl tune $region --lease 5"
 on host "kill -STOP $(pid_of g1)" </dev/null
 sleep 12
 same "the stopped system is suspected" suspected "$(of state g1)"
@@ -110,7 +110,7 @@ guarded_at g1
 on host "kill -CONT $(pid_of g1)" </dev/null
 on g1 'echo more >/mnt/sg/stopped' </dev/null || fail "g1 has been fenced"
 passed "the system continues"
-here "(no lease)" "stargatectl tune $region --lease never"
+here "the lease is switched off" "stargatectl tune $region --lease never"
 
 step "a guest is fenced alive"
 compile paced
@@ -129,7 +129,7 @@ writes_on() {
 	read -r more_log more_count <<<"$(written)"
 	[[ $more_log -gt $log && $more_count -gt $count ]]
 }
-here "(g2 writes)" 'until [ -s /mnt/sg/log ] && [ -s /mnt/sg/count ]; do sleep 0.1; done'
+here "g2 writes" 'until [ -s /mnt/sg/log ] && [ -s /mnt/sg/count ]; do sleep 0.1; done'
 before=$(written)
 for ((i = 0; i < 100; i++)); do
 	! writes_on "$before" || break
@@ -139,7 +139,7 @@ writes_on "$before" || fail "g2 does not go on writing: $before, $(written)"
 passed "the other system continues, by calls and in a mapping: $before, $(written)"
 on g2 'exec 9>/mnt/sg/lock; flock 9; sleep 1000' </dev/null >/dev/null 2>&1 &
 holder=$!
-here "(and has a lock)" 'while flock -n /mnt/sg/lock true; do sleep 0.1; done'
+here "g2 has a lock" 'while flock -n /mnt/sg/lock true; do sleep 0.1; done'
 never "the host is not fenced" 'is this system itself' "stargatectl systems $region fence host"
 never "g2 is not while its heartbeat moves" 'its heartbeat moves' "stargatectl systems $region fence g2"
 mark word

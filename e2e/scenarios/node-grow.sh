@@ -40,7 +40,7 @@ in_one host "a volume" 'stargatectl volume create a --size 32M -- --max-size 128
 	mount -t stargatefs /dev/sm/a /mnt/a && head -c 8M /dev/urandom >/mnt/a/old'
 base=$(of a base)
 end=$((base + 32 * mib))
-in_one host "(a secret behind it)" 'export DM_DISABLE_UDEV=1
+in_one host "the memory behind the volume has old content" 'export DM_DISABLE_UDEV=1
 	lvcreate -y -q -W n -Z n --addtag others -L 32M -n others sm && vgmknodes &&
 	yes "a secret of others" | dd of=/dev/sm/others bs=2M count=16 iflag=fullblock oflag=direct status=none &&
 	lvremove -y -q sm/others'
@@ -77,7 +77,7 @@ passed "g1 has worked all the time: $(<"$RIG_DIR/rounds") rounds"
 step "it unmounts"
 in_one g1 "unmounted" 'umount /mnt/sg'
 same "the host believes in no more than it has" $((32 * mib)) "$(on host 'cat /sys/fs/stargatefs/*/max_size' </dev/null)"
-in_one host "it grows" 'stargatectl volume resize a --size 64M'
+in_one host "the volume grows" 'stargatectl volume resize a --size 64M'
 sized host /mnt/a 64
 same "no byte of the secret remains" 0 "$(told "$base" $((base + 64 * mib)))"
 in_one host "a file in the new part" \
@@ -88,11 +88,11 @@ denied g1 "with the memory that it has it does not come back" 'has 64 MiB, and o
 step "started anew"
 stop_guest g1
 start g1 a
-in_one g1 "it has all" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
+in_one g1 "the guest mounts the grown volume" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 sized g1 /mnt/sg 64
-in_one g1 "and reads what lies in the new part" 'sha256sum </mnt/sg/new | cmp - /mnt/sg/sum'
-in_one g1 "and writes there" 'rm /mnt/sg/new && head -c 42M /dev/urandom >/mnt/sg/newer && sha256sum </mnt/sg/newer >/mnt/sg/sum'
-in_one host "as the host sees" 'sha256sum </mnt/a/newer | cmp - /mnt/a/sum'
+in_one g1 "the guest reads the file in the new part" 'sha256sum </mnt/sg/new | cmp - /mnt/sg/sum'
+in_one g1 "the guest writes to the new part" 'rm /mnt/sg/new && head -c 42M /dev/urandom >/mnt/sg/newer && sha256sum </mnt/sg/newer >/mnt/sg/sum'
+in_one host "the host reads the guest's file" 'sha256sum </mnt/a/newer | cmp - /mnt/a/sum'
 stop_guest g1
-in_one host "it is sound" 'umount /mnt/a && stargatectl volume check a'
+in_one host "the volume passes fsck" 'umount /mnt/a && stargatectl volume check a'
 finish

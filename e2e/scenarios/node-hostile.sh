@@ -86,7 +86,7 @@ on host 'for try in $(seq 100); do
 passed "the host waits for it, and a waiting process can be killed"
 kill_guest g1
 wait "$attacker" || true
-in_one host "it has ended: the host goes on" 'timeout 20 touch /mnt/v/goes-on'
+in_one host "the host continues after the guest's end" 'timeout 20 touch /mnt/v/goes-on'
 in_one g2 "so does g2" 'timeout 20 touch /mnt/sg/goes-on && [ -e /mnt/sg/goes-on ]'
 same "the log names the system that has ended" 1 "$(on host 'dmesg | grep -c "g1 (slot [0-9]*): its VM has ended: fenced"' </dev/null)"
 
@@ -149,7 +149,7 @@ passed "the host: $(tail -n 1 "$work/host")"
 step "the host is rid of them"
 attacker_ends
 in_time "unmounting" 'umount /mnt/v || umount /mnt/v'
-in_one host "it is unmounted" '! grep -q " /mnt/v " /proc/mounts'
+in_one host "the volume is unmounted" '! grep -q " /mnt/v " /proc/mounts'
 in_time "checking" 'fsck.stargatefs -y --force-live --force-foreign /dev/sm/v'
 same "the zone around it has not lost a byte" "$kept" "$(around)"
 in_one host "the volume can be made anew" 'mkfs.stargatefs -q -f /dev/sm/v && mount -t stargatefs /dev/sm/v /mnt/v &&

@@ -31,7 +31,7 @@ wrong=$(printf '0x%x' $((RIG_BASE + 0x40000000)))
 start_guest g1 --no-mount -- -machine nvdimm=on -m "size=384M,slots=2,maxmem=$((2 * wrong >> 20))M" \
 	-object "memory-backend-file,id=range,mem-path=/mnt/sg/.stargate/region,size=$RIG_SIZE,align=2M,share=on,prealloc=off" \
 	-device "nvdimm,id=range0,memdev=range,addr=$wrong"
-in_one g1 "(it is there)" 'mkdir -p /mnt/sg; for try in $(seq 500); do [ -b /dev/pmem0 ] && exit; sleep 0.02; done; exit 1'
+in_one g1 "the guest's device exists" 'mkdir -p /mnt/sg; for try in $(seq 500); do [ -b /dev/pmem0 ] && exit; sleep 0.02; done; exit 1'
 right=$(printf '0x%x' $((RIG_BASE)))
 refused "a plain mount is refused, with both addresses and the remedies" \
 	"made for physical address $right, but lies at $wrong \(place it there, or move it here: -o relocate\)" \
@@ -55,7 +55,7 @@ marks() { on "$1" "/root/pages count /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE $2" 
 # mapped SIZE: prints how many pages of that size KVM has mapped for g1.
 mapped() { on host "cat /sys/kernel/debug/kvm/\$(cat /run/rig/g1.pid)-*/pages_$1" </dev/null; }
 
-in_one host "(the host is frozen)" 'fsfreeze -f /mnt/sg'
+in_one host "the host's mount is frozen" 'fsfreeze -f /mnt/sg'
 small=$(mapped 4k) large=$(mapped 2m)
 in_one host "the host marks the volume's physical memory" \
 	"/root/pages mark /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE 0x1dea5a5a00000000 /run/saved"
@@ -67,14 +67,14 @@ in_one g1 "the guest marks them" \
 	"/root/pages spoil /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE 0x9e9e000000000000"
 same "the host finds each mark of the guest" "$all" "$(marks host 0x9e9e000000000000)"
 same "the host finds none of its own marks" 0 "$(marks host 0x1dea5a5a00000000 | cut -d' ' -f2)"
-in_one host "(they are as they were)" \
+in_one host "the marks are replaced by the saved words" \
 	"/root/pages restore /dev/mem $RIG_BASE $RIG_BASE $RIG_SIZE /run/saved"
 more_small=$(($(mapped 4k) - small)) more_large=$(($(mapped 2m) - large))
 # The guest's kernel has already searched both ends for signatures.
 [[ $more_large -ge $((RIG_SIZE / 2097152 - 2)) && $more_small -lt 64 ]] ||
 	fail "not by pages of 2 MiB: $more_large more of them, $more_small more of 4 KiB"
 passed "KVM has taken the $((RIG_SIZE >> 20)) MiB by $more_large pages of 2 MiB and $more_small of 4 KiB"
-in_one host "(the host goes on)" 'fsfreeze -u /mnt/sg'
+in_one host "the host's mount is thawed" 'fsfreeze -u /mnt/sg'
 in_one g1 "the volume is as sound as before" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ "$(cat /mnt/sg/fine)" = fine ]'
 
 # --- tables ---------------------------------------------------------------------------------------

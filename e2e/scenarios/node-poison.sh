@@ -46,7 +46,7 @@ step "the host's processor finds $phys bad"
 sees host "no memory is bad" none 'stargatectl bad /mnt/sg/.stargate/region'
 on host 'echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval' </dev/null
 machine_check host 4 0x9400100000080000 0 "$(printf '0x%x' $((phys + 128)))" 0
-sees host "it is noted" "$phys 4 KiB in use <2>" 'for i in $(seq 200); do
+sees host "the kernel lists the bad page" "$phys 4 KiB in use <2>" 'for i in $(seq 200); do
 	stargatectl bad /mnt/sg/.stargate/region | grep -q none || break; sleep 0.1; done
 	stargatectl bad /mnt/sg/.stargate/region | tr -s " "'
 for system in host g1; do
@@ -73,7 +73,7 @@ step "written anew, by the machine"
 sees g1 "elsewhere" 0 'cd /mnt/sg && fallocate -p -o 12288 -l 4096 f &&
 	dd if=g of=f bs=4096 skip=3 seek=3 count=1 conv=notrunc 2>/dev/null
 	cmp f g; echo $?'
-sees host "it is whole again" 0 'cmp /mnt/sg/f /mnt/sg/g; echo $?'
+sees host "the files are equal again" 0 'cmp /mnt/sg/f /mnt/sg/g; echo $?'
 in_one g1 "the machine leaves" 'umount /mnt/sg'
 kill_guest g1
 in_one host "the host, too" 'umount /mnt/sg && umount /mnt/w && rmmod stargatefs'

@@ -70,7 +70,7 @@ back() {
 		stargatectl zone show sm && DM_DISABLE_UDEV=1 vgchange -qq -ay sm'
 	same "the volumes are at their addresses" "$base $1 $base_b $1" \
 		"$(of a base) $(of a state) $(of b base) $(of b state)"
-	in_one host "they are mounted" 'mkdir -p /mnt/a /mnt/b &&
+	in_one host "both volumes can be mounted" 'mkdir -p /mnt/a /mnt/b &&
 		mount -t stargatefs /dev/sm/a /mnt/a && mount -t stargatefs /dev/sm/b /mnt/b'
 	same "the files have the same bytes" "$sums" "$(sums)"
 	same "only the host is a member" host "$(members)"
@@ -112,12 +112,12 @@ same "the log of the mount has no message about recovery" 0 "$(on host 'dmesg | 
 step "in no order: the kernel boots while all work"
 machine g1
 machine g2
-in_one host "(the host stands by both)" 'for try in $(seq 100); do
+in_one host "the host guards both machines" 'for try in $(seq 100); do
 		[ "$(stargatectl -j systems /mnt/a/.stargate/region | tr , "\n" | grep -c "\"guarded\": true")" = 2 ] && exit
 		sleep 0.1; done; stargatectl -j systems /mnt/a/.stargate/region; exit 1'
 for guest in g1 g2; do orders "$guest" 2; done
 on g1 'exec 9>/mnt/sg/lock; flock 9; echo >/mnt/sg/locked; sleep 1000' </dev/null >/dev/null 2>&1 &
-in_one host "(g1 has a lock)" 'until [ -e /mnt/a/locked ]; do sleep 0.1; done; ! flock -n /mnt/a/lock true'
+in_one host "g1 has a lock" 'until [ -e /mnt/a/locked ]; do sleep 0.1; done; ! flock -n /mnt/a/lock true'
 boots
 same "three systems are left in the mount table, and none is live" "g1 g2 host" "$(members)"
 back "in use"
@@ -128,7 +128,7 @@ for guest in g1 g2; do
 done
 machine g1
 same "a machine starts again" "g1 host" "$(members)"
-in_one g1 "and goes on" 'echo more >/mnt/sg/more && [ "$(cat /mnt/sg/g1)" = mine ]'
+in_one g1 "the machine reads its file, and writes another" 'echo more >/mnt/sg/more && [ "$(cat /mnt/sg/g1)" = mine ]'
 same "the machine reads the same bytes as the host" more "$(on host 'cat /mnt/a/more' </dev/null)"
 stop_guest g1
 

@@ -52,7 +52,7 @@ exchanged() {
 	local zone bytes
 	zone=$(zone)
 	bytes=$(bytes "$RIG_BASE" $((RIG_BASE + RIG_SIZE)))
-	in_one host "it is exchanged while LVM has the volumes" \
+	in_one host "the module is exchanged while LVM has the volumes" \
 		"[ -e /dev/sm/a ] && rmmod stargatefs && ! grep -q ^stargatefs /proc/modules && insmod /root/$1"
 	same "the loaded module has the expected release" "$2" "$(on host 'cat /sys/module/stargatefs/version' </dev/null)"
 	same "the zone is unchanged" "$zone" "$(zone)"
@@ -85,7 +85,7 @@ denied host "nor by force" 'busy' 'umount -f /mnt/a'
 in_one host "the log says who is in the way" "dmesg | grep 'stays mounted: process $pid '"
 in_one host "holders says it, too" "cat /sys/fs/stargatefs/*/holders | grep -w $pid"
 in_one host "b, which no machine has, is unmounted while g1 works" 'umount /mnt/b'
-in_one g1 "(it does)" 'echo on >/mnt/sg/goes && rm /mnt/sg/goes'
+in_one g1 "the machine can write" 'echo on >/mnt/sg/goes && rm /mnt/sg/goes'
 stays "g1 has a"
 stop_guest g1
 stays "a is mounted"
@@ -100,7 +100,7 @@ machine
 same "both systems are members" "g1=$now host=$other" "$(members)"
 same "the machine reads the same bytes as the host" "$(on host 'sha256sum </mnt/a/data' </dev/null)" \
 	"$(on g1 'sha256sum </mnt/sg/data' </dev/null)"
-in_one g1 "it writes" 'head -c 3M /dev/urandom >/mnt/sg/of.g1 && sha256sum </mnt/sg/of.g1 >/mnt/sg/sum'
+in_one g1 "the machine writes a file" 'head -c 3M /dev/urandom >/mnt/sg/of.g1 && sha256sum </mnt/sg/of.g1 >/mnt/sg/sum'
 in_one host "the host reads that, and writes" 'sha256sum </mnt/a/of.g1 | cmp - /mnt/a/sum &&
 	head -c 3M /dev/urandom >/mnt/a/of.host && sha256sum </mnt/a/of.host >/mnt/a/sum'
 in_one g1 "which it reads" 'sha256sum </mnt/sg/of.host | cmp - /mnt/sg/sum'
@@ -108,13 +108,13 @@ in_one g1 "which it reads" 'sha256sum </mnt/sg/of.host | cmp - /mnt/sg/sum'
 on g1 'exec 9>/mnt/sg/lock; flock 9; touch /mnt/sg/has; while :; do
 	mkdir /mnt/sg/d.$((n += 1)); done' </dev/null >/dev/null 2>&1 &
 holder=$!
-in_one host "its lock holds on the host" 'until [ -d /mnt/a/d.9 ]; do sleep 0.1; done
+in_one host "the machine's lock is valid on the host" 'until [ -d /mnt/a/d.9 ]; do sleep 0.1; done
 	! flock -w 1 /mnt/a/lock true'
 in_one host "one of the host holds there" 'exec 9>/mnt/a/host.lock; flock 9; touch /mnt/a/host.has
 	for try in $(seq 300); do [ -s /mnt/a/tried ] && break; sleep 0.1; done
 	[ "$(cat /mnt/a/tried)" = refused ]' &
 locker=$!
-in_one g1 "(tried)" 'until [ -e /mnt/sg/host.has ]; do sleep 0.1; done
+in_one g1 "the machine has tried to get the host's lock" 'until [ -e /mnt/sg/host.has ]; do sleep 0.1; done
 	flock -n /mnt/sg/host.lock true && said=had || said=refused; echo $said >/mnt/sg/tried'
 wait "$locker" || exit 1
 

@@ -15,7 +15,7 @@
 source "$(dirname "$0")/../lib/scenario.sh"
 
 read -ra systems <<<"$RIG_SYSTEMS"
-same "three systems" "host g1 g2" "$RIG_SYSTEMS"
+same "the test has three systems" "host g1 g2" "$RIG_SYSTEMS"
 
 # in_each WHAT COMMAND: checks that COMMAND succeeds in all systems.
 in_each() {
@@ -86,7 +86,7 @@ last=$(grep -cE '^[0-9]+$' "$RIG_DIR/noted") || fail "g1 wrote nothing"
 holds_in() { on "$1" "timeout 100 bash -c $(printf %q "$3")" >/dev/null </dev/null || fail "$2"; passed "$2"; }
 holds_in g2 "g2 goes on: all of $last orders are there" \
 	"for n in \$(seq $((last - 1))); do [ \"\$(cat /mnt/sg/orders/\$n)\" = \$n ] || exit 1; done; rm -r /mnt/sg/orders"
-same "two are left" "g2 host " "$(members)"
+same "two members are left" "g2 host " "$(members)"
 start_guest g1
 same "the system joins again" "g1 g2 host " "$(members)"
 same "the files have the same bytes in g1" "$sums" "$(sums g1)"

@@ -73,7 +73,7 @@ sees g2 "and goes" "" 'rm /mnt/sg/full'
 
 step "later"
 refused "the kernel that found the page keeps it marked as bad" 'found that memory to be bad' "stargatectl bad /dev/pmem0 remove $phys"
-holds "mounted again" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
+holds "the volume can be mounted again" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 sees g1 "it is known" "$phys 4 KiB free" 'stargatectl bad /dev/pmem0 | tr -s " "'
 sees g2 "a system that knows it only by the list may strike it out" none \
 	"stargatectl bad /dev/pmem0 remove $phys && stargatectl bad /dev/pmem0"
@@ -92,7 +92,7 @@ for guest in g1 g2; do
 	sees "$guest" "with a reason" 1 'dmesg | grep -c "mount table.*the volume cannot be used"'
 	on "$guest" 'umount /mnt/sg'
 done
-refused "no mount" 'bad memory at offset 0x2000 .mount table' 'mount -t stargatefs /dev/pmem0 /mnt/sg 2>&1; dmesg | tail -n 3; false'
+refused "a mount is refused while the mount table is bad" 'bad memory at offset 0x2000 .mount table' 'mount -t stargatefs /dev/pmem0 /mnt/sg 2>&1; dmesg | tail -n 3; false'
 on g2 "stargatectl bad /dev/pmem0 remove $slots"
 holds "the page was good memory: the file can be read again" 'mount -t stargatefs /dev/pmem0 /mnt/sg && grep -q other /mnt/sg/other'
 on g2 'mount -t stargatefs /dev/pmem0 /mnt/sg'

@@ -140,7 +140,7 @@ on g1 'for d in one two three; do dmsetup --noudevsync remove $d; done
 	fail "no volume"
 fill
 "$tools/stargatectl" relocate --base "$elsewhere" "$RIG_RANGE" || fail "not moved"
-refused "a plain mount" "$elsewhere.*$here" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
+refused "a plain mount of the moved volume is refused" "$elsewhere.*$here" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
 holds "a mount with -o relocate moves the volume back" 'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg'
 whole /dev/pmem0
 holds "relocate changes nothing in a remount, or where it is not needed" \

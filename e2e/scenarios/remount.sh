@@ -42,13 +42,13 @@ step "options"
 holds "errors= can be changed" 'mount -o remount,errors=continue /mnt/sg &&
 	grep -q errors=continue /proc/mounts && mount -o remount,errors=remount-ro /mnt/sg'
 before=$(shown)
-refused "an unknown value" 'map=teleport is unknown: use map=walk, splice or shadow' \
+refused "an unknown map mode is refused" 'map=teleport is unknown: use map=walk, splice or shadow' \
 	'mount -o remount,map=teleport /mnt/sg'
-refused "an unknown option" 'bad|invalid|unknown|wrong' 'mount -o remount,nonsense /mnt/sg'
+refused "an unknown option is refused" 'bad|invalid|unknown|wrong' 'mount -o remount,nonsense /mnt/sg'
 for place in size=0 phys=0 phys=0,size=0 size=256M; do
-	refused "$place" 'cannot be changed by a remount' "mount -o remount,$place /mnt/sg"
+	refused "a remount cannot change $place" 'cannot be changed by a remount' "mount -o remount,$place /mnt/sg"
 done
-refused "relocate" 'relocate: a remount does not move a volume; unmount it' \
+refused "a remount cannot relocate the volume" 'relocate: a remount does not move a volume; unmount it' \
 	'mount -o remount,relocate /mnt/sg'
 same "a refused remount changes nothing" "$before" "$(shown)"
 for times in noatime relatime; do
@@ -58,12 +58,12 @@ done
 
 read_only() {
 	local map=$1
-	holds "map=$map: read-only" 'echo text >/mnt/sg/file && mount -o remount,ro /mnt/sg'
+	holds "map=$map: the mount becomes read-only" 'echo text >/mnt/sg/file && mount -o remount,ro /mnt/sg'
 	refused "no file can be created" 'Read-only' 'touch /mnt/sg/new'
 	refused "no file can be written" 'Read-only' 'echo more >>/mnt/sg/file'
 	refused "no file can be removed" 'Read-only' 'rm /mnt/sg/file'
-	holds "reading continues" '[ "$(cat /mnt/sg/file)" = text ]'
-	holds "read-write again" \
+	holds "files can still be read" '[ "$(cat /mnt/sg/file)" = text ]'
+	holds "the mount becomes read-write again" \
 		'mount -o remount,rw /mnt/sg && echo more >>/mnt/sg/file && rm /mnt/sg/file'
 	refused "not read-only while a file is open for writing" 'busy' \
 		'exec 5>/mnt/sg/open; mount -o remount,ro /mnt/sg'
@@ -85,8 +85,8 @@ frozen() {
 	before=$(progress) || fail "map=$map: the writers have not begun"
 	sleep 1
 	same "neither calls nor mappings change a file while the mount is frozen" "$before" "$(progress)"
-	refused "a second freeze" 'busy' 'fsfreeze -f /mnt/sg'
-	holds "thaw" 'fsfreeze -u /mnt/sg'
+	refused "a second freeze is refused" 'busy' 'fsfreeze -f /mnt/sg'
+	holds "the mount is thawed" 'fsfreeze -u /mnt/sg'
 	sleep 0.5
 	after=$(progress)
 	[[ ${before%%$'\n'*} != "${after%%$'\n'*}" && ${before##*$'\n'} != "${after##*$'\n'}" ]] ||
@@ -107,11 +107,11 @@ refused "another mount does not join" 'nojoin: mounted already, as a member' \
 	'mount -o remount,ro /mnt/sg && mkdir -p /mnt/second &&
 		mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/second'
 holds "the volume is unmounted" 'mount -o remount,rw /mnt/sg && echo kept >/mnt/sg/kept && umount /mnt/sg'
-refused "writable" 'mount it with ro,nojoin' 'mount -t stargatefs -o nojoin /dev/pmem0 /mnt/sg'
+refused "a writable mount with nojoin is refused" 'mount it with ro,nojoin' 'mount -t stargatefs -o nojoin /dev/pmem0 /mnt/sg'
 before=$(memory)
-holds "read-only" 'mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg &&
+holds "a read-only mount with nojoin is accepted" 'mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg &&
 	grep -q " /mnt/sg .*nojoin" /proc/mounts && [ "$(cat /sys/fs/stargatefs/pmem0/slot)" = -1 ]'
-holds "volume.json says so" 'grep "\"joined\": false" /mnt/sg/.stargate/volume.json'
+holds "volume.json shows that the system has not joined" 'grep "\"joined\": false" /mnt/sg/.stargate/volume.json'
 holds "a mount with nojoin can read all files" '[ "$(cat /mnt/sg/kept)" = kept ] && find /mnt/sg -type f -exec cat {} + >/run/all'
 refused "a mount with nojoin cannot become writable" 'does not join' 'mount -o remount,rw /mnt/sg'
 refused "region is for readers" 'denied|Read-only' 'exec 9<>/mnt/sg/.stargate/region'

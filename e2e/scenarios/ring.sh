@@ -36,9 +36,9 @@ done
 step "by name"
 at g1 'stargate-ring create box --size 64K && stargate-ring create box --size 64K'
 same "the other guest sees the change" box "$(at g2 'stargate-ring list --names')"
-refuses "not twice" 'already' g2 'stargate-ring create box --exclusive'
-refuses "not larger" 'must be 64K to 64M' g2 'stargate-ring create large --size 65M'
-refuses "no such" 'no object of that name' g2 'stargate-ring recv nobody'
+refuses "--exclusive refuses an existing ring" 'already' g2 'stargate-ring create box --exclusive'
+refuses "a ring larger than 64 MiB is refused" 'must be 64K to 64M' g2 'stargate-ring create large --size 65M'
+refuses "a missing ring is reported" 'no object of that name' g2 'stargate-ring recv nobody'
 at g1 'stargate-sem create lock --type mutex'
 refuses "an object of another kind is refused" 'of another kind' g2 'stargate-ring recv lock'
 refuses "a mutex is not removed" 'of another kind' g2 'stargate-ring rm lock'
@@ -48,7 +48,7 @@ at g1 'printf "one\ntwo\n\nfour\n" | stargate-ring send --tag 7 box'
 same "records arrive in order" $'7 one\n7 two\n7 \n7 four' "$(at g2 'stargate-ring recv -n 4 --tags -t 20 box')"
 refuses "a full ring accepts no record" 'no room' g1 'yes 0123456789 | stargate-ring send -t 0 box'
 at g2 'stargate-ring reset box'
-same "empty again" 0 "$(ring_is box used)"
+same "the ring is empty again" 0 "$(ring_is box used)"
 refuses "a record larger than half the ring is refused" 'larger than half the ring' g1 'head -c 40000 /dev/zero | stargate-ring send --block 40000 box'
 
 step "a pipe between two shells"
@@ -79,7 +79,7 @@ streams "C listens, C dials" 'stargate-ring listen s' 'stargate-ring dial s -t 2
 streams "C listens, Go dials" 'stargate-ring listen s' '/root/stream dial /mnt/sg s'
 streams "Go listens, C dials" '/root/stream listen /mnt/sg s' 'stargate-ring dial s -t 20'
 same "no trace of the removed rings remains" 'box' "$(at g2 'stargate-ring list --names')"
-refuses "no process listens" 'no process listens' g2 'stargate-ring dial s'
+refuses "a dial without a listener is refused" 'no process listens' g2 'stargate-ring dial s'
 for end in '/root/stream dial /mnt/sg s' 'stargate-ring dial s -t 20'; do
 	on g1 'stargate-ring listen s <>/dev/zero >/dev/null' >"$work/1" 2>&1 </dev/null & first=$!
 	at g2 'for i in $(seq 100); do
@@ -120,7 +120,7 @@ same "sixteen descriptors in one epoll" "16 records" "$(cat "$work/out")"
 on g1 '/root/ringpoll /mnt/sg p edge 6' >"$work/out" 2>&1 </dev/null & first=$!
 at g2 'sleep 1; for i in $(seq 6); do echo $i; sleep 0.2; done | stargate-ring send p'
 wait "$first" || fail "edge-triggered: $(cat "$work/out")"
-same "edge-triggered" "6 records" "$(cat "$work/out")"
+same "an edge-triggered wait reports all records" "6 records" "$(cat "$work/out")"
 on g1 '/root/ringpoll /mnt/sg p multishot 6' >"$work/out" 2>&1 </dev/null & first=$!
 at g2 'sleep 1; for i in $(seq 6); do echo $i; sleep 0.2; done | stargate-ring send p'
 wait "$first" || fail "multishot: $(cat "$work/out")"

@@ -110,7 +110,7 @@ on g1 'exec 3>/proc/sem_user; echo "open semaphore s" >&3; echo $$ >/tmp/pid; ex
 at g1 'for i in $(seq 100); do [ -s /tmp/pid ] && break; sleep 0.1; done
 	sleep 1; kill -KILL $(cat /tmp/pid)'
 ! wait "$waiter" || fail "a process that waits in the module cannot be killed"
-passed "killed meanwhile"
+passed "a waiting process can be killed"
 
 step "exact, with processes and kernel threads of both"
 n=$(scaled 300 2000 20000)
@@ -133,7 +133,7 @@ start=$EPOCHREALTIME
 gives "its kernel thread died with it" 'Owner died' g2 'open mutex m' 'lock 20000'
 took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
 [[ $took -le 4000 ]] || fail "after $took ms only"
-passed "after $took ms"
+passed "the next owner gets the lock after $took ms"
 
 at g2 'rmmod sem_user'
 finish

@@ -44,9 +44,9 @@ held() {
 step "by name"
 make sem-a --value 3
 same "the other guest sees the change" 'semaphore  600 3                      sem-a' "$(at g2 'stargate-sem list')"
-refuses "not twice" 'already' g2 'stargate-sem create sem-a --exclusive'
-refuses "no such" 'no object of that name' g2 'stargate-sem show nobody'
-refuses "a wrong name" 'invalid name .1 to 255 bytes, no slash' g2 'stargate-sem create a/b'
+refuses "--exclusive refuses an existing object" 'already' g2 'stargate-sem create sem-a --exclusive'
+refuses "a missing object is reported" 'no object of that name' g2 'stargate-sem show nobody'
+refuses "an invalid name is refused" 'invalid name .1 to 255 bytes, no slash' g2 'stargate-sem create a/b'
 refuses "a name that is too long is refused" 'at most 255' g2 "stargate-sem create $(printf 'x%.0s' {1..256})"
 refuses "an object of another kind is refused" 'of another kind' g2 'stargate-sem lock sem-a -- true'
 refuses "not on a volume" 'not on a mounted StargateFS' g2 'stargate-sem --volume /tmp list'
@@ -54,7 +54,7 @@ refuses "a path that is none" 'not on a mounted StargateFS' g2 'stargate-sem --v
 refuses "not by owner and mode" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem post sem-a'
 refuses "a user without permission cannot create an object" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem create b'
 refuses "a user without permission cannot remove an object" 'forbid it' g2 'setpriv --reuid 1000 --clear-groups stargate-sem rm sem-a'
-refuses "read-only" 'read-only' g2 'mount -o remount,ro /mnt/sg && stargate-sem create b'
+refuses "a read-only mount refuses a new object" 'read-only' g2 'mount -o remount,ro /mnt/sg && stargate-sem create b'
 at g2 'mount -o remount,rw /mnt/sg'
 for i in 1 2 3; do at g2 'stargate-sem wait sem-a'; done
 refuses "a semaphore with value 0 cannot be acquired" 'at this moment' g1 'stargate-sem wait -t 0 sem-a'
@@ -77,9 +77,9 @@ for faces in "user user" "kernel user" "kernel kernel"; do
 done
 at g1 'for f in user kernel; do
 	/root/sem errors m && /root/sem thread m $f && /root/sem fork m $f || exit 1; done'
-passed "errors, threads, children"
+passed "errors, threads and children pass their checks"
 at g2 '/root/sem handle m'
-passed "a descriptor's locks"
+passed "the locks of a descriptor pass their checks"
 
 step "holders are killed"
 at g1 'rm -f /mnt/sg/n'
@@ -90,7 +90,7 @@ on g2 "/root/sem count m user /mnt/sg/n $n" </dev/null || fail "g2, while others
 wait "$killer" || fail "$(cat "$work/1")"
 same "the killed processes report no error" "" "$(cat "$work/1")"
 at g2 '/root/sem count m kernel /mnt/sg/n 1 && set -- $(/root/sem words /mnt/sg/n) && [ $1 = $2 ]'
-passed "$kills kills"
+passed "the counters agree after $kills kills"
 for face in user kernel; do
 	held g1 exec m $face
 	at g2 '/root/sem count m kernel /mnt/sg/n 1'
@@ -99,7 +99,7 @@ for face in user kernel; do
 done
 
 step "a shell"
-same "exit status" 7 "$(on g1 'stargate-sem lock m -- sh -c "exit 7"; echo $?' </dev/null)"
+same "the exit status is that of the command" 7 "$(on g1 'stargate-sem lock m -- sh -c "exit 7"; echo $?' </dev/null)"
 same "the exit status shows the signal" 143 "$(on g1 'stargate-sem lock m -- sh -c "kill -TERM \$\$"; echo $?' </dev/null)"
 at g1 'setsid stargate-sem lock m -- sleep 600 >/dev/null 2>&1 </dev/null & sleep 1'
 refuses "a mutex that is locked is refused" 'at this moment' g2 'stargate-sem lock -t 0 m -- true'
@@ -145,7 +145,7 @@ step "bad will"
 make f --type mutex
 make frw --type rwlock
 at g2 '/root/sem forge f && /root/sem forge frw'
-passed "forged words"
+passed "forged words do no harm"
 make k --type mutex --guarded
 at g2 '/root/sem deny k && /root/sem count k user /mnt/sg/n 10'
 passed "a guarded object cannot be mapped"

@@ -66,10 +66,10 @@ for s in "${systems[@]}"; do
 done
 
 step "refused"
-refuses "onto itself" "lies on the volume that is to be copied" "stargatectl snapshot /mnt/sg /mnt/sg/copy"
+refuses "a copy onto its own volume is refused" "lies on the volume that is to be copied" "stargatectl snapshot /mnt/sg /mnt/sg/copy"
 refuses "a clone onto itself" "lies on the volume that is to be copied" \
 	"stargatectl clone /mnt/sg /mnt/sg/copy --base 64G"
-refuses "the file exists" 'exists already' 'stargatectl snapshot /mnt/sg /run/copy'
+refuses "a copy over an existing file is refused" 'exists already' 'stargatectl snapshot /mnt/sg /run/copy'
 refuses "a pause that is too short is refused" 'would pause all systems for about|does not freeze' \
 	'stargatectl snapshot --stall 1 /mnt/sg /run/other'
 at g2 'fsfreeze -f /mnt/sg'
@@ -77,7 +77,7 @@ refuses "g2 is frozen by its own user" 'slot [0-9]+\) does not freeze' \
 	'stargatectl snapshot /mnt/sg /run/other'
 at g2 'fsfreeze -u /mnt/sg'
 pause_guest g2
-refuses "g2 is paused" 'slot [0-9]+\) does not freeze' 'stargatectl snapshot /mnt/sg /run/other'
+refuses "a copy is refused while g2 is paused" 'slot [0-9]+\) does not freeze' 'stargatectl snapshot /mnt/sg /run/other'
 goes_on g3
 resume_guest g2
 goes_on g2

@@ -21,7 +21,7 @@ storm() {
 	before=$(used)
 	on g1 "mkdir /mnt/sg/storm && /root/stress -s $seed -p 8 -t $seconds /mnt/sg/storm" \
 		</dev/null || fail "stress, map=$map, SG_SEED=$seed"
-	passed "map=$map: eight processes"
+	passed "map=$map: eight processes pass the storm"
 	on g1 "/root/stress -s $seed -o -p 12 -t $seconds /mnt/sg/storm" </dev/null ||
 		fail "one name, map=$map, SG_SEED=$seed"
 	passed "map=$map: a name that is replaced all the time is always there"
@@ -36,7 +36,7 @@ storm() {
 used() { on g1 "stat -f -c '%c %d' /mnt/sg" </dev/null; }
 
 # The first inodes also need a page of the table that finds them.
-holds "a first storm" "mkdir /mnt/sg/storm && /root/stress -s $seed -p 2 -t 1 /mnt/sg/storm &&
+holds "two processes pass a first storm" "mkdir /mnt/sg/storm && /root/stress -s $seed -p 2 -t 1 /mnt/sg/storm &&
 	rmdir /mnt/sg/storm"
 each_map storm
 finish

@@ -219,7 +219,7 @@ step "prepared"
 compile powercut stress
 on "${systems[0]}" 'mkdir /mnt/sg/bin /mnt/sg/lives /mnt/sg/old /mnt/sg/storm' </dev/null
 for name in powercut stress; do put "$compiled/$name" "/mnt/sg/bin/$name"; done
-holds "names for all" "/mnt/sg/bin/stress -s $seed -x prepare /mnt/sg/storm"
+holds "the names for all systems are made" "/mnt/sg/bin/stress -s $seed -x prepare /mnt/sg/storm"
 
 step "lives and deaths"
 jobs=()
