@@ -79,7 +79,7 @@ names() {
 	sees "$b" ENOENT "an absent name" have "$d/new"
 	tell "$a" put "$d/new" hello
 	sees "$b" file "... is there when it has been made" have "$d/new"
-	shows "$b" hello "... with its contents" "cat $d/new"
+	shows "$b" hello "the new file has its contents" "cat $d/new"
 	run "$b" "mkdir $d/sub && ls $d/sub"
 	sees "$a" directory "a directory is made" have "$d/sub"
 	sees "$b" ENOENT "absent in the directory" have "$d/sub/deep"
@@ -93,18 +93,18 @@ names() {
 	run "$a" "ln -s newer $d/soft"
 	shows "$b" newer "a symbolic link" "readlink $d/soft"
 	run "$a" "ln -sfn second $d/soft"
-	shows "$b" second "... and when it is replaced" "readlink $d/soft"
+	shows "$b" second "a replaced link leads to the new target" "readlink $d/soft"
 	run "$a" "mv $d/sub $d/moved"
 	sees "$b" ENOENT "a directory renamed: the old way is gone" have "$d/sub/deep"
 	sees "$b" file "a directory renamed: the new way leads there" have "$d/moved/deep"
 	run "$a" "mkdir $d/other && mv $d/moved $d/other/sub"
 	sees "$b" file "a directory moved to another one" have "$d/other/sub/deep"
-	shows "$b" "$d/other" "... and its parent is the new one" \
+	shows "$b" "$d/other" "the moved directory has its new parent" \
 		"cd $d/other/sub/.. && pwd -P | sed s,/mnt/sg/,,"
 	tell "$a" put "$d/replacing" two
 	run "$a" "mv $d/replacing $d/newer"
 	shows "$b" two "replaced by renaming" "cat $d/newer"
-	shows "$b" 1 "... which leaves the other link" "stat -c %h $d/second"
+	shows "$b" 1 "the other hard link remains" "stat -c %h $d/second"
 	run "$a" "rm $d/second"
 	sees "$b" ENOENT "unlinked" have "$d/second"
 	run "$a" "rm $d/other/sub/deep && rmdir $d/other/sub"
@@ -112,7 +112,7 @@ names() {
 	tell "$b" dir 1 "$d/other"
 	sees "$b" "" "an open directory lists nothing" list 1
 	tell "$a" put "$d/other/one" x
-	sees "$b" "one " "... and then what has been made" list 1
+	sees "$b" "one " "a listing shows the new names" list 1
 	run "$a" "mkfifo $d/pipe && mknod $d/null c 1 3"
 	shows "$b" "fifo character special file" "special files" "stat -c %F $d/pipe $d/null | xargs"
 	run "$a" "mv --exchange $d/newer $d/soft 2>/dev/null || { mv $d/newer $d/t &&
@@ -133,9 +133,9 @@ attributes() {
 	run "$a" "setfattr -n user.colour -v red $d/f"
 	shows "$b" red "an extended attribute" "getfattr --only-values -n user.colour $d/f"
 	run "$a" "setfattr -n user.colour -v blue $d/f"
-	shows "$b" blue "... changed" "getfattr --only-values -n user.colour $d/f"
+	shows "$b" blue "a changed attribute has its new value" "getfattr --only-values -n user.colour $d/f"
 	run "$a" "setfattr -x user.colour $d/f"
-	shows "$b" "" "... removed" "getfattr -d $d/f"
+	shows "$b" "" "a removed attribute is gone" "getfattr -d $d/f"
 	run "$a" "setfacl -m u:99:r $d/f"
 	shows "$b" "user:99:r--" "an ACL" "getfacl -np $d/f | grep 99"
 	run "$a" "chmod 711 $d/dir"
@@ -144,10 +144,10 @@ attributes() {
 	shows "$b" denied "a directory closed to others" \
 		"setpriv --reuid 77 --clear-groups cat $d/dir/in 2>/dev/null || echo denied"
 	run "$a" "setfacl -m u:77:x $d/dir"
-	shows "$b" "" "... and opened to one by its ACL" \
+	shows "$b" "" "an ACL opens the directory to one user" \
 		"setpriv --reuid 77 --clear-groups cat $d/dir/in"
 	run "$a" "setfacl -b $d/dir"
-	shows "$b" denied "... and closed" \
+	shows "$b" denied "a removed ACL closes the directory again" \
 		"setpriv --reuid 77 --clear-groups cat $d/dir/in 2>/dev/null || echo denied"
 	run "$b" "stat -c %Y $d/f"
 	tell "$a" open 0 "$d/f"
@@ -157,16 +157,16 @@ attributes() {
 	tell "$a" immutable 0 1
 	shows "$b" refused "an immutable file cannot be written" "(echo x >>$d/f) 2>/dev/null || echo refused"
 	tell "$a" immutable 0 0
-	shows "$b" "" "... and not any more" "echo x >>$d/f"
+	shows "$b" "" "the file can be written after the flag is cleared" "echo x >>$d/f"
 	tell "$b" open 1 "$d/f"
 	tell "$a" immutable 0 1
-	sees "$b" EPERM "... for a descriptor, too" chmod 1 640
+	sees "$b" EPERM "an open descriptor cannot change the mode of an immutable file" chmod 1 640
 	tell "$a" immutable 0 0
-	shows "$b" "" "... and not any more" "echo x >>$d/f"
+	shows "$b" "" "the file can be changed after the flag is cleared" "echo x >>$d/f"
 	tell "$b" close 1
 	run "$a" "mv $d/f $d/g"
 	tell "$a" immutable 0 1
-	shows "$b" refused "... under a name that has not been looked at" \
+	shows "$b" refused "an immutable file cannot be written by a new name" \
 		"(echo x >>$d/g) 2>/dev/null || echo refused"
 	tell "$a" immutable 0 0
 	tell "$a" put "$d/open" text
@@ -187,7 +187,7 @@ contents() {
 	sees "$b" 012XYZ6789 "a write" read 0 0 100
 	tell "$b" write 0 10 more
 	sees "$a" 012XYZ6789more "a write behind the end" read 0 0 100
-	sees "$a" "14 1 644" "... and the size" stat 0
+	sees "$a" "14 1 644" "the size has changed" stat 0
 	run "$a" "truncate -s 5 $d/f"
 	sees "$b" 012XY "shorter" read 0 0 100
 	run "$a" "truncate -s 8 $d/f"
@@ -212,7 +212,7 @@ open_files() {
 	run "$a" "rm $d/f"
 	sees "$b" ENOENT "removed while open" have "$d/f"
 	sees "$b" kept "... its contents stay" read 0 0 10
-	sees "$b" "4 0 644" "... without links" stat 0
+	sees "$b" "4 0 644" "the open file has no links" stat 0
 	tell "$b" write 0 4 more
 	sees "$b" keptmore "... and can be written to" read 0 0 10
 	run "$a" "for i in \$(seq 64); do echo other >$d/other\$i; done; sleep 1.5
@@ -239,7 +239,7 @@ tmpfiles() {
 	run "$b" "rm -r $d/t"
 	shows "$a" "" "a file that the other has removed is gone" "ls $d | grep -x t || true"
 	run "$a" "mkdir $d/t && echo again >$d/t/1"
-	shows "$b" again "and can be made again" "cat $d/t/1"
+	shows "$b" again "the removed file can be made again" "cat $d/t/1"
 }
 
 appending() {

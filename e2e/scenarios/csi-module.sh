@@ -50,7 +50,7 @@ says "no prebuilt module is to be taken" "the node has no DKMS" --prebuilt=
 holds "the node has no module loaded" '[ ! -e /sys/module/stargatefs ]'
 
 step "one that was built for $release by $of"
-says "it is taken" "prebuilt, kernel $release, version"
+says "the prebuilt module is loaded" "prebuilt, kernel $release, version"
 holds "a volume is made and mounted" 'mkfs.stargatefs -q /dev/pmem0 && mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 holds "a program is copied to the volume and runs" 'cp /bin/bash /mnt/sg/ && cmp /bin/bash /mnt/sg/bash && /mnt/sg/bash -c true'
 says "it is there" "loaded before, kernel"

@@ -133,7 +133,7 @@ passed "after SIGKILL, the host had the machine's lock in $took ms"
 in_one host "the host has fenced it at once" \
 	'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
 same "the killed machine is no member" "host=$other" "$(members)"
-in_one host "its files are there, and can be removed" \
+in_one host "the files of the killed machine can be removed" \
 	'cd /mnt/a && [ -d d.9 ] && rm -r d.* of.* sum tried *has *lock'
 
 step "the machine's own module, in its time"

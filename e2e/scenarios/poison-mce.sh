@@ -34,7 +34,7 @@ done
 step "a machine check about $phys"
 sees g1 "no memory is bad" none 'stargatectl bad /dev/pmem0'
 memory_fails "$(printf '0x%x' $((phys + 128)))"
-sees g1 "it is noted" "$phys 4 KiB in use <2>" 'for i in $(seq 200); do
+sees g1 "the kernel lists the bad page" "$phys 4 KiB in use <2>" 'for i in $(seq 200); do
 	stargatectl bad /dev/pmem0 | grep -q none || break; sleep 0.1; done
 	stargatectl bad /dev/pmem0 | tr -s " "'
 for guest in g1 g2; do
@@ -53,7 +53,7 @@ sees g2 "elsewhere: a hole first" 0 \
 	'cd /mnt/sg && fallocate -p -o 12288 -l 4096 f &&
 	dd if=g of=f bs=4096 skip=3 seek=3 count=1 conv=notrunc 2>/dev/null
 	cmp /mnt/sg/f /mnt/sg/g; echo $?'
-sees g1 "it is whole again" 0 'cmp /mnt/sg/f /mnt/sg/g; echo $?'
+sees g1 "the files are equal again" 0 'cmp /mnt/sg/f /mnt/sg/g; echo $?'
 sees g1 "the page is free, as soon as it is reclaimed" "$phys 4 KiB free" 'for i in $(seq 100); do
 	stargatectl bad /dev/pmem0 | grep -q free && break; sleep 0.1; done
 	stargatectl bad /dev/pmem0 | tr -s " "'

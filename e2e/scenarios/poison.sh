@@ -47,7 +47,7 @@ for guest in g1 g2; do
 	sees "$guest" "storing there, too" "Input/output error" \
 		"dd if=/dev/zero of=/mnt/sg/f bs=4096 seek=$page count=1 conv=notrunc 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'"
 	sees "$guest" "the bytes before it" "$sum_before" "head -c $((page * 4096)) /mnt/sg/f | sha256sum"
-	sees "$guest" "and behind" "$sum_behind" "tail -c +$(((page + 1) * 4096 + 1)) /mnt/sg/f | sha256sum"
+	sees "$guest" "the bytes behind the bad page can be read" "$sum_behind" "tail -c +$(((page + 1) * 4096 + 1)) /mnt/sg/f | sha256sum"
 	sees "$guest" "a process that had it mapped gets a signal, for that page" "$page bad memory" \
 		'touch /root/go; while pgrep -x poison >/dev/null; do sleep 0.1; done
 		sed 1d /root/said'
@@ -59,7 +59,7 @@ bad=$((phys - RIG_BASE >> 12))
 sees g1 "a VMM that has the whole volume mapped" "$bad bad memory" '/root/poison /mnt/sg/.stargate/region'
 sees g2 "the volume's list has it" "$phys 4 KiB in use <2>" 'stargatectl bad /dev/pmem0 | tr -s " "'
 for guest in g1 g2; do
-	sees "$guest" "and volume.json tells the VMM" '"bad": true' \
+	sees "$guest" "volume.json reports the bad memory" '"bad": true' \
 		'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
 done
 
@@ -67,18 +67,18 @@ step "the file goes, the page is nobody's"
 sees g2 "removed" "" 'rm /mnt/sg/f'
 on g1 'cat /dev/zero >/mnt/sg/full; sync' 2>/dev/null </dev/null || true
 sees g1 "the volume is full" 0 "stat -f -c %f /mnt/sg"
-sees g1 "but for that page" "$phys 4 KiB free" 'stargatectl bad /dev/pmem0 | tr -s " "'
+sees g1 "the bad page stays unused" "$phys 4 KiB free" 'stargatectl bad /dev/pmem0 | tr -s " "'
 sees g2 "all of the file that filled it can be read" "" 'cat /mnt/sg/full | tr -d "\0"'
-sees g2 "and goes" "" 'rm /mnt/sg/full'
+sees g2 "the file that filled the volume is removed" "" 'rm /mnt/sg/full'
 
 step "later"
 refused "the kernel that found the page keeps it marked as bad" 'found that memory to be bad' "stargatectl bad /dev/pmem0 remove $phys"
 holds "the volume can be mounted again" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
-sees g1 "it is known" "$phys 4 KiB free" 'stargatectl bad /dev/pmem0 | tr -s " "'
+sees g1 "the bad page is listed after the next mount" "$phys 4 KiB free" 'stargatectl bad /dev/pmem0 | tr -s " "'
 sees g2 "a system that knows it only by the list may strike it out" none \
 	"stargatectl bad /dev/pmem0 remove $phys && stargatectl bad /dev/pmem0"
-sees g2 "then it says so" '"bad": false' 'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
-sees g1 "and the one who found it does not" '"bad": true' 'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
+sees g2 "volume.json of the new mount shows no bad memory" '"bad": false' 'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
+sees g1 "volume.json of the system that found the page still shows bad memory" '"bad": true' 'grep -o "\"bad\": [a-z]*" /mnt/sg/.stargate/volume.json'
 holds "the system that found the page does not use it" \
 	"! cat /dev/zero >/mnt/sg/full 2>/dev/null; rm /mnt/sg/full && stargatectl bad /dev/pmem0 add $phys"
 

@@ -58,27 +58,27 @@ step "as processes have it"
 refused "stargatefs.ko is in use by it" 'in use by: sem_user' 'rmmod stargatefs'
 does "a mutex" g1 'make mutex m 0' 'lock 0' 'unlock'
 same "other systems see the change" 'mutex      600 free                   m' "$(at g2 'stargate-sem list')"
-gives "no such" 'No such file or directory' g2 'open mutex nobody'
-gives "of another kind" 'Protocol wrong type for socket' g2 'open semaphore m'
-gives "not locked" 'Operation not permitted' g2 'open mutex m' 'unlock'
-gives "no object" 'Transport endpoint is not connected' g2 'lock 0'
-gives "not with a mutex" 'Invalid argument' g2 'open mutex m' 'post'
+gives "a missing object is reported" 'No such file or directory' g2 'open mutex nobody'
+gives "an object of another kind is refused" 'Protocol wrong type for socket' g2 'open semaphore m'
+gives "an unlock without a lock is refused" 'Operation not permitted' g2 'open mutex m' 'unlock'
+gives "a lock without an object is refused" 'Transport endpoint is not connected' g2 'lock 0'
+gives "a post of a mutex is refused" 'Invalid argument' g2 'open mutex m' 'post'
 gives "twice" 'Resource deadlock avoided' g2 'make mutex twice 0' 'lock 0' 'lock 0'
-gives "no dead owner" 'Invalid argument' g2 'make mutex nobody-died 0' 'lock 0' 'consistent'
+gives "a repair without a dead owner is refused" 'Invalid argument' g2 'make mutex nobody-died 0' 'lock 0' 'consistent'
 
 step "ends of its owners"
-gives "a process" 'Owner died' g1 'open mutex twice' 'lock 5000'
-gives "and the next one, as it was not repaired" 'Owner died' g2 'open mutex twice' 'lock 5000'
+gives "the next owner, a process, gets the error" 'Owner died' g1 'open mutex twice' 'lock 5000'
+gives "the second owner gets the error again, because nobody repaired" 'Owner died' g2 'open mutex twice' 'lock 5000'
 said=$(at g1 'stargate-sem lock -t 5 twice -- true 2>&1')
 [[ $said == *'inconsistent'* ]] || fail "a process is not told: $said"
 passed "a process gets the error, too"
 does "a kernel thread has it" g1 'open mutex m' 'hold 0' \
 	'!stargate-sem show m | grep -q "owner_command.*sem_user-hold"' 'free' 'lock 1000' 'unlock'
-gives "it is locked" 'Resource temporarily unavailable' g1 'make mutex held 0' 'hold 0' 'lock 0'
-gives "it has ended" 'Owner died' g2 'make mutex left 0' 'hold 0' 'abandon' 'lock 5000'
+gives "a locked mutex is refused" 'Resource temporarily unavailable' g1 'make mutex held 0' 'hold 0' 'lock 0'
+gives "the next owner gets the error after the thread's end" 'Owner died' g2 'make mutex left 0' 'hold 0' 'abandon' 'lock 5000'
 gives "the next owner has ended, too" 'Owner died' g1 'open mutex left' 'lock 5000'
 does "the mutex is consistent again after its repair" g2 'open mutex left' '!try "lock 5000"' 'consistent' 'unlock' 'lock 0' 'unlock'
-gives "not repaired" 'State not recoverable' g2 'open mutex left' 'hold 0' 'abandon' '!try "lock 5000"' \
+gives "a mutex that was not repaired is unusable" 'State not recoverable' g2 'open mutex left' 'hold 0' 'abandon' '!try "lock 5000"' \
 	'unlock' 'lock 0'
 gives "a writer of a reader-writer lock" 'Owner died' g1 'make rwlock rw 0' 'hold-write 0' 'abandon' \
 	'write 5000'
@@ -127,10 +127,10 @@ same "no record is lost" "$((7 * n + 1)) $((7 * n + 1))" "$(at g2 '/root/sem wor
 step "a guest dies with it"
 at g1 'setsid sh -c "exec 3>/proc/sem_user; echo open mutex m >&3; echo hold 0 >&3; echo held >/tmp/held; sleep 600" >/dev/null 2>&1 </dev/null &
 	for i in $(seq 100); do grep -qs held /tmp/held && exit 0; sleep 0.05; done; exit 1'
-gives "it is locked" 'Resource temporarily unavailable' g2 'open mutex m' 'lock 0'
+gives "a locked mutex is refused" 'Resource temporarily unavailable' g2 'open mutex m' 'lock 0'
 kill_guest g1
 start=$EPOCHREALTIME
-gives "its kernel thread died with it" 'Owner died' g2 'open mutex m' 'lock 20000'
+gives "the next owner gets the error after the guest's death" 'Owner died' g2 'open mutex m' 'lock 20000'
 took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
 [[ $took -le 4000 ]] || fail "after $took ms only"
 passed "the next owner gets the lock after $took ms"

@@ -93,11 +93,11 @@ stat() {
 t = json.load(sys.stdin)['table']
 print(hex($4))"
 }
-in_one g2 "(a file of one table)" 'head -c 64K /dev/zero >/mnt/sg/forged && sync /mnt/sg/forged'
+in_one g2 "a file with one table is made" 'head -c 64K /dev/zero >/mnt/sg/forged && sync /mnt/sg/forged'
 entry=$(stat "$base_b" $end_b /forged 'int(t["root"], 16) & 0xffffffffff000')
 ours=$(stat "$base_b" $end_b /forged 'int(t["runs"][0]["phys"], 16)')
 theirs=$(stat "$base_a" $end_a /secret 'int(t["runs"][0]["phys"], 16)')
-in_one host "(before, it has zeroes)" '[ "$(head -c 4096 /mnt/b/forged | tr -d "\0" | wc -c)" = 0 ]'
+in_one host "the host reads zeroes from the file" '[ "$(head -c 4096 /mnt/b/forged | tr -d "\0" | wc -c)" = 0 ]'
 on g2 "/root/region read /dev/mem $entry 8" </dev/null | python3 -c 'import sys
 entry = int.from_bytes(sys.stdin.buffer.read(), "little")
 ours, theirs = [int(word, 16) for word in sys.argv[1:]]
@@ -129,9 +129,9 @@ in_one host "which goes on" 'echo newer >/mnt/a/new && [ "$(cat /mnt/a/new)" = n
 stop_guest g1
 
 step "and one that nobody changes"
-in_one host "it is mounted from a device that cannot be written" \
+in_one host "the volume is mounted from a read-only device" \
 	'umount /mnt/a && blockdev --setro /dev/sm/a && mount -t stargatefs -o ro /dev/sm/a /mnt/a'
-in_one host "or by one who does not join" 'umount /mnt/a && blockdev --setrw /dev/sm/a &&
+in_one host "the volume is mounted without joining" 'umount /mnt/a && blockdev --setrw /dev/sm/a &&
 	mount -t stargatefs -o ro,nojoin /dev/sm/a /mnt/a'
 in_one host "nobody has joined it" 'grep "\"joined\": false" /mnt/a/.stargate/volume.json'
 whole=$(bytes "$base_a" $end_a)

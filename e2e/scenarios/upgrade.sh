@@ -57,7 +57,7 @@ upgrade() {
 		mount -t stargatefs /dev/pmem0 /mnt/sg' </dev/null || fail "$1: upgrade"
 	[[ $(made "$2") -gt $before ]] || fail "$2 made no progress meanwhile"
 	passed "$1 has another module"
-	sees "$1" "it is that one" 9.9.9 'cat /sys/module/stargatefs/version'
+	sees "$1" "the loaded module has the other release" 9.9.9 'cat /sys/module/stargatefs/version'
 }
 
 # work GUEST: makes one file after the other, each with its number in it, until told to stop.
