@@ -260,7 +260,7 @@ static int lend(const char *stop)
 	return hold(stop);
 }
 
-/* io_uring pins registered buffers in this way. */
+/* Pins the page for a long time, by registering it as a buffer of io_uring. */
 static int longterm(void)
 {
 	struct io_uring_params params = { 0 };

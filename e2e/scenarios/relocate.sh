@@ -3,8 +3,8 @@
 #
 # A volume is at another physical address than its base. A mount fails and prints both addresses.
 # The tool or a mount option relocates the volume, also to an overlapping range, and also after an
-# earlier relocation was killed. Then the scenario reads it in each map mode, writes and checks it.
-# The tool refuses to relocate a volume in use.
+# earlier relocation was killed. Then the scenario reads the volume in each map mode, writes to it,
+# and checks it. The tool refuses to relocate a volume in use.
 #
 # rig: --size 160M --pages --pkgs "dmsetup"
 # kernels: 6.12 7.2

@@ -34,8 +34,8 @@ refuses_with() {
 	same "$2: status" "$1" "$status"
 }
 
-# shape SIZE: resizes the first partition. The kernel does not read the table again, because it is
-# in use.
+# shape SIZE: resizes the first partition. The kernel cannot read the partition table again while
+# the device is in use. So partx updates this one partition.
 shape() {
 	on g1 "echo 'size=$1' | sfdisk -q --no-reread --force -N 1 /dev/pmem0 && partx -u --nr 1 /dev/pmem0" </dev/null ||
 		fail "the first partition does not get $1"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The location of a file's pages: fallocate() and FIEMAP. */
+/* Allocation of a file's pages, and the report of their addresses: fallocate() and FIEMAP. */
 #include <linux/fs.h>
 #include <linux/falloc.h>
 #include <linux/fiemap.h>

@@ -79,7 +79,8 @@ static inline void vs_sleep(struct vs_vm *vm)
 		VS_ADD(vm->active, -1);
 }
 
-/* Returns whether a waking VM runs before a VM that has used more than one turn more. */
+/* Returns whether the waking VM preempts the running VM. This is true if the running VM has used
+ * more than one turn more than the waking VM. */
 static inline bool vs_preempts(const struct vs_config *cfg, const struct vs_vm *waking,
 			       const struct vs_vm *running)
 {

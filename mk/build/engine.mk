@@ -36,7 +36,7 @@ $(error SAN=$(SAN) is unknown: use one of asan, tsan, cov, rec, lines, fuzz, hos
 endif
 endif
 
-# Users may set CFLAGS and LDFLAGS; these flags are always used.
+# The flags below are always used. Users may add their own in CFLAGS and LDFLAGS.
 sg-cflags := -O2 -g -Wall -Wextra -Werror -std=gnu11 -pthread $(san-$(SAN)) $(CFLAGS)
 sg-incs   := -Ikernel/core -Ikernel/tools/lib -Ikernel/lib
 sg-ldflags := -pthread $(if $(filter lines,$(SAN)),,$(san-$(SAN))) $(LDFLAGS)

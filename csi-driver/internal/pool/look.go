@@ -26,8 +26,8 @@ type Glance struct {
 // Readable reports whether the file system of the volume can be examined.
 func (v Volume) Readable() bool { return v.State == Ready || v.State == InUse }
 
-// Glanced examines all volumes with one program. If it fails, the caller examines each volume and
-// finds the cause.
+// Glanced examines all volumes with one run of stargatectl. If that run fails, the caller examines
+// each volume separately, and so finds the cause.
 func (l Look) Glanced(ctx context.Context, volumes []Volume) ([]Glance, error) {
 	var paths []string
 	for _, v := range volumes {

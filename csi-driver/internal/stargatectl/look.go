@@ -87,10 +87,10 @@ type Glance struct {
 	Taken int    `json:"taken"`
 }
 
-// mostPaths is the largest number of paths that fit into the arguments of a program.
+// mostPaths is the largest number of paths that Look passes to one run of stargatectl.
 const mostPaths = 4096
 
-// Look examines many volumes with one program. It returns the readable volumes by path.
+// Look examines many volumes with few runs of stargatectl. It returns the readable volumes by path.
 func (t *Tools) Look(ctx context.Context, paths []string) (map[string]Glance, error) {
 	seen := map[string]Glance{}
 	for some := range slices.Chunk(paths, mostPaths) {

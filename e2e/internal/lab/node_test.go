@@ -59,8 +59,8 @@ func TestSystems(t *testing.T) {
 func TestNodeRefuses(t *testing.T) {
 	l := testLab()
 	for what, err := range map[string]error{
-		"start_node": l.Start("g1", Life{}), "start_node boots it": l.Start(Host, Life{}), "kill_node takes": l.Kill(Host),
-		"ends with the run": l.Stop(Host), "not running": l.KillNode(),
+		"start_node": l.Start("g1", Life{}), "start_node boots it": l.Start(Host, Life{}), "use kill_node": l.Kill(Host),
+		"ends at the end of the run": l.Stop(Host), "not running": l.KillNode(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("no %q: %v", what, err)

@@ -38,8 +38,9 @@ int sg_damaged(const struct sg_vol *cvol, u64 ino, u64 off, const char *what)
 	struct sg_vol *vol = (struct sg_vol *)cvol;
 
 	/*
-	 * The damage was loaded before this fence. If this system was live after the loads, no
-	 * other system has changed the words under this system's locks (D6).
+	 * The loads of the damaged words come before this memory barrier. If this system still owns
+	 * its slot after the barrier, no other system has changed the words that this system's
+	 * locks protect (D6).
 	 */
 	sg_acquire_fence();
 	/* a system that was set back must not report damage: its own state is old */

@@ -30,7 +30,8 @@
 
 #include "internal.h"
 
-/* if a repair needs more passes, something changes the volume meanwhile */
+/* a repair that needs more passes than this fails, because some program changes the volume
+ * meanwhile */
 #define CK_PASSES	20
 
 /* How a finding may be repaired. */

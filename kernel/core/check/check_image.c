@@ -56,8 +56,8 @@ static bool all_zero(const u64 *w)
 }
 
 /*
- * Stores the page. The first caller with @firm decides its content, as the first claim decides the
- * owner.
+ * Stores the page. The first caller with @firm decides the page's content, just as the first claim
+ * decides the page's owner.
  */
 static void put(struct sg_ck *c, u64 off, const void *bytes, bool firm)
 {
@@ -85,7 +85,7 @@ static bool put_plain(struct sg_ck *c, u64 off, bool firm)
 	return plain;
 }
 
-/* Returns a copy of the page, for changes. */
+/* Returns a copy of the page, which the caller may change. */
 static u64 *copy(struct sg_ck *c, u64 off)
 {
 	memcpy(c->image->page, ck_page(c, off), SG_PAGE);
@@ -131,8 +131,8 @@ static u8 shifted(u8 byte, u64 by)
 }
 
 /*
- * Shifts each byte within its class by a hash of all other bytes. The key could reverse this, so
- * different names remain different.
+ * Shifts each byte within its class by a hash of all other bytes. This can be reversed with the
+ * key, so different names remain different.
  */
 static void mix(const struct ck_image *m, u64 tweak, u8 *block, u32 len)
 {
@@ -158,7 +158,7 @@ static void mix(const struct ck_image *m, u64 tweak, u8 *block, u32 len)
 	}
 }
 
-/* @tweak: makes equal names in different directories different. */
+/* Hides a name. @tweak: a number that makes equal names in different directories different. */
 static void hide(const struct ck_image *m, u64 tweak, u8 *name, u32 len)
 {
 	u32 head = SG_MIN(len, (u32)BLOCK), i;
@@ -178,7 +178,7 @@ static void hide(const struct ck_image *m, u64 tweak, u8 *name, u32 len)
 	}
 }
 
-/* Hides a target but keeps its slashes and dots, that is, its length and its path structure. */
+/* Hides a link target, but keeps its slashes, its dots and its length. */
 static void hide_target(u8 *text, u64 len)
 {
 	u64 i;
@@ -220,8 +220,8 @@ void ck_image_records(struct sg_ck *c, u64 off)
 }
 
 /*
- * Stores only the parts that a survey counts (check_sys.c), as the table may belong to another
- * file.
+ * Stores, for each inode record of the page, only how the survey (check_sys.c) counted it. The
+ * contents stay out of the image, because the surveyed table may belong to another file.
  */
 void ck_image_survey(struct sg_ck *c, u64 off, const u8 kind[SG_INODES_PER_PAGE], bool first)
 {
@@ -293,8 +293,8 @@ void ck_image_ledger(struct sg_ck *c, u64 off)
 }
 
 /*
- * Stores a page that a ledger names, whatever it is, because the check needs its deferred inodes
- * early.
+ * Stores a page that a ledger names, before its kind is known, because the check needs the page's
+ * deferred inodes early.
  */
 void ck_image_deferred(struct sg_ck *c, u64 off)
 {
@@ -476,8 +476,8 @@ static void mark(const struct ck_image *m, struct sg_super *sb)
 }
 
 /*
- * Stores a superblock. If it differs from the one in use, the stored one differs, too, valid or
- * not.
+ * Stores a superblock in the image. If it differs from the superblock in use, its copy in the image
+ * also differs, whether it is valid or not.
  */
 static void put_super(struct sg_ck *c, u64 off, size_t len)
 {
@@ -495,7 +495,7 @@ static void put_super(struct sg_ck *c, u64 off, size_t len)
 	put(c, off, sb, true);
 }
 
-/* Clears the bits of slots without a system, which are no waiters. */
+/* Clears the bits of slots that no system has, because no system waits there. */
 static void hide_lock(const struct sg_ck *c, struct sg_lock *lock)
 {
 	lock->waiters &= sg_slots_taken(&c->vol);
@@ -513,8 +513,8 @@ static void hide_sys(const struct sg_ck *c, struct sg_inode *in)
 }
 
 /*
- * An entry that lies only partly in the volume is kept, because the checker does not read that
- * part.
+ * Keeps an entry that lies only partly in the volume, because the checker does not read the part
+ * outside.
  */
 static void hide_bad(const struct sg_ck *c, struct sg_hot *h)
 {
@@ -550,8 +550,8 @@ static void put_hot(struct sg_ck *c)
 }
 
 /*
- * A slot without a system keeps its incarnation, which a check compares. The other fields are
- * cleared.
+ * Keeps the incarnation of a slot without a system, because a check compares it. Clears the other
+ * fields of that slot.
  */
 static void hide_slot(struct sg_slot *s)
 {
@@ -608,7 +608,7 @@ static void put_chunks(struct sg_ck *c, u64 off)
 	put(c, off, of, true);
 }
 
-/* Returns the word that replay would store there. The image already has that value. */
+/* Returns the word that a replay would store at this offset. The image already has that value. */
 static u64 word_of(struct sg_ck *c, u64 off)
 {
 	struct ck_image *m = c->image;

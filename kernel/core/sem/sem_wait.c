@@ -33,7 +33,8 @@
 #define ASK_NS		5000000ULL
 #define PATIENCE_NS	10000000ULL
 #define LOOK_NS		20000000ULL	/* between checks of a waiter, if a thread polls the bell */
-#define NAP_MIN_NS	50000ULL	/* if no thread polls: an eighth of the wait */
+#define NAP_MIN_NS 50000ULL /* if no thread polls the bell, a waiter sleeps for 1/8 of its wait, in
+#these limits */
 #define NAP_MAX_NS	2000000ULL
 #define POLL_IDLE_NS	1000000000ULL
 /* number of consecutive changes of a word after which the caller sleeps anyway */

@@ -300,9 +300,9 @@ static SG_RINGW_FAST enum sg_ring_result sg_ringw_protect(const struct sg_ring *
 }
 
 /*
- * Claims the next record, of at most @room bytes. BUSY: another reader was first. LARGE: the record
- * is longer; @out->len is its length. After any result but OK the caller calls sg_ringw_release()
- * if the cell is not 0.
+ * Claims the next record, of at most @room bytes. Returns BUSY if another reader was first, and
+ * LARGE if the record is longer; @out->len is then its length. After any result except OK, the
+ * caller calls sg_ringw_release() if the cell is not 0.
  */
 static SG_RINGW_FAST enum sg_ring_result sg_ringw_try(const struct sg_ring *r, u64 room,
 						      struct sg_ring_claim *out)

@@ -77,8 +77,8 @@ static void bite(unsigned int i, unsigned int looks)
 }
 
 /*
- * Detects hanging threads. Counts its own checks: while it gets no processor time, no thread counts
- * as late.
+ * Detects hanging threads. It measures a hang in numbers of its own checks, not in time. So no
+ * thread counts as hanging only because the watchdog gets no processor time.
  */
 static void *watchdog(void *arg)
 {

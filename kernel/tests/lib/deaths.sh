@@ -163,7 +163,8 @@ else
 	deaths=yes
 fi
 
-# serve_to_die MOMENT NAME VOLUME [OPTION...]: as serve, with a server that dies there, once.
+# serve_to_die MOMENT NAME VOLUME [OPTION...]: starts a server like serve does; the first time that
+# the server reaches MOMENT, it kills itself.
 serve_to_die() {
 	: >death
 	LD_PRELOAD="$dir/death.so" DEATH_AT="$1" DEATH_FILE="$dir/death" serve "${@:2}"

@@ -409,7 +409,7 @@ static void test_small_pieces(void)
 				      (s64)pieces[i]);
 			}
 		account_volume(vol, f, 2, &acc);
-		/* the first 2 MiB need not be aligned */
+		/* the first 2 MiB of each file need not be one large leaf */
 		CHECK(acc.large >= 6 && acc.tables <= 4 + 2 * (pieces[i] == 1000));
 		for (k = 0; k < 2; k++)
 			for (pos = 0; pos < 8 * MIB; pos += pieces[i]) {

@@ -527,7 +527,8 @@ static void *freeze_long(void *arg)
 	return NULL;
 }
 
-/* The announcement stays, because the system that would withdraw it may itself wait. */
+/* The system that froze the volume dies. Its announcement remains for now, because the system that
+ * would withdraw the announcement may itself wait for the end of the freeze. */
 static void holder_dies_unsettled(void)
 {
 	struct tsys s[2];
@@ -556,7 +557,7 @@ static void holder_dies_unsettled(void)
 	test_clean(mem, SIZE);
 }
 
-/* The copying system lives, but never ends the freeze. */
+/* The system that makes the copy continues to run, but never ends the freeze. */
 static void holder_stops(void)
 {
 	struct tsys s[2];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Growth in place, while the grower is fenced and continues, or dies before other systems have
- * followed.
+ * Growth in place when the growing system fails. It is fenced but continues, or it dies before the
+ * other systems use the new size.
  */
 #include <sys/stat.h>
 #include "internal.h"

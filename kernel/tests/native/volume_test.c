@@ -589,7 +589,7 @@ static void superblock_rewritten(void)
 	CHECK(!strcmp(v.sb.label, "another"));
 }
 
-/* sg_renew() makes a copy a separate volume, and keeps its contents. */
+/* sg_renew() turns a copy of a volume into a separate volume, and keeps the contents. */
 static void renewed(void)
 {
 	char longest[64], too_long[65];

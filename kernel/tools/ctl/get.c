@@ -189,7 +189,8 @@ static int get_other(struct call *c, const struct sg_iref *ref, const struct sg_
 
 static int get_any(struct call *c, const struct sg_iref *ref, const struct outside *to);
 
-/* **made: it did not exist. The caller closes it. */
+/* Makes the directory, or opens an existing one. *made: whether this call made it. The caller
+ * closes the returned descriptor. */
 static int outside_dir(const struct outside *to, bool *made)
 {
 	struct stat st;

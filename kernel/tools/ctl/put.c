@@ -94,8 +94,8 @@ static int put_data(struct call *c, const struct sg_iref *ref, int fd, off_t siz
 static int put_contents(struct call *c, const struct sg_iref *ref, const struct source *s)
 {
 	/*
-	 * Within a tree, put opens only files. If a FIFO has replaced one, it does not wait for the
-	 * FIFO.
+	 * Within a tree, put opens only files. If a FIFO has replaced a file meanwhile, put does
+	 * not wait for a writer of the FIFO.
 	 */
 	int flags = O_RDONLY | O_NOCTTY | (s->stream ? 0 : O_NONBLOCK), err, fd;
 

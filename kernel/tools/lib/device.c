@@ -401,7 +401,8 @@ static bool is_changed(u64 entry)
 	return entry & IS_SWAPPED || (entry & IS_PRESENT && !(entry & IS_FILES));
 }
 
-/* Mount table and hot page make the other changes valid. */
+/* Reports whether the page must be stored last. The mount table and the hot page make the changes
+ * of all other pages valid. */
 static bool is_last(const struct device *d, u64 off)
 {
 	return off == SG_HOT_OFF ||

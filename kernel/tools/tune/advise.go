@@ -61,7 +61,8 @@ func adviseVM(o *options) error {
 	return nil
 }
 
-// input measures, or reads the measurements that the user names.
+// input reads the files of measurements that the user names. Without such files, it measures this
+// machine.
 func (o *options) input() (advice.Input, error) {
 	in := advice.Input{Dedicated: o.dedicated}
 	for _, path := range o.from {

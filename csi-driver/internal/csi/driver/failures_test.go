@@ -75,8 +75,8 @@ func said(classes ...string) func(at) codes.Code {
 	}
 }
 
-// kubelet unpublishes only after codes that leave the outcome open. So the code for a volume that
-// may exist is Aborted.
+// inlineMayBeThere returns the code for a failure after which an inline volume may exist. The code
+// is Aborted, because kubelet unpublishes only after codes that leave the outcome open.
 func inlineMayBeThere(a at) codes.Code {
 	if a.call == pooltest.Get && !slices.Contains([]string{"no space", "busy", "gone", "no answer"}, a.class) {
 		return codes.Aborted

@@ -30,8 +30,8 @@ func write(t *testing.T, sys system.System, path, text string) {
 	}
 }
 
-// files returns the files of a guest with a virtio disk, one on emulated IDE, one on virtio-scsi,
-// and two cards.
+// files holds the files of a guest with two network cards and three disks: one on virtio, one on
+// emulated IDE, and one on virtio-scsi.
 var files = map[string]string{
 	"/etc/os-release":                   "PRETTY_NAME=\"x\"\nID=debian\nVERSION_ID=\"13\"\n",
 	"/proc/sys/kernel/osrelease":        "6.12.1-amd64\n",
