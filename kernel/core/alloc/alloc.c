@@ -8,10 +8,10 @@
  * (sg_vol.cursor). A transaction that frees pages waits for no chunk, because its holder may be
  * paused (reclaim.c).
  *
- * Two advisory bitmaps hint which chunks have room, and which are empty; they are not journalled. A
- * false hint costs a look at the chunk, which clears the hint. Missing hints are completed step by
- * step (sg_space_mend_hints()). Without any hint, the allocator checks every chunk before it
- * returns ENOSPC (docs/protocol.md, section 9).
+ * Two advisory bitmaps hint which chunks have room, and which are empty; they are not journalled.
+ * After a false hint, a system checks the chunk in vain, and clears the hint. Missing hints are
+ * completed step by step (sg_space_mend_hints()). Without any hint, the allocator checks every
+ * chunk before it returns ENOSPC (docs/protocol.md, section 9).
  */
 #include "internal.h"
 
@@ -20,9 +20,10 @@
 #define SEARCH		256	/* number of chunks with room to search for a long run, */
 #define VAIN_MAX	4	/* halved after each vain search, at most this often */
 #define BUSY_NS		1000000ULL	/* time to poll a busy chunk before a wait for its lock */
-/* time after which an allocator that may not wait gives up */
+/* time after which an allocator that must not wait for a lock returns ENOSPC */
 #define BUSY_HELD_NS	100000000ULL
-#define BUSY_LOCK_NS	1000000000ULL	/* time after which one that waits for the lock gives up */
+#define BUSY_LOCK_NS 1000000000ULL /* time after which an allocator that waits for the lock returns
+#ENOSPC */
 #define BUSY_SLICE_NS	50000000ULL	/* part of that time between checks of all chunks */
 /*
  * entries of the ledger, and words of the transaction, that must remain free when a busy chunk is
@@ -98,7 +99,8 @@ static void hints_follow(struct sg_vol *vol, u64 chunk)
 
 /*
  * Sets hints without the lock. A hint may already be false when it is set; the next system that
- * follows it clears it. Clearing here could remove a hint that another system has just set.
+ * uses the hint clears it. This function clears no hint, because it could remove one that another
+ * system has just set.
  */
 static void hints_promise(struct sg_vol *vol, u64 from, u64 to)
 {
@@ -143,7 +145,7 @@ bool sg_space_mend_hints(struct sg_vol *vol)
 		return false;
 	hints_promise(vol, from, left);
 	sg_yield();
-	/* false if there is new doubt, or another thread was first */
+	/* false if hints may be missing again, or if another thread was first */
 	sg_cas64(&vol->hints_left, left, from);
 	return true;
 }
@@ -334,7 +336,7 @@ static bool take_in(struct sg_tx *tx, u64 chunk, unsigned int from, unsigned int
 	chunk_load_good(tx, chunk, &m);
 	n = find_run(&m, from, need, want, &start);
 	if (!n) {
-		if (!kept)	/* clears a false hint, so that no other allocator follows it */
+		if (!kept)	/* clears a false hint for other allocators */
 			sg_chunk_release(tx, chunk_lock(tx->vol, chunk));
 		return false;
 	}
@@ -367,7 +369,10 @@ static u64 first_cursor(const struct sg_vol *vol, enum sg_use use)
 	return key * 0x9e3779b97f4a7c15ULL % sg_chunks(vol);
 }
 
-/* As sg_turn(), for a check of all chunks. False: tx->err has the reason. */
+/*
+ * Reports whether a check of all chunks may continue, as sg_turn() does for other loops. False:
+ * tx->err has the reason.
+ */
 static bool alloc_go_on(struct sg_tx *tx, u64 *turns)
 {
 	int err = sg_turn(turns);
@@ -398,10 +403,10 @@ static bool take_hinted(struct sg_tx *tx, enum sg_use use, u64 from, unsigned in
 }
 
 /*
- * Searches a run of @need pages in a limited number of chunks with room, without their locks. If
- * there is none, it takes the longest run that it saw, because a search of all chunks of a
- * fragmented volume costs more than many short runs. After a vain search, the next one begins at
- * its end.
+ * Searches for a run of @need pages in a limited number of chunks with room, without their locks.
+ * If there is no such run, the function chooses the longest run that it found, because a search of
+ * all chunks of a fragmented volume costs more than many short runs. After a vain search, the next
+ * search begins where it ended.
  */
 static bool search_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int need,
 			unsigned int want, u64 *off, u64 *got)
@@ -453,8 +458,8 @@ static bool take_long(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int 
 }
 
 /*
- * Completes missing hints before it gives up, so that the next allocation need not check all chunks
- * again.
+ * Completes missing hints before it returns without a chunk, so that the next allocation need not
+ * check all chunks again.
  */
 static bool take_promised(struct sg_tx *tx, enum sg_use use, u64 from, unsigned int big,
 			  unsigned int want, u64 *off, u64 *got)
@@ -497,7 +502,7 @@ static bool take_anywhere(struct sg_tx *tx, unsigned int want, u64 *off, u64 *go
 
 /*
  * Waits when the only chunks with room are locked; usually their holders are about to commit. It
- * polls only one of these chunks, until its lock is free or the time @until is reached.
+ * polls only one of these chunks, until the chunk's lock is free or the time @until is reached.
  */
 static void await_chunk(struct sg_tx *tx, u64 lock, u64 until)
 {
@@ -510,7 +515,7 @@ static void await_chunk(struct sg_tx *tx, u64 lock, u64 until)
 	} while (sg_is_locked(tx->vol, lock));
 }
 
-/* Returns the result of a wait for that lock, which ended with @err. */
+/* Returns the result of a wait for a chunk's lock, which ended with @err. */
 static int room_waited(struct sg_vol *vol, u64 lock, int err)
 {
 	if (err == -EINTR && vol->room_locked)
@@ -552,9 +557,9 @@ static u64 busy_limit(const struct sg_tx *tx)
 }
 
 /*
- * Checks all chunks when there is no hint. It checks again whenever the lock of a busy chunk
- * becomes free, or the wait for it has lasted for a while, because another chunk may have room
- * then. The wait is limited, because the caller holds an inode for which other threads wait.
+ * Checks all chunks when there is no hint. If a chunk with room is busy, the function waits, and
+ * checks all chunks again when the chunk's lock is free, or after a while. Another chunk may have
+ * room then. The wait is limited, because the caller holds an inode for which other threads wait.
  */
 static bool take_last(struct sg_tx *tx, unsigned int want, u64 *off, u64 *got)
 {

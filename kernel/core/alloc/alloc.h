@@ -9,8 +9,8 @@ enum sg_use { SG_USE_DATA, SG_USE_META };
 
 /*
  * Takes a run of up to @want pages (at least one) in one chunk, as close behind @goal (volume
- * offset, or 0) as possible. -ENOSPC: there is none; sets tx->err, too. The pages have old
- * contents.
+ * offset, or 0) as possible. -ENOSPC: no page is free; the function also sets tx->err. The pages
+ * still have their old contents.
  */
 int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 want, u64 *off, u64 *got);
 /* As sg_take_run(), but -ENOSPC does not set tx->err: the caller can continue without pages. */
@@ -23,9 +23,9 @@ int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off);
 int sg_take_chunk(struct sg_tx *tx, u64 goal, u64 *off);
 /*
  * Returns pages of one chunk to the bitmap: for reclaim, and for pages that the same transaction
- * has taken. Waits for no lock. False: nothing was done. Either another transaction holds the chunk
- * (tx->busy set, tx->err untouched), or this one has no place for another lock: the caller commits
- * and tries again. Or there is damage (tx->err set).
+ * has taken. Waits for no lock. Returns false if it has done nothing, for one of three reasons. If
+ * another transaction holds the chunk, tx->busy is set, and tx->err is not. If this transaction has
+ * no place for another lock, the caller commits and tries again. After damage, tx->err is set.
  */
 bool sg_give_run(struct sg_tx *tx, u64 off, u64 pages);
 /*
@@ -41,8 +41,9 @@ void sg_space_rebuild_hints(struct sg_vol *vol);
 /* sets the hints of the chunks from @from on */
 void sg_space_found(struct sg_vol *vol, u64 from);
 /*
- * Handle missing hints: hints are not flushed, and a dead system may not have stored its own. Each
- * call of sg_space_mend_hints() completes the hints of some chunks. False: nothing remains to do.
+ * Handle missing hints. A system does not flush hints, so a dead system's last hints may be
+ * missing. Each call of sg_space_mend_hints() completes the hints of some chunks. False: nothing
+ * remains to do.
  */
 void sg_space_doubt_hints(struct sg_vol *vol);
 bool sg_space_mend_hints(struct sg_vol *vol);

@@ -43,7 +43,7 @@ int sg_damaged(const struct sg_vol *cvol, u64 ino, u64 off, const char *what)
 	 * locks protect (D6).
 	 */
 	sg_acquire_fence();
-	/* a system that was set back must not report damage: its own state is old */
+	/* a system that was set back must not report damage, because its own state is old */
 	sg_beat(vol);
 	if (vol->slot >= 0 && !sg_is_ours(vol))
 		return sg_declared_dead(vol);

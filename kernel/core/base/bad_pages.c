@@ -2,8 +2,8 @@
 /*
  * Bad pages: memory that the hardware can no longer read. The hot page lists them, so all systems
  * see them immediately (docs/bad-memory.md). A system that finds a bad page adds it. All code that
- * follows a reference, or takes pages, checks the list first. While no page is bad, the check is
- * one load and one comparison.
+ * reads a page through a reference, or allocates pages, checks the list first. While no page is
+ * bad, the check is one load and one comparison.
  *
  * A system also keeps the bad pages that it has found itself in private memory. These remain even
  * if a member removes them from the list, because this kernel may have unmapped the page meanwhile.
@@ -27,7 +27,8 @@ static u64 *entry(const struct sg_vol *vol, u64 i)
 }
 
 /*
- * Returns the range of an entry, cut to existing pages: any member may have stored the entry (D10).
+ * Returns the range of an entry, limited to existing pages, because any member may have stored the
+ * entry (D10).
  */
 static struct sg_run piece_of(const struct sg_vol *vol, u64 w)
 {
@@ -310,8 +311,8 @@ static bool bad_pages_change(struct sg_vol *vol, u64 i, u64 is, u64 to)
 }
 
 /*
- * Extends an entry that ends right before these pages. A failing memory device produces such
- * entries page by page.
+ * Extends an entry that ends right before these pages. This keeps the list short, because memory
+ * that fails is often found page by page.
  */
 static bool extend(struct sg_vol *vol, u64 page, u64 pages)
 {
@@ -368,7 +369,10 @@ void sg_bad_watch(struct sg_vol *vol)
 	look_at(vol, own);
 }
 
-/* Adds a range of this system's own. nown never shrinks: see forget_own(). */
+/*
+ * Adds a range to those that this system has found itself. nown never shrinks; forget_own() says
+ * why.
+ */
 static void add_own(struct sg_vol *vol, u64 w)
 {
 	u64 i = 0;
@@ -384,8 +388,8 @@ static void add_own(struct sg_vol *vol, u64 w)
 }
 
 /*
- * Makes this system remember the range itself, independent of the list. True: the range is new to
- * this system.
+ * Adds the range to this system's private memory, independent of the list. Returns true if the
+ * range is new to this system.
  */
 static bool remember(struct sg_vol *vol, u64 page, u64 pages)
 {
@@ -491,8 +495,8 @@ int sg_bad_add(struct sg_vol *vol, u64 off, u64 bytes)
 #define FORGET_TURNS	16
 
 /*
- * Removes [first, end) from an entry: its pages before and behind that range stay listed. -EAGAIN:
- * another system changes the entry all the time.
+ * Removes [first, end) from an entry: its pages before and behind that range stay listed. Returns
+ * -EAGAIN if another system changes the entry all the time.
  */
 static int forget_in(struct sg_vol *vol, u64 i, u64 first, u64 end)
 {

@@ -191,7 +191,7 @@ static inline u64 sg_get(const struct sg_vol *vol, u64 off)
 	return sg_load64(sg_at(vol, off));
 }
 
-/* As sg_data_place(), for a page that the caller reads: false for a bad page. */
+/* As sg_data_place(), for a page that the caller reads. Also returns false for a bad page. */
 static inline bool sg_data_page(const struct sg_vol *vol, u64 off)
 {
 	return sg_data_place(vol, off) && (!sg_has_bad(vol) || !sg_is_bad(vol, off, 1));
@@ -210,7 +210,10 @@ u64 sg_bad_free(const struct sg_vol *vol);
 bool sg_bad_listed(const void *base, u64 off);
 /* Chooses the word that sg_has_bad() loads; for a caller that has just set vol->base. */
 void sg_bad_watch(struct sg_vol *vol);
-/* If the list has changed, updates what depends on it. Any lock may be held. */
+/*
+ * If the list has changed, updates this system's state that depends on the list. The caller may
+ * hold any lock.
+ */
 void sg_bad_look(struct sg_vol *vol);
 
 /* --- may the volume be written, is it damaged (access.c) ----------------------------------- */
@@ -221,16 +224,22 @@ void sg_bad_look(struct sg_vol *vol);
  */
 int sg_damaged(const struct sg_vol *vol, u64 ino, u64 off, const char *what);
 
-/* 0: this system has a slot and is live there; otherwise -EROFS (no slot) or -EIO (fenced). */
+/*
+ * Returns 0 if this system has a slot and still owns it; otherwise -EROFS (no slot) or -EIO
+ * (fenced).
+ */
 int sg_is_member(const struct sg_vol *vol);
 /* As sg_is_member(); also checks that the volume may be changed now. */
 int sg_may_write(const struct sg_vol *vol);
-/* True if the slot's state word is still the one with which this system joined. */
+/* Returns true if the slot's state word is still the one with which this system joined. */
 static inline bool sg_is_ours(const struct sg_vol *vol)
 {
 	return sg_load64(vol->state) == vol->alive;
 }
-/* Called when the state word has changed. From now on this system stores nothing. Returns -EIO. */
+/*
+ * Makes this system store nothing from now on, because the slot's state word has changed. Returns
+ * -EIO.
+ */
 int sg_declared_dead(const struct sg_vol *vol);
 /*
  * Reports whether @err means that only pages of one inode or object are bad, and this system
@@ -262,8 +271,8 @@ static inline bool sg_is_settler(const struct sg_vol *vol)
 }
 
 /*
- * Reports whether another thread has ended this thread's sg_settle() (sg_settle_stop()); for its
- * waits and loops.
+ * Reports whether another thread has ended this thread's sg_settle() by sg_settle_stop(). The waits
+ * and loops of sg_settle() check this.
  */
 static inline bool sg_settle_ends(const struct sg_vol *vol)
 {
@@ -276,7 +285,10 @@ static inline bool sg_wait_ends(const struct sg_vol *vol)
 	return sg_settle_ends(vol) || (vol->gives_way && vol->gives_way(vol));
 }
 
-/* Called when a call has found no space. 0: try again. -EINTR: the thread must give way. */
+/*
+ * Decides what a call does that has found no space. 0: it tries again. -EINTR: the thread must give
+ * way.
+ */
 static inline int sg_space_again(struct sg_vol *vol, struct sg_nospace *nospace)
 {
 	if (vol->up->more_space(vol, nospace))
@@ -284,15 +296,19 @@ static inline int sg_space_again(struct sg_vol *vol, struct sg_nospace *nospace)
 	return nospace->gives_way ? -EINTR : -ENOSPC;
 }
 
-/* Adds to a statistic: never stores half a word, but is deliberately not exact across CPUs. */
+/*
+ * Adds to a counter of the statistics. Never stores half a word, but is deliberately not exact
+ * across CPUs.
+ */
 static inline void sg_count(u64 *counter, u64 n)
 {
 	sg_store64(counter, sg_load64(counter) + n);
 }
 
 /*
- * For loops whose length a hostile member can choose: called on each turn, with no spin lock held.
- * It lets other threads run now and then. -EINTR: the calling thread is being killed.
+ * Lets other threads run now and then, in a loop whose length a hostile member can choose. The loop
+ * calls it on each turn, with no spin lock held. Returns -EINTR if the calling thread is being
+ * killed.
  */
 #define SG_TURNS	1024
 static inline int sg_turn(u64 *turns)

@@ -103,8 +103,8 @@ static u64 *heartbeat(struct sg_vol *vol)
 }
 
 /*
- * Handles a VM that was reverted to an earlier saved state, or that runs twice. The later run owns
- * the slot, its locks and its ledger, so this run must store nothing.
+ * Stops this system if its VM was reverted to an earlier saved state, or runs twice. The later run
+ * owns the slot, its locks and its ledger, so this run must store nothing.
  */
 static void set_back(struct sg_vol *vol)
 {
@@ -121,7 +121,7 @@ static void set_back(struct sg_vol *vol)
  * Sends a heartbeat, from any thread of this system. The thread first counts the heartbeat in
  * private memory, then stores it in the slot. So the slot's counter is never ahead of the private
  * count, unless another run of this system has sent heartbeats. The swap fails if another system
- * has got the slot since the load, so that system's count remains exact.
+ * has got the slot since the load, so the count of the other system remains exact.
  */
 void sg_beat(struct sg_vol *vol)
 {

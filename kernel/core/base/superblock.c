@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Superblock and geometry: find, check and store it. */
+/* Superblock and geometry: finding, checking and storing them. */
 #include "internal.h"
 
 /* --- geometry ------------------------------------------------------------------------------- */
@@ -151,7 +151,7 @@ int sg_probe(const void *base, u64 size, struct sg_probe *out)
 		const struct sg_slot *slot = (const void *)((const u8 *)base + out->sb.slot_off);
 
 		if (sg_bad_listed(base, out->sb.slot_off + i * sizeof(*slot)))
-			/* the caller refuses the volume before it needs this number */
+			/* the caller rejects the volume before it needs this number */
 			continue;
 		out->live += SG_SLOT_STATE(sg_load64(&slot[i].state)) != SG_SLOT_FREE;
 	}
@@ -214,8 +214,8 @@ SG_NOINLINE int sg_super_compare(struct sg_vol *vol, const struct sg_super *sb)
 
 /*
  * Reads the superblock again, and checks whether the volume is still as sg_open() found it. The
- * volume may have grown since, and label and compatible features may have changed. This system
- * copies those, because tools later store its copy of the superblock.
+ * volume may have grown since then, and its label and compatible features may have changed. This
+ * system copies these fields, because tools later store its copy of the superblock.
  */
 int sg_super_recheck(struct sg_vol *vol)
 {
@@ -249,8 +249,8 @@ static SG_NOINLINE bool first_valid(const struct sg_vol *vol)
 
 /*
  * Stores first the copy that is not in use, so that one of the two copies is complete at any time.
- * That copy is the backup, unless damage, or a crash in this function, has left only the backup
- * valid.
+ * The copy not in use is the backup, unless damage, or a crash in this function, has left only the
+ * backup valid.
  */
 int sg_super_write(struct sg_vol *vol, const struct sg_super *sb)
 {

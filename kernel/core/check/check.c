@@ -80,8 +80,8 @@ static bool any_slot_taken(const struct sg_ck *c)
 }
 
 /*
- * Metadata claims pages first, so it keeps a page that two owners claim. Deferred frees claim last,
- * so they lose such a page.
+ * Makes one pass. Metadata claims pages first, so it keeps a page that two owners claim. Deferred
+ * frees claim last, so they lose such a page.
  */
 static int pass(struct sg_ck *c)
 {
@@ -177,7 +177,10 @@ static int repair(struct sg_ck *c)
 
 /* --- sg_check() ---------------------------------------------------------------------------- */
 
-/* The first pass stores nothing, so a clean volume remains unchanged, down to the last byte. */
+/*
+ * Makes the first pass, which stores nothing. So a clean volume remains unchanged, down to the last
+ * byte.
+ */
 static int look(struct sg_ck *c, void *base, u64 size)
 {
 	int err = c->opts->mode == SG_CHECK_ONLY ?

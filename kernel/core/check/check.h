@@ -3,10 +3,11 @@
  * The checker (sg_check() in engine.h): shared declarations of its files. docs/fsck.md explains it.
  *
  * One pass walks all structures once, claims each page for its first owner, and makes in place the
- * repairs that need no new page. It notes repairs that need the engine (new names, new pages).
- * Between passes the checker joins the volume and makes those repairs through the engine. The space
- * map is right at that time. Passes are repeated until one finds nothing. So each repair is checked
- * by a later pass, and another run of the checker continues an interrupted repair.
+ * repairs that need no new page. It records the repairs that need the engine (new names, new
+ * pages). Between passes the checker joins the volume and makes those repairs through the engine.
+ * The space map is correct at that time. Passes are repeated until one finds nothing. So each
+ * repair is checked by a later pass, and another run of the checker continues an interrupted
+ * repair.
  *
  *   check.c		the passes and their order
  *   check_view.c	reading the volume as recovery would leave it; stores of repairs
@@ -30,8 +31,10 @@
 
 #include "internal.h"
 
-/* a repair that needs more passes than this fails, because some program changes the volume
- * meanwhile */
+/*
+ * After this many passes the checker ends the repair, because some program must be changing the
+ * volume.
+ */
 #define CK_PASSES	20
 
 /* How a finding may be repaired. */
@@ -48,7 +51,7 @@ enum {
 	CK_NAMED = 4,		/* directory: its only name has been seen */
 	CK_DEFERRED = 8,		/* a ledger frees it */
 	CK_LISTED = 16,		/* on a list of free records */
-	CK_TYPELESS = 32,	/* in use, but its type is unknown: a name may have the type */
+	CK_TYPELESS = 32,	/* in use, of unknown type; a name may have the type */
 	CK_REBUILD = 64,	/* directory: its index is damaged */
 	CK_ROOTED = 128,	/* its parents lead to the root */
 	CK_CUT = 256,		/* directory: its name is removed, which breaks a circle */
@@ -120,7 +123,7 @@ struct sg_ck {
 	/* number of inodes by the counters; number of free records on no list */
 	u64 said_used;
 	u64 unlisted;
-	/* lost+found, if this repair has made it: it is not one of the old inodes */
+	/* lost+found, if this repair has made it, because it is not one of the old inodes */
 	u64 made;
 	bool no_space;		/* for the engine's work */
 
@@ -134,8 +137,8 @@ struct sg_ck {
 /* --- check.c ------------------------------------------------------------------------------- */
 
 /*
- * Reports and counts the finding in c->line. True: the caller must repair it now. Callers use the
- * form ck_found(c, cure, ino, off, "format", ...).
+ * Reports and counts the finding in c->line. Returns true if the caller must repair it now. Callers
+ * use the form ck_found(c, cure, ino, off, "format", ...).
  */
 bool ck_report(struct sg_ck *c, enum ck_cure cure, u64 ino, u64 off);
 #define ck_found(c, cure, ino, off, ...) \
@@ -179,7 +182,7 @@ bool ck_claim(struct sg_ck *c, u64 off, u64 pages);
 bool ck_claimed(const struct sg_ck *c, u64 off);
 void ck_space(struct sg_ck *c);
 /*
- * Checks whether an empty root directory has lost its names. Called when everything else has been
+ * Checks whether an empty root directory has lost its names. Called when all other pages have been
  * claimed.
  */
 void ck_root_strays(struct sg_ck *c);
@@ -210,7 +213,10 @@ typedef void (*ck_leaf)(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages
  */
 void ck_table(struct sg_ck *c, u64 ino, u64 root_off, u64 max_pages, struct ck_tree *out,
 	      ck_leaf leaf, void *ctx);
-/* Claims a cut-off table of @level, from entry @first on. False: a page in it has an owner. */
+/*
+ * Claims a cut-off table of @level, from entry @first on. Returns false if a page of the table
+ * already has an owner.
+ */
 bool ck_table_deferred(struct sg_ck *c, u64 off, unsigned int level, unsigned int first);
 
 /* --- check_sys.c --------------------------------------------------------------------------- */
@@ -224,7 +230,7 @@ void ck_inode_free_arrays(struct sg_ck *c);
 int ck_loss_begin(struct sg_ck *c);
 void ck_loss_before(struct sg_ck *c);		/* called at the end of the first pass */
 void ck_loss_after(struct sg_ck *c);		/* called at the end of the last pass */
-/* Notes a name for an inode that is not in use. */
+/* Records a name that refers to an inode that is not in use. */
 void ck_loss_named(struct sg_ck *c, u64 ino, unsigned int type);
 
 /* --- check_inode.c ------------------------------------------------------------------------- */
@@ -270,8 +276,8 @@ void ck_sems(struct sg_ck *c, void *ctx, u64 first, u64 off, u64 pages);	/* a ck
 /* --- check_tree.c -------------------------------------------------------------------------- */
 
 /*
- * Checks a name in @dir that refers to @ref. False: the caller must remove the name. A repair may
- * change the word at @ref_off.
+ * Checks a name in @dir that refers to @ref. Returns false if the caller must remove the name. A
+ * repair may change the word at @ref_off.
  */
 bool ck_refers(struct sg_ck *c, u64 dir, const struct sg_dirent *d, u64 ref_off);
 bool ck_removed_dir(const struct sg_ck *c, u64 ino);
@@ -302,7 +308,7 @@ static inline bool ck_hidden(const struct sg_ck *c)	/* an image with hidden name
 {
 	return c->vol.sb.incompat & SG_INCOMPAT_HIDDEN;
 }
-int ck_image_begin(struct sg_ck *c);	/* callers may call both without an image: they return 0 */
+int ck_image_begin(struct sg_ck *c);	/* both functions return 0 without an image */
 int ck_image_finish(struct sg_ck *c);
 void ck_image_free(struct sg_ck *c);
 void ck_image_records(struct sg_ck *c, u64 off);
@@ -314,8 +320,8 @@ void ck_image_index(struct sg_ck *c, u64 off);
 void ck_image_ledger(struct sg_ck *c, u64 off);
 void ck_image_deferred(struct sg_ck *c, u64 off);
 /*
- * Store a bucket of which only the head is valid; and a bucket with the slots @slot, of which those
- * in @keep are valid.
+ * Store a bucket. The first function is for a bucket of which only the head is valid. The second
+ * stores the slots @slot, of which those in @keep are valid.
  */
 void ck_image_head(struct sg_ck *c, u64 off);
 void ck_image_bucket(struct sg_ck *c, u64 off, const struct sg_bucket *from, const u64 *slot,

@@ -29,7 +29,7 @@ static bool inode_deferred(struct sg_ck *c, u64 word)
 	return true;
 }
 
-/* Claims a page that a deferred free names, before it is read. */
+/* Claims a page that a deferred free names, before the checker reads that page. */
 static bool page_deferred(struct sg_ck *c, u64 word)
 {
 	u64 off = SG_LEDGER_VALUE(word) << SG_PAGE_SHIFT;
@@ -74,8 +74,8 @@ static void mark_inodes(struct sg_ck *c, u64 page)
 }
 
 /*
- * Follows a list up to a record that cannot be on it, and ends the list there. The records after it
- * are then on no list, and are checked like all inodes that are not deferred.
+ * Walks a list up to a record that cannot be on it, and ends the list there. The records after that
+ * one are then on no list, and the checker treats them like all inodes that are not deferred.
  */
 static void follow_list(struct sg_ck *c, u64 at)
 {

@@ -3,8 +3,8 @@
  * Directories: index pages, buckets, names.
  *
  * The checker removes an invalid name in place. If the index itself is wrong, or a lookup cannot
- * find a name, it notes the directory for a rebuild (check_engine.c). The rebuild uses all buckets
- * that name the directory.
+ * find a name, it records that the directory must be rebuilt (check_engine.c). The rebuild uses all
+ * buckets that name the directory.
  */
 #include "check.h"
 
@@ -112,8 +112,8 @@ static unsigned int clash_of(const struct dir *d, unsigned int i, const struct s
 }
 
 /*
- * Reports whether a lookup finds the slot: it begins at the key's home and ends at the first empty
- * slot.
+ * Reports whether a lookup finds the slot. A lookup begins at the key's home and ends at the first
+ * empty slot.
  */
 static bool can_be_found(const struct sg_bucket *b, unsigned int i, u64 key)
 {
@@ -236,7 +236,7 @@ static bool load_bucket(struct dir *d, u64 off)
 
 static void walk_page(struct dir *d, u64 page, unsigned int level, u64 prefix);
 
-/* Claims the target of an index word and checks it. False: the word is wrong. */
+/* Claims the target of an index word and checks it. Returns false if the word is wrong. */
 static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 {
 	u64 off = word & ~SG_DIR_ENTRY_KIND;
@@ -245,7 +245,8 @@ static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 	if (!sg_data_page(&d->c->vol, off) || ck_claimed(d->c, off))
 		return false;
 	/*
-	 * ck_space() salvages a page that looks like a bucket; it is not followed as an index page
+	 * ck_space() salvages a page that looks like a bucket, so this code does not read the page
+	 * as an index page
 	 */
 	if (kind == SG_DIR_ENTRY_INDEX && level < SG_DIR_LEVELS_MAX && !load_bucket(d, off)) {
 		ck_claim(d->c, off, 1);
@@ -271,8 +272,8 @@ static bool walk_word(struct dir *d, u64 word, unsigned int level, u64 prefix)
 }
 
 /*
- * Returns the number of words from @i on that name the bucket loaded last; 0: the number does not
- * match the bucket's depth.
+ * Returns the number of words from @i on that name the bucket loaded last, or 0 if that number does
+ * not match the bucket's depth.
  */
 static unsigned int span_of(struct dir *d, const u64 *t, unsigned int i, unsigned int level)
 {
@@ -297,7 +298,7 @@ static void walk_page(struct dir *d, u64 page, unsigned int level, u64 prefix)
 {
 	const u64 *from = ck_page(d->c, page);
 	unsigned int i, span;
-	/* a copy, because span_of() reads words again after they were followed */
+	/* a copy, because span_of() reads words again after the walk has used them */
 	u64 *t = sg_alloc(SG_PAGE);
 
 	if (!t) {
@@ -340,7 +341,10 @@ static void check_counts(struct dir *d)
 		ck_set(c, at, d->pages * SG_PAGE);
 }
 
-/* A removed directory: no lookup finds a name in it any more, and its pages are freed with it. */
+/*
+ * Checks a removed directory. No lookup finds a name in it any more, and its pages are freed with
+ * it.
+ */
 static void check_removed(struct dir *d, u64 root_at, u64 root)
 {
 	u64 off = root & ~SG_DIR_ENTRY_KIND;

@@ -21,7 +21,8 @@ const struct sg_identity *ck_identity(const struct sg_ck *c)
 }
 
 /*
- * Reports that this check has no inode open: bits of its slot belong to the slot's last owner.
+ * Always returns false, because this check has no inode open. Bits of its slot belong to the slot's
+ * last owner.
  */
 static bool nothing_open(struct sg_vol *vol, u64 ino, u32 generation)
 {
@@ -88,9 +89,9 @@ static u32 name_number(char *name, size_t size, const char *first, unsigned int 
 }
 
 /*
- * Reports whether only root may read a directory, as orphans need it: they may come from a private
- * directory. A user who may create names in the root may have made a directory that looks like
- * lost+found.
+ * Reports whether only root may read a directory. Orphans need such a directory, because they may
+ * come from a private one. A user who may create names in the root may have made another directory
+ * that looks like lost+found.
  */
 static bool is_private(struct sg_vol *vol, const struct sg_iref *dir)
 {
@@ -154,8 +155,8 @@ static void adopted(struct sg_tx *tx, const struct sg_iref *dir, const struct sg
 }
 
 /*
- * Adds a name. With @ref, the inode's parent becomes the directory in the same transaction. Both
- * are locked.
+ * Adds a name. With @ref, also makes the directory the inode's parent, in the same transaction. The
+ * transaction locks both.
  */
 static int add_locked(struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n, u64 ino,
 		      unsigned int type, const struct sg_iref *ref)
@@ -279,8 +280,8 @@ static u64 xattr_pages(struct sg_tx *tx, const struct sg_iref *ref)
 }
 
 /*
- * Gives the new index to the directory. The next pass frees the pages of the old index, which then
- * have no owner.
+ * Replaces the directory's index by the new one. The next pass frees the pages of the old index,
+ * which then have no owner.
  */
 static int end_draft(struct sg_vol *vol, struct build *b)
 {
@@ -366,7 +367,8 @@ static int work(struct sg_ck *c)
 }
 
 /*
- * A full volume is no error here: the next pass finds the remaining damage again, and reports it.
+ * A full volume is no error here, because the next pass finds and reports the remaining damage
+ * again.
  */
 int ck_engine(struct sg_ck *c)
 {

@@ -63,8 +63,9 @@ static void check_flags(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 }
 
 /*
- * Makes the root a directory, whatever its mode is. All other fields are kept, and checked as
- * fields of a directory. Unusual permissions are dropped, because they are in the damaged word.
+ * Makes the root inode a directory, although its mode has another type. All other fields are kept,
+ * and checked as fields of a directory. The function drops unusual permissions, because they are in
+ * the damaged word.
  */
 static void root_restored(struct sg_ck *c, u64 ino, u64 mode)
 {
@@ -138,7 +139,7 @@ static u64 check_regular(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 		ck_set(c, ck_ifield(c, ino, size), SG_FILE_MAX);
 	ck_table(c, ino, ck_ifield(c, ino, table), SG_FILE_MAX >> SG_PAGE_SHIFT, &t, NULL, NULL);
 	if (flags & SG_FL_CUTTING)
-		ck_note(c, &c->settle, ino, 0); /* unless a ledger names the inode, see ck_tree() */
+		ck_note(c, &c->settle, ino, 0); /* see ck_tree(); not if a ledger names the inode */
 	return t.pages;
 }
 
@@ -152,7 +153,7 @@ static bool target_whole(const struct sg_ck *c, u64 ino, u64 size, u64 page)
 	return !memchr(ck_at(c, at), 0, size);
 }
 
-/* A link with a lost target remains a link, so that its owner can see and remove it. */
+/* Keeps a link with a lost target as a link, so that its owner can see and remove it. */
 static u64 check_symlink(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 {
 	u64 size = sg_load64(&in->size), page = sg_load64(&in->table);
@@ -224,7 +225,8 @@ void ck_files(struct sg_ck *c)
 
 /* --- free records -------------------------------------------------------------------------- */
 
-/* Follows a list. False: it leads to a record that is not free, or to the same record twice. */
+/* Walks a list. Returns false if the list has a record that is not free, or the same record twice.
+ * */
 static bool follow(struct sg_ck *c, u64 ino)
 {
 	while (ino) {
@@ -292,7 +294,7 @@ void ck_free_lists(struct sg_ck *c)
 	unsigned int slot, i;
 	bool relist = c->relist;
 
-	/* the inodes still exist somewhere, so nothing that leads to them is changed */
+	/* the inodes still exist somewhere, so the checker changes no word that leads to them */
 	if (!c->inodes) {
 		used_counter(c, 0);
 		return;

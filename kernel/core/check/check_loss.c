@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counts the inodes that could not be kept. Before the first repair, the code notes which inodes
+ * Counts the inodes that could not be kept. Before the first repair, the code records which inodes
  * exist, which other numbers have a name, and how many inodes the counters report. At the end it
- * compares these with the remaining inodes. So a successful repair also reports the losses.
+ * compares this record with the remaining inodes. So a successful repair also reports the losses.
  */
 #include "check.h"
 
@@ -14,8 +14,8 @@ static bool in_use(const struct sg_ck *c, u64 ino)
 }
 
 /*
- * Reports whether the inode has neither links nor names: recovery frees it, or its system was about
- * to free it.
+ * Reports whether the inode has neither links nor names, because recovery frees it, or its system
+ * was about to free it.
  */
 static bool dying(const struct sg_ck *c, u64 ino)
 {
@@ -58,8 +58,9 @@ static u64 kept(const struct sg_ck *c)
 }
 
 /*
- * Trusts the counters if there is room for that many inodes: in records in a hole of the inode
- * file, and in free records on no list. Otherwise trusts the names.
+ * Computes the number of inodes before the repair. It is the number in the counters, if records in
+ * a hole of the inode file, and free records on no list, can explain it. Otherwise it is the number
+ * of inodes that have names.
  */
 void ck_loss_before(struct sg_ck *c)
 {

@@ -17,7 +17,7 @@ struct place {
 	u64 at, off, pages;
 };
 
-/* As sg_sem_page_at(), but for the file in the state that recovery would produce. */
+/* Finds a page as sg_sem_page_at() does, but in the state that recovery would produce. */
 static bool find_page(const struct sg_ck *c, u64 page, struct place *p)
 {
 	const struct sg_iref file = sg_sem_file();
@@ -44,9 +44,9 @@ static bool has_page(const struct sg_ck *c, u64 page)
 }
 
 /*
- * An object that is being made or removed may have a part of its data (sem_ring.c). All rings
- * together may have no more pages than the volume, because forged sizes could otherwise keep the
- * checker busy without end.
+ * Checks the data of a ring. A ring that is being made or removed may have a part of its data
+ * (sem_ring.c). All rings together may have no more pages than the volume, because forged sizes
+ * could otherwise keep the checker busy without end.
  */
 static bool has_data(struct sg_ck *c, u64 head, u64 size, u64 page, unsigned int i)
 {
@@ -148,7 +148,10 @@ static void drop_data(struct sg_ck *c, u64 page, u64 end)
 	}
 }
 
-/* Frees data whose ring has been lost by damage or removed by fsck. Nothing else would free it. */
+/*
+ * Frees data whose ring has been lost by damage or removed by fsck. No other code would free that
+ * data.
+ */
 static void check_data(struct sg_ck *c, u64 page, u64 at)
 {
 	u64 place = (page - SG_SEM_RINGS_PAGE) / SG_RING_PAGES_MAX;

@@ -143,8 +143,8 @@ static void count(u64 bits, u64 page, u64 *n, u64 *at)
 }
 
 /*
- * Notes pages that damage has cut off from directories to be rebuilt, because they still have
- * names.
+ * Records the pages that damage has cut off from directories to be rebuilt, because those pages
+ * still have names.
  */
 static void salvage(struct sg_ck *c, u64 lost, u64 page)
 {
@@ -180,7 +180,7 @@ static void compare(struct sg_ck *c, struct difference *d)
 	}
 }
 
-/* Marks claimed pages as in use, or (@give) frees pages that nothing claimed. */
+/* Marks claimed pages as in use, or (@give) frees pages without an owner. */
 static void correct(struct sg_ck *c, bool give)
 {
 	u64 chunk, off;
@@ -226,8 +226,8 @@ void ck_space(struct sg_ck *c)
 				  "%llu pages in use are marked free", CK_U(d.missing)))
 		correct(c, false);
 	/*
-	 * The owner of such a page may still be unclear, so the next pass frees the page, after
-	 * repairs.
+	 * The owner of a page that is marked in use may still be unclear. So the next pass frees
+	 * such a page, after repairs.
 	 */
 	if (!c->looking && c->hold_pages)
 		return;

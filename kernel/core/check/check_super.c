@@ -66,7 +66,10 @@ void ck_lock(struct sg_ck *c, u64 ino, u64 off)
 		ck_set(c, off, 0);
 }
 
-/* An announcement of a system that died while it grew the volume may remain; it is harmless. */
+/*
+ * Checks the words about growth. An announcement of a system that died while it grew the volume may
+ * remain, and is harmless.
+ */
 static void check_growth(struct sg_ck *c)
 {
 	u64 size = ck_get(c, SG_HOT(size)), grow = ck_get(c, SG_HOT(grow));
@@ -82,8 +85,8 @@ static void check_growth(struct sg_ck *c)
 }
 
 /*
- * Clears a freeze of a system that died, or a freeze in a copied volume: no system is frozen for
- * it.
+ * Clears a freeze of a system that died, or a freeze in a copied volume, because no system is
+ * frozen for it.
  */
 static void check_freeze(struct sg_ck *c)
 {

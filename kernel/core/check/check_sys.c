@@ -85,7 +85,10 @@ static void survey_page(struct sg_ck *c, struct survey *s, u64 page, u64 off)
 		ck_image_survey(c, off, kind, !page && s->rooted);
 }
 
-/* Recurses once per level. It may reach a page twice; @left bounds the recursion. */
+/*
+ * Surveys a table. Recurses once per level. The recursion may reach a page twice, so @left bounds
+ * it.
+ */
 static void survey_table(struct sg_ck *c, struct survey *s, u64 table, unsigned int level, u64 page)
 {
 	const u64 *t = ck_page(c, table);
@@ -193,7 +196,7 @@ static bool copy_valid(const struct sg_ck *c, unsigned int which)
 
 /*
  * Returns the offset of the root word to use. This is the inode's own word, restored if possible;
- * until then it is the copy's. 0: both are lost.
+ * until then it is the copy's word. Returns 0 if both are lost.
  */
 static u64 root_word(struct sg_ck *c, unsigned int which)
 {
@@ -338,7 +341,10 @@ static void check_copy(struct sg_ck *c, unsigned int which)
 	sg_fence();
 }
 
-/* A hash determines the places of locks and semaphores, so these files consist mostly of holes. */
+/*
+ * Returns the largest number of pages that the file can span. A hash determines the places of locks
+ * and semaphores, so these files consist mostly of holes.
+ */
 static u64 most_pages(const struct sg_ck *c, unsigned int which)
 {
 	switch (which) {

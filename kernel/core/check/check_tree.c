@@ -2,7 +2,7 @@
 /*
  * Names and their inodes: the link count of every inode in use is the number of its names, every
  * directory has one name, and parents lead to the root. An inode without a name goes to lost+found,
- * unless it has no links. An inode without links was open when its last name was removed, so the
+ * unless it has no links. An inode without links lost its last name while it was open, so the
  * checker frees it.
  */
 #include "check.h"
@@ -55,8 +55,8 @@ static bool directory_named(struct sg_ck *c, u64 dir, u64 ino, u64 ref_off)
 }
 
 /*
- * Reports whether this directory was removed (name and links in one transaction): its contents are
- * not checked.
+ * Reports whether this directory was removed, with name and links in one transaction. The checker
+ * does not check the contents of such a directory.
  */
 bool ck_removed_dir(const struct sg_ck *c, u64 ino)
 {
@@ -121,9 +121,9 @@ static void check_root(struct sg_ck *c)
 }
 
 /*
- * Follows the parents of a directory until one is known to lead to the root, or one has no name,
- * which is then the orphan. The path may also be a circle: Brent's algorithm detects this in at
- * most twice as many steps as the path has. No path is followed twice.
+ * Walks from a directory to its parents. It stops at a directory that is known to lead to the root,
+ * or at one without a name, which is then the orphan. If the path is a circle, Brent's algorithm
+ * detects this in at most twice as many steps as the path has. The checker walks no path twice.
  */
 static void check_rooted(struct sg_ck *c, u64 ino)
 {
@@ -175,7 +175,10 @@ static void check_inode_names(struct sg_ck *c, u64 ino)
 	check_links(c, ino, c->links[ino] + (c->state[ino] & CK_DIR ? 2 : 0));
 }
 
-/* Notes inodes that must be cut to size. Recovery handles those that a ledger names. */
+/*
+ * Records the inodes whose pages behind the size must be freed. Recovery handles those inodes that
+ * a ledger names.
+ */
 static void check_cutting(struct sg_ck *c)
 {
 	u64 i, n = 0;

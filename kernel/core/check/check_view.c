@@ -133,11 +133,12 @@ bool ck_is_ours(struct sg_ck *c)
 }
 
 /*
- * Stores a repair. A checker that was stopped for some seconds may have been fenced: then other
- * systems use the volume, and its findings are old. So it loads the word, then checks its own slot,
- * then swaps the word. The swap fails if another system has stored the word since the load. While
- * the slot is its own, a swap fails only because a joiner counts in the hot page before it stops.
- * In this case the checker swaps again. The next pass finds any word that was not stored.
+ * Stores a repair. A checker that was stopped for some seconds may have been fenced. Other systems
+ * may then use the volume, and the checker's findings are old. So the checker loads the word, then
+ * checks its own slot, then swaps the word. The swap fails if another system has stored the word
+ * since the load. While the checker owns its slot, a swap fails only because a joiner changes a
+ * counter in the hot page before the joiner stops. In this case the checker swaps again. The next
+ * pass finds any word that was not stored.
  */
 void ck_set(struct sg_ck *c, u64 off, u64 val)
 {

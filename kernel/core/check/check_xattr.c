@@ -85,8 +85,8 @@ static bool entries_valid(const struct payload *p)
 }
 
 /*
- * Checks the blob at @off and claims its pages. @ino 0: any owner. Returns the number of pages; 0:
- * unusable.
+ * Checks the blob at @off and claims its pages. @ino 0: any owner. Returns the number of pages, or
+ * 0 if the blob cannot be used.
  */
 static u64 check_blob(struct sg_ck *c, u64 off, u64 ino)
 {
@@ -149,9 +149,9 @@ static bool had_no_acl(struct sg_ck *c, u64 off, u64 ino)
 }
 
 /*
- * With an ACL, the group's permissions in the mode are the mask of all its entries; without it they
- * would become the permissions of the group itself. The checker clears them first, so that an
- * interruption leaves less access, not more.
+ * Reports and removes a damaged blob. With an ACL, the group's permissions in the mode are the mask
+ * of all entries of the ACL. Without the ACL they would become the permissions of the group itself.
+ * So the checker clears these permissions first; an interruption then leaves less access, not more.
  */
 static void drop_blob(struct sg_ck *c, u64 ino, u64 at, u64 off)
 {

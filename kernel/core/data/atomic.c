@@ -219,7 +219,7 @@ static int atomic_commit(struct atomic *w)
 		sg_count(&tx->stat.atomic_replaced, (u64)whole_pages(w) << SG_PAGE_SHIFT);
 		sg_count(&tx->stat.atomic_logged, w->log.bytes);
 		err = sg_tx_commit(tx);
-		/* -EIO: a page of the log is bad, and everything else has been stored */
+		/* -EIO: a page of the log is bad; all other bytes have been stored */
 		w->filled = w->fills && (!err || err == -EIO);
 		return err;
 	}
@@ -228,7 +228,7 @@ static int atomic_commit(struct atomic *w)
 	return err;
 }
 
-/* Inode locked. */
+/* Makes one atomic write in a transaction, with the inode locked. */
 static int atomic_locked(struct atomic *w)
 {
 	int err = sg_may_change(w->vol, w->ref);
@@ -267,13 +267,13 @@ static int atomic_once(struct atomic *w)
 	return err;
 }
 
-/* The log of whole pages needs as many pages as replacing them does, but no room in the ledger. */
+/* Logging complete pages needs as many free pages as replacing them, but no room in the ledger. */
 static bool log_helps(const struct atomic *w, int err)
 {
 	return err == -ENOSPC && w->replacing && sg_ledger_room(w->vol) <= LEDGER_ROOM;
 }
 
-/* Called after a failure: 0 if another attempt makes sense. */
+/* Decides after a failure: returns 0 if another attempt makes sense. */
 static int atomic_again(struct atomic *w, int err, struct sg_nospace *nospace, unsigned int *turns)
 {
 	if (err == -EAGAIN)

@@ -2,13 +2,13 @@
 /* The flag that makes each write to a file atomic (P3). docs/atomic-data.md */
 #include "internal.h"
 
-/* longest wait for the acknowledgement of all systems; that of a paused one may be later */
+/* longest wait for the acknowledgement of all systems; a paused system may acknowledge later */
 #define KNOWN_MS	2000
 /* one of these flags is set before the first byte of an atomic write is stored */
 #define NOTED		(SG_FL_ATOMIC | SG_FL_WHOLE)
 /*
- * These flags are valid only together with one of NOTED: software without SG_FL_TOLD does not clear
- * it when it clears the others.
+ * These flags are valid only together with a flag of NOTED, because software that does not know
+ * SG_FL_TOLD does not clear it with the other flags.
  */
 #define TOLD		(SG_FL_REPLACE | SG_FL_TOLD)
 
@@ -50,7 +50,7 @@ bool sg_is_told(const struct sg_vol *vol, const struct sg_iref *ref)
 	return flags & NOTED && flags & TOLD;
 }
 
-/* *cuts: the file's count of cuts after the flag is set. */
+/* *@cuts returns the file's count of cuts after the flag is set. */
 static int note_whole_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 *cuts)
 {
 	int err = sg_ilock(vol, ref);
@@ -66,7 +66,7 @@ static int note_whole_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 
 /*
  * Marks that all systems have seen the flag, if sg_cuts() is still @cuts. Other systems may have
  * cleared the flags since, and even set them again, which has incremented the cuts. A write without
- * the lock may have begun in between, so then the next writer waits.
+ * the lock may have begun in between, so the next writer then waits.
  */
 static int note_told(struct sg_vol *vol, const struct sg_iref *ref, u64 cuts)
 {
@@ -84,8 +84,9 @@ static int note_told(struct sg_vol *vol, const struct sg_iref *ref, u64 cuts)
 }
 
 /*
- * Makes the first atomic write, and each one that begins meanwhile, wait until no system writes
- * without the lock any more. A paused system delays these writes for KNOWN_MS, and no later ones.
+ * Waits until no system writes without the lock any more. The first atomic write, and each one that
+ * begins meanwhile, calls it. A paused system delays these writes for KNOWN_MS, and later writes
+ * not at all.
  */
 int sg_note_whole_first(struct sg_vol *vol, const struct sg_iref *ref)
 {
@@ -128,9 +129,9 @@ static int change_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 set, 
 }
 
 /*
- * Pages may be replaced as soon as no system writes in place without the lock: such a write checks
- * the flag, but may have begun before it was set. If a system does not acknowledge, all writes are
- * logged until a caller sets the flag again.
+ * Allows the replacement of pages, as soon as no system writes in place without the lock. Such a
+ * write checks the flag, but may have begun before the flag was set. If a system does not
+ * acknowledge, all writes are logged until a caller sets the flag again.
  */
 static int replace_too(struct sg_vol *vol, const struct sg_iref *ref, u64 cuts)
 {

@@ -91,7 +91,7 @@ static int pool_take(struct pool *p, u64 *off)
 	int err;
 
 	if (p->used == p->pages)
-		return -EAGAIN;	/* the file has grown since it was counted */
+		return -EAGAIN;	/* the file has grown since its pages were counted */
 	if (p->used >= p->run_at + p->run.pages) {
 		err = pool_next_run(p);
 		if (err)
@@ -181,7 +181,7 @@ static int put_leaf(struct build *b, u64 page, u64 off, unsigned int level)
 		return err;
 	if (b->height)
 		set_entry(b, level, page, sg_leaf(b->from->vol, off, level));
-	else	/* one page alone needs no table */
+	else	/* a file of one page needs no table */
 		b->root = SG_ROOT(sg_leaf(b->from->vol, off, 1), 0);
 	return 0;
 }

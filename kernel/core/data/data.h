@@ -19,7 +19,7 @@ struct sg_met {
 	u64 sum, seq;
 	unsigned int counted;
 };
-/* As sg_flush(). -EINTR: the thread is being killed. */
+/* Flushes as sg_flush() does, but returns -EINTR if the thread is being killed. */
 int sg_flush_killable(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages);
 int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_met *m);
 /*
@@ -63,8 +63,8 @@ int sg_allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u6
 int sg_take_fresh(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 want, u64 *off,
 		  u64 *got);
 /*
- * Called before the first atomic write to a file, with the inode locked: makes readers check the
- * change counter.
+ * Makes readers check the change counter of a file. Called before the first atomic write to the
+ * file, with the inode locked.
  */
 int sg_note_whole(struct sg_vol *vol, const struct sg_iref *ref);
 /* Waits, within a limit, until no write to the file without its lock is in progress. */
@@ -72,12 +72,13 @@ bool sg_is_told(const struct sg_vol *vol, const struct sg_iref *ref);
 /* Allocates one page, if the file's lock and space are available immediately. */
 int sg_allocate_now(struct sg_vol *vol, const struct sg_iref *ref, u64 page);
 /*
- * Completes a truncation that may have left pages behind the size, before anything is stored there.
+ * Completes a truncation that may have left pages behind the size. Called before any byte is stored
+ * there.
  */
 bool sg_is_cutting(const struct sg_vol *vol, const struct sg_iref *ref);
 /*
- * sg_finish_cut() for a caller that retries: *turns counts, 0 at first. -EUCLEAN: the cut never
- * ends.
+ * As sg_finish_cut(), for a caller that retries. *turns counts the attempts; it is 0 at first.
+ * -EUCLEAN: the cut never ends.
  */
 int sg_finish_cut_again(struct sg_vol *vol, const struct sg_iref *ref, unsigned int *turns);
 #define SG_RECLAIM_SOME	1024	/* number of deferred frees to reclaim before ENOSPC */

@@ -21,7 +21,7 @@ int sg_met_more(const struct sg_vol *vol, const struct sg_iref *ref, struct sg_m
 	return 0;
 }
 
-/* Counts a hole as one page: it ends at a mapped page, or the walk has crossed many tables. */
+/* Counts a hole as one page, because it ends at a mapped page, or only after many tables. */
 static int met(const struct sg_vol *vol, const struct sg_iref *ref, const struct sg_run *run,
 	       struct sg_met *m)
 {
@@ -148,8 +148,8 @@ s64 sg_seek(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, bool hole)
 }
 
 /*
- * Flushes. @killable: a signal that kills the thread ends the flush. Otherwise the thread continues
- * to the end, because it may flush for other threads.
+ * Flushes. With @killable, a signal that kills the thread ends the flush. Otherwise the thread
+ * continues to the end, because it may flush for other threads.
  */
 static int flush(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pages, bool killable)
 {

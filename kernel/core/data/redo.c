@@ -141,7 +141,7 @@ static int log_apply(struct sg_tx *tx, const struct sg_redo *redo)
 				     log->part[i].len, true);
 		all = all ?: err;
 	}
-	/* this system may have been fenced in the last step, after the last check above */
+	/* this system may have been fenced in the previous step, after the check above */
 	if (!sg_is_ours(tx->vol))
 		return -EIO;
 	return all == PAGE_IS_BAD ? -EIO : all;
@@ -281,8 +281,8 @@ static bool log_is_locked(const struct sg_iref *ref, const struct sg_word *log, 
 }
 
 /*
- * Checks the place of a piece whose bytes are outside the record. False: no log can have them
- * there.
+ * Checks the place of a piece whose bytes are outside the record. Returns false if no log can have
+ * bytes there.
  */
 static bool is_outside(struct sg_vol *vol, u64 from, u64 len, u32 crc, bool store)
 {

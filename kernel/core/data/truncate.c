@@ -113,9 +113,9 @@ static int finish_some(struct sg_vol *vol, const struct sg_iref *ref, bool zero,
 }
 
 /*
- * Called after -ENOSPC: 0 if another step makes sense. If the ledger could grow behind a lock, a
- * thread that gives way gets that lock. The last steps of a mount, and settling, do not wait for a
- * chunk: the rest of the cut remains deferred.
+ * Decides after -ENOSPC: returns 0 if another step makes sense. If the ledger could grow in a
+ * locked chunk, the function waits for that lock, also in a thread that gives way. The last steps
+ * of a mount, and settling, do not wait for a chunk, so the rest of the cut remains deferred.
  */
 static int space_for_cut(struct sg_vol *vol, struct sg_nospace *nospace)
 {
@@ -133,7 +133,7 @@ static int space_for_cut(struct sg_vol *vol, struct sg_nospace *nospace)
 }
 
 /*
- * Called with the result of a step. Returns 0 if another step makes sense, also after a lack of
+ * Decides by the result of a step. Returns 0 if another step makes sense, also after a lack of
  * space.
  */
 static int after_piece(struct sg_vol *vol, int err, struct sg_nospace *nospace)
@@ -149,9 +149,9 @@ static int after_piece(struct sg_vol *vol, int err, struct sg_nospace *nospace)
 }
 
 /*
- * Called between steps. Each step cuts a page, or skips many entries. So there are no more steps
- * than pages in the volume, unless another system adds new pages all the time; the rest then
- * remains deferred.
+ * Limits the number of steps; called between them. Each step cuts a page, or skips many entries. So
+ * there are no more steps than pages in the volume, unless another system adds new pages all the
+ * time. The rest of the cut then remains deferred.
  */
 static int next_piece(struct sg_vol *vol, const struct sg_iref *ref, u64 *pieces)
 {

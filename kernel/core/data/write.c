@@ -277,7 +277,7 @@ static int end_fresh(struct sg_vol *vol, const struct sg_iref *ref, struct sg_wr
 }
 
 /*
- * Reports whether times must be stored: with a coarse clock many writes have the same time.
+ * Reports whether times must be stored, because with a coarse clock many writes have the same time.
  */
 static bool times_differ(const struct sg_vol *vol, const struct sg_iref *ref, s64 now)
 {
@@ -444,7 +444,10 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 	if (first > SG_FILE_PAGES || pages > SG_FILE_PAGES - first)
 		return -EFBIG;
 	end = first + pages;
-	/* the sum of free pages moves a cache line from each thread that changes one */
+	/*
+	 * only for many pages, because the sum of free pages moves a cache line from each thread
+	 * that changes such a counter
+	 */
 	if (!err && pages >= SG_CHUNK_PAGES)
 		err = has_room(vol, ref, first, end);
 	if (err == -ENOSPC) {

@@ -31,7 +31,7 @@ int sg_deferred_settle(struct sg_vol *vol);
 bool sg_deferred_settle_left(struct sg_vol *vol);
 /* Moves the lists of a free slot to this system. slot_lock is held. */
 int sg_deferred_take_over(struct sg_vol *vol, unsigned int slot);
-/* Settles a deferred inode: evicts it, or cuts off its pages behind its size. */
+/* Settles a deferred inode, that is, evicts it, or cuts off its pages behind its size. */
 int sg_inode_settle(struct sg_vol *vol, u64 ino);
 /*
  * Tries once to free a deferred inode, for a caller that lacks space. False: the inode is locked,

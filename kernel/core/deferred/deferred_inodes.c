@@ -10,9 +10,9 @@
  *
  * A record has a flag while it is on a list. It remains there when the inode is freed, gets a name,
  * or becomes another file. A system that later defers the inode sees the flag, and does nothing
- * more. Only the list's own system removes the record, under the inode's lock, when the inode has
- * no reason to be deferred any more. So a list needs only one direction, and other systems free
- * inodes on it without a change of the list.
+ * more. Only the system that has the list removes the record, under the inode's lock, when the
+ * inode has no reason to be deferred any more. So a list needs only one direction, and other
+ * systems free inodes on it without a change of the list.
  *
  *   head of a list, links of the records on it   lock of its area; slot_lock, if the slot is free
  *   whether a record is on a list                the inode's lock, too
@@ -75,8 +75,9 @@ static bool has_reason(const struct sg_vol *vol, const struct sg_iref *ref)
 }
 
 /*
- * Removes @ref, which the word @at names, from a list of this system, unless it has a reason again.
- * @sure: removes it in any case. 1: done; 0: its lock is busy, or it is no longer the next record.
+ * Removes @ref, which the word @at names, from a list of this system, unless the inode has a reason
+ * to be deferred again. With @sure, removes it in any case. Returns 1 if @ref was removed, and 0 if
+ * its lock is busy, or if it is no longer the next record.
  */
 static int take_off(struct sg_vol *vol, unsigned int area, u64 at, const struct sg_iref *ref,
 		    bool sure)
@@ -104,8 +105,8 @@ static int take_off(struct sg_vol *vol, unsigned int area, u64 at, const struct 
 /* --- settle ----------------------------------------------------------------------------------- */
 
 /*
- * Lets only one thread at a time remove records: the record before the removed one must remain on
- * the list.
+ * Lets only one thread at a time remove records, because the record before the removed one must
+ * remain on the list.
  */
 static bool deferred_inodes_begin(struct sg_deferred_at *c)
 {
@@ -118,8 +119,8 @@ static void end(struct sg_deferred_at *c)
 }
 
 /*
- * Returns the word from which an interrupted walk continues. It belongs to a record that is still
- * on a list. 0: there is none.
+ * Returns the word from which an interrupted walk continues, or 0 if there is none. The word
+ * belongs to a record that is still on a list.
  */
 static u64 goes_on_at(const struct sg_vol *vol, const struct sg_deferred_at *c)
 {

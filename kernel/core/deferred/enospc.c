@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Out of space: a system that needs pages searches its own deferred frees, and those of other
- * systems, live or dead. It waits a bounded time until they become free pages (D7;
+ * systems, live or dead. It waits a bounded time until these become free pages (D7;
  * docs/protocol.md, section 4).
  */
 #include "internal.h"
@@ -76,7 +76,10 @@ static bool make_reclaimable(struct sg_vol *vol)
 	return sg_ledger_settle_left(vol);
 }
 
-/* Waits for other systems: each reclaims every second (sg_settle()), as far as epochs allow. */
+/*
+ * Waits for other systems. Each of them reclaims every second (sg_settle()), as far as epochs
+ * allow.
+ */
 static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wait_ms)
 {
 	u64 start = sg_ticks();
@@ -90,7 +93,10 @@ static void wait_for_others(struct sg_vol *vol, u64 free_pages, unsigned int wai
 	}
 }
 
-/* The thread would try again, but other threads here wait for what it holds. */
+/*
+ * Ends the attempts of a thread that would try again, because other threads here wait for locks
+ * that it holds.
+ */
 static bool ends_for_others(struct sg_vol *vol, struct sg_nospace *nospace)
 {
 	nospace->gives_way = sg_wait_ends(vol);

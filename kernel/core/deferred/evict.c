@@ -17,10 +17,11 @@ static void drop_contents(struct sg_tx *tx, const struct sg_iref *ref, u64 mode)
 }
 
 /*
- * Frees an inode. @begin: sg_tx_begin() or sg_tx_try(). An inode that this system has made and uses
- * remains, even if the caller used a stale or forged file handle. @settles: the caller is not the
- * last user here, so an inode with users remains. It may have got users after a look without the
- * lock: another system has made a file with this inode number, and this one has opened it.
+ * Frees an inode. @begin is sg_tx_begin() or sg_tx_try(). An inode that this system has made and
+ * uses remains, even if the caller used a stale or forged file handle. @settles: the caller is not
+ * the last user here, so an inode with users remains. The inode may have got users after the caller
+ * checked it without the lock. Then another system has made a file with this inode number, and this
+ * system has opened the file.
  */
 static int evict_locked(struct sg_vol *vol, const struct sg_iref *ref,
 			struct sg_tx *(*begin)(struct sg_vol *vol), bool settles)
@@ -72,7 +73,8 @@ int sg_evict(struct sg_vol *vol, const struct sg_iref *ref)
 
 /*
  * Tries to evict an inode. The inode remains deferred until it is freed (sg_defer_inode()). So if
- * this call cannot free it, the next sg_settle() of the system that deferred it will.
+ * this call cannot free the inode, the next sg_settle() of the system that deferred the inode frees
+ * it.
  */
 int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref)
 {

@@ -23,9 +23,9 @@ bool sg_ledger_empty(const struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * Puts an inode for which this system's ledger has no room on a list, under the inode's lock. It
- * only tries the lock, because an area's lock is held. False: the lock is busy, and the inode
- * remains in the other ledger. An inode without a record is dropped.
+ * Puts an inode for which this system's ledger has no room on a list, under the inode's lock. The
+ * function only tries the lock, because this thread holds an area's lock. It returns false if the
+ * lock is busy; the inode then remains in the other ledger. It ignores an inode without a record.
  */
 static bool take_inode_over(struct sg_tx *tx, u64 ino)
 {
@@ -110,7 +110,8 @@ static u64 ledger_settle_entry(struct sg_ledger *l, unsigned int i)
 }
 
 /*
- * Clears entry @i, because the inode is deferred twice, has no reason any more, or has no record.
+ * Clears entry @i, because its inode is deferred twice, has no record, or has no reason to be
+ * deferred any more.
  */
 static int strike(struct sg_vol *vol, unsigned int i, u64 word, bool whatever)
 {
@@ -163,8 +164,9 @@ static int settle_entry(struct sg_vol *vol, unsigned int i)
 
 /*
  * Frees the deferred inodes in this system's ledger, or cuts them to size, unless they are open or
- * locked; a later call tries those again. It follows the order of the hash chains. So each inode is
- * the first one in its chain, even if a hostile ledger fills only one chain.
+ * locked; a later call tries those again. The function goes through the inodes in the order of the
+ * hash chains. So each inode is the first one in its chain, even if a hostile ledger fills only one
+ * chain.
  */
 int sg_ledger_settle_inodes(struct sg_vol *vol)
 {

@@ -25,9 +25,10 @@ static bool begin_growing(struct sg_ledger *l)
 }
 
 /*
- * Adds a page to the chain in the volume: the page is first empty and durable, then named, then
- * used. If the last growth waited in vain for a chunk that is still locked, this one does not wait.
- * Otherwise each transaction would wait, one after another.
+ * Adds a page to the chain in the volume. The function first makes the page empty and durable, then
+ * names it in the chain, and only then uses it. If the previous growth waited in vain for a chunk
+ * that is still locked, this growth does not wait. Otherwise each transaction would wait, one after
+ * another.
  */
 static int add_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page *page)
 {
@@ -49,7 +50,8 @@ static int add_page(struct sg_vol *vol, struct sg_ledger *l, struct ledger_page 
 
 /*
  * Adds a page to the chain. Memory for its mirror is allocated first. If a page were in the chain
- * but not in the mirror, the next growth would replace its name, and it would be lost.
+ * but not in the mirror, the next growth would replace the page's name in the chain, and the page
+ * would be lost.
  */
 int sg_ledger_grow(struct sg_vol *vol)
 {
@@ -197,8 +199,8 @@ static unsigned int put_back_aside(struct sg_ledger *l, u32 i)
 
 /*
  * Waits for the chunk of @lock, because its holder is usually about to commit. If the wait is in
- * vain, the holder may be paused, and no thread waits again until the chunk is unlocked. True: try
- * again.
+ * vain, the holder may be paused, and no thread waits again until the chunk is unlocked. Returns
+ * true if the caller should try again.
  */
 static bool reclaim_await(struct sg_vol *vol, u64 lock)
 {
@@ -216,8 +218,8 @@ static bool reclaim_await(struct sg_vol *vol, u64 lock)
 }
 
 /*
- * Clears an entry whose reclaim fails because of damage: fsck finds these pages. If even this
- * fails, they remain deferred.
+ * Clears an entry whose reclaim fails because of damage, so that fsck finds its pages. If even this
+ * fails, the pages remain deferred.
  */
 static int write_off(struct sg_vol *vol, u32 i)
 {
@@ -231,7 +233,7 @@ static int write_off(struct sg_vol *vol, u32 i)
 	return err;
 }
 
-/* Reclaims a table or index: one transaction frees a part of it, and records the position. */
+/* Reclaims a part of a table or index in one transaction, which also records the position. */
 static int reclaim_step(struct sg_tx *tx, u32 i, u64 word, bool *done)
 {
 	unsigned int kind = SG_LEDGER_KIND(word), index = SG_LEDGER_COUNT(word);
@@ -305,7 +307,8 @@ static int reclaim_tree(struct sg_vol *vol, u32 i)
 
 /*
  * Reclaims as many runs in one transaction as it can lock chunks for. *reclaimed: their number.
- * BUSY: no run, because the chunk of the first one is locked; *busy: that lock.
+ * Returns BUSY if it reclaimed no run, because the chunk of the first one is locked; *busy is then
+ * that lock.
  */
 static int try_runs(struct sg_vol *vol, const struct pick *p, unsigned int from,
 		    unsigned int *reclaimed, u64 *busy)

@@ -30,11 +30,14 @@ struct sg_name {
 u64 sg_dir_hash(const struct sg_vol *vol, const char *name, u32 len);
 void sg_name_of(const struct sg_vol *vol, const char *name, u32 len, struct sg_name *n);
 /*
- * Checks that @dir is a directory, with or without a name. -ESTALE: its number is now free, or
- * belongs to another file.
+ * Checks that @dir is a directory, with or without a name. -ESTALE: the inode number is now free,
+ * or belongs to another file.
  */
 int sg_dir_there(const struct sg_vol *vol, const struct sg_iref *dir);
-/* Looks up a name without a lock; does not see a transaction in progress. -ENOENT, -ENOTDIR. */
+/*
+ * Looks up a name without a lock, and outside any transaction in progress. Returns -ENOENT or
+ * -ENOTDIR.
+ */
 int sg_dir_look(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n);
 /*
  * The remaining functions run inside a transaction, with the directory locked.

@@ -325,8 +325,8 @@ int sg_bucket_load(struct sg_tx *tx, const struct sg_iref *dir, u64 bucket, unsi
 }
 
 /*
- * A bucket being filled. Private memory records which slots are taken, because another system may
- * store into the bucket meanwhile. The search for a free slot must end even then.
+ * A bucket being filled. Private memory records which slots are taken. So the search for a free
+ * slot ends even if another system stores into the bucket meanwhile.
  */
 struct heap {
 	u64 bucket, taken[SG_BUCKET_SLOTS / 64];

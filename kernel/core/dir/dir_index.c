@@ -371,7 +371,7 @@ static unsigned int dir_index_reclaim_in(struct sg_tx *tx, u64 page, unsigned in
 		unsigned int child;
 
 		if (!word || (i && word == sg_get(tx->vol, page + i * 8 - 8)))
-			continue;	/* up to SG_DIR_SPAN_MAX adjacent words name one bucket */
+			continue;	/* adjacent words may name the same bucket */
 		if (!may_reclaim(tx))
 			return i;
 		if (!sg_data_page(tx->vol, off) || !(word & SG_DIR_ENTRY_KIND) ||

@@ -33,7 +33,10 @@ int sg_dir_alive(const struct sg_vol *vol, const struct sg_iref *dir)
 	return sg_dir_there(vol, dir) ?: sg_nlink(sg_iget(vol, dir, mode)) ? 0 : -ENOENT;
 }
 
-/* No name refers to the root. The number of an existing record remains valid. */
+/*
+ * Returns the inode to which a name refers. No name refers to the root. The number of an existing
+ * record remains valid.
+ */
 int sg_name_inode(const struct sg_vol *vol, const struct sg_iref *dir, const struct sg_name *n,
 		  struct sg_iref *out)
 {

@@ -8,7 +8,8 @@
 #define SG_NAME_TRIES	1000	/* attempts, if a name refers to another inode each time */
 
 /*
- * Checks a name. Returns 0, or the error if it is not possible; @dots: the error for "." and "..".
+ * Checks a name. Returns 0, or an error if the name is not allowed. @dots: the error for "." and
+ * "..".
  */
 int sg_name_check(const char *name, u32 len, int dots);
 
@@ -23,7 +24,8 @@ int sg_name_inode(const struct sg_vol *vol, const struct sg_iref *dir, const str
 
 /*
  * Reports whether a name that was looked up before the directory was locked still has the same
- * result. Looks it up again if the directory has changed. @was: the first result, possibly -ENOENT.
+ * result. Looks the name up again if the directory has changed. @was: the first result, possibly
+ * -ENOENT.
  */
 bool sg_name_stands(const struct sg_vol *vol, const struct sg_iref *dir, struct sg_name *n,
 		    int was);
@@ -47,8 +49,8 @@ static inline bool sg_is_seen(const struct sg_vol *vol, const struct sg_iref *no
 }
 
 /*
- * Reports whether the file itself has no protection, so that any user who may remove names from the
- * directory may remove it.
+ * Reports whether the file itself has no protection. Any user who may remove names from the
+ * directory may then remove the file.
  */
 static inline bool sg_is_unprotected(const struct sg_vol *vol, const struct sg_iref *ref)
 {

@@ -235,7 +235,7 @@ static int still_valid(struct move *m)
 /*
  * Reports whether these are the inodes that the caller has looked up and checked, and will report.
  * Another system may have given a name to another inode since, which the caller has not checked.
- * But systems that all replace one file repeatedly must not block each other.
+ * But systems that repeatedly replace the same file must not block each other.
  */
 static bool as_seen(const struct move *m)
 {

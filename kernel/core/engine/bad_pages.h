@@ -30,7 +30,7 @@ static inline bool sg_has_bad(const struct sg_vol *vol)
 {
 	return sg_load64(*(const u64 *const volatile *)&vol->bads);
 }
-/* Reports whether a page with these bytes, which the caller needs, is bad. */
+/* Reports whether any page with these bytes is bad, for a caller that needs all of them. */
 static inline bool sg_is_lost(const struct sg_vol *vol, u64 off)
 {
 	return sg_has_bad(vol) && sg_is_bad(vol, off & ~(SG_PAGE - 1), 1);
@@ -51,7 +51,7 @@ u64 sg_bad_pages(const struct sg_vol *vol);
  */
 bool sg_bad_vital(const struct sg_vol *vol, u64 *off);
 /*
- * Returns -EIO, with vol->why, if a vital page is bad: for a caller that is about to use the
+ * Returns -EIO, with vol->why, if a vital page is bad. For a caller that is about to use the
  * volume.
  */
 int sg_bad_refuse(struct sg_vol *vol);

@@ -34,15 +34,14 @@ struct sg_attr {
 #define SG_SET_GENERATION (1u << 8)
 
 int sg_iref(const struct sg_vol *vol, u64 ino, struct sg_iref *ref); /* -ESTALE: no such record */
-/* A consistent snapshot. -ESTALE: the record is free. */
+/* Reads the attributes as a consistent snapshot. Returns -ESTALE if the record is free. */
 int sg_getattr(struct sg_vol *vol, const struct sg_iref *ref, struct sg_attr *attr);
 u64 sg_seq(const struct sg_vol *vol, const struct sg_iref *ref); /* change counter, even */
 int sg_setattr(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
 	       const struct sg_attr *attr);
 /*
- * For a caller that could not wait for the inode's lock (sg_vol.gives_way), and has released the
- * locks for which other threads wait. Waits until no thread holds the inode's lock, or returns
- * -EINTR.
+ * Waits until no thread holds the inode's lock, or returns -EINTR. For a caller that could not wait
+ * for that lock (sg_vol.gives_way), and has released the locks for which other threads wait.
  */
 int sg_wait_inode(struct sg_vol *vol, const struct sg_iref *ref);
 /* Sets only times, for hot paths. Each time is one word, so this needs no journal. */
@@ -66,9 +65,9 @@ bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref);
  */
 void sg_set_mapper(struct sg_vol *vol, const struct sg_iref *ref, bool holes, bool on);
 /*
- * Called after pages have been cut out of the file (@holes: after its holes have been filled).
- * Waits until no process of another system maps the old pages, at most 2 s. The caller must hold
- * nothing that quiesce waits for.
+ * Waits until no process of another system maps the old pages, at most 2 s. Called after pages have
+ * been cut out of the file (@holes: after its holes have been filled). The caller must hold nothing
+ * that quiesce waits for.
  */
 void sg_wait_mappers(struct sg_vol *vol, const struct sg_iref *ref, bool holes);
 /*
@@ -88,8 +87,8 @@ u64 sg_cuts(const struct sg_vol *vol, const struct sg_iref *ref);
 int sg_evict(struct sg_vol *vol, const struct sg_iref *ref);
 /*
  * As sg_evict(), but waits for no other system, for callers that cannot be killed (memory reclaim,
- * exits). -EBUSY, -ENOSPC: it would have to wait. In this case sg_settle() of the system that has
- * the deferred inode frees it.
+ * exits). Returns -EBUSY or -ENOSPC if it would have to wait. In this case sg_settle() of the
+ * system that has the deferred inode frees the inode.
  */
 int sg_evict_try(struct sg_vol *vol, const struct sg_iref *ref);
 

@@ -63,8 +63,8 @@ bool sg_machine_known(const u8 machine[16]);
 /* Reports whether the slot is LIVE, has an identity, and belongs to that machine. */
 bool sg_slot_of_machine(const struct sg_slot *slot, const u8 machine[16]);
 /*
- * Stores that the machine exists: its systems may be paused, but are not dead. Call it every 500
- * ms.
+ * Stores in the slots of the machine's systems that the machine still exists. So these systems may
+ * be paused, but are not dead. Call it every 500 ms.
  */
 void sg_guard(struct sg_vol *vol, const u8 machine[16]);
 void sg_guard_slot(struct sg_vol *vol, unsigned int slot, const u8 machine[16]);
@@ -74,9 +74,9 @@ void sg_guard_slot(struct sg_vol *vol, unsigned int slot, const u8 machine[16]);
  */
 unsigned int sg_fence_machine(struct sg_vol *vol, const u8 machine[16]);
 /*
- * Sets the lease: from now on a system whose guard word does not move is fenced after this silence;
- * 0: never. Every system loads the lease again each time it watches the others, so the lease may
- * change at any time.
+ * Sets the lease, the time of silence after which the others fence a system whose guard word does
+ * not move; 0: never. Every system loads the lease again each time it watches the others, so the
+ * lease may change at any time.
  */
 void sg_set_lease(struct sg_vol *vol, u64 ms);
 u64 sg_lease(const struct sg_vol *vol);
@@ -139,8 +139,8 @@ void sg_opened(const struct sg_vol *vol, bool (*each)(void *ctx, const struct sg
 int sg_grow(struct sg_vol *vol, u64 size, unsigned int wait_ms, char why[200]);
 #define SG_GROW_WAIT_MS	5000
 /*
- * Reports whether all other systems have stored that they have memory for @size. 0: they have.
- * -EBUSY: @why names one that has not.
+ * Reports whether all other systems have stored that they have memory for @size. Returns 0 if they
+ * have, and -EBUSY if not; @why then names a system that has not.
  */
 int sg_grow_ask(const struct sg_vol *vol, u64 size, char why[200]);
 u64 sg_grow_limit(struct sg_vol *vol);	/* returns the largest size that sg_grow() could make */

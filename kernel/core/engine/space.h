@@ -37,7 +37,10 @@ struct sg_nospace {
 	u64 since;
 	bool gives_way;
 };
-/* For sg_vol.room_locked: not a lock, but other systems' deferred frees are waited for. */
+/*
+ * For sg_vol.room_locked: the thread waited not for a lock, but for deferred frees of other
+ * systems.
+ */
 #define SG_ROOM_OTHERS	(~0ULL)
 /*
  * For a caller that got -ENOSPC: reclaims, and waits for other systems, up to 2 s in total. True:

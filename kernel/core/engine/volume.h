@@ -88,7 +88,7 @@ struct sg_vol {
 	struct sg_identity id;	/* what this system stored in its slot */
 	u64 beats;		/* this system's heartbeats, as the slot counts them (join.c) */
 	bool read_only;
-	/* no other system changes the volume meanwhile, so there is nothing to wait for */
+	/* no other system changes the volume meanwhile, so this one need not wait for others */
 	bool alone;
 	bool steady;		/* the volume does not grow: for the checker */
 	u64 shut_down;		/* every change fails with -EIO: fenced, or because of errors= */
@@ -97,7 +97,7 @@ struct sg_vol {
 	 * thread), each thread that waits for an epoch calls it.
 	 */
 	bool maintained;
-	/* This system is about to leave: it waits for a lock only for some seconds (-EBUSY). */
+	/* This system is about to leave, so it waits for a lock only for some seconds (-EBUSY). */
 	bool hurry;
 	/*
 	 * A joiner waits for no lock beyond this time (sg_ticks()); 0: this system is not joining.
@@ -216,7 +216,7 @@ struct sg_vol {
 	 */
 	struct sg_spin spin;
 	struct sg_odd odd[16];
-	u64 odd_next;		/* where the next entry goes, in turn */
+	u64 odd_next;		/* index of the place for the next entry */
 	/* counters that were recently judged damaged: their number, and the time of the last one */
 	u64 odd_judged, odd_last;
 	/* releases for each chain of users' locks, and their total number (lock_table.c) */
@@ -263,13 +263,14 @@ struct sg_probe {		/* result of sg_probe() */
 
 /* Computes the superblock that sg_format() would make, without checksum. -EINVAL with why. */
 int sg_format_plan(u64 size, const struct sg_format_opts *opts, struct sg_super *sb, char why[200]);
-/* Makes a new file system in @size bytes at @base. Overwrites without a question. */
+/* Makes a new file system in @size bytes at @base. Overwrites the old contents without a question.
+ * */
 int sg_format(void *base, u64 size, const struct sg_format_opts *opts, char why[200]);
-/* Reads superblocks and changes nothing. Returns 0 also if there is no file system. */
+/* Reads the superblocks and changes nothing. Returns 0 even if there is no file system. */
 int sg_probe(const void *base, u64 size, struct sg_probe *out);
 /*
- * As sg_probe(). If there is no superblock at the expected places, looks for the backup of a volume
- * that is smaller than its device. Returns the probed size.
+ * As sg_probe(). If there is no superblock at the expected places, searches for the backup of a
+ * volume that is smaller than its device. Returns the probed size.
  */
 u64 sg_search(const void *base, u64 size, struct sg_probe *out);
 /*

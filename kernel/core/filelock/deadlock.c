@@ -5,8 +5,8 @@
  *
  * No record names the owner for which a waiter waits. The search derives it from requests and
  * locks, chain by chain, so one step may be outdated at the next. But an owner that waits does
- * nothing else, and a request keeps its ticket. If the same requests are found twice in the same
- * order, all of them waited at the moment in between, and held their locks.
+ * nothing else, and a request keeps its ticket. If two searches find the same requests in the same
+ * order, all these requests waited between the searches, and their owners held their locks.
  */
 #include "internal.h"
 
@@ -63,8 +63,8 @@ static bool waits_for(struct sg_vol *vol, const struct sg_userlock_record *who,
 }
 
 /*
- * Follows requests from @want back to its owner. @mark: these requests. Returns their number; 0:
- * there is no such path.
+ * Finds a path of requests that leads from @want back to its owner, and stores these requests in
+ * @mark. Returns their number, or 0 if there is no such path.
  */
 static unsigned int deadlock_follow(struct sg_vol *vol, const struct sg_userlock_record *want,
 				    u64 mark[STEPS], bool *sure)
@@ -104,8 +104,8 @@ static int deadlock_look(struct sg_vol *vol, const struct sg_userlock_record *wa
 
 /*
  * Searches for a deadlock. Only one thread searches at a time, and withdraws its request before the
- * next one searches. So if several requests close a circle together, only one fails. A request
- * searches again when another lock excludes it.
+ * next one searches. So if several requests together form a circle, only one of them fails. A
+ * request searches again when another lock excludes it.
  */
 int sg_userlock_circle(struct sg_vol *vol, const struct sg_iref *ref,
 		       const struct sg_userlock_record *want, struct sg_userlock_wait *wait)

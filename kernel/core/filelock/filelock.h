@@ -30,7 +30,8 @@ struct sg_userlock_page *sg_userlock_page(struct sg_vol *vol, unsigned int nr, u
 					  int *err);
 int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k);
 /*
- * How to wait for a chain's lock. BRIEF: -EBUSY instead of a long wait. TRY: instead of any wait.
+ * How to wait for a chain's lock. BRIEF returns -EBUSY instead of a long wait, and TRY instead of
+ * any wait.
  */
 enum sg_userlock_patience {
 	SG_USERLOCK_PATIENT, SG_USERLOCK_BRIEF, SG_USERLOCK_QUEUE, SG_USERLOCK_TRY

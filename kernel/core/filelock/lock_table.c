@@ -3,10 +3,9 @@
  * Locks of users: flock, fcntl and open-file locks between systems (docs/protocol.md, section 6).
  *
  * A record belongs to its system until it is unused again. Other systems read it, and clear it
- * after that system has ended; all of this needs the chain's lock. So nothing has to be durable.
- * Only one thing matters when a change is interrupted: a system that dies during a change must keep
- * all its earlier locks until it has been recovered. So new records are stored before old ones are
- * cut.
+ * after that system has ended; all of this needs the chain's lock. So no store has to be durable.
+ * But a system that dies during a change must keep all its earlier locks until it has been
+ * recovered. So it stores new records before it shortens old ones.
  */
 #include "internal.h"
 
@@ -236,8 +235,8 @@ bool sg_userlock_held(const struct sg_userlock_chain *c, const struct sg_userloc
 }
 
 /*
- * Returns the held lock that excludes @want and begins first. So a program that queries again
- * behind each result finds all of them, in any order in the chain.
+ * Returns, of the held locks that exclude @want, the one that begins first. So a program that
+ * queries again behind each result finds all these locks, in whatever order the chain has them.
  */
 static bool first_in_the_way(const struct sg_userlock_chain *c,
 			     const struct sg_userlock_record *want, struct sg_userlock_record *by)
@@ -367,9 +366,9 @@ static bool grow_by_own(const struct sg_userlock_chain *c, const struct sg_userl
 }
 
 /*
- * Takes [want->start, want->last] out of a lock. If the lock extends beyond both ends, its end is
- * first stored in a spare record. If another system has changed the owner's records since they were
- * counted, there may be no spare record, and that end is lost.
+ * Removes [want->start, want->last] from a lock. If the lock extends beyond both ends, the function
+ * first stores the part behind the range in a spare record. If another system has changed the
+ * owner's records since they were counted, there may be no spare record, and that part is lost.
  */
 static void cut(struct sg_userlock_chain *c, struct sg_userlock_record *rec,
 		const struct sg_userlock_record *r, const struct sg_userlock_record *want)
@@ -519,7 +518,10 @@ static enum sg_userlock_patience release_patience(const struct sg_vol *vol)
 	return sg_load64(&vol->nreleases) ? SG_USERLOCK_TRY : SG_USERLOCK_BRIEF;
 }
 
-/* After -ENOMEM a lock remains, and other systems see it until this system unmounts. */
+/*
+ * Records a release. After -ENOMEM the lock remains, and other systems see the lock until this
+ * system unmounts.
+ */
 static int release_later(struct sg_vol *vol, const struct sg_userlock_release *what)
 {
 	struct sg_userlock_release *r = sg_alloc(sizeof(*r)), **at;
@@ -554,9 +556,9 @@ static struct sg_userlock_release *take_releases(struct sg_vol *vol, unsigned in
 }
 
 /*
- * Makes pending releases before any other use of the chain: the same owner, or a new one with the
- * same number, may have requested a lock since. A release of complete files splits no lock, so it
- * needs no room. Returns the number of releases made.
+ * Makes pending releases before any other use of the chain, because the same owner, or a new one
+ * with the same number, may have requested a lock since. A release of complete files splits no
+ * lock, so it needs no room. Returns the number of releases made.
  */
 static unsigned int make_releases(struct sg_userlock_chain *c)
 {
@@ -629,8 +631,9 @@ void sg_userlock_forget(struct sg_vol *vol)
 }
 
 /*
- * Without the chain's lock: no other system clears a request of a live one, and its head is that of
- * no later system in the slot. This thread's record has no other user here.
+ * Withdraws a request without the chain's lock. No other system clears the request of a live
+ * system, and no later system in the slot stores the same head. No other thread of this system uses
+ * this record.
  */
 static void leave_line_unlocked(struct sg_vol *vol, const struct sg_userlock_wait *wait)
 {

@@ -9,9 +9,9 @@ struct sg_deferred_walk sg_deferred_walk(const struct sg_vol *vol, unsigned int 
 }
 
 /*
- * Makes one step of a walk. The system that has the list may change it meanwhile: then the walk
- * ends early, or continues along another list. A walk in a circle ends after three rounds at most:
- * the mark moves to the current record whenever the number of passed records has doubled.
+ * Makes one step of a walk. If the system that has the list changes it meanwhile, the walk ends
+ * early, or continues along another list. A walk in a circle ends after three rounds at most: the
+ * mark moves to the current record whenever the number of passed records has doubled.
  */
 bool sg_deferred_walk_next(const struct sg_vol *vol, struct sg_deferred_walk *w)
 {

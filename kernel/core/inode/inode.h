@@ -35,8 +35,8 @@ static inline unsigned int sg_sys_which(const struct sg_iref *sys)
  */
 int sg_may_change(const struct sg_vol *vol, const struct sg_iref *ref);
 /*
- * Called after words of an inode were stored in place, with its lock held: readers detect the
- * change, and write-back starts.
+ * Makes readers detect a change, and starts write-back. Called after words of an inode were stored
+ * in place, with the inode's lock held.
  */
 void sg_inode_changed(struct sg_vol *vol, const struct sg_iref *ref);
 void sg_tx_times(struct sg_tx *tx, const struct sg_iref *ref, s64 mtime, s64 ctime); /* 0: keep */
@@ -59,8 +59,8 @@ static inline bool sg_is_lnk(u64 mode) { return (sg_mode(mode) & SG_S_IFMT) == S
 /* --- readers without a lock (seqread.c) -------------------------------------------------- */
 
 /*
- * A reader calls begin, reads, and repeats this while retry returns true (D9). The wait is bounded:
- * -EUCLEAN; -EINTR: the thread is being killed.
+ * A reader calls begin, reads, and repeats this while retry returns true (D9). The wait is bounded;
+ * begin then returns -EUCLEAN. It returns -EINTR if the thread is being killed.
  */
 int sg_read_begin(const struct sg_vol *vol, const struct sg_iref *ref, u64 *seq);
 bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq);
@@ -76,14 +76,17 @@ bool sg_read_retry(const struct sg_vol *vol, const struct sg_iref *ref, u64 seq)
 u64 sg_sys_check(unsigned int which, u64 table, u64 records);	/* sg_sys_copy.check */
 /* Writes all copies from the system inodes, for a volume of @size: for mkfs, move and growth. */
 void sg_sys_copies_write(struct sg_vol *vol, u64 size);
-/* Called in a transaction that gives the inode file another root word, or more records. */
+/*
+ * Updates the copy of the inode file's words. Called in a transaction that changes the inode file's
+ * root word or number of records.
+ */
 void sg_sys_copy(struct sg_tx *tx, unsigned int which);
 
 /* --- replaced pages (mappers.c) ---------------------------------------------------------- */
 
 /*
- * Makes systems that begin to map the file wait, with the inode locked. False: a process maps the
- * file. The transaction that replaces pages, or sg_replace_end(), ends this.
+ * Makes systems wait that begin to map the file; the inode is locked. Returns false if a process
+ * maps the file. The transaction that replaces pages, or sg_replace_end(), ends these waits.
  */
 bool sg_replace_begin(struct sg_vol *vol, const struct sg_iref *ref);
 void sg_replace_end(struct sg_vol *vol, const struct sg_iref *ref);
@@ -115,8 +118,8 @@ struct sg_deferred_walk {
 struct sg_deferred_walk sg_deferred_walk(const struct sg_vol *vol, unsigned int slot,
 					 unsigned int area);
 /*
- * False: the end of the list, or a record without the flag of a list, or the thread is being
- * killed.
+ * Returns false at the end of the list, at a record without the flag of a list, or if the thread is
+ * being killed.
  */
 bool sg_deferred_walk_next(const struct sg_vol *vol, struct sg_deferred_walk *w);
 

@@ -279,8 +279,8 @@ static bool steal_from(struct sg_tx *tx, u64 area)
 }
 
 /*
- * Reports whether no thread has used that area of this system since the last check, or since the
- * join.
+ * Reports whether no thread has used the given area of this system since the last check, or since
+ * the join.
  */
 static bool is_idle(struct sg_vol *vol, unsigned int which)
 {
@@ -316,10 +316,10 @@ static bool steal_surplus_of(struct sg_tx *tx, unsigned int nth, u64 *from)
 }
 
 /*
- * Searches other areas for free records. To read the area of a live system moves a cache line from
- * that system's thread. If creators read all areas, they would also take lists from each other. So
- * each call reads three areas: the area that had a list last time, one of this system, and one of
- * another live system. The next call reads two different ones.
+ * Searches other areas for free records. Reading the area of a live system moves a cache line away
+ * from that system's thread. If creators read all areas, they would also take lists from each
+ * other. So each call reads three areas: the area that had a list at the last search, one of this
+ * system, and one of another live system. The next call reads two different ones.
  */
 static bool steal_surplus(struct sg_tx *tx, u64 *from)
 {
@@ -345,8 +345,8 @@ static bool steal_surplus(struct sg_tx *tx, u64 *from)
 
 /*
  * Takes over the list of any area that no thread uses now, when there is no space. Areas of live
- * systems are last, because they lack their area while this system is paused. *from: the area that
- * had the list.
+ * systems come last, because such a system cannot use its area while this system is paused with the
+ * area locked. *from: the area that had the list.
  */
 static bool steal_list(struct sg_tx *tx, u64 *from)
 {

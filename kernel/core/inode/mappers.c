@@ -5,13 +5,13 @@
  * for systems whose change must be visible in all mappings when the call returns (docs/protocol.md,
  * section 5).
  *
- * A mapping system sets its bit, then reads the table. A cutting system changes the table, then
- * reads the bits. Both execute a full fence in between. So either the mapping system sees the cut,
- * or the cutting system waits for it.
+ * A system that maps the file sets its bit, then reads the table. A system that cuts pages out
+ * changes the table, then reads the bits. Both execute a full fence in between. So either the
+ * mapping system sees the cut, or the cutting system waits for the mapping system.
  *
- * While a system replaces pages (data/atomic.c), no process may store to the old page. So it first
- * sets a word in the inode, and then reads the bits; a mapping system sets its bit, and then reads
- * that word (docs/atomic-data.md).
+ * While a system replaces pages (data/atomic.c), no process may store to the old page. So that
+ * system first sets a word in the inode, and then reads the bits. A mapping system sets its bit,
+ * and then reads that word (docs/atomic-data.md).
  */
 #include "internal.h"
 

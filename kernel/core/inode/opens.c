@@ -23,8 +23,9 @@ static u64 *openers(const struct sg_vol *vol, const struct sg_iref *ref)
 
 /*
  * Returns the lock that protects the bit of an inode number. A system has one bit for all files
- * that have had this number. An opener that sets it, and finds that another file has the number
- * now, clears it again. It must not clear a bit that an opener of that other file has set.
+ * that have had this number. An opener that sets the bit, and finds that another file has the
+ * number now, clears the bit again. But it must not clear a bit that an opener of the other file
+ * has set.
  */
 static struct sg_spin *spin_of(struct sg_vol *vol, u64 ino)
 {
@@ -194,7 +195,7 @@ static void next_list(const struct sg_vol *vol, struct sg_deferred_at *c)
 
 /*
  * Checks some records of the lists at a time, one list after the other, because lists may be long.
- * If a list has changed at the saved position, the next round begins at its start.
+ * If a list has changed at the saved position, the next call begins at the start of that list.
  */
 static void withdraw_some(struct sg_vol *vol, struct sg_deferred_at *c)
 {

@@ -14,7 +14,7 @@
 #define PATIENCE_HELD_NS 20000000000ULL
 #define PATIENCE_NS	2000000000ULL	/* the lock is not held: a wild store */
 #define HASTE		6
-/* after this time without a finding, the patience is full again */
+/* after this time without a damaged counter, the wait has its full length again */
 #define CALM_NS		60000000000ULL
 /* a heartbeat that has not moved for this time has stopped */
 #define BEATS_NS	1000000000ULL
@@ -23,8 +23,8 @@
 #define HURRY_NS	10000000000ULL	/* for a system that is about to leave */
 
 /*
- * Reports whether a counter was judged damaged. Compares its value, too, which differs if the
- * change has ended later.
+ * Reports whether a counter was judged damaged. Also compares the counter's value, which differs if
+ * the change has ended later.
  */
 static bool is_judged(struct sg_vol *vol, u64 off, u64 seq)
 {
@@ -53,9 +53,9 @@ static int judge(struct sg_vol *vol, const struct sg_iref *ref, u64 seq)
 }
 
 /*
- * Returns the time to wait before a counter counts as damaged. Each finding shortens it for the
- * next one, because many of them are no coincidence. It is not shortened while the lock is held,
- * because the holder may only lack a processor.
+ * Returns the time to wait before a counter counts as damaged. Each damaged counter shortens the
+ * time for the next one, because many odd counters are no coincidence. The time is not shortened
+ * while the inode's lock is held, because the holder may only lack a processor.
  */
 static u64 haste(const struct sg_vol *vol)
 {
@@ -158,8 +158,8 @@ static int look_until_even(struct sg_vol *vol, const struct sg_iref *ref, struct
 }
 
 /*
- * As a waiter for a lock, the caller may hold locks for which other threads here wait. So it
- * counts, too.
+ * Waits for an even counter, and counts as a long wait, because the caller may hold locks for which
+ * other threads here wait.
  */
 static int wait_even(const struct sg_vol *cvol, const struct sg_iref *ref, u64 *seq)
 {

@@ -181,8 +181,8 @@ static bool is_replaced(const struct sg_vol *vol, const struct sg_iref *ref, con
 }
 
 /*
- * Copies a blob, which the caller frees after any result. Other changes of the inode do not restart
- * a long copy, because they may be faster than the copy.
+ * Copies a blob; the caller frees the copy after any result. Other changes of the inode do not
+ * restart a long copy, because they may be faster than the copy.
  */
 static int load_blob(const struct sg_vol *vol, const struct sg_iref *ref, struct blob *b)
 {
@@ -360,7 +360,7 @@ void sg_xattr_drop(struct sg_tx *tx, const struct sg_iref *ref)
 
 /* --- reclaim ---------------------------------------------------------------------------------- */
 
-/* Frees a run. False: not possible in this transaction. */
+/* Frees a run. Returns false if this transaction cannot free it. */
 static bool reclaim_run(struct sg_tx *tx, u64 off, u64 pages)
 {
 	return tx->n + RECLAIM_WORDS + RECLAIM_RESERVE <= SG_AREA_WORDS &&
@@ -389,9 +389,9 @@ static u64 last_run(const struct sg_vol *vol, u64 head, u64 n, u64 *off)
 
 /*
  * Reclaims a blob. Its pages may lie in more chunks than a transaction can lock. So a transaction
- * frees some at the end of the list, and removes them from the head. No reader uses the blob any
- * more; a system that continues after a crash, and the checker, use the head. The head itself is
- * freed last.
+ * frees some pages at the end of the list, and removes them from the head. No reader uses the blob
+ * any more; a system that continues after a crash, and the checker, use the head. The head itself
+ * is freed last.
  */
 int sg_xattr_reclaim(struct sg_tx *tx, u64 head, bool *done)
 {
