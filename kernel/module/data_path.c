@@ -6,9 +6,9 @@
  * page: in a hole, beyond the window's end, and after a fault.
  *
  * Reads and writes run with i_rwsem held, so a task that holds it exclusively may exchange a
- * window. Open and close do not hold it, but no task reads a file that is not open. Another system
- * may cut pages off, or set another root. The next user of the window then exchanges it, after a
- * wait for running copies. Each copy is a look, as a walk is (D7).
+ * window. Open and close do not hold i_rwsem, but no task reads a file that is not open. Another
+ * system may cut pages off, or set another root. The next user of the window then exchanges it,
+ * after a wait for running copies. Each copy counts as a look, like a walk (D7).
  */
 #include <linux/pagemap.h>
 #include <linux/uio.h>
@@ -50,9 +50,7 @@ int sgfs_map_usable(struct sgfs *fs, enum sgfs_map map, const char **why)
 	return sgfs_make_pool(fs);
 }
 
-/*
- * Called before pages are reused: remove every translation of this system that leads to them (D7).
- */
+/* Remove every translation of this system that leads to pages that will be reused (D7). */
 void sgfs_map_quiesce(struct sgfs *fs)
 {
 	struct sg_windows *ws = smp_load_acquire(&fs->windows);
@@ -129,7 +127,8 @@ void sgfs_map_attach(struct inode *inode)
 	/*
 	 * Report whether the file has atomic writes. These replace pages, and no system then checks
 	 * for windows that show the old pages. A store may not bypass the lock of such a file
-	 * either. Either the flag was set after @map_cuts was loaded, or this function sees it.
+	 * either. Either the flag was set after @map_cuts was loaded, or this function sees the
+	 * flag.
 	 */
 	if (si->map == SGFS_MAP_WALK || !ws || sg_is_read_whole(&fs->vol, &si->ref))
 		return;
@@ -235,7 +234,7 @@ static void sgfs_data_path_exchange(struct inode *inode)
 	sgfs_map_attach(inode);
 }
 
-/* Return false if the window was up to date. */
+/* Exchange the window if it is out of date. Return false if it was up to date. */
 static bool sgfs_catch_up(struct inode *inode)
 {
 	struct sgfs_inode *si = SGFS_I(inode);
@@ -270,8 +269,8 @@ static struct sg_window *sgfs_window_of(struct inode *inode)
 }
 
 /*
- * Called when a copy ended early. A shadow is filled at first use, so fill the 2 MiB in which the
- * copy ended. A splice cannot be filled.
+ * Prepare the next attempt after a copy that ended early. A shadow is filled at first use, so fill
+ * the 2 MiB in which the copy ended. A splice cannot be filled.
  */
 static void sgfs_fill_shadow(struct inode *inode, u64 pos)
 {
@@ -314,7 +313,10 @@ static __always_inline size_t sgfs_copy_piece(struct inode *inode, u64 pos, size
 	return n;
 }
 
-/* @nowait: where the window is not ready, end the copy: a walk goes on, and waits for nothing. */
+/*
+ * Copy through the window. @nowait: end the copy where the window is not ready; the caller then
+ * continues by a walk, which waits for nothing.
+ */
 static __always_inline size_t sgfs_copy(struct inode *inode, u64 pos, size_t len,
 					struct iov_iter *iter, const struct direction *way,
 					bool nowait)

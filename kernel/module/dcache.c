@@ -5,15 +5,18 @@
  * A dentry has the change counter of its directory at the time of the lookup (d_time). The
  * directory stores the last counter seen, @known, and an older one, @base: this system has made all
  * changes since @base. The VFS has applied these changes to its dentries itself. So a name is valid
- * while the counter is @known and the name is not older than @base. Otherwise the code looks it up
- * again, which costs no more than the lookup if nothing changed.
+ * while the counter is @known and the name is not older than @base. Otherwise the code looks the
+ * name up again. If nothing has changed, this costs only the lookup.
  */
 #include <linux/namei.h>
 #include <linux/wait_bit.h>
 
 #include "stargatefs.h"
 
-/* i_lock is held. A reader that sees @known also sees the @base that belongs to it. */
+/*
+ * Store both counters; i_lock is held. A reader that sees @known also sees the @base that belongs
+ * to it.
+ */
 static void sgfs_move_on(struct sgfs_inode *si, u64 seq, bool own)
 {
 	if (seq <= si->known)
@@ -108,7 +111,7 @@ static int sgfs_look_again(struct inode *dir, const struct qstr *name, struct de
 	}
 }
 
-/* Names of inodes that are not in the volume are always valid. */
+/* Report whether the directory or the inode is not in the volume. Such names are always valid. */
 static bool sgfs_dcache_is_virtual(const struct inode *dir, const struct inode *inode)
 {
 	return sgfs_is_virtual(dir) || (inode && sgfs_is_virtual(inode));

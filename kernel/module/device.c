@@ -102,7 +102,10 @@ int sgfs_memory_of_device(struct fs_context *fc, struct super_block *sb, struct 
 
 	mem->size = bdev_nr_bytes(sb->s_bdev) & PAGE_MASK;
 	mem->read_only = bdev_read_only(sb->s_bdev);
-	/* memory_failure() calls the holder; two partitions share one holder (poison.c). */
+	/*
+	 * Become the holder of the device, which memory_failure() calls; two partitions share one
+	 * holder (poison.c).
+	 */
 	mem->dax = fs_dax_get_by_bdev(sb->s_bdev, &mem->start, mem, &sgfs_dax_holder) ?:
 		   fs_dax_get_by_bdev(sb->s_bdev, &mem->start, NULL, NULL);
 	if (!mem->dax) {

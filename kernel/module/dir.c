@@ -44,7 +44,7 @@ static loff_t sgfs_dir_llseek(struct file *file, loff_t offset, int whence)
 	return generic_file_llseek_size(file, offset, whence, LLONG_MAX, LLONG_MAX);
 }
 
-/* A change of a directory is durable when its system call returns. */
+/* Return 0, because a change of a directory is durable when its system call returns. */
 static int sgfs_dir_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	return 0;

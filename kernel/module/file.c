@@ -170,9 +170,9 @@ static bool sgfs_atime_is_due(const struct file *file)
 }
 
 /*
- * Another system may cut the file during the read. The read then returns zeroes for bytes beyond
- * the new end, which the file never had. So read again, up to the current end. In a file of atomic
- * writes, the read may have a part of a write by another system. Then read again, too.
+ * Read, and read again if another system has changed the file meanwhile. If it has cut the file,
+ * the first read may return zeroes beyond the new end, which the file never had. In a file of
+ * atomic writes, the first read may return a part of a write by another system.
  */
 static ssize_t sgfs_read_locked(struct inode *inode, u64 pos, struct iov_iter *to, bool nowait)
 {
@@ -260,9 +260,9 @@ static ssize_t sgfs_read_iter(struct kiocb *iocb, struct iov_iter *to)
 /* --- write ------------------------------------------------------------------------------------ */
 
 /*
- * Called after a hole was filled. A process that read it through a mapping has a page of zeroes
- * there. The barrier pairs with the one in the fault handler: either this task sees the mapping, or
- * the fault sees the new page.
+ * Unmap the pages of zeroes after a hole was filled. A process that read the hole through a mapping
+ * has such a page. The barrier pairs with the one in the fault handler: either this task sees the
+ * mapping, or the fault sees the new page.
  */
 void sgfs_show_filled(struct inode *inode, u64 pos, size_t len)
 {
@@ -345,7 +345,10 @@ static ssize_t sgfs_write_walking(struct inode *inode, u64 pos, struct iov_iter 
 
 	while (iov_iter_count(from)) {
 		n = sgfs_write_piece(inode, pos + done, from, now, &filled);
-		/* The kernel's copy may stop some bytes before the absent page. */
+		/*
+		 * The kernel's copy may stop some bytes before the absent page, so one attempt
+		 * without progress is not an error.
+		 */
 		tries = n ? 0 : tries + 1;
 		if (tries == TRIES)
 			n = -EFAULT;
@@ -362,7 +365,7 @@ static ssize_t sgfs_write_walking(struct inode *inode, u64 pos, struct iov_iter 
 			break;
 		}
 	}
-	/* After an early end, the file may have pages beyond the written bytes. */
+	/* After an early end, new pages may also lie beyond the written bytes. */
 	if (filled)
 		sgfs_show_filled(inode, pos, iov_iter_count(from) ? done + SGFS_PIECE : done);
 	if (done)
@@ -551,8 +554,8 @@ static ssize_t sgfs_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t n;
 
 	/*
-	 * Even the times alone are stored with the file locked between systems, so each write may
-	 * wait.
+	 * Return -EAGAIN for a write that must not wait. Even the times alone are stored with the
+	 * file locked between systems, so each write may wait.
 	 */
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EAGAIN;

@@ -137,8 +137,8 @@ ssize_t sgfs_append_unit(struct inode *inode, u64 pos, struct iov_iter *from, vo
 /* --- reads ------------------------------------------------------------------------------------ */
 
 /*
- * Called if the engine could not copy some of these bytes: report bad memory to all systems if that
- * is the reason.
+ * Report bad memory to all systems, if that is the reason why the engine could not copy some of
+ * these bytes.
  */
 static void sgfs_poison_in(struct inode *inode, u64 pos, size_t len)
 {

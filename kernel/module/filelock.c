@@ -157,12 +157,18 @@ static int sgfs_unlock_once(struct file *file, struct file_lock *fl,
 	}
 	err = sg_userlock_clear(sgfs_vol(inode), sgfs_ref(inode), range);
 	if (sgfs_is_put_off(err) && whole && sgfs_must_not_wait(fl)) {
-		/* Without memory, a task that continues waits. A task that ends leaves the lock. */
+		/*
+		 * If there is no memory, a task that continues waits; a task that ends does not
+		 * release the lock.
+		 */
 		if (!sg_userlock_clear_later(sgfs_vol(inode), sgfs_ref(inode), range) ||
 		    sgfs_ends())
 			err = 0;
 	}
-	/* No room to split a lock: nothing has changed. After other errors no lock remains. */
+	/*
+	 * If there is no room to split a lock, nothing has changed. After other errors no lock
+	 * remains.
+	 */
 	if (err != -ENOLCK && !sgfs_is_put_off(err))
 		err = sgfs_change_local(file, fl, F_UNLCK);
 	mutex_unlock(&si->tables);
@@ -311,7 +317,8 @@ static int sgfs_filelock_lock(struct file *file, struct file_lock *fl, bool may_
 	int err = may_wait ? sgfs_wait_and_lock(file, fl, &want) :
 		sgfs_try_lock(file, fl, &want, NULL);
 
-	/* Wake waiters: a lock may have become weaker, or a place in the queue may be free. */
+	/* Wake waiters, because a lock may have become weaker, or a place in the queue may be free.
+	 * */
 	sgfs_changed(SGFS_I(file_inode(file)));
 	return err;
 }

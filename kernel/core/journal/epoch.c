@@ -269,8 +269,8 @@ bool sg_epoch_ends(struct sg_vol *vol, unsigned int wait_ms)
 }
 
 /*
- * Waits until live systems have acknowledged the next epoch: they have dropped all that was mapped
- * when it began.
+ * Waits until live systems have acknowledged the next epoch. They have then removed all mappings
+ * that existed when it began.
  */
 bool sg_epoch_next(struct sg_vol *vol, unsigned int wait_ms)
 {

@@ -52,7 +52,7 @@ bool sg_ledger_is_tight(const struct sg_vol *vol);	/* true: reclaim before defer
 bool sg_ledger_waits(const struct sg_vol *vol);	/* true: deferred frees wait for other systems */
 /*
  * Returns the lock of the chunk for which the last growth of a full ledger waited in vain, or 0.
- * sg_ledger_room_free() notes that this lock is now free.
+ * sg_ledger_room_free() records that this lock is now free.
  */
 u64 sg_ledger_room_in(const struct sg_vol *vol);
 void sg_ledger_room_free(struct sg_vol *vol);

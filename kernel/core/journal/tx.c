@@ -545,8 +545,9 @@ unsigned int sg_tx_words(const struct sg_area *a, unsigned int *log)
 }
 
 /*
- * Replay never stores into another record, which may still have to be replayed. It never stores
- * into the mount table: no transaction changes it, and its words say which system may replay.
+ * Reports whether replay may store to this offset. Replay never stores into another record, which
+ * may still have to be replayed. It never stores into the mount table either, because no
+ * transaction changes that table, and the table's words say which system may replay.
  */
 bool sg_tx_word_replays(const struct sg_vol *vol, u64 off)
 {

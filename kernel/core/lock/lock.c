@@ -4,10 +4,10 @@
  * dead holder is recovered.
  *
  * Taking a free lock is one locked instruction; unlocking it is one store. A waiter sets its slot's
- * bit, and takes the lock if it is free when the waiter looks. A release does not hand the lock to
- * a sleeper, because each use would then wait until the sleeper has woken. A running thread may
- * take it first. A system that has waited long sets ASKED in the word. Then the holder hands the
- * lock to the next live slot in turn. A lock that was handed over but not yet accepted protects
+ * bit, and takes the lock if the waiter finds the lock free at a check. A release does not hand the
+ * lock to a sleeper, because each use would then wait until the sleeper has woken. A running thread
+ * may take it first. A system that has waited long sets ASKED in the word. Then the holder hands
+ * the lock to the next live slot in turn. A lock that was handed over but not yet accepted protects
  * nothing. So any system may take it after some time, and a waiter that died in between delays no
  * other.
  *
@@ -360,7 +360,7 @@ int sg_lock_soon(struct sg_vol *vol, u64 off)
 
 /*
  * Takes a lock with a brief wait. If a thread of this system has waited long, the holder will
- * probably not unlock soon, so this one does not wait.
+ * probably not unlock soon, so this thread does not wait.
  */
 int sg_lock_brief(struct sg_vol *vol, u64 off)
 {

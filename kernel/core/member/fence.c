@@ -75,7 +75,7 @@ int sg_fence_slot(struct sg_vol *vol, unsigned int slot, u32 incarnation)
 }
 
 /*
- * Called before the fence, so that a system that sees the slot dead also sees the lapsed bit
+ * Sets the lapsed bit before the fence, so that a system that sees the slot dead also sees this bit
  * (epoch.c).
  */
 static void note_lapse(struct sg_vol *vol, unsigned int slot)
@@ -88,8 +88,8 @@ static void note_lapse(struct sg_vol *vol, unsigned int slot)
 }
 
 /*
- * If another system fences the slot first, this bit is not needed; a leaving system clears it
- * (join.c).
+ * Fences a slot, after it has set the lapsed bit. If another system fences the slot first, this bit
+ * is not needed; a leaving system clears it (join.c).
  */
 static int fence_lapsed(struct sg_vol *vol, unsigned int slot, u64 seen)
 {
@@ -292,8 +292,8 @@ static u64 fence_patience(const struct sg_vol *vol, unsigned int slot, u64 state
 }
 
 /*
- * Returns the time since the last check that counts as silence. It is limited: if this system was
- * stopped, probably the complete machine was, with the other systems.
+ * Returns the time since the last check that counts as silence. The time is limited, because if
+ * this system was stopped, the complete machine was probably stopped, with the other systems on it.
  */
 static u64 time_seen(u64 *looked)
 {

@@ -120,7 +120,8 @@ static bool may_spend(struct sg_vol *vol, u64 ns)
 }
 
 /*
- * Answers each attempt once. A second answer would hide that this system was not frozen in between.
+ * Reports whether this system should answer an attempt to freeze. It answers each attempt only
+ * once, because a second answer would hide that it was not frozen in between.
  */
 static bool is_wanted(struct sg_vol *vol, u64 word)
 {
@@ -197,7 +198,7 @@ static unsigned int somebody_lapses(const struct sg_vol *vol)
 	return SG_SLOTS;
 }
 
-/* Refuses the freeze during a lapse, which lasts longer than the wait for a freeze. */
+/* Rejects the freeze during a lapse, which lasts longer than the wait for a freeze. */
 static int freeze_lapses(struct sg_vol *vol, unsigned int who, char *why)
 {
 	struct sg_slot slot;
@@ -277,7 +278,7 @@ static void say_busy(struct sg_vol *vol, char *why)
 	sg_snprintf(why, 200, "%.60s (slot %u) is copying the volume: try again", slot.name, who);
 }
 
-/* Blocks growth meanwhile, because growth also stores outside transactions. */
+/* Blocks growth during the freeze, because growth also stores outside transactions. */
 static int take_locks(struct sg_vol *vol, char *why)
 {
 	int err = sg_lock_soon(vol, SG_HOT(freeze_lock));

@@ -59,8 +59,8 @@ static u64 room_for(struct sg_vol *vol, u64 want)
 /* --- follow --------------------------------------------------------------------------------- */
 
 /*
- * Follows a new size. A grower stores a size only after this system has answered that it has memory
- * for it.
+ * Adopts a new size of the volume. A grower stores a size only after this system has answered that
+ * it has memory for that size.
  */
 static void take_size(struct sg_vol *vol, u64 size)
 {
@@ -487,8 +487,8 @@ static void note_size(const struct sg_vol *vol, u64 size)
 
 /*
  * Clears the new last page. This system may be stopped here, fenced, and continue when another one
- * has made the volume grow further; the page is in use then. So a look at the slot precedes each
- * step.
+ * has made the volume grow further; the page is in use then. So this system checks its slot before
+ * each step.
  */
 static int clear_last(struct sg_vol *vol, u64 off)
 {
@@ -530,9 +530,9 @@ static int make_last(struct growth *g)
 }
 
 /*
- * The volume has not grown to @size. A probe that finds the first superblock damaged, and memory up
- * to there, must not take the volume for that large. One word is swapped, because this system may
- * be fenced meanwhile: the page is in use then.
+ * Makes the backup superblock of a failed growth to @size invalid. Otherwise a probe that finds the
+ * first superblock damaged, and memory up to that backup, would assume that size. The function
+ * swaps one word, because this system may be fenced meanwhile, and the page may then be in use.
  */
 static void forget_last(struct sg_vol *vol, u64 size)
 {

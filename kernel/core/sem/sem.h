@@ -188,18 +188,18 @@ static inline bool sg_sem_ring_allowed(const struct sg_vol *vol)
 	return vol->sb.ro_compat & SG_RO_COMPAT_RINGS;
 }
 /*
- * Called before the first ring: makes sure that the software of all systems, now and later,
- * supports rings. The caller must not have the file locked: a system that grows the volume holds
- * the lock for which this waits, and then waits for the file's lock.
+ * Makes sure, before the first ring, that the software of all systems supports rings, now and
+ * later. The caller must not have the file locked. A system that makes the volume grow holds the
+ * lock for which this function waits, and then waits for the file's lock.
  */
 int sg_sem_ring_allow(struct sg_vol *vol);
-/* Makes a ring empty, without claims, after all its systems died, or with @force. */
+/* Makes a ring empty and free of claims, after all systems that used it died, or with @force. */
 void sg_sem_ring_reset(struct sg_vol *vol, const struct sg_sem *sem, bool force);
 /* Ends the reader of this descriptor. */
 void sg_sem_ring_give_cell(struct sg_vol *vol, struct sg_sem *sem);
 /*
- * Called when the last user closes a ring: makes its data durable before the record is marked as
- * closed.
+ * Makes a ring's data durable, before the record is marked as closed. Called when the last user
+ * closes the ring.
  */
 void sg_sem_ring_write_back(struct sg_vol *vol, const struct sg_sem *sem);
 u64 sg_sem_ring_used(struct sg_vol *vol, const struct sg_sem *sem);
@@ -251,7 +251,7 @@ struct sg_sem_want {
 };
 
 int sg_sem_wait_for(struct sg_sem_want *w, u64 until);
-/* Reports whether this caller may take a free word, or must leave it to other waiters. */
+/* Reports whether this caller may take a free object. Otherwise another waiter has the turn. */
 bool sg_sem_may_take(struct sg_sem_want *w, u64 word);
 /* Called after this caller has taken the object; @word: the word's value before. */
 void sg_sem_taken(const struct sg_sem_want *w, u64 word);

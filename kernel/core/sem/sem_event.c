@@ -117,8 +117,8 @@ static u64 phase_of(const struct sg_vol *vol, const struct sg_sem *sem)
 }
 
 /*
- * Counts the arrivals of live systems. Those of dead systems do not count: their threads arrive
- * again, or never.
+ * Counts the arrivals of live systems. The arrivals of dead systems do not count, because their
+ * threads arrive again, or never.
  */
 u64 sg_sem_arrived(const struct sg_vol *vol, const struct sg_sem *sem)
 {
@@ -192,9 +192,9 @@ static int come(struct sg_vol *vol, const struct sg_sem *sem, u64 *phase)
 
 /*
  * Withdraws the arrival of a caller that stops waiting, unless all threads have met meanwhile. The
- * lock decides for all systems which of the two happened. If the lock's holder is paused, the
- * caller withdraws its arrival without the lock after a long wait. Otherwise the barrier would
- * count an absent caller, and open too early each time.
+ * barrier's lock decides for all systems which of these two events came first. If the lock's holder
+ * is paused, the caller withdraws its arrival without the lock after a long wait. Otherwise the
+ * barrier would count an absent caller, and open too early each time.
  */
 static int go(struct sg_vol *vol, const struct sg_sem *sem, u64 phase, int err)
 {

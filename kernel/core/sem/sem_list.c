@@ -149,7 +149,7 @@ struct listing {
 	u64 next;
 };
 
-/* Checks a copy of the name: the volume's bytes may change meanwhile (D10). */
+/* Checks a copy of the name, because the volume's bytes may change meanwhile (D10). */
 static bool read_name(const struct sg_vol *vol, const struct sg_sem_spot *s, char *name, u32 len)
 {
 	memcpy(name, sg_at(vol, SG_SEM_FIELD(s, name)), len);
@@ -250,7 +250,7 @@ static int withdraw_one(struct sg_vol *vol, const struct sg_sem_spot *s, void *c
 	return 0;
 }
 
-/* Damage here does not prevent the join. */
+/* Clears the bits of this system's slot in all objects. Damage here does not prevent the join. */
 int sg_sem_withdraw(struct sg_vol *vol)
 {
 	u64 page = 0;

@@ -132,7 +132,10 @@ bool sg_sem_lock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
 	       sg_semw_take(sg_sem_word(vol, sem), c->me);
 }
 
-/* Not for a recursive mutex: it may be locked more than once, so one store cannot unlock it. */
+/*
+ * Unlocks a mutex that is not recursive. A recursive one may be locked more than once, so one store
+ * cannot unlock it.
+ */
 bool sg_sem_unlock_at_once(struct sg_vol *vol, const struct sg_sem *sem,
 			   const struct sg_sem_caller *c)
 {

@@ -87,8 +87,8 @@ bool sg_sem_is_meant(const struct sg_vol *vol, const struct sg_sem_spot *s, u64 
 }
 
 /*
- * Returns the lapsed systems among the users: their processes may still store into these words, so
- * no other object may get them.
+ * Returns the lapsed systems among the users. Their processes may still store into the object's
+ * words, so no other object may get these words.
  */
 static u64 lapsed_users(const struct sg_vol *vol, const struct sg_sem_spot *s)
 {
@@ -284,7 +284,7 @@ int sg_sem_look_at(struct sg_vol *vol, const struct sg_sem_spot *s, struct sg_se
 
 /*
  * Restores an object that no system has open. A remaining bit, or the mark that a joiner stored
- * instead, belongs to a dead system. True: the caller must remove the mark.
+ * instead, belongs to a dead system. Returns true if the caller must remove the mark.
  */
 static bool begin_anew(struct sg_vol *vol, const struct sg_sem_spot *s, const struct sg_sem *sem)
 {
@@ -376,9 +376,10 @@ static int create_or_open(struct sg_vol *vol, struct sg_sem_search *q, const str
 #define CREATE_TURNS	100
 
 /*
- * Makes the page of bells, into which other systems store to ring. An opener makes it because it
- * waits for locks in any case, and a wait with a time limit must not. If there is no room, or
- * another system has the file locked, waiters poll until sg_settle() has made the page.
+ * Makes the page of bells, into which other systems store to ring. An opener makes the page,
+ * because an opener waits for locks in any case. A wait with a time limit must not wait for locks.
+ * If there is no room, or another system has the file locked, waiters poll until sg_settle() has
+ * made the page.
  */
 static void make_bells(struct sg_vol *vol)
 {
@@ -497,7 +498,7 @@ static int find_page(struct sg_vol *vol, const struct sg_sem *sem, u64 *page)
 }
 
 /*
- * Called for the last opener: completes the state and makes it durable before the bit is cleared.
+ * Completes the object's state, and makes it durable, before the bit of the last opener is cleared.
  * An opener that closes a lock which it owns counts as an owner that died. Its id must not match a
  * later owner after a power failure.
  */
@@ -536,7 +537,7 @@ static void close_last(struct sg_vol *vol, struct sg_sem *sem)
 enum close_patience {
 	CLOSE_TRY,
 	CLOSE_BRIEF,
-	/* the system leaves the volume: a close that is not complete counts as a death */
+	/* the system leaves the volume, so a close that is not complete counts as a death */
 	CLOSE_HURRY,
 };
 

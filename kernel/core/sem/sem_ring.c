@@ -100,8 +100,8 @@ int sg_sem_ring_allow(struct sg_vol *vol)
 /* --- data ------------------------------------------------------------------------------------- */
 
 /*
- * Makes the ring's pages. Damage may have left pages there without an object: they are reused, but
- * zeroed.
+ * Makes the ring's pages. Damage may have left pages there without an object; the function zeroes
+ * and reuses them.
  */
 int sg_sem_ring_fill(struct sg_vol *vol, const struct sg_sem_spot *s, u64 size)
 {
@@ -266,9 +266,9 @@ bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring)
 /* --- claims ----------------------------------------------------------------------------------- */
 
 /*
- * Reports whether the reader of cell @i claimed the record at that position. If it only tried,
- * another reader may have been first. The head names the cell of its last claim. The reader that
- * claims the next record first sets that cell to CLAIMED (ringword.h).
+ * Reports whether the reader of cell @i claimed the record at that position. If that reader only
+ * tried, another reader may have been first. The head names the cell of its last claim. The reader
+ * that claims the next record first sets that cell to CLAIMED (ringword.h).
  */
 static bool ring_was_claimed(u64 head, u64 cell, unsigned int i)
 {
@@ -278,8 +278,8 @@ static bool ring_was_claimed(u64 head, u64 cell, unsigned int i)
 }
 
 /*
- * Ends the claim of a cell whose owner is dead. False: a process of a fenced system may still store
- * there.
+ * Ends the claim of a cell whose owner is dead. Returns false if a process of a fenced system may
+ * still store there.
  */
 static bool ring_end_claim(struct sg_vol *vol, const struct sg_sem *ring, unsigned int i)
 {
@@ -326,7 +326,10 @@ static bool ring_sweep_locked(struct sg_vol *vol, const struct sg_sem *ring)
 	return any;
 }
 
-/* Locks the file. -EBUSY: it was not free in this time; 0: after a very short wait. */
+/*
+ * Locks the file. Returns -EBUSY if the lock was not free within this time; the time 0 means a very
+ * short wait.
+ */
 static int ring_lock_file(struct sg_vol *vol, const struct sg_sem *ring, u64 ns)
 {
 	const struct sg_iref file = sg_sem_file();

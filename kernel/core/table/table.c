@@ -3,7 +3,8 @@
  * File tables: checked entries, the walk, growth (P1 3.4, D5). Protocol: docs/file-tables.md.
  *
  * Any system that can write the volume may change a table at any time (D10). So the code loads each
- * entry once, checks the loaded value before it follows it, and trusts nothing else.
+ * entry once, checks the loaded value before it uses the value as a reference, and trusts nothing
+ * else.
  */
 #include "internal.h"
 
@@ -448,8 +449,8 @@ static int descend(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsign
 }
 
 /*
- * As descend(), but adds missing tables. The next turn must find each added table. If not, another
- * system stores into the table, which is damage.
+ * As descend(), but adds missing tables. The next turn must find each added table. If it does not,
+ * another system stores into the table, which is damage.
  */
 static int table_reach(struct sg_tx *tx, const struct sg_iref *ref, u64 page, unsigned int level,
 		       struct place *p)

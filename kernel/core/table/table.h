@@ -62,8 +62,8 @@ int sg_table_cut(struct sg_tx *tx, const struct sg_iref *ref, u64 page, u64 end,
 /* Increments sg_inode.cuts, for code that takes pages out in another way. */
 void sg_count_cut(struct sg_tx *tx, const struct sg_iref *ref);
 /*
- * Cuts off the complete table with one word: the root becomes a deferred free (a run if it is a
- * single page).
+ * Cuts off the complete table by one word. The root becomes a deferred free, or a run if the file
+ * is a single page.
  */
 void sg_table_drop(struct sg_tx *tx, const struct sg_iref *ref);
 /*

@@ -54,9 +54,9 @@ struct tree {
 /* --- one entry -------------------------------------------------------------------------------- */
 
 /*
- * Handles damage: it ends the relocation before anything is stored. If a relocation has begun,
- * there was no damage before, so this damage is new. It remains for fsck, which cannot run before
- * the move is complete.
+ * Handles damage, which ends the relocation before any store. If a relocation has begun, there was
+ * no damage before, so this damage is new. It remains for fsck, which cannot run before the move is
+ * complete.
  */
 static void damaged(struct move *m, u64 ino, u64 off, const char *what)
 {
@@ -194,7 +194,8 @@ static void relocate_walk_entry(struct move *m, const struct tree *t, u64 at, un
 }
 
 /*
- * Called for a page that has been walked with all its targets; its entries may have been rewritten.
+ * Finishes a page that has been walked with all its targets, and whose entries may have been
+ * rewritten.
  */
 static void page_done(struct move *m, u64 off)
 {
@@ -207,7 +208,7 @@ static void page_done(struct move *m, u64 off)
 		m->err = o->relieve(o->ctx, SG_PAGE);
 }
 
-/* Recurses once per level. */
+/* Walks a table and all tables below it. Recurses once per level. */
 static void relocate_walk_table(struct move *m, const struct tree *t, u64 table, unsigned int level,
 				unsigned int first, u64 page)
 {

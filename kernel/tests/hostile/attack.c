@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The stores of an attacker that knows the format: it chooses words of structures, and many of its
- * values look valid there.
+ * The stores of an attacker that knows the format. The attacker chooses words of structures, and
+ * many of its values look valid there.
  */
 #include "hostile.h"
 

@@ -50,8 +50,8 @@ static void at_load(u64 off, u64 from, u64 val)
 }
 
 /*
- * The engine loads a record's head several times. Meanwhile it changes, and has more change
- * counters than words.
+ * The engine loads a record's head several times. Meanwhile the head changes, and then counts more
+ * change counters than words.
  */
 static void replay_head(u64 from)
 {
@@ -78,7 +78,7 @@ static void case_replay_head(void)
 	}
 }
 
-/* The count of inodes is large, then larger than possible: a loop over all inodes ends. */
+/* The count of inodes is large, then larger than possible. A loop over all inodes still ends. */
 static void case_holdings(void)
 {
 	static struct sg_holding all[SG_SLOTS];
@@ -189,7 +189,7 @@ static void mutex_reset(struct sg_sem_caller *c, struct sg_sem_caller *other)
 	sg_sem_close(&v, &sem);
 }
 
-/* A reader withdraws because a writer waits. Its cell has been cleared meanwhile. */
+/* A reader withdraws because a writer waits. The reader's cell has been cleared meanwhile. */
 static void readers_reset(struct sg_sem_caller *c, struct sg_sem_caller *other)
 {
 	struct sg_sem_new new = { .type = SG_SEM_RWLOCK, .mode = 0600 };
@@ -259,8 +259,8 @@ static bool is_used(u64 page)
 }
 
 /*
- * A deferred free of a directory counts more freed pages than exist. A record changes that word, in
- * a page of which the checker has a copy.
+ * A deferred free of a directory counts more freed pages than exist. A replayed record changes the
+ * deferred free, in a page of which the checker has a copy.
  */
 static void case_dir_deferred(void)
 {
@@ -308,8 +308,8 @@ static void case_merge(void)
 }
 
 /*
- * A collapse counts other entries than it finds when it builds the table, without a new change
- * counter. It stores only into pages that it has allocated.
+ * A collapse counts entries; when it builds the table, it finds different entries, although the
+ * change counter is the same. The collapse stores only into pages that it has allocated.
  */
 static void case_more_than_counted(void)
 {
@@ -512,8 +512,8 @@ static void case_ledger(void)
 }
 
 /*
- * The ledger's entry changes to another page than the one whose free was deferred: neither page is
- * freed.
+ * The ledger's entry changes, and names a page whose free was not deferred. The engine frees
+ * neither page.
  */
 static void case_ledger_entry(void)
 {
@@ -559,8 +559,8 @@ static void settle_beside(u64 off)
 }
 
 /*
- * An entry for an inode that does not exist has no lock, so two systems may free it at the same
- * time.
+ * An inode that does not exist has no lock, so two systems may free a ledger's entry for it at the
+ * same time.
  */
 static void case_reclaimed_twice(void)
 {
@@ -617,7 +617,7 @@ static void hold_areas(u64 word)
 		    offsetof(struct sg_area, lock), word);
 }
 
-/* The deferred frees are invalid, and cannot be removed either: a reclaim still ends. */
+/* The deferred frees are invalid, and cannot be removed. A reclaim still ends. */
 static void case_deferred_stays(void)
 {
 	u64 areas = (u64)SG_SLOTS * victim.sb.areas;
@@ -729,7 +729,7 @@ static void case_leave_inode(void)
 	CHECK(sg_ticks() < killed_at);
 }
 
-/* A dying process releases a lock in the table of locks: the call returns. */
+/* A dying process releases a lock in the table of locks, and the call returns. */
 static void case_give_back(void)
 {
 	struct sg_userlock lock = {
@@ -772,8 +772,8 @@ static void bar(u64 off)
 }
 
 /*
- * A caller's time limit at a barrier passes: the caller withdraws, even if the barrier's lock is
- * never released.
+ * A caller whose time limit at a barrier has passed withdraws, even if the barrier's lock is never
+ * released.
  */
 static void case_barrier(void)
 {

@@ -125,7 +125,7 @@ static void invert(u64 off)
 }
 
 /*
- * Users get the start and the end of a conflicting lock: these numbers must always be valid. The
+ * Users get the start and the end of a conflicting lock, so these numbers must always be valid. The
  * survey of the chain removes a record with an invalid range, so each round uses another lock.
  */
 static void lock_range(u64 start, u64 last, u64 from)

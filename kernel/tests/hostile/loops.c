@@ -196,8 +196,8 @@ void case_bad_list(void)
 /* --- a transaction area ----------------------------------------------------------------------- */
 
 /*
- * All transaction areas are in use, and their threads wait for a paused system. One more thread,
- * which is killed, gives up without an area.
+ * All transaction areas are in use, and their threads wait for a paused system. One more thread is
+ * killed, and returns without an area.
  */
 void case_no_place(void)
 {

@@ -239,7 +239,7 @@ void volume_setup(void)
 	volume_reset();
 }
 
-/* Maps fresh private pages over the image: a reset costs only the pages with stores. */
+/* Maps fresh private pages over the image, so that a reset costs only the pages with stores. */
 void volume_reset(void)
 {
 	CHECK(mmap(volume, H_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, image, 0) ==

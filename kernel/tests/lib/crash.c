@@ -2,7 +2,7 @@
 /* Crash images. crash.h lists the kinds. */
 #include "crash.h"
 
-/* with at most this many open lines, all their subsets are judged */
+/* if at most this many lines are open, crash.c judges all their subsets */
 #define ALL_SUBSETS	4
 /* one in this many stores of a complete line is a point to judge */
 #define BULK		32

@@ -17,7 +17,7 @@ static void __attribute__((noreturn)) wrong(struct cw *w, struct sg_vol *v, cons
 	test_fail(__FILE__, __LINE__, "%s", what);
 }
 
-/* Checks the bytes of the file that the operation changes: each is the old or the new one. */
+/* Checks that each byte of the file that the operation changes has its old or its new value. */
 static void judge_data(struct cw *w, struct sg_vol *v)
 {
 	u64 lo = w->old_size < w->new_size ? w->old_size : w->new_size, i;
@@ -90,7 +90,10 @@ static void judge_mount(struct cw *w, struct crash_image *img)
 
 /* --- the surviving system ------------------------------------------------------------------- */
 
-/* Restores the survivor in the state of the image's moment: between two operations. */
+/*
+ * Restores the survivor in the state that it had when the image's crash happened, between two
+ * operations.
+ */
 static void survive(const struct cw *w, struct crash_image *img, struct sg_vol *v)
 {
 	CHECK_OK(sg_open(v, img->mem, w->t.size, false, NULL));

@@ -6,14 +6,14 @@
 # shellcheck disable=SC2034,SC2154 # set or used by the sourcing scripts
 
 # $DEATH_AT is MOMENT:OPCODE. The server kills itself there as long as it can remove $DEATH_FILE.
-#   read     it has read a request of that kind, and has done nothing yet
-#   done     it has done the call, and has not noted its reply
+# read it has read such a request, and has done nothing yet done it has executed the call, and has
+# not recorded its reply
 #            first it runs $DEATH_SCRIPT, if there is one, while its other threads go on
-#   reply    it has noted the reply, and has not sent it
+#   reply it has recorded the reply, and has not sent it
 #   replied  it has sent the reply
-# With late:OPCODE it does not die: it stops in that call until the volume has been unmapped, or for
-# three seconds.
-# With wait:0 the keeper sends itself SIGTERM just before it waits for its server.
+# With late:OPCODE the server does not die, but stops in that call until the volume has been
+# unmapped, or for three seconds. With wait:0 the keeper sends itself SIGTERM just before it waits
+# for its server.
 cat >death.c <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -170,7 +170,8 @@ serve_to_die() {
 	LD_PRELOAD="$dir/death.so" DEATH_AT="$1" DEATH_FILE="$dir/death" serve "${@:2}"
 }
 
-# died: the server has died at the chosen moment; the keeper has started another one.
+# died: fails unless the server has died at the chosen moment, and the keeper has started another
+# one.
 died() {
 	[[ ! -e death ]] || fail "no server has died"
 	checks=$((checks + 1))

@@ -77,7 +77,7 @@ server_of() {
 	pids_of "$1" | tail -n 1
 }
 
-# ended NAME: the mount's processes exit within 10 s.
+# ended NAME: fails unless the mount's processes exit within 10 s.
 ended() {
 	local i
 	for ((i = 0; i < 200; i++)); do
@@ -92,13 +92,13 @@ leave() {
 	ended "$1"
 }
 
-# clean VOLUME: fsck reports a volume without findings that all systems have left.
+# clean VOLUME: fails unless fsck has no findings, and all systems have left the volume.
 clean() {
 	expect 0 "$fsck" -n "$memory/$1"
 	says ': clean;'
 }
 
-# is WHAT EXPECTED GOT: checks that EXPECTED equals GOT.
+# is WHAT EXPECTED GOT: fails unless GOT equals EXPECTED.
 is() {
 	[[ $2 == "$3" ]] || fail "$1: '$3', not '$2'"
 	checks=$((checks + 1))
@@ -116,7 +116,7 @@ end() {
 	wait "$1" 2>/dev/null || true
 }
 
-# soon WHAT SECONDS COMMAND...: COMMAND succeeds within SECONDS.
+# soon WHAT SECONDS COMMAND...: repeats COMMAND, and fails unless it succeeds within SECONDS.
 soon() {
 	local end=$((SECONDS + $2 + 1))
 	until "${@:3}" 2>/dev/null; do

@@ -64,7 +64,8 @@ trap cleanup EXIT
 
 ask() { echo "$2" >&"${feed[$1]}"; }
 
-# answers NAME PATTERN [SECONDS]: NAME prints its next line within SECONDS, and the line matches.
+# answers NAME PATTERN [SECONDS]: fails unless NAME prints a line within SECONDS that matches
+# PATTERN.
 answers() {
 	local name=$1 pattern=$2 end said
 	end=$(now)
@@ -89,7 +90,8 @@ silent() {
 	checks=$((checks + 1))
 }
 
-# ends NAME STATUS [PATTERN]: NAME exits with STATUS, and its standard error matches PATTERN.
+# ends NAME STATUS [PATTERN]: fails unless NAME exits with STATUS, and its standard error matches
+# PATTERN.
 ends() {
 	local name=$1 want=$2 got=0 fd=${feed[$1]}
 	{ wait "${pid[$name]}"; } 2>/dev/null || got=$?

@@ -14,8 +14,8 @@ m1=11111111-2222-3333-4444-555555555501
 # shellcheck disable=SC2034
 m2=11111111-2222-3333-4444-555555555502
 
-# start N starts a process that can use volumes. say N LINE sends process N a command; the answer
-# must be ok.
+# start N starts a process that can use volumes. say N LINE sends a command to process N, and fails
+# unless the answer is ok.
 declare -A to from pid
 start() {
 	local in out

@@ -253,8 +253,8 @@ void model_share(struct model *m, const struct sg_iref *dir, u64 seed)
 }
 
 /*
- * Sets the aim: growth until the volume is full, or until a random moment; then shrinking for a
- * while.
+ * Decides whether the tree grows or shrinks. It grows until the volume is full, or for a random
+ * time; then it shrinks for a while.
  */
 static void set_aim(struct model *m)
 {

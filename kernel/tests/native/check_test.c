@@ -291,7 +291,10 @@ static u64 some_value(struct rng *rng, u64 old)
 	return rng_next(rng);
 }
 
-/* The checker survives any damage: it ends without a crash, and its verdict "clean" is correct. */
+/*
+ * Tests that the checker survives any damage. It ends without a crash, and reports "clean" only for
+ * a clean volume.
+ */
 static void test_random(struct rng *rng)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity, .force = true,

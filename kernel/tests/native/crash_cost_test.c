@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The cost to make an operation durable: fences, and cache lines that it writes back (D8). Each
- * operation runs many times on one processor, and the recorder counts. The test compares the most
- * frequent count, and the mean (sometimes a bucket splits or a table grows). The expected figures
- * are in this file. A commit that changes a cost on purpose changes its figure here, and gives the
- * reason.
+ * The cost of making an operation durable: fences, and the cache lines that the operation writes
+ * back (D8). Each operation runs many times on one processor, and the recorder counts. The test
+ * compares the most frequent count, and the mean (sometimes a bucket splits or a table grows). The
+ * expected figures are in this file. A commit that changes a cost on purpose changes its figure
+ * here, and gives the reason.
  *
  * `crash_cost_test table` prints lines for e2e/bench/flushes, which makes a page of them. Columns,
  * separated by tabs:

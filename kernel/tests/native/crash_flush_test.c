@@ -180,7 +180,7 @@ static void held(bool wait)
 	leave();
 }
 
-/* Cuts without moves: one pass is enough, and the flush does not take the file's lock. */
+/* Tests cuts without moves. One pass is enough, and the flush does not take the file's lock. */
 static void cut(void)
 {
 	u8 byte = 1;

@@ -166,7 +166,8 @@ static void comes_back(void)
 }
 
 /*
- * The paused system is fenced while others wait for it: they recover it, and their calls succeed.
+ * Another system fences the paused system while others wait for it. They recover the paused system,
+ * and their calls succeed.
  */
 static void waits_for_recovery(void)
 {
@@ -521,7 +522,7 @@ static void bad_meanwhile(void)
 	logged_world_end();
 }
 
-/* An append fails so: its caller has to show the filled hole and the new size all the same. */
+/* An append fails so. Its caller must still make the filled hole and the new size visible. */
 static void bad_meanwhile_in_append(void)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1, .flags = SG_FL_ATOMIC };

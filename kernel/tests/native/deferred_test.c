@@ -319,7 +319,8 @@ static void taken_over(void)
 }
 
 /*
- * The dead system's ledger has too many inodes for the recoverer's ledger: they are put on a list.
+ * The dead system's ledger has too many inodes for the recoverer's ledger, so the recoverer puts
+ * them on a list.
  */
 static void ledger_to_list(void)
 {
@@ -615,7 +616,7 @@ static bool used_meanwhile(struct sg_vol *v, u64 ino, u32 generation)
 	return false;
 }
 
-/* The next file of that number stays deferred when the old file's deferral ends. */
+/* A later file with the same inode number remains deferred when the old file's deferral ends. */
 static void kept_as_another(bool lists)
 {
 	struct sg_iref other;

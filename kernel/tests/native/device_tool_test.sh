@@ -19,7 +19,7 @@ trap '[[ -z $tool ]] || kill -KILL "$tool" 2>/dev/null; kill "${pid[@]}" 2>/dev/
 	losetup -d "$loop"; cd /; rm -rf "$dir"' EXIT
 base=0x400000000
 
-# refused N LINE: machine N is refused, and its answer gives the reason.
+# refused N LINE: fails unless the answer of machine N is a refusal with a reason.
 refused() {
 	local n=$1 answer
 	shift
@@ -181,8 +181,8 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	gcc -shared -fPIC -o between.so between.c || fail "cannot compile between.c"
 	at=$("$ctl" -j dump v.img super | pick 'd["slot_off"]')
 	last=$("$ctl" -j dump v.img hot | pick 'd["incarnation"]')
-	# between before|after COMMAND: runs a tool that changes the volume, and COMMAND at that
-	# moment.
+	# between before|after COMMAND: runs a tool that changes the volume, and runs COMMAND before
+	# or after that change.
 	between() {
 		expect 1 env LD_PRELOAD="$dir/between.so" WHEN="$1" AT="$at" MOMENT="$2" \
 			"$ctl" mkdir "$loop" /between

@@ -479,7 +479,8 @@ static void test_full(void)
 }
 
 /*
- * No free page remains to split a large leaf: the leaf stays, and its punched bytes read as zeroes.
+ * No free page remains to split a large leaf. The leaf remains, and its punched bytes read as
+ * zeroes.
  */
 static void test_full_split(void)
 {

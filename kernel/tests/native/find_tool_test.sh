@@ -6,7 +6,7 @@
 # shellcheck source=kernel/tests/lib/tools.sh
 source "$(dirname "$0")/../lib/tools.sh"
 
-# alike TEST...: stargatectl find and find(1) give the same results.
+# alike TEST...: fails unless stargatectl find and find(1) print the same results.
 alike() {
 	expect 0 "$ctl" find v.img /tree "$@"
 	LC_ALL=C sort out >ours

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stargatefs-fuse: its server dies at each moment of a call that is special, and the next one must
-# know what has been done.
-# shellcheck source=kernel/tests/lib/fuse.sh
+# stargatefs-fuse: the server dies in each special step of a call, and the next server must know
+# which part of the call was done. shellcheck source=kernel/tests/lib/fuse.sh
 source "$(dirname "$0")/../lib/fuse.sh"
 # shellcheck source=kernel/tests/lib/deaths.sh
 source "$sources/tests/lib/deaths.sh"
@@ -145,7 +144,7 @@ end $holder
 soon "the lock is handed over" 20 grep -q got got
 wait $waiter
 
-# Jammed, and released meanwhile: it is not taken again.
+# A request whose lock was released meanwhile does not take the lock again.
 rm -f held
 ./locks hold flock ex 0 0 m/l >held &
 holder=$!
@@ -206,7 +205,7 @@ leave m
 
 # --- signals to the keeper -------------------------------------------------------------------
 
-# One that comes just before the keeper waits takes the mount away all the same.
+# A signal that arrives just before the keeper waits still removes the mount.
 : >death
 LD_PRELOAD="$dir/death.so" DEATH_AT=wait:0 DEATH_FILE="$dir/death" serve m v
 ended m
@@ -226,8 +225,9 @@ umount m
 exec 9>&-
 ended m
 
-# A second signal ends the server while calls are in progress, and one of them is slow. It leaves
-# the volume after that one: no thread finds the volume gone, and no slot stays.
+# A second signal ends the server while calls are in progress, one of them slow. The server leaves
+# the volume after the slow call. So no thread uses the volume after the server has left it, and no
+# slot remains in use.
 : >death
 mkdir -p m
 LD_PRELOAD="$dir/death.so" DEATH_AT=late:$WRITE DEATH_FILE="$dir/death" \

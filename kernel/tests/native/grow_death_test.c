@@ -91,7 +91,7 @@ static void on_last_page(void *addr, bool behind)
 	memcpy(late.table, last, SG_PAGE);
 }
 
-#define STEP	256u		/* bytes between two looks of a system that may be fenced */
+#define STEP 256u /* bytes between two checks whether the system was fenced */
 
 static void continues_at_the_end(void)
 {

@@ -608,7 +608,10 @@ static void recovered_by_who_comes(void)
 
 /* --- after a grower's death ------------------------------------------------------------------- */
 
-/* Restores the state before the first superblock is complete: it is old, or half of it is new. */
+/*
+ * Restores the state before the first superblock is complete. That superblock is old, or half of it
+ * is new.
+ */
 static void unwritten(const struct sg_super *old, bool torn)
 {
 	struct sg_hot *hot = (void *)(mem + SG_PAGE);

@@ -26,7 +26,8 @@ with open(sys.argv[1], "w") as out:
 PY
 }
 
-# alike VOLUME: checks of its images, with hidden and with kept names, give the same findings.
+# alike VOLUME: fails unless checks of its images, with hidden and with kept names, have the same
+# findings as a check of VOLUME.
 alike() {
 	rm -f hidden.img kept.img
 	expect '*' "$ctl" image "$1" hidden.img

@@ -164,8 +164,9 @@ static void handed_to_nobody(void)
 }
 
 /*
- * A waiter gave up just when it was handed the lock, and passes the lock on. Then even callers that
- * do not wait may take the lock. Otherwise the lock would stay locked forever.
+ * A waiter stops waiting just when the lock is handed to it, and hands the lock to the next waiter.
+ * Then even callers that do not wait may take the lock. Otherwise the lock would remain locked
+ * forever.
  */
 static void handed_to_one_who_left(void)
 {

@@ -373,9 +373,9 @@ static u64 leave_one_page(const struct sg_iref *f)
 }
 
 /*
- * s[1] is paused with the chunk's lock, and does not acknowledge. The ledger of s[0] becomes full,
- * and cannot grow. A cut (truncation or punched hole) needs no free page, so it must not fail
- * because none is free. It waits for the lock instead.
+ * s[1] is paused while it has the chunk's lock, and acknowledges no epoch. The ledger of s[0]
+ * becomes full, and cannot grow. A cut (truncation or punched hole) needs no free page, so it must
+ * not fail because none is free. It waits for the lock instead.
  */
 static void cut_beside(void)
 {

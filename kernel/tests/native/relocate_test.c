@@ -61,7 +61,7 @@ static int refused(u64 phys, bool force, const char *why)
 
 /* --- changed words -------------------------------------------------------------------------- */
 
-/* Returns whether a word may differ: it is in a superblock, the hot page, or a slot. */
+/* Returns whether a word may differ, because it is in a superblock, the hot page, or a slot. */
 static bool is_of_the_move(const struct sg_super *sb, u64 off)
 {
 	return off < sb->journal_off || off >= sb->size - SG_PAGE;

@@ -662,8 +662,8 @@ static void doorbell(void)
 }
 
 /*
- * One of several sleepers gives up, or is cancelled, just when it is woken. The wake-up is not
- * lost.
+ * One of several sleepers stops waiting, or is cancelled, just when it is woken. Another sleeper
+ * then gets the wake-up.
  */
 static void cancelled(void)
 {

@@ -27,7 +27,10 @@ static void *meet_in_vain(void *arg)
 	return NULL;
 }
 
-/* The other system is paused with the lock. A caller that gives up is not counted forever. */
+/*
+ * The other system is paused while it has the lock. A caller that stops waiting does not count
+ * forever.
+ */
 static void barrier_behind_paused(void)
 {
 	pthread_t thread;

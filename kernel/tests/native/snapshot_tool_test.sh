@@ -73,7 +73,8 @@ expect 0 "$ctl" snapshot --stall 10000 v.img c4b
 [[ $(cat <&8) == old && $(stat -c %a c4b) == 600 ]] ||
 	fail "a process that had the old file open can read the copy"
 exec 8<&-
-# Another command completes the copy while this one begins: this one does not copy again.
+# Another command completes the copy while this command begins. This command then does not copy
+# again.
 if [[ $swaps ]]; then
 	for swap_skip in 0 1; do
 		rm -f c4c c4c.part

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * No page is free, and another system has deferred frees. A thread that holds what other threads
- * wait for gives way, as it does for a lock (sg_vol.gives_way), and waits again without that.
+ * No page is free, and another system has deferred frees. A thread that holds locks for which other
+ * threads wait gives way, as in a wait for a lock (sg_vol.gives_way). It waits again without these
+ * locks.
  */
 #include <sys/stat.h>
 #include "internal.h"

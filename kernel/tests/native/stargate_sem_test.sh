@@ -151,7 +151,8 @@ ignored() { # COMMAND...: prints which of SIGINT (2), SIGQUIT (3), SIGXFSZ (25) 
 	fail "the command does not ignore signals that were ignored"
 
 # --- its completion ---------------------------------------------------------------------------
-# Names come from other members. The completion offers them quoted, and runs nothing in them.
+# Other members choose names. So the completion quotes the names that it offers, and executes no
+# part of them.
 
 mkdir fake
 # shellcheck disable=SC2016,SC2028 # quoted text of a script, and of a name

@@ -390,7 +390,8 @@ static struct sg_tx *dead_with_area(struct tsys *by, struct world *w, u64 head, 
 
 /*
  * The system is fenced in the middle of a transaction, without a wait. Other systems change its
- * former lists and pages: it reports neither damage nor ENOSPC, and stores into none of them.
+ * former lists and pages. The fenced system reports neither damage nor ENOSPC, and stores into none
+ * of these pages.
  */
 static void dead_sees_others_work(void)
 {

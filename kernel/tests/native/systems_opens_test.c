@@ -76,8 +76,8 @@ static struct sg_iref make(struct tsys *s, const char *name)
 }
 
 /*
- * A file that another system unlinks stays, with its bytes, while it is open. The last close frees
- * it.
+ * A file that another system unlinks keeps its bytes while it is open. The last close frees the
+ * file.
  */
 static void last_close_frees(void)
 {
@@ -116,7 +116,10 @@ static void last_close_frees(void)
 	leave(s, 3);
 }
 
-/* A death closes files. Live systems take over the deferred inodes of a dead one. */
+/*
+ * The death of a system closes its files. Live systems take over the deferred inodes of a dead
+ * system.
+ */
 static void death_closes(void)
 {
 	struct tsys s[3];
@@ -208,7 +211,7 @@ static u64 deferred_of(struct sg_vol *v, unsigned int slot, u64 ino)
 
 /*
  * One thread takes over a dead system's deferred inodes. Meanwhile another thread closes and frees
- * such a file. It must not touch the entry that the first thread is still moving.
+ * such a file. The other thread must not change the entry that the first thread is still moving.
  */
 static void closed_while_taken_over(bool comes)
 {
@@ -479,13 +482,13 @@ static void stale_bits(void)
 }
 
 static struct {
-	struct tsys s[2];	/* the one that settles, and another one */
+	struct tsys s[2];	/* the system that settles, and another system */
 	struct sg_iref f;
 	u64 asked;
 } turned;
 
 /*
- * The system has been asked whether it uses the inode, and is stopped with the answer: it does not.
+ * The engine has queried whether this system uses the inode, and is stopped with the answer "no".
  * Meanwhile the inode gets a name, is opened here, and loses the name.
  */
 static bool named_and_opened(struct sg_vol *vol, u64 ino, u32 generation)
@@ -506,8 +509,9 @@ static bool named_and_opened(struct sg_vol *vol, u64 ino, u32 generation)
 }
 
 /*
- * A ledger or list names an inode that another system has freed, and made anew without a name. Its
- * system looks at the openers, and then does not free what it has opened since.
+ * A ledger or list names an inode that another system has freed, and made again without a name. The
+ * system with that ledger checks the openers, and does not free an inode that it has opened
+ * meanwhile.
  */
 static void opened_since_the_look(bool on_lists, bool short_of_space)
 {

@@ -594,7 +594,7 @@ static void note_finding(void *ctx, const char *what, u64 ino, u64 off, bool fix
 	stopped.marks_free |= strstr(what, "are marked free") != NULL;
 }
 
-/* A repair that was paused has outdated findings: it stores nothing more, and fails. */
+/* A repair that was paused has outdated findings, so it stores nothing more, and fails. */
 static void stopped_repair(void)
 {
 	struct sg_identity id = tsys_identity(6, 1);

@@ -461,8 +461,8 @@ for at in $root $copy; do
 	done
 done
 
-# Without both words, a repair frees no page of a lost file, and gives no advice that cannot help.
-# When the test restores the word, all files are accessible again.
+# If both words are lost, a repair frees no page of a lost file, and prints no advice that cannot
+# help. When the test restores the word, all files are accessible again.
 cp whole.img w.img
 poke w.img $root "$zeros"
 poke w.img $copy "$zeros"

@@ -95,8 +95,8 @@ static bool no_memory(size_t len)
 }
 
 /*
- * A thread gives up a request while the chain is locked, and has no memory to note that. No request
- * remains that would block later ones.
+ * A thread withdraws a request while the chain is locked, and has no memory to record the
+ * withdrawal. No request remains that would block later requests.
  */
 static void given_up_without_memory(void)
 {

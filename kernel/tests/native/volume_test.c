@@ -619,7 +619,7 @@ static void renewed(void)
 	tvol_drop(&t);
 }
 
-/* sg_relabel() changes the UUID, the label, or both. The omitted one stays. */
+/* sg_relabel() changes the UUID, the label, or both. An omitted value does not change. */
 static void relabelled(void)
 {
 	static const u8 uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };

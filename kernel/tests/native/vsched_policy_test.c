@@ -580,7 +580,10 @@ static void small_rules(void)
 	CHECK_EQ(v.turn, 2500000);
 	vs_turn(&cfg, &v);
 	CHECK_EQ(v.turn, cfg.slice);
-	/* Timers and plain interrupts between vCPUs give no boost; a running vCPU needs none. */
+	/*
+	 * Timers and plain interrupts between vCPUs do not boost a vCPU; a running vCPU needs no
+	 * boost.
+	 */
 	CHECK(!vs_event(&cfg, &m, &v, false, 0, 1000));
 	v.state = VS_RUNS;
 	CHECK(!vs_event(&cfg, &m, &v, true, 0, 1000));
