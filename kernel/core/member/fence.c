@@ -37,14 +37,16 @@ static u64 beat_of(const struct sg_vol *vol, unsigned int slot, bool guarded)
 
 /* --- fencing ---------------------------------------------------------------------------------- */
 
-/*
- * Reports whether a system sends, or sent, heartbeats in this slot: its owner, or a joiner that
- * recovers the slot for itself.
- */
+/* Reports whether a joiner recovers, or recovered, the slot in the slot's own name. */
+static bool recovers_itself(unsigned int slot, u64 state)
+{
+	return SG_SLOT_STATE(state) == SG_SLOT_RECOVERING && SG_SLOT_BY(state) == slot;
+}
+
+/* Reports whether a system sends, or sent, heartbeats in this slot: its owner, or such a joiner. */
 static bool may_be_fenced(unsigned int slot, u64 state)
 {
-	return SG_SLOT_STATE(state) == SG_SLOT_LIVE ||
-	       (SG_SLOT_STATE(state) == SG_SLOT_RECOVERING && SG_SLOT_BY(state) == slot);
+	return SG_SLOT_STATE(state) == SG_SLOT_LIVE || recovers_itself(slot, state);
 }
 
 /* -EIO: this system has stopped, or the slot is in a bad page. */
@@ -126,13 +128,12 @@ static bool may_continue(const struct sg_vol *vol, unsigned int slot, u64 state)
 
 /*
  * Fences any silent owner, also a joiner that recovers the slot in its own name, and therefore has
- * no guard. Silence does not prove that a system has stopped: it may continue later.
+ * no guard. @seen is the state word of the silent one: the next joiner in that slot has another
+ * one. Silence does not prove that a system has stopped: it may continue later.
  */
-static void fence_silent(struct sg_vol *vol, unsigned int slot, u32 incarnation)
+static void fence_silent(struct sg_vol *vol, unsigned int slot, u64 seen)
 {
-	u64 seen = sg_load64(sg_state_word(vol, slot));
-
-	if (!may_be_fenced(slot, seen) || SG_SLOT_INC(seen) != incarnation)
+	if (!may_be_fenced(slot, seen))
 		return;
 	if (may_continue(vol, slot, seen))
 		fence_lapsed(vol, slot, seen);
@@ -146,11 +147,15 @@ void sg_fence_slots(struct sg_vol *vol, u64 bits)
 
 	for (i = 0; i < SG_SLOTS; i++)
 		if (bits >> i & 1 && (int)i != vol->slot)
-			fence_silent(vol, i, SG_SLOT_INC(sg_load64(sg_state_word(vol, i))));
+			fence_silent(vol, i, sg_load64(sg_state_word(vol, i)));
 }
 
-/* Tools send a heartbeat every 100 ms, and have no guard. */
-u64 sg_slots_of_tools(const struct sg_vol *vol)
+/*
+ * Returns the slots of systems that no guard watches, although a joiner may need what they hold.
+ * Tools send a heartbeat every 100 ms. A joiner that recovers a slot in its own name sends one
+ * before it begins.
+ */
+static u64 slots_without_guard(const struct sg_vol *vol)
 {
 	struct sg_slot slot;
 	unsigned int i;
@@ -158,8 +163,9 @@ u64 sg_slots_of_tools(const struct sg_vol *vol)
 
 	for (i = 0; i < SG_SLOTS; i++) {
 		sg_slot_read(vol, i, &slot);
-		if (SG_SLOT_STATE(slot.state) == SG_SLOT_LIVE &&
-		    slot.named == SG_SLOT_INC(slot.state) && slot.pid)
+		if (recovers_itself(i, slot.state) ||
+		    (SG_SLOT_STATE(slot.state) == SG_SLOT_LIVE &&
+		     slot.named == SG_SLOT_INC(slot.state) && slot.pid))
 			bits |= 1ULL << i;
 	}
 	return bits;
@@ -226,7 +232,7 @@ static int fence_those_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms
 	}
 	for (i = 0; i < SG_SLOTS; i++)
 		if (silent >> i & 1)
-			fence_silent(vol, i, SG_SLOT_INC(state[i]));
+			fence_silent(vol, i, state[i]);
 	return 0;
 }
 
@@ -239,9 +245,9 @@ int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned
 	return fence_those_silent(vol, bits, wait_ms, live, live);
 }
 
-int sg_fence_silent_tools(struct sg_vol *vol, unsigned int wait_ms)
+int sg_fence_unguarded(struct sg_vol *vol, unsigned int wait_ms)
 {
-	return fence_those_silent(vol, sg_slots_of_tools(vol), wait_ms, true, NULL);
+	return fence_those_silent(vol, slots_without_guard(vol), wait_ms, true, NULL);
 }
 
 /* --- watch ------------------------------------------------------------------------------------ */
@@ -413,7 +419,7 @@ static void watch_others(struct sg_vol *vol)
 		w->silent[i] += passed;
 		if (lease && w->silent[i] / 1000000 >= lease) {
 			report_lease(vol, i, w->silent[i] / 1000000);
-			fence_silent(vol, i, SG_SLOT_INC(state));
+			fence_silent(vol, i, state);
 			sg_recover_slot(vol, i);
 		}
 	}

@@ -298,8 +298,12 @@ static int take_some_slot(struct sg_vol *vol, const struct sg_identity *id)
 	return err;
 }
 
-/* Fences silent tools: a killed tool may have exclusive access, or one of the 64 slots. */
-#define TOOL_MS		5000	/* silence after which a tool is fenced */
+/*
+ * Silence after which a joiner fences systems that have no guard. A killed tool may have exclusive
+ * access, or one of the 64 slots. A joiner that died while it recovered a slot in its own name has
+ * left the dead system's locks.
+ */
+#define UNGUARDED_MS	5000
 
 /*
  * Recovers all dead systems. Recovery may show that the volume has grown, and the new size may show
@@ -369,7 +373,7 @@ int sg_join(struct sg_vol *vol, const struct sg_identity *id, unsigned int wait_
 	else
 		err = sg_fence_silent(vol, sg_slots_of_machine(vol, id), wait_ms, NULL);
 	if (!err && wait_ms && !force)
-		err = sg_fence_silent_tools(vol, TOOL_MS);
+		err = sg_fence_unguarded(vol, UNGUARDED_MS);
 	if (!err)
 		err = take_some_slot(vol, id);
 	if (err)

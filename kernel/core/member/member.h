@@ -20,7 +20,6 @@ void sg_slot_exit(struct sg_vol *vol);
 /* --- fencing and recovery (fence.c, recovery.c; D6) -------------------------------------- */
 
 struct sg_watch *sg_watch_make(void);
-u64 sg_slots_of_tools(const struct sg_vol *vol);
 u64 sg_slots_of_machine(const struct sg_vol *vol, const struct sg_identity *id);
 /* acts on all of these slots, except this system's own */
 void sg_fence_slots(struct sg_vol *vol, u64 bits);
@@ -30,8 +29,8 @@ void sg_fence_slots(struct sg_vol *vol, u64 bits);
  * word does not count as a heartbeat, since this system's own machine has booted.
  */
 int sg_fence_silent(struct sg_vol *vol, u64 bits, unsigned int wait_ms, unsigned int *live);
-/* returns the silent ones among these slots */
-int sg_fence_silent_tools(struct sg_vol *vol, unsigned int wait_ms);
+/* The same for tools, and for joiners that died while they recovered a slot in its own name. */
+int sg_fence_unguarded(struct sg_vol *vol, unsigned int wait_ms);
 void sg_end_lapse(struct sg_vol *vol, unsigned int slot);
 int sg_wait_for_lapse(struct sg_vol *vol);	/* until a slot has lapsed */
 /* true: this system has recovered it */

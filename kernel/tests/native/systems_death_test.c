@@ -451,6 +451,80 @@ static void all_die(unsigned int n)
 	test_clean(mem, SIZE);
 }
 
+extern u64 (*sg_ticks_hook)(void);
+extern void (*sg_sleep_hook)(u64 ns);
+static u64 clock_now, *beats_on;
+
+static u64 own_clock(void)
+{
+	return clock_now += 1000;
+}
+
+/* Advances the clock. The joiner that still runs sends a heartbeat. */
+static void sleep_and_beat(u64 ns)
+{
+	clock_now += ns;
+	if (beats_on)
+		sg_add64(beats_on, 1);
+}
+
+static int mount_with_clock(struct sg_vol *v)
+{
+	struct sg_identity id = tsys_identity(99, 1);
+	int err;
+
+	CHECK_OK(sg_open(v, mem, SIZE, false, NULL));
+	clock_now = sg_ticks();
+	sg_ticks_hook = own_clock;
+	sg_sleep_hook = sleep_and_beat;
+	err = sg_join(v, &id, 1000, false);
+	sg_ticks_hook = NULL;
+	sg_sleep_hook = NULL;
+	return err;
+}
+
+/*
+ * All systems die, one of them with a lock that each joiner needs. A joiner begins to recover that
+ * one's slot in the slot's own name, and dies, too. The next joiner has a free slot only if @dead
+ * says so of the others; otherwise their death is not known.
+ */
+static void joiner_dies(bool dead)
+{
+	static struct tsys s[SG_SLOTS];
+	const unsigned int k = 9;
+	struct sg_vol next;
+	unsigned int i;
+	u64 state;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		tsys_join(&s[i], mem, SIZE, i + 1);
+	CHECK_OK(sg_lock(&s[k].v, SG_HOT(slot_lock)));
+	tsys_record(&s[k].v, k, 0, spare_word(&s[k].v, 4), 4711 + dead);
+	for (i = 0; i < SG_SLOTS && dead; i++)
+		if (i != k)
+			tsys_fence(&s[k], &s[i]);
+	state = SG_SLOT_WORD(SG_SLOT_RECOVERING, s[k].v.incarnation) |
+		SG_SLOT_BY_WORD(k, s[k].v.incarnation + 100);
+	*sg_state_word(&s[k].v, k) = state;
+	/* as long as that joiner sends heartbeats, it keeps the slot */
+	beats_on = sg_at(&s[k].v, sg_slot_off(&s[k].v, k) + offsetof(struct sg_slot, heartbeat));
+	CHECK_EQ(mount_with_clock(&next), -EBUSY);
+	CHECK_EQ(state_of(&s[k].v, k), state);
+	beats_on = NULL;
+	CHECK_OK(mount_with_clock(&next));
+	CHECK_EQ(spare_value(&s[k].v, 4), 4711 + dead);
+	CHECK_EQ(sg_slots_taken(&next), dead ? 1ULL << next.slot : ~0ULL);
+	CHECK_EQ(sg_get(&next, SG_HOT(lapsed)), 0);
+	sg_leave(&next);
+	for (i = 0; i < SG_SLOTS; i++) {
+		if (SG_SLOT_STATE(state_of(&s[i].v, i)) == SG_SLOT_LIVE)
+			tsys_leave(&s[i]);
+		else
+			tsys_die(&s[i]);
+	}
+	test_clean(mem, SIZE);
+}
+
 /* A slot with an invalid state counts as dead; an invalid recoverer counts as dead as well. */
 static void wild_states(void)
 {
@@ -468,10 +542,7 @@ static void wild_states(void)
 
 /* --- the lease ------------------------------------------------------------------------------ */
 
-extern u64 (*sg_ticks_hook)(void);
-static u64 clock_now;
-
-static u64 own_clock(void)
+static u64 set_clock(void)
 {
 	return clock_now;
 }
@@ -495,7 +566,7 @@ static void lease(void)
 	u64 beats[3];
 
 	clock_now = sg_ticks();
-	sg_ticks_hook = own_clock;
+	sg_ticks_hook = set_clock;
 	tsys_join(&a, mem, SIZE, 1);
 	tsys_join(&silent, mem, SIZE, 2);
 	tsys_join(&guarded, mem, SIZE, 3);
@@ -551,7 +622,7 @@ static void lapse(void)
 	struct sg_iref f;
 
 	clock_now = sg_ticks();
-	sg_ticks_hook = own_clock;
+	sg_ticks_hook = set_clock;
 	*(u64 *)(mem + SG_HOT(lapsed)) = 0;	/* clears lapses that lease() has left */
 	tsys_join(&a, mem, SIZE, 1);
 	tsys_join(&silent, mem, SIZE, 2);
@@ -674,6 +745,8 @@ int main(void)
 	ledger_without_memory();
 	all_die(4);
 	all_die(SG_SLOTS);
+	joiner_dies(true);
+	joiner_dies(false);
 	wild_states();
 	reader_without_slot();
 	lease();
