@@ -44,9 +44,11 @@ static u64 *acknowledged(const struct sg_vol *vol, unsigned int slot)
  */
 bool sg_alone(const struct sg_vol *vol)
 {
-	u64 lapsed = sg_load64(sg_at(vol, SG_HOT(lapsed)));
+	u64 others = sg_slots_taken(vol);
 
-	return !((sg_slots_taken(vol) | lapsed) & ~(1ULL << vol->slot));
+	/* loaded after the states, as in worst_lag() */
+	others |= sg_load64(sg_at(vol, SG_HOT(lapsed)));
+	return !(others & ~(1ULL << vol->slot));
 }
 
 /*

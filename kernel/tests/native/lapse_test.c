@@ -248,6 +248,41 @@ static void alone_by_silence(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
+static struct tsys *fenced_meanwhile;
+
+/* Behind the load of the word of lapses, slot 1 is fenced with a lapse, and recovered. */
+static void fence_behind_load(void *addr, bool behind)
+{
+	if (addr != lapsed() || !behind || !fenced_meanwhile)
+		return;
+	sg_or64(lapsed(), 2);
+	sg_store64_release(sg_state_word(&fenced_meanwhile->v, 1),
+			   SG_SLOT_WORD(SG_SLOT_FREE, fenced_meanwhile->v.incarnation));
+	fenced_meanwhile = NULL;
+}
+
+/* A system is not alone while another one passes from its slot to its lapse. */
+static void alone_between_loads(void)
+{
+	struct tsys a, silent;
+	bool alone;
+
+	tsys_join(&a, mem, ROOM, 1);
+	tsys_join(&silent, mem, ROOM, 2);
+	CHECK_EQ(silent.v.slot, 1);
+	fenced_meanwhile = &silent;
+	test_trap(mem + SG_HOT_OFF, fence_behind_load);
+	alone = sg_alone(&a.v);
+	test_trap_end();
+	CHECK(!fenced_meanwhile && !alone);
+	CHECK(!sg_alone(&a.v));
+	*lapsed() = 0;
+	CHECK(sg_alone(&a.v));
+	tsys_die(&silent);
+	tsys_leave(&a);
+	test_clean(mem, SIZE + 2 * MIB);
+}
+
 /* A tool that is stopped in a copy continues it later: another file must not have those pages. */
 static void copy_of_a_tool(void)
 {
@@ -522,6 +557,7 @@ int main(void)
 	records_wait();
 	records_wait_from_the_start();
 	alone_by_silence();
+	alone_between_loads();
 	copy_of_a_tool();
 	of_processes();
 	alone_by_force();
