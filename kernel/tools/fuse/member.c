@@ -127,22 +127,28 @@ static void on_death(struct sg_vol *vol)
 		   fs.opt.volume);
 }
 
-/* Maps the new part of the file if the file has become longer. The new part follows the old one. */
+/*
+ * Maps the new part of the file if the file has become longer. The new part follows the old one. If
+ * several threads detect the new length at the same time, the first one maps the part.
+ */
 static u64 reach(struct sg_vol *vol)
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	u64 size, had;
 	struct stat st;
-	u64 size;
 
 	if (fs.target.kind != TARGET_FILE || fstat(fs.target.fd, &st))
 		return sg_load64(&vol->room);
 	size = (u64)st.st_size & ~(SG_VOLUME_ALIGN - 1);
 	if (size > fs.reserved)
 		size = fs.reserved;
-	if (size > fs.target.size &&
-	    mmap(vol->base + fs.target.size, size - fs.target.size, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_FIXED, fs.target.fd, (off_t)fs.target.size) != MAP_FAILED)
-		fs.target.size = size;
-	return fs.target.size;
+	pthread_mutex_lock(&lock);
+	had = fs.target.size;
+	if (size > had && mmap(vol->base + had, size - had, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_FIXED, fs.target.fd, (off_t)had) != MAP_FAILED)
+		fs.target.size = had = size;
+	pthread_mutex_unlock(&lock);
+	return had;
 }
 
 /* --- threads -------------------------------------------------------------------------------- */
