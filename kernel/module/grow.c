@@ -32,7 +32,10 @@ static u64 sgfs_device_size(const struct sgfs *fs)
 	return got > 0 && base == mem->base && phys == mem->phys ? (u64)got << PAGE_SHIFT : 0;
 }
 
-/* Extend the windows first, because after this system's answer tables may lead to the new part. */
+/*
+ * Extend the windows before this system answers, because after the answer tables may refer to the
+ * new part.
+ */
 u64 sgfs_memory_follow(struct sgfs *fs)
 {
 	struct sgfs_memory *mem = &fs->mem;

@@ -95,7 +95,7 @@ static bool sgfs_is_removed(struct inode *inode)
 	       (u32)READ_ONCE(record->genflags) == (u32)sgfs_ref(inode)->generation;
 }
 
-/* Called after the last user: free the file if it has no links. */
+/* Free the file if it has no links. Called after the last user has closed it. */
 void sgfs_evict_inode(struct inode *inode)
 {
 	struct super_block *sb = inode->i_sb;
@@ -315,7 +315,8 @@ static bool sgfs_known_type(u32 mode)
 	return false;
 }
 
-/* Read the target of this link, not of a file that has got its number since. */
+/* Read the target of this link, and not of another file that has got the link's inode number since.
+ * */
 static int sgfs_read_target(struct inode *inode)
 {
 	const struct sg_inode *record = sgfs_record(inode);
@@ -390,7 +391,10 @@ struct inode *sgfs_iget(struct super_block *sb, const struct sg_iref *ref)
 	if (!inode)
 		return ERR_PTR(-ENOMEM);
 	if (!(inode_state_read_once(inode) & I_NEW)) {
-		/* The VFS knows this inode already, and uses its mode and flags next. */
+		/*
+		 * Refresh an inode that the VFS has in its cache, because the VFS uses the inode's
+		 * mode and flags next.
+		 */
 		err = sgfs_refresh(inode);
 		if (!err)
 			return inode;
@@ -429,7 +433,8 @@ struct inode *sgfs_iget_number(struct super_block *sb, u64 ino, u32 generation)
 /* --- attributes ------------------------------------------------------------------------------- */
 
 /*
- * Check permissions for a directory. A path may begin at one without a check that it is up to date.
+ * Check permissions for a directory. A path may begin at a directory without a check that the
+ * directory is up to date.
  */
 int sgfs_permission(struct mnt_idmap *idmap, struct inode *inode, int mask)
 {
@@ -625,8 +630,8 @@ int sgfs_update_time_common(struct inode *inode, bool atime, bool cmtime, struct
 
 /*
  * The VFS records that no privileges remain, by one store to flags that other tasks also change.
- * Another system may have set privileges or flags that a refresh has stored there meanwhile. That
- * store loses them, so refresh the inode again.
+ * Another system may have set privileges or flags that a refresh has stored there meanwhile. The
+ * VFS's store overwrites such a change, so refresh the inode again.
  */
 int sgfs_remove_privs(struct file *file)
 {

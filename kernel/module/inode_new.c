@@ -117,8 +117,8 @@ int sgfs_creation_end(struct sgfs_creation *c, const struct sg_iref *ref)
 	inode->i_ino = ref->ino;
 	err = sgfs_refresh_slow(inode);
 	/*
-	 * The number is in use: another system has given the inode a second name, and a lookup of
-	 * this name found it here.
+	 * The insertion fails if the number is in use. Another system has then given the inode a
+	 * second name, and a lookup of this name has found the inode here.
 	 */
 	if (!err && insert_inode_locked4(inode, ref->ino, sgfs_is_inode, (void *)ref))
 		err = -ESTALE;

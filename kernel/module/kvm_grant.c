@@ -21,7 +21,7 @@
 #include "kvm_identity.h"
 #include "stargatefs.h"
 
-/* KVM's functions: all of them or none. */
+/* KVM's functions; either all of them are found or none. */
 struct kvm_functions {
 	typeof(&kvm_identity_register) reg;
 	typeof(&kvm_identity_extend) extend;
@@ -101,8 +101,8 @@ static void sgfs_put_grant(struct grant *grant)
 }
 
 /*
- * KVM's last call for the grant: the VM cannot store into the volume any more, so its machine may
- * have ended. Drop the file last, because that may end the mount.
+ * Drop a grant; this is KVM's last call for it. The VM cannot store into the volume any more, so
+ * its machine may have ended. Drop the file last, because that may end the mount.
  */
 static void sgfs_grant_ended(void *data)
 {
@@ -204,8 +204,9 @@ static struct grant *sgfs_make_grant(struct sgfs_identity *id, struct file *file
 }
 
 /*
- * List the grant before KVM gets it, because then it may end at any time. A grant that KVM refuses
- * ends like a mapping that failed. A process that named a machine still counts as its holder.
+ * Add the grant to the list before KVM gets the grant, because from then on it may end at any time.
+ * A grant that KVM refuses ends like a mapping that failed. A process that named a machine still
+ * counts as its holder.
  */
 static int sgfs_open_to_vm(struct file *file, struct file *vm, bool read_only)
 {
@@ -359,8 +360,8 @@ long sgfs_identity_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 }
 
 /*
- * Called at the unmount. No process has the file open, so no grant is open, but a grant may be
- * ending now.
+ * Release the mount's state at the unmount. No process has the file open, so no grant is open, but
+ * a grant may be ending now.
  */
 void sgfs_identity_release(struct sgfs *fs)
 {

@@ -109,7 +109,7 @@ static u64 sgfs_reach(struct sg_vol *vol)
 	return sgfs_memory_follow(container_of(vol, struct sgfs, vol));
 }
 
-/* Called when any code detects that this system was fenced, with any lock held. */
+/* React to a fence of this system. The code that detects the fence may hold any lock. */
 static void sgfs_on_death(struct sg_vol *vol)
 {
 	struct sgfs *fs = container_of(vol, struct sgfs, vol);
@@ -118,7 +118,8 @@ static void sgfs_on_death(struct sg_vol *vol)
 }
 
 /*
- * Stop stores through mappings by removing the entries; system calls detect the fence themselves.
+ * Remove the entries of mappings, which stops stores through them; system calls detect the fence
+ * themselves.
  */
 static void sgfs_death(struct work_struct *work)
 {
@@ -214,9 +215,10 @@ void sgfs_watch_now(struct sgfs *fs)
 }
 
 /*
- * A freeze holds s_umount and cannot be killed. Settling may wait for a lock that another system
- * never releases. So sg_settle_stop() requests its end, for which settling checks wherever it
- * waits. -EBUSY: it has not ended in time, and continues.
+ * Stop settling for a freeze, which holds s_umount and cannot be killed. Settling may wait for a
+ * lock that another system never releases. So sg_settle_stop() requests the end of settling, and
+ * settling checks for this request wherever it waits. Return -EBUSY if settling has not ended in
+ * time, and continues.
  */
 int sgfs_settle_pause(struct sgfs *fs)
 {

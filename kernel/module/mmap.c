@@ -136,8 +136,8 @@ static int sgfs_try_to_fill(struct inode *inode, pgoff_t page, bool brief, u64 *
 }
 
 /*
- * A brief attempt has no time to wait for systems that are to free pages. -ENOSPC: the caller knows
- * whether it may wait.
+ * A brief attempt has no time to wait for other systems that can free pages. After -ENOSPC, the
+ * caller decides whether it waits.
  */
 static bool sgfs_found_no_room(const struct inode *inode, bool brief, u64 room_in)
 {
@@ -223,7 +223,10 @@ static unsigned long sgfs_pfn_of(const struct inode *inode, u64 off)
 	return PHYS_PFN(SGFS(inode->i_sb)->mem.phys + off);
 }
 
-/* On a live system, EIO means bad pages, so the process gets the signal for bad memory. */
+/*
+ * Return the result of a fault that failed with @err. If this system is not fenced, EIO means bad
+ * pages, so the process gets the signal for bad memory.
+ */
 static vm_fault_t sgfs_fault_error(struct inode *inode, int err)
 {
 	return err == -EIO && sgfs_alive(inode->i_sb) ? VM_FAULT_HWPOISON : vmf_error(err);
@@ -276,7 +279,7 @@ static vm_fault_t sgfs_insert_small(struct inode *inode, struct vm_fault *vmf,
 /*
  * Enter small pages. A place for 2 MiB belongs to small pages once it has a table for them. With
  * CONFIG_PT_RECLAIM, MADV_DONTNEED frees an empty table under mmap_lock, which faults also hold in
- * shared mode. So a table that exists now may be gone a moment later.
+ * shared mode. So a table that exists now may be freed immediately after this check.
  */
 static vm_fault_t sgfs_insert_pages(struct inode *inode, struct vm_fault *vmf,
 				    const struct sg_run *run)
@@ -587,7 +590,8 @@ static vm_fault_t sgfs_mmap_insert_huge(struct inode *inode, struct vm_fault *vm
 	if (!pmd_none(pmd) && !pmd_leaf(pmd))
 		return 0;	/* small pages were entered meanwhile: check again */
 	if (!pmd_none(pmd) && pmd_pfn(pmd) != pfn) {
-		/* Another system has put other pages there: remove this one, then check again. */
+		/* Another system has put other pages there, so remove this entry, then check again.
+		 * */
 		sgfs_unmap(inode, (loff_t)page << PAGE_SHIFT, PMD_SIZE, false);
 		return 0;
 	}
@@ -677,9 +681,10 @@ static void sgfs_mmap_count_mapping(struct inode *inode, int by)
 }
 
 /*
- * A child's shared mapping starts empty: faults make its entries. fork() would copy entries of 2
- * MiB after a check without a lock. The child would then keep an entry that a truncation removes at
- * the same time. fork() tests this flag after this call.
+ * Count a new mapping, and keep fork() from copying entries. A child's shared mapping starts empty,
+ * and faults make its entries. fork() would copy entries of 2 MiB after a check without a lock. The
+ * child would then keep an entry that a truncation removes at the same time. fork() tests this flag
+ * after this call.
  */
 static void sgfs_mmap_open_mapping(struct vm_area_struct *vma)
 {
@@ -721,8 +726,8 @@ static bool sgfs_must_go(struct inode *inode)
 }
 
 /*
- * Private copies remain, because they concern only the process; beyond the end of the file they are
- * removed, too.
+ * Private copies remain, because they concern only the process. But copies beyond the end of the
+ * file are removed.
  */
 static void sgfs_mmap_take_away(struct inode *inode)
 {

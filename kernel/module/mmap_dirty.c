@@ -189,8 +189,8 @@ void sgfs_written_forget(struct inode *inode)
 }
 
 /*
- * Change the error of a wait that ended because of other tasks (sgfs_gives_way()), not because of a
- * signal.
+ * Flush a complete file. Return -EBUSY instead of -EINTR if the wait ended because of other tasks
+ * (sgfs_gives_way()), and not because of a signal.
  */
 static int sgfs_written_flush_outside(struct inode *inode)
 {
@@ -236,7 +236,10 @@ int sgfs_written_sync(struct inode *inode, u64 first, u64 last)
 	return sgfs_written_flush(inode, first, last, true);
 }
 
-/* An inode that is being evicted flushes itself. */
+/*
+ * Return the next inode to flush, with a reference, or NULL. Skip an inode that is being evicted,
+ * because its eviction flushes it.
+ */
 static struct inode *sgfs_next_to_flush(struct sgfs *fs, struct list_head *todo)
 {
 	struct sgfs_inode *si;

@@ -125,7 +125,7 @@ static int sgfs_wait_frees(struct inode *inode, struct sgfs_attempts *a)
 
 /*
  * Wait for the inode's lock. If the attempt failed because of another lock, of an area or a chunk,
- * the next attempt waits for that one. Consecutive attempts must not keep page faults out, nor
+ * the next attempt waits for that lock. Consecutive attempts must not keep page faults out, nor
  * leave many spare inodes (collapse.c). So there is a pause between them.
  */
 int sgfs_wait_outside(struct inode *inode, struct sgfs_attempts *a, u64 room_in)

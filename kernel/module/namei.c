@@ -13,7 +13,10 @@
 #define MOVE_TURNS	50	/* attempts, if the VFS cannot move a directory at present */
 #define MOVE_US		1000
 
-/* Return the inode of a name, or NULL. *@seq: the directory's counter at that moment. */
+/*
+ * Return the inode of a name, or NULL. *@seq returns the directory's counter at the time of the
+ * lookup.
+ */
 static struct inode *sgfs_namei_find(struct inode *dir, const struct qstr *name, unsigned int flags,
 				     u64 *seq)
 {
@@ -51,8 +54,8 @@ static struct inode *sgfs_namei_find(struct inode *dir, const struct qstr *name,
 
 /*
  * A directory has only one place. If the VFS has it at another place, another system has moved the
- * directory. Drop it there if it is not in use: then the VFS need not move it, which a running
- * rename of this system would prevent (sgfs_place()).
+ * directory. If the directory is not in use at that place, drop its dentry. The VFS then need not
+ * move the directory, which a running rename of this system would prevent (sgfs_place()).
  */
 static void sgfs_forget_old_place(struct inode *inode)
 {
@@ -171,7 +174,7 @@ static int sgfs_namei_create(struct mnt_idmap *idmap, struct inode *dir, struct 
 	int err = sgfs_namei_make(idmap, dir, dentry, mode, 0, NULL);
 
 	/*
-	 * Another system has created the file first: the caller must open that file, so the VFS has
+	 * Another system has created the file first. The caller must open that file, so the VFS has
 	 * to look it up.
 	 */
 	return err == -EEXIST && !excl ? -ESTALE : err;

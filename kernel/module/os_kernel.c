@@ -19,7 +19,7 @@
 /*
  * The best of clwb, clflushopt and clflush that the processor supports. The kernel patches it in at
  * boot, as its own clwb(). When a machine check finds a bad page, the kernel removes it from the
- * linear mapping before it notifies any driver. The access to a line of such a page jumps to
+ * linear mapping before it notifies any driver. An access to a line of such a page then jumps to
  * @unmapped.
  */
 #define WB_LINE(at, disp8)								\
@@ -61,7 +61,10 @@ void sg_wb(const void *p, size_t len)
 	}
 }
 
-/* The fence: a page that is freed unused must not be zeroed after another file has got it. */
+/*
+ * Clear memory of the volume, and complete these stores by a fence. Otherwise a page that is freed
+ * unused could be zeroed after another file has got it.
+ */
 void sg_os_clear(void *dst, size_t len)
 {
 	size_t done = sg_zero_wide(dst, len);

@@ -34,7 +34,7 @@ int sgfs_keep(struct inode *inode)
 	return err;
 }
 
-/* The inode is being evicted. */
+/* Forget an inode that is being evicted. */
 void sgfs_kept_evict(struct inode *inode)
 {
 	struct sgfs *fs = SGFS(inode->i_sb);

@@ -221,7 +221,7 @@ static void test_own(void)
 	printf("ok what we know ourselves\n");
 }
 
-/* A reader that loads v.bads during changes of the list finds an entry while any page is bad. */
+/* While any page is bad, a reader that loads v.bads during changes of the list finds an entry. */
 static void test_between(void)
 {
 	struct sg_vol other;
@@ -595,8 +595,8 @@ static void test_vital(void)
 }
 
 /*
- * The page with the list itself is bad. The system that finds it keeps the entry in its own memory,
- * and does not access the page again.
+ * The page that contains the list is bad. The system that detects this keeps the entry in its own
+ * memory, and does not access the page again.
  */
 static void test_hot(void)
 {

@@ -148,7 +148,8 @@ static bool always(const struct sg_vol *v)
 	return true;
 }
 
-/* @gives_way: the thread waits for no lock, because it holds something that others wait for. */
+/* @gives_way: the thread waits for no lock, because it holds a lock for which other threads wait.
+ * */
 static void paused(bool gives_way)
 {
 	make();

@@ -189,7 +189,8 @@ static void is_fenced(void)
 	world_end();
 }
 
-/* The slot sends heartbeats, but the change does not end: a wild store, or an attacker. */
+/* The slot sends heartbeats, but the change does not end, because of a wild store or an attacker.
+ * */
 static void judges(void)
 {
 	u64 since = now;
@@ -281,7 +282,10 @@ static u64 replayed;			/* the first word of the record that replay stores */
 static unsigned int joining;
 static u64 state_of_second;
 
-/* All slots are taken, and one system is dead: a joiner recovers it, and acts for that slot. */
+/*
+ * All slots are taken, and one system is dead. A joiner recovers the dead system, and acts for that
+ * slot.
+ */
 static int join(unsigned int which)
 {
 	struct sg_identity id = tsys_identity(50 + which, 1);
@@ -434,7 +438,7 @@ static void logged_world_end(void)
 	world_end();
 }
 
-/* A system that wakes up stores no byte after its next check of the slot. */
+/* A fenced system that continues stores no byte after its next check of its slot. */
 static void writer_comes_back(void)
 {
 	test_note("%s", __func__);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two systems. One is killed after each store of each operation of the script. The other
+ * Two systems. One is killed after each store of each operation of the script. The other system
  * immediately continues with its own files. As soon as it detects the death, it replays the dead
- * system's journal, and uses the files that the dead system had locked. It finds the tree as before
- * or as after the operation. Some kills hit the recovering system as well.
+ * system's journal, and uses the files that the dead system had locked. It finds the tree from
+ * before or after the operation. Some kills hit the recovering system as well.
  */
 #include "crash_script.h"
 

@@ -242,8 +242,8 @@ static void told_to_stop(void)
 /* --- several systems -------------------------------------------------------------------------- */
 
 /*
- * Files that a system has open stay, on any system's list. The last system to close a file frees
- * it.
+ * Files that a system has open remain, on any system's list. The last system that closes a file
+ * frees it.
  */
 static void open_elsewhere(void)
 {

@@ -211,8 +211,8 @@ static void test_million(void)
 /* --- listings during changes ------------------------------------------------------------------ */
 
 /*
- * Names below @keep stay; other names are added and removed during the listing. Each name that
- * stays is listed exactly once, and no name is listed twice.
+ * Names below @keep remain; other names are added and removed during the listing. Each remaining
+ * name is listed exactly once, and no name is listed twice.
  */
 static void test_stable(void)
 {

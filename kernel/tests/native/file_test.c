@@ -370,7 +370,7 @@ static void test_same_size(void)
 	printf("ok same size\n");
 }
 
-/* Another system has appended since the caller read the size: the appended bytes stay. */
+/* Another system has appended bytes since the caller read the size. These bytes remain. */
 static void test_extend(void)
 {
 	struct sg_vol *vol = vol_new(64 * MIB);

@@ -47,8 +47,8 @@ leave m
 
 # --- appends: what is there is not appended again --------------------------------------------
 
-# append PYTHON: a process appends "0123456789". The server dies when it has done that, and PYTHON
-# has changed the file by then, as another system, or a death in the middle, may do.
+# append PYTHON: a process appends "0123456789", and the server dies after the append. Before that,
+# PYTHON changes the file, as another system, or a death during the append, may do.
 append() {
 	rm -f m/log
 	echo begin >m/log
@@ -122,8 +122,8 @@ leave m
 
 # --- locks, while another system is paused ---------------------------------------------------
 
-# It has the table of locks locked. The next server serves all calls that need none, and nobody gets
-# a lock that a process here has.
+# A system has the table of locks locked. The next server serves all calls that need no lock, and no
+# process gets a lock that a process here has.
 serve m v
 rm -f held
 ./locks hold flock ex 0 0 m/l >held &
@@ -161,8 +161,8 @@ leave m
 
 # --- a full chain of locks ------------------------------------------------------------------
 
-# A process changes the middle of its lock. That makes two more of it, and the last page of the
-# file's chain (63 records) has room for one: the chain grows.
+# A process changes the middle of its lock. The change splits the lock, and needs two more records.
+# The last page of the file's chain (63 records) has room for only one, so the chain grows.
 serve m v
 cat >chain.py <<'END'
 import fcntl, os, sys, time
@@ -212,7 +212,8 @@ ended m
 died
 is "the mount is gone" "" "$(mountpoint -q m && echo still there)"
 
-# It takes away no other mount, which came later, when another server goes on for an open file.
+# The keeper does not remove a later mount at the same place while another server still serves an
+# open file.
 serve m v
 exec 9>m/open
 kill -TERM "$(head -n 1 <<<"$(pids_of m)")"

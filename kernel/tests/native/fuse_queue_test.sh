@@ -36,8 +36,8 @@ for ((i = 0; i < files; i++)); do
 	(until echo "$i" >>"a/f$i"; do sleep 0.1; done) 2>/dev/null &
 	writers[i]=$!
 done
-# refused: ten consecutive calls are refused. One is not enough, as a writer may be between two
-# calls.
+# refused: fails unless ten consecutive calls are refused. One call is not enough, because a writer
+# may be between two calls.
 refused() {
 	local i
 	for ((i = 0; i < 10; i++)); do

@@ -43,7 +43,8 @@ static struct {
 	bool stopped;
 } late;
 
-/* Acts as another system, which recovers the grower, grows the volume, and uses the new part. */
+/* Acts as another system, which recovers the grower, makes the volume grow, and uses the new part.
+ * */
 static void on_new_chunk(void *addr, bool behind)
 {
 	if (behind || late.stopped || (u8 *)addr < mem + late.first)
@@ -76,7 +77,10 @@ static void continues(void)
 	test_clean(mem, ROOM);
 }
 
-/* The same when it stores the new last page. That page is in use by a file when it continues. */
+/*
+ * Tests the same while the grower stores the new last page. A file uses that page when the grower
+ * continues.
+ */
 static void on_last_page(void *addr, bool behind)
 {
 	u8 *last = mem + 24 * MIB - SG_PAGE;

@@ -89,7 +89,7 @@ answers survivor ok 10
 tell survivor "give 0"
 ends vm 137 'no heartbeat for [23] s: process [0-9]+ is killed'
 is_there 'b:alive'
-# The guard itself was stopped: that time does not count as silence of the VM.
+# The guard itself was stopped. That time does not count as silence of the VM.
 guarded vm $a v.img --pause-limit 4
 tell vm "join v.img $a 5"
 child=$(inner vm)

@@ -230,7 +230,8 @@ static void strayed(void)
 }
 
 /*
- * While a thread of this system holds the lock, its word is not reported: long holds are allowed.
+ * While a thread of this system holds the lock, the system does not report the lock's word, because
+ * long holds are allowed.
  */
 static void held_for_long(void)
 {
@@ -405,7 +406,7 @@ static void in_parts(void)
 	CHECK_OK(sg_unlink(&t.v, &t.root, "in parts", 8, 1));
 }
 
-/* The system dies while it holds the lock: recovery of the slot releases the lock. */
+/* The system dies while it holds the lock. Recovery of the slot releases the lock. */
 static void recovered(void)
 {
 	sg_lock(&second, LOCK);

@@ -35,7 +35,8 @@ holds() {
 	checks=$((checks + 1))
 }
 
-# unchanged STATUS PATTERN COMMAND...: the command is refused, and the tree is unchanged.
+# unchanged STATUS PATTERN COMMAND...: fails unless the command is refused, and the tree is
+# unchanged.
 unchanged() {
 	local before after
 	before=$("$ctl" ls -lr v.img /)

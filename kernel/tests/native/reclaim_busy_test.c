@@ -63,7 +63,7 @@ static void free_file(struct sg_vol *v, const struct sg_iref *dir, const char *n
 static struct tvol t;
 static struct sg_iref dir, linked;
 
-/* Makes most free pages lie apart, so that new files and tables have pages in many chunks. */
+/* Leaves mostly single free pages, so that new files and tables have pages in many chunks. */
 static void make_fragments(void)
 {
 	struct sg_iref all = test_create(&t.v, &t.root, "all", S_IFREG | 0600);

@@ -21,7 +21,8 @@ at() {
 	diff -r --no-dereference tree back >/dev/null || fail "the volume's files have changed"
 }
 
-# A sparse file with many small extents: its tables have holes, and moving them takes long.
+# Makes a sparse file with many small extents, so that its tables have holes, and moving the tables
+# takes long.
 mkdir -p tree/dir
 head -c 3M /dev/urandom >tree/large
 head -c 100 /dev/urandom >tree/dir/small
@@ -116,7 +117,7 @@ cat >killed.c <<-'END'
 	}
 END
 gcc -shared -fPIC -o killed.so killed.c || fail "cannot compile killed.c"
-# Allows the preloaded library to come before the tool's sanitizer libraries.
+# Allows the loader to load the preloaded library before the tool's sanitizer libraries.
 sanitizers=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 
 # killed AT VOLUME BASE [OPTION...]: runs a move to BASE that is killed at the AT-th call.

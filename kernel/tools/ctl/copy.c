@@ -230,8 +230,8 @@ static int read_table(struct copy *s, struct sg_slot *slots, u64 *incarnation)
 }
 
 /*
- * A system that joins first takes an incarnation. A live system that was silent changes the
- * heartbeat in its slot.
+ * Returns -EAGAIN if a system has begun to use the volume meanwhile. A joining system first takes
+ * an incarnation. A live system that was silent changes the heartbeat in its slot.
  */
 static int still_left(struct copy *s)
 {
@@ -263,8 +263,9 @@ static int lapsing(struct copy *s, u64 *bits)
 #define LAPSE_LOOK_MS	100
 
 /*
- * Without a freeze no system waits for the end of the lapse (docs/protocol.md, section 3), and
- * there may be no live system to end it. So the tool measures the time itself.
+ * Waits for the end of a lapse (docs/protocol.md, section 3). Without a freeze no other system
+ * waits for it, and no live system may exist that ends the lapse. So the tool measures the time
+ * itself.
  */
 static int wait_for_lapse(struct copy *s)
 {

@@ -44,7 +44,7 @@ struct copy {
 
 /*
  * Opens a volume, or a directory where it is mounted. @left: if the mount table has no live system,
- * the tool does not join either, so that it changes nothing in the volume.
+ * the tool does not join the volume, and so changes nothing in it.
  */
 int copy_open(struct copy *s, const char *path, u64 stall_ms, bool left);
 /*

@@ -268,8 +268,8 @@ struct guarded {
 /* Opens the volume. Reports errors, and a missing volume, which is not an error. */
 int guarded_open(struct guarded *v, const char *path);
 /*
- * Shows all systems that the machine runs. *any: it uses the volume; *moved: its heartbeat has also
- * moved.
+ * Shows all systems that the machine runs. *any: a system of the machine uses the volume; *moved:
+ * its heartbeat has also moved.
  */
 void guarded_look(struct guarded *v, const u8 machine[16], bool *any, bool *moved);
 void guarded_confirm(struct guarded *v);	/* the machine still ran after the read */

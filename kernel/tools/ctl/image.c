@@ -79,7 +79,10 @@ static void show(struct call *c, const struct image *m)
 	       (unsigned long long)m->found, c->plain ? "kept" : "hidden");
 }
 
-/* A change by another system during the copy looks like damage in the image. */
+/*
+ * Warns if another system uses the volume, because a change during the copy looks like damage in
+ * the image.
+ */
 static void warn_of_users(const struct image *m, const struct sg_super *sb)
 {
 	char why[200] = "";

@@ -117,7 +117,10 @@ static int step(struct sg_vol *vol, struct sg_iref *at, const char *name, u32 le
 	return sg_lookup(vol, at, name, len, at, &type);
 }
 
-/* Returns the target of a link, followed by the rest of the path. The caller frees it. */
+/*
+ * Returns the target of a link, and the rest of the path behind it. The caller frees the returned
+ * text.
+ */
 static char *target_and_rest(struct sg_vol *vol, const struct sg_iref *link, const char *rest)
 {
 	char target[SG_SYMLINK_MAX + 1], *path;

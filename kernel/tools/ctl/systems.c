@@ -88,7 +88,10 @@ static bool all_beat(const struct watching *w)
 	return true;
 }
 
-/* Watches the slots for @ms; with 0, until it is clear which systems are live. */
+/*
+ * Watches the slots for @ms milliseconds. With @ms 0, watches them until it is clear which systems
+ * are live.
+ */
 static int watch(struct watching *w, u64 ms)
 {
 	u64 seen = 0;

@@ -93,8 +93,8 @@ int volume_wipe(const struct volume *v);	/* zeroes its bytes */
 /* --- wipe.c -------------------------------------------------------------------------------- */
 
 /*
- * Opens the device exclusively: no process uses it now, and none can until the caller closes it.
- * Returns -errno after a message.
+ * Opens the device exclusively. No process uses the device now, and none can until the caller
+ * closes it. Returns -errno after a message.
  */
 int volume_claim(const char *path);
 /*
@@ -125,8 +125,8 @@ void volume_shorten(const struct volume *v);
 /* Reads the content of the device. Returns false, after a message if @say, if it cannot be read. */
 bool engine_look(const char *path, struct sg_probe *out, bool say);
 /*
- * Returns -EBUSY, after a message, if a live system has it mounted; @v->why names the systems in
- * its mount table.
+ * Returns -EBUSY, after a message, if a live system has the volume mounted; @v->why then names the
+ * systems in the mount table.
  */
 int engine_unused(struct volume *v, bool force);
 /*

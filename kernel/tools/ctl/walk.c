@@ -27,8 +27,8 @@ static void note(struct walker *k, int err)
 }
 
 /*
- * Reports whether the walk must end: no more names can be printed or changed, or the tree has a
- * cycle.
+ * Reports whether the walk must end, because no more names can be printed or changed, or because
+ * the tree has a cycle.
  */
 static bool is_over(struct walker *k)
 {

@@ -223,7 +223,7 @@ static int check_devices(struct making *m, bool made)
 
 /*
  * Clears both superblocks of a StargateFS that --force overwrites. LVM overwrites only the first
- * one, so after its removal from the zone, the device would again look like a StargateFS.
+ * superblock. So after the device is removed from the zone, it would again look like a StargateFS.
  */
 static int clear_superblocks(const char *path)
 {

@@ -136,7 +136,7 @@ static int lose(struct device *d, const char *name, unsigned int slot, const cha
 	return -EBUSY;
 }
 
-/* *Returns the slot of a system that was not in this slot at the last look, or SG_SLOTS. */
+/* *Returns the slot of a system that was not in this slot at the last check, or SG_SLOTS. */
 static void who_came(const struct device *d, const struct sg_slot *now, unsigned int *came)
 {
 	unsigned int i;
@@ -499,7 +499,7 @@ int device_drain(const struct target *t)
 	if (!device_held(t) || !t->device->held)
 		return 0;
 	err = device_store(t);
-	/* This may lose a heartbeat, and the next one follows soon. */
+	/* This store may overwrite a heartbeat, but the system sends the next one soon. */
 	return err ?: madvise(t->base, t->size, MADV_DONTNEED) ? -errno : 0;
 }
 

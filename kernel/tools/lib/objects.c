@@ -123,8 +123,9 @@ static int refuse_value(const struct object_program *p, int option)
 }
 
 /*
- * 0, an exit status, or -1: all is done, without an error. @given: letters of the options that were
- * given. @cmd: the command before them, or NULL.
+ * Parses the options. Returns 0, an exit status, or -1 if the program has nothing more to do.
+ * @given: letters of the options that the user gave. @cmd: the command before these options, or
+ * NULL.
  */
 static int parse_options(const struct object_program *p, struct call *c,
 			 const struct object_command *cmd, int argc, char **argv, char *given)

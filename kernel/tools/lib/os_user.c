@@ -260,7 +260,8 @@ int sg_bell_wait(struct sg_bell *b, u64 ns)
 	return 0;
 }
 
-/* Two counters are used alternately, so that looks that begin later do not delay a waiter. */
+/* The code uses two counters alternately, so that a look that begins later does not delay a waiter.
+ * */
 static struct {
 	pthread_mutex_t waiting;
 	u64 turn, inside[2];

@@ -43,8 +43,8 @@ static bool is_control(unsigned int c)
 }
 
 /*
- * Detects a character that ends a line, or reverses the direction of text. With such a character,
- * one line could look like another.
+ * Detects a character that ends a line, or that reverses the direction of text. With such a
+ * character, one line could imitate another line.
  */
 static bool is_layout(unsigned int c)
 {

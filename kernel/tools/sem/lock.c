@@ -28,8 +28,8 @@ static int take(struct call *c, stargate_sem *s, enum stargate_type type)
 	if (err != EOWNERDEAD)
 		return err;
 	/*
-	 * Warns the command before it starts: it must check the protected data, and a shell script
-	 * cannot receive this message later.
+	 * The command must check the protected data. A shell script cannot receive this warning
+	 * later, so the warning precedes the command's start.
 	 */
 	tool_warn("%s: %s", c->o.name, stargate_why(err));
 	setenv("STARGATE_OWNER_DIED", "1", 1);

@@ -369,7 +369,7 @@ func crashes(t *testing.T, name, verb, after string) {
 				t.Errorf("%s: a mixture of settings", when)
 			}
 			seen[is]++
-			// The files match the values: the next boot gives the same state.
+			// The files match the values, so the next boot results in the same state.
 			boot(t, c)
 			if again := state(sys, wanted); again != is {
 				t.Errorf("%s: %s after one boot, %s after two", when, is, again)
