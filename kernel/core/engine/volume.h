@@ -125,8 +125,9 @@ struct sg_vol {
 	 */
 	void (*quiesce)(struct sg_vol *vol);
 	/*
-	 * Reports whether this system still uses inode @ino, which has no links. Must not sleep.
-	 * NULL: it does not.
+	 * Reports whether this system still uses inode @ino, which has no links. Called with the
+	 * lock that sg_open_inode() and sg_close_inode() take, so it must not wait for such a call,
+	 * and must not sleep. If it cannot tell, the answer is yes. NULL: it does not.
 	 */
 	bool (*in_use)(struct sg_vol *vol, u64 ino, u32 generation);
 	/*
