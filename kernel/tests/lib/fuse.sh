@@ -73,9 +73,16 @@ pids_of() {
 	pgrep -f "^[^ ]*stargatefs-fuse .* $dir/$1\$" || true
 }
 
-server_of() {
-	pids_of "$1" | tail -n 1
+# process_of NAME COMM: prints the process of the mount that has this name. The server's number may
+# be lower than the keeper's.
+process_of() {
+	local pid
+	for pid in $(pids_of "$1"); do
+		[[ $(cat "/proc/$pid/comm" 2>/dev/null) != "$2" ]] || echo "$pid"
+	done | tail -n 1
 }
+server_of() { process_of "$1" stargatefs-srv; }
+keeper_of() { process_of "$1" stargatefs-fuse; }
 
 # ended NAME: fails unless the mount's processes exit within 10 s.
 ended() {

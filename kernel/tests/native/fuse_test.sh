@@ -128,15 +128,15 @@ clean v
 serve m v
 exec 9>m/open
 rm m/open
-pids=$(pids_of m)
+server=$(server_of m)
 # ends the keeper: the mount ends, and its last user continues
-kill -TERM "$(head -n 1 <<<"$pids")"
+kill -TERM "$(keeper_of m)"
 soon "the mount is gone" 5 bash -c '! mountpoint -q m'
 echo more >&9 || fail "an open file cannot be written after the end of the mount"
 checks=$((checks + 1))
 exec 9>&-
 soon "the server exits when its last user closes the file" 10 \
-	bash -c "! kill -0 $(tail -n 1 <<<"$pids")"
+	bash -c "! kill -0 $server"
 clean v
 is "the removed file does not exist any more" "" "$("$ctl" ls "$memory/v" | grep open || true)"
 
