@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Openers of a file: one bit for each slot in the inode, which keeps the inode after its last link
- * was removed. A bit counts while its slot is LIVE (docs/protocol.md, section 5).
+ * was removed. A bit counts while its slot is LIVE or in its lapse (docs/protocol.md, section 5).
  *
  * An opener sets its bit, then reads the link count. An evicting system has seen that no link
  * remains, then reads the bits. Both execute a full fence in between, so at least one of them sees
@@ -10,6 +10,7 @@
 #include "internal.h"
 
 #define LISTED_AT_A_TIME	1024	/* number of records on lists to check each second */
+#define LOOKS_MAX	16	/* a hostile system may pretend that systems join all the time */
 
 static u64 own_bit(const struct sg_vol *vol)
 {
@@ -101,25 +102,49 @@ void sg_tmpfile_open(struct sg_vol *vol, const struct sg_iref *ref)
 	sg_spin_unlock(spin_of(vol, ref->ino));
 }
 
-static bool anybody_lives(const struct sg_vol *vol, u64 bits)
+/* Returns the slots whose bits count. A fence sets a slot's lapsed bit before its state is DEAD. */
+static u64 slots_that_count(const struct sg_vol *vol)
 {
+	const u64 *lapsed = sg_at(vol, SG_HOT(lapsed));
+	u64 slots = sg_load64_acquire(lapsed);
 	unsigned int i;
 
 	for (i = 0; i < SG_SLOTS; i++)
-		if (bits >> i & 1 &&
-		    SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) == SG_SLOT_LIVE)
-			return true;
-	return false;
+		if (SG_SLOT_STATE(sg_load64_acquire(sg_state_word(vol, i))) == SG_SLOT_LIVE)
+			slots |= 1ULL << i;
+	return slots | sg_load64_acquire(lapsed);
 }
 
-/* Reports whether another live system has the inode open. The inode is locked, and has no links. */
+/*
+ * Reports whether a system of @slots has the inode open. A system may succeed one that was fenced:
+ * it joins, sets its own bits, and then ends the lapse of the other (docs/fuse.md). If all of this
+ * happens between the loads here, none of the two slots seems to count. Then a system has joined
+ * meanwhile, and this function looks again.
+ */
+static bool anybody_has(const struct sg_vol *vol, const struct sg_iref *ref, u64 slots)
+{
+	const u64 *joins = sg_at(vol, SG_HOT(incarnation));
+	unsigned int i;
+	u64 before, count;
+
+	for (i = 0; i < LOOKS_MAX; i++) {
+		if (!(sg_load64_acquire(openers(vol, ref)) & slots))
+			return false;
+		before = sg_load64_acquire(joins);
+		count = slots_that_count(vol);
+		if (sg_load64_acquire(openers(vol, ref)) & slots & count)
+			return true;
+		if (sg_load64_acquire(joins) == before)
+			return false;
+	}
+	return true;	/* sg_settle() tries again */
+}
+
+/* Reports whether another system has the inode open. The inode is locked, and has no links. */
 bool sg_open_elsewhere(const struct sg_vol *vol, const struct sg_iref *ref)
 {
-	u64 bits;
-
 	sg_full_fence();
-	bits = sg_load64(openers(vol, ref)) & ~own_bit(vol);
-	return bits && anybody_lives(vol, bits);
+	return anybody_has(vol, ref, ~own_bit(vol));
 }
 
 bool sg_is_left(const struct sg_vol *vol, u64 ino)
@@ -130,7 +155,7 @@ bool sg_is_left(const struct sg_vol *vol, u64 ino)
 	if (sg_iref(vol, ino, &ref))
 		return false;
 	mode = sg_iget(vol, &ref, mode);
-	return mode && !sg_nlink(mode) && !anybody_lives(vol, sg_load64(openers(vol, &ref)));
+	return mode && !sg_nlink(mode) && !anybody_has(vol, &ref, ~0ULL);
 }
 
 /* Reports whether this system uses the inode. */

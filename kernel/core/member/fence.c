@@ -320,6 +320,17 @@ void sg_end_lapse(struct sg_vol *vol, unsigned int slot)
 	sg_fence();
 }
 
+void sg_end_lapse_of(struct sg_vol *vol, unsigned int slot, u32 incarnation)
+{
+	u64 state;
+
+	if (slot >= SG_SLOTS || can_fence(vol, slot) || sg_is_lost(vol, SG_HOT_OFF))
+		return;
+	state = sg_load64_acquire(sg_state_word(vol, slot));
+	if (SG_SLOT_INC(state) == incarnation && SG_SLOT_STATE(state) != SG_SLOT_LIVE)
+		sg_end_lapse(vol, slot);
+}
+
 /*
  * Measures a lapse. Each live system measures it by its own clock, from the time when it first saw
  * the slot lapsed and fenced. The first system whose time is over clears the bit. No system joins

@@ -12,15 +12,19 @@
 #   reply it has recorded the reply, and has not sent it
 #   replied  it has sent the reply
 # With late:OPCODE the server does not die, but stops in that call until the volume has been
-# unmapped, or for three seconds. With wait:0 the keeper sends itself SIGTERM just before it waits
-# for its server.
+# unmapped, or for three seconds. With starts:0 it stops for two seconds before it fences the last
+# server's slot. With joined:0 it stops for two seconds after it has joined, before it marks the
+# inherited files. With wait:0 the keeper sends itself SIGTERM just before it waits for its server.
 cat >death.c <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -139,6 +143,42 @@ ssize_t writev(int fd, const struct iovec *v, int n)
 	if (opcode && is_now("replied", opcode))
 		die();
 	return len;
+}
+
+static void stop_at(const char *moment)
+{
+	if (is_now(moment, 0))
+		usleep(2000000);
+}
+
+/* The first act of a server. */
+int prctl(int option, ...)
+{
+	REAL(prctl);
+	va_list args;
+	unsigned long arg;
+
+	va_start(args, option);
+	arg = va_arg(args, unsigned long);
+	va_end(args);
+	if (option == PR_SET_NAME && !strcmp((const char *)arg, "stargatefs-srv"))
+		stop_at("starts");
+	return real(option, arg, 0UL, 0UL, 0UL);
+}
+
+/* A server that has just joined locks its byte of the volume's file. */
+int fcntl(int fd, int command, ...)
+{
+	REAL(fcntl);
+	va_list args;
+	void *arg;
+
+	va_start(args, command);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (command == F_OFD_SETLK)
+		stop_at("joined");
+	return real(fd, command, arg);
 }
 
 pid_t waitpid(pid_t pid, int *status, int options)

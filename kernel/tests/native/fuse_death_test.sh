@@ -75,6 +75,30 @@ rm m/log
 leave m
 leave other
 
+# --- removed files that are open --------------------------------------------------------------
+
+# The next server stops before it marks them as open. Another server recovers the slot of the last
+# one meanwhile, takes over what that one had deferred, and frees removed files that nobody has open.
+slots() { "$ctl" -j systems "$memory/v" | pick '[s["slot"] for s in d["systems"]]'; }
+serve other v
+for moment in starts joined; do
+	LD_PRELOAD="$dir/death.so" DEATH_AT=$moment:0 DEATH_FILE="$dir/death" serve m v
+	is "the slots" "[0, 1]" "$(slots)"
+	echo here >m/here
+	echo there >m/there
+	exec 8<m/here 9<m/there
+	rm m/here other/there
+	: >death
+	kill -KILL "$(server_of m)"
+	is "$moment: a file that was removed here" here "$(timeout -s KILL 20 cat <&8)"
+	is "$moment: a file that was removed there" there "$(timeout -s KILL 20 cat <&9)"
+	died
+	is "the slots of two servers that both count" "[0, 2]" "$(slots)"
+	exec 8<&- 9<&-
+	leave m
+done
+leave other
+
 # --- interrupts -----------------------------------------------------------------------------
 
 # The kernel sends an interrupt once. A server that has read it dies, and the next one acts on it.
@@ -216,7 +240,7 @@ is "the mount is gone" "" "$(mountpoint -q m && echo still there)"
 # open file.
 serve m v
 exec 9>m/open
-kill -TERM "$(head -n 1 <<<"$(pids_of m)")"
+kill -TERM "$(keeper_of m)"
 soon "the mount is gone" 5 bash -c '! mountpoint -q m'
 mount -t tmpfs tmpfs m
 kill -KILL "$(server_of m)"

@@ -181,6 +181,7 @@ holder=$!
 soon "held" 5 grep -q held held
 read -ra both <<<"$(pids_of a | xargs)"
 kill -KILL "${both[@]}"
+killed=$SECONDS
 is "the lock of the killed system is free" got "$(timeout 60 ./locks wait posix ex 0 0 b/l)"
 kill $holder 2>/dev/null || true
 says 'has ended without leaving: fenced' b.log
@@ -232,6 +233,8 @@ wait "$busy" || true	# without a process that still uses the mount
 soon "the other system can change the root directory again" 10 mkdir b/after
 is "the resumed system shows the change" after "$(basename a/aft*)"
 
+# The killed system's lapse ends after 10 s. Until then no page is reclaimed.
+until ((SECONDS > killed + 13)); do sleep 0.2; done
 leave a
 leave b
 clean v

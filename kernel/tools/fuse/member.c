@@ -17,6 +17,7 @@
 
 #define SETTLE_MS	1000
 #define FREEZE_MS	500		/* a freeze fails if calls take longer */
+#define SERVER_BEAT_NS	(SG_MAINTAIN_MS * 1000000ULL)	/* tools send heartbeats less often */
 #define TMPFS		0x01021994	/* statfs.f_type */
 #define HUGETLBFS	0x958458f6
 #define WITNESS		(1LL << 61)	/* file offset of the witness of slot 0 */
@@ -216,6 +217,17 @@ static bool witness_is_gone(unsigned int i, const struct sg_slot *slot)
 	return seen_locked[i] == slot->state;
 }
 
+/*
+ * Another server may go on for the mount of this one. The lapse keeps the files that it has open,
+ * until the next server has opened them, and ends the lapse.
+ */
+static int fence_ended(struct sg_vol *vol, unsigned int i, const struct sg_slot *slot)
+{
+	if (slot->beat_ns == SERVER_BEAT_NS)
+		return sg_fence_lapsed(vol, i, SG_SLOT_INC(slot->state));
+	return sg_fence_slot(vol, i, SG_SLOT_INC(slot->state));
+}
+
 static void look_at_slot(struct sg_vol *vol, unsigned int i)
 {
 	struct sg_slot slot;
@@ -230,7 +242,7 @@ static void look_at_slot(struct sg_vol *vol, unsigned int i)
 	 * The process may have left the volume before it ended. Then the slot is free, and fencing
 	 * fails.
 	 */
-	if (!sg_fence_slot(vol, i, SG_SLOT_INC(slot.state)))
+	if (!fence_ended(vol, i, &slot))
 		tool_warn("%s: process %u of this machine (slot %u) has ended without leaving: fenced",
 			  fs.opt.volume, SG_SLOT_PID(slot.pid), i);
 }
@@ -407,6 +419,12 @@ static int open_volume(void)
 
 #define LAST_MS		5000	/* servers of a keeper end within this time after it */
 
+static struct {
+	unsigned int slot;
+	u32 incarnation;
+	bool fenced;
+} last;		/* the last server of this mount */
+
 /*
  * Reports whether the last server still runs: its slot has the same incarnation, and its witness is
  * locked.
@@ -424,10 +442,23 @@ static bool last_is_alive(void)
 	return l.l_type != F_UNLCK;
 }
 
+/* No system joins in a slot during its lapse. */
+static bool another_slot_is_free(void)
+{
+	struct sg_slot s;
+	unsigned int i;
+
+	for (i = 0; i < SG_SLOTS; i++)
+		if (!sg_slot_read(VOL, i, &s) && SG_SLOT_STATE(s.state) == SG_SLOT_FREE)
+			return true;
+	return false;
+}
+
 /*
  * Fences the last server of this mount. The keeper has seen that server end. A keeper that is
  * another program may have died itself, and its successor has not seen the end. Then the witness
- * shows whether the server has ended.
+ * shows whether the server has ended. The lapse keeps the files that the last server has open until
+ * this server has opened them.
  */
 static int fence_last(void)
 {
@@ -444,9 +475,24 @@ static int fence_last(void)
 		usleep(10000);
 		ms -= 10;
 	}
-	sg_fence_slot(VOL, (unsigned int)fs.kept->slot - 1, (u32)fs.kept->incarnation);
+	last.slot = (unsigned int)fs.kept->slot - 1;
+	last.incarnation = (u32)fs.kept->incarnation;
+	last.fenced = true;
+	if (another_slot_is_free()) {
+		sg_fence_lapsed(VOL, last.slot, last.incarnation);
+	} else {
+		sg_fence_slot(VOL, last.slot, last.incarnation);
+		sg_end_lapse_of(VOL, last.slot, last.incarnation);
+	}
 	fs.kept->slot = 0;
 	return 0;
+}
+
+/* This server has opened the same files. */
+static void succeed_last(void)
+{
+	if (last.fenced)
+		sg_end_lapse_of(VOL, last.slot, last.incarnation);
 }
 
 static int join(void)
@@ -460,7 +506,7 @@ static int join(void)
 	fs.vol.on_damage = on_damage;
 	fs.vol.freeze_mount = freeze;
 	member_identity(&id);
-	id.beat_ns = SG_MAINTAIN_MS * 1000000ULL;
+	id.beat_ns = SERVER_BEAT_NS;
 	err = fence_last();
 	if (err)
 		return err;
@@ -489,6 +535,7 @@ int system_join(void)
 		return err;
 	}
 	node_inherit();
+	succeed_last();
 	if (fs.opt.read_only)
 		fs.vol.read_only = true;
 	__atomic_store_n(&fs.joined, true, __ATOMIC_RELEASE);
