@@ -11,7 +11,7 @@ if [[ -z $deaths ]]; then
 	exit 0
 fi
 
-INIT=26 WRITE=16 SETXATTR=21 REMOVEXATTR=24 INTERRUPT=36
+INIT=26 OPEN=14 CREATE=35 OPENDIR=27 WRITE=16 SETXATTR=21 REMOVEXATTR=24 INTERRUPT=36
 make_volume v 64M
 
 # --- the first request of a mount ------------------------------------------------------------
@@ -44,6 +44,42 @@ is "attributes" "['user.y'] b'3'" "$("${python[@]}" -c 'import os
 print(os.listxattr("m/f"), os.getxattr("m/f", "user.y"))')"
 rm m/f
 leave m
+
+# --- a repeated open has one handle --------------------------------------------------------------
+
+# opened WHAT OPCODE PYTHON: the server dies when it has done that call. PYTHON makes files, and
+# removes and closes them all: then the volume has as many files as before.
+opened() {
+	serve_to_die "done:$2" m v
+	timeout -s KILL 30 "${python[@]}" -c "import os, time
+def used():
+    s = os.statvfs('m')
+    return s.f_files - s.f_ffree
+before = used()
+$3
+end = time.monotonic() + 10
+while used() != before and time.monotonic() < end: time.sleep(0.1)
+assert used() == before, f'{used() - before} more'" || fail "$1, repeated: a handle is left"
+	died
+	leave m
+}
+serve m v
+echo old >m/old
+leave m
+opened "an open" $OPEN 'fd = os.open("m/old", os.O_RDWR | os.O_TRUNC)
+os.write(fd, b"new")
+os.unlink("m/old")
+assert os.pread(fd, 9, 0) == b"new"
+os.close(fd)
+before -= 1'
+opened "a creation" $CREATE 'fd = os.open("m/f", os.O_RDWR | os.O_CREAT | os.O_EXCL)
+os.unlink("m/f")
+os.write(fd, b"new")
+os.close(fd)'
+opened "a directory" $OPENDIR 'os.mkdir("m/d")
+fd = os.open("m/d", os.O_RDONLY | os.O_DIRECTORY)
+os.rmdir("m/d")
+os.close(fd)'
 
 # --- appends: what is there is not appended again --------------------------------------------
 

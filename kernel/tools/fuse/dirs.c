@@ -14,8 +14,11 @@ int op_opendir(void)
 {
 	struct fuse_open_out out = { 0 };
 	struct sg_iref ref;
-	int err = node_ref(IN->nodeid, &ref);
+	int err;
 
+	if (handle_of_last(&out.fh))
+		return reply(&out, sizeof(out));
+	err = node_ref(IN->nodeid, &ref);
 	if (!err)
 		err = node_open(IN->nodeid, &ref, false, false);
 	if (err)

@@ -65,6 +65,8 @@ struct handle {
 	u64 flags;		/* HANDLE_... */
 };
 #define HANDLE_DIR	1u
+/* behind the flags: the number of the call that has made the handle */
+#define HANDLE_FLAGS(flags, unique)	((u64)(flags) | (unique) << 1)
 
 /*
  * A user's lock that this system holds (locks.c). @behind: the last server had this lock, and this
@@ -199,6 +201,8 @@ int node_prepare(void);
 void node_inherit(void);
 void node_close_all(void);
 int handle_new(u64 id, unsigned int flags, u64 *fh);
+/* The node of the handle that the last server made for this call; 0: none. */
+u64 handle_of_last(u64 *fh);
 u64 handle_end(u64 fh);
 struct sg_inode *node_record(const struct sg_iref *ref);
 static inline u32 node_flags(const struct sg_iref *ref)

@@ -225,6 +225,28 @@ struct created {
 	struct fuse_open_out open;
 };
 
+static int reply_opened(struct created *out)
+{
+	out->open.open_flags = FOPEN_DIRECT_IO;
+	node_known(out->entry.nodeid);
+	return reply(out, sizeof(*out));
+}
+
+/*
+ * Replies with the file that the last server has created and opened. -ENOENT: it did not do so.
+ */
+static int reply_created_before(void)
+{
+	struct created out = { 0 };
+	struct sg_iref ref;
+	u64 id = handle_of_last(&out.open.fh);
+	int err = id ? node_ref(id, &ref) : -ENOENT;
+
+	if (!err)
+		err = entry_of(&ref, &out.entry);
+	return err ? err : reply_opened(&out);
+}
+
 /* Replies with a new file, which is open. @made: the engine already counts the file as open. */
 static int reply_created(const struct sg_iref *ref, bool made)
 {
@@ -243,17 +265,18 @@ static int reply_created(const struct sg_iref *ref, bool made)
 		node_close(node_id(ref));
 		return err;
 	}
-	out.open.open_flags = FOPEN_DIRECT_IO;
-	node_known(out.entry.nodeid);
-	return reply(&out, sizeof(out));
+	return reply_opened(&out);
 }
 
 int op_create(void)
 {
 	const struct fuse_create_in *in = ARG(struct fuse_create_in);
 	struct sg_iref dir, ref;
-	int err = in ? node_ref(IN->nodeid, &dir) : -EINVAL;
+	int err = reply_created_before();
 
+	if (err != -ENOENT)
+		return err;
+	err = in ? node_ref(IN->nodeid, &dir) : -EINVAL;
 	if (!err)
 		err = make(&dir, call_name(sizeof(*in), NULL), S_IFREG | (in->mode & 07777),
 			   in->umask, 0, NULL, &ref);
@@ -272,8 +295,11 @@ int op_tmpfile(void)
 	struct sg_iref dir, ref;
 	struct payload p;
 	struct sg_new new;
-	int err = in ? node_ref(IN->nodeid, &dir) : -EINVAL;
+	int err = reply_created_before();
 
+	if (err != -ENOENT)
+		return err;
+	err = in ? node_ref(IN->nodeid, &dir) : -EINVAL;
 	if (!err && is_fixed(&dir, SG_FL_IMMUTABLE))
 		err = -EPERM;
 	if (err)

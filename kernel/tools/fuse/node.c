@@ -300,7 +300,10 @@ bool node_in_use(struct sg_vol *vol, u64 ino, u32 generation)
 
 /* --- handles -------------------------------------------------------------------------------- */
 
-/* Makes a handle, which then owns one open count of the node. */
+/*
+ * Makes a handle, which then owns one open count of the node. The call notes the handle, and the
+ * handle has the call's number. If the server dies, the next server finds it (handle_of_last()).
+ */
 int handle_new(u64 id, unsigned int flags, u64 *fh)
 {
 	struct inherited *k = fs.kept;
@@ -314,11 +317,42 @@ int handle_new(u64 id, unsigned int flags, u64 *fh)
 	else
 		err = -ENFILE;
 	if (!err) {
-		k->handle[*fh].flags = flags;
+		k->handle[*fh].flags = HANDLE_FLAGS(flags, IN->unique);
+		self->call->note[0] = *fh + 1;
 		__atomic_store_n(&k->handle[*fh].id, id, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&handles.lock);
 	return err;
+}
+
+u64 handle_of_last(u64 *fh)
+{
+	const struct inherited *k = fs.kept;
+	u64 noted = self->call->note[0], id = 0;
+
+	if (!is_repeated() || !noted)
+		return 0;
+	pthread_mutex_lock(&handles.lock);
+	*fh = noted - 1;
+	if (*fh < k->handles && k->handle[*fh].flags >> 1 == HANDLE_FLAGS(0, IN->unique) >> 1)
+		id = k->handle[*fh].id;
+	pthread_mutex_unlock(&handles.lock);
+	return id;
+}
+
+/*
+ * Notes in the call which handle it ends. Another call may use the same number before the repeated
+ * call.
+ */
+static bool is_to_end(const struct handle *h)
+{
+	u64 *note = self->call->note;
+
+	if (is_repeated() && note[0] && note[1] != h->flags)
+		return false;
+	note[1] = h->flags;
+	note[0] = 1;
+	return true;
 }
 
 /* Frees a handle. Returns its node, or 0 if there is no such handle. */
@@ -327,7 +361,7 @@ u64 handle_end(u64 fh)
 	u64 id = 0;
 
 	pthread_mutex_lock(&handles.lock);
-	if (fh < fs.kept->handles && fs.kept->handle[fh].id) {
+	if (fh < fs.kept->handles && fs.kept->handle[fh].id && is_to_end(&fs.kept->handle[fh])) {
 		id = fs.kept->handle[fh].id;
 		fs.kept->handle[fh].id = 0;
 		handles.free[handles.nfree++] = fh;
