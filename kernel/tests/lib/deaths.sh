@@ -15,9 +15,12 @@
 # unmapped, or for three seconds. With starts:0 it stops for two seconds before it fences the last
 # server's slot. With joined:0 it stops for two seconds after it has joined, before it marks the
 # inherited files. With wait:0 the keeper sends itself SIGTERM just before it waits for its server.
+# With old:26 the kernel seems to be older than 5.13. With send:0 the keeper cannot send the new mount
+# to its server.
 cat >death.c <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,6 +28,7 @@ cat >death.c <<'END'
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -74,6 +78,8 @@ ssize_t read(int fd, void *buf, size_t len)
 	seen[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % 256] = in->unique << 8 | in->opcode;
 	if (is_now("read", in->opcode))
 		die();
+	if (is_now("old", in->opcode))
+		((struct fuse_init_in *)(in + 1))->flags &= ~FUSE_SETXATTR_EXT;
 	late = is_now("late", in->opcode);
 	if (late)
 		__atomic_store_n(&one_is_late, true, __ATOMIC_RELEASE);
@@ -179,6 +185,17 @@ int fcntl(int fd, int command, ...)
 	if (command == F_OFD_SETLK)
 		stop_at("joined");
 	return real(fd, command, arg);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	REAL(sendmsg);
+
+	if (is_now("send", 0)) {
+		errno = ENOBUFS;
+		return -1;
+	}
+	return real(fd, m, flags);
 }
 
 pid_t waitpid(pid_t pid, int *status, int options)

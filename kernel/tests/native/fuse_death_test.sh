@@ -23,6 +23,17 @@ for moment in read reply replied; do
 	leave m
 done
 
+# --- a mount that its server does not get -----------------------------------------------------
+
+: >death
+mkdir -p m
+LD_PRELOAD="$dir/death.so" DEATH_AT=send:0 DEATH_FILE="$dir/death" \
+	expect 1 "$fuse" "$memory/v" "$dir/m"
+died
+says 'm: cannot be mounted: .*buffer' err
+is "no mount is left" "" "$(mountpoint -q m && echo mounted)"
+ended m
+
 # --- calls that cannot be done twice ----------------------------------------------------------
 
 # repeated WHAT OPCODE PYTHON: the server dies when it has done that call; the next one repeats it.

@@ -352,7 +352,8 @@ static void obey(const struct options *opt, int before)
 		kill(server_pid, SIGTERM);
 }
 
-static int start_server(int keeper)
+/* @keeper: the server's end of a socket, and @other the keeper's end; -1: there is none */
+static int start_server(int keeper, int other)
 {
 	sigset_t none;
 
@@ -362,6 +363,8 @@ static int start_server(int keeper)
 		return server_pid < 0 ? -errno : 0;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (other >= 0)
+		close(other);	/* or the server would not see that the keeper has closed it */
 	_exit(serve(keeper));
 }
 
@@ -434,7 +437,7 @@ static int keep(const struct options *opt)
 				  opt->dir, WTERMSIG(status));
 		else if (WEXITSTATUS(status) != STATUS_AGAIN)
 			usleep(500000);
-		if (start_server(-1))
+		if (start_server(-1, -1))
 			return 1;
 		status = wait_for_server(opt);
 	}
@@ -452,13 +455,17 @@ static int start(const struct options *opt)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	err = start_server(pair[0]);
+	err = start_server(pair[0], pair[1]);
 	close(pair[0]);
 	if (!err && read(pair[1], &byte, 1) != 1)
 		err = -EIO;	/* the server has reported the reason */
 	if (!err) {
 		fs.fd = mount_fuse(opt);
 		err = fs.fd < 0 ? -EIO : fd_send(pair[1], fs.fd);
+		if (err && fs.fd >= 0) {
+			tool_error("%s: cannot be mounted: %s", opt->dir, strerror(-err));
+			mount_end(opt, true);
+		}
 	}
 	close(pair[1]);
 	if (err && server_pid > 0)
