@@ -56,8 +56,9 @@ int sg_fence_slot(struct sg_vol *vol, unsigned int slot, u32 incarnation);
 /* As sg_fence(), for a silent system that may still run for a while. */
 int sg_fence_lapsed(struct sg_vol *vol, unsigned int slot, u32 incarnation);
 /*
- * Ends the lapse of a fenced incarnation. The caller is certain that it stores nothing more, and has
- * opened all files that it keeps open for the users of that system. Includes a full fence.
+ * Ends the lapse of a fenced incarnation. The caller is certain that the incarnation stores nothing
+ * more, and has opened all files that it keeps open for the users of that system. Includes a full
+ * fence.
  */
 void sg_end_lapse_of(struct sg_vol *vol, unsigned int slot, u32 incarnation);
 /*

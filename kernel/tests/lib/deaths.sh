@@ -15,8 +15,8 @@
 # unmapped, or for three seconds. With starts:0 it stops for two seconds before it fences the last
 # server's slot. With joined:0 it stops for two seconds after it has joined, before it marks the
 # inherited files. With wait:0 the keeper sends itself SIGTERM just before it waits for its server.
-# With old:26 the kernel seems to be older than 5.13. With send:0 the keeper cannot send the new mount
-# to its server.
+# With old:26 the kernel seems to be older than 5.13. With send:0 the keeper cannot send the new
+# mount to its server.
 cat >death.c <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -34,6 +34,17 @@ says 'm: cannot be mounted: .*buffer' err
 is "no mount is left" "" "$(mountpoint -q m && echo mounted)"
 ended m
 
+# --- a kernel that does not check who may set flags -------------------------------------------
+
+serve_to_die old:$INIT m v
+: >m/f
+expect 1 chattr +i m/f
+says 'not supported' err
+expect 0 lsattr m/f
+rm m/f
+died
+leave m
+
 # --- calls that cannot be done twice ----------------------------------------------------------
 
 # repeated WHAT OPCODE PYTHON: the server dies when it has done that call; the next one repeats it.

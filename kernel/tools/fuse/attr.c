@@ -372,7 +372,7 @@ static int set_flags(const struct sg_iref *ref, u32 flags)
 	return sg_setattr(VOL, ref, SG_SET_FLAGS | SG_SET_CTIME, &attr);
 }
 
-/* The kernel has already checked that the caller may set these flags. */
+/* Linux 5.13 and later, with FUSE_SETXATTR_EXT, check that the caller may set these flags. */
 static int ioctl_set(const struct sg_iref *ref, const struct fuse_ioctl_in *in, const void *data)
 {
 	struct fuse_ioctl_out out = { 0 };
@@ -380,6 +380,8 @@ static int ioctl_set(const struct sg_iref *ref, const struct fuse_ioctl_in *in, 
 	u32 flags;
 	int err;
 
+	if (!(fs.kept->flags & FUSE_SETXATTR_EXT))
+		return -EOPNOTSUPP;
 	if (in->cmd == FS_IOC_FSSETXATTR) {
 		if (x->fsx_extsize || x->fsx_cowextsize || x->fsx_projid)
 			return -EOPNOTSUPP;
