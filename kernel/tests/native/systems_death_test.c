@@ -453,19 +453,24 @@ static void all_die(unsigned int n)
 
 extern u64 (*sg_ticks_hook)(void);
 extern void (*sg_sleep_hook)(u64 ns);
-static u64 clock_now, *beats_on;
+static u64 clock_now, *beats_on, *state_to, next_state;
 
 static u64 own_clock(void)
 {
 	return clock_now += 1000;
 }
 
-/* Advances the clock. The joiner that still runs sends a heartbeat. */
+/*
+ * Advances the clock. The joiner that still runs sends a heartbeat, or the next one takes its
+ * place.
+ */
 static void sleep_and_beat(u64 ns)
 {
 	clock_now += ns;
 	if (beats_on)
 		sg_add64(beats_on, 1);
+	if (state_to)
+		sg_store64(state_to, next_state);
 }
 
 static int mount_with_clock(struct sg_vol *v)
@@ -511,6 +516,13 @@ static void joiner_dies(bool dead)
 	CHECK_EQ(mount_with_clock(&next), -EBUSY);
 	CHECK_EQ(state_of(&s[k].v, k), state);
 	beats_on = NULL;
+	/* a joiner that has begun with the same slot meanwhile keeps it, too */
+	state_to = sg_state_word(&s[k].v, k);
+	next_state = SG_SLOT_WORD(SG_SLOT_RECOVERING, s[k].v.incarnation) |
+		     SG_SLOT_BY_WORD(k, s[k].v.incarnation + 101);
+	CHECK_EQ(mount_with_clock(&next), -EBUSY);
+	CHECK_EQ(state_of(&s[k].v, k), next_state);
+	state_to = NULL;
 	CHECK_OK(mount_with_clock(&next));
 	CHECK_EQ(spare_value(&s[k].v, 4), 4711 + dead);
 	CHECK_EQ(sg_slots_taken(&next), dead ? 1ULL << next.slot : ~0ULL);

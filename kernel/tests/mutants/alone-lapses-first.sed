@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A system looks at the lapses before the states, and misses one that passes from state to lapse.
+# file: kernel/core/journal/epoch.c
+# test: lapse_test
+/^bool sg_alone(/,/^}/{
+s/u64 others = sg_slots_taken(vol);/u64 others = sg_load64(sg_at(vol, SG_HOT(lapsed)));/
+s/others |= sg_load64(.*/others |= sg_slots_taken(vol);/
+}
