@@ -61,8 +61,8 @@ wait "$counting" || fail "g1 cannot count"
 
 # --- 3 ---
 title "3. Where the bytes are"
-tell "A file's index is a page table: its entries hold physical addresses, valid in each system" \
-	"that has the range there. This is the file's own entry, read from outside:"
+tell "A file's index is a page table. Its entries are physical addresses, which are valid in each" \
+	"system that has the memory at the same address. This is the entry of /hello, read by the host:"
 host ctl stat "$RIG_RANGE" /hello | grep -E 'host#|size|table:|root|runs:|phys'
 phys=$(address_of /hello)
 [[ -n $phys ]] || fail "stargatectl stat shows no address of /hello"
@@ -146,5 +146,5 @@ timed "fsck.stargatefs -n" "$start"
 took "VMs under $RIG_ACCEL"
 tell "Seen: one copy of the bytes, at one physical address, in two VMs and outside of them; each" \
 	"VM reads what the other writes; $completed of $completed completed files intact after a" \
-	"power cut, and the other VM goes on; a clean check. Next: make test, make bench SUITE=quick," \
+	"power cut, and the other VM continues; a clean check. Next: make test, make bench SUITE=quick," \
 	"docs/README.md."

@@ -207,7 +207,7 @@ func (f *Facts) checkClaim(c *corev1.PersistentVolumeClaim, asked bool) []Findin
 		if !asked {
 			return nil
 		}
-		return find(fmt.Sprintf("kubectl --namespace %s apply -f POD.yaml", c.Namespace), "No pod uses the claim. The driver makes its volume when the first pod is scheduled.")
+		return find(fmt.Sprintf("kubectl --namespace %s apply -f POD.yaml", c.Namespace), "No pod uses the claim. The driver makes the claim's volume when the first pod that uses the claim is scheduled.")
 	}
 	if want := c.Spec.Resources.Requests[corev1.ResourceStorage]; f.tooLarge(want) {
 		node, largest := f.roomiest()

@@ -82,8 +82,8 @@ help_agrees() {
 	options_in page | grep -vx -- "$silent" >in-page || true
 	grep -x -- '--.*' in-help >long || true
 	options_in "$completion/$name" | grep -x -- '--.*' | grep -vx -- "$silent" >in-completion
-	diff in-help in-page >err || fail "$name: options in --help (<) and in the manual page (>)"
-	diff long in-completion >err || fail "$name: long options in --help (<) and completion (>)"
+	diff in-help in-page >err || fail "$name: options of --help (<) and of the manual page (>) differ"
+	diff long in-completion >err || fail "$name: long options of --help (<) and of the completion (>) differ"
 	: >err
 }
 

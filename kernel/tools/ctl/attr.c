@@ -286,7 +286,10 @@ static int chown_one(struct call *c, const struct visit *v, void *ctx)
 
 /* --- both ---------------------------------------------------------------------------------- */
 
-/* Follows symbolic links in the path, also the last one; within a tree it follows none. */
+/*
+ * Changes the inodes of all paths of the command. Follows symbolic links in a path, also the last
+ * one; within a tree it follows none.
+ */
 static int change_all(struct call *c, const struct walk *w)
 {
 	struct sg_attr attr;

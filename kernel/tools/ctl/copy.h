@@ -55,7 +55,7 @@ int copy_refuse_own(const struct copy *s, const char *name);
 /* Copies to @fd, @to and @name. Where the volume has data, the target may have any content. */
 int copy_run(struct copy *s);
 int copy_close(struct copy *s);
-/* Checks or sets the size of the copy: with *@size 0 it is the volume's size. */
+/* Checks the size of the copy; if *@size is 0, sets it to the volume's size. */
 int copy_size(const struct copy *s, u64 *size);
 
 /* --- part.c: a file that gets its name only when it is complete ------------------------------ */

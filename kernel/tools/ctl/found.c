@@ -48,8 +48,8 @@ static void list_zones(const struct zones *z, char *out, size_t room)
 }
 
 /*
- * An administrator may have made the zone with extents of another size; the command does not use
- * such a zone.
+ * Rejects a zone whose extents have another size than 2 MiB. An administrator may have made such a
+ * zone.
  */
 static int usable_zone(const struct zone *zone)
 {

@@ -128,7 +128,7 @@ static int grow_longer(struct call *c, u64 had)
 	return err;
 }
 
-/* Any user who can read the file can hold this lock, so the wait has a limit. */
+/* Locks the file. Any user who can read the file can hold this lock, so the wait has a limit. */
 static int lock_file(struct call *c, int fd)
 {
 	unsigned int waited;

@@ -102,7 +102,10 @@ static void ls_long(const struct listed *e, const struct sg_attr *a, const char 
 	putchar('\n');
 }
 
-/* Returns "DIR/NAME", which the caller frees. For the root directory it has only one slash. */
+/*
+ * Returns "DIR/NAME", which the caller frees. For a name in the root directory, the result has only
+ * one slash.
+ */
 static char *path_of(const char *dir, const char *name)
 {
 	char *path;

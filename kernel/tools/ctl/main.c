@@ -274,7 +274,7 @@ static const struct command *find_command(char **argv, int argc, int *words)
 	return NULL;
 }
 
-/* Refuses a single word that is the first word of commands with two words. */
+/* Rejects a command that does not exist, or of which only the first of two words is given. */
 static void no_command(char **argv, int argc)
 {
 	bool two = !strcmp(argv[0], "zone") || !strcmp(argv[0], "volume");

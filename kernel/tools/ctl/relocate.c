@@ -69,7 +69,7 @@ static int find_base(struct job *job, const struct sg_probe *probe)
 	return 0;
 }
 
-/* Reads around the page cache of a block device, in which heartbeats do not change. */
+/* Reads past the page cache of a block device, because heartbeats do not change in that cache. */
 static int watch(struct job *job, const struct sg_probe *probe, bool *force)
 {
 	char why[200] = "";

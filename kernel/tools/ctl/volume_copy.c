@@ -209,7 +209,7 @@ static int to_file(struct copying *k)
 	return refused(k->c, err, NULL);
 }
 
-/* Locks both: the source against commands that change it, and the target. */
+/* Locks the source, against commands that change it, and the target. */
 static int hold_target(struct copying *k)
 {
 	char name[SHOW_MAX];

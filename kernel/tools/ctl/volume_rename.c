@@ -66,7 +66,10 @@ static int unused(struct call *c, struct volume *v)
 	return err;
 }
 
-/* If a process has opened the device since that check, LVM cannot remove it. */
+/*
+ * Renames the logical volume. If a process has opened the device since the check, LVM cannot
+ * deactivate it, and the function fails.
+ */
 static int rename_it(const struct volume *from, const struct volume *to)
 {
 	int err = LVM("lvchange", "-q", "-a", "n", from->lv);

@@ -150,8 +150,8 @@ int wipe_and_remove(const char *zone, const char *name)
 }
 
 /*
- * The caller has locked it. Reads LVM's state again, because a logical volume with the tag in an
- * older map may be complete by now.
+ * Reports whether the logical volume is still an incomplete one; the caller has locked it. Reads
+ * LVM's state again, because a logical volume with the tag in an older map may be complete by now.
  */
 static bool is_left(const char *zone, const char *name)
 {

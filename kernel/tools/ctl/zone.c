@@ -446,7 +446,7 @@ static const char *const size_report[] = {
 };
 
 /*
- * Returns by how many bytes, in complete extents, a device exceeds the zone's part of it. Refuses a
+ * Returns by how many bytes, in complete extents, a device exceeds the zone's part of it. Rejects a
  * device that has become shorter, because LVM would make the zone smaller.
  */
 static int read_growth(const struct report *r, size_t row, u64 *more)

@@ -183,7 +183,8 @@ static int look(const struct target *t)
 			return lose(d, now[came].name, came, "uses the volume meanwhile");
 		usleep(50000);
 	}
-	/* A refused system has used an incarnation, which no other system gets. */
+	/* A system that was refused has used an incarnation, and no other system gets the same one.
+	 * */
 	inc = (u64 *)((u8 *)t->base + SG_HOT(incarnation));
 	if (sg_load64(inc) < hot.incarnation)
 		sg_store64(inc, hot.incarnation);

@@ -148,7 +148,7 @@ static int start(struct member *m, bool change, bool force)
 	return join(m, true, true);
 }
 
-/* Does not advise mkfs to a user who wanted to examine another file system. */
+/* Prints no advice to run mkfs, because the user may have wanted to examine another file system. */
 static void refuse(const struct target *t, const struct sg_vol *vol, int err)
 {
 	const char *other = foreign_signature(t->base, t->size);

@@ -115,7 +115,9 @@ void sg_os_clear(void *dst, size_t len)
 	sg_wb(dst, len);
 }
 
-/* The volume's memory is lost with the machine's power, so a write-back is useless. */
+/*
+ * True: a write-back is useless, because the volume's memory is lost with the machine's power.
+ */
 bool sg_os_forgets;
 
 /*

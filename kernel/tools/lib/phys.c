@@ -80,7 +80,7 @@ static int target_base(const struct dm_target_spec *spec, u64 *phys, unsigned in
 
 /*
  * Accepts only one target. With several targets, the kernel returns the memory of one target at a
- * time. So it does not mount the device, even if the targets are adjacent.
+ * time. So the kernel does not mount such a device, even if the targets are adjacent.
  */
 static int dm_base(dev_t dev, u64 *phys, unsigned int depth)
 {

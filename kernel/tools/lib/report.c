@@ -36,7 +36,7 @@ static bool pass(struct reader *r, char what)
 	return true;
 }
 
-/* Decodes in place, because decoded text is never longer than its encoding. */
+/* Decodes a text in place, because decoded text is never longer than its encoding. */
 static const char *string(struct reader *r)
 {
 	char *start, *to;

@@ -17,8 +17,8 @@ struct said {
 void said_free(struct said *said);
 
 /*
- * These return the path of a program of the system, and of a program that was installed together
- * with this one.
+ * Return the path of a program of the system, or of a program that was installed together with this
+ * program.
  */
 bool program_find(const char *name, char path[PATH_MAX]);
 bool program_beside(const char *name, char path[PATH_MAX]);

@@ -163,7 +163,10 @@ u64 sg_self(void);		/* the running thread; never 0 */
 /* whether the waiting task must die; in user space a signal kills it directly */
 bool sg_interrupted(void);
 void sg_sleep_us(unsigned int us);
-/* A tool's process (sg_slot.pid) of such a boot has ended for certain. False: or cannot be seen. */
+/*
+ * Reports whether a tool's process (sg_slot.pid) of such a boot has certainly ended. Returns false
+ * also if this process cannot see the tool's process.
+ */
 bool sg_os_has_ended(const u8 boot[16], u64 process);
 u32 sg_crc32c(u32 crc, const void *buf, size_t len);
 

@@ -168,7 +168,7 @@ int target_change(struct target *t, char why[200]);
  */
 bool target_follow(struct target *t);
 /*
- * Closes the target, as target_close(), and restores the file to its state before target_create().
+ * Closes the target like target_close(), and restores the state of the file before target_create().
  *
  */
 void target_undo(struct target *t);
@@ -215,8 +215,8 @@ int device_watch(const struct target *t, const struct sg_super *sb, const struct
 int device_hold(const struct target *t, const struct sg_vol *vol, char why[200]);
 void device_beat(const struct target *t);
 /*
- * Stores all changes. Returns -EBUSY, after a message, if another system has joined; nothing is
- * stored then.
+ * Stores all changes. If another system has joined, returns -EBUSY after a message, and stores
+ * nothing.
  */
 int device_store(const struct target *t);
 /* The same, and starts a new private copy, so that the next store has only later changes. */
@@ -234,7 +234,7 @@ const char *foreign_besides_lvm(const void *base, u64 size);	/* besides LVM, whi
 /* Returns a directory where the StargateFS on that device is mounted here. */
 bool mounted_at(dev_t dev, char where[PATH_MAX]);
 
-/* Keeps the present table from now on, so that all later calls use the same one. */
+/* Keeps the present table, so that all later calls use the same table. */
 void mounts_keep(void);
 bool mounted_read_only(const char *where);	/* whether that mount is read-only */
 /* Returns, for a directory of a StargateFS, the file or device that has the complete volume. */
@@ -283,8 +283,8 @@ int member_open(struct member *m, const char *path, bool change, bool force);
 int member_join(struct member *m, const char *path);
 int member_close(struct member *m);
 /*
- * Opens the volume in its present state, even if it is in use. Changes, recovers and joins nothing.
- * Close it with target_close(). Reports errors.
+ * Opens the volume in its present state, even if it is in use. Changes nothing, recovers nothing,
+ * and does not join. Close it with target_close(). Reports errors.
  */
 int member_look_on(struct target *t, struct sg_vol *vol, const char *path);
 
