@@ -136,7 +136,7 @@ leave other
 # --- removed files that are open --------------------------------------------------------------
 
 # The next server stops before it marks them as open. Another server recovers the slot of the last
-# one meanwhile, takes over what that one had deferred, and frees removed files that nobody has open.
+# server meanwhile, takes over its deferred frees, and frees removed files that no system has open.
 slots() { "$ctl" -j systems "$memory/v" | pick '[s["slot"] for s in d["systems"]]'; }
 serve other v
 for moment in starts joined; do

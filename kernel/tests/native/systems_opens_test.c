@@ -888,54 +888,6 @@ static void spare_files(u64 rounds)
 	leave(s, 2);
 }
 
-/* --- ledger entries without effect ------------------------------------------------------------ */
-
-static struct sg_check_result check(enum sg_check_mode mode)
-{
-	struct sg_identity id = tsys_identity(9, 1);
-	struct sg_check_opts opts = { .mode = mode, .id = &id, .force = true };
-	struct sg_check_result res;
-
-	CHECK_OK(sg_check(mem, SIZE, &opts, &res));
-	return res;
-}
-
-/*
- * The unlinking system defers the inode, and the last close frees it. The entry stays until its
- * system settles. A check before that, of a dead or a free slot, finds no damage.
- */
-static void deferred_for_nothing(bool leaves, enum sg_check_mode mode)
-{
-	struct sg_check_result res;
-	struct tsys s[2];
-	struct sg_iref f;
-
-	join(s, 2);
-	f = make(&s[0], "f");
-	CHECK_OK(sg_open_inode(&s[1].v, &f, false));
-	CHECK_OK(unlink_by(&s[0], "f"));
-	CHECK_OK(sg_evict(&s[0].v, &f));
-	if (leaves)
-		tsys_leave(&s[0]);
-	sg_close_inode(&s[1].v, &f);
-	CHECK_OK(sg_evict(&s[1].v, &f));
-	CHECK(gone(&s[1], &f));
-	CHECK(!sg_ledger_empty(&s[1].v, 0));
-	if (!leaves)
-		tsys_die(&s[0]);
-	tsys_die(&s[1]);
-	res = check(SG_CHECK_ONLY);
-	CHECK_EQ(res.found, 0);
-	CHECK(res.unclean);
-	res = check(mode);
-	CHECK_EQ(res.found, 0);
-	CHECK(res.unclean);
-	res = check(SG_CHECK_ONLY);
-	CHECK_EQ(res.found, 0);
-	CHECK(!res.unclean);	/* the entry has been removed */
-	test_lapses_over(mem);
-}
-
 int main(void)
 {
 	tlog_catch();
@@ -956,10 +908,6 @@ int main(void)
 	opened_since_the_look(false, true);
 	numbers_come_back();
 	temporary_files();
-	deferred_for_nothing(false, SG_CHECK_PREEN);
-	deferred_for_nothing(false, SG_CHECK_REPAIR);
-	deferred_for_nothing(true, SG_CHECK_PREEN);
-	deferred_for_nothing(true, SG_CHECK_REPAIR);
 	spare_files(test_amount(300, 3000, 100000));
 	late_looks(S_IFDIR | 0700, NULL);
 	late_looks(S_IFLNK | 0777, "a/target/that/is/too/long/for/the/record/"
