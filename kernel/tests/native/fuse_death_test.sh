@@ -67,7 +67,7 @@ print(os.listxattr("m/f"), os.getxattr("m/f", "user.y"))')"
 rm m/f
 leave m
 
-# --- a repeated open has one handle --------------------------------------------------------------
+# --- a repeated open has one handle -----------------------------------------------------------
 
 # opened WHAT OPCODE PYTHON: the server dies when it has done that call. PYTHON makes files, and
 # removes and closes them all: then the volume has as many files as before.
@@ -81,7 +81,8 @@ before = used()
 $3
 end = time.monotonic() + 10
 while used() != before and time.monotonic() < end: time.sleep(0.1)
-assert used() == before, f'{used() - before} more'" || fail "$1, repeated: a handle is left"
+assert used() == before, f'{used() - before} more'" ||
+		fail "$1, repeated: a handle is left"
 	died
 	leave m
 }
