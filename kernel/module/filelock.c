@@ -33,8 +33,8 @@ static void sgfs_changed(struct sgfs_inode *si)
 }
 
 /*
- * Hide the address of an owner: other systems compare owners, but must not see addresses of this
- * kernel.
+ * Hide the address of an owner, because other systems compare owners, but must not see addresses of
+ * this kernel.
  */
 static u64 sgfs_scrambled(const void *owner)
 {

@@ -108,8 +108,9 @@ void sgfs_room_locked(const struct sg_vol *vol, u64 lock)
 #define PAUSE_MOST	8	/* number of doublings of the pause, from 1 ms on */
 
 /*
- * Waits for pages that other systems must free, after an attempt that needed them. Calls without
- * such a lock wait in the same way. The time starts again if the file has got pages since.
+ * Wait for pages that other systems must free, after an attempt that needed them. Calls without
+ * such a lock wait in the same way. The limit of the wait starts again if the file has got pages
+ * since.
  */
 static int sgfs_wait_frees(struct inode *inode, struct sgfs_attempts *a)
 {

@@ -192,7 +192,10 @@ static bool has_place(const struct sg_tx *tx)
 	return tx->nlocks + 1 < tx->most_locks;
 }
 
-/* Locks a chunk. True: it is locked; *kept: the transaction had its lock before. */
+/*
+ * Locks a chunk. Returns whether the chunk is locked; *kept: whether the transaction had the
+ * chunk's lock before.
+ */
 static bool chunk_enter(struct sg_tx *tx, u64 chunk, bool *kept)
 {
 	u64 lock = chunk_lock(tx->vol, chunk);

@@ -13,7 +13,10 @@ enum sg_use { SG_USE_DATA, SG_USE_META };
  * still have their old contents.
  */
 int sg_take_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 want, u64 *off, u64 *got);
-/* As sg_take_run(), but -ENOSPC does not set tx->err: the caller can continue without pages. */
+/*
+ * As sg_take_run(), but -ENOSPC does not set tx->err, so that the caller can continue without
+ * pages.
+ */
 int sg_try_run(struct sg_tx *tx, enum sg_use use, u64 goal, u64 want, u64 *off, u64 *got);
 int sg_take_page(struct sg_tx *tx, enum sg_use use, u64 *off);
 /*

@@ -243,9 +243,9 @@ int sg_bad_refuse(struct sg_vol *vol)
 
 /*
  * Stops this system, because no part of the volume can be found any more, and even this system's
- * slot may be unreadable. It behaves as if it had been fenced: it stores nothing, and every call
- * fails with EIO. A system that has no slot yet does not stop here: sg_bad_refuse() makes its mount
- * fail.
+ * slot may be unreadable. The system then behaves as if it had been fenced. It stores nothing, and
+ * every call fails with EIO. A system that has no slot yet does not stop here: sg_bad_refuse()
+ * makes its mount fail.
  */
 static void stop(struct sg_vol *vol, u64 off)
 {

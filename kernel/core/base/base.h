@@ -256,8 +256,8 @@ static inline void sg_stop_state(struct sg_vol *vol)
 	*(const u64 *volatile *)&vol->state = &vol->stopped;
 }
 /*
- * Reports whether this system must store nothing: the slot's bits, in inodes and elsewhere, may now
- * belong to the next owner.
+ * Reports whether this system must store nothing, because the slot's bits, in inodes and elsewhere,
+ * may now belong to the next owner.
  */
 static inline bool sg_is_silenced(const struct sg_vol *vol)
 {

@@ -135,7 +135,7 @@ static int pass(struct sg_ck *c)
 }
 
 /*
- * Reports a fenced system that continues to store: the volume must not be reported as clean then.
+ * Reports a fenced system that continues to store, so that the volume is not reported as clean.
  */
 static void not_recovered(struct sg_ck *c)
 {

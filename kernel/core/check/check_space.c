@@ -71,7 +71,7 @@ static u64 lost_pages(const struct sg_ck *c, u64 page)
 	return map_word(c, chunk, page % SG_CHUNK_PAGES / 64) & ~c->map[page / 64];
 }
 
-/* Checks whether this is a name of the root that should be restored. */
+/* Checks whether a name found in the bucket is a name of the root that should be restored. */
 static void worth(struct sg_ck *c, void *ctx, const struct sg_dirent *d)
 {
 	u64 ino = SG_REF_INO(d->ref);

@@ -76,10 +76,10 @@ static unsigned int whole_pages(const struct atomic *w)
 }
 
 /*
- * Decides whether to replace pages: only if no system can store to the old ones meanwhile. All
- * systems must have seen that writes need the inode's lock (SG_FL_REPLACE), and no process may map
- * the file. If a paused system prevents old pages from becoming free, the ledger fills up, and
- * pages are logged instead.
+ * Decides whether to replace pages. This is possible only if no system can store to the old ones
+ * meanwhile. All systems must have seen that writes need the inode's lock (SG_FL_REPLACE), and no
+ * process may map the file. If a paused system prevents old pages from becoming free, the ledger
+ * fills up, and pages are logged instead.
  */
 static void choose(struct atomic *w)
 {

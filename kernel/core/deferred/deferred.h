@@ -34,8 +34,8 @@ int sg_deferred_take_over(struct sg_vol *vol, unsigned int slot);
 /* Settles a deferred inode, that is, evicts it, or cuts off its pages behind its size. */
 int sg_inode_settle(struct sg_vol *vol, u64 ino);
 /*
- * Tries once to free a deferred inode, for a caller that lacks space. False: the inode is locked,
- * and the lock's holder may wait for a lock of the caller.
+ * Tries once to free a deferred inode, for a caller that lacks space. Returns false if the inode is
+ * locked, because the lock's holder may wait for a lock of the caller.
  */
 bool sg_inode_settle_left(struct sg_vol *vol, u64 ino);
 /*

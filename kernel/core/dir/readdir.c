@@ -76,7 +76,7 @@ static const struct sg_dirent *readdir_dirent_at(const struct listing *l, u64 of
 }
 
 /*
- * Reports whether a name is valid: a name that no system makes must not reach a caller that trusts
+ * Reports whether a name is valid. A name that no system makes must not reach a caller that trusts
  * names.
  */
 static bool readdir_name_valid(const u8 *name, u32 len)

@@ -3,8 +3,8 @@
 #include "internal.h"
 
 /*
- * Copies by relaxed loads of one word each: another system may remove the link, and reuse its
- * bytes, meanwhile.
+ * Copies by relaxed loads of one word each, because another system may remove the link, and reuse
+ * its bytes, meanwhile.
  */
 static void copy_out(const struct sg_vol *vol, u64 at, char *buf, u32 len)
 {

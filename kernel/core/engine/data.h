@@ -105,7 +105,7 @@ u64 sg_atomic_unit(u64 pos, u64 len);
  */
 int sg_set_atomic(struct sg_vol *vol, const struct sg_iref *ref, bool on, s64 now);
 bool sg_is_atomic(const struct sg_vol *vol, const struct sg_iref *ref);
-/* Reports whether some writes to the file are atomic: then all writes need the inode's lock. */
+/* Reports whether some writes to the file are atomic, so that all writes need the inode's lock. */
 bool sg_is_read_whole(const struct sg_vol *vol, const struct sg_iref *ref);
 /*
  * Announces the first atomic write to a file, and waits up to 2 s until all systems have seen this.

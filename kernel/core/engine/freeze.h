@@ -23,7 +23,7 @@ int sg_thaw(struct sg_vol *vol);
  * fenced.
  */
 int sg_freeze_watch(struct sg_vol *vol);
-/* Called when that thread ends: this system and all systems that it has frozen continue. */
+/* Lets this system, and all systems that it has frozen, continue. Called when that thread ends. */
 void sg_freeze_watch_end(struct sg_vol *vol);
 
 #endif

@@ -54,8 +54,8 @@ int sg_touch(struct sg_vol *vol, const struct sg_iref *ref, unsigned int set,
  */
 int sg_open_inode(struct sg_vol *vol, const struct sg_iref *ref, bool again);
 /*
- * Closes the last opener, or ends the use of an inode that sg_tmpfile() made. True: the inode has
- * no links, so the caller must call sg_evict().
+ * Closes the last opener, or ends the use of an inode that sg_tmpfile() made. Returns true if the
+ * inode has no links; the caller must then call sg_evict().
  */
 bool sg_close_inode(struct sg_vol *vol, const struct sg_iref *ref);
 /*

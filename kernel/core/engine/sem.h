@@ -85,8 +85,8 @@ int sg_sem_open(struct sg_vol *vol, const char *name, u32 len, unsigned int type
  */
 void sg_sem_close(struct sg_vol *vol, struct sg_sem *sem);
 /*
- * As sg_sem_close(), for callers that must not wait: the call only ends reads; the rest follows
- * later.
+ * As sg_sem_close(), for callers that must not wait. The call only ends reads; the engine does the
+ * rest later.
  */
 void sg_sem_close_later(struct sg_vol *vol, struct sg_sem *sem);
 /*

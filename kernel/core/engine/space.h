@@ -43,9 +43,9 @@ struct sg_nospace {
  */
 #define SG_ROOM_OTHERS	(~0ULL)
 /*
- * For a caller that got -ENOSPC: reclaims, and waits for other systems, up to 2 s in total. True:
- * the caller may try again. False: no page will become free, or the thread gives way
- * (sg_vol.gives_way).
+ * For a caller that got -ENOSPC: reclaims, and waits for other systems, up to 2 s in total. Returns
+ * true if the caller may try again, and false if no page will become free, or if the thread gives
+ * way (sg_vol.gives_way).
  */
 bool sg_more_space(struct sg_vol *vol, struct sg_nospace *nospace);
 /*

@@ -42,8 +42,8 @@ int sg_userlock_grow(struct sg_vol *vol, unsigned int nr, unsigned int k)
 }
 
 /*
- * Reports whether a record counts: a request while its system is live, a lock until the system has
- * been recovered (D6).
+ * Reports whether a record counts. A request counts while its system is live, and a lock until its
+ * system has been recovered (D6).
  */
 static bool lock_table_counts(const struct sg_vol *vol, u64 head)
 {

@@ -428,8 +428,8 @@ static int free_record(struct sg_tx *tx, u64 ino, struct sg_iref *ref)
 }
 
 /*
- * Returns the flags of a new inode: no system writes to it yet, so its pages may be replaced from
- * the start.
+ * Returns the flags of a new inode. No system writes to the inode yet, so its pages may be replaced
+ * from the start.
  */
 static u32 atomic_flags(const struct sg_vol *vol, u32 mode)
 {

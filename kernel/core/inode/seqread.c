@@ -14,7 +14,7 @@
 #define PATIENCE_HELD_NS 20000000000ULL
 #define PATIENCE_NS	2000000000ULL	/* the lock is not held: a wild store */
 #define HASTE		6
-/* after this time without a damaged counter, the wait has its full length again */
+/* if no damaged counter was found for this time, the wait has its full length again */
 #define CALM_NS		60000000000ULL
 /* a heartbeat that has not moved for this time has stopped */
 #define BEATS_NS	1000000000ULL

@@ -119,8 +119,8 @@ static u32 entry_size(u32 name_len, u32 value_len)
 }
 
 /*
- * Reports whether the entries of a payload in private memory are valid: each lies inside, and the
- * last one ends the payload.
+ * Reports whether the entries of a payload in private memory are valid. Each must lie inside, and
+ * the last one must end the payload.
  */
 static bool xattr_blob_entries_valid(const u8 *data, u32 len)
 {

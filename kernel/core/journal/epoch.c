@@ -97,8 +97,8 @@ u64 sg_epoch_horizon(const struct sg_vol *vol)
 }
 
 /*
- * Compares complete epochs: the horizon may be behind the deferred free, and shortly far behind
- * when a system joins.
+ * Compares complete epochs, because the horizon may be behind the deferred free, and briefly far
+ * behind when a system joins.
  */
 bool sg_epoch_over(const struct sg_vol *vol, u64 horizon, unsigned int deferred_epoch)
 {
@@ -138,7 +138,7 @@ void sg_quiesce(struct sg_vol *vol)
 		vol->quiesce(vol);
 }
 
-/* Acknowledges. True: this system has acknowledged all epochs. */
+/* Acknowledges epochs. Returns whether this system has acknowledged all of them. */
 static bool try_ack(struct sg_vol *vol)
 {
 	u64 *own = acknowledged(vol, (unsigned int)vol->slot);

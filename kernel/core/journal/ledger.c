@@ -224,7 +224,7 @@ static u32 entry_take(struct sg_ledger *l, u64 word, u32 kept, unsigned int inod
 	return i;
 }
 
-/* Records a deferred free in the transaction. False: the ledger has no room for it. */
+/* Records a deferred free in the transaction. Returns false if the ledger has no room for it. */
 bool sg_ledger_defer(struct sg_tx *tx, unsigned int kind, u64 value, unsigned int count, u32 kept)
 {
 	struct sg_ledger *l = tx->vol->ledger;
@@ -349,8 +349,8 @@ void sg_ledger_clear(struct sg_tx *tx, unsigned int i)
 
 /*
  * Clears the deferred inode @word in entry @i, unless another thread is about to do so. The inode's
- * lock alone does not exclude that: a hostile member can hand the lock to two threads at the same
- * time, or remove the inode.
+ * lock alone does not prevent this, because a hostile member can hand the lock to two threads at
+ * the same time, or remove the inode.
  */
 void sg_ledger_clear_inode(struct sg_tx *tx, u32 i, u64 word)
 {

@@ -9,7 +9,7 @@
 
 int sg_ledger_open(struct sg_vol *vol);	/* opens this slot's ledger; reclaims nothing yet */
 void sg_ledger_close(struct sg_vol *vol);
-/* For commit and abort: a transaction's changes to the ledger become valid, or are undone. */
+/* Make a transaction's changes to the ledger valid at commit, and undo them at abort. */
 void sg_ledger_commit(struct sg_tx *tx);
 void sg_ledger_abort(struct sg_tx *tx);
 /* returns how many more deferred frees it can take */
@@ -29,7 +29,8 @@ void sg_defer_run(struct sg_tx *tx, u64 off, u64 pages);
  * list remains there.
  */
 void sg_defer_inode(struct sg_tx *tx, const struct sg_iref *ref);
-/* Reports whether an inode with these words is deferred: it has no links, or is being cut. */
+/* Reports whether an inode with these words is deferred, because it has no links, or is being cut.
+ * */
 static inline bool sg_has_reason(u64 mode, u64 genflags)
 {
 	return mode && (!(u32)(mode >> 32) || (u32)(genflags >> 32) & SG_FL_CUTTING);

@@ -408,8 +408,8 @@ u32 sg_area_crc(u64 head, const struct sg_word *words, unsigned int n)
 }
 
 /*
- * Makes the record valid. The first fence is for the fresh pages: a cache may write the record back
- * at any time, and a complete record is valid, even without a fence.
+ * Makes the record valid. The first fence makes the fresh pages durable before that. A cache may
+ * write the record back at any time, and a complete record is valid, even without a fence.
  */
 static void make_valid(struct sg_tx *tx)
 {
@@ -589,7 +589,7 @@ static int replay_words(const struct sg_replay *r, const struct sg_word *w, unsi
 static int replay_area(struct sg_vol *vol, unsigned int slot, u64 held, struct sg_area *a)
 {
 	const struct sg_replay r = { vol, slot, held };
-	u64 head = sg_load64(&a->head);		/* loaded once: its counts bound all loops below */
+	u64 head = sg_load64(&a->head);	/* loaded once, as its counts bound loops */
 	unsigned int all = tx_words_of(a, head), log = SG_MIN(all, SG_AREA_LOG_COUNT(head));
 	unsigned int n = all - log, seqs = SG_MIN(n, SG_AREA_SEQ_COUNT(head));
 	int err = replay_words(&r, a->word + n - seqs, seqs, true) ?:

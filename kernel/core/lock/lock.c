@@ -191,8 +191,8 @@ static bool take_stray(struct sg_vol *vol, const struct wait *w)
 }
 
 /*
- * Takes a lock whose word has not changed for some time: it was handed to a system that has ended,
- * or is stray.
+ * Takes a lock whose word has not changed for some time, because the word is stray, or because the
+ * lock was handed to a system that has ended.
  */
 static bool take_left_over(struct sg_vol *vol, struct wait *w, u64 now)
 {

@@ -42,7 +42,8 @@ static bool holder_lives(const struct sg_vol *vol)
 /* --- a frozen system ------------------------------------------------------------------------ */
 
 /*
- * Closes the gate: no transaction begins any more, and on return those that had begun have ended.
+ * Closes the gate, so that no transaction begins any more. On return, all transactions that had
+ * begun have ended.
  */
 static int close_gate(struct sg_vol *vol, u64 end)
 {

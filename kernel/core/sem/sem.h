@@ -149,8 +149,8 @@ int sg_sem_destroy_try(struct sg_vol *vol, const struct sg_sem_spot *s);
 
 bool sg_sem_is_used(const struct sg_vol *vol, const struct sg_sem_spot *s);
 /*
- * Reports whether only the record is left: no system has the object open, and it has no name, or
- * its lifetime ended with its last user.
+ * Reports whether only the record of an object remains. No system has such an object open, and it
+ * has no name, or its lifetime ended with its last user.
  */
 bool sg_sem_is_over(const struct sg_vol *vol, const struct sg_sem_spot *s);
 /* Reports whether the object has this serial number; SG_SEM_ANY matches any. */

@@ -116,7 +116,7 @@ int sg_sem_consistent(struct sg_vol *vol, const struct sg_sem *sem, const struct
 		return -EIO;
 	do {
 		word = sg_load64(at);
-		/* it was reset meanwhile, or has another owner */
+		/* the mutex was reset meanwhile, or has a new owner */
 		if ((word & SG_SEMW_OWNER) != c->me)
 			return -EPERM;
 		if (!(word & SG_SEMW_DIED))

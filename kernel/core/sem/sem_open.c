@@ -214,8 +214,9 @@ static void system_cell(struct sg_vol *vol, const struct sg_sem *sem)
 }
 
 /*
- * Clears counts of dead readers. These have no effect in kernels, but writing processes see only
- * the counts. The file's lock is held, so that no cell gets an owner meanwhile.
+ * Clears counts of dead readers. Kernels ignore these counts, but a writing process cannot tell
+ * them from the counts of live readers. The file's lock is held, so that no cell gets an owner
+ * meanwhile.
  */
 static void sweep_cells(struct sg_vol *vol, const struct sg_sem *sem)
 {

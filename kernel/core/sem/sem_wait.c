@@ -187,8 +187,9 @@ void sg_sem_leave(struct sg_sem_want *w)
 /* --- turns ------------------------------------------------------------------------------------ */
 
 /*
- * Reports whether a thread of that slot sleeps: a bit counts while its slot is LIVE, otherwise it
- * is cleared. If the slot's next owner also waits, it sets the bit again at its next check.
+ * Reports whether a thread of that slot sleeps. A bit counts while its slot is LIVE; otherwise the
+ * function clears the bit. If the slot's next owner also waits, it sets the bit again at its next
+ * check.
  */
 static bool sleeps(const struct sg_vol *vol, struct sg_sem_waits *r, unsigned int slot)
 {

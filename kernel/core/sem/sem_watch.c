@@ -43,7 +43,7 @@ static void watch_disarm(struct sg_vol *vol, struct sg_sem_watch *w)
 }
 
 /*
- * Wakes waiters that may sleep because of this watch: no giver rings for them any more, so they
+ * Wakes waiters that may sleep because of this watch. No giver rings for them any more, so they
  * must check again.
  */
 static void watch_dismiss(struct sg_vol *vol, struct sg_sem_watch *w)

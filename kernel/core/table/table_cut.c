@@ -162,7 +162,7 @@ static bool without_giant(struct cut *c, u64 at, u64 *e, unsigned int level, u64
 	return !err;
 }
 
-/* Cuts one entry that is not empty. True: it is empty now. */
+/* Cuts one entry that is not empty. Returns whether the entry is empty now. */
 static bool cut_entry(struct cut *c, u64 at, u64 e, unsigned int level, u64 first)
 {
 	u64 span = sg_level_pages(level), off;
@@ -198,8 +198,8 @@ static bool cut_entry(struct cut *c, u64 at, u64 e, unsigned int level, u64 firs
 }
 
 /*
- * Cuts the range out of a table. True: the table is empty afterwards. Recurses once per level, so
- * at most four deep.
+ * Cuts the range out of a table. Returns whether the table is empty afterwards. Recurses once per
+ * level, so at most four deep.
  */
 static bool cut_in(struct cut *c, u64 table, unsigned int level, u64 base)
 {

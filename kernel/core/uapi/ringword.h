@@ -383,7 +383,8 @@ static inline enum sg_ring_result sg_ringw_claim(const struct sg_ring *r, u64 ro
 	return sg_ringw_claim_many(r, room, out, 1, &n);
 }
 
-/* Ends the claim. True: a writer waits for room, so the caller calls sg_ringw_tell(). */
+/* Ends the claim. Returns true if a writer waits for room; the caller then calls sg_ringw_tell().
+ * */
 static inline bool sg_ringw_release(const struct sg_ring *r)
 {
 	sg_ringw_store_first(sg_ringw_at(r, r->cell), 0);
@@ -391,8 +392,8 @@ static inline bool sg_ringw_release(const struct sg_ring *r)
 }
 
 /*
- * Counts in ROOM that a record was freed. False: the writer sleeps, so the kernel must advance ROOM
- * by 1.
+ * Counts in ROOM that a record was freed. Returns false if the writer sleeps; the kernel must then
+ * advance ROOM by 1.
  */
 static inline bool sg_ringw_tell(const struct sg_ring *r)
 {

@@ -359,7 +359,7 @@ static void look_at_copy(struct move *m, unsigned int which)
 		damaged(m, 0, SG_IOFF(&sys, table), "root of a system inode");
 }
 
-/* Ends a step: makes all its stores durable before the next step begins. */
+/* Ends a step, and makes all its stores durable before the next step begins. */
 static int flush(const struct move *m)
 {
 	sg_fence();

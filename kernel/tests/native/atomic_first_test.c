@@ -12,7 +12,7 @@
 
 extern void (*sg_sleep_hook)(u64 ns);
 
-static struct tsys s[3];		/* two writers, and one that acknowledges late */
+static struct tsys s[3];		/* two writers, and a system that acknowledges late */
 static struct sg_iref f;
 static u8 bytes[SG_PAGE];
 static u64 begun, ended[2];

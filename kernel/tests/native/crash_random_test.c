@@ -75,7 +75,8 @@ static void some_op(struct rng *r, struct cw_op *op)
 	}
 }
 
-/* Data operations need a regular file. Any other type would be the caller's mistake. */
+/* Data operations need a regular file. A call with any other type would be a mistake of the caller.
+ * */
 static bool makes_sense(struct cw *w, const struct cw_op *op)
 {
 	struct sg_iref ref;

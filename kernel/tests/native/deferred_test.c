@@ -391,7 +391,10 @@ static void used_again(void)
 	test_clean(mem, SIZE);
 }
 
-/* The new system in a slot does not have the files open that the slot's last owner had open. */
+/*
+ * Tests that a new system in a slot does not count as an opener of the files that the slot's last
+ * owner had open.
+ */
 static void withdrawn(void)
 {
 	struct tsys a, b;

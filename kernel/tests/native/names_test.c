@@ -631,8 +631,8 @@ static u64 ref_off(struct sg_vol *v, const struct sg_iref *dir, const char *name
 }
 
 /*
- * Damage that the directory's checks do not find: each case is reported once, and none causes a
- * loop.
+ * Tests damage that the directory's checks do not find. Each case is reported once, and none causes
+ * a loop.
  */
 static void test_damage(void)
 {

@@ -264,8 +264,8 @@ static bool find_spare(void)
 }
 
 /*
- * Lets a find the spare inode by a file handle, and evict it. Then writes a file of a over all free
- * pages.
+ * Makes system a find the spare inode by a file handle, and evict it. Then writes a file of system
+ * a over all free pages.
  */
 static void handle_leads_there(void)
 {

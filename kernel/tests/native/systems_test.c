@@ -342,7 +342,8 @@ static void host_boots(void)
 	sg_lock(&vm.v, SG_HOT(rename_lock));
 	tsys_die(&vm);
 	tsys_die(&other);
-	try(&next, 9, 2, 0);		/* another machine's next boot is no proof */
+	/* the next boot of a different machine does not prove that the VM has ended */
+	try(&next, 9, 2, 0);
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, vm.v.incarnation));
 	tsys_leave(&next);
 	try(&next, 1, 1, 0);		/* another mount of the same boot is no proof either */

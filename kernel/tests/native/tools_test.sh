@@ -447,7 +447,7 @@ all_there() {
 	for i in $(seq 100); do same "many/$i" "back/$i"; done
 }
 
-# One valid word is enough for any repair, also for preening. The other one may have any value.
+# One valid word is enough for any repair, also for preening. The other word may have any value.
 for at in $root $copy; do
 	for bytes in "$zeros" '\x77' '\x63\x0f\xff'; do
 		cp whole.img w.img

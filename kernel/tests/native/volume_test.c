@@ -378,7 +378,7 @@ static void all_slots_taken(void)
 
 /*
  * A fenced system was only paused, and continues. Other systems own its slot and locks by now, so
- * it stores nothing.
+ * the fenced system stores nothing.
  */
 static void taken_for_dead(void)
 {
