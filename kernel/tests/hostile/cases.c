@@ -22,6 +22,13 @@ static void set(u64 off, u64 val)
 	__atomic_store_n((u64 *)(volume + off), val, __ATOMIC_RELAXED);
 }
 
+/* Joins. Lapses of the fences by earlier cases are over, because they would delay each reclaim. */
+static void join_alone(struct sg_vol *v)
+{
+	CHECK_OK(host_join(v, true));
+	set(SG_HOT(lapsed), 0);
+}
+
 static u64 slot_off(unsigned int slot, u64 field)
 {
 	return victim.sb.slot_off + slot * sizeof(struct sg_slot) + field;
@@ -61,7 +68,7 @@ static void replay_head(u64 from)
 	a->word[0] = (struct sg_word){ SG_HOT(error_ino), 7 };
 	attack_mend(victim.sb.journal_off);
 	at_load(victim.sb.journal_off, from, SG_AREA_HEAD(1, 1) | SG_AREA_SEQS(255));
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	CHECK(fickle.loads);
 	hook_load = NULL;
 	CHECK_EQ(sg_get(&v, SG_HOT(error_ino)), from > 1 ? 7 : 0);
@@ -83,7 +90,7 @@ static void case_holdings(void)
 {
 	static struct sg_holding all[SG_SLOTS];
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	at_load(SG_HOT(inodes), 2, 1ULL << 40);
 	sg_holdings(&v, all);
 	CHECK(fickle.loads);
@@ -114,7 +121,7 @@ static void case_sem_unlock(void)
 	struct sg_sem sem;
 	u64 word;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	CHECK_OK(sg_sem_enter(&v, 1, 2, "case", &c));
 	CHECK_OK(sg_sem_create(&v, "mine", 4, &new, true, false, &sem));
 	CHECK_OK(sg_sem_lock(&v, &sem, &c, 0));
@@ -208,7 +215,7 @@ static void case_sem_reset(void)
 {
 	static struct sg_sem_caller c, other;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	CHECK_OK(sg_sem_enter(&v, 1, 2, "case", &c));
 	CHECK_OK(sg_sem_enter(&v, 1, 3, "case", &other));
 	mutex_reset(&c, &other);
@@ -225,7 +232,7 @@ static void case_sem_list(void)
 	struct sg_sem sem;
 	u64 cookie = 0;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	CHECK_OK(sg_sem_open(&v, "0", 1, SG_SEM_MUTEX, false, &sem));
 	set(sem.words, SG_SEMW_ID(125, 1, 1));
 	CHECK_OK(sg_sem_list(&v, &cookie, emit, &n));
@@ -241,7 +248,7 @@ static void case_name(void)
 {
 	struct sg_slot slot;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	memset(volume + slot_off(9, offsetof(struct sg_slot, name)), 'x', sizeof(slot.name));
 	memcpy(volume + slot_off(9, offsetof(struct sg_slot, name)), "\nBUG: \x1b[2J\x9b", 11);
 	CHECK_OK(sg_slot_read(&v, 9, &slot));
@@ -295,7 +302,7 @@ static void case_merge(void)
 	for (i = 0; i < 3; i++) {
 		for (from = 1; from < 12; from++) {
 			volume_reset();
-			CHECK_OK(host_join(&v, true));
+			join_alone(&v);
 			dir = inode("dir");
 			f = test_lookup(&v, &dir, "large");
 			CHECK_EQ(sg_root_kind(&v, sg_iget(&v, &f, table), &root), SG_ENTRY_TABLE);
@@ -319,7 +326,7 @@ static void case_more_than_counted(void)
 
 	for (from = 1; from < 24; from++) {
 		volume_reset();
-		CHECK_OK(host_join(&v, true));
+		join_alone(&v);
 		f = inode("table");
 		memcpy(first, volume, SG_PAGE);
 		for (page = H_SIZE - 2 * SG_PAGE; is_used(page); page -= SG_PAGE)
@@ -349,7 +356,7 @@ static void case_sizes(void)
 	struct sg_iref f;
 	u64 size = 0;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	f = inode("table");
 	set(SG_IOFF(&f, size), 1ULL << 63);
 	CHECK_EQ(sg_insert(&v, &f, 0, SG_PAGE, 1), -EUCLEAN);
@@ -361,7 +368,7 @@ static void case_sizes(void)
 /* Epochs with the largest possible distances. */
 static void case_epochs(void)
 {
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
 	set(slot_off(9, offsetof(struct sg_slot, epoch)), 1ULL << 63);
 	set(SG_HOT(epoch), 5);
@@ -391,7 +398,7 @@ static void case_cut(void)
 	struct sg_iref f;
 	u64 size;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	f = inode("table");
 	fickle.off = SG_IOFF(&f, genflags);
 	fickle.val = (u64)SG_FL_CUTTING << 32;
@@ -433,7 +440,7 @@ static void case_no_rest(void)
 	static const char value[SG_XATTR_VALUE_MAX];
 	struct sg_iref f;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	f = inode("one");
 	CHECK_OK(sg_xattr_set(&v, &f, SG_XATTR_USER, "long", 4, value, sizeof(value), 0, 1));
 	fickle.off = SG_IOFF(&f, seq);
@@ -457,7 +464,7 @@ static void case_dir_no_rest(void)
 	u64 cookie = 0;
 	struct sg_iref dir, f;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	dir = inode("dir");
 	fickle.off = SG_IOFF(&dir, seq);
 	loads = 0;
@@ -497,7 +504,7 @@ static void junk_ledger(unsigned int slot)
 /* Taking over a long ledger takes time, but ends when the system leaves. */
 static void case_ledger(void)
 {
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	junk_ledger(20);
 	loads = 0;
 	hook_load = count_load;
@@ -521,7 +528,7 @@ static void case_ledger_entry(void)
 	struct sg_tx *tx;
 	unsigned int i;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	tx = sg_tx_begin(&v);
 	CHECK_OK(sg_take_page(tx, SG_USE_DATA, &off));
 	CHECK_OK(sg_tx_commit(tx));
@@ -568,7 +575,7 @@ static void case_reclaimed_twice(void)
 	struct sg_tx *tx;
 	u64 at = 0, deferred;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	room = sg_ledger_room(&v);
 	deferred = sg_ledger_reclaimable(&v);
 	do {
@@ -600,7 +607,7 @@ static void case_table_gone(void)
 	struct sg_iref f;
 	struct sg_write w;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	f = inode("one");
 	hook_load = unhook;
 	CHECK_EQ(sg_write_begin(&v, &f, 1ULL << 40, 10, 0, &w), -EUCLEAN);
@@ -623,7 +630,7 @@ static void case_deferred_stays(void)
 	u64 areas = (u64)SG_SLOTS * victim.sb.areas;
 	struct sg_tx *tx;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	sg_settle(&v);
 	CHECK_EQ(sg_ledger_reclaimable(&v), 0);
 	tx = sg_tx_begin(&v);
@@ -662,7 +669,7 @@ static void case_leave(void)
 	struct sg_iref root;
 	u64 start;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
 	/* no system has the file open, so it has to be freed */
 	CHECK_OK(sg_unlink(&v, &root, "one", 3, 1));
@@ -685,7 +692,7 @@ static void case_killed(void)
 	extern bool (*sg_interrupt_hook)(void);
 	struct sg_iref f;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	f = inode("one");
 	hold_all(SG_LOCK_WORD(9, 77));
 	killed_at = sg_ticks() + 30 * S;
@@ -714,7 +721,7 @@ static void case_leave_inode(void)
 	extern bool (*sg_interrupt_hook)(void);
 	struct sg_iref root, f;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	f = inode("one");
 	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
 	CHECK_OK(sg_unlink(&v, &root, "one", 3, 1));
@@ -738,7 +745,7 @@ static void case_give_back(void)
 	struct sg_iref f;
 	u64 start, i;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	f = inode("one");
 	CHECK_OK(sg_userlock_set(&v, &f, &lock, NULL, NULL));
 	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
@@ -782,7 +789,7 @@ static void case_barrier(void)
 	struct sg_sem sem;
 	u64 start;
 
-	CHECK_OK(host_join(&v, true));
+	join_alone(&v);
 	CHECK_OK(sg_sem_enter(&v, 1, 2, "case", &c));
 	CHECK_OK(sg_sem_create(&v, "meet", 4, &new, true, false, &sem));
 	set(slot_off(9, offsetof(struct sg_slot, state)), SG_SLOT_WORD(SG_SLOT_LIVE, 77));
