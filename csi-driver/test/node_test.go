@@ -169,7 +169,8 @@ func (n *node) shown() []string {
 	return at
 }
 
-// rest returns all objects that calls have left: in the zone, outside of it, and mounts.
+// rest returns everything that earlier CSI calls have left behind: objects in the zone, snapshots
+// outside of the zone, and mounts.
 func (n *node) rest() []string {
 	n.t.Helper()
 	return slices.Concat(n.left(), n.outside(), n.shown())

@@ -41,7 +41,7 @@ for guest in "${guests[@]}"; do put "$work/handover" /root/handover "$guest"; do
 mark=hand-$$-$RANDOM-$RANDOM
 at g1 "yes $mark | head -c 4096 >/mnt/sg/turns && sync /mnt/sg/turns"
 offset=$(grep -abo "$mark" "$RIG_RANGE" | awk -F : '$1 % 4096 == 0 { print $1; n++ } END { exit n != 1 }') ||
-	fail "the page of turns is not found outside, or more than once"
+	fail "the page of /mnt/sg/turns must occur exactly once in the volume, seen from the host"
 
 fresh_turns() {
 	on g1 'dd of=/mnt/sg/turns conv=notrunc status=none' \

@@ -540,7 +540,8 @@ func TestOrphansOfAnUnreadFolder(t *testing.T) {
 	looks("it is empty", 1)
 }
 
-// Another limit changes the interval of the search for orphans. The shortest interval is one check.
+// The interval between searches for orphans follows the orphan limit. The shortest interval is one
+// check.
 func TestOrphanLimit(t *testing.T) {
 	for limit, every := range map[time.Duration]int{time.Second: 1, Period: 1, Period + 1: 2, OrphanLimit: 20} {
 		recorder := record.NewFakeRecorder(9)

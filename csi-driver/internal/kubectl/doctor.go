@@ -91,7 +91,7 @@ func (f *Facts) Exists(s Subject) bool {
 	return true
 }
 
-// checkNode returns what keeps a node that runs the driver from having volumes.
+// checkNode returns the problems that prevent volumes on a node that runs the driver.
 func (f *Facts) checkNode(n *corev1.Node) []Finding {
 	find := func(command, problem string, args ...any) []Finding {
 		return []Finding{{"Node/" + n.Name, fmt.Sprintf(problem, args...), command}}

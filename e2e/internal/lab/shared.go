@@ -24,8 +24,8 @@ func (l *Lab) Verdict(fsck string) []string {
 	return wrong
 }
 
-// settleAndUnguard removes everything of the volume from a guest, because the volume's bytes are
-// about to change.
+// settleAndUnguard unmounts the volume and unloads the module in a guest, and ends the guest's
+// guard, because the volume's bytes are about to change.
 func (l *Lab) settleAndUnguard(m *member) error {
 	if err := l.settle(m); err != nil {
 		return err

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Machines, by the number that their systems store in their slots: functions for a system that sees
- * machines from outside, as a host sees VMs (D6; docs/protocol.md, section 3). The number in a slot
- * is as untrusted as all words of the volume. A member that stores the number of another machine is
- * treated as a part of that machine (D10).
+ * Finds the slots of a machine. Each system stores its machine's number in its slot. These
+ * functions are for a system that watches machines from outside, as a host watches its VMs. (D6;
+ * docs/protocol.md, section 3). The number in a slot is as untrusted as all words of the volume. A
+ * member that stores the number of another machine is treated as a part of that machine (D10).
  */
 #include "internal.h"
 

@@ -41,8 +41,9 @@ struct sg_ioc_freeze {
 #define SG_IOC_THAW	_IO(SG_IOC_MAGIC, 5)
 
 /*
- * sg_set_atomic() (engine.h); on a regular file or a directory, for its owner. The argument is one
- * of these. The result is 1 if the attribute is set after the call, otherwise 0.
+ * sg_set_atomic() (engine.h); on a regular file or a directory, for its owner. The argument is
+ * SG_ATOMIC_CLEAR, SG_ATOMIC_SET or SG_ATOMIC_ASK. The result is 1 if the attribute is set after
+ * the call, otherwise 0.
  */
 #define SG_IOC_ATOMIC	_IOW(SG_IOC_MAGIC, 6, __u32)
 #define SG_ATOMIC_CLEAR	0u

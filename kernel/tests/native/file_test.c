@@ -736,7 +736,8 @@ static void test_too_much(void)
 	vol_end(vol);
 }
 
-/* A size above the largest possible file is damage; sg_seek() could return it as an error code. */
+/* A size larger than SG_FILE_MAX is damage. If sg_seek() returned such a size, it would be negative
+ * as s64, and the caller would take it for an error code. */
 static void test_seek_size(void)
 {
 	static const u64 sizes[] = { -1ULL, -512ULL, -4095ULL, 1ULL << 63, SG_FILE_MAX + 1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two systems on one volume, and callers of both, for tests that run step by step. */
+/* Two systems on one volume, each with its callers (threads), for tests that run step by step. */
 #ifndef SG_SEM_PAIR_H
 #define SG_SEM_PAIR_H
 
