@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # stargatefs-fuse: the server dies in each special step of a call, and the next server must know
-# which part of the call was done. shellcheck source=kernel/tests/lib/fuse.sh
+# which part of the call was done.
+# shellcheck source=kernel/tests/lib/fuse.sh
 source "$(dirname "$0")/../lib/fuse.sh"
 # shellcheck source=kernel/tests/lib/deaths.sh
 source "$sources/tests/lib/deaths.sh"
