@@ -24,7 +24,8 @@ static void found(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	const struct sg_check_opts only = { .mode = SG_CHECK_ONLY, .report = found, .ctx = "only" };
-	const struct sg_check_opts repair = { .mode = SG_CHECK_REPAIR, .report = found, .ctx = "repair" };
+	const struct sg_check_opts repair = { .mode = SG_CHECK_REPAIR, .report = found, .ctx = "repair",
+					      .holding = test_end_lapses };
 	u8 *mem = fuzz_volume(data, size, FZ_ALL);
 	struct sg_check_result res;
 	struct sg_vol v;

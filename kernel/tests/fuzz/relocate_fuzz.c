@@ -48,7 +48,8 @@ static void mark_roots(u8 *mem, u64 by)
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	const struct sg_check_opts repair = { .mode = SG_CHECK_REPAIR, .force = true };
+	const struct sg_check_opts repair = { .mode = SG_CHECK_REPAIR, .force = true,
+					      .holding = test_end_lapses };
 	u8 *mem = fuzz_volume(data, size, FZ_ALL), script = fuzz_script(data, size);
 	struct sg_relocate_opts opts = { .id = &test_identity, .force = true };
 	struct sg_relocate_result moved;

@@ -111,6 +111,11 @@ void tvol_make_in(struct tvol *t, u64 size, u64 memory);	/* leaves room to grow 
  * immediately.
  */
 void test_lapses_over(u8 *mem);
+/*
+ * For `holding` of struct sg_check_opts: ends all lapses. No fenced system runs here, and a repair
+ * would wait 10 s for each volume.
+ */
+int test_end_lapses(void *ctx, struct sg_vol *v);
 void tvol_join(struct tvol *t);			/* opens, and joins by force */
 void tvol_leave(struct tvol *t);
 void tvol_crash(struct tvol *t);		/* the slot stays live, as after a kill */

@@ -76,6 +76,14 @@ void test_lapses_over(u8 *mem)
 	*(u64 *)(mem + SG_HOT(lapsed)) = 0;	/* a recorder need not see this store */
 }
 
+int test_end_lapses(void *ctx, struct sg_vol *v)
+{
+	(void)ctx;
+	if (v)
+		test_lapses_over(v->base);
+	return 0;
+}
+
 void tvol_join(struct tvol *t)
 {
 	int err = sg_open(&t->v, t->mem, t->size, false, NULL);

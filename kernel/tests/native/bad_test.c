@@ -107,7 +107,7 @@ static void test_list(void)
 /* Other members may have stored anything in the list (D10). */
 static void test_hostile_list(void)
 {
-	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .holding = test_end_lapses };
 	struct sg_check_result res;
 	struct sg_iref f;
 	struct tvol t;
@@ -286,7 +286,7 @@ static void test_large(void)
 /* A bad page is a table of a file: only the data below that table is inaccessible. */
 static void test_table(void)
 {
-	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .holding = test_end_lapses };
 	struct sg_check_result res;
 	struct sg_iref f, g;
 	struct tvol t;
@@ -326,7 +326,7 @@ static void test_table(void)
 
 static void test_fsck(void)
 {
-	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .holding = test_end_lapses };
 	struct sg_iref f, d, other = {};
 	struct sg_check_result res;
 	struct tvol t;
@@ -536,7 +536,7 @@ static void test_full_list(void)
  */
 static void test_vital(void)
 {
-	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .holding = test_end_lapses };
 	struct sg_vol *b = calloc(1, sizeof(*b));
 	struct sg_check_result res;
 	struct sg_iref f;
@@ -757,7 +757,7 @@ static void test_ledger_page(void)
 /* Free inode records in bad memory: new files get other records. */
 static void test_free_records(void)
 {
-	const struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	const struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .holding = test_end_lapses };
 	struct sg_check_result res;
 	struct sg_iref f[200];
 	unsigned int i;

@@ -88,7 +88,7 @@ static void note(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 static struct sg_check_result check(enum sg_check_mode mode, unsigned int *said)
 {
 	struct sg_check_opts opts = { .mode = mode, .id = &test_identity, .force = true,
-		.report = note, .ctx = said };
+		.report = note, .ctx = said, .holding = test_end_lapses };
 	struct sg_check_result res;
 
 	*said = 0;

@@ -26,7 +26,7 @@ static void report(void *ctx, const char *what, u64 ino, u64 off, bool fixed)
 static struct sg_check_result check(enum sg_check_mode mode)
 {
 	struct sg_check_opts opts = { .mode = mode, .id = &test_identity, .force = true,
-				      .report = report };
+				      .report = report, .holding = test_end_lapses };
 	struct sg_check_result res;
 	int err = sg_check(t.mem, SIZE, &opts, &res);
 

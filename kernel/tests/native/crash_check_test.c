@@ -168,7 +168,7 @@ static void hurt(struct work *w)
 
 static int repair(u8 *mem, u64 size, struct sg_check_result *res)
 {
-	const struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	const struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .holding = test_end_lapses };
 
 	return sg_check(mem, size, &opts, res);
 }

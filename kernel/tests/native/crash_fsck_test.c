@@ -18,7 +18,8 @@ extern void (*sg_log_hook)(void *owner, enum sg_level level, const char *line);
 
 static struct sg_check_result check(u8 *mem, enum sg_check_mode mode)
 {
-	struct sg_check_opts opts = { .mode = mode, .id = &test_identity, .force = true };
+	struct sg_check_opts opts = { .mode = mode, .id = &test_identity, .force = true,
+				      .holding = test_end_lapses };
 	struct sg_check_result res;
 	int err = sg_check(mem, SIZE, &opts, &res);
 

@@ -25,7 +25,8 @@ static void quietly(void *owner, enum sg_level level, const char *line)
 
 static void repair(void)
 {
-	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity, .force = true };
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity,
+				      .force = true, .holding = test_end_lapses };
 	struct sg_check_result res;
 
 	CHECK_OK(sg_check(mem, TEST_SMALL, &opts, &res));
@@ -204,7 +205,8 @@ static void not_free(const void *p)
 /* A system that always continues after recovery: the volume is never clean, nor fully repaired. */
 static void test_never_recovered(void)
 {
-	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity, .force = true };
+	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity,
+				      .force = true, .holding = test_end_lapses };
 	struct sg_check_result res;
 	struct sg_vol v;
 

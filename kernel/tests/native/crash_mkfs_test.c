@@ -30,7 +30,7 @@ static void quiet(void *owner, enum sg_level level, const char *line)
 /* mkfs writes the first superblock last. Before that, only this superblock is invalid. */
 static void finish(struct crash_image *img)
 {
-	const struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR };
+	const struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .holding = test_end_lapses };
 	struct sg_check_result res;
 
 	CHECK_OK(sg_check(img->mem, SIZE, &opts, &res));

@@ -39,7 +39,8 @@ static void check_whole(struct work *w, u8 *mem, bool done)
  */
 static void even_supers(u8 *mem)
 {
-	const struct sg_check_opts preen = { .mode = SG_CHECK_PREEN, .force = true };
+	const struct sg_check_opts preen = { .mode = SG_CHECK_PREEN, .force = true,
+					     .holding = test_end_lapses };
 	struct sg_check_result res;
 
 	CHECK_OK(sg_check(mem, SIZE, &preen, &res));
