@@ -529,6 +529,8 @@ static ssize_t sgfs_write_checked(struct kiocb *iocb, struct iov_iter *from)
 	size_t asked = iov_iter_count(from);
 	ssize_t n = sgfs_refresh(inode);
 
+	if (!n && sgfs_is_sealed(inode))
+		n = -EPERM;
 	if (!n)
 		n = generic_write_checks(iocb, from);
 	if (n <= 0)
@@ -613,6 +615,8 @@ static int sgfs_file_open(struct inode *inode, struct file *file)
 {
 	int err = generic_file_open(inode, file) ?: sgfs_refresh(inode) ?: sgfs_open(inode);
 
+	if (!err && file->f_mode & FMODE_WRITE)
+		err = sgfs_open_to_write(inode);
 	file->f_mode |= SGFS_FILE_MODE;
 	if (sgfs_knows_atomic(inode->i_sb))
 		file->f_mode |= SGFS_FILE_ATOMIC;

@@ -223,8 +223,3 @@ long sgfs_atomic_ioctl(struct file *file, void __user *user)
 		return err;
 	return SGFS_I(inode)->flags & SG_FL_ATOMIC ? 1 : 0;
 }
-
-long sgfs_file_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	return cmd == SG_IOC_ATOMIC ? sgfs_atomic_ioctl(file, (void __user *)arg) : -ENOTTY;
-}

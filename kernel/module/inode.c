@@ -551,6 +551,8 @@ int sgfs_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *a
 	int err = sgfs_still_may(idmap, inode, attr->ia_valid) ?:
 		setattr_prepare(idmap, dentry, attr);
 
+	if (!err && attr->ia_valid & ATTR_SIZE && sgfs_is_sealed(inode))
+		err = -EPERM;
 	if (!err && attr->ia_valid & ATTR_SIZE && attr->ia_size != i_size_read(inode))
 		err = sgfs_set_size(inode, attr->ia_size);
 	if (!err)

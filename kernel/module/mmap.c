@@ -103,6 +103,12 @@ static bool sgfs_beyond_end(struct inode *inode, pgoff_t page)
 	return page >= DIV_ROUND_UP_ULL(READ_ONCE(sgfs_record(inode)->size), PAGE_SIZE);
 }
 
+/* No process has a sealed file mapped writably, unless a hostile system has set the flag. */
+static bool sgfs_is_sealed_now(struct inode *inode)
+{
+	return sg_is_sealed(sgfs_vol(inode), sgfs_ref(inode));
+}
+
 /*
  * Handle a write fault in a hole. No process keeps the page of zeroes. -EINTR: the hole could not
  * be filled within SGFS_BRIEF_NS. -EBUSY, if @brief: invalidate_lock is taken, and its holder may
@@ -209,7 +215,7 @@ int sgfs_mmap_look(struct inode *inode, pgoff_t page, u64 want, bool write, stru
 	if (write && READ_ONCE(sgfs_vol(inode)->read_only))
 		/* damage was found, and a freeze removes entries that allow stores */
 		return -EROFS;
-	if (sgfs_beyond_end(inode, page))
+	if (sgfs_beyond_end(inode, page) || (write && sgfs_is_sealed_now(inode)))
 		return -EFAULT;
 	smp_mb();	/* pairs with the one in show_filled() */
 	err = sg_walk(sgfs_vol(inode), sgfs_ref(inode), page, want, run);
@@ -558,7 +564,7 @@ static bool sgfs_find_huge(struct inode *inode, pgoff_t page, bool write, unsign
 	struct sg_run run;
 
 	if (!sgfs_alive(inode->i_sb) || sgfs_is_lost(inode) ||
-	    (write && READ_ONCE(sgfs_vol(inode)->read_only)) ||
+	    (write && (READ_ONCE(sgfs_vol(inode)->read_only) || sgfs_is_sealed_now(inode))) ||
 	    sgfs_beyond_end(inode, page + HUGE_PAGES - 1))
 		return false;
 	smp_mb();	/* as in sgfs_mmap_look() */

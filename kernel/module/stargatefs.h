@@ -630,6 +630,15 @@ static inline bool sgfs_is_torn(const struct inode *inode, u64 seq)
 }
 ssize_t sgfs_read_alone(struct inode *inode, u64 pos, struct iov_iter *to);
 long sgfs_atomic_ioctl(struct file *file, void __user *user);
+
+/* file_seal.c: sealed files (docs/sealed-files.md) */
+static inline bool sgfs_is_sealed(const struct inode *inode)
+{
+	return unlikely(SGFS_I(inode)->flags & SG_FL_SEALED);
+}
+/* The file has just been opened to write to it. If that fails, it is closed. */
+int sgfs_open_to_write(struct inode *inode);
+/* The requests of regular files. */
 long sgfs_file_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
 /* file.c: called after holes were filled that mappings may show as zeroes. */

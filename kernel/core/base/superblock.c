@@ -199,7 +199,7 @@ SG_NOINLINE int sg_super_compare(struct sg_vol *vol, const struct sg_super *sb)
 
 	same.crc = sb->crc;
 	same.compat = sb->compat;
-	/* another system may set a feature that this software supports at any time (sem_ring.c) */
+	/* another system may set a feature that this software supports (lock/feature.c) */
 	if (!(sb->ro_compat & ~SG_RO_COMPAT_KNOWN))
 		same.ro_compat = sb->ro_compat;
 	same.size = sb->size;

@@ -200,6 +200,7 @@ static void hide_record(struct sg_inode *in)
 					 .deferred_next = in->deferred_next };
 		return;
 	}
+	in->genflags &= ~((u64)SG_FL_DIGEST << 32);	/* contents are not in the image */
 	if (!sg_is_lnk(in->mode) || size >= sizeof(in->tail))
 		size = 0;
 	hide_target(in->tail, size);

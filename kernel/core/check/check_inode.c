@@ -49,6 +49,33 @@ void ck_clear_inode(struct sg_ck *c, u64 ino)
 	c->relist = true;
 }
 
+static void clear_flags(struct sg_ck *c, u64 ino, u64 flags)
+{
+	u64 at = ck_ifield(c, ino, genflags);
+
+	ck_set(c, at, ck_get(c, at) & ~(flags << 32));
+}
+
+#define SEAL		(SG_FL_SEALED | SG_FL_DIGEST)
+
+static void check_seal(struct sg_ck *c, u64 ino, const struct sg_inode *in)
+{
+	u64 flags = sg_load64(&in->genflags) >> 32, at = ck_ifield(c, ino, genflags);
+
+	if (!(flags & SEAL))
+		return;
+	if (!sg_is_reg(sg_load64(&in->mode))) {
+		if (ck_found(c, CK_ASK, ino, at, "is sealed, but is not a file"))
+			clear_flags(c, ino, SEAL);
+	} else if (!(flags & SG_FL_SEALED)) {
+		if (ck_found(c, CK_ASK, ino, at, "has the digest of a seal, but is not sealed"))
+			clear_flags(c, ino, SEAL);
+	} else if (!(c->vol.sb.ro_compat & SG_RO_COMPAT_SEALS)) {
+		if (ck_found(c, CK_ASK, ino, at, "is sealed, on a volume without sealed files"))
+			clear_flags(c, ino, SEAL);
+	}
+}
+
 static void check_flags(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 {
 	u64 gf = sg_load64(&in->genflags), known = (u64)SG_FL_KNOWN << 32 | 0xffffffffu;
@@ -98,6 +125,7 @@ static void check_record(struct sg_ck *c, u64 ino)
 	else
 		c->res->others++;
 	check_flags(c, ino, in);
+	check_seal(c, ino, in);
 }
 
 void ck_records(struct sg_ck *c)
@@ -127,9 +155,25 @@ void ck_blocks(struct sg_ck *c, u64 ino, u64 pages)
 		ck_set(c, off, pages);
 }
 
+/* Pages of a sealed file: @pages are mapped in front of page @end. */
+struct inside {
+	u64 end, pages;
+};
+
+static void count_inside(struct sg_ck *c, void *ctx, u64 page, u64 off, u64 pages)
+{
+	struct inside *in = ctx;
+
+	(void)c;
+	(void)off;
+	if (page < in->end)
+		in->pages += SG_MIN(pages, in->end - page);
+}
+
 static u64 check_regular(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 {
-	u64 flags = sg_load64(&in->genflags) >> 32;
+	u64 flags = sg_load64(&in->genflags) >> 32, size;
+	struct inside in_size = {};
 	struct ck_tree t;
 
 	if (sg_load64(&in->size) > SG_FILE_MAX &&
@@ -137,7 +181,13 @@ static u64 check_regular(struct sg_ck *c, u64 ino, const struct sg_inode *in)
 		     "is %llu bytes long: more than the maximum",
 		     CK_U(sg_load64(&in->size))))
 		ck_set(c, ck_ifield(c, ino, size), SG_FILE_MAX);
-	ck_table(c, ino, ck_ifield(c, ino, table), SG_FILE_MAX >> SG_PAGE_SHIFT, &t, NULL, NULL);
+	size = sg_load64(&in->size);
+	in_size.end = sg_pages_of(SG_MIN(size, SG_FILE_MAX));
+	ck_table(c, ino, ck_ifield(c, ino, table), SG_FILE_MAX >> SG_PAGE_SHIFT, &t,
+		 flags & SG_FL_SEALED ? count_inside : NULL, &in_size);
+	if (flags & SG_FL_SEALED && in_size.pages < in_size.end &&
+	    ck_found(c, CK_ASK, ino, ck_ifield(c, ino, genflags), "is sealed, but has holes"))
+		clear_flags(c, ino, SEAL);
 	if (flags & SG_FL_CUTTING)
 		ck_note(c, &c->settle, ino, 0); /* see ck_tree(); not if a ledger names the inode */
 	return t.pages;

@@ -231,7 +231,7 @@ static int atomic_commit(struct atomic *w)
 /* Makes one atomic write in a transaction, with the inode locked. */
 static int atomic_locked(struct atomic *w)
 {
-	int err = sg_may_change(w->vol, w->ref);
+	int err = sg_may_store(w->vol, w->ref);
 
 	if (err)
 		return err;

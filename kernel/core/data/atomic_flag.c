@@ -57,7 +57,7 @@ static int note_whole_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 
 
 	if (err)
 		return err;
-	err = sg_may_change(vol, ref) ?: sg_note_whole(vol, ref);
+	err = sg_may_store(vol, ref) ?: sg_note_whole(vol, ref);
 	*cuts = sg_cuts(vol, ref);
 	sg_iunlock(vol, ref);
 	return err;
@@ -113,7 +113,7 @@ static int change_flags(struct sg_vol *vol, const struct sg_iref *ref, u64 set, 
 
 	if (err)
 		return err;
-	err = sg_may_change(vol, ref);
+	err = sg_may_store(vol, ref);
 	mode = sg_iget(vol, ref, mode);
 	flags = sg_iget(vol, ref, genflags) >> 32;
 	if (!(flags & NOTED))

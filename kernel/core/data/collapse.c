@@ -388,7 +388,7 @@ static int collapse_exchange(struct job *j, u64 size, s64 now)
 
 	if (err)
 		return err;
-	err = sg_may_change(vol, ref) ?: sg_may_change(vol, spare);
+	err = sg_may_store(vol, ref) ?: sg_may_change(vol, spare);
 	if (!err && sg_iget(vol, ref, seq) != j->from.seq)
 		err = -EAGAIN;
 	/*
@@ -495,7 +495,8 @@ static int move_range(struct sg_vol *vol, const struct sg_iref *ref, bool insert
 {
 	struct job j = { .from = { .vol = vol, .ref = ref } };
 	struct sg_nospace nospace = {};
-	int err = sg_may_write(vol), wait;
+	/* checked early, because an attempt first builds a table */
+	int err = sg_may_write(vol) ?: sg_may_store(vol, ref), wait;
 	unsigned int tries;
 
 	if (err)

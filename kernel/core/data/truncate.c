@@ -287,7 +287,7 @@ static int resize_once(struct sg_vol *vol, const struct sg_iref *ref, u64 size, 
 
 	if (err)
 		return err;
-	err = sg_may_change(vol, ref);
+	err = sg_may_store(vol, ref);
 	if (err)
 		goto out;
 	old = sg_iget(vol, ref, size);
@@ -355,7 +355,7 @@ static int punch_some(struct sg_vol *vol, const struct sg_iref *ref, u64 *page, 
 	struct sg_tx *tx;
 	int err;
 
-	err = sg_may_change(vol, ref) ?: trim_ends(vol, ref, &from, &to, zero);
+	err = sg_may_store(vol, ref) ?: trim_ends(vol, ref, &from, &to, zero);
 	if (err)
 		return err;
 	if (from < to) {
@@ -402,7 +402,7 @@ static int punch_bytes(struct sg_vol *vol, const struct sg_iref *ref, u64 *pos, 
 	err = sg_ilock(vol, ref);
 	if (err)
 		return err;
-	err = sg_may_change(vol, ref) ?: sg_zero_mapped(vol, ref, *pos, end);
+	err = sg_may_store(vol, ref) ?: sg_zero_mapped(vol, ref, *pos, end);
 	sg_fence();
 	sg_iunlock(vol, ref);
 	if (!err)

@@ -133,7 +133,7 @@ static void in_place_beyond(struct sg_vol *vol, const struct sg_iref *ref, struc
 static int begin_locked(struct sg_vol *vol, const struct sg_iref *ref, u64 len, struct sg_write *w)
 {
 	u64 size = sg_iget(vol, ref, size), flags;
-	int err = sg_may_change(vol, ref);
+	int err = sg_may_store(vol, ref);
 	struct sg_run run;
 
 	if (err)
@@ -184,6 +184,8 @@ int sg_append_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 *size)
 			return err;
 		if (!sg_is_same(vol, ref))
 			err = -ESTALE;
+		else if (sg_is_sealed(vol, ref))
+			err = -EPERM;
 		else if (!sg_is_cutting(vol, ref))
 			break;
 		sg_iunlock(vol, ref);
@@ -223,7 +225,7 @@ int sg_write_begin(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, u64 l
 	if (flags & SG_WRITE_APPEND)
 		return append_piece(vol, ref, len, w);
 	if (!(flags & SG_WRITE_LOCKED) && (keep || pos < sg_iget(vol, ref, size)) &&
-	    !(sg_iget(vol, ref, genflags) >> 32 & (SG_FL_ATOMIC | SG_FL_WHOLE))) {
+	    !(sg_iget(vol, ref, genflags) >> 32 & (SG_FL_ATOMIC | SG_FL_WHOLE | SG_FL_SEALED))) {
 		err = walk_piece(vol, ref, w, len, &run);
 		if (err)
 			return err;
@@ -364,7 +366,7 @@ s64 sg_write(struct sg_vol *vol, const struct sg_iref *ref, u64 pos, const void 
 
 int sg_allocate_some(struct sg_vol *vol, const struct sg_iref *ref, u64 page, u64 want, u64 *n)
 {
-	int err = sg_may_change(vol, ref);
+	int err = sg_may_store(vol, ref);
 	struct sg_run run;
 	struct sg_tx *tx;
 	u64 off;
@@ -444,6 +446,7 @@ int sg_allocate(struct sg_vol *vol, const struct sg_iref *ref, u64 first, u64 pa
 	if (first > SG_FILE_PAGES || pages > SG_FILE_PAGES - first)
 		return -EFBIG;
 	end = first + pages;
+	err = err ?: sg_may_store(vol, ref);
 	/*
 	 * only for many pages, because the sum of free pages moves a cache line from each thread
 	 * that changes such a counter

@@ -115,6 +115,32 @@ bool sg_is_read_whole(const struct sg_vol *vol, const struct sg_iref *ref);
 int sg_note_whole_first(struct sg_vol *vol, const struct sg_iref *ref);
 
 /*
+ * Seals a regular file: contents and size are final on all systems, and each change of them fails
+ * with -EPERM. The contents are durable on return. The caller makes sure that no process of this
+ * system has the file open for writing, or opens it so meanwhile. Refusals, with the reason in
+ * @why: -EBUSY: another system has the file open. -EINVAL: the file has holes (or is not a regular
+ * file: @why is empty). -EOPNOTSUPP: a system's software is too old. A file that is sealed already
+ * stays sealed, and the call returns 0.
+ */
+int sg_seal(struct sg_vol *vol, const struct sg_iref *ref, s64 now, char why[200]);
+/* Ends that. -EBUSY: another system has the file open. */
+int sg_unseal(struct sg_vol *vol, const struct sg_iref *ref, s64 now, char why[200]);
+bool sg_is_sealed(const struct sg_vol *vol, const struct sg_iref *ref);
+/*
+ * For a system that has just opened the file (sg_open_inode()), to write to it. Waits until another
+ * system has sealed it, if one is about to. -EPERM: the file is sealed. The caller then closes it.
+ */
+int sg_may_open_to_write(struct sg_vol *vol, const struct sg_iref *ref);
+/*
+ * The root of the tree of hashes that was kept with the seal, as bytes. The engine keeps it, and
+ * never computes it. -ENODATA: there is none.
+ */
+int sg_seal_root(struct sg_vol *vol, const struct sg_iref *ref, u64 root[SG_DIGEST_SIZE / 8]);
+/* -EINVAL: the file is not sealed. -EEXIST: it has another root. */
+int sg_seal_set_root(struct sg_vol *vol, const struct sg_iref *ref,
+		     const u64 root[SG_DIGEST_SIZE / 8]);
+
+/*
  * Copies of any length, by walk; for tools and tests. Return bytes or -errno; holes read as 0. A
  * read of up to SG_ATOMIC_MAX bytes sees all of an atomic write or nothing. For a longer read this
  * holds for each part that sg_atomic_unit() cuts. A caller without a slot waits for no lock. If

@@ -69,7 +69,9 @@ typedef int64_t s64;
  * set when the first ring is made: software without this feature would free a ring but not its data
  */
 #define SG_RO_COMPAT_RINGS	(1ULL << 0)
-#define SG_RO_COMPAT_KNOWN	(SG_RO_COMPAT_RINGS)
+/* set when the first file is sealed: software without this feature would write to such a file */
+#define SG_RO_COMPAT_SEALS	(1ULL << 1)
+#define SG_RO_COMPAT_KNOWN	(SG_RO_COMPAT_RINGS | SG_RO_COMPAT_SEALS)
 #define SG_INCOMPAT_MOVING	(1ULL << 0)	/* half moved to another base: sg_super.move_to */
 #define SG_INCOMPAT_IMAGE	(1ULL << 1)	/* metadata, without contents of files */
 /* an image whose names are hidden: they do not match the hashes in their keys */
@@ -234,11 +236,13 @@ struct sg_inode {
 	 */
 	u64 deferred_next;
 	/*
-	 * 0, or the system (SG_LOCK_WORD()) that may be about to replace pages: a system that wants
-	 * to map the file waits for that one (docs/atomic-data.md)
+	 * 0, or the system (SG_LOCK_WORD()) that may be about to replace pages, or to seal the
+	 * file: a system that wants to map the file, or to open it for writing, waits for that one
+	 * (docs/atomic-data.md, docs/sealed-files.md)
 	 */
 	u64 replacing;
-	u8 tail[64];		/* a symlink's target if it is shorter than this */
+	/* a symlink's target if it is shorter than this; with SG_FL_DIGEST: SG_DIGEST_SIZE bytes */
+	u8 tail[64];
 };
 #define SG_INODE_SIZE		256
 #define SG_INODES_PER_PAGE	(SG_PAGE / SG_INODE_SIZE)
@@ -265,10 +269,15 @@ struct sg_inode {
  * the lock
  */
 #define SG_FL_TOLD		(1u << 10)
-#define SG_FL_KNOWN		0x7ffu
+/* file: contents and size are final (docs/sealed-files.md) */
+#define SG_FL_SEALED		(1u << 11)
+/* with SG_FL_SEALED: @tail has the root of a tree of hashes over the contents */
+#define SG_FL_DIGEST		(1u << 12)
+#define SG_FL_KNOWN		0x1fffu
 /* only the engine sets and clears these; sg_setattr() does not change them */
 #define SG_FL_ENGINE		(SG_FL_CUTTING | SG_FL_ATOMIC | SG_FL_REPLACE | SG_FL_WHOLE | \
-				 SG_FL_TOLD)
+				 SG_FL_TOLD | SG_FL_SEALED | SG_FL_DIGEST)
+#define SG_DIGEST_SIZE		32u	/* SHA-256 */
 
 /* System inodes: areas that grow on demand, kept as files in the hot page. */
 enum { SG_SYS_INODES, SG_SYS_LOCKS, SG_SYS_SEMS, SG_SYS_SPARE, SG_SYS_COUNT };

@@ -34,6 +34,8 @@ static inline unsigned int sg_sys_which(const struct sg_iref *sys)
  * lock.
  */
 int sg_may_change(const struct sg_vol *vol, const struct sg_iref *ref);
+/* The same before a change of contents or size. -EPERM: the file is sealed. */
+int sg_may_store(const struct sg_vol *vol, const struct sg_iref *ref);
 /*
  * Makes readers detect a change, and starts write-back. Called after words of an inode were stored
  * in place, with the inode's lock held.
@@ -85,8 +87,9 @@ void sg_sys_copy(struct sg_tx *tx, unsigned int which);
 /* --- replaced pages (mappers.c) ---------------------------------------------------------- */
 
 /*
- * Makes systems wait that begin to map the file; the inode is locked. Returns false if a process
- * maps the file. The transaction that replaces pages, or sg_replace_end(), ends these waits.
+ * Makes systems wait that begin to map the file, or open it for writing; the inode is locked.
+ * Returns false if a process maps the file. The transaction that replaces pages or seals the file,
+ * or sg_replace_end(), ends these waits.
  */
 bool sg_replace_begin(struct sg_vol *vol, const struct sg_iref *ref);
 void sg_replace_end(struct sg_vol *vol, const struct sg_iref *ref);

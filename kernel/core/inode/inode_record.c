@@ -179,6 +179,12 @@ int sg_may_change(const struct sg_vol *vol, const struct sg_iref *ref)
 	return sg_is_same(vol, ref) && (!ref->ino || sg_iget(vol, ref, mode)) ? 0 : -ESTALE;
 }
 
+int sg_may_store(const struct sg_vol *vol, const struct sg_iref *ref)
+{
+	return sg_may_change(vol, ref) ?:
+	       (sg_iget(vol, ref, genflags) >> 32 & SG_FL_SEALED ? -EPERM : 0);
+}
+
 void sg_inode_changed(struct sg_vol *vol, const struct sg_iref *ref)
 {
 	u64 *seq = sg_at(vol, SG_IOFF(ref, seq));

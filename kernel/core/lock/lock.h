@@ -87,4 +87,11 @@ bool sg_holder_lapses(const struct sg_vol *vol, u64 word);
 /* Recovers in this thread the holder that this lock word names, if it is dead. */
 void sg_help(struct sg_vol *vol, u64 lock_word);
 
+/*
+ * Sets a feature bit of sg_super.ro_compat, so that software without the feature does not mount the
+ * volume for writing. -EOPNOTSUPP: the software of a system that has joined lacks the feature.
+ * -EBUSY: the volume is growing.
+ */
+int sg_feature_allow(struct sg_vol *vol, u64 feature);
+
 #endif

@@ -22,79 +22,10 @@ static struct sg_sem_side *ring_side(const struct sg_vol *vol, const struct sg_s
 
 /* --- the feature ------------------------------------------------------------------------------ */
 
-/* a joiner stores the features that it supports just after it has its slot */
-#define KNOWS_NS	200000000ULL
-
-static bool ring_slot_knows(const struct sg_vol *vol, unsigned int i)
-{
-	u64 state = sg_load64_acquire(sg_state_word(vol, i)), said;
-
-	if (SG_SLOT_STATE(state) == SG_SLOT_FREE)
-		return true;
-	said = sg_get(vol, sg_slot_off(vol, i) + offsetof(struct sg_slot, knows));
-	return said >> 32 == SG_SLOT_INC(state) && said & SG_RO_COMPAT_RINGS;
-}
-
-static bool ring_all_know(const struct sg_vol *vol)
-{
-	u64 until = sg_ticks() + KNOWS_NS;
-	unsigned int i;
-
-	for (i = 0; i < SG_SLOTS; i++) {
-		while (!ring_slot_knows(vol, i)) {
-			if (sg_ticks() >= until)
-				return false;
-			sg_yield();
-		}
-	}
-	return true;
-}
-
-/*
- * Stores the feature in both superblocks. Growth writes superblocks, too, and this system may not
- * have seen yet that another one has made the volume grow. The backup is stored first, so that one
- * of them is complete at any time.
- */
-static int ring_set_feature(struct sg_vol *vol)
-{
-	struct sg_super sb;
-	int err = sg_lock(vol, SG_HOT(grow_lock));
-
-	if (err)
-		return err;
-	vol->up->follow(vol);
-	if (SG_SIZE_OF(sg_get(vol, SG_HOT(grow))))
-		err = -EBUSY;
-	else if (!sg_super_read(vol, 0, sg_size(vol), &sb))
-		err = sg_damaged(vol, 0, 0, "the superblock");
-	if (!err) {
-		sb.ro_compat |= SG_RO_COMPAT_RINGS;
-		sb.generation++;
-		sg_super_store(vol, sg_size(vol) - SG_PAGE, &sb);
-		sg_super_store(vol, 0, &sb);
-		vol->sb.ro_compat |= SG_RO_COMPAT_RINGS;
-	}
-	sg_unlock(vol, SG_HOT(grow_lock));
-	return err;
-}
-
-/*
- * Sets the feature bit of rings. Older software would remove a ring without its data, so it must
- * not mount a volume with that bit for writing. A joiner reads the superblock after it has taken
- * its slot; this function reads the slots after it has stored the bit. So at least one of them sees
- * the other.
- */
+/* Older software would remove a ring without its data. */
 int sg_sem_ring_allow(struct sg_vol *vol)
 {
-	int err = 0;
-
-	if (sg_sem_ring_allowed(vol))
-		return 0;
-	if (ring_all_know(vol))
-		err = ring_set_feature(vol);
-	if (!err && !ring_all_know(vol))
-		err = -EOPNOTSUPP;
-	return err;
+	return sg_feature_allow(vol, SG_RO_COMPAT_RINGS);
 }
 
 /* --- data ------------------------------------------------------------------------------------- */

@@ -52,6 +52,31 @@ struct sg_ioc_freeze {
 #define SG_ATOMIC_ASK	2u
 
 /**
+ * struct sg_ioc_seal - sg_seal(), sg_unseal() (engine.h); on a regular file, for its owner
+ * @what: SG_SEAL_...
+ * @state: out, of SG_SEAL_ASK: SG_SEAL_IS_SET, SG_SEAL_HAS_ROOT.
+ * @root: the root of the tree of hashes: in: of SG_SEAL_ROOT; out: of SG_SEAL_ASK.
+ * @why: out: if refused, the reason in one line.
+ */
+struct sg_ioc_seal {
+	__u32 what, state;
+	__u8 root[32];
+	char why[200];
+};
+#define SG_IOC_SEAL	_IOWR(SG_IOC_MAGIC, 7, struct sg_ioc_seal)
+/* only returns the state; for every process that can open the file */
+#define SG_SEAL_ASK	0u
+/* EBUSY: a process, on any system, has the file open for writing; on other systems: open */
+#define SG_SEAL_SET	1u
+/* EBUSY: another descriptor is open, on any system */
+#define SG_SEAL_CLEAR	2u
+/* keeps a root with the seal; EEXIST: there is another one */
+#define SG_SEAL_ROOT	3u
+/* bits of @state */
+#define SG_SEAL_IS_SET	1u
+#define SG_SEAL_HAS_ROOT 2u
+
+/**
  * struct sg_ioc_kvm_open - opens the volume to a VM, for identity slots; on .stargate/region
  * @vm_fd: the VM.
  * @read_only: only for reading. A file that is open only for reading implies this flag.

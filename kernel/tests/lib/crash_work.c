@@ -346,6 +346,7 @@ static s64 do_inode(struct cw *w, const struct cw_op *op, const struct sg_iref *
 	struct sg_attr a = { .mode = (u32)op->len & 07777, .uid = 1, .flags = SG_FL_NODUMP };
 	static u8 value[SG_XATTR_VALUE_MAX];
 	struct sg_vol *v = &w->t.v;
+	char why[200];
 
 	switch (op->kind) {
 	case CW_WRITE:
@@ -357,6 +358,10 @@ static s64 do_inode(struct cw *w, const struct cw_op *op, const struct sg_iref *
 	case CW_MAP:
 		sg_set_mapper(v, ref, false, op->len);
 		return 0;
+	case CW_SEAL:
+		return op->len ? sg_seal(v, ref, 1, why) : sg_unseal(v, ref, 1, why);
+	case CW_ROOT:
+		return sg_seal_set_root(v, ref, (const u64[4]){ 1, 2, 3, ++w->stamp });
 	case CW_RESIZE:
 		return sg_resize(v, ref, op->len, 1);
 	case CW_PUNCH:

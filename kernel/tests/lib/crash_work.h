@@ -18,6 +18,8 @@ enum cw_kind {
 	CW_ATOMIC,	/* an atomic write of at most SG_ATOMIC_MAX bytes */
 	CW_FLAG,	/* sets data=atomic for the file; len 0: clears it */
 	CW_MAP,		/* a process maps the file; len 0: unmaps it */
+	CW_SEAL,	/* seals the file; len 0: unseals it */
+	CW_ROOT,	/* keeps a root with the seal */
 	CW_KINDS
 };
 

@@ -82,7 +82,7 @@ static u64 digest_inode(struct tree *t, const struct sg_iref *ref, const char *p
 			" entries %" PRIu64 " flags %x data %016" PRIx64 " xattrs %016" PRIx64 "\n",
 			path, a.ino, a.mode, a.nlink, a.uid, a.gid, type == S_IFDIR ? 0 : a.size,
 			a.entries, a.flags, content, xattrs);
-	a.flags &= ~(SG_FL_ENGINE & ~SG_FL_ATOMIC);
+	a.flags &= ~(SG_FL_ENGINE & ~(SG_FL_ATOMIC | SG_FL_SEALED | SG_FL_DIGEST));
 	sum = mix(sum, &a.ino, 8);
 	sum = mix(sum, &a.mode, offsetof(struct sg_attr, flags) - offsetof(struct sg_attr, mode));
 	sum = mix(sum, &a.entries, 8);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The feature bit of rings is not stored.
-# file: kernel/core/sem/sem_ring.c
+# The feature bit of rings, or of sealed files, is not stored.
+# file: kernel/core/lock/feature.c
 # test: ring_test
-s/sb.ro_compat |= SG_RO_COMPAT_RINGS;/sb.ro_compat |= 0;/
+s/sb.ro_compat |= feature;/sb.ro_compat |= feature \& 0;/

@@ -687,6 +687,32 @@ static void deferred_circle(void)
 	*FIELD("other", deferred_next) = SG_DEFERRED_LINK(number("small"));
 }
 static void deferred_nowhere(void) { *FIELD("small", deferred_next) = SG_DEFERRED_LINK(0); }
+/* The feature bit is not set either, except by seal_feature(). */
+static void set_seal(u64 *genflags, u32 flags) { *genflags |= (u64)flags << 32; }
+static void seal_feature(void)
+{
+	struct sg_super sb = look.sb;
+
+	sb.ro_compat |= SG_RO_COMPAT_SEALS;
+	sg_super_store(&look, 0, &sb);
+	sg_super_store(&look, SIZE - SG_PAGE, &sb);
+}
+static void seal_unsaid(void) { set_seal(FIELD("small", genflags), SG_FL_SEALED); }
+static void seal_of_dir(void)
+{
+	seal_feature();
+	set_seal(FIELD("wide", genflags), SG_FL_SEALED);
+}
+static void seal_of_holes(void)
+{
+	seal_feature();
+	set_seal(FIELD("sparse", genflags), SG_FL_SEALED | SG_FL_DIGEST);
+}
+static void seal_only_root(void)
+{
+	seal_feature();
+	set_seal(FIELD("small", genflags), SG_FL_DIGEST);
+}
 static void cutting(void) { *FIELD("small", genflags) |= (u64)SG_FL_CUTTING << 32; }
 
 /*
@@ -743,6 +769,10 @@ static const struct damage {
 	DAMAGE(typeless_both, false, "", 0),
 	DAMAGE(typeless_rebuilt, false, "", 0),
 	DAMAGE(flags, false, "", 0),
+	DAMAGE(seal_unsaid, false, "", 0),
+	DAMAGE(seal_of_dir, false, "", 0),
+	DAMAGE(seal_of_holes, false, "", 0),
+	DAMAGE(seal_only_root, false, "", 0),
 	DAMAGE(large_size, false, "small", 0),
 	DAMAGE(link_size, false, "link", 0),
 	DAMAGE(link_page, false, "longlink", 0),

@@ -23,7 +23,7 @@
  * names. @tests, @ntests: for find: the arguments after its path.
  * @all, @total, @human: for du: list files, too; print only the sum; print sizes with units.
  * @keep: for mv: replace nothing. @exact: for mv and ln: the last path is the new name, also if it
- * is a directory. @symbolic: for ln.
+ * is a directory. @symbolic: for ln. @digest: for seal: keep a digest of the contents.
  * @volume: the path that was given. @tail: number of arguments in @argv that followed "--".
  * @watch: for systems and top: seconds between tables, or 0. @lease_ms: for tune: the new lease, if
  * @lease; @uuid_id: the new UUID, if @uuid.
@@ -51,7 +51,7 @@ struct call {
 	size_t below;
 	const char *label;
 	bool json, recursive, longer, force, parents, clamped, must_be_dir, tar, open, export;
-	bool plain, keep, exact, symbolic, all, total, human;
+	bool plain, keep, exact, symbolic, all, total, human, digest;
 	char **tests;
 	int ntests;
 	char **argv;
@@ -377,6 +377,9 @@ int cmd_ln(struct call *c);
 int cmd_chmod(struct call *c);
 int cmd_chown(struct call *c);
 int cmd_attr(struct call *c);
+int cmd_seal(struct call *c);
+int cmd_unseal(struct call *c);
+int cmd_verify(struct call *c);
 int cmd_find(struct call *c);
 int cmd_du(struct call *c);
 int cmd_dump(struct call *c);

@@ -45,6 +45,12 @@ static const char usage[] =
 "                         show or set whether writes to a file are atomic; for a\n"
 "                         directory: writes to new files in it; V may be mounted,\n"
 "                         or a directory of the mount\n"
+"  seal [--digest] V PATH...\n"
+"                         make contents and size of files final; with --digest,\n"
+"                         keep a digest of the contents; V may be mounted, or a\n"
+"                         directory of the mount\n"
+"  unseal V PATH...       end that\n"
+"  verify V PATH...       compare contents of sealed files with their digests\n"
 "  find V [PATH] [TEST]...\n"
 "                         names in a tree that pass all tests: -name PATTERN,\n"
 "                         -type T, -inum N, -size N, -user U, -group G, -links N;\n"
@@ -96,8 +102,8 @@ static const char usage[] =
 "                           arguments for a VM with the volume at its address\n"
 "\n"
 "  -j, --json             (info, df, systems, slots, look, top, ls, stat, attr,\n"
-"                         find, du, label, grow, snapshot, clone, image, tune,\n"
-"                         bad, relocate, dump) print JSON;\n"
+"                         seal, verify, find, du, label, grow, snapshot, clone,\n"
+"                         image, tune, bad, relocate, dump) print JSON;\n"
 "                         (zone, volume) also with the reason of a failure\n"
 "  -l, --long             (ls) long listing\n"
 "  -r, --recursive        (ls, get, put, rm, chmod, chown; the last two: -R, too)\n"
@@ -109,10 +115,11 @@ static const char usage[] =
 "  -a, --all              (du) list files, too\n"
 "  -s, --summarize        (du) print only the sum\n"
 "  -h, --human-readable   (du) print sizes with units, like 2.5M\n"
+"      --digest           (seal) keep a digest of the contents, and print it\n"
 "      --tar              (get, put) write or read an archive\n"
 "  -p, --parents          (mkdir) make missing parents\n"
-"      --force            (put, mkdir, rm, mv, ln, chmod, chown, attr, label,\n"
-"                         relocate)\n"
+"      --force            (put, mkdir, rm, mv, ln, chmod, chown, attr, seal,\n"
+"                         unseal, label, relocate)\n"
 "                         fence other systems; (systems fence) fence even one\n"
 "                         that this host cannot stop, or whose heartbeat moves;\n"
 "                         (zone create, extend)\n"
@@ -188,6 +195,9 @@ static const struct command {
 	  CHANGE },
 	{ "attr", "jF", "VOLUME [data=atomic|data=inplace] PATH...", cmd_attr, before_attr, 1,
 	  INT_MAX, ALONE },
+	{ "seal", "jDF", "VOLUME PATH...", cmd_seal, NULL, 1, INT_MAX, ALONE },
+	{ "unseal", "F", "VOLUME PATH...", cmd_unseal, NULL, 1, INT_MAX, ALONE },
+	{ "verify", "j", "VOLUME PATH...", cmd_verify, NULL, 1, INT_MAX, ALONE },
 	{ "find", "j", "VOLUME [PATH] [TEST]...", cmd_find, before_find, 0, 1, LOOK },
 	{ "du", "jazu", "VOLUME [PATH]", cmd_du, before_du, 0, 1, LOOK },
 	{ "label", "jF", "VOLUME [LABEL]", cmd_label, before_label, 0, 1, CHANGE },
@@ -241,7 +251,7 @@ static const struct option options[] = {
 	{ "tar", no_argument, NULL, 't' }, { "open", no_argument, NULL, 'Y' },
 	{ "no-clobber", no_argument, NULL, 'n' },
 	{ "no-target-directory", no_argument, NULL, 'd' }, { "symbolic", no_argument, NULL, 'y' },
-	{ "keep-names", no_argument, NULL, 'k' },
+	{ "keep-names", no_argument, NULL, 'k' }, { "digest", no_argument, NULL, 'D' },
 	{ "all", no_argument, NULL, 'a' }, { "summarize", no_argument, NULL, 'z' },
 	{ "human-readable", no_argument, NULL, 'u' }, { "export", no_argument, NULL, 'X' },
 	{ 0 }
@@ -420,6 +430,9 @@ static void take_flag(struct call *c, int opt)
 		break;
 	case 'u':
 		c->human = true;
+		break;
+	case 'D':
+		c->digest = true;
 		break;
 	}
 }

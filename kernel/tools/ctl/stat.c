@@ -7,8 +7,9 @@
 static void show_flags(struct json *j, u32 flags)
 {
 	static const char *const names[] = { "immutable", "append", "noatime", "nodump", "sync",
-					     "dirsync", "cutting" };
-	char text[80] = "";
+					     "dirsync", "cutting", "atomic", "replace", "whole", "told",
+					     "sealed", "digest" };
+	char text[120] = "";
 	unsigned int i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -106,6 +107,20 @@ static int show_table(struct call *c, const struct sg_iref *ref, const char *pat
 	return err == -ELOOP ? err : path_error(path, err);
 }
 
+/* The root of the tree of hashes that was kept with the seal. */
+static void show_root(struct call *c, const struct sg_iref *ref)
+{
+	u64 root[SG_DIGEST_SIZE / 8];
+	char text[2 * SG_DIGEST_SIZE + 1];
+	unsigned int i;
+
+	if (sg_seal_root(call_vol(c), ref, root))
+		return;
+	for (i = 0; i < SG_DIGEST_SIZE; i++)
+		snprintf(text + 2 * i, 3, "%02x", ((const u8 *)root)[i]);
+	json_str(&c->j, "root_hash", text);
+}
+
 /* --- extended attributes ------------------------------------------------------------------- */
 
 static int show_xattr(void *ctx, unsigned int space, const char *name, u32 name_len,
@@ -144,6 +159,8 @@ int cmd_stat(struct call *c)
 		json_bytes(j, "target", target, n > 0 ? (size_t)SG_MIN(n, SG_SYMLINK_MAX) : 0);
 		err = path_error(c->argv[0], SG_MIN(n, 0));
 	}
+	if (S_ISREG(attr.mode))
+		show_root(c, &ref);
 	if (S_ISREG(attr.mode))
 		err = show_table(c, &ref, c->argv[0]);
 	if (attr.has_xattr) {

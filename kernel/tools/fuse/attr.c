@@ -7,6 +7,7 @@
 #include <linux/stat.h>
 #include <sys/stat.h>
 #include "fuse.h"
+#include "uapi/ioctl.h"
 
 #define NS		1000000000LL
 #define DAY_NS		(24 * 60 * 60 * NS)
@@ -207,7 +208,7 @@ int truncate_to(const struct sg_iref *ref, u64 size, bool ids, s64 now)
 {
 	int err;
 
-	if (is_fixed(ref, SG_FL_IMMUTABLE | SG_FL_APPEND))
+	if (is_fixed(ref, SG_FL_IMMUTABLE | SG_FL_APPEND | SG_FL_SEALED))
 		return -EPERM;
 	err = drop_privileges(ref, ids, now);
 	if (!err)
@@ -431,6 +432,8 @@ int op_ioctl(void)
 	case FS_IOC_FSSETXATTR:
 		return call_arg(sizeof(*in) + sizeof(struct fsxattr)) ?
 		       ioctl_set(&ref, in, in + 1) : -EINVAL;
+	case SG_IOC_SEAL:
+		return ioctl_seal(&ref, in);
 	}
 	return -ENOTTY;
 }

@@ -19,7 +19,7 @@ static int may_open(const struct sg_iref *ref, u32 flags)
 
 	if (!writes && !(flags & O_TRUNC))
 		return 0;
-	if (is_fixed(ref, SG_FL_IMMUTABLE))
+	if (is_fixed(ref, SG_FL_IMMUTABLE | SG_FL_SEALED))
 		return -EPERM;
 	if (is_fixed(ref, SG_FL_APPEND) && (flags & O_TRUNC || (writes && !(flags & O_APPEND))))
 		return -EPERM;
@@ -31,6 +31,7 @@ int op_open(void)
 	const struct fuse_open_in *in = ARG(struct fuse_open_in);
 	struct fuse_open_out out = { .open_flags = FOPEN_DIRECT_IO };
 	struct sg_iref ref;
+	bool writes;
 	int err;
 
 	if (handle_of_last(&out.fh))
@@ -42,10 +43,13 @@ int op_open(void)
 		err = node_open(IN->nodeid, &ref, false, false);
 	if (err)
 		return err;
-	if (in->flags & O_TRUNC)
+	writes = (in->flags & O_ACCMODE) != O_RDONLY;
+	if (writes)	/* another system may be about to seal it */
+		err = sg_may_open_to_write(VOL, &ref);
+	if (!err && in->flags & O_TRUNC)
 		err = truncate_to(&ref, 0, in->open_flags & FUSE_OPEN_KILL_SUIDGID, call_time());
 	if (!err)
-		err = handle_new(IN->nodeid, 0, &out.fh);
+		err = handle_new(IN->nodeid, writes ? HANDLE_WRITES : 0, &out.fh);
 	if (err) {
 		node_close(IN->nodeid);
 		return err;
@@ -346,7 +350,7 @@ int op_fallocate(void)
 
 	if (!err && (in->offset > SG_FILE_MAX || in->length > SG_FILE_MAX - in->offset))
 		err = -EFBIG;
-	if (!err && is_fixed(&ref, SG_FL_IMMUTABLE))
+	if (!err && is_fixed(&ref, SG_FL_IMMUTABLE | SG_FL_SEALED))
 		err = -EPERM;
 	if (!err && is_fixed(&ref, SG_FL_APPEND) && in->mode & ~(u32)FALLOC_FL_KEEP_SIZE)
 		err = -EPERM;

@@ -65,8 +65,10 @@ struct handle {
 	u64 flags;		/* HANDLE_... */
 };
 #define HANDLE_DIR	1u
+#define HANDLE_WRITES	2u	/* open for writing */
 /* behind the flags: the number of the call that has made the handle */
-#define HANDLE_FLAGS(flags, unique)	((u64)(flags) | (unique) << 1)
+#define HANDLE_CALL	2
+#define HANDLE_FLAGS(flags, unique)	((u64)(flags) | (unique) << HANDLE_CALL)
 
 /*
  * A user's lock that this system holds (locks.c). @behind: the last server had this lock, and this
@@ -91,7 +93,7 @@ struct kept_wait {
 };
 
 /* This number changes with each change of the layout or the meaning of struct inherited. */
-#define KEPT_LAYOUT	2
+#define KEPT_LAYOUT	3
 
 struct inherited {
 	u64 layout;		/* KEPT_LAYOUT, once a server has used it */
@@ -204,6 +206,13 @@ int handle_new(u64 id, unsigned int flags, u64 *fh);
 /* The node of the handle that the last server made for this call; 0: none. */
 u64 handle_of_last(u64 *fh);
 u64 handle_end(u64 fh);
+/*
+ * Until the end, no process opens the node for writing (ETXTBSY). -EBUSY: one has it open so, or
+ * another node is being sealed.
+ */
+int handles_deny_writes(u64 id);
+void handles_allow_writes(void);
+unsigned int handles_of(u64 id);	/* the number of its open files */
 struct sg_inode *node_record(const struct sg_iref *ref);
 static inline u32 node_flags(const struct sg_iref *ref)
 {
@@ -252,6 +261,9 @@ int op_fsync(void);
 int op_fallocate(void);
 int op_lseek(void);
 int op_copy(void);
+
+/* seal.c */
+int ioctl_seal(const struct sg_iref *ref, const struct fuse_ioctl_in *in);
 
 /* xattr.c, acl.c */
 struct payload {

@@ -260,7 +260,8 @@ static int reply_created(const struct sg_iref *ref, bool made)
 			sg_close_inode(VOL, ref);	/* sg_settle() frees the file */
 		return err;
 	}
-	err = handle_new(node_id(ref), 0, &out.open.fh);
+	/* O_CREAT with O_RDONLY counts as open for writing, too: it only delays a seal */
+	err = handle_new(node_id(ref), HANDLE_WRITES, &out.open.fh);
 	if (err) {
 		node_close(node_id(ref));
 		return err;

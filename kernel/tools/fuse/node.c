@@ -30,6 +30,7 @@ static pthread_mutex_t chain_lock[LOCKS] = { [0 ... LOCKS - 1] = PTHREAD_MUTEX_I
 static struct {
 	pthread_mutex_t lock;
 	u64 *free, nfree;	/* used handles that are free again */
+	u64 sealing;		/* the node that is being sealed, or 0 */
 } handles = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* --- numbers -------------------------------------------------------------------------------- */
@@ -310,7 +311,9 @@ int handle_new(u64 id, unsigned int flags, u64 *fh)
 	int err = 0;
 
 	pthread_mutex_lock(&handles.lock);
-	if (handles.nfree)
+	if (flags & HANDLE_WRITES && handles.sealing == id)
+		err = -ETXTBSY;
+	else if (handles.nfree)
 		*fh = handles.free[--handles.nfree];
 	else if (k->handles < HANDLES)
 		*fh = k->handles++;
@@ -334,7 +337,8 @@ u64 handle_of_last(u64 *fh)
 		return 0;
 	pthread_mutex_lock(&handles.lock);
 	*fh = noted - 1;
-	if (*fh < k->handles && k->handle[*fh].flags >> 1 == HANDLE_FLAGS(0, IN->unique) >> 1)
+	if (*fh < k->handles &&
+	    k->handle[*fh].flags >> HANDLE_CALL == HANDLE_FLAGS(0, IN->unique) >> HANDLE_CALL)
 		id = k->handle[*fh].id;
 	pthread_mutex_unlock(&handles.lock);
 	return id;
@@ -368,6 +372,47 @@ u64 handle_end(u64 fh)
 	}
 	pthread_mutex_unlock(&handles.lock);
 	return id;
+}
+
+static unsigned int count_handles(u64 id, u64 flags)
+{
+	const struct inherited *k = fs.kept;
+	unsigned int n = 0;
+	u64 fh;
+
+	for (fh = 0; fh < k->handles; fh++)
+		n += k->handle[fh].id == id && (k->handle[fh].flags & flags) == flags;
+	return n;
+}
+
+int handles_deny_writes(u64 id)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&handles.lock);
+	if (handles.sealing || count_handles(id, HANDLE_WRITES))
+		err = -EBUSY;
+	else
+		handles.sealing = id;
+	pthread_mutex_unlock(&handles.lock);
+	return err;
+}
+
+void handles_allow_writes(void)
+{
+	pthread_mutex_lock(&handles.lock);
+	handles.sealing = 0;
+	pthread_mutex_unlock(&handles.lock);
+}
+
+unsigned int handles_of(u64 id)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&handles.lock);
+	n = count_handles(id, 0);
+	pthread_mutex_unlock(&handles.lock);
+	return n;
 }
 
 /*

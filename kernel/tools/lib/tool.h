@@ -14,6 +14,16 @@
 #define TOOL_VERSION	SG_RELEASE
 #define SG_ALIGN_PAGE(x)	(((x) + SG_PAGE - 1) & ~(SG_PAGE - 1))
 
+/* --- sha256.c, digest.c: digests of sealed files ------------------------------------------- */
+
+void sha256(const void *data, size_t len, u8 out[32]);
+/* Reads bytes of a file: all of them, or an error. */
+typedef s64 digest_read(void *from, u64 pos, void *buf, u64 len);
+/* The root of the tree of hashes over the file's contents. Not for several threads at once. */
+int digest_root(digest_read *read, void *from, u64 size, u8 root[32]);
+/* The file's digest, as `fsverity digest` prints it. */
+void digest_of(const u8 root[32], u64 size, u8 out[32]);
+
 /* --- tool.c -------------------------------------------------------------------------------- */
 
 extern const char *tool_name;	/* prefix of all messages */
