@@ -31,7 +31,10 @@ program stress
 mkdir a/stress
 (while :; do find b/stress -type f -exec cat {} + || true; done) >/dev/null 2>&1 &
 looker=$!
-expect 0 ./stress -s "$seed" -p 4 -t "$seconds" a/stress
+# In three parts, as with other systems: the reader is one, so a call may return ESTALE.
+for part in prepare work check; do
+	expect 0 ./stress -s "$seed" -p 4 -t "$seconds" -x "$part" a/stress
+done
 end "$looker"
 is "both mounts list the same files" "$(cd a && find . | sort | cksum)" \
 	"$(cd b && find . | sort | cksum)"
