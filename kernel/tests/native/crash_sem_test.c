@@ -32,9 +32,9 @@ static bool has_orphan;
 static const char *name_of(unsigned int n)
 {
 	static const char *const names[NAMES] = {
-		"a", "b", "c", "d", "a name whose length needs many words of a transaction, so that a "
-		"crash would leave a part of the old name and a part of the new one if the engine did "
-		"not store the complete name in a single transaction", "e",
+		"a", "b", "c", "d", "a name that needs many words of a transaction, so that a crash "
+		"would leave a part of it and a part of an older name if the engine did not store "
+		"it in one transaction", "e",
 	};
 
 	return names[n];
@@ -104,6 +104,9 @@ static void judge(struct crash *c, struct crash_image *img)
 	CHECK_OK(sg_open(&v, img->mem, t.size, false, NULL));
 	CHECK_OK(sg_join(&v, &test_identity, 0, true));
 	test_lapses_over(img->mem);
+	sg_leave(&v);
+	CHECK_OK(sg_open(&v, img->mem, t.size, false, NULL));
+	CHECK_OK(sg_join(&v, &test_identity, 0, true));	/* frees objects of the lapsed system */
 	for (n = 0; n < NAMES; n++)
 		judge_object(c, &v, n);
 	CHECK_OK(sg_sem_list(&v, &cookie, count_named, &listed));
