@@ -81,7 +81,9 @@ streams "Go listens, C dials" '/root/stream listen /mnt/sg s' 'stargate-ring dia
 same "no trace of the removed rings remains" 'box' "$(at g2 'stargate-ring list --names')"
 refuses "a dial without a listener is refused" 'no process listens' g2 'stargate-ring dial s'
 for end in '/root/stream dial /mnt/sg s' 'stargate-ring dial s -t 20'; do
-	on g1 'stargate-ring listen s <>/dev/zero >/dev/null' >"$work/1" 2>&1 </dev/null & first=$!
+	# It sends 200,000 bytes and then waits. More of them would fill the memory of g2.
+	on g1 'rm -f /tmp/in; mkfifo /tmp/in; (head -c 200000 /dev/zero >/tmp/in &)
+		stargate-ring listen s <>/tmp/in >/dev/null' >"$work/1" 2>&1 </dev/null & first=$!
 	at g2 'for i in $(seq 100); do
 			stargate-ring list --names | grep -qx s && exit 0; sleep 0.1
 		done
