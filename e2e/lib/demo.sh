@@ -8,7 +8,7 @@
 source "$(dirname "$0")/demo-words.sh"
 
 # Drop the tool's warning that the volume is in use: that is intended here.
-ctl() { "$SG_TOOLS/stargatectl" "$@" 2> >(grep -v 'in use or not left cleanly' >&2); }
+ctl() { "$SG_TOOLS/stargatectl" "$@" 2> >(grep -v 'in use or not cleanly unmounted' >&2); }
 
 # host COMMAND...: as vm, but runs the command on this machine.
 host() {

@@ -148,7 +148,7 @@ step "refusals"
 refuses "an unknown system is refused" 'unknown system "other 1": nothing was changed' g1 \
 	'mkdir -p /tmp/other/etc; printf "ID=other\nVERSION_ID=1\n" >/tmp/other/etc/os-release
 	/root/stargate-tune apply --root /tmp/other'
-refuses "the node is refused, because it is no guest of KVM" 'no guest of KVM: nothing was changed' host \
+refuses "the node is refused, because it is no guest of KVM" 'not a guest of KVM: nothing was changed' host \
 	'/root/stargate-tune apply'
 on g1 "echo $clock >/sys/devices/system/clocksource/clocksource0/current_clocksource" </dev/null
 finish
