@@ -3,7 +3,7 @@
 # The image of the CSI driver. The driver's container and the container that loads the module use
 # it, and users can run the tools from it. `make image` executes this file without a daemon
 # (mk/image/builder); Docker and podman can build it, too: docker build --build-arg
-# BASE=debian:bookworm --build-arg VERSION=0.1.0 . mk/image/root defines the content and its
+# BASE=debian:bookworm --build-arg VERSION=0.2.0 . mk/image/root defines the content and its
 # sources; mk/tools/deps installs the packages that it needs. mk/image/modules compiles the modules
 # in roots of their own, for which it needs only chroot and mknod.
 ARG BASE
