@@ -30,11 +30,16 @@ include mk/build/parts.mk
 ##  SUITE="NAME ..."          suites of `make test`, `e2e` and `fuzz`, benchmarks of `make bench`
 ##  ONLY="PATTERN ..."        only the cases, or fuzzers, whose names match one of these
 ##  KERNEL=6.12               for PART=module, `make demo` and `make bench`
-##  KERNELS="6.1 6.12 7.2"    for suites on real kernels; MAPS="walk splice shadow": data paths
-##  SAN=asan STATIC=1         build/asan, also tsan, cov, rec, lines, fuzz, hostile; static
-##  DESTDIR= PREFIX=          for `make install` (/usr/local); VERSION= for `make image`
+##  KERNELS="6.1 6.12 7.2"    for suites on real kernels
+##  MAPS="walk splice shadow" data paths for these suites
+##  SAN=asan                  builds in build/asan; also tsan, cov, rec, lines, fuzz, hostile
+##  STATIC=1                  links the tools statically
+##  DESTDIR= PREFIX=          for `make install` (/usr/local)
+##  VERSION=                  for `make image`
 ##  KUBEVIRT=1.9              for `make e2e`, instead of 1.8
-##  SLOW=3 FORCE=1 V=1        longer limits; `test-all` runs every case; show the commands
+##  SLOW=3                    makes the limits of tests three times as long
+##  FORCE=1                   makes `make test-all` run every case
+##  V=1                       shows the commands
 
 .PHONY: help build install demo demo-k8s test test-quick test-all e2e bench fuzz lint
 .PHONY: image chart deb release clean

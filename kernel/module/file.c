@@ -418,7 +418,10 @@ static ssize_t sgfs_write_locked(struct inode *inode, u64 pos, struct iov_iter *
  * --- appending: the bytes of one call are contiguous, for any length ----------------------------
  */
 
-/* Write the first part completely or not at all: after 0 the source is faulted in again. */
+/*
+ * Write the first part completely, or return 0. After a 0, sgfs_append_locked() tries again, and
+ * sgfs_append_once() faults the source in first.
+ */
 static ssize_t sgfs_append_piece(struct inode *inode, u64 pos, struct iov_iter *from, s64 now,
 				 bool first)
 {

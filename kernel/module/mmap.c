@@ -476,7 +476,7 @@ static vm_fault_t sgfs_mmap_fault(struct vm_fault *vmf)
 		else if (err == -EBUSY || (err == -EINTR && !fatal_signal_pending(current)))
 			ret = sgfs_come_again(inode, vmf, &kept);
 		else if (err == -ENOSPC && vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
-			ret = VM_FAULT_RETRY;	/* a fault that may wait finds out */
+			ret = VM_FAULT_RETRY;	/* the caller repeats it, and may then wait */
 		else if (err)
 			ret = sgfs_fault_error(inode, err);
 	}

@@ -277,7 +277,10 @@ int sgfs_store_deferred_time(struct inode *inode)
 	return err == -EROFS || (err == -EINTR && !fatal_signal_pending(current)) ? 0 : err;
 }
 
-/* Store a deferred time in a pass; sgfs_written_*() limit the total wait of these calls. */
+/*
+ * Store a deferred time, unless another task has the inode locked. sgfs_for_all() limits the total
+ * wait of a pass over all inodes.
+ */
 void sgfs_store_time_soon(struct inode *inode)
 {
 	if (READ_ONCE(SGFS_I(inode)->deferred_time) && inode_trylock(inode)) {

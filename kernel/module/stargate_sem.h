@@ -3,8 +3,8 @@
  * Shared semaphores for other modules: the operations that processes have by ioctls
  * (uapi/semctl.h), with the same errors. One difference: a signal ends a wait with -EINTR. Each
  * thread is its own owner, also a kernel thread: the thread that has locked must unlock. A lock
- * that a thread still holds when it ends counts as a lock of a dead owner. Call in process context,
- * with no lock held that the volume's own work needs.
+ * that a thread still holds when it ends counts as a lock of a dead owner. Call these functions in
+ * process context. Hold no lock that operations on the volume take, such as an inode's lock.
  */
 #ifndef STARGATE_SEM_H
 #define STARGATE_SEM_H

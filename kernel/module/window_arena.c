@@ -4,13 +4,15 @@
  *
  * A stock kernel exports no function that allocates only kernel addresses, and none that changes
  * its page table. But ioremap() allocates addresses, aligned to their size up to 1 GiB. The entries
- * that map them have no other user until iounmap(). So the code makes a slot in these steps. It
- * borrows *physical* addresses that are unused (it takes them from the resource tree, so that they
- * stay unused). It calls ioremap() for them, finds the entries by a walk down from CR3, saves them,
- * and stores 0. The memory type of the borrowed addresses does not matter: no code ever uses them,
- * and processors do not prefetch from uncached addresses. From then on the entries belong to the
- * slot. Before the addresses are returned, each entry gets its saved value again. Otherwise the
- * kernel would treat file tables as its own, and zero and free them.
+ * that map them have no other user until iounmap(). So the code makes a slot of the pool (not of
+ * the mount table) in these steps. It borrows *physical* addresses that are unused (it takes them
+ * from the resource tree, so that they stay unused). It calls ioremap() for them, finds the entries
+ * by a walk down from CR3, saves them, and stores 0. The entries now belong to the slot, until the
+ * addresses are returned. Before that, each entry gets its saved value again. Otherwise the kernel
+ * would treat file tables as its own, and zero and free them.
+ *
+ * The memory type of the borrowed addresses does not matter: no code ever uses them, and processors
+ * do not prefetch from uncached addresses.
  */
 #include <linux/io.h>
 #include <linux/ioport.h>

@@ -23,8 +23,8 @@ import (
 // can also create one. Kubernetes then deletes the PersistentVolume to which no claim is bound. It
 // would delete the volume, too, although the other PersistentVolume needs the volume.
 
-// askLimit is the time that a call waits for the API server. Callers repeat such a call. Until the
-// first call ends, repeated calls for the volume fail.
+// askLimit is the time that a call waits for the API server. After that time the call fails, and
+// its caller repeats it. Until the call ends, repeated calls for the same volume fail.
 const askLimit = 30 * time.Second
 
 // known has the names of the driver's PersistentVolumes, by the volumes' names in their handles.

@@ -40,8 +40,9 @@ func own(lock *os.File, p Place) (string, error) {
 // memory.
 func Volatile(kind int64) bool { return kind == unix.TMPFS_MAGIC || kind == unix.HUGETLBFS_MAGIC }
 
-// ownWord reads the word from the file, or writes a new word. If the word is incomplete, the zone
-// is still empty: the writer holds the lock until the word survives a power cut.
+// ownWord reads the word from the file, or writes a new word. It may replace an incomplete word,
+// because the zone is then still empty: the writer of a word holds the folder's lock until the word
+// is synced to disk. So no volume can be older than the complete word.
 func ownWord(lock *os.File) (string, error) {
 	text := make([]byte, 2*identityBytes+1)
 	n, err := lock.ReadAt(text, 0)

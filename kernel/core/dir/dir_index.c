@@ -161,7 +161,10 @@ static unsigned int dir_index_span_of(const struct sg_place *p)
 	return p->level ? 1u << (SG_DIR_INDEX_BITS * p->level - p->depth) : 1;
 }
 
-/* Makes the words that named the bucket name @n new buckets, in equal parts. */
+/*
+ * Changes the index words that name the bucket: they then name the @n new buckets @to. Each new
+ * bucket gets a contiguous part of the words, and all parts are equal.
+ */
 static int rename_words(struct sg_tx *tx, const struct sg_iref *dir, const struct sg_place *p,
 			const u64 *to, unsigned int n)
 {

@@ -69,8 +69,9 @@ bool sg_machine_known(const u8 machine[16]);
 /* Reports whether the slot is LIVE, has an identity, and belongs to that machine. */
 bool sg_slot_of_machine(const struct sg_slot *slot, const u8 machine[16]);
 /*
- * Stores in the slots of the machine's systems that the machine still exists. So these systems may
- * be paused, but are not dead. Call it every 500 ms.
+ * Records that the machine still exists: increments the guard word in the slot of each of its
+ * systems. The other systems then take one of these without a heartbeat for paused, and not for
+ * dead. Call it every 500 ms.
  */
 void sg_guard(struct sg_vol *vol, const u8 machine[16]);
 void sg_guard_slot(struct sg_vol *vol, unsigned int slot, const u8 machine[16]);

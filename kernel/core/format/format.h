@@ -371,7 +371,7 @@ struct sg_slot {
 	u64 reach;		/* the bound: the system accepts references below it */
 	u64 memory;		/* bytes of memory that it has, from the volume's first byte on */
 	u64 cannot;		/* the value of sg_hot.grow for which its memory is too small */
-	/* release of its software, for display; stored by the incarnation in named, too */
+	/* release of its software, for display; the incarnation in `named` stored it, too */
 	char version[16];
 	u64 hosted;		/* the incarnation that stored host and host_boot */
 	u8 host[16];		/* DMI UUID of the host: the machine ends when the host ends, */

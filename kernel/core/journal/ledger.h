@@ -29,8 +29,10 @@ void sg_defer_run(struct sg_tx *tx, u64 off, u64 pages);
  * list remains there.
  */
 void sg_defer_inode(struct sg_tx *tx, const struct sg_iref *ref);
-/* Reports whether an inode with these words is deferred, because it has no links, or is being cut.
- * */
+/*
+ * Reports whether an inode with these two words has a reason to be deferred: it is in use, and it
+ * has no links or has SG_FL_CUTTING.
+ */
 static inline bool sg_has_reason(u64 mode, u64 genflags)
 {
 	return mode && (!(u32)(mode >> 32) || (u32)(genflags >> 32) & SG_FL_CUTTING);

@@ -205,8 +205,8 @@ void sg_sem_ring_write_back(struct sg_vol *vol, const struct sg_sem *sem);
 u64 sg_sem_ring_used(struct sg_vol *vol, const struct sg_sem *sem);
 u64 sg_sem_ring_tail(const struct sg_vol *vol, const struct sg_sem *ring);
 /*
- * Report whether there is a record, and whether half of the ring is free. They are also true if the
- * words are invalid.
+ * These two functions report whether there is a record, and whether half of the ring is free. Both
+ * also return true if the ring's words are forged. The caller then takes its turn, which fails.
  */
 bool sg_sem_ring_has_record(const struct sg_vol *vol, const struct sg_sem *ring);
 bool sg_sem_ring_has_room(const struct sg_vol *vol, const struct sg_sem *ring);

@@ -13,7 +13,8 @@
  */
 #include "sem/sem.h"
 
-#define LOOKS	100	/* while the tail moves, but there is no record */
+/* attempts to set the flag; an attempt fails only if another caller changes the word meanwhile */
+#define LOOKS	100
 
 void sg_sem_watch_begin(struct sg_sem_watch *w, const struct sg_sem *ring, bool room)
 {

@@ -34,7 +34,8 @@ struct cw_op {
  * struct cw - the volume, and the state of the operation in progress.
  * @nest: one image in this many is also crashed during its own recovery; 0: none.
  * @check: one image in this many is also checked before its recovery.
- * @beside: a system that stays joined all the time, and continues in each image; or slot -1.
+ * @beside: a second system, which does not crash (cw_beside()). In each image it continues its work
+ *	and recovers the crashed system. If its slot is -1, there is no second system.
  */
 struct cw {
 	struct tvol t;

@@ -210,7 +210,7 @@ static void reclaim_in_part(u64 elsewhere)
 		*w = SG_LEDGER_ENTRY(2, SG_LEDGER_VALUE(*w), 1, SG_LEDGER_EPOCH(*w));
 		return;
 	}
-	test_fail(__FILE__, __LINE__, "no deferred table without a first entry");
+	test_fail(__FILE__, __LINE__, "found no deferred table whose first entry is empty");
 }
 
 static u64 free_pages(u8 *mem)

@@ -250,7 +250,11 @@ static bool fence_it(const struct sg_vol *vol)
 	return true;
 }
 
-/* The system is fenced just when it stops waiting: the bit of its slot no longer belongs to it. */
+/*
+ * The system is fenced at the moment at which it gives up waiting for a lock. Its slot's bit in the
+ * lock's waiters word may then belong to the next owner of the slot, so the system must not clear
+ * the bit.
+ */
 static void dead_when_it_gives_up(void)
 {
 	struct tsys by;

@@ -358,7 +358,8 @@ static void host_boots(void)
 	sg_unlock(&host.v, SG_HOT(rename_lock));
 	test_lapses_over(mem);
 	/*
-	 * the record belongs to the slot's last owner and its incarnation, until it is made again
+	 * The host's record in slot 1 names the incarnation of the slot's last owner. It says
+	 * nothing about the new owner, until sg_guard() stores a new record.
 	 */
 	tsys_join(&vm, mem, TEST_SMALL, 6);
 	CHECK_EQ(vm.v.slot, 0);

@@ -81,7 +81,8 @@ def suite_vm():
         maps = keys.get("maps", "walk splice shadow").split()
         kernels = keys.get("kernels", "").split() or ALL_KERNELS
         for one in chosen(kernels):
-            # On the other kernels only the module's adaptation differs, which quick amounts test.
+            # The other kernels differ only in the module's adaptation to them. For that, the
+            # amounts of work of SG_TEST_SCALE=quick are enough.
             again = one != DEFAULT_KERNEL and DEFAULT_KERNEL in kernels
             yield from runs("vm", path, keys, [one], maps, env=QUICK if again else None)
 

@@ -188,9 +188,9 @@ func TestDamagedHasNoRoom(t *testing.T) {
 	}
 }
 
-// stargatectl removes leftovers before each change. So Sweep passes it a name that no volume has.
-// With the name of a leftover, it could delete a volume that another command has just completed.
-// Without leftovers, Sweep changes nothing.
+// stargatectl removes leftovers before each change of the zone. So Sweep runs `stargatectl volume
+// delete` with a name that no volume has. With the name of a leftover, that command could delete a
+// volume that another command has just completed. Without leftovers, Sweep changes nothing.
 func TestSweep(t *testing.T) {
 	s := newStand(t, "3 not-found there is none")
 	if err := s.Sweep(background); err != nil {

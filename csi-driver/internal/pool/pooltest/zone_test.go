@@ -55,8 +55,8 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// While a call for a volume runs, another call for it fails with Busy, and the addresses of the
-// first call are taken. If the first call is then cancelled, it leaves nothing.
+// While a call creates a volume, another call for this volume fails with Busy, and no other volume
+// gets the volume's addresses. If the first call is then cancelled, it leaves nothing.
 func TestHold(t *testing.T) {
 	z := fresh()
 	ctx, cancel := context.WithCancel(context.Background())
