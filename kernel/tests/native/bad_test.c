@@ -150,7 +150,7 @@ static void test_data(void)
 	off = place_of(&t, &f, 3);
 	break_page(&t.v, off);
 
-	/* ends before the bad page */
+	/* the read ends before the bad page */
 	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), 3 * SG_PAGE);
 	CHECK_EQ(buf[2 * SG_PAGE], 3);
 	CHECK_EQ(sg_read(&t.v, &f, 3 * SG_PAGE, buf, 1), -EIO);
@@ -170,7 +170,7 @@ static void test_data(void)
 	tvol_recheck(&t);		/* the file keeps the page; fsck finds nothing wrong */
 	CHECK_EQ(sg_read(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE), -EIO);
 
-	/* punching lets a later write allocate a good page */
+	/* a punched hole there lets a later write allocate a good page */
 	CHECK_OK(sg_punch(&t.v, &f, 3 * SG_PAGE, SG_PAGE, 3));
 	CHECK_EQ(sg_write(&t.v, &f, 3 * SG_PAGE, buf, SG_PAGE, 3), SG_PAGE);
 	CHECK_EQ(sg_read(&t.v, &f, 0, buf, sizeof(buf)), sizeof(buf));
@@ -188,7 +188,7 @@ static void test_data(void)
 	CHECK(i > before.free_pages - 10);
 	CHECK_EQ(sg_largest_free(&t.v), 0);
 
-	mend_page(&t.v, off);	/* good again: the last page can be allocated */
+	mend_page(&t.v, off);	/* the last free page is good again, and can be allocated */
 	CHECK_EQ(sg_write(&t.v, &g, i * SG_PAGE, buf, SG_PAGE, 4), SG_PAGE);
 	CHECK_EQ(place_of(&t, &g, i), off);
 	tvol_drop(&t);
@@ -213,12 +213,12 @@ static void test_own(void)
 	sg_store64(sg_at(&t.v, SG_HOT(bad)), 0);
 	sg_store64(sg_at(&t.v, SG_HOT(bads)), 0);
 	CHECK_EQ(sg_read(&t.v, &f, SG_PAGE, buf, 1), -EIO);
-	/* the page is found again, and added to the list again */
+	/* the system finds the bad page again, and adds it to the list again */
 	CHECK_EQ(sg_bad_add(&t.v, off, 1), 1);
 	mend_page(&t.v, off);
 	CHECK_EQ(sg_read(&t.v, &f, SG_PAGE, buf, 1), 1);
 	tvol_drop(&t);
-	printf("ok what we know ourselves\n");
+	printf("ok a system's own copy of an entry\n");
 }
 
 /* While any page is bad, a reader that loads v.bads during changes of the list finds an entry. */
@@ -245,7 +245,7 @@ static void test_between(void)
 	CHECK(sg_is_bad(&t.v, 3000 * SG_PAGE, 1));
 	sg_abandon(&t.v);
 	test_unmap(t.mem, t.size);
-	printf("ok between two looks\n");
+	printf("ok a reader beside changes of the list\n");
 }
 
 /* Tests one bad page in a large leaf of 2 MiB. */
@@ -272,7 +272,7 @@ static void test_large(void)
 	tvol_recheck(&t);
 	CHECK_OK(sg_unlink(&t.v, &t.root, "f", 1, 2));
 	sg_evict(&t.v, &f);
-	/* allocates no 2 MiB around the bad page */
+	/* the new file gets no leaf of 2 MiB that would include the bad page */
 	f = test_create(&t.v, &t.root, "g", SG_S_IFREG | 0644);
 	while (!sg_allocate(&t.v, &f, sg_pages_of(sg_iget(&t.v, &f, blocks)) + rnd(1u << 20), 512))
 		;
@@ -315,7 +315,7 @@ static void test_table(void)
 	sg_reclaim(&t.v, ~0u);
 	CHECK_EQ(damages, 0);
 	tvol_leave(&t);
-	/* findings: the pages that the lost table named */
+	/* fsck finds, and frees, the pages that only the lost table named */
 	CHECK_OK(sg_check(t.mem, t.size, &opts, &res));
 	CHECK(res.found && res.found == res.fixed);
 	tvol_join(&t);
@@ -422,7 +422,7 @@ static void nothing_is_looked_at(struct sg_vol *vol)
 	sg_epoch_wait(vol, 1);
 }
 
-/* A mount without a slot stops as well, although it cannot report the bad page to other systems. */
+/* A mount without a slot also stops, although it cannot report the bad page to other systems. */
 static void test_looking_on(u64 off)
 {
 	struct sg_vol *b = calloc(1, sizeof(*b));
@@ -581,7 +581,7 @@ static void test_vital(void)
 	CHECK(strstr(res.why, "bad memory"));
 	/* the memory is replaced, with the same bytes: no system stops */
 	mend_page(b, off);
-	/* a superblock: the mount that lost it reads the list's place from the other copy */
+	/* the first superblock is bad: the mount reads from the backup where the list is */
 	break_page(b, 0);
 	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
 	CHECK_EQ(sg_join(b, &test_identity, 0, false), -EIO);
@@ -591,7 +591,7 @@ static void test_vital(void)
 	CHECK_EQ(sg_read(&t.v, &f, 0, buf, 1), 1);
 	tvol_drop(&t);
 	free(b);
-	printf("ok what all stand on\n");
+	printf("ok pages that the complete volume needs\n");
 }
 
 /*
@@ -620,7 +620,7 @@ static void test_hot(void)
 	tvol_join(&t);
 	CHECK_EQ(sg_read(&t.v, &f, 0, buf, 1), 1);
 	tvol_drop(&t);
-	printf("ok the hot page\n");
+	printf("ok a bad hot page\n");
 }
 
 /* The target page of one word of a committed record is bad: replay stores the other words. */
@@ -707,7 +707,7 @@ static void test_deferred(void)
 	CHECK_EQ(sg_iget(&t.v, &f[30], mode), 0);
 	CHECK_OK(sg_sem_withdraw(&t.v));
 	tvol_drop(&t);
-	printf("ok deferred\n");
+	printf("ok bad pages of deferred inodes\n");
 }
 
 /*
@@ -724,7 +724,7 @@ static void test_ledger_page(void)
 	tvol_make(&t, TEST_SMALL);
 	CHECK_OK(sg_open(b, t.mem, t.size, false, NULL));
 	CHECK_OK(sg_join(b, &test_identity, 0, false));
-	for (i = 0; i < SG_LEDGER_WORDS + 100; i++) {	/* b does not acknowledge */
+	for (i = 0; i < SG_LEDGER_WORDS + 100; i++) {	/* b does not acknowledge the epoch */
 		struct sg_iref f = numbered(&t, i);
 
 		CHECK_OK(sg_allocate(&t.v, &f, 0, 1));
@@ -751,7 +751,7 @@ static void test_ledger_page(void)
 		CHECK_EQ(sg_get(&t.v, page + i * 8), 0);
 	tvol_drop(&t);
 	free(b);
-	printf("ok ledger page\n");
+	printf("ok a bad page of a ledger\n");
 }
 
 /* Free inode records in bad memory: new files get other records. */

@@ -30,7 +30,7 @@ done
 expect 0 "$ctl" bad v.img
 says '^none$'
 
-# --- a count of inodes that a member has stored ---
+# --- a member has stored a wrong count of inodes ---
 cp v.img counted.img
 expect 0 "$ctl" bad counted.img add $base
 printf '\0\0\0\0\0\0\0\x20' | dd of=counted.img bs=1 seek=4176 conv=notrunc status=none
@@ -48,7 +48,7 @@ json "len(d['bad']) == 1 and d['bad'][0]['files'] == [2] and d['bad'][0]['bytes'
 	d['bad'][0]['offset'] == $((phys + 4096 - base)) and d['bad'][0]['what'] == 'in use'"
 expect 1 "$ctl" cat v.img /file
 complains 'Input/output error'
-cmp -n 4096 out file || fail "the bytes before the page"
+cmp -n 4096 out file || fail "the bytes before the bad page differ"
 expect 0 "$ctl" cat v.img /other
 same out file
 expect 0 "$ctl" stat v.img /file

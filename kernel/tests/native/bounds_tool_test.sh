@@ -56,7 +56,7 @@ for holes in True False; do
 	soon 1 "$ctl" get v.img /file to
 	says '^stargatectl: to: maps more than the volume has; run fsck' err
 	[[ $(stat -c %b to) -le $((64 << 11)) ]] ||
-		fail "more than the volume has is taken out of it"
+		fail "get writes more bytes than the volume has"
 	soon 1 "$ctl" get --tar v.img /file to.tar
 	says '^stargatectl: /file: maps more than the volume has; run fsck' err
 	soon 1 "$ctl" get -r v.img / tree
@@ -66,7 +66,7 @@ for holes in True False; do
 	soon '*' "$ctl" dump v.img table /file
 done
 
-# --- all inodes share one record: the command bad has to name those on the bad page ---
+# --- all inodes share one record: the command bad has to name all inodes of the bad page ---
 inodes=$((at & ~4095))
 forge "put(5120 + 48, forge($pages + 20480, $inodes, False)); put(5120 + 40, 1 << 40); put(4096 + 80, 1 << 40)
 for i in range(16):

@@ -287,7 +287,7 @@ static unsigned int slot_naming(const char *dir, u64 ino, struct sg_bucket **b)
 	for (i = 0; i < SG_BUCKET_SLOTS; i++)
 		if ((*b)->slot[i] > SG_BUCKET_TOMB && SG_REF_INO(dirent_of(*b, i)->ref) == ino)
 			return i;
-	test_fail(__FILE__, __LINE__, "no name for inode %" PRIu64 " there", ino);
+	test_fail(__FILE__, __LINE__, "the directory has no name for inode %" PRIu64, ino);
 }
 
 static u64 *map_word(u64 off)
@@ -392,7 +392,8 @@ static void file_type(void) { *FIELD("small", mode) &= ~(u64)S_IFMT; }
 static void dir_type(void) { *FIELD("deep", mode) |= 0170000; }
 static void mode_bits(void) { *FIELD("deep/a/b", mode) |= 1 << 20; }
 /*
- * A directory with a larger inode number names this one, so its own names are handled a pass later.
+ * The directory "moved" has a larger inode number than "moved/early", and names it. So the checker
+ * handles the names in "moved/early" one pass later.
  */
 static void typeless_both(void)
 {
@@ -687,7 +688,7 @@ static void deferred_circle(void)
 	*FIELD("other", deferred_next) = SG_DEFERRED_LINK(number("small"));
 }
 static void deferred_nowhere(void) { *FIELD("small", deferred_next) = SG_DEFERRED_LINK(0); }
-/* The feature bit is not set either, except by seal_feature(). */
+/* Sets flags of an inode. It does not set the volume's feature bit; seal_feature() sets that. */
 static void set_seal(u64 *genflags, u32 flags) { *genflags |= (u64)flags << 32; }
 static void seal_feature(void)
 {

@@ -78,7 +78,7 @@ static inline void check_intact(struct sg_vol *v, const struct damage *d)
 		if (intact(v, &known[i]))
 			continue;
 		if (!below(known[i].path, loss.list) || ++loss.seen > loss.allowed)
-			test_fail(__FILE__, __LINE__, "%s is not what it was", known[i].path);
+			test_fail(__FILE__, __LINE__, "%s has changed", known[i].path);
 	}
 }
 

@@ -128,7 +128,10 @@ static void name(void) { rec[3]->name[1] ^= 8; }
 static void no_name(void) { rec[3]->mode = 0600; }
 static void long_name(void) { rec[3]->mode |= 0x7ffULL << 32; }
 static void hash(void) { rec[3]->hash ^= 1ULL << 50; }
-/* Moves the record to another chain, with the hash of its name. */
+/*
+ * Renames the object, and stores the hash of the new name: the record then belongs to another
+ * chain.
+ */
 static void place(void)
 {
 	rec[3]->name[1] = 'x';

@@ -124,7 +124,7 @@ echo old >c4.part
 expect 0 "$ctl" clone --base 20G v.img c4
 own c4 $((20 << 30)) ''
 holds c4
-[[ ! -e c4.part ]] || fail "c4.part is there"
+[[ ! -e c4.part ]] || fail "clone has left c4.part"
 
 # --- bad memory: the copy lists the same pages as bad ---
 cp v.img bad.img
@@ -164,7 +164,7 @@ refuses 7 'v.img: machine-11111111 \(slot [0-9]+\) does not freeze' \
 nothing_left c7
 say 2 go 0
 
-# --- a system joins while an unused volume is copied: the copy is not of one moment ---
+# --- a system joins while an unused volume is copied: the copy would mix two moments ---
 "$mkfs" -q --phys 16G --size 128M --label large large.img
 head -c 60M /dev/urandom >bytes
 expect 0 "$ctl" put large.img bytes /bytes
@@ -203,7 +203,7 @@ done
 ((swapped > 0)) || fail "no name was replaced during a copy: the test has proved nothing"
 checks=$((checks + 8))
 
-# --- killed at any time: a partial file, or none; the next command starts again ---
+# --- clone is killed at any time: it leaves a partial file or none, and can be run again ---
 for ms in 5 20 50 100 200; do
 	"$ctl" clone --base 28G s5 c8 >/dev/null 2>&1 &
 	sleep "$(printf '0.%03d' $ms)"
@@ -215,7 +215,7 @@ expect 0 "$ctl" clone --base 28G s5 c8
 own c8 $((28 << 30)) ''
 holds c8
 cmp s5 before || fail "the snapshot has changed"
-[[ ! -e c8.part ]] || fail "c8.part is there"
+[[ ! -e c8.part ]] || fail "clone has left c8.part"
 
 say 1 leave 0
 say 2 leave 0

@@ -142,7 +142,8 @@ static void test_same_hash(u64 hash)
 }
 
 /*
- * Returns the part of hash @i behind the shared bits, which has @rest bits. Its first bits differ.
+ * Returns the part of hash @i behind the shared bits. The part has @rest bits, and its first bits
+ * differ from hash to hash.
  */
 static u64 behind(u64 i, u64 rest)
 {

@@ -104,7 +104,7 @@ install -m 6755 /dev/null out.bin
 expect 1 bash -c "ulimit -f 8; exec '$ctl' get v.img /tree/large out.bin"
 says 'out.bin: File too large' err
 [[ $(stat -c %s out.bin) -gt 0 && $(stat -c %a out.bin) == 600 ]] ||
-	fail "mode $(stat -c %a out.bin)"
+	fail "the partial file has mode $(stat -c %a out.bin)"
 expect 0 "$ctl" get v.img /tree/large out.bin
 same out.bin tree/large
 [[ $(stat -c %a out.bin) == "$(stat -c %a tree/large)" ]] ||
@@ -125,7 +125,7 @@ same other tree/large
 mkdir into && ln -s ../other into/large
 echo other >other
 refuses 1 'into/large: Too many levels of symbolic links' "$ctl" get v.img /tree/large into
-[[ $(cat other) == other ]] || fail "written through a link"
+[[ $(cat other) == other ]] || fail "get wrote through a link"
 
 # --- paths longer than 4,096 bytes ------------------------------------------------------------
 
@@ -137,7 +137,7 @@ expect 0 "$ctl" put v.img other "$path/end"
 rm -rf deep
 expect 0 "$ctl" get -r v.img "/$name" deep
 [[ $(find deep -type d | wc -l) -eq 40 && $(find deep -name end -execdir cat {} +) == other ]] ||
-	fail "a deep file was left out"
+	fail "a deep file was not copied"
 expect 0 "$ctl" put -r v.img deep /again
 expect 0 "$ctl" ls v.img "/again${path#/"$name"}"
 says '^end$'

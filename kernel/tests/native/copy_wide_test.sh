@@ -67,12 +67,14 @@ static void check_by(size_t (*copy)(void *, const void *, size_t), size_t more, 
 		memset(to + at + n, 0xee, more);	/* the line of words */
 	if (n != want / STEP * STEP || memcmp(to + at, from + of, n) || (at && to[at - 1] != 0xee) ||
 	    (at + n < ROOM && ROOM - at >= ROOM - of && to[at + n] != 0xee)) {
-		printf("%zu bytes from %zu to %zu%s: said %zu\n", len, of, at, more ? " by words" : "", n);
+		printf("%zu bytes from %zu to %zu%s: the function returned %zu\n", len, of, at,
+		       more ? " by words" : "", n);
 		exit(1);
 	}
 	for (size_t i = at + n; i < ROOM && i < at + n + 256 && ROOM - at >= ROOM - of; i++)
 		if (to[i] != 0xee) {
-			printf("%zu bytes from %zu to %zu: byte %zu behind them\n", len, of, at, i - at - n);
+			printf("%zu bytes from %zu to %zu: byte %zu behind the copied bytes has changed\n",
+			       len, of, at, i - at - n);
 			exit(1);
 		}
 	checks++;
@@ -93,7 +95,7 @@ static void check_zero(void (*zero)(void *, size_t), size_t at, size_t len)
 	zero(to + at, len);
 	for (size_t i = 0; i < ROOM; i++)
 		if (to[i] != (i >= at && i < at + len ? 0 : 0xee)) {
-			printf("zeroes: %zu at %zu: byte %zu\n", len, at, i);
+			printf("zeroing %zu bytes at %zu: byte %zu is wrong\n", len, at, i);
 			exit(1);
 		}
 	checks++;

@@ -34,7 +34,7 @@ int main(void)
 		if (i % 3 == 2)
 			CHECK_OK(DO(&w, REMOUNT));
 	}
-	printf("%" PRIu64 " images, %" PRIu64 " recoveries crashed in turn\n", w.c.images,
+	printf("%" PRIu64 " images, %" PRIu64 " interrupted recoveries\n", w.c.images,
 	       w.recoveries);
 	cw_drop(&w);
 	return test_done();

@@ -100,8 +100,8 @@ static void left(struct sg_vol *v, struct crash_image *img)
 /* --- on an unused volume ---------------------------------------------------------------------- */
 
 /*
- * The memory ends where the new part ends, and the first superblock is torn. The backup of the new
- * size counts only if the volume has grown.
+ * In this image, the memory ends where the new part ends, and the first superblock is torn. The
+ * backup superblock with the new size counts only if the volume has grown.
  */
 static void torn_first(struct crash_image *img)
 {
@@ -168,7 +168,7 @@ static void go_on(struct crash *c, struct crash_image *img)
 
 	survive(&v, img);
 	CHECK_OK(sg_iref(&v, SG_INO_ROOT, &root));
-	look_at_old(&v, &root);		/* before the dead system is fenced */
+	look_at_old(&v, &root);		/* before this system fences the dead one */
 	sg_follow(&v);
 	sg_fence_slots(&v, sg_slots_taken(&v));
 	test_lapses_over(img->mem);
@@ -176,7 +176,7 @@ static void go_on(struct crash *c, struct crash_image *img)
 		sg_recover_all(&v);
 		sg_settle(&v);
 		is_finished(&v);
-	} else {			/* or completes the growth of the volume itself */
+	} else {			/* or the growth completes that of the dead system */
 		CHECK_OK(sg_grow(&v, TO, 0, why));
 		is_finished(&v);
 	}
@@ -271,9 +271,9 @@ static void run(bool beside)
 	c.samples = nested.samples = test_amount(20, 40, 200);
 	nest = test_amount(60, 100, 20);
 	grown(&c, mem);
-	printf("%s: %" PRIu64 " images, %" PRIu64 " as it was, %" PRIu64 " grown; %" PRIu64
-	       " recoveries cut off\n", beside ? "beside another" : "alone", c.images, judged[0],
-	       judged[1], recoveries);
+	printf("%s: %" PRIu64 " images, %" PRIu64 " with the old size, %" PRIu64 " grown; %" PRIu64
+	       " interrupted recoveries\n", beside ? "beside another system" : "alone", c.images,
+	       judged[0], judged[1], recoveries);
 	CHECK(judged[0] > (beside ? 0 : 10) && judged[1] > 10);
 	crash_free(&c);
 	crash_free(&nested);

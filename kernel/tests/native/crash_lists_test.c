@@ -202,7 +202,10 @@ static void not_free(const void *p)
 		*state = SG_SLOT_WORD(SG_SLOT_DEAD, 1);
 }
 
-/* A system that always continues after recovery: the volume is never clean, nor fully repaired. */
+/*
+ * The slot is dead again whenever the repair has freed it, as if further systems died there. The
+ * repair reports that it has not repaired this.
+ */
 static void test_never_recovered(void)
 {
 	struct sg_check_opts opts = { .mode = SG_CHECK_REPAIR, .id = &test_identity,

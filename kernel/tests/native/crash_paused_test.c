@@ -479,7 +479,7 @@ static void recoverer_comes_back(void)
 	if (!setjmp(death)) {
 		rec_at_store = dies;
 		write_it(&paused, first);
-		CHECK(!"it ends in the write");
+		CHECK(!"the write ends this system");
 	}
 	tsys_fence(&lives, &paused);
 	rec_at_store = in_recovery;
@@ -526,7 +526,10 @@ static void bad_meanwhile(void)
 	logged_world_end();
 }
 
-/* An append fails so. Its caller must still make the filled hole and the new size visible. */
+/*
+ * A page becomes bad in the same way during an append. The caller of the append must still make the
+ * filled hole and the new size visible.
+ */
 static void bad_meanwhile_in_append(void)
 {
 	struct sg_new new = { .mode = S_IFREG | 0600, .now = 1, .flags = SG_FL_ATOMIC };

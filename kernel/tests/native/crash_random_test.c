@@ -107,8 +107,8 @@ static void run(u64 ops, u64 seed, bool full)
 		w.c.samples = i % 20 ? 1 : 10;
 		done += cw_do(&w, &op) >= 0;
 	}
-	printf("%" PRIu64 " operations, %" PRIu64 " of them done, %" PRIu64 " images, %" PRIu64
-	       " recoveries crashed in turn\n", ops, done, w.c.images, w.recoveries);
+	printf("%" PRIu64 " operations, %" PRIu64 " of these succeeded, %" PRIu64 " images, %" PRIu64
+	       " interrupted recoveries\n", ops, done, w.c.images, w.recoveries);
 	fflush(stdout);
 	cw_drop(&w);
 }

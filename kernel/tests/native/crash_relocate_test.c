@@ -131,7 +131,7 @@ static void run(struct work *w, u8 *mem, u64 to, u64 points)
 	c.every = plain_stores(&log) / points + 1;
 	crash_run(&c, log.ev, log.n);
 	crash_end(&c);
-	printf("%" PRIu64 " stores, %" PRIu64 " images, %" PRIu64 " of those who went on\n",
+	printf("%" PRIu64 " stores, %" PRIu64 " images, %" PRIu64 " images of interrupted completions\n",
 	       plain_stores(&log), c.images, w->again.images);
 	CHECK(c.images > points / 2 && w->again.images);
 	rec_free(&log);

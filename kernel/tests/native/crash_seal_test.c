@@ -23,7 +23,10 @@ static void run(bool beside, u64 thorough)
 	u64 i;
 
 	cw_make(&w, TEST_SMALL, test_seed());
-	/* stores both superblocks, as the first ring does: not a part of sealing a file */
+	/*
+	 * sets the feature bit in both superblocks, as the volume's first seal does; the test does
+	 * not judge that
+	 */
 	CHECK_OK(sg_feature_allow(&w.t.v, SG_RO_COMPAT_SEALS));
 	crash_reset(&w.c, w.t.mem);
 	if (beside)

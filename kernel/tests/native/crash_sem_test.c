@@ -231,7 +231,7 @@ static void reset_once(void)
 	tvol_join(&t);
 	test_lapses_over(t.mem);
 	tvol_leave(&t);
-	tvol_join(&t);	/* in the slot of the dead one */
+	tvol_join(&t);	/* takes the slot of the dead system */
 	CHECK_EQ(t.v.slot, 0);
 	crash_init(&c, t.mem, t.size);
 	c.judge = judge_reset;

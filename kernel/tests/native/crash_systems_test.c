@@ -18,7 +18,7 @@ int main(void)
 	w.nest = thorough > 1 ? 40 : 400;
 	for (i = 0; i < sizeof(script) / sizeof(script[0]); i++)
 		CHECK(cw_do(&w, &script[i]) >= 0);
-	printf("%" PRIu64 " images, %" PRIu64 " recoveries crashed in turn\n", w.c.images,
+	printf("%" PRIu64 " images, %" PRIu64 " interrupted recoveries\n", w.c.images,
 	       w.recoveries);
 	cw_drop(&w);
 	return test_done();

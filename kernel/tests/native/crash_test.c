@@ -41,7 +41,7 @@ int main(void)
 		CHECK(cw_do(&w, &script[i]) >= 0);
 	w.c.every = thorough > 1 ? 1 : 40;
 	many_names(&w, thorough > 1 ? 200 : 70);
-	printf("%" PRIu64 " images, %" PRIu64 " recoveries crashed in turn\n", w.c.images,
+	printf("%" PRIu64 " images, %" PRIu64 " interrupted recoveries\n", w.c.images,
 	       w.recoveries);
 	cw_drop(&w);
 	return test_done();

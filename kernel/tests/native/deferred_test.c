@@ -140,7 +140,7 @@ static void more_than_the_ledger(void)
 	free(t);
 }
 
-/* The system dies with all of them open: the next mount frees them. */
+/* The system dies with many removed files open: the next mount frees them. */
 static void many_left_by_the_dead(void)
 {
 	unsigned int n = (unsigned int)test_amount(5000, 20000, MANY), i;

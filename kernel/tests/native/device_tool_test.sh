@@ -106,8 +106,8 @@ expect 0 "$ctl" stat v.img /later
 # --- a system that joins just before the tool is seen ------------------------------------------
 
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
-	# the preloaded library runs the join when the tool has watched all slots, and drops the
-	# data that it has read
+	# the tool calls madvise() when it has watched all slots, to drop the data that it has read:
+	# then the preloaded library runs the join
 	cat >moment.c <<-'END'
 		#include <stdlib.h>
 		#include <sys/mman.h>
@@ -144,8 +144,9 @@ fi
 # --- a system that joins while the tool stores its slot -----------------------------------------
 
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
-	# The preloaded library runs a command at one of two moments: just before the tool reads the
-	# page with its slot past the cache, or just after it has stored that page.
+	# The preloaded library runs a command at one of two moments. The tool accesses the page of
+	# its slot past the cache: the command runs just before it reads that page, or just after it
+	# stored it.
 	cat >between.c <<-'END'
 		#define _GNU_SOURCE
 		#include <fcntl.h>
@@ -315,8 +316,9 @@ if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	expect 0 "$ctl" cat v.img /file
 	same out file
 
-	# Another system takes an incarnation after each store, so also before the tool's second
-	# slot. The tool's first slot stays taken, as its changes are not complete on the device.
+	# Another system takes an incarnation after each store, also before the tool takes its
+	# second slot. The tool's first slot stays taken, as its changes are not complete on the
+	# device.
 	cat >taken.c <<-'END'
 		#define _GNU_SOURCE
 		#include <fcntl.h>

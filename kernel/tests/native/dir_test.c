@@ -192,7 +192,7 @@ static void test_million(void)
 	expect_listing(&t.v, &small.dir, 0, small.names, 7);
 	expect_listing(&t.v, &big.dir, 0, n, 1000);
 	compare(&small, &big, "lookup of a name", count_lookups);
-	compare(&small, &big, "lookup of no name", count_misses);
+	compare(&small, &big, "lookup of a missing name", count_misses);
 	compare(&small, &big, "link and unlink", count_changes);
 	expect_listing(&t.v, &big.dir, 0, n, ~0ULL);
 	printf("ok %" PRIu64 " names take %" PRIu64 " pages\n", n, sg_iget(&t.v, &big.dir, blocks));

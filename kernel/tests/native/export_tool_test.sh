@@ -43,7 +43,7 @@ END
 # accepts.
 exported() {
 	expect 0 "$ctl" info --export "$1"
-	[[ ! -s err ]] || fail "something on standard error"
+	[[ ! -s err ]] || fail "info --export prints to standard error"
 	python3 - <<'END' || fail "udev may misread a line of the export"
 import re, sys
 lines = open("out", "rb").read().split(b"\n")
@@ -161,7 +161,7 @@ expect 1 sh -c "'$ctl' info --export v.img >/dev/full"
 # --- the rule ---
 rules=$src/udev/61-stargatefs.rules.in
 sed "s|@SBIN@|$tools|" "$rules" >61-stargatefs.rules
-! grep -q '@' 61-stargatefs.rules || fail "something is left to be put in"
+! grep -q '@' 61-stargatefs.rules || fail "the rule has a placeholder that was not replaced"
 if udevadm verify --help >/dev/null 2>&1; then
 	expect 0 udevadm verify --resolve-names=never ./61-stargatefs.rules
 fi

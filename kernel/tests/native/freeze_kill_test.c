@@ -402,7 +402,7 @@ static void holder_dies(struct rng *rng)
 	who = tproc(holder, NULL);
 	tawait(&sh->holder, 1);
 	for (n = 0; stands && n < 5000 && sg_load64(&sh->holder) < 2; n++)
-		/* bounded, because freezes may have been requested too often */
+		/* bounded, because the holder gets no freeze if systems were frozen too often */
 		sg_sleep_us(1000);
 	sg_sleep_us((unsigned int)rng_below(rng, 30000));
 	tproc_kill(who);
@@ -471,8 +471,8 @@ int main(void)
 		kill_one(n, true);
 	tsys_leave(&us);
 	test_clean(mem, SIZE);
-	printf("%" PRIu64 " copies in %" PRIu64 " rounds, %" PRIu64 " killed; %" PRIu64 " steps, %"
-	       PRIu64 " files made and removed\n", copies, rounds, victims,
+	printf("%" PRIu64 " copies in %" PRIu64 " rounds, %" PRIu64 " processes killed; %" PRIu64
+	       " steps, %" PRIu64 " files made and removed\n", copies, rounds, victims,
 	       sh->done[0] + sh->done[1] + sh->done[2], sh->churned);
 	CHECK(copies > rounds / 3);
 	return test_done();

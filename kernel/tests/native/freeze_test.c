@@ -32,7 +32,7 @@ static void says(const char *reason)
 {
 	test_counted();
 	if (!strstr(why, reason) || strchr(why, '\n'))
-		test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", why, reason);
+		test_fail(__FILE__, __LINE__, "'%s' does not contain '%s'", why, reason);
 }
 
 static u64 word(const struct tsys *s)

@@ -56,7 +56,7 @@ int main(void)
 	free(path);
 	printf("%.2f s of CPU for %u names\n", cpu_seconds() - before, NAMES);
 	CHECK(cpu_seconds() - before < 2);
-	CHECK(p->n < NAMES / 2);	/* numbers without a possible record need no entry */
+	CHECK(p->n < NAMES / 2);	/* an inode number that has no record needs no entry */
 	paths_end(p);
 	test_unmap(t.mem, SIZE);
 	return test_done();

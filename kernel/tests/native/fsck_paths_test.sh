@@ -21,7 +21,7 @@ lose() {
 }
 ino=$("$ctl" --json stat odd.img $'/odd/sp ace/\xff/\n' | pick 'd["inode"]')
 cp odd.img whole.img
-lose 25 $'/odd/sp ace/\xff/\n' 1 # makes the types unknown
+lose 25 $'/odd/sp ace/\xff/\n' 1 # makes the inode's type unknown
 cp odd.img v.img
 expect 4 "$fsck" -n v.img
 says "^inode $ino \\(/odd/sp ace/\\\\xff/\\\\x0a\\): its type"

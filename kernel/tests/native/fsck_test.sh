@@ -115,7 +115,7 @@ expect 4 "$fsck" -n many.img
 grep -qE '^\.\.\. and [0-9]+ more findings$' out || fail "fsck does not report more findings"
 expect 4 "$fsck" --json -n many.img
 grep -q '"truncated": true' out || fail "the JSON output does not report that more findings exist"
-[[ $(grep -c '"what"' out) -eq 1000 ]] || fail "not 1,000 findings in JSON"
+[[ $(grep -c '"what"' out) -eq 1000 ]] || fail "the JSON output does not have 1,000 findings"
 status=0
 {
 	sleep 0.5 # until the reader has closed the pipe
@@ -172,7 +172,7 @@ def run(*args):
     return done.returncode, done.stdout + done.stderr
 
 def inodes(image):
-    """Numbers of the inodes that have a name, without lost+found, which a repair makes."""
+    """Returns the numbers of the inodes that have a name, except lost+found, which a repair makes."""
     status, out = run(ctl, "--json", "ls", "-r", image, "/")
     assert not status, out
     rows = [row for d in json.loads(out[:out.rindex("}") + 1])["directories"] for row in d["entries"]]
@@ -188,7 +188,7 @@ places = [
     lambda: 0x1000 + 8 * rnd.randrange(512),                      # hot page
     lambda: 0x2000 + 8 * rnd.randrange(64 * 32),                  # mount table
     lambda: rnd.choice(records) + 8 * rnd.randrange(32),          # an inode
-    lambda: rnd.choice(pages) + 8 * rnd.randrange(512),           # or a free one
+    lambda: rnd.choice(pages) + 8 * rnd.randrange(512),           # a used or free inode
     lambda: rnd.choice([0x1430, 0x1078]),                         # words that locate the inode file
     lambda: len(good) - 4096 + 1024 + 8 * rnd.randrange(12),      # the copy of these words
     lambda: rnd.choice(records) + 48,                             # roots of tables and indexes

@@ -48,10 +48,11 @@ leave m
 
 # --- calls that cannot be done twice ----------------------------------------------------------
 
-# repeated WHAT OPCODE PYTHON: the server dies when it has done that call; the next one repeats it.
+# repeated WHAT OPCODE PYTHON: the server dies when it has done that call. The next server repeats
+# it.
 repeated() {
 	serve_to_die "done:$2" m v
-	timeout -s KILL 20 "${python[@]}" -c "import os; $3" || fail "$1, repeated"
+	timeout -s KILL 20 "${python[@]}" -c "import os; $3" || fail "PYTHON fails when the next server repeats the call: $1"
 	died
 	leave m
 }
@@ -59,11 +60,11 @@ serve m v
 : >m/f
 "${python[@]}" -c 'import os; os.setxattr("m/f", "user.x", b"1")'
 leave m
-repeated "an attribute is made" $SETXATTR 'os.setxattr("m/f", "user.y", b"2", os.XATTR_CREATE)'
-repeated "it is replaced" $SETXATTR 'os.setxattr("m/f", "user.y", b"3", os.XATTR_REPLACE)'
-repeated "it is removed" $REMOVEXATTR 'os.removexattr("m/f", "user.x")'
+repeated "the call creates an attribute" $SETXATTR 'os.setxattr("m/f", "user.y", b"2", os.XATTR_CREATE)'
+repeated "the call replaces the attribute" $SETXATTR 'os.setxattr("m/f", "user.y", b"3", os.XATTR_REPLACE)'
+repeated "the call removes the attribute" $REMOVEXATTR 'os.removexattr("m/f", "user.x")'
 serve m v
-is "attributes" "['user.y'] b'3'" "$("${python[@]}" -c 'import os
+is "the repeated calls have their effect once" "['user.y'] b'3'" "$("${python[@]}" -c 'import os
 print(os.listxattr("m/f"), os.getxattr("m/f", "user.y"))')"
 rm m/f
 leave m
@@ -83,7 +84,7 @@ $3
 end = time.monotonic() + 10
 while used() != before and time.monotonic() < end: time.sleep(0.1)
 assert used() == before, f'{used() - before} more'" ||
-		fail "$1, repeated: a handle is left"
+		fail "$1 is repeated: a file stays in use"
 	died
 	leave m
 }
@@ -107,8 +108,8 @@ os.close(fd)'
 
 # --- appends: what is there is not appended again --------------------------------------------
 
-# append PYTHON: a process appends "0123456789", and the server dies after the append. Before that,
-# PYTHON changes the file, as another system, or a death during the append, may do.
+# append PYTHON: a process appends "0123456789". The server does the append, runs PYTHON, and dies.
+# PYTHON changes the file like another system, or like a death during the append.
 append() {
 	rm -f m/log
 	echo begin >m/log
@@ -118,18 +119,18 @@ $1'" serve_to_die done:$WRITE m v
 	timeout -s KILL 30 "${python[@]}" -c 'import os
 f = os.open("m/log", os.O_WRONLY | os.O_APPEND)
 rest = b"0123456789"
-while rest: rest = rest[os.write(f, rest):]' || fail "an append, repeated"
+while rest: rest = rest[os.write(f, rest):]' || fail "the repeated append fails"
 	died
 	cat m/log
 }
 serve other v
 serve m v
-is "all was done" "begin 0123456789" "$(append 'pass' | xargs)"
-is "a part was done" "begin 0123456789" \
+is "the server appended all bytes before its death" "begin 0123456789" "$(append 'pass' | xargs)"
+is "the server appended a part before its death" "begin 0123456789" \
 	"$(append 'os.truncate("other/log", 10); os.utime("other/log", ns=(now, now))' | xargs)"
-is "another system has appended" "begin 0123456789more" \
+is "another system appended behind the call's bytes" "begin 0123456789more" \
 	"$(append 'os.write(os.open("other/log", os.O_WRONLY | os.O_APPEND), b"more")' | xargs)"
-is "the same bytes, and not this call's" "begin 01234567890123456789" \
+is "the file ends in the same bytes, but from another call" "begin 01234567890123456789" \
 	"$(append 'os.utime("other/log", ns=(now, now + 1))' | xargs)"
 rm m/log
 leave m
@@ -137,8 +138,9 @@ leave other
 
 # --- removed files that are open --------------------------------------------------------------
 
-# The next server stops before it marks them as open. Another server recovers the slot of the last
-# server meanwhile, takes over its deferred frees, and frees removed files that no system has open.
+# The next server stops before it marks the removed files as open. Meanwhile another server recovers
+# the slot of the last server, takes over its deferred frees, and frees removed files that no system
+# has open.
 slots() { "$ctl" -j systems "$memory/v" | pick '[s["slot"] for s in d["systems"]]'; }
 serve other v
 for moment in starts joined; do
@@ -150,10 +152,10 @@ for moment in starts joined; do
 	rm m/here other/there
 	: >death
 	kill -KILL "$(server_of m)"
-	is "$moment: a file that was removed here" here "$(timeout -s KILL 20 cat <&8)"
-	is "$moment: a file that was removed there" there "$(timeout -s KILL 20 cat <&9)"
+	is "$moment: a file that was removed through this mount" here "$(timeout -s KILL 20 cat <&8)"
+	is "$moment: a file that was removed through the other mount" there "$(timeout -s KILL 20 cat <&9)"
 	died
-	is "the slots of two servers that both count" "[0, 2]" "$(slots)"
+	is "only the two present servers have slots" "[0, 2]" "$(slots)"
 	exec 8<&- 9<&-
 	leave m
 done
@@ -161,12 +163,13 @@ leave other
 
 # --- interrupts -----------------------------------------------------------------------------
 
-# The kernel sends an interrupt once. A server that has read it dies, and the next one acts on it.
+# The kernel sends an interrupt once. A server that has read it dies, and the next server acts on
+# it.
 program locks
 machine=$tools/../tests/machine
 [[ -x $machine ]] || fail "no $machine: make build PART=test-programs"
 coproc system { exec "$machine"; }
-# say LINE: a command for another system.
+# say LINE: sends a command to another system.
 say() {
 	local answer
 	echo "$*" >&"${system[1]}"
@@ -175,16 +178,16 @@ say() {
 	checks=$((checks + 1))
 }
 # interrupted WHAT NUMBER COMMAND...: COMMAND waits in the system call with that number. A signal
-# ends it although the server dies.
+# ends COMMAND, although the server dies.
 interrupted() {
 	local pid
 	: >death
 	"${@:3}" >got 2>&1 &
 	pid=$!
-	soon "$1: it waits" 20 grep -q "^$2 " "/proc/$pid/syscall"
+	soon "$1: the command waits" 20 grep -q "^$2 " "/proc/$pid/syscall"
 	kill -TERM $pid
-	soon "$1: it ends" 20 bash -c "! kill -0 $pid"
-	wait $pid && fail "$1: it has succeeded"
+	soon "$1: the command ends" 20 bash -c "! kill -0 $pid"
+	wait $pid && fail "$1: the interrupted command succeeded"
 	died
 }
 serve_to_die read:$INTERRUPT m v
@@ -196,11 +199,11 @@ os.write(os.open("m/f", os.O_WRONLY | os.O_APPEND), b"x")'
 say let 0 f
 ./locks hold flock ex 0 0 m/l >held &
 holder=$!
-soon "held" 5 grep -q held held
+soon "the lock is held" 5 grep -q held held
 interrupted "a wait for a lock" 73 ./locks wait flock ex 0 0 m/l
 end $holder
-is "it has left no lock" got "$(timeout 20 ./locks wait flock ex 0 0 m/l)"
-is "it has written nothing" 0 "$(stat -c %s m/f)"
+is "the interrupted wait has left no lock" got "$(timeout 20 ./locks wait flock ex 0 0 m/l)"
+is "the interrupted write has written nothing" 0 "$(stat -c %s m/f)"
 rm m/f m/l
 leave m
 
@@ -212,18 +215,18 @@ serve m v
 rm -f held
 ./locks hold flock ex 0 0 m/l >held &
 holder=$!
-soon "held" 5 grep -q held held
+soon "the lock is held" 5 grep -q held held
 say jam 0
 kill -KILL "$(server_of m)"
-timeout -s KILL 20 touch m/new || fail "the next server serves nothing"
+timeout -s KILL 20 touch m/new || fail "the next server does not create a file"
 : >got
 ./locks wait flock ex 0 0 m/l >got &
 waiter=$!
-soon "it waits" 20 grep -q '^73 ' "/proc/$waiter/syscall"
+soon "the second process waits" 20 grep -q '^73 ' "/proc/$waiter/syscall"
 say free 0
 sleep 0.5
 is "the lock is still held" "" "$(cat got)"
-is "for all" EAGAIN "$(./locks try flock sh 0 0 m/l)"
+is "the other mount's processes cannot take the lock either" EAGAIN "$(./locks try flock sh 0 0 m/l)"
 end $holder
 soon "the lock is handed over" 20 grep -q got got
 wait $waiter
@@ -232,13 +235,13 @@ wait $waiter
 rm -f held
 ./locks hold flock ex 0 0 m/l >held &
 holder=$!
-soon "held" 5 grep -q held held
+soon "the lock is held" 5 grep -q held held
 say jam 0
 kill -KILL "$(server_of m)"
-timeout -s KILL 20 touch m/new || fail "the next server serves nothing"
+timeout -s KILL 20 touch m/new || fail "the next server does not create a file"
 end $holder
 say free 0
-is "it is free" got "$(timeout 20 ./locks wait flock ex 0 0 m/l)"
+is "the released lock is free" got "$(timeout 20 ./locks wait flock ex 0 0 m/l)"
 say leave 0
 rm m/l m/new
 leave m
@@ -282,8 +285,8 @@ print(os.read(r, 1) == b"x")
 os.kill(other, 9)
 os.waitpid(other, 0)
 END
-timeout -s KILL 20 "${python[@]}" chain.py >got || fail "it does not get the lock"
-is "the middle" True "$(cat got)"
+timeout -s KILL 20 "${python[@]}" chain.py >got || fail "the waiter does not get the lock"
+is "the waiter gets the middle of the lock" True "$(cat got)"
 rm m/chain
 leave m
 
@@ -304,8 +307,8 @@ kill -TERM "$(keeper_of m)"
 soon "the mount is gone" 5 bash -c '! mountpoint -q m'
 mount -t tmpfs tmpfs m
 kill -KILL "$(server_of m)"
-timeout -s KILL 20 sh -c 'echo more >&9' || fail "another server does not go on"
-is "the later mount" tmpfs "$(stat -f -c %T m)"
+timeout -s KILL 20 sh -c 'echo more >&9' || fail "the other server does not continue"
+is "the later mount is still there" tmpfs "$(stat -f -c %T m)"
 umount m
 exec 9>&-
 ended m
@@ -319,18 +322,18 @@ LD_PRELOAD="$dir/death.so" DEATH_AT=late:$WRITE DEATH_FILE="$dir/death" \
 	"$fuse" -f "$memory/v" "$dir/m" 2>>m.log &
 keeper=$!
 servers+=(m)
-soon "it is mounted" 20 mountpoint -q m
+soon "the volume is mounted" 20 mountpoint -q m
 echo slow >m/slow &
 slow=$!
-soon "it is in the call" 20 test ! -e death
+soon "the server is in the slow call" 20 test ! -e death
 kill -TERM $keeper
 soon "the mount is gone" 10 bash -c '! mountpoint -q m'
 kill -TERM $keeper
 status=0
 wait $keeper || status=$?
-is "the status at the end" 0 $status
-wait $slow || fail "the slow call"
-is "its effect" slow "$("$ctl" cat "$memory/v" /slow)"
+is "the keeper's exit status" 0 $status
+wait $slow || fail "the slow call fails"
+is "the slow call's bytes are in the file" slow "$("$ctl" cat "$memory/v" /slow)"
 
 clean v
 echo "$checks checks"

@@ -31,7 +31,8 @@ program stress
 mkdir a/stress
 (while :; do find b/stress -type f -exec cat {} + || true; done) >/dev/null 2>&1 &
 looker=$!
-# In three parts, as with other systems: the reader is one, so a call may return ESTALE.
+# Runs the three parts one after the other. Another process reads meanwhile, so a call may return
+# ESTALE.
 for part in prepare work check; do
 	expect 0 ./stress -s "$seed" -p 4 -t "$seconds" -x "$part" a/stress
 done
@@ -52,7 +53,7 @@ head -c 24M /dev/urandom >a/large
 cmp a/large b/large || fail "the other system reads wrong bytes"
 kib=$(awk '/^(RssAnon|RssShmem)/ { sum += $2 } END { print sum }' "/proc/$(server_of a)/status")
 # RssShmem includes the volume's own pages, which belong to the tmpfs.
-[[ $kib -lt $(((48 + 112) * 1024)) ]] || fail "the server has $kib KiB"
+[[ $kib -lt $(((48 + 112) * 1024)) ]] || fail "the server uses $kib KiB of memory"
 checks=$((checks + 2))
 rm -r a/many b/large
 
@@ -78,8 +79,8 @@ size_of() {
 }
 before=$(size_of a)
 expect 0 "$ctl" grow --size 80M "$memory/v"
-[[ $(size_of a) -gt $((before + 30000)) ]] || fail "a has not grown: $(size_of a) KiB"
-[[ $(size_of b) -gt $((before + 30000)) ]] || fail "b has not grown: $(size_of b) KiB"
+[[ $(size_of a) -gt $((before + 30000)) ]] || fail "the mount a has not grown: $(size_of a) KiB"
+[[ $(size_of b) -gt $((before + 30000)) ]] || fail "the mount b has not grown: $(size_of b) KiB"
 head -c 60M /dev/urandom >a/large
 same a/large b/large
 rm a/large
@@ -113,7 +114,8 @@ setfattr -n user.x -v y h/d1/f 2>/dev/null || true
 server=$(server_of h)
 RANDOM=$seed
 for ((i = 0; i < pokes; i++)); do
-	# in a small volume the first 2 MiB have all tables; spares the superblock and the slots
+	# In a small volume the first 2 MiB have all tables. The superblock and the slots stay
+	# unchanged.
 	at=$(((RANDOM * 32768 + RANDOM) % (2 << 20)))
 	[[ $at -ge $((256 << 10)) ]] || continue
 	head -c 8 /dev/urandom | dd of="$memory/h" bs=1 seek=$at conv=notrunc status=none

@@ -26,13 +26,13 @@ for ((i = 0; i < rounds / 4; i++)); do
 	[[ $(<b/f) == "$i" ]] || fail "round $i: b has $(<b/f)"
 	echo more >>b/f
 	[[ $(stat -c %s a/f) == $((${#i} + 6)) ]] ||
-		fail "round $i: a shows $(stat -c %s a/f) bytes"
+		fail "round $i: mount a shows $(stat -c %s a/f) bytes"
 	mv b/f "b/f$i"
-	[[ ! -e a/f && -e a/f$i ]] || fail "round $i: a has the old name"
+	[[ ! -e a/f && -e a/f$i ]] || fail "round $i: mount a shows the old name"
 	chmod 0600 "a/f$i"
-	[[ $(stat -c %a "b/f$i") == 600 ]] || fail "round $i: b shows the old mode"
+	[[ $(stat -c %a "b/f$i") == 600 ]] || fail "round $i: mount b shows the old mode"
 	rm "a/f$i"
-	[[ ! -e b/f$i ]] || fail "round $i: b shows a removed file"
+	[[ ! -e b/f$i ]] || fail "round $i: mount b shows a removed file"
 	checks=$((checks + 5))
 done
 mkdir a/d
@@ -83,8 +83,8 @@ for kind in posix ofd flock; do
 	wait $holder 2>/dev/null || true
 done
 timeout 60 ./locks cross a/x 0 1 300 >one &
-timeout 60 ./locks cross b/x 1 0 300 >two || fail "a circle: $(cat one two | xargs)"
-wait $! || fail "a circle: $(cat one two | xargs)"
+timeout 60 ./locks cross b/x 1 0 300 >two || fail "two processes that wait for each other: $(cat one two | xargs)"
+wait $! || fail "two processes that wait for each other: $(cat one two | xargs)"
 is "a deadlock ends with EDEADLK for one process" "EDEADLK got" \
 	"$(cat one two | grep -v first | sort | xargs)"
 rm -f held

@@ -87,7 +87,7 @@ no_mount() {
 	expect '*' "$fuse" "${@:2}"
 	[[ $(wc -l <err) -eq 1 ]] || fail "the refusal is not exactly one line"
 	says "^stargatefs-fuse: .*$1" err
-	[[ ! -s out ]] || fail "something on standard output"
+	[[ ! -s out ]] || fail "the refused mount prints to standard output"
 	! mountpoint -q n || fail "a refused mount exists"
 }
 

@@ -172,7 +172,7 @@ static void dies_before_commit(struct tsys *by, struct tsys *grower)
 
 /*
  * A growth has failed, or its grower has died before the commit. The memory ends where the new part
- * would, and the first superblock is damaged: the backup at the old end counts, no other.
+ * would, and the first superblock is damaged: only the backup at the old end counts.
  */
 static void not_grown(bool dies)
 {

@@ -25,7 +25,7 @@ static void says(const char *text, const char *reason)
 {
 	test_counted();
 	if (!strstr(text, reason))
-		test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", text, reason);
+		test_fail(__FILE__, __LINE__, "'%s' does not contain '%s'", text, reason);
 }
 
 static void grows(struct tsys *s, u64 to)
@@ -267,7 +267,7 @@ static void under_load(u64 step)
 		CHECK_OK(pthread_join(id[i], NULL));
 		printf("%" PRIu64 " rounds, ", worker[i].rounds);
 	}
-	printf("%" PRIu64 " times on a full volume\n", full);
+	printf("%" PRIu64 " writes failed because the volume was full\n", full);
 	for (i = 0; i < 3; i++)
 		tsys_leave(&worker[i].s);
 	tsys_leave(&s);

@@ -58,7 +58,7 @@ static void fails(const char *what, const char *arguments)
 	snprintf(line, sizeof(line), "grep -q '%s' err", what);
 	if (system(line)) {
 		CHECK(system("cat err >&2") >= 0);
-		test_fail(__FILE__, __LINE__, "%s: '%s' is not said", arguments, what);
+		test_fail(__FILE__, __LINE__, "%s: the output does not contain '%s'", arguments, what);
 	}
 	test_counted();
 }
@@ -108,7 +108,7 @@ static u64 *table_at(u64 off)
 	return (u64 *)(t.mem + off);
 }
 
-/* 64 TiB: every second page is the same page. */
+/* Makes a file of 64 TiB, in which every second page is the same page. */
 static void forge_file(void)
 {
 	static u8 bytes[5 * SG_PAGE];

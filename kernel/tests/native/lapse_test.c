@@ -312,7 +312,7 @@ static void copy_of_a_tool(void)
 	test_clean(mem, SIZE + 2 * MIB);
 }
 
-/* Is a tool that is this process of that boot fenced with a lapse? */
+/* Returns whether a tool with this process ID, of that boot, is fenced with a lapse. */
 static bool process_lapses(const u8 boot[16], u64 process)
 {
 	struct sg_identity tool = tsys_identity(9, 1), other = tsys_identity(8, 1);

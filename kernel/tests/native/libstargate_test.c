@@ -376,7 +376,7 @@ static void *through_all(void *path)
 {
 	stargate_sem *s;
 	struct stargate_map m;
-	/* before the cancellation, because it is a cancellation point itself */
+	/* before the cancellation, because open() is a cancellation point itself */
 	int fd = open(path, O_RDWR);
 
 	pthread_cancel(pthread_self());

@@ -135,7 +135,7 @@ int main(void)
 	tvol_drop(&t);
 	for (i = 0; i < THREADS; i++)
 		done += sh->worker[i].done;
-	printf("%" PRIu64 " killed, %" PRIu64 " left by themselves, %" PRIu64 " operations\n",
+	printf("%" PRIu64 " processes killed, %" PRIu64 " left by themselves, %" PRIu64 " operations\n",
 	       kills - left, left, done);
 	CHECK(done > kills);
 	return test_done();

@@ -316,7 +316,8 @@ static void out_of_space(void)
 	 * as well
 	 */
 	i = append(&s[0].v, &f, ~0ULL) + 100;
-	test_note("%" PRIu64 " of %" PRIu64 " pages, %" PRIu64 " are in the chunk", i, blocks, in_chunk);
+	test_note("%" PRIu64 " of %" PRIu64 " pages written; %" PRIu64 " pages are in the locked chunk", i,
+		  blocks, in_chunk);
 	CHECK(i + TABLES >= LARGE - in_chunk && i <= before + blocks - in_chunk);
 	CHECK(sg_ledger_reclaimable(&s[0].v));
 	test_within(0, NULL);

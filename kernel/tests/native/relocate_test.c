@@ -676,7 +676,7 @@ static void case_killed(void)
 		moved_to(t.mem, SIZE, SG_BASE_BEGUN);
 		CHECK_EQ(digest(t.mem, SIZE), sum);
 	}
-	printf("%" PRIu64 " moves begun, %" PRIu64 " left half done\n", i, halves);
+	printf("%" PRIu64 " moves begun, %" PRIu64 " of them interrupted halfway\n", i, halves);
 	CHECK_EQ(halves, want);
 }
 

@@ -79,7 +79,7 @@ json 'd["base"] == "0x400000000"'
 
 # --- half moved -----------------------------------------------------------------------------
 
-moving() { # one of the incompatible features in its superblock
+moving() { # FILE: reports whether its superblock has the feature bit of a move
 	(($(od -An -tu1 -j32 -N1 "$1") & 1))
 }
 

@@ -189,8 +189,8 @@ static void account(struct tsys *guard, u64 kills)
 		came += sh->came[i];
 		missing += sh->sent[i] && !sh->came[i];
 	}
-	printf("%" PRIu64 " killed, %" PRIu64 " records came, %" PRIu64 " lost with their readers, %" PRIu64
-	       " claims counted as lost\n", kills, came, missing, lost);
+	printf("%" PRIu64 " processes killed, %" PRIu64 " records received, %" PRIu64
+	       " lost with their readers, %" PRIu64 " claims counted as lost\n", kills, came, missing, lost);
 	/* a reader may die after it has noted a record, but before it releases the record */
 	CHECK(missing <= BATCH * lost && lost <= missing + kills);
 	CHECK(came > kills);

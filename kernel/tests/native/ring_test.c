@@ -27,7 +27,7 @@ static void feature(void)
 	*knows = 0;
 	CHECK_EQ(stargate_ring_create(&r, at[0], "old", &what, 0), EOPNOTSUPP);
 	CHECK_EQ(sb->ro_compat, 0);
-	/* announced by the slot's last owner */
+	/* the slot's last owner announced the feature */
 	*knows = SG_SLOT_KNOWS(SG_RO_COMPAT_RINGS, old.v.incarnation - 1);
 	CHECK_EQ(stargate_ring_create(&r, at[0], "old", &what, 0), EOPNOTSUPP);
 	tsys_leave(&old);
@@ -397,7 +397,7 @@ static void deaths(void)
 	sg_store64(page + cell, SG_RING_CELL_AT(SG_RING_HEAD_POS(page[SG_RING_HEAD]) - 5, SG_RING_TRIES));
 	stargate_ring_close(b);
 	CHECK_EQ(state_of(a).claims_lost, 2);
-	/* the same state, but another reader has claimed since */
+	/* the same state, except that another reader has claimed a record since */
 	b = ring_have(1, "d");
 	put(a, 7, 60);
 	get(b, 7, 60);

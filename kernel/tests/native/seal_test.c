@@ -82,7 +82,7 @@ static void one_file(void)
 	u64 root[4] = { 1, 2, 3, 4 }, other[4] = { 5 };
 	struct sg_run run;
 
-	/* a process has stored behind the end, by a mapping that it has no more */
+	/* a process has stored behind the end, through a mapping that it has removed since */
 	CHECK_OK(sg_walk(&s[0].v, &f, 2, 1, &run));
 	memset(s[0].v.base + run.off + 9000 % SG_PAGE, 'x', 100);
 	CHECK_EQ(sg_seal_set_root(&s[0].v, &f, root), -EINVAL);
@@ -204,7 +204,7 @@ static void *opens(void *f)
 	return NULL;
 }
 
-/* The sealing system has looked at the openers. A later opener waits for its end. */
+/* The sealing system has checked the openers. A later opener waits until the sealing has ended. */
 static void opener_waits(void)
 {
 	struct sg_iref f = make("waits", 5000);

@@ -56,7 +56,7 @@ expect 0 "$ctl" ln v.img /moved /linked
 expect 0 "$ctl" rm v.img /linked
 expect 0 "$ctl" verify v.img /moved
 expect 0 "$ctl" get v.img /moved copy
-cmp copy f63 || fail "the sealed file's bytes"
+cmp copy f63 || fail "the sealed file's bytes have changed"
 
 # --- a page that another program has changed ---
 place=$("$ctl" -j stat v.img /f3000000 | "${python[@]}" -c 'import json, sys
@@ -94,7 +94,7 @@ expect 0 "$fsck" -n forged.img
 says ': clean;'
 refuses 1 '/f1: is not sealed' "$ctl" verify forged.img /f1
 
-# --- an image has no digests of contents that it has not ---
+# --- an image has no digests, because it has no contents of files ---
 expect 0 "$ctl" image v.img small.img
 expect 0 "$fsck" -n small.img
 expect '*' "$ctl" stat small.img '<3>'

@@ -133,7 +133,8 @@ static void lapsed_user(void)
 	kill_other(true);
 	sg_or64(sg_at(&t.v, SG_HOT(lapsed)), bit);
 	CHECK_EQ(try_create(&t.v, "s", new, true, &s), -EEXIST);
-	CHECK_OK(try_open(&t.v, "s", 0, false, &s));	/* nor when this system closes the object */
+	/* no other object gets the words after this system has closed the object either */
+	CHECK_OK(try_open(&t.v, "s", 0, false, &s));
 	sg_sem_close(&t.v, &s);
 	CHECK_EQ(try_create(&t.v, "s", new, true, &s), -EEXIST);
 	sg_and64(sg_at(&t.v, SG_HOT(lapsed)), ~bit);

@@ -426,50 +426,55 @@ static const struct script {
 } scripts[] = {
 	{ MUTEX, 0, "a free lock needs no wait, even after the time limit",
 	  "A take 0;A give 0;B try 0;B give 0;C late 0;C give 0" },
-	{ MUTEX, 0, "a lock of another thread", "A take 0;B try EBUSY;B late ETIMEDOUT;A give 0" },
-	{ MUTEX, 0, "a lock of the caller",
+	{ MUTEX, 0, "another thread has the lock",
+	  "A take 0;B try EBUSY;B late ETIMEDOUT;A give 0" },
+	{ MUTEX, 0, "the caller already has the lock",
 	  "A take 0;A take EDEADLK;A try EBUSY;A late EDEADLK;A give 0" },
-	{ MUTEX, 0, "only the owner can release it",
+	{ MUTEX, 0, "only the owner can release a mutex",
 	  "A give EPERM;A take 0;B give EPERM;A give 0;A give EPERM" },
-	{ MUTEX, 0, "a waiter gets it",
+	{ MUTEX, 0, "a waiter gets the released mutex",
 	  "A take 0;B take ...;A give 0;B done 0;A try EBUSY;B give 0" },
-	{ MUTEX, 0, "one of the waiters gets it",
+	{ MUTEX, 0, "one of several waiters gets the released mutex",
 	  "A take 0;B take ...;C take ...;A give 0;BC one 0;A try EBUSY;X give 0;Y done 0;Y give 0" },
 	{ MUTEX, 0, "the next owner after a death gets EOWNERDEAD",
 	  "A take 0;A die;B take EOWNERDEAD;B consistent 0;B give 0;C take 0;C give 0" },
-	{ MUTEX, 0, "... if it waits", "A take 0;B take ...;A die;B done EOWNERDEAD;B consistent 0;"
+	{ MUTEX, 0, "a waiter gets EOWNERDEAD when the owner dies",
+	  "A take 0;B take ...;A die;B done EOWNERDEAD;B consistent 0;"
 	  "B give 0;C try 0;C give 0" },
-	{ MUTEX, 0, "... if it tries, or its time limit has passed",
+	{ MUTEX, 0, "a try, or a wait after the time limit, gets EOWNERDEAD",
 	  "A take 0;A die;B try EOWNERDEAD;C try EBUSY;"
 	  "B consistent 0;B give 0;C take 0;C die;B late EOWNERDEAD;B consistent 0;B give 0" },
-	{ MUTEX, 0, "... and each next owner, until the mutex is consistent",
+	{ MUTEX, 0, "each next owner gets EOWNERDEAD until the mutex is consistent",
 	  "A take 0;A die;B take EOWNERDEAD;B die;C take EOWNERDEAD;C consistent 0;C give 0" },
-	{ MUTEX, 0, "a release without repair makes it unusable",
+	{ MUTEX, 0, "a release without a repair makes the mutex unusable",
 	  "A take 0;A die;B take EOWNERDEAD;B give 0;"
 	  "C take ENOTRECOVERABLE;B try ENOTRECOVERABLE;C give EPERM" },
-	{ MUTEX, 0, "... also after the time limit",
+	{ MUTEX, 0, "an unusable mutex returns its error also after the time limit",
 	  "A take 0;A die;B take EOWNERDEAD;B give 0;C late ENOTRECOVERABLE" },
-	{ MUTEX, 0, "... for all waiters", "A take 0;A die;B take EOWNERDEAD;C take ...;B give 0;"
+	{ MUTEX, 0, "the waiters of a mutex that becomes unusable get its error",
+	  "A take 0;A die;B take EOWNERDEAD;C take ...;B give 0;"
 	  "C done ENOTRECOVERABLE" },
 	{ MUTEX, 0, "a consistent mutex cannot be repaired",
 	  "A take 0;A consistent EINVAL;A give 0" },
-	{ MUTEX, 0, "... nor repaired twice", "A take 0;A die;B take EOWNERDEAD;B consistent 0;"
+	{ MUTEX, 0, "a mutex cannot be repaired twice",
+	  "A take 0;A die;B take EOWNERDEAD;B consistent 0;"
 	  "B consistent EINVAL;B give 0" },
 	{ MUTEX, 0, "after a repair, the owner may die again", "A take 0;A die;B take EOWNERDEAD;"
 	  "B consistent 0;B die;C take EOWNERDEAD;C consistent 0;C give 0" },
 	{ MUTEX, 0, "the death of a former owner has no effect",
 	  "A take 0;A give 0;A die;B take 0;B give 0" },
-	{ RECURSIVE, 0, "it is free after as many releases as locks",
+	{ RECURSIVE, 0, "a mutex is free after as many releases as locks",
 	  "A take 0;A try 0;A late 0;B try EBUSY;A give 0;"
 	  "A give 0;B late ETIMEDOUT;A give 0;B take 0;B give 0;A give EPERM" },
-	{ RECURSIVE, 0, "a waiter gets it after the last release",
+	{ RECURSIVE, 0, "a waiter gets the mutex after the last release",
 	  "A take 0;A take 0;B take ...;A give 0;B done ...;A give 0;B done 0;B give 0" },
-	{ RECURSIVE, 0, "after a death, the next owner has locked it once",
+	{ RECURSIVE, 0, "after a death, the next owner has locked the mutex once",
 	  "A take 0;A take 0;A die;B take EOWNERDEAD;"
 	  "B consistent 0;B give 0;C take 0;C give 0;C give EPERM" },
-	{ SEMAPHORE, 2, "down to none", "A take 0;B take 0;C try EAGAIN;C late ETIMEDOUT;A value 0;"
+	{ SEMAPHORE, 2, "the value goes down to 0",
+	  "A take 0;B take 0;C try EAGAIN;C late ETIMEDOUT;A value 0;"
 	  "A give 0;A value 1;C late 0;C value 0" },
-	{ SEMAPHORE, 0, "a waiter gets it", "A take ...;B give 0;A done 0;B value 0" },
+	{ SEMAPHORE, 0, "a post wakes the waiter", "A take ...;B give 0;A done 0;B value 0" },
 	{ SEMAPHORE, 0, "each post wakes one waiter",
 	  "A take ...;B take ...;C give 0;AB one 0;C value 0;C give 0;Y done 0;C value 0" },
 	{ SEMAPHORE, 0, "any thread can post",
@@ -477,31 +482,34 @@ static const struct script {
 	{ SEMAPHORE, 1, "a death posts nothing", "A take 0;A die;B try EAGAIN;B give 0;C take 0" },
 	{ SEMAPHORE, SEM_VALUE_MAX, "the value has a limit", "A give EOVERFLOW;A value 2147483647;"
 	  "A take 0;A give 0;B give EOVERFLOW" },
-	{ RWLOCK, 0, "many read", "A read 0;B read 0;C tryread 0;A give 0;B give 0;C give 0" },
-	{ RWLOCK, 0, "one writes",
+	{ RWLOCK, 0, "many readers at a time",
+	  "A read 0;B read 0;C tryread 0;A give 0;B give 0;C give 0" },
+	{ RWLOCK, 0, "a writer excludes readers and writers",
 	  "A write 0;B tryread EBUSY;B trywrite EBUSY;B lateread ETIMEDOUT;"
 	  "B latewrite ETIMEDOUT;A give 0;B tryread 0;B give 0" },
 	{ RWLOCK, 0, "readers exclude a writer", "A read 0;B trywrite EBUSY;B latewrite ETIMEDOUT;"
 	  "A trywrite EBUSY;A give 0;B trywrite 0;B give 0" },
-	{ RWLOCK, 0, "a thread can read-lock it several times",
+	{ RWLOCK, 0, "a thread can have several read locks",
 	  "A read 0;A read 0;B trywrite EBUSY;A give 0;"
 	  "B trywrite EBUSY;A give 0;B trywrite 0;B give 0" },
-	{ RWLOCK, 0, "a write lock of the caller",
+	{ RWLOCK, 0, "the caller already has the write lock",
 	  "A write 0;A write EDEADLK;A read EDEADLK;A tryread EBUSY;"
 	  "A trywrite EBUSY;A lateread EDEADLK;A latewrite EDEADLK;A give 0;B write 0;B give 0" },
 	{ RWLOCK, 0, "a free lock needs no wait, even after the time limit",
 	  "A lateread 0;A give 0;A latewrite 0;A give 0" },
 	{ RWLOCK, 0, "a writer waits for all readers",
 	  "A read 0;B read 0;C write ...;A give 0;C done ...;B give 0;C done 0;C give 0" },
-	{ RWLOCK, 0, "after a writer, all readers get it",
+	{ RWLOCK, 0, "after a writer, all readers get the lock",
 	  "A write 0;B read ...;C read ...;A give 0;B done 0;"
 	  "C done 0;A trywrite EBUSY;B give 0;C give 0" },
 	{ RWLOCK, 0, "one writer at a time", "A write 0;B write ...;C write ...;A give 0;BC one 0;"
 	  "A tryread EBUSY;X give 0;Y done 0;Y give 0" },
-	{ COND, 0, "a signal wakes", "A take 0;A cwait ...;B take 0;B signal 0;B give 0;A done 0" },
+	{ COND, 0, "a signal wakes a waiter",
+	  "A take 0;A cwait ...;B take 0;B signal 0;B give 0;A done 0" },
 	{ COND, 0, "a waiter has released the mutex",
 	  "A take 0;A cwait ...;B try 0;B give 0;B signal 0;A done 0" },
-	{ COND, 0, "a broadcast wakes all", "A take 0;A cwait ...;B take 0;B cwait ...;C take 0;"
+	{ COND, 0, "a broadcast wakes all waiters",
+	  "A take 0;A cwait ...;B take 0;B cwait ...;C take 0;"
 	  "C broadcast 0;C give 0;A done 0;B done 0" },
 	{ COND, 0, "after a time-out, the waiter has the mutex",
 	  "A take 0;A clate ETIMEDOUT;B try EBUSY;A give 0" },

@@ -41,7 +41,7 @@ static void mutex(void)
 	CHECK(sg_semw_give(sg_sem_word(&other, &m2), they->me));
 	CHECK(sg_semw_take(sg_sem_word(&t.v, &m), me->me));
 	CHECK_EQ(sg_sem_lock(&other, &m2, they, in_ms(20)), -ETIMEDOUT);
-	CHECK(!sg_semw_give(sg_sem_word(&t.v, &m), me->me));	/* a thread has slept */
+	CHECK(!sg_semw_give(sg_sem_word(&t.v, &m), me->me));	/* fails: a thread has slept */
 	CHECK_OK(sg_sem_unlock(&t.v, &m, me));
 	CHECK_EQ(sg_load64(sg_sem_word(&t.v, &m)), 0);
 	end();
@@ -156,11 +156,11 @@ static void system_dies(void)
 	join_other();
 	CHECK_OK(sg_sem_write_lock(&t.v, &rw, me, 0));
 	CHECK_OK(sg_sem_write_unlock(&t.v, &rw, me));
-	/* processes see a dead reader until ... */
+	/* this system still sees the dead reader's cell, until it opens the lock again */
 	CHECK(!sg_semw_no_readers(sg_sem_word(&t.v, &rw)));
 	sg_sem_close(&t.v, &rw);
 	rw = sem_of(&t.v, "rw");
-	CHECK(sg_semw_no_readers(sg_sem_word(&t.v, &rw)));	/* ... the next system opens it */
+	CHECK(sg_semw_no_readers(sg_sem_word(&t.v, &rw)));	/* the open has cleared the cell */
 	/* the same slot and member with a new incarnation */
 	m2 = sem_of(&other, "m");
 	rw2 = sem_of(&other, "rw");
@@ -359,7 +359,7 @@ static void at_once(void)
 	CHECK(sg_sem_post_at_once(&t.v, &c));
 	CHECK(!sg_sem_lock_at_once(&t.v, &c, me) && !sg_sem_unlock_at_once(&t.v, &c, me));
 	CHECK(!sg_sem_wait_at_once(&t.v, &m) && !sg_sem_post_at_once(&t.v, &m));
-	word = sg_sem_word(&t.v, &c);	/* a thread sleeps */
+	word = sg_sem_word(&t.v, &c);	/* the word shows a sleeping thread */
 	sg_store64(word, sg_load64(word) | SG_SEMW_WAITERS);
 	CHECK(!sg_sem_post_at_once(&t.v, &c) && sg_sem_wait_at_once(&t.v, &c));
 	CHECK(sg_sem_lock_at_once(&t.v, &m, you));

@@ -41,7 +41,7 @@ static void trap(bool on)
 
 /*
  * Derives machine, boot and host from the incarnation, so that a copy shows to which incarnation
- * they belong.
+ * each of these belongs.
  */
 static void say_who(u32 inc)
 {

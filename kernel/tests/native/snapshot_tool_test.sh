@@ -48,7 +48,7 @@ nothing_left c4
 echo old >c4.part
 expect 0 "$ctl" snapshot --stall 10000 v.img c4
 expect 0 "$fsck" -n c4
-[[ ! -e c4.part ]] || fail "c4.part is there"
+[[ ! -e c4.part ]] || fail "snapshot has left c4.part"
 
 # snapshot does not use a partial file of another user, who could read the copy.
 if [[ $(id -u) -eq 0 ]]; then
@@ -156,7 +156,7 @@ if [[ $swaps ]]; then
 		rm -f n1
 		expect 0 env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO="${errors% *}" LINK_ERRNO="${errors#* }" \
 			"$ctl" snapshot --stall 10000 v.img n1
-		[[ ! -e n1.part && $(stat -c %h n1) == 1 ]] || fail "n1.part is there as well"
+		[[ ! -e n1.part && $(stat -c %h n1) == 1 ]] || fail "snapshot has left n1.part, or a second link of n1"
 		expect 0 "$fsck" -n n1
 		refuses 1 'n1: exists already' env LD_PRELOAD="$dir/rename.so" RENAME_ERRNO=22 LINK_ERRNO=0 \
 			"$ctl" snapshot v.img n1

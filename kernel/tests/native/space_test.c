@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Hints of free space (docs/protocol.md, section 9). A joiner trusts the hints and examines no
- * chunk. Missing hints are set later, and wrong hints cleared. Neither causes ENOSPC. The test also
- * covers formatting: mkfs does not touch memory that no reader reads.
+ * chunk. Missing hints are set later, and wrong hints are cleared. Neither missing nor wrong hints
+ * cause ENOSPC. The test also covers formatting: mkfs does not touch memory that no reader reads.
  */
 #include <sys/mman.h>
 #include <time.h>
@@ -96,7 +96,7 @@ static void put_back(const struct sg_vol *vol, void *copy)
 
 /* --- formatting ------------------------------------------------------------------------------ */
 
-/* All memory is full of garbage before. Afterwards the room to grow still has its garbage. */
+/* Before mkfs, all memory is full of garbage. Afterwards the room to grow still has its garbage. */
 static void made_where_it_counts(void)
 {
 	struct tvol t;
@@ -167,7 +167,7 @@ static void joined_then_mended(void)
 		CHECK_EQ(promised(&again, true, 0, left), 0);
 		sg_settle(&again);
 		left -= step;
-		/* 32 for the metadata */
+		/* up to 32 pages are metadata */
 		CHECK(promised(&again, true, left, left + step) >= step - 32);
 	}
 	expect_exact(&again);

@@ -91,7 +91,7 @@ static void gives_way_in(int (*call)(const struct sg_iref *f))
 
 	CHECK_EQ(briefly(call, &f), -EINTR);
 	CHECK_EQ(told, SG_ROOM_OTHERS);
-	/* without the locks it waits: until the other system has reclaimed */
+	/* without these locks, the thread waits until the other system has reclaimed */
 	for (i = 0; i < 6; i++) {
 		CHECK(sg_maintain(&s[0].v) >= 0);
 		CHECK(sg_maintain(&s[1].v) >= 0);

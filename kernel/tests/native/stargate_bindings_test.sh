@@ -243,7 +243,7 @@ waits(stream.shut)
 var("interrupts").value = 0
 assert stream.read(4) == b"some" and stream.read() == b"", "the stream does not end after its bytes"
 lines = io.BufferedReader(stargate.Stream.join(None, "j"))
-assert lines.read(1) == b"", "a raw file for io"
+assert lines.read(1) == b"", "the end of a joined stream is not an end of file for io"
 for code, kind in ((errno.ECONNRESET, ConnectionResetError), (errno.EPIPE, BrokenPipeError),
                    (errno.ETIMEDOUT, stargate.TimedOut)):
     var("answer").value = code

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include "sem_kernel.h"
 
-/* expected are two seconds; allows for a machine with much other work */
+/* two seconds are expected; the limit allows for a machine with much other work */
 #define TOO_LONG	(30 * SEC)
 
 static const struct stargate_streams small = { 65536, 0600, 0 };

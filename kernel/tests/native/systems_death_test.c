@@ -489,9 +489,9 @@ static int mount_with_clock(struct sg_vol *v)
 }
 
 /*
- * All systems die, one of them with a lock that each joiner needs. A joiner begins to recover that
- * one's slot in the slot's own name, and dies, too. The next joiner has a free slot only if @dead
- * says so of the others; otherwise their death is not known.
+ * All systems die, one of them with a lock that each joiner needs. A joiner begins to recover the
+ * slot of that system, acts for this slot, and dies, too. With @dead, the other systems are fenced,
+ * so the next joiner finds dead slots. Otherwise nothing shows that they are dead.
  */
 static void joiner_dies(bool dead)
 {

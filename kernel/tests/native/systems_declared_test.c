@@ -114,7 +114,7 @@ static void same_bytes(const u8 *before, enum deed deed, const char *when)
 	test_counted();
 	for (i = 0; i < SIZE; i += 8)
 		if (memcmp(before + i, mem + i, 8))
-			test_fail(__FILE__, __LINE__, "deed %d, %s: stored at 0x%" PRIx64 ": %" PRIx64
+			test_fail(__FILE__, __LINE__, "operation %d, %s: a store at 0x%" PRIx64 ": %" PRIx64
 				  " was %" PRIx64, deed, when, i, *(u64 *)(mem + i),
 				  *(const u64 *)(before + i));
 }
@@ -505,8 +505,8 @@ static void clear_away(struct tsys *by, struct worker *w, struct sg_iref *dir)
 
 /*
  * Each thread is in the middle of a change, holds its own lock, and waits for an area; all get an
- * area at the same time. A system that is fenced between its check and its store would still store.
- * So a fencer must be certain that the system is stopped, as it is here.
+ * area at the same time. If the fence came between a thread's check and its store, the thread would
+ * still store. So the test fences the system only when all its threads wait.
  */
 static void crowd_dies_once(struct tsys *by, struct rng *rng, u8 *before)
 {

@@ -193,7 +193,7 @@ static void deferred_by_fenced(void)
 		sg_epoch_push(&s[2].v);
 		acknowledge(&s[2]);
 	}
-	/* ... also if the next system in its slot takes them over */
+	/* they also count from that epoch if the next system in the slot takes them over */
 	CHECK_EQ(tsys_state(&s[2], 0), SG_SLOT_FREE);
 	/* a live owner keeps the joiner out of slot 0 */
 	*sg_state_word(&s[2].v, 0) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);
@@ -240,7 +240,7 @@ static void transactions_are_waited_for(void)
 	acknowledge(&s[0]);
 	CHECK(!reclaims(&s[1]));
 	CHECK_EQ(epoch_now(), e + 2);
-	/* ... but does not wait for a later transaction */
+	/* the acknowledgement does not wait for a later transaction */
 	CHECK_OK(sg_write_begin(&s[0].v, &f, 2 * SG_PAGE, 100, 0, &w));
 	acknowledge(&s[1]);
 	acknowledge(&s[0]);

@@ -397,8 +397,8 @@ int main(void)
 		done += sh->book[n].done;
 		won += sh->contest[n].won;
 	}
-	printf("%" PRIu64 " killed, %" PRIu64 " operations on own files, %" PRIu64 " prizes; grown to %"
-	       PRIu64 " MiB\n", kills, done, won, first_size() >> 20);
+	printf("%" PRIu64 " processes killed, %" PRIu64 " operations on own files, %" PRIu64
+	       " prizes taken; grown to %" PRIu64 " MiB\n", kills, done, won, first_size() >> 20);
 	CHECK(first_size() > 64 << 20);
 	CHECK(done > kills && won > kills / 10);
 	return test_done();

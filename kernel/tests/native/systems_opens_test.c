@@ -629,7 +629,7 @@ static void numbers_come_back(void)
 	CHECK(g.generation != f.generation);
 	write_all(&s[1], &g, 2);
 	CHECK_OK(sg_getattr(&s[1].v, &g, &was));
-	late_changes(&s[0], &f);		/* ... and then belongs to another file */
+	late_changes(&s[0], &f);		/* the record belongs to another file */
 	CHECK_OK(sg_getattr(&s[1].v, &g, &is));
 	CHECK(!memcmp(&was, &is, sizeof(is)));
 	holds(&s[0], &g, 2);

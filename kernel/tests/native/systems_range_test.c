@@ -136,7 +136,7 @@ static void collapse(void)
 
 static u64 grown;
 
-/* Allocates large leaves where the count has seen two pages. */
+/* Allocates large leaves in a place where the collapse has counted two pages. */
 static void get_large(void)
 {
 	CHECK_OK(sg_allocate(&b.v, &fb, SG_CHUNK_PAGES, 2 * SG_CHUNK_PAGES));
@@ -350,7 +350,7 @@ static void found_in_build(bool lists, bool hostile)
 
 /* --- pages that are inserted before the walk -------------------------------------------------- */
 
-#define AHEAD	SG_TURNS	/* number of pages that the walk has visited by then */
+#define AHEAD	SG_TURNS	/* number of pages that the walk has visited when pages are inserted */
 
 static void move_ahead(void)
 {

@@ -49,7 +49,7 @@ static void settle_all(struct tsys *s)
 
 /*
  * During its lapse a fenced system keeps its files open, until a system that opens the same files
- * ends the lapse. Nobody else can end it in this way.
+ * ends the lapse. No other system can end the lapse in this way.
  */
 static void lapse_keeps_open(void)
 {

@@ -15,7 +15,7 @@ static void says(const struct sg_vol *v, const char *reason)
 {
 	test_counted();
 	if (!strstr(v->why, reason))
-		test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", v->why, reason);
+		test_fail(__FILE__, __LINE__, "'%s' does not contain '%s'", v->why, reason);
 }
 
 static void try(struct tsys *s, unsigned int machine, unsigned int boot, int want)
@@ -157,7 +157,7 @@ static void killed_tools(void)
 		CHECK_OK(sg_join(&v, &id, 0, false));
 		sg_abandon(&v);
 	}
-	try(&s, 2, 1000, 0);	/* they may only be stopped: it waits for the end of the lapse, too */
+	try(&s, 2, 1000, 0);	/* the tools may only be stopped: the joiner waits for their lapses */
 	test_hasten(false);
 	tsys_leave(&s);
 	test_clean(mem, TEST_SMALL);
@@ -400,7 +400,7 @@ static void named(void)
 	tsys_leave(&before);
 	*(u64 *)(mem + SG_HOT(incarnation)) = inc;
 	slot->state = SG_SLOT_WORD(SG_SLOT_LIVE, inc);
-	/* would fence the previous boot, if the slot belonged to it */
+	/* this join would fence the previous boot, if the slot belonged to it */
 	try(&next, 1, 2, 0);
 	CHECK_EQ(slot->state, SG_SLOT_WORD(SG_SLOT_LIVE, inc));
 	slot->state = SG_SLOT_WORD(SG_SLOT_FREE, inc);

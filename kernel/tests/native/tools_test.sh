@@ -22,7 +22,7 @@ for tool in "$mkfs" "$fsck" "$ctl"; do
 	help_agrees "$tool" 8 "$silent"
 	while read -r option; do
 		! "$tool" "$option" 2>&1 </dev/null | grep -qE 'no option|unrecognized|invalid' ||
-			fail "$name: there is no $option"
+			fail "$name: the help lists $option, but the tool refuses it"
 		checks=$((checks + 1))
 	done <in-help
 	failure=1
@@ -454,9 +454,9 @@ for at in $root $copy; do
 		poke w.img "$at" "$bytes"
 		expect 4 "$fsck" -n w.img
 		says 'repair it with -y'
-		! grep -q lost out || fail "nothing is lost"
+		! grep -q lost out || fail "fsck reports a loss, but nothing is lost"
 		expect 1 "$fsck" -p w.img
-		! grep -q lost out || fail "nothing is lost"
+		! grep -q lost out || fail "fsck reports a loss, but nothing is lost"
 		all_there
 	done
 done

@@ -13,7 +13,7 @@ info() { "$ctl" -j info v.img | pick "$1"; }
 # is UUID LABEL: v.img has this UUID and label, and is clean.
 is() {
 	[[ $(info 'd["uuid"]') == "$1" && $(info 'd["label"]') == "$2" ]] ||
-		fail "v.img is not $1 '$2' but $(info 'd["uuid"], d["label"]')"
+		fail "v.img should have UUID and label $1 '$2', but has $(info 'd["uuid"], d["label"]')"
 	expect 0 "$fsck" -n v.img
 	says ': clean'
 }
@@ -130,7 +130,7 @@ for try in $(seq 12); do
 	esac
 done
 ((refused <= 18)) || fail "$refused of 24 commands are refused; most pairs should have one success"
-echo "$refused of 24 refused"
+echo "$refused of 24 commands were refused"
 expect 0 "$fsck" -n v.img
 
 # --- killed at any time: the old pair or the new one, never a mixture; the command can be repeated

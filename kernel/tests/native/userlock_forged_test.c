@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Forged records of users' locks. They are no valid locks, and other systems clear them even while
- * the named system lives.
+ * Forged records of users' locks. These records are no valid locks, and other systems clear them
+ * even while the system that they name lives.
  */
 #include "userlock_util.h"
 

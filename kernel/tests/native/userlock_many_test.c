@@ -149,7 +149,7 @@ static void threads(void)
 	CHECK_EQ(sh.deadlocks, 0);
 	sh.ordered = false;
 	run_threads(lock_two, THREADS);
-	printf("%" PRIu64 " circles in %" PRIu64 " rounds of %u threads\n", sh.deadlocks, sh.rounds,
+	printf("%" PRIu64 " cycles in %" PRIu64 " rounds of %u threads\n", sh.deadlocks, sh.rounds,
 	       THREADS);
 	CHECK_EQ(each_record(NULL, NULL), 0);
 }
@@ -410,8 +410,8 @@ static void kills(void)
 	for (k = 0; k < CHILDREN; k++)
 		kill_child(pid[k], number[k]);
 	fence_unknown(number);
-	printf("%" PRIu64 " killed, %" PRIu64 " of them inside; %" PRIu64 " locks, %" PRIu64
-	       " circles\n", n, ps->lost, ps->got, ps->deadlocks);
+	printf("%" PRIu64 " processes killed, %" PRIu64 " of them with a lock; %" PRIu64 " locks, %"
+	       PRIu64 " cycles\n", n, ps->lost, ps->got, ps->deadlocks);
 	CHECK(ps->lost > 0);
 	/* no lock or request of a killed process blocks others */
 	for (k = 0; k < 2; k++) {

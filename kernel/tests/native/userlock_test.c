@@ -311,8 +311,8 @@ static void unfollowed(void)
 /* --- turns ------------------------------------------------------------------------------------ */
 
 /*
- * A later request does not overtake, except for an attempt without a wait, or after too long a
- * wait.
+ * A later request does not overtake a queue of waiters. Exceptions: the request does not wait, or
+ * the queue has not moved for a second.
  */
 static void turns(void)
 {

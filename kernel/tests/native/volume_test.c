@@ -41,7 +41,7 @@ static void refuses(u64 size, struct sg_format_opts opts, const char *reason)
 	why[0] = 0;
 	CHECK_EQ(sg_format(mem, size, &opts, why), -EINVAL);
 	if (!strstr(why, reason))
-		test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", why, reason);
+		test_fail(__FILE__, __LINE__, "'%s' does not contain '%s'", why, reason);
 }
 
 static void format_refusals(void)
@@ -92,7 +92,7 @@ static void cannot_open(int err, const char *reason)
 
 	CHECK_EQ(sg_open(&v, mem, TEST_SMALL, false, NULL), err);
 	if (!strstr(v.why, reason))
-		test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", v.why, reason);
+		test_fail(__FILE__, __LINE__, "'%s' does not contain '%s'", v.why, reason);
 }
 
 /* Each new volume supports atomic writes. With the parameter, its root directory has the flag. */

@@ -513,7 +513,7 @@ static void victims(void)
 	}
 	/*
 	 * Victims are on the same processor, and change in turn. A vCPU is never its own victim,
-	 * and another VM's vCPU is none.
+	 * and a vCPU of another VM is never a victim.
 	 */
 	CHECK_EQ(vs_victim(s.vcpus, &s.vms[2], x), x + 2);
 	CHECK_EQ(vs_victim(s.vcpus, &s.vms[2], x), x + 4);

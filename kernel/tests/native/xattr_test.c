@@ -317,7 +317,7 @@ static void *reader(void *arg)
 		CHECK(got > 0);
 		for (i = 1; i < got; i++)
 			if (buf[i] != buf[0] || (u32)got != 1 + buf[0] * 70u)
-				test_fail(__FILE__, __LINE__, "torn at %d of %d", i, got);
+				test_fail(__FILE__, __LINE__, "the value is torn at byte %d of %d", i, got);
 		n++;
 	}
 	__atomic_fetch_add(&r->reads, n, __ATOMIC_RELAXED);

@@ -45,8 +45,8 @@ refuses 2 'the name of a volume is' "$ctl" volume show z/a/b
 
 refuses 2 'the name of a volume is .* stays in the same zone' "$ctl" volume rename z/a z/b
 
-# A volume with a name of the CSI driver (csi-driver/internal/pool/name.go) keeps it: a claim needs
-# it.
+# A volume with a name of the CSI driver (csi-driver/internal/pool/name.go) keeps its name: a claim
+# needs the name.
 for name in pvc-0123 x-89ab e-cdef s-0; do
 	refuses 10 "$name: has a name of the CSI driver" "$ctl" volume rename $name b
 	refuses 10 "z/$name: has a name of the CSI driver" "$ctl" volume rename z/$name b
@@ -57,8 +57,8 @@ done
 
 # --- a closed terminal ------------------------------------------------------------------------
 
-# A command that changes a zone, or a volume in a zone, runs to its end. This holds with and without
-# LVM here.
+# A command that changes a zone, or a volume in a zone, runs to its end. This holds on machines with
+# and without LVM.
 if ! nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
 	cat >signals.c <<-'END'
 		#define _GNU_SOURCE
