@@ -57,8 +57,8 @@ static void at_load(u64 off, u64 from, u64 val)
 }
 
 /*
- * The engine loads a record's head several times. Meanwhile the head changes, and then counts more
- * change counters than words.
+ * The engine loads a record's head several times. Meanwhile the head changes: its new value counts
+ * more change counters than words.
  */
 static void replay_head(u64 from)
 {

@@ -277,7 +277,7 @@ void volume_afterwards(void)
 	if (!err && res.fixed == res.found) {
 		err = check(SG_CHECK_ONLY, &res);
 		if (err || res.found)
-			test_fail(__FILE__, __LINE__, "repaired, and yet: %d, %" PRIu64 " found", err,
+			test_fail(__FILE__, __LINE__, "the repaired volume still has damage: error %d, %" PRIu64 " findings" PRIu64 " found", err,
 				  res.found);
 		CHECK_OK(host_join(&v, false));
 		sg_leave(&v);

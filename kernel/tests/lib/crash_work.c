@@ -38,7 +38,7 @@ static void judge_data(struct cw *w, struct sg_vol *v)
 	if (w->whole) {
 		if (!(a.size == w->old_size && !memcmp(got, w->old, a.size)) &&
 		    !(a.size == w->new_size && !memcmp(got, w->new, a.size)))
-			wrong(w, v, "a part of an atomic write");
+			wrong(w, v, "only a part of an atomic write is in the file");
 		test_counted();
 		return;
 	}

@@ -210,7 +210,7 @@ END
 deaths=
 symbols=$(nm -D "$fuse" 2>/dev/null || true)
 if [[ $symbols == *san_* ]]; then
-	echo "a sanitizer wants to be loaded first: no server dies at a chosen moment"
+	echo "a sanitizer's library must be loaded before death.so: no server dies at a chosen moment"
 elif [[ $symbols != *' read@'* ]]; then
 	echo "$fuse is static: no server dies at a chosen moment"
 else

@@ -86,7 +86,7 @@ tell() {
 
 silent() {
 	sleep "$2"
-	[[ $(wc -l <"$1.out") -eq ${lines[$1]} ]] || fail "$1 goes on: $(tail -n 1 "$1.out")"
+	[[ $(wc -l <"$1.out") -eq ${lines[$1]} ]] || fail "$1 prints another line: $(tail -n 1 "$1.out")"
 	checks=$((checks + 1))
 }
 
@@ -127,7 +127,7 @@ who() {
 is_there() {
 	local said
 	said=$(who "${2:-v.img}")
-	[[ $said == "$1" ]] || fail "there is '$said', not '$1'"
+	[[ $said == "$1" ]] || fail "the systems are '$said', not '$1'"
 	checks=$((checks + 1))
 }
 

@@ -114,7 +114,7 @@ DIR *opendir(const char *path)
 END
 swaps=
 if nm -D "$ctl" 2>/dev/null | grep -qE '__[atu][sb]?san|__ubsan'; then
-	echo "a sanitizer's library must be loaded first: tests with swapped paths are skipped"
+	echo "a sanitizer's library must be loaded before swap.so: tests with swapped paths are skipped"
 else
 	gcc -shared -fPIC -O1 -Wno-nonnull -o swap.so swap.c -ldl || fail "cannot compile swap.c"
 	swaps=yes

@@ -299,7 +299,7 @@ void tawait(const u64 *word, u64 at_least)
 
 	while (__atomic_load_n(word, __ATOMIC_SEQ_CST) < at_least) {
 		if (sg_ticks() - start > TOO_LONG_NS)
-			test_fail(__FILE__, __LINE__, "waited in vain for %" PRIu64, at_least);
+			test_fail(__FILE__, __LINE__, "the word has not reached %" PRIu64 " in time", at_least);
 		sg_sleep_us(200);
 	}
 }

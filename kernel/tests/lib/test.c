@@ -41,7 +41,7 @@ static const char *within;
 static void too_late(int sig)
 {
 	(void)sig;
-	test_fail(__FILE__, __LINE__, "no end in time: %s", within);
+	test_fail(__FILE__, __LINE__, "not complete in time: %s", within);
 }
 
 void test_within(unsigned int seconds, const char *what)
@@ -84,7 +84,7 @@ u64 test_amount(u64 quick, u64 normal, u64 slow)
 		return quick;
 	if (!strcmp(scale, "long"))
 		return slow;
-	test_fail(__FILE__, __LINE__, "SG_TEST_SCALE=%s: quick, normal or long", scale);
+	test_fail(__FILE__, __LINE__, "SG_TEST_SCALE=%s: must be quick, normal or long", scale);
 }
 
 u64 test_seed(void)

@@ -58,7 +58,7 @@ refuses() {
 	shift 2
 	expect "$want" "$@"
 	complains "$pattern"
-	[[ ! -s out ]] || fail "something on standard output"
+	[[ ! -s out ]] || fail "the command prints to standard output"
 }
 
 # options_in FILE: prints the options in FILE, one a line.

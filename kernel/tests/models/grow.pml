@@ -2,10 +2,10 @@
 /*
  * Growth in place, while systems work, join, die and are recovered (docs/protocol.md, section 7).
  *
- * Three systems, one growth. System 2 has no memory behind the old end; the others have. Any system
- * may grow the volume, and use the new part after it has seen the growth. An operation that began
- * at any earlier time, with the bound of that time, may find references to the new part. Two epochs
- * are modelled by their guarantee (epoch.pml): earlier operations have ended.
+ * Three systems, one growth. System 2 has no memory behind the old end; the other systems have such
+ * memory. Any system may grow the volume, and use the new part after it has seen the growth. An
+ * operation that began at any earlier time, with the bound of that time, may find references to the
+ * new part. Two epochs are modelled by their guarantee (epoch.pml): earlier operations have ended.
  *
  * Checked: no live system finds a reference behind its bound, or replays a record with one. No
  * system has a size above its bound. A system without the memory never joins a volume that needs

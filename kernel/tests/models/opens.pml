@@ -208,7 +208,7 @@ inline withdraws_bits(p) {
 
 /*
  * Events at any time: a store buffer drains; a system dies, with its store buffer or after it has
- * drained; and further ones.
+ * drained; a death becomes known; a slot is recovered; a system joins again, or never again.
  */
 inline happens(p) {
 	if

@@ -96,7 +96,7 @@ byte deaths, timeouts;
 #else
 #define MAY_TAKE	(!(seen & ASKED) || (queued && NEXT == p))
 #endif
-#ifdef MUTANT_TURN_OF_ANYBODY		/* ... each time a thread takes the lock counts as a turn */
+#ifdef MUTANT_TURN_OF_ANYBODY		/* any system that takes the lock has had a turn */
 #define WAS_TURN	queued
 #else
 #define WAS_TURN	(queued && seen & ASKED)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A system looks at the lapses before the states, and misses one that passes from state to lapse.
+# A system loads the lapses before the states of slots. It misses a slot that passes from live to
+# lapsed between the two loads.
 # file: kernel/core/journal/epoch.c
 # test: lapse_test
 /^bool sg_alone(/,/^}/{

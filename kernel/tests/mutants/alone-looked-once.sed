@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A system without other systems begins to reclaim, and does not check again that no other has
+# A system that is alone begins to reclaim, and does not check again that no other system has
 # joined.
 # file: kernel/core/deferred/reclaim.c
 # test: systems_epoch_test

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A copy of a slot takes the owner of its identity from a word of the copy, not from a word loaded
-# before.
+# A copy of a slot takes `named` from the copied bytes, and not from the load before the copy. So
+# the copied identity may not belong to the copied owner.
 # file: kernel/core/base/slots.c
 # test: slot_test
 s/^	out->named = named;/	(void)named;/
