@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shared files: mapped whole, waiting for a size, and a ring between a producer and a consumer. */
+/*
+ * Shared files: mapping a complete file, waiting for a size, and a ring between a producer and a
+ * consumer.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -98,7 +101,7 @@ API void stargate_unmap(struct stargate_map *m)
 	sgl_close(m->fd);
 }
 
-/* Polls with growing pauses, because no system rings for files. */
+/* Polls with growing pauses, because no system rings a bell when a file grows. */
 API int stargate_await_size(int fd, uint64_t size, uint64_t until)
 {
 	SGL_UNCANCELLED;
@@ -176,7 +179,10 @@ static u64 least(u64 a, u64 b)
 	return a < b ? a : b;
 }
 
-/* Each count only grows, and only one side changes it. So what was seen is still there. */
+/*
+ * Each count only grows, and only one side changes it. So room or bytes that the caller has seen
+ * are still available.
+ */
 static int read_both(stargate_cursor *c, u64 *published, u64 *consumed)
 {
 	int err = stargate_event_read(c->published, published);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libstargate inside. uapi/semword.h says how words are taken and given back. The kernel waits, and
- * finds out which owners are dead (uapi/semctl.h): there is no protocol here.
+ * Declarations inside libstargate. uapi/semword.h describes how words are taken and released. The
+ * kernel waits and detects dead owners (uapi/semctl.h): this library has no protocol between
+ * systems.
  *
  *   volume.c	which volume a path is on; who the calling thread is there
  *   object.c	objects by name
@@ -29,7 +30,7 @@
  * struct stargate_sem - a handle
  * @page: the object's words, or NULL if they are not mapped. @cell: readers of this process, or
  * NULL.
- * @volume: its volume, by a number that this process never uses again.
+ * @volume: a number of its volume, which this process never uses for another volume.
  */
 struct stargate_sem {
 	u64 *page, *cell;
@@ -41,10 +42,12 @@ struct stargate_sem {
 
 /**
  * struct stargate_ring - a handle
- * @object: its descriptor and lock; no page: this process has inherited the handle by fork().
- * @tail, @reserved: of the thread that has the lock: where its record begins, and its room.
- * @swept: when dead receivers were looked for last.
- * @receives: a thread receives by this handle. @claimed: it has a record.
+ * @object: its descriptor and lock. Without a page, this process has inherited the handle by
+ *	fork().
+ * @tail, @reserved: used by the thread that has the lock: the position of its record, and the
+ *	reserved room.
+ * @swept: the time of the last check for dead receivers.
+ * @receives: a thread receives with this handle. @claimed: that thread has a record.
  */
 struct stargate_ring {
 	struct stargate_sem object;
@@ -56,9 +59,9 @@ struct stargate_ring {
 };
 
 /*
- * No function of the library is a cancellation point: a thread that ended inside would leave a
- * handle or a lock behind. Some functions that the library calls are cancellation points. Between
- * this call and the end of the block they are not.
+ * No function of the library is a cancellation point, because a thread that ended inside would
+ * leave a handle or a lock behind. But some functions that the library calls are cancellation
+ * points. This call switches cancellation off until the end of the block.
  */
 static inline int sgl_uncancelled(void)
 {
@@ -75,7 +78,7 @@ static inline void sgl_cancelled_as(const int *was)
 	const int sgl_was __attribute__((cleanup(sgl_cancelled_as), unused)) = sgl_uncancelled()
 
 void sgl_close(int fd);
-/* Opens the semaphores of the volume. EROFS on a read-only mount, except with @look. */
+/* Opens the semaphores of the volume. Returns EROFS on a read-only mount, except with @look. */
 int sgl_open_volume(const char *path, bool look, int *fd);
 /* Adds a handle, and removes it. While a handle exists, threads keep their names in its volume. */
 int sgl_add(struct stargate_sem *s);
@@ -87,18 +90,21 @@ struct sgl_mine {
 };
 extern __thread struct sgl_mine sgl_mine __attribute__((tls_model("initial-exec")));
 
-/* Returns the calling thread's name; 0: it has none, and the kernel returns the reason. */
+/* Returns the name of the calling thread. 0: it has no name, and the kernel returns the reason. */
 static inline u64 sgl_me(const struct stargate_sem *s)
 {
 	return sgl_mine.volume == s->volume ? sgl_mine.me : sgl_me_slow(s);
 }
 
-/* object.c, for rings. A name that is too long is cut off, and the kernel then refuses it. */
+/* object.c, for rings. Cuts off a name that is too long; the kernel then refuses it. */
 void sgl_put_name(char to[SG_SEM_NAME_ROOM], const char *name);
 int sgl_get_object(struct stargate_sem *s, struct sg_ioc_sem_open *o, unsigned int how);
 int sgl_stat(const char *volume, const char *name, struct sg_ioc_sem_stat *st);
 
-/* ring.c: the handle receives from now on. EBUSY: the ring has one receiver, another handle. */
+/*
+ * ring.c: the handle receives from now on. EBUSY: another handle receives from this ring, which
+ * permits only one receiver.
+ */
 int sgl_receive_by(struct stargate_ring *r, u64 until);
 
 /* Requests to the kernel. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Mutexes and reader-writer locks: the library locks them itself if they are free, else the kernel
- * does.
+ * Mutexes and reader-writer locks. The library locks them itself if they are free; otherwise the
+ * kernel does.
  */
 #include "lib.h"
 

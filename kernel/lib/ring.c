@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rings: records from any sender to one of the receivers. uapi/ringword.h has what a process does
- * by itself. The kernel waits, wakes, and ends the claims of dead receivers.
+ * Rings: records from any sender to one of the receivers. A process performs the operations of
+ * uapi/ringword.h itself. The kernel waits, wakes waiters, and ends the claims of dead receivers.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -12,8 +12,8 @@
 
 #define PAGE		4096u
 #define BATCH		STARGATE_BATCH
-#define SWEEP_NS	100000000ULL	/* between looks for dead receivers */
-#define LOOK_NS		1000000000ULL	/* between looks at an empty ring: a forged word */
+#define SWEEP_NS	100000000ULL	/* between checks for dead receivers */
+#define LOOK_NS		1000000000ULL	/* between checks of an empty ring, whose word may be forged */
 
 static int ask(const struct stargate_ring *r, unsigned int op, unsigned int part, u64 *value,
 	       u64 until)
@@ -33,7 +33,7 @@ static int ask_to_wait(const struct stargate_ring *r, unsigned int part, u64 cou
 
 /* --- handles ---------------------------------------------------------------------------------- */
 
-/* The data is mapped twice, so each record is in one piece. */
+/* The data is mapped twice, so each record is contiguous. */
 static int map_ring(struct stargate_ring *r)
 {
 	const int prot = PROT_READ | PROT_WRITE, how = MAP_SHARED | MAP_FIXED;
@@ -190,14 +190,14 @@ API int stargate_ring_stat(const char *volume, const char *name, struct stargate
 /* --- sending ---------------------------------------------------------------------------------- */
 
 /*
- * Only these paths are taken as long as no other thread is in the way. They work with a copy of
- * struct sg_ring: the compiler cannot know that no store to the ring changes the original.
+ * The process stays on these paths while no other thread competes. They work with a copy of struct
+ * sg_ring: the compiler cannot know that no store to the ring changes the original.
  */
 #define FAST	static inline __attribute__((always_inline))
 #define SLOW	static __attribute__((noinline, cold))
 
 /*
- * A sender that dies has changed nothing that readers see, so there is nothing to repair: its bytes
+ * A sender that dies has changed nothing that readers see, so there is nothing to repair. Its bytes
  * lie behind TAIL, where the next record goes.
  */
 SLOW int lock_slowly(struct stargate_ring *r, u64 until)
@@ -235,7 +235,10 @@ static int no_room(struct stargate_ring *r, u64 until)
 	return now >= until ? ETIMEDOUT : 0;
 }
 
-/* Waits for receivers, with the lock: senders come in turn, and a large record does not starve. */
+/*
+ * Waits for receivers while it has the lock. So senders get their turns in order, and the sender of
+ * a large record does not starve.
+ */
 static int wait_for_room(struct stargate_ring *r, u64 tail, u64 n, u64 until)
 {
 	enum sg_ring_result res = SG_RING_NONE;
@@ -257,7 +260,7 @@ static int wait_for_room(struct stargate_ring *r, u64 tail, u64 n, u64 until)
 	return res == SG_RING_OK ? 0 : EUCLEAN;
 }
 
-/* Gives the lock back if there is no room. */
+/* Releases the lock if the ring has no room. */
 SLOW int room_slowly(struct stargate_ring *r, u64 me, u64 tail, u64 n, u64 until)
 {
 	enum sg_ring_result res = sg_ringw_room(&r->w, tail, n);
@@ -272,7 +275,7 @@ SLOW int room_slowly(struct stargate_ring *r, u64 me, u64 tail, u64 n, u64 until
 	return err;
 }
 
-/* After 0 the caller has the lock, and its record goes to *tail. */
+/* If it returns 0, the caller has the lock, and *tail is the position of its record. */
 FAST int reserve(struct stargate_ring *r, const struct sg_ring *w, u64 me, u64 len, u64 *tail,
 		 u64 until)
 {
@@ -323,15 +326,16 @@ API int stargate_ring_send(stargate_ring *r, uint32_t tag, const void *from, siz
 	err = reserve(r, &w, me, len, &tail, until);
 	if (err)
 		return err;
-	sg_ringw_head(&w, tail, len, tag);	/* first: fewer values outlive the copy */
-	if (len)	/* @from may be NULL otherwise */
+	/* before the copy, so that fewer values must survive the copy */
+	sg_ringw_head(&w, tail, len, tag);
+	if (len)	/* for 0 bytes, @from may be NULL */
 		memcpy(sg_ringw_record(&w, tail) + 1, from, len);
 	return commit(r, &w, me, tail, sg_ringw_grains(len));
 }
 
 /*
- * Puts records behind the tail for as long as there is room, and publishes them together. There is
- * room for the first one.
+ * Stores records behind the tail while there is room, and publishes them together. The caller has
+ * checked that the first one has room.
  */
 static int put_some(struct stargate_ring *r, const struct stargate_record *rec, size_t most,
 		    u64 *tail, size_t *put)
@@ -465,7 +469,10 @@ FAST void put_back(struct stargate_ring *r, const struct sg_ring *w)
 		tell_slowly(r);
 }
 
-/* The ring was empty at @pos. If that was forged, no record ever has this position. */
+/*
+ * Waits for a record at @pos, where the ring was empty. If a user has forged this position, no
+ * record ever comes there.
+ */
 static int await_next(struct stargate_ring *r, u64 pos, u64 until)
 {
 	u64 pause = stargate_in(LOOK_NS);
@@ -477,7 +484,10 @@ static int await_next(struct stargate_ring *r, u64 pos, u64 until)
 	return err == ETIMEDOUT && pause < until ? 0 : err;
 }
 
-/* Other readers were first, or a user forges the head, over and over: that ends. */
+/*
+ * Counts lost races: other readers were first, or a user forges the head. The number of races is
+ * limited.
+ */
 static int lost_race(unsigned int *rounds, u64 until)
 {
 	if (++*rounds > SG_RING_ROUNDS)
@@ -504,7 +514,10 @@ static int await_record(struct stargate_ring *r, enum sg_ring_result why, u64 po
 	}
 }
 
-/* This thread receives by the handle, and stops if it gets no record. @c has room for @most. */
+/*
+ * This thread starts to receive with the handle, and stops again if it gets no record. @c has room
+ * for @most records.
+ */
 static int claim(struct stargate_ring *r, u64 room, struct sg_ring_claim *c, unsigned int most,
 		 unsigned int *n, u64 until)
 {
@@ -601,7 +614,10 @@ API int stargate_ring_peek(stargate_ring *r, uint32_t *tag, const void **at, siz
 	return 0;
 }
 
-/* Begins to receive, and claims records: *n of them, at most BATCH. After 0 the caller has them. */
+/*
+ * Starts to receive, and claims records: *n of them, at most BATCH. If it returns 0, the caller has
+ * the records.
+ */
 static int claim_many(stargate_ring *r, u64 room, struct sg_ring_claim c[BATCH], size_t most,
 		      unsigned int *n, u64 until)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Streams: two rings, one per direction, each with one receiver. An end is there as long as it
- * receives from its ring: its kernel, or the one that recovers its system, ends that with it. So
- * the other end asks how many receive from the ring into which it sends.
+ * Streams: two rings, one per direction, each with one receiver. An end exists while it receives
+ * from its ring. If the end dies, its kernel, or the system that recovers its system, ends this
+ * receiver. So the other end queries the number of receivers of the ring into which it sends.
  *
- * NAME is the ring to which clients of a listener send the number of a pair of rings that they have
- * made: NAME.NUMBER.1, from which the client receives, and NAME.NUMBER.2. The listener's first
- * record says that it has accepted. All of these go with their last user.
+ * NAME is the listener's ring. A client makes a pair of rings with a number, and sends this number
+ * to NAME. The client receives from NAME.NUMBER.1, and the listener from NAME.NUMBER.2. With its
+ * first record, the listener accepts. Each ring is removed with its last user.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include "lib.h"
 
-#define LOOK_NS		250000000ULL	/* between looks for the other end */
+#define LOOK_NS		250000000ULL	/* between checks for the other end */
 #define BLOCK		65536u
 #define NUMBER_LEN	16
 #define NAME_MOST	230
@@ -25,8 +25,9 @@ enum { TAG_DATA, TAG_END, TAG_ACCEPTED };
 
 /**
  * struct stargate_stream - one end
- * @rest, @left: of a record that is partly read. @ended: the other end has shut its side; @shut:
- * this one has. @met: the other end has been there. @gone: it has left. @looked: for it, last.
+ * @rest, @left: the unread bytes of the present record. @ended: the other end has shut down its
+ * side; @shut: this end has. @met: the other end has been seen. @gone: the other end has left.
+ * @looked: the time of the last check for the other end.
  */
 struct stargate_stream {
 	stargate_ring *in, *out;
@@ -48,7 +49,7 @@ static bool is_gone(const struct stargate_stream *s)
 	return __atomic_load_n(&s->gone, __ATOMIC_RELAXED);
 }
 
-/* Has the other end been there, and left? */
+/* Returns whether the other end was seen earlier, and has left. */
 static bool has_left(struct stargate_stream *s)
 {
 	struct stargate_ring_stat st;
@@ -90,7 +91,7 @@ static int make_stream(stargate_stream **out, stargate_ring *in, stargate_ring *
 	return 0;
 }
 
-/* One of a pair of rings. @what NULL: it exists. */
+/* Opens one ring of a pair, or creates it with @what. Without @what, the ring must exist. */
 static int open_ring(stargate_ring **out, const char *volume, const char *name, const char *number,
 		     unsigned int n, const struct stargate_streams *what, unsigned int how)
 {
@@ -182,7 +183,7 @@ API void stargate_listener_close(stargate_listener *l)
 	free(l);
 }
 
-/* The client has made both rings, and may have given up since: ENOENT, ECONNRESET. */
+/* The client has made both rings, but may have given up meanwhile: returns ENOENT or ECONNRESET. */
 static int answer(struct stargate_listener *l, const char *number, stargate_stream **out)
 {
 	stargate_ring *ring[2];
@@ -206,7 +207,7 @@ static int answer(struct stargate_listener *l, const char *number, stargate_stre
 	return err;
 }
 
-/* Any process that may send to the ring chooses these bytes: they become part of a name. */
+/* Any process that may send to the ring chooses these bytes, and they become a part of a name. */
 static bool is_number(const char *text, size_t len)
 {
 	return len == NUMBER_LEN && strspn(text, "0123456789abcdef") == len;
@@ -221,7 +222,7 @@ API int stargate_accept(stargate_listener *l, stargate_stream **out, uint64_t un
 	for (;;) {
 		memset(number, 0, sizeof(number));
 		err = stargate_ring_recv(l->requests, NULL, number, NUMBER_LEN, &len, until);
-		if (err == EMSGSIZE) {	/* no client sends that: it goes */
+		if (err == EMSGSIZE) {	/* no client sends such a record: drop it */
 			const void *at;
 
 			err = stargate_ring_peek(l->requests, NULL, &at, &len, STARGATE_TRY);
@@ -231,7 +232,7 @@ API int stargate_accept(stargate_listener *l, stargate_stream **out, uint64_t un
 		}
 		if (err)
 			return err;
-		/* EACCES and others concern this client alone */
+		/* EACCES and other errors concern this client alone */
 		if (is_number(number, len) && !answer(l, number, out))
 			return 0;
 	}
@@ -313,7 +314,7 @@ API int stargate_dial(stargate_stream **out, const char *volume, const char *nam
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
-/* Makes the next record the one that is read, or knows that there will be none. */
+/* Makes the next record the present one, or detects that there are no more records. */
 static int next_record(struct stargate_stream *s, u64 until)
 {
 	const void *at;
@@ -323,7 +324,7 @@ static int next_record(struct stargate_stream *s, u64 until)
 	int err;
 
 	for (;;) {
-		last = is_gone(s);	/* then what it had sent is still read */
+		last = is_gone(s);	/* if true, this attempt still finds the last records */
 		err = stargate_ring_peek(s->in, &tag, &at, &len,
 					 last ? STARGATE_TRY : until ? slice(until) : until);
 		if (!err)

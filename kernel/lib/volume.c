@@ -16,7 +16,7 @@
 
 /* --- the volume of a path --------------------------------------------------------------------- */
 
-/* Replaces "\040" by a blank, in place. */
+/* Replaces "\040" with a space, in place. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -208,7 +208,7 @@ static bool can_be_at_once(unsigned int op)
 	       op == SG_SEM_OP_POST;
 }
 
-/* The library has tried mapped words before. A kernel without this call refuses it. */
+/* The library has already tried the mapped words. A kernel without this call refuses it. */
 int sgl_do(const struct stargate_sem *s, unsigned int op, u64 until)
 {
 	u64 value = 0;

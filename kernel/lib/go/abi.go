@@ -9,7 +9,8 @@ import (
 	"unsafe"
 )
 
-// The kernel's interface. kernel/core/uapi/semctl.h and semtype.h have the same, by the same names.
+// The kernel's interface. The C headers kernel/core/uapi/semctl.h and semtype.h define the same
+// numbers, under the same names.
 
 const nameRoom = 256
 
@@ -113,14 +114,14 @@ func ioctl(fd int, what uintptr, arg unsafe.Pointer) error {
 	return nil
 }
 
-// isAtOnce returns whether the kernel could do op without waiting. The scheduler need not know of
-// it.
+// isAtOnce returns whether the kernel has done op without a wait. Go's scheduler does not learn of
+// this call, because the call never blocks.
 func isAtOnce(fd int, op uint32) bool {
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_FADVISE64, uintptr(fd), 0, 0, uintptr(atOnce+op), 0, 0)
 	return errno == 0
 }
 
-// putName copies a name. The kernel refuses one that is too long.
+// putName copies a name. A name that is too long is refused by the kernel.
 func putName(to *[nameRoom]byte, name string) error {
 	for i := 0; i < len(name); i++ {
 		if name[i] == 0 {
@@ -132,34 +133,34 @@ func putName(to *[nameRoom]byte, name string) error {
 }
 
 var sentences = map[syscall.Errno]string{
-	syscall.EAGAIN:          "another owner has it at this moment",
-	syscall.ETIMEDOUT:       "timed out: it was not available in time",
-	syscall.EDEADLK:         "the caller has locked it already",
-	syscall.EBUSY:           "another thread waits by this handle already, or another handle receives",
+	syscall.EAGAIN:          "the object is not available at this moment",
+	syscall.ETIMEDOUT:       "timed out: the object was not available in time",
+	syscall.EDEADLK:         "the caller has already locked the object",
+	syscall.EBUSY:           "another thread already waits or receives with this handle, or another handle receives",
 	syscall.EMSGSIZE:        "the record is larger than half the ring",
-	syscall.EUSERS:          "the ring has as many receivers as it can have",
-	syscall.EOPNOTSUPP:      "a system has the volume mounted with a module that knows no rings: update it",
+	syscall.EUSERS:          "the ring has the largest possible number of receivers",
+	syscall.EOPNOTSUPP:      "a system has mounted the volume with a module that does not support rings: update that module",
 	syscall.EPERM:           "not allowed: the caller has not locked the object, or does not own it",
 	syscall.EOWNERDEAD:      "locked, but its last owner died: data that it protects may be inconsistent",
 	syscall.ENOTRECOVERABLE: "an owner died, and no later owner repaired the data: reset or remove the object",
-	syscall.EOVERFLOW:       "the count would be too large, or this mount maps no owner for you",
+	syscall.EOVERFLOW:       "the count would be too large, or this mount maps no owner for the calling user",
 	syscall.ENOENT:          "there is no object of that name",
-	syscall.EEXIST:          "an object of that name exists already",
-	syscall.EINVAL:          "invalid name (1 to 255 bytes, no slash), or not possible with an object of this kind",
+	syscall.EEXIST:          "an object of that name already exists",
+	syscall.EINVAL:          "the name is invalid (1 to 255 bytes, no slash), or objects of this kind do not support the operation",
 	syscall.ENAMETOOLONG:    "a name has at most 255 bytes",
 	syscall.EPROTOTYPE:      "the object is of another kind",
-	syscall.EACCES:          "the object's owner and mode forbid it, or to create it, those of the volume's root",
+	syscall.EACCES:          "the object's owner and mode do not permit this, or those of the volume's root do not permit a new object",
 	syscall.EUCLEAN:         "damaged: see the kernel's log, and run fsck.stargatefs",
-	syscall.ECONNREFUSED:    "no process listens by that name",
-	syscall.EADDRINUSE:      "another process listens by that name",
-	syscall.ECONNRESET:      "the other end has died or closed without an end: its last bytes may be missing",
+	syscall.ECONNREFUSED:    "no process listens on that name",
+	syscall.EADDRINUSE:      "another process listens on that name",
+	syscall.ECONNRESET:      "the other end has died, or has closed without a shutdown: its last bytes may be missing",
 	syscall.EPIPE:           "the other end does not read any more",
-	syscall.EPROTO:          "the other end does not speak as a stream does",
+	syscall.EPROTO:          "the other end sends invalid data",
 	syscall.EROFS:           "the volume is mounted read-only",
-	syscall.ENODEV:          "that is not on a mounted StargateFS volume",
+	syscall.ENODEV:          "the path is not on a mounted StargateFS volume",
 	syscall.EXDEV:           "only a part of the volume is mounted there, without its semaphores",
 	syscall.ENOSPC:          "the volume is full",
-	syscall.EIO:             "this system has been fenced by the others: unmount and mount the volume again",
+	syscall.EIO:             "the other systems have fenced this system: unmount and mount the volume again",
 }
 
 // Error is the error of an operation on an object. It wraps an errno, so that errors.Is(err,
@@ -182,14 +183,15 @@ func (e *Error) Unwrap() error { return e.Errno }
 
 // Errors that a program must distinguish.
 var (
-	// ErrOwnerDied: the caller has the lock, but its last owner died with it. Repair the data
-	// that it protects, then make it Consistent.
+	// ErrOwnerDied: the caller has the lock, but the last owner died while it had the lock.
+	// Repair the data that the lock protects, then call Consistent.
 	ErrOwnerDied error = syscall.EOWNERDEAD
-	// ErrLost: an owner died with the mutex, and it was unlocked without being made consistent.
+	// ErrLost: an owner of the mutex died, and a later owner unlocked the mutex without a call
+	// of Consistent.
 	ErrLost error = syscall.ENOTRECOVERABLE
 	// ErrTimeout: the time limit has passed.
 	ErrTimeout error = syscall.ETIMEDOUT
-	// ErrBusy: it could not be done without waiting.
+	// ErrBusy: the operation was not possible without a wait.
 	ErrBusy error = syscall.EAGAIN
 )
 

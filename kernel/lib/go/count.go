@@ -10,7 +10,7 @@ import (
 // Semaphore is a counting semaphore.
 type Semaphore struct{ *object }
 
-// CreateSemaphore creates a semaphore with that value, or opens the existing one.
+// CreateSemaphore creates a semaphore with this value, or opens the existing one.
 func CreateSemaphore(volume, name string, value uint32, o Options) (*Semaphore, error) {
 	obj, err := open(volume, name, makeRequest(KindSemaphore, uint64(value), o), o.ByKernel)
 	if err != nil {
@@ -98,7 +98,7 @@ func (e *Event) Await(count uint64, timeout time.Duration) error {
 // Barrier lets a number of parties wait for each other.
 type Barrier struct{ *object }
 
-// CreateBarrier creates a barrier for that many parties, or opens the existing one.
+// CreateBarrier creates a barrier for this number of parties, or opens the existing one.
 func CreateBarrier(volume, name string, parties uint32, o Options) (*Barrier, error) {
 	obj, err := open(volume, name, makeRequest(KindBarrier, uint64(parties), o), true)
 	if err != nil {
@@ -116,13 +116,13 @@ func OpenBarrier(volume, name string) (*Barrier, error) {
 	return &Barrier{obj}, nil
 }
 
-// Wait waits for the other parties; last is true for one of them.
+// Wait waits for the other parties. For exactly one of them, last is true.
 func (b *Barrier) Wait(timeout time.Duration) (last bool, err error) {
 	value, err := b.ask(opMeet, 0, until(timeout))
 	return err == nil && value == 1, wrap(b.name, err)
 }
 
-// Cond is a condition: a signal says that something has changed that a mutex protects.
+// Cond is a condition: a signal means that data has changed that a mutex protects.
 type Cond struct{ *object }
 
 // CreateCond creates a condition, or opens the existing one.
@@ -143,7 +143,7 @@ func OpenCond(volume, name string) (*Cond, error) {
 	return &Cond{obj}, nil
 }
 
-// Wait unlocks the mutex, waits for a signal, and locks the mutex again whatever the result is.
+// Wait unlocks the mutex, waits for a signal, and locks the mutex again, also after an error.
 func (c *Cond) Wait(m *Mutex, timeout time.Duration) error {
 	seen, err := c.ask(opCondLook, 0, 0)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Cursor coordinates one producer and one consumer, on any systems, of a ring of bytes that both
-// have mapped. It is the same as stargate_cursor of C: two events hold the progress of each.
+// Cursor coordinates one producer and one consumer of a ring of bytes that both have mapped, on any
+// systems. It works like stargate_cursor of C: two event counters hold the progress of both sides.
 type Cursor struct {
 	published, consumed *Event
 	room                uint64
 }
 
-// OpenCursor is called by both sides; room is the size of the ring.
+// OpenCursor opens a cursor. Both sides call it; room is the size of the ring.
 func OpenCursor(volume, name string, room uint64) (*Cursor, error) {
 	if room == 0 {
 		return nil, wrap(name, syscall.EINVAL)
@@ -67,7 +67,8 @@ func least(a, b uint64) uint64 {
 	return b
 }
 
-// PublishAt returns where in the ring the next bytes go, and how many fit contiguously.
+// PublishAt returns the position in the ring for the next bytes, and the number of bytes that fit
+// there contiguously.
 func (c *Cursor) PublishAt(timeout time.Duration) (at, room uint64, err error) {
 	published, consumed, err := c.both()
 	if err == nil && published-consumed == c.room {
@@ -82,7 +83,7 @@ func (c *Cursor) PublishAt(timeout time.Duration) (at, room uint64, err error) {
 	return at, least(c.room-(published-consumed), c.room-at), nil
 }
 
-// Publish announces bytes; more than PublishAt has room for are EINVAL.
+// Publish announces bytes. It returns EINVAL for more bytes than PublishAt has returned as room.
 func (c *Cursor) Publish(bytes uint64) error {
 	published, consumed, err := c.both()
 	if err == nil && bytes > c.room-(published-consumed) {
@@ -94,7 +95,8 @@ func (c *Cursor) Publish(bytes uint64) error {
 	return c.published.Advance(bytes)
 }
 
-// ConsumeAt returns where the next bytes are, and how many are contiguous.
+// ConsumeAt returns the position of the next bytes, and the number of bytes that are contiguous
+// there.
 func (c *Cursor) ConsumeAt(timeout time.Duration) (at, bytes uint64, err error) {
 	published, consumed, err := c.both()
 	if err == nil && published == consumed {
@@ -109,7 +111,7 @@ func (c *Cursor) ConsumeAt(timeout time.Duration) (at, bytes uint64, err error) 
 	return at, least(published-consumed, c.room-at), nil
 }
 
-// Consume frees bytes of the ring; more than are there are EINVAL.
+// Consume frees bytes of the ring. It returns EINVAL for more bytes than the ring has.
 func (c *Cursor) Consume(bytes uint64) error {
 	published, consumed, err := c.both()
 	if err == nil && bytes > published-consumed {

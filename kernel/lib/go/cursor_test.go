@@ -21,7 +21,8 @@ func (c *Cursor) mustBe(t *testing.T, published, consumed uint64) {
 	}
 }
 
-// A count that overruns the other side's would make the ring unusable for both, for ever.
+// A count that overruns the count of the other side would make the ring unusable forever, for both
+// sides.
 func TestCursorHasBounds(t *testing.T) {
 	c := &Cursor{mapped("ring.published"), mapped("ring.consumed"), 100}
 	for _, step := range []struct {

@@ -5,7 +5,7 @@
 // programs in C, Go or a shell use the same ones (libstargate(3), stargate-sem(1)).
 //
 // The package needs no cgo. An operation that does not wait is one locked instruction on a mapped
-// word. The kernel does everything that waits, or needs to know which owner is dead.
+// word. The kernel performs all operations that wait, or that need to know which owners are dead.
 //
 // The owner of a locked Mutex, or of an RWMutex locked for writing, is the handle. Any goroutine,
 // on any thread, may unlock it, as with the locks of package sync. Goroutines that share a handle

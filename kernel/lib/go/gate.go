@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// gate is where goroutines wait for a lock that their common handle owns. The goroutines wait for
-// each other here, and one of them waits in the kernel for the other owners.
+// gate is the place where goroutines wait for a lock that their common handle owns. The goroutines
+// wait here for each other, and one of them waits in the kernel for other owners.
 type gate struct {
-	turn    chan struct{} // the goroutine that asks the kernel
-	wake    chan struct{} // a goroutine has released it
+	turn    chan struct{} // full while a goroutine waits in the kernel
+	wake    chan struct{} // full after a goroutine has released the lock
 	waiting *int32
 }
 
@@ -20,20 +20,20 @@ func newGate() gate {
 	return gate{make(chan struct{}, 1), make(chan struct{}, 1), new(int32)}
 }
 
-// given wakes a goroutine that waits for another one of this handle. The word is already free when
-// this is called, so a goroutine that counts itself later finds the lock free.
+// given wakes a goroutine that waits for another goroutine of this handle. The caller has already
+// freed the word, so a goroutine that counts itself as a waiter later finds the lock free.
 func (g *gate) given() {
 	if atomic.LoadInt32(g.waiting) == 0 {
 		return
 	}
 	select {
 	case g.wake <- struct{}{}:
-	default: // woken already, and has not looked yet
+	default: // a goroutine was already woken, and has not checked yet
 	}
 }
 
-// pass gets the lock. take takes it at once, or fails. ask lets the kernel wait, and returns
-// EDEADLK if another goroutine has the lock by the same handle.
+// pass gets the lock. take locks the word immediately, or fails. ask lets the kernel wait, and
+// returns EDEADLK if another goroutine of this handle has the lock.
 func (g *gate) pass(timeout time.Duration, take func() bool, ask func(until uint64) error) error {
 	var late <-chan time.Time
 	if timeout > 0 {

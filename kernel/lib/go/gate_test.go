@@ -15,7 +15,7 @@ import (
 type lock struct {
 	word uint64
 	gate gate
-	in   int32 // waiters in the kernel by this handle: a second one gets EBUSY
+	in   int32 // waiters in the kernel with this handle: a second waiter gets EBUSY
 }
 
 const (
@@ -100,7 +100,7 @@ func TestGateCounts(t *testing.T) {
 		t.Errorf("%d of %d", count, goroutines*rounds)
 	}
 	if *l.gate.waiting != 0 || len(l.gate.turn) != 0 {
-		t.Error("somebody is left")
+		t.Error("a goroutine still waits")
 	}
 }
 
@@ -117,7 +117,8 @@ func TestGateTimes(t *testing.T) {
 		if took := time.Since(start); took < 50*time.Millisecond || took > 10*time.Second {
 			t.Errorf("%d, a while: %v", owner, took)
 		}
-		// two wait; the second one gets its time-out while the first one still waits
+		// two goroutines wait; the second one gets its time-out while the first one still
+		// waits
 		first := make(chan error)
 		go func() { first <- l.lock(Forever) }()
 		for atomic.LoadInt32(l.gate.waiting) == 0 {

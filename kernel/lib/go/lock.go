@@ -10,8 +10,9 @@ import (
 	"unsafe"
 )
 
-// thread returns the calling thread's name in words; 0: it has none, and the kernel returns the
-// reason. A program without cgo cannot store data by thread, so each call asks the kernel.
+// thread returns the name of the calling thread in lock words. 0: the thread has no name, and the
+// kernel returns the reason. A program without cgo has no thread-local data, so each call asks the
+// kernel.
 func (o *object) thread() uint64 {
 	var me uint64
 	if ioctl(o.fd, iocMe, unsafe.Pointer(&me)) != nil {
@@ -24,7 +25,7 @@ func (o *object) thread() uint64 {
 type Mutex struct {
 	*object
 	gate gate
-	held uint64 // of a recursive one: the thread of the goroutine that has it
+	held uint64 // for a recursive mutex: the thread of the goroutine that has locked it
 }
 
 // CreateMutex creates a mutex, or opens the existing one.
@@ -45,7 +46,7 @@ func OpenMutex(volume, name string) (*Mutex, error) {
 	return &Mutex{object: obj, gate: newGate()}, nil
 }
 
-// Lock locks the mutex. After ErrOwnerDied the mutex is locked as well.
+// Lock locks the mutex. After ErrOwnerDied, too, the caller has the mutex.
 func (m *Mutex) Lock(timeout time.Duration) error {
 	if m.me == 0 {
 		return m.lockThread(timeout)
@@ -58,7 +59,7 @@ func (m *Mutex) Lock(timeout time.Duration) error {
 	}))
 }
 
-// take locks the mutex by its word, if it is free.
+// take locks the mutex through its word, if the mutex is free.
 func (m *Mutex) take() bool {
 	return m.page != nil && atomic.CompareAndSwapUint64(&m.page[0], 0, m.me)
 }
@@ -101,7 +102,7 @@ func (m *Mutex) lockAs(me uint64, timeout time.Duration) error {
 
 func (m *Mutex) unlockThread() error {
 	var err error
-	// the kernel counts how often it is locked
+	// the kernel counts how often the mutex is locked
 	if m.page == nil || m.page[1] != 0 || m.held == 0 ||
 		!atomic.CompareAndSwapUint64(&m.page[0], m.held, 0) {
 		err = m.do(opUnlock, 0)
@@ -112,7 +113,7 @@ func (m *Mutex) unlockThread() error {
 	return wrap(m.name, err)
 }
 
-// Consistent declares that what the mutex protects has been repaired.
+// Consistent declares that the data protected by the mutex has been repaired.
 func (m *Mutex) Consistent() error { return wrap(m.name, m.do(opConsistent, 0)) }
 
 // RWMutex is a lock for many readers, or one writer.
@@ -139,11 +140,11 @@ func OpenRWMutex(volume, name string) (*RWMutex, error) {
 	return &RWMutex{obj, newGate()}, nil
 }
 
-// less subtracts a reader, but not below zero. A reset by another process clears the counts, and a
-// count that wraps around would keep writers out for ever.
+// less subtracts a reader, but never goes below zero. A reset by another process clears the counts,
+// and a count that wraps around would exclude writers forever.
 func less(cell *uint64) bool { return lessThan(cell, atomic.LoadUint64(cell)) }
 
-// lessThan does the same, given the count that was seen last.
+// lessThan does the same, given the count that the caller has loaded last.
 func lessThan(cell *uint64, seen uint64) bool {
 	for ; seen != 0; seen = atomic.LoadUint64(cell) {
 		if atomic.CompareAndSwapUint64(cell, seen, seen-1) {
@@ -153,8 +154,8 @@ func lessThan(cell *uint64, seen uint64) bool {
 	return false
 }
 
-// RLock locks it for reading. A reader counts itself, then looks at the word; a writer takes the
-// word, then looks at the counts: one of them sees the other.
+// RLock locks for reading. A reader counts itself, then loads the word; a writer takes the word,
+// then loads the counts. So at least one of them sees the other.
 func (rw *RWMutex) RLock(timeout time.Duration) error {
 	if rw.cell != nil && atomic.LoadUint64(&rw.page[0]) == 0 {
 		atomic.AddUint64(rw.cell, 1)
@@ -166,7 +167,7 @@ func (rw *RWMutex) RLock(timeout time.Duration) error {
 	return wrap(rw.name, rw.do(opRead, until(timeout)))
 }
 
-// RUnlock unlocks it after reading.
+// RUnlock releases a read lock.
 func (rw *RWMutex) RUnlock() error {
 	if rw.cell == nil {
 		return wrap(rw.name, rw.do(opReadEnd, 0))
@@ -180,15 +181,15 @@ func (rw *RWMutex) RUnlock() error {
 	return nil
 }
 
-// Lock locks it for writing, as Mutex.Lock does. The kernel does this, because it looks at all
-// readers' cells in any case.
+// Lock locks for writing, as Mutex.Lock does. The kernel does this, because it must check all
+// readers' cells anyway.
 func (rw *RWMutex) Lock(timeout time.Duration) error {
 	return wrap(rw.name, rw.gate.pass(timeout, func() bool { return false }, func(until uint64) error {
 		return rw.do(opWrite, until)
 	}))
 }
 
-// Unlock unlocks it after writing.
+// Unlock releases the write lock.
 func (rw *RWMutex) Unlock() error {
 	err := rw.do(opWriteEnd, 0)
 	if err == nil {
@@ -197,6 +198,6 @@ func (rw *RWMutex) Unlock() error {
 	return wrap(rw.name, err)
 }
 
-// Consistent declares that what the lock protects has been repaired; the caller has it locked for
-// writing.
+// Consistent declares that the data protected by the lock has been repaired. The caller has the
+// write lock.
 func (rw *RWMutex) Consistent() error { return wrap(rw.name, rw.do(opConsistent, 0)) }

@@ -14,15 +14,15 @@ func TestReadersNeverBelowNothing(t *testing.T) {
 	page := new([cells]uint64)
 	rw := &RWMutex{&object{page: page, cell: &page[100]}, newGate()}
 	if less(rw.cell) || *rw.cell != 0 {
-		t.Fatalf("nothing less one is %d", *rw.cell)
+		t.Fatalf("after a subtraction from 0, the count of readers is %d", *rw.cell)
 	}
-	// a reset, and the end of another reader, between the load and the store
+	// a reset and the release of another reader come between the load and the store
 	if lessThan(rw.cell, 1) || *rw.cell != 0 {
-		t.Fatalf("a reader less than nothing is %d", *rw.cell)
+		t.Fatalf("after a reset, the count of readers is %d", *rw.cell)
 	}
 	*rw.cell = 1
 	if !lessThan(rw.cell, 2) || *rw.cell != 0 {
-		t.Fatalf("a reader less than one is %d", *rw.cell)
+		t.Fatalf("after the release of one of two readers, the count is %d", *rw.cell)
 	}
 	// two goroutines release one reader
 	for turn := 0; turn < 10000; turn++ {
@@ -43,7 +43,7 @@ func TestReadersNeverBelowNothing(t *testing.T) {
 		}
 		both.Wait()
 		if n := atomic.LoadUint64(rw.cell); n != 0 || given.Load() != 1 {
-			t.Fatalf("turn %d: %d were given back, and %d are counted", turn, given.Load(), n)
+			t.Fatalf("turn %d: %d releases succeeded, and %d readers are counted", turn, given.Load(), n)
 		}
 	}
 	// a reset clears the counts at any moment
@@ -69,6 +69,6 @@ func TestReadersNeverBelowNothing(t *testing.T) {
 	stop.Store(1)
 	resetting.Wait()
 	if most.Load() > 1 {
-		t.Fatalf("one reader, and %d were counted", most.Load())
+		t.Fatalf("there is one reader, but %d were counted", most.Load())
 	}
 }

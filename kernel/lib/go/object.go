@@ -25,19 +25,19 @@ const (
 
 // Options are the options of a new object.
 type Options struct {
-	Mode      uint32 // permissions, reduced by the umask; 0: 0600
-	Exclusive bool   // it must not exist
+	Mode      uint32 // permissions, reduced by the umask; 0 means 0600
+	Exclusive bool   // fails if the object exists
 	Recursive bool   // a mutex that its owner may lock again
-	Guarded   bool   // no process maps it: the kernel checks each step
-	LastUser  bool   // removed when its last user closes it
-	ByKernel  bool   // this handle does not map it
-	Single    bool   // a ring: one handle at a time receives, so all records arrive in order
+	Guarded   bool   // no process can map the object: the kernel performs each operation
+	LastUser  bool   // the object is removed when its last user closes it
+	ByKernel  bool   // this handle does not map the object
+	Single    bool   // for a ring: one handle at a time receives, so all records arrive in order
 }
 
 const pageSize = 4096
 
 // object is common to all kinds: a descriptor, and the words if they are mapped. The owner of a
-// lock is the descriptor, as me; if me is 0, the calling thread.
+// lock is the descriptor, which me identifies. If me is 0, the calling thread is the owner.
 type object struct {
 	name  string
 	fd    int
@@ -71,8 +71,8 @@ func makeRequest(kind Kind, initial uint64, o Options) openRequest {
 	return req
 }
 
-// openOwning opens an object whose locks the handle owns. A recursive lock counts for its owner,
-// which therefore must be a thread.
+// openOwning opens an object whose locks the handle owns. A recursive mutex counts the locks of its
+// owner, so its owner must be a thread.
 func openOwning(volume, name string, req openRequest, byKernel bool) (*object, error) {
 	again := req
 	if req.flags&flagRecursive == 0 {
@@ -146,7 +146,7 @@ func (o *object) Close() error {
 	return wrap(o.name, syscall.Close(fd))
 }
 
-// Remove removes a name. Processes that have the object open keep it.
+// Remove removes a name. Processes that have the object open can still use it.
 func Remove(volume, name string) error {
 	var n [nameRoom]byte
 	if len(name) >= nameRoom {
@@ -165,7 +165,7 @@ func Remove(volume, name string) error {
 
 // --- time ------------------------------------------------------------------------------------
 
-// Forever and Try are time limits: wait without end, and do not wait.
+// Forever and Try are time limits: Forever waits without limit, Try does not wait.
 const (
 	Forever time.Duration = -1
 	Try     time.Duration = 0
@@ -184,7 +184,7 @@ func until(timeout time.Duration) uint64 {
 
 // --- requests to the kernel --------------------------------------------------------------------
 
-// ask makes a request. It retries after EINTR, because the signal was one of the runtime.
+// ask makes a request. It retries after EINTR, because the Go runtime sends such signals.
 func (o *object) ask(op uint32, value, until uint64) (uint64, error) {
 	req := opRequest{op: op, value: value, until: until}
 	err := ioctl(o.fd, iocOp, unsafe.Pointer(&req))
@@ -195,8 +195,8 @@ func (o *object) ask(op uint32, value, until uint64) (uint64, error) {
 	return req.value, err
 }
 
-// do makes a request after the word has been tried. If no words are mapped, it first tries without
-// waiting.
+// do makes a request after a failed attempt on the word. If no words are mapped, it first tries
+// without a wait.
 func (o *object) do(op uint32, until uint64) error {
 	switch op {
 	case opLock, opUnlock, opWait, opPost:
@@ -208,7 +208,7 @@ func (o *object) do(op uint32, until uint64) error {
 	return err
 }
 
-// stat returns the object's value, as the kernel reports it.
+// stat returns the object's value from the kernel.
 func (o *object) stat() (uint64, error) {
 	var st statReply
 	err := ioctl(o.fd, iocStat, unsafe.Pointer(&st))

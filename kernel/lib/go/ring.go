@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// The words of a ring. kernel/core/uapi/semtype.h has the same, and ringword.h, which this file
-// follows step by step, says why each step is needed.
+// The words of a ring. kernel/core/uapi/semtype.h defines the same words. This file follows
+// ringword.h step by step; that header gives the reason for each step.
 const (
 	grain        = 16
 	ringMin      = 64 << 10
@@ -37,8 +37,8 @@ const (
 
 const sweepEach = 100 * time.Millisecond
 
-// Ring passes records from any senders to any receivers; each record goes to one of them.
-// Goroutines may share it: they send and receive in turn.
+// Ring passes records from any senders to any receivers; each record goes to one receiver.
+// Goroutines may share a handle: they send and receive in turn.
 type Ring struct {
 	*object
 	gate   gate       // for senders
@@ -46,25 +46,25 @@ type Ring struct {
 	base   uintptr
 	size   uint64
 	grains uint64
-	reader uint64 // number of the cell, 0: none yet
+	reader uint64 // number of this handle's cell; 0: it has none yet
 	single bool
 	swept  time.Time
 
-	reserved   []byte // by the goroutine that has the lock
+	reserved   []byte // used by the goroutine that has the lock
 	reservedAt uint64
-	peeked     bool // by the goroutine that has recv
+	peeked     bool // used by the goroutine that has recv
 }
 
 // RingStat is the state of a ring at this moment.
 type RingStat struct {
 	Size, Used int64
 	Sent       uint64
-	ClaimsLost uint64 // claims that ended with their receivers
+	ClaimsLost uint64 // claims whose receivers died
 	Receivers  uint64 // live handles that receive
 }
 
-// CreateRing creates a ring of that size, from 64 KiB to 64 MiB, or opens the existing one. The
-// size is rounded up to a power of two.
+// CreateRing creates a ring, or opens the existing one. The size is 64 KiB to 64 MiB, and is
+// rounded up to a power of two.
 func CreateRing(volume, name string, size int, o Options) (*Ring, error) {
 	if size < 0 || size > ringMax || o.Recursive || o.Guarded || o.ByKernel {
 		return nil, wrap(name, syscall.EINVAL)
@@ -107,7 +107,7 @@ func newRing(volume, name string, req openRequest) (*Ring, error) {
 	return r, nil
 }
 
-// mapData maps the data twice, one after the other, so that each record is in one piece.
+// mapData maps the data twice, one after the other, so that each record is contiguous.
 func (r *Ring) mapData() error {
 	const prot = syscall.PROT_READ | syscall.PROT_WRITE
 	size := uintptr(r.size)
@@ -137,8 +137,9 @@ func (r *Ring) Close() error {
 	return r.object.Close()
 }
 
-// Fd returns a descriptor for poll and epoll: readable while there is a record, writable while half
-// of the ring is free. Another receiver may be first, so receive with Try. The handle keeps it.
+// Fd returns a descriptor for poll and epoll. It is readable while the ring has a record, and
+// writable while half of the ring is free. Another receiver may take the record first, so receive
+// with Try. Close closes the descriptor.
 func (r *Ring) Fd() uintptr { return uintptr(r.fd) }
 
 // Most returns the length of the largest record.
@@ -171,7 +172,8 @@ func (r *Ring) load(word uint64) uint64 { return atomic.LoadUint64(&r.page[word]
 
 func grainsOf(n uint64) uint64 { return 1 + (n+grain-1)/grain }
 
-// at returns memory of the ring, which is not Go's: the offset and the length have been checked.
+// at returns memory of the ring, which Go does not manage. The caller has checked offset and
+// length.
 func (r *Ring) at(pos, offset, n uint64) []byte {
 	where := r.base + uintptr(pos&(r.grains-1)*grain+offset)
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&where)), n)
@@ -184,7 +186,7 @@ func (r *Ring) record(pos uint64) *[2]uint64 {
 
 // --- sending ---------------------------------------------------------------------------------
 
-// lowest returns up to where data may be overwritten. The head is loaded first.
+// lowest returns the position up to which data may be overwritten. It loads the head first.
 func (r *Ring) lowest(freed uint64) uint64 {
 	low := r.load(wordHead) >> headBits
 	if freed > low {
@@ -216,7 +218,7 @@ func (r *Ring) room(tail, n uint64) error {
 	return nil
 }
 
-// wantRoom makes receivers tell when they have freed something. It returns the count to wait for.
+// wantRoom asks receivers to report freed room. It returns the count to wait for.
 func (r *Ring) wantRoom() uint64 {
 	for {
 		seen := r.load(wordRoom)
@@ -226,7 +228,7 @@ func (r *Ring) wantRoom() uint64 {
 	}
 }
 
-// awaitRoom waits for receivers, and now and then looks for dead ones.
+// awaitRoom waits for receivers, and regularly checks for dead receivers.
 func (r *Ring) awaitRoom(tail, n, end uint64) error {
 	for {
 		count := r.wantRoom()
@@ -268,7 +270,7 @@ func (r *Ring) lock(timeout time.Duration) error {
 		_, err := r.askPart(opLock, partLock, 0, until)
 		return err
 	})
-	if err == syscall.EOWNERDEAD { // it sent nothing: there is nothing to repair
+	if err == syscall.EOWNERDEAD { // the dead owner sent nothing: there is nothing to repair
 		_, err = r.askPart(opConsistent, partLock, 0, 0)
 	}
 	return err
@@ -283,23 +285,24 @@ func (r *Ring) unlock() error {
 	return err
 }
 
-// Record is a record with its tag.
+// Record is a record and its tag.
 type Record struct {
 	Tag  uint32
 	Data []byte
 }
 
-// Batch is the number of records that RecvMany claims at most.
+// Batch is the largest number of records that one RecvMany claims.
 const Batch = 64
 
-// head completes the record at pos, whose payload is there.
+// head completes the record at pos, whose payload is already in the ring.
 func (r *Ring) head(pos, length uint64, tag uint32) {
 	head := r.record(pos)
 	atomic.StoreUint64(&head[0], length|uint64(tag)<<32)
 	atomic.StoreUint64(&head[1], pos)
 }
 
-// publish moves the tail over n grains with count records: from then on receivers see them.
+// publish moves the tail by n grains, which have count records. After that, receivers see these
+// records.
 func (r *Ring) publish(tail, n, count uint64) error {
 	atomic.StoreUint64(&r.page[wordSent], r.load(wordSent)+count)
 	if atomic.CompareAndSwapUint64(&r.page[wordTail], tail, tail+n) {
@@ -312,8 +315,8 @@ func (r *Ring) publish(tail, n, count uint64) error {
 	return err
 }
 
-// begin takes the lock, and waits for room for a record of that length. After an error the lock is
-// given back.
+// begin takes the lock, and waits for room for a record of this length. After an error, begin has
+// released the lock.
 func (r *Ring) begin(length int, timeout time.Duration) (tail, end uint64, err error) {
 	n := grainsOf(uint64(length))
 	if n > r.grains/2 {
@@ -339,14 +342,14 @@ func (r *Ring) ensureRoom(tail, n, end uint64) error {
 	return err
 }
 
-// Send sends a record. It waits while there is no room.
+// Send sends a record. It waits while the ring has no room.
 func (r *Ring) Send(tag uint32, data []byte, timeout time.Duration) error {
 	_, err := r.SendMany([]Record{{tag, data}}, timeout)
 	return err
 }
 
-// SendMany sends records in one turn, and returns how many it has sent. It waits while there is no
-// room. After an error the rest may be sent again.
+// SendMany sends records in one turn, and returns the number of sent records. It waits while the
+// ring has no room. After an error, the caller may send the remaining records again.
 func (r *Ring) SendMany(records []Record, timeout time.Duration) (int, error) {
 	for _, rec := range records {
 		if len(rec.Data) > r.Most() {
@@ -375,8 +378,9 @@ func (r *Ring) SendMany(records []Record, timeout time.Duration) (int, error) {
 	return sent, wrap(r.name, err)
 }
 
-// putSome puts records behind the tail for as long as there is room, and publishes them together.
-// There is room for the first one. It returns how many, and the new tail.
+// putSome stores records behind the tail while there is room, and publishes them together. The
+// caller has checked that the first one has room. It returns the number of records, and the new
+// tail.
 func (r *Ring) putSome(tail uint64, records []Record) (int, uint64, error) {
 	pos, put := tail, 0
 	for _, rec := range records {
@@ -397,7 +401,7 @@ func (r *Ring) putSome(tail uint64, records []Record) (int, uint64, error) {
 }
 
 // Reserve returns memory of the ring for a record of up to n bytes. Until Commit or Cancel, all
-// other senders wait. One goroutine at a time uses the handle for that.
+// other senders wait. Only one goroutine at a time may use a handle for this.
 func (r *Ring) Reserve(n int, timeout time.Duration) ([]byte, error) {
 	tail, _, err := r.begin(n, timeout)
 	if err != nil {
@@ -407,7 +411,8 @@ func (r *Ring) Reserve(n int, timeout time.Duration) ([]byte, error) {
 	return r.reserved, nil
 }
 
-// Commit sends the first n bytes of what was reserved. After EINVAL it is still reserved.
+// Commit sends the first n bytes of the reserved memory. After EINVAL, the memory is still
+// reserved.
 func (r *Ring) Commit(tag uint32, n int) error {
 	if r.reserved == nil {
 		return wrap(r.name, syscall.EPERM)
@@ -424,7 +429,7 @@ func (r *Ring) Commit(tag uint32, n int) error {
 	return wrap(r.name, err)
 }
 
-// Cancel sends nothing of what was reserved.
+// Cancel releases the reserved memory without sending.
 func (r *Ring) Cancel() error {
 	if r.reserved == nil {
 		return wrap(r.name, syscall.EPERM)
@@ -437,7 +442,7 @@ func (r *Ring) Cancel() error {
 
 var (
 	errNone = errors.New("no record")
-	errLost = errors.New("another receiver was first")
+	errLost = errors.New("another receiver took the record first")
 )
 
 func (r *Ring) becomeReader(end uint64) error {
@@ -482,7 +487,7 @@ func (r *Ring) moveHead(head, n uint64) bool {
 	return true
 }
 
-// look checks the record at pos, which no sender overwrites.
+// look checks the record at pos. No sender overwrites this record meanwhile.
 func (r *Ring) look(pos, tail uint64) (Record, error) {
 	record := r.record(pos)
 	lenTag, at := atomic.LoadUint64(&record[0]), atomic.LoadUint64(&record[1])
@@ -494,8 +499,8 @@ func (r *Ring) look(pos, tail uint64) (Record, error) {
 	return Record{uint32(lenTag >> 32), r.at(pos, grain, length)}, nil
 }
 
-// claim tries once to claim as many records as there are, at most most, by one claim. Their data is
-// in the ring. Where there is none, it returns the position.
+// claim tries once to claim the available records, at most most, with one claim. The data of the
+// records is in the ring. If there is no record, claim returns the position.
 func (r *Ring) claim(most int) (records []Record, pos uint64, err error) {
 	head := r.load(wordHead)
 	pos, tail := head>>headBits, r.load(wordTail)&wordCount
@@ -515,7 +520,7 @@ func (r *Ring) claim(most int) (records []Record, pos uint64, err error) {
 			return nil, pos, err
 		}
 		if err != nil {
-			break // it is found again when it is the first one
+			break // a later call reports the invalid record, as its first one
 		}
 		records = append(records, rec)
 		next += grainsOf(uint64(len(rec.Data)))
@@ -526,7 +531,7 @@ func (r *Ring) claim(most int) (records []Record, pos uint64, err error) {
 	return records, pos, nil
 }
 
-// release gives the record back, and tells a sender that waits for room.
+// release releases the claimed records, and wakes a sender that waits for room.
 func (r *Ring) release() {
 	atomic.SwapUint64(&r.page[r.reader], 0)
 	seen := r.load(wordRoom)
@@ -537,11 +542,11 @@ func (r *Ring) release() {
 	r.askPart(opAdvance, partRoom, 1, 0)
 }
 
-// A receiver that loses the race for a record so often meets a user that forges the head.
+// After this number of lost races for a record, a receiver assumes that a user forges the head.
 const mostRaces = 20000
 
-// await waits for a record behind pos, where the ring was empty. If that was forged, no record ever
-// has this position, so it looks again each second.
+// await waits for a record at pos, where the ring was empty. If a user has forged this position, no
+// record ever comes there. So await returns after a second, and the caller checks again.
 func (r *Ring) await(pos, end uint64) error {
 	if end == 0 {
 		return syscall.EAGAIN
@@ -557,7 +562,7 @@ func (r *Ring) await(pos, end uint64) error {
 	return err
 }
 
-// take claims records, at most most. It waits for the first one. r.recv is held.
+// take claims records, at most most. It waits for the first record. The caller holds r.recv.
 func (r *Ring) take(most int, timeout time.Duration) ([]Record, error) {
 	end, races := until(timeout), 0
 	if err := r.becomeReader(end); err != nil {
@@ -588,7 +593,7 @@ func (r *Ring) take(most int, timeout time.Duration) ([]Record, error) {
 	}
 }
 
-// Recv takes the next record. It waits while there is none.
+// Recv takes the next record. It waits while the ring has no record.
 func (r *Ring) Recv(timeout time.Duration) (tag uint32, data []byte, err error) {
 	records, err := r.RecvMany(1, timeout)
 	if err != nil {
@@ -597,8 +602,8 @@ func (r *Ring) Recv(timeout time.Duration) (tag uint32, data []byte, err error) 
 	return records[0].Tag, records[0].Data, nil
 }
 
-// RecvMany takes the records that are there, at most most of them and at most Batch. It waits for
-// the first one.
+// RecvMany takes the available records, at most most and at most Batch. It waits for the first
+// record.
 func (r *Ring) RecvMany(most int, timeout time.Duration) ([]Record, error) {
 	if most <= 0 {
 		return nil, wrap(r.name, syscall.EINVAL)
@@ -619,8 +624,8 @@ func (r *Ring) RecvMany(most int, timeout time.Duration) ([]Record, error) {
 	return records, nil
 }
 
-// Peek returns the next record in the ring's memory, where senders leave it until Release. Until
-// then no goroutine receives by this handle.
+// Peek returns the next record in the ring's memory. Senders do not overwrite it until Release.
+// Until then no goroutine can receive with this handle.
 func (r *Ring) Peek(timeout time.Duration) (tag uint32, data []byte, err error) {
 	r.recv.Lock()
 	records, err := r.take(1, timeout)
@@ -632,7 +637,7 @@ func (r *Ring) Peek(timeout time.Duration) (tag uint32, data []byte, err error) 
 	return records[0].Tag, records[0].Data, nil
 }
 
-// Release gives back the record that Peek has returned.
+// Release releases the record that Peek has returned.
 func (r *Ring) Release() error {
 	if !r.peeked {
 		return wrap(r.name, syscall.EPERM)

@@ -13,8 +13,8 @@ import (
 	"unsafe"
 )
 
-// ringsInMemory returns handles of a ring that is memory of this process. They can do all that
-// needs no kernel: their requests fail.
+// ringsInMemory returns handles of a ring in memory of this process. The handles can do all
+// operations that need no kernel. Requests to the kernel fail.
 func ringsInMemory(t *testing.T, n int) []*Ring {
 	t.Helper()
 	name := [2]byte{'r'}
@@ -74,7 +74,7 @@ func TestRingBatches(t *testing.T) {
 			t.Fatal(next, len(got))
 		}
 	}
-	// a part of them has room; the rest follows
+	// a part of the records has room; the rest follows
 	for i := range records {
 		records[i].Data = make([]byte, 3000)
 	}
@@ -121,7 +121,7 @@ func TestRingInPlace(t *testing.T) {
 	if err != nil || tag != 9 || string(data) != "hello" {
 		t.Fatal(tag, data, err)
 	}
-	for n := 0; ; n++ { // what is peeked keeps its place
+	for n := 0; ; n++ { // a peeked record keeps its place
 		if err := a.Send(0, make([]byte, 1000), Try); err != nil {
 			break
 		}
@@ -143,7 +143,7 @@ func TestRingInPlace(t *testing.T) {
 	}
 }
 
-// Forged words and records: an error, and nothing outside of the ring.
+// With forged words and records, each call returns an error, and accesses only the ring.
 func TestRingForged(t *testing.T) {
 	r := ringsInMemory(t, 1)[0]
 	if err := r.Send(1, []byte("abc"), Try); err != nil {
@@ -165,7 +165,7 @@ func TestRingForged(t *testing.T) {
 	}
 }
 
-// Several receivers share the records of one sender: each comes once, whole.
+// Several receivers share the records of one sender: each record arrives once and complete.
 func TestRingShared(t *testing.T) {
 	const readers, all = 3, 20000
 	rings := ringsInMemory(t, 1+readers)

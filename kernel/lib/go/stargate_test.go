@@ -89,14 +89,14 @@ func TestNotOnAVolume(t *testing.T) {
 		t.Error(err)
 	}
 	err := Remove("/", "a")
-	if want := "a: that is not on a mounted StargateFS volume"; err == nil || err.Error() != want {
+	if want := "a: the path is not on a mounted StargateFS volume"; err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestTimes(t *testing.T) {
 	if until(Try) != 0 || until(Forever) != ^uint64(0) {
-		t.Error("Try and Forever")
+		t.Error("until() returns wrong values for Try and Forever")
 	}
 	a, b := until(time.Second), until(2*time.Second)
 	if b-a < uint64(time.Second) || b-a > uint64(2*time.Second) {
@@ -121,7 +121,7 @@ func TestCountUp(t *testing.T) {
 	}
 	word = wordCount - 1
 	if countUp(&word, 2) || !countUp(&word, 1) {
-		t.Error("as far as it goes")
+		t.Error("countUp does not count up to the limit")
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// The records of a stream. kernel/lib/stream.c has the same, and says how ends find each other.
+// The records of a stream. kernel/lib/stream.c defines the same records, and explains how the two
+// ends find each other.
 const (
 	tagData     = 0
 	tagEnd      = 1
@@ -28,7 +29,8 @@ const (
 	streamSize   = 1 << 20
 )
 
-// lookEach is the time between looks for the other end, for a new deadline, and for Close.
+// lookEach is the interval at which a waiting call checks for the other end's death, a new
+// deadline, and Close.
 const lookEach = 250 * time.Millisecond
 
 // Addr is the name of a stream or a listener.
@@ -39,7 +41,7 @@ func (a Addr) Network() string { return "stargate" }
 
 func (a Addr) String() string { return string(a) }
 
-// deadline is the end of all reads, or of all writes. 0: none.
+// deadline is the end of all reads, or of all writes. 0: no deadline.
 type deadline struct{ ns int64 }
 
 func (d *deadline) set(t time.Time) {
@@ -50,7 +52,7 @@ func (d *deadline) set(t time.Time) {
 	atomic.StoreInt64(&d.ns, ns)
 }
 
-// slice returns how long to wait before the next look, or an error if the deadline has passed.
+// slice returns the time until the next check, or an error if the deadline has passed.
 func (d *deadline) slice() (time.Duration, error) {
 	ns := atomic.LoadInt64(&d.ns)
 	if ns == 0 {
@@ -66,17 +68,17 @@ func (d *deadline) slice() (time.Duration, error) {
 	return left, nil
 }
 
-// Conn is a stream to one process of any system: a net.Conn, by a pair of rings. If the other end
-// dies, reads return ECONNRESET after what it had written, and writes return EPIPE.
+// Conn is a stream to a process on any system: a net.Conn over a pair of rings. If the other end
+// dies, reads return the bytes that it had written, and then ECONNRESET; writes return EPIPE.
 type Conn struct {
 	in, out     *Ring
 	addr        Addr
 	read, write sync.Mutex
-	till, from  deadline // of writes, of reads
-	rest        []byte   // of the record that is partly read
-	ended       bool     // the other end has shut its side
-	shut        bool     // this one has
-	met, gone   int32    // the other end has been there, has left
+	till, from  deadline // deadlines of writes and of reads
+	rest        []byte   // the unread bytes of the present record
+	ended       bool     // the other end has shut down its side
+	shut        bool     // this end has shut down its side
+	met, gone   int32    // the other end has been seen; the other end has left
 	closed      int32
 	looked      int64
 }
@@ -91,7 +93,7 @@ func openEnd(volume, name, number string, n string, make bool, mode uint32) (*Ri
 	return CreateRing(volume, full, streamSize, Options{Mode: mode, Exclusive: true, Single: true, LastUser: true})
 }
 
-// newConn takes both rings, whatever it returns.
+// newConn takes over both rings, also if it returns an error.
 func newConn(in, out *Ring, name string) (*Conn, error) {
 	if err := in.becomeReader(until(lookEach)); err != nil {
 		in.Close()
@@ -101,7 +103,7 @@ func newConn(in, out *Ring, name string) (*Conn, error) {
 	return &Conn{in: in, out: out, addr: Addr(name)}, nil
 }
 
-// openConn opens both rings of a number. The client receives from the first one.
+// openConn opens the two rings with this number. The client receives from the first ring.
 func openConn(volume, name, number string, client bool, mode uint32) (*Conn, error) {
 	one, err := openEnd(volume, name, number, "1", client, mode)
 	if err != nil {
@@ -118,7 +120,7 @@ func openConn(volume, name, number string, client bool, mode uint32) (*Conn, err
 	return newConn(two, one, name)
 }
 
-// hasLeft returns whether the other end has been there, and has left.
+// hasLeft returns whether the other end was seen earlier, and has left.
 func (c *Conn) hasLeft() bool {
 	atomic.StoreInt64(&c.looked, time.Now().UnixNano())
 	st, err := c.out.Stat()
@@ -135,13 +137,13 @@ func (c *Conn) fail(op string, err error) error {
 		return err
 	}
 	var ours *Error
-	if errors.As(err, &ours) { // the error says the name already
+	if errors.As(err, &ours) { // the error already contains the name
 		err = ours.Errno
 	}
 	return &net.OpError{Op: op, Net: c.addr.Network(), Addr: c.addr, Err: err}
 }
 
-// Read reads some bytes. It waits for the first one.
+// Read reads some bytes. It waits for the first byte.
 func (c *Conn) Read(to []byte) (int, error) {
 	c.read.Lock()
 	defer c.read.Unlock()
@@ -164,10 +166,10 @@ func (c *Conn) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// next waits for the next record, and keeps it.
+// next waits for the next record, and keeps it for reads.
 func (c *Conn) next() error {
 	for {
-		last := atomic.LoadInt32(&c.gone) != 0 // then what it had sent is still read
+		last := atomic.LoadInt32(&c.gone) != 0 // if true, this attempt still finds the last records
 		if atomic.LoadInt32(&c.closed) != 0 {
 			return net.ErrClosed
 		}
@@ -199,7 +201,7 @@ func (c *Conn) next() error {
 	}
 }
 
-// Write writes all of it. It waits while there is no room.
+// Write writes all bytes. It waits while the ring has no room.
 func (c *Conn) Write(from []byte) (int, error) {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -246,7 +248,8 @@ func (c *Conn) send(tag uint32, data []byte) error {
 	}
 }
 
-// CloseWrite lets the other end read what was written, and then the end. Reads go on.
+// CloseWrite shuts down this direction: the other end reads the written bytes, and then the end of
+// file. Reads still work.
 func (c *Conn) CloseWrite() error {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -258,13 +261,13 @@ func (c *Conn) CloseWrite() error {
 	return c.fail("close", err)
 }
 
-// Close ends the stream. Reads and writes that wait end with net.ErrClosed. If what was written
-// fills the ring, the other end reads it, and then gets ECONNRESET.
+// Close ends the stream. Waiting reads and writes end with net.ErrClosed. If the written bytes fill
+// the ring, the other end reads them, and then gets ECONNRESET.
 func (c *Conn) Close() error {
 	if !atomic.CompareAndSwapInt32(&c.closed, 0, 1) {
 		return c.fail("close", net.ErrClosed)
 	}
-	c.write.Lock() // those that wait look for this each lookEach
+	c.write.Lock() // waiting calls check this at intervals of lookEach
 	defer c.write.Unlock()
 	c.read.Lock()
 	defer c.read.Unlock()
@@ -279,13 +282,14 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// LocalAddr returns the name.
+// LocalAddr returns the name of the stream.
 func (c *Conn) LocalAddr() net.Addr { return c.addr }
 
-// RemoteAddr returns the name, too.
+// RemoteAddr returns the name of the stream, too.
 func (c *Conn) RemoteAddr() net.Addr { return c.addr }
 
-// SetDeadline sets the end of reads and of writes. One that waits notices it within lookEach.
+// SetDeadline sets the end of reads and of writes. A waiting call detects the change within
+// lookEach.
 func (c *Conn) SetDeadline(t time.Time) error {
 	c.from.set(t)
 	c.till.set(t)
@@ -298,7 +302,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error { c.from.set(t); return nil }
 // SetWriteDeadline sets the end of writes.
 func (c *Conn) SetWriteDeadline(t time.Time) error { c.till.set(t); return nil }
 
-// Listener takes a name, by which clients dial.
+// Listener listens on a name that clients dial.
 type Listener struct {
 	requests     *Ring
 	volume, name string
@@ -308,7 +312,8 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// Listen takes a name of up to 230 bytes. Clients make their rings with the same mode (0: 0600).
+// Listen listens on a name of up to 230 bytes. Clients create their rings with the same mode (0
+// means 0600).
 func Listen(volume, name string, mode uint32) (*Listener, error) {
 	if len(name) > nameMost {
 		return nil, wrap(name, syscall.ENAMETOOLONG)
@@ -358,7 +363,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Net: l.Addr().Network(), Addr: l.Addr(), Err: net.ErrClosed}
 }
 
-// answer returns nil if the client has given up since.
+// answer returns nil if the client has given up meanwhile.
 func (l *Listener) answer(number string) *Conn {
 	c, err := openConn(l.volume, l.name, number, false, 0)
 	if err != nil {
@@ -372,7 +377,7 @@ func (l *Listener) answer(number string) *Conn {
 	return c
 }
 
-// Close gives the name back. Streams stay.
+// Close stops listening on the name. Existing streams stay open.
 func (l *Listener) Close() error {
 	if !atomic.CompareAndSwapInt32(&l.closed, 0, 1) {
 		return nil
@@ -382,7 +387,7 @@ func (l *Listener) Close() error {
 	return l.requests.Close()
 }
 
-// Addr returns the name.
+// Addr returns the name of the listener.
 func (l *Listener) Addr() net.Addr { return Addr(l.name) }
 
 func listens(requests *Ring) error {
@@ -393,7 +398,7 @@ func listens(requests *Ring) error {
 	return err
 }
 
-// Dial returns a stream to the process that listens by a name. timeout may be Forever.
+// Dial returns a stream to the process that listens on a name. timeout may be Forever.
 func Dial(volume, name string, timeout time.Duration) (*Conn, error) {
 	requests, err := OpenRing(volume, name)
 	if errors.Is(err, syscall.ENOENT) {

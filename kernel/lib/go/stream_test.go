@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// connsInMemory returns both ends of a stream. Their requests to the kernel fail: it cannot be
-// waited, and no end is known to have left.
+// connsInMemory returns both ends of a stream. Their requests to the kernel fail, so no end can
+// wait in the kernel or detect that the other end has left.
 func connsInMemory(t *testing.T) (a, b *Conn) {
 	t.Helper()
 	one, two := ringsInMemory(t, 2), ringsInMemory(t, 2)
@@ -47,7 +47,7 @@ func TestStream(t *testing.T) {
 	if n, err := b.Read(data); n != 0 || err != io.EOF {
 		t.Fatal(n, err)
 	}
-	// the other direction goes on
+	// the other direction still works
 	if _, err := b.Write([]byte("more")); err != nil {
 		t.Fatal(err)
 	}

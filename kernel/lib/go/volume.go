@@ -18,7 +18,7 @@ const (
 	semFile = ".stargate/semaphores"
 )
 
-// unescape replaces "\040" by a blank.
+// unescape replaces "\040" with a space.
 func unescape(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -34,7 +34,7 @@ func unescape(text string) string {
 	return out.String()
 }
 
-// firstVolume returns where the first volume is mounted as a whole.
+// firstVolume returns the mount point of the first volume that is mounted completely.
 func firstVolume() (string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -56,7 +56,7 @@ func deviceOf(path string) (uint64, error) {
 	return uint64(st.Dev), err
 }
 
-// rootOf returns the root of the volume that a path is on.
+// rootOf returns the mount point of the volume on which a path is.
 func rootOf(path string) (string, error) {
 	var st syscall.Statfs_t
 	root, err := filepath.Abs(path)
@@ -89,7 +89,8 @@ func rootOf(path string) (string, error) {
 	return root, nil
 }
 
-// openVolume opens the semaphores of the volume that a path is on; "": of the first mounted one.
+// openVolume opens the semaphores of the volume on which a path is. For an empty path, it uses the
+// first mounted volume.
 func openVolume(path string) (int, error) {
 	var root string
 	var err error

@@ -50,7 +50,7 @@ for kind in (stargate.Mutex, stargate.Semaphore, stargate.RWLock, stargate.Condi
         kind("/nowhere", "name", create=kind is not stargate.Event)
     except stargate.Error as error:
         assert error.errno == errno.ENODEV, error
-        assert error.strerror == "that is not on a mounted StargateFS volume", error
+        assert error.strerror == "the path is not on a mounted StargateFS volume", error
         assert error.filename == "name"
     else:
         raise AssertionError(kind)

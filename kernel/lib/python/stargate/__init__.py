@@ -40,11 +40,11 @@ _EXCLUSIVE, _LOOK, _BY_KERNEL = 1, 2, 4
 
 
 class Error(OSError):
-    """An operation on an object failed: errno, and a sentence."""
+    """An operation on an object failed. Contains errno and a message."""
 
 
 class Busy(Error):
-    """The call would have to wait."""
+    """The operation is not possible without a wait."""
 
 
 class TimedOut(Error):
@@ -52,12 +52,12 @@ class TimedOut(Error):
 
 
 class OwnerDied(Error):
-    """The caller has the lock, but its last owner died with it. Repair the data that it protects,
+    """The caller has the lock, but the last owner died while it had the lock. Repair the data,
     call consistent(), then release()."""
 
 
 class Lost(Error):
-    """An owner died with the mutex, and it was released without being made consistent."""
+    """An owner of the mutex died, and a later owner released the mutex without consistent()."""
 
 
 class Reset(Error, ConnectionResetError):
@@ -69,7 +69,7 @@ class Broken(Error, BrokenPipeError):
 
 
 class Refused(Error, ConnectionRefusedError):
-    """No process listens by that name."""
+    """No process listens on that name."""
 
 
 _kinds = {
@@ -86,7 +86,7 @@ _kinds = {
 def _name(name: str) -> bytes:
     raw = os.fsencode(name)
     if b"\0" in raw:
-        raise ValueError("a name has no NUL")  # C would cut the name off there
+        raise ValueError("a name cannot contain NUL")  # C would end the name there
     return raw
 
 
@@ -108,7 +108,7 @@ def _until(timeout: Optional[float]) -> ctypes.c_uint64:
     if timeout is None:
         return ctypes.c_uint64(_FOREVER)
     if timeout < 0:
-        raise ValueError("a time-out is not negative")
+        raise ValueError("a time-out cannot be negative")
     return ctypes.c_uint64(_lib.stargate_in(int(timeout * 1e9)) if timeout else 0)
 
 
@@ -146,7 +146,7 @@ class _Stat(ctypes.Structure):
 
 
 class Stat(NamedTuple):
-    """The state of an object at this moment. owner_pid is None if nobody has it locked."""
+    """The state of an object at this moment. owner_pid is None if no process has locked it."""
 
     name: str
     type: str
@@ -174,7 +174,7 @@ def _path(volume: Optional[str]) -> Optional[bytes]:
 
 
 class _Handle:
-    """A thing that the library has opened for this process, until close()."""
+    """An object that the library has opened for this process, until close()."""
 
     name: str
     _handle: ctypes.c_void_p
@@ -191,11 +191,11 @@ class _Handle:
 
     def _open(self) -> ctypes.c_void_p:
         if not self._handle:
-            raise ValueError(f"{self.name}: it has been closed")
+            raise ValueError(f"{self.name}: the object has been closed")
         return self._handle
 
     def _call(self, what: str, *args: object) -> None:
-        """Calls the library, and again after a signal; raises what it returns."""
+        """Calls the library, repeats the call after a signal, and raises a returned error."""
         _check(_retried(getattr(_lib, what), self._open(), *args), self.name)
 
     def _wait(self, what: str, timeout: Optional[float]) -> None:
@@ -235,7 +235,7 @@ class _Object(_Handle):
 
 
 class _Lock(_Object):
-    """An object that is acquired and released; for `with`."""
+    """An object that callers acquire and release, also by `with`."""
 
     repair: Optional[Callable[[], None]] = None
 
@@ -246,7 +246,7 @@ class _Lock(_Object):
         raise NotImplementedError
 
     def consistent(self) -> None:
-        """Declares that the protected data have been repaired."""
+        """Declares that the protected data has been repaired."""
         self._do("stargate_consistent")
 
     def _acquire(self, what: str, timeout: Optional[float]) -> None:
@@ -256,14 +256,14 @@ class _Lock(_Object):
             self._inherit()
 
     def _inherit(self) -> None:
-        """For a handler of OwnerDied: calls repair, or leaves the lock to the caller."""
+        """Handles OwnerDied: calls repair, or raises the error again. The caller then has the lock."""
         if self.repair is None:
             raise
         try:
             self.repair()
             self.consistent()
         except BaseException:
-            self.release()  # without being made consistent: it is lost until a reset
+            self.release()  # not consistent, so the lock is unusable until a reset
             raise
 
     def __enter__(self: _T) -> _T:
@@ -315,7 +315,7 @@ class Semaphore(_Object):
 
 
 class _Side(_Lock):
-    """The reading or the writing side of a reader-writer lock."""
+    """The read lock or the write lock of a reader-writer lock."""
 
     def __init__(self, lock: "RWLock", what: str) -> None:
         self.name, self._lock, self._what = lock.name, lock, what
@@ -341,8 +341,8 @@ class _Side(_Lock):
 
 
 class RWLock(_Object):
-    """Many readers, or one writer: `with lock.read:`, `with lock.write:`. writer_died is True if a
-    writer died, and a reader has got the lock since. The next writer repairs the data, as with a
+    """Many readers, or one writer: `with lock.read:`, `with lock.write:`. writer_died becomes True
+    if a reader gets the lock after a writer has died. The next writer repairs the data, as with a
     mutex."""
 
     _type = 3
@@ -389,7 +389,7 @@ class Barrier(_Object):
         super().__init__(volume, name, _initial=parties, **options)  # type: ignore[arg-type]
 
     def wait(self, timeout: Optional[float] = None) -> bool:
-        """True for one of the parties that have met."""
+        """Waits for the other parties. Returns True to exactly one of them."""
         last = ctypes.c_int()
         self._call("stargate_barrier_wait", _until(timeout), ctypes.byref(last))
         return bool(last)
@@ -447,7 +447,7 @@ class _Record(ctypes.Structure):
 
 
 class Record(NamedTuple):
-    """A record with its tag."""
+    """A record and its tag."""
 
     tag: int
     data: bytes
@@ -505,11 +505,11 @@ class Ring(_Handle):
         return done
 
     def recv(self, timeout: Optional[float] = None) -> tuple[int, bytes]:
-        """The tag and the bytes of the next record."""
+        """Returns the tag and the bytes of the next record."""
         return self.recv_many(1, timeout)[0]
 
     def recv_many(self, most: int = _BATCH, timeout: Optional[float] = None) -> list[Record]:
-        """The records that are there, at most 64. Waits for the first one."""
+        """Returns the available records, at most 64. Waits for the first record."""
         most = max(0, min(most, _BATCH))
         array, count = (_Record * most)(), ctypes.c_size_t()
         self._call("stargate_ring_peek_many", array, ctypes.c_size_t(most), ctypes.byref(count),
@@ -521,22 +521,22 @@ class Ring(_Handle):
             _lib.stargate_ring_release(self._open())
 
     def reserve(self, length: int, timeout: Optional[float] = None) -> memoryview:
-        """Memory of the ring for a record. Other senders wait until this thread calls commit() or
-        cancel(), after which nothing may use the memory."""
+        """Returns memory of the ring for a record. Other senders wait until this thread calls
+        commit() or cancel(). After that, no thread may use the memory."""
         at = ctypes.c_void_p()
         self._call("stargate_ring_reserve", ctypes.c_size_t(length), ctypes.byref(at),
                    _until(timeout))
         return _view(at.value, length)
 
     def commit(self, length: int, tag: int = 0) -> None:
-        """Sends the first bytes of what was reserved."""
+        """Sends the first bytes of the reserved memory."""
         self._call("stargate_ring_commit", ctypes.c_uint32(tag), ctypes.c_size_t(length))
 
     def cancel(self) -> None:
         self._do("stargate_ring_cancel")
 
     def peek(self, timeout: Optional[float] = None) -> tuple[int, memoryview]:
-        """The next record in the ring's memory, which it keeps until release()."""
+        """Returns the next record in the ring's memory, where it stays until release()."""
         tag, at, length = ctypes.c_uint32(), ctypes.c_void_p(), ctypes.c_size_t()
         self._call("stargate_ring_peek", ctypes.byref(tag), ctypes.byref(at), ctypes.byref(length),
                    _until(timeout))
@@ -584,7 +584,7 @@ class Stream(_Handle):
 
     @classmethod
     def dial(cls, volume: Optional[str], name: str, timeout: Optional[float] = None) -> "Stream":
-        """A stream to the process that listens by that name."""
+        """Returns a stream to the process that listens on that name."""
         handle = ctypes.c_void_p()
         _check(_retried(_lib.stargate_dial, ctypes.byref(handle), _path(volume), _name(name),
                         _until(timeout)), name)
@@ -593,7 +593,7 @@ class Stream(_Handle):
     @classmethod
     def join(cls, volume: Optional[str], name: str, *, size: int = 0,
              mode: int = 0o600) -> "Stream":
-        """A stream to the other process that joins by that name."""
+        """Returns a stream to the other process that joins with that name."""
         handle = ctypes.c_void_p()
         _check(_lib.stargate_join(ctypes.byref(handle), _path(volume), _name(name),
                                   ctypes.byref(_Streams(size, mode))), name)
@@ -608,12 +608,12 @@ class Stream(_Handle):
         return got.value
 
     def read(self, size: int = 65536) -> bytes:
-        """Some bytes as soon as there are any; none after the end."""
+        """Waits for the first byte, and returns the available bytes. After the end, there are none."""
         buffer = bytearray(size)
         return bytes(buffer[:self.readinto(buffer)])
 
     def write(self, data: Union[bytes, bytearray, memoryview]) -> int:
-        """Writes all of it."""
+        """Writes all bytes."""
         raw, done, at, until = bytes(data), ctypes.c_size_t(), 0, _until(self.timeout)
         while True:
             err = _lib.stargate_write(self._open(), raw[at:] if at else raw,
@@ -625,7 +625,7 @@ class Stream(_Handle):
         return at
 
     def shut(self) -> None:
-        """The other end reads what was written, and then the end. This end may go on reading."""
+        """Ends this direction: the other end reads the written bytes, then the end. Reads still work."""
         self._call("stargate_shut", _until(self.timeout))
 
     def close(self) -> None:
@@ -642,7 +642,7 @@ class Stream(_Handle):
         return False
 
     def flush(self) -> None:
-        """Does nothing: for io's buffers."""
+        """Does nothing. The buffers of the module io call it."""
 
     def __enter__(self) -> "Stream":
         return self
@@ -652,7 +652,7 @@ class Stream(_Handle):
 
 
 class Listener(_Handle):
-    """Takes a name, by which clients dial. mode: permissions, also of the clients' rings."""
+    """Listens on a name that clients dial. mode: permissions, also of the clients' rings."""
 
     _end = "stargate_listener_close"
 
@@ -663,7 +663,7 @@ class Listener(_Handle):
                                     ctypes.byref(_Streams(0, mode))), name)
 
     def accept(self, timeout: Optional[float] = None) -> Stream:
-        """The next client's stream."""
+        """Waits for the next client, and returns its stream."""
         handle = ctypes.c_void_p()
         self._call("stargate_accept", ctypes.byref(handle), _until(timeout))
         return Stream(self.name, handle)
@@ -706,7 +706,7 @@ def remove(volume: Optional[str], name: str) -> None:
 
 
 def reset(volume: Optional[str], name: str) -> None:
-    """Restores the state of its creation, whoever has it locked."""
+    """Restores the object's state from its creation, even if an owner has locked it."""
     _check(_lib.stargate_reset(_path(volume), _name(name)), name)
 
 
