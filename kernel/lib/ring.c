@@ -13,7 +13,7 @@
 #define PAGE		4096u
 #define BATCH		STARGATE_BATCH
 #define SWEEP_NS	100000000ULL	/* between checks for dead receivers */
-#define LOOK_NS		1000000000ULL	/* between checks of an empty ring, whose word may be forged */
+#define LOOK_NS		1000000000ULL	/* between checks of an empty ring: a forged word */
 
 static int ask(const struct stargate_ring *r, unsigned int op, unsigned int part, u64 *value,
 	       u64 until)
