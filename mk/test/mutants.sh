@@ -67,7 +67,7 @@ run_mutants() {
 		run_mutant "$mutant" || failed=$((failed + 1))
 	done
 	echo "${#all[@]} checks"
-	[[ $failed -eq 0 ]] || { echo "$failed of ${#all[@]} not killed" >&2; exit 1; }
+	[[ $failed -eq 0 ]] || { echo "$failed of ${#all[@]} mutants were not killed" >&2; exit 1; }
 }
 
 # is_sound CASE: checks that the case passes without a mutant. A case that fails on the original

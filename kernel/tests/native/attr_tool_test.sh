@@ -51,7 +51,7 @@ is v.img /plain/a atomic
 expect 0 "$fsck" -n v.img
 
 # --- refused -----------------------------------------------------------------------------------
-refuses 2 'of which file or directory' "$ctl" attr v.img data=atomic
+refuses 2 'PATH is missing' "$ctl" attr v.img data=atomic
 refuses 2 'must be data=atomic or data=inplace' "$ctl" attr v.img data=ordered /a
 refuses 1 'No such file' "$ctl" attr v.img /none
 refuses 1 'is neither a file nor a directory of a mounted StargateFS' "$ctl" attr . tree

@@ -54,7 +54,7 @@ refuses 2 "'--force' takes no argument" "$mkfs" --force=yes v.img
 refuses 2 'which device or file' "$mkfs"
 refuses 2 'one volume at a time' "$mkfs" --size 16M --phys 16G v.img w.img
 refuses 2 'name of the device or file is empty' "$mkfs" --size 16M --phys 16G ''
-refuses 2 '--sparse goes with --size' "$mkfs" --sparse --phys 16G v.img
+refuses 2 '--sparse needs --size' "$mkfs" --sparse --phys 16G v.img
 
 # Each of these arguments excludes another one.
 refuses 1 'room to grow to 16777216 bytes \(allowed: the volume.s 33554432' "$mkfs" --size 32M \

@@ -141,7 +141,7 @@ refuses 8 'half moved to base 0x500000000.* stargatectl relocate' "$fsck" -n h.i
 refuses 1 'use this StargateFS or died while using it' "$mkfs" --phys 16G h.img
 cp h.img other.img
 expect 0 "$ctl" relocate h.img # the volume has recorded the target base
-says 'moved from 0x[45]00000000 to 0x500000000 \(this had begun before\)'
+says 'moved from 0x[45]00000000 to 0x500000000 \(an earlier run had begun this\)'
 mv v.img whole.img
 mv h.img v.img
 at $((20 << 30))

@@ -302,7 +302,7 @@ truncate -s 50M v.img
 expect 0 "$fsck" -n v.img
 poke v.img 8 'gone'
 expect 4 "$fsck" -n v.img
-says 'using one of a volume of 32 MiB' err
+says 'using the backup superblock of a volume of 32 MiB' err
 refuses 1 'first superblock is damaged: fsck.stargatefs -y can repair it' "$ctl" info v.img
 cp v.img damaged.img
 poke v.img 0 "$(printf '\\0%.0s' $(seq 4096))"

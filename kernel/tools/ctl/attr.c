@@ -158,7 +158,7 @@ static int set_mode(struct call *c, const struct sg_iref *ref, const struct sg_a
 	if (n < 0)
 		return n;
 	if (!tar_acl_chmod(acl, (size_t)n, mode)) {
-		tool_warn("%s: its ACL is damaged; left unchanged", path);
+		tool_warn("%s: its ACL is damaged, and was not changed", path);
 		return sg_setattr(call_vol(c), ref, SG_SET_MODE | SG_SET_CTIME, &new);
 	}
 	return sg_xattr_set_mode(call_vol(c), ref, SG_XATTR_ACL_ACCESS, acl, (u32)n, mode,

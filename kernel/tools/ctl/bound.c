@@ -71,7 +71,7 @@ int piece_next(struct call *c, const char *path, const struct sg_iref *ref, u64 
 	end = sg_seek(call_vol(c), ref, (u64)pos, true);
 	p->pos = (u64)pos;
 	p->end = end < 0 ? size : SG_MIN((u64)end, size);
-	if (p->end <= p->pos)	/* another system is changing it */
+	if (p->end <= p->pos)	/* another system is changing the file */
 		p->end = SG_MIN(p->pos + SG_PAGE, size);
 	return take(c, path, p);
 }

@@ -120,7 +120,7 @@ int cmd_clone(struct call *c)
 
 	if (err)
 		return refused_now(c, err);
-	tool_quiet = true;	/* no messages about dead systems in it */
+	tool_quiet = true;	/* no messages about dead systems in the copy */
 	err = copy_size(&s, &size);
 	if (!err && !sg_base_fits(size, c->base)) {
 		sg_refuse_base(size, c->base, s.why);

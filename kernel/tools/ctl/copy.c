@@ -388,7 +388,10 @@ static bool is_member(int dir)
 	return !strstr(text, "\"joined\": false");
 }
 
-/* Such a mount cannot make other systems freeze. */
+/*
+ * Checks that no system uses the volume, because a mount with `nojoin` cannot make other systems
+ * freeze.
+ */
 static int nobody_stores(struct copy *s)
 {
 	unsigned int i;

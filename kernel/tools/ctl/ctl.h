@@ -113,7 +113,7 @@ int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const
 /* As path_find(), but without messages. */
 int path_seek(struct sg_vol *vol, const char *path, bool follow, struct sg_iref *out,
 	      struct sg_attr *attr);
-int path_error(const char *path, int err);	/* reports it; returns err */
+int path_error(const char *path, int err);	/* reports err, and returns it */
 int outside_error(const char *path);		/* the same for errno */
 int needs_recursion(const char *path);		/* returns -EISDIR, after a message */
 const char *last_name(const char *path);	/* returns the name after the last slash */
@@ -200,7 +200,10 @@ struct walk {
  * been reported.
  */
 int walk_tree(struct call *c, const char *path, const struct sg_iref *ref, const struct walk *w);
-/* A command that lists what a walk from its argument on finds; with --json in an array @title. */
+/*
+ * Runs a command that lists names which a walk from its argument finds. With --json, it prints them
+ * as the array @title.
+ */
 int walk_list(struct call *c, const char *title, const struct walk *w);
 
 /* --- rename.c ------------------------------------------------------------------------------ */
@@ -272,7 +275,8 @@ int guarded_open(struct guarded *v, const char *path);
  * its heartbeat has also moved.
  */
 void guarded_look(struct guarded *v, const u8 machine[16], bool *any, bool *moved);
-void guarded_confirm(struct guarded *v);	/* the machine still ran after the read */
+/* Notes that the machine still ran after the read. */
+void guarded_confirm(struct guarded *v);
 /* Fences the systems of the machine after its end. */
 void guarded_fence(struct guarded *v, const u8 machine[16]);
 

@@ -31,7 +31,7 @@ int before_attr(struct call *c)
 		return !word && !strncmp(c->argv[0], "data=", 5) ?
 		       tool_usage_error("'%s': must be data=atomic or data=inplace", c->argv[0]) :
 		       0;
-	return tool_usage_error("attr: of which file or directory?");
+	return tool_usage_error("attr: PATH is missing: name a file or directory");
 }
 
 static void show(struct call *c, const char *path, bool atomic)
@@ -70,7 +70,7 @@ static int attr_mounted_one(struct call *c, int dir, const char *path, u32 want)
 	close(fd);
 	if (err == -ENOTTY)
 		tool_error("%s: is neither a file nor a directory of a mounted StargateFS that "
-			   "knows atomic writes", path);
+			   "supports atomic writes", path);
 	else if (err == -EOPNOTSUPP)
 		tool_error("%s: the volume was made by an earlier version, without atomic writes",
 			   path);

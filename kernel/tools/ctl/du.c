@@ -80,7 +80,7 @@ static int leave(struct call *c, const struct visit *v, void *ctx)
 int before_du(struct call *c)
 {
 	if (c->all && c->total)
-		return tool_usage_error("du: either --all or --summarize");
+		return tool_usage_error("du: give either --all or --summarize");
 	return 0;
 }
 

@@ -136,8 +136,8 @@ int engine_make(const struct volume *v, u64 size, char *const *options, int n, b
 		return 0;
 	if (engine_look(v->path, &made, true) && made.valid && made.sb.phys == v->piece->base)
 		return engine_may_reach(v->lv, &made.sb, v->piece->size);
-	tool_error("%s: mkfs.stargatefs has made nothing with these options; leave out those that "
-		   "only show something", v->lv);
+	tool_error("%s: mkfs.stargatefs has made no file system with these options; omit options "
+		   "that only print something", v->lv);
 	return -EINVAL;
 }
 
@@ -172,8 +172,8 @@ int engine_may_grow(const struct volume *v, u64 size)
 	if (!engine_mounted(v->path, where))
 		return had_alone(v);
 	if (mounted_read_only(where)) {
-		tool_error("%s: is mounted read-only at %s, where it does not grow: unmount it first, "
-			   "or make a larger clone of it", v->lv, where);
+		tool_error("%s: is mounted read-only at %s, and such a mount does not grow it: "
+			   "unmount it first, or make a larger clone of it", v->lv, where);
 		return -EBUSY;
 	}
 	fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

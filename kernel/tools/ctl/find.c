@@ -160,7 +160,7 @@ int before_find(struct call *c)
 						k->allowed);
 	}
 	if (query.print0 && c->json)
-		return tool_usage_error("find: either --json or -print0");
+		return tool_usage_error("find: give either --json or -print0");
 	return 0;
 }
 

@@ -136,7 +136,7 @@ static int get_special(const struct sg_attr *attr, const struct outside *to)
 	if (S_ISFIFO(attr->mode) || S_ISSOCK(attr->mode))
 		return mknodat(to->at, to->name, attr->mode & ~07000u, 0) ?
 		       outside_error(to->path) : 0;
-	tool_error("%s: is a %s; devices are not taken out of a volume", to->path,
+	tool_error("%s: is a %s; devices are not copied out of a volume", to->path,
 		   type_name(attr->mode));
 	return -EPERM;
 }

@@ -197,7 +197,7 @@ static int start(struct guard *g)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (g->pid > 0)
 		return 0;
-	tool_error("no process for the VM: %s", strerror(errno));
+	tool_error("no process can be made for the VM: %s", strerror(errno));
 	return -EAGAIN;
 }
 

@@ -108,7 +108,7 @@ int part_open(struct part *p, const char *name, u64 size, bool reserved)
 	err = open_file(p);
 	if (err)
 		return err;
-	if (!access(name, F_OK)) {	/* another copy has just finished it */
+	if (!access(name, F_OK)) {	/* another run has just completed the file */
 		part_close(p);
 		return name_taken(name);
 	}
@@ -116,7 +116,7 @@ int part_open(struct part *p, const char *name, u64 size, bool reserved)
 	if (!err)
 		return 0;
 	tool_error("%s: cannot be made as large as %s: %s", p->path,
-		   reserved ? "it is to be" : "the volume", strerror(-err));
+		   reserved ? "requested" : "the volume", strerror(-err));
 	part_close(p);
 	return err;
 }

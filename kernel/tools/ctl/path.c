@@ -343,7 +343,7 @@ static int missing(const struct sg_vol *vol, const struct sg_iref *dir, const ch
 		tool_error("%s: a name in it is damaged and left out (at 0x%llx); run fsck.stargatefs",
 			   path, (unsigned long long)left_out.off[i]);
 	if (left_out.n > SAID_MAX)
-		tool_error("%s: ... and %zu names more", path, left_out.n - SAID_MAX);
+		tool_error("%s: ... and %zu more names", path, left_out.n - SAID_MAX);
 	if (left_out.n)
 		return -EUCLEAN;
 	if (!vol->alone || entries == n)	/* otherwise another system may have changed it */

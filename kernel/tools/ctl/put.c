@@ -191,7 +191,7 @@ static int put_new(struct call *c, const struct place *p, const struct source *s
 		err = set_mtime(c, &ref, s);
 	if (!err)
 		err = path_error(s->path, place_give(c, p, &ref));
-	/* the next system in the slot must not have it open */
+	/* the next system in the slot must not count as a user of the file */
 	if (sg_close_inode(call_vol(c), &ref))
 		sg_evict(call_vol(c), &ref);
 	this.other = ref.ino;

@@ -140,7 +140,7 @@ static void show(struct call *c, const struct sg_relocate_result *res)
 		printf(": %s from 0x%llx to 0x%llx%s; %llu addresses in %llu tables\n",
 		       c->dry ? "would be moved" : "moved", (unsigned long long)res->from,
 		       (unsigned long long)res->to,
-		       res->resumed ? " (this had begun before)" : "",
+		       res->resumed ? " (an earlier run had begun this)" : "",
 		       (unsigned long long)res->entries, (unsigned long long)res->tables);
 }
 

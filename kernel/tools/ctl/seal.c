@@ -69,7 +69,7 @@ static int request(const struct sealed *f, struct sg_ioc_seal *s, u32 what)
 	}
 	s->why[sizeof(s->why) - 1] = 0;
 	if (err == -ENOTTY)
-		tool_error("%s: is not a regular file of a mounted StargateFS that knows sealed files",
+		tool_error("%s: is not a regular file of a mounted StargateFS that supports sealed files",
 			   f->path);
 	else if (err && s->why[0])
 		tool_error("%s: %s", f->path, s->why);
@@ -139,7 +139,7 @@ static void show_digest(const struct sealed *f, const u8 root[32], const bool *o
 
 /* --- the commands, for one file -------------------------------------------------------------- */
 
-/* The file is sealed first: so nothing changes while its digest is computed. */
+/* Seals the file first, so that nothing changes while its digest is computed. */
 static int seal_one(struct sealed *f)
 {
 	struct sg_ioc_seal s = { 0 };

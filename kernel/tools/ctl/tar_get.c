@@ -379,7 +379,7 @@ static int get_any(struct call *c, const struct sg_iref *ref, const char *path, 
 		return err;
 	e.type = type_of(attr.mode);
 	if (!e.type) {
-		tool_warn("%s: is a %s, which an archive cannot hold; left out", path,
+		tool_warn("%s: is a %s, which an archive cannot hold: it is left out", path,
 			  type_name(attr.mode));
 		return 0;
 	}

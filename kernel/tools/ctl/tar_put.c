@@ -177,7 +177,7 @@ static int put_dir(struct put *p, const struct tar_entry *e, const struct sg_ire
 	int err = len ? sg_lookup(call_vol(p->c), dir, name, len, &ref, &type) : 0;
 
 	if (!err && type != S_IFDIR >> 12)
-		return entry_error(p, e, "the volume has something else of that name");
+		return entry_error(p, e, "the volume has an object of another kind with that name");
 	if (err == -ENOENT) {
 		describe(e, S_IFDIR, &new);
 		err = path_error(e->path, sg_create(call_vol(p->c), dir, name, len, &new, &ref));
@@ -265,13 +265,13 @@ static int find_linked(struct put *p, const struct tar_entry *e, struct sg_iref 
 	if (err)
 		return err;
 	if (!len)
-		return entry_error(p, e, "a link to a directory");
+		return entry_error(p, e, "is a link to a directory, which volumes do not have");
 	err = sg_lookup(call_vol(p->c), &dir, name, len, ref, NULL) ?:
 	      sg_getattr(call_vol(p->c), ref, &attr);
 	if (err)
 		return path_error(e->path, err);
 	*mode = attr.mode;
-	return S_ISDIR(attr.mode) ? entry_error(p, e, "a link to a directory") : 0;
+	return S_ISDIR(attr.mode) ? entry_error(p, e, "is a link to a directory, which volumes do not have") : 0;
 }
 
 static u32 mode_of(char type)

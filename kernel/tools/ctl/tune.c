@@ -78,7 +78,7 @@ static int set(struct call *c)
 		sg_set_lease(&vol, c->lease_ms);
 		return target_close(&t) ? 1 : 0;
 	}
-	tool_error("%s: cannot be changed: %s", c->volume, t.base ? vol.why : "it is gone");
+	tool_error("%s: cannot be changed: %s", c->volume, t.base ? vol.why : "the volume is gone");
 	target_close(&t);
 	return 1;
 }

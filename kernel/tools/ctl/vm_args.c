@@ -3,7 +3,7 @@
  * volume qemu-args, libvirt-xml: prints the arguments with which a VM has a volume at the volume's
  * own address (D3). QEMU reports an impossible address late, and with a message of its own. So this
  * code computes QEMU's address space as QEMU does (hw/i386/pc.c), and refuses such an address
- * before.
+ * earlier.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -104,14 +104,14 @@ static int refuse_bits(const struct recipe *r, u64 end)
 	bits = host_bits(&amd);
 	bits = given ? given : bits;
 	if (bits && end > 1ULL << bits) {
-		tool_error("%s: a VM with it has addresses up to %s, and %llu bits for them (%s) reach to %s: use a processor with more, or reserve memory "
+		tool_error("%s: a VM with this volume has addresses up to %s, and %llu bits for them (%s) reach to %s: use a processor with more, or reserve memory "
 			   "further down for the zone", r->v->lv, show_size(end, a),
 			   (unsigned long long)bits, given ? "--phys-bits" : "as this processor has",
 			   show_size(1ULL << bits, b));
 		return -EINVAL;
 	}
 	if (amd && end > AMD_HOLE) {
-		tool_error("%s: a VM with it has addresses up to %s, and on this processor "
+		tool_error("%s: a VM with this volume has addresses up to %s, and on this processor "
 			   "all of its memory moves to 1 TiB when they reach 1012 GiB: reserve "
 			   "memory further down for the zone", r->v->lv, show_size(end, a));
 		return -EINVAL;

@@ -273,7 +273,7 @@ static int copying(struct call *c, bool snapshot)
 	k.c = c;
 	k.snapshot = snapshot;
 	tool_goes_on();
-	tool_quiet = true;	/* no messages about dead systems in it */
+	tool_quiet = true;	/* no messages about dead systems in the copy */
 	if (!snapshot && is_path(c->volume))
 		return copy_of_file(&k);
 	err = volume_hold(&k.from, c->volume);

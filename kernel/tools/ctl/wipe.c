@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A new volume must not show the content of an old one. A guest sees all of a volume's memory, also
- * the part that its file system does not use (D10). So deleting a volume wipes its bytes. Another
- * check precedes their use in a new volume, because another tool may have freed them.
+ * the part that its file system does not use (D10). So deleting a volume wipes its bytes. A new
+ * volume checks its bytes again, because another tool may have freed them without wiping.
  *
  * Reads and writes bypass the page cache, as those of other systems do.
  */
@@ -184,7 +184,7 @@ bool zone_finish(const struct zone *z)
 		if (fd < 0)
 			continue;	/* another command has locked it */
 		if (is_left(z->name, p->volume)) {
-			tool_warn("%s/%s: was left half made or half deleted; it is wiped and removed",
+			tool_warn("%s/%s: a command left it incomplete: it is wiped and removed",
 				  z->name, p->volume);
 			wipe_and_remove(z->name, p->volume);
 			any = true;

@@ -190,7 +190,7 @@ static const char *verdict(const struct job *job, const struct sg_check_result *
 {
 	static const char *const damaged[] = {
 		[SG_CHECK_ONLY] = "damaged; repair it with -y",
-		[SG_CHECK_PREEN] = "damage is left that needs a decision; use -y",
+		[SG_CHECK_PREEN] = "some damage needs a decision, and is not repaired; use -y",
 		[SG_CHECK_REPAIR] = "damage is left that could not be repaired",
 	};
 
@@ -261,7 +261,7 @@ static u64 search(const struct job *job, const struct target *t, struct sg_probe
 	u64 size = sg_search(t->base, t->size, probe);
 
 	if (size != t->size)
-		tool_warn("%s: no superblock in its place; using one of a volume of %llu MiB",
+		tool_warn("%s: its first superblock is missing; using the backup superblock of a volume of %llu MiB",
 			  job->path, (unsigned long long)size >> 20);
 	return size;
 }
@@ -464,7 +464,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!ok || optind + 1 != argc) {
-		tool_usage_error(!ok ? "only one of -n, -p and -y" : optind < argc ?
+		tool_usage_error(!ok ? "give only one of -n, -p and -y" : optind < argc ?
 				 "one volume at a time" : "which device or file?");
 		return EXIT_USAGE;
 	}

@@ -13,7 +13,7 @@
 #define BLOCK	4096
 #define LEVELS	8		/* 128^8 blocks are more than any file has */
 
-/* @in: of a level, the hashes that are not part of a block of the next level yet. */
+/* @in: for each level, the hashes that are not yet in a complete block. */
 struct tree {
 	struct {
 		u8 hash[BLOCK];
@@ -35,7 +35,9 @@ static void add_hash(struct tree *t, unsigned int level, const u8 hash[32])
 	}
 }
 
-/* The levels that are left incomplete, from below. @level: that of the root. */
+/*
+ * Completes the last block of each level, from the lowest level up. @level: the level of the root.
+ */
 static void finish(struct tree *t, unsigned int level, u8 root[32])
 {
 	unsigned int i;

@@ -44,7 +44,7 @@ int lvm_ready(void)
 	}
 	if (!has_device_mapper()) {
 		tool_error("the kernel has no device mapper, which LVM needs: load dm_mod, or "
-			   "take a kernel that has it");
+			   "use a kernel that has it");
 		return -ENODEV;
 	}
 	return 0;

@@ -106,7 +106,7 @@ static void drop(struct mount *table, size_t n)
 	free(table);
 }
 
-/* Entries of one device, or of all (0). */
+/* Reads the entries of one device, or of all devices (0). */
 static size_t read_table(dev_t only, struct mount **table)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -134,7 +134,7 @@ void mounts_keep(void)
 	keeping = true;
 }
 
-/* The first entry of a device in the kept table, or its place there. */
+/* Returns the first entry of a device in the kept table, or the place for it there. */
 static const struct mount *kept_of(dev_t dev)
 {
 	size_t low = 0, high = kept_count, middle;
@@ -149,7 +149,7 @@ static const struct mount *kept_of(dev_t dev)
 	return kept + low;
 }
 
-/* Of several mounts, prefer a writable one. */
+/* Chooses one of several mounts of a device. Prefers a writable mount. */
 static bool choose(const struct mount *m, const struct mount *end, dev_t dev, char where[PATH_MAX],
 		   char source[PATH_MAX])
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Programs whose commands are about objects by name (objects.h). */
+/* Common code of programs whose commands work on named objects (objects.h). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const struct object_command *find(const struct object_program *p, const c
 	return cmd->name ? cmd : NULL;
 }
 
-/* The option that a line of the usage is about, or 0. */
+/* Returns the option that a line of the usage text describes, or 0. */
 static int option_of(const struct object_program *p, const char *line)
 {
 	const char *name = strstr(line, "--");
@@ -33,7 +33,10 @@ static int option_of(const struct object_program *p, const char *line)
 	return 0;
 }
 
-/* Prints the lines of the usage for @cmd, for its options, and for those of all commands. */
+/*
+ * Prints the lines of the usage text for @cmd, for its options, and for the options of all
+ * commands.
+ */
 static int help_of(const struct object_program *p, const struct object_command *cmd)
 {
 	const char *line, *end;
@@ -60,7 +63,7 @@ static int help_of(const struct object_program *p, const struct object_command *
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-/* Seconds with up to nine places. */
+/* Reads seconds with up to nine decimal places. */
 static bool parse_seconds(const char *text, uint64_t *until)
 {
 	char *end;
@@ -163,14 +166,14 @@ static int check_rest(const struct object_call *c, const struct object_command *
 			return tool_usage_error("%s: an option is not possible with this command",
 						cmd->name);
 	if (cmd->more && !*c->rest)
-		return tool_usage_error("%s: there is no COMMAND: %s NAME -- COMMAND", cmd->name,
+		return tool_usage_error("%s: COMMAND is missing: %s NAME -- COMMAND", cmd->name,
 					cmd->name);
 	if (!cmd->more && *c->rest)
 		return tool_usage_error("%s: too many arguments: '%s'", cmd->name, *c->rest);
 	return 0;
 }
 
-/* The arguments after the command's name: more options, and NAME. */
+/* Parses the arguments after the command's name: more options, and NAME. */
 static int parse_rest(const struct object_program *p, struct call *call,
 		      const struct object_command *cmd, int argc, char **argv, char *given)
 {
@@ -189,7 +192,7 @@ static int parse_rest(const struct object_program *p, struct call *call,
 		if (err)
 			return err;
 	}
-	if (cmd->named && !c->name && optind < argc) {	/* after "--" it may begin with '-' */
+	if (cmd->named && !c->name && optind < argc) {	/* after "--" the name may begin with '-' */
 		c->name = argv[optind++];
 		optind += cmd->more && optind < argc && !strcmp(argv[optind], "--");
 	}

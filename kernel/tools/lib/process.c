@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes as systems store them in their slots, and whether one of them has ended. A process of
- * another machine, boot or name space of processes cannot be seen, whatever its number.
+ * Describes a process as systems store it in their slots, and detects whether such a process has
+ * ended. This process cannot see processes of another machine, boot or name space of process IDs,
+ * whatever their numbers are.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -37,7 +38,7 @@ u64 process_self(void)
 	return SG_SLOT_PROCESS(getpid(), stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino);
 }
 
-/* A number that another process has by now proves nothing here. */
+/* A process with this number may be a later one, so its existence proves nothing. */
 bool sg_os_has_ended(const u8 boot[16], u64 process)
 {
 	u32 pid = SG_SLOT_PID(process), space = SG_SLOT_PID_SPACE(process);

@@ -92,7 +92,7 @@ int device_writable(int fd, const char *path)
 	if (!device_read_only(fd))
 		return 0;
 	tool_error("%s: is a read-only device; make it writable first: blockdev --setrw %s (or "
-		   "lvchange -p rw, where LVM has it so)", path, path);
+		   "lvchange -p rw, if LVM made it read-only)", path, path);
 	return -EROFS;
 }
 
@@ -209,7 +209,7 @@ static int refuse_kind(const char *path, const struct stat *st)
 	else
 		tool_error("%s: is a %s, not a file or device that can hold a volume%s", path,
 			   S_ISDIR(mode) ? "directory" : S_ISFIFO(mode) ? "FIFO" : "socket",
-			   S_ISDIR(mode) ? "; of a mounted one name the device" : "");
+			   S_ISDIR(mode) ? "; for a mounted volume, name its device" : "");
 	return -EINVAL;
 }
 
@@ -256,7 +256,7 @@ int target_open(struct target *t, const char *path, enum target_use use)
 	if (err)
 		return err;
 	if (use == TARGET_SHARE && S_ISBLK(st.st_mode)) {
-		tool_error("%s: is a block device, where other systems do not see stores at once; name the file or device-dax node that VMs map",
+		tool_error("%s: is a block device, where other systems do not see stores immediately; name the file or device-dax node that VMs map",
 			   path);
 		return -EOPNOTSUPP;
 	}

@@ -17,11 +17,14 @@
 /* --- sha256.c, digest.c: digests of sealed files ------------------------------------------- */
 
 void sha256(const void *data, size_t len, u8 out[32]);
-/* Reads bytes of a file: all of them, or an error. */
+/* Reads bytes of a file: returns all of them, or an error. */
 typedef s64 digest_read(void *from, u64 pos, void *buf, u64 len);
-/* The root of the tree of hashes over the file's contents. Not for several threads at once. */
+/*
+ * Computes the root of the tree of hashes over the file's contents. Only one thread at a time may
+ * call it.
+ */
 int digest_root(digest_read *read, void *from, u64 size, u8 root[32]);
-/* The file's digest, as `fsverity digest` prints it. */
+/* Computes the file's digest, as `fsverity digest` prints it. */
 void digest_of(const u8 root[32], u64 size, u8 out[32]);
 
 /* --- tool.c -------------------------------------------------------------------------------- */
@@ -252,7 +255,7 @@ bool mounted_memory(const char *dir, char path[PATH_MAX]);
 
 /* --- process.c ----------------------------------------------------------------------------- */
 
-bool uuid_from(const char *path, u8 uuid[16]);	/* the first line of a file */
+bool uuid_from(const char *path, u8 uuid[16]);	/* reads it from the first line of a file */
 bool process_boot(u8 boot[16]);
 u64 process_self(void);		/* SG_SLOT_PROCESS() */
 

@@ -204,7 +204,7 @@ static bool rest_is_right(struct request *r, int argc, char **argv)
 	if (!*r->path)
 		tool_usage_error("the name of the device or file is empty");
 	else if (r->sparse && !r->size)
-		tool_usage_error("--sparse goes with --size");
+		tool_usage_error("--sparse needs --size");
 	else
 		return true;
 	return false;

@@ -37,7 +37,7 @@ static void *send_all(void *arg)
 	return (void *)(intptr_t)(err == EPIPE ? 0 : err);
 }
 
-/* EPIPE: standard output. */
+/* Prints all received bytes. Returns EPIPE if the reader of standard output has ended. */
 static int print_all(stargate_stream *s)
 {
 	char *block = malloc(BLOCK);
@@ -68,7 +68,7 @@ static int pass_all(struct call *c, stargate_stream *s)
 	err = print_all(s);
 	if (err == EPIPE)
 		return tool_output_error() ? 1 : 0;
-	/* otherwise the sender may wait for its input without end, and ends with the process */
+	/* after an error, the sender may wait for its input forever, and ends with the process */
 	if (err)
 		return trouble(c, err);
 	pthread_join(sender, &sent);

@@ -17,7 +17,7 @@ static const char usage[] =
 "  wait NAME              semaphore: decrement it; event: wait until its count\n"
 "                         is N; condition: wait for a signal; barrier: wait\n"
 "                         until all parties have arrived\n"
-"  post NAME              semaphore: increment it; event: count;\n"
+"  post NAME              semaphore: increment it; event: increase it;\n"
 "                         condition: signal\n"
 "  lock NAME -- COMMAND   run COMMAND with the lock, and exit as it does\n"
 "  help [COMMAND]         show this help, or the help on one command\n"

@@ -95,7 +95,7 @@ func TestFromMeasureToUndo(t *testing.T) {
 	facts := filepath.Join(t.TempDir(), "guest.json")
 	said, status := tune(t, "measure", "--guest", "--json", "--root", dir)
 	if strings.Contains(said, "null") {
-		t.Errorf("lists are never null: %s", said)
+		t.Errorf("a list is null: %s", said)
 	}
 	if err := os.WriteFile(facts, []byte(said), 0o600); err != nil || status != 0 || !json.Valid([]byte(said)) {
 		t.Fatal(said, status, err)

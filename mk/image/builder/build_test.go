@@ -199,7 +199,7 @@ func TestSame(t *testing.T) {
 	bytesOf := func(dockerfile string) []byte { return bytesBy(dockerfile, 0o022) }
 	first := bytesOf(whole)
 	if !bytes.Equal(first, bytesOf(whole)) {
-		t.Error("built twice, it differs")
+		t.Error("two builds of the same recipe differ")
 	}
 	const plain = "ARG BASE\nFROM scratch\nCOPY tree /tree\n" // the umask decides the modes of the context's files
 	if !bytes.Equal(bytesOf(plain), bytesBy(plain, 0o077)) {

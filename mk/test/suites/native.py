@@ -76,19 +76,19 @@ def native(name, env):
 
 
 @suite("quick", "native", "tests", takes="2-3 min",
-       about="engine and tools natively, quick amounts: `make test-quick`")
+       about="engine and tools, with small amounts of work: `make test-quick`")
 def suite_quick():
     return native("quick", QUICK)
 
 
 @suite("native", "native", "tests", takes="minutes",
-       about="the same, normal amounts; fuzzers' seeds and past crashes")
+       about="the same with more work; fuzzers' seeds and past crashes")
 def suite_native():
     return native("native", {})
 
 
 @suite("asan", "native", takes="minutes",
-       about="test programs under AddressSanitizer and UBSan, quick amounts")
+       about="test programs under AddressSanitizer and UBSan, with little work")
 def suite_asan():
     return programs("asan", "asan", SANITIZED)
 

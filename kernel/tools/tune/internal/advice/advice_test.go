@@ -60,11 +60,11 @@ var tries = map[string][]try{
 		{"unknown", false, func(_ *Input, g *guest.Facts, _ *host.VM) { g.Clock.Current = "" }, ""},
 	},
 	"pm-timer": {
-		{"the watchdog reads it", true, func(_ *Input, g *guest.Facts, vm *host.VM) {
+		{"the watchdog reads the ACPI timer", true, func(_ *Input, g *guest.Facts, vm *host.VM) {
 			g.Clock.Current = "tsc"
 			vm.Ports = []host.Port{{Port: 0x608, Direction: "in", Device: host.PortDevice(0x608), PerSecond: 4}}
 		}, "kernel argument tsc=reliable"},
-		{"it is told already", false, func(_ *Input, g *guest.Facts, vm *host.VM) {
+		{"tsc=reliable is already set", false, func(_ *Input, g *guest.Facts, vm *host.VM) {
 			g.Clock.Current, g.Arguments = "tsc", []string{"tsc=reliable"}
 			vm.Ports = []host.Port{{Port: 0x608, Device: host.PortDevice(0x608), PerSecond: 4}}
 		}, ""},
@@ -116,7 +116,7 @@ var tries = map[string][]try{
 		{"two vCPUs", false, func(in *Input, g *guest.Facts, _ *host.VM) {
 			in.Dedicated, g.Ticks.Idle, g.Ticks.PerSecond, g.CPUs = true, 5, 1000, 2
 		}, ""},
-		{"it is on", false, func(in *Input, g *guest.Facts, _ *host.VM) {
+		{"nohz_full is already set", false, func(in *Input, g *guest.Facts, _ *host.VM) {
 			in.Dedicated, g.Ticks.Idle, g.Ticks.PerSecond, g.Ticks.Full = true, 5, 1000, "1-3"
 		}, ""},
 	},
@@ -150,7 +150,7 @@ var tries = map[string][]try{
 	"napi-defer": {
 		{"busy", true, func(_ *Input, g *guest.Facts, _ *host.VM) { g.Networks[0].Interrupts = 20000 }, "/sys/class/net/eth0/napi_defer_hard_irqs = 2"},
 		{"idle", false, func(_ *Input, g *guest.Facts, _ *host.VM) { g.Networks[0].Interrupts = 100 }, ""},
-		{"it is set", false, func(_ *Input, g *guest.Facts, _ *host.VM) {
+		{"the value is already set", false, func(_ *Input, g *guest.Facts, _ *host.VM) {
 			g.Networks[0].Interrupts, g.Networks[0].DeferIRQs = 20000, 2
 		}, ""},
 		{"no such setting", false, func(_ *Input, g *guest.Facts, _ *host.VM) {
@@ -162,7 +162,7 @@ var tries = map[string][]try{
 	},
 	"big-tcp": {
 		{"the driver can", true, func(_ *Input, g *guest.Facts, _ *host.VM) { g.Networks[0].TSOMax = 524280 }, ""},
-		{"it is on", false, func(_ *Input, g *guest.Facts, _ *host.VM) {
+		{"the sizes are already set", false, func(_ *Input, g *guest.Facts, _ *host.VM) {
 			g.Networks[0].TSOMax, g.Networks[0].GSOMax = 524280, 185000
 		}, ""},
 		{"the driver cannot", false, func(*Input, *guest.Facts, *host.VM) {}, ""},
@@ -235,7 +235,7 @@ func TestEachRuleBothWays(t *testing.T) {
 				one.change(&in, g, vm)
 				said := find(On(in), name)
 				if (said != nil) != one.speaks {
-					t.Fatalf("said %+v, should speak: %v", said, one.speaks)
+					t.Fatalf("advice: %+v, advice expected: %v", said, one.speaks)
 				}
 				if said == nil {
 					return
@@ -247,7 +247,7 @@ func TestEachRuleBothWays(t *testing.T) {
 					}
 				}
 				if len(said.Settings)+len(said.Commands) == 0 {
-					t.Error("it says nothing to do")
+					t.Error("the advice has neither settings nor commands")
 				}
 				var settings []string
 				for _, setting := range said.Settings {
@@ -257,7 +257,7 @@ func TestEachRuleBothWays(t *testing.T) {
 					}
 				}
 				if one.setting != "" && !slices.Contains(settings, one.setting) || one.setting == "" && len(settings) > 0 {
-					t.Errorf("settings %q, should have %q", settings, one.setting)
+					t.Errorf("settings are %q, %q expected", settings, one.setting)
 				}
 			})
 			if one.speaks {

@@ -227,7 +227,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("active profile: %q", got)
 	}
 	if sys.Exists(sysctlFile) || sys.Exists(udevFile) {
-		t.Error("files beside the profile")
+		t.Error("apply wrote files beside the profile")
 	}
 }
 
@@ -480,7 +480,7 @@ func TestRefusals(t *testing.T) {
 		}
 		sameTree(t, "refused", was, tree(t, sys))
 	})
-	t.Run("another one runs", func(t *testing.T) {
+	t.Run("another stargate-tune runs", func(t *testing.T) {
 		sys := guest(t, nil)
 		c := changer(sys)
 		unlock, err := c.lock()

@@ -160,11 +160,11 @@ func TestEachFileMayBeAbsentOrRubbish(t *testing.T) {
 	}
 	f := Collect(system.System{Root: t.TempDir()}, func() float64 { return 0 })
 	if len(f.Missing) < 4 || f.CPUs != 1 || f.Ticks.PerSecond != 0 {
-		t.Errorf("nothing at all: %+v", f)
+		t.Errorf("without any file: %+v", f)
 	}
 	for _, line := range f.Missing {
 		if strings.Contains(line, "\n") {
-			t.Errorf("more than a line: %q", line)
+			t.Errorf("the text has more than one line: %q", line)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestCountList(t *testing.T) {
 func TestArgument(t *testing.T) {
 	f := &Facts{Arguments: []string{"quiet", "tsc=reliable", "tsc=nowatchdog", "nohz_full=1-3"}}
 	if value, there := f.Argument("tsc"); value != "nowatchdog" || !there {
-		t.Errorf("the last one counts: %q", value)
+		t.Errorf("the last argument does not decide: %q", value)
 	}
 	if !f.Has("quiet") || f.Has("nohz") || f.Has("tsc=other") {
 		t.Error("Has must compare complete names")
