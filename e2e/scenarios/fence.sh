@@ -5,8 +5,11 @@
 # under the name of its VM, and joins the volume as a system by calls of the engine. Only the module
 # guards them. A killed process is fenced immediately, and its locks become free. A stopped process
 # is not fenced. A process with read access only, or one that is not the last of its VM, ends
-# without a fence. A process that is fenced while it runs can no longer read a byte. rig: --size 64M
-# --pages maps: walk limit: 900
+# without a fence. A process that is fenced while it runs can no longer read a byte.
+#
+# rig: --size 64M --pages
+# maps: walk
+# limit: 900
 # shellcheck disable=SC2016 # quoted text is for the VM's shell
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
