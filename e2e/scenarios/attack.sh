@@ -14,13 +14,13 @@
 source "$(dirname "$0")/../lib/scenario.sh"
 
 seed=$(seed)
-echo "SG_SEED=$seed repeats the stores, though not the moments"
+echo "SG_SEED=$seed repeats the stores, but not their times"
 tools=$(dirname "$0")/../../build/tools
 saved=$(mktemp -d)
 trap 'rm -rf "$saved"' EXIT
 program stress
 
-step "unmounting what is in use"
+step "unmounting a volume in use"
 # The writer holds its file open and counts its rounds.
 writer='exec 7>>/mnt/sg/log; while [ ! -e /run/stop ]; do echo x >&7; echo >>/run/rounds; done'
 holds "a writer has a file open" "rm -f /run/stop /run/rounds; ($writer) </dev/null >/dev/null 2>&1 & sleep 0.3"
@@ -28,13 +28,13 @@ goes_on() {
 	holds "$1" 'n=$(stat -c %s /run/rounds); sleep 0.5; [ $(stat -c %s /run/rounds) -gt $n ]'
 }
 refused "umount is refused" 'busy' 'umount /mnt/sg'
-goes_on "the writer does not notice"
+goes_on "the writer continues after the refused umount"
 refused "umount -f is refused" 'busy' 'umount -f /mnt/sg'
-goes_on "nor that"
+goes_on "the writer continues after the refused umount -f"
 refused "the module in use is not unloaded" 'in use' 'rmmod stargatefs'
-goes_on "nor that either"
+goes_on "the writer continues after the refused rmmod"
 holds "umount -l detaches the mount" 'umount -l /mnt/sg && ! mountpoint -q /mnt/sg'
-goes_on "the writer keeps what it has open"
+goes_on "the writer can still write its open file"
 refused "the module stays loaded while the writer runs" 'in use' 'rmmod stargatefs'
 holds "the mount ends with the writer" 'touch /run/stop
 	for try in $(seq 200); do [ -e /sys/fs/stargatefs/pmem0 ] || break; sleep 0.05; done
@@ -42,7 +42,7 @@ holds "the mount ends with the writer" 'touch /run/stop
 holds "no stored byte is lost" 'mount -t stargatefs /dev/pmem0 /mnt/sg &&
 	[ $(stat -c %s /mnt/sg/log) = $((2 * $(stat -c %s /run/rounds))) ] && rm /mnt/sg/log'
 
-step "mounting and unmounting while others look"
+step "mounting and unmounting while processes read"
 looking='while [ ! -e /run/stop ]; do
 		find /mnt/sg; cat /mnt/sg/tree/* /sys/fs/stargatefs/*/* /proc/mounts; df /mnt/sg
 	done >/dev/null 2>&1'
@@ -63,7 +63,7 @@ holds "$rounds mounts and unmounts while processes read" "rm -f /run/stop; for k
 	done; touch /run/stop; wait; cmp /etc/host.conf /mnt/sg/tree/host.conf"
 
 step "access lists at their limits"
-entries() { # N: prints an access list with that many users
+entries() { # N: writes an access list with N users to /run/acl
 	on g1 "for id in \$(seq 10001 $((10000 + $1))); do echo user:\$id:rw-; done |
 		cat - <(printf 'user::rw-\ngroup::r--\nmask::rw-\nother::---\n') >/run/acl" </dev/null
 }
@@ -80,11 +80,11 @@ holds "new files inherit the list" 'mkdir /mnt/sg/d &&
 	[ $(getfacl -n /mnt/sg/d/g 2>/dev/null | grep -c "^user:1") = 1000 ] &&
 	[ $(getfacl -dn /mnt/sg/d/e 2>/dev/null | grep -c "^user:1") = 1000 ]'
 entries 9000
-refused "a list larger than an attribute is refused" 'too long|no space|too large|invalid|file name' \
+refused "an access list that exceeds the size limit of an attribute is refused" 'too long|no space|too large|invalid|file name' \
 	'setfacl --set-file=/run/acl /mnt/sg/f'
 holds "the refused list has changed nothing" \
 	'[ $(getfacl -n /mnt/sg/f 2>/dev/null | grep -c "^user:1") = 1000 ]'
-refused "bytes that are no list are refused" 'invalid' \
+refused "an attribute value that is no access list is refused" 'invalid' \
 	'setfattr -n system.posix_acl_access -v 0x0200000001000700ffff /mnt/sg/f'
 holds "all lists can be removed" 'setfacl -b /mnt/sg/f && [ $(stat -c %a /mnt/sg/f) = 640 ] &&
 	rm -r /mnt/sg/f /mnt/sg/d'
@@ -94,9 +94,9 @@ holds "a tree with all kinds of files can be made" 'cd /mnt/sg && cp -a /etc/. .
 	for i in $(seq 300); do echo $i >many-$i; setfattr -n user.k -v $i many-$i; done
 	head -c 5M /dev/urandom >big; truncate -s 1G sparse; cd /; umount /mnt/sg'
 cat "$RIG_RANGE" >"$saved/volume"
-# wild SEED COUNT: stores words at random places of the range: random numbers, small numbers, and
-# copies of other words of the range. 70 % of the stores change the first 2 MiB, which have
-# metadata.
+# wild SEED COUNT: stores COUNT words at random places of the range. The words are random numbers,
+# small numbers, changed old values, and copies of other words. 70 % of the stores change the first
+# 2 MiB, which contain metadata.
 wild() {
 	python3 - "$RIG_RANGE" "$1" "$2" <<-'END'
 		import random, struct, sys
@@ -136,7 +136,7 @@ for ((round = 1; round <= rounds; round++)); do
 	map=${maps[$((round % ${#maps[@]}))]}
 	errors=$([[ $((round % 4)) == 0 ]] && echo remount-ro || echo continue)
 	on g1 "rm -f /run/late; mount -t stargatefs -o map=$map,errors=$errors /dev/pmem0 /mnt/sg &&
-		ls -lR /mnt/sg >/dev/null" </dev/null || fail "round $round: no mount"
+		ls -lR /mnt/sg >/dev/null" </dev/null || fail "round $round: the volume cannot be mounted and listed"
 	on g1 "$load" </dev/null &
 	first=$!
 	on g1 "sleep 0.3; $load" </dev/null &
@@ -148,14 +148,14 @@ for ((round = 1; round <= rounds; round++)); do
 	wait "$first" "$second" || true
 	late=$((late + $(on g1 'cat /run/late 2>/dev/null | wc -l' </dev/null)))
 	on g1 'cd /; timeout -s KILL 100 umount /mnt/sg' </dev/null ||
-		fail "SG_SEED=$seed, round $round, map=$map: cannot be unmounted"
+		fail "SG_SEED=$seed, round $round, map=$map: the volume cannot be unmounted"
 done
-passed "$rounds rounds, unmounted each time; $late commands took longer than 20 s and were killed"
+passed "the volume was unmounted in all $rounds rounds; $late commands took over 20 s and were killed"
 dd if="$RIG_RANGE" of="$saved/wild" bs=1M status=none
 status=0
 "$tools/fsck.stargatefs" -y "$saved/wild" >"$saved/fsck" 2>&1 || status=$?
 [[ $status -lt 8 ]] || fail "fsck ends with $status: $(tail -n 3 "$saved/fsck")"
-passed "fsck comes to an end with the last of them: $(tail -n 1 "$saved/fsck")"
+passed "fsck ends on the last damaged volume: $(tail -n 1 "$saved/fsck")"
 dd if="$saved/volume" of="$RIG_RANGE" bs=1M conv=notrunc status=none
 holds "the restored volume can be mounted" 'mount -t stargatefs /dev/pmem0 /mnt/sg && [ -p /mnt/sg/fifo ]'
 finish

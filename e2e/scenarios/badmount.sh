@@ -20,7 +20,8 @@ trap 'rm -rf "$saved"' EXIT
 bytes() { sha256sum <"$RIG_RANGE"; }
 save() { cat "$RIG_RANGE" >"$saved/volume"; }
 restore() { dd if="$saved/volume" of="$RIG_RANGE" bs=1M conv=notrunc status=none; }
-# damage PAGE: overwrites the page with random bytes from outside, except its magic number.
+# damage PAGE: overwrites the page from outside with random bytes. The first 8 bytes, which hold the
+# magic number, stay.
 damage() {
 	dd if=/dev/urandom of="$RIG_RANGE" bs=8 count=511 seek=$(($1 * 512 + 1)) conv=notrunc \
 		status=none
@@ -34,7 +35,7 @@ refuses() {
 	[[ $before == "$(bytes)" ]] || fail "$1: the refused mount has changed the volume"
 }
 
-step "while others have it mounted"
+step "mkfs and fsck of a mounted volume"
 said=$("$tools/mkfs.stargatefs" -f --phys "$RIG_BASE" "$RIG_RANGE" 2>&1) &&
 	fail "mkfs overwrites a mounted volume"
 passed "mkfs refuses: $said"
@@ -42,7 +43,7 @@ said=$("$tools/fsck.stargatefs" -y "$RIG_RANGE" 2>&1) && fail "fsck repairs a mo
 passed "fsck refuses: ${said##*$'\n'}"
 holds "g1 is not affected" 'echo x >/mnt/sg/file && rm /mnt/sg/file'
 holds "g1 unmounts" 'umount /mnt/sg'
-on g2 'echo x >/mnt/sg/file && rm /mnt/sg/file' </dev/null || fail "g2 has noticed"
+on g2 'echo x >/mnt/sg/file && rm /mnt/sg/file' </dev/null || fail "g2 cannot write a file"
 passed "g2 is not affected"
 said=$("$tools/mkfs.stargatefs" -f --phys "$RIG_BASE" "$RIG_RANGE" 2>&1) &&
 	fail "mkfs overwrites a volume that g2 has mounted"
@@ -52,32 +53,32 @@ passed "mkfs refuses: $said"
 on g2 'umount /mnt/sg' </dev/null || fail "g2 cannot unmount"
 save
 
-step "no memory that a volume could be in"
+step "sources that cannot contain a volume"
 on g1 'head -c 32M /dev/zero >/tmp/image && modprobe loop && losetup /dev/loop0 /tmp/image' \
 	</dev/null
-refuses "a device without DAX" 'not a DAX device' '' /dev/loop0
-refuses "a range in the VM's own memory" 'reserved memory' 'phys=16M,size=32M' none
-refuses "a range that a driver has" 'a driver uses this memory' "phys=$RIG_BASE,size=$RIG_SIZE" none
-refuses "a range that is not aligned" 'multiple of 2 MiB' "phys=$((RIG_BASE + 4096)),size=16M" none
-refuses "a range that is too small" 'at least 16 MiB' "phys=$RIG_BASE,size=1M" none
-refuses "phys= without size=" 'belong together' "phys=$RIG_BASE" none
-refuses "phys= that is no number" 'is not a number of bytes' 'phys=here,size=16M' none
-refuses "phys= without a digit" 'is not a number of bytes' 'phys=G,size=16M' none
-refuses "phys= with two units" 'is not a number of bytes' 'phys=16GG,size=16M' none
-refuses "phys= that would wrap to ours" 'out of range' \
+refuses "a device without DAX is refused" 'not a DAX device' '' /dev/loop0
+refuses "a range in the VM's own memory is refused" 'reserved memory' 'phys=16M,size=32M' none
+refuses "a range that a driver uses is refused" 'a driver uses this memory' "phys=$RIG_BASE,size=$RIG_SIZE" none
+refuses "a range without alignment to 2 MiB is refused" 'multiple of 2 MiB' "phys=$((RIG_BASE + 4096)),size=16M" none
+refuses "a range smaller than 16 MiB is refused" 'at least 16 MiB' "phys=$RIG_BASE,size=1M" none
+refuses "phys= without size= is refused" 'belong together' "phys=$RIG_BASE" none
+refuses "phys= with a word in place of a number is refused" 'is not a number of bytes' 'phys=here,size=16M' none
+refuses "phys= without a digit is refused" 'is not a number of bytes' 'phys=G,size=16M' none
+refuses "phys= with two units is refused" 'is not a number of bytes' 'phys=16GG,size=16M' none
+refuses "phys= that would wrap around to the volume's address is refused" 'out of range' \
 	"phys=$(python3 -c "print((1 << 64) + $RIG_BASE)"),size=$RIG_SIZE" none
-refuses "size= that would wrap by its unit" 'out of range' "phys=$RIG_BASE,size=16777217T" none
+refuses "size= that would wrap around after multiplication by its unit is refused" 'out of range' "phys=$RIG_BASE,size=16777217T" none
 
-step "no volume of ours"
+step "devices without StargateFS"
 head -c "$RIG_SIZE" /dev/zero | dd of="$RIG_RANGE" bs=1M conv=notrunc status=none
 refuses "a device full of zeros is refused" 'no StargateFS here: .*mkfs.stargatefs'
 printf '\x53\xef' | dd of="$RIG_RANGE" bs=1 seek=1080 conv=notrunc status=none
 refuses "a device with another file system is refused" 'no StargateFS here: .*mkfs.stargatefs'
 restore
 
-step "a volume of ours, and something wrong with it"
+step "StargateFS volumes with a defect"
 "$tools/mkfs.stargatefs" --quiet -f --phys 0x500000000 "$RIG_RANGE"
-refuses "a volume for another address: the error has both addresses" '0x500000000.*0x400000000'
+refuses "a volume for another address is refused, and the error has both addresses" '0x500000000.*0x400000000'
 restore
 damage 0
 damage $((pages - 1))
@@ -89,33 +90,33 @@ for wrong in "incompat 0x8000:unknown features" "version 99:format version 99" \
 	"data_off 4096:run fsck.stargatefs"; do
 	# shellcheck disable=SC2086 # field and value are two words
 	"$saved/resuper" "$RIG_RANGE" ${wrong%%:*}
-	refuses "a superblock with ${wrong%%:*}" "${wrong#*:}"
+	refuses "a superblock with ${wrong%%:*} is refused" "${wrong#*:}"
 	restore
 done
 "$saved/resuper" "$RIG_RANGE" ro_compat 0x8000
-refuses "an unknown feature that only readers may ignore" 'can be used read-only' rw
+refuses "a writable mount of a volume with an unknown feature that only readers may ignore is refused" 'can be used read-only' rw
 restore
 
 step "options"
-refuses "an unknown option" 'unknown parameter.*nonsense' 'nonsense'
-refuses "an unknown map mode" 'map=teleport is unknown: use map=walk, splice or shadow' 'map=teleport'
-refuses "an unknown answer to errors" \
+refuses "an unknown option is refused" 'unknown parameter.*nonsense' 'nonsense'
+refuses "an unknown map mode is refused" 'map=teleport is unknown: use map=walk, splice or shadow' 'map=teleport'
+refuses "an unknown value of errors= is refused" \
 	'errors=ignore is unknown: use errors=continue, remount-ro or panic' 'errors=ignore'
 
 step "mounts that must still work"
 damage 0
-holds "a damaged superblock with a good backup mounts" "$mount && umount /mnt/sg"
+holds "a volume with a damaged superblock and a good backup can be mounted" "$mount && umount /mnt/sg"
 restore
 "$saved/resuper" "$RIG_RANGE" ro_compat 0x8000
-holds "a volume with a feature that only writers need mounts read-only" "$mount -o ro && umount /mnt/sg"
+holds "a volume with a feature that only writers need can be mounted read-only" "$mount -o ro && umount /mnt/sg"
 restore
 "$saved/resuper" "$RIG_RANGE" compat 0x8000
-holds "an unknown feature that does not matter mounts" "$mount && umount /mnt/sg"
+holds "a volume with an unknown feature that everybody may ignore can be mounted" "$mount && umount /mnt/sg"
 restore
-holds "the volume itself mounts, twice in one system" "$mount && mkdir -p /mnt/again &&
+holds "one system can mount the undamaged volume twice" "$mount && mkdir -p /mnt/again &&
 	mount -t stargatefs /dev/pmem0 /mnt/again && echo x >/mnt/sg/file &&
 	"'[ "$(cat /mnt/again/file)" = x ] && umount /mnt/again && rm /mnt/sg/file'
-holds "sysfs has free space in one piece, and not more than there is" \
+holds "sysfs reports a largest free extent that is not larger than the free space" \
 	'awk "{ n[\$1] = \$2 } END { exit !(n[\"largest_free\"] > 0 &&
 		n[\"largest_free\"] <= n[\"free_pages\"] && n[\"free_pages\"] <= n[\"pages\"]) }" \
 		/sys/fs/stargatefs/pmem0/free'

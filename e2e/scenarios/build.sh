@@ -24,7 +24,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 make='make -C /src -j2 core tools CFLAGS=-O0'
 
-# compile DIR: builds with the sources at /src, because debug information holds their path.
+# compile DIR: builds with the sources mounted at /src. The path must be the same for each DIR,
+# because debug information contains it.
 compile() {
 	on g1 "mkdir -p $1 /src && mount --bind $1 /src && cp -r /root/sources/* /src && $make" \
 		</dev/null >"$log" 2>&1 || fail "the build in $1: $(tail -n 20 "$log")"
@@ -35,28 +36,28 @@ sums() { on g1 'cd /src/build && find . -type f | sort | xargs sha256sum' </dev/
 tar -C "$(dirname "$0")/../.." -c Makefile versions.env mk kernel/core kernel/lib kernel/tools |
 	on g1 'mkdir /root/sources && tar -C /root/sources -x'
 if [[ ${SG_TEST_SCALE:-normal} == long ]]; then
-	step "a build on tmpfs, to compare with"
+	step "a build on tmpfs, for comparison"
 	compile /run/build
 	expected=$(sums)
-	holds "out of the way" 'umount /src'
+	holds "/src is unmounted" 'umount /src'
 fi
 
 compiled() {
 	local map=$1 first other
 	compile /mnt/sg/build
-	passed "map=$map: $(grep -c ' CC ' "$log") files compiled, two at a time"
+	passed "map=$map: make compiled $(grep -c ' CC ' "$log") files, two at a time"
 	first=$(sums)
-	[[ -z ${expected:-} ]] || same "map=$map: the same bytes as on tmpfs" "$expected" "$first"
+	[[ -z ${expected:-} ]] || same "map=$map: the build has the same bytes as the build on tmpfs" "$expected" "$first"
 	for other in walk splice shadow; do
-		holds "map=$map: on to map=$other" "mount -o remount,map=$other /mnt/sg"
-		[[ $(sums) == "$first" ]] || fail "read with map=$other, the results differ"
+		holds "map=$map: the mount changes to map=$other" "mount -o remount,map=$other /mnt/sg"
+		[[ $(sums) == "$first" ]] || fail "map=$map: after the change to map=$other the built files have other bytes"
 	done
-	passed "map=$map: the results are the same bytes in each way of reading"
+	passed "map=$map: the built files have the same bytes in every map mode"
 	holds "map=$map: make finds nothing to do" "! $make | grep -E ' (CC|AR|LINK) '"
-	holds "map=$map: the programs work" 'cd /src/build/tools &&
+	holds "map=$map: the built programs work" 'cd /src/build/tools &&
 		./mkfs.stargatefs --quiet --phys 16G --size 16M --sparse /mnt/sg/inner &&
 		./fsck.stargatefs -n /mnt/sg/inner && ./stargatectl info /mnt/sg/inner'
-	holds "map=$map: all can be removed" 'umount /src && rm -r /mnt/sg/build /mnt/sg/inner'
+	holds "map=$map: the build can be removed" 'umount /src && rm -r /mnt/sg/build /mnt/sg/inner'
 }
 
 each_map compiled

@@ -15,24 +15,24 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# of VOLUME KEY: prints the value in the output of `volume show`.
+# of VOLUME KEY: prints the value of KEY in the output of `volume show`.
 of() {
 	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin).get(sys.argv[1], "none"))' "$2"
 }
 
-# because STATUS REASON COMMAND: checks that COMMAND fails with that status, and that its JSON has
-# the reason.
+# because STATUS REASON COMMAND: checks that COMMAND fails with STATUS, and that its JSON output has
+# REASON.
 because() {
 	local status=0 why
 	why=$(on g1 "stargatectl -j $3 2>/dev/null" </dev/null | tr -s '\n ' ' '; exit "${PIPESTATUS[0]}") || status=$?
 	same "$3" "$1 \"$2\"" "$status $(grep -oP '"reason": \K"[a-z-]*"' <<<"$why")"
 }
 
-# bytes BASE SIZE: reads the memory from outside the VM.
+# bytes BASE SIZE: prints that part of the memory, which it reads from outside the VM.
 bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
 
-# zeroes WHAT BASE SIZE
+# zeroes WHAT BASE SIZE: checks that this part of the memory contains only zeroes.
 zeroes() { same "$1" 0 "$(bytes "$2" "$3" | tr -d '\0' | head -c 1 | wc -c)"; }
 
 # counts SYSTEM: writes numbers into a file, one after the other, until /run/enough exists.
@@ -43,8 +43,8 @@ counts() {
 }
 counted() { on "$1" "tail -n 1 /mnt/a/$1" </dev/null; }
 
-# holds_numbers VOLUME LEAST1 LEAST2: checks that fsck finds nothing, and that each file has the
-# numbers from 1 up to at least LEAST1 or LEAST2.
+# holds_numbers VOLUME LEAST1 LEAST2: checks that fsck finds no damage. Also checks that the files
+# of g1 and g2 have the numbers from 1 to at least LEAST1 and LEAST2.
 holds_numbers() {
 	holds "$1 passes fsck" "stargatectl volume check $1"
 	holds "$1 has the files of its source" "mkdir -p /mnt/$1 && mount -t stargatefs /dev/sm/$1 /mnt/$1 &&
@@ -69,7 +69,7 @@ step "a snapshot"
 had1=$(counted g1) had2=$(counted g2)
 holds "a snapshot is made while both systems write" "stargatectl -j volume snapshot --stall 8000 a s1"
 same "the snapshot shows its state, its origin and its size" "snapshot a 67108864" "$(of s1 state) $(of s1 origin) $(of s1 size)"
-[[ $(of s1 base) != "$(of a base)" ]] || fail "it lies where its source lies"
+[[ $(of s1 base) != "$(of a base)" ]] || fail "the snapshot has the same base as its source"
 holds "LVM shows the snapshot" "[ \"\$(lvs --noheadings -o lv_tags sm/s1 | xargs | tr , '\n' | sed 's/created=[0-9]*/created=N/' |
 	sort | xargs)\" = 'stargate.created=N stargate.origin=a stargate.snapshot' ]"
 holds "the list shows the snapshot" "stargatectl volume list | grep -E '^sm/s1 +snapshot +64 MiB +0x[0-9a-f]+ +[0-9]+ [MG]iB +a +\$'"
@@ -77,10 +77,10 @@ holds "the snapshot can be checked and read" "stargatectl volume check s1 && sta
 on g2 "true" </dev/null || fail "g2 is gone"
 before=$(counted g2)
 sleep 0.5
-((before < $(counted g2))) || fail "g2 has not gone on"
+((before < $(counted g2))) || fail "g2 writes no more numbers"
 passed "both systems continue"
 
-step "and stays as it is"
+step "a snapshot cannot change"
 refused "a snapshot cannot be mounted" "wrong base|made for" "mkdir -p /mnt/s1 && mount -t stargatefs /dev/sm/s1 /mnt/s1"
 for c in "qemu-args s1 --memory 256M" "libvirt-xml s1 --memory 256M" "resize s1 --size 96M" "relocate s1" \
 	"check s1 -- -y" "snapshot s1 s2"; do
@@ -109,7 +109,7 @@ because 3 not-found "volume clone /run/other c"
 because 2 bad-argument "volume clone /dev/sm/a c"
 refused "a name without a volume is refused" "the name of a volume is" "stargatectl volume clone /run/out@a.snapshot other/c/d"
 because 9 no-zone "volume clone /run/out@a.snapshot other/c"
-on g1 'mkdir /run/full && mount -t tmpfs -o size=64k none /run/full' </dev/null || fail "no small file system"
+on g1 'mkdir /run/full && mount -t tmpfs -o size=64k none /run/full' </dev/null || fail "no small file system can be mounted"
 because 5 no-room "volume snapshot a /run/full/a"
 same "no part of the failed snapshot remains" "" "$(on g1 'ls -A /run/full' </dev/null)"
 holds "the filling volume is deleted" "stargatectl volume delete filler"
@@ -118,7 +118,7 @@ step "clones"
 holds "a larger clone of the snapshot is made" "stargatectl volume clone s1 c1 --size 96M --align 4M"
 same "the clone shows its state, its origin and its size" "ready s1 100663296 c1" "$(of c1 state) $(of c1 origin) $(of c1 size) $(of c1 label)"
 same "the clone's address has the requested alignment" 0 $(($(of c1 base) % (4 << 20)))
-[[ $(of c1 uuid) != "$uuid" ]] || fail "it has the UUID of its source"
+[[ $(of c1 uuid) != "$uuid" ]] || fail "the clone has the UUID of its source"
 holds_numbers c1 "$had1" "$had2"
 holds "a larger clone of the file is made" "stargatectl volume clone /run/out@a.snapshot sm/c5 --size 96M && rm /run/out@a.snapshot"
 same "the clone of the file shows its state and its size" "ready out 100663296 c5" "$(of c5 state) $(of c5 origin) $(of c5 size) $(of c5 label)"
@@ -139,16 +139,16 @@ holds "a snapshot of an unmounted volume is made" "stargatectl volume snapshot a
 holds "the snapshot has the volume's files" "stargatectl get /dev/sm/s3 /bash /run/bash2 && cmp /bin/bash /run/bash2"
 holds_numbers c3 "$had1" "$had2"
 
-step "deleted in any order"
+step "deletion in any order"
 holds "a volume is deleted before its snapshots and clones" "stargatectl volume delete a"
 holds "the snapshot can be cloned after the volume's deletion" "stargatectl volume clone s1 c4 && stargatectl volume check c4 && stargatectl volume check c2"
 place=$(of s1 base)
 holds "the snapshot is deleted before its clones" "stargatectl volume delete s1"
-zeroes "its bytes" "$place" $((64 << 20))
+zeroes "the deleted snapshot's bytes are zero" "$place" $((64 << 20))
 holds "the clones pass fsck after the snapshot's deletion" "stargatectl volume check c1 && stargatectl volume check c4"
 holds "the clones and the other snapshot are deleted" "for v in c1 c2 c4 s3; do stargatectl volume delete \$v || exit 1; done"
 
-step "killed while it is made"
+step "clones whose command is killed"
 for after in 0.1 0.5 1 2; do
 	holds "after $after s: the next change removes the unfinished clone" "stargatectl volume clone c3 k >/dev/null 2>&1 & sleep $after
 		kill -9 \$! 2>/dev/null; wait \$! 2>/dev/null
@@ -163,7 +163,7 @@ done
 holds "the copy passes fsck" "stargatectl volume check c3"
 on g1 'stargatectl volume snapshot c3 k' >/dev/null 2>&1 </dev/null &
 making=$!
-holds "the clone is being made" 'for try in $(seq 300); do
+holds "the command has begun to make the snapshot" 'for try in $(seq 300); do
 		[ "$(lvs --noheadings -o lv_tags sm/k 2>/dev/null | xargs)" = stargate.wiping ] && exit
 	done; exit 1'
 because 7 busy "volume delete k"
@@ -171,9 +171,9 @@ because 7 busy "volume delete c3"
 kill_guest g1
 wait "$making" || true
 start_guest g1 --no-mount
-holds "after a power cut the clone is half made or complete" "DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
+holds "after a power cut the snapshot is unfinished or complete" "DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
 	stargatectl volume list | grep -E 'sm/k +(unfinished|snapshot)'"
-holds "the clone can be deleted" "stargatectl volume delete k && ! lvs sm/k"
+holds "that snapshot can be deleted" "stargatectl volume delete k && ! lvs sm/k"
 holds_numbers c3 "$had1" "$had2"
 holds "the last volume and the zone are deleted" "stargatectl volume delete c3 && stargatectl zone destroy sm"
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The same as coherence.sh, between the oldest and the newest kernel.
+# Runs coherence.sh between a guest with the oldest kernel and a guest with the newest one.
 #
 # rig: --guests 2 --size 256M --mem 384M --pkgs "acl attr"
 # mixed: 6.1,7.2

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Copies of a program's bytes into a file (copy_wide.c): every size and alignment, and sources that
-# are missing, partly missing or not yet present. Vector registers keep the program's values. Three
-# programs write at the same time.
+# The module copies a program's bytes into a file (copy_wide.c). The scenario tests every size and
+# alignment, and sources that are missing, partly missing or not yet present. The program's vector
+# registers must keep their values. Three programs write at the same time.
 #
 # rig: --size 64M --cpus 2
 # maps: inside
@@ -17,7 +17,7 @@ seed=$(seed)
 program copies
 
 copies() {
-	holds "map=$1, seed $seed: files are as written, registers as they were" \
+	holds "map=$1, seed $seed: files have the written bytes, and registers keep their values" \
 		"grep -qw avx /proc/cpuinfo || exit 9
 		for s in $((seed + 1)) $((seed + 2)) $((seed + 3)); do
 			/root/copies /mnt/sg \$s $turns &

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The CSI driver on a zone of reserved memory. LVM, the module and mounts are real, and stargate-csi
-# is the shipped program. csi-sanity runs completely. More cases: several pods, growth while
-# mounted, one pod at a time, manual work of an administrator, capacity. The driver is killed at
-# each step and at random times. The node's power is cut in the middle of several calls. One case is
+# is the shipped program. All tests of csi-sanity run. Further cases: several pods, growth while
+# mounted, one pod at a time, manual changes by an administrator, capacity. The driver is killed at
+# each step and at random times. The node's power is cut while several calls run. The last case is
 # a kernel without the module.
 #
 # suite: csi-vm
@@ -20,7 +20,7 @@ source "$(dirname "$0")/../lib/csi.sh"
 holds "a zone is made" "stargatectl zone create sm /dev/pmem0"
 dax_tests Pods Region Readers Fenced OnePod ManualChanges Capacity Swept Reserve Outside Many
 
-# cut_power SECONDS: cuts the power that long after three calls have begun.
+# cut_power SECONDS: cuts the power SECONDS after three calls have begun.
 cut_power() {
 	local before try
 	step "power cut after $1 s"

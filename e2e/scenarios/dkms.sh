@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the module as a user does. `make install PART=module` runs on a Debian of the kernel's
-# own release with that kernel's headers. After a boot, mount(8) loads the module automatically.
-# `mk/build/dkms remove` leaves no file. DKMS builds in the rig's root for the kernel, at native
-# speed. The built modules are then copied into the guest, which boots that kernel.
+# Installs the module as a user does. The command `make install PART=module` runs on the Debian
+# release of the kernel, with that kernel's headers. After a boot, mount(8) loads the module
+# automatically. The command `mk/build/dkms remove` leaves no file. DKMS builds in the rig's root
+# for the kernel, at native speed. The built modules are then copied into the guest, which runs that
+# kernel.
 #
 # rig: --no-mount --size 64M
 # maps: walk
@@ -21,7 +22,7 @@ eval "$(e2e/rig kernel-build-dir "$SG_KERNEL")" # root=, dir=, release=
 modules=/lib/modules/${release:?}
 machine=$work/root
 
-# inside WHAT COMMAND...: checks that the command succeeds in that root.
+# inside WHAT COMMAND...: checks that the command succeeds in the copied root.
 inside() {
 	local what=$1
 	shift
@@ -29,8 +30,8 @@ inside() {
 	passed "$what"
 }
 
-# Lists every file, except those that the commands themselves make and remove, and depmod's indexes:
-# newer versions of DKMS remove the indexes of a kernel that has no other modules.
+# Lists every file, except files that the commands themselves make and remove, and depmod's indexes.
+# Newer versions of DKMS remove the indexes of a kernel that has no other modules.
 files() {
 	(cd "$machine" && find . \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp \
 		-o -path ./root/stargate -o -path "./usr$modules/modules.*" \) -prune -o -print |
@@ -48,16 +49,16 @@ cp -r Makefile versions.env mk kernel "$machine/root/stargate/"
 files >"$work/before"
 
 step "make install PART=module"
-inside "builds and installs" make -C stargate install PART=module KVER="$release"
-inside "is installed" sh -c 'dkms status stargatefs | grep -q ": installed"'
-inside "its sources are there" sh -c '
+inside "make install builds and installs the module" make -C stargate install PART=module KVER="$release"
+inside "DKMS lists the module as installed" sh -c 'dkms status stargatefs | grep -q ": installed"'
+inside "the sources of the module are in /usr/src" sh -c '
 	[ "$(ls /usr/src/stargatefs-*/core/*/*.c | wc -l)" -gt 20 ] && ls /usr/src/stargatefs-*/dkms.conf'
-inside "a kernel that comes later gets it by itself" sh -c '
+inside "DKMS builds the module automatically for a kernel that is installed later" sh -c '
 	package=$(dkms status stargatefs | sed -n "s/[,:] .*//p" | head -n 1)
 	dkms uninstall "$package" -k "$1" && dkms autoinstall -k "$1" &&
 		dkms status stargatefs | grep -q ": installed"' sh "$release"
 
-step "the guest with what is installed"
+step "a guest with the installed module"
 holds "the rig's own module is unloaded" 'rmmod stargatefs'
 refused "the kernel does not have the file system yet" 'unknown filesystem type' \
 	'mount -t stargatefs /dev/pmem0 /mnt'
@@ -73,7 +74,7 @@ holds "the volume is unmounted, and the module unloaded" 'umount /mnt/sg && modp
 holds "the volume passes fsck" 'fsck.stargatefs -n /dev/pmem0'
 
 step "mk/build/dkms remove"
-inside "removes" stargate/mk/build/dkms remove
+inside "mk/build/dkms remove succeeds" stargate/mk/build/dkms remove
 files >"$work/after"
 same "no installed file remains" "" "$(diff "$work/before" "$work/after")"
 finish

@@ -6,9 +6,9 @@
 # limit: 900
 # rig: --no-module
 #
-# Tests scripts that share guests (e2e/rig run --each). Each script has guests and a volume in their
-# first state, even if the previous script has changed them, and has a separate result. The scenario
-# starts its own rig. To run it directly: e2e/scenarios/each-selftest.sh [KERNEL]
+# Tests scripts that share guests (e2e/rig run --each). Each script gets guests and a volume in
+# their first state, even if the previous script has changed them. Each script has its own result.
+# The scenario starts its own rig. To run it directly: e2e/scenarios/each-selftest.sh [KERNEL]
 set -euo pipefail
 
 kernel=${1:-${SG_KERNEL:-6.12}}
@@ -22,7 +22,7 @@ script() {
 	# shellcheck disable=SC2016 # the script expands it
 	{
 		printf '#!/usr/bin/env bash\nset -euo pipefail\nsource "$EACH_LIBRARY"\n'
-		echo 'for g in g1 g2; do on $g "$(cat "$EACH_FRESH")" || fail "$g is not as at first"; passed "$g is"; done'
+		echo 'for g in g1 g2; do on $g "$(cat "$EACH_FRESH")" || fail "$g is not in its first state"; passed "$g is in its first state"; done'
 		cat
 	} >"$work/$1.sh"
 }
@@ -37,7 +37,7 @@ S
 echo given >"$work/given"
 
 script a-leaves-much <<'S'
-passed "and is about to be no more"
+passed "the script can report a check before it changes the guests"
 for g in g1 g2; do
 	on $g 'echo x >/mnt/sg/$(hostname); echo x >/tmp/left; echo x >/root/left
 		mkdir -p /mnt/t && mount -t tmpfs none /mnt/t
@@ -50,7 +50,7 @@ pause_guest g2
 finish
 S
 script b-kills <<'S'
-console g1 | grep "of the last script" && fail "the console has it still"
+console g1 | grep "of the last script" && fail "the console still has the message of the last script"
 unguard_guest g1
 kill_guest g2
 finish
@@ -87,20 +87,20 @@ wants() { # wants WHAT COMMAND...
 	fi
 }
 line() { sed -n "$1p" "$work/lines" | grep -qE -- "^$2, [0-9.]+ s\)\$"; }
-wants "the status" [ "$status" -eq 1 ]
-wants "a line for each" [ "$(wc -l <"$work/lines")" -eq 7 ]
-wants "things left over are no fault" line 1 'ok a-leaves-much \(3 checks'
-wants "a kill and a pause are no fault" line 2 'ok b-kills \(2 checks'
-wants "a guest that was killed is there" line 3 'ok c-changes-what-was-there \(2 checks'
-wants "a change leads to a boot" grep -q 'g1 reboots, because its state has changed: file /root/in/given' "$work/err"
-wants "a script that fails" line 4 'FAIL d-fails \(status 1'
-wants "the next is well" line 5 'ok e-is-well \(2 checks'
-wants "a script over its limit" line 6 'FAIL f-is-late \(no end after 5s'
-wants "the command that was waited for" grep -q 'on g1 .*sleep 1000' "$work/out/f-is-late.log"
-wants "a module that stays busy" line 7 'FAIL g-is-unsound \(g1: unmounting and unloading: .*'
-wants "a warning of the kernel" grep -q 'WARNING: CPU: 0 PID: 1 at the self-test' "$work/out/g-is-unsound.log"
-wants "output is in its file" grep -q 'FAILED: on purpose' "$work/out/d-fails.log"
-wants "nothing is left in memory" [ -z "$(find /dev/shm -name 'stargate-rig-*')" ]
+wants "the rig's status is 1" [ "$status" -eq 1 ]
+wants "the rig prints a line for each script" [ "$(wc -l <"$work/lines")" -eq 7 ]
+wants "a script that leaves files, mounts and a paused guest behind passes" line 1 'ok a-leaves-much \(3 checks'
+wants "a script that kills a guest passes" line 2 'ok b-kills \(2 checks'
+wants "the script after a kill gets the guest" line 3 'ok c-changes-what-was-there \(2 checks'
+wants "the rig boots a guest again after a change that it cannot undo" grep -q 'g1 reboots, because its state has changed: file /root/in/given' "$work/err"
+wants "the rig reports a script that fails" line 4 'FAIL d-fails \(status 1'
+wants "the script after a failed one passes" line 5 'ok e-is-well \(2 checks'
+wants "the rig reports a script that exceeds its limit" line 6 'FAIL f-is-late \(no end after 5s'
+wants "the log names the command that did not end" grep -q 'on g1 .*sleep 1000' "$work/out/f-is-late.log"
+wants "the rig reports a volume that cannot be unmounted" line 7 'FAIL g-is-unsound \(g1: unmounting and unloading: .*'
+wants "the log has the kernel's warning" grep -q 'WARNING: CPU: 0 PID: 1 at the self-test' "$work/out/g-is-unsound.log"
+wants "each script's output is in its log" grep -q 'FAILED: on purpose' "$work/out/d-fails.log"
+wants "no range remains in /dev/shm" [ -z "$(find /dev/shm -name 'stargate-rig-*')" ]
 if [[ $failures -gt 0 ]]; then
 	cat "$work/lines"
 	tail -n 40 "$work/err"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A structure is damaged while the volume is mounted. A process that reads it gets EUCLEAN, the log
-# reports it once, with inode and offset, and the option errors= decides what follows. All other
-# operations still work, and fsck repairs the structure later. A random store into counters and
-# locks delays a process for a limited time, during which it can be killed.
+# A structure is damaged while the volume is mounted. A process that reads it gets EUCLEAN. The log
+# reports the damage once, with inode and offset. The option errors= decides whether the system
+# continues. Operations on undamaged files still work, and fsck finds the damage later. A random
+# store into a counter or a lock delays a process only for a limited time, and the process can be
+# killed while it waits.
 #
 # rig: --size 32M
 # test: walk
@@ -32,7 +33,8 @@ put_word() {
 		"$2" | dd of="$RIG_RANGE" bs=8 seek=$(($1 / 8)) conv=notrunc status=none
 }
 
-# bucket INODE: the offset of the page with the names of a small directory, found by its magic.
+# bucket INODE: prints the offset of the page that holds the names of a small directory. The page
+# begins with a magic number.
 bucket() {
 	local at
 	while read -r at; do
@@ -84,12 +86,12 @@ for errors in continue remount-ro; do
 		for try in $(seq 100); do [ -s /tmp/end ] && break; sleep 0.1; done; cat /tmp/end' </dev/null)"
 	holds "the volume is unmounted" 'umount /mnt/sg'
 	if "$tools/fsck.stargatefs" -n "$RIG_RANGE" >"$saved/fsck" 2>&1; then
-		fail "fsck finds nothing: $(<"$saved/fsck")"
+		fail "fsck does not find the damage: $(<"$saved/fsck")"
 	fi
-	passed "fsck finds it: $(grep -m 1 -i 'director\|bucket' "$saved/fsck")"
+	passed "fsck finds the damage: $(grep -m 1 -i 'director\|bucket' "$saved/fsck")"
 	restore
 done
-step "met while the volume is frozen"
+step "damage that is found while the volume is frozen"
 switched=$(said 'now read-only')
 holds "the volume is mounted and frozen" 'mount -t stargatefs /dev/pmem0 /mnt/sg && fsfreeze -f /mnt/sg'
 printf 'XXXXXXXX' | dd of="$RIG_RANGE" bs=1 seek="$place" conv=notrunc status=none
@@ -97,8 +99,8 @@ refused "the damaged directory cannot be listed" 'needs cleaning' 'ls /mnt/sg/hu
 holds "the volume is thawed" 'fsfreeze -u /mnt/sg'
 holds "the mount is read-only after the thaw" 'grep -q "stargatefs ro," /proc/mounts'
 refused "no process can write" 'read-only' 'touch /mnt/sg/well/g'
-same "the log has the message once" "$((switched + 1))" "$(said 'now read-only')"
-holds "made writable again by a remount" 'mount -o remount,rw /mnt/sg && touch /mnt/sg/well/g && rm /mnt/sg/well/g'
+same "the log reports once that the mount is read-only after the thaw" "$((switched + 1))" "$(said 'now read-only')"
+holds "a remount makes the volume writable" 'mount -o remount,rw /mnt/sg && touch /mnt/sg/well/g && rm /mnt/sg/well/g'
 holds "the volume is unmounted" 'umount /mnt/sg'
 restore
 
@@ -107,18 +109,18 @@ holds "the volume is mounted with errors=panic" 'mount -t stargatefs -o errors=p
 	grep -q errors=panic /proc/mounts && echo precious >/mnt/sg/well/kept'
 hurt=$(word "$place")
 put_word "$place" 0x5858585858585858
-on g1 'ls /mnt/sg/hurt' </dev/null >"$saved/said" 2>&1 && fail "listed all the same"
+on g1 'ls /mnt/sg/hurt' </dev/null >"$saved/said" 2>&1 && fail "the damaged directory could be listed"
 await_panic g1 'damaged, and errors=panic'
 passed "the system panics"
 put_word "$place" "$hurt"
 start_guest g1
 holds "the next mount recovers" 'dmesg | grep -q "recovered g1"'
-same "a file written before is there" precious "$(on g1 'cat /mnt/sg/well/kept' </dev/null)"
+same "a file that was written before the panic has its contents" precious "$(on g1 'cat /mnt/sg/well/kept' </dev/null)"
 holds "no other file is damaged" 'ls /mnt/sg/hurt/c && umount /mnt/sg'
 restore
 
-# wild FIELD VALUE: stores VALUE into a field of the inode of /victim while the volume is mounted,
-# which simulates a random store.
+# wild FIELD VALUE: stores VALUE at the offset FIELD of the inode of /victim while the volume is
+# mounted. This simulates a random store.
 record=$("$tools/stargatectl" -j dump "$RIG_RANGE" inode /victim |
 	python3 -c 'import json, sys; print(int(json.load(sys.stdin)["record"], 0))')
 wild() { put_word $((record + $1)) "$2"; }
@@ -138,15 +140,15 @@ killed() {
 step "a change counter left odd"
 holds "the volume is mounted" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
 wild 16 12345
-killed "a process that waits for it can be killed" 'stat /mnt/sg/victim'
-takes 20 "it is waited for" 'needs cleaning' 'stat /mnt/sg/victim'
-takes 5 "but not again" 'needs cleaning' \
+killed "a process that waits for the odd counter can be killed" 'stat /mnt/sg/victim'
+takes 20 "a reader waits at most 20 s for the odd counter" 'needs cleaning' 'stat /mnt/sg/victim'
+takes 5 "later readers do not wait for the odd counter" 'needs cleaning' \
 	'for try in $(seq 10); do stat /mnt/sg/victim && exit; done; exit 1'
 same "the log reports the odd counter once" 1 "$(said 'a change never ends')"
 holds "the volume is unmounted" 'umount /mnt/sg'
 restore
 
-step "a lock that says it is ours"
+step "a lock word that names this system, which does not hold the lock"
 holds "the volume is mounted" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg && cat /mnt/sg/victim'
 own=$("$tools/stargatectl" -j slots "$RIG_RANGE" 2>"$saved/said" | python3 -c 'if True:
 	import json, sys
@@ -158,36 +160,36 @@ holds "a writer detects that this system does not hold the lock" 'timeout 20 tou
 same "the log reports the lock once" 1 "$(said 'names this system, which does not hold it')"
 holds "the writer releases the lock" 'touch /mnt/sg/victim; chmod 600 /mnt/sg/victim'
 
-step "a name that would be a line of the log"
+step "a file name that contains a line of the log"
 holds "a file gets a name that contains a line of the log" 'touch /mnt/sg/victim; ln /mnt/sg/victim "/mnt/sg/well/x
 stargatefs (pmem0): forged"; umount /mnt/sg'
 mode=$(word $((record + 24)))
 wild 24 0
 holds "the volume is mounted" 'mount -t stargatefs -o errors=continue /dev/pmem0 /mnt/sg'
-refused "the name has no inode" 'needs cleaning' 'ls -l /mnt/sg/well'
-same "the log has the message" 1 "$(said 'without an inode: x.*forged')"
+refused "a listing reports that the name has no inode" 'needs cleaning' 'ls -l /mnt/sg/well'
+same "the log reports the name without an inode once" 1 "$(said 'without an inode: x.*forged')"
 same "the log has no line that begins with the forged text" 0 "$(console g1 | grep 'stargatefs (pmem0): forged' | grep -vc 'without an inode' || true)"
 wild 24 "$mode"
 
-step "a lock of a system that lives, and does not give it back"
-# slot 9, live, incarnation 77
+step "a live system that does not release its lock"
+# The words simulate a live system in slot 9 with incarnation 77, which holds the lock of /victim.
 slots=$("$tools/stargatectl" -j dump "$RIG_RANGE" super 2>"$saved/said" |
 	python3 -c 'import json, sys; print(int(json.load(sys.stdin)["slot_off"], 0))')
 put_word $((slots + 9 * 256)) $((1 | 77 << 32))
 wild 0 $((10 | 77 << 8))
-killed "a process that waits for it can be killed" 'touch /mnt/sg/victim'
+killed "a process that waits for the lock can be killed" 'touch /mnt/sg/victim'
 program nowait
 for verb in write append fill; do
-	same "$verb that must not wait" "Resource temporarily unavailable" \
+	same "$verb with NOWAIT fails at once" "Resource temporarily unavailable" \
 		"$(on g1 "timeout 10 /root/nowait $verb /mnt/sg/victim" </dev/null)"
 done
-same "a read whose time would be stored does not wait" "Resource temporarily unavailable" \
+same "a read with NOWAIT fails if the access time would be stored" "Resource temporarily unavailable" \
 	"$(on g1 'timeout 10 /root/nowait read /mnt/sg/victim' </dev/null)"
-same "a read whose time would not be stored is done" "done" \
+same "a read with NOWAIT succeeds if no access time would be stored" "done" \
 	"$(on g1 'mount -o remount,noatime /mnt/sg && timeout 10 /root/nowait read /mnt/sg/victim' </dev/null)"
 wild 0 0
 put_word $((slots + 9 * 256)) 0
-holds "the released lock can be taken by all systems" 'touch /mnt/sg/victim; umount /mnt/sg'
+holds "the system can take the lock after its release" 'touch /mnt/sg/victim; umount /mnt/sg'
 restore
 holds "the volume can be mounted, and has its files" 'mount -t stargatefs /dev/pmem0 /mnt/sg && ls /mnt/sg/hurt/c'
 finish

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Tests the examples (docs/examples), and the bindings for Go and Python on a mount. Programs in C,
-# Go and Python send streams between systems, in any combination. A robust lock elects leaders, and
-# the leaders die. Every class of the Python binding runs. All three languages share a counter.
+# Go and Python send streams between systems, in several combinations. A robust lock elects a
+# leader. When the leader is killed, another system leads. Every class of the Python binding is
+# used.
+# Programs in all three languages increase one counter.
 #
 # rig: --guests 2 --size 128M --mem 384M --pkgs python3
 # node: --guests 2 --size 128M --pkgs python3
@@ -20,8 +22,8 @@ root=$(dirname "$0")/../..
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-step "built"
-make -s -C "$root" lib >"$work/log" 2>&1 || fail "make lib: $(tail "$work/log")"
+step "the examples are built"
+make -s -C "$root" lib >"$work/log" 2>&1 || fail "make lib failed: $(tail "$work/log")"
 "$root/kernel/lib/python/build-wheel" 1.0.0 "$work" >/dev/null
 gcc -static -O2 -Wall -Wextra -Werror -pthread -I"$root/kernel/lib" -I"$root/kernel/core" \
 	-o "$work/ring-c" "$root/docs/examples/ring.c" "$root"/kernel/lib/*.c || fail "ring.c does not compile"
@@ -45,7 +47,7 @@ done
 export_wheel='export PYTHONPATH=/root/stargate-1.0.0-py3-none-any.whl PYTHONDONTWRITEBYTECODE=1;'
 
 at() { on "$1" "$export_wheel $2" </dev/null || fail "$1: $2"; }
-# both WHAT SYSTEM COMMAND SYSTEM COMMAND: runs both commands at the same time.
+# both WHAT SYSTEM COMMAND SYSTEM COMMAND: checks that both commands succeed at the same time.
 both() {
 	local first
 	on "$2" "$export_wheel $3" >"$work/1" 2>&1 </dev/null & first=$!
@@ -60,14 +62,14 @@ bytes=$(scaled 300K 1M 20M)
 ring | while read -r from to; do
 	for how in "c go" "go py" "py c" "py go"; do
 		read -r first second <<<"$how"
-		both "from ring-$first on $from to ring-$second on $to" \
+		both "a stream passes from ring-$first on $from to ring-$second on $to" \
 			"$from" "head -c $bytes /dev/urandom | tee /tmp/in | /root/ring-$first produce /mnt/sg/stream
 				sha256sum </tmp/in" \
 			"$to" "/root/ring-$second consume /mnt/sg/stream | sha256sum"
 		same "the receiver gets all bytes of the sender" "$(cat "$work/1")" "$(cat "$work/2")"
 	done
 done
-passed "each pair of systems and languages passes the stream"
+passed "streams pass between all tested pairs of systems and languages"
 
 step "leaders"
 # leads SYSTEM LINE: waits until the system's leader has printed LINE.
@@ -77,7 +79,7 @@ for system in "${systems[@]}"; do
 	[[ $system != "$one" ]] || leads "$one" "$one leads"
 done
 for system in "${systems[@]:1}"; do
-	same "$system waits" "" "$(at "$system" 'sleep 0.5; cat /tmp/leads')"
+	same "$system waits, because $one leads" "" "$(at "$system" 'sleep 0.5; cat /tmp/leads')"
 done
 at "$one" 'pkill -KILL leader'
 said=$(for _ in $(seq 200); do
@@ -86,8 +88,8 @@ said=$(for _ in $(seq 200); do
 	done | grep . && break
 	sleep 0.1
 done)
-[[ $said =~ ^g[12]' leads, after a death'$ ]] || fail "after a death: '$said'"
-passed "$said"
+[[ $said =~ ^g[12]' leads, after a death'$ ]] || fail "no other system leads after the leader's death: '$said'"
+passed "another system leads: $said"
 for system in "${systems[@]:1}"; do at "$system" 'pkill -KILL leader || true'; done
 
 step "every class of the binding for Python"
@@ -95,8 +97,8 @@ for system in "$one" "$two"; do
 	same "all classes work on $system" "all of it" "$(at "$system" 'python3 -W error /root/sem.py all 2>&1')"
 done
 at "$one" 'stargate-sem create b --type barrier --value 2'
-both "at a barrier" "$one" 'python3 /root/sem.py meet b 20' "$two" 'python3 /root/sem.py meet b 20'
-same "one of the two gets the error each time" 20 "$(($(cat "$work/1") + $(cat "$work/2")))"
+both "processes of both systems meet at a barrier" "$one" 'python3 /root/sem.py meet b 20' "$two" 'python3 /root/sem.py meet b 20'
+same "in each round wait() returns True to exactly one of the two processes" 20 "$(($(cat "$work/1") + $(cat "$work/2")))"
 
 step "locks in Go are owned by their handle"
 for system in "$one" "$two"; do
@@ -106,10 +108,10 @@ done
 step "one counter in three languages"
 n=$(scaled 300 2000 20000)
 at "$one" 'stargate-sem create m --type mutex && /root/sem count m user /mnt/sg/n 1'
-both "C, Go and Python on both" \
+both "programs in C, Go and Python increase the counter in both systems" \
 	"$one" "python3 /root/sem.py count m /mnt/sg/n $n & /root/semgo count m /mnt/sg/n 4 $n & wait -n && wait -n" \
 	"$two" "/root/sem count m user /mnt/sg/n $n & /root/semgo count m /mnt/sg/n 2 $n & wait -n && wait -n"
-same "no record is lost" "$((8 * n + 1)) $((8 * n + 1))" "$(at "$two" '/root/sem words /mnt/sg/n')"
+same "the counter has every increase" "$((8 * n + 1)) $((8 * n + 1))" "$(at "$two" '/root/sem words /mnt/sg/n')"
 at "$two" "setsid python3 /root/sem.py hold m >/tmp/held 2>&1 </dev/null &
 	for i in \$(seq 200); do grep -q held /tmp/held && exit 0; sleep 0.05; done; cat /tmp/held; exit 1"
 at "$two" 'pkill -KILL python3'

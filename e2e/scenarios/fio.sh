@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fio writes with each kind of I/O of programs: plain calls, direct I/O, vectors, io_uring,
-# mappings. It verifies a checksum of every written block, during each job and again at its end.
-# Several jobs run at the same time.
+# The program fio writes by plain calls, direct I/O, vectors, io_uring and mappings. It verifies a
+# checksum of every written block during each job, and a second time at the job's end. Several jobs
+# run at the same time.
 #
 # rig: --size 256M --mem 768M --cpus 2 --pkgs "fio"
 # maps: inside
@@ -69,10 +69,10 @@ EOT
 verified() {
 	local map=$1 said
 	said=$(on g1 'mkdir /mnt/sg/fio && fio --output-format=terse /root/verify.fio 2>&1' \
-		</dev/null) || fail "map=$map: fio: $said"
+		</dev/null) || fail "map=$map: fio failed: $said"
 	! grep -iE 'verify:|error|bad magic' <<<"$said" || fail "map=$map: fio reports: $said"
-	passed "map=$map: seven jobs, every block as written"
-	holds "map=$map: all can be removed" 'rm -r /mnt/sg/fio'
+	passed "map=$map: in seven jobs, fio read every block as it was written"
+	holds "map=$map: fio's files can be removed" 'rm -r /mnt/sg/fio'
 }
 
 each_map verified

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Random operations on files, by calls and by mappings, compared with a copy in memory. One file is
-# small (a little more than a page), one has 4 KiB leaves, and one has 2 MiB leaves that appear and
-# disappear.
+# Random operations change three files by calls and by mappings. The program fsx compares each file
+# with a copy in memory. The first file is smaller than five pages, the second has 4 KiB leaves, and
+# the third has 2 MiB leaves that appear and disappear.
 #
 # rig: --size 256M --cpus 2
 # maps: inside
@@ -25,10 +25,10 @@ random_operations() {
 		pids+=($!)
 	done
 	for pid in "${pids[@]}"; do
-		wait "$pid" || fail "fsx, map=$map, SG_SEED=$seed"
+		wait "$pid" || fail "fsx failed with map=$map, SG_SEED=$seed"
 	done
-	passed "map=$map: three files at once"
-	holds "map=$map: they can be removed" 'rm /mnt/sg/fsx-*'
+	passed "map=$map: three files were equal to their copies in memory"
+	holds "map=$map: the three files can be removed" 'rm /mnt/sg/fsx-*'
 	seed=$((seed + 1))
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Hostile guests: a process stores arbitrary data into a volume through .stargate/region, as a VM
+# Hostile guests. A process stores arbitrary data into a volume through .stargate/region, as a VM
 # can, while the host uses the volume in all ways. A second attack stores from outside while the
 # host mounts, unmounts and repairs the volume. The kernel must not oops or hang. Every waiting
-# process can be killed, and the volumes before and behind it in the same memory keep every byte. On
-# the debug kernel KASAN and lockdep watch (`make fuzz SUITE=hostile`); 6.12 has a short round in
-# `make test`.
+# process can be killed. The volumes before and behind the attacked one in the same memory keep
+# every byte. `make fuzz SUITE=hostile` runs many rounds on the debug kernel, with KASAN and
+# lockdep. `make test` runs one short round on 6.12.
 #
 # rig: --size 96M --cpus 2 --pages --no-mount --pkgs "dmsetup attr"
 # maps: walk
@@ -27,11 +27,12 @@ program hostile # also sets $compiled
 # shellcheck disable=SC2154
 hostile=$compiled/hostile
 
-# part NR: prints the bytes of the volume in the middle (1), or of its neighbours (0, 2).
+# part NR: prints the bytes of the attacked volume (1), or of the volume before (0) or behind it
+# (2).
 part() { dd if="$RIG_RANGE" bs=1M skip=$(($1 * 32)) count=32 status=none; }
 neighbours() { { part 0; part 2; } | sha256sum; }
 
-step "three volumes in a row, and a tree of everything in the one that is attacked"
+step "three adjacent volumes, and files of all kinds in the middle one"
 holds "the memory is divided into three devices" "modprobe dm-mod; n=$((size / 512)); for k in 0 1 2; do
 	dmsetup --noudevsync create part\$k --table \"0 \$n linear /dev/pmem0 \$((k * n))\"
 	done; dmsetup mknodes
@@ -45,34 +46,34 @@ holds "a tree of files is made" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/ma
 part 1 >"$saved/made"
 kept=$(neighbours)
 
-# made_again: restores the new volume.
+# made_again: restores the bytes that the middle volume had before the first attack.
 made_again() {
 	dd if="$saved/made" of="$RIG_RANGE" bs=1M seek=32 conv=notrunc status=none
-	# the device's cache is out of date
+	# The cache of the device still has the old bytes.
 	on g1 'sync; echo 3 >/proc/sys/vm/drop_caches' </dev/null
 }
-# gone: checks that the volume is unmounted within the limit. Reads the kernel's list of mounts,
-# because a damaged root does not look like a mount.
+# gone: checks that the volume can be unmounted within the limit. The function reads the kernel's
+# list of mounts, because mountpoint(1) fails on a damaged root.
 gone() {
 	on g1 "cd /; there() { grep -q ' /mnt/sg ' /proc/mounts; }
 		for i in 1 2 3; do
 			there || exit 0
 			timeout -s KILL $((2 * bound)) umount /mnt/sg
 		done
-		! there" </dev/null || fail "round $round: cannot be unmounted"
+		! there" </dev/null || fail "round $round: the volume cannot be unmounted"
 }
 region=/mnt/sg/.stargate/region
 tools=$SG_TOOLS
 at=$((32 * mib))
 
-step "attacked through .stargate/region, $rounds rounds"
+step "attacks through .stargate/region, $rounds rounds"
 for ((round = seed; round < seed + rounds; round++)); do
 	echo "round $round"
 	made_again
 	errors=$([[ $((round % 2)) == 0 ]] && echo remount-ro || echo continue)
 	map=$([[ $((round % 3)) == 0 ]] && echo shadow || echo walk)
 	on g1 "mount -t stargatefs -o map=$map,errors=$errors /dev/mapper/part1 /mnt/sg" </dev/null ||
-		fail "round $round: no mount"
+		fail "round $round: the volume cannot be mounted"
 	on g1 "/root/hostile attack $region 0 $size $round $seconds & a=\$!
 		/root/hostile use /mnt/sg $round $seconds $bound || exit 1
 		wait \$a" </dev/null >"$saved/said" 2>&1 ||
@@ -80,9 +81,9 @@ for ((round = seed; round < seed + rounds; round++)); do
 	sed 's/^/   /' "$saved/said"
 	gone
 done
-passed "$rounds rounds, unmounted each time"
+passed "the volume was unmounted after each of $rounds attacks through region"
 
-step "attacked from outside while it comes and goes, $rounds rounds"
+step "attacks from outside during mounts and unmounts, $rounds rounds"
 for ((round = seed; round < seed + rounds; round++)); do
 	made_again
 	"$hostile" attack "$RIG_RANGE" "$at" "$size" $((round + 1000000)) $((seconds + 2)) >"$saved/said" &
@@ -96,7 +97,7 @@ for ((round = seed; round < seed + rounds; round++)); do
 			t fsck.stargatefs -y /dev/mapper/part1
 		done >/dev/null 2>&1; true" </dev/null
 	gone
-	wait "$attacker" || fail "the attacker: $(cat "$saved/said")"
+	wait "$attacker" || fail "round $round: the attacker failed: $(cat "$saved/said")"
 	part 1 >"$saved/volume"
 	status=0
 	timeout "$((2 * bound))" "$tools/fsck.stargatefs" -y --force-live --force-foreign "$saved/volume" \
@@ -105,12 +106,12 @@ for ((round = seed; round < seed + rounds; round++)); do
 	[[ $status -lt 8 ]] || grep -q "holds no superblock of a StargateFS\|superblock and backup are damaged" "$saved/fsck" ||
 		fail "round $round: fsck ends with $status: $(tail -n 3 "$saved/fsck")"
 done
-passed "$rounds rounds; fsck says of the last: $(tail -n 1 "$saved/fsck")"
+passed "fsck ends after each of $rounds attacks, the last time with: $(tail -n 1 "$saved/fsck")"
 
-step "afterwards"
-same "the volumes on both sides have not lost a byte" "$kept" "$(neighbours)"
+step "the volumes after the attacks"
+same "the volumes on both sides have their bytes" "$kept" "$(neighbours)"
 made_again
-holds "the volume as it was can be used" 'mount -t stargatefs /dev/mapper/part1 /mnt/sg &&
+holds "the restored volume can be used" 'mount -t stargatefs /dev/mapper/part1 /mnt/sg &&
 	[ -p /mnt/sg/fifo ] && echo more >>/mnt/sg/one && umount /mnt/sg'
 holds "the module can be unloaded" 'rmmod stargatefs'
 finish

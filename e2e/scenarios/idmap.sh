@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Idmapped mounts and user namespaces: the owner of a file depends on the mount and on the namespace
-# of the reading process, and no process gains rights.
+# Idmapped mounts and user namespaces. The owner that a process sees depends on the mount and on the
+# process's user namespace. No process gains rights.
 #
 # rig: --pkgs "acl attr"
 # maps: inside
@@ -11,7 +11,8 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# as USER COMMAND and in_namespace COMMAND, in the VM.
+# Makes two commands in the VM. `as USER COMMAND` runs COMMAND as USER. `in_namespace COMMAND` runs
+# it as root of a new user namespace.
 on g1 'cat >/usr/local/bin/as && chmod 755 /usr/local/bin/as' <<'EOT'
 #!/bin/sh
 user=$1; shift
@@ -27,36 +28,36 @@ mapped() {
 	holds "files of several owners are made" 'mkdir -p /mnt/sg/tree /run/mapped && cd /mnt/sg/tree &&
 		chmod 777 . && >root && >user && chown 1000:1000 user &&
 		>high && chown 70000:70000 high && chmod 600 *'
-	holds "$map: an idmapped mount" \
+	holds "$map: an idmapped mount is made" \
 		'mount --bind -o X-mount.idmap=b:0:100000:65536 /mnt/sg/tree /run/mapped'
 	holds "the mount shows mapped owners" 'cd /run/mapped &&
 		[ "$(stat -c %u:%g root user | xargs)" = "100000:100000 101000:101000" ]'
 	holds "an owner without a mapping is nobody" '[ "$(stat -c %u /run/mapped/high)" = 65534 ]'
-	holds "a file made there belongs to the mapped-back owner" \
+	holds "a file that is made there gets the unmapped owner on the volume" \
 		'as 101000 sh -c "echo hi >/run/mapped/made" &&
 		[ "$(stat -c %u:%g /mnt/sg/tree/made)" = 1000:1000 ] &&
 		[ "$(stat -c %u:%g /run/mapped/made)" = 101000:101000 ]'
 	refused "a user without a mapping cannot create files" 'Value too large|Overflow|denied' \
 		'as 5 touch /run/mapped/no'
-	holds "chown is mapped back too" 'chown 100007 /run/mapped/made &&
+	holds "chown through the mount sets the unmapped owner on the volume" 'chown 100007 /run/mapped/made &&
 		[ "$(stat -c %u /mnt/sg/tree/made)" = 7 ]'
 	holds "the mapped owner may read" 'as 101000 cat /run/mapped/user'
 	refused "another user may not read" 'denied' 'as 101001 cat /run/mapped/user'
-	holds "ACLs are mapped" 'setfacl -m u:101001:r /run/mapped/user &&
+	holds "entries of access lists are mapped" 'setfacl -m u:101001:r /run/mapped/user &&
 		getfacl -cn /mnt/sg/tree/user | grep -q "^user:1001:r--" &&
 		as 101001 cat /run/mapped/user'
 	holds "the mapped owner can rename, link and remove" 'cd /run/mapped &&
 		as 101000 mv user user2 && as 101000 ln user2 user3 && as 101000 rm user2 user3'
-	refused "a rename by a user without a mapping" 'Value too large|Overflow|denied' \
+	refused "a user without a mapping cannot rename a file" 'Value too large|Overflow|denied' \
 		'cd /run/mapped && mv root elsewhere'
 
-	holds "$map: an idmapped mount of the whole volume" 'mkdir -p /run/whole &&
+	holds "$map: an idmapped mount of the whole volume is made" 'mkdir -p /run/whole &&
 		mount --bind -o X-mount.idmap=b:0:100000:65536 /mnt/sg /run/whole'
 	refused "a user without a mapping cannot create a semaphore" 'maps no owner' \
 		'stargate-sem -v /run/whole create nobody'
-	holds "no object exists" '! stargate-sem -v /mnt/sg show nobody && umount /run/whole'
+	holds "the refused command has made no semaphore" '! stargate-sem -v /mnt/sg show nobody && umount /run/whole'
 
-	holds "a user namespace sees the plain mount with its own owners" 'cd /mnt/sg/tree &&
+	holds "a user namespace sees the owners of the plain mount as its own users" 'cd /mnt/sg/tree &&
 		>mine && chown 100000:100000 mine && chmod 666 mine && in_namespace sh -c "
 			[ \$(stat -c %u mine) = 0 ] && [ \$(stat -c %u root) = 65534 ] &&
 			echo x >mine && chmod 600 mine"'

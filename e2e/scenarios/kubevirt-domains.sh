@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# KubeVirt VMs without KubeVirt. The domains come from virt-launcher's converter of 1.6, 1.7, 1.8
-# and 1.9 (mk/test/kubevirt stores them). The scenario sends them by gRPC to the real stargate-hook,
-# for volumes that are mounted on a node. A real libvirtd defines and starts the result, with QEMU
-# under the same user as in KubeVirt. The VMs mount the volumes, one of which has a bad page.
+# KubeVirt VMs without KubeVirt. The domains come from virt-launcher's converter of KubeVirt 1.6,
+# 1.7, 1.8 and 1.9 (mk/test/kubevirt stores them). The scenario sends them by gRPC to the real
+# stargate-hook, for volumes that are mounted on a node. A real libvirtd defines and starts the
+# resulting domain, with QEMU under the same user as in KubeVirt. The VMs mount the volumes, one of
+# which has a bad page.
 #
-# The scenario changes a domain in one way before it sends the domain to the hook: it adds a kernel
-# to boot, as KubeVirt's kernelBoot does, because there are no disks. Disks, sockets, network,
-# processor, emulator and the domain's type stay as KubeVirt has them; one domain gets another type
-# before it starts. The rest is as in a launcher's pod: user 107 for hook and QEMU, no security
-# driver in libvirt, no daemon that would give files to that user, the folder of the sockets, and
-# each claim at a path of its own.
+# Before the scenario sends a domain to the hook, it makes one change. Because there are no disks,
+# it adds a kernel to boot, as KubeVirt's kernelBoot does. Disks, sockets, network, processor,
+# emulator and the domain's type stay as KubeVirt sets them. One domain gets another type before it
+# starts. The environment is as in a launcher's pod: hook and QEMU run as user 107, libvirt has no
+# security driver, and no daemon gives files to that user. The sockets are in the same folder, and
+# each claim has its own path.
 #
 # suite: kubevirt
 # node: --guests 1 --mem 640M --no-mount --size 128M --pkgs "libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 lvm2"
@@ -25,8 +26,8 @@ source "$(dirname "$0")/../lib/zone.sh"
 home=$(cd "$(dirname "$0")/../.." && pwd)
 machines=$home/csi-driver/test/kubevirt/vms
 converted=$home/csi-driver/internal/kubevirt/domainxml/testdata
-machine=0b5e55ed-0000-4000-8000-00000000beef # the converter was given this UUID ...
-pod=4a5c5f3e-0000-4000-8000-00000000abcd     # ... and this one, of the VMI object
+machine=0b5e55ed-0000-4000-8000-00000000beef # the VM's UUID in the converter's input
+pod=4a5c5f3e-0000-4000-8000-00000000abcd     # the VMI object's UUID in the converter's input
 qemu=107
 size=$((16 << 20)) # of each volume
 work=$(mktemp -d)
@@ -37,7 +38,7 @@ here() { in_one host "$@"; }
 
 step "KubeVirt's domains"
 mkdir "$work/domains" "$work/programs"
-python3 - "$machines" "$converted" "$work/domains" <<'PYTHON' || fail "the converter's result is wrong"
+python3 - "$machines" "$converted" "$work/domains" <<'PYTHON' || fail "a kernel cannot be added to the converter's domains"
 import pathlib, re, sys
 machines, converted, out = map(pathlib.Path, sys.argv[1:])
 words = "console=ttyS0 loglevel=5 no_timer_check panic=1 sg.role=visitor sg.volumes=%d"
@@ -65,7 +66,7 @@ same "the test covers these versions of KubeVirt" "1.6 1.7 1.8 1.9" "${versions/
 { echo "qemu=$qemu console=/run/kubevirt-private/$pod/virt-serial0-log" && cat; } >"$work/node" <<'NODE'
 set -euo pipefail
 
-# with_hook KIND COMMAND...: runs the command while the hook of that VM's pod runs.
+# with_hook KIND COMMAND...: runs the command while the hook of the pod of VM KIND runs.
 with_hook() {
 	local hook
 	rm -f /run/hook/socket
@@ -80,9 +81,9 @@ with_hook() {
 	kill $hook
 	wait $hook
 }
-# about VERSION KIND: selects the domain.
+# about VERSION KIND: changes to the folder of that domain.
 about() { name=default_$2 && cd "/run/domains/$1/$2"; }
-# ask DOMAIN: prints the hook's version of the domain, for the claims of this folder.
+# ask DOMAIN: sends the domain and the claims of this folder to the hook, and prints its answer.
 ask() { /run/programs/hookcall /run/hook/socket "$1" "$(cat claims)"; }
 # define DOMAIN: defines the domain and prints libvirt's version of it.
 define() { virsh -q define "$1" >/dev/null && virsh dumpxml --inactive "$name"; }
@@ -90,8 +91,8 @@ undefine() { virsh -q undefine "$name" >/dev/null; }
 # but_for_chance FILE: removes the random addresses of network cards, which libvirt makes.
 but_for_chance() { sed '/<mac address=/d' "$1"; }
 
-# defined VERSION KIND: defines the hook's output, and checks that a second call of the hook changes
-# nothing.
+# defined VERSION KIND: defines the domain that the hook returns, and checks that a second call of
+# the hook changes nothing.
 defined() {
 	about "$@"
 	ask in >out
@@ -102,7 +103,8 @@ defined() {
 	define back >second
 	cmp first second
 }
-# repeatedly VERSION KIND: defines the domain again, and checks that the result is the same.
+# repeatedly VERSION KIND: defines the same domain three times, and checks that the results are
+# equal and valid.
 repeatedly() {
 	local round
 	defined "$@"
@@ -116,8 +118,8 @@ repeatedly() {
 	virt-xml-validate back domain
 }
 addresses() { grep -oE "base='0x[^']*'|addr=0x[^,]*" "$1"; }
-# edited VERSION KIND: converts the domain again with more memory, and restores it with `virsh
-# edit`.
+# edited VERSION KIND: checks that a domain with more memory keeps the addresses of its volumes, and
+# that `virsh edit` restores the first domain.
 edited() {
 	defined "$@"
 	sed -e 's/268435456</402653184</' -e 's/cores="1"/cores="2"/' \
@@ -154,7 +156,7 @@ started() {
 NODE
 tar -C "$work" -c domains programs boot node | on host 'tar -C /run -x --no-same-owner'
 
-step "claims, mounted as the driver does it"
+step "claims that are mounted as the driver mounts them"
 # No system joins the volume of a read-only claim.
 here "the node has volumes" "for try in \$(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
 	stargatectl zone create sm /dev/pmem0 &&
@@ -176,7 +178,7 @@ for kind in "$work/domains/1.9"/*; do
 		echo "${kind##*/} $claim $claim${how:+-$how} ${how:+ro,nojoin,}nosuid,nodev"
 	done
 done >"$work/mounts"
-here "each in the folder of its pod" "while read -r kind claim volume options; do
+here "each volume is mounted in the folder of its pod" "while read -r kind claim volume options; do
 		mkdir -p /run/pods/\$kind/\$claim &&
 		mount -t stargatefs -o \$options,region_gid=$qemu,region_mode=0660 \
 			/dev/sm/\$volume /run/pods/\$kind/\$claim || exit
@@ -192,29 +194,29 @@ here "libvirtd runs" "printf '%s\n' 'user = \"+$qemu\"' 'group = \"+$qemu\"' 'dy
 	for try in \$(seq 600); do virsh -q list && exit; sleep 0.1; done; exit 1"
 on host 'virsh version' </dev/null | sed -n 's/^/   | /; /\(Running\|library\)/p'
 
-# on_node WHAT KIND COMMAND...: runs one of the functions above, with the hook of that VM.
+# on_node WHAT KIND COMMAND...: runs one of the functions above while the hook of VM KIND runs.
 on_node() { here "$1" ". /run/node; with_hook ${*:2}"; }
 
-step "defined, again and again"
-denied host "one that has memory where its volume lies" "give it at most 14Gi" \
+step "repeated definitions of the domains"
+denied host "a VM with memory at the address of its volume is refused" "give it at most 14Gi" \
 	". /run/node; about 1.9 large; with_hook large ask in"
 rm -r "$work"/domains/*/large
 declare -A first
 for kind in "$work"/domains/1.9/*; do
 	kind=${kind##*/}
 	for version in $versions; do
-		# A text that is equal in several versions is tested once.
+		# Versions with the same domain are tested once.
 		text=$kind:$(sha256sum <"$work/domains/$version/$kind/in")
 		if [[ -n ${first[$text]:-} ]]; then
-			echo "   $version: $kind: is what ${first[$text]} makes"
+			echo "   $version: $kind: same domain as in ${first[$text]}"
 			continue
 		fi
 		first[$text]=$version
-		on_node "$version: $kind" "$kind" repeatedly "$version" "$kind"
+		on_node "$version: $kind: repeated definitions are equal" "$kind" repeatedly "$version" "$kind"
 	done
 done
 
-step "libvirt's domains"
+step "the volumes in libvirt's domains"
 on host 'tar -C /run -c domains' </dev/null | tar -C "$work" -x
 python3 - "$work" $machine >"$work/said" 2>&1 <<'PYTHON' || fail "$(<"$work/said")"
 import pathlib, sys
@@ -249,16 +251,16 @@ for path in sorted(work.glob("domains/*/*/first")):
     checked += 1
 print(checked)
 PYTHON
-[[ $(<"$work/said") -ge 11 ]] || fail "$(<"$work/said") domains"
-passed "$(<"$work/said") domains have each volume once, by this machine's name, at its address"
+[[ $(<"$work/said") -ge 11 ]] || fail "only $(<"$work/said") domains were checked, at least 11 expected"
+passed "$(<"$work/said") domains have each volume once, with this VM's name and the volume's address"
 
-step "edited"
-on_node "1.6: minimal" minimal edited 1.6 minimal
-on_node "1.9: mixed" mixed edited 1.9 mixed
+step "domains that are edited"
+on_node "1.6: minimal: virsh edit restores the domain" minimal edited 1.6 minimal
+on_node "1.9: mixed: virsh edit restores the domain" mixed edited 1.9 mixed
 
 # says WORDS: checks that the VM prints the words on a separate line.
 says() {
-	grep -qxF "SG $1" "$work/console" || fail "the machine does not say '$1': $(<"$work/console")"
+	grep -qxF "SG $1" "$work/console" || fail "the VM does not print '$1': $(<"$work/console")"
 	passed "$1"
 }
 
@@ -280,27 +282,27 @@ runs() {
 				"cannot store in $claim")
 		fi
 	done < <(tr ',' '\n' <"$work/domains/$1/$kind/claims")
-	here "the guests get their words" "for folder in ${written[*]}; do
+	here "each volume gets the word that its VM reads" "for folder in ${written[*]}; do
 		rm -f \$folder/answer && echo $word >\$folder/greeting || exit; done"
-	on_node "started" "$kind" started "$1" "$kind"
-	same "QEMU is the user that it is in a pod" $qemu "$(on host "cat /run/domains/$1/$kind/user" </dev/null)"
-	same "QEMU has mapped them" "$(printf '%s\n' "${mapped[@]}" | sort)" \
+	on_node "libvirt starts $kind" "$kind" started "$1" "$kind"
+	same "QEMU runs as the user of a launcher's pod" $qemu "$(on host "cat /run/domains/$1/$kind/user" </dev/null)"
+	same "QEMU has mapped the volumes" "$(printf '%s\n' "${mapped[@]}" | sort)" \
 		"$(on host "cat /run/domains/$1/$kind/mapped" </dev/null)"
 	on host ". /run/node; for try in \$(seq 4000); do
 		! grep -qE 'SG done|Kernel panic' \$console || break; sleep 0.3; done
-		tr -d '\r' <\$console" </dev/null >"$work/console" || fail "it has no console"
+		tr -d '\r' <\$console" </dev/null >"$work/console" || fail "the VM's console cannot be read"
 	for claim in "${memory[@]}" "${read[@]}"; do says "$claim"; done
 	! grep -q '^SG failed' "$work/console" || fail "$(<"$work/console")"
-	same "the guest has no other memory" "${#memory[@]}" "$(grep -c '^SG has ' "$work/console")"
+	same "the guest has no further memory device" "${#memory[@]}" "$(grep -c '^SG has ' "$work/console")"
 	for claim in "${written[@]}"; do
-		same "the node reads what it stored in ${claim##*/}" "$word to $machine" \
+		same "the node reads the VM's answer in ${claim##*/}" "$word to $machine" \
 			"$(on host "cat $claim/answer" </dev/null)"
 	done
 	while IFS=: read -r claim how; do
 		[[ -z $how ]] || after+=$(bytes "${base[$claim-ro]}" $((${base[$claim-ro]} + size)))
 	done < <(tr ',' '\n' <"$work/domains/$1/$kind/claims")
-	[[ -z $before ]] || same "the machine has changed no byte of a read-only volume" "$before" "$after"
-	here "the guest has ended by itself, and no process has its volumes" ". /run/node; about $1 $kind
+	[[ -z $before ]] || same "the VM has changed no byte of a read-only volume" "$before" "$after"
+	here "the guest has shut down, and no process has mapped its volumes" ". /run/node; about $1 $kind
 		for try in \$(seq 600); do
 			[ \"\$(virsh -q domstate --reason \$name)\" = 'shut off (shutdown)' ] && break
 			sleep 0.5
@@ -312,11 +314,11 @@ runs 1.6 minimal
 runs 1.7 requests-only
 runs 1.8 mixed
 runs 1.9 read-only
-# A QEMU that emulates, in a node that is itself emulated, takes too long: use KVM.
+# An emulating QEMU in an emulated node takes too long, so this domain uses KVM.
 on host "sed -i 's/<domain type=\"qemu\"/<domain type=\"kvm\"/' /run/domains/1.9/emulated-three/in" </dev/null
 runs 1.9 emulated-three
 
-step "a page of it is bad, which the node's processor has met"
+step "a volume with a bad page that the node's processor has reported"
 hurt=/run/pods/minimal/data
 here "a file is made" "head -c 64K /dev/urandom >$hurt/hurt && sync -f $hurt"
 at=$(on host "stargatectl -j stat /dev/sm/data /hurt 2>/dev/null" </dev/null |
@@ -324,25 +326,26 @@ at=$(on host "stargatectl -j stat /dev/sm/data /hurt 2>/dev/null" </dev/null |
 at=$((at + 3 * 4096))
 here "the kernel checks the memory each second" 'echo 1 >/sys/devices/system/machinecheck/machinecheck0/check_interval'
 machine_check host 4 0x9400100000080000 0 "$(printf '0x%x' $((at + 128)))" 0
-here "the bad page is noted and reported" "for try in \$(seq 300); do
+here "the volume lists the bad page, and volume.json reports it" "for try in \$(seq 300); do
 		! stargatectl bad $hurt/.stargate/region | grep -q none || { sleep 0.1; continue; }
 		break
 	done
 	stargatectl bad $hurt/.stargate/region | grep $(printf '0x%x' "$at") &&
 		grep '\"bad\": true' $hurt/.stargate/volume.json"
-# The hook prevents this: libvirt's earlier domain allocates memory over the bad page.
-denied host "as libvirt would have it, it does not start" "preallocating memory" ". /run/node
+# The domain from before the error preallocates the volume's memory, which fails at the bad page.
+# The hook prevents this in new domains.
+denied host "a domain that preallocates the memory of a bad page does not start" "preallocating memory" ". /run/node
 	about 1.6 minimal; define first >/dev/null; virsh -q start \$name && exit; undefine; false"
 for version in $versions; do
-	on_node "$version: minimal, with it" minimal repeatedly "$version" minimal
+	on_node "$version: minimal: repeated definitions with a bad page are equal" minimal repeatedly "$version" minimal
 done
-on_node "1.9: mixed, with it" mixed repeatedly 1.9 mixed
+on_node "1.9: mixed: repeated definitions with a bad page are equal" mixed repeatedly 1.9 mixed
 runs 1.8 minimal
 says "read of hurt in data: 12288 bytes, and then: Input/output error"
-same "the node continues to run, too" "Input/output error" "$(on host \
+same "the node gets an error when it reads the bad page, and continues" "Input/output error" "$(on host \
 	"dd if=$hurt/hurt of=/dev/null bs=4096 skip=3 count=1 2>&1 | sed -nE 's/.*: (Input.*)/\\1/p'" </dev/null)"
 
-step "it ends"
+step "the end of the node"
 here "the volumes pass fsck" 'umount /run/pods/*/* && for volume in logs models data-ro models-ro; do
 	stargatectl volume check $volume || exit; done'
 here "libvirtd ends" 'kill $(cat /run/libvirtd.pid)'

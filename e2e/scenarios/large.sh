@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume of 512 GiB, half of what an emulated processor can address, on sparse memory. All
+# A volume of 512 GiB on sparse memory. An emulated processor can address twice as much. All
 # operations work as on a small volume: make, mount, write at both ends, examine, check, unmount.
-# Mounting and unmounting, with their programs, take at most 30 million instructions, so no code
-# scans the 512 GiB. (With --icount a nanosecond of the guest is one instruction.)
+# A mount and its program take at most 30 million instructions. The same limit holds for an unmount.
+# Therefore no code scans the 512 GiB. With --icount a nanosecond of the guest is one instruction.
 #
 # rig: --icount --size 512G --mem 1G --no-mount
 # kernels: 6.12 7.2
@@ -14,19 +14,21 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
+# used: prints the memory that the range occupies, in MiB.
 used() { echo $(($(stat -L -c '%b * %B' "$RIG_RANGE") >> 20)); }
 
-# timed COMMAND: prints the minimum of five runs, and runs UNDO after each.
+# timed COMMAND UNDO: runs COMMAND five times, each time followed by UNDO. Prints the shortest time
+# of COMMAND in nanoseconds.
 timed() {
 	on g1 "best=0
 		for try in 1 2 3 4 5; do
 			start=\$(date +%s%N); $1 || exit 1; took=\$((\$(date +%s%N) - start))
 			[ \$best -gt 0 ] && [ \$best -lt \$took ] || best=\$took
 			$2 || exit 1
-		done; echo \$best" </dev/null || fail "$1"
+		done; echo \$best" </dev/null || fail "this command failed: $1"
 }
 
-# quick WHAT NANOSECONDS
+# quick WHAT NANOSECONDS: checks the limit for one operation.
 quick() {
 	[[ $2 -lt 30000000 ]] || fail "$1 takes $2 instructions"
 	passed "$1 takes $2 instructions"
@@ -34,12 +36,12 @@ quick() {
 
 holds "a device of 512 GiB is made" 'mkdir -p /mnt/large
 	for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done; [ -b /dev/pmem0 ]'
-step "512 GiB"
+step "an empty volume of 512 GiB"
 before=$(used)
 "$SG_TOOLS/mkfs.stargatefs" --quiet -f --phys "$RIG_BASE" "$RIG_RANGE" || fail mkfs
 made=$(($(used) - before))
-[[ $made -lt 128 ]] || fail "a volume of 512 GiB that has nothing takes $made MiB"
-passed "an empty volume takes $made MiB"
+[[ $made -lt 128 ]] || fail "an empty volume of 512 GiB occupies $made MiB"
+passed "an empty volume occupies $made MiB"
 quick mounting "$(timed 'mount -t stargatefs /dev/pmem0 /mnt/large' 'umount /mnt/large')"
 holds "the volume is mounted" 'mount -t stargatefs /dev/pmem0 /mnt/large'
 quick unmounting "$(timed 'umount /mnt/large' 'mount -t stargatefs /dev/pmem0 /mnt/large')"

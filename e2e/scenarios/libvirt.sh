@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A volume through libvirt. A real libvirtd on a node defines and starts the output of `stargatectl
-# volume libvirt-xml`, with QEMU as an unprivileged user. The VM has the volume at its own physical
-# address. libvirt makes QEMU allocate the complete volume in advance. The kernel satisfies that
-# request, so QEMU itself stores nothing, while other processes continuously write to files of the
-# volume.
+# volume libvirt-xml`, with QEMU as an unprivileged user. The VM has the volume at the volume's own
+# physical address. libvirt makes QEMU allocate the complete volume in advance. The kernel satisfies
+# that request, so QEMU itself stores nothing. During the request, other processes continuously
+# write to files of the volume.
 #
 # node: --guests 1 --no-mount --size 64M --pkgs "libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 lvm2"
 # limit: 1200
@@ -23,8 +23,8 @@ here() {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-step "a volume, mounted on the node"
-here "the device of the volume exists" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+step "a volume that the node has mounted"
+here "a volume with two files is made and mounted" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
 	stargatectl zone create sm /dev/pmem0 && stargatectl volume create data --size 32M &&
 	mkdir -p /mnt/data && mount -t stargatefs /dev/sm/data /mnt/data && cd /mnt/data &&
 	{ echo seen from libvirt; head -c 64K /dev/zero; } >page && fallocate -l 8M tally &&
@@ -43,7 +43,7 @@ here "libvirtd runs" 'printf "stdio_handler = \"file\"\nnamespaces = []\n" >>/et
 	for try in $(seq 200); do virsh -q list && exit; sleep 0.1; done; exit 1'
 on host 'virsh version' </dev/null | sed -n 's/^/   | /; /\(Running\|library\)/p'
 
-# The VM: the recipe's devices, and those of any VM.
+# The VM has the devices that stargatectl printed, and the usual devices.
 compile lookout tally
 put "$compiled/tally" /root/tally host
 here "the guest's kernel is copied" 'cp /rig/boot/0/vmlinuz /run/vmlinuz && chmod 644 /run/vmlinuz'
@@ -80,11 +80,11 @@ print(f"""<domain type='kvm'>
 </domain>""")
 PYTHON
 on host 'cat >/run/domain' <"$work/domain"
-here "libvirt accepts the recipe" 'virt-xml-validate /run/domain domain && virsh -q define /run/domain'
+here "libvirt accepts the output of stargatectl" 'virt-xml-validate /run/domain domain && virsh -q define /run/domain'
 
-step "it starts the machine, while others write"
+step "libvirt starts the VM while processes write"
 tracing=/sys/kernel/tracing
-here "the kernel records requests for memory in advance" "cd $tracing &&
+here "the kernel traces madvise(), which requests memory in advance" "cd $tracing &&
 	echo 1 >events/syscalls/sys_enter_madvise/enable && echo 1 >events/syscalls/sys_exit_madvise/enable"
 here "writers run on the node" '(/root/tally /mnt/data/tally /run/enough >/run/tallied 2>&1 </dev/null &)
 	(cd /mnt/data; while [ ! -e /run/enough ]; do
@@ -93,35 +93,36 @@ here "writers run on the node" '(/root/tally /mnt/data/tally /run/enough >/run/t
 			echo lost >/run/lost; exit; }
 	done >/dev/null 2>&1 </dev/null &)
 	until [ -e /mnt/data/g.1 ]; do sleep 0.05; done'
-here "started" 'virsh -q start tenant'
-same "QEMU has no rights" libvirt-qemu \
+here "libvirt starts the VM" 'virsh -q start tenant'
+same "QEMU runs as an unprivileged user" libvirt-qemu \
 	"$(on host 'stat -c %U /proc/$(cat /run/libvirt/qemu/tenant.pid)' </dev/null)"
-same "the holders of the volume, and their VMs" "rw $machine qemu-system-x86" \
+same "the list of holders has QEMU and the VM's UUID" "rw $machine qemu-system-x86" \
 	"$(on host "cut -d' ' -f2- /sys/fs/stargatefs/*/holders | sort -u" </dev/null)"
-here "the machine has seen the node's bytes at the address that they have here, and answered" '
+here "the VM has read the node's bytes at their address on the node, and answered" '
 	answered() { [ "$(head -n 1 /mnt/data/page)" = "seen by the machine" ]; }
 	for try in $(seq 1200); do ! answered || break; sleep 0.1; done
 	answered && grep -a "^lookout: seen from libvirt" /run/tenant.log'
-here "the machine's run has ended" 'for try in $(seq 600); do
+here "the VM has shut down, and the counting process has ended" 'for try in $(seq 600); do
 		[ "$(virsh -q list --state-running)" ] || break; sleep 0.1; done
 	touch /run/enough; for try in $(seq 300); do [ -s /run/tallied ] && break; sleep 0.1; done'
 
-step "the result of allocating"
+step "the results of the requests for memory"
 on host "echo 0 >$tracing/tracing_on; cat $tracing/trace" </dev/null >"$work/trace"
-# Traces QEMU's madvise() with MADV_POPULATE_WRITE (0x17) by thread, and its result.
+# Finds each madvise() of QEMU with MADV_POPULATE_WRITE (0x17) in the trace, and its result in the
+# same thread.
 asked=$(awk '/sys_madvise\(.*behavior: 17\)/ { split($0, a, "len_in: "); sub(/,.*/, "", a[2]); len[$1] = a[2] }
 	/sys_madvise -> / && $1 in len { print len[$1], $NF; delete len[$1] }' <"$work/trace")
-[[ -n $asked ]] || fail "nobody asked for memory in advance"
-same "the kernel gave it whenever it was asked to" 0x0 "$(awk '{ print $2 }' <<<"$asked" | sort -u)"
+[[ -n $asked ]] || fail "no process requested memory in advance"
+same "every request for memory in advance succeeded" 0x0 "$(awk '{ print $2 }' <<<"$asked" | sort -u)"
 size=$(on host 'stat -c %s /mnt/data/.stargate/region' </dev/null)
 most=$(awk '{ print $1 }' <<<"$asked" | while read -r len; do echo $((16#$len)); done | sort -n | tail -n 1)
-[[ $most -ge $size ]] || fail "not for all of the volume: $asked"
-passed "libvirt maps all $size bytes of the volume"
+[[ $most -ge $size ]] || fail "no request covers the complete volume: $asked"
+passed "one request covers all $size bytes of the volume"
 rounds=$(on host 'cat /run/tallied' </dev/null)
-[[ $rounds =~ ^[0-9]+$ && $rounds -gt 1 ]] || fail "a count was stored over: $rounds"
-passed "2048 counts were counted up $rounds times meanwhile, and none was stored over"
-here "no file has other bytes than were written" '[ ! -e /run/lost ]'
-here "no process holds the volume any more" '[ -z "$(cat /sys/fs/stargatefs/*/holders)" ] &&
+[[ $rounds =~ ^[0-9]+$ && $rounds -gt 1 ]] || fail "a counter was overwritten: $rounds"
+passed "a process increased 2048 counters $rounds times meanwhile, and none was overwritten"
+here "each file had the bytes that were written" '[ ! -e /run/lost ]'
+here "the list of holders is empty, and the volume passes fsck" '[ -z "$(cat /sys/fs/stargatefs/*/holders)" ] &&
 	umount /mnt/data && stargatectl volume check data'
 here "libvirtd ends" 'kill $(cat /run/libvirtd.pid)'
 finish

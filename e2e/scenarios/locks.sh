@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# flock, fcntl and open-file locks: within one system as on any file system, and between systems.
-# Unlock, close, exit and death release them. All systems use sqlite at the same time, with a
-# rollback journal and with WAL.
+# Locks of flock() and fcntl(), and open-file-description locks. They work within one system as on
+# any file system, and between systems. Unlock, close, exit and a power cut release them. All
+# systems use sqlite at the same time, with a rollback journal and with WAL.
 #
 # rig: --guests 2 --size 256M --mem 384M --pkgs "sqlite3"
 # test: walk
@@ -30,18 +30,18 @@ says() {
 	checks=$((checks + 1))
 }
 
-# holder SYSTEM ARGUMENT...: runs `locks hold` in the system until `let_go`; returns when it has the
-# lock.
+# holder SYSTEM ARGUMENT...: starts `locks hold` in the system, and returns when the process has the
+# lock. The function let_go kills the process. The function let_go kills the process.
 holder() {
 	local system=$1
 	shift
 	on "$system" "rm -f /tmp/held; setsid /root/locks hold $* >/tmp/held 2>&1 </dev/null &
 		for i in \$(seq 600); do grep -q held /tmp/held && exit 0; sleep 0.05; done
-		cat /tmp/held; exit 1" </dev/null || fail "$system: locks hold $*"
+		cat /tmp/held; exit 1" </dev/null || fail "$system: no lock from: locks hold $*"
 }
 let_go() { on "$1" 'pkill -KILL -x locks; while pgrep -x locks; do sleep 0.05; done' </dev/null >/dev/null; }
 
-step "alone"
+step "locks within one system"
 for system in "${systems[@]}"; do
 	said=$(on "$system" "/root/locks alone /mnt/sg/alone-$system" </dev/null 2>&1) ||
 		fail "$system: locks alone: $said"
@@ -62,7 +62,7 @@ excludes() {
 		says "$two" got try "$kind" sh 0 0 "$file"
 		says "$two" EAGAIN try "$kind" ex 0 0 "$file"
 		let_go "$one"
-		passed "$one, $two: $kind"
+		passed "locks of $kind exclude each other between $one and $two"
 	done
 	holder "$one" "flock ex 0 0 $file"
 	says "$two" got try posix ex 0 0 "$file"
@@ -77,14 +77,14 @@ excludes() {
 	says "$two" free get ex 150 0 "$file"
 	let_go "$one"
 	says "$two" free get ex 0 0 "$file"
-	passed "$one, $two: ranges, and the named holder"
+	passed "locks of ranges work between $one and $two, and F_GETLK names the holder"
 }
 
-step "mutual exclusion"
+step "mutual exclusion between systems"
 while read -r one two <&3; do excludes "$one" "$two"; done 3< <(ring)
 
 one=${systems[0]} two=${systems[-1]}
-step "waiting"
+step "processes that wait for a lock"
 for kind in posix ofd flock; do
 	holder "$one" "$kind ex 0 0 $file"
 	on "$two" "/root/locks wait $kind ex 0 0 $file" </dev/null >"$RIG_DIR/waited" &
@@ -93,7 +93,7 @@ for kind in posix ofd flock; do
 	kill -0 "$waiter" || fail "$kind: $two did not wait"
 	let_go "$one"
 	wait "$waiter"
-	same "$kind: given up by exit" got "$(<"$RIG_DIR/waited")"
+	same "$kind: the waiter gets the lock when its holder exits" got "$(<"$RIG_DIR/waited")"
 done
 on "$two" "/root/locks read posix 20000 $file & /root/locks read posix 20000 $file &
 	/root/locks read posix 20000 $file & wait" </dev/null &
@@ -101,12 +101,12 @@ readers=$!
 sleep 2
 start=$EPOCHSECONDS
 says "$one" got wait posix ex 0 0 "$file"
-[[ $((EPOCHSECONDS - start)) -lt 15 ]] || fail "a writer starved among readers"
-passed "a writer among readers: $((EPOCHSECONDS - start)) s"
+[[ $((EPOCHSECONDS - start)) -lt 15 ]] || fail "a writer waited 15 s or longer beside readers"
+passed "a writer gets the lock beside readers after $((EPOCHSECONDS - start)) s"
 on "$two" 'pkill -x locks' </dev/null || true
 wait "$readers" || true
 
-step "deadlock"
+step "a deadlock between two systems"
 on "$one" "/root/locks cross $file 1 2 3000" </dev/null >"$RIG_DIR/cross1" &
 crossing=$!
 sleep 1
@@ -114,7 +114,7 @@ on "$two" "/root/locks cross $file 2 1 4000" </dev/null >"$RIG_DIR/cross2" || tr
 wait "$crossing"
 same "one of the two processes gets EDEADLK" $'first\nEDEADLK\nfirst\ngot' "$(cat "$RIG_DIR/cross2" "$RIG_DIR/cross1")"
 
-step "counting together"
+step "a counter that all systems increase"
 n=$(scaled 50 200 3000)
 for kind in posix ofd flock; do
 	on "$one" "echo 0 >$file" </dev/null
@@ -123,10 +123,10 @@ for kind in posix ofd flock; do
 			</dev/null &
 	done
 	wait
-	same "$kind: nothing is lost" $((2 * ${#systems[@]} * n)) "$(on "$two" "cat $file" </dev/null)"
+	same "$kind: the counter has every increase" $((2 * ${#systems[@]} * n)) "$(on "$two" "cat $file" </dev/null)"
 done
 
-step "death"
+step "a lock whose holder's system loses power"
 holder "$two" "posix ex 0 0 $file"
 says "$one" EAGAIN try posix sh 0 0 "$file"
 kill_guest "$two"
@@ -135,7 +135,7 @@ start_guest "$two"
 put "$compiled/locks" /root/locks "$two"
 says "$two" got wait posix ex 0 0 "$file"
 says "$one" got wait flock ex 0 0 "$file"
-passed "given up by death"
+passed "the lock of the dead system can be taken"
 
 # All systems insert rows, each in its own transactions. WAL also shares an index by mmap.
 rows=$(scaled 8 60 1000)

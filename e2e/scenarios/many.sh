@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Three systems, each with another kernel and map mode, work in the same directories. One loses its
-# power in the middle, while it holds a lock for which another system waits. Later a system loses
-# its power without a guard, one is paused, and one is fenced while it is paused. The other systems
-# continue, no completed operation is lost, and each absent system joins again. In a node no VM is
-# unguarded, because the host detects which VM has ended (node-fence.sh). There one VM loses its
-# power, and one is paused.
+# Three systems, each with another kernel and map mode, work in the same directories. One system
+# loses its power while it holds a lock for which another system waits. Later one loses its power
+# without a guard, one is paused, and one is fenced while it is paused. The other systems continue,
+# and no completed operation is lost. Each system that was lost joins once more. In a node every VM
+# is guarded, because the host detects which VM has ended (node-fence.sh). So in a node one VM loses
+# its power and one is paused.
 #
-# The volume has space for pages that cannot be freed before the dead system is fenced (D7).
+# The volume is large, because no page can be freed before a dead system is fenced (D7).
 #
 # rig: --guests 3 --size 1G --mem 320M
 # test: walk
@@ -24,7 +24,7 @@
 source "$(dirname "$0")/../lib/scenario.sh"
 
 seed=$(seed)
-echo "SG_SEED=$seed repeats the load, though not the moments"
+echo "SG_SEED=$seed repeats the load, but not its times"
 program_everywhere stress
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -32,8 +32,8 @@ first=0
 declare -A job
 one=${systems[0]} two=${systems[1]} three=${systems[2]}
 
-# stress SYSTEM SECONDS DIR: runs the load in the background, with process numbers that were not
-# used before.
+# stress SYSTEM SECONDS DIR: runs the load in the background. Its process numbers were not used
+# before.
 stress() {
 	on "$1" "/root/stress -s $seed -x work -f $first -p 2 -t $2 /mnt/sg/$3" </dev/null \
 		>"$work/$1" 2>&1 &
@@ -47,7 +47,7 @@ ends_well() {
 	passed "$2: $1: $(cat "$work/$1")"
 }
 
-# inside SYSTEM WHAT COMMAND
+# inside SYSTEM WHAT COMMAND: checks that COMMAND succeeds in the system.
 inside() {
 	local said
 	said=$(on "$1" "$3" 2>&1 </dev/null) || fail "$2: $1: $3: status $?: $said"
@@ -65,32 +65,32 @@ for s in json.load(sys.stdin)["systems"]:
 # until_blocked SYSTEM: waits until flock in the system is blocked.
 until_blocked() {
 	on "$1" 'for try in $(seq 100); do pgrep -x flock >/dev/null && exit 0; sleep 0.1; done
-		exit 1' </dev/null || fail "$1 does not ask for the lock"
+		exit 1' </dev/null || fail "$1 has not requested the lock within 10 s"
 	sleep 1
 }
 
 each_its_map
-step "three at once in the same directories"
-inside "$one" "prepared" "mkdir /mnt/sg/storm && /root/stress -s $seed -x prepare /mnt/sg/storm"
+step "three systems in the same directories"
+inside "$one" "the directory for the load is made" "mkdir /mnt/sg/storm && /root/stress -s $seed -x prepare /mnt/sg/storm"
 seconds=$(scaled 5 15 300)
 for system in "${systems[@]}"; do stress "$system" "$seconds" storm; done
-inside "$two" "each sees all of them" '[ "$(stargatectl systems /dev/pmem0 | grep -c " alive ")" -eq 3 ]'
-for system in "${systems[@]}"; do ends_well "$system" "all together"; done
-refused "no guard by a block device" "is a block device" \
+inside "$two" "stargatectl lists three live systems" '[ "$(stargatectl systems /dev/pmem0 | grep -c " alive ")" -eq 3 ]'
+for system in "${systems[@]}"; do ends_well "$system" "the load of three systems found no error"; done
+refused "stargatectl guard refuses a block device" "is a block device" \
 	"stargatectl guard /dev/pmem0 --pid 1 --machine $(</proc/sys/kernel/random/uuid)"
-refused "no tuning by one in use" "is mounted or in use here" \
+refused "stargatectl tune refuses a device in use" "is mounted or in use here" \
 	"stargatectl tune /dev/pmem0 --lease 9"
 
 # The first system waits for a lock of the third. The time runs from the SIGKILL until the first
 # system has the lock. It includes the guard, the replay, and the intervals between checks of the
 # slots.
-step "one loses its power, with a lock in its hand"
+step "a system loses its power while it holds a lock"
 for system in "${systems[@]}"; do stress "$system" "$((seconds + 10))" storm; done
 sleep "$(scaled 2 4 20)"
 on "$three" 'exec 9>/mnt/sg/locked; flock 9; echo locked; sleep 600' </dev/null \
 	>"$work/holder" 2>/dev/null &
 until grep -q locked "$work/holder"; do sleep 0.1; done
-same "$three is seen alive, and guarded" "alive guarded" "$(slot "$three")"
+same "$three is alive and guarded" "alive guarded" "$(slot "$three")"
 {
 	on "$one" 'flock /mnt/sg/locked touch /mnt/sg/storm/../needed' </dev/null
 	echo "$EPOCHREALTIME" >"$work/had"
@@ -100,24 +100,24 @@ until_blocked "$one"
 [[ ! -e $work/had ]] || fail "$one has a lock that $three holds"
 begin=$EPOCHREALTIME
 kill_guest "$three"
-inside "$two" "a process that needs nothing of the dead goes on" \
+inside "$two" "a process that needs no lock of the dead system continues" \
 	'mkdir /mnt/sg/own && for i in $(seq 100); do echo $i >/mnt/sg/own/$i; done'
-wait "$waiter" || fail "$one does not get what the dead one held"
+wait "$waiter" || fail "$one does not get the lock of the dead system"
 took=$(awk -v a="$begin" -v b="$(<"$work/had")" 'BEGIN { printf "%.2f", b - a }')
-printf '   from SIGKILL to the first operation that needed the dead one'"'"'s lock: %s s\n' "$took"
-awk -v t="$took" 'BEGIN { exit !(t < 2) }' || fail "that is not under 2 s"
+printf '   %s s from SIGKILL until another system had the lock\n' "$took"
+awk -v t="$took" 'BEGIN { exit !(t < 2) }' || fail "the lock was free after $took s, not within 2 s"
 passed "the lock of the killed process was free within 2 s"
 wait "${job[$three]}" || true
-same "$three has left no slot" "" "$(slot "$three")"
+same "$three has no slot" "" "$(slot "$three")"
 start_guest "$three"
 each_its_map
 put "$compiled/stress" /root/stress "$three"
-for system in "$one" "$two"; do ends_well "$system" "beside the dead"; done
+for system in "$one" "$two"; do ends_well "$system" "the load beside a dead system found no error"; done
 stress "$three" "$seconds" storm
-ends_well "$three" "back again"
+ends_well "$three" "the load of the restarted system found no error"
 
 dies_unguarded() {
-	step "one loses its power, and nobody outside knows"
+	step "a system without a guard loses its power"
 	unguard_guest "$three"
 	stress "$three" "$((seconds + 10))" storm
 	stress "$two" "$((seconds + 10))" storm
@@ -125,57 +125,57 @@ dies_unguarded() {
 	kill_guest "$three"
 	wait "${job[$three]}" || true
 	same "$three is suspected" "suspected unguarded" "$(slot "$three")"
-	inside "$one" "a process that needs nothing of the dead goes on" 'echo more >>/mnt/sg/own/1'
+	inside "$one" "a process that needs no lock of the dead system continues" 'echo more >>/mnt/sg/own/1'
 	start_guest "$three"
 	each_its_map
 	put "$compiled/stress" /root/stress "$three"
-	inside "$three" "its next boot gives back what it held" 'ls /mnt/sg/storm/* >/dev/null'
-	ends_well "$two" "beside the dead"
+	inside "$three" "after the system's next boot all names can be read" 'ls /mnt/sg/storm/* >/dev/null'
+	ends_well "$two" "the load beside a dead system found no error"
 }
 in_a_node || dies_unguarded
 
-step "one is paused"
+step "a system is paused"
 stress "$two" "$seconds" storm
 sleep 1
 pause_guest "$two"
-inside "$one" "others go on meanwhile" \
+inside "$one" "the other systems continue" \
 	'for i in $(seq 100); do echo $i >>/mnt/sg/own/$i; done; rm -r /mnt/sg/own'
 sleep "$(scaled 4 13 60)" # longer than any wait for a live system
-same "$two is not dead" "suspected guarded" "$(slot "$two")"
+same "$two is suspected, and not fenced" "suspected guarded" "$(slot "$two")"
 resume_guest "$two"
-ends_well "$two" "after its pause"
-inside "$three" "all names are whole" "/root/stress -s $seed -x check /mnt/sg/storm"
+ends_well "$two" "the load of the paused system found no error"
+inside "$three" "the check of all names finds no error" "/root/stress -s $seed -x check /mnt/sg/storm"
 
 taken_for_dead() {
-	step "one is fenced while it is paused"
-	inside "$two" "it has a file open and mapped" 'echo kept >/mnt/sg/kept
+	step "a system is fenced while it is paused"
+	inside "$two" "a process writes to an open file" 'echo kept >/mnt/sg/kept
 		(exec 5>>/mnt/sg/kept; while sleep 0.1; do
 			echo more >&5 || { echo over >/run/over; exit; }
 		done) >/dev/null 2>&1 &'
 	unguard_guest "$two"
 	"$SG_TOOLS/stargatectl" tune "$RIG_RANGE" --lease 6
 	pause_guest "$two"
-	sleep 14 # an emulated system may be late by seconds
-	inside "$one" "the others have its slot back" \
+	sleep 14 # an emulated system may need some seconds more
+	inside "$one" "the other systems continue after the fence" \
 		'mkdir /mnt/sg/after && echo x >/mnt/sg/after/x && rm -r /mnt/sg/after'
 	"$SG_TOOLS/stargatectl" tune "$RIG_RANGE" --lease never
 	resume_guest "$two"
-	inside "$two" "its writer has got an error" \
+	inside "$two" "the writer in the fenced system gets an error" \
 		'for try in $(seq 100); do [ -e /run/over ] && exit 0; sleep 0.1; done; exit 1'
 	for call in 'cat /mnt/sg/kept' 'ls /mnt/sg' 'touch /mnt/sg/new' 'stat /mnt/sg/kept' \
 		'df /mnt/sg'; do
 		said=$(on "$two" "$call" 2>&1 </dev/null) &&
-			fail "$call works in a system that is dead: $said"
+			fail "$call works in a system that was fenced: $said"
 		[[ $said == *"Input/output error"* ]] || fail "$call: $said"
-		passed "$call: ${said##*: }"
+		passed "in the fenced system, $call fails: ${said##*: }"
 	done
 	[[ $(console "$two" | grep -c 'fenced by another system') -eq 1 ]] ||
 		fail "$two does not log once that it was fenced"
-	passed "the system prints one message"
-	inside "$two" "it unmounts, and mounts again" \
+	passed "the fenced system logs one message"
+	inside "$two" "the fenced system can unmount and mount the volume" \
 		'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
-	inside "$two" "and works" 'grep -q kept /mnt/sg/kept && rm /mnt/sg/kept'
-	inside "$one" "which the others see" '! [ -e /mnt/sg/kept ]'
+	inside "$two" "the fenced system can remove its file" 'grep -q kept /mnt/sg/kept && rm /mnt/sg/kept'
+	inside "$one" "the other systems see that the file is removed" '! [ -e /mnt/sg/kept ]'
 }
 in_a_node || taken_for_dead
 finish

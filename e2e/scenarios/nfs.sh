@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The kernel's NFS server exports the volume, and a client on the same VM mounts it with versions
-# 4.2 and 3. The subject is file handles. A handle still identifies its file after all caches are
-# dropped, and after restarts of the server and of the volume's mount. It never identifies another
-# file that has the same inode, and disturbs no change that uses that inode.
+# 4.2 and 3. The scenario mainly tests file handles. A handle still identifies its file after all
+# caches are dropped, and after restarts of the server and of the volume's mount. A handle never
+# identifies another file that has got the same inode. An open by a stale handle disturbs no change
+# that uses that inode.
 #
 # rig: --size 128M --mem 768M --pkgs "nfs-kernel-server nfs-common attr"
 # kernels: 6.12
@@ -18,7 +19,8 @@ names=$(scaled 1000 3000 30000)
 
 trap 'on g1 "umount -f /nfs; server down" >/dev/null 2>&1 </dev/null || true' EXIT
 
-# server up|down|restart, drop, lock FILE [COMMAND], in the VM.
+# Makes commands in the VM. `server up|down|restart` controls the NFS server. `drop` drops all
+# caches.
 on g1 'cat >/usr/local/bin/server && chmod 755 /usr/local/bin/server' <<'EOT'
 #!/bin/sh
 set -e
@@ -46,7 +48,8 @@ sync && echo 3 >/proc/sys/vm/drop_caches
 EOT
 on g1 'cat >/usr/local/bin/lock && chmod 755 /usr/local/bin/lock' <<'EOT'
 #!/usr/bin/perl
-# lock FILE [COMMAND]: a POSIX lock (fcntl) on it while COMMAND runs; 1 if another process has it.
+# lock FILE [COMMAND]: runs COMMAND with a POSIX lock (fcntl) on FILE. Status 1: another process has
+# the lock.
 use Fcntl;
 open(my $file, "+<", shift) or die $!;
 my $whole = pack("s s x4 q q i x4", F_WRLCK, 0, 0, 0, 0);
@@ -56,10 +59,10 @@ EOT
 
 on g1 'cat >/usr/local/bin/stale && chmod 755 /usr/local/bin/stale' <<'EOT'
 #!/usr/bin/perl
-# stale ROUNDS: each round removes files on the server, whose handles a client has, then moves the
-# pages of /mnt/sg/moved up and down 40 times. At the same time the client opens the removed files.
-# The engine uses their inodes for the tables that it builds. Status 1: a move failed. Status 2: a
-# file was not stale.
+# stale ROUNDS: each round removes files on the server while a client has their handles. Then it
+# moves the pages of /mnt/sg/moved up and down 40 times. The engine uses the inodes of the removed
+# files for the tables that it builds. At the same time the client accesses the removed files.
+# Status 1: a move failed. Status 2: a handle was not stale.
 use Errno;
 my ($fallocate, $collapse, $insert, $page) = (285, 0x08, 0x20, 4096);
 open(my $moved, "+<", "/mnt/sg/moved") or die $!;
@@ -94,20 +97,20 @@ for my $round (1 .. shift) {
 }
 EOT
 
-step "server"
+step "the NFS server"
 holds "the NFS daemons start" 'modprobe nfsd && echo 10 >/proc/sys/fs/nfs/nlm_grace_period && mkdir -p /run/rpc_pipefs /nfs /var/lib/nfs/nfsdcltrack &&
 	{ mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd; } &&
 	{ mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs; } &&
 	rpcbind && nfsdcld && rpc.statd --no-notify && rpc.mountd && server up'
 
-# For each version, through the mount at /nfs.
+# through VERSION OPTIONS: runs the tests of one version through the mount at /nfs.
 through() {
 	local version=$1
 	holds "the client mounts by NFS $version" "mount -t nfs -o $2 127.0.0.1:/mnt/sg /nfs && df /nfs"
 	holds "a tree can be made and removed" 'mkdir /nfs/tree && cp -a /etc /nfs/tree/ &&
 		diff -r --no-dereference /etc /mnt/sg/tree/etc && drop &&
 		diff -r --no-dereference /etc /nfs/tree/etc && rm -r /nfs/tree'
-	holds "links, names, owners and sizes are right" 'cd /nfs && mkdir d && echo a >f && ln f d/g &&
+	holds "changes over NFS to links, names, owners and sizes are on the volume" 'cd /nfs && mkdir d && echo a >f && ln f d/g &&
 		ln -s d/g s && mkfifo p && mv f d/h && chmod 640 d/h && chown 7:8 d/h &&
 		truncate -s 5G d/h && cd /mnt/sg && [ "$(cat d/g | head -c 2)" = a ] &&
 		[ "$(stat -c %a:%u:%g:%h:%s d/h)" = 640:7:8:2:5368709120 ] && [ -p p ] &&
@@ -123,23 +126,24 @@ through() {
 		grep -c '^name-.*[13579]$' /tmp/listed | grep -qx $((names / 2)) &&
 		[ -z \"\$(sort /tmp/listed | uniq -d)\" ] &&
 		ls -f /nfs/many | grep -c '^name-' | grep -qx $((names / 2)) && rm -r /nfs/many"
-	holds "POSIX locks of both sides meet" '>/nfs/locked && lock /nfs/locked true &&
+	holds "POSIX locks of the client and of the server exclude each other" '>/nfs/locked && lock /nfs/locked true &&
 		! lock /nfs/locked lock /nfs/locked &&
 		! lock /nfs/locked lock /mnt/sg/locked && ! lock /mnt/sg/locked lock /nfs/locked &&
 		lock /mnt/sg/locked && rm /nfs/locked'
-	holds "flock over NFS meets local flock" '>/nfs/locked && flock /nfs/locked true &&
+	holds "a lock of flock over NFS excludes a local POSIX lock" '>/nfs/locked && flock /nfs/locked true &&
 		! flock /nfs/locked lock /mnt/sg/locked && rm /nfs/locked'
 	handles "$version"
 	holds "the client unmounts, and the volume is empty" 'cd / && umount /nfs && [ -z "$(ls -A /mnt/sg)" ]'
 }
 
-# A process holds files and folders open by their handles only, while all caches are dropped.
+# handles VERSION: a process keeps files and folders open while all caches are dropped, so that only
+# handles identify them.
 handles() {
-	holds "handles survive the caches" 'mkdir -p /nfs/a/b/c && echo kept >/nfs/a/b/c/f &&
+	holds "handles still work after all caches are dropped" 'mkdir -p /nfs/a/b/c && echo kept >/nfs/a/b/c/f &&
 		cd /nfs/a/b/c && exec 3<f && drop && mv /mnt/sg/a /mnt/sg/z && drop &&
 		cat <&3 >/tmp/got &&
 		grep -qx kept /tmp/got && cat f && ls . && echo more >g && cmp g /mnt/sg/z/b/c/g'
-	holds "handles survive a restart of the server and the volume" 'cd /nfs/z/b/c && exec 3<f && sync &&
+	holds "handles still work after a restart of the server and a new mount" 'cd /nfs/z/b/c && exec 3<f && sync &&
 		(cd / && server restart) && cat <&3 >/tmp/got &&
 		grep -qx kept /tmp/got && ls . | grep -qx g && echo again >>g &&
 		grep -qx again /mnt/sg/z/b/c/g'
@@ -169,8 +173,8 @@ step "version 3"
 through 3 vers=3,acregmax=3,acdirmax=3
 
 step "removed files and pages that move"
-# Single pages with holes between them: many tables, so that a move takes long. Page 0 is a hole:
-# the test inserts and removes this page.
+# The file has single pages with holes between them. It therefore has many tables, and a move takes
+# long. Page 0 is a hole, which the test inserts and removes.
 holds "a file of 4 KiB pages is made" 'perl -e "open(F, q(>), shift) or die; for (1 .. 6000) { seek(F, 8192 * \$_, 0); print F \$_ }" \
 	/mnt/sg/moved && cp /mnt/sg/moved /tmp/moved'
 holds "the client mounts by NFS 3" 'mount -t nfs -o vers=3,noac,lookupcache=none 127.0.0.1:/mnt/sg /nfs'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A node's host fences its VMs without a guard process, because its module knows which VMM holds the
-# volume for which VM. It fences a VM immediately when the VMM is killed, and does not fence a
+# volume for which VM. The host fences a VM immediately when the VMM is killed, and does not fence a
 # stopped VM. A fenced VM can store nothing more, even while it runs. A guest's kernel cannot write
 # to read-only memory.
 #
@@ -15,8 +15,8 @@ source "$(dirname "$0")/../lib/scenario.sh"
 
 region=/mnt/sg/.stargate/region
 
-# here WHAT COMMAND: checks that COMMAND succeeds on the host. never WHAT PATTERN COMMAND: checks
-# that COMMAND fails, with PATTERN.
+# here WHAT COMMAND: checks that COMMAND succeeds on the host.
+# never WHAT PATTERN COMMAND: checks that COMMAND fails on the host with PATTERN in its output.
 here() { on host "$2" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: $(cat "$RIG_DIR/said")"; passed "$1"; }
 never() {
 	! on host "$3" >"$RIG_DIR/said" 2>&1 </dev/null || fail "$1: not refused: $(cat "$RIG_DIR/said")"
@@ -31,60 +31,60 @@ of() {
 print(*[s.get(sys.argv[1]) for s in json.load(sys.stdin)["systems"] if s["name"] == sys.argv[2]])' "$1" "$2"
 }
 
-# mark NAME: stores the host's time, in us. since NAME NAME: prints the difference of two such
-# times, in ms.
+# mark NAME: stores the host's time under NAME, in us.
+# since FIRST SECOND: prints the difference of two stored times, in ms.
 mark() { on host "echo \"\${EPOCHREALTIME/[.,]/}\" >/run/$1" </dev/null; }
 since() { on host "echo \$(((\$(cat /run/$2) - \$(cat /run/$1)) / 1000))" </dev/null; }
 
-# guarded_at GUEST: waits until `systems` shows the guest as guarded. This is so while the host
-# checks the VM twice within a second, which a busy or emulated host may not do.
+# guarded_at GUEST: waits until `systems` shows the guest as guarded. The guest is guarded while the
+# host checks the VM twice within a second. A busy or emulated host may check less often.
 guarded_at() {
 	local try
 	for ((try = 0; try < 10; try++)); do
-		[[ $(of guarded "$1") != True ]] || { passed "$1: the host stands by it"; return; }
+		[[ $(of guarded "$1") != True ]] || { passed "$1: the host guards the VM"; return; }
 	done
-	fail "$1: the host does not stand by it"
+	fail "$1: the host does not guard the VM"
 }
 
 step "holders of the volume"
 for guest in g1 g2; do
-	same "$guest: the process of its VMM" "$(pid_of $guest)" "$(of held_by $guest)"
+	same "$guest: stargatectl names the process of the VMM" "$(pid_of $guest)" "$(of held_by $guest)"
 	guarded_at "$guest"
 done
-never "the module stays while it is mapped" 'in use' 'rmmod stargatefs'
-never "the mount stays, too" 'busy' 'umount /mnt/sg'
-never "umount -f says in the log who is in the way" 'busy' 'umount -f /mnt/sg'
+never "the module cannot be unloaded while a VMM maps the volume" 'in use' 'rmmod stargatefs'
+never "the volume cannot be unmounted while a VMM maps it" 'busy' 'umount /mnt/sg'
+never "umount -f is refused while a VMM maps the volume" 'busy' 'umount -f /mnt/sg'
 here "the log names the process that prevents the unmount" "dmesg | grep 'stays mounted: process $(pid_of g1) '"
 
-step "memory that may only be read"
+step "read-only memory"
 compile tinyvm
 put "$compiled/tinyvm" /root/tinyvm host
 on host 'head -c 64K /dev/zero | tr "\0" A >/mnt/sg/page && sync /mnt/sg/page'
 phys=$("$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" /page 2>/dev/null |
 	sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' | head -n 1)
-[[ -n $phys ]] || fail "stargatectl stat does not say where the file is"
+[[ -n $phys ]] || fail "stargatectl stat does not print the address of the file"
 at=$((phys - RIG_BASE))
 # vm HOW: prints the accesses of a VM that has this page, and then the page's first byte.
 vm() { on host "/root/tinyvm $1 $region $at 2>&1; head -c 1 /mnt/sg/page" </dev/null | paste -sd' '; }
 same "a kernel that stores to read-only memory exits from its VM" \
 	"read A mmio A" "$(vm ro)"
 said=$(vm lie)
-[[ $said == "read A fault A" || $said == "read A mmio A" ]] || fail "a VMM that lies about it: $said"
+[[ $said == "read A fault A" || $said == "read A mmio A" ]] || fail "a VMM that maps read-only memory as writable gets another result: $said"
 passed "a VMM that claims a writable mapping gets no page ($said)"
 same "a VM with a writable file may store" "read A stored X" "$(vm rw)"
 
-step "a VMM is killed"
+step "a VMM that is killed"
 on g1 'exec 9>/mnt/sg/lock; flock 9; echo $$ >/mnt/sg/has; while :; do
 	mkdir /mnt/sg/d.$((n += 1)); done' </dev/null >/dev/null 2>&1 &
 holder=$!
-here "g1 has a lock, and writes" 'until [ -d /mnt/sg/d.9 ]; do sleep 0.1; done'
+here "g1 holds a lock and makes directories" 'until [ -d /mnt/sg/d.9 ]; do sleep 0.1; done'
 on host 'exec 9>>/mnt/sg/lock; flock -w 60 9 && echo "${EPOCHREALTIME/[.,]/}" >/run/host.has' </dev/null &
 host_waits=$!
 on g2 'exec 9>>/mnt/sg/lock; flock -w 60 9' </dev/null &
 g2_waits=$!
 sleep 2
 for waits in "$host_waits" "$g2_waits"; do
-	kill -0 "$waits" || fail "a lock that g1 has is had by others"
+	kill -0 "$waits" || fail "another system got the lock that g1 holds"
 done
 mark killed
 kill_guest g1
@@ -92,16 +92,16 @@ wait "$host_waits" || fail "the host does not get g1's lock"
 wait "$g2_waits" || fail "g2 does not get g1's lock"
 wait "$holder" || true
 took=$(since killed host.has)
-[[ $took -lt 2000 ]] || fail "$took ms from SIGKILL to the host's lock"
+[[ $took -lt 2000 ]] || fail "the host got the lock $took ms after SIGKILL, not within 2 s"
 passed "after SIGKILL, another system had the VM's lock in $took ms"
 same "the slot of the system is free" "" "$(of state g1)"
-here "the log has the message" 'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
-here "the files of the killed machine can be removed" 'rm -r /mnt/sg/d.* /mnt/sg/has'
+here "the log reports the fence of the killed VM" 'dmesg | grep "g1 (slot [0-9]*): its VM has ended: fenced"'
+here "the files of the killed VM can be removed" 'rm -r /mnt/sg/d.* /mnt/sg/has'
 start_guest g1
-same "the system joins again" alive "$(of state g1)"
+same "the restarted VM joins the volume" alive "$(of state g1)"
 
-step "a VMM is stopped, for longer than the lease"
-# Longer than a busy or emulated host takes to check on the VM.
+step "a VMM that is stopped for longer than the lease"
+# A busy or emulated host checks the VM more often than every 5 s.
 here "the lease is set to 5 s" "stargatectl tune $region --lease 5"
 on host "kill -STOP $(pid_of g1)" </dev/null
 sleep 12
@@ -109,10 +109,10 @@ same "the stopped system is suspected" suspected "$(of state g1)"
 guarded_at g1
 on host "kill -CONT $(pid_of g1)" </dev/null
 on g1 'echo more >/mnt/sg/stopped' </dev/null || fail "g1 has been fenced"
-passed "the system continues"
+passed "the stopped system was not fenced, and continues"
 here "the lease is switched off" "stargatectl tune $region --lease never"
 
-step "a guest is fenced alive"
+step "a running guest that is fenced"
 compile paced
 put "$compiled/paced" /root/paced g2
 vmm=$(pid_of g2)
@@ -122,7 +122,7 @@ on g2 '/root/paced /mnt/sg/count 300' </dev/null >/dev/null 2>&1 &
 mapper=$!
 # written: prints how much g2 has written by calls and in its mapping, as read on the host.
 written() { on host 'stat -c %s /mnt/sg/log; od -An -tu4 /mnt/sg/count' </dev/null | xargs; }
-# writes_on SINCE: checks that both writers have continued since then.
+# writes_on BEFORE: succeeds if both writers have written more than BEFORE, an output of `written`.
 writes_on() {
 	local log count more_log more_count
 	read -r log count <<<"$1"
@@ -135,19 +135,19 @@ for ((i = 0; i < 100; i++)); do
 	! writes_on "$before" || break
 	sleep 0.2
 done
-writes_on "$before" || fail "g2 does not go on writing: $before, $(written)"
-passed "the other system continues, by calls and in a mapping: $before, $(written)"
+writes_on "$before" || fail "g2 has stopped writing: $before, $(written)"
+passed "g2 writes by calls and through a mapping: $before, $(written)"
 on g2 'exec 9>/mnt/sg/lock; flock 9; sleep 1000' </dev/null >/dev/null 2>&1 &
 holder=$!
-here "g2 has a lock" 'while flock -n /mnt/sg/lock true; do sleep 0.1; done'
-never "the host is not fenced" 'is this system itself' "stargatectl systems $region fence host"
-never "g2 is not while its heartbeat moves" 'its heartbeat moves' "stargatectl systems $region fence g2"
+here "g2 holds a lock" 'while flock -n /mnt/sg/lock true; do sleep 0.1; done'
+never "the host cannot fence itself" 'is this system itself' "stargatectl systems $region fence host"
+never "g2 is not fenced without --force while its heartbeat moves" 'its heartbeat moves' "stargatectl systems $region fence g2"
 mark word
-here "g2 is" "stargatectl systems $region fence g2 --force"
+here "g2 is fenced with --force" "stargatectl systems $region fence g2 --force"
 grep -q "^process $vmm (.*), revoked$" "$RIG_DIR/said" || fail "fence says: $(cat "$RIG_DIR/said")"
 on host 'flock -w 60 /mnt/sg/lock true; echo "${EPOCHREALTIME/[.,]/}" >/run/host.has' </dev/null
 took=$(since word host.has)
-[[ $took -lt 2000 ]] || fail "$took ms from the word to the host's lock"
+[[ $took -lt 2000 ]] || fail "the host got the lock $took ms after the fence command, not within 2 s"
 passed "after the fence command, another system had the VM's lock in $took ms"
 before=$(written)
 sleep 2
@@ -156,5 +156,5 @@ same "g1 continues" yes "$(on g1 'echo yes >/mnt/sg/after && cat /mnt/sg/after' 
 kill_guest g2
 wait "$writer" "$mapper" "$holder" || true
 start_guest g2
-same "the system joins again" "alive" "$(of state g2)"
+same "the restarted guest joins the volume" "alive" "$(of state g2)"
 finish

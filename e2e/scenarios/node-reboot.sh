@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node reboots, and its memory keeps its bytes (NVM). After the boot zone and volumes have the
-# same places and contents. The first reboot is clean except for one VM, which is killed during a
-# write. The other VM shuts down, the host unmounts, and the mount table is empty. The second reboot
-# is not clean: the host's kernel reboots while host and VMs have the volume mounted and hold its
-# locks. No guard process runs. The host's next mount detects that all of them are dead, and
-# recovers their slots before any VM starts again.
+# A node reboots, and its memory keeps its bytes (NVM). After the boot, zone and volumes have the
+# same places and contents. Before the first reboot one VM shuts down, and one is killed during a
+# write. The host unmounts, and the mount table is empty. At the second reboot, host and VMs still
+# have the volume mounted and hold its locks. No guard process runs. The host's next mount detects
+# that all these systems are dead, and recovers their slots before any VM starts.
 #
 # node: --guests 2 --no-mount --size 64M --pkgs lvm2
 # limit: 900
@@ -20,20 +19,22 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 compile reboot
 
-# members: prints names and states of volume a's systems, read from its memory outside of the node.
+# members: prints the names of volume a's systems. The function reads the volume's memory outside of
+# the node.
 members() {
 	memory "$base" "$end" >"$work/volume"
 	"$SG_TOOLS/stargatectl" -j systems "$work/volume" 2>/dev/null | python3 -c 'import json, sys
 print(*sorted(s["name"] for s in json.load(sys.stdin)["systems"]))'
 }
 
-# machine GUEST: starts a VM that mounts volume a; the host guards it.
+# machine GUEST: starts a VM, which mounts volume a.
 machine() {
 	start "$1" a
-	in_one "$1" "$1 has it mounted" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ -s /mnt/sg/data ]'
+	in_one "$1" "$1 mounts volume a" 'mkdir -p /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ -s /mnt/sg/data ]'
 }
 
-# orders GUEST: makes files in the guest until it ends; a file outside records each complete file.
+# orders GUEST NAME: makes numbered files in the guest's folder GUEST.NAME until the guest ends. A
+# file outside of the node records each complete file.
 orders() {
 	: >"$work/$1.$2"
 	on "$1" "mkdir /mnt/sg/$1.$2; cd /mnt/sg/$1.$2; n=0; while n=\$((n + 1)); do
@@ -42,15 +43,15 @@ orders() {
 		[[ $(wc -l <"$work/$1.$2") -lt 20 ]] || return 0
 		sleep 0.1
 	done
-	fail "$1 writes nothing"
+	fail "$1 has not made 20 files within 60 s"
 }
 
-# all_there NAME: checks that the host can read every recorded file. The last line may be
-# incomplete.
+# all_there FOLDER: checks that the host can read every recorded file of FOLDER. The last line of
+# the record may be incomplete.
 all_there() {
 	local n
 	n=$(($(wc -l <"$work/$1") - 1))
-	in_one host "all of $n files are there that had been completed in $1" \
+	in_one host "the volume has all $n complete files of $1" \
 		"for n in \$(seq $n); do [ \"\$(cat /mnt/a/$1/\$n)\" = \$n ] || exit 1; done; rm -r /mnt/a/$1"
 }
 
@@ -62,13 +63,13 @@ boots() {
 	wait || true
 }
 
-# back STATE: checks a rebooted node. It finds the zone with all volumes, which are ready or,
-# according to their mount tables, in use.
+# back STATE: starts the node, and checks that it finds the zone with both volumes. STATE is
+# `ready`, or `in use` if the mount tables list systems.
 back() {
 	start_node
-	in_one host "the zone is there" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+	in_one host "the node finds the zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
 		stargatectl zone show sm && DM_DISABLE_UDEV=1 vgchange -qq -ay sm'
-	same "the volumes are at their addresses" "$base $1 $base_b $1" \
+	same "the volumes have their addresses, and the state $1" "$base $1 $base_b $1" \
 		"$(of a base) $(of a state) $(of b base) $(of b state)"
 	in_one host "both volumes can be mounted" 'mkdir -p /mnt/a /mnt/b &&
 		mount -t stargatefs /dev/sm/a /mnt/a && mount -t stargatefs /dev/sm/b /mnt/b'
@@ -77,11 +78,11 @@ back() {
 }
 sums() { on host 'sha256sum /mnt/a/data /mnt/b/data; stat -c "%n %i %s %y %a" /mnt/a/data' </dev/null; }
 
-step "a zone, two volumes, one of which two machines have as well"
-in_one host "a zone" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
+step "a zone with two volumes, one of which two VMs use"
+in_one host "a zone is made" 'for try in $(seq 500); do [ -b /dev/pmem0 ] && break; sleep 0.02; done
 	stargatectl zone create sm /dev/pmem0'
 for v in a b; do
-	in_one host "$v" "stargatectl volume create $v --size 16M && mkdir -p /mnt/$v &&
+	in_one host "volume $v is made and mounted" "stargatectl volume create $v --size 16M && mkdir -p /mnt/$v &&
 		mount -t stargatefs /dev/sm/$v /mnt/$v && head -c 2M /dev/urandom >/mnt/$v/data"
 done
 base=$(of a base) base_b=$(of b base)
@@ -91,47 +92,47 @@ machine g1
 machine g2
 same "three systems are members" "g1 g2 host" "$(members)"
 
-step "in good order"
-in_one g1 "g1 writes" 'echo mine >/mnt/sg/g1 && mkdir /mnt/sg/open && exec 9>/mnt/sg/open/file && rm /mnt/sg/open/file'
+step "a reboot after all systems have left the volumes"
+in_one g1 "g1 writes files" 'echo mine >/mnt/sg/g1 && mkdir /mnt/sg/open && exec 9>/mnt/sg/open/file && rm /mnt/sg/open/file'
 orders g2 1
 stop_guest g1
-denied host "not unmounted under g2" busy 'umount /mnt/a'
-in_one host "the host ends g2, unmounts, and lets the zone go" 'pid=$(cat /run/rig/g2.pid); kill -KILL $pid
+denied host "the host cannot unmount a volume that g2 uses" busy 'umount /mnt/a'
+in_one host "the host kills g2, unmounts, and deactivates the zone" 'pid=$(cat /run/rig/g2.pid); kill -KILL $pid
 	for try in $(seq 600); do [ -d /proc/$pid ] || break; sleep 0.1; done
 	umount /mnt/a && umount /mnt/b && DM_DISABLE_UDEV=1 vgchange -qq -an sm && rmmod stargatefs'
 same "the mount table is empty" "" "$(members)"
 "$SG_TOOLS/fsck.stargatefs" -n "$work/volume" >"$work/said" 2>&1 ||
-	fail "a volume that all have left is not sound: $(cat "$work/said")"
+	fail "fsck finds damage in a volume that all systems have left: $(cat "$work/said")"
 passed "no system needs recovery, and the volume needs no repair"
 boots
 back ready
 all_there g2.1
 same "the host reads what g1 wrote" mine "$(on host 'cat /mnt/a/g1' </dev/null)"
-same "the log of the mount has no message about recovery" 0 "$(on host 'dmesg | grep -c "stargatefs.*recovered"' </dev/null || true)"
+same "the kernel log has no message about a recovery" 0 "$(on host 'dmesg | grep -c "stargatefs.*recovered"' </dev/null || true)"
 
-step "in no order: the kernel boots while all work"
+step "a reboot while all systems work"
 machine g1
 machine g2
-in_one host "the host guards both machines" 'for try in $(seq 100); do
+in_one host "the host guards both VMs" 'for try in $(seq 100); do
 		[ "$(stargatectl -j systems /mnt/a/.stargate/region | tr , "\n" | grep -c "\"guarded\": true")" = 2 ] && exit
 		sleep 0.1; done; stargatectl -j systems /mnt/a/.stargate/region; exit 1'
 for guest in g1 g2; do orders "$guest" 2; done
 on g1 'exec 9>/mnt/sg/lock; flock 9; echo >/mnt/sg/locked; sleep 1000' </dev/null >/dev/null 2>&1 &
-in_one host "g1 has a lock" 'until [ -e /mnt/a/locked ]; do sleep 0.1; done; ! flock -n /mnt/a/lock true'
+in_one host "g1 holds a lock" 'until [ -e /mnt/a/locked ]; do sleep 0.1; done; ! flock -n /mnt/a/lock true'
 boots
-same "three systems are left in the mount table, and none is live" "g1 g2 host" "$(members)"
+same "the mount table still lists three systems" "g1 g2 host" "$(members)"
 back "in use"
-in_one host "the lock is to be had" 'flock -w 5 /mnt/a/lock true'
+in_one host "the lock can be taken" 'flock -w 5 /mnt/a/lock true'
 for guest in g1 g2; do
-	in_one host "the log says that $guest has been recovered" "dmesg | grep 'recovered $guest '"
+	in_one host "the log reports the recovery of $guest" "dmesg | grep 'recovered $guest '"
 	all_there "$guest.2"
 done
 machine g1
-same "a machine starts again" "g1 host" "$(members)"
-in_one g1 "the machine reads its file, and writes another" 'echo more >/mnt/sg/more && [ "$(cat /mnt/sg/g1)" = mine ]'
-same "the machine reads the same bytes as the host" more "$(on host 'cat /mnt/a/more' </dev/null)"
+same "a VM can join the volume after the reboot" "g1 host" "$(members)"
+in_one g1 "the VM reads its file, and writes another one" 'echo more >/mnt/sg/more && [ "$(cat /mnt/sg/g1)" = mine ]'
+same "the host reads the VM's new file" more "$(on host 'cat /mnt/a/more' </dev/null)"
 stop_guest g1
 
-step "in the end"
-in_one host "both are sound" 'umount /mnt/a /mnt/b && stargatectl volume check a && stargatectl volume check b'
+step "a check of both volumes"
+in_one host "both volumes pass fsck" 'umount /mnt/a /mnt/b && stargatectl volume check a && stargatectl volume check b'
 finish

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# StargateFS under overlayfs, as upper and work directory: copying up, whiteouts, opaque
-# directories, renamed directories, and the content of the upper layer.
+# StargateFS has the upper layer and the work directory of an overlayfs. The scenario tests copying
+# up, whiteouts, opaque directories, renamed directories, and the content of the upper layer.
 #
 # rig: --pkgs "attr"
 # maps: inside
@@ -19,9 +19,9 @@ overlay_on_top() {
 	holds "a lower layer is made" 'mkdir -p /run/lower/dir/sub /run/lower/gone /run/merged &&
 		cd /run/lower && echo one >file && echo two >dir/file && echo 3 >dir/sub/file &&
 		echo 4 >gone/file && ln -sf file link && chmod 640 file'
-	holds "$map: it mounts as an upper layer" \
+	holds "$map: overlayfs accepts the volume as its upper layer" \
 		"modprobe overlay; mkdir -p /mnt/sg/upper /mnt/sg/work && $mount_overlay"
-	holds "the kernel has found nothing missing" \
+	holds "overlayfs reports no missing feature" \
 		'! dmesg | grep -i "overlayfs:.*\(does not support\|falling back\|missing\|fail\)"'
 
 	holds "a file is copied up when it is written" 'cd /run/merged && echo more >>file &&
@@ -36,7 +36,7 @@ overlay_on_top() {
 	holds "a lower directory can be renamed" 'cd /run/merged && mv dir moved &&
 		[ "$(cat moved/file moved/sub/file | xargs)" = "two 3" ] && ! [ -e dir ] &&
 		getfattr -n trusted.overlay.redirect /mnt/sg/upper/moved'
-	holds "an upper file moves over a lower name" 'cd /run/merged && mv link moved/file &&
+	holds "an upper file can replace a lower name" 'cd /run/merged && mv link moved/file &&
 		[ "$(cat moved/file)" = new ]'
 	holds "hard links work" 'cd /run/merged && ln file second &&
 		[ "$(stat -c %h file)" = 2 ] && echo x >>second && tail -n 1 file | grep -q x'
@@ -45,10 +45,10 @@ overlay_on_top() {
 	holds "a file that is removed while open can be used" 'cd /run/merged && exec 5<>file &&
 		rm file && echo y >&5 && exec 5>&-'
 
-	holds "all files are there after another mount" "umount /run/merged && $mount_overlay"'
+	holds "after a second mount all files are there" "umount /run/merged && $mount_overlay"'
 		cd /run/merged && [ "$(cat moved/file)" = new ] &&
 		[ "$(ls | xargs)" = "gone moved second" ]'
-	holds "all files can be removed without a trace" \
+	holds "the layers can be removed" \
 		'umount /run/merged && rm -rf /run/lower /mnt/sg/upper /mnt/sg/work'
 }
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Three systems with different kernels and map modes make, remove and rename the same few
-# directories at the same time, into and over each other. At the end all systems report the same
-# place of every directory, and each can work in every directory. A directory that one system
-# creates in the place of a removed one does not look removed to another system.
+# directories at the same time. They move directories into others, and rename them over others. At
+# the end all systems report the same place of every directory, and each can make files in every
+# directory. If one system creates a directory under the name of a removed one, the other systems
+# can use the new directory.
 #
 # rig: --guests 3 --size 64M --mem 320M
 # mixed: 6.1,6.12,7.2
@@ -23,7 +24,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # view SYSTEM: prints inode and path of each directory, and the directories in which the system
-# cannot work.
+# cannot make a file.
 view() {
 	on "$1" 'cd /mnt/sg && find . -mindepth 1 -printf "%i %p\n" | sort
 		find . -type d | while read -r d; do
@@ -41,18 +42,18 @@ for ((round = 1; round <= $(scaled 2 3 50); round++)); do
 		jobs+=($!)
 	done
 	for job in "${jobs[@]}"; do wait "$job" || fail "SG_SEED=$seed: $(cat "$work"/said.*)"; done
-	for system in "${systems[@]}"; do passed "$system: $(<"$work/said.$system")"; done
+	for system in "${systems[@]}"; do passed "$system found no error: $(<"$work/said.$system")"; done
 	for system in "${systems[@]}"; do view "$system" >"$work/view.$system"; done
 	for system in "${systems[@]:1}"; do
 		diff "$work/view.${systems[0]}" "$work/view.$system" ||
-			fail "SG_SEED=$seed: ${systems[0]} and $system do not see the same"
+			fail "SG_SEED=$seed: ${systems[0]} and $system see different directories"
 	done
-	! grep nothing "$work"/view.* || fail "SG_SEED=$seed: a directory that is none"
+	! grep nothing "$work"/view.* || fail "SG_SEED=$seed: a system cannot make a file in a directory"
 	passed "all systems see the same $(wc -l <"$work/view.${systems[0]}") names"
 	holds "everything can be removed" 'rm -r /mnt/sg/*'
 	for system in "${systems[@]}"; do
-		[[ -z $(on "$system" 'ls /mnt/sg' </dev/null) ]] || fail "$system still sees something"
+		[[ -z $(on "$system" 'ls /mnt/sg' </dev/null) ]] || fail "$system still sees a removed name"
 	done
-	passed "which all systems see"
+	passed "no system sees a removed name"
 done
 finish

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The POSIX matrix: all operations that users expect, with each errno, permission and rule for
-# times, in all map modes. Then cases that need a second process or a tool: programs run from the
-# volume, a freeze, an io_uring.
+# The POSIX matrix tests all operations that users expect, with each errno, permission and rule for
+# times, in all map modes. Further cases need a second process or a tool: programs run from the
+# volume, a freeze, and values in sysfs.
 #
 # rig: --size 256M
 # test: walk
@@ -17,14 +17,14 @@ source "$(dirname "$0")/../lib/scenario.sh"
 run_matrix() {
 	local said
 	said=$(on g1 '/root/posix /mnt/sg' </dev/null) || fail "map=$1: $said"
-	passed "map=$1: ${said##*$'\n'}"
+	passed "map=$1: the POSIX matrix finds no error: ${said##*$'\n'}"
 	holds "no file remains" '[ -z "$(ls -A /mnt/sg)" ]'
 }
 
 programs_run() {
 	holds "a static program runs" 'cp /root/posix /mnt/sg/p && mkdir /mnt/sg/d &&
 		/mnt/sg/p /mnt/sg/d directories && rm -r /mnt/sg/d /mnt/sg/p'
-	holds "a dynamic program runs, libraries and all" 'mkdir /mnt/sg/lib &&
+	holds "a dynamic program runs with its libraries from the volume" 'mkdir /mnt/sg/lib &&
 		cp /bin/ls /mnt/sg/ls &&
 		for l in $(ldd /bin/ls | grep -o "/[^ ]*"); do cp "$l" /mnt/sg/lib/; done &&
 		LD_LIBRARY_PATH=/mnt/sg/lib /mnt/sg/ls /mnt/sg/lib && rm -r /mnt/sg/ls /mnt/sg/lib'
@@ -59,8 +59,8 @@ counted() {
 	holds "one fault maps 16 pages" 'head -c 1M /dev/urandom >/mnt/sg/megabyte &&
 		faults=$(/root/region touch /mnt/sg/megabyte) && rm /mnt/sg/megabyte &&
 		echo "$faults faults" && [ "$faults" -le 20 ]'
-	# Kernels up to 6.11 have no large entries for memory with struct pages, such as the zero
-	# page.
+	# Kernels up to 6.11 have no large entries for memory with struct pages. The zero page,
+	# which holes show, is such memory.
 	holds "few faults map a large hole" 'truncate -s 64M /mnt/sg/hole && most=40
 		case $(uname -r) in 6.1.*) most=1100;; esac
 		faults=$(/root/region touch /mnt/sg/hole) && rm /mnt/sg/hole &&
@@ -82,7 +82,7 @@ program region
 # Since 6.15 large entries follow the system's setting, which is `never` in VMs this small.
 holds "large pages are allowed" 'echo madvise >/sys/kernel/mm/transparent_hugepage/enabled'
 each_map run_matrix
-step "programs, freezing, what is told"
+step "programs, a freeze, and sysfs"
 programs_run
 freezing
 counted

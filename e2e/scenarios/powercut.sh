@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The VM's power is cut at random moments while files change. A file outside of the VM records each
-# completed step. After the next mount exactly these steps must be there, and at most a part of the
-# next write. Processes that create, rename and remove names run at the same time, so that all areas
-# of the journal are in use. Files of earlier rounds must never change.
+# The VM's power is cut at random times while files change. A file outside of the VM records each
+# completed step. After the next mount the volume must have exactly these steps, and at most a part
+# of the next write. Processes that create, rename and remove names run at the same time, so that
+# all areas of the journal are in use. Files of earlier rounds must never change.
 #
 # rig: --size 256M --cpus 2
 # maps: inside
@@ -14,13 +14,13 @@
 source "$(dirname "$0")/../lib/scenario.sh"
 
 seed=$(seed)
-echo "SG_SEED=$seed repeats the steps, though not the moments"
+echo "SG_SEED=$seed repeats the steps, but not their times"
 rounds=$(scaled 2 3 30)
 read -ra maps <<<"$(map_modes)" # each round uses the next map mode
 notes=$(mktemp -d)
 trap 'rm -rf "$notes"' EXIT
 
-# Prints the last complete line of a writer's output.
+# last_step FILE: prints the last complete line of a writer's output.
 last_step() { sed -nE 's/^([0-9]+)$/\1/p' <<<"$(head -c -1 "$1")" | tail -n 1; }
 
 sums() { on g1 "cd /mnt/sg && find $1 -type f | sort | xargs sha256sum" </dev/null; }
@@ -52,7 +52,7 @@ for ((round = 1; round <= rounds; round++)); do
 	kill_guest g1
 	for job in "${jobs[@]}"; do wait "$job" || true; done
 	! grep . "$notes/1.err" "$notes/2.err" | grep -v 'rig:' || fail "a writer was refused"
-	! grep '^stress:' "$notes/storm" || fail "the storm found something"
+	! grep '^stress:' "$notes/storm" || fail "the load processes found an error"
 
 	begin=$EPOCHREALTIME
 	start_guest g1
@@ -64,8 +64,8 @@ for ((round = 1; round <= rounds; round++)); do
 		[[ -n $last ]] || fail "writer $writer made no step"
 		on g1 "/root/powercut verify /mnt/sg/round$round.$writer \
 			$((seed + round * 2 + writer)) $last" </dev/null ||
-			fail "round $round: what writer $writer had completed is not there"
-		passed "round $round, writer $writer: all of $last steps, and none half done"
+			fail "round $round: the volume lacks a completed step of writer $writer"
+		passed "round $round, writer $writer: the volume has all $last completed steps"
 		left[$round.$writer]=$(sums "round$round.$writer")
 	done
 	for old in "${!left[@]}"; do
@@ -73,9 +73,9 @@ for ((round = 1; round <= rounds; round++)); do
 			fail "round $round changed round$old"
 	done
 	passed "round $round: earlier files are unchanged"
-	holds "round $round: what the storm left can be removed" 'rm -r /mnt/sg/storm'
+	holds "round $round: the files of the load processes can be removed" 'rm -r /mnt/sg/storm'
 done
 
-# Checks the volume directly after the cut; the rig checks it again after a clean unmount.
-holds "everything can be removed" 'rm -r /mnt/sg/round*'
+# The rig checks the volume after a clean unmount.
+holds "all files can be removed" 'rm -r /mnt/sg/round*'
 finish

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume in a bare physical range, without any block device: memory that the kernel reserves by
-# memmap=. It is mounted and used in all map modes, and several mounts share one instance. The
-# module refuses a range that is not completely reserved memory, and gives the reason.
+# A volume in a bare physical range, without any block device. The kernel reserves the memory by
+# memmap=. The volume is mounted and used in all map modes, and several mounts share one instance.
+# The module refuses a range that is not completely reserved memory, and gives the reason.
 #
 # rig: --size 32M --cpus 2 --append 'memmap=64M$256M,16M$256G'
 # maps: inside
@@ -12,8 +12,9 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
+# at OPTIONS: prints the command that mounts a range.
 at() { echo "mount -t stargatefs -o '$1' none /mnt/bare"; }
-# refuses WHAT PATTERN OPTIONS
+# refuses WHAT PATTERN OPTIONS: checks that a mount with OPTIONS fails with PATTERN.
 refuses() { refused "$1" "$2" "$(at "$3")"; }
 
 step "a volume in reserved memory"
@@ -21,7 +22,7 @@ holds "the memory is reserved" 'grep -qi "10000000-13ffffff : reserved" /proc/io
 holds "a volume for that memory is made" 'mkdir -p /mnt/bare /run/bare &&
 	mkfs.stargatefs -q --phys 256M --size 32M /run/bare/volume &&
 	dd if=/run/bare/volume of=/dev/mem bs=1M seek=256 conv=notrunc status=none'
-holds "the volume mounts" "$(at phys=256M,size=32M)"
+holds "the volume can be mounted" "$(at phys=256M,size=32M)"
 holds "/proc/mounts shows the range" 'grep "/mnt/bare stargatefs rw,.*phys=0x10000000,size=0x2000000" /proc/mounts'
 holds "/proc/iomem shows the range as taken" 'grep -q "10000000-11ffffff : stargatefs" /proc/iomem'
 for map in $(map_modes); do
@@ -44,7 +45,7 @@ holds "the volume is unmounted cleanly" 'umount /mnt/bare &&
 	dd if=/dev/mem of=/run/bare/after bs=1M skip=256 count=32 status=none &&
 	fsck.stargatefs -n /run/bare/after'
 
-step "refusals"
+step "mounts that are refused"
 refuses "memory of the kernel is refused" 'not all of this is reserved memory' 'phys=128M,size=32M'
 refuses "a range that begins in the kernel's memory is refused" 'not all of this is reserved memory' 'phys=240M,size=32M'
 refuses "a range that ends in the kernel's memory is refused" 'not all of this is reserved memory' 'phys=304M,size=32M'
@@ -60,5 +61,5 @@ holds "the volume is copied to another address" \
 	'dd if=/run/bare/after of=/dev/mem bs=1M seek=288 conv=notrunc status=none'
 refuses "a volume for another address is refused, with both addresses" '0x10000000.*0x12000000' \
 	'phys=288M,size=32M'
-holds "the volume mounts after all refusals" "$(at phys=256M,size=32M) && cat /mnt/bare/f && umount /mnt/bare"
+holds "the volume can be mounted after all refusals" "$(at phys=256M,size=32M) && cat /mnt/bare/f && umount /mnt/bare"
 finish

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Tests .stargate/region, the volume's memory as a regular file. A store through region changes
-# files, and a write to a file changes region. Large pages map it, and allocating it in advance
-# changes no byte. More cases: which users may open it, which processes have it open, and
-# volume.json, which gives its address. It does not affect the rest of the directory tree.
+# files, and a write to a file changes region. Large pages map region, and its allocation in advance
+# changes no byte. The scenario also tests which users may open region, and the list of processes
+# that have mapped it. The file volume.json gives the volume's address. Both files do not affect the
+# rest of the directory tree.
 #
 # rig: --size 64M --pages --pkgs attr
 # maps: walk
@@ -17,22 +18,22 @@ region=/mnt/sg/.stargate/region
 about=/mnt/sg/.stargate/volume.json
 program region
 
-# Prints the offset of a file's first bytes in the volume.
+# place_of FILE: prints the offset of the file's first bytes in the volume.
 place_of() {
 	local phys
 	phys=$("$SG_TOOLS/stargatectl" --json stat "$RIG_RANGE" "$1" 2>/dev/null |
 		sed -nE 's/.*"phys": "(0x[0-9a-f]+)", "leaf".*/\1/p' | head -n 1)
-	[[ -n $phys ]] || fail "stargatectl stat does not say where $1 is"
+	[[ -n $phys ]] || fail "stargatectl stat does not print the address of $1"
 	echo $((phys - RIG_BASE))
 }
 
-step "its attributes"
+step "the attributes of region"
 same "the region has the volume's size" "$RIG_SIZE" "$(on g1 "stat -c %s $region")"
 same "the region is a regular file of root, closed to others" "regular file 600 0:0" \
 	"$(on g1 "stat -c '%F %a %u:%g' $region")"
-same "the directory has only the region and its descriptions" "region semaphores volume.json" \
+same "the directory .stargate has only three files" "region semaphores volume.json" \
 	"$(on g1 'cd /mnt/sg/.stargate && echo *')"
-same "the directory .stargate is not listed" "" "$(on g1 'ls -A /mnt/sg')"
+same "a listing of the root does not show .stargate" "" "$(on g1 'ls -A /mnt/sg')"
 holds "the region's owner and mode can be set" "chown 107:107 $region && chmod 660 $region &&
 	[ \"\$(stat -c '%a %u:%g' $region)\" = '660 107:107' ]"
 holds "the region's owner and mode survive a dropped cache" "sync; echo 2 >/proc/sys/vm/drop_caches; [ \"\$(stat -c %u $region)\" = 107 ]"
@@ -55,33 +56,35 @@ refused "volume.json cannot be written" "Invalid argument" "echo x >>$about"
 refused "stargatectl info refuses the region of a mounted volume" "is the memory of a mounted volume; name the mounted device instead" "stargatectl info $region"
 
 step "owner and mode by mount options"
-# attributes: of both files.
+# attributes: prints mode and owner of region and volume.json.
 attributes() { on g1 "stat -c '%a %u:%g' $region $about | paste -sd' '" </dev/null; }
 shown() { on g1 'grep " /mnt/sg " /proc/mounts' </dev/null; }
-holds "the volume is remounted for another reason" 'mount -o remount,errors=remount-ro /mnt/sg'
+holds "a remount without these options succeeds" 'mount -o remount,errors=remount-ro /mnt/sg'
 same "the remount changes neither owner nor mode" "660 107:107 400 0:0" "$(attributes)"
 holds "a remount sets owner, group and mode" 'mount -o remount,region_uid=64055,region_gid=108,region_mode=0640 /mnt/sg'
 same "both files have the new owner, group and mode" "640 64055:108 440 64055:108" "$(attributes)"
-grep -q 'region_uid=64055,region_gid=108,region_mode=0640' <<<"$(shown)" || fail "not shown: $(shown)"
+grep -q 'region_uid=64055,region_gid=108,region_mode=0640' <<<"$(shown)" || fail "/proc/mounts does not show the option: $(shown)"
 passed "/proc/mounts shows owner, group and mode"
-holds "a remount for another reason keeps them" 'mount -o remount,map=walk /mnt/sg'
-same "all options are kept" "640 64055:108 440 64055:108" "$(attributes)"
+holds "a second remount without these options succeeds" 'mount -o remount,map=walk /mnt/sg'
+same "the second remount changes neither owner nor mode" "640 64055:108 440 64055:108" "$(attributes)"
 for bad in "region_mode=0777:at most 0666" "region_mode=9:not an octal number" "region_mode=u+r:not an octal number" \
 	"region_uid=qemu:not an owner's number" "region_uid=-1:not an owner's number" \
 	"region_gid=4294967295:no such group" "region_gid=99999999999:not an owner's number"; do
-	refused "${bad%%:*}" "${bad#*:}" "mount -o remount,${bad%%:*} /mnt/sg"
+	refused "a remount with ${bad%%:*} is refused" "${bad#*:}" "mount -o remount,${bad%%:*} /mnt/sg"
 done
 same "the refused remounts have changed nothing" "640 64055:108 440 64055:108" "$(attributes)"
 refused "a second mount with other options is refused" 'mounted already, with region_uid=64055,region_gid=108,region_mode=0640' \
 	'mkdir -p /mnt/again && mount -t stargatefs -o region_uid=1 /dev/pmem0 /mnt/again'
 
-step "which mounts it is opened through: region_nodiratime"
+step "mounts through which region may be opened (region_nodiratime)"
 machine=00000000-1111-2222-3333-444444444444
-# member COMMAND...: runs COMMAND as a user of the file's group, without capabilities, who may open
-# the file.
+# $member COMMAND...: runs COMMAND as a user of region's group without capabilities. The mode of
+# region lets this user open it.
 member="setpriv --reuid 1000 --regid 1000 --groups 107"
-# The rights of a container's root, and a few more.
+# $tame COMMAND...: runs COMMAND with the rights of a container's root and some further ones, but
+# without CAP_SYS_ADMIN.
 tame="setpriv --bounding-set -sys_admin --inh-caps -sys_admin"
+# opens MOUNT FILE: prints a command that opens the file of .stargate for reading and writing.
 opens() { echo "sh -c ': <>$1/.stargate/$2'"; }
 holds "the volume has three mounts, one of them with the attribute" '
 	mkdir -p /mnt/pod /mnt/launcher /mnt/again
@@ -90,11 +93,11 @@ holds "the volume has three mounts, one of them with the attribute" '
 holds "a group can open the region by any mount" "mount -o remount,region_gid=107,region_mode=660 /mnt/sg &&
 	$member $(opens /mnt/pod region) && $member $(opens /mnt/launcher region)"
 holds "region_nodiratime can be set" 'mount -o remount,region_nodiratime /mnt/sg'
-grep -q region_nodiratime <<<"$(shown)" || fail "not shown: $(shown)"
+grep -q region_nodiratime <<<"$(shown)" || fail "/proc/mounts does not show region_nodiratime: $(shown)"
 passed "/proc/mounts shows region_nodiratime"
-holds "a remount for another reason keeps it" 'mount -o remount,map=walk /mnt/sg && grep -q region_nodiratime /proc/mounts'
+holds "a remount without the option keeps it" 'mount -o remount,map=walk /mnt/sg && grep -q region_nodiratime /proc/mounts'
 for name in region "region@$machine"; do
-	holds "$name: a group member can open it by the mount with the attribute" "$member $(opens /mnt/launcher "$name")"
+	holds "a group member can open $name by the mount with the attribute" "$member $(opens /mnt/launcher "$name")"
 	for at in /mnt/pod /mnt/again; do
 		refused "a group member cannot open $name by $at" "Permission denied" "$member $(opens $at "$name")"
 		refused "root of a container cannot open $name by $at" "Permission denied" "$tame $(opens $at "$name")"
@@ -107,10 +110,10 @@ refused "a bind mount in the user's own namespace does not help" "Permission den
 		mount -o remount,bind,nodiratime /mnt/again
 		: <>/mnt/again/.stargate/region'"
 holds "the other files of .stargate can be opened" "$member cat /mnt/pod/.stargate/volume.json && $member $(opens /mnt/pod semaphores)"
-holds "root of the system opens it by any mount" "$(opens /mnt/pod region)"
+holds "root of the system can open region by any mount" "$(opens /mnt/pod region)"
 
-step "owner and mode are changed with CAP_SYS_ADMIN of the first user namespace alone"
-# modes: of the three files.
+step "changes of owner and mode need CAP_SYS_ADMIN in the first user namespace"
+# modes: prints mode and owner of the three files of .stargate.
 modes() {
 	on g1 "cd /mnt/pod/.stargate && stat -c '%n %a %u:%g' region volume.json semaphores |
 		paste -sd' '" </dev/null
@@ -131,20 +134,20 @@ refused "the owner of the region cannot change its owner" "not permitted" \
 	"chown 1000 $region && $member chmod 666 /mnt/pod/.stargate/region"
 holds "root of the system can change the owner back" "chown 0 $region"
 
-step "mounts before and after the option"
+step "a second mount with the option"
 refused "a second mount with the option is refused after a first one without it" "mounted already, without region_nodiratime" '
 	umount /mnt/launcher /mnt/again /mnt/pod /mnt/sg
 	mount -t stargatefs /dev/pmem0 /mnt/sg &&
 	mount -t stargatefs -o region_nodiratime /dev/pmem0 /mnt/again'
 
-step "a mount's options end with it"
+step "the options end with their mount"
 holds "a mount sets the options" "umount /mnt/sg &&
 	mount -t stargatefs -o region_gid=109,region_mode=660 /dev/pmem0 /mnt/sg"
 same "owner, group and mode are as requested" "660 0:109 440 0:109" "$(attributes)"
 holds "the volume is mounted without the options" 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg'
 same "owner and mode are the defaults" "600 0:0 400 0:0" "$(attributes)"
 
-step "the same bytes"
+step "bytes of a file and of region"
 on g1 'head -c 1M /dev/urandom >/mnt/sg/f; head -c 4096 /mnt/sg/f >/run/page'
 at=$(place_of /f)
 holds "a mapping has the file's bytes" "/root/region read $region $at 4096 | cmp - /run/page"
@@ -152,15 +155,15 @@ holds "read(2) returns the file's bytes" "dd if=$region bs=4096 skip=$((at / 409
 holds "read(2) returns all bytes up to the end" "[ \$(cat $region | wc -c) = $RIG_SIZE ] &&
 	[ \$(dd if=$region bs=3M status=none | wc -c) = $RIG_SIZE ]"
 holds "the kernel can pin the pages, as KVM does" "/root/region pinned $region $at 4096 | cmp - /run/page"
-holds "the file has what is stored through the region" "printf 'stored below' | /root/region write $region $at 12 &&
+holds "the file has the bytes that were stored through the region" "printf 'stored below' | /root/region write $region $at 12 &&
 	[ \"\$(head -c 12 /mnt/sg/f)\" = 'stored below' ] && head -c 4096 /mnt/sg/f >/run/page"
 holds "the next reader of the region sees the store" "/root/region read $region $at 4096 | cmp - /run/page"
 
-step "large pages, also where there were small ones; allocation in advance"
+step "large pages, and allocation in advance"
 faults=$(on g1 "/root/region touch $region")
 [[ $faults -le $((RIG_SIZE / 2097152 + 8)) ]] || fail "$faults faults for $RIG_SIZE bytes"
 passed "$RIG_SIZE bytes are mapped by $faults faults"
-holds "the region is allocated again while files change: no byte is lost" '
+holds "repeated allocations of the region lose no byte of files that change" '
 	(while ! [ -e /run/stop ]; do /root/region populate '$region' || exit; done) &
 	cd /mnt/sg
 	for i in $(seq 40); do
@@ -169,16 +172,16 @@ holds "the region is allocated again while files change: no byte is lost" '
 	done
 	touch /run/stop; wait $!'
 
-step "open for reading: for machines that may only read"
+step "region for VMs that may only read"
 holds "a read-only mapping can be read, and never becomes writable" "/root/region readonly $region"
-holds "a read-only mapping for a machine never becomes writable" "/root/region readonly $region@00000000-1111-2222-3333-444444444444"
+holds "a read-only mapping for a VM never becomes writable" "/root/region readonly $region@00000000-1111-2222-3333-444444444444"
 
-step "refusals"
-refused "a private mapping, which would be a copy, is refused" "Invalid argument" "/root/region private $region"
+step "calls that are refused"
+refused "a private mapping is refused" "Invalid argument" "/root/region private $region"
 refused "write(2) is refused" "Invalid argument" "echo x >>$region"
-refused "another size is refused" "not permitted" "truncate -s 1M $region"
+refused "a truncation of the region is refused" "not permitted" "truncate -s 1M $region"
 for mode in 4600 2600 1600 7777; do
-	refused "mode $mode is refused, because the region is no program" "not permitted" "chmod $mode $region"
+	refused "mode $mode, which is for programs, is refused" "not permitted" "chmod $mode $region"
 done
 same "the refused modes have changed nothing" 600 "$(on g1 "stat -c %a $region")"
 refused "direct I/O is refused" "Invalid argument" "dd if=$region iflag=direct bs=4096 count=1"
@@ -186,7 +189,7 @@ refused "a long-term pin, as for a device's DMA (VFIO), is refused" "io_uring_re
 for call in sendfile splice; do
 	refused "$call(2) from the region is refused" "$call: Invalid argument" "/root/region $call $region"
 done
-holds "a copy by a program that can do without them" \
+holds "cat and cp can copy the region without these calls" \
 	"cat $region | cmp -n 4096 - $region && cp $region /run/copy && cmp -n 4096 /run/copy $region &&
 	rm /run/copy"
 refused "the region cannot be removed" "not permitted" "rm -f $region"
@@ -197,17 +200,18 @@ refused "the directory .stargate cannot be replaced" "not permitted|cannot overw
 	"mkdir /mnt/sg/d; mv -T /mnt/sg/d /mnt/sg/.stargate"
 refused "the directory .stargate cannot be exchanged" "not permitted" "mv -T --exchange /mnt/sg/d /mnt/sg/.stargate"
 refused "no file can be created in .stargate" "not permitted" "touch /mnt/sg/.stargate/x"
-refused "no attribute can be set" "not supported" "setfattr -n user.a -v b $region"
+refused "no extended attribute of the region can be set" "not supported" "setfattr -n user.a -v b $region"
 holds "a directory can have the name .stargate elsewhere" 'mkdir -p /mnt/sg/d/.stargate && touch /mnt/sg/d/.stargate/region &&
 	rm -r /mnt/sg/d'
-holds "absent names are absent, twice" '! ls /mnt/sg/.stargate/y && ! ls /mnt/sg/.stargate/y'
+holds "a second look-up of an absent name in .stargate fails, too" '! ls /mnt/sg/.stargate/y && ! ls /mnt/sg/.stargate/y'
 
-step "holders"
+step "the list of holders"
 machine=12345678-9abc-4def-8000-0123456789ab
 holders=/sys/fs/stargatefs/pmem0/holders
 # held: prints the list of holders in sysfs, without process numbers.
 held() { on g1 "cut -d' ' -f2- $holders | sort | paste -sd,"; }
-# hold VERB FILE: maps the file until /run/enough exists.
+# hold VERB FILE: starts a process that maps the file until /run/enough exists. VERB is an order of
+# programs/region.c.
 hold() { on g1 "/root/region $1 $2 /run/enough >/run/held 2>&1 </dev/null &
 	until [ -s /run/held ]; do sleep 0.05; done; rm /run/held" </dev/null; }
 enough() {
@@ -218,7 +222,7 @@ same "no process holds the region" "" "$(held)"
 hold look "$region"
 hold hold "$region@$machine"
 hold hold "$region"
-same "three processes hold the region, with their modes and machines" "ro - region,rw - region,rw $machine region" "$(held)"
+same "the list has three processes, with their modes and VMs" "ro - region,rw - region,rw $machine region" "$(held)"
 holds "the list of holders has the number of the process" "read -r pid mode <$holders && [ \"\$(cat /proc/\$pid/comm)\" = region ]"
 said=$(on g1 "stargatectl systems $region")
 grep -qE "^ +[0-9]+  rw       $machine  region$" <<<"$said" || fail "stargatectl systems says: $said"
@@ -228,7 +232,7 @@ same "stargatectl systems shows the holders as JSON" "ro None region, rw $machin
 print(", ".join(sorted(" ".join(map(str, (h["mode"], h.get("machine"), h["command"])))
 	for h in json.load(sys.stdin)["holders"])))')"
 refused "the module in use is not unloaded" 'in use' 'rmmod stargatefs'
-refused "umount -f fails" 'busy' 'umount -f /mnt/sg'
+refused "umount -f fails while processes hold the region" 'busy' 'umount -f /mnt/sg'
 holds "the log names the process that prevents the unmount" 'dmesg | grep "stays mounted: process [0-9]* (region) holds"'
 enough
 hold child "$region@$machine"
@@ -238,34 +242,35 @@ same "no process holds the region after the child's end" "" "$(held)"
 hold neighbours "$region@$machine"
 same "two adjacent mappings count as one holder" "rw $machine region" "$(held)"
 enough
-same "both mappings end with their process" "" "$(held)"
+same "no process holds the region after the end of both mappings" "" "$(held)"
 own=$(on g1 'cat /sys/class/dmi/id/product_uuid')
-refused "the region cannot be opened for the host's own machine" 'Invalid argument' "cat $region@$own"
+refused "the region cannot be opened with the host's own UUID" 'Invalid argument' "cat $region@$own"
 for bad in 1234 "$machine-" "${machine/1/g}" ''; do
-	refused "there is no region@$bad" 'No such file' "cat $region@$bad"
+	refused "region@$bad does not exist" 'No such file' "cat $region@$bad"
 done
 
-step "a host's processor follows no table of its machines (map=splice)"
+step "a host's processor follows no table of its VMs (map=splice)"
+# mounted_by: prints the map mode of the mount.
 mounted_by() { on g1 'cat /sys/fs/stargatefs/pmem0/map' </dev/null; }
 hold hold "$region@$machine"
-refused "map=splice is refused while a machine may store" "host-splice" 'mount -o remount,map=splice /mnt/sg'
+refused "map=splice is refused while a VM may store" "host-splice" 'mount -o remount,map=splice /mnt/sg'
 same "the refused remount changes nothing" walk "$(mounted_by)"
 enough
 hold look "$region@$machine"
-holds "map=splice is accepted while a machine only reads" 'mount -o remount,map=splice /mnt/sg'
+holds "map=splice is accepted while a VM only reads" 'mount -o remount,map=splice /mnt/sg'
 enough
-refused "a process cannot hold the region while files are spliced" "not permitted" \
+refused "a VMM cannot map the region for writing while the host uses map=splice" "not permitted" \
 	"timeout 10 /root/region hold $region@$machine /run/enough"
 holds "the log has the reason and the remedy" \
 	"dmesg | grep -F 'region@$machine: cannot be opened for writing while this host has map=splice' | grep -F map=walk"
 same "the refused process holds nothing" "" "$(held)"
-holds "a mapping of a tool does not count as a machine's" \
+holds "a mapping of a tool does not count as a VM's" \
 	"stargatectl tune $region --lease never && mount -o remount,map=walk /mnt/sg"
 hold hold "$region@$machine"
-same "the process can hold the region after that" "rw $machine region" "$(held)"
+same "a VMM can map the region after the change to map=walk" "rw $machine region" "$(held)"
 enough
 
-step "a page that somebody has, though nobody maps it"
+step "a page in a pipe, without a mapping"
 hold lend "$region"
 same "no process has a mapping" "" "$(held)"
 refused "the volume stays mounted" "busy" "umount /mnt/sg"
@@ -273,21 +278,21 @@ refused "the module in use is not unloaded" 'in use' 'rmmod stargatefs'
 refused "umount -f fails" 'busy' 'umount -f /mnt/sg'
 holds "the log has the reason" 'dmesg | grep "stays mounted: no process maps .stargate/region, but pages of it"'
 holds "other processes can map the page meanwhile" "/root/region read $region $at 4096 | cmp - /run/page"
-refused "the volume stays mounted after they end" "busy" "umount /mnt/sg"
+refused "the volume stays mounted while the page is in the pipe" "busy" "umount /mnt/sg"
 holds "the volume can be unmounted after the page is released" 'touch /run/enough
 	for i in $(seq 100); do umount /mnt/sg && exec rm /run/enough; sleep 0.1; done; exit 1'
-holds "the volume is mounted again" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
+holds "the volume is mounted after the release" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
 
-step "as long as it is mapped"
+step "a process that maps region prevents the unmount"
 on g1 "/root/region hold $region /run/enough" >/dev/null </dev/null &
 holder=$!
 holds "a process has mapped the file" "for i in \$(seq 100); do grep -q $region /proc/*/maps && exit; sleep 0.1; done; exit 1"
 refused "the volume stays mounted" "busy" "umount /mnt/sg"
 on g1 'touch /run/enough'
 wait "$holder"
-holds "the volume can be unmounted after that" 'umount /mnt/sg'
-holds "the file has its bytes again" "mount -t stargatefs /dev/pmem0 /mnt/sg && cmp -n 4096 /mnt/sg/f /run/page &&
+holds "the volume can be unmounted after the process has ended" 'umount /mnt/sg'
+holds "after the next mount, file and region have their bytes" "mount -t stargatefs /dev/pmem0 /mnt/sg && cmp -n 4096 /mnt/sg/f /run/page &&
 	/root/region read $region $at 4096 | cmp - /run/page"
-holds "a read-only mount allows only mappings to read" "mount -o remount,ro /mnt/sg &&
+holds "a read-only mount allows only read-only mappings" "mount -o remount,ro /mnt/sg &&
 	! /root/region write $region 0 1 </dev/null && grep -q '\"mode\": \"ro\"' $about && [ \$(dd if=$region bs=4096 count=1 status=none | wc -c) = 4096 ]"
 finish

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A volume is at another physical address than its base. A mount fails and prints both addresses.
-# The tool or a mount option relocates the volume, also to an overlapping range, and also after an
-# earlier relocation was killed. Then the scenario reads the volume in each map mode, writes to it,
-# and checks it. The tool refuses to relocate a volume in use.
+# The tool or a mount option relocates the volume. The new range may overlap the old one, and an
+# earlier relocation may have been killed. After each relocation the scenario reads the volume in
+# each map mode, writes to it, and checks it. The tool refuses to relocate a volume in use.
 #
 # rig: --size 160M --pages --pkgs "dmsetup"
 # kernels: 6.12 7.2
@@ -25,21 +25,21 @@ pieces='for i in '$at'; do
 
 hex() { printf '0x%x' "$1"; }
 
-# cut_device NAME MIB: makes a device of the 48 MiB of the range that begin at that offset.
+# cut_device NAME MIB: makes a device of 48 MiB that begins MIB behind the range's beginning.
 cut_device() {
 	on g1 "dmsetup --noudevsync create $1 --table '0 98304 linear /dev/pmem0 $(($2 * 2048))' &&
-		dmsetup mknodes" </dev/null || fail "no device-mapper"
+		dmsetup mknodes" </dev/null || fail "the device $1 cannot be made"
 }
 
-# copy FROM TO: copies a device's bytes, past all caches; the devices may overlap.
+# copy FROM TO: copies a device's bytes past all caches. The devices may overlap.
 copy() {
 	on g1 "dd if=/dev/mapper/$1 of=/tmp/volume bs=2M iflag=direct status=none &&
 		dd if=/tmp/volume of=/dev/mapper/$2 bs=2M oflag=direct conv=fsync status=none &&
 		rm /tmp/volume && blockdev --flushbufs /dev/mapper/$2" </dev/null ||
-		fail "no copy from $1 to $2"
+		fail "device $1 cannot be copied to $2"
 }
 
-# fill: makes files of all kinds in the mount, and records them outside of the volume.
+# fill: makes files of all kinds in the mount, and records their digests outside of the volume.
 fill() {
 	holds "the volume has files of many kinds" 'cd /mnt/sg && cp -r /etc/. . && head -c 5M /dev/urandom >large &&
 		echo page >page && head -c 70000 /dev/urandom >table &&
@@ -72,14 +72,14 @@ whole() {
 	holds "the volume is clean" "umount /mnt/sg && fsck.stargatefs -n $1"
 }
 
-step "in use"
+step "a volume in use"
 said=$("$tools/stargatectl" relocate --base "$elsewhere" "$RIG_RANGE" 2>&1) &&
-	fail "a volume is moved under a mount"
-grep -q 'mounted by g1' <<<"$said" || fail "not by name: $said"
-passed "refused: $said"
+	fail "the tool relocates a mounted volume"
+grep -q 'mounted by g1' <<<"$said" || fail "the error does not name the system: $said"
+passed "the tool refuses to relocate a mounted volume: $said"
 holds "the mount is not affected" 'echo x >/mnt/sg/file && cat /mnt/sg/file && rm /mnt/sg/file'
 
-step "a volume with all kinds of tables"
+step "a volume with tables of all kinds"
 holds "the volume is unmounted" 'umount /mnt/sg && modprobe dm-mod'
 cut_device one 0
 cut_device two 64
@@ -88,7 +88,7 @@ holds "the volume is made" 'mkfs.stargatefs -q -f /dev/mapper/one &&
 	mount -t stargatefs /dev/mapper/one /mnt/sg'
 fill
 
-step "it lies elsewhere: the mount moves it"
+step "a mount option relocates a moved volume"
 copy one two
 here=$(hex $((RIG_BASE)))
 there=$(hex $((RIG_BASE + 64 * mib)))
@@ -96,11 +96,11 @@ refused "a plain mount of the moved volume is refused" "made for physical addres
 	'mount -t stargatefs /dev/mapper/two /mnt/sg'
 refused "a read-only mount of the moved volume is refused" "$here.*$there" \
 	'mount -t stargatefs -o ro /dev/mapper/two /mnt/sg'
-holds "a mount with -o relocate moves the volume" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg &&
+holds "a mount with -o relocate relocates the volume" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg &&
 	! grep -q relocate /proc/mounts'
 whole /dev/mapper/two
 
-step "moved by 2 MiB, so that the ranges overlap: the tool moves it"
+step "the tool relocates a volume that was moved by 2 MiB"
 copy two three
 refused "a plain mount of the moved volume is refused" "wrong base.*$there.*$(hex $((RIG_BASE + 66 * mib)))" \
 	'mount -t stargatefs /dev/mapper/three /mnt/sg'
@@ -108,15 +108,16 @@ refused "the tool refuses --base for a device with a known address" 'lies at .* 
 	"stargatectl relocate --base $elsewhere /dev/mapper/three"
 holds "a dry run shows what the tool would do" \
 	'stargatectl relocate --dry-run /dev/mapper/three | grep -q "would be moved from 0x"'
-holds "the tool moves the volume" 'stargatectl relocate /dev/mapper/three | grep "moved from"'
+holds "the tool relocates the volume" 'stargatectl relocate /dev/mapper/three | grep "moved from"'
 whole /dev/mapper/three
 
-step "killed in the middle"
-# The volume of the third device, in a copy outside; the relocation to the address of the second one
-# is killed.
+step "a relocation that is killed"
+# The tool relocates a copy of the third device's volume to the address of the second device, and is
+# killed.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-moving() { (($(od -An -tu1 -j32 -N1 "$work/half") & 1)); } # the superblock has other features, too
+# moving: succeeds if the superblock has the feature bit of an unfinished relocation.
+moving() { (($(od -An -tu1 -j32 -N1 "$work/half") & 1)); }
 for ((try = 0; try < 400; try++)); do
 	dd if="$RIG_RANGE" of="$work/half" bs=2M skip=33 count=24 status=none
 	"$tools/stargatectl" relocate --base "$there" "$work/half" >/dev/null 2>&1 &
@@ -125,24 +126,24 @@ for ((try = 0; try < 400; try++)); do
 	wait $! 2>/dev/null || true
 	! moving || break
 done
-moving || fail "never caught in the middle"
-passed "caught after $try tries"
+moving || fail "no try killed the tool during the relocation"
+passed "the tool was killed during the relocation after $try tries"
 dd if="$work/half" of="$RIG_RANGE" bs=2M seek=32 conv=notrunc status=none
-refused "no system can mount it" "half moved to base $there: .*stargatectl relocate" \
+refused "a mount of the half-moved volume is refused" "half moved to base $there: .*stargatectl relocate" \
 	'mount -t stargatefs /dev/mapper/two /mnt/sg'
 refused "a read-only mount of the half-moved volume is refused" 'half moved' 'mount -t stargatefs -o ro /dev/mapper/two /mnt/sg'
-holds "a mount with -o relocate finishes the move" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg'
+holds "a mount with -o relocate finishes the relocation" 'mount -t stargatefs -o relocate /dev/mapper/two /mnt/sg'
 whole /dev/mapper/two
 
-step "the memory itself has moved: for the guest, which has it at $here"
+step "a volume whose base changed on the host, while the guest has it at $here"
 on g1 'for d in one two three; do dmsetup --noudevsync remove $d; done
 	mkfs.stargatefs -q -f /dev/pmem0 && mount -t stargatefs /dev/pmem0 /mnt/sg' </dev/null ||
-	fail "no volume"
+	fail "no volume can be made and mounted"
 fill
-"$tools/stargatectl" relocate --base "$elsewhere" "$RIG_RANGE" || fail "not moved"
+"$tools/stargatectl" relocate --base "$elsewhere" "$RIG_RANGE" || fail "the tool does not relocate the volume"
 refused "a plain mount of the moved volume is refused" "$elsewhere.*$here" 'mount -t stargatefs /dev/pmem0 /mnt/sg'
-holds "a mount with -o relocate moves the volume back" 'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg'
+holds "a mount with -o relocate relocates the volume back" 'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg'
 whole /dev/pmem0
-holds "relocate changes nothing in a remount, or where it is not needed" \
+holds "the option relocate is accepted where no relocation is needed" \
 	'mount -t stargatefs -o relocate /dev/pmem0 /mnt/sg && mount -o remount,relocate /mnt/sg'
 finish

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Changes of the mount while files are in use: map= back and forth under load, read-only and back,
-# freeze and thaw, and the text of /proc/mounts.
+# Changes of the mount while files are in use. The scenario changes map= repeatedly under load,
+# makes the mount read-only and back, freezes and thaws it, and compares the text of /proc/mounts.
 #
 # rig: --size 256M --cpus 2
 # maps: inside
@@ -15,6 +15,7 @@ seed=$(seed)
 echo "SG_SEED=$seed repeats the load"
 program fsx stress mapcount
 
+# shown: prints the line of the mount in /proc/mounts.
 shown() { on g1 'grep " /mnt/sg " /proc/mounts'; }
 
 step "map= changes under load"
@@ -33,10 +34,10 @@ while kill -0 "$fsx" 2>/dev/null; do
 		sleep 0.1
 	done
 done
-wait "$fsx" || fail "fsx while map= changed, SG_SEED=$seed"
-wait "$storm" || fail "stress while map= changed, SG_SEED=$seed"
+wait "$fsx" || fail "fsx failed while map= changed, SG_SEED=$seed"
+wait "$storm" || fail "stress failed while map= changed, SG_SEED=$seed"
 [[ $changes -ge 3 ]] || fail "only $changes changes of map= within $seconds s"
-passed "$changes changes under load"
+passed "map= changed $changes times under load, and no program found an error"
 
 step "options"
 holds "errors= can be changed" 'mount -o remount,errors=continue /mnt/sg &&
@@ -52,7 +53,7 @@ refused "a remount cannot relocate the volume" 'relocate: a remount does not mov
 	'mount -o remount,relocate /mnt/sg'
 same "a refused remount changes nothing" "$before" "$(shown)"
 for times in noatime relatime; do
-	holds "$times is shown" \
+	holds "/proc/mounts shows $times" \
 		"mount -o remount,$times /mnt/sg && grep -q /mnt/sg.*$times /proc/mounts"
 done
 
@@ -63,15 +64,16 @@ read_only() {
 	refused "no file can be written" 'Read-only' 'echo more >>/mnt/sg/file'
 	refused "no file can be removed" 'Read-only' 'rm /mnt/sg/file'
 	holds "files can still be read" '[ "$(cat /mnt/sg/file)" = text ]'
-	holds "the mount becomes read-write again" \
+	holds "the mount becomes read-write" \
 		'mount -o remount,rw /mnt/sg && echo more >>/mnt/sg/file && rm /mnt/sg/file'
-	refused "not read-only while a file is open for writing" 'busy' \
+	refused "the mount cannot become read-only while a file is open for writing" 'busy' \
 		'exec 5>/mnt/sg/open; mount -o remount,ro /mnt/sg'
 	holds "the refused remount has left the mount writable" 'rm /mnt/sg/open'
 }
 each_map read_only
 
-# Prints the progress of the two writers.
+# progress: prints the size of the file that one process appends to, and the counter that another
+# process increases in a mapping.
 progress() { on g1 'stat -c %s /mnt/sg/log && od -An -tu8 -N8 /mnt/sg/mapped' </dev/null; }
 
 frozen() {
@@ -81,7 +83,7 @@ frozen() {
 	on g1 '/root/mapcount /mnt/sg/mapped /run/stop' </dev/null &
 	mapper=$!
 	sleep 1
-	holds "map=$map: freeze under load" 'fsfreeze -f /mnt/sg'
+	holds "map=$map: the mount freezes under load" 'fsfreeze -f /mnt/sg'
 	before=$(progress) || fail "map=$map: the writers have not begun"
 	sleep 1
 	same "neither calls nor mappings change a file while the mount is frozen" "$before" "$(progress)"
@@ -90,20 +92,20 @@ frozen() {
 	sleep 0.5
 	after=$(progress)
 	[[ ${before%%$'\n'*} != "${after%%$'\n'*}" && ${before##*$'\n'} != "${after##*$'\n'}" ]] ||
-		fail "map=$map: after the thaw a writer does not go on: $before, then $after"
-	passed "both writers continue"
+		fail "map=$map: after the thaw a writer does not continue: $before, then $after"
+	passed "map=$map: both writers continue after the thaw"
 	holds "the load ends" 'touch /run/stop; pkill -f "sg/[l]og"; true'
 	wait "$writer" || true
-	wait "$mapper" || fail "map=$map: the mapping's writer"
+	wait "$mapper" || fail "map=$map: the writer of the mapping failed"
 	holds "all files can be removed" 'rm -f /run/stop /mnt/sg/log /mnt/sg/mapped'
 }
 each_map frozen
 
-# A read-only mount that is not a member changes nothing in the volume.
+# memory: prints a digest of the volume. A read-only mount that is not a member must not change it.
 memory() { sha256sum <"$RIG_RANGE"; }
-step "nojoin"
-refused "a member stays one" 'nojoin: a remount does not leave' 'mount -o remount,ro,nojoin /mnt/sg'
-refused "another mount does not join" 'nojoin: mounted already, as a member' \
+step "mounts with nojoin"
+refused "a remount of a member with nojoin is refused" 'nojoin: a remount does not leave' 'mount -o remount,ro,nojoin /mnt/sg'
+refused "a second mount with nojoin beside a member is refused" 'nojoin: mounted already, as a member' \
 	'mount -o remount,ro /mnt/sg && mkdir -p /mnt/second &&
 		mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/second'
 holds "the volume is unmounted" 'mount -o remount,rw /mnt/sg && echo kept >/mnt/sg/kept && umount /mnt/sg'
@@ -114,16 +116,16 @@ holds "a read-only mount with nojoin is accepted" 'mount -t stargatefs -o ro,noj
 holds "volume.json shows that the system has not joined" 'grep "\"joined\": false" /mnt/sg/.stargate/volume.json'
 holds "a mount with nojoin can read all files" '[ "$(cat /mnt/sg/kept)" = kept ] && find /mnt/sg -type f -exec cat {} + >/run/all'
 refused "a mount with nojoin cannot become writable" 'does not join' 'mount -o remount,rw /mnt/sg'
-refused "region is for readers" 'denied|Read-only' 'exec 9<>/mnt/sg/.stargate/region'
+refused "region cannot be opened for writing by a mount with nojoin" 'denied|Read-only' 'exec 9<>/mnt/sg/.stargate/region'
 holds "the volume is unmounted" 'umount /mnt/sg'
-same "not a byte of the volume has changed" "$before" "$(memory)"
+same "the mount with nojoin has changed no byte of the volume" "$before" "$(memory)"
 
 step "nojoin after a power cut"
 holds "a system joins the volume" 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo more >>/mnt/sg/kept'
 kill_guest g1
 start_guest g1 --no-mount
-refused "a mount with nojoin recovers nothing" 'needs recovery.*does not join' \
+refused "a mount with nojoin is refused if the volume needs recovery" 'needs recovery.*does not join' \
 	'mkdir -p /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
-holds "a member does, and then it mounts" 'mount -t stargatefs -o ro /dev/pmem0 /mnt/sg && umount /mnt/sg &&
+holds "after a member has recovered the volume, a mount with nojoin is accepted" 'mount -t stargatefs -o ro /dev/pmem0 /mnt/sg && umount /mnt/sg &&
 	mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg && [ "$(head -n 1 /mnt/sg/kept)" = kept ]'
 finish

@@ -6,8 +6,8 @@
 # limit: 1200
 # rig: --no-module
 #
-# Checks the rig's promises. The scenario starts its own rigs, and needs neither module nor tools.
-# To run it directly: e2e/scenarios/rig-selftest.sh [KERNEL]
+# Tests the behaviour of the rig that e2e/README.md describes. The scenario starts its own rigs, and
+# needs neither module nor tools. To run it directly: e2e/scenarios/rig-selftest.sh [KERNEL]
 set -euo pipefail
 
 kernel=${1:-${SG_KERNEL:-6.12}}
@@ -26,26 +26,26 @@ not_ok() {
 	echo "FAIL  $1: $2"
 	sed 's/^/      /' "$work/err" | tail -n 40
 }
-# rig_run ARGUMENT...: runs the rig, with its output in $out and $work/err, and its status in
-# $status
+# rig_run ARGUMENT...: runs the rig. Stores its output in $out, its messages in $work/err, and its
+# status in $status.
 rig_run() {
 	status=0
 	rm -rf "$work"/stargate-rig-* # logs of an earlier run that failed on purpose
 	out=$("$rig" run --kernel "$kernel" --no-module --timeout 5m "$@" 2>"$work/err") || status=$?
 }
-is() { # is NAME GOT WANTED
+is() { # is NAME GOT WANTED: checks that GOT equals WANTED
 	if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', wanted '$3'"; fi
 }
 says() { # says NAME TEXT: checks that the rig's messages contain the text
 	if grep -qF -- "$2" "$work/err"; then ok "$1"; else not_ok "$1" "no '$2' among the messages"; fi
 }
-# No process, shared memory or mount remains after a run.
+# leaves_nothing NAME: checks that no process, shared memory or mount remains after the run.
 leaves_nothing() {
 	local left=
 	left+=$(pgrep -f "$work/stargate-rig" || true)
 	left+=$(find /dev/shm -name 'stargate-rig-*')
 	left+=$(grep -F "$work" /proc/mounts || true)
-	is "$1: no residue" "$left" ""
+	is "$1: no process, shared memory or mount remains" "$left" ""
 }
 
 cat >"$work/streams" <<'S'
@@ -84,8 +84,8 @@ S
 rig_run "$work/many"
 is "many commands run at the same time in one guest" "$out" "12345678
 at once"
-is "a good run's status" "$status" 0
-is "a good run keeps no logs" "$(find "$work" -name 'stargate-rig-*')" ""
+is "a run without errors has status 0" "$status" 0
+is "a run without errors keeps no logs" "$(find "$work" -name 'stargate-rig-*')" ""
 
 cat >"$work/lives" <<'S'
 set -eu
@@ -144,17 +144,17 @@ start_guest g2 2>/dev/null
 on g2 'cat /mnt/virtiofs/file'
 S
 rig_run --guests 2 --share 9p,virtiofs --share virtiofs-auto "$work/shares"
-is "shares" "$out" "$(for _ in 9p virtiofs virtiofs-auto; do
+is "the script and both guests read and write the shares" "$out" "$(for _ in 9p virtiofs virtiofs-auto; do
 	printf '%s\n' "by the script" "by g1" "by g1"
 done)
 by g1"
 is "a run with shares passes" "$status" 0
 leaves_nothing "shares"
-is "a good run with shares keeps no logs" "$(find "$work" -name 'stargate-rig-*')" ""
+is "a run with shares and without errors keeps no logs" "$(find "$work" -name 'stargate-rig-*')" ""
 
 rig_run -c 'on g1 "echo \"WARNING: CPU: 0 PID: 1 at the self-test\" >/dev/kmsg"; echo last'
 is "a kernel warning fails the run" "$status" 123
-is "the script's last line is the last" "$out" last
+is "the rig runs the script to its last line" "$out" last
 says "the rig prints the warning" "WARNING: CPU: 0 PID: 1 at the self-test"
 
 rig_run -c 'on g1 "echo c >/proc/sysrq-trigger"; true'
@@ -163,14 +163,14 @@ says "the rig prints the panic" "sysrq triggered crash"
 
 rig_run --timeout 75s -c 'on g1 "sleep 1000"'
 is "the rig ends a guest that hangs" "$status" 124
-says "the rig prints where the guest hangs" 'on g1 "bash -c sleep 1000"'
+says "the rig prints the command that does not end" 'on g1 "bash -c sleep 1000"'
 leaves_nothing "hang"
 
 rig_run - <<<'on g1 "echo from standard input" </dev/null; kill -9 $$'
-is "a script from standard input" "$out" "from standard input"
-is "the status of a killed script is that of its signal" "$status" 137
+is "the rig runs a script from standard input" "$out" "from standard input"
+is "the status after a killed script shows the signal" "$status" 137
 
-# A signal ends the rig itself, SIGTERM and SIGKILL.
+# SIGTERM and SIGKILL end the rig itself.
 for signal in TERM KILL; do
 	# shellcheck disable=SC2016 # the script's own variable
 	"$rig" run --kernel "$kernel" --no-module -c 'echo up; (exec -a "$TMPDIR/stargate-rig-child" sleep 1000); true' \
@@ -183,9 +183,9 @@ for signal in TERM KILL; do
 	kill -"$signal" "$pid"
 	status=0
 	{ wait "$pid"; } 2>/dev/null || status=$?
-	[ "$signal" = TERM ] && is "the rig ended by $signal: status" "$status" 143
+	[ "$signal" = TERM ] && is "the status of a rig that SIG$signal ends shows the signal" "$status" 143
 	sleep 2
-	leaves_nothing "the rig ended by $signal"
+	leaves_nothing "after SIG$signal to the rig"
 done
 
 "$rig" run --kernel "$kernel" --no-module --icount -c 'on g1 "grep -o nokaslr /proc/cmdline"' >"$work/out" 2>"$work/err" || true

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# P1's producer and consumer: one system writes much data through a small file, and another system
-# reads it. Two semaphores synchronise them. The scenario uses all block sizes and both interfaces,
-# and the output equals the input. In a node the host is one of the two.
+# The producer and consumer of P1. One system writes much data through a small file, and another
+# system reads the data. Two semaphores synchronise the systems. The scenario uses several block
+# sizes and both interfaces, and the output must equal the input. In a node the host is one of the
+# two systems.
 #
 # rig: --guests 2 --size 128M --mem 384M
 # node: --guests 2 --size 128M
@@ -25,7 +26,8 @@ for system in "${systems[@]}"; do put "$work/sem" /root/sem "$system"; done
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 
 bytes=$(scaled $((2 << 20)) $((8 << 20)) $((2 << 30)))
-# passes FROM TO FACE FACE BLOCK
+# passes FROM TO FACE FACE BLOCK: checks that FROM can pass data to TO. The faces are the interfaces
+# that FROM and TO use, `user` or `kernel`.
 passes() {
 	local from=$1 to=$2 block=$5 first put got
 	at "$from" "rm -f /mnt/sg/small && head -c $((4 * block)) /dev/zero >/mnt/sg/small
@@ -37,15 +39,15 @@ passes() {
 	wait "$first" || fail "$from: $(cat "$work/put")"
 	read -r put _ <"$work/put"
 	read -r got took <"$work/get"
-	[[ -n $put && $put == "$got" ]] || fail "$put went in, $got came out"
-	passed "$from to $to, $3 and $4 face: $((bytes >> 20)) MiB in blocks of $block: $took ms"
+	[[ -n $put && $put == "$got" ]] || fail "the producer's digest is $put, the consumer's $got"
+	passed "$from passes $((bytes >> 20)) MiB to $to ($3, $4) in blocks of $block in $took ms"
 }
 
-step "from ${systems[0]} to ${systems[1]}"
+step "data from ${systems[0]} to ${systems[1]}"
 for block in 1024 4096 16384 65536 262144 1048576; do
 	passes "${systems[0]}" "${systems[1]}" user user "$block"
 done
-step "the other way, and by the kernel"
+step "data in the other direction, and by the kernel's interface"
 bytes=$((bytes / 4))
 for block in 1024 65536 1048576; do
 	passes "${systems[1]}" "${systems[0]}" user kernel "$block"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Copies of a volume that three systems write to, by calls and mappings, each in its own map mode.
-# Each copy passes fsck, and has a prefix of each system's stores, with every store that had
-# returned before the copy. More cases: the length of the pause; a system that does not pause, which
-# the error must name; a system that dies after it has paused the others, or never resumes them;
-# unmounting, remounting and freezing during a pause.
+# Copies of a volume that three systems write by calls and mappings, each in its own map mode. Each
+# copy passes fsck. Of each system's stores, a copy has all that returned before the copy began, and
+# no store without the ones before it. The scenario also measures the pause. The error must name a
+# system that does not pause. Further cases are a system that dies after it has paused the others or
+# never resumes them, and unmounts, remounts and freezes during a pause.
 #
 # rig: --guests 3 --size 64M --pages
 # maps: inside
@@ -24,8 +24,9 @@ refuses() {
 	[[ $(wc -l <<<"$said") -eq 1 ]] || fail "$1: more than a line: $said"
 	passed "$1: $said"
 }
-# goes_on SYSTEM: checks that the system can store.
+# goes_on SYSTEM: checks that the system can write.
 goes_on() { at "$1" "timeout 20 sh -c 'echo on >/mnt/sg/on-$1 && rm /mnt/sg/on-$1'"; }
+# stored SYSTEM: prints the number of the system's last completed step.
 stored() { at "$1" "cd /mnt/sg/$1 && ls | sed -n s/^k-//p | sort -n | head -n 1"; }
 # writes SYSTEM: starts writing a sequence.
 writes() {
@@ -39,7 +40,7 @@ ended() {
 		until [ -s /run/sequence.log ]; do sleep 0.1; done; cat /run/sequence.log'
 }
 
-step "three systems write, and are copied"
+step "copies while three systems write"
 each_its_map
 for s in "${systems[@]}"; do writes "$s"; done
 stalls=()
@@ -57,23 +58,23 @@ for ((i = 1; i <= $(scaled 2 4 40); i++)); do
 			rm -r /run/got-$s"
 	done
 done
-passed "${#stalls[@]} copies; all systems paused for ${stalls[*]} ms"
+passed "${#stalls[@]} copies have all completed stores; the systems paused for ${stalls[*]} ms"
 for s in "${systems[@]}"; do
 	read -r steps longest <<<"$(ended "$s")"
-	[[ $steps =~ ^[0-9]+$ && $longest =~ ^[0-9]+$ ]] || fail "$s: '$steps $longest'"
+	[[ $steps =~ ^[0-9]+$ && $longest =~ ^[0-9]+$ ]] || fail "$s: its program failed: '$steps $longest'"
 	((longest < 6000)) || fail "$s: a step took $longest ms"
-	passed "$s: $steps steps, the longest of them $longest ms"
+	passed "$s made $steps steps, the longest in $longest ms"
 done
 
-step "refused"
+step "copies that are refused"
 refuses "a copy onto its own volume is refused" "lies on the volume that is to be copied" "stargatectl snapshot /mnt/sg /mnt/sg/copy"
-refuses "a clone onto itself" "lies on the volume that is to be copied" \
+refuses "a clone onto its own volume is refused" "lies on the volume that is to be copied" \
 	"stargatectl clone /mnt/sg /mnt/sg/copy --base 64G"
 refuses "a copy over an existing file is refused" 'exists already' 'stargatectl snapshot /mnt/sg /run/copy'
 refuses "a pause that is too short is refused" 'would pause all systems for about|does not freeze' \
 	'stargatectl snapshot --stall 1 /mnt/sg /run/other'
 at g2 'fsfreeze -f /mnt/sg'
-refuses "g2 is frozen by its own user" 'slot [0-9]+\) does not freeze' \
+refuses "a copy is refused while a user of g2 has frozen the mount" 'slot [0-9]+\) does not freeze' \
 	'stargatectl snapshot /mnt/sg /run/other'
 at g2 'fsfreeze -u /mnt/sg'
 pause_guest g2
@@ -83,32 +84,32 @@ resume_guest g2
 goes_on g2
 at g1 'rm /run/copy; stargatectl snapshot /mnt/sg /run/copy && rm /run/copy
 	[ ! -e /run/copy ] && [ ! -e /run/other.part ]'
-passed "the copy succeeds later"
+passed "a copy succeeds after g2 continues, and the failed ones have left no file"
 
 # A system pauses for at most ten seconds in a minute, so these pauses are short.
-step "nobody tells them to go on"
+step "a freezing system that never resumes the others"
 begun=$EPOCHREALTIME
 said=$(at g1 '/root/sequence freeze /mnt/sg 3000 &&
 	{ ! LC_ALL=C fsfreeze -f /mnt/sg && ! LC_ALL=C fsfreeze -u /mnt/sg; } 2>&1')
-grep -q busy <<<"$said" || fail "a user's freeze: $said"
-grep -q Invalid <<<"$said" || fail "a user's thaw: $said"
-passed "no user freezes or thaws it meanwhile: ${said//$'\n'/, }"
+grep -q busy <<<"$said" || fail "a user's freeze during the pause is not refused: $said"
+grep -q Invalid <<<"$said" || fail "a user's thaw during the pause is not refused: $said"
+passed "a user can neither freeze nor thaw the mount during the pause: ${said//$'\n'/, }"
 at g3 'umount /mnt/sg'
 goes_on g2
 goes_on g1
 took=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", (b - a) * 1000 }')
 ((took < 15000)) || fail "all systems were paused for $took ms"
-passed "the systems continue without a thaw, after $took ms at most"
+passed "the systems continue without a resume after $took ms"
 at g3 'for i in $(seq 50); do
 	mount -t stargatefs /dev/pmem0 /mnt/sg && exit 0
 	sleep 0.2
 	done; exit 1'
 goes_on g3
-passed "a system that unmounts meanwhile leaves, and comes back"
+passed "a system can unmount during the pause, and mount after it"
 at g1 'mount -o remount,ro /mnt/sg && mount -o remount,rw /mnt/sg'
 goes_on g1
 
-step "the freezing system dies"
+step "a freezing system that dies"
 at g3 '/root/sequence freeze /mnt/sg 4000'
 kill_guest g3
 goes_on g1
@@ -118,31 +119,31 @@ at g1 'stargatectl snapshot --stall 1500 /mnt/sg /run/copy >/dev/null &&
 	fsck.stargatefs -n /run/copy >/dev/null'
 passed "the volume can be copied"
 
-step "by one who only reads"
+step "copies by a mount that only reads"
 at g1 'mount -o remount,ro /mnt/sg'
 writes g2
 at g1 'stargatectl snapshot --stall 4000 /mnt/sg /run/reader >/dev/null &&
 	fsck.stargatefs -n /run/reader >/dev/null'
-passed "a member can freeze g2"
+passed "a member with a read-only mount can make a copy while g2 writes"
 read -r steps longest <<<"$(ended g2)"
-((steps > 0 && longest < 6000)) || fail "g2: $steps steps, the longest $longest ms"
+((steps > 0 && longest < 6000)) || fail "g2 made $steps steps, the longest in $longest ms"
 at g2 'umount /mnt/sg'
 at g1 'umount /mnt/sg && mount -t stargatefs -o ro,nojoin /dev/pmem0 /mnt/sg'
 said=$(at g1 'stargatectl snapshot /mnt/sg /run/alone && fsck.stargatefs -n /run/alone >/dev/null &&
 	stargatectl get -r /run/alone / /run/got && diff -r /mnt/sg /run/got && echo the same')
-[[ $said == *"the same" && $said != *"systems paused"* ]] || fail "no system has to be paused: $said"
-passed "a volume without members needs no freeze"
+[[ $said == *"the same" && $said != *"systems paused"* ]] || fail "a copy of a volume without members is wrong, or paused systems: $said"
+passed "a copy of a volume without members pauses no system"
 at g2 'mount -t stargatefs /dev/pmem0 /mnt/sg && echo later >/mnt/sg/later'
-refuses "somebody has joined meanwhile" 'in use or needs recovery' 'stargatectl snapshot /mnt/sg /run/late'
+refuses "a mount with nojoin refuses a copy after a system has joined" 'in use or needs recovery' 'stargatectl snapshot /mnt/sg /run/late'
 at g1 'umount /mnt/sg && mount -t stargatefs /dev/pmem0 /mnt/sg && [ "$(cat /mnt/sg/later)" = later ]'
 
-step "a copy has the UUID of its source, and is not taken for it"
+step "a copy with the UUID of its mounted source"
 address=$(at g1 'cd /sys/fs/stargatefs/pmem0; echo $(($(cat phys) + $(cat size) - 4096 * 1000))')
 at g1 "stargatectl bad /run/alone add $address"
-passed "a page of the copy is noted as bad"
-[[ $(at g1 'stargatectl bad /dev/pmem0') == none ]] || fail "the mounted source was told of it"
-passed "the mounted source is left alone"
+passed "a page of the copy is added to the copy's list of bad pages"
+[[ $(at g1 'stargatectl bad /dev/pmem0') == none ]] || fail "the mounted source lists the bad page of the copy"
+passed "the mounted source does not list the page"
 at g1 "stargatectl bad /dev/pmem0 add $address && stargatectl bad /dev/pmem0 | grep -q . &&
 	stargatectl bad /dev/pmem0 remove $address"
-passed "the module is told of a page of the mounted source"
+passed "a bad page can be added to the mounted source, and removed from it"
 finish

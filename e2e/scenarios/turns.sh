@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Random operations on one file, taken in turns by systems with different kernels and map modes.
-# Each system keeps the file and a mapping open, and computes the operations of the others from the
-# same random numbers. Before its own operation, a system checks the results of the other operations
-# in the file. It reads by calls, and through its earlier mappings. Each system also works on a file
-# of its own.
+# Systems with different kernels and map modes take turns in random operations on one file. Each
+# system keeps the file and a mapping open, and computes the operations of the others from the same
+# random numbers. Before its own operation, a system checks the results of the others' operations in
+# the file, by calls and through its earlier mappings. At the same time each system works on its own
+# file.
 #
 # rig: --guests 3 --size 384M --mem 320M
 # mixed: 6.1,6.12,7.2
@@ -27,7 +27,8 @@ work=$(mktemp -d)
 declare -A to job
 trap 'rm -rf "$work"' EXIT
 
-# If a system has died, the scenario reports its last output instead of a broken pipe.
+# If a system has ended, the scenario reports the system's last output. It therefore ignores
+# SIGPIPE.
 trap : PIPE
 
 # tell SYSTEM TURN LINE: sends the order and waits for the answer.
@@ -47,8 +48,8 @@ in_turns() {
 	local system turn actor other fd own=()
 	for system in "${systems[@]}"; do
 		mkfifo "$work/to.$system"
-		# The output goes to an empty file before the pipe opens, so that the last round's
-		# answers are not taken for this round's.
+		# The output file is emptied before the pipe opens. Otherwise the function tell
+		# would count answers of the last round.
 		on "$system" "/root/fsx -i -s $seed -l $1 /mnt/sg/one" >"$work/$system" 2>&1 \
 			<"$work/to.$system" &
 		job[$system]=$!
@@ -56,7 +57,9 @@ in_turns() {
 			/mnt/sg/own-$system" </dev/null >"$work/own.$system" 2>&1 &
 		own+=($!)
 	done
-	for system in "${systems[@]}"; do # now: processes started later would keep it open
+	# The pipes are opened only after all processes have started, because a process that starts
+	# later would inherit them and keep them open.
+	for system in "${systems[@]}"; do
 		exec {fd}>"$work/to.$system"
 		to[$system]=$fd
 	done
@@ -74,17 +77,17 @@ in_turns() {
 		wait "${job[$system]}" || fail "$system: $(cat "$work/$system")"
 		rm "$work/to.$system"
 	done
-	passed "$turns turns of ${#systems[@]} systems at a file of up to $1 bytes"
+	passed "${#systems[@]} systems found no error in $turns turns on a file of up to $1 bytes"
 	for system in "${!own[@]}"; do
 		wait "${own[$system]}" || fail "SG_SEED=$seed: $(cat "$work"/own.*)"
 	done
-	passed "beside it each had a file of its own"
+	passed "at the same time, no system found an error in its own file"
 	holds "the files can be removed" 'rm /mnt/sg/one /mnt/sg/own-*'
 }
 
 each_its_map
 for size in 20000 500000 5000000; do
-	step "up to $size bytes"
+	step "a file of up to $size bytes"
 	in_turns "$size"
 	seed=$((seed + 1))
 done

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Tests stargate-vsched with small VMs that share one processor. One VM computes and answers
-# interrupts. A second VM receives interrupts on one vCPU and answers them on another. A third one
-# has more interrupts than it can handle. Two compute. The same load runs under the kernel's own
-# scheduler and under stargate-vsched, and the scenario prints the figures of both. With
-# stargate-vsched each VM has its share, regardless of its interrupts, and boosts occur. The
-# scenario kills the daemon under load, starts it again, and ends it; the VMs continue. On an
-# unsuitable system the daemon prints one line with the reason.
+# Tests stargate-vsched with five small VMs that share one processor. The VM `mixed` computes and
+# answers interrupts. The VM `chain` receives interrupts on one vCPU and answers them on another.
+# The VM `liar` has more interrupts than it can handle. The VMs `hog1` and `hog2` only compute.
+#
+# The same load runs under the kernel's own scheduler and under stargate-vsched, and the scenario
+# prints the figures of both. With stargate-vsched each VM has its share, regardless of its
+# interrupts, and boosts occur. The scenario kills the daemon under load, starts it once more, and
+# ends it. The VMs continue. On an unsuitable system the daemon prints one line with the reason.
 #
 # rig: --guests 1 --nested --no-module --pkgs "libbpf1 libelf1t64 zlib1g"
 # kernels: 7.2
@@ -23,8 +24,8 @@ program busyvm
 put "$here/build/vsched/stargate-vsched" /root/stargate-vsched
 window=$(scaled 8 20 120)
 
-# daemon COMMAND OPTION...: starts it. Its exit status goes to /run/vsched.status. The VMs are
-# stopped during its start, which would otherwise be slow.
+# daemon COMMAND OPTION...: starts the daemon, which stores its exit status in /run/vsched.status.
+# The VMs are stopped during the start, which would otherwise be slow.
 daemon() {
 	on g1 "rm -f /run/vsched.status; pkill -STOP -x busyvm
 		(status=0; /root/stargate-vsched $* >/run/vsched.log 2>&1 || status=\$?
@@ -34,7 +35,7 @@ daemon() {
 			[ ! -e /run/vsched.status ] || { cat /run/vsched.log; exit 1; }
 			sleep 0.1
 		done; exit 1" </dev/null || fail "stargate-vsched $* does not start"
-	# The daemon must find the VMs and their shares.
+	# In this time the daemon finds the VMs and their shares.
 	on g1 'pkill -CONT -x busyvm; sleep 5' </dev/null
 }
 
@@ -44,7 +45,7 @@ ended() {
 		cat /run/vsched.status' </dev/null
 }
 
-# vm NAME KIND: starts one in a control group of its own, as hosts do.
+# vm NAME KIND: starts a VM in its own control group, as hosts do.
 vm() {
 	local socket=
 	[[ $2 == hog || $2 == liar ]] || socket=/run/$1.sock
@@ -54,7 +55,8 @@ vm() {
 		fail "$1 does not start"
 }
 
-# requests VM: sets $rate, $half and $tail.
+# requests VM: sends requests to the VM. Sets $rate to the answers per second, and $half and $tail
+# to the median and the 99th percentile of their times.
 requests() {
 	local said
 	said=$(on g1 "/root/busyvm ask /run/$1.sock $window" </dev/null) ||
@@ -62,9 +64,10 @@ requests() {
 	read -r rate half tail <<<"$said"
 }
 
+# table: prints the daemon's status as JSON.
 table() { on g1 '/root/stargate-vsched status --json' </dev/null; }
 
-# figure VM FIELD JSON
+# figure VM FIELD JSON: prints the value of FIELD for the VM in an output of `table`.
 figure() {
 	python3 -c 'import json, sys
 for vm in json.loads(sys.argv[3])["vms"]:
@@ -115,7 +118,8 @@ policies() {
 		true)"
 }
 
-# measure NAME: prints the figures of mixed and chain under load, and sets $split.
+# measure NAME: prints the figures of mixed and chain under load. Sets $split to the shares of all
+# VMs.
 measure() {
 	local before after vm
 	before=$(table)
@@ -131,18 +135,18 @@ measure() {
 	echo "   | $1: $split"
 }
 
-step "where it must not run, and wrong words"
+step "systems and arguments that the program refuses"
 refuses "a status without a daemon is refused" 'no daemon answers on .*start one' g1 '/root/stargate-vsched status'
 refuses "a node without KVM is refused" 'KVM is not loaded: modprobe' g1 '/root/stargate-vsched run'
 on g1 'modprobe kvm-amd 2>/dev/null || modprobe kvm-intel' </dev/null
 without='mount -t tmpfs none /sys/kernel/sched_ext && exec /root/stargate-vsched run'
 refuses "a kernel without sched_ext is refused" 'no sched_ext.*boot a kernel' g1 "unshare -m sh -c '$without'"
 same "the exit status is 3 without sched_ext" 3 "$(on g1 "unshare -m sh -c '$without' 2>/dev/null; echo \$?" </dev/null)"
-refuses "an unknown command" "unknown command 'walk'.*--help" g1 '/root/stargate-vsched walk'
-refuses "an option out of its range" '--boost 7: not 50 to 10000' g1 '/root/stargate-vsched --boost 7 run'
-refuses "an option of another command" 'watch does not take' g1 '/root/stargate-vsched --plain x watch'
+refuses "an unknown command is refused" "unknown command 'walk'.*--help" g1 '/root/stargate-vsched walk'
+refuses "an option out of its range is refused" '--boost 7: not 50 to 10000' g1 '/root/stargate-vsched --boost 7 run'
+refuses "an option of another command is refused" 'watch does not take' g1 '/root/stargate-vsched --plain x watch'
 
-step "VMs that have the processor to themselves"
+step "a single VM"
 on g1 'mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
 	echo +cpu >/sys/fs/cgroup/cgroup.subtree_control' </dev/null
 vm io io
@@ -150,7 +154,7 @@ requests io
 printf '   | io     %8s answers/s, median %6s us, 99 %% %6s us\n' "$rate" "$half" "$tail"
 on g1 'kill -KILL $(cat /run/io.pid)' </dev/null
 
-step "five VMs compute, under the kernel's own scheduler"
+step "five VMs under the kernel's own scheduler"
 vm mixed mixed
 vm chain chain
 vm liar liar
@@ -162,47 +166,47 @@ policies 0
 on g1 'pkill -TERM -x stargate-vsched' </dev/null
 same "the daemon ends on SIGTERM" 0 "$(ended)"
 
-step "the same with ours"
+step "five VMs under stargate-vsched"
 daemon run
 policies 6
-refuses "a second daemon" 'another daemon runs here' g1 '/root/stargate-vsched run'
+refuses "a second daemon is refused" 'another daemon runs here' g1 '/root/stargate-vsched run'
 measure ours
 on g1 '/root/stargate-vsched status' </dev/null | sed 's/^/   | /'
-shared "each VM has a fifth" "$split" mixed=20 chain=20 liar=20 hog1=20 hog2=20
+shared "each VM has a fifth of the processor time" "$split" mixed=20 chain=20 liar=20 hog1=20 hog2=20
 now=$(table)
 for vm in mixed chain liar; do
-	[[ $(figure "$vm" boosts "$now") -gt 0 ]] || fail "$vm: no boosts: $now"
-	passed "$vm: $(figure "$vm" boosts "$now") boosts, $(figure "$vm" refused "$now") refused"
+	[[ $(figure "$vm" boosts "$now") -gt 0 ]] || fail "$vm got no boost: $now"
+	passed "$vm got $(figure "$vm" boosts "$now") boosts; $(figure "$vm" refused "$now") were refused"
 done
-[[ $(figure liar refused "$now") -gt 0 ]] || fail "the liar had all boosts that it wanted"
+[[ $(figure liar refused "$now") -gt 0 ]] || fail "no boost of the VM liar was refused"
 [[ $(figure chain victims "$now") -gt 0 ]] || fail "no boost took the time of another vCPU"
 
-step "a VM with twice the weight"
+step "a VM with the double weight"
 on g1 'echo 200 >/sys/fs/cgroup/hog1/cpu.weight; sleep 3' </dev/null
 before=$(table)
 on g1 "sleep $window" </dev/null
-shared "it has twice the time" "$(shares "$before" "$(table)")" mixed=16.7 chain=16.7 liar=16.7 \
+shared "the VM with the double weight has the double time" "$(shares "$before" "$(table)")" mixed=16.7 chain=16.7 liar=16.7 \
 	hog1=33.3 hog2=16.7
 
 step "the daemon is killed under load"
 on g1 'pkill -KILL -x stargate-vsched' </dev/null
 same "the killed daemon has the exit status of SIGKILL" 137 "$(ended)"
 on g1 'for i in $(seq 100); do [ "$(cat /sys/kernel/sched_ext/state)" != disabled ] || exit 0
-	sleep 0.1; done; exit 1' </dev/null || fail "its scheduler stays"
-passed "the kernel's own scheduler is active again"
+	sleep 0.1; done; exit 1' </dev/null || fail "the scheduler of the killed daemon is still active after 10 s"
+passed "the kernel's own scheduler is active"
 window=2
 requests mixed
 requests chain
 passed "the VMs continue to run"
 
-step "started again, it takes all of them, and one that is to be plain has no boosts"
+step "a restarted daemon schedules all VMs, and gives no boosts to a VM with --plain"
 daemon run --plain "'m[ix]*'"
 policies 6
 requests mixed
 requests chain
 now=$(table)
 same "mixed has no boosts" "True 0" "$(figure mixed plain "$now") $(figure mixed boosts "$now")"
-[[ $(figure chain boosts "$now") -gt 0 ]] || fail "chain has none either"
+[[ $(figure chain boosts "$now") -gt 0 ]] || fail "chain got no boost"
 
 step "a VM with a limit stays with the kernel's scheduler"
 on g1 'kill -KILL $(cat /run/hog2.pid); mkdir /sys/fs/cgroup/small &&
@@ -214,7 +218,7 @@ for _ in $(seq 60); do
 	sleep 1
 done
 same "the daemon reports cpu.max as the reason" cpu.max "$left"
-same "the VM that was killed has left its place" "" "$(figure hog2 pid "$(table)")"
+same "the table has no entry for the killed VM" "" "$(figure hog2 pid "$(table)")"
 policies 5
 on g1 'pkill -TERM -x stargate-vsched' </dev/null
 same "the daemon ends on SIGTERM" 0 "$(ended)"

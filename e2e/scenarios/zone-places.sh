@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A zone whose memory is in two places, or in a partition. A volume whose bytes have moved to
-# another address: a mount fails with both addresses until the volume is relocated. The address
-# space of VMs: up to the limit QEMU starts with the output of `qemu-args`, and one step beyond it
-# both refuse.
+# Zones and addresses. First the memory of a zone is in two places, or in a partition. Then the
+# bytes of a volume move to another address. A mount fails with both addresses until the volume is
+# relocated. The last part tests the limit of a VM's address space. Up to the limit, QEMU starts
+# with the output of `qemu-args`. One step beyond the limit, stargatectl and QEMU refuse.
 #
-# The second place is 64 MiB of g1's own memory. There is no memory for a volume of a terabyte: a
-# sparse file covers its region, and /proc/cpuinfo is replaced to name another processor.
+# The second place is 64 MiB of g1's own memory. There is no memory for a volume of a terabyte.
+# Therefore the test mounts a sparse file over the volume's region, and another text over
+# /proc/cpuinfo to simulate another processor.
 #
 # rig: --pages --no-mount --size 256M --mem 1G --append memmap=64M!0x20000000 --pkgs "lvm2 qemu-system-x86"
 # kernels: 6.12
@@ -20,7 +21,7 @@ source "$(dirname "$0")/../lib/scenario.sh"
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 hex() { printf '0x%x' "$1"; }
 
-# of VOLUME KEY: prints the value in the output of `volume show`.
+# of VOLUME KEY: prints the value of KEY in the output of `volume show`.
 of() {
 	at g1 "stargatectl -j volume show $1" | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
@@ -29,7 +30,7 @@ print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 # device ADDRESS: prints the device whose memory begins at that address.
 device() { at g1 "grep -lix $1 /sys/block/pmem*/device/resource | cut -d/ -f4"; }
 
-# --- in which places ------------------------------------------------------------------------
+# --- Zones in two places or in a partition --------------------------------------------------
 
 two_places() {
 	holds "two devices become one zone" "stargatectl zone create sm /dev/$high /dev/$low"
@@ -37,24 +38,25 @@ two_places() {
 		"$(at g1 'stargatectl -j zone show sm' | grep -oP '"largest_volume": \K\d+')"
 	holds "a volume takes the smallest place" "stargatectl volume create small --size 62M"
 	same "the volume is in the smallest place" "$(hex $((0x20200000)))" "$(of small base)"
-	refused "no volume extends over both places" "largest possible volume has 254 MiB" \
+	refused "a volume cannot extend over both places" "largest possible volume has 254 MiB" \
 		"stargatectl volume create large --size 256M"
 	holds "the next volume is in the other place" "stargatectl volume create large --size 128M"
 	same "the next volume is in the larger place" "$(hex $((RIG_BASE + (2 << 20))))" "$(of large base)"
-	refused "a volume does not grow beyond the end of its place" "largest possible size is 62 MiB" \
+	refused "a volume cannot grow beyond the end of its place" "largest possible size is 62 MiB" \
 		"stargatectl volume resize small --size 64M"
 	holds "both volumes hold their files" "mkdir -p /mnt/small /mnt/large; for v in small large; do
 			mount -t stargatefs /dev/sm/\$v /mnt/\$v &&
 				cp /bin/bash /mnt/\$v && sync || exit 1
 		done; cmp /bin/bash /mnt/small/bash && cmp /bin/bash /mnt/large/bash"
-	refuses "a volume below 4 GiB is refused for a machine" "from 4 GiB on" g1 \
+	refuses "a VM cannot get a volume below 4 GiB" "from 4 GiB on" g1 \
 		"stargatectl volume qemu-args small --memory 256M"
 	holds "both volumes pass fsck and are deleted" "umount /mnt/small /mnt/large && for v in small large; do
 			stargatectl volume check \$v && stargatectl volume delete \$v || exit 1
 		done; stargatectl zone destroy sm"
 }
 
-# A table of one partition of 81920 sectors, from sector 72 on, where no volume may begin.
+# partition: tests a zone in a partition. The partition has 81920 sectors and begins at sector 72,
+# where no volume may begin.
 partition() {
 	holds "the device has a partition" "head -c 446 /dev/zero >/run/table &&
 		printf '\\0\\0\\0\\0\\203\\0\\0\\0\\110\\0\\0\\0\\0\\100\\1\\0' >>/run/table &&
@@ -69,7 +71,7 @@ partition() {
 		dd if=/dev/zero of=/dev/$low bs=512 count=1 status=none && blockdev --rereadpt /dev/$low"
 }
 
-# --- moved ----------------------------------------------------------------------------------
+# --- A volume whose bytes have moved --------------------------------------------------------
 
 moved() {
 	local from to
@@ -82,7 +84,7 @@ moved() {
 		lvcreate -y -q -W n -Z n --addtag stargate -L 64M -n a sm && vgmknodes &&
 		dd if=/dev/sm/old of=/dev/sm/a bs=2M iflag=direct oflag=direct status=none"
 	from=$(of old base) to=$(of a base)
-	[[ $from != "$to" ]] || fail "it is where it was"
+	[[ $from != "$to" ]] || fail "the copy has the address of the old volume"
 	same "the old volume is ready" ready "$(of old state)"
 	same "the copy is shown as moved" "moved $from" "$(of a state) $(of a made_for_base)"
 	holds "the list shows the copy as moved" "stargatectl volume list |
@@ -90,7 +92,7 @@ moved() {
 	refused "the error of mount has both addresses and the remedy" \
 		"made for physical address $from, but lies at $to .*relocate" \
 		"mount -t stargatefs /dev/sm/a /mnt/a 2>&1"
-	refuses "a moved volume does not grow" \
+	refuses "a moved volume cannot grow" \
 		"was made for address $from and is at $to; run stargatectl volume relocate" g1 \
 		"stargatectl volume resize a --size 80M"
 	holds "the moved volume is relocated" "stargatectl volume relocate a"
@@ -100,31 +102,31 @@ moved() {
 		sha256sum </mnt/a/file | cmp - /run/sum &&
 		diff -r --no-dereference /run/etc /mnt/a/etc &&
 		[ \$((\$(cat /sys/fs/stargatefs/*/phys))) = $((to)) ]"
-	refuses "a volume in use is not relocated" "mounted|in use" g1 "stargatectl volume relocate a"
+	refuses "a volume in use cannot be relocated" "mounted|in use" g1 "stargatectl volume relocate a"
 	holds "both volumes are unchanged" "umount /mnt/a && stargatectl volume check a &&
 		stargatectl volume check old && stargatectl volume delete old"
 }
 
-# --- the limit of a VM's address space ---------------------------------------------------------
+# --- The limit of a VM's address space ---------------------------------------------------------
 
 qemu="qemu-system-x86_64 -nodefaults -no-user-config -display none -S -monitor stdio -M q35 -accel tcg"
 
-# recipe MIB [OPTION...]: prints the output of qemu-args for a VM with that memory, in one line.
+# recipe MIB [OPTION...]: prints the output of qemu-args for a VM with MIB of memory, in one line.
 recipe() { at g1 "stargatectl volume qemu-args a --memory $1M ${*:2} | xargs"; }
 
-# larger RECIPE KEY MIB: adds MIB to the number of KEY in it.
+# larger RECIPE KEY MIB: prints the recipe with MIB added to the number of KEY.
 larger() {
 	local now
 	now=$(grep -oP "\\b$2=\\K\\d+(?=M)" <<<"$1" | head -n 1)
 	echo "${1/$2=${now}M/$2=$((now + $3))M}"
 }
 
-starts() { # WHAT CPU RECIPE
+starts() { # WHAT CPU RECIPE: checks that QEMU starts with the volume at its address
 	holds "$1: QEMU starts" "printf 'info memory-devices\\nquit\\n' | $qemu -cpu $2 $3 | tee /dev/stderr |
 		grep -q 'addr: $(of a base)'"
 }
 
-# beyond WHAT PATTERN MIB: checks that stargatectl refuses it in each kind of recipe.
+# beyond WHAT PATTERN MIB: checks that stargatectl refuses MIB of memory in each kind of recipe.
 beyond() {
 	local recipe
 	for recipe in qemu-args libvirt-xml; do
@@ -132,19 +134,20 @@ beyond() {
 	done
 }
 
-stops() { # WHAT PATTERN CPU RECIPE
-	refused "$1: QEMU stops, too" "$2" "echo quit | $qemu -cpu $3 $4"
+stops() { # WHAT PATTERN CPU RECIPE: checks that QEMU does not start
+	refused "$1: QEMU does not start" "$2" "echo quit | $qemu -cpu $3 $4"
 }
 
-# The VM's devices use 2 of the 16 GiB below the volume.
+# memory: tests the limit for the VM's own memory, which is below the volume. The VM's devices use 2
+# of the 16 GiB below the volume.
 memory() {
 	local most
 	most=$(recipe 14336)
-	starts "14 GiB" max "$most"
-	beyond "1 MiB more" "has memory there: give it at most 14 GiB" 14337
-	stops "1 MiB more" "usable range for memory devices" max "$(larger "$(larger "$most" size 1)" maxmem 1)"
-	starts "memory below 4 GiB alone" max "$(recipe 2815)"
-	starts "the first that goes beyond" max "$(recipe 2816)"
+	starts "14 GiB of memory" max "$most"
+	beyond "1 MiB more than 14 GiB" "has memory there: give it at most 14 GiB" 14337
+	stops "1 MiB more than 14 GiB" "usable range for memory devices" max "$(larger "$(larger "$most" size 1)" maxmem 1)"
+	starts "all memory below 4 GiB" max "$(recipe 2815)"
+	starts "memory below and above 4 GiB" max "$(recipe 2816)"
 }
 
 # large MIB: gives the volume's region that apparent size.
@@ -160,35 +163,36 @@ processor() {
 		mount --bind /run/cpuinfo /proc/cpuinfo"
 }
 
-# limit VENDOR GIB WORDS: the largest volume with which all addresses end at GIB, the limit of that
-# processor. Behind the volume 2 GiB are for slots, and 32 for PCI devices.
+# limit VENDOR GIB PATTERN: tests the largest volume with which all addresses end at GIB, the limit
+# of that vendor's processor. For a larger one stargatectl prints PATTERN. Behind the volume, 2 GiB
+# are for slots, and 32 GiB for PCI devices.
 limit() {
 	local most=$((($2 - 32 - 2) * 1024 - ($(of a base) >> 20)))
 	processor "$1"
 	large $most
-	starts "$1, to the last byte" "max,vendor=$1" "$(recipe 1024)"
+	starts "$1, addresses up to the last byte" "max,vendor=$1" "$(recipe 1024)"
 	large $((most + 2))
 	beyond "$1, 2 MiB more" "$3" 1024
 	processor GenuineIntel
 	stops "$1, 2 MiB more" "phys-bits too low" "max,vendor=$1" "$(recipe 1024 --phys-bits 41)"
 }
 
-step "in two places"
+step "a zone in two places"
 low=$(device 0x20000000) high=$(device "$(hex "$RIG_BASE")")
 [[ -n $low && -n $high ]] || fail "there are no two devices: '$low', '$high'"
 two_places
-step "in a partition"
+step "a zone in a partition"
 partition
-step "moved"
+step "a volume whose bytes have moved"
 moved
-step "beside a machine's own memory"
+step "the limit of a VM's own memory"
 holds "the volume is mounted" "mount -t stargatefs /dev/sm/a /mnt/a && sysctl -qw vm.overcommit_memory=1"
 memory
-step "as far as a processor's addresses go"
+step "the limit of a processor's addresses"
 limit AuthenticAMD 1012 'all of its memory moves to 1 TiB when they reach 1012 GiB'
 limit GenuineIntel 1024 '40 bits for them \(as this processor has\) reach to 1 TiB'
 
-step "the end"
+step "a check of the volume"
 holds "the volume passes fsck after all these changes" "umount /proc/cpuinfo /mnt/a/.stargate/region /mnt/a &&
 	stargatectl volume check a && stargatectl volume delete a && stargatectl zone destroy sm"
 finish

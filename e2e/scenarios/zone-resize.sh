@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A volume of a zone grows over memory of a deleted volume, and no old content is readable. It grows
-# while it is unmounted, while its host has it mounted, and while a second system has it mounted,
-# too. If a system has no memory for the growth, the error names it and nothing changes. If a system
-# does not answer, the volume keeps the memory whose size the host's mount has already read. A
-# terminal shows the progress of wiping.
+# A volume of a zone grows over memory of a deleted volume, and no old content is readable. The
+# volume grows while it is unmounted, while its host has it mounted, and while host and a second
+# system have it mounted. If a system has no memory for the growth, the error names it and nothing
+# changes. If a system does not answer, the volume keeps the memory whose size the host's mount has
+# already read. A terminal shows the progress of wiping.
 #
-# g2 has the same memory, like another system that has a volume mounted.
+# g2 has the same memory, and acts as another system that has a volume mounted.
 #
 # rig: --guests 2 --pages --no-mount --size 256M --mem 320M --pkgs lvm2
 # kernels: 6.12
@@ -20,35 +20,35 @@ mib=$((1 << 20))
 
 at() { on "$1" "$2" </dev/null || fail "$1: $2"; }
 
-# bytes BASE MIB: reads the memory from outside the VM.
+# bytes BASE MIB: prints that part of the memory, which it reads from outside the VM.
 bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c $(($2 * mib)) || true; }
 
 # told BASE MIB: prints the number of lines with the secret in that memory.
 told() { bytes "$1" "$2" | grep -ac 'a secret of others' || true; }
 
-# secret FROM MIB: makes an LVM volume after FROM MiB, fills it with the secret, and removes it
-# without wiping.
+# secret FROM MIB: makes an LVM volume FROM MiB behind the volume's base, fills it with the secret,
+# and removes it without wiping.
 secret() {
 	holds "the $2 MiB behind the volume have old content" "export DM_DISABLE_UDEV=1
 		lvcreate -y -q -W n -Z n --addtag others -L $2M -n others sm && vgmknodes &&
 		yes 'a secret of others' | dd of=/dev/sm/others bs=2M count=$(($2 / 2)) \
 			iflag=fullblock oflag=direct status=none && lvremove -y -q sm/others"
-	[[ $(told $((base + $1 * mib)) "$2") -gt $(($2 * mib / 20)) ]] || fail "the secret is not there"
+	[[ $(told $((base + $1 * mib)) "$2") -gt $(($2 * mib / 20)) ]] || fail "the memory behind the volume does not have the old content"
 }
 
-# clean FROM MIB: checks that the volume's new memory has no secret.
-clean() { same "no old content is left in the $2 MiB" 0 "$(told $((base + $1 * mib)) "$2")"; }
+# clean FROM MIB: checks that the volume's new memory does not contain the secret.
+clean() { same "the new $2 MiB of the volume have no old content" 0 "$(told $((base + $1 * mib)) "$2")"; }
 
-# sized SYSTEM MIB: checks the size of the mount, as reported by the module and by df, which does
-# not count metadata.
+# sized SYSTEM MIB: checks the size that the module and df report. df does not count metadata.
 sized() {
 	same "$1 has $2 MiB" "$2" "$(at "$1" 'echo $(($(cat /sys/fs/stargatefs/*/size) >> 20))')"
 	at "$1" "mb=\$(df -BM --output=size /mnt/a | tail -n 1 | tr -dc 0-9) &&
 		[ \$mb -le $2 ] && [ \$mb -gt $(($2 * 9 / 10)) ] || { df /mnt/a; exit 1; }" >/dev/null
-	passed "df shows the same size"
+	passed "df in $1 shows about $2 MiB"
 }
 
-# grows MIB: tries again on status 7 (busy), which a slow system causes on a shared host.
+# grows MIB: checks that the volume grows. The function repeats the command after status 7 (busy),
+# which a slow system on a shared host causes.
 grows() {
 	holds "the volume grows to $1 MiB" "for try in \$(seq 6); do
 			s=0; stargatectl volume resize a --size $1M || s=\$?
@@ -64,15 +64,15 @@ wiped() {
 	mapfile -t said < <(grep -aoP '^wiping b: +\K\d+(?= %)' <<<"$said")
 	same "volume $1 reports its progress from 0 to 100 %" "0 100" "${said[0]:-} ${said[-1]:-}"
 	for now in "${said[@]}"; do
-		[[ $now -ge $last && $now -le 100 ]] || fail "it goes back: ${said[*]}"
+		[[ $now -ge $last && $now -le 100 ]] || fail "the progress decreases: ${said[*]}"
 		last=$now
 	done
 	passed "the progress has ${#said[@]} steps"
 	at g1 "grep -qaP '100 %\\r\\x1b\\[K' /run/said"
-	passed "the terminal shows no progress afterwards"
+	passed "at the end the terminal shows no progress"
 }
 
-step "over what others have left"
+step "growth over memory of a deleted volume"
 holds "a zone is made" "stargatectl zone create sm /dev/pmem0"
 holds "a volume is made" "stargatectl volume create a --size 32M -- --max-size 256M"
 base=$(($(at g1 'stargatectl -j volume show a' | grep -oP '"base": "?\K0x[0-9a-f]+')))
@@ -81,7 +81,7 @@ grows 64
 holds "the volume passes fsck" "stargatectl volume check a"
 clean 32 32
 
-step "while it is mounted"
+step "growth of a mounted volume"
 holds "the volume is mounted" "mkdir -p /mnt/a && mount -t stargatefs /dev/sm/a /mnt/a &&
 	cp /bin/bash /mnt/a/bash && exec 9</mnt/a/bash"
 sized g1 64
@@ -92,12 +92,12 @@ sized g1 96
 holds "the grown volume has its files, and more space" \
 	"cmp /bin/bash /mnt/a/bash && head -c 60M /dev/zero >/mnt/a/more && sync && rm /mnt/a/more"
 
-step "while another system has it, on a device as large as it was"
+step "growth while another system has the volume on a device of the old size"
 at g2 'mkdir -p /mnt/a && modprobe dm_mod && DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
 	mount -t stargatefs /dev/sm/a /mnt/a'
 sized g2 96
 secret 96 32
-refused "the error names that system" 'no more than 96 MiB while g2 .*uses the volume' \
+refused "the error names the other system" 'no more than 96 MiB while g2 .*uses the volume' \
 	"stargatectl volume resize a --size 128M"
 same "programs get the reason as JSON" '"in-use" 6' "$(on g1 'set -o pipefail; stargatectl -j volume resize a \
 	--size 128M 2>/dev/null | grep -o "\"in-use\""; echo $?' </dev/null | xargs -d '\n')"
@@ -106,12 +106,12 @@ same "LVM has no other volume" 1 "$(at g1 'lvs --noheadings sm | wc -l')"
 sized g1 96
 sized g2 96
 
-holds "the volume is unmounted here" "umount /mnt/a"
-refused "the resize is also refused after the unmount" 'g2' "stargatectl volume resize a --size 128M"
+holds "the volume is unmounted in g1" "umount /mnt/a"
+refused "the resize is refused after the unmount in g1" 'g2' "stargatectl volume resize a --size 128M"
 same "LVM has not extended the volume" "96.00m stargate" "$(at g1 'lvs --noheadings -o lv_size,lv_tags sm/a | xargs')"
-holds "the volume is mounted again" "mount -t stargatefs /dev/sm/a /mnt/a"
+holds "the volume is mounted in g1" "mount -t stargatefs /dev/sm/a /mnt/a"
 
-step "while another system has it, with memory behind"
+step "growth while another system has the volume on a larger device"
 at g2 "umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm &&
 	dmsetup --noudevsync create box \
 		--table '0 $((128 * 2048)) linear /dev/pmem0 $(((base - RIG_BASE) / 512))' &&
@@ -141,10 +141,10 @@ at g2 'sha256sum </mnt/a/new | cmp - /mnt/a/sum && umount /mnt/a'
 passed "g2 reads what g1 has written to the new part"
 holds "the volume passes fsck" "umount /mnt/a && stargatectl volume check a"
 
-step "into a reserve of its own"
+step "growth into a reserve"
 holds "a volume with a reserve is made" "stargatectl volume delete a && stargatectl volume create c --size 32M --reserve 64M"
 holds "another volume is as close as possible" "stargatectl volume create d --size 32M"
-# shown KEY...: values of c in `volume show`.
+# shown KEY...: prints the values of the keys for volume c in the output of `volume show`.
 shown() {
 	at g1 "stargatectl -j volume show c" | python3 -c 'import json, sys
 v = json.load(sys.stdin)
@@ -153,17 +153,17 @@ print(*(v.get(k) for k in sys.argv[1:]))' "$@"
 same "the volume shows its memory, its size and its largest size" "$((96 * mib)) $((32 * mib)) $((96 * mib))" \
 	"$(shown size file_system can_grow_to)"
 holds "the volume is mounted" "mount -t stargatefs /dev/sm/c /mnt/a && cp /bin/bash /mnt/a"
-same "a machine gets the memory with its reserve" $((96 * mib)) "$(at g1 'stat -c %s /mnt/a/.stargate/region')"
+same "a VM gets the memory of the volume with its reserve" $((96 * mib)) "$(at g1 'stat -c %s /mnt/a/.stargate/region')"
 base=$(($(shown base)))
 at g2 "umount -a -t stargatefs; dmsetup --noudevsync remove box; dmsetup --noudevsync create box \
 		--table '0 $((96 * 2048)) linear /dev/pmem0 $(((base - RIG_BASE) / 512))' &&
 	dmsetup mknodes && mount -t stargatefs /dev/mapper/box /mnt/a"
 sized g1 32
 sized g2 32
-holds "the volume grows into its reserve without a cut" "stargatectl volume resize c --size 96M"
+holds "the volume grows into its reserve" "stargatectl volume resize c --size 96M"
 sized g1 96
 sized g2 96
-refused "the volume does not grow beyond its reserve" "largest possible size is 96 MiB" "stargatectl volume resize c --size 98M"
+refused "the volume cannot grow beyond its reserve" "largest possible size is 96 MiB" "stargatectl volume resize c --size 98M"
 same "the neighbour of the volume is unchanged" "ready $((32 * mib))" "$(at g1 'stargatectl -j volume show d' |
 	python3 -c 'import json, sys
 v = json.load(sys.stdin)
@@ -183,7 +183,7 @@ refused "a clone's reserve beyond its largest size is refused" "can grow only to
 refused "a reserve of 0 is refused" "2M to 64T" "stargatectl volume create f --size 32M --reserve 0"
 holds "the volumes are deleted" "stargatectl volume delete e && stargatectl volume delete c"
 
-step "at a terminal"
+step "the progress of wiping"
 wiped "create b --size 64M"
 same "without a terminal no progress is shown" "" "$(at g1 'stargatectl volume delete b 2>&1')"
 holds "another volume is made" "stargatectl volume create b --size 32M"

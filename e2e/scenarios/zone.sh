@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A node's zone: LVM on reserved memory, with volumes at physical addresses that VMs can use, too.
-# The scenario makes volumes, finds them again after a power cut, and deletes them. stargatectl
-# refuses to delete a volume while any system uses it. No content of one volume appears in the next.
+# A node's zone is LVM on reserved memory. Its volumes are at physical addresses that VMs can use,
+# too. The scenario makes volumes, finds them after a power cut, and deletes them. stargatectl
+# refuses to delete a volume while any system uses it. A new volume has no content of a deleted one.
 # LVM's own tools show the complete zone.
 #
 # g2 has the same memory, and acts as another system that has a volume mounted.
@@ -15,55 +15,56 @@
 # shellcheck source=e2e/lib/scenario.sh
 source "$(dirname "$0")/../lib/scenario.sh"
 
-# of VOLUME KEY: prints the value in the output of `volume show`.
+# of VOLUME KEY: prints the value of KEY in the output of `volume show`.
 of() {
 	on g1 "stargatectl -j volume show $1" </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)[sys.argv[1]])' "$2"
 }
 
-# largest WHAT: prints a value of the zone: "largest_volume", "largest_volume_1g", "uuid".
+# largest KEY: prints the value of KEY in the output of `zone show`, for example of
+# "largest_volume".
 largest() {
 	on g1 'stargatectl -j zone show sm' </dev/null | python3 -c 'import json, sys
 print(json.load(sys.stdin)["zones"][0][sys.argv[1]])' "$1"
 }
 
-# because STATUS REASON COMMAND: checks that COMMAND fails with that status, and that its JSON has
-# the reason; $why has the complete JSON.
+# because STATUS REASON COMMAND: checks that COMMAND fails with STATUS, and that its JSON output has
+# REASON. Stores the complete JSON in $why.
 because() {
 	local status=0
 	why=$(on g1 "stargatectl -j $3 2>/dev/null" </dev/null | tr -s '\n ' ' '; exit "${PIPESTATUS[0]}") || status=$?
 	same "$3" "$1 \"$2\"" "$status $(grep -oP '"reason": \K"[a-z-]*"' <<<"$why")"
 }
 
-# bytes BASE SIZE: reads the memory from outside the VM.
+# bytes BASE SIZE: prints that part of the memory, which it reads from outside the VM.
 bytes() { tail -c +$(($1 - RIG_BASE + 1)) "$RIG_RANGE" | head -c "$2" || true; }
 
 # line COMMAND: prints the command's output in g1, with single blanks.
 line() { on g1 "$1 | xargs" </dev/null; }
 
-# zeroes WHAT BASE SIZE
+# zeroes WHAT BASE SIZE: checks that this part of the memory contains only zeroes.
 zeroes() {
 	same "$1" 0 "$(bytes "$2" "$3" | tr -d '\0' | head -c 1 | wc -c)"
 }
 
-# secret VOLUME: fills the volume with a secret text, and prints its address if known.
+# secret VOLUME: fills the volume with a secret text, and checks that the memory contains the text.
 secret() {
 	local base
-	holds "$1 has a secret" "mkdir -p /mnt/$1 && mount -t stargatefs /dev/sm/$1 /mnt/$1 &&
+	holds "volume $1 is filled with a secret text" "mkdir -p /mnt/$1 && mount -t stargatefs /dev/sm/$1 /mnt/$1 &&
 		yes 'a secret of $1' | head -c 20M >/mnt/$1/secret && sync && umount /mnt/$1"
 	base=$(of "$1" base)
-	bytes "$base" "$(of "$1" size)" | grep -qa "a secret of $1" || fail "the secret of $1 is not there"
+	bytes "$base" "$(of "$1" size)" | grep -qa "a secret of $1" || fail "the memory of $1 does not contain its secret text"
 }
 
 step "devices that cannot be a zone"
-refused "a volume needs a zone" "there is no zone" "stargatectl volume create a --size 16M"
+refused "no volume can be made without a zone" "there is no zone" "stargatectl volume create a --size 16M"
 refused "a file does not become a zone" "is not a block device" "truncate -s 64M /run/file && stargatectl zone create sm /run/file"
 holds "a loop device is set up" "modprobe loop && losetup /dev/loop0 /run/file"
 refused "a device without DAX does not become a zone" "is not DAX capable" "stargatectl zone create sm /dev/loop0"
 refused "a missing device does not become a zone" "No such file" "stargatectl zone create sm /dev/pmem7"
 refused "a user who is not root cannot make a zone" "run it as root" \
 	"setpriv --reuid=65534 --regid=65534 --clear-groups stargatectl zone show"
-refused "a zone needs LVM" "install the package lvm2" \
+refused "a command for zones is refused without LVM" "install the package lvm2" \
 	"mv /usr/sbin/lvm /run/lvm; stargatectl zone show; s=\$?; mv /run/lvm /usr/sbin/lvm; exit \$s"
 holds "a StargateFS fills the device" "mkfs.stargatefs -q /dev/pmem0"
 refused "a device with a StargateFS does not become a zone" "holds a StargateFS.*--force" "stargatectl zone create sm /dev/pmem0"
@@ -117,8 +118,8 @@ holds "the volume is mounted by its own physical address" "mkdir -p /mnt/a && mo
 	[ \$((\$(cat /sys/fs/stargatefs/*/phys))) = $((base)) ] &&
 	[ \$(stat -c %a /mnt/a) = 1777 ] &&
 	yes kept | head -n 200000 >/mnt/a/file && sync"
-bytes "$base" 67108864 | grep -qa '^kept' || fail "the bytes are not in the memory that it should be"
-passed "the file has the bytes"
+bytes "$base" 67108864 | grep -qa '^kept' || fail "the file's bytes are not in the memory at the volume's address"
+passed "the file's bytes are in the memory at the volume's address"
 refused "a second volume cannot have the same name" "exists already" "stargatectl volume create a --size 16M"
 holds "a volume at a multiple of 1 GiB is made" "stargatectl volume create sm/big --size 32M --align 1G"
 same "that volume is at the multiple of 1 GiB" $((RIG_BASE + (1 << 30))) $(($(of big base)))
@@ -147,15 +148,15 @@ holds "the volume passes fsck" "stargatectl volume check big && stargatectl volu
 step "a volume in use is not deleted"
 refused "a volume that is mounted here is not deleted" "mounted or in use here" "stargatectl volume delete a"
 because 6 in-use "volume delete a"
-holds "the volume is unmounted here, and mounted there" "umount /mnt/a"
+holds "g1 unmounts the volume" "umount /mnt/a"
 on g2 'mkdir -p /mnt/a && modprobe dm_mod && DM_DISABLE_UDEV=1 vgchange -qq -ay sm &&
 	mount -t stargatefs /dev/sm/a /mnt/a' </dev/null || fail "g2 does not mount it"
 refused "the error names the system that has mounted the volume" "in use by g2 .*unmount it there" "stargatectl volume delete a"
 refused "--force does not delete a volume in use" "in use by g2" "stargatectl volume delete a --force"
 because 6 in-use "volume delete a"
-[[ $why == *'"systems": [ {"slot": '*', "name": "g2"} ]'* ]] || fail "its users: $why"
+[[ $why == *'"systems": [ {"slot": '*', "name": "g2"} ]'* ]] || fail "the JSON does not list the systems that use the volume: $why"
 same "the volume's tag is unchanged" "stargate" "$(line 'lvs --noheadings -o lv_tags sm/a')"
-on g2 'cat /mnt/a/file && umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm' </dev/null >/dev/null || fail "g2 has lost it"
+on g2 'cat /mnt/a/file && umount /mnt/a && DM_DISABLE_UDEV=1 vgchange -qq -an sm' </dev/null >/dev/null || fail "g2 cannot read and unmount the volume"
 refused "a zone with volumes is not destroyed" "has volumes, .* among them" "stargatectl zone destroy sm"
 
 step "a new volume has no old content"
@@ -163,7 +164,7 @@ holds "a volume is made" "stargatectl volume create old --size 48M"
 secret old
 place=$(of old base)
 holds "the volume is deleted" "stargatectl volume delete old"
-zeroes "and its bytes" "$place" $((48 << 20))
+zeroes "the deleted volume's bytes are zero" "$place" $((48 << 20))
 holds "another volume is made in its place" "stargatectl volume create old --size 48M"
 same "the new volume has the same address" "$place" "$(of old base)"
 secret old
@@ -176,13 +177,13 @@ holds "a deletion is interrupted" "lvchange --deltag stargate --addtag stargate.
 	stargatectl volume list | grep -q 'sm/new *unfinished'"
 holds "the next change finishes the interrupted deletion" "stargatectl volume create next --size 16M 2>&1 |
 	grep -q 'sm/new: was left .* it is wiped and removed' && ! lvs sm/new"
-zeroes "and its bytes" "$((place + (16 << 20)))" $((32 << 20))
-holds "the new volume is deleted, too" "stargatectl volume delete next"
+zeroes "the bytes of the interrupted deletion are zero" "$((place + (16 << 20)))" $((32 << 20))
+holds "the new volume is deleted" "stargatectl volume delete next"
 
-# A wipe takes minutes. The command has read the list of volumes before the wipe, so a volume that
-# another command makes during the wipe looks incomplete. The test stops that command where this
-# matters.
-step "made while somebody wipes what is left"
+# A wipe takes minutes. The wiping command has read the list of volumes before. So it sees a volume
+# that another command is making as incomplete, although that command may complete the volume during
+# the wipe. The test stops both commands at the critical times.
+step "a volume that is completed while another command wipes"
 holds "a full volume is made, whose deletion will be interrupted" "stargatectl volume create left --size 192M &&
 	yes | dd of=/dev/sm/left bs=1M count=192 iflag=fullblock conv=notrunc status=none"
 holds "a command is stopped while it makes a volume" 'stargatectl volume create made --size 384M >/run/made 2>&1 & echo $! >/run/maker
@@ -194,17 +195,17 @@ holds "another command wipes the volume of the interrupted deletion" 'lvchange -
 	stargatectl volume create next --size 16M >/run/next 2>&1 & echo $! >/run/wiper
 	for try in $(seq 1000); do grep -q "sm/left: was left" /run/next && break; sleep 0.01; done
 	kill -STOP $(cat /run/wiper) && lvs sm/left'
-holds "the first command finishes its volume meanwhile" 'kill -CONT $(cat /run/maker)
+holds "the first command completes its volume during the wipe" 'kill -CONT $(cat /run/maker)
 	for try in $(seq 300); do [ -e /proc/$(cat /run/maker) ] || break; sleep 0.1; done
 	stargatectl volume list | grep "sm/made *ready"'
 holds "the wiping command continues" 'kill -CONT $(cat /run/wiper)
 	for try in $(seq 600); do [ -e /proc/$(cat /run/wiper) ] || break; sleep 0.1; done
 	! lvs sm/left && stargatectl volume list | grep "sm/next *ready"'
 holds "the wiping command has not changed the finished volume" "stargatectl volume check made"
-holds "the new volumes are deleted, too" "stargatectl volume delete made && stargatectl volume delete next"
+holds "both new volumes are deleted" "stargatectl volume delete made && stargatectl volume delete next"
 
-step "resize"
-refused "a volume does not shrink" "cannot shrink" "stargatectl volume resize a --size 32M"
+step "growth of volumes"
+refused "a volume cannot shrink" "cannot shrink" "stargatectl volume resize a --size 32M"
 holds "a resize to the present size changes nothing" "stargatectl volume resize a --size 64M"
 holds "a volume fills the smallest gap, behind the other volume" "stargatectl volume create filler --size 96M"
 holds "a volume is made directly behind the first one" "stargatectl volume create b --size 16M -- --max-size 32M"
@@ -220,19 +221,19 @@ holds "the two volumes are deleted" "stargatectl volume delete b && stargatectl 
 refused "a volume does not grow beyond the zone" "largest possible size is" "stargatectl volume resize big --size 256M"
 holds "the volume grows to 96 MiB" "stargatectl volume resize a --size 96M"
 same "the volume has 96 MiB" 100663296 "$(of a size)"
-zeroes "its new part was clean" "$((base + (90 << 20)))" $((4 << 20))
+zeroes "the volume's new part is zero" "$((base + (90 << 20)))" $((4 << 20))
 same "the volume is in one piece" "1 linear" "$(line 'lvs --noheadings -o seg_count,segtype sm/a')"
 holds "the grown volume passes fsck and has its files" "stargatectl volume check a && mount -t stargatefs /dev/sm/a /mnt/a &&
 	[ \"\$(sort -u /mnt/a/file)\" = kept ]"
 
-step "its users, by a directory of the mount"
+step "the users of a volume"
 holds "the users of the volume are shown" "mkdir -p /mnt/a/d && stargatectl systems /mnt/a/d | grep -E '^ +[0-9]+ +alive .*g1\$'"
 refused "the mount itself is not fenced" "is this system itself: unmount it" \
 	"stargatectl systems /mnt/a fence 0"
-refused "a directory of another file system" "is a directory, .*name the device" \
+refused "a directory of another file system is refused" "is a directory, .*name the device" \
 	"stargatectl systems /run fence 0"
 
-step "for a virtual machine"
+step "recipes for VMs"
 qemu="qemu-system-x86_64 -nodefaults -no-user-config -display none -S -monitor stdio -M q35"
 qemu+=" -cpu max -accel tcg"
 holds "QEMU starts with the volume at its own address" "args=\$(stargatectl volume qemu-args a --memory 256M) &&
@@ -240,44 +241,44 @@ holds "QEMU starts with the volume at its own address" "args=\$(stargatectl volu
 	grep -q 'addr: $(printf '0x%x' "$base")'"
 holds "QEMU starts with the volume read-only" "args=\$(stargatectl volume qemu-args a --memory 256M --read-only) &&
 	printf 'info memory-devices\\nquit\\n' | $qemu \$args | grep -q 'addr: $(printf '0x%x' "$base")'"
-holds "a machine can be guarded by this host" "uuid=12345678-9abc-4def-8000-0123456789ab &&
+holds "QEMU starts with a UUID by which the host can guard the VM" "uuid=12345678-9abc-4def-8000-0123456789ab &&
 	args=\$(stargatectl volume qemu-args a --memory 256M --machine \$uuid) &&
 	grep -q \"^-uuid \$uuid\$\" <<<\"\$args\" && grep -q \"/mnt/a/.stargate/region@\$uuid,\" <<<\"\$args\" &&
 	printf 'quit\\n' | $qemu \$args"
 own=$(on g1 'cat /sys/class/dmi/id/product_uuid' </dev/null)
-refused "a machine with this host's own UUID is refused" "machine $own: is this host's UUID" \
+refused "the host's own UUID is refused for a VM" "machine $own: is this host's UUID" \
 	"stargatectl volume qemu-args a --memory 256M --machine $own"
 for recipe in qemu-args libvirt-xml; do
-	refused "a machine that may store is refused if the mount is read-only ($recipe)" \
+	refused "$recipe refuses a VM that may store if the mount is read-only" \
 		"sm/a: is mounted read-only at /mnt/a: give --read-only" \
 		"mount -o remount,ro /mnt/a && stargatectl volume $recipe a --memory 256M"
-	holds "a machine that only reads is accepted for a read-only mount" "stargatectl volume $recipe a --memory 256M --read-only &&
+	holds "$recipe accepts a VM that only reads if the mount is read-only" "stargatectl volume $recipe a --memory 256M --read-only &&
 		mount -o remount,rw /mnt/a"
-	refused "a machine that may store is refused if the device is read-only ($recipe)" \
+	refused "$recipe refuses a VM that may store if the device is read-only" \
 		"sm/a: is a read-only device: give --read-only .* blockdev --setrw /dev/sm/a" \
 		"blockdev --setro /dev/sm/a && stargatectl volume $recipe a --memory 256M"
-	holds "a machine that only reads is accepted for a read-only device" "stargatectl volume $recipe a --memory 256M --read-only &&
+	holds "$recipe accepts a VM that only reads if the device is read-only" "stargatectl volume $recipe a --memory 256M --read-only &&
 		blockdev --setrw /dev/sm/a && stargatectl volume $recipe a --memory 256M"
 done
-refused "a machine whose own memory would reach the volume is refused" "give it at most 14 GiB" \
+refused "a VM whose own memory would reach the volume is refused" "give it at most 14 GiB" \
 	"stargatectl volume qemu-args a --memory 15G"
-refused "a machine with too few address bits is refused" "35 bits for them \\(--phys-bits\\) reach to 32 GiB" \
+refused "a VM with too few address bits is refused" "35 bits for them \\(--phys-bits\\) reach to 32 GiB" \
 	"stargatectl volume qemu-args a --memory 2G --phys-bits 35"
-holds "a machine with enough address bits is accepted" "stargatectl volume qemu-args a --memory 2G --phys-bits 36"
+holds "a VM with enough address bits is accepted" "stargatectl volume qemu-args a --memory 2G --phys-bits 36"
 refused "a volume that is not mounted is refused" "is not mounted here" "stargatectl volume qemu-args big --memory 1G"
 holds "the XML for libvirt has the volume's address" "stargatectl volume libvirt-xml a --memory 1G | grep -q \"base='$(printf '0x%x' "$base")'\" &&
 	umount /mnt/a"
 
-step "after a power cut in the middle of a deletion"
+step "a power cut in the middle of a deletion"
 holds "a volume is made" "stargatectl volume create gone --size 256M"
 place=$(of gone base)
 secret gone
 on g1 'stargatectl volume delete gone' >/dev/null 2>&1 </dev/null &
 deleting=$!
-holds "the volume is being deleted" 'for try in $(seq 300); do
+holds "a command has begun to delete the volume" 'for try in $(seq 300); do
 		[ "$(lvs --noheadings -o lv_tags sm/gone | xargs)" = stargate.wiping ] && exit
 	done; exit 1'
-refused "a second deletion at the same time is refused (status 7: busy)" "at work on it" \
+refused "a second deletion at the same time is refused" "at work on it" \
 	"stargatectl volume delete gone; [ \$? != 7 ] || exit 7; exit 0"
 kill_guest g1
 wait "$deleting" || true
@@ -289,12 +290,12 @@ holds "the other volume has its files" "mkdir -p /mnt/a && mount -t stargatefs /
 	umount /mnt/a"
 holds "the deletion can be finished" "stargatectl volume delete gone && ! lvs sm/gone"
 holds "the other volume passes fsck" "stargatectl volume check a"
-zeroes "its bytes are gone" "$place" $((256 << 20))
+zeroes "the bytes of the deleted volume are zero" "$place" $((256 << 20))
 
-step "the end"
-holds "stargatectl makes a device that LVM has not made" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && stargatectl volume list | grep 'sm/a *inactive' &&
+step "devices that LVM has not made, and the end of the zone"
+holds "volume check works for an inactive volume" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && stargatectl volume list | grep 'sm/a *inactive' &&
 	stargatectl volume check a"
-holds "stargatectl makes the device on request" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && [ ! -e /dev/sm/a ] && stargatectl volume activate a &&
+holds "volume activate makes the device of an inactive volume" "DM_DISABLE_UDEV=1 vgchange -qq -an sm && [ ! -e /dev/sm/a ] && stargatectl volume activate a &&
 	stargatectl volume activate a && [ -b /dev/sm/a ]"
 holds "both volumes are deleted" "stargatectl volume delete a && stargatectl volume delete big"
 refused "the deletion of a missing volume is refused" "there is no such volume" "stargatectl volume delete a"
