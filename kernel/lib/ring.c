@@ -305,7 +305,7 @@ FAST int publish(struct stargate_ring *r, const struct sg_ring *w, u64 tail, u64
 	return res == SG_RING_OK ? 0 : publish_slowly(r, res, n);
 }
 
-/* The record at @tail is complete. */
+/* Publishes the record at @tail, which is complete, and releases the lock. */
 FAST int commit(struct stargate_ring *r, const struct sg_ring *w, u64 me, u64 tail, u64 n)
 {
 	int err = publish(r, w, tail, n, 1), unlocked = unlock(r, me);

@@ -27,7 +27,7 @@ static void begin_limit(u64 n)
 	loads = 0;
 	most = n;
 	hook_load = count_load;
-	alarm(100);	/* for loops without loads */
+	alarm(100);	/* ends loops that load no word */
 }
 
 static void end_limit(void)

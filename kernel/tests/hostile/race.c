@@ -135,7 +135,7 @@ static void be_host(struct rng *rng, struct host *one)
 		CHECK_OK(pthread_join(threads[i], NULL));
 	one->op = "leave";
 	one->since = sg_ticks();
-	v.hurry = true;		/* as during an unmount */
+	v.hurry = true;		/* settling stops soon, as during an unmount */
 	threads[THREADS] = keeper.settler;	/* this call waits for the settler */
 	tkeeper_end(&keeper);
 	threads[THREADS] = pthread_self();

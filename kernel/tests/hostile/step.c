@@ -171,7 +171,7 @@ static void interlude(struct host *h)
 {
 	host = h;
 	loads = 0;
-	alarm(300);	/* for loops without loads */
+	alarm(300);	/* ends loops that load no word */
 }
 
 static void attacker_begin(struct rng *rng)

@@ -108,7 +108,7 @@ static void step_pieces(struct model *m, struct m_inode *in)
 
 	if (!len || len > SG_FILE_MAX - pos)
 		return;
-	m_may(&e, in->atomic, -EMEDIUMTYPE);	/* such a file must be written in units */
+	m_may(&e, in->atomic, -EMEDIUMTYPE);	/* an atomic file must be written in units */
 	test_note("op %" PRIu64 ": piece of %" PRIu64 " at %" PRIu64 " of %" PRIu64 ", size %" PRIu64
 		  "%s", m->ops, len, pos, in->ref.ino, in->size, keep ? ", keep size" : "");
 	if (!m_check(m, &e, sg_write_begin(&m->t.v, &in->ref, pos, len, keep ? SG_WRITE_KEEP_SIZE : 0,

@@ -187,7 +187,7 @@ static void op_statfs(unsigned int c, unsigned int i)
 static void op_maintain(unsigned int c, unsigned int i)
 {
 	(void)i;
-	if (c && lines.threads)		/* in a system, one thread does this */
+	if (c && lines.threads)		/* one thread of a system does its periodic work */
 		return;
 	CHECK(sg_maintain(lines_vol(c)) >= 0);
 }

@@ -170,7 +170,7 @@ int main(void)
 	now = 1000 * S;
 	for (n = 1; pause_behind(n); n++)
 		fenced++;
-	CHECK(fenced >= 8);	/* at stores to the slot's own words, and to the identity */
+	CHECK(fenced >= 8);	/* the fences come at stores to the slot's own words and to the identity */
 	stored_over();
 	return test_done();
 }

@@ -68,7 +68,10 @@ static void clock_on(bool on)
 static void (*meanwhile)(void);
 static jmp_buf death;
 
-/* Pauses between the stores that make the directory's change counter odd, and even again. */
+/*
+ * The system pauses here: its stores have made the directory's change counter odd, and not yet
+ * even.
+ */
 static void at_store(const void *p)
 {
 	if (p != mem + SG_IOFF(&paused.root, seq) || !(*(const u64 *)p & 1))
@@ -361,7 +364,7 @@ static void logged_world(void)
 	CHECK_OK(sg_walk(&lives.v, &f, 0, LEN / SG_PAGE, &run));
 	CHECK_EQ(run.pages, LEN / SG_PAGE);
 	content = mem + run.off;
-	sg_set_mapper(&lives.v, &f, false, true);	/* its pages stay where they are */
+	sg_set_mapper(&lives.v, &f, false, true);	/* the file's pages stay where they are */
 	rng_fill(&(struct rng){ 1 }, first, LEN);
 	rng_fill(&(struct rng){ 2 }, second, LEN);
 	steps = 0;

@@ -157,7 +157,7 @@ static void survives(const struct kind *k)
 	CHECK_OK(sg_getattr(&lives.v, &x, &after));
 	CHECK_EQ(after.nlink, S_ISDIR(k->mode) ? 3 : 2);
 	CHECK_EQ(after.entries, S_ISDIR(k->mode) ? 1 : 0);
-	/* when its first name is removed, the second name keeps it */
+	/* the second name keeps the file when its first name is removed */
 	if (!S_ISDIR(k->mode)) {
 		CHECK_OK(sg_unlink(&lives.v, &lives.root, "x", 1, 9));
 		CHECK_OK(sg_evict(&lives.v, &x));

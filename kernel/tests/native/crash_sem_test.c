@@ -47,7 +47,7 @@ static bool value_fits(const struct object *o, u64 value)
 	switch (o->type) {
 	case SG_SEM_COUNT:
 		return value == (o->state == CLOSED ? o->value : o->initial);
-	case SG_SEM_EVENT:	/* its value only grows; after a power cut the value may be older */
+	case SG_SEM_EVENT:	/* an event's value only grows; after a power cut the value may be older */
 		return o->state == CLOSED ? value == o->value : value <= o->value;
 	default:
 		return !value;

@@ -65,7 +65,7 @@ if [[ $symbols == *' waitpid@'* && $symbols != *san_* ]]; then
 	rm -f waited signalled
 	LD_PRELOAD="$dir/late.so" expect 0 "$ctl" guard v.img -- true -uuid $a
 	[[ -e waited ]] || fail "no signal came after the wait"
-	[[ ! -e signalled ]] || fail "a signal went to a process that has been waited for"
+	[[ ! -e signalled ]] || fail "the guard sent a signal to a process that it had already waited for"
 	checks=$((checks + 1))
 fi
 # With few file descriptors the guard either watches or starts no machine: no machine runs

@@ -56,7 +56,7 @@ static void free_file(struct sg_vol *v, const struct sg_iref *dir, const char *n
 #define APART	32		/* distance between free pages */
 #define NAMES	300
 #define BLOB	20000u
-/* these pages are freed from the end, and wait together */
+/* pages of an extended attribute, which are freed from the end, and wait together */
 #define BLOB_PAGES	(2 + BLOB / SG_PAGE)
 #define TABLES	8		/* pages that wait for a child page, or name a page that waits */
 

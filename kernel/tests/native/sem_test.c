@@ -36,7 +36,7 @@ static void mutex(void)
 	CHECK_OK(sg_sem_unlock(&t.v, &m, me));
 	CHECK_EQ(stat_of(&other, "m").slot, -1);
 	CHECK_OK(sg_sem_lock(&other, &m2, they, 0));
-	/* the same for processes that lock without the kernel */
+	/* the same holds for processes that lock without the kernel */
 	CHECK(!sg_semw_take(sg_sem_word(&t.v, &m), me->me));
 	CHECK(sg_semw_give(sg_sem_word(&other, &m2), they->me));
 	CHECK(sg_semw_take(sg_sem_word(&t.v, &m), me->me));
@@ -310,7 +310,7 @@ static void all_died_long_ago(void)
 	end();
 }
 
-/* --- the other kinds, without waiting --------------------------------------------------------- */
+/* --- objects of the other kinds, without waits --------------------------------------------------------- */
 
 static void semaphore(void)
 {
@@ -808,7 +808,7 @@ static void patience(void)
 		n += sleeps_for(&s, 100000) > 0;
 	CHECK_EQ(n, 8);
 	CHECK_EQ(sg_sem_patience(t.v.sems, s.rec)->ns, 0);
-	for (i = 0, n = 0; i < 8; i++)	/* it still polls sometimes, and so starts polling again */
+	for (i = 0, n = 0; i < 8; i++)	/* a waiter still polls sometimes, succeeds, and starts polling again */
 		n += sleeps_for(&s, 250) > 0;
 	CHECK(n > 0 && n < 8);
 	for (i = 0; i < 20; i++)

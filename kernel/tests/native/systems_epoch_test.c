@@ -193,7 +193,7 @@ static void deferred_by_fenced(void)
 		sg_epoch_push(&s[2].v);
 		acknowledge(&s[2]);
 	}
-	/* they also count from that epoch if the next system in the slot takes them over */
+	/* deferred frees also count from that epoch if the slot's next system takes them over */
 	CHECK_EQ(tsys_state(&s[2], 0), SG_SLOT_FREE);
 	/* a live owner keeps the joiner out of slot 0 */
 	*sg_state_word(&s[2].v, 0) = SG_SLOT_WORD(SG_SLOT_LIVE, 1);

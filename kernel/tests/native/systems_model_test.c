@@ -99,7 +99,7 @@ static void die(struct player *p)
 	if (rng_chance(&p->rng, 50))
 		sg_sleep_us((unsigned int)rng_below(&p->rng, 10000));
 	CHECK_OK(sg_fence_slot(&guard, slot, inc));
-	/* other live systems recover it; if there are none, the next joiner does */
+	/* other live systems recover this one; without other systems, the next joiner does */
 	if (rng_chance(&p->rng, 50))
 		for (start = sg_ticks(); SG_SLOT_STATE(sg_load64(sg_state_word(&guard, slot))) !=
 		     SG_SLOT_FREE && sg_ticks() - start < 50000000;)

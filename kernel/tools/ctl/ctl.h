@@ -114,10 +114,10 @@ int path_parent(struct sg_vol *vol, const char *path, struct sg_iref *dir, const
 int path_seek(struct sg_vol *vol, const char *path, bool follow, struct sg_iref *out,
 	      struct sg_attr *attr);
 int path_error(const char *path, int err);	/* reports err, and returns it */
-int outside_error(const char *path);		/* the same for errno */
+int outside_error(const char *path);		/* the same for -errno */
 int needs_recursion(const char *path);		/* returns -EISDIR, after a message */
 const char *last_name(const char *path);	/* returns the name after the last slash */
-/* without the slashes at its end; the caller frees it */
+/* Returns the path without the slashes at its end; the caller frees it. */
 char *without_slashes(const char *path);
 
 /**

@@ -96,7 +96,7 @@ bool tar_acl_show(const void *value, size_t len, struct tar_text *out)
 
 	if (len < sizeof(head) || (len - sizeof(head)) % sizeof(one))
 		return false;
-	memcpy(&head, value, sizeof(head));	/* it may be unaligned */
+	memcpy(&head, value, sizeof(head));	/* the value may be unaligned */
 	if (head.version != ACL_VERSION)
 		return false;
 	n = (len - sizeof(head)) / sizeof(one);

@@ -63,7 +63,7 @@ int volume_reload(struct volume *v);
 void volume_close(struct volume *v);
 /* Opens a volume that must exist and be complete. On return its device exists. */
 int volume_need(struct volume *v);
-int volume_need_any(struct volume *v);		/* the same, also for a snapshot */
+int volume_need_any(struct volume *v);		/* like volume_need(), also for a snapshot */
 int volume_activate(const char *lv, const char *path);
 /*
  * Locks a zone for the choice of space in it. Returns -1, after a message, if it cannot be locked.

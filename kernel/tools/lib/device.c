@@ -33,7 +33,7 @@
 #include "internal.h"
 #include "tool.h"
 
-#define LEAVE_MS 3000 /* until a system that found alone_lock taken leaves */
+#define LEAVE_MS 3000 /* time for a system that found alone_lock taken to leave */
 #define RELIEVE_BYTES	(256ULL << 20)
 #define MAP_ENTRIES 4096 /* entries of /proc/self/pagemap in one read */
 #define BEGAN		"began to use the volume meanwhile"
@@ -384,7 +384,10 @@ void device_beat(const struct target *t)
 	if (!device_held(t))
 		return;
 	pthread_mutex_lock(&d->lock);
-	/* Not after the leave: all other changes must be stored before other systems can see it. */
+	/*
+	 * Stores nothing after the leave: other systems may see a leave only when all changes are
+	 * stored.
+	 */
 	if (!has_left(t) && !d->lost && !look(t))
 		edit(t, slot_page(t), change_slot);
 	pthread_mutex_unlock(&d->lock);

@@ -13,7 +13,7 @@ int lvm_ready(void);
 /* Runs a command. Returns 0, or an error that it has reported. */
 int lvm_run(const char *const *words);
 #define LVM(...)	lvm_run((const char *const[]){ __VA_ARGS__, NULL })
-/* The same, for a command that prints a report. */
+/* Like lvm_run(), for a command that prints a report. */
 int lvm_report(const char *const *words, struct report *out);
 
 #endif

@@ -29,8 +29,8 @@ bool program_beside(const char *name, char path[PATH_MAX]);
  */
 int program_show(const char *path, const char *const *words, bool quiet);
 /*
- * The same with the output in @said, which the caller frees, and with @env as its complete
- * environment.
+ * Like program_show(), with the output in @said, which the caller frees, and with @env as the
+ * complete environment.
  */
 int program_hear(const char *path, const char *const *words, const char *const *env,
 		 struct said *said);

@@ -34,7 +34,7 @@ extern bool tool_quiet;		/* suppresses the engine's warnings */
 extern int tool_trouble;	/* exit status if memory of the volume is missing */
 
 void tool_begin(const char *name, char **argv);
-/* From now on a closed pipe or a closed terminal does not interrupt the tool; SIGINT still does. */
+/* Ensures that from now on a closed pipe or a closed terminal does not interrupt the tool; SIGINT still does. */
 void tool_goes_on(void);
 /* undoes the changes of tool_begin(), before the start of another program */
 void tool_signals_back(void);
@@ -42,8 +42,8 @@ void tool_signals_back(void);
 void tool_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /*
- * The same for errors of the command line, with a hint at --help. The functions below return the
- * exit status.
+ * Like tool_error(), for errors of the command line, with a hint at --help. The functions below
+ * return the exit status.
  */
 int tool_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Reports that an option's argument is not one of those @allowed. @size: parse_size() reads it. */
@@ -135,8 +135,8 @@ enum target_use {
 	TARGET_LOOK,		/* private copy: stores to it stay in this process */
 	TARGET_READ,		/* read-only mapping */
 	TARGET_CHANGE,		/* shared; no other process here may use the device */
-	TARGET_HOLD,		/* the same, for a volume; a block device: see device.c */
-	TARGET_CHECK,		/* the same, read-only until target_change() */
+	TARGET_HOLD,		/* like this, for a volume; for a block device see device.c */
+	TARGET_CHECK,		/* like TARGET_HOLD, but read-only until target_change() */
 	TARGET_SHARE,		/* shared with present users; need not be a volume yet */
 };
 
@@ -190,15 +190,15 @@ int target_lengthen(const char *path, u64 had, u64 size);
 void target_shorten(const char *path, u64 had);
 /* Makes stores durable, also through a page cache. Returns 0 or -errno. */
 int target_flush(const struct target *t);
-int target_drain(const struct target *t);	/* the same, and frees the reserved memory */
-/* The same, reports errors, and closes the target. */
+int target_drain(const struct target *t);	/* like target_flush(), and frees the reserved memory */
+/* Like target_drain(); also reports errors, and closes the target. */
 int target_close(struct target *t);
 /*
  * Finds the physical address of a device's first byte. Returns 0, or -errno (-ENODATA if it has
  * none).
  */
 int target_phys(const struct target *t, u64 *phys);
-int device_phys(dev_t dev, u64 *phys);	/* the same for a block device */
+int device_phys(dev_t dev, u64 *phys);	/* like target_phys(), for a block device */
 bool device_read_only(int fd);
 /* returns -EROFS, after a message, for a read-only block device */
 int device_writable(int fd, const char *path);
@@ -232,7 +232,10 @@ void device_beat(const struct target *t);
  * nothing.
  */
 int device_store(const struct target *t);
-/* The same, and starts a new private copy, so that the next store has only later changes. */
+/*
+ * Like device_store(), and starts a new private copy, so that the next store has only later
+ * changes.
+ */
 int device_drain(const struct target *t);
 /* Counts @bytes more bytes in the private copy, and stores them after a certain number. */
 int device_relieve(const struct target *t, u64 bytes);
@@ -292,7 +295,9 @@ struct member {
  * in the private copy. For a change, joins with a heartbeat. Reports errors.
  */
 int member_open(struct member *m, const char *path, bool change, bool force);
-/* The same for a change on a file or device-dax node, together with all other systems. */
+/*
+ * Like member_open(), for a change on a file or device-dax node, together with all other systems.
+ */
 int member_join(struct member *m, const char *path);
 int member_close(struct member *m);
 /*

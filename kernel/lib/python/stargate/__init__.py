@@ -2,7 +2,7 @@
 """Semaphores, locks and rings for all systems that use a StargateFS volume.
 
 Objects are in the volume, by name; programs in C, Go, Python or a shell use the same ones
-(libstargate(3), stargate-sem(1)). Threads own locks. A time-out is in seconds. None waits for ever;
+(libstargate(3), stargate-sem(1)). Threads own locks. A time-out is in seconds. None waits forever;
 0 does not wait, and raises Busy. TimedOut is raised when the time has passed.
 
     with stargate.Mutex("/mnt/sg", "backup", repair=check_files):
@@ -462,7 +462,7 @@ def _view(at: Optional[int], length: int) -> memoryview:
 
 class Ring(_Handle):
     """Records from any senders to any receivers; each record goes to one of them. With single, one
-    handle at a time receives, and gets all records in order. One thread at a time receives by a
+    handle at a time receives, and gets all records in order. One thread at a time receives with a
     handle."""
 
     _end = "stargate_ring_close"

@@ -186,7 +186,7 @@ func nmiWatchdog(_ Input, f *guest.Facts) *Advice {
 	}
 	return &Advice{
 		Title:    "no NMI watchdog in a guest",
-		Reason:   "it uses a performance counter, which the host emulates: each write of the counter and each NMI is an exit; also, it reports a vCPU that only waits for a processor as locked up",
+		Reason:   "the NMI watchdog uses a performance counter, which the host emulates: each write of the counter and each NMI is an exit; also, it reports a vCPU that only waits for a processor as locked up",
 		Evidence: "kernel.nmi_watchdog is 1",
 		Saving:   notMeasured,
 		Risk:     "the guest no longer reports a vCPU that hangs with interrupts off",
