@@ -24,7 +24,7 @@ for moment in read reply replied; do
 	leave m
 done
 
-# --- a mount that the keeper cannot pass to its server -----------------------------------------------------
+# --- a mount that the keeper cannot pass to its server ---------------------------------------
 
 : >death
 mkdir -p m

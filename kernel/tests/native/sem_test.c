@@ -310,7 +310,7 @@ static void all_died_long_ago(void)
 	end();
 }
 
-/* --- objects of the other kinds, without waits --------------------------------------------------------- */
+/* --- objects of the other kinds, without waits ------------------------------------------------ */
 
 static void semaphore(void)
 {
@@ -808,7 +808,8 @@ static void patience(void)
 		n += sleeps_for(&s, 100000) > 0;
 	CHECK_EQ(n, 8);
 	CHECK_EQ(sg_sem_patience(t.v.sems, s.rec)->ns, 0);
-	for (i = 0, n = 0; i < 8; i++)	/* a waiter still polls sometimes, succeeds, and starts polling again */
+	/* a waiter still polls sometimes, succeeds, and starts polling again */
+	for (i = 0, n = 0; i < 8; i++)
 		n += sleeps_for(&s, 250) > 0;
 	CHECK(n > 0 && n < 8);
 	for (i = 0; i < 20; i++)

@@ -187,7 +187,7 @@ input=bigger refuses 1 '-: No space left in the volume' "$ctl" put v.img - /big
 inside /big big
 [[ $(names /) == $'big\nfile' ]] || fail "a failed put leaves a name"
 [[ $("$ctl" -j df v.img | pick 'd["used"], d["inodes_used"]') == "$used" ]] ||
-	fail "a failed put costs space"
+	fail "a failed put takes space"
 clean
 
 # A put is killed during the transfer.
@@ -207,7 +207,7 @@ says 'clean, recovered'
 inside /big big
 [[ $(names /) == $'big\nfile' ]] || fail "a killed put leaves a name"
 [[ $("$ctl" -j df v.img | pick 'd["used"], d["inodes_used"]') == "$used" ]] ||
-	fail "a killed put costs space"
+	fail "a killed put takes space"
 
 # Some attributes stay, and others change with the new contents.
 chmod 604 old

@@ -595,7 +595,7 @@ static void what_is_left(void)
 		tsys_join(&s[i], mem, SIZE, i + 1);
 		tsys_maintain(&s[i]);
 	}
-	/* first the writing system has deferred the file, then another system */
+	/* in the first round the writing system has deferred the file, then another system */
 	for (i = 0; i < 2; i++) {
 		f = make_file(&s[0], "left", 4 * PAGES, 1);
 		CHECK_OK(sg_open_inode(&s[1].v, &f, false));

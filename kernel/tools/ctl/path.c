@@ -346,7 +346,8 @@ static int missing(const struct sg_vol *vol, const struct sg_iref *dir, const ch
 		tool_error("%s: ... and %zu more names", path, left_out.n - SAID_MAX);
 	if (left_out.n)
 		return -EUCLEAN;
-	if (!vol->alone || entries == n)	/* otherwise another system may have changed the directory */
+	/* if this system is not alone, another one may have changed the directory */
+	if (!vol->alone || entries == n)
 		return 0;
 	tool_error("%s: counts %llu names, and %zu were found; run fsck.stargatefs", path,
 		   (unsigned long long)entries, n);

@@ -34,7 +34,7 @@ extern bool tool_quiet;		/* suppresses the engine's warnings */
 extern int tool_trouble;	/* exit status if memory of the volume is missing */
 
 void tool_begin(const char *name, char **argv);
-/* Ensures that from now on a closed pipe or a closed terminal does not interrupt the tool; SIGINT still does. */
+/* After this call, a closed pipe or terminal does not interrupt the tool; SIGINT still does. */
 void tool_goes_on(void);
 /* undoes the changes of tool_begin(), before the start of another program */
 void tool_signals_back(void);
@@ -190,7 +190,8 @@ int target_lengthen(const char *path, u64 had, u64 size);
 void target_shorten(const char *path, u64 had);
 /* Makes stores durable, also through a page cache. Returns 0 or -errno. */
 int target_flush(const struct target *t);
-int target_drain(const struct target *t);	/* like target_flush(), and frees the reserved memory */
+/* Like target_flush(), and frees the reserved memory. */
+int target_drain(const struct target *t);
 /* Like target_drain(); also reports errors, and closes the target. */
 int target_close(struct target *t);
 /*

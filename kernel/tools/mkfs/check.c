@@ -103,7 +103,7 @@ static int refuse_data(const struct request *r, int fd)
 	return -EEXIST;
 }
 
-/* For a file, checks this only after its users and its content allow the format. */
+/* Refuses a file without a given address, but only after its users and content allow the format. */
 static int refuse_unplaced(const struct request *r)
 {
 	if (r->phys_given)

@@ -20,7 +20,7 @@ int cmd_create(struct call *c)
 	return 0;
 }
 
-/* The library's functions work on any object, but this program on rings: refuses another kind. */
+/* Refuses objects other than rings, because the library's functions work on objects of any kind. */
 static int of_ring(struct call *c, int (*change)(const char *volume, const char *name))
 {
 	struct stargate_ring_stat st;
