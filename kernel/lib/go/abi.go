@@ -20,7 +20,7 @@ const (
 	howByKernel = 1 << 3
 	howByHandle = 1 << 4
 
-	atOnce = 0xd700 // as advice of fadvise64(2), plus opLock, ...
+	atOnce = 0xd700 // the advice for fadvise64(2) is this number plus opLock, ...
 
 	flagRecursive = 1 << 0
 	flagMapped    = 1 << 1

@@ -364,7 +364,7 @@ void __wrap_sg_random(void *buf, size_t len)
 	}
 }
 
-/* These cost nothing: a kernel keeps this state in memory of each processor. */
+/* Looks cost nothing here: a kernel keeps their state in memory of each processor. */
 void __wrap_sg_look_begin(void) {}
 void __wrap_sg_look_end(void) {}
 

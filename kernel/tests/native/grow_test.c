@@ -639,9 +639,9 @@ static void finished_by_others(void)
 			unwritten(&old, torn);
 			sg_probe(mem, ROOM, &p);
 			CHECK(p.valid && !p.from_backup && p.sb.size == 24 * MIB);
-			if (by == 0)			/* a live system completes it */
+			if (by == 0)			/* a live system completes the growth */
 				sg_settle(&t.v);
-			/* the next grower completes it, with any size */
+			/* the next grower completes the growth, with any size */
 			else if (by == 1)
 				grows(&s, 24 * MIB);
 			tsys_leave(&t);

@@ -35,7 +35,7 @@ struct put {
 	struct finish *finish;
 };
 
-static struct tar_reader opened;	/* from before_tar_put() */
+static struct tar_reader opened;	/* by before_tar_put() */
 
 /* --- the target of an entry ------------------------------------------------------------------ */
 

@@ -135,7 +135,7 @@ enum target_use {
 	TARGET_LOOK,		/* private copy: stores to it stay in this process */
 	TARGET_READ,		/* read-only mapping */
 	TARGET_CHANGE,		/* shared; no other process here may use the device */
-	TARGET_HOLD,		/* like this, for a volume; for a block device see device.c */
+	TARGET_HOLD,		/* like TARGET_CHANGE, for a volume; block device: device.c */
 	TARGET_CHECK,		/* like TARGET_HOLD, but read-only until target_change() */
 	TARGET_SHARE,		/* shared with present users; need not be a volume yet */
 };
