@@ -133,8 +133,7 @@ done
 echo "$refused of 24 commands were refused"
 expect 0 "$fsck" -n v.img
 
-# --- killed at any time: the old pair or the new one, never a mixture; the command can be repeated
-# ---
+# --- tune is killed at any time, and runs again: the old pair or the new one, never a mixture ---
 for us in 500 1000 2000 3000 5000 8000 12000 20000 40000 80000; do
 	"$ctl" tune v.img --uuid 33333333-3333-3333-3333-333333333333 --label three 2>/dev/null &
 	sleep "$(printf '0.%06d' $us)"
